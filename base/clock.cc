@@ -1,0 +1,36 @@
+#include "base/clock.h"
+
+#include <ctime>
+
+#include "absl/strings/str_format.h"
+
+namespace mtrun {
+
+TimePoint MonotonicNow() { return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now()); }
+
+Duration FromSeconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+double ToSeconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+std::string WallClockText() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  tm utc{};
+  gmtime_r(&now.tv_sec, &utc);
+  return absl::StrFormat("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900, utc.tm_mon + 1,
+                         utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                         static_cast<int>(now.tv_nsec / 1'000'000));
+}
+
+std::string HumanDuration(Duration duration) {
+  const double seconds = ToSeconds(duration);
+  if (seconds < 1) return absl::StrFormat("%.0f ms", seconds * 1000);
+  if (seconds < 60) return absl::StrFormat("%.1f s", seconds);
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  if (whole < 3600) return absl::StrFormat("%d min %02d s", whole / 60, whole % 60);
+  return absl::StrFormat("%d h %02d min", whole / 3600, whole % 3600 / 60);
+}
+
+}  // namespace mtrun

@@ -1,0 +1,27 @@
+// Time as the pure cores see it: points on one machine's monotonic clock. Clocks of different nodes are never
+// compared.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace mtrun {
+
+using Duration = std::chrono::nanoseconds;
+/// A point of this machine's monotonic clock; also the time argument of every pure core (tests count from
+/// zero).
+using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+
+TimePoint MonotonicNow();
+
+/// Seconds, with fractions, as settings and messages carry them.
+Duration FromSeconds(double seconds);
+double ToSeconds(Duration duration);
+
+/// "2026-11-21T14:37:44.123Z": wall-clock time for people and logs only; no decision reads it.
+std::string WallClockText();
+
+/// "850 ms", "12.3 s", "4 min 05 s", "2 h 03 min": for people.
+std::string HumanDuration(Duration duration);
+
+}  // namespace mtrun

@@ -1,0 +1,185 @@
+#include "base/posix.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace mtrun {
+namespace {
+
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+
+std::string ParentOf(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+absl::Status SyncFolder(const std::string& folder) {
+  UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open folder ", folder));
+  if (fsync(fd.get()) != 0) return ErrnoStatus(errno, absl::StrCat("sync folder ", folder));
+  return absl::OkStatus();
+}
+
+absl::Status WriteNewFile(const std::string& path, std::string_view contents) {
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("create ", path));
+  MT_RETURN_IF_ERROR(Annotate(WriteAll(fd.get(), contents), path));
+  if (fsync(fd.get()) != 0) return ErrnoStatus(errno, absl::StrCat("sync ", path));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ErrnoStatus(int error_number, std::string_view what) {
+  const std::string text = absl::StrCat(View(what), ": ", std::generic_category().message(error_number));
+  switch (error_number) {
+    case ENOENT:
+      return absl::NotFoundError(text);
+    case EEXIST:
+    case EADDRINUSE:
+      return absl::AlreadyExistsError(text);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(text);
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      return absl::ResourceExhaustedError(text);
+    case EINVAL:
+    case ENOTDIR:
+    case EISDIR:
+    case ENAMETOOLONG:
+      return absl::InvalidArgumentError(text);
+    case EAGAIN:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EPIPE:
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+    case ETIMEDOUT:
+      return absl::UnavailableError(text);
+    default:
+      return absl::InternalError(text);
+  }
+}
+
+UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
+  if (this != &other) {
+    Reset();
+    fd_ = other.Release();
+  }
+  return *this;
+}
+
+void UniqueFd::Reset() {
+  if (fd_ >= 0) close(Release());
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
+  std::string contents;
+  std::array<char, 1 << 16> piece;
+  while (true) {
+    const ssize_t n = read(fd.get(), piece.data(), piece.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, absl::StrCat("read ", path));
+    if (n == 0) return contents;
+    contents.append(piece.data(), static_cast<size_t>(n));
+  }
+}
+
+absl::Status WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, "write");
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteFileAtomically(const std::string& path, std::string_view contents) {
+  const std::string beside = absl::StrCat(path, ".", getpid(), ".new");
+  if (absl::Status written = WriteNewFile(beside, contents); !written.ok()) {
+    unlink(beside.c_str());
+    return written;
+  }
+  if (rename(beside.c_str(), path.c_str()) != 0) {
+    const int error_number = errno;
+    unlink(beside.c_str());
+    return ErrnoStatus(error_number, absl::StrCat("rename to ", path));
+  }
+  return SyncFolder(ParentOf(path));
+}
+
+absl::Status MakeFolders(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("make folder ", path));
+  if (!std::filesystem::is_directory(path, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is a file, not a folder"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckWritable(const std::string& folder) {
+  MT_RETURN_IF_ERROR(MakeFolders(folder));
+  const std::string probe = absl::StrCat(folder, "/.writable-", getpid());
+  // A byte, not an empty file: a full disk still makes empty ones.
+  absl::Status written = WriteNewFile(probe, "x");
+  unlink(probe.c_str());
+  return Annotate(written, absl::StrCat("folder ", folder, " cannot be written"));
+}
+
+absl::StatusOr<std::string> MakeTemporaryFolder(std::string_view prefix) {
+  const char* base = std::getenv("TMPDIR");
+  std::string pattern =
+      absl::StrCat(base != nullptr && *base != '\0' ? base : "/tmp", "/", View(prefix), "XXXXXX");
+  if (mkdtemp(pattern.data()) == nullptr) return ErrnoStatus(errno, absl::StrCat("make folder ", pattern));
+  return pattern;
+}
+
+absl::StatusOr<int64_t> FreeDiskBytes(const std::string& path) {
+  struct statvfs info {};
+  if (statvfs(path.c_str(), &info) != 0)
+    return ErrnoStatus(errno, absl::StrCat("ask for free space of ", path));
+  return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
+  return name.data();
+}
+
+absl::StatusOr<std::string> ExecutableFolder() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return ErrnoStatus(error.value(), "read /proc/self/exe");
+  return self.parent_path().string();
+}
+
+uint64_t RandomBits() {
+  uint64_t bits = 0;
+  MT_CHECK(getrandom(&bits, sizeof bits, 0) == sizeof bits);
+  return bits;
+}
+
+}  // namespace mtrun

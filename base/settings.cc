@@ -1,0 +1,382 @@
+#include "base/settings.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "yaml-cpp/yaml.h"
+
+namespace mtrun {
+namespace {
+
+absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
+
+std::string Canonical(std::string_view flag) { return absl::StrReplaceAll(View(flag), {{"-", "_"}}); }
+
+std::string FlagOf(const SettingSpec& spec) { return absl::StrCat("--", spec.name); }
+
+std::string Allowed(const SettingSpec& spec) {
+  using Kind = SettingSpec::Kind;
+  if (!spec.choices.empty()) return absl::StrCat("one of ", absl::StrJoin(spec.choices, ", "));
+  if (spec.kind == Kind::kBool) return "true or false";
+  if (spec.kind == Kind::kString) return "text";
+  std::string text = spec.kind == Kind::kInt ? "a whole number" : "a number";
+  if (spec.min && spec.max) return absl::StrCat(text, " from ", *spec.min, " to ", *spec.max);
+  if (spec.min) return absl::StrCat(text, ", ", *spec.min, " or more");
+  if (spec.max) return absl::StrCat(text, ", at most ", *spec.max);
+  return text;
+}
+
+bool ParseBool(std::string_view text, bool* value) {
+  const std::string lower = absl::AsciiStrToLower(View(text));
+  for (const char* yes : {"1", "true", "yes", "on"}) {
+    if (lower == yes) return *value = true, true;
+  }
+  for (const char* no : {"0", "false", "no", "off"}) {
+    if (lower == no) return *value = false, true;
+  }
+  return false;
+}
+
+bool InBounds(const SettingSpec& spec, double value) {
+  return std::isfinite(value) && (!spec.min || value >= *spec.min) && (!spec.max || value <= *spec.max);
+}
+
+bool Fits(const SettingSpec& spec, std::string_view text) {
+  switch (spec.kind) {
+    case SettingSpec::Kind::kBool: {
+      bool value = false;
+      return ParseBool(text, &value);
+    }
+    case SettingSpec::Kind::kInt: {
+      int64_t value = 0;
+      return absl::SimpleAtoi(View(text), &value) && InBounds(spec, static_cast<double>(value));
+    }
+    case SettingSpec::Kind::kDouble: {
+      double value = 0;
+      return absl::SimpleAtod(View(text), &value) && InBounds(spec, value);
+    }
+    case SettingSpec::Kind::kString:
+      return spec.choices.empty() ||
+             std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end();
+  }
+  return false;
+}
+
+std::string Suggestion(std::string_view name, const std::vector<std::string>& candidates,
+                       std::string_view before) {
+  const std::string nearest = NearestName(name, candidates);
+  return nearest.empty() ? "" : absl::StrCat("; did you mean ", View(before), nearest, "?");
+}
+
+/// `key: value` where value is a scalar or a list of scalars, as text.
+absl::StatusOr<std::string> ScalarText(const YAML::Node& node, const std::string& where) {
+  if (node.IsScalar()) return node.Scalar();
+  if (node.IsNull()) return std::string();
+  std::vector<std::string> parts;
+  if (node.IsSequence()) {
+    for (const YAML::Node& item : node) {
+      if (!item.IsScalar()) break;
+      parts.push_back(item.Scalar());
+    }
+    if (parts.size() == node.size()) return absl::StrJoin(parts, ",");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": a single value or a list of values is needed here"));
+}
+
+absl::StatusOr<YAML::Node> LoadYaml(const std::string& path) {
+  MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  try {
+    YAML::Node root = YAML::Load(text);
+    if (!root.IsMap() && !root.IsNull()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": the file must hold sections (\"name:\" and indented keys)"));
+    }
+    return root;
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ":", error.mark.line + 1, ": ", error.msg));
+  }
+}
+
+std::string YamlQuoted(const std::string& text) {
+  YAML::Emitter emitter;
+  emitter << text;
+  return emitter.c_str();
+}
+
+}  // namespace
+
+std::string NearestName(std::string_view name, const std::vector<std::string>& candidates) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    // Levenshtein distance with one row.
+    std::vector<size_t> row(candidate.size() + 1);
+    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
+    for (size_t i = 1; i <= name.size(); ++i) {
+      size_t diagonal = row[0];
+      row[0] = i;
+      for (size_t j = 1; j < row.size(); ++j) {
+        const size_t substitute = diagonal + (name[i - 1] == candidate[j - 1] ? 0 : 1);
+        diagonal = row[j];
+        row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+      }
+    }
+    if (row.back() < best_distance) {
+      best_distance = row.back();
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+Settings::Settings(std::string program, std::vector<SettingSpec> specs) : program_(std::move(program)) {
+  for (SettingSpec& spec : specs) {
+    Value value;
+    value.text = spec.default_text;
+    value.set = !spec.default_text.empty();
+    value.where = "default";
+    MT_CHECK(!value.set || Fits(spec, value.text)) << "default of " << spec.name;
+    entries_.push_back({std::move(spec), std::move(value)});
+  }
+}
+
+absl::StatusOr<Settings::Entry*> Settings::Find(std::string_view flag) {
+  const std::string name = Canonical(flag);
+  std::vector<Entry*> matches;
+  std::vector<std::string> names;
+  for (Entry& entry : entries_) {
+    names.push_back(entry.spec.name);
+    std::vector<std::string> spellings = entry.spec.aliases;
+    spellings.push_back(entry.spec.name);
+    bool starts = false;
+    for (const std::string& spelling : spellings) {
+      if (spelling == name) return &entry;
+      starts = starts || spelling.starts_with(name);
+    }
+    if (starts) matches.push_back(&entry);
+  }
+  if (matches.size() == 1) return matches.front();
+  if (matches.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown flag --", View(flag), Suggestion(name, names, "--")));
+  }
+  const auto flag_of = [](std::string* out, const Entry* entry) {
+    absl::StrAppend(out, FlagOf(entry->spec));
+  };
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", View(flag), " is ambiguous: ", absl::StrJoin(matches, ", ", flag_of)));
+}
+
+absl::Status Settings::Assign(Entry& entry, std::string_view text, SettingSource source, std::string where) {
+  if (!Fits(entry.spec, text)) {
+    const std::string named = source == SettingSource::kFlag ? FlagOf(entry.spec) : where;
+    return absl::InvalidArgumentError(absl::StrCat(named, ": \"", View(text), "\" is not allowed for ",
+                                                   entry.spec.name, "; it takes ", Allowed(entry.spec)));
+  }
+  // A source of lower rank never overrides one of higher rank, in whichever order they are applied.
+  if (entry.value.set && source < entry.value.source) return absl::OkStatus();
+  bool truth = false;
+  if (entry.spec.kind == SettingSpec::Kind::kBool && ParseBool(text, &truth)) text = truth ? "true" : "false";
+  entry.value = {std::string(text), source, std::move(where), true};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> Settings::ParseOne(const std::vector<std::string>& args, size_t i) {
+  const std::string& arg = args[i];
+  const bool is_long = arg.starts_with("--");
+  Entry* entry = nullptr;
+  std::optional<std::string> value;
+  bool negated = false;
+  if (is_long) {
+    const size_t equals = arg.find('=');
+    const std::string flag = arg.substr(2, equals == std::string::npos ? equals : equals - 2);
+    if (equals != std::string::npos) value = arg.substr(equals + 1);
+    absl::StatusOr<Entry*> found = Find(flag);
+    const std::string canonical = Canonical(flag);
+    if (!found.ok() && canonical.starts_with("no_") && !value) {
+      absl::StatusOr<Entry*> positive = Find(canonical.substr(3));
+      negated = positive.ok() && (*positive)->spec.kind == SettingSpec::Kind::kBool;
+      if (negated) found = positive;
+    }
+    MT_RETURN_IF_ERROR(found.status());
+    entry = *found;
+  } else {
+    for (Entry& candidate : entries_) {
+      if (candidate.spec.letter == arg[1]) entry = &candidate;
+    }
+    if (entry == nullptr) return absl::InvalidArgumentError(absl::StrCat("unknown flag ", arg));
+    if (arg.size() > 2) value = arg.substr(arg[2] == '=' ? 3 : 2);
+  }
+  size_t used = 1;
+  if (!value && entry->spec.kind == SettingSpec::Kind::kBool) value = negated ? "false" : "true";
+  if (!value) {
+    if (i + 1 >= args.size() || (args[i + 1].size() > 2 && args[i + 1].starts_with("--"))) {
+      return absl::InvalidArgumentError(absl::StrCat(arg, " needs a value: ", Allowed(entry->spec)));
+    }
+    value = args[i + 1];
+    used = 2;
+  }
+  MT_RETURN_IF_ERROR(Assign(*entry, *value, SettingSource::kFlag, "flag"));
+  return used;
+}
+
+absl::StatusOr<std::vector<std::string>> Settings::ParseFlags(const std::vector<std::string>& args,
+                                                              bool positionals_allowed) {
+  size_t i = 0;
+  while (i < args.size()) {
+    const std::string& arg = args[i];
+    if (arg == "--") {
+      ++i;
+      break;
+    }
+    if (arg.size() < 2 || arg[0] != '-') break;
+    MT_ASSIGN_OR_RETURN(const size_t used, ParseOne(args, i));
+    i += used;
+  }
+  std::vector<std::string> rest(args.begin() + static_cast<std::ptrdiff_t>(i), args.end());
+  if (!rest.empty() && !positionals_allowed) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", rest.front(), "\" is not a flag; ", program_, " takes flags only (see --help)"));
+  }
+  return rest;
+}
+
+absl::Status Settings::ApplyEnvironment(const EnvironmentMap& environment, std::string_view prefix) {
+  for (Entry& entry : entries_) {
+    const std::string name = absl::StrCat(View(prefix), absl::AsciiStrToUpper(entry.spec.name));
+    const auto found = environment.find(name);
+    if (found == environment.end() || found->second.empty()) continue;
+    MT_RETURN_IF_ERROR(Assign(entry, found->second, SettingSource::kEnvironment, name));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Settings::ApplyYaml(const std::string& path, std::string_view section,
+                                 const std::vector<std::string>& other_sections) {
+  MT_ASSIGN_OR_RETURN(const YAML::Node root, LoadYaml(path));
+  std::vector<std::string> sections = other_sections;
+  sections.emplace_back(section);
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) names.push_back(entry.spec.name);
+  for (const auto& item : root) {
+    const std::string key = item.first.Scalar();
+    const std::string where = absl::StrCat(path, ":", item.first.Mark().line + 1);
+    if (std::find(sections.begin(), sections.end(), key) == sections.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": unknown section \"", key, "\"", Suggestion(key, sections, "")));
+    }
+    if (key != section || item.second.IsNull()) continue;
+    if (!item.second.IsMap())
+      return absl::InvalidArgumentError(absl::StrCat(where, ": section \"", key, "\" holds no keys"));
+    for (const auto& setting : item.second) {
+      const std::string name = Canonical(setting.first.Scalar());
+      const std::string at = absl::StrCat(path, ":", setting.first.Mark().line + 1);
+      const auto entry =
+          std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.spec.name == name; });
+      if (entry == entries_.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(at, ": unknown key \"", name, "\"", Suggestion(name, names, "")));
+      }
+      MT_ASSIGN_OR_RETURN(const std::string text, ScalarText(setting.second, at));
+      if (!text.empty()) MT_RETURN_IF_ERROR(Assign(*entry, text, SettingSource::kFile, at));
+    }
+  }
+  return absl::OkStatus();
+}
+
+const Settings::Entry& Settings::Get(std::string_view name) const {
+  const auto entry =
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.spec.name == name; });
+  MT_CHECK(entry != entries_.end()) << "no setting is named " << name;
+  return *entry;
+}
+
+bool Settings::IsSet(std::string_view name) const { return Get(name).value.set; }
+SettingSource Settings::SourceOf(std::string_view name) const { return Get(name).value.source; }
+std::string Settings::Text(std::string_view name) const { return Get(name).value.text; }
+
+int64_t Settings::Int(std::string_view name) const {
+  int64_t value = 0;
+  MT_CHECK(absl::SimpleAtoi(Get(name).value.text, &value)) << name << " has no number";
+  return value;
+}
+
+double Settings::Double(std::string_view name) const {
+  double value = 0;
+  MT_CHECK(absl::SimpleAtod(Get(name).value.text, &value)) << name << " has no number";
+  return value;
+}
+
+bool Settings::Bool(std::string_view name) const {
+  bool value = false;
+  MT_CHECK(ParseBool(Get(name).value.text, &value)) << name << " is neither true nor false";
+  return value;
+}
+
+void Settings::Derive(std::string_view name, std::string_view text, std::string_view reason) {
+  Value& value = entries_[static_cast<size_t>(&Get(name) - entries_.data())].value;
+  value.text = text;
+  value.where = reason;
+  value.set = true;
+}
+
+std::string Settings::Table() const {
+  size_t name_width = 0, value_width = 0;
+  for (const Entry& entry : entries_) {
+    name_width = std::max(name_width, entry.spec.name.size());
+    value_width = std::max(value_width, std::min<size_t>(entry.value.text.size(), 40));
+  }
+  std::string table;
+  for (const Entry& entry : entries_) {
+    if (!entry.value.set) continue;
+    absl::StrAppendFormat(&table, "  %-*s  %-*s  %s\n", static_cast<int>(name_width), entry.spec.name,
+                          static_cast<int>(value_width), entry.value.text, entry.value.where);
+  }
+  return table;
+}
+
+std::string Settings::Yaml(std::string_view section) const {
+  std::string text = absl::StrCat(View(section), ":\n");
+  for (const Entry& entry : entries_) {
+    if (entry.value.set)
+      absl::StrAppend(&text, "  ", entry.spec.name, ": ", YamlQuoted(entry.value.text), "\n");
+  }
+  return text;
+}
+
+std::string Settings::Help() const {
+  std::string help, group;
+  for (const Entry& entry : entries_) {
+    if (entry.spec.group != group) {
+      group = entry.spec.group;
+      absl::StrAppend(&help, "\n", group, ":\n");
+    }
+    std::string flag = entry.spec.letter != 0 ? absl::StrFormat("-%c, ", entry.spec.letter) : "";
+    absl::StrAppend(&flag, FlagOf(entry.spec));
+    if (entry.spec.kind == SettingSpec::Kind::kInt) absl::StrAppend(&flag, " N");
+    if (entry.spec.kind == SettingSpec::Kind::kDouble) absl::StrAppend(&flag, " X");
+    if (entry.spec.kind == SettingSpec::Kind::kString) {
+      absl::StrAppend(&flag, " ",
+                      entry.spec.choices.empty() ? "TEXT" : absl::StrJoin(entry.spec.choices, "|"));
+    }
+    const std::string default_text =
+        entry.spec.default_text.empty() ? "" : absl::StrCat(" [", entry.spec.default_text, "]");
+    if (flag.size() <= 26) {
+      absl::StrAppendFormat(&help, "  %-26s  %s%s\n", flag, entry.spec.help, default_text);
+    } else {
+      absl::StrAppendFormat(&help, "  %s\n  %-26s  %s%s\n", flag, "", entry.spec.help, default_text);
+    }
+  }
+  return help;
+}
+
+}  // namespace mtrun

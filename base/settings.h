@@ -1,0 +1,96 @@
+// Settings of a program: one table of specs; values from flags, environment and a YAML section, in that order
+// of rank, each remembering where it came from. Dashes and underscores are alike, unambiguous prefixes of a
+// name are accepted, `--a=b` and `--a b` both work. Used by every program, so that a wrong flag reads the
+// same everywhere. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/worker_env.h"
+
+namespace mtrun {
+
+struct SettingSpec {
+  enum class Kind { kString, kInt, kDouble, kBool };
+  std::string name;                // with underscores: "batch_size"
+  Kind kind = Kind::kString;       // kBool: `--shuffle`, `--shuffle=false`, `--no_shuffle`
+  std::string default_text = "";   // "" = not set
+  std::string help = "";           // one sentence for --help
+  std::string group = "";          // heading in --help
+  char letter = 0;                 // short form, 0 = none
+  std::optional<double> min = {};  // numbers: inclusive bounds
+  std::optional<double> max = {};
+  std::vector<std::string> choices = {};  // strings: what is allowed, empty = anything
+  std::vector<std::string> aliases = {};  // other names that are accepted
+};
+
+enum class SettingSource { kDefault, kFile, kEnvironment, kFlag };
+
+class Settings {
+ public:
+  Settings(std::string program, std::vector<SettingSpec> specs);
+
+  /// Takes flags from `args` up to the first positional argument (or "--"); returns the rest, positional
+  /// first. With `positionals_allowed` false a positional is an error. kInvalidArgument names flag, value,
+  /// what is allowed and, for an unknown flag, the nearest valid name. A flag given twice: the last one
+  /// counts.
+  absl::StatusOr<std::vector<std::string>> ParseFlags(const std::vector<std::string>& args,
+                                                      bool positionals_allowed);
+  /// Reads `<prefix><NAME>` for every spec: ApplyEnvironment(env, "PET_") reads PET_NNODES. Set but empty
+  /// counts as not set.
+  absl::Status ApplyEnvironment(const EnvironmentMap& environment, std::string_view prefix);
+  /// Reads one section (top-level key) of a YAML file. Lists become comma-joined text. Unknown keys of the
+  /// section are errors with their line and the nearest valid name; other sections must be among
+  /// `other_sections`. A missing section is fine.
+  absl::Status ApplyYaml(const std::string& path, std::string_view section,
+                         const std::vector<std::string>& other_sections);
+
+  bool IsSet(std::string_view name) const;  // given anywhere, or with a default
+  SettingSource SourceOf(std::string_view name) const;
+  std::string Text(std::string_view name) const;
+  int64_t Int(std::string_view name) const;
+  double Double(std::string_view name) const;
+  bool Bool(std::string_view name) const;
+  /// For values that a program derives; shown with the reason as source: Set("global_batch", "64",
+  /// "batch_size x workers").
+  void Derive(std::string_view name, std::string_view text, std::string_view reason);
+
+  /// Aligned columns name, value, where the value came from; settings at their defaults too.
+  std::string Table() const;
+  /// `section:\n  name: value` lines that ApplyYaml reads back.
+  std::string Yaml(std::string_view section) const;
+  /// Grouped --help text of all settings (no usage line).
+  std::string Help() const;
+
+ private:
+  struct Value {
+    std::string text;
+    SettingSource source = SettingSource::kDefault;
+    std::string where;  // "flag", "PET_NNODES", "cnnA.yaml:7", or the reason of Derive
+    bool set = false;
+  };
+  struct Entry {
+    SettingSpec spec;
+    Value value;
+  };
+
+  absl::StatusOr<Entry*> Find(std::string_view flag);
+  const Entry& Get(std::string_view name) const;
+  absl::Status Assign(Entry& entry, std::string_view text, SettingSource source, std::string where);
+  absl::StatusOr<size_t> ParseOne(const std::vector<std::string>& args, size_t i);
+
+  std::string program_;
+  std::vector<Entry> entries_;
+};
+
+/// The candidate with the smallest edit distance to `name`, "" when none is near.
+std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
+
+}  // namespace mtrun

@@ -1,0 +1,33 @@
+// SHA-256 (FIPS 180-4) through OpenSSL, in lower-case hexadecimal.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace mtrun {
+
+/// Feeds bytes in pieces.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  void Update(std::string_view bytes);
+  /// 64 hexadecimal digits. Call once.
+  std::string Hex();
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+std::string Sha256Hex(std::string_view bytes);
+absl::StatusOr<std::string> Sha256OfFile(const std::string& path);
+/// HMAC-SHA256 (RFC 2104), 32 raw bytes.
+std::string HmacSha256(std::string_view key, std::string_view message);
+/// Compares without telling by its time where two strings differ.
+bool ConstantTimeEqual(std::string_view a, std::string_view b);
+
+}  // namespace mtrun

@@ -1,0 +1,124 @@
+// Messages between an agent and its workers: one JSON object a line over the Unix socket MTRUN_SOCKET
+// (docs/protocol.md). Pure values and their codec; base/worker_client.h is the worker's end, launcher/ holds
+// the agent's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace mtrun::channel {
+
+inline constexpr int kProtocolVersion = 1;
+
+/// Identity of a generation: a number that grows and a random id. Text form "number.id" with the id in
+/// hexadecimal.
+struct Generation {
+  uint64_t number = 0;
+  uint64_t id = 0;
+  auto operator<=>(const Generation&) const = default;
+};
+std::string ToText(const Generation& generation);
+absl::StatusOr<Generation> ParseGeneration(std::string_view text);
+
+// ---- worker -> agent
+// ------------------------------------------------------------------------------------------
+/// First message. A worker that never says hello is an ordinary program.
+struct Hello {
+  int protocol = kProtocolVersion;
+  int64_t pid = 0;
+  int local_rank = 0;
+  std::string address;       // where peers reach this worker's mesh listener, "" when unknown
+  bool cooperative = false;  // stays alive over a dissolved generation and takes the next assignment
+  bool operator==(const Hello&) const = default;
+};
+/// Warmed up and able to enter `generation` (or the next one).
+struct Ready {
+  Generation generation;
+  bool operator==(const Ready&) const = default;
+};
+struct Progress {
+  int64_t epoch = 0;
+  int64_t step = 0;     // finished steps
+  int64_t samples = 0;  // consumed samples in all
+  bool operator==(const Progress&) const = default;
+};
+/// Key-value space of the current generation. Values are bytes.
+struct StoreSet {
+  std::string key, value;
+  bool operator==(const StoreSet&) const = default;
+};
+/// Answered by StoreValues with the same id at once (missing keys give an error) ...
+struct StoreGet {
+  int64_t id = 0;
+  std::vector<std::string> keys;
+  bool operator==(const StoreGet&) const = default;
+};
+/// ... or when all keys are there.
+struct StoreWait {
+  int64_t id = 0;
+  std::vector<std::string> keys;
+  bool operator==(const StoreWait&) const = default;
+};
+struct Done {
+  int64_t step = 0;
+  bool operator==(const Done&) const = default;
+};
+struct Leaving {
+  std::string why;
+  bool operator==(const Leaving&) const = default;
+};
+
+using WorkerMessage = std::variant<Hello, Ready, Progress, StoreSet, StoreGet, StoreWait, Done, Leaving>;
+
+// ---- agent -> worker
+// ------------------------------------------------------------------------------------------
+struct Peer {  // one node
+  std::string host, address;
+  int first_rank = 0, workers = 0;
+  bool operator==(const Peer&) const = default;
+};
+struct Assignment {
+  Generation generation;
+  int rank = 0, local_rank = 0, world_size = 1, local_world_size = 1;
+  int node_rank = 0;
+  std::vector<Peer> peers;  // in order of node_rank
+  bool operator==(const Assignment&) const = default;
+};
+struct Dissolved {
+  Generation generation;
+  std::string why;
+  bool operator==(const Dissolved&) const = default;
+};
+struct Drain {
+  double deadline_seconds = 0;  // grace from now
+  std::string why;
+  bool operator==(const Drain&) const = default;
+};
+struct Stop {
+  std::string why;
+  bool operator==(const Stop&) const = default;
+};
+struct StoreValues {
+  int64_t id = 0;
+  std::map<std::string, std::string> values;
+  std::string error;  // "" when all keys are there
+  bool operator==(const StoreValues&) const = default;
+};
+
+using AgentMessage = std::variant<Assignment, Dissolved, Drain, Stop, StoreValues>;
+
+/// One line with its '\n'.
+std::string Encode(const WorkerMessage& message);
+std::string Encode(const AgentMessage& message);
+/// A line without '\n'. kInvalidArgument says which field of which message is missing or of the wrong type;
+/// an unknown type is an error too, unknown extra fields are ignored (a newer peer may send them).
+absl::StatusOr<WorkerMessage> DecodeWorkerMessage(std::string_view line);
+absl::StatusOr<AgentMessage> DecodeAgentMessage(std::string_view line);
+
+}  // namespace mtrun::channel

@@ -1,0 +1,178 @@
+#include "base/worker_client.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/json_lines.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+
+namespace mtrun {
+namespace {
+
+absl::StatusOr<UniqueFd> ConnectUnix(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("MTRUN_SOCKET is longer than a Unix socket's name may be: ", path));
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return ErrnoStatus(errno, "make a socket");
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("connect to the agent at ", path));
+  }
+  return fd;
+}
+
+}  // namespace
+
+class WorkerClient::Impl {
+ public:
+  Impl(UniqueFd fd, Handler handler) : fd_(std::move(fd)), handler_(std::move(handler)) {}
+
+  ~Impl() {
+    shutdown(fd_.get(), SHUT_RDWR);
+    if (reader_.joinable()) reader_.join();
+  }
+
+  void StartReader() {
+    reader_ = std::thread([this] { ReadLoop(); });
+  }
+
+  absl::Status Send(const channel::WorkerMessage& message) {
+    const std::string line = channel::Encode(message);
+    absl::MutexLock lock(&send_mu_);
+    std::string_view rest = line;
+    while (!rest.empty()) {
+      // MSG_NOSIGNAL: an agent that went away is an error to return, not a SIGPIPE.
+      const ssize_t n = send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return ErrnoStatus(errno, "send to the agent");
+      rest.remove_prefix(static_cast<size_t>(n));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::map<std::string, std::string>> Wait(const std::vector<std::string>& keys) {
+    int64_t id = 0;
+    {
+      absl::MutexLock lock(&mu_);
+      MT_RETURN_IF_ERROR(stopped_);
+      id = ++last_id_;
+      replies_[id] = std::nullopt;
+    }
+    absl::Status sent = Send(channel::StoreWait{id, keys});
+    absl::MutexLock lock(&mu_);
+    if (!sent.ok()) {
+      replies_.erase(id);
+      return sent;
+    }
+    const auto answered = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+      return replies_[id].has_value() || !stopped_.ok();
+    };
+    mu_.Await(absl::Condition(&answered));
+    std::optional<channel::StoreValues> reply = std::move(replies_[id]);
+    replies_.erase(id);
+    if (!reply.has_value()) return stopped_;
+    if (!reply->error.empty()) return absl::AbortedError(reply->error);
+    return std::move(reply->values);
+  }
+
+  void Stop(absl::Status why) {
+    absl::MutexLock lock(&mu_);
+    if (stopped_.ok()) stopped_ = std::move(why);
+  }
+
+  void ResetAbort() {
+    absl::MutexLock lock(&mu_);
+    if (!closed_) stopped_ = absl::OkStatus();
+  }
+
+ private:
+  void ReadLoop() {
+    const absl::Status why = ReadUntilClosed();
+    {
+      absl::MutexLock lock(&mu_);
+      closed_ = true;
+      stopped_ = why;
+    }
+    handler_.closed(why);
+  }
+
+  absl::Status ReadUntilClosed() {
+    LineBuffer lines;
+    std::array<char, 1 << 16> piece;
+    while (true) {
+      const ssize_t n = recv(fd_.get(), piece.data(), piece.size(), 0);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return ErrnoStatus(errno, "read from the agent");
+      if (n == 0) return absl::UnavailableError("the agent closed the channel");
+      MT_RETURN_IF_ERROR(lines.Append(std::string_view(piece.data(), static_cast<size_t>(n))));
+      while (std::optional<std::string> line = lines.Next()) {
+        MT_ASSIGN_OR_RETURN(const channel::AgentMessage message, channel::DecodeAgentMessage(*line));
+        Deliver(message);
+      }
+    }
+  }
+
+  void Deliver(const channel::AgentMessage& message) {
+    if (const auto* reply = std::get_if<channel::StoreValues>(&message)) {
+      absl::MutexLock lock(&mu_);
+      // A reply whose Wait was aborted finds no entry any more.
+      if (const auto found = replies_.find(reply->id); found != replies_.end()) found->second = *reply;
+      return;
+    }
+    handler_.message(message);
+  }
+
+  const UniqueFd fd_;
+  const Handler handler_;
+  std::thread reader_;
+
+  absl::Mutex send_mu_;
+  absl::Mutex mu_;
+  int64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<int64_t, std::optional<channel::StoreValues>> replies_ ABSL_GUARDED_BY(mu_);
+  absl::Status stopped_ ABSL_GUARDED_BY(mu_);
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+absl::StatusOr<std::unique_ptr<WorkerClient>> WorkerClient::Connect(const std::string& socket_path,
+                                                                    const channel::Hello& hello,
+                                                                    Handler handler) {
+  MT_ASSIGN_OR_RETURN(UniqueFd fd, ConnectUnix(socket_path));
+  auto impl = std::make_unique<Impl>(std::move(fd), std::move(handler));
+  MT_RETURN_IF_ERROR(impl->Send(hello));
+  impl->StartReader();
+  return std::unique_ptr<WorkerClient>(new WorkerClient(std::move(impl)));
+}
+
+WorkerClient::WorkerClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+WorkerClient::~WorkerClient() = default;
+
+absl::Status WorkerClient::Send(const channel::WorkerMessage& message) { return impl_->Send(message); }
+
+absl::Status WorkerClient::Set(std::string_view key, std::string_view value) {
+  return impl_->Send(channel::StoreSet{std::string(key), std::string(value)});
+}
+
+absl::StatusOr<std::map<std::string, std::string>> WorkerClient::Wait(const std::vector<std::string>& keys) {
+  return impl_->Wait(keys);
+}
+
+void WorkerClient::Abort(std::string_view why) { impl_->Stop(absl::AbortedError(std::string(why))); }
+void WorkerClient::ResetAbort() { impl_->ResetAbort(); }
+
+}  // namespace mtrun

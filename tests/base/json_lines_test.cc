@@ -1,0 +1,52 @@
+#include "base/json_lines.h"
+
+#include <gtest/gtest.h>
+
+namespace mtrun {
+namespace {
+
+TEST(LineBuffer, HandsOutWholeLinesOnly) {
+  LineBuffer lines;
+  ASSERT_TRUE(lines.Append("one\ntw").ok());
+  EXPECT_EQ(lines.Next(), "one");
+  EXPECT_EQ(lines.Next(), std::nullopt);
+  ASSERT_TRUE(lines.Append("o\n\nthree").ok());
+  EXPECT_EQ(lines.Next(), "two");
+  EXPECT_EQ(lines.Next(), "");
+  EXPECT_EQ(lines.Next(), std::nullopt);
+}
+
+TEST(LineBuffer, OneByteAtATime) {
+  LineBuffer lines;
+  const std::string text = "alpha\nbeta\n";
+  std::vector<std::string> seen;
+  for (const char c : text) {
+    ASSERT_TRUE(lines.Append(std::string_view(&c, 1)).ok());
+    while (auto line = lines.Next()) seen.push_back(*line);
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"alpha", "beta"}));
+}
+
+TEST(LineBuffer, RefusesALineBeyondTheBound) {
+  LineBuffer lines(8);
+  EXPECT_TRUE(lines.Append("12345678").ok());
+  const absl::Status status = lines.Append("9");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(std::string(status.message()).find("8 bytes"), std::string::npos);
+}
+
+TEST(LineBuffer, ManyShortLinesAreNotALongOne) {
+  LineBuffer lines(8);
+  EXPECT_TRUE(lines.Append("1234\n5678\n90\n").ok());
+  EXPECT_EQ(lines.Next(), "1234");
+}
+
+TEST(ParseJsonObject, TakesObjectsOnly) {
+  EXPECT_EQ((*ParseJsonObject(R"({"a": 1})"))["a"], 1);
+  for (const char* bad : {"", "{", "[1]", "3", "nope", "{\"a\": \xff}"}) {
+    EXPECT_EQ(ParseJsonObject(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace mtrun

@@ -1,0 +1,99 @@
+#include "base/posix.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+namespace mtrun {
+namespace {
+
+class PosixTest : public testing::Test {
+ protected:
+  void SetUp() override { folder_ = *MakeTemporaryFolder("mtrun-posix-"); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string folder_;
+};
+
+TEST_F(PosixTest, ErrnoBecomesTheCodeOfTheNextMove) {
+  EXPECT_EQ(ErrnoStatus(ENOENT, "open x").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ErrnoStatus(ENOSPC, "write x").code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ErrnoStatus(ECONNREFUSED, "connect x").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ErrnoStatus(ENOENT, "open x").message(), "open x: No such file or directory");
+}
+
+TEST_F(PosixTest, UniqueFdClosesOnce) {
+  const int raw = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  {
+    UniqueFd first(raw);
+    UniqueFd second = std::move(first);
+    EXPECT_FALSE(first.valid());
+    EXPECT_EQ(second.get(), raw);
+  }
+  EXPECT_EQ(fcntl(raw, F_GETFD), -1);
+}
+
+TEST_F(PosixTest, AtomicWriteReplacesAndLeavesNothingBeside) {
+  const std::string path = folder_ + "/settings.yaml";
+  ASSERT_TRUE(WriteFileAtomically(path, "old").ok());
+  ASSERT_TRUE(WriteFileAtomically(path, "new text").ok());
+  EXPECT_EQ(*ReadFile(path), "new text");
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) ++files;
+  EXPECT_EQ(files, 1);
+}
+
+TEST_F(PosixTest, FailedAtomicWriteKeepsTheOldFileAndNamesThePath) {
+  const std::string path = folder_ + "/taken";
+  ASSERT_TRUE(MakeFolders(path + "/inside").ok());  // a folder that is not empty cannot be replaced by a file
+  const absl::Status status = WriteFileAtomically(path, "text");
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(std::string(status.message()).find(path), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_directory(path + "/inside"));
+}
+
+TEST_F(PosixTest, ReadFileNamesAMissingPath) {
+  const absl::Status status = ReadFile(folder_ + "/none").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(std::string(status.message()).find("/none"), std::string::npos);
+}
+
+TEST_F(PosixTest, CheckWritableMakesTheFolderAndLeavesItEmpty) {
+  const std::string path = folder_ + "/a/b";
+  ASSERT_TRUE(CheckWritable(path).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(path));
+}
+
+TEST_F(PosixTest, CheckWritableRefusesAFile) {
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/file", "x").ok());
+  EXPECT_FALSE(CheckWritable(folder_ + "/file").ok());
+  EXPECT_FALSE(CheckWritable(folder_ + "/file/below").ok());
+}
+
+TEST_F(PosixTest, CheckWritableReportsAFullDisk) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full here";
+  UniqueFd full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(WriteAll(full.get(), "x").code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(PosixTest, TemporaryFoldersArePrivateAndDistinct) {
+  const std::string other = *MakeTemporaryFolder("mtrun-posix-");
+  EXPECT_NE(other, folder_);
+  struct stat info {};
+  ASSERT_EQ(stat(other.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  std::filesystem::remove_all(other);
+}
+
+TEST_F(PosixTest, FactsAboutThisMachine) {
+  EXPECT_GT(*FreeDiskBytes(folder_), 0);
+  EXPECT_FALSE(HostName().empty());
+  EXPECT_TRUE(std::filesystem::exists(*ExecutableFolder() + "/posix_test"));
+  EXPECT_NE(RandomBits(), RandomBits());
+}
+
+}  // namespace
+}  // namespace mtrun

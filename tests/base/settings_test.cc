@@ -1,0 +1,194 @@
+#include "base/settings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/posix.h"
+
+namespace mtrun {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Kind = SettingSpec::Kind;
+
+std::vector<SettingSpec> Specs() {
+  return {
+      {.name = "batch_size",
+       .kind = Kind::kInt,
+       .default_text = "16",
+       .help = "Samples of a micro-batch.",
+       .group = "Batch",
+       .letter = 'b',
+       .min = 1},
+      {.name = "learning_rate",
+       .kind = Kind::kDouble,
+       .default_text = "0.001",
+       .help = "Step width.",
+       .group = "Batch",
+       .min = 0},
+      {.name = "shuffle",
+       .kind = Kind::kBool,
+       .default_text = "true",
+       .help = "Shuffle the samples.",
+       .group = "Data"},
+      {.name = "data", .help = "Packed data set.", .group = "Data"},
+      {.name = "device",
+       .default_text = "auto",
+       .help = "Where to train.",
+       .group = "Data",
+       .choices = {"auto", "cpu", "cuda"},
+       .aliases = {"dev"}},
+      {.name = "rdzv_id", .default_text = "none", .help = "Job.", .group = "Job"},
+      {.name = "rdzv_endpoint", .help = "Service.", .group = "Job"},
+  };
+}
+
+class SettingsTest : public testing::Test {
+ protected:
+  void SetUp() override { folder_ = *MakeTemporaryFolder("mtrun-settings-"); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string File(std::string_view text) {
+    const std::string path = folder_ + "/config.yaml";
+    EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+    return path;
+  }
+  absl::StatusOr<std::vector<std::string>> Parse(const std::vector<std::string>& args) {
+    return settings_.ParseFlags(args, /*positionals_allowed=*/true);
+  }
+  std::string Complaint(const std::vector<std::string>& args) {
+    const auto parsed = Parse(args);
+    EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(parsed.status().message());
+  }
+
+  std::string folder_;
+  Settings settings_{"cnnA", Specs()};
+};
+
+TEST_F(SettingsTest, DefaultsHoldUntilAFlagIsGiven) {
+  EXPECT_EQ(settings_.Int("batch_size"), 16);
+  EXPECT_FALSE(settings_.IsSet("data"));
+  ASSERT_TRUE(Parse({"--batch_size", "4", "--data=/d"}).ok());
+  EXPECT_EQ(settings_.Int("batch_size"), 4);
+  EXPECT_EQ(settings_.Text("data"), "/d");
+  EXPECT_EQ(settings_.SourceOf("batch_size"), SettingSource::kFlag);
+}
+
+TEST_F(SettingsTest, DashesUnderscoresPrefixesAliasesAndLetters) {
+  ASSERT_TRUE(Parse({"--learning-rate=0.5", "--batch", "3", "--dev", "cpu"}).ok());
+  EXPECT_DOUBLE_EQ(settings_.Double("learning_rate"), 0.5);
+  EXPECT_EQ(settings_.Int("batch_size"), 3);
+  EXPECT_EQ(settings_.Text("device"), "cpu");
+  ASSERT_TRUE(Parse({"-b", "5"}).ok());
+  EXPECT_EQ(settings_.Int("batch_size"), 5);
+  ASSERT_TRUE(Parse({"-b7"}).ok());
+  EXPECT_EQ(settings_.Int("batch_size"), 7);
+}
+
+TEST_F(SettingsTest, BooleansInEveryForm) {
+  for (const char* off : {"--shuffle=false", "--shuffle=0", "--no_shuffle", "--no-shuffle"}) {
+    Settings fresh("cnnA", Specs());
+    ASSERT_TRUE(fresh.ParseFlags({off}, false).ok()) << off;
+    EXPECT_FALSE(fresh.Bool("shuffle")) << off;
+  }
+  ASSERT_TRUE(Parse({"--shuffle", "rest"}).ok());
+  EXPECT_TRUE(settings_.Bool("shuffle"));
+}
+
+TEST_F(SettingsTest, TheProgramAndItsArgumentsAreLeftAlone) {
+  EXPECT_THAT(*Parse({"--batch_size", "2", "train.py", "--batch_size", "9"}),
+              ElementsAre("train.py", "--batch_size", "9"));
+  EXPECT_EQ(settings_.Int("batch_size"), 2);
+  EXPECT_THAT(*Parse({"--", "--odd"}), ElementsAre("--odd"));
+}
+
+TEST_F(SettingsTest, WrongFlagsSayWhatIsAllowed) {
+  EXPECT_THAT(Complaint({"--bach_size", "3"}),
+              HasSubstr("unknown flag --bach_size; did you mean --batch_size?"));
+  EXPECT_THAT(Complaint({"--rdzv", "x"}), HasSubstr("ambiguous: --rdzv_id, --rdzv_endpoint"));
+  EXPECT_THAT(Complaint({"--batch_size"}), HasSubstr("needs a value"));
+  EXPECT_THAT(Complaint({"--data", "--shuffle"}), HasSubstr("--data needs a value"));
+  EXPECT_THAT(Complaint({"--batch_size", "many"}),
+              HasSubstr("\"many\" is not allowed for batch_size; it takes a whole number, 1 or more"));
+  EXPECT_THAT(Complaint({"--batch_size=0"}), HasSubstr("1 or more"));
+  EXPECT_THAT(Complaint({"--learning_rate=nan"}), HasSubstr("a number"));
+  EXPECT_THAT(Complaint({"--device=tpu"}), HasSubstr("one of auto, cpu, cuda"));
+  EXPECT_THAT(Complaint({"-x"}), HasSubstr("unknown flag -x"));
+  const auto positional = settings_.ParseFlags({"oops"}, false);
+  EXPECT_THAT(std::string(positional.status().message()), HasSubstr("\"oops\" is not a flag"));
+}
+
+TEST_F(SettingsTest, FlagBeatsEnvironmentBeatsFileInAnyOrder) {
+  const std::string path = File("cnnA:\n  batch_size: 1\n  learning_rate: 0.1\n  data: /file\n");
+  const EnvironmentMap environment = {
+      {"PET_BATCH_SIZE", "2"}, {"PET_LEARNING_RATE", "0.2"}, {"PET_SHUFFLE", ""}};
+  ASSERT_TRUE(Parse({"--batch_size", "3"}).ok());
+  ASSERT_TRUE(settings_.ApplyYaml(path, "cnnA", {}).ok());
+  ASSERT_TRUE(settings_.ApplyEnvironment(environment, "PET_").ok());
+  ASSERT_TRUE(settings_.ApplyYaml(path, "cnnA", {}).ok());
+  EXPECT_EQ(settings_.Int("batch_size"), 3);
+  EXPECT_DOUBLE_EQ(settings_.Double("learning_rate"), 0.2);
+  EXPECT_EQ(settings_.Text("data"), "/file");
+  EXPECT_THAT(settings_.Table(), HasSubstr("config.yaml:4"));
+}
+
+TEST_F(SettingsTest, UnknownYamlKeyHasItsLineAndTheNearestName) {
+  const absl::Status key =
+      settings_.ApplyYaml(File("cnnA:\n  batch_size: 1\n  lerning_rate: 2\n"), "cnnA", {});
+  EXPECT_THAT(std::string(key.message()),
+              HasSubstr("config.yaml:3: unknown key \"lerning_rate\"; did you mean learning_rate?"));
+  const absl::Status section = settings_.ApplyYaml(File("cnnB:\n  x: 1\n"), "cnnA", {"mtrun"});
+  EXPECT_THAT(std::string(section.message()),
+              HasSubstr("config.yaml:1: unknown section \"cnnB\"; did you mean cnnA?"));
+}
+
+TEST_F(SettingsTest, YamlOfEveryShape) {
+  EXPECT_TRUE(
+      settings_
+          .ApplyYaml(File("mtrun:\n  nnodes: 2\ncnnA:\n  data: [a, b]\n  batch-size: 9\n"), "cnnA", {"mtrun"})
+          .ok());
+  EXPECT_EQ(settings_.Text("data"), "a,b");
+  EXPECT_EQ(settings_.Int("batch_size"), 9);
+  EXPECT_TRUE(settings_.ApplyYaml(File(""), "cnnA", {}).ok());
+  EXPECT_TRUE(settings_.ApplyYaml(File("cnnA:\n"), "cnnA", {}).ok());
+  EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA: [1\n"), "cnnA", {}).message()),
+              HasSubstr("config.yaml:"));
+  EXPECT_THAT(std::string(settings_.ApplyYaml(File("- 1\n"), "cnnA", {}).message()),
+              HasSubstr("must hold sections"));
+  EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA:\n  data: {a: 1}\n"), "cnnA", {}).message()),
+              HasSubstr("config.yaml:2"));
+  EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA: 3\n"), "cnnA", {}).message()),
+              HasSubstr("holds no keys"));
+  EXPECT_EQ(settings_.ApplyYaml(folder_ + "/none.yaml", "cnnA", {}).code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(SettingsTest, ResolvedYamlReadsBackAlike) {
+  ASSERT_TRUE(Parse({"--data", "a: #b \"c\"", "--learning_rate", "1e-3", "--no_shuffle"}).ok());
+  Settings again("cnnA", Specs());
+  ASSERT_TRUE(again.ApplyYaml(File(settings_.Yaml("cnnA")), "cnnA", {}).ok());
+  for (const SettingSpec& spec : Specs()) EXPECT_EQ(again.Text(spec.name), settings_.Text(spec.name));
+}
+
+TEST_F(SettingsTest, DerivedValuesShowTheirReason) {
+  settings_.Derive("batch_size", "64", "2 workers x 32");
+  EXPECT_EQ(settings_.Int("batch_size"), 64);
+  EXPECT_THAT(settings_.Table(), HasSubstr("2 workers x 32"));
+}
+
+TEST_F(SettingsTest, HelpNamesEverySetting) {
+  const std::string help = settings_.Help();
+  for (const SettingSpec& spec : Specs()) EXPECT_THAT(help, HasSubstr("--" + spec.name));
+  EXPECT_THAT(help, HasSubstr("[0.001]"));
+}
+
+TEST(NearestName, FindsTyposAndNothingForStrangers) {
+  EXPECT_EQ(NearestName("nnode", {"nnodes", "nproc_per_node"}), "nnodes");
+  EXPECT_EQ(NearestName("zzzzzz", {"nnodes"}), "");
+}
+
+}  // namespace
+}  // namespace mtrun

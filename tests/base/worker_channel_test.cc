@@ -1,0 +1,109 @@
+#include "base/worker_channel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <random>
+
+namespace mtrun::channel {
+namespace {
+
+using testing::HasSubstr;
+
+const Generation kGeneration{7, 0xabcdef0123456789ull};
+
+std::vector<WorkerMessage> WorkerMessages() {
+  return {Hello{1, 4711, 3, "10.0.0.2:5000", true},
+          Ready{kGeneration},
+          Progress{2, 300, 4800},
+          StoreSet{"addr/0", std::string("\x00\xff binary \n", 11)},
+          StoreGet{1, {"a", "b"}},
+          StoreWait{2, {}},
+          Done{12345678901},
+          Leaving{"pre-empted \"soon\""}};
+}
+
+std::vector<AgentMessage> AgentMessages() {
+  return {Assignment{kGeneration, 3, 1, 8, 4, 1, {{"node1", "10.0.0.1", 0, 4}, {"node2", "10.0.0.2", 4, 4}}},
+          Dissolved{kGeneration, "node2 lost"}, Drain{12.5, "SIGTERM"}, Stop{"job over"},
+          StoreValues{2, {{"a", std::string("\x01\x00", 2)}, {"b", ""}}, ""}};
+}
+
+std::string WithoutNewline(std::string line) {
+  EXPECT_EQ(line.back(), '\n');
+  line.pop_back();
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  return line;
+}
+
+TEST(WorkerChannel, EveryMessageRoundTrips) {
+  for (const WorkerMessage& message : WorkerMessages()) {
+    EXPECT_EQ(*DecodeWorkerMessage(WithoutNewline(Encode(message))), message);
+  }
+  for (const AgentMessage& message : AgentMessages()) {
+    EXPECT_EQ(*DecodeAgentMessage(WithoutNewline(Encode(message))), message);
+  }
+}
+
+TEST(WorkerChannel, AnyBytesSurviveTheStore) {
+  rc::check([](const std::string& key, const std::string& value) {
+    const auto decoded = DecodeWorkerMessage(WithoutNewline(Encode(WorkerMessage(StoreSet{"k", value}))));
+    RC_ASSERT(decoded.ok());
+    RC_ASSERT(std::get<StoreSet>(*decoded).value == value);
+    (void)key;
+  });
+}
+
+TEST(WorkerChannel, MissingFieldIsNamed) {
+  EXPECT_THAT(std::string(DecodeWorkerMessage(R"({"type":"hello","protocol":1})").status().message()),
+              HasSubstr("hello: field \"pid\" is missing"));
+  EXPECT_THAT(
+      std::string(DecodeAgentMessage(R"({"type":"assignment","generation":"1.0"})").status().message()),
+      HasSubstr("assignment: field \"rank\" is missing"));
+}
+
+TEST(WorkerChannel, WrongTypeIsNamed) {
+  EXPECT_THAT(std::string(DecodeWorkerMessage(R"({"type":"done","step":"many"})").status().message()),
+              HasSubstr("done: field \"step\" is not a whole number"));
+  EXPECT_THAT(
+      std::string(DecodeWorkerMessage(R"({"type":"store_set","key":"k","value":"***"})").status().message()),
+      HasSubstr("not base64"));
+  EXPECT_THAT(std::string(DecodeWorkerMessage(R"({"type":"ready","generation":"seven"})").status().message()),
+              HasSubstr("is not a generation"));
+  EXPECT_THAT(std::string(DecodeWorkerMessage(R"({"type":"fly"})").status().message()),
+              HasSubstr("unknown message type \"fly\""));
+}
+
+TEST(WorkerChannel, UnknownExtraFieldsAreIgnored) {
+  EXPECT_EQ(*DecodeWorkerMessage(R"({"type":"done","step":3,"new":true})"), WorkerMessage(Done{3}));
+}
+
+// Random damage to real lines: an error or a message, never a crash.
+TEST(WorkerChannel, DamagedLinesNeverCrash) {
+  const char* given = std::getenv("MTRUN_SEED");
+  const unsigned seed = given != nullptr ? static_cast<unsigned>(std::atoi(given)) : std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "MTRUN_SEED=" << seed);
+  std::mt19937 random(seed);
+  int refused = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::vector<WorkerMessage> messages = WorkerMessages();
+    std::string line = Encode(messages[random() % messages.size()]);
+    for (unsigned n = random() % 4 + 1; n > 0; --n)
+      line[random() % line.size()] = static_cast<char>(random());
+    if (random() % 4 == 0) line.resize(random() % line.size());
+    refused += DecodeWorkerMessage(line).ok() ? 0 : 1;
+    DecodeAgentMessage(line).IgnoreError();
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(Generation, TextRoundTripAndOrder) {
+  EXPECT_EQ(ToText(kGeneration), "7.abcdef0123456789");
+  EXPECT_EQ(*ParseGeneration(ToText(kGeneration)), kGeneration);
+  EXPECT_LT((Generation{1, 9}), (Generation{2, 0}));
+  for (const char* bad : {"", "7", ".", "x.1", "7.zz"}) EXPECT_FALSE(ParseGeneration(bad).ok()) << bad;
+}
+
+}  // namespace
+}  // namespace mtrun::channel

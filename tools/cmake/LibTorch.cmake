@@ -1,0 +1,57 @@
+# LibTorch 2.11 as imported targets of our own. find_package(Torch) is not used: on a CUDA wheel it enables the
+# CUDA language and demands nvcc. MT_TORCH_DIR holds `torch/` and `nvidia/` side by side (a site-packages layout,
+# because libtorch finds its CUDA runtime through its own relative RPATH).
+set(default_torch_dir "$ENV{MT_TORCH_DIR}")
+if(NOT default_torch_dir)
+  if(DEFINED ENV{XDG_CACHE_HOME})
+    set(default_torch_dir "$ENV{XDG_CACHE_HOME}/mtrun/libtorch-2.11.0")
+  else()
+    set(default_torch_dir "$ENV{HOME}/.cache/mtrun/libtorch-2.11.0")
+  endif()
+endif()
+set(MT_TORCH_DIR "${default_torch_dir}" CACHE PATH "Folder that holds torch/ and nvidia/ of PyTorch 2.11")
+
+set(torch_lib ${MT_TORCH_DIR}/torch/lib)
+set(torch_include ${MT_TORCH_DIR}/torch/include)
+set(cuda_dir ${MT_TORCH_DIR}/nvidia/cu13)
+if(NOT EXISTS ${torch_lib}/libtorch_cpu.so)
+  message(FATAL_ERROR "LibTorch is not at ${MT_TORCH_DIR} (no torch/lib/libtorch_cpu.so there).\n"
+    "Run tools/setup, or give the site-packages folder of an installed PyTorch 2.11: MT_TORCH_DIR=... ")
+endif()
+file(STRINGS ${torch_include}/torch/headeronly/version.h torch_version REGEX "define TORCH_VERSION_(MAJOR|MINOR) ")
+if(NOT torch_version MATCHES "MAJOR 2;.*MINOR 11$")
+  message(FATAL_ERROR "${MT_TORCH_DIR} holds another version than PyTorch 2.11: ${torch_version}")
+endif()
+
+# The full wheels bring NCCL and cuDNN beside the CUDA runtime; the CPU set-up has the runtime alone.
+set(have_cuda OFF)
+if(EXISTS ${MT_TORCH_DIR}/nvidia/nccl/include/nccl.h AND EXISTS ${cuda_dir}/include/cuda_runtime.h)
+  set(have_cuda ON)
+endif()
+option(MT_CUDA "Build with CUDA and NCCL (needs the full wheels: tools/setup --cuda)" ${have_cuda})
+
+add_library(mt_torch INTERFACE)
+target_include_directories(mt_torch SYSTEM INTERFACE ${torch_include} ${torch_include}/torch/csrc/api/include)
+target_compile_definitions(mt_torch INTERFACE USE_DISTRIBUTED)
+# libtorch_cpu exports MKL's BLAS names and calls them through the PLT: it must be the first NEEDED library.
+# DT_RPATH (not RUNPATH) so that the libraries behind it are found too.
+target_link_options(mt_torch INTERFACE -Wl,--disable-new-dtags -Wl,-rpath,${torch_lib})
+target_link_libraries(mt_torch INTERFACE -Wl,--no-as-needed ${torch_lib}/libtorch_cpu.so ${torch_lib}/libc10.so
+  -Wl,--as-needed -Wl,-rpath-link,${cuda_dir}/lib)
+if(MT_CUDA)
+  target_include_directories(mt_torch SYSTEM INTERFACE ${cuda_dir}/include ${MT_TORCH_DIR}/nvidia/nccl/include)
+  target_compile_definitions(mt_torch INTERFACE MT_CUDA USE_C10D_NCCL)
+  target_compile_options(mt_torch INTERFACE -Wno-interference-size)
+  file(GLOB cudart ${cuda_dir}/lib/libcudart.so.*)
+  target_link_libraries(mt_torch INTERFACE -Wl,--no-as-needed ${torch_lib}/libtorch_cuda.so ${torch_lib}/libc10_cuda.so
+    ${torch_lib}/libtorch.so ${cudart} -Wl,--as-needed)
+endif()
+
+# <torch/torch.h> costs 20 s a file; every torch target reuses one precompiled copy.
+file(WRITE ${CMAKE_BINARY_DIR}/torch_pch.cc "// Only carries the precompiled header.\n")
+add_library(mt_torch_pch STATIC ${CMAKE_BINARY_DIR}/torch_pch.cc)
+target_link_libraries(mt_torch_pch PRIVATE mt_warnings mt_torch)
+target_precompile_headers(mt_torch_pch PRIVATE <torch/torch.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp>)
+function(mt_use_torch_pch target)
+  target_precompile_headers(${target} REUSE_FROM mt_torch_pch)
+endfunction()

@@ -1,0 +1,31 @@
+# Packages from Debian, as found by `tools/setup`. docs/design.md says why each one is here.
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(GTest REQUIRED)
+
+# libopencv-dev pulls in 210 packages; the three small -dev packages carry no CMake config, hence find_library.
+add_library(mt_opencv INTERFACE)
+foreach(part core imgproc imgcodecs)
+  find_library(MT_OPENCV_${part} opencv_${part} REQUIRED)
+  target_link_libraries(mt_opencv INTERFACE ${MT_OPENCV_${part}})
+endforeach()
+target_include_directories(mt_opencv SYSTEM INTERFACE /usr/include/opencv4)
+
+find_path(MT_ASIO_INCLUDE asio.hpp REQUIRED)
+add_library(mt_asio INTERFACE)
+target_include_directories(mt_asio SYSTEM INTERFACE ${MT_ASIO_INCLUDE})
+target_compile_definitions(mt_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED)
+target_link_libraries(mt_asio INTERFACE Threads::Threads)
+
+find_path(MT_RAPIDCHECK_INCLUDE rapidcheck.h REQUIRED)
+find_library(MT_RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
+add_library(mt_rapidcheck INTERFACE)
+target_include_directories(mt_rapidcheck SYSTEM INTERFACE ${MT_RAPIDCHECK_INCLUDE})
+target_link_libraries(mt_rapidcheck INTERFACE ${MT_RAPIDCHECK_LIBRARY})

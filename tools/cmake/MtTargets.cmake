@@ -1,0 +1,79 @@
+# How every library, program and test of the project is declared.
+#   mt_library(NAME SOURCES a.cc ... [DEPS target ...] [PRIVATE_DEPS target ...] [TORCH])
+#   mt_program(NAME SOURCES a.cc ... [DEPS target ...] [TORCH] [DESTINATION dir])
+#   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [TORCH] [SERIAL] [LABELS l ...] [TIMEOUT s])
+# TORCH marks what includes LibTorch's headers: it gets the shared precompiled header and LibTorch first on its link line.
+# PRIVATE_DEPS are used in .cc files only: their include folders and definitions do not reach the library's users.
+# A test is NAME.cc unless SOURCES says otherwise; each of its cases becomes one ctest test.
+include(GNUInstallDirs)
+include(GoogleTest)
+
+add_library(mt_warnings INTERFACE)
+target_compile_options(mt_warnings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wsuggest-override -Werror)
+target_include_directories(mt_warnings INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+
+if(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  # -O1: sanitizers stay usable on two cores, frames stay readable.
+  set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer")
+endif()
+# MT_CHECK guards invariants in every build, so nothing hangs on NDEBUG.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
+
+if(MT_SANITIZE)
+  add_compile_options(-fsanitize=${MT_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${MT_SANITIZE})
+endif()
+
+function(mt_library name)
+  cmake_parse_arguments(arg "TORCH" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE mt_warnings ${arg_PRIVATE_DEPS} PUBLIC ${arg_DEPS})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+  if(arg_TORCH)
+    target_link_libraries(${name} PUBLIC mt_torch)
+    mt_use_torch_pch(${name})
+  endif()
+endfunction()
+
+function(mt_program name)
+  cmake_parse_arguments(arg "TORCH" "DESTINATION" "SOURCES;DEPS" ${ARGN})
+  if(NOT arg_DESTINATION)
+    set(arg_DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  if(arg_TORCH)
+    target_link_libraries(${name} PRIVATE mt_torch)  # first: see LibTorch.cmake
+    mt_use_torch_pch(${name})
+  endif()
+  target_link_libraries(${name} PRIVATE mt_warnings ${arg_DEPS})
+  install(TARGETS ${name} DESTINATION ${arg_DESTINATION})
+endfunction()
+
+function(mt_test name)
+  cmake_parse_arguments(arg "TORCH;SERIAL" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(NOT arg_SOURCES)
+    set(arg_SOURCES ${name}.cc)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  if(arg_TORCH)
+    target_link_libraries(${name} PRIVATE mt_torch)
+    mt_use_torch_pch(${name})
+  endif()
+  target_link_libraries(${name} PRIVATE mt_warnings ${arg_DEPS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  set(properties TIMEOUT ${arg_TIMEOUT})
+  if(arg_SERIAL)
+    list(APPEND properties RUN_SERIAL TRUE)
+  endif()
+  if(arg_LABELS)
+    list(APPEND properties LABELS "${arg_LABELS}")
+  endif()
+  set(sanitizer_environment
+    "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1"
+    "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+    PROPERTIES ${properties} ENVIRONMENT "${sanitizer_environment};MT_BIN=${CMAKE_BINARY_DIR}/bin;MT_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+endfunction()
