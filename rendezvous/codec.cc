@@ -1,0 +1,457 @@
+#include "rendezvous/codec.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "rendezvous/formation.h"
+#include "rendezvous/overloaded.h"
+#include "rendezvous/rendezvous.pb.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+constexpr size_t kMaxName = 256;         // ids, host names, roles
+constexpr size_t kMaxText = 64 << 10;    // reasons, error messages
+constexpr int kMaxNodes = 10000;
+constexpr int kMaxWorkersPerNode = 4096;
+constexpr int kMaxRestarts = 1000000000;
+constexpr uint64_t kMaxGenerationNumber = uint64_t{1} << 53;
+constexpr int64_t kMaxNanoseconds = int64_t{366} * 24 * 3600 * 1000000000;
+
+absl::Status Range(absl::string_view field, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, " is ", value, ", ", low, " to ", high, " are allowed"));
+}
+
+absl::Status Length(absl::string_view field, const std::string& value, size_t low, size_t high) {
+  if (value.size() >= low && value.size() <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(field, " has ", value.size(), " bytes, ", low, " to ", high, " are allowed"));
+}
+
+/// protobuf refuses to send a `string` that is not UTF-8; names come from flags and the kernel.
+std::string Utf8(const std::string& text) {
+  std::string clean;
+  for (const char c : text) clean += static_cast<unsigned char>(c) < 0x80 ? c : '?';
+  return clean.substr(0, kMaxName);
+}
+
+std::string Bounded(const std::string& text) { return text.substr(0, kMaxText); }
+
+void Encode(const Generation& generation, wire::Generation* out) {
+  out->set_number(generation.number);
+  out->set_id(generation.id);
+}
+
+absl::StatusOr<Generation> Decode(const wire::Generation& in) {
+  if (in.number() > kMaxGenerationNumber) {
+    return absl::InvalidArgumentError(absl::StrCat("generation number is ", in.number(), ", at most ", kMaxGenerationNumber,
+                                                   " is allowed"));
+  }
+  return Generation{in.number(), in.id()};
+}
+
+void Encode(const JobSettings& s, wire::JobSettings* out) {
+  out->set_job_id(Utf8(s.job_id));
+  out->set_min_nodes(s.min_nodes);
+  out->set_max_nodes(s.max_nodes);
+  out->set_max_restarts(s.max_restarts);
+  out->set_last_call_ns(s.last_call.count());
+  out->set_heartbeat_interval_ns(s.heartbeat_interval.count());
+  out->set_heartbeats_missed(s.heartbeats_missed);
+  out->set_reconnect_grace_ns(s.reconnect_grace.count());
+  out->set_join_timeout_ns(s.join_timeout.count());
+}
+
+JobSettings Decode(const wire::JobSettings& in) {
+  JobSettings s;
+  s.job_id = in.job_id();
+  s.min_nodes = in.min_nodes();
+  s.max_nodes = in.max_nodes();
+  s.max_restarts = in.max_restarts();
+  s.last_call = Duration(in.last_call_ns());
+  s.heartbeat_interval = Duration(in.heartbeat_interval_ns());
+  s.heartbeats_missed = in.heartbeats_missed();
+  s.reconnect_grace = Duration(in.reconnect_grace_ns());
+  s.join_timeout = Duration(in.join_timeout_ns());
+  return s;
+}
+
+void Encode(const Assignment& a, wire::Assignment* out) {
+  Encode(a.generation, out->mutable_generation());
+  for (const Member& m : a.members) {
+    wire::Member* member = out->add_members();
+    member->set_node_id(Utf8(m.node_id));
+    member->set_host(Utf8(m.host));
+    member->set_address(Utf8(m.address));
+    member->set_role(Utf8(m.role));
+    member->set_node_rank(m.node_rank);
+    member->set_first_rank(m.first_rank);
+    member->set_workers(m.workers);
+  }
+  out->set_world_size(a.world_size);
+  out->set_master_address(Utf8(a.master_address));
+  out->set_master_port(a.master_port);
+  out->set_restart_count(a.restart_count);
+}
+
+absl::StatusOr<Assignment> Decode(const wire::Assignment& in) {
+  MT_RETURN_IF_ERROR(Range("members", in.members_size(), 1, kMaxNodes));
+  MT_RETURN_IF_ERROR(Range("restart_count", in.restart_count(), 0, kMaxRestarts));
+  MT_RETURN_IF_ERROR(Range("master_port", in.master_port(), 0, 65535));
+  Assignment a;
+  MT_ASSIGN_OR_RETURN(a.generation, Decode(in.generation()));
+  for (const wire::Member& m : in.members()) {
+    MT_RETURN_IF_ERROR(Length("node_id", m.node_id(), 1, kMaxName));
+    MT_RETURN_IF_ERROR(Length("host", m.host(), 0, kMaxName));
+    MT_RETURN_IF_ERROR(Length("address", m.address(), 0, kMaxName));
+    MT_RETURN_IF_ERROR(Length("role", m.role(), 0, kMaxName));
+    MT_RETURN_IF_ERROR(Range("workers", m.workers(), 1, kMaxWorkersPerNode));
+    a.members.push_back({m.node_id(), m.host(), m.address(), m.role(), m.node_rank(), m.first_rank(), m.workers()});
+  }
+  a.world_size = in.world_size();
+  a.master_address = in.master_address();
+  a.master_port = in.master_port();
+  a.restart_count = in.restart_count();
+  MT_RETURN_IF_ERROR(ValidateAssignment(a));
+  return a;
+}
+
+void Encode(const WorkerFailure& f, wire::WorkerFailure* out) {
+  out->set_host(Bounded(f.host));
+  out->set_rank(f.rank);
+  out->set_local_rank(f.local_rank);
+  out->set_pid(f.pid);
+  out->set_exit_code(f.exit_code);
+  out->set_signal(f.signal);
+  out->set_log_file(Bounded(f.log_file));
+  out->set_message(Bounded(f.message));
+  out->set_wall_time(Bounded(f.wall_time));
+}
+
+absl::StatusOr<WorkerFailure> Decode(const wire::WorkerFailure& in) {
+  MT_RETURN_IF_ERROR(Range("exit_code", in.exit_code(), -255, 255));
+  MT_RETURN_IF_ERROR(Range("signal", in.signal(), 0, 127));
+  for (const auto* text : {&in.host(), &in.log_file(), &in.message(), &in.wall_time()}) {
+    MT_RETURN_IF_ERROR(Length("text of a worker failure", *text, 0, kMaxText));
+  }
+  WorkerFailure f;
+  f.host = in.host();
+  f.rank = in.rank();
+  f.local_rank = in.local_rank();
+  f.pid = in.pid();
+  f.exit_code = in.exit_code();
+  f.signal = in.signal();
+  f.log_file = in.log_file();
+  f.message = in.message();
+  f.wall_time = in.wall_time();
+  return f;
+}
+
+void Encode(const Offer& o, const AgentSaid& said, wire::Offer* out) {
+  out->set_node_id(Utf8(o.node_id));
+  out->set_host(Utf8(o.host));
+  out->set_address(Utf8(o.address));
+  out->set_workers(o.workers);
+  if (o.node_rank) out->set_node_rank(*o.node_rank);
+  out->set_master_port(o.master_port);
+  out->set_role(Utf8(o.role));
+  if (o.holds) Encode(*o.holds, out->mutable_holds());
+  if (said.held) Encode(*said.held, out->mutable_held());
+  Encode(said.seen, out->mutable_seen());
+}
+
+absl::StatusOr<AgentSaid> Decode(const wire::Offer& in) {
+  MT_RETURN_IF_ERROR(Length("node_id", in.node_id(), 1, kMaxName));
+  MT_RETURN_IF_ERROR(Length("host", in.host(), 0, kMaxName));
+  MT_RETURN_IF_ERROR(Length("address", in.address(), 0, kMaxName));
+  MT_RETURN_IF_ERROR(Length("role", in.role(), 0, kMaxName));
+  MT_RETURN_IF_ERROR(Range("workers", in.workers(), 1, kMaxWorkersPerNode));
+  MT_RETURN_IF_ERROR(Range("master_port", in.master_port(), 0, 65535));
+  Offer o;
+  o.node_id = in.node_id();
+  o.host = in.host();
+  o.address = in.address();
+  o.workers = in.workers();
+  o.master_port = in.master_port();
+  o.role = in.role();
+  if (in.has_node_rank()) {
+    MT_RETURN_IF_ERROR(Range("node_rank", in.node_rank(), 0, kMaxNodes - 1));
+    o.node_rank = in.node_rank();
+  }
+  AgentSaid said;
+  MT_ASSIGN_OR_RETURN(said.seen, Decode(in.seen()));
+  if (in.has_holds()) {
+    MT_ASSIGN_OR_RETURN(o.holds, Decode(in.holds()));
+    if (in.has_held()) {
+      MT_ASSIGN_OR_RETURN(said.held, Decode(in.held()));
+    }
+  }
+  said.event = OfferSent{std::move(o)};
+  return said;
+}
+
+absl::StatusOr<AgentEvent> Decode(const wire::WorkerFailed& in) {
+  WorkerFailed e;
+  MT_ASSIGN_OR_RETURN(e.generation, Decode(in.generation()));
+  MT_ASSIGN_OR_RETURN(e.failure, Decode(in.failure()));
+  return e;
+}
+
+absl::StatusOr<AgentEvent> Decode(const wire::WorkersFinished& in) {
+  WorkersFinished e;
+  MT_ASSIGN_OR_RETURN(e.generation, Decode(in.generation()));
+  e.final = in.final();
+  return e;
+}
+
+absl::StatusOr<AgentEvent> Decode(const wire::Leaving& in) {
+  MT_RETURN_IF_ERROR(Length("why", in.why(), 0, kMaxText));
+  MT_RETURN_IF_ERROR(Range("exit_code", in.exit_code(), 0, 255));
+  return Leaving{in.why(), in.fails_job(), in.exit_code()};
+}
+
+absl::StatusOr<AgentEvent> Decode(const wire::StoreSet& in) {
+  StoreSet e;
+  MT_ASSIGN_OR_RETURN(e.generation, Decode(in.generation()));
+  e.key = in.key();
+  e.value = in.value();
+  return e;
+}
+
+absl::StatusOr<AgentEvent> Decode(const wire::StoreRead& in) {
+  StoreRead e;
+  MT_ASSIGN_OR_RETURN(e.generation, Decode(in.generation()));
+  e.id = in.id();
+  e.keys.assign(in.keys().begin(), in.keys().end());
+  e.wait = in.wait();
+  return e;
+}
+
+absl::StatusOr<AgentSaid> Said(absl::StatusOr<AgentEvent> event) {
+  if (!event.ok()) return event.status();
+  return AgentSaid{*std::move(event), {}, {}};
+}
+
+void Encode(const JobOutcome& o, wire::JobOutcome* out) {
+  out->set_success(o.success);
+  out->set_exit_code(o.exit_code);
+  out->set_reason(Bounded(o.reason));
+  if (o.root_cause) Encode(*o.root_cause, out->mutable_root_cause());
+}
+
+absl::StatusOr<ServiceEvent> Decode(const wire::JobOutcome& in) {
+  JobEnded e;
+  e.outcome.success = in.success();
+  e.outcome.exit_code = in.exit_code();
+  e.outcome.reason = in.reason();
+  if (in.has_root_cause()) {
+    MT_ASSIGN_OR_RETURN(e.outcome.root_cause, Decode(in.root_cause()));
+  }
+  return e;
+}
+
+absl::StatusOr<ServiceEvent> Decode(const wire::Dissolved& in) {
+  GenerationDissolved e;
+  MT_ASSIGN_OR_RETURN(e.generation, Decode(in.generation()));
+  e.reason = in.reason();
+  e.restart_count = in.restart_count();
+  return e;
+}
+
+void Encode(const StoreReply& r, wire::StoreReply* out) {
+  Encode(r.generation, out->mutable_generation());
+  out->set_id(r.id);
+  for (const auto& [key, value] : r.values) {
+    wire::StoreEntry* entry = out->add_values();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+  out->set_error(r.error);
+}
+
+absl::StatusOr<ServiceEvent> Decode(const wire::StoreReply& in) {
+  StoreReply r;
+  MT_ASSIGN_OR_RETURN(r.generation, Decode(in.generation()));
+  r.id = in.id();
+  for (const wire::StoreEntry& entry : in.values()) r.values[entry.key()] = entry.value();
+  r.error = in.error();
+  return r;
+}
+
+}  // namespace
+
+absl::Status ValidateSettings(const JobSettings& s) {
+  MT_RETURN_IF_ERROR(Length("job_id", s.job_id, 1, kMaxName));
+  MT_RETURN_IF_ERROR(Range("max_nodes", s.max_nodes, 1, kMaxNodes));
+  MT_RETURN_IF_ERROR(Range("min_nodes", s.min_nodes, 1, s.max_nodes));
+  MT_RETURN_IF_ERROR(Range("max_restarts", s.max_restarts, 0, kMaxRestarts));
+  MT_RETURN_IF_ERROR(Range("heartbeats_missed", s.heartbeats_missed, 1, 1000000));
+  MT_RETURN_IF_ERROR(Range("heartbeat_interval (ns)", s.heartbeat_interval.count(), 1000000, 3600ll * 1000000000));
+  MT_RETURN_IF_ERROR(Range("last_call (ns)", s.last_call.count(), 0, kMaxNanoseconds));
+  MT_RETURN_IF_ERROR(Range("reconnect_grace (ns)", s.reconnect_grace.count(), 0, kMaxNanoseconds));
+  return Range("join_timeout (ns)", s.join_timeout.count(), 0, kMaxNanoseconds);
+}
+
+wire::Hello EncodeHello(const HelloData& hello) {
+  wire::Hello out;
+  out.set_protocol(kProtocolVersion);
+  out.set_node_id(Utf8(hello.node_id));
+  out.set_session_id(hello.session_id);
+  Encode(hello.opened.settings, out.mutable_settings());
+  out.set_service_id(hello.service_id);
+  Encode(hello.opened.seen, out.mutable_seen());
+  out.set_seen_restarts(hello.opened.seen_restarts);
+  return out;
+}
+
+absl::StatusOr<HelloData> DecodeHello(const wire::Hello& in) {
+  if (in.protocol() != kProtocolVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("this agent speaks protocol ", in.protocol(), ", the service protocol ",
+                                                      kProtocolVersion, "; run the same version of mtrun on every node"));
+  }
+  MT_RETURN_IF_ERROR(Length("node_id", in.node_id(), 1, kMaxName));
+  HelloData hello;
+  hello.node_id = in.node_id();
+  hello.session_id = in.session_id();
+  hello.service_id = in.service_id();
+  hello.opened.settings = Decode(in.settings());
+  MT_RETURN_IF_ERROR(ValidateSettings(hello.opened.settings));
+  MT_ASSIGN_OR_RETURN(hello.opened.seen, Decode(in.seen()));
+  MT_RETURN_IF_ERROR(Range("seen_restarts", in.seen_restarts(), 0, kMaxRestarts));
+  hello.opened.seen_restarts = std::min(in.seen_restarts(), hello.opened.settings.max_restarts);
+  return hello;
+}
+
+wire::AgentEvent EncodeAgentEvent(uint64_t sequence, const AgentSaid& said) {
+  wire::AgentEvent out;
+  out.set_sequence(sequence);
+  std::visit(Overloaded{
+                 [&](const OfferSent& e) { Encode(e.offer, said, out.mutable_offer()); },
+                 [&](const WorkerFailed& e) {
+                   Encode(e.generation, out.mutable_failed()->mutable_generation());
+                   Encode(e.failure, out.mutable_failed()->mutable_failure());
+                 },
+                 [&](const WorkersFinished& e) {
+                   Encode(e.generation, out.mutable_finished()->mutable_generation());
+                   out.mutable_finished()->set_final(e.final);
+                 },
+                 [&](const Leaving& e) {
+                   out.mutable_leaving()->set_why(Bounded(e.why));
+                   out.mutable_leaving()->set_fails_job(e.fails_job);
+                   out.mutable_leaving()->set_exit_code(e.exit_code);
+                 },
+                 [&](const StoreSet& e) {
+                   Encode(e.generation, out.mutable_store_set()->mutable_generation());
+                   out.mutable_store_set()->set_key(e.key);
+                   out.mutable_store_set()->set_value(e.value);
+                 },
+                 [&](const StoreRead& e) {
+                   Encode(e.generation, out.mutable_store_read()->mutable_generation());
+                   out.mutable_store_read()->set_id(e.id);
+                   for (const std::string& key : e.keys) out.mutable_store_read()->add_keys(key);
+                   out.mutable_store_read()->set_wait(e.wait);
+                 },
+             },
+             said.event);
+  return out;
+}
+
+absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event) {
+  switch (event.event_case()) {
+    case wire::AgentEvent::kOffer:
+      return Decode(event.offer());
+    case wire::AgentEvent::kFailed:
+      return Said(Decode(event.failed()));
+    case wire::AgentEvent::kFinished:
+      return Said(Decode(event.finished()));
+    case wire::AgentEvent::kLeaving:
+      return Said(Decode(event.leaving()));
+    case wire::AgentEvent::kStoreSet:
+      return Said(Decode(event.store_set()));
+    case wire::AgentEvent::kStoreRead:
+      return Said(Decode(event.store_read()));
+    case wire::AgentEvent::EVENT_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("an agent's event of unknown kind");
+}
+
+wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& event) {
+  wire::ServiceEvent out;
+  out.set_sequence(sequence);
+  std::visit(Overloaded{
+                 [&](const Assigned& e) { Encode(e.assignment, out.mutable_assigned()); },
+                 [&](const GenerationDissolved& e) {
+                   Encode(e.generation, out.mutable_dissolved()->mutable_generation());
+                   out.mutable_dissolved()->set_reason(Bounded(e.reason));
+                   out.mutable_dissolved()->set_restart_count(e.restart_count);
+                 },
+                 [&](const JobEnded& e) { Encode(e.outcome, out.mutable_ended()); },
+                 [&](const Refused& e) { out.set_refused(Bounded(e.reason)); },
+                 [&](const Waiting& e) { out.set_waiting(Bounded(e.text)); },
+                 [&](const StoreReply& e) { Encode(e, out.mutable_store_reply()); },
+             },
+             event);
+  return out;
+}
+
+absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event) {
+  switch (event.event_case()) {
+    case wire::ServiceEvent::kAssigned: {
+      MT_ASSIGN_OR_RETURN(Assignment assignment, Decode(event.assigned()));
+      return ServiceEvent(Assigned{std::move(assignment)});
+    }
+    case wire::ServiceEvent::kDissolved:
+      return Decode(event.dissolved());
+    case wire::ServiceEvent::kEnded:
+      return Decode(event.ended());
+    case wire::ServiceEvent::kRefused:
+      return ServiceEvent(Refused{event.refused()});
+    case wire::ServiceEvent::kWaiting:
+      return ServiceEvent(Waiting{event.waiting()});
+    case wire::ServiceEvent::kStoreReply:
+      return Decode(event.store_reply());
+    case wire::ServiceEvent::EVENT_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("a service's event of unknown kind");
+}
+
+void EncodeJobView(const JobView& view, wire::JobStatus* status) {
+  Encode(view.settings, status->mutable_settings());
+  status->set_phase(view.phase);
+  status->set_reason(Bounded(view.reason));
+  Encode(view.generation, status->mutable_generation());
+  status->set_restart_count(view.restart_count);
+  for (const NodeView& n : view.nodes) {
+    wire::NodeStatus* node = status->add_nodes();
+    node->set_node_id(Utf8(n.node_id));
+    node->set_host(Utf8(n.host));
+    node->set_address(Utf8(n.address));
+    node->set_state(n.state);
+    node->set_node_rank(n.node_rank);
+    node->set_first_rank(n.first_rank);
+    node->set_workers(n.workers);
+    node->set_silent_ns(n.silent_for.count());
+    node->set_main_loop_age_ns(n.main_loop_age.count());
+  }
+}
+
+JobView DecodeJobView(const wire::JobStatus& in) {
+  JobView view;
+  view.settings = Decode(in.settings());
+  view.phase = in.phase();
+  view.reason = in.reason();
+  view.generation = Generation{in.generation().number(), in.generation().id()};
+  view.restart_count = in.restart_count();
+  for (const wire::NodeStatus& n : in.nodes()) {
+    view.nodes.push_back({n.node_id(), n.host(), n.address(), n.state(), n.node_rank(), n.first_rank(), n.workers(),
+                          Duration(n.silent_ns()), Duration(n.main_loop_age_ns())});
+  }
+  return view;
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,50 @@
+// Between the wire (rendezvous.proto) and rendezvous/types.h. Decoding checks everything that comes from outside: missing parts,
+// ranges, sizes; what it hands out is fit for the state machine. Errors are kInvalidArgument and name the field. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rendezvous/events.h"
+#include "rendezvous/state_machine.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::rendezvous {
+
+namespace wire {
+class AgentEvent;
+class Hello;
+class JobStatus;
+class ServiceEvent;
+}  // namespace wire
+
+inline constexpr int kProtocolVersion = 1;
+inline constexpr int kMaxMessageBytes = 16 << 20;
+
+struct HelloData {
+  std::string node_id;
+  uint64_t session_id = 0;
+  uint64_t service_id = 0;
+  StreamOpened opened;
+};
+
+/// How each bound reads in an error: "workers is 0, 1 to 4096 are allowed".
+absl::Status ValidateSettings(const JobSettings& settings);
+
+wire::Hello EncodeHello(const HelloData& hello);
+/// kFailedPrecondition for another protocol version (then nothing else is looked at).
+absl::StatusOr<HelloData> DecodeHello(const wire::Hello& hello);
+
+wire::AgentEvent EncodeAgentEvent(uint64_t sequence, const AgentSaid& said);
+absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event);
+
+wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& event);
+absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event);
+
+void EncodeJobView(const JobView& view, wire::JobStatus* status);
+JobView DecodeJobView(const wire::JobStatus& status);
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,65 @@
+// What goes into a job's state machine and what comes out of it, as values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "base/clock.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::rendezvous {
+
+// ---- in ---------------------------------------------------------------------------------------------------------
+/// A node's stream is there, for the first time or again.
+struct StreamOpened {
+  JobSettings settings;
+  Generation seen;        // the newest generation this agent was ever assigned, {0, 0} for none
+  int seen_restarts = 0;  // the restart count it was told with it
+  bool operator==(const StreamOpened&) const = default;
+};
+struct StreamClosed {
+  std::string why;
+  bool operator==(const StreamClosed&) const = default;
+};
+struct Heartbeat {
+  Duration main_loop_age = Duration::zero();  // since the agent's main loop last turned
+  bool operator==(const Heartbeat&) const = default;
+};
+struct AgentSaid {
+  AgentEvent event;
+  std::optional<Assignment> held;  // beside an Offer that holds a generation: its membership
+  Generation seen = {};            // beside an Offer: the newest generation the agent had been assigned when it sent this
+  bool operator==(const AgentSaid&) const = default;
+};
+/// Time has passed. Due at NextDeadline(); harmless at any other time.
+struct Tick {
+  bool operator==(const Tick&) const = default;
+};
+struct Event {
+  std::string node_id;  // "" for Tick
+  std::variant<StreamOpened, StreamClosed, Heartbeat, AgentSaid, Tick> what;
+};
+
+// ---- out, to be performed in order ------------------------------------------------------------------------------
+struct Send {
+  std::string node_id;
+  ServiceEvent event;
+  bool operator==(const Send&) const = default;
+};
+/// Close the node's stream once what was sent before is through, and forget its session.
+struct CloseSession {
+  std::string node_id;
+  bool operator==(const CloseSession&) const = default;
+};
+/// A decision with its reason, for the log.
+struct LogLine {
+  std::string text;
+  bool operator==(const LogLine&) const = default;
+};
+using Effect = std::variant<Send, CloseSession, LogLine>;
+
+std::string Describe(const Event& event);
+std::string Describe(const Effect& effect);
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,55 @@
+#include "rendezvous/host.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "rendezvous/service.h"
+#include "rendezvous/status_client.h"
+#include "rendezvous/transport.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+constexpr Duration kProbePatience = std::chrono::seconds(3);
+
+class RunningHost final : public Host {
+ public:
+  RunningHost(std::unique_ptr<Service> service, std::string endpoint, std::string reason)
+      : service_(std::move(service)), endpoint_(std::move(endpoint)), reason_(std::move(reason)) {}
+  std::string endpoint() const override { return endpoint_; }
+  std::string reason() const override { return reason_; }
+
+ private:
+  const std::unique_ptr<Service> service_;
+  const std::string endpoint_, reason_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
+  MT_ASSIGN_OR_RETURN(Endpoint endpoint, ParseEndpoint(options.endpoint));
+  if (options.is_host == false) return nullptr;
+  if (endpoint.port == 0 && !endpoint.IsLoopback() && options.is_host != true) {
+    return absl::InvalidArgumentError(absl::StrCat("endpoint \"", options.endpoint, "\": port 0 (any free port) needs a loopback host, "
+                                                   "because other nodes could not know the port"));
+  }
+  ServiceOptions service_options;
+  service_options.listen = Endpoint{endpoint.IsLoopback() ? endpoint.host : "::", endpoint.port}.Text();
+  service_options.insecure = options.insecure;
+  service_options.token = options.token;
+  absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(service_options);
+  if (absl::IsAlreadyExists(service.status())) {
+    if (options.is_host != true && endpoint.port != 0) return nullptr;  // another agent of this machine serves, or the port is not ours
+    return absl::AlreadyExistsError(absl::StrCat("cannot host the rendezvous: port ", endpoint.port, " is in use"));
+  }
+  MT_RETURN_IF_ERROR(service.status());
+  endpoint.port = (*service)->port();
+  const std::string text = endpoint.Text();
+  if (options.is_host == true) return std::make_unique<RunningHost>(*std::move(service), text, "it was told to (is_host)");
+  const absl::StatusOr<uint64_t> answer = ReadServiceId(text, options.insecure, options.token, kProbePatience);
+  if (!answer.ok() || *answer != (*service)->id()) return nullptr;
+  return std::make_unique<RunningHost>(*std::move(service), text, absl::StrCat(text, " leads to this agent"));
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,49 @@
+// All jobs of one service, by job id: makes a state machine for the first node of a job, drops it with the last one, and
+// remembers how jobs ended so that a node that was away then does not start a job of its own. Pure, as JobMachine; not thread-safe.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/state_machine.h"
+
+namespace mtrun::rendezvous {
+
+class JobTable {
+ public:
+  static constexpr size_t kMaxJobs = 1024;
+  static constexpr size_t kMaxRemembered = 64;
+  using JobEffect = std::pair<std::string, Effect>;  // job id first
+
+  explicit JobTable(JobMachine::Options options) : options_(options) {}
+
+  /// Only StreamOpened makes a job; other events of an unknown one change nothing.
+  std::vector<JobEffect> Step(const std::string& job_id, const Event& event, TimePoint now);
+  /// Steps every job whose deadline has come.
+  std::vector<JobEffect> Tick(TimePoint now);
+  std::optional<TimePoint> NextDeadline() const;
+
+  const std::map<std::string, JobMachine>& jobs() const { return jobs_; }
+
+ private:
+  struct Ended {
+    std::string job_id;
+    std::vector<Generation> issued;
+    JobOutcome outcome;
+  };
+  using Jobs = std::map<std::string, JobMachine>;
+
+  void StepOne(Jobs::iterator job, const Event& event, TimePoint now, std::vector<JobEffect>& effects);
+  const Ended* FindEnded(const std::string& job_id, const Generation& seen) const;
+
+  const JobMachine::Options options_;
+  Jobs jobs_;
+  std::deque<Ended> ended_;
+  uint64_t made_ = 0;  // jobs; gives each its own seed
+};
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,60 @@
+// The small key-value space of one generation (NCCL's unique id, addresses): pure, with answers as data. Not thread-safe.
+// Invariant: every read is answered exactly once, by Read, Set or Close, unless its node is dropped.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace mtrun::rendezvous {
+
+class KeyValueStore {
+ public:
+  static constexpr size_t kMaxKeyBytes = 1024;
+  static constexpr size_t kMaxValueBytes = 1 << 20;
+  static constexpr size_t kMaxTotalBytes = 8 << 20;  // keys and values; also bounds any one answer
+  static constexpr size_t kMaxEntries = 4096;
+  static constexpr size_t kMaxKeysPerRead = 1024;
+  static constexpr size_t kMaxWaiters = 16384;
+
+  struct Answer {
+    std::string node_id;
+    int64_t id = 0;
+    std::map<std::string, std::string> values;
+    std::string error;
+    bool operator==(const Answer&) const = default;
+  };
+  struct Waiter {
+    std::string node_id;
+    int64_t id = 0;
+    std::vector<std::string> keys;
+    bool operator==(const Waiter&) const = default;
+  };
+
+  /// The waiters that this completes. A set over a limit is remembered as an error, so that who waits for the key hears it.
+  std::vector<Answer> Set(const std::string& key, const std::string& value);
+  /// At once when all keys are there or `wait` is false (missing keys give an error beside the values that are there); otherwise
+  /// nothing yet. A second read with the id of a pending one of the same node is that one sent again.
+  std::vector<Answer> Read(const std::string& node_id, int64_t id, const std::vector<std::string>& keys, bool wait);
+  /// Forgets the node's waiters: it is gone.
+  void DropNode(const std::string& node_id);
+  /// Empties the store; every waiter gets `error`.
+  std::vector<Answer> Close(const std::string& error);
+
+  const std::vector<Waiter>& waiters() const { return waiters_; }
+  const std::map<std::string, std::string>& values() const { return values_; }
+  bool operator==(const KeyValueStore&) const = default;
+
+ private:
+  std::string RefusalOf(const std::string& key, const std::string& value) const;
+  bool Complete(const Waiter& waiter, Answer& answer) const;
+
+  std::map<std::string, std::string> values_;
+  std::map<std::string, std::string> refused_;  // key -> why its value is not here
+  std::string full_;                            // set once even refusals no longer fit
+  size_t total_bytes_ = 0;
+  std::vector<Waiter> waiters_;
+};
+
+}  // namespace mtrun::rendezvous

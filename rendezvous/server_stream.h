@@ -1,0 +1,63 @@
+// One agent's Session call inside the service: gRPC's reactor on one side, the service's deciding thread on the other. gRPC's
+// callbacks only post; everything else is called on the deciding thread (the io_context's), which is the only one to start
+// operations. Keeps itself alive until gRPC is done with it.
+// Invariants: one read and one write at a time; nothing is started once Finish was called; Finish is called exactly once.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <asio/io_context.hpp>
+#include <memory>
+#include <string>
+
+#include "rendezvous/rendezvous.pb.h"
+
+namespace mtrun::rendezvous {
+
+struct ServiceSession;
+
+class ServerStream final : public grpc::ServerBidiReactor<wire::AgentMessage, wire::ServiceMessage>,
+                           public std::enable_shared_from_this<ServerStream> {
+ public:
+  /// Who decides; called on its own thread.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    virtual void OnMessage(const std::shared_ptr<ServerStream>& stream, const wire::AgentMessage& message) = 0;
+    virtual void OnWritable(const std::shared_ptr<ServerStream>& stream) = 0;
+    virtual void OnEnded(const std::shared_ptr<ServerStream>& stream, const std::string& why) = 0;  // once
+  };
+
+  /// Starts reading. The returned pointer is gRPC's; it stays valid until OnDone.
+  static ServerStream* Make(asio::io_context& loop, Owner& owner);
+
+  bool writable() const { return !writing_ && !closing_; }
+  void Write(wire::ServiceMessage message);
+  /// Ends the call after the write in progress. The owner hears nothing more.
+  void Close(grpc::Status status);
+
+  std::shared_ptr<ServiceSession> session;  // deciding thread only
+
+ private:
+  ServerStream(asio::io_context& loop, Owner& owner) : loop_(loop), owner_(owner) {}
+
+  // gRPC's threads.
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+  void End(const std::string& why);
+  void FinishIfClosing();
+
+  asio::io_context& loop_;
+  Owner& owner_;
+  std::shared_ptr<ServerStream> self_;  // released by OnDone
+  // Deciding thread only (gRPC reads out_ and writes in_ between start and callback).
+  wire::AgentMessage in_;
+  wire::ServiceMessage out_;
+  bool writing_ = false, closing_ = false, finished_ = false, ended_ = false;
+  grpc::Status status_;
+};
+
+}  // namespace mtrun::rendezvous

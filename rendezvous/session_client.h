@@ -1,0 +1,45 @@
+// An agent's session with the rendezvous service: one bidirectional gRPC stream that reconnects by itself (back-off capped at
+// 0.5 s, for ever unless reconnect_timeout is set) and a heartbeat thread. Handlers run on gRPC's threads and must only post.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::rendezvous {
+
+struct SessionOptions {
+  std::string endpoint;  // host:port
+  std::string node_id;
+  JobSettings job;
+  Duration connect_report_interval = std::chrono::seconds(5);  // "still cannot reach ..." while it retries
+  Duration reconnect_timeout = Duration::zero();               // zero: for ever
+  bool insecure = true;                                        // false: mutual TLS from `token`
+  std::string token;
+};
+
+class SessionClient {
+ public:
+  struct Handler {
+    std::function<void(const ServiceEvent&)> event;
+    std::function<void()> connected;                           // also after each reconnect: send what you hold again
+    std::function<void(const std::string& why)> disconnected;  // retrying; the text is for the log
+    std::function<void(absl::Status)> failed;                  // final: timeout, or refused credentials
+  };
+  static std::unique_ptr<SessionClient> Start(SessionOptions options, Handler handler);
+  virtual ~SessionClient() = default;  // closes the stream; no handler runs after it returns
+
+  /// Any thread. In order; kept over a reconnect until the service has acknowledged it.
+  virtual void Send(const AgentEvent& event) = 0;
+  /// Waits (bounded) until everything sent has been acknowledged; false at the deadline.
+  virtual bool Flush(Duration patience) = 0;
+  /// The main loop stamps its turns here; heartbeats carry the stamp's age.
+  virtual void StampMainLoop() = 0;
+};
+
+}  // namespace mtrun::rendezvous

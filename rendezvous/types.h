@@ -1,0 +1,162 @@
+// The nouns of the rendezvous: what a node offers, what a generation assigns, how a job ends. Values with == and Describe().
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/worker_channel.h"
+
+namespace mtrun::rendezvous {
+
+using Generation = channel::Generation;
+
+/// What every agent of a job must say alike; the first one to join sets it, a later one that differs is refused.
+struct JobSettings {
+  std::string job_id = "none";
+  int min_nodes = 1;
+  int max_nodes = 1;
+  int max_restarts = 0;  // job-wide budget of worker failures
+  Duration last_call = std::chrono::seconds(1);      // wait for more than min_nodes at the first formation
+  Duration heartbeat_interval = std::chrono::milliseconds(500);
+  int heartbeats_missed = 3;                         // a node is dead after interval x missed
+  Duration reconnect_grace = std::chrono::milliseconds(200);
+  Duration join_timeout = std::chrono::seconds(600); // how long the first formation may take
+  bool operator==(const JobSettings&) const = default;
+};
+
+/// One agent's offer for the next generation. Sent at joining and again whenever the agent is ready for another generation.
+struct Offer {
+  std::string node_id;  // unique for one agent process: "<host>-<pid>-<random>"
+  std::string host;     // host name; the first formation orders nodes naturally by it
+  std::string address;  // where peers reach this node
+  int workers = 1;      // how many it starts
+  std::optional<int> node_rank;  // --node_rank: decides the order where given
+  int master_port = 0;  // a port held open on this node, MASTER_PORT if it becomes node 0
+  std::string role = "default";
+  std::optional<Generation> holds;  // the generation whose workers this agent still runs (after a reconnect)
+  bool operator==(const Offer&) const = default;
+};
+
+struct Member {
+  std::string node_id, host, address, role;
+  int node_rank = 0;
+  int first_rank = 0;  // ranks first_rank .. first_rank+workers-1
+  int workers = 0;
+  bool operator==(const Member&) const = default;
+};
+
+/// The membership of one generation, the same for all its members.
+struct Assignment {
+  Generation generation;
+  std::vector<Member> members;  // in order of node_rank
+  int world_size = 0;
+  std::string master_address;   // node 0's
+  int master_port = 0;
+  int restart_count = 0;        // failures used from the job-wide budget
+  bool operator==(const Assignment&) const = default;
+};
+
+/// How one worker ended, as its agent saw it.
+struct WorkerFailure {
+  std::string host;
+  int rank = 0, local_rank = 0;
+  int64_t pid = 0;
+  int exit_code = 0;  // valid when signal is 0
+  int signal = 0;
+  std::string log_file;     // its standard error on `host`, "" for none
+  std::string message;      // from the error file, or the last lines of its standard error
+  std::string wall_time;    // for people
+  bool operator==(const WorkerFailure&) const = default;
+};
+
+struct JobOutcome {
+  bool success = false;
+  int exit_code = 0;   // what every mtrun of the job exits with
+  std::string reason;  // one sentence
+  std::optional<WorkerFailure> root_cause;
+  bool operator==(const JobOutcome&) const = default;
+};
+
+// ---- agent -> service -----------------------------------------------------------------------------------------
+struct OfferSent {  // join, or ready again after a dissolved generation
+  Offer offer;
+  bool operator==(const OfferSent&) const = default;
+};
+struct WorkerFailed {
+  Generation generation;
+  WorkerFailure failure;
+  bool operator==(const WorkerFailed&) const = default;
+};
+struct WorkersFinished {  // all workers of this node exited 0 (ordinary) or said done (cooperative)
+  Generation generation;
+  bool final = false;  // cooperative: the job's result is safe on disk; deaths after this do not matter
+  bool operator==(const WorkersFinished&) const = default;
+};
+struct Leaving {  // this agent goes (signal, drain); `fails_job` when a person stopped the whole job here
+  std::string why;
+  bool fails_job = false;  // the whole job ends with it: every other node gets JobEnded with `exit_code`
+  int exit_code = 0;       // only with fails_job
+  bool operator==(const Leaving&) const = default;
+};
+struct StoreSet {
+  Generation generation;
+  std::string key, value;
+  bool operator==(const StoreSet&) const = default;
+};
+struct StoreRead {  // answered by StoreReply with the same id: at once, or (wait) when all keys are there
+  Generation generation;
+  int64_t id = 0;
+  std::vector<std::string> keys;
+  bool wait = true;
+  bool operator==(const StoreRead&) const = default;
+};
+using AgentEvent = std::variant<OfferSent, WorkerFailed, WorkersFinished, Leaving, StoreSet, StoreRead>;
+
+// ---- service -> agent -----------------------------------------------------------------------------------------
+struct Assigned {
+  Assignment assignment;
+  bool operator==(const Assigned&) const = default;
+};
+struct GenerationDissolved {  // stop (ordinary) or regroup (cooperative), then send a new offer
+  Generation generation;
+  std::string reason;
+  int restart_count = 0;
+  bool operator==(const GenerationDissolved&) const = default;
+};
+struct JobEnded {
+  JobOutcome outcome;
+  bool operator==(const JobEnded&) const = default;
+};
+struct Refused {  // this agent may not take part (other settings, other protocol, job over); final
+  std::string reason;
+  bool operator==(const Refused&) const = default;
+};
+struct Waiting {  // news for people while nothing runs: "2 of 3 nodes are here; waiting for 1 more", "spare"
+  std::string text;
+  bool operator==(const Waiting&) const = default;
+};
+struct StoreReply {
+  Generation generation;
+  int64_t id = 0;
+  std::map<std::string, std::string> values;
+  std::string error;
+  bool operator==(const StoreReply&) const = default;
+};
+using ServiceEvent = std::variant<Assigned, GenerationDissolved, JobEnded, Refused, Waiting, StoreReply>;
+
+std::string Describe(const Generation& generation);
+std::string Describe(const Assignment& assignment);
+std::string Describe(const WorkerFailure& failure);  // one line: "rank 1 (local 1, pid 123) on node2: killed by SIGKILL"
+std::string Describe(const JobOutcome& outcome);
+std::string Describe(const AgentEvent& event);
+std::string Describe(const ServiceEvent& event);
+
+/// What an agent's settings say otherwise than the job's, one text a key: "max_nodes is 3 here, 2 in the job".
+std::vector<std::string> DifferingSettings(const JobSettings& job, const JobSettings& here);
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,137 @@
+#include "tests/rendezvous/cluster_simulation.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace mtrun::rendezvous {
+
+ClusterSimulation::ClusterSimulation(JobSettings settings, Duration recovery_window)
+    : settings_(settings), machine_(settings, JobMachine::Options{7, TimePoint(), recovery_window}), checker_(settings) {}
+
+std::vector<std::string> ClusterSimulation::Step(const Event& event) {
+  const std::vector<Effect> effects = machine_.Step(event, now_);
+  if (auto broken = checker_.Observe(event, effects, machine_, now_); broken && !broken_) {
+    broken_ = absl::StrCat(*broken, " (after: ", Describe(event), ")\n", machine_.Describe(now_));
+  }
+  std::vector<std::string> lines;
+  for (const Effect& effect : effects) {
+    lines.push_back(Describe(effect));
+    if (const auto* close = std::get_if<CloseSession>(&effect)) connected_.erase(close->node_id);
+    const auto* send = std::get_if<Send>(&effect);
+    const auto* assigned = send != nullptr ? std::get_if<Assigned>(&send->event) : nullptr;
+    if (assigned != nullptr) assignments_[send->node_id] = assigned->assignment;
+  }
+  return lines;
+}
+
+std::vector<std::string> ClusterSimulation::Open(const std::string& node, Generation seen, int seen_restarts) {
+  connected_.insert(node);
+  return Step(Event{node, StreamOpened{settings_, seen, seen_restarts}});
+}
+
+std::vector<std::string> ClusterSimulation::OpenWith(const std::string& node, const JobSettings& settings) {
+  connected_.insert(node);
+  return Step(Event{node, StreamOpened{settings, {}, 0}});
+}
+
+std::vector<std::string> ClusterSimulation::Close(const std::string& node, const std::string& why) {
+  connected_.erase(node);
+  return Step(Event{node, StreamClosed{why}});
+}
+
+std::vector<std::string> ClusterSimulation::Beat(const std::string& node, Duration main_loop_age) {
+  return Step(Event{node, Heartbeat{main_loop_age}});
+}
+
+std::vector<std::string> ClusterSimulation::Say(const std::string& node, AgentEvent event, std::optional<Assignment> held) {
+  const auto assigned = assignments_.find(node);
+  const Generation seen = assigned != assignments_.end() ? assigned->second.generation : Generation{};
+  return Step(Event{node, AgentSaid{std::move(event), std::move(held), seen}});
+}
+
+Offer ClusterSimulation::MakeOffer(const std::string& node) const {
+  Offer offer;
+  offer.node_id = node;
+  offer.host = node.substr(0, node.find('/'));  // "node1/b": a second agent on node1
+  offer.address = absl::StrCat("10.0.0.", offer.host.substr(std::min(offer.host.find_first_of("0123456789"), offer.host.size())));
+  offer.master_port = 40000;
+  return offer;
+}
+
+std::vector<std::string> ClusterSimulation::OfferFrom(const std::string& node, int workers, std::optional<int> node_rank) {
+  Offer offer = MakeOffer(node);
+  offer.workers = workers;
+  offer.node_rank = node_rank;
+  return Say(node, OfferSent{offer});
+}
+
+std::vector<std::string> ClusterSimulation::StaleOfferFrom(const std::string& node) {
+  return Step(Event{node, AgentSaid{OfferSent{MakeOffer(node)}, {}, {}}});
+}
+
+std::vector<std::string> ClusterSimulation::Fail(const std::string& node, int exit_code, int signal) {
+  WorkerFailure failure;
+  failure.host = node;
+  failure.pid = 100;
+  failure.exit_code = exit_code;
+  failure.signal = signal;
+  failure.log_file = "/logs/0/stderr.log";
+  if (const auto assignment = assignments_.find(node); assignment != assignments_.end()) {
+    for (const Member& member : assignment->second.members) {
+      if (member.node_id == node) failure.rank = member.first_rank;
+    }
+  }
+  return Say(node, WorkerFailed{generation(), failure});
+}
+
+std::vector<std::string> ClusterSimulation::Finish(const std::string& node, bool final) {
+  return Say(node, WorkersFinished{generation(), final});
+}
+
+std::vector<std::string> ClusterSimulation::Leave(const std::string& node) {
+  return Say(node, Leaving{"SIGTERM", false, 0});
+}
+
+std::vector<std::string> ClusterSimulation::Wait(const std::string& node, const std::string& key) {
+  return Say(node, StoreRead{generation(), next_id_++, {key}, true});
+}
+
+std::vector<std::string> ClusterSimulation::Set(const std::string& node, const std::string& key, const std::string& value) {
+  return Say(node, StoreSet{generation(), key, value});
+}
+
+std::vector<std::string> ClusterSimulation::Advance(Duration duration) {
+  const TimePoint end = now_ + duration;
+  const Duration beat_every = settings_.heartbeat_interval;
+  std::vector<std::string> lines;
+  const auto add = [&](const std::vector<std::string>& more) { lines.insert(lines.end(), more.begin(), more.end()); };
+  while (now_ < end) {
+    const TimePoint next_beat = TimePoint((now_.time_since_epoch() / beat_every + 1) * beat_every);
+    const auto due = machine_.NextDeadline();
+    now_ = std::min(end, next_beat);
+    if (due && *due < now_) now_ = std::max(*due, TimePoint());
+    if (now_ == next_beat) {
+      for (const std::string& node : std::set<std::string>(connected_)) {
+        if (!silent_.contains(node)) add(Beat(node));
+      }
+    }
+    if (const auto deadline = machine_.NextDeadline(); deadline && *deadline <= now_) add(Step(Event{"", Tick{}}));
+  }
+  return lines;
+}
+
+std::vector<std::string> ClusterSimulation::TickAtDeadline() {
+  const auto due = machine_.NextDeadline();
+  if (!due) return {};
+  now_ = std::max(now_, *due);
+  return Step(Event{"", Tick{}});
+}
+
+std::vector<std::string> ClusterSimulation::Stall(Duration duration) {
+  now_ += duration;
+  checker_.Excuse(duration + settings_.heartbeat_interval);
+  return Step(Event{"", Tick{}});
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,68 @@
+// A job's state machine with simulated agents around it, in simulated time: events are built from short words, every step is
+// checked against the list of properties. A value: copies are independent worlds (exploration copies it at every branch).
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "rendezvous/state_machine.h"
+#include "tests/rendezvous/properties.h"
+
+namespace mtrun::rendezvous {
+
+class ClusterSimulation {
+ public:
+  explicit ClusterSimulation(JobSettings settings, Duration recovery_window = Duration::zero());
+
+  /// Each returns the effects as text lines, and remembers the first broken property.
+  std::vector<std::string> Open(const std::string& node, Generation seen = {}, int seen_restarts = 0);
+  std::vector<std::string> OpenWith(const std::string& node, const JobSettings& settings);
+  std::vector<std::string> Close(const std::string& node, const std::string& why = "connection reset");
+  std::vector<std::string> Beat(const std::string& node, Duration main_loop_age = Duration::zero());
+  std::vector<std::string> Say(const std::string& node, AgentEvent event, std::optional<Assignment> held = std::nullopt);
+  std::vector<std::string> OfferFrom(const std::string& node, int workers = 1, std::optional<int> node_rank = std::nullopt);
+  /// An offer from before the node's last assignment, delivered late.
+  std::vector<std::string> StaleOfferFrom(const std::string& node);
+  std::vector<std::string> Fail(const std::string& node, int exit_code = 1, int signal = 0);
+  std::vector<std::string> Finish(const std::string& node, bool final = false);
+  std::vector<std::string> Leave(const std::string& node);
+  std::vector<std::string> Wait(const std::string& node, const std::string& key);
+  std::vector<std::string> Set(const std::string& node, const std::string& key, const std::string& value);
+  /// Time passes in steps of at most a heartbeat; ticks come exactly when due; connected nodes beat unless silent.
+  std::vector<std::string> Advance(Duration duration);
+  /// To the next deadline, nobody beating before it.
+  std::vector<std::string> TickAtDeadline();
+  /// A jump without ticks or heartbeats, as when the service's machine was stopped; then one late tick.
+  std::vector<std::string> Stall(Duration duration);
+
+  void Silence(const std::string& node) { silent_.insert(node); }
+  void Wake(const std::string& node) { silent_.erase(node); }
+
+  const std::optional<std::string>& broken() const { return broken_; }
+  const JobMachine& machine() const { return machine_; }
+  JobMachine& machine() { return machine_; }
+  TimePoint now() const { return now_; }
+  Generation generation() const { return machine_.View(now_).generation; }
+  /// The last assignment that each node was sent.
+  const std::map<std::string, Assignment>& assignments() const { return assignments_; }
+  /// Equal texts: equal futures.
+  std::string Fingerprint() const { return machine_.Describe(now_); }
+
+ private:
+  std::vector<std::string> Step(const Event& event);
+  Offer MakeOffer(const std::string& node) const;
+
+  JobSettings settings_;
+  TimePoint now_;
+  JobMachine machine_;
+  PropertyChecker checker_;
+  std::set<std::string> connected_, silent_;
+  std::map<std::string, Assignment> assignments_;
+  std::optional<std::string> broken_;
+  int64_t next_id_ = 1;
+};
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,168 @@
+#include "rendezvous/codec.h"
+
+#include <random>
+
+#include "base/posix.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rendezvous/formation.h"
+#include "rendezvous/rendezvous.pb.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using ::testing::HasSubstr;
+
+Offer SomeOffer() {
+  Offer offer;
+  offer.node_id = "node1-12-ab";
+  offer.host = "node1";
+  offer.address = "10.0.0.1";
+  offer.workers = 4;
+  offer.node_rank = 2;
+  offer.master_port = 29500;
+  offer.role = "trainer";
+  offer.holds = Generation{3, 0xFFFFFFFFFFFFFFFFull};
+  return offer;
+}
+
+WorkerFailure SomeFailure() { return {"node2", 5, 1, 4711, 0, 9, "/logs/1/stderr.log", "bad \xff bytes\0x", "2026-11-21"}; }
+
+Assignment SomeAssignment() { return MakeAssignment(Generation{3, 0xFFFFFFFFFFFFFFFFull}, {SomeOffer()}, 2); }
+
+AgentSaid RoundTrip(const AgentSaid& said) {
+  const auto decoded = DecodeAgentEvent(EncodeAgentEvent(7, said));
+  EXPECT_TRUE(decoded.ok()) << decoded.status();
+  return decoded.value_or(AgentSaid{});
+}
+
+TEST(Codec, AgentEventsComeBackAsTheyWere) {
+  const Generation generation{3, 1};
+  const std::vector<AgentSaid> all = {
+      {OfferSent{SomeOffer()}, SomeAssignment(), Generation{2, 5}},
+      {WorkerFailed{generation, SomeFailure()}, {}, {}},
+      {WorkersFinished{generation, true}, {}, {}},
+      {Leaving{"SIGTERM", true, 130}, {}, {}},
+      {StoreSet{generation, std::string("k\0y", 3), std::string("\xff\0", 2)}, {}, {}},
+      {StoreRead{generation, 8, {"a", "b"}, false}, {}, {}},
+  };
+  for (const AgentSaid& said : all) EXPECT_EQ(RoundTrip(said), said) << Describe(said.event);
+  AgentSaid fresh{OfferSent{SomeOffer()}, {}, {}};
+  std::get<OfferSent>(fresh.event).offer.node_rank.reset();
+  std::get<OfferSent>(fresh.event).offer.holds.reset();
+  EXPECT_EQ(RoundTrip(fresh), fresh);
+}
+
+TEST(Codec, ServiceEventsComeBackAsTheyWere) {
+  const std::vector<ServiceEvent> all = {
+      Assigned{SomeAssignment()},
+      GenerationDissolved{Generation{3, 1}, "node2 is lost", 2},
+      JobEnded{JobOutcome{false, 137, "rank 5", SomeFailure()}},
+      JobEnded{JobOutcome{true, 0, "fine", std::nullopt}},
+      Refused{"no"},
+      Waiting{"spare"},
+      StoreReply{Generation{3, 1}, 8, {{"a", std::string("\0", 1)}}, "gone"},
+  };
+  for (const ServiceEvent& event : all) {
+    const auto decoded = DecodeServiceEvent(EncodeServiceEvent(1, event));
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(*decoded, event) << Describe(event);
+  }
+}
+
+HelloData SomeHello() {
+  HelloData hello;
+  hello.node_id = "node1";
+  hello.session_id = 1;
+  hello.service_id = 2;
+  hello.opened.settings.max_restarts = 5;
+  hello.opened.seen = Generation{4, 9};
+  hello.opened.seen_restarts = 3;
+  return hello;
+}
+
+TEST(Codec, HelloComesBackAsItWas) {
+  const auto hello = DecodeHello(EncodeHello(SomeHello()));
+  ASSERT_TRUE(hello.ok()) << hello.status();
+  EXPECT_EQ(hello->node_id, "node1");
+  EXPECT_EQ(hello->opened, SomeHello().opened);
+}
+
+TEST(Codec, AnotherProtocolIsToldSo) {
+  wire::Hello hello = EncodeHello(SomeHello());
+  hello.set_protocol(99);
+  const auto decoded = DecodeHello(hello);
+  EXPECT_TRUE(absl::IsFailedPrecondition(decoded.status()));
+  EXPECT_THAT(std::string(decoded.status().message()), HasSubstr("same version of mtrun"));
+}
+
+TEST(Codec, SettingsOutOfRangeAreNamed) {
+  const auto error = [](void (*spoil)(wire::JobSettings*)) {
+    wire::Hello hello = EncodeHello(SomeHello());
+    spoil(hello.mutable_settings());
+    return std::string(DecodeHello(hello).status().message());
+  };
+  EXPECT_THAT(error([](wire::JobSettings* s) { s->set_min_nodes(0); }), HasSubstr("min_nodes is 0"));
+  EXPECT_THAT(error([](wire::JobSettings* s) { s->set_min_nodes(2); }), HasSubstr("min_nodes is 2, 1 to 1"));
+  EXPECT_THAT(error([](wire::JobSettings* s) { s->set_heartbeat_interval_ns(0); }), HasSubstr("heartbeat_interval"));
+  EXPECT_THAT(error([](wire::JobSettings* s) { s->set_join_timeout_ns(INT64_MAX); }), HasSubstr("join_timeout"));
+  EXPECT_THAT(error([](wire::JobSettings* s) { s->set_job_id(""); }), HasSubstr("job_id"));
+  EXPECT_THAT(error([](wire::JobSettings* s) { s->set_max_restarts(-1); }), HasSubstr("max_restarts"));
+}
+
+TEST(Codec, OffersOutOfRangeAreNamed) {
+  const auto error = [](void (*spoil)(wire::Offer*)) {
+    wire::AgentEvent event = EncodeAgentEvent(1, AgentSaid{OfferSent{SomeOffer()}, SomeAssignment(), {}});
+    spoil(event.mutable_offer());
+    return DecodeAgentEvent(event).status();
+  };
+  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->set_workers(0); }).message()), HasSubstr("workers is 0"));
+  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->set_node_rank(-1); }).message()), HasSubstr("node_rank"));
+  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->set_master_port(70000); }).message()), HasSubstr("master_port"));
+  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->mutable_held()->set_world_size(9); }).message()), HasSubstr("world size"));
+  EXPECT_TRUE(absl::IsInvalidArgument(error([](wire::Offer* o) { o->mutable_holds()->set_number(UINT64_MAX); })));
+  EXPECT_TRUE(absl::IsInvalidArgument(DecodeAgentEvent(wire::AgentEvent()).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(DecodeServiceEvent(wire::ServiceEvent()).status()));
+}
+
+TEST(Codec, NamesThatAreNotUtf8CanBeSent) {
+  Offer offer = SomeOffer();
+  offer.host = "n\xf6" "de";
+  const AgentSaid said = RoundTrip(AgentSaid{OfferSent{offer}, {}, {}});
+  EXPECT_EQ(std::get<OfferSent>(said.event).offer.host, "n?de");
+}
+
+TEST(Codec, GarbageGivesAnErrorOrAValueButNeverACrash) {
+  const char* given = std::getenv("MTRUN_SEED");
+  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : RandomBits();
+  std::cout << "MTRUN_SEED=" << seed << "\n";
+  std::mt19937_64 random(seed);
+  const std::string good = EncodeAgentEvent(3, AgentSaid{OfferSent{SomeOffer()}, SomeAssignment(), {}}).SerializeAsString();
+  size_t decoded = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string bytes = good;
+    for (uint64_t changes = 1 + random() % 4; changes > 0; --changes) bytes[random() % bytes.size()] = static_cast<char>(random());
+    wire::AgentEvent event;
+    if (!event.ParseFromString(bytes)) continue;
+    const auto said = DecodeAgentEvent(event);
+    decoded += said.ok() ? 1 : 0;
+    if (said.ok() && said->held) EXPECT_TRUE(ValidateAssignment(*said->held).ok());
+  }
+  EXPECT_GT(decoded, 0u);
+}
+
+TEST(Codec, StatusShowsAJob) {
+  JobView view;
+  view.settings.job_id = "job";
+  view.phase = "running";
+  view.nodes.push_back({"id", "node1", "10.0.0.1", "member", 0, 0, 2, std::chrono::seconds(1), std::chrono::seconds(2)});
+  wire::JobStatus status;
+  EncodeJobView(view, &status);
+  const JobView back = DecodeJobView(status);
+  EXPECT_EQ(back.phase, "running");
+  EXPECT_EQ(back.nodes.at(0).workers, 2);
+  EXPECT_EQ(back.nodes.at(0).main_loop_age, std::chrono::seconds(2));
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,98 @@
+#include "rendezvous/formation.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Candidate Newcomer(const std::string& name, uint64_t arrival = 0) { return Candidate{name, name, {}, {}, arrival}; }
+Candidate Survivor(const std::string& name, int place) { return Candidate{name, name, {}, place, 0}; }
+Candidate Ranked(const std::string& name, int rank) { return Candidate{name, name, rank, {}, 0}; }
+
+TEST(OrderNodes, NewcomersComeInNaturalOrder) {
+  EXPECT_THAT(OrderNodes({Newcomer("node10"), Newcomer("node2"), Newcomer("node1")}), ElementsAre("node1", "node2", "node10"));
+}
+
+TEST(OrderNodes, SameHostIsOrderedByNodeId) {
+  EXPECT_THAT(OrderNodes({{"h-20-b", "h", {}, {}, 0}, {"h-3-a", "h", {}, {}, 1}}), ElementsAre("h-3-a", "h-20-b"));
+}
+
+TEST(OrderNodes, SurvivorsKeepTheirOrderBeforeNewcomers) {
+  EXPECT_THAT(OrderNodes({Newcomer("a"), Survivor("x", 0), Survivor("b", 5)}), ElementsAre("x", "b", "a"));
+}
+
+TEST(OrderNodes, RanksDecideWhereGiven) {
+  EXPECT_THAT(OrderNodes({Ranked("a", 2), Ranked("b", 1), Ranked("c", 0)}), ElementsAre("c", "b", "a"));
+  EXPECT_THAT(OrderNodes({Ranked("c", 2), Ranked("b", 1)}), ElementsAre("b", "c"));  // rank 0 is gone
+  EXPECT_THAT(OrderNodes({Newcomer("a"), Newcomer("b"), Ranked("z", 0)}), ElementsAre("z", "a", "b"));
+  EXPECT_THAT(OrderNodes({Newcomer("a"), Ranked("z", 7)}), ElementsAre("a", "z"));
+  EXPECT_THAT(OrderNodes({Ranked("a", 0), Ranked("b", 0), Newcomer("c")}), ElementsAre("a", "b", "c"));
+}
+
+TEST(DecideFormation, SurvivorsGoBeforeEarlierSpares) {
+  FormationInput input;
+  input.min_nodes = input.max_nodes = 2;
+  input.first = false;
+  input.ready = {Newcomer("spare2", 2), Newcomer("spare1", 1), Survivor("node9", 1)};
+  const FormationDecision decision = DecideFormation(input, TimePoint());
+  ASSERT_TRUE(decision.form);
+  EXPECT_THAT(decision.order, ElementsAre("node9", "spare1"));
+}
+
+TEST(DecideFormation, SaysWhoIsAwaitedAndHowManyAreMissing) {
+  FormationInput input;
+  input.min_nodes = 3;
+  input.max_nodes = 4;
+  input.ready = {Newcomer("a")};
+  EXPECT_THAT(DecideFormation(input, TimePoint()).reason, HasSubstr("1 of 3 nodes is here; waiting for 2 more"));
+  input.awaited = {"node2"};
+  EXPECT_THAT(DecideFormation(input, TimePoint()).reason, HasSubstr("waiting for node2"));
+}
+
+TEST(DecideFormation, NamesTheTimeWhenItWillDecide) {
+  FormationInput input;
+  input.min_nodes = 1;
+  input.max_nodes = 2;
+  input.ready = {Newcomer("a")};
+  input.last_call_ends = TimePoint(std::chrono::seconds(1));
+  input.recovery_ends = TimePoint(std::chrono::seconds(3));
+  EXPECT_EQ(DecideFormation(input, TimePoint()).retry_at, input.recovery_ends);
+  EXPECT_FALSE(DecideFormation(input, TimePoint(std::chrono::milliseconds(2999))).form);
+  EXPECT_TRUE(DecideFormation(input, TimePoint(std::chrono::seconds(3))).form);
+}
+
+TEST(MakeAssignment, RanksAreContiguousForUnevenNodes) {
+  Offer a, b;
+  a.node_id = "a", a.workers = 3, a.address = "10.0.0.1", a.master_port = 4000;
+  b.node_id = "b", b.workers = 1, b.address = "10.0.0.2", b.master_port = 5000;
+  const Assignment assignment = MakeAssignment(Generation{2, 9}, {b, a}, 1);
+  EXPECT_EQ(assignment.world_size, 4);
+  EXPECT_EQ(assignment.members[1].first_rank, 1);
+  EXPECT_EQ(assignment.master_address, "10.0.0.2");
+  EXPECT_EQ(assignment.master_port, 5000);
+  EXPECT_TRUE(ValidateAssignment(assignment).ok());
+}
+
+TEST(ValidateAssignment, RefusesGapsAndTwins) {
+  Offer a, b;
+  a.node_id = "a";
+  b.node_id = "b";
+  const Assignment good = MakeAssignment(Generation{1, 1}, {a, b}, 0);
+  Assignment bad = good;
+  bad.members[1].first_rank = 2;
+  EXPECT_FALSE(ValidateAssignment(bad).ok());
+  bad = good;
+  bad.members[1].node_id = "a";
+  EXPECT_FALSE(ValidateAssignment(bad).ok());
+  bad = good;
+  bad.world_size = 3;
+  EXPECT_FALSE(ValidateAssignment(bad).ok());
+  EXPECT_FALSE(ValidateAssignment(Assignment{}).ok());
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,77 @@
+#include "rendezvous/host.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rendezvous/service.h"
+#include "rendezvous/status_client.h"
+#include "tests/rendezvous/test_agent.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using ::testing::HasSubstr;
+
+HostOptions At(const std::string& endpoint) {
+  HostOptions options;
+  options.endpoint = endpoint;
+  return options;
+}
+
+TEST(StartIfHost, TakesAFreePortForAStandaloneRun) {
+  const auto host = StartIfHost(At("localhost:0"));
+  ASSERT_TRUE(host.ok()) << host.status();
+  ASSERT_NE(*host, nullptr);
+  EXPECT_THAT((*host)->endpoint(), ::testing::Not(HasSubstr(":0")));
+  EXPECT_THAT((*host)->reason(), HasSubstr("leads to this agent"));
+  EXPECT_TRUE(ReadStatus((*host)->endpoint(), true, "", kTestPatience).ok());
+}
+
+TEST(StartIfHost, HostsBehindATokenToo) {
+  HostOptions options = At("127.0.0.1:0");
+  options.insecure = false;
+  options.token = std::string(64, 'a');
+  const auto host = StartIfHost(options);
+  ASSERT_TRUE(host.ok()) << host.status();
+  ASSERT_NE(*host, nullptr);
+  EXPECT_TRUE(ReadStatus((*host)->endpoint(), false, options.token, kTestPatience).ok());
+}
+
+TEST(StartIfHost, OneOfSeveralAgentsHosts) {
+  const auto first = StartIfHost(At("127.0.0.1:0"));
+  ASSERT_TRUE(first.ok() && *first != nullptr);
+  const auto second = StartIfHost(At((*first)->endpoint()));
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(*second, nullptr);
+}
+
+TEST(StartIfHost, DoesNotHostForAnotherMachine) {
+  // 192.0.2.1 (RFC 5737) is nobody's; the port can be bound here, but the endpoint does not lead to it.
+  const auto free_port = StartIfHost(At("127.0.0.1:0"));
+  ASSERT_TRUE(free_port.ok() && *free_port != nullptr);
+  const std::string port = (*free_port)->endpoint().substr((*free_port)->endpoint().rfind(':'));
+  const auto elsewhere = StartIfHost(At("192.0.2.1" + port));
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
+  EXPECT_EQ(*elsewhere, nullptr);
+}
+
+TEST(StartIfHost, CanBeForbiddenAndForced) {
+  HostOptions options = At("127.0.0.1:0");
+  options.is_host = false;
+  EXPECT_EQ(StartIfHost(options).value(), nullptr);
+  options.is_host = true;
+  const auto forced = StartIfHost(options);
+  ASSERT_TRUE(forced.ok() && *forced != nullptr);
+  options.endpoint = (*forced)->endpoint();
+  const auto taken = StartIfHost(options);
+  EXPECT_TRUE(absl::IsAlreadyExists(taken.status()));
+  EXPECT_THAT(std::string(taken.status().message()), HasSubstr("is in use"));
+}
+
+TEST(StartIfHost, RefusesAMalformedEndpoint) {
+  EXPECT_TRUE(absl::IsInvalidArgument(StartIfHost(At("nowhere")).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(StartIfHost(At("node7:0")).status()));
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,92 @@
+#include "rendezvous/job_table.h"
+
+#include <algorithm>
+
+#include "gtest/gtest.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+JobSettings Settings(const std::string& job_id) {
+  JobSettings settings;
+  settings.job_id = job_id;
+  return settings;
+}
+
+template <typename T>
+const T* Find(const std::vector<JobTable::JobEffect>& effects) {
+  for (const auto& [job_id, effect] : effects) {
+    const auto* send = std::get_if<Send>(&effect);
+    if (send == nullptr) continue;
+    if (const T* event = std::get_if<T>(&send->event)) return event;
+  }
+  return nullptr;
+}
+
+class JobTableTest : public ::testing::Test {
+ protected:
+  std::vector<JobTable::JobEffect> Open(const std::string& job, const std::string& node, Generation seen = {}) {
+    return table_.Step(job, Event{node, StreamOpened{Settings(job), seen, 0}}, now_);
+  }
+  std::vector<JobTable::JobEffect> Say(const std::string& job, const std::string& node, AgentEvent event) {
+    return table_.Step(job, Event{node, AgentSaid{std::move(event), {}}}, now_);
+  }
+  Generation Run(const std::string& job, const std::string& node) {
+    Open(job, node);
+    Offer offer;
+    offer.node_id = offer.host = node;
+    const auto effects = Say(job, node, OfferSent{offer});
+    const Assigned* assigned = Find<Assigned>(effects);
+    EXPECT_NE(assigned, nullptr);
+    return assigned != nullptr ? assigned->assignment.generation : Generation{};
+  }
+
+  TimePoint now_;
+  JobTable table_{JobMachine::Options{3, TimePoint(), Duration::zero()}};
+};
+
+TEST_F(JobTableTest, JobsDoNotMeet) {
+  const Generation a = Run("a", "node1"), b = Run("b", "node1");
+  EXPECT_NE(a.id, b.id);
+  EXPECT_NE(Find<JobEnded>(Say("a", "node1", WorkersFinished{a, false})), nullptr);
+  EXPECT_EQ(table_.jobs().at("b").View(now_).phase, "running");
+}
+
+TEST_F(JobTableTest, AnEndedJobsIdStartsAfresh) {
+  const Generation first = Run("a", "node1");
+  Say("a", "node1", WorkersFinished{first, false});
+  Say("a", "node1", Leaving{"done", false, 0});
+  EXPECT_TRUE(table_.jobs().empty());
+  const Generation second = Run("a", "node2");
+  EXPECT_EQ(second.number, 1u);
+  EXPECT_NE(second.id, first.id);
+}
+
+TEST_F(JobTableTest, ANodeThatWasAwayAtTheEndHearsTheOutcome) {
+  const Generation first = Run("a", "node1");
+  Say("a", "node1", WorkerFailed{first, WorkerFailure{"node1", 0, 0, 1, 7, 0, "", "", ""}});
+  Say("a", "node1", Leaving{"done", false, 0});
+  const auto effects = Open("a", "node2", first);
+  const JobEnded* ended = Find<JobEnded>(effects);
+  ASSERT_NE(ended, nullptr);
+  EXPECT_EQ(ended->outcome.exit_code, 7);
+  EXPECT_TRUE(table_.jobs().empty());
+}
+
+TEST_F(JobTableTest, EventsOfUnknownJobsChangeNothing) {
+  EXPECT_TRUE(Say("nothing", "node1", Leaving{"x", false, 0}).empty());
+  EXPECT_TRUE(table_.Step("nothing", Event{"node1", Heartbeat{}}, now_).empty());
+  EXPECT_TRUE(table_.jobs().empty());
+  EXPECT_FALSE(table_.NextDeadline().has_value());
+}
+
+TEST_F(JobTableTest, TicksReachTheJobsThatAreDue) {
+  Run("a", "node1");
+  ASSERT_TRUE(table_.NextDeadline().has_value());
+  now_ = *table_.NextDeadline();
+  table_.Tick(now_);
+  EXPECT_TRUE(table_.jobs().empty());  // silent for its lease
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

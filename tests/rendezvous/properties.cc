@@ -1,0 +1,138 @@
+#include "tests/rendezvous/properties.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "rendezvous/overloaded.h"
+
+namespace mtrun::rendezvous {
+
+std::optional<std::string> PropertyChecker::Observe(const Event& event, const std::vector<Effect>& effects,
+                                                    const JobMachine& machine, TimePoint now) {
+  BeforeEffects(event);
+  for (const Effect& effect : effects) std::visit([&](const auto& e) { On(e); }, effect);
+  AfterEffects(machine, now);
+  return broken_;
+}
+
+void PropertyChecker::BeforeEffects(const Event& event) {
+  if (std::holds_alternative<StreamOpened>(event.what)) present_.insert(event.node_id);
+  const auto* said = std::get_if<AgentSaid>(&event.what);
+  if (said == nullptr || !present_.contains(event.node_id)) return;
+  if (const auto* read = std::get_if<StoreRead>(&said->event)) waiting_.insert({event.node_id, read->id});
+  if (const auto* offer = std::get_if<OfferSent>(&said->event); offer != nullptr && offer->offer.holds && said->held) {
+    OnHeld(event.node_id, *said->held);
+  }
+  if (const auto* offer = std::get_if<OfferSent>(&said->event); offer != nullptr && !offer->offer.holds) {
+    if (const auto run = running_.find(event.node_id); run != running_.end() && said->seen == run->second) running_.erase(run);
+  }
+  if (std::holds_alternative<Leaving>(said->event)) {
+    present_.erase(event.node_id);
+    running_.erase(event.node_id);
+    std::erase_if(waiting_, [&](const auto& waiter) { return waiter.first == event.node_id; });
+  }
+}
+
+void PropertyChecker::OnHeld(const std::string& node_id, const Assignment& held) {
+  running_[node_id] = held.generation;
+  if (held.generation.number <= highest_) return;
+  highest_ = held.generation.number;
+  live_ = held;
+  for (const Member& member : held.members) told_.insert(member.node_id);
+  restarts_ = std::max(restarts_, held.restart_count);
+}
+
+void PropertyChecker::On(const Send& send) {
+  if (!present_.contains(send.node_id)) Broken(absl::StrCat("a message to ", send.node_id, ", which has no session"));
+  std::visit(Overloaded{
+                 [&](const Assigned& e) { OnAssigned(send.node_id, e.assignment); },
+                 [&](const GenerationDissolved& e) { OnDissolved(send.node_id, e); },
+                 [&](const JobEnded&) { OnEnded(send.node_id); },
+                 [&](const StoreReply& e) { OnReply(send.node_id, e); },
+                 [&](const Refused&) {},
+                 [&](const Waiting&) {
+                   if (ended_) Broken(absl::StrCat(send.node_id, " is told to wait after the end"));
+                 },
+             },
+             send.event);
+}
+
+void PropertyChecker::On(const CloseSession& close) {
+  present_.erase(close.node_id);
+  running_.erase(close.node_id);
+  std::erase_if(waiting_, [&](const auto& waiter) { return waiter.first == close.node_id; });
+}
+
+void PropertyChecker::OnAssigned(const std::string& node_id, const Assignment& a) {
+  if (ended_) Broken("an assignment after the end of the job");
+  if (!live_ || live_->generation != a.generation) {
+    if (a.generation.number <= highest_) Broken(absl::StrCat("generation ", a.generation.number, " after ", highest_));
+    for (const auto& [node, generation] : running_) {
+      Broken(absl::StrCat(node, " still runs generation ", generation.number, " while ", a.generation.number, " is assigned"));
+    }
+    const int nodes = static_cast<int>(a.members.size());
+    if (nodes < settings_.min_nodes || nodes > settings_.max_nodes) Broken(absl::StrCat(nodes, " nodes in a generation"));
+    int rank = 0;
+    for (size_t i = 0; i < a.members.size(); ++i) {
+      if (a.members[i].node_rank != static_cast<int>(i) || a.members[i].first_rank != rank) Broken("ranks are not contiguous");
+      rank += a.members[i].workers;
+    }
+    if (rank != a.world_size) Broken("world size is not the number of workers");
+    if (a.restart_count < restarts_ || a.restart_count > settings_.max_restarts) Broken("restart budget");
+    restarts_ = a.restart_count;
+    if (live_ && told_.size() != live_->members.size()) Broken("a member was not told its assignment");
+    live_ = a;
+    highest_ = a.generation.number;
+    told_.clear();
+  }
+  if (*live_ != a) Broken("members are told different assignments");
+  bool member = false;
+  for (const Member& m : a.members) member = member || m.node_id == node_id;
+  if (!member) Broken(absl::StrCat(node_id, " is assigned, but no member"));
+  if (!told_.insert(node_id).second) Broken(absl::StrCat(node_id, " is assigned twice"));
+  running_[node_id] = a.generation;
+}
+
+void PropertyChecker::OnDissolved(const std::string& node_id, const GenerationDissolved& dissolved) {
+  if (ended_) Broken("a generation is dissolved after the end of the job");
+  if (dissolved.reason.empty()) Broken("dissolved without a reason");
+  if (dissolved.restart_count < 0 || dissolved.restart_count > settings_.max_restarts) Broken("restart budget");
+  const auto running = running_.find(node_id);
+  if (running != running_.end() && running->second == dissolved.generation) running_.erase(running);
+}
+
+void PropertyChecker::OnEnded(const std::string& node_id) {
+  ended_ = true;
+  if (!ended_told_.insert(node_id).second) Broken(absl::StrCat(node_id, " is told twice that the job ended"));
+  running_.erase(node_id);
+}
+
+void PropertyChecker::OnReply(const std::string& node_id, const StoreReply& reply) {
+  if (waiting_.erase({node_id, reply.id}) == 0) Broken(absl::StrCat(node_id, " gets a second answer to ", reply.id));
+}
+
+void PropertyChecker::AfterEffects(const JobMachine& machine, TimePoint now) {
+  const JobView view = machine.View(now);
+  // A waiter may only be pending while its generation runs (no node of these tests comes back from another service).
+  if (view.phase != "running" && !waiting_.empty()) Broken(absl::StrCat(waiting_.begin()->first, " waits for ever"));
+  if (view.phase == "running") {
+    for (const NodeView& node : view.nodes) {
+      if (node.node_rank >= 0 && node.state == "member" && !running_.contains(node.node_id)) {
+        Broken(absl::StrCat(node.node_id, " is a member without knowing"));
+      }
+    }
+  } else if (!running_.empty()) {
+    Broken(absl::StrCat(running_.begin()->first, " runs, the job does not"));
+  }
+  const Duration lease = settings_.heartbeat_interval * settings_.heartbeats_missed;
+  for (const NodeView& node : view.nodes) {
+    if (absl::EndsWith(node.state, ", expected")) continue;  // only reported by others so far
+    if (!present_.contains(node.node_id)) Broken(absl::StrCat(node.node_id, " is kept without a session"));
+    if (node.silent_for >= lease + settings_.reconnect_grace + excused_) Broken(absl::StrCat(node.node_id, " outlives its lease"));
+  }
+  if (const auto due = machine.NextDeadline(); due && *due < now) Broken("a deadline has passed");
+  if (view.restart_count > settings_.max_restarts) Broken("restart budget");
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,55 @@
+// What must hold for a job's state machine whatever happens: one list, checked by the golden scripts, the exhaustive exploration
+// and the random walks. Watches events and effects from outside, with a memory of its own.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/state_machine.h"
+
+namespace mtrun::rendezvous {
+
+class PropertyChecker {
+ public:
+  explicit PropertyChecker(JobSettings settings) : settings_(std::move(settings)) {}
+
+  /// Call after each Step; the first broken property as text, nothing when all hold.
+  std::optional<std::string> Observe(const Event& event, const std::vector<Effect>& effects, const JobMachine& machine,
+                                     TimePoint now);
+  /// The service's machine stood still for so long: silence is judged that much later.
+  void Excuse(Duration stopped) { excused_ += stopped; }
+
+ private:
+  void BeforeEffects(const Event& event);
+  void OnHeld(const std::string& node_id, const Assignment& held);
+  void On(const Send& send);
+  void On(const CloseSession& close);
+  void On(const LogLine&) {}
+  void OnAssigned(const std::string& node_id, const Assignment& assignment);
+  void OnDissolved(const std::string& node_id, const GenerationDissolved& dissolved);
+  void OnEnded(const std::string& node_id);
+  void OnReply(const std::string& node_id, const StoreReply& reply);
+  void AfterEffects(const JobMachine& machine, TimePoint now);
+  void Broken(std::string what) {
+    if (!broken_) broken_ = std::move(what);
+  }
+
+  JobSettings settings_;
+  std::optional<std::string> broken_;
+  uint64_t highest_ = 0;
+  std::optional<Assignment> live_;
+  std::set<std::string> told_;         // members of live_ that have got their Assigned
+  std::map<std::string, Generation> running_;  // what each node believes to run
+  std::set<std::pair<std::string, int64_t>> waiting_;
+  std::set<std::string> present_;      // nodes with a session
+  std::set<std::string> ended_told_;
+  bool ended_ = false;
+  Duration excused_ = Duration::zero();
+  int restarts_ = 0;
+};
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,351 @@
+// Service and session client together, over loopback.
+#include "rendezvous/session_client.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <random>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rendezvous/service.h"
+#include "rendezvous/status_client.h"
+#include "tests/rendezvous/test_agent.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kToken(64, 'a');
+const std::string kOtherToken(64, 'b');
+
+class SessionTest : public ::testing::Test {
+ protected:
+  void StartService(bool insecure = true, int port = 0) {
+    ServiceOptions options;
+    options.listen = absl::StrCat("127.0.0.1:", port);
+    options.insecure = insecure;
+    options.token = kToken;
+    auto service = Service::Start(options);
+    ASSERT_TRUE(service.ok()) << service.status();
+    service_ = *std::move(service);
+    port_ = service_->port();
+  }
+  void RestartService() {
+    service_.reset();
+    StartService(true, port_);
+  }
+  SessionOptions Options(int min_nodes, int max_nodes, int restarts = 0) const {
+    SessionOptions options;
+    options.endpoint = absl::StrCat("127.0.0.1:", port_);
+    options.job.job_id = "job";
+    options.job.min_nodes = min_nodes;
+    options.job.max_nodes = max_nodes;
+    options.job.max_restarts = restarts;
+    options.job.last_call = std::chrono::milliseconds(100);
+    options.job.heartbeat_interval = std::chrono::milliseconds(250);
+    options.job.heartbeats_missed = 20;  // a busy machine must not lose nodes; silence is tested in the state machine
+    return options;
+  }
+  std::string endpoint() const { return absl::StrCat("127.0.0.1:", port_); }
+
+  int port_ = 0;
+  std::unique_ptr<Service> service_;
+};
+
+TEST_F(SessionTest, JoinAssignFinish) {
+  StartService();
+  TestAgent a("node1", Options(2, 2)), b("node2", Options(2, 2));
+  a.Offer(2);
+  b.Offer(3);
+  const auto assigned = a.Next<Assigned>();
+  ASSERT_TRUE(assigned.has_value());
+  EXPECT_EQ(assigned->assignment.world_size, 5);
+  EXPECT_EQ(assigned->assignment.members.at(1).first_rank, 2);
+  EXPECT_EQ(assigned->assignment.master_port, 40000);
+  const auto same = b.Next<Assigned>();
+  ASSERT_TRUE(same.has_value());
+  EXPECT_EQ(*same, *assigned);
+  a.session().Send(WorkersFinished{assigned->assignment.generation, false});
+  b.session().Send(WorkersFinished{assigned->assignment.generation, false});
+  for (TestAgent* agent : {&a, &b}) {
+    const auto ended = agent->Next<JobEnded>();
+    ASSERT_TRUE(ended.has_value());
+    EXPECT_TRUE(ended->outcome.success);
+  }
+}
+
+TEST_F(SessionTest, ADeadAgentIsReportedToTheOthers) {
+  StartService();
+  TestAgent a("node1", Options(1, 2)), b("node2", Options(1, 2));
+  a.Offer();
+  b.Offer();
+  const Generation generation = a.NextGeneration();
+  b.Kill();
+  const auto dissolved = a.Next<GenerationDissolved>();
+  ASSERT_TRUE(dissolved.has_value());
+  EXPECT_EQ(dissolved->generation, generation);
+  EXPECT_THAT(dissolved->reason, HasSubstr("node2 is lost"));
+  a.Offer();
+  EXPECT_EQ(a.NextGeneration().number, generation.number + 1);
+}
+
+TEST_F(SessionTest, AFailureEndsTheJobEverywhereWithItsRootCause) {
+  StartService();
+  TestAgent a("node1", Options(2, 2)), b("node2", Options(2, 2));
+  a.Offer();
+  b.Offer();
+  const Generation generation = b.NextGeneration();
+  WorkerFailure failure{"node2", 1, 0, 77, 0, 9, "/logs/stderr.log", "last words", "now"};
+  b.session().Send(WorkerFailed{generation, failure});
+  const auto ended = a.Next<JobEnded>();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->outcome.exit_code, 137);
+  EXPECT_EQ(ended->outcome.root_cause, failure);
+}
+
+TEST_F(SessionTest, AServiceThatIsRestartedFindsEverybodyWhereTheyWere) {
+  StartService();
+  TestAgent a("node1", Options(2, 2)), b("node2", Options(2, 2));
+  a.Offer();
+  b.Offer();
+  const Generation generation = a.NextGeneration();
+  EXPECT_EQ(b.NextGeneration(), generation);
+  a.session().Send(StoreSet{generation, "key", "value"});
+  a.session().Send(WorkersFinished{generation, false});
+  ASSERT_TRUE(a.session().Flush(kTestPatience));
+  RestartService();
+  ASSERT_TRUE(a.AwaitDisconnected());
+  ASSERT_TRUE(a.AwaitConnections(2) && b.AwaitConnections(2));
+  a.Offer(1, generation);
+  b.Offer(1, generation);
+  b.session().Send(StoreRead{generation, 1, {"key"}, true});
+  const auto reply = b.Next<StoreReply>();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->error, "");
+  EXPECT_EQ(reply->values.at("key"), "value");
+  EXPECT_FALSE(a.Has<GenerationDissolved>());
+  b.session().Send(WorkersFinished{generation, false});  // a's report outlived the service that got it
+  const auto ended = b.Next<JobEnded>();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_TRUE(ended->outcome.success);
+}
+
+TEST_F(SessionTest, AWaitIsAnsweredAfterTheServiceIsReplaced) {
+  StartService();
+  TestAgent a("node1", Options(2, 2)), b("node2", Options(2, 2));
+  a.Offer();
+  b.Offer();
+  const Generation generation = a.NextGeneration();
+  b.NextGeneration();
+  b.session().Send(StoreRead{generation, 1, {"late"}, true});
+  ASSERT_TRUE(b.session().Flush(kTestPatience));
+  RestartService();
+  ASSERT_TRUE(a.AwaitConnections(2) && b.AwaitConnections(2));
+  a.Offer(1, generation);
+  b.Offer(1, generation);
+  a.session().Send(StoreSet{generation, "late", "here"});
+  const auto reply = b.Next<StoreReply>();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->values["late"], "here");
+}
+
+TEST_F(SessionTest, StoreWaitsReachAcrossNodesAndEndWithTheGeneration) {
+  StartService();
+  TestAgent a("node1", Options(2, 2, 1)), b("node2", Options(2, 2, 1));
+  a.Offer();
+  b.Offer();
+  const Generation generation = a.NextGeneration();
+  b.NextGeneration();
+  b.session().Send(StoreRead{generation, 1, {"x", "y"}, true});
+  const std::string big(KeyValueStore::kMaxValueBytes, '\xff');
+  a.session().Send(StoreSet{generation, "x", big});
+  a.session().Send(StoreSet{generation, "y", std::string("\0", 1)});
+  auto reply = b.Next<StoreReply>();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->id, 1);
+  EXPECT_EQ(reply->values["x"], big);
+  b.session().Send(StoreRead{generation, 2, {"never"}, true});
+  ASSERT_TRUE(b.session().Flush(kTestPatience));
+  a.session().Send(WorkerFailed{generation, WorkerFailure{}});
+  reply = b.Next<StoreReply>();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->id, 2);
+  EXPECT_THAT(reply->error, HasSubstr("dissolved"));
+}
+
+TEST_F(SessionTest, OtherSettingsAreRefusedWithTheirNames) {
+  StartService();
+  TestAgent a("node1", Options(1, 2)), b("node2", Options(1, 3));
+  a.Offer();
+  ASSERT_TRUE(a.AwaitConnections(1));
+  ASSERT_TRUE(a.session().Flush(kTestPatience));
+  // Whoever came first sets the job's settings; the other one hears the difference.
+  TestAgent c("node3", Options(1, 4));
+  const auto refused = c.Next<Refused>();
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_THAT(refused->reason, HasSubstr("max_nodes is 4 here"));
+}
+
+TEST_F(SessionTest, SpacesBetweenJobsOnOneService) {
+  StartService();
+  SessionOptions other = Options(1, 1);
+  other.job.job_id = "other";
+  TestAgent a("node1", Options(1, 1)), b("node1", other);
+  a.Offer();
+  b.Offer();
+  const Generation first = a.NextGeneration(), second = b.NextGeneration();
+  EXPECT_NE(first.id, second.id);
+  const auto status = ReadStatus(endpoint(), true, "", kTestPatience);
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(status->jobs.size(), 2u);
+  EXPECT_THAT(StatusTable(*status), HasSubstr("job other: running, generation 1"));
+}
+
+TEST_F(SessionTest, TlsWithOneTokenWorks) {
+  StartService(false);
+  SessionOptions options = Options(1, 1);
+  options.insecure = false;
+  options.token = kToken;
+  TestAgent a("node1", options);
+  a.Offer();
+  EXPECT_EQ(a.NextGeneration().number, 1u);
+}
+
+TEST_F(SessionTest, AnotherTokenIsRefusedWithOneSentence) {
+  StartService(false);
+  SessionOptions options = Options(1, 1);
+  options.insecure = false;
+  options.token = kOtherToken;
+  TestAgent a("node1", options);
+  const auto failure = a.AwaitFailure();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_TRUE(absl::IsUnauthenticated(*failure));
+  EXPECT_THAT(std::string(failure->message()), HasSubstr("has another token"));
+}
+
+TEST_F(SessionTest, PlainTextAgainstTlsIsRefused) {
+  StartService(false);
+  TestAgent a("node1", Options(1, 1));
+  const auto failure = a.AwaitFailure();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_THAT(std::string(failure->message()), HasSubstr("expects TLS"));
+}
+
+TEST_F(SessionTest, TlsAgainstPlainTextIsRefused) {
+  StartService(true);
+  SessionOptions options = Options(1, 1);
+  options.insecure = false;
+  options.token = kToken;
+  TestAgent a("node1", options);
+  const auto failure = a.AwaitFailure();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_THAT(std::string(failure->message()), HasSubstr("without TLS"));
+}
+
+TEST_F(SessionTest, AnUnreachableServiceIsReportedAndThenGivenUp) {
+  StartService();
+  service_.reset();
+  SessionOptions options = Options(1, 1);
+  options.connect_report_interval = std::chrono::milliseconds(100);
+  options.reconnect_timeout = std::chrono::milliseconds(400);
+  TestAgent a("node1", options);
+  EXPECT_TRUE(a.AwaitDisconnected());
+  const auto failure = a.AwaitFailure();
+  ASSERT_TRUE(failure.has_value());
+  EXPECT_THAT(std::string(failure->message()), HasSubstr(absl::StrCat("cannot reach the rendezvous service at ", endpoint())));
+}
+
+TEST_F(SessionTest, AnAgentMayComeBeforeItsService) {
+  StartService();
+  service_.reset();
+  TestAgent a("node1", Options(1, 1));
+  a.Offer();
+  StartService(true, port_);
+  EXPECT_EQ(a.NextGeneration().number, 1u);
+}
+
+void SendGarbage(int port, const std::string& bytes) {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  (void)send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);  // the service may hang up in between
+}
+
+TEST_F(SessionTest, GarbageOnThePortDoesNoHarm) {
+  for (const bool insecure : {true, false}) {
+    StartService(insecure);
+    std::mt19937_64 random(1);
+    for (int i = 0; i < 50; ++i) {
+      std::string bytes = i % 2 == 0 ? "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" : "";
+      for (uint64_t length = random() % 3000; length > 0; --length) bytes += static_cast<char>(random());
+      SendGarbage(port_, bytes);
+    }
+    SessionOptions options = Options(1, 1);
+    options.insecure = insecure;
+    options.token = kToken;
+    TestAgent a("node1", options);
+    a.Offer();
+    EXPECT_EQ(a.NextGeneration().number, 1u);
+    a.Kill();
+    service_.reset();
+  }
+}
+
+TEST_F(SessionTest, TheEndIsHeardEvenWhenTheServiceStopsAtOnce) {
+  StartService();
+  TestAgent a("node1", Options(2, 2)), b("node2", Options(2, 2));
+  a.Offer();
+  b.Offer();
+  const Generation generation = a.NextGeneration();
+  b.NextGeneration();
+  a.session().Send(WorkersFinished{generation, false});
+  b.session().Send(WorkersFinished{generation, false});
+  ASSERT_TRUE(a.Next<JobEnded>().has_value());
+  service_.reset();  // as the hosting mtrun does
+  EXPECT_TRUE(b.Next<JobEnded>().has_value());
+}
+
+TEST_F(SessionTest, NothingIsLostOrRepeatedOverManyRestartsOfTheService) {
+  StartService();
+  TestAgent a("node1", Options(1, 1));
+  a.Offer();
+  const Generation generation = a.NextGeneration();
+  constexpr int kReads = 60;
+  for (int i = 1; i <= kReads; ++i) {
+    a.session().Send(StoreSet{generation, absl::StrCat("k", i), absl::StrCat(i)});
+    a.session().Send(StoreRead{generation, i, {absl::StrCat("k", i)}, true});
+    if (i % 20 != 0) continue;
+    RestartService();
+    ASSERT_TRUE(a.AwaitConnections(1 + i / 20));
+    a.Offer(1, generation);
+  }
+  for (int i = 1; i <= kReads; ++i) {
+    const auto reply = a.Next<StoreReply>();
+    ASSERT_TRUE(reply.has_value()) << i;
+    EXPECT_EQ(reply->id, i);
+    EXPECT_EQ(reply->error, "");
+  }
+  EXPECT_FALSE(a.Has<StoreReply>());
+}
+
+TEST_F(SessionTest, AClientMayGoAtAnyMoment) {
+  StartService();
+  for (int i = 0; i < 40; ++i) {
+    TestAgent a(absl::StrCat("node", i), Options(1, 50));
+    if (i % 2 == 0) a.Offer();
+    if (i % 4 == 0) a.AwaitConnections(1);
+    std::this_thread::sleep_for(std::chrono::microseconds(137 * i));
+  }
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,143 @@
+// Corners that the scripts do not reach: value semantics, reports that come before the offer, malformed offers.
+#include "rendezvous/state_machine.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/rendezvous/cluster_simulation.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using ::testing::HasSubstr;
+
+JobSettings Settings(int min_nodes, int max_nodes, int restarts = 0) {
+  JobSettings settings;
+  settings.job_id = "job";
+  settings.min_nodes = min_nodes;
+  settings.max_nodes = max_nodes;
+  settings.max_restarts = restarts;
+  return settings;
+}
+
+std::string Text(const std::vector<std::string>& lines) { return absl::StrJoin(lines, "\n"); }
+
+ClusterSimulation RunningPair(int restarts = 0) {
+  ClusterSimulation world(Settings(2, 2, restarts));
+  for (const char* node : {"node1", "node2"}) world.Open(node), world.OfferFrom(node);
+  return world;
+}
+
+TEST(JobMachine, IsAValue) {
+  ClusterSimulation a = RunningPair();
+  ClusterSimulation b = a;
+  EXPECT_TRUE(a.machine() == b.machine());
+  EXPECT_EQ(a.Fingerprint(), b.Fingerprint());
+  b.Close("node1");
+  EXPECT_FALSE(a.machine() == b.machine());
+  a.Close("node1");
+  EXPECT_TRUE(a.machine() == b.machine());
+}
+
+TEST(JobMachine, GenerationIdsFollowTheSeed) {
+  const JobMachine::Options one{1, TimePoint(), Duration::zero()}, two{2, TimePoint(), Duration::zero()};
+  const auto first_id = [](const JobMachine::Options& options) {
+    JobMachine machine(Settings(1, 1), options);
+    machine.Step(Event{"a", StreamOpened{Settings(1, 1), {}, 0}}, TimePoint());
+    Offer offer;
+    offer.node_id = offer.host = "a";
+    machine.Step(Event{"a", AgentSaid{OfferSent{offer}, {}}}, TimePoint());
+    return machine.View(TimePoint()).generation.id;
+  };
+  EXPECT_EQ(first_id(one), first_id(one));
+  EXPECT_NE(first_id(one), first_id(two));
+}
+
+TEST(JobMachine, AnOfferInAnotherNodesNameIsRefused) {
+  ClusterSimulation world(Settings(1, 1));
+  world.Open("node1");
+  Offer offer;
+  offer.node_id = "node2";
+  EXPECT_THAT(Text(world.Say("node1", OfferSent{offer})), HasSubstr("-> node1: refused"));
+  EXPECT_TRUE(world.machine().Gone());
+}
+
+TEST(JobMachine, ReportsBeforeTheOfferCountOnceTheGenerationIsAdopted) {
+  const Assignment held = RunningPair().assignments().at("node1");
+  ClusterSimulation world(Settings(2, 2), std::chrono::seconds(3));
+  Offer offer;
+  offer.node_id = offer.host = "node1";
+  offer.holds = held.generation;
+  world.Open("node1", held.generation);
+  world.Say("node1", StoreSet{held.generation, "key", "value"});
+  world.Say("node1", WorkersFinished{held.generation, false});
+  world.Say("node1", OfferSent{offer}, held);
+  EXPECT_EQ(world.machine().View(world.now()).nodes.at(0).state, "finished");
+  offer.node_id = offer.host = "node2";
+  world.Open("node2", held.generation);
+  world.Say("node2", OfferSent{offer}, held);
+  EXPECT_THAT(Text(world.Say("node2", StoreRead{held.generation, 5, {"key"}, true})), HasSubstr("-> node2: store reply 5: key"));
+  EXPECT_THAT(Text(world.Finish("node2")), HasSubstr("job ended: success"));
+  EXPECT_EQ(world.broken().value_or(""), "");
+}
+
+TEST(JobMachine, AHigherGenerationReportedLaterDissolvesALowerOne) {
+  const Assignment low = RunningPair().assignments().at("node1");
+  ClusterSimulation world(Settings(1, 2), std::chrono::seconds(3));
+  Offer offer;
+  offer.node_id = offer.host = "node1";
+  offer.holds = low.generation;
+  world.Open("node1", low.generation);
+  world.Say("node1", OfferSent{offer}, low);
+  Assignment high = low;
+  high.generation = Generation{5, 55};
+  high.members.erase(high.members.begin());
+  high.members[0].node_rank = high.members[0].first_rank = 0;
+  high.world_size = 1;
+  offer.node_id = offer.host = "node2";
+  offer.holds = high.generation;
+  world.Open("node2", high.generation);
+  const std::string text = Text(world.Say("node2", OfferSent{offer}, high));
+  EXPECT_THAT(text, HasSubstr("-> node1: dissolved generation 1"));
+  EXPECT_THAT(text, HasSubstr("adopts generation 5"));
+}
+
+TEST(JobMachine, ANonsenseAssignmentIsNotAdopted) {
+  Assignment held = RunningPair().assignments().at("node1");
+  held.members[1].first_rank = 7;
+  ClusterSimulation world(Settings(2, 2), std::chrono::seconds(3));
+  Offer offer;
+  offer.node_id = offer.host = "node1";
+  offer.holds = held.generation;
+  world.Open("node1");
+  EXPECT_THAT(Text(world.Say("node1", OfferSent{offer}, held)), HasSubstr("-> node1: dissolved generation 1"));
+}
+
+TEST(JobMachine, TheBudgetSurvivesANewService) {
+  ClusterSimulation world(Settings(1, 1, 2));
+  world.Open("node1", Generation{3, 3}, 2);
+  world.OfferFrom("node1");
+  EXPECT_EQ(world.generation().number, 4u);
+  EXPECT_THAT(Text(world.Fail("node1", 5)), HasSubstr("job ended: failed, exit code 5"));
+}
+
+TEST(JobMachine, AlwaysLateTicksStillFindADeadNode) {
+  ClusterSimulation world = RunningPair();
+  std::string text;
+  for (int i = 0; i < 40 && !absl::StrContains(text, "node2 is lost"); ++i) {
+    world.Beat("node1");
+    text += Text(world.Stall(std::chrono::seconds(3)));
+  }
+  EXPECT_THAT(text, HasSubstr("node2 is lost"));
+}
+
+TEST(JobMachine, NodesOfAnEndedJobDoNotKeepItForEver) {
+  ClusterSimulation world = RunningPair();
+  world.Fail("node1", 1);
+  world.Advance(JobMachine::kEndedLinger + std::chrono::seconds(1));
+  EXPECT_TRUE(world.machine().Gone());
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous
