@@ -1,0 +1,91 @@
+#include "launcher/agent_events.h"
+
+#include <csignal>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace mtrun::launcher {
+namespace {
+
+template <typename... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+std::string DescribeExit(const WorkerExited& exited) {
+  const std::string how =
+      exited.signal != 0 ? SignalName(exited.signal) : absl::StrCat("code ", exited.exit_code);
+  return absl::StrCat("worker ", exited.local_rank, " exited: ", how,
+                      exited.message.empty() ? "" : " " + exited.message);
+}
+
+std::string DescribeOffer(const SendOffer& send) {
+  std::string text =
+      absl::StrCat("send offer: ", send.offer.workers, " workers", send.fresh ? ", fresh port" : "");
+  if (send.offer.holds) absl::StrAppend(&text, ", holds ", rendezvous::Describe(*send.offer.holds));
+  return text;
+}
+
+}  // namespace
+
+std::string SignalName(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? absl::StrCat("SIG", name) : absl::StrCat("signal ", signal);
+}
+
+std::string Describe(const Event& event) {
+  return std::visit(Overloaded{
+                        [](const rendezvous::ServiceEvent& e) {
+                          return absl::StrCat("service: ", rendezvous::Describe(e));
+                        },
+                        [](const SessionConnected&) { return std::string("connected"); },
+                        [](const SessionDisconnected& e) { return absl::StrCat("disconnected: ", e.why); },
+                        [](const SessionFailed& e) { return absl::StrCat("session failed: ", e.why); },
+                        [](const WorkerExited& e) { return DescribeExit(e); },
+                        [](const WorkerGone& e) { return absl::StrCat("worker ", e.local_rank, " gone"); },
+                        [](const WorkerSaid& e) {
+                          std::string line = channel::Encode(e.message);
+                          if (!line.empty()) line.pop_back();
+                          return absl::StrCat("worker ", e.local_rank, " said ", line);
+                        },
+                        [](const SignalReceived& e) { return absl::StrCat("signal ", SignalName(e.signal)); },
+                        [](const Tick&) { return std::string("tick"); },
+                    },
+                    event);
+}
+
+std::string Describe(const Effect& effect) {
+  return std::visit(
+      Overloaded{
+          [](const SendOffer& e) { return DescribeOffer(e); },
+          [](const SendToService& e) { return absl::StrCat("send: ", rendezvous::Describe(e.event)); },
+          [](const StartWorkers& e) {
+            return absl::StrCat("start workers as node ", e.member, " of ",
+                                rendezvous::Describe(e.assignment.generation));
+          },
+          [](const SignalWorkers& e) { return absl::StrCat("signal workers: ", SignalName(e.signal)); },
+          [](const SendToWorker& e) {
+            std::string line = channel::Encode(e.message);
+            if (!line.empty()) line.pop_back();
+            return absl::StrCat("tell worker ", e.local_rank, ": ", line);
+          },
+          [](const CleanUp&) { return std::string("clean up"); },
+          [](const WriteLog& e) {
+            static constexpr const char* kLetters[] = {"D", "I", "W", "E"};
+            return absl::StrCat("log ", kLetters[static_cast<int>(e.level)], ": ", e.text);
+          },
+          [](const Exit& e) {
+            return absl::StrCat("exit ", e.code, e.outcome ? ": " + e.outcome->reason : "");
+          },
+      },
+      effect);
+}
+
+std::string Describe(const Effects& effects) {
+  return absl::StrJoin(
+      effects, "\n", [](std::string* out, const Effect& effect) { absl::StrAppend(out, Describe(effect)); });
+}
+
+}  // namespace mtrun::launcher

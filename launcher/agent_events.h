@@ -1,0 +1,113 @@
+// What happens to one node's agent and what it does about it: events in, effects out, both plain values with
+// Describe().
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/log.h"
+#include "base/worker_channel.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::launcher {
+
+// ---- events
+// ---------------------------------------------------------------------------------------------------
+struct SessionConnected {  // also after each reconnect
+  bool operator==(const SessionConnected&) const = default;
+};
+struct SessionDisconnected {
+  std::string why;
+  bool operator==(const SessionDisconnected&) const = default;
+};
+struct SessionFailed {  // final
+  std::string why;
+  bool operator==(const SessionFailed&) const = default;
+};
+/// The process of a worker ended, or could not be started (then `message` says why).
+struct WorkerExited {
+  int local_rank = 0;
+  int64_t pid = 0;
+  int exit_code = 0;  // valid when signal is 0
+  int signal = 0;
+  std::string log_file = {}, message = {}, wall_time = {};
+  bool operator==(const WorkerExited&) const = default;
+};
+/// After WorkerExited: no process of the worker's group is left either.
+struct WorkerGone {
+  int local_rank = 0;
+  bool operator==(const WorkerGone&) const = default;
+};
+struct WorkerSaid {
+  int local_rank = 0;
+  channel::WorkerMessage message;
+  bool operator==(const WorkerSaid&) const = default;
+};
+struct SignalReceived {
+  int signal = 0;
+  bool operator==(const SignalReceived&) const = default;
+};
+/// Nothing happened; a deadline may have passed.
+struct Tick {
+  bool operator==(const Tick&) const = default;
+};
+using Event = std::variant<rendezvous::ServiceEvent, SessionConnected, SessionDisconnected, SessionFailed,
+                           WorkerExited, WorkerGone, WorkerSaid, SignalReceived, Tick>;
+
+// ---- effects, to be performed in order
+// --------------------------------------------------------------------------
+/// Complete `offer` with a master port and send it. `fresh`: a new generation is wanted, so with a new port.
+struct SendOffer {
+  rendezvous::Offer offer;
+  bool fresh = false;
+  bool operator==(const SendOffer&) const = default;
+};
+struct SendToService {
+  rendezvous::AgentEvent event;
+  bool operator==(const SendToService&) const = default;
+};
+/// Start all workers of this node, which is `assignment.members[member]`.
+struct StartWorkers {
+  rendezvous::Assignment assignment;
+  size_t member = 0;
+  bool operator==(const StartWorkers&) const = default;
+};
+struct SignalWorkers {  // every worker's process group; SIGKILL ends them at once
+  int signal = 0;
+  bool operator==(const SignalWorkers&) const = default;
+};
+struct SendToWorker {  // if it is connected
+  int local_rank = 0;
+  channel::AgentMessage message;
+  bool operator==(const SendToWorker&) const = default;
+};
+/// No worker is left: end whatever they left behind and forget the generation's files, connections and port.
+struct CleanUp {
+  bool operator==(const CleanUp&) const = default;
+};
+struct WriteLog {
+  log::Level level = log::Level::kInfo;
+  std::string text;
+  bool operator==(const WriteLog&) const = default;
+};
+/// The end of this mtrun. With a failed outcome its box is printed first.
+struct Exit {
+  int code = 0;
+  std::optional<rendezvous::JobOutcome> outcome;
+  bool operator==(const Exit&) const = default;
+};
+using Effect = std::variant<SendOffer, SendToService, StartWorkers, SignalWorkers, SendToWorker, CleanUp,
+                            WriteLog, Exit>;
+using Effects = std::vector<Effect>;
+
+std::string Describe(const Event& event);
+std::string Describe(const Effect& effect);
+std::string Describe(const Effects& effects);
+
+/// "SIGKILL" for 9; "signal 70" for one without a name.
+std::string SignalName(int signal);
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,53 @@
+// Cuts a worker's output into lines, with a bound on what is held back; and keeps the last lines. Pure.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mtrun::launcher {
+
+struct Piece {
+  enum class Kind {
+    kLine,    // ended by '\n' or "\r\n"
+    kUpdate,  // ended by '\r' alone: a progress line that will be rewritten
+    kPart,    // cut at the bound, or by the end of the stream
+  };
+  Kind kind = Kind::kLine;
+  std::string text;  // without its end
+  std::string raw;   // exactly the bytes that came
+  bool operator==(const Piece&) const = default;
+};
+
+class LineSplitter {
+ public:
+  static constexpr size_t kDefaultBound = 64 << 10;
+  explicit LineSplitter(size_t bound = kDefaultBound) : bound_(bound) {}
+
+  /// The pieces that `bytes` complete; all raw texts in order are all bytes fed, but for what Flush would
+  /// give.
+  std::vector<Piece> Feed(std::string_view bytes);
+  /// What is left at the end of the stream.
+  std::vector<Piece> Flush();
+
+ private:
+  const size_t bound_;
+  std::string pending_;
+};
+
+/// The last lines of a stream.
+class TailBuffer {
+ public:
+  static constexpr size_t kLines = 20;
+  static constexpr size_t kLineBytes = 500;
+  void Add(std::string_view line);
+  /// Joined by '\n'.
+  std::string Text() const;
+
+ private:
+  std::deque<std::string> lines_;
+};
+
+}  // namespace mtrun::launcher

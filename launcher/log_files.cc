@@ -1,0 +1,48 @@
+#include "launcher/log_files.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+
+namespace mtrun::launcher {
+namespace {
+
+std::string AsFileName(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '.'; },
+      '_');
+  if (name.empty() || name[0] == '.') name = absl::StrCat("_", name);
+  return name.substr(0, 100);
+}
+
+}  // namespace
+
+absl::StatusOr<LogFiles> LogFiles::Make(const std::string& log_dir, const std::string& run_id) {
+  LogFiles files;
+  if (log_dir == "/dev/null") return files;
+  std::string base = log_dir;
+  if (base.empty()) {
+    MT_ASSIGN_OR_RETURN(base, MakeTemporaryFolder("mtrun_"));
+  }
+  files.folder_ =
+      absl::StrCat(base, "/", AsFileName(run_id), "_", absl::StrFormat("%08x", RandomBits() & 0xFFFFFFFF));
+  MT_RETURN_IF_ERROR(Annotate(CheckWritable(files.folder_), "--log_dir"));
+  return files;
+}
+
+absl::StatusOr<WorkerFiles> LogFiles::ForWorker(int restart_count, int local_rank) const {
+  if (folder_.empty()) return WorkerFiles{};
+  const std::string folder = absl::StrCat(folder_, "/attempt_", restart_count, "/", local_rank);
+  MT_RETURN_IF_ERROR(MakeFolders(folder));
+  WorkerFiles files{folder + "/stdout.log", folder + "/stderr.log", folder + "/error.json"};
+  unlink(files.error.c_str());
+  return files;
+}
+
+}  // namespace mtrun::launcher

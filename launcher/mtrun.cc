@@ -1,0 +1,74 @@
+// mtrun: starts, watches and regroups the workers of one node of a job. See --help.
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "absl/strings/str_format.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "launcher/agent.h"
+#include "launcher/guardian.h"
+#include "launcher/log_files.h"
+#include "launcher/machine.h"
+#include "launcher/options.h"
+#include "launcher/program.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr int kUsageError = 2;
+
+int Complain(const absl::Status& status) {
+  std::cerr << "mtrun: " << status.message() << std::endl;
+  return kUsageError;
+}
+
+/// A process that starts with one of the first three descriptors closed would hand its pipes to the workers
+/// under their numbers.
+void OpenStandardDescriptors() {
+  int fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = dup(fd);
+  if (fd > STDERR_FILENO) close(fd);
+}
+
+void SetUpLog(const EnvironmentMap& environment) {
+  log::Level level = log::Level::kInfo;
+  if (const auto found = environment.find("LOGLEVEL"); found != environment.end())
+    log::ParseLevel(found->second, &level);
+  log::SetUp("mtrun", level);
+}
+
+int Main(const std::vector<std::string>& args) {
+  OpenStandardDescriptors();
+  const EnvironmentMap environment = CurrentEnvironment();
+  SetUpLog(environment);
+  const absl::StatusOr<std::string> folder = ExecutableFolder();
+  if (!folder.ok()) return Complain(folder.status());
+  absl::StatusOr<Options> options =
+      ParseOptions(args, environment, LookAtMachine(environment), FindTrainers(environment, *folder));
+  if (!options.ok()) return Complain(options.status());
+  if (options->act == Options::Act::kHelp) {
+    std::cout << HelpText();
+    return 0;
+  }
+  if (options->act == Options::Act::kVersion) {
+    std::cout << "mtrun " << MTRUN_VERSION << std::endl;
+    return 0;
+  }
+  const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
+  if (!program.ok()) return Complain(program.status());
+  if (options->standalone && !options->run_id_given)
+    options->job.job_id = absl::StrFormat("%016x", RandomBits());
+  const absl::StatusOr<LogFiles> log_files = LogFiles::Make(options->log_dir, options->job.job_id);
+  if (!log_files.ok()) return Complain(log_files.status());
+  signal(SIGPIPE, SIG_IGN);
+  BecomeGuarded();
+  return RunAgent(*options, *program, *log_files);
+}
+
+}  // namespace
+}  // namespace mtrun::launcher
+
+int main(int argc, char** argv) { return mtrun::launcher::Main({argv + 1, argv + argc}); }

@@ -1,0 +1,36 @@
+// What each worker of a node finds in its environment, from the generation's assignment. Pure.
+#pragma once
+
+#include <string>
+
+#include "base/worker_channel.h"
+#include "base/worker_env.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::launcher {
+
+/// What is the same for all workers of this node in one generation.
+struct NodeContext {
+  int max_restarts = 0;
+  int configured_world = 1;  // MTRUN_CONFIGURED_WORLD: workers of the job at its largest
+  std::string run_id = "none";
+  std::string socket = {};     // MTRUN_SOCKET
+  bool set_omp = false;        // see NeedsOmpThreads
+  EnvironmentMap parent = {};  // mtrun's own environment
+};
+
+/// torchrun's rule: more than one worker and no OMP_NUM_THREADS gives each of them one thread.
+bool NeedsOmpThreads(const EnvironmentMap& parent, int workers);
+
+/// `member` is this node's place in `assignment.members`. The role's ranks count the workers of the same role
+/// only.
+WorkerEnv MakeWorkerEnv(const rendezvous::Assignment& assignment, size_t member, int local_rank,
+                        const NodeContext& node, const std::string& error_file);
+/// mtrun's environment overlaid with the worker's.
+EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node);
+
+/// The same news for the worker's channel.
+channel::Assignment MakeChannelAssignment(const rendezvous::Assignment& assignment, size_t member,
+                                          int local_rank);
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,63 @@
+// What the end-to-end tests of mtrun share: how to start it and how to read what its workers say.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/program.h"
+
+namespace mtrun::e2e {
+
+using support::Program;
+using support::Seconds;
+
+/// A mark that every process of the test carries; after the test nothing with it may be alive.
+class LauncherTest : public testing::Test {
+ protected:
+  void TearDown() override { EXPECT_TRUE(mark_.WaitForNone(Seconds(10))) << "processes were left behind"; }
+
+  static std::string Mtrun() { return support::BinaryFolder() + "/mtrun"; }
+
+  std::vector<std::string> Command(const std::vector<std::string>& args) const {
+    std::vector<std::string> argv = {Mtrun()};
+    argv.insert(argv.end(), args.begin(), args.end());
+    return argv;
+  }
+
+  /// Logs go to the test's folder; settings of the shell that runs the tests do not matter.
+  support::Overlay Environment() const {
+    support::Overlay overlay = mark_.overlay();
+    overlay["TMPDIR"] = folder_.path();
+    for (const char* name :
+         {"OMP_NUM_THREADS", "RANK", "WORLD_SIZE", "LOGLEVEL", "VIRTUAL_ENV", "PYTHON_EXEC",
+          "MTRUN_TRAINER_PATH", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "TORCHELASTIC_ERROR_FILE"}) {
+      overlay[name] = std::nullopt;
+    }
+    return overlay;
+  }
+
+  /// A shell script in the test's folder.
+  std::string Script(const std::string& name, const std::string& text) const {
+    support::WriteText(folder_.File(name), "#!/bin/sh\n" + text, true);
+    return folder_.File(name);
+  }
+
+  static bool HavePython() { return Program({"python3", "-c", "pass"}).Wait() == 0; }
+
+  const support::TemporaryFolder folder_;
+  const support::Mark mark_;
+};
+
+/// The lines of `lines` that hold `text`, from `text` on.
+inline std::vector<std::string> From(const std::vector<std::string>& lines, const std::string& text) {
+  std::vector<std::string> found;
+  for (const std::string& line : lines) {
+    if (const size_t at = line.find(text); at != std::string::npos) found.push_back(line.substr(at));
+  }
+  return found;
+}
+
+}  // namespace mtrun::e2e

@@ -1,0 +1,190 @@
+// Workers, agents and front of mtrun die, or are told to go: what is said, what is left, what it exits with.
+#include <signal.h>
+#include <unistd.h>
+
+#include "absl/strings/str_split.h"
+#include "base/posix.h"
+#include "tests/e2e/launcher.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+/// "within a second", with room for a loaded machine and sanitizers.
+constexpr Seconds kSoon{10};
+
+/// The pid that a worker printed as "pid N".
+pid_t PidIn(const std::string& line) {
+  const std::vector<std::string> words = absl::StrSplit(line.substr(line.find("pid ")), ' ');
+  return static_cast<pid_t>(std::stoi(words.at(1)));
+}
+
+pid_t ChildOf(pid_t parent) {
+  const std::string path = absl::StrCat("/proc/", parent, "/task/", parent, "/children");
+  return static_cast<pid_t>(std::atoi(support::ReadText(path).c_str()));
+}
+
+TEST_F(LauncherTest, AFailingWorkersCodePassesThrough) {
+  const std::string script =
+      Script("run.sh", "if [ $RANK = 1 ]; then echo the cause >&2; exit 3; fi; sleep 1000\n");
+  Program mtrun(Command({"--standalone", "--nproc_per_node", "3", script}), Environment());
+  EXPECT_EQ(mtrun.Wait(), 3) << mtrun.Text();
+  EXPECT_THAT(mtrun.Text(),
+              AllOf(HasSubstr("run.sh FAILED"), HasSubstr("exit code 3"), HasSubstr("1 (local rank 1)"),
+                    HasSubstr("| the cause"), HasSubstr(HostName()), HasSubstr("stderr.log")));
+}
+
+TEST_F(LauncherTest, AnErrorFileIsShown) {
+  const std::string script = Script(
+      "run.sh",
+      R"(echo '{"message":{"message":"ValueError: from the file","extraInfo":{"timestamp":"1"}}}' > $TORCHELASTIC_ERROR_FILE; exit 1)");
+  Program mtrun(Command({"--standalone", script}), Environment());
+  EXPECT_EQ(mtrun.Wait(), 1);
+  EXPECT_THAT(mtrun.Text(), HasSubstr("| ValueError: from the file"));
+}
+
+TEST_F(LauncherTest, AKilledWorkerEndsTheJobAndIsNamed) {
+  const std::string script = Script("run.sh", "echo rank $RANK pid $$ .; sleep 1000 & wait\n");
+  Program mtrun(Command({"--standalone", "--nproc_per_node", "3", "--max_restarts", "0", script}),
+                Environment());
+  const auto line = mtrun.WaitForLine("rank 2 pid");
+  ASSERT_TRUE(line && mtrun.WaitForLines("pid", 3)) << mtrun.Text();
+  const pid_t victim = PidIn(*line);
+  ASSERT_EQ(kill(victim, SIGKILL), 0);
+  EXPECT_EQ(mtrun.Wait(kSoon), 128 + SIGKILL) << mtrun.Text();
+  EXPECT_TRUE(mark_.WaitForNone(Seconds(1)));
+  EXPECT_THAT(mtrun.Text(),
+              AllOf(HasSubstr("rank 2"), HasSubstr(std::to_string(victim)), HasSubstr("SIGKILL"),
+                    HasSubstr(HostName()), HasSubstr("attempt_0/2/stderr.log")));
+}
+
+TEST_F(LauncherTest, ARankThatAlwaysFailsIsTriedAsOftenAsAllowed) {
+  const std::string script =
+      Script("run.sh",
+             "echo attempt $TORCHELASTIC_RESTART_COUNT of rank $RANK; [ $RANK = 0 ] && sleep 1000; exit 5\n");
+  Program mtrun(Command({"--standalone", "--nproc_per_node", "2", "--max_restarts", "2", script}),
+                Environment());
+  EXPECT_EQ(mtrun.Wait(), 5) << mtrun.Text();
+  EXPECT_EQ(From(mtrun.OutLines(), "of rank 1").size(), 3u) << mtrun.Text();
+  for (const char* attempt : {"attempt 0 of rank 1", "attempt 1 of rank 1", "attempt 2 of rank 1"})
+    EXPECT_THAT(mtrun.Text(), HasSubstr(attempt));
+}
+
+TEST_F(LauncherTest, ARankThatFailsOnceIsForgiven) {
+  const std::string script = Script("run.sh",
+                                    "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then [ $RANK = 1 ] && kill -9 "
+                                    "$$; sleep 1000; fi; echo fine $MASTER_PORT\n");
+  Program mtrun(Command({"--standalone", "--nproc_per_node", "2", "--max_restarts", "3", script}),
+                Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_EQ(From(mtrun.OutLines(), "fine").size(), 2u);
+  EXPECT_THAT(mtrun.Text(), AllOf(HasSubstr("generation 1 is dissolved"), HasSubstr("generation 2 formed"),
+                                  HasSubstr("restart 1 of 3"), Not(HasSubstr("FAILED"))));
+}
+
+/// Workers with a wrapper, a child in the background and grandchildren that left the session.
+constexpr char kFamily[] =
+    "setsid sleep 1000 & (setsid sh -c 'sleep 1000 & exec sleep 1000' &); sh -c 'sleep 1000; true'; true\n";
+constexpr size_t kFamilySize =
+    6;  // per worker: the script, its wrapper's sleep, the wrapper, three on their own
+
+class OrphanTest : public LauncherTest {
+ protected:
+  void Start() {
+    const std::string script = Script("family.sh", kFamily);
+    mtrun_ =
+        std::make_unique<Program>(Command({"--standalone", "--nproc_per_node", "2", script}), Environment());
+    // Front, guardian and agent carry the mark as well.
+    ASSERT_TRUE(mark_.WaitForAlive(2 * kFamilySize + 3)) << mtrun_->Text();
+    guardian_ = ChildOf(mtrun_->pid());
+    agent_ = ChildOf(guardian_);
+    ASSERT_TRUE(guardian_ > 0 && agent_ > 0);
+  }
+
+  std::unique_ptr<Program> mtrun_;
+  pid_t guardian_ = 0, agent_ = 0;
+};
+
+TEST_F(OrphanTest, KillingMtrunLeavesNothing) {
+  Start();
+  mtrun_->Signal(SIGKILL);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+  EXPECT_EQ(mtrun_->Wait(), 128 + SIGKILL);
+}
+
+TEST_F(OrphanTest, KillingTheAgentLeavesNothing) {
+  Start();
+  kill(agent_, SIGKILL);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+  EXPECT_EQ(mtrun_->Wait(), 128 + SIGKILL);
+  EXPECT_THAT(mtrun_->Text(), HasSubstr("was killed by SIGKILL"));
+}
+
+TEST_F(OrphanTest, KillingTheGuardianLeavesNothing) {
+  Start();
+  kill(guardian_, SIGKILL);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+  EXPECT_EQ(mtrun_->Wait(), 128 + SIGKILL);
+}
+
+TEST_F(OrphanTest, KillingMtrunAndItsAgentTogetherLeavesNothing) {
+  Start();
+  mtrun_->Signal(SIGKILL);
+  kill(agent_, SIGKILL);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+}
+
+TEST_F(OrphanTest, AnOrderlyEndLeavesNothingEither) {
+  Start();
+  mtrun_->Signal(SIGTERM);
+  EXPECT_EQ(mtrun_->Wait(kSoon), 128 + SIGTERM) << mtrun_->Text();
+  EXPECT_TRUE(mark_.WaitForNone(Seconds(1)));
+}
+
+TEST_F(LauncherTest, SigtermIsPassedOnAndWaitedFor) {
+  const std::string script = Script("run.sh",
+                                    "trap 'echo saving; sleep 0.3; echo saved $RANK; exit 0' TERM; echo "
+                                    "ready; while true; do sleep 0.01; done\n");
+  Program mtrun(Command({"--standalone", "--nproc_per_node", "2", script}), Environment());
+  ASSERT_TRUE(mtrun.WaitForLines("ready", 2)) << mtrun.Text();
+  mtrun.Signal(SIGTERM);
+  EXPECT_EQ(mtrun.Wait(), 128 + SIGTERM) << mtrun.Text();
+  EXPECT_THAT(mtrun.Text(), AllOf(HasSubstr("[default0]:saved 0"), HasSubstr("[default1]:saved 1"),
+                                  HasSubstr("received SIGTERM")));
+}
+
+TEST_F(LauncherTest, SigintIsPassedOnAsItself) {
+  const std::string script =
+      Script("run.sh", "trap 'echo interrupted; exit 0' INT; echo ready; while true; do sleep 0.01; done\n");
+  Program mtrun(Command({"--standalone", script}), Environment());
+  ASSERT_TRUE(mtrun.WaitForLine("ready")) << mtrun.Text();
+  mtrun.Signal(SIGINT);
+  EXPECT_EQ(mtrun.Wait(), 128 + SIGINT) << mtrun.Text();
+  EXPECT_THAT(mtrun.Text(), HasSubstr("[default0]:interrupted"));
+}
+
+TEST_F(LauncherTest, WorkersThatDoNotGoAreKilledAfterTheGrace) {
+  const std::string script = Script("run.sh", "trap '' TERM; echo ready; while true; do sleep 0.01; done\n");
+  Program mtrun(Command({"--standalone", "--shutdown_timeout", "0.3", script}), Environment());
+  ASSERT_TRUE(mtrun.WaitForLine("ready")) << mtrun.Text();
+  mtrun.Signal(SIGTERM);
+  EXPECT_EQ(mtrun.Wait(kSoon), 128 + SIGTERM) << mtrun.Text();
+  EXPECT_THAT(mtrun.Text(), HasSubstr("killing them"));
+}
+
+TEST_F(LauncherTest, ASecondSignalKillsAtOnce) {
+  const std::string script = Script("run.sh", "trap '' TERM; echo ready; while true; do sleep 0.01; done\n");
+  Program mtrun(Command({"--standalone", "--shutdown_timeout", "1000", script}), Environment());
+  ASSERT_TRUE(mtrun.WaitForLine("ready")) << mtrun.Text();
+  mtrun.Signal(SIGTERM);
+  ASSERT_TRUE(mtrun.WaitForLine("received SIGTERM"));
+  usleep(200'000);  // what comes sooner counts as an echo of the first
+  mtrun.Signal(SIGTERM);
+  EXPECT_EQ(mtrun.Wait(kSoon), 128 + SIGTERM) << mtrun.Text();
+}
+
+}  // namespace
+}  // namespace mtrun::e2e

@@ -1,0 +1,179 @@
+// Several agents: on the loopback address, and on two machines made of network namespaces.
+#include <signal.h>
+
+#include "base/posix.h"
+#include "tests/e2e/launcher.h"
+#include "tests/support/namespaces.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+constexpr Seconds kSoon{10};
+
+class NodesTest : public LauncherTest {
+ protected:
+  std::unique_ptr<Program> StartNode(const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"--nnodes",        "2",       "--nproc_per_node", "2",
+                                     "--rdzv_endpoint", endpoint_, "--rdzv_id",        "job"};
+    args.insert(args.end(), more.begin(), more.end());
+    return std::make_unique<Program>(Command(args), Environment());
+  }
+
+  const std::string endpoint_ = absl::StrCat("127.0.0.1:", support::FreePort());
+};
+
+TEST_F(NodesTest, TwoAgentsFormOneWorld) {
+  const std::string script = Script(
+      "run.sh", "echo rank $RANK of $WORLD_SIZE node $GROUP_RANK of $GROUP_WORLD_SIZE master $MASTER_PORT\n");
+  const auto first = StartNode({"--node_rank", "0", script});
+  ASSERT_TRUE(first->WaitForLine("hosting the rendezvous at " + endpoint_)) << first->Text();
+  const auto second = StartNode({"--node_rank", "1", script});
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+  const auto ranks = [](Program& program) {
+    std::vector<std::string> said = From(program.OutLines(), "rank ");
+    for (std::string& line : said) line.erase(line.find(" master"));
+    return said;
+  };
+  EXPECT_THAT(ranks(*first), UnorderedElementsAre("rank 0 of 4 node 0 of 2", "rank 1 of 4 node 0 of 2"));
+  EXPECT_THAT(ranks(*second), UnorderedElementsAre("rank 2 of 4 node 1 of 2", "rank 3 of 4 node 1 of 2"));
+  EXPECT_EQ(From(first->OutLines(), "master").front(), From(second->OutLines(), "master").front());
+  EXPECT_TRUE(second->WaitForLine("hosted elsewhere", Seconds(0)));
+}
+
+TEST_F(NodesTest, AFailureIsPrintedByAllAndAllExitWithItsCode) {
+  const std::string script =
+      Script("run.sh", "echo ready; if [ $RANK = 3 ]; then echo the cause >&2; exit 9; fi; sleep 1000\n");
+  const auto first = StartNode({"--node_rank", "0", script});
+  const auto second = StartNode({"--node_rank", "1", script});
+  EXPECT_EQ(first->Wait(), 9) << first->Text();
+  EXPECT_EQ(second->Wait(), 9) << second->Text();
+  for (Program* program : {first.get(), second.get()}) {
+    EXPECT_THAT(program->Text(), AllOf(HasSubstr("run.sh FAILED"), HasSubstr("3 (local rank 1)"),
+                                       HasSubstr("exit code 9"), HasSubstr("| the cause")));
+  }
+}
+
+TEST_F(NodesTest, AKilledAgentEndsAJobThatNeedsIt) {
+  const std::string script = Script("run.sh", "echo ready; sleep 1000\n");
+  const auto first = StartNode({"--node_rank", "0", script});
+  ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
+  const auto second = StartNode({"--node_rank", "1", script});
+  ASSERT_TRUE(first->WaitForLines("ready", 2) && second->WaitForLines("ready", 2))
+      << first->Text() << second->Text();
+  second->Signal(SIGKILL);
+  // The other one hears it at once, says so, and waits for a replacement.
+  EXPECT_TRUE(first->WaitForLine("generation 1 is dissolved", kSoon)) << first->Text();
+  const auto third = StartNode({"--node_rank", "1", Script("run2.sh", "true\n")});
+  EXPECT_TRUE(first->WaitForLine("generation 2 formed: 2 nodes", kSoon)) << first->Text();
+  first->Signal(SIGTERM);
+  EXPECT_EQ(first->Wait(), 143) << first->Text();
+  third->Signal(SIGTERM);
+  third->Wait();
+}
+
+TEST_F(NodesTest, OtherSettingsAreRefused) {
+  const auto first = StartNode({"--max_restarts", "1", Script("run.sh", "true\n")});
+  ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
+  const auto second = StartNode({"--max_restarts", "2", Script("run.sh", "true\n")});
+  EXPECT_EQ(second->Wait(), 1) << second->Text();
+  EXPECT_THAT(second->Text(), AllOf(HasSubstr("refused"), HasSubstr("max_restarts")));
+  first->Signal(SIGTERM);
+  EXPECT_EQ(first->Wait(), 143);
+}
+
+/// A program of the tests that speaks the worker channel.
+std::string ToyWorker() { return support::BinaryFolder() + "/../tests/toy_worker"; }
+
+TEST_F(NodesTest, WorkersShareKeysOverTheirAgents) {
+  const auto first = StartNode({"--node_rank", "0", ToyWorker()});
+  const auto second = StartNode({"--node_rank", "1", ToyWorker()});
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+  for (Program* program : {first.get(), second.get()}) {
+    EXPECT_EQ(From(program->OutLines(), "all ranks of attempt 0: rank0=0 rank1=0 rank2=0 rank3=0").size(), 2u)
+        << program->Text();
+    EXPECT_EQ(From(program->OutLines(), "\"type\":\"assignment\",\"world_size\":4").size(), 2u)
+        << program->Text();
+  }
+}
+
+TEST_F(NodesTest, ANewGenerationHasNoOldKeys) {
+  const auto first = StartNode({"--node_rank", "0", "--max_restarts", "1", ToyWorker(), "fail_once"});
+  const auto second = StartNode({"--node_rank", "1", "--max_restarts", "1", ToyWorker(), "fail_once"});
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+  EXPECT_EQ(From(first->OutLines(), "all ranks").size(), 2u);
+  EXPECT_EQ(From(second->OutLines(), "all ranks of attempt 1: rank0=1 rank1=1 rank2=1 rank3=1").size(), 2u)
+      << second->Text();
+  EXPECT_THAT(second->Text(),
+              HasSubstr("killed by SIGKILL"));  // why the first generation went, on the other node too
+}
+
+class NamespacesTest : public LauncherTest {
+ protected:
+  void SetUp() override {
+    auto nodes = support::TwoNodes::Make();
+    if (!nodes.ok()) GTEST_SKIP() << nodes.status().message();
+    nodes_ = *std::move(nodes);
+  }
+
+  std::unique_ptr<Program> StartNode(int node, const std::vector<std::string>& more) {
+    std::vector<std::string> args = {
+        "--nnodes", "2", "--nproc_per_node", "2", "--rdzv_endpoint", nodes_->Address(0) + ":29400"};
+    args.insert(args.end(), more.begin(), more.end());
+    support::Overlay overlay = Environment();
+    overlay["HOME"] = folder_.path();  // both nodes share it, and so the token
+    return std::make_unique<Program>(nodes_->On(node, Command(args)), overlay);
+  }
+
+  std::unique_ptr<support::TwoNodes> nodes_;
+};
+
+TEST_F(NamespacesTest, WorkersMeetAtTheMasterOverTcp) {
+  if (!HavePython()) GTEST_SKIP() << "there is no python3";
+  const std::string script = support::TestFile("support/toys/meet.py");
+  // The one that does not host comes first: it says that it waits, and goes on once there is a service.
+  const auto second = StartNode(1, {script});
+  ASSERT_TRUE(second->WaitForLine("hosted elsewhere")) << second->Text();
+  const auto first = StartNode(0, {script});
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+  EXPECT_TRUE(first->WaitForLine("MET [0, 1, 2, 3] at 10.77.0.1", Seconds(0))) << first->Text();
+  EXPECT_TRUE(first->WaitForLine("hosting the rendezvous at 10.77.0.1:29400", Seconds(0))) << first->Text();
+  EXPECT_EQ(From(second->OutLines(), "SENT").size(), 2u) << second->Text();
+}
+
+TEST_F(NamespacesTest, AKilledWorkerIsPrintedOnTheOtherNodeToo) {
+  const std::string script =
+      Script("run.sh", "echo ready; if [ $RANK = 3 ]; then kill -9 $$; fi; sleep 1000\n");
+  const auto first = StartNode(0, {"--node_rank", "0", script});
+  const auto second = StartNode(1, {"--node_rank", "1", script});
+  EXPECT_EQ(first->Wait(), 137) << first->Text();
+  EXPECT_EQ(second->Wait(), 137) << second->Text();
+  for (Program* program : {first.get(), second.get()}) {
+    EXPECT_THAT(program->Text(), AllOf(HasSubstr("run.sh FAILED"), HasSubstr("SIGKILL"), HasSubstr("node1"),
+                                       HasSubstr("3 (local rank 1)")));
+  }
+}
+
+TEST_F(NamespacesTest, AnotherSecretIsNotLetIn) {
+  const auto first = StartNode(0, {"true"});
+  ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
+  support::Overlay overlay = Environment();
+  overlay["MTRUN_TOKEN"] = "another secret of enough length 0123456789";
+  Program second(
+      nodes_->On(1, Command({"--nnodes", "2", "--nproc_per_node", "2", "--rdzv_endpoint",
+                             nodes_->Address(0) + ":29400", "--rdzv_conf", "join_timeout=8", "true"})),
+      overlay);
+  EXPECT_EQ(second.Wait(), 1) << second.Text();
+  first->Signal(SIGTERM);
+  EXPECT_EQ(first->Wait(), 143) << first->Text();
+}
+
+}  // namespace
+}  // namespace mtrun::e2e

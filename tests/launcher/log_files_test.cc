@@ -1,0 +1,53 @@
+#include "launcher/log_files.h"
+
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/program.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::StartsWith;
+
+TEST(LogFilesTest, LiesWhereTorchrunPutsThem) {
+  const support::TemporaryFolder folder;
+  const auto files = LogFiles::Make(folder.path() + "/a/b", "job 1/x");
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_THAT(files->folder(), StartsWith(folder.path() + "/a/b/job_1_x_"));
+  const auto worker = files->ForWorker(2, 5);
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  EXPECT_EQ(worker->out, files->folder() + "/attempt_2/5/stdout.log");
+  EXPECT_EQ(worker->err, files->folder() + "/attempt_2/5/stderr.log");
+  EXPECT_EQ(worker->error, files->folder() + "/attempt_2/5/error.json");
+}
+
+TEST(LogFilesTest, AnEarlierErrorFileGoesAndLogsStay) {
+  const support::TemporaryFolder folder;
+  const auto files = LogFiles::Make(folder.path(), "job");
+  const auto first = files->ForWorker(0, 0);
+  support::WriteText(first->error, "old");
+  support::WriteText(first->out, "old");
+  ASSERT_TRUE(files->ForWorker(0, 0).ok());
+  EXPECT_FALSE(std::filesystem::exists(first->error));
+  EXPECT_TRUE(std::filesystem::exists(first->out));
+}
+
+TEST(LogFilesTest, NoFilesForDevNull) {
+  const auto files = LogFiles::Make("/dev/null", "job");
+  ASSERT_TRUE(files.ok());
+  EXPECT_EQ(files->folder(), "");
+  EXPECT_EQ(files->ForWorker(0, 0)->out, "");
+}
+
+TEST(LogFilesTest, AFileInTheWayIsAnError) {
+  const support::TemporaryFolder folder;
+  support::WriteText(folder.File("log"), "a file");
+  const auto files = LogFiles::Make(folder.File("log"), "job");
+  ASSERT_FALSE(files.ok());
+  EXPECT_THAT(std::string(files.status().message()), testing::HasSubstr("--log_dir"));
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

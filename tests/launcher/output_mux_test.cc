@@ -1,0 +1,181 @@
+#include "launcher/output_mux.h"
+
+#include <fcntl.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <signal.h>
+
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/program.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr Duration kPatience = std::chrono::seconds(60);
+
+struct Pipe {
+  UniqueFd read, write;
+  Pipe() {
+    int fds[2];
+    MT_CHECK(pipe2(fds, O_CLOEXEC) == 0);
+    read = UniqueFd(fds[0]);
+    write = UniqueFd(fds[1]);
+  }
+};
+
+/// A worker's ends of its two streams.
+struct FakeWorker {
+  UniqueFd out, err;
+};
+
+class OutputMuxTest : public testing::Test {
+ protected:
+  FakeWorker AddWorker(OutputMux& mux, int local_rank, OutputPlan plan = {}) {
+    Pipe out, err;
+    WorkerStreams streams;
+    streams.local_rank = local_rank;
+    streams.prefix = absl::StrCat("[w", local_rank, "]:");
+    streams.out = std::move(out.read);
+    streams.err = std::move(err.read);
+    streams.plan = plan;
+    streams.out_file = folder_.File(absl::StrCat("out", local_rank));
+    streams.err_file = folder_.File(absl::StrCat("err", local_rank));
+    EXPECT_TRUE(mux.Add(std::move(streams)).ok());
+    return {std::move(out.write), std::move(err.write)};
+  }
+
+  const support::TemporaryFolder folder_;
+  // Files as consoles: what is written can be read at leisure.
+  const std::string console_out_ = folder_.File("console_out"), console_err_ = folder_.File("console_err");
+  const UniqueFd out_{open(console_out_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
+  const UniqueFd err_{open(console_err_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
+};
+
+TEST_F(OutputMuxTest, LinesGoToFilesAndWithAPrefixToTheConsole) {
+  OutputMux mux(out_.get(), err_.get());
+  const FakeWorker worker = AddWorker(mux, 3);
+  ASSERT_TRUE(WriteAll(worker.out.get(), "hello\nwor").ok());
+  ASSERT_TRUE(WriteAll(worker.err.get(), "oh\n").ok());
+  mux.CloseAll(kPatience);
+  EXPECT_EQ(support::ReadText(console_out_), "[w3]:hello\n[w3]:wor\n");
+  EXPECT_EQ(support::ReadText(console_err_), "[w3]:oh\n");
+  EXPECT_EQ(support::ReadText(folder_.File("out3")), "hello\nwor");
+  EXPECT_EQ(support::ReadText(folder_.File("err3")), "oh\n");
+}
+
+TEST_F(OutputMuxTest, ThePlanIsKept) {
+  OutputMux mux(out_.get(), err_.get());
+  const FakeWorker worker = AddWorker(mux, 0, {{true, false}, {false, true}});
+  ASSERT_TRUE(WriteAll(worker.out.get(), "file\n").ok());
+  ASSERT_TRUE(WriteAll(worker.err.get(), "console\n").ok());
+  mux.CloseAll(kPatience);
+  EXPECT_EQ(support::ReadText(console_out_), "");
+  EXPECT_EQ(support::ReadText(folder_.File("out0")), "file\n");
+  EXPECT_EQ(support::ReadText(console_err_), "[w0]:console\n");
+  EXPECT_FALSE(std::ifstream(folder_.File("err0")).good());
+}
+
+TEST_F(OutputMuxTest, LinesOfSeveralWorkersAreNeverMixed) {
+  constexpr int kWorkers = 8, kLines = 400;
+  {
+    OutputMux mux(out_.get(), err_.get());
+    std::vector<std::thread> writers;
+    for (int i = 0; i < kWorkers; ++i) {
+      writers.emplace_back([i, worker = AddWorker(mux, i)] {
+        // Cut at odd places, so that only the splitter can put lines together.
+        std::string text;
+        for (int line = 0; line < kLines; ++line)
+          absl::StrAppend(&text, std::string(static_cast<size_t>(line % 300), static_cast<char>('a' + i)),
+                          "\n");
+        for (size_t at = 0; at < text.size(); at += 97)
+          EXPECT_TRUE(WriteAll(worker.out.get(), text.substr(at, 97)).ok());
+      });
+    }
+    for (std::thread& writer : writers) writer.join();
+  }
+  std::map<std::string, int> next;
+  for (const std::string& line :
+       std::vector<std::string>(absl::StrSplit(support::ReadText(console_out_), '\n', absl::SkipEmpty()))) {
+    ASSERT_EQ(line.substr(0, 2), "[w") << line;
+    const size_t worker = static_cast<size_t>(line[2] - '0');
+    const int number = next[line.substr(0, 5)]++;
+    EXPECT_EQ(line.substr(5),
+              std::string(static_cast<size_t>(number % 300), static_cast<char>('a' + worker)));
+  }
+  EXPECT_EQ(next.size(), static_cast<size_t>(kWorkers));
+  for (const auto& [prefix, lines] : next) EXPECT_EQ(lines, kLines) << prefix;
+}
+
+TEST_F(OutputMuxTest, TheTailHasEverythingWrittenBefore) {
+  OutputMux mux(out_.get(), err_.get());
+  const FakeWorker worker = AddWorker(mux, 1);
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(WriteAll(worker.err.get(), absl::StrCat("line ", i, "\n")).ok());
+    EXPECT_THAT(mux.TailOfError(1, kPatience), testing::EndsWith(absl::StrCat("line ", i)));
+  }
+  EXPECT_THAT(mux.TailOfError(1, kPatience), Not(HasSubstr("line 5\n")));
+}
+
+TEST_F(OutputMuxTest, UpdatesAreForTerminalsOnly) {
+  {
+    OutputMux mux(out_.get(), err_.get());
+    const FakeWorker worker = AddWorker(mux, 0);
+    ASSERT_TRUE(WriteAll(worker.out.get(), "10%\r20%\rdone\n").ok());
+    mux.CloseAll(kPatience);
+    EXPECT_EQ(support::ReadText(console_out_), "[w0]:done\n");
+    EXPECT_EQ(support::ReadText(folder_.File("out0")), "done\n");
+  }
+  int master = -1, slave = -1;
+  ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
+  const UniqueFd reader(master), terminal(slave);
+  termios mode = {};
+  ASSERT_EQ(tcgetattr(slave, &mode), 0);
+  mode.c_oflag &= ~static_cast<tcflag_t>(OPOST);
+  ASSERT_EQ(tcsetattr(slave, TCSANOW, &mode), 0);
+  OutputMux mux(slave, slave);
+  const FakeWorker worker = AddWorker(mux, 1);
+  ASSERT_TRUE(WriteAll(worker.out.get(), "10%\r20%\rdone\n").ok());
+  mux.CloseAll(kPatience);
+  char bytes[200];
+  const ssize_t size = read(master, bytes, sizeof bytes);
+  ASSERT_GT(size, 0);
+  EXPECT_EQ(std::string(bytes, static_cast<size_t>(size)), "[w1]:10%\r\x1b[K[w1]:20%\r\x1b[K[w1]:done\n");
+}
+
+TEST_F(OutputMuxTest, AConsoleThatStandsStillStopsNothing) {
+  signal(SIGPIPE, SIG_IGN);  // as mtrun does
+  Pipe console;              // nobody reads it
+  fcntl(console.write.get(), F_SETPIPE_SZ, 4096);
+  OutputMux mux(console.write.get(), err_.get());
+  const FakeWorker worker = AddWorker(mux, 0);
+  ASSERT_TRUE(WriteAll(worker.out.get(), std::string(30'000, 'x') + "\n").ok());
+  ASSERT_TRUE(WriteAll(worker.err.get(), "last words\n").ok());
+  mux.TailOfError(0, std::chrono::milliseconds(50));  // comes back
+  console.read.Reset();                               // now the reader is gone altogether
+  EXPECT_EQ(mux.TailOfError(0, kPatience), "last words");
+  EXPECT_EQ(support::ReadText(folder_.File("out0")).size(), 30'001u);
+}
+
+TEST_F(OutputMuxTest, AFileThatCannotBeOpenedIsNamed) {
+  OutputMux mux(out_.get(), err_.get());
+  WorkerStreams streams;
+  streams.out_file = "/no/such/folder/out";
+  EXPECT_THAT(std::string(mux.Add(std::move(streams)).message()), HasSubstr("/no/such/folder/out"));
+}
+
+}  // namespace
+}  // namespace mtrun::launcher
