@@ -1,0 +1,132 @@
+#include "datasets/atomic_folder.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+
+namespace mtrun::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Absolute and without a trailing slash, so that parent and name are never empty.
+absl::StatusOr<std::string> Normalised(const std::string& path) {
+  std::error_code error;
+  std::string text = fs::absolute(path, error).lexically_normal().string();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  if (error || path.empty() || text == "/") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", path, "\" cannot be made: give the name of a new folder"));
+  }
+  return text;
+}
+
+absl::Status CheckReplaceable(const std::string& destination, bool replace, const std::string& marker) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(destination, error);
+  if (status.type() == fs::file_type::not_found) return absl::OkStatus();
+  if (!replace) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(destination, " exists; choose another place, or replace it with --force"));
+  }
+  const bool ours = fs::is_directory(status) &&
+                    (fs::exists(fs::path(destination) / marker, error) || fs::is_empty(destination, error));
+  if (ours) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat(destination, " exists and is not a packed data set (no ", marker,
+                   " in it): --force does not replace it; move it away yourself"));
+}
+
+void MentionLeftOvers(const fs::path& parent, const std::string& prefix) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
+    if (!absl::StartsWith(entry.path().filename().string(), prefix)) continue;
+    log::Warning("left by an import that is running or was killed: ", entry.path().string());
+  }
+}
+
+}  // namespace
+
+absl::Status SyncFolder(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus(errno, "open " + path);
+  if (fsync(fd.get()) != 0) return ErrnoStatus(errno, "sync " + path);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AtomicFolder> AtomicFolder::Create(const std::string& destination, bool replace,
+                                                  const std::string& marker) {
+  MT_ASSIGN_OR_RETURN(const std::string target, Normalised(destination));
+  MT_RETURN_IF_ERROR(CheckReplaceable(target, replace, marker));
+  const fs::path parent = fs::path(target).parent_path();
+  MT_RETURN_IF_ERROR(MakeFolders(parent.string()));
+  const std::string prefix = absl::StrCat(".", fs::path(target).filename().string(), ".partial-");
+  MentionLeftOvers(parent, prefix);
+  std::string path = (parent / absl::StrCat(prefix, "XXXXXX")).string();
+  if (mkdtemp(path.data()) == nullptr) return ErrnoStatus(errno, "make a folder in " + parent.string());
+  AtomicFolder folder(target, path, replace);
+  // mkdtemp makes it private; the data set gets what any new folder gets.
+  const mode_t mask = umask(0);
+  umask(mask);
+  if (chmod(path.c_str(), 0777 & ~mask) != 0) return ErrnoStatus(errno, "set the mode of " + path);
+  return folder;
+}
+
+AtomicFolder::AtomicFolder(AtomicFolder&& other) noexcept
+    : destination_(std::move(other.destination_)),
+      path_(std::exchange(other.path_, "")),
+      replace_(other.replace_) {}
+
+AtomicFolder::~AtomicFolder() {
+  std::error_code error;
+  if (!path_.empty()) fs::remove_all(path_, error);
+  if (error) log::Warning("cannot remove ", path_, ": ", error.message());
+}
+
+absl::Status AtomicFolder::Publish() {
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(path_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->is_directory(error)) MT_RETURN_IF_ERROR(SyncFolder(entry->path().string()));
+  }
+  if (error) return ErrnoStatus(error.value(), "list " + path_);
+  MT_RETURN_IF_ERROR(SyncFolder(path_));
+  if (renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, destination_.c_str(), RENAME_NOREPLACE) == 0) {
+    path_.clear();
+  } else if (errno == EINVAL || (errno == EEXIST && replace_)) {
+    MT_RETURN_IF_ERROR(Replace());
+  } else {
+    return ErrnoStatus(errno, "rename to " + destination_);
+  }
+  return SyncFolder(fs::path(destination_).parent_path().string());
+}
+
+absl::Status AtomicFolder::Replace() {
+  if (replace_ && renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, destination_.c_str(), RENAME_EXCHANGE) == 0) {
+    return absl::OkStatus();  // path_ is the old one now: the destructor removes it
+  }
+  // A file system without rename flags (NFS): the old one goes aside for a moment.
+  const std::string aside = path_ + ".old";
+  const bool had_old = replace_ && rename(destination_.c_str(), aside.c_str()) == 0;
+  if (rename(path_.c_str(), destination_.c_str()) != 0) {
+    const int error_number = errno;
+    if (had_old) rename(aside.c_str(), destination_.c_str());
+    return ErrnoStatus(error_number, "rename to " + destination_);
+  }
+  path_ = had_old ? aside : "";
+  return absl::OkStatus();
+}
+
+}  // namespace mtrun::datasets

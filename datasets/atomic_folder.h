@@ -1,0 +1,45 @@
+// A folder that appears whole or not at all: filled under a temporary name beside its destination, then
+// renamed. Unless published, the destructor removes it. Not thread-safe; files inside may be written from any
+// thread.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace mtrun::datasets {
+
+class AtomicFolder {
+ public:
+  /// Makes `.<name>.partial-XXXXXX` beside `destination` (parents are made too). An existing destination is
+  /// refused (kAlreadyExists), unless `replace` is given and it holds `marker` (a file of ours) or nothing:
+  /// what is not ours is never removed.
+  static absl::StatusOr<AtomicFolder> Create(const std::string& destination, bool replace,
+                                             const std::string& marker);
+  AtomicFolder(AtomicFolder&& other) noexcept;
+  AtomicFolder& operator=(AtomicFolder&&) = delete;
+  ~AtomicFolder();
+
+  /// Where to write.
+  const std::string& path() const { return path_; }
+  /// Fsyncs every folder inside (files are their writers' task) and renames it to the destination; a folder
+  /// that is replaced is exchanged in one step where the file system can, so that some complete folder is
+  /// there at every moment.
+  absl::Status Publish();
+
+ private:
+  AtomicFolder(std::string destination, std::string path, bool replace)
+      : destination_(std::move(destination)), path_(std::move(path)), replace_(replace) {}
+  absl::Status Replace();
+
+  std::string destination_;
+  std::string path_;  // "" once published or moved from
+  bool replace_;
+};
+
+/// Flushes a folder's entries to the disk.
+absl::Status SyncFolder(const std::string& path);
+
+}  // namespace mtrun::datasets

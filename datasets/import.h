@@ -1,0 +1,45 @@
+// Makes a packed data set from whatever a source is: finds the importer, checks the disk, copies with all
+// cores, publishes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "datasets/image_codec.h"
+#include "datasets/image_source.h"
+#include "datasets/index.h"
+
+namespace mtrun::datasets {
+
+struct ImportOptions {
+  std::string source;           // folder or tar archive
+  std::string destination;      // folder to make
+  std::string format = "auto";  // or "cifar", "idx", "folder"
+  std::optional<ImageSize> resize = std::nullopt;
+  bool skip_bad = false;
+  bool replace = false;  // a data set that is there
+  int threads = 1;
+  int64_t shard_bytes = 64 << 20;
+};
+
+struct ImportReport {
+  Index index;
+  std::string format;             // the importer that was used
+  std::vector<BadFile> left_out;  // only with skip_bad
+  double seconds = 0;
+};
+
+/// "cifar", "idx" or "folder"; kInvalidArgument tells what each of them looks like; kNotFound when there is
+/// no such path.
+absl::StatusOr<std::string> DetectFormat(const std::string& source);
+
+/// Imports. The result depends on the source's contents and the size asked for only, not on threads. On any
+/// error, and once `cancelled` is true (kCancelled), the destination is as it was before. Without skip_bad a
+/// bad image file is an error that lists all of them (the first 20 by name).
+absl::StatusOr<ImportReport> Import(const ImportOptions& options, const std::atomic<bool>& cancelled);
+
+}  // namespace mtrun::datasets

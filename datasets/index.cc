@@ -1,0 +1,200 @@
+#include "datasets/index.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/posix.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+
+namespace mtrun::datasets {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kFormat[] = "mtrun-packed";
+constexpr int kVersion = 1;
+constexpr int64_t kMaxSide = 65535;
+constexpr int64_t kMaxCount = int64_t{1} << 40;  // sums over kMaxEntries still fit
+constexpr size_t kMaxEntries = 1 << 20;
+
+json ToJson(const Index& index) {
+  json splits = json::object();
+  for (const auto& [name, split] : index.splits) {
+    json shards = json::array();
+    for (size_t i = 0; i < split.shards.size(); ++i) {
+      const ShardEntry& shard = split.shards[i];
+      shards.push_back({{"file", ShardFile(name, i)},
+                        {"images", shard.images},
+                        {"bytes", shard.bytes},
+                        {"sha256", shard.sha256}});
+    }
+    splits[name] = {{"images", split.images()}, {"class_counts", split.class_counts}, {"shards", shards}};
+  }
+  return {{"format", kFormat}, {"version", kVersion},      {"height", index.height}, {"width", index.width},
+          {"channels", 3},     {"classes", index.classes}, {"splits", splits}};
+}
+
+absl::Status Damaged(const std::string& what) {
+  return absl::DataLossError(absl::StrCat("damaged index: ", what));
+}
+
+absl::StatusOr<int64_t> GetInt(const json& object, const char* key, int64_t low, int64_t high) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) {
+    return Damaged(absl::StrCat("\"", key, "\" is missing or not a whole number"));
+  }
+  const bool huge = found->is_number_unsigned() && found->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
+  const int64_t value = huge ? INT64_MAX : found->get<int64_t>();
+  if (value < low || value > high)
+    return Damaged(absl::StrCat("\"", key, "\" is ", value, ", allowed is ", low, "..", high));
+  return value;
+}
+
+absl::StatusOr<std::string> GetText(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string())
+    return Damaged(absl::StrCat("\"", key, "\" is missing or not a text"));
+  return found->get<std::string>();
+}
+
+absl::StatusOr<const json*> GetArray(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array() || found->empty() || found->size() > kMaxEntries) {
+    return Damaged(absl::StrCat("\"", key, "\" is missing, empty or not a list"));
+  }
+  return &*found;
+}
+
+bool IsSplitName(const std::string& name) {
+  return !name.empty() &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+}
+
+bool IsSha256(const std::string& text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+absl::StatusOr<ShardEntry> ParseShard(const json& entry, const std::string& expected_file) {
+  if (!entry.is_object()) return Damaged("a shard is not an object");
+  ShardEntry shard;
+  MT_ASSIGN_OR_RETURN(const std::string file, GetText(entry, "file"));
+  if (file != expected_file)
+    return Damaged(absl::StrCat("a shard is named \"", file, "\" instead of \"", expected_file, "\""));
+  MT_ASSIGN_OR_RETURN(shard.images, GetInt(entry, "images", 1, kMaxCount));
+  MT_ASSIGN_OR_RETURN(shard.bytes, GetInt(entry, "bytes", 1, kMaxCount));
+  MT_ASSIGN_OR_RETURN(shard.sha256, GetText(entry, "sha256"));
+  if (!IsSha256(shard.sha256)) return Damaged(absl::StrCat(file, " has no SHA-256"));
+  return shard;
+}
+
+absl::StatusOr<SplitEntry> ParseSplit(const std::string& name, const json& entry, size_t classes) {
+  if (!IsSplitName(name) || !entry.is_object()) return Damaged(absl::StrCat("bad split \"", name, "\""));
+  SplitEntry split;
+  MT_ASSIGN_OR_RETURN(const json* shards, GetArray(entry, "shards"));
+  for (const json& shard : *shards) {
+    MT_ASSIGN_OR_RETURN(split.shards.emplace_back(), ParseShard(shard, ShardFile(name, split.shards.size())));
+  }
+  MT_ASSIGN_OR_RETURN(const json* counts, GetArray(entry, "class_counts"));
+  int64_t sum = 0;
+  for (const json& count : *counts) {
+    if (!count.is_number_unsigned() || count.get<uint64_t>() > kMaxCount)
+      return Damaged("a class count is no count");
+    sum += split.class_counts.emplace_back(count.get<int64_t>());
+  }
+  MT_ASSIGN_OR_RETURN(const int64_t images, GetInt(entry, "images", 1, INT64_MAX));
+  if (images != split.images() || images != sum || split.class_counts.size() != classes) {
+    return Damaged(absl::StrCat("the counts of split \"", name, "\" do not add up"));
+  }
+  return split;
+}
+
+absl::Status CheckKind(const json& object) {
+  if (!object.is_object() || object.value("format", json()) != kFormat) {
+    return absl::InvalidArgumentError("not the index of a packed data set (no \"format\": \"mtrun-packed\")");
+  }
+  MT_ASSIGN_OR_RETURN(const int64_t version, GetInt(object, "version", 0, INT64_MAX));
+  if (version == kVersion) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("format version ", version, ", this program reads ", kVersion, ": import the data again"));
+}
+
+}  // namespace
+
+int64_t SplitEntry::images() const {
+  int64_t sum = 0;
+  for (const ShardEntry& shard : shards) sum += shard.images;
+  return sum;
+}
+
+int64_t SplitEntry::bytes() const {
+  int64_t sum = 0;
+  for (const ShardEntry& shard : shards) sum += shard.bytes;
+  return sum;
+}
+
+int64_t Index::images() const {
+  int64_t sum = 0;
+  for (const auto& [name, split] : splits) sum += split.images();
+  return sum;
+}
+
+int64_t Index::bytes() const {
+  int64_t sum = 0;
+  for (const auto& [name, split] : splits) sum += split.bytes();
+  return sum;
+}
+
+std::string ShardFile(const std::string& split, size_t number) {
+  return absl::StrFormat("%s/shard_%05d.safetensors", split, number);
+}
+
+std::string CanonicalIndex(const Index& index) { return ToJson(index).dump(); }
+
+std::string IndexDigest(const Index& index) { return Sha256Hex(CanonicalIndex(index)); }
+
+std::string EncodeIndex(const Index& index) {
+  json object = ToJson(index);
+  object["digest"] = IndexDigest(index);
+  return object.dump(2) + "\n";
+}
+
+absl::StatusOr<Index> DecodeIndex(std::string_view text) {
+  const json object = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  MT_RETURN_IF_ERROR(CheckKind(object));
+  Index index;
+  MT_ASSIGN_OR_RETURN(index.height, GetInt(object, "height", 1, kMaxSide));
+  MT_ASSIGN_OR_RETURN(index.width, GetInt(object, "width", 1, kMaxSide));
+  MT_RETURN_IF_ERROR(GetInt(object, "channels", 3, 3));
+  MT_ASSIGN_OR_RETURN(const json* classes, GetArray(object, "classes"));
+  for (const json& name : *classes) {
+    if (!name.is_string()) return Damaged("the name of a class is not a text");
+    index.classes.push_back(name.get<std::string>());
+  }
+  const auto splits = object.find("splits");
+  if (splits == object.end() || !splits->is_object() || splits->empty()) return Damaged("no splits");
+  for (const auto& [name, entry] : splits->items()) {
+    MT_ASSIGN_OR_RETURN(index.splits[name], ParseSplit(name, entry, index.classes.size()));
+  }
+  MT_ASSIGN_OR_RETURN(const std::string digest, GetText(object, "digest"));
+  if (digest != IndexDigest(index)) return Damaged("it was changed after it was written (another digest)");
+  return index;
+}
+
+absl::StatusOr<Index> ReadIndex(const std::string& root) {
+  const std::string path = absl::StrCat(root, "/", kIndexFile);
+  const auto text = ReadFile(path);
+  if (absl::IsNotFound(text.status())) {
+    return absl::NotFoundError(absl::StrCat(root, " is not a packed data set (it has no ", kIndexFile,
+                                            "); make one with: mtdata import SOURCE ", root));
+  }
+  MT_RETURN_IF_ERROR(text.status());
+  auto index = DecodeIndex(*text);
+  if (!index.ok()) return Annotate(index.status(), path);
+  return index;
+}
+
+}  // namespace mtrun::datasets

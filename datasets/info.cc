@@ -1,0 +1,57 @@
+#include "datasets/info.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "datasets/progress.h"
+
+namespace mtrun::datasets {
+namespace {
+
+constexpr int kNumberWidth = 14;
+
+/// Columns on a terminal: bytes that do not continue a UTF-8 character.
+int Columns(const std::string& text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+/// First cell to the left, numbers to the right.
+std::string Line(const std::string& name, int name_width, const std::vector<std::string>& cells) {
+  std::string line = name + std::string(std::max(0, name_width - Columns(name)), ' ');
+  for (const std::string& cell : cells) absl::StrAppendFormat(&line, "%*s", kNumberWidth, cell);
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string InfoText(const std::string& path, const Index& index) {
+  int width = 12;
+  for (const std::string& name : index.classes) width = std::max(width, Columns(name));
+  size_t shards = 0;
+  for (const auto& [name, split] : index.splits) shards += split.shards.size();
+  std::string text = absl::StrFormat(
+      "%s\n  image size  %dx%dx3 uint8 RGB\n  images      %s\n  classes     %d\n  bytes       %s in %d "
+      "shard%s\n  digest      %s\n\n",
+      path, index.height, index.width, WithCommas(index.images()), index.classes.size(),
+      WithCommas(index.bytes()), shards, shards == 1 ? "" : "s", IndexDigest(index));
+
+  text += Line("split", width, {"images", "shards", "bytes"});
+  std::vector<std::string> heads;
+  for (const auto& [name, split] : index.splits) {
+    text += Line(name, width,
+                 {WithCommas(split.images()), WithCommas(static_cast<int64_t>(split.shards.size())),
+                  WithCommas(split.bytes())});
+    heads.push_back(name);
+  }
+  text += "\n" + Line("class", width, heads);
+  for (size_t i = 0; i < index.classes.size(); ++i) {
+    std::vector<std::string> counts;
+    for (const auto& [name, split] : index.splits) counts.push_back(WithCommas(split.class_counts[i]));
+    text += Line(index.classes[i], width, counts);
+  }
+  return text;
+}
+
+}  // namespace mtrun::datasets

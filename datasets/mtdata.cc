@@ -1,0 +1,208 @@
+// mtdata: makes and inspects packed data sets. Exit status: 0, 1 failure, 2 usage, 128+signal when stopped.
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "base/status_macros.h"
+#include "datasets/image_codec.h"
+#include "datasets/import.h"
+#include "datasets/info.h"
+#include "datasets/packed.h"
+#include "datasets/progress.h"
+
+namespace mtrun::datasets {
+namespace {
+
+constexpr int kFailure = 1, kUsage = 2;
+
+constexpr char kHelp[] = R"(mtdata makes and inspects the packed data sets that the trainers read.
+
+usage: mtdata import SOURCE DEST [flags]   make the data set DEST (a new folder) from SOURCE
+       mtdata info PATH [--verify]         show what the data set PATH holds
+
+SOURCE is one of
+  a CIFAR-10 or CIFAR-100 binary version   cifar-10-binary.tar.gz, or the folder with its .bin files
+  an MNIST-family folder (IDX)             train-images-idx3-ubyte[.gz], train-labels-idx1-ubyte[.gz], t10k-...
+  a tree of JPEG and PNG images            train/<class>/<image> and test/<class>/<image> or val/<class>/<image>,
+                                           as a folder or as a .tar, .tar.gz, .tar.bz2, .tar.xz or .tar.zst
+
+DEST appears only when it is complete. The same source gives the same bytes on every machine, whatever --threads is;
+the digest that `info` shows tells whether two nodes have the same data. docs/formats.md describes the files.
+)";
+constexpr char kExamples[] = R"(
+examples:
+  mtdata import /usr/share/datasets/fashion-mnist data/fashion-mnist
+  mtdata import cifar-10-binary.tar.gz data/cifar10
+  mtdata import photos/ data/photos --resize 64x64 --skip_bad
+  mtdata info data/cifar10 --verify
+
+exit status: 0 done, 1 it failed (the reason is on standard error), 2 wrong usage, 128+N stopped by signal N
+)";
+
+std::atomic<bool> cancelled = false;
+std::atomic<int> stop_signal = 0;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+extern "C" void OnStopSignal(int number) {
+  stop_signal = number;
+  cancelled = true;
+}
+
+/// SIGINT and SIGTERM end an import in order, so that its temporary folder goes; a second one ends it at
+/// once.
+void CatchStopSignals() {
+  struct sigaction action {};
+  action.sa_handler = OnStopSignal;
+  action.sa_flags = SA_RESTART | SA_RESETHAND;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
+}
+
+int UsableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+std::vector<SettingSpec> ImportSpecs() {
+  using Kind = SettingSpec::Kind;
+  const std::string group = "flags of import";
+  std::vector<SettingSpec> specs(6);
+  specs[0] = {.name = "format", .default_text = "auto", .help = "What SOURCE is.", .group = group};
+  specs[0].choices = {"auto", "cifar", "idx", "folder"};
+  specs[1] = {.name = "resize", .help = "Stretch every image to HEIGHTxWIDTH, as in 32x32.", .group = group};
+  specs[2] = {.name = "skip_bad",
+              .kind = Kind::kBool,
+              .default_text = "false",
+              .help = "Leave out image files that cannot be read.",
+              .group = group};
+  specs[3] = {.name = "threads",
+              .kind = Kind::kInt,
+              .default_text = absl::StrCat(UsableCores()),
+              .help = "Threads that decode (default: all cores).",
+              .group = group};
+  specs[3].min = 1;
+  specs[3].max = 1024;
+  specs[4] = {.name = "force",
+              .kind = Kind::kBool,
+              .default_text = "false",
+              .help = "Replace DEST when it is a packed data set already.",
+              .group = group};
+  specs[5] = {.name = "shard_mib",
+              .kind = Kind::kInt,
+              .default_text = "64",
+              .help = "Largest size of one shard file, in MiB.",
+              .group = group};
+  specs[5].min = 1;
+  specs[5].max = 65536;
+  return specs;
+}
+
+std::vector<SettingSpec> InfoSpecs() {
+  return {{.name = "verify",
+           .kind = SettingSpec::Kind::kBool,
+           .default_text = "false",
+           .help = "Read every byte and compare it with the checksums.",
+           .group = "flags of info"}};
+}
+
+int Fail(int code, const std::string& text) {
+  std::cerr << "mtdata: " << text << "\n";
+  if (code == kUsage) std::cerr << "mtdata --help tells how to use it\n";
+  return code;
+}
+
+int Fail(int code, const absl::Status& status) { return Fail(code, std::string(status.message())); }
+
+/// Flags may stand before, between and behind the positional arguments.
+absl::StatusOr<std::vector<std::string>> Positionals(Settings& settings, std::vector<std::string> args,
+                                                     const std::vector<std::string>& names) {
+  std::vector<std::string> positionals;
+  while (!args.empty()) {
+    MT_ASSIGN_OR_RETURN(args, settings.ParseFlags(args, /*positionals_allowed=*/true));
+    if (args.empty()) break;
+    positionals.push_back(args.front());
+    args.erase(args.begin());
+  }
+  if (positionals.size() == names.size()) return positionals;
+  const std::string expected = absl::StrJoin(names, " and ");
+  if (positionals.size() < names.size()) return absl::InvalidArgumentError(absl::StrCat("give ", expected));
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", positionals[names.size()], "\" is one argument too many; give ", expected));
+}
+
+int RunImport(const std::vector<std::string>& args) {
+  Settings settings("mtdata import", ImportSpecs());
+  const auto positionals = Positionals(settings, args, {"SOURCE", "DEST"});
+  if (!positionals.ok()) return Fail(kUsage, positionals.status());
+  ImportOptions options{.source = (*positionals)[0], .destination = (*positionals)[1]};
+  options.format = settings.Text("format");
+  if (settings.IsSet("resize")) {
+    const auto size = ParseImageSize(settings.Text("resize"));
+    if (!size.ok()) return Fail(kUsage, Annotate(size.status(), "--resize"));
+    options.resize = *size;
+  }
+  options.skip_bad = settings.Bool("skip_bad");
+  options.replace = settings.Bool("force");
+  options.threads = static_cast<int>(settings.Int("threads"));
+  options.shard_bytes = settings.Int("shard_mib") << 20;
+
+  CatchStopSignals();
+  const auto report = Import(options, cancelled);
+  if (absl::IsCancelled(report.status())) return Fail(128 + stop_signal, "stopped; nothing was imported");
+  if (!report.ok()) return Fail(kFailure, report.status());
+  for (const BadFile& bad : report->left_out) log::Warning("left out ", bad.path, ": ", bad.why);
+  std::cout << InfoText(options.destination, report->index)
+            << absl::StrFormat("\nimported %s images (%s) in %.1f s, %s left out\n",
+                               WithCommas(report->index.images()), report->format, report->seconds,
+                               WithCommas(static_cast<int64_t>(report->left_out.size())));
+  return 0;
+}
+
+int RunInfo(const std::vector<std::string>& args) {
+  Settings settings("mtdata info", InfoSpecs());
+  const auto positionals = Positionals(settings, args, {"PATH"});
+  if (!positionals.ok()) return Fail(kUsage, positionals.status());
+  const std::string path = positionals->front();
+  const auto index = ReadIndex(path);
+  if (!index.ok()) return Fail(kFailure, index.status());
+  std::cout << InfoText(path, *index);
+  for (const auto& [name, split] : index->splits) {
+    const auto opened = PackedSplit::Open(path, name, settings.Bool("verify"));
+    if (!opened.ok()) return Fail(kFailure, opened.status());
+  }
+  if (settings.Bool("verify")) std::cout << "\nverified: every shard has its SHA-256\n";
+  return 0;
+}
+
+int Run(const std::vector<std::string>& args) {
+  const auto asks_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
+  if (args.empty() || args[0] == "help" || std::any_of(args.begin(), args.end(), asks_help)) {
+    std::cout << kHelp << Settings("mtdata", ImportSpecs()).Help() << Settings("mtdata", InfoSpecs()).Help()
+              << kExamples;
+    return args.empty() ? kUsage : 0;
+  }
+  const std::vector<std::string> rest(args.begin() + 1, args.end());
+  if (args[0] == "import") return RunImport(rest);
+  if (args[0] == "info") return RunInfo(rest);
+  const std::string near = NearestName(args[0], {"import", "info"});
+  return Fail(kUsage, absl::StrCat("unknown command \"", args[0], "\"",
+                                   near.empty() ? "" : "; did you mean " + near + "?"));
+}
+
+}  // namespace
+}  // namespace mtrun::datasets
+
+int main(int argc, char** argv) {
+  mtrun::log::SetUp("mtdata", mtrun::log::Level::kInfo);
+  return mtrun::datasets::Run({argv + 1, argv + argc});
+}

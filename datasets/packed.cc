@@ -1,0 +1,135 @@
+#include "datasets/packed.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "datasets/index.h"
+#include "datasets/mapped_file.h"
+#include "datasets/safetensors.h"
+
+namespace mtrun::datasets {
+namespace {
+
+struct Shard {
+  MappedFile file;
+  int64_t first = 0;  // number of its first image in the split
+  const uint8_t* images = nullptr;
+  const uint8_t* labels = nullptr;
+};
+
+int64_t LabelAt(const Shard& shard, int64_t i) {
+  int64_t label = 0;
+  std::memcpy(&label, shard.labels + i * 8, 8);  // a foreign writer need not have aligned it
+  return label;
+}
+
+absl::StatusOr<const TensorInfo*> FindTensor(const SafetensorsHeader& header, const char* name, DType dtype,
+                                             const std::vector<int64_t>& shape) {
+  const TensorInfo* tensor = header.Find(name);
+  if (tensor != nullptr && tensor->dtype == dtype && tensor->shape == shape) return tensor;
+  return absl::DataLossError(absl::StrCat("tensor \"", name, "\" is not ", DTypeName(dtype), " [",
+                                          absl::StrJoin(shape, ", "), "], as the index says"));
+}
+
+absl::Status CheckLabels(const Shard& shard, const ShardEntry& entry, int64_t classes) {
+  for (int64_t i = 0; i < entry.images; ++i) {
+    const int64_t label = LabelAt(shard, i);
+    if (label < 0 || label >= classes) {
+      return absl::DataLossError(
+          absl::StrCat("label ", label, " of image ", i, " is not below the ", classes, " classes"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Shard> OpenShard(const std::string& path, const Index& index, const ShardEntry& entry,
+                                bool verify) {
+  MT_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+  Shard shard{.file = std::move(file)};
+  const absl::Span<const uint8_t> bytes = shard.file.bytes();
+  if (static_cast<int64_t>(bytes.size()) != entry.bytes) {
+    return absl::DataLossError(absl::StrCat("it has ", bytes.size(), " bytes, the index says ", entry.bytes));
+  }
+  if (verify && Sha256Hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) != entry.sha256) {
+    return absl::DataLossError("its SHA-256 is not the one in the index");
+  }
+  MT_ASSIGN_OR_RETURN(const SafetensorsHeader header, ParseSafetensorsHeader(bytes));
+  MT_ASSIGN_OR_RETURN(const TensorInfo* images,
+                      FindTensor(header, "images", DType::kU8, {entry.images, index.height, index.width, 3}));
+  MT_ASSIGN_OR_RETURN(const TensorInfo* labels, FindTensor(header, "labels", DType::kI64, {entry.images}));
+  shard.images = TensorBytes(bytes, header, *images).data();
+  shard.labels = TensorBytes(bytes, header, *labels).data();
+  MT_RETURN_IF_ERROR(CheckLabels(shard, entry, static_cast<int64_t>(index.classes.size())));
+  return shard;
+}
+
+}  // namespace
+
+struct PackedSplit::State {
+  Index index;
+  std::string digest;
+  std::vector<Shard> shards;
+  int64_t size = 0;
+  size_t image_bytes = 0;
+
+  const Shard& ShardOf(int64_t i) const {
+    MT_CHECK(i >= 0 && i < size) << "image " << i << " of " << size;
+    const auto after =
+        std::upper_bound(shards.begin(), shards.end(), i,
+                         [](int64_t value, const Shard& shard) { return value < shard.first; });
+    return *std::prev(after);
+  }
+};
+
+absl::StatusOr<PackedSplit> PackedSplit::Open(const std::string& root, const std::string& split,
+                                              bool verify) {
+  auto state = std::make_unique<State>();
+  MT_ASSIGN_OR_RETURN(state->index, ReadIndex(root));
+  const auto found = state->index.splits.find(split);
+  if (found == state->index.splits.end()) {
+    return absl::NotFoundError(absl::StrCat(
+        root, " has no split \"", split,
+        "\"; it has: ", absl::StrJoin(state->index.splits, ", ", [](std::string* out, const auto& entry) {
+          out->append(entry.first);
+        })));
+  }
+  state->digest = IndexDigest(state->index);
+  state->image_bytes = size_t{3} * state->index.height * state->index.width;
+  for (const ShardEntry& entry : found->second.shards) {
+    const std::string path = absl::StrCat(root, "/", ShardFile(split, state->shards.size()));
+    auto shard = OpenShard(path, state->index, entry, verify);
+    if (!shard.ok()) return Annotate(absl::DataLossError(shard.status().message()), path);
+    shard->first = state->size;
+    state->size += entry.images;
+    state->shards.push_back(*std::move(shard));
+  }
+  return PackedSplit(std::move(state));
+}
+
+PackedSplit::PackedSplit(std::unique_ptr<State> state) : state_(std::move(state)) {}
+PackedSplit::PackedSplit(PackedSplit&&) noexcept = default;
+PackedSplit& PackedSplit::operator=(PackedSplit&&) noexcept = default;
+PackedSplit::~PackedSplit() = default;
+
+int64_t PackedSplit::size() const { return state_->size; }
+int PackedSplit::height() const { return state_->index.height; }
+int PackedSplit::width() const { return state_->index.width; }
+const std::vector<std::string>& PackedSplit::class_names() const { return state_->index.classes; }
+const std::string& PackedSplit::digest() const { return state_->digest; }
+
+absl::Span<const uint8_t> PackedSplit::image(int64_t i) const {
+  const Shard& shard = state_->ShardOf(i);
+  return {shard.images + static_cast<size_t>(i - shard.first) * state_->image_bytes, state_->image_bytes};
+}
+
+int64_t PackedSplit::label(int64_t i) const {
+  const Shard& shard = state_->ShardOf(i);
+  return LabelAt(shard, i - shard.first);
+}
+
+}  // namespace mtrun::datasets

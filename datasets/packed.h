@@ -1,0 +1,43 @@
+// A packed data set, opened for reading: folders `<root>/<split>/` of memory-mapped safetensors shards with
+// an index.json (docs/formats.md). Free of OpenCV and LibTorch. Immutable after Open; const methods are
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace mtrun::datasets {
+
+class PackedSplit {
+ public:
+  /// `split`: "train" or "test". kNotFound lists the splits that are there; kDataLoss names the shard whose
+  /// size disagrees with the index. With `verify` the SHA-256 of each shard is compared too.
+  static absl::StatusOr<PackedSplit> Open(const std::string& root, const std::string& split,
+                                          bool verify = false);
+  PackedSplit(PackedSplit&&) noexcept;
+  PackedSplit& operator=(PackedSplit&&) noexcept;
+  ~PackedSplit();
+
+  int64_t size() const;
+  int height() const;
+  int width() const;
+  static constexpr int channels() { return 3; }
+  const std::vector<std::string>& class_names() const;
+  /// uint8 [H, W, 3], row-major, in the mapped file.
+  absl::Span<const uint8_t> image(int64_t i) const;
+  int64_t label(int64_t i) const;
+  /// SHA-256 of the canonical index of the whole data set: the same data has the same digest on every node.
+  const std::string& digest() const;
+
+ private:
+  struct State;
+  explicit PackedSplit(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace mtrun::datasets

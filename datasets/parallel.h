@@ -1,0 +1,102 @@
+// Threads for importers: a loop cut into chunks, and a queue with a bound between one producer and many
+// workers.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace mtrun::datasets {
+
+/// Keeps the first error of several threads. Thread-safe.
+class FirstError {
+ public:
+  void Offer(const absl::Status& status) {
+    if (status.ok()) return;
+    const std::lock_guard lock(mutex_);
+    if (status_.ok()) status_ = status;
+    failed_ = true;
+  }
+  bool failed() const { return failed_; }
+  absl::Status status() const {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  absl::Status status_;
+  std::atomic<bool> failed_ = false;
+};
+
+/// Calls `work(begin, end)` for consecutive pieces of [0, n) on `threads` threads; the first error ends it
+/// early.
+inline absl::Status ParallelChunks(int64_t n, int64_t chunk, int threads,
+                                   const std::function<absl::Status(int64_t, int64_t)>& work) {
+  std::atomic<int64_t> next = 0;
+  FirstError error;
+  const auto run = [&] {
+    for (int64_t begin; !error.failed() && (begin = next.fetch_add(chunk)) < n;) {
+      error.Offer(work(begin, std::min(n, begin + chunk)));
+    }
+  };
+  {
+    std::vector<std::jthread> pool;
+    for (int i = 1; i < threads; ++i) pool.emplace_back(run);
+    run();
+  }
+  return error.status();
+}
+
+/// Push blocks while `capacity` items wait, Pop while none does. After Close, Push is refused and Pop hands
+/// out what is left, then nothing.
+template <typename T>
+class BoundedQueue {
+ public:
+  explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
+
+  bool Push(T item) {
+    std::unique_lock lock(mutex_);
+    room_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
+    if (closed_) return false;
+    items_.push_back(std::move(item));
+    filled_.notify_one();
+    return true;
+  }
+
+  std::optional<T> Pop() {
+    std::unique_lock lock(mutex_);
+    filled_.wait(lock, [&] { return closed_ || !items_.empty(); });
+    if (items_.empty()) return std::nullopt;
+    T item = std::move(items_.front());
+    items_.pop_front();
+    room_.notify_one();
+    return item;
+  }
+
+  void Close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    room_.notify_all();
+    filled_.notify_all();
+  }
+
+ private:
+  const size_t capacity_;
+  std::mutex mutex_;
+  std::condition_variable room_, filled_;
+  std::deque<T> items_;
+  bool closed_ = false;
+};
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,63 @@
+#include "datasets/progress.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace mtrun::datasets {
+namespace {
+
+constexpr std::chrono::milliseconds kOnTerminal{200};
+constexpr std::chrono::seconds kInLog{10};
+
+}  // namespace
+
+std::string WithCommas(int64_t number) {
+  std::string text = absl::StrCat(number);
+  const int first = number < 0 ? 1 : 0;
+  for (int at = static_cast<int>(text.size()) - 3; at > first; at -= 3)
+    text.insert(static_cast<size_t>(at), 1, ',');
+  return text;
+}
+
+std::string ProgressText(int64_t done, int64_t total, double seconds) {
+  return absl::StrFormat(
+      "%s of %s images  %3d %%  %s images/s", WithCommas(done), WithCommas(total),
+      total > 0 ? done * 100 / total : 0,
+      WithCommas(seconds > 0 ? static_cast<int64_t>(static_cast<double>(done) / seconds) : 0));
+}
+
+Progress::Progress(int64_t total, const std::atomic<int64_t>& done)
+    : total_(total), done_(done), thread_([this] { Run(); }) {}
+
+Progress::~Progress() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  stop_signal_.notify_all();
+  thread_.join();
+}
+
+void Progress::Run() {
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  const TimePoint start = MonotonicNow();
+  const auto text = [&] { return ProgressText(done_, total_, ToSeconds(MonotonicNow() - start)); };
+  std::unique_lock lock(mutex_);
+  while (!stop_signal_.wait_for(lock, terminal ? Duration(kOnTerminal) : Duration(kInLog),
+                                [&] { return stop_; })) {
+    if (terminal)
+      absl::FPrintF(stderr, "\r\033[K%s", text());
+    else
+      log::Info(text());
+  }
+  if (terminal) absl::FPrintF(stderr, "\r\033[K");
+}
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,37 @@
+// A line that tells how far an import is: rewritten in place on a terminal, now and then through the log
+// elsewhere.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace mtrun::datasets {
+
+/// "12,345 of 60,000 images   20 %   24,690 images/s". Pure; `seconds` since the start.
+std::string ProgressText(int64_t done, int64_t total, double seconds);
+/// "1,234,567".
+std::string WithCommas(int64_t number);
+
+/// Writes to standard error from a thread of its own while it lives.
+class Progress {
+ public:
+  /// `done` is read until the destructor has run.
+  Progress(int64_t total, const std::atomic<int64_t>& done);
+  ~Progress();
+
+ private:
+  void Run();
+
+  const int64_t total_;
+  const std::atomic<int64_t>& done_;
+  std::mutex mutex_;
+  std::condition_variable stop_signal_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,48 @@
+// Which samples a step consumes, as a pure function of (seed, epoch, step, shard): never of the cluster.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mtrun::datasets {
+
+/// How one optimizer step is cut: B samples in V = ceil(B/b) micro-batches ("shards") of b, the last one
+/// possibly short.
+struct BatchPlan {
+  int64_t global_batch = 1;                                                          // B
+  int64_t micro_batch = 1;                                                           // b
+  int64_t shards() const { return (global_batch + micro_batch - 1) / micro_batch; }  // V
+  bool operator==(const BatchPlan&) const = default;
+};
+
+/// Order of samples. Value; cheap to copy; const methods are thread-safe.
+class Sampler {
+ public:
+  /// REQUIRES: size >= 1, plan.micro_batch >= 1, plan.global_batch >= 1.
+  Sampler(uint64_t seed, int64_t size, BatchPlan plan, bool shuffle);
+
+  /// Steps of one epoch: ceil(size / B); the last one is short unless B divides size.
+  int64_t steps_per_epoch() const;
+  /// N, the samples of this step of an epoch (0-based).
+  int64_t samples_in_step(int64_t step_in_epoch) const;
+  /// Samples of one shard, 0 for shards beyond a short last step.
+  int64_t samples_in_shard(int64_t step_in_epoch, int64_t shard) const;
+  /// The shard's sample ids in order; each epoch is one permutation of [0, size).
+  std::vector<int64_t> Shard(int64_t epoch, int64_t step_in_epoch, int64_t shard) const;
+  /// All ids of a step: the concatenation of its shards.
+  std::vector<int64_t> Step(int64_t epoch, int64_t step_in_epoch) const;
+
+ private:
+  int64_t IdAt(int64_t epoch, int64_t position) const;
+
+  uint64_t seed_;
+  int64_t size_;
+  BatchPlan plan_;
+  bool shuffle_;
+};
+
+/// SHA-256 over the ids as little-endian int64, for the ledger.
+std::string DigestOfIds(const std::vector<int64_t>& ids);
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,47 @@
+// Small files that tests make: a folder that goes away, archives, gzip, images.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace mtrun::datasets::test {
+
+/// A new folder under TMPDIR, removed by the destructor.
+class TempFolder {
+ public:
+  TempFolder();
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  const std::string& path() const { return path_; }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+/// Writes a file and makes its folders.
+void Write(const std::string& path, const std::string& bytes);
+std::string Read(const std::string& path);
+/// Every file below a folder: relative path to bytes.
+std::map<std::string, std::string> ReadTree(const std::string& folder);
+std::vector<std::string> Names(const std::string& folder);
+
+std::string Gzip(const std::string& bytes);
+/// A tar.gz with these entries, in this order.
+void WriteTarGz(const std::string& path, const std::vector<std::pair<std::string, std::string>>& entries);
+
+/// A deterministic test picture: uint8 [height, width, 3], RGB.
+std::vector<uint8_t> Picture(int height, int width, int number);
+/// An encoded file: ".png" or ".jpg".
+std::string Encode(const std::string& extension, absl::Span<const uint8_t> rgb, int height, int width);
+
+/// MTRUN_SEED or a random number; prints it.
+uint64_t Seed();
+
+}  // namespace mtrun::datasets::test

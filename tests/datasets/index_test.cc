@@ -1,0 +1,151 @@
+#include "datasets/index.h"
+
+#include <random>
+
+#include "base/sha256.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/datasets/files.h"
+
+namespace mtrun::datasets {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+Index Sample() {
+  Index index{.height = 2, .width = 3, .classes = {"cat", "d\"og \xC3\xA9"}};
+  index.splits["train"] = {.class_counts = {3, 2},
+                           .shards = {{3, 100, std::string(64, 'a')}, {2, 90, std::string(64, 'b')}}};
+  index.splits["test"] = {.class_counts = {0, 1}, .shards = {{1, 80, std::string(64, 'c')}}};
+  return index;
+}
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+TEST(IndexTest, RoundTrip) {
+  const auto decoded = DecodeIndex(EncodeIndex(Sample()));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(*decoded, Sample());
+  EXPECT_EQ(decoded->images(), 6);
+  EXPECT_EQ(decoded->bytes(), 270);
+}
+
+TEST(IndexTest, GoldenCanonicalText) {
+  const std::string a(64, 'a'), b(64, 'b'), c(64, 'c');
+  const std::string text =
+      "{\"channels\":3,\"classes\":[\"cat\",\"d\\\"og "
+      "\xC3\xA9\"],\"format\":\"mtrun-packed\",\"height\":2,\"splits\":{"
+      "\"test\":{\"class_counts\":[0,1],\"images\":1,\"shards\":[{\"bytes\":80,\"file\":\"test/"
+      "shard_00000.safetensors\","
+      "\"images\":1,\"sha256\":\"" +
+      c +
+      "\"}]},"
+      "\"train\":{\"class_counts\":[3,2],\"images\":5,\"shards\":[{\"bytes\":100,\"file\":\"train/"
+      "shard_00000.safetensors\","
+      "\"images\":3,\"sha256\":\"" +
+      a +
+      "\"},{\"bytes\":90,\"file\":\"train/shard_00001.safetensors\",\"images\":2,"
+      "\"sha256\":\"" +
+      b + "\"}]}},\"version\":1,\"width\":3}";
+  EXPECT_EQ(CanonicalIndex(Sample()), text);
+  EXPECT_EQ(IndexDigest(Sample()), Sha256Hex(text));
+  EXPECT_EQ(json::parse(EncodeIndex(Sample()))["digest"], Sha256Hex(text));
+}
+
+TEST(IndexTest, TheDigestSeesEveryChange) {
+  const std::string digest = IndexDigest(Sample());
+  Index other = Sample();
+  other.classes[0] = "cow";
+  EXPECT_NE(IndexDigest(other), digest);
+  other = Sample();
+  other.splits["train"].shards[1].sha256[0] = '0';
+  EXPECT_NE(IndexDigest(other), digest);
+}
+
+TEST(IndexTest, ForeignFilesAreRefused) {
+  for (const char* text : {"", "{", "[]", "3", "{}", "{\"format\":7}", "{\"format\":\"zip\"}"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeIndex(text).status())) << text;
+  }
+  json newer = json::parse(EncodeIndex(Sample()));
+  newer["version"] = 2;
+  EXPECT_THAT(Message(DecodeIndex(newer.dump()).status()), HasSubstr("version 2"));
+}
+
+TEST(IndexTest, AnEditedIndexIsDataLoss) {
+  json edited = json::parse(EncodeIndex(Sample()));
+  edited["classes"][0] = "cow";
+  EXPECT_TRUE(absl::IsDataLoss(DecodeIndex(edited.dump()).status()));
+  EXPECT_THAT(Message(DecodeIndex(edited.dump()).status()), HasSubstr("changed"));
+}
+
+TEST(IndexTest, DamagedFieldsAreRefused) {
+  const std::pair<const char*, json> changes[] = {{"/height", 0},
+                                                  {"/height", "2"},
+                                                  {"/height", -1},
+                                                  {"/width", 1e30},
+                                                  {"/width", 70000},
+                                                  {"/width", 18446744073709551615u},
+                                                  {"/channels", 1},
+                                                  {"/classes", json::array()},
+                                                  {"/classes", {1}},
+                                                  {"/splits", json::object()},
+                                                  {"/splits", 3},
+                                                  {"/splits/train", 3},
+                                                  {"/splits/train/images", 6},
+                                                  {"/splits/train/class_counts", {5}},
+                                                  {"/splits/train/class_counts", {4, 2}},
+                                                  {"/splits/train/class_counts", {-1, 6}},
+                                                  {"/splits/train/shards", json::array()},
+                                                  {"/splits/train/shards/0", 1},
+                                                  {"/splits/train/shards/0/images", 0},
+                                                  {"/splits/train/shards/0/file", "../../etc/passwd"},
+                                                  {"/splits/train/shards/0/sha256", "xyz"},
+                                                  {"/splits/train/shards/0/bytes", -5},
+                                                  {"/digest", 3},
+                                                  {"/digest", ""}};
+  for (const auto& [pointer, value] : changes) {
+    json edited = json::parse(EncodeIndex(Sample()));
+    edited[json::json_pointer(pointer)] = value;
+    EXPECT_TRUE(absl::IsDataLoss(DecodeIndex(edited.dump()).status())) << pointer << " " << value;
+  }
+  json renamed = json::parse(EncodeIndex(Sample()));
+  renamed["splits"]["../x"] = renamed["splits"]["test"];
+  EXPECT_TRUE(absl::IsDataLoss(DecodeIndex(renamed.dump()).status()));
+}
+
+TEST(IndexTest, RandomMutationsAreRefused) {
+  std::mt19937_64 random(test::Seed());
+  const std::string original = EncodeIndex(Sample());
+  for (int round = 0; round < 5000; ++round) {
+    std::string text = original;
+    const size_t at = random() % text.size();
+    switch (random() % 3) {
+      case 0:
+        text[at] = static_cast<char>(random());
+        break;
+      case 1:
+        text.erase(at, 1 + random() % 20);
+        break;
+      default:
+        text.insert(at, 1, "0123456789{}[]\",:-e"[random() % 19]);
+    }
+    const auto decoded = DecodeIndex(text);
+    if (decoded.ok()) {
+      EXPECT_EQ(*decoded, Sample()) << text;
+    }  // only white space and the like may differ
+  }
+}
+
+TEST(IndexTest, ReadingAFolderWithoutOneSaysHowToMakeIt) {
+  const test::TempFolder folder;
+  const auto missing = ReadIndex(folder.path());
+  EXPECT_TRUE(absl::IsNotFound(missing.status()));
+  EXPECT_THAT(Message(missing.status()), HasSubstr("mtdata import"));
+  test::Write(folder / "index.json", "rubbish");
+  EXPECT_THAT(Message(ReadIndex(folder.path()).status()), HasSubstr(folder / "index.json"));
+}
+
+}  // namespace
+}  // namespace mtrun::datasets

@@ -1,0 +1,178 @@
+// Starts the real program: exit status, messages, and that a killed import leaves nothing that looks
+// complete.
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/posix.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/datasets/files.h"
+
+extern char** environ;
+
+namespace mtrun::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+/// mtdata of this build: beside the tests, unless MT_BIN says where.
+std::string Mtdata() {
+  const char* bin = std::getenv("MT_BIN");
+  return (bin != nullptr ? std::string(bin) : *ExecutableFolder() + "/../bin") + "/mtdata";
+}
+
+class MtdataTest : public testing::Test {
+ protected:
+  pid_t Start(std::vector<std::string> args) {
+    args.insert(args.begin(), Mtdata());
+    std::vector<char*> argv;
+    for (std::string& arg : args) argv.push_back(arg.data());
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 1, (folder_ / "stdout").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                     0644);
+    posix_spawn_file_actions_addopen(&actions, 2, (folder_ / "stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
+                                     0644);
+    pid_t pid = 0;
+    EXPECT_EQ(posix_spawn(&pid, argv[0], &actions, nullptr, argv.data(), environ), 0) << argv[0];
+    posix_spawn_file_actions_destroy(&actions);
+    return pid;
+  }
+
+  /// The exit status; -signal when one ended it.
+  int Wait(pid_t pid) {
+    int status = 0;
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    out_ = test::Read(folder_ / "stdout");
+    err_ = test::Read(folder_ / "stderr");
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  int Run(const std::vector<std::string>& args) { return Wait(Start(args)); }
+
+  void WriteImages(const std::string& folder) {
+    for (int i = 0; i < 6; ++i) {
+      test::Write(folder + "/train/" + (i % 2 ? "a" : "b") + "/" + std::to_string(i) + ".png",
+                  test::Encode(".png", test::Picture(4, 4, i), 4, 4));
+    }
+    test::Write(folder + "/val/a/9.png", test::Encode(".png", test::Picture(4, 4, 9), 4, 4));
+  }
+
+  const test::TempFolder folder_;
+  std::string out_, err_;
+};
+
+TEST_F(MtdataTest, ImportsAndInspects) {
+  WriteImages(folder_ / "in");
+  ASSERT_EQ(Run({"import", folder_ / "in", "--threads=2", folder_ / "out"}), 0) << err_;
+  EXPECT_THAT(out_, AllOf(HasSubstr("4x4x3 uint8 RGB"), HasSubstr("imported 7 images (folder)")));
+  ASSERT_EQ(Run({"info", folder_ / "out"}), 0) << err_;
+  EXPECT_THAT(out_, Not(HasSubstr("verified")));
+  ASSERT_EQ(Run({"info", "--verify", folder_ / "out"}), 0) << err_;
+  EXPECT_THAT(out_, AllOf(HasSubstr("digest"), HasSubstr("verified")));
+}
+
+TEST_F(MtdataTest, InfoFindsDamage) {
+  WriteImages(folder_ / "in");
+  ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "out"}), 0) << err_;
+  const std::string shard = folder_ / "out/train/shard_00000.safetensors";
+  std::string bytes = test::Read(shard);
+  bytes.back() ^= 1;
+  test::Write(shard, bytes);
+  EXPECT_EQ(Run({"info", folder_ / "out", "--verify"}), 1);
+  EXPECT_THAT(err_, AllOf(HasSubstr(shard), HasSubstr("SHA-256")));
+  EXPECT_EQ(Run({"info", folder_ / "in"}), 1);
+  EXPECT_THAT(err_, HasSubstr("not a packed data set"));
+}
+
+TEST_F(MtdataTest, Help) {
+  EXPECT_EQ(Run({"--help"}), 0);
+  EXPECT_THAT(out_, AllOf(HasSubstr("mtdata import SOURCE DEST"), HasSubstr("--skip_bad"),
+                          HasSubstr("--verify"), HasSubstr("exit status")));
+  EXPECT_EQ(Run({"import", "--help"}), 0);
+}
+
+TEST_F(MtdataTest, WrongUsageIsTwo) {
+  EXPECT_EQ(Run({}), 2);
+  EXPECT_EQ(Run({"imprt"}), 2);
+  EXPECT_THAT(err_, HasSubstr("did you mean import"));
+  EXPECT_EQ(Run({"import", "a"}), 2);
+  EXPECT_THAT(err_, HasSubstr("SOURCE and DEST"));
+  EXPECT_EQ(Run({"import", "a", "b", "c"}), 2);
+  EXPECT_EQ(Run({"import", "a", "b", "--resize", "big"}), 2);
+  EXPECT_EQ(Run({"import", "a", "b", "--threads", "0"}), 2);
+  EXPECT_EQ(Run({"import", "a", "b", "--format", "zip"}), 2);
+  EXPECT_EQ(Run({"import", "a", "b", "--skip_bda"}), 2);
+  EXPECT_THAT(err_, HasSubstr("skip_bad"));
+}
+
+TEST_F(MtdataTest, FailureIsOneAndNamesTheFile) {
+  EXPECT_EQ(Run({"import", folder_ / "none", folder_ / "out"}), 1);
+  EXPECT_THAT(err_, HasSubstr(folder_ / "none"));
+  WriteImages(folder_ / "in");
+  test::Write(folder_ / "in/train/a/bad.png", "bad");
+  EXPECT_EQ(Run({"import", folder_ / "in", folder_ / "out"}), 1);
+  EXPECT_THAT(err_, HasSubstr("train/a/bad.png"));
+  EXPECT_EQ(Run({"import", folder_ / "in", folder_ / "out", "--skip_bad"}), 0) << err_;
+  EXPECT_THAT(err_, HasSubstr("left out train/a/bad.png"));
+  EXPECT_THAT(out_, HasSubstr("1 left out"));
+  EXPECT_EQ(Run({"import", folder_ / "in", folder_ / "out", "--skip_bad"}), 1);
+  EXPECT_THAT(err_, HasSubstr("--force"));
+  EXPECT_EQ(Run({"import", folder_ / "in", folder_ / "out", "--skip_bad", "--force", "--resize=2x2"}), 0)
+      << err_;
+}
+
+TEST_F(MtdataTest, ADestinationThatCannotBeWrittenFailsBeforeDecoding) {
+  WriteImages(folder_ / "in");
+  EXPECT_EQ(Run({"import", folder_ / "in", "/proc/mtdata/out"}), 1);
+  EXPECT_THAT(err_, HasSubstr("/proc/mtdata"));
+}
+
+/// An import that cannot end by itself: one of its files is a FIFO that nobody has written yet.
+class StoppedImportTest : public MtdataTest {
+ protected:
+  StoppedImportTest() {
+    WriteImages(folder_ / "in");
+    EXPECT_EQ(mkfifo((folder_ / "in/train/b/zz.png").c_str(), 0600), 0);
+    pid_ = Start({"import", folder_ / "in", folder_ / "out", "--threads=2"});
+    // Opening a FIFO for writing returns once the import has opened it for reading: it is in the middle of
+    // its copy.
+    writer_ = UniqueFd(open((folder_ / "in/train/b/zz.png").c_str(), O_WRONLY | O_CLOEXEC));
+  }
+
+  pid_t pid_ = 0;
+  UniqueFd writer_;
+};
+
+TEST_F(StoppedImportTest, ASignalCleansUp) {
+  kill(pid_, SIGTERM);
+  writer_.Reset();
+  EXPECT_EQ(Wait(pid_), 128 + SIGTERM);
+  EXPECT_THAT(err_, HasSubstr("stopped"));
+  EXPECT_THAT(test::Names(folder_.path()), ElementsAre("in", "stderr", "stdout"));
+}
+
+TEST_F(StoppedImportTest, AKilledImportLeavesNothingThatLooksComplete) {
+  kill(pid_, SIGKILL);
+  EXPECT_EQ(Wait(pid_), -SIGKILL);
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+  for (const auto& entry : fs::recursive_directory_iterator(folder_.path()))
+    EXPECT_NE(entry.path().filename(), "index.json");
+  fs::remove(folder_ / "in/train/b/zz.png");
+  EXPECT_EQ(Run({"import", folder_ / "in", folder_ / "out"}), 0) << err_;
+  EXPECT_THAT(err_, HasSubstr(".out.partial-"));  // says what was left
+}
+
+}  // namespace
+}  // namespace mtrun::datasets

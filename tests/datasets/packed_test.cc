@@ -1,0 +1,149 @@
+#include "datasets/packed.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <random>
+
+#include "datasets/index.h"
+#include "datasets/packed_writer.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/datasets/files.h"
+
+namespace mtrun::datasets {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Five images of 2x3 in shards of two; image i is filled with 10 * i.
+class PackedTest : public testing::Test {
+ protected:
+  PackedTest() {
+    auto writer = PackedWriter::Create(
+        root_, {.height = 2, .width = 3, .classes = {"a", "b", "c"}, .splits = {{"train", 5}, {"test", 1}}},
+        {.shard_bytes = 2 * 26});
+    EXPECT_TRUE(writer.ok()) << writer.status();
+    for (int64_t i = 0; i < 5; ++i) {
+      EXPECT_TRUE(
+          (*writer)->Put("train", i, {i % 3}, std::vector<uint8_t>(18, static_cast<uint8_t>(10 * i))).ok());
+    }
+    EXPECT_TRUE((*writer)->Put("test", 0, {2}, std::vector<uint8_t>(18, 7)).ok());
+    EXPECT_TRUE((*writer)->Finish().ok());
+  }
+
+  std::string OpenError(bool verify = false) {
+    const auto split = PackedSplit::Open(root_, "train", verify);
+    EXPECT_FALSE(split.ok());
+    return split.ok() ? "" : std::string(split.status().message());
+  }
+
+  const test::TempFolder folder_;
+  const std::string root_ = folder_ / "set";
+  const std::string shard_ = root_ + "/train/shard_00001.safetensors";
+};
+
+TEST_F(PackedTest, ReadsBack) {
+  for (const bool verify : {false, true}) {
+    auto split = PackedSplit::Open(root_, "train", verify);
+    ASSERT_TRUE(split.ok()) << split.status();
+    const PackedSplit moved = *std::move(split);
+    EXPECT_EQ(moved.size(), 5);
+    EXPECT_EQ(moved.height(), 2);
+    EXPECT_EQ(moved.width(), 3);
+    EXPECT_THAT(moved.class_names(), ElementsAre("a", "b", "c"));
+    for (int64_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(moved.label(i), i % 3);
+      EXPECT_THAT(moved.image(i), testing::SizeIs(18));
+      EXPECT_THAT(moved.image(i), testing::Each(10 * i));
+    }
+  }
+  const auto test = PackedSplit::Open(root_, "test");
+  ASSERT_TRUE(test.ok());
+  EXPECT_EQ(test->digest(), IndexDigest(*ReadIndex(root_)));
+}
+
+TEST_F(PackedTest, AnUnknownSplitListsThoseThatAreThere) {
+  const auto split = PackedSplit::Open(root_, "val");
+  EXPECT_TRUE(absl::IsNotFound(split.status()));
+  EXPECT_THAT(std::string(split.status().message()), HasSubstr("test, train"));
+}
+
+TEST_F(PackedTest, NoDataSetAtAll) {
+  EXPECT_TRUE(absl::IsNotFound(PackedSplit::Open(folder_ / "none", "train").status()));
+}
+
+TEST_F(PackedTest, ATruncatedShardIsNamed) {
+  std::filesystem::resize_file(shard_, std::filesystem::file_size(shard_) - 1);
+  EXPECT_TRUE(absl::IsDataLoss(PackedSplit::Open(root_, "train").status()));
+  EXPECT_THAT(OpenError(), HasSubstr("shard_00001"));
+  EXPECT_THAT(OpenError(), HasSubstr("the index says"));
+}
+
+TEST_F(PackedTest, AMissingShardIsNamed) {
+  std::filesystem::remove(shard_);
+  EXPECT_THAT(OpenError(), HasSubstr("shard_00001"));
+}
+
+TEST_F(PackedTest, ChangedPixelsAreFoundByVerify) {
+  std::string bytes = test::Read(shard_);
+  bytes.back() ^= 1;
+  test::Write(shard_, bytes);
+  EXPECT_TRUE(PackedSplit::Open(root_, "train").ok());
+  EXPECT_THAT(OpenError(true), HasSubstr("SHA-256"));
+}
+
+TEST_F(PackedTest, ALabelBeyondTheClassesIsRefused) {
+  std::string bytes = test::Read(shard_);
+  bytes[bytes.size() - 2 * 18 - 16] = 3;  // first label of the shard
+  test::Write(shard_, bytes);
+  EXPECT_THAT(OpenError(), HasSubstr("label 3"));
+}
+
+TEST_F(PackedTest, AShardOfAnotherShapeIsRefused) {
+  std::string bytes = test::Read(shard_);
+  const size_t at = bytes.find("[2,2,3,3]");
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 9, "[2,3,2,3]");
+  test::Write(shard_, bytes);
+  EXPECT_THAT(OpenError(), HasSubstr("images"));
+}
+
+TEST_F(PackedTest, RandomDamageNeverCrashes) {
+  std::mt19937_64 random(test::Seed());
+  const std::string original = test::Read(shard_);
+  for (int round = 0; round < 500; ++round) {
+    std::string bytes = original;
+    for (uint64_t n = 1 + random() % 3; n > 0; --n)
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    test::Write(shard_, bytes);
+    const auto split = PackedSplit::Open(root_, "train");
+    if (!split.ok()) continue;
+    for (int64_t i = 0; i < split->size(); ++i) {
+      EXPECT_LT(split->label(i), 3);
+      EXPECT_EQ(split->image(i).size(), 18u);
+    }
+  }
+}
+
+TEST_F(PackedTest, OutOfRangeStopsTheProgram) {
+  const auto split = PackedSplit::Open(root_, "train");
+  ASSERT_TRUE(split.ok());
+  EXPECT_DEATH((void)split->image(5), "image 5 of 5");
+  EXPECT_DEATH((void)split->label(-1), "image -1");
+}
+
+TEST_F(PackedTest, PythonOpensAShardInOneLine) {
+  if (std::system("python3 -c 'import numpy, safetensors.numpy' 2>/dev/null") != 0) {
+    GTEST_SKIP() << "python3 has no numpy or safetensors here";
+  }
+  const std::string script = "python3 -c \"from safetensors.numpy import load_file; t = load_file('" +
+                             shard_ +
+                             "'); assert t['images'].shape == (2, 2, 3, 3) and t['images'][1].max() == 30 "
+                             "and list(t['labels']) == [2, 0]\"";
+  EXPECT_EQ(std::system(script.c_str()), 0);
+}
+
+}  // namespace
+}  // namespace mtrun::datasets

@@ -1,0 +1,27 @@
+#include "datasets/progress.h"
+
+#include "gtest/gtest.h"
+
+namespace mtrun::datasets {
+namespace {
+
+TEST(ProgressTest, Text) {
+  EXPECT_EQ(ProgressText(12345, 60000, 0.5), "12,345 of 60,000 images   20 %  24,690 images/s");
+  EXPECT_EQ(ProgressText(0, 0, 0), "0 of 0 images    0 %  0 images/s");
+}
+
+TEST(ProgressTest, Commas) {
+  EXPECT_EQ(WithCommas(0), "0");
+  EXPECT_EQ(WithCommas(999), "999");
+  EXPECT_EQ(WithCommas(1000), "1,000");
+  EXPECT_EQ(WithCommas(-1234567), "-1,234,567");
+  EXPECT_EQ(WithCommas(-123), "-123");
+}
+
+TEST(ProgressTest, StopsAtOnce) {
+  const std::atomic<int64_t> done = 0;
+  const Progress progress(10, done);
+}
+
+}  // namespace
+}  // namespace mtrun::datasets

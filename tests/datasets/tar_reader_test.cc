@@ -1,0 +1,74 @@
+#include "datasets/tar_reader.h"
+
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/datasets/files.h"
+
+namespace mtrun::datasets {
+namespace {
+
+using testing::HasSubstr;
+
+/// Name and contents of every file, or the first error.
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ReadAll(const std::string& path,
+                                                                         int64_t limit = 1 << 20) {
+  auto reader = TarReader::Open(path);
+  if (!reader.ok()) return reader.status();
+  std::vector<std::pair<std::string, std::string>> files;
+  for (;;) {
+    const auto more = reader->Next();
+    if (!more.ok()) return more.status();
+    if (!*more) return files;
+    const auto bytes = reader->Read(limit);
+    if (!bytes.ok()) return bytes.status();
+    files.emplace_back(reader->name(), *bytes);
+  }
+}
+
+TEST(TarReaderTest, ReadsFilesInOrder) {
+  const test::TempFolder folder;
+  const std::string large(300000, 'z');
+  test::WriteTarGz(folder / "a.tar.gz", {{"./d/", ""}, {"./d/b", large}, {"d/a", ""}});
+  const auto files = ReadAll(folder / "a.tar.gz");
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_THAT(*files, testing::ElementsAre(testing::Pair("d/b", large), testing::Pair("d/a", "")));
+}
+
+TEST(TarReaderTest, EveryTruncationIsDataLossOrNoArchive) {
+  const test::TempFolder folder;
+  std::string noise;
+  for (int i = 0; i < 4000; ++i) noise.push_back(static_cast<char>(i * 2654435761u >> 13));
+  test::WriteTarGz(folder / "a.tar.gz", {{"a", noise}, {"b", noise}});
+  const std::string whole = test::Read(folder / "a.tar.gz");
+  for (size_t size = 1; size + 16 < whole.size(); size += 97) {
+    test::Write(folder / "cut.tar.gz", whole.substr(0, size));
+    const auto files = ReadAll(folder / "cut.tar.gz");
+    EXPECT_FALSE(files.ok()) << size << " of " << whole.size();
+    EXPECT_THAT(std::string(files.status().message()), HasSubstr("cut.tar.gz"));
+  }
+}
+
+TEST(TarReaderTest, OtherFilesAreRefused) {
+  const test::TempFolder folder;
+  test::Write(folder / "a.tar", std::string(5000, 'x'));
+  EXPECT_THAT(std::string(ReadAll(folder / "a.tar").status().message()), HasSubstr("a.tar"));
+  EXPECT_TRUE(absl::IsNotFound(ReadAll(folder / "none.tar").status()));
+}
+
+TEST(TarReaderTest, AFileOverTheLimitIsRefused) {
+  const test::TempFolder folder;
+  test::WriteTarGz(folder / "a.tar.gz", {{"a", std::string(1000, 'x')}});
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadAll(folder / "a.tar.gz", 999).status()));
+  EXPECT_TRUE(ReadAll(folder / "a.tar.gz", 1000).ok());
+}
+
+TEST(TarReaderTest, KnowsArchiveNames) {
+  EXPECT_TRUE(HasTarName("x/cifar-10-binary.tar.gz"));
+  EXPECT_TRUE(HasTarName("A.TGZ"));
+  EXPECT_FALSE(HasTarName("x.zip"));
+}
+
+}  // namespace
+}  // namespace mtrun::datasets
