@@ -1,0 +1,392 @@
+// What happens to a group when its members die, freeze, abort or leave. Times are only bounded widely; the target for freeing
+// a blocked call is 50 ms, and what was seen is printed.
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/synchronization/notification.h"
+#include "base/clock.h"
+#include "tests/trainers/collectives/run_ranks.h"
+#include "trainers/collectives/group.h"
+#include "trainers/collectives/listener.h"
+
+namespace mtrun::collectives {
+namespace {
+
+constexpr size_t kCount = 100000;  // several blocks
+constexpr int64_t kWideMilliseconds = 5000;
+
+int64_t Milliseconds() { return std::chrono::duration_cast<std::chrono::milliseconds>(MonotonicNow().time_since_epoch()).count(); }
+
+absl::Status ReduceOnes(Group& group, size_t count = kCount) {
+  std::vector<float> data(count, 1.0f);
+  return group.AllReduce(data.data(), count, DataType::kFloat32, ReduceOp::kSum)->Wait();
+}
+
+// Repeats all-reduces until they fail, tells when and how: "<milliseconds> <status>".
+void ReduceUntilError(const RankContext& context, Group& group) {
+  absl::Status status;
+  for (int round = 0; status.ok(); ++round) {
+    if (round == 20) context.Tell("running");
+    status = ReduceOnes(group);
+  }
+  context.Tell(absl::StrCat(Milliseconds(), " ", status.ToString()));
+  EXPECT_EQ(ReduceOnes(group), status) << "later calls end with the same error";
+  EXPECT_EQ(group.status(), status);
+}
+
+struct Heard {
+  int64_t milliseconds = 0;
+  std::string status;
+};
+Heard HearError(Ranks& ranks, int rank) {
+  const std::pair<std::string, std::string> parts = absl::StrSplit(ranks.Hear(rank), absl::MaxSplits(' ', 1));
+  Heard heard{.milliseconds = 0, .status = parts.second};
+  EXPECT_TRUE(absl::SimpleAtoi(parts.first, &heard.milliseconds)) << "rank " << rank << " said nothing: it is stuck";
+  return heard;
+}
+
+struct Layout {
+  std::string name;
+  std::vector<int> hosts;
+};
+void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
+
+class GroupFailureTest : public ::testing::TestWithParam<Layout> {
+ protected:
+  const std::vector<int>& hosts() const { return GetParam().hosts; }
+  int world() const { return static_cast<int>(hosts().size()); }
+
+  // Every rank but `lost` must have ended with an error that says `text`, soon after `since`.
+  void ExpectErrors(Ranks& ranks, int lost, int64_t since, const std::string& text) {
+    int64_t longest = 0;
+    for (int rank = 0; rank < world(); ++rank) {
+      if (rank == lost) continue;
+      const Heard heard = HearError(ranks, rank);
+      EXPECT_TRUE(absl::StrContains(heard.status, text)) << heard.status;
+      longest = std::max(longest, heard.milliseconds - since);
+    }
+    std::cout << "all free after " << longest << " ms" << std::endl;
+    EXPECT_LT(longest, kWideMilliseconds);
+  }
+};
+
+TEST_P(GroupFailureTest, ARankThatIsKilledInTheMiddleIsNamed) {
+  Ranks ranks(world(), [&](const RankContext& context) {
+    auto group = context.Connect("1.a", hosts());
+    ASSERT_TRUE(group.ok()) << group.status();
+    ReduceUntilError(context, **group);
+  });
+  for (int rank = 0; rank < world(); ++rank) ASSERT_EQ(ranks.Hear(rank), "running");
+  const int64_t killed = Milliseconds();
+  ranks.Signal(1, SIGKILL);
+  EXPECT_EQ(ranks.Join(1), -SIGKILL);
+  ExpectErrors(ranks, 1, killed, absl::StrCat("lost rank 1 (pid ", ranks.pid(1), " on "));
+  ranks.ExpectAllWell();
+}
+
+TEST_P(GroupFailureTest, ARankThatDiesWhileOthersSleepWakesThem) {
+  Ranks ranks(world(), [&](const RankContext& context) {
+    auto group = context.Connect("1.a", hosts());
+    ASSERT_TRUE(group.ok()) << group.status();
+    if (context.rank == 1) pause();  // never takes part
+    const auto work = (*group)->Barrier();
+    context.Tell("submitted");
+    const absl::Status status = work->Wait();
+    context.Tell(absl::StrCat(Milliseconds(), " ", status.ToString()));
+    EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsAborted(status)) << status;
+  });
+  for (int rank = 0; rank < world(); ++rank) {
+    if (rank == 1) continue;
+    ASSERT_EQ(ranks.Hear(rank), "submitted");
+  }
+  const int64_t killed = Milliseconds();
+  ranks.Signal(1, SIGKILL);
+  ExpectErrors(ranks, 1, killed, absl::StrCat("lost rank 1 (pid ", ranks.pid(1), " on "));
+  EXPECT_EQ(ranks.Join(1), -SIGKILL);
+  ranks.ExpectAllWell();
+}
+
+TEST_P(GroupFailureTest, AbortEndsBlockedCallsHereAndOnThePeers) {
+  Ranks ranks(world(), [&](const RankContext& context) {
+    auto group = context.Connect("1.a", hosts());
+    ASSERT_TRUE(group.ok()) << group.status();
+    if (context.rank != 1) {
+      context.Tell("connected");
+      return ReduceUntilError(context, **group);
+    }
+    ASSERT_TRUE(FolderBootstrap(context.folder).Wait({"abort"}).ok());
+    (*group)->Abort("the generation was dissolved");
+    EXPECT_EQ((*group)->Barrier()->Wait().message(), "the generation was dissolved");
+  });
+  for (int rank = 0; rank < world(); ++rank) {
+    if (rank == 1) continue;
+    ASSERT_EQ(ranks.Hear(rank), "connected");
+  }
+  const int64_t aborted = Milliseconds();
+  ASSERT_TRUE(FolderBootstrap(ranks.folder()).Set("abort", "1").ok());
+  ExpectErrors(ranks, 1, aborted, "the generation was dissolved");
+  ranks.ExpectAllWell();
+}
+
+TEST_P(GroupFailureTest, AStoppedRankHoldsTheOthersUntilTheyAbortAndHarmsNobodyLater) {
+  Ranks ranks(world(), [&](const RankContext& context) {
+    auto group = context.Connect("1.a", hosts());
+    ASSERT_TRUE(group.ok()) << group.status();
+    std::thread aborter;
+    if (context.rank != 1) {
+      aborter = std::thread([&] {
+        FolderBootstrap(context.folder).Wait({"abort"}).IgnoreError();
+        (*group)->Abort("rank 1 is frozen");
+      });
+    }
+    ReduceUntilError(context, **group);
+    if (aborter.joinable()) aborter.join();
+    if (context.rank == 1) return;
+    // The next generation, without rank 1. The old group is still there when it begins to work.
+    std::vector<int> next_hosts = hosts();
+    next_hosts.erase(next_hosts.begin() + 1);
+    const int next_rank = context.rank == 0 ? 0 : context.rank - 1;
+    auto next = ConnectAs(context.folder, next_rank, context.world - 1, "2.b", next_hosts);
+    ASSERT_TRUE(next.ok()) << next.status();
+    for (int round = 0; round < 200; ++round) {
+      if (round == 50) context.Tell("half");
+      if (round == 100) {
+        // Rank 1 is running again from here on.
+        ASSERT_TRUE(FolderBootstrap(context.folder).Wait({"continued"}).ok());
+        group->reset();
+      }
+      std::vector<float> data(kCount);
+      for (size_t i = 0; i < kCount; ++i) data[i] = static_cast<float>(i % 1000) * 0.1f * static_cast<float>(next_rank + round);
+      std::vector<float> expected(kCount);
+      for (int rank = 0; rank < context.world - 1; ++rank) {
+        for (size_t i = 0; i < kCount; ++i) expected[i] += static_cast<float>(i % 1000) * 0.1f * static_cast<float>(rank + round);
+      }
+      ASSERT_TRUE((*next)->AllReduce(data.data(), kCount, DataType::kFloat32, ReduceOp::kSum)->Wait().ok());
+      ASSERT_EQ(data, expected) << "round " << round;
+    }
+  });
+  for (int rank = 0; rank < world(); ++rank) ASSERT_EQ(ranks.Hear(rank), "running");
+  ranks.Signal(1, SIGSTOP);
+  FolderBootstrap bootstrap(ranks.folder());
+  const int64_t aborted = Milliseconds();
+  ASSERT_TRUE(bootstrap.Set("abort", "1").ok());
+  ExpectErrors(ranks, 1, aborted, "rank 1 is frozen");
+  for (int rank = 0; rank < world(); ++rank) {
+    if (rank == 1) continue;
+    ASSERT_EQ(ranks.Hear(rank), "half");
+  }
+  ranks.Signal(1, SIGCONT);
+  ASSERT_TRUE(bootstrap.Set("continued", "1").ok());
+  EXPECT_TRUE(absl::StrContains(HearError(ranks, 1).status, "gave up: rank 1 is frozen"));
+  ranks.ExpectAllWell();
+}
+
+TEST_P(GroupFailureTest, ARankThatLeavesInOrderEndsOnlyCallsThatNeedIt) {
+  RunProcesses(world(), [&](const RankContext& context) {
+    auto group = context.Connect("1.a", hosts());
+    ASSERT_TRUE(group.ok()) << group.status();
+    ASSERT_TRUE(ReduceOnes(**group).ok());
+    FolderBootstrap bootstrap(context.folder);
+    ASSERT_TRUE(bootstrap.Set(absl::StrCat("reduced", context.rank), "1").ok());
+    std::vector<std::string> all;
+    for (int rank = 0; rank < world(); ++rank) all.push_back(absl::StrCat("reduced", rank));
+    ASSERT_TRUE(bootstrap.Wait(all).ok());
+    if (context.rank == 1) return;
+    const absl::Status status = ReduceOnes(**group);
+    EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsAborted(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "rank 1 (pid")) << status;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, GroupFailureTest,
+                         ::testing::Values(Layout{"Shm", {0, 0, 0, 0}}, Layout{"Tcp", {0, 1, 2}},
+                                           Layout{"Mixed", {0, 0, 1, 1}}),
+                         [](const auto& layout) { return layout.param.name; });
+
+// One rank aborts at a random moment of connecting or reducing; everybody must come out, a thousand times.
+TEST(GroupAbortTest, AThousandRandomAbortsLeaveNobodyStuck) {
+  const uint64_t seed = TestSeed();
+  constexpr int kRounds = 1000, kWorld = 3;
+  const std::vector<std::vector<int>> layouts = {{0, 0, 0}, {0, 1, 2}, {0, 0, 1}};
+  Ranks ranks(kWorld, [&](const RankContext& context) {
+    std::mt19937_64 random(seed);
+    for (int round = 0; round < kRounds; ++round) {
+      const int aborter = static_cast<int>(random() % kWorld);
+      const auto pause = std::chrono::microseconds(random() % 1500);
+      const size_t count = std::vector<size_t>{10, 1000, 200000}[random() % 3];
+      FolderBootstrap bootstrap(context.folder);
+      auto group = context.Connect(absl::StrCat(round, ".r"), layouts[static_cast<size_t>(round) % 3], 64 * 1024);
+      ASSERT_TRUE(group.ok()) << "round " << round << ": " << group.status();
+      std::thread thread;
+      if (context.rank == aborter) {
+        thread = std::thread([&] {
+          std::this_thread::sleep_for(pause);
+          (*group)->Abort("random abort");
+        });
+      }
+      absl::Status status;
+      while (status.ok()) status = ReduceOnes(**group, count);
+      if (thread.joinable()) thread.join();
+      // TCP peers may see the connection close before they read why.
+      ASSERT_TRUE(absl::StrContains(status.message(), "random abort") || absl::IsUnavailable(status)) << status;
+      if (round % 50 == 49) context.Tell(absl::StrCat("round ", round));
+    }
+  });
+  for (int round = 49; round < kRounds; round += 50) {
+    for (int rank = 0; rank < kWorld; ++rank) ASSERT_EQ(ranks.Hear(rank), absl::StrCat("round ", round));
+  }
+  ranks.ExpectAllWell();
+}
+
+TEST(GroupConnectTest, AnAbortedBootstrapEndsConnecting) {
+  // Once while a rank is missing altogether, once when it published its address and then froze.
+  for (const bool published : {false, true}) {
+    auto folder = MakeTemporaryFolder("mtrun-connect-");
+    ASSERT_TRUE(folder.ok());
+    FolderBootstrap bootstrap(*folder);
+    if (published) {
+      const PeerInfo frozen = {.pid = 1, .host = "far", .host_id = "x", .unix_name = "mtrun-none", .port = 1, .addresses = {}};
+      ASSERT_TRUE(bootstrap.Set("collectives/1.a/rank/1", Encode(frozen)).ok());
+    }
+    std::thread aborter([&] {
+      bootstrap.Wait({"collectives/1.a/rank/0"}).IgnoreError();  // rank 0 is on its way
+      bootstrap.Abort("dissolved");
+    });
+    Membership membership;
+    membership.world_size = 2;
+    membership.generation = "1.a";
+    membership.address = "127.0.0.1";
+    const absl::Status status = Group::Connect(membership, &bootstrap).status();
+    aborter.join();
+    EXPECT_TRUE(absl::IsAborted(status)) << status;
+    EXPECT_EQ(status.message(), "dissolved");
+    std::filesystem::remove_all(*folder);
+  }
+}
+
+TEST(GroupConnectTest, APeerThatDiedBeforeItWasReachedIsNamed) {
+  auto folder = MakeTemporaryFolder("mtrun-connect-");
+  ASSERT_TRUE(folder.ok());
+  FolderBootstrap bootstrap(*folder);
+  const PeerInfo dead = {
+      .pid = 4242, .host = "node9", .host_id = LocalHostId(), .unix_name = "mtrun-none", .port = 1, .addresses = {}};
+  ASSERT_TRUE(bootstrap.Set("collectives/1.a/rank/0", Encode(dead)).ok());
+  ASSERT_TRUE(bootstrap.Set("collectives/1.a/key/0", "key").ok());
+  Membership membership;
+  membership.rank = 1;
+  membership.world_size = 2;
+  membership.generation = "1.a";
+  membership.address = "127.0.0.1";
+  const absl::Status status = Group::Connect(membership, &bootstrap).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "cannot reach rank 0 (pid 4242 on node9)")) << status;
+  std::filesystem::remove_all(*folder);
+}
+
+TEST(GroupConnectTest, StrangersAreDroppedWithoutDisturbing) {
+  Ranks ranks(2, [](const RankContext& context) {
+    FolderBootstrap bootstrap(context.folder);
+    if (context.rank == 1) {
+      ASSERT_TRUE(bootstrap.Wait({"strangers are there"}).ok());
+    }
+    auto group = context.Connect("1.a", {0, 1});
+    ASSERT_TRUE(group.ok()) << group.status();
+    EXPECT_TRUE(ReduceOnes(**group).ok());
+  });
+  FolderBootstrap bootstrap(ranks.folder());
+  auto values = bootstrap.Wait({"collectives/1.a/rank/0"});
+  ASSERT_TRUE(values.ok());
+  const auto info = DecodePeerInfo(values->begin()->second);
+  ASSERT_TRUE(info.ok());
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 300; ++i) {  // more than a listener keeps
+    auto sockets = DialTcp({"127.0.0.1"}, info->port);
+    ASSERT_TRUE(sockets.ok()) << sockets.status();
+    const std::string text = i % 3 == 0 ? "" : i % 3 == 1 ? "GET / HTTP/1.1\r\nHost: here.example.org\r\n\r\n" : "mtrcoll1";
+    if (!text.empty()) send((*sockets)[0].get(), text.data(), text.size(), MSG_NOSIGNAL);
+    strangers.push_back(std::move((*sockets)[0]));
+  }
+  auto local = DialUnix(info->unix_name);
+  ASSERT_TRUE(local.ok()) << local.status();
+  ASSERT_TRUE(bootstrap.Set("strangers are there", "1").ok());
+  ranks.ExpectAllWell();
+}
+
+std::vector<std::string> FilesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+TEST(GroupLeakTest, TwoHundredGroupsLeaveNoDescriptorNoMappingAndNoFile) {
+  const std::vector<std::string> shared_before = FilesIn("/dev/shm");
+  size_t descriptors_before = 0;
+  for (int round = 0; round < 200; ++round) {
+    RunThreads(2, [&](const RankContext& context) {
+      auto group = context.Connect(absl::StrCat(round, ".leak"), {0, round % 2});
+      ASSERT_TRUE(group.ok()) << group.status();
+      auto shared = (*group)->Allocate(100);
+      ASSERT_TRUE(ReduceOnes(**group).ok());
+    });
+    if (round == 0) descriptors_before = FilesIn("/proc/self/fd").size();
+  }
+  EXPECT_EQ(FilesIn("/proc/self/fd").size(), descriptors_before);
+  EXPECT_EQ(FilesIn("/dev/shm"), shared_before);
+  auto maps = ReadFile("/proc/self/maps");
+  ASSERT_TRUE(maps.ok());
+  EXPECT_FALSE(absl::StrContains(*maps, "mtrun-collectives"));
+}
+
+TEST(GroupLeakTest, KilledRanksLeaveNoFile) {
+  const std::vector<std::string> before = FilesIn("/dev/shm");
+  Ranks ranks(2, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    auto shared = (*group)->Allocate(1 << 20);
+    context.Tell("connected");
+    pause();
+  });
+  for (int rank : {0, 1}) ASSERT_EQ(ranks.Hear(rank), "connected");
+  for (int rank : {0, 1}) ranks.Signal(rank, SIGKILL);
+  for (int rank : {0, 1}) EXPECT_EQ(ranks.Join(rank), -SIGKILL);
+  EXPECT_EQ(FilesIn("/dev/shm"), before);
+}
+
+TEST(SharedAreaTest, MemoryOutlivesItsGroup) {
+  RunProcesses(2, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    auto shared = (*group)->Allocate(4096 * sizeof(float));
+    ASSERT_TRUE(shared.ok()) << shared.status();
+    float* data = reinterpret_cast<float*>(shared->get());
+    for (int i = 0; i < 4096; ++i) ASSERT_EQ(data[i], 0.0f);
+    group->reset();
+    data[4095] = 5;
+    EXPECT_EQ(data[4095], 5);
+    // In the next generation it is ordinary memory.
+    auto next = context.Connect("2.b");
+    ASSERT_TRUE(next.ok()) << next.status();
+    ASSERT_TRUE((*next)->AllReduce(data, 4096, DataType::kFloat32, ReduceOp::kSum)->Wait().ok());
+    EXPECT_EQ(data[4095], 10);
+  });
+}
+
+}  // namespace
+}  // namespace mtrun::collectives

@@ -1,0 +1,119 @@
+#include "trainers/collectives/work_queue.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace mtrun::collectives {
+namespace {
+
+/// Something that threads wait for.
+class Event {
+ public:
+  void Set() {
+    {
+      const std::lock_guard lock(mu_);
+      set_ = true;
+    }
+    changed_.notify_all();
+  }
+  void Wait() {
+    std::unique_lock lock(mu_);
+    changed_.wait(lock, [this] { return set_; });
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool set_ = false;
+};
+
+TEST(WorkQueueTest, RunsInOrderWithoutAnybodyWaiting) {
+  WorkQueue queue;
+  std::vector<int> order;
+  Event last;
+  for (int i = 0; i < 100; ++i) {
+    queue.Submit([&order, &last, i] {
+      order.push_back(i);
+      if (i == 99) last.Set();
+      return absl::OkStatus();
+    });
+  }
+  last.Wait();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(order[static_cast<size_t>(i)], i);
+}
+
+TEST(WorkQueueTest, SeveralWaitersAndTheQueuesThreadNeverRunTwoAtOnce) {
+  WorkQueue queue;
+  int running = 0, done = 0;  // unguarded: a race detector sees operations that overlap
+  std::vector<std::shared_ptr<Work>> works;
+  for (int i = 0; i < 300; ++i) {
+    works.push_back(queue.Submit([&] {
+      EXPECT_EQ(++running, 1);
+      --running;
+      ++done;
+      return absl::OkStatus();
+    }));
+  }
+  std::vector<std::thread> waiters;
+  for (size_t w = 0; w < 3; ++w) {
+    waiters.emplace_back([&, w] {
+      for (size_t i = w; i < works.size(); i += 3) EXPECT_TRUE(works[i]->Wait().ok());
+    });
+  }
+  for (std::thread& waiter : waiters) waiter.join();
+  EXPECT_EQ(done, 300);
+  EXPECT_EQ(queue.pending(), 0u);
+}
+
+TEST(WorkQueueTest, ErrorsAndCallbacksArriveOnce) {
+  WorkQueue queue;
+  int calls = 0;
+  const auto work = queue.Submit([] { return absl::DataLossError("gone"); },
+                                 [&](const absl::Status& status) {
+                                   ++calls;
+                                   EXPECT_EQ(status.message(), "gone");
+                                 });
+  EXPECT_TRUE(absl::IsDataLoss(work->Wait()));
+  EXPECT_TRUE(absl::IsDataLoss(work->Wait()));
+  EXPECT_TRUE(work->done());
+  EXPECT_TRUE(absl::IsDataLoss(work->status()));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(WorkQueueTest, ClosingCancelsWhatHasNotBegun) {
+  std::optional<WorkQueue> queue(std::in_place);
+  Event begun, release;
+  const auto first = queue->Submit([&] {
+    begun.Set();
+    release.Wait();
+    return absl::OkStatus();
+  });
+  bool ran = false;
+  const auto second = queue->Submit([&] {
+    ran = true;
+    return absl::OkStatus();
+  });
+  begun.Wait();
+  std::thread closer([&] { queue.reset(); });
+  // The queue may not be touched any more from here; whether it is already closing when the first ends does not matter to
+  // the first. The second is either cancelled, or was run before the closing began.
+  release.Set();
+  closer.join();
+  EXPECT_TRUE(first->Wait().ok());
+  EXPECT_TRUE(second->done());
+  EXPECT_EQ(ran, second->Wait().ok());
+  EXPECT_TRUE(ran || absl::IsAborted(second->status()));
+}
+
+TEST(WorkQueueTest, CompletedWorkIsDone) {
+  EXPECT_TRUE(CompletedWork(absl::OkStatus())->done());
+  EXPECT_EQ(CompletedWork(absl::AbortedError("no"))->Wait().message(), "no");
+}
+
+}  // namespace
+}  // namespace mtrun::collectives

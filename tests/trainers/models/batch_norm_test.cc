@@ -1,0 +1,167 @@
+#include "trainers/models/batch_norm.h"
+
+#include <gtest/gtest.h>
+
+#include "trainers/models/resnet18.h"
+
+namespace mtrun::models {
+namespace {
+
+/// A module tree with two layers of different width.
+struct TwoLayers : torch::nn::Module {
+  TwoLayers() {
+    first = register_module("first", std::make_shared<BatchNorm>(3));
+    second = register_module("second", std::make_shared<BatchNorm>(5));
+  }
+  void Forward(const at::Tensor& x, const at::Tensor& y) {
+    first->forward(x);
+    second->forward(y);
+  }
+  std::shared_ptr<BatchNorm> first, second;
+};
+
+at::Tensor Random(at::IntArrayRef shape, uint64_t seed) {
+  return at::randn(shape, at::detail::createCPUGenerator(seed), at::TensorOptions(at::kFloat)) * 2 + 1;
+}
+
+at::Tensor Buffer(const torch::nn::Module& module, const std::string& name) { return module.named_buffers()[name]; }
+
+/// PyTorch's own layer, the reference.
+torch::nn::BatchNorm2d Reference(int64_t channels) { return torch::nn::BatchNorm2d(channels); }
+
+TEST(batch_norm, OutputAndGradientsArePyTorchs) {
+  const at::Tensor x = Random({4, 3, 5, 5}, 1), weight = Random({4, 3, 5, 5}, 2);
+  at::Tensor a = x.clone().requires_grad_(), b = x.clone().requires_grad_();
+  auto ours = std::make_shared<BatchNorm>(3);
+  auto theirs = Reference(3);
+  (ours->forward(a) * weight).sum().backward();
+  (theirs->forward(b) * weight).sum().backward();
+  EXPECT_TRUE(at::allclose(a.grad(), b.grad(), 1e-5, 1e-6));
+  const auto p = ours->named_parameters();
+  EXPECT_TRUE(at::allclose(p["weight"].grad(), theirs->weight.grad()));
+  EXPECT_TRUE(at::allclose(p["bias"].grad(), theirs->bias.grad()));
+}
+
+TEST(batch_norm, StatisticsStayWithoutStepAndMoveOnceAStep) {
+  TwoLayers net;
+  auto theirs = Reference(3);
+  RunningStatistics statistics(net);
+  const at::Tensor x = Random({4, 3, 5, 5}, 1);
+  statistics.BeginStep();
+  net.Forward(x, Random({4, 5, 2, 2}, 2));
+  EXPECT_TRUE(Buffer(net, "first.running_mean").equal(at::zeros({3})));
+  statistics.Move();
+  theirs->forward(x);
+  EXPECT_TRUE(at::allclose(Buffer(net, "first.running_mean"), theirs->running_mean));
+  EXPECT_TRUE(at::allclose(Buffer(net, "first.running_var"), theirs->running_var));
+  EXPECT_EQ(Buffer(net, "first.num_batches_tracked").item<int64_t>(), 1);
+  EXPECT_FALSE(Buffer(net, "second.running_mean").equal(at::zeros({5})));
+}
+
+/// The rule of tests/testdata/parity: the count-weighted mean over the shards of where each alone would have moved them.
+TEST(batch_norm, UnequalShardsAreWeightedByTheirCount) {
+  TwoLayers net;
+  RunningStatistics statistics(net);
+  at::Tensor mean = at::zeros({3}), variance = at::zeros({3});
+  statistics.BeginStep();
+  for (const int64_t n : {6, 2, 3}) {
+    const at::Tensor x = Random({n, 3, 4, 4}, n);
+    auto alone = Reference(3);
+    alone->forward(x);
+    mean += alone->running_mean * (n / 11.0);
+    variance += alone->running_var * (n / 11.0);
+    net.Forward(x, Random({n, 5, 2, 2}, n));
+  }
+  statistics.Move();
+  EXPECT_TRUE(at::allclose(Buffer(net, "first.running_mean"), mean, 1e-5, 1e-6));
+  EXPECT_TRUE(at::allclose(Buffer(net, "first.running_var"), variance, 1e-5, 1e-6));
+  EXPECT_EQ(Buffer(net, "first.num_batches_tracked").item<int64_t>(), 1);
+}
+
+/// What two workers do: each its own shards, then the sums are added.
+TEST(batch_norm, SumsOfWorkersAddUp) {
+  TwoLayers one, left, right;
+  RunningStatistics all(one), a(left), b(right);
+  for (auto* s : {&all, &a, &b}) s->BeginStep();
+  const at::Tensor x = Random({6, 3, 4, 4}, 1), y = Random({6, 5, 4, 4}, 2);
+  one.Forward(x.narrow(0, 0, 2), y.narrow(0, 0, 2));
+  one.Forward(x.narrow(0, 2, 4), y.narrow(0, 2, 4));
+  left.Forward(x.narrow(0, 0, 2), y.narrow(0, 0, 2));
+  right.Forward(x.narrow(0, 2, 4), y.narrow(0, 2, 4));
+  const at::Tensor sum = a.sums() + b.sums();
+  at::Tensor(a.sums()).copy_(sum);
+  at::Tensor(b.sums()).copy_(sum);
+  for (auto* s : {&all, &a, &b}) s->Move();
+  for (const char* name : {"first.running_mean", "first.running_var", "second.running_mean", "second.running_var"}) {
+    EXPECT_TRUE(at::allclose(Buffer(left, name), Buffer(one, name), 1e-6, 1e-7)) << name;
+    EXPECT_TRUE(Buffer(left, name).equal(Buffer(right, name))) << name;
+  }
+}
+
+TEST(batch_norm, SkippedStepLeavesTheBuffersWhateverCameOut) {
+  TwoLayers net;
+  RunningStatistics statistics(net);
+  statistics.BeginStep();
+  net.Forward(at::full({2, 3, 2, 2}, INFINITY), Random({2, 5, 2, 2}, 1));
+  statistics.Move(/*skip=*/at::ones({1}));
+  EXPECT_TRUE(Buffer(net, "first.running_mean").equal(at::zeros({3})));
+  EXPECT_TRUE(Buffer(net, "second.running_var").equal(at::ones({5})));
+  EXPECT_EQ(Buffer(net, "second.num_batches_tracked").item<int64_t>(), 0);
+  statistics.BeginStep();
+  net.Forward(Random({2, 3, 2, 2}, 2), Random({2, 5, 2, 2}, 1));
+  statistics.Move(/*skip=*/at::zeros({1}));
+  EXPECT_TRUE(Buffer(net, "first.running_mean").isfinite().all().item<bool>());
+  EXPECT_EQ(Buffer(net, "second.num_batches_tracked").item<int64_t>(), 1);
+}
+
+TEST(batch_norm, EvaluationUsesRunningStatisticsAndCollectsNothing) {
+  TwoLayers net;
+  RunningStatistics statistics(net);
+  statistics.BeginStep();
+  net.eval();
+  const at::Tensor x = Random({2, 3, 2, 2}, 1);
+  EXPECT_TRUE(at::allclose(net.first->forward(x), x / std::sqrt(1 + BatchNorm::kEps)));
+  EXPECT_TRUE(statistics.sums().equal(at::zeros_like(statistics.sums())));
+  statistics.Move();
+  EXPECT_TRUE(Buffer(net, "first.running_mean").equal(at::zeros({3})));
+}
+
+TEST(batch_norm, FloatingTypesFollowTheModel) {
+  TwoLayers net;
+  net.to(at::kDouble);
+  RunningStatistics statistics(net);
+  statistics.BeginStep();
+  net.Forward(Random({2, 3, 2, 2}, 1).to(at::kDouble), Random({2, 5, 2, 2}, 1).to(at::kDouble));
+  statistics.Move();
+  EXPECT_EQ(Buffer(net, "first.running_mean").scalar_type(), at::kDouble);
+}
+
+TEST(batch_norm, ModelWithoutLayersIsFine) {
+  torch::nn::Linear net(2, 2);
+  RunningStatistics statistics(*net);
+  statistics.BeginStep();
+  statistics.Move();
+  EXPECT_TRUE(statistics.empty());
+  EXPECT_EQ(statistics.sums().numel(), 0);
+}
+
+TEST(batch_norm, FrozenBackboneStandsStillInTraining) {
+  const auto net = std::make_shared<ResNet18>(0, 3);
+  net->FreezeBackbone();
+  net->eval();
+  net->train();
+  RunningStatistics statistics(*net);
+  statistics.BeginStep();
+  const at::Tensor logits = net->forward(Random({2, 3, 64, 64}, 1));
+  EXPECT_EQ(logits.sizes(), at::IntArrayRef({2, 3}));
+  logits.sum().backward();
+  statistics.Move();
+  EXPECT_TRUE(Buffer(*net, "bn1.running_mean").equal(at::zeros({64})));
+  int64_t with_gradient = 0;
+  for (const auto& p : net->named_parameters()) with_gradient += p.value().grad().defined();
+  EXPECT_EQ(with_gradient, 2);
+  EXPECT_TRUE(net->named_parameters()["fc.weight"].grad().defined());
+}
+
+}  // namespace
+}  // namespace mtrun::models

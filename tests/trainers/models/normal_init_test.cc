@@ -1,0 +1,96 @@
+#include "trainers/models/normal_init.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "base/splitmix.h"
+#include "trainers/models/resnet18.h"
+#include "trainers/models/resnet_cifar.h"
+#include "trainers/models/unet.h"
+#include "trainers/models/vit.h"
+
+namespace mtrun::models {
+namespace {
+
+at::Tensor Parameter(const torch::nn::Module& module, const std::string& name) { return module.named_parameters()[name]; }
+
+TEST(normal_init, IsTheNamedStream) {
+  at::Tensor t = at::zeros({2, 3});
+  NormalInit(t, 7, "fc.weight", 0.5);
+  for (int64_t i = 0; i < 6; ++i) {
+    EXPECT_FLOAT_EQ(t.flatten()[i].item<float>(), static_cast<float>(0.5 * NamedStream(7, "init/fc.weight").Normal(i)));
+  }
+}
+
+TEST(normal_init, ThreadsDoNotChangeIt) {
+  at::Tensor one = at::zeros({300000}), two = at::zeros({300000});
+  const int before = at::get_num_threads();
+  at::set_num_threads(1);
+  NormalInit(one, 1, "x", 1);
+  at::set_num_threads(2);
+  NormalInit(two, 1, "x", 1);
+  at::set_num_threads(before);
+  EXPECT_TRUE(one.equal(two));
+  EXPECT_NEAR(one.mean().item<double>(), 0, 0.01);
+  EXPECT_NEAR(one.std().item<double>(), 1, 0.01);
+}
+
+TEST(normal_init, KaimingFanOutAndDefaultsOfResNets) {
+  const auto net = std::make_shared<ResNetCifar>(3);
+  EXPECT_NEAR(Parameter(*net, "layer3.0.conv1.weight").std().item<double>(), std::sqrt(2.0 / (256 * 9)), 2e-4);
+  EXPECT_NEAR(Parameter(*net, "layer3.0.shortcut.0.weight").std().item<double>(), std::sqrt(2.0 / 256), 2e-3);
+  EXPECT_TRUE(Parameter(*net, "bn1.weight").equal(at::ones({64})));
+  EXPECT_LE(Parameter(*net, "fc.weight").abs().max().item<double>(), 1 / std::sqrt(512.0));
+  const auto large = std::make_shared<ResNet18>(3, 1000);
+  EXPECT_NEAR(Parameter(*large, "conv1.weight").std().item<double>(), std::sqrt(2.0 / (64 * 49)), 1e-3);
+  EXPECT_EQ(Parameter(*large, "fc.bias").numel(), 1000);
+}
+
+TEST(normal_init, TruncatedNormalOfTransformers) {
+  const auto net = std::make_shared<VisionTransformer>(3);
+  const at::Tensor weight = Parameter(*net, "encoder.2.fc1.weight");
+  EXPECT_NEAR(weight.std().item<double>(), 0.02, 2e-4);
+  EXPECT_NEAR(weight.mean().item<double>(), 0, 2e-4);
+  EXPECT_TRUE(Parameter(*net, "encoder.2.fc1.bias").equal(at::zeros({768})));
+  EXPECT_TRUE(Parameter(*net, "embedding.pos_embedding").equal(at::zeros({1, 65, 192})));
+}
+
+TEST(normal_init, SeedsDifferAndRepeat) {
+  const auto weight = [](uint64_t seed) { return Parameter(*std::make_shared<VisionTransformer>(seed), "classifier.weight"); };
+  EXPECT_TRUE(weight(1).equal(weight(1)));
+  EXPECT_FALSE(weight(1).equal(weight(2)));
+}
+
+TEST(normal_init, UntrainedUnetAnswersZero) {
+  UnetOptions options;
+  options.channels = 8;
+  options.image_size = 16;
+  options.mults = {1, 2};
+  options.attention = {8};
+  options.classes = 3;
+  const auto net = std::make_shared<Unet>(1, options);
+  const at::Tensor x = at::ones({2, 3, 16, 16});
+  const at::Tensor y = net->forward(x, at::tensor({1, 999}, at::kLong), at::tensor({0, 3}, at::kLong));
+  EXPECT_TRUE(y.equal(at::zeros_like(x)));
+}
+
+TEST(normal_init, ClassesReachTheUnetsOutput) {
+  UnetOptions options;
+  options.channels = 8;
+  options.image_size = 16;
+  options.mults = {1, 2};
+  options.classes = 3;
+  const auto net = std::make_shared<Unet>(1, options);
+  {
+    torch::NoGradGuard no_grad;
+    for (auto& p : net->parameters()) p.add_(0.01);
+  }
+  const at::Tensor x = at::ones({2, 3, 16, 16}), t = at::tensor({5, 5}, at::kLong);
+  const at::Tensor y = net->forward(x, t, at::tensor({0, 1}, at::kLong));
+  EXPECT_FALSE(y[0].equal(y[1]));
+  EXPECT_EQ(Parameter(*net, "class_embedding.weight").sizes(), at::IntArrayRef({4, 32}));
+}
+
+}  // namespace
+}  // namespace mtrun::models

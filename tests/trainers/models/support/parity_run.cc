@@ -1,0 +1,156 @@
+#include "tests/trainers/models/support/parity_run.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "tests/trainers/engine/support/parity.h"
+#include "trainers/engine/safetensors.h"
+#include "trainers/models/batch_norm.h"
+
+namespace mtrun::models::testing {
+namespace {
+
+using nlohmann::json;
+
+std::vector<at::Tensor> Trained(const torch::nn::Module& module) {
+  std::vector<at::Tensor> parameters;
+  for (const auto& p : module.parameters()) {
+    if (p.requires_grad()) parameters.push_back(p);
+  }
+  return parameters;
+}
+
+double RunStep(const LossOf& loss_of, const ParityRecipe& recipe, int64_t step) {
+  double total = 0;
+  for (int64_t begin = 0; begin < recipe.batch; begin += recipe.micro) {
+    const engine::ShardRange rows{begin, std::min(begin + recipe.micro, recipe.batch)};
+    at::Tensor loss;
+    {
+      const engine::Autocast autocast(at::kCPU, recipe.precision);
+      loss = loss_of(step, rows) * engine::ShardWeight(rows.size(), recipe.batch);
+    }
+    loss.backward();
+    total += loss.item<double>();
+  }
+  return total;
+}
+
+std::vector<std::pair<std::string, at::Tensor>> PythonStateDict(const torch::nn::Module& module) {
+  std::vector<std::pair<std::string, at::Tensor>> state;
+  const auto add = [&](const std::string& prefix, const torch::nn::Module& m) {
+    for (const auto& p : m.named_parameters(/*recurse=*/false)) state.emplace_back(prefix + p.key(), p.value());
+    for (const auto& b : m.named_buffers(/*recurse=*/false)) state.emplace_back(prefix + b.key(), b.value());
+  };
+  add("", module);
+  for (const auto& m : module.named_modules("", /*include_self=*/false)) add(m.key() + ".", *m.value());
+  return state;
+}
+
+}  // namespace
+
+std::vector<double> SumAndNorm(const at::Tensor& tensor) {
+  const at::Tensor wide = tensor.detach().to(at::kDouble);
+  return {wide.sum().item<double>(), wide.norm().item<double>()};
+}
+
+Curve Train(torch::nn::Module& module, const LossOf& loss, const ParityRecipe& recipe) {
+  at::set_num_threads(1);
+  const std::vector<at::Tensor> parameters = Trained(module);
+  std::vector<at::Tensor> gradients;
+  for (const auto& p : parameters) {
+    at::Tensor(p).mutable_grad() = at::zeros_like(p);
+    gradients.push_back(p.grad());
+  }
+  const auto optimizer = engine::MakeOptimizer(recipe.optimizer, parameters, gradients);
+  RunningStatistics statistics(module);
+  Curve curve;
+  for (int64_t step = 0; step < recipe.steps; ++step) {
+    at::_foreach_zero_(gradients);
+    statistics.BeginStep();
+    curve.losses.push_back(RunStep(loss, recipe, step));
+    statistics.Move();
+    if (step == 0) {
+      for (const auto& p : module.named_parameters()) {
+        if (p.value().requires_grad()) curve.first_gradients[p.key()] = SumAndNorm(p.value().grad())[1];
+      }
+    }
+    optimizer->Step(recipe.learning_rate);
+    recipe.after_step();
+  }
+  for (const auto& [name, tensor] : engine::StateDict(module)) curve.after[name] = SumAndNorm(tensor);
+  return curve;
+}
+
+LossOf ClassifierLoss(std::function<at::Tensor(const at::Tensor&)> forward, at::ScalarType dtype, int64_t batch,
+                      const std::function<at::Tensor(const at::Tensor&)>& prepare) {
+  engine::Batch data = engine::testing::ParityImages(dtype);
+  data.images = prepare(data.images);
+  return [forward = std::move(forward), data, batch](int64_t step, engine::ShardRange rows) {
+    const at::Tensor index = (at::arange(rows.begin, rows.end, at::kLong) + step * batch).remainder(64);
+    return at::cross_entropy_loss(forward(data.images.index_select(0, index)), data.labels.index_select(0, index));
+  };
+}
+
+void ExpectStateDict(const torch::nn::Module& module, const json& description) {
+  const auto state = PythonStateDict(module);
+  ASSERT_EQ(state.size(), description["state_dict"].size());
+  for (size_t i = 0; i < state.size(); ++i) {
+    EXPECT_EQ(state[i].first, description["state_dict"][i][0]);
+    EXPECT_EQ(state[i].second.sizes().vec(), description["state_dict"][i][1].get<std::vector<int64_t>>()) << state[i].first;
+  }
+  int64_t parameters = 0;
+  for (const auto& p : module.parameters()) parameters += p.numel();
+  EXPECT_EQ(parameters, description["parameters"].get<int64_t>());
+}
+
+void ExpectClose(const at::Tensor& got, const json& want, double tolerance) {
+  std::vector<double> flat;
+  for (const json& item : want) {
+    if (item.is_array()) {
+      for (const json& x : item) flat.push_back(x);
+    } else {
+      flat.push_back(item);
+    }
+  }
+  ASSERT_EQ(got.numel(), static_cast<int64_t>(flat.size()));
+  const at::Tensor expected = at::tensor(flat, at::kDouble);
+  const at::Tensor error = (got.detach().to(at::kDouble).flatten() - expected).abs();
+  EXPECT_LE(error.max().item<double>(), tolerance * expected.abs().max().item<double>());
+}
+
+void ExpectLosses(const std::vector<double>& got, const json& want, const json& file) {
+  ASSERT_LE(got.size(), want.size());
+  const json &plain = file["plain"]["losses"], &exact = file["plain_losses_in_float64"];
+  double noise = 0;
+  for (size_t k = 0; k < got.size(); ++k) {
+    noise = std::max(noise, std::abs(plain[k].get<double>() - exact[k].get<double>()));
+    const double w = want[k];
+    EXPECT_NEAR(got[k], w, 20 * noise + 1e-5 * std::abs(w)) << "step " << k;
+  }
+}
+
+void ExpectRelative(const std::vector<double>& got, const json& want, double tolerance) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t k = 0; k < got.size(); ++k) {
+    const double w = want[k];
+    EXPECT_NEAR(got[k], w, tolerance * std::abs(w)) << "step " << k;
+  }
+}
+
+void ExpectNorms(const Curve& got, const json& run, double gradient_tolerance, double state_tolerance) {
+  EXPECT_EQ(got.first_gradients.size(), run["grad_norm_step0"].size());
+  for (const auto& [name, norm] : run["grad_norm_step0"].items()) {
+    ASSERT_TRUE(got.first_gradients.count(name)) << name;
+    EXPECT_NEAR(got.first_gradients.at(name), norm.get<double>(), gradient_tolerance * norm.get<double>()) << name;
+  }
+  EXPECT_EQ(got.after.size(), run["after"].size());
+  for (const auto& [name, after] : run["after"].items()) {
+    if (name.ends_with("num_batches_tracked")) continue;  // the script counts micro-batches, we count steps
+    ASSERT_TRUE(got.after.count(name)) << name;
+    EXPECT_NEAR(got.after.at(name)[1], after[1].get<double>(), state_tolerance * after[1].get<double>()) << name;
+  }
+}
+
+}  // namespace mtrun::models::testing

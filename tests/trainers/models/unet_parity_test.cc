@@ -1,0 +1,166 @@
+// The diffusion program's network, loss, schedule, average and samples against Python PyTorch (tests/testdata/parity/README.md).
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/splitmix.h"
+#include "tests/trainers/engine/support/parity.h"
+#include "tests/trainers/models/support/parity_run.h"
+#include "trainers/engine/diffusion_schedule.h"
+#include "trainers/engine/ema.h"
+#include "trainers/models/unet.h"
+
+namespace mtrun::models {
+namespace {
+
+using engine::DiffusionSampler;
+using engine::DiffusionSchedule;
+using engine::DiffusionTarget;
+using engine::OptimizerOptions;
+using engine::testing::FillByHash;
+using engine::testing::ParityImages;
+using engine::testing::ParityJson;
+using nlohmann::json;
+using testing::Curve;
+using testing::ExpectClose;
+using testing::ExpectLosses;
+using testing::ExpectNorms;
+using testing::ExpectRelative;
+using testing::ExpectStateDict;
+using testing::ParityRecipe;
+
+UnetOptions Channels(int64_t channels) {
+  UnetOptions options;
+  options.channels = channels;
+  return options;
+}
+
+std::shared_ptr<Unet> Net(const json& file, at::ScalarType dtype = at::kFloat) {
+  auto net = std::make_shared<Unet>(0, Channels(16));
+  FillByHash(*net, file["seed"]);
+  net->to(dtype);
+  return net;
+}
+
+at::Tensor HashNormal(const json& file, const std::string& name, at::IntArrayRef shape) {
+  const NamedStream stream(file["seed"], name);
+  at::Tensor values = at::empty(shape, at::kFloat);
+  for (int64_t i = 0; i < values.numel(); ++i) values.data_ptr<float>()[i] = static_cast<float>(stream.Normal(i));
+  return values;
+}
+
+/// Noise and time belong to (step, row of the 64 images).
+testing::LossOf DiffusionLoss(const json& file, const std::shared_ptr<Unet>& net, at::ScalarType dtype, int64_t batch) {
+  const at::Tensor images = ParityImages(dtype).images;
+  const auto schedule = std::make_shared<DiffusionSchedule>(DiffusionSchedule::Kind::kLinear);
+  return [=](int64_t step, engine::ShardRange rows) {
+    std::vector<int64_t> index, times;
+    std::vector<at::Tensor> noises;
+    const NamedStream t(file["seed"], absl::StrCat("t/", step));
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      index.push_back((step * batch + i) % 64);
+      times.push_back(static_cast<int64_t>(t.At(index.back()) % 1000));
+      noises.push_back(HashNormal(file, absl::StrCat("noise/", step, "/", index.back()), {3, 32, 32}));
+    }
+    const at::Tensor x0 = images.index_select(0, at::tensor(index)), noise = at::stack(noises).to(dtype);
+    const at::Tensor time = at::tensor(times);
+    const at::Tensor output = net->forward(schedule->AddNoise(x0, time, noise), time);
+    return at::mse_loss(output, schedule->Target(DiffusionTarget::kEpsilon, x0, time, noise));
+  };
+}
+
+ParityRecipe Recipe(const json& file, const char* micro = "batch", int64_t steps = 20) {
+  return {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 0.01}, .learning_rate = 2e-4,
+          .batch = file["batch"], .micro = file[micro], .steps = steps};
+}
+
+Curve TrainOn(const json& file, const ParityRecipe& recipe, at::ScalarType dtype = at::kFloat) {
+  const auto net = Net(file, dtype);
+  return testing::Train(*net, DiffusionLoss(file, net, dtype, recipe.batch), recipe);
+}
+
+/// Mean and standard deviation, then the first 16 numbers.
+void ExpectImage(const at::Tensor& got, const json& want, double tolerance) {
+  ExpectClose(got.flatten().narrow(0, 0, 16), want["first_16"], tolerance);
+  const double deviation = want["std"];
+  EXPECT_NEAR(got.mean().item<double>(), want["mean"].get<double>(), tolerance * deviation);
+  EXPECT_NEAR(got.std().item<double>(), deviation, tolerance * deviation);
+}
+
+TEST(parity, diffusion_names_and_shapes) {
+  const json file = ParityJson("diffusion.json");
+  ExpectStateDict(*std::make_shared<Unet>(0, Channels(16)), file);
+  ExpectStateDict(*std::make_shared<Unet>(0, Channels(64)), file["channels_64"]);
+}
+
+TEST(parity, diffusion_forward) {
+  const json file = ParityJson("diffusion.json");
+  torch::NoGradGuard no_grad;
+  const at::Tensor got =
+      Net(file)->forward(ParityImages(at::kFloat).images.narrow(0, 0, 2), at::tensor({10, 500}, at::kLong));
+  ExpectImage(got, file["eval_output"], 1e-4);
+}
+
+TEST(parity, diffusion_plain) {
+  const json file = ParityJson("diffusion.json");
+  const Curve got = TrainOn(file, Recipe(file));
+  ExpectLosses(got.losses, file["plain"]["losses"], file);
+  ExpectNorms(got, file["plain"], 1e-4, 1e-4);
+}
+
+TEST(parity, diffusion_accumulate) {
+  const json file = ParityJson("diffusion.json");
+  const Curve got = TrainOn(file, Recipe(file, "micro_batch"));
+  ExpectLosses(got.losses, file["accumulate"]["losses"], file);
+  ExpectNorms(got, file["accumulate"], 1e-4, 1e-4);
+}
+
+TEST(parity, diffusion_float64) {
+  const json file = ParityJson("diffusion.json");
+  ExpectRelative(TrainOn(file, Recipe(file), at::kDouble).losses, file["plain_losses_in_float64"], 1e-8);
+}
+
+TEST(parity, diffusion_schedules) {
+  const json file = ParityJson("diffusion.json");
+  const DiffusionSchedule linear(DiffusionSchedule::Kind::kLinear), cosine(DiffusionSchedule::Kind::kCosine);
+  for (const auto& [t, want] : file["linear_schedule"].items()) {
+    EXPECT_NEAR(linear.beta(std::stoll(t)), want[0].get<double>(), 1e-12);
+    EXPECT_NEAR(linear.alpha_bar(std::stoll(t)), want[1].get<double>(), 1e-12);
+  }
+  for (const auto& [t, want] : file["cosine_schedule_alpha_bar"].items()) {
+    EXPECT_NEAR(engine::CosineAlphaBar(std::stod(t)), want.get<double>(), 1e-12);
+    EXPECT_NEAR(cosine.alpha_bar(std::stoll(t)), want.get<double>(), 1e-9);
+  }
+}
+
+TEST(parity, diffusion_ema) {
+  const json file = ParityJson("diffusion.json");
+  const auto net = Net(file);
+  engine::Ema ema(net->parameters(), 0.9999);
+  ParityRecipe recipe = Recipe(file, "batch", 5);
+  recipe.after_step = [&] { ema.Update(); };
+  testing::Train(*net, DiffusionLoss(file, net, at::kFloat, recipe.batch), recipe);
+  const auto names = net->named_parameters().keys();
+  ASSERT_EQ(names.size(), file["ema_0.9999_after_5_steps"].size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    const double want = file["ema_0.9999_after_5_steps"][names[i]][1];
+    EXPECT_NEAR(testing::SumAndNorm(ema.average()[i])[1], want, 1e-6 * want) << names[i];
+  }
+}
+
+TEST(parity, diffusion_samples) {
+  const json file = ParityJson("diffusion.json");
+  const auto net = Net(file);
+  const DiffusionSchedule schedule(DiffusionSchedule::Kind::kLinear);
+  const DiffusionSampler sampler(schedule, DiffusionTarget::kEpsilon,
+                                 [&](const at::Tensor& x, const at::Tensor& t) { return net->forward(x, t); },
+                                 /*clip=*/false);
+  const at::Tensor start = HashNormal(file, "sample/start", {2, 3, 32, 32});
+  ExpectImage(sampler.Ddim(start, 50), file["ddim_50"], 1e-3);
+  const auto noise = [&](int64_t t) { return HashNormal(file, absl::StrCat("sample/", t), {2, 3, 32, 32}); };
+  ExpectImage(sampler.Ddpm(start, 49, noise), file["ddpm_last_50"], 1e-3);
+}
+
+}  // namespace
+}  // namespace mtrun::models

@@ -1,0 +1,33 @@
+// What a process group needs before it can talk: a small key-value space that all its members share. Free of LibTorch.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace mtrun::collectives {
+
+/// Thread-safe. Implementations: the agent's store over the worker channel, c10d's TCPStore, a map for tests.
+class Bootstrap {
+ public:
+  virtual ~Bootstrap() = default;
+  virtual absl::Status Set(std::string_view key, std::string_view value) = 0;
+  /// Blocks until every key is there. kAborted after Abort().
+  virtual absl::StatusOr<std::map<std::string, std::string>> Wait(const std::vector<std::string>& keys) = 0;
+  /// Ends blocked and later Waits.
+  virtual void Abort(std::string_view why) = 0;
+};
+
+/// Who one member is in one generation.
+struct Membership {
+  int rank = 0;
+  int world_size = 1;
+  std::string generation = "1.0";  // the same text on all members, never used again: names segments and frames
+  std::string address;             // where peers on other hosts reach this one; "" = found from the bootstrap
+};
+
+}  // namespace mtrun::collectives

@@ -1,0 +1,56 @@
+#include "trainers/collectives/cpu_group.h"
+
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "trainers/collectives/cpu_backend.h"
+
+namespace mtrun::collectives {
+namespace {
+
+// Null for the groups of others.
+Group* GroupOf(const ProcessGroup& group) {
+  auto* backend = dynamic_cast<CpuBackend*>(group->getDefaultBackend().get());
+  return backend == nullptr ? nullptr : &backend->group();
+}
+
+}  // namespace
+
+absl::StatusOr<ProcessGroup> ConnectCpuGroup(const Membership& membership, std::shared_ptr<Bootstrap> bootstrap) {
+  MT_ASSIGN_OR_RETURN(auto core, Group::Connect(membership, bootstrap.get()));
+  try {
+    auto group = c10::make_intrusive<c10d::ProcessGroup>(membership.rank, membership.world_size);
+    group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
+                      c10::make_intrusive<CpuBackend>(std::move(core)));
+    group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
+    return group;
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("wrap the group for LibTorch: ", error.what()));
+  }
+}
+
+at::Tensor SharedTensor(const ProcessGroup& group, int64_t numel, at::ScalarType dtype) {
+  const auto options = at::TensorOptions().dtype(dtype);
+  Group* core = GroupOf(group);
+  if (core == nullptr || !core->has_local_peers() || numel == 0) return at::zeros({numel}, options);
+  auto memory = core->Allocate(static_cast<size_t>(numel) * c10::elementSize(dtype));
+  if (!memory.ok()) {
+    log::Warning("tensors of ", numel, " elements stay in ordinary memory: ", memory.status().ToString());
+    return at::zeros({numel}, options);
+  }
+  void* data = memory->get();
+  return at::from_blob(data, {numel}, [held = *std::move(memory)](void*) mutable { held.reset(); }, options);
+}
+
+void AbortGroup(const ProcessGroup& group, std::string_view why) {
+  if (Group* core = GroupOf(group)) {
+    core->Abort(why);
+  } else {
+    group->getDefaultBackend()->abort();
+  }
+}
+
+}  // namespace mtrun::collectives

@@ -1,0 +1,105 @@
+#include "trainers/collectives/group.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "trainers/collectives/operations.h"
+
+namespace mtrun::collectives {
+
+absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const Membership& membership, Bootstrap* bootstrap,
+                                                      const GroupOptions& options) {
+  const int rank = membership.rank, world = membership.world_size;
+  if (world < 1 || rank < 0 || rank >= world) {
+    return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " of ", world, ": a rank is from 0 to world size - 1"));
+  }
+  std::unique_ptr<Group> group(new Group(rank, world));
+  if (world == 1) return group;
+  MT_CHECK(bootstrap != nullptr && options.slot_bytes % kPage == 0);
+  const uint64_t generation = GenerationHash(membership.generation);
+  MT_ASSIGN_OR_RETURN(auto segment, OwnSegment::Create(generation, rank, world, options.slot_bytes));
+  {
+    MT_ASSIGN_OR_RETURN(const UniqueFd read_only, segment->ReadOnly());
+    MT_ASSIGN_OR_RETURN(group->peers_, ConnectMesh(membership, *bootstrap, read_only.get(), options.mesh));
+  }
+  group->transport_ =
+      std::make_unique<Transport>(rank, generation, std::move(segment), group->peers_, group->failure_);
+  MT_RETURN_IF_ERROR(group->transport_->Open());
+  group->monitor_ = std::make_unique<Monitor>(group->peers_, *group->transport_, group->failure_);
+  group->queue_ = std::make_unique<WorkQueue>();
+  return group;
+}
+
+Group::~Group() {
+  if (queue_ != nullptr && queue_->pending() > 0) Abort("the process group was closed with operations under way");
+}
+
+std::shared_ptr<Work> Group::Submit(WorkQueue::Operation operation, OnDone on_done) {
+  return queue_->Submit(
+      [this, operation = std::move(operation)] {
+        absl::Status status = operation();
+        // One rank that does not take part any more is enough to end the group for all.
+        if (!status.ok()) failure_.Set(status);
+        return status;
+      },
+      std::move(on_done));
+}
+
+std::shared_ptr<Work> Group::Refuse(absl::Status status, const OnDone& on_done) const {
+  if (on_done) on_done(status);
+  return CompletedWork(std::move(status));
+}
+
+std::shared_ptr<Work> Group::AllReduce(void* data, size_t count, DataType dtype, ReduceOp op, OnDone on_done) {
+  if (op == ReduceOp::kAverage && (dtype == DataType::kInt64 || dtype == DataType::kUint8)) {
+    return Refuse(absl::InvalidArgumentError("an average needs floating-point numbers; use a sum"), on_done);
+  }
+  if (world_ == 1) return Refuse(failure_.status(), on_done);
+  const Call call = {.operation = Operation::kAllReduce, .dtype = dtype, .reduce = op, .count = count};
+  return Submit([this, call, data] { return collectives::AllReduce(*transport_, call, data); }, std::move(on_done));
+}
+
+std::shared_ptr<Work> Group::Broadcast(void* data, size_t count, DataType dtype, int root, OnDone on_done) {
+  if (root < 0 || root >= world_) {
+    return Refuse(absl::InvalidArgumentError(absl::StrCat("broadcast from rank ", root, " of ", world_)), on_done);
+  }
+  if (world_ == 1) return Refuse(failure_.status(), on_done);
+  const Call call = {.operation = Operation::kBroadcast, .dtype = dtype, .root = root, .count = count};
+  return Submit([this, call, data] { return collectives::Broadcast(*transport_, call, data); }, std::move(on_done));
+}
+
+std::shared_ptr<Work> Group::AllGather(const void* input, std::vector<void*> outputs, size_t count, DataType dtype,
+                                       OnDone on_done) {
+  if (outputs.size() != static_cast<size_t>(world_)) {
+    return Refuse(absl::InvalidArgumentError(absl::StrCat("all-gather into ", outputs.size(), " buffers, expected ",
+                                                          world_, ", one for each rank")),
+                  on_done);
+  }
+  if (world_ == 1) {
+    if (count > 0 && outputs[0] != input) std::memcpy(outputs[0], input, count * SizeOf(dtype));
+    return Refuse(failure_.status(), on_done);
+  }
+  const Call call = {.operation = Operation::kAllGather, .dtype = dtype, .count = count};
+  return Submit([this, call, input, outputs = std::move(outputs)] {
+    return collectives::AllGather(*transport_, call, input, outputs);
+  }, std::move(on_done));
+}
+
+std::shared_ptr<Work> Group::Barrier(OnDone on_done) {
+  if (world_ == 1) return Refuse(failure_.status(), on_done);
+  return Submit([this] { return collectives::Barrier(*transport_, {.operation = Operation::kBarrier}); },
+                std::move(on_done));
+}
+
+absl::StatusOr<std::shared_ptr<char>> Group::Allocate(size_t bytes) {
+  if (!has_local_peers()) return absl::FailedPreconditionError("no peer on this host to share memory with");
+  MT_ASSIGN_OR_RETURN(std::shared_ptr<Area> area, transport_->segment().Allocate(bytes));
+  char* data = area->memory->data();
+  return std::shared_ptr<char>(std::move(area), data);
+}
+
+void Group::Abort(std::string_view why) { failure_.Set(absl::AbortedError(absl::string_view(why.data(), why.size()))); }
+
+}  // namespace mtrun::collectives

@@ -1,0 +1,185 @@
+#include "trainers/collectives/link.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+
+namespace mtrun::collectives {
+namespace {
+
+constexpr char kMagic[] = "mtrcoll1";
+constexpr size_t kNonceBytes = 16;
+constexpr size_t kMacBytes = 32;
+constexpr size_t kHelloBytes = 8 + 4 + 4 + 1 + kNonceBytes;
+constexpr char kWelcome = 'W';
+
+std::string RandomBytes(size_t count) {
+  std::string bytes;
+  while (bytes.size() < count) {
+    const uint64_t bits = RandomBits();
+    bytes.append(reinterpret_cast<const char*>(&bits), sizeof(bits));
+  }
+  bytes.resize(count);
+  return bytes;
+}
+
+std::string Number(uint32_t value) { return std::string(reinterpret_cast<const char*>(&value), sizeof(value)); }
+
+uint32_t NumberAt(const std::string& bytes, size_t offset) {
+  uint32_t value = 0;
+  std::memcpy(&value, bytes.data() + offset, sizeof(value));
+  return value;
+}
+
+}  // namespace
+
+std::string NewKey() { return RandomBytes(kMacBytes); }
+
+Link Link::Dialed(UniqueFd fd, const Secret& secret, int me, int peer, Purpose purpose) {
+  Link link(std::move(fd), secret, me);
+  link.dialed_ = true;
+  link.state_ = State::kConnecting;
+  link.peer_ = peer;
+  link.purpose_ = purpose;
+  link.hello_ = kMagic + Number(static_cast<uint32_t>(me)) + Number(static_cast<uint32_t>(peer)) +
+                static_cast<char>(purpose) + RandomBytes(kNonceBytes);
+  return link;
+}
+
+Link Link::Accepted(UniqueFd fd, const Secret& secret, int me, bool local) {
+  Link link(std::move(fd), secret, me);
+  link.local_ = local;
+  return link;
+}
+
+absl::Status Link::Advance(int segment_fd) {
+  if (state_ == State::kConnecting) MT_RETURN_IF_ERROR(FinishConnect());
+  if (state_ == State::kHello) MT_RETURN_IF_ERROR(dialed_ ? OnChallenge() : OnHello());
+  if (state_ == State::kProof) MT_RETURN_IF_ERROR(OnProof(segment_fd));
+  return absl::OkStatus();
+}
+
+absl::Status Link::FinishConnect() {
+  pollfd writable = {fd_.get(), POLLOUT, 0};
+  if (poll(&writable, 1, 0) == 0) return absl::OkStatus();
+  int error = 0;
+  socklen_t size = sizeof(error);
+  getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) return ErrnoStatus(error, "connect");
+  MT_RETURN_IF_ERROR(Send(hello_, -1));
+  state_ = State::kHello;
+  return absl::OkStatus();
+}
+
+absl::Status Link::OnHello() {
+  MT_ASSIGN_OR_RETURN(const bool complete, Receive(kHelloBytes));
+  if (!complete) return absl::OkStatus();
+  hello_ = std::exchange(inbox_, "");
+  if (hello_.compare(0, 8, kMagic) != 0) return absl::UnauthenticatedError("not a member of this group");
+  if (NumberAt(hello_, 12) != static_cast<uint32_t>(me_)) return absl::UnauthenticatedError("meant for another rank");
+  peer_ = static_cast<int>(NumberAt(hello_, 8));
+  purpose_ = static_cast<Purpose>(hello_[16]);
+  nonce_ = RandomBytes(kNonceBytes);
+  MT_RETURN_IF_ERROR(Send(nonce_ + Mac("accept"), -1));
+  state_ = State::kProof;
+  return absl::OkStatus();
+}
+
+absl::Status Link::OnChallenge() {
+  MT_ASSIGN_OR_RETURN(const bool complete, Receive(kNonceBytes + kMacBytes));
+  if (!complete) return absl::OkStatus();
+  nonce_ = inbox_.substr(0, kNonceBytes);
+  const std::string mac = inbox_.substr(kNonceBytes);
+  inbox_.clear();
+  if (!ConstantTimeEqual(mac, Mac("accept"))) {
+    return absl::UnauthenticatedError("somebody else answers there (wrong key or generation)");
+  }
+  state_ = State::kVerified;
+  return absl::OkStatus();
+}
+
+absl::Status Link::Confirm(int segment_fd) {
+  MT_CHECK(state_ == State::kVerified);
+  MT_RETURN_IF_ERROR(Send(Mac("dial"), segment_fd));
+  state_ = State::kProof;
+  return absl::OkStatus();
+}
+
+absl::Status Link::OnProof(int segment_fd) {
+  MT_ASSIGN_OR_RETURN(const bool complete, Receive(dialed_ ? 1 : kMacBytes));
+  if (!complete) return absl::OkStatus();
+  if (dialed_ ? inbox_[0] != kWelcome : !ConstantTimeEqual(inbox_, Mac("dial"))) {
+    return absl::UnauthenticatedError("wrong key or generation");
+  }
+  if (local_ && !received_.valid()) return absl::InternalError("no shared memory came with the greeting");
+  if (!dialed_) MT_RETURN_IF_ERROR(Send(std::string(1, kWelcome), local_ ? segment_fd : -1));
+  state_ = State::kDone;
+  return absl::OkStatus();
+}
+
+short Link::WantedEvents() const {
+  if (state_ == State::kConnecting) return POLLOUT;
+  return state_ == State::kVerified || state_ == State::kDone ? 0 : POLLIN;
+}
+
+// True when inbox_ holds `bytes` bytes. Never reads more, so that nothing of a later message is lost.
+absl::StatusOr<bool> Link::Receive(size_t bytes) {
+  while (inbox_.size() < bytes) {
+    char buffer[128];
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    iovec part = {buffer, std::min(sizeof(buffer), bytes - inbox_.size())};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    const ssize_t count = recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+    if (count < 0) return ErrnoStatus(errno, "read a greeting");
+    if (count == 0) return absl::UnavailableError("closed during the greeting");
+    inbox_.append(buffer, static_cast<size_t>(count));
+    const cmsghdr* header = CMSG_FIRSTHDR(&message);
+    if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+      int passed = -1;
+      std::memcpy(&passed, CMSG_DATA(header), sizeof(passed));
+      received_ = UniqueFd(passed);
+    }
+  }
+  return true;
+}
+
+// Greetings are far smaller than an empty socket buffer: a short write means that something is wrong.
+absl::Status Link::Send(const std::string& bytes, int passed_fd) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  iovec part = {const_cast<char*>(bytes.data()), bytes.size()};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (passed_fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &passed_fd, sizeof(passed_fd));
+  }
+  const ssize_t count = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (count < 0) return ErrnoStatus(errno, "send a greeting");
+  if (static_cast<size_t>(count) != bytes.size()) return absl::UnavailableError("a greeting was cut short");
+  return absl::OkStatus();
+}
+
+std::string Link::Mac(std::string_view role) const {
+  return HmacSha256(secret_->key, absl::StrCat(absl::string_view(role.data(), role.size()), "\n", secret_->generation,
+                                               "\n", hello_, nonce_));
+}
+
+}  // namespace mtrun::collectives

@@ -1,0 +1,138 @@
+#include "trainers/collectives/listener.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+
+namespace mtrun::collectives {
+namespace {
+
+constexpr int kSocketFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+
+struct UnixAddress {
+  sockaddr_un address = {};
+  socklen_t size = 0;
+};
+
+UnixAddress Abstract(const std::string& name) {
+  UnixAddress result;
+  result.address.sun_family = AF_UNIX;
+  MT_CHECK(name.size() + 1 <= sizeof(result.address.sun_path)) << name;
+  std::memcpy(result.address.sun_path + 1, name.data(), name.size());
+  result.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return result;
+}
+
+absl::StatusOr<UniqueFd> BindTcp(const sockaddr* address, socklen_t size, int* port) {
+  UniqueFd fd(socket(address->sa_family, kSocketFlags, 0));
+  if (!fd.valid()) return ErrnoStatus(errno, "make a TCP socket");
+  const int off = 0;
+  if (address->sa_family == AF_INET6) setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  if (bind(fd.get(), address, size) != 0) return ErrnoStatus(errno, "bind a TCP socket");
+  if (listen(fd.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on a TCP socket");
+  sockaddr_in6 bound = {};
+  socklen_t bound_size = sizeof(bound);
+  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &bound_size) != 0) {
+    return ErrnoStatus(errno, "read a TCP socket's port");
+  }
+  *port = ntohs(bound.sin6_port);  // at the same place in sockaddr_in
+  return fd;
+}
+
+absl::Status DialOne(const addrinfo& target, std::vector<UniqueFd>& sockets) {
+  UniqueFd fd(socket(target.ai_family, kSocketFlags, 0));
+  if (!fd.valid()) return ErrnoStatus(errno, "make a TCP socket");
+  TuneTcp(fd.get());
+  if (connect(fd.get(), target.ai_addr, target.ai_addrlen) != 0 && errno != EINPROGRESS) {
+    return ErrnoStatus(errno, "connect");
+  }
+  sockets.push_back(std::move(fd));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<UniqueFd> ListenUnix(const std::string& name) {
+  UniqueFd fd(socket(AF_UNIX, kSocketFlags, 0));
+  if (!fd.valid()) return ErrnoStatus(errno, "make a Unix socket");
+  const UnixAddress target = Abstract(name);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&target.address), target.size) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("bind the abstract Unix socket ", name));
+  }
+  if (listen(fd.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on a Unix socket");
+  return fd;
+}
+
+absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, int* port) {
+  if (address == "localhost" || absl::StartsWith(address, "127.")) {
+    sockaddr_in loopback = {};
+    loopback.sin_family = AF_INET;
+    loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (address != "localhost") inet_pton(AF_INET, address.c_str(), &loopback.sin_addr);
+    return BindTcp(reinterpret_cast<const sockaddr*>(&loopback), sizeof(loopback), port);
+  }
+  sockaddr_in6 any6 = {};
+  any6.sin6_family = AF_INET6;
+  if (auto fd = BindTcp(reinterpret_cast<const sockaddr*>(&any6), sizeof(any6), port); fd.ok()) return fd;
+  sockaddr_in any4 = {};  // machines without IPv6
+  any4.sin_family = AF_INET;
+  return BindTcp(reinterpret_cast<const sockaddr*>(&any4), sizeof(any4), port);
+}
+
+absl::StatusOr<UniqueFd> DialUnix(const std::string& name) {
+  UniqueFd fd(socket(AF_UNIX, kSocketFlags, 0));
+  if (!fd.valid()) return ErrnoStatus(errno, "make a Unix socket");
+  const UnixAddress target = Abstract(name);
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&target.address), target.size) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("connect to the abstract Unix socket ", name));
+  }
+  return fd;
+}
+
+absl::StatusOr<std::vector<UniqueFd>> DialTcp(const std::vector<std::string>& addresses, int port) {
+  std::vector<UniqueFd> sockets;
+  absl::Status last = absl::UnavailableError("it published no address");
+  for (const std::string& address : addresses) {
+    addrinfo hints = {};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (const int error = getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &found); error != 0) {
+      last = absl::UnavailableError(absl::StrCat("resolve ", address, ": ", gai_strerror(error)));
+      continue;
+    }
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+    for (const addrinfo* target = found; target != nullptr; target = target->ai_next) {
+      if (absl::Status status = DialOne(*target, sockets); !status.ok()) last = Annotate(status, address);
+    }
+  }
+  if (sockets.empty()) return last;
+  return sockets;
+}
+
+UniqueFd AcceptOne(int listener) {
+  return UniqueFd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+void TuneTcp(int fd) {
+  const int on = 1, idle = 5, interval = 2, probes = 3;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+}
+
+}  // namespace mtrun::collectives

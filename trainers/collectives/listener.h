@@ -1,0 +1,26 @@
+// The sockets behind a mesh: listening and dialing, over TCP and over abstract Unix sockets. Free functions, any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/posix.h"
+
+namespace mtrun::collectives {
+
+/// Listens on an abstract Unix socket (it has no file and ends with its descriptor).
+absl::StatusOr<UniqueFd> ListenUnix(const std::string& name);
+/// Listens on a port that the kernel chooses: on loopback alone when `address` is a loopback address, else on all interfaces.
+absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, int* port);
+
+/// Begins to connect; the sockets are non-blocking, and one may still fail. Host names are resolved here.
+absl::StatusOr<UniqueFd> DialUnix(const std::string& name);
+absl::StatusOr<std::vector<UniqueFd>> DialTcp(const std::vector<std::string>& addresses, int port);
+
+/// Accepts one waiting connection, non-blocking; an invalid descriptor when there is none.
+UniqueFd AcceptOne(int listener);
+/// No delay for small frames, and a probe that finds dead hosts.
+void TuneTcp(int fd);
+
+}  // namespace mtrun::collectives

@@ -1,0 +1,310 @@
+#include "trainers/collectives/mesh.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <list>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "trainers/collectives/farewell.h"
+#include "trainers/collectives/link.h"
+#include "trainers/collectives/listener.h"
+
+namespace mtrun::collectives {
+namespace {
+
+constexpr size_t kMostStrangers = 256;  // connections that have not yet shown who they are
+
+/// Turns an abort of the bootstrap into a readable descriptor, through a wait for a key that only this object sets.
+class AbortWatch {
+ public:
+  AbortWatch(Bootstrap& bootstrap, std::string key) : bootstrap_(bootstrap), key_(std::move(key)) {
+    thread_ = std::thread([this] {
+      auto values = bootstrap_.Wait({key_});
+      if (values.ok()) return;
+      const std::lock_guard lock(mu_);
+      status_ = values.status();
+      eventfd_write(event_.get(), 1);
+    });
+  }
+  ~AbortWatch() {
+    // Should even this fail, the store is gone and the wait ends by itself.
+    bootstrap_.Set(key_, "1").IgnoreError();
+    thread_.join();
+  }
+  int event_fd() const { return event_.get(); }
+  absl::Status status() const {
+    const std::lock_guard lock(mu_);
+    return status_;
+  }
+
+ private:
+  Bootstrap& bootstrap_;
+  const std::string key_;
+  const UniqueFd event_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  mutable std::mutex mu_;
+  absl::Status status_;  // guarded by mu_
+  std::thread thread_;
+};
+
+// A peer that already left in order says so before it hangs up; then its part of the mesh is done.
+bool LeftInOrder(int control) {
+  char first = 0;
+  return recv(control, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == Encode(Farewell{})[0];
+}
+
+UniqueFd OpenProcess(int unix_socket) {
+  ucred credentials = {};
+  socklen_t size = sizeof(credentials);
+  if (getsockopt(unix_socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return UniqueFd();
+  // 0: another pid namespace; our own pid: ranks that are threads. Both have the hang-up of the socket.
+  if (credentials.pid <= 0 || credentials.pid == getpid()) return UniqueFd();
+  return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, credentials.pid, 0)));
+}
+
+class MeshBuilder {
+ public:
+  MeshBuilder(const Membership& membership, Bootstrap& bootstrap, int segment_fd, const MeshOptions& options)
+      : membership_(membership), bootstrap_(bootstrap), segment_fd_(segment_fd), options_(options) {}
+
+  absl::StatusOr<std::vector<Peer>> Build() {
+    MT_RETURN_IF_ERROR(Publish());
+    MT_RETURN_IF_ERROR(ReadPeers());
+    AbortWatch watch(bootstrap_, Key("connected", membership_.rank));
+    MT_RETURN_IF_ERROR(DialLowerRanks());
+    deadline_ = MonotonicNow() + options_.timeout;
+    while (!Complete()) MT_RETURN_IF_ERROR(Turn(watch));
+    return std::move(peers_);
+  }
+
+ private:
+  std::string Key(std::string_view what, int rank) const {
+    return absl::StrCat("collectives/", membership_.generation, "/", absl::string_view(what.data(), what.size()), "/",
+                        rank);
+  }
+  std::string KeyKey() const { return Key("key", 0); }
+
+  absl::Status Publish() {
+    info_.pid = getpid();
+    info_.host = HostName();
+    info_.host_id = options_.host_id.empty() ? LocalHostId() : options_.host_id;
+    info_.unix_name = absl::StrFormat("mtrun-%016x%016x", RandomBits(), RandomBits());
+    MT_ASSIGN_OR_RETURN(unix_listener_, ListenUnix(info_.unix_name));
+    MT_ASSIGN_OR_RETURN(tcp_listener_, ListenTcp(membership_.address, &info_.port));
+    info_.addresses = membership_.address.empty() ? LocalAddresses() : std::vector<std::string>{membership_.address};
+    if (membership_.rank == 0) MT_RETURN_IF_ERROR(bootstrap_.Set(KeyKey(), NewKey()));
+    return bootstrap_.Set(Key("rank", membership_.rank), Encode(info_));
+  }
+
+  absl::Status ReadPeers() {
+    std::vector<std::string> keys = {KeyKey()};
+    for (int rank = 0; rank < membership_.world_size; ++rank) keys.push_back(Key("rank", rank));
+    MT_ASSIGN_OR_RETURN(auto values, bootstrap_.Wait(keys));
+    secret_ = {.key = values[KeyKey()], .generation = membership_.generation};
+    peers_.resize(static_cast<size_t>(membership_.world_size));
+    for (int rank = 0; rank < membership_.world_size; ++rank) {
+      if (rank == membership_.rank) continue;
+      MT_ASSIGN_OR_RETURN(PeerInfo info, DecodePeerInfo(values[Key("rank", rank)]));
+      Peer& peer = peers_[static_cast<size_t>(rank)];
+      peer.rank = rank;
+      peer.name = Describe(rank, info);
+      peer.local = info.host_id == info_.host_id;
+      infos_[rank] = std::move(info);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status DialLowerRanks() {
+    for (int rank = 0; rank < membership_.rank; ++rank) {
+      Peer& peer = peers_[static_cast<size_t>(rank)];
+      const absl::Status status = peer.local ? DialLocal(peer) : DialRemote(peer);
+      if (!status.ok()) return CannotReach(peer, status);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status DialLocal(const Peer& peer) {
+    MT_ASSIGN_OR_RETURN(UniqueFd fd, DialUnix(infos_[peer.rank].unix_name));
+    links_.push_back(Link::Dialed(std::move(fd), secret_, membership_.rank, peer.rank, Purpose::kControl));
+    links_.back().set_local(true);
+    return absl::OkStatus();
+  }
+
+  // All addresses at once: the first where the right peer answers is taken, the others are dropped.
+  absl::Status DialRemote(const Peer& peer) {
+    const PeerInfo& info = infos_[peer.rank];
+    for (Purpose purpose : {Purpose::kControl, Purpose::kData}) {
+      MT_ASSIGN_OR_RETURN(std::vector<UniqueFd> sockets, DialTcp(info.addresses, info.port));
+      for (UniqueFd& fd : sockets) {
+        links_.push_back(Link::Dialed(std::move(fd), secret_, membership_.rank, peer.rank, purpose));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CannotReach(const Peer& peer, const absl::Status& why) const {
+    const PeerInfo& info = infos_.at(peer.rank);
+    const std::string place =
+        peer.local ? absl::StrCat("the Unix socket @", info.unix_name)
+                   : absl::StrCat(absl::StrJoin(info.addresses, ", "), " port ", info.port);
+    return absl::UnavailableError(absl::StrCat("cannot reach ", peer.name, " at ", place, ": ", why.message()));
+  }
+
+  bool Complete() const {
+    return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+      return peer.rank < 0 || (peer.control.valid() && (peer.local || peer.data.valid()));
+    });
+  }
+
+  // Sleeps until something happens and deals with it.
+  absl::Status Turn(const AbortWatch& watch) {
+    std::vector<pollfd> events = {{watch.event_fd(), POLLIN, 0},
+                                  {unix_listener_.get(), POLLIN, 0},
+                                  {tcp_listener_.get(), POLLIN, 0}};
+    for (const Peer& peer : peers_) {
+      if (peer.control.valid()) events.push_back({peer.control.get(), POLLRDHUP, 0});
+    }
+    for (const Link& link : links_) events.push_back({link.fd(), link.WantedEvents(), 0});
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - MonotonicNow()).count();
+    if (left <= 0) return TimedOut();
+    if (poll(events.data(), events.size(), static_cast<int>(left) + 1) < 0 && errno != EINTR) {
+      return ErrnoStatus(errno, "wait for the group's connections");
+    }
+    MT_RETURN_IF_ERROR(watch.status());
+    MT_RETURN_IF_ERROR(CheckConnected(events));
+    AcceptAll();
+    return AdvanceLinks();
+  }
+
+  absl::Status CheckConnected(const std::vector<pollfd>& events) {
+    for (const pollfd& event : events) {
+      if ((event.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0) continue;
+      for (Peer& peer : peers_) {
+        if (!peer.control.valid() || peer.control.get() != event.fd || LeftInOrder(event.fd)) continue;
+        return absl::UnavailableError(absl::StrCat("lost ", peer.name, " while the group was connecting"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  void AcceptAll() {
+    for (const bool local : {true, false}) {
+      const int listener = local ? unix_listener_.get() : tcp_listener_.get();
+      for (UniqueFd fd = AcceptOne(listener); fd.valid(); fd = AcceptOne(listener)) {
+        if (!local) TuneTcp(fd.get());
+        links_.push_back(Link::Accepted(std::move(fd), secret_, membership_.rank, local));
+      }
+    }
+    const auto stranger = [](const Link& link) { return link.peer() < 0; };
+    for (auto count = std::count_if(links_.begin(), links_.end(), stranger);
+         static_cast<size_t>(count) > kMostStrangers; --count) {
+      links_.erase(std::find_if(links_.begin(), links_.end(), stranger));
+    }
+  }
+
+  absl::Status AdvanceLinks() {
+    for (auto link = links_.begin(); link != links_.end();) {
+      absl::Status status = link->Advance(segment_fd_);
+      if (status.ok() && !link->dialed() && link->peer() >= 0) status = CheckExpected(*link);
+      if (status.ok() && link->state() == Link::State::kVerified) status = ConfirmFirst(*link);
+      const bool done = status.ok() && link->state() == Link::State::kDone;
+      if (done) Take(*link);
+      if (status.ok() && !done) {
+        ++link;
+        continue;
+      }
+      const Link ended = std::move(*link);
+      link = links_.erase(link);
+      if (!status.ok() && ended.dialed()) MT_RETURN_IF_ERROR(CheckStillPossible(ended, status));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckExpected(const Link& link) const {
+    const bool known = link.peer() > membership_.rank && link.peer() < membership_.world_size;
+    if (known && peers_[static_cast<size_t>(link.peer())].local == link.local() &&
+        (link.purpose() == Purpose::kControl || (link.purpose() == Purpose::kData && !link.local()))) {
+      return absl::OkStatus();
+    }
+    return absl::UnauthenticatedError("not a connection that this rank expects");
+  }
+
+  UniqueFd& SocketOf(const Link& link) {
+    Peer& peer = peers_[static_cast<size_t>(link.peer())];
+    return link.purpose() == Purpose::kControl ? peer.control : peer.data;
+  }
+
+  absl::Status ConfirmFirst(Link& link) {
+    if (!confirmed_.emplace(std::pair(link.peer(), link.purpose()), true).second) {
+      return absl::AlreadyExistsError("another address was faster");
+    }
+    return link.Confirm(link.local() ? segment_fd_ : -1);
+  }
+
+  void Take(Link& link) {
+    UniqueFd& socket = SocketOf(link);
+    if (socket.valid()) return;
+    Peer& peer = peers_[static_cast<size_t>(link.peer())];
+    if (link.local()) {
+      peer.segment = link.TakeSegment();
+      peer.process = OpenProcess(link.fd());
+    }
+    socket = link.TakeSocket();
+  }
+
+  absl::Status CheckStillPossible(const Link& ended, const absl::Status& why) {
+    if (absl::IsAlreadyExists(why) || SocketOf(ended).valid()) return absl::OkStatus();
+    for (const Link& link : links_) {
+      if (link.dialed() && link.peer() == ended.peer() && link.purpose() == ended.purpose()) return absl::OkStatus();
+    }
+    return CannotReach(peers_[static_cast<size_t>(ended.peer())], why);
+  }
+
+  absl::Status TimedOut() const {
+    std::vector<std::string> missing;
+    for (const Peer& peer : peers_) {
+      if (peer.rank >= 0 && (!peer.control.valid() || (!peer.local && !peer.data.valid()))) {
+        missing.push_back(peer.name);
+      }
+    }
+    return absl::UnavailableError(absl::StrCat(
+        "no connection with ", absl::StrJoin(missing, ", "), " after ", options_.timeout.count(),
+        " s; this rank listens at ", absl::StrJoin(info_.addresses, ", "), " port ", info_.port,
+        ": is a firewall in between, or one of these addresses not meant for peers (then give the right one)?"));
+  }
+
+  const Membership& membership_;
+  Bootstrap& bootstrap_;
+  const int segment_fd_;
+  const MeshOptions& options_;
+  PeerInfo info_;
+  std::map<int, PeerInfo> infos_;
+  Link::Secret secret_;
+  UniqueFd unix_listener_, tcp_listener_;
+  TimePoint deadline_;
+  std::vector<Peer> peers_;
+  std::list<Link> links_;
+  std::map<std::pair<int, Purpose>, bool> confirmed_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Peer>> ConnectMesh(const Membership& membership, Bootstrap& bootstrap, int segment_fd,
+                                              const MeshOptions& options) {
+  return MeshBuilder(membership, bootstrap, segment_fd, options).Build();
+}
+
+}  // namespace mtrun::collectives

@@ -1,0 +1,209 @@
+#include "trainers/collectives/operations.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/status_macros.h"
+#include "trainers/collectives/reduce.h"
+
+namespace mtrun::collectives {
+namespace {
+
+// Reading everything from everybody costs world * bytes; the second phase of the other way costs some microseconds.
+constexpr size_t kMostOneShotBytes = 256 * 1024;
+
+size_t Index(int rank) { return static_cast<size_t>(rank); }
+
+// memcpy of nothing must not see null pointers, which empty tensors have.
+void Copy(void* to, const void* from, size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+/// One all-reduce under way.
+class AllReducer {
+ public:
+  AllReducer(Transport& transport, const Call& call, void* data)
+      : transport_(transport),
+        world_(transport.world()),
+        element_(SizeOf(call.dtype)),
+        data_(static_cast<char*>(data)),
+        inputs_(Index(world_)) {
+    phase_.call = call;
+    if (transport.has_remote()) {
+      phase_.send.resize(Index(world_));
+      phase_.receive.resize(Index(world_));
+      received_.resize(Index(world_));
+    }
+  }
+
+  absl::Status Run() {
+    const size_t bytes = phase_.call.count * element_;
+    const size_t slot = transport_.segment().slot_bytes();
+    if (bytes * Index(world_) <= kMostOneShotBytes && bytes <= slot) return OneShot(bytes);
+    area_ = transport_.segment().Find(data_, bytes);
+    phase_.area = area_.get();
+    const size_t block = slot / element_;
+    for (size_t done = 0; done < phase_.call.count; done += block) {
+      const size_t count = std::min(block, phase_.call.count - done);
+      MT_RETURN_IF_ERROR(ReduceScatter(data_ + done * element_, count));
+      MT_RETURN_IF_ERROR(GatherResults(data_ + done * element_, count));
+    }
+    // Peers may still be reading the last results where they lie.
+    return Barrier(transport_, phase_.call);
+  }
+
+ private:
+  absl::Status OneShot(size_t bytes) {
+    char* slot = transport_.NextSlot();
+    Copy(slot, data_, bytes);
+    for (int rank = 0; rank < world_; ++rank) ExpectRemote(rank, data_, bytes, bytes);
+    MT_RETURN_IF_ERROR(transport_.Exchange(phase_));
+    MT_RETURN_IF_ERROR(CollectInputs(slot, 0, bytes));
+    Reduce(phase_.call.dtype, phase_.call.reduce, inputs_, data_, phase_.call.count);
+    return absl::OkStatus();
+  }
+
+  // Leaves the sum of this rank's chunk in result_.
+  absl::Status ReduceScatter(char* block, size_t count) {
+    const char* input = block;
+    if (area_ == nullptr) {
+      char* slot = transport_.NextSlot();
+      if (transport_.has_local()) Copy(slot, block, count * element_);
+    }
+    phase_.exposed = block;
+    const Chunk mine = ChunkOf(count, element_, transport_.rank(), world_);
+    for (int rank = 0; rank < world_; ++rank) {
+      const Chunk theirs = ChunkOf(count, element_, rank, world_);
+      ExpectRemote(rank, block + theirs.begin * element_, theirs.size() * element_, mine.size() * element_);
+    }
+    MT_RETURN_IF_ERROR(transport_.Exchange(phase_));
+    const size_t begin = mine.begin * element_;
+    MT_RETURN_IF_ERROR(CollectInputs(input + begin, begin, mine.size() * element_));
+    result_ = area_ == nullptr ? transport_.NextSlot() : block + begin;
+    Reduce(phase_.call.dtype, phase_.call.reduce, inputs_, result_, mine.size());
+    return absl::OkStatus();
+  }
+
+  absl::Status GatherResults(char* block, size_t count) {
+    const size_t mine = ChunkOf(count, element_, transport_.rank(), world_).size() * element_;
+    const auto place = [&](int rank) { return block + ChunkOf(count, element_, rank, world_).begin * element_; };
+    const auto size = [&](int rank) { return ChunkOf(count, element_, rank, world_).size() * element_; };
+    phase_.exposed = result_;
+    for (int rank = 0; rank < world_ && transport_.has_remote(); ++rank) {
+      if (!IsRemote(rank)) continue;
+      phase_.send[Index(rank)] = {result_, mine};
+      phase_.receive[Index(rank)] = {place(rank), size(rank)};
+    }
+    MT_RETURN_IF_ERROR(transport_.Exchange(phase_));
+    for (int rank = 0; rank < world_; ++rank) {
+      if (rank == transport_.rank()) {
+        Copy(place(rank), result_, mine);
+      } else if (transport_.is_local(rank)) {
+        MT_ASSIGN_OR_RETURN(const char* result, transport_.View(rank, size(rank)));
+        Copy(place(rank), result, size(rank));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  bool IsRemote(int rank) const { return rank != transport_.rank() && !transport_.is_local(rank); }
+
+  void ExpectRemote(int rank, const void* send, size_t send_bytes, size_t receive_bytes) {
+    if (!IsRemote(rank)) return;
+    std::vector<char>& room = received_[Index(rank)];
+    if (room.size() < receive_bytes) room.resize(receive_bytes);
+    phase_.send[Index(rank)] = {send, send_bytes};
+    phase_.receive[Index(rank)] = {room.data(), receive_bytes};
+  }
+
+  // inputs_[r] = where rank r's bytes [begin, begin + bytes) of what it exposed can be read now.
+  absl::Status CollectInputs(const void* own, size_t begin, size_t bytes) {
+    for (int rank = 0; rank < world_; ++rank) {
+      if (rank == transport_.rank()) {
+        inputs_[Index(rank)] = own;
+      } else if (transport_.is_local(rank)) {
+        MT_ASSIGN_OR_RETURN(const char* exposed, transport_.View(rank, begin + bytes));
+        inputs_[Index(rank)] = exposed + begin;
+      } else {
+        inputs_[Index(rank)] = received_[Index(rank)].data();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  Transport& transport_;
+  const int world_;
+  const size_t element_;
+  char* const data_;
+  std::shared_ptr<Area> area_;  // of data_, null when it is ordinary memory
+  Phase phase_;
+  std::vector<const void*> inputs_;
+  std::vector<std::vector<char>> received_;  // by remote rank
+  char* result_ = nullptr;
+};
+
+Phase EmptyPhase(const Transport& transport, const Call& call) {
+  Phase phase;
+  phase.call = call;
+  if (transport.has_remote()) {
+    phase.send.resize(Index(transport.world()));
+    phase.receive.resize(Index(transport.world()));
+  }
+  return phase;
+}
+
+}  // namespace
+
+absl::Status AllReduce(Transport& transport, const Call& call, void* data) {
+  return AllReducer(transport, call, data).Run();
+}
+
+absl::Status Broadcast(Transport& transport, const Call& call, void* data) {
+  const size_t bytes = call.count * SizeOf(call.dtype), block = transport.segment().slot_bytes();
+  const bool sender = transport.rank() == call.root;
+  Phase phase = EmptyPhase(transport, call);
+  for (size_t done = 0; done == 0 || done < bytes; done += block) {
+    char* part = static_cast<char*>(data) + done;
+    const size_t size = std::min(block, bytes - done);
+    if (sender) Copy(transport.NextSlot(), part, size);
+    for (size_t rank = 0; rank < phase.send.size(); ++rank) {
+      if (sender) phase.send[rank] = {part, size};
+      if (!sender && rank == Index(call.root)) phase.receive[rank] = {part, size};
+    }
+    MT_RETURN_IF_ERROR(transport.Exchange(phase));
+    if (!sender && transport.is_local(call.root)) {
+      MT_ASSIGN_OR_RETURN(const char* source, transport.View(call.root, size));
+      Copy(part, source, size);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AllGather(Transport& transport, const Call& call, const void* input, const std::vector<void*>& outputs) {
+  const size_t bytes = call.count * SizeOf(call.dtype), block = transport.segment().slot_bytes();
+  Phase phase = EmptyPhase(transport, call);
+  for (size_t done = 0; done == 0 || done < bytes; done += block) {
+    const char* part = static_cast<const char*>(input) + done;
+    const size_t size = std::min(block, bytes - done);
+    const auto output = [&](int rank) { return static_cast<char*>(outputs[Index(rank)]) + done; };
+    Copy(transport.NextSlot(), part, size);
+    for (size_t rank = 0; rank < phase.send.size(); ++rank) {
+      phase.send[rank] = {part, size};
+      phase.receive[rank] = {output(static_cast<int>(rank)), size};
+    }
+    MT_RETURN_IF_ERROR(transport.Exchange(phase));
+    Copy(output(transport.rank()), part, size);
+    for (int rank = 0; rank < transport.world(); ++rank) {
+      if (rank == transport.rank() || !transport.is_local(rank)) continue;
+      MT_ASSIGN_OR_RETURN(const char* source, transport.View(rank, size));
+      Copy(output(rank), source, size);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Barrier(Transport& transport, const Call& call) {
+  return transport.Exchange(EmptyPhase(transport, call));
+}
+
+}  // namespace mtrun::collectives

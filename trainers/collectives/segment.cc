@@ -1,0 +1,169 @@
+#include "trainers/collectives/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+
+namespace mtrun::collectives {
+namespace {
+
+constexpr uint64_t kMagic = 0x3130656c6f63746dULL;  // "mtcole01"
+
+size_t RoundUpToPage(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+size_t BaseBytes(size_t slot_bytes) { return kPage + 2 * slot_bytes; }
+
+#if defined(__SANITIZE_THREAD__)
+// A race detector knows memory by its address: ranks that are threads of one process look at one mapping instead of two,
+// so that it sees what they do to each other. Keys: inode and file offset.
+std::mutex known_mu;
+std::map<std::pair<ino_t, uint64_t>, std::weak_ptr<Mapping>> known;  // guarded by known_mu
+
+std::shared_ptr<Mapping> Known(int fd, uint64_t offset, const std::shared_ptr<Mapping>& fresh) {
+  struct stat status = {};
+  fstat(fd, &status);
+  const std::lock_guard lock(known_mu);
+  std::weak_ptr<Mapping>& entry = known[{status.st_ino, offset}];
+  if (std::shared_ptr<Mapping> mapping = entry.lock()) return mapping;
+  entry = fresh;
+  return fresh;
+}
+#else
+std::shared_ptr<Mapping> Known(int, uint64_t, const std::shared_ptr<Mapping>& fresh) { return fresh; }
+#endif
+
+absl::StatusOr<std::shared_ptr<Mapping>> Map(int fd, uint64_t offset, size_t bytes, int protection, int flags) {
+  void* data = mmap(nullptr, bytes, protection, MAP_SHARED | flags, fd, static_cast<off_t>(offset));
+  if (data == MAP_FAILED) return ErrnoStatus(errno, absl::StrCat("map ", bytes, " bytes of shared memory"));
+  return Known(fd, offset, std::make_shared<Mapping>(static_cast<char*>(data), bytes));
+}
+
+absl::Status CheckLength(int fd, uint64_t end) {
+  struct stat status;
+  if (fstat(fd, &status) != 0) return ErrnoStatus(errno, "look at a peer's shared memory");
+  if (status.st_size < 0 || static_cast<uint64_t>(status.st_size) < end) {
+    return absl::InternalError(absl::StrCat("a peer's shared memory has ", status.st_size, " bytes, expected ", end));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+uint64_t GenerationHash(std::string_view generation) {
+  return std::strtoull(Sha256Hex(generation).substr(0, 16).c_str(), nullptr, 16);
+}
+
+Mapping::~Mapping() { munmap(data_, bytes_); }
+
+Area::~Area() {
+  if (memory == nullptr) return;
+  fallocate(file->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+            static_cast<off_t>(memory->bytes()));
+}
+
+absl::StatusOr<std::unique_ptr<OwnSegment>> OwnSegment::Create(uint64_t generation, int rank, int world,
+                                                               size_t slot_bytes) {
+  auto segment = std::make_unique<OwnSegment>();
+  segment->file_ = std::make_shared<UniqueFd>(memfd_create("mtrun-collectives", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const int fd = segment->file_->get();
+  if (fd < 0) return ErrnoStatus(errno, "make shared memory (memfd_create)");
+  segment->slot_bytes_ = slot_bytes;
+  const size_t bytes = BaseBytes(slot_bytes);
+  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return ErrnoStatus(errno, "size shared memory");
+  // A peer that maps a page may count on it: without the seal a shrinking file would kill its readers by SIGBUS.
+  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) return ErrnoStatus(errno, "seal shared memory");
+  MT_ASSIGN_OR_RETURN(segment->base_, Map(fd, 0, bytes, PROT_READ | PROT_WRITE, 0));
+  segment->end_ = bytes;
+  auto* header = new (segment->base_->data()) SegmentHeader();
+  header->magic = kMagic;
+  header->generation = generation;
+  header->slot_bytes = slot_bytes;
+  header->rank = static_cast<uint32_t>(rank);
+  header->world = static_cast<uint32_t>(world);
+  return segment;
+}
+
+absl::StatusOr<UniqueFd> OwnSegment::ReadOnly() const {
+  UniqueFd fd(open(absl::StrCat("/proc/self/fd/", file_->get()).c_str(), O_RDONLY | O_CLOEXEC));
+  // Without /proc peers get the writable descriptor; they map it read-only all the same.
+  if (!fd.valid()) fd = UniqueFd(fcntl(file_->get(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) return ErrnoStatus(errno, "open shared memory for the peers");
+  return fd;
+}
+
+absl::StatusOr<std::shared_ptr<Area>> OwnSegment::Allocate(size_t bytes) {
+  const std::lock_guard lock(mu_);
+  const size_t length = RoundUpToPage(bytes == 0 ? 1 : bytes);
+  if (ftruncate(file_->get(), static_cast<off_t>(end_ + length)) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("grow shared memory by ", length, " bytes"));
+  }
+  // fallocate reports a lack of memory here; touching the pages later would end the process by SIGBUS.
+  if (fallocate(file_->get(), 0, static_cast<off_t>(end_), static_cast<off_t>(length)) != 0) {
+    return ErrnoStatus(errno, absl::StrCat("reserve ", length, " bytes of shared memory"));
+  }
+  auto area = std::make_shared<Area>();
+  area->file = file_;
+  area->offset = end_;
+  end_ += length;
+  MT_ASSIGN_OR_RETURN(area->memory,
+                      Map(file_->get(), area->offset, length, PROT_READ | PROT_WRITE, MAP_POPULATE));
+  areas_[area->memory->data()] = area;
+  return area;
+}
+
+std::shared_ptr<Area> OwnSegment::Find(const void* data, size_t bytes) {
+  const std::lock_guard lock(mu_);
+  const char* first = static_cast<const char*>(data);
+  for (auto next = areas_.upper_bound(first); next != areas_.begin();) {
+    const auto found = std::prev(next);
+    if (const std::shared_ptr<Area> area = found->second.lock()) {
+      return first + bytes <= area->memory->data() + area->memory->bytes() ? area : nullptr;
+    }
+    next = areas_.erase(found);  // its memory is gone, and something else may lie there now
+  }
+  return nullptr;
+}
+
+absl::StatusOr<std::unique_ptr<PeerSegment>> PeerSegment::Open(UniqueFd file, uint64_t generation, int rank, int world,
+                                                               size_t slot_bytes) {
+  auto segment = std::make_unique<PeerSegment>();
+  MT_RETURN_IF_ERROR(CheckLength(file.get(), BaseBytes(slot_bytes)));
+  MT_ASSIGN_OR_RETURN(segment->base_, Map(file.get(), 0, BaseBytes(slot_bytes), PROT_READ, 0));
+  segment->file_ = std::move(file);
+  segment->slot_bytes_ = slot_bytes;
+  const SegmentHeader& header = segment->header();
+  if (header.magic != kMagic || header.generation != generation || header.slot_bytes != slot_bytes ||
+      header.rank != static_cast<uint32_t>(rank) || header.world != static_cast<uint32_t>(world)) {
+    return absl::InternalError(absl::StrCat("the shared memory of rank ", rank,
+                                            " belongs to another rank, generation or version of mtrun (it says rank ",
+                                            header.rank, " of ", header.world, ")"));
+  }
+  return segment;
+}
+
+absl::StatusOr<const char*> PeerSegment::View(const Notice& notice, size_t bytes) {
+  if (notice.area_offset == 0) {
+    if (notice.begin + bytes > slot_bytes_) return absl::InternalError("a peer exposes bytes beyond its slot");
+    return base_->data() + kPage + (notice.phase % 2) * slot_bytes_ + notice.begin;
+  }
+  if (notice.begin + bytes > notice.area_bytes) return absl::InternalError("a peer exposes bytes beyond its area");
+  auto found = areas_.find(notice.area_offset);
+  if (found == areas_.end()) {
+    MT_RETURN_IF_ERROR(CheckLength(file_.get(), notice.area_offset + notice.area_bytes));
+    MT_ASSIGN_OR_RETURN(std::shared_ptr<Mapping> mapping,
+                        Map(file_.get(), notice.area_offset, notice.area_bytes, PROT_READ, MAP_POPULATE));
+    found = areas_.emplace(notice.area_offset, std::move(mapping)).first;
+  }
+  return found->second->data() + notice.begin;
+}
+
+}  // namespace mtrun::collectives

@@ -1,0 +1,277 @@
+#include "trainers/collectives/transport.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "trainers/collectives/futex.h"
+
+namespace mtrun::collectives {
+namespace {
+
+constexpr std::chrono::microseconds kSpin{40};
+constexpr int kLooksPerClock = 32;
+constexpr uint64_t kFrameMagic = 0x31306d617266746dULL;  // "mtfram01"
+
+void Relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+int UsableCores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+// Frame head and payload as one stream: `done` bytes of it have gone, the rest is described for sendmsg or recvmsg.
+void Rest(void* head, size_t head_bytes, void* payload, size_t payload_bytes, size_t done, iovec parts[2],
+          msghdr* message) {
+  *message = {};
+  message->msg_iov = parts;
+  if (done < head_bytes) {
+    parts[message->msg_iovlen++] = {static_cast<char*>(head) + done, head_bytes - done};
+    done = head_bytes;
+  }
+  const size_t gone = done - head_bytes;
+  if (gone < payload_bytes) parts[message->msg_iovlen++] = {static_cast<char*>(payload) + gone, payload_bytes - gone};
+}
+
+}  // namespace
+
+/// The head of what goes to a peer on another host in one phase.
+struct Transport::Frame {
+  uint64_t magic = kFrameMagic;
+  uint64_t generation = 0;
+  uint64_t phase = 0;
+  Call call;
+  uint64_t bytes = 0;
+};
+
+/// One remote peer's part of a phase.
+struct Transport::Pending {
+  int rank = -1;
+  int fd = -1;
+  Frame out, in;
+  ConstBytes payload;
+  MutableBytes room;
+  size_t sent = 0, received = 0;  // bytes, frame head included
+  bool sending() const { return sent < sizeof(Frame) + payload.size; }
+  bool receiving() const { return received < sizeof(Frame) + room.size; }
+};
+
+Transport::Transport(int rank, uint64_t generation, std::unique_ptr<OwnSegment> segment, std::vector<Peer>& peers,
+                     Failure& failure)
+    : rank_(rank),
+      generation_(generation),
+      segment_(std::move(segment)),
+      peers_(peers),
+      failure_(failure),
+      segments_(peers.size()),
+      left_(std::make_unique<std::atomic<bool>[]>(peers.size())) {}
+
+absl::Status Transport::Open() {
+  int on_this_host = 1;
+  for (Peer& peer : peers_) {
+    if (peer.rank < 0) continue;
+    (peer.local ? has_local_ : has_remote_) = true;
+    if (!peer.local) continue;
+    ++on_this_host;
+    auto opened = PeerSegment::Open(std::move(peer.segment), generation_, peer.rank, world(), segment_->slot_bytes());
+    if (!opened.ok()) return Annotate(opened.status(), peer.name);
+    segments_[static_cast<size_t>(peer.rank)] = *std::move(opened);
+  }
+  // With more ranks than cores a spinning rank keeps the one that it waits for from running.
+  if (on_this_host <= UsableCores()) spin_ = kSpin;
+  return absl::OkStatus();
+}
+
+absl::Status Transport::Exchange(const Phase& phase) {
+  if (failure_.failed()) return failure_.status();
+  ++phase_;
+  call_ = phase.call;
+  if (has_local_) Announce(phase);
+  if (has_remote_) MT_RETURN_IF_ERROR(ExchangeFrames(phase));
+  for (const Peer& peer : peers_) {
+    if (peer.rank >= 0 && peer.local) MT_RETURN_IF_ERROR(AwaitLocal(peer.rank));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const char*> Transport::View(int rank, size_t bytes) {
+  PeerSegment& segment = *segments_[static_cast<size_t>(rank)];
+  auto view = segment.View(segment.header().notices[phase_ % 2], bytes);
+  if (!view.ok()) return Annotate(view.status(), peers_[static_cast<size_t>(rank)].name);
+  return view;
+}
+
+void Transport::Announce(const Phase& phase) {
+  SegmentHeader& header = segment_->header();
+  Notice& notice = header.notices[phase_ % 2];
+  notice = Notice{.generation = generation_, .phase = phase_, .call = phase.call};
+  if (phase.area != nullptr) {
+    notice.area_offset = phase.area->offset;
+    notice.area_bytes = phase.area->memory->bytes();
+    notice.begin =
+        static_cast<uint64_t>(static_cast<const char*>(phase.exposed) - phase.area->memory->data());
+  }
+  // Sequentially consistent with SleepUntilReached: either we see its flag or it sees our phase.
+  header.phase.store(phase_);
+  for (const std::unique_ptr<PeerSegment>& peer : segments_) {
+    if (peer != nullptr && peer->header().sleeping.load() != 0) return FutexWake(header.phase);
+  }
+}
+
+const std::atomic<uint32_t>& Transport::PhaseWord(int rank) const {
+  return segments_[static_cast<size_t>(rank)]->header().phase;
+}
+
+// Phases wrap around; two ranks are never more than one phase apart.
+bool Transport::Reached(int rank) const { return static_cast<int32_t>(PhaseWord(rank).load() - phase_) >= 0; }
+
+absl::Status Transport::AwaitLocal(int rank) {
+  const TimePoint give_up = MonotonicNow() + spin_;
+  bool reached = Reached(rank);
+  while (!reached && !failure_.failed() && MonotonicNow() < give_up) {
+    for (int look = 0; look < kLooksPerClock && !reached; ++look) {
+      Relax();
+      reached = Reached(rank);
+    }
+  }
+  if (!reached) MT_RETURN_IF_ERROR(SleepUntilReached(rank));
+  const Notice& notice = segments_[static_cast<size_t>(rank)]->header().notices[phase_ % 2];
+  if (notice.generation != generation_ || notice.phase != phase_) {
+    return absl::InternalError(absl::StrCat(peers_[static_cast<size_t>(rank)].name, " is in phase ", notice.phase,
+                                            ", this rank in ", phase_));
+  }
+  return notice.call == call_ ? absl::OkStatus() : OtherCall(rank, notice.call);
+}
+
+// Without a timeout: a peer's end, an abort and a farewell all come through Wake(), which is repeated until nobody sleeps.
+absl::Status Transport::SleepUntilReached(int rank) {
+  absl::Status status;
+  sleeping_on_.store(rank);
+  segment_->header().sleeping.store(1);
+  while (true) {
+    const uint32_t seen = PhaseWord(rank).load();
+    if (Reached(rank)) break;
+    if (failure_.failed()) {
+      status = failure_.status();
+      break;
+    }
+    if (left_[static_cast<size_t>(rank)].load()) {
+      if (!Reached(rank)) status = Lost(rank);
+      break;
+    }
+    FutexWait(PhaseWord(rank), seen);
+  }
+  segment_->header().sleeping.store(0);
+  sleeping_on_.store(-1);
+  return status;
+}
+
+absl::Status Transport::Lost(int rank) const {
+  if (failure_.failed()) return failure_.status();
+  const std::string& name = peers_[static_cast<size_t>(rank)].name;
+  if (left_[static_cast<size_t>(rank)].load()) {
+    return absl::UnavailableError(absl::StrCat(name, " has left the group before ", Describe(call_)));
+  }
+  return absl::UnavailableError(absl::StrCat("lost ", name, ": its connection closed during ", Describe(call_)));
+}
+
+absl::Status Transport::OtherCall(int rank, const Call& theirs) const {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "ranks make different calls: rank ", rank_, " is in ", Describe(call_), ", ", peers_[static_cast<size_t>(rank)].name,
+      " in ", Describe(theirs), "; all ranks must make the same calls in the same order"));
+}
+
+absl::Status Transport::ExchangeFrames(const Phase& phase) {
+  std::vector<Pending> pending;
+  for (const Peer& peer : peers_) {
+    if (peer.rank < 0 || peer.local) continue;
+    Pending part;
+    part.rank = peer.rank;
+    part.fd = peer.data.get();
+    if (!phase.send.empty()) part.payload = phase.send[static_cast<size_t>(peer.rank)];
+    if (!phase.receive.empty()) part.room = phase.receive[static_cast<size_t>(peer.rank)];
+    part.out = {.generation = generation_, .phase = phase_, .call = phase.call, .bytes = part.payload.size};
+    pending.push_back(part);
+  }
+  const auto done = [](const Pending& part) { return !part.sending() && !part.receiving(); };
+  while (true) {
+    bool moved = false;
+    for (Pending& part : pending) MT_RETURN_IF_ERROR(Progress(part, &moved));
+    if (std::all_of(pending.begin(), pending.end(), done)) return absl::OkStatus();
+    if (!moved) MT_RETURN_IF_ERROR(WaitForSockets(pending));
+    if (failure_.failed()) return failure_.status();
+  }
+}
+
+absl::Status Transport::WaitForSockets(const std::vector<Pending>& pending) {
+  std::vector<pollfd> events = {{failure_.event_fd(), POLLIN, 0}};
+  for (const Pending& part : pending) {
+    const int wanted = (part.sending() ? POLLOUT : 0) | (part.receiving() ? POLLIN : 0);
+    if (wanted != 0) events.push_back({part.fd, static_cast<short>(wanted), 0});
+  }
+  if (poll(events.data(), events.size(), -1) < 0 && errno != EINTR) {
+    return ErrnoStatus(errno, "wait for frames of the peers");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Transport::Progress(Pending& pending, bool* moved) {
+  iovec parts[2];
+  msghdr message;
+  if (pending.sending()) {
+    Rest(&pending.out, sizeof(Frame), const_cast<void*>(pending.payload.data), pending.payload.size, pending.sent,
+             parts, &message);
+    const ssize_t count = sendmsg(pending.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0 && errno != EAGAIN && errno != EINTR) return Lost(pending.rank);
+    if (count > 0) *moved = true, pending.sent += static_cast<size_t>(count);
+  }
+  if (pending.receiving()) {
+    // The payload is not read before the head is known to be the expected one.
+    const bool head = pending.received < sizeof(Frame);
+    Rest(&pending.in, sizeof(Frame), pending.room.data, head ? 0 : pending.room.size, pending.received, parts,
+             &message);
+    const ssize_t count = recvmsg(pending.fd, &message, MSG_DONTWAIT);
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return Lost(pending.rank);
+    if (count > 0) *moved = true, pending.received += static_cast<size_t>(count);
+    if (head && pending.received == sizeof(Frame)) MT_RETURN_IF_ERROR(CheckFrame(pending));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Transport::CheckFrame(const Pending& pending) const {
+  const Frame& in = pending.in;
+  if (in.magic == kFrameMagic && in.generation == generation_ && in.phase == phase_) {
+    if (!(in.call == call_)) return OtherCall(pending.rank, in.call);
+    if (in.bytes == pending.room.size) return absl::OkStatus();
+  }
+  return absl::InternalError(absl::StrCat(peers_[static_cast<size_t>(pending.rank)].name, " sent a frame of phase ",
+                                          in.phase, " with ", in.bytes, " bytes, expected phase ", phase_, " with ",
+                                          pending.room.size));
+}
+
+bool Transport::Sleeps(int rank) const {
+  const int on = sleeping_on_.load();
+  return rank < 0 ? on >= 0 : on == rank;
+}
+
+void Transport::Wake() const {
+  if (const int on = sleeping_on_.load(); on >= 0) FutexWake(PhaseWord(on));
+}
+
+void Transport::MarkLeft(int rank) { left_[static_cast<size_t>(rank)].store(true); }
+
+}  // namespace mtrun::collectives

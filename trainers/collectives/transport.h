@@ -1,0 +1,111 @@
+// The one primitive under every collective: a phase. In a phase each rank exposes some bytes to all others, and it ends when
+// all ranks have entered it. Ranks of one host read each other's segment; to other hosts the bytes go as one frame per peer.
+//
+// Invariants that all operations rest on:
+//  1. Every rank goes through the same phases, numbered from 1, one after the other.
+//  2. What a rank exposes in phase p is written before it enters p, and read by its peers after their p and before their p+1.
+//  3. Hence, once Exchange(p) returned, everything exposed before p may be overwritten: the slots p % 2 suffice.
+//
+// Entering a phase is a store to the `phase` word of the own segment. Who waits spins for some microseconds, then sleeps on
+// the peer's word (futex) after setting its own `sleeping` word, which tells publishers that a wake-up is worth a system call.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "trainers/collectives/failure.h"
+#include "trainers/collectives/mesh.h"
+#include "trainers/collectives/segment.h"
+#include "trainers/collectives/types.h"
+
+namespace mtrun::collectives {
+
+struct ConstBytes {
+  const void* data = nullptr;
+  size_t size = 0;
+};
+struct MutableBytes {
+  void* data = nullptr;
+  size_t size = 0;
+};
+
+/// What one rank does in one phase.
+struct Phase {
+  Call call;
+  const Area* area = nullptr;         // what local peers see: memory of this area, or null for the slot
+  const void* exposed = nullptr;      // where in the area it begins
+  std::vector<ConstBytes> send;       // [world], used for remote peers only; may be empty when there are none
+  std::vector<MutableBytes> receive;  // [world], as above; sizes must match what the peer sends
+};
+
+class Transport {
+ public:
+  /// `peers` must outlive this.
+  Transport(int rank, uint64_t generation, std::unique_ptr<OwnSegment> segment, std::vector<Peer>& peers,
+            Failure& failure);
+  /// Opens the peers' segments. Call once, before all others.
+  absl::Status Open();
+
+  int rank() const { return rank_; }
+  int world() const { return static_cast<int>(peers_.size()); }
+  bool is_local(int rank) const { return peers_[static_cast<size_t>(rank)].local; }
+  bool has_local() const { return has_local_; }
+  bool has_remote() const { return has_remote_; }
+  OwnSegment& segment() { return *segment_; }
+
+  /// The memory that the next Exchange exposes; free to be written now.
+  char* NextSlot() { return segment_->slot(phase_ + 1); }
+
+  /// Only one thread at a time may be in here or in View. Errors: the group's failure; kInvalidArgument when a peer makes
+  /// another call (both are named); kUnavailable when a peer left or its connection broke. After an error the group is dead.
+  absl::Status Exchange(const Phase& phase);
+  /// What local rank `rank` exposes in the phase that just ended, `bytes` bytes of it.
+  absl::StatusOr<const char*> View(int rank, size_t bytes);
+
+  // For the monitor, any thread.
+  /// True while somebody may sleep on a peer's word; on `rank`'s word if one is given.
+  bool Sleeps(int rank = -1) const;
+  /// Wakes who sleeps there; it looks at the failure and at MarkLeft again.
+  void Wake() const;
+  /// `rank` has left in order: waits for phases that it never entered end with an error.
+  void MarkLeft(int rank);
+
+ private:
+  struct Frame;
+  struct Pending;
+
+  void Announce(const Phase& phase);
+  absl::Status AwaitLocal(int rank);
+  absl::Status SleepUntilReached(int rank);
+  absl::Status ExchangeFrames(const Phase& phase);
+  absl::Status WaitForSockets(const std::vector<Pending>& pending);
+  absl::Status Progress(Pending& pending, bool* moved);
+  absl::Status CheckFrame(const Pending& pending) const;
+  absl::Status Lost(int rank) const;
+  absl::Status OtherCall(int rank, const Call& theirs) const;
+  const std::atomic<uint32_t>& PhaseWord(int rank) const;
+  bool Reached(int rank) const;
+
+  // Constant after construction and Open.
+  const int rank_;
+  const uint64_t generation_;
+  std::unique_ptr<OwnSegment> segment_;
+  std::vector<Peer>& peers_;
+  Failure& failure_;
+  std::vector<std::unique_ptr<PeerSegment>> segments_;  // null: remote or this rank
+  bool has_local_ = false, has_remote_ = false;
+  std::chrono::nanoseconds spin_{0};
+
+  // The exchanging thread only.
+  uint32_t phase_ = 0;
+  Call call_;
+
+  // Any thread.
+  std::atomic<int> sleeping_on_ = -1;
+  std::unique_ptr<std::atomic<bool>[]> left_;
+};
+
+}  // namespace mtrun::collectives

@@ -1,0 +1,25 @@
+// Exact evaluation shared by the workers: each sample is seen by exactly one of them, counts are summed as integers.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "trainers/collectives/cpu_group.h"
+#include "trainers/engine/batch.h"
+#include "trainers/engine/classifier.h"
+#include "trainers/engine/metrics.h"
+
+namespace mtrun::engine {
+
+struct Evaluation {
+  ConfusionMatrix matrix{0};
+  double loss = 0;  // mean over the samples
+};
+
+/// Images computed at once.
+inline constexpr int64_t kEvaluationBatch = 250;
+
+/// Over samples [0, size) of `batches`; worker `rank` takes a contiguous part. Every member calls it (`group` null: alone) and gets
+/// the same result. A pure function of the weights; leaves the model in training mode.
+absl::StatusOr<Evaluation> Evaluate(const Model& model, const MeanLoss& loss, const BatchMaker& batches, int64_t size,
+                                    int classes, int rank, int world_size, const collectives::ProcessGroup& group);
+
+}  // namespace mtrun::engine

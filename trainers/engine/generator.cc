@@ -1,0 +1,19 @@
+#include "trainers/engine/generator.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+namespace mtrun::engine {
+
+uint64_t ShardSeed(uint64_t seed, int64_t step, int64_t shard) {
+  return SplitMix64(SplitMix64(SplitMix64(seed) ^ static_cast<uint64_t>(step)) ^ static_cast<uint64_t>(shard));
+}
+
+NamedStream ShardStream(uint64_t seed, int64_t step, int64_t shard, std::string_view purpose) {
+  return NamedStream(ShardSeed(seed, step, shard), purpose);
+}
+
+at::Generator ShardGenerator(uint64_t seed, int64_t step, int64_t shard) {
+  return at::detail::createCPUGenerator(ShardSeed(seed, step, shard));
+}
+
+}  // namespace mtrun::engine

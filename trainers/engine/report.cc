@@ -1,0 +1,121 @@
+#include "trainers/engine/report.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+
+namespace mtrun::engine {
+namespace {
+
+std::string Percent(double fraction) { return absl::StrFormat("%.1f %%", 100 * fraction); }
+
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+/// `name  value`, names padded to the longest.
+std::string TwoColumns(const Rows& rows) {
+  size_t width = 0;
+  for (const auto& row : rows) width = std::max(width, row.first.size());
+  std::string text;
+  for (const auto& [name, value] : rows) absl::StrAppendFormat(&text, "%-*s  %s\n", static_cast<int>(width), name, value);
+  return text;
+}
+
+int NameWidth(const RunReport& r) {
+  size_t width = 5;
+  for (const auto& name : r.class_names) width = std::max(width, name.size());
+  return static_cast<int>(width);
+}
+
+std::string Summary(const RunReport& r) {
+  return TwoColumns({
+      {"test accuracy", Percent(r.matrix.Accuracy())},
+      {"best accuracy", absl::StrFormat("%s in epoch %d", Percent(r.best_accuracy), r.best_epoch)},
+      {"test loss", absl::StrFormat("%.4f", r.test_loss)},
+      {"test images", absl::StrCat(r.matrix.total())},
+      {"epochs", absl::StrCat(r.epochs)},
+      {"steps", absl::StrCat(r.steps)},
+      {"batch", absl::StrFormat("%d in micro-batches of %d", r.global_batch, r.micro_batch)},
+      {"workers", absl::StrFormat("%d on %d %s", r.world_size, r.nodes, r.nodes == 1 ? "node" : "nodes")},
+      {"seconds", absl::StrFormat("%.1f, of which %.1f training", r.seconds, r.training_seconds)},
+      {"images/s", absl::StrFormat("%.0f", r.images_per_second)},
+  });
+}
+
+std::string PerClass(const RunReport& r) {
+  const int width = NameWidth(r);
+  std::string text = absl::StrFormat("%-*s  accuracy  precision   recall       f1  specificity\n", width, "class");
+  for (int c = 0; c < r.matrix.classes(); ++c) {
+    const ClassFigures f = r.matrix.Figures(c);
+    absl::StrAppendFormat(&text, "%-*s  %8s  %9s  %7s  %7s  %11s\n", width, r.class_names[c], Percent(f.accuracy),
+                          Percent(f.precision), Percent(f.recall), Percent(f.f1), Percent(f.specificity));
+  }
+  return text;
+}
+
+std::string MatrixText(const RunReport& r) {
+  const int width = NameWidth(r);
+  std::string text = "confusion matrix (rows actual, columns predicted)\n";
+  absl::StrAppendFormat(&text, "%-*s", width, "");
+  for (const auto& name : r.class_names) absl::StrAppendFormat(&text, "  %6s", name.substr(0, 6));
+  for (int actual = 0; actual < r.matrix.classes(); ++actual) {
+    absl::StrAppendFormat(&text, "\n%-*s", width, r.class_names[actual]);
+    for (int p = 0; p < r.matrix.classes(); ++p) absl::StrAppendFormat(&text, "  %6d", r.matrix.at(actual, p));
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string ReportText(const RunReport& r) {
+  return absl::StrCat(r.program, "\n", Summary(r), "\n", PerClass(r), "\n", MatrixText(r));
+}
+
+nlohmann::json ReportJson(const RunReport& r) {
+  nlohmann::json json = {
+      {"program", r.program},
+      {"test_accuracy", r.matrix.Accuracy()},
+      {"best_accuracy", r.best_accuracy},
+      {"best_epoch", r.best_epoch},
+      {"test_loss", r.test_loss},
+      {"epochs", r.epochs},
+      {"steps", r.steps},
+      {"global_batch", r.global_batch},
+      {"micro_batch", r.micro_batch},
+      {"world_size", r.world_size},
+      {"nodes", r.nodes},
+      {"seconds", r.seconds},
+      {"training_seconds", r.training_seconds},
+      {"images_per_second", r.images_per_second},
+      {"class_names", r.class_names},
+      {"per_class", nlohmann::json::array()},
+      {"confusion_rows_actual", nlohmann::json::array()},
+      {"history", nlohmann::json::array()},
+  };
+  const auto& counts = r.matrix.counts();
+  for (int c = 0; c < r.matrix.classes(); ++c) {
+    const ClassFigures f = r.matrix.Figures(c);
+    json["per_class"].push_back({{"accuracy", f.accuracy}, {"precision", f.precision}, {"recall", f.recall},
+                                 {"f1", f.f1}, {"specificity", f.specificity}});
+    const auto row = counts.begin() + static_cast<std::ptrdiff_t>(c) * r.matrix.classes();
+    json["confusion_rows_actual"].push_back(std::vector<int64_t>(row, row + r.matrix.classes()));
+  }
+  for (const EvalRecord& e : r.history) json["history"].push_back(nlohmann::json::parse(ToLine(e)));
+  return json;
+}
+
+std::string EpochText(const EvalRecord& e, int64_t epochs, bool new_best) {
+  return absl::StrFormat("epoch %d/%d  train loss %.4f accuracy %s  test loss %.4f accuracy %s%s  %.1f s", e.epoch, epochs,
+                         e.train_loss, Percent(e.train_accuracy), e.test_loss, Percent(e.test_accuracy),
+                         new_best ? "  new best" : "", e.seconds);
+}
+
+absl::Status WriteReport(const RunReport& report, const std::string& folder) {
+  MT_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(folder, "/report.txt"), ReportText(report)));
+  return WriteFileAtomically(absl::StrCat(folder, "/report.json"), ReportJson(report).dump(1) + "\n");
+}
+
+}  // namespace mtrun::engine

@@ -1,0 +1,47 @@
+// The residual block that ResNet-18 is made of (He et al. 2016), for small and large images alike.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <torch/torch.h>
+
+#include "trainers/models/batch_norm.h"
+
+namespace mtrun::models {
+
+/// A 3x3 (padding 1) or 1x1 convolution without bias, as ResNets use them.
+torch::nn::Conv2d ConvWithoutBias(int64_t in, int64_t out, int64_t kernel, int64_t stride);
+
+/// relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)). [n, in, H, W] -> [n, out, H/stride, W/stride].
+class BasicBlock : public torch::nn::Module {
+ public:
+  /// `shortcut_name`: "shortcut" or torchvision's "downsample"; its entries are .0 (1x1 convolution) and .1 (batch norm) and
+  /// exist only where the shape changes.
+  BasicBlock(int64_t in, int64_t out, int64_t stride, const std::string& shortcut_name);
+
+  at::Tensor forward(const at::Tensor& x);
+
+ private:
+  torch::nn::Conv2d conv1_;
+  std::shared_ptr<BatchNorm> bn1_;
+  torch::nn::Conv2d conv2_;
+  std::shared_ptr<BatchNorm> bn2_;
+  torch::nn::Conv2d shortcut_conv_{nullptr};
+  std::shared_ptr<BatchNorm> shortcut_bn_;
+};
+
+/// Two blocks named 0 and 1; the first one changes the shape.
+class ResNetStage : public torch::nn::Module {
+ public:
+  ResNetStage(int64_t in, int64_t out, int64_t stride, const std::string& shortcut_name);
+
+  at::Tensor forward(const at::Tensor& x) { return second_->forward(first_->forward(x)); }
+
+ private:
+  std::shared_ptr<BasicBlock> first_, second_;
+};
+
+}  // namespace mtrun::models

@@ -1,0 +1,97 @@
+#include "trainers/models/batch_norm.h"
+
+#include "base/status_macros.h"
+
+namespace mtrun::models {
+
+BatchNorm::BatchNorm(int64_t channels)
+    : torch::nn::Module("BatchNorm"),
+      weight_(register_parameter("weight", at::ones({channels}))),
+      bias_(register_parameter("bias", at::zeros({channels}))),
+      running_mean_(register_buffer("running_mean", at::zeros({channels}))),
+      running_var_(register_buffer("running_var", at::ones({channels}))),
+      num_batches_tracked_(register_buffer("num_batches_tracked", at::zeros({}, at::kLong))) {}
+
+Normalised BatchNorm::NormaliseAlone(const at::Tensor& x) const {
+  // With momentum 1, PyTorch's kernels leave the mean and the unbiased variance of the pass in the buffers they are given.
+  // Fresh ones each pass, because the backward pass keeps them.
+  const at::Tensor statistics = at::zeros({2, running_mean_.numel()}, running_mean_.options());
+  at::Tensor output = at::batch_norm(x, weight_, bias_, statistics.select(0, 0), statistics.select(0, 1), /*training=*/true,
+                                     /*momentum=*/1.0, kEps, at::globalContext().userEnabledCuDNN());
+  return {std::move(output), statistics};
+}
+
+at::Tensor BatchNorm::forward(const at::Tensor& x) {
+  if (!is_training()) {
+    return at::batch_norm(x, weight_, bias_, running_mean_, running_var_, /*training=*/false, kMomentum, kEps,
+                          at::globalContext().userEnabledCuDNN());
+  }
+  Normalised result = scope_ ? scope_->Normalise(x, weight_, bias_, kEps) : NormaliseAlone(x);
+  if (sum_.defined() && x.size(0) > 0) {
+    torch::NoGradGuard no_grad;
+    sum_.add_(result.statistics, x.size(0));
+    count_.add_(x.size(0));
+  }
+  return result.output;
+}
+
+std::vector<std::shared_ptr<BatchNorm>> BatchNormsOf(const torch::nn::Module& model) {
+  std::vector<std::shared_ptr<BatchNorm>> layers;
+  for (const auto& module : model.modules(/*include_self=*/false)) {
+    if (auto layer = std::dynamic_pointer_cast<BatchNorm>(module)) layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+RunningStatistics::RunningStatistics(const torch::nn::Module& model) : layers_(BatchNormsOf(model)) {
+  torch::NoGradGuard no_grad;
+  std::vector<at::Tensor> running, tracked, owners;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    BatchNorm& layer = *layers_[i];
+    running.insert(running.end(), {layer.running_mean_, layer.running_var_});
+    tracked.push_back(layer.num_batches_tracked_);
+    owners.push_back(at::full({2 * layer.running_mean_.numel()}, static_cast<int64_t>(i), tracked.back().options()));
+  }
+  if (layers_.empty()) {
+    sums_ = at::zeros({0}, at::kDouble);
+    return;
+  }
+  running_ = at::cat(running);
+  tracked_ = at::stack(tracked);
+  layer_of_ = at::cat(owners);
+  const auto count = static_cast<int64_t>(layers_.size());
+  sums_ = at::zeros({running_.numel() + count}, running_.options().dtype(at::kDouble));
+  int64_t offset = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    BatchNorm& layer = *layers_[i];
+    const int64_t channels = layer.running_mean_.numel();
+    layer.running_mean_.set_data(running_.narrow(0, offset, channels));
+    layer.running_var_.set_data(running_.narrow(0, offset + channels, channels));
+    layer.num_batches_tracked_.set_data(tracked_.select(0, i));
+    layer.sum_ = sums_.narrow(0, offset, 2 * channels).view({2, channels});
+    layer.count_ = sums_.narrow(0, running_.numel() + i, 1);
+    offset += 2 * channels;
+  }
+}
+
+void RunningStatistics::BeginStep() { sums_.zero_(); }
+
+void RunningStatistics::Move(const at::Tensor& skip) {
+  if (empty()) return;
+  torch::NoGradGuard no_grad;
+  const int64_t values = running_.numel();
+  const at::Tensor counts = sums_.narrow(0, values, sums_.numel() - values).index_select(0, layer_of_);
+  const at::Tensor mean = (sums_.narrow(0, 0, values) / counts).to(running_.scalar_type());
+  // Buffers of layers that saw no sample stay, and so does everything in a skipped step, whatever is in `mean` then.
+  at::Tensor moves = counts > 0;
+  at::Tensor tracked_step = sums_.narrow(0, values, sums_.numel() - values) > 0;
+  if (skip.defined()) {
+    const at::Tensor taken = skip.reshape({1}) == 0;
+    moves = moves.logical_and(taken);
+    tracked_step = tracked_step.logical_and(taken);
+  }
+  running_.copy_(at::where(moves, running_.lerp(mean, BatchNorm::kMomentum), running_));
+  tracked_.add_(tracked_step);
+}
+
+}  // namespace mtrun::models

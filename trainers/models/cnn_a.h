@@ -1,0 +1,25 @@
+// CNN-A: two convolutions and two linear layers for 32x32 images; with 10 classes 9,986 parameters.
+#pragma once
+
+#include <cstdint>
+
+#include <torch/torch.h>
+
+namespace mtrun::models {
+
+/// [n, 3, 32, 32] -> logits [n, classes]. Parameter names as in PyTorch: conv1, conv2, fc1, fc2 with .weight and .bias.
+class CnnA : public torch::nn::Module {
+ public:
+  static constexpr int kImageSize = 32;
+
+  /// PyTorch's default initialisation, as a pure function of `seed`.
+  explicit CnnA(uint64_t seed, int64_t classes = 10);
+
+  at::Tensor forward(const at::Tensor& images);
+
+ private:
+  torch::nn::Conv2d conv1_, conv2_;
+  torch::nn::Linear fc1_, fc2_;
+};
+
+}  // namespace mtrun::models

@@ -1,0 +1,27 @@
+// Dropout from a generator that is given, so that what is dropped belongs to a shard of a step and not to the worker that
+// computes it. Not thread-safe.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+namespace mtrun::models {
+
+/// One for a whole network: its layers draw from it in the order of the forward pass.
+class DropoutSource {
+ public:
+  /// `generator` must be on the device of the tensors; undefined: PyTorch's default generator of that device.
+  void SetGenerator(at::Generator generator) { generator_ = std::move(generator); }
+
+  /// Each element is 0 with probability p, else divided by 1 - p.
+  at::Tensor Elements(const at::Tensor& x, double p);
+  /// The same for whole rows x[i]: a residual branch is left out of a sample ("stochastic depth", Huang et al. 2016).
+  at::Tensor Rows(const at::Tensor& x, double p);
+
+ private:
+  at::Tensor Keep(at::IntArrayRef shape, const at::Tensor& like, double p);
+
+  at::Generator generator_;
+};
+
+}  // namespace mtrun::models
