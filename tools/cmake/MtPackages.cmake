@@ -8,6 +8,7 @@ find_package(OpenSSL REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(LibArchive REQUIRED)
 find_package(GTest REQUIRED)
 
 # libopencv-dev pulls in 210 packages; the three small -dev packages carry no CMake config, hence find_library.
