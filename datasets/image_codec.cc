@@ -58,7 +58,8 @@ absl::StatusOr<ImageSize> ParseImageSize(const std::string& text) {
 
 bool JpegIsComplete(std::string_view file) {
   size_t at = 2;
-  while (at + 1 < file.size()) {
+  const size_t last = file.empty() ? 0 : file.size() - 1;  // not at + 1: SkipScan may return npos
+  while (at < last) {
     if (Byte(file, at) != 0xFF) return false;
     const uint8_t marker = Byte(file, at + 1);
     if (marker == 0xD9) return true;
@@ -68,7 +69,7 @@ bool JpegIsComplete(std::string_view file) {
     }
     at += 2;
     if (StandsAlone(marker)) continue;
-    if (at + 1 >= file.size()) return false;
+    if (at >= last) return false;
     at += size_t{Byte(file, at)} << 8 | Byte(file, at + 1);
     if (marker == 0xDA) at = SkipScan(file, at);  // start of scan
   }

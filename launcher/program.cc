@@ -78,7 +78,7 @@ absl::StatusOr<Program> ResolveTrainer(const EntryPoint& entry, const Environmen
   const std::string nearest = NearestName(entry.trainer, found);
   return absl::NotFoundError(absl::StrCat("--trainer ", entry.trainer, ": there is no such trainer",
                                           nearest.empty() ? "" : "; did you mean " + nearest + "?",
-                                          " Found: ", found.empty() ? "none" : absl::StrJoin(found, ", "),
+                                          "; found: ", found.empty() ? "none" : absl::StrJoin(found, ", "),
                                           " (looked in ", absl::StrJoin(folders, ", "), ")"));
 }
 

@@ -1,5 +1,6 @@
-// Between the wire (rendezvous.proto) and rendezvous/types.h. Decoding checks everything that comes from outside: missing parts,
-// ranges, sizes; what it hands out is fit for the state machine. Errors are kInvalidArgument and name the field. Pure; any thread.
+// Between the wire (rendezvous.proto) and rendezvous/types.h. Decoding checks everything that comes from
+// outside: missing parts, ranges, sizes; what it hands out is fit for the state machine. Errors are
+// kInvalidArgument and name the field. Pure; any thread.
 #pragma once
 
 #include <cstdint>

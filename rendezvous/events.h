@@ -10,7 +10,7 @@
 
 namespace mtrun::rendezvous {
 
-// ---- in ---------------------------------------------------------------------------------------------------------
+// ---- in ----
 /// A node's stream is there, for the first time or again.
 struct StreamOpened {
   JobSettings settings;
@@ -29,7 +29,8 @@ struct Heartbeat {
 struct AgentSaid {
   AgentEvent event;
   std::optional<Assignment> held;  // beside an Offer that holds a generation: its membership
-  Generation seen = {};            // beside an Offer: the newest generation the agent had been assigned when it sent this
+  Generation seen =
+      {};  // beside an Offer: the newest generation the agent had been assigned when it sent this
   bool operator==(const AgentSaid&) const = default;
 };
 /// Time has passed. Due at NextDeadline(); harmless at any other time.
@@ -41,7 +42,7 @@ struct Event {
   std::variant<StreamOpened, StreamClosed, Heartbeat, AgentSaid, Tick> what;
 };
 
-// ---- out, to be performed in order ------------------------------------------------------------------------------
+// ---- out, to be performed in order ----
 struct Send {
   std::string node_id;
   ServiceEvent event;

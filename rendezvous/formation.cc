@@ -41,12 +41,14 @@ FormationDecision DecideFirst(const FormationInput& input, TimePoint now) {
   const TimePoint last_call_ends = input.last_call_ends.value_or(now);
   if (now < last_call_ends || now < input.recovery_ends) {
     const bool recovering = input.recovery_ends > last_call_ends;
-    return Wait(absl::StrCat(input.ready.size(), " of at most ", Nodes(input.max_nodes), Are(input.ready.size()), " here; ",
+    return Wait(absl::StrCat(input.ready.size(), " of at most ", Nodes(input.max_nodes),
+                             Are(input.ready.size()), " here; ",
                              recovering ? "the service has just started and waits for nodes that still run"
                                         : "last call for more"),
                 std::max(last_call_ends, input.recovery_ends));
   }
-  return Form(input, absl::StrCat(input.ready.size(), " of at most ", Nodes(input.max_nodes), " came before the last call was over"));
+  return Form(input, absl::StrCat(input.ready.size(), " of at most ", Nodes(input.max_nodes),
+                                  " came before the last call was over"));
 }
 
 bool NewcomerLess(const Candidate& a, const Candidate& b) {
@@ -65,8 +67,11 @@ FormationDecision DecideFormation(const FormationInput& input, TimePoint now) {
     return Wait(absl::StrCat(ready, " of ", Nodes(min_nodes), Are(ready), " here; waiting for ",
                              min_nodes - ready, " more"));
   }
-  if (ready >= max_nodes) return Form(input, max_nodes == 1 ? "the only node is here" : absl::StrCat("all ", Nodes(max_nodes), " are here"));
-  if (!input.first) return Form(input, absl::StrCat(Nodes(ready), Are(ready), " ready again, of at least ", min_nodes));
+  if (ready >= max_nodes)
+    return Form(input, max_nodes == 1 ? "the only node is here"
+                                      : absl::StrCat("all ", Nodes(max_nodes), " are here"));
+  if (!input.first)
+    return Form(input, absl::StrCat(Nodes(ready), Are(ready), " ready again, of at least ", min_nodes));
   return DecideFirst(input, now);
 }
 
@@ -76,8 +81,10 @@ std::vector<std::string> OrderNodes(std::vector<Candidate> nodes) {
     if (a.place.has_value() != b.place.has_value()) return a.place.has_value();
     return NewcomerLess(a, b);
   });
-  const auto ranked = std::stable_partition(nodes.begin(), nodes.end(), [](const Candidate& c) { return !c.node_rank; });
-  std::stable_sort(ranked, nodes.end(), [](const Candidate& a, const Candidate& b) { return *a.node_rank < *b.node_rank; });
+  const auto ranked =
+      std::stable_partition(nodes.begin(), nodes.end(), [](const Candidate& c) { return !c.node_rank; });
+  std::stable_sort(ranked, nodes.end(),
+                   [](const Candidate& a, const Candidate& b) { return *a.node_rank < *b.node_rank; });
   std::vector<std::string> order;
   for (auto it = nodes.begin(); it != ranked; ++it) order.push_back(it->node_id);
   size_t next_free = 0;  // equal ranks keep their order instead of pushing each other back
@@ -122,13 +129,14 @@ absl::Status ValidateAssignment(const Assignment& assignment) {
       return absl::InvalidArgumentError(absl::StrCat("assignment names node \"", member.node_id, "\" twice"));
     }
     if (member.node_rank != static_cast<int>(i) || member.first_rank != next_rank || member.workers < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("assignment's ranks are not contiguous at node \"", member.node_id, "\""));
+      return absl::InvalidArgumentError(
+          absl::StrCat("assignment's ranks are not contiguous at node \"", member.node_id, "\""));
     }
     next_rank += member.workers;
   }
   if (next_rank != assignment.world_size || assignment.members.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("assignment has ", next_rank, " workers, its world size is ",
-                                                   assignment.world_size));
+    return absl::InvalidArgumentError(
+        absl::StrCat("assignment has ", next_rank, " workers, its world size is ", assignment.world_size));
   }
   return absl::OkStatus();
 }

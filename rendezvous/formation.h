@@ -1,4 +1,5 @@
-// Who is in the next generation and in which order: pure decisions, with the reason in words. Free functions, any thread.
+// Who is in the next generation and in which order: pure decisions, with the reason in words. Free functions,
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +25,11 @@ struct Candidate {
 struct FormationInput {
   int min_nodes = 1;
   int max_nodes = 1;
-  bool first = true;                         // nothing has been formed or adopted yet
+  bool first = true;  // nothing has been formed or adopted yet
   std::vector<Candidate> ready;
-  std::vector<std::string> awaited;          // names of live members that have not offered again
-  std::optional<TimePoint> last_call_ends;   // set while at least min_nodes are ready, first formation only
-  TimePoint recovery_ends;                   // until then nodes that still run may come back to a new service
+  std::vector<std::string> awaited;         // names of live members that have not offered again
+  std::optional<TimePoint> last_call_ends;  // set while at least min_nodes are ready, first formation only
+  TimePoint recovery_ends;                  // until then nodes that still run may come back to a new service
 };
 
 struct FormationDecision {
@@ -38,12 +39,13 @@ struct FormationDecision {
   std::optional<TimePoint> retry_at;  // when time alone changes the answer
 };
 
-/// First formation: max_nodes at once, min_nodes when the last call is over. Later ones: as soon as no live member is awaited and
-/// min_nodes are ready; survivors go before newcomers when there are more than max_nodes.
+/// First formation: max_nodes at once, min_nodes when the last call is over. Later ones: as soon as no live
+/// member is awaited and min_nodes are ready; survivors go before newcomers when there are more than
+/// max_nodes.
 FormationDecision DecideFormation(const FormationInput& input, TimePoint now);
 
-/// The order of nodes: survivors by their places, newcomers behind them by natural order of hosts (then node_id); then each node
-/// with a node_rank is put at that place (or as near as the others' ranks allow).
+/// The order of nodes: survivors by their places, newcomers behind them by natural order of hosts (then
+/// node_id); then each node with a node_rank is put at that place (or as near as the others' ranks allow).
 std::vector<std::string> OrderNodes(std::vector<Candidate> nodes);
 
 /// Members with contiguous ranks in the given order of offers, and node 0's address and port as the master's.

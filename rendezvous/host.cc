@@ -31,7 +31,8 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
   MT_ASSIGN_OR_RETURN(Endpoint endpoint, ParseEndpoint(options.endpoint));
   if (options.is_host == false) return nullptr;
   if (endpoint.port == 0 && !endpoint.IsLoopback() && options.is_host != true) {
-    return absl::InvalidArgumentError(absl::StrCat("endpoint \"", options.endpoint, "\": port 0 (any free port) needs a loopback host, "
+    return absl::InvalidArgumentError(absl::StrCat("endpoint \"", options.endpoint,
+                                                   "\": port 0 (any free port) needs a loopback host, "
                                                    "because other nodes could not know the port"));
   }
   ServiceOptions service_options;
@@ -40,14 +41,18 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
   service_options.token = options.token;
   absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(service_options);
   if (absl::IsAlreadyExists(service.status())) {
-    if (options.is_host != true && endpoint.port != 0) return nullptr;  // another agent of this machine serves, or the port is not ours
-    return absl::AlreadyExistsError(absl::StrCat("cannot host the rendezvous: port ", endpoint.port, " is in use"));
+    if (options.is_host != true && endpoint.port != 0)
+      return nullptr;  // another agent of this machine serves, or the port is not ours
+    return absl::AlreadyExistsError(
+        absl::StrCat("cannot host the rendezvous: port ", endpoint.port, " is in use"));
   }
   MT_RETURN_IF_ERROR(service.status());
   endpoint.port = (*service)->port();
   const std::string text = endpoint.Text();
-  if (options.is_host == true) return std::make_unique<RunningHost>(*std::move(service), text, "it was told to (is_host)");
-  const absl::StatusOr<uint64_t> answer = ReadServiceId(text, options.insecure, options.token, kProbePatience);
+  if (options.is_host == true)
+    return std::make_unique<RunningHost>(*std::move(service), text, "it was told to (is_host)");
+  const absl::StatusOr<uint64_t> answer =
+      ReadServiceId(text, options.insecure, options.token, kProbePatience);
   if (!answer.ok() || *answer != (*service)->id()) return nullptr;
   return std::make_unique<RunningHost>(*std::move(service), text, absl::StrCat(text, " leads to this agent"));
 }

@@ -1,5 +1,5 @@
-// Decides who hosts the rendezvous service and runs it inside mtrun. The agent that can bind the endpoint's port and then
-// reads its own nonce back through the endpoint hosts; names, aliases and NAT do not matter.
+// Decides who hosts the rendezvous service and runs it inside mtrun. The agent that can bind the endpoint's
+// port and then reads its own nonce back through the endpoint hosts; names, aliases and NAT do not matter.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 namespace mtrun::rendezvous {
 
 struct HostOptions {
-  std::string endpoint;          // host:port; port 0 with a loopback host: any free port (standalone)
-  std::optional<bool> is_host;   // overrides the test
+  std::string endpoint;         // host:port; port 0 with a loopback host: any free port (standalone)
+  std::optional<bool> is_host;  // overrides the test
   bool insecure = true;
   std::string token;
 };
@@ -26,8 +26,9 @@ class Host {
   virtual std::string reason() const = 0;
 };
 
-/// The running service when this node hosts; nullptr when another one does. Errors only when `is_host` is true and the port
-/// cannot be bound (kAlreadyExists: "port 29400 is in use"), or the endpoint is malformed (kInvalidArgument).
+/// The running service when this node hosts; nullptr when another one does. Errors only when `is_host` is
+/// true and the port cannot be bound (kAlreadyExists: "port 29400 is in use"), or the endpoint is malformed
+/// (kInvalidArgument).
 absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options);
 
 }  // namespace mtrun::rendezvous

@@ -7,7 +7,8 @@
 
 namespace mtrun::rendezvous {
 
-std::vector<JobTable::JobEffect> JobTable::Step(const std::string& job_id, const Event& event, TimePoint now) {
+std::vector<JobTable::JobEffect> JobTable::Step(const std::string& job_id, const Event& event,
+                                                TimePoint now) {
   std::vector<JobEffect> effects;
   auto job = jobs_.find(job_id);
   if (const auto* opened = std::get_if<StreamOpened>(&event.what); opened != nullptr && job == jobs_.end()) {
@@ -49,7 +50,8 @@ std::optional<TimePoint> JobTable::NextDeadline() const {
   return next;
 }
 
-void JobTable::StepOne(Jobs::iterator job, const Event& event, TimePoint now, std::vector<JobEffect>& effects) {
+void JobTable::StepOne(Jobs::iterator job, const Event& event, TimePoint now,
+                       std::vector<JobEffect>& effects) {
   for (Effect& effect : job->second.Step(event, now)) effects.emplace_back(job->first, std::move(effect));
   if (!job->second.Gone()) return;
   if (const auto& outcome = job->second.outcome(); outcome && !job->second.issued().empty()) {

@@ -1,5 +1,6 @@
-// All jobs of one service, by job id: makes a state machine for the first node of a job, drops it with the last one, and
-// remembers how jobs ended so that a node that was away then does not start a job of its own. Pure, as JobMachine; not thread-safe.
+// All jobs of one service, by job id: makes a state machine for the first node of a job, drops it with the
+// last one, and remembers how jobs ended so that a node that was away then does not start a job of its own.
+// Pure, as JobMachine; not thread-safe.
 #pragma once
 
 #include <deque>

@@ -8,7 +8,9 @@
 namespace mtrun::rendezvous {
 namespace {
 
-std::string Shown(const std::string& key) { return absl::StrCat("\"", absl::CHexEscape(key.substr(0, 80)), "\""); }
+std::string Shown(const std::string& key) {
+  return absl::StrCat("\"", absl::CHexEscape(key.substr(0, 80)), "\"");
+}
 
 }  // namespace
 
@@ -17,7 +19,8 @@ std::string KeyValueStore::RefusalOf(const std::string& key, const std::string& 
     return absl::StrCat("store key of ", key.size(), " bytes: 1 to ", kMaxKeyBytes, " are allowed");
   }
   if (value.size() > kMaxValueBytes) {
-    return absl::StrCat("store value of ", Shown(key), " has ", value.size(), " bytes, at most ", kMaxValueBytes, " are allowed");
+    return absl::StrCat("store value of ", Shown(key), " has ", value.size(), " bytes, at most ",
+                        kMaxValueBytes, " are allowed");
   }
   const auto old = values_.find(key);
   const size_t replaced = old == values_.end() ? 0 : old->first.size() + old->second.size();
@@ -38,7 +41,8 @@ std::vector<KeyValueStore::Answer> KeyValueStore::Set(const std::string& key, co
       full_ = std::move(refusal);
     }
   } else {
-    if (const auto old = values_.find(key); old != values_.end()) total_bytes_ -= old->first.size() + old->second.size();
+    if (const auto old = values_.find(key); old != values_.end())
+      total_bytes_ -= old->first.size() + old->second.size();
     total_bytes_ += key.size() + value.size();
     values_.insert_or_assign(key, value);
     refused_.erase(key);
@@ -69,19 +73,24 @@ bool KeyValueStore::Complete(const Waiter& waiter, Answer& answer) const {
   return complete || !answer.error.empty();
 }
 
-std::vector<KeyValueStore::Answer> KeyValueStore::Read(const std::string& node_id, int64_t id, const std::vector<std::string>& keys,
-                                                       bool wait) {
+std::vector<KeyValueStore::Answer> KeyValueStore::Read(const std::string& node_id, int64_t id,
+                                                       const std::vector<std::string>& keys, bool wait) {
   const bool pending = std::any_of(waiters_.begin(), waiters_.end(),
                                    [&](const Waiter& w) { return w.node_id == node_id && w.id == id; });
   if (pending) return {};
   if (keys.size() > kMaxKeysPerRead) {
-    return {Answer{node_id, id, {}, absl::StrCat("store read of ", keys.size(), " keys: at most ", kMaxKeysPerRead, " at once")}};
+    return {
+        Answer{node_id,
+               id,
+               {},
+               absl::StrCat("store read of ", keys.size(), " keys: at most ", kMaxKeysPerRead, " at once")}};
   }
   Waiter waiter{node_id, id, keys};
   Answer answer;
   if (Complete(waiter, answer)) return {std::move(answer)};
   if (!wait) {
-    const auto missing = std::find_if(keys.begin(), keys.end(), [&](const std::string& key) { return !values_.contains(key); });
+    const auto missing = std::find_if(keys.begin(), keys.end(),
+                                      [&](const std::string& key) { return !values_.contains(key); });
     answer.error = absl::StrCat("store has no key ", Shown(*missing));
     return {std::move(answer)};
   }

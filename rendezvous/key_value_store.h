@@ -1,5 +1,6 @@
-// The small key-value space of one generation (NCCL's unique id, addresses): pure, with answers as data. Not thread-safe.
-// Invariant: every read is answered exactly once, by Read, Set or Close, unless its node is dropped.
+// The small key-value space of one generation (NCCL's unique id, addresses): pure, with answers as data. Not
+// thread-safe. Invariant: every read is answered exactly once, by Read, Set or Close, unless its node is
+// dropped.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +33,14 @@ class KeyValueStore {
     bool operator==(const Waiter&) const = default;
   };
 
-  /// The waiters that this completes. A set over a limit is remembered as an error, so that who waits for the key hears it.
+  /// The waiters that this completes. A set over a limit is remembered as an error, so that who waits for the
+  /// key hears it.
   std::vector<Answer> Set(const std::string& key, const std::string& value);
-  /// At once when all keys are there or `wait` is false (missing keys give an error beside the values that are there); otherwise
-  /// nothing yet. A second read with the id of a pending one of the same node is that one sent again.
-  std::vector<Answer> Read(const std::string& node_id, int64_t id, const std::vector<std::string>& keys, bool wait);
+  /// At once when all keys are there or `wait` is false (missing keys give an error beside the values that
+  /// are there); otherwise nothing yet. A second read with the id of a pending one of the same node is that
+  /// one sent again.
+  std::vector<Answer> Read(const std::string& node_id, int64_t id, const std::vector<std::string>& keys,
+                           bool wait);
   /// Forgets the node's waiters: it is gone.
   void DropNode(const std::string& node_id);
   /// Empties the store; every waiter gets `error`.

@@ -25,31 +25,71 @@ constexpr char kUsage[] =
     "usage: mtrdzv [--port 29400] [--host ADDRESS]       serve until SIGTERM or SIGINT\n"
     "       mtrdzv status HOST:PORT                      show the jobs and nodes of a running service\n"
     "\n"
-    "mtrun hosts the service itself on the node that --rdzv_endpoint names; a stand-alone one outlives any node. Agents whose\n"
-    "service is away go on running and come back to the next one: start it again at the same endpoint at any time.\n"
-    "Agents and service must share one token: MTRUN_TOKEN, or the file ~/.mtrun/token that is made at first use.\n"
+    "mtrun hosts the service itself on the node that --rdzv_endpoint names; a stand-alone one outlives any "
+    "node. Agents whose\n"
+    "service is away go on running and come back to the next one: start it again at the same endpoint at any "
+    "time.\n"
+    "Agents and service must share one token: MTRUN_TOKEN, or the file ~/.mtrun/token that is made at first "
+    "use.\n"
     "\n";
+
+constexpr Duration kStatusPatience = std::chrono::seconds(5);
 
 std::vector<SettingSpec> Specs() {
   using Kind = SettingSpec::Kind;
   return {
-      {.name = "endpoint", .help = "Where to listen as host:port, instead of --host and --port.", .group = "Service"},
-      {.name = "host", .default_text = "::", .help = "Address to listen on; :: is every interface.", .group = "Service"},
-      {.name = "port", .kind = Kind::kInt, .default_text = "29400", .help = "Port to listen on; 0 takes any free one.",
-       .group = "Service", .min = 0, .max = 65535},
-      {.name = "recovery_window", .kind = Kind::kDouble, .default_text = "3",
-       .help = "Seconds that a new service waits for nodes that still run.", .group = "Service", .min = 0, .max = 3600},
-      {.name = "insecure", .kind = Kind::kBool, .default_text = "false",
-       .help = "No TLS, no token: anybody who reaches the port can take part.", .group = "Security"},
-      {.name = "token_file", .help = "File with the cluster's token instead of MTRUN_TOKEN or ~/.mtrun/token.", .group = "Security"},
-      {.name = "log_level", .default_text = "info", .help = "Lowest level that is shown.", .group = "Service",
+      {.name = "endpoint",
+       .help = "Where to listen as host:port, instead of --host and --port.",
+       .group = "Service"},
+      {.name = "host",
+       .default_text = "::",
+       .help = "Address to listen on; :: is every interface.",
+       .group = "Service"},
+      {.name = "port",
+       .kind = Kind::kInt,
+       .default_text = "29400",
+       .help = "Port to listen on; 0 takes any free one.",
+       .group = "Service",
+       .min = 0,
+       .max = 65535},
+      {.name = "recovery_window",
+       .kind = Kind::kDouble,
+       .default_text = "3",
+       .help = "Seconds that a new service waits for nodes that still run.",
+       .group = "Service",
+       .min = 0,
+       .max = 3600},
+      {.name = "insecure",
+       .kind = Kind::kBool,
+       .default_text = "false",
+       .help = "No TLS, no token: anybody who reaches the port can take part (the default on a loopback "
+               "address).",
+       .group = "Security"},
+      {.name = "token_file",
+       .help = "File with the cluster's token instead of MTRUN_TOKEN or ~/.mtrun/token.",
+       .group = "Security"},
+      {.name = "log_level",
+       .default_text = "info",
+       .help = "Lowest level that is shown.",
+       .group = "Service",
        .choices = {"debug", "info", "warning", "error"}},
-      {.name = "help", .kind = Kind::kBool, .default_text = "false", .help = "Show this text.", .group = "Service", .letter = 'h'},
+      {.name = "help",
+       .kind = Kind::kBool,
+       .default_text = "false",
+       .help = "Show this text.",
+       .group = "Service",
+       .letter = 'h'},
   };
 }
 
-absl::StatusOr<std::string> TokenOf(const Settings& settings) {
-  if (settings.Bool("insecure")) return std::string();
+/// As mtrun does it: loopback needs no TLS, unless somebody says otherwise.
+bool IsInsecure(const Settings& settings, const Endpoint& endpoint) {
+  if (settings.SourceOf("insecure") == SettingSource::kDefault) return endpoint.IsLoopback();
+  return settings.Bool("insecure");
+}
+
+absl::StatusOr<std::string> TokenOf(const Settings& settings, bool insecure) {
+  if (insecure) return std::string();
   return LoadToken(settings.IsSet("token_file") ? settings.Text("token_file") : "");
 }
 
@@ -59,16 +99,17 @@ absl::StatusOr<Endpoint> WhereToListen(const Settings& settings) {
 }
 
 absl::Status Serve(const Settings& settings, const sigset_t& signals) {
-  MT_ASSIGN_OR_RETURN(const std::string token, TokenOf(settings));
   MT_ASSIGN_OR_RETURN(Endpoint endpoint, WhereToListen(settings));
   ServiceOptions options;
   options.listen = endpoint.Text();
-  options.insecure = settings.Bool("insecure");
-  options.token = token;
+  options.insecure = IsInsecure(settings, endpoint);
+  MT_ASSIGN_OR_RETURN(options.token, TokenOf(settings, options.insecure));
   options.recovery_window = FromSeconds(settings.Double("recovery_window"));
   MT_ASSIGN_OR_RETURN(const auto service, Service::Start(options));
   endpoint.port = service->port();
-  log::Info("serving at ", endpoint.Text(), options.insecure ? ", INSECURE: anybody who reaches the port can take part" : "");
+  const bool open = options.insecure && !endpoint.IsLoopback();
+  log::Info("serving at ", endpoint.Text(), options.insecure ? ", without TLS" : ", with TLS",
+            open ? ": ANYBODY who reaches the port can take part" : "");
   int signal = 0;
   sigwait(&signals, &signal);
   log::Info("stopping on SIG", sigabbrev_np(signal));
@@ -77,11 +118,18 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
 
 absl::Status ShowStatus(const Settings& settings, const std::vector<std::string>& words) {
   if (words.size() != 2) return absl::InvalidArgumentError("give one endpoint: mtrdzv status HOST:PORT");
-  MT_ASSIGN_OR_RETURN(const std::string token, TokenOf(settings));
   MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(words[1]));
-  MT_ASSIGN_OR_RETURN(const ServiceStatus status,
-                      ReadStatus(endpoint.Text(), settings.Bool("insecure"), token, std::chrono::seconds(5)));
-  std::cout << StatusTable(status);
+  const bool insecure = IsInsecure(settings, endpoint);
+  MT_ASSIGN_OR_RETURN(const std::string token, TokenOf(settings, insecure));
+  absl::StatusOr<ServiceStatus> status = ReadStatus(endpoint.Text(), insecure, token, kStatusPatience);
+  const bool guessed = settings.SourceOf("insecure") == SettingSource::kDefault;
+  if (insecure && guessed &&
+      absl::IsUnauthenticated(status.status())) {  // a TLS service that listens everywhere
+    MT_ASSIGN_OR_RETURN(const std::string real_token, TokenOf(settings, false));
+    status = ReadStatus(endpoint.Text(), false, real_token, kStatusPatience);
+  }
+  MT_RETURN_IF_ERROR(status.status());
+  std::cout << StatusTable(*status);
   return absl::OkStatus();
 }
 
@@ -108,7 +156,8 @@ absl::Status Run(int argc, char** argv, const sigset_t& signals) {
   log::SetUp("mtrdzv", level);
   if (words.empty()) return Serve(settings, signals);
   if (words[0] == "status") return ShowStatus(settings, words);
-  return absl::InvalidArgumentError(absl::StrCat("unknown command \"", words[0], "\": there is `mtrdzv` and `mtrdzv status HOST:PORT`"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown command \"", words[0], "\": there is `mtrdzv` and `mtrdzv status HOST:PORT`"));
 }
 
 }  // namespace

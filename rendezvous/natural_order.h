@@ -5,8 +5,8 @@
 
 namespace mtrun::rendezvous {
 
-/// True when `a` comes before `b`: runs of digits compare as numbers, everything else byte by byte. A strict weak order;
-/// names that differ only in leading zeros are ordered by their bytes.
+/// True when `a` comes before `b`: runs of digits compare as numbers, everything else byte by byte. A strict
+/// weak order; names that differ only in leading zeros are ordered by their bytes.
 bool NaturalLess(std::string_view a, std::string_view b);
 
 }  // namespace mtrun::rendezvous

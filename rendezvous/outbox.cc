@@ -10,20 +10,23 @@ void Outbox::Add(const AgentEvent& event) {
   AgentSaid said{event, std::nullopt, {}};
   if (const auto* offer = std::get_if<OfferSent>(&event)) {
     said.seen = seen_;
-    if (offer->offer.holds && assignment_ && assignment_->generation == *offer->offer.holds) said.held = assignment_;
+    if (offer->offer.holds && assignment_ && assignment_->generation == *offer->offer.holds)
+      said.held = assignment_;
   }
   entries_.push_back(Entry{next_sequence_++, std::move(said), false, false});
 }
 
 const Outbox::Entry* Outbox::Next() {
-  const auto next = std::find_if(entries_.begin(), entries_.end(), [](const Entry& e) { return !e.written && !e.acknowledged; });
+  const auto next = std::find_if(entries_.begin(), entries_.end(),
+                                 [](const Entry& e) { return !e.written && !e.acknowledged; });
   if (next == entries_.end()) return nullptr;
   next->written = true;
   return &*next;
 }
 
 void Outbox::Acknowledge(uint64_t sequence) {
-  for (Entry& entry : entries_) entry.acknowledged = entry.acknowledged || (entry.sequence <= sequence && entry.written);
+  for (Entry& entry : entries_)
+    entry.acknowledged = entry.acknowledged || (entry.sequence <= sequence && entry.written);
   Sweep();
 }
 
@@ -53,7 +56,9 @@ void Outbox::Observe(const ServiceEvent& event) {
 }
 
 bool Outbox::Held(const AgentSaid& said) const {
-  const auto current = [&](const Generation& generation) { return assignment_ && assignment_->generation == generation; };
+  const auto current = [&](const Generation& generation) {
+    return assignment_ && assignment_->generation == generation;
+  };
   return std::visit(Overloaded{
                         [&](const WorkerFailed& e) { return current(e.generation); },
                         [&](const WorkersFinished& e) { return current(e.generation); },

@@ -1,5 +1,6 @@
-// What an agent has said and may have to say again: events in order with their sequence numbers, kept until acknowledged, and some
-// longer: reports about the generation that runs are given to a new service as well. Pure; not thread-safe.
+// What an agent has said and may have to say again: events in order with their sequence numbers, kept until
+// acknowledged, and some longer: reports about the generation that runs are given to a new service as well.
+// Pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ class Outbox {
 
   /// Completes an offer with what the service needs to know beside it.
   void Add(const AgentEvent& event);
-  /// The next event that is still to be written on the current stream; marks it written. Valid until the next change.
+  /// The next event that is still to be written on the current stream; marks it written. Valid until the next
+  /// change.
   const Entry* Next();
   void Acknowledge(uint64_t sequence);
   /// Follows what the service says: assignments, their end, answers.

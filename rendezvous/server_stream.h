@@ -1,7 +1,7 @@
-// One agent's Session call inside the service: gRPC's reactor on one side, the service's deciding thread on the other. gRPC's
-// callbacks only post; everything else is called on the deciding thread (the io_context's), which is the only one to start
-// operations. Keeps itself alive until gRPC is done with it.
-// Invariants: one read and one write at a time; nothing is started once Finish was called; Finish is called exactly once.
+// One agent's Session call inside the service: gRPC's reactor on one side, the service's deciding thread on
+// the other. gRPC's callbacks only post; everything else is called on the deciding thread (the io_context's),
+// which is the only one to start operations. Keeps itself alive until gRPC is done with it. Invariants: one
+// read and one write at a time; nothing is started once Finish was called; Finish is called exactly once.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -23,7 +23,8 @@ class ServerStream final : public grpc::ServerBidiReactor<wire::AgentMessage, wi
   class Owner {
    public:
     virtual ~Owner() = default;
-    virtual void OnMessage(const std::shared_ptr<ServerStream>& stream, const wire::AgentMessage& message) = 0;
+    virtual void OnMessage(const std::shared_ptr<ServerStream>& stream,
+                           const wire::AgentMessage& message) = 0;
     virtual void OnWritable(const std::shared_ptr<ServerStream>& stream) = 0;
     virtual void OnEnded(const std::shared_ptr<ServerStream>& stream, const std::string& why) = 0;  // once
   };

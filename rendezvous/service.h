@@ -1,4 +1,5 @@
-// The rendezvous service: gRPC in front, any number of jobs behind, one deciding thread. Its methods may be called from any thread.
+// The rendezvous service: gRPC in front, any number of jobs behind, one deciding thread. Its methods may be
+// called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ struct ServiceOptions {
   std::string listen;  // "127.0.0.1:0", "[::]:29400": an address to bind and a port, 0 for any free one
   bool insecure = true;
   std::string token;
-  Duration recovery_window = std::chrono::seconds(3);  // how long a new service waits for nodes that still run
+  Duration recovery_window =
+      std::chrono::seconds(3);                  // how long a new service waits for nodes that still run
   Duration farewell = std::chrono::seconds(2);  // how long the end may wait for agents to hear what was sent
 };
 

@@ -14,6 +14,7 @@
 #include "rendezvous/codec.h"
 #include "rendezvous/outbox.h"
 #include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/retry_schedule.h"
 #include "rendezvous/status_client.h"
 #include "rendezvous/transport.h"
 
@@ -22,9 +23,7 @@ namespace {
 
 using Lock = std::unique_lock<std::mutex>;
 
-constexpr Duration kFirstBackOff = std::chrono::milliseconds(50);
 constexpr Duration kTlsProbePatience = std::chrono::seconds(1);
-constexpr Duration kMaxBackOff = std::chrono::milliseconds(500);
 
 class Core;
 
@@ -55,9 +54,12 @@ class ClientStream final : public grpc::ClientBidiReactor<wire::AgentMessage, wi
 
 class Core final : public std::enable_shared_from_this<Core> {
  public:
-  Core(SessionOptions options, SessionClient::Handler handler) : options_(std::move(options)), handler_(std::move(handler)) {}
+  Core(SessionOptions options, SessionClient::Handler handler)
+      : options_(std::move(options)), handler_(std::move(handler)) {}
 
-  void Start() { thread_ = std::thread([this] { Run(); }); }
+  void Start() {
+    thread_ = std::thread([this] { Run(); });
+  }
   void Stop();
   void Send(const AgentEvent& event);
   bool Flush(Duration patience);
@@ -86,7 +88,8 @@ class Core final : public std::enable_shared_from_this<Core> {
   Duration MainLoopAge() const;
   /// A service that says nothing for so long, not even to heartbeats, is tried anew.
   Duration Patience() const {
-    return std::max<Duration>(std::chrono::seconds(3), 4 * options_.job.heartbeat_interval * options_.job.heartbeats_missed);
+    return std::max<Duration>(std::chrono::seconds(3),
+                              4 * options_.job.heartbeat_interval * options_.job.heartbeats_missed);
   }
 
   // Constant after construction (the stub after the thread's first turn).
@@ -111,8 +114,8 @@ class Core final : public std::enable_shared_from_this<Core> {
   bool stopping_ = false;
   bool over_ = false;  // no more attempts: the job ended, or we failed for good
   std::string last_error_ = "it does not answer";
-  TimePoint next_attempt_, next_heartbeat_, next_report_, last_heard_, away_since_;
-  Duration back_off_ = kFirstBackOff;
+  RetrySchedule retry_{options_.connect_report_interval, options_.reconnect_timeout};
+  TimePoint next_heartbeat_, last_heard_;
 };
 
 void ClientStream::OnReadDone(bool ok) {
@@ -132,7 +135,7 @@ void ClientStream::OnDone(const grpc::Status& status) {
   core->OnDone(status);
 }
 
-// ---- any thread -----------------------------------------------------------------------------------------------------
+// ---- any thread ----
 
 void Core::Send(const AgentEvent& event) {
   const Lock lock(mu_);
@@ -142,7 +145,9 @@ void Core::Send(const AgentEvent& event) {
 
 bool Core::Flush(Duration patience) {
   Lock lock(mu_);
-  return changed_.wait_for(lock, patience, [&] { return outbox_.AllAcknowledged(); });
+  const auto hopeless = [&] { return over_ && !welcomed_; };
+  changed_.wait_for(lock, patience, [&] { return outbox_.AllAcknowledged() || hopeless(); });
+  return outbox_.AllAcknowledged();
 }
 
 void Core::Stop() {
@@ -156,9 +161,12 @@ void Core::Stop() {
   Lock lock(mu_);
   changed_.wait(lock, [&] { return !stream_ || done_; });
   stream_.reset();
+  // A callback that is just returning may hold the last reference to this object. The channel must not go with it: the last
+  // channel joins gRPC's callback threads, which one of them cannot do (a double free in gRPC 1.51).
+  stub_.reset();
 }
 
-// ---- gRPC's threads ---------------------------------------------------------------------------------------------------
+// ---- gRPC's threads ----
 
 void Core::OnMessage(ClientStream* stream, const wire::ServiceMessage& message) {
   bool connected = false;
@@ -184,7 +192,7 @@ void Core::OnMessage(ClientStream* stream, const wire::ServiceMessage& message) 
 void Core::OnWelcome(const wire::Welcome& welcome, uint64_t acknowledged) {
   welcomed_ = true;
   service_id_ = welcome.service_id();
-  back_off_ = kFirstBackOff;
+  retry_.Connected();
   if (welcome.resumed()) {
     outbox_.Acknowledge(acknowledged);
     outbox_.Resume();
@@ -200,7 +208,8 @@ std::optional<ServiceEvent> Core::TakeEvent(const wire::ServiceEvent& wire_event
   received_ = wire_event.sequence();
   absl::StatusOr<ServiceEvent> event = DecodeServiceEvent(wire_event);
   if (!event.ok()) {
-    log::Warning("the rendezvous service at ", options_.endpoint, " sent a malformed event: ", event.status().message());
+    log::Warning("the rendezvous service at ", options_.endpoint,
+                 " sent a malformed event: ", event.status().message());
     return std::nullopt;
   }
   outbox_.Observe(*event);
@@ -225,7 +234,7 @@ void Core::OnDone(const grpc::Status& status) {
   changed_.notify_all();
 }
 
-// ---- under mu_ ----------------------------------------------------------------------------------------------------------
+// ---- under mu_ ----
 
 void Core::Pump() {
   if (!stream_ || stream_->writing || stream_->ended) return;
@@ -267,16 +276,16 @@ Duration Core::MainLoopAge() const {
   return stamp == 0 ? Duration::zero() : MonotonicNow().time_since_epoch() - Duration(stamp);
 }
 
-// ---- the client's own thread: heartbeats, attempts, reports ---------------------------------------------------------------
+// ---- the client's own thread: heartbeats, attempts, reports ----
 
 void Core::Run() {
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel(options_.endpoint, options_.insecure, options_.token);
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel =
+      MakeChannel(options_.endpoint, options_.insecure, options_.token);
   if (!channel.ok() && handler_.failed) handler_.failed(channel.status());
   if (channel.ok()) stub_ = wire::Rendezvous::NewStub(*channel);
   Lock lock(mu_);
   over_ = over_ || !channel.ok();
-  away_since_ = MonotonicNow();
-  next_report_ = away_since_ + options_.connect_report_interval;
+  retry_.BeginAway(MonotonicNow());
   while (!stopping_) {
     const TimePoint now = MonotonicNow();
     std::vector<Notice> notices;
@@ -303,10 +312,8 @@ void Core::Run() {
 TimePoint Core::NextTurn(TimePoint now) const {
   if (welcomed_) return std::min(next_heartbeat_, last_heard_ + Patience());
   if (over_) return now + std::chrono::hours(1);
-  TimePoint next = next_report_;
-  next = std::min(next, stream_ ? last_heard_ + Patience() : next_attempt_);
-  if (options_.reconnect_timeout > Duration::zero()) next = std::min(next, away_since_ + options_.reconnect_timeout);
-  return next;
+  const TimePoint next = retry_.NextTurn(stream_ != nullptr);
+  return stream_ ? std::min(next, last_heard_ + Patience()) : next;
 }
 
 void Core::TurnConnected(TimePoint now) {
@@ -323,19 +330,19 @@ void Core::TurnConnected(TimePoint now) {
 }
 
 void Core::TurnDisconnected(TimePoint now, std::vector<Notice>& notices) {
-  if (options_.reconnect_timeout > Duration::zero() && now >= away_since_ + options_.reconnect_timeout) {
+  if (retry_.GiveUpDue(now)) {
     if (stream_) stream_->context.TryCancel();
-    return Fail(absl::UnavailableError(absl::StrCat("cannot reach the rendezvous service at ", options_.endpoint, " for ",
-                                                    HumanDuration(now - away_since_), ": ", last_error_)),
-                notices);
+    return Fail(
+        absl::UnavailableError(absl::StrCat("cannot reach the rendezvous service at ", options_.endpoint,
+                                            " for ", HumanDuration(retry_.AwayFor(now)), ": ", last_error_)),
+        notices);
   }
-  if (now >= next_report_) {
-    next_report_ = now + options_.connect_report_interval;
-    const std::string why = absl::StrCat("still cannot reach the rendezvous service at ", options_.endpoint, " (", last_error_,
-                                         "); trying again");
+  if (retry_.TakeReport(now)) {
+    const std::string why = absl::StrCat("still cannot reach the rendezvous service at ", options_.endpoint,
+                                         " (", last_error_, "); trying again");
     if (handler_.disconnected) notices.push_back([this, why] { handler_.disconnected(why); });
   }
-  if (!stream_ && now >= next_attempt_) OpenStream(now);
+  if (!stream_ && retry_.AttemptDue(now)) OpenStream(now);
 }
 
 void Core::OpenStream(TimePoint now) {
@@ -352,23 +359,24 @@ void Core::JudgeEnd(TimePoint now, std::vector<Notice>& notices) {
   const grpc::Status status = *std::exchange(done_, std::nullopt);
   stream_.reset();
   const bool was_welcomed = std::exchange(welcomed_, false);
+  changed_.notify_all();
   if (over_) return;
   if (!status.error_message().empty()) last_error_ = status.error_message();
   if (was_welcomed) {
-    away_since_ = now;
-    next_report_ = now + options_.connect_report_interval;
-    const std::string why = absl::StrCat("lost the rendezvous service at ", options_.endpoint, " (",
-                                         status.ok() ? "it closed the stream" : last_error_, "); trying again");
+    retry_.BeginAway(now);
+    const std::string why =
+        absl::StrCat("lost the rendezvous service at ", options_.endpoint, " (",
+                     status.ok() ? "it closed the stream" : last_error_, "); trying again");
     if (handler_.disconnected) notices.push_back([this, why] { handler_.disconnected(why); });
   }
-  next_attempt_ = now + back_off_;
-  back_off_ = std::min(2 * back_off_, kMaxBackOff);
+  retry_.AttemptFailed(now);
   const bool refused = status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ||
                        status.error_code() == grpc::StatusCode::FAILED_PRECONDITION ||
                        status.error_code() == grpc::StatusCode::UNIMPLEMENTED;
   if (refused) {
     const auto code = static_cast<absl::StatusCode>(status.error_code());
-    return Fail(absl::Status(code, absl::StrCat("the rendezvous service at ", options_.endpoint, " refuses: ", status.error_message())),
+    return Fail(absl::Status(code, absl::StrCat("the rendezvous service at ", options_.endpoint,
+                                                " refuses: ", status.error_message())),
                 notices);
   }
   absl::Status credentials = JudgeCredentials(options_.endpoint, status, options_.insecure);

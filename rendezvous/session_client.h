@@ -1,5 +1,6 @@
-// An agent's session with the rendezvous service: one bidirectional gRPC stream that reconnects by itself (back-off capped at
-// 0.5 s, for ever unless reconnect_timeout is set) and a heartbeat thread. Handlers run on gRPC's threads and must only post.
+// An agent's session with the rendezvous service: one bidirectional gRPC stream that reconnects by itself
+// (back-off capped at 0.5 s, for ever unless reconnect_timeout is set) and a heartbeat thread. Handlers run
+// on gRPC's threads and must only post.
 #pragma once
 
 #include <atomic>
@@ -27,7 +28,7 @@ class SessionClient {
  public:
   struct Handler {
     std::function<void(const ServiceEvent&)> event;
-    std::function<void()> connected;                           // also after each reconnect: send what you hold again
+    std::function<void()> connected;  // also after each reconnect: send what you hold again
     std::function<void(const std::string& why)> disconnected;  // retrying; the text is for the log
     std::function<void(absl::Status)> failed;                  // final: timeout, or refused credentials
   };
@@ -36,7 +37,8 @@ class SessionClient {
 
   /// Any thread. In order; kept over a reconnect until the service has acknowledged it.
   virtual void Send(const AgentEvent& event) = 0;
-  /// Waits (bounded) until everything sent has been acknowledged; false at the deadline.
+  /// Waits (bounded) until everything sent has been acknowledged; false at the deadline, or as soon as that
+  /// can never be.
   virtual bool Flush(Duration patience) = 0;
   /// The main loop stamps its turns here; heartbeats carry the stamp's age.
   virtual void StampMainLoop() = 0;

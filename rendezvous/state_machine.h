@@ -1,11 +1,14 @@
-// One job's rendezvous, decided: who is in, in which generation, with which rank, and how the job ends. Pure: time and the seed of
-// generation ids are arguments, effects are data. Not thread-safe; a value with == and Describe().
+// One job's rendezvous, decided: who is in, in which generation, with which rank, and how the job ends. Pure:
+// time and the seed of generation ids are arguments, effects are data. Not thread-safe; a value with == and
+// Describe().
 //
 //            offers of max, or of min           worker failed with budget left, loss, leave, join with room
-//   forming ---------------------------> running ----------------------------------------------------------> forming
+//   forming ---------------------------> running ---------------------------------------------------------->
+//   forming
 //      ^      (or a reported generation      |  all members finished, or a failure without budget
 //      |       is adopted)                   v
-//      +--- all nodes gone <------------- ended      (forming also ends: join_timeout, or an agent that fails the job)
+//      +--- all nodes gone <------------- ended      (forming also ends: join_timeout, or an agent that fails
+//      the job)
 #pragma once
 
 #include <map>
@@ -45,8 +48,9 @@ class JobMachine {
     Duration recovery_window = std::chrono::seconds(3);
   };
   static constexpr Duration kStuckMainLoop = std::chrono::seconds(10);  // reported, once, from this age on
-  static constexpr Duration kEndedLinger = std::chrono::seconds(5);     // how long nodes of an ended job may stay
-  static constexpr int kMaxExtensions = 8;       // late ticks in a row that spare one silent node
+  static constexpr Duration kEndedLinger =
+      std::chrono::seconds(5);              // how long nodes of an ended job may stay
+  static constexpr int kMaxExtensions = 8;  // late ticks in a row that spare one silent node
   static constexpr size_t kMaxEarlyReports = 8192;
 
   /// `settings` are those of the first agent; others must say the same.
@@ -63,7 +67,8 @@ class JobMachine {
 
   const JobSettings& settings() const { return settings_; }
   const std::optional<JobOutcome>& outcome() const { return outcome_; }
-  /// Ids of the newest generations (at most 32), so that a late agent of an ended job can be told apart from a new one.
+  /// Ids of the newest generations (at most 32), so that a late agent of an ended job can be told apart from
+  /// a new one.
   const std::vector<Generation>& issued() const { return issued_; }
   JobView View(TimePoint now) const;
   /// The whole state as text, times relative to `now`: equal texts behave alike from here on.
@@ -75,18 +80,19 @@ class JobMachine {
     std::optional<Offer> offer;  // the last one
     bool offered = false;        // ready for the next generation
     bool connected = false;
-    bool confirmed = false;      // runs current_ for certain (false for members of an adopted generation at first)
-    bool greeted = false;        // has sent an offer over its stream to this record
-    bool expected = false;       // known only as a member of an adopted generation so far
-    std::optional<int> place;    // node_rank in the last generation
+    bool confirmed =
+        false;              // runs current_ for certain (false for members of an adopted generation at first)
+    bool greeted = false;   // has sent an offer over its stream to this record
+    bool expected = false;  // known only as a member of an adopted generation so far
+    std::optional<int> place;  // node_rank in the last generation
     uint64_t arrival = 0;
-    TimePoint lost_at;           // end of its lease (connected) or of the grace for coming back (not)
+    TimePoint lost_at;  // end of its lease (connected) or of the grace for coming back (not)
     TimePoint heard_at;
     int extensions = 0;
     Duration main_loop_age = Duration::zero();
     std::string closed_why;
-    std::string waiting_text;        // the last Waiting it was sent
-    std::vector<AgentEvent> early;   // reports about a generation that may yet be adopted
+    std::string waiting_text;       // the last Waiting it was sent
+    std::vector<AgentEvent> early;  // reports about a generation that may yet be adopted
     bool operator==(const Node&) const = default;
   };
   enum class Phase { kForming, kRunning, kEnded };
@@ -99,7 +105,8 @@ class JobMachine {
   void On(const std::string& node_id, const Tick& event, TimePoint now);
   void OnOffer(const std::string& node_id, const Offer& offer, const AgentSaid& said, TimePoint now);
   void OnFreshOffer(const std::string& node_id, const Offer& offer, const Generation& seen);
-  void OnHeldGeneration(const std::string& node_id, const Offer& offer, const std::optional<Assignment>& held, TimePoint now);
+  void OnHeldGeneration(const std::string& node_id, const Offer& offer, const std::optional<Assignment>& held,
+                        TimePoint now);
   void OnReport(const std::string& node_id, const AgentEvent& event, TimePoint now);
   void OnFailure(const std::string& node_id, const WorkerFailure& failure, TimePoint now);
   void OnFinished(const std::string& node_id, bool final);
@@ -134,7 +141,9 @@ class JobMachine {
   TimePoint RecoveryEnds() const { return options_.service_started + options_.recovery_window; }
   Duration Lease() const { return settings_.heartbeat_interval * settings_.heartbeats_missed; }
   void Touch(Node& node, TimePoint now) const;
-  void SendTo(const std::string& node_id, ServiceEvent event) { effects_.push_back(Send{node_id, std::move(event)}); }
+  void SendTo(const std::string& node_id, ServiceEvent event) {
+    effects_.push_back(Send{node_id, std::move(event)});
+  }
   void Log(std::string text) { effects_.push_back(LogLine{std::move(text)}); }
 
   // Constant after construction.
@@ -144,18 +153,18 @@ class JobMachine {
   Phase phase_ = Phase::kForming;
   std::map<std::string, Node> nodes_;
   uint64_t arrivals_ = 0;
-  uint64_t number_ = 0;                // the highest generation number known
-  bool formed_ = false;                // a generation was formed or adopted
+  uint64_t number_ = 0;  // the highest generation number known
+  bool formed_ = false;  // a generation was formed or adopted
   int restart_count_ = 0;
   std::optional<Assignment> current_;  // the last generation; it runs while phase_ is kRunning
   std::vector<Generation> issued_;
-  std::set<std::string> finished_;     // members whose workers have finished, also when the node is gone since
-  bool result_safe_ = false;           // a member reported a final finish
+  std::set<std::string> finished_;  // members whose workers have finished, also when the node is gone since
+  bool result_safe_ = false;        // a member reported a final finish
   KeyValueStore store_;
   std::optional<TimePoint> last_call_ends_, join_ends_, form_at_, linger_ends_;
   std::optional<JobOutcome> outcome_;
-  std::string reason_;                 // of the last decision
-  std::vector<Effect> effects_;        // of the step in progress; empty between steps
+  std::string reason_;           // of the last decision
+  std::vector<Effect> effects_;  // of the step in progress; empty between steps
 };
 
 }  // namespace mtrun::rendezvous

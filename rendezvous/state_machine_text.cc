@@ -20,17 +20,18 @@ std::string Until(std::optional<TimePoint> when, TimePoint now) {
 }  // namespace
 
 std::string Describe(const Event& event) {
-  return std::visit(Overloaded{
-                        [&](const StreamOpened& e) {
-                          return absl::StrCat(event.node_id, " opens its stream",
-                                              e.seen.number > 0 ? absl::StrCat(", has seen ", Describe(e.seen)) : "");
-                        },
-                        [&](const StreamClosed& e) { return absl::StrCat(event.node_id, " closes its stream: ", e.why); },
-                        [&](const Heartbeat&) { return absl::StrCat(event.node_id, " beats"); },
-                        [&](const AgentSaid& e) { return absl::StrCat(event.node_id, " says ", Describe(e.event)); },
-                        [&](const Tick&) { return std::string("tick"); },
-                    },
-                    event.what);
+  return std::visit(
+      Overloaded{
+          [&](const StreamOpened& e) {
+            return absl::StrCat(event.node_id, " opens its stream",
+                                e.seen.number > 0 ? absl::StrCat(", has seen ", Describe(e.seen)) : "");
+          },
+          [&](const StreamClosed& e) { return absl::StrCat(event.node_id, " closes its stream: ", e.why); },
+          [&](const Heartbeat&) { return absl::StrCat(event.node_id, " beats"); },
+          [&](const AgentSaid& e) { return absl::StrCat(event.node_id, " says ", Describe(e.event)); },
+          [&](const Tick&) { return std::string("tick"); },
+      },
+      event.what);
 }
 
 std::string Describe(const Effect& effect) {
@@ -57,7 +58,8 @@ std::optional<TimePoint> JobMachine::NextDeadline() const {
 }
 
 void JobMachine::CheckInvariants() const {
-  MT_CHECK(restart_count_ >= 0 && restart_count_ <= settings_.max_restarts) << "restart count " << restart_count_;
+  MT_CHECK(restart_count_ >= 0 && restart_count_ <= settings_.max_restarts)
+      << "restart count " << restart_count_;
   MT_CHECK((phase_ == Phase::kEnded) == outcome_.has_value()) << settings_.job_id;
   MT_CHECK(current().number <= number_) << current().number << " > " << number_;
   MT_CHECK(phase_ == Phase::kRunning || (finished_.empty() && store_.waiters().empty())) << settings_.job_id;
@@ -71,17 +73,20 @@ void JobMachine::CheckInvariants() const {
     MT_CHECK(node != nodes_.end() || finished_.contains(member.node_id)) << member.node_id << " is gone";
     MT_CHECK(node == nodes_.end() || !node->second.offered) << member.node_id << " runs and offers";
   }
-  for (const std::string& node_id : finished_) MT_CHECK(IsMember(node_id)) << node_id << " finished and is no member";
+  for (const std::string& node_id : finished_)
+    MT_CHECK(IsMember(node_id)) << node_id << " finished and is no member";
   for (const auto& waiter : store_.waiters()) {
-    MT_CHECK(nodes_.contains(waiter.node_id) && IsMember(waiter.node_id)) << waiter.node_id << " waits and is no member";
+    MT_CHECK(nodes_.contains(waiter.node_id) && IsMember(waiter.node_id))
+        << waiter.node_id << " waits and is no member";
   }
 }
 
 bool JobMachine::operator==(const JobMachine& other) const {
   const auto key = [](const JobMachine& m) {
-    return std::tie(m.settings_, m.options_.seed, m.options_.service_started, m.options_.recovery_window, m.phase_, m.nodes_,
-                    m.arrivals_, m.number_, m.formed_, m.restart_count_, m.current_, m.issued_, m.finished_, m.result_safe_,
-                    m.store_, m.last_call_ends_, m.join_ends_, m.form_at_, m.linger_ends_, m.outcome_, m.reason_);
+    return std::tie(m.settings_, m.options_.seed, m.options_.service_started, m.options_.recovery_window,
+                    m.phase_, m.nodes_, m.arrivals_, m.number_, m.formed_, m.restart_count_, m.current_,
+                    m.issued_, m.finished_, m.result_safe_, m.store_, m.last_call_ends_, m.join_ends_,
+                    m.form_at_, m.linger_ends_, m.outcome_, m.reason_);
   };
   return key(*this) == key(other);
 }
@@ -96,7 +101,8 @@ JobView JobMachine::View(TimePoint now) const {
   for (const auto& [node_id, node] : nodes_) {
     NodeView n;
     n.node_id = node_id;
-    if (node.offer) n.host = node.offer->host, n.address = node.offer->address, n.workers = node.offer->workers;
+    if (node.offer)
+      n.host = node.offer->host, n.address = node.offer->address, n.workers = node.offer->workers;
     if (IsMember(node_id)) {
       const auto member = std::find_if(current_->members.begin(), current_->members.end(),
                                        [&, id = node_id](const Member& m) { return m.node_id == id; });
@@ -119,27 +125,31 @@ JobView JobMachine::View(TimePoint now) const {
 }
 
 std::string JobMachine::Describe(TimePoint now) const {
-  std::string text = absl::StrCat(View(now).phase, ", ", rendezvous::Describe(current()), " of ", number_, formed_ ? "" : ", first",
-                                  ", restarts ", restart_count_, ", finished {", absl::StrJoin(finished_, " "), "}",
-                                  result_safe_ ? " safe" : "", "\n");
+  std::string text = absl::StrCat(View(now).phase, ", ", rendezvous::Describe(current()), " of ", number_,
+                                  formed_ ? "" : ", first", ", restarts ", restart_count_, ", finished {",
+                                  absl::StrJoin(finished_, " "), "}", result_safe_ ? " safe" : "", "\n");
   if (current_) absl::StrAppend(&text, "  last ", rendezvous::Describe(*current_), "\n");
   if (outcome_) absl::StrAppend(&text, "  outcome ", rendezvous::Describe(*outcome_), "\n");
-  absl::StrAppend(&text, "  last call ", formed_ ? "-" : Until(last_call_ends_, now), ", form at ", Until(form_at_, now), ", join ends ",
-                  formed_ ? "-" : Until(join_ends_, now), ", linger ", Until(linger_ends_, now), "\n");
+  absl::StrAppend(&text, "  last call ", formed_ ? "-" : Until(last_call_ends_, now), ", form at ",
+                  Until(form_at_, now), ", join ends ", formed_ ? "-" : Until(join_ends_, now), ", linger ",
+                  Until(linger_ends_, now), "\n");
   std::vector<std::pair<uint64_t, std::string>> arrivals;
   for (const auto& [node_id, node] : nodes_) arrivals.emplace_back(node.arrival, node_id);
   std::sort(arrivals.begin(), arrivals.end());
   for (const auto& [arrival, node_id] : arrivals) {
     const Node& node = nodes_.at(node_id);
-    absl::StrAppend(&text, "  ", node_id, node.connected ? " here" : " away", node.offered ? " ready" : "",
-                    node.confirmed ? " confirmed" : "", node.greeted ? "" : " new", node.expected ? " expected" : "", " place ",
-                    node.place ? absl::StrCat(*node.place) : "-", ", lost ", Until(node.lost_at, now), " after ",
-                    node.extensions, " extensions, early ", node.early.size(), ", told \"", node.waiting_text, "\"",
-                    node.offer ? absl::StrCat(", ", rendezvous::Describe(AgentEvent(OfferSent{*node.offer}))) : "", "\n");
+    absl::StrAppend(
+        &text, "  ", node_id, node.connected ? " here" : " away", node.offered ? " ready" : "",
+        node.confirmed ? " confirmed" : "", node.greeted ? "" : " new", node.expected ? " expected" : "",
+        " place ", node.place ? absl::StrCat(*node.place) : "-", ", lost ", Until(node.lost_at, now),
+        " after ", node.extensions, " extensions, early ", node.early.size(), ", told \"", node.waiting_text,
+        "\"", node.offer ? absl::StrCat(", ", rendezvous::Describe(AgentEvent(OfferSent{*node.offer}))) : "",
+        "\n");
   }
   for (const auto& [key, value] : store_.values()) absl::StrAppend(&text, "  store ", key, "=", value, "\n");
   for (const auto& waiter : store_.waiters()) {
-    absl::StrAppend(&text, "  ", waiter.node_id, " waits for ", absl::StrJoin(waiter.keys, ","), " id ", waiter.id, "\n");
+    absl::StrAppend(&text, "  ", waiter.node_id, " waits for ", absl::StrJoin(waiter.keys, ","), " id ",
+                    waiter.id, "\n");
   }
   return text;
 }

@@ -46,7 +46,7 @@ absl::Status SslError(absl::string_view what) {
   return absl::InternalError(absl::StrCat(what, ": ", text.data()));
 }
 
-// ---- the token file -----------------------------------------------------------------------------------------------
+// ---- the token file ----
 
 std::string DefaultPath(const EnvironmentMap& environment) {
   const auto home = environment.find("HOME");
@@ -59,14 +59,16 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return ErrnoStatus(errno, absl::StrCat("token file ", path));
   if ((status.st_mode & 077) != 0) {
-    return absl::PermissionDeniedError(absl::StrFormat("token file %s may be read by others (mode %03o): run `chmod 600 %s`", path,
-                                                       status.st_mode & 0777, path));
+    return absl::PermissionDeniedError(
+        absl::StrFormat("token file %s may be read by others (mode %03o): run `chmod 600 %s`", path,
+                        status.st_mode & 0777, path));
   }
   MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   return std::string(absl::StripAsciiWhitespace(text));
 }
 
-/// Written beside and linked into place: of agents that start at the same moment on a shared home one wins, the others read its token.
+/// Written beside and linked into place: of agents that start at the same moment on a shared home one wins,
+/// the others read its token.
 absl::StatusOr<std::string> MakeToken(const std::string& path) {
   const std::string folder = path.substr(0, path.rfind('/'));
   MT_RETURN_IF_ERROR(MakeFolders(folder));
@@ -82,11 +84,12 @@ absl::StatusOr<std::string> MakeToken(const std::string& path) {
   }
   unlink(draft.c_str());
   MT_RETURN_IF_ERROR(written);
-  log::Info("the cluster's token is in ", path, " (nodes without a shared home need a copy of it, or MTRUN_TOKEN)");
+  log::Info("the cluster's token is in ", path,
+            " (nodes without a shared home need a copy of it, or MTRUN_TOKEN)");
   return ReadToken(path);
 }
 
-// ---- keys and certificates ------------------------------------------------------------------------------------------
+// ---- keys and certificates ----
 
 absl::StatusOr<std::array<unsigned char, 48>> Hkdf(std::string_view token, std::string_view purpose) {
   const Owned<EVP_KDF, EVP_KDF_free> kdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr));
@@ -96,9 +99,11 @@ absl::StatusOr<std::array<unsigned char, 48>> Hkdf(std::string_view token, std::
       OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest.data(), 0),
       OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, secret.data(), secret.size()),
       OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, salt.data(), salt.size()),
-      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info.data(), info.size()), OSSL_PARAM_construct_end()};
+      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info.data(), info.size()),
+      OSSL_PARAM_construct_end()};
   std::array<unsigned char, 48> out{};
-  if (context == nullptr || EVP_KDF_derive(context.get(), out.data(), out.size(), parameters) != 1) return SslError("HKDF");
+  if (context == nullptr || EVP_KDF_derive(context.get(), out.data(), out.size(), parameters) != 1)
+    return SslError("HKDF");
   return out;
 }
 
@@ -109,15 +114,17 @@ absl::StatusOr<Key> DeriveKey(std::string_view token, std::string_view purpose) 
   const Owned<BN_CTX, BN_CTX_free> context(BN_CTX_secure_new());
   const Owned<BIGNUM, BN_clear_free> order(BN_dup(EC_GROUP_get0_order(group.get())));
   const Owned<BIGNUM, BN_clear_free> scalar(BN_bin2bn(bytes.data(), bytes.size(), nullptr));
-  if (BN_sub_word(order.get(), 1) != 1 || BN_mod(scalar.get(), scalar.get(), order.get(), context.get()) != 1 ||
+  if (BN_sub_word(order.get(), 1) != 1 ||
+      BN_mod(scalar.get(), scalar.get(), order.get(), context.get()) != 1 ||
       BN_add_word(scalar.get(), 1) != 1) {
     return SslError("derive key");
   }
   const Owned<EC_POINT, EC_POINT_free> point(EC_POINT_new(group.get()));
-  if (EC_POINT_mul(group.get(), point.get(), scalar.get(), nullptr, nullptr, context.get()) != 1) return SslError("derive key");
+  if (EC_POINT_mul(group.get(), point.get(), scalar.get(), nullptr, nullptr, context.get()) != 1)
+    return SslError("derive key");
   std::array<unsigned char, 65> encoded{};
-  if (EC_POINT_point2oct(group.get(), point.get(), POINT_CONVERSION_UNCOMPRESSED, encoded.data(), encoded.size(),
-                         context.get()) != encoded.size()) {
+  if (EC_POINT_point2oct(group.get(), point.get(), POINT_CONVERSION_UNCOMPRESSED, encoded.data(),
+                         encoded.size(), context.get()) != encoded.size()) {
     return SslError("derive key");
   }
   const Owned<OSSL_PARAM_BLD, OSSL_PARAM_BLD_free> builder(OSSL_PARAM_BLD_new());
@@ -137,8 +144,10 @@ absl::StatusOr<Key> DeriveKey(std::string_view token, std::string_view purpose) 
 absl::Status AddExtension(X509* certificate, X509* issuer, int nid, const std::string& value) {
   X509V3_CTX context;
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
-  const Owned<X509_EXTENSION, X509_EXTENSION_free> extension(X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str()));
-  if (extension == nullptr || X509_add_ext(certificate, extension.get(), -1) != 1) return SslError("certificate extension");
+  const Owned<X509_EXTENSION, X509_EXTENSION_free> extension(
+      X509V3_EXT_conf_nid(nullptr, &context, nid, value.c_str()));
+  if (extension == nullptr || X509_add_ext(certificate, extension.get(), -1) != 1)
+    return SslError("certificate extension");
   return absl::OkStatus();
 }
 
@@ -147,8 +156,10 @@ struct Extension {
   std::string value;
 };
 
-/// A certificate for `key` under the name `name`, signed by `issuer_key`. Its times mean nothing: no node's clock is trusted.
-absl::StatusOr<Certificate> MakeCertificate(EVP_PKEY* key, const std::string& name, X509* issuer, EVP_PKEY* issuer_key, long serial,
+/// A certificate for `key` under the name `name`, signed by `issuer_key`. Its times mean nothing: no node's
+/// clock is trusted.
+absl::StatusOr<Certificate> MakeCertificate(EVP_PKEY* key, const std::string& name, X509* issuer,
+                                            EVP_PKEY* issuer_key, long serial,
                                             const std::vector<Extension>& extensions) {
   Certificate certificate(X509_new());
   X509* x = certificate.get();
@@ -158,12 +169,13 @@ absl::StatusOr<Certificate> MakeCertificate(EVP_PKEY* key, const std::string& na
       ASN1_TIME_set_string(X509_getm_notAfter(x), "99991231235959Z") != 1) {
     return SslError("certificate times");
   }
-  X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>(name.c_str()), -1,
-                             -1, 0);
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
   X509* const signer = issuer != nullptr ? issuer : x;
   X509_set_issuer_name(x, X509_get_subject_name(signer));
   X509_set_pubkey(x, key);
-  for (const Extension& extension : extensions) MT_RETURN_IF_ERROR(AddExtension(x, signer, extension.nid, extension.value));
+  for (const Extension& extension : extensions)
+    MT_RETURN_IF_ERROR(AddExtension(x, signer, extension.nid, extension.value));
   if (X509_sign(x, issuer_key, EVP_sha256()) == 0) return SslError("sign certificate");
   return certificate;
 }
@@ -182,15 +194,18 @@ absl::StatusOr<std::string> PemOf(X509* certificate) {
 }
 
 absl::StatusOr<std::string> PemOf(EVP_PKEY* key) {
-  return Pem([&](BIO* bio) { return PEM_write_bio_PKCS8PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr); });
+  return Pem([&](BIO* bio) {
+    return PEM_write_bio_PKCS8PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr);
+  });
 }
 
 }  // namespace
 
 absl::Status CheckToken(std::string_view token) {
   if (token.size() >= kMinTokenCharacters) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("the token has ", token.size(), " characters, at least ", kMinTokenCharacters,
-                                                 " are needed (128 random bits): make one with `openssl rand -hex 32`"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the token has ", token.size(), " characters, at least ", kMinTokenCharacters,
+                   " are needed (128 random bits): make one with `openssl rand -hex 32`"));
 }
 
 absl::StatusOr<std::string> LoadToken(const std::string& path, const EnvironmentMap& environment) {
@@ -212,18 +227,22 @@ absl::StatusOr<TlsIdentity> DeriveIdentity(std::string_view token) {
   MT_RETURN_IF_ERROR(CheckToken(token));
   MT_ASSIGN_OR_RETURN(const Key ca_key, DeriveKey(token, "certificate authority"));
   MT_ASSIGN_OR_RETURN(const Key leaf_key, DeriveKey(token, "leaf"));
-  // Another token, another issuer: the handshake then fails with "unknown issuer", not in the midst of a signature.
+  // Another token, another issuer: the handshake then fails with "unknown issuer", not in the midst of a
+  // signature.
   MT_ASSIGN_OR_RETURN(const auto name, Hkdf(token, "name of the authority"));
-  const std::string ca_name = absl::StrCat("mtrun ", absl::BytesToHexString(std::string(name.begin(), name.begin() + 16)));
-  MT_ASSIGN_OR_RETURN(const Certificate ca, MakeCertificate(ca_key.get(), ca_name, nullptr, ca_key.get(), 1,
-                                                            {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
-                                                             {NID_key_usage, "critical,keyCertSign"},
-                                                             {NID_subject_key_identifier, "hash"}}));
-  MT_ASSIGN_OR_RETURN(const Certificate leaf, MakeCertificate(leaf_key.get(), kTlsName, ca.get(), ca_key.get(), 2,
-                                                              {{NID_basic_constraints, "critical,CA:FALSE"},
-                                                               {NID_key_usage, "critical,digitalSignature"},
-                                                               {NID_ext_key_usage, "serverAuth,clientAuth"},
-                                                               {NID_subject_alt_name, absl::StrCat("DNS:", kTlsName)}}));
+  const std::string ca_name =
+      absl::StrCat("mtrun ", absl::BytesToHexString(std::string(name.begin(), name.begin() + 16)));
+  MT_ASSIGN_OR_RETURN(const Certificate ca,
+                      MakeCertificate(ca_key.get(), ca_name, nullptr, ca_key.get(), 1,
+                                      {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
+                                       {NID_key_usage, "critical,keyCertSign"},
+                                       {NID_subject_key_identifier, "hash"}}));
+  MT_ASSIGN_OR_RETURN(const Certificate leaf,
+                      MakeCertificate(leaf_key.get(), kTlsName, ca.get(), ca_key.get(), 2,
+                                      {{NID_basic_constraints, "critical,CA:FALSE"},
+                                       {NID_key_usage, "critical,digitalSignature"},
+                                       {NID_ext_key_usage, "serverAuth,clientAuth"},
+                                       {NID_subject_alt_name, absl::StrCat("DNS:", kTlsName)}}));
   TlsIdentity identity;
   MT_ASSIGN_OR_RETURN(identity.ca_certificate, PemOf(ca.get()));
   MT_ASSIGN_OR_RETURN(identity.certificate, PemOf(leaf.get()));

@@ -20,7 +20,8 @@ namespace {
 
 void ToOurLog(gpr_log_func_args* args) { log::Debug("grpc: ", args->message); }
 
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(bool insecure, const std::string& token) {
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(bool insecure,
+                                                                                 const std::string& token) {
   if (insecure) return grpc::InsecureChannelCredentials();
   MT_ASSIGN_OR_RETURN(const TlsIdentity identity, DeriveIdentity(token));
   grpc::SslCredentialsOptions options;
@@ -36,17 +37,21 @@ std::string Endpoint::Text() const {
   return absl::StrContains(host, ':') ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
 }
 
-bool Endpoint::IsLoopback() const { return host == "localhost" || host == "::1" || absl::StartsWith(host, "127."); }
+bool Endpoint::IsLoopback() const {
+  return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
+}
 
 absl::StatusOr<Endpoint> ParseEndpoint(const std::string& text) {
   const auto bad = [&](absl::string_view why) {
-    return absl::InvalidArgumentError(absl::StrCat("endpoint \"", text, "\": ", why, "; give host:port, as node1:29400"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("endpoint \"", text, "\": ", why, "; give host:port, as node1:29400"));
   };
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos) return bad("there is no port");
   Endpoint endpoint;
   endpoint.host = text.substr(0, colon);
-  if (!absl::SimpleAtoi(text.substr(colon + 1), &endpoint.port) || endpoint.port < 0 || endpoint.port > 65535) {
+  if (!absl::SimpleAtoi(text.substr(colon + 1), &endpoint.port) || endpoint.port < 0 ||
+      endpoint.port > 65535) {
     return bad("the port must be a number from 0 to 65535");
   }
   if (absl::StartsWith(endpoint.host, "[") && absl::EndsWith(endpoint.host, "]")) {
@@ -55,13 +60,15 @@ absl::StatusOr<Endpoint> ParseEndpoint(const std::string& text) {
     return bad("an IPv6 address needs brackets");
   }
   for (const char c : endpoint.host) {
-    if (absl::ascii_isspace(c) || c == '/' || c == '@') return bad("the host name has a character that no host name has");
+    if (absl::ascii_isspace(c) || c == '/' || c == '@')
+      return bad("the host name has a character that no host name has");
   }
   if (endpoint.host.empty()) return bad("there is no host");
   return endpoint;
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(bool insecure, const std::string& token) {
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(bool insecure,
+                                                                               const std::string& token) {
   if (insecure) return grpc::InsecureServerCredentials();
   MT_ASSIGN_OR_RETURN(const TlsIdentity identity, DeriveIdentity(token));
   grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
@@ -70,12 +77,14 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(b
   return grpc::SslServerCredentials(options);
 }
 
-absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& endpoint, bool insecure, const std::string& token) {
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& endpoint, bool insecure,
+                                                           const std::string& token) {
   QuietGrpcLog();
   MT_ASSIGN_OR_RETURN(const auto credentials, MakeChannelCredentials(insecure, token));
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // http_proxy of a cluster's environment is not for its own nodes
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY,
+                   0);  // http_proxy of a cluster's environment is not for its own nodes
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 3000);  // also how long one attempt to connect may take
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
@@ -86,20 +95,25 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& en
 }
 
 absl::Status JudgeCredentials(const std::string& endpoint, const grpc::Status& status, bool insecure) {
-  if (insecure) return absl::OkStatus();  // a TLS service just closes the connection: the service may as well be restarting
+  if (insecure)
+    return absl::OkStatus();  // a TLS service just closes the connection: the service may as well be
+                              // restarting
   const std::string& text = status.error_message();
   if (!absl::StrContains(text, "SSL_ERROR_SSL")) return absl::OkStatus();
   if (absl::StrContains(text, "WRONG_VERSION_NUMBER") || absl::StrContains(text, "wrong version number")) {
-    return absl::FailedPreconditionError(absl::StrCat("the service at ", endpoint, " speaks without TLS: start it without --insecure, "
+    return absl::FailedPreconditionError(absl::StrCat("the service at ", endpoint,
+                                                      " speaks without TLS: start it without --insecure, "
                                                       "or give --insecure on every node"));
   }
-  return absl::UnauthenticatedError(absl::StrCat("the service at ", endpoint, " has another token: give every node the same "
+  return absl::UnauthenticatedError(absl::StrCat("the service at ", endpoint,
+                                                 " has another token: give every node the same "
                                                  "MTRUN_TOKEN or ~/.mtrun/token"));
 }
 
 bool MayExpectTls(const grpc::Status& status) {
-  return status.error_code() == grpc::StatusCode::UNAVAILABLE && (absl::StrContains(status.error_message(), "Socket closed") ||
-                                                                  absl::StrContains(status.error_message(), "reset by peer"));
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         (absl::StrContains(status.error_message(), "Socket closed") ||
+          absl::StrContains(status.error_message(), "reset by peer"));
 }
 
 void QuietGrpcLog() {

@@ -1,4 +1,5 @@
-// What client and service share of gRPC: credentials from the token, channel arguments, its log kept quiet, endpoints as text.
+// What client and service share of gRPC: credentials from the token, channel arguments, its log kept quiet,
+// endpoints as text.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -20,15 +21,18 @@ struct Endpoint {
 /// "host:port" or "[v6]:port"; kInvalidArgument says what is wrong. Port 0 is allowed.
 absl::StatusOr<Endpoint> ParseEndpoint(const std::string& text);
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(bool insecure, const std::string& token);
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(bool insecure,
+                                                                               const std::string& token);
 
 /// A channel of its own (nothing shared with other channels of the process) that retries quickly.
-absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& endpoint, bool insecure, const std::string& token);
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& endpoint, bool insecure,
+                                                           const std::string& token);
 
-/// What the failure of a call says about the credentials, in one sentence: kUnauthenticated for another token, kFailedPrecondition
-/// for a service without TLS, OK when trying again may help.
+/// What the failure of a call says about the credentials, in one sentence: kUnauthenticated for another
+/// token, kFailedPrecondition for a service without TLS, OK when trying again may help.
 absl::Status JudgeCredentials(const std::string& endpoint, const grpc::Status& status, bool insecure);
-/// True when a plain-text call failed as it does against a service that expects TLS (or one that is just going away).
+/// True when a plain-text call failed as it does against a service that expects TLS (or one that is just
+/// going away).
 bool MayExpectTls(const grpc::Status& status);
 
 /// gRPC's own lines go to our log, at debug level. Call before the first use; any number of times.

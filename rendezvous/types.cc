@@ -23,7 +23,8 @@ std::string DescribeRanks(const Member& member) {
 }
 
 std::string DescribeOffer(const Offer& offer) {
-  std::string text = absl::StrCat("offer: ", offer.workers, " worker", offer.workers == 1 ? "" : "s", " on ", offer.host);
+  std::string text =
+      absl::StrCat("offer: ", offer.workers, " worker", offer.workers == 1 ? "" : "s", " on ", offer.host);
   if (offer.node_rank) absl::StrAppend(&text, ", node_rank ", *offer.node_rank);
   if (offer.holds) absl::StrAppend(&text, ", holds ", Describe(*offer.holds));
   return text;
@@ -42,21 +43,23 @@ std::string Describe(const Generation& generation) { return absl::StrCat("genera
 std::string Describe(const Assignment& a) {
   std::vector<std::string> members;
   for (const Member& m : a.members) members.push_back(absl::StrCat(m.host, " (", DescribeRanks(m), ")"));
-  std::string text = absl::StrCat(Describe(a.generation), ": ", a.members.size(), " node", a.members.size() == 1 ? "" : "s",
-                                  ", world size ", a.world_size, ": ", absl::StrJoin(members, ", "), "; master ",
-                                  a.master_address, ":", a.master_port);
+  std::string text =
+      absl::StrCat(Describe(a.generation), ": ", a.members.size(), " node", a.members.size() == 1 ? "" : "s",
+                   ", world size ", a.world_size, ": ", absl::StrJoin(members, ", "), "; master ",
+                   a.master_address, ":", a.master_port);
   if (a.restart_count > 0) absl::StrAppend(&text, "; restart ", a.restart_count);
   return text;
 }
 
 std::string Describe(const WorkerFailure& f) {
   return absl::StrCat("rank ", f.rank, " (local ", f.local_rank, ", pid ", f.pid, ") on ", f.host, ": ",
-                      f.signal != 0 ? absl::StrCat("killed by ", SignalName(f.signal)) : absl::StrCat("exit code ", f.exit_code));
+                      f.signal != 0 ? absl::StrCat("killed by ", SignalName(f.signal))
+                                    : absl::StrCat("exit code ", f.exit_code));
 }
 
 std::string Describe(const JobOutcome& outcome) {
-  return absl::StrCat(outcome.success ? "success" : absl::StrCat("failed, exit code ", outcome.exit_code), ": ",
-                      outcome.reason);
+  return absl::StrCat(outcome.success ? "success" : absl::StrCat("failed, exit code ", outcome.exit_code),
+                      ": ", outcome.reason);
 }
 
 std::string Describe(const AgentEvent& event) {
@@ -69,7 +72,9 @@ std::string Describe(const AgentEvent& event) {
           [](const WorkersFinished& e) {
             return absl::StrCat("workers finished in ", Describe(e.generation), e.final ? " (final)" : "");
           },
-          [](const Leaving& e) { return absl::StrCat(e.fails_job ? "leaving and ending the job: " : "leaving: ", e.why); },
+          [](const Leaving& e) {
+            return absl::StrCat(e.fails_job ? "leaving and ending the job: " : "leaving: ", e.why);
+          },
           [](const StoreSet& e) {
             return absl::StrCat("store set ", absl::CHexEscape(e.key), " (", e.value.size(), " bytes) in ",
                                 Describe(e.generation));
@@ -83,26 +88,29 @@ std::string Describe(const AgentEvent& event) {
 }
 
 std::string Describe(const ServiceEvent& event) {
-  return std::visit(
-      Overloaded{
-          [](const Assigned& e) { return absl::StrCat("assigned ", Describe(e.assignment)); },
-          [](const GenerationDissolved& e) { return absl::StrCat("dissolved ", Describe(e.generation), ": ", e.reason); },
-          [](const JobEnded& e) { return absl::StrCat("job ended: ", Describe(e.outcome)); },
-          [](const Refused& e) { return absl::StrCat("refused: ", e.reason); },
-          [](const Waiting& e) { return absl::StrCat("waiting: ", e.text); },
-          [](const StoreReply& e) {
-            std::vector<std::string> keys;
-            for (const auto& [key, value] : e.values) keys.push_back(key);
-            return absl::StrCat("store reply ", e.id, ": ", KeyList(keys), e.error.empty() ? "" : "error: ", e.error);
-          },
-      },
-      event);
+  return std::visit(Overloaded{
+                        [](const Assigned& e) { return absl::StrCat("assigned ", Describe(e.assignment)); },
+                        [](const GenerationDissolved& e) {
+                          return absl::StrCat("dissolved ", Describe(e.generation), ": ", e.reason);
+                        },
+                        [](const JobEnded& e) { return absl::StrCat("job ended: ", Describe(e.outcome)); },
+                        [](const Refused& e) { return absl::StrCat("refused: ", e.reason); },
+                        [](const Waiting& e) { return absl::StrCat("waiting: ", e.text); },
+                        [](const StoreReply& e) {
+                          std::vector<std::string> keys;
+                          for (const auto& [key, value] : e.values) keys.push_back(key);
+                          return absl::StrCat("store reply ", e.id, ": ", KeyList(keys),
+                                              e.error.empty() ? "" : "error: ", e.error);
+                        },
+                    },
+                    event);
 }
 
 std::vector<std::string> DifferingSettings(const JobSettings& job, const JobSettings& here) {
   std::vector<std::string> texts;
   const auto compare = [&](absl::string_view key, const auto& in_job, const auto& in_agent) {
-    if (in_job != in_agent) texts.push_back(absl::StrCat(key, " is ", in_agent, " here, ", in_job, " in the job"));
+    if (in_job != in_agent)
+      texts.push_back(absl::StrCat(key, " is ", in_agent, " here, ", in_job, " in the job"));
   };
   compare("job_id", job.job_id, here.job_id);
   compare("min_nodes", job.min_nodes, here.min_nodes);

@@ -1,4 +1,5 @@
-// The nouns of the rendezvous: what a node offers, what a generation assigns, how a job ends. Values with == and Describe().
+// The nouns of the rendezvous: what a node offers, what a generation assigns, how a job ends. Values with ==
+// and Describe().
 #pragma once
 
 #include <cstdint>
@@ -15,28 +16,30 @@ namespace mtrun::rendezvous {
 
 using Generation = channel::Generation;
 
-/// What every agent of a job must say alike; the first one to join sets it, a later one that differs is refused.
+/// What every agent of a job must say alike; the first one to join sets it, a later one that differs is
+/// refused.
 struct JobSettings {
   std::string job_id = "none";
   int min_nodes = 1;
   int max_nodes = 1;
-  int max_restarts = 0;  // job-wide budget of worker failures
-  Duration last_call = std::chrono::seconds(1);      // wait for more than min_nodes at the first formation
+  int max_restarts = 0;                          // job-wide budget of worker failures
+  Duration last_call = std::chrono::seconds(1);  // wait for more than min_nodes at the first formation
   Duration heartbeat_interval = std::chrono::milliseconds(500);
-  int heartbeats_missed = 3;                         // a node is dead after interval x missed
+  int heartbeats_missed = 3;  // a node is dead after interval x missed
   Duration reconnect_grace = std::chrono::milliseconds(200);
-  Duration join_timeout = std::chrono::seconds(600); // how long the first formation may take
+  Duration join_timeout = std::chrono::seconds(600);  // how long the first formation may take
   bool operator==(const JobSettings&) const = default;
 };
 
-/// One agent's offer for the next generation. Sent at joining and again whenever the agent is ready for another generation.
+/// One agent's offer for the next generation. Sent at joining and again whenever the agent is ready for
+/// another generation.
 struct Offer {
-  std::string node_id;  // unique for one agent process: "<host>-<pid>-<random>"
-  std::string host;     // host name; the first formation orders nodes naturally by it
-  std::string address;  // where peers reach this node
-  int workers = 1;      // how many it starts
+  std::string node_id;           // unique for one agent process: "<host>-<pid>-<random>"
+  std::string host;              // host name; the first formation orders nodes naturally by it
+  std::string address;           // where peers reach this node
+  int workers = 1;               // how many it starts
   std::optional<int> node_rank;  // --node_rank: decides the order where given
-  int master_port = 0;  // a port held open on this node, MASTER_PORT if it becomes node 0
+  int master_port = 0;           // a port held open on this node, MASTER_PORT if it becomes node 0
   std::string role = "default";
   std::optional<Generation> holds;  // the generation whose workers this agent still runs (after a reconnect)
   bool operator==(const Offer&) const = default;
@@ -55,9 +58,9 @@ struct Assignment {
   Generation generation;
   std::vector<Member> members;  // in order of node_rank
   int world_size = 0;
-  std::string master_address;   // node 0's
+  std::string master_address;  // node 0's
   int master_port = 0;
-  int restart_count = 0;        // failures used from the job-wide budget
+  int restart_count = 0;  // failures used from the job-wide budget
   bool operator==(const Assignment&) const = default;
 };
 
@@ -68,9 +71,9 @@ struct WorkerFailure {
   int64_t pid = 0;
   int exit_code = 0;  // valid when signal is 0
   int signal = 0;
-  std::string log_file;     // its standard error on `host`, "" for none
-  std::string message;      // from the error file, or the last lines of its standard error
-  std::string wall_time;    // for people
+  std::string log_file;   // its standard error on `host`, "" for none
+  std::string message;    // from the error file, or the last lines of its standard error
+  std::string wall_time;  // for people
   bool operator==(const WorkerFailure&) const = default;
 };
 
@@ -82,7 +85,7 @@ struct JobOutcome {
   bool operator==(const JobOutcome&) const = default;
 };
 
-// ---- agent -> service -----------------------------------------------------------------------------------------
+// ---- agent -> service ----
 struct OfferSent {  // join, or ready again after a dissolved generation
   Offer offer;
   bool operator==(const OfferSent&) const = default;
@@ -117,7 +120,7 @@ struct StoreRead {  // answered by StoreReply with the same id: at once, or (wai
 };
 using AgentEvent = std::variant<OfferSent, WorkerFailed, WorkersFinished, Leaving, StoreSet, StoreRead>;
 
-// ---- service -> agent -----------------------------------------------------------------------------------------
+// ---- service -> agent ----
 struct Assigned {
   Assignment assignment;
   bool operator==(const Assigned&) const = default;
@@ -151,12 +154,14 @@ using ServiceEvent = std::variant<Assigned, GenerationDissolved, JobEnded, Refus
 
 std::string Describe(const Generation& generation);
 std::string Describe(const Assignment& assignment);
-std::string Describe(const WorkerFailure& failure);  // one line: "rank 1 (local 1, pid 123) on node2: killed by SIGKILL"
+std::string Describe(
+    const WorkerFailure& failure);  // one line: "rank 1 (local 1, pid 123) on node2: killed by SIGKILL"
 std::string Describe(const JobOutcome& outcome);
 std::string Describe(const AgentEvent& event);
 std::string Describe(const ServiceEvent& event);
 
-/// What an agent's settings say otherwise than the job's, one text a key: "max_nodes is 3 here, 2 in the job".
+/// What an agent's settings say otherwise than the job's, one text a key: "max_nodes is 3 here, 2 in the
+/// job".
 std::vector<std::string> DifferingSettings(const JobSettings& job, const JobSettings& here);
 
 }  // namespace mtrun::rendezvous

@@ -1,5 +1,5 @@
-// cnnA: CNN-A (9,986 parameters) on images of 32x32, plain SGD. The recipe below is the one of the programs that came before;
-// configs/cnnA-tuned.yaml holds a better one.
+// cnnA: CNN-A (9,986 parameters) on images of 32x32, plain SGD. The recipe below is the one of the programs
+// that came before; configs/cnnA-tuned.yaml holds a better one.
 #include "trainers/engine/classifier.h"  // settings, data, workers, steps, evaluation, report
 #include "trainers/models/cnn_a.h"       // the network
 
@@ -7,9 +7,9 @@ namespace mtrun {
 namespace {
 
 const engine::Recipe kRecipe = {
-    {"epochs", "10"},           {"batch_size", "16"},      {"optimizer", "sgd"}, {"learning_rate", "0.001"},
-    {"momentum", "0"},          {"weight_decay", "0"},     {"schedule", "constant"},
-    {"augment", "false"},       {"threads", "1"},  // the work is too small to share: OpenMP's barriers cost more than they save
+    {"epochs", "10"},  {"batch_size", "16"},  {"optimizer", "sgd"},     {"learning_rate", "0.001"},
+    {"momentum", "0"}, {"weight_decay", "0"}, {"schedule", "constant"}, {"augment", "false"},
+    {"threads", "1"},  // the work is too small to share: OpenMP's barriers cost more than they save
 };
 
 engine::Model MakeModel(uint64_t seed, int64_t classes) {

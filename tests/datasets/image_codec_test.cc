@@ -81,6 +81,17 @@ TEST(ImageCodecTest, ProgressiveJpegsAreComplete) {
   EXPECT_FALSE(JpegIsComplete(std::string_view(file).substr(0, file.size() - 1)));
 }
 
+// Read beyond the buffer once: a scan without an end made the position wrap around.
+TEST(ImageCodecTest, AScanWithoutAnEndIsNotComplete) {
+  for (const std::string& file :
+       {std::string(), std::string("\xFF"), std::string("\xFF\xD8"),
+        std::string("\xFF\xD8\xFF\xDA\0\2abc", 9), std::string("\xFF\xD8\xFF\xDA\0", 5),
+        std::string("\xFF\xD8\xFF\xDA\xFF\xFF", 6)}) {
+    const std::vector<char> exact(file.begin(), file.end());
+    EXPECT_FALSE(JpegIsComplete({exact.data(), exact.size()}));
+  }
+}
+
 TEST(ImageCodecTest, RandomDamageNeverCrashes) {
   std::mt19937_64 random(test::Seed());
   for (const char* kind : {".jpg", ".png"}) {

@@ -190,14 +190,12 @@ TEST(SamplerTest, DigestIsSha256OfLittleEndianIds) {
 // The lines that docs/formats.md prints are the formula.
 TEST(SamplerTest, TheDocumentedPythonAgrees) {
   if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "no python3 here";
-  const char* root = std::getenv("MT_SOURCE_DIR");
-  if (root == nullptr) GTEST_SKIP() << "MT_SOURCE_DIR is not set (ctest sets it)";
   std::string expected;
   const Sampler sampler(2026, 1237, {1237, 64}, true);
   for (const int64_t id : sampler.Step(5, 0)) expected += (expected.empty() ? "" : ", ") + std::to_string(id);
   const std::string script =
-      "import re; tick = chr(96) * 3; text = open('" + std::string(root) +
-      "/docs/formats.md').read(); "
+      "import re; tick = chr(96) * 3; text = open('" + std::string(MT_FORMATS_MD) +
+      "').read(); "
       "exec(next(b for b in re.findall(tick + 'python(.*?)' + tick, text, re.S) if 'def sample_id' in b)); "
       "assert [sample_id(2026, 1237, 5, p) for p in range(1237)] == [" +
       expected + "]";

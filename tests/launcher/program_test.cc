@@ -105,7 +105,7 @@ TEST_F(ProgramTest, AMissingTrainerListsTheOthers) {
   const auto program = Resolve({.trainer = "cnnB"});
   EXPECT_EQ(program.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(program.status().message()),
-              AllOf(HasSubstr("cnnB"), HasSubstr("Found: cnnA, vit"), HasSubstr("did you mean cnnA?")));
+              AllOf(HasSubstr("cnnB"), HasSubstr("found: cnnA, vit"), HasSubstr("did you mean cnnA?")));
   EXPECT_FALSE(Resolve({.trainer = "../bin/cnnA"}).ok());
 }
 

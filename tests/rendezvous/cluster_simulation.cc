@@ -7,7 +7,9 @@
 namespace mtrun::rendezvous {
 
 ClusterSimulation::ClusterSimulation(JobSettings settings, Duration recovery_window)
-    : settings_(settings), machine_(settings, JobMachine::Options{7, TimePoint(), recovery_window}), checker_(settings) {}
+    : settings_(settings),
+      machine_(settings, JobMachine::Options{7, TimePoint(), recovery_window}),
+      checker_(settings) {}
 
 std::vector<std::string> ClusterSimulation::Step(const Event& event) {
   const std::vector<Effect> effects = machine_.Step(event, now_);
@@ -25,7 +27,8 @@ std::vector<std::string> ClusterSimulation::Step(const Event& event) {
   return lines;
 }
 
-std::vector<std::string> ClusterSimulation::Open(const std::string& node, Generation seen, int seen_restarts) {
+std::vector<std::string> ClusterSimulation::Open(const std::string& node, Generation seen,
+                                                 int seen_restarts) {
   connected_.insert(node);
   return Step(Event{node, StreamOpened{settings_, seen, seen_restarts}});
 }
@@ -44,7 +47,8 @@ std::vector<std::string> ClusterSimulation::Beat(const std::string& node, Durati
   return Step(Event{node, Heartbeat{main_loop_age}});
 }
 
-std::vector<std::string> ClusterSimulation::Say(const std::string& node, AgentEvent event, std::optional<Assignment> held) {
+std::vector<std::string> ClusterSimulation::Say(const std::string& node, AgentEvent event,
+                                                std::optional<Assignment> held) {
   const auto assigned = assignments_.find(node);
   const Generation seen = assigned != assignments_.end() ? assigned->second.generation : Generation{};
   return Step(Event{node, AgentSaid{std::move(event), std::move(held), seen}});
@@ -54,12 +58,14 @@ Offer ClusterSimulation::MakeOffer(const std::string& node) const {
   Offer offer;
   offer.node_id = node;
   offer.host = node.substr(0, node.find('/'));  // "node1/b": a second agent on node1
-  offer.address = absl::StrCat("10.0.0.", offer.host.substr(std::min(offer.host.find_first_of("0123456789"), offer.host.size())));
+  offer.address = absl::StrCat(
+      "10.0.0.", offer.host.substr(std::min(offer.host.find_first_of("0123456789"), offer.host.size())));
   offer.master_port = 40000;
   return offer;
 }
 
-std::vector<std::string> ClusterSimulation::OfferFrom(const std::string& node, int workers, std::optional<int> node_rank) {
+std::vector<std::string> ClusterSimulation::OfferFrom(const std::string& node, int workers,
+                                                      std::optional<int> node_rank) {
   Offer offer = MakeOffer(node);
   offer.workers = workers;
   offer.node_rank = node_rank;
@@ -97,7 +103,8 @@ std::vector<std::string> ClusterSimulation::Wait(const std::string& node, const 
   return Say(node, StoreRead{generation(), next_id_++, {key}, true});
 }
 
-std::vector<std::string> ClusterSimulation::Set(const std::string& node, const std::string& key, const std::string& value) {
+std::vector<std::string> ClusterSimulation::Set(const std::string& node, const std::string& key,
+                                                const std::string& value) {
   return Say(node, StoreSet{generation(), key, value});
 }
 
@@ -105,7 +112,9 @@ std::vector<std::string> ClusterSimulation::Advance(Duration duration) {
   const TimePoint end = now_ + duration;
   const Duration beat_every = settings_.heartbeat_interval;
   std::vector<std::string> lines;
-  const auto add = [&](const std::vector<std::string>& more) { lines.insert(lines.end(), more.begin(), more.end()); };
+  const auto add = [&](const std::vector<std::string>& more) {
+    lines.insert(lines.end(), more.begin(), more.end());
+  };
   while (now_ < end) {
     const TimePoint next_beat = TimePoint((now_.time_since_epoch() / beat_every + 1) * beat_every);
     const auto due = machine_.NextDeadline();
@@ -116,7 +125,8 @@ std::vector<std::string> ClusterSimulation::Advance(Duration duration) {
         if (!silent_.contains(node)) add(Beat(node));
       }
     }
-    if (const auto deadline = machine_.NextDeadline(); deadline && *deadline <= now_) add(Step(Event{"", Tick{}}));
+    if (const auto deadline = machine_.NextDeadline(); deadline && *deadline <= now_)
+      add(Step(Event{"", Tick{}}));
   }
   return lines;
 }

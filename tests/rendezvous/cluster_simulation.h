@@ -1,5 +1,6 @@
-// A job's state machine with simulated agents around it, in simulated time: events are built from short words, every step is
-// checked against the list of properties. A value: copies are independent worlds (exploration copies it at every branch).
+// A job's state machine with simulated agents around it, in simulated time: events are built from short
+// words, every step is checked against the list of properties. A value: copies are independent worlds
+// (exploration copies it at every branch).
 #pragma once
 
 #include <map>
@@ -22,8 +23,10 @@ class ClusterSimulation {
   std::vector<std::string> OpenWith(const std::string& node, const JobSettings& settings);
   std::vector<std::string> Close(const std::string& node, const std::string& why = "connection reset");
   std::vector<std::string> Beat(const std::string& node, Duration main_loop_age = Duration::zero());
-  std::vector<std::string> Say(const std::string& node, AgentEvent event, std::optional<Assignment> held = std::nullopt);
-  std::vector<std::string> OfferFrom(const std::string& node, int workers = 1, std::optional<int> node_rank = std::nullopt);
+  std::vector<std::string> Say(const std::string& node, AgentEvent event,
+                               std::optional<Assignment> held = std::nullopt);
+  std::vector<std::string> OfferFrom(const std::string& node, int workers = 1,
+                                     std::optional<int> node_rank = std::nullopt);
   /// An offer from before the node's last assignment, delivered late.
   std::vector<std::string> StaleOfferFrom(const std::string& node);
   std::vector<std::string> Fail(const std::string& node, int exit_code = 1, int signal = 0);
@@ -31,7 +34,8 @@ class ClusterSimulation {
   std::vector<std::string> Leave(const std::string& node);
   std::vector<std::string> Wait(const std::string& node, const std::string& key);
   std::vector<std::string> Set(const std::string& node, const std::string& key, const std::string& value);
-  /// Time passes in steps of at most a heartbeat; ticks come exactly when due; connected nodes beat unless silent.
+  /// Time passes in steps of at most a heartbeat; ticks come exactly when due; connected nodes beat unless
+  /// silent.
   std::vector<std::string> Advance(Duration duration);
   /// To the next deadline, nobody beating before it.
   std::vector<std::string> TickAtDeadline();

@@ -26,7 +26,9 @@ Offer SomeOffer() {
   return offer;
 }
 
-WorkerFailure SomeFailure() { return {"node2", 5, 1, 4711, 0, 9, "/logs/1/stderr.log", "bad \xff bytes\0x", "2026-11-21"}; }
+WorkerFailure SomeFailure() {
+  return {"node2", 5, 1, 4711, 0, 9, "/logs/1/stderr.log", "bad \xff bytes\0x", "2026-11-21"};
+}
 
 Assignment SomeAssignment() { return MakeAssignment(Generation{3, 0xFFFFFFFFFFFFFFFFull}, {SomeOffer()}, 2); }
 
@@ -104,8 +106,10 @@ TEST(Codec, SettingsOutOfRangeAreNamed) {
   };
   EXPECT_THAT(error([](wire::JobSettings* s) { s->set_min_nodes(0); }), HasSubstr("min_nodes is 0"));
   EXPECT_THAT(error([](wire::JobSettings* s) { s->set_min_nodes(2); }), HasSubstr("min_nodes is 2, 1 to 1"));
-  EXPECT_THAT(error([](wire::JobSettings* s) { s->set_heartbeat_interval_ns(0); }), HasSubstr("heartbeat_interval"));
-  EXPECT_THAT(error([](wire::JobSettings* s) { s->set_join_timeout_ns(INT64_MAX); }), HasSubstr("join_timeout"));
+  EXPECT_THAT(error([](wire::JobSettings* s) { s->set_heartbeat_interval_ns(0); }),
+              HasSubstr("heartbeat_interval"));
+  EXPECT_THAT(error([](wire::JobSettings* s) { s->set_join_timeout_ns(INT64_MAX); }),
+              HasSubstr("join_timeout"));
   EXPECT_THAT(error([](wire::JobSettings* s) { s->set_job_id(""); }), HasSubstr("job_id"));
   EXPECT_THAT(error([](wire::JobSettings* s) { s->set_max_restarts(-1); }), HasSubstr("max_restarts"));
 }
@@ -116,18 +120,25 @@ TEST(Codec, OffersOutOfRangeAreNamed) {
     spoil(event.mutable_offer());
     return DecodeAgentEvent(event).status();
   };
-  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->set_workers(0); }).message()), HasSubstr("workers is 0"));
-  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->set_node_rank(-1); }).message()), HasSubstr("node_rank"));
-  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->set_master_port(70000); }).message()), HasSubstr("master_port"));
-  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->mutable_held()->set_world_size(9); }).message()), HasSubstr("world size"));
-  EXPECT_TRUE(absl::IsInvalidArgument(error([](wire::Offer* o) { o->mutable_holds()->set_number(UINT64_MAX); })));
+  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->set_workers(0); }).message()),
+              HasSubstr("workers is 0"));
+  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->set_node_rank(-1); }).message()),
+              HasSubstr("node_rank"));
+  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->set_master_port(70000); }).message()),
+              HasSubstr("master_port"));
+  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->mutable_held()->set_world_size(9); }).message()),
+              HasSubstr("world size"));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(error([](wire::Offer* o) { o->mutable_holds()->set_number(UINT64_MAX); })));
   EXPECT_TRUE(absl::IsInvalidArgument(DecodeAgentEvent(wire::AgentEvent()).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(DecodeServiceEvent(wire::ServiceEvent()).status()));
 }
 
 TEST(Codec, NamesThatAreNotUtf8CanBeSent) {
   Offer offer = SomeOffer();
-  offer.host = "n\xf6" "de";
+  offer.host =
+      "n\xf6"
+      "de";
   const AgentSaid said = RoundTrip(AgentSaid{OfferSent{offer}, {}, {}});
   EXPECT_EQ(std::get<OfferSent>(said.event).offer.host, "n?de");
 }
@@ -137,16 +148,19 @@ TEST(Codec, GarbageGivesAnErrorOrAValueButNeverACrash) {
   const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : RandomBits();
   std::cout << "MTRUN_SEED=" << seed << "\n";
   std::mt19937_64 random(seed);
-  const std::string good = EncodeAgentEvent(3, AgentSaid{OfferSent{SomeOffer()}, SomeAssignment(), {}}).SerializeAsString();
+  const std::string good =
+      EncodeAgentEvent(3, AgentSaid{OfferSent{SomeOffer()}, SomeAssignment(), {}}).SerializeAsString();
   size_t decoded = 0;
   for (int i = 0; i < 20000; ++i) {
     std::string bytes = good;
-    for (uint64_t changes = 1 + random() % 4; changes > 0; --changes) bytes[random() % bytes.size()] = static_cast<char>(random());
+    for (uint64_t changes = 1 + random() % 4; changes > 0; --changes)
+      bytes[random() % bytes.size()] = static_cast<char>(random());
     wire::AgentEvent event;
     if (!event.ParseFromString(bytes)) continue;
     const auto said = DecodeAgentEvent(event);
     decoded += said.ok() ? 1 : 0;
-    if (said.ok() && said->held) EXPECT_TRUE(ValidateAssignment(*said->held).ok());
+    const bool holds = said.ok() && said->held;
+    EXPECT_TRUE(!holds || ValidateAssignment(*said->held).ok());
   }
   EXPECT_GT(decoded, 0u);
 }
@@ -155,7 +169,8 @@ TEST(Codec, StatusShowsAJob) {
   JobView view;
   view.settings.job_id = "job";
   view.phase = "running";
-  view.nodes.push_back({"id", "node1", "10.0.0.1", "member", 0, 0, 2, std::chrono::seconds(1), std::chrono::seconds(2)});
+  view.nodes.push_back(
+      {"id", "node1", "10.0.0.1", "member", 0, 0, 2, std::chrono::seconds(1), std::chrono::seconds(2)});
   wire::JobStatus status;
   EncodeJobView(view, &status);
   const JobView back = DecodeJobView(status);

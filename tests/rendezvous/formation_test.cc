@@ -9,16 +9,20 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Candidate Newcomer(const std::string& name, uint64_t arrival = 0) { return Candidate{name, name, {}, {}, arrival}; }
+Candidate Newcomer(const std::string& name, uint64_t arrival = 0) {
+  return Candidate{name, name, {}, {}, arrival};
+}
 Candidate Survivor(const std::string& name, int place) { return Candidate{name, name, {}, place, 0}; }
 Candidate Ranked(const std::string& name, int rank) { return Candidate{name, name, rank, {}, 0}; }
 
 TEST(OrderNodes, NewcomersComeInNaturalOrder) {
-  EXPECT_THAT(OrderNodes({Newcomer("node10"), Newcomer("node2"), Newcomer("node1")}), ElementsAre("node1", "node2", "node10"));
+  EXPECT_THAT(OrderNodes({Newcomer("node10"), Newcomer("node2"), Newcomer("node1")}),
+              ElementsAre("node1", "node2", "node10"));
 }
 
 TEST(OrderNodes, SameHostIsOrderedByNodeId) {
-  EXPECT_THAT(OrderNodes({{"h-20-b", "h", {}, {}, 0}, {"h-3-a", "h", {}, {}, 1}}), ElementsAre("h-3-a", "h-20-b"));
+  EXPECT_THAT(OrderNodes({{"h-20-b", "h", {}, {}, 0}, {"h-3-a", "h", {}, {}, 1}}),
+              ElementsAre("h-3-a", "h-20-b"));
 }
 
 TEST(OrderNodes, SurvivorsKeepTheirOrderBeforeNewcomers) {
@@ -48,7 +52,8 @@ TEST(DecideFormation, SaysWhoIsAwaitedAndHowManyAreMissing) {
   input.min_nodes = 3;
   input.max_nodes = 4;
   input.ready = {Newcomer("a")};
-  EXPECT_THAT(DecideFormation(input, TimePoint()).reason, HasSubstr("1 of 3 nodes is here; waiting for 2 more"));
+  EXPECT_THAT(DecideFormation(input, TimePoint()).reason,
+              HasSubstr("1 of 3 nodes is here; waiting for 2 more"));
   input.awaited = {"node2"};
   EXPECT_THAT(DecideFormation(input, TimePoint()).reason, HasSubstr("waiting for node2"));
 }

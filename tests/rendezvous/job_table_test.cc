@@ -25,7 +25,8 @@ const T* Find(const std::vector<JobTable::JobEffect>& effects) {
 
 class JobTableTest : public ::testing::Test {
  protected:
-  std::vector<JobTable::JobEffect> Open(const std::string& job, const std::string& node, Generation seen = {}) {
+  std::vector<JobTable::JobEffect> Open(const std::string& job, const std::string& node,
+                                        Generation seen = {}) {
     return table_.Step(job, Event{node, StreamOpened{Settings(job), seen, 0}}, now_);
   }
   std::vector<JobTable::JobEffect> Say(const std::string& job, const std::string& node, AgentEvent event) {

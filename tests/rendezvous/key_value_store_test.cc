@@ -64,12 +64,14 @@ TEST(KeyValueStore, WhoWaitsForARefusedValueHearsWhy) {
 
 TEST(KeyValueStore, IsBoundedInBytesAndKeys) {
   KeyValueStore bytes;
-  for (int i = 0; i < 9; ++i) bytes.Set(absl::StrCat("k", i), std::string(KeyValueStore::kMaxValueBytes, 'x'));
+  for (int i = 0; i < 9; ++i)
+    bytes.Set(absl::StrCat("k", i), std::string(KeyValueStore::kMaxValueBytes, 'x'));
   EXPECT_THAT(bytes.Read("n", 1, {"k8"}, true).at(0).error, HasSubstr("full"));
   KeyValueStore keys;
   for (size_t i = 0; i < KeyValueStore::kMaxEntries + 1; ++i) keys.Set(absl::StrCat("k", i), "");
   EXPECT_EQ(keys.values().size(), KeyValueStore::kMaxEntries);
-  EXPECT_THAT(keys.Read("n", 1, {absl::StrCat("k", KeyValueStore::kMaxEntries)}, true).at(0).error, HasSubstr("full"));
+  EXPECT_THAT(keys.Read("n", 1, {absl::StrCat("k", KeyValueStore::kMaxEntries)}, true).at(0).error,
+              HasSubstr("full"));
 }
 
 TEST(KeyValueStore, RefusesEmptyAndLongKeys) {
@@ -77,7 +79,8 @@ TEST(KeyValueStore, RefusesEmptyAndLongKeys) {
   store.Set("", "v");
   store.Set(std::string(KeyValueStore::kMaxKeyBytes + 1, 'k'), "v");
   EXPECT_TRUE(store.values().empty());
-  EXPECT_THAT(store.Read("n", 1, std::vector<std::string>(KeyValueStore::kMaxKeysPerRead + 1, "k"), true), SizeIs(1));
+  EXPECT_THAT(store.Read("n", 1, std::vector<std::string>(KeyValueStore::kMaxKeysPerRead + 1, "k"), true),
+              SizeIs(1));
 }
 
 }  // namespace

@@ -11,14 +11,16 @@ namespace mtrun::rendezvous {
 namespace {
 
 TEST(NaturalLess, ComparesNumbersAsNumbers) {
-  std::vector<std::string> names = {"node10", "node2", "node1", "node02", "a9b3", "a9b12", "node", "node2x", "99999999999999999999", ""};
+  std::vector<std::string> names = {
+      "node10", "node2", "node1", "node02", "a9b3", "a9b12", "node", "node2x", "99999999999999999999", ""};
   std::sort(names.begin(), names.end(), NaturalLess);
-  EXPECT_THAT(names, ::testing::ElementsAre("", "99999999999999999999", "a9b3", "a9b12", "node", "node1", "node02", "node2",
-                                            "node2x", "node10"));
+  EXPECT_THAT(names, ::testing::ElementsAre("", "99999999999999999999", "a9b3", "a9b12", "node", "node1",
+                                            "node02", "node2", "node2x", "node10"));
 }
 
 TEST(NaturalLess, IsAStrictWeakOrder) {
-  const std::vector<std::string> names = {"", "0", "00", "1", "01", "a", "a0", "a00", "a1", "a01b", "a1b", "a1b2", "a10"};
+  const std::vector<std::string> names = {"",    "0",  "00",   "1",   "01",   "a",  "a0",
+                                          "a00", "a1", "a01b", "a1b", "a1b2", "a10"};
   for (const auto& a : names) {
     EXPECT_FALSE(NaturalLess(a, a)) << a;
     for (const auto& b : names) {

@@ -10,7 +10,8 @@ using ::testing::ElementsAre;
 
 std::vector<std::string> Drain(Outbox& box) {
   std::vector<std::string> lines;
-  while (const Outbox::Entry* entry = box.Next()) lines.push_back(std::to_string(entry->sequence) + " " + Describe(entry->said.event));
+  while (const Outbox::Entry* entry = box.Next())
+    lines.push_back(std::to_string(entry->sequence) + " " + Describe(entry->said.event));
   return lines;
 }
 
@@ -48,8 +49,9 @@ TEST(Outbox, ANewServiceHearsReportsOfTheRunningGenerationAgain) {
   EXPECT_TRUE(box.AllAcknowledged());
   box.BeginAnew();
   EXPECT_FALSE(box.AllAcknowledged());
-  EXPECT_THAT(Drain(box), ElementsAre("1 store set key (1 bytes) in generation 1", "2 store wait other (id 5) in generation 1",
-                                      "3 workers finished in generation 1"));
+  EXPECT_THAT(Drain(box),
+              ElementsAre("1 store set key (1 bytes) in generation 1",
+                          "2 store wait other (id 5) in generation 1", "3 workers finished in generation 1"));
 }
 
 TEST(Outbox, ReportsOfADissolvedGenerationAreForgotten) {

@@ -21,11 +21,13 @@ void PropertyChecker::BeforeEffects(const Event& event) {
   const auto* said = std::get_if<AgentSaid>(&event.what);
   if (said == nullptr || !present_.contains(event.node_id)) return;
   if (const auto* read = std::get_if<StoreRead>(&said->event)) waiting_.insert({event.node_id, read->id});
-  if (const auto* offer = std::get_if<OfferSent>(&said->event); offer != nullptr && offer->offer.holds && said->held) {
+  if (const auto* offer = std::get_if<OfferSent>(&said->event);
+      offer != nullptr && offer->offer.holds && said->held) {
     OnHeld(event.node_id, *said->held);
   }
   if (const auto* offer = std::get_if<OfferSent>(&said->event); offer != nullptr && !offer->offer.holds) {
-    if (const auto run = running_.find(event.node_id); run != running_.end() && said->seen == run->second) running_.erase(run);
+    if (const auto run = running_.find(event.node_id); run != running_.end() && said->seen == run->second)
+      running_.erase(run);
   }
   if (std::holds_alternative<Leaving>(said->event)) {
     present_.erase(event.node_id);
@@ -44,7 +46,8 @@ void PropertyChecker::OnHeld(const std::string& node_id, const Assignment& held)
 }
 
 void PropertyChecker::On(const Send& send) {
-  if (!present_.contains(send.node_id)) Broken(absl::StrCat("a message to ", send.node_id, ", which has no session"));
+  if (!present_.contains(send.node_id))
+    Broken(absl::StrCat("a message to ", send.node_id, ", which has no session"));
   std::visit(Overloaded{
                  [&](const Assigned& e) { OnAssigned(send.node_id, e.assignment); },
                  [&](const GenerationDissolved& e) { OnDissolved(send.node_id, e); },
@@ -67,15 +70,19 @@ void PropertyChecker::On(const CloseSession& close) {
 void PropertyChecker::OnAssigned(const std::string& node_id, const Assignment& a) {
   if (ended_) Broken("an assignment after the end of the job");
   if (!live_ || live_->generation != a.generation) {
-    if (a.generation.number <= highest_) Broken(absl::StrCat("generation ", a.generation.number, " after ", highest_));
+    if (a.generation.number <= highest_)
+      Broken(absl::StrCat("generation ", a.generation.number, " after ", highest_));
     for (const auto& [node, generation] : running_) {
-      Broken(absl::StrCat(node, " still runs generation ", generation.number, " while ", a.generation.number, " is assigned"));
+      Broken(absl::StrCat(node, " still runs generation ", generation.number, " while ", a.generation.number,
+                          " is assigned"));
     }
     const int nodes = static_cast<int>(a.members.size());
-    if (nodes < settings_.min_nodes || nodes > settings_.max_nodes) Broken(absl::StrCat(nodes, " nodes in a generation"));
+    if (nodes < settings_.min_nodes || nodes > settings_.max_nodes)
+      Broken(absl::StrCat(nodes, " nodes in a generation"));
     int rank = 0;
     for (size_t i = 0; i < a.members.size(); ++i) {
-      if (a.members[i].node_rank != static_cast<int>(i) || a.members[i].first_rank != rank) Broken("ranks are not contiguous");
+      if (a.members[i].node_rank != static_cast<int>(i) || a.members[i].first_rank != rank)
+        Broken("ranks are not contiguous");
       rank += a.members[i].workers;
     }
     if (rank != a.world_size) Broken("world size is not the number of workers");
@@ -97,7 +104,8 @@ void PropertyChecker::OnAssigned(const std::string& node_id, const Assignment& a
 void PropertyChecker::OnDissolved(const std::string& node_id, const GenerationDissolved& dissolved) {
   if (ended_) Broken("a generation is dissolved after the end of the job");
   if (dissolved.reason.empty()) Broken("dissolved without a reason");
-  if (dissolved.restart_count < 0 || dissolved.restart_count > settings_.max_restarts) Broken("restart budget");
+  if (dissolved.restart_count < 0 || dissolved.restart_count > settings_.max_restarts)
+    Broken("restart budget");
   const auto running = running_.find(node_id);
   if (running != running_.end() && running->second == dissolved.generation) running_.erase(running);
 }
@@ -109,13 +117,16 @@ void PropertyChecker::OnEnded(const std::string& node_id) {
 }
 
 void PropertyChecker::OnReply(const std::string& node_id, const StoreReply& reply) {
-  if (waiting_.erase({node_id, reply.id}) == 0) Broken(absl::StrCat(node_id, " gets a second answer to ", reply.id));
+  if (waiting_.erase({node_id, reply.id}) == 0)
+    Broken(absl::StrCat(node_id, " gets a second answer to ", reply.id));
 }
 
 void PropertyChecker::AfterEffects(const JobMachine& machine, TimePoint now) {
   const JobView view = machine.View(now);
-  // A waiter may only be pending while its generation runs (no node of these tests comes back from another service).
-  if (view.phase != "running" && !waiting_.empty()) Broken(absl::StrCat(waiting_.begin()->first, " waits for ever"));
+  // A waiter may only be pending while its generation runs (no node of these tests comes back from another
+  // service).
+  if (view.phase != "running" && !waiting_.empty())
+    Broken(absl::StrCat(waiting_.begin()->first, " waits for ever"));
   if (view.phase == "running") {
     for (const NodeView& node : view.nodes) {
       if (node.node_rank >= 0 && node.state == "member" && !running_.contains(node.node_id)) {
@@ -129,7 +140,8 @@ void PropertyChecker::AfterEffects(const JobMachine& machine, TimePoint now) {
   for (const NodeView& node : view.nodes) {
     if (absl::EndsWith(node.state, ", expected")) continue;  // only reported by others so far
     if (!present_.contains(node.node_id)) Broken(absl::StrCat(node.node_id, " is kept without a session"));
-    if (node.silent_for >= lease + settings_.reconnect_grace + excused_) Broken(absl::StrCat(node.node_id, " outlives its lease"));
+    if (node.silent_for >= lease + settings_.reconnect_grace + excused_)
+      Broken(absl::StrCat(node.node_id, " outlives its lease"));
   }
   if (const auto due = machine.NextDeadline(); due && *due < now) Broken("a deadline has passed");
   if (view.restart_count > settings_.max_restarts) Broken("restart budget");

@@ -1,5 +1,6 @@
-// What must hold for a job's state machine whatever happens: one list, checked by the golden scripts, the exhaustive exploration
-// and the random walks. Watches events and effects from outside, with a memory of its own.
+// What must hold for a job's state machine whatever happens: one list, checked by the golden scripts, the
+// exhaustive exploration and the random walks. Watches events and effects from outside, with a memory of its
+// own.
 #pragma once
 
 #include <map>
@@ -18,8 +19,8 @@ class PropertyChecker {
   explicit PropertyChecker(JobSettings settings) : settings_(std::move(settings)) {}
 
   /// Call after each Step; the first broken property as text, nothing when all hold.
-  std::optional<std::string> Observe(const Event& event, const std::vector<Effect>& effects, const JobMachine& machine,
-                                     TimePoint now);
+  std::optional<std::string> Observe(const Event& event, const std::vector<Effect>& effects,
+                                     const JobMachine& machine, TimePoint now);
   /// The service's machine stood still for so long: silence is judged that much later.
   void Excuse(Duration stopped) { excused_ += stopped; }
 
@@ -42,10 +43,10 @@ class PropertyChecker {
   std::optional<std::string> broken_;
   uint64_t highest_ = 0;
   std::optional<Assignment> live_;
-  std::set<std::string> told_;         // members of live_ that have got their Assigned
+  std::set<std::string> told_;                 // members of live_ that have got their Assigned
   std::map<std::string, Generation> running_;  // what each node believes to run
   std::set<std::pair<std::string, int64_t>> waiting_;
-  std::set<std::string> present_;      // nodes with a session
+  std::set<std::string> present_;  // nodes with a session
   std::set<std::string> ended_told_;
   bool ended_ = false;
   Duration excused_ = Duration::zero();

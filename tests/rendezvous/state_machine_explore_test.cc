@@ -1,5 +1,5 @@
-// Every state a small cluster can reach in a bounded number of events, and long random walks of a larger one, against the list of
-// properties. Seed of the walks: printed, or given as MTRUN_SEED.
+// Every state a small cluster can reach in a bounded number of events, and long random walks of a larger one,
+// against the list of properties. Seed of the walks: printed, or given as MTRUN_SEED.
 #include <chrono>
 #include <cstdlib>
 #include <deque>
@@ -101,22 +101,25 @@ constexpr int kLess = 0;
 #endif
 
 TEST(StateMachineExploration, ThreeNodesFromNothing) {
-  for (const auto& [min_nodes, max_nodes, restarts] : {std::tuple(1, 2, 1), std::tuple(2, 2, 0), std::tuple(2, 3, 1)}) {
-    const Explored e = Explore(ClusterSimulation(Settings(min_nodes, max_nodes, restarts)), {"node1", "node2", "node3"}, 7 - kLess);
-    std::cout << "min " << min_nodes << " max " << max_nodes << " restarts " << restarts << ": " << e.states << " states, "
-              << e.transitions << " transitions\n";
+  for (const auto& [min_nodes, max_nodes, restarts] :
+       {std::tuple(1, 2, 1), std::tuple(2, 2, 0), std::tuple(2, 3, 1)}) {
+    const Explored e = Explore(ClusterSimulation(Settings(min_nodes, max_nodes, restarts)),
+                               {"node1", "node2", "node3"}, 7 - kLess);
+    std::cout << "min " << min_nodes << " max " << max_nodes << " restarts " << restarts << ": " << e.states
+              << " states, " << e.transitions << " transitions\n";
     EXPECT_GE(e.states, 50u);
   }
 }
 
 TEST(StateMachineExploration, ThreeNodesFromARunningJob) {
-  for (const auto& [min_nodes, max_nodes, restarts] : {std::tuple(1, 2, 1), std::tuple(2, 2, 1), std::tuple(1, 3, 0)}) {
+  for (const auto& [min_nodes, max_nodes, restarts] :
+       {std::tuple(1, 2, 1), std::tuple(2, 2, 1), std::tuple(1, 3, 0)}) {
     ClusterSimulation world(Settings(min_nodes, max_nodes, restarts));
     for (const char* node : {"node1", "node2", "node3"}) world.Open(node), world.OfferFrom(node);
     ASSERT_EQ(world.machine().View(world.now()).phase, "running");
     const Explored e = Explore(world, {"node1", "node2", "node3"}, 6 - kLess);
-    std::cout << "running, min " << min_nodes << " max " << max_nodes << " restarts " << restarts << ": " << e.states
-              << " states, " << e.transitions << " transitions\n";
+    std::cout << "running, min " << min_nodes << " max " << max_nodes << " restarts " << restarts << ": "
+              << e.states << " states, " << e.transitions << " transitions\n";
     EXPECT_TRUE(e.phases.contains("ended") && e.phases.contains("forming") && e.phases.contains("running"));
   }
 }
@@ -133,7 +136,8 @@ TEST(StateMachineWalks, KeepEveryProperty) {
   const int walks = kLess > 0 ? 60 : 400;
   size_t generations = 0, ended = 0;
   for (int walk = 0; walk < walks; ++walk) {
-    const int min_nodes = 1 + static_cast<int>(random() % 3), max_nodes = min_nodes + static_cast<int>(random() % 3);
+    const int min_nodes = 1 + static_cast<int>(random() % 3),
+              max_nodes = min_nodes + static_cast<int>(random() % 3);
     const JobSettings settings = Settings(min_nodes, max_nodes, static_cast<int>(random() % 4));
     ClusterSimulation world(settings);
     std::vector<std::string> nodes;
@@ -141,7 +145,8 @@ TEST(StateMachineWalks, KeepEveryProperty) {
     const std::vector<Action> actions = Actions(nodes);
     std::vector<std::string> path;
     for (int i = 0; i < 250; ++i) {
-      // Mostly progress: joins, offers and time; faults now and then, so that walks get far before the job ends.
+      // Mostly progress: joins, offers and time; faults now and then, so that walks get far before the job
+      // ends.
       const size_t node = random() % nodes.size();
       const size_t kind = random() % 20;
       if (kind < 3) {
@@ -159,8 +164,8 @@ TEST(StateMachineWalks, KeepEveryProperty) {
         path.push_back(action.name);
         action.act(world);
       }
-      ASSERT_FALSE(world.broken()) << "seed " << seed << " walk " << walk << ": " << *world.broken() << "\npath: "
-                                   << absl::StrJoin(path, ", ");
+      ASSERT_FALSE(world.broken()) << "seed " << seed << " walk " << walk << ": " << *world.broken()
+                                   << "\npath: " << absl::StrJoin(path, ", ");
       if (!world.machine().Gone()) continue;
       generations += world.generation().number;
       ended += world.machine().outcome().has_value() ? 1 : 0;

@@ -1,9 +1,10 @@
-// Golden scripts: testdata/*.txt hold commands, `----`, and the expected trace. MTRUN_REWRITE=1 writes what happens instead.
+// Golden scripts: testdata/*.txt hold commands, `----`, and the expected trace. MTRUN_REWRITE=1 writes what
+// happens instead.
 //   job min=2 max=3 [restarts=1] [recovery=3s]   begins the world (first command)
-//   open N [seen=2] [max=5]      offer N... [workers=2] [rank=0] [late]   close N    leave N [fails=130]   beat N [stuck=12s]
-//   fail N [exit=3|signal=9] [generation=1]      finish N... [final]  silence N   wake N
-//   set N key value    wait N key    get N key   hold N (offers the last generation it was assigned as still running)
-//   new_service [recovery=3s]    advance 1.5s    stall 10s    state
+//   open N [seen=2] [max=5]      offer N... [workers=2] [rank=0] [late]   close N    leave N [fails=130] beat
+//   N [stuck=12s] fail N [exit=3|signal=9] [generation=1]      finish N... [final]  silence N   wake N set N
+//   key value    wait N key    get N key   hold N (offers the last generation it was assigned as still
+//   running) new_service [recovery=3s]    advance 1.5s    stall 10s    state
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -50,7 +51,9 @@ struct Command {
       }
     }
   }
-  bool Has(const std::string& word) const { return options.contains(word) || std::count(words.begin(), words.end(), word) > 0; }
+  bool Has(const std::string& word) const {
+    return options.contains(word) || std::count(words.begin(), words.end(), word) > 0;
+  }
   int Int(const std::string& key, int otherwise) const {
     int value = otherwise;
     const auto it = options.find(key);

@@ -1,4 +1,5 @@
-// Corners that the scripts do not reach: value semantics, reports that come before the offer, malformed offers.
+// Corners that the scripts do not reach: value semantics, reports that come before the offer, malformed
+// offers.
 #include "rendezvous/state_machine.h"
 
 #include "absl/strings/match.h"
@@ -77,7 +78,8 @@ TEST(JobMachine, ReportsBeforeTheOfferCountOnceTheGenerationIsAdopted) {
   offer.node_id = offer.host = "node2";
   world.Open("node2", held.generation);
   world.Say("node2", OfferSent{offer}, held);
-  EXPECT_THAT(Text(world.Say("node2", StoreRead{held.generation, 5, {"key"}, true})), HasSubstr("-> node2: store reply 5: key"));
+  EXPECT_THAT(Text(world.Say("node2", StoreRead{held.generation, 5, {"key"}, true})),
+              HasSubstr("-> node2: store reply 5: key"));
   EXPECT_THAT(Text(world.Finish("node2")), HasSubstr("job ended: success"));
   EXPECT_EQ(world.broken().value_or(""), "");
 }
@@ -111,7 +113,8 @@ TEST(JobMachine, ANonsenseAssignmentIsNotAdopted) {
   offer.node_id = offer.host = "node1";
   offer.holds = held.generation;
   world.Open("node1");
-  EXPECT_THAT(Text(world.Say("node1", OfferSent{offer}, held)), HasSubstr("-> node1: dissolved generation 1"));
+  EXPECT_THAT(Text(world.Say("node1", OfferSent{offer}, held)),
+              HasSubstr("-> node1: dissolved generation 1"));
 }
 
 TEST(JobMachine, TheBudgetSurvivesANewService) {

@@ -65,8 +65,12 @@ class TestAgent {
     return assigned ? assigned->assignment.generation : Generation{};
   }
 
-  bool AwaitConnections(int count) { return Await([&] { return connected_ >= count; }); }
-  bool AwaitDisconnected() { return Await([&] { return !disconnected_.empty(); }); }
+  bool AwaitConnections(int count) {
+    return Await([&] { return connected_ >= count; });
+  }
+  bool AwaitDisconnected() {
+    return Await([&] { return !disconnected_.empty(); });
+  }
   std::optional<absl::Status> AwaitFailure() {
     Await([&] { return failure_.has_value(); });
     const std::lock_guard<std::mutex> lock(mu_);

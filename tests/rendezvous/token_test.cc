@@ -1,7 +1,7 @@
 #include "rendezvous/token.h"
 
 #include <openssl/pem.h>
-#include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -20,7 +20,9 @@ class TokenTest : public ::testing::Test {
  protected:
   void SetUp() override { home_ = *MakeTemporaryFolder("token-test-"); }
   void TearDown() override { std::filesystem::remove_all(home_); }
-  absl::StatusOr<std::string> Load(const std::string& path = "") { return LoadToken(path, {{"HOME", home_}}); }
+  absl::StatusOr<std::string> Load(const std::string& path = "") {
+    return LoadToken(path, {{"HOME", home_}});
+  }
   void Write(const std::string& name, const std::string& text, mode_t mode) {
     ASSERT_TRUE(WriteFileAtomically(home_ + "/" + name, text).ok());
     ASSERT_EQ(chmod((home_ + "/" + name).c_str(), mode), 0);
@@ -36,7 +38,9 @@ TEST_F(TokenTest, IsMadeAtFirstUseForItsOwnerOnly) {
   ASSERT_EQ(stat((home_ + "/.mtrun/token").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
   EXPECT_EQ(Load().value_or(""), *token);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(home_ + "/.mtrun"), std::filesystem::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(home_ + "/.mtrun"),
+                          std::filesystem::directory_iterator()),
+            1);
 }
 
 TEST_F(TokenTest, EnvironmentGoesFirst) {
@@ -67,7 +71,8 @@ TEST_F(TokenTest, AGivenFileMustExist) {
 using CertificatePtr = std::unique_ptr<X509, decltype(&X509_free)>;
 
 CertificatePtr Parse(const std::string& pem) {
-  const std::unique_ptr<BIO, decltype(&BIO_free_all)> bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free_all);
+  const std::unique_ptr<BIO, decltype(&BIO_free_all)> bio(
+      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free_all);
   return {PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), X509_free};
 }
 
@@ -75,7 +80,8 @@ bool Verifies(const std::string& leaf, const std::string& root) {
   const CertificatePtr leaf_certificate = Parse(leaf), root_certificate = Parse(root);
   const std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)> store(X509_STORE_new(), X509_STORE_free);
   X509_STORE_add_cert(store.get(), root_certificate.get());
-  const std::unique_ptr<X509_STORE_CTX, decltype(&X509_STORE_CTX_free)> context(X509_STORE_CTX_new(), X509_STORE_CTX_free);
+  const std::unique_ptr<X509_STORE_CTX, decltype(&X509_STORE_CTX_free)> context(X509_STORE_CTX_new(),
+                                                                                X509_STORE_CTX_free);
   X509_STORE_CTX_init(context.get(), store.get(), leaf_certificate.get(), nullptr);
   return X509_verify_cert(context.get()) == 1;
 }

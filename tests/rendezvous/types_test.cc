@@ -25,11 +25,13 @@ TEST(Describe, NamesHowAWorkerEnded) {
 TEST(Describe, ShowsAnAssignmentsRanks) {
   Assignment assignment;
   assignment.generation.number = 4;
-  assignment.members = {Member{"a", "node1", "10.0.0.1", "default", 0, 0, 2}, Member{"b", "node2", "10.0.0.2", "default", 1, 2, 1}};
+  assignment.members = {Member{"a", "node1", "10.0.0.1", "default", 0, 0, 2},
+                        Member{"b", "node2", "10.0.0.2", "default", 1, 2, 1}};
   assignment.world_size = 3;
   assignment.master_address = "10.0.0.1";
   assignment.master_port = 29500;
-  EXPECT_EQ(Describe(assignment), "generation 4: 2 nodes, world size 3: node1 (ranks 0-1), node2 (rank 2); master 10.0.0.1:29500");
+  EXPECT_EQ(Describe(assignment),
+            "generation 4: 2 nodes, world size 3: node1 (ranks 0-1), node2 (rank 2); master 10.0.0.1:29500");
 }
 
 TEST(Describe, EscapesStoreKeys) {

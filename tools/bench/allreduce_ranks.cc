@@ -1,5 +1,6 @@
-// The C++ side of tools/bench/allreduce: two processes all-reduce through the same c10d door that the trainers use.
-// allreduce_ranks FOLDER RANK WORLD BYTES ITERATIONS ordinary|shared -> rank 0 prints the median microseconds of one call.
+// The C++ side of tools/bench/allreduce: two processes all-reduce through the same c10d door that the
+// trainers use. allreduce_ranks FOLDER RANK WORLD BYTES ITERATIONS ordinary|shared -> rank 0 prints the
+// median microseconds of one call.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -51,12 +52,14 @@ class FolderStore : public Bootstrap {
 double MedianMicroseconds(const ProcessGroup& group, const at::Tensor& tensor, int iterations) {
   using Clock = std::chrono::steady_clock;
   std::vector<at::Tensor> tensors = {tensor};
+  c10d::AllreduceOptions options;
+  options.asyncOp = false;  // as torch.distributed.all_reduce(tensor) sets it
   const int warm_up = std::max(3, iterations / 10);
   std::vector<double> times;
   for (int i = -warm_up; i < iterations; ++i) {
     tensor.fill_(1.0f);
     const auto begin = Clock::now();
-    group->allreduce(tensors)->wait();
+    group->allreduce(tensors, options)->wait();
     if (i >= 0) times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
   }
   TORCH_CHECK(at::equal(tensor, at::full_like(tensor, group->getSize())), "the sum is wrong");

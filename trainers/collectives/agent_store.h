@@ -1,4 +1,5 @@
-// The bootstrap of workers that mtrun started: the key-value space of the generation, through the node's agent.
+// The bootstrap of workers that mtrun started: the key-value space of the generation, through the node's
+// agent.
 #pragma once
 
 #include "base/worker_client.h"

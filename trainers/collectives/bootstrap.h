@@ -1,4 +1,5 @@
-// What a process group needs before it can talk: a small key-value space that all its members share. Free of LibTorch.
+// What a process group needs before it can talk: a small key-value space that all its members share. Free of
+// LibTorch.
 #pragma once
 
 #include <map>
@@ -26,8 +27,9 @@ class Bootstrap {
 struct Membership {
   int rank = 0;
   int world_size = 1;
-  std::string generation = "1.0";  // the same text on all members, never used again: names segments and frames
-  std::string address;             // where peers on other hosts reach this one; "" = found from the bootstrap
+  std::string generation =
+      "1.0";            // the same text on all members, never used again: names segments and frames
+  std::string address;  // where peers on other hosts reach this one; "" = found from the bootstrap
 };
 
 }  // namespace mtrun::collectives

@@ -28,7 +28,8 @@ class CpuWork : public c10d::Work {
         tensors_(std::move(tensors)),
         future_(c10::make_intrusive<Future>(c10::ListType::ofTensors())) {}
 
-  /// The callback of the last operation. It holds the tensors until the operation is over, even when nobody waits.
+  /// The callback of the last operation. It holds the tensors until the operation is over, even when nobody
+  /// waits.
   Group::OnDone Finisher() const {
     return [tensors = tensors_, future = future_](const absl::Status& status) {
       if (status.ok()) {
@@ -67,18 +68,24 @@ class CpuWork : public c10d::Work {
 
 std::optional<DataType> TypeOf(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
-    case at::kFloat: return DataType::kFloat32;
-    case at::kDouble: return DataType::kFloat64;
-    case at::kLong: return DataType::kInt64;
-    case at::kByte: return DataType::kUint8;
-    case at::kBFloat16: return DataType::kBFloat16;
-    default: return std::nullopt;
+    case at::kFloat:
+      return DataType::kFloat32;
+    case at::kDouble:
+      return DataType::kFloat64;
+    case at::kLong:
+      return DataType::kInt64;
+    case at::kByte:
+      return DataType::kUint8;
+    case at::kBFloat16:
+      return DataType::kBFloat16;
+    default:
+      return std::nullopt;
   }
 }
 
 void CheckTensor(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.device().is_cpu() && tensor.layout() == at::kStrided, "the mtrun group takes dense CPU tensors, got ",
-              tensor.toString());
+  TORCH_CHECK(tensor.device().is_cpu() && tensor.layout() == at::kStrided,
+              "the mtrun group takes dense CPU tensors, got ", tensor.toString());
   TORCH_CHECK(tensor.is_non_overlapping_and_dense(), "the mtrun group takes tensors without gaps, got sizes ",
               tensor.sizes(), " strides ", tensor.strides());
 }
@@ -106,13 +113,20 @@ DataType Reducible(const at::Tensor& tensor) {
   return *dtype;
 }
 
+Group::Start StartOf(bool async) { return async ? Group::Start::kNow : Group::Start::kOnWait; }
+
 ReduceOp OpOf(const c10d::ReduceOp& op) {
   switch (op.op_) {
-    case c10d::ReduceOp::SUM: return ReduceOp::kSum;
-    case c10d::ReduceOp::AVG: return ReduceOp::kAverage;
-    case c10d::ReduceOp::MAX: return ReduceOp::kMax;
-    case c10d::ReduceOp::MIN: return ReduceOp::kMin;
-    default: TORCH_CHECK(false, "all-reduce knows sum, average, max and min");
+    case c10d::ReduceOp::SUM:
+      return ReduceOp::kSum;
+    case c10d::ReduceOp::AVG:
+      return ReduceOp::kAverage;
+    case c10d::ReduceOp::MAX:
+      return ReduceOp::kMax;
+    case c10d::ReduceOp::MIN:
+      return ReduceOp::kMin;
+    default:
+      TORCH_CHECK(false, "all-reduce knows sum, average, max and min");
   }
 }
 
@@ -121,12 +135,14 @@ ReduceOp OpOf(const c10d::ReduceOp& op) {
 CpuBackend::CpuBackend(std::unique_ptr<Group> group)
     : c10d::Backend(group->rank(), group->size()), group_(std::move(group)) {}
 
-CpuBackend::Works CpuBackend::allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) {
+CpuBackend::Works CpuBackend::allreduce(std::vector<at::Tensor>& tensors,
+                                        const c10d::AllreduceOptions& options) {
   const at::Tensor& tensor = Only(tensors);
   const DataType dtype = Reducible(tensor);
   const ReduceOp op = OpOf(options.reduceOp);
   auto work = c10::make_intrusive<CpuWork>(rank_, c10d::OpType::ALLREDUCE, tensors);
-  work->Add(group_->AllReduce(tensor.data_ptr(), static_cast<size_t>(tensor.numel()), dtype, op, work->Finisher()));
+  work->Add(group_->AllReduce(tensor.data_ptr(), static_cast<size_t>(tensor.numel()), dtype, op,
+                              work->Finisher(), StartOf(options.asyncOp)));
   return work;
 }
 
@@ -137,27 +153,31 @@ CpuBackend::Works CpuBackend::allreduce_coalesced(std::vector<at::Tensor>& tenso
   for (const at::Tensor& tensor : tensors) CheckTensor(tensor), Reducible(tensor);
   auto work = c10::make_intrusive<CpuWork>(rank_, c10d::OpType::ALLREDUCE_COALESCED, tensors);
   for (size_t i = 0; i < tensors.size(); ++i) {
-    work->Add(group_->AllReduce(tensors[i].data_ptr(), static_cast<size_t>(tensors[i].numel()), Reducible(tensors[i]), op,
-                                i + 1 == tensors.size() ? work->Finisher() : nullptr));
+    work->Add(group_->AllReduce(
+        tensors[i].data_ptr(), static_cast<size_t>(tensors[i].numel()), Reducible(tensors[i]), op,
+        i + 1 == tensors.size() ? work->Finisher() : nullptr, StartOf(options.asyncOp)));
   }
   return work;
 }
 
-CpuBackend::Works CpuBackend::broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) {
+CpuBackend::Works CpuBackend::broadcast(std::vector<at::Tensor>& tensors,
+                                        const c10d::BroadcastOptions& options) {
   const at::Tensor& tensor = Only(tensors);
   TORCH_CHECK(options.rootTensor == 0, "expected rootTensor 0, got ", options.rootTensor);
   const Elements elements = ElementsOf(tensor);
   auto work = c10::make_intrusive<CpuWork>(rank_, c10d::OpType::BROADCAST, tensors);
-  work->Add(group_->Broadcast(tensor.data_ptr(), elements.count, elements.dtype, static_cast<int>(options.rootRank),
-                              work->Finisher()));
+  work->Add(group_->Broadcast(tensor.data_ptr(), elements.count, elements.dtype,
+                              static_cast<int>(options.rootRank), work->Finisher(),
+                              StartOf(options.asyncOp)));
   return work;
 }
 
-CpuBackend::Works CpuBackend::allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
-                                        const c10d::AllgatherOptions&) {
+CpuBackend::Works CpuBackend::allgather(std::vector<std::vector<at::Tensor>>& outputs,
+                                        std::vector<at::Tensor>& inputs,
+                                        const c10d::AllgatherOptions& options) {
   const at::Tensor& input = Only(inputs);
-  TORCH_CHECK(outputs.size() == 1 && outputs[0].size() == static_cast<size_t>(size_), "expected one list of ", size_,
-              " output tensors");
+  TORCH_CHECK(outputs.size() == 1 && outputs[0].size() == static_cast<size_t>(size_), "expected one list of ",
+              size_, " output tensors");
   std::vector<void*> targets;
   std::vector<at::Tensor> held = outputs[0];
   for (const at::Tensor& output : held) {
@@ -170,14 +190,16 @@ CpuBackend::Works CpuBackend::allgather(std::vector<std::vector<at::Tensor>>& ou
   const Elements elements = ElementsOf(input);
   held.push_back(input);  // kept alive with the outputs
   auto work = c10::make_intrusive<CpuWork>(rank_, c10d::OpType::ALLGATHER, std::move(held));
-  work->Add(group_->AllGather(input.data_ptr(), std::move(targets), elements.count, elements.dtype, work->Finisher()));
+  work->Add(group_->AllGather(input.data_ptr(), std::move(targets), elements.count, elements.dtype,
+                              work->Finisher(), StartOf(options.asyncOp)));
   return work;
 }
 
-CpuBackend::Works CpuBackend::_allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions&) {
+CpuBackend::Works CpuBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                              const c10d::AllgatherOptions& options) {
   CheckTensor(input);
-  TORCH_CHECK(output.is_contiguous() && input.is_contiguous() && output.scalar_type() == input.scalar_type() &&
-                  output.numel() == input.numel() * size_,
+  TORCH_CHECK(output.is_contiguous() && input.is_contiguous() &&
+                  output.scalar_type() == input.scalar_type() && output.numel() == input.numel() * size_,
               "expected contiguous tensors of one type, the output ", size_, " times as long as the input");
   CheckTensor(output);
   std::vector<void*> targets;
@@ -185,15 +207,16 @@ CpuBackend::Works CpuBackend::_allgather_base(at::Tensor& output, at::Tensor& in
     targets.push_back(static_cast<char*>(output.data_ptr()) + static_cast<size_t>(rank) * input.nbytes());
   }
   const Elements elements = ElementsOf(input);
-  auto work =
-      c10::make_intrusive<CpuWork>(rank_, c10d::OpType::_ALLGATHER_BASE, std::vector<at::Tensor>{output, input});
-  work->Add(group_->AllGather(input.data_ptr(), std::move(targets), elements.count, elements.dtype, work->Finisher()));
+  auto work = c10::make_intrusive<CpuWork>(rank_, c10d::OpType::_ALLGATHER_BASE,
+                                           std::vector<at::Tensor>{output, input});
+  work->Add(group_->AllGather(input.data_ptr(), std::move(targets), elements.count, elements.dtype,
+                              work->Finisher(), StartOf(options.asyncOp)));
   return work;
 }
 
-CpuBackend::Works CpuBackend::barrier(const c10d::BarrierOptions&) {
+CpuBackend::Works CpuBackend::barrier(const c10d::BarrierOptions& options) {
   auto work = c10::make_intrusive<CpuWork>(rank_, c10d::OpType::BARRIER, std::vector<at::Tensor>{});
-  work->Add(group_->Barrier(work->Finisher()));
+  work->Add(group_->Barrier(work->Finisher(), StartOf(options.asyncOp)));
   return work;
 }
 

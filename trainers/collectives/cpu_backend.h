@@ -11,10 +11,12 @@
 
 namespace mtrun::collectives {
 
-/// Thread-safe, as Group is. Takes CPU tensors that are dense (any memory format, the same on all ranks). Sum, average, max
-/// and min of float32, float64, bfloat16, int64 and uint8; broadcast and all-gather of any type. As in all of c10d, errors
-/// are exceptions: of the call for wrong arguments (c10::Error), of Work::wait() for what happened to the group
-/// (c10::DistBackendError). Timeouts are not observed: every wait ends when a peer dies or the group is aborted.
+/// Thread-safe, as Group is. Takes CPU tensors that are dense (any memory format, the same on all ranks).
+/// Sum, average, max and min of float32, float64, bfloat16, int64 and uint8; broadcast and all-gather of any
+/// type. As in all of c10d, errors are exceptions: of the call for wrong arguments (c10::Error), of
+/// Work::wait() for what happened to the group (c10::DistBackendError). An operation with asyncOp = false may
+/// start only in Work::wait(), which saves a wake-up. Timeouts are not observed: every wait ends when a peer
+/// dies or the group is aborted.
 class CpuBackend : public c10d::Backend {
  public:
   using Works = c10::intrusive_ptr<c10d::Work>;
@@ -23,11 +25,13 @@ class CpuBackend : public c10d::Backend {
 
   const std::string getBackendName() const override { return "mtrun"; }
   Works allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
-  Works allreduce_coalesced(std::vector<at::Tensor>& tensors, const c10d::AllreduceCoalescedOptions& options) override;
+  Works allreduce_coalesced(std::vector<at::Tensor>& tensors,
+                            const c10d::AllreduceCoalescedOptions& options) override;
   Works broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
   Works allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
                   const c10d::AllgatherOptions& options) override;
-  Works _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions& options) override;
+  Works _allgather_base(at::Tensor& output, at::Tensor& input,
+                        const c10d::AllgatherOptions& options) override;
   Works barrier(const c10d::BarrierOptions& options) override;
   void abort() override { group_->Abort("abort() was called"); }
 

@@ -19,7 +19,8 @@ Group* GroupOf(const ProcessGroup& group) {
 
 }  // namespace
 
-absl::StatusOr<ProcessGroup> ConnectCpuGroup(const Membership& membership, std::shared_ptr<Bootstrap> bootstrap) {
+absl::StatusOr<ProcessGroup> ConnectCpuGroup(const Membership& membership,
+                                             std::shared_ptr<Bootstrap> bootstrap) {
   MT_ASSIGN_OR_RETURN(auto core, Group::Connect(membership, bootstrap.get()));
   try {
     auto group = c10::make_intrusive<c10d::ProcessGroup>(membership.rank, membership.world_size);
@@ -42,7 +43,8 @@ at::Tensor SharedTensor(const ProcessGroup& group, int64_t numel, at::ScalarType
     return at::zeros({numel}, options);
   }
   void* data = memory->get();
-  return at::from_blob(data, {numel}, [held = *std::move(memory)](void*) mutable { held.reset(); }, options);
+  return at::from_blob(
+      data, {numel}, [held = *std::move(memory)](void*) mutable { held.reset(); }, options);
 }
 
 void AbortGroup(const ProcessGroup& group, std::string_view why) {

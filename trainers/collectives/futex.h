@@ -6,8 +6,8 @@
 
 namespace mtrun::collectives {
 
-/// Sleeps while `word` holds `expected`; returns at a FutexWake of the same word, at once when the value is another, and
-/// sometimes for no reason: callers look again.
+/// Sleeps while `word` holds `expected`; returns at a FutexWake of the same word, at once when the value is
+/// another, and sometimes for no reason: callers look again.
 void FutexWait(const std::atomic<uint32_t>& word, uint32_t expected);
 
 /// Wakes everybody who sleeps on `word`, in all processes that map it.

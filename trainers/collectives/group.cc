@@ -13,7 +13,8 @@ absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const Membership& membersh
                                                       const GroupOptions& options) {
   const int rank = membership.rank, world = membership.world_size;
   if (world < 1 || rank < 0 || rank >= world) {
-    return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " of ", world, ": a rank is from 0 to world size - 1"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", rank, " of ", world, ": a rank is from 0 to world size - 1"));
   }
   std::unique_ptr<Group> group(new Group(rank, world));
   if (world == 1) return group;
@@ -33,18 +34,21 @@ absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const Membership& membersh
 }
 
 Group::~Group() {
-  if (queue_ != nullptr && queue_->pending() > 0) Abort("the process group was closed with operations under way");
+  if (queue_ != nullptr && queue_->pending() > 0)
+    Abort("the process group was closed with operations under way");
 }
 
-std::shared_ptr<Work> Group::Submit(WorkQueue::Operation operation, OnDone on_done) {
+std::shared_ptr<Work> Group::Submit(WorkQueue::Operation operation, OnDone on_done, Start start) {
   return queue_->Submit(
       [this, operation = std::move(operation)] {
         absl::Status status = operation();
-        // One rank that does not take part any more is enough to end the group for all.
-        if (!status.ok()) failure_.Set(status);
-        return status;
+        if (status.ok()) return status;
+        // One rank that does not take part any more ends the group for all. The first failure may be another
+        // one.
+        failure_.Set(std::move(status));
+        return failure_.status();
       },
-      std::move(on_done));
+      std::move(on_done), start);
 }
 
 std::shared_ptr<Work> Group::Refuse(absl::Status status, const OnDone& on_done) const {
@@ -52,45 +56,53 @@ std::shared_ptr<Work> Group::Refuse(absl::Status status, const OnDone& on_done) 
   return CompletedWork(std::move(status));
 }
 
-std::shared_ptr<Work> Group::AllReduce(void* data, size_t count, DataType dtype, ReduceOp op, OnDone on_done) {
+std::shared_ptr<Work> Group::AllReduce(void* data, size_t count, DataType dtype, ReduceOp op, OnDone on_done,
+                                       Start start) {
   if (op == ReduceOp::kAverage && (dtype == DataType::kInt64 || dtype == DataType::kUint8)) {
     return Refuse(absl::InvalidArgumentError("an average needs floating-point numbers; use a sum"), on_done);
   }
   if (world_ == 1) return Refuse(failure_.status(), on_done);
   const Call call = {.operation = Operation::kAllReduce, .dtype = dtype, .reduce = op, .count = count};
-  return Submit([this, call, data] { return collectives::AllReduce(*transport_, call, data); }, std::move(on_done));
+  return Submit([this, call, data] { return collectives::AllReduce(*transport_, call, data); },
+                std::move(on_done), start);
 }
 
-std::shared_ptr<Work> Group::Broadcast(void* data, size_t count, DataType dtype, int root, OnDone on_done) {
+std::shared_ptr<Work> Group::Broadcast(void* data, size_t count, DataType dtype, int root, OnDone on_done,
+                                       Start start) {
   if (root < 0 || root >= world_) {
-    return Refuse(absl::InvalidArgumentError(absl::StrCat("broadcast from rank ", root, " of ", world_)), on_done);
+    return Refuse(absl::InvalidArgumentError(absl::StrCat("broadcast from rank ", root, " of ", world_)),
+                  on_done);
   }
   if (world_ == 1) return Refuse(failure_.status(), on_done);
   const Call call = {.operation = Operation::kBroadcast, .dtype = dtype, .root = root, .count = count};
-  return Submit([this, call, data] { return collectives::Broadcast(*transport_, call, data); }, std::move(on_done));
+  return Submit([this, call, data] { return collectives::Broadcast(*transport_, call, data); },
+                std::move(on_done), start);
 }
 
-std::shared_ptr<Work> Group::AllGather(const void* input, std::vector<void*> outputs, size_t count, DataType dtype,
-                                       OnDone on_done) {
+std::shared_ptr<Work> Group::AllGather(const void* input, std::vector<void*> outputs, size_t count,
+                                       DataType dtype, OnDone on_done, Start start) {
   if (outputs.size() != static_cast<size_t>(world_)) {
-    return Refuse(absl::InvalidArgumentError(absl::StrCat("all-gather into ", outputs.size(), " buffers, expected ",
-                                                          world_, ", one for each rank")),
-                  on_done);
+    return Refuse(
+        absl::InvalidArgumentError(absl::StrCat("all-gather into ", outputs.size(), " buffers, expected ",
+                                                world_, ", one for each rank")),
+        on_done);
   }
   if (world_ == 1) {
     if (count > 0 && outputs[0] != input) std::memcpy(outputs[0], input, count * SizeOf(dtype));
     return Refuse(failure_.status(), on_done);
   }
   const Call call = {.operation = Operation::kAllGather, .dtype = dtype, .count = count};
-  return Submit([this, call, input, outputs = std::move(outputs)] {
-    return collectives::AllGather(*transport_, call, input, outputs);
-  }, std::move(on_done));
+  return Submit(
+      [this, call, input, outputs = std::move(outputs)] {
+        return collectives::AllGather(*transport_, call, input, outputs);
+      },
+      std::move(on_done), start);
 }
 
-std::shared_ptr<Work> Group::Barrier(OnDone on_done) {
+std::shared_ptr<Work> Group::Barrier(OnDone on_done, Start start) {
   if (world_ == 1) return Refuse(failure_.status(), on_done);
   return Submit([this] { return collectives::Barrier(*transport_, {.operation = Operation::kBarrier}); },
-                std::move(on_done));
+                std::move(on_done), start);
 }
 
 absl::StatusOr<std::shared_ptr<char>> Group::Allocate(size_t bytes) {
@@ -100,6 +112,8 @@ absl::StatusOr<std::shared_ptr<char>> Group::Allocate(size_t bytes) {
   return std::shared_ptr<char>(std::move(area), data);
 }
 
-void Group::Abort(std::string_view why) { failure_.Set(absl::AbortedError(absl::string_view(why.data(), why.size()))); }
+void Group::Abort(std::string_view why) {
+  failure_.Set(absl::AbortedError(absl::string_view(why.data(), why.size())));
+}
 
 }  // namespace mtrun::collectives

@@ -1,5 +1,6 @@
-// The CPU process group: all-reduce, broadcast, all-gather and barrier between the ranks of one generation, over shared memory
-// within a host and TCP between hosts, with sums in rank order and every blocked call abortable.
+// The CPU process group: all-reduce, broadcast, all-gather and barrier between the ranks of one generation,
+// over shared memory within a host and TCP between hosts, with sums in rank order and every blocked call
+// abortable.
 #pragma once
 
 #include <memory>
@@ -20,22 +21,25 @@ namespace mtrun::collectives {
 
 struct GroupOptions {
   MeshOptions mesh;
-  size_t slot_bytes = 1 << 20;  // of a block that goes through the cache; a multiple of the page size, the same on all ranks
+  size_t slot_bytes =
+      1 << 20;  // of a block that goes through the cache; a multiple of the page size, the same on all ranks
 };
 
-/// Thread-safe. All ranks must submit the same operations in the same order; they run in that order. Buffers belong to the
-/// group until the operation's Work is done.
+/// Thread-safe. All ranks must submit the same operations in the same order; they run in that order. Buffers
+/// belong to the group until the operation's Work is done.
 ///
-/// Errors of operations: kAborted after Abort() here or on a peer, kUnavailable when a peer died or left (it is named: rank,
-/// pid, host), kInvalidArgument for wrong arguments or ranks that disagree. After any error but the caller's own wrong
-/// arguments the group is dead: every blocked and later call ends with the first error.
+/// Errors of operations: kAborted after Abort() here or on a peer, kUnavailable when a peer died or left (it
+/// is named: rank, pid, host), kInvalidArgument for wrong arguments or ranks that disagree. After any error
+/// but the caller's own wrong arguments the group is dead: every blocked and later call ends with the first
+/// error.
 class Group {
  public:
-  /// Collective; see ConnectMesh for its errors. A world of one opens nothing and needs no bootstrap (may be null).
-  /// `bootstrap` is used only in here.
+  /// Collective; see ConnectMesh for its errors. A world of one opens nothing and needs no bootstrap (may be
+  /// null). `bootstrap` is used only in here.
   static absl::StatusOr<std::unique_ptr<Group>> Connect(const Membership& membership, Bootstrap* bootstrap,
                                                         const GroupOptions& options = {});
-  /// Leaves: peers in calls that need this rank get an error. Operations that have not begun end with kAborted.
+  /// Leaves: peers in calls that need this rank get an error. Operations that have not begun end with
+  /// kAborted.
   ~Group();
 
   int rank() const { return rank_; }
@@ -44,16 +48,19 @@ class Group {
   bool has_local_peers() const { return transport_ != nullptr && transport_->has_local(); }
 
   using OnDone = WorkQueue::OnDone;
+  using Start = WorkQueue::Start;
   /// In place, `count` elements.
-  std::shared_ptr<Work> AllReduce(void* data, size_t count, DataType dtype, ReduceOp op, OnDone on_done = nullptr);
-  std::shared_ptr<Work> Broadcast(void* data, size_t count, DataType dtype, int root, OnDone on_done = nullptr);
+  std::shared_ptr<Work> AllReduce(void* data, size_t count, DataType dtype, ReduceOp op,
+                                  OnDone on_done = nullptr, Start start = Start::kNow);
+  std::shared_ptr<Work> Broadcast(void* data, size_t count, DataType dtype, int root,
+                                  OnDone on_done = nullptr, Start start = Start::kNow);
   /// `outputs[r]`, size() of them, receives rank r's `input`, `count` elements each.
   std::shared_ptr<Work> AllGather(const void* input, std::vector<void*> outputs, size_t count, DataType dtype,
-                                  OnDone on_done = nullptr);
-  std::shared_ptr<Work> Barrier(OnDone on_done = nullptr);
+                                  OnDone on_done = nullptr, Start start = Start::kNow);
+  std::shared_ptr<Work> Barrier(OnDone on_done = nullptr, Start start = Start::kNow);
 
-  /// Zeroed memory inside this rank's segment, page-aligned, alive as long as the pointer: operations on it copy less.
-  /// Ranks need not agree on its use. kFailedPrecondition without peers on this host.
+  /// Zeroed memory inside this rank's segment, page-aligned, alive as long as the pointer: operations on it
+  /// copy less. Ranks need not agree on its use. kFailedPrecondition without peers on this host.
   absl::StatusOr<std::shared_ptr<char>> Allocate(size_t bytes);
 
   /// Ends every blocked and later call, here and on the peers, with kAborted and `why`.
@@ -63,7 +70,7 @@ class Group {
 
  private:
   Group(int rank, int world) : rank_(rank), world_(world) {}
-  std::shared_ptr<Work> Submit(WorkQueue::Operation operation, OnDone on_done);
+  std::shared_ptr<Work> Submit(WorkQueue::Operation operation, OnDone on_done, Start start);
   std::shared_ptr<Work> Refuse(absl::Status status, const OnDone& on_done) const;
 
   const int rank_;

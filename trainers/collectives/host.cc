@@ -59,16 +59,17 @@ std::vector<std::string> LocalAddresses() {
 }
 
 std::string Encode(const PeerInfo& info) {
-  return absl::StrCat(info.pid, "\n", info.host, "\n", info.host_id, "\n", info.unix_name, "\n", info.port, "\n",
-                      absl::StrJoin(info.addresses, " "));
+  return absl::StrCat(info.pid, "\n", info.host, "\n", info.host_id, "\n", info.unix_name, "\n", info.port,
+                      "\n", absl::StrJoin(info.addresses, " "));
 }
 
 absl::StatusOr<PeerInfo> DecodePeerInfo(const std::string& text) {
   const std::vector<std::string> fields = absl::StrSplit(text, '\n');
   PeerInfo info;
-  if (fields.size() != 6 || !absl::SimpleAtoi(fields[0], &info.pid) || !absl::SimpleAtoi(fields[4], &info.port)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a peer's address in the key-value store is malformed: \"", absl::string_view(text), "\""));
+  if (fields.size() != 6 || !absl::SimpleAtoi(fields[0], &info.pid) ||
+      !absl::SimpleAtoi(fields[4], &info.port)) {
+    return absl::InvalidArgumentError(absl::StrCat("a peer's address in the key-value store is malformed: \"",
+                                                   absl::string_view(text), "\""));
   }
   info.host = fields[1];
   info.host_id = fields[2];

@@ -8,8 +8,9 @@
 
 namespace mtrun::collectives {
 
-/// Text that is the same in exactly those processes that can meet over an abstract Unix socket and share memory: boot id,
-/// network namespace and host name; MTRUN_HOST_ID in the environment overrides it (tests make several "hosts" of one machine).
+/// Text that is the same in exactly those processes that can meet over an abstract Unix socket and share
+/// memory: boot id, network namespace and host name; MTRUN_HOST_ID in the environment overrides it (tests
+/// make several "hosts" of one machine).
 std::string LocalHostId();
 
 /// Numeric addresses of this machine's interfaces that are up, loopback last.

@@ -29,7 +29,9 @@ std::string RandomBytes(size_t count) {
   return bytes;
 }
 
-std::string Number(uint32_t value) { return std::string(reinterpret_cast<const char*>(&value), sizeof(value)); }
+std::string Number(uint32_t value) {
+  return std::string(reinterpret_cast<const char*>(&value), sizeof(value));
+}
 
 uint32_t NumberAt(const std::string& bytes, size_t offset) {
   uint32_t value = 0;
@@ -82,7 +84,8 @@ absl::Status Link::OnHello() {
   if (!complete) return absl::OkStatus();
   hello_ = std::exchange(inbox_, "");
   if (hello_.compare(0, 8, kMagic) != 0) return absl::UnauthenticatedError("not a member of this group");
-  if (NumberAt(hello_, 12) != static_cast<uint32_t>(me_)) return absl::UnauthenticatedError("meant for another rank");
+  if (NumberAt(hello_, 12) != static_cast<uint32_t>(me_))
+    return absl::UnauthenticatedError("meant for another rank");
   peer_ = static_cast<int>(NumberAt(hello_, 8));
   purpose_ = static_cast<Purpose>(hello_[16]);
   nonce_ = RandomBytes(kNonceBytes);
@@ -178,8 +181,8 @@ absl::Status Link::Send(const std::string& bytes, int passed_fd) {
 }
 
 std::string Link::Mac(std::string_view role) const {
-  return HmacSha256(secret_->key, absl::StrCat(absl::string_view(role.data(), role.size()), "\n", secret_->generation,
-                                               "\n", hello_, nonce_));
+  return HmacSha256(secret_->key, absl::StrCat(absl::string_view(role.data(), role.size()), "\n",
+                                               secret_->generation, "\n", hello_, nonce_));
 }
 
 }  // namespace mtrun::collectives

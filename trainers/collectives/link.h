@@ -1,13 +1,14 @@
-// One connection between two ranks while it proves itself: a mutual HMAC-SHA256 challenge under the generation's key, as in
-// ISO/IEC 9798-4 (three passes), and on one host the exchange of the segments' descriptors.
+// One connection between two ranks while it proves itself: a mutual HMAC-SHA256 challenge under the
+// generation's key, as in ISO/IEC 9798-4 (three passes), and on one host the exchange of the segments'
+// descriptors.
 //
 //   dialer -> acceptor   Hello: magic, both ranks, purpose, nonce
 //   acceptor -> dialer   Challenge: nonce, HMAC(key, "accept" transcript)
 //   dialer -> acceptor   Proof: HMAC(key, "dial" transcript)         (Unix: with its segment's descriptor)
 //   acceptor -> dialer   Welcome: one byte                           (Unix: with its segment's descriptor)
 //
-// The transcript holds the generation, the Hello and the acceptor's nonce, so that nothing said in another generation, to
-// another rank or on another connection is of use to anybody. Not thread-safe.
+// The transcript holds the generation, the Hello and the acceptor's nonce, so that nothing said in another
+// generation, to another rank or on another connection is of use to anybody. Not thread-safe.
 #pragma once
 
 #include <string>
@@ -42,7 +43,8 @@ class Link {
   static Link Dialed(UniqueFd fd, const Secret& secret, int me, int peer, Purpose purpose);
   static Link Accepted(UniqueFd fd, const Secret& secret, int me, bool local);
 
-  /// Goes on as far as it can without blocking. An error means: drop this connection (a stranger's is nothing to worry about).
+  /// Goes on as far as it can without blocking. An error means: drop this connection (a stranger's is nothing
+  /// to worry about).
   absl::Status Advance(int segment_fd);
   /// From kVerified: sends the Proof. `segment_fd` -1 for TCP.
   absl::Status Confirm(int segment_fd);

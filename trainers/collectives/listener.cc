@@ -109,7 +109,8 @@ absl::StatusOr<std::vector<UniqueFd>> DialTcp(const std::vector<std::string>& ad
     addrinfo hints = {};
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
-    if (const int error = getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &found); error != 0) {
+    if (const int error = getaddrinfo(address.c_str(), absl::StrCat(port).c_str(), &hints, &found);
+        error != 0) {
       last = absl::UnavailableError(absl::StrCat("resolve ", address, ": ", gai_strerror(error)));
       continue;
     }

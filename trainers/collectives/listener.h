@@ -1,4 +1,5 @@
-// The sockets behind a mesh: listening and dialing, over TCP and over abstract Unix sockets. Free functions, any thread.
+// The sockets behind a mesh: listening and dialing, over TCP and over abstract Unix sockets. Free functions,
+// any thread.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@ namespace mtrun::collectives {
 
 /// Listens on an abstract Unix socket (it has no file and ends with its descriptor).
 absl::StatusOr<UniqueFd> ListenUnix(const std::string& name);
-/// Listens on a port that the kernel chooses: on loopback alone when `address` is a loopback address, else on all interfaces.
+/// Listens on a port that the kernel chooses: on loopback alone when `address` is a loopback address, else on
+/// all interfaces.
 absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, int* port);
 
 /// Begins to connect; the sockets are non-blocking, and one may still fail. Host names are resolved here.

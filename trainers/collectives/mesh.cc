@@ -28,7 +28,8 @@ namespace {
 
 constexpr size_t kMostStrangers = 256;  // connections that have not yet shown who they are
 
-/// Turns an abort of the bootstrap into a readable descriptor, through a wait for a key that only this object sets.
+/// Turns an abort of the bootstrap into a readable descriptor, through a wait for a key that only this object
+/// sets.
 class AbortWatch {
  public:
   AbortWatch(Bootstrap& bootstrap, std::string key) : bootstrap_(bootstrap), key_(std::move(key)) {
@@ -92,8 +93,8 @@ class MeshBuilder {
 
  private:
   std::string Key(std::string_view what, int rank) const {
-    return absl::StrCat("collectives/", membership_.generation, "/", absl::string_view(what.data(), what.size()), "/",
-                        rank);
+    return absl::StrCat("collectives/", membership_.generation, "/",
+                        absl::string_view(what.data(), what.size()), "/", rank);
   }
   std::string KeyKey() const { return Key("key", 0); }
 
@@ -104,7 +105,8 @@ class MeshBuilder {
     info_.unix_name = absl::StrFormat("mtrun-%016x%016x", RandomBits(), RandomBits());
     MT_ASSIGN_OR_RETURN(unix_listener_, ListenUnix(info_.unix_name));
     MT_ASSIGN_OR_RETURN(tcp_listener_, ListenTcp(membership_.address, &info_.port));
-    info_.addresses = membership_.address.empty() ? LocalAddresses() : std::vector<std::string>{membership_.address};
+    info_.addresses =
+        membership_.address.empty() ? LocalAddresses() : std::vector<std::string>{membership_.address};
     if (membership_.rank == 0) MT_RETURN_IF_ERROR(bootstrap_.Set(KeyKey(), NewKey()));
     return bootstrap_.Set(Key("rank", membership_.rank), Encode(info_));
   }
@@ -157,10 +159,11 @@ class MeshBuilder {
 
   absl::Status CannotReach(const Peer& peer, const absl::Status& why) const {
     const PeerInfo& info = infos_.at(peer.rank);
-    const std::string place =
-        peer.local ? absl::StrCat("the Unix socket @", info.unix_name)
-                   : absl::StrCat(absl::StrJoin(info.addresses, ", "), " port ", info.port);
-    return absl::UnavailableError(absl::StrCat("cannot reach ", peer.name, " at ", place, ": ", why.message()));
+    const std::string place = peer.local
+                                  ? absl::StrCat("the Unix socket @", info.unix_name)
+                                  : absl::StrCat(absl::StrJoin(info.addresses, ", "), " port ", info.port);
+    return absl::UnavailableError(
+        absl::StrCat("cannot reach ", peer.name, " at ", place, ": ", why.message()));
   }
 
   bool Complete() const {
@@ -171,14 +174,14 @@ class MeshBuilder {
 
   // Sleeps until something happens and deals with it.
   absl::Status Turn(const AbortWatch& watch) {
-    std::vector<pollfd> events = {{watch.event_fd(), POLLIN, 0},
-                                  {unix_listener_.get(), POLLIN, 0},
-                                  {tcp_listener_.get(), POLLIN, 0}};
+    std::vector<pollfd> events = {
+        {watch.event_fd(), POLLIN, 0}, {unix_listener_.get(), POLLIN, 0}, {tcp_listener_.get(), POLLIN, 0}};
     for (const Peer& peer : peers_) {
       if (peer.control.valid()) events.push_back({peer.control.get(), POLLRDHUP, 0});
     }
     for (const Link& link : links_) events.push_back({link.fd(), link.WantedEvents(), 0});
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - MonotonicNow()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - MonotonicNow()).count();
     if (left <= 0) return TimedOut();
     if (poll(events.data(), events.size(), static_cast<int>(left) + 1) < 0 && errno != EINTR) {
       return ErrnoStatus(errno, "wait for the group's connections");
@@ -268,7 +271,8 @@ class MeshBuilder {
   absl::Status CheckStillPossible(const Link& ended, const absl::Status& why) {
     if (absl::IsAlreadyExists(why) || SocketOf(ended).valid()) return absl::OkStatus();
     for (const Link& link : links_) {
-      if (link.dialed() && link.peer() == ended.peer() && link.purpose() == ended.purpose()) return absl::OkStatus();
+      if (link.dialed() && link.peer() == ended.peer() && link.purpose() == ended.purpose())
+        return absl::OkStatus();
     }
     return CannotReach(peers_[static_cast<size_t>(ended.peer())], why);
   }
@@ -280,10 +284,11 @@ class MeshBuilder {
         missing.push_back(peer.name);
       }
     }
-    return absl::UnavailableError(absl::StrCat(
-        "no connection with ", absl::StrJoin(missing, ", "), " after ", options_.timeout.count(),
-        " s; this rank listens at ", absl::StrJoin(info_.addresses, ", "), " port ", info_.port,
-        ": is a firewall in between, or one of these addresses not meant for peers (then give the right one)?"));
+    return absl::UnavailableError(absl::StrCat("no connection with ", absl::StrJoin(missing, ", "), " after ",
+                                               options_.timeout.count(), " s; this rank listens at ",
+                                               absl::StrJoin(info_.addresses, ", "), " port ", info_.port,
+                                               ": is a firewall in between, or one of these addresses not "
+                                               "meant for peers (then give the right one)?"));
   }
 
   const Membership& membership_;
@@ -302,8 +307,8 @@ class MeshBuilder {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Peer>> ConnectMesh(const Membership& membership, Bootstrap& bootstrap, int segment_fd,
-                                              const MeshOptions& options) {
+absl::StatusOr<std::vector<Peer>> ConnectMesh(const Membership& membership, Bootstrap& bootstrap,
+                                              int segment_fd, const MeshOptions& options) {
   return MeshBuilder(membership, bootstrap, segment_fd, options).Build();
 }
 

@@ -1,4 +1,5 @@
-// Connects every rank of a generation with every other: abstract Unix sockets within a host, TCP between hosts.
+// Connects every rank of a generation with every other: abstract Unix sockets within a host, TCP between
+// hosts.
 #pragma once
 
 #include <chrono>
@@ -25,14 +26,14 @@ struct Peer {
 
 struct MeshOptions {
   std::string host_id;               // "" = LocalHostId()
-  std::chrono::seconds timeout{60};  // for the connections once all addresses are known: the only thing without an event is
-                                     // a peer that is alive but cannot be reached
+  std::chrono::seconds timeout{60};  // for the connections once all addresses are known: the only thing
+                                     // without an event is a peer that is alive but cannot be reached
 };
 
-/// Collective. `segment_fd`: what local peers receive. Returns world_size entries; the one of this rank is empty. Ends with
-/// kAborted when `bootstrap` is aborted, kUnavailable when a peer dies or cannot be reached (named in the text).
-/// Strangers' connections are dropped. Listeners are open only while this runs.
-absl::StatusOr<std::vector<Peer>> ConnectMesh(const Membership& membership, Bootstrap& bootstrap, int segment_fd,
-                                              const MeshOptions& options);
+/// Collective. `segment_fd`: what local peers receive. Returns world_size entries; the one of this rank is
+/// empty. Ends with kAborted when `bootstrap` is aborted, kUnavailable when a peer dies or cannot be reached
+/// (named in the text). Strangers' connections are dropped. Listeners are open only while this runs.
+absl::StatusOr<std::vector<Peer>> ConnectMesh(const Membership& membership, Bootstrap& bootstrap,
+                                              int segment_fd, const MeshOptions& options);
 
 }  // namespace mtrun::collectives

@@ -82,8 +82,8 @@ void Monitor::OnPeer(size_t rank, bool process_ended) {
   } else if (process_ended) {
     failure_.Set(absl::UnavailableError(absl::StrCat("lost ", peers_[rank].name, ": its process ended")));
   } else if (hung_up) {
-    failure_.Set(absl::UnavailableError(
-        absl::StrCat("lost ", peers_[rank].name, ": it hung up without a farewell (killed, crashed or cut off)")));
+    failure_.Set(absl::UnavailableError(absl::StrCat(
+        "lost ", peers_[rank].name, ": it hung up without a farewell (killed, crashed or cut off)")));
   }
 }
 
@@ -108,7 +108,8 @@ void Monitor::OnLeft(size_t rank) {
     if (fd->valid()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd->get(), nullptr);
   }
   transport_.MarkLeft(static_cast<int>(rank));
-  // A sleeper that needs more of this peer sees the mark and ends; one wake-up could come just before it falls asleep.
+  // A sleeper that needs more of this peer sees the mark and ends; one wake-up could come just before it
+  // falls asleep.
   while (transport_.Sleeps(static_cast<int>(rank)) && !failure_.failed()) {
     transport_.Wake();
     std::this_thread::sleep_for(kWakeAgain);

@@ -1,4 +1,5 @@
-// Watches the peers of a group on a thread of its own and turns what happens to them into events for blocked calls.
+// Watches the peers of a group on a thread of its own and turns what happens to them into events for blocked
+// calls.
 #pragma once
 
 #include <string>
@@ -12,9 +13,9 @@
 
 namespace mtrun::collectives {
 
-/// A peer's end (pidfd, or the hang-up of its control connection) becomes the group's failure; its farewell is noted. When
-/// the group has failed, whatever the cause, the peers are told and sleeping calls are woken until none sleeps.
-/// Construction and destruction on one thread.
+/// A peer's end (pidfd, or the hang-up of its control connection) becomes the group's failure; its farewell
+/// is noted. When the group has failed, whatever the cause, the peers are told and sleeping calls are woken
+/// until none sleeps. Construction and destruction on one thread.
 class Monitor {
  public:
   /// All arguments outlive this.

@@ -9,7 +9,8 @@
 namespace mtrun::collectives {
 namespace {
 
-// Reading everything from everybody costs world * bytes; the second phase of the other way costs some microseconds.
+// Reading everything from everybody costs world * bytes; the second phase of the other way costs some
+// microseconds.
 constexpr size_t kMostOneShotBytes = 256 * 1024;
 
 size_t Index(int rank) { return static_cast<size_t>(rank); }
@@ -86,7 +87,9 @@ class AllReducer {
 
   absl::Status GatherResults(char* block, size_t count) {
     const size_t mine = ChunkOf(count, element_, transport_.rank(), world_).size() * element_;
-    const auto place = [&](int rank) { return block + ChunkOf(count, element_, rank, world_).begin * element_; };
+    const auto place = [&](int rank) {
+      return block + ChunkOf(count, element_, rank, world_).begin * element_;
+    };
     const auto size = [&](int rank) { return ChunkOf(count, element_, rank, world_).size() * element_; };
     phase_.exposed = result_;
     for (int rank = 0; rank < world_ && transport_.has_remote(); ++rank) {
@@ -179,7 +182,8 @@ absl::Status Broadcast(Transport& transport, const Call& call, void* data) {
   return absl::OkStatus();
 }
 
-absl::Status AllGather(Transport& transport, const Call& call, const void* input, const std::vector<void*>& outputs) {
+absl::Status AllGather(Transport& transport, const Call& call, const void* input,
+                       const std::vector<void*>& outputs) {
   const size_t bytes = call.count * SizeOf(call.dtype), block = transport.segment().slot_bytes();
   Phase phase = EmptyPhase(transport, call);
   for (size_t done = 0; done == 0 || done < bytes; done += block) {

@@ -9,8 +9,8 @@
 
 #include "base/status_macros.h"
 
-// An output may be exactly one of the inputs: the compiler's own alias checks would then take the slow scalar loop,
-// although element i only ever depends on elements i.
+// An output may be exactly one of the inputs: the compiler's own alias checks would then take the slow scalar
+// loop, although element i only ever depends on elements i.
 #define MT_VECTOR_LOOP _Pragma("GCC ivdep")
 
 namespace mtrun::collectives {
@@ -60,7 +60,9 @@ inline T Store(Acc value) {
 template <typename T>
 struct Sum {
   template <typename Acc>
-  static Acc Apply(Acc a, Acc b) { return static_cast<Acc>(a + b); }
+  static Acc Apply(Acc a, Acc b) {
+    return static_cast<Acc>(a + b);
+  }
 };
 
 // Comparisons of int64 must be signed although its sums are accumulated unsigned.
@@ -89,7 +91,8 @@ void ReduceTwo(const T* a, const T* b, T* output, size_t count) {
 }
 
 template <typename T, typename Op>
-void ReduceTile(const std::vector<const void*>& inputs, size_t offset, T* output, size_t count, bool average) {
+void ReduceTile(const std::vector<const void*>& inputs, size_t offset, T* output, size_t count,
+                bool average) {
   using Acc = typename Accumulator<T>::Type;
   alignas(kCacheLine) Acc sum[kTile];
   const T* first = static_cast<const T*>(inputs[0]) + offset;
@@ -124,10 +127,14 @@ void ReduceAll(const std::vector<const void*>& inputs, void* output, size_t coun
 template <typename T>
 void ReduceTyped(ReduceOp op, const std::vector<const void*>& inputs, void* output, size_t count) {
   switch (op) {
-    case ReduceOp::kSum: return ReduceAll<T, Sum<T>>(inputs, output, count, false);
-    case ReduceOp::kAverage: return ReduceAll<T, Sum<T>>(inputs, output, count, true);
-    case ReduceOp::kMax: return ReduceAll<T, Max<T>>(inputs, output, count, false);
-    case ReduceOp::kMin: return ReduceAll<T, Min<T>>(inputs, output, count, false);
+    case ReduceOp::kSum:
+      return ReduceAll<T, Sum<T>>(inputs, output, count, false);
+    case ReduceOp::kAverage:
+      return ReduceAll<T, Sum<T>>(inputs, output, count, true);
+    case ReduceOp::kMax:
+      return ReduceAll<T, Max<T>>(inputs, output, count, false);
+    case ReduceOp::kMin:
+      return ReduceAll<T, Min<T>>(inputs, output, count, false);
   }
 }
 
@@ -136,11 +143,16 @@ void ReduceTyped(ReduceOp op, const std::vector<const void*>& inputs, void* outp
 void Reduce(DataType dtype, ReduceOp op, const std::vector<const void*>& inputs, void* output, size_t count) {
   MT_CHECK(!inputs.empty());
   switch (dtype) {
-    case DataType::kFloat32: return ReduceTyped<float>(op, inputs, output, count);
-    case DataType::kFloat64: return ReduceTyped<double>(op, inputs, output, count);
-    case DataType::kInt64: return ReduceTyped<int64_t>(op, inputs, output, count);
-    case DataType::kUint8: return ReduceTyped<uint8_t>(op, inputs, output, count);
-    case DataType::kBFloat16: return ReduceTyped<BFloat16>(op, inputs, output, count);
+    case DataType::kFloat32:
+      return ReduceTyped<float>(op, inputs, output, count);
+    case DataType::kFloat64:
+      return ReduceTyped<double>(op, inputs, output, count);
+    case DataType::kInt64:
+      return ReduceTyped<int64_t>(op, inputs, output, count);
+    case DataType::kUint8:
+      return ReduceTyped<uint8_t>(op, inputs, output, count);
+    case DataType::kBFloat16:
+      return ReduceTyped<BFloat16>(op, inputs, output, count);
   }
 }
 
@@ -148,7 +160,8 @@ Chunk ChunkOf(size_t count, size_t element_size, int rank, int world) {
   const size_t line = std::max<size_t>(1, kCacheLine / element_size);
   const size_t even = (count + static_cast<size_t>(world) - 1) / static_cast<size_t>(world);
   const size_t piece = (even + line - 1) / line * line;
-  return {std::min(count, piece * static_cast<size_t>(rank)), std::min(count, piece * (static_cast<size_t>(rank) + 1))};
+  return {std::min(count, piece * static_cast<size_t>(rank)),
+          std::min(count, piece * (static_cast<size_t>(rank) + 1))};
 }
 
 }  // namespace mtrun::collectives

@@ -23,8 +23,8 @@ size_t RoundUpToPage(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage;
 size_t BaseBytes(size_t slot_bytes) { return kPage + 2 * slot_bytes; }
 
 #if defined(__SANITIZE_THREAD__)
-// A race detector knows memory by its address: ranks that are threads of one process look at one mapping instead of two,
-// so that it sees what they do to each other. Keys: inode and file offset.
+// A race detector knows memory by its address: ranks that are threads of one process look at one mapping
+// instead of two, so that it sees what they do to each other. Keys: inode and file offset.
 std::mutex known_mu;
 std::map<std::pair<ino_t, uint64_t>, std::weak_ptr<Mapping>> known;  // guarded by known_mu
 
@@ -41,7 +41,8 @@ std::shared_ptr<Mapping> Known(int fd, uint64_t offset, const std::shared_ptr<Ma
 std::shared_ptr<Mapping> Known(int, uint64_t, const std::shared_ptr<Mapping>& fresh) { return fresh; }
 #endif
 
-absl::StatusOr<std::shared_ptr<Mapping>> Map(int fd, uint64_t offset, size_t bytes, int protection, int flags) {
+absl::StatusOr<std::shared_ptr<Mapping>> Map(int fd, uint64_t offset, size_t bytes, int protection,
+                                             int flags) {
   void* data = mmap(nullptr, bytes, protection, MAP_SHARED | flags, fd, static_cast<off_t>(offset));
   if (data == MAP_FAILED) return ErrnoStatus(errno, absl::StrCat("map ", bytes, " bytes of shared memory"));
   return Known(fd, offset, std::make_shared<Mapping>(static_cast<char*>(data), bytes));
@@ -51,7 +52,8 @@ absl::Status CheckLength(int fd, uint64_t end) {
   struct stat status;
   if (fstat(fd, &status) != 0) return ErrnoStatus(errno, "look at a peer's shared memory");
   if (status.st_size < 0 || static_cast<uint64_t>(status.st_size) < end) {
-    return absl::InternalError(absl::StrCat("a peer's shared memory has ", status.st_size, " bytes, expected ", end));
+    return absl::InternalError(
+        absl::StrCat("a peer's shared memory has ", status.st_size, " bytes, expected ", end));
   }
   return absl::OkStatus();
 }
@@ -73,13 +75,15 @@ Area::~Area() {
 absl::StatusOr<std::unique_ptr<OwnSegment>> OwnSegment::Create(uint64_t generation, int rank, int world,
                                                                size_t slot_bytes) {
   auto segment = std::make_unique<OwnSegment>();
-  segment->file_ = std::make_shared<UniqueFd>(memfd_create("mtrun-collectives", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  segment->file_ =
+      std::make_shared<UniqueFd>(memfd_create("mtrun-collectives", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const int fd = segment->file_->get();
   if (fd < 0) return ErrnoStatus(errno, "make shared memory (memfd_create)");
   segment->slot_bytes_ = slot_bytes;
   const size_t bytes = BaseBytes(slot_bytes);
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return ErrnoStatus(errno, "size shared memory");
-  // A peer that maps a page may count on it: without the seal a shrinking file would kill its readers by SIGBUS.
+  // A peer that maps a page may count on it: without the seal a shrinking file would kill its readers by
+  // SIGBUS.
   if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) return ErrnoStatus(errno, "seal shared memory");
   MT_ASSIGN_OR_RETURN(segment->base_, Map(fd, 0, bytes, PROT_READ | PROT_WRITE, 0));
   segment->end_ = bytes;
@@ -133,8 +137,8 @@ std::shared_ptr<Area> OwnSegment::Find(const void* data, size_t bytes) {
   return nullptr;
 }
 
-absl::StatusOr<std::unique_ptr<PeerSegment>> PeerSegment::Open(UniqueFd file, uint64_t generation, int rank, int world,
-                                                               size_t slot_bytes) {
+absl::StatusOr<std::unique_ptr<PeerSegment>> PeerSegment::Open(UniqueFd file, uint64_t generation, int rank,
+                                                               int world, size_t slot_bytes) {
   auto segment = std::make_unique<PeerSegment>();
   MT_RETURN_IF_ERROR(CheckLength(file.get(), BaseBytes(slot_bytes)));
   MT_ASSIGN_OR_RETURN(segment->base_, Map(file.get(), 0, BaseBytes(slot_bytes), PROT_READ, 0));
@@ -143,19 +147,22 @@ absl::StatusOr<std::unique_ptr<PeerSegment>> PeerSegment::Open(UniqueFd file, ui
   const SegmentHeader& header = segment->header();
   if (header.magic != kMagic || header.generation != generation || header.slot_bytes != slot_bytes ||
       header.rank != static_cast<uint32_t>(rank) || header.world != static_cast<uint32_t>(world)) {
-    return absl::InternalError(absl::StrCat("the shared memory of rank ", rank,
-                                            " belongs to another rank, generation or version of mtrun (it says rank ",
-                                            header.rank, " of ", header.world, ")"));
+    return absl::InternalError(
+        absl::StrCat("the shared memory of rank ", rank,
+                     " belongs to another rank, generation or version of mtrun (it says rank ", header.rank,
+                     " of ", header.world, ")"));
   }
   return segment;
 }
 
 absl::StatusOr<const char*> PeerSegment::View(const Notice& notice, size_t bytes) {
   if (notice.area_offset == 0) {
-    if (notice.begin + bytes > slot_bytes_) return absl::InternalError("a peer exposes bytes beyond its slot");
+    if (notice.begin + bytes > slot_bytes_)
+      return absl::InternalError("a peer exposes bytes beyond its slot");
     return base_->data() + kPage + (notice.phase % 2) * slot_bytes_ + notice.begin;
   }
-  if (notice.begin + bytes > notice.area_bytes) return absl::InternalError("a peer exposes bytes beyond its area");
+  if (notice.begin + bytes > notice.area_bytes)
+    return absl::InternalError("a peer exposes bytes beyond its area");
   auto found = areas_.find(notice.area_offset);
   if (found == areas_.end()) {
     MT_RETURN_IF_ERROR(CheckLength(file_.get(), notice.area_offset + notice.area_bytes));

@@ -1,6 +1,6 @@
-// The shared memory of one rank in one generation: a nameless file (memfd) that this rank alone writes and that its peers
-// on the same host map read-only. It has no name, so nothing is left behind however a process ends, and it is never used
-// again: a rank that wakes up in a later generation still writes only its own.
+// The shared memory of one rank in one generation: a nameless file (memfd) that this rank alone writes and
+// that its peers on the same host map read-only. It has no name, so nothing is left behind however a process
+// ends, and it is never used again: a rank that wakes up in a later generation still writes only its own.
 //
 // Layout: SegmentHeader (one page) | slot 0 | slot 1 | areas ...
 // Slot p % 2 holds what phase p exposes; an area is the memory of one shared tensor.
@@ -23,13 +23,13 @@ inline constexpr size_t kPage = 4096;
 
 /// What a rank says with each phase: which call it is in, and where the bytes that it exposes lie.
 struct Notice {
-  uint64_t generation = 0;   // GenerationHash
+  uint64_t generation = 0;  // GenerationHash
   uint32_t phase = 0;
   uint32_t reserved = 0;
   Call call;
   uint64_t area_offset = 0;  // file offset of the area, 0 for the slot of this phase
   uint64_t area_bytes = 0;
-  uint64_t begin = 0;        // of the exposed bytes within area or slot
+  uint64_t begin = 0;  // of the exposed bytes within area or slot
 };
 
 struct SegmentHeader {
@@ -73,7 +73,8 @@ struct Area {
 /// This rank's own segment. Thread-safe.
 class OwnSegment {
  public:
-  static absl::StatusOr<std::unique_ptr<OwnSegment>> Create(uint64_t generation, int rank, int world, size_t slot_bytes);
+  static absl::StatusOr<std::unique_ptr<OwnSegment>> Create(uint64_t generation, int rank, int world,
+                                                            size_t slot_bytes);
 
   SegmentHeader& header() { return *reinterpret_cast<SegmentHeader*>(base_->data()); }
   char* slot(uint32_t phase) { return base_->data() + kPage + (phase % 2) * slot_bytes_; }
@@ -93,16 +94,17 @@ class OwnSegment {
   std::shared_ptr<Mapping> base_;
 
   std::mutex mu_;
-  uint64_t end_ = 0;  // guarded by mu_: length of the file
+  uint64_t end_ = 0;                                  // guarded by mu_: length of the file
   std::map<const char*, std::weak_ptr<Area>> areas_;  // guarded by mu_
 };
 
 /// A peer's segment, read-only. One thread.
 class PeerSegment {
  public:
-  /// Takes the descriptor that the peer handed over and checks that it is the segment of `rank` in this generation.
-  static absl::StatusOr<std::unique_ptr<PeerSegment>> Open(UniqueFd file, uint64_t generation, int rank, int world,
-                                                           size_t slot_bytes);
+  /// Takes the descriptor that the peer handed over and checks that it is the segment of `rank` in this
+  /// generation.
+  static absl::StatusOr<std::unique_ptr<PeerSegment>> Open(UniqueFd file, uint64_t generation, int rank,
+                                                           int world, size_t slot_bytes);
 
   const SegmentHeader& header() const { return *reinterpret_cast<const SegmentHeader*>(base_->data()); }
   /// The bytes that a notice exposes, at least `bytes` of them. Maps areas on first sight.

@@ -13,8 +13,8 @@
 namespace mtrun::collectives {
 namespace {
 
-// LibTorch's store has no wait that another thread could end: a blocked one holds its connection. So the keys are looked
-// for again and again, first often, later seldom.
+// LibTorch's store has no wait that another thread could end: a blocked one holds its connection. So the keys
+// are looked for again and again, first often, later seldom.
 constexpr std::chrono::milliseconds kFirstPause{1};
 constexpr std::chrono::milliseconds kLongestPause{20};
 
@@ -38,7 +38,8 @@ absl::Status StoreBootstrap::Set(std::string_view key, std::string_view value) {
   }
 }
 
-absl::StatusOr<std::map<std::string, std::string>> StoreBootstrap::Wait(const std::vector<std::string>& keys) {
+absl::StatusOr<std::map<std::string, std::string>> StoreBootstrap::Wait(
+    const std::vector<std::string>& keys) {
   const auto deadline = std::chrono::steady_clock::now() + timeout_;
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     {
@@ -48,9 +49,9 @@ absl::StatusOr<std::map<std::string, std::string>> StoreBootstrap::Wait(const st
     MT_ASSIGN_OR_RETURN(const bool there, AllThere(keys));
     if (there) return Read(keys);
     if (std::chrono::steady_clock::now() > deadline) {
-      return absl::DeadlineExceededError(absl::StrCat("not all of these keys are in the TCP store after ",
-                                                      timeout_.count(), " s (did every rank start?): ",
-                                                      absl::StrJoin(keys, ", ")));
+      return absl::DeadlineExceededError(
+          absl::StrCat("not all of these keys are in the TCP store after ", timeout_.count(),
+                       " s (did every rank start?): ", absl::StrJoin(keys, ", ")));
     }
     std::unique_lock lock(mu_);
     aborted_.wait_for(lock, pause, [this] { return !status_.ok(); });
@@ -65,7 +66,8 @@ absl::StatusOr<bool> StoreBootstrap::AllThere(const std::vector<std::string>& ke
   }
 }
 
-absl::StatusOr<std::map<std::string, std::string>> StoreBootstrap::Read(const std::vector<std::string>& keys) {
+absl::StatusOr<std::map<std::string, std::string>> StoreBootstrap::Read(
+    const std::vector<std::string>& keys) {
   try {
     std::map<std::string, std::string> values;
     for (const std::string& key : keys) {
@@ -86,8 +88,9 @@ void StoreBootstrap::Abort(std::string_view why) {
   aborted_.notify_all();
 }
 
-absl::StatusOr<std::shared_ptr<Bootstrap>> ConnectTcpStore(const std::string& host, int port, int rank, int world_size,
-                                                           bool agent_serves, std::chrono::seconds timeout) {
+absl::StatusOr<std::shared_ptr<Bootstrap>> ConnectTcpStore(const std::string& host, int port, int rank,
+                                                           int world_size, bool agent_serves,
+                                                           std::chrono::seconds timeout) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(port);
   options.isServer = rank == 0 && !agent_serves;
@@ -98,8 +101,8 @@ absl::StatusOr<std::shared_ptr<Bootstrap>> ConnectTcpStore(const std::string& ho
     return std::shared_ptr<Bootstrap>(
         std::make_shared<StoreBootstrap>(c10::make_intrusive<c10d::TCPStore>(host, options), timeout));
   } catch (const std::exception& error) {
-    return absl::UnavailableError(
-        absl::StrCat(options.isServer ? "serve" : "reach", " the TCP store at ", host, " port ", port, ": ", Text(error)));
+    return absl::UnavailableError(absl::StrCat(options.isServer ? "serve" : "reach", " the TCP store at ",
+                                               host, " port ", port, ": ", Text(error)));
   }
 }
 

@@ -37,10 +37,11 @@ class StoreBootstrap : public Bootstrap {
   absl::Status status_;  // guarded by mu_
 };
 
-/// Connects to the store at `host`:`port`; rank 0 serves it, unless something (torchrun's agent) already does.
-/// `agent_serves`: TORCHELASTIC_USE_AGENT_STORE, then rank 0 is a client as well. kUnavailable names the address.
-absl::StatusOr<std::shared_ptr<Bootstrap>> ConnectTcpStore(const std::string& host, int port, int rank, int world_size,
-                                                           bool agent_serves,
-                                                           std::chrono::seconds timeout = std::chrono::minutes(10));
+/// Connects to the store at `host`:`port`; rank 0 serves it, unless something (torchrun's agent) already
+/// does. `agent_serves`: TORCHELASTIC_USE_AGENT_STORE, then rank 0 is a client as well. kUnavailable names
+/// the address.
+absl::StatusOr<std::shared_ptr<Bootstrap>> ConnectTcpStore(
+    const std::string& host, int port, int rank, int world_size, bool agent_serves,
+    std::chrono::seconds timeout = std::chrono::minutes(10));
 
 }  // namespace mtrun::collectives

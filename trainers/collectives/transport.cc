@@ -17,8 +17,11 @@
 namespace mtrun::collectives {
 namespace {
 
-constexpr std::chrono::microseconds kSpin{40};
+// About what falling asleep and waking up costs: who spins longer loses more where the other rank needs this core.
+constexpr std::chrono::microseconds kSpin{10};
 constexpr int kLooksPerClock = 32;
+constexpr int kLooksForReason =
+    25;  // one a millisecond; only the data connection of a living peer broke if all are in vain
 constexpr uint64_t kFrameMagic = 0x31306d617266746dULL;  // "mtfram01"
 
 void Relax() {
@@ -34,7 +37,8 @@ int UsableCores() {
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-// Frame head and payload as one stream: `done` bytes of it have gone, the rest is described for sendmsg or recvmsg.
+// Frame head and payload as one stream: `done` bytes of it have gone, the rest is described for sendmsg or
+// recvmsg.
 void Rest(void* head, size_t head_bytes, void* payload, size_t payload_bytes, size_t done, iovec parts[2],
           msghdr* message) {
   *message = {};
@@ -44,7 +48,8 @@ void Rest(void* head, size_t head_bytes, void* payload, size_t payload_bytes, si
     done = head_bytes;
   }
   const size_t gone = done - head_bytes;
-  if (gone < payload_bytes) parts[message->msg_iovlen++] = {static_cast<char*>(payload) + gone, payload_bytes - gone};
+  if (gone < payload_bytes)
+    parts[message->msg_iovlen++] = {static_cast<char*>(payload) + gone, payload_bytes - gone};
 }
 
 }  // namespace
@@ -70,8 +75,8 @@ struct Transport::Pending {
   bool receiving() const { return received < sizeof(Frame) + room.size; }
 };
 
-Transport::Transport(int rank, uint64_t generation, std::unique_ptr<OwnSegment> segment, std::vector<Peer>& peers,
-                     Failure& failure)
+Transport::Transport(int rank, uint64_t generation, std::unique_ptr<OwnSegment> segment,
+                     std::vector<Peer>& peers, Failure& failure)
     : rank_(rank),
       generation_(generation),
       segment_(std::move(segment)),
@@ -87,7 +92,8 @@ absl::Status Transport::Open() {
     (peer.local ? has_local_ : has_remote_) = true;
     if (!peer.local) continue;
     ++on_this_host;
-    auto opened = PeerSegment::Open(std::move(peer.segment), generation_, peer.rank, world(), segment_->slot_bytes());
+    auto opened =
+        PeerSegment::Open(std::move(peer.segment), generation_, peer.rank, world(), segment_->slot_bytes());
     if (!opened.ok()) return Annotate(opened.status(), peer.name);
     segments_[static_cast<size_t>(peer.rank)] = *std::move(opened);
   }
@@ -151,13 +157,14 @@ absl::Status Transport::AwaitLocal(int rank) {
   if (!reached) MT_RETURN_IF_ERROR(SleepUntilReached(rank));
   const Notice& notice = segments_[static_cast<size_t>(rank)]->header().notices[phase_ % 2];
   if (notice.generation != generation_ || notice.phase != phase_) {
-    return absl::InternalError(absl::StrCat(peers_[static_cast<size_t>(rank)].name, " is in phase ", notice.phase,
-                                            ", this rank in ", phase_));
+    return absl::InternalError(absl::StrCat(peers_[static_cast<size_t>(rank)].name, " is in phase ",
+                                            notice.phase, ", this rank in ", phase_));
   }
   return notice.call == call_ ? absl::OkStatus() : OtherCall(rank, notice.call);
 }
 
-// Without a timeout: a peer's end, an abort and a farewell all come through Wake(), which is repeated until nobody sleeps.
+// Without a timeout: a peer's end, an abort and a farewell all come through Wake(), which is repeated until
+// nobody sleeps.
 absl::Status Transport::SleepUntilReached(int rank) {
   absl::Status status;
   sleeping_on_.store(rank);
@@ -186,13 +193,25 @@ absl::Status Transport::Lost(int rank) const {
   if (left_[static_cast<size_t>(rank)].load()) {
     return absl::UnavailableError(absl::StrCat(name, " has left the group before ", Describe(call_)));
   }
-  return absl::UnavailableError(absl::StrCat("lost ", name, ": its connection closed during ", Describe(call_)));
+  return absl::UnavailableError(
+      absl::StrCat("lost ", name, ": its connection closed during ", Describe(call_)));
+}
+
+// A data connection ends without words; why it ended comes over the control connection, to the monitor, at
+// the same time.
+absl::Status Transport::HungUp(int rank) const {
+  for (int look = 0; look < kLooksForReason && !left_[static_cast<size_t>(rank)].load(); ++look) {
+    pollfd failed = {failure_.event_fd(), POLLIN, 0};
+    if (poll(&failed, 1, 1) > 0) break;
+  }
+  return Lost(rank);
 }
 
 absl::Status Transport::OtherCall(int rank, const Call& theirs) const {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "ranks make different calls: rank ", rank_, " is in ", Describe(call_), ", ", peers_[static_cast<size_t>(rank)].name,
-      " in ", Describe(theirs), "; all ranks must make the same calls in the same order"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("ranks make different calls: rank ", rank_, " is in ", Describe(call_), ", ",
+                   peers_[static_cast<size_t>(rank)].name, " in ", Describe(theirs),
+                   "; all ranks must make the same calls in the same order"));
 }
 
 absl::Status Transport::ExchangeFrames(const Phase& phase) {
@@ -233,19 +252,19 @@ absl::Status Transport::Progress(Pending& pending, bool* moved) {
   iovec parts[2];
   msghdr message;
   if (pending.sending()) {
-    Rest(&pending.out, sizeof(Frame), const_cast<void*>(pending.payload.data), pending.payload.size, pending.sent,
-             parts, &message);
+    Rest(&pending.out, sizeof(Frame), const_cast<void*>(pending.payload.data), pending.payload.size,
+         pending.sent, parts, &message);
     const ssize_t count = sendmsg(pending.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count < 0 && errno != EAGAIN && errno != EINTR) return Lost(pending.rank);
+    if (count < 0 && errno != EAGAIN && errno != EINTR) return HungUp(pending.rank);
     if (count > 0) *moved = true, pending.sent += static_cast<size_t>(count);
   }
   if (pending.receiving()) {
     // The payload is not read before the head is known to be the expected one.
     const bool head = pending.received < sizeof(Frame);
     Rest(&pending.in, sizeof(Frame), pending.room.data, head ? 0 : pending.room.size, pending.received, parts,
-             &message);
+         &message);
     const ssize_t count = recvmsg(pending.fd, &message, MSG_DONTWAIT);
-    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return Lost(pending.rank);
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return HungUp(pending.rank);
     if (count > 0) *moved = true, pending.received += static_cast<size_t>(count);
     if (head && pending.received == sizeof(Frame)) MT_RETURN_IF_ERROR(CheckFrame(pending));
   }
@@ -258,9 +277,9 @@ absl::Status Transport::CheckFrame(const Pending& pending) const {
     if (!(in.call == call_)) return OtherCall(pending.rank, in.call);
     if (in.bytes == pending.room.size) return absl::OkStatus();
   }
-  return absl::InternalError(absl::StrCat(peers_[static_cast<size_t>(pending.rank)].name, " sent a frame of phase ",
-                                          in.phase, " with ", in.bytes, " bytes, expected phase ", phase_, " with ",
-                                          pending.room.size));
+  return absl::InternalError(absl::StrCat(peers_[static_cast<size_t>(pending.rank)].name,
+                                          " sent a frame of phase ", in.phase, " with ", in.bytes,
+                                          " bytes, expected phase ", phase_, " with ", pending.room.size));
 }
 
 bool Transport::Sleeps(int rank) const {

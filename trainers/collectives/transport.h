@@ -1,13 +1,17 @@
-// The one primitive under every collective: a phase. In a phase each rank exposes some bytes to all others, and it ends when
-// all ranks have entered it. Ranks of one host read each other's segment; to other hosts the bytes go as one frame per peer.
+// The one primitive under every collective: a phase. In a phase each rank exposes some bytes to all others,
+// and it ends when all ranks have entered it. Ranks of one host read each other's segment; to other hosts the
+// bytes go as one frame per peer.
 //
 // Invariants that all operations rest on:
 //  1. Every rank goes through the same phases, numbered from 1, one after the other.
-//  2. What a rank exposes in phase p is written before it enters p, and read by its peers after their p and before their p+1.
-//  3. Hence, once Exchange(p) returned, everything exposed before p may be overwritten: the slots p % 2 suffice.
+//  2. What a rank exposes in phase p is written before it enters p, and read by its peers after their p and
+//  before their p+1.
+//  3. Hence, once Exchange(p) returned, everything exposed before p may be overwritten: the slots p % 2
+//  suffice.
 //
-// Entering a phase is a store to the `phase` word of the own segment. Who waits spins for some microseconds, then sleeps on
-// the peer's word (futex) after setting its own `sleeping` word, which tells publishers that a wake-up is worth a system call.
+// Entering a phase is a store to the `phase` word of the own segment. Who waits spins for some microseconds,
+// then sleeps on the peer's word (futex) after setting its own `sleeping` word, which tells publishers that a
+// wake-up is worth a system call.
 #pragma once
 
 #include <atomic>
@@ -59,8 +63,9 @@ class Transport {
   /// The memory that the next Exchange exposes; free to be written now.
   char* NextSlot() { return segment_->slot(phase_ + 1); }
 
-  /// Only one thread at a time may be in here or in View. Errors: the group's failure; kInvalidArgument when a peer makes
-  /// another call (both are named); kUnavailable when a peer left or its connection broke. After an error the group is dead.
+  /// Only one thread at a time may be in here or in View. Errors: the group's failure; kInvalidArgument when
+  /// a peer makes another call (both are named); kUnavailable when a peer left or its connection broke. After
+  /// an error the group is dead.
   absl::Status Exchange(const Phase& phase);
   /// What local rank `rank` exposes in the phase that just ended, `bytes` bytes of it.
   absl::StatusOr<const char*> View(int rank, size_t bytes);
@@ -85,6 +90,7 @@ class Transport {
   absl::Status Progress(Pending& pending, bool* moved);
   absl::Status CheckFrame(const Pending& pending) const;
   absl::Status Lost(int rank) const;
+  absl::Status HungUp(int rank) const;
   absl::Status OtherCall(int rank, const Call& theirs) const;
   const std::atomic<uint32_t>& PhaseWord(int rank) const;
   bool Reached(int rank) const;

@@ -1,4 +1,5 @@
-// The words of the collectives: element types, reductions and the description of one call. Plain values, no thread rule.
+// The words of the collectives: element types, reductions and the description of one call. Plain values, no
+// thread rule.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +18,8 @@ enum class Operation : uint8_t { kAllReduce, kBroadcast, kAllGather, kBarrier };
 /// Bytes of one element.
 size_t SizeOf(DataType dtype);
 
-/// One collective call. Travels between ranks as bytes, hence no pointers and no padding; all ranks of a group must make
-/// equal calls in the same order.
+/// One collective call. Travels between ranks as bytes, hence no pointers and no padding; all ranks of a
+/// group must make equal calls in the same order.
 struct Call {
   Operation operation = Operation::kBarrier;
   DataType dtype = DataType::kUint8;

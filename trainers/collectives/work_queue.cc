@@ -61,7 +61,7 @@ struct WorkQueue::State {
     item->is_done = true;
     item->result = std::move(status);
     finished.notify_all();
-    if (!items.empty()) submitted.notify_one();
+    if (!items.empty() || stopping) submitted.notify_one();
   }
 
   void RunThread() {
@@ -96,7 +96,8 @@ absl::Status WorkQueue::Item::status() const {
   return result;
 }
 
-WorkQueue::WorkQueue() : state_(std::make_shared<State>()), thread_([state = state_] { state->RunThread(); }) {}
+WorkQueue::WorkQueue()
+    : state_(std::make_shared<State>()), thread_([state = state_] { state->RunThread(); }) {}
 
 WorkQueue::~WorkQueue() {
   {
@@ -107,14 +108,14 @@ WorkQueue::~WorkQueue() {
   thread_.join();
 }
 
-std::shared_ptr<Work> WorkQueue::Submit(Operation operation, OnDone on_done) {
+std::shared_ptr<Work> WorkQueue::Submit(Operation operation, OnDone on_done, Start start) {
   auto item = std::make_shared<Item>(state_, std::move(operation), std::move(on_done));
   {
     const std::lock_guard lock(state_->mu);
     MT_CHECK(!state_->stopping) << "an operation on a group that is being closed";
     state_->items.push_back(item);
   }
-  state_->submitted.notify_one();
+  if (start == Start::kNow) state_->submitted.notify_one();
   return item;
 }
 
@@ -123,6 +124,8 @@ size_t WorkQueue::pending() const {
   return state_->items.size();
 }
 
-std::shared_ptr<Work> CompletedWork(absl::Status status) { return std::make_shared<Completed>(std::move(status)); }
+std::shared_ptr<Work> CompletedWork(absl::Status status) {
+  return std::make_shared<Completed>(std::move(status));
+}
 
 }  // namespace mtrun::collectives

@@ -1,5 +1,6 @@
-// Runs a group's operations one after the other in the order in which they were submitted: on a thread of its own, or on the
-// thread that waits for one, whichever comes first (a caller that waits at once saves two context switches).
+// Runs a group's operations one after the other in the order in which they were submitted: on a thread of its
+// own, or on the thread that waits for one, whichever comes first (a caller that waits at once saves two
+// context switches).
 #pragma once
 
 #include <functional>
@@ -14,7 +15,8 @@ namespace mtrun::collectives {
 class Work {
  public:
   virtual ~Work() = default;
-  /// Blocks until the operation is done and returns how it ended; runs it, and those before it, where nobody else does.
+  /// Blocks until the operation is done and returns how it ended; runs it, and those before it, where nobody
+  /// else does.
   virtual absl::Status Wait() = 0;
   virtual bool done() const = 0;
   /// How it ended; OK while it is not done.
@@ -30,8 +32,14 @@ class WorkQueue {
   /// Waits for the running operation; those that have not begun end with kAborted.
   ~WorkQueue();
 
-  /// `on_done`, if any, is called once, on the thread that ran the operation, without locks, before Wait returns.
-  std::shared_ptr<Work> Submit(Operation operation, OnDone on_done = nullptr);
+  enum class Start {
+    kNow,     // on the queue's thread, unless somebody who waits is faster
+    kOnWait,  // the caller will Wait at once: does not wake the queue's thread, which would only be in its
+              // way
+  };
+  /// `on_done`, if any, is called once, on the thread that ran the operation, without locks, before Wait
+  /// returns.
+  std::shared_ptr<Work> Submit(Operation operation, OnDone on_done = nullptr, Start start = Start::kNow);
 
   /// Operations that are not done. Any thread.
   size_t pending() const;

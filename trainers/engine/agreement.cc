@@ -29,7 +29,8 @@ absl::Status CheckAgreement(const collectives::ProcessGroup& group,
   }));
   std::vector<std::string> differing;
   for (int64_t i = 0; i < n; ++i) {
-    if (h[i] + h[n + i] != 0) differing.push_back(absl::StrCat(items[i].first, " (here: ", items[i].second, ")"));
+    if (h[i] + h[n + i] != 0)
+      differing.push_back(absl::StrCat(items[i].first, " (here: ", items[i].second, ")"));
   }
   if (differing.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(

@@ -10,8 +10,8 @@
 
 namespace mtrun::engine {
 
-/// (name, text) pairs in the same order on every member; null group: nothing to compare. One small reduction. kFailedPrecondition on
-/// every member names what differs and this member's text.
+/// (name, text) pairs in the same order on every member; null group: nothing to compare. One small reduction.
+/// kFailedPrecondition on every member names what differs and this member's text.
 absl::Status CheckAgreement(const collectives::ProcessGroup& group,
                             const std::vector<std::pair<std::string, std::string>>& items);
 

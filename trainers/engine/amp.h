@@ -1,4 +1,5 @@
-// Mixed precision: which dtype a run computes in, and autocast for a scope. Autocast's state belongs to the thread.
+// Mixed precision: which dtype a run computes in, and autocast for a scope. Autocast's state belongs to the
+// thread.
 #pragma once
 
 #include <string_view>
@@ -15,8 +16,8 @@ enum class Precision { kFp32, kBf16, kFp16 };
 /// "fp32" "bf16" "fp16". fp16 is for CUDA only: kInvalidArgument on a CPU.
 absl::StatusOr<Precision> ParsePrecision(std::string_view text, at::DeviceType device);
 
-/// torch.autocast(device, dtype) as a scope: forward pass and loss belong inside, backward outside. Scopes nest; the outermost
-/// one drops the cache of converted weights when it ends. kFp32 does nothing.
+/// torch.autocast(device, dtype) as a scope: forward pass and loss belong inside, backward outside. Scopes
+/// nest; the outermost one drops the cache of converted weights when it ends. kFp32 does nothing.
 class Autocast {
  public:
   Autocast(at::DeviceType device, Precision precision);

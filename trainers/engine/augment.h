@@ -1,31 +1,28 @@
-// Augmentation of whole batches on their device: every image of a batch is changed by the same few tensor operations with its own
-// random numbers. (BatchMaker's Placement flips and crops the bytes of a data set in host memory; this is for the other
-// changes, and for data that lies on the device.) Pure functions of their arguments.
+// Random placements of training images. Pure functions of a stream of random numbers.
 #pragma once
 
-#include <torch/torch.h>
+#include <cstdint>
+#include <vector>
+
+#include "base/splitmix.h"
 
 namespace mtrun::engine {
 
-struct ImageAugmentation {
-  bool flip = false;         // left to right, each image with probability 0.5
-  int crop_padding = 0;      // moves by up to this many whole pixels both ways; what is uncovered is black
-  double rotation = 0;       // by up to this many degrees either way, bilinear; what is uncovered is black
-  double translation = 0;    // by up to this part of the side either way, bilinear
-  int rand_augment = 0;      // so many of RandAugment's 14 operations in a row (Cubuk et al. 2020) ...
-  int rand_magnitude = 9;    // ... of this strength, 0..30
-  double erasing = 0;        // probability that a rectangle of the image becomes grey (Zhong et al. 2020) ...
-  double erasing_min = 0.02, erasing_max = 0.2;  // ... of this part of its area
-
-  bool any() const {
-    return flip || crop_padding > 0 || rotation > 0 || translation > 0 || rand_augment > 0 || erasing > 0;
-  }
+/// How one image is laid onto the network's square.
+struct Placement {
+  int dx = 0, dy = 0;  // columns and rows that the cut window moves right and down
+  bool flip = false;   // mirrored left to right, before the cut
+  bool operator==(const Placement&) const = default;
 };
 
-/// `images`: [n, 3, S, S], normalised to [-1, 1]; returns the same shape and dtype, `images` itself when nothing is asked for.
-/// Random numbers come from `generator` alone, on the generator's device, in a number that depends on n and the options only:
-/// with a generator seeded per shard the result is the same at any world size.
-/// Order: flip and crop, rotation and translation, RandAugment, erasing.
-at::Tensor Augment(const at::Tensor& images, const ImageAugmentation& options, at::Generator generator);
+struct Augmentation {
+  bool flip = false;     // each image with probability 0.5
+  int crop_padding = 0;  // the window moves by up to this many pixels; what it uncovers is black
+  bool any() const { return flip || crop_padding > 0; }
+};
+
+/// One placement per image, drawn from `stream`: the same for a shard whoever computes it.
+std::vector<Placement> DrawPlacements(const Augmentation& augmentation, const NamedStream& stream,
+                                      int64_t images);
 
 }  // namespace mtrun::engine

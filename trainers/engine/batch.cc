@@ -23,7 +23,8 @@ const std::array<Real, 256>& NormalisedBytes() {
   return table;
 }
 
-/// Columns [first, last) of the output that lie on the source; output column x shows source column x - left, or the mirrored one.
+/// Columns [first, last) of the output that lie on the source; output column x shows source column x - left,
+/// or the mirrored one.
 struct Columns {
   int first, last, left;
 };
@@ -50,7 +51,8 @@ void Place(const uint8_t* source, int height, int width, const Placement& placem
     if (first >= last) continue;
     const int column = first - columns.left;
     const uint8_t* pixel =
-        source + (static_cast<int64_t>(y - top) * width + (placement.flip ? width - 1 - column : column)) * kChannels;
+        source +
+        (static_cast<int64_t>(y - top) * width + (placement.flip ? width - 1 - column : column)) * kChannels;
     for (int x = first; x < last; ++x, pixel += step) {
       rows[0][x] = value[pixel[0]];
       rows[1][x] = value[pixel[1]];
@@ -61,19 +63,8 @@ void Place(const uint8_t* source, int height, int width, const Placement& placem
 
 }  // namespace
 
-std::vector<Placement> DrawPlacements(const Augmentation& augmentation, const NamedStream& stream, int64_t images) {
-  std::vector<Placement> placements(images);
-  const int64_t positions = 2 * augmentation.crop_padding + 1;
-  for (int64_t i = 0; i < images; ++i) {
-    Placement& p = placements[i];
-    p.flip = augmentation.flip && stream.Uniform(3 * i) < 0.5;
-    p.dx = static_cast<int>(stream.Uniform(3 * i + 1) * positions) - augmentation.crop_padding;
-    p.dy = static_cast<int>(stream.Uniform(3 * i + 2) * positions) - augmentation.crop_padding;
-  }
-  return placements;
-}
-
-BatchMaker::BatchMaker(const datasets::PackedSplit& data, const Options& options) : data_(data), options_(options) {
+BatchMaker::BatchMaker(const datasets::PackedSplit& data, const Options& options)
+    : data_(data), options_(options) {
   MT_CHECK(options.dtype == at::kFloat || options.dtype == at::kDouble);
 }
 
@@ -92,14 +83,16 @@ BatchMaker::Source BatchMaker::Resize(const Source& source) const {
     std::copy_n(source.images[i], bytes, pixels.data_ptr<uint8_t>() + i * bytes);
   }
   const int64_t size = options_.image_size;
-  at::Tensor resized = at::_upsample_bilinear2d_aa(pixels.permute({0, 3, 1, 2}).to(at::kFloat), {size, size}, false)
-                           .round()
-                           .clamp(0, 255)
-                           .to(at::kByte)
-                           .permute({0, 2, 3, 1})
-                           .contiguous();
+  at::Tensor resized =
+      at::_upsample_bilinear2d_aa(pixels.permute({0, 3, 1, 2}).to(at::kFloat), {size, size}, false)
+          .round()
+          .clamp(0, 255)
+          .to(at::kByte)
+          .permute({0, 2, 3, 1})
+          .contiguous();
   Source out{.images = {}, .height = options_.image_size, .width = options_.image_size, .owner = resized};
-  for (int64_t i = 0; i < n; ++i) out.images.push_back(resized.data_ptr<uint8_t>() + i * size * size * kChannels);
+  for (int64_t i = 0; i < n; ++i)
+    out.images.push_back(resized.data_ptr<uint8_t>() + i * size * size * kChannels);
   return out;
 }
 
@@ -112,8 +105,8 @@ Batch BatchMaker::Make(absl::Span<const int64_t> ids, absl::Span<const Placement
   const auto fill = [&](auto* out) {
     const int64_t stride = static_cast<int64_t>(kChannels) * size * size;
     for (int64_t i = 0; i < n; ++i) {
-      Place(source.images[i], source.height, source.width, placements.empty() ? Placement{} : placements[i], size,
-            out + i * stride);
+      Place(source.images[i], source.height, source.width, placements.empty() ? Placement{} : placements[i],
+            size, out + i * stride);
     }
   };
   if (options_.dtype == at::kFloat) {

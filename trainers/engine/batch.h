@@ -1,5 +1,5 @@
-// From sample ids to what a network takes: uint8 images of a packed data set, gathered, placed, augmented and normalised in
-// one pass over the bytes. Not thread-safe.
+// From sample ids to what a network takes: uint8 images of a packed data set, gathered, placed, augmented and
+// normalised in one pass over the bytes. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "base/splitmix.h"
 #include "datasets/packed.h"
+#include "trainers/engine/augment.h"
 
 namespace mtrun::engine {
 
@@ -19,30 +18,16 @@ struct Batch {
   at::Tensor labels;  // int64 [n]
 };
 
-/// How one image is laid onto the network's square.
-struct Placement {
-  int dx = 0, dy = 0;  // columns and rows that the cut window moves right and down
-  bool flip = false;   // mirrored left to right
-  bool operator==(const Placement&) const = default;
-};
-
-struct Augmentation {
-  bool flip = false;     // each image with probability 0.5
-  int crop_padding = 0;  // the window moves by up to this many pixels; what it uncovers is black
-};
-
-/// One placement per image, drawn from `stream`: the same for a shard whoever computes it.
-std::vector<Placement> DrawPlacements(const Augmentation& augmentation, const NamedStream& stream, int64_t images);
-
 class BatchMaker {
  public:
   struct Options {
-    int image_size = 32;                     // S
-    at::ScalarType dtype = at::kFloat;       // kFloat or kDouble
+    int image_size = 32;                // S
+    at::ScalarType dtype = at::kFloat;  // kFloat or kDouble
     at::Device device = at::Device(at::kCPU);
   };
 
-  /// `data` must outlive this. Smaller images are centred on black, larger ones resized (bilinear, antialiased).
+  /// `data` must outlive this. Smaller images are centred on black, larger ones resized (bilinear,
+  /// antialiased).
   BatchMaker(const datasets::PackedSplit& data, const Options& options);
 
   /// `placements`: one per id, or empty for none.

@@ -1,5 +1,5 @@
-// How gradients are laid out in flat buckets. A pure function of the parameter list, so that every member of a job, whenever it
-// joined, reduces the same memory in the same order.
+// How gradients are laid out in flat buckets. A pure function of the parameter list, so that every member of
+// a job, whenever it joined, reduces the same memory in the same order.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 namespace mtrun::engine {
 
 struct BucketSlot {
-  int parameter = 0;    // index in the parameter list
-  int64_t offset = 0;   // elements from the start of the bucket
+  int parameter = 0;   // index in the parameter list
+  int64_t offset = 0;  // elements from the start of the bucket
   bool operator==(const BucketSlot&) const = default;
 };
 
@@ -22,8 +22,8 @@ struct Bucket {
 /// Gradients start at multiples of this many elements: 64 bytes in float32.
 inline constexpr int64_t kBucketAlignment = 16;
 
-/// Walks the parameters backwards (gradients appear in that order) and closes a bucket as soon as it holds `bucket_numel`
-/// elements or more. Every parameter is in exactly one bucket. No parameters: no buckets.
+/// Walks the parameters backwards (gradients appear in that order) and closes a bucket as soon as it holds
+/// `bucket_numel` elements or more. Every parameter is in exactly one bucket. No parameters: no buckets.
 std::vector<Bucket> PlanBuckets(const std::vector<int64_t>& parameter_numels, int64_t bucket_numel);
 
 }  // namespace mtrun::engine

@@ -1,5 +1,6 @@
 #include "trainers/engine/classifier.h"
 
+#include <malloc.h>
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -41,8 +42,8 @@ absl::StatusOr<Data> OpenData(const TrainOptions& options) {
   MT_ASSIGN_OR_RETURN(PackedSplit train, PackedSplit::Open(options.data, "train"));
   MT_ASSIGN_OR_RETURN(PackedSplit test, PackedSplit::Open(options.data, "test"));
   if (train.size() == 0 || test.size() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(options.data, ": the ", train.size() == 0 ? "train" : "test",
-                                                   " split holds no images"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.data, ": the ", train.size() == 0 ? "train" : "test", " split holds no images"));
   }
   return Data{std::move(train), std::move(test)};
 }
@@ -52,17 +53,17 @@ absl::Status FitImages(Run& run, const Data& data) {
   const int takes = run.program.image_size;
   const std::string square = SizeText(takes, takes);
   if (run.options.image_size != 0 && run.options.image_size != takes) {
-    return absl::InvalidArgumentError(absl::StrCat("--image_size ", run.options.image_size, ": ", run.program.name,
-                                                   " takes images of ", square, " only"));
+    return absl::InvalidArgumentError(absl::StrCat("--image_size ", run.options.image_size, ": ",
+                                                   run.program.name, " takes images of ", square, " only"));
   }
   const int height = std::max(data.train.height(), data.test.height());
   const int width = std::max(data.train.width(), data.test.width());
   const std::string has = SizeText(height, width);
   const bool larger = height > takes || width > takes;
   if (larger && run.options.image_size == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(run.options.data, ": the images are ", has, " and ", run.program.name,
-                                                   " takes ", square, ": give --image_size ", takes,
-                                                   " to have them resized"));
+    return absl::InvalidArgumentError(absl::StrCat(run.options.data, ": the images are ", has, " and ",
+                                                   run.program.name, " takes ", square,
+                                                   ": give --image_size ", takes, " to have them resized"));
   }
   const bool equal = height == takes && width == takes;
   run.settings.Derive("image_size", absl::StrCat(takes),
@@ -90,14 +91,23 @@ absl::StatusOr<at::Device> ChooseDevice(Run& run) {
   const bool there = run.options.device != "cpu" && torch::cuda::is_available();
   const bool alone = run.assignment.world_size == 1;
   if (wanted && !there) {
-    return absl::InvalidArgumentError("--device cuda: no GPU is usable here (no driver, no GPU, or a CPU-only LibTorch)");
+    return absl::InvalidArgumentError(
+        "--device cuda: no GPU is usable here (no driver, no GPU, or a CPU-only LibTorch)");
   }
   if (wanted && !alone) {
-    return absl::InvalidArgumentError("--device cuda: several workers train on the CPU only; use --device cpu, or one worker");
+    return absl::InvalidArgumentError(
+        "--device cuda: several workers train on the CPU only; use --device cpu, or one worker");
   }
   const bool cuda = there && alone;
   if (run.options.device == "auto") run.settings.Derive("device", cuda ? "cuda" : "cpu", "auto");
   return at::Device(cuda ? at::kCUDA : at::kCPU);
+}
+
+/// A step frees what the next one needs again: keep that memory instead of handing it back and faulting it in
+/// anew each time.
+void KeepFreedMemory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }
 
 /// Everything that could fail at the first save fails here. Rank 0 only.
@@ -110,7 +120,8 @@ absl::StatusOr<MetricsLog> PrepareRunFolder(const Run& run) {
   return MetricsLog::Create(folder + "/metrics.jsonl");
 }
 
-absl::StatusOr<Model> InitialModel(const Run& run, const PackedSplit& train, const BatchMaker::Options& batch) {
+absl::StatusOr<Model> InitialModel(const Run& run, const PackedSplit& train,
+                                   const BatchMaker::Options& batch) {
   Model model;
   MT_RETURN_IF_ERROR(TorchStatus("make the network", [&] {
     model = run.program.make_model(run.options.seed, static_cast<int64_t>(train.class_names().size()));
@@ -126,7 +137,8 @@ absl::StatusOr<Model> InitialModel(const Run& run, const PackedSplit& train, con
 void WarnOfIdleWorkers(const Run& run) {
   const int64_t shards = run.options.plan.shards();
   if (run.assignment.world_size <= shards) return;
-  log::Warning("a step has ", shards, shards == 1 ? " micro-batch" : " micro-batches", " for ", run.assignment.world_size,
+  log::Warning("a step has ", shards, shards == 1 ? " micro-batch" : " micro-batches", " for ",
+               run.assignment.world_size,
                " workers: the others stay idle. A smaller --batch_size gives them work");
 }
 
@@ -198,6 +210,7 @@ int Fail(const Run& run, const absl::Status& status, int exit_status) {
 
 int RunClassifier(int argc, char** argv, const ClassifierProgram& program) {
   const TimePoint start = MonotonicNow();
+  KeepFreedMemory();
   log::SetUp(program.name, log::Level::kInfo);
   const EnvironmentMap environment = CurrentEnvironment();
   Run run{program, environment, start, MakeSettings(program.name, program.recipe), {}, {}};
@@ -206,8 +219,10 @@ int RunClassifier(int argc, char** argv, const ClassifierProgram& program) {
     return Fail(run, status, 2);
   }
   if (help) {
-    std::printf("%s\nusage: %s --data FOLDER [flags]   or   mtrun --nproc_per_node N --trainer %s --data FOLDER [flags]\n%s",
-                program.summary.c_str(), program.name.c_str(), program.name.c_str(), run.settings.Help().c_str());
+    std::printf(
+        "%s\nusage: %s --data FOLDER [flags]   or   mtrun --nproc_per_node N --trainer %s --data FOLDER "
+        "[flags]\n%s",
+        program.summary.c_str(), program.name.c_str(), program.name.c_str(), run.settings.Help().c_str());
     return 0;
   }
   if (const absl::Status status = TrainAndReport(run); !status.ok()) return Fail(run, status, 1);

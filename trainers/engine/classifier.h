@@ -1,4 +1,5 @@
-// What a program that trains an image classifier supplies, and its main function. Everything else is the engine's.
+// What a program that trains an image classifier supplies, and its main function. Everything else is the
+// engine's.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace mtrun::engine {
 
-/// A network: its module (parameters, buffers, mode) and its forward pass [n, 3, S, S] -> logits [n, classes].
+/// A network: its module (parameters, buffers, mode) and its forward pass [n, 3, S, S] -> logits [n,
+/// classes].
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
   std::function<at::Tensor(const at::Tensor&)> forward;
@@ -36,8 +38,9 @@ struct ClassifierProgram {
   MeanLoss loss;
 };
 
-/// The program's whole life: settings, data, other workers, training, evaluation, report. Exit status: 0, 2 for wrong settings,
-/// 1 for what fails later; the reason is on standard error (and in TORCHELASTIC_ERROR_FILE).
+/// The program's whole life: settings, data, other workers, training, evaluation, report. Exit status: 0, 2
+/// for wrong settings, 1 for what fails later; the reason is on standard error (and in
+/// TORCHELASTIC_ERROR_FILE).
 int RunClassifier(int argc, char** argv, const ClassifierProgram& program);
 
 }  // namespace mtrun::engine

@@ -121,7 +121,8 @@ void DataParallel::OnGradient(size_t parameter) {
 }
 
 void DataParallel::StartReadyBuckets() {
-  // In the order of the buckets, whatever the order of completion: all members must make the same sequence of calls.
+  // In the order of the buckets, whatever the order of completion: all members must make the same sequence of
+  // calls.
   while (started_ < buckets_.size() && missing_[started_] == 0) StartBucket(started_++);
 }
 

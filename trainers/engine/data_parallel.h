@@ -1,9 +1,11 @@
-// Data parallel training: gradients are views of flat buckets, and each bucket's sum over all workers starts while the backward
-// pass still computes the others. Losses are weighted by n_shard / N before backward, so a plain sum is the gradient of the
-// step's mean loss, whatever the split. Not thread-safe; autograd's hooks run on the thread that calls backward.
+// Data parallel training: gradients are views of flat buckets, and each bucket's sum over all workers starts
+// while the backward pass still computes the others. Losses are weighted by n_shard / N before backward, so a
+// plain sum is the gradient of the step's mean loss, whatever the split. Not thread-safe; autograd's hooks
+// run on the thread that calls backward.
 //
-// A step is: BeginStep; backward of every own shard but the last; SetStats and LastRound; backward of the last; FinishStep.
-// An idle member calls BeginStep and FinishStep only. After an error the gradients are in an unknown state: the step is torn.
+// A step is: BeginStep; backward of every own shard but the last; SetStats and LastRound; backward of the
+// last; FinishStep. An idle member calls BeginStep and FinishStep only. After an error the gradients are in
+// an unknown state: the step is torn.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +25,9 @@ class DataParallel {
  public:
   static constexpr int64_t kDefaultBucketBytes = 8 << 20;
 
-  /// `parameters`: those that are trained, of one dtype and device; their .grad becomes a view that stays. `group`: null for
-  /// a worker alone, which then has no hook and no cost. `stats`: numbers that are summed along with the gradients.
+  /// `parameters`: those that are trained, of one dtype and device; their .grad becomes a view that stays.
+  /// `group`: null for a worker alone, which then has no hook and no cost. `stats`: numbers that are summed
+  /// along with the gradients.
   DataParallel(std::vector<at::Tensor> parameters, collectives::ProcessGroup group, int stats,
                int64_t bucket_bytes = kDefaultBucketBytes);
   ~DataParallel();
@@ -37,9 +40,11 @@ class DataParallel {
   void BeginStep();
   /// This worker's part of the stats; before the last backward.
   void SetStats(absl::Span<const double> values);
-  /// The next backward is this worker's last one of the step: each bucket is reduced as soon as it is complete.
+  /// The next backward is this worker's last one of the step: each bucket is reduced as soon as it is
+  /// complete.
   void LastRound() { last_round_ = true; }
-  /// Starts what has not been started, waits for everything. Then gradients and stats are sums over all workers.
+  /// Starts what has not been started, waits for everything. Then gradients and stats are sums over all
+  /// workers.
   absl::Status FinishStep();
   /// Summed stats, rounded to the parameters' dtype by the reduction.
   std::vector<double> Stats() const;
@@ -66,8 +71,8 @@ class DataParallel {
 
   // State of the running step.
   bool last_round_ = false;
-  size_t started_ = 0;            // buckets whose reduction has been started: always the first ones
-  std::vector<size_t> missing_;   // gradients that each bucket still waits for
+  size_t started_ = 0;           // buckets whose reduction has been started: always the first ones
+  std::vector<size_t> missing_;  // gradients that each bucket still waits for
   std::vector<c10::intrusive_ptr<c10d::Work>> works_;
 };
 

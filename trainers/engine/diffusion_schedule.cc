@@ -36,13 +36,15 @@ double CosineAlphaBar(double t, int64_t steps) {
 absl::StatusOr<DiffusionTarget> ParseDiffusionTarget(std::string_view text) {
   if (text == "epsilon") return DiffusionTarget::kEpsilon;
   if (text == "v") return DiffusionTarget::kVelocity;
-  return absl::InvalidArgumentError(absl::StrCat("unknown prediction \"", std::string(text), "\": epsilon or v"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown prediction \"", std::string(text), "\": epsilon or v"));
 }
 
 absl::StatusOr<DiffusionSchedule::Kind> ParseDiffusionKind(std::string_view text) {
   if (text == "linear") return DiffusionSchedule::Kind::kLinear;
   if (text == "cosine") return DiffusionSchedule::Kind::kCosine;
-  return absl::InvalidArgumentError(absl::StrCat("unknown noise schedule \"", std::string(text), "\": linear or cosine"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown noise schedule \"", std::string(text), "\": linear or cosine"));
 }
 
 DiffusionSchedule::DiffusionSchedule(Kind kind, int64_t steps)
@@ -56,7 +58,8 @@ at::Tensor DiffusionSchedule::AlphaBarOf(const at::Tensor& t, const at::Tensor& 
   return table_.index_select(0, t).to(like.scalar_type()).view({-1, 1, 1, 1});
 }
 
-at::Tensor DiffusionSchedule::AddNoise(const at::Tensor& x0, const at::Tensor& t, const at::Tensor& noise) const {
+at::Tensor DiffusionSchedule::AddNoise(const at::Tensor& x0, const at::Tensor& t,
+                                       const at::Tensor& noise) const {
   const at::Tensor ab = AlphaBarOf(t, x0);
   return ab.sqrt() * x0 + (1 - ab).sqrt() * noise;
 }
@@ -69,7 +72,8 @@ at::Tensor DiffusionSchedule::Target(DiffusionTarget target, const at::Tensor& x
 }
 
 DiffusionSampler::Estimate DiffusionSampler::EstimateAt(const at::Tensor& x, int64_t t) const {
-  const at::Tensor output = network_(x, at::full({x.size(0)}, t, x.options().dtype(at::kLong))).to(x.scalar_type());
+  const at::Tensor output =
+      network_(x, at::full({x.size(0)}, t, x.options().dtype(at::kLong))).to(x.scalar_type());
   const double ab = schedule_.alpha_bar(t);
   const double signal = std::sqrt(ab), noise = std::sqrt(1 - ab);
   Estimate estimate;
@@ -106,7 +110,8 @@ at::Tensor DiffusionSampler::Ddim(at::Tensor x, int64_t count) const {
   return x;
 }
 
-at::Tensor DiffusionSampler::Ddpm(at::Tensor x, int64_t first, const std::function<at::Tensor(int64_t)>& noise) const {
+at::Tensor DiffusionSampler::Ddpm(at::Tensor x, int64_t first,
+                                  const std::function<at::Tensor(int64_t)>& noise) const {
   torch::NoGradGuard no_grad;
   for (int64_t t = first; t >= 0; --t) {
     const double beta = schedule_.beta(t);

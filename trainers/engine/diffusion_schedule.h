@@ -1,6 +1,6 @@
-// Denoising diffusion (Ho et al. 2020): how much noise an image has at each time step, what the network is taught, and how
-// samples are drawn with it. Times are 0 .. steps-1, images [n, C, H, W] in [-1, 1]. Pure functions of their arguments;
-// tables are on the CPU until To(device).
+// Denoising diffusion (Ho et al. 2020): how much noise an image has at each time step, what the network is
+// taught, and how samples are drawn with it. Times are 0 .. steps-1, images [n, C, H, W] in [-1, 1]. Pure
+// functions of their arguments; tables are on the CPU until To(device).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ namespace mtrun::engine {
 /// Nichol and Dhariwal 2021, s = 0.008: cos^2((t/steps + s) / (1 + s) * pi/2).
 double CosineAlphaBar(double t, int64_t steps = 1000);
 
-/// What the network's output stands for: the noise, or the velocity sqrt(ab) noise - sqrt(1 - ab) x0 (Salimans and Ho 2022).
+/// What the network's output stands for: the noise, or the velocity sqrt(ab) noise - sqrt(1 - ab) x0
+/// (Salimans and Ho 2022).
 enum class DiffusionTarget { kEpsilon, kVelocity };
 /// "epsilon" "v".
 absl::StatusOr<DiffusionTarget> ParseDiffusionTarget(std::string_view text);
@@ -39,7 +40,8 @@ class DiffusionSchedule {
   /// sqrt(ab) x0 + sqrt(1 - ab) noise, each row at its own time; `t` int64 [n].
   at::Tensor AddNoise(const at::Tensor& x0, const at::Tensor& t, const at::Tensor& noise) const;
   /// What the network shall answer to AddNoise's result.
-  at::Tensor Target(DiffusionTarget target, const at::Tensor& x0, const at::Tensor& t, const at::Tensor& noise) const;
+  at::Tensor Target(DiffusionTarget target, const at::Tensor& x0, const at::Tensor& t,
+                    const at::Tensor& noise) const;
 
  private:
   at::Tensor AlphaBarOf(const at::Tensor& t, const at::Tensor& like) const;
@@ -65,7 +67,8 @@ class DiffusionSampler {
   static std::vector<int64_t> DdimTimes(int64_t steps, int64_t count);
   /// DDIM with eta 0 (Song et al. 2021) from pure noise `x` in `count` network calls.
   at::Tensor Ddim(at::Tensor x, int64_t count) const;
-  /// Ancestral sampling with variance beta from time `first` down to 0; `noise(t)` gives fresh noise like x for t > 0.
+  /// Ancestral sampling with variance beta from time `first` down to 0; `noise(t)` gives fresh noise like x
+  /// for t > 0.
   at::Tensor Ddpm(at::Tensor x, int64_t first, const std::function<at::Tensor(int64_t)>& noise) const;
 
  private:

@@ -6,7 +6,8 @@
 
 namespace mtrun::engine {
 
-Ema::Ema(std::vector<at::Tensor> parameters, double decay) : parameters_(std::move(parameters)), decay_(decay) {
+Ema::Ema(std::vector<at::Tensor> parameters, double decay)
+    : parameters_(std::move(parameters)), decay_(decay) {
   MT_CHECK(decay >= 0 && decay < 1) << "decay " << decay;
   torch::NoGradGuard no_grad;
   for (const auto& parameter : parameters_) {

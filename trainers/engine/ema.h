@@ -1,4 +1,5 @@
-// An exponential moving average of a model's parameters, the weights that diffusion samples with. Not thread-safe.
+// An exponential moving average of a model's parameters, the weights that diffusion samples with. Not
+// thread-safe.
 #pragma once
 
 #include <vector>
@@ -9,7 +10,8 @@ namespace mtrun::engine {
 
 class Ema {
  public:
-  /// Starts as a copy of `parameters` (PyTorch's order: module.parameters()), which stay the same tensors. 0 <= decay < 1.
+  /// Starts as a copy of `parameters` (PyTorch's order: module.parameters()), which stay the same tensors. 0
+  /// <= decay < 1.
   Ema(std::vector<at::Tensor> parameters, double decay);
 
   /// average += (1 - decay) * (parameters - average): once after each optimizer step.

@@ -36,19 +36,22 @@ void Sum(const collectives::ProcessGroup& group, at::Tensor tensor) {
 
 }  // namespace
 
-absl::StatusOr<Evaluation> Evaluate(const Model& model, const MeanLoss& loss, const BatchMaker& batches, int64_t size,
-                                    int classes, int rank, int world_size, const collectives::ProcessGroup& group) {
+absl::StatusOr<Evaluation> Evaluate(const Model& model, const MeanLoss& loss, const BatchMaker& batches,
+                                    int64_t size, int classes, int rank, int world_size,
+                                    const collectives::ProcessGroup& group) {
   Evaluation result{ConfusionMatrix(classes), 0};
   MT_RETURN_IF_ERROR(TorchStatus("evaluation", [&] {
     torch::NoGradGuard no_grad;
     model.module->eval();
     at::Tensor total = at::zeros({1}, at::kDouble);
-    *total.data_ptr<double>() = AddSamples(model, loss, batches, ShardsOf(size, rank, world_size), result.matrix);
+    *total.data_ptr<double>() =
+        AddSamples(model, loss, batches, ShardsOf(size, rank, world_size), result.matrix);
     at::Tensor counts = at::tensor(result.matrix.counts(), at::kLong);
     Sum(group, counts);
     Sum(group, total);
     const int64_t* summed = counts.const_data_ptr<int64_t>();
-    result = {ConfusionMatrix(std::vector<int64_t>(summed, summed + counts.numel())), total.item<double>() / size};
+    result = {ConfusionMatrix(std::vector<int64_t>(summed, summed + counts.numel())),
+              total.item<double>() / size};
     model.module->train();
   }));
   MT_CHECK(result.matrix.total() == size) << result.matrix.total() << " of " << size << " samples evaluated";

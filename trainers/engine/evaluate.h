@@ -1,4 +1,5 @@
-// Exact evaluation shared by the workers: each sample is seen by exactly one of them, counts are summed as integers.
+// Exact evaluation shared by the workers: each sample is seen by exactly one of them, counts are summed as
+// integers.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -17,9 +18,10 @@ struct Evaluation {
 /// Images computed at once.
 inline constexpr int64_t kEvaluationBatch = 250;
 
-/// Over samples [0, size) of `batches`; worker `rank` takes a contiguous part. Every member calls it (`group` null: alone) and gets
-/// the same result. A pure function of the weights; leaves the model in training mode.
-absl::StatusOr<Evaluation> Evaluate(const Model& model, const MeanLoss& loss, const BatchMaker& batches, int64_t size,
-                                    int classes, int rank, int world_size, const collectives::ProcessGroup& group);
+/// Over samples [0, size) of `batches`; worker `rank` takes a contiguous part. Every member calls it (`group`
+/// null: alone) and gets the same result. A pure function of the weights; leaves the model in training mode.
+absl::StatusOr<Evaluation> Evaluate(const Model& model, const MeanLoss& loss, const BatchMaker& batches,
+                                    int64_t size, int classes, int rank, int world_size,
+                                    const collectives::ProcessGroup& group);
 
 }  // namespace mtrun::engine

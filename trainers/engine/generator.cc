@@ -5,7 +5,8 @@
 namespace mtrun::engine {
 
 uint64_t ShardSeed(uint64_t seed, int64_t step, int64_t shard) {
-  return SplitMix64(SplitMix64(SplitMix64(seed) ^ static_cast<uint64_t>(step)) ^ static_cast<uint64_t>(shard));
+  return SplitMix64(SplitMix64(SplitMix64(seed) ^ static_cast<uint64_t>(step)) ^
+                    static_cast<uint64_t>(shard));
 }
 
 NamedStream ShardStream(uint64_t seed, int64_t step, int64_t shard, std::string_view purpose) {

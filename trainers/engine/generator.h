@@ -1,5 +1,5 @@
-// Random numbers of one shard of one step (augmentation, dropout, noise): a function of (seed, step, shard), so that they do
-// not depend on which worker computes the shard.
+// Random numbers of one shard of one step (augmentation, dropout, noise): a function of (seed, step, shard),
+// so that they do not depend on which worker computes the shard.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// Loss scaling for fp16, with the rules of torch.amp.GradScaler: gradients are computed for scale * loss, divided by the scale after
-// the sum over the workers, and a step whose gradients are not all finite is skipped. Everything stays on the device and
-// nothing waits for it. Because the test comes after the reduction, all ranks decide alike. Not thread-safe.
+// Loss scaling for fp16, with the rules of torch.amp.GradScaler: gradients are computed for scale * loss,
+// divided by the scale after the sum over the workers, and a step whose gradients are not all finite is
+// skipped. Everything stays on the device and nothing waits for it. Because the test comes after the
+// reduction, all ranks decide alike. Not thread-safe.
 //
 // A step is: backward from RootGradient; the reduction; Unscale; the optimizer, unless found_inf; Update.
 #pragma once
@@ -24,12 +25,14 @@ class GradScaler {
   explicit GradScaler(at::Device device) : GradScaler(device, Options{}) {}
   GradScaler(at::Device device, const Options& options);
 
-  /// What backward starts from instead of 1: `weight` (a shard's n/N) first, then the scale. 0-dimensional, like `loss`.
+  /// What backward starts from instead of 1: `weight` (a shard's n/N) first, then the scale. 0-dimensional,
+  /// like `loss`.
   at::Tensor RootGradient(const at::Tensor& loss, double weight) const;
-  /// Divides reduced gradients by the scale in place and finds whether any is infinite or NaN. Once a step; the tensors may be
-  /// the flat buckets.
+  /// Divides reduced gradients by the scale in place and finds whether any is infinite or NaN. Once a step;
+  /// the tensors may be the flat buckets.
   void Unscale(const std::vector<at::Tensor>& gradients);
-  /// float32 [1]: 1 after an Unscale that found an infinity or NaN, else 0. The fused optimizers' found_inf input.
+  /// float32 [1]: 1 after an Unscale that found an infinity or NaN, else 0. The fused optimizers' found_inf
+  /// input.
   const at::Tensor& found_inf() const { return found_inf_; }
   /// After the optimizer: halves the scale where found_inf, grows it after growth_interval good steps.
   void Update();

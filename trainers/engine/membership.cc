@@ -1,7 +1,7 @@
 #include "trainers/engine/membership.h"
 
-#include <mutex>
 #include <unistd.h>
+#include <mutex>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -53,8 +53,8 @@ absl::StatusOr<int64_t> ConfiguredWorld(const EnvironmentMap& environment) {
   if (configured == environment.end() || configured->second.empty()) return assignment.world_size;
   int64_t world = 0;
   if (!absl::SimpleAtoi(configured->second, &world) || world < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("MTRUN_CONFIGURED_WORLD is \"", configured->second, "\"; it takes a whole number, 1 or more"));
+    return absl::InvalidArgumentError(absl::StrCat("MTRUN_CONFIGURED_WORLD is \"", configured->second,
+                                                   "\"; it takes a whole number, 1 or more"));
   }
   return world;
 }
@@ -119,11 +119,13 @@ absl::Status Team::ConnectGroup(const WorkerEnv& worker, Launch launch, bool age
     membership.generation = worker.generation;
   } else {
     if (worker.master_port == 0) {
-      return absl::InvalidArgumentError("RANK and WORLD_SIZE are set but MASTER_PORT is not: set MASTER_ADDR and "
-                                        "MASTER_PORT too, or start the program with mtrun");
+      return absl::InvalidArgumentError(
+          "RANK and WORLD_SIZE are set but MASTER_PORT is not: set MASTER_ADDR and "
+          "MASTER_PORT too, or start the program with mtrun");
     }
-    MT_ASSIGN_OR_RETURN(bootstrap_, collectives::ConnectTcpStore(worker.master_addr, worker.master_port, worker.rank,
-                                                                 worker.world_size, agent_serves));
+    MT_ASSIGN_OR_RETURN(bootstrap_,
+                        collectives::ConnectTcpStore(worker.master_addr, worker.master_port, worker.rank,
+                                                     worker.world_size, agent_serves));
     MT_ASSIGN_OR_RETURN(membership.generation, AgreeOnGeneration(*bootstrap_, worker.rank));
   }
   auto group = collectives::ConnectCpuGroup(membership, bootstrap_);

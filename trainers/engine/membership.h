@@ -1,5 +1,6 @@
-// Who this worker is and whom it trains with: from mtrun (MTRUN_SOCKET), from RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
-// (torchrun, Slurm, by hand), or alone. One membership for the whole run. Public methods of Team: training thread only.
+// Who this worker is and whom it trains with: from mtrun (MTRUN_SOCKET), from RANK, WORLD_SIZE, MASTER_ADDR
+// and MASTER_PORT (torchrun, Slurm, by hand), or alone. One membership for the whole run. Public methods of
+// Team: training thread only.
 #pragma once
 
 #include <cstdint>

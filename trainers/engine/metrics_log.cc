@@ -1,9 +1,9 @@
 #include "trainers/engine/metrics_log.h"
 
+#include <fcntl.h>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <fcntl.h>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,15 +23,17 @@ std::string Full(double value) { return std::isfinite(value) ? absl::StrFormat("
 }  // namespace
 
 std::string ToLine(const StepRecord& r) {
-  return absl::StrFormat("{\"step\":%d,\"epoch\":%d,\"loss\":%s,\"lr\":%s,\"samples\":%d,\"seconds\":%.6g}\n", r.step, r.epoch,
-                         Full(r.loss), Full(r.learning_rate), r.samples, r.seconds);
+  return absl::StrFormat("{\"step\":%d,\"epoch\":%d,\"loss\":%s,\"lr\":%s,\"samples\":%d,\"seconds\":%.6g}\n",
+                         r.step, r.epoch, Full(r.loss), Full(r.learning_rate), r.samples, r.seconds);
 }
 
 std::string ToLine(const EvalRecord& r) {
   return absl::StrFormat(
-      "{\"eval\":%d,\"steps\":%d,\"train_loss\":%s,\"train_accuracy\":%s,\"test_loss\":%s,\"test_accuracy\":%s,"
+      "{\"eval\":%d,\"steps\":%d,\"train_loss\":%s,\"train_accuracy\":%s,\"test_loss\":%s,\"test_accuracy\":%"
+      "s,"
       "\"seconds\":%.6g}\n",
-      r.epoch, r.steps, Full(r.train_loss), Full(r.train_accuracy), Full(r.test_loss), Full(r.test_accuracy), r.seconds);
+      r.epoch, r.steps, Full(r.train_loss), Full(r.train_accuracy), Full(r.test_loss), Full(r.test_accuracy),
+      r.seconds);
 }
 
 absl::StatusOr<MetricsLog> MetricsLog::Create(const std::string& path) {

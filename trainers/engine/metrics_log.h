@@ -1,5 +1,6 @@
-// metrics.jsonl: one JSON object a line for each step and each evaluation, losses in full precision (docs/formats.md). Lines
-// gather in memory and are written about once a second, at each evaluation and at the end. Not thread-safe.
+// metrics.jsonl: one JSON object a line for each step and each evaluation, losses in full precision
+// (docs/formats.md). Lines gather in memory and are written about once a second, at each evaluation and at
+// the end. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,14 @@ struct StepRecord {
 };
 
 struct EvalRecord {
-  int64_t steps = 0, epoch = 0;  // finished steps and epochs
+  int64_t steps = 0, epoch = 0;               // finished steps and epochs
   double train_loss = 0, train_accuracy = 0;  // means over the epoch's steps, with the weights of each step
   double test_loss = 0, test_accuracy = 0;
   double seconds = 0;  // training part of the epoch
 };
 
-/// `{"step":0,"epoch":1,"loss":2.3025850929940459,"lr":0.001,"samples":16,"seconds":0.0009}`, numbers as %.17g.
+/// `{"step":0,"epoch":1,"loss":2.3025850929940459,"lr":0.001,"samples":16,"seconds":0.0009}`, numbers as
+/// %.17g.
 std::string ToLine(const StepRecord& record);
 /// `{"eval":1,...}`.
 std::string ToLine(const EvalRecord& record);

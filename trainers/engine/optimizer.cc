@@ -27,7 +27,8 @@ class FusedOptimizer : public Optimizer {
   FusedOptimizer(const OptimizerOptions& options, Tensors parameters, Tensors gradients)
       : options_(options), parameters_(std::move(parameters)), gradients_(std::move(gradients)) {
     MT_CHECK(parameters_.size() == gradients_.size());
-    // The fused kernels may see parameters as leaves that require gradients; detached aliases keep autograd out.
+    // The fused kernels may see parameters as leaves that require gradients; detached aliases keep autograd
+    // out.
     for (auto& p : parameters_) p = p.detach();
   }
   const at::Tensor& Rate(double learning_rate) {
@@ -51,7 +52,8 @@ class Sgd : public FusedOptimizer {
   }
   void Step(double learning_rate) override {
     torch::NoGradGuard no_grad;
-    at::_fused_sgd_(parameters_, gradients_, momentum_, options_.weight_decay, options_.momentum, Rate(learning_rate),
+    at::_fused_sgd_(parameters_, gradients_, momentum_, options_.weight_decay, options_.momentum,
+                    Rate(learning_rate),
                     /*dampening=*/0.0, options_.nesterov, /*maximize=*/false, first_step_);
     first_step_ = false;
   }
@@ -102,18 +104,12 @@ class Adam : public FusedOptimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerOptions& options, Tensors parameters, Tensors gradients) {
+std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerOptions& options, Tensors parameters,
+                                         Tensors gradients) {
   if (options.kind == OptimizerOptions::Kind::kSgd) {
     return std::make_unique<Sgd>(options, std::move(parameters), std::move(gradients));
   }
   return std::make_unique<Adam>(options, std::move(parameters), std::move(gradients));
-}
-
-absl::StatusOr<OptimizerOptions::Kind> ParseOptimizerKind(std::string_view text) {
-  if (text == "sgd") return OptimizerOptions::Kind::kSgd;
-  if (text == "adam") return OptimizerOptions::Kind::kAdam;
-  if (text == "adamw") return OptimizerOptions::Kind::kAdamW;
-  return absl::InvalidArgumentError(absl::StrCat("unknown optimizer \"", std::string(text), "\": sgd, adam or adamw"));
 }
 
 }  // namespace mtrun::engine

@@ -13,20 +13,37 @@ using Kind = SettingSpec::Kind;
 /// Sections of other programs that may stand in the same --config file.
 const std::vector<std::string> kOtherSections = {"mtrun", "cnnA", "cnnB", "vit", "diffusion", "resnet18"};
 
-SettingSpec Text(std::string name, std::string value, std::string help, std::vector<std::string> choices = {}) {
-  return {.name = std::move(name), .default_text = std::move(value), .help = std::move(help), .choices = std::move(choices)};
+SettingSpec Text(std::string name, std::string value, std::string help,
+                 std::vector<std::string> choices = {}) {
+  return {.name = std::move(name),
+          .default_text = std::move(value),
+          .help = std::move(help),
+          .choices = std::move(choices)};
 }
 SettingSpec Whole(std::string name, std::string value, double min, std::string help) {
-  return {.name = std::move(name), .kind = Kind::kInt, .default_text = std::move(value), .help = std::move(help), .min = min,
+  return {.name = std::move(name),
+          .kind = Kind::kInt,
+          .default_text = std::move(value),
+          .help = std::move(help),
+          .min = min,
           .max = {}};
 }
-SettingSpec Real(std::string name, std::string value, std::string help, double max = std::numeric_limits<double>::max()) {
-  return {.name = std::move(name), .kind = Kind::kDouble, .default_text = std::move(value), .help = std::move(help), .min = 0,
+SettingSpec Real(std::string name, std::string value, std::string help,
+                 double max = std::numeric_limits<double>::max()) {
+  return {.name = std::move(name),
+          .kind = Kind::kDouble,
+          .default_text = std::move(value),
+          .help = std::move(help),
+          .min = 0,
           .max = max};
 }
 SettingSpec Flag(std::string name, std::string value, std::string help) {
-  return {.name = std::move(name), .kind = Kind::kBool, .default_text = std::move(value), .help = std::move(help),
-          .min = {}, .max = {}};
+  return {.name = std::move(name),
+          .kind = Kind::kBool,
+          .default_text = std::move(value),
+          .help = std::move(help),
+          .min = {},
+          .max = {}};
 }
 
 void AppendGroup(std::vector<SettingSpec>& all, const std::string& group, std::vector<SettingSpec> specs) {
@@ -38,48 +55,60 @@ void AppendGroup(std::vector<SettingSpec>& all, const std::string& group, std::v
 
 std::vector<SettingSpec> Specs(const std::string& program) {
   std::vector<SettingSpec> all;
-  AppendGroup(all, "Run", {
-      Text("data", "", "packed data set to train on (made by mtdata import)"),
-      Text("model_folder", absl::StrCat("runs/", program), "folder that gets settings, metrics, weights and report"),
-      Text("config", "", "YAML file with a section for this program"),
-      Text("init_from", "", "safetensors file with initial weights by PyTorch names"),
-      Whole("seed", "0", 0, "seed of weights, order of samples and augmentation"),
-      Flag("help", "", "show this text"),
-  });
-  AppendGroup(all, "Length and batch", {
-      Whole("epochs", "10", 1, "passes over the training images"),
-      Whole("max_steps", "0", 0, "stop after this many steps, 0 = no limit"),
-      Whole("batch_size", "16", 1, "images a worker computes at once (micro-batch)"),
-      Whole("accumulation_steps", "1", 1, "micro-batches a worker computes for one step"),
-      Whole("global_batch", "", 1, "images of one step over all workers; default batch_size x accumulation_steps x workers"),
-      Flag("shuffle", "true", "another order of the images each epoch"),
-  });
-  AppendGroup(all, "Optimizer", {
-      Text("optimizer", "sgd", "kind of optimizer", {"sgd", "adam", "adamw"}),
-      Real("learning_rate", "0.001", "learning rate; the highest one of a schedule"),
-      Real("momentum", "0", "momentum of SGD", 1),
-      Flag("nesterov", "false", "Nesterov's momentum"),
-      Real("weight_decay", "0", "L2 term; decoupled for adamw"),
-      Text("schedule", "constant", "learning rate over the run", {"constant", "cosine", "one_cycle"}),
-      Whole("warmup_steps", "0", 0, "steps of linear warm-up from a tenth of the learning rate"),
-  });
-  AppendGroup(all, "Images", {
-      Whole("image_size", "", 1, "pixels a side that the network is given; larger images are resized when it is set"),
-      Flag("augment", "false", "augment training images as the two settings below say"),
-      Flag("flip", "true", "with augment: mirror half of the images"),
-      Whole("crop_padding", "0", 0, "with augment: shift images by up to this many pixels"),
-  });
-  AppendGroup(all, "Machine", {
-      Text("device", "auto", "where to compute", {"auto", "cpu", "cuda"}),
-      Text("precision", "float32", "type of weights and gradients", {"float32", "float64"}),
-      Whole("threads", "0", 0, "threads of this worker, 0 = OMP_NUM_THREADS or cores / workers on this node"),
-      Whole("log_every", "0", 0, "steps between progress lines, 0 = by time"),
-  });
+  AppendGroup(all, "Run",
+              {
+                  Text("data", "", "packed data set to train on (made by mtdata import)"),
+                  Text("model_folder", absl::StrCat("runs/", program),
+                       "folder that gets settings, metrics, weights and report"),
+                  Text("config", "", "YAML file with a section for this program"),
+                  Text("init_from", "", "safetensors file with initial weights by PyTorch names"),
+                  Whole("seed", "0", 0, "seed of weights, order of samples and augmentation"),
+                  Flag("help", "", "show this text"),
+              });
+  AppendGroup(
+      all, "Length and batch",
+      {
+          Whole("epochs", "10", 1, "passes over the training images"),
+          Whole("max_steps", "0", 0, "stop after this many steps, 0 = no limit"),
+          Whole("batch_size", "16", 1, "images a worker computes at once (micro-batch)"),
+          Whole("accumulation_steps", "1", 1, "micro-batches a worker computes for one step"),
+          Whole("global_batch", "", 1,
+                "images of one step over all workers; default batch_size x accumulation_steps x workers"),
+          Flag("shuffle", "true", "another order of the images each epoch"),
+      });
+  AppendGroup(
+      all, "Optimizer",
+      {
+          Text("optimizer", "sgd", "kind of optimizer", {"sgd", "adam", "adamw"}),
+          Real("learning_rate", "0.001", "learning rate; the highest one of a schedule"),
+          Real("momentum", "0", "momentum of SGD", 1),
+          Flag("nesterov", "false", "Nesterov's momentum"),
+          Real("weight_decay", "0", "L2 term; decoupled for adamw"),
+          Text("schedule", "constant", "learning rate over the run", {"constant", "cosine", "one_cycle"}),
+          Whole("warmup_steps", "0", 0, "steps of linear warm-up from a tenth of the learning rate"),
+      });
+  AppendGroup(all, "Images",
+              {
+                  Whole("image_size", "", 1,
+                        "pixels a side that the network is given; larger images are resized when it is set"),
+                  Flag("augment", "false", "augment training images as the two settings below say"),
+                  Flag("flip", "true", "with augment: mirror half of the images"),
+                  Whole("crop_padding", "0", 0, "with augment: shift images by up to this many pixels"),
+              });
+  AppendGroup(all, "Machine",
+              {
+                  Text("device", "auto", "where to compute", {"auto", "cpu", "cuda"}),
+                  Text("precision", "float32", "type of weights and gradients", {"float32", "float64"}),
+                  Whole("threads", "0", 0,
+                        "threads of this worker, 0 = OMP_NUM_THREADS or cores / workers on this node"),
+                  Whole("log_every", "0", 0, "steps between progress lines, 0 = by time"),
+              });
   return all;
 }
 
 absl::Status CheckTogether(const TrainOptions& o) {
-  if (o.optimizer.nesterov && (o.optimizer.kind != OptimizerOptions::Kind::kSgd || o.optimizer.momentum == 0)) {
+  if (o.optimizer.nesterov &&
+      (o.optimizer.kind != OptimizerOptions::Kind::kSgd || o.optimizer.momentum == 0)) {
     return absl::InvalidArgumentError("--nesterov needs --optimizer sgd and a --momentum above 0");
   }
   if (o.schedule.kind == Schedule::Kind::kOneCycle && o.schedule.warmup_steps > 0) {
@@ -141,11 +170,11 @@ std::string Fingerprint(const TrainOptions& o) {
   return absl::StrCat("epochs=", o.epochs, " max_steps=", o.max_steps, " global_batch=", o.plan.global_batch,
                       " batch_size=", o.plan.micro_batch, " optimizer=", static_cast<int>(o.optimizer.kind),
                       " momentum=", o.optimizer.momentum, " nesterov=", o.optimizer.nesterov,
-                      " weight_decay=", o.optimizer.weight_decay, " schedule=", static_cast<int>(o.schedule.kind),
-                      " learning_rate=", o.schedule.base, " warmup_steps=", o.schedule.warmup_steps, " seed=", o.seed,
-                      " shuffle=", o.shuffle, " flip=", o.augmentation.flip,
-                      " crop_padding=", o.augmentation.crop_padding, " image_size=", o.image_size,
-                      " float64=", o.float64);
+                      " weight_decay=", o.optimizer.weight_decay,
+                      " schedule=", static_cast<int>(o.schedule.kind), " learning_rate=", o.schedule.base,
+                      " warmup_steps=", o.schedule.warmup_steps, " seed=", o.seed, " shuffle=", o.shuffle,
+                      " flip=", o.augmentation.flip, " crop_padding=", o.augmentation.crop_padding,
+                      " image_size=", o.image_size, " float64=", o.float64);
 }
 
 Settings MakeSettings(const std::string& program, const Recipe& recipe) {
@@ -163,7 +192,8 @@ Settings MakeSettings(const std::string& program, const Recipe& recipe) {
 }
 
 absl::StatusOr<Parsed> ParseOptions(const std::string& program, const std::vector<std::string>& args,
-                                    const EnvironmentMap& environment, int64_t configured_world, Settings& settings) {
+                                    const EnvironmentMap& environment, int64_t configured_world,
+                                    Settings& settings) {
   Parsed parsed;
   MT_RETURN_IF_ERROR(settings.ParseFlags(args, /*positionals_allowed=*/false));
   if (settings.IsSet("help") && settings.Bool("help")) {

@@ -1,5 +1,5 @@
-// The settings of a training program: flag > environment (MT_<NAME>) > --config file (section = program) > the program's own
-// recipe. Everything that a run depends on is in TrainOptions.
+// The settings of a training program: flag > environment (MT_<NAME>) > --config file (section = program) >
+// the program's own recipe. Everything that a run depends on is in TrainOptions.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 #include "base/settings.h"
 #include "base/worker_env.h"
 #include "datasets/sampler.h"
-#include "trainers/engine/batch.h"
-#include "trainers/engine/optimizer.h"
+#include "trainers/engine/augment.h"
+#include "trainers/engine/optimizer_options.h"
 #include "trainers/engine/schedule.h"
 
 namespace mtrun::engine {
@@ -37,7 +37,8 @@ struct TrainOptions {
   int64_t log_every = 0;  // steps between progress lines, 0 = by time
 };
 
-/// What all workers of a job must agree on, as "name=value ..." text: paths, device, threads and logging are left out.
+/// What all workers of a job must agree on, as "name=value ..." text: paths, device, threads and logging are
+/// left out.
 std::string Fingerprint(const TrainOptions& options);
 
 /// A program's own values for settings: {"learning_rate", "0.001"}.
@@ -46,16 +47,18 @@ using Recipe = std::vector<std::pair<std::string, std::string>>;
 /// The table of settings with the recipe as defaults.
 Settings MakeSettings(const std::string& program, const Recipe& recipe);
 
-/// Fills `settings` from `args` (without the program's name), the environment and the file named by --config. `help` asks for
-/// nothing else to be read.
+/// Fills `settings` from `args` (without the program's name), the environment and the file named by --config.
+/// `help` asks for nothing else to be read.
 struct Parsed {
   TrainOptions options;
   bool help = false;
 };
-/// kInvalidArgument for unknown or malformed settings and for those that contradict each other. `configured_world`: workers that
-/// the job is configured for. Without global_batch it is batch_size x accumulation_steps x workers; with global_batch alone,
-/// batch_size is its share. What is derived is in `settings` too.
+/// kInvalidArgument for unknown or malformed settings and for those that contradict each other.
+/// `configured_world`: workers that the job is configured for. Without global_batch it is batch_size x
+/// accumulation_steps x workers; with global_batch alone, batch_size is its share. What is derived is in
+/// `settings` too.
 absl::StatusOr<Parsed> ParseOptions(const std::string& program, const std::vector<std::string>& args,
-                                    const EnvironmentMap& environment, int64_t configured_world, Settings& settings);
+                                    const EnvironmentMap& environment, int64_t configured_world,
+                                    Settings& settings);
 
 }  // namespace mtrun::engine

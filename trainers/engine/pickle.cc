@@ -16,13 +16,48 @@ constexpr size_t kMostValues = 1 << 21;
 
 /// Python's Lib/pickle.py, protocols 2 to 5, without what only objects with code of their own need.
 enum Opcode : uint8_t {
-  kProto = 0x80, kFrame = 0x95, kMark = '(', kStop = '.', kPop = '0', kPopMark = '1',
-  kNone = 'N', kTrue = 0x88, kFalse = 0x89, kInt4 = 'J', kInt1 = 'K', kInt2 = 'M', kLong1 = 0x8a, kReal = 'G',
-  kUnicode = 'X', kShortUnicode = 0x8c, kShortString = 'U', kString4 = 'T', kShortBytes = 'C', kBytes = 'B',
-  kEmptyTuple = ')', kTuple = 't', kTuple1 = 0x85, kTuple2 = 0x86, kTuple3 = 0x87,
-  kEmptyList = ']', kAppend = 'a', kAppends = 'e', kEmptyDict = '}', kSetItem = 's', kSetItems = 'u',
-  kGlobal = 'c', kStackGlobal = 0x93, kReduce = 'R', kNewObject = 0x81, kBuild = 'b', kPersistentId = 'Q',
-  kPut = 'q', kLongPut = 'r', kGet = 'h', kLongGet = 'j', kMemoize = 0x94,
+  kProto = 0x80,
+  kFrame = 0x95,
+  kMark = '(',
+  kStop = '.',
+  kPop = '0',
+  kPopMark = '1',
+  kNone = 'N',
+  kTrue = 0x88,
+  kFalse = 0x89,
+  kInt4 = 'J',
+  kInt1 = 'K',
+  kInt2 = 'M',
+  kLong1 = 0x8a,
+  kReal = 'G',
+  kUnicode = 'X',
+  kShortUnicode = 0x8c,
+  kShortString = 'U',
+  kString4 = 'T',
+  kShortBytes = 'C',
+  kBytes = 'B',
+  kEmptyTuple = ')',
+  kTuple = 't',
+  kTuple1 = 0x85,
+  kTuple2 = 0x86,
+  kTuple3 = 0x87,
+  kEmptyList = ']',
+  kAppend = 'a',
+  kAppends = 'e',
+  kEmptyDict = '}',
+  kSetItem = 's',
+  kSetItems = 'u',
+  kGlobal = 'c',
+  kStackGlobal = 0x93,
+  kReduce = 'R',
+  kNewObject = 0x81,
+  kBuild = 'b',
+  kPersistentId = 'Q',
+  kPut = 'q',
+  kLongPut = 'r',
+  kGet = 'h',
+  kLongGet = 'j',
+  kMemoize = 0x94,
 };
 
 /// The stack machine. A step that finds the bytes broken sets `error_` and the parse ends.
@@ -44,7 +79,8 @@ class Parser {
 
  private:
   void Fail(absl::string_view what) {
-    if (error_.ok()) error_ = absl::DataLossError(absl::StrCat("broken pickle at byte ", opcode_at_, ": ", what));
+    if (error_.ok())
+      error_ = absl::DataLossError(absl::StrCat("broken pickle at byte ", opcode_at_, ": ", what));
   }
 
   // Bytes.
@@ -59,7 +95,8 @@ class Parser {
   template <typename T>
   T Number() {
     T value = 0;
-    if (const absl::string_view raw = Take(sizeof(T)); !raw.empty()) std::memcpy(&value, raw.data(), sizeof(T));
+    if (const absl::string_view raw = Take(sizeof(T)); !raw.empty())
+      std::memcpy(&value, raw.data(), sizeof(T));
     return value;
   }
   uint8_t Byte() { return Number<uint8_t>(); }
@@ -74,7 +111,8 @@ class Parser {
     return line;
   }
 
-  // Stack. Values are made by this parser, so giving out mutable pointers is its business; nothing leaves before the end.
+  // Stack. Values are made by this parser, so giving out mutable pointers is its business; nothing leaves
+  // before the end.
   PickleValue* New(Kind kind) {
     out_.values.emplace_back().kind = kind;
     return &out_.values.back();
@@ -137,8 +175,10 @@ class Parser {
     const std::string full = absl::StrCat(module, ".", name);
     if (allowed_.count(full) == 0) {
       if (error_.ok()) {
-        error_ = absl::PermissionDeniedError(absl::StrCat("it refers to ", full, ", which is code and not data; save model.state_dict() "
-                                                          "instead of the model"));
+        error_ =
+            absl::PermissionDeniedError(absl::StrCat("it refers to ", full,
+                                                     ", which is code and not data; save model.state_dict() "
+                                                     "instead of the model"));
       }
       return;
     }
@@ -151,7 +191,8 @@ class Parser {
   }
   void PushCall() {
     const PickleValue *argument = Pop(), *callee = Pop();
-    if (callee->kind != Kind::kGlobal || argument->kind != Kind::kTuple) return Fail("a call of something without a name");
+    if (callee->kind != Kind::kGlobal || argument->kind != Kind::kTuple)
+      return Fail("a call of something without a name");
     PickleValue* call = Push(Kind::kCall);
     call->callee = callee;
     call->argument = argument;
@@ -180,51 +221,105 @@ class Parser {
 
   void Step(uint8_t opcode) {
     switch (opcode) {
-      case kProto: Byte(); return;
-      case kFrame: Number<uint64_t>(); return;
-      case kMark: marks_.push_back(stack_.size()); return;
-      case kStop: return Stop();
-      case kPop: Pop(); return;
-      case kPopMark: PopToMark(); return;
-      case kNone: Push(Kind::kNone); return;
-      case kTrue: return PushInt(1, Kind::kBool);
-      case kFalse: return PushInt(0, Kind::kBool);
-      case kInt4: return PushInt(Number<int32_t>());
-      case kInt2: return PushInt(Number<uint16_t>());
-      case kInt1: return PushInt(Byte());
-      case kLong1: return PushLong(Take(Byte()));
-      case kReal: return PushReal();
-      case kUnicode: case kString4: case kBytes: return PushText(Take(Number<uint32_t>()));
-      case kShortUnicode: case kShortString: case kShortBytes: return PushText(Take(Byte()));
-      case kEmptyTuple: return PushTuple({});
-      case kTuple: return PushTuple(PopToMark());
-      case kTuple1: return PushTupleOf(1);
-      case kTuple2: return PushTupleOf(2);
-      case kTuple3: return PushTupleOf(3);
-      case kEmptyList: Push(Kind::kList); return;
-      case kAppend: return AddItems({Pop()}, /*pairs=*/false);
-      case kAppends: return AddItems(PopToMark(), /*pairs=*/false);
-      case kEmptyDict: Push(Kind::kDict); return;
-      case kSetItem: return AddItems(PopPair(), /*pairs=*/true);
-      case kSetItems: return AddItems(PopToMark(), /*pairs=*/true);
+      case kProto:
+        Byte();
+        return;
+      case kFrame:
+        Number<uint64_t>();
+        return;
+      case kMark:
+        marks_.push_back(stack_.size());
+        return;
+      case kStop:
+        return Stop();
+      case kPop:
+        Pop();
+        return;
+      case kPopMark:
+        PopToMark();
+        return;
+      case kNone:
+        Push(Kind::kNone);
+        return;
+      case kTrue:
+        return PushInt(1, Kind::kBool);
+      case kFalse:
+        return PushInt(0, Kind::kBool);
+      case kInt4:
+        return PushInt(Number<int32_t>());
+      case kInt2:
+        return PushInt(Number<uint16_t>());
+      case kInt1:
+        return PushInt(Byte());
+      case kLong1:
+        return PushLong(Take(Byte()));
+      case kReal:
+        return PushReal();
+      case kUnicode:
+      case kString4:
+      case kBytes:
+        return PushText(Take(Number<uint32_t>()));
+      case kShortUnicode:
+      case kShortString:
+      case kShortBytes:
+        return PushText(Take(Byte()));
+      case kEmptyTuple:
+        return PushTuple({});
+      case kTuple:
+        return PushTuple(PopToMark());
+      case kTuple1:
+        return PushTupleOf(1);
+      case kTuple2:
+        return PushTupleOf(2);
+      case kTuple3:
+        return PushTupleOf(3);
+      case kEmptyList:
+        Push(Kind::kList);
+        return;
+      case kAppend:
+        return AddItems({Pop()}, /*pairs=*/false);
+      case kAppends:
+        return AddItems(PopToMark(), /*pairs=*/false);
+      case kEmptyDict:
+        Push(Kind::kDict);
+        return;
+      case kSetItem:
+        return AddItems(PopPair(), /*pairs=*/true);
+      case kSetItems:
+        return AddItems(PopToMark(), /*pairs=*/true);
       case kGlobal: {
         const std::string module(Line());
         return PushGlobal(module, std::string(Line()));
       }
-      case kStackGlobal: return PushStackGlobal();
-      case kReduce: case kNewObject: return PushCall();
-      case kBuild: Pop(); Top(); return;  // attributes of an object, a state dict's _metadata for one: not data
+      case kStackGlobal:
+        return PushStackGlobal();
+      case kReduce:
+      case kNewObject:
+        return PushCall();
+      case kBuild:
+        Pop();
+        Top();
+        return;  // attributes of an object, a state dict's _metadata for one: not data
       case kPersistentId: {
         const PickleValue* id = Pop();
         Push(Kind::kPersistent)->argument = id;
         return;
       }
-      case kPut: memo_[Byte()] = Top(); return;
-      case kLongPut: memo_[Number<uint32_t>()] = Top(); return;
-      case kMemoize: memo_.emplace(memo_.size(), Top()); return;
-      case kGet: return Recall(Byte());
-      case kLongGet: return Recall(Number<uint32_t>());
-      default: return Fail(absl::StrCat("opcode 0x", absl::Hex(opcode), " has no place in a file of weights"));
+      case kPut:
+        memo_[Byte()] = Top();
+        return;
+      case kLongPut:
+        memo_[Number<uint32_t>()] = Top();
+        return;
+      case kMemoize:
+        memo_.emplace(memo_.size(), Top());
+        return;
+      case kGet:
+        return Recall(Byte());
+      case kLongGet:
+        return Recall(Number<uint32_t>());
+      default:
+        return Fail(absl::StrCat("opcode 0x", absl::Hex(opcode), " has no place in a file of weights"));
     }
   }
 

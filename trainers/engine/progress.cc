@@ -1,8 +1,8 @@
 #include "trainers/engine/progress.h"
 
+#include <unistd.h>
 #include <chrono>
 #include <cstdio>
-#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -10,8 +10,8 @@
 namespace mtrun::engine {
 
 std::string ToText(const ProgressState& s) {
-  std::string text = absl::StrFormat("epoch %d/%d  step %d/%d  loss %.4f  lr %.4g  %.0f images/s", s.epoch, s.epochs, s.step,
-                                     s.steps, s.loss, s.learning_rate, s.images_per_second);
+  std::string text = absl::StrFormat("epoch %d/%d  step %d/%d  loss %.4f  lr %.4g  %.0f images/s", s.epoch,
+                                     s.epochs, s.step, s.steps, s.loss, s.learning_rate, s.images_per_second);
   if (s.step < s.steps) absl::StrAppend(&text, "  ", HumanDuration(FromSeconds(s.seconds_left)), " left");
   return text;
 }

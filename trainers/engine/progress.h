@@ -1,5 +1,5 @@
-// The line that shows how far a run is: rewritten in place on a terminal, otherwise a line now and then. The decision when and
-// the text are pure; ProgressLine prints. Not thread-safe.
+// The line that shows how far a run is: rewritten in place on a terminal, otherwise a line now and then. The
+// decision when and the text are pure; ProgressLine prints. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ std::string ToText(const ProgressState& state);
 /// Says when a line is due.
 class ProgressPacer {
  public:
-  /// `log_every` > 0: every so many steps. Else by time: the first line after a second (a terminal: at once), then every
-  /// 5 s (a terminal: 0.2 s).
+  /// `log_every` > 0: every so many steps. Else by time: the first line after a second (a terminal: at once),
+  /// then every 5 s (a terminal: 0.2 s).
   ProgressPacer(bool terminal, int64_t log_every, TimePoint start);
   bool Due(int64_t finished_steps, TimePoint now);
 

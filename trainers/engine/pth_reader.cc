@@ -28,10 +28,11 @@ constexpr char kRebuildParameter[] = "torch._utils._rebuild_parameter";
 
 const std::map<std::string, at::ScalarType>& StorageTypes() {
   static const std::map<std::string, at::ScalarType> types{
-      {"torch.FloatStorage", at::kFloat}, {"torch.DoubleStorage", at::kDouble}, {"torch.HalfStorage", at::kHalf},
-      {"torch.BFloat16Storage", at::kBFloat16}, {"torch.LongStorage", at::kLong}, {"torch.IntStorage", at::kInt},
-      {"torch.ShortStorage", at::kShort}, {"torch.CharStorage", at::kChar}, {"torch.ByteStorage", at::kByte},
-      {"torch.BoolStorage", at::kBool}};
+      {"torch.FloatStorage", at::kFloat}, {"torch.DoubleStorage", at::kDouble},
+      {"torch.HalfStorage", at::kHalf},   {"torch.BFloat16Storage", at::kBFloat16},
+      {"torch.LongStorage", at::kLong},   {"torch.IntStorage", at::kInt},
+      {"torch.ShortStorage", at::kShort}, {"torch.CharStorage", at::kChar},
+      {"torch.ByteStorage", at::kByte},   {"torch.BoolStorage", at::kBool}};
   return types;
 }
 
@@ -52,7 +53,9 @@ bool IsTensor(const PickleValue& value) {
   return IsCallOf(value, kRebuildTensor) || IsCallOf(value, kRebuildParameter);
 }
 
-absl::Status Broken(absl::string_view what) { return absl::DataLossError(absl::StrCat("broken weights: ", what)); }
+absl::Status Broken(absl::string_view what) {
+  return absl::DataLossError(absl::StrCat("broken weights: ", what));
+}
 
 struct Storage {
   std::string key;
@@ -62,7 +65,8 @@ struct Storage {
 
 /// ("storage", type, key, location, numel) and, in old files, a view of it that nobody uses any more.
 absl::StatusOr<Storage> ReadStorage(const PickleValue& value) {
-  if (value.kind != Kind::kPersistent || value.argument->kind != Kind::kTuple) return Broken("a tensor without storage");
+  if (value.kind != Kind::kPersistent || value.argument->kind != Kind::kTuple)
+    return Broken("a tensor without storage");
   const auto& id = value.argument->items;
   const bool fits = id.size() >= 5 && id[0]->text == "storage" && id[1]->kind == Kind::kGlobal &&
                     id[2]->kind == Kind::kString && id[4]->kind == Kind::kInt && id[4]->integer >= 0;
@@ -91,10 +95,10 @@ struct Layout {
 /// Sizes beside the zero of an empty tensor: their product must not overflow.
 constexpr int64_t kMostOfEmpty = int64_t{1} << 31;
 
-/// Only layouts that stay within a storage of `available` elements and do not repeat them (a few bytes could stand for
-/// terabytes).
-absl::StatusOr<Layout> ReadLayout(const PickleValue& offset, const PickleValue& sizes, const PickleValue& strides,
-                                  int64_t available) {
+/// Only layouts that stay within a storage of `available` elements and do not repeat them (a few bytes could
+/// stand for terabytes).
+absl::StatusOr<Layout> ReadLayout(const PickleValue& offset, const PickleValue& sizes,
+                                  const PickleValue& strides, int64_t available) {
   const auto size = ReadSizes(sizes), stride = ReadSizes(strides);
   if (!size || !stride || size->size() != stride->size() || offset.kind != Kind::kInt || offset.integer < 0) {
     return Broken("a tensor without a proper shape");
@@ -109,7 +113,8 @@ absl::StatusOr<Layout> ReadLayout(const PickleValue& offset, const PickleValue& 
   __int128 last = layout.offset;
   for (size_t d = 0; d < size->size(); ++d) {
     last += static_cast<__int128>((*size)[d] - 1) * (*stride)[d];
-    if (last >= available || layout.numel > available / (*size)[d]) return Broken("a tensor goes beyond its storage");
+    if (last >= available || layout.numel > available / (*size)[d])
+      return Broken("a tensor goes beyond its storage");
     layout.numel *= (*size)[d];
   }
   if (last >= available) return Broken("a tensor goes beyond its storage");
@@ -125,7 +130,8 @@ class StorageSource {
 
 class ZipStorages : public StorageSource {
  public:
-  ZipStorages(const ZipArchive& archive, std::string folder) : archive_(archive), folder_(std::move(folder)) {}
+  ZipStorages(const ZipArchive& archive, std::string folder)
+      : archive_(archive), folder_(std::move(folder)) {}
   absl::StatusOr<absl::string_view> Bytes(const Storage& storage) const override {
     return archive_.Read(absl::StrCat(folder_, "data/", storage.key));
   }
@@ -137,19 +143,23 @@ class ZipStorages : public StorageSource {
 
 class TensorReader {
  public:
-  /// `most_bytes` that tensors may take together: those of a small file that share a storage could fill any memory.
-  TensorReader(const StorageSource& storages, uint64_t most_bytes) : storages_(storages), bytes_left_(most_bytes) {}
+  /// `most_bytes` that tensors may take together: those of a small file that share a storage could fill any
+  /// memory.
+  TensorReader(const StorageSource& storages, uint64_t most_bytes)
+      : storages_(storages), bytes_left_(most_bytes) {}
 
   absl::StatusOr<at::Tensor> Read(const PickleValue& value) {
     const auto& arguments = value.argument->items;
     if (IsCallOf(value, kRebuildParameter)) {
       // One level: a parameter is made of a tensor, never of a parameter.
-      if (arguments.empty() || !IsCallOf(*arguments[0], kRebuildTensor)) return Broken("a parameter without tensor");
+      if (arguments.empty() || !IsCallOf(*arguments[0], kRebuildTensor))
+        return Broken("a parameter without tensor");
       return Read(*arguments[0]);
     }
     if (arguments.size() < 4) return Broken("a tensor without a proper shape");
     MT_ASSIGN_OR_RETURN(const Storage storage, ReadStorage(*arguments[0]));
-    MT_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(*arguments[1], *arguments[2], *arguments[3], storage.numel));
+    MT_ASSIGN_OR_RETURN(const Layout layout,
+                        ReadLayout(*arguments[1], *arguments[2], *arguments[3], storage.numel));
     return Copy(storage, layout);
   }
 
@@ -158,7 +168,8 @@ class TensorReader {
     MT_ASSIGN_OR_RETURN(const absl::string_view bytes, storages_.Bytes(storage));
     const uint64_t element = at::elementSize(storage.type);
     if (bytes.size() / element != static_cast<uint64_t>(storage.numel) || bytes.size() % element != 0) {
-      return Broken(absl::StrCat("storage ", storage.key, " has ", bytes.size(), " bytes instead of ", storage.numel, " x ", element));
+      return Broken(absl::StrCat("storage ", storage.key, " has ", bytes.size(), " bytes instead of ",
+                                 storage.numel, " x ", element));
     }
     const uint64_t needed = static_cast<uint64_t>(layout.numel) * element;
     if (needed > bytes_left_) return Broken("tensors share more memory than weights do");
@@ -210,13 +221,15 @@ bool IsStateDict(const PickleValue& value) {
 std::string KeysText(const PickleValue& dict) {
   constexpr size_t kMostNamed = 8;
   std::vector<std::string> keys;
-  for (size_t i = 0; i < dict.items.size() && keys.size() < kMostNamed; i += 2) keys.push_back(dict.items[i]->text);
+  for (size_t i = 0; i < dict.items.size() && keys.size() < kMostNamed; i += 2)
+    keys.push_back(dict.items[i]->text);
   return absl::StrJoin(keys, ", ");
 }
 
 absl::StatusOr<const PickleValue*> FindStateDict(const PickleValue& root) {
   if (IsStateDict(root)) return &root;
-  if (!IsDict(root)) return absl::InvalidArgumentError("it holds no dictionary of tensors; save model.state_dict()");
+  if (!IsDict(root))
+    return absl::InvalidArgumentError("it holds no dictionary of tensors; save model.state_dict()");
   for (const char* key : {"state_dict", "model_state_dict", "model", "net"}) {
     for (size_t i = 0; i < root.items.size(); i += 2) {
       if (root.items[i]->text != key) continue;
@@ -225,7 +238,8 @@ absl::StatusOr<const PickleValue*> FindStateDict(const PickleValue& root) {
     }
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("it holds no state dict, neither as a whole nor as state_dict, model_state_dict, model or net; its keys are ",
+      absl::StrCat("it holds no state dict, neither as a whole nor as state_dict, model_state_dict, model or "
+                   "net; its keys are ",
                    KeysText(root)));
 }
 
@@ -237,7 +251,8 @@ void StripModulePrefix(NamedTensors& tensors) {
   for (auto& tensor : tensors) tensor.first = tensor.first.substr(sizeof(kPrefix) - 1);
 }
 
-absl::StatusOr<NamedTensors> ReadTensors(const PickleValue& root, const StorageSource& storages, uint64_t file_size) {
+absl::StatusOr<NamedTensors> ReadTensors(const PickleValue& root, const StorageSource& storages,
+                                         uint64_t file_size) {
   constexpr uint64_t kMostShared = 8;
   MT_ASSIGN_OR_RETURN(const PickleValue* dict, FindStateDict(root));
   TensorReader reader(storages, kMostShared * file_size);
@@ -264,7 +279,8 @@ absl::StatusOr<NamedTensors> ParseZip(absl::string_view file) {
     folder = std::string(name.substr(0, name.size() - kData.size()));
     ++found;
   }
-  if (found != 1) return absl::InvalidArgumentError("a zip file, but not one of torch.save (no data.pkl in it)");
+  if (found != 1)
+    return absl::InvalidArgumentError("a zip file, but not one of torch.save (no data.pkl in it)");
   if (const auto order = archive.Read(folder + "byteorder"); order.ok() && *order != "little") {
     return absl::InvalidArgumentError(absl::StrCat("its numbers are ", *order, "-endian"));
   }
@@ -276,8 +292,8 @@ absl::StatusOr<NamedTensors> ParseZip(absl::string_view file) {
   return ReadTensors(*pickle.root, ZipStorages(archive, folder), file.size());
 }
 
-// ---- the format before PyTorch 1.6: pickles of a magic number, a version, facts about the machine, the object and the list of
-// storage keys, then each storage as its number of elements and its bytes ----
+// ---- the format before PyTorch 1.6: pickles of a magic number, a version, facts about the machine, the
+// object and the list of storage keys, then each storage as its number of elements and its bytes ----
 
 constexpr absl::string_view kLegacyStart("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14);
 
@@ -320,7 +336,8 @@ absl::StatusOr<NamedTensors> ParseLegacy(absl::string_view file) {
   LegacyStorages places;
   for (const PickleValue* key : keys.items) {
     const auto storage = storages.find(key->text);
-    if (storage == storages.end()) return Broken(absl::StrCat("storage ", key->text, " belongs to no tensor"));
+    if (storage == storages.end())
+      return Broken(absl::StrCat("storage ", key->text, " belongs to no tensor"));
     int64_t numel = 0;
     if (rest.size() < sizeof(numel)) return Broken("cut off in its storages");
     std::memcpy(&numel, rest.data(), sizeof(numel));

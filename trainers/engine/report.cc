@@ -20,7 +20,8 @@ std::string TwoColumns(const Rows& rows) {
   size_t width = 0;
   for (const auto& row : rows) width = std::max(width, row.first.size());
   std::string text;
-  for (const auto& [name, value] : rows) absl::StrAppendFormat(&text, "%-*s  %s\n", static_cast<int>(width), name, value);
+  for (const auto& [name, value] : rows)
+    absl::StrAppendFormat(&text, "%-*s  %s\n", static_cast<int>(width), name, value);
   return text;
 }
 
@@ -47,11 +48,13 @@ std::string Summary(const RunReport& r) {
 
 std::string PerClass(const RunReport& r) {
   const int width = NameWidth(r);
-  std::string text = absl::StrFormat("%-*s  accuracy  precision   recall       f1  specificity\n", width, "class");
+  std::string text =
+      absl::StrFormat("%-*s  accuracy  precision   recall       f1  specificity\n", width, "class");
   for (int c = 0; c < r.matrix.classes(); ++c) {
     const ClassFigures f = r.matrix.Figures(c);
-    absl::StrAppendFormat(&text, "%-*s  %8s  %9s  %7s  %7s  %11s\n", width, r.class_names[c], Percent(f.accuracy),
-                          Percent(f.precision), Percent(f.recall), Percent(f.f1), Percent(f.specificity));
+    absl::StrAppendFormat(&text, "%-*s  %8s  %9s  %7s  %7s  %11s\n", width, r.class_names[c],
+                          Percent(f.accuracy), Percent(f.precision), Percent(f.recall), Percent(f.f1),
+                          Percent(f.specificity));
   }
   return text;
 }
@@ -63,7 +66,8 @@ std::string MatrixText(const RunReport& r) {
   for (const auto& name : r.class_names) absl::StrAppendFormat(&text, "  %6s", name.substr(0, 6));
   for (int actual = 0; actual < r.matrix.classes(); ++actual) {
     absl::StrAppendFormat(&text, "\n%-*s", width, r.class_names[actual]);
-    for (int p = 0; p < r.matrix.classes(); ++p) absl::StrAppendFormat(&text, "  %6d", r.matrix.at(actual, p));
+    for (int p = 0; p < r.matrix.classes(); ++p)
+      absl::StrAppendFormat(&text, "  %6d", r.matrix.at(actual, p));
   }
   return text + "\n";
 }
@@ -98,8 +102,11 @@ nlohmann::json ReportJson(const RunReport& r) {
   const auto& counts = r.matrix.counts();
   for (int c = 0; c < r.matrix.classes(); ++c) {
     const ClassFigures f = r.matrix.Figures(c);
-    json["per_class"].push_back({{"accuracy", f.accuracy}, {"precision", f.precision}, {"recall", f.recall},
-                                 {"f1", f.f1}, {"specificity", f.specificity}});
+    json["per_class"].push_back({{"accuracy", f.accuracy},
+                                 {"precision", f.precision},
+                                 {"recall", f.recall},
+                                 {"f1", f.f1},
+                                 {"specificity", f.specificity}});
     const auto row = counts.begin() + static_cast<std::ptrdiff_t>(c) * r.matrix.classes();
     json["confusion_rows_actual"].push_back(std::vector<int64_t>(row, row + r.matrix.classes()));
   }
@@ -108,9 +115,9 @@ nlohmann::json ReportJson(const RunReport& r) {
 }
 
 std::string EpochText(const EvalRecord& e, int64_t epochs, bool new_best) {
-  return absl::StrFormat("epoch %d/%d  train loss %.4f accuracy %s  test loss %.4f accuracy %s%s  %.1f s", e.epoch, epochs,
-                         e.train_loss, Percent(e.train_accuracy), e.test_loss, Percent(e.test_accuracy),
-                         new_best ? "  new best" : "", e.seconds);
+  return absl::StrFormat("epoch %d/%d  train loss %.4f accuracy %s  test loss %.4f accuracy %s%s  %.1f s",
+                         e.epoch, epochs, e.train_loss, Percent(e.train_accuracy), e.test_loss,
+                         Percent(e.test_accuracy), new_best ? "  new best" : "", e.seconds);
 }
 
 absl::Status WriteReport(const RunReport& report, const std::string& folder) {

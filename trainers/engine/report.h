@@ -1,4 +1,5 @@
-// What a finished run of a classifier says: the closing table, its JSON, and the files in the run folder. The texts are pure.
+// What a finished run of a classifier says: the closing table, its JSON, and the files in the run folder. The
+// texts are pure.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +16,21 @@ namespace mtrun::engine {
 struct RunReport {
   std::string program;
   std::vector<std::string> class_names;
-  ConfusionMatrix matrix{0};      // on the test images, with the final weights
+  ConfusionMatrix matrix{0};  // on the test images, with the final weights
   double test_loss = 0;
-  double best_accuracy = 0;       // over the evaluations of all epochs
+  double best_accuracy = 0;  // over the evaluations of all epochs
   int64_t best_epoch = 0;
   int64_t epochs = 0, steps = 0;  // finished
   int64_t global_batch = 0, micro_batch = 0;
   int world_size = 1, nodes = 1;
-  double seconds = 0;             // from the program's start to the last evaluation
-  double training_seconds = 0;    // without evaluations
-  double images_per_second = 0;   // while training
+  double seconds = 0;            // from the program's start to the last evaluation
+  double training_seconds = 0;   // without evaluations
+  double images_per_second = 0;  // while training
   std::vector<EvalRecord> history;
 };
 
-/// Aligned table with the line `test accuracy  85.3 %`, figures per class (one against the rest), and the confusion matrix with
-/// rows actual and columns predicted.
+/// Aligned table with the line `test accuracy  85.3 %`, figures per class (one against the rest), and the
+/// confusion matrix with rows actual and columns predicted.
 std::string ReportText(const RunReport& report);
 nlohmann::json ReportJson(const RunReport& report);
 /// `epoch 1/10  train loss 1.93 accuracy 29.1 %  test loss 1.80 accuracy 34.0 %  new best  5.2 s`.

@@ -16,8 +16,9 @@ namespace {
 using datasets::DType;
 
 constexpr std::pair<DType, at::ScalarType> kTypes[] = {
-    {DType::kU8, at::kByte},  {DType::kI32, at::kInt},       {DType::kI64, at::kLong},  {DType::kF16, at::kHalf},
-    {DType::kBF16, at::kBFloat16}, {DType::kF32, at::kFloat}, {DType::kF64, at::kDouble}};
+    {DType::kU8, at::kByte},   {DType::kI32, at::kInt},       {DType::kI64, at::kLong},
+    {DType::kF16, at::kHalf},  {DType::kBF16, at::kBFloat16}, {DType::kF32, at::kFloat},
+    {DType::kF64, at::kDouble}};
 
 std::optional<DType> ToFileType(at::ScalarType type) {
   for (const auto& [file, torch] : kTypes) {
@@ -80,7 +81,8 @@ absl::Status SaveTensors(const std::string& path, const NamedTensors& tensors,
   for (const auto& [name, tensor] : tensors) {
     const std::optional<DType> type = ToFileType(tensor.scalar_type());
     if (!type) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": tensor ", name, " has a dtype that safetensors lacks"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": tensor ", name, " has a dtype that safetensors lacks"));
     }
     kept.push_back(tensor.detach().to(at::kCPU).contiguous());
     infos.push_back({.name = name, .dtype = *type, .shape = kept.back().sizes().vec()});

@@ -25,8 +25,9 @@ absl::StatusOr<NamedTensors> LoadTensors(const std::string& path);
 /// Parameters, then buffers; detached aliases, so copying into them sets the model.
 NamedTensors StateDict(const torch::nn::Module& module);
 
-/// Copies a file's tensors into the model; names and shapes must be exactly the model's (dtypes are converted).
-/// kInvalidArgument names the file and the first tensors that are missing, unexpected or of another shape; then nothing was copied.
+/// Copies a file's tensors into the model; names and shapes must be exactly the model's (dtypes are
+/// converted). kInvalidArgument names the file and the first tensors that are missing, unexpected or of
+/// another shape; then nothing was copied.
 absl::Status InitFrom(const std::string& path, const torch::nn::Module& module);
 
 }  // namespace mtrun::engine

@@ -32,8 +32,9 @@ double LearningRate(const Schedule& s, int64_t step) {
     return s.base * (s.warmup_start + (1.0 - s.warmup_start) * fraction);
   }
   if (s.kind == Schedule::Kind::kConstant || s.steps <= s.warmup_steps) return s.base;
-  return CosineBetween(s.base, 0.0,
-                       static_cast<double>(step - s.warmup_steps) / static_cast<double>(s.steps - s.warmup_steps));
+  return CosineBetween(
+      s.base, 0.0,
+      static_cast<double>(step - s.warmup_steps) / static_cast<double>(s.steps - s.warmup_steps));
 }
 
 absl::StatusOr<Schedule::Kind> ParseScheduleKind(std::string_view text) {

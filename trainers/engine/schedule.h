@@ -12,13 +12,13 @@ namespace mtrun::engine {
 struct Schedule {
   enum class Kind { kConstant, kCosine, kOneCycle };
   Kind kind = Kind::kConstant;
-  double base = 0.1;           // the rate that is warmed up to; the peak of one-cycle
-  int64_t steps = 1;           // length of the run; cosine and one-cycle end there
-  int64_t warmup_steps = 0;    // linear, before constant or cosine (one-cycle brings its own)
-  double warmup_start = 0.1;   // fraction of base at step 0 of the warm-up
-  double peak_at = 0.3;        // one-cycle: fraction of the run spent rising
-  double start_div = 25;       // one-cycle: starts at base / start_div ...
-  double final_div = 1e4;      // ... and ends at base / start_div / final_div
+  double base = 0.1;          // the rate that is warmed up to; the peak of one-cycle
+  int64_t steps = 1;          // length of the run; cosine and one-cycle end there
+  int64_t warmup_steps = 0;   // linear, before constant or cosine (one-cycle brings its own)
+  double warmup_start = 0.1;  // fraction of base at step 0 of the warm-up
+  double peak_at = 0.3;       // one-cycle: fraction of the run spent rising
+  double start_div = 25;      // one-cycle: starts at base / start_div ...
+  double final_div = 1e4;     // ... and ends at base / start_div / final_div
   bool operator==(const Schedule&) const = default;
 };
 

@@ -1,4 +1,5 @@
-// Which shards (micro-batches) of a step each worker computes. Pure functions: the world size is only ever an argument.
+// Which shards (micro-batches) of a step each worker computes. Pure functions: the world size is only ever an
+// argument.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,12 @@ struct ShardRange {
   bool operator==(const ShardRange&) const = default;
 };
 
-/// Contiguous ranges in the order of ranks, sizes differing by at most one, the larger ones first; with more workers than
-/// shards the last workers get none. REQUIRES: shards >= 0, 0 <= rank < world_size.
+/// Contiguous ranges in the order of ranks, sizes differing by at most one, the larger ones first; with more
+/// workers than shards the last workers get none. REQUIRES: shards >= 0, 0 <= rank < world_size.
 ShardRange ShardsOf(int64_t shards, int rank, int world_size);
 
-/// What a shard's mean loss is multiplied by so that the sum over all shards is the mean over the step: n_shard / N.
+/// What a shard's mean loss is multiplied by so that the sum over all shards is the mean over the step:
+/// n_shard / N.
 double ShardWeight(int64_t samples_in_shard, int64_t samples_in_step);
 
 }  // namespace mtrun::engine

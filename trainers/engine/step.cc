@@ -26,21 +26,23 @@ int64_t CountCorrectOnCpu(const at::Tensor& logits, const at::Tensor& labels) {
 /// Four tensor operations cost more than these few comparisons where a step takes less than a millisecond.
 int64_t CountCorrect(const at::Tensor& logits, const at::Tensor& labels) {
   if (logits.is_cpu() && logits.scalar_type() == at::kFloat) return CountCorrectOnCpu<float>(logits, labels);
-  if (logits.is_cpu() && logits.scalar_type() == at::kDouble) return CountCorrectOnCpu<double>(logits, labels);
+  if (logits.is_cpu() && logits.scalar_type() == at::kDouble)
+    return CountCorrectOnCpu<double>(logits, labels);
   return logits.argmax(1).eq(labels).sum().item<int64_t>();
 }
 
 }  // namespace
 
-StepRunner::StepRunner(const Model& model, const MeanLoss& loss, ShardSource& source, DataParallel& data_parallel,
-                       Optimizer& optimizer)
+StepRunner::StepRunner(const Model& model, const MeanLoss& loss, ShardSource& source,
+                       DataParallel& data_parallel, Optimizer& optimizer)
     : model_(model), loss_(loss), source_(source), data_parallel_(data_parallel), optimizer_(optimizer) {}
 
 std::vector<StepRunner::Shard> StepRunner::OwnShards(int64_t step, int rank, int world_size) const {
   std::vector<Shard> own;
   const ShardRange range = ShardsOf(source_.shards(), rank, world_size);
   for (int64_t shard = range.begin; shard < range.end; ++shard) {
-    if (const int64_t samples = source_.SamplesInShard(step, shard); samples > 0) own.push_back({shard, samples});
+    if (const int64_t samples = source_.SamplesInShard(step, shard); samples > 0)
+      own.push_back({shard, samples});
   }
   return own;
 }
@@ -62,7 +64,8 @@ void StepRunner::ComputeShards(int64_t step, const std::vector<Shard>& shards) {
       data_parallel_.SetStats({total, static_cast<double>(correct)});
       data_parallel_.LastRound();
     }
-    // The weight as the gradient of the loss: the same product as weighting the loss, one operation less each way.
+    // The weight as the gradient of the loss: the same product as weighting the loss, one operation less each
+    // way.
     torch::autograd::backward({loss}, {at::scalar_tensor(weight, loss.options().requires_grad(false))});
   }
 }
@@ -81,10 +84,11 @@ absl::StatusOr<StepResult> StepRunner::Run(int64_t step, int rank, int world_siz
 
 absl::Status StepRunner::CheckFinite(int64_t step, double loss) const {
   if (std::isfinite(loss)) return absl::OkStatus();
-  const std::string where =
-      bad_shards_.empty() ? "in another worker's shards" : absl::StrCat("in shard ", absl::StrJoin(bad_shards_, ", "));
-  return absl::OutOfRangeError(absl::StrCat("the loss of step ", step, " is ", std::isnan(loss) ? "nan" : "infinite", " (",
-                                            where, "); the weights are those before the step. A lower learning_rate "
+  const std::string where = bad_shards_.empty() ? "in another worker's shards"
+                                                : absl::StrCat("in shard ", absl::StrJoin(bad_shards_, ", "));
+  return absl::OutOfRangeError(absl::StrCat("the loss of step ", step, " is ",
+                                            std::isnan(loss) ? "nan" : "infinite", " (", where,
+                                            "); the weights are those before the step. A lower learning_rate "
                                             "or a warm-up usually helps"));
 }
 

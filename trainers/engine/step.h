@@ -1,4 +1,5 @@
-// One optimizer step: this worker's shards forward and backward, the sum over the workers, the update. Not thread-safe.
+// One optimizer step: this worker's shards forward and backward, the sum over the workers, the update. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +42,9 @@ class StepRunner {
   StepRunner(const Model& model, const MeanLoss& loss, ShardSource& source, DataParallel& data_parallel,
              Optimizer& optimizer);
 
-  /// Computes the part of worker `rank` of `world_size`; the update is the same on all. A loss that is not finite is kOutOfRange on
-  /// every member (the owner's message names step and shards) and nothing is updated. Other errors leave a torn step.
+  /// Computes the part of worker `rank` of `world_size`; the update is the same on all. A loss that is not
+  /// finite is kOutOfRange on every member (the owner's message names step and shards) and nothing is
+  /// updated. Other errors leave a torn step.
   absl::StatusOr<StepResult> Run(int64_t step, int rank, int world_size, double learning_rate);
 
  private:

@@ -15,8 +15,8 @@ struct SyncBatchNorm::Round : torch::CustomClassHolder {
   int rank = 0, world_size = 1;
   std::vector<int64_t> members;
 
-  /// Rows of the members, in the order of ranks. One all-reduce of a table in which each worker fills its own row is an
-  /// all-gather, and groups of the same round do not disturb each other.
+  /// Rows of the members, in the order of ranks. One all-reduce of a table in which each worker fills its own
+  /// row is an all-gather, and groups of the same round do not disturb each other.
   at::Tensor Exchange(const at::Tensor& row) const {
     at::Tensor rows = row.unsqueeze(0);
     if (group) {
@@ -35,7 +35,9 @@ using Round = SyncBatchNorm::Round;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-at::Tensor PerChannel(const at::Tensor& values, at::ScalarType dtype) { return values.to(dtype).view({1, -1, 1, 1}); }
+at::Tensor PerChannel(const at::Tensor& values, at::ScalarType dtype) {
+  return values.to(dtype).view({1, -1, 1, 1});
+}
 
 /// The CPU kernels want weights of the input's own dtype.
 at::Tensor Wide(const at::Tensor& x) {
@@ -93,26 +95,28 @@ Moments MomentsOnCuda(const Round& round, const at::Tensor& x, double eps) {
   return {mean, inverse, counts, statistics};
 }
 
-/// The sums over the own samples that the gradient of the input needs of the whole group, and the gradients of weight and bias.
+/// The sums over the own samples that the gradient of the input needs of the whole group, and the gradients
+/// of weight and bias.
 struct Sums {
   at::Tensor gradient, gradient_x;  // of dy, and of dy * (x - mean) [* invstd on the CPU]
   at::Tensor weight, bias;
 };
 
-Sums SumsOnCpu(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const Moments& moments, double eps) {
+Sums SumsOnCpu(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const Moments& moments,
+               double eps) {
   if (x.numel() == 0) {
     const at::Tensor zero = at::zeros_like(weight);
     return {zero, zero, zero, zero};
   }
-  const auto [unused, dweight, dbias] =
-      at::native_batch_norm_backward(dy, x, weight, moments.mean, moments.second, {}, {}, /*train=*/false, eps,
-                                     {false, true, true});
+  const auto [unused, dweight, dbias] = at::native_batch_norm_backward(
+      dy, x, weight, moments.mean, moments.second, {}, {}, /*train=*/false, eps, {false, true, true});
   return {dbias, dweight, dweight, dbias};
 }
 
-/// dx = w s (dy - sum(dy)/N - xhat sum(dy xhat)/N) with xhat = (x - mean) s, s = 1/sqrt(variance + eps): Ioffe and Szegedy 2015.
-at::Tensor InputGradientOnCpu(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight, const Moments& moments,
-                              const at::Tensor& sums, double eps) {
+/// dx = w s (dy - sum(dy)/N - xhat sum(dy xhat)/N) with xhat = (x - mean) s, s = 1/sqrt(variance + eps):
+/// Ioffe and Szegedy 2015.
+at::Tensor InputGradientOnCpu(const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
+                              const Moments& moments, const at::Tensor& sums, double eps) {
   const double total = std::max(moments.counts.sum().item<double>(), 1.0);
   const int64_t channels = x.size(1);
   const at::Tensor s = (moments.second.to(at::kDouble) + eps).rsqrt();
@@ -135,7 +139,8 @@ struct SyncFunction : torch::autograd::Function<SyncFunction> {
     } else if (cuda) {
       y = at::batch_norm_elemt(x, weight, bias, moments.mean, moments.second, eps);
     } else {
-      y = std::get<0>(at::native_batch_norm(x, weight, bias, moments.mean, moments.second, /*training=*/false, 0.0, eps));
+      y = std::get<0>(
+          at::native_batch_norm(x, weight, bias, moments.mean, moments.second, /*training=*/false, 0.0, eps));
     }
     context->save_for_backward({x, weight, moments.mean, moments.second, moments.counts});
     context->saved_data["eps"] = eps;
@@ -151,22 +156,23 @@ struct SyncFunction : torch::autograd::Function<SyncFunction> {
     const double eps = context->saved_data["eps"].toDouble();
     const auto round = c10::static_intrusive_pointer_cast<Round>(context->saved_data["round"].toCapsule());
     const at::ScalarType dtype = gradients[0].scalar_type();
-    const auto result = x.is_cuda() ? OnCuda(*round, gradients[0], x, weight, moments)
-                                    : OnCpu(*round, gradients[0].to(x.scalar_type()), x, weight, moments, eps);
+    const auto result = x.is_cuda()
+                            ? OnCuda(*round, gradients[0], x, weight, moments)
+                            : OnCpu(*round, gradients[0].to(x.scalar_type()), x, weight, moments, eps);
     return {result[0].to(dtype), result[1], result[2], at::Tensor(), at::Tensor()};
   }
 
  private:
-  static variable_list OnCpu(const Round& round, const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
-                             const Moments& moments, double eps) {
+  static variable_list OnCpu(const Round& round, const at::Tensor& dy, const at::Tensor& x,
+                             const at::Tensor& weight, const Moments& moments, double eps) {
     const Sums own = SumsOnCpu(dy, x, weight, moments, eps);
     const at::Tensor sums = round.Exchange(at::cat({own.gradient, own.gradient_x}).to(at::kDouble)).sum(0);
     if (x.numel() == 0) return {at::zeros_like(x), own.weight, own.bias};
     return {InputGradientOnCpu(dy, x, weight, moments, sums, eps), own.weight, own.bias};
   }
 
-  static variable_list OnCuda(const Round& round, const at::Tensor& gradient, const at::Tensor& x, const at::Tensor& weight,
-                              const Moments& moments) {
+  static variable_list OnCuda(const Round& round, const at::Tensor& gradient, const at::Tensor& x,
+                              const at::Tensor& weight, const Moments& moments) {
     const int64_t channels = x.size(1);
     if (x.numel() == 0) {
       const at::Tensor zero = at::zeros_like(weight);
@@ -177,9 +183,9 @@ struct SyncFunction : torch::autograd::Function<SyncFunction> {
     const auto [sum, sum_x, dweight, dbias] =
         at::batch_norm_backward_reduce(dy, x, moments.mean, moments.second, weight, true, true, true);
     const at::Tensor sums = round.Exchange(at::cat({sum, sum_x})).sum(0);
-    const at::Tensor dx = at::batch_norm_backward_elemt(dy, x, moments.mean, moments.second, weight,
-                                                        sums.narrow(0, 0, channels), sums.narrow(0, channels, channels),
-                                                        moments.counts.to(at::kInt));
+    const at::Tensor dx = at::batch_norm_backward_elemt(
+        dy, x, moments.mean, moments.second, weight, sums.narrow(0, 0, channels),
+        sums.narrow(0, channels, channels), moments.counts.to(at::kInt));
     return {dx, dweight, dbias};
   }
 };
@@ -191,8 +197,10 @@ ShardRange Intersect(ShardRange a, ShardRange b) {
 
 }  // namespace
 
-std::vector<SyncRound> PlanSyncRounds(int64_t shards, int64_t filled, int64_t group_shards, int rank, int world_size) {
-  MT_CHECK(filled >= 0 && filled <= shards && group_shards > 0) << filled << " of " << shards << " by " << group_shards;
+std::vector<SyncRound> PlanSyncRounds(int64_t shards, int64_t filled, int64_t group_shards, int rank,
+                                      int world_size) {
+  MT_CHECK(filled >= 0 && filled <= shards && group_shards > 0)
+      << filled << " of " << shards << " by " << group_shards;
   std::vector<std::vector<bool>> busy(world_size);  // by rank, by round
   std::vector<SyncRound> rounds;
   for (int64_t begin = 0; begin < filled; begin += group_shards) {
@@ -201,8 +209,8 @@ std::vector<SyncRound> PlanSyncRounds(int64_t shards, int64_t filled, int64_t gr
     for (int r = 0; r < world_size; ++r) {
       if (!Intersect(ShardsOf(shards, r, world_size), group).empty()) mine.members.push_back(r);
     }
-    // The first round in which all members are free. Members are consecutive ranks and groups come in their order, so this uses
-    // as many rounds as the busiest worker has groups (colouring of an interval graph).
+    // The first round in which all members are free. Members are consecutive ranks and groups come in their
+    // order, so this uses as many rounds as the busiest worker has groups (colouring of an interval graph).
     size_t round = 0;
     const auto taken = [&](int r) { return round < busy[r].size() && busy[r][round]; };
     while (std::any_of(mine.members.begin(), mine.members.end(), taken)) ++round;
@@ -223,6 +231,8 @@ SyncBatchNorm::SyncBatchNorm(collectives::ProcessGroup group, int rank, int worl
   SetRound({rank});
 }
 
+SyncBatchNorm::~SyncBatchNorm() = default;
+
 void SyncBatchNorm::SetRound(std::vector<int> members) {
   round_ = c10::make_intrusive<Round>();
   round_->group = group_;
@@ -231,14 +241,14 @@ void SyncBatchNorm::SetRound(std::vector<int> members) {
   round_->members.assign(members.begin(), members.end());
 }
 
-models::Normalised SyncBatchNorm::Normalise(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                                            double eps) {
+models::Normalised SyncBatchNorm::Normalise(const at::Tensor& x, const at::Tensor& weight,
+                                            const at::Tensor& bias, double eps) {
   const variable_list result = SyncFunction::apply(x, weight, bias, eps, round_);
   return {result[0], result[1].detach()};
 }
 
-std::shared_ptr<SyncBatchNorm> MakeSyncBatchNorm(const torch::nn::Module& model, collectives::ProcessGroup group, int rank,
-                                                 int world_size) {
+std::shared_ptr<SyncBatchNorm> MakeSyncBatchNorm(const torch::nn::Module& model,
+                                                 collectives::ProcessGroup group, int rank, int world_size) {
   auto scope = std::make_shared<SyncBatchNorm>(std::move(group), rank, world_size);
   for (const auto& layer : models::BatchNormsOf(model)) layer->SetScope(scope);
   return scope;

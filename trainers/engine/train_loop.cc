@@ -51,12 +51,13 @@ int64_t DatasetShards::SamplesInShard(int64_t step, int64_t shard) const {
 Batch DatasetShards::Make(int64_t step, int64_t shard) {
   const int64_t each = sampler_.steps_per_epoch();
   const std::vector<int64_t> ids = sampler_.Shard(step / each, step % each, shard);
-  if (!augmentation_.flip && augmentation_.crop_padding == 0) return batches_.Make(ids);
+  if (!augmentation_.any()) return batches_.Make(ids);
   const NamedStream stream = ShardStream(seed_, step, shard, "augment");
   return batches_.Make(ids, DrawPlacements(augmentation_, stream, static_cast<int64_t>(ids.size())));
 }
 
-TrainLoop::TrainLoop(const Inputs& inputs, Team& team, MetricsLog* log, ProgressLine& progress, TimePoint start)
+TrainLoop::TrainLoop(const Inputs& inputs, Team& team, MetricsLog* log, ProgressLine& progress,
+                     TimePoint start)
     : in_(inputs),
       team_(team),
       log_(log),
@@ -106,7 +107,8 @@ absl::Status TrainLoop::RunEpoch(int64_t epoch, int64_t end_step) {
   return FinishEpoch(epoch, ToSeconds(MonotonicNow() - began));
 }
 
-absl::Status TrainLoop::AfterStep(int64_t epoch, const StepResult& result, double learning_rate, TimePoint began) {
+absl::Status TrainLoop::AfterStep(int64_t epoch, const StepResult& result, double learning_rate,
+                                  TimePoint began) {
   const TimePoint now = MonotonicNow();
   sums_.loss += result.loss * static_cast<double>(result.samples);
   sums_.correct += result.correct;
@@ -147,16 +149,18 @@ void TrainLoop::ShowProgress(int64_t epoch, const StepResult& result, double lea
 
 absl::Status TrainLoop::FinishEpoch(int64_t epoch, double seconds) {
   const Assignment& who = team_.assignment();
-  MT_ASSIGN_OR_RETURN(const Evaluation evaluation,
-                      Evaluate(in_.model, in_.program.loss, test_batches_, in_.test.size(),
-                               static_cast<int>(in_.test.class_names().size()), who.rank, who.world_size, team_.group()));
-  const EvalRecord record{.steps = step_,
-                          .epoch = epoch + 1,
-                          .train_loss = sums_.loss / static_cast<double>(sums_.samples),
-                          .train_accuracy = static_cast<double>(sums_.correct) / static_cast<double>(sums_.samples),
-                          .test_loss = evaluation.loss,
-                          .test_accuracy = evaluation.matrix.Accuracy(),
-                          .seconds = seconds};
+  MT_ASSIGN_OR_RETURN(
+      const Evaluation evaluation,
+      Evaluate(in_.model, in_.program.loss, test_batches_, in_.test.size(),
+               static_cast<int>(in_.test.class_names().size()), who.rank, who.world_size, team_.group()));
+  const EvalRecord record{
+      .steps = step_,
+      .epoch = epoch + 1,
+      .train_loss = sums_.loss / static_cast<double>(sums_.samples),
+      .train_accuracy = static_cast<double>(sums_.correct) / static_cast<double>(sums_.samples),
+      .test_loss = evaluation.loss,
+      .test_accuracy = evaluation.matrix.Accuracy(),
+      .seconds = seconds};
   const bool new_best = report_.history.empty() || record.test_accuracy > report_.best_accuracy;
   if (new_best) {
     report_.best_accuracy = record.test_accuracy;

@@ -1,5 +1,5 @@
-// The run of a classifier over epochs and steps: order of samples, learning rate, evaluation after each epoch, records and
-// progress. Membership is an argument. Not thread-safe.
+// The run of a classifier over epochs and steps: order of samples, learning rate, evaluation after each
+// epoch, records and progress. Membership is an argument. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,12 @@
 
 namespace mtrun::engine {
 
-/// A packed training split in the sampler's order, augmented as the options say: a pure function of (options, data).
+/// A packed training split in the sampler's order, augmented as the options say: a pure function of (options,
+/// data).
 class DatasetShards : public ShardSource {
  public:
-  DatasetShards(const datasets::PackedSplit& data, const TrainOptions& options, const BatchMaker::Options& batch);
+  DatasetShards(const datasets::PackedSplit& data, const TrainOptions& options,
+                const BatchMaker::Options& batch);
 
   int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
   int64_t shards() const override { return plan_.shards(); }
@@ -87,9 +89,9 @@ class TrainLoop {
   int64_t samples_ = 0;  // consumed
   EpochSums sums_;
   RunReport report_;
-  TimePoint shown_;      // when progress was last shown, and how many samples had been consumed then
+  TimePoint shown_;  // when progress was last shown, and how many samples had been consumed then
   int64_t shown_samples_ = 0;
-  TimePoint told_;       // when the agent was last told
+  TimePoint told_;  // when the agent was last told
 };
 
 /// Parameters that require gradients, in the module's order.

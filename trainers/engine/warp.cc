@@ -14,7 +14,8 @@ at::Tensor Matrices(const at::Tensor& xx, const at::Tensor& xy, const at::Tensor
 }
 
 at::Tensor Warp(const at::Tensor& images, const at::Tensor& matrices) {
-  const at::Tensor grid = at::affine_grid_generator(matrices.to(images.scalar_type()), images.sizes(), /*align_corners=*/false);
+  const at::Tensor grid =
+      at::affine_grid_generator(matrices.to(images.scalar_type()), images.sizes(), /*align_corners=*/false);
   return at::grid_sampler(images - kBlack, grid, kBilinear, kZeroOutside, /*align_corners=*/false) + kBlack;
 }
 

@@ -33,7 +33,9 @@ std::optional<absl::string_view> Slice(absl::string_view bytes, uint64_t offset,
   return bytes.substr(offset, size);
 }
 
-absl::Status Broken(absl::string_view what) { return absl::DataLossError(absl::StrCat("not an intact zip file: ", what)); }
+absl::Status Broken(absl::string_view what) {
+  return absl::DataLossError(absl::StrCat("not an intact zip file: ", what));
+}
 
 struct Directory {
   uint64_t offset = 0, entries = 0;
@@ -43,15 +45,18 @@ absl::StatusOr<Directory> FindDirectory(absl::string_view file) {
   if (file.size() < kEndSize) return Broken("too short");
   const uint64_t last = file.size() - kEndSize;
   uint64_t end = last + 1;
-  while (end > 0 && last - (end - 1) <= kLongestComment && Load<uint32_t>(file, end - 1) != kEndSignature) --end;
-  if (end == 0 || Load<uint32_t>(file, end - 1) != kEndSignature) return Broken("it has no end record (cut off?)");
+  while (end > 0 && last - (end - 1) <= kLongestComment && Load<uint32_t>(file, end - 1) != kEndSignature)
+    --end;
+  if (end == 0 || Load<uint32_t>(file, end - 1) != kEndSignature)
+    return Broken("it has no end record (cut off?)");
   --end;
   Directory directory{*Load<uint32_t>(file, end + 16), *Load<uint16_t>(file, end + 10)};
   const uint64_t locator = end - std::min(end, kLocator64Size);
   if (Load<uint32_t>(file, locator) != kLocator64Signature) return directory;
   const uint64_t end64 = *Load<uint64_t>(file, locator + 8);
   const auto record = Slice(file, end64, kEnd64Size);
-  if (!record || Load<uint32_t>(*record, 0) != kEnd64Signature) return Broken("its zip64 end record is not where it says");
+  if (!record || Load<uint32_t>(*record, 0) != kEnd64Signature)
+    return Broken("its zip64 end record is not where it says");
   return Directory{*Load<uint64_t>(*record, 48), *Load<uint64_t>(*record, 32)};
 }
 
@@ -87,15 +92,21 @@ absl::StatusOr<ZipArchive> ZipArchive::Open(absl::string_view file) {
   uint64_t at = directory.offset;
   for (uint64_t i = 0; i < directory.entries; ++i) {
     const auto fixed = Slice(file, at, kEntrySize);
-    if (!fixed || Load<uint32_t>(*fixed, 0) != kEntrySignature) return Broken(absl::StrCat("its directory breaks off at entry ", i));
+    if (!fixed || Load<uint32_t>(*fixed, 0) != kEntrySignature)
+      return Broken(absl::StrCat("its directory breaks off at entry ", i));
     const uint64_t name_size = *Load<uint16_t>(*fixed, 28), extra_size = *Load<uint16_t>(*fixed, 30);
     const auto name = Slice(file, at + kEntrySize, name_size);
     const auto extra = Slice(file, at + kEntrySize + name_size, extra_size);
     if (!name || !extra) return Broken(absl::StrCat("its directory breaks off at entry ", i));
-    uint64_t size = *Load<uint32_t>(*fixed, 24), stored = *Load<uint32_t>(*fixed, 20), header = *Load<uint32_t>(*fixed, 42);
-    if (!ReadZip64(*extra, size, stored, header)) return Broken(absl::StrCat("entry ", i, " has a broken zip64 field"));
-    Entry entry{.header = header, .size = size, .crc = *Load<uint32_t>(*fixed, 16),
-                .flags = *Load<uint16_t>(*fixed, 8), .method = *Load<uint16_t>(*fixed, 10)};
+    uint64_t size = *Load<uint32_t>(*fixed, 24), stored = *Load<uint32_t>(*fixed, 20),
+             header = *Load<uint32_t>(*fixed, 42);
+    if (!ReadZip64(*extra, size, stored, header))
+      return Broken(absl::StrCat("entry ", i, " has a broken zip64 field"));
+    Entry entry{.header = header,
+                .size = size,
+                .crc = *Load<uint32_t>(*fixed, 16),
+                .flags = *Load<uint16_t>(*fixed, 8),
+                .method = *Load<uint16_t>(*fixed, 10)};
     if (entry.method == kStored && stored != size) return Broken(absl::StrCat("entry ", i, " has two sizes"));
     if (!archive.entries_.emplace(std::string(*name), entry).second) {
       return Broken(absl::StrCat("it has two entries named ", *name));
@@ -110,7 +121,8 @@ absl::StatusOr<absl::string_view> ZipArchive::Read(const std::string& name) cons
   if (found == entries_.end()) return absl::NotFoundError(absl::StrCat("no entry ", name));
   const Entry& entry = found->second;
   if (entry.method != kStored || (entry.flags & kEncrypted) != 0) {
-    return absl::UnimplementedError(absl::StrCat("entry ", name, " is compressed or encrypted; PyTorch stores its entries plainly"));
+    return absl::UnimplementedError(
+        absl::StrCat("entry ", name, " is compressed or encrypted; PyTorch stores its entries plainly"));
   }
   const auto local = Slice(file_, entry.header, kLocalSize);
   if (!local || Load<uint32_t>(*local, 0) != kLocalSignature) {

@@ -1,5 +1,6 @@
-// Reads the entries of a ZIP file that are stored uncompressed, which is how PyTorch writes its files (with zip64 fields or
-// without). Every offset, size and checksum is checked, so that any bytes at all may be given. Immutable after Open.
+// Reads the entries of a ZIP file that are stored uncompressed, which is how PyTorch writes its files (with
+// zip64 fields or without). Every offset, size and checksum is checked, so that any bytes at all may be
+// given. Immutable after Open.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@ class ZipArchive {
   static absl::StatusOr<ZipArchive> Open(absl::string_view file);
 
   const std::map<std::string, Entry>& entries() const { return entries_; }
-  /// Bytes within `file`. kNotFound, or kDataLoss naming the entry (outside the file, checksum), or kUnimplemented
-  /// (compressed, encrypted).
+  /// Bytes within `file`. kNotFound, or kDataLoss naming the entry (outside the file, checksum), or
+  /// kUnimplemented (compressed, encrypted).
   absl::StatusOr<absl::string_view> Read(const std::string& name) const;
 
  private:

@@ -49,7 +49,8 @@ RunningStatistics::RunningStatistics(const torch::nn::Module& model) : layers_(B
   for (size_t i = 0; i < layers_.size(); ++i) {
     BatchNorm& layer = *layers_[i];
     running.insert(running.end(), {layer.running_mean_, layer.running_var_});
-    tracked.push_back(layer.num_batches_tracked_);
+    // Module::to(dtype) converts this buffer too, unlike Python's.
+    tracked.push_back(layer.num_batches_tracked_.to(at::kLong));
     owners.push_back(at::full({2 * layer.running_mean_.numel()}, static_cast<int64_t>(i), tracked.back().options()));
   }
   if (layers_.empty()) {

@@ -1,5 +1,6 @@
 #include "trainers/models/cnn_a.h"
 
+#include "trainers/models/conv_relu_pool.h"
 #include "trainers/models/init.h"
 
 namespace mtrun::models {
@@ -14,8 +15,8 @@ CnnA::CnnA(uint64_t seed, int64_t classes)
 }
 
 at::Tensor CnnA::forward(const at::Tensor& images) {
-  at::Tensor x = at::max_pool2d(at::relu(conv1_->forward(images)), 2);
-  x = at::max_pool2d(at::relu(conv2_->forward(x)), 2);
+  at::Tensor x = ConvReluPool(images, conv1_->weight, conv1_->bias);
+  x = ConvReluPool(x, conv2_->weight, conv2_->bias);
   return fc2_->forward(at::relu(fc1_->forward(x.flatten(1))));
 }
 

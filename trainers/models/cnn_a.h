@@ -7,7 +7,8 @@
 
 namespace mtrun::models {
 
-/// [n, 3, 32, 32] -> logits [n, classes]. Parameter names as in PyTorch: conv1, conv2, fc1, fc2 with .weight and .bias.
+/// [n, 3, 32, 32] -> logits [n, classes]. Parameter names as in PyTorch: conv1, conv2, fc1, fc2 with .weight
+/// and .bias.
 class CnnA : public torch::nn::Module {
  public:
   static constexpr int kImageSize = 32;

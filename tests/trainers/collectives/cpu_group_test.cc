@@ -46,7 +46,8 @@ TEST(CpuGroupTest, ReducesThroughTheDispatcher) {
     EXPECT_EQ(group->getSize(), 3);
     const float mine = static_cast<float>(context.rank + 1);
     for (int64_t numel : {0, 1, 1000, 300001}) {
-      EXPECT_TRUE(at::equal(AllReduced(group, at::full({numel}, mine), c10d::ReduceOp::SUM), at::full({numel}, 6.0f)));
+      EXPECT_TRUE(at::equal(AllReduced(group, at::full({numel}, mine), c10d::ReduceOp::SUM),
+                            at::full({numel}, 6.0f)));
     }
     EXPECT_TRUE(at::equal(AllReduced(group, at::full({5}, mine, at::kDouble), c10d::ReduceOp::AVG),
                           at::full({5}, 2.0, at::kDouble)));
@@ -70,7 +71,8 @@ TEST(CpuGroupTest, BroadcastsAndGathersAnyType) {
       EXPECT_TRUE(at::equal(tensors[0], at::full({7}, 1, dtype)));
     }
     std::vector<at::Tensor> inputs = {at::full({2, 3}, context.rank, at::kInt)};
-    std::vector<std::vector<at::Tensor>> outputs = {{at::empty({2, 3}, at::kInt), at::empty({2, 3}, at::kInt)}};
+    std::vector<std::vector<at::Tensor>> outputs = {
+        {at::empty({2, 3}, at::kInt), at::empty({2, 3}, at::kInt)}};
     group->allgather(outputs, inputs)->wait();
     at::Tensor flat = at::empty({4, 3}, at::kInt);
     group->_allgather_base(flat, inputs[0])->wait();
@@ -115,7 +117,8 @@ TEST(CpuGroupTest, SharedTensorsAreZeroedReducedInPlaceAndOutliveTheGroup) {
     EXPECT_TRUE(at::equal(shared, at::zeros({500000})));
     auto maps = ReadFile("/proc/self/maps");
     ASSERT_TRUE(maps.ok());
-    EXPECT_NE(maps->find(absl::StrCat(absl::Hex(reinterpret_cast<uintptr_t>(shared.data_ptr())), "-")), std::string::npos)
+    EXPECT_NE(maps->find(absl::StrCat(absl::Hex(reinterpret_cast<uintptr_t>(shared.data_ptr())), "-")),
+              std::string::npos)
         << "not a mapping of its own";
     shared.fill_(context.rank + 1);
     AllReduced(group, shared, c10d::ReduceOp::SUM);
@@ -137,7 +140,8 @@ TEST(CpuGroupTest, AbortThrowsOutOfWaitWithItsReason) {
       work->wait();
       ADD_FAILURE() << "wait() returned";
     } catch (const c10::DistBackendError& error) {
-      EXPECT_NE(std::string(error.what()).find("generation 3 was dissolved"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("generation 3 was dissolved"), std::string::npos)
+          << error.what();
     }
     aborter.join();
     EXPECT_FALSE(work->isSuccess());

@@ -8,7 +8,8 @@ namespace {
 TEST(FarewellTest, RoundTripsAndWaitsForTheWholeMessage) {
   EXPECT_TRUE(DecodeFarewell(Encode(Farewell{}))->orderly);
   const std::string bytes = Encode(Farewell{.orderly = false, .why = "rank 2 died"});
-  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(DecodeFarewell(bytes.substr(0, size)).has_value()) << size;
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(DecodeFarewell(bytes.substr(0, size)).has_value()) << size;
   const auto farewell = DecodeFarewell(bytes);
   ASSERT_TRUE(farewell.has_value());
   EXPECT_FALSE(farewell->orderly);

@@ -1,5 +1,5 @@
-// What happens to a group when its members die, freeze, abort or leave. Times are only bounded widely; the target for freeing
-// a blocked call is 50 ms, and what was seen is printed.
+// What happens to a group when its members die, freeze, abort or leave. Times are only bounded widely; the
+// target for freeing a blocked call is 50 ms, and what was seen is printed.
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,7 +31,9 @@ namespace {
 constexpr size_t kCount = 100000;  // several blocks
 constexpr int64_t kWideMilliseconds = 5000;
 
-int64_t Milliseconds() { return std::chrono::duration_cast<std::chrono::milliseconds>(MonotonicNow().time_since_epoch()).count(); }
+int64_t Milliseconds() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(MonotonicNow().time_since_epoch()).count();
+}
 
 absl::Status ReduceOnes(Group& group, size_t count = kCount) {
   std::vector<float> data(count, 1.0f);
@@ -57,7 +59,8 @@ struct Heard {
 Heard HearError(Ranks& ranks, int rank) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(ranks.Hear(rank), absl::MaxSplits(' ', 1));
   Heard heard{.milliseconds = 0, .status = parts.second};
-  EXPECT_TRUE(absl::SimpleAtoi(parts.first, &heard.milliseconds)) << "rank " << rank << " said nothing: it is stuck";
+  EXPECT_TRUE(absl::SimpleAtoi(parts.first, &heard.milliseconds))
+      << "rank " << rank << " said nothing: it is stuck";
   return heard;
 }
 
@@ -172,10 +175,12 @@ TEST_P(GroupFailureTest, AStoppedRankHoldsTheOthersUntilTheyAbortAndHarmsNobodyL
         group->reset();
       }
       std::vector<float> data(kCount);
-      for (size_t i = 0; i < kCount; ++i) data[i] = static_cast<float>(i % 1000) * 0.1f * static_cast<float>(next_rank + round);
+      for (size_t i = 0; i < kCount; ++i)
+        data[i] = static_cast<float>(i % 1000) * 0.1f * static_cast<float>(next_rank + round);
       std::vector<float> expected(kCount);
       for (int rank = 0; rank < context.world - 1; ++rank) {
-        for (size_t i = 0; i < kCount; ++i) expected[i] += static_cast<float>(i % 1000) * 0.1f * static_cast<float>(rank + round);
+        for (size_t i = 0; i < kCount; ++i)
+          expected[i] += static_cast<float>(i % 1000) * 0.1f * static_cast<float>(rank + round);
       }
       ASSERT_TRUE((*next)->AllReduce(data.data(), kCount, DataType::kFloat32, ReduceOp::kSum)->Wait().ok());
       ASSERT_EQ(data, expected) << "round " << round;
@@ -231,7 +236,8 @@ TEST(GroupAbortTest, AThousandRandomAbortsLeaveNobodyStuck) {
       const auto pause = std::chrono::microseconds(random() % 1500);
       const size_t count = std::vector<size_t>{10, 1000, 200000}[random() % 3];
       FolderBootstrap bootstrap(context.folder);
-      auto group = context.Connect(absl::StrCat(round, ".r"), layouts[static_cast<size_t>(round) % 3], 64 * 1024);
+      auto group =
+          context.Connect(absl::StrCat(round, ".r"), layouts[static_cast<size_t>(round) % 3], 64 * 1024);
       ASSERT_TRUE(group.ok()) << "round " << round << ": " << group.status();
       std::thread thread;
       if (context.rank == aborter) {
@@ -244,7 +250,8 @@ TEST(GroupAbortTest, AThousandRandomAbortsLeaveNobodyStuck) {
       while (status.ok()) status = ReduceOnes(**group, count);
       if (thread.joinable()) thread.join();
       // TCP peers may see the connection close before they read why.
-      ASSERT_TRUE(absl::StrContains(status.message(), "random abort") || absl::IsUnavailable(status)) << status;
+      ASSERT_TRUE(absl::StrContains(status.message(), "random abort") || absl::IsUnavailable(status))
+          << status;
       if (round % 50 == 49) context.Tell(absl::StrCat("round ", round));
     }
   });
@@ -261,7 +268,8 @@ TEST(GroupConnectTest, AnAbortedBootstrapEndsConnecting) {
     ASSERT_TRUE(folder.ok());
     FolderBootstrap bootstrap(*folder);
     if (published) {
-      const PeerInfo frozen = {.pid = 1, .host = "far", .host_id = "x", .unix_name = "mtrun-none", .port = 1, .addresses = {}};
+      const PeerInfo frozen = {
+          .pid = 1, .host = "far", .host_id = "x", .unix_name = "mtrun-none", .port = 1, .addresses = {}};
       ASSERT_TRUE(bootstrap.Set("collectives/1.a/rank/1", Encode(frozen)).ok());
     }
     std::thread aborter([&] {
@@ -284,8 +292,12 @@ TEST(GroupConnectTest, APeerThatDiedBeforeItWasReachedIsNamed) {
   auto folder = MakeTemporaryFolder("mtrun-connect-");
   ASSERT_TRUE(folder.ok());
   FolderBootstrap bootstrap(*folder);
-  const PeerInfo dead = {
-      .pid = 4242, .host = "node9", .host_id = LocalHostId(), .unix_name = "mtrun-none", .port = 1, .addresses = {}};
+  const PeerInfo dead = {.pid = 4242,
+                         .host = "node9",
+                         .host_id = LocalHostId(),
+                         .unix_name = "mtrun-none",
+                         .port = 1,
+                         .addresses = {}};
   ASSERT_TRUE(bootstrap.Set("collectives/1.a/rank/0", Encode(dead)).ok());
   ASSERT_TRUE(bootstrap.Set("collectives/1.a/key/0", "key").ok());
   Membership membership;
@@ -318,7 +330,9 @@ TEST(GroupConnectTest, StrangersAreDroppedWithoutDisturbing) {
   for (int i = 0; i < 300; ++i) {  // more than a listener keeps
     auto sockets = DialTcp({"127.0.0.1"}, info->port);
     ASSERT_TRUE(sockets.ok()) << sockets.status();
-    const std::string text = i % 3 == 0 ? "" : i % 3 == 1 ? "GET / HTTP/1.1\r\nHost: here.example.org\r\n\r\n" : "mtrcoll1";
+    const std::string text = i % 3 == 0   ? ""
+                             : i % 3 == 1 ? "GET / HTTP/1.1\r\nHost: here.example.org\r\n\r\n"
+                                          : "mtrcoll1";
     if (!text.empty()) send((*sockets)[0].get(), text.data(), text.size(), MSG_NOSIGNAL);
     strangers.push_back(std::move((*sockets)[0]));
   }
@@ -330,7 +344,8 @@ TEST(GroupConnectTest, StrangersAreDroppedWithoutDisturbing) {
 
 std::vector<std::string> FilesIn(const std::string& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    names.push_back(entry.path().filename());
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -32,10 +32,18 @@ std::string MakeInput(int rank, size_t count, DataType dtype) {
     uint32_t single;
     const double wide = static_cast<double>(value) / 7;
     switch (dtype) {
-      case DataType::kFloat32: std::memcpy(at, &value, 4); break;
-      case DataType::kFloat64: std::memcpy(at, &wide, 8); break;
-      case DataType::kInt64: std::memcpy(at, &bits, 8); break;
-      case DataType::kUint8: std::memcpy(at, &bits, 1); break;
+      case DataType::kFloat32:
+        std::memcpy(at, &value, 4);
+        break;
+      case DataType::kFloat64:
+        std::memcpy(at, &wide, 8);
+        break;
+      case DataType::kInt64:
+        std::memcpy(at, &bits, 8);
+        break;
+      case DataType::kUint8:
+        std::memcpy(at, &bits, 1);
+        break;
       case DataType::kBFloat16:
         std::memcpy(&single, &value, 4);
         single >>= 16;
@@ -79,7 +87,8 @@ void CheckAllReduces(Group& group, size_t count, DataType dtype) {
       char* memory = !shared.ok() || (mixed && group.rank() % 2 == 1) ? data.data() : shared->get();
       if (memory != data.data() && !data.empty()) std::memcpy(memory, data.data(), data.size());
       ASSERT_TRUE(group.AllReduce(memory, count, dtype, op)->Wait().ok()) << where;
-      ASSERT_TRUE(data.empty() || std::memcmp(memory, expected.data(), expected.size()) == 0) << where << " shared";
+      ASSERT_TRUE(data.empty() || std::memcmp(memory, expected.data(), expected.size()) == 0)
+          << where << " shared";
     }
   }
 }
@@ -100,12 +109,14 @@ void CheckAllGathers(Group& group, size_t count) {
   for (std::string& output : outputs) targets.push_back(output.data());
   ASSERT_TRUE(group.AllGather(input.data(), targets, count, DataType::kInt64)->Wait().ok());
   for (int rank = 0; rank < group.size(); ++rank) {
-    ASSERT_TRUE(outputs[static_cast<size_t>(rank)] == MakeInput(rank, count, DataType::kInt64)) << "rank " << rank;
+    ASSERT_TRUE(outputs[static_cast<size_t>(rank)] == MakeInput(rank, count, DataType::kInt64))
+        << "rank " << rank;
   }
 }
 
 // What every rank does in the tests below; small slots make many blocks of few bytes.
-void CheckEverything(const RankContext& context, const std::vector<int>& hosts, size_t slot_bytes, bool thorough) {
+void CheckEverything(const RankContext& context, const std::vector<int>& hosts, size_t slot_bytes,
+                     bool thorough) {
   auto group = context.Connect("7.abc", hosts, slot_bytes);
   ASSERT_TRUE(group.ok()) << group.status();
   const std::vector<size_t> counts = thorough ? std::vector<size_t>{0, 1, 3, 17, 1000, 8191, 65537, 150001}
@@ -122,8 +133,9 @@ class GroupLayoutTest : public ::testing::TestWithParam<Layout> {};
 
 TEST_P(GroupLayoutTest, EveryOperationIsExact) {
   const std::vector<int>& hosts = GetParam().hosts;
-  RunProcesses(static_cast<int>(hosts.size()),
-               [&](const RankContext& context) { CheckEverything(context, hosts, 64 * 1024, hosts.size() <= 4); });
+  RunProcesses(static_cast<int>(hosts.size()), [&](const RankContext& context) {
+    CheckEverything(context, hosts, 64 * 1024, hosts.size() <= 4);
+  });
 }
 
 class GroupThreadsTest : public ::testing::TestWithParam<Layout> {};
@@ -136,8 +148,8 @@ TEST_P(GroupThreadsTest, EveryOperationIsExact) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, GroupThreadsTest,
-                         ::testing::Values(Layout{"Shm2", {0, 0}}, Layout{"Shm3", {0, 0, 0}}, Layout{"Tcp2", {0, 1}},
-                                           Layout{"Mixed2and2", {0, 0, 1, 1}}),
+                         ::testing::Values(Layout{"Shm2", {0, 0}}, Layout{"Shm3", {0, 0, 0}},
+                                           Layout{"Tcp2", {0, 1}}, Layout{"Mixed2and2", {0, 0, 1, 1}}),
                          [](const auto& layout) { return layout.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(
@@ -145,10 +157,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Layout{"Shm1", {0}}, Layout{"Shm2", {0, 0}}, Layout{"Shm3", {0, 0, 0}},
                       Layout{"Shm4", {0, 0, 0, 0}}, Layout{"Shm5", {0, 0, 0, 0, 0}},
                       Layout{"Shm6", {0, 0, 0, 0, 0, 0}}, Layout{"Shm7", {0, 0, 0, 0, 0, 0, 0}},
-                      Layout{"Shm8", {0, 0, 0, 0, 0, 0, 0, 0}}, Layout{"Tcp2", {0, 1}}, Layout{"Tcp3", {0, 1, 2}},
-                      Layout{"Tcp4", {0, 1, 2, 3}}, Layout{"Mixed2and2", {0, 0, 1, 1}},
-                      Layout{"MixedInterleaved", {0, 1, 0, 1}}, Layout{"Mixed2and1", {0, 0, 1}},
-                      Layout{"Mixed3and5", {0, 0, 0, 1, 1, 1, 1, 1}}),
+                      Layout{"Shm8", {0, 0, 0, 0, 0, 0, 0, 0}}, Layout{"Tcp2", {0, 1}},
+                      Layout{"Tcp3", {0, 1, 2}}, Layout{"Tcp4", {0, 1, 2, 3}},
+                      Layout{"Mixed2and2", {0, 0, 1, 1}}, Layout{"MixedInterleaved", {0, 1, 0, 1}},
+                      Layout{"Mixed2and1", {0, 0, 1}}, Layout{"Mixed3and5", {0, 0, 0, 1, 1, 1, 1, 1}}),
     [](const auto& layout) { return layout.param.name; });
 
 TEST(GroupTest, AsynchronousWorksRunInOrderAndOverlapWithTheCaller) {
@@ -156,9 +168,11 @@ TEST(GroupTest, AsynchronousWorksRunInOrderAndOverlapWithTheCaller) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
     constexpr size_t kCount = 500;
-    std::vector<std::vector<float>> data(200, std::vector<float>(kCount, static_cast<float>(context.rank + 1)));
+    std::vector<std::vector<float>> data(200,
+                                         std::vector<float>(kCount, static_cast<float>(context.rank + 1)));
     std::vector<std::shared_ptr<Work>> works;
-    for (auto& part : data) works.push_back((*group)->AllReduce(part.data(), kCount, DataType::kFloat32, ReduceOp::kSum));
+    for (auto& part : data)
+      works.push_back((*group)->AllReduce(part.data(), kCount, DataType::kFloat32, ReduceOp::kSum));
     // Waiting for the last first: all the others must be done by then.
     ASSERT_TRUE(works.back()->Wait().ok());
     for (const auto& work : works) EXPECT_TRUE(work->done());
@@ -168,7 +182,8 @@ TEST(GroupTest, AsynchronousWorksRunInOrderAndOverlapWithTheCaller) {
 
 TEST(GroupTest, RepeatedRunsGiveTheSameBitsInEveryLayout) {
   std::map<std::string, std::string> results;
-  for (const std::vector<int>& hosts : {std::vector<int>{0, 0, 0, 0}, {0, 0, 1, 1}, {0, 1, 2, 3}, {0, 0, 0, 0}}) {
+  for (const std::vector<int>& hosts :
+       {std::vector<int>{0, 0, 0, 0}, {0, 0, 1, 1}, {0, 1, 2, 3}, {0, 0, 0, 0}}) {
     Ranks ranks(4, [&](const RankContext& context) {
       auto group = context.Connect("1.a", hosts);
       ASSERT_TRUE(group.ok()) << group.status();
@@ -203,8 +218,8 @@ TEST(GroupTest, WrongArgumentsAreRefusedAndLeaveTheGroupAlive) {
     auto group = context.Connect("1.a");
     ASSERT_TRUE(group.ok()) << group.status();
     int64_t x = 1;
-    EXPECT_TRUE(absl::IsInvalidArgument(
-        (*group)->AllReduce(&x, 1, DataType::kInt64, ReduceOp::kAverage)->Wait()));
+    EXPECT_TRUE(
+        absl::IsInvalidArgument((*group)->AllReduce(&x, 1, DataType::kInt64, ReduceOp::kAverage)->Wait()));
     EXPECT_TRUE(absl::IsInvalidArgument((*group)->Broadcast(&x, 1, DataType::kInt64, 2)->Wait()));
     EXPECT_TRUE(absl::IsInvalidArgument((*group)->AllGather(&x, {&x}, 1, DataType::kInt64)->Wait()));
     EXPECT_TRUE((*group)->AllReduce(&x, 1, DataType::kInt64, ReduceOp::kSum)->Wait().ok());
@@ -228,10 +243,14 @@ TEST(GroupTest, RanksThatMakeDifferentCallsAreToldWhichOnes) {
               ->Wait();
       EXPECT_FALSE(status.ok());
       if (absl::IsInvalidArgument(status)) {
-        EXPECT_NE(status.message().find("all-reduce(sum, float32, 100 elements)"), absl::string_view::npos) << status;
-        EXPECT_NE(status.message().find("broadcast(from rank 0, float32, 7 elements)"), absl::string_view::npos) << status;
+        EXPECT_NE(status.message().find("all-reduce(sum, float32, 100 elements)"), absl::string_view::npos)
+            << status;
+        EXPECT_NE(status.message().find("broadcast(from rank 0, float32, 7 elements)"),
+                  absl::string_view::npos)
+            << status;
       } else {
-        EXPECT_NE(status.message().find("ranks make different calls"), absl::string_view::npos) << status;  // as told by the peer
+        EXPECT_NE(status.message().find("ranks make different calls"), absl::string_view::npos)
+            << status;  // as told by the peer
       }
     });
   }

@@ -38,7 +38,8 @@ TEST(ReduceTest, AddsInRankOrderBitForBit) {
     for (size_t count : {0, 1, 7, 2047, 2048, 2049, 10000}) {
       std::vector<std::vector<float>> inputs(world, std::vector<float>(count));
       for (auto& input : inputs) {
-        for (float& x : input) x = std::ldexp(static_cast<float>(random() >> 40), static_cast<int>(random() % 40));
+        for (float& x : input)
+          x = std::ldexp(static_cast<float>(random() >> 40), static_cast<int>(random() % 40));
       }
       std::vector<float> expected(count);
       for (size_t i = 0; i < count; ++i) {
@@ -101,7 +102,8 @@ TEST(ReduceTest, NotANumberSurvives) {
       EXPECT_TRUE(std::isnan(output)) << static_cast<int>(op) << " input " << where;
     }
   }
-  const std::vector<std::vector<uint16_t>> low = {{0x7f81}, {BFloat16(1)}};  // a NaN whose payload rounding would lose
+  const std::vector<std::vector<uint16_t>> low = {{0x7f81},
+                                                  {BFloat16(1)}};  // a NaN whose payload rounding would lose
   uint16_t output = 0;
   Reduce(DataType::kBFloat16, ReduceOp::kSum, Pointers(low), &output, 1);
   EXPECT_TRUE(std::isnan(FromBFloat16(output)));

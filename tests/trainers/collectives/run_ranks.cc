@@ -49,12 +49,15 @@ absl::Status FolderBootstrap::Set(std::string_view key, std::string_view value) 
   const UniqueFd file(open(beside.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
   if (!file.valid()) return ErrnoStatus(errno, beside);
   MT_RETURN_IF_ERROR(WriteAll(file.get(), value));
-  return rename(beside.c_str(), FileOf(folder_, key).c_str()) == 0 ? absl::OkStatus() : ErrnoStatus(errno, beside);
+  return rename(beside.c_str(), FileOf(folder_, key).c_str()) == 0 ? absl::OkStatus()
+                                                                   : ErrnoStatus(errno, beside);
 }
 
-absl::StatusOr<std::map<std::string, std::string>> FolderBootstrap::Wait(const std::vector<std::string>& keys) {
+absl::StatusOr<std::map<std::string, std::string>> FolderBootstrap::Wait(
+    const std::vector<std::string>& keys) {
   const UniqueFd watch(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  MT_CHECK(watch.valid() && inotify_add_watch(watch.get(), folder_.c_str(), IN_MOVED_TO | IN_CREATE) >= 0) << errno;
+  MT_CHECK(watch.valid() && inotify_add_watch(watch.get(), folder_.c_str(), IN_MOVED_TO | IN_CREATE) >= 0)
+      << errno;
   while (true) {
     if (aborted_.failed()) return aborted_.status();
     std::map<std::string, std::string> values;
@@ -76,7 +79,8 @@ void FolderBootstrap::Abort(std::string_view why) {
 
 void RankContext::Tell(const std::string& text) const { MT_CHECK(WriteAll(tell_fd, text + "\n").ok()); }
 
-absl::StatusOr<std::unique_ptr<Group>> RankContext::Connect(const std::string& generation, const std::vector<int>& hosts,
+absl::StatusOr<std::unique_ptr<Group>> RankContext::Connect(const std::string& generation,
+                                                            const std::vector<int>& hosts,
                                                             size_t slot_bytes) const {
   return ConnectAs(folder, rank, world, generation, hosts, slot_bytes);
 }

@@ -1,5 +1,5 @@
-// One harness that makes a distributed test a lambda: ranks as processes (forked before this process has any thread) or, where
-// a race or leak detector must see all of them, as threads.
+// One harness that makes a distributed test a lambda: ranks as processes (forked before this process has any
+// thread) or, where a race or leak detector must see all of them, as threads.
 #pragma once
 
 #include <functional>
@@ -37,14 +37,16 @@ struct RankContext {
   /// Sends a line to the parent's Ranks::Hear.
   void Tell(const std::string& text) const;
   /// A group of all ranks; `hosts[r]` names the host that rank r believes to be on ({} = all on one).
-  absl::StatusOr<std::unique_ptr<Group>> Connect(const std::string& generation, const std::vector<int>& hosts = {},
+  absl::StatusOr<std::unique_ptr<Group>> Connect(const std::string& generation,
+                                                 const std::vector<int>& hosts = {},
                                                  size_t slot_bytes = 1 << 20) const;
 };
 using RankBody = std::function<void(const RankContext&)>;
 
 /// The membership and options that RankContext::Connect uses, for tests that change the ranks themselves.
 absl::StatusOr<std::unique_ptr<Group>> ConnectAs(const std::string& folder, int rank, int world,
-                                                 const std::string& generation, const std::vector<int>& hosts = {},
+                                                 const std::string& generation,
+                                                 const std::vector<int>& hosts = {},
                                                  size_t slot_bytes = 1 << 20);
 
 /// Ranks as processes. Kills what is left of them on destruction.

@@ -21,7 +21,8 @@ std::unique_ptr<OwnSegment> MustCreate(int rank = 1, uint64_t generation = 42) {
   return *std::move(segment);
 }
 
-absl::StatusOr<std::unique_ptr<PeerSegment>> OpenAs(const OwnSegment& segment, uint64_t generation, int rank) {
+absl::StatusOr<std::unique_ptr<PeerSegment>> OpenAs(const OwnSegment& segment, uint64_t generation,
+                                                    int rank) {
   auto file = segment.ReadOnly();
   EXPECT_TRUE(file.ok()) << file.status();
   return PeerSegment::Open(*std::move(file), generation, rank, 4, kSlot);

@@ -15,11 +15,9 @@ namespace {
 class Event {
  public:
   void Set() {
-    {
-      const std::lock_guard lock(mu_);
-      set_ = true;
-    }
-    changed_.notify_all();
+    const std::lock_guard lock(mu_);
+    set_ = true;
+    changed_.notify_all();  // under the lock: who waits may destroy this as soon as it has it
   }
   void Wait() {
     std::unique_lock lock(mu_);
@@ -100,14 +98,29 @@ TEST(WorkQueueTest, ClosingCancelsWhatHasNotBegun) {
   });
   begun.Wait();
   std::thread closer([&] { queue.reset(); });
-  // The queue may not be touched any more from here; whether it is already closing when the first ends does not matter to
-  // the first. The second is either cancelled, or was run before the closing began.
+  // The queue may not be touched any more from here; whether it is already closing when the first ends does
+  // not matter to the first. The second is either cancelled, or was run before the closing began.
   release.Set();
   closer.join();
   EXPECT_TRUE(first->Wait().ok());
   EXPECT_TRUE(second->done());
   EXPECT_EQ(ran, second->Wait().ok());
   EXPECT_TRUE(ran || absl::IsAborted(second->status()));
+}
+
+TEST(WorkQueueTest, ClosingEndsWhileAWaiterRunsTheLastOperation) {
+  for (int round = 0; round < 200; ++round) {
+    std::optional<WorkQueue> queue(std::in_place);
+    Event begun;
+    const auto work = queue->Submit([&] {
+      begun.Set();
+      return absl::OkStatus();
+    });
+    std::thread waiter([&] { EXPECT_TRUE(work->Wait().ok()); });
+    begun.Wait();
+    queue.reset();
+    waiter.join();
+  }
 }
 
 TEST(WorkQueueTest, CompletedWorkIsDone) {

@@ -22,10 +22,11 @@ TEST(Agreement, EqualTextsPass) {
 
 TEST(Agreement, EverybodyHearsWhatDiffersAndWhatItsOwnTextIs) {
   RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
-    const absl::Status status = CheckAgreement(
-        group, {{"program", "cnnA"}, {"data", rank == 1 ? "abc" : "xyz"}});
+    const absl::Status status =
+        CheckAgreement(group, {{"program", "cnnA"}, {"data", rank == 1 ? "abc" : "xyz"}});
     ASSERT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(rank == 1 ? "data (here: abc)" : "data (here: xyz)"));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(rank == 1 ? "data (here: abc)" : "data (here: xyz)"));
     EXPECT_THAT(std::string(status.message()), Not(HasSubstr("program")));
   });
 }

@@ -32,8 +32,10 @@ class BatchTest : public ::testing::Test {
   static at::Tensor Bytes(const datasets::PackedSplit& split, const std::vector<int64_t>& ids) {
     std::vector<at::Tensor> images;
     for (const int64_t id : ids) {
-      images.push_back(at::from_blob(const_cast<uint8_t*>(split.image(id).data()), {split.height(), split.width(), 3},
-                                     at::kByte).permute({2, 0, 1}).clone());
+      images.push_back(at::from_blob(const_cast<uint8_t*>(split.image(id).data()),
+                                     {split.height(), split.width(), 3}, at::kByte)
+                           .permute({2, 0, 1})
+                           .clone());
     }
     return at::stack(images);
   }
@@ -69,7 +71,8 @@ TEST_F(BatchTest, LargeImagesAreResized) {
   EXPECT_NEAR((batch.images.mean().item<double>() + 1) / 2 * 255, bytes.mean().item<double>(), 1.0);
 }
 
-/// flip, then a window moved by (dx, dy) over the padded image: what the placement promises, by tensor operations.
+/// flip, then a window moved by (dx, dy) over the padded image: what the placement promises, by tensor
+/// operations.
 at::Tensor Reference(const at::Tensor& bytes, const Placement& p, int padding) {
   const at::Tensor flipped = p.flip ? bytes.flip({3}) : bytes;
   const at::Tensor padded = at::constant_pad_nd(flipped, {padding, padding, padding, padding}, 0);
@@ -79,34 +82,12 @@ at::Tensor Reference(const at::Tensor& bytes, const Placement& p, int padding) {
 TEST_F(BatchTest, PlacementsFlipAndShift) {
   const auto split = Open({.train = 4, .test = 1});
   const BatchMaker maker(split, {.image_size = 32});
-  for (const Placement& p : {Placement{}, Placement{0, 0, true}, Placement{3, -2, false}, Placement{-4, 1, true},
-                             Placement{4, 4, true}, Placement{40, 0, false}}) {
+  for (const Placement& p : {Placement{}, Placement{0, 0, true}, Placement{3, -2, false},
+                             Placement{-4, 1, true}, Placement{4, 4, true}, Placement{40, 0, false}}) {
     const Batch batch = maker.Make(std::vector<int64_t>{1}, std::vector<Placement>{p});
     const at::Tensor want = Normalised(Reference(Bytes(split, {1}), p, 40), at::kFloat);
     EXPECT_TRUE(batch.images.equal(want)) << "dx " << p.dx << " dy " << p.dy << " flip " << p.flip;
   }
-}
-
-TEST(Placements, AreAFunctionOfTheStream) {
-  const Augmentation augmentation{.flip = true, .crop_padding = 4};
-  const auto a = DrawPlacements(augmentation, NamedStream(1, "a"), 1000);
-  EXPECT_EQ(a, DrawPlacements(augmentation, NamedStream(1, "a"), 1000));
-  EXPECT_NE(a, DrawPlacements(augmentation, NamedStream(2, "a"), 1000));
-  int flips = 0, low = 0, high = 0;
-  for (const Placement& p : a) {
-    EXPECT_LE(std::abs(p.dx), 4);
-    EXPECT_LE(std::abs(p.dy), 4);
-    flips += p.flip;
-    low += p.dx == -4;
-    high += p.dy == 4;
-  }
-  EXPECT_NEAR(flips, 500, 100);
-  EXPECT_GT(low, 50);
-  EXPECT_GT(high, 50);
-}
-
-TEST(Placements, NothingAskedNothingDone) {
-  for (const Placement& p : DrawPlacements({}, NamedStream(1, "a"), 50)) EXPECT_EQ(p, Placement{});
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The program cnnA as a user starts it: alone, and as several workers by hand (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT).
+// The program cnnA as a user starts it: alone, and as several workers by hand (RANK, WORLD_SIZE, MASTER_ADDR,
+// MASTER_PORT).
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -16,10 +17,10 @@
 namespace mtrun::engine {
 namespace {
 
-using ::testing::HasSubstr;
 using support::FreePort;
 using support::Program;
 using support::ReadText;
+using ::testing::HasSubstr;
 using testing::LearnablePixel;
 using testing::WritePackedSet;
 using Args = std::vector<std::string>;
@@ -27,8 +28,10 @@ using Args = std::vector<std::string>;
 std::string CnnA() { return support::BinaryFolder() + "/cnnA"; }
 
 /// Nothing of a launcher that may have started the test itself.
-const support::Overlay kNoLauncher = {{"RANK", std::nullopt}, {"WORLD_SIZE", std::nullopt},
-                                      {"MTRUN_SOCKET", std::nullopt}, {"OMP_NUM_THREADS", "1"}};
+const support::Overlay kNoLauncher = {{"RANK", std::nullopt},
+                                      {"WORLD_SIZE", std::nullopt},
+                                      {"MTRUN_SOCKET", std::nullopt},
+                                      {"OMP_NUM_THREADS", "1"}};
 
 std::unique_ptr<Program> Start(Args args, const support::Overlay& overlay = kNoLauncher) {
   args.insert(args.begin(), CnnA());
@@ -82,10 +85,11 @@ class CnnATest : public ::testing::Test {
 
 TEST_F(CnnATest, LearnsAndLeavesAReport) {
   const std::string run = folder_.File("run");
-  const auto program = Start({"--data", Data({.train = 400, .test = 100}), "--model_folder", run, "--epochs", "8",
-                              "--learning_rate", "0.05", "--momentum", "0.9"});
+  const auto program = Start({"--data", Data({.train = 400, .test = 100}), "--model_folder", run, "--epochs",
+                              "8", "--learning_rate", "0.05", "--momentum", "0.9"});
   ASSERT_EQ(program->Wait(), 0) << program->Text();
-  EXPECT_THAT(program->Text(), HasSubstr("global_batch        16                 batch_size x"));
+  EXPECT_THAT(program->Text(),
+              ::testing::ContainsRegex("global_batch +16 +batch_size x accumulation_steps x 1 worker"));
   EXPECT_THAT(program->Text(), HasSubstr("epoch 8/8"));
   EXPECT_TRUE(program->WaitForLine("test accuracy  100.0 %").has_value()) << program->Text();
   const auto report = nlohmann::json::parse(ReadText(run + "/report.json"));
@@ -96,21 +100,42 @@ TEST_F(CnnATest, LearnsAndLeavesAReport) {
   EXPECT_EQ(Steps(run).size(), 200u);
 }
 
-/// 50 samples, batch 12 in micro-batches of 4 (5 steps an epoch, the last one of 2 samples): with 3 workers some are idle there.
+/// 50 samples, batch 12 in micro-batches of 4 (5 steps an epoch, the last one of 2 samples): with 3 workers
+/// some are idle there.
 TEST_F(CnnATest, LossesInFloat64DoNotDependOnTheNumberOfWorkers) {
   const std::string data = Data({.train = 50, .test = 21});
   std::vector<std::vector<Step>> runs;
   for (const int world : {1, 2, 3, 4}) {
     const std::string run = folder_.File(absl::StrCat("run", world));
-    const Args args = {"--data", data, "--model_folder", run, "--epochs", "3", "--global_batch", "12",
-                       "--batch_size", "4", "--precision", "float64", "--learning_rate", "0.05", "--momentum", "0.9",
-                       "--augment", "--crop_padding", "2", "--seed", "5"};
+    const Args args = {"--data",
+                       data,
+                       "--model_folder",
+                       run,
+                       "--epochs",
+                       "3",
+                       "--global_batch",
+                       "12",
+                       "--batch_size",
+                       "4",
+                       "--precision",
+                       "float64",
+                       "--learning_rate",
+                       "0.05",
+                       "--momentum",
+                       "0.9",
+                       "--augment",
+                       "--crop_padding",
+                       "2",
+                       "--seed",
+                       "5"};
     const auto workers = StartWorld(world, args);
-    for (const auto& worker : workers) ASSERT_EQ(worker->Wait(), 0) << "world " << world << "\n" << worker->Text();
+    for (const auto& worker : workers)
+      ASSERT_EQ(worker->Wait(), 0) << "world " << world << "\n" << worker->Text();
     runs.push_back(Steps(run));
     EXPECT_EQ(nlohmann::json::parse(ReadText(run + "/report.json"))["confusion_rows_actual"],
               nlohmann::json::parse(ReadText(folder_.File("run1/report.json")))["confusion_rows_actual"]);
-    for (int rank = 1; rank < world; ++rank) EXPECT_EQ(workers[rank]->OutLines().size(), 0u) << "only rank 0 prints";
+    for (int rank = 1; rank < world; ++rank)
+      EXPECT_EQ(workers[rank]->OutLines().size(), 0u) << "only rank 0 prints";
   }
   ASSERT_EQ(runs[0].size(), 15u);
   EXPECT_EQ(runs[0][4].samples, 2);
@@ -128,8 +153,9 @@ TEST_F(CnnATest, StartsFromSavedWeights) {
   const auto first = Start({"--data", data, "--model_folder", folder_.File("a"), "--max_steps", "3"});
   ASSERT_EQ(first->Wait(), 0) << first->Text();
   const std::string weights = folder_.File("a/model.safetensors");
-  const auto second = Start({"--data", data, "--model_folder", folder_.File("b"), "--max_steps", "1", "--seed", "9",
-                             "--shuffle=false", "--learning_rate", "0", "--init_from", weights});
+  const auto second =
+      Start({"--data", data, "--model_folder", folder_.File("b"), "--max_steps", "1", "--seed", "9",
+             "--shuffle=false", "--learning_rate", "0", "--init_from", weights});
   ASSERT_EQ(second->Wait(), 0) << second->Text();
   const auto accuracy = [&](const std::string& run) {
     return nlohmann::json::parse(ReadText(folder_.File(run + "/report.json")))["test_loss"].get<double>();
@@ -151,17 +177,22 @@ TEST_F(CnnATest, WhatCannotWorkFailsBeforeTraining) {
   EXPECT_THAT(Failure({"--data", data, "--image_size", "64"}, 1), HasSubstr("takes images of 32x32 only"));
   EXPECT_THAT(Failure({"--data", data, "--model_folder", "/proc/run"}, 1), HasSubstr("/proc/run"));
   support::WriteText(folder_.File("w.safetensors"), "?");
-  EXPECT_THAT(Failure({"--data", data, "--model_folder", folder_.File("r"), "--init_from", folder_.File("w.safetensors")}, 1),
+  EXPECT_THAT(Failure({"--data", data, "--model_folder", folder_.File("r"), "--init_from",
+                       folder_.File("w.safetensors")},
+                      1),
               HasSubstr("w.safetensors"));
 }
 
 TEST_F(CnnATest, ImagesOfAnotherSizeArePaddedOrOnDemandResized) {
-  const std::string small = WritePackedSet(folder_.path(), "small", {.height = 28, .width = 28}, LearnablePixel);
+  const std::string small =
+      WritePackedSet(folder_.path(), "small", {.height = 28, .width = 28}, LearnablePixel);
   const auto padded = Start({"--data", small, "--model_folder", folder_.File("p"), "--max_steps", "1"});
   ASSERT_EQ(padded->Wait(), 0) << padded->Text();
   EXPECT_THAT(padded->Text(), HasSubstr("28x28 padded with black"));
-  const std::string large = WritePackedSet(folder_.path(), "large", {.height = 48, .width = 48}, LearnablePixel);
-  EXPECT_THAT(Failure({"--data", large, "--model_folder", folder_.File("l")}, 1), HasSubstr("--image_size 32"));
+  const std::string large =
+      WritePackedSet(folder_.path(), "large", {.height = 48, .width = 48}, LearnablePixel);
+  EXPECT_THAT(Failure({"--data", large, "--model_folder", folder_.File("l")}, 1),
+              HasSubstr("--image_size 32"));
   const auto resized =
       Start({"--data", large, "--model_folder", folder_.File("l"), "--max_steps", "1", "--image_size", "32"});
   EXPECT_EQ(resized->Wait(), 0) << resized->Text();
@@ -170,9 +201,11 @@ TEST_F(CnnATest, ImagesOfAnotherSizeArePaddedOrOnDemandResized) {
 TEST_F(CnnATest, ALossThatBlowsUpIsNamedAndLeftForTheLauncher) {
   support::Overlay overlay = kNoLauncher;
   overlay["TORCHELASTIC_ERROR_FILE"] = folder_.File("error.json");
-  const auto program = Start({"--data", Data(), "--model_folder", folder_.File("r"), "--learning_rate", "1e30"}, overlay);
+  const auto program =
+      Start({"--data", Data(), "--model_folder", folder_.File("r"), "--learning_rate", "1e30"}, overlay);
   ASSERT_EQ(program->Wait(), 1);
-  EXPECT_THAT(program->Text(), ::testing::ContainsRegex("the loss of step [0-9]+ is (nan|infinite) .in shard 0"));
+  EXPECT_THAT(program->Text(),
+              ::testing::ContainsRegex("the loss of step [0-9]+ is (nan|infinite) .in shard 0"));
   EXPECT_THAT(ReadText(folder_.File("error.json")), HasSubstr("the loss of step"));
 }
 
@@ -198,19 +231,20 @@ TEST_F(CnnATest, WorkersWithDifferentSettingsAreRefused) {
 }
 
 TEST_F(CnnATest, MoreWorkersThanMicroBatchesAreToldSo) {
-  const auto workers = StartWorld(3, {"--data", Data(), "--model_folder", folder_.File("r"), "--global_batch", "8",
-                                      "--batch_size", "8", "--max_steps", "4"});
+  const auto workers = StartWorld(3, {"--data", Data(), "--model_folder", folder_.File("r"), "--global_batch",
+                                      "8", "--batch_size", "8", "--max_steps", "4"});
   for (const auto& worker : workers) ASSERT_EQ(worker->Wait(), 0) << worker->Text();
   EXPECT_THAT(workers[0]->Text(), HasSubstr("1 micro-batch for 3 workers"));
 }
 
 TEST_F(CnnATest, TheDeathOfAWorkerEndsTheOthersSoon) {
-  const auto workers = StartWorld(3, {"--data", Data(), "--model_folder", folder_.File("r"), "--epochs", "1000000",
-                                      "--batch_size", "4", "--log_every", "1"});
+  const auto workers = StartWorld(3, {"--data", Data(), "--model_folder", folder_.File("r"), "--epochs",
+                                      "1000000", "--batch_size", "4", "--log_every", "1"});
   ASSERT_TRUE(workers[0]->WaitForLine("step 20/").has_value()) << workers[0]->Text();
   workers[1]->Signal(SIGKILL);
   EXPECT_EQ(workers[1]->Wait(), 128 + SIGKILL);
-  for (const int rank : {0, 2}) EXPECT_EQ(workers[rank]->Wait(support::Seconds(10)), 1) << workers[rank]->Text();
+  for (const int rank : {0, 2})
+    EXPECT_EQ(workers[rank]->Wait(support::Seconds(10)), 1) << workers[rank]->Text();
   EXPECT_THAT(workers[0]->Text(), HasSubstr("rank 1"));
 }
 

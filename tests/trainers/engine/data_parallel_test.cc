@@ -12,20 +12,23 @@ namespace {
 using testing::RunRanks;
 
 std::vector<at::Tensor> Parameters() {
-  return {at::ones({3, 2}).requires_grad_(), at::ones({100}).requires_grad_(), at::ones({7}).requires_grad_()};
+  return {at::ones({3, 2}).requires_grad_(), at::ones({100}).requires_grad_(),
+          at::ones({7}).requires_grad_()};
 }
 
 /// A loss whose gradient for every element of parameter i is (i + 1) * factor.
 at::Tensor Loss(const std::vector<at::Tensor>& parameters, double factor) {
   at::Tensor loss = at::zeros({});
-  for (size_t i = 0; i < parameters.size(); ++i) loss = loss + parameters[i].sum() * (static_cast<double>(i + 1) * factor);
+  for (size_t i = 0; i < parameters.size(); ++i)
+    loss = loss + parameters[i].sum() * (static_cast<double>(i + 1) * factor);
   return loss;
 }
 
 void ExpectGradients(const DataParallel& dp, double factor) {
   for (size_t i = 0; i < dp.gradients().size(); ++i) {
     const at::Tensor& g = dp.gradients()[i];
-    EXPECT_TRUE(g.equal(at::full_like(g, static_cast<double>(i + 1) * factor))) << "parameter " << i << ": " << g;
+    EXPECT_TRUE(g.equal(at::full_like(g, static_cast<double>(i + 1) * factor)))
+        << "parameter " << i << ": " << g;
   }
 }
 
@@ -40,11 +43,13 @@ TEST(DataParallel, AloneItOnlyKeepsFlatGradients) {
     ASSERT_TRUE(dp.FinishStep().ok());
     ExpectGradients(dp, 0.5);
     EXPECT_EQ(dp.Stats(), (std::vector<double>{1.5, 3}));
-    for (size_t i = 0; i < parameters.size(); ++i) EXPECT_TRUE(parameters[i].grad().is_alias_of(dp.gradients()[i]));
+    for (size_t i = 0; i < parameters.size(); ++i)
+      EXPECT_TRUE(parameters[i].grad().is_alias_of(dp.gradients()[i]));
   }
 }
 
-/// Bucket sizes from "one bucket" to "one for each parameter"; several rounds; stats; several steps with the same buffers.
+/// Bucket sizes from "one bucket" to "one for each parameter"; several rounds; stats; several steps with the
+/// same buffers.
 TEST(DataParallel, SumsOverWorkersAndRounds) {
   for (const int64_t bucket_bytes : {1, 200, 1 << 20}) {
     for (const int world : {2, 3}) {
@@ -60,7 +65,8 @@ TEST(DataParallel, SumsOverWorkersAndRounds) {
           Loss(parameters, rank + 1).backward();
           ASSERT_TRUE(dp.FinishStep().ok());
           ExpectGradients(dp, world + world * (world + 1) / 2);
-          EXPECT_EQ(dp.Stats(), (std::vector<double>{static_cast<double>(world * (world - 1) / 2 + world * step)}));
+          EXPECT_EQ(dp.Stats(),
+                    (std::vector<double>{static_cast<double>(world * (world - 1) / 2 + world * step)}));
         }
       });
     }
@@ -90,7 +96,8 @@ TEST(DataParallel, AParameterThatALossDoesNotUseIsReducedAllTheSame) {
     dp.BeginStep();
     dp.SetStats({0});
     dp.LastRound();
-    // Rank 0 uses all, rank 1 only the first: the order of completion differs, the order of the reductions must not.
+    // Rank 0 uses all, rank 1 only the first: the order of completion differs, the order of the reductions
+    // must not.
     (rank == 0 ? Loss(parameters, 1) : parameters[0].sum()).backward();
     ASSERT_TRUE(dp.FinishStep().ok());
     EXPECT_TRUE(dp.gradients()[0].equal(at::full({3, 2}, 2.0)));

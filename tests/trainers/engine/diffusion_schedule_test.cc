@@ -57,8 +57,18 @@ TEST(diffusion_schedule, ClippingKeepsTheEstimateInRange) {
   const DiffusionSchedule schedule(Kind::kLinear);
   const auto wild = [](const at::Tensor& x, const at::Tensor&) { return -3 * x; };
   const at::Tensor start = at::ones({1, 3, 2, 2});
-  EXPECT_LE(DiffusionSampler(schedule, DiffusionTarget::kEpsilon, wild, true).Ddim(start, 10).abs().max().item<double>(), 1.0001);
-  EXPECT_GT(DiffusionSampler(schedule, DiffusionTarget::kEpsilon, wild, false).Ddim(start, 10).abs().max().item<double>(), 10);
+  EXPECT_LE(DiffusionSampler(schedule, DiffusionTarget::kEpsilon, wild, true)
+                .Ddim(start, 10)
+                .abs()
+                .max()
+                .item<double>(),
+            1.0001);
+  EXPECT_GT(DiffusionSampler(schedule, DiffusionTarget::kEpsilon, wild, false)
+                .Ddim(start, 10)
+                .abs()
+                .max()
+                .item<double>(),
+            10);
 }
 
 TEST(diffusion_schedule, DdimTimesAreSpreadOverAll) {
@@ -70,8 +80,10 @@ TEST(diffusion_schedule, DdimTimesAreSpreadOverAll) {
 TEST(diffusion_schedule, Names) {
   EXPECT_EQ(*ParseDiffusionKind("cosine"), Kind::kCosine);
   EXPECT_EQ(*ParseDiffusionTarget("v"), DiffusionTarget::kVelocity);
-  EXPECT_THAT(std::string(ParseDiffusionKind("quadratic").status().message()), ::testing::HasSubstr("linear or cosine"));
-  EXPECT_THAT(std::string(ParseDiffusionTarget("x0").status().message()), ::testing::HasSubstr("epsilon or v"));
+  EXPECT_THAT(std::string(ParseDiffusionKind("quadratic").status().message()),
+              ::testing::HasSubstr("linear or cosine"));
+  EXPECT_THAT(std::string(ParseDiffusionTarget("x0").status().message()),
+              ::testing::HasSubstr("epsilon or v"));
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ const MeanLoss kLoss = [](const at::Tensor& x, const at::Tensor& y) { return at:
 /// 263 test images do not divide by the number of workers nor by the evaluation batch.
 TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
   const std::string folder = *MakeTemporaryFolder("mtrun_evaluate_");
-  const std::string path = testing::WritePackedSet(folder, "set", {.train = 1, .test = 263}, testing::LearnablePixel);
+  const std::string path =
+      testing::WritePackedSet(folder, "set", {.train = 1, .test = 263}, testing::LearnablePixel);
   const auto split = datasets::PackedSplit::Open(path, "test");
   ASSERT_TRUE(split.ok()) << split.status();
   const BatchMaker batches(*split, {.image_size = 32, .dtype = at::kDouble});

@@ -35,8 +35,11 @@ TEST(Membership, ByHandFourVariablesAreEnough) {
 
 TEST(Membership, MtrunSaysMore) {
   EnvironmentMap environment = kByHand;
-  for (const auto& [name, value] : EnvironmentMap{{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "2"}, {"GROUP_RANK", "1"},
-                                                  {"GROUP_WORLD_SIZE", "2"}, {"MTRUN_SOCKET", "/run/x"},
+  for (const auto& [name, value] : EnvironmentMap{{"LOCAL_RANK", "0"},
+                                                  {"LOCAL_WORLD_SIZE", "2"},
+                                                  {"GROUP_RANK", "1"},
+                                                  {"GROUP_WORLD_SIZE", "2"},
+                                                  {"MTRUN_SOCKET", "/run/x"},
                                                   {"MTRUN_CONFIGURED_WORLD", "8"}}) {
     environment[name] = value;
   }
@@ -48,9 +51,11 @@ TEST(Membership, MtrunSaysMore) {
 
 TEST(Membership, WhatIsMalformedIsNamed) {
   EXPECT_THAT(std::string(ReadAssignment(With(kByHand, "RANK", "4")).status().message()), HasSubstr("RANK"));
-  EXPECT_THAT(std::string(ConfiguredWorld(With(kByHand, "MTRUN_CONFIGURED_WORLD", "many")).status().message()),
-              HasSubstr("MTRUN_CONFIGURED_WORLD"));
-  EXPECT_THAT(std::string(Team::Join(With(kByHand, "MASTER_PORT", "0")).status().message()), HasSubstr("MASTER_PORT"));
+  EXPECT_THAT(
+      std::string(ConfiguredWorld(With(kByHand, "MTRUN_CONFIGURED_WORLD", "many")).status().message()),
+      HasSubstr("MTRUN_CONFIGURED_WORLD"));
+  EXPECT_THAT(std::string(Team::Join(With(kByHand, "MASTER_PORT", "0")).status().message()),
+              HasSubstr("MASTER_PORT"));
 }
 
 TEST(Membership, AnAgentThatIsNotThereIsNamed) {

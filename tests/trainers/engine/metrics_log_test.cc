@@ -22,8 +22,8 @@ class MetricsLogTest : public ::testing::Test {
 
 TEST(MetricsLines, AStepKeepsEveryDigit) {
   const double loss = 2.3025850929940459, rate = 0.1 / 3;
-  const auto json = nlohmann::json::parse(ToLine(
-      StepRecord{.step = 7, .epoch = 2, .loss = loss, .learning_rate = rate, .samples = 16, .seconds = 0.25}));
+  const auto json = nlohmann::json::parse(ToLine(StepRecord{
+      .step = 7, .epoch = 2, .loss = loss, .learning_rate = rate, .samples = 16, .seconds = 0.25}));
   EXPECT_EQ(json["step"], 7);
   EXPECT_EQ(json["epoch"], 2);
   EXPECT_EQ(json["loss"].get<double>(), loss);
@@ -33,7 +33,8 @@ TEST(MetricsLines, AStepKeepsEveryDigit) {
 }
 
 TEST(MetricsLines, WhatIsNotFiniteIsNull) {
-  EXPECT_TRUE(nlohmann::json::parse(ToLine(EvalRecord{.epoch = 1, .test_loss = std::nan("")}))["test_loss"].is_null());
+  EXPECT_TRUE(nlohmann::json::parse(ToLine(EvalRecord{.epoch = 1, .test_loss = std::nan("")}))["test_loss"]
+                  .is_null());
 }
 
 TEST_F(MetricsLogTest, StartsAnewAndFlushesAboutOnceASecond) {

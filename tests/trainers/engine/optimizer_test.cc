@@ -28,20 +28,16 @@ TEST(Optimizer, UpdatesLeavesThatRequireGradients) {
 TEST(Optimizer, StateIsNamedByParameter) {
   const auto names = [](const OptimizerOptions& options) {
     std::vector<std::string> out;
-    const auto optimizer = MakeOptimizer(options, {at::ones({1}), at::ones({2})}, {at::ones({1}), at::ones({2})});
+    const auto optimizer =
+        MakeOptimizer(options, {at::ones({1}), at::ones({2})}, {at::ones({1}), at::ones({2})});
     for (const auto& item : optimizer->State()) out.push_back(item.first);
     return out;
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(names({.kind = Kind::kSgd}), Names{});
   EXPECT_EQ(names({.kind = Kind::kSgd, .momentum = 0.9}), (Names{"momentum/0", "momentum/1"}));
-  EXPECT_EQ(names({.kind = Kind::kAdamW}), (Names{"exp_avg/0", "exp_avg/1", "exp_avg_sq/0", "exp_avg_sq/1", "step/0",
-                                                  "step/1"}));
-}
-
-TEST(Optimizer, ParsesItsNames) {
-  EXPECT_EQ(*ParseOptimizerKind("adamw"), Kind::kAdamW);
-  EXPECT_FALSE(ParseOptimizerKind("lion").ok());
+  EXPECT_EQ(names({.kind = Kind::kAdamW}),
+            (Names{"exp_avg/0", "exp_avg/1", "exp_avg_sq/0", "exp_avg_sq/1", "step/0", "step/1"}));
 }
 
 }  // namespace

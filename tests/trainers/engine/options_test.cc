@@ -50,7 +50,8 @@ TEST_F(OptionsTest, GlobalBatchIsBatchTimesAccumulationTimesConfiguredWorkers) {
 }
 
 TEST_F(OptionsTest, AGivenGlobalBatchIsKept) {
-  EXPECT_EQ(Parse({"--data", "d", "--batch_size", "4", "--global_batch", "16"}, 3)->plan, (datasets::BatchPlan{16, 4}));
+  EXPECT_EQ(Parse({"--data", "d", "--batch_size", "4", "--global_batch", "16"}, 3)->plan,
+            (datasets::BatchPlan{16, 4}));
 }
 
 TEST_F(OptionsTest, AGlobalBatchAloneIsShared) {
@@ -60,7 +61,8 @@ TEST_F(OptionsTest, AGlobalBatchAloneIsShared) {
 }
 
 TEST_F(OptionsTest, AMicroBatchIsNeverMoreThanTheGlobalOne) {
-  EXPECT_EQ(Parse({"--data", "d", "--batch_size", "64", "--global_batch", "10"})->plan, (datasets::BatchPlan{10, 10}));
+  EXPECT_EQ(Parse({"--data", "d", "--batch_size", "64", "--global_batch", "10"})->plan,
+            (datasets::BatchPlan{10, 10}));
 }
 
 TEST_F(OptionsTest, FlagOverEnvironmentOverFileOverRecipe) {
@@ -69,7 +71,8 @@ TEST_F(OptionsTest, FlagOverEnvironmentOverFileOverRecipe) {
   ASSERT_TRUE(WriteFileAtomically(
                   file, "mtrun:\n  nproc_per_node: 2\ncnnA:\n  epochs: 3\n  seed: 4\n  learning_rate: 0.5\n")
                   .ok());
-  const auto o = Parse({"--data", "d", "--config", file, "--epochs=7"}, 1, {{"MT_EPOCHS", "5"}, {"MT_SEED", "6"}});
+  const auto o =
+      Parse({"--data", "d", "--config", file, "--epochs=7"}, 1, {{"MT_EPOCHS", "5"}, {"MT_SEED", "6"}});
   ASSERT_TRUE(o.ok()) << o.status();
   EXPECT_EQ(o->epochs, 7);
   EXPECT_EQ(o->seed, 6u);
@@ -104,7 +107,8 @@ TEST_F(OptionsTest, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(ErrorOf({"--data", "d", "--epochs", "0"}), HasSubstr("1 or more"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--optimizer", "rmsprop"}), HasSubstr("sgd, adam, adamw"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--nesterov"}), HasSubstr("momentum"));
-  EXPECT_THAT(ErrorOf({"--data", "d", "--schedule", "one_cycle", "--warmup_steps", "5"}), HasSubstr("one_cycle"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--schedule", "one_cycle", "--warmup_steps", "5"}),
+              HasSubstr("one_cycle"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--config", "/none.yaml"}), HasSubstr("/none.yaml"));
 }
 

@@ -1,4 +1,5 @@
-// Numbers of Python PyTorch that the engine and the networks must reproduce (tests/testdata/parity/README.md).
+// Numbers of Python PyTorch that the engine and the networks must reproduce
+// (tests/testdata/parity/README.md).
 #include <algorithm>
 #include <cmath>
 
@@ -49,8 +50,9 @@ Curve TrainCnnA(uint64_t seed, int64_t batch, int64_t micro, at::ScalarType dtyp
   const MeanLoss loss = [](const at::Tensor& x, const at::Tensor& y) { return at::cross_entropy_loss(x, y); };
   ParityShards shards(ParityImages(dtype), batch, micro);
   DataParallel data_parallel(net->parameters(), group, StepRunner::kStats);
-  const auto optimizer = MakeOptimizer({.kind = OptimizerOptions::Kind::kSgd, .momentum = 0.9, .nesterov = true,
-                                        .weight_decay = 5e-4}, net->parameters(), data_parallel.gradients());
+  const auto optimizer = MakeOptimizer(
+      {.kind = OptimizerOptions::Kind::kSgd, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4},
+      net->parameters(), data_parallel.gradients());
   StepRunner runner(model, loss, shards, data_parallel, *optimizer);
   Curve curve;
   for (int step = 0; step < kSteps; ++step) {
@@ -59,14 +61,16 @@ Curve TrainCnnA(uint64_t seed, int64_t batch, int64_t micro, at::ScalarType dtyp
     if (!result.ok()) return curve;
     curve.losses.push_back(result->loss);
     if (step > 0) continue;
-    for (const auto& p : net->named_parameters()) curve.first_gradients[p.key()] = SumAndNorm(p.value().grad())[1];
+    for (const auto& p : net->named_parameters())
+      curve.first_gradients[p.key()] = SumAndNorm(p.value().grad())[1];
   }
   for (const auto& [name, tensor] : StateDict(*net)) curve.after[name] = SumAndNorm(tensor);
   return curve;
 }
 
 /// README, "Tolerances": float32 losses.
-void ExpectLosses(const std::vector<double>& got, const json& plain, const json& plain_float64, const json& float32) {
+void ExpectLosses(const std::vector<double>& got, const json& plain, const json& plain_float64,
+                  const json& float32) {
   ASSERT_EQ(got.size(), plain.size());
   double noise = 0;
   for (size_t k = 0; k < got.size(); ++k) {
@@ -93,7 +97,8 @@ TEST(parity, generator) {
   const uint64_t seed = file["seed"];
   for (const auto& [name, bits] : file["bits"].items()) {
     for (size_t i = 0; i < bits.size(); ++i) {
-      EXPECT_EQ(NamedStream(seed, name).At(i), std::stoull(bits[i].get<std::string>(), nullptr, 16)) << name << i;
+      EXPECT_EQ(NamedStream(seed, name).At(i), std::stoull(bits[i].get<std::string>(), nullptr, 16))
+          << name << i;
     }
   }
   for (int i = 0; i < 3; ++i) {
@@ -137,7 +142,8 @@ TEST(parity, cnnA_forward) {
 
 TEST(parity, cnnA_plain) {
   const json file = ParityJson("cnnA.json");
-  ExpectRun(TrainCnnA(file["seed"], file["batch"], file["batch"], at::kFloat, 0, 1, nullptr), file["plain"], file);
+  ExpectRun(TrainCnnA(file["seed"], file["batch"], file["batch"], at::kFloat, 0, 1, nullptr), file["plain"],
+            file);
 }
 
 TEST(parity, cnnA_float64) {
@@ -152,8 +158,8 @@ TEST(parity, cnnA_float64) {
 
 TEST(parity, cnnA_accumulation) {
   const json file = ParityJson("cnnA.json");
-  ExpectRun(TrainCnnA(file["seed"], file["batch"], file["micro_batch"], at::kFloat, 0, 1, nullptr), file["accumulate"],
-            file);
+  ExpectRun(TrainCnnA(file["seed"], file["batch"], file["micro_batch"], at::kFloat, 0, 1, nullptr),
+            file["accumulate"], file);
 }
 
 /// Micro-batches of 8, 6 (the last one short), 4 and 1 at 1, 2 and 3 workers; with 8 a third worker is idle.
@@ -208,7 +214,8 @@ TEST(parity, optimizers) {
   const uint64_t seed = file["seed"];
   const auto signed_floats = [&](const std::string& name) {
     at::Tensor t = at::empty({8}, at::kFloat);
-    for (int i = 0; i < 8; ++i) t.data_ptr<float>()[i] = static_cast<float>(NamedStream(seed, name).Signed(i));
+    for (int i = 0; i < 8; ++i)
+      t.data_ptr<float>()[i] = static_cast<float>(NamedStream(seed, name).Signed(i));
     return t;
   };
   int compared = 0;
@@ -221,7 +228,8 @@ TEST(parity, optimizers) {
       gradient.copy_(signed_floats(absl::StrCat("toy.grad/", step)));
       optimizer->Step(recipe["options"]["lr"]);
       for (int i = 0; i < 8; ++i) {
-        EXPECT_NEAR(parameter[i].item<double>(), recipe["trace"][step][i].get<double>(), 1e-6) << "step " << step;
+        EXPECT_NEAR(parameter[i].item<double>(), recipe["trace"][step][i].get<double>(), 1e-6)
+            << "step " << step;
       }
     }
     ++compared;
@@ -231,7 +239,8 @@ TEST(parity, optimizers) {
 
 void ExpectSchedule(const Schedule& schedule, const json& want) {
   ASSERT_EQ(want.size(), 100u);
-  for (int64_t k = 0; k < 100; ++k) EXPECT_NEAR(LearningRate(schedule, k), want[k].get<double>(), 1e-6 * 0.1) << k;
+  for (int64_t k = 0; k < 100; ++k)
+    EXPECT_NEAR(LearningRate(schedule, k), want[k].get<double>(), 1e-6 * 0.1) << k;
 }
 
 TEST(parity, schedules) {
@@ -254,7 +263,8 @@ TEST(parity, metrics) {
   }
   EXPECT_EQ(matrix.Accuracy(), file["overall"].get<double>());
   for (int c = 0; c < 10; ++c) {
-    for (int p = 0; p < 10; ++p) EXPECT_EQ(matrix.at(c, p), file["confusion_rows_actual"][c][p].get<int64_t>());
+    for (int p = 0; p < 10; ++p)
+      EXPECT_EQ(matrix.at(c, p), file["confusion_rows_actual"][c][p].get<int64_t>());
     const ClassFigures f = matrix.Figures(c);
     const json& want = file["per_class"][c];
     EXPECT_EQ(f.accuracy, want["accuracy"].get<double>());

@@ -9,14 +9,17 @@ namespace {
 using ::testing::HasSubstr;
 using Kind = PickleValue::Kind;
 
-absl::StatusOr<Pickle> Parse(absl::string_view bytes) { return ParsePickle(bytes, {"collections.OrderedDict"}); }
+absl::StatusOr<Pickle> Parse(absl::string_view bytes) {
+  return ParsePickle(bytes, {"collections.OrderedDict"});
+}
 
 std::string Error(absl::string_view bytes) { return std::string(Parse(bytes).status().message()); }
 
 TEST(pickle, Containers) {
   // pickle.dumps([1, -2, True, None, 2.5, "text", (3, 4), {"a": 300}], protocol=2)
   const absl::string_view bytes(
-      "\x80\x02]q\x00(K\x01J\xfe\xff\xff\xff\x88NG@\x04\x00\x00\x00\x00\x00\x00X\x04\x00\x00\x00textq\x01K\x03K\x04\x86q\x02}q\x03X\x01"
+      "\x80\x02]q\x00(K\x01J\xfe\xff\xff\xff\x88NG@"
+      "\x04\x00\x00\x00\x00\x00\x00X\x04\x00\x00\x00textq\x01K\x03K\x04\x86q\x02}q\x03X\x01"
       "\x00\x00\x00"
       "aq\x04M,\x01se.",
       66);
@@ -40,7 +43,8 @@ TEST(pickle, Containers) {
 TEST(pickle, LongIntegers) {
   EXPECT_EQ(Parse(absl::string_view("\x8a\x01\xff.", 4))->root->integer, -1);
   EXPECT_EQ(Parse(absl::string_view("\x8a\x03\x00\x00\x01.", 6))->root->integer, 65536);
-  EXPECT_EQ(Parse(absl::string_view("\x8a\x09\x01\x02\x03\x04\x05\x06\x07\x08\x09.", 12))->root->text.size(), 9u);
+  EXPECT_EQ(Parse(absl::string_view("\x8a\x09\x01\x02\x03\x04\x05\x06\x07\x08\x09.", 12))->root->text.size(),
+            9u);
 }
 
 TEST(pickle, CallsAreValues) {

@@ -13,8 +13,14 @@ using std::chrono::seconds;
 const TimePoint kStart{std::chrono::hours(1)};
 
 TEST(Progress, TheLineSaysWhereTheRunIs) {
-  const ProgressState state{.epoch = 2, .epochs = 10, .step = 1234, .steps = 31250, .loss = 1.23456,
-                            .learning_rate = 0.001, .images_per_second = 8612.4, .seconds_left = 125};
+  const ProgressState state{.epoch = 2,
+                            .epochs = 10,
+                            .step = 1234,
+                            .steps = 31250,
+                            .loss = 1.23456,
+                            .learning_rate = 0.001,
+                            .images_per_second = 8612.4,
+                            .seconds_left = 125};
   EXPECT_EQ(ToText(state), "epoch 2/10  step 1234/31250  loss 1.2346  lr 0.001  8612 images/s  " +
                                HumanDuration(seconds(125)) + " left");
 }

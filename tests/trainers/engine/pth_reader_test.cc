@@ -59,8 +59,8 @@ TEST(pth_reader, KeepsTheOrderOfTheFile) {
   ASSERT_TRUE(got.ok());
   std::vector<std::string> names;
   for (const auto& item : *got) names.push_back(item.first);
-  EXPECT_THAT(names, ::testing::ElementsAre("0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var",
-                                            "1.num_batches_tracked"));
+  EXPECT_THAT(names, ::testing::ElementsAre("0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean",
+                                            "1.running_var", "1.num_batches_tracked"));
 }
 
 TEST(pth_reader, LoadWeightsKnowsBothKinds) {
@@ -85,7 +85,8 @@ TEST(pth_reader, SaysWhatItFoundInstead) {
   EXPECT_EQ(other.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(other.status().message()), HasSubstr("epoch, weights"));
   const auto expanded = LoadPth(Path("bad_expanded.pth"));
-  EXPECT_THAT(std::string(expanded.status().message()), HasSubstr("weight: broken weights: a tensor goes beyond its storage"));
+  EXPECT_THAT(std::string(expanded.status().message()),
+              HasSubstr("weight: broken weights: a tensor goes beyond its storage"));
   EXPECT_THAT(std::string(ParsePth("hello").status().message()), HasSubstr("torch.save"));
 }
 
@@ -105,7 +106,8 @@ TEST(pth_reader, DamagedBytesAreNoticedByTheChecksum) {
   const auto data = archive->Read("zip/data/0");
   ASSERT_TRUE(data.ok()) << data.status();
   file[static_cast<size_t>(data->data() - file.data())] ^= 1;
-  EXPECT_THAT(std::string(ParsePth(file).status().message()), HasSubstr("zip/data/0 does not have its checksum"));
+  EXPECT_THAT(std::string(ParsePth(file).status().message()),
+              HasSubstr("zip/data/0 does not have its checksum"));
 }
 
 uint64_t Seed() {
@@ -121,10 +123,18 @@ void Mutate(std::string& bytes, size_t begin, size_t size, std::mt19937_64& rand
   for (int i = 0; i < changes; ++i) {
     char& byte = bytes[begin + below(size)];
     switch (below(4)) {
-      case 0: byte = static_cast<char>(random()); break;
-      case 1: byte = static_cast<char>(byte ^ (1 << below(8))); break;
-      case 2: byte = bytes[begin + below(size)]; break;
-      default: byte = static_cast<char>(below(2) == 0 ? 0xFF : 0); break;
+      case 0:
+        byte = static_cast<char>(random());
+        break;
+      case 1:
+        byte = static_cast<char>(byte ^ (1 << below(8)));
+        break;
+      case 2:
+        byte = bytes[begin + below(size)];
+        break;
+      default:
+        byte = static_cast<char>(below(2) == 0 ? 0xFF : 0);
+        break;
     }
   }
 }

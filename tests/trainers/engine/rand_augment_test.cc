@@ -30,17 +30,17 @@ TEST(rand_augment, ColoursAreAsPillowsAre) {
   const json file = Pillow();
   const int64_t side = file["side"];
   const std::pair<const char*, RandOperation> operations[] = {
-      {"brightness", RandOperation::kBrightness}, {"color", RandOperation::kColor},
-      {"contrast", RandOperation::kContrast},     {"sharpness", RandOperation::kSharpness},
-      {"posterize", RandOperation::kPosterize},   {"solarize", RandOperation::kSolarize},
+      {"brightness", RandOperation::kBrightness},     {"color", RandOperation::kColor},
+      {"contrast", RandOperation::kContrast},         {"sharpness", RandOperation::kSharpness},
+      {"posterize", RandOperation::kPosterize},       {"solarize", RandOperation::kSolarize},
       {"autocontrast", RandOperation::kAutoContrast}, {"equalize", RandOperation::kEqualize}};
   int compared = 0;
   for (const auto& [name, operation] : operations) {
     for (const auto& [sign, direction] : {std::pair{"+", 1.0f}, std::pair{"-", -1.0f}}) {
       const std::string key = std::string(name) + sign;
       if (!file["results"].contains(key)) continue;
-      const at::Tensor got =
-          ApplyRandOperation(AsImage(file["image"], side), operation, file["magnitude"], at::full({1}, direction));
+      const at::Tensor got = ApplyRandOperation(AsImage(file["image"], side), operation, file["magnitude"],
+                                                at::full({1}, direction));
       const at::Tensor want = AsImage(file["results"][key], side);
       EXPECT_LE((got - want).abs().max().item<double>() * 127.5, 2.01) << key;
       ++compared;
@@ -50,12 +50,14 @@ TEST(rand_augment, ColoursAreAsPillowsAre) {
 }
 
 TEST(rand_augment, EqualizeSpreadsAFlatHistogram) {
-  const at::Tensor dark = (at::arange(256, at::kFloat) / 4).view({1, 1, 16, 16}).expand({1, 3, 16, 16}) / 127.5 - 1;
+  const at::Tensor dark =
+      (at::arange(256, at::kFloat) / 4).view({1, 1, 16, 16}).expand({1, 3, 16, 16}) / 127.5 - 1;
   const at::Tensor y = ApplyRandOperation(dark, RandOperation::kEqualize, 9, at::ones({1}));
   EXPECT_NEAR(y.max().item<double>(), 1, 0.05);
   EXPECT_NEAR(y.min().item<double>(), -1, 1e-6);
   const at::Tensor flat = at::full({1, 3, 16, 16}, 0.5);
-  EXPECT_TRUE(at::allclose(ApplyRandOperation(flat, RandOperation::kEqualize, 9, at::ones({1})), flat, 0, 0.005));
+  EXPECT_TRUE(
+      at::allclose(ApplyRandOperation(flat, RandOperation::kEqualize, 9, at::ones({1})), flat, 0, 0.005));
 }
 
 /// A bright column in a black image tells where things went.
@@ -65,7 +67,9 @@ TEST(rand_augment, GeometryGoesBothWays) {
   x.select(3, 16).fill_(1);
   const at::Tensor direction = at::tensor({1.0f, -1.0f});
   const at::Tensor moved = ApplyRandOperation(x, RandOperation::kTranslateX, 9, direction);
-  const auto column = [&](const at::Tensor& y, int64_t image, int64_t row) { return y[image][0][row].argmax().item<int64_t>(); };
+  const auto column = [&](const at::Tensor& y, int64_t image, int64_t row) {
+    return y[image][0][row].argmax().item<int64_t>();
+  };
   // 150/331 * 9/30 * 33 = 4.49 pixels
   EXPECT_NEAR(static_cast<double>(column(moved, 0, 16)), 16 - 4.5, 1);
   EXPECT_NEAR(static_cast<double>(column(moved, 1, 16)), 16 + 4.5, 1);

@@ -32,7 +32,9 @@ RunReport Example() {
   return report;
 }
 
-TEST(Report, HasTheLineThatScriptsLookFor) { EXPECT_THAT(ReportText(Example()), HasSubstr("\ntest accuracy  85.3 %\n")); }
+TEST(Report, HasTheLineThatScriptsLookFor) {
+  EXPECT_THAT(ReportText(Example()), HasSubstr("\ntest accuracy  85.3 %\n"));
+}
 
 TEST(Report, TellsTheWholeStoryInAlignedColumns) {
   EXPECT_EQ(ReportText(Example()),
@@ -67,10 +69,16 @@ TEST(Report, JsonHoldsFiguresAndHistory) {
 }
 
 TEST(Report, AnEpochIsOneLine) {
-  const EvalRecord record{.steps = 100, .epoch = 1, .train_loss = 1.93, .train_accuracy = 0.291, .test_loss = 1.8,
-                          .test_accuracy = 0.34, .seconds = 5.21};
-  EXPECT_EQ(EpochText(record, 10, true),
-            "epoch 1/10  train loss 1.9300 accuracy 29.1 %  test loss 1.8000 accuracy 34.0 %  new best  5.2 s");
+  const EvalRecord record{.steps = 100,
+                          .epoch = 1,
+                          .train_loss = 1.93,
+                          .train_accuracy = 0.291,
+                          .test_loss = 1.8,
+                          .test_accuracy = 0.34,
+                          .seconds = 5.21};
+  EXPECT_EQ(
+      EpochText(record, 10, true),
+      "epoch 1/10  train loss 1.9300 accuracy 29.1 %  test loss 1.8000 accuracy 34.0 %  new best  5.2 s");
 }
 
 TEST(Report, FilesAreWritten) {

@@ -36,7 +36,8 @@ class SafetensorsTest : public ::testing::Test {
 TEST_F(SafetensorsTest, EveryDtypeComesBack) {
   const at::Tensor base = at::arange(6).reshape({2, 3});
   NamedTensors tensors;
-  for (const auto type : {at::kByte, at::kInt, at::kLong, at::kHalf, at::kBFloat16, at::kFloat, at::kDouble}) {
+  for (const auto type :
+       {at::kByte, at::kInt, at::kLong, at::kHalf, at::kBFloat16, at::kFloat, at::kDouble}) {
     tensors.emplace_back(c10::toString(type), base.to(type));
   }
   tensors.emplace_back("scalar", at::scalar_tensor(7, at::kLong));
@@ -69,8 +70,8 @@ TEST_F(SafetensorsTest, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(InitError(state), "no error");
   NamedTensors renamed = state;
   renamed[0].first = "fc2.weight";
-  EXPECT_THAT(InitError(renamed), ::testing::AllOf(HasSubstr("missing fc1.weight"), HasSubstr("unexpected fc2.weight"),
-                                                   HasSubstr(path_)));
+  EXPECT_THAT(InitError(renamed), ::testing::AllOf(HasSubstr("missing fc1.weight"),
+                                                   HasSubstr("unexpected fc2.weight"), HasSubstr(path_)));
   NamedTensors reshaped = state;
   reshaped[0].second = at::zeros({4, 5});
   EXPECT_THAT(InitError(reshaped), HasSubstr("fc1.weight is [4, 5] in the file and [4, 3] in the model"));

@@ -13,13 +13,16 @@ namespace {
 using ::testing::HasSubstr;
 using testing::RunRanks;
 
-/// 5 samples a step in shards of 2, 2 and 1; sample i is the number i + 1 with label 0. One shard may be poisoned.
+/// 5 samples a step in shards of 2, 2 and 1; sample i is the number i + 1 with label 0. One shard may be
+/// poisoned.
 class Numbers : public ShardSource {
  public:
   explicit Numbers(int64_t poisoned = -1) : poisoned_(poisoned) {}
   int64_t shards() const override { return 4; }  // the last one is always empty
   int64_t SamplesInStep(int64_t) const override { return 5; }
-  int64_t SamplesInShard(int64_t, int64_t shard) const override { return std::clamp<int64_t>(5 - 2 * shard, 0, 2); }
+  int64_t SamplesInShard(int64_t, int64_t shard) const override {
+    return std::clamp<int64_t>(5 - 2 * shard, 0, 2);
+  }
   Batch Make(int64_t step, int64_t shard) override {
     const int64_t n = SamplesInShard(step, shard);
     at::Tensor images = (at::arange(n, at::kFloat) + (2 * shard + 1)).unsqueeze(1);
@@ -38,7 +41,9 @@ struct Scale : torch::nn::Module {
   at::Tensor weight;
 };
 
-const MeanLoss kMeanOfFirst = [](const at::Tensor& logits, const at::Tensor&) { return logits.select(1, 0).mean(); };
+const MeanLoss kMeanOfFirst = [](const at::Tensor& logits, const at::Tensor&) {
+  return logits.select(1, 0).mean();
+};
 
 TEST(Step, UpdatesByTheMeanOverAllSamplesAtAnyWorldSize) {
   for (const int world : {1, 2, 3, 4, 6}) {

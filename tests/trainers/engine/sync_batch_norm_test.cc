@@ -21,9 +21,11 @@ TEST(sync_batch_norm, PlanCoversEachShardOnceAndMembersMeet) {
     for (int64_t filled = 0; filled <= shards; ++filled) {
       for (int64_t group = 1; group <= shards; ++group) {
         for (int world = 1; world <= 10; ++world) {
-          SCOPED_TRACE(absl::StrCat(shards, " shards, ", filled, " filled, groups of ", group, ", workers ", world));
+          SCOPED_TRACE(
+              absl::StrCat(shards, " shards, ", filled, " filled, groups of ", group, ", workers ", world));
           std::vector<std::vector<SyncRound>> plans;
-          for (int rank = 0; rank < world; ++rank) plans.push_back(PlanSyncRounds(shards, filled, group, rank, world));
+          for (int rank = 0; rank < world; ++rank)
+            plans.push_back(PlanSyncRounds(shards, filled, group, rank, world));
           std::multiset<int64_t> covered;
           size_t busiest = 0;
           for (int rank = 0; rank < world; ++rank) {
@@ -60,7 +62,8 @@ struct Net : torch::nn::Module {
     second = register_module("second", std::make_shared<BatchNorm>(4));
     torch::NoGradGuard no_grad;
     int64_t k = 0;
-    for (auto& p : parameters()) p.copy_((at::arange(p.numel(), at::kFloat) + ++k).sin().view(p.sizes()).mul(0.5).add(0.3));
+    for (auto& p : parameters())
+      p.copy_((at::arange(p.numel(), at::kFloat) + ++k).sin().view(p.sizes()).mul(0.5).add(0.3));
   }
   at::Tensor forward(const at::Tensor& x) {
     return second->forward(at::tanh(conv->forward(first->forward(x))));
@@ -81,7 +84,8 @@ at::Tensor Samples(int64_t begin, int64_t end, at::ScalarType dtype) {
 
 /// The loss of some samples: not symmetric, so that no gradient is zero by chance.
 at::Tensor LossSum(const at::Tensor& y, int64_t begin) {
-  const at::Tensor weight = (at::arange(begin * 100, begin * 100 + y.numel(), y.options().requires_grad(false)) * 0.37).cos();
+  const at::Tensor weight =
+      (at::arange(begin * 100, begin * 100 + y.numel(), y.options().requires_grad(false)) * 0.37).cos();
   return (y * weight.view(y.sizes()) + y.square() * 0.1 * weight.view(y.sizes())).sum();
 }
 
@@ -134,7 +138,8 @@ Outcome Reference(int64_t filled, int64_t group_shards) {
   for (auto& p : net.parameters()) p.mutable_grad() = at::zeros_like(p);
   for (int64_t begin = 0; begin < filled; begin += group_shards) {
     const int64_t end = std::min(begin + group_shards, filled);
-    const at::Tensor loss = LossSum(net.forward(Samples(begin * kMicro, end * kMicro, at::kDouble)), begin * kMicro);
+    const at::Tensor loss =
+        LossSum(net.forward(Samples(begin * kMicro, end * kMicro, at::kDouble)), begin * kMicro);
     outcome.loss += loss.item<double>();
     loss.backward();
   }
@@ -148,22 +153,28 @@ void ExpectSame(const Outcome& got, const Outcome& want, double tolerance) {
   EXPECT_NEAR(got.loss, want.loss, tolerance * std::abs(want.loss));
   for (size_t i = 0; i < want.gradients.size(); ++i) {
     const at::Tensor w = want.gradients[i], g = got.gradients[i].to(at::kDouble);
-    EXPECT_LE((g - w).abs().max().item<double>(), tolerance * (w.abs().max().item<double>() + 1)) << "gradient " << i;
+    EXPECT_LE((g - w).abs().max().item<double>(), tolerance * (w.abs().max().item<double>() + 1))
+        << "gradient " << i;
   }
   for (size_t i = 0; i < want.buffers.size(); ++i) {
-    EXPECT_TRUE(at::allclose(got.buffers[i].to(at::kDouble), want.buffers[i].to(at::kDouble), tolerance, tolerance)) << i;
+    EXPECT_TRUE(
+        at::allclose(got.buffers[i].to(at::kDouble), want.buffers[i].to(at::kDouble), tolerance, tolerance))
+        << i;
   }
 }
 
-/// Whole step as one group, groups that workers share, uneven ranges, a short last step, workers without any shard.
+/// Whole step as one group, groups that workers share, uneven ranges, a short last step, workers without any
+/// shard.
 TEST(sync_batch_norm, EqualsBatchNormOverTheGroupAtAnyNumberOfWorkers) {
   struct Case {
     int64_t shards, filled, group;
   };
-  for (const Case& c : {Case{2, 2, 2}, Case{4, 4, 4}, Case{6, 6, 3}, Case{5, 5, 2}, Case{5, 3, 2}, Case{3, 1, 3}}) {
+  for (const Case& c :
+       {Case{2, 2, 2}, Case{4, 4, 4}, Case{6, 6, 3}, Case{5, 5, 2}, Case{5, 3, 2}, Case{3, 1, 3}}) {
     const Outcome want = Reference(c.filled, c.group);
     for (const int world : {1, 2, 3, 4}) {
-      SCOPED_TRACE(absl::StrCat(c.shards, " shards, ", c.filled, " filled, groups of ", c.group, ", workers ", world));
+      SCOPED_TRACE(
+          absl::StrCat(c.shards, " shards, ", c.filled, " filled, groups of ", c.group, ", workers ", world));
       std::vector<Outcome> got(world);
       RunRanks(world, [&](int rank, const collectives::ProcessGroup& group) {
         got[rank] = Step(c.shards, c.filled, c.group, rank, world, group, at::kDouble);
@@ -193,10 +204,12 @@ TEST(sync_batch_norm, Float32IsCloseAndBfloat16Works) {
 
 TEST(sync_batch_norm, ChannelsLastIsTheSame) {
   SyncBatchNorm alone(nullptr, 0, 1);
-  const at::Tensor weight = at::tensor({1.0, 2.0, 0.5}, at::kDouble).requires_grad_(), bias = at::ones({3}, at::kDouble).requires_grad_();
+  const at::Tensor weight = at::tensor({1.0, 2.0, 0.5}, at::kDouble).requires_grad_(),
+                   bias = at::ones({3}, at::kDouble).requires_grad_();
   at::Tensor a = Samples(0, 4, at::kDouble).requires_grad_();
   at::Tensor b = Samples(0, 4, at::kDouble).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
-  const at::Tensor y = alone.Normalise(a, weight, bias, 1e-5).output, z = alone.Normalise(b, weight, bias, 1e-5).output;
+  const at::Tensor y = alone.Normalise(a, weight, bias, 1e-5).output,
+                   z = alone.Normalise(b, weight, bias, 1e-5).output;
   EXPECT_TRUE(at::allclose(y, z));
   const at::Tensor root = (at::arange(y.numel(), at::kDouble) * 0.3).sin().view(y.sizes());
   y.backward(root);

@@ -99,7 +99,8 @@ TEST(zip_archive, RefusesWhatItCannotRead) {
   deflated.method = 8;
   encrypted.flags = 1;
   twice.copies = 2;
-  const std::string a = MakeZip("x", "data", deflated), b = MakeZip("x", "data", encrypted), c = MakeZip("x", "data", twice);
+  const std::string a = MakeZip("x", "data", deflated), b = MakeZip("x", "data", encrypted),
+                    c = MakeZip("x", "data", twice);
   EXPECT_EQ(ZipArchive::Open(a)->Read("x").status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(ZipArchive::Open(b)->Read("x").status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(ZipArchive::Open(c).status().message()), HasSubstr("two entries named x"));

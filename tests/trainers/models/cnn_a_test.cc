@@ -14,8 +14,8 @@ TEST(CnnA, HasItsParametersByTheirNames) {
     total += p.value().numel();
   }
   EXPECT_EQ(total, 9986);
-  EXPECT_EQ(names, (std::vector<std::string>{"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight",
-                                             "fc1.bias", "fc2.weight", "fc2.bias"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
+                                             "fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"}));
 }
 
 TEST(CnnA, MapsImagesToLogitsOfAnyNumberOfClasses) {

@@ -145,7 +145,8 @@ TEST(parity, diffusion_ema) {
   ASSERT_EQ(names.size(), file["ema_0.9999_after_5_steps"].size());
   for (size_t i = 0; i < names.size(); ++i) {
     const double want = file["ema_0.9999_after_5_steps"][names[i]][1];
-    EXPECT_NEAR(testing::SumAndNorm(ema.average()[i])[1], want, 1e-6 * want) << names[i];
+    // Biases in front of a normalisation have no gradient but rounding, which Adam makes large.
+    EXPECT_NEAR(testing::SumAndNorm(ema.average()[i])[1], want, 1e-5 * want) << names[i];
   }
 }
 

@@ -29,7 +29,9 @@ void PutSplit(datasets::PackedWriter& writer, const std::string& split, int64_t 
 
 std::string WritePackedSet(const std::string& folder, const std::string& name, const SetShape& shape,
                            const Pixel& pixel) {
-  datasets::PackedShape packed{.height = shape.height, .width = shape.width, .classes = {},
+  datasets::PackedShape packed{.height = shape.height,
+                               .width = shape.width,
+                               .classes = {},
                                .splits = {{"train", shape.train}, {"test", shape.test}}};
   for (int c = 0; c < shape.classes; ++c) packed.classes.push_back(absl::StrCat("class", c));
   const std::string path = absl::StrCat(folder, "/", name);

@@ -18,8 +18,10 @@ struct SetShape {
   int64_t train = 100, test = 40;
 };
 
-/// Writes `<folder>/<name>` with splits train and test, labels i mod classes; returns its path. Fails the test on an error.
-std::string WritePackedSet(const std::string& folder, const std::string& name, const SetShape& shape, const Pixel& pixel);
+/// Writes `<folder>/<name>` with splits train and test, labels i mod classes; returns its path. Fails the
+/// test on an error.
+std::string WritePackedSet(const std::string& folder, const std::string& name, const SetShape& shape,
+                           const Pixel& pixel);
 
 /// Images that a network can learn within a few steps: each class has its own bright square, over noise.
 uint8_t LearnablePixel(int64_t image, int64_t label, int y, int x, int channel);

@@ -18,7 +18,8 @@ std::set<std::string> NormWeights(const torch::nn::Module& module) {
   std::set<std::string> names;
   for (const auto& item : module.named_modules("", /*include_self=*/false)) {
     const torch::nn::Module& m = *item.value();
-    if (m.as<models::BatchNorm>() || m.as<torch::nn::BatchNorm2dImpl>() || m.as<torch::nn::LayerNormImpl>() || m.as<torch::nn::GroupNormImpl>()) {
+    if (m.as<models::BatchNorm>() || m.as<torch::nn::BatchNorm2dImpl>() || m.as<torch::nn::LayerNormImpl>() ||
+        m.as<torch::nn::GroupNormImpl>()) {
       names.insert(item.key() + ".weight");
     }
   }
@@ -47,7 +48,8 @@ void FillByHash(const torch::nn::Module& module, uint64_t seed) {
   torch::NoGradGuard no_grad;
   for (const auto& [name, tensor] : StateDict(module)) {
     const NamedStream stream(seed, name);
-    const double per_row = tensor.dim() >= 2 ? std::sqrt(static_cast<double>(tensor.numel() / tensor.size(0))) : 1;
+    const double per_row =
+        tensor.dim() >= 2 ? std::sqrt(static_cast<double>(tensor.numel() / tensor.size(0))) : 1;
     at::Tensor values = at::zeros(tensor.sizes(), at::kDouble);
     double* out = values.data_ptr<double>();
     for (int64_t i = 0; i < tensor.numel(); ++i) {
@@ -71,7 +73,8 @@ Batch ParityImages(at::ScalarType dtype) {
   EXPECT_TRUE(tensors.ok()) << tensors.status();
   Batch batch;
   for (const auto& [name, tensor] : *tensors) {
-    if (name == "images") batch.images = tensor.permute({0, 3, 1, 2}).to(dtype).div(255.0).sub(0.5).div(0.5).contiguous();
+    if (name == "images")
+      batch.images = tensor.permute({0, 3, 1, 2}).to(dtype).div(255.0).sub(0.5).div(0.5).contiguous();
     if (name == "labels") batch.labels = tensor;
   }
   return batch;

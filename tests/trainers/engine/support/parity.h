@@ -1,4 +1,5 @@
-// The numbers of tests/testdata/parity (its README defines weights, inputs and tolerances): files, weights, batches.
+// The numbers of tests/testdata/parity (its README defines weights, inputs and tolerances): files, weights,
+// batches.
 #pragma once
 
 #include <string>
@@ -24,10 +25,13 @@ Batch ParityImages(at::ScalarType dtype);
 /// Step k with batch B uses rows (k*B + i) mod 64, in shards of `micro` rows.
 class ParityShards : public ShardSource {
  public:
-  ParityShards(Batch images, int64_t batch, int64_t micro) : images_(std::move(images)), batch_(batch), micro_(micro) {}
+  ParityShards(Batch images, int64_t batch, int64_t micro)
+      : images_(std::move(images)), batch_(batch), micro_(micro) {}
   int64_t shards() const override { return (batch_ + micro_ - 1) / micro_; }
   int64_t SamplesInStep(int64_t) const override { return batch_; }
-  int64_t SamplesInShard(int64_t, int64_t shard) const override { return std::min(micro_, batch_ - shard * micro_); }
+  int64_t SamplesInShard(int64_t, int64_t shard) const override {
+    return std::min(micro_, batch_ - shard * micro_);
+  }
   Batch Make(int64_t step, int64_t shard) override;
 
  private:

@@ -7,8 +7,8 @@
 
 namespace mtrun::engine::testing {
 
-/// Runs `body(rank, group)` for ranks 0..world-1 at the same time; `group` is null in a world of one. Fails the test when the group
-/// cannot be connected. Returns when all have returned.
+/// Runs `body(rank, group)` for ranks 0..world-1 at the same time; `group` is null in a world of one. Fails
+/// the test when the group cannot be connected. Returns when all have returned.
 void RunRanks(int world, const std::function<void(int, const collectives::ProcessGroup&)>& body);
 
 }  // namespace mtrun::engine::testing

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -13,6 +14,10 @@ namespace mtrun::models::testing {
 namespace {
 
 using nlohmann::json;
+
+/// A gradient so much smaller than the largest is rounding: that of a bias in front of a normalisation, 1e-8 in the U-Net with one channel a
+/// group. Adam makes steps of full size out of it, so neither it nor what it leads to can be compared.
+constexpr double kNoise = 1e-6;
 
 std::vector<at::Tensor> Trained(const torch::nn::Module& module) {
   std::vector<at::Tensor> parameters;
@@ -140,14 +145,21 @@ void ExpectRelative(const std::vector<double>& got, const json& want, double tol
 }
 
 void ExpectNorms(const Curve& got, const json& run, double gradient_tolerance, double state_tolerance) {
+  double largest = 0;
+  for (const json& norm : run["grad_norm_step0"]) largest = std::max(largest, norm.get<double>());
+  const double noise = kNoise * largest;
+  std::set<std::string> noisy;
   EXPECT_EQ(got.first_gradients.size(), run["grad_norm_step0"].size());
   for (const auto& [name, norm] : run["grad_norm_step0"].items()) {
     ASSERT_TRUE(got.first_gradients.count(name)) << name;
-    EXPECT_NEAR(got.first_gradients.at(name), norm.get<double>(), gradient_tolerance * norm.get<double>()) << name;
+    const double want = norm;
+    if (want < noise) noisy.insert(name);
+    EXPECT_NEAR(got.first_gradients.at(name), want, want < noise ? noise : gradient_tolerance * want) << name;
   }
   EXPECT_EQ(got.after.size(), run["after"].size());
   for (const auto& [name, after] : run["after"].items()) {
-    if (name.ends_with("num_batches_tracked")) continue;  // the script counts micro-batches, we count steps
+    // The script counts micro-batches, we count steps.
+    if (name.ends_with("num_batches_tracked") || noisy.count(name) != 0) continue;
     ASSERT_TRUE(got.after.count(name)) << name;
     EXPECT_NEAR(got.after.at(name)[1], after[1].get<double>(), state_tolerance * after[1].get<double>()) << name;
   }

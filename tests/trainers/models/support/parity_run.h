@@ -48,7 +48,7 @@ void ExpectClose(const at::Tensor& got, const nlohmann::json& want, double toler
 /// float32 losses: `file` has plain and plain_losses_in_float64.
 void ExpectLosses(const std::vector<double>& got, const nlohmann::json& want, const nlohmann::json& file);
 void ExpectRelative(const std::vector<double>& got, const nlohmann::json& want, double tolerance);
-/// Norms of gradients and of the state after the run.
+/// Norms of gradients and of the state after the run; parameters whose gradient is nothing but rounding are left out.
 void ExpectNorms(const Curve& got, const nlohmann::json& run, double gradient_tolerance, double state_tolerance);
 
 }  // namespace mtrun::models::testing

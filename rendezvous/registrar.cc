@@ -1,0 +1,204 @@
+#include "rendezvous/registrar.h"
+
+#include <algorithm>
+#include <asio/post.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+
+namespace mtrun::rendezvous {
+
+void Registrar::OnMessage(const StreamPtr& stream, const wire::AgentMessage& message) {
+  const SessionPtr session = stream->session;
+  if (message.has_hello()) {
+    if (session) return Drop(stream, "a second Hello");
+    return OnHello(stream, message.hello(), message.ack());
+  }
+  if (!session) return stream->Close({grpc::StatusCode::INVALID_ARGUMENT, "the first message must be Hello"});
+  session->Acknowledge(message.ack());
+  if (message.has_event()) OnEvent(stream, session, message.event());
+  if (message.has_heartbeat()) {
+    session->acknowledgement_due = true;
+    const Duration age(std::max<int64_t>(0, message.heartbeat().main_loop_age_ns()));
+    Step(session->job_id, Event{session->node_id, Heartbeat{age}});
+  }
+  Pump(*session);
+  CheckQuiet();
+}
+
+void Registrar::OnHello(const StreamPtr& stream, const wire::Hello& message, uint64_t acknowledged) {
+  const absl::StatusOr<HelloData> hello = DecodeHello(message);
+  if (!hello.ok()) {
+    return stream->Close(
+        {static_cast<grpc::StatusCode>(hello.status().code()), std::string(hello.status().message())});
+  }
+  bool resumed = false;
+  const SessionPtr session = FindOrMakeSession(*hello, resumed);
+  if (session->stream) {  // a half-open connection that this one replaces
+    session->stream->session.reset();
+    session->stream->Close({grpc::StatusCode::ABORTED, "replaced by a newer stream of the same agent"});
+  }
+  if (resumed) session->Acknowledge(acknowledged);
+  session->stream = stream;
+  session->written = 0;
+  session->resumed = resumed;
+  session->welcome_due = true;
+  stream->session = session;
+  Step(session->job_id, Event{session->node_id, hello->opened});
+  Pump(*session);
+}
+
+Registrar::SessionPtr Registrar::FindOrMakeSession(const HelloData& hello, bool& resumed) {
+  const SessionKey key(hello.opened.settings.job_id, hello.node_id);
+  if (const auto found = sessions_.find(key); found != sessions_.end()) {
+    const SessionPtr session = found->second;
+    if (session->session_id == hello.session_id) {
+      // Id 0: it never heard our Welcome, so its numbers are still the first ones.
+      resumed = hello.service_id == service_id_ || hello.service_id == 0;
+      if (!resumed) session->BeginNumbersAnew();
+      return session;
+    }
+    Step(key.first,
+         Event{key.second,
+               AgentSaid{Leaving{"its agent was started again under the same id", false, 0}, {}, {}}});
+    Close(key);
+  }
+  const auto session = std::make_shared<ServiceSession>();
+  session->job_id = key.first;
+  session->node_id = key.second;
+  session->session_id = hello.session_id;
+  sessions_[key] = session;
+  return session;
+}
+
+void Registrar::OnEvent(const StreamPtr& stream, const SessionPtr& session, const wire::AgentEvent& event) {
+  session->acknowledgement_due = true;
+  if (event.sequence() <= session->received) return;  // came over the old stream already
+  if (event.sequence() != session->received + 1) {
+    return Drop(stream, absl::StrCat("event ", event.sequence(), " came after ", session->received));
+  }
+  session->received = event.sequence();
+  const absl::StatusOr<AgentSaid> said = DecodeAgentEvent(event);
+  if (!said.ok()) return OnMalformed(session, said.status());
+  Step(session->job_id, Event{session->node_id, *said});
+}
+
+void Registrar::OnMalformed(const SessionPtr& session, const absl::Status& status) {
+  const std::string why = absl::StrCat("malformed event: ", status.message());
+  log::Warning("rendezvous ", session->job_id, ": ", session->node_id, ": ", why);
+  Step(session->job_id, Event{session->node_id, AgentSaid{Leaving{why, false, 0}, {}, {}}});
+  Send(*session, Refused{why});
+  Close({session->job_id, session->node_id});
+}
+
+void Registrar::OnEnded(const StreamPtr& stream, const std::string& why) {
+  const SessionPtr session = std::exchange(stream->session, nullptr);
+  if (session && session->stream == stream) {
+    session->stream.reset();
+    if (!session->closing) Step(session->job_id, Event{session->node_id, StreamClosed{why}});
+    const auto entry = sessions_.find({session->job_id, session->node_id});
+    const bool current = entry != sessions_.end() && entry->second == session;
+    if (current && !Knows(*session)) sessions_.erase(entry);  // it had left
+  }
+  CheckQuiet();
+}
+
+void Registrar::Drop(const StreamPtr& stream, const std::string& why) {
+  stream->Close({grpc::StatusCode::INVALID_ARGUMENT, why});
+  OnEnded(stream, why);
+}
+
+bool Registrar::Knows(const ServiceSession& session) const {
+  const auto job = jobs_.jobs().find(session.job_id);
+  return job != jobs_.jobs().end() && job->second.Has(session.node_id);
+}
+
+void Registrar::Step(const std::string& job_id, const Event& event) {
+  Perform(jobs_.Step(job_id, event, MonotonicNow()));
+  ArmTimer();
+}
+
+void Registrar::Perform(const std::vector<JobTable::JobEffect>& effects) {
+  for (const auto& [job_id, effect] : effects) {
+    if (const auto* line = std::get_if<LogLine>(&effect)) {
+      log::Info("rendezvous ", job_id, ": ", line->text);
+    } else if (const auto* send = std::get_if<rendezvous::Send>(&effect)) {
+      const auto session = sessions_.find({job_id, send->node_id});
+      if (session != sessions_.end()) Send(*session->second, send->event);
+    } else {
+      Close({job_id, std::get<CloseSession>(effect).node_id});
+    }
+  }
+}
+
+void Registrar::Send(ServiceSession& session, const ServiceEvent& event) {
+  session.unacknowledged.push_back(EncodeServiceEvent(session.next_sequence++, event));
+  Pump(session);
+}
+
+void Registrar::Close(const SessionKey& key) {
+  const auto found = sessions_.find(key);
+  if (found == sessions_.end()) return;
+  const SessionPtr session = found->second;
+  sessions_.erase(found);
+  session->closing = true;
+  Pump(*session);
+}
+
+void Registrar::Pump(ServiceSession& session) {
+  const StreamPtr stream = session.stream;
+  if (!stream || !stream->writable()) return;
+  wire::ServiceMessage message;
+  message.set_ack(session.received);
+  if (session.welcome_due) {
+    session.welcome_due = false;
+    message.mutable_welcome()->set_protocol(kProtocolVersion);
+    message.mutable_welcome()->set_service_id(service_id_);
+    message.mutable_welcome()->set_resumed(session.resumed);
+  } else if (session.written < session.unacknowledged.size()) {
+    *message.mutable_event() = session.unacknowledged[session.written++];
+  } else if (!session.acknowledgement_due) {
+    if (!session.closing) return;
+    session.stream.reset();
+    stream->session.reset();
+    return stream->Close(grpc::Status::OK);
+  }
+  session.acknowledgement_due = false;
+  stream->Write(std::move(message));
+}
+
+void Registrar::ArmTimer() {
+  const std::optional<TimePoint> due = jobs_.NextDeadline();
+  // Heartbeats move deadlines back all the time; a timer that fires early finds nothing due and is armed
+  // again.
+  if (!due || (armed_for_ && *armed_for_ <= *due)) return;
+  armed_for_ = due;
+  timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(*due));
+  timer_.async_wait([this](const std::error_code& error) {
+    if (error) return;
+    // Behind everything that has already come in: input is drained before deadlines are judged.
+    asio::post(loop_, [this] { OnTimer(); });
+  });
+}
+
+void Registrar::OnTimer() {
+  armed_for_.reset();
+  Perform(jobs_.Tick(MonotonicNow()));
+  ArmTimer();
+}
+
+void Registrar::CheckQuiet() {
+  const auto busy = [](const auto& entry) {
+    return entry.second->stream && !entry.second->unacknowledged.empty();
+  };
+  if (quiet_ && std::none_of(sessions_.begin(), sessions_.end(), busy)) std::exchange(quiet_, nullptr)();
+}
+
+void Registrar::FillStatus(wire::StatusReply& reply) const {
+  const TimePoint now = MonotonicNow();
+  reply.set_protocol(kProtocolVersion);
+  reply.set_uptime_ns((now - started_).count());
+  for (const auto& [job_id, job] : jobs_.jobs()) EncodeJobView(job.View(now), reply.add_jobs());
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,242 @@
+// The decisions of the state machine: what follows from its state once an event is in it.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/splitmix.h"
+#include "base/status_macros.h"
+#include "rendezvous/state_machine.h"
+
+namespace mtrun::rendezvous {
+
+void JobMachine::Settle(TimePoint now) {
+  if (phase_ == Phase::kRunning) {
+    const auto done = [&](const Member& m) { return finished_.contains(m.node_id); };
+    if (std::all_of(current_->members.begin(), current_->members.end(), done)) {
+      return End(JobOutcome{true, 0,
+                            current_->members.size() == 1
+                                ? std::string("its node finished")
+                                : absl::StrCat("all ", current_->members.size(), " nodes finished"),
+                            std::nullopt},
+                 now);
+    }
+    const bool room = current_->members.size() < static_cast<size_t>(settings_.max_nodes);
+    if (room && finished_.empty() && AllConfirmed()) {
+      const auto joiner = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
+        return entry.second.offered && entry.second.connected && !IsMember(entry.first);
+      });
+      if (joiner != nodes_.end()) Dissolve(absl::StrCat(Name(joiner->first), " joins"));
+    }
+  }
+  if (phase_ == Phase::kForming) SettleForming(now);
+  if (phase_ != Phase::kEnded) UpdateWaiting();
+}
+
+void JobMachine::SettleForming(TimePoint now) {
+  if (!formed_) {
+    const auto ready = MakeFormationInput().ready.size();
+    if (ready < static_cast<size_t>(settings_.min_nodes)) {
+      last_call_ends_.reset();
+    } else if (!last_call_ends_) {
+      last_call_ends_ = now + settings_.last_call;
+    }
+  }
+  const FormationDecision decision = DecideFormation(MakeFormationInput(), now);
+  form_at_ = decision.retry_at;
+  reason_ = decision.reason;
+  if (decision.form) return Form(decision);
+  if (!formed_ && join_ends_ && now >= *join_ends_) {
+    End(JobOutcome{false, 1,
+                   absl::StrCat("the job did not start within ", HumanDuration(settings_.join_timeout),
+                                " (join_timeout): ", decision.reason),
+                   std::nullopt},
+        now);
+  }
+}
+
+void JobMachine::Form(const FormationDecision& decision) {
+  ++number_;
+  const Generation generation{number_, NamedStream(options_.seed, settings_.job_id).At(number_)};
+  std::vector<Offer> offers;
+  for (const std::string& node_id : decision.order) offers.push_back(*nodes_.at(node_id).offer);
+  current_ = MakeAssignment(generation, offers, restart_count_);
+  Remember(generation);
+  phase_ = Phase::kRunning;
+  formed_ = true;
+  form_at_.reset();
+  for (auto& [node_id, node] : nodes_) node.place.reset();
+  Log(absl::StrCat("forms ", rendezvous::Describe(*current_), " (", decision.reason, ")"));
+  for (const Member& member : current_->members) {
+    Node& node = nodes_.at(member.node_id);
+    node.offered = false;
+    node.confirmed = true;
+    node.place = member.node_rank;
+    node.waiting_text.clear();
+    SendTo(member.node_id, Assigned{*current_});
+  }
+}
+
+void JobMachine::Adopt(const std::string& reporter, const Assignment& held, TimePoint now) {
+  if (phase_ == Phase::kRunning) {
+    Dissolve(absl::StrCat(Name(reporter), " reports the higher ", rendezvous::Describe(held.generation)));
+  }
+  Log(absl::StrCat("adopts ", rendezvous::Describe(held), " (reported by ", Name(reporter), ")"));
+  current_ = held;
+  Remember(held.generation);
+  phase_ = Phase::kRunning;
+  formed_ = true;
+  form_at_.reset();
+  restart_count_ = std::clamp(held.restart_count, restart_count_, settings_.max_restarts);
+  for (auto& [node_id, node] : nodes_) node.place.reset();
+  std::string stopped;
+  for (const Member& member : held.members) {
+    const auto [entry, created] = nodes_.try_emplace(member.node_id);
+    Node& node = entry->second;
+    node.confirmed = false;
+    node.place = member.node_rank;
+    if (node.offered) stopped = member.node_id;
+    if (!created) continue;
+    Offer offer;
+    offer.node_id = member.node_id;
+    offer.host = member.host;
+    offer.address = member.address;
+    offer.role = member.role;
+    offer.workers = member.workers;
+    node.offer = offer;
+    node.expected = true;
+    node.heard_at = now;
+    node.lost_at = now + options_.recovery_window;
+    node.closed_why = "it did not come back to the new service";
+  }
+  if (!stopped.empty()) Dissolve(absl::StrCat(Name(stopped), " no longer runs it"));
+}
+
+void JobMachine::Remember(const Generation& generation) {
+  issued_.push_back(generation);
+  if (issued_.size() > 32) issued_.erase(issued_.begin());
+}
+
+void JobMachine::FlushEarly(const std::string& node_id, TimePoint now) {
+  for (const AgentEvent& event : std::exchange(nodes_.at(node_id).early, {})) {
+    const auto node = nodes_.find(node_id);
+    if (node != nodes_.end()) OnReport(node_id, event, now);
+  }
+}
+
+void JobMachine::Dissolve(const std::string& reason) {
+  phase_ = Phase::kForming;
+  reason_ = reason;
+  finished_.clear();
+  result_safe_ = false;
+  Log(absl::StrCat("dissolves ", rendezvous::Describe(current()), ": ", reason));
+  Answer(store_.Close(absl::StrCat(rendezvous::Describe(current()), " is dissolved: ", reason)));
+  for (const Member& member : current_->members) {
+    const auto node = nodes_.find(member.node_id);
+    // Who has not said that it runs this generation hears it when it does; who offers anew has stopped
+    // already.
+    if (node == nodes_.end() || !node->second.confirmed || node->second.offered) continue;
+    SendTo(member.node_id, GenerationDissolved{current(), reason, restart_count_});
+  }
+}
+
+void JobMachine::End(JobOutcome outcome, TimePoint now) {
+  phase_ = Phase::kEnded;
+  reason_ = outcome.reason;
+  Log(absl::StrCat("job ended: ", rendezvous::Describe(outcome)));
+  Answer(store_.Close(absl::StrCat("the job has ended: ", outcome.reason)));
+  outcome_ = std::move(outcome);
+  linger_ends_ = now + kEndedLinger;
+  form_at_.reset();
+  finished_.clear();
+  for (auto& [node_id, node] : nodes_) {
+    for (const AgentEvent& event : std::exchange(node.early, {})) AnswerStale(node_id, event);
+    node.offered = false;
+    SendTo(node_id, JobEnded{*outcome_});
+  }
+}
+
+void JobMachine::Lose(const std::string& node_id, const std::string& why) {
+  const std::string what = absl::StrCat(Name(node_id), " is lost: ", why);
+  store_.DropNode(node_id);
+  nodes_.erase(node_id);
+  effects_.push_back(CloseSession{node_id});
+  if (phase_ == Phase::kEnded) return;
+  Log(what);
+  if (IsMember(node_id)) MemberGone(node_id, what);
+}
+
+void JobMachine::MemberGone(const std::string& node_id, const std::string& what) {
+  if (finished_.contains(node_id)) return;  // its part is done; only the goodbye is missing
+  if (result_safe_) {
+    finished_.insert(node_id);
+    return;
+  }
+  Dissolve(what);
+}
+
+void JobMachine::Refuse(const std::string& node_id, const std::string& why) {
+  Log(absl::StrCat("refuses ", node_id, ": ", why));
+  SendTo(node_id, Refused{why});
+  effects_.push_back(CloseSession{node_id});
+}
+
+void JobMachine::ExpireNodes(TimePoint now) {
+  std::vector<std::pair<std::string, std::string>> lost;
+  const bool lingered = linger_ends_ && now >= *linger_ends_;
+  for (const auto& [node_id, node] : nodes_) {
+    if (node.lost_at > now && !lingered) continue;
+    lost.emplace_back(node_id, node.connected
+                                   ? absl::StrCat("no heartbeat for ", HumanDuration(now - node.heard_at))
+                                   : node.closed_why);
+  }
+  for (const auto& [node_id, why] : lost) Lose(node_id, why);
+}
+
+void JobMachine::ExtendLeases(Duration late, TimePoint now) {
+  for (auto& [node_id, node] : nodes_) {
+    if (node.extensions >= kMaxExtensions)
+      continue;  // a machine that is always late must still find the dead
+    ++node.extensions;
+    const Duration chance = node.connected ? settings_.heartbeat_interval : settings_.reconnect_grace;
+    node.lost_at = std::max(node.lost_at + late, now + chance);
+  }
+}
+
+void JobMachine::UpdateWaiting() {
+  for (auto& [node_id, node] : nodes_) {
+    if (!node.offered || !node.connected || IsMember(node_id)) continue;
+    std::string text = WaitingText();
+    if (text == node.waiting_text) continue;
+    node.waiting_text = text;
+    SendTo(node_id, Waiting{std::move(text)});
+  }
+}
+
+std::string JobMachine::WaitingText() const {
+  if (phase_ == Phase::kForming) return reason_;
+  if (!finished_.empty()) return "the job is finishing, no more nodes are admitted";
+  const size_t members = current_->members.size();
+  if (members < static_cast<size_t>(settings_.max_nodes)) {
+    return "the service has just started and waits for nodes that still run";
+  }
+  return absl::StrCat("spare: ", members, " of at most ", settings_.max_nodes,
+                      members == 1 ? " node runs" : " nodes run", "; this one takes over when one is lost");
+}
+
+void JobMachine::AnswerStale(const std::string& node_id, const AgentEvent& event) {
+  const auto* read = std::get_if<StoreRead>(&event);
+  if (read == nullptr) return;
+  StoreReply reply;
+  reply.generation = read->generation;
+  reply.id = read->id;
+  reply.error = absl::StrCat(rendezvous::Describe(read->generation), " is over");
+  SendTo(node_id, std::move(reply));
+}
+
+void JobMachine::Answer(const std::vector<KeyValueStore::Answer>& answers) {
+  for (const KeyValueStore::Answer& answer : answers) {
+    SendTo(answer.node_id, StoreReply{current(), answer.id, answer.values, answer.error});
+  }
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,20 @@
+// A batch of images as one picture.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <torch/torch.h>
+
+#include "absl/status/status.h"
+
+namespace mtrun::engine {
+
+/// `images`: [n, 3, H, W], -1 black to 1 white (beyond: clipped), any device. uint8 [rows, columns, 3] with
+/// `per_row` images in a row and a black line of `border` pixels around each.
+at::Tensor ImageGrid(const at::Tensor& images, int64_t per_row, int64_t border = 2);
+
+/// ImageGrid as a PNG file, written beside `path` and renamed.
+absl::Status WriteImageGrid(const std::string& path, const at::Tensor& images, int64_t per_row);
+
+}  // namespace mtrun::engine
