@@ -161,8 +161,9 @@ void Core::Stop() {
   Lock lock(mu_);
   changed_.wait(lock, [&] { return !stream_ || done_; });
   stream_.reset();
-  // A callback that is just returning may hold the last reference to this object. The channel must not go with it: the last
-  // channel joins gRPC's callback threads, which one of them cannot do (a double free in gRPC 1.51).
+  // A callback that is just returning may hold the last reference to this object. The channel must not go
+  // with it: the last channel joins gRPC's callback threads, which one of them cannot do (a double free in
+  // gRPC 1.51).
   stub_.reset();
 }
 
