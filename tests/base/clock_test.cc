@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <regex>
+#include <cctype>
+#include <string>
 
 namespace mtrun {
 namespace {
@@ -21,7 +22,9 @@ TEST(Clock, MonotonicNeverGoesBack) {
 }
 
 TEST(Clock, WallClockTextIsIso8601InUtc) {
-  EXPECT_TRUE(std::regex_match(WallClockText(), std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)")));
+  std::string shape = WallClockText();
+  for (char& c : shape) c = std::isdigit(static_cast<unsigned char>(c)) != 0 ? '0' : c;
+  EXPECT_EQ(shape, "0000-00-00T00:00:00.000Z");
 }
 
 TEST(Clock, HumanDurationPicksItsUnit) {

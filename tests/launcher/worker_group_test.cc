@@ -23,11 +23,7 @@ class WorkerGroupTest : public testing::Test {
  protected:
   WorkerGroupTest() {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &signals, nullptr);
-    signals_.assign(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+    signals_.assign(signalfd(-1, &child_signal_.set, SFD_CLOEXEC | SFD_NONBLOCK));
     AwaitSignal();
   }
 
@@ -70,6 +66,16 @@ class WorkerGroupTest : public testing::Test {
     return true;
   }
 
+  /// First of all: a thread of the output that had the signal unblocked would swallow it.
+  struct ChildSignalBlocked {
+    ChildSignalBlocked() {
+      sigemptyset(&set);
+      sigaddset(&set, SIGCHLD);
+      sigprocmask(SIG_BLOCK, &set, nullptr);
+    }
+    sigset_t set;
+  };
+  const ChildSignalBlocked child_signal_;
   const support::Mark mark_;
   const support::TemporaryFolder folder_;
   asio::io_context io_;

@@ -1,5 +1,10 @@
 #include "rendezvous/host.h"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -53,6 +58,36 @@ TEST(StartIfHost, DoesNotHostForAnotherMachine) {
   const auto elsewhere = StartIfHost(At("192.0.2.1" + port));
   ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
   EXPECT_EQ(*elsewhere, nullptr);
+}
+
+/// An address of this machine that is not loopback, "" for none.
+std::string OwnAddress() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return "";
+  std::string address;
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET || (i->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
+    char text[INET_ADDRSTRLEN];
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr, text, sizeof(text));
+    address = text;
+  }
+  freeifaddrs(list);
+  return address;
+}
+
+TEST(StartIfHost, RecognisesItselfBehindAnAddressOfThisMachine) {
+  const std::string address = OwnAddress();
+  if (address.empty()) GTEST_SKIP() << "this machine has no address but loopback";
+  for (int attempt = 0; attempt < 20; ++attempt) {  // somebody else may take the port in between
+    const std::string free_port = StartIfHost(At("127.0.0.1:0")).value()->endpoint().substr(9);
+    const auto host = StartIfHost(At(address + free_port));
+    ASSERT_TRUE(host.ok()) << host.status();
+    if (*host == nullptr) continue;
+    EXPECT_THAT((*host)->reason(), HasSubstr(address));
+    return;
+  }
+  FAIL() << "never hosted at " << address;
 }
 
 TEST(StartIfHost, CanBeForbiddenAndForced) {

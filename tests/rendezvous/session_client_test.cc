@@ -31,6 +31,7 @@ class SessionTest : public ::testing::Test {
     options.listen = absl::StrCat("127.0.0.1:", port);
     options.insecure = insecure;
     options.token = kToken;
+    options.recovery_window = kTestPatience;  // a busy machine may take long to come back
     auto service = Service::Start(options);
     ASSERT_TRUE(service.ok()) << service.status();
     service_ = *std::move(service);

@@ -21,8 +21,8 @@ namespace mtrun::collectives {
 
 struct GroupOptions {
   MeshOptions mesh;
-  size_t slot_bytes =
-      1 << 20;  // of a block that goes through the cache; a multiple of the page size, the same on all ranks
+  /// Of a block that passes through the cache; a multiple of the page size, the same on all ranks.
+  size_t slot_bytes = 1 << 20;
 };
 
 /// Thread-safe. All ranks must submit the same operations in the same order; they run in that order. Buffers

@@ -9,7 +9,7 @@ GradScaler::GradScaler(at::Device device, const Options& options)
       found_inf_(at::zeros({1}, at::TensorOptions(at::kFloat).device(device))) {}
 
 at::Tensor GradScaler::RootGradient(const at::Tensor& loss, double weight) const {
-  return (scale_ * weight).to(loss.scalar_type()).view({});
+  return (scale_ * weight).to(loss.scalar_type()).squeeze(0);
 }
 
 void GradScaler::Unscale(const std::vector<at::Tensor>& gradients) {

@@ -40,6 +40,11 @@ struct PickleValue {
 
 /// Values may be shared and may even contain themselves: walk them with a bound.
 struct Pickle {
+  Pickle() = default;
+  Pickle(Pickle&&) = default;
+  Pickle& operator=(Pickle&&) = default;
+  Pickle(const Pickle&) = delete;  // values point at each other: a copy would point into the original
+
   std::deque<PickleValue> values;  // owns all
   const PickleValue* root = nullptr;
   uint64_t size = 0;  // bytes up to the end of the pickle

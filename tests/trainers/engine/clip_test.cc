@@ -1,12 +1,13 @@
 #include "trainers/engine/clip.h"
 
 #include <gtest/gtest.h>
+#include <torch/torch.h>
 
 namespace mtrun::engine {
 namespace {
 
 TEST(clip, ScalesTheWholeToTheNormAskedFor) {
-  const at::Tensor a = at::tensor({3.0f, 0.0f}), b = at::tensor({{0.0f}, {4.0f}});
+  const at::Tensor a = at::tensor({3.0f, 0.0f}), b = torch::tensor({{0.0f}, {4.0f}});
   EXPECT_FLOAT_EQ(ClipGradients({a, b}, 1.0).item<float>(), 5);
   EXPECT_NEAR(a[0].item<float>(), 0.6, 1e-5);
   EXPECT_NEAR(b[1][0].item<float>(), 0.8, 1e-5);

@@ -17,12 +17,12 @@ std::string Error(absl::string_view bytes) { return std::string(Parse(bytes).sta
 
 TEST(pickle, Containers) {
   // pickle.dumps([1, -2, True, None, 2.5, "text", (3, 4), {"a": 300}], protocol=2)
-  const absl::string_view bytes(
+  constexpr char kBytes[] =
       "\x80\x02]q\x00(K\x01J\xfe\xff\xff\xff\x88NG@"
       "\x04\x00\x00\x00\x00\x00\x00X\x04\x00\x00\x00textq\x01K\x03K\x04\x86q\x02}q\x03X\x01"
       "\x00\x00\x00"
-      "aq\x04M,\x01se.",
-      66);
+      "aq\x04M,\x01se.";
+  const absl::string_view bytes(kBytes, sizeof kBytes - 1);
   const auto pickle = Parse(bytes);
   ASSERT_TRUE(pickle.ok()) << pickle.status();
   const auto& items = pickle->root->items;

@@ -51,7 +51,7 @@ TEST(rand_augment, ColoursAreAsPillowsAre) {
 
 TEST(rand_augment, EqualizeSpreadsAFlatHistogram) {
   const at::Tensor dark =
-      (at::arange(256, at::kFloat) / 4).view({1, 1, 16, 16}).expand({1, 3, 16, 16}) / 127.5 - 1;
+      (at::arange(1024, at::kFloat) / 16).view({1, 1, 32, 32}).expand({1, 3, 32, 32}) / 127.5 - 1;
   const at::Tensor y = ApplyRandOperation(dark, RandOperation::kEqualize, 9, at::ones({1}));
   EXPECT_NEAR(y.max().item<double>(), 1, 0.05);
   EXPECT_NEAR(y.min().item<double>(), -1, 1e-6);

@@ -150,7 +150,7 @@ Outcome Reference(int64_t filled, int64_t group_shards) {
 }
 
 void ExpectSame(const Outcome& got, const Outcome& want, double tolerance) {
-  EXPECT_NEAR(got.loss, want.loss, tolerance * std::abs(want.loss));
+  EXPECT_NEAR(got.loss, want.loss, tolerance * (std::abs(want.loss) + 1));
   for (size_t i = 0; i < want.gradients.size(); ++i) {
     const at::Tensor w = want.gradients[i], g = got.gradients[i].to(at::kDouble);
     EXPECT_LE((g - w).abs().max().item<double>(), tolerance * (w.abs().max().item<double>() + 1))
