@@ -1,4 +1,5 @@
-// Every flag of mtrun: name, default, help, bounds. The one list that flags, PET_* variables, --config keys and --help share.
+// Every flag of mtrun: name, default, help, bounds. The one list that flags, PET_* variables, --config keys
+// and --help share.
 #pragma once
 
 #include <vector>

@@ -17,7 +17,8 @@
 namespace mtrun::collectives {
 namespace {
 
-// About what falling asleep and waking up costs: longer spinning loses more where the other rank needs the core.
+// About what falling asleep and waking up costs: longer spinning loses more where the other rank needs the
+// core.
 constexpr std::chrono::microseconds kSpin{10};
 constexpr int kLooksPerClock = 32;
 constexpr int kLooksForReason =

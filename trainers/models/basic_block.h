@@ -18,8 +18,8 @@ torch::nn::Conv2d ConvWithoutBias(int64_t in, int64_t out, int64_t kernel, int64
 /// relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)). [n, in, H, W] -> [n, out, H/stride, W/stride].
 class BasicBlock : public torch::nn::Module {
  public:
-  /// `shortcut_name`: "shortcut" or torchvision's "downsample"; its entries are .0 (1x1 convolution) and .1 (batch norm) and
-  /// exist only where the shape changes.
+  /// `shortcut_name`: "shortcut" or torchvision's "downsample"; its entries are .0 (1x1 convolution) and .1
+  /// (batch norm) and exist only where the shape changes.
   BasicBlock(int64_t in, int64_t out, int64_t stride, const std::string& shortcut_name);
 
   at::Tensor forward(const at::Tensor& x);

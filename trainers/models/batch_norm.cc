@@ -13,11 +13,12 @@ BatchNorm::BatchNorm(int64_t channels)
       num_batches_tracked_(register_buffer("num_batches_tracked", at::zeros({}, at::kLong))) {}
 
 Normalised BatchNorm::NormaliseAlone(const at::Tensor& x) const {
-  // With momentum 1, PyTorch's kernels leave the mean and the unbiased variance of the pass in the buffers they are given.
-  // Fresh ones each pass, because the backward pass keeps them.
+  // With momentum 1, PyTorch's kernels leave the mean and the unbiased variance of the pass in the buffers
+  // they are given. Fresh ones each pass, because the backward pass keeps them.
   const at::Tensor statistics = at::zeros({2, running_mean_.numel()}, running_mean_.options());
-  at::Tensor output = at::batch_norm(x, weight_, bias_, statistics.select(0, 0), statistics.select(0, 1), /*training=*/true,
-                                     /*momentum=*/1.0, kEps, at::globalContext().userEnabledCuDNN());
+  at::Tensor output =
+      at::batch_norm(x, weight_, bias_, statistics.select(0, 0), statistics.select(0, 1), /*training=*/true,
+                     /*momentum=*/1.0, kEps, at::globalContext().userEnabledCuDNN());
   return {std::move(output), statistics};
 }
 
@@ -51,7 +52,8 @@ RunningStatistics::RunningStatistics(const torch::nn::Module& model) : layers_(B
     running.insert(running.end(), {layer.running_mean_, layer.running_var_});
     // Module::to(dtype) converts this buffer too, unlike Python's.
     tracked.push_back(layer.num_batches_tracked_.to(at::kLong));
-    owners.push_back(at::full({2 * layer.running_mean_.numel()}, static_cast<int64_t>(i), tracked.back().options()));
+    owners.push_back(
+        at::full({2 * layer.running_mean_.numel()}, static_cast<int64_t>(i), tracked.back().options()));
   }
   if (layers_.empty()) {
     sums_ = at::zeros({0}, at::kDouble);
@@ -83,7 +85,8 @@ void RunningStatistics::Move(const at::Tensor& skip) {
   const int64_t values = running_.numel();
   const at::Tensor counts = sums_.narrow(0, values, sums_.numel() - values).index_select(0, layer_of_);
   const at::Tensor mean = (sums_.narrow(0, 0, values) / counts).to(running_.scalar_type());
-  // Buffers of layers that saw no sample stay, and so does everything in a skipped step, whatever is in `mean` then.
+  // Buffers of layers that saw no sample stay, and so does everything in a skipped step, whatever is in
+  // `mean` then.
   at::Tensor moves = counts > 0;
   at::Tensor tracked_step = sums_.narrow(0, values, sums_.numel() - values) > 0;
   if (skip.defined()) {

@@ -1,6 +1,7 @@
-// Batch normalisation whose running statistics do not depend on how a step's samples are split over workers. PyTorch moves
-// them once a forward pass; here each pass only adds its count-weighted mean and variance to a sum, and once a step
-// RunningStatistics moves the buffers by the mean over all shards of all workers. Not thread-safe.
+// Batch normalisation whose running statistics do not depend on how a step's samples are split over workers.
+// PyTorch moves them once a forward pass; here each pass only adds its count-weighted mean and variance to a
+// sum, and once a step RunningStatistics moves the buffers by the mean over all shards of all workers. Not
+// thread-safe.
 //
 // A step is: BeginStep; forward of every own shard; the sum of sums() over the workers; Move.
 #pragma once
@@ -23,10 +24,12 @@ struct Normalised {
 class BatchNormScope {
  public:
   virtual ~BatchNormScope() = default;
-  virtual Normalised Normalise(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps) = 0;
+  virtual Normalised Normalise(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                               double eps) = 0;
 };
 
-/// [n, C, H, W] -> the same shape. Names and defaults are torch.nn.BatchNorm2d's (weight 1, bias 0, eps 1e-5, momentum 0.1).
+/// [n, C, H, W] -> the same shape. Names and defaults are torch.nn.BatchNorm2d's (weight 1, bias 0, eps 1e-5,
+/// momentum 0.1).
 class BatchNorm : public torch::nn::Module {
  public:
   static constexpr double kEps = 1e-5;
@@ -34,7 +37,8 @@ class BatchNorm : public torch::nn::Module {
 
   explicit BatchNorm(int64_t channels);
 
-  /// Training mode: by the mean and variance of `x` alone, or of the scope. Evaluation: by the running statistics.
+  /// Training mode: by the mean and variance of `x` alone, or of the scope. Evaluation: by the running
+  /// statistics.
   at::Tensor forward(const at::Tensor& x);
   /// Null: each pass by itself.
   void SetScope(std::shared_ptr<BatchNormScope> scope) { scope_ = std::move(scope); }
@@ -54,7 +58,8 @@ std::vector<std::shared_ptr<BatchNorm>> BatchNormsOf(const torch::nn::Module& mo
 
 class RunningStatistics {
  public:
-  /// `model` is already on its device and in its dtype: its running statistics become views of one flat tensor that stay.
+  /// `model` is already on its device and in its dtype: its running statistics become views of one flat
+  /// tensor that stay.
   explicit RunningStatistics(const torch::nn::Module& model);
 
   /// A model without batch normalisation: the other calls do nothing and sums() is empty.
@@ -62,8 +67,8 @@ class RunningStatistics {
   void BeginStep();
   /// float64 [n], what the own shards came to; plain addition over workers is right.
   const at::Tensor& sums() const { return sums_; }
-  /// running += momentum * (mean over the samples in sums() - running), once a step. `skip`: where given and not zero (a step
-  /// that fp16 skips), the buffers stay; read on the device.
+  /// running += momentum * (mean over the samples in sums() - running), once a step. `skip`: where given and
+  /// not zero (a step that fp16 skips), the buffers stay; read on the device.
   void Move(const at::Tensor& skip = {});
 
  private:

@@ -1,5 +1,5 @@
-// Dropout from a generator that is given, so that what is dropped belongs to a shard of a step and not to the worker that
-// computes it. Not thread-safe.
+// Dropout from a generator that is given, so that what is dropped belongs to a shard of a step and not to the
+// worker that computes it. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -15,7 +15,8 @@ class DropoutSource {
 
   /// Each element is 0 with probability p, else divided by 1 - p.
   at::Tensor Elements(const at::Tensor& x, double p);
-  /// The same for whole rows x[i]: a residual branch is left out of a sample ("stochastic depth", Huang et al. 2016).
+  /// The same for whole rows x[i]: a residual branch is left out of a sample ("stochastic depth", Huang et
+  /// al. 2016).
   at::Tensor Rows(const at::Tensor& x, double p);
 
  private:

@@ -1,5 +1,5 @@
-// Initialisations by normal numbers from a generator of our own: a pure function of (seed, parameter name), so that every rank
-// makes the same weights without talking.
+// Initialisations by normal numbers from a generator of our own: a pure function of (seed, parameter name),
+// so that every rank makes the same weights without talking.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ void NormalInit(at::Tensor tensor, uint64_t seed, const std::string& name, doubl
 /// std = sqrt(2 / (output channels * kernel area)). He et al. 2015.
 void KaimingNormalFanOut(torch::nn::Module& module, uint64_t seed);
 
-/// torch.nn.init.trunc_normal_(std) for every linear layer of `module`, cut at +-2 as its defaults are; biases become 0.
+/// torch.nn.init.trunc_normal_(std) for every linear layer of `module`, cut at +-2 as its defaults are;
+/// biases become 0.
 void TruncatedNormalLinear(torch::nn::Module& module, uint64_t seed, double std);
 
 }  // namespace mtrun::models

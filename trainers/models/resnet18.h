@@ -1,4 +1,5 @@
-// ResNet-18 for 224x224 images with torchvision's parameter names, for training from scratch and for transfer learning.
+// ResNet-18 for 224x224 images with torchvision's parameter names, for training from scratch and for transfer
+// learning.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ class ResNet18 : public torch::nn::Module {
 
   at::Tensor forward(const at::Tensor& images);
 
-  /// Everything but the last layer stops learning and stays in evaluation mode, so its running statistics stand still too.
+  /// Everything but the last layer stops learning and stays in evaluation mode, so its running statistics
+  /// stand still too.
   void FreezeBackbone();
   /// Training mode of what is not frozen.
   void train(bool on = true) override;

@@ -1,4 +1,5 @@
-// CNN-B: ResNet-18 for 32x32 images (3x3 stem, no pooling before the stages); with 10 classes 11,173,962 parameters.
+// CNN-B: ResNet-18 for 32x32 images (3x3 stem, no pooling before the stages); with 10 classes 11,173,962
+// parameters.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,14 @@
 
 namespace mtrun::models {
 
-/// [n, 3, 32, 32] -> logits [n, classes]. Names: conv1, bn1, layer1..4.{0,1}.{conv1,bn1,conv2,bn2,shortcut.{0,1}}, fc.
+/// [n, 3, 32, 32] -> logits [n, classes]. Names: conv1, bn1,
+/// layer1..4.{0,1}.{conv1,bn1,conv2,bn2,shortcut.{0,1}}, fc.
 class ResNetCifar : public torch::nn::Module {
  public:
   static constexpr int kImageSize = 32;
 
-  /// Convolutions Kaiming normal (fan_out), batch norm 1 and 0, the last layer PyTorch's default; a pure function of `seed`.
+  /// Convolutions Kaiming normal (fan_out), batch norm 1 and 0, the last layer PyTorch's default; a pure
+  /// function of `seed`.
   explicit ResNetCifar(uint64_t seed, int64_t classes = 10);
 
   at::Tensor forward(const at::Tensor& images);

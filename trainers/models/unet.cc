@@ -19,7 +19,9 @@ torch::nn::GroupNorm GroupNorm(int64_t groups, int64_t channels) {
   return torch::nn::GroupNorm(torch::nn::GroupNormOptions(std::min(groups, channels), channels));
 }
 
-std::shared_ptr<torch::nn::Module> Container(const std::string& name) { return std::make_shared<torch::nn::Module>(name); }
+std::shared_ptr<torch::nn::Module> Container(const std::string& name) {
+  return std::make_shared<torch::nn::Module>(name);
+}
 
 void Zero(const torch::nn::Conv2d& conv) {
   torch::NoGradGuard no_grad;
@@ -37,7 +39,8 @@ at::Tensor TimeEmbedding(const at::Tensor& t, int64_t dim) {
   return at::cat({angle.sin(), angle.cos()}, 1);
 }
 
-/// skip(x) + conv2(silu(norm2(conv1(silu(norm1(x))) + temb(silu(t))))), a 1x1 convolution on the skip where channels change.
+/// skip(x) + conv2(silu(norm2(conv1(silu(norm1(x))) + temb(silu(t))))), a 1x1 convolution on the skip where
+/// channels change.
 class UnetResBlock : public torch::nn::Module {
  public:
   UnetResBlock(int64_t in, int64_t out, int64_t time_dim, int64_t groups)
@@ -80,7 +83,8 @@ class UnetAttention : public torch::nn::Module {
     const int64_t n = x.size(0), c = x.size(1), h = x.size(2), w = x.size(3);
     const auto qkv = qkv_->forward(norm_->forward(x)).reshape({n, 3, c, h * w}).transpose(2, 3).unbind(1);
     const at::Tensor y =
-        at::scaled_dot_product_attention(qkv[0].unsqueeze(1), qkv[1].unsqueeze(1), qkv[2].unsqueeze(1)).squeeze(1);
+        at::scaled_dot_product_attention(qkv[0].unsqueeze(1), qkv[1].unsqueeze(1), qkv[2].unsqueeze(1))
+            .squeeze(1);
     return x + proj_->forward(y.transpose(1, 2).reshape({n, c, h, w}));
   }
   void ZeroBranch() { Zero(proj_); }
@@ -104,7 +108,8 @@ Unet::Unet(uint64_t seed, const UnetOptions& options)
       downsample_tree_(register_module("downsample", Container("Downsample"))),
       upsample_tree_(register_module("upsample", Container("Upsample"))) {
   MT_CHECK(options.channels % 2 == 0 && options.channels > 2 && !options.mults.empty());
-  MT_CHECK(options.image_size % (int64_t{1} << (options.mults.size() - 1)) == 0) << "image size " << options.image_size;
+  MT_CHECK(options.image_size % (int64_t{1} << (options.mults.size() - 1)) == 0)
+      << "image size " << options.image_size;
   std::vector<int64_t> skips{options.channels};
   int64_t c = options.channels;
   BuildDown(skips, c);
@@ -115,7 +120,8 @@ Unet::Unet(uint64_t seed, const UnetOptions& options)
   norm_out_ = register_module("norm_out", GroupNorm(groups_, c));
   conv_out_ = register_module("conv_out", Conv(c, 3, 3));
   if (options.classes > 0) {
-    class_embedding_ = register_module("class_embedding", torch::nn::Embedding(options.classes + 1, time_dim_));
+    class_embedding_ =
+        register_module("class_embedding", torch::nn::Embedding(options.classes + 1, time_dim_));
   }
   Initialise(seed);
 }
@@ -127,7 +133,8 @@ void Unet::BuildDown(std::vector<int64_t>& skips, int64_t& c) {
     const auto stack = down_tree_->register_module(std::to_string(level), Container("Level"));
     Stack& blocks = down_.emplace_back();
     for (int64_t k = 0; k < options_.blocks; ++k) {
-      blocks.push_back(stack->register_module(std::to_string(k), std::make_shared<UnetResBlock>(c, out, time_dim_, groups_)));
+      blocks.push_back(stack->register_module(std::to_string(k),
+                                              std::make_shared<UnetResBlock>(c, out, time_dim_, groups_)));
       c = out;
       AddAttention(absl::StrCat("down_", level, "_", k), level, c);
       skips.push_back(c);
@@ -149,8 +156,8 @@ void Unet::BuildUp(std::vector<int64_t>& skips, int64_t& c) {
     for (int64_t k = 0; k <= options_.blocks; ++k) {
       const int64_t in = c + skips.back();
       skips.pop_back();
-      up_[level].push_back(
-          stack->register_module(std::to_string(k), std::make_shared<UnetResBlock>(in, out, time_dim_, groups_)));
+      up_[level].push_back(stack->register_module(
+          std::to_string(k), std::make_shared<UnetResBlock>(in, out, time_dim_, groups_)));
       c = out;
       AddAttention(absl::StrCat("up_", level, "_", k), level, c);
     }
@@ -161,7 +168,8 @@ void Unet::BuildUp(std::vector<int64_t>& skips, int64_t& c) {
 void Unet::AddAttention(const std::string& name, int64_t level, int64_t channels) {
   const auto& sizes = options_.attention;
   if (std::find(sizes.begin(), sizes.end(), options_.image_size >> level) == sizes.end()) return;
-  attention_[name] = attention_tree_->register_module(name, std::make_shared<UnetAttention>(channels, groups_));
+  attention_[name] =
+      attention_tree_->register_module(name, std::make_shared<UnetAttention>(channels, groups_));
 }
 
 void Unet::Initialise(uint64_t seed) {
@@ -180,7 +188,8 @@ at::Tensor Unet::Attend(const std::string& name, const at::Tensor& x) {
 }
 
 at::Tensor Unet::Embed(const at::Tensor& t, const at::Tensor& labels, at::ScalarType dtype) {
-  MT_CHECK(labels.defined() == static_cast<bool>(class_embedding_)) << "labels go with a class-conditional network";
+  MT_CHECK(labels.defined() == static_cast<bool>(class_embedding_))
+      << "labels go with a class-conditional network";
   at::Tensor embedding = TimeEmbedding(t, options_.channels).to(dtype);
   embedding = time2_->forward(at::silu(time1_->forward(embedding)));
   if (class_embedding_) embedding = embedding + class_embedding_->forward(labels);

@@ -1,4 +1,5 @@
-// The U-Net of denoising diffusion (Ho et al. 2020): predicts noise or velocity for noisy images and their time steps.
+// The U-Net of denoising diffusion (Ho et al. 2020): predicts noise or velocity for noisy images and their
+// time steps.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +25,18 @@ struct UnetOptions {
 class UnetResBlock;
 class UnetAttention;
 
-/// (noisy images [n, 3, S, S], int64 times [n]) -> [n, 3, S, S]. Names as in the Python network that parity tests use: time1, time2,
-/// conv_in, down.<level>.<k>, up.<level>.<k>, attn.{down,up}_<level>_<k>, downsample.<level>, upsample.<level>, middle1,
-/// middle2, middle_attn, norm_out, conv_out, and with classes class_embedding.
+/// (noisy images [n, 3, S, S], int64 times [n]) -> [n, 3, S, S]. Names as in the Python network that parity
+/// tests use: time1, time2, conv_in, down.<level>.<k>, up.<level>.<k>, attn.{down,up}_<level>_<k>,
+/// downsample.<level>, upsample.<level>, middle1, middle2, middle_attn, norm_out, conv_out, and with classes
+/// class_embedding.
 class Unet : public torch::nn::Module {
  public:
-  /// PyTorch's default initialisation; the last convolution of each residual branch and of the network 0, as in the paper's
-  /// code. A pure function of `seed`.
+  /// PyTorch's default initialisation; the last convolution of each residual branch and of the network 0, as
+  /// in the paper's code. A pure function of `seed`.
   explicit Unet(uint64_t seed, const UnetOptions& options = {});
 
-  /// `labels`: int64 [n] in [0, classes], where `classes` itself stands for "no class" (classifier-free guidance); undefined
-  /// exactly when the network has no classes.
+  /// `labels`: int64 [n] in [0, classes], where `classes` itself stands for "no class" (classifier-free
+  /// guidance); undefined exactly when the network has no classes.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& t, const at::Tensor& labels = {});
 
   const UnetOptions& options() const { return options_; }

@@ -10,7 +10,9 @@ namespace {
 
 constexpr double kInitStd = 0.02;
 
-torch::nn::LayerNorm LayerNorm(int64_t dim) { return torch::nn::LayerNorm(torch::nn::LayerNormOptions({dim})); }
+torch::nn::LayerNorm LayerNorm(int64_t dim) {
+  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({dim}));
+}
 
 /// What a block needs of the options beside its layers.
 struct Drop {
@@ -27,7 +29,8 @@ struct Drop {
 
 }  // namespace
 
-/// Patches in row-major order, each flattened as (channel, row, column); class token in front; norm after the positions.
+/// Patches in row-major order, each flattened as (channel, row, column); class token in front; norm after the
+/// positions.
 class VitEmbedding : public torch::nn::Module {
  public:
   VitEmbedding(const VitOptions& options, Drop drop)
@@ -67,7 +70,8 @@ class VitBlock : public torch::nn::Module {
         norm1_(register_module("norm1", LayerNorm(options.dim))) {
     const int64_t dim = options.dim;
     const auto attention = register_module("attn", std::make_shared<torch::nn::Module>("Attention"));
-    qkv_ = attention->register_module("qkv", torch::nn::Linear(torch::nn::LinearOptions(dim, 3 * dim).bias(false)));
+    qkv_ = attention->register_module("qkv",
+                                      torch::nn::Linear(torch::nn::LinearOptions(dim, 3 * dim).bias(false)));
     proj_ = attention->register_module("proj", torch::nn::Linear(dim, dim));
     norm2_ = register_module("norm2", LayerNorm(dim));
     fc1_ = register_module("fc1", torch::nn::Linear(dim, 4 * dim));
@@ -86,7 +90,8 @@ class VitBlock : public torch::nn::Module {
     const int64_t n = x.size(0), tokens = x.size(1), dim = x.size(2);
     const auto qkv =
         qkv_->forward(x).reshape({n, tokens, 3, heads_, dim / heads_}).permute({2, 0, 3, 1, 4}).unbind(0);
-    const at::Tensor y = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2]).transpose(1, 2).reshape({n, tokens, dim});
+    const at::Tensor y =
+        at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2]).transpose(1, 2).reshape({n, tokens, dim});
     return drop_.Elements(proj_->forward(y), is_training());
   }
 

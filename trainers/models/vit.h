@@ -1,5 +1,5 @@
-// A vision transformer for 32x32 images (Dosovitskiy et al. 2021): patches of 4x4, dimension 192, 6 pre-norm blocks, 3 heads; with
-// 10 classes 2,690,506 parameters.
+// A vision transformer for 32x32 images (Dosovitskiy et al. 2021): patches of 4x4, dimension 192, 6 pre-norm
+// blocks, 3 heads; with 10 classes 2,690,506 parameters.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,10 @@ namespace mtrun::models {
 
 struct VitOptions {
   int64_t classes = 10;
-  int64_t image_size = 32, patch = 4;  // patch divides image_size
+  int64_t image_size = 32, patch = 4;       // patch divides image_size
   int64_t dim = 192, depth = 6, heads = 3;  // heads divides dim
-  double dropout = 0.1;    // elements: after the positions' norm, after attention's projection, after each layer of the MLP
+  double dropout =
+      0.1;  // elements: after the positions' norm, after attention's projection, after each layer of the MLP
   double drop_path = 0.1;  // whole residual branches of a sample
 };
 
@@ -27,7 +28,8 @@ class VitEmbedding;
 /// encoder.<i>.{norm1,attn.{qkv,proj},norm2,fc1,fc2}, norm, classifier.
 class VisionTransformer : public torch::nn::Module {
  public:
-  /// Linear weights truncated normal 0.02, their biases, the class token and the positions 0; a pure function of `seed`.
+  /// Linear weights truncated normal 0.02, their biases, the class token and the positions 0; a pure function
+  /// of `seed`.
   explicit VisionTransformer(uint64_t seed, const VitOptions& options = {});
 
   at::Tensor forward(const at::Tensor& images);

@@ -24,7 +24,9 @@ at::Tensor Random(at::IntArrayRef shape, uint64_t seed) {
   return at::randn(shape, at::detail::createCPUGenerator(seed), at::TensorOptions(at::kFloat)) * 2 + 1;
 }
 
-at::Tensor Buffer(const torch::nn::Module& module, const std::string& name) { return module.named_buffers()[name]; }
+at::Tensor Buffer(const torch::nn::Module& module, const std::string& name) {
+  return module.named_buffers()[name];
+}
 
 /// PyTorch's own layer, the reference.
 torch::nn::BatchNorm2d Reference(int64_t channels) { return torch::nn::BatchNorm2d(channels); }
@@ -58,7 +60,8 @@ TEST(batch_norm, StatisticsStayWithoutStepAndMoveOnceAStep) {
   EXPECT_FALSE(Buffer(net, "second.running_mean").equal(at::zeros({5})));
 }
 
-/// The rule of tests/testdata/parity: the count-weighted mean over the shards of where each alone would have moved them.
+/// The rule of tests/testdata/parity: the count-weighted mean over the shards of where each alone would have
+/// moved them.
 TEST(batch_norm, UnequalShardsAreWeightedByTheirCount) {
   TwoLayers net;
   RunningStatistics statistics(net);
@@ -92,7 +95,8 @@ TEST(batch_norm, SumsOfWorkersAddUp) {
   at::Tensor(a.sums()).copy_(sum);
   at::Tensor(b.sums()).copy_(sum);
   for (auto* s : {&all, &a, &b}) s->Move();
-  for (const char* name : {"first.running_mean", "first.running_var", "second.running_mean", "second.running_var"}) {
+  for (const char* name :
+       {"first.running_mean", "first.running_var", "second.running_mean", "second.running_var"}) {
     EXPECT_TRUE(at::allclose(Buffer(left, name), Buffer(one, name), 1e-6, 1e-7)) << name;
     EXPECT_TRUE(Buffer(left, name).equal(Buffer(right, name))) << name;
   }

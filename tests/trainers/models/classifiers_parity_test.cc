@@ -36,9 +36,11 @@ std::shared_ptr<Net> Filled(std::shared_ptr<Net> net, const json& file, at::Scal
 }
 
 template <typename Net>
-Curve TrainOn(const std::shared_ptr<Net>& net, const ParityRecipe& recipe, at::ScalarType dtype = at::kFloat) {
+Curve TrainOn(const std::shared_ptr<Net>& net, const ParityRecipe& recipe,
+              at::ScalarType dtype = at::kFloat) {
   return testing::Train(
-      *net, ClassifierLoss([net](const at::Tensor& x) { return net->forward(x); }, dtype, recipe.batch), recipe);
+      *net, ClassifierLoss([net](const at::Tensor& x) { return net->forward(x); }, dtype, recipe.batch),
+      recipe);
 }
 
 template <typename Net>
@@ -55,11 +57,16 @@ std::shared_ptr<ResNetCifar> CnnB(const json& file, at::ScalarType dtype = at::k
 }
 
 ParityRecipe CnnBRecipe(const json& file, const char* micro = "batch", int64_t steps = 20) {
-  return {.optimizer = {.kind = OptimizerOptions::Kind::kSgd}, .learning_rate = 5e-4, .batch = file["batch"],
-          .micro = file[micro], .steps = steps};
+  return {.optimizer = {.kind = OptimizerOptions::Kind::kSgd},
+          .learning_rate = 5e-4,
+          .batch = file["batch"],
+          .micro = file[micro],
+          .steps = steps};
 }
 
-TEST(parity, cnnB_names_and_shapes) { ExpectStateDict(*std::make_shared<ResNetCifar>(0), ParityJson("cnnB.json")); }
+TEST(parity, cnnB_names_and_shapes) {
+  ExpectStateDict(*std::make_shared<ResNetCifar>(0), ParityJson("cnnB.json"));
+}
 
 TEST(parity, cnnB_forward) {
   const json file = ParityJson("cnnB.json");
@@ -105,8 +112,11 @@ std::shared_ptr<VisionTransformer> Vit(const json& file, at::ScalarType dtype = 
 }
 
 ParityRecipe VitRecipe(const json& file, const char* micro = "batch", int64_t steps = 20) {
-  return {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 1e-4}, .learning_rate = 3e-4,
-          .batch = file["batch"], .micro = file[micro], .steps = steps};
+  return {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 1e-4},
+          .learning_rate = 3e-4,
+          .batch = file["batch"],
+          .micro = file[micro],
+          .steps = steps};
 }
 
 TEST(parity, vit_names_and_shapes) {
@@ -147,13 +157,18 @@ TEST(parity, vit_bfloat16) {
 
 // ---- resnet18 ----
 
-at::Tensor At224(const at::Tensor& images) { return at::upsample_bilinear2d(images, {224, 224}, /*align_corners=*/false); }
+at::Tensor At224(const at::Tensor& images) {
+  return at::upsample_bilinear2d(images, {224, 224}, /*align_corners=*/false);
+}
 
-TEST(parity, resnet18_names_and_shapes) { ExpectStateDict(*std::make_shared<ResNet18>(0), ParityJson("resnet18.json")); }
+TEST(parity, resnet18_names_and_shapes) {
+  ExpectStateDict(*std::make_shared<ResNet18>(0), ParityJson("resnet18.json"));
+}
 
 TEST(parity, resnet18_forward) {
   const json file = ParityJson("resnet18.json");
-  ExpectForward(Filled(std::make_shared<ResNet18>(0), file), At224(ParityImages(at::kFloat).images.narrow(0, 0, 2)), file);
+  ExpectForward(Filled(std::make_shared<ResNet18>(0), file),
+                At224(ParityImages(at::kFloat).images.narrow(0, 0, 2)), file);
 }
 
 TEST(parity, resnet18_last_layer) {
@@ -161,11 +176,15 @@ TEST(parity, resnet18_last_layer) {
   const auto net = Filled(std::make_shared<ResNet18>(0), file);
   net->FreezeBackbone();
   net->train();
-  const ParityRecipe recipe{.optimizer = {.kind = OptimizerOptions::Kind::kAdam}, .learning_rate = 1e-3,
-                            .batch = file["batch"], .micro = file["batch"], .steps = 8};
+  const ParityRecipe recipe{.optimizer = {.kind = OptimizerOptions::Kind::kAdam},
+                            .learning_rate = 1e-3,
+                            .batch = file["batch"],
+                            .micro = file["batch"],
+                            .steps = 8};
   const Curve got = testing::Train(
       *net,
-      ClassifierLoss([net](const at::Tensor& x) { return net->forward(x); }, at::kFloat, recipe.batch, At224), recipe);
+      ClassifierLoss([net](const at::Tensor& x) { return net->forward(x); }, at::kFloat, recipe.batch, At224),
+      recipe);
   ExpectRelative(got.losses, file["plain"]["losses"], 1e-4);
   ExpectNorms(got, file["plain"], 1e-4, 1e-4);
 }

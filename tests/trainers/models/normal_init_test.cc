@@ -13,13 +13,16 @@
 namespace mtrun::models {
 namespace {
 
-at::Tensor Parameter(const torch::nn::Module& module, const std::string& name) { return module.named_parameters()[name]; }
+at::Tensor Parameter(const torch::nn::Module& module, const std::string& name) {
+  return module.named_parameters()[name];
+}
 
 TEST(normal_init, IsTheNamedStream) {
   at::Tensor t = at::zeros({2, 3});
   NormalInit(t, 7, "fc.weight", 0.5);
   for (int64_t i = 0; i < 6; ++i) {
-    EXPECT_FLOAT_EQ(t.flatten()[i].item<float>(), static_cast<float>(0.5 * NamedStream(7, "init/fc.weight").Normal(i)));
+    EXPECT_FLOAT_EQ(t.flatten()[i].item<float>(),
+                    static_cast<float>(0.5 * NamedStream(7, "init/fc.weight").Normal(i)));
   }
 }
 
@@ -38,7 +41,8 @@ TEST(normal_init, ThreadsDoNotChangeIt) {
 
 TEST(normal_init, KaimingFanOutAndDefaultsOfResNets) {
   const auto net = std::make_shared<ResNetCifar>(3);
-  EXPECT_NEAR(Parameter(*net, "layer3.0.conv1.weight").std().item<double>(), std::sqrt(2.0 / (256 * 9)), 2e-4);
+  EXPECT_NEAR(Parameter(*net, "layer3.0.conv1.weight").std().item<double>(), std::sqrt(2.0 / (256 * 9)),
+              2e-4);
   EXPECT_NEAR(Parameter(*net, "layer3.0.shortcut.0.weight").std().item<double>(), std::sqrt(2.0 / 256), 2e-3);
   EXPECT_TRUE(Parameter(*net, "bn1.weight").equal(at::ones({64})));
   EXPECT_LE(Parameter(*net, "fc.weight").abs().max().item<double>(), 1 / std::sqrt(512.0));
@@ -57,7 +61,9 @@ TEST(normal_init, TruncatedNormalOfTransformers) {
 }
 
 TEST(normal_init, SeedsDifferAndRepeat) {
-  const auto weight = [](uint64_t seed) { return Parameter(*std::make_shared<VisionTransformer>(seed), "classifier.weight"); };
+  const auto weight = [](uint64_t seed) {
+    return Parameter(*std::make_shared<VisionTransformer>(seed), "classifier.weight");
+  };
   EXPECT_TRUE(weight(1).equal(weight(1)));
   EXPECT_FALSE(weight(1).equal(weight(2)));
 }

@@ -1,4 +1,5 @@
-// The diffusion program's network, loss, schedule, average and samples against Python PyTorch (tests/testdata/parity/README.md).
+// The diffusion program's network, loss, schedule, average and samples against Python PyTorch
+// (tests/testdata/parity/README.md).
 #include <memory>
 
 #include <gtest/gtest.h>
@@ -46,12 +47,14 @@ std::shared_ptr<Unet> Net(const json& file, at::ScalarType dtype = at::kFloat) {
 at::Tensor HashNormal(const json& file, const std::string& name, at::IntArrayRef shape) {
   const NamedStream stream(file["seed"], name);
   at::Tensor values = at::empty(shape, at::kFloat);
-  for (int64_t i = 0; i < values.numel(); ++i) values.data_ptr<float>()[i] = static_cast<float>(stream.Normal(i));
+  for (int64_t i = 0; i < values.numel(); ++i)
+    values.data_ptr<float>()[i] = static_cast<float>(stream.Normal(i));
   return values;
 }
 
 /// Noise and time belong to (step, row of the 64 images).
-testing::LossOf DiffusionLoss(const json& file, const std::shared_ptr<Unet>& net, at::ScalarType dtype, int64_t batch) {
+testing::LossOf DiffusionLoss(const json& file, const std::shared_ptr<Unet>& net, at::ScalarType dtype,
+                              int64_t batch) {
   const at::Tensor images = ParityImages(dtype).images;
   const auto schedule = std::make_shared<DiffusionSchedule>(DiffusionSchedule::Kind::kLinear);
   return [=](int64_t step, engine::ShardRange rows) {
@@ -71,8 +74,11 @@ testing::LossOf DiffusionLoss(const json& file, const std::shared_ptr<Unet>& net
 }
 
 ParityRecipe Recipe(const json& file, const char* micro = "batch", int64_t steps = 20) {
-  return {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 0.01}, .learning_rate = 2e-4,
-          .batch = file["batch"], .micro = file[micro], .steps = steps};
+  return {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 0.01},
+          .learning_rate = 2e-4,
+          .batch = file["batch"],
+          .micro = file[micro],
+          .steps = steps};
 }
 
 Curve TrainOn(const json& file, const ParityRecipe& recipe, at::ScalarType dtype = at::kFloat) {
@@ -154,9 +160,10 @@ TEST(parity, diffusion_samples) {
   const json file = ParityJson("diffusion.json");
   const auto net = Net(file);
   const DiffusionSchedule schedule(DiffusionSchedule::Kind::kLinear);
-  const DiffusionSampler sampler(schedule, DiffusionTarget::kEpsilon,
-                                 [&](const at::Tensor& x, const at::Tensor& t) { return net->forward(x, t); },
-                                 /*clip=*/false);
+  const DiffusionSampler sampler(
+      schedule, DiffusionTarget::kEpsilon,
+      [&](const at::Tensor& x, const at::Tensor& t) { return net->forward(x, t); },
+      /*clip=*/false);
   const at::Tensor start = HashNormal(file, "sample/start", {2, 3, 32, 32});
   ExpectImage(sampler.Ddim(start, 50), file["ddim_50"], 1e-3);
   const auto noise = [&](int64_t t) { return HashNormal(file, absl::StrCat("sample/", t), {2, 3, 32, 32}); };

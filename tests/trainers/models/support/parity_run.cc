@@ -15,8 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-/// A gradient so much smaller than the largest is rounding: that of a bias in front of a normalisation, 1e-8 in the U-Net with one channel a
-/// group. Adam makes steps of full size out of it, so neither it nor what it leads to can be compared.
+/// A gradient so much smaller than the largest is rounding: that of a bias in front of a normalisation, 1e-8
+/// in the U-Net with one channel a group. Adam makes steps of full size out of it, so neither it nor what it
+/// leads to can be compared.
 constexpr double kNoise = 1e-6;
 
 std::vector<at::Tensor> Trained(const torch::nn::Module& module) {
@@ -45,7 +46,8 @@ double RunStep(const LossOf& loss_of, const ParityRecipe& recipe, int64_t step) 
 std::vector<std::pair<std::string, at::Tensor>> PythonStateDict(const torch::nn::Module& module) {
   std::vector<std::pair<std::string, at::Tensor>> state;
   const auto add = [&](const std::string& prefix, const torch::nn::Module& m) {
-    for (const auto& p : m.named_parameters(/*recurse=*/false)) state.emplace_back(prefix + p.key(), p.value());
+    for (const auto& p : m.named_parameters(/*recurse=*/false))
+      state.emplace_back(prefix + p.key(), p.value());
     for (const auto& b : m.named_buffers(/*recurse=*/false)) state.emplace_back(prefix + b.key(), b.value());
   };
   add("", module);
@@ -88,13 +90,14 @@ Curve Train(torch::nn::Module& module, const LossOf& loss, const ParityRecipe& r
   return curve;
 }
 
-LossOf ClassifierLoss(std::function<at::Tensor(const at::Tensor&)> forward, at::ScalarType dtype, int64_t batch,
-                      const std::function<at::Tensor(const at::Tensor&)>& prepare) {
+LossOf ClassifierLoss(std::function<at::Tensor(const at::Tensor&)> forward, at::ScalarType dtype,
+                      int64_t batch, const std::function<at::Tensor(const at::Tensor&)>& prepare) {
   engine::Batch data = engine::testing::ParityImages(dtype);
   data.images = prepare(data.images);
   return [forward = std::move(forward), data, batch](int64_t step, engine::ShardRange rows) {
     const at::Tensor index = (at::arange(rows.begin, rows.end, at::kLong) + step * batch).remainder(64);
-    return at::cross_entropy_loss(forward(data.images.index_select(0, index)), data.labels.index_select(0, index));
+    return at::cross_entropy_loss(forward(data.images.index_select(0, index)),
+                                  data.labels.index_select(0, index));
   };
 }
 
@@ -103,7 +106,8 @@ void ExpectStateDict(const torch::nn::Module& module, const json& description) {
   ASSERT_EQ(state.size(), description["state_dict"].size());
   for (size_t i = 0; i < state.size(); ++i) {
     EXPECT_EQ(state[i].first, description["state_dict"][i][0]);
-    EXPECT_EQ(state[i].second.sizes().vec(), description["state_dict"][i][1].get<std::vector<int64_t>>()) << state[i].first;
+    EXPECT_EQ(state[i].second.sizes().vec(), description["state_dict"][i][1].get<std::vector<int64_t>>())
+        << state[i].first;
   }
   int64_t parameters = 0;
   for (const auto& p : module.parameters()) parameters += p.numel();
@@ -161,7 +165,8 @@ void ExpectNorms(const Curve& got, const json& run, double gradient_tolerance, d
     // The script counts micro-batches, we count steps.
     if (name.ends_with("num_batches_tracked") || noisy.count(name) != 0) continue;
     ASSERT_TRUE(got.after.count(name)) << name;
-    EXPECT_NEAR(got.after.at(name)[1], after[1].get<double>(), state_tolerance * after[1].get<double>()) << name;
+    EXPECT_NEAR(got.after.at(name)[1], after[1].get<double>(), state_tolerance * after[1].get<double>())
+        << name;
   }
 }
 

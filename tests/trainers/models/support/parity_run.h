@@ -1,4 +1,5 @@
-// Trains a network as tests/testdata/parity was made and compares with its numbers by the README's tolerances.
+// Trains a network as tests/testdata/parity was made and compares with its numbers by the README's
+// tolerances.
 #pragma once
 
 #include <functional>
@@ -28,16 +29,17 @@ struct ParityRecipe {
 
 struct Curve {
   std::vector<double> losses;
-  std::map<std::string, double> first_gradients;         // L2 norms of step 0
-  std::map<std::string, std::vector<double>> after;      // sum and L2 norm of each entry of the state dict
+  std::map<std::string, double> first_gradients;     // L2 norms of step 0
+  std::map<std::string, std::vector<double>> after;  // sum and L2 norm of each entry of the state dict
 };
 
 /// Shards in sequence on one worker, running statistics moved once a step.
 Curve Train(torch::nn::Module& module, const LossOf& loss, const ParityRecipe& recipe);
 
 /// A classifier's loss over the parity images: row i of step k is image (k * batch + i) mod 64.
-LossOf ClassifierLoss(std::function<at::Tensor(const at::Tensor&)> forward, at::ScalarType dtype, int64_t batch,
-                      const std::function<at::Tensor(const at::Tensor&)>& prepare = [](const at::Tensor& x) { return x; });
+LossOf ClassifierLoss(
+    std::function<at::Tensor(const at::Tensor&)> forward, at::ScalarType dtype, int64_t batch,
+    const std::function<at::Tensor(const at::Tensor&)>& prepare = [](const at::Tensor& x) { return x; });
 
 std::vector<double> SumAndNorm(const at::Tensor& tensor);
 
@@ -48,7 +50,9 @@ void ExpectClose(const at::Tensor& got, const nlohmann::json& want, double toler
 /// float32 losses: `file` has plain and plain_losses_in_float64.
 void ExpectLosses(const std::vector<double>& got, const nlohmann::json& want, const nlohmann::json& file);
 void ExpectRelative(const std::vector<double>& got, const nlohmann::json& want, double tolerance);
-/// Norms of gradients and of the state after the run; parameters whose gradient is nothing but rounding are left out.
-void ExpectNorms(const Curve& got, const nlohmann::json& run, double gradient_tolerance, double state_tolerance);
+/// Norms of gradients and of the state after the run; parameters whose gradient is nothing but rounding are
+/// left out.
+void ExpectNorms(const Curve& got, const nlohmann::json& run, double gradient_tolerance,
+                 double state_tolerance);
 
 }  // namespace mtrun::models::testing
