@@ -6,13 +6,14 @@
 
 #include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "base/json_lines.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -53,7 +54,7 @@ class WorkerClient::Impl {
 
   absl::Status Send(const channel::WorkerMessage& message) {
     const std::string line = channel::Encode(message);
-    absl::MutexLock lock(&send_mu_);
+    const std::lock_guard lock(send_mu_);
     std::string_view rest = line;
     while (!rest.empty()) {
       // MSG_NOSIGNAL: an agent that went away is an error to return, not a SIGPIPE.
@@ -66,37 +67,39 @@ class WorkerClient::Impl {
   }
 
   absl::StatusOr<std::map<std::string, std::string>> Wait(const std::vector<std::string>& keys) {
-    int64_t id = 0;
+    int64_t id = 0, aborts = 0;
     {
-      absl::MutexLock lock(&mu_);
+      const std::lock_guard lock(mu_);
       MT_RETURN_IF_ERROR(stopped_);
+      aborts = aborts_;
       id = ++last_id_;
       replies_[id] = std::nullopt;
     }
     absl::Status sent = Send(channel::StoreWait{id, keys});
-    absl::MutexLock lock(&mu_);
+    std::unique_lock lock(mu_);
     if (!sent.ok()) {
       replies_.erase(id);
       return sent;
     }
-    const auto answered = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-      return replies_[id].has_value() || !stopped_.ok();
-    };
-    mu_.Await(absl::Condition(&answered));
+    changed_.wait(lock, [&] { return replies_[id].has_value() || closed_ || aborts_ != aborts; });
     std::optional<channel::StoreValues> reply = std::move(replies_[id]);
     replies_.erase(id);
-    if (!reply.has_value()) return stopped_;
+    // ResetAbort may have come before this thread woke up: the abort that ended this wait still counts.
+    if (!reply.has_value()) return stopped_.ok() ? last_abort_ : stopped_;
     if (!reply->error.empty()) return absl::AbortedError(reply->error);
     return std::move(reply->values);
   }
 
   void Stop(absl::Status why) {
-    absl::MutexLock lock(&mu_);
+    const std::lock_guard lock(mu_);
+    ++aborts_;
+    last_abort_ = why;
     if (stopped_.ok()) stopped_ = std::move(why);
+    changed_.notify_all();
   }
 
   void ResetAbort() {
-    absl::MutexLock lock(&mu_);
+    const std::lock_guard lock(mu_);
     if (!closed_) stopped_ = absl::OkStatus();
   }
 
@@ -104,9 +107,10 @@ class WorkerClient::Impl {
   void ReadLoop() {
     const absl::Status why = ReadUntilClosed();
     {
-      absl::MutexLock lock(&mu_);
+      const std::lock_guard lock(mu_);
       closed_ = true;
       stopped_ = why;
+      changed_.notify_all();
     }
     handler_.closed(why);
   }
@@ -129,9 +133,10 @@ class WorkerClient::Impl {
 
   void Deliver(const channel::AgentMessage& message) {
     if (const auto* reply = std::get_if<channel::StoreValues>(&message)) {
-      absl::MutexLock lock(&mu_);
+      const std::lock_guard lock(mu_);
       // A reply whose Wait was aborted finds no entry any more.
       if (const auto found = replies_.find(reply->id); found != replies_.end()) found->second = *reply;
+      changed_.notify_all();
       return;
     }
     handler_.message(message);
@@ -141,12 +146,16 @@ class WorkerClient::Impl {
   const Handler handler_;
   std::thread reader_;
 
-  absl::Mutex send_mu_;
-  absl::Mutex mu_;
-  int64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<int64_t, std::optional<channel::StoreValues>> replies_ ABSL_GUARDED_BY(mu_);
-  absl::Status stopped_ ABSL_GUARDED_BY(mu_);
-  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  // Standard ones: TSan does not see through the locks of Abseil's Debian package.
+  std::mutex send_mu_;
+  std::mutex mu_;  // guards what follows
+  std::condition_variable changed_;
+  int64_t last_id_ = 0;
+  std::map<int64_t, std::optional<channel::StoreValues>> replies_;
+  int64_t aborts_ = 0;
+  absl::Status last_abort_;
+  absl::Status stopped_;  // why no wait may begin
+  bool closed_ = false;
 };
 
 absl::StatusOr<std::unique_ptr<WorkerClient>> WorkerClient::Connect(const std::string& socket_path,

@@ -28,6 +28,22 @@ def wall_seconds(command, env=None):
     return took
 
 
+def seconds_until(command, text):
+    """From exec to the first line of standard output that holds `text`; the program is then ended."""
+    started = time.perf_counter()
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    seen = []
+    for line in program.stdout:
+        seen.append(line)
+        if text in line:
+            took = time.perf_counter() - started
+            program.kill()
+            program.communicate()
+            return took
+    errors = program.communicate()[1]
+    raise SystemExit(f"{command[0]} never said {text!r}:\n{''.join(seen)[-2000:]}{errors[-2000:]}")
+
+
 def interleave(contestants, rounds):
     """contestants: {name: function() -> figure}. One warm-up of each, then `rounds` rounds. {name: [figure, ...]}"""
     for measure in contestants.values():

@@ -27,8 +27,8 @@ class Bootstrap {
 struct Membership {
   int rank = 0;
   int world_size = 1;
-  std::string generation =
-      "1.0";            // the same text on all members, never used again: names segments and frames
+  /// The same text on all members, never used again: names segments and frames.
+  std::string generation = "1.0";
   std::string address;  // where peers on other hosts reach this one; "" = found from the bootstrap
 };
 

@@ -21,8 +21,8 @@ namespace {
 // core.
 constexpr std::chrono::microseconds kSpin{10};
 constexpr int kLooksPerClock = 32;
-constexpr int kLooksForReason =
-    25;  // one a millisecond; only the data connection of a living peer broke if all are in vain
+// One a millisecond; if all are in vain, only the data connection to a living peer broke.
+constexpr int kLooksForReason = 25;
 constexpr uint64_t kFrameMagic = 0x31306d617266746dULL;  // "mtfram01"
 
 void Relax() {

@@ -59,7 +59,7 @@ std::vector<std::shared_ptr<BatchNorm>> BatchNormsOf(const torch::nn::Module& mo
 class RunningStatistics {
  public:
   /// `model` is already on its device and in its dtype: its running statistics become views of one flat
-  /// tensor that stay.
+  /// tensor that stay. Whoever keeps aliases of the buffers (a state dict) takes them after this.
   explicit RunningStatistics(const torch::nn::Module& model);
 
   /// A model without batch normalisation: the other calls do nothing and sums() is empty.

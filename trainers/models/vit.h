@@ -16,9 +16,10 @@ struct VitOptions {
   int64_t classes = 10;
   int64_t image_size = 32, patch = 4;       // patch divides image_size
   int64_t dim = 192, depth = 6, heads = 3;  // heads divides dim
-  double dropout =
-      0.1;  // elements: after the positions' norm, after attention's projection, after each layer of the MLP
-  double drop_path = 0.1;  // whole residual branches of a sample
+  /// Elements: after the positions' norm, after attention's projection, after each layer of the MLP.
+  double dropout = 0.1;
+  /// Whole residual branches of a sample.
+  double drop_path = 0.1;
 };
 
 class VitBlock;
