@@ -8,9 +8,9 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <thread>
 
-#include "absl/synchronization/notification.h"
 #include "base/json_lines.h"
 #include "base/posix.h"
 
@@ -56,11 +56,11 @@ class WorkerClientTest : public testing::Test {
     auto connected = WorkerClient::Connect(folder_ + "/s", channel::Hello{1, getpid(), 0, "", false},
                                            {[this](const channel::AgentMessage& m) {
                                               last_ = m;
-                                              arrived_.Notify();
+                                              arrived_.set_value();
                                             },
                                             [this](absl::Status status) {
                                               why_ = status;
-                                              closed_.Notify();
+                                              closed_.set_value();
                                             }});
     ASSERT_TRUE(connected.ok()) << connected.status();
     client_ = *std::move(connected);
@@ -77,7 +77,7 @@ class WorkerClientTest : public testing::Test {
   std::unique_ptr<WorkerClient> client_;
   channel::AgentMessage last_;
   absl::Status why_;
-  absl::Notification arrived_, closed_;
+  std::promise<void> arrived_, closed_;
 };
 
 TEST_F(WorkerClientTest, SetAndWaitReachTheAgent) {
@@ -120,7 +120,7 @@ TEST_F(WorkerClientTest, AbortFreesABlockedWaitAndResetAllowsTheNext) {
 
 TEST_F(WorkerClientTest, MessagesArriveAtTheHandler) {
   agent_->Send(channel::Stop{"enough"});
-  arrived_.WaitForNotification();
+  arrived_.get_future().wait();
   EXPECT_EQ(std::get<channel::Stop>(last_).why, "enough");
 }
 
@@ -131,7 +131,7 @@ TEST_F(WorkerClientTest, AnAgentThatGoesAwayEndsEverything) {
   });
   EXPECT_EQ(client_->Wait({"k"}).status().code(), absl::StatusCode::kUnavailable);
   agent.join();
-  closed_.WaitForNotification();
+  closed_.get_future().wait();
   EXPECT_EQ(why_.code(), absl::StatusCode::kUnavailable);
   client_->ResetAbort();
   EXPECT_FALSE(client_->Wait({"k"}).ok());
@@ -139,7 +139,7 @@ TEST_F(WorkerClientTest, AnAgentThatGoesAwayEndsEverything) {
 
 TEST_F(WorkerClientTest, GarbageClosesTheChannelWithTheReason) {
   agent_->SendRaw("not json\n");
-  closed_.WaitForNotification();
+  closed_.get_future().wait();
   EXPECT_EQ(why_.code(), absl::StatusCode::kInvalidArgument);
 }
 
