@@ -238,7 +238,10 @@ TEST(GroupAbortTest, AThousandRandomAbortsLeaveNobodyStuck) {
       FolderBootstrap bootstrap(context.folder);
       auto group =
           context.Connect(absl::StrCat(round, ".r"), layouts[static_cast<size_t>(round) % 3], 64 * 1024);
-      ASSERT_TRUE(group.ok()) << "round " << round << ": " << group.status();
+      absl::Status status = group.status();
+      // Whoever still connects when the aborter is through with its round loses it there; the aborter never
+      // does.
+      ASSERT_TRUE(status.ok() || context.rank != aborter) << "round " << round << ": " << status;
       std::thread thread;
       if (context.rank == aborter) {
         thread = std::thread([&] {
@@ -246,12 +249,11 @@ TEST(GroupAbortTest, AThousandRandomAbortsLeaveNobodyStuck) {
           (*group)->Abort("random abort");
         });
       }
-      absl::Status status;
       while (status.ok()) status = ReduceOnes(**group, count);
       if (thread.joinable()) thread.join();
       // TCP peers may see the connection close before they read why.
       ASSERT_TRUE(absl::StrContains(status.message(), "random abort") || absl::IsUnavailable(status))
-          << status;
+          << "round " << round << ": " << status;
       if (round % 50 == 49) context.Tell(absl::StrCat("round ", round));
     }
   });
