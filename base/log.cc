@@ -1,10 +1,12 @@
 #include "base/log.h"
 
+#include <cstdio>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "absl/strings/ascii.h"
-#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/sinks/base_sink.h"
 #include "spdlog/spdlog.h"
 
 namespace mtrun::log {
@@ -24,10 +26,35 @@ spdlog::level::level_enum ToSpdlog(Level level) {
   return spdlog::level::info;
 }
 
+/// Standard error, or what SetSink says.
+class Door : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void LeadTo(std::function<void(std::string)> place) {
+    const std::lock_guard lock(mutex_);
+    place_ = std::move(place);
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    if (place_) return place_({line.data(), line.size()});
+    std::fwrite(line.data(), 1, line.size(), stderr);
+  }
+  void flush_() override { std::fflush(stderr); }
+
+  std::function<void(std::string)> place_;  // guarded by mutex_
+};
+
 // Never destroyed: threads may still log while the program ends.
+const std::shared_ptr<Door>& TheDoor() {
+  static auto* door = new std::shared_ptr<Door>(std::make_shared<Door>());
+  return *door;
+}
+
 spdlog::logger& Logger() {
   static auto* logger = [] {
-    auto* made = new spdlog::logger("mtrun", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto* made = new spdlog::logger("mtrun", TheDoor());
     made->set_pattern("%H:%M:%S.%e mtrun %L %v");
     made->set_level(spdlog::level::info);
     made->flush_on(spdlog::level::debug);
@@ -52,6 +79,8 @@ bool ParseLevel(std::string_view text, Level* level) {
   if (lower == "error") return *level = Level::kError, true;
   return false;
 }
+
+void SetSink(std::function<void(std::string)> sink) { TheDoor()->LeadTo(std::move(sink)); }
 
 bool Shows(Level level) { return Logger().should_log(ToSpdlog(level)); }
 

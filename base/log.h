@@ -3,6 +3,7 @@
 // node0: text`.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,9 @@ void SetUp(std::string_view program, Level lowest);
 /// "debug" "info" "warning"/"warn" "error" in any case; nullptr-free: returns false and leaves `level` when
 /// unknown.
 bool ParseLevel(std::string_view text, Level* level);
+/// Where lines go from now on, each with its end; an empty function means standard error again. Called under
+/// the log's lock: it must neither log nor wait for long.
+void SetSink(std::function<void(std::string line)> sink);
 /// True when a line of this level would be shown.
 bool Shows(Level level);
 void Write(Level level, std::string_view text);

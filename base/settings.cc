@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -9,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "yaml-cpp/yaml.h"
@@ -106,6 +108,24 @@ absl::StatusOr<YAML::Node> LoadYaml(const std::string& path) {
   }
 }
 
+constexpr size_t kHelpFlag = 26;  // columns of --help: the flag,
+constexpr size_t kHelpText = 80;  // and what it does
+
+/// In lines that fit the right column of --help.
+std::string Wrapped(std::string_view text) {
+  std::string wrapped;
+  size_t column = 0;
+  for (absl::string_view word : absl::StrSplit(View(text), ' ')) {
+    if (column > 0 && column + 1 + word.size() > kHelpText) {
+      absl::StrAppend(&wrapped, "\n", std::string(kHelpFlag + 4, ' '));
+      column = 0;
+    }
+    absl::StrAppend(&wrapped, column > 0 ? " " : "", word);
+    column += word.size() + (column > 0 ? 1 : 0);
+  }
+  return wrapped;
+}
+
 std::string YamlQuoted(const std::string& text) {
   YAML::Emitter emitter;
   emitter << text;
@@ -113,30 +133,6 @@ std::string YamlQuoted(const std::string& text) {
 }
 
 }  // namespace
-
-std::string NearestName(std::string_view name, const std::vector<std::string>& candidates) {
-  std::string best;
-  size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
-  for (const std::string& candidate : candidates) {
-    // Levenshtein distance with one row.
-    std::vector<size_t> row(candidate.size() + 1);
-    for (size_t j = 0; j < row.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= name.size(); ++i) {
-      size_t diagonal = row[0];
-      row[0] = i;
-      for (size_t j = 1; j < row.size(); ++j) {
-        const size_t substitute = diagonal + (name[i - 1] == candidate[j - 1] ? 0 : 1);
-        diagonal = row[j];
-        row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
-      }
-    }
-    if (row.back() < best_distance) {
-      best_distance = row.back();
-      best = candidate;
-    }
-  }
-  return best;
-}
 
 Settings::Settings(std::string program, std::vector<SettingSpec> specs) : program_(std::move(program)) {
   for (SettingSpec& spec : specs) {
@@ -152,9 +148,7 @@ Settings::Settings(std::string program, std::vector<SettingSpec> specs) : progra
 absl::StatusOr<Settings::Entry*> Settings::Find(std::string_view flag) {
   const std::string name = Canonical(flag);
   std::vector<Entry*> matches;
-  std::vector<std::string> names;
   for (Entry& entry : entries_) {
-    names.push_back(entry.spec.name);
     std::vector<std::string> spellings = entry.spec.aliases;
     spellings.push_back(entry.spec.name);
     bool starts = false;
@@ -164,16 +158,33 @@ absl::StatusOr<Settings::Entry*> Settings::Find(std::string_view flag) {
     }
     if (starts) matches.push_back(&entry);
   }
-  if (matches.size() == 1) return matches.front();
-  if (matches.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("unknown flag --", View(flag), Suggestion(name, names, "--")));
+  if (matches.size() > 1) {
+    std::vector<Entry*> firm;
+    std::copy_if(matches.begin(), matches.end(), std::back_inserter(firm),
+                 [](const Entry* entry) { return !entry->spec.yields; });
+    if (firm.size() == 1) matches = firm;
   }
+  if (matches.size() == 1) return matches.front();
+  if (matches.empty())
+    return absl::InvalidArgumentError(absl::StrCat("unknown flag --", View(flag), Hint(name)));
   const auto flag_of = [](std::string* out, const Entry* entry) {
     absl::StrAppend(out, FlagOf(entry->spec));
   };
   return absl::InvalidArgumentError(
       absl::StrCat("--", View(flag), " is ambiguous: ", absl::StrJoin(matches, ", ", flag_of)));
+}
+
+std::string Settings::Hint(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) {
+    const std::vector<std::string>& hints = entry.spec.hints;
+    if (std::find(hints.begin(), hints.end(), name) != hints.end())
+      return absl::StrCat("; did you mean ", FlagOf(entry.spec), "?");
+    names.push_back(entry.spec.name);
+  }
+  if (const std::string near = Suggestion(name, names, "--"); !near.empty()) return near;
+  const std::vector<std::string> related = RelatedNames(name, names);
+  return related.empty() ? "" : absl::StrCat("; did you mean --", absl::StrJoin(related, " or --"), "?");
 }
 
 absl::Status Settings::Assign(Entry& entry, std::string_view text, SettingSource source, std::string where) {
@@ -368,12 +379,14 @@ std::string Settings::Help() const {
       absl::StrAppend(&flag, " ",
                       entry.spec.choices.empty() ? "TEXT" : absl::StrJoin(entry.spec.choices, "|"));
     }
+    const bool off = entry.spec.kind == SettingSpec::Kind::kBool && entry.spec.default_text == "false";
     const std::string default_text =
-        entry.spec.default_text.empty() ? "" : absl::StrCat(" [", entry.spec.default_text, "]");
-    if (flag.size() <= 26) {
-      absl::StrAppendFormat(&help, "  %-26s  %s%s\n", flag, entry.spec.help, default_text);
+        entry.spec.default_text.empty() || off ? "" : absl::StrCat(" [", entry.spec.default_text, "]");
+    const std::string text = Wrapped(entry.spec.help + default_text);
+    if (flag.size() <= kHelpFlag) {
+      absl::StrAppendFormat(&help, "  %-*s  %s\n", static_cast<int>(kHelpFlag), flag, text);
     } else {
-      absl::StrAppendFormat(&help, "  %s\n  %-26s  %s%s\n", flag, "", entry.spec.help, default_text);
+      absl::StrAppend(&help, "  ", flag, "\n", std::string(kHelpFlag + 4, ' '), text, "\n");
     }
   }
   return help;

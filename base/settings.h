@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/nearest_name.h"  // IWYU pragma: export
 #include "base/worker_env.h"
 
 namespace mtrun {
@@ -29,6 +30,8 @@ struct SettingSpec {
   std::optional<double> max = {};
   std::vector<std::string> choices = {};  // strings: what is allowed, empty = anything
   std::vector<std::string> aliases = {};  // other names that are accepted
+  std::vector<std::string> hints = {};    // what other programs call it: only for "did you mean"
+  bool yields = false;                    // an abbreviation that fits another setting too means that one
 };
 
 enum class SettingSource { kDefault, kFile, kEnvironment, kFlag };
@@ -39,7 +42,7 @@ class Settings {
 
   /// Takes flags from `args` up to the first positional argument (or "--"); returns the rest, positional
   /// first. With `positionals_allowed` false a positional is an error. kInvalidArgument names flag, value,
-  /// what is allowed and, for an unknown flag, the nearest valid name. A flag given twice: the last one
+  /// what is allowed and, for an unknown flag, what may have been meant. A flag given twice: the last one
   /// counts.
   absl::StatusOr<std::vector<std::string>> ParseFlags(const std::vector<std::string>& args,
                                                       bool positionals_allowed);
@@ -82,6 +85,7 @@ class Settings {
   };
 
   absl::StatusOr<Entry*> Find(std::string_view flag);
+  std::string Hint(const std::string& name) const;
   const Entry& Get(std::string_view name) const;
   absl::Status Assign(Entry& entry, std::string_view text, SettingSource source, std::string where);
   absl::StatusOr<size_t> ParseOne(const std::vector<std::string>& args, size_t i);
@@ -89,8 +93,5 @@ class Settings {
   std::string program_;
   std::vector<Entry> entries_;
 };
-
-/// The candidate with the smallest edit distance to `name`, "" when none is near.
-std::string NearestName(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace mtrun

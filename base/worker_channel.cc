@@ -69,6 +69,10 @@ class Fields {
     if (!parsed.ok()) return Complain(name, std::string(parsed.status().message()));
     *out = *parsed;
   }
+  /// Absent means the current one.
+  void OptionalGen(const char* name, Generation* out) {
+    if (object_.contains(name)) Gen(name, out);
+  }
   void ByteMap(const char* name, std::map<std::string, std::string>* out) {
     const json* value = Find(name);
     if (value == nullptr) return;
@@ -139,6 +143,11 @@ json PeersToJson(const std::vector<Peer>& peers) {
 // ---- a message to JSON
 // --------------------------------------------------------------------------------------------------
 
+json InGeneration(json message, const Generation& generation) {
+  if (generation.number != 0) message["generation"] = ToText(generation);
+  return message;
+}
+
 struct ToJson {
   json operator()(const Hello& m) const {
     return {{"type", "hello"},      {"protocol", m.protocol},
@@ -150,11 +159,17 @@ struct ToJson {
     return {{"type", "progress"}, {"epoch", m.epoch}, {"step", m.step}, {"samples", m.samples}};
   }
   json operator()(const StoreSet& m) const {
-    return {{"type", "store_set"}, {"key", m.key}, {"value", absl::Base64Escape(m.value)}};
+    return InGeneration({{"type", "store_set"}, {"key", m.key}, {"value", absl::Base64Escape(m.value)}},
+                        m.generation);
   }
-  json operator()(const StoreGet& m) const { return {{"type", "store_get"}, {"id", m.id}, {"keys", m.keys}}; }
+  json operator()(const StoreGet& m) const {
+    return InGeneration({{"type", "store_get"}, {"id", m.id}, {"keys", m.keys}}, m.generation);
+  }
   json operator()(const StoreWait& m) const {
-    return {{"type", "store_wait"}, {"id", m.id}, {"keys", m.keys}};
+    return InGeneration({{"type", "store_wait"}, {"id", m.id}, {"keys", m.keys}}, m.generation);
+  }
+  json operator()(const Broken& m) const {
+    return {{"type", "broken"}, {"generation", ToText(m.generation)}, {"why", m.why}};
   }
   json operator()(const Done& m) const { return {{"type", "done"}, {"step", m.step}}; }
   json operator()(const Leaving& m) const { return {{"type", "leaving"}, {"why", m.why}}; }
@@ -209,12 +224,14 @@ Progress Read(Fields& f, Progress m) {
 StoreSet Read(Fields& f, StoreSet m) {
   f.Text("key", &m.key);
   f.Bytes("value", &m.value);
+  f.OptionalGen("generation", &m.generation);
   return m;
 }
 template <typename Ask>
 Ask ReadAsk(Fields& f, Ask m) {
   f.Number("id", &m.id);
   f.Texts("keys", &m.keys);
+  f.OptionalGen("generation", &m.generation);
   return m;
 }
 StoreGet Read(Fields& f, StoreGet m) { return ReadAsk(f, std::move(m)); }
@@ -224,6 +241,11 @@ Done Read(Fields& f, Done m) {
   return m;
 }
 Leaving Read(Fields& f, Leaving m) {
+  f.Text("why", &m.why);
+  return m;
+}
+Broken Read(Fields& f, Broken m) {
+  f.Gen("generation", &m.generation);
   f.Text("why", &m.why);
   return m;
 }
@@ -305,7 +327,7 @@ absl::StatusOr<WorkerMessage> DecodeWorkerMessage(std::string_view line) {
   static const auto& candidates = *new Candidates<WorkerMessage>{
       {"hello", Hello{}},        {"ready", Ready{}},        {"progress", Progress{}},
       {"store_set", StoreSet{}}, {"store_get", StoreGet{}}, {"store_wait", StoreWait{}},
-      {"done", Done{}},          {"leaving", Leaving{}}};
+      {"done", Done{}},          {"leaving", Leaving{}},    {"broken", Broken{}}};
   return Decode(line, candidates);
 }
 

@@ -48,21 +48,26 @@ struct Progress {
   int64_t samples = 0;  // consumed samples in all
   bool operator==(const Progress&) const = default;
 };
-/// Key-value space of the current generation. Values are bytes.
+/// Key-value space of a generation: the one named, or (number 0) whichever is current when the agent reads
+/// this. Values are bytes. What belongs to a generation that is over is dropped.
 struct StoreSet {
   std::string key, value;
+  Generation generation = {};
   bool operator==(const StoreSet&) const = default;
 };
-/// Answered by StoreValues with the same id at once (missing keys give an error) ...
+/// Answered by StoreValues with the same id at once (missing keys, or a generation that is over, give an
+/// error) ...
 struct StoreGet {
   int64_t id = 0;
   std::vector<std::string> keys;
+  Generation generation = {};
   bool operator==(const StoreGet&) const = default;
 };
 /// ... or when all keys are there.
 struct StoreWait {
   int64_t id = 0;
   std::vector<std::string> keys;
+  Generation generation = {};
   bool operator==(const StoreWait&) const = default;
 };
 struct Done {
@@ -74,7 +79,15 @@ struct Leaving {
   bool operator==(const Leaving&) const = default;
 };
 
-using WorkerMessage = std::variant<Hello, Ready, Progress, StoreSet, StoreGet, StoreWait, Done, Leaving>;
+/// The collectives of `generation` failed although nobody seems dead: everybody is to regroup.
+struct Broken {
+  Generation generation;
+  std::string why;
+  bool operator==(const Broken&) const = default;
+};
+
+using WorkerMessage =
+    std::variant<Hello, Ready, Progress, StoreSet, StoreGet, StoreWait, Done, Leaving, Broken>;
 
 // ---- agent -> worker
 // ------------------------------------------------------------------------------------------

@@ -66,16 +66,32 @@ class WorkerClient::Impl {
     return absl::OkStatus();
   }
 
+  void Enter(const channel::Generation& generation) {
+    const std::lock_guard lock(mu_);
+    generation_ = generation;
+  }
+
+  absl::Status Set(std::string_view key, std::string_view value) {
+    channel::StoreSet set{std::string(key), std::string(value)};
+    {
+      const std::lock_guard lock(mu_);
+      set.generation = generation_;
+    }
+    return Send(set);
+  }
+
   absl::StatusOr<std::map<std::string, std::string>> Wait(const std::vector<std::string>& keys) {
     int64_t id = 0, aborts = 0;
+    channel::Generation generation;
     {
       const std::lock_guard lock(mu_);
       MT_RETURN_IF_ERROR(stopped_);
       aborts = aborts_;
       id = ++last_id_;
       replies_[id] = std::nullopt;
+      generation = generation_;
     }
-    absl::Status sent = Send(channel::StoreWait{id, keys});
+    absl::Status sent = Send(channel::StoreWait{id, keys, generation});
     std::unique_lock lock(mu_);
     if (!sent.ok()) {
       replies_.erase(id);
@@ -156,6 +172,7 @@ class WorkerClient::Impl {
   absl::Status last_abort_;
   absl::Status stopped_;  // why no wait may begin
   bool closed_ = false;
+  channel::Generation generation_;
 };
 
 absl::StatusOr<std::unique_ptr<WorkerClient>> WorkerClient::Connect(const std::string& socket_path,
@@ -173,8 +190,10 @@ WorkerClient::~WorkerClient() = default;
 
 absl::Status WorkerClient::Send(const channel::WorkerMessage& message) { return impl_->Send(message); }
 
+void WorkerClient::Enter(const channel::Generation& generation) { impl_->Enter(generation); }
+
 absl::Status WorkerClient::Set(std::string_view key, std::string_view value) {
-  return impl_->Send(channel::StoreSet{std::string(key), std::string(value)});
+  return impl_->Set(key, value);
 }
 
 absl::StatusOr<std::map<std::string, std::string>> WorkerClient::Wait(const std::vector<std::string>& keys) {

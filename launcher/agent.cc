@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <asio.hpp>
-#include <iostream>
 #include <memory>
 #include <optional>
 
@@ -17,13 +16,17 @@
 #include "base/status_macros.h"
 #include "launcher/agent_core.h"
 #include "launcher/channel_server.h"
+#include "launcher/error_file.h"
+#include "launcher/etcd_probe.h"
 #include "launcher/failure_report.h"
 #include "launcher/guardian.h"
 #include "launcher/held_port.h"
+#include "launcher/launch_plan.h"
 #include "launcher/output_mux.h"
+#include "launcher/presence.h"
 #include "launcher/process_tree.h"
 #include "launcher/store_forwarder.h"
-#include "launcher/worker_environment.h"
+#include "launcher/watching.h"
 #include "launcher/worker_group.h"
 #include "rendezvous/host.h"
 #include "rendezvous/session_client.h"
@@ -35,12 +38,14 @@ namespace {
 constexpr Duration kOutputPatience = std::chrono::seconds(1);
 constexpr Duration kGoodbyePatience = std::chrono::seconds(1);
 constexpr Duration kResolvePause = std::chrono::seconds(1);
+constexpr Duration kEtcdPatience = std::chrono::seconds(1);
 
 /// How this node takes part in the rendezvous.
 struct Meeting {
   std::unique_ptr<rendezvous::Host> host;  // when it hosts
   std::string endpoint;                    // with its real port
   std::string address;                     // this node's, for peers
+  PresencePort presence;                   // with several endpoints
   bool insecure = true;
   std::string token;
 };
@@ -57,14 +62,28 @@ int StopSignalWithin(Duration pause) {
 absl::StatusOr<Meeting> Meet(const Options& options) {
   Meeting meeting;
   MT_ASSIGN_OR_RETURN(const Endpoint wanted, ParseEndpoint(options.endpoint));
+  if (options.may_be_etcd && EtcdAnswers(wanted, kEtcdPatience)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("an etcd server answers at ", options.endpoint,
+                     "; mtrun needs none and cannot use it: give --rdzv_backend "
+                     "c10d --rdzv_endpoint HOST:29400 instead, where HOST is one of the nodes"));
+  }
   meeting.insecure = options.insecure || IsLoopback(wanted.host);
   if (options.insecure && !IsLoopback(wanted.host))
     log::Warning("--insecure: anyone who reaches ", options.endpoint, " may join this job");
   if (!meeting.insecure) {
     MT_ASSIGN_OR_RETURN(meeting.token, rendezvous::LoadToken());
   }
-  MT_ASSIGN_OR_RETURN(meeting.host, rendezvous::StartIfHost({options.endpoint, options.is_host,
-                                                             meeting.insecure, meeting.token}));
+  std::vector<std::string> endpoints = options.job.endpoints;
+  if (endpoints.empty()) endpoints = {options.endpoint};
+  for (const std::string& endpoint : endpoints) {  // one service per agent at most
+    if (meeting.host) break;
+    MT_ASSIGN_OR_RETURN(
+        meeting.host, rendezvous::StartIfHost({endpoint, options.is_host, meeting.insecure, meeting.token}));
+  }
+  if (options.job.endpoints.size() > 1) {
+    MT_ASSIGN_OR_RETURN(meeting.presence, PresencePort::Open());
+  }
   meeting.endpoint = meeting.host ? meeting.host->endpoint() : options.endpoint;
   if (meeting.host) {
     log::Info("hosting the rendezvous at ", meeting.endpoint, ": ", meeting.host->reason());
@@ -77,7 +96,7 @@ absl::StatusOr<Meeting> Meet(const Options& options) {
 
 class Agent {
  public:
-  Agent(const Options& options, const Program& program, const LogFiles& log_files, Meeting meeting)
+  Agent(const Options& options, const Program& program, LogFiles& log_files, Meeting meeting)
       : options_(options),
         program_(program),
         log_files_(log_files),
@@ -90,7 +109,11 @@ class Agent {
         output_(STDOUT_FILENO, STDERR_FILENO),
         workers_(WorkerGroup::Make(
             io_, output_,
-            {[this](const WorkerExited& e) { Feed(e); }, [this](const WorkerGone& e) { Feed(e); }})) {}
+            {[this](const WorkerExited& e) { OnExited(e); }, [this](const WorkerGone& e) { Feed(e); }})) {
+    // From here on mtrun's own lines queue up with the workers': a terminal that stands still stops no
+    // decision.
+    log::SetSink([console = output_.console()](std::string line) { console->Say(std::move(line)); });
+  }
 
   int Run() {
     const absl::Status started = Start();
@@ -110,14 +133,19 @@ class Agent {
     offer.node_id = absl::StrFormat("%s-%d-%08x", offer.host, getpid(), RandomBits() & 0xFFFFFFFF);
     offer.address = meeting_.address;
     offer.workers = options_.workers;
+    offer.presence_port = meeting_.presence.port();
     offer.node_rank = options_.node_rank;
     offer.role = options_.role;
     return offer;
   }
 
   AgentConfig CoreConfig() const {
-    return {offer_, meeting_.endpoint, options_.job.max_restarts, options_.shutdown_timeout,
-            options_.job.join_timeout};
+    return {offer_,
+            meeting_.endpoint,
+            options_.job.max_restarts,
+            options_.shutdown_timeout,
+            options_.connect_timeout,
+            options_.fence_timeout};
   }
 
   absl::Status Start() {
@@ -126,17 +154,11 @@ class Agent {
         channel_, ChannelServer::Start(io_, [this](int64_t connection, int local_rank, const auto& message) {
           OnWorkerMessage(connection, local_rank, message);
         }));
-    node_.max_restarts = options_.job.max_restarts;
-    node_.configured_world = options_.job.max_nodes * options_.workers;
-    node_.run_id = options_.job.job_id;
-    node_.socket = channel_->path();
-    node_.parent = CurrentEnvironment();
-    node_.set_omp = NeedsOmpThreads(node_.parent, options_.workers);
-    if (node_.set_omp) {
-      log::Info("OMP_NUM_THREADS is not set: each of the ", options_.workers,
-                " workers gets 1, so that together they do not overload this machine; set it to what suits "
-                "the program");
-    }
+    const EnvironmentMap environment = CurrentEnvironment();
+    MT_ASSIGN_OR_RETURN(watching_, StartWatching(io_, environment, options_.event_log, options_.job.job_id));
+    launches_.emplace(options_, program_, log_files_, channel_->path(), watching_.timer_file());
+    if (const auto found = environment.find("TORCHELASTIC_ERROR_FILE"); found != environment.end())
+      error_file_ = found->second;
     if (!log_files_.folder().empty()) log::Info("the workers' output is kept in ", log_files_.folder());
     StartSession();
     ArmDeadline();
@@ -144,9 +166,7 @@ class Agent {
   }
 
   absl::Status WatchSignals() {
-    sigset_t signals = StopSignals();
-    sigaddset(&signals, SIGCHLD);
-    sigaddset(&signals, ParentGoneSignal());
+    const sigset_t signals = WatchedSignals();
     const int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0) return ErrnoStatus(errno, "watch signals");
     signals_.assign(fd);
@@ -171,12 +191,17 @@ class Agent {
       workers_->Clear();
       _exit(128 + SIGKILL);
     }
+    if (IsForwarded(signal)) {
+      log::Info("passing ", SignalName(signal), " on to the workers");
+      return workers_->Signal(signal);
+    }
     Feed(SignalReceived{signal});
   }
 
   void StartSession() {
     rendezvous::SessionOptions session;
     session.endpoint = meeting_.endpoint;
+    session.endpoints = options_.job.endpoints;
     session.node_id = offer_.node_id;
     session.job = options_.job;
     session.reconnect_timeout = options_.reconnect_timeout;
@@ -219,16 +244,26 @@ class Agent {
   }
 
   void OnWorkerMessage(int64_t connection, int local_rank, const channel::WorkerMessage& message) {
-    if (!core_.assignment()) return;
-    if (const auto question = store_.Ask(connection, message, core_.assignment()->generation)) {
+    if (!StoreForwarder::IsRequest(message)) return Feed(WorkerSaid{local_rank, message});
+    const rendezvous::Generation current =
+        core_.assignment() ? core_.assignment()->generation : rendezvous::Generation{};
+    if (!StoreForwarder::Fits(message, current)) {
+      if (const auto refusal = StoreForwarder::Refuse(message))
+        channel_->SendToConnection(connection, *refusal);
+    } else if (const auto question = store_.Ask(connection, message, current)) {
       session_->Send(*question);
-    } else {
-      Feed(WorkerSaid{local_rank, message});
     }
   }
 
+  void OnExited(const WorkerExited& event) {
+    channel_->ReadRest(event.local_rank);  // "done" and "leaving" say what the exit means
+    Feed(event);
+  }
+
   void Feed(const Event& event) {
+    watching_.events.Write(event);
     for (const Effect& effect : core_.Step(event, MonotonicNow())) {
+      watching_.events.Write(effect);
       std::visit([this](const auto& e) { Perform(e); }, effect);
     }
     ArmDeadline();
@@ -249,7 +284,7 @@ class Agent {
   void Perform(const SendOffer& effect) {
     rendezvous::Offer offer = effect.offer;
     if (effect.fresh) {
-      absl::StatusOr<HeldPort> held = HeldPort::Open();
+      absl::StatusOr<HeldPort> held = HeldPort::Open(options_.master_port);
       if (!held.ok()) return Feed(SessionFailed{std::string(held.status().message())});
       held_port_ = *std::move(held);
     }
@@ -261,33 +296,25 @@ class Agent {
 
   void Perform(const StartWorkers& effect) {
     if (effect.member != 0 || !options_.hold_port) held_port_.Release();
-    std::vector<WorkerLaunch> launches;
-    for (int local_rank = 0; local_rank < options_.workers; ++local_rank) {
-      launches.push_back(MakeLaunch(effect, local_rank));
+    if (!workers_->empty()) {  // the others live on
+      for (const int local_rank : effect.local_ranks) {
+        channel_->Disconnect(local_rank);
+        workers_->Replace(local_rank, MakeLaunch(effect, local_rank));
+      }
+      return;
     }
+    std::vector<WorkerLaunch> launches;
+    for (const int local_rank : effect.local_ranks) launches.push_back(MakeLaunch(effect, local_rank));
     workers_->Start(std::move(launches));
   }
 
-  WorkerLaunch MakeLaunch(const StartWorkers& effect, int local_rank) const {
-    WorkerLaunch launch;
-    absl::StatusOr<WorkerFiles> files = log_files_.ForWorker(effect.assignment.restart_count, local_rank);
-    if (files.ok()) {
-      launch.files = *std::move(files);
-    } else {
-      log::Warning("no log files for local rank ", local_rank, ": ", files.status().message());
-    }
-    const WorkerEnv worker =
-        MakeWorkerEnv(effect.assignment, effect.member, local_rank, node_, launch.files.error);
-    launch.spec = {program_.file, ArgumentsFor(program_, local_rank), MakeEnvironment(worker, node_)};
-    launch.streams.local_rank = local_rank;
-    launch.streams.prefix = absl::StrCat("[", options_.role, local_rank, "]:");
-    launch.streams.plan = options_.OutputOf(local_rank);
-    launch.streams.out_file = launch.files.out;
-    launch.streams.err_file = launch.files.err;
-    return launch;
+  WorkerLaunch MakeLaunch(const StartWorkers& effect, int local_rank) {
+    return launches_->For(effect.assignment, effect.member, local_rank);
   }
 
   void Perform(const SignalWorkers& effect) { workers_->Signal(effect.signal); }
+
+  void Perform(const SignalWorker& effect) { workers_->SignalOne(effect.local_rank, effect.signal); }
 
   void Perform(const SendToWorker& effect) { channel_->SendToRank(effect.local_rank, effect.message); }
 
@@ -303,7 +330,13 @@ class Agent {
 
   void Perform(const Exit& effect) {
     exit_code_ = effect.code;
-    if (effect.outcome) std::cerr << FailureReport(program_.name, *effect.outcome) << std::flush;
+    if (effect.outcome) {
+      output_.console()->Say(FailureReport(program_.name, *effect.outcome));
+      if (!error_file_.empty()) {
+        const absl::Status written = WriteOwnErrorFile(error_file_, *effect.outcome);
+        if (!written.ok()) log::Warning(written.message());
+      }
+    }
     if (!session_->Flush(kGoodbyePatience)) log::Debug("the service did not acknowledge everything");
     io_.stop();
   }
@@ -311,14 +344,16 @@ class Agent {
   // Constant after construction.
   const Options& options_;
   const Program& program_;
-  const LogFiles& log_files_;
+  LogFiles& log_files_;
   const Meeting meeting_;
   const rendezvous::Offer offer_;
 
   // Loop thread only.
   asio::io_context io_;
   AgentCore core_;
-  NodeContext node_;
+  Watching watching_;
+  std::optional<LaunchPlan> launches_;
+  std::string error_file_;  // TORCHELASTIC_ERROR_FILE of mtrun itself
   StoreForwarder store_;
   HeldPort held_port_;
   asio::posix::stream_descriptor signals_;
@@ -332,7 +367,7 @@ class Agent {
 
 }  // namespace
 
-int RunAgent(const Options& options, const Program& program, const LogFiles& log_files) {
+int RunAgent(const Options& options, const Program& program, LogFiles& log_files) {
   absl::StatusOr<Meeting> meeting = Meet(options);
   if (!meeting.ok()) {
     log::Error(meeting.status().message());
@@ -355,7 +390,9 @@ int RunAgent(const Options& options, const Program& program, const LogFiles& log
     log::Warning(address.status().message(), "; trying again");
     if (const int signal = StopSignalWithin(kResolvePause); signal != 0) return 128 + signal;
   }
-  return Agent(options, program, log_files, *std::move(meeting)).Run();
+  const int code = Agent(options, program, log_files, *std::move(meeting)).Run();
+  log::SetSink({});
+  return code;
 }
 
 }  // namespace mtrun::launcher

@@ -10,6 +10,6 @@ namespace mtrun::launcher {
 
 /// Meets the other nodes, runs the workers and returns mtrun's exit status. Call on the main thread, after
 /// BecomeGuarded.
-int RunAgent(const Options& options, const Program& program, const LogFiles& log_files);
+int RunAgent(const Options& options, const Program& program, LogFiles& log_files);
 
 }  // namespace mtrun::launcher

@@ -11,25 +11,14 @@ namespace mtrun::launcher {
 namespace {
 
 const char* NameOf(AgentCore::Phase phase) {
-  static constexpr const char* kNames[] = {"joining", "running", "finished", "stopping", "stopped", "ended"};
+  static constexpr const char* kNames[] = {"joining",  "running", "finished", "regrouping",
+                                           "stopping", "stopped", "ended"};
   return kNames[static_cast<int>(phase)];
 }
 
-std::string RankRange(const rendezvous::Member& member) {
-  if (member.workers == 1) return absl::StrCat("rank ", member.first_rank);
-  return absl::StrCat("ranks ", member.first_rank, "-", member.first_rank + member.workers - 1);
-}
-
-std::string FormationText(const rendezvous::Assignment& assignment, const rendezvous::Member& self,
-                          int max_restarts) {
-  const size_t nodes = assignment.members.size();
-  std::string text = absl::StrCat("generation ", assignment.generation.number, " formed: ", nodes,
-                                  nodes == 1 ? " node, " : " nodes, ", "world size ", assignment.world_size,
-                                  "; this is node ", self.node_rank, " with ", RankRange(self), "; master ",
-                                  assignment.master_address, ":", assignment.master_port);
-  if (assignment.restart_count > 0)
-    absl::StrAppend(&text, "; restart ", assignment.restart_count, " of ", max_restarts);
-  return text;
+/// Not by ==: what travelled was bounded and cleaned.
+bool SameWorker(const rendezvous::WorkerFailure& a, const rendezvous::WorkerFailure& b) {
+  return a.host == b.host && a.pid == b.pid && a.rank == b.rank;
 }
 
 }  // namespace
@@ -51,7 +40,13 @@ Effects AgentCore::Step(const Event& event, TimePoint now) {
 std::optional<TimePoint> AgentCore::NextDeadline() const {
   if (phase_ == Phase::kStopping) return stop_deadline_;
   if (phase_ == Phase::kJoining) return join_deadline_;
-  return std::nullopt;
+  std::optional<TimePoint> next = start_deadline_;
+  const auto consider = [&](const std::optional<TimePoint>& when) {
+    if (when && (!next || *when < *next)) next = when;
+  };
+  if (Draining()) consider(drain_deadline_);
+  if (!workers_.empty()) consider(fence_deadline_);
+  return next;
 }
 
 void AgentCore::On(const rendezvous::ServiceEvent& event) {
@@ -61,7 +56,12 @@ void AgentCore::On(const rendezvous::ServiceEvent& event) {
 void AgentCore::On(const SessionConnected&) {
   const bool first = join_deadline_.has_value();
   join_deadline_.reset();
+  fence_deadline_.reset();
   if (phase_ == Phase::kJoining) return MakeOffer(first);
+  if (phase_ == Phase::kRegrouping) {
+    if (!Draining() || !AnyOut()) MakeOffer(false);
+    return;
+  }
   if (next_ != Next::kVerdict && phase_ == Phase::kStopping)
     return;  // a new offer or the end comes after the stop
   // The service may be a new one that knows nothing: give back what it had from us.
@@ -70,66 +70,102 @@ void AgentCore::On(const SessionConnected&) {
   if (phase_ == Phase::kFinished) Emit(SendToService{Finished()});
 }
 
-void AgentCore::On(const SessionDisconnected& event) { Log(log::Level::kWarning, event.why); }
+void AgentCore::On(const SessionDisconnected& event) {
+  Log(log::Level::kWarning, event.why);
+  if (config_.fence_timeout > Duration::zero() && !fence_deadline_) fence_deadline_ = now_ + config_.fence_timeout;
+}
 
 void AgentCore::On(const SessionFailed& event) { GiveUp(event.why); }
 
 void AgentCore::On(const WorkerExited& event) {
-  if (event.local_rank < 0 || static_cast<size_t>(event.local_rank) >= workers_.size()) return;
-  Worker& worker = workers_[static_cast<size_t>(event.local_rank)];
-  MT_CHECK(worker.life == Worker::Life::kRunning) << "a second exit; " << Describe();
-  worker.life = Worker::Life::kExited;
-  const bool failed = (event.signal != 0 || event.exit_code != 0) && !worker.said_done;
-  if (phase_ != Phase::kRunning && phase_ != Phase::kFinished) return;  // told to go: not a failure
-  if (failed) return ReportFailure(event);
-  worker.exited_well = true;
+  Worker* const worker = Find(event.local_rank);
+  if (worker == nullptr) return;
+  MT_CHECK(worker->life == Worker::Life::kRunning) << "a second exit; " << Describe();
+  worker->life = Worker::Life::kExited;
+  worker->exited_with_0 = event.signal == 0 && event.exit_code == 0;
+  const bool alive = phase_ == Phase::kRunning || phase_ == Phase::kFinished || phase_ == Phase::kRegrouping;
+  if (!alive) return;  // told to go: not a failure
+  if (Draining()) return OnExitWhileDraining(event);
+  if (!worker->exited_with_0 && !worker->said_done) return OnFailedWorker(event);
+  if (worker->said_leaving && !worker->said_done)
+    return ReportBroken(event.local_rank, "its process has left the job");
+  worker->exited_well = true;
   FinishIfAllDone();
 }
 
 void AgentCore::On(const WorkerGone& event) {
-  if (event.local_rank < 0 || static_cast<size_t>(event.local_rank) >= workers_.size()) return;
-  Worker& worker = workers_[static_cast<size_t>(event.local_rank)];
-  MT_CHECK(worker.life == Worker::Life::kExited) << "gone before its exit; " << Describe();
-  worker.life = Worker::Life::kGone;
+  Worker* const worker = Find(event.local_rank);
+  if (worker == nullptr) return;
+  MT_CHECK(worker->life == Worker::Life::kExited) << "gone before its exit; " << Describe();
+  worker->life = Worker::Life::kGone;
 }
 
 void AgentCore::On(const WorkerSaid& event) {
-  if (event.local_rank < 0 || static_cast<size_t>(event.local_rank) >= workers_.size()) return;
-  Worker& worker = workers_[static_cast<size_t>(event.local_rank)];
-  if (const auto* hello = std::get_if<channel::Hello>(&event.message)) {
-    worker.said_hello = true;
-    worker.cooperative = hello->cooperative;
-    Emit(SendToWorker{event.local_rank, MakeChannelAssignment(*assignment_, member_, event.local_rank)});
-  } else if (const auto* leaving = std::get_if<channel::Leaving>(&event.message)) {
-    Log(log::Level::kInfo, absl::StrCat("local rank ", event.local_rank, " is leaving: ", leaving->why));
-  } else if (std::holds_alternative<channel::Done>(event.message)) {
-    // An ordinary program is judged by how it exits.
-    worker.said_done = worker.cooperative;
-    FinishIfAllDone();
+  if (Find(event.local_rank) == nullptr) return;
+  std::visit([&](const auto& message) { OnWorker(event.local_rank, message); }, event.message);
+}
+
+void AgentCore::OnWorker(int local_rank, const channel::Hello& hello) {
+  Worker& worker = *Find(local_rank);
+  worker.said_hello = true;
+  worker.cooperative = hello.cooperative;
+  if (assignment_) Emit(SendToWorker{local_rank, MakeChannelAssignment(*assignment_, member_, local_rank)});
+  if (Draining()) {
+    Emit(SendToWorker{local_rank, channel::Drain{ToSeconds(*drain_deadline_ - now_),
+                                                 absl::StrCat("received ", SignalName(last_signal_))}});
   }
+}
+
+void AgentCore::OnWorker(int local_rank, const channel::Leaving& leaving) {
+  Worker& worker = *Find(local_rank);
+  worker.said_leaving = worker.cooperative;
+  Log(log::Level::kInfo, absl::StrCat("local rank ", local_rank, " is leaving: ", leaving.why));
+}
+
+void AgentCore::OnWorker(int local_rank, const channel::Done&) {
+  if (!assignment_) return;  // its generation is over: it will say so again in the next one
+  Worker& worker = *Find(local_rank);
+  // An ordinary program is judged by how it exits.
+  worker.said_done = worker.cooperative;
+  FinishIfAllDone();
+}
+
+void AgentCore::OnWorker(int local_rank, const channel::Broken& broken) {
+  const bool current = assignment_ && assignment_->generation == broken.generation;
+  if (current && Find(local_rank)->cooperative) ReportBroken(local_rank, broken.why);
+}
+
+void AgentCore::OnWorker(int local_rank, const channel::Progress& progress) {
+  if (!assignment_ || assignment_->members[member_].first_rank + local_rank != 0) return;
+  if (reported_step_ && progress.step < *reported_step_ + kStepsPerReport && progress.step >= *reported_step_)
+    return;
+  reported_step_ = progress.step;
+  Emit(SendToService{rendezvous::StepsCommitted{assignment_->generation, progress.step}});
 }
 
 void AgentCore::On(const SignalReceived& event) {
   if (first_signal_) {
     if (now_ - *first_signal_ < kSignalEcho && event.signal == last_signal_) return;
-    Log(log::Level::kWarning,
-        absl::StrCat("received ", SignalName(event.signal), " again: killing the workers"));
-    Emit(SignalWorkers{SIGKILL});
-    killed_ = true;
-    stop_deadline_ = now_ + kKillPatience;
-    return;
+    return OnSecondSignal(event.signal);
   }
   first_signal_ = now_;
   last_signal_ = event.signal;
   const std::string why = absl::StrCat("received ", SignalName(event.signal));
+  if (!exit_ && phase_ != Phase::kStopping && Cooperative()) return BeginDrain(event.signal, why);
   Log(log::Level::kWarning, workers_.empty() ? why
                                              : absl::StrCat(why, ": stopping the workers, SIGKILL after ",
                                                             HumanDuration(config_.shutdown_timeout)));
-  Emit(SendToService{rendezvous::Leaving{absl::StrCat(config_.offer.host, " ", why)}});
+  Emit(SendToService{rendezvous::Leaving{Leaves()}});
   if (!exit_) exit_ = Exit{128 + event.signal, std::nullopt};
   TellWorkers(channel::Drain{ToSeconds(config_.shutdown_timeout), why});
   // In a stop that is already going on this adds the new signal; its deadline stays.
   BeginStop(event.signal, Next::kExit);
+}
+
+void AgentCore::OnSecondSignal(int signal) {
+  Log(log::Level::kWarning, absl::StrCat("received ", SignalName(signal), " again: killing the workers"));
+  if (Draining()) LeaveAfterDrain(0);
+  Kill();
 }
 
 void AgentCore::On(const Tick&) {
@@ -138,36 +174,62 @@ void AgentCore::On(const Tick&) {
                                HumanDuration(config_.join_timeout),
                                " (--rdzv_conf join_timeout); is mtrun running on the endpoint's host?"));
   }
+  if (start_deadline_ && now_ >= *start_deadline_) GiveUpOnLeftovers();
+  if (fence_deadline_ && now_ >= *fence_deadline_) return Fence();
+  if (Draining() && now_ >= *drain_deadline_) {
+    Log(log::Level::kWarning, absl::StrCat("some workers have not left within ",
+                                           HumanDuration(config_.shutdown_timeout), ": killing them"));
+    LeaveAfterDrain(0);
+    return Kill();
+  }
   if (phase_ != Phase::kStopping || !stop_deadline_ || now_ < *stop_deadline_) return;
   if (!killed_) {
     Log(log::Level::kWarning, absl::StrCat("some workers are still there after ",
                                            HumanDuration(config_.shutdown_timeout), ": killing them"));
-    Emit(SignalWorkers{SIGKILL});
-    killed_ = true;
-    stop_deadline_ = now_ + kKillPatience;
-    return;
+    return Kill();
   }
   Log(log::Level::kError, "some workers do not even end on SIGKILL; going on without waiting for them");
   for (Worker& worker : workers_) worker.life = Worker::Life::kGone;
+}
+
+void AgentCore::Fence() {
+  fence_deadline_.reset();
+  const bool alive = phase_ == Phase::kRunning || phase_ == Phase::kFinished || phase_ == Phase::kRegrouping;
+  if (!alive || Draining()) return;
+  Log(log::Level::kWarning,
+      absl::StrCat("no rendezvous service for ", HumanDuration(config_.fence_timeout),
+                   " (fence_timeout): stopping the workers, the others may go on without this node"));
+  BeginStop(SIGTERM, Next::kRejoin);
 }
 
 void AgentCore::OnService(const rendezvous::Assigned& event) {
   const rendezvous::Assignment& assignment = event.assignment;
   if (assignment_ && assignment_->generation == assignment.generation) return;  // confirms what we hold
   if (exit_) return;
-  if (phase_ != Phase::kJoining) {
-    Log(log::Level::kWarning,
-        absl::StrCat("the service has moved on to generation ", assignment.generation.number));
-    if (phase_ == Phase::kStopping) {
-      next_ = Next::kRejoin;
-      return;
-    }
-    return BeginStop(SIGTERM, Next::kRejoin);
-  }
   const auto self = std::find_if(assignment.members.begin(), assignment.members.end(),
                                  [&](const auto& member) { return member.node_id == config_.offer.node_id; });
   if (self == assignment.members.end()) return;
-  Start(assignment, static_cast<size_t>(self - assignment.members.begin()));
+  const auto member = static_cast<size_t>(self - assignment.members.begin());
+  if (phase_ == Phase::kJoining) return Enter(assignment, member);
+  if (phase_ == Phase::kRegrouping) {
+    // Workers that are on their way out cannot fill their ranks.
+    if (Draining() && AnyOut()) return LeaveAfterDrain(last_signal_);
+    const auto lives_on = [](const Worker& w) { return w.life != Worker::Life::kRunning || w.regroups(); };
+    if (std::all_of(workers_.begin(), workers_.end(), lives_on)) return Enter(assignment, member);
+    return BeginStop(SIGTERM, Next::kRejoin);  // one of them turned out to be an ordinary program
+  }
+  const std::string why =
+      absl::StrCat("the service has moved on to generation ", assignment.generation.number);
+  Log(log::Level::kWarning, why);
+  if (phase_ == Phase::kStopping) {
+    next_ = Next::kRejoin;
+  } else if (assignment_ && Cooperative()) {
+    TellWorkers(channel::Dissolved{assignment_->generation, why});
+    Regroup();
+    Enter(assignment, member);
+  } else {
+    BeginStop(SIGTERM, Next::kRejoin);
+  }
 }
 
 void AgentCore::OnService(const rendezvous::GenerationDissolved& event) {
@@ -177,6 +239,9 @@ void AgentCore::OnService(const rendezvous::GenerationDissolved& event) {
   TellWorkers(channel::Dissolved{event.generation, event.reason});
   if (phase_ == Phase::kStopping) {
     next_ = Next::kRejoin;
+  } else if (Cooperative()) {
+    Regroup();
+    if (!Draining() || !AnyOut()) MakeOffer(true);
   } else {
     BeginStop(SIGTERM, Next::kRejoin);
   }
@@ -192,7 +257,9 @@ void AgentCore::OnService(const rendezvous::JobEnded& event) {
     return BeginStop(phase_ == Phase::kFinished ? 0 : SIGTERM, Next::kExit);
   }
   exit_->outcome = outcome;
-  Log(log::Level::kError, absl::StrCat("the job has failed: ", outcome.reason));
+  // Where it happened it was said when it happened, and the box says it again.
+  if (!failure_ || !outcome.root_cause || !SameWorker(*failure_, *outcome.root_cause))
+    Log(log::Level::kError, absl::StrCat("the job has failed: ", outcome.reason));
   TellWorkers(channel::Stop{outcome.reason});
   if (phase_ == Phase::kStopping) {
     next_ = Next::kExit;
@@ -207,117 +274,11 @@ void AgentCore::OnService(const rendezvous::Refused& event) {
 
 void AgentCore::OnService(const rendezvous::Waiting& event) { Log(log::Level::kInfo, event.text); }
 
-void AgentCore::Start(const rendezvous::Assignment& assignment, size_t member) {
-  MT_CHECK(workers_.empty()) << Describe();
-  assignment_ = assignment;
-  member_ = member;
-  failure_.reset();
-  const rendezvous::Member& self = assignment.members[member];
-  workers_.assign(static_cast<size_t>(self.workers), Worker{});
-  phase_ = Phase::kRunning;
-  Log(log::Level::kInfo, FormationText(assignment, self, config_.max_restarts));
-  Emit(StartWorkers{assignment, member});
-}
-
-void AgentCore::ReportFailure(const WorkerExited& event) {
-  rendezvous::WorkerFailure failure;
-  failure.host = config_.offer.host;
-  failure.rank = assignment_->members[member_].first_rank + event.local_rank;
-  failure.local_rank = event.local_rank;
-  failure.pid = event.pid;
-  failure.exit_code = event.exit_code;
-  failure.signal = event.signal;
-  failure.log_file = event.log_file;
-  failure.message = event.message;
-  failure.wall_time = event.wall_time;
-  failure_ = failure;
-  const std::string log_file =
-      event.log_file.empty() ? "" : absl::StrCat("; its standard error: ", event.log_file);
-  Log(log::Level::kError, absl::StrCat(rendezvous::Describe(failure), log_file));
-  Emit(SendToService{rendezvous::WorkerFailed{assignment_->generation, failure}});
-  BeginStop(SIGTERM, Next::kVerdict);
-}
-
-void AgentCore::FinishIfAllDone() {
-  if (phase_ != Phase::kRunning) return;
-  if (!std::all_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.done(); }))
-    return;
-  phase_ = Phase::kFinished;
-  Emit(SendToService{Finished()});
-}
-
-rendezvous::WorkersFinished AgentCore::Finished() const {
-  const bool safe =
-      std::all_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.said_done; });
-  return {assignment_->generation, safe};
-}
-
-void AgentCore::BeginStop(int signal, Next next) {
-  next_ = next;
-  if (!AllAtLeast(Worker::Life::kGone) && signal != 0) Emit(SignalWorkers{signal});
-  if (phase_ == Phase::kStopping) return;
-  phase_ = Phase::kStopping;
-  killed_ = false;
-  stop_deadline_ = now_ + config_.shutdown_timeout;
-}
-
-void AgentCore::GiveUp(std::string why) {
-  Log(log::Level::kError, std::move(why));
-  if (!exit_) exit_ = Exit{1, std::nullopt};
-  BeginStop(SIGTERM, Next::kExit);
-}
-
-bool AgentCore::AllAtLeast(Worker::Life life) const {
-  return std::all_of(workers_.begin(), workers_.end(),
-                     [&](const Worker& worker) { return worker.life >= life; });
-}
-
-void AgentCore::Settle() {
-  if (phase_ != Phase::kStopping) return;
-  // After a success nobody waits for what a program left behind in the background.
-  const bool success = exit_ && exit_->code == 0;
-  if (AllAtLeast(success ? Worker::Life::kExited : Worker::Life::kGone)) FinishStop();
-}
-
-void AgentCore::FinishStop() {
-  stop_deadline_.reset();
-  if (!workers_.empty()) Emit(CleanUp{});
-  workers_.clear();
-  switch (next_) {
-    case Next::kVerdict:
-      phase_ = Phase::kStopped;
-      break;
-    case Next::kRejoin:
-      phase_ = Phase::kJoining;
-      assignment_.reset();
-      failure_.reset();
-      MakeOffer(true);
-      break;
-    case Next::kExit:
-      phase_ = Phase::kEnded;
-      Emit(*exit_);
-      break;
-  }
-}
-
-void AgentCore::MakeOffer(bool fresh) {
-  rendezvous::Offer offer = config_.offer;
-  if (assignment_) offer.holds = assignment_->generation;
-  Emit(SendOffer{offer, fresh});
-}
-
-void AgentCore::TellWorkers(const channel::AgentMessage& message) {
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    if (workers_[i].said_hello && workers_[i].life == Worker::Life::kRunning) {
-      Emit(SendToWorker{static_cast<int>(i), message});
-    }
-  }
-}
-
 void AgentCore::CheckInvariants() const {
   const bool has_workers = phase_ == Phase::kRunning || phase_ == Phase::kFinished;
   MT_CHECK(!has_workers || (assignment_ && !workers_.empty())) << Describe();
   MT_CHECK(phase_ != Phase::kJoining || (workers_.empty() && !assignment_)) << Describe();
+  MT_CHECK(phase_ != Phase::kRegrouping || (!workers_.empty() && !assignment_ && last_)) << Describe();
   MT_CHECK(phase_ != Phase::kStopped || (workers_.empty() && assignment_ && failure_)) << Describe();
   MT_CHECK(phase_ != Phase::kEnded || (workers_.empty() && exit_)) << Describe();
   MT_CHECK(phase_ != Phase::kStopping || stop_deadline_) << Describe();
@@ -335,7 +296,10 @@ std::string AgentCore::Describe() const {
   for (size_t i = 0; i < workers_.size(); ++i) {
     absl::StrAppend(&text, i == 0 ? "; workers " : ", ", i, " ", kLives[static_cast<int>(workers_[i].life)],
                     workers_[i].done() ? " done" : "");
+    if (workers_[i].said_leaving) absl::StrAppend(&text, " leaving");
+    if (workers_[i].due) absl::StrAppend(&text, " due");
   }
+  if (Draining()) absl::StrAppend(&text, "; drains");
   if (exit_) absl::StrAppend(&text, "; exits with ", exit_->code);
   return text;
 }

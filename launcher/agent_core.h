@@ -2,9 +2,14 @@
 // machine. Events and the time go in, effects come out in the order in which they are to be performed. No
 // thread, no clock, no process.
 //
+// A node is cooperative while every worker that is alive has said so in its hello (one that has just taken a
+// dead one's place is believed until its own hello). Its workers outlive their generation: running ->
+// regrouping -> running, with fresh processes for the dead. A signal drains it: the workers are told, and the
+// service hears that this node leaves only when they are out, so that nobody's step is torn.
+//
 // Invariants (checked on the way in and out of every Step): workers exist only from StartWorkers to CleanUp;
-// there is at most one generation; the service hears of at most one failure and one finish per generation;
-// nothing happens after Exit.
+// there is at most one generation; the service hears of at most one failure, one break and one finish per
+// generation; nothing happens after Exit.
 #pragma once
 
 #include <optional>
@@ -22,16 +27,18 @@ struct AgentConfig {
   int max_restarts = 0;
   Duration shutdown_timeout = std::chrono::seconds(30);
   Duration join_timeout = std::chrono::seconds(600);  // until the service is reached for the first time
+  Duration fence_timeout = Duration::zero();  // without a service for so long, workers are stopped; zero: never
 };
 
 class AgentCore {
  public:
   enum class Phase {
-    kJoining,   // offer made, no workers
-    kRunning,   // workers of `assignment_` run
-    kFinished,  // they are done here; the service says when all are
-    kStopping,  // they have been told to go
-    kStopped,   // they are gone; the service decides what their failure means
+    kJoining,     // offer made, no workers
+    kRunning,     // workers of `assignment_` run
+    kFinished,    // they are done here; the service says when all are
+    kRegrouping,  // their generation is over, they live on; offer made
+    kStopping,    // they have been told to go
+    kStopped,     // they are gone; the service decides what their failure means
     kEnded,
   };
 
@@ -42,6 +49,9 @@ class AgentCore {
   /// given up.
   static constexpr Duration kKillPatience = std::chrono::seconds(5);
 
+  /// How often the service hears of rank 0's steps.
+  static constexpr int64_t kStepsPerReport = 100;
+
   AgentCore(AgentConfig config, TimePoint now);
 
   Effects Step(const Event& event, TimePoint now);
@@ -49,6 +59,7 @@ class AgentCore {
   std::optional<TimePoint> NextDeadline() const;
 
   Phase phase() const { return phase_; }
+  /// Nothing while no generation runs here.
   const std::optional<rendezvous::Assignment>& assignment() const { return assignment_; }
   void CheckInvariants() const;
   std::string Describe() const;
@@ -59,9 +70,15 @@ class AgentCore {
     Life life = Life::kRunning;
     bool said_hello = false;
     bool cooperative = false;
+    bool presumed = false;  // takes the place of a cooperative one and has not said hello yet
+    bool due = false;       // a fresh process is wanted here once nothing of the old one is left
     bool said_done = false;  // and is cooperative: its result is safe, its exit does not matter
+    bool said_leaving = false;
     bool exited_well = false;
+    bool exited_with_0 = false;
     bool done() const { return said_done || exited_well; }
+    bool out() const { return life != Life::kRunning || said_leaving || said_done; }
+    bool regroups() const { return said_hello ? cooperative : presumed; }
   };
   enum class Next { kVerdict, kRejoin, kExit };
 
@@ -81,22 +98,54 @@ class AgentCore {
   void OnService(const rendezvous::Refused& event);
   void OnService(const rendezvous::Waiting& event);
   void OnService(const rendezvous::StoreReply&) {}  // the shell forwards these to the worker that asked
+  void OnService(const rendezvous::Elsewhere&) {}   // the session follows it by itself
 
-  void Start(const rendezvous::Assignment& assignment, size_t member);
+  void OnWorker(int local_rank, const channel::Hello& hello);
+  void OnWorker(int local_rank, const channel::Leaving& leaving);
+  void OnWorker(int local_rank, const channel::Done& done);
+  void OnWorker(int local_rank, const channel::Broken& broken);
+  void OnWorker(int local_rank, const channel::Progress& progress);
+  template <typename Other>
+  void OnWorker(int, const Other&) {}
+  void OnFailedWorker(const WorkerExited& event);
+  void OnExitWhileDraining(const WorkerExited& event);
+  void OnSecondSignal(int signal);
+  void Fence();
+
+  // Generations.
+  void Enter(const rendezvous::Assignment& assignment, size_t member);
+  void StartDueWorkers();
+  void GiveUpOnLeftovers();
+  void Regroup();
+  rendezvous::WorkerFailure MakeFailure(const WorkerExited& event) const;
   void ReportFailure(const WorkerExited& event);
+  void ReportBroken(int local_rank, const std::string& why);
   void FinishIfAllDone();
   rendezvous::WorkersFinished Finished() const;
+
+  // Ends.
+  void BeginDrain(int signal, const std::string& why);
+  void SettleDrain();
+  void LeaveAfterDrain(int signal);
   /// Ends the workers, politely with `signal` (0: they are about to end by themselves), and goes on with
   /// `next`.
   void BeginStop(int signal, Next next);
+  void Kill();
   void GiveUp(std::string why);
   void Settle();
   void FinishStop();
+
   void MakeOffer(bool fresh);
   void TellWorkers(const channel::AgentMessage& message);
   void Emit(Effect effect) { effects_.push_back(std::move(effect)); }
   void Log(log::Level level, std::string text) { Emit(WriteLog{level, std::move(text)}); }
   bool AllAtLeast(Worker::Life life) const;
+  bool AnyOut() const;
+  bool Draining() const { return drain_deadline_ && !exit_; }
+  /// Somebody is alive here, and everybody who is outlives a generation.
+  bool Cooperative() const;
+  Worker* Find(int local_rank);
+  std::string Leaves() const;
 
   const AgentConfig config_;
 
@@ -104,15 +153,22 @@ class AgentCore {
   TimePoint now_;
   Effects effects_;
   std::optional<rendezvous::Assignment> assignment_;
-  size_t member_ = 0;
+  std::optional<rendezvous::Assignment> last_;  // while regrouping: the one that is over
+  size_t member_ = 0;                           // this node's place in either
   std::vector<Worker> workers_;
-  std::optional<rendezvous::WorkerFailure> failure_;  // of this generation, reported
+  std::optional<rendezvous::WorkerFailure> failure_;  // of this (the last) generation, reported
+  bool break_reported_ = false;
+  std::optional<int64_t> reported_step_;  // of this generation
   Next next_ = Next::kVerdict;
-  std::optional<Exit> exit_;                // decided, performed when the workers are gone
-  std::optional<TimePoint> stop_deadline_;  // SIGKILL then; after that, giving up
-  std::optional<TimePoint> join_deadline_;  // until the first connection
+  std::optional<Exit> exit_;                 // decided, performed when the workers are gone
+  std::optional<TimePoint> stop_deadline_;   // SIGKILL then; after that, giving up
+  std::optional<TimePoint> join_deadline_;   // until the first connection
+  std::optional<TimePoint> start_deadline_;  // what dead workers left must be gone, fresh ones are due
+  std::optional<TimePoint> drain_deadline_;  // workers that have not left by then are killed
+  std::optional<TimePoint> fence_deadline_;  // there is no service; workers are stopped then
   std::optional<TimePoint> first_signal_;
   int last_signal_ = 0;
+  bool drained_ = false;  // the exit follows a drain: its code is decided by how the workers end
   bool killed_ = false;
 };
 

@@ -62,10 +62,16 @@ std::string Describe(const Effect& effect) {
           [](const SendOffer& e) { return DescribeOffer(e); },
           [](const SendToService& e) { return absl::StrCat("send: ", rendezvous::Describe(e.event)); },
           [](const StartWorkers& e) {
-            return absl::StrCat("start workers as node ", e.member, " of ",
+            const bool all =
+                e.local_ranks.size() == static_cast<size_t>(e.assignment.members[e.member].workers);
+            return absl::StrCat(all ? "start workers" : "start worker " + absl::StrJoin(e.local_ranks, ", "),
+                                " as node ", e.member, " of ",
                                 rendezvous::Describe(e.assignment.generation));
           },
           [](const SignalWorkers& e) { return absl::StrCat("signal workers: ", SignalName(e.signal)); },
+          [](const SignalWorker& e) {
+            return absl::StrCat("signal worker ", e.local_rank, ": ", SignalName(e.signal));
+          },
           [](const SendToWorker& e) {
             std::string line = channel::Encode(e.message);
             if (!line.empty()) line.pop_back();

@@ -69,15 +69,22 @@ struct SendToService {
   rendezvous::AgentEvent event;
   bool operator==(const SendToService&) const = default;
 };
-/// Start all workers of this node, which is `assignment.members[member]`.
+/// Start these workers of this node, which is `assignment.members[member]`: all of them, or those that take
+/// the place of dead ones beside cooperative survivors.
 struct StartWorkers {
   rendezvous::Assignment assignment;
   size_t member = 0;
+  std::vector<int> local_ranks;
   bool operator==(const StartWorkers&) const = default;
 };
 struct SignalWorkers {  // every worker's process group; SIGKILL ends them at once
   int signal = 0;
   bool operator==(const SignalWorkers&) const = default;
+};
+struct SignalWorker {  // one worker's process group
+  int local_rank = 0;
+  int signal = 0;
+  bool operator==(const SignalWorker&) const = default;
 };
 struct SendToWorker {  // if it is connected
   int local_rank = 0;
@@ -99,8 +106,8 @@ struct Exit {
   std::optional<rendezvous::JobOutcome> outcome;
   bool operator==(const Exit&) const = default;
 };
-using Effect = std::variant<SendOffer, SendToService, StartWorkers, SignalWorkers, SendToWorker, CleanUp,
-                            WriteLog, Exit>;
+using Effect = std::variant<SendOffer, SendToService, StartWorkers, SignalWorkers, SignalWorker, SendToWorker,
+                            CleanUp, WriteLog, Exit>;
 using Effects = std::vector<Effect>;
 
 std::string Describe(const Event& event);

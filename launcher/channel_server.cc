@@ -11,6 +11,7 @@
 #include <deque>
 #include <filesystem>
 #include <map>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/json_lines.h"
@@ -24,6 +25,8 @@ namespace {
 using Socket = asio::local::stream_protocol::socket;
 
 constexpr size_t kMostWaitingBytes = 64 << 20;  // for a worker that does not read
+constexpr int kReadsInARow = 16;                // then the others have their turn
+constexpr int kReadsAtTheEnd = 4096;            // of a worker that cannot add anything
 
 /// One worker's connection; lives as long as an operation on it is under way.
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -36,17 +39,26 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int local_rank = -1;  // from Hello on
 
   void Read() {
-    socket_.async_read_some(
-        asio::buffer(bytes_), [self = shared_from_this()](std::error_code error, size_t size) {
-          if (error) return self->Close();
-          const absl::Status status = self->Take({self->bytes_.data(), size});
-          if (!status.ok()) {
-            log::Warning("worker channel: ", status.message(), "; the connection of local rank ",
-                         self->local_rank, " is closed");
-            return self->Close();
-          }
-          if (self->open_) self->Read();
-        });
+    // Bytes are taken in handlers only, so that ReadAvailable may be called at any time.
+    socket_.async_wait(Socket::wait_read, [self = shared_from_this()](std::error_code error) {
+      if (error) return self->Close();
+      self->ReadAvailable(kReadsInARow);
+      if (self->open_) self->Read();
+    });
+  }
+
+  void ReadAvailable(int most_reads) {
+    for (int i = 0; i < most_reads && open_; ++i) {
+      const ssize_t size = recv(socket_.native_handle(), bytes_.data(), bytes_.size(), MSG_DONTWAIT);
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0 && errno == EAGAIN) return;
+      if (size <= 0) return Close();
+      const absl::Status status = Take({bytes_.data(), static_cast<size_t>(size)});
+      if (status.ok()) continue;
+      log::Warning("worker channel: ", status.message(), "; the connection of local rank ", local_rank,
+                   " is closed");
+      return Close();
+    }
   }
 
   void Send(std::string line) {
@@ -144,6 +156,21 @@ class Server : public ChannelServer {
     if (const auto alive = found->second.lock()) alive->Send(channel::Encode(message));
   }
 
+  void ReadRest(int local_rank) override {
+    AcceptPending();
+    for (const auto& connection : Living()) {
+      if (connection->local_rank == local_rank || connection->local_rank < 0)
+        connection->ReadAvailable(kReadsAtTheEnd);
+    }
+  }
+
+  void Disconnect(int local_rank) override {
+    for (const auto& connection : Living()) {
+      if (connection->local_rank == local_rank) connection->Close();
+    }
+    by_rank_.erase(local_rank);
+  }
+
   void DisconnectAll() override {
     for (auto& [id, connection] : connections_) {
       if (const auto alive = connection.lock()) alive->Close();
@@ -156,10 +183,26 @@ class Server : public ChannelServer {
   void Accept() {
     listener_.async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code error) {
       if (error) return;
-      const int fd = accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd >= 0) Serve(fd);
+      AcceptPending();
       Accept();
     });
+  }
+
+  void AcceptPending() {
+    while (true) {
+      const int fd = accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd < 0) return;
+      Serve(fd);
+    }
+  }
+
+  /// Handlers may change `connections_`.
+  std::vector<std::shared_ptr<Connection>> Living() const {
+    std::vector<std::shared_ptr<Connection>> living;
+    for (const auto& [id, connection] : connections_) {
+      if (auto alive = connection.lock()) living.push_back(std::move(alive));
+    }
+    return living;
   }
 
   void Serve(int fd) {

@@ -31,6 +31,10 @@ class ChannelServer {
   /// To the worker's newest connection; without one the message is dropped.
   virtual void SendToRank(int local_rank, const channel::AgentMessage& message) = 0;
   virtual void SendToConnection(int64_t connection, const channel::AgentMessage& message) = 0;
+  /// What a worker that has ended had said before its end, also when it never got as far as being accepted.
+  virtual void ReadRest(int local_rank) = 0;
+  /// A successor comes: nothing of the worker that was here is heard any more.
+  virtual void Disconnect(int local_rank) = 0;
   /// The generation is over: nothing of its workers is heard any more.
   virtual void DisconnectAll() = 0;
 };

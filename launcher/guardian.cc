@@ -6,9 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -23,11 +26,9 @@ namespace {
 constexpr Duration kSweepPatience = std::chrono::seconds(5);
 constexpr timespec kSweepPause = {0, 5'000'000};
 
-sigset_t WatchedSignals() {
-  sigset_t set = StopSignals();
-  sigaddset(&set, SIGCHLD);
-  sigaddset(&set, ParentGoneSignal());
-  return set;
+SignalPlan& Plan() {
+  static SignalPlan plan = DefaultSignals();
+  return plan;
 }
 
 /// Kills and reaps until no child is left: descendants that lose their parent become children of this
@@ -100,16 +101,30 @@ void Descend(const char* child_is) {
 
 }  // namespace
 
+void SetSignals(SignalPlan plan) {
+  struct sigaction action;
+  const bool hangup_ignored = sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  if (plan.stop_is_default && hangup_ignored) std::erase(plan.stop, SIGHUP);
+  Plan() = std::move(plan);
+}
+
 sigset_t StopSignals() {
-  // Read once, before anything changes: under nohup the parent set SIGHUP to be ignored.
-  static const bool hangup_ignored = [] {
-    struct sigaction action;
-    return sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-  }();
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGTERM, SIGINT, SIGQUIT}) sigaddset(&set, signal);
-  if (!hangup_ignored) sigaddset(&set, SIGHUP);
+  for (const int signal : Plan().stop) sigaddset(&set, signal);
+  return set;
+}
+
+bool IsForwarded(int signal) {
+  const std::vector<int>& forward = Plan().forward;
+  return std::find(forward.begin(), forward.end(), signal) != forward.end();
+}
+
+sigset_t WatchedSignals() {
+  sigset_t set = StopSignals();
+  for (const int signal : Plan().forward) sigaddset(&set, signal);
+  sigaddset(&set, SIGCHLD);
+  sigaddset(&set, ParentGoneSignal());
   return set;
 }
 

@@ -11,17 +11,26 @@
 
 #include <signal.h>
 
+#include "launcher/signals.h"
+
 namespace mtrun::launcher {
 
-/// Signals that stop mtrun: SIGTERM, SIGINT, SIGHUP, SIGQUIT; without SIGHUP when it was ignored at the start
-/// (nohup).
+/// Decides which signals count from here on; without it DefaultSignals(). A default SIGHUP that was ignored
+/// at the start (nohup) stays ignored. Call before BecomeGuarded.
+void SetSignals(SignalPlan plan);
+
+/// Signals that stop mtrun.
 sigset_t StopSignals();
+/// True for a signal that is passed on to the workers and stops nothing.
+bool IsForwarded(int signal);
+/// All that the agent reads through a signalfd: those above, SIGCHLD and ParentGoneSignal().
+sigset_t WatchedSignals();
 
 /// Delivered to the agent when the guardian is gone; the agent then kills what it started and ends.
 int ParentGoneSignal();
 
-/// Returns in the agent only, with all signals that it reads through a signalfd blocked (StopSignals,
-/// SIGCHLD, ParentGoneSignal). Call before the first thread. If it cannot fork, it says so and ends with 1.
+/// Returns in the agent only, with WatchedSignals blocked. Call before the first thread. If it cannot fork,
+/// it says so and ends with 1.
 void BecomeGuarded();
 
 }  // namespace mtrun::launcher

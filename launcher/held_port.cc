@@ -15,7 +15,7 @@ namespace mtrun::launcher {
 namespace {
 
 /// Dual-stack as TCPStore's own socket is; machines without IPv6 get an IPv4 one.
-absl::StatusOr<UniqueFd> BindAnyPort(int family) {
+absl::StatusOr<UniqueFd> Bind(int family, int port) {
   UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return ErrnoStatus(errno, "make a socket to hold MASTER_PORT");
   const int on = 1, off = 0;
@@ -24,8 +24,11 @@ absl::StatusOr<UniqueFd> BindAnyPort(int family) {
   address.ss_family = static_cast<sa_family_t>(family);
   if (family == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   const socklen_t size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  // The port stands at the same place in both kinds of address.
+  reinterpret_cast<sockaddr_in&>(address).sin_port = htons(static_cast<uint16_t>(port));
   if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
-    return ErrnoStatus(errno, "bind a free port for MASTER_PORT");
+    return ErrnoStatus(errno, port == 0 ? "bind a free port for MASTER_PORT"
+                                        : absl::StrCat("bind port ", port, " for MASTER_PORT"));
   }
   return socket;
 }
@@ -47,9 +50,9 @@ std::string TextOf(const sockaddr_storage& address) {
 
 }  // namespace
 
-absl::StatusOr<HeldPort> HeldPort::Open() {
-  absl::StatusOr<UniqueFd> socket = BindAnyPort(AF_INET6);
-  if (!socket.ok()) socket = BindAnyPort(AF_INET);
+absl::StatusOr<HeldPort> HeldPort::Open(int port) {
+  absl::StatusOr<UniqueFd> socket = Bind(AF_INET6, port);
+  if (!socket.ok()) socket = Bind(AF_INET, port);
   MT_RETURN_IF_ERROR(socket.status());
   sockaddr_storage address = {};
   socklen_t size = sizeof address;
@@ -58,7 +61,6 @@ absl::StatusOr<HeldPort> HeldPort::Open() {
   }
   HeldPort held;
   held.socket_ = *std::move(socket);
-  // The port stands at the same place in both kinds of address.
   held.port_ = ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
   return held;
 }

@@ -14,7 +14,8 @@ namespace mtrun::launcher {
 /// it.
 class HeldPort {
  public:
-  static absl::StatusOr<HeldPort> Open();
+  /// `port` 0: any free one.
+  static absl::StatusOr<HeldPort> Open(int port = 0);
   int port() const { return port_; }
   void Release() { socket_.Reset(); }
 

@@ -17,7 +17,7 @@ struct Piece {
   };
   Kind kind = Kind::kLine;
   std::string text;  // without its end
-  std::string raw;   // exactly the bytes that came
+  size_t bytes = 0;  // of the stream, its end included
   bool operator==(const Piece&) const = default;
 };
 
@@ -26,8 +26,8 @@ class LineSplitter {
   static constexpr size_t kDefaultBound = 64 << 10;
   explicit LineSplitter(size_t bound = kDefaultBound) : bound_(bound) {}
 
-  /// The pieces that `bytes` complete; all raw texts in order are all bytes fed, but for what Flush would
-  /// give.
+  /// The pieces that `bytes` complete; together with what Flush would give they cover all bytes fed, in
+  /// order.
   std::vector<Piece> Feed(std::string_view bytes);
   /// What is left at the end of the stream.
   std::vector<Piece> Flush();

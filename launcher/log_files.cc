@@ -1,9 +1,11 @@
 #include "launcher/log_files.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -36,12 +38,25 @@ absl::StatusOr<LogFiles> LogFiles::Make(const std::string& log_dir, const std::s
   return files;
 }
 
-absl::StatusOr<WorkerFiles> LogFiles::ForWorker(int restart_count, int local_rank) const {
+std::string LogFiles::AttemptFolder(int restart_count, int64_t generation) {
+  const int64_t first = first_generation_.try_emplace(restart_count, generation).first->second;
+  const std::string attempt = absl::StrCat(folder_, "/attempt_", restart_count);
+  return generation == first ? attempt : absl::StrCat(attempt, ".g", generation);
+}
+
+absl::StatusOr<WorkerFiles> LogFiles::ForWorker(int restart_count, int64_t generation, int local_rank) {
   if (folder_.empty()) return WorkerFiles{};
-  const std::string folder = absl::StrCat(folder_, "/attempt_", restart_count, "/", local_rank);
+  const std::string attempt = AttemptFolder(restart_count, generation);
+  const std::string folder = absl::StrCat(attempt, "/", local_rank);
   MT_RETURN_IF_ERROR(MakeFolders(folder));
-  WorkerFiles files{folder + "/stdout.log", folder + "/stderr.log", folder + "/error.json"};
-  unlink(files.error.c_str());
+  WorkerFiles files{folder + "/stdout.log", folder + "/stderr.log", folder + "/error.json",
+                    attempt + "/filtered_stdout.log", attempt + "/filtered_stderr.log"};
+  for (int earlier = 1; access(files.error.c_str(), F_OK) == 0; ++earlier) {
+    const std::string aside = absl::StrCat(folder, "/error.", earlier, ".json");
+    if (access(aside.c_str(), F_OK) == 0) continue;
+    if (rename(files.error.c_str(), aside.c_str()) != 0)
+      return ErrnoStatus(errno, absl::StrCat("rename ", files.error));
+  }
   return files;
 }
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "launcher/agent.h"
+#include "launcher/completion.h"
 #include "launcher/guardian.h"
 #include "launcher/log_files.h"
 #include "launcher/machine.h"
@@ -57,13 +58,19 @@ int Main(const std::vector<std::string>& args) {
     std::cout << "mtrun " << MTRUN_VERSION << std::endl;
     return 0;
   }
+  if (options->act == Options::Act::kCompletion) {
+    std::cout << CompletionScript(options->completion_shell);
+    return 0;
+  }
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());
   if (options->standalone && !options->run_id_given)
     options->job.job_id = absl::StrFormat("%016x", RandomBits());
-  const absl::StatusOr<LogFiles> log_files = LogFiles::Make(options->log_dir, options->job.job_id);
+  absl::StatusOr<LogFiles> log_files = LogFiles::Make(options->log_dir, options->job.job_id);
   if (!log_files.ok()) return Complain(log_files.status());
+  for (const std::string& note : options->notes) log::Warning(note);
   signal(SIGPIPE, SIG_IGN);
+  SetSignals(options->signals);
   BecomeGuarded();
   return RunAgent(*options, *program, *log_files);
 }

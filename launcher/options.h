@@ -4,12 +4,14 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/worker_env.h"
+#include "launcher/signals.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::launcher {
@@ -37,12 +39,15 @@ struct EntryPoint {
   std::vector<std::string> words = {};  // program (or module) and its arguments; with a trainer its arguments
   bool module = false;
   bool no_python = false;
+  bool run_path = false;  // a Python script, whatever its name
   bool operator==(const EntryPoint&) const = default;
 };
 
 struct Options {
-  enum class Act { kRun, kHelp, kVersion };
+  enum class Act { kRun, kHelp, kVersion, kCompletion };
   Act act = Act::kRun;
+  std::string completion_shell;    // "bash" or "zsh"
+  std::vector<std::string> notes;  // what to warn of: accepted, but without effect
   rendezvous::JobSettings job;
   int workers = 1;
   std::string endpoint;  // "host:port"; standalone: "127.0.0.1:0"
@@ -51,13 +56,25 @@ struct Options {
   std::optional<bool> is_host;
   std::optional<int> node_rank;
   Duration reconnect_timeout = Duration::zero();  // zero: for ever
+  Duration fence_timeout =
+      Duration::zero();  // workers are stopped after so long without a service; zero: never
+  Duration connect_timeout = std::chrono::seconds(600);  // until the service is reached for the first time
   bool hold_port = true;
-  bool insecure = false;  // --insecure; a loopback endpoint needs no token either way
+  int master_port = 0;       // one node with --master_port: its MASTER_PORT; 0: any free one
+  bool may_be_etcd = false;  // --rdzv_backend etcd*: the endpoint may be an etcd server, which cannot serve
+  bool insecure = false;     // --insecure; a loopback endpoint needs no token either way
   std::string local_addr;
   std::string role = "default";
   std::string log_dir;  // "" = a temporary folder; "/dev/null" = no files
   Duration shutdown_timeout = std::chrono::seconds(30);
   std::map<int, int> redirects, tee;  // local rank (-1: all) -> 0 none, 1 stdout, 2 stderr, 3 both
+  std::set<int> console_ranks;        // local ranks that the console shows; none: all
+  std::string prefix_template = "[${role_name}${local_rank}]:";
+  std::vector<std::string> out_filters, err_filters;  // lines that are also kept apart
+  std::string event_log;                              // "" for none
+  SignalPlan signals = DefaultSignals();
+  bool virtual_local_rank = false;
+  std::string numa_binding;  // "", "node", "socket", "exclusive", "core-complex"
   EntryPoint entry;
 
   /// Files and console for one worker. By default both; --redirects alone takes a stream off the console.
@@ -71,9 +88,5 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const
 
 /// Text of --help.
 std::string HelpText();
-
-/// Number of GPUs left of `devices` by CUDA_VISIBLE_DEVICES: entries count up to the first one that names no
-/// device.
-int VisibleGpus(int devices, const EnvironmentMap& environment);
 
 }  // namespace mtrun::launcher

@@ -2,13 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <list>
 #include <map>
 #include <mutex>
@@ -28,58 +27,34 @@ constexpr Duration kExitPatience = std::chrono::seconds(2);
 constexpr size_t kReadSize = 64 << 10;
 constexpr int kReadsInARow = 16;  // then the other streams have their turn
 
-/// The terminal or pipe that mtrun's own output goes to. Mux thread only.
-class Console {
- public:
-  Console(int out, int err) : fds_{out, err}, terminals_{isatty(out) == 1, isatty(err) == 1} {}
-
-  void Line(int which, const std::string& prefix, const std::string& text) {
-    Put(which, absl::StrCat(prefix, text, "\n"), false);
-  }
-  /// Shown only where it can be rewritten.
-  void Update(int which, const std::string& prefix, const std::string& text) {
-    if (terminals_[which]) Put(which, absl::StrCat(prefix, text, "\r"), true);
-  }
-  void Flush() {
-    for (int which : {0, 1}) Write(which);
-  }
-
- private:
-  void Put(int which, std::string text, bool is_update) {
-    if (std::exchange(update_shown_, is_update)) text.insert(0, "\x1b[K");
-    // Up to PIPE_BUF bytes a pipe takes in one piece, whoever else (mtrun's log) writes to it.
-    if (waiting_[which].size() + text.size() > PIPE_BUF) Write(which);
-    if (!waiting_[1 - which].empty()) Write(1 - which);
-    waiting_[which] += text;
-  }
-
-  void Write(int which) {
-    const std::string text = std::exchange(waiting_[which], {});
-    // A reader that is gone takes the console with it, not the job.
-    if (!text.empty() && !broken_[which]) broken_[which] = !WriteAll(fds_[which], text).ok();
-  }
-
-  const int fds_[2];
-  const bool terminals_[2];
-  bool broken_[2] = {false, false};
-  bool update_shown_ = false;
-  std::string waiting_[2];
+/// One log file, or none.
+struct LogFile {
+  std::string path;
+  UniqueFd fd;
 };
 
 struct Stream {
   int local_rank = 0;
   int which = 0;  // 0 output, 1 error
-  std::string prefix, path;
-  UniqueFd source, file;
+  std::string prefix;
+  UniqueFd source;
+  LogFile file, filtered;
+  std::vector<std::string> filters;
   bool to_console = true;
   LineSplitter splitter = LineSplitter();
+
+  bool WantsLines() const { return to_console || which == 1 || !filters.empty(); }
+  bool Matches(const std::string& line) const {
+    return std::any_of(filters.begin(), filters.end(),
+                       [&](const std::string& text) { return line.find(text) != std::string::npos; });
+  }
 };
 
-absl::StatusOr<UniqueFd> OpenLog(const std::string& path) {
-  if (path.empty()) return UniqueFd();
-  UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file.valid()) return ErrnoStatus(errno, absl::StrCat("open log file ", path));
-  return file;
+absl::StatusOr<LogFile> OpenLog(bool wanted, const std::string& path) {
+  if (!wanted || path.empty()) return LogFile();
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open log file ", path));
+  return LogFile{path, std::move(fd)};
 }
 
 }  // namespace
@@ -87,7 +62,8 @@ absl::StatusOr<UniqueFd> OpenLog(const std::string& path) {
 class OutputMux::Impl {
  public:
   Impl(int console_out, int console_err)
-      : console_(console_out, console_err), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      : console_(std::make_shared<Console>(console_out, console_err)),
+        wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
   void Add(Stream stream) {
     fcntl(stream.source.get(), F_SETFL, O_NONBLOCK);
@@ -104,6 +80,9 @@ class OutputMux::Impl {
     Wake();
     return pass_done_.wait_for(lock, patience, [&] { return passes_done_ >= wanted; });
   }
+
+  const std::shared_ptr<Console>& console() const { return console_; }
+  void FlushConsole(Duration patience) { console_->Flush(patience); }
 
   std::string Tail(int local_rank) {
     const std::lock_guard lock(mu_);
@@ -124,10 +103,10 @@ class OutputMux::Impl {
       const bool in_a_hurry = wanted != passes_done_ || stop;
       ReadWhatIsThere(in_a_hurry ? 0 : -1);
       if (close || stop) {
-        for (Stream& stream : streams_) Handle(stream, stream.splitter.Flush());
+        for (Stream& stream : streams_) Show(stream, stream.splitter.Flush());
         streams_.clear();
+        SayWhatIsLost();
       }
-      console_.Flush();
       const std::lock_guard lock(mu_);
       passes_done_ = wanted;
       stopped_ = stop;
@@ -163,53 +142,72 @@ class OutputMux::Impl {
 
   /// Reads until the pipe is empty; true at its end.
   bool Drain(Stream& stream) {
-    char bytes[kReadSize];
     for (int i = 0; i < kReadsInARow; ++i) {
-      const ssize_t size = read(stream.source.get(), bytes, sizeof bytes);
+      const ssize_t size = read(stream.source.get(), buffer_.data(), buffer_.size());
       if (size < 0 && errno == EINTR) continue;
       if (size < 0 && errno == EAGAIN) return false;
       if (size <= 0) {
-        Handle(stream, stream.splitter.Flush());
+        Show(stream, stream.splitter.Flush());
         return true;
       }
-      Handle(stream, stream.splitter.Feed({bytes, static_cast<size_t>(size)}));
+      const std::string_view bytes(buffer_.data(), static_cast<size_t>(size));
+      WriteToFile(stream.file, bytes);
+      if (stream.WantsLines()) Show(stream, stream.splitter.Feed(bytes));
     }
     return false;
   }
 
-  void Handle(Stream& stream, const std::vector<Piece>& pieces) {
-    std::string raw;
-    for (const Piece& piece : pieces) {
-      if (piece.kind != Piece::Kind::kUpdate) raw += piece.raw;
-    }
-    if (stream.which == 1) {
-      const std::lock_guard lock(mu_);
-      for (const Piece& piece : pieces) {
-        if (piece.kind != Piece::Kind::kUpdate) tails_[stream.local_rank].Add(piece.text);
-      }
-    }
-    if (stream.file.valid() && !raw.empty()) WriteToFile(stream, raw);
-    if (!stream.to_console) return;
+  void Show(Stream& stream, const std::vector<Piece>& pieces) {
+    if (stream.which == 1) KeepTail(stream.local_rank, pieces);
+    std::string lines, filtered;
     for (const Piece& piece : pieces) {
       if (piece.kind == Piece::Kind::kUpdate) {
-        console_.Update(stream.which, stream.prefix, piece.text);
-      } else {
-        console_.Line(stream.which, stream.prefix, piece.text);
+        // Rare but for terminals, which show no other lines before it.
+        if (stream.to_console && !lines.empty()) console_->Lines(stream.which, std::exchange(lines, {}));
+        if (stream.to_console) console_->Update(stream.which, absl::StrCat(stream.prefix, piece.text));
+        continue;
       }
+      if (stream.to_console) absl::StrAppend(&lines, stream.prefix, piece.text, "\n");
+      if (stream.Matches(piece.text)) absl::StrAppend(&filtered, stream.prefix, piece.text, "\n");
+    }
+    WriteToFile(stream.filtered, filtered);
+    if (!lines.empty()) console_->Lines(stream.which, std::move(lines));
+  }
+
+  void KeepTail(int local_rank, const std::vector<Piece>& pieces) {
+    const std::lock_guard lock(mu_);
+    TailBuffer& tail = tails_[local_rank];
+    // Updates in between may push it a little further back than needed; never nearer.
+    const size_t first = pieces.size() > 4 * TailBuffer::kLines ? pieces.size() - 4 * TailBuffer::kLines : 0;
+    for (size_t i = first; i < pieces.size(); ++i) {
+      if (pieces[i].kind != Piece::Kind::kUpdate) tail.Add(pieces[i].text);
     }
   }
 
-  void WriteToFile(Stream& stream, const std::string& raw) {
-    const absl::Status written = WriteAll(stream.file.get(), raw);
+  /// A full disk may have room again later, so every write is tried.
+  void WriteToFile(LogFile& file, std::string_view bytes) {
+    if (!file.fd.valid() || bytes.empty()) return;
+    const absl::Status written = WriteAll(file.fd.get(), bytes);
     if (written.ok()) return;
-    log::Warning("log file ", stream.path, ": ", written.message(),
-                 "; output goes to the console only from here on");
-    stream.file.Reset();
+    if (lost_bytes_ == 0) {
+      log::Warning("log file ", file.path, ": ", written.message(),
+                   "; the workers go on, what does not fit into the log files is lost");
+    }
+    lost_bytes_ += bytes.size();
   }
 
+  void SayWhatIsLost() {
+    if (lost_bytes_ > lost_said_)
+      log::Warning("about ", lost_bytes_ - lost_said_, " bytes of output could not be written to log files");
+    lost_said_ = lost_bytes_;
+  }
+
+  const std::shared_ptr<Console> console_;
+
   // Mux thread only.
-  Console console_;
+  std::vector<char> buffer_ = std::vector<char>(kReadSize);
   std::list<Stream> streams_;
+  size_t lost_bytes_ = 0, lost_said_ = 0;
   const UniqueFd wake_;
 
   std::mutex mu_;  // guards what follows
@@ -229,17 +227,21 @@ OutputMux::~OutputMux() {
   if (impl_->Stop(kExitPatience)) {
     impl_->thread_.join();
   } else {
-    impl_->thread_.detach();  // it keeps Impl alive and hangs in a write to the console
+    impl_->thread_.detach();  // it keeps Impl alive and hangs in a write to a file (a network disk)
   }
 }
 
+const std::shared_ptr<Console>& OutputMux::console() const { return impl_->console(); }
+
 absl::Status OutputMux::Add(WorkerStreams streams) {
-  MT_ASSIGN_OR_RETURN(UniqueFd out_file, OpenLog(streams.plan.out.file ? streams.out_file : ""));
-  MT_ASSIGN_OR_RETURN(UniqueFd err_file, OpenLog(streams.plan.err.file ? streams.err_file : ""));
-  impl_->Add(Stream{streams.local_rank, 0, streams.prefix, streams.out_file, std::move(streams.out),
-                    std::move(out_file), streams.plan.out.console});
-  impl_->Add(Stream{streams.local_rank, 1, streams.prefix, streams.err_file, std::move(streams.err),
-                    std::move(err_file), streams.plan.err.console});
+  MT_ASSIGN_OR_RETURN(LogFile out_file, OpenLog(streams.plan.out.file, streams.out_file));
+  MT_ASSIGN_OR_RETURN(LogFile err_file, OpenLog(streams.plan.err.file, streams.err_file));
+  MT_ASSIGN_OR_RETURN(LogFile filtered_out, OpenLog(!streams.out_filters.empty(), streams.filtered_out_file));
+  MT_ASSIGN_OR_RETURN(LogFile filtered_err, OpenLog(!streams.err_filters.empty(), streams.filtered_err_file));
+  impl_->Add(Stream{streams.local_rank, 0, streams.prefix, std::move(streams.out), std::move(out_file),
+                    std::move(filtered_out), streams.out_filters, streams.plan.out.console});
+  impl_->Add(Stream{streams.local_rank, 1, streams.prefix, std::move(streams.err), std::move(err_file),
+                    std::move(filtered_err), streams.err_filters, streams.plan.err.console});
   return absl::OkStatus();
 }
 
@@ -248,6 +250,9 @@ std::string OutputMux::TailOfError(int local_rank, Duration patience) {
   return impl_->Tail(local_rank);
 }
 
-void OutputMux::CloseAll(Duration patience) { impl_->WaitForPass(patience, true); }
+void OutputMux::CloseAll(Duration patience) {
+  impl_->WaitForPass(patience, true);
+  impl_->FlushConsole(patience);
+}
 
 }  // namespace mtrun::launcher

@@ -1,14 +1,16 @@
-// Carries the workers' standard output and error to their log files and, line by line with a prefix, to the
-// console. A thread of its own reads and writes, so that a console that stands still (Ctrl-S, a full pipe)
-// stops nothing but output.
+// Carries the workers' standard output and error to their log files, byte by byte, and to the console, line
+// by line with a prefix. A thread of its own reads and writes files; a file that is slow slows its worker, it
+// loses nothing. A full disk is said once and stops nothing but the logs.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/posix.h"
+#include "launcher/console.h"
 #include "launcher/options.h"
 
 namespace mtrun::launcher {
@@ -19,6 +21,9 @@ struct WorkerStreams {
   UniqueFd out, err;   // what mtrun reads
   OutputPlan plan;
   std::string out_file, err_file;  // "" for none; appended to
+  // Lines that hold one of the texts also go to a file of the whole attempt, with their prefix.
+  std::vector<std::string> out_filters, err_filters;
+  std::string filtered_out_file, filtered_err_file;
 };
 
 /// Methods may be called from any thread.
@@ -30,6 +35,8 @@ class OutputMux {
   ~OutputMux();
   OutputMux(const OutputMux&) = delete;
 
+  /// What the lines go to; may outlive this object.
+  const std::shared_ptr<Console>& console() const;
   /// Opens the files; an error names the file.
   absl::Status Add(WorkerStreams streams);
   /// The last lines of the worker's standard error, everything included that it had written before the call

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -41,7 +42,19 @@ struct Launch {
   char* const* environment;
   int output, error, report;
   pid_t parent;
+  const cpu_set_t* cpus;                // nullptr: leave as it is
+  const unsigned long* preferred_node;  // a mask of kNodeBits, nullptr: leave as it is
 };
+
+constexpr int kPreferred = 1;       // MPOL_PREFERRED of <numaif.h>, which comes with libnuma only
+constexpr size_t kNodeBits = 1024;  // more NUMA nodes than any kernel is built for
+
+cpu_set_t SetOf(const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) CPU_SET(static_cast<size_t>(cpu), &set);
+  return set;
+}
 
 /// Only async-signal-safe calls: other threads may have held any lock at the fork.
 [[noreturn]] void RunChild(const Launch& launch) {
@@ -52,7 +65,11 @@ struct Launch {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (dup2(launch.output, STDOUT_FILENO) >= 0 && dup2(launch.error, STDERR_FILENO) >= 0) {
+  const bool tied = launch.cpus == nullptr || sched_setaffinity(0, sizeof *launch.cpus, launch.cpus) == 0;
+  // Containers often forbid it; the processors' own node is where memory comes from anyway.
+  if (launch.preferred_node != nullptr)
+    syscall(SYS_set_mempolicy, kPreferred, launch.preferred_node, kNodeBits + 1);
+  if (tied && dup2(launch.output, STDOUT_FILENO) >= 0 && dup2(launch.error, STDERR_FILENO) >= 0) {
     execve(launch.file, launch.argv, launch.environment);
   }
   const int reason = errno;
@@ -69,9 +86,15 @@ absl::StatusOr<Process> Process::Start(const ProcessSpec& spec) {
   std::vector<std::string> variables;
   for (const auto& [name, value] : spec.environment) variables.push_back(absl::StrCat(name, "=", value));
   const std::vector<char*> argv = Pointers(spec.argv), environment = Pointers(variables);
+  const cpu_set_t cpus = SetOf(spec.cpus);
+  unsigned long nodes[kNodeBits / (8 * sizeof(unsigned long))] = {};
+  const bool prefers = spec.memory_node && static_cast<size_t>(*spec.memory_node) < kNodeBits;
+  if (prefers)
+    nodes[*spec.memory_node / (8 * sizeof(long))] |= 1UL << (*spec.memory_node % (8 * sizeof(long)));
   const Launch launch = {
-      spec.file.c_str(),  argv.data(), environment.data(), output.write.get(), error.write.get(),
-      report.write.get(), getpid()};
+      spec.file.c_str(),        argv.data(),        environment.data(), output.write.get(),
+      error.write.get(),        report.write.get(), getpid(),           spec.cpus.empty() ? nullptr : &cpus,
+      prefers ? nodes : nullptr};
   Process process;
   // Without the handlers of pthread_atfork: libraries' threads are no business of a child that execs at once.
   process.pid_ = _Fork();

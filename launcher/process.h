@@ -16,9 +16,11 @@
 namespace mtrun::launcher {
 
 struct ProcessSpec {
-  std::string file;               // executable, found already
-  std::vector<std::string> argv;  // argv[0] included
-  EnvironmentMap environment;     // all of it
+  std::string file;                     // executable, found already
+  std::vector<std::string> argv;        // argv[0] included
+  EnvironmentMap environment;           // all of it
+  std::vector<int> cpus = {};           // what it may run on; none: what this process may
+  std::optional<int> memory_node = {};  // NUMA node whose memory it prefers
 };
 
 struct ExitStatus {

@@ -89,7 +89,7 @@ absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const Environmen
   if (!entry.trainer.empty()) return ResolveTrainer(entry, environment, executable_folder);
   if (entry.module) return WithPython(entry.words, true, environment);
   const std::string& name = entry.words.front();
-  const bool python_script = absl::EndsWith(name, ".py") && !entry.no_python;
+  const bool python_script = entry.run_path || (absl::EndsWith(name, ".py") && !entry.no_python);
   std::string file = python_script ? "" : FindOnPath(name, environment);
   if (file.empty() && !python_script && IsExecutable(name)) file = absl::StrCat("./", name);
   if (file.empty() && IsFile(name) && !entry.no_python) return WithPython(entry.words, false, environment);

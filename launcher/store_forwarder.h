@@ -15,6 +15,13 @@ namespace mtrun::launcher {
 
 class StoreForwarder {
  public:
+  /// StoreSet, StoreGet and StoreWait.
+  static bool IsRequest(const channel::WorkerMessage& message);
+  /// Whether a request belongs to the generation that runs here ({0, 0}: none does).
+  static bool Fits(const channel::WorkerMessage& request, const rendezvous::Generation& current);
+  /// The answer to a request that does not; nothing for a StoreSet, which nobody waits for.
+  static std::optional<channel::StoreValues> Refuse(const channel::WorkerMessage& request);
+
   /// What to send for a worker's StoreSet, StoreGet or StoreWait; nothing for other messages.
   std::optional<rendezvous::AgentEvent> Ask(int64_t connection, const channel::WorkerMessage& message,
                                             const rendezvous::Generation& generation);

@@ -1,12 +1,24 @@
 #include "launcher/worker_environment.h"
 
+#include <vector>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 
 namespace mtrun::launcher {
 
 bool NeedsOmpThreads(const EnvironmentMap& parent, int workers) {
   return workers > 1 && !parent.contains("OMP_NUM_THREADS");
+}
+
+std::string DeviceOf(const EnvironmentMap& parent, int local_rank) {
+  const auto found = parent.find("CUDA_VISIBLE_DEVICES");
+  if (found == parent.end()) return absl::StrCat(local_rank);
+  const std::vector<absl::string_view> entries = absl::StrSplit(found->second, ',');
+  const auto place = static_cast<size_t>(local_rank);
+  return place < entries.size() ? std::string(absl::StripAsciiWhitespace(entries[place])) : "";
 }
 
 WorkerEnv MakeWorkerEnv(const rendezvous::Assignment& assignment, size_t member, int local_rank,
@@ -47,6 +59,11 @@ EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node)
   environment["MTRUN_CONFIGURED_WORLD"] = absl::StrCat(node.configured_world);
   environment.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (node.set_omp) environment.insert_or_assign("OMP_NUM_THREADS", std::string("1"));
+  if (node.virtual_local_rank) {
+    environment.insert_or_assign("LOCAL_RANK", std::string("0"));  // GCC 12 warns about =
+    environment["CUDA_VISIBLE_DEVICES"] = DeviceOf(node.parent, worker.local_rank);
+  }
+  if (!node.timer_file.empty()) environment["TORCHELASTIC_TIMER_FILE"] = node.timer_file;
   return environment;
 }
 

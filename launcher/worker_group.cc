@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,39 +20,59 @@ namespace {
 
 constexpr Duration kOutputPatience = std::chrono::milliseconds(300);
 constexpr int kCannotExecute = 127;  // as shells report it
+constexpr Duration kRecordPatience = std::chrono::milliseconds(500);
 
 /// What the worker said about its end: its error file, else the last lines of its standard error.
 std::string LastWords(const WorkerFiles& files, const std::string& tail) {
-  if (files.error.empty()) return tail;
+  const std::string lines =
+      tail.empty() ? "" : absl::StrCat("(no error was recorded; the last lines of standard error)\n", tail);
+  if (files.error.empty()) return lines;
   const absl::StatusOr<std::string> text = ReadFile(files.error);
-  if (!text.ok()) return tail;
+  if (!text.ok()) return lines;
   const absl::StatusOr<ErrorRecord> record = ParseErrorFile(*text);
-  if (!record.ok()) return tail;
+  if (!record.ok()) return absl::StrCat(lines, "\n(", files.error, ": ", record.status().message(), ")");
   return record->callstack.empty() ? record->message : absl::StrCat(record->message, "\n", record->callstack);
+}
+
+/// When the worker wrote its error file, in nanoseconds since 1970; nothing without one. The file's own
+/// timestamp is in whole seconds, too coarse to tell cause from consequence.
+std::optional<int64_t> RecordedAt(const WorkerFiles& files) {
+  struct stat info;
+  if (files.error.empty() || stat(files.error.c_str(), &info) != 0 || info.st_size == 0) return std::nullopt;
+  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
 }
 
 class Group : public WorkerGroup {
  public:
   Group(asio::io_context& io, OutputMux& output, Handler handler)
-      : io_(io), output_(output), handler_(std::move(handler)) {}
+      : io_(io), output_(output), handler_(std::move(handler)), hold_(io) {}
   ~Group() override { Clear(); }
+
+  bool empty() const override { return workers_.empty(); }
 
   void Start(std::vector<WorkerLaunch> launches) override {
     MT_CHECK(workers_.empty()) << "the last generation's workers were not cleared";
     for (WorkerLaunch& launch : launches) {
-      const int local_rank = static_cast<int>(workers_.size());
-      workers_.push_back(std::make_unique<Worker>());
-      Worker& worker = *workers_.back();
-      worker.files = launch.files;
-      const absl::Status started = StartOne(worker, launch);
-      if (!started.ok()) ReportNotStarted(local_rank, started);
+      workers_.push_back(nullptr);
+      Fill(workers_.size() - 1, launch);
     }
+  }
+
+  void Replace(int local_rank, WorkerLaunch launch) override {
+    const auto place = static_cast<size_t>(local_rank);
+    MT_CHECK(place < workers_.size() && workers_[place]->life != Life::kRunning) << local_rank << " is alive";
+    Fill(place, launch);
   }
 
   void Signal(int signal) override {
     for (const auto& worker : workers_) {
       if (worker->process && worker->life != Life::kGone) worker->process->Signal(signal);
     }
+  }
+
+  void SignalOne(int local_rank, int signal) override {
+    const Worker& worker = *workers_.at(static_cast<size_t>(local_rank));
+    if (worker.process && worker.life != Life::kGone) worker.process->Signal(signal);
   }
 
   void OnChildSignal() override {
@@ -64,7 +85,9 @@ class Group : public WorkerGroup {
   }
 
   void Clear() override {
-    ++generation_;
+    hold_.cancel();
+    holding_ = false;
+    failed_.clear();
     workers_.clear();
     // What left its worker's session has no group to kill. What a dying process starts meanwhile is the
     // guardian's.
@@ -74,13 +97,33 @@ class Group : public WorkerGroup {
   }
 
  private:
-  enum class Life { kRunning, kExited, kGone };
+  enum class Life { kRunning, kEnded, kExited, kGone };  // kEnded: not reported yet
+  /// A worker that ended badly and is not reported yet.
+  struct Failed {
+    int local_rank = 0;
+    ExitStatus status;
+    std::optional<int64_t> recorded_at;
+  };
   struct Worker {
     std::optional<Process> process;
     std::optional<asio::posix::stream_descriptor> watch;
     WorkerFiles files;
     Life life = Life::kRunning;
+    int64_t serial = 0;  // what was posted for another one is dropped
   };
+
+  void Fill(size_t place, WorkerLaunch& launch) {
+    workers_[place] = std::make_unique<Worker>();
+    Worker& worker = *workers_[place];
+    worker.serial = ++last_serial_;
+    worker.files = launch.files;
+    const absl::Status started = StartOne(worker, launch);
+    if (!started.ok()) ReportNotStarted(static_cast<int>(place), started);
+  }
+
+  bool IsCurrent(size_t place, int64_t serial) const {
+    return place < workers_.size() && workers_[place]->serial == serial;
+  }
 
   absl::Status StartOne(Worker& worker, WorkerLaunch& launch) {
     MT_ASSIGN_OR_RETURN(Process process, Process::Start(launch.spec));
@@ -109,18 +152,58 @@ class Group : public WorkerGroup {
     Post(event, true);
   }
 
-  /// Several may have ended by the time the first is noticed: one killed by a signal is the likelier cause of
-  /// the others.
   void LookForExits() {
-    std::vector<std::pair<int, ExitStatus>> ended;
     for (size_t i = 0; i < workers_.size(); ++i) {
-      if (workers_[i]->life != Life::kRunning) continue;
-      if (const auto status = workers_[i]->process->Poll()) ended.emplace_back(static_cast<int>(i), *status);
+      Worker& worker = *workers_[i];
+      if (worker.life != Life::kRunning) continue;
+      const auto status = worker.process->Poll();
+      if (!status) continue;
+      worker.life = Life::kEnded;
+      const int local_rank = static_cast<int>(i);
+      if (status->code == 0 && status->signal == 0) {
+        ReportExit(local_rank, *status);
+      } else {
+        failed_.push_back({local_rank, *status, RecordedAt(worker.files)});
+      }
     }
-    std::stable_partition(ended.begin(), ended.end(),
-                          [](const auto& item) { return item.second.signal != 0; });
-    for (const auto& [local_rank, status] : ended) ReportExit(local_rank, status);
+    ReportFailures(kRecordPatience);
     LookForGone();
+  }
+
+  /// The first one counts as the cause of all. One killed by a signal recorded nothing and is the likelier
+  /// cause of others that ended meanwhile; else the one that recorded its error first, which may be one that
+  /// is still on its way out.
+  void ReportFailures(Duration patience) {
+    if (failed_.empty()) return;
+    const auto order = [](const Failed& a, const Failed& b) {
+      if ((a.status.signal != 0) != (b.status.signal != 0)) return a.status.signal != 0;
+      if (a.recorded_at.has_value() != b.recorded_at.has_value()) return a.recorded_at.has_value();
+      return a.recorded_at.has_value() && *a.recorded_at < *b.recorded_at;
+    };
+    std::stable_sort(failed_.begin(), failed_.end(), order);
+    if (patience > Duration::zero() && AnEarlierErrorIsOnItsWay()) {
+      if (std::exchange(holding_, true)) return;
+      hold_.expires_after(patience);
+      hold_.async_wait([this](std::error_code error) {
+        if (error) return;
+        ReportFailures(Duration::zero());
+        LookForGone();
+      });
+      return;
+    }
+    hold_.cancel();
+    holding_ = false;
+    for (const Failed& failed : std::exchange(failed_, {})) ReportExit(failed.local_rank, failed.status);
+  }
+
+  bool AnEarlierErrorIsOnItsWay() const {
+    const Failed& first = failed_.front();
+    if (first.status.signal != 0) return false;
+    return std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
+      if (worker->life != Life::kRunning) return false;
+      const std::optional<int64_t> recorded_at = RecordedAt(worker->files);
+      return recorded_at && (!first.recorded_at || *recorded_at < *first.recorded_at);
+    });
   }
 
   void ReportExit(int local_rank, const ExitStatus& status) {
@@ -147,16 +230,17 @@ class Group : public WorkerGroup {
       Worker& worker = *workers_[i];
       if (worker.life != Life::kExited || GroupIsAlive(worker.process->pid(), processes)) continue;
       worker.life = Life::kGone;
-      asio::post(io_, [this, generation = generation_, i] {
-        if (generation == generation_) handler_.gone({static_cast<int>(i)});
+      asio::post(io_, [this, i, serial = worker.serial] {
+        if (IsCurrent(i, serial)) handler_.gone({static_cast<int>(i)});
       });
     }
   }
 
   void Post(const WorkerExited& event, bool gone_too) {
-    asio::post(io_, [this, generation = generation_, event, gone_too] {
-      if (generation == generation_) handler_.exited(event);
-      if (generation == generation_ && gone_too) handler_.gone({event.local_rank});
+    const auto place = static_cast<size_t>(event.local_rank);
+    asio::post(io_, [this, place, serial = workers_[place]->serial, event, gone_too] {
+      if (IsCurrent(place, serial)) handler_.exited(event);
+      if (IsCurrent(place, serial) && gone_too) handler_.gone({event.local_rank});
     });
   }
 
@@ -169,7 +253,10 @@ class Group : public WorkerGroup {
   OutputMux& output_;
   const Handler handler_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  int64_t generation_ = 0;  // what was posted for an earlier one is dropped
+  std::vector<Failed> failed_;
+  bool holding_ = false;
+  asio::steady_timer hold_;  // how long failed_ waits for an earlier error
+  int64_t last_serial_ = 0;
 };
 
 }  // namespace

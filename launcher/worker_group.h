@@ -36,11 +36,15 @@ class WorkerGroup {
   static std::unique_ptr<WorkerGroup> Make(asio::io_context& io, OutputMux& output, Handler handler);
   virtual ~WorkerGroup() = default;  // as Clear
 
+  virtual bool empty() const = 0;
   /// Local rank = place in `launches`. A worker that cannot be started is reported as exited with 127 and
   /// gone.
   virtual void Start(std::vector<WorkerLaunch> launches) = 0;
+  /// Starts another worker in the place of one whose group is gone, beside those that live on.
+  virtual void Replace(int local_rank, WorkerLaunch launch) = 0;
   /// To every process group that is left.
   virtual void Signal(int signal) = 0;
+  virtual void SignalOne(int local_rank, int signal) = 0;
   /// On SIGCHLD: reaps orphans that came to this process and looks which groups are empty.
   virtual void OnChildSignal() = 0;
   /// Kills and reaps all workers and everything else that descends from this process.

@@ -25,6 +25,7 @@ void Encode(const Offer& o, const AgentSaid& said, wire::Offer* out) {
   if (o.node_rank) out->set_node_rank(*o.node_rank);
   out->set_master_port(o.master_port);
   out->set_role(Utf8(o.role));
+  out->set_presence_port(o.presence_port);
   if (o.holds) Encode(*o.holds, out->mutable_holds());
   if (said.held) Encode(*said.held, out->mutable_held());
   Encode(said.seen, out->mutable_seen());
@@ -37,6 +38,7 @@ absl::StatusOr<AgentSaid> Decode(const wire::Offer& in) {
   MT_RETURN_IF_ERROR(Length("role", in.role(), 0, kMaxName));
   MT_RETURN_IF_ERROR(Range("workers", in.workers(), 1, kMaxWorkersPerNode));
   MT_RETURN_IF_ERROR(Range("master_port", in.master_port(), 0, 65535));
+  MT_RETURN_IF_ERROR(Range("presence_port", in.presence_port(), 0, 65535));
   Offer o;
   o.node_id = in.node_id();
   o.host = in.host();
@@ -44,6 +46,7 @@ absl::StatusOr<AgentSaid> Decode(const wire::Offer& in) {
   o.workers = in.workers();
   o.master_port = in.master_port();
   o.role = in.role();
+  o.presence_port = in.presence_port();
   if (in.has_node_rank()) {
     MT_RETURN_IF_ERROR(Range("node_rank", in.node_rank(), 0, kMaxNodes - 1));
     o.node_rank = in.node_rank();
@@ -94,6 +97,24 @@ absl::StatusOr<AgentEvent> Decode(const wire::StoreRead& in) {
   e.id = in.id();
   e.keys.assign(in.keys().begin(), in.keys().end());
   e.wait = in.wait();
+  return e;
+}
+
+absl::StatusOr<AgentEvent> Decode(const wire::CollectivesBroken& in) {
+  MT_RETURN_IF_ERROR(Range("rank", in.rank(), 0, kMaxNodes * kMaxWorkersPerNode));
+  MT_RETURN_IF_ERROR(Length("why", in.why(), 0, kMaxText));
+  CollectivesBroken e;
+  MT_ASSIGN_OR_RETURN(e.generation, Decode(in.generation()));
+  e.rank = in.rank();
+  e.why = in.why();
+  return e;
+}
+
+absl::StatusOr<AgentEvent> Decode(const wire::StepsCommitted& in) {
+  MT_RETURN_IF_ERROR(Range("step", in.step(), 0, int64_t{1} << 53));
+  StepsCommitted e;
+  MT_ASSIGN_OR_RETURN(e.generation, Decode(in.generation()));
+  e.step = in.step();
   return e;
 }
 
@@ -158,11 +179,15 @@ absl::Status ValidateSettings(const JobSettings& s) {
   MT_RETURN_IF_ERROR(Range("max_nodes", s.max_nodes, 1, kMaxNodes));
   MT_RETURN_IF_ERROR(Range("min_nodes", s.min_nodes, 1, s.max_nodes));
   MT_RETURN_IF_ERROR(Range("max_restarts", s.max_restarts, 0, kMaxRestarts));
+  MT_RETURN_IF_ERROR(Range("refund_steps", s.refund_steps, 0, kMaxRestarts));
   MT_RETURN_IF_ERROR(Range("heartbeats_missed", s.heartbeats_missed, 1, 1000000));
   MT_RETURN_IF_ERROR(
       Range("heartbeat_interval (ns)", s.heartbeat_interval.count(), 1000000, 3600ll * 1000000000));
   MT_RETURN_IF_ERROR(Range("last_call (ns)", s.last_call.count(), 0, kMaxNanoseconds));
   MT_RETURN_IF_ERROR(Range("reconnect_grace (ns)", s.reconnect_grace.count(), 0, kMaxNanoseconds));
+  MT_RETURN_IF_ERROR(Range("endpoints", static_cast<int64_t>(s.endpoints.size()), 0, kMaxEndpoints));
+  for (const std::string& endpoint : s.endpoints) MT_RETURN_IF_ERROR(Length("endpoint", endpoint, 1, kMaxName));
+  MT_RETURN_IF_ERROR(Range("min_nodes_timeout (ns)", s.min_nodes_timeout.count(), 0, kMaxNanoseconds));
   return Range("join_timeout (ns)", s.join_timeout.count(), 0, kMaxNanoseconds);
 }
 
@@ -193,7 +218,7 @@ absl::StatusOr<HelloData> DecodeHello(const wire::Hello& in) {
   MT_RETURN_IF_ERROR(ValidateSettings(hello.opened.settings));
   MT_ASSIGN_OR_RETURN(hello.opened.seen, Decode(in.seen()));
   MT_RETURN_IF_ERROR(Range("seen_restarts", in.seen_restarts(), 0, kMaxRestarts));
-  hello.opened.seen_restarts = std::min(in.seen_restarts(), hello.opened.settings.max_restarts);
+  hello.opened.seen_restarts = in.seen_restarts();
   return hello;
 }
 
@@ -226,6 +251,15 @@ wire::AgentEvent EncodeAgentEvent(uint64_t sequence, const AgentSaid& said) {
                    for (const std::string& key : e.keys) out.mutable_store_read()->add_keys(key);
                    out.mutable_store_read()->set_wait(e.wait);
                  },
+                 [&](const CollectivesBroken& e) {
+                   Encode(e.generation, out.mutable_broken()->mutable_generation());
+                   out.mutable_broken()->set_rank(e.rank);
+                   out.mutable_broken()->set_why(Bounded(e.why));
+                 },
+                 [&](const StepsCommitted& e) {
+                   Encode(e.generation, out.mutable_steps()->mutable_generation());
+                   out.mutable_steps()->set_step(e.step);
+                 },
              },
              said.event);
   return out;
@@ -245,6 +279,10 @@ absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event) {
       return Said(Decode(event.store_set()));
     case wire::AgentEvent::kStoreRead:
       return Said(Decode(event.store_read()));
+    case wire::AgentEvent::kBroken:
+      return Said(Decode(event.broken()));
+    case wire::AgentEvent::kSteps:
+      return Said(Decode(event.steps()));
     case wire::AgentEvent::EVENT_NOT_SET:
       break;
   }
@@ -265,6 +303,10 @@ wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& eve
                  [&](const Refused& e) { out.set_refused(Bounded(e.reason)); },
                  [&](const Waiting& e) { out.set_waiting(Bounded(e.text)); },
                  [&](const StoreReply& e) { Encode(e, out.mutable_store_reply()); },
+                 [&](const Elsewhere& e) {
+                   out.mutable_elsewhere()->set_endpoint(Bounded(e.endpoint));
+                   out.mutable_elsewhere()->set_reason(Bounded(e.reason));
+                 },
              },
              event);
   return out;
@@ -286,6 +328,8 @@ absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event)
       return ServiceEvent(Waiting{event.waiting()});
     case wire::ServiceEvent::kStoreReply:
       return Decode(event.store_reply());
+    case wire::ServiceEvent::kElsewhere:
+      return ServiceEvent(Elsewhere{event.elsewhere().endpoint(), event.elsewhere().reason()});
     case wire::ServiceEvent::EVENT_NOT_SET:
       break;
   }
@@ -298,6 +342,7 @@ void EncodeJobView(const JobView& view, wire::JobStatus* status) {
   status->set_reason(Bounded(view.reason));
   Encode(view.generation, status->mutable_generation());
   status->set_restart_count(view.restart_count);
+  status->set_authority(view.authority);
   for (const NodeView& n : view.nodes) {
     wire::NodeStatus* node = status->add_nodes();
     node->set_node_id(Utf8(n.node_id));
@@ -319,6 +364,7 @@ JobView DecodeJobView(const wire::JobStatus& in) {
   view.reason = in.reason();
   view.generation = Generation{in.generation().number(), in.generation().id()};
   view.restart_count = in.restart_count();
+  view.authority = in.authority();
   for (const wire::NodeStatus& n : in.nodes()) {
     view.nodes.push_back({n.node_id(), n.host(), n.address(), n.state(), n.node_rank(), n.first_rank(),
                           n.workers(), Duration(n.silent_ns()), Duration(n.main_loop_age_ns())});

@@ -49,6 +49,10 @@ void Encode(const JobSettings& s, wire::JobSettings* out) {
   out->set_heartbeats_missed(s.heartbeats_missed);
   out->set_reconnect_grace_ns(s.reconnect_grace.count());
   out->set_join_timeout_ns(s.join_timeout.count());
+  out->set_refund_steps(s.refund_steps);
+  for (const std::string& endpoint : s.endpoints) out->add_endpoints(Utf8(endpoint));
+  out->set_takeover_any(s.takeover_any);
+  out->set_min_nodes_timeout_ns(s.min_nodes_timeout.count());
 }
 
 JobSettings Decode(const wire::JobSettings& in) {
@@ -62,6 +66,10 @@ JobSettings Decode(const wire::JobSettings& in) {
   s.heartbeats_missed = in.heartbeats_missed();
   s.reconnect_grace = Duration(in.reconnect_grace_ns());
   s.join_timeout = Duration(in.join_timeout_ns());
+  s.refund_steps = in.refund_steps();
+  s.endpoints.assign(in.endpoints().begin(), in.endpoints().end());
+  s.takeover_any = in.takeover_any();
+  s.min_nodes_timeout = Duration(in.min_nodes_timeout_ns());
   return s;
 }
 
@@ -76,6 +84,7 @@ void Encode(const Assignment& a, wire::Assignment* out) {
     member->set_node_rank(m.node_rank);
     member->set_first_rank(m.first_rank);
     member->set_workers(m.workers);
+    member->set_presence_port(m.presence_port);
   }
   out->set_world_size(a.world_size);
   out->set_master_address(Utf8(a.master_address));
@@ -95,8 +104,9 @@ absl::StatusOr<Assignment> Decode(const wire::Assignment& in) {
     MT_RETURN_IF_ERROR(Length("address", m.address(), 0, kMaxName));
     MT_RETURN_IF_ERROR(Length("role", m.role(), 0, kMaxName));
     MT_RETURN_IF_ERROR(Range("workers", m.workers(), 1, kMaxWorkersPerNode));
-    a.members.push_back(
-        {m.node_id(), m.host(), m.address(), m.role(), m.node_rank(), m.first_rank(), m.workers()});
+    MT_RETURN_IF_ERROR(Range("presence_port", m.presence_port(), 0, 65535));
+    a.members.push_back({m.node_id(), m.host(), m.address(), m.role(), m.node_rank(), m.first_rank(),
+                         m.workers(), m.presence_port()});
   }
   a.world_size = in.world_size();
   a.master_address = in.master_address();

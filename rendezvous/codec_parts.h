@@ -18,6 +18,7 @@ inline constexpr size_t kMaxName = 256;       // ids, host names, roles
 inline constexpr size_t kMaxText = 64 << 10;  // reasons, error messages
 inline constexpr int kMaxNodes = 10000;
 inline constexpr int kMaxWorkersPerNode = 4096;
+inline constexpr int kMaxEndpoints = 16;
 inline constexpr int kMaxRestarts = 1000000000;
 inline constexpr uint64_t kMaxGenerationNumber = uint64_t{1} << 53;
 inline constexpr int64_t kMaxNanoseconds = int64_t{366} * 24 * 3600 * 1000000000;

@@ -1,9 +1,12 @@
 // What goes into a job's state machine and what comes out of it, as values.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "base/clock.h"
 #include "rendezvous/types.h"
@@ -33,13 +36,40 @@ struct AgentSaid {
       {};  // beside an Offer: the newest generation the agent had been assigned when it sent this
   bool operator==(const AgentSaid&) const = default;
 };
+/// What a look around found, for a service that is one of several (JobMachine::WantsLook).
+struct PeerService {
+  enum class State {
+    kSilent,      // no answer: it may have the job
+    kGone,        // its host answers that there is no such process
+    kSelf,        // the service that asks
+    kWithoutJob,  // it answers, and does not know this job
+    kWithJob,
+  };
+  std::string endpoint;
+  State state = State::kSilent;
+  Generation generation;   // with the job: the newest it knows, {0, 0} for none
+  bool authority = false;  // with the job: it may change the membership
+  bool operator==(const PeerService&) const = default;
+};
+struct LookedAround {
+  std::vector<PeerService> peers;  // in the order of the job's endpoints
+  std::set<std::string> dead;      // members whose host answers that their agent is gone
+  bool operator==(const LookedAround&) const = default;
+};
 /// Time has passed. Due at NextDeadline(); harmless at any other time.
 struct Tick {
   bool operator==(const Tick&) const = default;
 };
 struct Event {
-  std::string node_id;  // "" for Tick
-  std::variant<StreamOpened, StreamClosed, Heartbeat, AgentSaid, Tick> what;
+  std::string node_id;  // "" for Tick and LookedAround
+  std::variant<StreamOpened, StreamClosed, Heartbeat, AgentSaid, Tick, LookedAround> what;
+};
+
+/// What a service that is one of several should find out.
+struct LookWanted {
+  std::string job_id;
+  std::vector<std::string> endpoints;
+  std::map<std::string, std::string> members;  // node id -> host:port of those that are not accounted for
 };
 
 // ---- out, to be performed in order ----
@@ -56,6 +86,7 @@ struct CloseSession {
 /// A decision with its reason, for the log.
 struct LogLine {
   std::string text;
+  bool told = false;  // every agent hears it as well and says so itself
   bool operator==(const LogLine&) const = default;
 };
 using Effect = std::variant<Send, CloseSession, LogLine>;

@@ -110,6 +110,7 @@ Assignment MakeAssignment(const Generation& generation, const std::vector<Offer>
     member.node_rank = static_cast<int>(assignment.members.size());
     member.first_rank = assignment.world_size;
     member.workers = offer.workers;
+    member.presence_port = offer.presence_port;
     assignment.world_size += offer.workers;
     assignment.members.push_back(std::move(member));
   }

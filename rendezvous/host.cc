@@ -39,6 +39,7 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
   service_options.listen = Endpoint{endpoint.IsLoopback() ? endpoint.host : "::", endpoint.port}.Text();
   service_options.insecure = options.insecure;
   service_options.token = options.token;
+  service_options.embedded = true;
   absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(service_options);
   if (absl::IsAlreadyExists(service.status())) {
     if (options.is_host != true && endpoint.port != 0)

@@ -58,7 +58,7 @@ void JobTable::StepOne(Jobs::iterator job, const Event& event, TimePoint now,
     ended_.push_back(Ended{job->first, job->second.issued(), *outcome});
     if (ended_.size() > kMaxRemembered) ended_.pop_front();
   }
-  effects.emplace_back(job->first, LogLine{"its last node is gone; the job is forgotten"});
+  effects.emplace_back(job->first, LogLine{"its last node is gone; the job is forgotten", false});
   jobs_.erase(job);
 }
 

@@ -50,6 +50,7 @@ void Outbox::Observe(const ServiceEvent& event) {
                  [](const JobEnded&) {},
                  [](const Refused&) {},
                  [](const Waiting&) {},
+                 [](const Elsewhere&) {},
              },
              event);
   Sweep();
@@ -64,6 +65,8 @@ bool Outbox::Held(const AgentSaid& said) const {
                         [&](const WorkersFinished& e) { return current(e.generation); },
                         [&](const StoreSet& e) { return current(e.generation); },
                         [&](const StoreRead& e) { return current(e.generation); },
+                        [&](const CollectivesBroken& e) { return current(e.generation); },
+                        [](const StepsCommitted&) { return false; },
                         [](const OfferSent&) { return false; },
                         [](const Leaving&) { return false; },
                     },

@@ -5,13 +5,35 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "rendezvous/scout.h"
 
 namespace mtrun::rendezvous {
+
+void Registrar::OnOpened(const StreamPtr& stream) {
+  awaiting_hello_.emplace_back(MonotonicNow() + options_.hello_patience, stream);
+  if (awaiting_hello_.size() == 1) ArmHelloTimer();
+}
+
+void Registrar::ArmHelloTimer() {
+  hello_timer_.expires_at(
+      std::chrono::time_point_cast<std::chrono::steady_clock::duration>(awaiting_hello_.front().first));
+  hello_timer_.async_wait([this](const std::error_code& error) {
+    if (error) return;
+    const TimePoint now = MonotonicNow();
+    while (!awaiting_hello_.empty() && awaiting_hello_.front().first <= now) {
+      const StreamPtr stream = awaiting_hello_.front().second.lock();
+      awaiting_hello_.pop_front();
+      if (stream && !stream->said_hello)
+        stream->Close({grpc::StatusCode::DEADLINE_EXCEEDED, "the first message, Hello, did not come"});
+    }
+    if (!awaiting_hello_.empty()) ArmHelloTimer();
+  });
+}
 
 void Registrar::OnMessage(const StreamPtr& stream, const wire::AgentMessage& message) {
   const SessionPtr session = stream->session;
   if (message.has_hello()) {
-    if (session) return Drop(stream, "a second Hello");
+    if (std::exchange(stream->said_hello, true)) return Drop(stream, "a second Hello");
     return OnHello(stream, message.hello(), message.ack());
   }
   if (!session) return stream->Close({grpc::StatusCode::INVALID_ARGUMENT, "the first message must be Hello"});
@@ -31,6 +53,10 @@ void Registrar::OnHello(const StreamPtr& stream, const wire::Hello& message, uin
   if (!hello.ok()) {
     return stream->Close(
         {static_cast<grpc::StatusCode>(hello.status().code()), std::string(hello.status().message())});
+  }
+  if (sessions_.size() >= kMostSessions) {
+    return stream->Close({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                          absl::StrCat("this service already serves ", kMostSessions, " agents")});
   }
   bool resumed = false;
   const SessionPtr session = FindOrMakeSession(*hello, resumed);
@@ -54,7 +80,8 @@ Registrar::SessionPtr Registrar::FindOrMakeSession(const HelloData& hello, bool&
     const SessionPtr session = found->second;
     if (session->session_id == hello.session_id) {
       // Id 0: it never heard our Welcome, so its numbers are still the first ones.
-      resumed = hello.service_id == service_id_ || hello.service_id == 0;
+      // Not the service's id: it may have forgotten the agent since, and a Welcome may be lost on the way.
+      resumed = hello.service_id == session->welcome_id || hello.service_id == 0;
       if (!resumed) session->BeginNumbersAnew();
       return session;
     }
@@ -116,12 +143,59 @@ bool Registrar::Knows(const ServiceSession& session) const {
 void Registrar::Step(const std::string& job_id, const Event& event) {
   Perform(jobs_.Step(job_id, event, MonotonicNow()));
   ArmTimer();
+  ConsiderLooking();
+}
+
+Registrar::~Registrar() {
+  if (looker_.joinable()) looker_.join();
+}
+
+void Registrar::ConsiderLooking() {
+  if (looking_) return;
+  const TimePoint now = MonotonicNow();
+  std::vector<LookWanted> wanted;
+  std::optional<TimePoint> later;
+  for (const auto& [job_id, job] : jobs_.jobs()) {
+    std::optional<LookWanted> look = job.WantsLook();
+    if (!look) continue;
+    const TimePoint due = last_look_ + job.LookPause();
+    if (due <= now) wanted.push_back(*std::move(look));
+    if (due > now && (!later || due < *later)) later = due;
+  }
+  if (wanted.empty()) {
+    if (!later) return;
+    look_timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(*later));
+    look_timer_.async_wait([this](const std::error_code& error) {
+      if (!error) ConsiderLooking();
+    });
+    return;
+  }
+  looking_ = true;
+  if (looker_.joinable()) looker_.join();
+  looker_ = std::thread([this, wanted = std::move(wanted)]() mutable { Look(std::move(wanted)); });
+}
+
+// On a thread of its own: what does not answer takes its time.
+void Registrar::Look(std::vector<LookWanted> wanted) {
+  ScoutOptions options;
+  options.service_id = service_id_;
+  options.insecure = options_.insecure;
+  options.token = options_.token;
+  std::vector<std::pair<std::string, LookedAround>> found;
+  for (const LookWanted& look : wanted) found.emplace_back(look.job_id, LookAround(look, options));
+  asio::post(loop_, [this, found = std::move(found)] {
+    looking_ = false;
+    last_look_ = MonotonicNow();
+    for (const auto& [job_id, looked] : found) Step(job_id, Event{"", looked});
+  });
 }
 
 void Registrar::Perform(const std::vector<JobTable::JobEffect>& effects) {
   for (const auto& [job_id, effect] : effects) {
     if (const auto* line = std::get_if<LogLine>(&effect)) {
-      log::Info("rendezvous ", job_id, ": ", line->text);
+      // Inside an agent its own lines say what every agent is told.
+      log::Write(line->told && options_.embedded ? log::Level::kDebug : log::Level::kInfo,
+                 absl::StrCat("rendezvous ", job_id, ": ", line->text));
     } else if (const auto* send = std::get_if<rendezvous::Send>(&effect)) {
       const auto session = sessions_.find({job_id, send->node_id});
       if (session != sessions_.end()) Send(*session->second, send->event);
@@ -133,7 +207,30 @@ void Registrar::Perform(const std::vector<JobTable::JobEffect>& effects) {
 
 void Registrar::Send(ServiceSession& session, const ServiceEvent& event) {
   session.unacknowledged.push_back(EncodeServiceEvent(session.next_sequence++, event));
+  session.unacknowledged_bytes += session.unacknowledged.back().ByteSizeLong();
+  const bool too_much = session.unacknowledged_bytes > kMostUnacknowledgedBytes ||
+                        session.unacknowledged.size() > kMostUnacknowledgedEvents;
+  const auto entry = sessions_.find({session.job_id, session.node_id});
+  if (too_much && entry != sessions_.end() && !std::exchange(session.overflowed, true)) {
+    // Later: the effects of the step in progress come first.
+    asio::post(loop_, [this, dropped = entry->second] { DropOverflowed(dropped); });
+  }
   Pump(session);
+}
+
+void Registrar::DropOverflowed(const SessionPtr& session) {
+  const auto entry = sessions_.find({session->job_id, session->node_id});
+  if (entry == sessions_.end() || entry->second != session) return;
+  const std::string why = absl::StrCat("it does not acknowledge what it is sent (",
+                                       session->unacknowledged_bytes >> 20, " MiB wait)");
+  log::Warning("rendezvous ", session->job_id, ": ", session->node_id, ": ", why, "; it is dropped");
+  sessions_.erase(entry);
+  session->closing = true;
+  if (const StreamPtr stream = std::exchange(session->stream, nullptr)) {
+    stream->session.reset();
+    stream->Abort({grpc::StatusCode::RESOURCE_EXHAUSTED, why});
+  }
+  Step(session->job_id, Event{session->node_id, AgentSaid{Leaving{why, false, 0}, {}, {}}});
 }
 
 void Registrar::Close(const SessionKey& key) {
@@ -153,7 +250,7 @@ void Registrar::Pump(ServiceSession& session) {
   if (session.welcome_due) {
     session.welcome_due = false;
     message.mutable_welcome()->set_protocol(kProtocolVersion);
-    message.mutable_welcome()->set_service_id(service_id_);
+    message.mutable_welcome()->set_service_id(session.welcome_id);
     message.mutable_welcome()->set_resumed(session.resumed);
   } else if (session.written < session.unacknowledged.size()) {
     *message.mutable_event() = session.unacknowledged[session.written++];
@@ -185,6 +282,7 @@ void Registrar::OnTimer() {
   armed_for_.reset();
   Perform(jobs_.Tick(MonotonicNow()));
   ArmTimer();
+  ConsiderLooking();
 }
 
 void Registrar::CheckQuiet() {

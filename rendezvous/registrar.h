@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "rendezvous/codec.h"
 #include "rendezvous/job_table.h"
 #include "rendezvous/server_stream.h"
+#include "rendezvous/service.h"
 
 namespace mtrun::rendezvous {
 
@@ -25,16 +27,20 @@ namespace mtrun::rendezvous {
 struct ServiceSession {
   std::string job_id, node_id;
   uint64_t session_id = 0;
+  uint64_t welcome_id = RandomBits();    // of this record; the agent that was welcomed with it counts on from there
   std::shared_ptr<ServerStream> stream;  // null while it is away
   std::deque<wire::ServiceEvent> unacknowledged;
+  size_t unacknowledged_bytes = 0;
   size_t written = 0;  // of those, on the current stream
   uint64_t next_sequence = 1;
   uint64_t received = 0;
   bool acknowledgement_due = false, closing = false;
   bool welcome_due = false, resumed = false;
+  bool overflowed = false;  // too much is unacknowledged; its end is on the way
 
   void Acknowledge(uint64_t sequence) {
     while (!unacknowledged.empty() && unacknowledged.front().sequence() <= sequence) {
+      unacknowledged_bytes -= unacknowledged.front().ByteSizeLong();
       unacknowledged.pop_front();
       if (written > 0) --written;
     }
@@ -42,7 +48,11 @@ struct ServiceSession {
   void BeginNumbersAnew() {
     received = 0;
     next_sequence = 1;
-    for (wire::ServiceEvent& event : unacknowledged) event.set_sequence(next_sequence++);
+    unacknowledged_bytes = 0;
+    for (wire::ServiceEvent& event : unacknowledged) {
+      event.set_sequence(next_sequence++);
+      unacknowledged_bytes += event.ByteSizeLong();
+    }
   }
 };
 
@@ -51,13 +61,23 @@ class Registrar final : public ServerStream::Owner {
   using SessionPtr = std::shared_ptr<ServiceSession>;
   using StreamPtr = std::shared_ptr<ServerStream>;
 
-  Registrar(asio::io_context& loop, uint64_t service_id, Duration recovery_window)
+  /// What may wait for one agent's acknowledgement; an agent that lets more pile up is dropped.
+  static constexpr size_t kMostUnacknowledgedBytes = 64 << 20;
+  static constexpr size_t kMostUnacknowledgedEvents = 100'000;
+  static constexpr size_t kMostSessions = 20'000;
+
+  Registrar(asio::io_context& loop, uint64_t service_id, const ServiceOptions& options)
       : loop_(loop),
         service_id_(service_id),
+        options_(options),
         started_(MonotonicNow()),
-        jobs_(JobMachine::Options{RandomBits(), started_, recovery_window}),
-        timer_(loop) {}
+        jobs_(JobMachine::Options{RandomBits(), started_, options.recovery_window}),
+        timer_(loop),
+        hello_timer_(loop),
+        look_timer_(loop) {}
+  ~Registrar() override;
 
+  void OnOpened(const StreamPtr& stream) override;
   void OnMessage(const StreamPtr& stream, const wire::AgentMessage& message) override;
   void OnWritable(const StreamPtr& stream) override {
     if (stream->session) Pump(*stream->session);
@@ -83,6 +103,10 @@ class Registrar final : public ServerStream::Owner {
   void Send(ServiceSession& session, const ServiceEvent& event);
   void Close(const SessionKey& key);
   void Drop(const StreamPtr& stream, const std::string& why);  // it broke the protocol
+  void DropOverflowed(const SessionPtr& session);
+  void ArmHelloTimer();
+  void ConsiderLooking();
+  void Look(std::vector<LookWanted> wanted);
   void Pump(ServiceSession& session);
   bool Knows(const ServiceSession& session) const;
   void ArmTimer();
@@ -91,10 +115,15 @@ class Registrar final : public ServerStream::Owner {
 
   asio::io_context& loop_;
   const uint64_t service_id_;
+  const ServiceOptions options_;
   const TimePoint started_;
   JobTable jobs_;
   std::map<SessionKey, SessionPtr> sessions_;
-  asio::steady_timer timer_;
+  std::deque<std::pair<TimePoint, std::weak_ptr<ServerStream>>> awaiting_hello_;  // oldest first
+  asio::steady_timer timer_, hello_timer_, look_timer_;
+  bool looking_ = false;
+  TimePoint last_look_;
+  std::thread looker_;
   std::optional<TimePoint> armed_for_;
   std::function<void()> quiet_;
 };

@@ -5,9 +5,11 @@
 
 namespace mtrun::rendezvous {
 
-ServerStream* ServerStream::Make(asio::io_context& loop, Owner& owner) {
-  std::shared_ptr<ServerStream> stream(new ServerStream(loop, owner));
+ServerStream* ServerStream::Make(asio::io_context& loop, Owner& owner,
+                                 grpc::CallbackServerContext& context) {
+  std::shared_ptr<ServerStream> stream(new ServerStream(loop, owner, context));
   stream->self_ = stream;
+  asio::post(loop, [stream] { stream->owner_.OnOpened(stream); });
   stream->StartRead(&stream->in_);
   return stream.get();
 }
@@ -24,6 +26,11 @@ void ServerStream::Close(grpc::Status status) {
   closing_ = true;
   status_ = std::move(status);
   FinishIfClosing();
+}
+
+void ServerStream::Abort(grpc::Status status) {
+  if (writing_) context_.TryCancel();
+  Close(std::move(status));
 }
 
 void ServerStream::FinishIfClosing() {

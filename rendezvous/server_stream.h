@@ -23,6 +23,7 @@ class ServerStream final : public grpc::ServerBidiReactor<wire::AgentMessage, wi
   class Owner {
    public:
     virtual ~Owner() = default;
+    virtual void OnOpened(const std::shared_ptr<ServerStream>& stream) = 0;  // first of all
     virtual void OnMessage(const std::shared_ptr<ServerStream>& stream,
                            const wire::AgentMessage& message) = 0;
     virtual void OnWritable(const std::shared_ptr<ServerStream>& stream) = 0;
@@ -30,17 +31,22 @@ class ServerStream final : public grpc::ServerBidiReactor<wire::AgentMessage, wi
   };
 
   /// Starts reading. The returned pointer is gRPC's; it stays valid until OnDone.
-  static ServerStream* Make(asio::io_context& loop, Owner& owner);
+  static ServerStream* Make(asio::io_context& loop, Owner& owner, grpc::CallbackServerContext& context);
 
   bool writable() const { return !writing_ && !closing_; }
   void Write(wire::ServiceMessage message);
   /// Ends the call after the write in progress. The owner hears nothing more.
   void Close(grpc::Status status);
+  /// The same without waiting for a write that an agent does not take.
+  void Abort(grpc::Status status);
 
-  std::shared_ptr<ServiceSession> session;  // deciding thread only
+  // Deciding thread only.
+  std::shared_ptr<ServiceSession> session;
+  bool said_hello = false;
 
  private:
-  ServerStream(asio::io_context& loop, Owner& owner) : loop_(loop), owner_(owner) {}
+  ServerStream(asio::io_context& loop, Owner& owner, grpc::CallbackServerContext& context)
+      : loop_(loop), owner_(owner), context_(context) {}
 
   // gRPC's threads.
   void OnReadDone(bool ok) override;
@@ -53,6 +59,7 @@ class ServerStream final : public grpc::ServerBidiReactor<wire::AgentMessage, wi
 
   asio::io_context& loop_;
   Owner& owner_;
+  grpc::CallbackServerContext& context_;  // lives until OnDone
   std::shared_ptr<ServerStream> self_;  // released by OnDone
   // Deciding thread only (gRPC reads out_ and writes in_ between start and callback).
   wire::AgentMessage in_;

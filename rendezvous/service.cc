@@ -25,8 +25,8 @@ class Rpc final : public wire::Rendezvous::CallbackService {
       : loop_(loop), registrar_(registrar), id_(id) {}
 
   grpc::ServerBidiReactor<wire::AgentMessage, wire::ServiceMessage>* Session(
-      grpc::CallbackServerContext*) override {
-    return ServerStream::Make(loop_, registrar_);
+      grpc::CallbackServerContext* context) override {
+    return ServerStream::Make(loop_, registrar_, *context);
   }
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const wire::StatusRequest*,
                                    wire::StatusReply* reply) override {
@@ -57,7 +57,7 @@ class GrpcService final : public Service {
       : options_(options),
         id_(RandomBits()),
         work_(loop_.get_executor()),
-        registrar_(loop_, id_, options.recovery_window),
+        registrar_(loop_, id_, options),
         rpc_(loop_, registrar_, id_) {}
 
   absl::Status Listen() {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "rendezvous/codec.h"
@@ -24,6 +25,7 @@ namespace {
 using Lock = std::unique_lock<std::mutex>;
 
 constexpr Duration kTlsProbePatience = std::chrono::seconds(1);
+constexpr Duration kAttemptPatience = std::chrono::seconds(1);  // with another service to try next
 
 class Core;
 
@@ -55,7 +57,10 @@ class ClientStream final : public grpc::ClientBidiReactor<wire::AgentMessage, wi
 class Core final : public std::enable_shared_from_this<Core> {
  public:
   Core(SessionOptions options, SessionClient::Handler handler)
-      : options_(std::move(options)), handler_(std::move(handler)) {}
+      : options_(std::move(options)),
+        endpoints_(options_.endpoints.empty() ? std::vector<std::string>{options_.endpoint}
+                                              : options_.endpoints),
+        handler_(std::move(handler)) {}
 
   void Start() {
     thread_ = std::thread([this] { Run(); });
@@ -88,15 +93,20 @@ class Core final : public std::enable_shared_from_this<Core> {
   Duration MainLoopAge() const;
   /// A service that says nothing for so long, not even to heartbeats, is tried anew.
   Duration Patience() const {
-    return std::max<Duration>(std::chrono::seconds(3),
-                              4 * options_.job.heartbeat_interval * options_.job.heartbeats_missed);
+    const Duration lease = options_.job.heartbeat_interval * options_.job.heartbeats_missed;
+    if (endpoints_.size() == 1) return std::max<Duration>(std::chrono::seconds(3), 4 * lease);
+    return welcomed_ ? std::max<Duration>(kAttemptPatience, 2 * lease) : kAttemptPatience;
   }
+  const std::string& Where() const { return endpoints_[place_]; }
+  void MoveOn() { place_ = (place_ + 1) % endpoints_.size(); }
+  void Redirect(const Elsewhere& elsewhere);
 
-  // Constant after construction (the stub after the thread's first turn).
+  // Constant after construction (the stubs after the thread's first turn).
   const SessionOptions options_;
+  const std::vector<std::string> endpoints_;
   const SessionClient::Handler handler_;
   const uint64_t session_id_ = RandomBits();
-  std::unique_ptr<wire::Rendezvous::Stub> stub_;
+  std::vector<std::unique_ptr<wire::Rendezvous::Stub>> stubs_;  // as endpoints_
 
   std::atomic<int64_t> stamp_{0};  // of the main loop, 0 before the first
   std::thread thread_;
@@ -112,6 +122,8 @@ class Core final : public std::enable_shared_from_this<Core> {
   bool hello_due_ = false, welcomed_ = false, heartbeat_due_ = false, acknowledgement_due_ = false;
   bool tls_doubt_ = false;  // the service may expect TLS; to be found out without the lock
   bool stopping_ = false;
+  size_t place_ = 0;  // in endpoints_: of the stream, or of the next attempt
+  std::string redirected_;  // why the stream is being closed in favour of another service
   bool over_ = false;  // no more attempts: the job ended, or we failed for good
   std::string last_error_ = "it does not answer";
   RetrySchedule retry_{options_.connect_report_interval, options_.reconnect_timeout};
@@ -164,7 +176,7 @@ void Core::Stop() {
   // A callback that is just returning may hold the last reference to this object. The channel must not go
   // with it: the last channel joins gRPC's callback threads, which one of them cannot do (a double free in
   // gRPC 1.51).
-  stub_.reset();
+  stubs_.clear();
 }
 
 // ---- gRPC's threads ----
@@ -182,6 +194,10 @@ void Core::OnMessage(ClientStream* stream, const wire::ServiceMessage& message) 
     } else if (welcomed_) {
       outbox_.Acknowledge(message.ack());
       if (message.has_event()) event = TakeEvent(message.event());
+      if (event && std::holds_alternative<Elsewhere>(*event)) {
+        Redirect(std::get<Elsewhere>(*event));
+        event.reset();
+      }
     }
     Pump();
     changed_.notify_all();
@@ -203,13 +219,21 @@ void Core::OnWelcome(const wire::Welcome& welcome, uint64_t acknowledged) {
   }
 }
 
+void Core::Redirect(const Elsewhere& elsewhere) {
+  const auto found = std::find(endpoints_.begin(), endpoints_.end(), elsewhere.endpoint);
+  if (found == endpoints_.end()) return;
+  redirected_ = absl::StrCat("the job is at ", elsewhere.endpoint, ", not at ", Where(), ": ", elsewhere.reason);
+  place_ = static_cast<size_t>(found - endpoints_.begin());
+  stream_->context.TryCancel();
+}
+
 std::optional<ServiceEvent> Core::TakeEvent(const wire::ServiceEvent& wire_event) {
   acknowledgement_due_ = true;
   if (wire_event.sequence() != received_ + 1) return std::nullopt;  // a repeated one
   received_ = wire_event.sequence();
   absl::StatusOr<ServiceEvent> event = DecodeServiceEvent(wire_event);
   if (!event.ok()) {
-    log::Warning("the rendezvous service at ", options_.endpoint,
+    log::Warning("the rendezvous service at ", Where(),
                  " sent a malformed event: ", event.status().message());
     return std::nullopt;
   }
@@ -280,12 +304,16 @@ Duration Core::MainLoopAge() const {
 // ---- the client's own thread: heartbeats, attempts, reports ----
 
 void Core::Run() {
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel =
-      MakeChannel(options_.endpoint, options_.insecure, options_.token);
-  if (!channel.ok() && handler_.failed) handler_.failed(channel.status());
-  if (channel.ok()) stub_ = wire::Rendezvous::NewStub(*channel);
+  absl::Status made;
+  for (const std::string& endpoint : endpoints_) {
+    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel =
+        MakeChannel(endpoint, options_.insecure, options_.token);
+    made.Update(channel.status());
+    if (channel.ok()) stubs_.push_back(wire::Rendezvous::NewStub(*channel));
+  }
+  if (!made.ok() && handler_.failed) handler_.failed(made);
   Lock lock(mu_);
-  over_ = over_ || !channel.ok();
+  over_ = over_ || !made.ok();
   retry_.BeginAway(MonotonicNow());
   while (!stopping_) {
     const TimePoint now = MonotonicNow();
@@ -293,7 +321,7 @@ void Core::Run() {
     if (done_) JudgeEnd(now, notices);
     if (std::exchange(tls_doubt_, false)) {
       lock.unlock();
-      absl::Status checked = CheckPlainText(options_.endpoint, kTlsProbePatience);
+      absl::Status checked = CheckPlainText(Where(), kTlsProbePatience);
       lock.lock();
       if (!checked.ok()) Fail(std::move(checked), notices);
     }
@@ -334,12 +362,12 @@ void Core::TurnDisconnected(TimePoint now, std::vector<Notice>& notices) {
   if (retry_.GiveUpDue(now)) {
     if (stream_) stream_->context.TryCancel();
     return Fail(
-        absl::UnavailableError(absl::StrCat("cannot reach the rendezvous service at ", options_.endpoint,
+        absl::UnavailableError(absl::StrCat("cannot reach the rendezvous service at ", absl::StrJoin(endpoints_, " or "),
                                             " for ", HumanDuration(retry_.AwayFor(now)), ": ", last_error_)),
         notices);
   }
   if (retry_.TakeReport(now)) {
-    const std::string why = absl::StrCat("still cannot reach the rendezvous service at ", options_.endpoint,
+    const std::string why = absl::StrCat("still cannot reach the rendezvous service at ", absl::StrJoin(endpoints_, " or "),
                                          " (", last_error_, "); trying again");
     if (handler_.disconnected) notices.push_back([this, why] { handler_.disconnected(why); });
   }
@@ -352,7 +380,7 @@ void Core::OpenStream(TimePoint now) {
   next_heartbeat_ = now;
   hello_due_ = true;
   heartbeat_due_ = acknowledgement_due_ = false;
-  stream_->Start(*stub_);
+  stream_->Start(*stubs_[place_]);
   Pump();
 }
 
@@ -362,25 +390,33 @@ void Core::JudgeEnd(TimePoint now, std::vector<Notice>& notices) {
   const bool was_welcomed = std::exchange(welcomed_, false);
   changed_.notify_all();
   if (over_) return;
+  if (const std::string redirected = std::exchange(redirected_, ""); !redirected.empty()) {
+    retry_.BeginAway(now);
+    if (handler_.disconnected) notices.push_back([this, redirected] { handler_.disconnected(redirected); });
+    return;
+  }
   if (!status.error_message().empty()) last_error_ = status.error_message();
   if (was_welcomed) {
     retry_.BeginAway(now);
     const std::string why =
-        absl::StrCat("lost the rendezvous service at ", options_.endpoint, " (",
+        absl::StrCat("lost the rendezvous service at ", Where(), " (",
                      status.ok() ? "it closed the stream" : last_error_, "); trying again");
     if (handler_.disconnected) notices.push_back([this, why] { handler_.disconnected(why); });
   }
   retry_.AttemptFailed(now);
+  const std::string where = Where();
+  // One that was there a moment ago may just be restarting.
+  if (!was_welcomed) MoveOn();
   const bool refused = status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ||
                        status.error_code() == grpc::StatusCode::FAILED_PRECONDITION ||
                        status.error_code() == grpc::StatusCode::UNIMPLEMENTED;
   if (refused) {
     const auto code = static_cast<absl::StatusCode>(status.error_code());
-    return Fail(absl::Status(code, absl::StrCat("the rendezvous service at ", options_.endpoint,
+    return Fail(absl::Status(code, absl::StrCat("the rendezvous service at ", where,
                                                 " refuses: ", status.error_message())),
                 notices);
   }
-  absl::Status credentials = JudgeCredentials(options_.endpoint, status, options_.insecure);
+  absl::Status credentials = JudgeCredentials(where, status, options_.insecure);
   if (!credentials.ok()) Fail(std::move(credentials), notices);
   tls_doubt_ = options_.insecure && !was_welcomed && MayExpectTls(status);
 }

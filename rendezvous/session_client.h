@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
@@ -15,7 +16,8 @@
 namespace mtrun::rendezvous {
 
 struct SessionOptions {
-  std::string endpoint;  // host:port
+  std::string endpoint;                // host:port
+  std::vector<std::string> endpoints;  // instead of `endpoint`: several services, tried in turn from the first
   std::string node_id;
   JobSettings job;
   Duration connect_report_interval = std::chrono::seconds(5);  // "still cannot reach ..." while it retries

@@ -57,7 +57,7 @@ void JobMachine::On(const std::string& node_id, const StreamOpened& event, TimeP
     return Refuse(node_id, absl::StrCat("job \"", settings_.job_id, "\" is over (", outcome_->reason, ")"));
   }
   number_ = std::max(number_, event.seen.number);
-  restart_count_ = std::clamp(event.seen_restarts, restart_count_, settings_.max_restarts);
+  RaiseRestarts(event.seen_restarts);
   Node& node = nodes_[node_id];
   node.connected = true;
   Touch(node, now);
@@ -149,6 +149,12 @@ void JobMachine::OnHeldGeneration(const std::string& node_id, const Offer& offer
     return;
   }
   node.offered = false;
+  // A survivor that came late: the next generation waits until it is ready too.
+  if (phase_ == Phase::kForming && current_ && *offer.holds == current()) {
+    for (const Member& member : current_->members) {
+      if (member.node_id == node_id) node.place = member.node_rank;
+    }
+  }
   SendTo(node_id, GenerationDissolved{*offer.holds,
                                       absl::StrCat("the job has left ", rendezvous::Describe(*offer.holds)),
                                       restart_count_});
@@ -158,6 +164,8 @@ void JobMachine::OnReport(const std::string& node_id, const AgentEvent& event, T
   Node& node = nodes_.at(node_id);
   const Generation generation = GenerationOf(event);
   if (!IsMember(node_id) || generation != current()) {
+    if (const auto* failed = std::get_if<WorkerFailed>(&event); failed != nullptr && generation == broken_)
+      return OnLateFailure(failed->failure, now);
     const bool may_be_adopted = phase_ != Phase::kEnded && !node.greeted && generation > current();
     if (!may_be_adopted || node.early.size() >= kMaxEarlyReports) return AnswerStale(node_id, event);
     node.early.push_back(event);
@@ -166,6 +174,8 @@ void JobMachine::OnReport(const std::string& node_id, const AgentEvent& event, T
   if (const auto* failed = std::get_if<WorkerFailed>(&event)) return OnFailure(node_id, failed->failure, now);
   if (const auto* finished = std::get_if<WorkersFinished>(&event))
     return OnFinished(node_id, finished->final);
+  if (const auto* steps = std::get_if<StepsCommitted>(&event)) return OnSteps(steps->step);
+  if (const auto* broken = std::get_if<CollectivesBroken>(&event)) return OnBroken(node_id, *broken);
   if (const auto* set = std::get_if<StoreSet>(&event)) return Answer(store_.Set(set->key, set->value));
   const auto& read = std::get<StoreRead>(event);
   Answer(store_.Read(node_id, read.id, read.keys, read.wait));
@@ -177,11 +187,14 @@ void JobMachine::OnFailure(const std::string& node_id, const WorkerFailure& fail
     finished_.insert(node_id);
     return;
   }
-  if (restart_count_ < settings_.max_restarts) {
+  if (used() < settings_.max_restarts) {
     ++restart_count_;
-    return Dissolve(
-        absl::StrCat(WithLogFile(failure), "; restart ", restart_count_, " of ", settings_.max_restarts));
+    return Dissolve(absl::StrCat(WithLogFile(failure), "; restart ", used(), " of ", settings_.max_restarts));
   }
+  EndForWantOfBudget(failure, now);
+}
+
+void JobMachine::EndForWantOfBudget(const WorkerFailure& failure, TimePoint now) {
   JobOutcome outcome;
   outcome.exit_code = ExitCodeOf(failure);
   outcome.root_cause = failure;
@@ -193,6 +206,41 @@ void JobMachine::OnFailure(const std::string& node_id, const WorkerFailure& fail
   End(std::move(outcome), now);
 }
 
+void JobMachine::OnBroken(const std::string& node_id, const CollectivesBroken& broken) {
+  const std::string what = absl::StrCat("rank ", broken.rank, " on ", Name(node_id),
+                                        " cannot go on with the others: ", broken.why);
+  if (result_safe_) {
+    Log(absl::StrCat(what, "; the job's result is safe, so it does not matter"));
+    finished_.insert(node_id);
+    return;
+  }
+  Dissolve(what);
+  broken_ = current();
+}
+
+// A worker's peers may notice its death sooner than its agent. Their word alone costs no budget; it is the
+// failure behind it that does.
+void JobMachine::OnLateFailure(const WorkerFailure& failure, TimePoint now) {
+  broken_.reset();
+  if (used() >= settings_.max_restarts) return EndForWantOfBudget(failure, now);
+  ++restart_count_;
+  Log(absl::StrCat(WithLogFile(failure), ", which broke the collectives of its generation; restart ",
+                   used(), " of ", settings_.max_restarts));
+}
+
+// Bad luck now and then does not end a long job; a crash loop makes no steps and does.
+void JobMachine::OnSteps(int64_t step) {
+  if (settings_.refund_steps == 0) return;
+  // A run that went back to a checkpoint earns only what it had not reached before.
+  if (!refund_mark_ || used() == 0) refund_mark_ = std::max(step, refund_mark_.value_or(0));
+  while (used() > 0 && step - *refund_mark_ >= settings_.refund_steps) {
+    ++refunded_;
+    *refund_mark_ += settings_.refund_steps;
+    Log(absl::StrCat(settings_.refund_steps, " steps without a failure: ", used(), " of ",
+                     settings_.max_restarts, " restarts are used now"));
+  }
+}
+
 void JobMachine::OnFinished(const std::string& node_id, bool final) {
   result_safe_ = result_safe_ || final;
   if (!finished_.insert(node_id).second) return;
@@ -202,6 +250,7 @@ void JobMachine::OnFinished(const std::string& node_id, bool final) {
 void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, TimePoint now) {
   const std::string what = absl::StrCat(Name(node_id), " leaves: ", leaving.why);
   Log(what);
+  left_.insert(node_id);
   // Its waiters go with it: an agent that has said goodbye expects nothing more.
   store_.DropNode(node_id);
   nodes_.erase(node_id);

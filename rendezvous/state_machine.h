@@ -37,6 +37,7 @@ struct JobView {
   std::string phase, reason;
   Generation generation;
   int restart_count = 0;
+  bool authority = true;        // this service may change the membership
   std::vector<NodeView> nodes;  // members by rank, then the others
 };
 
@@ -50,6 +51,8 @@ class JobMachine {
   static constexpr Duration kStuckMainLoop = std::chrono::seconds(10);  // reported, once, from this age on
   static constexpr Duration kEndedLinger =
       std::chrono::seconds(5);              // how long nodes of an ended job may stay
+  static constexpr Duration kOftenLook = std::chrono::milliseconds(300);
+  static constexpr Duration kRareLook = std::chrono::seconds(5);  // with authority
   static constexpr int kMaxExtensions = 8;  // late ticks in a row that spare one silent node
   static constexpr size_t kMaxEarlyReports = 8192;
 
@@ -60,8 +63,13 @@ class JobMachine {
   std::vector<Effect> Step(const Event& event, TimePoint now);
   /// When a Tick is due, if time alone can change anything.
   std::optional<TimePoint> NextDeadline() const;
-  /// No node is left: the record of this job can go, and its id starts afresh.
-  bool Gone() const { return nodes_.empty(); }
+  /// What to find out, and how long after the last time, and to answer with LookedAround; nothing when there is
+  /// no other service.
+  std::optional<LookWanted> WantsLook() const;
+  Duration LookPause() const { return formed_ && MayRegroup(nullptr) ? kRareLook : kOftenLook; }
+  /// No node is left: the record of this job can go, and its id starts afresh. One of several services must
+  /// remember a generation that may go on elsewhere.
+  bool Gone() const;
   bool Has(const std::string& node_id) const { return nodes_.contains(node_id); }
   void CheckInvariants() const;
 
@@ -103,23 +111,30 @@ class JobMachine {
   void On(const std::string& node_id, const Heartbeat& event, TimePoint now);
   void On(const std::string& node_id, const AgentSaid& event, TimePoint now);
   void On(const std::string& node_id, const Tick& event, TimePoint now);
+  void On(const std::string& node_id, const LookedAround& event, TimePoint now);
   void OnOffer(const std::string& node_id, const Offer& offer, const AgentSaid& said, TimePoint now);
   void OnFreshOffer(const std::string& node_id, const Offer& offer, const Generation& seen);
   void OnHeldGeneration(const std::string& node_id, const Offer& offer, const std::optional<Assignment>& held,
                         TimePoint now);
   void OnReport(const std::string& node_id, const AgentEvent& event, TimePoint now);
   void OnFailure(const std::string& node_id, const WorkerFailure& failure, TimePoint now);
+  void OnBroken(const std::string& node_id, const CollectivesBroken& broken);
+  void OnSteps(int64_t step);
+  void OnLateFailure(const WorkerFailure& failure, TimePoint now);
   void OnFinished(const std::string& node_id, bool final);
   void OnLeaving(const std::string& node_id, const Leaving& leaving, TimePoint now);
 
   // Decisions.
   void Settle(TimePoint now);
   void SettleForming(TimePoint now);
+  void HoldBelowMin(TimePoint now);
+  void BeginRunning();
   void Form(const FormationDecision& decision);
   void Adopt(const std::string& reporter, const Assignment& held, TimePoint now);
   void FlushEarly(const std::string& node_id, TimePoint now);
   void Dissolve(const std::string& reason);
   void End(JobOutcome outcome, TimePoint now);
+  void EndForWantOfBudget(const WorkerFailure& failure, TimePoint now);
   void Lose(const std::string& node_id, const std::string& why);
   void MemberGone(const std::string& node_id, const std::string& what);
   void Refuse(const std::string& node_id, const std::string& why);
@@ -128,14 +143,22 @@ class JobMachine {
   void UpdateWaiting();
   std::string WaitingText() const;
   void Remember(const Generation& generation);
+  void RaiseRestarts(int count);
   void AnswerStale(const std::string& node_id, const AgentEvent& event);
   void Answer(const std::vector<KeyValueStore::Answer>& answers);
+
+  // One service of several (state_machine_authority.cc).
+  bool Listed() const { return settings_.endpoints.size() > 1; }
+  bool MayRegroup(std::string* why_not) const;
+  std::vector<const Member*> Unaccounted() const;
+  void SendElsewhere(const PeerService& peer);
 
   // Looking things up.
   FormationInput MakeFormationInput() const;
   bool Adoptable(const std::string& reporter, const Offer& offer, const Assignment& held) const;
   bool IsMember(const std::string& node_id) const;  // of the generation that runs
   bool AllConfirmed() const;
+  int used() const { return restart_count_ - refunded_; }
   Generation current() const { return current_ ? current_->generation : Generation{}; }
   std::string Name(const std::string& node_id) const;
   TimePoint RecoveryEnds() const { return options_.service_started + options_.recovery_window; }
@@ -144,7 +167,8 @@ class JobMachine {
   void SendTo(const std::string& node_id, ServiceEvent event) {
     effects_.push_back(Send{node_id, std::move(event)});
   }
-  void Log(std::string text) { effects_.push_back(LogLine{std::move(text)}); }
+  void Log(std::string text) { effects_.push_back(LogLine{std::move(text), false}); }
+  void LogTold(std::string text) { effects_.push_back(LogLine{std::move(text), true}); }
 
   // Constant after construction.
   JobSettings settings_;
@@ -155,13 +179,21 @@ class JobMachine {
   uint64_t arrivals_ = 0;
   uint64_t number_ = 0;  // the highest generation number known
   bool formed_ = false;  // a generation was formed or adopted
-  int restart_count_ = 0;
+  int restart_count_ = 0;  // failures in all
+  int refunded_ = 0;       // of those, given back to the budget
+  std::optional<int64_t> refund_mark_;  // steps before this one have earned what they could
   std::optional<Assignment> current_;  // the last generation; it runs while phase_ is kRunning
   std::vector<Generation> issued_;
   std::set<std::string> finished_;  // members whose workers have finished, also when the node is gone since
   bool result_safe_ = false;        // a member reported a final finish
+  std::optional<Generation> broken_;  // dissolved for broken collectives, the failure behind it not heard yet
   KeyValueStore store_;
+  std::set<std::string> left_;         // members of current_ that said goodbye
+  std::set<std::string> dead_;         // members of current_ that are gone for certain
+  std::vector<PeerService> peers_;     // as seen last
+  bool moved_ = false;                 // another service has the job
   std::optional<TimePoint> last_call_ends_, join_ends_, form_at_, linger_ends_;
+  std::optional<TimePoint> hold_ends_;  // while fewer than min_nodes are left, with a min_nodes_timeout
   std::optional<JobOutcome> outcome_;
   std::string reason_;           // of the last decision
   std::vector<Effect> effects_;  // of the step in progress; empty between steps

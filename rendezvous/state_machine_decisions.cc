@@ -41,17 +41,40 @@ void JobMachine::SettleForming(TimePoint now) {
       last_call_ends_ = now + settings_.last_call;
     }
   }
-  const FormationDecision decision = DecideFormation(MakeFormationInput(), now);
+  FormationDecision decision = DecideFormation(MakeFormationInput(), now);
+  if (decision.form && Listed() && !formed_ && now < RecoveryEnds()) {
+    // Even with everybody here: whoever runs an older generation shows up at one of the services first.
+    decision.form = false;
+    decision.retry_at = RecoveryEnds();
+    decision.reason = "the service has just started and waits for nodes that still run";
+  }
+  if (std::string why_not; decision.form && !MayRegroup(&why_not)) {
+    decision.form = false;
+    decision.reason = why_not;
+  }
   form_at_ = decision.retry_at;
   reason_ = decision.reason;
   if (decision.form) return Form(decision);
-  if (!formed_ && join_ends_ && now >= *join_ends_) {
+  if (formed_) return HoldBelowMin(now);
+  if (join_ends_ && now >= *join_ends_) {
     End(JobOutcome{false, 1,
                    absl::StrCat("the job did not start within ", HumanDuration(settings_.join_timeout),
                                 " (join_timeout): ", decision.reason),
                    std::nullopt},
         now);
   }
+}
+
+void JobMachine::HoldBelowMin(TimePoint now) {
+  const bool below = nodes_.size() < static_cast<size_t>(settings_.min_nodes);
+  if (!below || settings_.min_nodes_timeout == Duration::zero()) return hold_ends_.reset();
+  if (!hold_ends_) hold_ends_ = now + settings_.min_nodes_timeout;
+  if (now < *hold_ends_) return;
+  End(JobOutcome{false, 1,
+                 absl::StrCat("fewer than ", settings_.min_nodes, " nodes for ",
+                              HumanDuration(settings_.min_nodes_timeout), " (min_nodes_timeout): ", reason_),
+                 std::nullopt},
+      now);
 }
 
 void JobMachine::Form(const FormationDecision& decision) {
@@ -61,11 +84,8 @@ void JobMachine::Form(const FormationDecision& decision) {
   for (const std::string& node_id : decision.order) offers.push_back(*nodes_.at(node_id).offer);
   current_ = MakeAssignment(generation, offers, restart_count_);
   Remember(generation);
-  phase_ = Phase::kRunning;
-  formed_ = true;
-  form_at_.reset();
-  for (auto& [node_id, node] : nodes_) node.place.reset();
-  Log(absl::StrCat("forms ", rendezvous::Describe(*current_), " (", decision.reason, ")"));
+  BeginRunning();
+  LogTold(absl::StrCat("forms ", rendezvous::Describe(*current_), " (", decision.reason, ")"));
   for (const Member& member : current_->members) {
     Node& node = nodes_.at(member.node_id);
     node.offered = false;
@@ -76,6 +96,16 @@ void JobMachine::Form(const FormationDecision& decision) {
   }
 }
 
+void JobMachine::BeginRunning() {
+  phase_ = Phase::kRunning;
+  formed_ = true;
+  form_at_.reset();
+  hold_ends_.reset();
+  left_.clear();
+  dead_.clear();
+  for (auto& [node_id, node] : nodes_) node.place.reset();
+}
+
 void JobMachine::Adopt(const std::string& reporter, const Assignment& held, TimePoint now) {
   if (phase_ == Phase::kRunning) {
     Dissolve(absl::StrCat(Name(reporter), " reports the higher ", rendezvous::Describe(held.generation)));
@@ -83,11 +113,8 @@ void JobMachine::Adopt(const std::string& reporter, const Assignment& held, Time
   Log(absl::StrCat("adopts ", rendezvous::Describe(held), " (reported by ", Name(reporter), ")"));
   current_ = held;
   Remember(held.generation);
-  phase_ = Phase::kRunning;
-  formed_ = true;
-  form_at_.reset();
-  restart_count_ = std::clamp(held.restart_count, restart_count_, settings_.max_restarts);
-  for (auto& [node_id, node] : nodes_) node.place.reset();
+  BeginRunning();
+  RaiseRestarts(held.restart_count);
   std::string stopped;
   for (const Member& member : held.members) {
     const auto [entry, created] = nodes_.try_emplace(member.node_id);
@@ -111,6 +138,13 @@ void JobMachine::Adopt(const std::string& reporter, const Assignment& held, Time
   if (!stopped.empty()) Dissolve(absl::StrCat(Name(stopped), " no longer runs it"));
 }
 
+/// What agents know of the budget from an earlier service; what that one had refunded is not known.
+void JobMachine::RaiseRestarts(int count) {
+  restart_count_ = std::max(restart_count_, count);
+  if (settings_.refund_steps == 0) restart_count_ = std::min(restart_count_, settings_.max_restarts);
+  refunded_ = std::max(refunded_, restart_count_ - settings_.max_restarts);
+}
+
 void JobMachine::Remember(const Generation& generation) {
   issued_.push_back(generation);
   if (issued_.size() > 32) issued_.erase(issued_.begin());
@@ -128,7 +162,8 @@ void JobMachine::Dissolve(const std::string& reason) {
   reason_ = reason;
   finished_.clear();
   result_safe_ = false;
-  Log(absl::StrCat("dissolves ", rendezvous::Describe(current()), ": ", reason));
+  broken_.reset();
+  LogTold(absl::StrCat("dissolves ", rendezvous::Describe(current()), ": ", reason));
   Answer(store_.Close(absl::StrCat(rendezvous::Describe(current()), " is dissolved: ", reason)));
   for (const Member& member : current_->members) {
     const auto node = nodes_.find(member.node_id);
@@ -142,11 +177,13 @@ void JobMachine::Dissolve(const std::string& reason) {
 void JobMachine::End(JobOutcome outcome, TimePoint now) {
   phase_ = Phase::kEnded;
   reason_ = outcome.reason;
-  Log(absl::StrCat("job ended: ", rendezvous::Describe(outcome)));
+  LogTold(absl::StrCat("job ended: ", rendezvous::Describe(outcome)));
   Answer(store_.Close(absl::StrCat("the job has ended: ", outcome.reason)));
   outcome_ = std::move(outcome);
+  broken_.reset();
   linger_ends_ = now + kEndedLinger;
   form_at_.reset();
+  hold_ends_.reset();
   finished_.clear();
   for (auto& [node_id, node] : nodes_) {
     for (const AgentEvent& event : std::exchange(node.early, {})) AnswerStale(node_id, event);

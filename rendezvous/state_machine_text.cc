@@ -30,6 +30,7 @@ std::string Describe(const Event& event) {
           [&](const Heartbeat&) { return absl::StrCat(event.node_id, " beats"); },
           [&](const AgentSaid& e) { return absl::StrCat(event.node_id, " says ", Describe(e.event)); },
           [&](const Tick&) { return std::string("tick"); },
+          [&](const LookedAround&) { return std::string("looked around"); },
       },
       event.what);
 }
@@ -52,14 +53,15 @@ std::optional<TimePoint> JobMachine::NextDeadline() const {
   if (phase_ == Phase::kForming) {
     consider(form_at_);
     if (!formed_) consider(join_ends_);
+    consider(hold_ends_);
   }
   consider(linger_ends_);
   return nodes_.empty() ? std::nullopt : next;
 }
 
 void JobMachine::CheckInvariants() const {
-  MT_CHECK(restart_count_ >= 0 && restart_count_ <= settings_.max_restarts)
-      << "restart count " << restart_count_;
+  MT_CHECK(refunded_ >= 0 && used() >= 0 && used() <= settings_.max_restarts)
+      << "restart count " << restart_count_ << ", refunded " << refunded_;
   MT_CHECK((phase_ == Phase::kEnded) == outcome_.has_value()) << settings_.job_id;
   MT_CHECK(current().number <= number_) << current().number << " > " << number_;
   MT_CHECK(phase_ == Phase::kRunning || (finished_.empty() && store_.waiters().empty())) << settings_.job_id;
@@ -84,8 +86,8 @@ void JobMachine::CheckInvariants() const {
 bool JobMachine::operator==(const JobMachine& other) const {
   const auto key = [](const JobMachine& m) {
     return std::tie(m.settings_, m.options_.seed, m.options_.service_started, m.options_.recovery_window,
-                    m.phase_, m.nodes_, m.arrivals_, m.number_, m.formed_, m.restart_count_, m.current_,
-                    m.issued_, m.finished_, m.result_safe_, m.store_, m.last_call_ends_, m.join_ends_,
+                    m.phase_, m.nodes_, m.arrivals_, m.number_, m.formed_, m.restart_count_, m.refunded_, m.refund_mark_, m.current_,
+                    m.issued_, m.finished_, m.result_safe_, m.broken_, m.left_, m.dead_, m.peers_, m.moved_, m.hold_ends_, m.store_, m.last_call_ends_, m.join_ends_,
                     m.form_at_, m.linger_ends_, m.outcome_, m.reason_);
   };
   return key(*this) == key(other);
@@ -97,7 +99,8 @@ JobView JobMachine::View(TimePoint now) const {
   view.phase = phase_ == Phase::kForming ? "forming" : phase_ == Phase::kRunning ? "running" : "ended";
   view.reason = reason_;
   view.generation = current();
-  view.restart_count = restart_count_;
+  view.restart_count = used();
+  view.authority = MayRegroup(nullptr);
   for (const auto& [node_id, node] : nodes_) {
     NodeView n;
     n.node_id = node_id;
@@ -126,8 +129,8 @@ JobView JobMachine::View(TimePoint now) const {
 
 std::string JobMachine::Describe(TimePoint now) const {
   std::string text = absl::StrCat(View(now).phase, ", ", rendezvous::Describe(current()), " of ", number_,
-                                  formed_ ? "" : ", first", ", restarts ", restart_count_, ", finished {",
-                                  absl::StrJoin(finished_, " "), "}", result_safe_ ? " safe" : "", "\n");
+                                  formed_ ? "" : ", first", ", restarts ", used(), refunded_ > 0 ? absl::StrCat(" + ", refunded_) : "", ", finished {",
+                                  absl::StrJoin(finished_, " "), "}", result_safe_ ? " safe" : "", broken_ ? ", broken" : "", "\n");
   if (current_) absl::StrAppend(&text, "  last ", rendezvous::Describe(*current_), "\n");
   if (outcome_) absl::StrAppend(&text, "  outcome ", rendezvous::Describe(*outcome_), "\n");
   absl::StrAppend(&text, "  last call ", formed_ ? "-" : Until(last_call_ends_, now), ", form at ",

@@ -83,6 +83,13 @@ std::string Describe(const AgentEvent& event) {
             return absl::StrCat("store ", e.wait ? "wait " : "get ", KeyList(e.keys), " (id ", e.id, ") in ",
                                 Describe(e.generation));
           },
+          [](const CollectivesBroken& e) {
+            return absl::StrCat("collectives broken in ", Describe(e.generation), " at rank ", e.rank, ": ",
+                                e.why);
+          },
+          [](const StepsCommitted& e) {
+            return absl::StrCat(e.step, " steps committed in ", Describe(e.generation));
+          },
       },
       event);
 }
@@ -96,6 +103,9 @@ std::string Describe(const ServiceEvent& event) {
                         [](const JobEnded& e) { return absl::StrCat("job ended: ", Describe(e.outcome)); },
                         [](const Refused& e) { return absl::StrCat("refused: ", e.reason); },
                         [](const Waiting& e) { return absl::StrCat("waiting: ", e.text); },
+                        [](const Elsewhere& e) {
+                          return absl::StrCat("the job is at ", e.endpoint, ": ", e.reason);
+                        },
                         [](const StoreReply& e) {
                           std::vector<std::string> keys;
                           for (const auto& [key, value] : e.values) keys.push_back(key);
@@ -116,11 +126,15 @@ std::vector<std::string> DifferingSettings(const JobSettings& job, const JobSett
   compare("min_nodes", job.min_nodes, here.min_nodes);
   compare("max_nodes", job.max_nodes, here.max_nodes);
   compare("max_restarts", job.max_restarts, here.max_restarts);
+  compare("refund_steps", job.refund_steps, here.refund_steps);
   compare("last_call", ToSeconds(job.last_call), ToSeconds(here.last_call));
   compare("heartbeat_interval", ToSeconds(job.heartbeat_interval), ToSeconds(here.heartbeat_interval));
   compare("heartbeats_missed", job.heartbeats_missed, here.heartbeats_missed);
   compare("reconnect_grace", ToSeconds(job.reconnect_grace), ToSeconds(here.reconnect_grace));
   compare("join_timeout", ToSeconds(job.join_timeout), ToSeconds(here.join_timeout));
+  compare("min_nodes_timeout", ToSeconds(job.min_nodes_timeout), ToSeconds(here.min_nodes_timeout));
+  compare("rdzv_endpoint", absl::StrJoin(job.endpoints, ","), absl::StrJoin(here.endpoints, ","));
+  compare("takeover", job.takeover_any ? "any" : "majority", here.takeover_any ? "any" : "majority");
   return texts;
 }
 

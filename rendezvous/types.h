@@ -23,11 +23,15 @@ struct JobSettings {
   int min_nodes = 1;
   int max_nodes = 1;
   int max_restarts = 0;                          // job-wide budget of worker failures
+  int refund_steps = 0;                          // so many steps give one of them back, 0: never
   Duration last_call = std::chrono::seconds(1);  // wait for more than min_nodes at the first formation
   Duration heartbeat_interval = std::chrono::milliseconds(500);
   int heartbeats_missed = 3;  // a node is dead after interval x missed
   Duration reconnect_grace = std::chrono::milliseconds(200);
   Duration join_timeout = std::chrono::seconds(600);  // how long the first formation may take
+  Duration min_nodes_timeout = Duration::zero();      // how long a job holds below min_nodes; zero: for ever
+  std::vector<std::string> endpoints;  // of all services that may serve this job, in order; one or none: no choice
+  bool takeover_any = false;           // a service changes the membership even when another one might too
   bool operator==(const JobSettings&) const = default;
 };
 
@@ -40,6 +44,7 @@ struct Offer {
   int workers = 1;               // how many it starts
   std::optional<int> node_rank;  // --node_rank: decides the order where given
   int master_port = 0;           // a port held open on this node, MASTER_PORT if it becomes node 0
+  int presence_port = 0;         // this agent listens there while it lives, 0: it does not
   std::string role = "default";
   std::optional<Generation> holds;  // the generation whose workers this agent still runs (after a reconnect)
   bool operator==(const Offer&) const = default;
@@ -50,6 +55,7 @@ struct Member {
   int node_rank = 0;
   int first_rank = 0;  // ranks first_rank .. first_rank+workers-1
   int workers = 0;
+  int presence_port = 0;
   bool operator==(const Member&) const = default;
 };
 
@@ -118,7 +124,19 @@ struct StoreRead {  // answered by StoreReply with the same id: at once, or (wai
   bool wait = true;
   bool operator==(const StoreRead&) const = default;
 };
-using AgentEvent = std::variant<OfferSent, WorkerFailed, WorkersFinished, Leaving, StoreSet, StoreRead>;
+struct CollectivesBroken {  // a cooperative worker cannot go on, although no process of this node has failed
+  Generation generation;
+  int rank = 0;
+  std::string why;
+  bool operator==(const CollectivesBroken&) const = default;
+};
+struct StepsCommitted {  // how far the job is, now and then, from the agent of rank 0
+  Generation generation;
+  int64_t step = 0;  // finished steps since the job began
+  bool operator==(const StepsCommitted&) const = default;
+};
+using AgentEvent = std::variant<OfferSent, WorkerFailed, WorkersFinished, Leaving, StoreSet, StoreRead,
+                                CollectivesBroken, StepsCommitted>;
 
 // ---- service -> agent ----
 struct Assigned {
@@ -150,7 +168,12 @@ struct StoreReply {
   std::string error;
   bool operator==(const StoreReply&) const = default;
 };
-using ServiceEvent = std::variant<Assigned, GenerationDissolved, JobEnded, Refused, Waiting, StoreReply>;
+struct Elsewhere {  // another service of the list has the job
+  std::string endpoint, reason;
+  bool operator==(const Elsewhere&) const = default;
+};
+using ServiceEvent =
+    std::variant<Assigned, GenerationDissolved, JobEnded, Refused, Waiting, StoreReply, Elsewhere>;
 
 std::string Describe(const Generation& generation);
 std::string Describe(const Assignment& assignment);

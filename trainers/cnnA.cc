@@ -1,6 +1,7 @@
 // cnnA: CNN-A (9,986 parameters) on images of 32x32, plain SGD. The recipe below is the one of the programs
 // that came before; configs/cnnA-tuned.yaml holds a better one.
-#include "trainers/engine/classifier.h"  // settings, data, workers, steps, evaluation, report
+#include "trainers/engine/classifier.h"  // cross-entropy, right predictions, confusion matrix
+#include "trainers/engine/program.h"     // settings, data, workers, steps, evaluation, report
 #include "trainers/models/cnn_a.h"       // the network
 
 namespace mtrun {
@@ -12,24 +13,20 @@ const engine::Recipe kRecipe = {
     {"threads", "1"},  // the work is too small to share: OpenMP's barriers cost more than they save
 };
 
-engine::Model MakeModel(uint64_t seed, int64_t classes) {
-  return engine::AsModel(std::make_shared<models::CnnA>(seed, classes));
-}
-
-at::Tensor MeanCrossEntropy(const at::Tensor& logits, const at::Tensor& labels) {
-  return at::cross_entropy_loss(logits, labels);
+std::unique_ptr<engine::Task> MakeTask(const engine::TaskInputs& in) {
+  const auto net = std::make_shared<models::CnnA>(in.options.seed, in.classes);
+  return engine::Classify(engine::AsModel(net), in.classes);
 }
 
 }  // namespace
 }  // namespace mtrun
 
 int main(int argc, char** argv) {
-  return mtrun::engine::RunClassifier(
+  return mtrun::engine::RunProgram(
       argc, argv,
       {.name = "cnnA",
        .summary = "Trains CNN-A, a small convolutional network, to classify images of 32x32.",
-       .image_size = mtrun::models::CnnA::kImageSize,
        .recipe = mtrun::kRecipe,
-       .make_model = mtrun::MakeModel,
-       .loss = mtrun::MeanCrossEntropy});
+       .images = {.size = mtrun::models::CnnA::kImageSize},
+       .make_task = mtrun::MakeTask});
 }

@@ -25,6 +25,20 @@ TEST(Log, ShowsNameLevelAndText) {
   EXPECT_EQ(text.find("not shown"), std::string::npos);
 }
 
+TEST(Log, LinesCanGoElsewhere) {
+  log::SetUp("mtrun", Level::kInfo);
+  std::string seen;
+  SetSink([&](std::string line) { seen += line; });
+  testing::internal::CaptureStderr();
+  Info("one");
+  Debug("not shown");
+  SetSink({});
+  Info("two");
+  EXPECT_EQ(seen.substr(seen.find("mtrun")), "mtrun I one\n");
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(text.substr(text.find("mtrun")), "mtrun I two\n");
+}
+
 TEST(Log, BracesInTextAreNotAFormat) {
   testing::internal::CaptureStderr();
   Error("{\"message\": {}}");

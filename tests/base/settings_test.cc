@@ -42,7 +42,8 @@ std::vector<SettingSpec> Specs() {
        .choices = {"auto", "cpu", "cuda"},
        .aliases = {"dev"}},
       {.name = "rdzv_id", .default_text = "none", .help = "Job.", .group = "Job"},
-      {.name = "rdzv_endpoint", .help = "Service.", .group = "Job"},
+      {.name = "rdzv_endpoint", .help = "Service.", .group = "Job", .hints = {"coordinator"}},
+      {.name = "dataset", .help = "A newer name.", .group = "Data", .yields = true},
   };
 }
 
@@ -122,6 +123,18 @@ TEST_F(SettingsTest, WrongFlagsSayWhatIsAllowed) {
   EXPECT_THAT(std::string(positional.status().message()), HasSubstr("\"oops\" is not a flag"));
 }
 
+TEST_F(SettingsTest, UnknownFlagsFarFromAnyNameStillGetAHint) {
+  EXPECT_THAT(Complaint({"--coordinator", "x"}), HasSubstr("did you mean --rdzv_endpoint?"));
+  EXPECT_THAT(Complaint({"--batches_in_a_step", "3"}), HasSubstr("did you mean --batch_size?"));
+  EXPECT_THAT(Complaint({"--zzz"}), testing::EndsWith("unknown flag --zzz"));
+}
+
+TEST_F(SettingsTest, AbbreviationsDoNotMeanASettingThatYields) {
+  ASSERT_TRUE(Parse({"--dat", "/here"}).ok());
+  EXPECT_EQ(settings_.Text("data"), "/here");
+  EXPECT_FALSE(settings_.IsSet("dataset"));
+}
+
 TEST_F(SettingsTest, FlagBeatsEnvironmentBeatsFileInAnyOrder) {
   const std::string path = File("cnnA:\n  batch_size: 1\n  learning_rate: 0.1\n  data: /file\n");
   const EnvironmentMap environment = {
@@ -183,11 +196,6 @@ TEST_F(SettingsTest, HelpNamesEverySetting) {
   const std::string help = settings_.Help();
   for (const SettingSpec& spec : Specs()) EXPECT_THAT(help, HasSubstr("--" + spec.name));
   EXPECT_THAT(help, HasSubstr("[0.001]"));
-}
-
-TEST(NearestName, FindsTyposAndNothingForStrangers) {
-  EXPECT_EQ(NearestName("nnode", {"nnodes", "nproc_per_node"}), "nnodes");
-  EXPECT_EQ(NearestName("zzzzzz", {"nnodes"}), "");
 }
 
 }  // namespace

@@ -20,6 +20,10 @@ std::vector<WorkerMessage> WorkerMessages() {
           StoreSet{"addr/0", std::string("\x00\xff binary \n", 11)},
           StoreGet{1, {"a", "b"}},
           StoreWait{2, {}},
+          StoreSet{"k", "v", kGeneration},
+          StoreGet{3, {"k"}, kGeneration},
+          StoreWait{4, {"k"}, kGeneration},
+          Broken{kGeneration, "rank 2 was reset"},
           Done{12345678901},
           Leaving{"pre-empted \"soon\""}};
 }

@@ -91,6 +91,19 @@ TEST_F(WorkerClientTest, SetAndWaitReachTheAgent) {
   agent.join();
 }
 
+TEST_F(WorkerClientTest, RequestsNameTheGenerationThatWasEntered) {
+  client_->Enter({3, 0xab});
+  ASSERT_TRUE(client_->Set("k", "v").ok());
+  EXPECT_EQ(std::get<channel::StoreSet>(agent_->Receive()), (channel::StoreSet{"k", "v", {3, 0xab}}));
+  std::thread agent([&] {
+    const auto ask = std::get<channel::StoreWait>(agent_->Receive());
+    EXPECT_EQ(ask.generation, (channel::Generation{3, 0xab}));
+    agent_->Send(channel::StoreValues{ask.id, {}, ""});
+  });
+  EXPECT_TRUE(client_->Wait({}).ok());
+  agent.join();
+}
+
 TEST_F(WorkerClientTest, AnErrorReplyEndsTheWait) {
   std::thread agent([&] {
     const auto ask = std::get<channel::StoreWait>(agent_->Receive());

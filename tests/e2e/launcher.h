@@ -1,6 +1,8 @@
 // What the end-to-end tests of mtrun share: how to start it and how to read what its workers say.
 #pragma once
 
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,22 +35,45 @@ class LauncherTest : public testing::Test {
     overlay["TMPDIR"] = folder_.path();
     for (const char* name :
          {"OMP_NUM_THREADS", "RANK", "WORLD_SIZE", "LOGLEVEL", "VIRTUAL_ENV", "PYTHON_EXEC",
-          "MTRUN_TRAINER_PATH", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "TORCHELASTIC_ERROR_FILE"}) {
+          "MTRUN_TRAINER_PATH", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "TORCHELASTIC_ERROR_FILE",
+          "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "TORCHELASTIC_HEALTH_CHECK_PORT",
+          "TORCHELASTIC_ENABLE_FILE_TIMER", "TORCHELASTIC_TIMER_FILE"}) {
       overlay[name] = std::nullopt;
     }
     return overlay;
   }
 
+  /// One agent of a job of `nnodes` that meets at `endpoint_`.
+  std::unique_ptr<Program> Agent(const std::string& nnodes, const std::vector<std::string>& more,
+                                 const support::Overlay& overlay = {}) const {
+    std::vector<std::string> args = {"--nnodes",        nnodes,    "--rdzv_backend", "c10d",
+                                     "--rdzv_endpoint", endpoint_, "--rdzv_id",      "job"};
+    args.insert(args.end(), more.begin(), more.end());
+    support::Overlay environment = Environment();
+    for (const auto& [name, value] : overlay) environment[name] = value;
+    return std::make_unique<Program>(Command(args), environment);
+  }
+
+  /// The folder of the only run under --log_dir `name` of the test's folder.
+  std::string RunFolder(const std::string& name) const {
+    std::string run;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.File(name))) run = entry.path();
+    return run;
+  }
+
   /// A shell script in the test's folder.
   std::string Script(const std::string& name, const std::string& text) const {
-    support::WriteText(folder_.File(name), "#!/bin/sh\n" + text, true);
-    return folder_.File(name);
+    const std::string path = folder_.File(name), whole = "#!/bin/sh\n" + text;
+    // A shell that is running it reads on in the file: it must not be written anew.
+    if (support::ReadText(path) != whole) support::WriteText(path, whole, true);
+    return path;
   }
 
   static bool HavePython() { return Program({"python3", "-c", "pass"}).Wait() == 0; }
 
   const support::TemporaryFolder folder_;
   const support::Mark mark_;
+  const std::string endpoint_ = absl::StrCat("127.0.0.1:", support::FreePort());
 };
 
 /// The lines of `lines` that hold `text`, from `text` on.

@@ -22,8 +22,6 @@ class NodesTest : public LauncherTest {
     args.insert(args.end(), more.begin(), more.end());
     return std::make_unique<Program>(Command(args), Environment());
   }
-
-  const std::string endpoint_ = absl::StrCat("127.0.0.1:", support::FreePort());
 };
 
 TEST_F(NodesTest, TwoAgentsFormOneWorld) {

@@ -105,6 +105,12 @@ Event ParseCommand(const std::vector<std::string>& words) {
     return WorkerSaid{number(1), channel::Hello{channel::kProtocolVersion, 100 + number(1), number(1), "",
                                                 rest(2) == "cooperative"}};
   if (verb == "done") return WorkerSaid{number(1), channel::Done{42}};
+  if (verb == "progress") return WorkerSaid{number(1), channel::Progress{0, number(2), 0}};
+  if (verb == "leaving") return WorkerSaid{number(1), channel::Leaving{rest(2)}};
+  if (verb == "broken") {  // LOCAL_RANK GENERATION REASON
+    const auto generation = static_cast<uint64_t>(number(2));
+    return WorkerSaid{number(1), channel::Broken{{generation, generation * 16}, rest(3)}};
+  }
   if (verb == "signal") return SignalReceived{SignalOf(words[1])};
   EXPECT_EQ(verb, "tick");
   return Tick{};
@@ -157,7 +163,11 @@ TEST(AgentCoreGoldenTest, ScriptsGiveTheExpectedTraces) {
 // ----------------------------------
 class World {
  public:
-  World(uint64_t seed, int workers) : random_(seed), workers_(workers), core_(Config(workers), TimePoint()) {}
+  World(uint64_t seed, int workers)
+      : random_(seed),
+        workers_(workers),
+        cooperative_(random_() % 5),
+        core_(Config(workers), TimePoint()) {}
 
   void Walk(int steps) {
     for (int i = 0; i < steps && !exited_; ++i) {
@@ -195,15 +205,19 @@ class World {
         if (random_() % 20 != 0) return Tick{};
         return SignalReceived{random_() % 2 == 0 ? SIGTERM : SIGINT};
       case 6:
-        return WorkerSaid{static_cast<int>(random_() % static_cast<unsigned>(workers_)),
-                          channel::Hello{.address = "", .cooperative = random_() % 2 == 0}};
+        return WorkerSaid{AnyRank(), channel::Hello{.address = "", .cooperative = random_() % 4 < cooperative_}};
       case 7:
         if (random_() % 4 != 0 || alive_.empty()) return Tick{};
-        return WorkerSaid{static_cast<int>(random_() % static_cast<unsigned>(workers_)), channel::Done{1}};
+        if (random_() % 3 == 0) return WorkerSaid{AnyRank(), channel::Leaving{"why"}};
+        if (random_() % 2 == 0)
+          return WorkerSaid{AnyRank(), channel::Broken{{generation_, generation_ * 16}, "why"}};
+        return WorkerSaid{AnyRank(), channel::Done{1}};
       default:
         return ExitOfAWorker();
     }
   }
+
+  int AnyRank() { return static_cast<int>(random_() % static_cast<unsigned>(workers_)); }
 
   Event ExitOfAWorker() {
     if (alive_.empty()) return Tick{};
@@ -242,8 +256,8 @@ class World {
   void Perform(const SendOffer& effect) {
     offered_ = true;
     EXPECT_EQ(effect.offer.holds.has_value(), core_.assignment().has_value()) << Trace();
-    EXPECT_TRUE(!effect.fresh || (alive_.empty() && !started_)) << "a fresh offer while workers run\n"
-                                                                << Trace();
+    const bool may_want_another = core_.phase() == Phase::kRegrouping || (alive_.empty() && !started_);
+    EXPECT_TRUE(!effect.fresh || may_want_another) << "a fresh offer while workers run\n" << Trace();
   }
   void Perform(const SendToService& effect) {
     if (const auto* failed = std::get_if<rendezvous::WorkerFailed>(&effect.event)) {
@@ -255,13 +269,32 @@ class World {
       EXPECT_FALSE(failures_.contains(finished->generation)) << "failed and finished\n" << Trace();
       finished_.insert(finished->generation);
     }
+    if (const auto* broken = std::get_if<rendezvous::CollectivesBroken>(&effect.event)) {
+      EXPECT_TRUE(broken_.insert(broken->generation).second) << "broken twice\n" << Trace();
+    }
+    if (std::holds_alternative<rendezvous::Leaving>(effect.event)) {
+      EXPECT_FALSE(std::exchange(left_, true)) << "two goodbyes\n" << Trace();
+    }
   }
   void Perform(const StartWorkers& effect) {
-    EXPECT_TRUE(alive_.empty() && !started_) << "two generations at once\n" << Trace();
+    const auto count = static_cast<size_t>(workers_);
+    EXPECT_TRUE(started_ ? effect.local_ranks.size() <= count : effect.local_ranks.size() == count) << Trace();
+    EXPECT_FALSE(left_) << "started after the goodbye\n" << Trace();
     started_ = true;
     offered_ = false;
     EXPECT_EQ(effect.assignment.members[effect.member].node_id, "me");
-    for (int i = 0; i < workers_; ++i) alive_[i] = Life::kRunning;
+    for (const int i : effect.local_ranks) {
+      // Leftovers that do not go away are given up after a while.
+      EXPECT_FALSE(alive_.contains(i) && alive_[i] == Life::kRunning) << "worker " << i << " is there\n"
+                                                                      << Trace();
+      alive_[i] = Life::kRunning;
+      EXPECT_TRUE(starts_.insert({effect.assignment.generation, i}).second)
+          << "worker " << i << " is started twice\n"
+          << Trace();
+    }
+  }
+  void Perform(const SignalWorker& effect) {
+    EXPECT_TRUE(alive_.contains(effect.local_rank)) << "signal without a worker\n" << Trace();
   }
   void Perform(const SignalWorkers&) { EXPECT_TRUE(started_) << "signal without workers\n" << Trace(); }
   void Perform(const SendToWorker& effect) {
@@ -283,13 +316,16 @@ class World {
 
   std::mt19937_64 random_;
   const int workers_;
+  const uint64_t cooperative_;  // so many of 4 hellos say so
   AgentCore core_;
   TimePoint now_;
   uint64_t generation_ = 0;
   bool offered_ = false, started_ = false, exited_ = false;
   std::map<int, Life> alive_;
   std::map<rendezvous::Generation, rendezvous::WorkerFailure> failures_;
-  std::set<rendezvous::Generation> finished_;
+  std::set<rendezvous::Generation> finished_, broken_;
+  std::set<std::pair<rendezvous::Generation, int>> starts_;
+  bool left_ = false;
   std::vector<std::string> trace_;
 };
 

@@ -135,6 +135,31 @@ TEST_F(ChannelServerTest, AnotherProtocolIsRefused) {
   EXPECT_TRUE(heard_.empty());
 }
 
+TEST_F(ChannelServerTest, WhatADeadWorkerHadSaidIsReadAtOnce) {
+  UniqueFd socket = ConnectRaw();
+  const std::string said =
+      channel::Encode(WorkerMessage(channel::Hello{})) + channel::Encode(WorkerMessage(channel::Leaving{"x"}));
+  ASSERT_TRUE(WriteAll(socket.get(), said).ok());
+  socket.Reset();
+  server_->ReadRest(0);  // the loop has not turned yet
+  ASSERT_EQ(heard_.size(), 2u);
+  EXPECT_EQ(heard_[1].message, WorkerMessage(channel::Leaving{"x"}));
+}
+
+TEST_F(ChannelServerTest, ASuccessorIsNotTakenForItsPredecessor) {
+  const UniqueFd old = ConnectRaw();
+  ASSERT_TRUE(WriteAll(old.get(), channel::Encode(WorkerMessage(channel::Hello{}))).ok());
+  ASSERT_TRUE(RunUntil([&] { return heard_.size() == 1; }));
+  server_->Disconnect(0);
+  ASSERT_TRUE(RunUntil([&] { return IsClosed(old); }));
+  const UniqueFd fresh = ConnectRaw();
+  ASSERT_TRUE(WriteAll(fresh.get(), channel::Encode(WorkerMessage(channel::Hello{}))).ok());
+  ASSERT_TRUE(RunUntil([&] { return heard_.size() == 2; }));
+  server_->SendToRank(0, channel::Stop{"now"});
+  char byte = 0;
+  EXPECT_TRUE(RunUntil([&] { return recv(fresh.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1; }));
+}
+
 TEST_F(ChannelServerTest, DisconnectAllEndsTheGeneration) {
   const UniqueFd socket = ConnectRaw();
   ASSERT_TRUE(WriteAll(socket.get(), channel::Encode(WorkerMessage(channel::Hello{}))).ok());

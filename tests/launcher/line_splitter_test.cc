@@ -15,40 +15,40 @@ using Kind = Piece::Kind;
 
 TEST(LineSplitterTest, CutsAtNewlines) {
   LineSplitter splitter;
-  EXPECT_THAT(splitter.Feed("one\ntw"), ElementsAre(Piece{Kind::kLine, "one", "one\n"}));
-  EXPECT_THAT(splitter.Feed("o\n\n"),
-              ElementsAre(Piece{Kind::kLine, "two", "two\n"}, Piece{Kind::kLine, "", "\n"}));
+  EXPECT_THAT(splitter.Feed("one\ntw"), ElementsAre(Piece{Kind::kLine, "one", 4}));
+  EXPECT_THAT(splitter.Feed("o\n\n"), ElementsAre(Piece{Kind::kLine, "two", 4}, Piece{Kind::kLine, "", 1}));
   EXPECT_THAT(splitter.Flush(), IsEmpty());
 }
 
 TEST(LineSplitterTest, AReturnAloneIsAnUpdate) {
   LineSplitter splitter;
-  EXPECT_THAT(splitter.Feed("10%\r20%\r"), ElementsAre(Piece{Kind::kUpdate, "10%", "10%\r"}));
+  EXPECT_THAT(splitter.Feed("10%\r20%\r"), ElementsAre(Piece{Kind::kUpdate, "10%", 4}));
   EXPECT_THAT(splitter.Feed("done\n"),
-              ElementsAre(Piece{Kind::kUpdate, "20%", "20%\r"}, Piece{Kind::kLine, "done", "done\n"}));
+              ElementsAre(Piece{Kind::kUpdate, "20%", 4}, Piece{Kind::kLine, "done", 5}));
 }
 
 TEST(LineSplitterTest, AReturnBeforeANewlineBelongsToIt) {
   LineSplitter splitter;
   EXPECT_THAT(splitter.Feed("dos\r"), IsEmpty());
-  EXPECT_THAT(splitter.Feed("\nnext"), ElementsAre(Piece{Kind::kLine, "dos", "dos\r\n"}));
-  EXPECT_THAT(splitter.Flush(), ElementsAre(Piece{Kind::kPart, "next", "next"}));
+  EXPECT_THAT(splitter.Feed("\nnext"), ElementsAre(Piece{Kind::kLine, "dos", 5}));
+  EXPECT_THAT(splitter.Flush(), ElementsAre(Piece{Kind::kPart, "next", 4}));
 }
 
 TEST(LineSplitterTest, LongLinesAreCutAtTheBound) {
   LineSplitter splitter(4);
-  EXPECT_THAT(splitter.Feed("abcdefghi\n"),
-              ElementsAre(Piece{Kind::kPart, "abcd", "abcd"}, Piece{Kind::kPart, "efgh", "efgh"},
-                          Piece{Kind::kLine, "i", "i\n"}));
+  EXPECT_THAT(
+      splitter.Feed("abcdefghi\n"),
+      ElementsAre(Piece{Kind::kPart, "abcd", 4}, Piece{Kind::kPart, "efgh", 4}, Piece{Kind::kLine, "i", 2}));
 }
 
 TEST(LineSplitterTest, NoByteIsLostHoweverItIsCut) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     LineSplitter splitter(1 + random() % 9);
-    std::string all, seen;
+    std::string all;
+    std::vector<Piece> seen;
     const auto take = [&](const std::vector<Piece>& pieces) {
-      for (const Piece& piece : pieces) seen += piece.raw;
+      seen.insert(seen.end(), pieces.begin(), pieces.end());
     };
     for (int i = 0; i < 20; ++i) {
       std::string bytes;
@@ -57,7 +57,16 @@ TEST(LineSplitterTest, NoByteIsLostHoweverItIsCut) {
       take(splitter.Feed(bytes));
     }
     take(splitter.Flush());
-    EXPECT_EQ(seen, all);
+    std::string_view rest = all;
+    for (const Piece& piece : seen) {
+      EXPECT_EQ(rest.substr(0, piece.text.size()), piece.text);
+      const std::string_view end = rest.substr(piece.text.size(), piece.bytes - piece.text.size());
+      EXPECT_THAT(end, piece.kind == Kind::kLine     ? testing::AnyOf("\n", "\r\n")
+                       : piece.kind == Kind::kUpdate ? testing::AnyOf("\r", "\r")
+                                                     : testing::AnyOf("", ""));
+      rest.remove_prefix(piece.bytes);
+    }
+    EXPECT_EQ(rest, "");
   }
 }
 

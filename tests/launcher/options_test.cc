@@ -1,5 +1,9 @@
 #include "launcher/options.h"
 
+#include <signal.h>
+
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <fstream>
 
@@ -7,6 +11,7 @@
 #include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launcher/option_table.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -14,6 +19,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 absl::StatusOr<Options> Parse(const std::string& line, const EnvironmentMap& environment = {},
                               MachineFacts machine = {6, 0}) {
@@ -61,16 +67,7 @@ TEST(OptionsTest, WorkersCanBeCounted) {
   EXPECT_THAT(ErrorOf("--nproc_per_node unknown x"),
               AllOf(HasSubstr("\"unknown\""), HasSubstr("auto, cpu or gpu")));
   EXPECT_THAT(ErrorOf("--nproc_per_node 0 x"), HasSubstr("--nproc_per_node"));
-}
-
-TEST(OptionsTest, CudaVisibleDevicesNarrowsTheGpus) {
-  EXPECT_EQ(VisibleGpus(4, {}), 4);
-  EXPECT_EQ(VisibleGpus(4, {{"CUDA_VISIBLE_DEVICES", "0,2"}}), 2);
-  EXPECT_EQ(VisibleGpus(4, {{"CUDA_VISIBLE_DEVICES", ""}}), 0);
-  EXPECT_EQ(VisibleGpus(4, {{"CUDA_VISIBLE_DEVICES", "1,-1,2"}}), 1);
-  EXPECT_EQ(VisibleGpus(4, {{"CUDA_VISIBLE_DEVICES", "1,9"}}), 1);
-  EXPECT_EQ(VisibleGpus(4, {{"CUDA_VISIBLE_DEVICES", "GPU-aa,GPU-bb"}}), 2);
-  EXPECT_EQ(VisibleGpus(0, {{"CUDA_VISIBLE_DEVICES", "GPU-aa"}}), 0);
+  EXPECT_THAT(ErrorOf("--nproc_per_node xpu x"), HasSubstr("give their number"));
 }
 
 TEST(OptionsTest, EndpointComesFromTheEndpointOrTheMaster) {
@@ -85,11 +82,44 @@ TEST(OptionsTest, EndpointComesFromTheEndpointOrTheMaster) {
   EXPECT_THAT(ErrorOf("--standalone --nnodes 2 x"), HasSubstr("--standalone"));
 }
 
+TEST(OptionsTest, OneNodeNeedsNoMeetingPlace) {
+  const auto plain = Parse("--master_addr nowhere --master_port 777 --node_rank 0 x");
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_TRUE(plain->standalone);
+  EXPECT_EQ(plain->master_port, 777);
+  EXPECT_EQ(plain->job.heartbeat_interval, std::chrono::seconds(5));
+  EXPECT_EQ(Parse("--rdzv_conf keep_alive_interval=0.1 x")->job.heartbeat_interval,
+            std::chrono::milliseconds(100));
+  EXPECT_EQ(Parse("--rdzv_endpoint node0:77 x")->standalone, false);
+  EXPECT_TRUE(Parse("--rdzv_endpoint= x")->standalone);
+  const auto elastic = Parse("--standalone --nnodes 1:4 x");
+  ASSERT_TRUE(elastic.ok()) << elastic.status();
+  EXPECT_EQ(elastic->job.max_nodes, 1);
+  EXPECT_THAT(elastic->notes, ElementsAre(HasSubstr("--nnodes 1:4")));
+}
+
+TEST(OptionsTest, BackEndsOfTorchrunAreMtrunsOwnService) {
+  EXPECT_EQ(Parse("--rdzv_backend c10d --nnodes 2 --rdzv_endpoint a x")->endpoint, "a:29400");
+  const auto fixed = Parse("--rdzv-backend=static --nnodes 1:3 --rdzv_endpoint a x");
+  ASSERT_TRUE(fixed.ok()) << fixed.status();
+  EXPECT_EQ(fixed->job.min_nodes, 3);
+  EXPECT_THAT(fixed->notes, ElementsAre(HasSubstr("exactly 3 nodes")));
+  const auto etcd = Parse("--rdzv_backend etcd-v2 --nnodes 2 --rdzv_endpoint a --rdzv_conf protocol=http x");
+  ASSERT_TRUE(etcd.ok()) << etcd.status();
+  EXPECT_TRUE(etcd->may_be_etcd);
+  EXPECT_EQ(etcd->endpoint, "a:2379");
+  EXPECT_EQ(Parse("--rdzv_backend etcd --nnodes 2 --rdzv_endpoint a:29400 x")->endpoint, "a:29400");
+  EXPECT_THAT(ErrorOf("--rdzv_backend zeus x"),
+              AllOf(HasSubstr("\"zeus\""), HasSubstr("--rdzv_backend c10d")));
+  EXPECT_THAT(ErrorOf("--rdzv_conf protocol=http x"), HasSubstr("unknown key \"protocol\""));
+}
+
 TEST(OptionsTest, ConfReadsFractionsAndNamesTheBadKey) {
   const auto options = Parse(
       "--rdzv_conf "
       "join_timeout=0.5,last_call_timeout=0,keep_alive_interval=0.25,keep_alive_max_attempt=4,is_host=true,"
-      "reconnect_timeout=7,timeout=900 x");
+      "reconnect_timeout=7,timeout=900,close_timeout=3,heartbeat_timeout=0.5,read_timeout=90,store_type=tcp "
+      "x");
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->job.join_timeout, std::chrono::milliseconds(500));
   EXPECT_EQ(options->job.last_call, Duration::zero());
@@ -97,6 +127,14 @@ TEST(OptionsTest, ConfReadsFractionsAndNamesTheBadKey) {
   EXPECT_EQ(options->job.heartbeats_missed, 4);
   EXPECT_EQ(options->is_host, true);
   EXPECT_EQ(options->reconnect_timeout, std::chrono::seconds(7));
+  EXPECT_EQ(options->connect_timeout, std::chrono::seconds(90));
+  EXPECT_EQ(Parse("--rdzv_conf join_timeout=5 x")->connect_timeout, std::chrono::seconds(5));
+  EXPECT_EQ(Parse("--rdzv_backend static --rdzv_conf timeout=5 x")->job.join_timeout,
+            std::chrono::seconds(5));
+  EXPECT_THAT(ErrorOf("--rdzv_conf store_type=file x"),
+              AllOf(HasSubstr("store_type=\"file\""), HasSubstr("--rdzv_backend c10d --rdzv_endpoint")));
+  EXPECT_THAT(ErrorOf("--rdzv_conf close_timeout=-1 x"), HasSubstr("close_timeout"));
+  EXPECT_THAT(ErrorOf("--rdzv_id= x"), HasSubstr("--rdzv_id"));
   EXPECT_THAT(ErrorOf("--rdzv_conf join_timout=3 x"),
               AllOf(HasSubstr("--rdzv_conf"), HasSubstr("did you mean join_timeout?")));
   EXPECT_THAT(ErrorOf("--rdzv_conf join_timeout=soon x"),
@@ -135,13 +173,106 @@ TEST(OptionsTest, ShutdownTimeoutHasTorchrunsVariable) {
   const EnvironmentMap environment = {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "5"}};
   EXPECT_EQ(Parse("x", environment)->shutdown_timeout, std::chrono::seconds(5));
   EXPECT_EQ(Parse("--shutdown_timeout 0.5 x", environment)->shutdown_timeout, std::chrono::milliseconds(500));
+  EXPECT_EQ(Parse("--shutdown_timeout 0 x", environment)->shutdown_timeout, Duration::zero());
   EXPECT_THAT(ErrorOf("--shutdown_timeout -1 x"), HasSubstr("shutdown_timeout"));
+  EXPECT_THAT(ErrorOf("x", {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "-1"}}),
+              HasSubstr("TORCH_ELASTIC_SHUTDOWN_TIMEOUT: \"-1\""));
+}
+
+TEST(OptionsTest, SignalsAreHandledOrForwarded) {
+  EXPECT_EQ(Parse("x")->signals, DefaultSignals());
+  const auto some = Parse("--signals-to-handle=SIGTERM,SIGUSR2 --signals_to_forward=usr1 x");
+  ASSERT_TRUE(some.ok()) << some.status();
+  EXPECT_THAT(some->signals.stop, ElementsAre(SIGUSR2, SIGTERM));
+  EXPECT_THAT(some->signals.forward, ElementsAre(SIGUSR1));
+  const auto defaults = Parse("--signals_to_forward SIGUSR1,SIGUSR2 x");
+  EXPECT_THAT(defaults->signals.stop, ElementsAre(SIGHUP, SIGINT, SIGQUIT, SIGTERM));
+  EXPECT_THAT(Parse("--signals_to_handle SIGTERM,SIGNONE x")->notes, ElementsAre(HasSubstr("\"SIGNONE\"")));
+}
+
+TEST(OptionsTest, WhatMeansNothingHereIsNotedOnce) {
+  EXPECT_TRUE(Parse("x")->notes.empty());
+  const auto options = Parse("--monitor-interval 5 --start_method=fork --event_log_handler null x",
+                             {{"PET_EXIT_BARRIER_TIMEOUT", "10"}});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_THAT(options->notes,
+              ElementsAre(AllOf(HasSubstr("--monitor_interval"), HasSubstr("--start_method"),
+                                HasSubstr("PET_EXIT_BARRIER_TIMEOUT"), Not(HasSubstr("event_log")))));
+  EXPECT_THAT(ErrorOf("--start_method thread x"), HasSubstr("spawn, fork, forkserver"));
+  EXPECT_THAT(ErrorOf("--exit_barrier_timeout -1 x"), HasSubstr("exit_barrier_timeout"));
+  EXPECT_THAT(ErrorOf("--logs_specs mine x"), HasSubstr("\"mine\""));
+  EXPECT_TRUE(Parse("--logs_specs default x").ok());
+}
+
+TEST(OptionsTest, EveryFlagOfTorchrunIsKnownInEverySpelling) {
+  const std::vector<std::pair<std::string, std::string>> flags = {{"nnodes", "1"},
+                                                                  {"nproc-per-node", "2"},
+                                                                  {"rdzv-backend", "c10d"},
+                                                                  {"rdzv-endpoint", "localhost:0"},
+                                                                  {"rdzv-id", "i"},
+                                                                  {"rdzv-conf", "timeout=3"},
+                                                                  {"max-restarts", "1"},
+                                                                  {"monitor-interval", "1"},
+                                                                  {"start-method", "spawn"},
+                                                                  {"event-log-handler", "console"},
+                                                                  {"role", "r"},
+                                                                  {"log-dir", "/tmp"},
+                                                                  {"redirects", "3"},
+                                                                  {"tee", "0:1,11:2"},
+                                                                  {"log-line-prefix-template", "x"},
+                                                                  {"local-ranks-filter", "0"},
+                                                                  {"duplicate-stdout-filters", "a"},
+                                                                  {"duplicate-stderr-filters", "a"},
+                                                                  {"node-rank", "0"},
+                                                                  {"master-addr", "a"},
+                                                                  {"master-port", "1"},
+                                                                  {"local-addr", "a"},
+                                                                  {"logs-specs", "default"},
+                                                                  {"numa-binding", "core-complex"},
+                                                                  {"signals-to-handle", "SIGTERM"},
+                                                                  {"shutdown-timeout", "3"},
+                                                                  {"exit-barrier-timeout", "3"}};
+  for (const auto& [name, value] : flags) {
+    std::string under = name;
+    std::replace(under.begin(), under.end(), '-', '_');
+    std::string variable = "PET_" + under;
+    std::transform(variable.begin(), variable.end(), variable.begin(), ::toupper);
+    for (const std::string& spelling : {name, under}) {
+      EXPECT_TRUE(Parse("--" + spelling + "=" + value + " x").ok()) << spelling;
+      EXPECT_TRUE(Parse("--" + spelling + " " + value + " x").ok()) << spelling;
+    }
+    EXPECT_TRUE(Parse("x", {{variable, value}}).ok()) << variable;
+  }
+  for (const char* name :
+       {"standalone", "no-python", "run-path", "virtual-local-rank", "no_python", "module"})
+    EXPECT_TRUE(Parse(std::string("--") + name + " x").ok()) << name;
+  EXPECT_TRUE(Parse("-m x")->entry.module);
+  EXPECT_FALSE(Parse("x", {{"PET_MODULE", "0"}})->entry.module);
+  EXPECT_TRUE(Parse("x", {{"PET_MODULE", "1"}})->entry.module);
+}
+
+TEST(OptionsTest, AbbreviationsMeanTorchrunsFlags) {
+  EXPECT_THAT(Parse("--signals SIGTERM x")->signals.stop, ElementsAre(SIGTERM));
+  EXPECT_TRUE(Parse("--v x")->virtual_local_rank);
+  EXPECT_FALSE(Parse("--redirect=3 x")->redirects.empty());
+  EXPECT_FALSE(Parse("--t 3 x")->tee.empty());
+  EXPECT_THAT(Parse("--event null x")->notes, testing::IsEmpty());
+}
+
+TEST(OptionsTest, VirtualLocalRanksNeedADeviceEach) {
+  EXPECT_TRUE(Parse("--virtual_local_rank --nproc_per_node 2 x", {{"CUDA_VISIBLE_DEVICES", "4,5"}}).ok());
+  EXPECT_THAT(ErrorOf("--virtual_local_rank --nproc_per_node 3 x", {{"CUDA_VISIBLE_DEVICES", "4,5"}}),
+              AllOf(HasSubstr("CUDA_VISIBLE_DEVICES"), HasSubstr("4,5")));
 }
 
 TEST(OptionsTest, UnknownFlagsNameTheNearest) {
   EXPECT_EQ(Parse("--nproc 2 x")->workers, 2);  // an unambiguous prefix will do
   EXPECT_THAT(ErrorOf("--max_restart_s 2 x"), HasSubstr("--max_restarts"));
   EXPECT_THAT(ErrorOf("--node_rank"), HasSubstr("needs a value"));
+  EXPECT_THAT(ErrorOf("--nprocs 2 x"), HasSubstr("did you mean --nproc_per_node?"));
+  EXPECT_THAT(ErrorOf("--num-processes 2 x"), HasSubstr("did you mean --nproc_per_node?"));
+  EXPECT_THAT(ErrorOf("--port 2 x"), HasSubstr("did you mean --master_port?"));
+  EXPECT_THAT(ErrorOf("--lr 0.1 train.py"), HasSubstr("behind its name"));
 }
 
 TEST(OptionsTest, TheProgramsWordsStayAsTheyAre) {
@@ -159,6 +290,10 @@ TEST(OptionsTest, EverythingBehindTheTrainersNameIsTheTrainers) {
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->act, Options::Act::kRun);
   EXPECT_EQ(options->entry.trainer, "cnnA");
+  EXPECT_EQ(options->job.max_restarts, 10);
+  EXPECT_EQ(options->job.refund_steps, 100);
+  EXPECT_EQ(Parse("--max_restarts 0 --trainer cnnA")->job.max_restarts, 0);
+  EXPECT_EQ(Parse("--standalone prog")->job.refund_steps, 0);
   EXPECT_EQ(options->role, "cnnA");
   EXPECT_THAT(options->entry.words, ElementsAre("--epochs", "3", "--help", "--nnodes", "9"));
   EXPECT_THAT(Parse("--role r --trainer=cnnA --epochs 3")->entry.words, ElementsAre("--epochs", "3"));
@@ -190,13 +325,28 @@ TEST(OptionsTest, StreamsGoToFileAndConsoleUnlessRedirected) {
   EXPECT_THAT(ErrorOf("--tee 4 x"), HasSubstr("--tee"));
 }
 
+TEST(OptionsTest, TheConsoleCanBeFiltered) {
+  const auto options = Parse("--local-ranks-filter=0,12 x");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->OutputOf(12), OutputPlan{});
+  EXPECT_EQ(options->OutputOf(1), (OutputPlan{{true, false}, {true, false}}));
+  EXPECT_THAT(ErrorOf("--local_ranks_filter=a x"), HasSubstr("--local_ranks_filter"));
+  EXPECT_THAT(Parse("--duplicate-stdout-filters=a,b,,c x")->out_filters, ElementsAre("a", "b,c"));
+  EXPECT_THAT(Parse("x")->err_filters, testing::IsEmpty());
+}
+
+TEST(OptionsTest, TheLinePrefixIsATemplate) {
+  EXPECT_EQ(Parse("x")->prefix_template, "[${role_name}${local_rank}]:");
+  const EnvironmentMap environment = {{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[rank${rank}]: "}};
+  EXPECT_EQ(Parse("x", environment)->prefix_template, "[rank${rank}]: ");
+  EXPECT_EQ(Parse("--log_line_prefix_template=${hostname} x", environment)->prefix_template, "${hostname}");
+}
+
 TEST(OptionsTest, HelpNamesEveryFlagOfTheContract) {
   EXPECT_EQ(Parse("--help")->act, Options::Act::kHelp);
   EXPECT_EQ(Parse("--version x")->act, Options::Act::kVersion);
-  for (const char* flag : {"--nnodes", "--nproc_per_node", "--node_rank", "--rdzv_endpoint", "--standalone",
-                           "--max_restarts", "--log_dir", "--trainer", "--config"}) {
-    EXPECT_THAT(HelpText(), HasSubstr(flag));
-  }
+  EXPECT_EQ(Parse("--print-completion zsh")->completion_shell, "zsh");
+  for (const SettingSpec& spec : OptionTable()) EXPECT_THAT(HelpText(), HasSubstr("--" + spec.name));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <signal.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <thread>
@@ -137,7 +138,7 @@ TEST_F(OutputMuxTest, UpdatesAreForTerminalsOnly) {
     ASSERT_TRUE(WriteAll(worker.out.get(), "10%\r20%\rdone\n").ok());
     mux.CloseAll(kPatience);
     EXPECT_EQ(support::ReadText(console_out_), "[w0]:done\n");
-    EXPECT_EQ(support::ReadText(folder_.File("out0")), "done\n");
+    EXPECT_EQ(support::ReadText(folder_.File("out0")), "10%\r20%\rdone\n");  // files get everything
   }
   int master = -1, slave = -1;
   ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
@@ -168,6 +169,75 @@ TEST_F(OutputMuxTest, AConsoleThatStandsStillStopsNothing) {
   console.read.Reset();                               // now the reader is gone altogether
   EXPECT_EQ(mux.TailOfError(0, kPatience), "last words");
   EXPECT_EQ(support::ReadText(folder_.File("out0")).size(), 30'001u);
+}
+
+TEST_F(OutputMuxTest, FilteredLinesAreKeptApart) {
+  OutputMux mux(out_.get(), err_.get());
+  std::vector<FakeWorker> workers;
+  for (int rank : {0, 1}) {
+    Pipe out, err;
+    WorkerStreams streams;
+    streams.local_rank = rank;
+    streams.prefix = absl::StrCat("[w", rank, "]:");
+    streams.out = std::move(out.read);
+    streams.err = std::move(err.read);
+    streams.plan = {{true, false}, {true, true}};
+    streams.out_filters = {"loss", "step 7"};
+    streams.filtered_out_file = folder_.File("filtered");
+    EXPECT_TRUE(mux.Add(std::move(streams)).ok());
+    workers.push_back({std::move(out.write), std::move(err.write)});
+  }
+  ASSERT_TRUE(WriteAll(workers[0].out.get(), "start\nloss 3\nstep 7\nend\n").ok());
+  mux.TailOfError(0, kPatience);
+  ASSERT_TRUE(WriteAll(workers[1].out.get(), "loss 4").ok());
+  ASSERT_TRUE(WriteAll(workers[1].err.get(), "loss 5\n").ok());
+  mux.CloseAll(kPatience);
+  EXPECT_EQ(support::ReadText(folder_.File("filtered")), "[w0]:loss 3\n[w0]:step 7\n[w1]:loss 4\n");
+  EXPECT_EQ(support::ReadText(console_out_), "");
+}
+
+TEST_F(OutputMuxTest, AFullDiskIsSaidOnceAndStopsNothing) {
+  testing::internal::CaptureStderr();
+  {
+    OutputMux mux(out_.get(), err_.get());
+    Pipe out, err;
+    WorkerStreams streams;
+    streams.prefix = "[w0]:";
+    streams.out = std::move(out.read);
+    streams.err = std::move(err.read);
+    streams.out_file = "/dev/full";
+    streams.err_file = "/dev/full";
+    ASSERT_TRUE(mux.Add(std::move(streams)).ok());
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_TRUE(WriteAll(out.write.get(), "0123456789").ok());
+      ASSERT_TRUE(WriteAll(err.write.get(), "0123456789").ok());
+      mux.TailOfError(0, kPatience);
+    }
+    mux.CloseAll(kPatience);
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(support::ReadText(console_out_).size(), 5 + 50 + 1u);
+  EXPECT_THAT(said, HasSubstr("/dev/full: "));
+  EXPECT_THAT(said, HasSubstr("about 100 bytes of output could not be written"));
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(said, "No space left")).size(), 2u) << said;
+}
+
+TEST_F(OutputMuxTest, FilesGetEverythingAtAnyRate) {
+  OutputMux mux(out_.get(), err_.get());
+  constexpr int kWorkers = 4;
+  constexpr size_t kBytes = 8 << 20;
+  std::vector<std::thread> writers;
+  for (int rank = 0; rank < kWorkers; ++rank) {
+    writers.emplace_back([worker = AddWorker(mux, rank, {{true, false}, {true, false}})] {
+      const std::string block(1 << 16, 'x');
+      for (size_t size = 0; size < kBytes; size += block.size())
+        EXPECT_TRUE(WriteAll(worker.out.get(), block).ok());
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  mux.CloseAll(kPatience);
+  for (int rank = 0; rank < kWorkers; ++rank)
+    EXPECT_EQ(std::filesystem::file_size(folder_.File(absl::StrCat("out", rank))), kBytes);
 }
 
 TEST_F(OutputMuxTest, AFileThatCannotBeOpenedIsNamed) {

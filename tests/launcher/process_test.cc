@@ -1,6 +1,7 @@
 #include "launcher/process.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "base/worker_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launcher/numa.h"
 #include "launcher/process_tree.h"
 #include "tests/support/program.h"
 
@@ -54,6 +56,19 @@ TEST(ProcessTest, TellsCodeAndSignal) {
   auto killed = Process::Start(Shell("kill -SEGV $$"));
   ASSERT_TRUE(killed.ok());
   EXPECT_EQ(WaitFor(*killed).signal, SIGSEGV);
+}
+
+TEST(ProcessTest, CanBeTiedToProcessors) {
+  const std::vector<int> allowed = AllowedProcessors();
+  ASSERT_FALSE(allowed.empty());
+  ProcessSpec spec = Shell("grep Cpus_allowed_list /proc/self/status");
+  spec.cpus = {allowed.back()};
+  spec.memory_node = 0;
+  auto process = Process::Start(spec);
+  ASSERT_TRUE(process.ok()) << process.status();
+  EXPECT_THAT(ReadAll(process->TakeOutput()), testing::EndsWith("\t" + RangesText({allowed.back()}) + "\n"));
+  spec.cpus = {CPU_SETSIZE - 1};
+  EXPECT_THAT(std::string(Process::Start(spec).status().message()), HasSubstr("execute /bin/sh"));
 }
 
 TEST(ProcessTest, AFailedExecIsAnError) {

@@ -39,6 +39,21 @@ TEST(StoreForwarderTest, SetsNeedNoAnswerAndOtherMessagesAreNone) {
   EXPECT_THAT(forwarder.Open(), IsEmpty());
 }
 
+TEST(StoreForwarderTest, RequestsOfAnotherGenerationAreRefused) {
+  const rendezvous::Generation other{kGeneration.number, kGeneration.id + 1}, none;
+  const channel::StoreWait unnamed{5, {"a"}}, named{6, {"a"}, kGeneration};
+  EXPECT_TRUE(StoreForwarder::IsRequest(unnamed));
+  EXPECT_FALSE(StoreForwarder::IsRequest(channel::Done{3}));
+  EXPECT_TRUE(StoreForwarder::Fits(unnamed, kGeneration));
+  EXPECT_TRUE(StoreForwarder::Fits(named, kGeneration));
+  EXPECT_FALSE(StoreForwarder::Fits(named, other));
+  EXPECT_FALSE(StoreForwarder::Fits(named, none));
+  EXPECT_FALSE(StoreForwarder::Fits(unnamed, none));
+  EXPECT_EQ(StoreForwarder::Refuse(named)->id, 6);
+  EXPECT_NE(StoreForwarder::Refuse(unnamed)->error, "");
+  EXPECT_FALSE(StoreForwarder::Refuse(channel::StoreSet{"k", "v", kGeneration}).has_value());
+}
+
 TEST(StoreForwarderTest, AnOldGenerationsQuestionsAreForgotten) {
   StoreForwarder forwarder;
   const auto question = forwarder.Ask(1, channel::StoreWait{5, {"a"}}, kGeneration);

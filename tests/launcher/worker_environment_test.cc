@@ -81,6 +81,19 @@ TEST(WorkerEnvironmentTest, SeveralWorkersGetOneThreadEach) {
   EXPECT_EQ(MakeEnvironment(MakeWorkerEnv(ThreeNodes(), 0, 0, node, ""), node).at("OMP_NUM_THREADS"), "1");
 }
 
+TEST(WorkerEnvironmentTest, VirtualLocalRanksSeeTheirOwnDevice) {
+  NodeContext node{.virtual_local_rank = true, .timer_file = "/timer"};
+  node.parent = {{"CUDA_VISIBLE_DEVICES", "4, 6"}};
+  const EnvironmentMap environment = MakeEnvironment(MakeWorkerEnv(ThreeNodes(), 0, 1, node, ""), node);
+  EXPECT_EQ(environment.at("LOCAL_RANK"), "0");
+  EXPECT_EQ(environment.at("RANK"), "1");
+  EXPECT_EQ(environment.at("LOCAL_WORLD_SIZE"), "2");
+  EXPECT_EQ(environment.at("CUDA_VISIBLE_DEVICES"), "6");
+  EXPECT_EQ(environment.at("TORCHELASTIC_TIMER_FILE"), "/timer");
+  EXPECT_EQ(DeviceOf({}, 3), "3");
+  EXPECT_EQ(DeviceOf(node.parent, 2), "");
+}
+
 TEST(WorkerEnvironmentTest, TheChannelTellsTheSame) {
   const channel::Assignment news = MakeChannelAssignment(ThreeNodes(), 2, 0);
   EXPECT_EQ(news.rank, 3);

@@ -8,6 +8,7 @@
 #include <asio.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,6 +17,7 @@
 namespace mtrun::launcher {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 /// A loop that listens to SIGCHLD as the agent does.
@@ -38,20 +40,23 @@ class WorkerGroupTest : public testing::Test {
     });
   }
 
+  WorkerLaunch LaunchOf(const std::string& script, int local_rank) const {
+    WorkerLaunch launch;
+    EnvironmentMap environment = CurrentEnvironment();
+    environment[support::Mark::kVariable] = mark_.value();
+    launch.files.error = folder_.File(absl::StrCat("error", local_rank, ".json"));
+    launch.files.err = folder_.File(absl::StrCat("err", local_rank));
+    environment["TORCHELASTIC_ERROR_FILE"] = launch.files.error;
+    launch.spec = {"/bin/sh", {"sh", "-c", script}, environment};
+    if (script.empty()) launch.spec.file = "/no/such/program";
+    launch.streams.local_rank = local_rank;
+    return launch;
+  }
+
   void Start(const std::vector<std::string>& scripts) {
     std::vector<WorkerLaunch> launches;
-    for (size_t i = 0; i < scripts.size(); ++i) {
-      WorkerLaunch launch;
-      EnvironmentMap environment = CurrentEnvironment();
-      environment[support::Mark::kVariable] = mark_.value();
-      launch.files.error = folder_.File(absl::StrCat("error", i, ".json"));
-      launch.files.err = folder_.File(absl::StrCat("err", i));
-      environment["TORCHELASTIC_ERROR_FILE"] = launch.files.error;
-      launch.spec = {"/bin/sh", {"sh", "-c", scripts[i]}, environment};
-      if (scripts[i].empty()) launch.spec.file = "/no/such/program";
-      launch.streams.local_rank = static_cast<int>(i);
-      launches.push_back(std::move(launch));
-    }
+    for (const std::string& script : scripts)
+      launches.push_back(LaunchOf(script, static_cast<int>(launches.size())));
     group_->Start(std::move(launches));
   }
 
@@ -98,12 +103,32 @@ TEST_F(WorkerGroupTest, ReportsExitsWithLastWords) {
             [](const auto& a, const auto& b) { return a.local_rank < b.local_rank; });
   EXPECT_EQ(exited_[0].exit_code, 0);
   EXPECT_EQ(exited_[1].exit_code, 7);
-  EXPECT_EQ(exited_[1].message, "the reason");
+  EXPECT_THAT(exited_[1].message, EndsWith("\nthe reason"));
   EXPECT_EQ(exited_[1].log_file, folder_.File("err1"));
   EXPECT_EQ(exited_[2].exit_code, 8);
   EXPECT_EQ(exited_[2].message, "from the file");
   EXPECT_EQ(exited_[3].signal, SIGKILL);
   EXPECT_GT(exited_[3].pid, 0);
+}
+
+TEST_F(WorkerGroupTest, TheErrorThatWasRecordedFirstIsReportedFirst) {
+  // Local rank 1 records its error and takes its time to end; local rank 0 fails because of it and is faster.
+  const std::string record = R"(echo '{"message":"%","timestamp":1}' > $TORCHELASTIC_ERROR_FILE; )";
+  const std::string recorded = folder_.File("error1.json");
+  Start({absl::StrCat("while [ ! -s ", recorded, " ]; do sleep 0.01; done; ",
+                      absl::StrReplaceAll(record, {{"%", "the consequence"}}), "exit 4"),
+         absl::StrReplaceAll(record, {{"%", "the cause"}}) + "sleep 0.2; exit 3"});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 2; }));
+  EXPECT_EQ(exited_[0].message, "the cause");
+  EXPECT_EQ(exited_[1].message, "the consequence");
+}
+
+TEST_F(WorkerGroupTest, AnErrorOnItsWayIsNotWaitedForLong) {
+  const std::string recorded = folder_.File("error1.json");
+  Start({absl::StrCat("while [ ! -s ", recorded, " ]; do sleep 0.01; done; exit 4"),
+         "echo '{\"message\":\"caught\"}' > $TORCHELASTIC_ERROR_FILE; sleep 1000"});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
+  EXPECT_EQ(exited_[0].local_rank, 0);
 }
 
 TEST_F(WorkerGroupTest, AProgramThatCannotStartIsAFailure) {
@@ -127,6 +152,23 @@ TEST_F(WorkerGroupTest, AWorkerIsGoneWhenItsGroupIs) {
   EXPECT_TRUE(gone_.empty());
   unlink(hold.c_str());
   EXPECT_TRUE(RunUntil([&] { return gone_.size() == 1; }));
+}
+
+TEST_F(WorkerGroupTest, ADeadWorkerIsReplacedBesideTheOthers) {
+  Start({"sleep 1000 & kill -KILL $$", "exec sleep 1000"});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
+  group_->SignalOne(0, SIGKILL);  // what it left
+  ASSERT_TRUE(RunUntil([&] { return gone_.size() == 1; }));
+  group_->Replace(0, LaunchOf("echo the successor >&2; exit 4", 0));
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 2 && gone_.size() == 2; }));
+  EXPECT_EQ(exited_[1].local_rank, 0);
+  EXPECT_EQ(exited_[1].exit_code, 4);
+  EXPECT_NE(exited_[1].pid, exited_[0].pid);
+  EXPECT_THAT(exited_[1].message, EndsWith("\nthe successor"));
+  EXPECT_EQ(mark_.Alive().size(), 1u);
+  group_->Replace(0, LaunchOf("", 0));
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 3 && gone_.size() == 3; }));
+  EXPECT_EQ(exited_[2].exit_code, 127);
 }
 
 TEST_F(WorkerGroupTest, ClearLeavesNothing) {

@@ -91,6 +91,12 @@ std::vector<std::string> ClusterSimulation::Fail(const std::string& node, int ex
   return Say(node, WorkerFailed{generation(), failure});
 }
 
+std::vector<std::string> ClusterSimulation::Break(const std::string& node) {
+  const auto assigned = assignments_.find(node);
+  if (assigned == assignments_.end()) return {};
+  return Say(node, CollectivesBroken{assigned->second.generation, 0, "reset by peer"});
+}
+
 std::vector<std::string> ClusterSimulation::Finish(const std::string& node, bool final) {
   return Say(node, WorkersFinished{generation(), final});
 }

@@ -30,6 +30,12 @@ class ClusterSimulation {
   /// An offer from before the node's last assignment, delivered late.
   std::vector<std::string> StaleOfferFrom(const std::string& node);
   std::vector<std::string> Fail(const std::string& node, int exit_code = 1, int signal = 0);
+  /// One of the node's workers reports broken collectives of the newest generation it was assigned.
+  std::vector<std::string> Break(const std::string& node);
+  /// The node holds this from an earlier service.
+  void Remember(const std::string& node, const Assignment& held) { assignments_[node] = held; }
+  /// What a look at the job's other services found.
+  std::vector<std::string> Look(LookedAround looked) { return Step(Event{"", std::move(looked)}); }
   std::vector<std::string> Finish(const std::string& node, bool final = false);
   std::vector<std::string> Leave(const std::string& node);
   std::vector<std::string> Wait(const std::string& node, const std::string& key);

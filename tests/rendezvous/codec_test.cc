@@ -21,6 +21,7 @@ Offer SomeOffer() {
   offer.workers = 4;
   offer.node_rank = 2;
   offer.master_port = 29500;
+  offer.presence_port = 40001;
   offer.role = "trainer";
   offer.holds = Generation{3, 0xFFFFFFFFFFFFFFFFull};
   return offer;
@@ -47,6 +48,8 @@ TEST(Codec, AgentEventsComeBackAsTheyWere) {
       {Leaving{"SIGTERM", true, 130}, {}, {}},
       {StoreSet{generation, std::string("k\0y", 3), std::string("\xff\0", 2)}, {}, {}},
       {StoreRead{generation, 8, {"a", "b"}, false}, {}, {}},
+      {StepsCommitted{generation, 12345678901}, {}, {}},
+      {CollectivesBroken{generation, 5, "reset by peer \xff"}, {}, {}},
   };
   for (const AgentSaid& said : all) EXPECT_EQ(RoundTrip(said), said) << Describe(said.event);
   AgentSaid fresh{OfferSent{SomeOffer()}, {}, {}};
@@ -63,6 +66,7 @@ TEST(Codec, ServiceEventsComeBackAsTheyWere) {
       JobEnded{JobOutcome{true, 0, "fine", std::nullopt}},
       Refused{"no"},
       Waiting{"spare"},
+      Elsewhere{"node2:29400", "it has generation 4"},
       StoreReply{Generation{3, 1}, 8, {{"a", std::string("\0", 1)}}, "gone"},
   };
   for (const ServiceEvent& event : all) {
@@ -78,6 +82,9 @@ HelloData SomeHello() {
   hello.session_id = 1;
   hello.service_id = 2;
   hello.opened.settings.max_restarts = 5;
+  hello.opened.settings.refund_steps = 100;
+  hello.opened.settings.endpoints = {"node1:29400", "node2:29400"};
+  hello.opened.settings.takeover_any = true;
   hello.opened.seen = Generation{4, 9};
   hello.opened.seen_restarts = 3;
   return hello;

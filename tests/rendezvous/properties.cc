@@ -54,6 +54,7 @@ void PropertyChecker::On(const Send& send) {
                  [&](const JobEnded&) { OnEnded(send.node_id); },
                  [&](const StoreReply& e) { OnReply(send.node_id, e); },
                  [&](const Refused&) {},
+                 [&](const Elsewhere&) {},
                  [&](const Waiting&) {
                    if (ended_) Broken(absl::StrCat(send.node_id, " is told to wait after the end"));
                  },
@@ -86,7 +87,7 @@ void PropertyChecker::OnAssigned(const std::string& node_id, const Assignment& a
       rank += a.members[i].workers;
     }
     if (rank != a.world_size) Broken("world size is not the number of workers");
-    if (a.restart_count < restarts_ || a.restart_count > settings_.max_restarts) Broken("restart budget");
+    if (a.restart_count < restarts_ || OverBudget(a.restart_count)) Broken("restart budget");
     restarts_ = a.restart_count;
     if (live_ && told_.size() != live_->members.size()) Broken("a member was not told its assignment");
     live_ = a;
@@ -104,7 +105,7 @@ void PropertyChecker::OnAssigned(const std::string& node_id, const Assignment& a
 void PropertyChecker::OnDissolved(const std::string& node_id, const GenerationDissolved& dissolved) {
   if (ended_) Broken("a generation is dissolved after the end of the job");
   if (dissolved.reason.empty()) Broken("dissolved without a reason");
-  if (dissolved.restart_count < 0 || dissolved.restart_count > settings_.max_restarts)
+  if (dissolved.restart_count < 0 || OverBudget(dissolved.restart_count))
     Broken("restart budget");
   const auto running = running_.find(node_id);
   if (running != running_.end() && running->second == dissolved.generation) running_.erase(running);

@@ -35,6 +35,10 @@ class PropertyChecker {
   void OnEnded(const std::string& node_id);
   void OnReply(const std::string& node_id, const StoreReply& reply);
   void AfterEffects(const JobMachine& machine, TimePoint now);
+  /// Refunds let the count of failures grow beyond the budget.
+  bool OverBudget(int restarts) const {
+    return settings_.refund_steps == 0 && restarts > settings_.max_restarts;
+  }
   void Broken(std::string what) {
     if (!broken_) broken_ = std::move(what);
   }

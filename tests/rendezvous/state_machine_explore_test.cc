@@ -29,6 +29,7 @@ std::vector<Action> ActionsOf(const std::string& node) {
       {"stale offer " + node, [=](ClusterSimulation& w) { w.StaleOfferFrom(node); }},
       {"close " + node, [=](ClusterSimulation& w) { w.Close(node); }},
       {"fail " + node, [=](ClusterSimulation& w) { w.Fail(node); }},
+      {"break " + node, [=](ClusterSimulation& w) { w.Break(node); }},
       {"finish " + node, [=](ClusterSimulation& w) { w.Finish(node); }},
       {"leave " + node, [=](ClusterSimulation& w) { w.Leave(node); }},
       {"wait " + node, [=](ClusterSimulation& w) { w.Wait(node, "key"); }},
@@ -43,6 +44,10 @@ std::vector<Action> Actions(const std::vector<std::string>& nodes) {
   actions.push_back({"tick", [](ClusterSimulation& w) { w.TickAtDeadline(); }});
   actions.push_back({"beats", [nodes](ClusterSimulation& w) {
                        for (const std::string& node : nodes) w.Beat(node);
+                     }});
+  actions.push_back({"steps", [nodes](ClusterSimulation& w) {
+                       const auto step = static_cast<int64_t>(2 * ToSeconds(w.now() - TimePoint()));
+                       w.Say(nodes.front(), StepsCommitted{w.generation(), step});
                      }});
   actions.push_back({"set", [nodes](ClusterSimulation& w) { w.Set(nodes.front(), "key", "value"); }});
   return actions;
@@ -138,7 +143,8 @@ TEST(StateMachineWalks, KeepEveryProperty) {
   for (int walk = 0; walk < walks; ++walk) {
     const int min_nodes = 1 + static_cast<int>(random() % 3),
               max_nodes = min_nodes + static_cast<int>(random() % 3);
-    const JobSettings settings = Settings(min_nodes, max_nodes, static_cast<int>(random() % 4));
+    JobSettings settings = Settings(min_nodes, max_nodes, static_cast<int>(random() % 4));
+    settings.refund_steps = static_cast<int>(random() % 3);
     ClusterSimulation world(settings);
     std::vector<std::string> nodes;
     for (int i = 0; i < max_nodes + 2; ++i) nodes.push_back(absl::StrCat("node", i));

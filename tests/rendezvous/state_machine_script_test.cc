@@ -1,10 +1,11 @@
 // Golden scripts: testdata/*.txt hold commands, `----`, and the expected trace. MTRUN_REWRITE=1 writes what
 // happens instead.
-//   job min=2 max=3 [restarts=1] [recovery=3s]   begins the world (first command)
+//   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s]   begins the world (first command)
 //   open N [seen=2] [max=5]      offer N... [workers=2] [rank=0] [late]   close N    leave N [fails=130] beat
-//   N [stuck=12s] fail N [exit=3|signal=9] [generation=1]      finish N... [final]  silence N   wake N set N
+//   N [stuck=12s] break N    steps N at=100    fail N [exit=3|signal=9] [generation=1]      finish N... [final]  silence N   wake N set N
 //   key value    wait N key    get N key   hold N (offers the last generation it was assigned as still
 //   running) new_service [recovery=3s]    advance 1.5s    stall 10s    state
+//   look self|silent|gone|without|with[:GENERATION[:authority]]... [dead=N] (services in the job's order)
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -77,6 +78,7 @@ class Interpreter {
     ClusterSimulation& w = *world_;
     if (c.name == "advance") return w.Advance(ParseDuration(c.words.at(0)));
     if (c.name == "stall") return w.Stall(ParseDuration(c.words.at(0)));
+    if (c.name == "look") return w.Look(ParseLook(c));
     if (c.name == "state") return absl::StrSplit(w.Fingerprint(), '\n', absl::SkipEmpty());
     Lines lines;
     for (const std::string& node : c.words) {
@@ -95,6 +97,10 @@ class Interpreter {
     settings_.min_nodes = c.Int("min", 1);
     settings_.max_nodes = c.Int("max", settings_.min_nodes);
     settings_.max_restarts = c.Int("restarts", 0);
+    for (int i = 1; i <= c.Int("endpoints", 0); ++i) settings_.endpoints.push_back(absl::StrCat("service", i));
+    settings_.takeover_any = c.Has("takeover_any");
+    settings_.min_nodes_timeout = c.Time("min_nodes_timeout", "0s");
+    settings_.refund_steps = c.Int("refund", 0);
     settings_.join_timeout = c.Time("join_timeout", "600s");
     return NewService(c);
   }
@@ -102,6 +108,27 @@ class Interpreter {
     if (world_) last_ = world_->assignments();
     world_ = std::make_unique<ClusterSimulation>(settings_, c.Time("recovery", "0s"));
     return {};
+  }
+  LookedAround ParseLook(const Command& c) const {
+    using State = PeerService::State;
+    static const std::map<std::string, State> states = {{"silent", State::kSilent},
+                                                        {"gone", State::kGone},
+                                                        {"self", State::kSelf},
+                                                        {"without", State::kWithoutJob},
+                                                        {"with", State::kWithJob}};
+    LookedAround looked;
+    for (const std::string& word : c.words) {
+      const std::vector<std::string> parts = absl::StrSplit(word, ':');
+      PeerService peer;
+      peer.endpoint = settings_.endpoints.at(looked.peers.size());
+      peer.state = states.at(parts.at(0));
+      if (parts.size() > 1 && parts[1] == "same") peer.generation = world_->generation();
+      if (parts.size() > 1 && parts[1] != "same") peer.generation = {std::stoull(parts[1]), 1};
+      peer.authority = parts.size() > 2;
+      looked.peers.push_back(peer);
+    }
+    if (c.options.contains("dead")) looked.dead.insert(c.options.at("dead"));
+    return looked;
   }
   Lines RunOn(const Command& c, const std::string& node) {
     ClusterSimulation& w = *world_;
@@ -115,6 +142,9 @@ class Interpreter {
     }
     if (c.name == "hold") return Hold(node);
     if (c.name == "fail") return Fail(c, node);
+    if (c.name == "break") return w.Break(node);
+    if (c.name == "steps")
+      return w.Say(node, StepsCommitted{w.generation(), c.Int("at", 0)});
     if (c.name == "finish") return w.Finish(node, c.Has("final"));
     if (c.name == "leave") {
       if (c.Has("fails")) return w.Say(node, Leaving{"SIGINT", true, c.Int("fails", 1)});
@@ -139,6 +169,7 @@ class Interpreter {
   Lines Hold(const std::string& node) {
     const auto& assignments = world_->assignments().contains(node) ? world_->assignments() : last_;
     const Assignment held = assignments.at(node);
+    world_->Remember(node, held);
     Offer offer;
     offer.node_id = node;
     offer.host = node;

@@ -1,16 +1,15 @@
-// What a program that trains an image classifier supplies, and its main function. Everything else is the
-// engine's.
+// What a program that trains an image classifier supplies; the engine makes a task of it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include <torch/torch.h>
 
-#include "trainers/engine/options.h"
+#include "trainers/engine/program.h"
+#include "trainers/engine/task.h"
 
 namespace mtrun::engine {
 
@@ -19,28 +18,36 @@ namespace mtrun::engine {
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
   std::function<at::Tensor(const at::Tensor&)> forward;
+  /// For networks with dropout: where what they drop in the next forward pass is drawn from.
+  std::function<void(at::Generator)> set_generator = {};
 };
 
 template <typename Net>
 Model AsModel(std::shared_ptr<Net> net) {
-  return {net, [net](const at::Tensor& images) { return net->forward(images); }};
+  return {net, [net](const at::Tensor& images) { return net->forward(images); }, {}};
 }
 
 /// (logits [n, classes], labels int64 [n]) -> mean loss, 0-dimensional.
 using MeanLoss = std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
 
-struct ClassifierProgram {
-  std::string name;     // of the program, its settings' section and its run folder
-  std::string summary;  // one sentence for --help
-  int image_size = 32;  // S, the only size that the network takes
-  Recipe recipe;        // defaults of settings
-  std::function<Model(uint64_t seed, int64_t classes)> make_model;  // a pure function of the seed
-  MeanLoss loss;
+at::Tensor MeanCrossEntropy(const at::Tensor& logits, const at::Tensor& labels);
+
+/// Loss, right predictions and a confusion matrix of a network of any kind.
+class ClassifierTask : public Task {
+ public:
+  ClassifierTask(Model model, MeanLoss loss, int classes);
+
+  int classes() const override { return classes_; }
+  Output Train(const Batch& batch, const ShardId& shard) override;
+  void Evaluate(const Batch& batch, int64_t first, Sums& sums) override;
+
+ private:
+  const Model model_;
+  const MeanLoss loss_;
+  const int classes_;
 };
 
-/// The program's whole life: settings, data, other workers, training, evaluation, report. Exit status: 0, 2
-/// for wrong settings, 1 for what fails later; the reason is on standard error (and in
-/// TORCHELASTIC_ERROR_FILE).
-int RunClassifier(int argc, char** argv, const ClassifierProgram& program);
+/// The task of most classifiers.
+std::unique_ptr<Task> Classify(Model model, int64_t classes);
 
 }  // namespace mtrun::engine

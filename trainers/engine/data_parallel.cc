@@ -64,7 +64,8 @@ DataParallel::DataParallel(std::vector<at::Tensor> parameters, collectives::Proc
     for (const BucketSlot& slot : buckets_[b].slots) {
       at::Tensor& parameter = parameters_[slot.parameter];
       MT_CHECK(parameter.scalar_type() == flat_[b].scalar_type()) << "parameters of several dtypes";
-      gradients_[slot.parameter] = flat_[b].narrow(0, slot.offset, parameter.numel()).view(parameter.sizes());
+      gradients_[slot.parameter] = flat_[b].as_strided(parameter.sizes(), parameter.strides(),
+                                                       flat_[b].storage_offset() + slot.offset);
       parameter.mutable_grad() = gradients_[slot.parameter];
       bucket_of_[slot.parameter] = b;
     }
@@ -100,6 +101,7 @@ void DataParallel::BeginStep() {
   for (auto& flat : flat_) flat.zero_();
   for (size_t b = 0; b < buckets_.size(); ++b) missing_[b] = buckets_[b].slots.size();
   for (auto& work : works_) work.reset();
+  also_works_.clear();
   started_ = 0;
   last_round_ = false;
 }
@@ -112,6 +114,23 @@ void DataParallel::SetStats(absl::Span<const double> values) {
 std::vector<double> DataParallel::Stats() const {
   const at::Tensor values = stats_.to(at::kCPU, at::kDouble);
   return {values.data_ptr<double>(), values.data_ptr<double>() + values.numel()};
+}
+
+void DataParallel::SumAlso(const at::Tensor& tensor) {
+  if (tensor.numel() > 0) also_.push_back(tensor);
+}
+
+void DataParallel::LastRound() {
+  last_round_ = true;
+  StartAlso();
+}
+
+void DataParallel::StartAlso() {
+  if (!group_ || also_works_.size() == also_.size()) return;
+  for (const auto& tensor : also_) {
+    std::vector<at::Tensor> one{tensor};
+    also_works_.push_back(group_->allreduce(one, c10d::AllreduceOptions()));
+  }
 }
 
 void DataParallel::OnGradient(size_t parameter) {
@@ -134,7 +153,9 @@ void DataParallel::StartBucket(size_t bucket) {
 absl::Status DataParallel::FinishStep() {
   if (!group_) return absl::OkStatus();
   return TorchStatus("sum of the gradients over the workers", [&] {
+    StartAlso();
     while (started_ < buckets_.size()) StartBucket(started_++);
+    for (auto& work : also_works_) work->wait();
     for (auto& work : works_) work->wait();
   });
 }

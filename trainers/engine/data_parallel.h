@@ -36,20 +36,25 @@ class DataParallel {
   /// Copies rank 0's values into `tensors` on every member: parameters and buffers at the start.
   absl::Status Broadcast(const std::vector<at::Tensor>& tensors);
 
+  /// A tensor that every step sums as well, of the same shape on all members; its values stand when the last
+  /// forward pass of the step is done. An empty one is passed over.
+  void SumAlso(const at::Tensor& tensor);
+
   /// Zeroes gradients and stats.
   void BeginStep();
   /// This worker's part of the stats; before the last backward.
   void SetStats(absl::Span<const double> values);
   /// The next backward is this worker's last one of the step: each bucket is reduced as soon as it is
-  /// complete.
-  void LastRound() { last_round_ = true; }
+  /// complete, and the tensors of SumAlso at once.
+  void LastRound();
   /// Starts what has not been started, waits for everything. Then gradients and stats are sums over all
   /// workers.
   absl::Status FinishStep();
   /// Summed stats, rounded to the parameters' dtype by the reduction.
   std::vector<double> Stats() const;
 
-  /// gradients()[i] belongs to parameter i.
+  const collectives::ProcessGroup& group() const { return group_; }
+  /// gradients()[i] belongs to parameter i and has its strides.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
 
  private:
@@ -58,6 +63,7 @@ class DataParallel {
   void OnGradient(size_t parameter);
   void StartReadyBuckets();
   void StartBucket(size_t bucket);
+  void StartAlso();
 
   // Constant after construction.
   std::vector<at::Tensor> parameters_;
@@ -67,13 +73,15 @@ class DataParallel {
   std::vector<at::Tensor> gradients_;  // views of flat_
   std::vector<size_t> bucket_of_;      // by parameter
   at::Tensor stats_;                   // tail of the last bucket
+  std::vector<at::Tensor> also_;
   std::vector<std::unique_ptr<Hook>> hooks_;
 
   // State of the running step.
   bool last_round_ = false;
   size_t started_ = 0;           // buckets whose reduction has been started: always the first ones
   std::vector<size_t> missing_;  // gradients that each bucket still waits for
-  std::vector<c10::intrusive_ptr<c10d::Work>> works_;
+  std::vector<c10::intrusive_ptr<c10d::Work>> works_;       // by bucket
+  std::vector<c10::intrusive_ptr<c10d::Work>> also_works_;  // as also_; empty until they have been started
 };
 
 }  // namespace mtrun::engine

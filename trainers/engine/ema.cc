@@ -21,6 +21,18 @@ void Ema::Update() {
   at::_foreach_lerp_(average_, values_, 1 - decay_);
 }
 
+void Ema::Restart() {
+  torch::NoGradGuard no_grad;
+  at::_foreach_copy_(average_, values_);
+}
+
+std::vector<std::pair<std::string, at::Tensor>> Ema::State(const std::vector<std::string>& names) const {
+  MT_CHECK(names.size() == average_.size());
+  std::vector<std::pair<std::string, at::Tensor>> state;
+  for (size_t i = 0; i < names.size(); ++i) state.emplace_back(names[i], average_[i]);
+  return state;
+}
+
 void Ema::Swap() {
   torch::NoGradGuard no_grad;
   // Pointers change hands, no byte is copied: the optimizer's and our aliases keep the memory that they know.

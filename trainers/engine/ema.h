@@ -2,6 +2,8 @@
 // thread-safe.
 #pragma once
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <torch/torch.h>
@@ -17,8 +19,13 @@ class Ema {
   /// average += (1 - decay) * (parameters - average): once after each optimizer step.
   void Update();
 
-  /// average()[i] belongs to parameter i; for checkpoints.
+  /// average := parameters.
+  void Restart();
+
+  /// average()[i] belongs to parameter i.
   const std::vector<at::Tensor>& average() const { return average_; }
+  /// For checkpoints: names[i] and average()[i]; aliases, so copying into them sets the average.
+  std::vector<std::pair<std::string, at::Tensor>> State(const std::vector<std::string>& names) const;
 
   /// While it lives, the model computes with the average. No optimizer step and no Update in the meantime.
   class Scope {

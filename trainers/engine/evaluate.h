@@ -5,23 +5,23 @@
 #include "absl/status/statusor.h"
 #include "trainers/collectives/cpu_group.h"
 #include "trainers/engine/batch.h"
-#include "trainers/engine/classifier.h"
 #include "trainers/engine/metrics.h"
+#include "trainers/engine/task.h"
 
 namespace mtrun::engine {
 
 struct Evaluation {
-  ConfusionMatrix matrix{0};
-  double loss = 0;  // mean over the samples
+  ConfusionMatrix matrix{0};  // of a task with classes
+  double loss = 0;            // mean over the samples
 };
 
 /// Images computed at once.
 inline constexpr int64_t kEvaluationBatch = 250;
 
 /// Over samples [0, size) of `batches`; worker `rank` takes a contiguous part. Every member calls it (`group`
-/// null: alone) and gets the same result. A pure function of the weights; leaves the model in training mode.
-absl::StatusOr<Evaluation> Evaluate(const Model& model, const MeanLoss& loss, const BatchMaker& batches,
-                                    int64_t size, int classes, int rank, int world_size,
-                                    const collectives::ProcessGroup& group);
+/// null: alone) and gets the same result. A pure function of the weights; leaves the network in training
+/// mode.
+absl::StatusOr<Evaluation> Evaluate(Task& task, const BatchMaker& batches, int64_t size, int rank,
+                                    int world_size, const collectives::ProcessGroup& group);
 
 }  // namespace mtrun::engine

@@ -17,7 +17,8 @@ uint64_t ShardSeed(uint64_t seed, int64_t step, int64_t shard);
 /// A stream for values that our own loops draw; `purpose` keeps "augment" and "dropout" apart.
 NamedStream ShardStream(uint64_t seed, int64_t step, int64_t shard, std::string_view purpose);
 
-/// A CPU generator seeded with ShardSeed, for at:: functions.
-at::Generator ShardGenerator(uint64_t seed, int64_t step, int64_t shard);
+/// A generator for at:: functions on `device`, seeded from ShardSeed and `purpose`.
+at::Generator ShardGenerator(uint64_t seed, int64_t step, int64_t shard, std::string_view purpose,
+                             at::Device device = at::Device(at::kCPU));
 
 }  // namespace mtrun::engine

@@ -31,6 +31,8 @@ class GradScaler {
   /// Divides reduced gradients by the scale in place and finds whether any is infinite or NaN. Once a step;
   /// the tensors may be the flat buckets.
   void Unscale(const std::vector<at::Tensor>& gradients);
+  /// After Unscale: the step counts as one with an infinity, whatever its gradients are.
+  void MarkInfinite() { found_inf_.fill_(1); }
   /// float32 [1]: 1 after an Unscale that found an infinity or NaN, else 0. The fused optimizers' found_inf
   /// input.
   const at::Tensor& found_inf() const { return found_inf_; }

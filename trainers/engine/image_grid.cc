@@ -1,6 +1,7 @@
 #include "trainers/engine/image_grid.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -30,6 +31,7 @@ at::Tensor ImageGrid(const at::Tensor& images, int64_t per_row, int64_t border) 
 }
 
 absl::Status WriteImageGrid(const std::string& path, const at::Tensor& images, int64_t per_row) {
+  if (per_row == 0) per_row = std::llround(std::ceil(std::sqrt(static_cast<double>(images.size(0)))));
   const at::Tensor grid = ImageGrid(images, per_row);
   return WriteFileAtomically(path,
                              EncodePng(static_cast<int>(grid.size(1)), static_cast<int>(grid.size(0)),

@@ -14,7 +14,7 @@ namespace mtrun::engine {
 /// `per_row` images in a row and a black line of `border` pixels around each.
 at::Tensor ImageGrid(const at::Tensor& images, int64_t per_row, int64_t border = 2);
 
-/// ImageGrid as a PNG file, written beside `path` and renamed.
-absl::Status WriteImageGrid(const std::string& path, const at::Tensor& images, int64_t per_row);
+/// ImageGrid as a PNG file, written beside `path` and renamed. `per_row` 0: about as many as rows.
+absl::Status WriteImageGrid(const std::string& path, const at::Tensor& images, int64_t per_row = 0);
 
 }  // namespace mtrun::engine

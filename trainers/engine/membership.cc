@@ -1,7 +1,9 @@
 #include "trainers/engine/membership.h"
 
 #include <unistd.h>
-#include <mutex>
+#include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -10,11 +12,17 @@
 #include "base/status_macros.h"
 #include "trainers/collectives/agent_store.h"
 #include "trainers/collectives/tcp_store_bootstrap.h"
+#include "trainers/engine/drain.h"
+#include "trainers/engine/lifeline.h"
 
 namespace mtrun::engine {
 namespace {
 
 constexpr char kGenerationKey[] = "mtrun/generation";
+/// How long a broken group waits for its agent to know why.
+constexpr Duration kBrokenPatience = std::chrono::seconds(1);
+/// Assignments wake a waiting worker; this is for signals, which wake nobody.
+constexpr Duration kLookEvery = std::chrono::milliseconds(100);
 
 bool Has(const EnvironmentMap& environment, const std::string& name) {
   const auto found = environment.find(name);
@@ -31,6 +39,10 @@ absl::StatusOr<std::string> AgreeOnGeneration(collectives::Bootstrap& bootstrap,
 }
 
 }  // namespace
+
+bool MeansRegroup(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kAborted;
+}
 
 Launch LaunchOf(const EnvironmentMap& environment) {
   if (Has(environment, "MTRUN_SOCKET")) return Launch::kMtrun;
@@ -59,81 +71,133 @@ absl::StatusOr<int64_t> ConfiguredWorld(const EnvironmentMap& environment) {
   return world;
 }
 
-/// The agent's going away must end the group's waits, from the client's reader thread.
-struct Team::Lifeline {
-  std::mutex mutex;
-  collectives::ProcessGroup group;  // guarded by mutex
-  std::string lost;                 // guarded by mutex; why the agent is gone, "" while it is there
-
-  void Lose(const std::string& why) {
-    const std::lock_guard lock(mutex);
-    lost = why;
-    if (group) collectives::AbortGroup(group, why);
-  }
-  void Hold(const collectives::ProcessGroup& connected) {
-    const std::lock_guard lock(mutex);
-    group = connected;
-    if (group && !lost.empty()) collectives::AbortGroup(group, lost);
-  }
-};
-
 absl::StatusOr<std::unique_ptr<Team>> Team::Join(const EnvironmentMap& environment) {
   std::unique_ptr<Team> team(new Team());
   MT_ASSIGN_OR_RETURN(team->assignment_, ReadAssignment(environment));
   const Launch launch = LaunchOf(environment);
   if (launch == Launch::kAlone) return team;
   MT_ASSIGN_OR_RETURN(const WorkerEnv worker, ParseWorkerEnv(environment));
-  if (launch == Launch::kMtrun) MT_RETURN_IF_ERROR(team->ConnectAgent(worker));
+  if (launch == Launch::kMtrun) {
+    MT_RETURN_IF_ERROR(team->ConnectAgent(worker));
+    MT_RETURN_IF_ERROR(team->Regroup(absl::OkStatus()));
+    return team;
+  }
   if (team->assignment_.world_size == 1) return team;
   const auto agent_store = environment.find("TORCHELASTIC_USE_AGENT_STORE");
   const bool agent_serves = agent_store != environment.end() && agent_store->second == "True";
-  MT_RETURN_IF_ERROR(team->ConnectGroup(worker, launch, agent_serves));
+  MT_RETURN_IF_ERROR(team->ConnectByHand(worker, agent_serves));
   return team;
 }
 
 Team::~Team() {
-  if (lifeline_) lifeline_->Hold(nullptr);
+  if (lifeline_) lifeline_->OnBreak(nullptr);
 }
 
 absl::Status Team::ConnectAgent(const WorkerEnv& worker) {
   lifeline_ = std::make_shared<Lifeline>();
   WorkerClient::Handler handler;
+  handler.message = [lifeline = lifeline_](const channel::AgentMessage& message) { lifeline->Hear(message); };
   handler.closed = [lifeline = lifeline_](absl::Status status) {
     lifeline->Lose(absl::StrCat("the agent of this node is gone: ", status.message()));
   };
   channel::Hello hello;
   hello.pid = getpid();
   hello.local_rank = worker.local_rank;
+  hello.cooperative = true;
   auto agent = WorkerClient::Connect(worker.socket, hello, std::move(handler));
   if (!agent.ok()) return Annotate(agent.status(), absl::StrCat("connect to mtrun at ", worker.socket));
   agent_ = *std::move(agent);
+  bootstrap_ = std::make_shared<collectives::AgentStore>(*agent_);
   return absl::OkStatus();
 }
 
-absl::Status Team::ConnectGroup(const WorkerEnv& worker, Launch launch, bool agent_serves) {
+absl::Status Team::ConnectByHand(const WorkerEnv& worker, bool agent_serves) {
+  if (worker.master_port == 0) {
+    return absl::InvalidArgumentError(
+        "RANK and WORLD_SIZE are set but MASTER_PORT is not: set MASTER_ADDR and "
+        "MASTER_PORT too, or start the program with mtrun");
+  }
+  MT_ASSIGN_OR_RETURN(bootstrap_, collectives::ConnectTcpStore(worker.master_addr, worker.master_port,
+                                                               worker.rank, worker.world_size, agent_serves));
   collectives::Membership membership;
   membership.rank = worker.rank;
   membership.world_size = worker.world_size;
-  if (launch == Launch::kMtrun) {
-    bootstrap_ = std::make_shared<collectives::AgentStore>(*agent_);
-    membership.generation = worker.generation;
-  } else {
-    if (worker.master_port == 0) {
-      return absl::InvalidArgumentError(
-          "RANK and WORLD_SIZE are set but MASTER_PORT is not: set MASTER_ADDR and "
-          "MASTER_PORT too, or start the program with mtrun");
-    }
-    MT_ASSIGN_OR_RETURN(bootstrap_,
-                        collectives::ConnectTcpStore(worker.master_addr, worker.master_port, worker.rank,
-                                                     worker.world_size, agent_serves));
-    MT_ASSIGN_OR_RETURN(membership.generation, AgreeOnGeneration(*bootstrap_, worker.rank));
-  }
+  MT_ASSIGN_OR_RETURN(membership.generation, AgreeOnGeneration(*bootstrap_, worker.rank));
   auto group = collectives::ConnectCpuGroup(membership, bootstrap_);
   if (!group.ok()) return Annotate(group.status(), "connect to the other workers");
   group_ = *std::move(group);
-  if (lifeline_) lifeline_->Hold(group_);
   return absl::OkStatus();
 }
+
+absl::Status Team::Regroup(const absl::Status& why) {
+  if (!agent_) return why;
+  absl::Status reason = why;
+  while (true) {
+    MT_ASSIGN_OR_RETURN(const channel::Assignment assignment, NextAssignment(reason));
+    reason = Enter(assignment);
+    if (reason.ok() || !MeansRegroup(reason)) return reason;
+    log::Info("generation ", assignment.generation.number,
+              " broke while its workers connected: ", std::string(reason.message()));
+  }
+}
+
+absl::StatusOr<channel::Assignment> Team::NextAssignment(const absl::Status& why) {
+  const TimePoint patience = MonotonicNow() + kBrokenPatience;
+  bool told = why.ok();
+  while (true) {
+    auto next = lifeline_->Next(MonotonicNow() + kLookEvery);
+    if (next.status().code() != absl::StatusCode::kDeadlineExceeded) return next;
+    if (MonotonicNow() < patience) continue;
+    // Who is to go does not wait for a membership that it would leave again.
+    if (wants_drain()) return absl::CancelledError(drain_wish());
+    // A death reaches this worker's sockets before its agent has told the service. Only when nothing came of
+    // it is the group itself what broke, and nobody but its members knows.
+    if (!std::exchange(told, true) && !lifeline_->IsOver()) {
+      agent_->Send(channel::Broken{entered_, std::string(why.message())}).IgnoreError();
+    }
+  }
+}
+
+absl::Status Team::Enter(const channel::Assignment& given) {
+  // From here on a break ends the bootstrap's waits; the old group goes before its successor needs memory.
+  agent_->Enter(given.generation);
+  agent_->ResetAbort();
+  entered_ = given.generation;
+  assigned_at_ = MonotonicNow();
+  lifeline_->OnBreak([this](const std::string& reason) { agent_->Abort(reason); });
+  group_.reset();
+  assignment_ = {.rank = given.rank,
+                 .world_size = given.world_size,
+                 .local_rank = given.local_rank,
+                 .local_world_size = given.local_world_size,
+                 .nodes = std::max<int>(1, static_cast<int>(given.peers.size()))};
+  generation_ = given.generation.number;
+  if (given.world_size > 1) {
+    collectives::Membership membership;
+    membership.rank = given.rank;
+    membership.world_size = given.world_size;
+    membership.generation = channel::ToText(given.generation);
+    auto group = collectives::ConnectCpuGroup(membership, bootstrap_);
+    if (!group.ok()) return Annotate(group.status(), "connect to the other workers");
+    group_ = *std::move(group);
+  }
+  lifeline_->OnBreak([group = group_](const std::string& reason) {
+    if (group) collectives::AbortGroup(group, reason);
+  });
+  connected_at_ = MonotonicNow();
+  agent_->Send(channel::Ready{given.generation}).IgnoreError();
+  return absl::OkStatus();
+}
+
+bool Team::wants_drain() const { return DrainSignal() != 0 || (lifeline_ && lifeline_->drains()); }
+
+std::string Team::drain_wish() const {
+  if (const int signal = DrainSignal(); signal != 0)
+    return absl::StrCat("received ", DrainSignalName(signal));
+  return lifeline_ ? lifeline_->drain_wish() : "";
+}
+
+bool Team::generation_is_over() const { return lifeline_ && lifeline_->IsOver(); }
 
 void Team::ReportProgress(int64_t epoch, int64_t step, int64_t samples) {
   if (!agent_) return;
@@ -143,6 +207,10 @@ void Team::ReportProgress(int64_t epoch, int64_t step, int64_t samples) {
 
 void Team::ReportDone(int64_t step) {
   if (agent_) agent_->Send(channel::Done{.step = step}).IgnoreError();
+}
+
+void Team::ReportLeaving(std::string_view why) {
+  if (agent_) agent_->Send(channel::Leaving{std::string(why)}).IgnoreError();
 }
 
 }  // namespace mtrun::engine

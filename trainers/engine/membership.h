@@ -1,19 +1,23 @@
 // Who this worker is and whom it trains with: from mtrun (MTRUN_SOCKET), from RANK, WORLD_SIZE, MASTER_ADDR
-// and MASTER_PORT (torchrun, Slurm, by hand), or alone. One membership for the whole run. Public methods of
-// Team: training thread only.
+// and MASTER_PORT (torchrun, Slurm, by hand), or alone. Under mtrun the membership changes while the process
+// lives: see Regroup. Public methods of Team: training thread only, unless they say otherwise.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "base/worker_client.h"
 #include "base/worker_env.h"
 #include "trainers/collectives/cpu_group.h"
 
 namespace mtrun::engine {
+
+class Lifeline;
 
 /// Where the assignment comes from.
 enum class Launch { kAlone, kByHand, kMtrun };
@@ -32,27 +36,55 @@ absl::StatusOr<Assignment> ReadAssignment(const EnvironmentMap& environment);
 /// Workers that the job is configured for: MTRUN_CONFIGURED_WORLD, else WORLD_SIZE, else 1.
 absl::StatusOr<int64_t> ConfiguredWorld(const EnvironmentMap& environment);
 
+/// True for what a broken or dissolved group leaves behind (kUnavailable, kAborted): the step is torn, the
+/// run is not.
+bool MeansRegroup(const absl::Status& status);
+
 class Team {
  public:
   /// Connects to the agent and to the other workers; waits for all of them.
   static absl::StatusOr<std::unique_ptr<Team>> Join(const EnvironmentMap& environment);
   ~Team();
 
+  /// Of the running generation.
   const Assignment& assignment() const { return assignment_; }
+  /// The rendezvous service's number of the running generation, 1 without one.
+  uint64_t generation() const { return generation_; }
   /// Null when the world is one worker.
   const collectives::ProcessGroup& group() const { return group_; }
 
-  /// Tells the agent how far the run is; a lost agent is not this call's business. No-ops without mtrun.
+  /// True under mtrun, whose agent gives a new assignment when a generation dissolves.
+  bool elastic() const { return agent_ != nullptr; }
+  /// After a collective failed with kUnavailable, or at a boundary that all members agreed on: waits for the
+  /// next generation and connects to its members. The old group is gone then. Any number of generations may
+  /// pass meanwhile. Errors: `why` itself where there is no agent; kUnavailable when the agent went away,
+  /// kCancelled when it says stop, or drain and no assignment comes within a second.
+  absl::Status Regroup(const absl::Status& why);
+  /// When the running generation's assignment came, and when its group was connected.
+  TimePoint assigned_at() const { return assigned_at_; }
+  TimePoint connected_at() const { return connected_at_; }
+  /// The running generation is known to be over: collectives of it fail or are about to. Any thread.
+  bool generation_is_over() const;
+  /// A signal or the agent wants this worker to finish its step and go; why. Any thread.
+  bool wants_drain() const;
+  std::string drain_wish() const;
+
+  /// Tell the agent. A lost agent is not these calls' business. No-ops without mtrun.
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples);
   void ReportDone(int64_t step);
+  void ReportLeaving(std::string_view why);
 
  private:
   Team() = default;
   absl::Status ConnectAgent(const WorkerEnv& worker);
-  absl::Status ConnectGroup(const WorkerEnv& worker, Launch launch, bool agent_serves);
+  absl::Status ConnectByHand(const WorkerEnv& worker, bool agent_serves);
+  absl::StatusOr<channel::Assignment> NextAssignment(const absl::Status& why);
+  absl::Status Enter(const channel::Assignment& given);
 
-  struct Lifeline;  // what the client's reader thread and this object share
   Assignment assignment_;
+  uint64_t generation_ = 1;
+  channel::Generation entered_;
+  TimePoint assigned_at_, connected_at_;
   std::shared_ptr<Lifeline> lifeline_;
   std::unique_ptr<WorkerClient> agent_;
   std::shared_ptr<collectives::Bootstrap> bootstrap_;

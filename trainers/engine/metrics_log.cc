@@ -10,9 +10,14 @@
 #include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "trainers/checkpoints/json_lines_end.h"
 
 namespace mtrun::engine {
 namespace {
+
+using checkpoints::JsonLinesEnd;
+using checkpoints::ReadJsonLinesEnd;
 
 constexpr Duration kFlushEvery = std::chrono::seconds(1);
 constexpr size_t kFlushBytes = 256 << 10;
@@ -23,23 +28,47 @@ std::string Full(double value) { return std::isfinite(value) ? absl::StrFormat("
 }  // namespace
 
 std::string ToLine(const StepRecord& r) {
-  return absl::StrFormat("{\"step\":%d,\"epoch\":%d,\"loss\":%s,\"lr\":%s,\"samples\":%d,\"seconds\":%.6g}\n",
-                         r.step, r.epoch, Full(r.loss), Full(r.learning_rate), r.samples, r.seconds);
+  return absl::StrFormat(
+      "{\"step\":%d,\"epoch\":%d,\"loss\":%s,\"lr\":%s,\"samples\":%d,\"seconds\":%.6g%s}\n", r.step, r.epoch,
+      Full(r.loss), Full(r.learning_rate), r.samples, r.seconds, r.skipped ? ",\"skipped\":true" : "");
 }
 
 std::string ToLine(const EvalRecord& r) {
-  return absl::StrFormat(
-      "{\"eval\":%d,\"steps\":%d,\"train_loss\":%s,\"train_accuracy\":%s,\"test_loss\":%s,\"test_accuracy\":%"
-      "s,"
-      "\"seconds\":%.6g}\n",
-      r.epoch, r.steps, Full(r.train_loss), Full(r.train_accuracy), Full(r.test_loss), Full(r.test_accuracy),
-      r.seconds);
+  std::string line = absl::StrFormat("{\"eval\":%d,\"steps\":%d,\"train_loss\":%s,\"test_loss\":%s", r.epoch,
+                                     r.steps, Full(r.train_loss), Full(r.test_loss));
+  if (r.classified) {
+    absl::StrAppendFormat(&line, ",\"train_accuracy\":%s,\"test_accuracy\":%s", Full(r.train_accuracy),
+                          Full(r.test_accuracy));
+  }
+  absl::StrAppendFormat(&line, ",\"seconds\":%.6g}\n", r.seconds);
+  return line;
 }
 
-absl::StatusOr<MetricsLog> MetricsLog::Create(const std::string& path) {
-  UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
+std::string ToLine(const RegroupRecord& r) {
+  return absl::StrFormat(
+      "{\"regroup\":%d,\"world\":%d,\"steps\":%d,\"assign\":%.6g,\"connect\":%.6g,\"state\":%.6g,"
+      "\"first_step\":%.6g}\n",
+      r.generation, r.world, r.steps, r.assign, r.connect, r.state, r.first_step);
+}
+
+absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, int64_t step) {
+  UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!file.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
-  return MetricsLog(path, std::move(file));
+  MT_ASSIGN_OR_RETURN(const JsonLinesEnd end, ReadJsonLinesEnd(path));
+  MetricsLog log(path, std::move(file));
+  if (end.torn) log.pending_.push_back('\n');  // a writer died in the middle of its last line
+  for (const std::string& line : end.last_lines) {
+    const auto entry = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!entry.is_object()) continue;
+    if (entry.contains("step") && entry["step"].is_number_integer())
+      log.next_step_ = entry["step"].get<int64_t>() + 1;
+    if (entry.contains("rewind") && entry["rewind"].is_number_integer()) log.next_step_ = entry["rewind"];
+  }
+  if (log.next_step_ > step) {
+    absl::StrAppend(&log.pending_, "{\"rewind\":", step, "}\n");
+    log.next_step_ = step;
+  }
+  return log;
 }
 
 MetricsLog::~MetricsLog() {
@@ -55,6 +84,11 @@ absl::Status MetricsLog::Write(const StepRecord& record, TimePoint now) {
 }
 
 absl::Status MetricsLog::Write(const EvalRecord& record) {
+  pending_ += ToLine(record);
+  return Flush();
+}
+
+absl::Status MetricsLog::Write(const RegroupRecord& record) {
   pending_ += ToLine(record);
   return Flush();
 }

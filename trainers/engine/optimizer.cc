@@ -1,5 +1,8 @@
 #include "trainers/engine/optimizer.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <torch/torch.h>
 
 #include "absl/strings/str_cat.h"
@@ -17,99 +20,146 @@ Tensors ZerosLike(const Tensors& tensors) {
   return zeros;
 }
 
-void AppendNamed(Optimizer::NamedState& state, const std::string& kind, const Tensors& tensors) {
-  for (size_t i = 0; i < tensors.size(); ++i) state.emplace_back(absl::StrCat(kind, "/", i), tensors[i]);
-}
+/// Parameters with the same weight decay: one call of a fused kernel.
+struct Group {
+  double weight_decay = 0;
+  std::vector<size_t> indices;  // into the parameters
+  Tensors parameters, gradients;
+};
 
-/// What all optimizers share: the tensors and the learning rate as a 0-dimensional tensor on the CPU.
-class FusedOptimizer : public Optimizer {
- protected:
-  FusedOptimizer(const OptimizerOptions& options, Tensors parameters, Tensors gradients)
-      : options_(options), parameters_(std::move(parameters)), gradients_(std::move(gradients)) {
-    MT_CHECK(parameters_.size() == gradients_.size());
+/// One group, or two where vectors (biases, norms) are spared the weight decay.
+std::vector<Group> MakeGroups(const OptimizerOptions& options, const Tensors& parameters) {
+  Group decayed{options.weight_decay, {}, {}, {}}, spared;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const bool spare = !options.decay_vectors && options.weight_decay > 0 && parameters[i].dim() <= 1;
+    Group& group = spare ? spared : decayed;
+    group.indices.push_back(i);
     // The fused kernels may see parameters as leaves that require gradients; detached aliases keep autograd
     // out.
-    for (auto& p : parameters_) p = p.detach();
+    group.parameters.push_back(parameters[i].detach());
+  }
+  std::vector<Group> groups;
+  for (Group* group : {&decayed, &spared}) {
+    if (!group->indices.empty()) groups.push_back(std::move(*group));
+  }
+  return groups;
+}
+
+/// What all optimizers share: groups, names, and the learning rate as a 0-dimensional tensor on the CPU.
+class FusedOptimizer : public Optimizer {
+ public:
+  void BindGradients(const Tensors& gradients) override {
+    MT_CHECK(gradients.size() == names_.size()) << gradients.size() << " gradients";
+    for (Group& group : groups_) {
+      group.gradients.clear();
+      for (const size_t i : group.indices) {
+        MT_CHECK(gradients[i].strides() == group.parameters[group.gradients.size()].strides()) << names_[i];
+        group.gradients.push_back(gradients[i]);
+      }
+    }
+  }
+
+ protected:
+  FusedOptimizer(const OptimizerOptions& options, const Tensors& parameters, std::vector<std::string> names)
+      : options_(options), groups_(MakeGroups(options, parameters)), names_(std::move(names)) {
+    for (size_t i = names_.size(); i < parameters.size(); ++i) names_.push_back(absl::StrCat(i));
   }
   const at::Tensor& Rate(double learning_rate) {
     *rate_.data_ptr<double>() = learning_rate;
     return rate_;
   }
+  /// kinds[k].second[g][j] is a state of parameter groups_[g].indices[j].
+  NamedState Named(const std::vector<std::pair<std::string, const std::vector<Tensors>*>>& kinds) const {
+    std::vector<NamedState> of(names_.size());
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      for (size_t j = 0; j < groups_[g].indices.size(); ++j) {
+        const size_t i = groups_[g].indices[j];
+        for (const auto& [kind, tensors] : kinds)
+          of[i].emplace_back(names_[i] + "." + kind, (*tensors)[g][j]);
+      }
+    }
+    NamedState all;
+    for (auto& state : of) std::move(state.begin(), state.end(), std::back_inserter(all));
+    return all;
+  }
 
   const OptimizerOptions options_;
-  Tensors parameters_;
-  const Tensors gradients_;
+  std::vector<Group> groups_;
 
  private:
+  std::vector<std::string> names_;
   at::Tensor rate_ = at::zeros({}, at::kDouble);
 };
 
 class Sgd : public FusedOptimizer {
  public:
-  Sgd(const OptimizerOptions& options, Tensors parameters, Tensors gradients)
-      : FusedOptimizer(options, std::move(parameters), std::move(gradients)) {
-    if (options.momentum != 0) momentum_ = ZerosLike(parameters_);
+  Sgd(const OptimizerOptions& options, const Tensors& parameters, std::vector<std::string> names)
+      : FusedOptimizer(options, parameters, std::move(names)) {
+    for (const Group& group : groups_)
+      momentum_.push_back(options.momentum == 0 ? Tensors{} : ZerosLike(group.parameters));
   }
   void Step(double learning_rate) override {
     torch::NoGradGuard no_grad;
-    at::_fused_sgd_(parameters_, gradients_, momentum_, options_.weight_decay, options_.momentum,
-                    Rate(learning_rate),
-                    /*dampening=*/0.0, options_.nesterov, /*maximize=*/false, first_step_);
-    first_step_ = false;
+    // Never the first step: without dampening, a momentum of zeros gives what torch starts with.
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      at::_fused_sgd_(groups_[g].parameters, groups_[g].gradients, momentum_[g], groups_[g].weight_decay,
+                      options_.momentum, Rate(learning_rate), /*dampening=*/0.0, options_.nesterov,
+                      /*maximize=*/false, /*is_first_step=*/false);
+    }
   }
   NamedState State() const override {
-    NamedState state;
-    AppendNamed(state, "momentum", momentum_);
-    return state;
+    return options_.momentum == 0 ? NamedState{} : Named({{"momentum_buffer", &momentum_}});
   }
 
  private:
-  Tensors momentum_;
-  bool first_step_ = true;
+  std::vector<Tensors> momentum_;  // by group
 };
 
 class Adam : public FusedOptimizer {
  public:
-  Adam(const OptimizerOptions& options, Tensors parameters, Tensors gradients)
-      : FusedOptimizer(options, std::move(parameters), std::move(gradients)),
-        first_moment_(ZerosLike(parameters_)),
-        second_moment_(ZerosLike(parameters_)) {
-    for (const auto& p : parameters_) steps_.push_back(at::zeros({}, p.options().dtype(at::kFloat)));
+  Adam(const OptimizerOptions& options, const Tensors& parameters, std::vector<std::string> names)
+      : FusedOptimizer(options, parameters, std::move(names)) {
+    for (const Group& group : groups_) {
+      first_moment_.push_back(ZerosLike(group.parameters));
+      second_moment_.push_back(ZerosLike(group.parameters));
+      Tensors& steps = steps_.emplace_back();
+      for (const auto& p : group.parameters) steps.push_back(at::zeros({}, p.options().dtype(at::kFloat)));
+    }
   }
   void Step(double learning_rate) override {
     torch::NoGradGuard no_grad;
-    for (auto& step : steps_) step.add_(1);
     const at::Tensor& rate = Rate(learning_rate);
-    const auto update = [&](auto kernel) {
-      kernel(parameters_, gradients_, first_moment_, second_moment_, Tensors{}, steps_, rate, options_.beta1,
-             options_.beta2, options_.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
-    };
-    if (options_.kind == OptimizerOptions::Kind::kAdam) {
-      update([](const auto&... arguments) { at::_fused_adam_(arguments...); });
-    } else {
-      update([](const auto&... arguments) { at::_fused_adamw_(arguments...); });
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      at::_foreach_add_(steps_[g], 1);
+      const auto update = [&](auto kernel) {
+        kernel(groups_[g].parameters, groups_[g].gradients, first_moment_[g], second_moment_[g], Tensors{},
+               steps_[g], rate, options_.beta1, options_.beta2, groups_[g].weight_decay, options_.eps,
+               /*amsgrad=*/false, /*maximize=*/false);
+      };
+      if (options_.kind == OptimizerOptions::Kind::kAdam) {
+        update([](const auto&... arguments) { at::_fused_adam_(arguments...); });
+      } else {
+        update([](const auto&... arguments) { at::_fused_adamw_(arguments...); });
+      }
     }
   }
   NamedState State() const override {
-    NamedState state;
-    AppendNamed(state, "exp_avg", first_moment_);
-    AppendNamed(state, "exp_avg_sq", second_moment_);
-    AppendNamed(state, "step", steps_);
-    return state;
+    return Named({{"exp_avg", &first_moment_}, {"exp_avg_sq", &second_moment_}, {"step", &steps_}});
   }
 
  private:
-  Tensors first_moment_, second_moment_, steps_;
+  std::vector<Tensors> first_moment_, second_moment_, steps_;  // by group
 };
 
 }  // namespace
 
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerOptions& options, Tensors parameters,
-                                         Tensors gradients) {
+                                         std::vector<std::string> names) {
+  MT_CHECK(names.empty() || names.size() == parameters.size());
   if (options.kind == OptimizerOptions::Kind::kSgd) {
-    return std::make_unique<Sgd>(options, std::move(parameters), std::move(gradients));
+    return std::make_unique<Sgd>(options, parameters, std::move(names));
   }
-  return std::make_unique<Adam>(options, std::move(parameters), std::move(gradients));
+  return std::make_unique<Adam>(options, parameters, std::move(names));
 }
 
 }  // namespace mtrun::engine

@@ -19,15 +19,20 @@ class Optimizer {
   using NamedState = std::vector<std::pair<std::string, at::Tensor>>;
   virtual ~Optimizer() = default;
 
+  /// gradients[i] (same shape, strides, device and dtype) belongs to parameter i and stays that tensor.
+  /// Before the first Step, and again when gradients live elsewhere.
+  virtual void BindGradients(const std::vector<at::Tensor>& gradients) = 0;
   /// Updates the parameters in place from their gradients, which stay as they are.
   virtual void Step(double learning_rate) = 0;
-  /// Everything that a checkpoint has to hold, named "<kind of state>/<index of parameter>".
+  /// Everything that a checkpoint has to hold, parameter by parameter, with torch's names behind the
+  /// parameter's: "conv1.weight.exp_avg", ".exp_avg_sq", ".step"; ".momentum_buffer". Aliases, so copying
+  /// into them sets the optimizer.
   virtual NamedState State() const = 0;
 };
 
-/// `parameters[i]` is updated from `gradients[i]` (same shape, device and dtype); both must stay the same
-/// tensors.
+/// `parameters` stay the same tensors; names[i] is the name of parameters[i], its index where `names` is
+/// empty.
 std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerOptions& options, std::vector<at::Tensor> parameters,
-                                         std::vector<at::Tensor> gradients);
+                                         std::vector<std::string> names = {});
 
 }  // namespace mtrun::engine

@@ -13,6 +13,7 @@ struct OptimizerOptions {
   double momentum = 0;                            // SGD
   bool nesterov = false;                          // SGD; needs momentum
   double weight_decay = 0;                        // L2 term for SGD and Adam, decoupled for AdamW
+  bool decay_vectors = true;                      // false: biases and norms (dim <= 1) are spared it
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  // Adam, AdamW
 };
 

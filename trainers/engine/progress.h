@@ -41,6 +41,8 @@ class ProgressLine {
  public:
   explicit ProgressLine(bool quiet);
 
+  /// Rank 0 may become another worker.
+  void SetQuiet(bool quiet) { quiet_ = quiet; }
   bool terminal() const { return terminal_; }
   /// The passing line.
   void Show(const std::string& text);
@@ -50,7 +52,7 @@ class ProgressLine {
  private:
   void Erase();
 
-  const bool quiet_;
+  bool quiet_;
   const bool terminal_;
   size_t shown_ = 0;  // columns of the passing line
 };

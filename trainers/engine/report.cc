@@ -31,19 +31,28 @@ int NameWidth(const RunReport& r) {
   return static_cast<int>(width);
 }
 
+Rows Results(const RunReport& r) {
+  if (r.class_names.empty()) {
+    return {{"test loss", absl::StrFormat("%.4f", r.test_loss)},
+            {"best loss", absl::StrFormat("%.4f in epoch %d", r.best_loss, r.best_epoch)}};
+  }
+  return {{"test accuracy", Percent(r.matrix.Accuracy())},
+          {"best accuracy", absl::StrFormat("%s in epoch %d", Percent(r.best_accuracy), r.best_epoch)},
+          {"test loss", absl::StrFormat("%.4f", r.test_loss)},
+          {"test images", absl::StrCat(r.matrix.total())}};
+}
+
 std::string Summary(const RunReport& r) {
-  return TwoColumns({
-      {"test accuracy", Percent(r.matrix.Accuracy())},
-      {"best accuracy", absl::StrFormat("%s in epoch %d", Percent(r.best_accuracy), r.best_epoch)},
-      {"test loss", absl::StrFormat("%.4f", r.test_loss)},
-      {"test images", absl::StrCat(r.matrix.total())},
-      {"epochs", absl::StrCat(r.epochs)},
-      {"steps", absl::StrCat(r.steps)},
-      {"batch", absl::StrFormat("%d in micro-batches of %d", r.global_batch, r.micro_batch)},
-      {"workers", absl::StrFormat("%d on %d %s", r.world_size, r.nodes, r.nodes == 1 ? "node" : "nodes")},
-      {"seconds", absl::StrFormat("%.1f, of which %.1f training", r.seconds, r.training_seconds)},
-      {"images/s", absl::StrFormat("%.0f", r.images_per_second)},
-  });
+  Rows rows = Results(r);
+  rows.insert(
+      rows.end(),
+      {{"epochs", absl::StrCat(r.epochs)},
+       {"steps", absl::StrCat(r.steps)},
+       {"batch", absl::StrFormat("%d in micro-batches of %d", r.global_batch, r.micro_batch)},
+       {"workers", absl::StrFormat("%d on %d %s", r.world_size, r.nodes, r.nodes == 1 ? "node" : "nodes")},
+       {"seconds", absl::StrFormat("%.1f, of which %.1f training", r.seconds, r.training_seconds)},
+       {"images/s", absl::StrFormat("%.0f", r.images_per_second)}});
+  return TwoColumns(rows);
 }
 
 std::string PerClass(const RunReport& r) {
@@ -59,30 +68,56 @@ std::string PerClass(const RunReport& r) {
   return text;
 }
 
+/// Lines of the confusion matrix are at most this long, or its columns get numbers for names.
+constexpr int kLongestLine = 110;
+
 std::string MatrixText(const RunReport& r) {
-  const int width = NameWidth(r);
+  const int classes = r.matrix.classes();
+  const bool numbered = (NameWidth(r) + 2) * (classes + 1) > kLongestLine;
+  const int column = numbered ? 5 : std::max(6, NameWidth(r));
+  const int row = numbered ? NameWidth(r) + 4 : NameWidth(r);
+  const auto row_name = [&](int c) {
+    return numbered ? absl::StrFormat("%3d %s", c, r.class_names[c]) : r.class_names[c];
+  };
   std::string text = "confusion matrix (rows actual, columns predicted)\n";
-  absl::StrAppendFormat(&text, "%-*s", width, "");
-  for (const auto& name : r.class_names) absl::StrAppendFormat(&text, "  %6s", name.substr(0, 6));
-  for (int actual = 0; actual < r.matrix.classes(); ++actual) {
-    absl::StrAppendFormat(&text, "\n%-*s", width, r.class_names[actual]);
-    for (int p = 0; p < r.matrix.classes(); ++p)
-      absl::StrAppendFormat(&text, "  %6d", r.matrix.at(actual, p));
+  absl::StrAppendFormat(&text, "%-*s", row, "");
+  for (int c = 0; c < classes; ++c) {
+    absl::StrAppendFormat(&text, "  %*s", column, numbered ? absl::StrCat(c) : r.class_names[c]);
+  }
+  for (int actual = 0; actual < classes; ++actual) {
+    absl::StrAppendFormat(&text, "\n%-*s", row, row_name(actual));
+    for (int p = 0; p < classes; ++p) absl::StrAppendFormat(&text, "  %*d", column, r.matrix.at(actual, p));
   }
   return text + "\n";
 }
 
 }  // namespace
 
+bool RunReport::Add(const EvalRecord& record) {
+  const bool better = record.classified ? record.test_accuracy > best_accuracy : record.test_loss < best_loss;
+  const bool new_best = history.empty() || better;
+  if (new_best) {
+    best_accuracy = record.test_accuracy;
+    best_loss = record.test_loss;
+    best_epoch = record.epoch;
+  }
+  test_loss = record.test_loss;
+  epochs = record.epoch;
+  training_seconds += record.seconds;
+  history.push_back(record);
+  return new_best;
+}
+
 std::string ReportText(const RunReport& r) {
-  return absl::StrCat(r.program, "\n", Summary(r), "\n", PerClass(r), "\n", MatrixText(r));
+  const std::string summary = absl::StrCat(r.program, "\n", Summary(r));
+  if (r.class_names.empty()) return summary;
+  return absl::StrCat(summary, "\n", PerClass(r), "\n", MatrixText(r));
 }
 
 nlohmann::json ReportJson(const RunReport& r) {
   nlohmann::json json = {
       {"program", r.program},
-      {"test_accuracy", r.matrix.Accuracy()},
-      {"best_accuracy", r.best_accuracy},
+      {"best_loss", r.best_loss},
       {"best_epoch", r.best_epoch},
       {"test_loss", r.test_loss},
       {"epochs", r.epochs},
@@ -99,6 +134,10 @@ nlohmann::json ReportJson(const RunReport& r) {
       {"confusion_rows_actual", nlohmann::json::array()},
       {"history", nlohmann::json::array()},
   };
+  for (const EvalRecord& e : r.history) json["history"].push_back(nlohmann::json::parse(ToLine(e)));
+  if (r.class_names.empty()) return json;
+  json["test_accuracy"] = r.matrix.Accuracy();
+  json["best_accuracy"] = r.best_accuracy;
   const auto& counts = r.matrix.counts();
   for (int c = 0; c < r.matrix.classes(); ++c) {
     const ClassFigures f = r.matrix.Figures(c);
@@ -110,14 +149,17 @@ nlohmann::json ReportJson(const RunReport& r) {
     const auto row = counts.begin() + static_cast<std::ptrdiff_t>(c) * r.matrix.classes();
     json["confusion_rows_actual"].push_back(std::vector<int64_t>(row, row + r.matrix.classes()));
   }
-  for (const EvalRecord& e : r.history) json["history"].push_back(nlohmann::json::parse(ToLine(e)));
   return json;
 }
 
 std::string EpochText(const EvalRecord& e, int64_t epochs, bool new_best) {
-  return absl::StrFormat("epoch %d/%d  train loss %.4f accuracy %s  test loss %.4f accuracy %s%s  %.1f s",
-                         e.epoch, epochs, e.train_loss, Percent(e.train_accuracy), e.test_loss,
-                         Percent(e.test_accuracy), new_best ? "  new best" : "", e.seconds);
+  const auto figures = [&](double loss, double accuracy) {
+    const std::string text = absl::StrFormat("loss %.4f", loss);
+    return e.classified ? absl::StrCat(text, " accuracy ", Percent(accuracy)) : text;
+  };
+  return absl::StrFormat("epoch %d/%d  train %s  test %s%s  %.1f s", e.epoch, epochs,
+                         figures(e.train_loss, e.train_accuracy), figures(e.test_loss, e.test_accuracy),
+                         new_best ? "  new best" : "", e.seconds);
 }
 
 absl::Status WriteReport(const RunReport& report, const std::string& folder) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "datasets/safetensors.h"
 
 namespace mtrun::engine {
 
@@ -21,13 +24,24 @@ absl::Status SaveTensors(const std::string& path, const NamedTensors& tensors,
 
 /// All tensors of a file, on the CPU, in memory of their own. Errors name the file.
 absl::StatusOr<NamedTensors> LoadTensors(const std::string& path);
+/// The same from a file's bytes.
+absl::StatusOr<NamedTensors> ParseTensors(std::string_view file);
+/// The dtype's name in safetensors files; nothing for those that they lack.
+std::optional<datasets::DType> FileDType(at::ScalarType type);
 
 /// Parameters, then buffers; detached aliases, so copying into them sets the model.
 NamedTensors StateDict(const torch::nn::Module& module);
 
-/// Copies a file's tensors into the model; names and shapes must be exactly the model's (dtypes are
-/// converted). kInvalidArgument names the file and the first tensors that are missing, unexpected or of
-/// another shape; then nothing was copied.
-absl::Status InitFrom(const std::string& path, const torch::nn::Module& module);
+/// Copies the tensors of a safetensors or .pth file into the model; names and shapes must be exactly the
+/// model's (dtypes are converted; num_batches_tracked may be missing, as in files from before PyTorch 0.4.1).
+/// kInvalidArgument names the file and the first tensors that are missing, unexpected or of another shape;
+/// then nothing was copied. Where `last_layer` ("fc.") is given and the file's tensors of that prefix do not
+/// fit, the model keeps its own there.
+absl::Status InitFrom(const std::string& path, const torch::nn::Module& module,
+                      const std::string& last_layer = "");
+
+/// Copies tensors by name; names and shapes must be exactly the same, else kInvalidArgument names the first that
+/// are not, and nothing was copied.
+absl::Status CopyTensors(const NamedTensors& from, const NamedTensors& to);
 
 }  // namespace mtrun::engine

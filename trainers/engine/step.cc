@@ -1,6 +1,7 @@
 #include "trainers/engine/step.h"
 
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,76 +11,112 @@
 namespace mtrun::engine {
 namespace {
 
-template <typename Real>
-int64_t CountCorrectOnCpu(const at::Tensor& logits, const at::Tensor& labels) {
-  const auto row = logits.accessor<Real, 2>();
-  const auto label = labels.accessor<int64_t, 1>();
-  int64_t correct = 0;
-  for (int64_t i = 0; i < row.size(0); ++i) {
-    int64_t best = 0;
-    for (int64_t c = 1; c < row.size(1); ++c) best = row[i][c] > row[i][best] ? c : best;
-    correct += best == label[i];
-  }
-  return correct;
-}
-
-/// Four tensor operations cost more than these few comparisons where a step takes less than a millisecond.
-int64_t CountCorrect(const at::Tensor& logits, const at::Tensor& labels) {
-  if (logits.is_cpu() && logits.scalar_type() == at::kFloat) return CountCorrectOnCpu<float>(logits, labels);
-  if (logits.is_cpu() && logits.scalar_type() == at::kDouble)
-    return CountCorrectOnCpu<double>(logits, labels);
-  return logits.argmax(1).eq(labels).sum().item<int64_t>();
-}
+/// The loss scale is halved each time: from 65536 this many lead to 2^-48, so it is not the scale any more.
+constexpr int64_t kMostSkippedInARow = 64;
 
 }  // namespace
 
-StepRunner::StepRunner(const Model& model, const MeanLoss& loss, ShardSource& source,
-                       DataParallel& data_parallel, Optimizer& optimizer)
-    : model_(model), loss_(loss), source_(source), data_parallel_(data_parallel), optimizer_(optimizer) {}
+StepRunner::StepRunner(Task& task, ShardSource& source, DataParallel& data_parallel, Learner& learner,
+                       const Options& options)
+    : task_(task),
+      source_(source),
+      data_parallel_(data_parallel),
+      learner_(learner),
+      options_(options),
+      device_(learner.trained().front().device().type()) {
+  learner_.BindGradients(data_parallel_.gradients());
+  data_parallel_.SumAlso(learner_.statistics());
+}
 
-std::vector<StepRunner::Shard> StepRunner::OwnShards(int64_t step, int rank, int world_size) const {
-  std::vector<Shard> own;
+std::vector<SyncRound> StepRunner::OwnShards(int64_t step, int rank, int world_size) const {
+  std::vector<SyncRound> own;
   const ShardRange range = ShardsOf(source_.shards(), rank, world_size);
   for (int64_t shard = range.begin; shard < range.end; ++shard) {
-    if (const int64_t samples = source_.SamplesInShard(step, shard); samples > 0)
-      own.push_back({shard, samples});
+    if (source_.SamplesInShard(step, shard) > 0) own.push_back({{shard, shard + 1}, {}});
   }
   return own;
 }
 
-void StepRunner::ComputeShards(int64_t step, const std::vector<Shard>& shards) {
+std::vector<SyncRound> StepRunner::SyncRounds(int64_t step, int rank, int world_size) {
+  if (!sync_) sync_ = MakeSyncBatchNorm(task_.module(), data_parallel_.group(), rank, world_size);
+  int64_t filled = 0;
+  while (filled < source_.shards() && source_.SamplesInShard(step, filled) > 0) ++filled;
+  return PlanSyncRounds(source_.shards(), filled, options_.sync_shards, rank, world_size);
+}
+
+std::vector<SyncRound> StepRunner::Passes(int64_t step, int rank, int world_size) {
+  return options_.sync_shards > 0 ? SyncRounds(step, rank, world_size) : OwnShards(step, rank, world_size);
+}
+
+Batch StepRunner::BatchOf(int64_t step, ShardRange shards) {
+  if (shards.size() == 1) return source_.Make(step, shards.begin);
+  if (shards.empty()) {
+    const Batch like = source_.Make(step, 0);
+    return {like.images.narrow(0, 0, 0), like.labels.narrow(0, 0, 0)};
+  }
+  std::vector<at::Tensor> images, labels;
+  for (int64_t shard = shards.begin; shard < shards.end; ++shard) {
+    const Batch batch = source_.Make(step, shard);
+    images.push_back(batch.images);
+    labels.push_back(batch.labels);
+  }
+  return {at::cat(images), at::cat(labels)};
+}
+
+Task::Output StepRunner::Forward(int64_t step, const SyncRound& pass, const Batch& batch) {
+  if (sync_) sync_->SetRound(pass.members);
+  const Autocast autocast(device_, options_.precision);
+  return task_.Train(batch, {options_.seed, step, pass.shards.begin});
+}
+
+void StepRunner::Compute(int64_t step, int rank, bool wants_to_go, const std::vector<SyncRound>& passes) {
+  Reach(Fault::At::kForward, rank, step);
+  // A member without shards has a wish all the same.
+  if (wants_to_go && passes.empty()) data_parallel_.SetStats({0, 0, 1});
   const int64_t samples_in_step = source_.SamplesInStep(step);
   double total = 0;
   int64_t correct = 0;
-  for (size_t i = 0; i < shards.size(); ++i) {
-    const Batch batch = source_.Make(step, shards[i].id);
-    const at::Tensor logits = model_.forward(batch.images);
-    const at::Tensor loss = loss_(logits, batch.labels);
-    const double weight = ShardWeight(shards[i].samples, samples_in_step);
-    const double value = loss.item<double>();
-    if (!std::isfinite(value)) bad_shards_.push_back(shards[i].id);
+  for (size_t i = 0; i < passes.size(); ++i) {
+    const Batch batch = BatchOf(step, passes[i].shards);
+    const Task::Output output = Forward(step, passes[i], batch);
+    const double weight = ShardWeight(batch.labels.size(0), samples_in_step);
+    const double value = output.loss.item<double>();
+    if (!std::isfinite(value)) bad_shards_.push_back(passes[i].shards.begin);
     total += weight * value;
-    correct += CountCorrect(logits.detach(), batch.labels);
-    if (i + 1 == shards.size()) {
-      data_parallel_.SetStats({total, static_cast<double>(correct)});
+    correct += output.correct;
+    if (i + 1 == passes.size()) {
+      Reach(Fault::At::kBackward, rank, step);
+      data_parallel_.SetStats({total, static_cast<double>(correct), wants_to_go ? 1.0 : 0.0});
       data_parallel_.LastRound();
     }
     // The weight as the gradient of the loss: the same product as weighting the loss, one operation less each
     // way.
-    torch::autograd::backward({loss}, {at::scalar_tensor(weight, loss.options().requires_grad(false))});
+    torch::autograd::backward({output.loss}, {learner_.RootGradient(output.loss, weight)});
   }
 }
 
-absl::StatusOr<StepResult> StepRunner::Run(int64_t step, int rank, int world_size, double learning_rate) {
+absl::StatusOr<StepResult> StepRunner::Run(int64_t step, int rank, int world_size, double learning_rate,
+                                           bool wants_to_go) {
   bad_shards_.clear();
   data_parallel_.BeginStep();
-  const std::vector<Shard> shards = OwnShards(step, rank, world_size);
-  MT_RETURN_IF_ERROR(TorchStatus(absl::StrCat("step ", step), [&] { ComputeShards(step, shards); }));
+  learner_.BeginStep();
+  MT_RETURN_IF_ERROR(TorchStatus(absl::StrCat("step ", step),
+                                 [&] { Compute(step, rank, wants_to_go, Passes(step, rank, world_size)); }));
+  Reach(Fault::At::kAllReduce, rank, step);
   MT_RETURN_IF_ERROR(Annotate(data_parallel_.FinishStep(), absl::StrCat("step ", step)));
   const std::vector<double> stats = data_parallel_.Stats();
-  MT_RETURN_IF_ERROR(CheckFinite(step, stats[0]));
-  optimizer_.Step(learning_rate);
-  return StepResult{stats[0], std::llround(stats[1]), source_.SamplesInStep(step)};
+  const bool finite = std::isfinite(stats[0]);
+  if (!learner_.scales_loss()) MT_RETURN_IF_ERROR(CheckFinite(step, stats[0]));
+  const bool applied = learner_.Apply(learning_rate, finite);
+  Reach(Fault::At::kApply, rank, step);
+  skipped_in_a_row_ = applied ? 0 : skipped_in_a_row_ + 1;
+  if (skipped_in_a_row_ > kMostSkippedInARow) {
+    return absl::OutOfRangeError(
+        absl::StrCat("step ", step, ": gradients are not finite at any loss scale for ", skipped_in_a_row_,
+                     " steps in a row. A lower learning_rate, a warm-up or --amp off usually helps"));
+  }
+  return StepResult{stats[0], std::llround(stats[1]), source_.SamplesInStep(step), !applied,
+                    static_cast<int>(std::lround(stats[2]))};
 }
 
 absl::Status StepRunner::CheckFinite(int64_t step, double loss) const {

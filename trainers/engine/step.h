@@ -1,16 +1,20 @@
-// One optimizer step: this worker's shards forward and backward, the sum over the workers, the update. Not
-// thread-safe.
+// One optimizer step: this worker's shards forward and backward, the sum over the workers, the update.
+// Belongs to one generation, as its DataParallel does. Not thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "trainers/engine/amp.h"
 #include "trainers/engine/batch.h"
-#include "trainers/engine/classifier.h"
 #include "trainers/engine/data_parallel.h"
-#include "trainers/engine/optimizer.h"
+#include "trainers/engine/fault_plan.h"
+#include "trainers/engine/learner.h"
 #include "trainers/engine/shards.h"
+#include "trainers/engine/sync_batch_norm.h"
+#include "trainers/engine/task.h"
 
 namespace mtrun::engine {
 
@@ -22,7 +26,7 @@ class ShardSource {
   virtual int64_t shards() const = 0;
   /// N.
   virtual int64_t SamplesInStep(int64_t step) const = 0;
-  /// 0 for shards beyond a short last step of an epoch.
+  /// 0 for shards beyond a short last step of an epoch; never for shard 0.
   virtual int64_t SamplesInShard(int64_t step, int64_t shard) const = 0;
   virtual Batch Make(int64_t step, int64_t shard) = 0;
 };
@@ -31,36 +35,56 @@ struct StepResult {
   double loss = 0;      // mean over the step's samples, with the weights before the update
   int64_t correct = 0;  // right predictions, likewise
   int64_t samples = 0;
+  bool skipped = false;  // loss scaling met an infinity: the weights are those before the step
+  int leaving = 0;       // members that want to go behind this step
 };
 
 class StepRunner {
  public:
-  /// Numbers that a step sums over the workers beside the gradients: loss and right predictions.
-  static constexpr int kStats = 2;
+  /// Numbers that a step sums over the workers beside the gradients: loss, right predictions, wishes to go.
+  static constexpr int kStats = 3;
 
-  /// All references must outlive this; `data_parallel` was made with kStats.
-  StepRunner(const Model& model, const MeanLoss& loss, ShardSource& source, DataParallel& data_parallel,
-             Optimizer& optimizer);
+  struct Options {
+    uint64_t seed = 0;  // of the tasks' random numbers
+    Precision precision = Precision::kFp32;
+    int64_t sync_shards = 0;      // --sync_bn over groups of so many shards; 0: each shard by itself
+    FaultPlan* faults = nullptr;  // null: none are planned
+  };
 
-  /// Computes the part of worker `rank` of `world_size`; the update is the same on all. A loss that is not
-  /// finite is kOutOfRange on every member (the owner's message names step and shards) and nothing is
-  /// updated. Other errors leave a torn step.
-  absl::StatusOr<StepResult> Run(int64_t step, int rank, int world_size, double learning_rate);
+  /// All references must outlive this; `data_parallel` was made for `learner.trained()` with kStats, its
+  /// gradients and the learner are bound here.
+  StepRunner(Task& task, ShardSource& source, DataParallel& data_parallel, Learner& learner,
+             const Options& options);
+
+  /// Computes the part of worker `rank` of `world_size`, the same two in every call; the update is the same
+  /// on all. Without loss scaling a loss that is not finite is kOutOfRange on every member (the owner's
+  /// message names step and shards) and nothing is updated. Other errors leave a torn step. `wants_to_go`:
+  /// this member leaves behind this step; how many do comes back to all of them.
+  absl::StatusOr<StepResult> Run(int64_t step, int rank, int world_size, double learning_rate,
+                                 bool wants_to_go = false);
 
  private:
-  struct Shard {
-    int64_t id, samples;
-  };
-  std::vector<Shard> OwnShards(int64_t step, int rank, int world_size) const;
-  void ComputeShards(int64_t step, const std::vector<Shard>& shards);
+  /// Own forward passes, one after the other: single shards, or with --sync_bn parts of groups.
+  std::vector<SyncRound> Passes(int64_t step, int rank, int world_size);
+  std::vector<SyncRound> OwnShards(int64_t step, int rank, int world_size) const;
+  std::vector<SyncRound> SyncRounds(int64_t step, int rank, int world_size);
+  Batch BatchOf(int64_t step, ShardRange shards);
+  Task::Output Forward(int64_t step, const SyncRound& pass, const Batch& batch);
+  void Compute(int64_t step, int rank, bool wants_to_go, const std::vector<SyncRound>& passes);
+  void Reach(Fault::At at, int rank, int64_t step) {
+    if (options_.faults != nullptr) options_.faults->Reach(at, rank, step);
+  }
   absl::Status CheckFinite(int64_t step, double loss) const;
 
-  const Model& model_;
-  const MeanLoss& loss_;
+  Task& task_;
   ShardSource& source_;
   DataParallel& data_parallel_;
-  Optimizer& optimizer_;
-  std::vector<int64_t> bad_shards_;  // own shards of the running step whose loss is not finite
+  Learner& learner_;
+  const Options options_;
+  const at::DeviceType device_;
+  std::shared_ptr<SyncBatchNorm> sync_;  // with sync_shards, from the first step on
+  std::vector<int64_t> bad_shards_;      // own shards of the running step whose loss is not finite
+  int64_t skipped_in_a_row_ = 0;
 };
 
 }  // namespace mtrun::engine

@@ -1,22 +1,28 @@
-// The run of a classifier over epochs and steps: order of samples, learning rate, evaluation after each
-// epoch, records and progress. Membership is an argument. Not thread-safe.
+// The run of a task over epochs and steps: order of samples, learning rate, evaluation after each epoch,
+// records, checkpoints and progress, while workers come and go. Not thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
-#include <vector>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "datasets/packed.h"
 #include "datasets/sampler.h"
-#include "trainers/engine/classifier.h"
+#include "trainers/engine/carried_run.h"
 #include "trainers/engine/evaluate.h"
+#include "trainers/engine/fault_plan.h"
+#include "trainers/engine/learner.h"
 #include "trainers/engine/membership.h"
 #include "trainers/engine/metrics_log.h"
+#include "trainers/engine/options.h"
 #include "trainers/engine/progress.h"
 #include "trainers/engine/report.h"
+#include "trainers/engine/run_folder.h"
 #include "trainers/engine/step.h"
 
 namespace mtrun::engine {
@@ -33,68 +39,113 @@ class DatasetShards : public ShardSource {
   int64_t SamplesInStep(int64_t step) const override;
   int64_t SamplesInShard(int64_t step, int64_t shard) const override;
   Batch Make(int64_t step, int64_t shard) override;
+  /// For the ledger: datasets::DigestOfIds of all samples of the step.
+  std::string DigestOfStep(int64_t step) const;
 
  private:
   const datasets::BatchPlan plan_;
   const datasets::Sampler sampler_;
   const BatchMaker batches_;
   const Augmentation augmentation_;
+  const ImageAugmentation warps_;
   const uint64_t seed_;
+};
+
+/// How a run ended.
+struct Outcome {
+  RunReport report;      // the same on all ranks, times apart
+  bool complete = true;  // false: the run stops early, or goes on without this worker
+  std::string stopped;   // why and where, in words
+  int signal = 0;        // that stopped the run; 0: it is complete, or goes on without this worker
 };
 
 class TrainLoop {
  public:
   struct Inputs {
-    const ClassifierProgram& program;
+    const std::string& program;  // its name
     const TrainOptions& options;
     const datasets::PackedSplit& train;
     const datasets::PackedSplit& test;
-    const Model& model;
+    Task& task;
     BatchMaker::Options batch;
+    Precision precision = Precision::kFp32;
+    checkpoints::Identity identity;  // what all members and all restarts must agree on
+    std::string settings;            // config.yaml
+    FaultPlan* faults = nullptr;     // null: none are planned
+    /// On the keeper of the run's files, when the run is complete and before anybody is done: weights and
+    /// report.
+    std::function<absl::Status(const Learner&, const RunReport&)> finish;
   };
 
-  /// All references must outlive this. `log` is null on all ranks but 0. `start`: when the program began.
-  TrainLoop(const Inputs& inputs, Team& team, MetricsLog* log, ProgressLine& progress, TimePoint start);
+  /// All references must outlive this. `start`: when the program began.
+  TrainLoop(const Inputs& inputs, Team& team, ProgressLine& progress, TimePoint start);
 
-  /// Trains to the end. The report is the same on all ranks, times apart.
-  absl::StatusOr<RunReport> Run();
+  /// Trains to the end, over any number of memberships.
+  absl::StatusOr<Outcome> Run();
 
  private:
-  struct EpochSums {
-    double loss = 0;
-    int64_t correct = 0, samples = 0;
+  /// What belongs to one generation; made anew in the next.
+  struct Crew {
+    Crew(const Inputs& in, DatasetShards& source, Learner& learner, const collectives::ProcessGroup& group);
+    DataParallel data_parallel;
+    StepRunner runner;
   };
-  absl::Status RunEpoch(int64_t epoch, int64_t end_step);
-  absl::Status AfterStep(int64_t epoch, const StepResult& result, double learning_rate, TimePoint began);
-  absl::Status FinishEpoch(int64_t epoch, double seconds);
-  void ShowProgress(int64_t epoch, const StepResult& result, double learning_rate, TimePoint now);
+
+  /// One membership, to the end of the run or until it breaks.
+  absl::Status RunGeneration();
+  absl::Status Enter();
+  absl::Status CheckMembersAgree() const;
+  absl::Status OpenFolder(bool fresh);
+  absl::Status ReportRegroup();
+  absl::Status Turn();
+  absl::Status Step();
+  absl::Status Keep(const StepResult& result, double learning_rate, TimePoint began, TimePoint now);
+  absl::Status SaveIfDue(bool epoch_ended);
+  absl::Status Save();
+  absl::Status FinishEpoch();
+  absl::Status FinishRun();
+  absl::Status Stop(int leaving, bool wish);
+  absl::Status StopWhileWaiting(const std::string& why);
+  void StopRun(const std::string& why);
+  absl::StatusOr<Evaluation> EvaluateNow();
+  absl::Status DrawPicture();
+  void ShowProgress(const StepResult& result, double learning_rate, TimePoint now);
+  void RestoreReport();
+  void Reach(Fault::At at);
+
+  int64_t steps() const { return carried_.position().steps; }
+  /// Of the step to come, from 0.
+  int64_t epoch() const { return steps() / source_.steps_per_epoch(); }
+  bool EvaluationIsDue() const;
 
   // Constant after construction.
   const Inputs in_;
   Team& team_;
-  MetricsLog* const log_;
   ProgressLine& progress_;
   const TimePoint start_;
 
   DatasetShards source_;
   BatchMaker test_batches_;
-  DataParallel data_parallel_;
-  std::unique_ptr<Optimizer> optimizer_;
-  StepRunner runner_;
-  Schedule schedule_;
+  Learner learner_;
+  const Schedule schedule_;
   ProgressPacer pacer_;
 
   // State of the run.
-  int64_t step_ = 0;     // finished
-  int64_t samples_ = 0;  // consumed
-  EpochSums sums_;
+  CarriedRun carried_;
+  std::optional<Crew> crew_;
+  std::unique_ptr<RunFolder> folder_;  // on the one who keeps it
+  std::deque<StepRecord> recent_;      // what a new keeper may have to record for its predecessor
+  std::deque<checkpoints::LedgerStep> recent_ledger_;
   RunReport report_;
+  double seconds_before_ = 0;  // of earlier processes of the run
+  int64_t samples_before_ = 0;
   TimePoint shown_;  // when progress was last shown, and how many samples had been consumed then
   int64_t shown_samples_ = 0;
-  TimePoint told_;  // when the agent was last told
+  std::optional<TimePoint> broke_;  // when the last membership did; until the first step of the next one
+  TimePoint entered_;               // when the running one began its steps
+  TimePoint told_;                  // when the agent was last told
+  TimePoint saved_;                 // when the last checkpoint was taken
+  Outcome outcome_;
 };
-
-/// Parameters that require gradients, in the module's order.
-std::vector<at::Tensor> TrainedParameters(const torch::nn::Module& module);
 
 }  // namespace mtrun::engine

@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "tests/support/program.h"
 #include "tests/trainers/engine/support/packed_set.h"
+#include "tests/trainers/engine/support/trainer_program.h"
 
 namespace mtrun::engine {
 namespace {
@@ -20,38 +21,14 @@ namespace {
 using support::FreePort;
 using support::Program;
 using support::ReadText;
+using testing::Args;
 using ::testing::HasSubstr;
 using testing::LearnablePixel;
+using testing::Steps;
 using testing::WritePackedSet;
-using Args = std::vector<std::string>;
 
-std::string CnnA() { return support::BinaryFolder() + "/cnnA"; }
-
-/// Nothing of a launcher that may have started the test itself.
-const support::Overlay kNoLauncher = {{"RANK", std::nullopt},
-                                      {"WORLD_SIZE", std::nullopt},
-                                      {"MTRUN_SOCKET", std::nullopt},
-                                      {"OMP_NUM_THREADS", "1"}};
-
-std::unique_ptr<Program> Start(Args args, const support::Overlay& overlay = kNoLauncher) {
-  args.insert(args.begin(), CnnA());
-  return std::make_unique<Program>(args, overlay);
-}
-
-struct Step {
-  double loss;
-  int64_t samples;
-};
-std::vector<Step> Steps(const std::string& run_folder) {
-  std::vector<Step> steps;
-  for (const absl::string_view line :
-       absl::StrSplit(ReadText(run_folder + "/metrics.jsonl"), '\n', absl::SkipEmpty())) {
-    const auto json = nlohmann::json::parse(std::string(line));
-    if (!json.contains("step")) continue;
-    EXPECT_EQ(json["step"], steps.size());
-    steps.push_back({json["loss"], json["samples"]});
-  }
-  return steps;
+std::unique_ptr<Program> Start(Args args, const support::Overlay& overlay = testing::NoLauncher()) {
+  return testing::Start("cnnA", std::move(args), overlay);
 }
 
 class CnnATest : public ::testing::Test {
@@ -61,17 +38,7 @@ class CnnATest : public ::testing::Test {
   }
   /// One worker of `world` for each rank.
   std::vector<std::unique_ptr<Program>> StartWorld(int world, const Args& args) {
-    const int port = FreePort();
-    std::vector<std::unique_ptr<Program>> workers;
-    for (int rank = 0; rank < world; ++rank) {
-      support::Overlay overlay = kNoLauncher;
-      overlay["RANK"] = absl::StrCat(rank);
-      overlay["WORLD_SIZE"] = absl::StrCat(world);
-      overlay["MASTER_ADDR"] = "127.0.0.1";
-      overlay["MASTER_PORT"] = absl::StrCat(port);
-      workers.push_back(Start(args, overlay));
-    }
-    return workers;
+    return testing::StartWorld("cnnA", world, args);
   }
   /// Output of a run that must fail with this exit status.
   std::string Failure(const Args& args, int status) {
@@ -104,7 +71,7 @@ TEST_F(CnnATest, LearnsAndLeavesAReport) {
 /// some are idle there.
 TEST_F(CnnATest, LossesInFloat64DoNotDependOnTheNumberOfWorkers) {
   const std::string data = Data({.train = 50, .test = 21});
-  std::vector<std::vector<Step>> runs;
+  std::vector<std::vector<testing::StepLine>> runs;
   for (const int world : {1, 2, 3, 4}) {
     const std::string run = folder_.File(absl::StrCat("run", world));
     const Args args = {"--data",
@@ -199,7 +166,7 @@ TEST_F(CnnATest, ImagesOfAnotherSizeArePaddedOrOnDemandResized) {
 }
 
 TEST_F(CnnATest, ALossThatBlowsUpIsNamedAndLeftForTheLauncher) {
-  support::Overlay overlay = kNoLauncher;
+  support::Overlay overlay = testing::NoLauncher();
   overlay["TORCHELASTIC_ERROR_FILE"] = folder_.File("error.json");
   const auto program =
       Start({"--data", Data(), "--model_folder", folder_.File("r"), "--learning_rate", "1e30"}, overlay);
@@ -217,7 +184,7 @@ TEST_F(CnnATest, WorkersWithDifferentSettingsAreRefused) {
   const int port = FreePort();
   std::vector<std::unique_ptr<Program>> workers;
   for (int rank = 0; rank < 2; ++rank) {
-    support::Overlay overlay = kNoLauncher;
+    support::Overlay overlay = testing::NoLauncher();
     overlay["RANK"] = absl::StrCat(rank);
     overlay["WORLD_SIZE"] = "2";
     overlay["MASTER_ADDR"] = "127.0.0.1";
@@ -226,7 +193,7 @@ TEST_F(CnnATest, WorkersWithDifferentSettingsAreRefused) {
   }
   for (const auto& worker : workers) {
     EXPECT_EQ(worker->Wait(), 1);
-    EXPECT_THAT(worker->Text(), HasSubstr("differ in settings"));
+    EXPECT_THAT(worker->Text(), HasSubstr("differ in "));
   }
 }
 

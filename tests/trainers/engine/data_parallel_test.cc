@@ -89,6 +89,40 @@ TEST(DataParallel, AnIdleMemberAddsNothing) {
   });
 }
 
+/// Statistics beside the gradients, of another dtype; an idle member's are there too.
+TEST(DataParallel, OtherTensorsAreSummedAlong) {
+  RunRanks(3, [&](int rank, const collectives::ProcessGroup& group) {
+    const auto parameters = Parameters();
+    DataParallel dp(parameters, group, 1, 200);
+    const at::Tensor also = at::zeros({5}, at::kDouble);
+    dp.SumAlso(also);
+    dp.SumAlso(at::zeros({0}));
+    for (int step = 0; step < 3; ++step) {
+      dp.BeginStep();
+      also.fill_(rank + step);
+      if (rank != 1) {
+        dp.SetStats({1});
+        dp.LastRound();
+        Loss(parameters, 2).backward();
+      }
+      ASSERT_TRUE(dp.FinishStep().ok());
+      ExpectGradients(dp, 4);
+      EXPECT_TRUE(also.equal(at::full({5}, 3.0 + 3 * step, at::kDouble)));
+    }
+  });
+}
+
+TEST(DataParallel, GradientsHaveTheirParametersStrides) {
+  const at::Tensor weight =
+      at::ones({4, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
+  DataParallel dp({weight, at::ones({2}).requires_grad_()}, nullptr, 0);
+  EXPECT_EQ(dp.gradients()[0].strides(), weight.strides());
+  dp.BeginStep();
+  dp.LastRound();
+  (weight * at::arange(48, at::kFloat).view({4, 3, 2, 2})).sum().backward();
+  EXPECT_TRUE(dp.gradients()[0].equal(at::arange(48, at::kFloat).view({4, 3, 2, 2})));
+}
+
 TEST(DataParallel, AParameterThatALossDoesNotUseIsReducedAllTheSame) {
   RunRanks(2, [&](int rank, const collectives::ProcessGroup& group) {
     const auto parameters = Parameters();

@@ -8,14 +8,13 @@
 #include "base/posix.h"
 #include "tests/trainers/engine/support/packed_set.h"
 #include "tests/trainers/engine/support/rank_threads.h"
+#include "trainers/engine/classifier.h"
 #include "trainers/models/cnn_a.h"
 
 namespace mtrun::engine {
 namespace {
 
 using testing::RunRanks;
-
-const MeanLoss kLoss = [](const at::Tensor& x, const at::Tensor& y) { return at::cross_entropy_loss(x, y); };
 
 /// 263 test images do not divide by the number of workers nor by the evaluation batch.
 TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
@@ -31,7 +30,8 @@ TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
     RunRanks(world, [&](int rank, const collectives::ProcessGroup& group) {
       const auto net = std::make_shared<models::CnnA>(7);
       net->to(at::kDouble);
-      const auto result = Evaluate(AsModel(net), kLoss, batches, split->size(), 10, rank, world, group);
+      const auto task = Classify(AsModel(net), 10);
+      const auto result = Evaluate(*task, batches, split->size(), rank, world, group);
       ASSERT_TRUE(result.ok()) << result.status();
       EXPECT_TRUE(net->is_training());
       const std::lock_guard lock(mutex);

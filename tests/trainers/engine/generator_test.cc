@@ -19,8 +19,8 @@ TEST(Generator, SeedsDifferForEachOfTheThree) {
 }
 
 TEST(Generator, TheSameShardDrawsTheSameNumbers) {
-  at::Generator first = ShardGenerator(1, 2, 3), second = ShardGenerator(1, 2, 3),
-                other = ShardGenerator(1, 2, 4);
+  at::Generator first = ShardGenerator(1, 2, 3, "a"), second = ShardGenerator(1, 2, 3, "a"),
+                other = ShardGenerator(1, 2, 4, "a");
   const at::Tensor a = at::rand({8}, first), b = at::rand({8}, second), c = at::rand({8}, other);
   EXPECT_TRUE(a.equal(b));
   EXPECT_FALSE(a.equal(c));

@@ -27,9 +27,9 @@ TEST(image_augment, NothingAskedForIsNothingDone) {
 
 TEST(image_augment, IsAFunctionOfTheGenerator) {
   const at::Tensor x = Images(8);
-  const at::Tensor a = Augment(x, Everything(), ShardGenerator(1, 2, 3));
-  EXPECT_TRUE(Augment(x, Everything(), ShardGenerator(1, 2, 3)).equal(a));
-  EXPECT_FALSE(Augment(x, Everything(), ShardGenerator(1, 2, 4)).equal(a));
+  const at::Tensor a = Augment(x, Everything(), ShardGenerator(1, 2, 3, "a"));
+  EXPECT_TRUE(Augment(x, Everything(), ShardGenerator(1, 2, 3, "a")).equal(a));
+  EXPECT_FALSE(Augment(x, Everything(), ShardGenerator(1, 2, 4, "a")).equal(a));
   EXPECT_EQ(a.sizes(), x.sizes());
   EXPECT_EQ(a.scalar_type(), x.scalar_type());
   EXPECT_TRUE(a.isfinite().all().item<bool>());

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
@@ -37,8 +38,18 @@ TEST(MetricsLines, WhatIsNotFiniteIsNull) {
                   .is_null());
 }
 
-TEST_F(MetricsLogTest, StartsAnewAndFlushesAboutOnceASecond) {
-  auto first = MetricsLog::Create(path_);
+TEST(MetricsLines, ASkippedStepSaysSoAndATaskWithoutClassesHasNoAccuracy) {
+  EXPECT_EQ(nlohmann::json::parse(ToLine(StepRecord{})).count("skipped"), 0u);
+  EXPECT_EQ(nlohmann::json::parse(ToLine(StepRecord{.skipped = true}))["skipped"], true);
+  const auto json =
+      nlohmann::json::parse(ToLine(EvalRecord{.epoch = 1, .test_loss = 2, .classified = false}));
+  EXPECT_EQ(json["test_loss"], 2);
+  EXPECT_EQ(json.count("test_accuracy"), 0u);
+  EXPECT_EQ(json.count("train_accuracy"), 0u);
+}
+
+TEST_F(MetricsLogTest, FlushesAboutOnceASecond) {
+  auto first = MetricsLog::Continue(path_, 0);
   ASSERT_TRUE(first.ok()) << first.status();
   const TimePoint start{std::chrono::hours(1)};
   ASSERT_TRUE(first->Write(StepRecord{.step = 0}, start).ok());
@@ -48,13 +59,45 @@ TEST_F(MetricsLogTest, StartsAnewAndFlushesAboutOnceASecond) {
   EXPECT_EQ(Contents(), one);
   ASSERT_TRUE(first->Write(StepRecord{.step = 2}, start + std::chrono::milliseconds(1000)).ok());
   EXPECT_EQ(Contents(), one + ToLine(StepRecord{.step = 1}) + ToLine(StepRecord{.step = 2}));
-  ASSERT_TRUE(MetricsLog::Create(path_).ok());
-  EXPECT_EQ(Contents(), "");
+}
+
+TEST_F(MetricsLogTest, GoesOnWhereAnotherWriterStopped) {
+  const TimePoint start{std::chrono::hours(1)};
+  {
+    auto log = MetricsLog::Continue(path_, 0);
+    ASSERT_TRUE(log.ok());
+    EXPECT_EQ(log->next_step(), 0);
+    for (int64_t step = 0; step < 5; ++step) ASSERT_TRUE(log->Write(StepRecord{.step = step}, start).ok());
+  }
+  const std::string five = Contents();
+  {
+    auto log = MetricsLog::Continue(path_, 5);
+    ASSERT_TRUE(log.ok());
+    EXPECT_EQ(log->next_step(), 5);
+  }
+  EXPECT_EQ(Contents(), five) << "nothing was taken back";
+  {
+    auto log = MetricsLog::Continue(path_, 3);
+    ASSERT_TRUE(log.ok());
+    EXPECT_EQ(log->next_step(), 3);
+  }
+  EXPECT_EQ(Contents(), five + "{\"rewind\":3}\n");
+}
+
+TEST_F(MetricsLogTest, ATornLastLineIsEnded) {
+  std::ofstream(path_) << ToLine(StepRecord{.step = 0}) << R"({"step":1,"ep)";
+  {
+    auto log = MetricsLog::Continue(path_, 1);
+    ASSERT_TRUE(log.ok());
+    EXPECT_EQ(log->next_step(), 1);
+    ASSERT_TRUE(log->Write(StepRecord{.step = 1}, TimePoint{std::chrono::hours(1)}).ok());
+  }
+  EXPECT_EQ(Contents(), ToLine(StepRecord{.step = 0}) + "{\"step\":1,\"ep\n" + ToLine(StepRecord{.step = 1}));
 }
 
 TEST_F(MetricsLogTest, EvaluationsAndTheEndFlush) {
   {
-    auto log = MetricsLog::Create(path_);
+    auto log = MetricsLog::Continue(path_, 0);
     ASSERT_TRUE(log.ok());
     ASSERT_TRUE(log->Write(EvalRecord{.epoch = 1}).ok());
     EXPECT_EQ(Contents(), ToLine(EvalRecord{.epoch = 1}));
@@ -66,7 +109,7 @@ TEST_F(MetricsLogTest, EvaluationsAndTheEndFlush) {
 }
 
 TEST_F(MetricsLogTest, AMissingFolderIsNamed) {
-  const auto log = MetricsLog::Create(folder_ + "/none/metrics.jsonl");
+  const auto log = MetricsLog::Continue(folder_ + "/none/metrics.jsonl", 0);
   EXPECT_NE(log.status().message().find(folder_ + "/none/metrics.jsonl"), absl::string_view::npos);
 }
 

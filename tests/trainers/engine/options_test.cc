@@ -19,9 +19,9 @@ class OptionsTest : public ::testing::Test {
  protected:
   absl::StatusOr<TrainOptions> Parse(Args args, int64_t world = 1, EnvironmentMap environment = {}) {
     settings_ = MakeSettings("cnnA", kRecipe);
-    auto parsed = ParseOptions("cnnA", args, environment, world, settings_);
-    if (!parsed.ok()) return parsed.status();
-    return parsed->options;
+    const auto read = ReadSettings("cnnA", args, environment, settings_);
+    if (!read.ok()) return read.status();
+    return MakeOptions(world, settings_);
   }
   std::string ErrorOf(Args args, int64_t world = 1) {
     const auto options = Parse(std::move(args), world);
@@ -100,7 +100,32 @@ TEST_F(OptionsTest, AugmentTurnsBothOn) {
   EXPECT_EQ(off->augmentation.crop_padding, 0);
 }
 
+TEST_F(OptionsTest, WarpsGoWithAugment) {
+  const auto on = Parse({"--data", "d", "--augment", "--rotation", "15", "--erasing", "0.5"});
+  EXPECT_EQ(on->warps.rotation, 15);
+  EXPECT_EQ(on->warps.erasing, 0.5);
+  EXPECT_FALSE(on->warps.flip) << "flips are the placement's business";
+  EXPECT_FALSE(Parse({"--data", "d", "--rotation", "15"})->warps.any());
+}
+
+TEST_F(OptionsTest, SyncBatchNormIsOverAllShardsUnlessSaid) {
+  EXPECT_EQ(Parse({"--data", "d"})->sync_shards, 0);
+  EXPECT_EQ(Parse({"--data", "d", "--sync_bn", "--batch_size", "4"}, 3)->sync_shards, 3);
+  EXPECT_EQ(Parse({"--data", "d", "--sync_bn", "--sync_bn_shards", "2"}, 3)->sync_shards, 2);
+}
+
+TEST_F(OptionsTest, AProgramHasSettingsOfItsOwn) {
+  Settings settings = MakeSettings("vit", {}, {{.name = "dropout", .kind = SettingSpec::Kind::kDouble}},
+                                   {{"model_folder", "checkpoint"}});
+  ASSERT_TRUE(ReadSettings("vit", {"--dropout", "0.2", "--checkpoint", "there"}, {}, settings).ok());
+  EXPECT_EQ(settings.Double("dropout"), 0.2);
+  EXPECT_EQ(settings.Text("model_folder"), "there");
+}
+
 TEST_F(OptionsTest, ErrorsSayWhatIsWrong) {
+  EXPECT_THAT(ErrorOf({"--data", "d", "--amp", "bf16", "--precision", "float64"}),
+              HasSubstr("exclude each other"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--rand_magnitude", "31"}), HasSubstr("30"));
   EXPECT_THAT(ErrorOf({}), HasSubstr("--data is missing"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--epoch_count", "2"}), HasSubstr("unknown flag --epoch_count"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--batchsize", "2"}), HasSubstr("--batch_size"));
@@ -113,9 +138,9 @@ TEST_F(OptionsTest, ErrorsSayWhatIsWrong) {
 }
 
 TEST_F(OptionsTest, HelpAsksForNothingElse) {
-  auto parsed = ParseOptions("cnnA", {"--help"}, {}, 1, settings_);
-  ASSERT_TRUE(parsed.ok());
-  EXPECT_TRUE(parsed->help);
+  const auto wanted = ReadSettings("cnnA", {"--help"}, {}, settings_);
+  ASSERT_TRUE(wanted.ok());
+  EXPECT_FALSE(*wanted);
   EXPECT_THAT(settings_.Help(), HasSubstr("--global_batch"));
 }
 

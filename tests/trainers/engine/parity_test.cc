@@ -8,6 +8,7 @@
 #include "base/splitmix.h"
 #include "tests/trainers/engine/support/parity.h"
 #include "tests/trainers/engine/support/rank_threads.h"
+#include "trainers/engine/classifier.h"
 #include "trainers/engine/data_parallel.h"
 #include "trainers/engine/metrics.h"
 #include "trainers/engine/optimizer.h"
@@ -46,14 +47,14 @@ Curve TrainCnnA(uint64_t seed, int64_t batch, int64_t micro, at::ScalarType dtyp
   const auto net = std::make_shared<models::CnnA>(seed);
   FillByHash(*net, seed);
   net->to(dtype);
-  const Model model = AsModel(net);
-  const MeanLoss loss = [](const at::Tensor& x, const at::Tensor& y) { return at::cross_entropy_loss(x, y); };
+  const auto task = Classify(AsModel(net), 10);
   ParityShards shards(ParityImages(dtype), batch, micro);
-  DataParallel data_parallel(net->parameters(), group, StepRunner::kStats);
-  const auto optimizer = MakeOptimizer(
-      {.kind = OptimizerOptions::Kind::kSgd, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4},
-      net->parameters(), data_parallel.gradients());
-  StepRunner runner(model, loss, shards, data_parallel, *optimizer);
+  Learner learner(
+      *net,
+      {.optimizer = {
+           .kind = OptimizerOptions::Kind::kSgd, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4}});
+  DataParallel data_parallel(learner.trained(), group, StepRunner::kStats);
+  StepRunner runner(*task, shards, data_parallel, learner, {});
   Curve curve;
   for (int step = 0; step < kSteps; ++step) {
     const auto result = runner.Run(step, rank, world, kLearningRate);
@@ -223,7 +224,8 @@ TEST(parity, optimizers) {
     if (!recipe.is_object()) continue;
     SCOPED_TRACE(name);
     const at::Tensor parameter = signed_floats("toy"), gradient = at::zeros({8}, at::kFloat);
-    const auto optimizer = MakeOptimizer(OptionsOf(name, recipe["options"]), {parameter}, {gradient});
+    const auto optimizer = MakeOptimizer(OptionsOf(name, recipe["options"]), {parameter});
+    optimizer->BindGradients({gradient});
     for (size_t step = 0; step < recipe["trace"].size(); ++step) {
       gradient.copy_(signed_floats(absl::StrCat("toy.grad/", step)));
       optimizer->Step(recipe["options"]["lr"]);

@@ -60,6 +60,47 @@ TEST(Report, TellsTheWholeStoryInAlignedColumns) {
             "car        97     403\n");
 }
 
+TEST(Report, LongNamesStandWholeOrAsNumbers) {
+  RunReport few = Example();
+  few.class_names = {"Ankle boot", "T-shirt/top"};
+  EXPECT_THAT(ReportText(few), HasSubstr("              Ankle boot  T-shirt/top\n"
+                                         "Ankle boot           450           50\n"));
+  RunReport many;
+  for (int c = 0; c < 12; ++c) many.class_names.push_back(c == 7 ? "aquarium fish" : "class");
+  many.matrix = ConfusionMatrix(12);
+  many.matrix.Add(7, 11, 12345);
+  EXPECT_THAT(ReportText(many),
+              HasSubstr("  7 aquarium fish      0      0      0      0      0      0      0"));
+  EXPECT_THAT(ReportText(many), HasSubstr("                       0      1      2      3"));
+}
+
+TEST(Report, WithoutClassesThereAreLosses) {
+  RunReport report;
+  report.program = "diffusion";
+  const auto record = [](int64_t epoch, double loss) {
+    return EvalRecord{.epoch = epoch, .test_loss = loss, .classified = false};
+  };
+  EXPECT_TRUE(report.Add(record(1, 0.5)));
+  EXPECT_TRUE(report.Add(record(2, 0.25)));
+  EXPECT_FALSE(report.Add(record(3, 0.3)));
+  const std::string text = ReportText(report);
+  EXPECT_THAT(text, HasSubstr("test loss  0.3000\nbest loss  0.2500 in epoch 2\n"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("accuracy")));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("confusion")));
+  EXPECT_EQ(ReportJson(report).count("test_accuracy"), 0u);
+  EXPECT_EQ(EpochText(record(3, 0.3), 9, false), "epoch 3/9  train loss 0.0000  test loss 0.3000  0.0 s");
+}
+
+TEST(Report, BestIsTheHighestAccuracy) {
+  RunReport report;
+  EXPECT_TRUE(report.Add({.epoch = 1, .test_loss = 1, .test_accuracy = 0.5}));
+  EXPECT_FALSE(report.Add({.epoch = 2, .test_loss = 0.5, .test_accuracy = 0.5}));
+  EXPECT_TRUE(report.Add({.epoch = 3, .test_loss = 2, .test_accuracy = 0.6}));
+  EXPECT_EQ(report.best_epoch, 3);
+  EXPECT_EQ(report.best_accuracy, 0.6);
+  EXPECT_EQ(report.test_loss, 2);
+}
+
 TEST(Report, JsonHoldsFiguresAndHistory) {
   const nlohmann::json json = ReportJson(Example());
   EXPECT_EQ(json["test_accuracy"], 0.853);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trainers/engine/support/rank_threads.h"
+#include "trainers/engine/classifier.h"
 
 namespace mtrun::engine {
 namespace {
@@ -18,6 +19,7 @@ using testing::RunRanks;
 class Numbers : public ShardSource {
  public:
   explicit Numbers(int64_t poisoned = -1) : poisoned_(poisoned) {}
+  void Heal() { poisoned_ = -1; }
   int64_t shards() const override { return 4; }  // the last one is always empty
   int64_t SamplesInStep(int64_t) const override { return 5; }
   int64_t SamplesInShard(int64_t, int64_t shard) const override {
@@ -31,7 +33,7 @@ class Numbers : public ShardSource {
   }
 
  private:
-  const int64_t poisoned_;
+  int64_t poisoned_;
 };
 
 /// logits = weight * x (two columns); loss = mean of column 0: its gradient is the mean of x over the step.
@@ -50,11 +52,11 @@ TEST(Step, UpdatesByTheMeanOverAllSamplesAtAnyWorldSize) {
     SCOPED_TRACE(world);
     RunRanks(world, [&](int rank, const collectives::ProcessGroup& group) {
       const auto net = std::make_shared<Scale>();
-      const Model model = AsModel(net);
+      ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
       Numbers source;
-      DataParallel dp(net->parameters(), group, StepRunner::kStats);
-      const auto optimizer = MakeOptimizer({}, net->parameters(), dp.gradients());
-      StepRunner runner(model, kMeanOfFirst, source, dp, *optimizer);
+      Learner learner(*net, {});
+      DataParallel dp(learner.trained(), group, StepRunner::kStats);
+      StepRunner runner(task, source, dp, learner, {});
       const auto first = runner.Run(0, rank, world, 0.1);
       ASSERT_TRUE(first.ok()) << first.status();
       EXPECT_FLOAT_EQ(first->loss, 3);
@@ -72,11 +74,11 @@ TEST(Step, UpdatesByTheMeanOverAllSamplesAtAnyWorldSize) {
 TEST(Step, ALossThatIsNotFiniteStopsEverybodyAndUpdatesNothing) {
   RunRanks(2, [&](int rank, const collectives::ProcessGroup& group) {
     const auto net = std::make_shared<Scale>();
-    const Model model = AsModel(net);
+    ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
     Numbers source(/*poisoned=*/2);
-    DataParallel dp(net->parameters(), group, StepRunner::kStats);
-    const auto optimizer = MakeOptimizer({}, net->parameters(), dp.gradients());
-    StepRunner runner(model, kMeanOfFirst, source, dp, *optimizer);
+    Learner learner(*net, {});
+    DataParallel dp(learner.trained(), group, StepRunner::kStats);
+    StepRunner runner(task, source, dp, learner, {});
     const auto result = runner.Run(41, rank, 2, 0.1);
     ASSERT_FALSE(result.ok());
     const std::string text(result.status().message());
@@ -86,14 +88,81 @@ TEST(Step, ALossThatIsNotFiniteStopsEverybodyAndUpdatesNothing) {
   });
 }
 
+/// Loss scaling: an infinity of any worker's shard skips the step everywhere, halves the scale, and the run
+/// goes on.
+TEST(Step, LossScalingSkipsAStepEverywhere) {
+  RunRanks(3, [&](int rank, const collectives::ProcessGroup& group) {
+    const auto net = std::make_shared<Scale>();
+    ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
+    Numbers source(/*poisoned=*/2);
+    Learner learner(*net, {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW},
+                           .ema_decay = 0.5,
+                           .loss_scaling = GradScaler::Options{.initial_scale = 1024}});
+    DataParallel dp(learner.trained(), group, StepRunner::kStats);
+    StepRunner runner(task, source, dp, learner, {});
+    const auto state = [&](const std::string& name) {
+      for (const auto& item : learner.Rest()) {
+        if (item.first == name) return item.second.max().item<double>();
+      }
+      ADD_FAILURE() << name;
+      return 0.0;
+    };
+    const auto bad = runner.Run(0, rank, 3, 0.1);
+    ASSERT_TRUE(bad.ok()) << bad.status();
+    EXPECT_TRUE(bad->skipped);
+    EXPECT_TRUE(net->weight.detach().equal(at::ones({1, 2})));
+    EXPECT_EQ(state("scaler/scale"), 512);
+    EXPECT_EQ(state("optimizer/weight.step"), 0);
+    source.Heal();
+    const auto good = runner.Run(1, rank, 3, 0.1);
+    ASSERT_TRUE(good.ok()) << good.status();
+    EXPECT_FALSE(good->skipped);
+    EXPECT_FLOAT_EQ(good->loss, 3);
+    EXPECT_NEAR(net->weight[0][0].item<float>(), 1 - 0.1 - 0.1 * 0, 1e-3) << "Adam's first step is the rate";
+    EXPECT_NEAR(state("ema/weight"), 1, 1e-6) << "the second column has no gradient";
+    EXPECT_EQ(state("optimizer/weight.step"), 1);
+  });
+}
+
+TEST(Step, LossScalingGivesUpOnANetworkThatHasBrokenDown) {
+  const auto net = std::make_shared<Scale>();
+  ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
+  Numbers source(/*poisoned=*/0);
+  Learner learner(*net, {.loss_scaling = GradScaler::Options{}});
+  DataParallel dp(learner.trained(), nullptr, StepRunner::kStats);
+  StepRunner runner(task, source, dp, learner, {});
+  absl::Status last;
+  int64_t step = 0;
+  while (last.ok() && step < 100) last = runner.Run(step++, 0, 1, 0.1).status();
+  EXPECT_EQ(step, 65);
+  EXPECT_THAT(std::string(last.message()), HasSubstr("not finite at any loss scale"));
+}
+
+/// Clipping sees the reduced gradient, so it is the same at any world size: mean 3 becomes 1.
+TEST(Step, ClipsTheReducedGradient) {
+  for (const int world : {1, 3}) {
+    RunRanks(world, [&](int rank, const collectives::ProcessGroup& group) {
+      const auto net = std::make_shared<Scale>();
+      ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
+      Numbers source;
+      Learner learner(*net, {.clip_norm = 1});
+      DataParallel dp(learner.trained(), group, StepRunner::kStats);
+      StepRunner runner(task, source, dp, learner, {});
+      ASSERT_TRUE(runner.Run(0, rank, world, 0.1).ok());
+      EXPECT_NEAR(net->weight[0][0].item<float>(), 0.9, 1e-5);
+    });
+  }
+}
+
 TEST(Step, AnExceptionOfTheNetworkIsAStatusWithTheStep) {
   const auto net = std::make_shared<Scale>();
   Model model = AsModel(net);
   model.forward = [](const at::Tensor& x) { return x.matmul(at::ones({7, 7})); };
+  ClassifierTask task(model, kMeanOfFirst, 2);
   Numbers source;
-  DataParallel dp(net->parameters(), nullptr, StepRunner::kStats);
-  const auto optimizer = MakeOptimizer({}, net->parameters(), dp.gradients());
-  StepRunner runner(model, kMeanOfFirst, source, dp, *optimizer);
+  Learner learner(*net, {});
+  DataParallel dp(learner.trained(), nullptr, StepRunner::kStats);
+  StepRunner runner(task, source, dp, learner, {});
   EXPECT_THAT(std::string(runner.Run(3, 0, 1, 0.1).status().message()), HasSubstr("step 3"));
 }
 

@@ -9,7 +9,7 @@
 #include "tests/trainers/engine/support/parity.h"
 #include "tests/trainers/models/support/parity_run.h"
 #include "trainers/engine/diffusion_schedule.h"
-#include "trainers/engine/ema.h"
+#include "trainers/engine/diffusion_task.h"
 #include "trainers/models/unet.h"
 
 namespace mtrun::models {
@@ -37,10 +37,9 @@ UnetOptions Channels(int64_t channels) {
   return options;
 }
 
-std::shared_ptr<Unet> Net(const json& file, at::ScalarType dtype = at::kFloat) {
+std::shared_ptr<Unet> Net(const json& file) {
   auto net = std::make_shared<Unet>(0, Channels(16));
   FillByHash(*net, file["seed"]);
-  net->to(dtype);
   return net;
 }
 
@@ -52,38 +51,47 @@ at::Tensor HashNormal(const json& file, const std::string& name, at::IntArrayRef
   return values;
 }
 
-/// Noise and time belong to (step, row of the 64 images).
-testing::LossOf DiffusionLoss(const json& file, const std::shared_ptr<Unet>& net, at::ScalarType dtype,
-                              int64_t batch) {
-  const at::Tensor images = ParityImages(dtype).images;
-  const auto schedule = std::make_shared<DiffusionSchedule>(DiffusionSchedule::Kind::kLinear);
-  return [=](int64_t step, engine::ShardRange rows) {
-    std::vector<int64_t> index, times;
+/// The program's task, with the files' noise and times: they belong to (step, row of the 64 images).
+class FilesNoise : public engine::DiffusionTask {
+ public:
+  FilesNoise(const json& file, const std::shared_ptr<Unet>& net, int64_t micro)
+      : DiffusionTask(
+            net,
+            [net](const at::Tensor& x, const at::Tensor& t, const at::Tensor&) { return net->forward(x, t); },
+            {}),
+        file_(file),
+        micro_(micro) {}
+
+ protected:
+  Draws Draw(const engine::Batch& batch, const engine::ShardId& shard) const override {
+    const NamedStream t(file_["seed"], absl::StrCat("t/", shard.step));
+    std::vector<int64_t> times;
     std::vector<at::Tensor> noises;
-    const NamedStream t(file["seed"], absl::StrCat("t/", step));
-    for (int64_t i = rows.begin; i < rows.end; ++i) {
-      index.push_back((step * batch + i) % 64);
-      times.push_back(static_cast<int64_t>(t.At(index.back()) % 1000));
-      noises.push_back(HashNormal(file, absl::StrCat("noise/", step, "/", index.back()), {3, 32, 32}));
+    for (int64_t i = 0; i < batch.images.size(0); ++i) {
+      const int64_t row = (shard.step * file_["batch"].get<int64_t>() + shard.shard * micro_ + i) % 64;
+      times.push_back(static_cast<int64_t>(t.At(row) % 1000));
+      noises.push_back(HashNormal(file_, absl::StrCat("noise/", shard.step, "/", row), {3, 32, 32}));
     }
-    const at::Tensor x0 = images.index_select(0, at::tensor(index)), noise = at::stack(noises).to(dtype);
-    const at::Tensor time = at::tensor(times);
-    const at::Tensor output = net->forward(schedule->AddNoise(x0, time, noise), time);
-    return at::mse_loss(output, schedule->Target(DiffusionTarget::kEpsilon, x0, time, noise));
-  };
-}
+    return {at::tensor(times), at::stack(noises).to(batch.images.scalar_type()), {}};
+  }
+
+ private:
+  const json& file_;
+  const int64_t micro_;
+};
 
 ParityRecipe Recipe(const json& file, const char* micro = "batch", int64_t steps = 20) {
-  return {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 0.01},
+  return {.learner = {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 0.01}},
           .learning_rate = 2e-4,
           .batch = file["batch"],
           .micro = file[micro],
           .steps = steps};
 }
 
-Curve TrainOn(const json& file, const ParityRecipe& recipe, at::ScalarType dtype = at::kFloat) {
-  const auto net = Net(file, dtype);
-  return testing::Train(*net, DiffusionLoss(file, net, dtype, recipe.batch), recipe);
+Curve TrainOn(const json& file, const ParityRecipe& recipe, at::ScalarType dtype = at::kFloat,
+              int world = 1) {
+  return testing::Train([&] { return std::make_unique<FilesNoise>(file, Net(file), recipe.micro); }, recipe,
+                        dtype, world);
 }
 
 /// Mean and standard deviation, then the first 16 numbers.
@@ -140,19 +148,28 @@ TEST(parity, diffusion_schedules) {
   }
 }
 
-TEST(parity, diffusion_ema) {
+TEST(parity, diffusion_same_at_2_and_3_workers) {
   const json file = ParityJson("diffusion.json");
-  const auto net = Net(file);
-  engine::Ema ema(net->parameters(), 0.9999);
-  ParityRecipe recipe = Recipe(file, "batch", 5);
-  recipe.after_step = [&] { ema.Update(); };
-  testing::Train(*net, DiffusionLoss(file, net, at::kFloat, recipe.batch), recipe);
-  const auto names = net->named_parameters().keys();
-  ASSERT_EQ(names.size(), file["ema_0.9999_after_5_steps"].size());
-  for (size_t i = 0; i < names.size(); ++i) {
-    const double want = file["ema_0.9999_after_5_steps"][names[i]][1];
-    // Biases in front of a normalisation have no gradient but rounding, which Adam makes large.
-    EXPECT_NEAR(testing::SumAndNorm(ema.average()[i])[1], want, 1e-5 * want) << names[i];
+  ParityRecipe recipe = Recipe(file, "batch", 6);
+  recipe.micro = 3;
+  for (const int world : {2, 3}) {
+    SCOPED_TRACE(world);
+    ExpectLosses(TrainOn(file, recipe, at::kFloat, world).losses, file["plain"]["losses"], file);
+  }
+}
+
+TEST(parity, diffusion_ema_at_1_and_2_workers) {
+  const json file = ParityJson("diffusion.json");
+  ParityRecipe recipe = Recipe(file, "micro_batch", 5);
+  recipe.learner.ema_decay = 0.9999;
+  for (const int world : {1, 2}) {
+    SCOPED_TRACE(world);
+    const Curve got = TrainOn(file, recipe, at::kFloat, world);
+    for (const auto& [name, want] : file["ema_0.9999_after_5_steps"].items()) {
+      ASSERT_TRUE(got.rest.count("ema/" + name)) << name;
+      // Biases in front of a normalisation have no gradient but rounding, which Adam makes large.
+      EXPECT_NEAR(got.rest.at("ema/" + name)[1], want[1].get<double>(), 1e-5 * want[1].get<double>()) << name;
+    }
   }
 }
 

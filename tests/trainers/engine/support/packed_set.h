@@ -23,6 +23,10 @@ struct SetShape {
 std::string WritePackedSet(const std::string& folder, const std::string& name, const SetShape& shape,
                            const Pixel& pixel);
 
+/// The same with labels of the caller's.
+std::string WritePackedImages(const std::string& folder, const std::string& name, const SetShape& shape,
+                              const std::function<int64_t(int64_t image)>& label, const Pixel& pixel);
+
 /// Images that a network can learn within a few steps: each class has its own bright square, over noise.
 uint8_t LearnablePixel(int64_t image, int64_t label, int y, int x, int channel);
 

@@ -1,45 +1,44 @@
-// Trains a network as tests/testdata/parity was made and compares with its numbers by the README's
-// tolerances.
+// Trains a network as tests/testdata/parity was made, through the engine's own step and with any number of
+// workers, and compares with its numbers by the README's tolerances.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <torch/torch.h>
 
 #include "nlohmann/json.hpp"
-#include "trainers/engine/amp.h"
-#include "trainers/engine/optimizer.h"
-#include "trainers/engine/shards.h"
+#include "trainers/engine/learner.h"
+#include "trainers/engine/step.h"
+#include "trainers/engine/task.h"
 
 namespace mtrun::models::testing {
 
-/// Mean loss over rows [begin, end) of the step's batch.
-using LossOf = std::function<at::Tensor(int64_t step, engine::ShardRange rows)>;
-
 struct ParityRecipe {
-  engine::OptimizerOptions optimizer;
+  engine::Learner::Options learner;
   double learning_rate = 0;
   int64_t batch = 0, micro = 0, steps = 0;
   engine::Precision precision = engine::Precision::kFp32;
-  std::function<void()> after_step = [] {};
+  int64_t sync_shards = 0;
 };
 
 struct Curve {
   std::vector<double> losses;
   std::map<std::string, double> first_gradients;     // L2 norms of step 0
   std::map<std::string, std::vector<double>> after;  // sum and L2 norm of each entry of the state dict
+  std::map<std::string, std::vector<double>> rest;   // likewise of the learner's other state
 };
 
-/// Shards in sequence on one worker, running statistics moved once a step.
-Curve Train(torch::nn::Module& module, const LossOf& loss, const ParityRecipe& recipe);
+/// The task of one rank, its weights set.
+using MakeTask = std::function<std::unique_ptr<engine::Task>()>;
 
-/// A classifier's loss over the parity images: row i of step k is image (k * batch + i) mod 64.
-LossOf ClassifierLoss(
-    std::function<at::Tensor(const at::Tensor&)> forward, at::ScalarType dtype, int64_t batch,
-    const std::function<at::Tensor(const at::Tensor&)>& prepare = [](const at::Tensor& x) { return x; });
+/// `world` ranks as threads of one core each; row i of step k is image (k * batch + i) mod 64. What each rank
+/// saw, which the test has found to be the same on all, is returned once.
+Curve Train(const MakeTask& make_task, const ParityRecipe& recipe, at::ScalarType dtype = at::kFloat,
+            int world = 1);
 
 std::vector<double> SumAndNorm(const at::Tensor& tensor);
 
@@ -47,7 +46,7 @@ std::vector<double> SumAndNorm(const at::Tensor& tensor);
 void ExpectStateDict(const torch::nn::Module& module, const nlohmann::json& description);
 /// Relative to the largest number wanted.
 void ExpectClose(const at::Tensor& got, const nlohmann::json& want, double tolerance);
-/// float32 losses: `file` has plain and plain_losses_in_float64.
+/// float32 losses: `file` has plain and plain_losses_in_float64. Fewer than wanted: the first ones.
 void ExpectLosses(const std::vector<double>& got, const nlohmann::json& want, const nlohmann::json& file);
 void ExpectRelative(const std::vector<double>& got, const nlohmann::json& want, double tolerance);
 /// Norms of gradients and of the state after the run; parameters whose gradient is nothing but rounding are

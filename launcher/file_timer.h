@@ -1,0 +1,61 @@
+// The file timer (TORCHELASTIC_ENABLE_FILE_TIMER=1): workers write requests into a named pipe, as PyTorch's
+// FileTimerClient does; a worker whose timer runs out is sent the signal that it asked for, and then counts
+// as failed like any other.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace mtrun::launcher {
+
+/// Which timers run. Pure; times are seconds since 1970, the clock that the clients use.
+class FileTimers {
+ public:
+  struct Expired {
+    int64_t pid = 0;
+    int signal = 0;
+    std::string scope;
+    bool operator==(const Expired&) const = default;
+  };
+
+  /// One line: {"pid", "scope_id", "expiration_time", "signal"}; a negative time releases the timer.
+  absl::Status Take(std::string_view line);
+  /// Workers whose timer has run out and that asked for a signal, each once; all their timers are forgotten.
+  std::vector<Expired> Expire(double now);
+  /// When the next one runs out.
+  std::optional<double> Next() const;
+
+ private:
+  struct Timer {
+    double expires = 0;
+    int signal = 0;
+  };
+  std::map<std::pair<int64_t, std::string>, Timer> timers_;
+};
+
+/// The pipe and its clock. Lives on the io_context's thread.
+class FileTimerServer {
+ public:
+  using OnExpired = std::function<void(const FileTimers::Expired&)>;
+
+  /// Makes the pipe at `path` (which must be free or a pipe); "" makes one in a private folder.
+  static absl::StatusOr<std::unique_ptr<FileTimerServer>> Start(asio::io_context& io, std::string path,
+                                                                OnExpired on_expired);
+  /// Removes the pipe.
+  virtual ~FileTimerServer() = default;
+  /// TORCHELASTIC_TIMER_FILE.
+  virtual const std::string& path() const = 0;
+};
+
+}  // namespace mtrun::launcher

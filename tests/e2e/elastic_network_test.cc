@@ -1,0 +1,166 @@
+// A cluster of network namespaces: nodes come, go, freeze and are cut off; services die and are taken over.
+#include <signal.h>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "tests/e2e/launcher.h"
+#include "tests/support/network.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+/// Bounds on recovery: what is promised is a fraction of it, machines that run tests are loaded.
+constexpr Seconds kSoon{20};
+
+class NetworkTest : public LauncherTest {
+ protected:
+  void SetUp() override {
+    auto network = support::Network::Make(3);
+    if (!network.ok()) GTEST_SKIP() << network.status().message();
+    network_ = *std::move(network);
+    endpoints_ = {network_->Address(0) + ":29400"};
+  }
+
+  /// One cooperative worker per node; `how` decides about endpoints and numbers.
+  std::unique_ptr<Program> Start(int node, const std::string& nodes, const std::string& conf = "") {
+    std::vector<std::string> args = {"--nnodes",   nodes, "--rdzv_endpoint", absl::StrJoin(endpoints_, ","),
+                                     "--insecure", "--node_rank", absl::StrCat(node),
+                                     "--rdzv_conf", absl::StrCat("last_call_timeout=0.1", conf)};
+    for (const std::string& word : toy_) args.push_back(word);
+    return std::make_unique<Program>(network_->On(node, Command(args)), Environment());
+  }
+
+  static testing::AssertionResult Met(Program& mtrun, int generation, int world) {
+    const std::string text = absl::StrCat("in generation ", generation, ": rank");
+    const auto line = mtrun.WaitForLine(text, kSoon);
+    if (!line) return testing::AssertionFailure() << mtrun.Text();
+    if (line->find(absl::StrCat(" of ", world, " ")) == std::string::npos)
+      return testing::AssertionFailure() << *line << "\n" << mtrun.Text();
+    return testing::AssertionSuccess();
+  }
+
+  static pid_t PidIn(Program& mtrun, int generation) {
+    const auto line = mtrun.WaitForLine(absl::StrCat("in generation ", generation, ":"), Seconds(0));
+    if (!line) return -1;
+    const std::vector<std::string> words = absl::StrSplit(line->substr(line->find("pid ")), ' ');
+    return static_cast<pid_t>(std::stoi(words.at(1)));
+  }
+
+  /// The agent: mtrun's grandchild (see guardian.h).
+  static pid_t AgentOf(const Program& mtrun) {
+    pid_t pid = mtrun.pid();
+    for (int i = 0; i < 2; ++i)
+      pid = std::atoi(support::ReadText(absl::StrCat("/proc/", pid, "/task/", pid, "/children")).c_str());
+    return pid;
+  }
+
+  std::unique_ptr<support::Network> network_;
+  std::vector<std::string> endpoints_;
+  std::vector<std::string> toy_ = {support::BinaryFolder() + "/../tests/toy_worker", "cooperative"};
+};
+
+TEST_F(NetworkTest, ACutCableAndAFrozenAgentAreNoticed) {
+  const auto a = Start(0, "1:3"), b = Start(1, "1:3"), c = Start(2, "1:3");
+  ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
+  ASSERT_TRUE(network_->SetLink(2, false).ok());
+  ASSERT_TRUE(Met(*a, 2, 2) && Met(*b, 2, 2));
+  EXPECT_THAT(a->Text(), HasSubstr("node2 is lost: no heartbeat"));
+  EXPECT_EQ(PidIn(*a, 2), PidIn(*a, 1));
+
+  ASSERT_TRUE(network_->SetLink(2, true).ok());
+  ASSERT_TRUE(Met(*a, 3, 3) && Met(*b, 3, 3) && Met(*c, 3, 3));
+  EXPECT_EQ(PidIn(*c, 3), PidIn(*c, 1));  // it was alive all the time
+
+  const pid_t agent = AgentOf(*b);
+  ASSERT_GT(agent, 0);
+  kill(agent, SIGSTOP);
+  ASSERT_TRUE(Met(*a, 4, 2) && Met(*c, 4, 2));
+  kill(agent, SIGCONT);
+  ASSERT_TRUE(Met(*a, 5, 3) && Met(*b, 5, 3) && Met(*c, 5, 3));
+  for (const auto& mtrun : {a.get(), b.get(), c.get()}) kill(PidIn(*mtrun, 5), SIGUSR1);
+  for (const auto& mtrun : {a.get(), b.get(), c.get()}) EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
+}
+
+TEST_F(NetworkTest, ASpareTakesOver) {
+  const auto a = Start(0, "2:2"), b = Start(1, "2:2");
+  ASSERT_TRUE(Met(*a, 1, 2) && Met(*b, 1, 2));
+  const auto c = Start(2, "2:2");
+  ASSERT_TRUE(c->WaitForLine("spare: 2 of at most 2 nodes run", kSoon)) << c->Text();
+  b->Signal(SIGKILL);
+  ASSERT_TRUE(Met(*a, 2, 2) && Met(*c, 2, 2));
+  EXPECT_EQ(PidIn(*a, 2), PidIn(*a, 1));
+}
+
+TEST_F(NetworkTest, ARestartedServiceFindsEverybodyWhereTheyWere) {
+  const std::vector<std::string> command = {support::BinaryFolder() + "/mtrdzv", "--insecure", "--host",
+                                            network_->Address(0), "--port", "29400"};
+  auto service = std::make_unique<Program>(network_->On(0, command), Environment());
+  ASSERT_TRUE(service->WaitForLine("serving")) << service->Text();
+  const auto a = Start(1, "2:2"), b = Start(2, "2:2");
+  ASSERT_TRUE(Met(*a, 1, 2) && Met(*b, 1, 2));
+  service->Signal(SIGKILL);
+  ASSERT_TRUE(a->WaitForLine("lost the rendezvous service", kSoon) &&
+              b->WaitForLine("lost the rendezvous service", kSoon));
+  service = std::make_unique<Program>(network_->On(0, command), Environment());
+  ASSERT_TRUE(service->WaitForLine("adopts generation 1", kSoon)) << service->Text();
+  for (const auto& mtrun : {a.get(), b.get()}) kill(PidIn(*mtrun, 1), SIGUSR1);
+  for (const auto& mtrun : {a.get(), b.get()}) {
+    EXPECT_EQ(mtrun->Wait(kSoon), 0) << mtrun->Text();
+    EXPECT_THAT(mtrun->Text(), testing::Not(HasSubstr("dissolved")));
+  }
+}
+
+class TakeoverTest : public NetworkTest {
+ protected:
+  void SetUp() override {
+    NetworkTest::SetUp();
+    if (network_) endpoints_.push_back(network_->Address(1) + ":29400");
+  }
+};
+
+TEST_F(TakeoverTest, TheNextServiceTakesOverFromADeadNode) {
+  const auto a = Start(0, "1:3"), b = Start(1, "1:3"), c = Start(2, "1:3");
+  ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3)) << a->Text() << b->Text() << c->Text();
+  EXPECT_TRUE(b->WaitForLine("hosting the rendezvous at 10.78.0.2:29400", Seconds(0))) << b->Text();
+  a->Signal(SIGKILL);
+  ASSERT_TRUE(Met(*b, 2, 2) && Met(*c, 2, 2));
+  EXPECT_EQ(PidIn(*b, 2), PidIn(*b, 1));
+  EXPECT_EQ(PidIn(*c, 2), PidIn(*c, 1));
+
+  // The first host comes back and finds the job where it went.
+  const auto again = Start(0, "1:3");
+  ASSERT_TRUE(Met(*again, 3, 3) && Met(*b, 3, 3) && Met(*c, 3, 3));
+  EXPECT_EQ(PidIn(*b, 3), PidIn(*b, 1));
+  for (const auto& mtrun : {again.get(), b.get(), c.get()}) kill(PidIn(*mtrun, 3), SIGUSR1);
+  for (const auto& mtrun : {again.get(), b.get(), c.get()}) EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
+}
+
+TEST_F(TakeoverTest, OfTwoNodesOneGoesOnOnlyWhenTheOtherIsKnownToBeDead) {
+  const auto a = Start(0, "1:2"), b = Start(1, "1:2");
+  ASSERT_TRUE(Met(*a, 1, 2) && Met(*b, 1, 2)) << a->Text() << b->Text();
+  ASSERT_TRUE(network_->SetLink(0, false).ok());
+  // Neither can know what the other does.
+  EXPECT_TRUE(b->WaitForLine("holding: of generation 1 node0 is not here", kSoon)) << b->Text();
+  EXPECT_TRUE(a->WaitForLine("holding: of generation 1 node1 is not here", kSoon)) << a->Text();
+  a->Signal(SIGKILL);
+  ASSERT_TRUE(a->Wait().has_value());
+  ASSERT_TRUE(network_->SetLink(0, true).ok());
+  ASSERT_TRUE(Met(*b, 2, 1));
+  EXPECT_EQ(PidIn(*b, 2), PidIn(*b, 1));
+}
+
+TEST_F(TakeoverTest, ACutOffHostHoldsAndJoinsTheOthersAgain) {
+  const auto a = Start(0, "1:3"), b = Start(1, "1:3"), c = Start(2, "1:3");
+  ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3)) << a->Text() << b->Text() << c->Text();
+  ASSERT_TRUE(network_->SetLink(0, false).ok());
+  ASSERT_TRUE(Met(*b, 2, 2) && Met(*c, 2, 2));
+  EXPECT_TRUE(a->WaitForLine("holding: of generation 1", kSoon)) << a->Text();
+  ASSERT_TRUE(network_->SetLink(0, true).ok());
+  ASSERT_TRUE(Met(*a, 3, 3) && Met(*b, 3, 3) && Met(*c, 3, 3));
+  for (const auto& mtrun : {a.get(), b.get(), c.get()}) EXPECT_EQ(PidIn(*mtrun, 3), PidIn(*mtrun, 1));
+}
+
+}  // namespace
+}  // namespace mtrun::e2e

@@ -1,0 +1,273 @@
+// What torchrun's own tests check about logs, error files, health and timers, against mtrun; and workers that
+// behave badly. The numbers are those of docs/torchrun.md.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "absl/strings/str_split.h"
+#include "base/posix.h"
+#include "nlohmann/json.hpp"
+#include "tests/e2e/launcher.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
+
+constexpr Seconds kSoon{20};
+
+class TorchrunLogs : public LauncherTest {
+ protected:
+  std::string Speak() const { return Script("speak.sh", "echo out $RANK\necho err $RANK >&2\n"); }
+  std::vector<std::string> Flags(const std::vector<std::string>& more) const {
+    std::vector<std::string> flags = {"--standalone", "--log-dir", folder_.File("logs"),
+                                      "--nproc_per_node=2"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return Command(flags);
+  }
+  std::string Log(int rank, const std::string& name) const {
+    return support::ReadText(absl::StrCat(RunFolder("logs"), "/attempt_0/", rank, "/", name));
+  }
+};
+
+struct RedirectCase {
+  const char* flag;
+  std::vector<std::string> out, err;  // what is left for the console
+};
+
+TEST_F(TorchrunLogs, Behaviour63RedirectsTakeStreamsOffTheConsole) {
+  const std::vector<std::string> both_out = {"[default0]:out 0", "[default1]:out 1"};
+  const std::vector<std::string> both_err = {"[default0]:err 0", "[default1]:err 1"};
+  const std::vector<RedirectCase> cases = {{"--redirects=0", both_out, both_err},
+                                           {"--redirects=1", {}, both_err},
+                                           {"-r=2", both_out, {}},
+                                           {"--redirect=3", {}, {}},
+                                           {"--redirects=0:3,1:1", {}, {"[default1]:err 1"}}};
+  for (const RedirectCase& one : cases) {
+    std::filesystem::remove_all(folder_.File("logs"));
+    Program mtrun(Flags({one.flag, Speak()}), Environment());
+    EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+    EXPECT_THAT(mtrun.OutLines(), testing::UnorderedElementsAreArray(one.out)) << one.flag;
+    EXPECT_THAT(From(mtrun.ErrLines(), "[default"), testing::UnorderedElementsAreArray(one.err)) << one.flag;
+    for (int rank : {0, 1}) {  // files get everything, and nothing of others
+      EXPECT_EQ(Log(rank, "stdout.log"), absl::StrCat("out ", rank, "\n"));
+      EXPECT_EQ(Log(rank, "stderr.log"), absl::StrCat("err ", rank, "\n"));
+    }
+  }
+}
+
+TEST_F(TorchrunLogs, Behaviour64TeeShowsWhatIsRedirected) {
+  Program mtrun(Flags({"--redirects=3", "--tee=0:1", "--log-line-prefix-template=[rank${rank}]: ", Speak()}),
+                Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[rank0]: out 0"));
+  EXPECT_THAT(From(mtrun.ErrLines(), "err "), IsEmpty());
+  EXPECT_EQ(Log(1, "stderr.log"), "err 1\n");
+}
+
+TEST_F(TorchrunLogs, Behaviour64RanksAboveNineCanBeNamed) {
+  Program mtrun(Command({"--standalone", "--nproc_per_node=12", "-r", "3", "--tee", "11:1", Speak()}),
+                Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default11]:out 11"));
+}
+
+TEST_F(TorchrunLogs, Behaviour65PrefixesMayNameTheHost) {
+  support::Overlay overlay = Environment();
+  overlay["TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"] = "${hostname}/${role_name}/${local_rank}/${rank} ";
+  Program mtrun(Flags({"--role=r", Speak()}), overlay);
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_THAT(mtrun.OutLines(),
+              UnorderedElementsAre(HostName() + "/r/0/0 out 0", HostName() + "/r/1/1 out 1"));
+}
+
+TEST_F(TorchrunLogs, TheConsoleShowsTheLocalRanksOfTheFilter) {
+  Program mtrun(Flags({"--local-ranks-filter=1", Speak()}), Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default1]:out 1"));
+  EXPECT_EQ(Log(0, "stdout.log"), "out 0\n");
+}
+
+TEST_F(TorchrunLogs, FilteredLinesAreDuplicated) {
+  Program mtrun(
+      Flags({"--duplicate-stdout-filters=out 1,no,,thing", "--duplicate-stderr-filters=err", Speak()}),
+      Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  const std::string attempt = RunFolder("logs") + "/attempt_0/";
+  EXPECT_EQ(support::ReadText(attempt + "filtered_stdout.log"), "[default1]:out 1\n");
+  EXPECT_THAT(std::vector<std::string>(absl::StrSplit(support::ReadText(attempt + "filtered_stderr.log"),
+                                                      '\n', absl::SkipEmpty())),
+              UnorderedElementsAre("[default0]:err 0", "[default1]:err 1"));
+}
+
+TEST_F(TorchrunLogs, Behaviour72TheLogFolderIsMadeUnlessAFileIsInTheWay) {
+  Program nested(Command({"--standalone", "--log_dir", folder_.File("a/b/c"), Speak()}), Environment());
+  EXPECT_EQ(nested.Wait(), 0) << nested.Text();
+  EXPECT_THAT(RunFolder("a/b/c"), Not(IsEmpty()));
+  Program blocked(Command({"--standalone", "--log_dir", Speak(), Speak()}), Environment());
+  EXPECT_EQ(blocked.Wait(), 2);
+  EXPECT_THAT(blocked.Text(), AllOf(HasSubstr("--log_dir"), Not(HasSubstr("out 0"))));
+}
+
+TEST_F(TorchrunLogs, DevNullMeansNoFiles) {
+  Program mtrun(Command({"--standalone", "--log_dir=/dev/null",
+                         Script("say.sh", "echo file [$TORCHELASTIC_ERROR_FILE]\n")}),
+                Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default0]:file []"));
+}
+
+TEST_F(TorchrunLogs, Behaviour73TheFileTimerEndsAWorkerThatHangs) {
+  if (!HavePython()) GTEST_SKIP() << "there is no python3";
+  const std::string script = Script("timer.sh", "echo timer [$TORCHELASTIC_TIMER_FILE]\n");
+  Program without(Command({"--standalone", script}), Environment());
+  EXPECT_EQ(without.Wait(), 0);
+  EXPECT_THAT(without.OutLines(), ElementsAre("[default0]:timer []"));
+  // What torch.distributed.elastic.timer.FileTimerClient writes.
+  support::WriteText(folder_.File("hang.py"),
+                     "import json, os, time\n"
+                     "def send(scope, at):\n"
+                     "  with open(os.environ['TORCHELASTIC_TIMER_FILE'], 'w') as pipe:\n"
+                     "    pipe.write(json.dumps({'version': 1, 'pid': os.getpid(), 'scope_id': scope,\n"
+                     "                           'expiration_time': at, 'signal': 9}) + '\\n')\n"
+                     "send('released', time.time() + 0.1)\n"
+                     "send('released', -1)\n"
+                     "time.sleep(0.3)\n"
+                     "print('still here', flush=True)\n"
+                     "send('step', time.time() + 0.1)\n"
+                     "time.sleep(1000)\n");
+  support::Overlay overlay = Environment();
+  overlay["TORCHELASTIC_ENABLE_FILE_TIMER"] = "1";
+  Program mtrun(Command({"--standalone", folder_.File("hang.py")}), overlay);
+  EXPECT_EQ(mtrun.Wait(kSoon), 128 + SIGKILL) << mtrun.Text();
+  EXPECT_THAT(mtrun.Text(), AllOf(HasSubstr("still here"), HasSubstr("the timer \"step\" of process ")));
+}
+
+/// The whole answer of an HTTP server on this machine, "" when there is none.
+std::string Get(int port) {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return "";
+  EXPECT_TRUE(WriteAll(socket.get(), "GET / HTTP/1.0\r\n\r\n").ok());
+  std::string reply;
+  char bytes[1000];
+  for (ssize_t size; (size = read(socket.get(), bytes, sizeof bytes)) > 0;)
+    reply.append(bytes, static_cast<size_t>(size));
+  return reply;
+}
+
+TEST_F(TorchrunLogs, Behaviour73TheHealthEndpointAnswersAlsoWhileOthersFinish) {
+  // Node 0 has finished and waits for node 1: torchrun's exit barrier.
+  const std::string script = Script("run.sh", absl::StrCat("[ $RANK = 0 ] || while [ ! -e ",
+                                                           folder_.File("go"), " ]; do sleep 0.05; done\n"));
+  const auto first = Agent("2", {"--node_rank=0", script}, {{"TORCHELASTIC_HEALTH_CHECK_PORT", "0"}});
+  const auto line = first->WaitForLine("the health endpoint answers on port ");
+  ASSERT_TRUE(line) << first->Text();
+  const int port = std::stoi(line->substr(line->find("port ") + 5));
+  EXPECT_THAT(Get(port), StartsWith("HTTP/1.1 200 OK"));  // before the job has formed
+  const auto second = Agent("2", {"--node_rank=1", script});
+  ASSERT_TRUE(first->WaitForLine("finished (1 of 2)", kSoon)) << first->Text();
+  EXPECT_THAT(Get(port), testing::EndsWith("alive\n"));
+  support::WriteText(folder_.File("go"), "");
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+}
+
+TEST_F(TorchrunLogs, AWrongHealthPortIsNamed) {
+  support::Overlay overlay = Environment();
+  overlay["TORCHELASTIC_HEALTH_CHECK_PORT"] = "http";
+  Program mtrun(Command({"--standalone", "true"}), overlay);
+  EXPECT_EQ(mtrun.Wait(), 1);
+  EXPECT_THAT(mtrun.Text(), HasSubstr("TORCHELASTIC_HEALTH_CHECK_PORT: \"http\""));
+}
+
+TEST_F(TorchrunLogs, TheEventLogTellsTheLifeOfTheRun) {
+  Program mtrun(
+      Command({"--standalone", "--rdzv_id=job", "--max_restarts=1", "--event_log", folder_.File("events"),
+               Script("run.sh", "exit $((1 - TORCHELASTIC_RESTART_COUNT))\n")}),
+      Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  std::vector<std::string> names;
+  for (absl::string_view line :
+       absl::StrSplit(support::ReadText(folder_.File("events")), '\n', absl::SkipEmpty())) {
+    const auto record = nlohmann::json::parse(std::string(line));
+    EXPECT_EQ(record["run_id"], "job");
+    names.push_back(record["event"]);
+  }
+  EXPECT_THAT(names, testing::IsSupersetOf({"rendezvous_connected", "workers_started", "worker_exited",
+                                            "generation_dissolved", "workers_started", "worker_exited",
+                                            "job_ended", "exit"}));
+  Program wrong(Command({"--standalone", "--event_log=/no/such/folder/x", "true"}), Environment());
+  EXPECT_NE(wrong.Wait(), 0);
+  EXPECT_THAT(wrong.Text(), HasSubstr("--event_log"));
+}
+
+// ---- workers that behave badly ----
+
+TEST_F(TorchrunLogs, BinaryAndEndlessLinesAreCarried) {
+  const std::string script = Script("run.sh", "head -c 300000 /dev/zero\nprintf '\\377\\376\\n'\n");
+  Program mtrun(Flags({script}), Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text().substr(0, 2000);
+  EXPECT_EQ(Log(1, "stdout.log"), std::string(300'000, '\0') + "\xff\xfe\n");
+}
+
+TEST_F(TorchrunLogs, AWorkerMayCloseItsOutput) {
+  Program mtrun(Flags({Script("run.sh", "echo before\nexec >&- 2>&-\nsleep 0.2\nexit 3\n")}), Environment());
+  EXPECT_EQ(mtrun.Wait(), 3) << mtrun.Text();
+  EXPECT_THAT(mtrun.Text(), HasSubstr("before"));
+}
+
+TEST_F(TorchrunLogs, GrandchildrenThatHoldTheOutputDoNotHoldTheRun) {
+  Program mtrun(Flags({Script("run.sh", "setsid sleep 1000 &\necho done\n")}), Environment());
+  EXPECT_EQ(mtrun.Wait(kSoon), 0) << mtrun.Text();
+  EXPECT_TRUE(mark_.WaitForNone(Seconds(2)));
+}
+
+TEST_F(TorchrunLogs, AFullDiskStopsOnlyTheLogs) {
+  std::filesystem::create_directory(folder_.File("small"));
+  // A namespace of its own, so that the mount goes with the program.
+  const std::string inner =
+      absl::StrCat("mount -t tmpfs -o size=64k none ", folder_.File("small"), " && exec ", Mtrun(),
+                   " --standalone -r 3 --log_dir ", folder_.File("small"), " ",
+                   Script("run.sh", "head -c 1000000 /dev/zero\necho trained >&2\n"));
+  Program probe({"unshare", "-m", "sh", "-c", absl::StrCat("mount -t tmpfs none ", folder_.File("small"))},
+                Environment());
+  if (probe.Wait() != 0) GTEST_SKIP() << "no right to mount: " << probe.Text();
+  Program mtrun({"unshare", "-m", "sh", "-c", inner}, Environment());
+  EXPECT_EQ(mtrun.Wait(kSoon), 0) << mtrun.Text();
+  EXPECT_THAT(From(mtrun.ErrLines(), "No space left on device"), SizeIs(1)) << mtrun.Text();
+  EXPECT_THAT(mtrun.Text(), HasSubstr("could not be written to log files"));
+}
+
+TEST_F(TorchrunLogs, ABlockedTerminalHoldsUpNothingButItself) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  // 20 MB for a console that nobody reads; the files and the end of the run do not wait for it.
+  const std::string script =
+      Script("run.sh", "yes 0123456789012345678901234567890123456789 | head -n 500000\n");
+  Program mtrun({"sh", "-c",
+                 absl::StrCat("exec ", Mtrun(), " --standalone --log_dir ", folder_.File("logs"), " ", script,
+                              " >/proc/", getpid(), "/fd/", writer.get(), " 2>&1")},
+                Environment());
+  EXPECT_EQ(mtrun.Wait(Seconds(60)), 0) << mtrun.Text();
+  EXPECT_EQ(Log(0, "stdout.log").size(), 500'000u * 41);
+}
+
+}  // namespace
+}  // namespace mtrun::e2e

@@ -1,0 +1,155 @@
+// Unmodified Python programs under mtrun, and the same programs under the real torchrun to prove that the
+// test is right: tools/test --full. tools/setup --peers installs what they import.
+#include <signal.h>
+
+#include <cstdlib>
+
+#include "nlohmann/json.hpp"
+#include "tests/e2e/launcher.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+/// The Python of tools/setup --peers.
+std::string PeersPython() {
+  if (const char* named = std::getenv("MT_PEERS_PYTHON")) return named;
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  return absl::StrCat(
+      cache != nullptr ? std::string(cache) : absl::StrCat(home != nullptr ? home : "", "/.cache"),
+      "/mtrun/peers/bin/python");
+}
+
+class TorchrunPrograms : public LauncherTest {
+ protected:
+  void SetUp() override {
+    if (!Imports("torch")) GTEST_SKIP() << "no Python with PyTorch: tools/setup --peers makes one";
+  }
+
+  bool Imports(const std::string& module) const {
+    return Program({PeersPython(), "-c", "import " + module}).Wait() == 0;
+  }
+
+  support::Overlay PythonEnvironment() const {
+    support::Overlay overlay = Environment();
+    overlay["PYTHON_EXEC"] = PeersPython();
+    overlay["HF_HUB_OFFLINE"] = "1";
+    return overlay;
+  }
+
+  std::unique_ptr<Program> Start(const std::vector<std::string>& args) const {
+    return std::make_unique<Program>(Command(args), PythonEnvironment());
+  }
+
+  /// The same under torchrun.
+  std::unique_ptr<Program> StartTorchrun(const std::vector<std::string>& args) const {
+    std::vector<std::string> argv = {PeersPython(), "-m", "torch.distributed.run", "--tee", "3"};
+    argv.insert(argv.end(), args.begin(), args.end());
+    return std::make_unique<Program>(argv, PythonEnvironment());
+  }
+
+  static std::string Toy(const std::string& name) { return support::TestFile("support/toys/" + name); }
+};
+
+TEST_F(TorchrunPrograms, PlainDistributedDataParallel) {
+  const std::vector<std::string> args = {"--standalone", "--nproc_per_node=2", Toy("torch_ddp.py")};
+  const auto mtrun = Start(args);
+  EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
+  EXPECT_THAT(From(mtrun->OutLines(), "TRAINED"), UnorderedElementsAre("TRAINED 0", "TRAINED 1"));
+  const auto torchrun = StartTorchrun(args);
+  EXPECT_EQ(torchrun->Wait(), 0) << torchrun->Text();
+  EXPECT_THAT(From(torchrun->OutLines(), "TRAINED"), SizeIs(2));
+}
+
+TEST_F(TorchrunPrograms, TwoNodesReduceOverGloo) {
+  const std::vector<std::string> args = {"--nproc_per_node=2", Toy("torch_ddp.py")};
+  const auto first = Agent("2", args, PythonEnvironment()), second = Agent("2", args, PythonEnvironment());
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+  EXPECT_THAT(From(second->OutLines(), "SUM 6 OF 4"), SizeIs(2));
+}
+
+TEST_F(TorchrunPrograms, Behaviour71WhatRecordWritesIsShownAndCopied) {
+  support::Overlay overlay = PythonEnvironment();
+  overlay["TORCHELASTIC_ERROR_FILE"] = folder_.File("own.json");
+  Program mtrun(Command({"--standalone", "--nproc_per_node=2", Toy("torch_ddp.py"), "fail"}), overlay);
+  EXPECT_EQ(mtrun.Wait(), 1);
+  EXPECT_THAT(mtrun.Text(), AllOf(HasSubstr("ValueError: no such layer: conv9"), HasSubstr("rank        : 1"),
+                                  HasSubstr("torch_ddp.py\", line ")));
+  const auto own = nlohmann::json::parse(support::ReadText(folder_.File("own.json")))["message"];
+  EXPECT_EQ(own["message"], "ValueError: no such layer: conv9");
+  EXPECT_EQ(own["errorCode"], 1);
+}
+
+TEST_F(TorchrunPrograms, AFailureInTheMiddleIsRecoveredFrom) {
+  const auto mtrun =
+      Start({"--standalone", "--nproc_per_node=2", "--max_restarts=1", Toy("torch_ddp.py"), "restart"});
+  EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
+  EXPECT_THAT(From(mtrun->OutLines(), "TRAINED"), SizeIs(2));
+}
+
+TEST_F(TorchrunPrograms, KubeflowsVariablesAreEnough) {
+  support::Overlay overlay = PythonEnvironment();
+  const std::string port = endpoint_.substr(endpoint_.find(':') + 1);
+  for (const auto& [name, value] : std::map<std::string, std::string>{{"PET_NNODES", "2"},
+                                                                      {"PET_NPROC_PER_NODE", "1"},
+                                                                      {"PET_MASTER_ADDR", "127.0.0.1"},
+                                                                      {"PET_MASTER_PORT", port},
+                                                                      {"MASTER_ADDR", "127.0.0.1"},
+                                                                      {"MASTER_PORT", port},
+                                                                      {"WORLD_SIZE", "2"},
+                                                                      {"PYTHONUNBUFFERED", "1"}})
+    overlay[name] = value;
+  std::vector<std::unique_ptr<Program>> pods;
+  for (const char* rank : {"0", "1"}) {
+    overlay["PET_NODE_RANK"] = overlay["RANK"] = rank;
+    pods.push_back(std::make_unique<Program>(Command({Toy("torch_ddp.py")}), overlay));
+  }
+  for (int rank : {0, 1}) {
+    EXPECT_EQ(pods[static_cast<size_t>(rank)]->Wait(), 0) << pods[static_cast<size_t>(rank)]->Text();
+    EXPECT_THAT(From(pods[static_cast<size_t>(rank)]->OutLines(), "TRAINED"),
+                UnorderedElementsAre(absl::StrCat("TRAINED ", rank)));
+  }
+}
+
+TEST_F(TorchrunPrograms, ASigtermCheckpointIsWrittenAndResumedFrom) {
+  const std::vector<std::string> args = {"--standalone", "--nproc_per_node=2", Toy("torch_sigterm.py"),
+                                         folder_.File("checkpoint.pt")};
+  const auto first = Start(args);
+  ASSERT_TRUE(first->WaitForLines("RUNNING", 2)) << first->Text();
+  first->Signal(SIGTERM);
+  EXPECT_EQ(first->Wait(), 128 + SIGTERM) << first->Text();
+  EXPECT_THAT(first->Text(), HasSubstr("SAVED"));
+  const auto second = Start(args);
+  ASSERT_TRUE(second->WaitForLines("RESUMED", 2)) << second->Text();
+  second->Signal(SIGTERM);
+  EXPECT_EQ(second->Wait(), 128 + SIGTERM) << second->Text();
+}
+
+TEST_F(TorchrunPrograms, LightningsTrainer) {
+  if (!Imports("lightning")) GTEST_SKIP() << "no lightning: tools/setup --peers installs it";
+  const std::vector<std::string> args = {"--standalone", "--nproc_per_node=2", Toy("torch_lightning.py"),
+                                         folder_.path()};
+  const auto mtrun = Start(args);
+  EXPECT_EQ(mtrun->Wait(support::Seconds(120)), 0) << mtrun->Text();
+  EXPECT_THAT(From(mtrun->OutLines(), "FITTED"), UnorderedElementsAre("FITTED 0 2 4", "FITTED 1 2 4"));
+}
+
+TEST_F(TorchrunPrograms, AcceleratesOwnTestScript) {
+  if (!Imports("accelerate.test_utils")) GTEST_SKIP() << "no accelerate: tools/setup --peers installs it";
+  support::Overlay overlay = PythonEnvironment();
+  overlay["ACCELERATE_USE_CPU"] = "true";
+  // Restarts: PyTorch may abort while the interpreter ends, see toys/torch_ddp.py.
+  Program mtrun(Command({"--standalone", "--nproc_per_node=2", "--max_restarts=4", "-m",
+                         "accelerate.test_utils.scripts.test_script"}),
+                overlay);
+  EXPECT_EQ(mtrun.Wait(support::Seconds(400)), 0) << mtrun.Text().substr(0, 6000);
+}
+
+}  // namespace
+}  // namespace mtrun::e2e

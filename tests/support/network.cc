@@ -1,0 +1,75 @@
+#include "tests/support/network.h"
+
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace mtrun::support {
+namespace {
+
+std::vector<std::string> Join(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Network>> Network::Make(int nodes) {
+  std::unique_ptr<Network> network(new Network(geteuid() != 0));
+  for (int node = 0; node <= nodes; ++node) {
+    std::vector<std::string> enter = {"unshare", "--net", "--uts"};
+    if (network->own_user_ && node == 0) enter = {"unshare", "--user", "--map-root-user", "--net", "--uts"};
+    if (network->own_user_ && node > 0) {
+      enter = {"nsenter", "--target", absl::StrCat(network->holders_[0]->pid()), "--user",
+               "--preserve-credentials", "unshare", "--net", "--uts"};
+    }
+    const std::string script =
+        absl::StrCat("hostname node", node, " && ip link set lo up && echo ready && exec sleep 1000000");
+    network->holders_.push_back(
+        std::make_unique<Program>(Join(enter, {"sh", "-c", script})));
+    if (!network->holders_.back()->WaitForLine("ready", Seconds(10))) {
+      return absl::PermissionDeniedError(
+          absl::StrCat("no network namespaces here: ", network->holders_.back()->Text()));
+    }
+  }
+  MT_RETURN_IF_ERROR(network->Wire(nodes));
+  return network;
+}
+
+absl::Status Network::Wire(int nodes) const {
+  std::string script = "ip link add hub type bridge && ip link set hub up";
+  for (int node = 0; node < nodes; ++node) {
+    absl::StrAppend(&script, " && ip link add port", node, " type veth peer name eth0 netns ",
+                    holders_[static_cast<size_t>(node)]->pid(), " && ip link set port", node,
+                    " master hub && ip link set port", node, " up");
+  }
+  MT_RETURN_IF_ERROR(Run(nodes, script));
+  for (int node = 0; node < nodes; ++node) {
+    MT_RETURN_IF_ERROR(
+        Run(node, absl::StrCat("ip addr add ", Address(node), "/24 dev eth0 && ip link set eth0 up")));
+  }
+  return absl::OkStatus();
+}
+
+std::string Network::Address(int node) const { return absl::StrCat("10.78.0.", node + 1); }
+
+std::vector<std::string> Network::On(int node, const std::vector<std::string>& argv) const {
+  std::vector<std::string> enter = {"nsenter", "--target",
+                                    absl::StrCat(holders_[static_cast<size_t>(node)]->pid()), "--net", "--uts"};
+  if (own_user_) enter = Join(enter, {"--user", "--preserve-credentials"});
+  return Join(enter, argv);
+}
+
+absl::Status Network::SetLink(int node, bool up) const {
+  const int hub = static_cast<int>(holders_.size()) - 1;
+  return Run(hub, absl::StrCat("ip link set port", node, up ? " up" : " down"));
+}
+
+absl::Status Network::Run(int node, absl::string_view script) const {
+  Program program(On(node, {"sh", "-c", std::string(script)}));
+  if (program.Wait(Seconds(10)) == 0) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(script, ": ", program.Text()));
+}
+
+}  // namespace mtrun::support

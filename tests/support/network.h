@@ -1,0 +1,38 @@
+// Several machines on one: a network namespace and a host name each, joined by a bridge in a namespace of its
+// own. They live as long as the object: nothing has a name outside of it, so nothing is left even when the
+// test is killed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/status/statusor.h"
+#include "tests/support/program.h"
+
+namespace mtrun::support {
+
+class Network {
+ public:
+  /// As root, or in a user namespace of its own. An error says why neither is allowed here.
+  static absl::StatusOr<std::unique_ptr<Network>> Make(int nodes);
+
+  /// 10.78.0.1 and so on; host names node0, node1, ...
+  std::string Address(int node) const;
+  /// `argv` wrapped so that it runs on that node; the process is the program's own.
+  std::vector<std::string> On(int node, const std::vector<std::string>& argv) const;
+  /// Takes the cable of the node out of the switch or puts it back.
+  absl::Status SetLink(int node, bool up) const;
+
+ private:
+  explicit Network(bool own_user) : own_user_(own_user) {}
+  absl::Status Wire(int nodes) const;
+  /// A shell script on that node (the switch is the last one).
+  absl::Status Run(int node, absl::string_view script) const;
+
+  const bool own_user_;  // whether there is a user namespace around all
+  std::vector<std::unique_ptr<Program>> holders_;
+};
+
+}  // namespace mtrun::support

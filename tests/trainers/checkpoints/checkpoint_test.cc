@@ -1,0 +1,243 @@
+#include "trainers/checkpoints/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/trainers/checkpoints/support/fake_disk.h"
+#include "trainers/checkpoints/manifest.h"
+
+namespace mtrun::checkpoints {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Fault = FakeDisk::Fault;
+using Survives = FakeDisk::Survives;
+
+constexpr char kRun[] = "/run";
+constexpr Survives kOutcomes[] = {Survives::kSyncedOnly, Survives::kNamesButNoUnsyncedBytes,
+                                  Survives::kNamesAndHalfOfTheBytes, Survives::kEverything};
+
+/// Two tensors whose bytes tell the step.
+Snapshot SnapshotOf(int64_t step) {
+  auto bytes = std::make_shared<std::vector<uint8_t>>(48, static_cast<uint8_t>(step));
+  const absl::Span<const uint8_t> all(*bytes);
+  using datasets::DType;
+  Snapshot snapshot;
+  snapshot.step = step;
+  snapshot.model = {.infos = {{.name = "weight", .dtype = DType::kF32, .shape = {4}},
+                              {.name = "bias", .dtype = DType::kF32, .shape = {4}}},
+                    .bytes = {all.subspan(0, 16), all.subspan(16, 16)}};
+  snapshot.optimizer = {.infos = {{.name = "momentum/0", .dtype = DType::kF32, .shape = {4}}},
+                        .bytes = {all.subspan(32, 16)}};
+  snapshot.state = absl::StrCat("{\"step\": ", step, "}");
+  snapshot.owner = bytes;
+  return snapshot;
+}
+
+/// A disk with step 10, all of it synced.
+FakeDisk DiskWithStep10() {
+  FakeDisk disk;
+  EXPECT_TRUE(disk.MakeFolder(kRun).ok());
+  EXPECT_TRUE(disk.SyncFolder("").ok());
+  EXPECT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOf(10), "1.7").ok());
+  return disk;
+}
+
+int64_t NewestStep(FakeDisk& disk) {
+  const auto search = FindNewest(disk, kRun);
+  EXPECT_TRUE(search.ok()) << search.status();
+  if (!search.ok() || !search->newest) return -1;
+  EXPECT_EQ(search->newest->state, SnapshotOf(search->newest->step).state);
+  const char expected = static_cast<char>(search->newest->step);
+  EXPECT_EQ(search->newest->model.substr(search->newest->model.size() - 32), std::string(32, expected));
+  return search->newest->step;
+}
+
+TEST(CheckpointTest, IsReadAsItWasWritten) {
+  FakeDisk disk = DiskWithStep10();
+  const auto search = FindNewest(disk, kRun);
+  ASSERT_TRUE(search.ok() && search->newest);
+  EXPECT_THAT(search->passed_over, IsEmpty());
+  EXPECT_EQ(search->newest->path, "/run/step_10");
+  const auto header = datasets::ParseSafetensorsHeader(BytesOf(search->newest->optimizer));
+  ASSERT_TRUE(header.ok());
+  EXPECT_NE(header->Find("momentum/0"), nullptr);
+  EXPECT_THAT(*disk.List(kRun), ElementsAre("step_10"));
+}
+
+TEST(CheckpointTest, AnEmptyOrMissingRunFolderHasNone) {
+  FakeDisk disk;
+  const auto search = FindNewest(disk, "/nowhere");
+  ASSERT_TRUE(search.ok());
+  EXPECT_FALSE(search->newest);
+}
+
+TEST(CheckpointTest, TheMachineMayStopAtEveryOperation) {
+  int stops = 0;
+  for (int operation = 0;; ++operation) {
+    FakeDisk disk = DiskWithStep10();
+    disk.Plan(Fault::kStop, operation);
+    const absl::Status status = WriteCheckpoint(disk, kRun, SnapshotOf(20), "2.7");
+    if (!disk.fired()) {
+      EXPECT_TRUE(status.ok()) << status;
+      for (const Survives survives : kOutcomes) {
+        FakeDisk later = disk.AfterStop(survives);
+        EXPECT_EQ(NewestStep(later), 20) << "a save that said OK must stay";
+      }
+      break;
+    }
+    ++stops;
+    EXPECT_FALSE(status.ok());
+    for (const Survives survives : kOutcomes) {
+      FakeDisk later = disk.AfterStop(survives);
+      const int64_t newest = NewestStep(later);
+      EXPECT_TRUE(newest == 10 || newest == 20) << "operation " << operation << ", found " << newest;
+      // And the run that goes on from there saves again, whatever is left.
+      EXPECT_TRUE(RemovePartialFolders(later, kRun).ok());
+      EXPECT_TRUE(WriteCheckpoint(later, kRun, SnapshotOf(20), "3.9").ok());
+      EXPECT_EQ(NewestStep(later), 20);
+    }
+  }
+  EXPECT_GE(stops, 17) << "fewer operations than a save is made of";
+}
+
+TEST(CheckpointTest, EveryOperationMayFail) {
+  for (int operation = 0;; ++operation) {
+    FakeDisk disk = DiskWithStep10();
+    disk.Plan(Fault::kError, operation);
+    const absl::Status status = WriteCheckpoint(disk, kRun, SnapshotOf(20), "2.7");
+    if (!disk.fired()) break;
+    EXPECT_FALSE(status.ok()) << "operation " << operation;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("fault at operation"))
+        << "the first failure is told";
+    const int64_t newest = NewestStep(disk);
+    EXPECT_TRUE(newest == 10 || newest == 20);
+    EXPECT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOf(20), "2.7").ok()) << "the next save clears it";
+    EXPECT_EQ(NewestStep(disk), 20);
+    EXPECT_THAT(*disk.List(kRun), ElementsAre("step_10", "step_20"));
+  }
+}
+
+TEST(CheckpointTest, ShortWritesLoseNothing) {
+  for (int operation = 0; operation < 40; ++operation) {
+    FakeDisk disk = DiskWithStep10();
+    disk.Plan(Fault::kShortWrite, operation);
+    EXPECT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOf(20), "2.7").ok());
+    EXPECT_EQ(NewestStep(disk), 20);
+  }
+}
+
+TEST(CheckpointTest, AFlippedBitAnywhereIsFound) {
+  for (const char* name : {kModelFile, kOptimizerFile, kStateFile, kDoneFile}) {
+    FakeDisk disk = DiskWithStep10();
+    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOf(20), "2.7").ok());
+    std::string* bytes = disk.Bytes(absl::StrCat("/run/step_20/", name));
+    ASSERT_NE(bytes, nullptr);
+    for (size_t at = 0; at < bytes->size(); ++at) {
+      (*bytes)[at] = static_cast<char>((*bytes)[at] ^ 1);
+      const auto search = FindNewest(disk, kRun);
+      ASSERT_TRUE(search.ok() && search->newest);
+      // A bit of DONE's white space means nothing; everywhere else it must count.
+      if (search->newest->step == 20) {
+        EXPECT_STREQ(name, kDoneFile);
+        EXPECT_EQ(search->newest->state, SnapshotOf(20).state);
+      } else {
+        EXPECT_EQ(search->newest->step, 10);
+        EXPECT_THAT(search->passed_over, ElementsAre(HasSubstr("step_20: ")));
+      }
+      (*bytes)[at] = static_cast<char>((*bytes)[at] ^ 1);
+    }
+  }
+}
+
+TEST(CheckpointTest, TruncatedAndMissingFilesAreNamed) {
+  for (const char* name : {kModelFile, kOptimizerFile, kStateFile}) {
+    FakeDisk disk = DiskWithStep10();
+    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOf(20), "2.7").ok());
+    disk.Bytes(absl::StrCat("/run/step_20/", name))->pop_back();
+    EXPECT_THAT(FindNewest(disk, kRun)->passed_over, ElementsAre(HasSubstr(name)));
+    ASSERT_TRUE(disk.Remove(absl::StrCat("/run/step_20/", name)).ok());
+    EXPECT_THAT(FindNewest(disk, kRun)->passed_over, ElementsAre(HasSubstr(name)));
+    EXPECT_EQ(NewestStep(disk), 10);
+  }
+}
+
+TEST(CheckpointTest, ADamagedStepIsMovedAsideWhenItIsSavedAgain) {
+  FakeDisk disk = DiskWithStep10();
+  disk.Bytes("/run/step_10/model.safetensors")->back() ^= 1;
+  ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOf(10), "2.7").ok());
+  EXPECT_EQ(NewestStep(disk), 10);
+  EXPECT_THAT(*disk.List(kRun), ElementsAre(".step_10.damaged-2.7", "step_10"));
+}
+
+TEST(CheckpointTest, AnIntactStepIsLeftAlone) {
+  FakeDisk disk = DiskWithStep10();
+  disk.Plan(Fault::kNone, 0);
+  ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOf(10), "2.7").ok());
+  EXPECT_EQ(disk.operations(), 1) << "only the run folder is made sure of";
+}
+
+TEST(CheckpointTest, AFullDiskIsSaidBeforeTheFirstByte) {
+  FakeDisk disk = DiskWithStep10();
+  disk.free_bytes = 100;
+  const absl::Status status = WriteCheckpoint(disk, kRun, SnapshotOf(20), "2.7");
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("MiB left"));
+  EXPECT_THAT(*disk.List(kRun), ElementsAre("step_10"));
+}
+
+TEST(CheckpointTest, OldStepsGoAndTheMachineMayStopMeanwhile) {
+  for (int operation = 0;; ++operation) {
+    FakeDisk disk = DiskWithStep10();
+    for (const int64_t step : {20, 30, 40})
+      ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOf(step), "1").ok());
+    disk.Plan(Fault::kStop, operation);
+    const absl::Status status = RemoveOldSteps(disk, kRun, 2, 10);
+    for (const Survives survives : kOutcomes) {
+      FakeDisk later = disk.AfterStop(survives);
+      EXPECT_EQ(NewestStep(later), 40);
+      EXPECT_THAT(FindNewest(later, kRun)->passed_over, IsEmpty()) << "a removal left a torn step behind";
+    }
+    if (disk.fired()) continue;
+    EXPECT_TRUE(status.ok());
+    EXPECT_THAT(*disk.List(kRun), ElementsAre("step_10", "step_30", "step_40"));
+    break;
+  }
+}
+
+TEST(ManifestTest, NamesOfStepsAreExact) {
+  EXPECT_EQ(ParseStepFolder("step_0"), 0);
+  EXPECT_EQ(ParseStepFolder("step_1200"), 1200);
+  for (const char* name :
+       {"step_", "step_01", "step_-1", "step_1x", "Step_1", ".step_1.partial-2", "step_ 1"}) {
+    EXPECT_EQ(ParseStepFolder(name), std::nullopt) << name;
+  }
+  EXPECT_TRUE(IsPartialFolder(PartialFolder(3, "1.2")));
+  EXPECT_FALSE(IsPartialFolder("step_3"));
+}
+
+TEST(ManifestTest, RoundTripAndRefusals) {
+  const Manifest manifest = {{"a", {3, std::string(64, 'a')}}, {"b", {0, std::string(64, '0')}}};
+  EXPECT_EQ(*DecodeManifest(EncodeManifest(manifest)), manifest);
+  for (const char* text :
+       {"", "[]", "{}", R"({"format":"mtrun-checkpoint","version":1,"files":{}})",
+        R"({"format":"mtrun-checkpoint","version":1,"files":{"a":{"bytes":-1,"sha256":"00"}}})",
+        R"({"format":"mtrun-checkpoint","version":1,"files":{"a":3}})", R"({"format":3})"}) {
+    EXPECT_FALSE(DecodeManifest(text).ok()) << text;
+  }
+  EXPECT_EQ(DecodeManifest(R"({"format":"mtrun-checkpoint","version":2,"files":{}})").status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(ManifestTest, RetentionKeepsTheNewestAndTheBest) {
+  EXPECT_THAT(StepsToRemove({30, 10, 20, 40}, 2, std::nullopt), ElementsAre(10, 20));
+  EXPECT_THAT(StepsToRemove({30, 10, 20, 40}, 2, 10), ElementsAre(20));
+  EXPECT_THAT(StepsToRemove({10}, 0, std::nullopt), IsEmpty()) << "one always stays";
+  EXPECT_THAT(StepsToRemove({}, 2, 5), IsEmpty());
+}
+
+}  // namespace
+}  // namespace mtrun::checkpoints

@@ -1,0 +1,91 @@
+#include "trainers/checkpoints/position.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace mtrun::checkpoints {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Claim At(uint64_t generation, int64_t steps, uint64_t digest = 1, uint64_t run = 9) {
+  return {.run = run, .position = {generation, steps, false}, .digest = digest};
+}
+const Claim kNew = {};
+
+TEST(PositionTest, GenerationCountsBeforeSteps) {
+  EXPECT_LT((Position{1, 100, false}), (Position{2, 50, false}));
+  EXPECT_LT((Position{2, 50, false}), (Position{2, 51, false}));
+  EXPECT_LT((Position{2, 50, false}), (Position{2, 50, true}));
+  EXPECT_EQ(ToText({3, 1200, true}), "step 1200 (generation 3)");
+}
+
+TEST(DecideSourceTest, NobodyHasAState) {
+  const std::vector<Claim> claims = {kNew, kNew};
+  const StatePlan plan = DecideSource(claims, 1);
+  EXPECT_EQ(plan.source, -1);
+  EXPECT_THAT(plan.receive, IsEmpty());
+  EXPECT_EQ(plan.generation, 1u);
+}
+
+TEST(DecideSourceTest, TheHighestPositionIsTheTruthAndTheOthersReceive) {
+  const std::vector<Claim> claims = {At(1, 20), kNew, At(1, 21, 5), At(1, 21, 5)};
+  const StatePlan plan = DecideSource(claims, 2);
+  EXPECT_EQ(plan.source, 2);
+  EXPECT_EQ(plan.keeper, 2) << "a newcomer does not know what its predecessor could not write";
+  EXPECT_THAT(plan.receive, ElementsAre(0, 1));
+  EXPECT_THAT(plan.diverged, IsEmpty());
+  EXPECT_EQ(plan.generation, 2u);
+}
+
+TEST(DecideSourceTest, AFrozenMemberThatComesBackReceivesThoughItHasMoreSteps) {
+  const std::vector<Claim> claims = {At(1, 25), At(3, 24)};
+  const StatePlan plan = DecideSource(claims, 4);
+  EXPECT_EQ(plan.source, 1);
+  EXPECT_THAT(plan.receive, ElementsAre(0));
+}
+
+TEST(DecideSourceTest, EqualPositionsWithOtherBitsDiverged) {
+  const std::vector<Claim> claims = {At(2, 7, 1), At(2, 7, 2), At(2, 7, 1)};
+  const StatePlan plan = DecideSource(claims, 3);
+  EXPECT_EQ(plan.source, 0);
+  EXPECT_THAT(plan.receive, ElementsAre(1));
+  EXPECT_THAT(plan.diverged, ElementsAre(1));
+}
+
+TEST(DecideSourceTest, AnEmptyMemberIsNeverASourceAndPositionsOnlyGrow) {
+  // Every combination of four kinds of claims on three ranks, with a service that counts from 1 again.
+  const std::vector<Claim> kinds = {kNew, At(5, 10), At(5, 11), At(6, 3)};
+  for (const Claim& a : kinds)
+    for (const Claim& b : kinds)
+      for (const Claim& c : kinds) {
+        const std::vector<Claim> claims = {a, b, c};
+        const StatePlan plan = DecideSource(claims, 1);
+        Position highest;
+        for (const Claim& claim : claims) {
+          if (claim.run == 0) continue;
+          highest = std::max(highest, claim.position);
+          EXPECT_GT(plan.generation, claim.position.generation);
+        }
+        if (plan.source < 0) {
+          EXPECT_EQ(highest, Position{});
+          continue;
+        }
+        EXPECT_NE(claims[plan.source].run, 0u);
+        EXPECT_EQ(claims[plan.source].position, highest);
+        // Who does not receive has the source's state already.
+        for (int rank = 0; rank < 3; ++rank) {
+          const bool receives = std::count(plan.receive.begin(), plan.receive.end(), rank) != 0;
+          EXPECT_EQ(!receives, claims[rank] == claims[plan.source]);
+          if (!receives) {
+            EXPECT_LE(plan.keeper, rank);
+          }
+        }
+      }
+}
+
+}  // namespace
+}  // namespace mtrun::checkpoints

@@ -1,0 +1,79 @@
+#include "trainers/checkpoints/saver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "base/posix.h"
+#include "tests/trainers/checkpoints/support/fake_disk.h"
+
+namespace mtrun::checkpoints {
+namespace {
+
+using ::testing::ElementsAre;
+
+Snapshot SnapshotOf(int64_t step) {
+  Snapshot snapshot;
+  snapshot.step = step;
+  snapshot.state = "{}";
+  return snapshot;
+}
+
+TEST(SaverTest, WritesBehindTheCallerAndKeepsTheRules) {
+  FakeDisk disk;
+  std::vector<int64_t> told;
+  {
+    Saver saver(disk, {.root = "/run", .unique = "1.1", .keep_last = 2}, [&](const Saver::Result& result) {
+      EXPECT_TRUE(result.status.ok()) << result.status;
+      told.push_back(result.step);
+    });
+    for (const int64_t step : {10, 20, 30, 40}) {
+      saver.Submit(SnapshotOf(step), /*best=*/10);
+      EXPECT_TRUE(saver.Wait().ok());
+    }
+  }
+  EXPECT_THAT(told, ElementsAre(10, 20, 30, 40));
+  EXPECT_THAT(*CompleteSteps(disk, "/run"), ElementsAre(10, 30, 40));
+}
+
+TEST(SaverTest, AFailureIsToldAndTheNextSuccessClearsIt) {
+  FakeDisk disk;
+  disk.free_bytes = 0;
+  Saver saver(disk, {.root = "/run", .unique = "1.1"}, [](const Saver::Result&) {});
+  saver.Submit(SnapshotOf(10), std::nullopt);
+  EXPECT_EQ(saver.Wait().code(), absl::StatusCode::kResourceExhausted);
+  disk.free_bytes = 1 << 30;
+  saver.Submit(SnapshotOf(20), std::nullopt);
+  EXPECT_TRUE(saver.Wait().ok());
+}
+
+TEST(SaverTest, ClosingFinishesWhatWasSubmitted) {
+  FakeDisk disk;
+  {
+    Saver(disk, {.root = "/run", .unique = "1"}, [](const Saver::Result&) {
+    }).Submit(SnapshotOf(7), std::nullopt);
+  }
+  EXPECT_THAT(*CompleteSteps(disk, "/run"), ElementsAre(7));
+}
+
+TEST(RealFilesTest, ACheckpointOnARealDisk) {
+  const std::string root = *MakeTemporaryFolder("mtrun-checkpoint-");
+  Snapshot snapshot = SnapshotOf(5);
+  const std::vector<uint8_t> bytes(1 << 20, 3);
+  snapshot.model = {.infos = {{.name = "w", .dtype = datasets::DType::kU8, .shape = {1 << 20}}},
+                    .bytes = {absl::Span<const uint8_t>(bytes)}};
+  ASSERT_TRUE(WriteCheckpoint(RealFiles(), root, snapshot, "1").ok());
+  ASSERT_TRUE(WriteCheckpoint(RealFiles(), root, snapshot, "2").ok()) << "a complete step is left as it is";
+  const auto search = FindNewest(RealFiles(), root);
+  ASSERT_TRUE(search.ok() && search->newest);
+  EXPECT_EQ(search->newest->step, 5);
+  EXPECT_GT(search->newest->model.size(), size_t{1 << 20});
+  EXPECT_EQ(RealFiles().Rename(root + "/step_5", root + "/step_5").code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(RealFiles().Create(root + "/step_5/DONE").status().code() == absl::StatusCode::kAlreadyExists);
+  std::filesystem::remove_all(root);
+}
+
+}  // namespace
+}  // namespace mtrun::checkpoints

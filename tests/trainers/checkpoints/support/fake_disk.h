@@ -1,0 +1,70 @@
+// A file system in memory that knows what is on the disk and what only the kernel holds, for tests that stop
+// the machine, or let an operation fail, at every single operation.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainers/checkpoints/files.h"
+
+namespace mtrun::checkpoints {
+
+/// Copying it is cloning the disk.
+class FakeDisk : public Files {
+ public:
+  enum class Fault {
+    kNone,
+    kStop,        // the machine stops before the operation: it and everything later fails
+    kError,       // this operation alone fails, as with EIO or ENOSPC
+    kShortWrite,  // a write takes one byte only (counts writes as operations, others are not affected)
+  };
+  /// What a stopped machine finds on its disk, from the strictest reading of POSIX to the kindest.
+  enum class Survives { kSyncedOnly, kNamesButNoUnsyncedBytes, kNamesAndHalfOfTheBytes, kEverything };
+
+  FakeDisk();
+  FakeDisk(const FakeDisk& other);
+
+  /// The fault hits the operation with this number (from 0, counted from now).
+  void Plan(Fault fault, int operation);
+  int operations() const { return operations_; }
+  bool fired() const { return fired_; }
+  FakeDisk AfterStop(Survives survives) const;
+  /// For damage: the bytes of a file, in place.
+  std::string* Bytes(const std::string& path);
+
+  absl::Status MakeFolder(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<NewFile>> Create(const std::string& path) override;
+  absl::Status SyncFolder(const std::string& path) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::StatusOr<std::string> Read(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
+  bool Exists(const std::string& path) override;
+  absl::StatusOr<int64_t> FreeBytes(const std::string& folder) override;
+
+  int64_t free_bytes = int64_t{1} << 40;
+
+ private:
+  struct Node {
+    bool folder = false;
+    std::string bytes, synced;                               // of a file
+    std::map<std::string, std::shared_ptr<Node>> now, disk;  // of a folder
+  };
+  class File;
+  static std::shared_ptr<Node> Clone(const Node& node);
+  static std::shared_ptr<Node> Survivor(const Node& node, Survives survives);
+  std::shared_ptr<Node> Find(const std::string& path) const;
+  std::shared_ptr<Node> ParentOf(const std::string& path) const;
+  /// Counts an operation and says how it ends.
+  absl::Status Begin(const char* what);
+
+  std::shared_ptr<Node> root_;
+  Fault fault_ = Fault::kNone;
+  int fault_at_ = 0, operations_ = 0;
+  bool fired_ = false, stopped_ = false;
+};
+
+}  // namespace mtrun::checkpoints

@@ -1,0 +1,54 @@
+#include "trainers/engine/fault_plan.h"
+
+#include <csignal>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mtrun::engine {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(FaultPlanTest, ParsesEveryPlaceAndAction) {
+  const auto faults = ParseFaults("rank=1 step=20 at=backward do=kill; rank=0 step=31 at=save do=stop");
+  ASSERT_TRUE(faults.ok()) << faults.status();
+  EXPECT_THAT(
+      *faults,
+      ElementsAre(Fault{.rank = 1, .step = 20, .at = Fault::At::kBackward, .action = Fault::Do::kKill},
+                  Fault{.rank = 0, .step = 31, .at = Fault::At::kSave, .action = Fault::Do::kStop}));
+  EXPECT_TRUE(ParseFaults("")->empty());
+  for (const char* at : {"forward", "backward", "allreduce", "apply", "save", "eval"}) {
+    EXPECT_TRUE(ParseFaults(std::string("rank=0 step=1 do=exit at=") + at).ok()) << at;
+  }
+}
+
+TEST(FaultPlanTest, MalformedPartsAreNamed) {
+  for (const char* text : {"rank=x", "step=", "at=nowhere", "do=dance", "colour=red", "rank"}) {
+    const auto faults = ParseFaults(text);
+    EXPECT_THAT(std::string(faults.status().message()), HasSubstr(text));
+  }
+}
+
+TEST(FaultPlanTest, FiresOnceAtItsPlaceAlone) {
+  static int signals = 0;
+  signals = 0;
+  std::signal(SIGTERM, [](int) { ++signals; });
+  FaultPlan plan(*ParseFaults("rank=1 step=20 at=apply do=leave"));
+  ::testing::internal::CaptureStderr();
+  plan.Reach(Fault::At::kApply, 0, 20);
+  plan.Reach(Fault::At::kApply, 1, 19);
+  plan.Reach(Fault::At::kForward, 1, 20);
+  EXPECT_EQ(signals, 0);
+  plan.Reach(Fault::At::kApply, 1, 20);
+  EXPECT_EQ(signals, 1);
+  plan.Reach(Fault::At::kApply, 1, 20);
+  EXPECT_EQ(signals, 1);
+  std::signal(SIGTERM, SIG_DFL);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("fault fired: rank=1 step=20 at=apply do=leave pid="));
+}
+
+}  // namespace
+}  // namespace mtrun::engine

@@ -1,0 +1,205 @@
+#include "trainers/checkpoints/checkpoint.h"
+
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "trainers/checkpoints/manifest.h"
+
+namespace mtrun::checkpoints {
+namespace {
+
+using Pieces = std::vector<absl::Span<const uint8_t>>;
+
+/// Room beside the tensors: headers, state, the file system's own blocks.
+constexpr int64_t kSpareBytes = 4 << 20;
+
+int64_t TotalBytes(const Pieces& pieces) {
+  return std::accumulate(pieces.begin(), pieces.end(), int64_t{0}, [](int64_t sum, const auto& piece) {
+    return sum + static_cast<int64_t>(piece.size());
+  });
+}
+
+FileRecord RecordOf(const Pieces& pieces) {
+  Sha256 digest;
+  for (const auto& piece : pieces) {
+    digest.Update(std::string_view(reinterpret_cast<const char*>(piece.data()), piece.size()));
+  }
+  return {TotalBytes(pieces), digest.Hex()};
+}
+
+/// One save: the files so far and what DONE will say of them.
+class Save {
+ public:
+  Save(Files& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
+
+  absl::Status Add(const std::string& name, const Pieces& pieces) {
+    MT_RETURN_IF_ERROR(WriteWhole(files_, folder_ + "/" + name, pieces));
+    manifest_[name] = RecordOf(pieces);
+    return absl::OkStatus();
+  }
+
+  absl::Status AddTensors(const std::string& name, const TensorFile& file) {
+    MT_CHECK(file.infos.size() == file.bytes.size()) << name;
+    MT_ASSIGN_OR_RETURN(const datasets::SafetensorsHeader header,
+                        datasets::LayOutTensors(file.infos, file.metadata));
+    MT_ASSIGN_OR_RETURN(const std::string head, datasets::EncodeSafetensorsHeader(header));
+    Pieces pieces = {BytesOf(head)};
+    pieces.insert(pieces.end(), file.bytes.begin(), file.bytes.end());
+    return Add(name, pieces);
+  }
+
+  absl::Status Finish() {
+    const std::string done = EncodeManifest(manifest_);
+    MT_RETURN_IF_ERROR(WriteWhole(files_, folder_ + "/" + kDoneFile, {BytesOf(done)}));
+    return files_.SyncFolder(folder_);
+  }
+
+ private:
+  Files& files_;
+  const std::string folder_;
+  Manifest manifest_;
+};
+
+absl::Status CheckRoom(Files& files, const std::string& root, const Snapshot& snapshot) {
+  MT_ASSIGN_OR_RETURN(const int64_t free, files.FreeBytes(root));
+  const int64_t needed = snapshot.TensorBytes() + kSpareBytes;
+  if (free >= needed) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("a checkpoint needs ", needed >> 20, " MiB and ", root,
+                                                   " has ", free >> 20,
+                                                   " MiB left; make room or lower keep_checkpoints"));
+}
+
+absl::Status WriteFiles(Files& files, const std::string& folder, const Snapshot& snapshot) {
+  MT_RETURN_IF_ERROR(files.MakeFolder(folder));
+  Save save(files, folder);
+  MT_RETURN_IF_ERROR(save.AddTensors(kModelFile, snapshot.model));
+  MT_RETURN_IF_ERROR(save.AddTensors(kOptimizerFile, snapshot.optimizer));
+  MT_RETURN_IF_ERROR(save.Add(kStateFile, {BytesOf(snapshot.state)}));
+  return save.Finish();
+}
+
+/// True when `path` holds this step whole. What is damaged goes out of the way, under a name that no search
+/// takes for a checkpoint.
+absl::StatusOr<bool> HasIntact(Files& files, const std::string& root, int64_t step, std::string_view unique) {
+  const std::string path = absl::StrCat(root, "/", StepFolder(step));
+  if (!files.Exists(path)) return false;
+  if (ReadCheckpoint(files, path, step).ok()) return true;
+  const std::string aside = absl::StrCat(root, "/.", StepFolder(step), ".damaged-",
+                                         absl::string_view(unique.data(), unique.size()));
+  MT_RETURN_IF_ERROR(files.Rename(path, aside));
+  return false;
+}
+
+absl::Status Publish(Files& files, const std::string& root, const Snapshot& snapshot,
+                     const std::string& partial) {
+  MT_RETURN_IF_ERROR(WriteFiles(files, partial, snapshot));
+  const std::string path = absl::StrCat(root, "/", StepFolder(snapshot.step));
+  const absl::Status renamed = files.Rename(partial, path);
+  // Another keeper of a shared folder was faster, with the same contents.
+  if (absl::IsAlreadyExists(renamed) && ReadCheckpoint(files, path, snapshot.step).ok()) {
+    return files.Remove(partial);
+  }
+  MT_RETURN_IF_ERROR(renamed);
+  return files.SyncFolder(root);
+}
+
+absl::StatusOr<std::string> ReadVerified(Files& files, const std::string& folder, const Manifest& manifest,
+                                         const std::string& name) {
+  const auto record = manifest.find(name);
+  if (record == manifest.end()) return absl::DataLossError(absl::StrCat(name, " is not in DONE"));
+  auto text = files.Read(folder + "/" + name);
+  if (!text.ok()) return absl::DataLossError(text.status().message());
+  if (static_cast<int64_t>(text->size()) != record->second.bytes) {
+    return absl::DataLossError(
+        absl::StrCat(name, " has ", text->size(), " bytes instead of ", record->second.bytes));
+  }
+  if (Sha256Hex(*text) != record->second.sha256) {
+    return absl::DataLossError(absl::StrCat(name, " has another SHA-256 than DONE says"));
+  }
+  return *std::move(text);
+}
+
+}  // namespace
+
+int64_t Snapshot::TensorBytes() const { return TotalBytes(model.bytes) + TotalBytes(optimizer.bytes); }
+
+absl::Status WriteCheckpoint(Files& files, const std::string& root, const Snapshot& snapshot,
+                             std::string_view unique) {
+  MT_RETURN_IF_ERROR(files.MakeFolder(root));
+  MT_ASSIGN_OR_RETURN(const bool there, HasIntact(files, root, snapshot.step, unique));
+  if (there) return absl::OkStatus();
+  MT_RETURN_IF_ERROR(CheckRoom(files, root, snapshot));
+  const std::string partial = absl::StrCat(root, "/", PartialFolder(snapshot.step, unique));
+  const absl::Status status = Publish(files, root, snapshot, partial);
+  // The first failure is the one to tell; a disk that refuses the removal too keeps a hidden folder.
+  if (!status.ok()) files.Remove(partial).IgnoreError();
+  return status;
+}
+
+absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& path, int64_t step) {
+  auto done = files.Read(absl::StrCat(path, "/", kDoneFile));
+  if (!done.ok()) return absl::NotFoundError("no DONE: its save did not end");
+  MT_ASSIGN_OR_RETURN(const Manifest manifest, DecodeManifest(*done));
+  Checkpoint checkpoint{.step = step, .path = path, .model = {}, .optimizer = {}, .state = {}};
+  MT_ASSIGN_OR_RETURN(checkpoint.state, ReadVerified(files, path, manifest, kStateFile));
+  MT_ASSIGN_OR_RETURN(checkpoint.optimizer, ReadVerified(files, path, manifest, kOptimizerFile));
+  MT_ASSIGN_OR_RETURN(checkpoint.model, ReadVerified(files, path, manifest, kModelFile));
+  return checkpoint;
+}
+
+absl::StatusOr<std::vector<int64_t>> CompleteSteps(Files& files, const std::string& root) {
+  MT_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(root));
+  std::vector<int64_t> steps;
+  for (const std::string& name : names) {
+    const std::optional<int64_t> step = ParseStepFolder(name);
+    if (step && files.Exists(absl::StrCat(root, "/", name, "/", kDoneFile))) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+absl::StatusOr<Search> FindNewest(Files& files, const std::string& root) {
+  MT_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(root));
+  std::vector<int64_t> steps;
+  for (const std::string& name : names) {
+    if (const std::optional<int64_t> step = ParseStepFolder(name)) steps.push_back(*step);
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  Search search;
+  for (const int64_t step : steps) {
+    const std::string name = StepFolder(step);
+    auto checkpoint = ReadCheckpoint(files, absl::StrCat(root, "/", name), step);
+    if (checkpoint.ok()) {
+      search.newest = *std::move(checkpoint);
+      break;
+    }
+    search.passed_over.push_back(absl::StrCat(name, ": ", checkpoint.status().message()));
+  }
+  return search;
+}
+
+absl::Status RemovePartialFolders(Files& files, const std::string& root) {
+  MT_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(root));
+  for (const std::string& name : names) {
+    if (IsPartialFolder(name)) MT_RETURN_IF_ERROR(files.Remove(absl::StrCat(root, "/", name)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemoveOldSteps(Files& files, const std::string& root, int keep_last,
+                            std::optional<int64_t> best) {
+  MT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CompleteSteps(files, root));
+  for (const int64_t step : StepsToRemove(steps, keep_last, best)) {
+    // Under a partial name first: a removal that is cut off must not leave a step that looks whole.
+    const std::string going = absl::StrCat(root, "/", PartialFolder(step, "removed"));
+    MT_RETURN_IF_ERROR(files.Remove(going));
+    MT_RETURN_IF_ERROR(files.Rename(absl::StrCat(root, "/", StepFolder(step)), going));
+    MT_RETURN_IF_ERROR(files.Remove(going));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mtrun::checkpoints

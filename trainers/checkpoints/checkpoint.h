@@ -1,0 +1,74 @@
+// Writes a checkpoint so that it is there whole or not at all, and finds the newest whole one again.
+//
+// The order of a save (every file fsynced by itself): model, optimizer, state, then DONE with their digests,
+// then the folder's entries, then the rename from its partial name, then the run folder's entries. So a
+// machine that stops at any moment leaves a folder that has its final name and is intact, or one that has a
+// partial name, or (where a disk lies about fsync) one whose digests tell.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "datasets/safetensors.h"
+#include "trainers/checkpoints/files.h"
+
+namespace mtrun::checkpoints {
+
+/// Named tensors in host memory: `bytes[i]` belongs to `infos[i]`, row-major.
+struct TensorFile {
+  std::vector<datasets::TensorInfo> infos;
+  std::vector<absl::Span<const uint8_t>> bytes;
+  std::map<std::string, std::string> metadata = {};
+};
+
+/// Everything that a run carries on with, as of `step` finished steps.
+struct Snapshot {
+  int64_t step = 0;
+  TensorFile model, optimizer;
+  std::string state;                  // state.json
+  std::shared_ptr<const void> owner;  // of what the spans point to
+
+  int64_t TensorBytes() const;
+};
+
+/// Writes `root`/step_N. `unique` makes the partial name nobody else's. A complete and intact step_N that is
+/// there already is left as it is (OK); a damaged one is moved aside to .step_N.damaged-<unique>. On an error
+/// the partial folder is removed as far as the disk allows. kResourceExhausted: not enough room, found before
+/// the first byte.
+absl::Status WriteCheckpoint(Files& files, const std::string& root, const Snapshot& snapshot,
+                             std::string_view unique);
+
+/// A checkpoint whose every byte has been compared with DONE.
+struct Checkpoint {
+  int64_t step = 0;
+  std::string path;
+  std::string model, optimizer, state;  // the files
+};
+/// kDataLoss (damaged), kNotFound (no DONE) or another reason in words.
+absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& path, int64_t step);
+
+/// Complete (with DONE, digests not looked at) steps in `root`, ascending.
+absl::StatusOr<std::vector<int64_t>> CompleteSteps(Files& files, const std::string& root);
+
+struct Search {
+  std::optional<Checkpoint> newest;
+  std::vector<std::string> passed_over;  // "step_80: damaged: model.safetensors ..."; newer than `newest`
+};
+/// Reads from the newest down until one is intact. Errors only when `root` cannot be listed.
+absl::StatusOr<Search> FindNewest(Files& files, const std::string& root);
+
+/// Removes what killed saves left, and the steps that the rules do not keep. Failures are returned, and
+/// nothing else depends on them.
+absl::Status RemovePartialFolders(Files& files, const std::string& root);
+absl::Status RemoveOldSteps(Files& files, const std::string& root, int keep_last,
+                            std::optional<int64_t> best);
+
+}  // namespace mtrun::checkpoints

@@ -1,0 +1,44 @@
+#include "trainers/checkpoints/json_lines_end.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace mtrun::checkpoints {
+namespace {
+
+constexpr int64_t kEndBytes = 64 << 10;
+
+}  // namespace
+
+absl::StatusOr<JsonLinesEnd> ReadJsonLinesEnd(const std::string& path) {
+  JsonLinesEnd end;
+  std::error_code error;
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
+  if (error == std::errc::no_such_file_or_directory || size == 0) return end;
+  std::ifstream file(path, std::ios::binary);
+  std::getline(file, end.first_line);
+  file.clear();
+  std::string passed_over;
+  if (size > 2 * kEndBytes) {
+    file.seekg(size - kEndBytes);
+    std::getline(file, passed_over);  // the rest of some line
+  } else {
+    file.seekg(0);
+  }
+  std::stringstream rest;
+  rest << file.rdbuf();
+  if (error || !file) return absl::DataLossError(absl::StrCat("cannot read ", path));
+  const std::string text = rest.str();
+  size_t at = 0;
+  for (size_t newline; (newline = text.find('\n', at)) != std::string::npos; at = newline + 1) {
+    end.last_lines.push_back(text.substr(at, newline - at));
+  }
+  end.torn_line = text.substr(at);
+  end.torn = !end.torn_line.empty();
+  return end;
+}
+
+}  // namespace mtrun::checkpoints

@@ -1,0 +1,65 @@
+// ledger.jsonl: which samples each step consumed, in which generation; the proof of "exactly once"
+// (docs/formats.md, "The ledger"; tools/verify_ledger reads it). Each line carries the digest of the line
+// before, so nothing can be lost from the middle unseen. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/posix.h"
+
+namespace mtrun::checkpoints {
+
+/// First line of a file: what the sample ids are a function of.
+struct LedgerHead {
+  uint64_t run = 0;
+  uint64_t seed = 0;
+  int64_t size = 0;  // samples of an epoch
+  int64_t global_batch = 1, micro_batch = 1;
+  bool shuffle = true;
+  std::string data;  // digest of the data set
+};
+
+struct LedgerStep {
+  int64_t step = 0, epoch = 0;  // from 0
+  uint64_t generation = 0;
+  int world = 1;
+  std::string ids;  // datasets::DigestOfIds of the step's samples
+  double loss = 0;
+  bool skipped = false;  // by loss scaling: its samples are consumed, the weights did not move
+};
+
+/// Lines without '\n'. `previous`: SHA-256 of the line before, kLedgerStart for the first.
+inline constexpr char kLedgerStart[] = "0000000000000000000000000000000000000000000000000000000000000000";
+std::string ToLine(const LedgerHead& head, std::string_view previous);
+std::string ToLine(const LedgerStep& step, std::string_view previous);
+/// The steps from `step` on are taken back: a checkpoint or another member's state is the truth now.
+std::string RewindLine(int64_t step, uint64_t generation, std::string_view previous);
+
+class Ledger {
+ public:
+  /// Continues a file or starts it with `head`. What a dying writer left of a line is ended by a newline and
+  /// stays: the verifier reports it. kFailedPrecondition: the file belongs to another run.
+  static absl::StatusOr<Ledger> Open(const std::string& path, const LedgerHead& head);
+  Ledger(Ledger&&) = default;
+
+  /// One write(2) with O_APPEND each.
+  absl::Status Append(const LedgerStep& step);
+  absl::Status Rewind(int64_t step, uint64_t generation);
+  /// Steps that the file accounts for: one more than the last applied line's step, after rewinds.
+  int64_t next_step() const { return next_step_; }
+
+ private:
+  Ledger(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
+  absl::Status Write(std::string line);
+
+  std::string path_;
+  UniqueFd file_;
+  std::string previous_ = kLedgerStart;
+  int64_t next_step_ = 0;
+};
+
+}  // namespace mtrun::checkpoints

@@ -1,0 +1,89 @@
+#include "trainers/checkpoints/manifest.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+
+namespace mtrun::checkpoints {
+namespace {
+
+constexpr char kFormat[] = "mtrun-checkpoint";
+constexpr int kVersion = 1;
+constexpr char kStepPrefix[] = "step_";
+
+bool IsHexDigest(const std::string& text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+absl::Status Malformed(std::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("DONE is not a checkpoint's manifest: ", absl::string_view(what.data(), what.size())));
+}
+
+}  // namespace
+
+std::string StepFolder(int64_t step) { return absl::StrCat(kStepPrefix, step); }
+
+std::optional<int64_t> ParseStepFolder(std::string_view name) {
+  const absl::string_view text(name.data(), name.size());
+  int64_t step = 0;
+  if (!absl::StartsWith(text, kStepPrefix)) return std::nullopt;
+  if (!absl::SimpleAtoi(text.substr(sizeof(kStepPrefix) - 1), &step) || step < 0) return std::nullopt;
+  return StepFolder(step) == name ? std::optional(step) : std::nullopt;
+}
+
+std::string PartialFolder(int64_t step, std::string_view unique) {
+  return absl::StrCat(".", StepFolder(step), ".partial-", absl::string_view(unique.data(), unique.size()));
+}
+
+bool IsPartialFolder(std::string_view name) {
+  const absl::string_view text(name.data(), name.size());
+  return absl::StartsWith(text, absl::StrCat(".", kStepPrefix)) && absl::StrContains(text, ".partial-");
+}
+
+std::string EncodeManifest(const Manifest& manifest) {
+  nlohmann::ordered_json files = nlohmann::ordered_json::object();
+  for (const auto& [name, record] : manifest)
+    files[name] = {{"bytes", record.bytes}, {"sha256", record.sha256}};
+  const nlohmann::ordered_json json = {{"format", kFormat}, {"version", kVersion}, {"files", files}};
+  return json.dump(1) + "\n";
+}
+
+absl::StatusOr<Manifest> DecodeManifest(std::string_view text) {
+  const nlohmann::json json =
+      nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || json.value("format", nlohmann::json()) != kFormat)
+    return Malformed("another format");
+  const nlohmann::json version = json.value("version", nlohmann::json());
+  if (version != kVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("the checkpoint has format version ", version.dump(),
+                                                      "; this program reads version ", kVersion));
+  }
+  const nlohmann::json files = json.value("files", nlohmann::json());
+  if (!files.is_object() || files.empty()) return Malformed("no files");
+  Manifest manifest;
+  for (const auto& [name, entry] : files.items()) {
+    const nlohmann::json bytes =
+        entry.is_object() ? entry.value("bytes", nlohmann::json()) : nlohmann::json();
+    const nlohmann::json digest =
+        entry.is_object() ? entry.value("sha256", nlohmann::json()) : nlohmann::json();
+    const bool whole = bytes.is_number_integer() && bytes >= 0 && digest.is_string();
+    if (!whole || !IsHexDigest(digest.get<std::string>())) return Malformed(name);
+    manifest[name] = {bytes.get<int64_t>(), digest.get<std::string>()};
+  }
+  return manifest;
+}
+
+std::vector<int64_t> StepsToRemove(std::vector<int64_t> complete, int keep_last,
+                                   std::optional<int64_t> best) {
+  std::sort(complete.begin(), complete.end());
+  const size_t keep = static_cast<size_t>(std::max(1, keep_last));
+  complete.resize(complete.size() - std::min(complete.size(), keep));
+  std::erase_if(complete, [&](int64_t step) { return best == step; });
+  return complete;
+}
+
+}  // namespace mtrun::checkpoints

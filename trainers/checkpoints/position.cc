@@ -1,0 +1,40 @@
+#include "trainers/checkpoints/position.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace mtrun::checkpoints {
+
+std::string ToText(const Position& position) {
+  return absl::StrCat("step ", position.steps, " (generation ", position.generation, ")");
+}
+
+StatePlan DecideSource(absl::Span<const Claim> claims, uint64_t service_generation) {
+  StatePlan plan;
+  plan.generation = std::max<uint64_t>(1, service_generation);
+  for (size_t rank = 0; rank < claims.size(); ++rank) {
+    const Claim& claim = claims[rank];
+    if (claim.run == 0) continue;
+    plan.generation = std::max(plan.generation, claim.position.generation + 1);
+    if (plan.source < 0 || claim.position > claims[static_cast<size_t>(plan.source)].position) {
+      plan.source = static_cast<int>(rank);
+    }
+  }
+  if (plan.source < 0) return plan;
+  const Claim& truth = claims[static_cast<size_t>(plan.source)];
+  plan.keeper = plan.source;
+  for (size_t rank = 0; rank < claims.size(); ++rank) {
+    if (claims[rank] == truth) {
+      plan.keeper = std::min(plan.keeper, static_cast<int>(rank));
+      continue;
+    }
+    plan.receive.push_back(static_cast<int>(rank));
+    const bool same_position = claims[rank].run != 0 && claims[rank].position == truth.position;
+    if (same_position || (claims[rank].run != 0 && claims[rank].run != truth.run))
+      plan.diverged.push_back(static_cast<int>(rank));
+  }
+  return plan;
+}
+
+}  // namespace mtrun::checkpoints

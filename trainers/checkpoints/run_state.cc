@@ -1,0 +1,97 @@
+#include "trainers/checkpoints/run_state.h"
+
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+
+namespace mtrun::checkpoints {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kFormat[] = "mtrun-run-state";
+constexpr int kVersion = 1;
+
+absl::Status Wrong(const char* field) {
+  return absl::InvalidArgumentError(absl::StrCat("state.json: \"", field, "\" is missing or malformed"));
+}
+
+absl::StatusOr<Position> DecodePosition(const json& entry) {
+  if (!entry.is_object()) return Wrong("position");
+  const json generation = entry.value("generation", json());
+  const json steps = entry.value("steps", json());
+  const json evaluated = entry.value("evaluated", json());
+  if (!generation.is_number_unsigned()) return Wrong("position.generation");
+  if (!steps.is_number_unsigned()) return Wrong("position.steps");
+  if (!evaluated.is_boolean()) return Wrong("position.evaluated");
+  return Position{generation.get<uint64_t>(), steps.get<int64_t>(), evaluated.get<bool>()};
+}
+
+absl::StatusOr<Identity> DecodeIdentity(const json& entry) {
+  if (!entry.is_object()) return Wrong("identity");
+  Identity identity;
+  for (const auto& [name, value] : entry.items()) {
+    if (!value.is_string()) return Wrong("identity");
+    identity[name] = value.get<std::string>();
+  }
+  return identity;
+}
+
+}  // namespace
+
+std::string EncodeRunState(const RunState& state) {
+  const nlohmann::ordered_json text = {{"format", kFormat},
+                                       {"version", kVersion},
+                                       {"run", absl::StrFormat("%016x", state.run)},
+                                       {"position",
+                                        {{"generation", state.position.generation},
+                                         {"steps", state.position.steps},
+                                         {"evaluated", state.position.evaluated}}},
+                                       {"identity", state.identity},
+                                       {"progress", state.progress}};
+  return text.dump(1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace) + "\n";
+}
+
+absl::StatusOr<RunState> DecodeRunState(std::string_view text) {
+  const json state = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!state.is_object() || state.value("format", json()) != kFormat) return Wrong("format");
+  if (const json version = state.value("version", json()); version != kVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("state.json has version ", version.dump(), "; this program reads version ", kVersion));
+  }
+  RunState result;
+  const json run = state.value("run", json());
+  if (!run.is_string() || !absl::SimpleHexAtoi(run.get<std::string>(), &result.run) || result.run == 0)
+    return Wrong("run");
+  MT_ASSIGN_OR_RETURN(result.position, DecodePosition(state.value("position", json())));
+  MT_ASSIGN_OR_RETURN(result.identity, DecodeIdentity(state.value("identity", json())));
+  result.progress = state.value("progress", json());
+  if (!result.progress.is_object()) return Wrong("progress");
+  return result;
+}
+
+absl::Status CheckSameRun(const Identity& now, const Identity& checkpoint,
+                          const std::set<std::string>& may_change) {
+  std::vector<std::string> differences;
+  for (const auto& [name, text] : now) {
+    if (may_change.count(name) != 0) continue;
+    const auto found = checkpoint.find(name);
+    if (found == checkpoint.end()) {
+      differences.push_back(absl::StrCat(name, " is ", text, ", the checkpoint does not know it"));
+    } else if (found->second != text) {
+      differences.push_back(absl::StrCat(name, " is ", text, ", the checkpoint has ", found->second));
+    }
+  }
+  for (const auto& [name, text] : checkpoint) {
+    if (may_change.count(name) != 0 || now.count(name) != 0) continue;
+    differences.push_back(absl::StrCat(name, " is ", text, " in the checkpoint and not set now"));
+  }
+  if (differences.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrJoin(differences, "; "));
+}
+
+}  // namespace mtrun::checkpoints

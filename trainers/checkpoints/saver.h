@@ -1,0 +1,67 @@
+// Writes checkpoints on a thread of its own, so that training goes on meanwhile. Thread-safe. A save that
+// fails is told and training goes on; the next one that works clears it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "trainers/checkpoints/checkpoint.h"
+
+namespace mtrun::checkpoints {
+
+class Saver {
+ public:
+  struct Rules {
+    std::string root;    // the run folder
+    std::string unique;  // makes partial names nobody else's: "<generation>.<pid>"
+    int keep_last = 3;   // complete checkpoints, the best one besides
+  };
+  struct Result {
+    int64_t step = 0;
+    absl::Status status;
+    double seconds = 0;
+    int64_t bytes = 0;
+  };
+
+  /// `told` is called on the saver's thread after each save.
+  Saver(Files& files, Rules rules, std::function<void(const Result&)> told);
+  /// Finishes what was submitted.
+  ~Saver();
+
+  /// Takes the snapshot over at once. One that still waits for an earlier save to end is replaced by it:
+  /// a slow disk gets fewer checkpoints instead of a queue. `best`: the step to keep whatever its age.
+  void Submit(Snapshot snapshot, std::optional<int64_t> best);
+  /// Waits until everything submitted is on the disk or has failed; the last save's status.
+  absl::Status Wait();
+  /// True while a snapshot is waiting behind one that is being written.
+  bool Behind() const;
+
+ private:
+  struct Job {
+    Snapshot snapshot;
+    std::optional<int64_t> best;
+  };
+  void Run();
+  absl::Status Save(const Job& job);
+
+  Files& files_;
+  const Rules rules_;
+  const std::function<void(const Result&)> told_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Job> waiting_;  // this and the following: guarded by mutex_
+  bool writing_ = false;
+  bool closing_ = false;
+  absl::Status last_;
+  std::thread thread_;  // last: it uses everything above
+};
+
+}  // namespace mtrun::checkpoints

@@ -1,0 +1,196 @@
+// diffusion: denoising diffusion (DDPM) with a U-Net on any packed set of images, unconditional or by class.
+// A moving average of the weights draws grids of samples through DDIM while it trains; --sample N draws from
+// saved weights without training.
+#include <unistd.h>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "trainers/engine/diffusion_task.h"  // noise, loss, samples
+#include "trainers/engine/image_grid.h"      // pictures
+#include "trainers/engine/program.h"         // settings, data, workers, steps, evaluation, report
+#include "trainers/engine/safetensors.h"     // weights from files
+#include "trainers/engine/torch_status.h"
+#include "trainers/models/unet.h"  // the network
+
+namespace mtrun {
+namespace {
+
+using engine::DiffusionTask;
+using Kind = SettingSpec::Kind;
+
+const engine::Recipe kRecipe = {
+    {"epochs", "20"},         {"batch_size", "32"}, {"optimizer", "adamw"}, {"learning_rate", "0.0002"},
+    {"weight_decay", "0.01"}, {"clip_norm", "1"},   {"ema_decay", "0.999"}, {"amp", "auto"},
+    {"augment", "true"},      {"flip", "true"},     {"eval_images", "512"},
+};
+
+SettingSpec Number(std::string name, Kind kind, std::string value, std::string help, double min,
+                   std::optional<double> max = {}) {
+  return {.name = std::move(name),
+          .kind = kind,
+          .default_text = std::move(value),
+          .help = std::move(help),
+          .group = "Diffusion",
+          .min = min,
+          .max = max};
+}
+SettingSpec Choice(std::string name, std::string value, std::string help,
+                   std::vector<std::string> choices = {}) {
+  return {.name = std::move(name),
+          .default_text = std::move(value),
+          .help = std::move(help),
+          .group = "Diffusion",
+          .choices = std::move(choices)};
+}
+
+const std::vector<SettingSpec> kSettings = {
+    Number("channels", Kind::kInt, "64", "channels of the network's first level", 4),
+    Choice("mults", "1,2,2,2", "channels of each level, in units of --channels; each level halves the image"),
+    Number("blocks", Kind::kInt, "2", "residual blocks of a level", 1),
+    Choice("attention", "16", "sides of the levels that attend, comma-separated; 0: none"),
+    Choice("prediction", "epsilon", "what the network predicts: the noise or the velocity", {"epsilon", "v"}),
+    Choice("noise_schedule", "linear", "how noise grows over 1000 steps", {"linear", "cosine"}),
+    {.name = "conditional",
+     .kind = Kind::kBool,
+     .default_text = "false",
+     .help = "learn the classes, and draw them in turn",
+     .group = "Diffusion"},
+    Number("label_drop", Kind::kDouble, "0.1",
+           "with conditional: part of the training images without a label", 0, 1),
+    Number("guidance", Kind::kDouble, "0", "with conditional: how far samples go beyond their class", 0),
+    Number("sample_every", Kind::kInt, "0", "steps between grids of samples in the model_folder, 0 = none",
+           0),
+    Number("sample_count", Kind::kInt, "64", "images of such a grid", 1),
+    Number("sample_steps", Kind::kInt, "50", "network calls that an image takes (DDIM)", 2, 1000),
+};
+const std::vector<SettingSpec> kSampleSettings = {
+    Number("sample", Kind::kInt, "0",
+           "draw so many images from --init_from (default: model_ema.safetensors of the model_folder) to "
+           "samples.png "
+           "there, and end",
+           0),
+};
+
+absl::StatusOr<std::vector<int64_t>> Numbers(const Settings& settings, const char* name) {
+  std::vector<int64_t> numbers;
+  for (const absl::string_view part : absl::StrSplit(settings.Text(name), ',')) {
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(part, &number) || number < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, " ", settings.Text(name),
+                                                     ": it takes whole numbers "
+                                                     "with commas between"));
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+absl::StatusOr<models::UnetOptions> NetworkOptions(const Settings& settings, int image_size,
+                                                   int64_t classes) {
+  models::UnetOptions options;
+  options.channels = settings.Int("channels");
+  options.blocks = settings.Int("blocks");
+  options.image_size = image_size;
+  options.classes = classes;
+  MT_ASSIGN_OR_RETURN(options.mults, Numbers(settings, "mults"));
+  MT_ASSIGN_OR_RETURN(options.attention, Numbers(settings, "attention"));
+  const int64_t divisor = int64_t{1} << (options.mults.size() - 1);
+  if (image_size % divisor != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("images of ", image_size, " pixels do not halve ", options.mults.size() - 1,
+                     " times: give --image_size a multiple of ", divisor, ", or fewer --mults"));
+  }
+  const int64_t groups = std::min(options.groups, options.channels);
+  if (options.channels % 2 != 0 || options.channels % groups != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--channels ", options.channels, ": an even number up to 32, or a multiple of 32"));
+  }
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<DiffusionTask>> MakeDiffusion(const Settings& settings, int image_size,
+                                                             int64_t classes) {
+  engine::DiffusionOptions options;
+  MT_ASSIGN_OR_RETURN(options.schedule, engine::ParseDiffusionKind(settings.Text("noise_schedule")));
+  MT_ASSIGN_OR_RETURN(options.target, engine::ParseDiffusionTarget(settings.Text("prediction")));
+  options.classes = classes;
+  options.label_drop = settings.Double("label_drop");
+  options.guidance = settings.Double("guidance");
+  options.seed = static_cast<uint64_t>(settings.Int("seed"));
+  options.image_size = image_size;
+  options.picture_every = settings.Int("sample_every");
+  options.samples = settings.Int("sample_count");
+  options.ddim_steps = settings.Int("sample_steps");
+  MT_ASSIGN_OR_RETURN(const models::UnetOptions network, NetworkOptions(settings, image_size, classes));
+  const auto net = std::make_shared<models::Unet>(options.seed, network);
+  return std::make_unique<DiffusionTask>(
+      net,
+      [net](const at::Tensor& x, const at::Tensor& t, const at::Tensor& labels) {
+        return net->forward(x, t, labels);
+      },
+      options);
+}
+
+absl::StatusOr<std::unique_ptr<engine::Task>> MakeTask(const engine::TaskInputs& in) {
+  return MakeDiffusion(in.settings, in.image_size, in.settings.Bool("conditional") ? in.classes : 0);
+}
+
+/// The file's class embedding has a row for each class and one for none.
+int64_t ClassesOf(const engine::NamedTensors& weights) {
+  for (const auto& [name, tensor] : weights) {
+    if (name == "class_embedding.weight") return tensor.size(0) - 1;
+  }
+  return 0;
+}
+
+absl::Status DrawSamples(Settings settings) {
+  const std::string folder = settings.Text("model_folder"), saved = folder + "/config.yaml";
+  std::string file = settings.Text("init_from");
+  // The run's own settings say what network its weights are for.
+  if (access(saved.c_str(), R_OK) == 0) {
+    MT_RETURN_IF_ERROR(engine::ApplySettingsFile(saved, "diffusion", settings));
+  }
+  if (file.empty()) file = folder + "/model_ema.safetensors";
+  MT_ASSIGN_OR_RETURN(const engine::NamedTensors weights, engine::LoadTensors(file));
+  const int size = settings.IsSet("image_size") ? static_cast<int>(settings.Int("image_size")) : 32;
+  MT_ASSIGN_OR_RETURN(const auto task, MakeDiffusion(settings, size, ClassesOf(weights)));
+  MT_RETURN_IF_ERROR(engine::InitFrom(file, task->module()));
+  MT_RETURN_IF_ERROR(CheckWritable(folder));
+  const std::string picture = folder + "/samples.png";
+  absl::Status written;
+  MT_RETURN_IF_ERROR(engine::TorchStatus("samples", [&] {
+    if (torch::cuda::is_available() && settings.Text("device") != "cpu") task->module().to(at::kCUDA);
+    task->module().eval();
+    written = engine::WriteImageGrid(picture, task->Sample(settings.Int("sample")));
+  }));
+  MT_RETURN_IF_ERROR(written);
+  log::Info(settings.Int("sample"), " samples are in ", picture);
+  return absl::OkStatus();
+}
+
+std::optional<absl::Status> Instead(const Settings& settings) {
+  if (settings.Int("sample") == 0) return std::nullopt;
+  return DrawSamples(settings);
+}
+
+}  // namespace
+}  // namespace mtrun
+
+int main(int argc, char** argv) {
+  return mtrun::engine::RunProgram(
+      argc, argv,
+      {.name = "diffusion",
+       .summary = "Trains a denoising diffusion model to draw images like those of a data set.",
+       .recipe = mtrun::kRecipe,
+       .settings = mtrun::kSettings,
+       .launch_settings = mtrun::kSampleSettings,
+       .images = {.size = 0, .adjustable = true},
+       .needs_test_images = false,
+       .make_task = mtrun::MakeTask,
+       .instead = mtrun::Instead});
+}

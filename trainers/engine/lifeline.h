@@ -1,0 +1,57 @@
+// What a worker's reader thread hears from the agent and its training thread acts upon: the newest
+// assignment, whether it still holds, and the wish to end. Thread-safe. What breaks a generation ends the
+// waits of its group at once.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/worker_channel.h"
+
+namespace mtrun::engine {
+
+class Lifeline {
+ public:
+  // ---- reader thread
+  void Hear(const channel::AgentMessage& message);
+  void Lose(const std::string& why);
+
+  // ---- training thread
+  /// Waits for an assignment newer than the entered one that still holds, and enters it. Gives up at
+  /// `deadline` with kDeadlineExceeded (nothing: waits on). kUnavailable: the agent is gone; kCancelled: it
+  /// says stop.
+  absl::StatusOr<channel::Assignment> Next(std::optional<TimePoint> deadline);
+  /// True when the agent has said that the entered generation is over, or has given a newer one.
+  bool IsOver() const;
+  /// `abort` ends the waits of the entered generation; it is called with the reason, on the reader thread or
+  /// at once where the generation is over already. Null: there is nothing to end. When this returns, the
+  /// previous one is not running and never will.
+  void OnBreak(std::function<void(const std::string&)> abort);
+
+  // ---- any thread
+  bool drains() const { return drains_.load(std::memory_order_relaxed); }
+  std::string drain_wish() const;
+
+ private:
+  void Break(const std::string& why);  // REQUIRES: mutex_ held
+  bool IsOverLocked() const;
+
+  std::atomic<bool> drains_{false};  // read once a step
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::optional<channel::Assignment> newest_;
+  std::optional<channel::Generation> entered_;
+  std::optional<channel::Generation> dissolved_;  // the last one
+  std::string why_dissolved_, lost_, stop_, drain_;
+  std::function<void(const std::string&)> abort_;
+};
+
+}  // namespace mtrun::engine

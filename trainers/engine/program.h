@@ -1,0 +1,61 @@
+// A training program as the engine sees it, and its whole life.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <torch/torch.h>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/settings.h"
+#include "base/worker_env.h"
+#include "trainers/engine/options.h"
+#include "trainers/engine/task.h"
+
+namespace mtrun::engine {
+
+/// Which images the network takes.
+struct ImageRule {
+  int size = 32;            // pixels a side; 0: those of the data
+  bool adjustable = false;  // --image_size may say otherwise
+  bool enlarges = false;    // the task enlarges smaller images itself, on the device
+};
+
+/// What a task is made of. The references live until the task is made.
+struct TaskInputs {
+  const Settings& settings;
+  const TrainOptions& options;
+  int64_t classes;  // of the data
+  int image_size;   // that the network computes with
+  at::Device device;
+  bool first;  // rank 0: the one whose weights everybody gets
+};
+
+struct Program {
+  std::string name;                               // of the program, its settings' section and its run folder
+  std::string summary;                            // one sentence for --help
+  Recipe recipe;                                  // defaults of the engine's settings
+  std::vector<SettingSpec> settings = {};         // its own ones, which all workers must agree on
+  std::vector<SettingSpec> launch_settings = {};  // its own ones that differ between workers
+  std::vector<std::pair<std::string, std::string>> aliases = {};  // other names of settings
+  ImageRule images = {};
+  bool needs_test_images = true;  // false: a data set without them is evaluated on its training images
+  /// A pure function of the settings and their seed; may throw what LibTorch throws.
+  std::function<absl::StatusOr<std::unique_ptr<Task>>(const TaskInputs&)> make_task = {};
+
+  /// Optional. Membership from settings of its own: adds a launcher's variables to the environment.
+  std::function<absl::Status(const Settings&, EnvironmentMap&)> launch = {};
+  /// Optional. What the settings ask for instead of training; nothing: train.
+  std::function<std::optional<absl::Status>(const Settings&)> instead = {};
+};
+
+/// Settings, data, other workers, training, evaluation, report. Exit status: 0, 2 for wrong settings, 1 for
+/// what fails later; the reason is on standard error (and in TORCHELASTIC_ERROR_FILE).
+int RunProgram(int argc, char** argv, const Program& program);
+
+}  // namespace mtrun::engine
