@@ -72,7 +72,8 @@ void AgentCore::On(const SessionConnected&) {
 
 void AgentCore::On(const SessionDisconnected& event) {
   Log(log::Level::kWarning, event.why);
-  if (config_.fence_timeout > Duration::zero() && !fence_deadline_) fence_deadline_ = now_ + config_.fence_timeout;
+  if (config_.fence_timeout > Duration::zero() && !fence_deadline_)
+    fence_deadline_ = now_ + config_.fence_timeout;
 }
 
 void AgentCore::On(const SessionFailed& event) { GiveUp(event.why); }
@@ -101,7 +102,9 @@ void AgentCore::On(const WorkerGone& event) {
 }
 
 void AgentCore::On(const WorkerSaid& event) {
-  if (Find(event.local_rank) == nullptr) return;
+  const Worker* const worker = Find(event.local_rank);
+  // What it had said was read before its end; this comes from something that it left.
+  if (worker == nullptr || worker->life != Worker::Life::kRunning) return;
   std::visit([&](const auto& message) { OnWorker(event.local_rank, message); }, event.message);
 }
 
@@ -135,7 +138,10 @@ void AgentCore::OnWorker(int local_rank, const channel::Broken& broken) {
   if (current && Find(local_rank)->cooperative) ReportBroken(local_rank, broken.why);
 }
 
+void AgentCore::OnWorker(int local_rank, const channel::Ready&) { Find(local_rank)->said_ready = true; }
+
 void AgentCore::OnWorker(int local_rank, const channel::Progress& progress) {
+  Find(local_rank)->said_ready = true;
   if (!assignment_ || assignment_->members[member_].first_rank + local_rank != 0) return;
   if (reported_step_ && progress.step < *reported_step_ + kStepsPerReport && progress.step >= *reported_step_)
     return;

@@ -27,7 +27,8 @@ struct AgentConfig {
   int max_restarts = 0;
   Duration shutdown_timeout = std::chrono::seconds(30);
   Duration join_timeout = std::chrono::seconds(600);  // until the service is reached for the first time
-  Duration fence_timeout = Duration::zero();  // without a service for so long, workers are stopped; zero: never
+  Duration fence_timeout =
+      Duration::zero();  // without a service for so long, workers are stopped; zero: never
 };
 
 class AgentCore {
@@ -72,6 +73,7 @@ class AgentCore {
     bool cooperative = false;
     bool presumed = false;  // takes the place of a cooperative one and has not said hello yet
     bool due = false;       // a fresh process is wanted here once nothing of the old one is left
+    bool said_ready = false;
     bool said_done = false;  // and is cooperative: its result is safe, its exit does not matter
     bool said_leaving = false;
     bool exited_well = false;
@@ -104,6 +106,7 @@ class AgentCore {
   void OnWorker(int local_rank, const channel::Leaving& leaving);
   void OnWorker(int local_rank, const channel::Done& done);
   void OnWorker(int local_rank, const channel::Broken& broken);
+  void OnWorker(int local_rank, const channel::Ready& ready);
   void OnWorker(int local_rank, const channel::Progress& progress);
   template <typename Other>
   void OnWorker(int, const Other&) {}

@@ -103,6 +103,7 @@ rendezvous::WorkerFailure AgentCore::MakeFailure(const WorkerExited& event) cons
   failure.log_file = event.log_file;
   failure.message = event.message;
   failure.wall_time = event.wall_time;
+  failure.early = !workers_[static_cast<size_t>(event.local_rank)].said_ready;
   return failure;
 }
 
@@ -149,9 +150,8 @@ rendezvous::WorkersFinished AgentCore::Finished() const {
 // ---- ends ----
 
 void AgentCore::BeginDrain(int signal, const std::string& why) {
-  Log(log::Level::kWarning,
-      absl::StrCat(why, ": the workers finish their step and leave, SIGKILL after ",
-                   HumanDuration(config_.shutdown_timeout)));
+  Log(log::Level::kWarning, absl::StrCat(why, ": the workers finish their step and leave, SIGKILL after ",
+                                         HumanDuration(config_.shutdown_timeout)));
   drain_deadline_ = now_ + config_.shutdown_timeout;
   TellWorkers(channel::Drain{ToSeconds(config_.shutdown_timeout), why});
   Emit(SignalWorkers{signal});

@@ -65,8 +65,7 @@ std::string Describe(const Effect& effect) {
             const bool all =
                 e.local_ranks.size() == static_cast<size_t>(e.assignment.members[e.member].workers);
             return absl::StrCat(all ? "start workers" : "start worker " + absl::StrJoin(e.local_ranks, ", "),
-                                " as node ", e.member, " of ",
-                                rendezvous::Describe(e.assignment.generation));
+                                " as node ", e.member, " of ", rendezvous::Describe(e.assignment.generation));
           },
           [](const SignalWorkers& e) { return absl::StrCat("signal workers: ", SignalName(e.signal)); },
           [](const SignalWorker& e) {

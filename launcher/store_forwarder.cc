@@ -36,7 +36,6 @@ std::optional<channel::StoreValues> StoreForwarder::Refuse(const channel::Worker
   return std::nullopt;
 }
 
-
 std::optional<rendezvous::AgentEvent> StoreForwarder::Ask(int64_t connection,
                                                           const channel::WorkerMessage& message,
                                                           const rendezvous::Generation& generation) {

@@ -186,7 +186,8 @@ absl::Status ValidateSettings(const JobSettings& s) {
   MT_RETURN_IF_ERROR(Range("last_call (ns)", s.last_call.count(), 0, kMaxNanoseconds));
   MT_RETURN_IF_ERROR(Range("reconnect_grace (ns)", s.reconnect_grace.count(), 0, kMaxNanoseconds));
   MT_RETURN_IF_ERROR(Range("endpoints", static_cast<int64_t>(s.endpoints.size()), 0, kMaxEndpoints));
-  for (const std::string& endpoint : s.endpoints) MT_RETURN_IF_ERROR(Length("endpoint", endpoint, 1, kMaxName));
+  for (const std::string& endpoint : s.endpoints)
+    MT_RETURN_IF_ERROR(Length("endpoint", endpoint, 1, kMaxName));
   MT_RETURN_IF_ERROR(Range("min_nodes_timeout (ns)", s.min_nodes_timeout.count(), 0, kMaxNanoseconds));
   return Range("join_timeout (ns)", s.join_timeout.count(), 0, kMaxNanoseconds);
 }

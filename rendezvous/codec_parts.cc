@@ -126,6 +126,7 @@ void Encode(const WorkerFailure& f, wire::WorkerFailure* out) {
   out->set_log_file(Bounded(f.log_file));
   out->set_message(Bounded(f.message));
   out->set_wall_time(Bounded(f.wall_time));
+  out->set_early(f.early);
 }
 
 absl::StatusOr<WorkerFailure> Decode(const wire::WorkerFailure& in) {
@@ -144,6 +145,7 @@ absl::StatusOr<WorkerFailure> Decode(const wire::WorkerFailure& in) {
   f.log_file = in.log_file();
   f.message = in.message();
   f.wall_time = in.wall_time();
+  f.early = in.early();
   return f;
 }
 

@@ -27,7 +27,8 @@ namespace mtrun::rendezvous {
 struct ServiceSession {
   std::string job_id, node_id;
   uint64_t session_id = 0;
-  uint64_t welcome_id = RandomBits();    // of this record; the agent that was welcomed with it counts on from there
+  uint64_t welcome_id =
+      RandomBits();  // of this record; the agent that was welcomed with it counts on from there
   std::shared_ptr<ServerStream> stream;  // null while it is away
   std::deque<wire::ServiceEvent> unacknowledged;
   size_t unacknowledged_bytes = 0;

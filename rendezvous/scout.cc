@@ -88,8 +88,8 @@ Presence Knock(const std::string& text, Duration patience) {
 LookedAround LookAround(const LookWanted& wanted, const ScoutOptions& options) {
   std::vector<std::future<PeerService>> peers;
   for (const std::string& endpoint : wanted.endpoints) {
-    peers.push_back(std::async(std::launch::async,
-                               [&, endpoint] { return LookAt(endpoint, wanted.job_id, options); }));
+    peers.push_back(
+        std::async(std::launch::async, [&, endpoint] { return LookAt(endpoint, wanted.job_id, options); }));
   }
   std::vector<std::pair<std::string, std::future<Presence>>> members;
   for (const auto& [node_id, endpoint] : wanted.members) {

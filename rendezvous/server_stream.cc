@@ -5,8 +5,7 @@
 
 namespace mtrun::rendezvous {
 
-ServerStream* ServerStream::Make(asio::io_context& loop, Owner& owner,
-                                 grpc::CallbackServerContext& context) {
+ServerStream* ServerStream::Make(asio::io_context& loop, Owner& owner, grpc::CallbackServerContext& context) {
   std::shared_ptr<ServerStream> stream(new ServerStream(loop, owner, context));
   stream->self_ = stream;
   asio::post(loop, [stream] { stream->owner_.OnOpened(stream); });

@@ -60,7 +60,7 @@ class ServerStream final : public grpc::ServerBidiReactor<wire::AgentMessage, wi
   asio::io_context& loop_;
   Owner& owner_;
   grpc::CallbackServerContext& context_;  // lives until OnDone
-  std::shared_ptr<ServerStream> self_;  // released by OnDone
+  std::shared_ptr<ServerStream> self_;    // released by OnDone
   // Deciding thread only (gRPC reads out_ and writes in_ between start and callback).
   wire::AgentMessage in_;
   wire::ServiceMessage out_;

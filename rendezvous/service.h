@@ -16,9 +16,9 @@ struct ServiceOptions {
   bool insecure = true;
   std::string token;
   Duration recovery_window =
-      std::chrono::seconds(3);                  // how long a new service waits for nodes that still run
+      std::chrono::seconds(3);  // how long a new service waits for nodes that still run
   Duration hello_patience = std::chrono::seconds(10);  // how long a stream may take until it says Hello
-  bool embedded = false;  // in an agent, which logs what it is told
+  bool embedded = false;                               // in an agent, which logs what it is told
   Duration farewell = std::chrono::seconds(2);  // how long the end may wait for agents to hear what was sent
 };
 

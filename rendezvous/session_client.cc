@@ -122,9 +122,9 @@ class Core final : public std::enable_shared_from_this<Core> {
   bool hello_due_ = false, welcomed_ = false, heartbeat_due_ = false, acknowledgement_due_ = false;
   bool tls_doubt_ = false;  // the service may expect TLS; to be found out without the lock
   bool stopping_ = false;
-  size_t place_ = 0;  // in endpoints_: of the stream, or of the next attempt
+  size_t place_ = 0;        // in endpoints_: of the stream, or of the next attempt
   std::string redirected_;  // why the stream is being closed in favour of another service
-  bool over_ = false;  // no more attempts: the job ended, or we failed for good
+  bool over_ = false;       // no more attempts: the job ended, or we failed for good
   std::string last_error_ = "it does not answer";
   RetrySchedule retry_{options_.connect_report_interval, options_.reconnect_timeout};
   TimePoint next_heartbeat_, last_heard_;
@@ -222,7 +222,8 @@ void Core::OnWelcome(const wire::Welcome& welcome, uint64_t acknowledged) {
 void Core::Redirect(const Elsewhere& elsewhere) {
   const auto found = std::find(endpoints_.begin(), endpoints_.end(), elsewhere.endpoint);
   if (found == endpoints_.end()) return;
-  redirected_ = absl::StrCat("the job is at ", elsewhere.endpoint, ", not at ", Where(), ": ", elsewhere.reason);
+  redirected_ =
+      absl::StrCat("the job is at ", elsewhere.endpoint, ", not at ", Where(), ": ", elsewhere.reason);
   place_ = static_cast<size_t>(found - endpoints_.begin());
   stream_->context.TryCancel();
 }
@@ -361,14 +362,15 @@ void Core::TurnConnected(TimePoint now) {
 void Core::TurnDisconnected(TimePoint now, std::vector<Notice>& notices) {
   if (retry_.GiveUpDue(now)) {
     if (stream_) stream_->context.TryCancel();
-    return Fail(
-        absl::UnavailableError(absl::StrCat("cannot reach the rendezvous service at ", absl::StrJoin(endpoints_, " or "),
-                                            " for ", HumanDuration(retry_.AwayFor(now)), ": ", last_error_)),
-        notices);
+    return Fail(absl::UnavailableError(absl::StrCat("cannot reach the rendezvous service at ",
+                                                    absl::StrJoin(endpoints_, " or "), " for ",
+                                                    HumanDuration(retry_.AwayFor(now)), ": ", last_error_)),
+                notices);
   }
   if (retry_.TakeReport(now)) {
-    const std::string why = absl::StrCat("still cannot reach the rendezvous service at ", absl::StrJoin(endpoints_, " or "),
-                                         " (", last_error_, "); trying again");
+    const std::string why =
+        absl::StrCat("still cannot reach the rendezvous service at ", absl::StrJoin(endpoints_, " or "), " (",
+                     last_error_, "); trying again");
     if (handler_.disconnected) notices.push_back([this, why] { handler_.disconnected(why); });
   }
   if (!stream_ && retry_.AttemptDue(now)) OpenStream(now);

@@ -16,8 +16,9 @@
 namespace mtrun::rendezvous {
 
 struct SessionOptions {
-  std::string endpoint;                // host:port
-  std::vector<std::string> endpoints;  // instead of `endpoint`: several services, tried in turn from the first
+  std::string endpoint;  // host:port
+  std::vector<std::string>
+      endpoints;  // instead of `endpoint`: several services, tried in turn from the first
   std::string node_id;
   JobSettings job;
   Duration connect_report_interval = std::chrono::seconds(5);  // "still cannot reach ..." while it retries

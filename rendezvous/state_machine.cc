@@ -187,22 +187,30 @@ void JobMachine::OnFailure(const std::string& node_id, const WorkerFailure& fail
     finished_.insert(node_id);
     return;
   }
-  if (used() < settings_.max_restarts) {
-    ++restart_count_;
-    return Dissolve(absl::StrCat(WithLogFile(failure), "; restart ", used(), " of ", settings_.max_restarts));
-  }
-  EndForWantOfBudget(failure, now);
+  if (const std::string why = WhyNoRestart(failure); !why.empty()) return EndWithCause(failure, why, now);
+  ++restart_count_;
+  Dissolve(absl::StrCat(WithLogFile(failure), "; restart ", used(), " of ", settings_.max_restarts));
 }
 
-void JobMachine::EndForWantOfBudget(const WorkerFailure& failure, TimePoint now) {
+/// Takes note of the failure; "" when another try is allowed.
+std::string JobMachine::WhyNoRestart(const WorkerFailure& failure) {
+  early_failures_ = failure.early ? early_failures_ + 1 : 0;
+  const bool trainer = settings_.refund_steps > 0;
+  if (trainer && failure.signal == 0 && failure.exit_code == kWrongSettingsStatus)
+    return absl::StrCat("exit status ", kWrongSettingsStatus,
+                        " means wrong settings, which no restart mends");
+  if (trainer && early_failures_ >= kMaxEarlyFailures)
+    return absl::StrCat(early_failures_, " workers in a row died before they could take part");
+  if (used() < settings_.max_restarts) return "";
+  if (settings_.max_restarts == 0) return "no restarts are allowed (max_restarts 0)";
+  return absl::StrCat("the budget of ", Restarts(settings_.max_restarts), " is used up");
+}
+
+void JobMachine::EndWithCause(const WorkerFailure& failure, const std::string& why, TimePoint now) {
   JobOutcome outcome;
   outcome.exit_code = ExitCodeOf(failure);
   outcome.root_cause = failure;
-  outcome.reason =
-      absl::StrCat(WithLogFile(failure), "; ",
-                   settings_.max_restarts == 0
-                       ? "no restarts are allowed (max_restarts 0)"
-                       : absl::StrCat("the budget of ", Restarts(settings_.max_restarts), " is used up"));
+  outcome.reason = absl::StrCat(WithLogFile(failure), "; ", why);
   End(std::move(outcome), now);
 }
 
@@ -222,14 +230,15 @@ void JobMachine::OnBroken(const std::string& node_id, const CollectivesBroken& b
 // failure behind it that does.
 void JobMachine::OnLateFailure(const WorkerFailure& failure, TimePoint now) {
   broken_.reset();
-  if (used() >= settings_.max_restarts) return EndForWantOfBudget(failure, now);
+  if (const std::string why = WhyNoRestart(failure); !why.empty()) return EndWithCause(failure, why, now);
   ++restart_count_;
-  Log(absl::StrCat(WithLogFile(failure), ", which broke the collectives of its generation; restart ",
-                   used(), " of ", settings_.max_restarts));
+  Log(absl::StrCat(WithLogFile(failure), ", which broke the collectives of its generation; restart ", used(),
+                   " of ", settings_.max_restarts));
 }
 
 // Bad luck now and then does not end a long job; a crash loop makes no steps and does.
 void JobMachine::OnSteps(int64_t step) {
+  early_failures_ = 0;
   if (settings_.refund_steps == 0) return;
   // A run that went back to a checkpoint earns only what it had not reached before.
   if (!refund_mark_ || used() == 0) refund_mark_ = std::max(step, refund_mark_.value_or(0));
@@ -260,7 +269,7 @@ void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, T
   }
   if (IsMember(node_id)) MemberGone(node_id, what);
   // With nobody left there is nobody to tell; the outcome is for the log.
-  if (nodes_.empty() && phase_ != Phase::kEnded && finished_.empty()) {
+  if (nodes_.empty() && phase_ != Phase::kEnded && finished_.empty() && MayRegroup(nullptr)) {
     End(JobOutcome{false, 1, absl::StrCat("every node has left, the last one: ", what), std::nullopt}, now);
   }
 }

@@ -50,11 +50,13 @@ class JobMachine {
   };
   static constexpr Duration kStuckMainLoop = std::chrono::seconds(10);  // reported, once, from this age on
   static constexpr Duration kEndedLinger =
-      std::chrono::seconds(5);              // how long nodes of an ended job may stay
+      std::chrono::seconds(5);  // how long nodes of an ended job may stay
   static constexpr Duration kOftenLook = std::chrono::milliseconds(300);
   static constexpr Duration kRareLook = std::chrono::seconds(5);  // with authority
   static constexpr int kMaxExtensions = 8;  // late ticks in a row that spare one silent node
   static constexpr size_t kMaxEarlyReports = 8192;
+  static constexpr int kMaxEarlyFailures = 3;     // of trainers: a crash loop
+  static constexpr int kWrongSettingsStatus = 2;  // what trainers exit with then
 
   /// `settings` are those of the first agent; others must say the same.
   JobMachine(JobSettings settings, Options options);
@@ -63,8 +65,8 @@ class JobMachine {
   std::vector<Effect> Step(const Event& event, TimePoint now);
   /// When a Tick is due, if time alone can change anything.
   std::optional<TimePoint> NextDeadline() const;
-  /// What to find out, and how long after the last time, and to answer with LookedAround; nothing when there is
-  /// no other service.
+  /// What to find out, and how long after the last time, and to answer with LookedAround; nothing when there
+  /// is no other service.
   std::optional<LookWanted> WantsLook() const;
   Duration LookPause() const { return formed_ && MayRegroup(nullptr) ? kRareLook : kOftenLook; }
   /// No node is left: the record of this job can go, and its id starts afresh. One of several services must
@@ -134,7 +136,8 @@ class JobMachine {
   void FlushEarly(const std::string& node_id, TimePoint now);
   void Dissolve(const std::string& reason);
   void End(JobOutcome outcome, TimePoint now);
-  void EndForWantOfBudget(const WorkerFailure& failure, TimePoint now);
+  std::string WhyNoRestart(const WorkerFailure& failure);
+  void EndWithCause(const WorkerFailure& failure, const std::string& why, TimePoint now);
   void Lose(const std::string& node_id, const std::string& why);
   void MemberGone(const std::string& node_id, const std::string& what);
   void Refuse(const std::string& node_id, const std::string& why);
@@ -177,21 +180,22 @@ class JobMachine {
   Phase phase_ = Phase::kForming;
   std::map<std::string, Node> nodes_;
   uint64_t arrivals_ = 0;
-  uint64_t number_ = 0;  // the highest generation number known
-  bool formed_ = false;  // a generation was formed or adopted
-  int restart_count_ = 0;  // failures in all
-  int refunded_ = 0;       // of those, given back to the budget
+  uint64_t number_ = 0;                 // the highest generation number known
+  bool formed_ = false;                 // a generation was formed or adopted
+  int restart_count_ = 0;               // failures in all
+  int refunded_ = 0;                    // of those, given back to the budget
+  int early_failures_ = 0;              // in a row, of workers that had never been ready
   std::optional<int64_t> refund_mark_;  // steps before this one have earned what they could
-  std::optional<Assignment> current_;  // the last generation; it runs while phase_ is kRunning
+  std::optional<Assignment> current_;   // the last generation; it runs while phase_ is kRunning
   std::vector<Generation> issued_;
-  std::set<std::string> finished_;  // members whose workers have finished, also when the node is gone since
-  bool result_safe_ = false;        // a member reported a final finish
+  std::set<std::string> finished_;    // members whose workers have finished, also when the node is gone since
+  bool result_safe_ = false;          // a member reported a final finish
   std::optional<Generation> broken_;  // dissolved for broken collectives, the failure behind it not heard yet
   KeyValueStore store_;
-  std::set<std::string> left_;         // members of current_ that said goodbye
-  std::set<std::string> dead_;         // members of current_ that are gone for certain
-  std::vector<PeerService> peers_;     // as seen last
-  bool moved_ = false;                 // another service has the job
+  std::set<std::string> left_;      // members of current_ that said goodbye
+  std::set<std::string> dead_;      // members of current_ that are gone for certain
+  std::vector<PeerService> peers_;  // as seen last
+  bool moved_ = false;              // another service has the job
   std::optional<TimePoint> last_call_ends_, join_ends_, form_at_, linger_ends_;
   std::optional<TimePoint> hold_ends_;  // while fewer than min_nodes are left, with a min_nodes_timeout
   std::optional<JobOutcome> outcome_;

@@ -1,4 +1,5 @@
-// One service of several (docs/protocol.md): when it may change the membership, and when the job is elsewhere.
+// One service of several (docs/protocol.md): when it may change the membership, and when the job is
+// elsewhere.
 //
 // At most one service can, since each node is registered with one service at a time: it needs more than half
 // of those members of the last generation that may still be alive, which are all but those that said goodbye
@@ -49,9 +50,10 @@ bool JobMachine::MayRegroup(std::string* why_not) const {
       if (before_it) return no(absl::StrCat("the job begins at ", peer.endpoint, ", the first of the list"));
       if (HasRunIt(peer)) return no(absl::StrCat("the job is at ", peer.endpoint));
       if (peer.state == State::kSilent) {
-        return no(absl::StrCat("the service at ", peer.endpoint,
-                               " does not answer and may have the job; waiting for it (--rdzv_conf takeover=any "
-                               "goes on without)"));
+        return no(
+            absl::StrCat("the service at ", peer.endpoint,
+                         " does not answer and may have the job; waiting for it (--rdzv_conf takeover=any "
+                         "goes on without)"));
       }
     }
     return !peers_.empty() || no("looking at the other services of the list");
@@ -101,7 +103,8 @@ void JobMachine::On(const std::string&, const LookedAround& looked, TimePoint) {
   if (MayRegroup(nullptr)) {
     // Two authorities: there was a time when one of them could not know of the other. The newer one stays.
     for (const PeerService& peer : peers_) {
-      if (current_ && HasRunIt(peer) && peer.authority && peer.generation > current()) return SendElsewhere(peer);
+      if (current_ && HasRunIt(peer) && peer.authority && peer.generation > current())
+        return SendElsewhere(peer);
     }
     return;
   }

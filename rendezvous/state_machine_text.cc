@@ -86,9 +86,10 @@ void JobMachine::CheckInvariants() const {
 bool JobMachine::operator==(const JobMachine& other) const {
   const auto key = [](const JobMachine& m) {
     return std::tie(m.settings_, m.options_.seed, m.options_.service_started, m.options_.recovery_window,
-                    m.phase_, m.nodes_, m.arrivals_, m.number_, m.formed_, m.restart_count_, m.refunded_, m.refund_mark_, m.current_,
-                    m.issued_, m.finished_, m.result_safe_, m.broken_, m.left_, m.dead_, m.peers_, m.moved_, m.hold_ends_, m.store_, m.last_call_ends_, m.join_ends_,
-                    m.form_at_, m.linger_ends_, m.outcome_, m.reason_);
+                    m.phase_, m.nodes_, m.arrivals_, m.number_, m.formed_, m.restart_count_, m.refunded_,
+                    m.early_failures_, m.refund_mark_, m.current_, m.issued_, m.finished_, m.result_safe_,
+                    m.broken_, m.left_, m.dead_, m.peers_, m.moved_, m.hold_ends_, m.store_,
+                    m.last_call_ends_, m.join_ends_, m.form_at_, m.linger_ends_, m.outcome_, m.reason_);
   };
   return key(*this) == key(other);
 }
@@ -128,9 +129,10 @@ JobView JobMachine::View(TimePoint now) const {
 }
 
 std::string JobMachine::Describe(TimePoint now) const {
-  std::string text = absl::StrCat(View(now).phase, ", ", rendezvous::Describe(current()), " of ", number_,
-                                  formed_ ? "" : ", first", ", restarts ", used(), refunded_ > 0 ? absl::StrCat(" + ", refunded_) : "", ", finished {",
-                                  absl::StrJoin(finished_, " "), "}", result_safe_ ? " safe" : "", broken_ ? ", broken" : "", "\n");
+  std::string text = absl::StrCat(
+      View(now).phase, ", ", rendezvous::Describe(current()), " of ", number_, formed_ ? "" : ", first",
+      ", restarts ", used(), refunded_ > 0 ? absl::StrCat(" + ", refunded_) : "", ", finished {",
+      absl::StrJoin(finished_, " "), "}", result_safe_ ? " safe" : "", broken_ ? ", broken" : "", "\n");
   if (current_) absl::StrAppend(&text, "  last ", rendezvous::Describe(*current_), "\n");
   if (outcome_) absl::StrAppend(&text, "  outcome ", rendezvous::Describe(*outcome_), "\n");
   absl::StrAppend(&text, "  last call ", formed_ ? "-" : Until(last_call_ends_, now), ", form at ",

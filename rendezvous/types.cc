@@ -95,25 +95,24 @@ std::string Describe(const AgentEvent& event) {
 }
 
 std::string Describe(const ServiceEvent& event) {
-  return std::visit(Overloaded{
-                        [](const Assigned& e) { return absl::StrCat("assigned ", Describe(e.assignment)); },
-                        [](const GenerationDissolved& e) {
-                          return absl::StrCat("dissolved ", Describe(e.generation), ": ", e.reason);
-                        },
-                        [](const JobEnded& e) { return absl::StrCat("job ended: ", Describe(e.outcome)); },
-                        [](const Refused& e) { return absl::StrCat("refused: ", e.reason); },
-                        [](const Waiting& e) { return absl::StrCat("waiting: ", e.text); },
-                        [](const Elsewhere& e) {
-                          return absl::StrCat("the job is at ", e.endpoint, ": ", e.reason);
-                        },
-                        [](const StoreReply& e) {
-                          std::vector<std::string> keys;
-                          for (const auto& [key, value] : e.values) keys.push_back(key);
-                          return absl::StrCat("store reply ", e.id, ": ", KeyList(keys),
-                                              e.error.empty() ? "" : "error: ", e.error);
-                        },
-                    },
-                    event);
+  return std::visit(
+      Overloaded{
+          [](const Assigned& e) { return absl::StrCat("assigned ", Describe(e.assignment)); },
+          [](const GenerationDissolved& e) {
+            return absl::StrCat("dissolved ", Describe(e.generation), ": ", e.reason);
+          },
+          [](const JobEnded& e) { return absl::StrCat("job ended: ", Describe(e.outcome)); },
+          [](const Refused& e) { return absl::StrCat("refused: ", e.reason); },
+          [](const Waiting& e) { return absl::StrCat("waiting: ", e.text); },
+          [](const Elsewhere& e) { return absl::StrCat("the job is at ", e.endpoint, ": ", e.reason); },
+          [](const StoreReply& e) {
+            std::vector<std::string> keys;
+            for (const auto& [key, value] : e.values) keys.push_back(key);
+            return absl::StrCat("store reply ", e.id, ": ", KeyList(keys),
+                                e.error.empty() ? "" : "error: ", e.error);
+          },
+      },
+      event);
 }
 
 std::vector<std::string> DifferingSettings(const JobSettings& job, const JobSettings& here) {

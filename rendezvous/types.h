@@ -30,8 +30,9 @@ struct JobSettings {
   Duration reconnect_grace = std::chrono::milliseconds(200);
   Duration join_timeout = std::chrono::seconds(600);  // how long the first formation may take
   Duration min_nodes_timeout = Duration::zero();      // how long a job holds below min_nodes; zero: for ever
-  std::vector<std::string> endpoints;  // of all services that may serve this job, in order; one or none: no choice
-  bool takeover_any = false;           // a service changes the membership even when another one might too
+  std::vector<std::string>
+      endpoints;              // of all services that may serve this job, in order; one or none: no choice
+  bool takeover_any = false;  // a service changes the membership even when another one might too
   bool operator==(const JobSettings&) const = default;
 };
 
@@ -80,6 +81,7 @@ struct WorkerFailure {
   std::string log_file;   // its standard error on `host`, "" for none
   std::string message;    // from the error file, or the last lines of its standard error
   std::string wall_time;  // for people
+  bool early = false;     // it had never been ready to take part
   bool operator==(const WorkerFailure&) const = default;
 };
 

@@ -73,7 +73,7 @@ at::Tensor ByImageNet(const at::Tensor& images) {
 absl::StatusOr<std::unique_ptr<engine::Task>> MakeTask(const engine::TaskInputs& in) {
   const auto net = std::make_shared<models::ResNet18>(in.options.seed, in.classes);
   const std::string weights = in.settings.Text("weights"), train = in.settings.Text("train");
-  if (!weights.empty() && in.first) MT_RETURN_IF_ERROR(engine::InitFrom(weights, *net, /*last_layer=*/"fc."));
+  if (!weights.empty()) MT_RETURN_IF_ERROR(engine::InitFrom(weights, *net, /*last_layer=*/"fc."));
   const bool only_last = train == "last" || (train == "auto" && !weights.empty());
   if (only_last) net->FreezeBackbone();
   if (only_last && weights.empty() && in.options.init_from.empty() && in.first) {

@@ -149,7 +149,8 @@ TEST_F(CooperativeTest, WorkersThatDoNotLeaveAreKilledAtTheDeadline) {
   ASSERT_TRUE(Met(*mtrun, 1, 2, 2));
   mtrun->Signal(SIGTERM);
   EXPECT_EQ(mtrun->Wait(kSoon), 128 + SIGTERM) << mtrun->Text();
-  EXPECT_THAT(mtrun->Text(), AllOf(HasSubstr("told to drain"), HasSubstr("some workers have not left within")));
+  EXPECT_THAT(mtrun->Text(),
+              AllOf(HasSubstr("told to drain"), HasSubstr("some workers have not left within")));
 }
 
 }  // namespace

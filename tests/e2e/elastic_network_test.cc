@@ -25,9 +25,15 @@ class NetworkTest : public LauncherTest {
 
   /// One cooperative worker per node; `how` decides about endpoints and numbers.
   std::unique_ptr<Program> Start(int node, const std::string& nodes, const std::string& conf = "") {
-    std::vector<std::string> args = {"--nnodes",   nodes, "--rdzv_endpoint", absl::StrJoin(endpoints_, ","),
-                                     "--insecure", "--node_rank", absl::StrCat(node),
-                                     "--rdzv_conf", absl::StrCat("last_call_timeout=0.1", conf)};
+    std::vector<std::string> args = {"--nnodes",
+                                     nodes,
+                                     "--rdzv_endpoint",
+                                     absl::StrJoin(endpoints_, ","),
+                                     "--insecure",
+                                     "--node_rank",
+                                     absl::StrCat(node),
+                                     "--rdzv_conf",
+                                     absl::StrCat("last_call_timeout=0.1", conf)};
     for (const std::string& word : toy_) args.push_back(word);
     return std::make_unique<Program>(network_->On(node, Command(args)), Environment());
   }
@@ -94,8 +100,8 @@ TEST_F(NetworkTest, ASpareTakesOver) {
 }
 
 TEST_F(NetworkTest, ARestartedServiceFindsEverybodyWhereTheyWere) {
-  const std::vector<std::string> command = {support::BinaryFolder() + "/mtrdzv", "--insecure", "--host",
-                                            network_->Address(0), "--port", "29400"};
+  const std::vector<std::string> command = {
+      support::BinaryFolder() + "/mtrdzv", "--insecure", "--host", network_->Address(0), "--port", "29400"};
   auto service = std::make_unique<Program>(network_->On(0, command), Environment());
   ASSERT_TRUE(service->WaitForLine("serving")) << service->Text();
   const auto a = Start(1, "2:2"), b = Start(2, "2:2");

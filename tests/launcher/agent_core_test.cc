@@ -164,10 +164,7 @@ TEST(AgentCoreGoldenTest, ScriptsGiveTheExpectedTraces) {
 class World {
  public:
   World(uint64_t seed, int workers)
-      : random_(seed),
-        workers_(workers),
-        cooperative_(random_() % 5),
-        core_(Config(workers), TimePoint()) {}
+      : random_(seed), workers_(workers), cooperative_(random_() % 5), core_(Config(workers), TimePoint()) {}
 
   void Walk(int steps) {
     for (int i = 0; i < steps && !exited_; ++i) {
@@ -205,7 +202,8 @@ class World {
         if (random_() % 20 != 0) return Tick{};
         return SignalReceived{random_() % 2 == 0 ? SIGTERM : SIGINT};
       case 6:
-        return WorkerSaid{AnyRank(), channel::Hello{.address = "", .cooperative = random_() % 4 < cooperative_}};
+        return WorkerSaid{AnyRank(),
+                          channel::Hello{.address = "", .cooperative = random_() % 4 < cooperative_}};
       case 7:
         if (random_() % 4 != 0 || alive_.empty()) return Tick{};
         if (random_() % 3 == 0) return WorkerSaid{AnyRank(), channel::Leaving{"why"}};
@@ -278,7 +276,8 @@ class World {
   }
   void Perform(const StartWorkers& effect) {
     const auto count = static_cast<size_t>(workers_);
-    EXPECT_TRUE(started_ ? effect.local_ranks.size() <= count : effect.local_ranks.size() == count) << Trace();
+    EXPECT_TRUE(started_ ? effect.local_ranks.size() <= count : effect.local_ranks.size() == count)
+        << Trace();
     EXPECT_FALSE(left_) << "started after the goodbye\n" << Trace();
     started_ = true;
     offered_ = false;

@@ -137,8 +137,8 @@ TEST_F(ChannelServerTest, AnotherProtocolIsRefused) {
 
 TEST_F(ChannelServerTest, WhatADeadWorkerHadSaidIsReadAtOnce) {
   UniqueFd socket = ConnectRaw();
-  const std::string said =
-      channel::Encode(WorkerMessage(channel::Hello{})) + channel::Encode(WorkerMessage(channel::Leaving{"x"}));
+  const std::string said = channel::Encode(WorkerMessage(channel::Hello{})) +
+                           channel::Encode(WorkerMessage(channel::Leaving{"x"}));
   ASSERT_TRUE(WriteAll(socket.get(), said).ok());
   socket.Reset();
   server_->ReadRest(0);  // the loop has not turned yet

@@ -69,7 +69,8 @@ std::optional<std::string> JobSimulation::Run() {
   }
   RunUntil(now_ + seconds(4));
   for (const Agent& agent : agents_) {
-    if (agent.incarnation != 0 && !broken_) Broken(absl::StrCat(agent.node_id, " is still there after the end"));
+    if (agent.incarnation != 0 && !broken_)
+      Broken(absl::StrCat(agent.node_id, " is still there after the end"));
   }
   return broken_;
 }
@@ -116,7 +117,8 @@ std::string JobSimulation::CheckFormed() const {
       ++members;
       generations.insert(agent.core->assignment()->generation);
     } else if (agent.core->phase() != AgentCore::Phase::kJoining &&
-               agent.core->phase() != AgentCore::Phase::kRegrouping) {  // a spare, with or without old workers
+               agent.core->phase() !=
+                   AgentCore::Phase::kRegrouping) {  // a spare, with or without old workers
       return absl::StrCat(agent.node_id, " is ", agent.core->Describe());
     }
   }
@@ -226,8 +228,7 @@ void JobSimulation::Break(uint64_t id, bool service_notices) {
   Connection& connection = connections_.at(id);
   if (!connection.open) return;
   connection.open = false;
-  Awake(connection.agent, connection.incarnation,
-        [this, id, agent = connection.agent] { Lost(agent, id); });
+  Awake(connection.agent, connection.incarnation, [this, id, agent = connection.agent] { Lost(agent, id); });
   if (!service_notices || services_[connection.service].id != connection.service_id) return;
   At(Delay(5), [this, id] {
     const Connection& c = connections_.at(id);
@@ -352,14 +353,15 @@ void JobSimulation::Beat(size_t index, uint64_t id) {
   if (agent.connection != id) return;
   if (now_ - agent.heard > seconds(3)) return Lost(index, id);
   if (agent.welcomed && connections_.at(id).open) {
-    Up(id, [this, id, node_id = agent.node_id, place = connections_.at(id).service, received = agent.received] {
-      const auto session = services_[place].sessions.find(node_id);
-      if (session == services_[place].sessions.end() || session->second.connection != id) return;
-      auto& waiting = session->second.unacknowledged;
-      while (!waiting.empty() && waiting.front().first <= received) waiting.pop_front();
-      StepService(place, {node_id, rendezvous::Heartbeat{}});
-      Down(id, [this, index = connections_.at(id).agent] { agents_[index].heard = now_; });
-    });
+    Up(id,
+       [this, id, node_id = agent.node_id, place = connections_.at(id).service, received = agent.received] {
+         const auto session = services_[place].sessions.find(node_id);
+         if (session == services_[place].sessions.end() || session->second.connection != id) return;
+         auto& waiting = session->second.unacknowledged;
+         while (!waiting.empty() && waiting.front().first <= received) waiting.pop_front();
+         StepService(place, {node_id, rendezvous::Heartbeat{}});
+         Down(id, [this, index = connections_.at(id).agent] { agents_[index].heard = now_; });
+       });
   }
   At(settings_.heartbeat_interval, [this, index, id, incarnation = agent.incarnation] {
     Awake(index, incarnation, [this, index, id] { Beat(index, id); });
@@ -377,8 +379,8 @@ void JobSimulation::Pump(size_t index) {
   }
 }
 
-void JobSimulation::OnDown(size_t index, uint64_t id, uint64_t sequence, const rendezvous::ServiceEvent& event,
-                           uint64_t acknowledged) {
+void JobSimulation::OnDown(size_t index, uint64_t id, uint64_t sequence,
+                           const rendezvous::ServiceEvent& event, uint64_t acknowledged) {
   Agent& agent = agents_[index];
   if (agent.connection != id || !agent.welcomed) return;
   agent.heard = now_;
@@ -389,7 +391,8 @@ void JobSimulation::OnDown(size_t index, uint64_t id, uint64_t sequence, const r
   if (setup_.trace) Note(agent.node_id, " hears ", rendezvous::Describe(event));
   if (const auto* elsewhere = std::get_if<rendezvous::Elsewhere>(&event)) {
     const auto& list = settings_.endpoints;
-    agent.place = static_cast<size_t>(std::find(list.begin(), list.end(), elsewhere->endpoint) - list.begin());
+    agent.place =
+        static_cast<size_t>(std::find(list.begin(), list.end(), elsewhere->endpoint) - list.begin());
     return Break(id, true);
   }
   Feed(index, event);
@@ -458,13 +461,14 @@ void JobSimulation::SignalOne(size_t index, int local_rank, int signal) {
   Worker& worker = agent.workers[static_cast<size_t>(local_rank)];
   if (!worker.alive) return;
   const bool leaves = setup_.cooperative && signal != SIGKILL && random_() % 8 != 0;
-  At(signal == SIGKILL ? Delay(5) : Delay(800), [this, index, local_rank, signal, leaves, serial = worker.serial] {
-    const Agent& a = agents_[index];
-    const auto place = static_cast<size_t>(local_rank);
-    if (place >= a.workers.size() || a.workers[place].serial != serial) return;
-    if (leaves) Say(index, local_rank, channel::Leaving{"told to"});
-    EndWorker(index, local_rank, leaves ? 0 : 128 + signal, signal == SIGKILL ? SIGKILL : 0);
-  });
+  At(signal == SIGKILL ? Delay(5) : Delay(800),
+     [this, index, local_rank, signal, leaves, serial = worker.serial] {
+       const Agent& a = agents_[index];
+       const auto place = static_cast<size_t>(local_rank);
+       if (place >= a.workers.size() || a.workers[place].serial != serial) return;
+       if (leaves) Say(index, local_rank, channel::Leaving{"told to"});
+       EndWorker(index, local_rank, leaves ? 0 : 128 + signal, signal == SIGKILL ? SIGKILL : 0);
+     });
 }
 
 void JobSimulation::EndWorker(size_t index, int local_rank, int code, int signal) {
@@ -536,22 +540,24 @@ void JobSimulation::OnHello(size_t index, uint64_t id, rendezvous::StreamOpened 
   }
   session.connection = id;
   Note("service ", index, ": hello of ", node_id, resumed ? ", resumed" : "");
-  Down(id, [this, id, agent = connection.agent, service_id = session.id, resumed, received = session.received] {
-    Agent& a = agents_[agent];
-    if (a.connection != id) return;
-    a.welcomed = true;
-    a.heard = now_;
-    a.service_id = service_id;
-    if (resumed) {
-      a.outbox.Acknowledge(received);
-      a.outbox.Resume();
-    } else {
-      a.outbox.BeginAnew();
-      a.received = 0;
-    }
-    Feed(agent, SessionConnected{});
-  });
-  for (const auto& [sequence, event] : std::deque(session.unacknowledged)) SendDown(index, session, sequence, event);
+  Down(id,
+       [this, id, agent = connection.agent, service_id = session.id, resumed, received = session.received] {
+         Agent& a = agents_[agent];
+         if (a.connection != id) return;
+         a.welcomed = true;
+         a.heard = now_;
+         a.service_id = service_id;
+         if (resumed) {
+           a.outbox.Acknowledge(received);
+           a.outbox.Resume();
+         } else {
+           a.outbox.BeginAnew();
+           a.received = 0;
+         }
+         Feed(agent, SessionConnected{});
+       });
+  for (const auto& [sequence, event] : std::deque(session.unacknowledged))
+    SendDown(index, session, sequence, event);
   StepService(index, {node_id, std::move(opened)});
 }
 
@@ -582,7 +588,8 @@ void JobSimulation::StepService(size_t index, const rendezvous::Event& event) {
   ConsiderLooking(index);
 }
 
-void JobSimulation::PerformService(size_t index, const std::vector<rendezvous::JobTable::JobEffect>& effects) {
+void JobSimulation::PerformService(size_t index,
+                                   const std::vector<rendezvous::JobTable::JobEffect>& effects) {
   Service& service = services_[index];
   for (const auto& [job_id, effect] : effects) {
     if (const auto* line = std::get_if<rendezvous::LogLine>(&effect)) {

@@ -42,8 +42,9 @@ class JobSimulation {
   std::optional<std::string> Run();
   /// What happened, with `trace`.
   std::string Trace() const;
-  static constexpr const char* kFaults[] = {"agent killed",   "agent frozen",  "cable pulled", "stream broken",
-                                            "service killed", "worker killed", "broken",       "agent told to go"};
+  static constexpr const char* kFaults[] = {"agent killed",  "agent frozen",    "cable pulled",
+                                            "stream broken", "service killed",  "worker killed",
+                                            "broken",        "agent told to go"};
   const std::map<std::string, int>& fired() const { return fired_; }
   size_t generations() const { return generations_.size(); }
 

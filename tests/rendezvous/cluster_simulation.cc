@@ -76,13 +76,15 @@ std::vector<std::string> ClusterSimulation::StaleOfferFrom(const std::string& no
   return Step(Event{node, AgentSaid{OfferSent{MakeOffer(node)}, {}, {}}});
 }
 
-std::vector<std::string> ClusterSimulation::Fail(const std::string& node, int exit_code, int signal) {
+std::vector<std::string> ClusterSimulation::Fail(const std::string& node, int exit_code, int signal,
+                                                 bool early) {
   WorkerFailure failure;
   failure.host = node;
   failure.pid = 100;
   failure.exit_code = exit_code;
   failure.signal = signal;
   failure.log_file = "/logs/0/stderr.log";
+  failure.early = early;
   if (const auto assignment = assignments_.find(node); assignment != assignments_.end()) {
     for (const Member& member : assignment->second.members) {
       if (member.node_id == node) failure.rank = member.first_rank;

@@ -29,7 +29,8 @@ class ClusterSimulation {
                                      std::optional<int> node_rank = std::nullopt);
   /// An offer from before the node's last assignment, delivered late.
   std::vector<std::string> StaleOfferFrom(const std::string& node);
-  std::vector<std::string> Fail(const std::string& node, int exit_code = 1, int signal = 0);
+  std::vector<std::string> Fail(const std::string& node, int exit_code = 1, int signal = 0,
+                                bool early = false);
   /// One of the node's workers reports broken collectives of the newest generation it was assigned.
   std::vector<std::string> Break(const std::string& node);
   /// The node holds this from an earlier service.

@@ -28,7 +28,7 @@ Offer SomeOffer() {
 }
 
 WorkerFailure SomeFailure() {
-  return {"node2", 5, 1, 4711, 0, 9, "/logs/1/stderr.log", "bad \xff bytes\0x", "2026-11-21"};
+  return {"node2", 5, 1, 4711, 0, 9, "/logs/1/stderr.log", "bad \xff bytes\0x", "2026-11-21", true};
 }
 
 Assignment SomeAssignment() { return MakeAssignment(Generation{3, 0xFFFFFFFFFFFFFFFFull}, {SomeOffer()}, 2); }

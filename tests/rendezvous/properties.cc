@@ -105,8 +105,7 @@ void PropertyChecker::OnAssigned(const std::string& node_id, const Assignment& a
 void PropertyChecker::OnDissolved(const std::string& node_id, const GenerationDissolved& dissolved) {
   if (ended_) Broken("a generation is dissolved after the end of the job");
   if (dissolved.reason.empty()) Broken("dissolved without a reason");
-  if (dissolved.restart_count < 0 || OverBudget(dissolved.restart_count))
-    Broken("restart budget");
+  if (dissolved.restart_count < 0 || OverBudget(dissolved.restart_count)) Broken("restart budget");
   const auto running = running_.find(node_id);
   if (running != running_.end() && running->second == dissolved.generation) running_.erase(running);
 }

@@ -133,8 +133,8 @@ TEST_F(RegistrarTest, AnAgentThatNeverAcknowledgesIsDropped) {
     if (!Say(StoreRead{generation, static_cast<int64_t>(i), {"key"}, false})) break;
   }
   // Its own status, or (when the agent did not even read) that of a cancelled call.
-  EXPECT_THAT(End().error_code(), ::testing::AnyOf(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                                                   grpc::StatusCode::CANCELLED));
+  EXPECT_THAT(End().error_code(),
+              ::testing::AnyOf(grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::CANCELLED));
 }
 
 }  // namespace

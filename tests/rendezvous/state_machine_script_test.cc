@@ -2,9 +2,9 @@
 // happens instead.
 //   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s]   begins the world (first command)
 //   open N [seen=2] [max=5]      offer N... [workers=2] [rank=0] [late]   close N    leave N [fails=130] beat
-//   N [stuck=12s] break N    steps N at=100    fail N [exit=3|signal=9] [generation=1]      finish N... [final]  silence N   wake N set N
-//   key value    wait N key    get N key   hold N (offers the last generation it was assigned as still
-//   running) new_service [recovery=3s]    advance 1.5s    stall 10s    state
+//   N [stuck=12s] break N    steps N at=100    fail N [exit=3|signal=9] [generation=1]      finish N...
+//   [final]  silence N   wake N set N key value    wait N key    get N key   hold N (offers the last
+//   generation it was assigned as still running) new_service [recovery=3s]    advance 1.5s    stall 10s state
 //   look self|silent|gone|without|with[:GENERATION[:authority]]... [dead=N] (services in the job's order)
 #include <cstdlib>
 #include <filesystem>
@@ -85,7 +85,7 @@ class Interpreter {
       const Lines more = RunOn(c, node);
       lines.insert(lines.end(), more.begin(), more.end());
       if (c.name == "set" || c.name == "wait" || c.name == "get") break;
-      if (c.Has("final") || c.Has("late")) break;
+      if (c.Has("final") || c.Has("late") || c.Has("early")) break;
     }
     return lines;
   }
@@ -97,7 +97,8 @@ class Interpreter {
     settings_.min_nodes = c.Int("min", 1);
     settings_.max_nodes = c.Int("max", settings_.min_nodes);
     settings_.max_restarts = c.Int("restarts", 0);
-    for (int i = 1; i <= c.Int("endpoints", 0); ++i) settings_.endpoints.push_back(absl::StrCat("service", i));
+    for (int i = 1; i <= c.Int("endpoints", 0); ++i)
+      settings_.endpoints.push_back(absl::StrCat("service", i));
     settings_.takeover_any = c.Has("takeover_any");
     settings_.min_nodes_timeout = c.Time("min_nodes_timeout", "0s");
     settings_.refund_steps = c.Int("refund", 0);
@@ -143,8 +144,7 @@ class Interpreter {
     if (c.name == "hold") return Hold(node);
     if (c.name == "fail") return Fail(c, node);
     if (c.name == "break") return w.Break(node);
-    if (c.name == "steps")
-      return w.Say(node, StepsCommitted{w.generation(), c.Int("at", 0)});
+    if (c.name == "steps") return w.Say(node, StepsCommitted{w.generation(), c.Int("at", 0)});
     if (c.name == "finish") return w.Finish(node, c.Has("final"));
     if (c.name == "leave") {
       if (c.Has("fails")) return w.Say(node, Leaving{"SIGINT", true, c.Int("fails", 1)});
@@ -177,7 +177,8 @@ class Interpreter {
     return world_->Say(node, OfferSent{offer}, held);
   }
   Lines Fail(const Command& c, const std::string& node) {
-    if (!c.options.contains("generation")) return world_->Fail(node, c.Int("exit", 1), c.Int("signal", 0));
+    if (!c.options.contains("generation"))
+      return world_->Fail(node, c.Int("exit", 1), c.Int("signal", 0), c.Has("early"));
     return world_->Say(node, WorkerFailed{Generation{static_cast<uint64_t>(c.Int("generation", 0)), 1}, {}});
   }
 

@@ -21,13 +21,18 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Make(int nodes) {
     std::vector<std::string> enter = {"unshare", "--net", "--uts"};
     if (network->own_user_ && node == 0) enter = {"unshare", "--user", "--map-root-user", "--net", "--uts"};
     if (network->own_user_ && node > 0) {
-      enter = {"nsenter", "--target", absl::StrCat(network->holders_[0]->pid()), "--user",
-               "--preserve-credentials", "unshare", "--net", "--uts"};
+      enter = {"nsenter",
+               "--target",
+               absl::StrCat(network->holders_[0]->pid()),
+               "--user",
+               "--preserve-credentials",
+               "unshare",
+               "--net",
+               "--uts"};
     }
     const std::string script =
         absl::StrCat("hostname node", node, " && ip link set lo up && echo ready && exec sleep 1000000");
-    network->holders_.push_back(
-        std::make_unique<Program>(Join(enter, {"sh", "-c", script})));
+    network->holders_.push_back(std::make_unique<Program>(Join(enter, {"sh", "-c", script})));
     if (!network->holders_.back()->WaitForLine("ready", Seconds(10))) {
       return absl::PermissionDeniedError(
           absl::StrCat("no network namespaces here: ", network->holders_.back()->Text()));
@@ -55,8 +60,8 @@ absl::Status Network::Wire(int nodes) const {
 std::string Network::Address(int node) const { return absl::StrCat("10.78.0.", node + 1); }
 
 std::vector<std::string> Network::On(int node, const std::vector<std::string>& argv) const {
-  std::vector<std::string> enter = {"nsenter", "--target",
-                                    absl::StrCat(holders_[static_cast<size_t>(node)]->pid()), "--net", "--uts"};
+  std::vector<std::string> enter = {
+      "nsenter", "--target", absl::StrCat(holders_[static_cast<size_t>(node)]->pid()), "--net", "--uts"};
   if (own_user_) enter = Join(enter, {"--user", "--preserve-credentials"});
   return Join(enter, argv);
 }

@@ -156,7 +156,6 @@ class Cooperative {
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
-  if (mode == "cooperative")
-    return mtrun::Cooperative(argc > 2 && std::string(argv[2]) == "stays").Run();
+  if (mode == "cooperative") return mtrun::Cooperative(argc > 2 && std::string(argv[2]) == "stays").Run();
   return mtrun::RunOrdinary(mode == "fail_once");
 }

@@ -83,7 +83,9 @@ function(mt_test name)
     list(APPEND properties RUN_SERIAL TRUE)
   endif()
   if(arg_LABELS)
-    list(APPEND properties LABELS "${arg_LABELS}")
+    # One word: of a list gtest_discover_tests keeps the first entry alone. `ctest -L` matches parts of it.
+    string(REPLACE ";" "-" label "${arg_LABELS}")
+    list(APPEND properties LABELS "${label}")
   endif()
   # gtest_discover_tests keeps only the first entry of an ENVIRONMENT list (CMake 3.25), so the emulator, a command in front
   # of the test's own, sets the variables.

@@ -13,7 +13,7 @@ struct JsonLinesEnd {
   std::string first_line;               // "" in an empty file
   std::vector<std::string> last_lines;  // complete ones of about the last 64 KiB, oldest first; the first
                                         // line is among them in a short file
-  std::string torn_line;  // what stands behind the last newline
+  std::string torn_line;                // what stands behind the last newline
   bool torn = false;
 };
 

@@ -97,7 +97,8 @@ absl::Status CarriedRun::Receive(Team& team, const StatePlan& plan) {
   const int rank = team.assignment().rank;
   const bool receives = std::count(plan.receive.begin(), plan.receive.end(), rank) != 0;
   if (std::count(plan.diverged.begin(), plan.diverged.end(), rank) != 0) {
-    log::Warning("this worker's state differs from rank ", plan.source, "'s at the same position; taking that one");
+    log::Warning("this worker's state differs from rank ", plan.source,
+                 "'s at the same position; taking that one");
   }
   std::string text = rank == plan.source ? EncodeState() : "";
   if (receives) run_ = 0;  // until all of it has come
@@ -131,8 +132,8 @@ std::optional<datasets::BatchPlan> BatchOfNewest(const std::string& folder) {
   checkpoints::Files& files = checkpoints::RealFiles();
   const auto steps = checkpoints::CompleteSteps(files, folder);
   if (!steps.ok() || steps->empty()) return std::nullopt;
-  const auto text = files.Read(absl::StrCat(folder, "/", checkpoints::StepFolder(steps->back()), "/",
-                                            checkpoints::kStateFile));
+  const auto text = files.Read(
+      absl::StrCat(folder, "/", checkpoints::StepFolder(steps->back()), "/", checkpoints::kStateFile));
   if (!text.ok()) return std::nullopt;
   const auto state = checkpoints::DecodeRunState(*text);
   if (!state.ok()) return std::nullopt;
@@ -141,7 +142,8 @@ std::optional<datasets::BatchPlan> BatchOfNewest(const std::string& folder) {
     const auto found = state->identity.find(name);
     return found != state->identity.end() && absl::SimpleAtoi(found->second, &value) && value > 0;
   };
-  if (!number("global_batch", plan.global_batch) || !number("batch_size", plan.micro_batch)) return std::nullopt;
+  if (!number("global_batch", plan.global_batch) || !number("batch_size", plan.micro_batch))
+    return std::nullopt;
   return plan;
 }
 

@@ -42,9 +42,9 @@ class CarriedRun {
     int keeper = 0;       // rank that keeps the run's files
     std::string resumed;  // the checkpoint that it goes on from, "" where a member carried it
   };
-  /// Collective, first thing in a generation: the member that is furthest gives its state to those behind. Where
-  /// nobody carries the run, the newest checkpoint in `folder` (`resume`) on any node is the source, else it
-  /// begins. kFailedPrecondition: the checkpoint is of another run, the message lists what differs.
+  /// Collective, first thing in a generation: the member that is furthest gives its state to those behind.
+  /// Where nobody carries the run, the newest checkpoint in `folder` (`resume`) on any node is the source,
+  /// else it begins. kFailedPrecondition: the checkpoint is of another run, the message lists what differs.
   /// kUnavailable: the group broke; who was about to receive carries nothing then.
   absl::StatusOr<Begun> Enter(Team& team, const std::string& folder, bool resume);
 

@@ -37,6 +37,7 @@ struct Run {
   TrainOptions options;
   Assignment assignment;
   int batch_size_px = 0;  // pixels a side of the images as they come to the device
+  bool joined = false;    // the others may be met; until then whatever fails fails again at a restart
 };
 
 struct Data {
@@ -66,11 +67,13 @@ absl::Status FitImages(Run& run, const Data& data) {
   const int given = run.options.image_size;
   const int height = std::max(data.train.height(), data.test.height());
   const int width = std::max(data.train.width(), data.test.width());
-  const int takes = rule.adjustable && given != 0 ? given : rule.size != 0 ? rule.size : std::max(height, width);
+  const int takes = rule.adjustable && given != 0 ? given
+                    : rule.size != 0              ? rule.size
+                                                  : std::max(height, width);
   const std::string square = SizeText(takes, takes), has = SizeText(height, width);
   if (given != 0 && given != takes) {
-    return absl::InvalidArgumentError(absl::StrCat("--image_size ", given, ": ", run.program.name,
-                                                   " takes images of ", square, " only"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--image_size ", given, ": ", run.program.name, " takes images of ", square, " only"));
   }
   const bool larger = height > takes || width > takes;
   if (larger && given == 0 && !rule.enlarges) {
@@ -144,7 +147,7 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Run& run, const PackedSplit
                           .classes = static_cast<int64_t>(train.class_names().size()),
                           .image_size = run.options.image_size,
                           .device = batch.device,
-                          .first = true};
+                          .first = run.assignment.rank == 0};
   absl::StatusOr<std::unique_ptr<Task>> task = absl::InternalError("no task");
   MT_RETURN_IF_ERROR(TorchStatus("make the network", [&] { task = run.program.make_task(inputs); }));
   MT_RETURN_IF_ERROR(task.status());
@@ -268,6 +271,7 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
   CatchDrainSignals();
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<Task> task, MakeTask(run, data.train, batch));
   MT_RETURN_IF_ERROR(CheckSyncBatchNorm(run, *task));
+  run.joined = true;
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<Team> team, Team::Join(run.environment));
   TrainLoop loop({.program = run.program.name,
                   .options = run.options,
@@ -279,10 +283,8 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
                   .identity = IdentityOf(run, data.train),
                   .settings = run.settings.Yaml(run.program.name),
                   .faults = &faults,
-                  .finish =
-                      [&](const Learner& learner, const RunReport& report) {
-                        return WriteResults(run, learner, report);
-                      }},
+                  .finish = [&](const Learner& learner,
+                                const RunReport& report) { return WriteResults(run, learner, report); }},
                  *team, progress, run.start);
   MT_ASSIGN_OR_RETURN(const Outcome outcome, loop.Run());
   if (!outcome.complete) log::Info(outcome.stopped);
@@ -347,7 +349,7 @@ int RunProgram(int argc, char** argv, const Program& program) {
   }
   if (const absl::Status status = ReadRun(run); !status.ok()) return Fail(run, status, 2);
   const auto exit_status = TrainAndReport(run);
-  return exit_status.ok() ? *exit_status : Fail(run, exit_status.status(), 1);
+  return exit_status.ok() ? *exit_status : Fail(run, exit_status.status(), run.joined ? 1 : 2);
 }
 
 }  // namespace mtrun::engine

@@ -33,7 +33,7 @@ struct TaskInputs {
   int64_t classes;  // of the data
   int image_size;   // that the network computes with
   at::Device device;
-  bool first;  // rank 0: the one whose weights everybody gets
+  bool first;  // rank 0: the one that warns
 };
 
 struct Program {
@@ -54,8 +54,9 @@ struct Program {
   std::function<std::optional<absl::Status>(const Settings&)> instead = {};
 };
 
-/// Settings, data, other workers, training, evaluation, report. Exit status: 0, 2 for wrong settings, 1 for
-/// what fails later; the reason is on standard error (and in TORCHELASTIC_ERROR_FILE).
+/// Settings, data, other workers, training, evaluation, report. Exit status: 0; 2 for what fails before the
+/// other workers are met (settings, data, weights, run folder: a restart would fail again); 1 for what fails
+/// later; the reason is on standard error (and in TORCHELASTIC_ERROR_FILE).
 int RunProgram(int argc, char** argv, const Program& program);
 
 }  // namespace mtrun::engine

@@ -5,14 +5,12 @@
 #include <optional>
 
 #include "absl/strings/match.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "datasets/safetensors.h"
-#include "trainers/engine/pth_reader.h"
 #include "trainers/engine/pth_reader.h"
 
 namespace mtrun::engine {

@@ -40,8 +40,8 @@ NamedTensors StateDict(const torch::nn::Module& module);
 absl::Status InitFrom(const std::string& path, const torch::nn::Module& module,
                       const std::string& last_layer = "");
 
-/// Copies tensors by name; names and shapes must be exactly the same, else kInvalidArgument names the first that
-/// are not, and nothing was copied.
+/// Copies tensors by name; names and shapes must be exactly the same, else kInvalidArgument names the first
+/// that are not, and nothing was copied.
 absl::Status CopyTensors(const NamedTensors& from, const NamedTensors& to);
 
 }  // namespace mtrun::engine

@@ -12,8 +12,6 @@
 #include "base/status_macros.h"
 #include "trainers/engine/agreement.h"
 #include "trainers/engine/drain.h"
-#include "trainers/engine/generator.h"
-#include "trainers/engine/image_augment.h"
 #include "trainers/engine/regroup.h"
 #include "trainers/engine/torch_status.h"
 
@@ -45,43 +43,6 @@ Schedule ScheduleOf(const TrainOptions& options, int64_t steps_per_epoch) {
 }
 
 }  // namespace
-
-DatasetShards::DatasetShards(const datasets::PackedSplit& data, const TrainOptions& options,
-                             const BatchMaker::Options& batch)
-    : plan_(options.plan),
-      sampler_(options.seed, data.size(), options.plan, options.shuffle),
-      batches_(data, batch),
-      augmentation_(options.augmentation),
-      warps_(options.warps),
-      seed_(options.seed) {}
-
-int64_t DatasetShards::SamplesInStep(int64_t step) const {
-  return sampler_.samples_in_step(step % sampler_.steps_per_epoch());
-}
-
-int64_t DatasetShards::SamplesInShard(int64_t step, int64_t shard) const {
-  return sampler_.samples_in_shard(step % sampler_.steps_per_epoch(), shard);
-}
-
-Batch DatasetShards::Make(int64_t step, int64_t shard) {
-  const int64_t each = sampler_.steps_per_epoch();
-  const std::vector<int64_t> ids = sampler_.Shard(step / each, step % each, shard);
-  std::vector<Placement> placements;
-  if (augmentation_.any()) {
-    placements = DrawPlacements(augmentation_, ShardStream(seed_, step, shard, "augment"),
-                                static_cast<int64_t>(ids.size()));
-  }
-  Batch batch = batches_.Make(ids, placements);
-  if (warps_.any()) {
-    batch.images = Augment(batch.images, warps_, ShardGenerator(seed_, step, shard, "warp"));
-  }
-  return batch;
-}
-
-std::string DatasetShards::DigestOfStep(int64_t step) const {
-  const int64_t each = sampler_.steps_per_epoch();
-  return datasets::DigestOfIds(sampler_.Step(step / each, step % each));
-}
 
 TrainLoop::Crew::Crew(const Inputs& in, DatasetShards& source, Learner& learner,
                       const collectives::ProcessGroup& group)

@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "datasets/packed.h"
-#include "datasets/sampler.h"
 #include "trainers/engine/carried_run.h"
+#include "trainers/engine/dataset_shards.h"
 #include "trainers/engine/evaluate.h"
 #include "trainers/engine/fault_plan.h"
 #include "trainers/engine/learner.h"
@@ -26,30 +26,6 @@
 #include "trainers/engine/step.h"
 
 namespace mtrun::engine {
-
-/// A packed training split in the sampler's order, augmented as the options say: a pure function of (options,
-/// data).
-class DatasetShards : public ShardSource {
- public:
-  DatasetShards(const datasets::PackedSplit& data, const TrainOptions& options,
-                const BatchMaker::Options& batch);
-
-  int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
-  int64_t shards() const override { return plan_.shards(); }
-  int64_t SamplesInStep(int64_t step) const override;
-  int64_t SamplesInShard(int64_t step, int64_t shard) const override;
-  Batch Make(int64_t step, int64_t shard) override;
-  /// For the ledger: datasets::DigestOfIds of all samples of the step.
-  std::string DigestOfStep(int64_t step) const;
-
- private:
-  const datasets::BatchPlan plan_;
-  const datasets::Sampler sampler_;
-  const BatchMaker batches_;
-  const Augmentation augmentation_;
-  const ImageAugmentation warps_;
-  const uint64_t seed_;
-};
 
 /// How a run ended.
 struct Outcome {

@@ -24,7 +24,7 @@
 namespace mtrun::collectives {
 namespace {
 
-constexpr int kPatienceMilliseconds = 60000;
+constexpr int kPatienceMilliseconds = 180000;  // eight ranks under TSan on two busy cores
 
 std::string FileOf(const std::string& folder, std::string_view key) {
   return folder + "/" + absl::BytesToHexString(absl::string_view(key.data(), key.size()));

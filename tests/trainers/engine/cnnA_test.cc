@@ -140,13 +140,13 @@ TEST_F(CnnATest, WrongSettingsEndWithTwoAndTheReason) {
 
 TEST_F(CnnATest, WhatCannotWorkFailsBeforeTraining) {
   const std::string data = Data();
-  EXPECT_THAT(Failure({"--data", folder_.File("none")}, 1), HasSubstr(folder_.File("none")));
-  EXPECT_THAT(Failure({"--data", data, "--image_size", "64"}, 1), HasSubstr("takes images of 32x32 only"));
-  EXPECT_THAT(Failure({"--data", data, "--model_folder", "/proc/run"}, 1), HasSubstr("/proc/run"));
+  EXPECT_THAT(Failure({"--data", folder_.File("none")}, 2), HasSubstr(folder_.File("none")));
+  EXPECT_THAT(Failure({"--data", data, "--image_size", "64"}, 2), HasSubstr("takes images of 32x32 only"));
+  EXPECT_THAT(Failure({"--data", data, "--model_folder", "/proc/run"}, 2), HasSubstr("/proc/run"));
   support::WriteText(folder_.File("w.safetensors"), "?");
   EXPECT_THAT(Failure({"--data", data, "--model_folder", folder_.File("r"), "--init_from",
                        folder_.File("w.safetensors")},
-                      1),
+                      2),
               HasSubstr("w.safetensors"));
 }
 
@@ -158,7 +158,7 @@ TEST_F(CnnATest, ImagesOfAnotherSizeArePaddedOrOnDemandResized) {
   EXPECT_THAT(padded->Text(), HasSubstr("28x28 padded with black"));
   const std::string large =
       WritePackedSet(folder_.path(), "large", {.height = 48, .width = 48}, LearnablePixel);
-  EXPECT_THAT(Failure({"--data", large, "--model_folder", folder_.File("l")}, 1),
+  EXPECT_THAT(Failure({"--data", large, "--model_folder", folder_.File("l")}, 2),
               HasSubstr("--image_size 32"));
   const auto resized =
       Start({"--data", large, "--model_folder", folder_.File("l"), "--max_steps", "1", "--image_size", "32"});

@@ -172,24 +172,24 @@ TEST_F(ProgramsTest, ResNet18StartsByItsOwnFlags) {
 
 TEST_F(ProgramsTest, WhatDoesNotFitIsSaid) {
   const std::string data = Data();
-  EXPECT_THAT(Failure("vit", With(data, "r", {"--sync_bn"}), 1), HasSubstr("no batch normalisation"));
-  EXPECT_THAT(Failure("cnnB", With(data, "r", {"--amp", "fp16"}), 1), HasSubstr("fp16 needs a CUDA device"));
-  EXPECT_THAT(Failure("cnnB", With(data, "r", {"--device", "cuda"}), 1), HasSubstr("no GPU is usable here"));
-  EXPECT_THAT(Failure("diffusion", With(data, "r", {"--mults", "1,x"}), 1), HasSubstr("--mults 1,x"));
-  EXPECT_THAT(Failure("diffusion", With(data, "r", {"--channels", "40"}), 1), HasSubstr("--channels 40"));
-  EXPECT_THAT(Failure("resnet18", With(data, "r", {"--weights", folder_.File("none.pth")}), 1),
+  EXPECT_THAT(Failure("vit", With(data, "r", {"--sync_bn"}), 2), HasSubstr("no batch normalisation"));
+  EXPECT_THAT(Failure("cnnB", With(data, "r", {"--amp", "fp16"}), 2), HasSubstr("fp16 needs a CUDA device"));
+  EXPECT_THAT(Failure("cnnB", With(data, "r", {"--device", "cuda"}), 2), HasSubstr("no GPU is usable here"));
+  EXPECT_THAT(Failure("diffusion", With(data, "r", {"--mults", "1,x"}), 2), HasSubstr("--mults 1,x"));
+  EXPECT_THAT(Failure("diffusion", With(data, "r", {"--channels", "40"}), 2), HasSubstr("--channels 40"));
+  EXPECT_THAT(Failure("resnet18", With(data, "r", {"--weights", folder_.File("none.pth")}), 2),
               HasSubstr("none.pth"));
   const std::string odd = WritePackedSet(folder_.path(), "odd",
                                          {.height = 30, .width = 30, .train = 4, .test = 2}, LearnablePixel);
-  EXPECT_THAT(Failure("diffusion", With(odd, "r", {}), 1), HasSubstr("multiple of 8"));
+  EXPECT_THAT(Failure("diffusion", With(odd, "r", {}), 2), HasSubstr("multiple of 8"));
   testing::Run("cnnB", 1, With(data, "a", {"--max_steps", "1", "--eval_images", "1", "--batch_size", "2"}));
   const std::string weights = folder_.File("a/model.safetensors");
   EXPECT_THAT(
-      Failure("vit", With(data, "r", {"--init_from", weights}), 1),
+      Failure("vit", With(data, "r", {"--init_from", weights}), 2),
       ::testing::AllOf(HasSubstr("does not hold this model's weights"), HasSubstr("embedding.cls_token")));
   const std::string text = ReadText(weights);
   support::WriteText(folder_.File("cut.safetensors"), text.substr(0, text.size() / 2));
-  EXPECT_THAT(Failure("cnnB", With(data, "r", {"--init_from", folder_.File("cut.safetensors")}), 1),
+  EXPECT_THAT(Failure("cnnB", With(data, "r", {"--init_from", folder_.File("cut.safetensors")}), 2),
               HasSubstr("cut.safetensors"));
 }
 

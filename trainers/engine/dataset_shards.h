@@ -1,0 +1,38 @@
+// The samples of a run as its steps consume them. Training thread only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "datasets/packed.h"
+#include "datasets/sampler.h"
+#include "trainers/engine/options.h"
+#include "trainers/engine/step.h"
+
+namespace mtrun::engine {
+
+/// A packed training split in the sampler's order, augmented as the options say: a pure function of (options,
+/// data).
+class DatasetShards : public ShardSource {
+ public:
+  DatasetShards(const datasets::PackedSplit& data, const TrainOptions& options,
+                const BatchMaker::Options& batch);
+
+  int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
+  int64_t shards() const override { return plan_.shards(); }
+  int64_t SamplesInStep(int64_t step) const override;
+  int64_t SamplesInShard(int64_t step, int64_t shard) const override;
+  Batch Make(int64_t step, int64_t shard) override;
+  /// For the ledger: datasets::DigestOfIds of all samples of the step.
+  std::string DigestOfStep(int64_t step) const;
+
+ private:
+  const datasets::BatchPlan plan_;
+  const datasets::Sampler sampler_;
+  const BatchMaker batches_;
+  const Augmentation augmentation_;
+  const ImageAugmentation warps_;
+  const uint64_t seed_;
+};
+
+}  // namespace mtrun::engine
