@@ -14,14 +14,19 @@ Duration FromSeconds(double seconds) {
 
 double ToSeconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-std::string WallClockText() {
+int64_t WallClockNs() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+std::string WallClockText(int64_t wall_clock_ns) {
+  const time_t seconds = wall_clock_ns / 1'000'000'000;
   tm utc{};
-  gmtime_r(&now.tv_sec, &utc);
+  gmtime_r(&seconds, &utc);
   return absl::StrFormat("%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", utc.tm_year + 1900, utc.tm_mon + 1,
                          utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                         static_cast<int>(now.tv_nsec / 1'000'000));
+                         static_cast<int>(wall_clock_ns % 1'000'000'000 / 1'000'000));
 }
 
 std::string HumanDuration(Duration duration) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 namespace mtrun {
@@ -18,8 +19,10 @@ TimePoint MonotonicNow();
 Duration FromSeconds(double seconds);
 double ToSeconds(Duration duration);
 
-/// "2026-11-21T14:37:44.123Z": wall-clock time for people and logs only; no decision reads it.
-std::string WallClockText();
+/// Nanoseconds since 1970: wall-clock time for people, logs and the blame only; no other decision reads it.
+int64_t WallClockNs();
+/// "2026-11-21T14:37:44.123Z".
+std::string WallClockText(int64_t wall_clock_ns = WallClockNs());
 
 /// "850 ms", "12.3 s", "4 min 05 s", "2 h 03 min": for people.
 std::string HumanDuration(Duration duration);

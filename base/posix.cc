@@ -26,10 +26,10 @@ std::string ParentOf(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-absl::Status SyncFolder(const std::string& folder) {
-  UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open folder ", folder));
-  if (fsync(fd.get()) != 0) return ErrnoStatus(errno, absl::StrCat("sync folder ", folder));
+absl::Status SyncOpened(const std::string& path, int flags) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
+  if (fsync(fd.get()) != 0) return ErrnoStatus(errno, absl::StrCat("sync ", path));
   return absl::OkStatus();
 }
 
@@ -104,6 +104,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
     contents.append(piece.data(), static_cast<size_t>(n));
   }
 }
+
+absl::Status SyncFile(const std::string& path) { return SyncOpened(path, 0); }
+
+absl::Status SyncFolder(const std::string& path) { return SyncOpened(path, O_DIRECTORY); }
 
 absl::Status WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {

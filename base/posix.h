@@ -37,6 +37,9 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 /// Writes beside the target, fsyncs file and folder, renames: readers see the old or the new text, never a
 /// part.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents);
+/// What was written to the file, or which entries the folder has, is on the disk when this returns OK.
+absl::Status SyncFile(const std::string& path);
+absl::Status SyncFolder(const std::string& path);
 /// Writes all bytes to a descriptor, going on after short writes and EINTR.
 absl::Status WriteAll(int fd, std::string_view bytes);
 /// Makes the folder and its parents; fine when it exists.

@@ -189,9 +189,11 @@ std::string Settings::Hint(const std::string& name) const {
 
 absl::Status Settings::Assign(Entry& entry, std::string_view text, SettingSource source, std::string where) {
   if (!Fits(entry.spec, text)) {
-    const std::string named = source == SettingSource::kFlag ? FlagOf(entry.spec) : where;
-    return absl::InvalidArgumentError(absl::StrCat(named, ": \"", View(text), "\" is not allowed for ",
-                                                   entry.spec.name, "; it takes ", Allowed(entry.spec)));
+    // A flag's name says it all; a line of a file does not.
+    const bool flag = source == SettingSource::kFlag;
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag ? FlagOf(entry.spec) : absl::StrCat(where, " (", entry.spec.name, ")"), ": \"",
+                     View(text), "\" is not allowed; it takes ", Allowed(entry.spec)));
   }
   // A source of lower rank never overrides one of higher rank, in whichever order they are applied.
   if (entry.value.set && source < entry.value.source) return absl::OkStatus();

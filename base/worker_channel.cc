@@ -168,6 +168,9 @@ struct ToJson {
   json operator()(const StoreWait& m) const {
     return InGeneration({{"type", "store_wait"}, {"id", m.id}, {"keys", m.keys}}, m.generation);
   }
+  json operator()(const Waiting& m) const {
+    return {{"type", "waiting"}, {"generation", ToText(m.generation)}, {"seconds", m.seconds}};
+  }
   json operator()(const Broken& m) const {
     return {{"type", "broken"}, {"generation", ToText(m.generation)}, {"why", m.why}};
   }
@@ -184,7 +187,8 @@ struct ToJson {
             {"peers", PeersToJson(m.peers)}};
   }
   json operator()(const Dissolved& m) const {
-    return {{"type", "dissolved"}, {"generation", ToText(m.generation)}, {"why", m.why}};
+    return {
+        {"type", "dissolved"}, {"generation", ToText(m.generation)}, {"why", m.why}, {"gentle", m.gentle}};
   }
   json operator()(const Drain& m) const {
     return {{"type", "drain"}, {"deadline_seconds", m.deadline_seconds}, {"why", m.why}};
@@ -244,6 +248,11 @@ Leaving Read(Fields& f, Leaving m) {
   f.Text("why", &m.why);
   return m;
 }
+Waiting Read(Fields& f, Waiting m) {
+  f.Gen("generation", &m.generation);
+  f.Real("seconds", &m.seconds);
+  return m;
+}
 Broken Read(Fields& f, Broken m) {
   f.Gen("generation", &m.generation);
   f.Text("why", &m.why);
@@ -262,6 +271,7 @@ Assignment Read(Fields& f, Assignment m) {
 Dissolved Read(Fields& f, Dissolved m) {
   f.Gen("generation", &m.generation);
   f.Text("why", &m.why);
+  f.Bool("gentle", &m.gentle);
   return m;
 }
 Drain Read(Fields& f, Drain m) {
@@ -327,7 +337,8 @@ absl::StatusOr<WorkerMessage> DecodeWorkerMessage(std::string_view line) {
   static const auto& candidates = *new Candidates<WorkerMessage>{
       {"hello", Hello{}},        {"ready", Ready{}},        {"progress", Progress{}},
       {"store_set", StoreSet{}}, {"store_get", StoreGet{}}, {"store_wait", StoreWait{}},
-      {"done", Done{}},          {"leaving", Leaving{}},    {"broken", Broken{}}};
+      {"done", Done{}},          {"leaving", Leaving{}},    {"waiting", Waiting{}},
+      {"broken", Broken{}}};
   return Decode(line, candidates);
 }
 

@@ -37,9 +37,10 @@ struct Hello {
   bool cooperative = false;  // stays alive over a dissolved generation and takes the next assignment
   bool operator==(const Hello&) const = default;
 };
-/// Warmed up and able to enter `generation` (or the next one).
+/// Its group of `generation` is connected; number 0: it has prepared everything and waits for its first
+/// assignment.
 struct Ready {
-  Generation generation;
+  Generation generation = {};
   bool operator==(const Ready&) const = default;
 };
 struct Progress {
@@ -79,6 +80,13 @@ struct Leaving {
   bool operator==(const Leaving&) const = default;
 };
 
+/// Said again and again while a collective of `generation` (or the way to it) waits for other workers, so
+/// that one who stands still can be told from those who wait for it.
+struct Waiting {
+  Generation generation;
+  double seconds = 0;  // so far
+  bool operator==(const Waiting&) const = default;
+};
 /// The collectives of `generation` failed although nobody seems dead: everybody is to regroup.
 struct Broken {
   Generation generation;
@@ -87,7 +95,7 @@ struct Broken {
 };
 
 using WorkerMessage =
-    std::variant<Hello, Ready, Progress, StoreSet, StoreGet, StoreWait, Done, Leaving, Broken>;
+    std::variant<Hello, Ready, Progress, StoreSet, StoreGet, StoreWait, Done, Leaving, Waiting, Broken>;
 
 // ---- agent -> worker
 // ------------------------------------------------------------------------------------------
@@ -106,6 +114,7 @@ struct Assignment {
 struct Dissolved {
   Generation generation;
   std::string why;
+  bool gentle = false;  // no member is lost: leave it together, behind a step, not in the middle of one
   bool operator==(const Dissolved&) const = default;
 };
 struct Drain {

@@ -59,13 +59,6 @@ void MentionLeftOvers(const fs::path& parent, const std::string& prefix) {
 
 }  // namespace
 
-absl::Status SyncFolder(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoStatus(errno, "open " + path);
-  if (fsync(fd.get()) != 0) return ErrnoStatus(errno, "sync " + path);
-  return absl::OkStatus();
-}
-
 absl::StatusOr<AtomicFolder> AtomicFolder::Create(const std::string& destination, bool replace,
                                                   const std::string& marker) {
   MT_ASSIGN_OR_RETURN(const std::string target, Normalised(destination));

@@ -39,7 +39,4 @@ class AtomicFolder {
   bool replace_;
 };
 
-/// Flushes a folder's entries to the disk.
-absl::Status SyncFolder(const std::string& path);
-
 }  // namespace mtrun::datasets

@@ -23,12 +23,15 @@
 #include "launcher/held_port.h"
 #include "launcher/launch_plan.h"
 #include "launcher/output_mux.h"
+#include "launcher/preempt_file.h"
 #include "launcher/presence.h"
 #include "launcher/process_tree.h"
+#include "launcher/standstill.h"
 #include "launcher/store_forwarder.h"
 #include "launcher/watching.h"
 #include "launcher/worker_group.h"
 #include "rendezvous/host.h"
+#include "rendezvous/local_session.h"
 #include "rendezvous/session_client.h"
 #include "rendezvous/token.h"
 
@@ -61,6 +64,9 @@ int StopSignalWithin(Duration pause) {
 
 absl::StatusOr<Meeting> Meet(const Options& options) {
   Meeting meeting;
+  meeting.endpoint = options.endpoint;
+  meeting.address = options.local_addr;
+  if (options.standalone) return meeting;  // nobody else will come
   MT_ASSIGN_OR_RETURN(const Endpoint wanted, ParseEndpoint(options.endpoint));
   if (options.may_be_etcd && EtcdAnswers(wanted, kEtcdPatience)) {
     return absl::FailedPreconditionError(
@@ -78,8 +84,8 @@ absl::StatusOr<Meeting> Meet(const Options& options) {
   if (endpoints.empty()) endpoints = {options.endpoint};
   for (const std::string& endpoint : endpoints) {  // one service per agent at most
     if (meeting.host) break;
-    MT_ASSIGN_OR_RETURN(
-        meeting.host, rendezvous::StartIfHost({endpoint, options.is_host, meeting.insecure, meeting.token}));
+    MT_ASSIGN_OR_RETURN(meeting.host, rendezvous::StartIfHost({endpoint, options.is_host, meeting.insecure,
+                                                               meeting.token, options.job.job_id}));
   }
   if (options.job.endpoints.size() > 1) {
     MT_ASSIGN_OR_RETURN(meeting.presence, PresencePort::Open());
@@ -90,7 +96,6 @@ absl::StatusOr<Meeting> Meet(const Options& options) {
   } else {
     log::Info("the rendezvous is at ", meeting.endpoint, ", hosted elsewhere");
   }
-  meeting.address = options.local_addr;
   return meeting;
 }
 
@@ -106,6 +111,7 @@ class Agent {
         signals_(io_),
         deadline_(io_),
         stamp_(io_),
+        preemption_(io_, options_.preempt_file, [this] { Feed(SignalReceived{SIGTERM}); }),
         output_(STDOUT_FILENO, STDERR_FILENO),
         workers_(WorkerGroup::Make(
             io_, output_,
@@ -145,7 +151,10 @@ class Agent {
             options_.job.max_restarts,
             options_.shutdown_timeout,
             options_.connect_timeout,
-            options_.fence_timeout};
+            options_.fence_timeout,
+            options_.warm_up,
+            options_.hang_notice,
+            options_.hang_timeout};
   }
 
   absl::Status Start() {
@@ -160,6 +169,7 @@ class Agent {
     if (const auto found = environment.find("TORCHELASTIC_ERROR_FILE"); found != environment.end())
       error_file_ = found->second;
     if (!log_files_.folder().empty()) log::Info("the workers' output is kept in ", log_files_.folder());
+    MT_RETURN_IF_ERROR(preemption_.Watch());
     StartSession();
     ArmDeadline();
     return absl::OkStatus();
@@ -217,7 +227,8 @@ class Agent {
     handler.connected = [this] { asio::post(io_, [this] { OnConnected(); }); };
     handler.disconnected = [post](const std::string& why) { post(SessionDisconnected{why}); };
     handler.failed = [post](absl::Status status) { post(SessionFailed{std::string(status.message())}); };
-    session_ = rendezvous::SessionClient::Start(session, handler);
+    session_ = options_.standalone ? rendezvous::StartLocalSession(session, handler)
+                                   : rendezvous::SessionClient::Start(session, handler);
     Stamp();
   }
 
@@ -295,7 +306,7 @@ class Agent {
   void Perform(const SendToService& effect) { session_->Send(effect.event); }
 
   void Perform(const StartWorkers& effect) {
-    if (effect.member != 0 || !options_.hold_port) held_port_.Release();
+    if (!effect.ahead && (effect.member != 0 || !options_.hold_port)) held_port_.Release();
     if (!workers_->empty()) {  // the others live on
       for (const int local_rank : effect.local_ranks) {
         channel_->Disconnect(local_rank);
@@ -317,6 +328,10 @@ class Agent {
   void Perform(const SignalWorker& effect) { workers_->SignalOne(effect.local_rank, effect.signal); }
 
   void Perform(const SendToWorker& effect) { channel_->SendToRank(effect.local_rank, effect.message); }
+
+  void Perform(const InspectWorker& effect) {
+    log::Warning(effect.text, "; ", DescribeStandstill("", workers_->PidOf(effect.local_rank)));
+  }
 
   void Perform(const CleanUp&) {
     output_.CloseAll(kOutputPatience);
@@ -358,6 +373,7 @@ class Agent {
   HeldPort held_port_;
   asio::posix::stream_descriptor signals_;
   asio::steady_timer deadline_, stamp_;
+  PreemptFile preemption_;
   OutputMux output_;
   std::unique_ptr<ChannelServer> channel_;
   std::unique_ptr<WorkerGroup> workers_;

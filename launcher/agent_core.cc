@@ -16,15 +16,13 @@ const char* NameOf(AgentCore::Phase phase) {
   return kNames[static_cast<int>(phase)];
 }
 
-/// Not by ==: what travelled was bounded and cleaned.
-bool SameWorker(const rendezvous::WorkerFailure& a, const rendezvous::WorkerFailure& b) {
-  return a.host == b.host && a.pid == b.pid && a.rank == b.rank;
-}
-
 }  // namespace
 
 AgentCore::AgentCore(AgentConfig config, TimePoint now)
-    : config_(std::move(config)), now_(now), join_deadline_(now + config_.join_timeout) {}
+    : config_(std::move(config)),
+      now_(now),
+      early_deaths_(static_cast<size_t>(config_.offer.workers)),
+      join_deadline_(now + config_.join_timeout) {}
 
 Effects AgentCore::Step(const Event& event, TimePoint now) {
   CheckInvariants();
@@ -46,6 +44,7 @@ std::optional<TimePoint> AgentCore::NextDeadline() const {
   };
   if (Draining()) consider(drain_deadline_);
   if (!workers_.empty()) consider(fence_deadline_);
+  consider(NextLook());
   return next;
 }
 
@@ -54,10 +53,11 @@ void AgentCore::On(const rendezvous::ServiceEvent& event) {
 }
 
 void AgentCore::On(const SessionConnected&) {
+  connected_ = true;
   const bool first = join_deadline_.has_value();
   join_deadline_.reset();
   fence_deadline_.reset();
-  if (phase_ == Phase::kJoining) return MakeOffer(first);
+  if (phase_ == Phase::kJoining) return config_.warm_up ? BeginWarmUp() : MakeOffer(first);
   if (phase_ == Phase::kRegrouping) {
     if (!Draining() || !AnyOut()) MakeOffer(false);
     return;
@@ -71,6 +71,7 @@ void AgentCore::On(const SessionConnected&) {
 }
 
 void AgentCore::On(const SessionDisconnected& event) {
+  connected_ = false;
   Log(log::Level::kWarning, event.why);
   if (config_.fence_timeout > Duration::zero() && !fence_deadline_)
     fence_deadline_ = now_ + config_.fence_timeout;
@@ -86,6 +87,7 @@ void AgentCore::On(const WorkerExited& event) {
   worker->exited_with_0 = event.signal == 0 && event.exit_code == 0;
   const bool alive = phase_ == Phase::kRunning || phase_ == Phase::kFinished || phase_ == Phase::kRegrouping;
   if (!alive) return;  // told to go: not a failure
+  if (!worker->member()) return OnExitAheadOfItsTurn(event);
   if (Draining()) return OnExitWhileDraining(event);
   if (!worker->exited_with_0 && !worker->said_done) return OnFailedWorker(event);
   if (worker->said_leaving && !worker->said_done)
@@ -99,6 +101,7 @@ void AgentCore::On(const WorkerGone& event) {
   if (worker == nullptr) return;
   MT_CHECK(worker->life == Worker::Life::kExited) << "gone before its exit; " << Describe();
   worker->life = Worker::Life::kGone;
+  if (phase_ == Phase::kRegrouping) worker->rank = -1;  // its generation is over: nobody waits for its report
 }
 
 void AgentCore::On(const WorkerSaid& event) {
@@ -112,7 +115,8 @@ void AgentCore::OnWorker(int local_rank, const channel::Hello& hello) {
   Worker& worker = *Find(local_rank);
   worker.said_hello = true;
   worker.cooperative = hello.cooperative;
-  if (assignment_) Emit(SendToWorker{local_rank, MakeChannelAssignment(*assignment_, member_, local_rank)});
+  Moved(local_rank);
+  if (assignment_ && worker.member()) TellAssignment(local_rank);
   if (Draining()) {
     Emit(SendToWorker{local_rank, channel::Drain{ToSeconds(*drain_deadline_ - now_),
                                                  absl::StrCat("received ", SignalName(last_signal_))}});
@@ -138,11 +142,23 @@ void AgentCore::OnWorker(int local_rank, const channel::Broken& broken) {
   if (current && Find(local_rank)->cooperative) ReportBroken(local_rank, broken.why);
 }
 
-void AgentCore::OnWorker(int local_rank, const channel::Ready&) { Find(local_rank)->said_ready = true; }
+void AgentCore::OnWorker(int local_rank, const channel::Ready& ready) {
+  Worker& worker = *Find(local_rank);
+  Moved(local_rank);
+  if (ready.generation.number == 0) {
+    worker.warm = true;
+  } else {
+    worker.said_ready = true;
+    early_deaths_[static_cast<size_t>(local_rank)] = 0;
+  }
+}
 
 void AgentCore::OnWorker(int local_rank, const channel::Progress& progress) {
-  Find(local_rank)->said_ready = true;
-  if (!assignment_ || assignment_->members[member_].first_rank + local_rank != 0) return;
+  Worker& worker = *Find(local_rank);
+  Moved(local_rank);
+  worker.said_ready = true;
+  worker.steps = progress.step;
+  if (!assignment_ || worker.rank != 0) return;
   if (reported_step_ && progress.step < *reported_step_ + kStepsPerReport && progress.step >= *reported_step_)
     return;
   reported_step_ = progress.step;
@@ -161,7 +177,7 @@ void AgentCore::On(const SignalReceived& event) {
   Log(log::Level::kWarning, workers_.empty() ? why
                                              : absl::StrCat(why, ": stopping the workers, SIGKILL after ",
                                                             HumanDuration(config_.shutdown_timeout)));
-  Emit(SendToService{rendezvous::Leaving{Leaves()}});
+  SayGoodbye(Leaves());
   if (!exit_) exit_ = Exit{128 + event.signal, std::nullopt};
   TellWorkers(channel::Drain{ToSeconds(config_.shutdown_timeout), why});
   // In a stop that is already going on this adds the new signal; its deadline stays.
@@ -181,6 +197,7 @@ void AgentCore::On(const Tick&) {
                                " (--rdzv_conf join_timeout); is mtrun running on the endpoint's host?"));
   }
   if (start_deadline_ && now_ >= *start_deadline_) GiveUpOnLeftovers();
+  LookForHangs();
   if (fence_deadline_ && now_ >= *fence_deadline_) return Fence();
   if (Draining() && now_ >= *drain_deadline_) {
     Log(log::Level::kWarning, absl::StrCat("some workers have not left within ",
@@ -242,7 +259,8 @@ void AgentCore::OnService(const rendezvous::GenerationDissolved& event) {
   if (!assignment_ || assignment_->generation != event.generation || exit_) return;
   Log(log::Level::kInfo,
       absl::StrCat("generation ", event.generation.number, " is dissolved: ", event.reason));
-  TellWorkers(channel::Dissolved{event.generation, event.reason});
+  restart_count_ = event.restart_count;
+  TellWorkers(channel::Dissolved{event.generation, event.reason, event.gentle});
   if (phase_ == Phase::kStopping) {
     next_ = Next::kRejoin;
   } else if (Cooperative()) {
@@ -259,13 +277,16 @@ void AgentCore::OnService(const rendezvous::JobEnded& event) {
   exit_ = Exit{outcome.exit_code, std::nullopt};
   if (outcome.success) {
     Log(log::Level::kInfo, absl::StrCat("the job has ended: ", outcome.reason));
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      const bool idle = !workers_[i].member() && workers_[i].life == Worker::Life::kRunning;
+      if (idle) Emit(SignalWorker{static_cast<int>(i), SIGKILL});  // it carries nothing yet
+    }
     // Workers that are done but still closing down get the usual grace.
     return BeginStop(phase_ == Phase::kFinished ? 0 : SIGTERM, Next::kExit);
   }
   exit_->outcome = outcome;
-  // Where it happened it was said when it happened, and the box says it again.
-  if (!failure_ || !outcome.root_cause || !SameWorker(*failure_, *outcome.root_cause))
-    Log(log::Level::kError, absl::StrCat("the job has failed: ", outcome.reason));
+  // What failed is said once, in the box at the very end.
+  if (!workers_.empty()) Log(log::Level::kError, "the job has failed: stopping this node's workers");
   TellWorkers(channel::Stop{outcome.reason});
   if (phase_ == Phase::kStopping) {
     next_ = Next::kExit;
@@ -284,7 +305,8 @@ void AgentCore::CheckInvariants() const {
   const bool has_workers = phase_ == Phase::kRunning || phase_ == Phase::kFinished;
   MT_CHECK(!has_workers || (assignment_ && !workers_.empty())) << Describe();
   MT_CHECK(phase_ != Phase::kJoining || (workers_.empty() && !assignment_)) << Describe();
-  MT_CHECK(phase_ != Phase::kRegrouping || (!workers_.empty() && !assignment_ && last_)) << Describe();
+  MT_CHECK(phase_ != Phase::kRegrouping || (!workers_.empty() && !assignment_ && (last_ || config_.warm_up)))
+      << Describe();
   MT_CHECK(phase_ != Phase::kStopped || (workers_.empty() && assignment_ && failure_)) << Describe();
   MT_CHECK(phase_ != Phase::kEnded || (workers_.empty() && exit_)) << Describe();
   MT_CHECK(phase_ != Phase::kStopping || stop_deadline_) << Describe();
@@ -304,6 +326,9 @@ std::string AgentCore::Describe() const {
                     workers_[i].done() ? " done" : "");
     if (workers_[i].said_leaving) absl::StrAppend(&text, " leaving");
     if (workers_[i].due) absl::StrAppend(&text, " due");
+    if (workers_[i].given_up) absl::StrAppend(&text, " given up");
+    if (config_.warm_up && !workers_[i].member())
+      absl::StrAppend(&text, workers_[i].warm ? " warm" : " fresh");
   }
   if (Draining()) absl::StrAppend(&text, "; drains");
   if (exit_) absl::StrAppend(&text, "; exits with ", exit_->code);

@@ -10,6 +10,10 @@
 // Invariants (checked on the way in and out of every Step): workers exist only from StartWorkers to CleanUp;
 // there is at most one generation; the service hears of at most one failure, one break and one finish per
 // generation; nothing happens after Exit.
+//
+// With warm_up this node's workers are slots: a generation has a rank for each slot that was ready when this
+// node offered itself (a member), in order of local rank. Fresh workers begin ahead of their turn; when they
+// are ready the node offers more workers, and only then do the others stop for a moment.
 #pragma once
 
 #include <optional>
@@ -29,6 +33,13 @@ struct AgentConfig {
   Duration join_timeout = std::chrono::seconds(600);  // until the service is reached for the first time
   Duration fence_timeout =
       Duration::zero();  // without a service for so long, workers are stopped; zero: never
+  // The workers are trainers: they begin before this node takes part and tell when they are ready, and so do
+  // fresh ones beside survivors, which wait for nobody's start.
+  bool warm_up = false;
+  // A cooperative worker that neither moves on nor waits for others for so long is named; killed. Zero:
+  // never.
+  Duration hang_notice = Duration::zero();
+  Duration hang_timeout = Duration::zero();
 };
 
 class AgentCore {
@@ -52,6 +63,11 @@ class AgentCore {
 
   /// How often the service hears of rank 0's steps.
   static constexpr int64_t kStepsPerReport = 100;
+  /// So many workers in a row may die in one slot before they could take part.
+  static constexpr int kMaxEarlyDeaths = 3;
+  /// A collective waits for so much longer than hang_timeout: nobody is left to be killed, it broke by
+  /// itself.
+  static constexpr Duration kStuckGrace = std::chrono::seconds(10);
 
   AgentCore(AgentConfig config, TimePoint now);
 
@@ -73,11 +89,19 @@ class AgentCore {
     bool cooperative = false;
     bool presumed = false;  // takes the place of a cooperative one and has not said hello yet
     bool due = false;       // a fresh process is wanted here once nothing of the old one is left
+    int rank = -1;          // in assignment_, or in last_; -1: it takes no part
+    bool warm = false;      // has prepared everything, before its first assignment
+    bool given_up = false;  // no other process is tried here
     bool said_ready = false;
     bool said_done = false;  // and is cooperative: its result is safe, its exit does not matter
     bool said_leaving = false;
     bool exited_well = false;
     bool exited_with_0 = false;
+    TimePoint moved = {};  // when it last finished something, or said that it waits for others
+    int64_t steps = 0;     // finished, as far as it has told
+    bool named = false;
+    bool hung = false;  // and killed for it
+    bool member() const { return rank >= 0; }
     bool done() const { return said_done || exited_well; }
     bool out() const { return life != Life::kRunning || said_leaving || said_done; }
     bool regroups() const { return said_hello ? cooperative : presumed; }
@@ -99,12 +123,14 @@ class AgentCore {
   void OnService(const rendezvous::JobEnded& event);
   void OnService(const rendezvous::Refused& event);
   void OnService(const rendezvous::Waiting& event);
-  void OnService(const rendezvous::StoreReply&) {}  // the shell forwards these to the worker that asked
-  void OnService(const rendezvous::Elsewhere&) {}   // the session follows it by itself
+  void OnService(const rendezvous::StoreReply&) {}     // the shell forwards these to the worker that asked
+  void OnService(const rendezvous::BudgetChanged&) {}  // its outbox remembers it
+  void OnService(const rendezvous::Elsewhere&) {}      // the session follows it by itself
 
   void OnWorker(int local_rank, const channel::Hello& hello);
   void OnWorker(int local_rank, const channel::Leaving& leaving);
   void OnWorker(int local_rank, const channel::Done& done);
+  void OnWorker(int local_rank, const channel::Waiting& waiting);
   void OnWorker(int local_rank, const channel::Broken& broken);
   void OnWorker(int local_rank, const channel::Ready& ready);
   void OnWorker(int local_rank, const channel::Progress& progress);
@@ -115,8 +141,26 @@ class AgentCore {
   void OnSecondSignal(int signal);
   void Fence();
 
+  // Ahead of a generation (agent_core_warm_up.cc).
+  void BeginWarmUp();
+  void ChooseMembers(size_t count);
+  void StartFreshWorkers();
+  rendezvous::Assignment MadeUpAssignment() const;
+  int WorkersToOffer() const;
+  void OfferWhatIsReady();
+  void OnExitAheadOfItsTurn(const WorkerExited& event);
+  void GiveUpOnStart(const rendezvous::WorkerFailure& failure);
+
+  // Workers that stand still (agent_core_watch.cc).
+  bool IsWatched(const Worker& worker) const;
+  void Moved(int local_rank);
+  std::optional<TimePoint> NextLook() const;
+  void LookForHangs();
+  std::string WhoStandsStill(int local_rank) const;
+
   // Generations.
   void Enter(const rendezvous::Assignment& assignment, size_t member);
+  void TellAssignment(int local_rank);
   void StartDueWorkers();
   void GiveUpOnLeftovers();
   void Regroup();
@@ -138,6 +182,7 @@ class AgentCore {
   void Settle();
   void FinishStop();
 
+  void SayGoodbye(const std::string& why);
   void MakeOffer(bool fresh);
   void TellWorkers(const channel::AgentMessage& message);
   void Emit(Effect effect) { effects_.push_back(std::move(effect)); }
@@ -162,6 +207,10 @@ class AgentCore {
   std::optional<rendezvous::WorkerFailure> failure_;  // of this (the last) generation, reported
   bool break_reported_ = false;
   std::optional<int64_t> reported_step_;  // of this generation
+  std::vector<int> early_deaths_;         // by slot, since a worker of it was last ready
+  int offered_ = 0;                       // workers, by the last offer
+  int restart_count_ = 0;                 // that this node has heard of
+  uint64_t last_number_ = 0;              // of the last generation here
   Next next_ = Next::kVerdict;
   std::optional<Exit> exit_;                 // decided, performed when the workers are gone
   std::optional<TimePoint> stop_deadline_;   // SIGKILL then; after that, giving up
@@ -171,8 +220,10 @@ class AgentCore {
   std::optional<TimePoint> fence_deadline_;  // there is no service; workers are stopped then
   std::optional<TimePoint> first_signal_;
   int last_signal_ = 0;
-  bool drained_ = false;  // the exit follows a drain: its code is decided by how the workers end
+  bool connected_ = false;  // with the service, as far as is known
+  bool drained_ = false;    // the exit follows a drain: its code is decided by how the workers end
   bool killed_ = false;
+  bool left_ = false;  // the service has heard that this node goes
 };
 
 }  // namespace mtrun::launcher

@@ -36,25 +36,31 @@ std::string FormationText(const rendezvous::Assignment& assignment, const rendez
 void AgentCore::Enter(const rendezvous::Assignment& assignment, size_t member) {
   const rendezvous::Member& self = assignment.members[member];
   const auto count = static_cast<size_t>(self.workers);
-  MT_CHECK(workers_.empty() || workers_.size() == count) << Describe();
+  MT_CHECK(workers_.empty() || workers_.size() == count || (config_.warm_up && count <= workers_.size()))
+      << Describe();
   assignment_ = assignment;
+  restart_count_ = assignment.restart_count;
+  last_number_ = std::max(last_number_, assignment.generation.number);
   member_ = member;
   last_.reset();
   failure_.reset();
   break_reported_ = false;
   reported_step_.reset();
+  offered_ = self.workers;  // what became ready since then is offered again
   phase_ = Phase::kRunning;
   Log(log::Level::kInfo, FormationText(assignment, self, config_.max_restarts));
   if (workers_.empty()) workers_.assign(count, Worker{.life = Worker::Life::kGone});
-  for (size_t i = 0; i < count; ++i) {
+  ChooseMembers(count);
+  for (size_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = workers_[i];
     const int local_rank = static_cast<int>(i);
+    if (!worker.member()) continue;
     if (worker.life == Worker::Life::kRunning) {
-      if (worker.said_hello)
-        Emit(SendToWorker{local_rank, MakeChannelAssignment(assignment, member, local_rank)});
+      Moved(local_rank);
+      if (worker.said_hello) TellAssignment(local_rank);
       continue;
     }
-    worker = Worker{.life = worker.life, .due = true};
+    worker = Worker{.life = worker.life, .due = true, .rank = worker.rank, .moved = now_};
     if (worker.life == Worker::Life::kGone) continue;
     Emit(SignalWorker{local_rank, SIGKILL});
     start_deadline_ = now_ + kKillPatience;
@@ -62,13 +68,19 @@ void AgentCore::Enter(const rendezvous::Assignment& assignment, size_t member) {
   StartDueWorkers();
 }
 
+void AgentCore::TellAssignment(int local_rank) {
+  const int place = Find(local_rank)->rank - assignment_->members[member_].first_rank;
+  Emit(SendToWorker{local_rank, MakeChannelAssignment(*assignment_, member_, local_rank, place)});
+}
+
 void AgentCore::StartDueWorkers() {
+  if (config_.warm_up) return StartFreshWorkers();
   const bool presumed = Cooperative();
   std::vector<int> ready;
   for (size_t i = 0; i < workers_.size(); ++i) {
     if (!workers_[i].due || workers_[i].life != Worker::Life::kGone) continue;
     ready.push_back(static_cast<int>(i));
-    workers_[i] = Worker{.presumed = presumed};
+    workers_[i] = Worker{.presumed = presumed, .rank = workers_[i].rank, .moved = now_};
   }
   if (ready.empty()) return;
   if (std::none_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.due; }))
@@ -88,22 +100,29 @@ void AgentCore::Regroup() {
   last_ = std::exchange(assignment_, std::nullopt);
   phase_ = Phase::kRegrouping;
   start_deadline_.reset();
-  for (Worker& worker : workers_) worker.said_done = worker.exited_well = worker.due = false;
+  for (Worker& worker : workers_) {
+    worker.said_done = worker.exited_well = worker.due = false;
+    if (worker.life != Worker::Life::kRunning) worker.rank = -1;
+  }
 }
 
 rendezvous::WorkerFailure AgentCore::MakeFailure(const WorkerExited& event) const {
-  const rendezvous::Assignment& assignment = assignment_ ? *assignment_ : *last_;
+  const Worker& worker = workers_[static_cast<size_t>(event.local_rank)];
   rendezvous::WorkerFailure failure;
   failure.host = config_.offer.host;
-  failure.rank = assignment.members[member_].first_rank + event.local_rank;
+  failure.rank = worker.rank;
   failure.local_rank = event.local_rank;
   failure.pid = event.pid;
   failure.exit_code = event.exit_code;
   failure.signal = event.signal;
   failure.log_file = event.log_file;
   failure.message = event.message;
+  if (worker.hung)
+    failure.message = absl::StrCat("it had stood still for ", HumanDuration(config_.hang_timeout),
+                                   " (--hang_timeout), so mtrun killed it");
   failure.wall_time = event.wall_time;
-  failure.early = !workers_[static_cast<size_t>(event.local_rank)].said_ready;
+  failure.failed_at_ns = event.failed_at_ns;
+  failure.early = !worker.said_ready;
   return failure;
 }
 
@@ -119,7 +138,10 @@ void AgentCore::ReportFailure(const WorkerExited& event) {
   const rendezvous::WorkerFailure failure = MakeFailure(event);
   const std::string log_file =
       event.log_file.empty() ? "" : absl::StrCat("; its standard error: ", event.log_file);
-  Log(log::Level::kError, absl::StrCat(rendezvous::Describe(failure), log_file));
+  // The first one is what the service answers about, for everybody to read.
+  const bool will_be_said = !failure_ && connected_;
+  Log(will_be_said ? log::Level::kDebug : log::Level::kError,
+      absl::StrCat(rendezvous::Describe(failure), log_file));
   if (failure_) return;
   failure_ = failure;
   const rendezvous::Generation generation = assignment_ ? assignment_->generation : last_->generation;
@@ -129,21 +151,20 @@ void AgentCore::ReportFailure(const WorkerExited& event) {
 void AgentCore::ReportBroken(int local_rank, const std::string& why) {
   if (!assignment_ || break_reported_) return;
   break_reported_ = true;
-  const int rank = assignment_->members[member_].first_rank + local_rank;
-  Emit(SendToService{rendezvous::CollectivesBroken{assignment_->generation, rank, why}});
+  Emit(SendToService{rendezvous::CollectivesBroken{assignment_->generation, Find(local_rank)->rank, why}});
 }
 
 void AgentCore::FinishIfAllDone() {
   if (phase_ != Phase::kRunning) return;
-  if (!std::all_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.done(); }))
-    return;
+  const auto done = [](const Worker& worker) { return worker.done() || !worker.member(); };
+  if (!std::all_of(workers_.begin(), workers_.end(), done)) return;
   phase_ = Phase::kFinished;
   Emit(SendToService{Finished()});
 }
 
 rendezvous::WorkersFinished AgentCore::Finished() const {
-  const bool safe =
-      std::all_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.said_done; });
+  const bool safe = std::all_of(workers_.begin(), workers_.end(),
+                                [](const Worker& worker) { return worker.said_done || !worker.member(); });
   return {assignment_->generation, safe};
 }
 
@@ -173,7 +194,7 @@ void AgentCore::SettleDrain() {
 }
 
 void AgentCore::LeaveAfterDrain(int signal) {
-  Emit(SendToService{rendezvous::Leaving{Leaves()}});
+  SayGoodbye(Leaves());
   exit_ = Exit{128 + last_signal_, std::nullopt};
   drained_ = signal == 0;
   BeginStop(signal, Next::kExit);
@@ -203,7 +224,8 @@ void AgentCore::GiveUp(std::string why) {
 }
 
 void AgentCore::Settle() {
-  if (phase_ == Phase::kRunning) StartDueWorkers();
+  if (phase_ == Phase::kRunning || (phase_ == Phase::kRegrouping && config_.warm_up)) StartDueWorkers();
+  if (config_.warm_up) OfferWhatIsReady();
   SettleDrain();
   if (phase_ != Phase::kStopping) return;
   // After a success nobody waits for what a program left behind in the background.
@@ -213,9 +235,14 @@ void AgentCore::Settle() {
 
 void AgentCore::FinishStop() {
   stop_deadline_.reset();
-  const auto left_well = [](const Worker& w) { return w.exited_with_0 && (w.said_leaving || w.said_done); };
+  const auto left_well = [](const Worker& w) {
+    return !w.member() || (w.exited_with_0 && (w.said_leaving || w.said_done));
+  };
   // Others go on: for a scheduler this node has done its part.
-  if (drained_ && std::all_of(workers_.begin(), workers_.end(), left_well)) exit_->code = 0;
+  const auto member = [](const Worker& w) { return w.member(); };
+  if (drained_ && std::any_of(workers_.begin(), workers_.end(), member) &&
+      std::all_of(workers_.begin(), workers_.end(), left_well))
+    exit_->code = 0;
   if (!workers_.empty()) Emit(CleanUp{});
   workers_.clear();
   switch (next_) {
@@ -227,7 +254,7 @@ void AgentCore::FinishStop() {
       assignment_.reset();
       last_.reset();
       failure_.reset();
-      MakeOffer(true);
+      config_.warm_up ? BeginWarmUp() : MakeOffer(true);
       break;
     case Next::kExit:
       phase_ = Phase::kEnded;
@@ -238,9 +265,14 @@ void AgentCore::FinishStop() {
 
 // ---- looking things up, telling ----
 
+void AgentCore::SayGoodbye(const std::string& why) {
+  if (!std::exchange(left_, true)) Emit(SendToService{rendezvous::Leaving{why}});
+}
+
 void AgentCore::MakeOffer(bool fresh) {
   rendezvous::Offer offer = config_.offer;
   if (assignment_) offer.holds = assignment_->generation;
+  offer.workers = offered_ = WorkersToOffer();
   Emit(SendOffer{offer, fresh});
 }
 
@@ -258,7 +290,8 @@ bool AgentCore::AllAtLeast(Worker::Life life) const {
 }
 
 bool AgentCore::AnyOut() const {
-  return std::any_of(workers_.begin(), workers_.end(), [](const Worker& worker) { return worker.out(); });
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const Worker& worker) { return worker.member() && worker.out(); });
 }
 
 bool AgentCore::Cooperative() const {
@@ -266,7 +299,7 @@ bool AgentCore::Cooperative() const {
   for (const Worker& worker : workers_) {
     if (worker.life != Worker::Life::kRunning) continue;
     if (!worker.regroups()) return false;
-    anybody = anybody || worker.said_hello;
+    anybody = anybody || worker.said_hello || config_.warm_up;
   }
   return anybody;
 }

@@ -64,8 +64,12 @@ std::string Describe(const Effect& effect) {
           [](const StartWorkers& e) {
             const bool all =
                 e.local_ranks.size() == static_cast<size_t>(e.assignment.members[e.member].workers);
-            return absl::StrCat(all ? "start workers" : "start worker " + absl::StrJoin(e.local_ranks, ", "),
-                                " as node ", e.member, " of ", rendezvous::Describe(e.assignment.generation));
+            const std::string who =
+                all ? "start workers" : "start worker " + absl::StrJoin(e.local_ranks, ", ");
+            if (e.ahead)
+              return absl::StrCat(who, " ahead of ", rendezvous::Describe(e.assignment.generation));
+            return absl::StrCat(who, " as node ", e.member, " of ",
+                                rendezvous::Describe(e.assignment.generation));
           },
           [](const SignalWorkers& e) { return absl::StrCat("signal workers: ", SignalName(e.signal)); },
           [](const SignalWorker& e) {
@@ -76,6 +80,7 @@ std::string Describe(const Effect& effect) {
             if (!line.empty()) line.pop_back();
             return absl::StrCat("tell worker ", e.local_rank, ": ", line);
           },
+          [](const InspectWorker& e) { return absl::StrCat("inspect worker ", e.local_rank, ": ", e.text); },
           [](const CleanUp&) { return std::string("clean up"); },
           [](const WriteLog& e) {
             static constexpr const char* kLetters[] = {"D", "I", "W", "E"};

@@ -34,6 +34,7 @@ struct WorkerExited {
   int exit_code = 0;  // valid when signal is 0
   int signal = 0;
   std::string log_file = {}, message = {}, wall_time = {};
+  int64_t failed_at_ns = 0;  // wall clock since 1970: when its error was recorded, else when it ended
   bool operator==(const WorkerExited&) const = default;
 };
 /// After WorkerExited: no process of the worker's group is left either.
@@ -70,11 +71,13 @@ struct SendToService {
   bool operator==(const SendToService&) const = default;
 };
 /// Start these workers of this node, which is `assignment.members[member]`: all of them, or those that take
-/// the place of dead ones beside cooperative survivors.
+/// the place of dead ones beside cooperative survivors. With `ahead` no generation has a place for them yet:
+/// they prepare themselves and wait, and `assignment` is made up, of this node alone.
 struct StartWorkers {
   rendezvous::Assignment assignment;
   size_t member = 0;
   std::vector<int> local_ranks;
+  bool ahead = false;
   bool operator==(const StartWorkers&) const = default;
 };
 struct SignalWorkers {  // every worker's process group; SIGKILL ends them at once
@@ -90,6 +93,12 @@ struct SendToWorker {  // if it is connected
   int local_rank = 0;
   channel::AgentMessage message;
   bool operator==(const SendToWorker&) const = default;
+};
+/// Log the text together with what the kernel knows of the worker's process.
+struct InspectWorker {
+  int local_rank = 0;
+  std::string text;
+  bool operator==(const InspectWorker&) const = default;
 };
 /// No worker is left: end whatever they left behind and forget the generation's files, connections and port.
 struct CleanUp {
@@ -107,7 +116,7 @@ struct Exit {
   bool operator==(const Exit&) const = default;
 };
 using Effect = std::variant<SendOffer, SendToService, StartWorkers, SignalWorkers, SignalWorker, SendToWorker,
-                            CleanUp, WriteLog, Exit>;
+                            InspectWorker, CleanUp, WriteLog, Exit>;
 using Effects = std::vector<Effect>;
 
 std::string Describe(const Event& event);

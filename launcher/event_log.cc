@@ -37,9 +37,24 @@ Record Make(const WorkerExited& e) {
   return record;
 }
 
+Record Make(const rendezvous::Assigned& e) {
+  json nodes = json::array();
+  for (const rendezvous::Member& member : e.assignment.members) {
+    nodes.push_back({{"host", member.host},
+                     {"node_rank", member.node_rank},
+                     {"first_rank", member.first_rank},
+                     {"workers", member.workers}});
+  }
+  return json{{"event", "generation_assigned"},
+              {"generation", e.assignment.generation.number},
+              {"generation_id", channel::ToText(e.assignment.generation)},
+              {"world_size", e.assignment.world_size},
+              {"nodes", std::move(nodes)}};
+}
 Record Make(const rendezvous::GenerationDissolved& e) {
   return json{{"event", "generation_dissolved"},
               {"generation", e.generation.number},
+              {"generation_id", channel::ToText(e.generation)},
               {"reason", e.reason},
               {"restart_count", e.restart_count}};
 }
@@ -68,6 +83,8 @@ Record Make(const StartWorkers& e) {
   const rendezvous::Member& self = e.assignment.members[e.member];
   return json{{"event", "workers_started"},
               {"generation", e.assignment.generation.number},
+              {"generation_id", channel::ToText(e.assignment.generation)},
+              {"local_ranks", e.local_ranks},
               {"node_rank", self.node_rank},
               {"nodes", e.assignment.members.size()},
               {"first_rank", self.first_rank},

@@ -1,5 +1,6 @@
 #include "launcher/failure_report.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "launcher/agent_events.h"
@@ -19,18 +20,28 @@ std::string HowItEnded(const rendezvous::WorkerFailure& failure) {
   return absl::StrCat("exit code ", failure.exit_code);
 }
 
+/// The reason without the failure itself, which stands below.
+std::string Why(const rendezvous::JobOutcome& outcome) {
+  if (!outcome.root_cause) return outcome.reason;
+  const absl::string_view reason = outcome.reason;
+  if (!absl::StartsWith(reason, rendezvous::Describe(*outcome.root_cause))) return outcome.reason;
+  const size_t end = reason.find("; ");
+  return end == absl::string_view::npos ? "" : std::string(reason.substr(end + 2));
+}
+
 }  // namespace
 
 std::string FailureReport(const std::string& program, const rendezvous::JobOutcome& outcome) {
   const std::string thick(kWidth, '='), thin(kWidth, '-');
   std::string box = absl::StrCat(thick, "\n", program, " FAILED\n", thin, "\n");
-  Field(&box, "reason", outcome.reason);
+  Field(&box, "reason", Why(outcome));
   Field(&box, "exit code", absl::StrCat(outcome.exit_code));
   if (outcome.root_cause) {
     const rendezvous::WorkerFailure& cause = *outcome.root_cause;
-    absl::StrAppend(&box, "Root cause (first observed failure):\n");
+    absl::StrAppend(&box, "Root cause (the earliest failure of all nodes):\n");
     Field(&box, "what", HowItEnded(cause));
-    Field(&box, "rank", absl::StrCat(cause.rank, " (local rank ", cause.local_rank, ")"));
+    const std::string rank = cause.rank < 0 ? "none yet" : absl::StrCat(cause.rank);
+    Field(&box, "rank", absl::StrCat(rank, " (local rank ", cause.local_rank, ")"));
     Field(&box, "pid", absl::StrCat(cause.pid));
     Field(&box, "host", cause.host);
     Field(&box, "time", cause.wall_time);

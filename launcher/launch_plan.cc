@@ -29,6 +29,7 @@ LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles&
     : options_(options), program_(program), log_files_(log_files) {
   node_.max_restarts = options.job.max_restarts;
   node_.configured_world = options.job.max_nodes * options.workers;
+  node_.shutdown_timeout = options.shutdown_timeout;
   node_.run_id = options.job.job_id;
   node_.socket = std::move(socket);
   node_.parent = CurrentEnvironment();

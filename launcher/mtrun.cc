@@ -15,11 +15,13 @@
 #include "launcher/machine.h"
 #include "launcher/options.h"
 #include "launcher/program.h"
+#include "rendezvous/status_client.h"
 
 namespace mtrun::launcher {
 namespace {
 
 constexpr int kUsageError = 2;
+constexpr Duration kStatusPatience = std::chrono::seconds(5);
 
 int Complain(const absl::Status& status) {
   std::cerr << "mtrun: " << status.message() << std::endl;
@@ -39,6 +41,17 @@ void SetUpLog(const EnvironmentMap& environment) {
   if (const auto found = environment.find("LOGLEVEL"); found != environment.end())
     log::ParseLevel(found->second, &level);
   log::SetUp("mtrun", level);
+}
+
+int ShowStatus(const Options& options) {
+  const std::optional<bool> insecure = options.insecure_given ? std::optional<bool>(true) : std::nullopt;
+  const auto status = rendezvous::AskForStatus(options.status_endpoint, insecure, "", kStatusPatience);
+  if (!status.ok()) {
+    std::cerr << "mtrun: " << status.status().message() << std::endl;
+    return 1;
+  }
+  std::cout << (options.json ? rendezvous::StatusJson(*status) : rendezvous::StatusTable(*status));
+  return 0;
 }
 
 int Main(const std::vector<std::string>& args) {
@@ -62,6 +75,7 @@ int Main(const std::vector<std::string>& args) {
     std::cout << CompletionScript(options->completion_shell);
     return 0;
   }
+  if (options->act == Options::Act::kStatus) return ShowStatus(*options);
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());
   if (options->standalone && !options->run_id_given)

@@ -10,6 +10,7 @@ constexpr char kMeeting[] = "Rendezvous";
 constexpr char kFaults[] = "Failures and stopping";
 constexpr char kOutput[] = "Output";
 constexpr char kProgram[] = "Program";
+constexpr char kAsking[] = "Questions to mtrun";
 constexpr char kTorchrun[] = "Accepted for torchrun's sake";
 
 void AddNodes(std::vector<SettingSpec>* table) {
@@ -63,8 +64,10 @@ void AddMeeting(std::vector<SettingSpec>* table) {
        .group = kMeeting});
   table->push_back(
       {.name = "rdzv_conf",
-       .help = "KEY=VALUE,...: join_timeout, last_call_timeout, keep_alive_interval, keep_alive_max_attempt, "
-               "read_timeout, reconnect_grace, reconnect_timeout (seconds), is_host, hold_port.",
+       .help =
+           "KEY=VALUE,...: join_timeout, last_call_timeout, keep_alive_interval, keep_alive_max_attempt, "
+           "read_timeout, reconnect_grace, reconnect_timeout, min_nodes_timeout, fence_timeout (seconds), "
+           "takeover (majority, any), is_host, hold_port.",
        .group = kMeeting});
   table->push_back({.name = "standalone",
                     .kind = Kind::kBool,
@@ -111,6 +114,26 @@ void AddFaults(std::vector<SettingSpec>* table) {
        .group = kFaults,
        .min = 0,
        .hints = {"grace", "grace_period", "timeout"}});
+  table->push_back(
+      {.name = "hang_notice",
+       .kind = Kind::kDouble,
+       .default_text = "30",
+       .help =
+           "Name a trainer's worker that stands still for so many seconds while the others wait; 0: never.",
+       .group = kFaults,
+       .min = 0});
+  table->push_back(
+      {.name = "hang_timeout",
+       .kind = Kind::kDouble,
+       .help = "Kill and replace such a worker after so many seconds; 0: never [600 with --trainer, else 0].",
+       .group = kFaults,
+       .min = 0,
+       .hints = {"watchdog", "stall_timeout", "hang"}});
+  table->push_back(
+      {.name = "preempt_file",
+       .help = "When this file appears the node leaves as on SIGTERM; it must not be there at the start.",
+       .group = kFaults,
+       .hints = {"preemption_file", "preempt"}});
   table->push_back({.name = "signals_to_handle",
                     .help = "Signals that stop the job, passed on to the workers "
                             "[SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1].",
@@ -179,21 +202,35 @@ void AddProgram(std::vector<SettingSpec>* table) {
                     .default_text = "false",
                     .help = "PROGRAM is a Python script, whatever its name.",
                     .group = kProgram});
+}
+
+void AddAsking(std::vector<SettingSpec>* table) {
+  table->push_back(
+      {.name = "status",
+       .help = "HOST:PORT: prints which jobs and nodes are there, their generation and restarts.",
+       .group = kAsking,
+       .yields = true});
+  table->push_back({.name = "json",
+                    .kind = Kind::kBool,
+                    .default_text = "false",
+                    .help = "With --status: as JSON.",
+                    .group = kAsking,
+                    .yields = true});
   table->push_back({.name = "help",
                     .kind = Kind::kBool,
                     .default_text = "false",
                     .help = "Prints this.",
-                    .group = kProgram,
+                    .group = kAsking,
                     .letter = 'h'});
   table->push_back({.name = "version",
                     .kind = Kind::kBool,
                     .default_text = "false",
                     .help = "Prints the version.",
-                    .group = kProgram,
+                    .group = kAsking,
                     .yields = true});
   table->push_back({.name = "print_completion",
                     .help = "Prints the shell's completion: mtrun --print_completion bash.",
-                    .group = kProgram,
+                    .group = kAsking,
                     .choices = {"bash", "zsh"}});
 }
 
@@ -231,6 +268,7 @@ std::vector<SettingSpec> OptionTable() {
   AddFaults(&table);
   AddOutput(&table);
   AddProgram(&table);
+  AddAsking(&table);
   AddTorchrun(&table);
   return table;
 }

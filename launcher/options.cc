@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
+#include "launcher/endpoint.h"
 #include "launcher/option_table.h"
 #include "launcher/options_reading.h"
 #include "launcher/worker_environment.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr int kTrainerRestarts = 10;
 constexpr int kTrainerRefundSteps = 100;
+constexpr Duration kTrainerHangTimeout = std::chrono::minutes(10);
 
 absl::Status ReadNodes(const Settings& settings, Options* options) {
   const absl::Status wrong = NotAllowed(settings, "nnodes", "N or MIN:MAX with 1 <= MIN <= MAX");
@@ -106,6 +108,26 @@ size_t OwnArguments(const std::vector<std::string>& args) {
   return args.size();
 }
 
+/// What is done about workers that die or stand still. Of trainers more is known than of other programs.
+void ReadFaults(const Settings& settings, Options* options) {
+  const bool trainer = !options->entry.trainer.empty();
+  options->job.max_restarts = static_cast<int>(settings.Int("max_restarts"));
+  // A worker's death costs a trainer a second: bad luck does not end the job, a crash loop does.
+  if (trainer && settings.SourceOf("max_restarts") == SettingSource::kDefault)
+    options->job.max_restarts = kTrainerRestarts;
+  if (trainer) options->job.refund_steps = kTrainerRefundSteps;
+  options->warm_up = trainer;
+  options->preempt_file = settings.Text("preempt_file");
+  if (settings.IsSet("hang_timeout")) {
+    options->hang_timeout = FromSeconds(settings.Double("hang_timeout"));
+  } else if (trainer) {
+    options->hang_timeout = kTrainerHangTimeout;
+  }
+  // A program that does not say how far it is cannot be watched, unless a person says that it does.
+  if (trainer || settings.IsSet("hang_timeout"))
+    options->hang_notice = FromSeconds(settings.Double("hang_notice"));
+}
+
 /// SIGTERM's grace, and which signals count.
 absl::Status ReadStopping(const Settings& settings, const EnvironmentMap& environment, Options* options) {
   constexpr char kGraceVariable[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
@@ -153,6 +175,26 @@ void NoteIgnored(const Settings& settings, Options* options) {
   if (!said.empty()) options->notes.push_back(absl::StrCat("without effect: ", absl::StrJoin(said, ", ")));
 }
 
+absl::Status ReadStatusQuestion(const Settings& settings, const std::vector<std::string>& rest,
+                                Options* options) {
+  options->json = settings.Bool("json");
+  options->insecure_given = settings.Bool("insecure");
+  options->status_endpoint = settings.Text("status");
+  if (!settings.IsSet("status"))
+    return options->json ? absl::InvalidArgumentError("--json goes with --status HOST:PORT")
+                         : absl::OkStatus();
+  if (options->act != Options::Act::kRun) return absl::OkStatus();
+  if (!rest.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--status only asks; \"", rest.front(), "\" would not be run: give one or the other"));
+  }
+  const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(options->status_endpoint);
+  if (!endpoint.ok()) return Annotate(endpoint.status(), "--status");
+  options->status_endpoint = ToText(*endpoint);
+  options->act = Options::Act::kStatus;
+  return absl::OkStatus();
+}
+
 /// A flag nobody knows is often one of the program's, given too early.
 absl::Status WithAdvice(const absl::Status& status) {
   if (!absl::StartsWith(status.message(), "unknown flag") ||
@@ -177,10 +219,11 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const
   if (settings.Bool("version")) options.act = Options::Act::kVersion;
   if (settings.IsSet("print_completion")) options.act = Options::Act::kCompletion;
   options.completion_shell = settings.Text("print_completion");
+  MT_RETURN_IF_ERROR(ReadStatusQuestion(settings, *rest, &options));
   if (options.act != Options::Act::kRun) return options;
   MT_RETURN_IF_ERROR(settings.ApplyEnvironment(environment, "PET_"));
   if (settings.IsSet("config"))
-    MT_RETURN_IF_ERROR(settings.ApplyYaml(settings.Text("config"), "mtrun", trainers));
+    MT_RETURN_IF_ERROR(Annotate(settings.ApplyYaml(settings.Text("config"), "mtrun", trainers), "--config"));
 
   MT_RETURN_IF_ERROR(ReadNodes(settings, &options));
   MT_RETURN_IF_ERROR(ReadWorkers(settings, machine, &options));
@@ -189,13 +232,7 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const
   MT_RETURN_IF_ERROR(ReadStopping(settings, environment, &options));
   options.role = settings.Text("role");
   MT_RETURN_IF_ERROR(ReadEntry(settings, *std::move(rest), &options));
-  options.job.max_restarts = static_cast<int>(settings.Int("max_restarts"));
-  if (!options.entry.trainer.empty()) {
-    // A worker's death costs a trainer a second: bad luck does not end the job, a crash loop does.
-    if (settings.SourceOf("max_restarts") == SettingSource::kDefault)
-      options.job.max_restarts = kTrainerRestarts;
-    options.job.refund_steps = kTrainerRefundSteps;
-  }
+  ReadFaults(settings, &options);
   if (settings.IsSet("node_rank")) options.node_rank = static_cast<int>(settings.Int("node_rank"));
   MT_RETURN_IF_ERROR(ReadVirtualRank(settings, environment, &options));
   options.numa_binding = settings.Text("numa_binding");
@@ -207,7 +244,8 @@ std::string HelpText() {
   return absl::StrCat(
       "usage: mtrun [flags] PROGRAM [arguments]\n"
       "       mtrun [flags] -m MODULE [arguments]\n"
-      "       mtrun [flags] --trainer NAME [the trainer's flags]\n\n"
+      "       mtrun [flags] --trainer NAME [the trainer's flags]\n"
+      "       mtrun --status HOST:PORT [--json]\n\n"
       "Starts the workers of this node and keeps them one job with those of the other nodes. Every flag may "
       "also be set\n"
       "as PET_<NAME> or in the mtrun: section of --config; dashes and underscores are alike.\n",

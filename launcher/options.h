@@ -44,9 +44,12 @@ struct EntryPoint {
 };
 
 struct Options {
-  enum class Act { kRun, kHelp, kVersion, kCompletion };
+  enum class Act { kRun, kHelp, kVersion, kCompletion, kStatus };
   Act act = Act::kRun;
-  std::string completion_shell;    // "bash" or "zsh"
+  std::string completion_shell;  // "bash" or "zsh"
+  std::string status_endpoint;   // of the service to ask
+  bool json = false;
+  bool insecure_given = false;
   std::vector<std::string> notes;  // what to warn of: accepted, but without effect
   rendezvous::JobSettings job;
   int workers = 1;
@@ -58,6 +61,8 @@ struct Options {
   Duration reconnect_timeout = Duration::zero();  // zero: for ever
   Duration fence_timeout =
       Duration::zero();  // workers are stopped after so long without a service; zero: never
+  bool warm_up = false;  // the workers are trainers: see AgentConfig
+  Duration hang_notice = Duration::zero(), hang_timeout = Duration::zero();  // zero: never
   Duration connect_timeout = std::chrono::seconds(600);  // until the service is reached for the first time
   bool hold_port = true;
   int master_port = 0;       // one node with --master_port: its MASTER_PORT; 0: any free one
@@ -73,6 +78,7 @@ struct Options {
   std::vector<std::string> out_filters, err_filters;  // lines that are also kept apart
   std::string event_log;                              // "" for none
   SignalPlan signals = DefaultSignals();
+  std::string preempt_file;  // "" for none
   bool virtual_local_rank = false;
   std::string numa_binding;  // "", "node", "socket", "exclusive", "core-complex"
   EntryPoint entry;

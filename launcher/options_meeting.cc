@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kEtcdPort = 2379;
 constexpr int kStaticPort = 29500;
-constexpr Duration kAloneHeartbeat = std::chrono::seconds(5);
+constexpr Duration kAloneHeartbeat = std::chrono::hours(1);
 
 absl::Status Wrong(absl::string_view key, absl::string_view value, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat(key, "=\"", value, "\" is not allowed; it takes ", allowed));

@@ -57,6 +57,8 @@ EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node)
   for (auto& [name, value] : ToEnvironment(worker)) environment[name] = value;
   // What a trainer derives its global batch from: what was asked for, never what happened to arrive.
   environment["MTRUN_CONFIGURED_WORLD"] = absl::StrCat(node.configured_world);
+  // What a trainer's last checkpoint must fit into.
+  environment["MTRUN_SHUTDOWN_TIMEOUT"] = absl::StrCat(ToSeconds(node.shutdown_timeout));
   environment.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (node.set_omp) environment.insert_or_assign("OMP_NUM_THREADS", std::string("1"));
   if (node.virtual_local_rank) {
@@ -68,11 +70,11 @@ EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node)
 }
 
 channel::Assignment MakeChannelAssignment(const rendezvous::Assignment& assignment, size_t member,
-                                          int local_rank) {
+                                          int local_rank, int place) {
   const rendezvous::Member& self = assignment.members[member];
   channel::Assignment news;
   news.generation = assignment.generation;
-  news.rank = self.first_rank + local_rank;
+  news.rank = self.first_rank + place;
   news.local_rank = local_rank;
   news.world_size = assignment.world_size;
   news.local_world_size = self.workers;

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "base/worker_channel.h"
 #include "base/worker_env.h"
 #include "rendezvous/types.h"
@@ -17,8 +18,9 @@ struct NodeContext {
   std::string socket = {};  // MTRUN_SOCKET
   bool set_omp = false;     // see NeedsOmpThreads
   bool virtual_local_rank = false;
-  std::string timer_file = {};  // TORCHELASTIC_TIMER_FILE, "" for none
-  EnvironmentMap parent = {};   // mtrun's own environment
+  Duration shutdown_timeout = Duration::zero();  // MTRUN_SHUTDOWN_TIMEOUT
+  std::string timer_file = {};                   // TORCHELASTIC_TIMER_FILE, "" for none
+  EnvironmentMap parent = {};                    // mtrun's own environment
 };
 
 /// The entry of CUDA_VISIBLE_DEVICES (without it the number) that local rank `local_rank` gets; "" when there
@@ -36,8 +38,8 @@ WorkerEnv MakeWorkerEnv(const rendezvous::Assignment& assignment, size_t member,
 /// CUDA_VISIBLE_DEVICES the worker's own entry of the parent's.
 EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node);
 
-/// The same news for the worker's channel.
+/// The same news for the worker's channel. `place`: the worker's among those of this node that take part.
 channel::Assignment MakeChannelAssignment(const rendezvous::Assignment& assignment, size_t member,
-                                          int local_rank);
+                                          int local_rank, int place);
 
 }  // namespace mtrun::launcher

@@ -64,6 +64,13 @@ class Group : public WorkerGroup {
     Fill(place, launch);
   }
 
+  int64_t PidOf(int local_rank) const override {
+    const auto place = static_cast<size_t>(local_rank);
+    const bool alive =
+        place < workers_.size() && workers_[place]->process && workers_[place]->life == Life::kRunning;
+    return alive ? workers_[place]->process->pid() : -1;
+  }
+
   void Signal(int signal) override {
     for (const auto& worker : workers_) {
       if (worker->process && worker->life != Life::kGone) worker->process->Signal(signal);
@@ -103,6 +110,7 @@ class Group : public WorkerGroup {
     int local_rank = 0;
     ExitStatus status;
     std::optional<int64_t> recorded_at;
+    int64_t ended_at = 0;
   };
   struct Worker {
     std::optional<Process> process;
@@ -148,7 +156,8 @@ class Group : public WorkerGroup {
     event.local_rank = local_rank;
     event.exit_code = kCannotExecute;
     event.message = absl::StrCat("could not be started: ", why.message());
-    event.wall_time = WallClockText();
+    event.failed_at_ns = WallClockNs();
+    event.wall_time = WallClockText(event.failed_at_ns);
     Post(event, true);
   }
 
@@ -161,9 +170,9 @@ class Group : public WorkerGroup {
       worker.life = Life::kEnded;
       const int local_rank = static_cast<int>(i);
       if (status->code == 0 && status->signal == 0) {
-        ReportExit(local_rank, *status);
+        ReportExit(local_rank, *status, WallClockNs());
       } else {
-        failed_.push_back({local_rank, *status, RecordedAt(worker.files)});
+        failed_.push_back({local_rank, *status, RecordedAt(worker.files), WallClockNs()});
       }
     }
     ReportFailures(kRecordPatience);
@@ -193,7 +202,8 @@ class Group : public WorkerGroup {
     }
     hold_.cancel();
     holding_ = false;
-    for (const Failed& failed : std::exchange(failed_, {})) ReportExit(failed.local_rank, failed.status);
+    for (const Failed& failed : std::exchange(failed_, {}))
+      ReportExit(failed.local_rank, failed.status, failed.recorded_at.value_or(failed.ended_at));
   }
 
   bool AnEarlierErrorIsOnItsWay() const {
@@ -206,7 +216,7 @@ class Group : public WorkerGroup {
     });
   }
 
-  void ReportExit(int local_rank, const ExitStatus& status) {
+  void ReportExit(int local_rank, const ExitStatus& status, int64_t at) {
     Worker& worker = *workers_[static_cast<size_t>(local_rank)];
     worker.life = Life::kExited;
     WorkerExited event;
@@ -215,7 +225,8 @@ class Group : public WorkerGroup {
     event.exit_code = status.code;
     event.signal = status.signal;
     event.log_file = worker.files.err;
-    event.wall_time = WallClockText();
+    event.failed_at_ns = at;
+    event.wall_time = WallClockText(at);
     if (status.code != 0 || status.signal != 0) {
       event.message = LastWords(worker.files, output_.TailOfError(local_rank, kOutputPatience));
     }

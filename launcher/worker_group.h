@@ -42,6 +42,8 @@ class WorkerGroup {
   virtual void Start(std::vector<WorkerLaunch> launches) = 0;
   /// Starts another worker in the place of one whose group is gone, beside those that live on.
   virtual void Replace(int local_rank, WorkerLaunch launch) = 0;
+  /// Of the worker's process, -1 when it has ended.
+  virtual int64_t PidOf(int local_rank) const = 0;
   /// To every process group that is left.
   virtual void Signal(int signal) = 0;
   virtual void SignalOne(int local_rank, int signal) = 0;

@@ -36,7 +36,7 @@ absl::StatusOr<AgentSaid> Decode(const wire::Offer& in) {
   MT_RETURN_IF_ERROR(Length("host", in.host(), 0, kMaxName));
   MT_RETURN_IF_ERROR(Length("address", in.address(), 0, kMaxName));
   MT_RETURN_IF_ERROR(Length("role", in.role(), 0, kMaxName));
-  MT_RETURN_IF_ERROR(Range("workers", in.workers(), 1, kMaxWorkersPerNode));
+  MT_RETURN_IF_ERROR(Range("workers", in.workers(), 0, kMaxWorkersPerNode));
   MT_RETURN_IF_ERROR(Range("master_port", in.master_port(), 0, 65535));
   MT_RETURN_IF_ERROR(Range("presence_port", in.presence_port(), 0, 65535));
   Offer o;
@@ -146,6 +146,8 @@ absl::StatusOr<ServiceEvent> Decode(const wire::Dissolved& in) {
   MT_ASSIGN_OR_RETURN(e.generation, Decode(in.generation()));
   e.reason = in.reason();
   e.restart_count = in.restart_count();
+  e.refunded = in.refunded();
+  e.gentle = in.gentle();
   return e;
 }
 
@@ -201,6 +203,7 @@ wire::Hello EncodeHello(const HelloData& hello) {
   out.set_service_id(hello.service_id);
   Encode(hello.opened.seen, out.mutable_seen());
   out.set_seen_restarts(hello.opened.seen_restarts);
+  out.set_seen_refunds(hello.opened.seen_refunds);
   return out;
 }
 
@@ -220,6 +223,8 @@ absl::StatusOr<HelloData> DecodeHello(const wire::Hello& in) {
   MT_ASSIGN_OR_RETURN(hello.opened.seen, Decode(in.seen()));
   MT_RETURN_IF_ERROR(Range("seen_restarts", in.seen_restarts(), 0, kMaxRestarts));
   hello.opened.seen_restarts = in.seen_restarts();
+  MT_RETURN_IF_ERROR(Range("seen_refunds", in.seen_refunds(), 0, in.seen_restarts()));
+  hello.opened.seen_refunds = in.seen_refunds();
   return hello;
 }
 
@@ -294,11 +299,17 @@ wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& eve
   wire::ServiceEvent out;
   out.set_sequence(sequence);
   std::visit(Overloaded{
-                 [&](const Assigned& e) { Encode(e.assignment, out.mutable_assigned()); },
+                 [&](const Assigned& e) {
+                   wire::Assignment assignment;
+                   Encode(e.assignment, &assignment);
+                   out.set_assigned(assignment.SerializeAsString());
+                 },
                  [&](const GenerationDissolved& e) {
                    Encode(e.generation, out.mutable_dissolved()->mutable_generation());
                    out.mutable_dissolved()->set_reason(Bounded(e.reason));
                    out.mutable_dissolved()->set_restart_count(e.restart_count);
+                   out.mutable_dissolved()->set_refunded(e.refunded);
+                   out.mutable_dissolved()->set_gentle(e.gentle);
                  },
                  [&](const JobEnded& e) { Encode(e.outcome, out.mutable_ended()); },
                  [&](const Refused& e) { out.set_refused(Bounded(e.reason)); },
@@ -308,6 +319,10 @@ wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& eve
                    out.mutable_elsewhere()->set_endpoint(Bounded(e.endpoint));
                    out.mutable_elsewhere()->set_reason(Bounded(e.reason));
                  },
+                 [&](const BudgetChanged& e) {
+                   out.mutable_budget()->set_restart_count(e.restart_count);
+                   out.mutable_budget()->set_refunded(e.refunded);
+                 },
              },
              event);
   return out;
@@ -316,7 +331,10 @@ wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& eve
 absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event) {
   switch (event.event_case()) {
     case wire::ServiceEvent::kAssigned: {
-      MT_ASSIGN_OR_RETURN(Assignment assignment, Decode(event.assigned()));
+      wire::Assignment message;
+      if (!message.ParseFromString(event.assigned()))
+        return absl::InvalidArgumentError("an assignment that cannot be read");
+      MT_ASSIGN_OR_RETURN(Assignment assignment, Decode(message));
       return ServiceEvent(Assigned{std::move(assignment)});
     }
     case wire::ServiceEvent::kDissolved:
@@ -331,6 +349,8 @@ absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event)
       return Decode(event.store_reply());
     case wire::ServiceEvent::kElsewhere:
       return ServiceEvent(Elsewhere{event.elsewhere().endpoint(), event.elsewhere().reason()});
+    case wire::ServiceEvent::kBudget:
+      return ServiceEvent(BudgetChanged{event.budget().restart_count(), event.budget().refunded()});
     case wire::ServiceEvent::EVENT_NOT_SET:
       break;
   }
@@ -344,6 +364,7 @@ void EncodeJobView(const JobView& view, wire::JobStatus* status) {
   Encode(view.generation, status->mutable_generation());
   status->set_restart_count(view.restart_count);
   status->set_authority(view.authority);
+  status->set_phase_age_ns(view.phase_age.count());
   for (const NodeView& n : view.nodes) {
     wire::NodeStatus* node = status->add_nodes();
     node->set_node_id(Utf8(n.node_id));
@@ -366,6 +387,7 @@ JobView DecodeJobView(const wire::JobStatus& in) {
   view.generation = Generation{in.generation().number(), in.generation().id()};
   view.restart_count = in.restart_count();
   view.authority = in.authority();
+  view.phase_age = Duration(in.phase_age_ns());
   for (const wire::NodeStatus& n : in.nodes()) {
     view.nodes.push_back({n.node_id(), n.host(), n.address(), n.state(), n.node_rank(), n.first_rank(),
                           n.workers(), Duration(n.silent_ns()), Duration(n.main_loop_age_ns())});

@@ -90,11 +90,13 @@ void Encode(const Assignment& a, wire::Assignment* out) {
   out->set_master_address(Utf8(a.master_address));
   out->set_master_port(a.master_port);
   out->set_restart_count(a.restart_count);
+  out->set_refunded(a.refunded);
 }
 
 absl::StatusOr<Assignment> Decode(const wire::Assignment& in) {
   MT_RETURN_IF_ERROR(Range("members", in.members_size(), 1, kMaxNodes));
   MT_RETURN_IF_ERROR(Range("restart_count", in.restart_count(), 0, kMaxRestarts));
+  MT_RETURN_IF_ERROR(Range("refunded", in.refunded(), 0, in.restart_count()));
   MT_RETURN_IF_ERROR(Range("master_port", in.master_port(), 0, 65535));
   Assignment a;
   MT_ASSIGN_OR_RETURN(a.generation, Decode(in.generation()));
@@ -112,6 +114,7 @@ absl::StatusOr<Assignment> Decode(const wire::Assignment& in) {
   a.master_address = in.master_address();
   a.master_port = in.master_port();
   a.restart_count = in.restart_count();
+  a.refunded = in.refunded();
   MT_RETURN_IF_ERROR(ValidateAssignment(a));
   return a;
 }
@@ -127,6 +130,7 @@ void Encode(const WorkerFailure& f, wire::WorkerFailure* out) {
   out->set_message(Bounded(f.message));
   out->set_wall_time(Bounded(f.wall_time));
   out->set_early(f.early);
+  out->set_failed_at_ns(f.failed_at_ns);
 }
 
 absl::StatusOr<WorkerFailure> Decode(const wire::WorkerFailure& in) {
@@ -146,6 +150,7 @@ absl::StatusOr<WorkerFailure> Decode(const wire::WorkerFailure& in) {
   f.message = in.message();
   f.wall_time = in.wall_time();
   f.early = in.early();
+  f.failed_at_ns = in.failed_at_ns();
   return f;
 }
 

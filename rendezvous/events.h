@@ -18,7 +18,8 @@ namespace mtrun::rendezvous {
 struct StreamOpened {
   JobSettings settings;
   Generation seen;        // the newest generation this agent was ever assigned, {0, 0} for none
-  int seen_restarts = 0;  // the restart count it was told with it
+  int seen_restarts = 0;  // failures in all, as it was told last
+  int seen_refunds = 0;   // of those, given back
   bool operator==(const StreamOpened&) const = default;
 };
 struct StreamClosed {

@@ -64,8 +64,11 @@ FormationDecision DecideFormation(const FormationInput& input, TimePoint now) {
   }
   const size_t min_nodes = input.min_nodes, max_nodes = input.max_nodes, ready = input.ready.size();
   if (ready < min_nodes) {
-    return Wait(absl::StrCat(ready, " of ", Nodes(min_nodes), Are(ready), " here; waiting for ",
-                             min_nodes - ready, " more"));
+    std::string text = absl::StrCat(ready, " of ", Nodes(min_nodes), Are(ready), " here; waiting for ",
+                                    min_nodes - ready, " more");
+    if (!input.starting.empty())
+      absl::StrAppend(&text, " (workers are starting on ", absl::StrJoin(input.starting, ", "), ")");
+    return Wait(std::move(text));
   }
   if (ready >= max_nodes)
     return Form(input, max_nodes == 1 ? "the only node is here"
@@ -97,10 +100,12 @@ std::vector<std::string> OrderNodes(std::vector<Candidate> nodes) {
   return order;
 }
 
-Assignment MakeAssignment(const Generation& generation, const std::vector<Offer>& offers, int restart_count) {
+Assignment MakeAssignment(const Generation& generation, const std::vector<Offer>& offers, int restart_count,
+                          int refunded) {
   Assignment assignment;
   assignment.generation = generation;
   assignment.restart_count = restart_count;
+  assignment.refunded = refunded;
   for (const Offer& offer : offers) {
     Member member;
     member.node_id = offer.node_id;

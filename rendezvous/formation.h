@@ -28,6 +28,7 @@ struct FormationInput {
   bool first = true;  // nothing has been formed or adopted yet
   std::vector<Candidate> ready;
   std::vector<std::string> awaited;         // names of live members that have not offered again
+  std::vector<std::string> starting;        // names of nodes whose workers are not ready yet
   std::optional<TimePoint> last_call_ends;  // set while at least min_nodes are ready, first formation only
   TimePoint recovery_ends;                  // until then nodes that still run may come back to a new service
 };
@@ -49,7 +50,8 @@ FormationDecision DecideFormation(const FormationInput& input, TimePoint now);
 std::vector<std::string> OrderNodes(std::vector<Candidate> nodes);
 
 /// Members with contiguous ranks in the given order of offers, and node 0's address and port as the master's.
-Assignment MakeAssignment(const Generation& generation, const std::vector<Offer>& offers, int restart_count);
+Assignment MakeAssignment(const Generation& generation, const std::vector<Offer>& offers, int restart_count,
+                          int refunded = 0);
 
 /// kInvalidArgument unless members are distinct, in order, and their ranks contiguous from 0 to world_size-1.
 absl::Status ValidateAssignment(const Assignment& assignment);

@@ -40,6 +40,7 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
   service_options.insecure = options.insecure;
   service_options.token = options.token;
   service_options.embedded = true;
+  service_options.own_job = options.job_id;
   absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(service_options);
   if (absl::IsAlreadyExists(service.status())) {
     if (options.is_host != true && endpoint.port != 0)

@@ -15,6 +15,7 @@ struct HostOptions {
   std::optional<bool> is_host;  // overrides the test
   bool insecure = true;
   std::string token;
+  std::string job_id = {};  // what this agent begins; see JobMachine::Options::host_begins
 };
 
 class Host {

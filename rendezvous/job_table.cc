@@ -25,6 +25,7 @@ std::vector<JobTable::JobEffect> JobTable::Step(const std::string& job_id, const
     }
     JobMachine::Options options = options_;
     options.seed = SplitMix64(options_.seed + ++made_);
+    options.host_begins = !own_job_.empty() && job_id == own_job_;
     job = jobs_.emplace(job_id, JobMachine(opened->settings, options)).first;
   }
   if (job != jobs_.end()) StepOne(job, event, now, effects);

@@ -20,7 +20,9 @@ class JobTable {
   static constexpr size_t kMaxRemembered = 64;
   using JobEffect = std::pair<std::string, Effect>;  // job id first
 
-  explicit JobTable(JobMachine::Options options) : options_(options) {}
+  /// `own_job`: of the agent that this service lives in, "" for none.
+  explicit JobTable(JobMachine::Options options, std::string own_job = "")
+      : options_(options), own_job_(std::move(own_job)) {}
 
   /// Only StreamOpened makes a job; other events of an unknown one change nothing.
   std::vector<JobEffect> Step(const std::string& job_id, const Event& event, TimePoint now);
@@ -42,6 +44,7 @@ class JobTable {
   const Ended* FindEnded(const std::string& job_id, const Generation& seen) const;
 
   const JobMachine::Options options_;
+  const std::string own_job_;
   Jobs jobs_;
   std::deque<Ended> ended_;
   uint64_t made_ = 0;  // jobs; gives each its own seed

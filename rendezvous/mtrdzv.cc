@@ -1,9 +1,11 @@
 // mtrdzv: the rendezvous service as a program of its own, and a look into a running one.
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <cstdio>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,7 @@ constexpr char kUsage[] =
     "mtrdzv: the rendezvous service of mtrun, stand-alone\n"
     "\n"
     "usage: mtrdzv [--port 29400] [--host ADDRESS]       serve until SIGTERM or SIGINT\n"
-    "       mtrdzv status HOST:PORT                      show the jobs and nodes of a running service\n"
+    "       mtrdzv status HOST:PORT [--json]             show the jobs and nodes of a running service\n"
     "\n"
     "mtrun hosts the service itself on the node that --rdzv_endpoint names; a stand-alone one outlives any "
     "node. Agents whose\n"
@@ -73,6 +75,11 @@ std::vector<SettingSpec> Specs() {
        .help = "Lowest level that is shown.",
        .group = "Service",
        .choices = {"debug", "info", "warning", "error"}},
+      {.name = "json",
+       .kind = Kind::kBool,
+       .default_text = "false",
+       .help = "With status: JSON for programs instead of a table.",
+       .group = "Service"},
       {.name = "help",
        .kind = Kind::kBool,
        .default_text = "false",
@@ -98,7 +105,16 @@ absl::StatusOr<Endpoint> WhereToListen(const Settings& settings) {
   return Endpoint{settings.Text("host"), static_cast<int>(settings.Int("port"))};
 }
 
+/// Each agent is a descriptor here: the usual limit of 1024 would end at a thousand nodes.
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 absl::Status Serve(const Settings& settings, const sigset_t& signals) {
+  RaiseFileLimit();
   MT_ASSIGN_OR_RETURN(Endpoint endpoint, WhereToListen(settings));
   ServiceOptions options;
   options.listen = endpoint.Text();
@@ -118,18 +134,12 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
 
 absl::Status ShowStatus(const Settings& settings, const std::vector<std::string>& words) {
   if (words.size() != 2) return absl::InvalidArgumentError("give one endpoint: mtrdzv status HOST:PORT");
-  MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(words[1]));
-  const bool insecure = IsInsecure(settings, endpoint);
-  MT_ASSIGN_OR_RETURN(const std::string token, TokenOf(settings, insecure));
-  absl::StatusOr<ServiceStatus> status = ReadStatus(endpoint.Text(), insecure, token, kStatusPatience);
-  const bool guessed = settings.SourceOf("insecure") == SettingSource::kDefault;
-  if (insecure && guessed &&
-      absl::IsUnauthenticated(status.status())) {  // a TLS service that listens everywhere
-    MT_ASSIGN_OR_RETURN(const std::string real_token, TokenOf(settings, false));
-    status = ReadStatus(endpoint.Text(), false, real_token, kStatusPatience);
-  }
-  MT_RETURN_IF_ERROR(status.status());
-  std::cout << StatusTable(*status);
+  std::optional<bool> insecure;
+  if (settings.SourceOf("insecure") != SettingSource::kDefault) insecure = settings.Bool("insecure");
+  const std::string token_file = settings.IsSet("token_file") ? settings.Text("token_file") : "";
+  MT_ASSIGN_OR_RETURN(const ServiceStatus status,
+                      AskForStatus(words[1], insecure, token_file, kStatusPatience));
+  std::cout << (settings.Bool("json") ? StatusJson(status) : StatusTable(status));
   return absl::OkStatus();
 }
 

@@ -35,11 +35,11 @@ void Outbox::Observe(const ServiceEvent& event) {
                  [&](const Assigned& e) {
                    assignment_ = e.assignment;
                    seen_ = e.assignment.generation;
-                   seen_restarts_ = e.assignment.restart_count;
+                   SeeBudget(e.assignment.restart_count, e.assignment.refunded);
                  },
                  [&](const GenerationDissolved& e) {
                    if (assignment_ && assignment_->generation == e.generation) assignment_.reset();
-                   seen_restarts_ = std::max(seen_restarts_, e.restart_count);
+                   SeeBudget(e.restart_count, e.refunded);
                  },
                  [&](const StoreReply& e) {
                    std::erase_if(entries_, [&](const Entry& entry) {
@@ -51,9 +51,15 @@ void Outbox::Observe(const ServiceEvent& event) {
                  [](const Refused&) {},
                  [](const Waiting&) {},
                  [](const Elsewhere&) {},
+                 [&](const BudgetChanged& e) { SeeBudget(e.restart_count, e.refunded); },
              },
              event);
   Sweep();
+}
+
+void Outbox::SeeBudget(int restarts, int refunds) {
+  seen_restarts_ = std::max(seen_restarts_, restarts);
+  seen_refunds_ = std::max(seen_refunds_, refunds);
 }
 
 bool Outbox::Held(const AgentSaid& said) const {

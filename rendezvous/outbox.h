@@ -37,8 +37,10 @@ class Outbox {
   bool AllAcknowledged() const;
   Generation seen() const { return seen_; }
   int seen_restarts() const { return seen_restarts_; }
+  int seen_refunds() const { return seen_refunds_; }
 
  private:
+  void SeeBudget(int restarts, int refunds);
   bool Held(const AgentSaid& said) const;
   void Sweep();
 
@@ -46,7 +48,7 @@ class Outbox {
   uint64_t next_sequence_ = 1;
   std::optional<Assignment> assignment_;  // of the generation that has not been dissolved yet
   Generation seen_;
-  int seen_restarts_ = 0;
+  int seen_restarts_ = 0, seen_refunds_ = 0;
 };
 
 }  // namespace mtrun::rendezvous

@@ -205,8 +205,20 @@ void Registrar::Perform(const std::vector<JobTable::JobEffect>& effects) {
   }
 }
 
+wire::ServiceEvent Registrar::Encode(uint64_t sequence, const ServiceEvent& event) {
+  const auto* assigned = std::get_if<Assigned>(&event);
+  if (assigned == nullptr) return EncodeServiceEvent(sequence, event);
+  if (!encoded_ || *encoded_ != *assigned) {
+    encoded_ = *assigned;
+    encoding_ = EncodeServiceEvent(0, event);
+  }
+  wire::ServiceEvent copy = encoding_;
+  copy.set_sequence(sequence);
+  return copy;
+}
+
 void Registrar::Send(ServiceSession& session, const ServiceEvent& event) {
-  session.unacknowledged.push_back(EncodeServiceEvent(session.next_sequence++, event));
+  session.unacknowledged.push_back(Encode(session.next_sequence++, event));
   session.unacknowledged_bytes += session.unacknowledged.back().ByteSizeLong();
   const bool too_much = session.unacknowledged_bytes > kMostUnacknowledgedBytes ||
                         session.unacknowledged.size() > kMostUnacknowledgedEvents;

@@ -72,7 +72,7 @@ class Registrar final : public ServerStream::Owner {
         service_id_(service_id),
         options_(options),
         started_(MonotonicNow()),
-        jobs_(JobMachine::Options{RandomBits(), started_, options.recovery_window}),
+        jobs_(JobMachine::Options{RandomBits(), started_, options.recovery_window}, options.own_job),
         timer_(loop),
         hello_timer_(loop),
         look_timer_(loop) {}
@@ -102,6 +102,7 @@ class Registrar final : public ServerStream::Owner {
   void Step(const std::string& job_id, const Event& event);
   void Perform(const std::vector<JobTable::JobEffect>& effects);
   void Send(ServiceSession& session, const ServiceEvent& event);
+  wire::ServiceEvent Encode(uint64_t sequence, const ServiceEvent& event);
   void Close(const SessionKey& key);
   void Drop(const StreamPtr& stream, const std::string& why);  // it broke the protocol
   void DropOverflowed(const SessionPtr& session);
@@ -122,6 +123,9 @@ class Registrar final : public ServerStream::Owner {
   std::map<SessionKey, SessionPtr> sessions_;
   std::deque<std::pair<TimePoint, std::weak_ptr<ServerStream>>> awaiting_hello_;  // oldest first
   asio::steady_timer timer_, hello_timer_, look_timer_;
+  // Of a thousand members each is told of all: encoded once.
+  std::optional<Assigned> encoded_;
+  wire::ServiceEvent encoding_;
   bool looking_ = false;
   TimePoint last_look_;
   std::thread looker_;

@@ -19,6 +19,7 @@ struct ServiceOptions {
       std::chrono::seconds(3);  // how long a new service waits for nodes that still run
   Duration hello_patience = std::chrono::seconds(10);  // how long a stream may take until it says Hello
   bool embedded = false;                               // in an agent, which logs what it is told
+  std::string own_job = {};                            // of that agent, which begins with it
   Duration farewell = std::chrono::seconds(2);  // how long the end may wait for agents to hear what was sent
 };
 

@@ -290,7 +290,7 @@ wire::AgentMessage Core::MakeHello() const {
   hello.node_id = options_.node_id;
   hello.session_id = session_id_;
   hello.service_id = service_id_;
-  hello.opened = StreamOpened{options_.job, outbox_.seen(), outbox_.seen_restarts()};
+  hello.opened = StreamOpened{options_.job, outbox_.seen(), outbox_.seen_restarts(), outbox_.seen_refunds()};
   wire::AgentMessage message;
   message.set_ack(received_);
   *message.mutable_hello() = EncodeHello(hello);

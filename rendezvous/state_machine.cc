@@ -19,17 +19,14 @@ Generation GenerationOf(const AgentEvent& event) {
       event);
 }
 
-int ExitCodeOf(const WorkerFailure& failure) {
-  if (failure.signal != 0) return 128 + failure.signal;
-  return failure.exit_code != 0 ? failure.exit_code : 1;
+/// About nobody's membership.
+bool IsQuiet(const Event& event) {
+  if (std::holds_alternative<Heartbeat>(event.what)) return true;
+  const auto* said = std::get_if<AgentSaid>(&event.what);
+  return said != nullptr &&
+         (std::holds_alternative<StoreSet>(said->event) || std::holds_alternative<StoreRead>(said->event) ||
+          std::holds_alternative<StepsCommitted>(said->event));
 }
-
-std::string WithLogFile(const WorkerFailure& failure) {
-  if (failure.log_file.empty()) return Describe(failure);
-  return absl::StrCat(Describe(failure), ", log ", failure.host, ":", failure.log_file);
-}
-
-std::string Restarts(int count) { return absl::StrCat(count, count == 1 ? " restart" : " restarts"); }
 
 }  // namespace
 
@@ -37,9 +34,15 @@ JobMachine::JobMachine(JobSettings settings, Options options)
     : settings_(std::move(settings)), options_(options) {}
 
 std::vector<Effect> JobMachine::Step(const Event& event, TimePoint now) {
+  if (IsQuiet(event)) {  // nothing that Settle or an invariant is about; there are very many of them
+    std::visit([&](const auto& what) { On(event.node_id, what, now); }, event.what);
+    return std::exchange(effects_, {});
+  }
   CheckInvariants();
+  const auto before = std::make_pair(phase_, current());
   std::visit([&](const auto& what) { On(event.node_id, what, now); }, event.what);
   Settle(now);
+  if (!phase_since_ || before != std::make_pair(phase_, current())) phase_since_ = now;
   CheckInvariants();
   return std::exchange(effects_, {});
 }
@@ -57,7 +60,7 @@ void JobMachine::On(const std::string& node_id, const StreamOpened& event, TimeP
     return Refuse(node_id, absl::StrCat("job \"", settings_.job_id, "\" is over (", outcome_->reason, ")"));
   }
   number_ = std::max(number_, event.seen.number);
-  RaiseRestarts(event.seen_restarts);
+  RaiseRestarts(event.seen_restarts, event.seen_refunds);
   Node& node = nodes_[node_id];
   node.connected = true;
   Touch(node, now);
@@ -132,20 +135,23 @@ void JobMachine::OnFreshOffer(const std::string& node_id, const Offer& offer, co
   const auto is_self = [&](const Member& m) { return m.node_id == node_id; };
   const bool assigned = current_ && std::any_of(current_->members.begin(), current_->members.end(), is_self);
   if (assigned && node.confirmed && seen < current()) return;
-  if (!node.offered) node.arrival = ++arrivals_;
+  const bool ready = offer.workers > 0;  // else it is here and its workers are starting
+  if (ready && !node.offered) node.arrival = ++arrivals_;
   node.offer = offer;
-  node.offered = true;
+  node.offered = ready;
+  node.starting = !ready;
+  if (verdict_) node.confirmed = false;  // it has stopped already
   if (IsMember(node_id)) Dissolve(absl::StrCat(Name(node_id), " no longer runs it"));
 }
 
 void JobMachine::OnHeldGeneration(const std::string& node_id, const Offer& offer,
                                   const std::optional<Assignment>& held, TimePoint now) {
   Node& node = nodes_.at(node_id);
-  if (held && Adoptable(node_id, offer, *held)) Adopt(node_id, *held, now);
+  if (held && !verdict_ && Adoptable(node_id, offer, *held)) Adopt(node_id, *held, now);
   number_ = std::max(number_, offer.holds->number);
   if (IsMember(node_id) && *offer.holds == current()) {
     node.confirmed = true;
-    node.offer = offer;
+    node.offer = offer;  // with more workers than it has ranks: see Settle
     return;
   }
   node.offered = false;
@@ -157,97 +163,30 @@ void JobMachine::OnHeldGeneration(const std::string& node_id, const Offer& offer
   }
   SendTo(node_id, GenerationDissolved{*offer.holds,
                                       absl::StrCat("the job has left ", rendezvous::Describe(*offer.holds)),
-                                      restart_count_});
+                                      restart_count_, refunded_});
 }
 
 void JobMachine::OnReport(const std::string& node_id, const AgentEvent& event, TimePoint now) {
   Node& node = nodes_.at(node_id);
   const Generation generation = GenerationOf(event);
+  const auto* failed = std::get_if<WorkerFailed>(&event);
+  if (failed != nullptr && generation.number == 0) return OnFailureAtStart(node_id, failed->failure, now);
+  if (failed != nullptr && verdict_ && generation == current()) return Hear(node_id, failed->failure);
   if (!IsMember(node_id) || generation != current()) {
-    if (const auto* failed = std::get_if<WorkerFailed>(&event); failed != nullptr && generation == broken_)
-      return OnLateFailure(failed->failure, now);
+    if (failed != nullptr && generation == broken_) return OnLateFailure(node_id, failed->failure, now);
     const bool may_be_adopted = phase_ != Phase::kEnded && !node.greeted && generation > current();
     if (!may_be_adopted || node.early.size() >= kMaxEarlyReports) return AnswerStale(node_id, event);
     node.early.push_back(event);
     return;
   }
-  if (const auto* failed = std::get_if<WorkerFailed>(&event)) return OnFailure(node_id, failed->failure, now);
+  if (failed != nullptr) return OnFailure(node_id, failed->failure, now);
   if (const auto* finished = std::get_if<WorkersFinished>(&event))
     return OnFinished(node_id, finished->final);
   if (const auto* steps = std::get_if<StepsCommitted>(&event)) return OnSteps(steps->step);
-  if (const auto* broken = std::get_if<CollectivesBroken>(&event)) return OnBroken(node_id, *broken);
+  if (const auto* broken = std::get_if<CollectivesBroken>(&event)) return OnBroken(node_id, *broken, now);
   if (const auto* set = std::get_if<StoreSet>(&event)) return Answer(store_.Set(set->key, set->value));
   const auto& read = std::get<StoreRead>(event);
   Answer(store_.Read(node_id, read.id, read.keys, read.wait));
-}
-
-void JobMachine::OnFailure(const std::string& node_id, const WorkerFailure& failure, TimePoint now) {
-  if (result_safe_) {
-    Log(absl::StrCat(WithLogFile(failure), "; the job's result is safe, so it does not matter"));
-    finished_.insert(node_id);
-    return;
-  }
-  if (const std::string why = WhyNoRestart(failure); !why.empty()) return EndWithCause(failure, why, now);
-  ++restart_count_;
-  Dissolve(absl::StrCat(WithLogFile(failure), "; restart ", used(), " of ", settings_.max_restarts));
-}
-
-/// Takes note of the failure; "" when another try is allowed.
-std::string JobMachine::WhyNoRestart(const WorkerFailure& failure) {
-  early_failures_ = failure.early ? early_failures_ + 1 : 0;
-  const bool trainer = settings_.refund_steps > 0;
-  if (trainer && failure.signal == 0 && failure.exit_code == kWrongSettingsStatus)
-    return absl::StrCat("exit status ", kWrongSettingsStatus,
-                        " means wrong settings, which no restart mends");
-  if (trainer && early_failures_ >= kMaxEarlyFailures)
-    return absl::StrCat(early_failures_, " workers in a row died before they could take part");
-  if (used() < settings_.max_restarts) return "";
-  if (settings_.max_restarts == 0) return "no restarts are allowed (max_restarts 0)";
-  return absl::StrCat("the budget of ", Restarts(settings_.max_restarts), " is used up");
-}
-
-void JobMachine::EndWithCause(const WorkerFailure& failure, const std::string& why, TimePoint now) {
-  JobOutcome outcome;
-  outcome.exit_code = ExitCodeOf(failure);
-  outcome.root_cause = failure;
-  outcome.reason = absl::StrCat(WithLogFile(failure), "; ", why);
-  End(std::move(outcome), now);
-}
-
-void JobMachine::OnBroken(const std::string& node_id, const CollectivesBroken& broken) {
-  const std::string what = absl::StrCat("rank ", broken.rank, " on ", Name(node_id),
-                                        " cannot go on with the others: ", broken.why);
-  if (result_safe_) {
-    Log(absl::StrCat(what, "; the job's result is safe, so it does not matter"));
-    finished_.insert(node_id);
-    return;
-  }
-  Dissolve(what);
-  broken_ = current();
-}
-
-// A worker's peers may notice its death sooner than its agent. Their word alone costs no budget; it is the
-// failure behind it that does.
-void JobMachine::OnLateFailure(const WorkerFailure& failure, TimePoint now) {
-  broken_.reset();
-  if (const std::string why = WhyNoRestart(failure); !why.empty()) return EndWithCause(failure, why, now);
-  ++restart_count_;
-  Log(absl::StrCat(WithLogFile(failure), ", which broke the collectives of its generation; restart ", used(),
-                   " of ", settings_.max_restarts));
-}
-
-// Bad luck now and then does not end a long job; a crash loop makes no steps and does.
-void JobMachine::OnSteps(int64_t step) {
-  early_failures_ = 0;
-  if (settings_.refund_steps == 0) return;
-  // A run that went back to a checkpoint earns only what it had not reached before.
-  if (!refund_mark_ || used() == 0) refund_mark_ = std::max(step, refund_mark_.value_or(0));
-  while (used() > 0 && step - *refund_mark_ >= settings_.refund_steps) {
-    ++refunded_;
-    *refund_mark_ += settings_.refund_steps;
-    Log(absl::StrCat(settings_.refund_steps, " steps without a failure: ", used(), " of ",
-                     settings_.max_restarts, " restarts are used now"));
-  }
 }
 
 void JobMachine::OnFinished(const std::string& node_id, bool final) {
@@ -260,6 +199,8 @@ void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, T
   const std::string what = absl::StrCat(Name(node_id), " leaves: ", leaving.why);
   Log(what);
   left_.insert(node_id);
+  breaks_ = 0;  // what broke the last generation may have been this
+  pause_ends_.reset();
   // Its waiters go with it: an agent that has said goodbye expects nothing more.
   store_.DropNode(node_id);
   nodes_.erase(node_id);
@@ -269,28 +210,41 @@ void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, T
   }
   if (IsMember(node_id)) MemberGone(node_id, what);
   // With nobody left there is nobody to tell; the outcome is for the log.
-  if (nodes_.empty() && phase_ != Phase::kEnded && finished_.empty() && MayRegroup(nullptr)) {
+  if (nodes_.empty() && phase_ != Phase::kEnded && finished_.empty() && !verdict_ && MayRegroup(nullptr)) {
     End(JobOutcome{false, 1, absl::StrCat("every node has left, the last one: ", what), std::nullopt}, now);
   }
 }
 
 // ---- looking things up ----
 
-FormationInput JobMachine::MakeFormationInput() const {
+FormationInput JobMachine::MakeFormationInput(bool whole) const {
   FormationInput input;
   input.min_nodes = settings_.min_nodes;
   input.max_nodes = settings_.max_nodes;
   input.first = !formed_;
   input.last_call_ends = last_call_ends_;
   input.recovery_ends = RecoveryEnds();
+  const size_t most_names = nodes_.size() > kFewNodes ? 3 : kFewNodes;
+  size_t ready = 0, starting = 0, awaited = 0;
   for (const auto& [node_id, node] : nodes_) {
     if (node.offered && node.connected) {
-      input.ready.push_back(
-          Candidate{node_id, node.offer->host, node.offer->node_rank, node.place, node.arrival});
+      ++ready;
+      if (whole) {
+        input.ready.push_back(
+            Candidate{node_id, node.offer->host, node.offer->node_rank, node.place, node.arrival});
+      }
+    } else if (node.starting && node.connected) {
+      if (++starting <= most_names) input.starting.push_back(ShortName(node_id));
     } else if (node.place) {
-      input.awaited.push_back(Name(node_id));
+      if (++awaited <= most_names) input.awaited.push_back(ShortName(node_id));
     }
   }
+  input.ready.resize(ready);
+  const auto cut = [&](std::vector<std::string>& names, size_t count) {
+    if (count > names.size()) names.push_back(absl::StrCat("and ", count - names.size(), " more"));
+  };
+  cut(input.awaited, awaited);
+  cut(input.starting, starting);
   return input;
 }
 
@@ -315,6 +269,12 @@ bool JobMachine::AllConfirmed() const {
     const auto node = nodes_.find(m.node_id);
     return node != nodes_.end() && node->second.confirmed;
   });
+}
+
+/// Among very many nodes finding out whether the host alone names one takes too long.
+std::string JobMachine::ShortName(const std::string& node_id) const {
+  const std::optional<Offer>& offer = nodes_.at(node_id).offer;
+  return nodes_.size() > kFewNodes && offer && !offer->host.empty() ? offer->host : Name(node_id);
 }
 
 std::string JobMachine::Name(const std::string& node_id) const {

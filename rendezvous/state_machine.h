@@ -37,8 +37,9 @@ struct JobView {
   std::string phase, reason;
   Generation generation;
   int restart_count = 0;
-  bool authority = true;        // this service may change the membership
-  std::vector<NodeView> nodes;  // members by rank, then the others
+  bool authority = true;                  // this service may change the membership
+  Duration phase_age = Duration::zero();  // since the phase or the generation changed
+  std::vector<NodeView> nodes;            // members by rank, then the others
 };
 
 class JobMachine {
@@ -47,16 +48,25 @@ class JobMachine {
     uint64_t seed = 0;  // of generation ids
     TimePoint service_started;
     Duration recovery_window = std::chrono::seconds(3);
+    /// The service lives in an agent that begins with this very job: what ran before has lost a member with
+    /// the agent before it, so formation has nothing to spare by waiting for the recovery window.
+    bool host_begins = false;
   };
   static constexpr Duration kStuckMainLoop = std::chrono::seconds(10);  // reported, once, from this age on
   static constexpr Duration kEndedLinger =
       std::chrono::seconds(5);  // how long nodes of an ended job may stay
   static constexpr Duration kOftenLook = std::chrono::milliseconds(300);
   static constexpr Duration kRareLook = std::chrono::seconds(5);  // with authority
+  static constexpr size_t kFewNodes = 32;  // beyond it news comes once in kNewsPause and names few nodes
+  static constexpr Duration kNewsPause = std::chrono::seconds(1);
   static constexpr int kMaxExtensions = 8;  // late ticks in a row that spare one silent node
   static constexpr size_t kMaxEarlyReports = 8192;
-  static constexpr int kMaxEarlyFailures = 3;     // of trainers: a crash loop
-  static constexpr int kWrongSettingsStatus = 2;  // what trainers exit with then
+  static constexpr int kMaxEarlyFailures = 3;  // of trainers: a crash loop
+  static constexpr int kMaxBreaks = 10;  // generations in a row that break without a step and without a death
+  static constexpr Duration kLongestBreakPause = std::chrono::seconds(10);
+  static constexpr Duration kLongRun = std::chrono::seconds(60);  // as good as a step, for who reports none
+  /// How long a failure that ends the job waits for earlier ones of other nodes.
+  static constexpr Duration kVerdictPause = std::chrono::milliseconds(500);
 
   /// `settings` are those of the first agent; others must say the same.
   JobMachine(JobSettings settings, Options options);
@@ -89,6 +99,7 @@ class JobMachine {
   struct Node {
     std::optional<Offer> offer;  // the last one
     bool offered = false;        // ready for the next generation
+    bool starting = false;       // its last offer had no workers yet
     bool connected = false;
     bool confirmed =
         false;              // runs current_ for certain (false for members of an adopted generation at first)
@@ -96,7 +107,8 @@ class JobMachine {
     bool expected = false;  // known only as a member of an adopted generation so far
     std::optional<int> place;  // node_rank in the last generation
     uint64_t arrival = 0;
-    TimePoint lost_at;  // end of its lease (connected) or of the grace for coming back (not)
+    uint64_t joined = 0;  // number of the first generation it was in, 0: none yet
+    TimePoint lost_at;    // end of its lease (connected) or of the grace for coming back (not)
     TimePoint heard_at;
     int extensions = 0;
     Duration main_loop_age = Duration::zero();
@@ -106,6 +118,14 @@ class JobMachine {
     bool operator==(const Node&) const = default;
   };
   enum class Phase { kForming, kRunning, kEnded };
+  /// A failure that ends the job, while other nodes may still report an earlier one.
+  struct Verdict {
+    WorkerFailure trigger, cause;
+    std::string why;
+    TimePoint due;
+    std::set<std::string> heard;  // nodes that have reported theirs
+    bool operator==(const Verdict&) const = default;
+  };
 
   // One kind of event each.
   void On(const std::string& node_id, const StreamOpened& event, TimePoint now);
@@ -120,33 +140,42 @@ class JobMachine {
                         TimePoint now);
   void OnReport(const std::string& node_id, const AgentEvent& event, TimePoint now);
   void OnFailure(const std::string& node_id, const WorkerFailure& failure, TimePoint now);
-  void OnBroken(const std::string& node_id, const CollectivesBroken& broken);
+  void OnFailureAtStart(const std::string& node_id, const WorkerFailure& failure, TimePoint now);
+  void OnBroken(const std::string& node_id, const CollectivesBroken& broken, TimePoint now);
   void OnSteps(int64_t step);
-  void OnLateFailure(const WorkerFailure& failure, TimePoint now);
+  void OnLateFailure(const std::string& node_id, const WorkerFailure& failure, TimePoint now);
   void OnFinished(const std::string& node_id, bool final);
   void OnLeaving(const std::string& node_id, const Leaving& leaving, TimePoint now);
 
   // Decisions.
   void Settle(TimePoint now);
+  std::string WhoIsReadyToJoin() const;
   void SettleForming(TimePoint now);
   void HoldBelowMin(TimePoint now);
-  void BeginRunning();
-  void Form(const FormationDecision& decision);
+  void BeginRunning(TimePoint now);
+  void Form(const FormationDecision& decision, TimePoint now);
   void Adopt(const std::string& reporter, const Assignment& held, TimePoint now);
   void FlushEarly(const std::string& node_id, TimePoint now);
-  void Dissolve(const std::string& reason);
+  void Dissolve(const std::string& reason, bool gentle = false);
   void End(JobOutcome outcome, TimePoint now);
+  std::string WhyHopeless(const WorkerFailure& failure) const;
   std::string WhyNoRestart(const WorkerFailure& failure);
-  void EndWithCause(const WorkerFailure& failure, const std::string& why, TimePoint now);
+  bool OnlyItsOwn(const std::string& node_id, const WorkerFailure& failure) const;
+  void SendAway(const std::string& node_id, const WorkerFailure& failure);
+  void Condemn(const std::string& node_id, const WorkerFailure& failure, std::string why, TimePoint now);
+  void Hear(const std::string& node_id, const WorkerFailure& failure);
+  bool AllHeard() const;
+  void SettleVerdict(TimePoint now);
+  void PaceBreaks(const std::string& what, TimePoint now);
   void Lose(const std::string& node_id, const std::string& why);
   void MemberGone(const std::string& node_id, const std::string& what);
   void Refuse(const std::string& node_id, const std::string& why);
   void ExpireNodes(TimePoint now);
   void ExtendLeases(Duration late, TimePoint now);
-  void UpdateWaiting();
+  void UpdateWaiting(TimePoint now);
   std::string WaitingText() const;
   void Remember(const Generation& generation);
-  void RaiseRestarts(int count);
+  void RaiseRestarts(int count, int refunds);
   void AnswerStale(const std::string& node_id, const AgentEvent& event);
   void Answer(const std::vector<KeyValueStore::Answer>& answers);
 
@@ -157,14 +186,20 @@ class JobMachine {
   void SendElsewhere(const PeerService& peer);
 
   // Looking things up.
-  FormationInput MakeFormationInput() const;
+  /// Without `whole` the ready ones are only counted: enough for every decision but to form.
+  FormationInput MakeFormationInput(bool whole) const;
   bool Adoptable(const std::string& reporter, const Offer& offer, const Assignment& held) const;
   bool IsMember(const std::string& node_id) const;  // of the generation that runs
   bool AllConfirmed() const;
   int used() const { return restart_count_ - refunded_; }
   Generation current() const { return current_ ? current_->generation : Generation{}; }
   std::string Name(const std::string& node_id) const;
-  TimePoint RecoveryEnds() const { return options_.service_started + options_.recovery_window; }
+  std::string ShortName(const std::string& node_id) const;
+  /// Of several services any may have the job.
+  TimePoint RecoveryEnds() const {
+    const bool waits = !options_.host_begins || Listed();
+    return options_.service_started + (waits ? options_.recovery_window : Duration::zero());
+  }
   Duration Lease() const { return settings_.heartbeat_interval * settings_.heartbeats_missed; }
   void Touch(Node& node, TimePoint now) const;
   void SendTo(const std::string& node_id, ServiceEvent event) {
@@ -188,8 +223,14 @@ class JobMachine {
   std::optional<int64_t> refund_mark_;  // steps before this one have earned what they could
   std::optional<Assignment> current_;   // the last generation; it runs while phase_ is kRunning
   std::vector<Generation> issued_;
-  std::set<std::string> finished_;    // members whose workers have finished, also when the node is gone since
-  bool result_safe_ = false;          // a member reported a final finish
+  std::set<std::string> finished_;  // members whose workers have finished, also when the node is gone since
+  bool result_safe_ = false;        // a member reported a final finish
+  std::optional<Verdict> verdict_;
+  bool progressed_ = false;              // a generation of this job has made a step
+  bool stepped_ = false;                 // current_ has
+  TimePoint began_;                      // when current_ began
+  int breaks_ = 0;                       // in a row, see kMaxBreaks
+  std::optional<TimePoint> pause_ends_;  // after a break
   std::optional<Generation> broken_;  // dissolved for broken collectives, the failure behind it not heard yet
   KeyValueStore store_;
   std::set<std::string> left_;      // members of current_ that said goodbye
@@ -199,7 +240,10 @@ class JobMachine {
   std::optional<TimePoint> last_call_ends_, join_ends_, form_at_, linger_ends_;
   std::optional<TimePoint> hold_ends_;  // while fewer than min_nodes are left, with a min_nodes_timeout
   std::optional<JobOutcome> outcome_;
-  std::string reason_;           // of the last decision
+  std::string reason_;       // of the last decision
+  TimePoint next_news_;      // while there are many nodes
+  bool news_waits_ = false;  // for next_news_
+  std::optional<TimePoint> phase_since_;
   std::vector<Effect> effects_;  // of the step in progress; empty between steps
 };
 

@@ -10,6 +10,7 @@
 namespace mtrun::rendezvous {
 
 void JobMachine::Settle(TimePoint now) {
+  if (verdict_ && phase_ != Phase::kEnded) return SettleVerdict(now);
   if (phase_ == Phase::kRunning) {
     const auto done = [&](const Member& m) { return finished_.contains(m.node_id); };
     if (std::all_of(current_->members.begin(), current_->members.end(), done)) {
@@ -20,33 +21,50 @@ void JobMachine::Settle(TimePoint now) {
                             std::nullopt},
                  now);
     }
-    const bool room = current_->members.size() < static_cast<size_t>(settings_.max_nodes);
-    if (room && finished_.empty() && AllConfirmed()) {
-      const auto joiner = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
-        return entry.second.offered && entry.second.connected && !IsMember(entry.first);
-      });
-      if (joiner != nodes_.end()) Dissolve(absl::StrCat(Name(joiner->first), " joins"));
-    }
+    if (const std::string who = WhoIsReadyToJoin(); !who.empty()) Dissolve(who, /*gentle=*/true);
   }
   if (phase_ == Phase::kForming) SettleForming(now);
-  if (phase_ != Phase::kEnded) UpdateWaiting();
+  if (phase_ != Phase::kEnded) UpdateWaiting(now);
+}
+
+/// Workers of a member, or a node, that the running generation can take in; "" for none.
+std::string JobMachine::WhoIsReadyToJoin() const {
+  if (!finished_.empty() || !AllConfirmed()) return "";
+  for (const Member& member : current_->members) {
+    const int ready = nodes_.at(member.node_id).offer->workers;
+    if (ready > member.workers) {
+      return absl::StrCat(Name(member.node_id), " has ", ready, " workers ready, ", member.workers,
+                          " of them in it");
+    }
+  }
+  if (current_->members.size() >= static_cast<size_t>(settings_.max_nodes)) return "";
+  const auto joiner = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
+    return entry.second.offered && entry.second.connected && !IsMember(entry.first);
+  });
+  return joiner == nodes_.end() ? "" : absl::StrCat(Name(joiner->first), " joins");
 }
 
 void JobMachine::SettleForming(TimePoint now) {
   if (!formed_) {
-    const auto ready = MakeFormationInput().ready.size();
+    const auto ready = MakeFormationInput(false).ready.size();
     if (ready < static_cast<size_t>(settings_.min_nodes)) {
       last_call_ends_.reset();
     } else if (!last_call_ends_) {
       last_call_ends_ = now + settings_.last_call;
     }
   }
-  FormationDecision decision = DecideFormation(MakeFormationInput(), now);
+  FormationDecision decision = DecideFormation(MakeFormationInput(false), now);
   if (decision.form && Listed() && !formed_ && now < RecoveryEnds()) {
     // Even with everybody here: whoever runs an older generation shows up at one of the services first.
     decision.form = false;
     decision.retry_at = RecoveryEnds();
     decision.reason = "the service has just started and waits for nodes that still run";
+  }
+  if (decision.form && pause_ends_ && now < *pause_ends_) {
+    decision.form = false;
+    decision.retry_at = pause_ends_;
+    decision.reason = absl::StrCat("the last ", breaks_, breaks_ == 1 ? " generation" : " generations",
+                                   " broke without a step; a short pause before the next one");
   }
   if (std::string why_not; decision.form && !MayRegroup(&why_not)) {
     decision.form = false;
@@ -54,7 +72,7 @@ void JobMachine::SettleForming(TimePoint now) {
   }
   form_at_ = decision.retry_at;
   reason_ = decision.reason;
-  if (decision.form) return Form(decision);
+  if (decision.form) return Form(DecideFormation(MakeFormationInput(true), now), now);
   if (formed_) return HoldBelowMin(now);
   if (join_ends_ && now >= *join_ends_) {
     End(JobOutcome{false, 1,
@@ -77,27 +95,31 @@ void JobMachine::HoldBelowMin(TimePoint now) {
       now);
 }
 
-void JobMachine::Form(const FormationDecision& decision) {
+void JobMachine::Form(const FormationDecision& decision, TimePoint now) {
   ++number_;
   const Generation generation{number_, NamedStream(options_.seed, settings_.job_id).At(number_)};
   std::vector<Offer> offers;
   for (const std::string& node_id : decision.order) offers.push_back(*nodes_.at(node_id).offer);
-  current_ = MakeAssignment(generation, offers, restart_count_);
+  current_ = MakeAssignment(generation, offers, restart_count_, refunded_);
   Remember(generation);
-  BeginRunning();
+  BeginRunning(now);
   LogTold(absl::StrCat("forms ", rendezvous::Describe(*current_), " (", decision.reason, ")"));
   for (const Member& member : current_->members) {
     Node& node = nodes_.at(member.node_id);
     node.offered = false;
     node.confirmed = true;
     node.place = member.node_rank;
+    if (node.joined == 0) node.joined = generation.number;
     node.waiting_text.clear();
     SendTo(member.node_id, Assigned{*current_});
   }
 }
 
-void JobMachine::BeginRunning() {
+void JobMachine::BeginRunning(TimePoint now) {
   phase_ = Phase::kRunning;
+  began_ = now;
+  stepped_ = false;
+  pause_ends_.reset();
   formed_ = true;
   form_at_.reset();
   hold_ends_.reset();
@@ -113,14 +135,15 @@ void JobMachine::Adopt(const std::string& reporter, const Assignment& held, Time
   Log(absl::StrCat("adopts ", rendezvous::Describe(held), " (reported by ", Name(reporter), ")"));
   current_ = held;
   Remember(held.generation);
-  BeginRunning();
-  RaiseRestarts(held.restart_count);
+  BeginRunning(now);
+  RaiseRestarts(held.restart_count, held.refunded);
   std::string stopped;
   for (const Member& member : held.members) {
     const auto [entry, created] = nodes_.try_emplace(member.node_id);
     Node& node = entry->second;
     node.confirmed = false;
     node.place = member.node_rank;
+    if (node.joined == 0) node.joined = held.generation.number;
     if (node.offered) stopped = member.node_id;
     if (!created) continue;
     Offer offer;
@@ -138,11 +161,12 @@ void JobMachine::Adopt(const std::string& reporter, const Assignment& held, Time
   if (!stopped.empty()) Dissolve(absl::StrCat(Name(stopped), " no longer runs it"));
 }
 
-/// What agents know of the budget from an earlier service; what that one had refunded is not known.
-void JobMachine::RaiseRestarts(int count) {
+/// What agents know of the budget from an earlier service.
+void JobMachine::RaiseRestarts(int count, int refunds) {
   restart_count_ = std::max(restart_count_, count);
   if (settings_.refund_steps == 0) restart_count_ = std::min(restart_count_, settings_.max_restarts);
-  refunded_ = std::max(refunded_, restart_count_ - settings_.max_restarts);
+  refunded_ =
+      std::min(restart_count_, std::max({refunded_, refunds, restart_count_ - settings_.max_restarts}));
 }
 
 void JobMachine::Remember(const Generation& generation) {
@@ -157,7 +181,8 @@ void JobMachine::FlushEarly(const std::string& node_id, TimePoint now) {
   }
 }
 
-void JobMachine::Dissolve(const std::string& reason) {
+void JobMachine::Dissolve(const std::string& reason, bool gentle) {
+  if (verdict_) return;  // it ends at once
   phase_ = Phase::kForming;
   reason_ = reason;
   finished_.clear();
@@ -170,12 +195,13 @@ void JobMachine::Dissolve(const std::string& reason) {
     // Who has not said that it runs this generation hears it when it does; who offers anew has stopped
     // already.
     if (node == nodes_.end() || !node->second.confirmed || node->second.offered) continue;
-    SendTo(member.node_id, GenerationDissolved{current(), reason, restart_count_});
+    SendTo(member.node_id, GenerationDissolved{current(), reason, restart_count_, refunded_, gentle});
   }
 }
 
 void JobMachine::End(JobOutcome outcome, TimePoint now) {
   phase_ = Phase::kEnded;
+  verdict_.reset();
   reason_ = outcome.reason;
   LogTold(absl::StrCat("job ended: ", rendezvous::Describe(outcome)));
   Answer(store_.Close(absl::StrCat("the job has ended: ", outcome.reason)));
@@ -184,6 +210,7 @@ void JobMachine::End(JobOutcome outcome, TimePoint now) {
   linger_ends_ = now + kEndedLinger;
   form_at_.reset();
   hold_ends_.reset();
+  pause_ends_.reset();
   finished_.clear();
   for (auto& [node_id, node] : nodes_) {
     for (const AgentEvent& event : std::exchange(node.early, {})) AnswerStale(node_id, event);
@@ -199,6 +226,9 @@ void JobMachine::Lose(const std::string& node_id, const std::string& why) {
   effects_.push_back(CloseSession{node_id});
   if (phase_ == Phase::kEnded) return;
   Log(what);
+  // What broke the last generation may have been this.
+  breaks_ = 0;
+  pause_ends_.reset();
   if (IsMember(node_id)) MemberGone(node_id, what);
 }
 
@@ -239,13 +269,21 @@ void JobMachine::ExtendLeases(Duration late, TimePoint now) {
   }
 }
 
-void JobMachine::UpdateWaiting() {
+/// Whoever waits hears why, and what changes; among very many not every change, or each node that comes would
+/// be told to all the others.
+void JobMachine::UpdateWaiting(TimePoint now) {
+  const bool many = nodes_.size() > kFewNodes, paced = many && now < next_news_;
+  news_waits_ = false;
+  std::string text;
   for (auto& [node_id, node] : nodes_) {
     if (!node.offered || !node.connected || IsMember(node_id)) continue;
-    std::string text = WaitingText();
+    if (text.empty()) text = WaitingText();
     if (text == node.waiting_text) continue;
+    news_waits_ = news_waits_ || (paced && !node.waiting_text.empty());
+    if (paced && !node.waiting_text.empty()) continue;
+    if (many && !node.waiting_text.empty()) next_news_ = now + kNewsPause;
     node.waiting_text = text;
-    SendTo(node_id, Waiting{std::move(text)});
+    SendTo(node_id, Waiting{text});
   }
 }
 

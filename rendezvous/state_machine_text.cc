@@ -55,6 +55,8 @@ std::optional<TimePoint> JobMachine::NextDeadline() const {
     if (!formed_) consider(join_ends_);
     consider(hold_ends_);
   }
+  if (verdict_) consider(verdict_->due);
+  if (news_waits_ && phase_ != Phase::kEnded) consider(next_news_);
   consider(linger_ends_);
   return nodes_.empty() ? std::nullopt : next;
 }
@@ -63,6 +65,7 @@ void JobMachine::CheckInvariants() const {
   MT_CHECK(refunded_ >= 0 && used() >= 0 && used() <= settings_.max_restarts)
       << "restart count " << restart_count_ << ", refunded " << refunded_;
   MT_CHECK((phase_ == Phase::kEnded) == outcome_.has_value()) << settings_.job_id;
+  MT_CHECK(phase_ != Phase::kEnded || !verdict_) << settings_.job_id;
   MT_CHECK(current().number <= number_) << current().number << " > " << number_;
   MT_CHECK(phase_ == Phase::kRunning || (finished_.empty() && store_.waiters().empty())) << settings_.job_id;
   if (phase_ != Phase::kRunning) return;
@@ -72,6 +75,7 @@ void JobMachine::CheckInvariants() const {
   MT_CHECK(members >= settings_.min_nodes && members <= settings_.max_nodes) << members << " members";
   for (const Member& member : current_->members) {
     const auto node = nodes_.find(member.node_id);
+    if (verdict_) continue;  // whoever goes now goes from a job that is as good as over
     MT_CHECK(node != nodes_.end() || finished_.contains(member.node_id)) << member.node_id << " is gone";
     MT_CHECK(node == nodes_.end() || !node->second.offered) << member.node_id << " runs and offers";
   }
@@ -88,8 +92,10 @@ bool JobMachine::operator==(const JobMachine& other) const {
     return std::tie(m.settings_, m.options_.seed, m.options_.service_started, m.options_.recovery_window,
                     m.phase_, m.nodes_, m.arrivals_, m.number_, m.formed_, m.restart_count_, m.refunded_,
                     m.early_failures_, m.refund_mark_, m.current_, m.issued_, m.finished_, m.result_safe_,
-                    m.broken_, m.left_, m.dead_, m.peers_, m.moved_, m.hold_ends_, m.store_,
-                    m.last_call_ends_, m.join_ends_, m.form_at_, m.linger_ends_, m.outcome_, m.reason_);
+                    m.broken_, m.verdict_, m.progressed_, m.stepped_, m.began_, m.breaks_, m.pause_ends_,
+                    m.left_, m.dead_, m.peers_, m.moved_, m.hold_ends_, m.store_, m.last_call_ends_,
+                    m.join_ends_, m.form_at_, m.linger_ends_, m.outcome_, m.reason_, m.phase_since_,
+                    m.next_news_, m.news_waits_);
   };
   return key(*this) == key(other);
 }
@@ -102,6 +108,7 @@ JobView JobMachine::View(TimePoint now) const {
   view.generation = current();
   view.restart_count = used();
   view.authority = MayRegroup(nullptr);
+  view.phase_age = now - phase_since_.value_or(now);
   for (const auto& [node_id, node] : nodes_) {
     NodeView n;
     n.node_id = node_id;
@@ -134,6 +141,16 @@ std::string JobMachine::Describe(TimePoint now) const {
       ", restarts ", used(), refunded_ > 0 ? absl::StrCat(" + ", refunded_) : "", ", finished {",
       absl::StrJoin(finished_, " "), "}", result_safe_ ? " safe" : "", broken_ ? ", broken" : "", "\n");
   if (current_) absl::StrAppend(&text, "  last ", rendezvous::Describe(*current_), "\n");
+  if (progressed_) absl::StrAppend(&text, "  progressed", stepped_ ? ", stepped" : "", "\n");
+  if (verdict_) {
+    absl::StrAppend(&text, "  verdict ", Until(verdict_->due, now), ": ",
+                    rendezvous::Describe(verdict_->cause), ", heard {", absl::StrJoin(verdict_->heard, " "),
+                    "}\n");
+  }
+  if (breaks_ > 0) {
+    absl::StrAppend(&text, "  breaks ", breaks_, ", began ", Until(began_, now), ", pause ends ",
+                    Until(pause_ends_, now), "\n");
+  }
   if (outcome_) absl::StrAppend(&text, "  outcome ", rendezvous::Describe(*outcome_), "\n");
   absl::StrAppend(&text, "  last call ", formed_ ? "-" : Until(last_call_ends_, now), ", form at ",
                   Until(form_at_, now), ", join ends ", formed_ ? "-" : Until(join_ends_, now), ", linger ",
@@ -146,10 +163,10 @@ std::string JobMachine::Describe(TimePoint now) const {
     absl::StrAppend(
         &text, "  ", node_id, node.connected ? " here" : " away", node.offered ? " ready" : "",
         node.confirmed ? " confirmed" : "", node.greeted ? "" : " new", node.expected ? " expected" : "",
-        " place ", node.place ? absl::StrCat(*node.place) : "-", ", lost ", Until(node.lost_at, now),
-        " after ", node.extensions, " extensions, early ", node.early.size(), ", told \"", node.waiting_text,
-        "\"", node.offer ? absl::StrCat(", ", rendezvous::Describe(AgentEvent(OfferSent{*node.offer}))) : "",
-        "\n");
+        node.joined > 0 ? absl::StrCat(" since ", node.joined) : "", " place ",
+        node.place ? absl::StrCat(*node.place) : "-", ", lost ", Until(node.lost_at, now), " after ",
+        node.extensions, " extensions, early ", node.early.size(), ", told \"", node.waiting_text, "\"",
+        node.offer ? absl::StrCat(", ", rendezvous::Describe(AgentEvent(OfferSent{*node.offer}))) : "", "\n");
   }
   for (const auto& [key, value] : store_.values()) absl::StrAppend(&text, "  store ", key, "=", value, "\n");
   for (const auto& waiter : store_.waiters()) {

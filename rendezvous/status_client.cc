@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json_lines.h"
 #include "base/status_macros.h"
 #include "rendezvous/codec.h"
 #include "rendezvous/rendezvous.grpc.pb.h"
@@ -55,20 +56,73 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
+std::string Count(int64_t count, absl::string_view what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+bool IsMember(const NodeView& node) { return node.first_rank >= 0; }
+
+/// "running for 4 min 05 s: generation 3 with 2 nodes (of 1 to 4) and 8 workers, 1 node waits".
+std::string Heading(const JobView& job) {
+  int64_t members = 0, workers = 0;
+  for (const NodeView& node : job.nodes) {
+    if (IsMember(node)) ++members, workers += node.workers;
+  }
+  const int64_t waiting = static_cast<int64_t>(job.nodes.size()) - members;
+  std::string text = absl::StrCat(job.phase, " for ", HumanDuration(job.phase_age), ": ");
+  if (job.generation.number > 0) absl::StrAppend(&text, "generation ", job.generation.number, " with ");
+  const JobSettings& wanted = job.settings;
+  absl::StrAppend(&text, Count(members, "node"), " (of ", wanted.min_nodes,
+                  wanted.min_nodes == wanted.max_nodes ? "" : absl::StrCat(" to ", wanted.max_nodes),
+                  ") and ", Count(workers, "worker"));
+  if (waiting > 0) absl::StrAppend(&text, ", ", Count(waiting, "node"), waiting == 1 ? " waits" : " wait");
+  return text;
+}
+
 std::string JobTable(const JobView& job) {
-  std::string text =
-      absl::StrFormat("job %s: %s, generation %d, nodes %d to %d, restarts %d of %d\n", job.settings.job_id,
-                      job.phase, job.generation.number, job.settings.min_nodes, job.settings.max_nodes,
-                      job.restart_count, job.settings.max_restarts);
-  if (!job.reason.empty()) absl::StrAppend(&text, "  ", job.reason, "\n");
+  std::string text = absl::StrCat("job ", job.settings.job_id, ": ", Heading(job), "\n");
+  absl::StrAppend(&text, "  restarts ", job.restart_count, " of ", job.settings.max_restarts, "\n");
+  if (!job.reason.empty()) absl::StrAppend(&text, "  last change: ", job.reason, "\n");
+  if (!job.authority) absl::StrAppend(&text, "  this service sees too few nodes to change anything\n");
   std::vector<std::vector<std::string>> rows = {
-      {"node", "host", "address", "state", "ranks", "silent", "main loop"}};
+      {"node", "host", "address", "state", "workers", "ranks", "silent", "main loop"}};
   for (const NodeView& node : job.nodes) {
     rows.push_back({node.node_rank < 0 ? "-" : absl::StrCat(node.node_rank),
-                    node.host.empty() ? node.node_id : node.host, node.address, node.state, Ranks(node),
-                    HumanDuration(node.silent_for), HumanDuration(node.main_loop_age)});
+                    node.host.empty() ? node.node_id : node.host, node.address, node.state,
+                    absl::StrCat(node.workers), Ranks(node), HumanDuration(node.silent_for),
+                    HumanDuration(node.main_loop_age)});
   }
   return text + Table(rows);
+}
+
+nlohmann::json NodeJson(const NodeView& node) {
+  nlohmann::json json = {{"node_id", node.node_id},
+                         {"host", node.host},
+                         {"address", node.address},
+                         {"state", node.state},
+                         {"workers", node.workers},
+                         {"silent_s", ToSeconds(node.silent_for)},
+                         {"main_loop_age_s", ToSeconds(node.main_loop_age)}};
+  json["node_rank"] = json["first_rank"] = nullptr;
+  if (IsMember(node)) json["node_rank"] = node.node_rank, json["first_rank"] = node.first_rank;
+  return json;
+}
+
+nlohmann::json JobJson(const JobView& job) {
+  nlohmann::json nodes = nlohmann::json::array();
+  for (const NodeView& node : job.nodes) nodes.push_back(NodeJson(node));
+  const JobSettings& wanted = job.settings;
+  return {{"job", wanted.job_id},
+          {"phase", job.phase},
+          {"since_s", ToSeconds(job.phase_age)},
+          {"generation", job.generation.number},
+          {"last_change", job.reason},
+          {"restarts", job.restart_count},
+          {"max_restarts", wanted.max_restarts},
+          {"min_nodes", wanted.min_nodes},
+          {"max_nodes", wanted.max_nodes},
+          {"may_regroup", job.authority},
+          {"nodes", nodes}};
 }
 
 }  // namespace
@@ -109,11 +163,37 @@ absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insec
   return status;
 }
 
+absl::StatusOr<ServiceStatus> AskForStatus(const std::string& where, std::optional<bool> insecure,
+                                           const std::string& token_file, Duration patience) {
+  MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(where));
+  const bool plain = insecure.value_or(endpoint.IsLoopback());
+  std::string token;
+  if (!plain) {
+    MT_ASSIGN_OR_RETURN(token, LoadToken(token_file));
+  }
+  absl::StatusOr<ServiceStatus> status = ReadStatus(endpoint.Text(), plain, token, patience);
+  if (!plain || insecure || !absl::IsUnauthenticated(status.status())) return status;
+  // A TLS service that listens everywhere, on loopback too.
+  MT_ASSIGN_OR_RETURN(token, LoadToken(token_file));
+  return ReadStatus(endpoint.Text(), false, token, patience);
+}
+
 std::string StatusTable(const ServiceStatus& status) {
-  std::string text = absl::StrCat("up for ", HumanDuration(status.uptime), ", ", status.jobs.size(),
-                                  status.jobs.size() == 1 ? " job\n" : " jobs\n");
+  if (status.jobs.empty())
+    return absl::StrCat("no job: the service is up for ", HumanDuration(status.uptime),
+                        " and nobody has joined it\n");
+  std::string text = absl::StrCat("service up for ", HumanDuration(status.uptime), ", ",
+                                  Count(status.jobs.size(), "job"), "\n");
   for (const JobView& job : status.jobs) absl::StrAppend(&text, "\n", JobTable(job));
   return text;
+}
+
+std::string StatusJson(const ServiceStatus& status) {
+  nlohmann::json jobs = nlohmann::json::array();
+  for (const JobView& job : status.jobs) jobs.push_back(JobJson(job));
+  const nlohmann::json all = {{"uptime_s", ToSeconds(status.uptime)}, {"jobs", jobs}};
+  // Reasons may carry a program's bytes.
+  return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace mtrun::rendezvous

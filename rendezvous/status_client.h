@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,15 @@ struct ServiceStatus {
 absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insecure, const std::string& token,
                                          Duration patience);
 
-/// A heading for each job and its nodes in aligned columns.
+/// The status of the service at `where` (host:port). Without `insecure` as mtrun does it: loopback needs no
+/// TLS, unless the service wants it. `token_file` "": MTRUN_TOKEN or ~/.mtrun/token. kUnavailable: nobody
+/// answers.
+absl::StatusOr<ServiceStatus> AskForStatus(const std::string& where, std::optional<bool> insecure,
+                                           const std::string& token_file, Duration patience);
+
+/// For people: one sentence without a job, else a heading for each job and its nodes in aligned columns.
 std::string StatusTable(const ServiceStatus& status);
+/// For programs: one JSON object; seconds end in _s, what a node does not have is null.
+std::string StatusJson(const ServiceStatus& status);
 
 }  // namespace mtrun::rendezvous

@@ -52,7 +52,11 @@ std::string Describe(const Assignment& a) {
 }
 
 std::string Describe(const WorkerFailure& f) {
-  return absl::StrCat("rank ", f.rank, " (local ", f.local_rank, ", pid ", f.pid, ") on ", f.host, ": ",
+  // A worker that died before any generation has no rank yet.
+  const std::string who = f.rank < 0
+                              ? absl::StrCat("local rank ", f.local_rank, " (pid ", f.pid)
+                              : absl::StrCat("rank ", f.rank, " (local ", f.local_rank, ", pid ", f.pid);
+  return absl::StrCat(who, ") on ", f.host, ": ",
                       f.signal != 0 ? absl::StrCat("killed by ", SignalName(f.signal))
                                     : absl::StrCat("exit code ", f.exit_code));
 }
@@ -105,6 +109,9 @@ std::string Describe(const ServiceEvent& event) {
           [](const Refused& e) { return absl::StrCat("refused: ", e.reason); },
           [](const Waiting& e) { return absl::StrCat("waiting: ", e.text); },
           [](const Elsewhere& e) { return absl::StrCat("the job is at ", e.endpoint, ": ", e.reason); },
+          [](const BudgetChanged& e) {
+            return absl::StrCat("of ", e.restart_count, " failures ", e.refunded, " are given back");
+          },
           [](const StoreReply& e) {
             std::vector<std::string> keys;
             for (const auto& [key, value] : e.values) keys.push_back(key);

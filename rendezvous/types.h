@@ -16,6 +16,9 @@ namespace mtrun::rendezvous {
 
 using Generation = channel::Generation;
 
+/// What trainers exit with when their settings are wrong: another try is no use.
+inline constexpr int kWrongSettingsStatus = 2;
+
 /// What every agent of a job must say alike; the first one to join sets it, a later one that differs is
 /// refused.
 struct JobSettings {
@@ -68,6 +71,7 @@ struct Assignment {
   std::string master_address;  // node 0's
   int master_port = 0;
   int restart_count = 0;  // failures used from the job-wide budget
+  int refunded = 0;       // of those, given back since
   bool operator==(const Assignment&) const = default;
 };
 
@@ -78,10 +82,11 @@ struct WorkerFailure {
   int64_t pid = 0;
   int exit_code = 0;  // valid when signal is 0
   int signal = 0;
-  std::string log_file;   // its standard error on `host`, "" for none
-  std::string message;    // from the error file, or the last lines of its standard error
-  std::string wall_time;  // for people
-  bool early = false;     // it had never been ready to take part
+  std::string log_file;      // its standard error on `host`, "" for none
+  std::string message;       // from the error file, or the last lines of its standard error
+  std::string wall_time;     // for people
+  bool early = false;        // it had never been ready to take part
+  int64_t failed_at_ns = 0;  // its node's wall clock, ns since 1970, 0: unknown; only to choose whom to blame
   bool operator==(const WorkerFailure&) const = default;
 };
 
@@ -149,6 +154,8 @@ struct GenerationDissolved {  // stop (ordinary) or regroup (cooperative), then 
   Generation generation;
   std::string reason;
   int restart_count = 0;
+  int refunded = 0;
+  bool gentle = false;  // no member is lost: cooperative workers leave it behind a step
   bool operator==(const GenerationDissolved&) const = default;
 };
 struct JobEnded {
@@ -174,8 +181,13 @@ struct Elsewhere {  // another service of the list has the job
   std::string endpoint, reason;
   bool operator==(const Elsewhere&) const = default;
 };
-using ServiceEvent =
-    std::variant<Assigned, GenerationDissolved, JobEnded, Refused, Waiting, StoreReply, Elsewhere>;
+/// Failures were given back while the generation runs; kept for a service that knows nothing.
+struct BudgetChanged {
+  int restart_count = 0, refunded = 0;
+  bool operator==(const BudgetChanged&) const = default;
+};
+using ServiceEvent = std::variant<Assigned, GenerationDissolved, JobEnded, Refused, Waiting, StoreReply,
+                                  Elsewhere, BudgetChanged>;
 
 std::string Describe(const Generation& generation);
 std::string Describe(const Assignment& assignment);

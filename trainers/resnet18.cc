@@ -128,6 +128,7 @@ int main(int argc, char** argv) {
        .launch_settings = mtrun::kLaunchSettings,
        .aliases = {{"model_folder", "checkpoint"}},
        .images = {.size = mtrun::models::ResNet18::kImageSize, .adjustable = true, .enlarges = true},
+       .channels_last_on_cpu = true,
        .make_task = mtrun::MakeTask,
        .launch = mtrun::Launch});
 }

@@ -114,7 +114,7 @@ TEST_F(SettingsTest, WrongFlagsSayWhatIsAllowed) {
   EXPECT_THAT(Complaint({"--batch_size"}), HasSubstr("needs a value"));
   EXPECT_THAT(Complaint({"--data", "--shuffle"}), HasSubstr("--data needs a value"));
   EXPECT_THAT(Complaint({"--batch_size", "many"}),
-              HasSubstr("\"many\" is not allowed for batch_size; it takes a whole number, 1 or more"));
+              HasSubstr("\"many\" is not allowed; it takes a whole number, 1 or more"));
   EXPECT_THAT(Complaint({"--batch_size=0"}), HasSubstr("1 or more"));
   EXPECT_THAT(Complaint({"--learning_rate=nan"}), HasSubstr("a number"));
   EXPECT_THAT(Complaint({"--device=tpu"}), HasSubstr("one of auto, cpu, cuda"));

@@ -24,13 +24,17 @@ std::vector<WorkerMessage> WorkerMessages() {
           StoreGet{3, {"k"}, kGeneration},
           StoreWait{4, {"k"}, kGeneration},
           Broken{kGeneration, "rank 2 was reset"},
+          Waiting{kGeneration, 2.5},
           Done{12345678901},
           Leaving{"pre-empted \"soon\""}};
 }
 
 std::vector<AgentMessage> AgentMessages() {
   return {Assignment{kGeneration, 3, 1, 8, 4, 1, {{"node1", "10.0.0.1", 0, 4}, {"node2", "10.0.0.2", 4, 4}}},
-          Dissolved{kGeneration, "node2 lost"}, Drain{12.5, "SIGTERM"}, Stop{"job over"},
+          Dissolved{kGeneration, "node2 lost"},
+          Dissolved{kGeneration, "node3 joins", true},
+          Drain{12.5, "SIGTERM"},
+          Stop{"job over"},
           StoreValues{2, {{"a", std::string("\x01\x00", 2)}, {"b", ""}}, ""}};
 }
 

@@ -49,7 +49,7 @@ class CooperativeTest : public LauncherTest {
   }
   std::unique_ptr<Program> StartNode(int rank, const std::string& nodes, int workers = 2) {
     return Start({"--nnodes", nodes, "--nproc_per_node", absl::StrCat(workers), "--rdzv_endpoint", endpoint_,
-                  "--rdzv_conf", "last_call_timeout=0.1", "--node_rank", absl::StrCat(rank)});
+                  "--rdzv_conf", "last_call_timeout=20", "--node_rank", absl::StrCat(rank)});
   }
 
   static testing::AssertionResult Met(Program& mtrun, int generation, int world, size_t here) {

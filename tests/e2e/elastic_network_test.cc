@@ -1,74 +1,13 @@
 // A cluster of network namespaces: nodes come, go, freeze and are cut off; services die and are taken over.
-#include <signal.h>
-
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "tests/e2e/launcher.h"
-#include "tests/support/network.h"
+#include "tests/e2e/cluster.h"
 
 namespace mtrun::e2e {
 namespace {
 
 using testing::HasSubstr;
 
-/// Bounds on recovery: what is promised is a fraction of it, machines that run tests are loaded.
-constexpr Seconds kSoon{20};
-
-class NetworkTest : public LauncherTest {
- protected:
-  void SetUp() override {
-    auto network = support::Network::Make(3);
-    if (!network.ok()) GTEST_SKIP() << network.status().message();
-    network_ = *std::move(network);
-    endpoints_ = {network_->Address(0) + ":29400"};
-  }
-
-  /// One cooperative worker per node; `how` decides about endpoints and numbers.
-  std::unique_ptr<Program> Start(int node, const std::string& nodes, const std::string& conf = "") {
-    std::vector<std::string> args = {"--nnodes",
-                                     nodes,
-                                     "--rdzv_endpoint",
-                                     absl::StrJoin(endpoints_, ","),
-                                     "--insecure",
-                                     "--node_rank",
-                                     absl::StrCat(node),
-                                     "--rdzv_conf",
-                                     absl::StrCat("last_call_timeout=0.1", conf)};
-    for (const std::string& word : toy_) args.push_back(word);
-    return std::make_unique<Program>(network_->On(node, Command(args)), Environment());
-  }
-
-  static testing::AssertionResult Met(Program& mtrun, int generation, int world) {
-    const std::string text = absl::StrCat("in generation ", generation, ": rank");
-    const auto line = mtrun.WaitForLine(text, kSoon);
-    if (!line) return testing::AssertionFailure() << mtrun.Text();
-    if (line->find(absl::StrCat(" of ", world, " ")) == std::string::npos)
-      return testing::AssertionFailure() << *line << "\n" << mtrun.Text();
-    return testing::AssertionSuccess();
-  }
-
-  static pid_t PidIn(Program& mtrun, int generation) {
-    const auto line = mtrun.WaitForLine(absl::StrCat("in generation ", generation, ":"), Seconds(0));
-    if (!line) return -1;
-    const std::vector<std::string> words = absl::StrSplit(line->substr(line->find("pid ")), ' ');
-    return static_cast<pid_t>(std::stoi(words.at(1)));
-  }
-
-  /// The agent: mtrun's grandchild (see guardian.h).
-  static pid_t AgentOf(const Program& mtrun) {
-    pid_t pid = mtrun.pid();
-    for (int i = 0; i < 2; ++i)
-      pid = std::atoi(support::ReadText(absl::StrCat("/proc/", pid, "/task/", pid, "/children")).c_str());
-    return pid;
-  }
-
-  std::unique_ptr<support::Network> network_;
-  std::vector<std::string> endpoints_;
-  std::vector<std::string> toy_ = {support::BinaryFolder() + "/../tests/toy_worker", "cooperative"};
-};
-
 TEST_F(NetworkTest, ACutCableAndAFrozenAgentAreNoticed) {
-  const auto a = Start(0, "1:3"), b = Start(1, "1:3"), c = Start(2, "1:3");
+  const auto a = Start(0, "1:3", "", "20"), b = Start(1, "1:3", "", "20"), c = Start(2, "1:3", "", "20");
   ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
   ASSERT_TRUE(network_->SetLink(2, false).ok());
   ASSERT_TRUE(Met(*a, 2, 2) && Met(*b, 2, 2));

@@ -4,123 +4,75 @@
 #include <signal.h>
 
 #include <cmath>
-#include <map>
 #include <set>
 
-#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
-#include "tests/e2e/launcher.h"
-#include "tests/trainers/engine/support/packed_set.h"
+#include "tests/e2e/training.h"
 
 namespace mtrun::e2e {
 namespace {
 
-using engine::testing::LearnablePixel;
-using engine::testing::WritePackedSet;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr int kStepsPerEpoch = 9;
-
-class ElasticTrainingTest : public LauncherTest {
- protected:
-  void SetUp() override {
-    data_ = WritePackedSet(folder_.path(), "data", {.train = 100, .test = 40}, LearnablePixel);
-  }
-
-  /// mtrun's arguments, then those of cnnA: 12 samples a step in micro-batches of 2, the last step of an
-  /// epoch 4.
-  std::unique_ptr<Program> Train(std::vector<std::string> args, const std::string& run, int epochs,
-                                 const std::string& faults = "", const std::vector<std::string>& more = {}) {
-    const std::vector<std::string> trainer = {"--trainer",       "cnnA",
-                                              "--data",          data_,
-                                              "--model_folder",  folder_.File(run),
-                                              "--epochs",        absl::StrCat(epochs),
-                                              "--batch_size",    "2",
-                                              "--global_batch",  "12",
-                                              "--precision",     "float64",
-                                              "--learning_rate", "0.05",
-                                              "--momentum",      "0.9",
-                                              "--threads",       "1"};
-    args.insert(args.end(), trainer.begin(), trainer.end());
-    args.insert(args.end(), more.begin(), more.end());
-    support::Overlay overlay = Environment();
-    if (!faults.empty()) overlay["MTRUN_FAULTS"] = faults;
-    return std::make_unique<Program>(Command(args), overlay);
-  }
-  std::unique_ptr<Program> TrainHere(int workers, const std::string& run, int epochs,
-                                     const std::string& faults = "",
-                                     const std::vector<std::string>& more = {}) {
-    return Train({"--standalone", "--nproc_per_node", absl::StrCat(workers)}, run, epochs, faults, more);
-  }
-  std::unique_ptr<Program> TrainNode(int rank, const std::string& run, int epochs) {
-    return Train({"--nnodes", "1:2", "--nproc_per_node", "1", "--rdzv_endpoint", endpoint_, "--rdzv_conf",
-                  "last_call_timeout=0.1", "--node_rank", absl::StrCat(rank)},
-                 run, epochs);
-  }
-
-  /// The loss of every step that counts: a rewind takes back what stands before it.
-  std::map<int64_t, double> Losses(const std::string& run) const {
-    std::map<int64_t, double> losses;
-    for (const absl::string_view line :
-         absl::StrSplit(support::ReadText(folder_.File(run) + "/metrics.jsonl"), '\n', absl::SkipEmpty())) {
-      const auto json = nlohmann::json::parse(std::string(line), nullptr, /*allow_exceptions=*/false);
-      if (!json.is_object()) continue;  // what a killed writer left of a line
-      if (json.contains("rewind")) losses.erase(losses.lower_bound(json["rewind"]), losses.end());
-      if (json.contains("step")) losses[json["step"]] = json["loss"];
-    }
-    return losses;
-  }
-
-  void ExpectUndisturbed(const std::string& run, int epochs) {
-    const auto alone = TrainHere(1, "alone", epochs);
-    ASSERT_EQ(alone->Wait(), 0) << alone->Text();
-    const auto expected = Losses("alone"), seen = Losses(run);
-    ASSERT_EQ(expected.size(), static_cast<size_t>(epochs * kStepsPerEpoch));
-    ASSERT_EQ(seen.size(), expected.size());
-    for (const auto& [step, loss] : expected)
-      EXPECT_NEAR(seen.at(step), loss, 1e-9 * std::abs(loss)) << "step " << step;
-    ExpectExactlyOnce({run});
-  }
-
-  void ExpectExactlyOnce(const std::vector<std::string>& runs, bool partial = false) {
-    std::vector<std::string> command = {"python3", support::TestFile("../tools/verify_ledger")};
-    for (const std::string& run : runs) command.push_back(folder_.File(run));
-    if (partial) command.push_back("--partial");
-    Program verify(command);
-    EXPECT_EQ(verify.Wait(), 0) << verify.Text();
-  }
-
-  std::set<pid_t> Workers() const {
-    std::set<pid_t> workers;
-    for (const pid_t pid : mark_.Alive()) {
-      if (support::ReadText(absl::StrCat("/proc/", pid, "/comm")) == "cnnA\n") workers.insert(pid);
-    }
-    return workers;
-  }
-
-  std::string data_;
-};
-
 struct FaultCase {
   int world;
-  const char* fault;
+  std::string fault;
+  int deaths = 1;
 };
 void PrintTo(const FaultCase& value, std::ostream* out) {
   *out << value.world << " workers, " << value.fault;
 }
 
-class FaultPlanTest : public ElasticTrainingTest, public testing::WithParamInterface<FaultCase> {};
+class ElasticTrainingTest : public TrainingRuns {
+ protected:
+  std::unique_ptr<Program> TrainNode(int rank, const std::string& run, int epochs,
+                                     const std::vector<std::string>& more = {},
+                                     const support::Overlay& overlay = {},
+                                     const std::string& nnodes = "1:2") {
+    return Train({"--nnodes", nnodes, "--nproc_per_node", "1", "--rdzv_endpoint", endpoint_, "--rdzv_conf",
+                  "last_call_timeout=0.1", "--node_rank", absl::StrCat(rank)},
+                 run, epochs, more, overlay);
+  }
+
+  /// By the event logs of all agents.
+  static int WorkersStarted(const std::string& events) {
+    int started = 0;
+    for (const absl::string_view line : absl::StrSplit(support::ReadText(events), '\n', absl::SkipEmpty())) {
+      const auto json = nlohmann::json::parse(std::string(line));
+      if (json["event"] == "workers_started") started += static_cast<int>(json["local_ranks"].size());
+    }
+    return started;
+  }
+};
+
+class FaultPlanTest : public ElasticTrainingTest, public testing::WithParamInterface<FaultCase> {
+ protected:
+  static constexpr int kEpochs = 3;
+};
 
 TEST_P(FaultPlanTest, TheRunIsTheUndisturbedOne) {
-  const auto [world, fault] = GetParam();
-  const auto training = TrainHere(world, "faulty", 3, fault, {"--checkpoint_steps", "4"});
+  const FaultCase fault = GetParam();
+  const std::string events = folder_.File("events.jsonl");
+  const bool stops = fault.fault.find("do=stop") != std::string::npos;
+  std::vector<std::string> args = {"--standalone", "--nproc_per_node", absl::StrCat(fault.world),
+                                   "--event_log", events};
+  // Long enough for the start of a worker on a busy machine, which is watched too.
+  if (stops) args = Words(args, {"--hang_timeout", "8", "--hang_notice", "3"});
+  const auto training =
+      Train(args, "faulty", kEpochs, {"--checkpoint_steps", "4"}, {{"MTRUN_FAULTS", fault.fault}});
   ASSERT_EQ(training->Wait(), 0) << training->Text();
   EXPECT_THAT(training->Text(),
               AllOf(HasSubstr("fault fired: "), HasSubstr("going on with "), Not(HasSubstr("resumed from"))))
       << "survivors carry the run, no checkpoint is read";
-  ExpectUndisturbed("faulty", 3);
+  EXPECT_LE(WorkersStarted(events), fault.world + fault.deaths) << "a survivor lost its process";
+  if (stops) {
+    EXPECT_THAT(training->Text(),
+                AllOf(HasSubstr("has stood still for 3."), HasSubstr("is stopped by a signal"),
+                      HasSubstr("(--hang_timeout): killing it")));
+  }
+  ExpectUndisturbed("faulty", kEpochs);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -130,11 +82,30 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{3, "rank=1 step=8 at=allreduce do=kill"}, FaultCase{3, "rank=0 step=13 at=apply do=kill"},
         FaultCase{2, "rank=0 step=12 at=save do=kill"}, FaultCase{3, "rank=2 step=18 at=eval do=kill"},
         FaultCase{4, "rank=0 step=0 at=forward do=exit"}, FaultCase{2, "rank=1 step=10 at=backward do=leave"},
-        FaultCase{3, "rank=0 step=11 at=forward do=leave"},
-        FaultCase{4, "rank=0 step=5 at=backward do=kill; rank=3 step=5 at=forward do=kill"}));
+        FaultCase{3, "rank=0 step=11 at=forward do=leave"}, FaultCase{2, "rank=0 step=5 at=apply do=stop"},
+        FaultCase{4, "rank=0 step=5 at=backward do=kill; rank=3 step=5 at=forward do=kill", 2}));
+
+/// Every place x every way x 2, 3, 4 workers.
+std::vector<FaultCase> AllFaults() {
+  std::vector<FaultCase> cases;
+  const std::pair<const char*, int> places[] = {{"forward", 5}, {"backward", 10}, {"allreduce", 8},
+                                                {"apply", 13},  {"save", 12},     {"eval", 18}};
+  int rank = 0;
+  for (const auto& [place, step] : places) {
+    for (const char* way : {"kill", "stop", "leave", "exit"}) {
+      for (int world = 2; world <= 4; ++world) {
+        // Only the keeper, rank 0 of a run that begins, saves.
+        const int who = std::string(place) == "save" ? 0 : rank++ % world;
+        cases.push_back({world, absl::StrCat("rank=", who, " step=", step, " at=", place, " do=", way)});
+      }
+    }
+  }
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(All, FaultPlanTest, testing::ValuesIn(AllFaults()));
 
 TEST_F(ElasticTrainingTest, SurvivorsKeepTheirProcessAndADrainSavesARunThatResumesElsewhere) {
-  const auto training = TrainHere(3, "long", 100000, "", {"--log_every", "50"});
+  const auto training = TrainHere(3, "long", 100000, {"--log_every", "50"});
   ASSERT_TRUE(training->WaitForLine("epoch 3/100000")) << training->Text();
   const std::set<pid_t> before = Workers();
   ASSERT_EQ(before.size(), 3u);
@@ -145,6 +116,8 @@ TEST_F(ElasticTrainingTest, SurvivorsKeepTheirProcessAndADrainSavesARunThatResum
   std::set_intersection(before.begin(), before.end(), after.begin(), after.end(),
                         std::inserter(kept, kept.begin()));
   EXPECT_EQ(kept.size(), 2u);
+  EXPECT_TRUE(training->WaitForLine("going on with 2 workers", Seconds(0)))
+      << "they waited for a process to start";
   training->Signal(SIGTERM);
   EXPECT_EQ(training->Wait(), 143) << training->Text();
   EXPECT_THAT(training->Text(),
@@ -160,8 +133,10 @@ TEST_F(ElasticTrainingTest, SurvivorsKeepTheirProcessAndADrainSavesARunThatResum
 }
 
 TEST_F(ElasticTrainingTest, EverythingKilledAtOnceGoesOnFromTheNewestCheckpoint) {
-  const auto training = TrainHere(2, "run", 100000, "", {"--checkpoint_steps", "7", "--log_every", "50"});
+  const auto training = TrainHere(2, "run", 100000, {"--checkpoint_steps", "7", "--log_every", "50"});
   ASSERT_TRUE(training->WaitForLine("epoch 4/100000")) << training->Text();
+  // Steps are quicker than the disk.
+  while (Checkpoints("run") == 0) ASSERT_FALSE(training->Wait(Seconds(0.01))) << training->Text();
   for (const pid_t pid : mark_.Alive()) kill(pid, SIGKILL);
   ASSERT_EQ(training->Wait(), 137);
   const int epochs = static_cast<int>(Losses("run").size()) / kStepsPerEpoch + 2;
@@ -186,14 +161,133 @@ TEST_F(ElasticTrainingTest, NodesJoinAndLeaveWhileTheOthersTrain) {
   ExpectExactlyOnce({"nodes"}, /*partial=*/true);
 }
 
+/// 1 -> 4 -> 2 -> 3 nodes while a network trains that has more state than weights.
+class ScaleStormTest : public ElasticTrainingTest {
+ protected:
+  static constexpr int kStorm = 4;  // epochs
+
+  void Scale(const std::string& run, const std::vector<std::string>& more) {
+    // So slow that every membership makes some steps.
+    const support::Overlay pace = {{"MTRUN_PACE", "0.25"}};
+    const auto node = [&](int rank) { return TrainNode(rank, run, kStorm, more, pace, "1:4"); };
+    const auto says = [](const std::unique_ptr<Program>& agent, const std::string& text) {
+      return agent->WaitForLine(text, Seconds(60));
+    };
+    std::vector<std::unique_ptr<Program>> nodes;
+    nodes.push_back(node(0));
+    ASSERT_TRUE(says(nodes[0], "epoch 1/4")) << nodes[0]->Text();
+    for (int rank = 1; rank < 4; ++rank) nodes.push_back(node(rank));
+    ASSERT_TRUE(says(nodes[0], "going on with 4 workers")) << nodes[0]->Text();
+    nodes[3]->Signal(SIGTERM);
+    nodes[2]->Signal(SIGKILL);
+    ASSERT_TRUE(says(nodes[0], "going on with 2 workers")) << nodes[0]->Text();
+    EXPECT_EQ(nodes[3]->Wait(), 0) << nodes[3]->Text();
+    nodes.push_back(node(4));
+    ASSERT_TRUE(says(nodes[0], "going on with 3 workers")) << nodes[0]->Text();
+    for (const int left : {0, 1, 4}) EXPECT_EQ(nodes[left]->Wait(Seconds(200)), 0) << nodes[left]->Text();
+    ExpectExactlyOnce({run});
+  }
+
+  double LargestDifference(const std::string& a, const std::string& b) {
+    const auto first = Losses(a), second = Losses(b);
+    EXPECT_EQ(first.size(), static_cast<size_t>(kStorm * kStepsPerEpoch));
+    EXPECT_EQ(first.size(), second.size());
+    double largest = 0;
+    for (const auto& [step, loss] : first)
+      largest = std::max(largest, std::abs(loss - second.at(step)) / std::abs(loss));
+    return largest;
+  }
+};
+
+TEST_F(ScaleStormTest, CnnBWithSyncBatchNorm) {
+  program_ = "cnnB";
+  const std::vector<std::string> flags = {"--sync_bn", "--eval_images", "8"};
+  Scale("storm", flags);
+  ASSERT_EQ(TrainHere(1, "alone", kStorm, flags)->Wait(Seconds(200)), 0);
+  // Batch normalisation over few samples enlarges the rounding of the first step from step to step.
+  EXPECT_LT(LargestDifference("alone", "storm"), 1e-6);
+}
+
+TEST_F(ScaleStormTest, VitInBfloat16WithAccumulation) {
+  program_ = "vit";
+  precision_.clear();
+  const std::vector<std::string> flags = {"--amp", "bf16", "--eval_images", "8"};
+  Scale("storm", flags);
+  for (const int world : {1, 2, 3})
+    ASSERT_EQ(TrainHere(world, absl::StrCat("calm", world), kStorm, flags)->Wait(Seconds(200)), 0);
+  const double noise = std::max(LargestDifference("calm1", "calm2"), LargestDifference("calm1", "calm3"));
+  EXPECT_GT(noise, 0);
+  EXPECT_LT(LargestDifference("calm1", "storm"), 3 * noise);
+}
+
+TEST_F(ElasticTrainingTest, ANodeWithOtherSettingsIsSentAwayAlone) {
+  const auto first = TrainNode(0, "nodes", 100000);
+  ASSERT_TRUE(first->WaitForLine("epoch 2/100000")) << first->Text();
+  const std::set<pid_t> before = Workers();
+  const auto other = TrainNode(1, "nodes", 100000, {"--learning_rate", "0.5"});
+  EXPECT_NE(other->Wait(), 0);
+  EXPECT_THAT(other->Text(), AllOf(HasSubstr("learning_rate"), HasSubstr("is sent away")));
+  const auto nonsense = TrainNode(1, "nodes", 100000, {"--nonsense"});
+  EXPECT_EQ(nonsense->Wait(), 2);
+  EXPECT_THAT(nonsense->Text(), HasSubstr("--nonsense"));
+  const auto right = TrainNode(1, "nodes", 100000);
+  ASSERT_TRUE(right->WaitForLine("generation ")) << right->Text();
+  ASSERT_TRUE(first->WaitForLine("going on with 2 workers")) << first->Text() << right->Text();
+  right->Signal(SIGTERM);
+  EXPECT_EQ(right->Wait(), 0) << right->Text();
+  first->Signal(SIGTERM);
+  EXPECT_EQ(first->Wait(), 143) << first->Text();
+  EXPECT_EQ(std::set<pid_t>(), Workers());
+  EXPECT_EQ(before.size(), 1u);
+  ExpectExactlyOnce({"nodes"}, /*partial=*/true);
+}
+
+/// Two workers hold, because the other node is gone; then the one with the lower local rank dies, and its
+/// successor carries nothing. What the other one carries must not be lost when the node is told to go.
+TEST_F(ElasticTrainingTest, AnyWorkerThatCarriesTheRunSavesItWhenItsNodeGoesWhileItWaits) {
+  const std::vector<std::string> meeting = {"--nnodes", "2", "--rdzv_endpoint", endpoint_};
+  const std::vector<std::string> no_checkpoints = {"--checkpoint_seconds", "0", "--checkpoint_epochs", "0"};
+  const auto first =
+      Train(Words(meeting, {"--nproc_per_node", "2", "--node_rank", "0"}), "held", 100000, no_checkpoints);
+  const auto other = Train(Words(meeting, {"--node_rank", "1"}), "held", 100000, no_checkpoints);
+  ASSERT_TRUE(first->WaitForLine("epoch 3/100000")) << first->Text() << other->Text();
+  other->Signal(SIGKILL);
+  ASSERT_TRUE(first->WaitForLine("1 of 2 nodes is here; waiting for 1 more")) << first->Text();
+  ASSERT_EQ(Checkpoints("held"), 0);
+  const std::set<pid_t> workers = Workers();
+  pid_t lowest = 0;
+  for (const pid_t pid : workers) {
+    const std::string environment = support::ReadText(absl::StrCat("/proc/", pid, "/environ"));
+    if (environment.find(std::string("LOCAL_RANK=0") + '\0') != std::string::npos) lowest = pid;
+  }
+  ASSERT_NE(lowest, 0);
+  kill(lowest, SIGKILL);
+  ASSERT_TRUE(first->WaitForLine("killed by SIGKILL")) << first->Text();
+  first->Signal(SIGTERM);
+  EXPECT_EQ(first->Wait(), 143) << first->Text();
+  EXPECT_EQ(Checkpoints("held"), 1) << first->Text();
+}
+
+TEST_F(ElasticTrainingTest, APreemptFileLetsTheNodeGo) {
+  const std::string file = folder_.File("preempt");
+  const auto training =
+      Train({"--standalone", "--nproc_per_node", "2", "--preempt_file", file}, "run", 100000);
+  ASSERT_TRUE(training->WaitForLine("epoch 2/100000")) << training->Text();
+  support::WriteText(file, "");
+  EXPECT_EQ(training->Wait(), 143) << training->Text();
+  EXPECT_THAT(training->Text(), AllOf(HasSubstr("has appeared"), HasSubstr("the same command goes on from")));
+  const auto again = Train({"--standalone", "--preempt_file", file}, "run", 100000);
+  EXPECT_EQ(again->Wait(), 1);
+  EXPECT_THAT(again->Text(), HasSubstr("is there already: this node is to go. Remove it"));
+}
+
 TEST_F(ElasticTrainingTest, ARestartWithOtherSettingsIsRefusedWithTheDifferences) {
   ASSERT_EQ(TrainHere(1, "run", 1)->Wait(), 0);
-  const auto other =
-      Train({"--standalone", "--max_restarts", "0"}, "run", 2, "", {"--learning_rate", "0.01"});
-  EXPECT_EQ(other->Wait(), 1) << other->Text();
+  const auto other = TrainHere(2, "run", 2, {"--learning_rate", "0.01"});
+  EXPECT_EQ(other->Wait(), 2) << other->Text();
   EXPECT_THAT(other->Text(), AllOf(HasSubstr("learning_rate is 0.01, the checkpoint has 0.05"),
                                    HasSubstr("--resume=false")));
-  const auto anew = TrainHere(1, "run", 1, "", {"--learning_rate", "0.01", "--resume=false"});
+  const auto anew = TrainHere(1, "run", 1, {"--learning_rate", "0.01", "--resume=false"});
   EXPECT_EQ(anew->Wait(), 0) << anew->Text();
   EXPECT_THAT(anew->Text(), HasSubstr("previous_1"));
   EXPECT_FALSE(support::ReadText(folder_.File("run") + "/previous_1/ledger.jsonl").empty());

@@ -16,6 +16,12 @@ namespace mtrun::e2e {
 using support::Program;
 using support::Seconds;
 
+/// One list behind the other.
+inline std::vector<std::string> Words(std::vector<std::string> first, const std::vector<std::string>& more) {
+  first.insert(first.end(), more.begin(), more.end());
+  return first;
+}
+
 /// A mark that every process of the test carries; after the test nothing with it may be alive.
 class LauncherTest : public testing::Test {
  protected:
@@ -23,10 +29,8 @@ class LauncherTest : public testing::Test {
 
   static std::string Mtrun() { return support::BinaryFolder() + "/mtrun"; }
 
-  std::vector<std::string> Command(const std::vector<std::string>& args) const {
-    std::vector<std::string> argv = {Mtrun()};
-    argv.insert(argv.end(), args.begin(), args.end());
-    return argv;
+  virtual std::vector<std::string> Command(const std::vector<std::string>& args) const {
+    return Words({Mtrun()}, args);
   }
 
   /// Logs go to the test's folder; settings of the shell that runs the tests do not matter.
@@ -46,9 +50,9 @@ class LauncherTest : public testing::Test {
   /// One agent of a job of `nnodes` that meets at `endpoint_`.
   std::unique_ptr<Program> Agent(const std::string& nnodes, const std::vector<std::string>& more,
                                  const support::Overlay& overlay = {}) const {
-    std::vector<std::string> args = {"--nnodes",        nnodes,    "--rdzv_backend", "c10d",
-                                     "--rdzv_endpoint", endpoint_, "--rdzv_id",      "job"};
-    args.insert(args.end(), more.begin(), more.end());
+    const std::vector<std::string> args = Words(
+        {"--nnodes", nnodes, "--rdzv_backend", "c10d", "--rdzv_endpoint", endpoint_, "--rdzv_id", "job"},
+        more);
     support::Overlay environment = Environment();
     for (const auto& [name, value] : overlay) environment[name] = value;
     return std::make_unique<Program>(Command(args), environment);
@@ -67,6 +71,22 @@ class LauncherTest : public testing::Test {
     // A shell that is running it reads on in the file: it must not be written anew.
     if (support::ReadText(path) != whole) support::WriteText(path, whole, true);
     return path;
+  }
+
+  /// Says "rank R of W ..." and makes a folder of its name, which a second start could not.
+  std::string Touch() const {
+    return Script("touch.sh", absl::StrCat("mkdir ", folder_.path(),
+                                           "/ran_$RANK || exit 1\necho rank $RANK of "
+                                           "$WORLD_SIZE port $MASTER_PORT\n"));
+  }
+  /// "ran_R" of the ranks that ran.
+  std::vector<std::string> Ran() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("ran_")) names.push_back(name);
+    }
+    return names;
   }
 
   static bool HavePython() { return Program({"python3", "-c", "pass"}).Wait() == 0; }

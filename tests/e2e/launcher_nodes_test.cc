@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "base/posix.h"
+#include "nlohmann/json.hpp"
 #include "tests/e2e/launcher.h"
 #include "tests/support/namespaces.h"
 
@@ -111,6 +112,81 @@ TEST_F(NodesTest, ANewGenerationHasNoOldKeys) {
       << second->Text();
   EXPECT_THAT(second->Text(),
               HasSubstr("killed by SIGKILL"));  // why the first generation went, on the other node too
+}
+
+TEST_F(NodesTest, TheEarliestFailureIsTheCauseOnEveryNode) {
+  // Rank 1 fails first, but its agent stands still and tells of it after that of rank 0.
+  const std::string script = Script(
+      "run.sh",
+      absl::StrCat("await() { while [ ! -e ", folder_.path(), "/$1 ]; do sleep 0.02; done; }\n",
+                   "if [ $RANK = 0 ]; then await go; exit 4; fi\n", "echo agent $PPID; await stopped\n",
+                   "echo '{\"message\":\"the cause\",\"timestamp\":1}' > $TORCHELASTIC_ERROR_FILE\n",
+                   "touch ", folder_.File("go"), "; exit 3\n"));
+  const std::vector<std::string> patient = {"--rdzv_conf=keep_alive_interval=20", "--node_rank"};
+  const auto first = Agent("2", Words(patient, {"0", script}), {{"LOGLEVEL", "DEBUG"}});
+  const auto second = Agent("2", Words(patient, {"1", script}));
+  const auto line = second->WaitForLine("agent ");
+  ASSERT_TRUE(line) << second->Text();
+  const pid_t agent = std::stoi(line->substr(line->find("agent ") + 6));
+  kill(agent, SIGSTOP);
+  support::WriteText(folder_.File("stopped"), "");
+  EXPECT_TRUE(first->WaitForLine("exit code 4")) << first->Text();  // the report is out
+  kill(agent, SIGCONT);
+  for (Program* node : {first.get(), second.get()}) {
+    EXPECT_EQ(node->Wait(), 3) << node->Text();
+    EXPECT_THAT(node->Text(), AllOf(HasSubstr("rank        : 1 (local rank 0)"), HasSubstr("| the cause")));
+  }
+}
+
+/// What `mtrun --status` says about `endpoint`, and its exit status.
+std::pair<std::string, int> Ask(const std::vector<std::string>& command,
+                                const support::Overlay& environment) {
+  Program mtrun(command, environment);
+  const int status = mtrun.Wait().value_or(-1);
+  return {mtrun.Text(), status};
+}
+
+TEST_F(NodesTest, StatusTellsWhoIsThere) {
+  const auto ask = [&](const std::vector<std::string>& more = {}) {
+    return Ask(Command(Words({"--status", endpoint_}, more)), Environment());
+  };
+  const auto [nobody, nobody_status] = ask();
+  EXPECT_EQ(nobody_status, 1);
+  EXPECT_THAT(nobody, HasSubstr("no rendezvous service answers at " + endpoint_));
+  const std::string script = Script(
+      "run.sh", absl::StrCat("echo up\nwhile [ ! -e ", folder_.File("go"), " ]; do sleep 0.05; done\n"));
+  const auto first = StartNode({"--node_rank=0", "--max_restarts=3", script});
+  ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
+  std::pair<std::string, int> alone;
+  do alone = ask();  // until the agent has met its own service
+  while (alone.second == 0 && alone.first.find("no job") != std::string::npos);
+  EXPECT_THAT(alone.first, AllOf(HasSubstr("job job: forming for "),
+                                 HasSubstr("0 nodes (of 2) and 0 workers"), HasSubstr(", 1 node waits")));
+  const auto second = StartNode({"--node_rank=1", "--max_restarts=3", script});
+  ASSERT_TRUE(first->WaitForLine("]:up") && second->WaitForLine("]:up")) << first->Text();
+  const auto [table, status] = ask();
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(table, AllOf(HasSubstr("job job: running for "), HasSubstr("generation 1 with 2 nodes"),
+                           HasSubstr("4 workers"), HasSubstr("restarts 0 of 3"), HasSubstr("last change: "),
+                           HasSubstr("ranks"), HasSubstr("2-3")));
+  const auto json = nlohmann::json::parse(ask({"--json"}).first)["jobs"].at(0);
+  EXPECT_EQ(json["phase"], "running");
+  EXPECT_EQ(json["generation"], 1);
+  EXPECT_EQ(json["max_restarts"], 3);
+  ASSERT_EQ(json["nodes"].size(), 2u);
+  EXPECT_EQ(json["nodes"][1]["first_rank"], 2);
+  support::WriteText(folder_.File("go"), "");
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+}
+
+TEST_F(NodesTest, StatusOnlyAsks) {
+  const auto [program, program_status] = Ask(Command({"--status", endpoint_, "true"}), Environment());
+  EXPECT_EQ(program_status, 2);
+  EXPECT_THAT(program, HasSubstr("--status only asks"));
+  const auto [json, json_status] = Ask(Command({"--json", "true"}), Environment());
+  EXPECT_EQ(json_status, 2);
+  EXPECT_THAT(json, HasSubstr("--json goes with --status"));
 }
 
 class NamespacesTest : public LauncherTest {

@@ -1,21 +1,17 @@
-// What torchrun's own tests check about failures, restarts and shutdown, against mtrun. The numbers are those
-// of docs/torchrun.md.
+// What torchrun's own tests check about failures and signals. The numbers are those of docs/torchrun.md.
 #include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <map>
-#include <set>
 
-#include "absl/strings/str_split.h"
-#include "base/posix.h"
 #include "nlohmann/json.hpp"
-#include "tests/e2e/launcher.h"
+#include "tests/e2e/either.h"
 
 namespace mtrun::e2e {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
@@ -23,16 +19,157 @@ using testing::SizeIs;
 /// "within 2 seconds", with room for a loaded machine and sanitizers.
 constexpr Seconds kSoon{20};
 
-class TorchrunFailure : public LauncherTest {};
+// ---- shared with torchrun ----
 
-TEST_F(TorchrunFailure, Behaviour24AFailingWorkerFailsTheLauncher) {
-  Program mtrun(
-      Command({"--standalone", "--nproc_per_node=2", Script("run.sh", "[ $RANK = 0 ] || exit 4\n")}),
-      Environment());
-  EXPECT_EQ(mtrun.Wait(), 4);
+class Failing : public EitherTest {
+ protected:
+  /// Two workers that run a shell script, with an error file for the launcher itself.
+  std::unique_ptr<Program> Run(const std::vector<std::string>& flags, const std::string& script) const {
+    return Start(Words(Words({"--standalone", "--nproc_per_node=2"}, flags),
+                       {"--no_python", Script("run.sh", script)}),
+                 {{"TORCHELASTIC_ERROR_FILE", folder_.File("own.json")}});
+  }
+  nlohmann::json Own() const { return nlohmann::json::parse(support::ReadText(folder_.File("own.json"))); }
+};
+MT_UNDER_EITHER(Failing);
+
+TEST_P(Failing, Behaviour24And25TheRootCauseIsCopiedToTheLaunchersErrorFile) {
+  const auto run =
+      Run({},
+          "[ $RANK = 1 ] || sleep 1000\n"
+          R"(echo '{"message":{"message":"RuntimeError: raised on rank 1","extraInfo":{"py_callstack":)"
+          R"("Traceback ...","timestamp":"1700000000"}}}' > $TORCHELASTIC_ERROR_FILE; exit 3)");
+  EXPECT_EQ(run->Wait(), Failed(3)) << run->Text();
+  const auto own = Own()["message"];
+  EXPECT_EQ(own["message"], "RuntimeError: raised on rank 1");
+  EXPECT_EQ(own["extraInfo"]["py_callstack"], "Traceback ...");
+  EXPECT_EQ(own["extraInfo"]["timestamp"], "1700000000");
+  EXPECT_EQ(own["errorCode"], 3);
 }
 
-TEST_F(TorchrunFailure, Behaviour25TheRootCauseIsCopiedToTheLaunchersErrorFile) {
+TEST_P(Failing, Behaviour26AlwaysFailingMeansExactlyThreeAttempts) {
+  const auto run = Run({"--max-restarts=2"},
+                       "[ $RANK = 1 ] || exec sleep 1000\necho attempt "
+                       "$TORCHELASTIC_RESTART_COUNT; exit 1\n");
+  EXPECT_EQ(run->Wait(), 1);
+  EXPECT_THAT(From(run->OutLines(), "attempt"), ElementsAre("attempt 0", "attempt 1", "attempt 2"));
+}
+
+TEST_P(Failing, Behaviour27AKilledRankIsForgivenOnce) {
+  const auto run = Run({"--max_restarts=3"},
+                       "[ $TORCHELASTIC_RESTART_COUNT$RANK = 01 ] && kill -9 $$\n"
+                       "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || exec sleep 1000\n");
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
+}
+
+TEST_P(Failing, Behaviour31AProgramThatCannotStartIsAnErrorOfItsOwn) {
+  support::WriteText(folder_.File("run"), "#!/no/such/interpreter\n", true);
+  const auto run = Start({"--standalone", "--max_restarts=3", "--no_python", folder_.File("run")});
+  EXPECT_EQ(run->Wait(), Failed(127));
+  EXPECT_THAT(run->Text(), HasSubstr(torchrun() ? "FileNotFoundError" : "could not be started"));
+}
+
+TEST_P(Failing, Behaviour34AFailureDoesNotWaitForOtherNodes) {
+  const std::string script = Script("run.sh", "echo up\n[ $RANK = 1 ] || exec sleep 1000\nexit 5\n");
+  const std::vector<std::string> flags = {"--no_python", script};
+  const auto first = Agent("2", flags), second = Agent("2", flags);
+  ASSERT_TRUE(first->WaitForLine("up") && second->WaitForLine("up")) << first->Text() << second->Text();
+  if (!torchrun()) {  // the whole job ends, on every node with the worker's status
+    EXPECT_EQ(first->Wait(kSoon), 5) << first->Text();
+    EXPECT_EQ(second->Wait(kSoon), 5) << second->Text();
+    for (Program* node : {first.get(), second.get()}) {
+      EXPECT_THAT(node->Text(), HasSubstr("Root cause"));
+      EXPECT_THAT(From(node->ErrLines(), "rank        : 1"), SizeIs(1));
+    }
+    return;
+  }
+  // Only the node that failed ends; whichever that is.
+  const auto ended = [](Program& node) { return node.Wait(Seconds(0.1)).has_value(); };
+  for (int i = 0; i < 200 && !ended(*first) && !ended(*second); ++i) usleep(100'000);
+  EXPECT_NE(ended(*first), ended(*second));
+  for (Program* node : {first.get(), second.get()}) {
+    node->Signal(SIGTERM);
+    EXPECT_EQ(node->Wait(), 1) << node->Text();
+  }
+}
+
+TEST_P(Failing, Behaviour43OnlyListedSignalsAreHandled) {
+  if (!HavePython()) GTEST_SKIP() << "there is no python3";
+  const std::string toy = support::TestFile("support/toys/wrapper.py");
+  const auto listed = Start({"--standalone", "--signals-to-handle=SIGUSR2,SIGNONE", toy});
+  ASSERT_TRUE(listed->WaitForLine("UP")) << listed->Text();
+  EXPECT_THAT(listed->Text(), HasSubstr("SIGNONE"));
+  listed->Signal(SIGUSR2);
+  EXPECT_EQ(listed->Wait(kSoon), Failed(128 + SIGUSR2)) << listed->Text();
+  EXPECT_THAT(listed->Text(), HasSubstr("GOT SIGUSR2"));
+}
+
+TEST_P(Failing, Behaviour66And70AnExitCodeOf138IsReportedAsSuch) {
+  const auto run = Run({}, "[ $RANK = 0 ] || exit 138\n");  // and records nothing
+  EXPECT_EQ(run->Wait(), Failed(138));
+  if (torchrun()) {
+    EXPECT_THAT(run->Text(), AllOf(HasSubstr("exitcode  : 138"), HasSubstr("rank      : 1 "),
+                                   HasSubstr("error_file: <N/A>")));
+  } else {
+    EXPECT_THAT(run->Text(), AllOf(HasSubstr("what        : exit code 138"), HasSubstr("rank        : 1")));
+  }
+}
+
+TEST_P(Failing, Behaviour67ASegmentationFaultIsNamed) {
+  const auto run = Run({}, "ulimit -c 0\n[ $RANK = 0 ] || kill -SEGV $$\nexec sleep 1000\n");
+  EXPECT_EQ(run->Wait(), Failed(128 + SIGSEGV));
+  EXPECT_THAT(run->Text(), AllOf(HasSubstr("SIGSEGV"), HasSubstr("ignal 11")));
+  EXPECT_THAT(run->Text(), HasSubstr(torchrun() ? "exitcode  : -11" : "killed by SIGSEGV"));
+}
+
+TEST_P(Failing, Behaviour68AMissingProgramIsFoundOutBeforeAnyWorkerRuns) {
+  const auto run = Start({"--standalone", "--nproc_per_node=2", "--no_python", folder_.File("missing")});
+  EXPECT_EQ(run->Wait(), Refused()) << run->Text();
+  EXPECT_THAT(run->Text(), AllOf(HasSubstr("missing"), Not(HasSubstr("generation"))));
+}
+
+TEST_P(Failing, Behaviour69And70TheRootCauseIsTheEarliestErrorAlsoInTheFlatForm) {
+  // Rank 1 fails first and takes its time to end; rank 0, whose peer is lost, ends before it.
+  const auto run = Run({}, absl::StrCat("record() { echo '{\"message\":\"'$1'\",\"timestamp\":'$2'}' > "
+                                        "$TORCHELASTIC_ERROR_FILE; }\n",
+                                        "if [ $RANK = 1 ]; then record 'the cause' 1700000000; touch ",
+                                        folder_.File("failed"), "; sleep 0.4; exit 3; fi\n", "while [ ! -e ",
+                                        folder_.File("failed"), " ]; do sleep 0.02; done; sleep 0.05\n",
+                                        "record 'peer lost' \\\"1700000005\\\"; exit 4\n"));
+  EXPECT_EQ(run->Wait(), Failed(3)) << run->Text();
+  EXPECT_EQ(Own()["message"], "the cause") << run->Text();
+}
+
+/// 41, 42: the workers get the launcher's signal, and so do the processes that they started.
+class Signalled : public EitherTest {};
+MT_UNDER_EITHER(Signalled);
+
+TEST_P(Signalled, Behaviour41And42ReachesTheWorkersAndWhatTheyStarted) {
+  if (!HavePython()) GTEST_SKIP() << "there is no python3";
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) {
+    const auto run =
+        Start({"--standalone", "--nproc_per_node=2", support::TestFile("support/toys/wrapper.py")});
+    ASSERT_TRUE(run->WaitForLines("UP", 2)) << run->Text();
+    run->Signal(signal);
+    EXPECT_EQ(run->Wait(kSoon), Failed(128 + signal)) << run->Text();
+    EXPECT_THAT(From(run->OutLines(), absl::StrCat("GOT SIG", sigabbrev_np(signal))), SizeIs(2))
+        << run->Text();
+    EXPECT_TRUE(mark_.WaitForNone(Seconds(5)));
+  }
+}
+
+// ---- mtrun's own ----
+
+class TorchrunFailure : public LauncherTest {};
+
+TEST_F(TorchrunFailure, Behaviour31AProgramThatCannotStartUsesNoRestart) {
+  support::WriteText(folder_.File("run"), "#!/no/such/interpreter\n", true);
+  Program mtrun(Command({"--standalone", "--max_restarts=3", folder_.File("run")}), Environment());
+  EXPECT_EQ(mtrun.Wait(), 127);
+  EXPECT_THAT(mtrun.Text(), Not(HasSubstr("generation 2")));
+}
+
+TEST_F(TorchrunFailure, Behaviour25TheRootCauseIsCopiedOnEveryNode) {
   const std::string record =
       R"({"message":{"message":"RuntimeError: raised on rank 1","extraInfo":{"py_callstack":"Traceback ...","timestamp":"1700000000"}}})";
   const std::string script = Script("run.sh", absl::StrCat("[ $RANK = 1 ] || sleep 1000\necho '", record,
@@ -54,18 +191,14 @@ TEST_F(TorchrunFailure, Behaviour25TheRootCauseIsCopiedToTheLaunchersErrorFile) 
   EXPECT_EQ(own["message"]["extraInfo"]["timestamp"], "1700000000");
 }
 
-TEST_F(TorchrunFailure, Behaviour26AlwaysFailingMeansExactlyThreeAttempts) {
-  const std::string script = Script("run.sh", "echo attempt $TORCHELASTIC_RESTART_COUNT; exit 1\n");
-  Program mtrun(Command({"--standalone", "--max-restarts=2", script}), Environment());
-  EXPECT_EQ(mtrun.Wait(), 1);
-  EXPECT_THAT(From(mtrun.OutLines(), "attempt"), testing::ElementsAre("attempt 0", "attempt 1", "attempt 2"));
-}
-
 TEST_F(TorchrunFailure, Behaviour26TheBudgetIsTheWholeJobs) {
   // Each node fails in turn; torchrun would allow two restarts on each.
-  const std::string script = Script("run.sh",
-                                    "echo attempt $TORCHELASTIC_RESTART_COUNT; [ "
-                                    "$((TORCHELASTIC_RESTART_COUNT % 2)) = $RANK ] && exit 6; sleep 1000\n");
+  // Nobody fails before the other one has spoken too.
+  const std::string script = Script(
+      "run.sh", absl::StrCat("attempt=$TORCHELASTIC_RESTART_COUNT said=", folder_.path(), "/said_$attempt\n",
+                             "echo attempt $attempt; mkdir ${said}_$RANK\n"
+                             "[ $((attempt % 2)) = $RANK ] || sleep 1000\n"
+                             "until [ -d ${said}_$((1 - RANK)) ]; do sleep 0.01; done\nexit 6\n"));
   const auto first = Agent("2", {"--max_restarts=2", "--node_rank=0", script});
   const auto second = Agent("2", {"--max_restarts=2", "--node_rank=1", script});
   EXPECT_EQ(first->Wait(), 6) << first->Text();
@@ -74,88 +207,6 @@ TEST_F(TorchrunFailure, Behaviour26TheBudgetIsTheWholeJobs) {
               testing::ElementsAre("attempt 0", "attempt 1", "attempt 2"));
   EXPECT_THAT(From(second->OutLines(), "attempt"),
               testing::ElementsAre("attempt 0", "attempt 1", "attempt 2"));
-}
-
-TEST_F(TorchrunFailure, Behaviour27AKilledRankIsForgivenOnce) {
-  const std::string script = Script("run.sh",
-                                    "[ $TORCHELASTIC_RESTART_COUNT$RANK = 01 ] && kill -9 $$\n[ "
-                                    "$TORCHELASTIC_RESTART_COUNT = 1 ] || sleep 1000\n");
-  Program mtrun(Command({"--standalone", "--nproc_per_node=2", "--max_restarts=3", script}), Environment());
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-}
-
-TEST_F(TorchrunFailure, Behaviour31AProgramThatCannotStartIsAnErrorOfItsOwn) {
-  support::WriteText(folder_.File("run.sh"), "#!/no/such/interpreter\n", true);
-  Program mtrun(Command({"--standalone", folder_.File("run.sh")}), Environment());
-  EXPECT_EQ(mtrun.Wait(), 127);
-  EXPECT_THAT(mtrun.Text(), HasSubstr("could not be started"));
-}
-
-/// Workers that say who they are and run until the file "go" is there.
-class TorchrunElastic : public LauncherTest {
- protected:
-  std::string Script() const {
-    return LauncherTest::Script(
-        "wait.sh", absl::StrCat("echo world $WORLD_SIZE restarts $TORCHELASTIC_RESTART_COUNT\nwhile [ ! -e ",
-                                folder_.File("go"), " ]; do sleep 0.05; done\n"));
-  }
-  void Go() const { support::WriteText(folder_.File("go"), ""); }
-  std::unique_ptr<Program> Node(const std::string& nnodes, const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> flags = {"--rdzv_conf", "last_call_timeout=0.1"};
-    flags.insert(flags.end(), more.begin(), more.end());
-    flags.push_back(Script());
-    return Agent(nnodes, flags);
-  }
-};
-
-TEST_F(TorchrunElastic, Behaviour29And35ANodeThatJoinsUsesNoBudget) {
-  const auto first = Node("1:2", {"--max_restarts=1", "--log_dir", folder_.File("logs")});
-  ASSERT_TRUE(first->WaitForLine("world 1 restarts 0")) << first->Text();
-  const auto second = Node("1:2", {"--max_restarts=1"});
-  ASSERT_TRUE(first->WaitForLine("world 2 restarts 0", kSoon)) << first->Text();
-  ASSERT_TRUE(second->WaitForLine("world 2 restarts 0", kSoon)) << second->Text();
-  Go();
-  EXPECT_EQ(first->Wait(), 0) << first->Text();
-  EXPECT_EQ(second->Wait(), 0) << second->Text();
-  // The first generation's logs are still there, the second's lie beside them.
-  const std::string run = RunFolder("logs");
-  EXPECT_EQ(support::ReadText(run + "/attempt_0/0/stdout.log"), "world 1 restarts 0\n");
-  EXPECT_EQ(support::ReadText(run + "/attempt_0.g2/0/stdout.log"), "world 2 restarts 0\n");
-}
-
-TEST_F(TorchrunElastic, Behaviour32AKilledAgentThatIsStartedAgain) {
-  const auto first = Node("2", {"--node_rank=0"});
-  ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
-  auto second = Node("2", {"--node_rank=1"});
-  ASSERT_TRUE(first->WaitForLine("world 2") && second->WaitForLine("world 2")) << first->Text();
-  second->Signal(SIGKILL);
-  second = Node("2", {"--node_rank=1"});
-  ASSERT_TRUE(first->WaitForLines("world 2 restarts 0", 2, kSoon)) << first->Text();
-  Go();
-  EXPECT_EQ(first->Wait(), 0) << first->Text();
-  EXPECT_EQ(second->Wait(), 0) << second->Text();
-}
-
-TEST_F(TorchrunElastic, Behaviour33ALostNodeIsNotMissedForLong) {
-  // These workers do not communicate: nothing but the launcher can notice.
-  const auto first = Node("1:2", {"--node_rank=0"});
-  ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
-  const auto second = Node("1:2", {"--node_rank=1"});
-  ASSERT_TRUE(first->WaitForLine("world 2", kSoon)) << first->Text();
-  second->Signal(SIGKILL);
-  const size_t before = From(first->OutLines(), "world 1").size();
-  ASSERT_TRUE(first->WaitForLines("world 1 restarts 0", before + 1, kSoon)) << first->Text();
-  Go();
-  EXPECT_EQ(first->Wait(), 0) << first->Text();
-}
-
-TEST_F(TorchrunFailure, Behaviour34AFailureEndsAllNodesAtOnce) {
-  const std::string script = Script("run.sh", "echo up; [ $RANK = 1 ] || sleep 1000\nexit 5\n");
-  const auto first = Agent("2", {"--node_rank=0", script}), second = Agent("2", {"--node_rank=1", script});
-  EXPECT_EQ(first->Wait(kSoon), 5) << first->Text();
-  EXPECT_EQ(second->Wait(kSoon), 5) << second->Text();
-  EXPECT_THAT(first->Text(), HasSubstr("Root cause"));
-  EXPECT_THAT(From(first->ErrLines(), "rank        : 1"), SizeIs(1));
 }
 
 TEST_F(TorchrunFailure, Behaviour36To38NodesMayFinishAtDifferentTimesWithoutABarrier) {
@@ -180,45 +231,6 @@ TEST_F(TorchrunFailure, MasterMayFinishSecondsBeforeTheOthers) {
   EXPECT_THAT(From(mtrun.OutLines(), "LATE"), SizeIs(2));
 }
 
-TEST_F(TorchrunElastic, Behaviour40And54AStoppedNodeLeavesTheJobOpen) {
-  const auto first = Node("1:2", {"--node_rank=0"});
-  ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
-  auto second = Node("1:2", {"--node_rank=1"});
-  ASSERT_TRUE(first->WaitForLine("world 2", kSoon)) << first->Text();
-  second->Signal(SIGTERM);
-  EXPECT_EQ(second->Wait(), 128 + SIGTERM) << second->Text();
-  const size_t before = From(first->OutLines(), "world 2").size();
-  second = Node("1:2", {"--node_rank=1"});  // torchrun would say that the rendezvous is closed
-  ASSERT_TRUE(first->WaitForLines("world 2", before + 1, kSoon)) << first->Text();
-  Go();
-  EXPECT_EQ(first->Wait(), 0) << first->Text();
-  EXPECT_EQ(second->Wait(), 0) << second->Text();
-}
-
-TEST_F(TorchrunElastic, Behaviour46And49ASpareWaitsAndEndsWithTheJob) {
-  const auto first = Node("1", {"--node_rank=0"});
-  ASSERT_TRUE(first->WaitForLine("world 1", kSoon)) << first->Text();
-  const auto spare = Node("1", {"--node_rank=1"});
-  ASSERT_TRUE(spare->WaitForLine("spare", kSoon)) << spare->Text();
-  Go();
-  EXPECT_EQ(first->Wait(), 0) << first->Text();
-  EXPECT_EQ(spare->Wait(), 0) << spare->Text();
-}
-
-TEST_F(TorchrunElastic, Behaviour50ASpareReplacesALostNode) {
-  const auto first = Node("2", {"--node_rank=0"});
-  ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
-  const auto second = Node("2", {"--node_rank=1"});
-  ASSERT_TRUE(first->WaitForLine("world 2", kSoon)) << first->Text();
-  const auto spare = Node("2");
-  ASSERT_TRUE(spare->WaitForLine("spare", kSoon)) << spare->Text();
-  second->Signal(SIGKILL);
-  ASSERT_TRUE(spare->WaitForLine("world 2 restarts 0", kSoon)) << spare->Text();
-  Go();
-  EXPECT_EQ(first->Wait(), 0) << first->Text();
-  EXPECT_EQ(spare->Wait(), 0) << spare->Text();
-}
-
 /// 41, 42: the workers get the agent's signal, and no wrapper or grandchild survives.
 class TorchrunSignal : public LauncherTest, public testing::WithParamInterface<int> {};
 
@@ -238,20 +250,31 @@ TEST_P(TorchrunSignal, Behaviour41And42ReachesTheWorkersAndLeavesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(All, TorchrunSignal, testing::Values(SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1));
 
-TEST_F(TorchrunFailure, Behaviour43OnlyListedSignalsAreHandled) {
-  const std::string script =
-      Script("run.sh", "trap 'echo got it; exit 0' USR2 TERM\necho up\nwhile true; do sleep 0.05; done\n");
-  Program listed(Command({"--standalone", "--signals-to-handle=SIGUSR2,SIGNONE", script}), Environment());
-  ASSERT_TRUE(listed.WaitForLine("up")) << listed.Text();
-  EXPECT_THAT(listed.Text(), HasSubstr("\"SIGNONE\""));
-  listed.Signal(SIGUSR2);
-  EXPECT_EQ(listed.Wait(kSoon), 128 + SIGUSR2) << listed.Text();
-  EXPECT_THAT(listed.Text(), HasSubstr("got it"));
+TEST_F(TorchrunFailure, Behaviour43SignalsThatAreNotListedHaveTheirUsualEffect) {
+  const std::string script = Script("run.sh", "echo up\nwhile true; do sleep 0.05; done\n");
   Program unlisted(Command({"--standalone", "--signals-to-handle=SIGINT", script}), Environment());
   ASSERT_TRUE(unlisted.WaitForLine("up")) << unlisted.Text();
   unlisted.Signal(SIGTERM);  // the default: it dies, and its guardian takes everything along
   EXPECT_EQ(unlisted.Wait(kSoon), 128 + SIGTERM);
   EXPECT_THAT(unlisted.Text(), Not(HasSubstr("received SIGTERM")));
+}
+
+TEST_F(TorchrunFailure, Behaviour44TheGraceBeforeSigkillCanBeChosen) {
+  // torchrun 2.11 has neither the flag nor the variable: its grace is 30 s.
+  const std::string script = Script("run.sh", "trap '' TERM\necho up\nwhile true; do sleep 0.05; done\n");
+  const support::Overlay environment = {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "1000"}};
+  const auto run = Agent("1", {"--shutdown_timeout=0.1", script}, environment);  // the flag wins
+  ASSERT_TRUE(run->WaitForLine("]:up")) << run->Text();
+  run->Signal(SIGTERM);
+  EXPECT_EQ(run->Wait(kSoon), 128 + SIGTERM) << run->Text();
+  EXPECT_THAT(run->Text(), HasSubstr("killing them"));
+  const auto variable = Agent("1", {script}, {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "0"}});
+  ASSERT_TRUE(variable->WaitForLine("]:up")) << variable->Text();
+  variable->Signal(SIGTERM);
+  EXPECT_EQ(variable->Wait(kSoon), 128 + SIGTERM) << variable->Text();
+  const auto negative = Agent("1", {"--shutdown_timeout=-1", script});
+  EXPECT_EQ(negative->Wait(), 2);
+  EXPECT_THAT(negative->Text(), HasSubstr("--shutdown_timeout: \"-1\" is not allowed"));
 }
 
 TEST_F(TorchrunFailure, ForwardedSignalsStopNothing) {
@@ -278,27 +301,6 @@ TEST_F(TorchrunFailure, ATerminalThatClosesDoesNotStopANohupRun) {
   mtrun.Signal(SIGHUP);
   support::WriteText(folder_.File("go"), "");
   EXPECT_EQ(mtrun.Wait(kSoon), 0) << mtrun.Text();
-}
-
-TEST_F(TorchrunFailure, Behaviour66AnExitCodeOf138IsReportedAsSuch) {
-  Program mtrun(
-      Command({"--standalone", "--nproc_per_node=2", Script("run.sh", "[ $RANK = 0 ] || exit 138\n")}),
-      Environment());
-  EXPECT_EQ(mtrun.Wait(), 138);
-  EXPECT_THAT(mtrun.Text(), AllOf(HasSubstr("what        : exit code 138"), HasSubstr("rank        : 1")));
-}
-
-TEST_F(TorchrunFailure, Behaviour67ASegmentationFaultIsNamed) {
-  Program mtrun(Command({"--standalone", Script("run.sh", "ulimit -c 0; kill -SEGV $$\n")}), {Environment()});
-  EXPECT_EQ(mtrun.Wait(), 128 + SIGSEGV);
-  EXPECT_THAT(mtrun.Text(), HasSubstr("killed by SIGSEGV (signal 11)"));
-}
-
-TEST_F(TorchrunFailure, Behaviour68AMissingProgramIsFoundOutBeforeAnyWorkerRuns) {
-  Program mtrun(Command({"--standalone", "--nproc_per_node=2", "--no_python", folder_.File("missing")}),
-                Environment());
-  EXPECT_EQ(mtrun.Wait(), 2);
-  EXPECT_THAT(mtrun.Text(), AllOf(HasSubstr("does not exist"), Not(HasSubstr("generation"))));
 }
 
 TEST_F(TorchrunFailure, TheLastLinesOfStandardErrorStandInForATraceback) {

@@ -1,16 +1,12 @@
-// What torchrun's own tests check about starting workers, ranks and environment, against mtrun. The numbers
-// are those of docs/torchrun.md.
-#include <signal.h>
-#include <unistd.h>
-
+// What torchrun's own tests check about starting workers, ranks and environment. The numbers are those of
+// docs/torchrun.md.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
 
-#include "absl/strings/str_split.h"
-#include "base/posix.h"
 #include "nlohmann/json.hpp"
-#include "tests/e2e/launcher.h"
+#include "tests/e2e/either.h"
 
 namespace mtrun::e2e {
 namespace {
@@ -25,52 +21,34 @@ using testing::Not;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
-class TorchrunLaunch : public LauncherTest {
- protected:
-  /// Says "rank R of W ..." and makes a folder of its name, which a second start could not.
-  std::string Touch() const {
-    return Script("touch.sh", absl::StrCat("mkdir ", folder_.path(),
-                                           "/ran_$RANK || exit 1\necho rank $RANK of "
-                                           "$WORLD_SIZE port $MASTER_PORT\n"));
-  }
-  std::vector<std::string> Ran() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
-      const std::string name = entry.path().filename();
-      if (name.starts_with("ran_")) names.push_back(name);
-    }
-    return names;
-  }
-};
+// ---- shared with torchrun ----
 
-TEST_F(TorchrunLaunch, Behaviour01EachOfFourWorkersRunsOnce) {
-  Program mtrun(
-      Command({"--nnodes=1", "--nproc-per-node=4", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0",
-               "--rdzv-id=job", "--monitor-interval=1", "--start-method=spawn", "--no-python", Touch()}),
-      Environment());
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+class Launching : public EitherTest {};
+MT_UNDER_EITHER(Launching);
+
+TEST_P(Launching, Behaviour01EachOfFourWorkersRunsOnce) {
+  const auto run =
+      Start({"--nnodes=1", "--nproc-per-node=4", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0",
+             "--rdzv-id=job", "--monitor-interval=1", "--start-method=spawn", "--no-python", Touch()});
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
   EXPECT_THAT(Ran(), UnorderedElementsAre("ran_0", "ran_1", "ran_2", "ran_3"));
-  EXPECT_THAT(From(mtrun.ErrLines(), "without effect"), SizeIs(1));  // one warning for both
+  EXPECT_THAT(From(run->ErrLines(), "without effect"), SizeIs(torchrun() ? 0 : 1));  // one for both flags
 }
 
-TEST_F(TorchrunLaunch, Behaviour02StaticWithMasterAddressAndPort) {
+TEST_P(Launching, Behaviour02And22StaticWithMasterAddressAndPort) {
   const int port = support::FreePort();
-  Program mtrun(Command({"--nnodes=1", "--nproc_per_node=4", "--node_rank=0", "--master_addr=localhost",
-                         absl::StrCat("--master_port=", port), "--no_python", Touch()}),
-                Environment());
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  const auto run = Start({"--nnodes=1", "--nproc_per_node=4", "--node_rank=0", "--master_addr=localhost",
+                          absl::StrCat("--master_port=", port), "--no_python", Touch()});
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
   EXPECT_THAT(Ran(), UnorderedElementsAre("ran_0", "ran_1", "ran_2", "ran_3"));
-  // 22. The port that was asked for is the workers' MASTER_PORT.
-  EXPECT_THAT(From(mtrun.OutLines(), "port "), Each(absl::StrCat("port ", port)));
+  EXPECT_THAT(From(run->OutLines(), "port "), Each(absl::StrCat("port ", port)));
 }
 
-TEST_F(TorchrunLaunch, Behaviour02StaticOverTwoNodesKeepsNodeRanks) {
+TEST_P(Launching, Behaviour02StaticOverTwoNodesKeepsNodeRanks) {
   const std::string script = Script("rank.sh", "echo rank $RANK node $GROUP_RANK\n");
   const auto start = [&](const std::string& node_rank) {
-    return std::make_unique<Program>(
-        Command({"--nnodes=2", "--node_rank", node_rank, "--master_addr=127.0.0.1",
-                 "--master_port=" + endpoint_.substr(endpoint_.find(':') + 1), "--no_python", script}),
-        Environment());
+    return Start({"--nnodes=2", "--node_rank", node_rank, "--master_addr=127.0.0.1",
+                  "--master_port=" + endpoint_.substr(endpoint_.find(':') + 1), "--no_python", script});
   };
   const auto second = start("1"), first = start("0");
   EXPECT_EQ(first->Wait(), 0) << first->Text();
@@ -79,30 +57,40 @@ TEST_F(TorchrunLaunch, Behaviour02StaticOverTwoNodesKeepsNodeRanks) {
   EXPECT_THAT(From(second->OutLines(), "rank"), ElementsAre("rank 1 node 1"));
 }
 
-TEST_F(TorchrunLaunch, Behaviour03NoPythonRunsAShellScriptPerRank) {
-  Program mtrun(Command({"--standalone", "--nproc_per_node=2", "--no_python", Touch()}), Environment());
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-  EXPECT_THAT(Ran(), UnorderedElementsAre("ran_0", "ran_1"));
+TEST_P(Launching, Behaviour03And12And15StandaloneRunsAShellScriptPerRank) {
+  // 12: no endpoint is needed, one that is given is ignored. 15: the run id is set inside only.
+  support::Overlay overlay = {{"TORCHELASTIC_RUN_ID", std::nullopt}};
+  const std::string script = Script("say.sh", "echo rank $RANK ${TORCHELASTIC_RUN_ID+inside}\n");
+  const auto run = Start(
+      {"--standalone", "--nproc_per_node=2", "--rdzv_endpoint=nowhere.invalid:1", "--no_python", script},
+      overlay);
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
+  EXPECT_THAT(From(run->OutLines(), "rank"), UnorderedElementsAre("rank 0 inside", "rank 1 inside"));
+  Program outside({script}, overlay);
+  EXPECT_EQ(outside.Wait(), 0);
+  EXPECT_THAT(outside.OutLines(), ElementsAre("rank"));
 }
 
-TEST_F(TorchrunLaunch, Behaviour04NoPythonWithModuleStartsNothing) {
-  Program mtrun(Command({"--standalone", "--no_python", "--module", Touch()}), Environment());
-  EXPECT_EQ(mtrun.Wait(), 2);
+TEST_P(Launching, Behaviour04NoPythonWithModuleStartsNothing) {
+  const auto run = Start({"--standalone", "--no_python", "--module", Touch()});
+  EXPECT_EQ(run->Wait(), Refused()) << run->Text();
   EXPECT_THAT(Ran(), IsEmpty());
 }
 
-TEST_F(TorchrunLaunch, Behaviour05OneWorkerByDefault) {
-  Program mtrun(Command({"--no_python", Touch()}), Environment());
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+TEST_P(Launching, Behaviour05OneWorkerByDefault) {
+  const auto run = Start({"--no_python", Touch()});
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
   EXPECT_THAT(Ran(), ElementsAre("ran_0"));
 }
 
-TEST_F(TorchrunLaunch, Behaviour06AllOptionsFromTheEnvironment) {
-  support::Overlay overlay = Environment();
+TEST_P(Launching, Behaviour06AllOptionsFromTheEnvironment) {
+  support::Overlay overlay;
   for (const auto& [name, value] : std::map<std::string, std::string>{{"PET_NNODES", "1"},
                                                                       {"PET_NPROC_PER_NODE", "2"},
                                                                       {"PET_NODE_RANK", "0"},
                                                                       {"PET_MASTER_ADDR", "localhost"},
+                                                                      {"PET_RDZV_BACKEND", "c10d"},
+                                                                      {"PET_RDZV_ENDPOINT", "localhost:0"},
                                                                       {"PET_RDZV_ID", "from_env"},
                                                                       {"PET_ROLE", "env"},
                                                                       {"PET_NO_PYTHON", "1"},
@@ -111,83 +99,183 @@ TEST_F(TorchrunLaunch, Behaviour06AllOptionsFromTheEnvironment) {
                                                                       {"RANK", "7"},
                                                                       {"WORLD_SIZE", "99"}})
     overlay[name] = value;
-  Program mtrun(
-      Command({Script("say.sh", "echo $RANK/$WORLD_SIZE $TORCHELASTIC_RUN_ID $TORCHELASTIC_MAX_RESTARTS\n")}),
-      overlay);
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-  EXPECT_THAT(mtrun.OutLines(), UnorderedElementsAre("[env0]:0/2 from_env 2", "[env1]:1/2 from_env 2"));
+  const auto run = Start({Script("say.sh",
+                                 "echo said $RANK/$WORLD_SIZE $TORCHELASTIC_RUN_ID "
+                                 "$TORCHELASTIC_MAX_RESTARTS $ROLE_NAME\n")},
+                         overlay);
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
+  EXPECT_THAT(From(run->OutLines(), "said"),
+              UnorderedElementsAre("said 0/2 from_env 2 env", "said 1/2 from_env 2 env"));
 }
 
-TEST_F(TorchrunLaunch, Behaviour07AutoWithoutAnAcceleratorCountsProcessors) {
+TEST_P(Launching, Behaviour07AutoWithoutAnAcceleratorCountsProcessors) {
   // Devices made invisible: what a machine with GPUs does is MachineTest's and OptionsTest's.
-  support::Overlay overlay = Environment();
-  overlay["CUDA_VISIBLE_DEVICES"] = "";
   Program count({"nproc"});
   ASSERT_EQ(count.Wait(), 0);
-  Program mtrun(Command({"--standalone", "--nproc_per_node=auto", "--no_python", Touch()}), overlay);
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  const auto run = Start({"--standalone", "--nproc_per_node=auto", "--no_python", Touch()},
+                         {{"CUDA_VISIBLE_DEVICES", ""}});
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
   EXPECT_THAT(Ran(), SizeIs(static_cast<size_t>(std::stoi(count.OutLines().at(0)))));
 }
 
-TEST_F(TorchrunLaunch, Behaviour08UnknownCountsAreErrors) {
-  Program mtrun(Command({"--standalone", "--nproc_per_node=unknown", "--no_python", Touch()}), Environment());
-  EXPECT_EQ(mtrun.Wait(), 2);
-  EXPECT_THAT(mtrun.Text(), HasSubstr("--nproc_per_node: \"unknown\" is not allowed"));
-  EXPECT_THAT(Ran(), IsEmpty());
+TEST_P(Launching, Behaviour08And11And16And47WrongValuesStartNothing) {
+  const std::vector<std::string> meet = {"--rdzv_backend=c10d", "--rdzv_endpoint=localhost:0"};
+  for (const std::vector<std::string>& wrong :
+       std::vector<std::vector<std::string>>{{"--standalone", "--nproc_per_node=unknown"},    // 8
+                                             {"--standalone", "--nnodes=2:20:30"},            // 11
+                                             {"--standalone", "--logs-specs=mine"},           // 16
+                                             Words({"--nnodes=0:1"}, meet),                   // 47
+                                             Words({"--nnodes=2:1"}, meet),                   // 47
+                                             Words({"--rdzv_conf=join_timeout=0"}, meet)}) {  // 47
+    const auto run = Start(Words(wrong, {"--no_python", Touch()}));
+    EXPECT_EQ(run->Wait(), Refused()) << wrong[0] << " " << wrong[1] << "\n" << run->Text();
+    EXPECT_THAT(Ran(), IsEmpty()) << wrong[1];
+    if (torchrun()) continue;
+    // mtrun names the flag and the value.
+    const std::string& last = wrong[1].starts_with("--rdzv_b") ? wrong[0] : wrong[1];
+    EXPECT_THAT(run->Text(), HasSubstr(last.substr(last.rfind('=') + 1))) << last;
+    EXPECT_THAT(run->Text(), HasSubstr("is not allowed")) << last;
+  }
 }
 
-TEST_F(TorchrunLaunch, Behaviour09OneOfTwoNodesRunsAfterTheLastCall) {
-  const auto mtrun =
-      Agent("1:2", {"--nproc_per_node=4", "--rdzv_conf", "last_call_timeout=0.2", "--no_python", Touch()});
-  EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
-  EXPECT_THAT(From(mtrun->OutLines(), "rank "), SizeIs(4));
-  EXPECT_THAT(From(mtrun->OutLines(), "rank 0 of 4"), SizeIs(1));
+TEST_P(Launching, Behaviour09And52OneOfTwoNodesRunsAfterTheLastCall) {
+  const auto run =
+      Agent("1:2", {"--nproc_per_node=4", "--rdzv_conf",
+                    torchrun() ? "last_call_timeout=1" : "last_call_timeout=0.2", "--no_python", Touch()});
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
+  EXPECT_THAT(From(run->OutLines(), "rank "), SizeIs(4));
+  EXPECT_THAT(From(run->OutLines(), "rank 0 of 4"), SizeIs(1));
 }
 
-TEST_F(TorchrunLaunch, Behaviour10TwoAgentsOfAnElasticJob) {
-  const std::vector<std::string> flags = {"--nproc_per_node=4", "--rdzv_conf", "last_call_timeout=60",
+TEST_P(Launching, Behaviour10And48And52TwoAgentsAreCompleteBeforeTheLastCall) {
+  const std::vector<std::string> flags = {"--nproc_per_node=4", "--rdzv_conf", "last_call_timeout=600",
                                           "--no_python", Touch()};
   const auto first = Agent("1:2", flags), second = Agent("1:2", flags);
   EXPECT_EQ(first->Wait(), 0) << first->Text();
   EXPECT_EQ(second->Wait(), 0) << second->Text();
-  EXPECT_THAT(Ran(), SizeIs(8));
+  EXPECT_THAT(Ran(), SizeIs(8));  // of distinct ranks
   EXPECT_THAT(From(first->OutLines(), " of 8"), SizeIs(4));
 }
 
-TEST_F(TorchrunLaunch, Behaviour12StandaloneNeedsNoEndpointAndIgnoresOne) {
-  Program mtrun(Command({"--standalone", "--nproc_per_node=2", "--rdzv_endpoint=nowhere.invalid:1",
-                         "--no_python", Touch()}),
-                Environment());
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-  EXPECT_THAT(Ran(), SizeIs(2));
-}
-
-TEST_F(TorchrunLaunch, Behaviour13RunPathRunsAPythonScriptOfAnyName) {
+TEST_P(Launching, Behaviour13RunPathRunsAPythonScriptOfAnyName) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   support::WriteText(folder_.File("script"), "import sys\nprint('python', sys.argv[1])\nsys.exit(0)\n", true);
-  Program mtrun(Command({"--standalone", "--run-path", folder_.File("script"), "arg"}), Environment());
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default0]:python arg"));
+  const auto run = Start({"--standalone", "--run-path", folder_.File("script"), "arg"});
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
+  EXPECT_THAT(From(run->OutLines(), "python"), ElementsAre("python arg"));
 }
 
-TEST_F(TorchrunLaunch, Behaviour15TheRunIdIsSetInsideOnly) {
-  support::Overlay overlay = Environment();
-  overlay["TORCHELASTIC_RUN_ID"] = std::nullopt;
-  const std::string script = Script("say.sh", "echo ${TORCHELASTIC_RUN_ID+inside}\n");
-  Program outside({script}, overlay);
-  EXPECT_EQ(outside.Wait(), 0);
-  EXPECT_THAT(outside.OutLines(), ElementsAre(""));
-  Program mtrun(Command({"--standalone", script}), overlay);
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default0]:inside"));
+TEST_P(Launching, Behaviour14And17WorkersGetTheEnvironmentAndTheirArguments) {
+  if (!HavePython()) GTEST_SKIP() << "there is no python3";
+  const auto run = Start({"--standalone", "--nproc_per_node=2", "--max_restarts=3", "--role=r",
+                          support::TestFile("support/toys/environment.py"), "--local-rank=${local_rank}"},
+                         {{"SENTINEL", "from the parent"}, {"WORLD_SIZE", "77"}, {"RANK", "5"}});
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
+  const auto lines = From(run->OutLines(), "ENV ");
+  ASSERT_THAT(lines, SizeIs(2)) << run->Text();
+  std::set<std::string> ranks;
+  for (const std::string& line : lines) {
+    const nlohmann::json said = nlohmann::json::parse(line.substr(4)), env = said["env"];
+    const std::string rank = env["RANK"];
+    ranks.insert(rank);
+    for (const auto& [name, value] :
+         std::map<std::string, std::string>{{"LOCAL_RANK", rank},
+                                            {"ROLE_RANK", rank},
+                                            {"GROUP_RANK", "0"},
+                                            {"ROLE_NAME", "r"},
+                                            {"LOCAL_WORLD_SIZE", "2"},
+                                            {"WORLD_SIZE", "2"},
+                                            {"ROLE_WORLD_SIZE", "2"},
+                                            {"GROUP_WORLD_SIZE", "1"},
+                                            {"TORCHELASTIC_RESTART_COUNT", "0"},
+                                            {"TORCHELASTIC_MAX_RESTARTS", "3"},
+                                            {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+                                            {"OMP_NUM_THREADS", "1"},
+                                            {"SENTINEL", "from the parent"}})
+      EXPECT_EQ(env.value(name, "(not set)"), value) << name << " of rank " << rank;
+    for (const char* name : {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
+                             "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE"})
+      EXPECT_NE(env.value(name, ""), "") << name;
+    EXPECT_EQ(said["argv"], nlohmann::json({"--local-rank=" + rank}));
+  }
+  EXPECT_THAT(ranks, ElementsAre("0", "1"));
 }
 
-TEST_F(TorchrunLaunch, Behaviour16UnknownLogsSpecsAreErrors) {
-  Program mtrun(Command({"--standalone", "--logs-specs=mine", "--no_python", Touch()}), Environment());
-  EXPECT_EQ(mtrun.Wait(), 2);
-  EXPECT_THAT(mtrun.Text(), HasSubstr("\"mine\""));
+/// meet.py's rank 0 listens where torch's store would: in its own process.
+const support::Overlay kOwnStore = {{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"}};
+
+TEST_P(Launching, Behaviour18And19NodesOfDifferentSizesMeetAtTheMaster) {
+  if (!HavePython()) GTEST_SKIP() << "there is no python3";
+  std::vector<std::unique_ptr<Program>> agents;
+  for (const char* workers : {"1", "2", "3"})
+    agents.push_back(Agent(
+        "3",
+        {"--nproc_per_node", workers, "--local_addr=127.0.0.1", support::TestFile("support/toys/meet.py")},
+        kOwnStore));
+  std::string all;
+  for (const auto& agent : agents) {
+    EXPECT_EQ(agent->Wait(), 0) << agent->Text();
+    all += agent->Text();
+  }
+  EXPECT_THAT(all, HasSubstr("MET [0, 1, 2, 3, 4, 5] at 127.0.0.1"));
+}
+
+TEST_P(Launching, Behaviour20RolesOfUnequalSizes) {
+  const std::string script =
+      Script("role.sh", "echo role $ROLE_NAME $ROLE_RANK $ROLE_WORLD_SIZE $RANK $WORLD_SIZE $GROUP_RANK\n");
+  std::vector<std::unique_ptr<Program>> agents;
+  const std::vector<std::pair<std::string, int>> nodes = {
+      {"master", 1}, {"trainer", 2}, {"trainer", 3}, {"ps", 2}};
+  for (const auto& [role, workers] : nodes)
+    agents.push_back(
+        Agent("4", {"--role", role, "--nproc_per_node", std::to_string(workers), "--no_python", script}));
+  // Which node is which differs; that ranks are contiguous in roles and in nodes does not.
+  std::set<int> ranks;
+  std::map<std::string, std::set<int>> role_ranks;
+  for (size_t i = 0; i < agents.size(); ++i) {
+    EXPECT_EQ(agents[i]->Wait(), 0) << agents[i]->Text();
+    std::set<int> here;
+    for (const std::string& line : From(agents[i]->OutLines(), "role ")) {
+      std::istringstream words(line);
+      std::string word, role;
+      int role_rank = 0, role_world = 0, rank = 0, world = 0, node = 0;
+      words >> word >> role >> role_rank >> role_world >> rank >> world >> node;
+      EXPECT_EQ(role, nodes[i].first);
+      EXPECT_EQ(role_world, role == "trainer" ? 5 : nodes[i].second);
+      EXPECT_EQ(world, 8);
+      EXPECT_TRUE(role_ranks[role].insert(role_rank).second) << line;
+      here.insert(rank);
+    }
+    EXPECT_THAT(here, SizeIs(static_cast<size_t>(nodes[i].second)));
+    EXPECT_EQ(*here.rbegin() - *here.begin() + 1, nodes[i].second);
+    ranks.insert(here.begin(), here.end());
+  }
+  EXPECT_THAT(ranks, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_THAT(role_ranks["trainer"], ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(role_ranks["ps"], ElementsAre(0, 1));
+}
+
+TEST_P(Launching, Behaviour21And23NcclErrorHandlingIsTheParentsAndTheLocalAddressTheMasters) {
+  const std::string script =
+      Script("say.sh", "echo nccl $TORCH_NCCL_ASYNC_ERROR_HANDLING at $MASTER_ADDR:$MASTER_PORT\n");
+  const auto run = Start({"--standalone", "--local-addr", "127.0.0.9", "--no_python", script},
+                         {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}});  // 1 when unset: 14
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
+  const auto said = From(run->OutLines(), "nccl ");
+  ASSERT_THAT(said, SizeIs(1));
+  EXPECT_THAT(said[0], AllOf(HasSubstr("nccl 0 at 127.0.0.9:"), Not(HasSubstr(":0"))));
+}
+
+TEST_P(Launching, Behaviour53ANodeAloneGivesUpAfterTheJoinTimeout) {
+  const auto run = Agent("2", {"--rdzv_conf", "join_timeout=1", "--no_python", Touch()});
+  EXPECT_EQ(run->Wait(), 1) << run->Text();
+  EXPECT_THAT(run->Text(), HasSubstr(torchrun() ? "RendezvousTimeoutError" : "join_timeout"));
   EXPECT_THAT(Ran(), IsEmpty());
 }
+
+// ---- mtrun's own ----
+
+class TorchrunLaunch : public LauncherTest {};
 
 TEST_F(TorchrunLaunch, Behaviour18AllRanksOfTwoAgentsMeetAtTheMaster) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
@@ -198,20 +286,7 @@ TEST_F(TorchrunLaunch, Behaviour18AllRanksOfTwoAgentsMeetAtTheMaster) {
   EXPECT_THAT(first->Text() + second->Text(), HasSubstr("MET [0, 1, 2, 3, 4, 5, 6, 7] at 127.0.0.1"));
 }
 
-TEST_F(TorchrunLaunch, Behaviour19NodesMayHaveDifferentNumbersOfWorkers) {
-  if (!HavePython()) GTEST_SKIP() << "there is no python3";
-  std::vector<std::unique_ptr<Program>> agents;
-  for (const char* workers : {"1", "2", "3"})
-    agents.push_back(Agent("3", {"--nproc_per_node", workers, support::TestFile("support/toys/meet.py")}));
-  std::string all;
-  for (const auto& agent : agents) {
-    EXPECT_EQ(agent->Wait(), 0) << agent->Text();
-    all += agent->Text();
-  }
-  EXPECT_THAT(all, HasSubstr("MET [0, 1, 2, 3, 4, 5]"));
-}
-
-TEST_F(TorchrunLaunch, Behaviour20RolesOfUnequalSizes) {
+TEST_F(TorchrunLaunch, Behaviour20RolesFollowNodeRanks) {
   const std::string script = Script("role.sh",
                                     "echo role $ROLE_NAME $ROLE_RANK/$ROLE_WORLD_SIZE rank $RANK/$WORLD_SIZE "
                                     "node $GROUP_RANK/$GROUP_WORLD_SIZE\n");
@@ -234,7 +309,7 @@ TEST_F(TorchrunLaunch, Behaviour20RolesOfUnequalSizes) {
                                    "role ps 0/2 rank 6/8 node 3/4", "role ps 1/2 rank 7/8 node 3/4"));
 }
 
-TEST_F(TorchrunLaunch, Behaviour21NcclErrorHandlingIsTheParentsOrOne) {
+TEST_F(TorchrunLaunch, NcclErrorHandlingIsTheParentsOrOne) {
   const std::string script = Script("say.sh", "echo nccl $TORCH_NCCL_ASYNC_ERROR_HANDLING\n");
   support::Overlay overlay = Environment();
   overlay["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = std::nullopt;
@@ -245,16 +320,6 @@ TEST_F(TorchrunLaunch, Behaviour21NcclErrorHandlingIsTheParentsOrOne) {
   Program set(Command({"--standalone", script}), overlay);
   EXPECT_EQ(set.Wait(), 0);
   EXPECT_THAT(set.Text(), HasSubstr("nccl 0"));
-}
-
-TEST_F(TorchrunLaunch, Behaviour23TheLocalAddressIsTheMasters) {
-  const std::string script = Script("say.sh", "echo master $MASTER_ADDR:$MASTER_PORT\n");
-  Program mtrun(Command({"--standalone", "--local-addr", "127.0.0.9", script}), Environment());
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-  const auto said = From(mtrun.OutLines(), "master ");
-  ASSERT_THAT(said, SizeIs(1));
-  EXPECT_THAT(said[0], HasSubstr("master 127.0.0.9:"));
-  EXPECT_THAT(said[0], Not(HasSubstr(":0")));
 }
 
 TEST_F(TorchrunLaunch, ALinkNamedTorchrunIsMtrun) {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "base/posix.h"
 #include "nlohmann/json.hpp"
-#include "tests/e2e/launcher.h"
+#include "tests/e2e/either.h"
 
 namespace mtrun::e2e {
 namespace {
@@ -27,113 +27,82 @@ using testing::UnorderedElementsAre;
 
 constexpr Seconds kSoon{20};
 
-class TorchrunLogs : public LauncherTest {
+/// What the workers' logs are, under either launcher.
+template <typename Base>
+class LogsTest : public Base {
  protected:
-  std::string Speak() const { return Script("speak.sh", "echo out $RANK\necho err $RANK >&2\n"); }
+  std::string Speak() const { return Base::Script("speak.sh", "echo out $RANK\necho err $RANK >&2\n"); }
+  /// Two workers with logs in "logs".
   std::vector<std::string> Flags(const std::vector<std::string>& more) const {
-    std::vector<std::string> flags = {"--standalone", "--log-dir", folder_.File("logs"),
-                                      "--nproc_per_node=2"};
-    flags.insert(flags.end(), more.begin(), more.end());
-    return Command(flags);
+    return Words(
+        {"--standalone", "--log-dir", Base::folder_.File("logs"), "--nproc_per_node=2", "--no_python"}, more);
   }
+  /// "(absent)" for no such file.
   std::string Log(int rank, const std::string& name) const {
-    return support::ReadText(absl::StrCat(RunFolder("logs"), "/attempt_0/", rank, "/", name));
+    const std::string path = absl::StrCat(Base::RunFolder("logs"), "/attempt_0/", rank, "/", name);
+    return std::filesystem::exists(path) ? support::ReadText(path) : "(absent)";
   }
 };
+
+// ---- shared with torchrun ----
+
+class Logs : public LogsTest<EitherTest> {};
+MT_UNDER_EITHER(Logs);
 
 struct RedirectCase {
-  const char* flag;
-  std::vector<std::string> out, err;  // what is left for the console
+  std::string flag;
+  std::vector<std::string> out, err;            // what is left for the console
+  std::vector<std::string> out_file, err_file;  // what torchrun has in files; mtrun has everything
 };
 
-TEST_F(TorchrunLogs, Behaviour63RedirectsTakeStreamsOffTheConsole) {
-  const std::vector<std::string> both_out = {"[default0]:out 0", "[default1]:out 1"};
-  const std::vector<std::string> both_err = {"[default0]:err 0", "[default1]:err 1"};
-  const std::vector<RedirectCase> cases = {{"--redirects=0", both_out, both_err},
-                                           {"--redirects=1", {}, both_err},
-                                           {"-r=2", both_out, {}},
-                                           {"--redirect=3", {}, {}},
-                                           {"--redirects=0:3,1:1", {}, {"[default1]:err 1"}}};
-  for (const RedirectCase& one : cases) {
+TEST_P(Logs, Behaviour63RedirectsTakeStreamsOffTheConsole) {
+  const std::vector<std::string> out = {"out 0", "out 1"}, err = {"err 0", "err 1"}, none;
+  const std::string absent = "(absent)";
+  for (const RedirectCase& one : std::vector<RedirectCase>{
+           {"--redirects=0", out, err, {absent, absent}, {absent, absent}},
+           {"--redirects=1", none, err, {"out 0\n", "out 1\n"}, {absent, absent}},
+           {"-r=2", out, none, {absent, absent}, {"err 0\n", "err 1\n"}},
+           {"--redirect=3", none, none, {"out 0\n", "out 1\n"}, {"err 0\n", "err 1\n"}},
+           {"--redirects=0:3,1:1", none, {"err 1"}, {"out 0\n", "out 1\n"}, {"err 0\n", absent}}}) {
     std::filesystem::remove_all(folder_.File("logs"));
-    Program mtrun(Flags({one.flag, Speak()}), Environment());
-    EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-    EXPECT_THAT(mtrun.OutLines(), testing::UnorderedElementsAreArray(one.out)) << one.flag;
-    EXPECT_THAT(From(mtrun.ErrLines(), "[default"), testing::UnorderedElementsAreArray(one.err)) << one.flag;
-    for (int rank : {0, 1}) {  // files get everything, and nothing of others
-      EXPECT_EQ(Log(rank, "stdout.log"), absl::StrCat("out ", rank, "\n"));
-      EXPECT_EQ(Log(rank, "stderr.log"), absl::StrCat("err ", rank, "\n"));
+    const auto run = Start(Flags({one.flag, Speak()}));
+    EXPECT_EQ(run->Wait(), 0) << run->Text();
+    EXPECT_THAT(From(run->OutLines(), "out "), testing::UnorderedElementsAreArray(one.out)) << one.flag;
+    EXPECT_THAT(From(run->ErrLines(), "err "), testing::UnorderedElementsAreArray(one.err)) << one.flag;
+    for (const int rank : {0, 1}) {
+      const auto i = static_cast<size_t>(rank);
+      EXPECT_EQ(Log(rank, "stdout.log"), torchrun() ? one.out_file[i] : out[i] + "\n") << one.flag;
+      EXPECT_EQ(Log(rank, "stderr.log"), torchrun() ? one.err_file[i] : err[i] + "\n") << one.flag;
     }
   }
 }
 
-TEST_F(TorchrunLogs, Behaviour64TeeShowsWhatIsRedirected) {
-  Program mtrun(Flags({"--redirects=3", "--tee=0:1", "--log-line-prefix-template=[rank${rank}]: ", Speak()}),
-                Environment());
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[rank0]: out 0"));
-  EXPECT_THAT(From(mtrun.ErrLines(), "err "), IsEmpty());
+TEST_P(Logs, Behaviour64And65TeeShowsWhatIsRedirectedBehindAPrefix) {
+  const auto run = Start(Flags({"--role=r", "--redirects=3", "--tee=0:1", Speak()}),
+                         {{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "${role_name}/${local_rank}/${rank}: "}});
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
+  EXPECT_THAT(From(run->OutLines(), "r/"), ElementsAre("r/0/0: out 0"));
+  EXPECT_THAT(From(run->ErrLines(), "err "), IsEmpty());
+  EXPECT_EQ(Log(0, "stdout.log"), "out 0\n");
   EXPECT_EQ(Log(1, "stderr.log"), "err 1\n");
 }
 
-TEST_F(TorchrunLogs, Behaviour64RanksAboveNineCanBeNamed) {
-  Program mtrun(Command({"--standalone", "--nproc_per_node=12", "-r", "3", "--tee", "11:1", Speak()}),
-                Environment());
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default11]:out 11"));
-}
-
-TEST_F(TorchrunLogs, Behaviour65PrefixesMayNameTheHost) {
-  support::Overlay overlay = Environment();
-  overlay["TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"] = "${hostname}/${role_name}/${local_rank}/${rank} ";
-  Program mtrun(Flags({"--role=r", Speak()}), overlay);
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-  EXPECT_THAT(mtrun.OutLines(),
-              UnorderedElementsAre(HostName() + "/r/0/0 out 0", HostName() + "/r/1/1 out 1"));
-}
-
-TEST_F(TorchrunLogs, TheConsoleShowsTheLocalRanksOfTheFilter) {
-  Program mtrun(Flags({"--local-ranks-filter=1", Speak()}), Environment());
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default1]:out 1"));
-  EXPECT_EQ(Log(0, "stdout.log"), "out 0\n");
-}
-
-TEST_F(TorchrunLogs, FilteredLinesAreDuplicated) {
-  Program mtrun(
-      Flags({"--duplicate-stdout-filters=out 1,no,,thing", "--duplicate-stderr-filters=err", Speak()}),
-      Environment());
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-  const std::string attempt = RunFolder("logs") + "/attempt_0/";
-  EXPECT_EQ(support::ReadText(attempt + "filtered_stdout.log"), "[default1]:out 1\n");
-  EXPECT_THAT(std::vector<std::string>(absl::StrSplit(support::ReadText(attempt + "filtered_stderr.log"),
-                                                      '\n', absl::SkipEmpty())),
-              UnorderedElementsAre("[default0]:err 0", "[default1]:err 1"));
-}
-
-TEST_F(TorchrunLogs, Behaviour72TheLogFolderIsMadeUnlessAFileIsInTheWay) {
-  Program nested(Command({"--standalone", "--log_dir", folder_.File("a/b/c"), Speak()}), Environment());
-  EXPECT_EQ(nested.Wait(), 0) << nested.Text();
+TEST_P(Logs, Behaviour72TheLogFolderIsMadeUnlessAFileIsInTheWay) {
+  const auto nested =
+      Start({"--standalone", "-r=3", "--log_dir", folder_.File("a/b/c"), "--no_python", Speak()});
+  EXPECT_EQ(nested->Wait(), 0) << nested->Text();
   EXPECT_THAT(RunFolder("a/b/c"), Not(IsEmpty()));
-  Program blocked(Command({"--standalone", "--log_dir", Speak(), Speak()}), Environment());
-  EXPECT_EQ(blocked.Wait(), 2);
-  EXPECT_THAT(blocked.Text(), AllOf(HasSubstr("--log_dir"), Not(HasSubstr("out 0"))));
+  const auto blocked = Start({"--standalone", "--log_dir", Speak(), "--no_python", Speak()});
+  EXPECT_EQ(blocked->Wait(), Refused());
+  EXPECT_THAT(blocked->Text(), AllOf(HasSubstr("speak.sh"), Not(HasSubstr("out 0"))));
 }
 
-TEST_F(TorchrunLogs, DevNullMeansNoFiles) {
-  Program mtrun(Command({"--standalone", "--log_dir=/dev/null",
-                         Script("say.sh", "echo file [$TORCHELASTIC_ERROR_FILE]\n")}),
-                Environment());
-  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default0]:file []"));
-}
-
-TEST_F(TorchrunLogs, Behaviour73TheFileTimerEndsAWorkerThatHangs) {
+TEST_P(Logs, Behaviour73TheFileTimerEndsAWorkerThatHangs) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
-  const std::string script = Script("timer.sh", "echo timer [$TORCHELASTIC_TIMER_FILE]\n");
-  Program without(Command({"--standalone", script}), Environment());
-  EXPECT_EQ(without.Wait(), 0);
-  EXPECT_THAT(without.OutLines(), ElementsAre("[default0]:timer []"));
+  const auto without =
+      Start({"--standalone", "--no_python", Script("timer.sh", "echo timer [$TORCHELASTIC_TIMER_FILE]\n")});
+  EXPECT_EQ(without->Wait(), 0);
+  EXPECT_THAT(From(without->OutLines(), "timer"), ElementsAre("timer []"));
   // What torch.distributed.elastic.timer.FileTimerClient writes.
   support::WriteText(folder_.File("hang.py"),
                      "import json, os, time\n"
@@ -147,11 +116,80 @@ TEST_F(TorchrunLogs, Behaviour73TheFileTimerEndsAWorkerThatHangs) {
                      "print('still here', flush=True)\n"
                      "send('step', time.time() + 0.1)\n"
                      "time.sleep(1000)\n");
-  support::Overlay overlay = Environment();
-  overlay["TORCHELASTIC_ENABLE_FILE_TIMER"] = "1";
-  Program mtrun(Command({"--standalone", folder_.File("hang.py")}), overlay);
-  EXPECT_EQ(mtrun.Wait(kSoon), 128 + SIGKILL) << mtrun.Text();
-  EXPECT_THAT(mtrun.Text(), AllOf(HasSubstr("still here"), HasSubstr("the timer \"step\" of process ")));
+  const auto run =
+      Start({"--standalone", folder_.File("hang.py")}, {{"TORCHELASTIC_ENABLE_FILE_TIMER", "1"}});
+  const std::optional<int> status = run->Wait();
+  EXPECT_EQ(status, torchrun() && status == 1 ? 1 : 128 + SIGKILL)
+      << run->Text();  // torchrun may kill itself
+  EXPECT_THAT(run->Text(), HasSubstr("still here"));
+  if (!torchrun()) {
+    EXPECT_THAT(run->Text(), AllOf(HasSubstr("SIGKILL"), HasSubstr("the timer \"step\" of process ")));
+  }
+}
+
+// ---- mtrun's own ----
+
+class TorchrunLogs : public LogsTest<LauncherTest> {};
+
+TEST_F(TorchrunLogs, Behaviour65PrefixesMayNameTheHost) {
+  Program mtrun(
+      Command(Flags({"--role=r", "--log-line-prefix-template=${hostname}/${role_name}/${rank} ", Speak()})),
+      Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_THAT(mtrun.OutLines(), UnorderedElementsAre(HostName() + "/r/0 out 0", HostName() + "/r/1 out 1"));
+}
+
+TEST_F(TorchrunLogs, Behaviour64RanksAboveNineCanBeNamed) {
+  Program mtrun(Command({"--standalone", "--nproc_per_node=12", "-r", "3", "--tee", "11:1", Speak()}),
+                Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default11]:out 11"));
+}
+
+TEST_F(TorchrunLogs, TheConsoleShowsTheLocalRanksOfTheFilter) {
+  Program mtrun(Command(Flags({"--local-ranks-filter=1", Speak()})), Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default1]:out 1"));
+  EXPECT_EQ(Log(0, "stdout.log"), "out 0\n");
+}
+
+TEST_F(TorchrunLogs, FilteredLinesAreDuplicated) {
+  Program mtrun(Command(Flags({"--duplicate-stdout-filters=out 1,no,,thing", "--duplicate-stderr-filters=err",
+                               Speak()})),
+                Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  const std::string attempt = RunFolder("logs") + "/attempt_0/";
+  EXPECT_EQ(support::ReadText(attempt + "filtered_stdout.log"), "[default1]:out 1\n");
+  EXPECT_THAT(std::vector<std::string>(absl::StrSplit(support::ReadText(attempt + "filtered_stderr.log"),
+                                                      '\n', absl::SkipEmpty())),
+              UnorderedElementsAre("[default0]:err 0", "[default1]:err 1"));
+}
+
+TEST_F(TorchrunLogs, ALogFolderThatCannotBeWrittenIsNamed) {
+  namespace fs = std::filesystem;
+  fs::create_directory(folder_.File("closed"));
+  fs::permissions(folder_.File("closed"), fs::perms::owner_read | fs::perms::owner_exec);
+  fs::permissions(folder_.path(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
+  // Root may write everywhere, so somebody else runs it.
+  const std::vector<std::string> nobody = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"};
+  Program probe(Words(nobody, {Mtrun(), "--version"}), Environment());
+  if (getuid() == 0 && probe.Wait() != 0)
+    GTEST_SKIP() << "mtrun does not run as another user: " << probe.Text();
+  const std::vector<std::string> command =
+      Command({"--standalone", "--log_dir", folder_.File("closed") + "/logs", Speak()});
+  Program mtrun(getuid() == 0 ? Words(nobody, command) : command, Environment());
+  EXPECT_EQ(mtrun.Wait(), 2) << mtrun.Text();
+  EXPECT_THAT(mtrun.Text(), AllOf(HasSubstr("--log_dir"), HasSubstr("closed"), HasSubstr("Permission denied"),
+                                  Not(HasSubstr("out 0"))));
+  fs::permissions(folder_.File("closed"), fs::perms::owner_all);
+}
+
+TEST_F(TorchrunLogs, DevNullMeansNoFiles) {
+  Program mtrun(Command({"--standalone", "--log_dir=/dev/null",
+                         Script("say.sh", "echo file [$TORCHELASTIC_ERROR_FILE]\n")}),
+                Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default0]:file []"));
 }
 
 /// The whole answer of an HTTP server on this machine, "" when there is none.
@@ -220,19 +258,20 @@ TEST_F(TorchrunLogs, TheEventLogTellsTheLifeOfTheRun) {
 
 TEST_F(TorchrunLogs, BinaryAndEndlessLinesAreCarried) {
   const std::string script = Script("run.sh", "head -c 300000 /dev/zero\nprintf '\\377\\376\\n'\n");
-  Program mtrun(Flags({script}), Environment());
+  Program mtrun(Command(Flags({script})), Environment());
   EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text().substr(0, 2000);
   EXPECT_EQ(Log(1, "stdout.log"), std::string(300'000, '\0') + "\xff\xfe\n");
 }
 
 TEST_F(TorchrunLogs, AWorkerMayCloseItsOutput) {
-  Program mtrun(Flags({Script("run.sh", "echo before\nexec >&- 2>&-\nsleep 0.2\nexit 3\n")}), Environment());
+  Program mtrun(Command(Flags({Script("run.sh", "echo before\nexec >&- 2>&-\nsleep 0.2\nexit 3\n")})),
+                Environment());
   EXPECT_EQ(mtrun.Wait(), 3) << mtrun.Text();
   EXPECT_THAT(mtrun.Text(), HasSubstr("before"));
 }
 
 TEST_F(TorchrunLogs, GrandchildrenThatHoldTheOutputDoNotHoldTheRun) {
-  Program mtrun(Flags({Script("run.sh", "setsid sleep 1000 &\necho done\n")}), Environment());
+  Program mtrun(Command(Flags({Script("run.sh", "setsid sleep 1000 &\necho done\n")})), Environment());
   EXPECT_EQ(mtrun.Wait(kSoon), 0) << mtrun.Text();
   EXPECT_TRUE(mark_.WaitForNone(Seconds(2)));
 }

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "nlohmann/json.hpp"
-#include "tests/e2e/launcher.h"
+#include "tests/e2e/either.h"
 
 namespace mtrun::e2e {
 namespace {
@@ -14,16 +14,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
-
-/// The Python of tools/setup --peers.
-std::string PeersPython() {
-  if (const char* named = std::getenv("MT_PEERS_PYTHON")) return named;
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  return absl::StrCat(
-      cache != nullptr ? std::string(cache) : absl::StrCat(home != nullptr ? home : "", "/.cache"),
-      "/mtrun/peers/bin/python");
-}
 
 class TorchrunPrograms : public LauncherTest {
  protected:
@@ -46,11 +36,12 @@ class TorchrunPrograms : public LauncherTest {
     return std::make_unique<Program>(Command(args), PythonEnvironment());
   }
 
+  static std::vector<std::string> Torchrun(const std::vector<std::string>& args) {
+    return Words({PeersPython(), "-m", "torch.distributed.run", "--tee", "3"}, args);
+  }
   /// The same under torchrun.
   std::unique_ptr<Program> StartTorchrun(const std::vector<std::string>& args) const {
-    std::vector<std::string> argv = {PeersPython(), "-m", "torch.distributed.run", "--tee", "3"};
-    argv.insert(argv.end(), args.begin(), args.end());
-    return std::make_unique<Program>(argv, PythonEnvironment());
+    return std::make_unique<Program>(Torchrun(args), PythonEnvironment());
   }
 
   static std::string Toy(const std::string& name) { return support::TestFile("support/toys/" + name); }
@@ -67,23 +58,36 @@ TEST_F(TorchrunPrograms, PlainDistributedDataParallel) {
 }
 
 TEST_F(TorchrunPrograms, TwoNodesReduceOverGloo) {
-  const std::vector<std::string> args = {"--nproc_per_node=2", Toy("torch_ddp.py")};
-  const auto first = Agent("2", args, PythonEnvironment()), second = Agent("2", args, PythonEnvironment());
-  EXPECT_EQ(first->Wait(), 0) << first->Text();
-  EXPECT_EQ(second->Wait(), 0) << second->Text();
-  EXPECT_THAT(From(second->OutLines(), "SUM 6 OF 4"), SizeIs(2));
+  for (const bool torchrun : {false, true}) {
+    const std::vector<std::string> args = {"--nnodes=2",
+                                           "--rdzv_backend=c10d",
+                                           "--rdzv_id=job",
+                                           "--rdzv_endpoint=" + endpoint_,
+                                           "--local_addr=127.0.0.1",
+                                           "--nproc_per_node=2",
+                                           Toy("torch_ddp.py")};
+    const auto start = [&] { return torchrun ? StartTorchrun(args) : Start(args); };
+    const auto first = start(), second = start();
+    EXPECT_EQ(first->Wait(), 0) << first->Text();
+    EXPECT_EQ(second->Wait(), 0) << second->Text();
+    EXPECT_THAT(From(second->OutLines(), "SUM 6 OF 4"), SizeIs(2));
+  }
 }
 
 TEST_F(TorchrunPrograms, Behaviour71WhatRecordWritesIsShownAndCopied) {
   support::Overlay overlay = PythonEnvironment();
   overlay["TORCHELASTIC_ERROR_FILE"] = folder_.File("own.json");
-  Program mtrun(Command({"--standalone", "--nproc_per_node=2", Toy("torch_ddp.py"), "fail"}), overlay);
-  EXPECT_EQ(mtrun.Wait(), 1);
-  EXPECT_THAT(mtrun.Text(), AllOf(HasSubstr("ValueError: no such layer: conv9"), HasSubstr("rank        : 1"),
-                                  HasSubstr("torch_ddp.py\", line ")));
-  const auto own = nlohmann::json::parse(support::ReadText(folder_.File("own.json")))["message"];
-  EXPECT_EQ(own["message"], "ValueError: no such layer: conv9");
-  EXPECT_EQ(own["errorCode"], 1);
+  const std::vector<std::string> args = {"--standalone", "--nproc_per_node=2", Toy("torch_ddp.py"), "fail"};
+  for (const auto& argv : {Command(args), Torchrun(args)}) {
+    Program run(argv, overlay);
+    EXPECT_EQ(run.Wait(), 1);
+    EXPECT_THAT(run.Text(), AllOf(HasSubstr("ValueError: no such layer: conv9"),
+                                  HasSubstr("torch_ddp.py\", line "), testing::ContainsRegex("rank +: 1 ")));
+    const auto own = nlohmann::json::parse(support::ReadText(folder_.File("own.json")))["message"];
+    EXPECT_EQ(own["message"], "ValueError: no such layer: conv9");
+    EXPECT_EQ(own["errorCode"], 1);
+    std::filesystem::remove(folder_.File("own.json"));
+  }
 }
 
 TEST_F(TorchrunPrograms, AFailureInTheMiddleIsRecoveredFrom) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -78,9 +79,10 @@ Event ParseCommand(const std::vector<std::string>& words) {
   if (verb == "connected") return SessionConnected{};
   if (verb == "disconnected") return SessionDisconnected{rest(1)};
   if (verb == "session-failed") return SessionFailed{rest(1)};
-  if (verb == "assigned") {  // GENERATION NODES ME
-    return rendezvous::ServiceEvent(rendezvous::Assigned{
-        AssignmentOf(static_cast<uint64_t>(number(1)), number(2), number(3), kScriptWorkers)});
+  if (verb == "assigned") {  // GENERATION NODES ME [WORKERS]
+    return rendezvous::ServiceEvent(
+        rendezvous::Assigned{AssignmentOf(static_cast<uint64_t>(number(1)), number(2), number(3),
+                                          words.size() > 4 ? number(4) : kScriptWorkers)});
   }
   if (verb == "dissolved") {  // GENERATION REASON
     const auto generation = static_cast<uint64_t>(number(1));
@@ -105,6 +107,12 @@ Event ParseCommand(const std::vector<std::string>& words) {
     return WorkerSaid{number(1), channel::Hello{channel::kProtocolVersion, 100 + number(1), number(1), "",
                                                 rest(2) == "cooperative"}};
   if (verb == "done") return WorkerSaid{number(1), channel::Done{42}};
+  if (verb == "warm") return WorkerSaid{number(1), channel::Ready{}};
+  if (verb == "waits") {  // LOCAL_RANK GENERATION SECONDS
+    const auto generation = static_cast<uint64_t>(number(2));
+    return WorkerSaid{number(1),
+                      channel::Waiting{{generation, generation * 16}, static_cast<double>(number(3))}};
+  }
   if (verb == "progress") return WorkerSaid{number(1), channel::Progress{0, number(2), 0}};
   if (verb == "leaving") return WorkerSaid{number(1), channel::Leaving{rest(2)}};
   if (verb == "broken") {  // LOCAL_RANK GENERATION REASON
@@ -116,9 +124,25 @@ Event ParseCommand(const std::vector<std::string>& words) {
   return Tick{};
 }
 
+/// The script's first line may order "# config: warm_up hang_notice=2 hang_timeout=5".
+AgentConfig ScriptConfig(const std::string& script) {
+  AgentConfig config = Config(kScriptWorkers);
+  const std::string first = script.substr(0, script.find('\n'));
+  if (!absl::StartsWith(first, "# config: ")) return config;
+  for (const std::string& word : std::vector<std::string>(absl::StrSplit(first.substr(10), ' '))) {
+    const std::vector<std::string> parts = absl::StrSplit(word, '=');
+    double seconds = 0;
+    EXPECT_TRUE(parts.size() < 2 || absl::SimpleAtod(parts[1], &seconds)) << word;
+    if (parts[0] == "warm_up") config.warm_up = true;
+    if (parts[0] == "hang_notice") config.hang_notice = FromSeconds(seconds);
+    if (parts[0] == "hang_timeout") config.hang_timeout = FromSeconds(seconds);
+  }
+  return config;
+}
+
 /// Runs the commands of one script, each with what follows from it. "at SECONDS" moves the clock and ticks.
 std::string RunScript(const std::string& script) {
-  AgentCore core(Config(kScriptWorkers), TimePoint());
+  AgentCore core(ScriptConfig(script), TimePoint());
   TimePoint now;
   std::string trace;
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(script, '\n'))) {
@@ -164,7 +188,11 @@ TEST(AgentCoreGoldenTest, ScriptsGiveTheExpectedTraces) {
 class World {
  public:
   World(uint64_t seed, int workers)
-      : random_(seed), workers_(workers), cooperative_(random_() % 5), core_(Config(workers), TimePoint()) {}
+      : random_(seed),
+        workers_(workers),
+        cooperative_(random_() % 5),
+        warm_up_(random_() % 2 == 0),
+        core_(WorldConfig(workers, warm_up_), TimePoint()) {}
 
   void Walk(int steps) {
     for (int i = 0; i < steps && !exited_; ++i) {
@@ -180,6 +208,14 @@ class World {
  private:
   enum class Life { kRunning, kExited };
 
+  static AgentConfig WorldConfig(int workers, bool warm_up) {
+    AgentConfig config = Config(workers);
+    config.warm_up = warm_up;
+    config.hang_notice = std::chrono::seconds(2);
+    config.hang_timeout = std::chrono::seconds(warm_up ? 6 : 0);
+    return config;
+  }
+
   Event Choose() {
     switch (random_() % 12) {
       case 0:
@@ -188,8 +224,8 @@ class World {
         return SessionDisconnected{"why"};
       case 2: {
         if (!offered_) return Tick{};
-        return rendezvous::ServiceEvent(
-            rendezvous::Assigned{AssignmentOf(++generation_, 2, random_() % 2 == 0 ? 1 : 0, workers_)});
+        return rendezvous::ServiceEvent(rendezvous::Assigned{
+            AssignmentOf(++generation_, 2, random_() % 2 == 0 ? 1 : 0, offered_workers_)});
       }
       case 3:
         return rendezvous::ServiceEvent(
@@ -205,7 +241,10 @@ class World {
         return WorkerSaid{AnyRank(),
                           channel::Hello{.address = "", .cooperative = random_() % 4 < cooperative_}};
       case 7:
-        if (random_() % 4 != 0 || alive_.empty()) return Tick{};
+        if (random_() % 2 == 0) return WorkerSaid{AnyRank(), channel::Ready{}};
+        if (random_() % 2 == 0)
+          return WorkerSaid{AnyRank(), channel::Waiting{{generation_, generation_ * 16}, 3}};
+        if (random_() % 2 != 0 || alive_.empty()) return Tick{};
         if (random_() % 3 == 0) return WorkerSaid{AnyRank(), channel::Leaving{"why"}};
         if (random_() % 2 == 0)
           return WorkerSaid{AnyRank(), channel::Broken{{generation_, generation_ * 16}, "why"}};
@@ -252,7 +291,9 @@ class World {
   }
 
   void Perform(const SendOffer& effect) {
-    offered_ = true;
+    offered_ = effect.offer.workers > 0;
+    offered_workers_ = effect.offer.workers;
+    EXPECT_TRUE(offered_ || warm_up_) << "an empty offer\n" << Trace();
     EXPECT_EQ(effect.offer.holds.has_value(), core_.assignment().has_value()) << Trace();
     const bool may_want_another = core_.phase() == Phase::kRegrouping || (alive_.empty() && !started_);
     EXPECT_TRUE(!effect.fresh || may_want_another) << "a fresh offer while workers run\n" << Trace();
@@ -280,14 +321,15 @@ class World {
         << Trace();
     EXPECT_FALSE(left_) << "started after the goodbye\n" << Trace();
     started_ = true;
-    offered_ = false;
+    if (!effect.ahead) offered_ = false;
+    EXPECT_EQ(effect.ahead, warm_up_) << Trace();
     EXPECT_EQ(effect.assignment.members[effect.member].node_id, "me");
     for (const int i : effect.local_ranks) {
       // Leftovers that do not go away are given up after a while.
       EXPECT_FALSE(alive_.contains(i) && alive_[i] == Life::kRunning) << "worker " << i << " is there\n"
                                                                       << Trace();
       alive_[i] = Life::kRunning;
-      EXPECT_TRUE(starts_.insert({effect.assignment.generation, i}).second)
+      EXPECT_TRUE(effect.ahead || starts_.insert({effect.assignment.generation, i}).second)
           << "worker " << i << " is started twice\n"
           << Trace();
     }
@@ -304,6 +346,9 @@ class World {
     started_ = false;
     alive_.clear();
   }
+  void Perform(const InspectWorker& effect) {
+    EXPECT_TRUE(alive_.contains(effect.local_rank)) << "looks at no worker\n" << Trace();
+  }
   void Perform(const WriteLog&) {}
   void Perform(const Exit& effect) {
     EXPECT_FALSE(started_) << "left workers behind\n" << Trace();
@@ -316,9 +361,11 @@ class World {
   std::mt19937_64 random_;
   const int workers_;
   const uint64_t cooperative_;  // so many of 4 hellos say so
+  const bool warm_up_;
   AgentCore core_;
   TimePoint now_;
   uint64_t generation_ = 0;
+  int offered_workers_ = 0;
   bool offered_ = false, started_ = false, exited_ = false;
   std::map<int, Life> alive_;
   std::map<rendezvous::Generation, rendezvous::WorkerFailure> failures_;

@@ -28,6 +28,28 @@ TEST(EventLogTest, RecordsSayWhatHappened) {
   EXPECT_EQ(RecordOf(Effect(Exit{7, std::nullopt}))->dump(), R"({"code":7,"event":"exit"})");
 }
 
+TEST(EventLogTest, GenerationsAreNamedAsTheWorkersKnowThem) {
+  rendezvous::Assignment assignment;
+  assignment.generation = {3, 0xab};
+  assignment.members.resize(2);
+  assignment.members[0].workers = 2;
+  rendezvous::Member& second = assignment.members[1];
+  second.host = "node1";
+  second.node_rank = second.workers = 1;
+  second.first_rank = 2;
+  assignment.world_size = 3;
+  const std::string name = channel::ToText(assignment.generation);
+  const auto assigned = RecordOf(Event(rendezvous::ServiceEvent(rendezvous::Assigned{assignment})));
+  EXPECT_EQ((*assigned)["generation_id"], name);
+  EXPECT_EQ((*assigned)["nodes"][1].dump(), R"({"first_rank":2,"host":"node1","node_rank":1,"workers":1})");
+  const auto started = RecordOf(Effect(StartWorkers{assignment, 1, {0}}));
+  EXPECT_EQ((*started)["generation_id"], name);
+  EXPECT_EQ((*started)["local_ranks"].dump(), "[0]");
+  const auto dissolved = RecordOf(
+      Event(rendezvous::ServiceEvent(rendezvous::GenerationDissolved{assignment.generation, "why", 0})));
+  EXPECT_EQ((*dissolved)["generation_id"], name);
+}
+
 TEST(EventLogTest, LinesAreAppendedWithTimeAndHost) {
   const support::TemporaryFolder folder;
   support::WriteText(folder.File("events"), "{}\n");

@@ -125,6 +125,13 @@ std::string JobSimulation::CheckFormed() const {
   const int wanted = std::min(setup_.nodes, setup_.max_nodes);
   if (members != wanted) return absl::StrCat(members, " of ", wanted, " nodes run");
   if (generations.size() != 1) return absl::StrCat(generations.size(), " generations run");
+  for (const Agent& agent : agents_) {
+    if (agent.core->phase() != AgentCore::Phase::kRunning) continue;
+    const std::string state = agent.core->Describe();
+    const bool given_up = state.find("given up") != std::string::npos;
+    if (!given_up && state.find("warm") != std::string::npos)
+      return absl::StrCat(agent.node_id, " has workers without a rank: ", state);
+  }
   return "";
 }
 
@@ -262,6 +269,7 @@ void JobSimulation::Boot(size_t index) {
   config.endpoint = "service0";
   config.max_restarts = settings_.max_restarts;
   config.shutdown_timeout = seconds(1);
+  config.warm_up = setup_.warm_up;
   agent.core = std::make_unique<AgentCore>(config, now_);
   Note(agent.node_id, " boots");
   ArmAgent(index);
@@ -304,6 +312,7 @@ void JobSimulation::Feed(size_t index, const Event& event) {
     if (assignment->generation < agent.last_run)
       Broken(absl::StrCat(agent.node_id, " goes back to ", channel::ToText(assignment->generation)));
     agent.last_run = assignment->generation;
+    generations_.insert(assignment->generation);
   }
   Pump(index);
   ArmAgent(index);
@@ -342,7 +351,8 @@ void JobSimulation::Connect(size_t index) {
   agent.welcomed = false;
   agent.heard = now_;
   Up(id, [this, id, place, service_id = agent.service_id, received = agent.received,
-          opened = rendezvous::StreamOpened{settings_, agent.outbox.seen(), agent.outbox.seen_restarts()}] {
+          opened = rendezvous::StreamOpened{settings_, agent.outbox.seen(), agent.outbox.seen_restarts(),
+                                            agent.outbox.seen_refunds()}] {
     OnHello(place, id, opened, service_id, received);
   });
   Beat(index, id);
@@ -414,10 +424,9 @@ void JobSimulation::Perform(size_t index, const Effect& effect) {
   } else if (const auto* send = std::get_if<SendToService>(&effect)) {
     agent.outbox.Add(send->event);
   } else if (const auto* start = std::get_if<StartWorkers>(&effect)) {
-    generations_.insert(start->assignment.generation);
     agent.workers.resize(static_cast<size_t>(setup_.workers));
     for (const int local_rank : start->local_ranks) {
-      if (!starts_.insert({agent.node_id, local_rank, start->assignment.generation}).second)
+      if (!start->ahead && !starts_.insert({agent.node_id, local_rank, start->assignment.generation}).second)
         Broken(absl::StrCat(agent.node_id, " starts worker ", local_rank, " twice in ",
                             channel::ToText(start->assignment.generation)));
       StartOne(index, local_rank);
@@ -444,6 +453,13 @@ void JobSimulation::StartOne(size_t index, int local_rank) {
     const auto place = static_cast<size_t>(local_rank);
     if (place < agent.workers.size() && agent.workers[place].alive && agent.workers[place].serial == serial)
       Say(index, local_rank, channel::Hello{.address = "", .cooperative = setup_.cooperative});
+  });
+  if (!setup_.warm_up) return;
+  At(milliseconds(300) + Delay(300), [this, index, local_rank, serial = worker.serial] {
+    const Agent& agent = agents_[index];
+    const auto place = static_cast<size_t>(local_rank);
+    if (place < agent.workers.size() && agent.workers[place].serial == serial)
+      Say(index, local_rank, channel::Ready{});
   });
 }
 

@@ -32,6 +32,7 @@ class JobSimulation {
     int min_nodes = 1, max_nodes = 3;
     int workers = 2;
     bool cooperative = true;
+    bool warm_up = false;  // trainers: their workers begin ahead of a generation
     int faults = 6;
     bool trace = false;  // costs half of the time
   };

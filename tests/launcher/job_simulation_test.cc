@@ -31,6 +31,7 @@ JobSimulation::Setup SetupOf(uint64_t seed, bool trace) {
   setup.workers = 1 + static_cast<int>(random() % 2);
   setup.cooperative = random() % 4 != 0;
   setup.faults = static_cast<int>(random() % 5);
+  setup.warm_up = setup.cooperative && random() % 2 == 0;
   return setup;
 }
 

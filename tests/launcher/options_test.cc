@@ -87,7 +87,7 @@ TEST(OptionsTest, OneNodeNeedsNoMeetingPlace) {
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_TRUE(plain->standalone);
   EXPECT_EQ(plain->master_port, 777);
-  EXPECT_EQ(plain->job.heartbeat_interval, std::chrono::seconds(5));
+  EXPECT_EQ(plain->job.heartbeat_interval, std::chrono::hours(1));
   EXPECT_EQ(Parse("--rdzv_conf keep_alive_interval=0.1 x")->job.heartbeat_interval,
             std::chrono::milliseconds(100));
   EXPECT_EQ(Parse("--rdzv_endpoint node0:77 x")->standalone, false);
@@ -346,6 +346,8 @@ TEST(OptionsTest, HelpNamesEveryFlagOfTheContract) {
   EXPECT_EQ(Parse("--help")->act, Options::Act::kHelp);
   EXPECT_EQ(Parse("--version x")->act, Options::Act::kVersion);
   EXPECT_EQ(Parse("--print-completion zsh")->completion_shell, "zsh");
+  EXPECT_EQ(Parse("--status node1")->status_endpoint, "node1:29400");
+  EXPECT_EQ(Parse("--status=node1:1 --json")->act, Options::Act::kStatus);
   for (const SettingSpec& spec : OptionTable()) EXPECT_THAT(HelpText(), HasSubstr("--" + spec.name));
 }
 

@@ -60,6 +60,7 @@ TEST(WorkerEnvironmentTest, OverlaysTheParents) {
   EXPECT_EQ(environment.at("TORCHELASTIC_USE_AGENT_STORE"), "False");
   EXPECT_EQ(environment.at("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "1");
   EXPECT_EQ(environment.at("MTRUN_CONFIGURED_WORLD"), "8");
+  EXPECT_EQ(environment.at("MTRUN_SHUTDOWN_TIMEOUT"), "0");
   EXPECT_FALSE(environment.contains("OMP_NUM_THREADS"));
 }
 
@@ -95,7 +96,7 @@ TEST(WorkerEnvironmentTest, VirtualLocalRanksSeeTheirOwnDevice) {
 }
 
 TEST(WorkerEnvironmentTest, TheChannelTellsTheSame) {
-  const channel::Assignment news = MakeChannelAssignment(ThreeNodes(), 2, 0);
+  const channel::Assignment news = MakeChannelAssignment(ThreeNodes(), 2, 0, 0);
   EXPECT_EQ(news.rank, 3);
   EXPECT_EQ(news.world_size, 6);
   EXPECT_EQ(news.local_world_size, 3);

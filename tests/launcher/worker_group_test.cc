@@ -115,7 +115,8 @@ TEST_F(WorkerGroupTest, TheErrorThatWasRecordedFirstIsReportedFirst) {
   // Local rank 1 records its error and takes its time to end; local rank 0 fails because of it and is faster.
   const std::string record = R"(echo '{"message":"%","timestamp":1}' > $TORCHELASTIC_ERROR_FILE; )";
   const std::string recorded = folder_.File("error1.json");
-  Start({absl::StrCat("while [ ! -s ", recorded, " ]; do sleep 0.01; done; ",
+  // Files have the time of the kernel's last tick: the consequence comes some ticks later.
+  Start({absl::StrCat("while [ ! -s ", recorded, " ]; do sleep 0.01; done; sleep 0.03; ",
                       absl::StrReplaceAll(record, {{"%", "the consequence"}}), "exit 4"),
          absl::StrReplaceAll(record, {{"%", "the cause"}}) + "sleep 0.2; exit 3"});
   ASSERT_TRUE(RunUntil([&] { return exited_.size() == 2; }));

@@ -6,9 +6,9 @@
 
 namespace mtrun::rendezvous {
 
-ClusterSimulation::ClusterSimulation(JobSettings settings, Duration recovery_window)
+ClusterSimulation::ClusterSimulation(JobSettings settings, Duration recovery_window, bool host_begins)
     : settings_(settings),
-      machine_(settings, JobMachine::Options{7, TimePoint(), recovery_window}),
+      machine_(settings, JobMachine::Options{7, TimePoint(), recovery_window, host_begins}),
       checker_(settings) {}
 
 std::vector<std::string> ClusterSimulation::Step(const Event& event) {
@@ -27,10 +27,10 @@ std::vector<std::string> ClusterSimulation::Step(const Event& event) {
   return lines;
 }
 
-std::vector<std::string> ClusterSimulation::Open(const std::string& node, Generation seen,
-                                                 int seen_restarts) {
+std::vector<std::string> ClusterSimulation::Open(const std::string& node, Generation seen, int seen_restarts,
+                                                 int seen_refunds) {
   connected_.insert(node);
-  return Step(Event{node, StreamOpened{settings_, seen, seen_restarts}});
+  return Step(Event{node, StreamOpened{settings_, seen, seen_restarts, seen_refunds}});
 }
 
 std::vector<std::string> ClusterSimulation::OpenWith(const std::string& node, const JobSettings& settings) {
@@ -77,7 +77,7 @@ std::vector<std::string> ClusterSimulation::StaleOfferFrom(const std::string& no
 }
 
 std::vector<std::string> ClusterSimulation::Fail(const std::string& node, int exit_code, int signal,
-                                                 bool early) {
+                                                 bool early, int64_t failed_at_ns) {
   WorkerFailure failure;
   failure.host = node;
   failure.pid = 100;
@@ -85,6 +85,7 @@ std::vector<std::string> ClusterSimulation::Fail(const std::string& node, int ex
   failure.signal = signal;
   failure.log_file = "/logs/0/stderr.log";
   failure.early = early;
+  failure.failed_at_ns = failed_at_ns;
   if (const auto assignment = assignments_.find(node); assignment != assignments_.end()) {
     for (const Member& member : assignment->second.members) {
       if (member.node_id == node) failure.rank = member.first_rank;

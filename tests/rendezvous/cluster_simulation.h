@@ -16,10 +16,12 @@ namespace mtrun::rendezvous {
 
 class ClusterSimulation {
  public:
-  explicit ClusterSimulation(JobSettings settings, Duration recovery_window = Duration::zero());
+  explicit ClusterSimulation(JobSettings settings, Duration recovery_window = Duration::zero(),
+                             bool host_begins = false);
 
   /// Each returns the effects as text lines, and remembers the first broken property.
-  std::vector<std::string> Open(const std::string& node, Generation seen = {}, int seen_restarts = 0);
+  std::vector<std::string> Open(const std::string& node, Generation seen = {}, int seen_restarts = 0,
+                                int seen_refunds = 0);
   std::vector<std::string> OpenWith(const std::string& node, const JobSettings& settings);
   std::vector<std::string> Close(const std::string& node, const std::string& why = "connection reset");
   std::vector<std::string> Beat(const std::string& node, Duration main_loop_age = Duration::zero());
@@ -30,7 +32,7 @@ class ClusterSimulation {
   /// An offer from before the node's last assignment, delivered late.
   std::vector<std::string> StaleOfferFrom(const std::string& node);
   std::vector<std::string> Fail(const std::string& node, int exit_code = 1, int signal = 0,
-                                bool early = false);
+                                bool early = false, int64_t failed_at_ns = 0);
   /// One of the node's workers reports broken collectives of the newest generation it was assigned.
   std::vector<std::string> Break(const std::string& node);
   /// The node holds this from an earlier service.

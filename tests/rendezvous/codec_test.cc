@@ -61,12 +61,13 @@ TEST(Codec, AgentEventsComeBackAsTheyWere) {
 TEST(Codec, ServiceEventsComeBackAsTheyWere) {
   const std::vector<ServiceEvent> all = {
       Assigned{SomeAssignment()},
-      GenerationDissolved{Generation{3, 1}, "node2 is lost", 2},
+      GenerationDissolved{Generation{3, 1}, "node2 joins", 2, 1, /*gentle=*/true},
       JobEnded{JobOutcome{false, 137, "rank 5", SomeFailure()}},
       JobEnded{JobOutcome{true, 0, "fine", std::nullopt}},
       Refused{"no"},
       Waiting{"spare"},
       Elsewhere{"node2:29400", "it has generation 4"},
+      BudgetChanged{7, 4},
       StoreReply{Generation{3, 1}, 8, {{"a", std::string("\0", 1)}}, "gone"},
   };
   for (const ServiceEvent& event : all) {
@@ -87,6 +88,7 @@ HelloData SomeHello() {
   hello.opened.settings.takeover_any = true;
   hello.opened.seen = Generation{4, 9};
   hello.opened.seen_restarts = 3;
+  hello.opened.seen_refunds = 2;
   return hello;
 }
 
@@ -127,8 +129,8 @@ TEST(Codec, OffersOutOfRangeAreNamed) {
     spoil(event.mutable_offer());
     return DecodeAgentEvent(event).status();
   };
-  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->set_workers(0); }).message()),
-              HasSubstr("workers is 0"));
+  EXPECT_THAT(std::string(error([](wire::Offer* o) { o->set_workers(-1); }).message()),
+              HasSubstr("workers is -1"));
   EXPECT_THAT(std::string(error([](wire::Offer* o) { o->set_node_rank(-1); }).message()),
               HasSubstr("node_rank"));
   EXPECT_THAT(std::string(error([](wire::Offer* o) { o->set_master_port(70000); }).message()),

@@ -113,8 +113,12 @@ TEST(Mtrdzv, ShowsItsJobsAndStopsOnSigterm) {
   Program status({"status", endpoint, "--insecure"});
   const std::string text = status.ReadAll();
   EXPECT_EQ(status.Wait(), 0);
-  EXPECT_THAT(text, HasSubstr("job none: running, generation 1, nodes 1 to 1, restarts 0 of 0"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("0 +node1 +127.0.0.1 +member +0-1"));
+  EXPECT_THAT(text, ::testing::ContainsRegex(
+                        "job none: running for .*: generation 1 with 1 node .of 1. and 2 workers"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("0 +node1 +127.0.0.1 +member +2 +0-1"));
+  Program json({"status", endpoint, "--insecure", "--json"});
+  EXPECT_THAT(json.ReadAll(), HasSubstr("\"phase\": \"running\""));
+  EXPECT_EQ(json.Wait(), 0);
   const int ended = service.Stop(SIGTERM);
   EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << ended;
 }

@@ -55,6 +55,7 @@ void PropertyChecker::On(const Send& send) {
                  [&](const StoreReply& e) { OnReply(send.node_id, e); },
                  [&](const Refused&) {},
                  [&](const Elsewhere&) {},
+                 [&](const BudgetChanged& e) { OnBudget(e); },
                  [&](const Waiting&) {
                    if (ended_) Broken(absl::StrCat(send.node_id, " is told to wait after the end"));
                  },
@@ -108,6 +109,12 @@ void PropertyChecker::OnDissolved(const std::string& node_id, const GenerationDi
   if (dissolved.restart_count < 0 || OverBudget(dissolved.restart_count)) Broken("restart budget");
   const auto running = running_.find(node_id);
   if (running != running_.end() && running->second == dissolved.generation) running_.erase(running);
+}
+
+void PropertyChecker::OnBudget(const BudgetChanged& e) {
+  if (ended_) Broken("news of the budget after the end of the job");
+  if (e.refunded < 0 || e.refunded > e.restart_count || e.restart_count - e.refunded > settings_.max_restarts)
+    Broken("restart budget");
 }
 
 void PropertyChecker::OnEnded(const std::string& node_id) {

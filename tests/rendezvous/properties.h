@@ -32,6 +32,7 @@ class PropertyChecker {
   void On(const LogLine&) {}
   void OnAssigned(const std::string& node_id, const Assignment& assignment);
   void OnDissolved(const std::string& node_id, const GenerationDissolved& dissolved);
+  void OnBudget(const BudgetChanged& budget);
   void OnEnded(const std::string& node_id);
   void OnReply(const std::string& node_id, const StoreReply& reply);
   void AfterEffects(const JobMachine& machine, TimePoint now);

@@ -72,6 +72,18 @@ TEST_F(RegistrarTest, AStreamThatNeverSaysHelloIsClosed) {
   EXPECT_THAT(status.error_message(), HasSubstr("Hello"));
 }
 
+TEST_F(RegistrarTest, AnotherProtocolVersionIsRefusedWithBothNumbers) {
+  Start();
+  wire::AgentMessage message;
+  message.mutable_hello()->set_protocol(kProtocolVersion + 1);
+  ASSERT_TRUE(stream_->Write(message));
+  const grpc::Status status = End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);  // final for an agent
+  EXPECT_EQ(
+      status.error_message(),
+      "this agent speaks protocol 2, the service protocol 1; run the same version of mtrun on every node");
+}
+
 TEST_F(RegistrarTest, AnythingButHelloComesTooEarly) {
   Start();
   ASSERT_TRUE(Say(Leaving{"why", false, 0}));

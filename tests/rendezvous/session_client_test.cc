@@ -174,11 +174,39 @@ TEST_F(SessionTest, StoreWaitsReachAcrossNodesAndEndWithTheGeneration) {
   EXPECT_EQ(reply->values["x"], big);
   b.session().Send(StoreRead{generation, 2, {"never"}, true});
   ASSERT_TRUE(b.session().Flush(kTestPatience));
-  a.session().Send(WorkerFailed{generation, WorkerFailure{}});
+  a.session().Send(WorkerFailed{generation, WorkerFailure{"node1", 0, 0, 1, 7, 0, "", "", ""}});
   reply = b.Next<StoreReply>();
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->id, 2);
   EXPECT_THAT(reply->error, HasSubstr("dissolved"));
+}
+
+TEST_F(SessionTest, AJobThatDoesNotStartInTimeSaysWhoIsMissing) {
+  StartService();
+  SessionOptions options = Options(2, 2);
+  options.job.join_timeout = std::chrono::milliseconds(200);
+  TestAgent a("node1", options);
+  a.Offer();
+  const auto ended = a.Next<JobEnded>();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->outcome.reason,
+            "the job did not start within 200 ms (join_timeout): 1 of 2 nodes is here; waiting for 1 more");
+}
+
+TEST_F(SessionTest, AJobThatHoldsBelowMinForTooLongEnds) {
+  StartService();
+  SessionOptions options = Options(2, 2);
+  options.job.min_nodes_timeout = std::chrono::seconds(1);
+  TestAgent a("node1", options), b("node2", options);
+  a.Offer();
+  b.Offer();
+  a.NextGeneration();
+  b.Kill();
+  ASSERT_TRUE(a.Next<GenerationDissolved>().has_value());
+  a.Offer();
+  const auto ended = a.Next<JobEnded>();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_THAT(ended->outcome.reason, HasSubstr("fewer than 2 nodes for 1.0 s (min_nodes_timeout)"));
 }
 
 TEST_F(SessionTest, OtherSettingsAreRefusedWithTheirNames) {
@@ -207,7 +235,7 @@ TEST_F(SessionTest, SpacesBetweenJobsOnOneService) {
   const auto status = ReadStatus(endpoint(), true, "", kTestPatience);
   ASSERT_TRUE(status.ok()) << status.status();
   EXPECT_EQ(status->jobs.size(), 2u);
-  EXPECT_THAT(StatusTable(*status), HasSubstr("job other: running, generation 1"));
+  EXPECT_THAT(StatusTable(*status), HasSubstr("job other: running for "));
 }
 
 TEST_F(SessionTest, TlsWithOneTokenWorks) {

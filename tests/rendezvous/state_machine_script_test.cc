@@ -3,9 +3,10 @@
 //   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s]   begins the world (first command)
 //   open N [seen=2] [max=5]      offer N... [workers=2] [rank=0] [late]   close N    leave N [fails=130] beat
 //   N [stuck=12s] break N    steps N at=100    fail N [exit=3|signal=9] [generation=1]      finish N...
-//   [final]  silence N   wake N set N key value    wait N key    get N key   hold N (offers the last
-//   generation it was assigned as still running) new_service [recovery=3s]    advance 1.5s    stall 10s state
-//   look self|silent|gone|without|with[:GENERATION[:authority]]... [dead=N] (services in the job's order)
+//   [final]  silence N   wake N set N key value    wait N key    get N key   hold N [workers=2] (offers the
+//   last generation it was assigned as still running) new_service [recovery=3s]    advance 1.5s    stall 10s
+//   state look self|silent|gone|without|with[:GENERATION[:authority]]... [dead=N] (services in the job's
+//   order)
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -107,7 +108,7 @@ class Interpreter {
   }
   Lines NewService(const Command& c) {
     if (world_) last_ = world_->assignments();
-    world_ = std::make_unique<ClusterSimulation>(settings_, c.Time("recovery", "0s"));
+    world_ = std::make_unique<ClusterSimulation>(settings_, c.Time("recovery", "0s"), c.Has("host_begins"));
     return {};
   }
   LookedAround ParseLook(const Command& c) const {
@@ -141,7 +142,7 @@ class Interpreter {
       const int rank = c.Int("rank", -1);
       return w.OfferFrom(node, c.Int("workers", 1), rank < 0 ? std::nullopt : std::optional<int>(rank));
     }
-    if (c.name == "hold") return Hold(node);
+    if (c.name == "hold") return Hold(node, c.Int("workers", 1));
     if (c.name == "fail") return Fail(c, node);
     if (c.name == "break") return w.Break(node);
     if (c.name == "steps") return w.Say(node, StepsCommitted{w.generation(), c.Int("at", 0)});
@@ -164,22 +165,29 @@ class Interpreter {
       other.max_nodes = c.Int("max", 0);
       return world_->OpenWith(node, other);
     }
-    return world_->Open(node, Generation{static_cast<uint64_t>(c.Int("seen", 0)), 1});
+    return world_->Open(node, Generation{static_cast<uint64_t>(c.Int("seen", 0)), 1}, c.Int("restarts", 0),
+                        c.Int("refunded", 0));
   }
-  Lines Hold(const std::string& node) {
+  Lines Hold(const std::string& node, int workers) {
     const auto& assignments = world_->assignments().contains(node) ? world_->assignments() : last_;
     const Assignment held = assignments.at(node);
     world_->Remember(node, held);
     Offer offer;
     offer.node_id = node;
     offer.host = node;
+    offer.workers = workers;
     offer.holds = held.generation;
     return world_->Say(node, OfferSent{offer}, held);
   }
   Lines Fail(const Command& c, const std::string& node) {
     if (!c.options.contains("generation"))
-      return world_->Fail(node, c.Int("exit", 1), c.Int("signal", 0), c.Has("early"));
-    return world_->Say(node, WorkerFailed{Generation{static_cast<uint64_t>(c.Int("generation", 0)), 1}, {}});
+      return world_->Fail(node, c.Int("exit", 1), c.Int("signal", 0), c.Has("early"), c.Int("at", 0));
+    const auto number = static_cast<uint64_t>(c.Int("generation", 0));
+    WorkerFailure failure;
+    failure.host = node;
+    failure.rank = number == 0 ? -1 : 0;
+    failure.exit_code = c.Int("exit", 0);
+    return world_->Say(node, WorkerFailed{Generation{number, number == 0 ? 0u : 1u}, failure});
   }
 
   JobSettings settings_;

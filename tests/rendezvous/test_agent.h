@@ -20,14 +20,16 @@ inline constexpr std::chrono::seconds kTestPatience{30};  // far beyond anything
 
 class TestAgent {
  public:
-  TestAgent(std::string node_id, SessionOptions options) : node_id_(std::move(node_id)) {
+  using Starter = std::unique_ptr<SessionClient> (*)(SessionOptions, SessionClient::Handler);
+  TestAgent(std::string node_id, SessionOptions options, Starter start = &SessionClient::Start)
+      : node_id_(std::move(node_id)) {
     options.node_id = node_id_;
     SessionClient::Handler handler;
     handler.event = [this](const ServiceEvent& event) { Push([&] { events_.push_back(event); }); };
     handler.connected = [this] { Push([&] { ++connected_; }); };
     handler.disconnected = [this](const std::string& why) { Push([&] { disconnected_.push_back(why); }); };
     handler.failed = [this](absl::Status status) { Push([&] { failure_ = std::move(status); }); };
-    session_ = SessionClient::Start(std::move(options), std::move(handler));
+    session_ = start(std::move(options), std::move(handler));
   }
 
   SessionClient& session() { return *session_; }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -52,6 +53,8 @@ std::string BinaryFolder() { return Variable("MT_BIN"); }
 std::string TestFile(const std::string& name) { return Variable("MT_SOURCE_DIR") + "/tests/" + name; }
 
 Program::Program(const std::vector<std::string>& argv, const Overlay& overlay, const std::string& folder) {
+  stop_reading_ = eventfd(0, EFD_CLOEXEC);
+  MT_CHECK(stop_reading_ >= 0);
   int pipes[2][2];
   for (auto& ends : pipes) MT_CHECK(pipe2(ends, O_CLOEXEC) == 0);
   EnvironmentMap environment = CurrentEnvironment();
@@ -92,14 +95,19 @@ Program::~Program() {
   if (!status_) {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
+    // What it left behind may hold its output open for ever.
+    MT_CHECK(eventfd_write(stop_reading_, 1) == 0);
   }
   for (std::thread& reader : readers_) reader.join();
+  close(stop_reading_);
 }
 
 void Program::Read(int which, int fd) {
   std::string pending;
   char bytes[4096];
   while (true) {
+    pollfd events[] = {{fd, POLLIN, 0}, {stop_reading_, POLLIN, 0}};
+    if (poll(events, 2, -1) > 0 && events[0].revents == 0) break;
     const ssize_t size = read(fd, bytes, sizeof bytes);
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) break;

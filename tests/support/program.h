@@ -57,6 +57,7 @@ class Program {
 
   pid_t pid_ = -1;
   std::optional<int> status_;
+  int stop_reading_ = -1;  // an eventfd
   std::thread readers_[2];
   std::mutex mu_;  // guards what follows
   std::condition_variable changed_;

@@ -1,15 +1,17 @@
 # How every library, program and test of the project is declared.
 #   mt_library(NAME SOURCES a.cc ... [DEPS target ...] [PRIVATE_DEPS target ...] [TORCH])
 #   mt_program(NAME SOURCES a.cc ... [DEPS target ...] [TORCH] [DESTINATION dir])
-#   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [TORCH] [SERIAL] [LABELS l ...] [TIMEOUT s])
+#   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [TORCH] [SERIAL] [LABELS l ...] [LONG filter] [TIMEOUT s])
 # TORCH marks what includes LibTorch's headers: it gets the shared precompiled header and LibTorch first on its link line.
 # PRIVATE_DEPS are used in .cc files only: their include folders and definitions do not reach the library's users.
-# A test is NAME.cc unless SOURCES says otherwise; each of its cases becomes one ctest test.
+# A test is NAME.cc unless SOURCES says otherwise; each of its cases becomes one ctest test. Cases that fit the filter LONG
+# (as --gtest_filter) have the label long besides.
 include(GNUInstallDirs)
 include(GoogleTest)
 
 add_library(mt_warnings INTERFACE)
-target_compile_options(mt_warnings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wsuggest-override -Werror)
+target_compile_options(mt_warnings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wsuggest-override
+  $<$<NOT:$<BOOL:${MT_FUZZ}>>:-Werror>)  # Clang, which fuzzing needs, warns of other things
 target_include_directories(mt_warnings INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")
@@ -22,6 +24,9 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 if(MT_SANITIZE)
   add_compile_options(-fsanitize=${MT_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MT_SANITIZE})
+endif()
+if(MT_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage feedback everywhere
 endif()
 
 function(mt_library name)
@@ -61,7 +66,7 @@ function(mt_test_pch name)
 endfunction()
 
 function(mt_test name)
-  cmake_parse_arguments(arg "TORCH;SERIAL" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;SERIAL" "TIMEOUT;LONG" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT arg_SOURCES)
     set(arg_SOURCES ${name}.cc)
   endif()
@@ -91,5 +96,10 @@ function(mt_test name)
   # of the test's own, sets the variables.
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR
     "env;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp;MT_BIN=${CMAKE_BINARY_DIR}/bin;MT_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES ${properties})
+  if(arg_LONG)
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_FILTER "${arg_LONG}"
+      TEST_LIST ${name}_long PROPERTIES ${properties} LABELS "${label}-long")
+    set(but TEST_FILTER "-${arg_LONG}")
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 ${but} PROPERTIES ${properties})
 endfunction()

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "datasets/atomic_folder.h"
 
 namespace mtrun::checkpoints {
 namespace {
@@ -52,7 +51,7 @@ class OperatingSystem : public Files {
     return std::make_unique<RealNewFile>(path, std::move(fd));
   }
 
-  absl::Status SyncFolder(const std::string& path) override { return datasets::SyncFolder(path); }
+  absl::Status SyncFolder(const std::string& path) override { return mtrun::SyncFolder(path); }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
     if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0)

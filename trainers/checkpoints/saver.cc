@@ -33,11 +33,6 @@ absl::Status Saver::Wait() {
   return last_;
 }
 
-bool Saver::Behind() const {
-  const std::lock_guard lock(mutex_);
-  return waiting_ && writing_;
-}
-
 void Saver::Run() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -57,6 +52,7 @@ void Saver::Run() {
 }
 
 absl::Status Saver::Save(const Job& job) {
+  if (rules_.first) MT_RETURN_IF_ERROR(rules_.first());
   MT_RETURN_IF_ERROR(WriteCheckpoint(files_, rules_.root, job.snapshot, rules_.unique));
   // An old checkpoint that stays costs room, nothing else.
   const absl::Status removed = RemoveOldSteps(files_, rules_.root, rules_.keep_last, job.best);

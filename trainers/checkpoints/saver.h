@@ -22,6 +22,9 @@ class Saver {
     std::string root;    // the run folder
     std::string unique;  // makes partial names nobody else's: "<generation>.<pid>"
     int keep_last = 3;   // complete checkpoints, the best one besides
+    /// Brings to the disk what a checkpoint builds on, on the saver's thread ahead of each save; its failure
+    /// is the save's.
+    std::function<absl::Status()> first = nullptr;
   };
   struct Result {
     int64_t step = 0;
@@ -40,8 +43,6 @@ class Saver {
   void Submit(Snapshot snapshot, std::optional<int64_t> best);
   /// Waits until everything submitted is on the disk or has failed; the last save's status.
   absl::Status Wait();
-  /// True while a snapshot is waiting behind one that is being written.
-  bool Behind() const;
 
  private:
   struct Job {

@@ -65,8 +65,12 @@ class Group {
 
   /// Ends every blocked and later call, here and on the peers, with kAborted and `why`.
   void Abort(std::string_view why);
+  /// How long the running operation has waited for peers so far, zero when none runs. Any thread.
+  Duration waiting_for() const { return queue_ ? queue_->running_for() : Duration::zero(); }
   /// OK while the group works.
   absl::Status status() const { return failure_.status(); }
+  /// Readable (poll) from the first failure on, that of Abort() included. Lives as long as the group.
+  int failure_fd() const { return failure_.event_fd(); }
 
  private:
   Group(int rank, int world) : rank_(rank), world_(world) {}

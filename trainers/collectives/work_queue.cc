@@ -43,12 +43,14 @@ struct WorkQueue::State {
   std::condition_variable finished;   // for those who wait
   std::deque<std::shared_ptr<Item>> items;
   bool running = false;
+  TimePoint began;  // of the running one
   bool stopping = false;
 
   // Runs the first item. `lock` is held before and after, not in between.
   void RunFirst(std::unique_lock<std::mutex>& lock) {
     const std::shared_ptr<Item> item = items.front();
     running = true;
+    began = MonotonicNow();
     const bool cancelled = stopping;
     lock.unlock();
     absl::Status status = cancelled ? absl::AbortedError("the process group was closed") : item->operation();
@@ -122,6 +124,11 @@ std::shared_ptr<Work> WorkQueue::Submit(Operation operation, OnDone on_done, Sta
 size_t WorkQueue::pending() const {
   const std::lock_guard lock(state_->mu);
   return state_->items.size();
+}
+
+Duration WorkQueue::running_for() const {
+  const std::lock_guard lock(state_->mu);
+  return state_->running ? MonotonicNow() - state_->began : Duration::zero();
 }
 
 std::shared_ptr<Work> CompletedWork(absl::Status status) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "base/clock.h"
 
 namespace mtrun::collectives {
 
@@ -43,6 +44,8 @@ class WorkQueue {
 
   /// Operations that are not done. Any thread.
   size_t pending() const;
+  /// How long the running operation has taken so far, zero when none runs. Any thread.
+  Duration running_for() const;
 
  private:
   struct State;

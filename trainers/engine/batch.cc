@@ -119,6 +119,7 @@ Batch BatchMaker::Make(absl::Span<const int64_t> ids, absl::Span<const Placement
   if (!options_.device.is_cpu()) {
     batch = {batch.images.to(options_.device), batch.labels.to(options_.device)};
   }
+  batch.images = batch.images.contiguous(options_.format);
   return batch;
 }
 

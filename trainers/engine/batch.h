@@ -24,6 +24,7 @@ class BatchMaker {
     int image_size = 32;                // S
     at::ScalarType dtype = at::kFloat;  // kFloat or kDouble
     at::Device device = at::Device(at::kCPU);
+    at::MemoryFormat format = at::MemoryFormat::Contiguous;  // of the images
   };
 
   /// `data` must outlive this. Smaller images are centred on black, larger ones resized (bilinear,

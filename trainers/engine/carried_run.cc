@@ -71,7 +71,7 @@ absl::StatusOr<CarriedRun::Begun> CarriedRun::Enter(Team& team, const std::strin
   if (plan.source < 0 && resume) {
     // One reader a node; a lost agreement about it must not keep the others waiting.
     absl::StatusOr<std::string> loaded = std::string();
-    if (who.local_rank == 0) loaded = LoadNewest(folder);
+    if (who.first_on_node) loaded = LoadNewest(folder);
     MT_ASSIGN_OR_RETURN(const bool failed, AnyMember(team.group(), !loaded.ok()));
     MT_RETURN_IF_ERROR(loaded.status());
     if (failed) return absl::FailedPreconditionError("another worker could not go on from its checkpoint");
@@ -84,7 +84,8 @@ absl::StatusOr<CarriedRun::Begun> CarriedRun::Enter(Team& team, const std::strin
     for (int rank = 1; rank < who.world_size; ++rank) plan.receive.push_back(rank);
     if (who.rank == 0) run_ = RandomBits() | 1;
   }
-  MT_RETURN_IF_ERROR(Receive(team, plan));
+  begun.received = std::count(plan.receive.begin(), plan.receive.end(), who.rank) != 0;
+  MT_RETURN_IF_ERROR(Receive(team, plan, begun.received));
   generation_ = plan.generation;
   begun.keeper = plan.keeper;
   // The source's average goes with its weights; a run that begins has weights alone.
@@ -92,13 +93,12 @@ absl::StatusOr<CarriedRun::Begun> CarriedRun::Enter(Team& team, const std::strin
   return begun;
 }
 
-absl::Status CarriedRun::Receive(Team& team, const StatePlan& plan) {
+absl::Status CarriedRun::Receive(Team& team, const StatePlan& plan, bool receives) {
   if (plan.receive.empty()) return absl::OkStatus();
   const int rank = team.assignment().rank;
-  const bool receives = std::count(plan.receive.begin(), plan.receive.end(), rank) != 0;
   if (std::count(plan.diverged.begin(), plan.diverged.end(), rank) != 0) {
-    log::Warning("this worker's state differs from rank ", plan.source,
-                 "'s at the same position; taking that one");
+    log::Warning("this worker's state at ", checkpoints::ToText(position_), " differs from rank ",
+                 plan.source, "'s; taking that one");
   }
   std::string text = rank == plan.source ? EncodeState() : "";
   if (receives) run_ = 0;  // until all of it has come

@@ -38,9 +38,10 @@ class CarriedRun {
   void FinishEvaluation() { position_.evaluated = true; }
 
   struct Begun {
-    bool fresh = false;   // the run begins now
-    int keeper = 0;       // rank that keeps the run's files
-    std::string resumed;  // the checkpoint that it goes on from, "" where a member carried it
+    bool fresh = false;     // the run begins now
+    bool received = false;  // this member took another one's state over
+    int keeper = 0;         // rank that keeps the run's files
+    std::string resumed;    // the checkpoint that it goes on from, "" where a member carried it
   };
   /// Collective, first thing in a generation: the member that is furthest gives its state to those behind.
   /// Where nobody carries the run, the newest checkpoint in `folder` (`resume`) on any node is the source,
@@ -56,7 +57,7 @@ class CarriedRun {
   NamedTensors Tensors() const;
   std::string EncodeState() const;
   absl::Status AdoptState(std::string_view text);
-  absl::Status Receive(Team& team, const checkpoints::StatePlan& plan);
+  absl::Status Receive(Team& team, const checkpoints::StatePlan& plan, bool receives);
   /// Takes over the newest intact checkpoint; its path, "" where there is none.
   absl::StatusOr<std::string> LoadNewest(const std::string& folder);
 

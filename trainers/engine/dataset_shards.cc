@@ -12,6 +12,7 @@ DatasetShards::DatasetShards(const datasets::PackedSplit& data, const TrainOptio
     : plan_(options.plan),
       sampler_(options.seed, data.size(), options.plan, options.shuffle),
       batches_(data, batch),
+      format_(batch.format),
       augmentation_(options.augmentation),
       warps_(options.warps),
       seed_(options.seed) {}
@@ -34,7 +35,8 @@ Batch DatasetShards::Make(int64_t step, int64_t shard) {
   }
   Batch batch = batches_.Make(ids, placements);
   if (warps_.any()) {
-    batch.images = Augment(batch.images, warps_, ShardGenerator(seed_, step, shard, "warp"));
+    batch.images =
+        Augment(batch.images, warps_, ShardGenerator(seed_, step, shard, "warp")).contiguous(format_);
   }
   return batch;
 }

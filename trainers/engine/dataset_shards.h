@@ -30,6 +30,7 @@ class DatasetShards : public ShardSource {
   const datasets::BatchPlan plan_;
   const datasets::Sampler sampler_;
   const BatchMaker batches_;
+  const at::MemoryFormat format_;
   const Augmentation augmentation_;
   const ImageAugmentation warps_;
   const uint64_t seed_;

@@ -10,8 +10,10 @@
 namespace mtrun::engine {
 namespace {
 
-void AddSamples(Task& task, const BatchMaker& batches, ShardRange range, Task::Sums& sums) {
+void AddSamples(Task& task, const BatchMaker& batches, ShardRange range, Task::Sums& sums,
+                const std::function<void()>& each_batch) {
   for (int64_t begin = range.begin; begin < range.end; begin += kEvaluationBatch) {
+    each_batch();
     std::vector<int64_t> ids(std::min(kEvaluationBatch, range.end - begin));
     std::iota(ids.begin(), ids.end(), begin);
     task.Evaluate(batches.Make(ids), begin, sums);
@@ -27,14 +29,15 @@ void Sum(const collectives::ProcessGroup& group, at::Tensor tensor) {
 }  // namespace
 
 absl::StatusOr<Evaluation> Evaluate(Task& task, const BatchMaker& batches, int64_t size, int rank,
-                                    int world_size, const collectives::ProcessGroup& group) {
+                                    int world_size, const collectives::ProcessGroup& group,
+                                    const std::function<void()>& each_batch) {
   const int classes = task.classes();
   Task::Sums sums;
   sums.confusion.resize(static_cast<size_t>(classes) * classes);
   MT_RETURN_IF_ERROR(TorchStatus("evaluation", [&] {
     torch::NoGradGuard no_grad;
     task.module().eval();
-    AddSamples(task, batches, ShardsOf(size, rank, world_size), sums);
+    AddSamples(task, batches, ShardsOf(size, rank, world_size), sums, each_batch);
     Sum(group,
         at::from_blob(sums.confusion.data(), {static_cast<int64_t>(sums.confusion.size())}, at::kLong));
     Sum(group, at::from_blob(&sums.loss, {1}, at::kDouble));

@@ -2,6 +2,8 @@
 // integers.
 #pragma once
 
+#include <functional>
+
 #include "absl/status/statusor.h"
 #include "trainers/collectives/cpu_group.h"
 #include "trainers/engine/batch.h"
@@ -20,8 +22,9 @@ inline constexpr int64_t kEvaluationBatch = 250;
 
 /// Over samples [0, size) of `batches`; worker `rank` takes a contiguous part. Every member calls it (`group`
 /// null: alone) and gets the same result. A pure function of the weights; leaves the network in training
-/// mode.
-absl::StatusOr<Evaluation> Evaluate(Task& task, const BatchMaker& batches, int64_t size, int rank,
-                                    int world_size, const collectives::ProcessGroup& group);
+/// mode. `each_batch` is called before every one of this worker's.
+absl::StatusOr<Evaluation> Evaluate(
+    Task& task, const BatchMaker& batches, int64_t size, int rank, int world_size,
+    const collectives::ProcessGroup& group, const std::function<void()>& each_batch = [] {});
 
 }  // namespace mtrun::engine

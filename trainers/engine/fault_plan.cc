@@ -78,14 +78,14 @@ absl::StatusOr<std::vector<Fault>> ParseFaults(std::string_view text) {
   return faults;
 }
 
-void FaultPlan::Fire(Fault::At at, int rank, int64_t step) {
+void FaultPlan::Fire(Fault::At at, int64_t step) {
   for (size_t i = 0; i < faults_.size(); ++i) {
     const Fault fault = faults_[i];
-    if (fault.at != at || fault.rank != rank || fault.step != step) continue;
+    if (fault.at != at || fault.step != step) continue;
     faults_.erase(faults_.begin() + static_cast<std::ptrdiff_t>(i));
-    const std::string text =
-        absl::StrCat("fault fired: rank=", rank, " step=", step, " at=", std::string(NameIn(kPlaces, at)),
-                     " do=", std::string(NameIn(kActions, fault.action)), " pid=", getpid(), "\n");
+    const std::string text = absl::StrCat(
+        "fault fired: rank=", fault.rank, " step=", step, " at=", std::string(NameIn(kPlaces, at)),
+        " do=", std::string(NameIn(kActions, fault.action)), " pid=", getpid(), "\n");
     std::fputs(text.c_str(), stderr);
     switch (fault.action) {
       case Fault::Do::kKill:

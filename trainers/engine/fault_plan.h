@@ -1,5 +1,6 @@
 // Faults that a test orders: MTRUN_FAULTS="rank=1 step=20 at=backward do=kill; rank=0 step=31 at=save
-// do=stop". A run without the variable has no plan and pays one comparison. Each fault fires once and says so
+// do=stop". The rank is the worker's in the job's first membership, so that nobody inherits the fault of a
+// dead one. A run without the variable has no plan and pays one comparison. Each fault fires once and says so
 // on standard error, so that a test can see that it did.
 #pragma once
 
@@ -33,15 +34,18 @@ absl::StatusOr<std::vector<Fault>> ParseFaults(std::string_view text);
 class FaultPlan {
  public:
   FaultPlan() = default;
-  explicit FaultPlan(std::vector<Fault> faults) : faults_(std::move(faults)) {}
+  /// Those of `faults` that are for the worker that begins as `rank`.
+  FaultPlan(std::vector<Fault> faults, int rank) : faults_(std::move(faults)) {
+    std::erase_if(faults_, [rank](const Fault& fault) { return fault.rank != rank; });
+  }
 
   /// The place in the program. Carries out what is planned for it.
-  void Reach(Fault::At at, int rank, int64_t step) {
-    if (!faults_.empty()) Fire(at, rank, step);
+  void Reach(Fault::At at, int64_t step) {
+    if (!faults_.empty()) Fire(at, step);
   }
 
  private:
-  void Fire(Fault::At at, int rank, int64_t step);
+  void Fire(Fault::At at, int64_t step);
   std::vector<Fault> faults_;  // that have not fired
 };
 

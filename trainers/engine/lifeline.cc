@@ -9,11 +9,17 @@ void Lifeline::Hear(const channel::AgentMessage& message) {
   if (const auto* assignment = std::get_if<channel::Assignment>(&message)) {
     const bool other = !entered_ || *entered_ != assignment->generation;
     newest_ = *assignment;
-    if (entered_ && other) Break(absl::StrCat("generation ", assignment->generation.number, " has begun"));
+    if (entered_ && other && !gentle_)
+      Break(absl::StrCat("generation ", assignment->generation.number, " has begun"));
   } else if (const auto* dissolved = std::get_if<channel::Dissolved>(&message)) {
     dissolved_ = dissolved->generation;
     why_dissolved_ = dissolved->why;
-    if (entered_ == dissolved_) Break(dissolved->why);
+    if (entered_ == dissolved_ && dissolved->gentle) {
+      gentle_ = true;
+    } else if (entered_ == dissolved_) {
+      gentle_ = false;
+      Break(dissolved->why);
+    }
   } else if (const auto* stop = std::get_if<channel::Stop>(&message)) {
     stop_ = stop->why.empty() ? "the agent says stop" : stop->why;
     Break(stop_);
@@ -37,7 +43,7 @@ void Lifeline::Break(const std::string& why) {
 
 bool Lifeline::IsOverLocked() const {
   if (!lost_.empty() || !stop_.empty()) return true;
-  if (!entered_) return false;
+  if (!entered_ || gentle_) return false;
   return dissolved_ == entered_ || (newest_ && newest_->generation != *entered_);
 }
 
@@ -60,6 +66,7 @@ absl::StatusOr<channel::Assignment> Lifeline::Next(std::optional<TimePoint> dead
   if (!stop_.empty()) return absl::CancelledError(stop_);
   if (!lost_.empty()) return absl::UnavailableError(lost_);
   entered_ = newest_->generation;
+  gentle_ = false;
   return *newest_;
 }
 

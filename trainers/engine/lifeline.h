@@ -28,7 +28,8 @@ class Lifeline {
   /// `deadline` with kDeadlineExceeded (nothing: waits on). kUnavailable: the agent is gone; kCancelled: it
   /// says stop.
   absl::StatusOr<channel::Assignment> Next(std::optional<TimePoint> deadline);
-  /// True when the agent has said that the entered generation is over, or has given a newer one.
+  /// True when the agent has said that the entered generation is over, or has given a newer one; not when it
+  /// ends gently.
   bool IsOver() const;
   /// `abort` ends the waits of the entered generation; it is called with the reason, on the reader thread or
   /// at once where the generation is over already. Null: there is nothing to end. When this returns, the
@@ -36,6 +37,8 @@ class Lifeline {
   void OnBreak(std::function<void(const std::string&)> abort);
 
   // ---- any thread
+  /// The entered generation ends gently: its members are to leave it together, behind a step.
+  bool wants_regroup() const { return gentle_.load(std::memory_order_relaxed); }
   bool drains() const { return drains_.load(std::memory_order_relaxed); }
   std::string drain_wish() const;
 
@@ -43,7 +46,7 @@ class Lifeline {
   void Break(const std::string& why);  // REQUIRES: mutex_ held
   bool IsOverLocked() const;
 
-  std::atomic<bool> drains_{false};  // read once a step
+  std::atomic<bool> drains_{false}, gentle_{false};  // read once a step
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.

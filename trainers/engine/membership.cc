@@ -14,6 +14,7 @@
 #include "trainers/collectives/tcp_store_bootstrap.h"
 #include "trainers/engine/drain.h"
 #include "trainers/engine/lifeline.h"
+#include "trainers/engine/wait_reporter.h"
 
 namespace mtrun::engine {
 namespace {
@@ -21,12 +22,19 @@ namespace {
 constexpr char kGenerationKey[] = "mtrun/generation";
 /// How long a broken group waits for its agent to know why.
 constexpr Duration kBrokenPatience = std::chrono::seconds(1);
+constexpr Duration kTellEvery = std::chrono::milliseconds(500);
 /// Assignments wake a waiting worker; this is for signals, which wake nobody.
 constexpr Duration kLookEvery = std::chrono::milliseconds(100);
 
 bool Has(const EnvironmentMap& environment, const std::string& name) {
   const auto found = environment.find(name);
   return found != environment.end() && !found->second.empty();
+}
+
+/// The lowest rank on this worker's node.
+int FirstRankHere(const channel::Assignment& given) {
+  const auto node = static_cast<size_t>(given.node_rank);
+  return node < given.peers.size() ? given.peers[node].first_rank : given.rank - given.local_rank;
 }
 
 /// Workers without an agent have no generation: rank 0 makes a name that was never used before.
@@ -56,6 +64,7 @@ absl::StatusOr<Assignment> ReadAssignment(const EnvironmentMap& environment) {
                     .world_size = worker.world_size,
                     .local_rank = worker.local_rank,
                     .local_world_size = worker.local_world_size,
+                    .first_on_node = worker.local_rank == 0,
                     .nodes = worker.group_world_size};
 }
 
@@ -71,14 +80,15 @@ absl::StatusOr<int64_t> ConfiguredWorld(const EnvironmentMap& environment) {
   return world;
 }
 
-absl::StatusOr<std::unique_ptr<Team>> Team::Join(const EnvironmentMap& environment) {
-  std::unique_ptr<Team> team(new Team());
+absl::StatusOr<std::unique_ptr<Team>> Team::Join(const EnvironmentMap& environment, at::Device device) {
+  std::unique_ptr<Team> team(new Team(device));
   MT_ASSIGN_OR_RETURN(team->assignment_, ReadAssignment(environment));
   const Launch launch = LaunchOf(environment);
   if (launch == Launch::kAlone) return team;
   MT_ASSIGN_OR_RETURN(const WorkerEnv worker, ParseWorkerEnv(environment));
   if (launch == Launch::kMtrun) {
     MT_RETURN_IF_ERROR(team->ConnectAgent(worker));
+    team->agent_->Send(channel::Ready{}).IgnoreError();  // a lost agent is heard of while waiting
     MT_RETURN_IF_ERROR(team->Regroup(absl::OkStatus()));
     return team;
   }
@@ -89,7 +99,10 @@ absl::StatusOr<std::unique_ptr<Team>> Team::Join(const EnvironmentMap& environme
   return team;
 }
 
+Team::Team(at::Device device) : device_(device) {}
+
 Team::~Team() {
+  waits_.reset();
   if (lifeline_) lifeline_->OnBreak(nullptr);
 }
 
@@ -108,6 +121,8 @@ absl::Status Team::ConnectAgent(const WorkerEnv& worker) {
   if (!agent.ok()) return Annotate(agent.status(), absl::StrCat("connect to mtrun at ", worker.socket));
   agent_ = *std::move(agent);
   bootstrap_ = std::make_shared<collectives::AgentStore>(*agent_);
+  waits_ = std::make_unique<WaitReporter>(
+      [agent = agent_.get()](const channel::Waiting& waiting) { agent->Send(waiting).IgnoreError(); });
   return absl::OkStatus();
 }
 
@@ -123,7 +138,7 @@ absl::Status Team::ConnectByHand(const WorkerEnv& worker, bool agent_serves) {
   membership.rank = worker.rank;
   membership.world_size = worker.world_size;
   MT_ASSIGN_OR_RETURN(membership.generation, AgreeOnGeneration(*bootstrap_, worker.rank));
-  auto group = collectives::ConnectCpuGroup(membership, bootstrap_);
+  auto group = collectives::ConnectGroup(membership, bootstrap_, device_);
   if (!group.ok()) return Annotate(group.status(), "connect to the other workers");
   group_ = *std::move(group);
   return absl::OkStatus();
@@ -147,6 +162,8 @@ absl::StatusOr<channel::Assignment> Team::NextAssignment(const absl::Status& why
   while (true) {
     auto next = lifeline_->Next(MonotonicNow() + kLookEvery);
     if (next.status().code() != absl::StatusCode::kDeadlineExceeded) return next;
+    const bool carries_nothing = entered_.number == 0;
+    if (carries_nothing && wants_drain()) return absl::CancelledError(drain_wish());
     if (MonotonicNow() < patience) continue;
     // Who is to go does not wait for a membership that it would leave again.
     if (wants_drain()) return absl::CancelledError(drain_wish());
@@ -165,11 +182,13 @@ absl::Status Team::Enter(const channel::Assignment& given) {
   entered_ = given.generation;
   assigned_at_ = MonotonicNow();
   lifeline_->OnBreak([this](const std::string& reason) { agent_->Abort(reason); });
+  waits_->Watch(entered_, [since = assigned_at_] { return MonotonicNow() - since; });
   group_.reset();
   assignment_ = {.rank = given.rank,
                  .world_size = given.world_size,
                  .local_rank = given.local_rank,
                  .local_world_size = given.local_world_size,
+                 .first_on_node = given.rank == FirstRankHere(given),
                  .nodes = std::max<int>(1, static_cast<int>(given.peers.size()))};
   generation_ = given.generation.number;
   if (given.world_size > 1) {
@@ -177,7 +196,7 @@ absl::Status Team::Enter(const channel::Assignment& given) {
     membership.rank = given.rank;
     membership.world_size = given.world_size;
     membership.generation = channel::ToText(given.generation);
-    auto group = collectives::ConnectCpuGroup(membership, bootstrap_);
+    auto group = collectives::ConnectGroup(membership, bootstrap_, device_);
     if (!group.ok()) return Annotate(group.status(), "connect to the other workers");
     group_ = *std::move(group);
   }
@@ -185,6 +204,14 @@ absl::Status Team::Enter(const channel::Assignment& given) {
     if (group) collectives::AbortGroup(group, reason);
   });
   connected_at_ = MonotonicNow();
+  if (group_ && device_.is_cuda()) {
+    // Who waits for NCCL looks like who computes. Only a process that stands still as a whole is silent then.
+    waits_->Watch(entered_, [] { return std::chrono::seconds(1); });
+  } else if (group_) {
+    waits_->Watch(entered_, [group = group_] { return collectives::WaitingFor(group); });
+  } else {
+    waits_->Watch(entered_, nullptr);
+  }
   agent_->Send(channel::Ready{given.generation}).IgnoreError();
   return absl::OkStatus();
 }
@@ -197,10 +224,15 @@ std::string Team::drain_wish() const {
   return lifeline_ ? lifeline_->drain_wish() : "";
 }
 
+bool Team::wants_regroup() const { return lifeline_ && lifeline_->wants_regroup(); }
+
 bool Team::generation_is_over() const { return lifeline_ && lifeline_->IsOver(); }
 
 void Team::ReportProgress(int64_t epoch, int64_t step, int64_t samples) {
   if (!agent_) return;
+  const TimePoint now = MonotonicNow();
+  if (told_progress_ && now - *told_progress_ < kTellEvery) return;
+  told_progress_ = now;
   // Nothing to do about a failure here: a lost agent reports itself through the lifeline.
   agent_->Send(channel::Progress{.epoch = epoch, .step = step, .samples = samples}).IgnoreError();
 }

@@ -13,11 +13,12 @@
 #include "base/clock.h"
 #include "base/worker_client.h"
 #include "base/worker_env.h"
-#include "trainers/collectives/cpu_group.h"
+#include "trainers/collectives/device_group.h"
 
 namespace mtrun::engine {
 
 class Lifeline;
+class WaitReporter;
 
 /// Where the assignment comes from.
 enum class Launch { kAlone, kByHand, kMtrun };
@@ -25,6 +26,7 @@ enum class Launch { kAlone, kByHand, kMtrun };
 struct Assignment {
   int rank = 0, world_size = 1;
   int local_rank = 0, local_world_size = 1;
+  bool first_on_node = true;  // its lowest rank; local rank 0 may have no worker for a while
   int nodes = 1;
   bool operator==(const Assignment&) const = default;
 };
@@ -42,8 +44,10 @@ bool MeansRegroup(const absl::Status& status);
 
 class Team {
  public:
-  /// Connects to the agent and to the other workers; waits for all of them.
-  static absl::StatusOr<std::unique_ptr<Team>> Join(const EnvironmentMap& environment);
+  /// Connects to the agent and to the other workers; waits for all of them. With a CUDA `device` the group
+  /// sums its tensors too.
+  static absl::StatusOr<std::unique_ptr<Team>> Join(const EnvironmentMap& environment,
+                                                    at::Device device = at::Device(at::kCPU));
   ~Team();
 
   /// Of the running generation.
@@ -63,24 +67,29 @@ class Team {
   /// When the running generation's assignment came, and when its group was connected.
   TimePoint assigned_at() const { return assigned_at_; }
   TimePoint connected_at() const { return connected_at_; }
+  /// A new generation is wanted or here, nobody of the running one is lost: all of them leave it behind the
+  /// same step. Any thread.
+  bool wants_regroup() const;
   /// The running generation is known to be over: collectives of it fail or are about to. Any thread.
   bool generation_is_over() const;
   /// A signal or the agent wants this worker to finish its step and go; why. Any thread.
   bool wants_drain() const;
   std::string drain_wish() const;
 
-  /// Tell the agent. A lost agent is not these calls' business. No-ops without mtrun.
+  /// Tell the agent. A lost agent is not these calls' business. No-ops without mtrun. ReportProgress may be
+  /// called as often as one likes: it speaks now and then.
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples);
   void ReportDone(int64_t step);
   void ReportLeaving(std::string_view why);
 
  private:
-  Team() = default;
+  explicit Team(at::Device device);
   absl::Status ConnectAgent(const WorkerEnv& worker);
   absl::Status ConnectByHand(const WorkerEnv& worker, bool agent_serves);
   absl::StatusOr<channel::Assignment> NextAssignment(const absl::Status& why);
   absl::Status Enter(const channel::Assignment& given);
 
+  const at::Device device_;
   Assignment assignment_;
   uint64_t generation_ = 1;
   channel::Generation entered_;
@@ -89,6 +98,8 @@ class Team {
   std::unique_ptr<WorkerClient> agent_;
   std::shared_ptr<collectives::Bootstrap> bootstrap_;
   collectives::ProcessGroup group_;
+  std::optional<TimePoint> told_progress_;
+  std::unique_ptr<WaitReporter> waits_;  // reads the group: it goes first
 };
 
 }  // namespace mtrun::engine

@@ -51,6 +51,10 @@ std::string ToLine(const RegroupRecord& r) {
       r.generation, r.world, r.steps, r.assign, r.connect, r.state, r.first_step);
 }
 
+std::string ToLine(const SaveRecord& r) {
+  return absl::StrFormat("{\"save\":%d,\"bytes\":%d,\"stall\":%.6g}\n", r.steps, r.bytes, r.stall);
+}
+
 absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, int64_t step) {
   UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!file.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
@@ -91,6 +95,11 @@ absl::Status MetricsLog::Write(const EvalRecord& record) {
 absl::Status MetricsLog::Write(const RegroupRecord& record) {
   pending_ += ToLine(record);
   return Flush();
+}
+
+absl::Status MetricsLog::Write(const SaveRecord& record) {
+  pending_ += ToLine(record);
+  return absl::OkStatus();
 }
 
 absl::Status MetricsLog::Flush() {

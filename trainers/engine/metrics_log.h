@@ -40,6 +40,13 @@ struct RegroupRecord {
   double seconds() const { return assign + connect + state + first_step; }
 };
 
+/// A checkpoint was handed to the thread that writes it.
+struct SaveRecord {
+  int64_t steps = 0;  // finished
+  int64_t bytes = 0;  // of tensors
+  double stall = 0;   // seconds that training stood still for it
+};
+
 /// `{"step":0,"epoch":1,"loss":2.3025850929940459,"lr":0.001,"samples":16,"seconds":0.0009}`, numbers as
 /// %.17g.
 std::string ToLine(const StepRecord& record);
@@ -47,6 +54,8 @@ std::string ToLine(const StepRecord& record);
 std::string ToLine(const EvalRecord& record);
 /// `{"regroup":2,"world":3,"steps":500,"assign":0.003,...}`.
 std::string ToLine(const RegroupRecord& record);
+/// `{"save":500,"bytes":134087520,"stall":0.021}`.
+std::string ToLine(const SaveRecord& record);
 
 class MetricsLog {
  public:
@@ -59,6 +68,7 @@ class MetricsLog {
   absl::Status Write(const StepRecord& record, TimePoint now);
   absl::Status Write(const EvalRecord& record);
   absl::Status Write(const RegroupRecord& record);
+  absl::Status Write(const SaveRecord& record);
   absl::Status Flush();
   /// One more than the last step in the file when it was opened, after rewinds; 0 for an empty file.
   int64_t next_step() const { return next_step_; }

@@ -133,13 +133,18 @@ std::vector<SettingSpec> Specs(const std::string& program) {
           Whole("drain_exit_code", "0", 0, "exit status of a run that a signal stopped, 0 = 128 + signal",
                 255),
       });
-  AppendGroup(all, "Machine",
-              {
-                  Text("device", "auto", "where to compute", {"auto", "cpu", "cuda"}),
-                  Whole("threads", "0", 0,
-                        "threads of this worker, 0 = OMP_NUM_THREADS or cores / workers on this node"),
-                  Whole("log_every", "0", 0, "steps between progress lines, 0 = by time"),
-              });
+  AppendGroup(
+      all, "Machine",
+      {
+          Text("device", "auto", "where to compute: with cuda each worker of a node takes a GPU of its own",
+               {"auto", "cpu", "cuda"}),
+          Text("channels_last", "auto",
+               "keep images and convolutions channels last; auto: where that is faster",
+               {"auto", "on", "off"}),
+          Whole("threads", "0", 0,
+                "threads of this worker, 0 = OMP_NUM_THREADS or cores / workers on this node"),
+          Whole("log_every", "0", 0, "steps between progress lines, 0 = by time"),
+      });
   return all;
 }
 
@@ -212,6 +217,7 @@ absl::StatusOr<TrainOptions> ToOptions(const Settings& s) {
   o.threads = static_cast<int>(s.Int("threads"));
   o.float64 = s.Text("precision") == "float64";
   o.device = s.Text("device");
+  o.channels_last = s.Text("channels_last");
   o.eval_images = s.Int("eval_images");
   o.log_every = s.Int("log_every");
   o.preview = s.Int("preview");

@@ -40,10 +40,12 @@ struct TrainOptions {
   int threads = 0;            // 0 = cores / workers on this node
   bool float64 = false;
   std::string device = "auto";
-  int64_t eval_images = 0;                              // test images evaluated, 0 = all
-  int64_t log_every = 0;                                // steps between progress lines, 0 = by time
-  int64_t preview = 0;                                  // only write so many training images as a picture
-  bool resume = true;                                   // from the newest checkpoint in model_folder
+  std::string channels_last =
+      "auto";               // on, off, or auto: on a GPU with mixed precision, or as the program says
+  int64_t eval_images = 0;  // test images evaluated, 0 = all
+  int64_t log_every = 0;    // steps between progress lines, 0 = by time
+  int64_t preview = 0;      // only write so many training images as a picture
+  bool resume = true;       // from the newest checkpoint in model_folder
   int64_t checkpoint_steps = 0, checkpoint_epochs = 1;  // a checkpoint every so many, 0 = never
   double checkpoint_seconds = 0;                        // likewise
   int keep_checkpoints = 3;

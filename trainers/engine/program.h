@@ -44,7 +44,8 @@ struct Program {
   std::vector<SettingSpec> launch_settings = {};  // its own ones that differ between workers
   std::vector<std::pair<std::string, std::string>> aliases = {};  // other names of settings
   ImageRule images = {};
-  bool needs_test_images = true;  // false: a data set without them is evaluated on its training images
+  bool channels_last_on_cpu = false;  // what --channels_last auto means on a CPU
+  bool needs_test_images = true;      // false: a data set without them is evaluated on its training images
   /// A pure function of the settings and their seed; may throw what LibTorch throws.
   std::function<absl::StatusOr<std::unique_ptr<Task>>(const TaskInputs&)> make_task = {};
 

@@ -1,362 +1,80 @@
 #include "trainers/engine/pth_reader.h"
 
-#include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <map>
-#include <optional>
-#include <set>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "trainers/engine/pickle.h"
+#include "trainers/engine/pth_layout.h"
 #include "trainers/engine/torch_status.h"
-#include "trainers/engine/zip_archive.h"
 
 namespace mtrun::engine {
 namespace {
 
-using Kind = PickleValue::Kind;
-
-constexpr char kOrderedDict[] = "collections.OrderedDict";
-constexpr char kRebuildTensor[] = "torch._utils._rebuild_tensor_v2";
-constexpr char kRebuildParameter[] = "torch._utils._rebuild_parameter";
-
-const std::map<std::string, at::ScalarType>& StorageTypes() {
-  static const std::map<std::string, at::ScalarType> types{
-      {"torch.FloatStorage", at::kFloat}, {"torch.DoubleStorage", at::kDouble},
-      {"torch.HalfStorage", at::kHalf},   {"torch.BFloat16Storage", at::kBFloat16},
-      {"torch.LongStorage", at::kLong},   {"torch.IntStorage", at::kInt},
-      {"torch.ShortStorage", at::kShort}, {"torch.CharStorage", at::kChar},
-      {"torch.ByteStorage", at::kByte},   {"torch.BoolStorage", at::kBool}};
-  return types;
-}
-
-const std::set<std::string>& AllowedGlobals() {
-  static const std::set<std::string> names = [] {
-    std::set<std::string> all{kOrderedDict, kRebuildTensor, kRebuildParameter};
-    for (const auto& type : StorageTypes()) all.insert(type.first);
-    return all;
-  }();
-  return names;
-}
-
-bool IsCallOf(const PickleValue& value, const char* name) {
-  return value.kind == Kind::kCall && value.callee->text == name;
-}
-bool IsDict(const PickleValue& value) { return value.kind == Kind::kDict || IsCallOf(value, kOrderedDict); }
-bool IsTensor(const PickleValue& value) {
-  return IsCallOf(value, kRebuildTensor) || IsCallOf(value, kRebuildParameter);
-}
-
-absl::Status Broken(absl::string_view what) {
-  return absl::DataLossError(absl::StrCat("broken weights: ", what));
-}
-
-struct Storage {
-  std::string key;
-  at::ScalarType type = at::kFloat;
-  int64_t numel = 0;
-};
-
-/// ("storage", type, key, location, numel) and, in old files, a view of it that nobody uses any more.
-absl::StatusOr<Storage> ReadStorage(const PickleValue& value) {
-  if (value.kind != Kind::kPersistent || value.argument->kind != Kind::kTuple)
-    return Broken("a tensor without storage");
-  const auto& id = value.argument->items;
-  const bool fits = id.size() >= 5 && id[0]->text == "storage" && id[1]->kind == Kind::kGlobal &&
-                    id[2]->kind == Kind::kString && id[4]->kind == Kind::kInt && id[4]->integer >= 0;
-  if (!fits || (id.size() > 5 && id[5]->kind != Kind::kNone)) return Broken("a storage of an unknown form");
-  const auto type = StorageTypes().find(id[1]->text);
-  if (type == StorageTypes().end()) return Broken(absl::StrCat(id[1]->text, " is no storage"));
-  return Storage{id[2]->text, type->second, id[4]->integer};
-}
-
-std::optional<std::vector<int64_t>> ReadSizes(const PickleValue& value) {
-  if (value.kind != Kind::kTuple) return std::nullopt;
-  std::vector<int64_t> sizes;
-  for (const PickleValue* item : value.items) {
-    if (item->kind != Kind::kInt || !item->text.empty() || item->integer < 0) return std::nullopt;
-    sizes.push_back(item->integer);
+at::ScalarType ToTorchType(StoredType type) {
+  switch (type) {
+    case StoredType::kFloat32:
+      return at::kFloat;
+    case StoredType::kFloat64:
+      return at::kDouble;
+    case StoredType::kFloat16:
+      return at::kHalf;
+    case StoredType::kBFloat16:
+      return at::kBFloat16;
+    case StoredType::kInt64:
+      return at::kLong;
+    case StoredType::kInt32:
+      return at::kInt;
+    case StoredType::kInt16:
+      return at::kShort;
+    case StoredType::kInt8:
+      return at::kChar;
+    case StoredType::kUint8:
+      return at::kByte;
+    case StoredType::kBool:
+      return at::kBool;
   }
-  return sizes;
+  MT_CHECK(false) << "stored type " << static_cast<int>(type);
+  return at::kFloat;
 }
 
-/// How a tensor lies in its storage, in elements.
-struct Layout {
-  std::vector<int64_t> sizes, strides;
-  int64_t offset = 0, numel = 1;
-};
-
-/// Sizes beside the zero of an empty tensor: their product must not overflow.
-constexpr int64_t kMostOfEmpty = int64_t{1} << 31;
-
-/// Only layouts that stay within a storage of `available` elements and do not repeat them (a few bytes could
-/// stand for terabytes).
-absl::StatusOr<Layout> ReadLayout(const PickleValue& offset, const PickleValue& sizes,
-                                  const PickleValue& strides, int64_t available) {
-  const auto size = ReadSizes(sizes), stride = ReadSizes(strides);
-  if (!size || !stride || size->size() != stride->size() || offset.kind != Kind::kInt || offset.integer < 0) {
-    return Broken("a tensor without a proper shape");
-  }
-  Layout layout{*size, *stride, offset.integer, 1};
-  if (std::count(size->begin(), size->end(), 0) > 0) {
-    layout.numel = 0;
-    const bool plain = std::all_of(size->begin(), size->end(), [](int64_t n) { return n < kMostOfEmpty; });
-    if (!plain || size->size() > 2) return Broken("an empty tensor of a strange shape");
-    return layout;
-  }
-  __int128 last = layout.offset;
-  for (size_t d = 0; d < size->size(); ++d) {
-    last += static_cast<__int128>((*size)[d] - 1) * (*stride)[d];
-    if (last >= available || layout.numel > available / (*size)[d])
-      return Broken("a tensor goes beyond its storage");
-    layout.numel *= (*size)[d];
-  }
-  if (last >= available) return Broken("a tensor goes beyond its storage");
-  return layout;
+/// A bool that is neither 0 nor 1 is undefined in C++.
+at::Tensor Clean(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kBool ? tensor.view(at::kByte).ne(0) : tensor;
 }
 
-/// Where the bytes of storages are; both formats supply one.
-class StorageSource {
- public:
-  virtual ~StorageSource() = default;
-  virtual absl::StatusOr<absl::string_view> Bytes(const Storage& storage) const = 0;
-};
-
-class ZipStorages : public StorageSource {
- public:
-  ZipStorages(const ZipArchive& archive, std::string folder)
-      : archive_(archive), folder_(std::move(folder)) {}
-  absl::StatusOr<absl::string_view> Bytes(const Storage& storage) const override {
-    return archive_.Read(absl::StrCat(folder_, "data/", storage.key));
-  }
-
- private:
-  const ZipArchive& archive_;
-  const std::string folder_;
-};
-
-class TensorReader {
- public:
-  /// `most_bytes` that tensors may take together: those of a small file that share a storage could fill any
-  /// memory.
-  TensorReader(const StorageSource& storages, uint64_t most_bytes)
-      : storages_(storages), bytes_left_(most_bytes) {}
-
-  absl::StatusOr<at::Tensor> Read(const PickleValue& value) {
-    const auto& arguments = value.argument->items;
-    if (IsCallOf(value, kRebuildParameter)) {
-      // One level: a parameter is made of a tensor, never of a parameter.
-      if (arguments.empty() || !IsCallOf(*arguments[0], kRebuildTensor))
-        return Broken("a parameter without tensor");
-      return Read(*arguments[0]);
-    }
-    if (arguments.size() < 4) return Broken("a tensor without a proper shape");
-    MT_ASSIGN_OR_RETURN(const Storage storage, ReadStorage(*arguments[0]));
-    MT_ASSIGN_OR_RETURN(const Layout layout,
-                        ReadLayout(*arguments[1], *arguments[2], *arguments[3], storage.numel));
-    return Copy(storage, layout);
-  }
-
- private:
-  absl::StatusOr<at::Tensor> Copy(const Storage& storage, const Layout& layout) {
-    MT_ASSIGN_OR_RETURN(const absl::string_view bytes, storages_.Bytes(storage));
-    const uint64_t element = at::elementSize(storage.type);
-    if (bytes.size() / element != static_cast<uint64_t>(storage.numel) || bytes.size() % element != 0) {
-      return Broken(absl::StrCat("storage ", storage.key, " has ", bytes.size(), " bytes instead of ",
-                                 storage.numel, " x ", element));
-    }
-    const uint64_t needed = static_cast<uint64_t>(layout.numel) * element;
-    if (needed > bytes_left_) return Broken("tensors share more memory than weights do");
-    bytes_left_ -= needed;
-    return Gather(bytes, storage.type, layout);
-  }
-
-  static at::Tensor Gather(absl::string_view bytes, at::ScalarType type, const Layout& layout) {
-    at::Tensor tensor = at::empty(layout.sizes, type);
-    if (layout.numel == 0) return tensor;
-    const size_t element = at::elementSize(type);
-    auto* out = static_cast<char*>(tensor.mutable_data_ptr());
-    const char* first = bytes.data() + static_cast<size_t>(layout.offset) * element;
-    if (tensor.strides() == at::IntArrayRef(layout.strides)) {
-      std::memcpy(out, first, static_cast<size_t>(layout.numel) * element);
-      return Clean(tensor);
-    }
-    std::vector<int64_t> index(layout.sizes.size(), 0);
-    int64_t from = 0;
-    for (int64_t i = 0; i < layout.numel; ++i, out += element) {
-      std::memcpy(out, first + from * static_cast<int64_t>(element), element);
-      for (size_t d = index.size(); d-- > 0;) {
-        from += layout.strides[d];
-        if (++index[d] < layout.sizes[d]) break;
-        from -= layout.sizes[d] * layout.strides[d];
-        index[d] = 0;
-      }
-    }
+at::Tensor Gather(const StoredTensor& stored) {
+  at::Tensor tensor = at::empty(stored.sizes, ToTorchType(stored.type));
+  if (stored.numel == 0) return tensor;
+  const size_t element = SizeOf(stored.type);
+  auto* out = static_cast<char*>(tensor.mutable_data_ptr());
+  const char* first = stored.storage.data() + static_cast<size_t>(stored.offset) * element;
+  if (tensor.strides() == at::IntArrayRef(stored.strides)) {
+    std::memcpy(out, first, static_cast<size_t>(stored.numel) * element);
     return Clean(tensor);
   }
-
-  /// A bool that is neither 0 nor 1 is undefined in C++.
-  static at::Tensor Clean(const at::Tensor& tensor) {
-    return tensor.scalar_type() == at::kBool ? tensor.view(at::kByte).ne(0) : tensor;
-  }
-
-  const StorageSource& storages_;
-  uint64_t bytes_left_;
-};
-
-bool IsStateDict(const PickleValue& value) {
-  if (!IsDict(value) || value.items.empty()) return false;
-  for (size_t i = 0; i < value.items.size(); i += 2) {
-    if (value.items[i]->kind != Kind::kString || !IsTensor(*value.items[i + 1])) return false;
-  }
-  return true;
-}
-
-std::string KeysText(const PickleValue& dict) {
-  constexpr size_t kMostNamed = 8;
-  std::vector<std::string> keys;
-  for (size_t i = 0; i < dict.items.size() && keys.size() < kMostNamed; i += 2)
-    keys.push_back(dict.items[i]->text);
-  return absl::StrJoin(keys, ", ");
-}
-
-absl::StatusOr<const PickleValue*> FindStateDict(const PickleValue& root) {
-  if (IsStateDict(root)) return &root;
-  if (!IsDict(root))
-    return absl::InvalidArgumentError("it holds no dictionary of tensors; save model.state_dict()");
-  for (const char* key : {"state_dict", "model_state_dict", "model", "net"}) {
-    for (size_t i = 0; i < root.items.size(); i += 2) {
-      if (root.items[i]->text != key) continue;
-      if (IsStateDict(*root.items[i + 1])) return root.items[i + 1];
-      break;
+  std::vector<int64_t> index(stored.sizes.size(), 0);
+  int64_t from = 0;
+  for (int64_t i = 0; i < stored.numel; ++i, out += element) {
+    std::memcpy(out, first + from * static_cast<int64_t>(element), element);
+    for (size_t d = index.size(); d-- > 0;) {
+      from += stored.strides[d];
+      if (++index[d] < stored.sizes[d]) break;
+      from -= stored.sizes[d] * stored.strides[d];
+      index[d] = 0;
     }
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("it holds no state dict, neither as a whole nor as state_dict, model_state_dict, model or "
-                   "net; its keys are ",
-                   KeysText(root)));
+  return Clean(tensor);
 }
 
-void StripModulePrefix(NamedTensors& tensors) {
-  constexpr char kPrefix[] = "module.";
-  for (const auto& tensor : tensors) {
-    if (!absl::StartsWith(tensor.first, kPrefix)) return;
-  }
-  for (auto& tensor : tensors) tensor.first = tensor.first.substr(sizeof(kPrefix) - 1);
-}
+constexpr size_t kStartBytes = 16;  // more than LooksLikePth looks at
 
-absl::StatusOr<NamedTensors> ReadTensors(const PickleValue& root, const StorageSource& storages,
-                                         uint64_t file_size) {
-  constexpr uint64_t kMostShared = 8;
-  MT_ASSIGN_OR_RETURN(const PickleValue* dict, FindStateDict(root));
-  TensorReader reader(storages, kMostShared * file_size);
-  NamedTensors tensors;
-  for (size_t i = 0; i < dict->items.size(); i += 2) {
-    auto tensor = reader.Read(*dict->items[i + 1]);
-    if (!tensor.ok()) return Annotate(tensor.status(), dict->items[i]->text);
-    tensors.emplace_back(dict->items[i]->text, *std::move(tensor));
-  }
-  StripModulePrefix(tensors);
-  return tensors;
-}
-
-// ---- the zip format ----
-
-absl::StatusOr<NamedTensors> ParseZip(absl::string_view file) {
-  constexpr absl::string_view kData = "data.pkl";
-  MT_ASSIGN_OR_RETURN(const ZipArchive archive, ZipArchive::Open(file));
-  std::string folder;
-  int found = 0;
-  for (const auto& entry : archive.entries()) {
-    const absl::string_view name = entry.first;
-    if (!absl::EndsWith(name, absl::StrCat("/", kData))) continue;
-    folder = std::string(name.substr(0, name.size() - kData.size()));
-    ++found;
-  }
-  if (found != 1)
-    return absl::InvalidArgumentError("a zip file, but not one of torch.save (no data.pkl in it)");
-  if (const auto order = archive.Read(folder + "byteorder"); order.ok() && *order != "little") {
-    return absl::InvalidArgumentError(absl::StrCat("its numbers are ", *order, "-endian"));
-  }
-  if (archive.entries().count(folder + "constants.pkl") != 0) {
-    return absl::InvalidArgumentError("it is a TorchScript program; save model.state_dict() instead");
-  }
-  MT_ASSIGN_OR_RETURN(const absl::string_view data, archive.Read(folder + std::string(kData)));
-  MT_ASSIGN_OR_RETURN(const Pickle pickle, ParsePickle(data, AllowedGlobals()));
-  return ReadTensors(*pickle.root, ZipStorages(archive, folder), file.size());
-}
-
-// ---- the format before PyTorch 1.6: pickles of a magic number, a version, facts about the machine, the
-// object and the list of storage keys, then each storage as its number of elements and its bytes ----
-
-constexpr absl::string_view kLegacyStart("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14);
-
-class LegacyStorages : public StorageSource {
- public:
-  void Add(const std::string& key, absl::string_view bytes) { places_[key] = bytes; }
-  absl::StatusOr<absl::string_view> Bytes(const Storage& storage) const override {
-    const auto found = places_.find(storage.key);
-    if (found == places_.end()) return Broken(absl::StrCat("storage ", storage.key, " is missing"));
-    return found->second;
-  }
-
- private:
-  std::map<std::string, absl::string_view> places_;
-};
-
-/// Element sizes by storage key. The object is walked once; a value that is shared is visited once.
-absl::StatusOr<std::map<std::string, Storage>> StoragesOf(const Pickle& pickle) {
-  std::map<std::string, Storage> storages;
-  for (const PickleValue& value : pickle.values) {
-    if (value.kind != Kind::kPersistent) continue;
-    MT_ASSIGN_OR_RETURN(Storage storage, ReadStorage(value));
-    storages[storage.key] = storage;
-  }
-  return storages;
-}
-
-absl::StatusOr<NamedTensors> ParseLegacy(absl::string_view file) {
-  absl::string_view rest = file;
-  std::vector<Pickle> pickles;
-  for (int i = 0; i < 5; ++i) {
-    MT_ASSIGN_OR_RETURN(Pickle pickle, ParsePickle(rest, AllowedGlobals()));
-    rest.remove_prefix(pickle.size);
-    pickles.push_back(std::move(pickle));
-  }
-  const Pickle& object = pickles[3];
-  const PickleValue& keys = *pickles[4].root;
-  if (keys.kind != Kind::kList) return Broken("no list of storages");
-  MT_ASSIGN_OR_RETURN(const auto storages, StoragesOf(object));
-  LegacyStorages places;
-  for (const PickleValue* key : keys.items) {
-    const auto storage = storages.find(key->text);
-    if (storage == storages.end())
-      return Broken(absl::StrCat("storage ", key->text, " belongs to no tensor"));
-    int64_t numel = 0;
-    if (rest.size() < sizeof(numel)) return Broken("cut off in its storages");
-    std::memcpy(&numel, rest.data(), sizeof(numel));
-    rest.remove_prefix(sizeof(numel));
-    const uint64_t element = at::elementSize(storage->second.type);
-    if (numel != storage->second.numel || static_cast<uint64_t>(numel) > rest.size() / element) {
-      return Broken(absl::StrCat("storage ", key->text, " is cut off or has another size"));
-    }
-    places.Add(key->text, rest.substr(0, numel * element));
-    rest.remove_prefix(numel * element);
-  }
-  return ReadTensors(*object.root, places, file.size());
-}
-
-absl::StatusOr<std::string> ReadStart(const std::string& path, size_t size) {
+absl::StatusOr<std::string> ReadStart(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  std::string start(size, 0);
-  file.read(start.data(), static_cast<std::streamsize>(size));
+  std::string start(kStartBytes, 0);
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
   start.resize(static_cast<size_t>(file.gcount()));
   return start;
 }
@@ -364,10 +82,10 @@ absl::StatusOr<std::string> ReadStart(const std::string& path, size_t size) {
 }  // namespace
 
 absl::StatusOr<NamedTensors> ParsePth(absl::string_view file) {
-  absl::StatusOr<NamedTensors> tensors = absl::InvalidArgumentError("not a file of torch.save");
+  MT_ASSIGN_OR_RETURN(const std::vector<StoredTensor> stored, ParsePthLayout(file));
+  NamedTensors tensors;
   MT_RETURN_IF_ERROR(TorchStatus("reading tensors", [&] {
-    if (ZipArchive::LooksLikeZip(file)) tensors = ParseZip(file);
-    if (absl::StartsWith(file, kLegacyStart)) tensors = ParseLegacy(file);
+    for (const StoredTensor& tensor : stored) tensors.emplace_back(tensor.name, Gather(tensor));
   }));
   return tensors;
 }
@@ -380,9 +98,8 @@ absl::StatusOr<NamedTensors> LoadPth(const std::string& path) {
 }
 
 absl::StatusOr<NamedTensors> LoadWeights(const std::string& path) {
-  MT_ASSIGN_OR_RETURN(const std::string start, ReadStart(path, kLegacyStart.size()));
-  const bool python = ZipArchive::LooksLikeZip(start) || absl::StartsWith(start, kLegacyStart);
-  return python ? LoadPth(path) : LoadTensors(path);
+  MT_ASSIGN_OR_RETURN(const std::string start, ReadStart(path));
+  return LooksLikePth(start) ? LoadPth(path) : LoadTensors(path);
 }
 
 }  // namespace mtrun::engine

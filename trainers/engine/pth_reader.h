@@ -1,6 +1,4 @@
-// Reads weights from the files that Python writes with torch.save: the zip format and, for files from before
-// PyTorch 1.6, the older one (torchvision's early weights). A file holds tensors in plain containers, or it
-// is refused; nothing in it is executed. Pure functions.
+// Weights from the files that Python writes with torch.save (pth_layout.h). Pure functions.
 #pragma once
 
 #include <string>
@@ -12,10 +10,7 @@
 namespace mtrun::engine {
 
 /// The state dict in a file's bytes: names and tensors in the file's order, on the CPU, contiguous, in memory
-/// of their own. It is the dictionary that was saved, or within a checkpoint the first of its entries
-/// state_dict, model_state_dict, model, net. A common prefix "module." (torch's DistributedDataParallel) is
-/// taken off. kDataLoss: broken; kPermissionDenied: holds more than data; kInvalidArgument: no state dict, or
-/// tensors of a kind that weights do not come in.
+/// of their own. Errors are those of ParsePthLayout.
 absl::StatusOr<NamedTensors> ParsePth(absl::string_view file);
 
 /// ParsePth of a file; errors name it.

@@ -4,6 +4,7 @@
 
 #include "base/splitmix.h"
 #include "base/status_macros.h"
+#include "trainers/collectives/device_group.h"
 #include "trainers/engine/torch_status.h"
 
 namespace mtrun::engine {
@@ -84,11 +85,14 @@ absl::StatusOr<checkpoints::StatePlan> AgreeOnState(const collectives::ProcessGr
 absl::Status TakeOver(const collectives::ProcessGroup& group, int rank, int source,
                       const std::vector<at::Tensor>& tensors, std::string& text) {
   if (!group) return absl::OkStatus();
-  return TorchStatus("take over the state of the run", [&] {
+  MT_RETURN_IF_ERROR(TorchStatus("take over the state of the run", [&] {
     torch::NoGradGuard no_grad;
     for (const at::Tensor& tensor : tensors) Broadcast(group, source, tensor);
     BroadcastText(group, rank, source, text);
-  });
+    if (!tensors.empty() && tensors.front().is_cuda()) torch::cuda::synchronize();
+  }));
+  // Broadcasts on a GPU do not say that they were aborted.
+  return collectives::GroupStatus(group);
 }
 
 uint64_t DigestOf(const std::vector<at::Tensor>& tensors) {

@@ -10,10 +10,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "datasets/atomic_folder.h"
 #include "trainers/checkpoints/manifest.h"
 
 namespace mtrun::engine {
@@ -42,16 +42,23 @@ std::string FreeName(const std::string& path) {
   }
 }
 
+/// A checkpoint must not survive a power cut that the records of the steps before it do not.
+absl::Status SyncRecords(const std::string& folder) {
+  for (const char* name : {kLedger, kMetrics}) MT_RETURN_IF_ERROR(SyncFile(absl::StrCat(folder, "/", name)));
+  return SyncFolder(folder);
+}
+
 }  // namespace
 
 struct RunFolder::Told {
+  explicit Told(Duration the_grace) : grace(the_grace) {}
+  const Duration grace;
   std::mutex mutex;
-  double seconds = 0;        // of the last save; guarded by mutex
-  bool failed_last = false;  // guarded by mutex
+  bool failed_last = false;  // this and the next: guarded by mutex
+  bool said_too_slow = false;
 
   void Hear(const Saver::Result& result) {
     const std::lock_guard lock(mutex);
-    seconds = result.seconds;
     if (!result.status.ok()) {
       log::Warning("the checkpoint of step ", result.step,
                    " could not be saved, training goes on: ", std::string(result.status.message()));
@@ -59,6 +66,14 @@ struct RunFolder::Told {
       log::Info("the checkpoint of step ", result.step, " is saved; saving works again");
     }
     failed_last = !result.status.ok();
+    const bool too_slow = grace > Duration::zero() && FromSeconds(result.seconds) > grace;
+    if (too_slow && !std::exchange(said_too_slow, true)) {
+      log::Warning(
+          "saving a checkpoint took ", HumanDuration(FromSeconds(result.seconds)),
+          ", and after SIGTERM there are only ", HumanDuration(grace),
+          " until SIGKILL: give mtrun a longer --shutdown_timeout, or what was trained since the last "
+          "checkpoint is lost when the job is stopped");
+    }
   }
 };
 
@@ -67,12 +82,14 @@ RunFolder::RunFolder(Options options, MetricsLog metrics, checkpoints::Ledger le
       metrics_(std::move(metrics)),
       ledger_(std::move(ledger)),
       next_step_(std::min(metrics_.next_step(), ledger_.next_step())),
-      told_(std::make_shared<Told>()),
-      saver_(std::make_unique<Saver>(checkpoints::RealFiles(),
-                                     Saver::Rules{.root = options_.path,
-                                                  .unique = absl::StrCat(generation, ".", getpid()),
-                                                  .keep_last = options_.keep_checkpoints},
-                                     [told = told_](const Saver::Result& result) { told->Hear(result); })) {}
+      told_(std::make_shared<Told>(options_.grace)),
+      saver_(
+          std::make_unique<Saver>(checkpoints::RealFiles(),
+                                  Saver::Rules{.root = options_.path,
+                                               .unique = absl::StrCat(generation, ".", getpid()),
+                                               .keep_last = options_.keep_checkpoints,
+                                               .first = [path = options_.path] { return SyncRecords(path); }},
+                                  [told = told_](const Saver::Result& result) { told->Hear(result); })) {}
 
 RunFolder::~RunFolder() = default;
 
@@ -102,23 +119,20 @@ absl::Status RunFolder::Record(const EvalRecord& record) { return metrics_.Write
 
 absl::Status RunFolder::Record(const RegroupRecord& record) { return metrics_.Write(record); }
 
+absl::Status RunFolder::Record(const SaveRecord& record) { return metrics_.Write(record); }
+
 void RunFolder::Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best) {
   saver_->Submit(std::move(snapshot), best);
 }
 
 absl::Status RunFolder::WaitForSaves() { return saver_->Wait(); }
 
-double RunFolder::last_save_seconds() const {
-  const std::lock_guard lock(told_->mutex);
-  return told_->seconds;
-}
-
 absl::Status CheckRunFolder(const std::string& path) {
   const absl::Status status = CheckWritable(path);
   if (!status.ok()) return Annotate(status, absl::StrCat("--model_folder ", path, " cannot be written"));
   // A folder that was just made must outlive a power cut as its checkpoints do.
   const fs::path absolute = fs::absolute(path).lexically_normal();
-  return datasets::SyncFolder(absolute.parent_path().string());
+  return SyncFolder(absolute.parent_path().string());
 }
 
 absl::Status MoveAside(const std::string& path) {

@@ -25,6 +25,8 @@ class RunFolder {
     std::string settings;  // config.yaml
     checkpoints::LedgerHead ledger;
     int keep_checkpoints = 3;
+    Duration grace =
+        Duration::zero();  // from a polite signal to SIGKILL, zero: unknown; a save must fit into it
   };
 
   /// Continues the folder's files at `step` finished steps: what they say beyond is taken back, in words.
@@ -37,6 +39,7 @@ class RunFolder {
   absl::Status Record(const StepRecord& record, const checkpoints::LedgerStep& ledger, TimePoint now);
   absl::Status Record(const EvalRecord& record);
   absl::Status Record(const RegroupRecord& record);
+  absl::Status Record(const SaveRecord& record);
   /// What is still in memory goes to the file: another member may be the keeper next.
   absl::Status Flush() { return metrics_.Flush(); }
 
@@ -44,8 +47,6 @@ class RunFolder {
   void Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best);
   /// Waits for the disk; the last save's status.
   absl::Status WaitForSaves();
-  /// How long the last save took, 0 before the first.
-  double last_save_seconds() const;
 
  private:
   RunFolder(Options options, MetricsLog metrics, checkpoints::Ledger ledger, uint64_t generation);

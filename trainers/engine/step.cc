@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "trainers/collectives/device_group.h"
 #include "trainers/engine/torch_status.h"
 
 namespace mtrun::engine {
@@ -69,10 +70,11 @@ Task::Output StepRunner::Forward(int64_t step, const SyncRound& pass, const Batc
   return task_.Train(batch, {options_.seed, step, pass.shards.begin});
 }
 
-void StepRunner::Compute(int64_t step, int rank, bool wants_to_go, const std::vector<SyncRound>& passes) {
-  Reach(Fault::At::kForward, rank, step);
-  // A member without shards has a wish all the same.
-  if (wants_to_go && passes.empty()) data_parallel_.SetStats({0, 0, 1});
+void StepRunner::Compute(int64_t step, Wishes wishes, const std::vector<SyncRound>& passes) {
+  Reach(Fault::At::kForward, step);
+  const double leave = wishes.leave ? 1 : 0, regroup = wishes.regroup ? 1 : 0;
+  // A member without shards has wishes all the same.
+  if (passes.empty()) data_parallel_.SetStats({0, 0, leave, regroup});
   const int64_t samples_in_step = source_.SamplesInStep(step);
   double total = 0;
   int64_t correct = 0;
@@ -85,8 +87,8 @@ void StepRunner::Compute(int64_t step, int rank, bool wants_to_go, const std::ve
     total += weight * value;
     correct += output.correct;
     if (i + 1 == passes.size()) {
-      Reach(Fault::At::kBackward, rank, step);
-      data_parallel_.SetStats({total, static_cast<double>(correct), wants_to_go ? 1.0 : 0.0});
+      Reach(Fault::At::kBackward, step);
+      data_parallel_.SetStats({total, static_cast<double>(correct), leave, regroup});
       data_parallel_.LastRound();
     }
     // The weight as the gradient of the loss: the same product as weighting the loss, one operation less each
@@ -96,27 +98,33 @@ void StepRunner::Compute(int64_t step, int rank, bool wants_to_go, const std::ve
 }
 
 absl::StatusOr<StepResult> StepRunner::Run(int64_t step, int rank, int world_size, double learning_rate,
-                                           bool wants_to_go) {
+                                           Wishes wishes) {
   bad_shards_.clear();
   data_parallel_.BeginStep();
   learner_.BeginStep();
   MT_RETURN_IF_ERROR(TorchStatus(absl::StrCat("step ", step),
-                                 [&] { Compute(step, rank, wants_to_go, Passes(step, rank, world_size)); }));
-  Reach(Fault::At::kAllReduce, rank, step);
+                                 [&] { Compute(step, wishes, Passes(step, rank, world_size)); }));
+  Reach(Fault::At::kAllReduce, step);
   MT_RETURN_IF_ERROR(Annotate(data_parallel_.FinishStep(), absl::StrCat("step ", step)));
   const std::vector<double> stats = data_parallel_.Stats();
+  // Reading them has waited for the device; what an aborted NCCL leaves behind are no sums.
+  if (device_ == at::kCUDA) MT_RETURN_IF_ERROR(collectives::GroupStatus(data_parallel_.group()));
   const bool finite = std::isfinite(stats[0]);
   if (!learner_.scales_loss()) MT_RETURN_IF_ERROR(CheckFinite(step, stats[0]));
   const bool applied = learner_.Apply(learning_rate, finite);
-  Reach(Fault::At::kApply, rank, step);
+  Reach(Fault::At::kApply, step);
   skipped_in_a_row_ = applied ? 0 : skipped_in_a_row_ + 1;
   if (skipped_in_a_row_ > kMostSkippedInARow) {
     return absl::OutOfRangeError(
         absl::StrCat("step ", step, ": gradients are not finite at any loss scale for ", skipped_in_a_row_,
                      " steps in a row. A lower learning_rate, a warm-up or --amp off usually helps"));
   }
-  return StepResult{stats[0], std::llround(stats[1]), source_.SamplesInStep(step), !applied,
-                    static_cast<int>(std::lround(stats[2]))};
+  return StepResult{stats[0],
+                    std::llround(stats[1]),
+                    source_.SamplesInStep(step),
+                    !applied,
+                    static_cast<int>(std::lround(stats[2])),
+                    static_cast<int>(std::lround(stats[3]))};
 }
 
 absl::Status StepRunner::CheckFinite(int64_t step, double loss) const {

@@ -37,12 +37,19 @@ struct StepResult {
   int64_t samples = 0;
   bool skipped = false;  // loss scaling met an infinity: the weights are those before the step
   int leaving = 0;       // members that want to go behind this step
+  int regrouping = 0;    // members that know of a new membership to come behind this step
+};
+
+/// What a member wants behind a step; how many want it comes back to all of them.
+struct Wishes {
+  bool leave = false;
+  bool regroup = false;
 };
 
 class StepRunner {
  public:
-  /// Numbers that a step sums over the workers beside the gradients: loss, right predictions, wishes to go.
-  static constexpr int kStats = 3;
+  /// Numbers that a step sums over the workers beside the gradients: loss, right predictions, both wishes.
+  static constexpr int kStats = 4;
 
   struct Options {
     uint64_t seed = 0;  // of the tasks' random numbers
@@ -58,10 +65,9 @@ class StepRunner {
 
   /// Computes the part of worker `rank` of `world_size`, the same two in every call; the update is the same
   /// on all. Without loss scaling a loss that is not finite is kOutOfRange on every member (the owner's
-  /// message names step and shards) and nothing is updated. Other errors leave a torn step. `wants_to_go`:
-  /// this member leaves behind this step; how many do comes back to all of them.
+  /// message names step and shards) and nothing is updated. Other errors leave a torn step.
   absl::StatusOr<StepResult> Run(int64_t step, int rank, int world_size, double learning_rate,
-                                 bool wants_to_go = false);
+                                 Wishes wishes = {});
 
  private:
   /// Own forward passes, one after the other: single shards, or with --sync_bn parts of groups.
@@ -70,9 +76,9 @@ class StepRunner {
   std::vector<SyncRound> SyncRounds(int64_t step, int rank, int world_size);
   Batch BatchOf(int64_t step, ShardRange shards);
   Task::Output Forward(int64_t step, const SyncRound& pass, const Batch& batch);
-  void Compute(int64_t step, int rank, bool wants_to_go, const std::vector<SyncRound>& passes);
-  void Reach(Fault::At at, int rank, int64_t step) {
-    if (options_.faults != nullptr) options_.faults->Reach(at, rank, step);
+  void Compute(int64_t step, Wishes wishes, const std::vector<SyncRound>& passes);
+  void Reach(Fault::At at, int64_t step) {
+    if (options_.faults != nullptr) options_.faults->Reach(at, step);
   }
   absl::Status CheckFinite(int64_t step, double loss) const;
 

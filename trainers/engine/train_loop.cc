@@ -3,22 +3,19 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainers/engine/agreement.h"
-#include "trainers/engine/drain.h"
 #include "trainers/engine/regroup.h"
-#include "trainers/engine/torch_status.h"
 
 namespace mtrun::engine {
 namespace {
 
-constexpr Duration kTellAgentEvery = std::chrono::seconds(1);
 /// A dead keeper's metrics lack at most what it had not flushed: a second of steps, or 256 KiB of lines.
 constexpr size_t kRecentSteps = 4096;
 
@@ -64,11 +61,17 @@ TrainLoop::TrainLoop(const Inputs& inputs, Team& team, ProgressLine& progress, T
       schedule_(ScheduleOf(inputs.options, source_.steps_per_epoch())),
       pacer_(progress.terminal(), inputs.options.log_every, MonotonicNow()),
       carried_(inputs.identity, learner_),
-      saved_(MonotonicNow()) {
-  report_.program = inputs.program;
-  if (inputs.task.classes() > 0) report_.class_names = inputs.test.class_names();
-  report_.global_batch = inputs.options.plan.global_batch;
-  report_.micro_batch = inputs.options.plan.micro_batch;
+      report_(EmptyReport()),
+      run_began_(start),
+      saved_(MonotonicNow()) {}
+
+RunReport TrainLoop::EmptyReport() const {
+  RunReport report;
+  report.program = in_.program;
+  if (in_.task.classes() > 0) report.class_names = in_.test.class_names();
+  report.global_batch = in_.options.plan.global_batch;
+  report.micro_batch = in_.options.plan.micro_batch;
+  return report;
 }
 
 absl::StatusOr<Outcome> TrainLoop::Run() {
@@ -87,7 +90,6 @@ absl::StatusOr<Outcome> TrainLoop::Run() {
     }
     MT_RETURN_IF_ERROR(regrouped);
   }
-  outcome_.report = report_;
   return outcome_;
 }
 
@@ -107,12 +109,12 @@ absl::Status TrainLoop::Turn() {
 
 absl::Status TrainLoop::Enter() {
   const Assignment& who = team_.assignment();
-  const bool had_run = carried_.exists();
   if (folder_) MT_RETURN_IF_ERROR(folder_->Flush());
   MT_RETURN_IF_ERROR(CheckMembersAgree());
+  carried_.progress().seconds = SecondsOfRun();  // whoever takes the run over counts on from here
   MT_ASSIGN_OR_RETURN(const CarriedRun::Begun begun,
                       carried_.Enter(team_, in_.options.model_folder, in_.options.resume));
-  if (!had_run) RestoreReport();
+  if (begun.received || !begun.resumed.empty()) AdoptProgress(begun);
   progress_.SetQuiet(who.rank != 0);
   report_.world_size = who.world_size;
   report_.nodes = who.nodes;
@@ -123,6 +125,7 @@ absl::Status TrainLoop::Enter() {
   } else {
     folder_.reset();
   }
+  if (begun.fresh || !begun.resumed.empty()) progress_.Print(in_.greeting);
   if (!begun.resumed.empty()) {
     progress_.Print(absl::StrCat("resumed from ", begun.resumed, " at step ", steps()));
   } else if (!begun.fresh) {
@@ -155,13 +158,16 @@ absl::Status TrainLoop::CheckMembersAgree() const {
   return same;
 }
 
-/// After taking a run over from a checkpoint or another member.
-void TrainLoop::RestoreReport() {
+/// After taking a run over from a checkpoint or another member: what this one knew of it counts no more.
+void TrainLoop::AdoptProgress(const CarriedRun::Begun& begun) {
   const RunProgress& progress = carried_.progress();
+  report_ = EmptyReport();
   for (const EvalRecord& record : progress.history) report_.Add(record);
   if (!progress.confusion.empty()) report_.matrix = ConfusionMatrix(progress.confusion);
-  seconds_before_ = progress.seconds;
-  samples_before_ = progress.samples;
+  recent_.clear();
+  // A checkpoint's run stood still until this process began, a member's did not.
+  const TimePoint now = begun.resumed.empty() ? MonotonicNow() : start_;
+  run_began_ = begun.fresh ? start_ : now - FromSeconds(progress.seconds);
 }
 
 absl::Status TrainLoop::OpenFolder(bool fresh) {
@@ -178,11 +184,11 @@ absl::Status TrainLoop::OpenFolder(bool fresh) {
                                                            .micro_batch = plan.micro_batch,
                                                            .shuffle = in_.options.shuffle,
                                                            .data = in_.train.digest()},
-                                                .keep_checkpoints = in_.options.keep_checkpoints},
+                                                .keep_checkpoints = in_.options.keep_checkpoints,
+                                                .grace = in_.grace},
                                                steps(), carried_.generation()));
-  for (size_t i = 0; i < recent_.size(); ++i) {
-    if (recent_[i].step < folder_->next_step() || recent_[i].step >= steps()) continue;
-    MT_RETURN_IF_ERROR(folder_->Record(recent_[i], recent_ledger_[i], MonotonicNow()));
+  for (const Finished& step : recent_) {
+    if (step.record.step >= folder_->next_step()) MT_RETURN_IF_ERROR(Write(step, MonotonicNow()));
   }
   return absl::OkStatus();
 }
@@ -195,13 +201,22 @@ bool TrainLoop::EvaluationIsDue() const {
   return at.steps % source_.steps_per_epoch() == 0 || at.steps >= schedule_.steps;
 }
 
+/// Without keeping a processor busy; a step that is torn is not waited for.
+void TrainLoop::Pace(TimePoint began) const {
+  while (MonotonicNow() - began < in_.pace && !team_.generation_is_over())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
 absl::Status TrainLoop::Step() {
   const Assignment& who = team_.assignment();
   const TimePoint began = MonotonicNow();
+  Pace(began);
   const double learning_rate = LearningRate(schedule_, steps());
   const bool wish = team_.wants_drain();
-  MT_ASSIGN_OR_RETURN(const StepResult result,
-                      crew_->runner.Run(steps(), who.rank, who.world_size, learning_rate, wish));
+  absl::StatusOr<StepResult> ran = crew_->runner.Run(steps(), who.rank, who.world_size, learning_rate,
+                                                     {.leave = wish, .regroup = team_.wants_regroup()});
+  if (absl::IsOutOfRange(ran.status())) return NameLastCheckpoint(ran.status());
+  MT_ASSIGN_OR_RETURN(const StepResult result, std::move(ran));
   const TimePoint now = MonotonicNow();
   EpochSums& sums = carried_.progress().sums;
   if (!result.skipped) {
@@ -214,44 +229,46 @@ absl::Status TrainLoop::Step() {
   MT_RETURN_IF_ERROR(Keep(result, learning_rate, began, now));
   if (broke_) MT_RETURN_IF_ERROR(ReportRegroup());
   if (result.leaving > 0) return Stop(result.leaving, wish);
-  return SaveIfDue(/*epoch_ended=*/false);
+  MT_RETURN_IF_ERROR(SaveIfDue(/*epoch_ended=*/false));
+  if (result.regrouping == 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("another membership begins behind step ", steps() - 1));
 }
 
 /// Counts the step and records it.
 absl::Status TrainLoop::Keep(const StepResult& result, double learning_rate, TimePoint began, TimePoint now) {
-  const int64_t step = steps();
-  const StepRecord record{.step = step,
-                          .epoch = epoch() + 1,
-                          .loss = result.loss,
-                          .learning_rate = learning_rate,
-                          .samples = result.samples,
-                          .seconds = ToSeconds(now - began),
-                          .skipped = result.skipped};
-  const checkpoints::LedgerStep ledger{.step = step,
-                                       .epoch = epoch(),
-                                       .generation = carried_.generation(),
-                                       .world = team_.assignment().world_size,
-                                       .ids = source_.DigestOfStep(step),
-                                       .loss = result.loss,
-                                       .skipped = result.skipped};
+  const Finished step{.record = {.step = steps(),
+                                 .epoch = epoch() + 1,
+                                 .loss = result.loss,
+                                 .learning_rate = learning_rate,
+                                 .samples = result.samples,
+                                 .seconds = ToSeconds(now - began),
+                                 .skipped = result.skipped},
+                      .generation = carried_.generation(),
+                      .world = team_.assignment().world_size};
   carried_.FinishStep();
   if (team_.elastic()) {
-    recent_.push_back(record);
-    recent_ledger_.push_back(ledger);
-    if (recent_.size() > kRecentSteps) {
-      recent_.pop_front();
-      recent_ledger_.pop_front();
-    }
-    if (now - told_ >= kTellAgentEvery) {
-      told_ = now;
-      team_.ReportProgress(record.epoch, steps(), carried_.progress().samples);
-    }
+    recent_.push_back(step);
+    if (recent_.size() > kRecentSteps) recent_.pop_front();
+    team_.ReportProgress(step.record.epoch, steps(), carried_.progress().samples);
   }
   if (team_.assignment().rank == 0 && pacer_.Due(steps(), now)) ShowProgress(result, learning_rate, now);
   if (!folder_) return absl::OkStatus();
   const int64_t every = in_.task.picture_every();
   if (every > 0 && steps() % every == 0) MT_RETURN_IF_ERROR(DrawPicture());
-  return folder_->Record(record, ledger, now);
+  return Write(step, now);
+}
+
+absl::Status TrainLoop::Write(const Finished& step, TimePoint now) {
+  const StepRecord& record = step.record;
+  return folder_->Record(record,
+                         checkpoints::LedgerStep{.step = record.step,
+                                                 .epoch = record.epoch - 1,
+                                                 .generation = step.generation,
+                                                 .world = step.world,
+                                                 .ids = source_.DigestOfStep(record.step),
+                                                 .loss = record.loss,
+                                                 .skipped = record.skipped},
+                         now);
 }
 
 void TrainLoop::ShowProgress(const StepResult& result, double learning_rate, TimePoint now) {
@@ -273,152 +290,7 @@ void TrainLoop::ShowProgress(const StepResult& result, double learning_rate, Tim
 }
 
 void TrainLoop::Reach(Fault::At at) {
-  if (in_.faults != nullptr) in_.faults->Reach(at, team_.assignment().rank, steps());
-}
-
-// ---- checkpoints
-
-absl::Status TrainLoop::SaveIfDue(bool epoch_ended) {
-  if (!folder_) return absl::OkStatus();
-  const TrainOptions& rules = in_.options;
-  const int64_t each = source_.steps_per_epoch();
-  const bool by_epoch = epoch_ended && rules.checkpoint_epochs > 0 &&
-                        (steps() / each) % rules.checkpoint_epochs == 0 && steps() % each == 0;
-  const bool by_step = !epoch_ended && rules.checkpoint_steps > 0 && steps() % rules.checkpoint_steps == 0 &&
-                       !EvaluationIsDue();
-  const bool by_time = rules.checkpoint_seconds > 0 && !EvaluationIsDue() &&
-                       MonotonicNow() - saved_ >= FromSeconds(rules.checkpoint_seconds);
-  return by_epoch || by_step || by_time ? Save() : absl::OkStatus();
-}
-
-absl::Status TrainLoop::Save() {
-  saved_ = MonotonicNow();
-  carried_.progress().seconds = seconds_before_ + ToSeconds(saved_ - start_);
-  // A run that goes on from this checkpoint finds the records of the steps before it.
-  MT_RETURN_IF_ERROR(folder_->Flush());
-  MT_ASSIGN_OR_RETURN(checkpoints::Snapshot snapshot, carried_.TakeSnapshot());
-  const std::vector<EvalRecord>& history = report_.history;
-  const auto best = std::find_if(history.begin(), history.end(), [&](const EvalRecord& record) {
-    return record.epoch == report_.best_epoch;
-  });
-  folder_->Save(std::move(snapshot), best == history.end() ? std::nullopt : std::optional(best->steps));
-  Reach(Fault::At::kSave);
-  return absl::OkStatus();
-}
-
-// ---- the end of an epoch, of the run, of this worker's part in it
-
-absl::StatusOr<Evaluation> TrainLoop::EvaluateNow() {
-  const Assignment& who = team_.assignment();
-  const int64_t wanted = in_.options.eval_images;
-  const int64_t size = wanted > 0 ? std::min(wanted, in_.test.size()) : in_.test.size();
-  Reach(Fault::At::kEvaluate);
-  const Learner::Averaged averaged(learner_);
-  return Evaluate(in_.task, test_batches_, size, who.rank, who.world_size, team_.group());
-}
-
-absl::Status TrainLoop::DrawPicture() {
-  const std::string path = absl::StrFormat("%s/samples_%07d.png", in_.options.model_folder, steps());
-  const Learner::Averaged averaged(learner_);
-  absl::Status drawn;
-  MT_RETURN_IF_ERROR(TorchStatus("samples", [&] {
-    torch::NoGradGuard no_grad;
-    in_.task.module().eval();
-    drawn = in_.task.DrawPicture(path);
-    in_.task.module().train();
-  }));
-  return drawn;
-}
-
-absl::Status TrainLoop::FinishEpoch() {
-  MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateNow());
-  RunProgress& progress = carried_.progress();
-  const EpochSums sums = progress.sums;
-  const auto seen = static_cast<double>(std::max<int64_t>(sums.samples, 1));
-  const EvalRecord record{.steps = steps(),
-                          .epoch = (steps() - 1) / source_.steps_per_epoch() + 1,
-                          .train_loss = sums.loss / seen,
-                          .train_accuracy = static_cast<double>(sums.correct) / seen,
-                          .test_loss = evaluation.loss,
-                          .test_accuracy = evaluation.matrix.Accuracy(),
-                          .seconds = sums.seconds,
-                          .classified = in_.task.classes() > 0};
-  const bool new_best = report_.Add(record);
-  report_.matrix = evaluation.matrix;
-  progress.history.push_back(record);
-  progress.confusion = evaluation.matrix.counts();
-  progress.sums = {};
-  carried_.FinishEvaluation();
-  progress_.Print(EpochText(record, in_.options.epochs, new_best));
-  // Evaluation is not training: the next progress line measures from here.
-  shown_ = MonotonicNow();
-  shown_samples_ = progress.samples;
-  if (!folder_) return absl::OkStatus();
-  MT_RETURN_IF_ERROR(folder_->Record(record));
-  return SaveIfDue(/*epoch_ended=*/true);
-}
-
-absl::Status TrainLoop::FinishRun() {
-  report_.steps = steps();
-  report_.seconds = seconds_before_ + ToSeconds(MonotonicNow() - start_);
-  report_.images_per_second = static_cast<double>(carried_.progress().samples) / report_.training_seconds;
-  progress_.Print("\n" + ReportText(report_));
-  if (folder_) {
-    MT_RETURN_IF_ERROR(Save());
-    // Its failure has been told; the weights by themselves may still fit.
-    folder_->WaitForSaves().IgnoreError();
-    MT_RETURN_IF_ERROR(in_.finish(learner_, report_));
-  }
-  // Nobody is done before everything is on the disk: until then a successor of rank 0 would have to write it.
-  MT_RETURN_IF_ERROR(AnyMember(team_.group(), false).status());
-  progress_.Print(
-      absl::StrCat("\nweights, metrics, checkpoints and this report are in ", in_.options.model_folder));
-  team_.ReportDone(steps());
-  return absl::OkStatus();
-}
-
-/// Behind a step whose reduction said that `leaving` members want to go, this one among them or not.
-absl::Status TrainLoop::Stop(int leaving, bool wish) {
-  const int world = team_.assignment().world_size;
-  if (leaving < world && !wish) {
-    return absl::UnavailableError(
-        absl::StrCat(leaving, " of ", world, " workers leave behind step ", steps() - 1));
-  }
-  outcome_.complete = false;
-  const std::string why = team_.drain_wish();
-  if (leaving < world) {
-    outcome_.stopped =
-        absl::StrCat(why, ": left behind step ", steps() - 1, ", the other workers go on without this one");
-    team_.ReportLeaving(why);
-    return absl::OkStatus();
-  }
-  if (folder_) {
-    MT_RETURN_IF_ERROR(Save());
-    MT_RETURN_IF_ERROR(folder_->WaitForSaves());
-  }
-  MT_RETURN_IF_ERROR(AnyMember(team_.group(), false).status());
-  StopRun(why);
-  return absl::OkStatus();
-}
-
-/// The whole run stops here, and its state is on the disk.
-void TrainLoop::StopRun(const std::string& why) {
-  outcome_.complete = false;
-  outcome_.signal = DrainSignal() != 0 ? DrainSignal() : SIGTERM;
-  outcome_.stopped = absl::StrCat(why, ": stopped at step ", steps(), " of ", schedule_.steps,
-                                  "; the same command goes on from ", in_.options.model_folder);
-  team_.ReportLeaving(why);
-}
-
-/// This worker is to go while it waits for others: what it carries is the newest there is here.
-absl::Status TrainLoop::StopWhileWaiting(const std::string& why) {
-  if (carried_.exists() && team_.assignment().local_rank == 0) {
-    MT_RETURN_IF_ERROR(OpenFolder(/*fresh=*/false));
-    MT_RETURN_IF_ERROR(Save());
-    MT_RETURN_IF_ERROR(folder_->WaitForSaves());
-  }
-  StopRun(why);
-  return absl::OkStatus();
+  if (in_.faults != nullptr) in_.faults->Reach(at, steps());
 }
 
 }  // namespace mtrun::engine

@@ -29,7 +29,6 @@ namespace mtrun::engine {
 
 /// How a run ended.
 struct Outcome {
-  RunReport report;      // the same on all ranks, times apart
   bool complete = true;  // false: the run stops early, or goes on without this worker
   std::string stopped;   // why and where, in words
   int signal = 0;        // that stopped the run; 0: it is complete, or goes on without this worker
@@ -47,7 +46,10 @@ class TrainLoop {
     Precision precision = Precision::kFp32;
     checkpoints::Identity identity;  // what all members and all restarts must agree on
     std::string settings;            // config.yaml
+    std::string greeting;            // for people, where the run begins or goes on from a checkpoint
     FaultPlan* faults = nullptr;     // null: none are planned
+    Duration grace = {};             // from a polite signal to SIGKILL, zero: unknown
+    Duration pace = {};              // a step lasts at least so long: tests that need long steps
     /// On the keeper of the run's files, when the run is complete and before anybody is done: weights and
     /// report.
     std::function<absl::Status(const Learner&, const RunReport&)> finish;
@@ -67,15 +69,26 @@ class TrainLoop {
     StepRunner runner;
   };
 
+  /// A finished step as the run's files record it.
+  struct Finished {
+    StepRecord record;
+    uint64_t generation = 1;
+    int world = 1;
+  };
+
   /// One membership, to the end of the run or until it breaks.
   absl::Status RunGeneration();
   absl::Status Enter();
   absl::Status CheckMembersAgree() const;
+  void AdoptProgress(const CarriedRun::Begun& begun);
   absl::Status OpenFolder(bool fresh);
   absl::Status ReportRegroup();
   absl::Status Turn();
   absl::Status Step();
+  void Pace(TimePoint began) const;
   absl::Status Keep(const StepResult& result, double learning_rate, TimePoint began, TimePoint now);
+  absl::Status Write(const Finished& step, TimePoint now);
+  absl::Status NameLastCheckpoint(const absl::Status& why);
   absl::Status SaveIfDue(bool epoch_ended);
   absl::Status Save();
   absl::Status FinishEpoch();
@@ -86,10 +99,11 @@ class TrainLoop {
   absl::StatusOr<Evaluation> EvaluateNow();
   absl::Status DrawPicture();
   void ShowProgress(const StepResult& result, double learning_rate, TimePoint now);
-  void RestoreReport();
   void Reach(Fault::At at);
 
   int64_t steps() const { return carried_.position().steps; }
+  RunReport EmptyReport() const;
+  double SecondsOfRun() const { return ToSeconds(MonotonicNow() - run_began_); }
   /// Of the step to come, from 0.
   int64_t epoch() const { return steps() / source_.steps_per_epoch(); }
   bool EvaluationIsDue() const;
@@ -110,16 +124,13 @@ class TrainLoop {
   CarriedRun carried_;
   std::optional<Crew> crew_;
   std::unique_ptr<RunFolder> folder_;  // on the one who keeps it
-  std::deque<StepRecord> recent_;      // what a new keeper may have to record for its predecessor
-  std::deque<checkpoints::LedgerStep> recent_ledger_;
-  RunReport report_;
-  double seconds_before_ = 0;  // of earlier processes of the run
-  int64_t samples_before_ = 0;
+  std::deque<Finished> recent_;        // what a new keeper may have to record for its predecessor
+  RunReport report_;                   // of the carried progress
+  TimePoint run_began_;                // as if the whole run were this process's
   TimePoint shown_;  // when progress was last shown, and how many samples had been consumed then
   int64_t shown_samples_ = 0;
   std::optional<TimePoint> broke_;  // when the last membership did; until the first step of the next one
   TimePoint entered_;               // when the running one began its steps
-  TimePoint told_;                  // when the agent was last told
   TimePoint saved_;                 // when the last checkpoint was taken
   Outcome outcome_;
 };

@@ -263,6 +263,48 @@ TEST(GroupAbortTest, AThousandRandomAbortsLeaveNobodyStuck) {
   ranks.ExpectAllWell();
 }
 
+// From the notice (Abort on a thread of the same process, as the agent's news come) to the end of the call
+// that was blocked in the group, here and on the peers that were told by the group alone. The times are
+// printed, not tested.
+TEST(GroupAbortTest, ABlockedCallIsReleasedByANotice) {
+  constexpr int kRounds = 1000, kWorld = 3;
+  const std::vector<std::vector<int>> layouts = {{0, 0, 0}, {0, 1, 2}, {0, 0, 1}};
+  Ranks ranks(kWorld, [&](const RankContext& context) {
+    FolderBootstrap bootstrap(context.folder);
+    for (int round = 0; round < kRounds; ++round) {
+      auto group =
+          context.Connect(absl::StrCat(round, ".n"), layouts[static_cast<size_t>(round) % 3], 64 * 1024);
+      ASSERT_TRUE(group.ok()) << group.status();
+      std::thread notice;
+      TimePoint told{};
+      // Rank 0 never takes part, so the others are blocked for certain; rank 1 is told.
+      if (context.rank == 1) {
+        notice = std::thread([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(2));
+          told = MonotonicNow();
+          (*group)->Abort("dissolved");
+        });
+      }
+      if (context.rank != 0) {
+        EXPECT_FALSE(ReduceOnes(**group, 1000).ok());
+      }
+      const TimePoint out = MonotonicNow();
+      if (notice.joinable()) notice.join();
+      if (context.rank == 1) context.Tell(absl::StrCat(ToSeconds(out - told) * 1e3));
+      // Nobody takes its group away before the others are out.
+      ASSERT_TRUE(bootstrap.Set(absl::StrCat("out", round, ".", context.rank), "").ok());
+      ASSERT_TRUE(bootstrap.Wait({absl::StrCat("out", round, ".1"), absl::StrCat("out", round, ".2")}).ok());
+    }
+  });
+  std::vector<double> times;
+  for (int round = 0; round < kRounds; ++round) times.push_back(std::stod(ranks.Hear(1)));
+  ranks.ExpectAllWell();
+  std::sort(times.begin(), times.end());
+  std::cout << "released after notice (ms): p50 " << times[kRounds / 2] << ", p99 "
+            << times[kRounds * 99 / 100] << ", max " << times.back() << ", stuck 0 of " << kRounds
+            << std::endl;
+}
+
 TEST(GroupConnectTest, AnAbortedBootstrapEndsConnecting) {
   // Once while a rank is missing altogether, once when it published its address and then froze.
   for (const bool published : {false, true}) {

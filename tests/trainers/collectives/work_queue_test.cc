@@ -30,6 +30,25 @@ class Event {
   bool set_ = false;
 };
 
+TEST(WorkQueueTest, TellsHowLongTheRunningOperationTakes) {
+  WorkQueue queue;
+  EXPECT_EQ(queue.running_for(), Duration::zero());
+  Event begun, go_on;
+  const auto work = queue.Submit([&] {
+    begun.Set();
+    go_on.Wait();
+    return absl::OkStatus();
+  });
+  begun.Wait();
+  const Duration first = queue.running_for();
+  EXPECT_GT(first, Duration::zero());
+  while (queue.running_for() == first) std::this_thread::yield();
+  EXPECT_GT(queue.running_for(), first);
+  go_on.Set();
+  EXPECT_TRUE(work->Wait().ok());
+  EXPECT_EQ(queue.running_for(), Duration::zero());
+}
+
 TEST(WorkQueueTest, RunsInOrderWithoutAnybodyWaiting) {
   WorkQueue queue;
   std::vector<int> order;

@@ -192,7 +192,7 @@ TEST_F(CnnATest, WorkersWithDifferentSettingsAreRefused) {
     workers.push_back(Start(args(absl::StrCat(rank)), overlay));
   }
   for (const auto& worker : workers) {
-    EXPECT_EQ(worker->Wait(), 1);
+    EXPECT_EQ(worker->Wait(), 2);
     EXPECT_THAT(worker->Text(), HasSubstr("differ in "));
   }
 }

@@ -35,15 +35,16 @@ TEST(FaultPlanTest, FiresOnceAtItsPlaceAlone) {
   static int signals = 0;
   signals = 0;
   std::signal(SIGTERM, [](int) { ++signals; });
-  FaultPlan plan(*ParseFaults("rank=1 step=20 at=apply do=leave"));
+  const auto faults = *ParseFaults("rank=1 step=20 at=apply do=leave");
+  FaultPlan plan(faults, 1), others(faults, 0);
   ::testing::internal::CaptureStderr();
-  plan.Reach(Fault::At::kApply, 0, 20);
-  plan.Reach(Fault::At::kApply, 1, 19);
-  plan.Reach(Fault::At::kForward, 1, 20);
+  others.Reach(Fault::At::kApply, 20);
+  plan.Reach(Fault::At::kApply, 19);
+  plan.Reach(Fault::At::kForward, 20);
   EXPECT_EQ(signals, 0);
-  plan.Reach(Fault::At::kApply, 1, 20);
+  plan.Reach(Fault::At::kApply, 20);
   EXPECT_EQ(signals, 1);
-  plan.Reach(Fault::At::kApply, 1, 20);
+  plan.Reach(Fault::At::kApply, 20);
   EXPECT_EQ(signals, 1);
   std::signal(SIGTERM, SIG_DFL);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),

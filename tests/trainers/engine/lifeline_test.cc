@@ -75,6 +75,20 @@ TEST_F(LifelineTest, ANewerAssignmentBreaksTheOldGroupToo) {
   EXPECT_FALSE(lifeline_.IsOver());
 }
 
+TEST_F(LifelineTest, AGentleEndBreaksNothingAndIsOverWithTheNextEntry) {
+  lifeline_.Hear(AssignmentOf(1));
+  ASSERT_TRUE(lifeline_.Next(Soon()).ok());
+  lifeline_.OnBreak(Note());
+  EXPECT_FALSE(lifeline_.wants_regroup());
+  lifeline_.Hear(channel::Dissolved{{1, 7}, "node2 joins", /*gentle=*/true});
+  EXPECT_TRUE(lifeline_.wants_regroup());
+  lifeline_.Hear(AssignmentOf(2));
+  EXPECT_THAT(breaks_, IsEmpty()) << "the step is finished first";
+  EXPECT_FALSE(lifeline_.IsOver());
+  EXPECT_EQ(lifeline_.Next(Soon())->generation.number, 2u);
+  EXPECT_FALSE(lifeline_.wants_regroup());
+}
+
 TEST_F(LifelineTest, ABreakThatCameWhileNobodyListenedIsNotLost) {
   lifeline_.Hear(AssignmentOf(1));
   ASSERT_TRUE(lifeline_.Next(Soon()).ok());

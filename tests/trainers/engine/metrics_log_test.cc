@@ -48,6 +48,11 @@ TEST(MetricsLines, ASkippedStepSaysSoAndATaskWithoutClassesHasNoAccuracy) {
   EXPECT_EQ(json.count("train_accuracy"), 0u);
 }
 
+TEST(MetricsLines, ASaveSaysHowLongStepsStoodStill) {
+  EXPECT_EQ(ToLine(SaveRecord{.steps = 938, .bytes = 134087520, .stall = 0.021}),
+            "{\"save\":938,\"bytes\":134087520,\"stall\":0.021}\n");
+}
+
 TEST_F(MetricsLogTest, FlushesAboutOnceASecond) {
   auto first = MetricsLog::Continue(path_, 0);
   ASSERT_TRUE(first.ok()) << first.status();

@@ -23,6 +23,7 @@ using testing::Start;
 using testing::StartWorld;
 using testing::StepLine;
 using testing::Steps;
+using testing::WritePackedImages;
 using testing::WritePackedSet;
 
 class ProgramsTest : public ::testing::Test {
@@ -191,6 +192,37 @@ TEST_F(ProgramsTest, WhatDoesNotFitIsSaid) {
   support::WriteText(folder_.File("cut.safetensors"), text.substr(0, text.size() / 2));
   EXPECT_THAT(Failure("cnnB", With(data, "r", {"--init_from", folder_.File("cut.safetensors")}), 2),
               HasSubstr("cut.safetensors"));
+}
+
+/// A learning rate that no network survives: the run stops, and says where and what is left of it.
+TEST_F(ProgramsTest, ALossThatIsNotFiniteNamesStepShardsAndTheLastGoodCheckpoint) {
+  const Args args = {"--global_batch", "4",     "--batch_size",       "2",   "--max_steps",     "12",
+                     "--eval_images",  "1",     "--optimizer",        "sgd", "--learning_rate", "1e30",
+                     "--warmup_steps", "0",     "--checkpoint_steps", "1",   "--augment=false", "--schedule",
+                     "constant",       "--seed"};
+  const std::string data = Data();
+  Args broken = With(data, "r", args);
+  broken.push_back("1");
+  const std::string text = Failure("cnnB", broken, 1);
+  EXPECT_THAT(text, ::testing::ContainsRegex("the loss of step [0-9]+ is (nan|infinite) \\(in shard [01]"));
+  EXPECT_THAT(text, HasSubstr("The last good checkpoint is " + folder_.File("r/step_")));
+  Args none = With(data, "s", args);
+  none.insert(none.end(), {"1", "--checkpoint_steps", "0"});
+  EXPECT_THAT(Failure("cnnB", none, 1), HasSubstr("There is no checkpoint in " + folder_.File("s")));
+}
+
+/// A set whose index promises fewer classes than its labels have.
+TEST_F(ProgramsTest, LabelsOutOfRangeAreRefusedBeforeTraining) {
+  const std::string data = WritePackedImages(
+      folder_.path(), "labels", {.classes = 4, .train = 8, .test = 4}, [](int64_t i) { return i % 4; },
+      LearnablePixel);
+  const std::string shard = data + "/train/shard_00000.safetensors", text = ReadText(shard);
+  // Labels lie in front of the images, eight bytes each.
+  std::string damaged = text;
+  damaged[damaged.size() - 8 * 32 * 32 * 3 - 8] = 9;
+  support::WriteText(shard, damaged);
+  const std::string refused = Failure("cnnB", With(data, "r", {}), 2);
+  EXPECT_THAT(refused, HasSubstr("label 9 of image 7 is not below the 4 classes"));
 }
 
 /// bf16 on the CPU: close to float32, and not the same.

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "datasets/packed.h"
 
 namespace mtrun::engine::testing {
 namespace {
@@ -131,6 +132,33 @@ std::string FashionSet(const std::string& folder, int64_t train, int64_t test) {
       [&](int64_t i, int64_t, int y, int x, int) {
         const std::string& images = i < train ? first.images : second.images;
         return static_cast<uint8_t>(images[((i < train ? i : i - train) * 28 + y) * 28 + x]);
+      });
+}
+
+std::string CifarSet(const std::string& folder) {
+  const char* source = std::getenv("MT_SOURCE_DIR");
+  const std::string archive =
+      absl::StrCat(source == nullptr ? "." : source, "/tests/testdata/cifar10/cifar10-2500.tar.xz");
+  const std::string path = absl::StrCat(folder, "/cifar10");
+  const auto import = Start("mtdata", {"import", archive, path});
+  EXPECT_EQ(import->Wait(), 0) << import->Text();
+  return path;
+}
+
+std::string CifarPart(const std::string& cifar, const std::string& folder, int64_t train) {
+  const auto from = datasets::PackedSplit::Open(cifar, "train"),
+             test = datasets::PackedSplit::Open(cifar, "test");
+  EXPECT_TRUE(from.ok() && test.ok()) << from.status() << test.status();
+  const int64_t classes = 10, each = train / classes, there = from->size() / classes;
+  // Classes one after the other, as in the whole set.
+  const auto source = [&](int64_t i) { return i / each * there + i % each; };
+  return WritePackedImages(
+      folder, absl::StrCat("cifar10-", train),
+      {.height = 32, .width = 32, .classes = 10, .train = train, .test = test->size()},
+      [&](int64_t i) { return i < train ? from->label(source(i)) : test->label(i - train); },
+      [&](int64_t i, int64_t, int y, int x, int channel) {
+        const auto image = i < train ? from->image(source(i)) : test->image(i - train);
+        return image[(y * 32 + x) * 3 + channel];
       });
 }
 

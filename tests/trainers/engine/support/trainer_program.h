@@ -46,4 +46,10 @@ std::string PeersPython();
 /// the package is not installed.
 std::string FashionSet(const std::string& folder, int64_t train, int64_t test);
 
+/// The 2,500 real images of tests/testdata/cifar10 as a packed set `<folder>/cifar10`: 2,000 train, 500 test.
+std::string CifarSet(const std::string& folder);
+/// The first `train` training images of CifarSet `cifar`, the same number of each class, and all its test
+/// images, as `<folder>/cifar10-<train>`.
+std::string CifarPart(const std::string& cifar, const std::string& folder, int64_t train);
+
 }  // namespace mtrun::engine::testing

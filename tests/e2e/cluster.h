@@ -1,0 +1,77 @@
+// What the end-to-end tests over several nodes share: network namespaces, each with an mtrun of cooperative
+// toy workers (tests/support/toy_worker.cc).
+#pragma once
+
+#include <signal.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "tests/e2e/launcher.h"
+#include "tests/support/network.h"
+
+namespace mtrun::e2e {
+
+/// Bounds on recovery: what is promised is a fraction of it, machines that run tests are loaded.
+inline constexpr Seconds kSoon{20};
+
+class NetworkTest : public LauncherTest {
+ protected:
+  void SetUp() override {
+    auto network = support::Network::Make(3);
+    if (!network.ok()) GTEST_SKIP() << network.status().message();
+    network_ = *std::move(network);
+    endpoints_ = {network_->Address(0) + ":29400"};
+  }
+
+  /// One cooperative worker per node. A first formation below the largest number comes `last_call` seconds
+  /// after that of the least.
+  std::unique_ptr<Program> Start(int node, const std::string& nodes, const std::string& conf = "",
+                                 const std::string& last_call = "0.1") {
+    std::vector<std::string> args = {"--nnodes",
+                                     nodes,
+                                     "--rdzv_endpoint",
+                                     absl::StrJoin(endpoints_, ","),
+                                     "--insecure",
+                                     "--node_rank",
+                                     absl::StrCat(node),
+                                     "--rdzv_conf",
+                                     absl::StrCat("last_call_timeout=", last_call, conf)};
+    for (const std::string& word : toy_) args.push_back(word);
+    return std::make_unique<Program>(network_->On(node, Command(args)), Environment());
+  }
+
+  static testing::AssertionResult Met(Program& mtrun, int generation, int world) {
+    const std::string text = absl::StrCat("in generation ", generation, ": rank");
+    const auto line = mtrun.WaitForLine(text, kSoon);
+    if (!line) return testing::AssertionFailure() << mtrun.Text();
+    if (line->find(absl::StrCat(" of ", world, " ")) == std::string::npos)
+      return testing::AssertionFailure() << *line << "\n" << mtrun.Text();
+    return testing::AssertionSuccess();
+  }
+
+  static pid_t PidIn(Program& mtrun, int generation) {
+    const auto line = mtrun.WaitForLine(absl::StrCat("in generation ", generation, ":"), Seconds(0));
+    if (!line) return -1;
+    const std::vector<std::string> words = absl::StrSplit(line->substr(line->find("pid ")), ' ');
+    return static_cast<pid_t>(std::stoi(words.at(1)));
+  }
+
+  /// The agent: mtrun's grandchild (see guardian.h).
+  static pid_t AgentOf(const Program& mtrun) {
+    pid_t pid = mtrun.pid();
+    for (int i = 0; i < 2; ++i)
+      pid = std::atoi(support::ReadText(absl::StrCat("/proc/", pid, "/task/", pid, "/children")).c_str());
+    return pid;
+  }
+
+  std::unique_ptr<support::Network> network_;
+  std::vector<std::string> endpoints_;
+  std::vector<std::string> toy_ = {support::BinaryFolder() + "/../tests/toy_worker", "cooperative"};
+};
+
+}  // namespace mtrun::e2e

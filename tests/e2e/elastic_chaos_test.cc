@@ -1,0 +1,149 @@
+// Nodes that come, go and flap; and tools/chaos, which does everything at once for two minutes and then reads
+// from the event logs whether what must hold has held.
+#include "tests/e2e/cluster.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+class ScaleTest : public NetworkTest {
+ protected:
+  /// Cuts and mends the cable of node 2 until `seconds` have passed. Cuts of up to a second, so that some are
+  /// noticed as a silent node and some are not.
+  void Flap(Seconds seconds) const {
+    const auto end = std::chrono::steady_clock::now() + seconds;
+    for (int turn = 0; std::chrono::steady_clock::now() < end; ++turn) {
+      const bool up = turn % 2 != 0;
+      ASSERT_TRUE(network_->SetLink(2, up).ok());
+      std::this_thread::sleep_for(std::chrono::milliseconds(up ? 150 : 100 + 370 * (turn % 7)));
+    }
+    ASSERT_TRUE(network_->SetLink(2, true).ok());
+  }
+
+  /// The newest generation that the node's worker has met the others in, when it was one of all three.
+  static int GenerationOfAll(Program& mtrun) {
+    const std::vector<std::string> lines = From(mtrun.OutLines(), "in generation ");
+    if (lines.empty() || lines.back().find(" of 3 ") == std::string::npos) return 0;
+    return std::stoi(lines.back().substr(sizeof("in generation ") - 1));
+  }
+
+  /// The generation that all three run together, 0 when they have not found each other soon.
+  static int Together(Program& a, Program& b, Program& c) {
+    const auto deadline = std::chrono::steady_clock::now() + kSoon;
+    while (std::chrono::steady_clock::now() < deadline) {
+      const int generation = GenerationOfAll(c);
+      if (generation > 0 && generation == GenerationOfAll(a) && generation == GenerationOfAll(b))
+        return generation;
+      std::this_thread::sleep_for(Seconds(0.05));
+    }
+    return 0;
+  }
+
+  void ExpectTheSameWorkersAfterFlapping(Seconds seconds) {
+    const auto a = Start(0, "1:3"), b = Start(1, "1:3"), c = Start(2, "1:3");
+    const int first = Together(*a, *b, *c);
+    ASSERT_GT(first, 0) << a->Text();
+    const pid_t before[] = {PidIn(*a, first), PidIn(*b, first), PidIn(*c, first)};
+    Flap(seconds);
+    const int last = Together(*a, *b, *c);
+    ASSERT_GT(last, first) << "cuts of two seconds are noticed\n" << a->Text();
+    EXPECT_EQ(PidIn(*a, last), before[0]);
+    EXPECT_EQ(PidIn(*b, last), before[1]);
+    EXPECT_EQ(PidIn(*c, last), before[2]) << "it was alive all the time";
+    for (const auto& mtrun : {a.get(), b.get(), c.get()}) kill(PidIn(*mtrun, last), SIGUSR1);
+    for (const auto& mtrun : {a.get(), b.get(), c.get()}) EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
+  }
+};
+
+TEST_F(ScaleTest, OneNodeThenThreeThenTwo) {
+  const auto a = Start(0, "1:3");
+  ASSERT_TRUE(Met(*a, 1, 1));
+  const auto b = Start(1, "1:3");
+  ASSERT_TRUE(Met(*a, 2, 2) && Met(*b, 2, 2));
+  const auto c = Start(2, "1:3");
+  ASSERT_TRUE(Met(*a, 3, 3) && Met(*b, 3, 3) && Met(*c, 3, 3));
+  b->Signal(SIGTERM);
+  EXPECT_EQ(b->Wait(), 0) << b->Text();
+  ASSERT_TRUE(Met(*a, 4, 2) && Met(*c, 4, 2));
+  EXPECT_THAT(a->Text(), HasSubstr("node1 received SIGTERM"));
+  EXPECT_EQ(PidIn(*a, 4), PidIn(*a, 1));
+  EXPECT_EQ(PidIn(*c, 4), PidIn(*c, 3));
+  for (const auto& mtrun : {a.get(), c.get()}) kill(PidIn(*mtrun, 4), SIGUSR1);
+  for (const auto& mtrun : {a.get(), c.get()}) EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
+}
+
+TEST_F(ScaleTest, AFlappingLinkCostsNoWorker) { ExpectTheSameWorkersAfterFlapping(Seconds(8)); }
+
+class LongFlappingTest : public ScaleTest {};
+
+TEST_F(LongFlappingTest, AMinuteOfFlappingCostsNoWorker) { ExpectTheSameWorkersAfterFlapping(Seconds(60)); }
+
+/// tools/chaos with the binaries under test; its last words are part of a failure.
+class ChaosTest : public LauncherTest {
+ protected:
+  void RunChaos(std::vector<std::string> words, const std::string& seed) {
+    const char* given = std::getenv("MTRUN_SEED");
+    words.insert(words.begin(), {"python3", support::TestFile("../tools/chaos")});
+    words.insert(words.end(), {"--bin", support::BinaryFolder(), "--seed", given != nullptr ? given : seed});
+    Program chaos(words, Environment());
+    const std::optional<int> status = chaos.Wait(Seconds(500));
+    if (status == 77) GTEST_SKIP() << chaos.Text();
+    ASSERT_EQ(status, 0) << chaos.Text();
+    std::cout << chaos.Text();
+  }
+};
+
+TEST_F(ChaosTest, TwoMinutesOfFaultsLeaveEveryPropertyStanding) {
+  RunChaos({"rendezvous", "--minutes", "2", "--each", "8"}, "2");
+}
+
+/// Needs cnnA.
+class TrainingChaosTest : public ChaosTest {};
+
+TEST_F(TrainingChaosTest, AShortStormLeavesTheRunThatNobodyDisturbed) {
+  if (!std::filesystem::exists(support::BinaryFolder() + "/cnnA")) GTEST_SKIP() << "built without LibTorch";
+  RunChaos({"train", "--interval", "2.5", "--step_seconds", "0.5", "--steps", "40", "--leaves", "6",
+            "--service_interval", "6"},
+           "3");
+}
+
+TEST_F(ChaosTest, NothingDissolvesWithoutAFaultWhileTheProcessorsAreBusy) {
+  RunChaos({"rendezvous", "--minutes", "0.3", "--quiet", "--load", "4"}, "1");
+}
+
+TEST_F(ChaosTest, ViolationsAreSeen) {
+  const auto verdict = [&](const std::string& name, const std::string& records, const std::string& events) {
+    std::filesystem::create_directories(folder_.File(name) + "/records");
+    support::WriteText(folder_.File(name) + "/records/all.jsonl", records);
+    support::WriteText(folder_.File(name) + "/events-0.jsonl", events);
+    Program check(
+        {"python3", support::TestFile("../tools/chaos"), "rendezvous", "--check", folder_.File(name)});
+    EXPECT_EQ(check.Wait(), 1) << check.Text();
+    return check.Text();
+  };
+  const std::string one =
+      R"({"t":1,"kind":"enter","host":"node0","pid":7,"generation":"1.a","rank":0,"world":2})";
+  const std::string other =
+      R"({"t":2,"kind":"enter","host":"node1","pid":8,"generation":"1.a","rank":0,"world":2})";
+  EXPECT_THAT(verdict("rank", one + "\n" + other + "\n", ""), HasSubstr("rank 0 is held by"));
+  const auto commit = [](int t, const std::string& generation) {
+    return absl::StrCat(R"({"t":)", t,
+                        R"(,"kind":"commit","host":"node0","pid":7,"step":3,"world":2,"generation":")",
+                        generation, "\"}\n");
+  };
+  EXPECT_THAT(verdict("lives", commit(1, "1.a") + commit(2, "2.b") + commit(3, "1.a"), ""),
+              HasSubstr("generation 1.a commits step 3 after a later one has"));
+  const std::string start =
+      R"({"t":1,"kind":"start","host":"node0","pid":7,"generation":"1.a","rank":0,"local_rank":0})";
+  EXPECT_THAT(verdict("start", start + "\n", ""), HasSubstr("its agent ordered 0"));
+  EXPECT_THAT(
+      verdict("alarm", "",
+              R"({"event":"generation_dissolved","generation":1,"reason":"node2 is lost: no heartbeat",)"
+              R"("host":"node0","time":"2026-01-02T03:04:05.678Z"})"
+              "\n"),
+      HasSubstr("dissolved without a cause: node2 is lost"));
+}
+
+}  // namespace
+}  // namespace mtrun::e2e

@@ -1,0 +1,213 @@
+// What torchrun's own tests check about nodes that come, go and come back. The numbers are those of
+// docs/torchrun.md.
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "base/posix.h"
+#include "tests/e2e/either.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+/// "within 2 seconds", with room for a loaded machine and sanitizers.
+constexpr Seconds kSoon{20};
+
+/// Workers that say who they are and run until the file "go" is there, or fail when "peer_lost" is.
+template <typename Base>
+class ElasticTest : public Base {
+ protected:
+  std::string Script() const {
+    return Base::Script(
+        "wait.sh", absl::StrCat("echo world $WORLD_SIZE restarts $TORCHELASTIC_RESTART_COUNT pid $$\n"
+                                "while [ ! -e ",
+                                Base::folder_.File("go"), " ]; do\n[ -e ", Base::folder_.File("peer_lost"),
+                                " ] && echo failing && exit 1\nsleep 0.05\ndone\n"));
+  }
+  void Go() const { support::WriteText(Base::folder_.File("go"), ""); }
+  std::unique_ptr<Program> Node(const std::string& nnodes, const std::string& conf,
+                                const std::vector<std::string>& more = {},
+                                const support::Overlay& overlay = {}) const {
+    return Base::Agent(nnodes, Words(Words({"--rdzv_conf", conf}, more), {"--no_python", Script()}), overlay);
+  }
+};
+
+// ---- shared with torchrun ----
+
+class Elastic : public ElasticTest<EitherTest> {
+ protected:
+  /// What torchrun needs to notice a lost node within seconds; its values are whole seconds.
+  std::string Conf() const {
+    return torchrun() ? "last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=4"
+                      : "last_call_timeout=0.1";
+  }
+  std::unique_ptr<Program> Node(const std::string& nnodes, const std::vector<std::string>& more = {},
+                                const support::Overlay& overlay = {}) const {
+    support::Overlay environment = overlay;
+    // Otherwise torchrun 2.11 tells a node that joins a later round nothing of the store, and it waits for
+    // ever.
+    environment["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1";
+    return ElasticTest::Node(nnodes, Conf(), more, environment);
+  }
+
+  /// The first node, with the rendezvous on it.
+  std::unique_ptr<Program> FirstNode(const std::string& nnodes,
+                                     const std::vector<std::string>& more = {}) const {
+    auto node = Node(nnodes, more);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(std::stoi(endpoint_.substr(endpoint_.find(':') + 1))));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < 600; ++i) {
+      const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return node;
+      usleep(100'000);
+    }
+    ADD_FAILURE() << "nobody listens at " << endpoint_ << "\n" << node->Text();
+    return node;
+  }
+
+  /// The machine of `node` goes away. torchrun's own death leaves its workers behind: they go too.
+  void Lose(Program& node) const {
+    const auto lines = From(node.OutLines(), "pid ");
+    node.Signal(SIGKILL);
+    if (!torchrun()) return;
+    for (const std::string& line : lines) kill(std::stoi(line.substr(4)), SIGKILL);
+  }
+
+  /// The survivors' collectives fail: without that torchrun does not notice a lost node.
+  void PeerIsLostFor(Program& node) const {
+    if (!torchrun()) return;
+    support::WriteText(folder_.File("peer_lost"), "");
+    EXPECT_TRUE(node.WaitForLine("failing")) << node.Text();
+    std::filesystem::remove(folder_.File("peer_lost"));
+  }
+
+  /// torchrun's restart after a failure is one of the budget.
+  std::string Restarts() const { return torchrun() ? " restarts 1" : " restarts 0"; }
+};
+MT_UNDER_EITHER(Elastic);
+
+TEST_P(Elastic, Behaviour29And35And51ANodeThatJoinsIsLetInAndUsesNoBudget) {
+  const auto first = Node("1:2", {"--max_restarts=1"});
+  ASSERT_TRUE(first->WaitForLine("world 1 restarts 0")) << first->Text();
+  const auto second = Node("1:2", {"--max_restarts=1"});
+  ASSERT_TRUE(first->WaitForLine("world 2 restarts 0")) << first->Text();
+  ASSERT_TRUE(second->WaitForLine("world 2 restarts 0")) << second->Text();
+  Go();
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+}
+
+TEST_P(Elastic, Behaviour32AKilledAgentThatIsStartedAgain) {
+  const auto first = FirstNode("2", {"--max_restarts=2"});
+  auto second = Node("2", {"--max_restarts=2"});
+  ASSERT_TRUE(first->WaitForLine("world 2") && second->WaitForLine("world 2")) << first->Text();
+  Lose(*second);
+  second = Node("2", {"--max_restarts=2"});
+  ASSERT_TRUE(first->WaitForLines("world 2 restarts 0", 2)) << first->Text();
+  ASSERT_TRUE(second->WaitForLine("world 2")) << second->Text();
+  Go();
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+}
+
+TEST_P(Elastic, Behaviour33And55TheSurvivorOfALostNodeFinishes) {
+  const auto first = FirstNode("1:2", {"--max_restarts=2"});
+  const auto second = Node("1:2", {"--max_restarts=2"});
+  ASSERT_TRUE(first->WaitForLine("world 2") && second->WaitForLine("world 2")) << first->Text();
+  const size_t alone = From(first->OutLines(), "world 1").size();
+  Lose(*second);
+  PeerIsLostFor(*first);
+  ASSERT_TRUE(first->WaitForLines("world 1" + Restarts(), torchrun() ? 1 : alone + 1)) << first->Text();
+  Go();
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+}
+
+TEST_P(Elastic, Behaviour49And50ASpareWaitsAndReplacesALostNode) {
+  const auto first = FirstNode("2", {"--max_restarts=2"});
+  const auto second = Node("2", {"--max_restarts=2"});
+  ASSERT_TRUE(first->WaitForLine("world 2") && second->WaitForLine("world 2")) << first->Text();
+  const auto spare = Node("2", {"--max_restarts=2"}, {{"LOGLEVEL", "INFO"}});
+  ASSERT_TRUE(spare->WaitForLine(torchrun() ? "Rendezvous'ing worker group" : "spare")) << spare->Text();
+  if (torchrun()) sleep(2);  // it says nothing when it is on the list of spares
+  EXPECT_THAT(spare->Text(), Not(HasSubstr("world 2")));
+  Lose(*second);
+  ASSERT_TRUE(spare->WaitForLine("world 2 restarts 0")) << spare->Text();
+  ASSERT_TRUE(first->WaitForLines("world 2", 2)) << first->Text();
+  Go();
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(spare->Wait(), 0) << spare->Text();
+}
+
+// ---- mtrun's own ----
+
+class TorchrunElastic : public ElasticTest<LauncherTest> {
+ protected:
+  std::unique_ptr<Program> Node(const std::string& nnodes, const std::vector<std::string>& more = {}) const {
+    return ElasticTest::Node(nnodes, "last_call_timeout=0.1", more);
+  }
+};
+
+TEST_F(TorchrunElastic, Behaviour29And35ANodeThatJoinsLosesNoLogs) {
+  const auto first = Node("1:2", {"--max_restarts=1", "--log_dir", folder_.File("logs")});
+  ASSERT_TRUE(first->WaitForLine("world 1 restarts 0")) << first->Text();
+  const auto second = Node("1:2", {"--max_restarts=1"});
+  ASSERT_TRUE(first->WaitForLine("world 2 restarts 0", kSoon)) << first->Text();
+  ASSERT_TRUE(second->WaitForLine("world 2 restarts 0", kSoon)) << second->Text();
+  Go();
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+  // The first generation's logs are still there, the second's lie beside them.
+  const std::string run = RunFolder("logs");
+  EXPECT_THAT(support::ReadText(run + "/attempt_0/0/stdout.log"), StartsWith("world 1 restarts 0 "));
+  EXPECT_THAT(support::ReadText(run + "/attempt_0.g2/0/stdout.log"), StartsWith("world 2 restarts 0 "));
+}
+
+TEST_F(TorchrunElastic, Behaviour33ALostNodeIsNotMissedForLong) {
+  // These workers do not communicate: nothing but the launcher can notice.
+  const auto first = Node("1:2", {"--node_rank=0"});
+  ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
+  const auto second = Node("1:2", {"--node_rank=1"});
+  ASSERT_TRUE(first->WaitForLine("world 2", kSoon)) << first->Text();
+  second->Signal(SIGKILL);
+  const size_t before = From(first->OutLines(), "world 1").size();
+  ASSERT_TRUE(first->WaitForLines("world 1 restarts 0", before + 1, kSoon)) << first->Text();
+  Go();
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+}
+
+TEST_F(TorchrunElastic, Behaviour40And54AStoppedNodeLeavesTheJobOpen) {
+  const auto first = Node("1:2", {"--node_rank=0"});
+  ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
+  auto second = Node("1:2", {"--node_rank=1"});
+  ASSERT_TRUE(first->WaitForLine("world 2", kSoon)) << first->Text();
+  second->Signal(SIGTERM);
+  EXPECT_EQ(second->Wait(), 128 + SIGTERM) << second->Text();
+  const size_t before = From(first->OutLines(), "world 2").size();
+  second = Node("1:2", {"--node_rank=1"});  // torchrun would say that the rendezvous is closed
+  ASSERT_TRUE(first->WaitForLines("world 2", before + 1, kSoon)) << first->Text();
+  Go();
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+}
+
+TEST_F(TorchrunElastic, Behaviour46And49ASpareWaitsAndEndsWithTheJob) {
+  const auto first = Node("1", {"--node_rank=0"});
+  ASSERT_TRUE(first->WaitForLine("world 1", kSoon)) << first->Text();
+  const auto spare = Node("1", {"--node_rank=1"});
+  ASSERT_TRUE(spare->WaitForLine("spare", kSoon)) << spare->Text();
+  Go();
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(spare->Wait(), 0) << spare->Text();
+}
+
+}  // namespace
+}  // namespace mtrun::e2e

@@ -1,0 +1,110 @@
+// What the end-to-end tests of mtrun with a trainer share: a small data set, runs on it, what they recorded.
+#pragma once
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
+#include "tests/e2e/launcher.h"
+#include "tests/trainers/engine/support/packed_set.h"
+
+namespace mtrun::e2e {
+
+/// 100 images; 12 samples a step in micro-batches of 2, so that up to six workers share it, the last step of
+/// an epoch 4. float64, so that the order of additions is all that differs between memberships.
+class TrainingRuns : public LauncherTest {
+ protected:
+  static constexpr int kStepsPerEpoch = 9;
+
+  void SetUp() override {
+    data_ = engine::testing::WritePackedSet(folder_.path(), "data", {.train = 100, .test = 40},
+                                            engine::testing::LearnablePixel);
+  }
+
+  /// mtrun's arguments, then the trainer's.
+  std::unique_ptr<Program> Train(const std::vector<std::string>& args, const std::string& run, int epochs,
+                                 const std::vector<std::string>& more = {},
+                                 const support::Overlay& overlay = {}) {
+    support::Overlay environment = Environment();
+    for (const auto& [name, value] : overlay) environment[name] = value;
+    return std::make_unique<Program>(Command(Words(args, Trainer(run, epochs, more))), environment);
+  }
+  std::unique_ptr<Program> TrainHere(int workers, const std::string& run, int epochs,
+                                     const std::vector<std::string>& more = {}) {
+    return Train({"--standalone", "--nproc_per_node", absl::StrCat(workers)}, run, epochs, more);
+  }
+  std::vector<std::string> Trainer(const std::string& run, int epochs,
+                                   const std::vector<std::string>& more = {}) const {
+    const std::vector<std::string> flags = {"--trainer",      program_,
+                                            "--data",         data_,
+                                            "--model_folder", folder_.File(run),
+                                            "--epochs",       absl::StrCat(epochs),
+                                            "--batch_size",   "2",
+                                            "--global_batch", "12",
+                                            "--threads",      "1"};
+    const std::vector<std::string> recipe = {"--learning_rate", "0.05", "--momentum", "0.9"};
+    return Words(Words(Words(flags, precision_), program_ == "cnnA" ? recipe : std::vector<std::string>()),
+                 more);
+  }
+
+  /// The loss of every step that counts: a rewind takes back what stands before it.
+  std::map<int64_t, double> Losses(const std::string& run) const {
+    std::map<int64_t, double> losses;
+    for (const absl::string_view line :
+         absl::StrSplit(support::ReadText(folder_.File(run) + "/metrics.jsonl"), '\n', absl::SkipEmpty())) {
+      const auto json = nlohmann::json::parse(std::string(line), nullptr, /*allow_exceptions=*/false);
+      if (!json.is_object()) continue;  // what a killed writer left of a line
+      if (json.contains("rewind")) losses.erase(losses.lower_bound(json["rewind"]), losses.end());
+      if (json.contains("step")) losses[json["step"]] = json["loss"];
+    }
+    return losses;
+  }
+
+  /// Every step's loss is that of one worker alone, up to the order of additions, and the ledger is exact.
+  void ExpectUndisturbed(const std::string& run, int epochs) {
+    const auto alone = TrainHere(1, "alone", epochs);
+    ASSERT_EQ(alone->Wait(), 0) << alone->Text();
+    const auto expected = Losses("alone"), seen = Losses(run);
+    ASSERT_EQ(expected.size(), static_cast<size_t>(epochs * kStepsPerEpoch));
+    ASSERT_EQ(seen.size(), expected.size());
+    for (const auto& [step, loss] : expected)
+      EXPECT_NEAR(seen.at(step), loss, 1e-9 * std::abs(loss)) << "step " << step;
+    ExpectExactlyOnce({run});
+  }
+
+  void ExpectExactlyOnce(const std::vector<std::string>& runs, bool partial = false) {
+    std::vector<std::string> command = {"python3", support::TestFile("../tools/verify_ledger")};
+    for (const std::string& run : runs) command.push_back(folder_.File(run));
+    if (partial) command.push_back("--partial");
+    Program verify(command);
+    EXPECT_EQ(verify.Wait(), 0) << verify.Text();
+  }
+
+  /// Complete ones.
+  int Checkpoints(const std::string& run) const {
+    int complete = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.File(run)))
+      complete += std::filesystem::exists(entry.path() / "DONE") ? 1 : 0;
+    return complete;
+  }
+
+  /// Processes of the trainer.
+  std::set<pid_t> Workers() const {
+    std::set<pid_t> workers;
+    for (const pid_t pid : mark_.Alive()) {
+      if (support::ReadText(absl::StrCat("/proc/", pid, "/comm")) == program_ + "\n") workers.insert(pid);
+    }
+    return workers;
+  }
+
+  std::string program_ = "cnnA";
+  std::vector<std::string> precision_ = {"--precision", "float64"};
+  std::string data_;
+};
+
+}  // namespace mtrun::e2e

@@ -1,0 +1,24 @@
+// What fuzzers feed: everything that reads bytes from outside this process. Each target takes any bytes at
+// all and ends the process when a promise of the code under it is broken. libFuzzer drives them (tools/check
+// --fuzz); corpus_test replays the kept corpus in the ordinary tests.
+#pragma once
+
+#include <string_view>
+
+namespace mtrun::fuzz {
+
+/// Messages of agents and services: what decodes can be encoded and decodes to the same again.
+void FuzzMessages(std::string_view bytes);
+/// Lines of the channel between a worker and its agent, as they come in.
+void FuzzChannel(std::string_view bytes);
+/// The job's state machine, driven by a cluster that the bytes describe, against
+/// tests/rendezvous/properties.h.
+void FuzzStateMachine(std::string_view bytes);
+/// Flags, environment and YAML files of a program, and a worker's environment.
+void FuzzSettings(std::string_view bytes);
+/// Headers of safetensors files.
+void FuzzSafetensors(std::string_view bytes);
+/// Python's pickles and the zip archives around them (.pth files).
+void FuzzPickle(std::string_view bytes);
+
+}  // namespace mtrun::fuzz

@@ -1,0 +1,82 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/posix.h"
+#include "base/settings.h"
+#include "base/status_macros.h"
+#include "base/worker_env.h"
+#include "tests/fuzz/fuzz_targets.h"
+
+namespace mtrun::fuzz {
+namespace {
+
+using Kind = SettingSpec::Kind;
+
+Settings SomeSettings() {
+  return Settings(
+      "program",
+      {{.name = "batch_size", .kind = Kind::kInt, .default_text = "64", .letter = 'b', .min = 1, .max = 1e6},
+       {.name = "rate", .kind = Kind::kDouble, .min = 0.0},
+       {.name = "shuffle", .kind = Kind::kBool, .default_text = "true"},
+       {.name = "device", .default_text = "cpu", .choices = {"cpu", "cuda"}},
+       {.name = "run_path", .aliases = {"path"}, .hints = {"folder"}},
+       {.name = "run_name", .yields = true}});
+}
+
+/// What was taken can be shown.
+void Show(const Settings& settings) {
+  settings.Table();
+  settings.Help();
+  settings.Yaml("program");
+  settings.Int("batch_size");
+  settings.Bool("shuffle");
+  if (settings.IsSet("rate")) settings.Double("rate");
+}
+
+void ReadYaml(const std::string& text) {
+  const UniqueFd file(memfd_create("settings", MFD_CLOEXEC));
+  MT_CHECK(file.valid() && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  Settings settings = SomeSettings();
+  const std::string path = absl::StrCat("/proc/self/fd/", file.get());
+  if (settings.ApplyYaml(path, "program", {"other"}).ok()) Show(settings);
+}
+
+void ReadFlags(const std::string& text) {
+  Settings settings = SomeSettings();
+  const std::vector<std::string> words = absl::StrSplit(text, '\n');
+  if (settings.ParseFlags(words, true).ok()) Show(settings);
+}
+
+void ReadEnvironment(const std::string& text) {
+  EnvironmentMap environment;
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  for (const std::string& line : lines) {
+    const size_t equals = line.find('=');
+    if (equals != std::string::npos) environment[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  Settings settings = SomeSettings();
+  if (settings.ApplyEnvironment(environment, "PET_").ok()) Show(settings);
+  ParseWorkerEnv(environment).IgnoreError();
+}
+
+}  // namespace
+
+void FuzzSettings(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const std::string text(bytes.substr(1));
+  switch (bytes[0] % 3) {
+    case 0:
+      return ReadYaml(text);
+    case 1:
+      return ReadFlags(text);
+    default:
+      return ReadEnvironment(text);
+  }
+}
+
+}  // namespace mtrun::fuzz

@@ -1,0 +1,120 @@
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tests/fuzz/fuzz_targets.h"
+#include "tests/rendezvous/cluster_simulation.h"
+
+namespace mtrun::fuzz {
+namespace {
+
+using namespace rendezvous;  // NOLINT: the code under test
+
+constexpr int kMostEvents = 200;
+
+/// Bytes as a string of small decisions; zeros behind the end.
+class Decisions {
+ public:
+  explicit Decisions(std::string_view bytes) : bytes_(bytes) {}
+  bool more() const { return !bytes_.empty(); }
+  int Take(int choices) {
+    if (bytes_.empty()) return 0;
+    const int byte = static_cast<unsigned char>(bytes_.front());
+    bytes_.remove_prefix(1);
+    return byte % choices;
+  }
+
+ private:
+  std::string_view bytes_;
+};
+
+JobSettings TakeSettings(Decisions& decide) {
+  JobSettings settings;
+  settings.job_id = "job";
+  settings.min_nodes = 1 + decide.Take(3);
+  settings.max_nodes = settings.min_nodes + decide.Take(3);
+  settings.max_restarts = decide.Take(4);
+  settings.refund_steps = decide.Take(3);
+  settings.min_nodes_timeout = std::chrono::seconds(decide.Take(3));
+  settings.join_timeout = std::chrono::seconds(1 + decide.Take(20));
+  return settings;
+}
+
+void Act(ClusterSimulation& world, const std::string& node, Decisions& decide) {
+  switch (decide.Take(22)) {
+    case 0:
+      world.Open(node);
+      break;
+    case 1:
+    case 2:
+      world.OfferFrom(node, decide.Take(3),
+                      decide.Take(4) == 0 ? std::optional<int>(decide.Take(4)) : std::nullopt);
+      break;
+    case 3:
+      world.StaleOfferFrom(node);
+      break;
+    case 4:
+      world.Close(node);
+      break;
+    case 5:
+      world.Fail(node, decide.Take(4), decide.Take(3) == 0 ? 9 : 0, decide.Take(2) == 0, decide.Take(8));
+      break;
+    case 6:
+      world.Break(node);
+      break;
+    case 7:
+      world.Finish(node, decide.Take(3) == 0);
+      break;
+    case 8:
+      world.Leave(node);
+      break;
+    case 9:
+      world.Wait(node, absl::StrCat("key", decide.Take(2)));
+      break;
+    case 10:
+      world.Set(node, absl::StrCat("key", decide.Take(2)), "value");
+      break;
+    case 11:
+      world.Say(node, StepsCommitted{world.generation(), decide.Take(256)});
+      break;
+    case 12:
+      world.Silence(node);
+      break;
+    case 13:
+      world.Wake(node);
+      break;
+    case 14:
+      world.Beat(node);
+      break;
+    case 15:
+      world.TickAtDeadline();
+      break;
+    case 16:
+      world.Stall(std::chrono::milliseconds(20 * decide.Take(256)));
+      break;
+    case 17:
+      world.Say(node, Leaving{"a person stopped it", true, decide.Take(3)});
+      break;
+    case 18:
+      world.Open(node, Generation{static_cast<uint64_t>(decide.Take(6)), 1}, decide.Take(4), decide.Take(2));
+      break;
+    default:
+      world.Advance(std::chrono::milliseconds(8 * decide.Take(256)));
+      break;
+  }
+}
+
+}  // namespace
+
+void FuzzStateMachine(std::string_view bytes) {
+  Decisions decide(bytes);
+  const JobSettings settings = TakeSettings(decide);
+  ClusterSimulation world(settings);
+  for (int i = 0; i < kMostEvents && decide.more(); ++i) {
+    Act(world, absl::StrCat("node", decide.Take(settings.max_nodes + 2)), decide);
+    MT_CHECK(!world.broken()) << *world.broken();
+    if (world.machine().Gone()) world = ClusterSimulation(settings);  // as the service does
+  }
+}
+
+}  // namespace mtrun::fuzz

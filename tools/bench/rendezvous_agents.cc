@@ -1,0 +1,286 @@
+// Agents for tools/bench/rendezvous: many of them in one process, each with a connection of its own to the
+// real service, speaking the real protocol and running nothing.
+//   rendezvous_agents ENDPOINT TOKEN_FILE|- FIRST COUNT MIN MAX GRACE_SECONDS
+// Commands come in as lines on standard input, answers go out as lines with times of CLOCK_MONOTONIC in
+// seconds:
+//   go            connect and offer          -> "formed T": all of these agents are in the first generation
+//   fail          the first one's worker fails  -> "happened T", then "told T" when the others know it
+//   lose          the first one is gone without a word -> the same
+//   count         -> "count SENT RECEIVED BYTES_SENT BYTES_RECEIVED": messages and their bytes, of all agents
+// After `fail` and `lose` the agents that are left form the next generation ("formed T").
+#include <google/protobuf/io/coded_stream.h>
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <iostream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "rendezvous/codec.h"
+#include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/token.h"
+#include "rendezvous/transport.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+void Answer(const char* what) {
+  std::printf("%s %.6f\n", what, ToSeconds(MonotonicNow().time_since_epoch()));
+  std::fflush(stdout);
+}
+
+struct Totals {
+  std::atomic<uint64_t> sent{0}, received{0}, bytes_sent{0}, bytes_received{0};
+};
+
+/// How many of the agents have reached what they are all to reach; says so when the last one has.
+class Gathering {
+ public:
+  void Expect(int count) { left_ = count; }
+  void Reached(const char* what) {
+    if (--left_ == 0) Answer(what);
+  }
+
+ private:
+  std::atomic<int> left_{0};
+};
+
+struct Shared {
+  JobSettings settings;
+  Totals totals;
+  Gathering formed, told;
+};
+
+class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::ServiceMessage> {
+ public:
+  Agent(Shared& shared, int number, std::shared_ptr<grpc::Channel> channel)
+      : shared_(shared), number_(number), stub_(wire::Rendezvous::NewStub(channel)) {}
+
+  void Go() {
+    context_.set_wait_for_ready(true);  // a loaded machine may be slow to accept a thousand connections
+    stub_->async()->Session(&context_, this);
+    AddHold();
+    HelloData hello;
+    hello.node_id = Name();
+    hello.session_id = static_cast<uint64_t>(number_) + 1;
+    hello.opened.settings = shared_.settings;
+    wire::AgentMessage message;
+    *message.mutable_hello() = EncodeHello(hello);
+    Write(std::move(message));
+    StartRead(&in_);
+    StartCall();
+  }
+  void Fail() {
+    WorkerFailure failure;
+    failure.host = Name();
+    failure.rank = number_;
+    failure.pid = 1;
+    failure.signal = 9;
+    Say(WorkerFailed{generation_, failure});
+  }
+  /// As a process that is killed.
+  void Vanish() {
+    gone_ = true;
+    context_.TryCancel();
+  }
+  void Beat() {
+    const std::lock_guard<std::mutex> lock(mu_);
+    if (gone_ || !welcomed_) return;
+    wire::AgentMessage message;
+    message.mutable_heartbeat();
+    Queue(std::move(message));
+  }
+
+ private:
+  std::string Name() const { return absl::StrCat("node", number_); }
+
+  void SayOffer() {
+    Offer offer;
+    offer.node_id = offer.host = Name();
+    offer.address = "127.0.0.1";
+    offer.master_port = 40000;
+    Say(OfferSent{offer});
+  }
+  void Say(AgentEvent event) {
+    const std::lock_guard<std::mutex> lock(mu_);
+    wire::AgentMessage message;
+    *message.mutable_event() =
+        EncodeAgentEvent(next_sequence_++, AgentSaid{std::move(event), {}, generation_});
+    Queue(std::move(message));
+  }
+  void Write(wire::AgentMessage message) {
+    const std::lock_guard<std::mutex> lock(mu_);
+    Queue(std::move(message));
+  }
+  void Queue(wire::AgentMessage message) {
+    queue_.push_back(std::move(message));
+    Pump();
+  }
+  void Pump() {
+    if (writing_ || queue_.empty() || closing_) return;
+    out_ = std::move(queue_.front());
+    queue_.pop_front();
+    out_.set_ack(received_);
+    ++shared_.totals.sent;
+    shared_.totals.bytes_sent += out_.ByteSizeLong();
+    writing_ = true;
+    StartWrite(&out_);
+  }
+  void OnWriteDone(bool) override {
+    const std::lock_guard<std::mutex> lock(mu_);
+    writing_ = false;
+    Pump();
+  }
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      const std::lock_guard<std::mutex> lock(mu_);
+      closing_ = true;
+      RemoveHold();
+      return;
+    }
+    ++shared_.totals.received;
+    shared_.totals.bytes_received += in_.ByteSizeLong();
+    if (in_.has_welcome()) {
+      {
+        const std::lock_guard<std::mutex> lock(mu_);
+        welcomed_ = true;
+      }
+      SayOffer();
+    } else if (in_.has_event()) {
+      Take(in_.event());
+    }
+    StartRead(&in_);
+  }
+  /// Of an assignment its first field alone: this machine need not read a thousand members a thousand times,
+  /// as a thousand machines would.
+  static Generation GenerationIn(const std::string& assignment) {
+    google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(assignment.data()),
+                                              static_cast<int>(assignment.size()));
+    uint32_t size = 0;
+    std::string bytes;
+    wire::Generation generation;
+    const bool good = in.ReadTag() == (wire::Assignment::kGenerationFieldNumber << 3 | 2) &&
+                      in.ReadVarint32(&size) && in.ReadString(&bytes, static_cast<int>(size)) &&
+                      generation.ParseFromString(bytes);
+    MT_CHECK(good) << assignment.size();
+    return {generation.number(), generation.id()};
+  }
+  void Take(const wire::ServiceEvent& wire_event) {
+    received_ = wire_event.sequence();
+    if (wire_event.has_assigned()) {
+      generation_ = GenerationIn(wire_event.assigned());
+      shared_.formed.Reached("formed");
+    } else if (wire_event.has_dissolved()) {
+      shared_.told.Reached("told");
+      SayOffer();
+    } else if (wire_event.has_refused()) {
+      std::fprintf(stderr, "%s is refused: %s\n", Name().c_str(), wire_event.refused().c_str());
+    }
+  }
+  void OnDone(const grpc::Status& status) override {
+    if (!gone_)
+      std::fprintf(stderr, "%s lost its stream: %s\n", Name().c_str(), status.error_message().c_str());
+  }
+
+  Shared& shared_;
+  const int number_;
+  const std::unique_ptr<wire::Rendezvous::Stub> stub_;
+  grpc::ClientContext context_;
+  wire::ServiceMessage in_;
+  Generation generation_;  // gRPC's thread of this stream, and the main one between its events
+  std::atomic<uint64_t> received_{0};
+  std::atomic<bool> gone_{false};
+
+  std::mutex mu_;  // guards all below
+  wire::AgentMessage out_;
+  std::deque<wire::AgentMessage> queue_;
+  uint64_t next_sequence_ = 1;
+  bool writing_ = false, welcomed_ = false, closing_ = false;
+};
+
+[[noreturn]] void Serve(Shared& shared, std::vector<std::unique_ptr<Agent>>& agents) {
+  const int count = static_cast<int>(agents.size());
+  int left = count;
+  std::thread beats([&] {
+    while (true) {
+      std::this_thread::sleep_for(shared.settings.heartbeat_interval);
+      for (const auto& agent : agents) agent->Beat();
+    }
+  });
+  for (std::string command; std::getline(std::cin, command);) {
+    if (command == "go") {
+      shared.formed.Expect(count);
+      for (const auto& agent : agents) agent->Go();
+    } else if (command == "watch") {  // another process's agent will fail or be lost
+      shared.told.Expect(left);
+      shared.formed.Expect(left);
+      Answer("watching");
+    } else if (command == "fail") {
+      shared.told.Expect(left);
+      shared.formed.Expect(left);
+      Answer("happened");
+      agents.front()->Fail();
+    } else if (command == "lose") {
+      --left;
+      shared.told.Expect(left);
+      shared.formed.Expect(left);
+      Answer("happened");
+      agents.front()->Vanish();
+    } else if (command == "count") {
+      const Totals& t = shared.totals;
+      std::printf("count %llu %llu %llu %llu\n", static_cast<unsigned long long>(t.sent),
+                  static_cast<unsigned long long>(t.received), static_cast<unsigned long long>(t.bytes_sent),
+                  static_cast<unsigned long long>(t.bytes_received));
+      std::fflush(stdout);
+    }
+  }
+  // As a machine that is switched off: a thousand goodbyes are not what is measured.
+  std::_Exit(0);
+}
+
+int Run(const std::vector<std::string>& args) {
+  if (args.size() != 7) {
+    std::fprintf(stderr,
+                 "usage: rendezvous_agents ENDPOINT TOKEN_FILE|- FIRST COUNT MIN MAX GRACE_SECONDS\n");
+    return 2;
+  }
+  const bool insecure = args[1] == "-";
+  std::string token;
+  if (!insecure) {
+    const absl::StatusOr<std::string> loaded = LoadToken(args[1]);
+    if (!loaded.ok()) return std::fprintf(stderr, "%s\n", loaded.status().ToString().c_str()), 1;
+    token = *loaded;
+  }
+  Shared shared;
+  shared.settings.job_id = "bench";
+  shared.settings.min_nodes = std::stoi(args[4]);
+  shared.settings.max_nodes = std::stoi(args[5]);
+  shared.settings.max_restarts = 1000;
+  shared.settings.heartbeats_missed = 20;  // many agents share few cores here, and none of them comes back
+  shared.settings.reconnect_grace = FromSeconds(std::stod(args[6]));
+  std::vector<std::unique_ptr<Agent>> agents;
+  const int first = std::stoi(args[2]), count = std::stoi(args[3]);
+  for (int i = 0; i < count; ++i) {
+    auto channel = MakeChannel(args[0], insecure, token);
+    if (!channel.ok()) return std::fprintf(stderr, "%s\n", channel.status().ToString().c_str()), 1;
+    agents.push_back(std::make_unique<Agent>(shared, first + i, *std::move(channel)));
+  }
+  Answer("ready");
+  Serve(shared, agents);
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous
+
+int main(int argc, char** argv) {
+  return mtrun::rendezvous::Run(std::vector<std::string>(argv + 1, argv + argc));
+}

@@ -1,0 +1,124 @@
+"""What must hold of a run, read from the agents' event logs and the workers' own records."""
+import collections
+import datetime
+import glob
+import json
+import os
+import re
+
+BLAME_SECONDS = 15.0  # after a fault is mended its node may still be in the news
+# Reasons that do not name whom it happened to: a group that broke; what was missed while the node or the service was away.
+HEARSAY = ("cannot go on with the others", "broke the collectives", "the job has left", "reports the higher")
+
+
+def lines_of(path):
+    """JSON lines; what a killed writer left of its last one is passed over."""
+    with open(path, "rb") as file:
+        for line in file:
+            try:
+                yield json.loads(line)
+            except ValueError:
+                pass
+
+
+def wall_time(event):
+    return datetime.datetime.fromisoformat(event["time"].replace("Z", "+00:00")).timestamp()
+
+
+class Evidence:
+    """Everything that was written down. Times are those of the monotonic clock."""
+
+    def __init__(self, folder, wall_minus_monotonic):
+        self.records = []  # of the workers
+        for path in glob.glob(os.path.join(folder, "records", "*.jsonl")):
+            self.records += lines_of(path)
+        self.records.sort(key=lambda record: record["t"])
+        self.events = []  # of the agents
+        for path in glob.glob(os.path.join(folder, "events-*.jsonl")):
+            for event in lines_of(path):
+                self.events.append({**event, "t": wall_time(event) - wall_minus_monotonic})
+        self.events.sort(key=lambda event: event["t"])
+
+    def of(self, kind):
+        return [record for record in self.records if record["kind"] == kind]
+
+    def events_of(self, kind):
+        return [event for event in self.events if event["event"] == kind]
+
+
+def ranks_are_unique(evidence):
+    """Within a generation every rank is one process's, and the world has one size."""
+    holder, size = {}, {}
+    for record in evidence.of("enter"):
+        generation, who = record["generation"], (record["host"], record["pid"])
+        other = holder.setdefault((generation, record["rank"]), who)
+        if other != who:
+            yield f"generation {generation}: rank {record['rank']} is held by {other} and by {who}"
+        if size.setdefault(generation, record["world"]) != record["world"]:
+            yield f"generation {generation}: world size {size[generation]} and {record['world']}"
+
+
+def one_generation_lives(evidence):
+    """A generation lives while it commits: no two do at the same time."""
+    last, closed = None, set()
+    for record in evidence.of("commit"):
+        generation = record["generation"]
+        if generation == last:
+            continue
+        if generation in closed:
+            yield f"generation {generation} commits step {record['step']} after a later one has"
+        if last:
+            closed.add(last)
+        last = generation
+
+
+def starts_belong(evidence):
+    """Every worker that ran was started for one generation, by its agent, as one of its local ranks."""
+    ordered = collections.Counter()
+    for event in evidence.events_of("workers_started"):
+        for local_rank in event["local_ranks"]:
+            ordered[(event["host"], event["generation_id"], local_rank)] += 1
+    seen = collections.Counter((record["host"], record["generation"], record["local_rank"])
+                               for record in evidence.of("start"))
+    for key, count in seen.items():
+        if count > ordered[key]:
+            yield f"{count} workers started as (host, generation, local rank) {key}, its agent ordered {ordered[key]}"
+    for key, count in ordered.items():
+        if count > 1:
+            yield f"an agent ordered {count} workers as (host, generation, local rank) {key}"
+
+
+def alarms_have_causes(evidence, faults):
+    """A generation dissolves for something that was done to a node that its reason names, soon before."""
+    for event in evidence.events_of("generation_dissolved"):
+        nodes = {int(number) for number in re.findall(r"\bnode(\d+)\b", event["reason"])}
+        anybody = any(text in event["reason"] for text in HEARSAY)
+        if not any(fault["from"] - 0.1 <= event["t"] <= fault["to"] + BLAME_SECONDS
+                   and (anybody or fault["node"] in nodes) for fault in faults):
+            yield f"generation {event['generation']} dissolved without a cause: {event['reason']}"
+
+
+def pauses(evidence, faults, detection=2.5):
+    """Kind -> the longest time without a commit that each of its faults made or met."""
+    times = [record["t"] for record in evidence.of("commit")]
+    found = collections.defaultdict(list)
+    for fault in faults:
+        longest = 0.0
+        for before, after in zip(times, times[1:]):
+            if after >= fault["from"] and before <= fault["from"] + detection:
+                longest = max(longest, after - before)
+        found[fault["kind"]].append(longest)
+    return found
+
+
+def check(evidence, faults):
+    """(property, how much it was tested on, violations)."""
+    generations = len({record["generation"] for record in evidence.of("enter")})
+    commits = evidence.of("commit")
+    return [
+        ("a rank is one worker's", f"{generations} generations", list(ranks_are_unique(evidence))),
+        ("one generation lives at a time", f"{len(commits)} commits", list(one_generation_lives(evidence))),
+        ("every start belongs to one generation", f"{len(evidence.of('start'))} starts", list(starts_belong(evidence))),
+        ("no alarm without a fault", f"{len(evidence.events_of('generation_dissolved'))} notices",
+         list(alarms_have_causes(evidence, faults))),
+    ]

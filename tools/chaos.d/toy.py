@@ -1,0 +1,213 @@
+"""A worker without any library that takes steps with the others and keeps a record of its own.
+
+A step is a real one: rank 0 sends a number to everybody over TCP and commits it when all have answered, so a generation
+commits only while all of its members run it. argv[1]: "cooperative" (outlives its generation) or "ordinary".
+SIGTERM: a cooperative worker leaves. SIGUSR1: the work is done."""
+import base64
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+
+STEP_SECONDS = 0.1
+RETRY_SECONDS = 0.2
+BROKEN_SECONDS = 2.0  # a death is news from the agent; without any the group says that it is broken
+
+COOPERATIVE = sys.argv[1] == "cooperative"
+HOST = socket.gethostname()
+RECORDS = os.open(os.path.join(os.environ["MTRUN_CHAOS_RECORDS"], f"{HOST}-{os.getpid()}-{time.monotonic_ns()}.jsonl"),
+                  os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+
+def record(kind, **fields):
+    line = {"t": time.monotonic(), "kind": kind, "host": HOST, "pid": os.getpid(), **fields}
+    os.write(RECORDS, (json.dumps(line) + "\n").encode())
+
+
+class Lines:
+    """A non-blocking socket as lines."""
+
+    def __init__(self, sock):
+        self.sock, self.pending = sock, b""
+        sock.setblocking(False)
+
+    def read(self):
+        """Whole lines that have come; None: the other end is gone."""
+        try:
+            got = self.sock.recv(65536)
+        except BlockingIOError:
+            return []
+        except OSError:
+            return None
+        if not got:
+            return None
+        *lines, self.pending = (self.pending + got).split(b"\n")
+        return lines
+
+    def write(self, text):
+        try:
+            self.sock.send(text.encode() + b"\n")  # a few bytes a step: they fit or the peer is long gone
+            return True
+        except OSError:
+            return False
+
+
+class Group:
+    """The workers of one generation, as far as this one sees them."""
+
+    def __init__(self, worker, given):
+        self.worker, self.given = worker, given
+        self.rank, self.world = given["rank"], given["world_size"]
+        self.number = int(given["generation"].split(".")[0])
+        self.listener = self.root = None
+        self.members = {}  # on rank 0: connection -> last answer
+        self.step, self.asked = 0, None
+        self.retry = self.broken = None
+        self.connected, self.next = False, 0
+        record("enter", generation=given["generation"], rank=self.rank, world=self.world, local_rank=given["local_rank"])
+        if self.rank == 0:
+            self.listener = socket.create_server(("", 0), backlog=64)
+            self.listener.setblocking(False)
+            worker.watch(self.listener, self.accept)
+            worker.say("store_set", key="root", generation=given["generation"],
+                       value=base64.b64encode(str(self.listener.getsockname()[1]).encode()).decode())
+        else:
+            worker.say("store_wait", id=self.number, generation=given["generation"], keys=["root"])
+
+    def accept(self):
+        lines = Lines(self.listener.accept()[0])
+        self.members[lines] = -1
+        self.worker.watch(lines.sock, lambda: self.hear(lines))
+        if len(self.members) == self.world - 1:
+            record("met", generation=self.given["generation"], world=self.world)
+
+    def hear(self, lines):
+        """On rank 0: answers."""
+        got = lines.read()
+        if got is None and len(self.members) < self.world - 1:
+            self.worker.forget(lines.sock)  # it will come again
+            return self.members.pop(lines)
+        if got is None:
+            return self.lose(lines.sock)
+        for line in got:
+            self.members[lines] = int(line)
+
+    def wants(self, message):
+        return self.rank and not self.root and message["id"] == self.number and "root" in message["values"]
+
+    def connect(self, port):
+        self.port = port
+        peer = next(p for p in self.given["peers"] if p["first_rank"] <= 0 < p["first_rank"] + p["workers"])
+        sock = socket.socket()
+        sock.setblocking(False)
+        sock.connect_ex((peer["address"] or "127.0.0.1", port))
+        self.root, self.retry = Lines(sock), None
+        self.worker.watch(sock, self.follow)
+
+    def follow(self):
+        """On the others: numbers of rank 0."""
+        got = self.root.read()
+        if got is None:
+            self.worker.forget(self.root.sock)
+            if self.connected:
+                self.broken = time.monotonic()
+            else:
+                self.retry = time.monotonic() + RETRY_SECONDS
+            return
+        for line in got:
+            self.connected = True
+            self.root.write(line.decode())
+
+    def lose(self, sock):
+        self.worker.forget(sock)
+        self.broken = self.broken or time.monotonic()
+
+    def turn(self, now):
+        if self.retry and now >= self.retry:
+            self.connect(self.port)
+        if self.broken and now - self.broken > BROKEN_SECONDS:
+            self.broken = now
+            if not COOPERATIVE:
+                sys.exit("the group is broken")
+            self.worker.say("broken", generation=self.given["generation"], why="a peer hung up")
+        if self.rank or self.broken or len(self.members) < self.world - 1:
+            return
+        if self.asked and all(answer == self.step for answer in self.members.values()):
+            record("commit", generation=self.given["generation"], step=self.step, world=self.world)
+            self.step, self.asked = self.step + 1, None
+            self.next = now + STEP_SECONDS
+        if not self.asked and now >= self.next:
+            self.asked = now
+            for lines in self.members:
+                lines.write(str(self.step))
+
+    def close(self):
+        record("left", generation=self.given["generation"])
+        for sock in [self.listener, self.root and self.root.sock] + [lines.sock for lines in self.members]:
+            if sock:
+                self.worker.forget(sock)
+
+
+class Worker:
+    def __init__(self):
+        self.selector, self.group, self.end = selectors.DefaultSelector(), None, None
+        self.channel = Lines(socket.socket(socket.AF_UNIX))
+        self.channel.sock.setblocking(True)
+        self.channel.sock.connect(os.environ["MTRUN_SOCKET"])
+        self.watch(self.channel.sock, self.listen)
+        self.say("hello", protocol=1, pid=os.getpid(), local_rank=int(os.environ["LOCAL_RANK"]), address="",
+                 cooperative=COOPERATIVE)
+        signal.signal(signal.SIGUSR1, lambda *_: self.finish("done", step=7))
+        if COOPERATIVE:
+            signal.signal(signal.SIGTERM, lambda *_: self.finish("leaving", why="SIGTERM"))
+
+    def watch(self, sock, call):
+        self.selector.register(sock, selectors.EVENT_READ, call)
+
+    def forget(self, sock):
+        if sock.fileno() >= 0:
+            self.selector.unregister(sock)
+            sock.close()
+
+    def say(self, kind, **fields):
+        self.channel.sock.setblocking(True)
+        self.channel.sock.sendall((json.dumps({"type": kind, **fields}) + "\n").encode())
+        self.channel.sock.setblocking(False)
+
+    def finish(self, kind, **fields):
+        self.end = (kind, fields)
+
+    def listen(self):
+        lines = self.channel.read()
+        if lines is None:
+            record("orphan")
+            os._exit(9)  # the agent is gone
+        for message in map(json.loads, lines):
+            kind = message["type"]
+            if kind in ("assignment", "dissolved") and self.group:
+                self.group.close()
+                self.group = None
+            if kind == "assignment":
+                self.group = Group(self, message)
+            elif kind == "store_values" and self.group and self.group.wants(message):
+                self.group.connect(int(base64.b64decode(message["values"]["root"])))
+
+    def run(self):
+        while True:
+            for key, _ in self.selector.select(0.02):
+                if key.fileobj.fileno() >= 0:
+                    key.data()
+            if self.end:
+                record(self.end[0])
+                self.say(self.end[0], **self.end[1])
+                sys.exit(0)
+            if self.group:
+                self.group.turn(time.monotonic())
+
+
+record("start", generation=os.environ["MTRUN_GENERATION"], rank=int(os.environ["RANK"]),
+       local_rank=int(os.environ["LOCAL_RANK"]))
+Worker().run()

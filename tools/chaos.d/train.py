@@ -1,0 +1,232 @@
+"""Chaos over training: workers, agents, nodes and the service die, nodes leave and join; the run must be the undisturbed one."""
+import argparse
+import os
+import random
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import cluster
+import packed
+import screen
+import storm
+
+USAGE = """tools/chaos train --interval X --step_seconds S
+
+A training run (cnnA, float64) on nodes that are network namespaces. Failures come as a Poisson process of mean interval X
+seconds and hit a member of the running group: a worker, an agent, a whole node; with --leaves nodes also leave in order and
+come back; the service is killed besides. Steps last at least S seconds without using the processors. At the end: committed
+and attempted steps, time goodput, the ledger's verdict, and every step's loss against a run that nobody disturbed. Exit
+status 0: exactly once and equal losses; 1: not; 77: no namespaces here."""
+PORT = 29400
+PATIENCE = 120.0  # without a new step
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="chaos train", description=USAGE,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--interval", type=float, default=11.0, help="mean seconds between two failures [11]")
+    parser.add_argument("--step_seconds", type=float, default=2.0, help="seconds of a step, 0: what it takes [2]")
+    parser.add_argument("--steps", type=int, default=100, help="steps of the run, in epochs of 20 [100]")
+    parser.add_argument("--leaves", type=float, default=0.0, help="mean seconds between two nodes that leave, 0: none [0]")
+    parser.add_argument("--service_interval", type=float, default=30.0,
+                        help="mean seconds between two kills of the service, 0: none [30]")
+    parser.add_argument("--down", type=float, default=1.0, help="mean seconds until a node is started again [1]")
+    parser.add_argument("--victims", default="worker:3,agent:1,node:1",
+                        help="what failures hit, with weights [worker:3,agent:1,node:1]")
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--per_node", type=int, default=1, help="workers of a node [1]")
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("MTRUN_SEED", 0)) or secrets.randbelow(10**6))
+    parser.add_argument("--max_restarts", type=int, default=100000, help="the budget of failures, job-wide [100000]")
+    parser.add_argument("--bin", default=os.environ.get("MT_BIN", "build/release/bin"))
+    parser.add_argument("--keep", action="store_true", help="leave logs and runs in place and say where")
+    args = parser.parse_args(argv)
+    args.bin = os.path.abspath(args.bin)
+    args.steps += -args.steps % packed.STEPS
+    return args
+
+
+class Training:
+    def __init__(self, args):
+        self.args, self.choose = args, random.Random(args.seed)
+        self.folder = tempfile.mkdtemp(prefix="mtrun-train-")
+        self.data = packed.write(os.path.join(self.folder, "data"))
+        self.environment = {**os.environ, "MTRUN_TOKEN": secrets.token_hex(16), "TMPDIR": self.folder, "OMP_NUM_THREADS": "1",
+                            "MTRUN_TRAINER_PATH": args.bin}
+        self.cluster = cluster.make_cluster(args.nodes, "chaos")
+        self.fronts = [None] * args.nodes
+        self.back = {}          # node -> when it is started again
+        self.service, self.service_back = None, None
+        self.log = []           # (wall time, what, node)
+        self.done = False
+
+    # ---- what runs
+
+    def trainer(self, run):
+        return ["cnnA", "--data", self.data, "--model_folder", run, "--epochs", str(self.args.steps // packed.STEPS),
+                "--batch_size", "2", "--global_batch", str(packed.BATCH), "--precision", "float64", "--learning_rate", "0.05",
+                "--momentum", "0.9", "--threads", "1", "--checkpoint_seconds", str(self.args.step_seconds or 1)]
+
+    def start_service(self):
+        argv = [os.path.join(self.args.bin, "mtrdzv"), "--host", self.cluster.address(cluster.HUB), "--port", str(PORT)]
+        self.service = self.cluster.start(cluster.HUB, argv, os.path.join(self.folder, "service.log"), self.environment)
+
+    def start_node(self, node):
+        argv = [os.path.join(self.args.bin, "mtrun"), "--nnodes", f"1:{self.args.nodes}", "--nproc_per_node",
+                str(self.args.per_node), "--rdzv_endpoint", f"{self.cluster.address(cluster.HUB)}:{PORT}", "--rdzv_id", "train",
+                "--node_rank", str(node), "--max_restarts", str(self.args.max_restarts), "--rdzv_conf", "last_call_timeout=2",
+                "--shutdown_timeout", "20", "--event_log", os.path.join(self.folder, f"events-{node}.jsonl"), "--log_dir",
+                os.path.join(self.folder, f"logs-{node}"), "--trainer"] + self.trainer(os.path.join(self.folder, "run"))
+        pace = {"MTRUN_PACE": str(self.args.step_seconds)} if self.args.step_seconds else {}
+        self.fronts[node] = self.cluster.start(node, argv, os.path.join(self.folder, f"node-{node}.log"),
+                                               {**self.environment, **pace})
+
+    # ---- what is done to it
+
+    def members(self):
+        """(node, agent, worker) of the workers that are in the group; a world of one node has the oldest."""
+        found = []
+        for node, front in enumerate(self.fronts):
+            if front is None or node in self.back:
+                continue
+            agent = cluster.child(cluster.child(front.pid) or 0)
+            for worker in storm.children(agent):
+                found.append((node, agent, worker))
+        connected = [each for each in found if storm.is_connected(each[2])]
+        return connected or sorted(found, key=lambda each: storm.age(each[2]))[:1]
+
+    def fail(self):
+        """A failure that hits a member; False when there is none to hit."""
+        members = self.members()
+        if not members:
+            return False
+        node, agent, worker = self.choose.choice(members)
+        names, weights = zip(*((name, float(weight)) for name, weight in
+                               (item.split(":") for item in self.args.victims.split(","))))
+        what = self.choose.choices(names, weights)[0]
+        self.log.append((time.time(), what, node))
+        if what == "worker":
+            cluster.send(worker, signal.SIGKILL)
+        elif what == "agent":
+            cluster.send(agent, signal.SIGKILL)
+        else:
+            self.cluster.set_link(node, False)
+            self.cluster.kill_all(node)
+        if what != "worker":
+            self.leave_for(node)
+        return True
+
+    def leave(self):
+        """A node that is told to go; one always stays."""
+        here = [node for node, front in enumerate(self.fronts) if node not in self.back and front.poll() is None]
+        if len(here) < 2:
+            return False
+        node = self.choose.choice(here)
+        cluster.send(self.fronts[node].pid, signal.SIGTERM)
+        self.leave_for(node)
+        self.log.append((time.time(), "leave", node))
+        return True
+
+    def leave_for(self, node):
+        self.back[node] = time.monotonic() + self.choose.uniform(0.2, 2 * self.args.down)
+
+    def kill_service(self):
+        if self.service is None:
+            return False
+        self.service.kill()
+        self.service.wait()
+        self.service, self.service_back = None, time.monotonic() + self.choose.uniform(0.1, 2.0)
+        self.log.append((time.time(), "service", None))
+        return True
+
+    def mend(self):
+        now = time.monotonic()
+        if self.service_back and now >= self.service_back:
+            self.start_service()
+            self.service_back = None
+        for node, when in list(self.back.items()):
+            if now < when or self.cluster.processes(node):
+                continue
+            self.fronts[node].wait()
+            self.cluster.set_link(node, True)
+            del self.back[node]
+            if not self.done:
+                self.start_node(node)
+                self.log.append((time.time(), "join", node))
+
+    # ---- the run
+
+    def run(self):
+        self.start_service()
+        for node in range(self.args.nodes):
+            self.start_node(node)
+        progress, ledger = screen.Progress("chaos"), storm.Tail(os.path.join(self.folder, "run", "ledger.jsonl"))
+        began = None
+        last, steps, due = time.monotonic(), 0, {}
+        every = {"fail": self.args.interval, "leave": self.args.leaves, "kill_service": self.args.service_interval}
+        while True:
+            now = time.monotonic()
+            for line in ledger.new():
+                if "step" in line:
+                    last, steps = now, max(steps, line["step"] + 1)
+                    began = began or now
+            if began and not due:
+                due = {what: now + self.choose.expovariate(1 / mean) for what, mean in every.items() if mean}
+            for what, when in due.items():
+                if now >= when and not self.done and getattr(self, what)():
+                    due[what] = max(now, when) + self.choose.expovariate(1 / every[what])
+            self.mend()
+            codes = [front.poll() for node, front in enumerate(self.fronts) if node not in self.back]
+            self.done = self.done or steps >= self.args.steps or 0 in codes
+            if self.done and not self.back and all(code is not None for code in codes):
+                break
+            if now - last > PATIENCE:
+                raise RuntimeError(f"no step for {PATIENCE:.0f} s")
+            ended = {node: front.returncode for node, front in enumerate(self.fronts)
+                     if node not in self.back and front.poll() not in (None, 0)}
+            if ended and not self.done:
+                raise RuntimeError(f"mtrun ended by itself: node -> status {ended}")
+            counts = [f"{what} {sum(entry[1] == what for entry in self.log)}"
+                      for what in ("worker", "agent", "node", "leave", "join", "service")]
+            progress.show(f"step {steps} of {self.args.steps}; {', '.join(counts)}")
+            time.sleep(0.005)
+        self.began, self.ended = began, last
+        if self.service:
+            self.service.terminate()
+            self.service.wait()
+        progress.end()
+
+    def undisturbed(self):
+        """The same run alone; its folder."""
+        argv = self.trainer(os.path.join(self.folder, "alone"))
+        done = subprocess.run([os.path.join(self.args.bin, argv[0])] + argv[1:], env=self.environment, capture_output=True,
+                              text=True)
+        if done.returncode:
+            raise RuntimeError(f"the undisturbed run ended with {done.returncode}: {done.stderr[-2000:]}")
+        return os.path.join(self.folder, "alone")
+
+
+def main(argv):
+    args = parse(argv)
+    print(f"chaos train --interval {args.interval:g} --step_seconds {args.step_seconds:g} --steps {args.steps} "
+          f"--nodes {args.nodes} --per_node {args.per_node} --leaves {args.leaves:g} --seed {args.seed}", flush=True)
+    training = Training(args)
+    good = False
+    try:
+        training.run()
+        left = training.cluster.processes()
+        good = storm.report(args, training, training.undisturbed(), left)
+    except RuntimeError as error:
+        print(f"chaos: {error}")
+    finally:
+        training.cluster.close()
+    print("the run is the undisturbed one" if good else f"NOT the undisturbed run; everything is in {training.folder}")
+    if good and not args.keep:
+        shutil.rmtree(training.folder)
+    else:
+        print(f"kept: {training.folder}")
+    return 0 if good else 1

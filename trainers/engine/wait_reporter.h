@@ -1,0 +1,40 @@
+// Tells the agent, once a second, that this worker waits for others, so that it can tell who stands still.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/worker_channel.h"
+
+namespace mtrun::engine {
+
+class WaitReporter {
+ public:
+  /// How long the training thread has waited for others so far; zero when it does not.
+  using Waited = std::function<Duration()>;
+
+  /// `send` is called on a thread of its own.
+  explicit WaitReporter(std::function<void(const channel::Waiting&)> send);
+  ~WaitReporter();
+
+  /// From here on `waited` speaks for `generation`. When this returns the previous one is not running and
+  /// never will. Null: there is nothing to wait for.
+  void Watch(const channel::Generation& generation, Waited waited);
+
+ private:
+  void Run();
+
+  const std::function<void(const channel::Waiting&)> send_;
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+  // Guarded by mutex_.
+  bool stop_ = false;
+  channel::Generation generation_;
+  Waited waited_;
+  std::thread thread_;
+};
+
+}  // namespace mtrun::engine
