@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -108,6 +109,15 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 absl::Status SyncFile(const std::string& path) { return SyncOpened(path, 0); }
 
 absl::Status SyncFolder(const std::string& path) { return SyncOpened(path, O_DIRECTORY); }
+
+absl::StatusOr<UniqueFd> LockFolder(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
+  while (flock(fd.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return ErrnoStatus(errno, absl::StrCat("lock ", path));
+  }
+  return fd;
+}
 
 absl::Status WriteAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {

@@ -40,6 +40,9 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
 /// What was written to the file, or which entries the folder has, is on the disk when this returns OK.
 absl::Status SyncFile(const std::string& path);
 absl::Status SyncFolder(const std::string& path);
+/// Waits until nobody else holds the folder, and holds it until the descriptor is closed (flock: the death of
+/// the holder frees it; over NFS it holds between machines).
+absl::StatusOr<UniqueFd> LockFolder(const std::string& path);
 /// Writes all bytes to a descriptor, going on after short writes and EINTR.
 absl::Status WriteAll(int fd, std::string_view bytes);
 /// Makes the folder and its parents; fine when it exists.

@@ -174,7 +174,9 @@ struct ToJson {
   json operator()(const Broken& m) const {
     return {{"type", "broken"}, {"generation", ToText(m.generation)}, {"why", m.why}};
   }
-  json operator()(const Done& m) const { return {{"type", "done"}, {"step", m.step}}; }
+  json operator()(const Done& m) const {
+    return InGeneration({{"type", "done"}, {"step", m.step}}, m.generation);
+  }
   json operator()(const Leaving& m) const { return {{"type", "leaving"}, {"why", m.why}}; }
   json operator()(const Assignment& m) const {
     return {{"type", "assignment"},
@@ -242,6 +244,7 @@ StoreGet Read(Fields& f, StoreGet m) { return ReadAsk(f, std::move(m)); }
 StoreWait Read(Fields& f, StoreWait m) { return ReadAsk(f, std::move(m)); }
 Done Read(Fields& f, Done m) {
   f.Number("step", &m.step);
+  f.OptionalGen("generation", &m.generation);
   return m;
 }
 Leaving Read(Fields& f, Leaving m) {

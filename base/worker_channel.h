@@ -71,8 +71,10 @@ struct StoreWait {
   Generation generation = {};
   bool operator==(const StoreWait&) const = default;
 };
+/// The results of the whole run are safe, by all members of `generation` (0.0: of the one that runs).
 struct Done {
   int64_t step = 0;
+  Generation generation = {};
   bool operator==(const Done&) const = default;
 };
 struct Leaving {

@@ -129,8 +129,9 @@ void AgentCore::OnWorker(int local_rank, const channel::Leaving& leaving) {
   Log(log::Level::kInfo, absl::StrCat("local rank ", local_rank, " is leaving: ", leaving.why));
 }
 
-void AgentCore::OnWorker(int local_rank, const channel::Done&) {
-  if (!assignment_) return;  // its generation is over: it will say so again in the next one
+void AgentCore::OnWorker(int local_rank, const channel::Done& done) {
+  // Where its generation is over it says so again in the next one.
+  if (!assignment_ || (done.generation.number != 0 && done.generation != assignment_->generation)) return;
   Worker& worker = *Find(local_rank);
   // An ordinary program is judged by how it exits.
   worker.said_done = worker.cooperative;
@@ -281,6 +282,7 @@ void AgentCore::OnService(const rendezvous::JobEnded& event) {
       const bool idle = !workers_[i].member() && workers_[i].life == Worker::Life::kRunning;
       if (idle) Emit(SignalWorker{static_cast<int>(i), SIGKILL});  // it carries nothing yet
     }
+    TellWorkers(channel::Stop{"the job has ended"});
     // Workers that are done but still closing down get the usual grace.
     return BeginStop(phase_ == Phase::kFinished ? 0 : SIGTERM, Next::kExit);
   }

@@ -99,6 +99,7 @@ void AgentCore::OnExitAheadOfItsTurn(const WorkerExited& event) {
   Worker& worker = *Find(event.local_rank);
   int& deaths = early_deaths_[static_cast<size_t>(event.local_rank)];
   Emit(SignalWorker{event.local_rank, SIGKILL});  // whatever it left behind
+  if (Draining()) return;
   const auto carries = [](const Worker& w) { return w.life == Worker::Life::kRunning && w.member(); };
   const bool others = std::any_of(workers_.begin(), workers_.end(), carries);
   if (worker.exited_with_0 && !others) {  // it had something else to do than to train

@@ -138,8 +138,8 @@ void AgentCore::ReportFailure(const WorkerExited& event) {
   const rendezvous::WorkerFailure failure = MakeFailure(event);
   const std::string log_file =
       event.log_file.empty() ? "" : absl::StrCat("; its standard error: ", event.log_file);
-  // The first one is what the service answers about, for everybody to read.
-  const bool will_be_said = !failure_ && connected_;
+  // The first one of a generation is what the service answers about, for everybody to read.
+  const bool will_be_said = assignment_ && !failure_ && connected_;
   Log(will_be_said ? log::Level::kDebug : log::Level::kError,
       absl::StrCat(rendezvous::Describe(failure), log_file));
   if (failure_) return;

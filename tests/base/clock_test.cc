@@ -27,6 +27,11 @@ TEST(Clock, WallClockTextIsIso8601InUtc) {
   EXPECT_EQ(shape, "0000-00-00T00:00:00.000Z");
 }
 
+TEST(Clock, WallClockTextOfAGivenTime) {
+  EXPECT_EQ(WallClockText(0), "1970-01-01T00:00:00.000Z");
+  EXPECT_EQ(WallClockText(1'764'000'000'123'999'999), "2025-11-24T16:00:00.123Z") << "cut, not rounded";
+}
+
 TEST(Clock, HumanDurationPicksItsUnit) {
   EXPECT_EQ(HumanDuration(milliseconds(850)), "850 ms");
   EXPECT_EQ(HumanDuration(milliseconds(12340)), "12.3 s");

@@ -5,8 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 namespace mtrun {
 namespace {
@@ -77,6 +80,34 @@ TEST_F(PosixTest, CheckWritableReportsAFullDisk) {
   if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full here";
   UniqueFd full(open("/dev/full", O_WRONLY | O_CLOEXEC));
   EXPECT_EQ(WriteAll(full.get(), "x").code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(PosixTest, SyncNamesWhatItCannotOpen) {
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/file", "x").ok());
+  EXPECT_TRUE(SyncFile(folder_ + "/file").ok());
+  EXPECT_TRUE(SyncFolder(folder_).ok());
+  const absl::Status missing = SyncFile(folder_ + "/none");
+  EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(std::string(missing.message()).find("/none"), std::string::npos);
+  EXPECT_FALSE(SyncFolder(folder_ + "/file").ok()) << "a file is no folder";
+}
+
+TEST_F(PosixTest, OneAtATimeHoldsAFolder) {
+  std::atomic<bool> second = false;
+  auto held = LockFolder(folder_);
+  ASSERT_TRUE(held.ok()) << held.status();
+  std::thread other([&] {
+    const auto mine = LockFolder(folder_);
+    EXPECT_TRUE(mine.ok());
+    second = true;
+  });
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(20));  // it may come too early only if the lock is none
+  EXPECT_FALSE(second);
+  *held = UniqueFd();
+  other.join();
+  EXPECT_TRUE(second);
+  EXPECT_EQ(LockFolder(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(PosixTest, TemporaryFoldersArePrivateAndDistinct) {

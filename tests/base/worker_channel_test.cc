@@ -26,6 +26,7 @@ std::vector<WorkerMessage> WorkerMessages() {
           Broken{kGeneration, "rank 2 was reset"},
           Waiting{kGeneration, 2.5},
           Done{12345678901},
+          Done{5, kGeneration},
           Leaving{"pre-empted \"soon\""}};
 }
 

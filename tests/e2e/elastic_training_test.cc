@@ -249,10 +249,11 @@ TEST_F(ElasticTrainingTest, AnyWorkerThatCarriesTheRunSavesItWhenItsNodeGoesWhil
   const std::vector<std::string> no_checkpoints = {"--checkpoint_seconds", "0", "--checkpoint_epochs", "0"};
   const auto first =
       Train(Words(meeting, {"--nproc_per_node", "2", "--node_rank", "0"}), "held", 100000, no_checkpoints);
+  ASSERT_TRUE(first->WaitForLine("hosting the rendezvous")) << first->Text();
   const auto other = Train(Words(meeting, {"--node_rank", "1"}), "held", 100000, no_checkpoints);
   ASSERT_TRUE(first->WaitForLine("epoch 3/100000")) << first->Text() << other->Text();
   other->Signal(SIGKILL);
-  ASSERT_TRUE(first->WaitForLine("1 of 2 nodes is here; waiting for 1 more")) << first->Text();
+  ASSERT_TRUE(first->WaitForLine("is dissolved")) << first->Text();
   ASSERT_EQ(Checkpoints("held"), 0);
   const std::set<pid_t> workers = Workers();
   pid_t lowest = 0;
@@ -266,6 +267,24 @@ TEST_F(ElasticTrainingTest, AnyWorkerThatCarriesTheRunSavesItWhenItsNodeGoesWhil
   first->Signal(SIGTERM);
   EXPECT_EQ(first->Wait(), 143) << first->Text();
   EXPECT_EQ(Checkpoints("held"), 1) << first->Text();
+}
+
+TEST_F(ElasticTrainingTest, WhoWaitsForALostServiceDoesNotStandStill) {
+  const std::vector<std::string> meeting = {"--nnodes", "1:2", "--rdzv_endpoint", endpoint_};
+  const auto host = Train(Words(meeting, {"--node_rank", "0"}), "run", 100000);
+  ASSERT_TRUE(host->WaitForLine("hosting the rendezvous")) << host->Text();
+  const auto other =
+      Train(Words(meeting, {"--node_rank", "1", "--hang_notice", "3", "--hang_timeout", "4"}), "run", 100000);
+  ASSERT_TRUE(other->WaitForLine("world size 2")) << host->Text() << other->Text();
+  ASSERT_TRUE(host->WaitForLine("epoch 2/100000")) << host->Text();
+  host->Signal(SIGKILL);
+  ASSERT_TRUE(other->WaitForLine("regrouping: ")) << other->Text();
+  // Behind five seconds without a service.
+  ASSERT_TRUE(other->WaitForLine("still cannot reach the rendezvous service")) << other->Text();
+  EXPECT_THAT(other->Text(), Not(HasSubstr("has stood still")));
+  other->Signal(SIGTERM);
+  EXPECT_EQ(other->Wait(), 143) << other->Text();
+  EXPECT_THAT(other->Text(), HasSubstr("the same command goes on from"));
 }
 
 TEST_F(ElasticTrainingTest, APreemptFileLetsTheNodeGo) {

@@ -106,7 +106,10 @@ Event ParseCommand(const std::vector<std::string>& words) {
   if (verb == "hello")
     return WorkerSaid{number(1), channel::Hello{channel::kProtocolVersion, 100 + number(1), number(1), "",
                                                 rest(2) == "cooperative"}};
-  if (verb == "done") return WorkerSaid{number(1), channel::Done{42}};
+  if (verb == "done") {  // LOCAL_RANK [GENERATION]
+    const uint64_t generation = words.size() > 2 ? static_cast<uint64_t>(number(2)) : 0;
+    return WorkerSaid{number(1), channel::Done{42, {generation, generation * 16}}};
+  }
   if (verb == "warm") return WorkerSaid{number(1), channel::Ready{}};
   if (verb == "waits") {  // LOCAL_RANK GENERATION SECONDS
     const auto generation = static_cast<uint64_t>(number(2));

@@ -29,6 +29,11 @@ if(MT_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)  # coverage feedback everywhere
 endif()
 
+# Compiles the target's files in bundles of 8, for headers that cost more than the code.
+function(mt_bundle target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
 function(mt_library name)
   cmake_parse_arguments(arg "TORCH" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
@@ -77,6 +82,7 @@ function(mt_test name)
   if(arg_TORCH)
     target_link_libraries(${name} PRIVATE mt_torch)
     target_precompile_headers(${name} REUSE_FROM mt_torch_test_pch)
+    mt_bundle(${name})
   else()
     target_precompile_headers(${name} REUSE_FROM mt_plain_test_pch)
   endif()

@@ -121,6 +121,7 @@ absl::StatusOr<std::string> CarriedRun::LoadNewest(const std::string& folder) {
   const absl::Status restored = Restore(*search.newest, learner_.Weights(), learner_.Rest());
   if (!restored.ok()) return Annotate(restored, search.newest->path);
   MT_RETURN_IF_ERROR(AdoptState(search.newest->state));
+  progress_.finished = false;  // this command may ask for more epochs
   return search.newest->path;
 }
 

@@ -70,6 +70,17 @@ absl::StatusOr<channel::Assignment> Lifeline::Next(std::optional<TimePoint> dead
   return *newest_;
 }
 
+absl::Status Lifeline::WaitForEnd(TimePoint deadline) {
+  std::unique_lock lock(mutex_);
+  const auto followed = [this] {
+    return gentle_ || dissolved_ == entered_ || (newest_ && newest_->generation != entered_);
+  };
+  const auto something = [&] { return !lost_.empty() || !stop_.empty() || followed(); };
+  if (!changed_.wait_until(lock, deadline, something)) return absl::DeadlineExceededError("nothing yet");
+  if (!lost_.empty() || !stop_.empty()) return absl::OkStatus();
+  return absl::UnavailableError(dissolved_ == entered_ ? why_dissolved_ : "another generation has begun");
+}
+
 void Lifeline::OnBreak(std::function<void(const std::string&)> abort) {
   const std::lock_guard lock(mutex_);
   abort_ = std::move(abort);

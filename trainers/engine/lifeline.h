@@ -28,6 +28,9 @@ class Lifeline {
   /// `deadline` with kDeadlineExceeded (nothing: waits on). kUnavailable: the agent is gone; kCancelled: it
   /// says stop.
   absl::StatusOr<channel::Assignment> Next(std::optional<TimePoint> deadline);
+  /// Waits for what becomes of the entered generation. OK: the agent says stop, or is gone; kUnavailable: it
+  /// is over, gently or not, and another one follows; kDeadlineExceeded: nothing yet.
+  absl::Status WaitForEnd(TimePoint deadline);
   /// True when the agent has said that the entered generation is over, or has given a newer one; not when it
   /// ends gently.
   bool IsOver() const;

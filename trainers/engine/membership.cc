@@ -159,6 +159,8 @@ absl::Status Team::Regroup(const absl::Status& why) {
 absl::StatusOr<channel::Assignment> Team::NextAssignment(const absl::Status& why) {
   const TimePoint patience = MonotonicNow() + kBrokenPatience;
   bool told = why.ok();
+  // However long the service takes, or is away: this worker does not stand still.
+  if (!told) waits_->Watch(entered_, [since = MonotonicNow()] { return MonotonicNow() - since; });
   while (true) {
     auto next = lifeline_->Next(MonotonicNow() + kLookEvery);
     if (next.status().code() != absl::StatusCode::kDeadlineExceeded) return next;
@@ -237,8 +239,15 @@ void Team::ReportProgress(int64_t epoch, int64_t step, int64_t samples) {
   agent_->Send(channel::Progress{.epoch = epoch, .step = step, .samples = samples}).IgnoreError();
 }
 
-void Team::ReportDone(int64_t step) {
-  if (agent_) agent_->Send(channel::Done{.step = step}).IgnoreError();
+absl::Status Team::ReportDone(int64_t step) {
+  if (!agent_) return absl::OkStatus();
+  if (!agent_->Send(channel::Done{step, entered_}).ok())
+    return absl::OkStatus();  // it needs no result any more
+  while (!wants_drain()) {
+    const absl::Status end = lifeline_->WaitForEnd(MonotonicNow() + kLookEvery);
+    if (!absl::IsDeadlineExceeded(end)) return end;
+  }
+  return absl::OkStatus();
 }
 
 void Team::ReportLeaving(std::string_view why) {

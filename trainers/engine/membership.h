@@ -79,8 +79,11 @@ class Team {
   /// Tell the agent. A lost agent is not these calls' business. No-ops without mtrun. ReportProgress may be
   /// called as often as one likes: it speaks now and then.
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples);
-  void ReportDone(int64_t step);
   void ReportLeaving(std::string_view why);
+  /// The run is complete. Stays until the agent says that the job is over: a membership that begins at this
+  /// moment counts on this worker and cannot begin without it. kUnavailable: so it is; Regroup and report
+  /// again.
+  absl::Status ReportDone(int64_t step);
 
  private:
   explicit Team(at::Device device);

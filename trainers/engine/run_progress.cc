@@ -103,7 +103,8 @@ json ToJson(const RunProgress& p) {
             {"seconds", Number(p.sums.seconds)}}},
           {"seconds", Number(p.seconds)},
           {"history", history},
-          {"confusion", p.confusion}};
+          {"confusion", p.confusion},
+          {"finished", p.finished}};
 }
 
 absl::StatusOr<RunProgress> RunProgressFromJson(const json& object) {
@@ -111,6 +112,7 @@ absl::StatusOr<RunProgress> RunProgressFromJson(const json& object) {
   Fields fields(object);
   fields.Read("samples", p.samples);
   fields.Read("seconds", p.seconds);
+  fields.Read("finished", p.finished);
   Fields sums(fields.Find("sums"));
   sums.Read("loss", p.sums.loss);
   sums.Read("correct", p.sums.correct);

@@ -25,6 +25,7 @@ struct RunProgress {
   double seconds = 0;  // of the whole run, over all its processes
   std::vector<EvalRecord> history;
   std::vector<int64_t> confusion;  // of the last evaluation; empty without classes
+  bool finished = false;           // its results are written
   bool operator==(const RunProgress&) const = default;
 };
 

@@ -93,6 +93,7 @@ class TrainLoop {
   absl::Status Save();
   absl::Status FinishEpoch();
   absl::Status FinishRun();
+  absl::Status WriteResults();
   absl::Status Stop(int leaving, bool wish);
   absl::Status StopWhileWaiting(const std::string& why);
   void StopRun(const std::string& why);

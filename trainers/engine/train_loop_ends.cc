@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/posix.h"
 #include "base/status_macros.h"
 #include "trainers/engine/drain.h"
 #include "trainers/engine/regroup.h"
@@ -112,23 +113,32 @@ absl::Status TrainLoop::FinishEpoch() {
   return SaveIfDue(/*epoch_ended=*/true);
 }
 
+/// Says that the run is complete once everything is on the disk. Where a membership has begun meanwhile, its
+/// members get here again, and what is on the disk already is not written twice.
 absl::Status TrainLoop::FinishRun() {
+  RunProgress& progress = carried_.progress();
+  const bool first = !progress.finished;
+  if (first) MT_RETURN_IF_ERROR(WriteResults());
+  // Nobody is done before everything is on the disk: until then a successor of rank 0 would have to write it.
+  MT_RETURN_IF_ERROR(AnyMember(team_.group(), false).status());
+  progress.finished = true;
+  if (first) {
+    progress_.Print(
+        absl::StrCat("\nweights, metrics, checkpoints and this report are in ", in_.options.model_folder));
+  }
+  return team_.ReportDone(steps());
+}
+
+absl::Status TrainLoop::WriteResults() {
   report_.steps = steps();
   report_.seconds = SecondsOfRun();
   report_.images_per_second = static_cast<double>(carried_.progress().samples) / report_.training_seconds;
   progress_.Print("\n" + ReportText(report_));
-  if (folder_) {
-    MT_RETURN_IF_ERROR(Save());
-    // Its failure has been told; the weights by themselves may still fit.
-    folder_->WaitForSaves().IgnoreError();
-    MT_RETURN_IF_ERROR(in_.finish(learner_, report_));
-  }
-  // Nobody is done before everything is on the disk: until then a successor of rank 0 would have to write it.
-  MT_RETURN_IF_ERROR(AnyMember(team_.group(), false).status());
-  progress_.Print(
-      absl::StrCat("\nweights, metrics, checkpoints and this report are in ", in_.options.model_folder));
-  team_.ReportDone(steps());
-  return absl::OkStatus();
+  if (!folder_) return absl::OkStatus();
+  MT_RETURN_IF_ERROR(Save());
+  // Its failure has been told; the weights by themselves may still fit.
+  folder_->WaitForSaves().IgnoreError();
+  return in_.finish(learner_, report_);
 }
 
 /// Behind a step whose reduction said that `leaving` members want to go, this one among them or not.
@@ -164,12 +174,20 @@ void TrainLoop::StopRun(const std::string& why) {
   team_.ReportLeaving(why);
 }
 
-/// This worker is to go while it waits for others: what it carries is the newest there is here.
+/// This worker is to go while it waits for others: what it carries is the newest there is. Others who carry
+/// it, here or on other nodes, may be told to go at the same time or have died before: the first to come
+/// saves it for all.
 absl::Status TrainLoop::StopWhileWaiting(const std::string& why) {
-  if (carried_.exists() && team_.assignment().first_on_node) {
-    MT_RETURN_IF_ERROR(OpenFolder(/*fresh=*/false));
-    MT_RETURN_IF_ERROR(Save());
-    MT_RETURN_IF_ERROR(folder_->WaitForSaves());
+  if (carried_.exists()) {
+    const std::string& path = in_.options.model_folder;
+    MT_RETURN_IF_ERROR(CheckRunFolder(path));
+    MT_ASSIGN_OR_RETURN(const UniqueFd turn, LockFolder(path));
+    MT_ASSIGN_OR_RETURN(const auto saved, checkpoints::CompleteSteps(checkpoints::RealFiles(), path));
+    if (std::count(saved.begin(), saved.end(), steps()) == 0) {
+      MT_RETURN_IF_ERROR(OpenFolder(/*fresh=*/false));
+      MT_RETURN_IF_ERROR(Save());
+      MT_RETURN_IF_ERROR(folder_->WaitForSaves());
+    }
   }
   StopRun(why);
   return absl::OkStatus();

@@ -14,8 +14,10 @@ torch::nn::LayerNorm LayerNorm(int64_t dim) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({dim}));
 }
 
+}  // namespace
+
 /// What a block needs of the options beside its layers.
-struct Drop {
+struct VitDrop {
   double dropout, drop_path;
   std::shared_ptr<DropoutSource> source;
 
@@ -27,13 +29,11 @@ struct Drop {
   }
 };
 
-}  // namespace
-
 /// Patches in row-major order, each flattened as (channel, row, column); class token in front; norm after the
 /// positions.
 class VitEmbedding : public torch::nn::Module {
  public:
-  VitEmbedding(const VitOptions& options, Drop drop)
+  VitEmbedding(const VitOptions& options, VitDrop drop)
       : torch::nn::Module("VitEmbedding"),
         side_(options.image_size / options.patch),
         patch_(options.patch),
@@ -54,7 +54,7 @@ class VitEmbedding : public torch::nn::Module {
 
  private:
   const int64_t side_, patch_;
-  const Drop drop_;
+  const VitDrop drop_;
   at::Tensor cls_token_, pos_embedding_;
   torch::nn::Linear proj_;
   torch::nn::LayerNorm norm_;
@@ -63,7 +63,7 @@ class VitEmbedding : public torch::nn::Module {
 /// x + attention(norm1(x)), then x + mlp(norm2(x)).
 class VitBlock : public torch::nn::Module {
  public:
-  VitBlock(const VitOptions& options, Drop drop)
+  VitBlock(const VitOptions& options, VitDrop drop)
       : torch::nn::Module("VitBlock"),
         heads_(options.heads),
         drop_(std::move(drop)),
@@ -96,7 +96,7 @@ class VitBlock : public torch::nn::Module {
   }
 
   const int64_t heads_;
-  const Drop drop_;
+  const VitDrop drop_;
   torch::nn::LayerNorm norm1_;
   torch::nn::Linear qkv_{nullptr}, proj_{nullptr};
   torch::nn::LayerNorm norm2_{nullptr};
@@ -109,7 +109,7 @@ VisionTransformer::VisionTransformer(uint64_t seed, const VitOptions& options)
       norm_(nullptr),
       classifier_(nullptr) {
   MT_CHECK(options.image_size % options.patch == 0 && options.dim % options.heads == 0);
-  const Drop drop{options.dropout, options.drop_path, dropout_};
+  const VitDrop drop{options.dropout, options.drop_path, dropout_};
   embedding_ = register_module("embedding", std::make_shared<VitEmbedding>(options, drop));
   const auto encoder = register_module("encoder", std::make_shared<torch::nn::Module>("Encoder"));
   for (int64_t i = 0; i < options.depth; ++i) {

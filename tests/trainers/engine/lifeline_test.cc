@@ -108,6 +108,24 @@ TEST_F(LifelineTest, StopAndALostAgentEndEveryWait) {
   EXPECT_EQ(other.Next(std::nullopt).status(), absl::UnavailableError("the agent is gone"));
 }
 
+TEST_F(LifelineTest, WhoIsDoneHearsWhatBecomesOfItsGeneration) {
+  lifeline_.Hear(AssignmentOf(1));
+  ASSERT_TRUE(lifeline_.Next(Soon()).ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(lifeline_.WaitForEnd(Now())));
+  lifeline_.Hear(channel::Dissolved{{1, 7}, "node2 joins", /*gentle=*/true});
+  EXPECT_EQ(lifeline_.WaitForEnd(Soon()), absl::UnavailableError("node2 joins"));
+  lifeline_.Hear(AssignmentOf(2));
+  EXPECT_TRUE(absl::IsUnavailable(lifeline_.WaitForEnd(Soon())));
+  ASSERT_EQ(lifeline_.Next(Soon())->generation.number, 2u);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(lifeline_.WaitForEnd(Now())));
+  std::thread stopper([&] { lifeline_.Hear(channel::Stop{"the job has ended"}); });
+  EXPECT_TRUE(lifeline_.WaitForEnd(Soon()).ok());
+  stopper.join();
+  Lifeline other;
+  other.Lose("the agent is gone");
+  EXPECT_TRUE(other.WaitForEnd(Soon()).ok());
+}
+
 TEST_F(LifelineTest, ADrainIsAWishAndBreaksNothing) {
   lifeline_.Hear(AssignmentOf(1));
   ASSERT_TRUE(lifeline_.Next(Soon()).ok());

@@ -24,7 +24,7 @@ TEST(Membership, WithoutALauncherAWorkerIsAlone) {
   ASSERT_TRUE(team.ok()) << team.status();
   EXPECT_FALSE((*team)->group());
   (*team)->ReportProgress(1, 1, 1);
-  (*team)->ReportDone(1);
+  EXPECT_TRUE((*team)->ReportDone(1).ok());
 }
 
 TEST(Membership, ByHandFourVariablesAreEnough) {

@@ -16,6 +16,7 @@ RunProgress Example() {
   p.history = {{.steps = 60, .epoch = 1, .train_loss = 2.3, .test_loss = 1.0 / 3, .test_accuracy = 0.4},
                {.steps = 120, .epoch = 2, .classified = false}};
   p.confusion = {1, 2, 3, 4};
+  p.finished = true;
   return p;
 }
 
