@@ -13,12 +13,11 @@
 #include "absl/strings/str_split.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "base/string_view.h"
 #include "yaml-cpp/yaml.h"
 
 namespace mtrun {
 namespace {
-
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 std::string Canonical(std::string_view flag) { return absl::StrReplaceAll(View(flag), {{"-", "_"}}); }
 
