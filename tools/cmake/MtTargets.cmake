@@ -29,8 +29,7 @@ if(MT_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)  # coverage feedback everywhere
 endif()
 
-# Compiles the target's files in bundles of 8, for headers that cost more than the code. The release preset compiles what does
-# not include LibTorch file by file, which proves that every file includes what it needs; the sanitizers' presets need not.
+# Compiles the target's files in bundles of 8, for headers that cost more than the code.
 function(mt_bundle target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
@@ -43,8 +42,6 @@ function(mt_library name)
   if(arg_TORCH)
     target_link_libraries(${name} PUBLIC mt_torch)
     mt_use_torch_pch(${name})
-  elseif(MT_SANITIZE)
-    mt_bundle(${name})
   endif()
 endfunction()
 
