@@ -101,7 +101,7 @@ function(mt_test name)
   # gtest_discover_tests keeps only the first entry of an ENVIRONMENT list (CMake 3.25), so the emulator, a command in front
   # of the test's own, sets the variables.
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR
-    "env;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp;MT_BIN=${CMAKE_BINARY_DIR}/bin;MT_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+    "env;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1:ignore_noninstrumented_modules=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp;MT_BIN=${CMAKE_BINARY_DIR}/bin;MT_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
   if(arg_LONG)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_FILTER "${arg_LONG}"
       TEST_LIST ${name}_long PROPERTIES ${properties} LABELS "${label}-long")
