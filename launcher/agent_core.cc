@@ -227,7 +227,7 @@ void AgentCore::Fence() {
 }
 
 void AgentCore::OnService(const rendezvous::Assigned& event) {
-  const rendezvous::Assignment& assignment = event.assignment;
+  const rendezvous::Assignment& assignment = event.assignment();
   if (assignment_ && assignment_->generation == assignment.generation) return;  // confirms what we hold
   if (exit_) return;
   const auto self = std::find_if(assignment.members.begin(), assignment.members.end(),

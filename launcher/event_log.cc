@@ -39,16 +39,16 @@ Record Make(const WorkerExited& e) {
 
 Record Make(const rendezvous::Assigned& e) {
   json nodes = json::array();
-  for (const rendezvous::Member& member : e.assignment.members) {
+  for (const rendezvous::Member& member : e.assignment().members) {
     nodes.push_back({{"host", member.host},
                      {"node_rank", member.node_rank},
                      {"first_rank", member.first_rank},
                      {"workers", member.workers}});
   }
   return json{{"event", "generation_assigned"},
-              {"generation", e.assignment.generation.number},
-              {"generation_id", channel::ToText(e.assignment.generation)},
-              {"world_size", e.assignment.world_size},
+              {"generation", e.assignment().generation.number},
+              {"generation_id", channel::ToText(e.assignment().generation)},
+              {"world_size", e.assignment().world_size},
               {"nodes", std::move(nodes)}};
 }
 Record Make(const rendezvous::GenerationDissolved& e) {

@@ -301,7 +301,7 @@ wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& eve
   std::visit(Overloaded{
                  [&](const Assigned& e) {
                    wire::Assignment assignment;
-                   Encode(e.assignment, &assignment);
+                   Encode(e.assignment(), &assignment);
                    out.set_assigned(assignment.SerializeAsString());
                  },
                  [&](const GenerationDissolved& e) {

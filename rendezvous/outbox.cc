@@ -33,9 +33,9 @@ void Outbox::Acknowledge(uint64_t sequence) {
 void Outbox::Observe(const ServiceEvent& event) {
   std::visit(Overloaded{
                  [&](const Assigned& e) {
-                   assignment_ = e.assignment;
-                   seen_ = e.assignment.generation;
-                   SeeBudget(e.assignment.restart_count, e.assignment.refunded);
+                   assignment_ = e.assignment();
+                   seen_ = e.assignment().generation;
+                   SeeBudget(e.assignment().restart_count, e.assignment().refunded);
                  },
                  [&](const GenerationDissolved& e) {
                    if (assignment_ && assignment_->generation == e.generation) assignment_.reset();

@@ -104,6 +104,7 @@ void JobMachine::Form(const FormationDecision& decision, TimePoint now) {
   Remember(generation);
   BeginRunning(now);
   LogTold(absl::StrCat("forms ", rendezvous::Describe(*current_), " (", decision.reason, ")"));
+  const Assigned assigned(*current_);
   for (const Member& member : current_->members) {
     Node& node = nodes_.at(member.node_id);
     node.offered = false;
@@ -111,7 +112,7 @@ void JobMachine::Form(const FormationDecision& decision, TimePoint now) {
     node.place = member.node_rank;
     if (node.joined == 0) node.joined = generation.number;
     node.waiting_text.clear();
-    SendTo(member.node_id, Assigned{*current_});
+    SendTo(member.node_id, assigned);
   }
 }
 

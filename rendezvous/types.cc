@@ -101,7 +101,7 @@ std::string Describe(const AgentEvent& event) {
 std::string Describe(const ServiceEvent& event) {
   return std::visit(
       Overloaded{
-          [](const Assigned& e) { return absl::StrCat("assigned ", Describe(e.assignment)); },
+          [](const Assigned& e) { return absl::StrCat("assigned ", Describe(e.assignment())); },
           [](const GenerationDissolved& e) {
             return absl::StrCat("dissolved ", Describe(e.generation), ": ", e.reason);
           },

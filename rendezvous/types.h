@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -146,9 +148,18 @@ using AgentEvent = std::variant<OfferSent, WorkerFailed, WorkersFinished, Leavin
                                 CollectivesBroken, StepsCommitted>;
 
 // ---- service -> agent ----
-struct Assigned {
-  Assignment assignment;
-  bool operator==(const Assigned&) const = default;
+/// One object for all members: it grows with their number, and each of them gets it.
+class Assigned {
+ public:
+  explicit Assigned(Assignment assignment)
+      : assignment_(std::make_shared<const Assignment>(std::move(assignment))) {}
+  const Assignment& assignment() const { return *assignment_; }
+  bool operator==(const Assigned& other) const {
+    return assignment_ == other.assignment_ || *assignment_ == *other.assignment_;
+  }
+
+ private:
+  std::shared_ptr<const Assignment> assignment_;
 };
 struct GenerationDissolved {  // stop (ordinary) or regroup (cooperative), then send a new offer
   Generation generation;

@@ -22,7 +22,7 @@ std::vector<std::string> ClusterSimulation::Step(const Event& event) {
     if (const auto* close = std::get_if<CloseSession>(&effect)) connected_.erase(close->node_id);
     const auto* send = std::get_if<Send>(&effect);
     const auto* assigned = send != nullptr ? std::get_if<Assigned>(&send->event) : nullptr;
-    if (assigned != nullptr) assignments_[send->node_id] = assigned->assignment;
+    if (assigned != nullptr) assignments_[send->node_id] = assigned->assignment();
   }
   return lines;
 }

@@ -39,7 +39,7 @@ class JobTableTest : public ::testing::Test {
     const auto effects = Say(job, node, OfferSent{offer});
     const Assigned* assigned = Find<Assigned>(effects);
     EXPECT_NE(assigned, nullptr);
-    return assigned != nullptr ? assigned->assignment.generation : Generation{};
+    return assigned != nullptr ? assigned->assignment().generation : Generation{};
   }
 
   TimePoint now_;

@@ -29,9 +29,9 @@ TEST(LocalSessionTest, FormsAtOnceAndFinishes) {
   agent.Offer(4);
   const auto assigned = agent.Next<Assigned>();
   ASSERT_TRUE(assigned);
-  EXPECT_EQ(assigned->assignment.world_size, 4);
+  EXPECT_EQ(assigned->assignment().world_size, 4);
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  agent.session().Send(WorkersFinished{assigned->assignment.generation, false});
+  agent.session().Send(WorkersFinished{assigned->assignment().generation, false});
   const auto ended = agent.Next<JobEnded>();
   ASSERT_TRUE(ended);
   EXPECT_TRUE(ended->outcome.success) << ended->outcome.reason;

@@ -49,7 +49,7 @@ void PropertyChecker::On(const Send& send) {
   if (!present_.contains(send.node_id))
     Broken(absl::StrCat("a message to ", send.node_id, ", which has no session"));
   std::visit(Overloaded{
-                 [&](const Assigned& e) { OnAssigned(send.node_id, e.assignment); },
+                 [&](const Assigned& e) { OnAssigned(send.node_id, e.assignment()); },
                  [&](const GenerationDissolved& e) { OnDissolved(send.node_id, e); },
                  [&](const JobEnded&) { OnEnded(send.node_id); },
                  [&](const StoreReply& e) { OnReply(send.node_id, e); },

@@ -138,7 +138,7 @@ TEST_F(RegistrarTest, AnAgentThatNeverAcknowledgesIsDropped) {
   std::optional<ServiceEvent> event = Next();
   while (event && !std::holds_alternative<Assigned>(*event)) event = Next();
   ASSERT_TRUE(event.has_value());
-  const Generation generation = std::get<Assigned>(*event).assignment.generation;
+  const Generation generation = std::get<Assigned>(*event).assignment().generation;
   ASSERT_TRUE(Say(StoreSet{generation, "key", std::string(KeyValueStore::kMaxValueBytes, 'x')}));
   const size_t answers = Registrar::kMostUnacknowledgedBytes / KeyValueStore::kMaxValueBytes + 1;
   for (size_t i = 0; i < answers; ++i) {

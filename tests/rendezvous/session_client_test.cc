@@ -67,14 +67,14 @@ TEST_F(SessionTest, JoinAssignFinish) {
   b.Offer(3);
   const auto assigned = a.Next<Assigned>();
   ASSERT_TRUE(assigned.has_value());
-  EXPECT_EQ(assigned->assignment.world_size, 5);
-  EXPECT_EQ(assigned->assignment.members.at(1).first_rank, 2);
-  EXPECT_EQ(assigned->assignment.master_port, 40000);
+  EXPECT_EQ(assigned->assignment().world_size, 5);
+  EXPECT_EQ(assigned->assignment().members.at(1).first_rank, 2);
+  EXPECT_EQ(assigned->assignment().master_port, 40000);
   const auto same = b.Next<Assigned>();
   ASSERT_TRUE(same.has_value());
   EXPECT_EQ(*same, *assigned);
-  a.session().Send(WorkersFinished{assigned->assignment.generation, false});
-  b.session().Send(WorkersFinished{assigned->assignment.generation, false});
+  a.session().Send(WorkersFinished{assigned->assignment().generation, false});
+  b.session().Send(WorkersFinished{assigned->assignment().generation, false});
   for (TestAgent* agent : {&a, &b}) {
     const auto ended = agent->Next<JobEnded>();
     ASSERT_TRUE(ended.has_value());

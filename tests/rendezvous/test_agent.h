@@ -64,7 +64,7 @@ class TestAgent {
   Generation NextGeneration() {
     const auto assigned = Next<Assigned>();
     EXPECT_TRUE(assigned.has_value()) << node_id_ << " was not assigned";
-    return assigned ? assigned->assignment.generation : Generation{};
+    return assigned ? assigned->assignment().generation : Generation{};
   }
 
   bool AwaitConnections(int count) {
