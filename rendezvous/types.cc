@@ -41,8 +41,12 @@ std::string KeyList(const std::vector<std::string>& keys) {
 std::string Describe(const Generation& generation) { return absl::StrCat("generation ", generation.number); }
 
 std::string Describe(const Assignment& a) {
+  constexpr size_t kMostShown = 16;  // a line for people
+  const size_t shown = a.members.size() <= kMostShown ? a.members.size() : kMostShown - 1;
   std::vector<std::string> members;
-  for (const Member& m : a.members) members.push_back(absl::StrCat(m.host, " (", DescribeRanks(m), ")"));
+  for (size_t i = 0; i < shown; ++i)
+    members.push_back(absl::StrCat(a.members[i].host, " (", DescribeRanks(a.members[i]), ")"));
+  if (shown < a.members.size()) members.push_back(absl::StrCat(a.members.size() - shown, " more"));
   std::string text =
       absl::StrCat(Describe(a.generation), ": ", a.members.size(), " node", a.members.size() == 1 ? "" : "s",
                    ", world size ", a.world_size, ": ", absl::StrJoin(members, ", "), "; master ",

@@ -32,6 +32,11 @@ TEST(Describe, ShowsAnAssignmentsRanks) {
   assignment.master_port = 29500;
   EXPECT_EQ(Describe(assignment),
             "generation 4: 2 nodes, world size 3: node1 (ranks 0-1), node2 (rank 2); master 10.0.0.1:29500");
+  assignment.members.resize(17, Member{"c", "node3", "10.0.0.3", "default", 2, 3, 1});
+  EXPECT_THAT(Describe(assignment), HasSubstr("node1 (ranks 0-1), node2 (rank 2), node3 (rank 3), "));
+  EXPECT_THAT(Describe(assignment), HasSubstr(", node3 (rank 3), 2 more; master "));
+  assignment.members.pop_back();
+  EXPECT_THAT(Describe(assignment), testing::Not(HasSubstr("more")));
 }
 
 TEST(Describe, EscapesStoreKeys) {
