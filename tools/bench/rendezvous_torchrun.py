@@ -2,6 +2,7 @@
 that should run has been started anew in one group. The worker is a Python program that notes its start and sleeps."""
 import os
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -44,6 +45,17 @@ class Job:
         self.agents.append(subprocess.Popen([*command, self.worker, self.notes, number], stdout=log, stderr=log,
                                             start_new_session=True))
         log.close()
+
+    def await_host(self):
+        """Until somebody listens at the endpoint, so that it is agent 0. Python needs seconds for that, and when the first is so
+        far ahead of the others it does not wait for them: then they start together."""
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
 
     def await_group(self, after, world, others=None):
         """When the last of `world` workers that began after `after` in one group did so; None: not in time."""
@@ -144,7 +156,9 @@ def measure(launcher, mishap, n, port):
     with tempfile.TemporaryDirectory(prefix="mtrun-bench-") as folder:
         job = Job(launcher, 1, n + 1 if mishap is scale_up else n, folder, port)
         try:
-            for _ in range(n):
+            job.add()
+            job.await_host()
+            for _ in range(n - 1):
                 job.add()
             if job.await_group(0, n) is None:
                 return None
