@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "base/posix.h"
+#include "base/status_macros.h"
 #include "rendezvous/codec.h"
 #include "rendezvous/outbox.h"
 #include "rendezvous/rendezvous.grpc.pb.h"
@@ -84,6 +85,8 @@ class Core final : public std::enable_shared_from_this<Core> {
   void TurnDisconnected(TimePoint now, std::vector<Notice>& notices);
   TimePoint NextTurn(TimePoint now) const;
   void OpenStream(TimePoint now);
+  absl::Status Prepare(size_t place);
+  void RenewConnection();
   void JudgeEnd(TimePoint now, std::vector<Notice>& notices);
   void Fail(absl::Status status, std::vector<Notice>& notices);
   void OnWelcome(const wire::Welcome& welcome, uint64_t acknowledged);
@@ -106,7 +109,8 @@ class Core final : public std::enable_shared_from_this<Core> {
   const std::vector<std::string> endpoints_;
   const SessionClient::Handler handler_;
   const uint64_t session_id_ = RandomBits();
-  std::vector<std::unique_ptr<wire::Rendezvous::Stub>> stubs_;  // as endpoints_
+  std::vector<std::shared_ptr<grpc::Channel>> channels_;  // as endpoints_, and so
+  std::vector<std::unique_ptr<wire::Rendezvous::Stub>> stubs_;
 
   std::atomic<int64_t> stamp_{0};  // of the main loop, 0 before the first
   std::thread thread_;
@@ -120,6 +124,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   uint64_t received_ = 0;
   uint64_t service_id_ = 0;
   bool hello_due_ = false, welcomed_ = false, heartbeat_due_ = false, acknowledgement_due_ = false;
+  bool silent_ = false;     // the stream is cancelled because nothing came
   bool tls_doubt_ = false;  // the service may expect TLS; to be found out without the lock
   bool stopping_ = false;
   size_t place_ = 0;        // in endpoints_: of the stream, or of the next attempt
@@ -177,6 +182,7 @@ void Core::Stop() {
   // with it: the last channel joins gRPC's callback threads, which one of them cannot do (a double free in
   // gRPC 1.51).
   stubs_.clear();
+  channels_.clear();
 }
 
 // ---- gRPC's threads ----
@@ -306,12 +312,9 @@ Duration Core::MainLoopAge() const {
 
 void Core::Run() {
   absl::Status made;
-  for (const std::string& endpoint : endpoints_) {
-    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel =
-        MakeChannel(endpoint, options_.insecure, options_.token);
-    made.Update(channel.status());
-    if (channel.ok()) stubs_.push_back(wire::Rendezvous::NewStub(*channel));
-  }
+  channels_.resize(endpoints_.size());
+  stubs_.resize(endpoints_.size());
+  for (size_t place = 0; place < endpoints_.size(); ++place) made.Update(Prepare(place));
   if (!made.ok() && handler_.failed) handler_.failed(made);
   Lock lock(mu_);
   over_ = over_ || !made.ok();
@@ -354,6 +357,7 @@ void Core::TurnConnected(TimePoint now) {
   }
   if (now >= last_heard_ + Patience()) {
     last_error_ = absl::StrCat("it has said nothing for ", HumanDuration(Patience()));
+    silent_ = true;
     last_heard_ = now;
     stream_->context.TryCancel();
   }
@@ -386,6 +390,20 @@ void Core::OpenStream(TimePoint now) {
   Pump();
 }
 
+absl::Status Core::Prepare(size_t place) {
+  MT_ASSIGN_OR_RETURN(channels_[place], MakeChannel(endpoints_[place], options_.insecure, options_.token));
+  stubs_[place] = wire::Rendezvous::NewStub(channels_[place]);
+  return absl::OkStatus();
+}
+
+/// A connection that is there, and nothing comes on it, may be dead without a word (a cable was out), and TCP
+/// tries such a one ever more seldom, for minutes after the cable is back: the next attempt gets a new one.
+void Core::RenewConnection() {
+  if (channels_[place_]->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) return;
+  const absl::Status made = Prepare(place_);
+  if (!made.ok()) last_error_ = std::string(made.message());
+}
+
 void Core::JudgeEnd(TimePoint now, std::vector<Notice>& notices) {
   const grpc::Status status = *std::exchange(done_, std::nullopt);
   stream_.reset();
@@ -397,7 +415,11 @@ void Core::JudgeEnd(TimePoint now, std::vector<Notice>& notices) {
     if (handler_.disconnected) notices.push_back([this, redirected] { handler_.disconnected(redirected); });
     return;
   }
-  if (!status.error_message().empty()) last_error_ = status.error_message();
+  if (std::exchange(silent_, false)) {
+    RenewConnection();
+  } else if (!status.error_message().empty()) {
+    last_error_ = status.error_message();
+  }
   if (was_welcomed) {
     retry_.BeginAway(now);
     const std::string why =

@@ -47,7 +47,7 @@ class ScaleTest : public NetworkTest {
     const pid_t before[] = {PidIn(*a, first), PidIn(*b, first), PidIn(*c, first)};
     Flap(seconds);
     const int last = Together(*a, *b, *c);
-    ASSERT_GT(last, first) << "cuts of two seconds are noticed\n" << a->Text();
+    ASSERT_GT(last, first) << "cuts of two seconds are noticed\n" << a->Text() << c->Text();
     EXPECT_EQ(PidIn(*a, last), before[0]);
     EXPECT_EQ(PidIn(*b, last), before[1]);
     EXPECT_EQ(PidIn(*c, last), before[2]) << "it was alive all the time";
