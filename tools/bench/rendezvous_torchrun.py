@@ -172,6 +172,7 @@ def measure(launcher, mishap, n, port):
 
 
 def compare(build, n, rounds):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended on the way out
     mtrun = [os.path.join(build, "bin", "mtrun")]
     torchrun = [peers_python(), "-m", "torch.distributed.run"]
     figures, port = {}, 29650
