@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "base/string_view.h"
 #include "spdlog/sinks/base_sink.h"
 #include "spdlog/spdlog.h"
 
@@ -66,13 +67,12 @@ spdlog::logger& Logger() {
 }  // namespace
 
 void SetUp(std::string_view program, Level lowest) {
-  Logger().set_pattern(
-      absl::StrCat("%H:%M:%S.%e ", absl::string_view(program.data(), program.size()), " %L %v"));
+  Logger().set_pattern(absl::StrCat("%H:%M:%S.%e ", View(program), " %L %v"));
   Logger().set_level(ToSpdlog(lowest));
 }
 
 bool ParseLevel(std::string_view text, Level* level) {
-  const std::string lower = absl::AsciiStrToLower(absl::string_view(text.data(), text.size()));
+  const std::string lower = absl::AsciiStrToLower(View(text));
   if (lower == "debug") return *level = Level::kDebug, true;
   if (lower == "info") return *level = Level::kInfo, true;
   if (lower == "warning" || lower == "warn") return *level = Level::kWarning, true;

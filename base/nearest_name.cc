@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_split.h"
+#include "base/string_view.h"
 
 namespace mtrun {
 
@@ -39,7 +40,7 @@ std::vector<std::string> RelatedNames(std::string_view name, const std::vector<s
   std::vector<std::string> related;
   for (const std::string& candidate : candidates) {
     bool shared = false;
-    for (absl::string_view wanted : absl::StrSplit(absl::string_view(name.data(), name.size()), '_')) {
+    for (absl::string_view wanted : absl::StrSplit(View(name), '_')) {
       for (absl::string_view word : absl::StrSplit(candidate, '_')) shared = shared || akin(wanted, word);
     }
     if (shared && related.size() < 3) related.push_back(candidate);

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/string_view.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -53,7 +54,7 @@ std::string ToText(const Endpoint& endpoint) {
 }
 
 bool IsLoopback(std::string_view host) {
-  if (absl::EqualsIgnoreCase(absl::string_view(host.data(), host.size()), "localhost")) return true;
+  if (absl::EqualsIgnoreCase(View(host), "localhost")) return true;
   return host == "::1" || (host.starts_with("127.") && IsIpAddress(host));
 }
 

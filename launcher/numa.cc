@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/posix.h"
+#include "base/string_view.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -171,7 +172,7 @@ absl::StatusOr<std::vector<Binding>> BindWorkers(const Topology& topology, std::
 
 std::vector<int> ParseRanges(std::string_view text) {
   std::vector<int> numbers;
-  for (absl::string_view item : absl::StrSplit(absl::string_view(text.data(), text.size()), ',')) {
+  for (absl::string_view item : absl::StrSplit(View(text), ',')) {
     const std::vector<absl::string_view> ends = absl::StrSplit(absl::StripAsciiWhitespace(item), '-');
     int first = 0, last = 0;
     if (ends.size() > 2 || !absl::SimpleAtoi(ends.front(), &first) || !absl::SimpleAtoi(ends.back(), &last))

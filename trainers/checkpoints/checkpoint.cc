@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "base/string_view.h"
 #include "trainers/checkpoints/manifest.h"
 
 namespace mtrun::checkpoints {
@@ -87,8 +88,7 @@ absl::StatusOr<bool> HasIntact(Files& files, const std::string& root, int64_t st
   const std::string path = absl::StrCat(root, "/", StepFolder(step));
   if (!files.Exists(path)) return false;
   if (ReadCheckpoint(files, path, step).ok()) return true;
-  const std::string aside = absl::StrCat(root, "/.", StepFolder(step), ".damaged-",
-                                         absl::string_view(unique.data(), unique.size()));
+  const std::string aside = absl::StrCat(root, "/.", StepFolder(step), ".damaged-", View(unique));
   MT_RETURN_IF_ERROR(files.Rename(path, aside));
   return false;
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "base/string_view.h"
 #include "nlohmann/json.hpp"
 #include "trainers/checkpoints/json_lines_end.h"
 
@@ -67,12 +68,12 @@ std::string ToLine(const LedgerStep& step, std::string_view previous) {
       "\"%s\","
       "\"prev\":\"%s\"}",
       step.step, step.epoch, step.generation, step.world, step.ids, step.loss,
-      step.skipped ? "skipped" : "applied", absl::string_view(previous.data(), previous.size()));
+      step.skipped ? "skipped" : "applied", View(previous));
 }
 
 std::string RewindLine(int64_t step, uint64_t generation, std::string_view previous) {
   return absl::StrFormat("{\"rewind\":%d,\"generation\":%d,\"prev\":\"%s\"}", step, generation,
-                         absl::string_view(previous.data(), previous.size()));
+                         View(previous));
 }
 
 absl::StatusOr<Ledger> Ledger::Open(const std::string& path, const LedgerHead& head) {

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/string_view.h"
 #include "nlohmann/json.hpp"
 
 namespace mtrun::checkpoints {
@@ -19,8 +20,7 @@ bool IsHexDigest(const std::string& text) {
 }
 
 absl::Status Malformed(std::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("DONE is not a checkpoint's manifest: ", absl::string_view(what.data(), what.size())));
+  return absl::InvalidArgumentError(absl::StrCat("DONE is not a checkpoint's manifest: ", View(what)));
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ std::optional<int64_t> ParseStepFolder(std::string_view name) {
 }
 
 std::string PartialFolder(int64_t step, std::string_view unique) {
-  return absl::StrCat(".", StepFolder(step), ".partial-", absl::string_view(unique.data(), unique.size()));
+  return absl::StrCat(".", StepFolder(step), ".partial-", View(unique));
 }
 
 bool IsPartialFolder(std::string_view name) {

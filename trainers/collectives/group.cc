@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/string_view.h"
 #include "trainers/collectives/operations.h"
 
 namespace mtrun::collectives {
@@ -112,8 +113,6 @@ absl::StatusOr<std::shared_ptr<char>> Group::Allocate(size_t bytes) {
   return std::shared_ptr<char>(std::move(area), data);
 }
 
-void Group::Abort(std::string_view why) {
-  failure_.Set(absl::AbortedError(absl::string_view(why.data(), why.size())));
-}
+void Group::Abort(std::string_view why) { failure_.Set(absl::AbortedError(View(why))); }
 
 }  // namespace mtrun::collectives

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "base/string_view.h"
 
 namespace mtrun::collectives {
 namespace {
@@ -181,8 +182,7 @@ absl::Status Link::Send(const std::string& bytes, int passed_fd) {
 }
 
 std::string Link::Mac(std::string_view role) const {
-  return HmacSha256(secret_->key, absl::StrCat(absl::string_view(role.data(), role.size()), "\n",
-                                               secret_->generation, "\n", hello_, nonce_));
+  return HmacSha256(secret_->key, absl::StrCat(View(role), "\n", secret_->generation, "\n", hello_, nonce_));
 }
 
 }  // namespace mtrun::collectives

@@ -19,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "base/string_view.h"
 #include "trainers/collectives/farewell.h"
 #include "trainers/collectives/link.h"
 #include "trainers/collectives/listener.h"
@@ -93,8 +94,7 @@ class MeshBuilder {
 
  private:
   std::string Key(std::string_view what, int rank) const {
-    return absl::StrCat("collectives/", membership_.generation, "/",
-                        absl::string_view(what.data(), what.size()), "/", rank);
+    return absl::StrCat("collectives/", membership_.generation, "/", View(what), "/", rank);
   }
   std::string KeyKey() const { return Key("key", 0); }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/string_view.h"
 
 namespace mtrun::collectives {
 namespace {
@@ -83,7 +84,7 @@ absl::StatusOr<std::map<std::string, std::string>> StoreBootstrap::Read(
 void StoreBootstrap::Abort(std::string_view why) {
   {
     const std::lock_guard lock(mu_);
-    if (status_.ok()) status_ = absl::AbortedError(absl::string_view(why.data(), why.size()));
+    if (status_.ok()) status_ = absl::AbortedError(View(why));
   }
   aborted_.notify_all();
 }

@@ -5,14 +5,12 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include "tests/trainers/engine/support/big_endian.h"
+
 namespace mtrun::engine {
 namespace {
 
-uint32_t BigEndian(const std::string& bytes, size_t at) {
-  uint32_t value = 0;
-  for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
-  return value;
-}
+using testing::BigEndian;
 
 struct Chunk {
   std::string kind, data;

@@ -7,15 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/program.h"
+#include "tests/trainers/engine/support/big_endian.h"
 
 namespace mtrun::engine::testing {
 namespace {
-
-uint32_t BigEndian(const std::string& bytes, size_t at) {
-  uint32_t value = 0;
-  for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
-  return value;
-}
 
 struct Png {
   size_t width = 0, height = 0;
