@@ -1,5 +1,8 @@
 #include "datasets/progress.h"
 
+#include <atomic>
+#include <chrono>
+
 #include "gtest/gtest.h"
 
 namespace mtrun::datasets {
@@ -20,7 +23,10 @@ TEST(ProgressTest, Commas) {
 
 TEST(ProgressTest, StopsAtOnce) {
   const std::atomic<int64_t> done = 0;
-  const Progress progress(10, done);
+  const auto began = std::chrono::steady_clock::now();
+  { const Progress progress(10, done); }
+  // Not at the next line, which a log gets every ten seconds.
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5));
 }
 
 }  // namespace
