@@ -146,6 +146,38 @@ TEST_F(ElasticTrainingTest, EverythingKilledAtOnceGoesOnFromTheNewestCheckpoint)
   ExpectUndisturbed("run", epochs);
 }
 
+/// Nodes that share no folder: the keeper's is lost with its node, the other node's is enough to go on.
+TEST_F(ElasticTrainingTest, EveryNodeWithAFolderOfItsOwnKeepsCheckpoints) {
+  const std::vector<std::string> often = {"--checkpoint_steps", "7"};
+  const auto first = TrainNode(0, "lost", 100000, often);
+  ASSERT_TRUE(first->WaitForLine("hosting the rendezvous")) << first->Text();
+  const auto second = TrainNode(1, "kept", 100000, often);
+  ASSERT_TRUE(second->WaitForLine("checkpoints are saved in both")) << first->Text() << second->Text();
+  while (Checkpoints("kept") == 0) ASSERT_FALSE(second->Wait(Seconds(0.01))) << second->Text();
+  for (const pid_t pid : mark_.Alive()) kill(pid, SIGKILL);
+  ASSERT_EQ(first->Wait(), 137);
+  ASSERT_EQ(second->Wait(), 137);
+  // The ledger of the lost node is still wanted as a witness of what was consumed before.
+  const int epochs = static_cast<int>(Losses("lost").size()) / kStepsPerEpoch + 2;
+  const auto resumed = TrainHere(2, "kept", epochs);
+  ASSERT_EQ(resumed->Wait(), 0) << resumed->Text();
+  EXPECT_THAT(resumed->Text(), HasSubstr("resumed from"));
+  ExpectExactlyOnce({"lost", "kept"});
+}
+
+TEST_F(ElasticTrainingTest, NodesThatShareAFolderHaveOneKeeper) {
+  const auto first = TrainNode(0, "shared", 100000);
+  ASSERT_TRUE(first->WaitForLine("hosting the rendezvous")) << first->Text();
+  const auto second = TrainNode(1, "shared", 100000);
+  ASSERT_TRUE(first->WaitForLine("world size 2")) << first->Text() << second->Text();
+  ASSERT_TRUE(first->WaitForLine("epoch 3/100000")) << first->Text() << second->Text();
+  for (const auto* node : {&first, &second}) (*node)->Signal(SIGTERM);
+  for (const auto* node : {&first, &second}) {
+    (*node)->Wait();
+    EXPECT_THAT((*node)->Text(), Not(HasSubstr("saved in both")));
+  }
+}
+
 TEST_F(ElasticTrainingTest, NodesJoinAndLeaveWhileTheOthersTrain) {
   const auto first = TrainNode(0, "nodes", 100000);
   ASSERT_TRUE(first->WaitForLine("epoch 2/100000")) << first->Text();

@@ -88,8 +88,11 @@ class TrainingRuns : public LauncherTest {
   /// Complete ones.
   int Checkpoints(const std::string& run) const {
     int complete = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_.File(run)))
-      complete += std::filesystem::exists(entry.path() / "DONE") ? 1 : 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.File(run))) {
+      const bool whole = std::filesystem::exists(entry.path() / "DONE");
+      // DONE is there before the folder has its final name.
+      complete += whole && entry.path().filename().string().front() != '.' ? 1 : 0;
+    }
     return complete;
   }
 

@@ -1,26 +1,22 @@
 #include "trainers/engine/run_folder.h"
 
-#include <unistd.h>
-
 #include <filesystem>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/manifest.h"
 
 namespace mtrun::engine {
 namespace {
 
 namespace fs = std::filesystem;
-using checkpoints::Saver;
 
 constexpr char kLedger[] = "ledger.jsonl";
 constexpr char kMetrics[] = "metrics.jsonl";
@@ -50,62 +46,25 @@ absl::Status SyncRecords(const std::string& folder) {
 
 }  // namespace
 
-struct RunFolder::Told {
-  explicit Told(Duration the_grace) : grace(the_grace) {}
-  const Duration grace;
-  std::mutex mutex;
-  bool failed_last = false;  // this and the next: guarded by mutex
-  bool said_too_slow = false;
-
-  void Hear(const Saver::Result& result) {
-    const std::lock_guard lock(mutex);
-    if (!result.status.ok()) {
-      log::Warning("the checkpoint of step ", result.step,
-                   " could not be saved, training goes on: ", std::string(result.status.message()));
-    } else if (failed_last) {
-      log::Info("the checkpoint of step ", result.step, " is saved; saving works again");
-    }
-    failed_last = !result.status.ok();
-    const bool too_slow = grace > Duration::zero() && FromSeconds(result.seconds) > grace;
-    if (too_slow && !std::exchange(said_too_slow, true)) {
-      log::Warning(
-          "saving a checkpoint took ", HumanDuration(FromSeconds(result.seconds)),
-          ", and after SIGTERM there are only ", HumanDuration(grace),
-          " until SIGKILL: give mtrun a longer --shutdown_timeout, or what was trained since the last "
-          "checkpoint is lost when the job is stopped");
-    }
-  }
-};
-
-RunFolder::RunFolder(Options options, MetricsLog metrics, checkpoints::Ledger ledger, uint64_t generation)
-    : options_(std::move(options)),
-      metrics_(std::move(metrics)),
+RunFolder::RunFolder(const CheckpointWriter::Options& checkpoints, MetricsLog metrics,
+                     checkpoints::Ledger ledger)
+    : metrics_(std::move(metrics)),
       ledger_(std::move(ledger)),
       next_step_(std::min(metrics_.next_step(), ledger_.next_step())),
-      told_(std::make_shared<Told>(options_.grace)),
-      saver_(
-          std::make_unique<Saver>(checkpoints::RealFiles(),
-                                  Saver::Rules{.root = options_.path,
-                                               .unique = absl::StrCat(generation, ".", getpid()),
-                                               .keep_last = options_.keep_checkpoints,
-                                               .first = [path = options_.path] { return SyncRecords(path); }},
-                                  [told = told_](const Saver::Result& result) { told->Hear(result); })) {}
+      writer_(checkpoints) {}
 
-RunFolder::~RunFolder() = default;
-
-absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& options, int64_t step,
-                                                           uint64_t generation) {
-  MT_RETURN_IF_ERROR(CheckRunFolder(options.path));
-  MT_RETURN_IF_ERROR(WriteFileAtomically(options.path + "/config.yaml", options.settings));
-  MT_ASSIGN_OR_RETURN(MetricsLog metrics, MetricsLog::Continue(options.path + "/" + kMetrics, step));
+absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& options, int64_t step) {
+  CheckpointWriter::Options checkpoints = options.checkpoints;
+  const std::string& path = checkpoints.path;
+  MT_RETURN_IF_ERROR(CheckRunFolder(path));
+  MT_RETURN_IF_ERROR(WriteFileAtomically(path + "/config.yaml", options.settings));
+  MT_ASSIGN_OR_RETURN(MetricsLog metrics, MetricsLog::Continue(path + "/" + kMetrics, step));
   MT_ASSIGN_OR_RETURN(checkpoints::Ledger ledger,
-                      checkpoints::Ledger::Open(options.path + "/" + kLedger, options.ledger));
-  if (ledger.next_step() > step) MT_RETURN_IF_ERROR(ledger.Rewind(step, generation));
-  // What a killed save left is of no use to anybody, and nobody else writes here.
-  const absl::Status removed = checkpoints::RemovePartialFolders(checkpoints::RealFiles(), options.path);
-  if (!removed.ok()) log::Warning(std::string(removed.message()));
-  return std::unique_ptr<RunFolder>(
-      new RunFolder(options, std::move(metrics), std::move(ledger), generation));
+                      checkpoints::Ledger::Open(path + "/" + kLedger, options.ledger));
+  if (ledger.next_step() > step) MT_RETURN_IF_ERROR(ledger.Rewind(step, checkpoints.generation));
+  RemoveTornSaves(path);
+  checkpoints.first = [path] { return SyncRecords(path); };
+  return std::unique_ptr<RunFolder>(new RunFolder(checkpoints, std::move(metrics), std::move(ledger)));
 }
 
 absl::Status RunFolder::Record(const StepRecord& record, const checkpoints::LedgerStep& step, TimePoint now) {
@@ -121,11 +80,10 @@ absl::Status RunFolder::Record(const RegroupRecord& record) { return metrics_.Wr
 
 absl::Status RunFolder::Record(const SaveRecord& record) { return metrics_.Write(record); }
 
-void RunFolder::Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best) {
-  saver_->Submit(std::move(snapshot), best);
+void RemoveTornSaves(const std::string& path) {
+  const absl::Status removed = checkpoints::RemovePartialFolders(checkpoints::RealFiles(), path);
+  if (!removed.ok()) log::Warning(std::string(removed.message()));
 }
-
-absl::Status RunFolder::WaitForSaves() { return saver_->Wait(); }
 
 absl::Status CheckRunFolder(const std::string& path) {
   const absl::Status status = CheckWritable(path);

@@ -4,16 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/clock.h"
 #include "trainers/checkpoints/ledger.h"
-#include "trainers/checkpoints/saver.h"
+#include "trainers/engine/checkpoint_writer.h"
 #include "trainers/engine/metrics_log.h"
 
 namespace mtrun::engine {
@@ -21,18 +18,13 @@ namespace mtrun::engine {
 class RunFolder {
  public:
   struct Options {
-    std::string path;
-    std::string settings;  // config.yaml
+    CheckpointWriter::Options checkpoints;  // names the folder
+    std::string settings;                   // config.yaml
     checkpoints::LedgerHead ledger;
-    int keep_checkpoints = 3;
-    Duration grace =
-        Duration::zero();  // from a polite signal to SIGKILL, zero: unknown; a save must fit into it
   };
 
   /// Continues the folder's files at `step` finished steps: what they say beyond is taken back, in words.
-  static absl::StatusOr<std::unique_ptr<RunFolder>> Open(const Options& options, int64_t step,
-                                                         uint64_t generation);
-  ~RunFolder();
+  static absl::StatusOr<std::unique_ptr<RunFolder>> Open(const Options& options, int64_t step);
 
   /// Steps that the files account for; a new keeper records those that its predecessor could not.
   int64_t next_step() const { return next_step_; }
@@ -43,23 +35,20 @@ class RunFolder {
   /// What is still in memory goes to the file: another member may be the keeper next.
   absl::Status Flush() { return metrics_.Flush(); }
 
-  /// Hands a checkpoint to the thread that writes them. `best`: the step to keep whatever its age.
-  void Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best);
-  /// Waits for the disk; the last save's status.
-  absl::Status WaitForSaves();
+  /// A checkpoint that it writes brings the records of the steps before it to the disk too.
+  CheckpointWriter& checkpoints() { return writer_; }
 
  private:
-  RunFolder(Options options, MetricsLog metrics, checkpoints::Ledger ledger, uint64_t generation);
-  struct Told;  // by the saver's thread
+  RunFolder(const CheckpointWriter::Options& checkpoints, MetricsLog metrics, checkpoints::Ledger ledger);
 
-  const Options options_;
   MetricsLog metrics_;
   checkpoints::Ledger ledger_;
   int64_t next_step_ = 0;
-  std::shared_ptr<Told> told_;
-  std::unique_ptr<checkpoints::Saver> saver_;
+  CheckpointWriter writer_;
 };
 
+/// What killed saves left goes; nobody else writes here. A failure is told, and training goes on.
+void RemoveTornSaves(const std::string& path);
 /// Everything that could fail at the first save fails here.
 absl::Status CheckRunFolder(const std::string& path);
 /// Moves what an earlier run left (metrics, ledger, checkpoints, report, weights) into `previous_N`, so that

@@ -102,6 +102,7 @@ json ToJson(const RunProgress& p) {
             {"samples", p.sums.samples},
             {"seconds", Number(p.sums.seconds)}}},
           {"seconds", Number(p.seconds)},
+          {"saving", Number(p.saving)},
           {"history", history},
           {"confusion", p.confusion},
           {"finished", p.finished}};
@@ -112,6 +113,7 @@ absl::StatusOr<RunProgress> RunProgressFromJson(const json& object) {
   Fields fields(object);
   fields.Read("samples", p.samples);
   fields.Read("seconds", p.seconds);
+  fields.Read("saving", p.saving);
   fields.Read("finished", p.finished);
   Fields sums(fields.Find("sums"));
   sums.Read("loss", p.sums.loss);

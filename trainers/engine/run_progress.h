@@ -23,6 +23,7 @@ struct RunProgress {
   int64_t samples = 0;  // consumed in all
   EpochSums sums;
   double seconds = 0;  // of the whole run, over all its processes
+  double saving = 0;   // what the last checkpoint that is known took to be written, in seconds
   std::vector<EvalRecord> history;
   std::vector<int64_t> confusion;  // of the last evaluation; empty without classes
   bool finished = false;           // its results are written

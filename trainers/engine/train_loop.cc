@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "trainers/checkpoints/keeper_mark.h"
 #include "trainers/engine/agreement.h"
 #include "trainers/engine/regroup.h"
 
@@ -125,6 +126,7 @@ absl::Status TrainLoop::Enter() {
   } else {
     folder_.reset();
   }
+  if (who.nodes > 1) MT_RETURN_IF_ERROR(FindOwnFolder(begun));
   if (begun.fresh || !begun.resumed.empty()) progress_.Print(in_.greeting);
   if (!begun.resumed.empty()) {
     progress_.Print(absl::StrCat("resumed from ", begun.resumed, " at step ", steps()));
@@ -174,8 +176,9 @@ absl::Status TrainLoop::OpenFolder(bool fresh) {
   if (fresh && !folder_) MT_RETURN_IF_ERROR(MoveAside(in_.options.model_folder));
   if (folder_ && folder_->next_step() == steps()) return absl::OkStatus();
   folder_.reset();
+  copies_.reset();
   const datasets::BatchPlan& plan = in_.options.plan;
-  MT_ASSIGN_OR_RETURN(folder_, RunFolder::Open({.path = in_.options.model_folder,
+  MT_ASSIGN_OR_RETURN(folder_, RunFolder::Open({.checkpoints = CheckpointOptions(),
                                                 .settings = in_.settings,
                                                 .ledger = {.run = carried_.run(),
                                                            .seed = in_.options.seed,
@@ -183,15 +186,55 @@ absl::Status TrainLoop::OpenFolder(bool fresh) {
                                                            .global_batch = plan.global_batch,
                                                            .micro_batch = plan.micro_batch,
                                                            .shuffle = in_.options.shuffle,
-                                                           .data = in_.train.digest()},
-                                                .keep_checkpoints = in_.options.keep_checkpoints,
-                                                .grace = in_.grace},
-                                               steps(), carried_.generation()));
+                                                           .data = in_.train.digest()}},
+                                               steps()));
   for (const Finished& step : recent_) {
     if (step.record.step >= folder_->next_step()) MT_RETURN_IF_ERROR(Write(step, MonotonicNow()));
   }
   return absl::OkStatus();
 }
+
+CheckpointWriter::Options TrainLoop::CheckpointOptions() const {
+  return {.path = in_.options.model_folder,
+          .generation = carried_.generation(),
+          .keep_last = in_.options.keep_checkpoints,
+          .grace = in_.grace,
+          .last_seconds = carried_.progress().saving,
+          .first = nullptr};
+}
+
+/// Collective. Which nodes have a folder of their own shows a mark that the keeper leaves in its own.
+absl::Status TrainLoop::FindOwnFolder(const CarriedRun::Begun& begun) {
+  const Assignment& who = team_.assignment();
+  const std::string& path = in_.options.model_folder;
+  const checkpoints::KeeperMark mark{carried_.run(), carried_.generation()};
+  if (folder_) MT_RETURN_IF_ERROR(checkpoints::WriteKeeperMark(path, mark));
+  MT_RETURN_IF_ERROR(AnyMember(team_.group(), false).status());
+  if (folder_ || !who.first_on_node || checkpoints::HasKeeperMark(path, mark)) {
+    copies_.reset();
+    return absl::OkStatus();
+  }
+  if (copies_) return absl::OkStatus();
+  const absl::Status opened = OpenCopies(begun.fresh);
+  if (opened.ok()) {
+    log::Info("this node's ", path, " is not the folder of rank ", begun.keeper,
+              ", which keeps the run's files: checkpoints are saved in both");
+  } else {
+    log::Warning("no checkpoints are kept on this node: ", std::string(opened.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainLoop::OpenCopies(bool fresh) {
+  const std::string& path = in_.options.model_folder;
+  MT_RETURN_IF_ERROR(CheckRunFolder(path));
+  if (fresh) MT_RETURN_IF_ERROR(MoveAside(path));
+  RemoveTornSaves(path);
+  copies_ = std::make_unique<CheckpointWriter>(CheckpointOptions());
+  return absl::OkStatus();
+}
+
+CheckpointWriter* TrainLoop::checkpoints() { return folder_ ? &folder_->checkpoints() : copies_.get(); }
 
 // ---- a step
 

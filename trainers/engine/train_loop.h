@@ -82,6 +82,11 @@ class TrainLoop {
   absl::Status CheckMembersAgree() const;
   void AdoptProgress(const CarriedRun::Begun& begun);
   absl::Status OpenFolder(bool fresh);
+  absl::Status FindOwnFolder(const CarriedRun::Begun& begun);
+  absl::Status OpenCopies(bool fresh);
+  CheckpointWriter::Options CheckpointOptions() const;
+  /// Null where another member saves for this one.
+  CheckpointWriter* checkpoints();
   absl::Status ReportRegroup();
   absl::Status Turn();
   absl::Status Step();
@@ -125,10 +130,13 @@ class TrainLoop {
   CarriedRun carried_;
   std::optional<Crew> crew_;
   std::unique_ptr<RunFolder> folder_;  // on the one who keeps it
-  std::deque<Finished> recent_;        // what a new keeper may have to record for its predecessor
-  RunReport report_;                   // of the carried progress
-  TimePoint run_began_;                // as if the whole run were this process's
-  TimePoint shown_;  // when progress was last shown, and how many samples had been consumed then
+  // On a node whose folder is not the keeper's: it keeps checkpoints besides, should the keeper's disk be
+  // lost.
+  std::unique_ptr<CheckpointWriter> copies_;
+  std::deque<Finished> recent_;  // what a new keeper may have to record for its predecessor
+  RunReport report_;             // of the carried progress
+  TimePoint run_began_;          // as if the whole run were this process's
+  TimePoint shown_;              // when progress was last shown, and how many samples had been consumed then
   int64_t shown_samples_ = 0;
   std::optional<TimePoint> broke_;  // when the last membership did; until the first step of the next one
   TimePoint entered_;               // when the running one began its steps

@@ -19,7 +19,7 @@ namespace mtrun::engine {
 
 /// Where a run whose numbers have broken down can begin again.
 absl::Status TrainLoop::NameLastCheckpoint(const absl::Status& why) {
-  if (folder_) folder_->WaitForSaves().IgnoreError();  // its failure has been told
+  if (checkpoints()) checkpoints()->Wait().IgnoreError();  // its failure has been told
   const std::string& folder = in_.options.model_folder;
   const auto search = checkpoints::FindNewest(checkpoints::RealFiles(), folder);
   const bool there = search.ok() && search->newest;
@@ -30,7 +30,7 @@ absl::Status TrainLoop::NameLastCheckpoint(const absl::Status& why) {
 }
 
 absl::Status TrainLoop::SaveIfDue(bool epoch_ended) {
-  if (!folder_) return absl::OkStatus();
+  if (!checkpoints()) return absl::OkStatus();
   const TrainOptions& rules = in_.options;
   const int64_t each = source_.steps_per_epoch();
   const bool by_epoch = epoch_ended && rules.checkpoint_epochs > 0 &&
@@ -45,17 +45,20 @@ absl::Status TrainLoop::SaveIfDue(bool epoch_ended) {
 absl::Status TrainLoop::Save() {
   saved_ = MonotonicNow();
   carried_.progress().seconds = SecondsOfRun();
+  carried_.progress().saving = checkpoints()->last_seconds();
   // A run that goes on from this checkpoint finds the records of the steps before it.
-  MT_RETURN_IF_ERROR(folder_->Flush());
+  if (folder_) MT_RETURN_IF_ERROR(folder_->Flush());
   MT_ASSIGN_OR_RETURN(checkpoints::Snapshot snapshot, carried_.TakeSnapshot());
   const std::vector<EvalRecord>& history = report_.history;
   const auto best = std::find_if(history.begin(), history.end(), [&](const EvalRecord& record) {
     return record.epoch == report_.best_epoch;
   });
   const int64_t bytes = snapshot.TensorBytes();
-  folder_->Save(std::move(snapshot), best == history.end() ? std::nullopt : std::optional(best->steps));
-  MT_RETURN_IF_ERROR(folder_->Record(
-      SaveRecord{.steps = steps(), .bytes = bytes, .stall = ToSeconds(MonotonicNow() - saved_)}));
+  checkpoints()->Save(std::move(snapshot), best == history.end() ? std::nullopt : std::optional(best->steps));
+  if (folder_) {
+    MT_RETURN_IF_ERROR(folder_->Record(
+        SaveRecord{.steps = steps(), .bytes = bytes, .stall = ToSeconds(MonotonicNow() - saved_)}));
+  }
   Reach(Fault::At::kSave);
   return absl::OkStatus();
 }
@@ -108,8 +111,7 @@ absl::Status TrainLoop::FinishEpoch() {
   // Evaluation is not training: the next progress line measures from here.
   shown_ = MonotonicNow();
   shown_samples_ = progress.samples;
-  if (!folder_) return absl::OkStatus();
-  MT_RETURN_IF_ERROR(folder_->Record(record));
+  if (folder_) MT_RETURN_IF_ERROR(folder_->Record(record));
   return SaveIfDue(/*epoch_ended=*/true);
 }
 
@@ -134,11 +136,11 @@ absl::Status TrainLoop::WriteResults() {
   report_.seconds = SecondsOfRun();
   report_.images_per_second = static_cast<double>(carried_.progress().samples) / report_.training_seconds;
   progress_.Print("\n" + ReportText(report_));
-  if (!folder_) return absl::OkStatus();
+  if (!checkpoints()) return absl::OkStatus();
   MT_RETURN_IF_ERROR(Save());
   // Its failure has been told; the weights by themselves may still fit.
-  folder_->WaitForSaves().IgnoreError();
-  return in_.finish(learner_, report_);
+  checkpoints()->Wait().IgnoreError();
+  return folder_ ? in_.finish(learner_, report_) : absl::OkStatus();
 }
 
 /// Behind a step whose reduction said that `leaving` members want to go, this one among them or not.
@@ -156,9 +158,10 @@ absl::Status TrainLoop::Stop(int leaving, bool wish) {
     team_.ReportLeaving(why);
     return absl::OkStatus();
   }
-  if (folder_) {
+  if (checkpoints()) {
     MT_RETURN_IF_ERROR(Save());
-    MT_RETURN_IF_ERROR(folder_->WaitForSaves());
+    const absl::Status saved = checkpoints()->Wait();
+    if (folder_) MT_RETURN_IF_ERROR(saved);  // of a copy it is enough that it has been told
   }
   MT_RETURN_IF_ERROR(AnyMember(team_.group(), false).status());
   StopRun(why);
@@ -186,7 +189,7 @@ absl::Status TrainLoop::StopWhileWaiting(const std::string& why) {
     if (std::count(saved.begin(), saved.end(), steps()) == 0) {
       MT_RETURN_IF_ERROR(OpenFolder(/*fresh=*/false));
       MT_RETURN_IF_ERROR(Save());
-      MT_RETURN_IF_ERROR(folder_->WaitForSaves());
+      MT_RETURN_IF_ERROR(folder_->checkpoints().Wait());
     }
   }
   StopRun(why);

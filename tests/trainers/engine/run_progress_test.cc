@@ -13,6 +13,7 @@ RunProgress Example() {
   p.samples = 4800;
   p.sums = {.loss = 0.1 + 0.2, .correct = 7, .samples = 80, .seconds = 1.5};
   p.seconds = 12.25;
+  p.saving = 0.75;
   p.history = {{.steps = 60, .epoch = 1, .train_loss = 2.3, .test_loss = 1.0 / 3, .test_accuracy = 0.4},
                {.steps = 120, .epoch = 2, .classified = false}};
   p.confusion = {1, 2, 3, 4};
