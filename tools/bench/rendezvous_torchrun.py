@@ -1,5 +1,10 @@
 """torchrun's agents beside mtrun's, for tools/bench/rendezvous --torchrun N: the same five mishaps, each until every worker
-that should run has been started anew in one group. The worker is a Python program that notes its start and sleeps."""
+that should run has been started anew in one group. The worker is a Python program that notes its start and sleeps.
+
+torchrun runs twice: as shipped, and with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1. As shipped an agent keeps the address of the first
+store that it met, so that after a change of membership the workers of old and new agents are sent to different ones: they have
+the same world size and cannot meet ("split")."""
+import collections
 import os
 import signal
 import socket
@@ -10,6 +15,8 @@ import tempfile
 import time
 
 PATIENCE = 90.0  # after that: "not in 90 s"
+SETTLED = 5.0  # workers of one world size at several addresses for so long will not meet any more
+ATTEMPTS = 3  # to form the group that the mishap befalls
 WORKER = r"""
 import os, sys, time
 with open(sys.argv[1], "a") as notes:
@@ -22,6 +29,11 @@ def peers_python():
     named = os.environ.get("MT_PEERS_PYTHON")
     cache = os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache"))
     return named or os.path.join(cache, "mtrun", "peers", "bin", "python")
+
+
+Launcher = collections.namedtuple("Launcher", "command environment")
+# seconds: from the mishap to the last worker's start, None where `why` tells what became of the job instead.
+Outcome = collections.namedtuple("Outcome", "seconds why")
 
 
 class Job:
@@ -37,13 +49,13 @@ class Job:
 
     def add(self):
         number = str(len(self.agents))
-        command = [*self.launcher, "--nnodes", self.nodes, "--nproc_per_node", "1", "--max_restarts", "20", "--rdzv_backend",
+        command = [*self.launcher.command, "--nnodes", self.nodes, "--nproc_per_node", "1", "--max_restarts", "20", "--rdzv_backend",
                    "c10d", "--rdzv_endpoint", f"127.0.0.1:{self.port}", "--rdzv_id", "bench"]
         # torchrun waits 30 s for more nodes; both get one second.
         command += ["--rdzv_conf", "last_call_timeout=1"]
         log = open(os.path.join(self.folder, f"agent{number}.log"), "w", encoding="utf-8")
         self.agents.append(subprocess.Popen([*command, self.worker, self.notes, number], stdout=log, stderr=log,
-                                            start_new_session=True))
+                                            start_new_session=True, env={**os.environ, **self.launcher.environment}))
         log.close()
 
     def await_host(self):
@@ -57,28 +69,42 @@ class Job:
             except OSError:
                 time.sleep(0.05)
 
-    def await_group(self, after, world, others=None):
-        """When the last of `world` workers that began after `after` in one group did so; None: not in time."""
-        end = time.monotonic() + PATIENCE
+    def await_group(self, after, world):
+        """Until `world` workers that began after `after` are in one group: when the last of them began, or why not."""
+        end, split_since = time.monotonic() + PATIENCE, None
         while time.monotonic() < end:
-            groups = {}
-            if os.path.exists(self.notes):
-                for line in open(self.notes, encoding="utf-8"):
-                    when, pid, size, master, agent = line.split()
-                    if float(when) > after and int(size) == world:
-                        groups.setdefault(master, {})[agent] = float(when)
-            for members in groups.values():
-                if len(members) == world:
-                    return max(members.values())
+            latest = self.latest_starts(after, world)
+            groups = collections.Counter(master for _, master in latest.values())
+            if world in groups.values():
+                return Outcome(max(when for when, _ in latest.values()), "")
+            if sum(groups.values()) != world:
+                split_since = None
+            elif split_since is None:
+                split_since = time.monotonic()
+            elif time.monotonic() - split_since > SETTLED:
+                return Outcome(None, "split")
             time.sleep(0.01)
-        return None
+        return Outcome(None, f"not in {PATIENCE:.0f} s")
+
+    def latest_starts(self, after, world):
+        """(when, master port) of each agent's last worker that began after `after`, of those in a world of that size."""
+        latest = {}
+        for when, _, size, master, agent in self.starts():
+            if float(when) > after:
+                latest[agent] = (float(when), master, int(size))
+        return {agent: (when, master) for agent, (when, master, size) in latest.items() if size == world}
+
+    def starts(self):
+        if not os.path.exists(self.notes):
+            return []
+        with open(self.notes, encoding="utf-8") as notes:
+            return [line.split() for line in notes.read().splitlines()]
 
     def worker_of(self, number):
         last = None
-        for line in open(self.notes, encoding="utf-8"):
-            words = line.split()
-            if words[4] == str(number):
-                last = int(words[1])
+        for _, pid, _, _, agent in self.starts():
+            if agent == str(number):
+                last = int(pid)
         return last
 
     def end(self):
@@ -91,8 +117,8 @@ class Job:
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline and any(agent.poll() is None for agent in self.agents):
             time.sleep(0.05)
-        for line in open(self.notes, encoding="utf-8") if os.path.exists(self.notes) else []:
-            end_process(int(line.split()[1]), self.worker)
+        for start in self.starts():
+            end_process(int(start[1]), self.worker)
         for agent in self.agents:
             if agent.poll() is None:
                 os.killpg(agent.pid, signal.SIGKILL)
@@ -152,7 +178,16 @@ MISHAPS = {"worker killed": worker_killed, "node killed": node_killed, "node sil
            "graceful leave": graceful_leave}
 
 
-def measure(launcher, mishap, n, port):
+def measure(launcher, mishap, n, ports):
+    for _ in range(ATTEMPTS):
+        outcome = attempt(launcher, mishap, n, next(ports))
+        if outcome is not None:
+            return outcome
+    return Outcome(None, f"did not form in {ATTEMPTS} attempts")
+
+
+def attempt(launcher, mishap, n, port):
+    """None: the group that the mishap should befall did not form."""
     with tempfile.TemporaryDirectory(prefix="mtrun-bench-") as folder:
         job = Job(launcher, 1, n + 1 if mishap is scale_up else n, folder, port)
         try:
@@ -160,40 +195,41 @@ def measure(launcher, mishap, n, port):
             job.await_host()
             for _ in range(n - 1):
                 job.add()
-            if job.await_group(0, n) is None:
+            if job.await_group(0, n).seconds is None:
                 return None
             time.sleep(1)
             happened = time.monotonic()
             world = mishap(job, n)
             formed = job.await_group(happened, world)
-            return None if formed is None else formed - happened
+            return formed if formed.seconds is None else Outcome(formed.seconds - happened, "")
         finally:
             job.end()
 
 
 def compare(build, n, rounds):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended on the way out
-    mtrun = [os.path.join(build, "bin", "mtrun")]
     torchrun = [peers_python(), "-m", "torch.distributed.run"]
-    figures, port = {}, 29650
+    launchers = {"mtrun": Launcher([os.path.join(build, "bin", "mtrun")], {}), "torchrun": Launcher(torchrun, {}),
+                 "torchrun, own stores": Launcher(torchrun, {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"})}
+    ports, figures = iter(range(29650, 32000)), {}
+    print(f"{n} agents, a worker each: seconds from the mishap until all workers were started in one group, median (max) of {rounds}")
+    print(f"{'':16}" + "".join(f"{who:>26}" for who in launchers), flush=True)
     for name, mishap in MISHAPS.items():
-        for who, launcher in (("mtrun", mtrun), ("torchrun", torchrun)):
-            times = []
-            for _ in range(rounds):
-                port += 1
-                times.append(measure(launcher, mishap, n, port))
-                if who == "torchrun" and times[-1] is None:
-                    break  # it will not be otherwise the next time
-            figures[f"{name}, {who}"] = times
-        print(f"{name:15} {n} agents: " + ", ".join(f"{who} {text(figures[f'{name}, {who}'])}" for who in ("mtrun", "torchrun")),
-              flush=True)
+        outcomes = {who: [] for who in launchers}
+        for _ in range(rounds):  # interleaved: what else the machine does befalls all alike
+            for who, launcher in launchers.items():
+                outcomes[who].append(measure(launcher, mishap, n, ports))
+        figures.update({f"{name}, {who}": [outcome._asdict() for outcome in some] for who, some in outcomes.items()})
+        print(f"{name:16}" + "".join(f"{text(some):>26}" for some in outcomes.values()), flush=True)
     return figures
 
 
-def text(times):
-    if any(t is None for t in times):
-        return f"not in {PATIENCE:.0f} s"
-    return f"{statistics.median(times):.2f} s ({max(times):.2f})"
+def text(outcomes):
+    times = [outcome.seconds for outcome in outcomes if outcome.seconds is not None]
+    failures = collections.Counter(outcome.why for outcome in outcomes if outcome.seconds is None)
+    parts = [f"{statistics.median(times):.2f} ({max(times):.2f})"] if times else []
+    parts += [f"{count}x {why}" for why, count in failures.items()]
+    return ", ".join(parts)
 
 
 if __name__ == "__main__":
