@@ -6,6 +6,7 @@
 
 #include <climits>
 #include <mutex>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -21,15 +22,27 @@ namespace {
 
 void ToOurLog(gpr_log_func_args* args) { log::Debug("grpc: ", args->message); }
 
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeChannelCredentials(bool insecure,
-                                                                                 const std::string& token) {
-  if (insecure) return grpc::InsecureChannelCredentials();
+using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
+
+absl::StatusOr<Credentials> DeriveCredentials(const std::string& token) {
   MT_ASSIGN_OR_RETURN(const TlsIdentity identity, DeriveIdentity(token));
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = identity.ca_certificate;
   options.pem_cert_chain = identity.certificate;
   options.pem_private_key = identity.private_key;
   return grpc::SslCredentials(options);
+}
+
+/// A process speaks for one cluster: its token's credentials are derived once (half a millisecond each time).
+absl::StatusOr<Credentials> CredentialsOf(const std::string& token) {
+  static std::mutex mutex;
+  static auto* const last = new std::pair<std::string, Credentials>();
+  const std::lock_guard lock(mutex);
+  if (last->second == nullptr || last->first != token) {
+    MT_ASSIGN_OR_RETURN(Credentials derived, DeriveCredentials(token));
+    *last = {token, std::move(derived)};
+  }
+  return last->second;
 }
 
 }  // namespace
@@ -81,7 +94,10 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(b
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& endpoint, bool insecure,
                                                            const std::string& token) {
   QuietGrpcLog();
-  MT_ASSIGN_OR_RETURN(const auto credentials, MakeChannelCredentials(insecure, token));
+  Credentials credentials = grpc::InsecureChannelCredentials();
+  if (!insecure) {
+    MT_ASSIGN_OR_RETURN(credentials, CredentialsOf(token));
+  }
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY,
