@@ -333,6 +333,8 @@ class Agent {
     log::Warning(effect.text, "; ", DescribeStandstill("", workers_->PidOf(effect.local_rank)));
   }
 
+  void Perform(const ShowNote& effect) { session_->SetNote(effect.text); }
+
   void Perform(const CleanUp&) {
     output_.CloseAll(kOutputPatience);
     workers_->Clear();

@@ -31,6 +31,7 @@ Effects AgentCore::Step(const Event& event, TimePoint now) {
   now_ = now;
   std::visit([this](const auto& e) { On(e); }, event);
   Settle();
+  if (phase_ != Phase::kEnded) ShowStandstills();
   CheckInvariants();
   return std::exchange(effects_, {});
 }

@@ -100,7 +100,8 @@ class AgentCore {
     TimePoint moved = {};  // when it last finished something, or said that it waits for others
     int64_t steps = 0;     // finished, as far as it has told
     bool named = false;
-    bool hung = false;  // and killed for it
+    std::string standstill;  // with named: for people
+    bool hung = false;       // and killed for it
     bool member() const { return rank >= 0; }
     bool done() const { return said_done || exited_well; }
     bool out() const { return life != Life::kRunning || said_leaving || said_done; }
@@ -156,6 +157,8 @@ class AgentCore {
   void Moved(int local_rank);
   std::optional<TimePoint> NextLook() const;
   void LookForHangs();
+  /// Behind each event: what people see of this node's workers that stand still.
+  void ShowStandstills();
   std::string WhoStandsStill(int local_rank) const;
 
   // Generations.
@@ -206,6 +209,7 @@ class AgentCore {
   std::vector<Worker> workers_;
   std::optional<rendezvous::WorkerFailure> failure_;  // of this (the last) generation, reported
   bool break_reported_ = false;
+  std::string note_;                      // what people are shown
   std::optional<int64_t> reported_step_;  // of this generation
   std::vector<int> early_deaths_;         // by slot, since a worker of it was last ready
   int offered_ = 0;                       // workers, by the last offer

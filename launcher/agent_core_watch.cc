@@ -49,11 +49,21 @@ void AgentCore::LookForHangs() {
         absl::StrCat(WhoStandsStill(local_rank), " has stood still for ", HumanDuration(still));
     if (worker.member()) absl::StrAppend(&text, " behind step ", worker.steps);
     if (hung) absl::StrAppend(&text, " (--hang_timeout): killing it");
-    Emit(InspectWorker{local_rank, std::move(text)});
     worker.named = true;
+    worker.standstill = text;
+    Emit(InspectWorker{local_rank, std::move(text)});
     worker.hung = hung;
     if (hung) Emit(SignalWorker{local_rank, SIGKILL});
   }
+}
+
+void AgentCore::ShowStandstills() {
+  std::string note;
+  for (const Worker& worker : workers_) {
+    if (worker.named && IsWatched(worker))
+      absl::StrAppend(&note, note.empty() ? "" : "; ", worker.standstill);
+  }
+  if (note != note_) Emit(ShowNote{note_ = note});
 }
 
 /// Its agent kills who stands still. Where nobody does and all wait, their group has broken in silence.

@@ -81,6 +81,7 @@ std::string Describe(const Effect& effect) {
             return absl::StrCat("tell worker ", e.local_rank, ": ", line);
           },
           [](const InspectWorker& e) { return absl::StrCat("inspect worker ", e.local_rank, ": ", e.text); },
+          [](const ShowNote& e) { return absl::StrCat("show \"", e.text, "\""); },
           [](const CleanUp&) { return std::string("clean up"); },
           [](const WriteLog& e) {
             static constexpr const char* kLetters[] = {"D", "I", "W", "E"};

@@ -100,6 +100,11 @@ struct InspectWorker {
   std::string text;
   bool operator==(const InspectWorker&) const = default;
 };
+/// To people who ask the service for the job's status; "" for nothing.
+struct ShowNote {
+  std::string text;
+  bool operator==(const ShowNote&) const = default;
+};
 /// No worker is left: end whatever they left behind and forget the generation's files, connections and port.
 struct CleanUp {
   bool operator==(const CleanUp&) const = default;
@@ -116,7 +121,7 @@ struct Exit {
   bool operator==(const Exit&) const = default;
 };
 using Effect = std::variant<SendOffer, SendToService, StartWorkers, SignalWorkers, SignalWorker, SendToWorker,
-                            InspectWorker, CleanUp, WriteLog, Exit>;
+                            InspectWorker, ShowNote, CleanUp, WriteLog, Exit>;
 using Effects = std::vector<Effect>;
 
 std::string Describe(const Event& event);

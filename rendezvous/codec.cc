@@ -357,6 +357,17 @@ absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event)
   return absl::InvalidArgumentError("a service's event of unknown kind");
 }
 
+wire::Heartbeat EncodeHeartbeat(const Heartbeat& heartbeat) {
+  wire::Heartbeat out;
+  out.set_main_loop_age_ns(heartbeat.main_loop_age.count());
+  if (!heartbeat.note.empty()) out.set_note(Bounded(heartbeat.note));
+  return out;
+}
+
+Heartbeat DecodeHeartbeat(const wire::Heartbeat& in) {
+  return {Duration(std::max<int64_t>(0, in.main_loop_age_ns())), Bounded(in.note())};
+}
+
 void EncodeJobView(const JobView& view, wire::JobStatus* status) {
   Encode(view.settings, status->mutable_settings());
   status->set_phase(view.phase);
@@ -376,6 +387,8 @@ void EncodeJobView(const JobView& view, wire::JobStatus* status) {
     node->set_workers(n.workers);
     node->set_silent_ns(n.silent_for.count());
     node->set_main_loop_age_ns(n.main_loop_age.count());
+    node->set_note(Bounded(n.note));
+    node->set_note_age_ns(n.note_age.count());
   }
 }
 
@@ -390,7 +403,8 @@ JobView DecodeJobView(const wire::JobStatus& in) {
   view.phase_age = Duration(in.phase_age_ns());
   for (const wire::NodeStatus& n : in.nodes()) {
     view.nodes.push_back({n.node_id(), n.host(), n.address(), n.state(), n.node_rank(), n.first_rank(),
-                          n.workers(), Duration(n.silent_ns()), Duration(n.main_loop_age_ns())});
+                          n.workers(), Duration(n.silent_ns()), Duration(n.main_loop_age_ns()), n.note(),
+                          Duration(n.note_age_ns())});
   }
   return view;
 }

@@ -45,6 +45,10 @@ absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event);
 wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& event);
 absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event);
 
+/// What is out of bounds is cut.
+wire::Heartbeat EncodeHeartbeat(const Heartbeat& heartbeat);
+Heartbeat DecodeHeartbeat(const wire::Heartbeat& heartbeat);
+
 void EncodeJobView(const JobView& view, wire::JobStatus* status);
 JobView DecodeJobView(const wire::JobStatus& status);
 

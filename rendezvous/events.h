@@ -28,6 +28,7 @@ struct StreamClosed {
 };
 struct Heartbeat {
   Duration main_loop_age = Duration::zero();  // since the agent's main loop last turned
+  std::string note = {};                      // what the agent wants people to see, "" for nothing
   bool operator==(const Heartbeat&) const = default;
 };
 struct AgentSaid {

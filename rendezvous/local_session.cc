@@ -53,7 +53,8 @@ class LocalSession final : public SessionClient {
     return done->get_future().wait_for(patience) == std::future_status::ready;
   }
 
-  void StampMainLoop() override {}  // who would look at its age stands still with it
+  void StampMainLoop() override {}              // who would look at its age stands still with it
+  void SetNote(const std::string&) override {}  // nobody asks a job that has no endpoint
 
  private:
   template <typename What>

@@ -41,8 +41,7 @@ void Registrar::OnMessage(const StreamPtr& stream, const wire::AgentMessage& mes
   if (message.has_event()) OnEvent(stream, session, message.event());
   if (message.has_heartbeat()) {
     session->acknowledgement_due = true;
-    const Duration age(std::max<int64_t>(0, message.heartbeat().main_loop_age_ns()));
-    Step(session->job_id, Event{session->node_id, Heartbeat{age}});
+    Step(session->job_id, Event{session->node_id, DecodeHeartbeat(message.heartbeat())});
   }
   Pump(*session);
   CheckQuiet();

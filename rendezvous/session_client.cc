@@ -70,6 +70,10 @@ class Core final : public std::enable_shared_from_this<Core> {
   void Send(const AgentEvent& event);
   bool Flush(Duration patience);
   void StampMainLoop() { stamp_ = MonotonicNow().time_since_epoch().count(); }
+  void SetNote(const std::string& note) {
+    const std::lock_guard lock(mu_);
+    note_ = note;
+  }
 
   // Called by the stream on gRPC's threads.
   void OnMessage(ClientStream* stream, const wire::ServiceMessage& message);
@@ -121,6 +125,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::unique_ptr<ClientStream> stream_;
   std::optional<grpc::Status> done_;  // stream_ has ended and waits to be judged
   Outbox outbox_;
+  std::string note_;
   uint64_t received_ = 0;
   uint64_t service_id_ = 0;
   bool hello_due_ = false, welcomed_ = false, heartbeat_due_ = false, acknowledgement_due_ = false;
@@ -279,7 +284,7 @@ void Core::Pump() {
     return;
   } else if (heartbeat_due_) {
     heartbeat_due_ = false;
-    message.mutable_heartbeat()->set_main_loop_age_ns(MainLoopAge().count());
+    *message.mutable_heartbeat() = EncodeHeartbeat({MainLoopAge(), note_});
   } else if (const Outbox::Entry* entry = outbox_.Next(); entry != nullptr) {
     *message.mutable_event() = EncodeAgentEvent(entry->sequence, entry->said);
   } else if (!acknowledgement_due_) {
@@ -460,6 +465,7 @@ class GrpcSessionClient final : public SessionClient {
   void Send(const AgentEvent& event) override { core_->Send(event); }
   bool Flush(Duration patience) override { return core_->Flush(patience); }
   void StampMainLoop() override { core_->StampMainLoop(); }
+  void SetNote(const std::string& note) override { core_->SetNote(note); }
 
  private:
   const std::shared_ptr<Core> core_;

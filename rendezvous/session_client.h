@@ -45,6 +45,8 @@ class SessionClient {
   virtual bool Flush(Duration patience) = 0;
   /// The main loop stamps its turns here; heartbeats carry the stamp's age.
   virtual void StampMainLoop() = 0;
+  /// What heartbeats show to people who ask for the status from now on, "" for nothing. Any thread.
+  virtual void SetNote(const std::string& note) = 0;
 };
 
 }  // namespace mtrun::rendezvous

@@ -84,6 +84,7 @@ void JobMachine::On(const std::string& node_id, const Heartbeat& event, TimePoin
   Touch(node, now);
   const bool was_stuck = node.main_loop_age >= kStuckMainLoop;
   node.main_loop_age = event.main_loop_age;
+  if (node.note != event.note) node.note = event.note, node.noted_at = now;
   if (event.main_loop_age >= kStuckMainLoop && !was_stuck) {
     Log(absl::StrCat(Name(node_id), " is alive, but its main loop has not turned for ",
                      HumanDuration(event.main_loop_age)));

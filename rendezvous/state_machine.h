@@ -31,6 +31,8 @@ struct NodeView {
   std::string node_id, host, address, state;
   int node_rank = -1, first_rank = -1, workers = 0;  // ranks are -1 for a node that is not a member
   Duration silent_for = Duration::zero(), main_loop_age = Duration::zero();
+  std::string note = {};                 // its agent's, "" for none
+  Duration note_age = Duration::zero();  // since it came
 };
 struct JobView {
   JobSettings settings;
@@ -112,6 +114,8 @@ class JobMachine {
     TimePoint heard_at;
     int extensions = 0;
     Duration main_loop_age = Duration::zero();
+    std::string note;
+    TimePoint noted_at;
     std::string closed_why;
     std::string waiting_text;       // the last Waiting it was sent
     std::vector<AgentEvent> early;  // reports about a generation that may yet be adopted

@@ -165,7 +165,10 @@ void JobMachine::Adopt(const std::string& reporter, const Assignment& held, Time
 /// What agents know of the budget from an earlier service.
 void JobMachine::RaiseRestarts(int count, int refunds) {
   restart_count_ = std::max(restart_count_, count);
-  if (settings_.refund_steps == 0) restart_count_ = std::min(restart_count_, settings_.max_restarts);
+  if (settings_.refund_steps == 0) {  // nothing is given back here, whatever an agent says
+    restart_count_ = std::min(restart_count_, settings_.max_restarts);
+    return;
+  }
   refunded_ =
       std::min(restart_count_, std::max({refunded_, refunds, restart_count_ - settings_.max_restarts}));
 }

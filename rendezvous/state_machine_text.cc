@@ -127,6 +127,8 @@ JobView JobMachine::View(TimePoint now) const {
     if (!node.connected) n.state += node.expected ? ", expected" : ", away";
     n.silent_for = now - node.heard_at;
     n.main_loop_age = node.main_loop_age;
+    n.note = node.note;
+    if (!n.note.empty()) n.note_age = now - node.noted_at;
     view.nodes.push_back(std::move(n));
   }
   std::stable_sort(view.nodes.begin(), view.nodes.end(), [](const NodeView& a, const NodeView& b) {

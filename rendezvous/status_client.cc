@@ -92,7 +92,12 @@ std::string JobTable(const JobView& job) {
                     absl::StrCat(node.workers), Ranks(node), HumanDuration(node.silent_for),
                     HumanDuration(node.main_loop_age)});
   }
-  return text + Table(rows);
+  absl::StrAppend(&text, Table(rows));
+  for (const NodeView& node : job.nodes) {
+    if (node.note.empty()) continue;
+    absl::StrAppend(&text, "  ", node.note, " (told ", HumanDuration(node.note_age), " ago)\n");
+  }
+  return text;
 }
 
 nlohmann::json NodeJson(const NodeView& node) {
@@ -102,7 +107,8 @@ nlohmann::json NodeJson(const NodeView& node) {
                          {"state", node.state},
                          {"workers", node.workers},
                          {"silent_s", ToSeconds(node.silent_for)},
-                         {"main_loop_age_s", ToSeconds(node.main_loop_age)}};
+                         {"main_loop_age_s", ToSeconds(node.main_loop_age)},
+                         {"note", node.note}};
   json["node_rank"] = json["first_rank"] = nullptr;
   if (IsMember(node)) json["node_rank"] = node.node_rank, json["first_rank"] = node.first_rank;
   return json;

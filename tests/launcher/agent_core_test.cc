@@ -352,6 +352,7 @@ class World {
   void Perform(const InspectWorker& effect) {
     EXPECT_TRUE(alive_.contains(effect.local_rank)) << "looks at no worker\n" << Trace();
   }
+  void Perform(const ShowNote&) {}
   void Perform(const WriteLog&) {}
   void Perform(const Exit& effect) {
     EXPECT_FALSE(started_) << "left workers behind\n" << Trace();

@@ -178,14 +178,27 @@ TEST(Codec, StatusShowsAJob) {
   JobView view;
   view.settings.job_id = "job";
   view.phase = "running";
-  view.nodes.push_back(
-      {"id", "node1", "10.0.0.1", "member", 0, 0, 2, std::chrono::seconds(1), std::chrono::seconds(2)});
+  view.nodes.push_back({"id", "node1", "10.0.0.1", "member", 0, 0, 2, std::chrono::seconds(1),
+                        std::chrono::seconds(2), "rank 1 \xff stands still", std::chrono::seconds(3)});
   wire::JobStatus status;
   EncodeJobView(view, &status);
   const JobView back = DecodeJobView(status);
   EXPECT_EQ(back.phase, "running");
   EXPECT_EQ(back.nodes.at(0).workers, 2);
   EXPECT_EQ(back.nodes.at(0).main_loop_age, std::chrono::seconds(2));
+  EXPECT_EQ(back.nodes.at(0).note, "rank 1 \xff stands still");
+  EXPECT_EQ(back.nodes.at(0).note_age, std::chrono::seconds(3));
+}
+
+TEST(Codec, AHeartbeatKeepsItsNoteWithinBounds) {
+  const Heartbeat note{std::chrono::seconds(2), "rank 1 stands still"};
+  EXPECT_EQ(DecodeHeartbeat(EncodeHeartbeat(note)), note);
+  wire::Heartbeat wild;
+  wild.set_main_loop_age_ns(-5);
+  wild.set_note(std::string(1 << 20, 'x'));
+  const Heartbeat tamed = DecodeHeartbeat(wild);
+  EXPECT_EQ(tamed.main_loop_age, Duration::zero());
+  EXPECT_LT(tamed.note.size(), size_t{1} << 16);
 }
 
 }  // namespace

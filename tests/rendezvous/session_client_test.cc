@@ -238,6 +238,30 @@ TEST_F(SessionTest, SpacesBetweenJobsOnOneService) {
   EXPECT_THAT(StatusTable(*status), HasSubstr("job other: running for "));
 }
 
+TEST_F(SessionTest, AnAgentsNoteIsShownUntilItIsTakenBack) {
+  StartService();
+  TestAgent a("node1", Options(1, 1));
+  a.Offer();
+  a.NextGeneration();
+  const auto status_says = [&](const auto& right) {
+    const TimePoint end = MonotonicNow() + kTestPatience;
+    std::string text;
+    while (MonotonicNow() < end) {
+      const auto status = ReadStatus(endpoint(), true, "", kTestPatience);
+      text = status.ok() ? StatusTable(*status) : std::string(status.status().message());
+      if (right(text)) return ::testing::AssertionSuccess();
+    }
+    return ::testing::AssertionFailure() << text;
+  };
+  a.session().SetNote("rank 0 has stood still for 30 s");
+  EXPECT_TRUE(status_says([](const std::string& text) {
+    return text.find("  rank 0 has stood still for 30 s (told ") != std::string::npos;
+  }));
+  a.session().SetNote("");
+  EXPECT_TRUE(
+      status_says([](const std::string& text) { return text.find("stood still") == std::string::npos; }));
+}
+
 TEST_F(SessionTest, TlsWithOneTokenWorks) {
   StartService(false);
   SessionOptions options = Options(1, 1);
