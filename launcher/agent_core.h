@@ -100,8 +100,8 @@ class AgentCore {
     TimePoint moved = {};  // when it last finished something, or said that it waits for others
     int64_t steps = 0;     // finished, as far as it has told
     bool named = false;
-    std::string standstill;  // with named: for people
-    bool hung = false;       // and killed for it
+    std::string standstill = {};  // with named: for people
+    bool hung = false;            // and killed for it
     bool member() const { return rank >= 0; }
     bool done() const { return said_done || exited_well; }
     bool out() const { return life != Life::kRunning || said_leaving || said_done; }

@@ -18,6 +18,7 @@ namespace mtrun::rendezvous {
 namespace wire {
 class AgentEvent;
 class Hello;
+class Heartbeat;
 class JobStatus;
 class ServiceEvent;
 }  // namespace wire
