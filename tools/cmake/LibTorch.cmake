@@ -29,23 +29,30 @@ if(EXISTS ${MT_TORCH_DIR}/nvidia/nccl/include/nccl.h AND EXISTS ${cuda_dir}/incl
   set(have_cuda ON)
 endif()
 option(MT_CUDA "Build with CUDA and NCCL (needs the full wheels: tools/setup --cuda)" ${have_cuda})
+if(MT_CUDA AND NOT have_cuda)
+  message(FATAL_ERROR "MT_CUDA=ON needs PyTorch's full wheels, and ${MT_TORCH_DIR} holds the CPU set (no NCCL there).\n"
+    "Run tools/setup --cuda, or configure with -DMT_CUDA=OFF.")
+endif()
 
+# libtorch_cpu exports MKL's BLAS names and calls them through the PLT: it must be loaded before any other BLAS. The CUDA
+# libraries register themselves when they are loaded, so a program needs them even where it names none of their symbols.
+set(torch_libraries ${torch_lib}/libtorch_cpu.so ${torch_lib}/libc10.so)
 add_library(mt_torch INTERFACE)
 target_include_directories(mt_torch SYSTEM INTERFACE ${torch_include} ${torch_include}/torch/csrc/api/include)
 target_compile_definitions(mt_torch INTERFACE USE_DISTRIBUTED)
-# libtorch_cpu exports MKL's BLAS names and calls them through the PLT: it must be the first NEEDED library.
-# DT_RPATH (not RUNPATH) so that the libraries behind it are found too.
-target_link_options(mt_torch INTERFACE -Wl,--disable-new-dtags -Wl,-rpath,${torch_lib})
-target_link_libraries(mt_torch INTERFACE -Wl,--no-as-needed ${torch_lib}/libtorch_cpu.so ${torch_lib}/libc10.so
-  -Wl,--as-needed -Wl,-rpath-link,${cuda_dir}/lib)
 if(MT_CUDA)
   target_include_directories(mt_torch SYSTEM INTERFACE ${cuda_dir}/include ${MT_TORCH_DIR}/nvidia/nccl/include)
   target_compile_definitions(mt_torch INTERFACE MT_CUDA USE_C10D_NCCL)
   target_compile_options(mt_torch INTERFACE -Wno-interference-size)
   file(GLOB cudart ${cuda_dir}/lib/libcudart.so.*)
-  target_link_libraries(mt_torch INTERFACE -Wl,--no-as-needed ${torch_lib}/libtorch_cuda.so ${torch_lib}/libc10_cuda.so
-    ${torch_lib}/libtorch.so ${cudart} -Wl,--as-needed)
+  list(APPEND torch_libraries ${torch_lib}/libtorch_cuda.so ${torch_lib}/libc10_cuda.so ${torch_lib}/libtorch.so ${cudart})
 endif()
+# DT_RPATH (not RUNPATH) so that the libraries behind these are found too.
+target_link_options(mt_torch INTERFACE -Wl,--disable-new-dtags -Wl,-rpath,${torch_lib})
+# One word: CMake drops a flag that it has seen before, a second --no-as-needed for example.
+list(JOIN torch_libraries "," torch_libraries)
+target_link_libraries(mt_torch INTERFACE "-Wl,--push-state,--no-as-needed,${torch_libraries},--pop-state"
+  -Wl,-rpath-link,${cuda_dir}/lib)
 
 # <torch/torch.h> costs 20 s a file: every torch target reuses one precompiled copy. What that leaves to the end of each
 # translation unit, instantiating the header's own templates, still costs 8 s: files are compiled in bundles.

@@ -1,9 +1,10 @@
 # How every library, program and test of the project is declared.
 #   mt_library(NAME SOURCES a.cc ... [DEPS target ...] [PRIVATE_DEPS target ...] [TORCH])
 #   mt_program(NAME SOURCES a.cc ... [DEPS target ...] [TORCH] [DESTINATION dir])
-#   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [TORCH] [SERIAL] [LABELS l ...] [LONG filter] [TIMEOUT s])
+#   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [TORCH] [GPU] [SERIAL] [LABELS l ...] [LONG filter] [TIMEOUT s])
 # TORCH marks what includes LibTorch's headers: it gets the shared precompiled header and LibTorch first on its link line.
 # PRIVATE_DEPS are used in .cc files only: their include folders and definitions do not reach the library's users.
+# GPU: the test sees this machine's GPUs; the others see none, so that they do the same everywhere.
 # A test is NAME.cc unless SOURCES says otherwise; each of its cases becomes one ctest test. Cases that fit the filter LONG
 # (as --gtest_filter) have the label long besides.
 include(GNUInstallDirs)
@@ -71,7 +72,7 @@ function(mt_test_pch name)
 endfunction()
 
 function(mt_test name)
-  cmake_parse_arguments(arg "TORCH;SERIAL" "TIMEOUT;LONG" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;GPU;SERIAL" "TIMEOUT;LONG" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT arg_SOURCES)
     set(arg_SOURCES ${name}.cc)
   endif()
@@ -100,8 +101,12 @@ function(mt_test name)
   endif()
   # gtest_discover_tests keeps only the first entry of an ENVIRONMENT list (CMake 3.25), so the emulator, a command in front
   # of the test's own, sets the variables.
+  set(devices "")
+  if(NOT arg_GPU)
+    set(devices "CUDA_VISIBLE_DEVICES=;")
+  endif()
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR
-    "env;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1:ignore_noninstrumented_modules=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp;MT_BIN=${CMAKE_BINARY_DIR}/bin;MT_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+    "env;${devices}TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1:ignore_noninstrumented_modules=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp;MT_BIN=${CMAKE_BINARY_DIR}/bin;MT_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
   if(arg_LONG)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_FILTER "${arg_LONG}"
       TEST_LIST ${name}_long PROPERTIES ${properties} LABELS "${label}-long")
