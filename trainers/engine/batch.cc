@@ -1,27 +1,19 @@
 #include "trainers/engine/batch.h"
 
 #include <algorithm>
-#include <array>
 
 #include <torch/torch.h>
 
 #include "base/status_macros.h"
+#include "trainers/engine/byte_values.h"
+#include "trainers/engine/image_bytes.h"
+#include "trainers/engine/resident_images.h"
+#include "trainers/engine/transfer.h"
 
 namespace mtrun::engine {
 namespace {
 
 constexpr int kChannels = datasets::PackedSplit::channels();
-
-/// The normalised value of each byte, computed as PyTorch would in the same dtype, so that lookups are exact.
-template <typename Real>
-const std::array<Real, 256>& NormalisedBytes() {
-  static const auto table = [] {
-    std::array<Real, 256> values;
-    for (int x = 0; x < 256; ++x) values[x] = (static_cast<Real>(x) / Real(255) - Real(0.5)) / Real(0.5);
-    return values;
-  }();
-  return table;
-}
 
 /// Columns [first, last) of the output that lie on the source; output column x shows source column x - left,
 /// or the mirrored one.
@@ -68,40 +60,13 @@ BatchMaker::BatchMaker(const datasets::PackedSplit& data, const Options& options
   MT_CHECK(options.dtype == at::kFloat || options.dtype == at::kDouble);
 }
 
-BatchMaker::Source BatchMaker::Gather(absl::Span<const int64_t> ids) const {
-  Source source{.images = {}, .height = data_.height(), .width = data_.width(), .owner = {}};
-  source.images.reserve(ids.size());
-  for (const int64_t id : ids) source.images.push_back(data_.image(id).data());
-  return source.height > options_.image_size || source.width > options_.image_size ? Resize(source) : source;
-}
-
-BatchMaker::Source BatchMaker::Resize(const Source& source) const {
-  const auto n = static_cast<int64_t>(source.images.size());
-  const int64_t bytes = static_cast<int64_t>(source.height) * source.width * kChannels;
-  at::Tensor pixels = at::empty({n, source.height, source.width, kChannels}, at::kByte);
-  for (int64_t i = 0; i < n; ++i) {
-    std::copy_n(source.images[i], bytes, pixels.data_ptr<uint8_t>() + i * bytes);
-  }
-  const int64_t size = options_.image_size;
-  at::Tensor resized =
-      at::_upsample_bilinear2d_aa(pixels.permute({0, 3, 1, 2}).to(at::kFloat), {size, size}, false)
-          .round()
-          .clamp(0, 255)
-          .to(at::kByte)
-          .permute({0, 2, 3, 1})
-          .contiguous();
-  Source out{.images = {}, .height = options_.image_size, .width = options_.image_size, .owner = resized};
-  for (int64_t i = 0; i < n; ++i)
-    out.images.push_back(resized.data_ptr<uint8_t>() + i * size * size * kChannels);
-  return out;
-}
-
 Batch BatchMaker::Make(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const {
   MT_CHECK(placements.empty() || placements.size() == ids.size());
   const auto n = static_cast<int64_t>(ids.size());
   const int size = options_.image_size;
-  const Source source = Gather(ids);
-  Batch batch{at::empty({n, kChannels, size, size}, options_.dtype), at::empty({n}, at::kLong)};
+  const ImageBytes source = GatherImages(data_, ids, size);
+  Batch batch{HostBuffer({n, kChannels, size, size}, options_.dtype, options_.device),
+              HostBuffer({n}, at::kLong, options_.device)};
   const auto fill = [&](auto* out) {
     const int64_t stride = static_cast<int64_t>(kChannels) * size * size;
     for (int64_t i = 0; i < n; ++i) {
@@ -116,11 +81,14 @@ Batch BatchMaker::Make(absl::Span<const int64_t> ids, absl::Span<const Placement
   }
   int64_t* labels = batch.labels.data_ptr<int64_t>();
   for (int64_t i = 0; i < n; ++i) labels[i] = data_.label(ids[i]);
-  if (!options_.device.is_cpu()) {
-    batch = {batch.images.to(options_.device), batch.labels.to(options_.device)};
-  }
-  batch.images = batch.images.contiguous(options_.format);
-  return batch;
+  return {Send(batch.images, options_.device).contiguous(options_.format),
+          Send(batch.labels, options_.device)};
+}
+
+std::unique_ptr<ImageBatches> MakeImageBatches(const datasets::PackedSplit& data,
+                                               const BatchOptions& options) {
+  if (options.resident) return std::make_unique<ResidentImages>(data, options);
+  return std::make_unique<BatchMaker>(data, options);
 }
 
 }  // namespace mtrun::engine

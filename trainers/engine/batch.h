@@ -1,9 +1,9 @@
 // From sample ids to what a network takes: uint8 images of a packed data set, gathered, placed, augmented and
-// normalised in one pass over the bytes. Not thread-safe.
+// normalised. Not thread-safe.
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include <ATen/core/Tensor.h>
 
@@ -18,33 +18,39 @@ struct Batch {
   at::Tensor labels;  // int64 [n]
 };
 
-class BatchMaker {
+struct BatchOptions {
+  int image_size = 32;                // S
+  at::ScalarType dtype = at::kFloat;  // kFloat or kDouble
+  at::Device device = at::Device(at::kCPU);
+  at::MemoryFormat format = at::MemoryFormat::Contiguous;  // of the images
+  bool resident = false;                                   // all images lie on the device
+};
+
+/// The images of a split, batch by batch. Smaller images are centred on black, larger ones resized (bilinear,
+/// antialiased). What Make returns depends on its arguments and the data alone, to the last bit.
+class ImageBatches {
  public:
-  struct Options {
-    int image_size = 32;                // S
-    at::ScalarType dtype = at::kFloat;  // kFloat or kDouble
-    at::Device device = at::Device(at::kCPU);
-    at::MemoryFormat format = at::MemoryFormat::Contiguous;  // of the images
-  };
-
-  /// `data` must outlive this. Smaller images are centred on black, larger ones resized (bilinear,
-  /// antialiased).
-  BatchMaker(const datasets::PackedSplit& data, const Options& options);
-
+  virtual ~ImageBatches() = default;
   /// `placements`: one per id, or empty for none.
-  Batch Make(absl::Span<const int64_t> ids, absl::Span<const Placement> placements = {}) const;
+  virtual Batch Make(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const = 0;
+};
+
+/// From the mapped file in one pass over the bytes, then copied to the device.
+class BatchMaker : public ImageBatches {
+ public:
+  using Options = BatchOptions;
+
+  /// `data` must outlive this.
+  BatchMaker(const datasets::PackedSplit& data, const Options& options);
+  Batch Make(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const override;
 
  private:
-  struct Source {  // the images of one batch as bytes
-    std::vector<const uint8_t*> images;
-    int height = 0, width = 0;
-    at::Tensor owner;  // keeps resized bytes alive
-  };
-  Source Gather(absl::Span<const int64_t> ids) const;
-  Source Resize(const Source& source) const;
-
   const datasets::PackedSplit& data_;
   const Options options_;
 };
+
+/// As options.resident says. `data` must outlive the result.
+std::unique_ptr<ImageBatches> MakeImageBatches(const datasets::PackedSplit& data,
+                                               const BatchOptions& options);
 
 }  // namespace mtrun::engine

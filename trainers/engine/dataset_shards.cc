@@ -8,10 +8,10 @@
 namespace mtrun::engine {
 
 DatasetShards::DatasetShards(const datasets::PackedSplit& data, const TrainOptions& options,
-                             const BatchMaker::Options& batch)
+                             const BatchOptions& batch)
     : plan_(options.plan),
       sampler_(options.seed, data.size(), options.plan, options.shuffle),
-      batches_(data, batch),
+      batches_(MakeImageBatches(data, batch)),
       format_(batch.format),
       augmentation_(options.augmentation),
       warps_(options.warps),
@@ -33,7 +33,7 @@ Batch DatasetShards::Make(int64_t step, int64_t shard) {
     placements = DrawPlacements(augmentation_, ShardStream(seed_, step, shard, "augment"),
                                 static_cast<int64_t>(ids.size()));
   }
-  Batch batch = batches_.Make(ids, placements);
+  Batch batch = batches_->Make(ids, placements);
   if (warps_.any()) {
     batch.images =
         Augment(batch.images, warps_, ShardGenerator(seed_, step, shard, "warp")).contiguous(format_);

@@ -1,7 +1,8 @@
-// The samples of a run as its steps consume them. Training thread only.
+// The samples of a run as its steps consume them. Make is for one thread at a time, the rest is thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "datasets/packed.h"
@@ -15,8 +16,7 @@ namespace mtrun::engine {
 /// data).
 class DatasetShards : public ShardSource {
  public:
-  DatasetShards(const datasets::PackedSplit& data, const TrainOptions& options,
-                const BatchMaker::Options& batch);
+  DatasetShards(const datasets::PackedSplit& data, const TrainOptions& options, const BatchOptions& batch);
 
   int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
   int64_t shards() const override { return plan_.shards(); }
@@ -29,7 +29,7 @@ class DatasetShards : public ShardSource {
  private:
   const datasets::BatchPlan plan_;
   const datasets::Sampler sampler_;
-  const BatchMaker batches_;
+  const std::unique_ptr<ImageBatches> batches_;
   const at::MemoryFormat format_;
   const Augmentation augmentation_;
   const ImageAugmentation warps_;

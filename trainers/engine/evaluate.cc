@@ -10,13 +10,13 @@
 namespace mtrun::engine {
 namespace {
 
-void AddSamples(Task& task, const BatchMaker& batches, ShardRange range, Task::Sums& sums,
+void AddSamples(Task& task, const ImageBatches& batches, ShardRange range, Task::Sums& sums,
                 const std::function<void()>& each_batch) {
   for (int64_t begin = range.begin; begin < range.end; begin += kEvaluationBatch) {
     each_batch();
     std::vector<int64_t> ids(std::min(kEvaluationBatch, range.end - begin));
     std::iota(ids.begin(), ids.end(), begin);
-    task.Evaluate(batches.Make(ids), begin, sums);
+    task.Evaluate(batches.Make(ids, {}), begin, sums);
   }
 }
 
@@ -28,7 +28,7 @@ void Sum(const collectives::ProcessGroup& group, at::Tensor tensor) {
 
 }  // namespace
 
-absl::StatusOr<Evaluation> Evaluate(Task& task, const BatchMaker& batches, int64_t size, int rank,
+absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, int64_t size, int rank,
                                     int world_size, const collectives::ProcessGroup& group,
                                     const std::function<void()>& each_batch) {
   const int classes = task.classes();

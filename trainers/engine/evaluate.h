@@ -24,7 +24,7 @@ inline constexpr int64_t kEvaluationBatch = 250;
 /// null: alone) and gets the same result. A pure function of the weights; leaves the network in training
 /// mode. `each_batch` is called before every one of this worker's.
 absl::StatusOr<Evaluation> Evaluate(
-    Task& task, const BatchMaker& batches, int64_t size, int rank, int world_size,
+    Task& task, const ImageBatches& batches, int64_t size, int rank, int world_size,
     const collectives::ProcessGroup& group, const std::function<void()>& each_batch = [] {});
 
 }  // namespace mtrun::engine

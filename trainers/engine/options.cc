@@ -141,6 +141,11 @@ std::vector<SettingSpec> Specs(const std::string& program) {
           Text("channels_last", "auto",
                "keep images and convolutions channels last; auto: where that is faster",
                {"auto", "on", "off"}),
+          Flag("tf32", "true", "on a GPU: multiply float32 with 10 bits of mantissa, several times faster"),
+          Text("resident", "auto",
+               "keep all images on the device; auto: on a GPU where they fit into resident_share",
+               {"auto", "on", "off"}),
+          Real("resident_share", "0.5", "part of the GPU's free memory that images may take", 1),
           Whole("threads", "0", 0,
                 "threads of this worker, 0 = OMP_NUM_THREADS or cores / workers on this node"),
           Whole("log_every", "0", 0, "steps between progress lines, 0 = by time"),
@@ -218,6 +223,9 @@ absl::StatusOr<TrainOptions> ToOptions(const Settings& s) {
   o.float64 = s.Text("precision") == "float64";
   o.device = s.Text("device");
   o.channels_last = s.Text("channels_last");
+  o.tf32 = s.Bool("tf32");
+  o.resident = s.Text("resident");
+  o.resident_share = s.Double("resident_share");
   o.eval_images = s.Int("eval_images");
   o.log_every = s.Int("log_every");
   o.preview = s.Int("preview");
@@ -244,7 +252,7 @@ std::string Fingerprint(const TrainOptions& o) {
       " amp=", o.amp, " clip_norm=", o.clip_norm, " ema_decay=", o.ema_decay,
       " sync_bn_shards=", o.sync_shards, " rotation=", o.warps.rotation, " translation=", o.warps.translation,
       " rand_augment=", o.warps.rand_augment, " rand_magnitude=", o.warps.rand_magnitude,
-      " erasing=", o.warps.erasing, " eval_images=", o.eval_images);
+      " erasing=", o.warps.erasing, " eval_images=", o.eval_images, " tf32=", o.tf32);
 }
 
 Settings MakeSettings(const std::string& program, const Recipe& recipe, const std::vector<SettingSpec>& more,

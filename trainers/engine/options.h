@@ -41,11 +41,14 @@ struct TrainOptions {
   bool float64 = false;
   std::string device = "auto";
   std::string channels_last =
-      "auto";               // on, off, or auto: on a GPU with mixed precision, or as the program says
-  int64_t eval_images = 0;  // test images evaluated, 0 = all
-  int64_t log_every = 0;    // steps between progress lines, 0 = by time
-  int64_t preview = 0;      // only write so many training images as a picture
-  bool resume = true;       // from the newest checkpoint in model_folder
+      "auto";                     // on, off, or auto: on a GPU with mixed precision, or as the program says
+  bool tf32 = true;               // on a GPU, for float32
+  std::string resident = "auto";  // images on the device: on, off, or auto: on a GPU where they fit
+  double resident_share = 0.5;    // of the GPU's free memory that they may take with auto
+  int64_t eval_images = 0;        // test images evaluated, 0 = all
+  int64_t log_every = 0;          // steps between progress lines, 0 = by time
+  int64_t preview = 0;            // only write so many training images as a picture
+  bool resume = true;             // from the newest checkpoint in model_folder
   int64_t checkpoint_steps = 0, checkpoint_epochs = 1;  // a checkpoint every so many, 0 = never
   double checkpoint_seconds = 0;                        // likewise
   int keep_checkpoints = 3;

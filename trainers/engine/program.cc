@@ -7,6 +7,8 @@
 #include <optional>
 #include <thread>
 
+#include <ATen/DeviceAccelerator.h>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -19,8 +21,10 @@
 #include "trainers/engine/drain.h"
 #include "trainers/engine/error_file.h"
 #include "trainers/engine/fault_plan.h"
+#include "trainers/engine/image_bytes.h"
 #include "trainers/engine/image_grid.h"
 #include "trainers/engine/numeric_names.h"
+#include "trainers/engine/residency.h"
 #include "trainers/engine/safetensors.h"
 #include "trainers/engine/slurm.h"
 #include "trainers/engine/torch_status.h"
@@ -122,9 +126,10 @@ absl::StatusOr<at::Device> UseDevice(Run& run) {
   const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(choice.index));
   MT_RETURN_IF_ERROR(TorchStatus(absl::StrCat("use ", device.str()), [&] {
     c10::impl::getDeviceGuardImpl(at::kCUDA)->setDevice(device);
+    // All micro-batches of a run but an epoch's last one have the same shape: trying cuDNN's ways out pays.
     at::globalContext().setBenchmarkCuDNN(true);
-    at::globalContext().setAllowTF32CuBLAS(true);
-    at::globalContext().setAllowTF32CuDNN(true);
+    at::globalContext().setAllowTF32CuBLAS(run.options.tf32);
+    at::globalContext().setAllowTF32CuDNN(run.options.tf32);
   }));
   return device;
 }
@@ -149,6 +154,21 @@ at::MemoryFormat ChooseFormat(Run& run, const at::Device& device) {
   return last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
 }
 
+/// Whether all images, resized where they will be, go to the device.
+absl::StatusOr<bool> KeepResident(Run& run, const Data& data, const BatchOptions& batch) {
+  ResidencyNeeds needs{.cuda = batch.device.is_cuda(), .share = run.options.resident_share};
+  needs.images = BytesOfAll(data.train, batch.image_size) + BytesOfAll(data.test, batch.image_size);
+  if (needs.cuda) {
+    MT_RETURN_IF_ERROR(TorchStatus("ask for the GPU's free memory", [&] {
+      needs.free = static_cast<int64_t>(at::accelerator::getMemoryInfo(batch.device.index()).first);
+    }));
+  }
+  MT_ASSIGN_OR_RETURN(const Residency residency, ChooseResidency(run.options.resident, needs));
+  if (!residency.why.empty())
+    run.settings.Derive("resident", residency.resident ? "on" : "off", residency.why);
+  return residency.resident;
+}
+
 /// A step frees what the next one needs again: keep that memory instead of handing it back and faulting it in
 /// anew each time.
 void KeepFreedMemory() {
@@ -156,7 +176,7 @@ void KeepFreedMemory() {
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }
 
-void MoveNetwork(torch::nn::Module& module, const BatchMaker::Options& batch) {
+void MoveNetwork(torch::nn::Module& module, const BatchOptions& batch) {
   module.to(batch.device, batch.dtype);
   torch::NoGradGuard no_grad;
   for (at::Tensor& parameter : module.parameters()) {
@@ -165,7 +185,7 @@ void MoveNetwork(torch::nn::Module& module, const BatchMaker::Options& batch) {
 }
 
 absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Run& run, const PackedSplit& train,
-                                               const BatchMaker::Options& batch) {
+                                               const BatchOptions& batch) {
   const TaskInputs inputs{.settings = run.settings,
                           .options = run.options,
                           .classes = static_cast<int64_t>(train.class_names().size()),
@@ -232,7 +252,7 @@ void WarnOfIdleWorkers(const Run& run) {
 }
 
 /// The first images of the run as the network would get them.
-absl::Status WritePreview(const Run& run, const PackedSplit& train, const BatchMaker::Options& batch) {
+absl::Status WritePreview(const Run& run, const PackedSplit& train, const BatchOptions& batch) {
   MT_RETURN_IF_ERROR(CheckWritable(run.options.model_folder));
   DatasetShards source(train, run.options, batch);
   const std::string path = run.options.model_folder + "/preview.png";
@@ -289,14 +309,15 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
   SetThreads(run);
   MT_ASSIGN_OR_RETURN(const at::Device device, UseDevice(run));
   MT_ASSIGN_OR_RETURN(const Precision precision, ChoosePrecision(run, device));
-  const BatchMaker::Options batch{.image_size = run.batch_size_px,
-                                  .dtype = run.options.float64 ? at::kDouble : at::kFloat,
-                                  .device = device,
-                                  .format = ChooseFormat(run, device)};
+  BatchOptions batch{.image_size = run.batch_size_px,
+                     .dtype = run.options.float64 ? at::kDouble : at::kFloat,
+                     .device = device,
+                     .format = ChooseFormat(run, device)};
   if (run.options.preview > 0) {
     if (run.assignment.rank == 0) MT_RETURN_IF_ERROR(WritePreview(run, data.train, batch));
     return 0;
   }
+  MT_ASSIGN_OR_RETURN(batch.resident, KeepResident(run, data, batch));
   // Any node's first worker may come to keep the run's files.
   if (run.assignment.local_rank == 0) MT_RETURN_IF_ERROR(CheckRunFolder(run.options.model_folder));
   MT_ASSIGN_OR_RETURN(const std::vector<Fault> planned, PlannedFaults(run));

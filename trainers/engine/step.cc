@@ -64,6 +64,14 @@ Batch StepRunner::BatchOf(int64_t step, ShardRange shards) {
   return {at::cat(images), at::cat(labels)};
 }
 
+/// What comes behind this pass if the next step is cut as this one.
+void StepRunner::LookAhead(int64_t step, const std::vector<SyncRound>& passes, size_t pass) {
+  const bool last = pass + 1 == passes.size();
+  const int64_t next = last ? step + 1 : step;
+  const ShardRange shards = passes[last ? 0 : pass + 1].shards;
+  if (shards.size() == 1 && source_.SamplesInShard(next, shards.begin) > 0) source_.Ahead(next, shards.begin);
+}
+
 Task::Output StepRunner::Forward(int64_t step, const SyncRound& pass, const Batch& batch) {
   if (sync_) sync_->SetRound(pass.members);
   const Autocast autocast(device_, options_.precision);
@@ -80,6 +88,7 @@ void StepRunner::Compute(int64_t step, Wishes wishes, const std::vector<SyncRoun
   int64_t correct = 0;
   for (size_t i = 0; i < passes.size(); ++i) {
     const Batch batch = BatchOf(step, passes[i].shards);
+    LookAhead(step, passes, i);
     const Task::Output output = Forward(step, passes[i], batch);
     const double weight = ShardWeight(batch.labels.size(0), samples_in_step);
     const double value = output.loss.item<double>();

@@ -29,6 +29,11 @@ class ShardSource {
   /// 0 for shards beyond a short last step of an epoch; never for shard 0.
   virtual int64_t SamplesInShard(int64_t step, int64_t shard) const = 0;
   virtual Batch Make(int64_t step, int64_t shard) = 0;
+  /// A hint: the next call of Make is likely to be this one, which is allowed.
+  virtual void Ahead(int64_t step, int64_t shard) {
+    static_cast<void>(step);
+    static_cast<void>(shard);
+  }
 };
 
 struct StepResult {
@@ -75,6 +80,7 @@ class StepRunner {
   std::vector<SyncRound> OwnShards(int64_t step, int rank, int world_size) const;
   std::vector<SyncRound> SyncRounds(int64_t step, int rank, int world_size);
   Batch BatchOf(int64_t step, ShardRange shards);
+  void LookAhead(int64_t step, const std::vector<SyncRound>& passes, size_t pass);
   Task::Output Forward(int64_t step, const SyncRound& pass, const Batch& batch);
   void Compute(int64_t step, Wishes wishes, const std::vector<SyncRound>& passes);
   void Reach(Fault::At at, int64_t step) {

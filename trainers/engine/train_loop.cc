@@ -34,6 +34,12 @@ Learner::Options LearnerOptions(const TrainOptions& options, Precision precision
   return out;
 }
 
+/// Making a batch in host memory and computing take different processors where there is a GPU.
+std::unique_ptr<PrefetchedShards> MakePrefetched(ShardSource& source, const BatchOptions& batch) {
+  if (!batch.device.is_cuda() || batch.resident) return nullptr;
+  return std::make_unique<PrefetchedShards>(source, batch.device);
+}
+
 Schedule ScheduleOf(const TrainOptions& options, int64_t steps_per_epoch) {
   Schedule schedule = options.schedule;
   schedule.steps = StepsOfRun(options, steps_per_epoch);
@@ -42,7 +48,7 @@ Schedule ScheduleOf(const TrainOptions& options, int64_t steps_per_epoch) {
 
 }  // namespace
 
-TrainLoop::Crew::Crew(const Inputs& in, DatasetShards& source, Learner& learner,
+TrainLoop::Crew::Crew(const Inputs& in, ShardSource& source, Learner& learner,
                       const collectives::ProcessGroup& group)
     : data_parallel(learner.trained(), group, StepRunner::kStats),
       runner(in.task, source, data_parallel, learner,
@@ -57,7 +63,8 @@ TrainLoop::TrainLoop(const Inputs& inputs, Team& team, ProgressLine& progress, T
       progress_(progress),
       start_(start),
       source_(inputs.train, inputs.options, inputs.batch),
-      test_batches_(inputs.test, inputs.batch),
+      prefetched_(MakePrefetched(source_, inputs.batch)),
+      test_batches_(MakeImageBatches(inputs.test, inputs.batch)),
       learner_(inputs.task.module(), LearnerOptions(inputs.options, inputs.precision)),
       schedule_(ScheduleOf(inputs.options, source_.steps_per_epoch())),
       pacer_(progress.terminal(), inputs.options.log_every, MonotonicNow()),
@@ -119,7 +126,8 @@ absl::Status TrainLoop::Enter() {
   progress_.SetQuiet(who.rank != 0);
   report_.world_size = who.world_size;
   report_.nodes = who.nodes;
-  crew_.emplace(in_, source_, learner_, team_.group());
+  crew_.emplace(in_, prefetched_ ? *prefetched_ : static_cast<ShardSource&>(source_), learner_,
+                team_.group());
   in_.task.module().train();
   if (who.rank == begun.keeper) {
     MT_RETURN_IF_ERROR(OpenFolder(begun.fresh));

@@ -20,6 +20,7 @@
 #include "trainers/engine/membership.h"
 #include "trainers/engine/metrics_log.h"
 #include "trainers/engine/options.h"
+#include "trainers/engine/prefetched_shards.h"
 #include "trainers/engine/progress.h"
 #include "trainers/engine/report.h"
 #include "trainers/engine/run_folder.h"
@@ -42,7 +43,7 @@ class TrainLoop {
     const datasets::PackedSplit& train;
     const datasets::PackedSplit& test;
     Task& task;
-    BatchMaker::Options batch;
+    BatchOptions batch;
     Precision precision = Precision::kFp32;
     checkpoints::Identity identity;  // what all members and all restarts must agree on
     std::string settings;            // config.yaml
@@ -64,7 +65,7 @@ class TrainLoop {
  private:
   /// What belongs to one generation; made anew in the next.
   struct Crew {
-    Crew(const Inputs& in, DatasetShards& source, Learner& learner, const collectives::ProcessGroup& group);
+    Crew(const Inputs& in, ShardSource& source, Learner& learner, const collectives::ProcessGroup& group);
     DataParallel data_parallel;
     StepRunner runner;
   };
@@ -121,7 +122,8 @@ class TrainLoop {
   const TimePoint start_;
 
   DatasetShards source_;
-  BatchMaker test_batches_;
+  const std::unique_ptr<PrefetchedShards> prefetched_;  // null where batches are made when they are asked for
+  const std::unique_ptr<ImageBatches> test_batches_;
   Learner learner_;
   const Schedule schedule_;
   ProgressPacer pacer_;

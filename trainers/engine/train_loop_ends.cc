@@ -72,7 +72,7 @@ absl::StatusOr<Evaluation> TrainLoop::EvaluateNow() {
   Reach(Fault::At::kEvaluate);
   const Learner::Averaged averaged(learner_);
   const auto still_here = [&] { team_.ReportProgress(epoch(), steps(), carried_.progress().samples); };
-  return Evaluate(in_.task, test_batches_, size, who.rank, who.world_size, team_.group(), still_here);
+  return Evaluate(in_.task, *test_batches_, size, who.rank, who.world_size, team_.group(), still_here);
 }
 
 absl::Status TrainLoop::DrawPicture() {

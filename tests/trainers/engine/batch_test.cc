@@ -50,7 +50,7 @@ TEST_F(BatchTest, NormalisesAsPyTorchDoesToTheLastBit) {
   const auto split = Open({.train = 20, .test = 1});
   const std::vector<int64_t> ids = {3, 17, 0, 3};
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
-    const Batch batch = BatchMaker(split, {.image_size = 32, .dtype = dtype}).Make(ids);
+    const Batch batch = BatchMaker(split, {.image_size = 32, .dtype = dtype}).Make(ids, {});
     EXPECT_TRUE(batch.images.equal(Normalised(Bytes(split, ids), dtype)));
     EXPECT_TRUE(batch.labels.equal(at::tensor(std::vector<int64_t>{3, 7, 0, 3}, at::kLong)));
   }
@@ -58,14 +58,14 @@ TEST_F(BatchTest, NormalisesAsPyTorchDoesToTheLastBit) {
 
 TEST_F(BatchTest, SmallImagesAreCentredOnBlack) {
   const auto split = Open({.height = 28, .width = 26, .train = 3, .test = 1});
-  const Batch batch = BatchMaker(split, {.image_size = 32}).Make(std::vector<int64_t>{2});
+  const Batch batch = BatchMaker(split, {.image_size = 32}).Make(std::vector<int64_t>{2}, {});
   const at::Tensor padded = at::constant_pad_nd(Bytes(split, {2}), {3, 3, 2, 2}, 0);
   EXPECT_TRUE(batch.images.equal(Normalised(padded, at::kFloat)));
 }
 
 TEST_F(BatchTest, LargeImagesAreResized) {
   const auto split = Open({.height = 64, .width = 48, .train = 3, .test = 1});
-  const Batch batch = BatchMaker(split, {.image_size = 32}).Make(std::vector<int64_t>{1, 2});
+  const Batch batch = BatchMaker(split, {.image_size = 32}).Make(std::vector<int64_t>{1, 2}, {});
   EXPECT_EQ(batch.images.sizes().vec(), (std::vector<int64_t>{2, 3, 32, 32}));
   const at::Tensor bytes = Bytes(split, {1, 2}).to(at::kFloat);
   EXPECT_NEAR((batch.images.mean().item<double>() + 1) / 2 * 255, bytes.mean().item<double>(), 1.0);

@@ -138,6 +138,38 @@ TEST_F(CnnATest, WrongSettingsEndWithTwoAndTheReason) {
               ::testing::AllOf(HasSubstr("c.yaml:3"), HasSubstr("momentum")));
 }
 
+/// Tests see no GPU (MtTargets.cmake): the device that is asked for is not there, and auto does without.
+TEST_F(CnnATest, WithoutAGpuCudaIsRefusedInOneSentenceAndAutoTrains) {
+  const std::string data = Data();
+  const auto refused = Start({"--data", data, "--model_folder", folder_.File("r"), "--device", "cuda"});
+  EXPECT_EQ(refused->Wait(), 2);
+  EXPECT_THAT(refused->ErrLines(),
+              ::testing::ElementsAre(::testing::EndsWith(
+                  "--device cuda: no GPU is usable here (no driver, no GPU, or a CPU-only LibTorch)")));
+  const auto trained = Start({"--data", data, "--model_folder", folder_.File("r"), "--max_steps", "1"});
+  EXPECT_EQ(trained->Wait(), 0) << trained->Text();
+  EXPECT_THAT(
+      ReadText(folder_.File("r/config.yaml")),
+      ::testing::AllOf(HasSubstr("device: cpu"), HasSubstr("resident: off"), HasSubstr("tf32: true")));
+}
+
+/// What happens on a GPU that holds all images, here in the process's memory.
+TEST_F(CnnATest, ResidentImagesGiveTheSameRun) {
+  const std::string data = Data({.height = 30, .width = 27, .train = 50, .test = 21});
+  for (const std::string resident : {"on", "off"}) {
+    const auto program =
+        Start({"--data", data, "--model_folder", folder_.File(resident), "--epochs", "2", "--learning_rate",
+               "0.05", "--augment", "--crop_padding", "3", "--rotation", "10", "--resident", resident});
+    ASSERT_EQ(program->Wait(), 0) << program->Text();
+  }
+  const auto on = Steps(folder_.File("on")), off = Steps(folder_.File("off"));
+  ASSERT_EQ(on.size(), 8u);
+  ASSERT_EQ(off.size(), on.size());
+  for (size_t k = 0; k < on.size(); ++k) EXPECT_EQ(on[k].loss, off[k].loss) << "step " << k;
+  EXPECT_EQ(testing::Report(folder_.File("on"))["test_loss"],
+            testing::Report(folder_.File("off"))["test_loss"]);
+}
+
 TEST_F(CnnATest, WhatCannotWorkFailsBeforeTraining) {
   const std::string data = Data();
   EXPECT_THAT(Failure({"--data", folder_.File("none")}, 2), HasSubstr(folder_.File("none")));

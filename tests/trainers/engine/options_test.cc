@@ -146,9 +146,11 @@ TEST_F(OptionsTest, HelpAsksForNothingElse) {
 
 TEST_F(OptionsTest, TheFingerprintLeavesPlaceAndMachineAlone) {
   const auto one = Parse({"--data", "a", "--model_folder", "x", "--threads", "1"});
-  const auto two = Parse({"--data", "b", "--model_folder", "y", "--threads", "2", "--log_every", "5"});
+  const auto two = Parse({"--data", "b", "--model_folder", "y", "--threads", "2", "--log_every", "5",
+                          "--resident", "on", "--resident_share", "0.9"});
   EXPECT_EQ(Fingerprint(*one), Fingerprint(*two));
   EXPECT_NE(Fingerprint(*one), Fingerprint(*Parse({"--data", "a", "--seed", "1"})));
+  EXPECT_NE(Fingerprint(*one), Fingerprint(*Parse({"--data", "a", "--tf32=false"})));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/trainers/engine/support/rank_threads.h"
 #include "trainers/engine/classifier.h"
 
@@ -152,6 +153,28 @@ TEST(Step, ClipsTheReducedGradient) {
       EXPECT_NEAR(net->weight[0][0].item<float>(), 0.9, 1e-5);
     });
   }
+}
+
+/// Numbers that note what they are told to be asked for.
+class Announced : public Numbers {
+ public:
+  Batch Make(int64_t step, int64_t shard) override {
+    calls += absl::StrCat(" make ", step, ".", shard);
+    return Numbers::Make(step, shard);
+  }
+  void Ahead(int64_t step, int64_t shard) override { calls += absl::StrCat(" ahead ", step, ".", shard); }
+  std::string calls;
+};
+
+TEST(Step, EachBatchIsAnnouncedWhileTheOneBeforeComputes) {
+  const auto net = std::make_shared<Scale>();
+  ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
+  Announced source;
+  Learner learner(*net, {});
+  DataParallel dp(learner.trained(), nullptr, StepRunner::kStats);
+  StepRunner runner(task, source, dp, learner, {});
+  ASSERT_TRUE(runner.Run(8, 0, 1, 0.1).ok());
+  EXPECT_EQ(source.calls, " make 8.0 ahead 8.1 make 8.1 ahead 8.2 make 8.2 ahead 9.0");
 }
 
 TEST(Step, AnExceptionOfTheNetworkIsAStatusWithTheStep) {
