@@ -64,8 +64,11 @@ const std::vector<SettingSpec> kLaunchSettings = {
 
 /// From pixels (x - 0.5) / 0.5 to what torchvision's weights were trained with.
 at::Tensor ByImageNet(const at::Tensor& images) {
+  const at::TensorOptions like = images.options().requires_grad(false);
+  // Filled on the device: a copy from here would wait for it.
   const auto channels = [&](double r, double g, double b) {
-    return at::tensor({r, g, b}, images.options().requires_grad(false)).view({1, 3, 1, 1});
+    const auto one = [&](double value) { return at::full({1, 1, 1, 1}, value, like); };
+    return at::cat({one(r), one(g), one(b)}, 1);
   };
   return (images * 0.5 + 0.5 - channels(0.485, 0.456, 0.406)) / channels(0.229, 0.224, 0.225);
 }

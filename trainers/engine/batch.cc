@@ -60,7 +60,8 @@ BatchMaker::BatchMaker(const datasets::PackedSplit& data, const Options& options
   MT_CHECK(options.dtype == at::kFloat || options.dtype == at::kDouble);
 }
 
-Batch BatchMaker::Make(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const {
+std::vector<at::Tensor> BatchMaker::Inputs(absl::Span<const int64_t> ids,
+                                           absl::Span<const Placement> placements) const {
   MT_CHECK(placements.empty() || placements.size() == ids.size());
   const auto n = static_cast<int64_t>(ids.size());
   const int size = options_.image_size;
@@ -81,8 +82,11 @@ Batch BatchMaker::Make(absl::Span<const int64_t> ids, absl::Span<const Placement
   }
   int64_t* labels = batch.labels.data_ptr<int64_t>();
   for (int64_t i = 0; i < n; ++i) labels[i] = data_.label(ids[i]);
-  return {Send(batch.images, options_.device).contiguous(options_.format),
-          Send(batch.labels, options_.device)};
+  return {Send(batch.images, options_.device), Send(batch.labels, options_.device)};
+}
+
+Batch BatchMaker::Compose(const std::vector<at::Tensor>& inputs) const {
+  return {inputs[0].contiguous(options_.format), inputs[1]};
 }
 
 std::unique_ptr<ImageBatches> MakeImageBatches(const datasets::PackedSplit& data,

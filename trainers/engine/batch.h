@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -32,7 +33,14 @@ class ImageBatches {
  public:
   virtual ~ImageBatches() = default;
   /// `placements`: one per id, or empty for none.
-  virtual Batch Make(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const = 0;
+  Batch Make(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const {
+    return Compose(Inputs(ids, placements));
+  }
+  /// Make in two halves. All that a batch depends on, on the device ...
+  virtual std::vector<at::Tensor> Inputs(absl::Span<const int64_t> ids,
+                                         absl::Span<const Placement> placements) const = 0;
+  /// ... and the batch, by device operations whose kind and sizes depend on the inputs' sizes alone.
+  virtual Batch Compose(const std::vector<at::Tensor>& inputs) const = 0;
 };
 
 /// From the mapped file in one pass over the bytes, then copied to the device.
@@ -42,7 +50,9 @@ class BatchMaker : public ImageBatches {
 
   /// `data` must outlive this.
   BatchMaker(const datasets::PackedSplit& data, const Options& options);
-  Batch Make(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const override;
+  std::vector<at::Tensor> Inputs(absl::Span<const int64_t> ids,
+                                 absl::Span<const Placement> placements) const override;
+  Batch Compose(const std::vector<at::Tensor>& inputs) const override;
 
  private:
   const datasets::PackedSplit& data_;

@@ -1,7 +1,5 @@
 #include "trainers/engine/classifier.h"
 
-#include "trainers/engine/generator.h"
-
 namespace mtrun::engine {
 namespace {
 
@@ -19,11 +17,14 @@ int64_t CountCorrectOnCpu(const at::Tensor& logits, const at::Tensor& labels) {
 }
 
 /// Four tensor operations cost more than these few comparisons where a step takes less than a millisecond.
-int64_t CountCorrect(const at::Tensor& logits, const at::Tensor& labels) {
-  if (logits.is_cpu() && logits.scalar_type() == at::kFloat) return CountCorrectOnCpu<float>(logits, labels);
-  if (logits.is_cpu() && logits.scalar_type() == at::kDouble)
-    return CountCorrectOnCpu<double>(logits, labels);
-  return logits.argmax(1).eq(labels).sum().item<int64_t>();
+void CountCorrect(const at::Tensor& logits, const at::Tensor& labels, Task::Output& output) {
+  if (logits.is_cpu() && logits.scalar_type() == at::kFloat) {
+    output.correct = CountCorrectOnCpu<float>(logits, labels);
+  } else if (logits.is_cpu() && logits.scalar_type() == at::kDouble) {
+    output.correct = CountCorrectOnCpu<double>(logits, labels);
+  } else {
+    output.counted = logits.argmax(1).eq(labels).sum();
+  }
 }
 
 /// Losses are computed in float32 at least, and so are their weights.
@@ -40,15 +41,14 @@ at::Tensor MeanCrossEntropy(const at::Tensor& logits, const at::Tensor& labels) 
 ClassifierTask::ClassifierTask(Model model, MeanLoss loss, int classes)
     : Task(model.module), model_(std::move(model)), loss_(std::move(loss)), classes_(classes) {}
 
-Task::Output ClassifierTask::Train(const Batch& batch, const ShardId& shard) {
-  if (model_.set_generator) {
-    model_.set_generator(
-        ShardGenerator(shard.seed, shard.step, shard.shard, "dropout", batch.images.device()));
-  }
+Task::Output ClassifierTask::Train(const Batch& batch, const Chance& chance) {
+  if (model_.set_generator) model_.set_generator(chance.generator);
   const at::Tensor logits = Wide(model_.forward(batch.images));
   // The mean over no sample would be NaN.
-  if (batch.labels.size(0) == 0) return {logits.sum() * 0, 0};
-  return {loss_(logits, batch.labels), CountCorrect(logits.detach(), batch.labels)};
+  if (batch.labels.size(0) == 0) return {logits.sum() * 0, 0, {}};
+  Output output{loss_(logits, batch.labels), 0, {}};
+  CountCorrect(logits.detach(), batch.labels, output);
+  return output;
 }
 
 void ClassifierTask::Evaluate(const Batch& batch, int64_t, Sums& sums) {

@@ -38,7 +38,8 @@ class ClassifierTask : public Task {
   ClassifierTask(Model model, MeanLoss loss, int classes);
 
   int classes() const override { return classes_; }
-  Output Train(const Batch& batch, const ShardId& shard) override;
+  bool draws_during_pass() const override { return model_.set_generator != nullptr; }
+  Output Train(const Batch& batch, const Chance& chance) override;
   void Evaluate(const Batch& batch, int64_t first, Sums& sums) override;
 
  private:

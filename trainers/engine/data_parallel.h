@@ -53,6 +53,9 @@ class DataParallel {
   /// Summed stats, rounded to the parameters' dtype by the reduction.
   std::vector<double> Stats() const;
 
+  /// This worker's part of the stats on the device: until the last backward they may be added to there.
+  const at::Tensor& stats() const { return stats_; }
+
   const collectives::ProcessGroup& group() const { return group_; }
   /// gradients()[i] belongs to parameter i and has its strides.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }

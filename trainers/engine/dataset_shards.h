@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "datasets/packed.h"
 #include "datasets/sampler.h"
@@ -22,15 +23,21 @@ class DatasetShards : public ShardSource {
   int64_t shards() const override { return plan_.shards(); }
   int64_t SamplesInStep(int64_t step) const override;
   int64_t SamplesInShard(int64_t step, int64_t shard) const override;
-  Batch Make(int64_t step, int64_t shard) override;
+  Batch Make(int64_t step, int64_t shard) override { return Compose(Inputs(step, shard)); }
+  std::vector<at::Tensor> Inputs(int64_t step, int64_t shard) override;
+  Batch Compose(const std::vector<at::Tensor>& inputs) const override;
   /// For the ledger: datasets::DigestOfIds of all samples of the step.
   std::string DigestOfStep(int64_t step) const;
 
  private:
+  std::vector<at::Tensor> Placed(int64_t step, int64_t shard) const;
+  Batch Warped(Batch batch, const at::Tensor& random) const;
+
   const datasets::BatchPlan plan_;
   const datasets::Sampler sampler_;
   const std::unique_ptr<ImageBatches> batches_;
   const at::MemoryFormat format_;
+  const at::Device device_;
   const Augmentation augmentation_;
   const ImageAugmentation warps_;
   const uint64_t seed_;

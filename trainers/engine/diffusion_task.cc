@@ -16,20 +16,17 @@ at::TensorOptions DiffusionTask::Where() const {
   return module().parameters().front().options().requires_grad(false);
 }
 
-DiffusionTask::Draws DiffusionTask::Draw(const Batch& batch, const ShardId& shard) const {
+std::vector<at::Tensor> DiffusionTask::Draw(int64_t n, const ShardId& shard) const {
   // On the CPU, so that a run on a GPU sees the same noise.
   at::Generator generator = ShardGenerator(shard.seed, shard.step, shard.shard, "noise");
-  const int64_t n = batch.images.size(0);
-  const at::TensorOptions whole(at::kLong), real(at::kFloat);
-  const at::Device device = batch.images.device();
-  Draws draws;
-  draws.t = at::randint(schedule_.steps(), {n}, generator, whole).to(device);
-  draws.noise = at::randn(batch.images.sizes(), generator, real).to(batch.images.options());
+  const at::TensorOptions whole(at::kLong), real(at::kFloat), where = Where();
+  const int64_t size = options_.image_size;
+  std::vector<at::Tensor> drawn = {at::randint(schedule_.steps(), {n}, generator, whole).to(where.device()),
+                                   at::randn({n, 3, size, size}, generator, real).to(where)};
   if (options_.classes > 0) {
-    const at::Tensor dropped = (at::rand({n}, generator, real) < options_.label_drop).to(device);
-    draws.labels = batch.labels.masked_fill(dropped, options_.classes);
+    drawn.push_back((at::rand({n}, generator, real) < options_.label_drop).to(where.device()));
   }
-  return draws;
+  return drawn;
 }
 
 at::Tensor DiffusionTask::Loss(const at::Tensor& images, const Draws& draws) const {
@@ -38,9 +35,12 @@ at::Tensor DiffusionTask::Loss(const at::Tensor& images, const Draws& draws) con
                       schedule_.Target(options_.target, images, draws.t, draws.noise));
 }
 
-Task::Output DiffusionTask::Train(const Batch& batch, const ShardId& shard) {
+Task::Output DiffusionTask::Train(const Batch& batch, const Chance& chance) {
   schedule_.To(batch.images.device());
-  return {Loss(batch.images, Draw(batch, shard)), 0};
+  Draws draws{chance.drawn[0], chance.drawn[1], {}};
+  // The class behind the last one stands for "no class".
+  if (options_.classes > 0) draws.labels = batch.labels.masked_fill(chance.drawn[2], options_.classes);
+  return {Loss(batch.images, draws), 0, {}};
 }
 
 void DiffusionTask::Evaluate(const Batch& batch, int64_t first, Sums& sums) {

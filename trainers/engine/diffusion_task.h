@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <torch/torch.h>
 
@@ -22,7 +23,7 @@ struct DiffusionOptions {
   double guidance = 0;  // sampling: how far beyond the conditional prediction, away from the unconditional
 
   uint64_t seed = 0;          // of evaluation and pictures
-  int image_size = 32;        // of pictures
+  int image_size = 32;        // of training images and pictures
   int64_t picture_every = 0;  // steps
   int64_t samples = 64;       // in a picture
   int64_t ddim_steps = 50;
@@ -36,7 +37,9 @@ class DiffusionTask : public Task {
   /// Pictures are drawn where `module`'s parameters are.
   DiffusionTask(std::shared_ptr<torch::nn::Module> module, Network network, const DiffusionOptions& options);
 
-  Output Train(const Batch& batch, const ShardId& shard) override;
+  /// Times int64 [n], noise [n, 3, S, S] and, with classes, which labels are dropped, bool [n].
+  std::vector<at::Tensor> Draw(int64_t n, const ShardId& shard) const override;
+  Output Train(const Batch& batch, const Chance& chance) override;
   void Evaluate(const Batch& batch, int64_t first, Sums& sums) override;
   int64_t picture_every() const override { return options_.picture_every; }
   absl::Status DrawPicture(const std::string& path) override;
@@ -44,16 +47,12 @@ class DiffusionTask : public Task {
   /// `n` images [n, 3, S, S] by DDIM; classes in turn. A pure function of the weights and the seed.
   at::Tensor Sample(int64_t n);
 
- protected:
+ private:
   struct Draws {
     at::Tensor t;       // int64 [n]
     at::Tensor noise;   // like the images
     at::Tensor labels;  // int64 [n], undefined without classes
   };
-  /// What chance decides for a micro-batch.
-  virtual Draws Draw(const Batch& batch, const ShardId& shard) const;
-
- private:
   /// Squared errors' mean, 0-dimensional.
   at::Tensor Loss(const at::Tensor& images, const Draws& draws) const;
   at::Tensor Guided(const at::Tensor& x, const at::Tensor& t, const at::Tensor& labels) const;

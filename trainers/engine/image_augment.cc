@@ -85,13 +85,16 @@ at::Tensor Erase(const at::Tensor& images, const ImageAugmentation& options, con
 
 }  // namespace
 
-at::Tensor Augment(const at::Tensor& images, const ImageAugmentation& options, at::Generator generator) {
+at::Tensor DrawAugmentation(int64_t n, const ImageAugmentation& options, at::Generator generator) {
+  if (!options.any()) return {};
+  return at::rand({n, kColumns + 2 * options.rand_augment}, generator,
+                  at::TensorOptions(at::kFloat).device(generator.device()));
+}
+
+at::Tensor AugmentBy(const at::Tensor& random, const at::Tensor& images, const ImageAugmentation& options) {
   if (!options.any() || images.size(0) == 0) return images;
   MT_CHECK(images.dim() == 4 && images.size(1) == 3 && images.size(2) == images.size(3));
   torch::NoGradGuard no_grad;
-  const at::Tensor random = at::rand({images.size(0), kColumns + 2 * options.rand_augment}, generator,
-                                     at::TensorOptions(at::kFloat).device(generator.device()))
-                                .to(images.device());
   at::Tensor x = images;
   if (options.flip || options.crop_padding > 0) x = FlipAndCrop(x, options, random);
   if (options.rotation > 0 || options.translation > 0) x = RotateAndTranslate(x, options, random);
@@ -99,6 +102,11 @@ at::Tensor Augment(const at::Tensor& images, const ImageAugmentation& options, a
     x = RandAugment(x, options.rand_magnitude, random.narrow(1, kColumns, 2 * options.rand_augment));
   }
   return options.erasing > 0 ? Erase(x, options, random) : x;
+}
+
+at::Tensor Augment(const at::Tensor& images, const ImageAugmentation& options, at::Generator generator) {
+  const at::Tensor random = DrawAugmentation(images.size(0), options, generator);
+  return random.defined() ? AugmentBy(random.to(images.device()), images, options) : images;
 }
 
 }  // namespace mtrun::engine

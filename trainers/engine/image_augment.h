@@ -16,4 +16,10 @@ namespace mtrun::engine {
 /// world size. Order: flip and crop, rotation and translation, RandAugment, erasing.
 at::Tensor Augment(const at::Tensor& images, const ImageAugmentation& options, at::Generator generator);
 
+/// Augment in two halves: the random numbers of `n` images, [n, k] on the generator's device; undefined where
+/// nothing is asked for ...
+at::Tensor DrawAugmentation(int64_t n, const ImageAugmentation& options, at::Generator generator);
+/// ... and what they come to, on the images' device. Without RandAugment it does not wait for the device.
+at::Tensor AugmentBy(const at::Tensor& random, const at::Tensor& images, const ImageAugmentation& options);
+
 }  // namespace mtrun::engine

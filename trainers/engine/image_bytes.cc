@@ -7,16 +7,14 @@
 namespace mtrun::engine {
 namespace {
 
-constexpr int kChannels = datasets::PackedSplit::channels();
-static_assert(kChannels == 3);
-
 bool IsLarger(const datasets::PackedSplit& data, int size) {
   return data.height() > size || data.width() > size;
 }
 
 ImageBytes Resize(const ImageBytes& source, int size) {
   const auto n = static_cast<int64_t>(source.images.size());
-  at::Tensor pixels = at::empty({n, source.height, source.width, kChannels}, at::kByte);
+  at::Tensor pixels =
+      at::empty({n, source.height, source.width, datasets::PackedSplit::channels()}, at::kByte);
   for (int64_t i = 0; i < n; ++i) {
     std::copy_n(source.images[i], source.bytes_per_image(),
                 pixels.data_ptr<uint8_t>() + i * source.bytes_per_image());
@@ -44,7 +42,7 @@ ImageBytes GatherImages(const datasets::PackedSplit& data, absl::Span<const int6
 
 int64_t BytesOfAll(const datasets::PackedSplit& data, int size) {
   const int64_t pixels = IsLarger(data, size) ? int64_t{size} * size : int64_t{data.height()} * data.width();
-  return data.size() * pixels * kChannels;
+  return data.size() * pixels * datasets::PackedSplit::channels();
 }
 
 }  // namespace mtrun::engine

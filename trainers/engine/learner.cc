@@ -71,7 +71,14 @@ at::Tensor Learner::RootGradient(const at::Tensor& loss, double weight) const {
   return at::scalar_tensor(weight, loss.options().requires_grad(false));
 }
 
-bool Learner::Apply(double learning_rate, bool finite) {
+void Learner::Update() {
+  if (options_.clip_norm > 0) ClipGradients(gradients_, options_.clip_norm);
+  optimizer_->Update();
+  statistics_.Move();
+  if (ema_) ema_->Update();
+}
+
+bool Learner::Apply(double learning_rate, bool finite, const Repeat& repeat) {
   bool skipped = false;
   if (scaler_) {
     scaler_->Unscale(gradients_);
@@ -79,10 +86,8 @@ bool Learner::Apply(double learning_rate, bool finite) {
     skipped = scaler_->found_inf().item<float>() != 0;
   }
   if (!skipped) {
-    if (options_.clip_norm > 0) ClipGradients(gradients_, options_.clip_norm);
-    optimizer_->Step(learning_rate);
-    statistics_.Move();
-    if (ema_) ema_->Update();
+    optimizer_->SetRate(learning_rate);
+    repeat([this] { Update(); });
   }
   if (scaler_) scaler_->Update();
   return !skipped;

@@ -6,6 +6,7 @@
 // workers of gradients and statistics(); Apply.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -55,7 +56,11 @@ class Learner {
   bool scales_loss() const { return scaler_.has_value(); }
   /// Unscales, clips, updates everything. `finite`: whether the step's loss was; with loss scaling a step
   /// that is not, or whose gradients are not, changes nothing but the scale. False when it was skipped so.
-  bool Apply(double learning_rate, bool finite);
+  /// `repeat` does the update itself, which is the same device operations each time after KeepRateOnDevice.
+  using Repeat = std::function<void(const std::function<void()>& update)>;
+  bool Apply(
+      double learning_rate, bool finite, const Repeat& repeat = [](const auto& update) { update(); });
+  void KeepRateOnDevice() { optimizer_->KeepRateOnDevice(); }
 
   /// While it lives, the network computes with the average, if there is one.
   class Averaged {
@@ -69,6 +74,8 @@ class Learner {
   };
 
  private:
+  void Update();
+
   torch::nn::Module& module_;
   const Options options_;
   models::RunningStatistics statistics_;

@@ -45,7 +45,7 @@ std::vector<Group> MakeGroups(const OptimizerOptions& options, const Tensors& pa
   return groups;
 }
 
-/// What all optimizers share: groups, names, and the learning rate as a 0-dimensional tensor on the CPU.
+/// What all optimizers share: groups, names, and the learning rate as a 0-dimensional tensor.
 class FusedOptimizer : public Optimizer {
  public:
   void BindGradients(const Tensors& gradients) override {
@@ -59,15 +59,24 @@ class FusedOptimizer : public Optimizer {
     }
   }
 
+  void SetRate(double learning_rate) override {
+    if (rate_.is_cpu()) {
+      *rate_.data_ptr<double>() = learning_rate;
+    } else {
+      rate_.fill_(learning_rate);
+    }
+  }
+  void KeepRateOnDevice() override {
+    const at::Device device = groups_.front().parameters.front().device();
+    if (!device.is_cpu()) rate_ = at::zeros({}, at::TensorOptions(at::kFloat).device(device));
+  }
+
  protected:
   FusedOptimizer(const OptimizerOptions& options, const Tensors& parameters, std::vector<std::string> names)
       : options_(options), groups_(MakeGroups(options, parameters)), names_(std::move(names)) {
     for (size_t i = names_.size(); i < parameters.size(); ++i) names_.push_back(absl::StrCat(i));
   }
-  const at::Tensor& Rate(double learning_rate) {
-    *rate_.data_ptr<double>() = learning_rate;
-    return rate_;
-  }
+  const at::Tensor& rate() const { return rate_; }
   /// kinds[k].second[g][j] is a state of parameter groups_[g].indices[j].
   NamedState Named(const std::vector<std::pair<std::string, const std::vector<Tensors>*>>& kinds) const {
     std::vector<NamedState> of(names_.size());
@@ -98,12 +107,12 @@ class Sgd : public FusedOptimizer {
     for (const Group& group : groups_)
       momentum_.push_back(options.momentum == 0 ? Tensors{} : ZerosLike(group.parameters));
   }
-  void Step(double learning_rate) override {
+  void Update() override {
     torch::NoGradGuard no_grad;
     // Never the first step: without dampening, a momentum of zeros gives what torch starts with.
     for (size_t g = 0; g < groups_.size(); ++g) {
       at::_fused_sgd_(groups_[g].parameters, groups_[g].gradients, momentum_[g], groups_[g].weight_decay,
-                      options_.momentum, Rate(learning_rate), /*dampening=*/0.0, options_.nesterov,
+                      options_.momentum, rate(), /*dampening=*/0.0, options_.nesterov,
                       /*maximize=*/false, /*is_first_step=*/false);
     }
   }
@@ -126,14 +135,13 @@ class Adam : public FusedOptimizer {
       for (const auto& p : group.parameters) steps.push_back(at::zeros({}, p.options().dtype(at::kFloat)));
     }
   }
-  void Step(double learning_rate) override {
+  void Update() override {
     torch::NoGradGuard no_grad;
-    const at::Tensor& rate = Rate(learning_rate);
     for (size_t g = 0; g < groups_.size(); ++g) {
       at::_foreach_add_(steps_[g], 1);
       const auto update = [&](auto kernel) {
         kernel(groups_[g].parameters, groups_[g].gradients, first_moment_[g], second_moment_[g], Tensors{},
-               steps_[g], rate, options_.beta1, options_.beta2, groups_[g].weight_decay, options_.eps,
+               steps_[g], rate(), options_.beta1, options_.beta2, groups_[g].weight_decay, options_.eps,
                /*amsgrad=*/false, /*maximize=*/false);
       };
       if (options_.kind == OptimizerOptions::Kind::kAdam) {

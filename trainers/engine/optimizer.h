@@ -23,7 +23,16 @@ class Optimizer {
   /// Before the first Step, and again when gradients live elsewhere.
   virtual void BindGradients(const std::vector<at::Tensor>& gradients) = 0;
   /// Updates the parameters in place from their gradients, which stay as they are.
-  virtual void Step(double learning_rate) = 0;
+  void Step(double learning_rate) {
+    SetRate(learning_rate);
+    Update();
+  }
+  /// Step in two halves: the second one is the same device operations each time, once the rate lies on the
+  /// device.
+  virtual void SetRate(double learning_rate) = 0;
+  virtual void Update() = 0;
+  /// From here on, so that a recorded Update follows a schedule. In float32 on a GPU, as its kernels want it.
+  virtual void KeepRateOnDevice() = 0;
   /// Everything that a checkpoint has to hold, parameter by parameter, with torch's names behind the
   /// parameter's: "conv1.weight.exp_avg", ".exp_avg_sq", ".step"; ".momentum_buffer". Aliases, so copying
   /// into them sets the optimizer.

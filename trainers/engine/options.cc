@@ -142,6 +142,7 @@ std::vector<SettingSpec> Specs(const std::string& program) {
                "keep images and convolutions channels last; auto: where that is faster",
                {"auto", "on", "off"}),
           Flag("tf32", "true", "on a GPU: multiply float32 with 10 bits of mantissa, several times faster"),
+          Flag("graph", "false", "on a GPU: record a step as a CUDA graph and replay it"),
           Text("resident", "auto",
                "keep all images on the device; auto: on a GPU where they fit into resident_share",
                {"auto", "on", "off"}),
@@ -164,6 +165,12 @@ absl::Status CheckTogether(const TrainOptions& o) {
   if (o.float64 && (o.amp == "bf16" || o.amp == "fp16")) {
     return absl::InvalidArgumentError(
         absl::StrCat("--amp ", o.amp, " and --precision float64 exclude each other"));
+  }
+  if (o.graph && o.sync_shards > 0) {
+    return absl::InvalidArgumentError(
+        "--graph and --sync_bn exclude each other: synchronised batch normalisation talks to the other "
+        "workers "
+        "during the forward pass, which a recording cannot do");
   }
   return absl::OkStatus();
 }
@@ -224,6 +231,7 @@ absl::StatusOr<TrainOptions> ToOptions(const Settings& s) {
   o.device = s.Text("device");
   o.channels_last = s.Text("channels_last");
   o.tf32 = s.Bool("tf32");
+  o.graph = s.Bool("graph");
   o.resident = s.Text("resident");
   o.resident_share = s.Double("resident_share");
   o.eval_images = s.Int("eval_images");

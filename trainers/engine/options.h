@@ -43,6 +43,7 @@ struct TrainOptions {
   std::string channels_last =
       "auto";                     // on, off, or auto: on a GPU with mixed precision, or as the program says
   bool tf32 = true;               // on a GPU, for float32
+  bool graph = false;             // on a GPU: a step is recorded and replayed
   std::string resident = "auto";  // images on the device: on, off, or auto: on a GPU where they fit
   double resident_share = 0.5;    // of the GPU's free memory that they may take with auto
   int64_t eval_images = 0;        // test images evaluated, 0 = all

@@ -8,7 +8,7 @@
 namespace mtrun::engine {
 namespace {
 
-enum Column : int64_t { kId, kDx, kDy, kFlip, kColumns };
+enum TableColumn : int64_t { kTableId, kTableDx, kTableDy, kTableFlip, kTableColumns };
 
 /// For each pixel of an output's side the pixel of the source that it shows.
 struct Axis {
@@ -27,14 +27,14 @@ Axis SourceOf(const at::Tensor& moved, int64_t length, int size) {
 at::Tensor PlacementTable(absl::Span<const int64_t> ids, absl::Span<const Placement> placements,
                           at::Device device) {
   MT_CHECK(placements.empty() || placements.size() == ids.size());
-  at::Tensor table = HostBuffer({static_cast<int64_t>(ids.size()), kColumns}, at::kLong, device);
+  at::Tensor table = HostBuffer({static_cast<int64_t>(ids.size()), kTableColumns}, at::kLong, device);
   int64_t* row = table.data_ptr<int64_t>();
-  for (size_t i = 0; i < ids.size(); ++i, row += kColumns) {
+  for (size_t i = 0; i < ids.size(); ++i, row += kTableColumns) {
     const Placement p = placements.empty() ? Placement{} : placements[i];
-    row[kId] = ids[i];
-    row[kDx] = p.dx;
-    row[kDy] = p.dy;
-    row[kFlip] = p.flip ? 1 : 0;
+    row[kTableId] = ids[i];
+    row[kTableDx] = p.dx;
+    row[kTableDy] = p.dy;
+    row[kTableFlip] = p.flip ? 1 : 0;
   }
   return table;
 }
@@ -43,11 +43,11 @@ at::Tensor PlaceImages(const at::Tensor& bytes, const at::Tensor& table, const a
   torch::NoGradGuard no_grad;
   const int64_t n = table.size(0), height = bytes.size(1), width = bytes.size(2);
   MT_CHECK(height <= size && width <= size);
-  const auto column = [&](Column c) { return table.narrow(1, c, 1); };
-  const Axis y = SourceOf(column(kDy), height, size), x = SourceOf(column(kDx), width, size);
+  const auto column = [&](TableColumn c) { return table.narrow(1, c, 1); };
+  const Axis y = SourceOf(column(kTableDy), height, size), x = SourceOf(column(kTableDx), width, size);
   // A mirrored image is cut where the window lies on the mirrored original: flip first, then move.
-  const at::Tensor columns = at::where(column(kFlip).ne(0), width - 1 - x.source, x.source);
-  const at::Tensor rows = column(kId) * height + y.source;
+  const at::Tensor columns = at::where(column(kTableFlip).ne(0), width - 1 - x.source, x.source);
+  const at::Tensor rows = column(kTableId) * height + y.source;
   const at::Tensor pixels = (rows.unsqueeze(2) * width + columns.unsqueeze(1)).view(-1);
   const at::Tensor visible = y.visible.unsqueeze(2).logical_and(x.visible.unsqueeze(1));
   const at::Tensor gathered = bytes.view({-1, bytes.size(3)}).index_select(0, pixels);

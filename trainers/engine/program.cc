@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "trainers/engine/cuda_graph.h"
 #include "trainers/engine/device.h"
 #include "trainers/engine/drain.h"
 #include "trainers/engine/error_file.h"
@@ -132,6 +133,13 @@ absl::StatusOr<at::Device> UseDevice(Run& run) {
     at::globalContext().setAllowTF32CuDNN(run.options.tf32);
   }));
   return device;
+}
+
+/// Null without --graph.
+absl::StatusOr<GraphFactory> ChooseGraphs(const Run& run, const at::Device& device) {
+  if (!run.options.graph) return GraphFactory();
+  if (device.is_cuda()) return CudaGraphs(device);
+  return absl::InvalidArgumentError("--graph: CUDA graphs need a GPU, and this worker computes on the CPU");
 }
 
 absl::StatusOr<Precision> ChoosePrecision(Run& run, const at::Device& device) {
@@ -308,6 +316,7 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
   MT_RETURN_IF_ERROR(FitImages(run, data));
   SetThreads(run);
   MT_ASSIGN_OR_RETURN(const at::Device device, UseDevice(run));
+  MT_ASSIGN_OR_RETURN(const GraphFactory graphs, ChooseGraphs(run, device));
   MT_ASSIGN_OR_RETURN(const Precision precision, ChoosePrecision(run, device));
   BatchOptions batch{.image_size = run.batch_size_px,
                      .dtype = run.options.float64 ? at::kDouble : at::kFloat,
@@ -344,6 +353,7 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
                   .task = *task,
                   .batch = batch,
                   .precision = precision,
+                  .graphs = graphs,
                   .identity = IdentityOf(run, data.train),
                   .settings = run.settings.Yaml(run.program.name),
                   .greeting = absl::StrCat(run.program.name, " settings\n", run.settings.Table()),

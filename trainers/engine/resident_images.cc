@@ -57,18 +57,15 @@ ResidentImages::ResidentImages(const datasets::PackedSplit& data, const BatchOpt
       labels_(Labels(data).to(options.device)),
       values_(NormalisedByteValues(options.dtype).to(options.device)) {}
 
-at::Tensor ResidentImages::Table(absl::Span<const int64_t> ids,
-                                 absl::Span<const Placement> placements) const {
-  return Send(PlacementTable(ids, placements, options_.device), options_.device);
+std::vector<at::Tensor> ResidentImages::Inputs(absl::Span<const int64_t> ids,
+                                               absl::Span<const Placement> placements) const {
+  return {Send(PlacementTable(ids, placements, options_.device), options_.device)};
 }
 
-Batch ResidentImages::Compose(const at::Tensor& table) const {
+Batch ResidentImages::Compose(const std::vector<at::Tensor>& inputs) const {
+  const at::Tensor& table = inputs[0];
   return {PlaceImages(bytes_, table, values_, options_.image_size).contiguous(options_.format),
           labels_.index_select(0, table.select(1, 0))};
-}
-
-Batch ResidentImages::Make(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const {
-  return Compose(Table(ids, placements));
 }
 
 }  // namespace mtrun::engine

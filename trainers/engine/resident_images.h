@@ -11,12 +11,10 @@ class ResidentImages : public ImageBatches {
  public:
   /// Uploads the images; larger ones are resized on the way. `data` is needed only in here.
   ResidentImages(const datasets::PackedSplit& data, const BatchOptions& options);
-  Batch Make(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const override;
-
-  /// Make in two halves. What a batch differs in, on the device (int64 [n, 4]) ...
-  at::Tensor Table(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const;
-  /// ... and the batch, by device operations whose kind and sizes depend on the table's size alone.
-  Batch Compose(const at::Tensor& table) const;
+  /// One PlacementTable.
+  std::vector<at::Tensor> Inputs(absl::Span<const int64_t> ids,
+                                 absl::Span<const Placement> placements) const override;
+  Batch Compose(const std::vector<at::Tensor>& inputs) const override;
 
  private:
   const BatchOptions options_;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,9 +13,12 @@
 #include "trainers/engine/batch.h"
 #include "trainers/engine/data_parallel.h"
 #include "trainers/engine/fault_plan.h"
+#include "trainers/engine/graph.h"
 #include "trainers/engine/learner.h"
+#include "trainers/engine/recorded_work.h"
 #include "trainers/engine/shards.h"
 #include "trainers/engine/sync_batch_norm.h"
+#include "trainers/engine/tally.h"
 #include "trainers/engine/task.h"
 
 namespace mtrun::engine {
@@ -29,7 +34,13 @@ class ShardSource {
   /// 0 for shards beyond a short last step of an epoch; never for shard 0.
   virtual int64_t SamplesInShard(int64_t step, int64_t shard) const = 0;
   virtual Batch Make(int64_t step, int64_t shard) = 0;
-  /// A hint: the next call of Make is likely to be this one, which is allowed.
+  /// Make in two halves, as ImageBatches has them.
+  virtual std::vector<at::Tensor> Inputs(int64_t step, int64_t shard) {
+    const Batch batch = Make(step, shard);
+    return {batch.images, batch.labels};
+  }
+  virtual Batch Compose(const std::vector<at::Tensor>& inputs) const { return {inputs[0], inputs[1]}; }
+  /// A hint: the next call of Make or Inputs is likely to be this one, which is allowed.
   virtual void Ahead(int64_t step, int64_t shard) {
     static_cast<void>(step);
     static_cast<void>(shard);
@@ -45,22 +56,16 @@ struct StepResult {
   int regrouping = 0;    // members that know of a new membership to come behind this step
 };
 
-/// What a member wants behind a step; how many want it comes back to all of them.
-struct Wishes {
-  bool leave = false;
-  bool regroup = false;
-};
-
 class StepRunner {
  public:
-  /// Numbers that a step sums over the workers beside the gradients: loss, right predictions, both wishes.
-  static constexpr int kStats = 4;
+  static constexpr int kStats = Tally::kStats;
 
   struct Options {
     uint64_t seed = 0;  // of the tasks' random numbers
     Precision precision = Precision::kFp32;
-    int64_t sync_shards = 0;      // --sync_bn over groups of so many shards; 0: each shard by itself
-    FaultPlan* faults = nullptr;  // null: none are planned
+    int64_t sync_shards = 0;        // --sync_bn over groups of so many shards; 0: each shard by itself
+    FaultPlan* faults = nullptr;    // null: none are planned
+    GraphFactory graphs = nullptr;  // --graph: records the work of a step; without sync_shards
   };
 
   /// All references must outlive this; `data_parallel` was made for `learner.trained()` with kStats, its
@@ -81,8 +86,12 @@ class StepRunner {
   std::vector<SyncRound> SyncRounds(int64_t step, int rank, int world_size);
   Batch BatchOf(int64_t step, ShardRange shards);
   void LookAhead(int64_t step, const std::vector<SyncRound>& passes, size_t pass);
-  Task::Output Forward(int64_t step, const SyncRound& pass, const Batch& batch);
-  void Compute(int64_t step, Wishes wishes, const std::vector<SyncRound>& passes);
+  Chance ChanceOf(int64_t step, int64_t shard, int64_t samples) const;
+  void Compute(int64_t step, const std::vector<SyncRound>& passes);
+  bool ComputeRecorded(int64_t step, const std::vector<SyncRound>& passes);
+  void ForwardAndBackward(size_t pass, const Batch& batch, const Chance& chance, int64_t samples_in_step,
+                          const std::function<void()>& before_backward);
+  void Update(const std::function<void()>& update);
   void Reach(Fault::At at, int64_t step) {
     if (options_.faults != nullptr) options_.faults->Reach(at, step);
   }
@@ -93,9 +102,11 @@ class StepRunner {
   DataParallel& data_parallel_;
   Learner& learner_;
   const Options options_;
-  const at::DeviceType device_;
+  const at::Device device_;
   std::shared_ptr<SyncBatchNorm> sync_;  // with sync_shards, from the first step on
-  std::vector<int64_t> bad_shards_;      // own shards of the running step whose loss is not finite
+  Tally tally_;
+  std::vector<int64_t> first_shards_;                              // of each pass of the running step
+  std::optional<RecordedWork> recorded_passes_, recorded_update_;  // with graphs
   int64_t skipped_in_a_row_ = 0;
 };
 

@@ -21,12 +21,20 @@ struct ShardId {
   int64_t step = 0, shard = 0;
 };
 
+/// What chance decides for one micro-batch. Drawn ahead of its forward pass, so that the pass itself can be
+/// recorded.
+struct Chance {
+  std::vector<at::Tensor> drawn;  // Task::Draw
+  at::Generator generator;  // of the batch's device, for what is drawn during the pass; undefined: nothing is
+};
+
 class Task {
  public:
   /// What a forward pass in training mode comes to.
   struct Output {
     at::Tensor loss;      // mean over the samples, 0-dimensional, float32 or float64, with gradient
-    int64_t correct = 0;  // right predictions, where the task has classes
+    int64_t correct = 0;  // right predictions, where the task has classes ...
+    at::Tensor counted;   // ... unless the device still counts them: then 0-dimensional
   };
   /// What evaluation adds up; sums of parts are the whole.
   struct Sums {
@@ -41,10 +49,19 @@ class Task {
   /// Classes that evaluation tells apart; 0: the loss is all there is.
   virtual int classes() const { return 0; }
 
-  /// Runs under the precision's autocast. With --sync_bn a batch may hold several micro-batches, `shard`
-  /// being the first, so a network with batch normalisation draws no random numbers; and it may be empty:
-  /// then the loss is 0 and so are the gradients.
-  virtual Output Train(const Batch& batch, const ShardId& shard) = 0;
+  /// Random numbers for `n` samples, a function of `shard` alone; on the network's device. Their shapes
+  /// depend on `n` alone.
+  virtual std::vector<at::Tensor> Draw(int64_t n, const ShardId& shard) const {
+    static_cast<void>(n);
+    static_cast<void>(shard);
+    return {};
+  }
+  /// Whether Train draws from chance.generator besides.
+  virtual bool draws_during_pass() const { return false; }
+  /// Runs under the precision's autocast. On a GPU it does not wait for the device. With --sync_bn a batch
+  /// may hold several micro-batches, `chance` being the first one's, so a network with batch normalisation
+  /// draws no random numbers; and it may be empty: then the loss is 0 and so are the gradients.
+  virtual Output Train(const Batch& batch, const Chance& chance) = 0;
   /// Adds test samples first, first + 1, ...; `sums.confusion` has its size already. Random numbers may
   /// depend on the sample's number alone. Runs without gradients, in evaluation mode.
   virtual void Evaluate(const Batch& batch, int64_t first, Sums& sums) = 0;

@@ -55,7 +55,8 @@ TrainLoop::Crew::Crew(const Inputs& in, ShardSource& source, Learner& learner,
              {.seed = in.options.seed,
               .precision = in.precision,
               .sync_shards = in.options.sync_shards,
-              .faults = in.faults}) {}
+              .faults = in.faults,
+              .graphs = in.graphs}) {}
 
 TrainLoop::TrainLoop(const Inputs& inputs, Team& team, ProgressLine& progress, TimePoint start)
     : in_(inputs),

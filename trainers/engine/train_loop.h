@@ -45,6 +45,7 @@ class TrainLoop {
     Task& task;
     BatchOptions batch;
     Precision precision = Precision::kFp32;
+    GraphFactory graphs = nullptr;   // --graph
     checkpoints::Identity identity;  // what all members and all restarts must agree on
     std::string settings;            // config.yaml
     std::string greeting;            // for people, where the run begins or goes on from a checkpoint

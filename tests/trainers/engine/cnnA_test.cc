@@ -146,6 +146,8 @@ TEST_F(CnnATest, WithoutAGpuCudaIsRefusedInOneSentenceAndAutoTrains) {
   EXPECT_THAT(refused->ErrLines(),
               ::testing::ElementsAre(::testing::EndsWith(
                   "--device cuda: no GPU is usable here (no driver, no GPU, or a CPU-only LibTorch)")));
+  EXPECT_THAT(Failure({"--data", data, "--model_folder", folder_.File("r"), "--graph"}, 2),
+              HasSubstr("--graph: CUDA graphs need a GPU, and this worker computes on the CPU"));
   const auto trained = Start({"--data", data, "--model_folder", folder_.File("r"), "--max_steps", "1"});
   EXPECT_EQ(trained->Wait(), 0) << trained->Text();
   EXPECT_THAT(

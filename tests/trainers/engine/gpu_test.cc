@@ -1,12 +1,14 @@
 // What only a GPU can show; skipped, with the reason, where there is none.
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tests/trainers/engine/support/trainer_program.h"
 #include "trainers/engine/resident_images.h"
 
@@ -105,6 +107,26 @@ TEST_F(GpuTest, MixedPrecisionStepsAreTaken) {
   }
 }
 
+/// Short last steps, dropout, augmentation, the schedule, clipping, the average and the loss scale.
+TEST_F(GpuTest, RecordedStepsAreTheSteps) {
+  const std::vector<std::pair<std::string, Args>> runs = {
+      {"cnnA", {"--precision", "float64", "--augment", "--crop_padding", "2", "--resident", "on"}},
+      {"cnnA", {"--precision", "float64", "--augment", "--crop_padding", "2", "--resident", "off"}},
+      {"cnnB", {"--clip_norm", "1", "--schedule", "cosine", "--optimizer", "sgd", "--momentum", "0.9"}},
+      {"vit", {"--amp", "fp16", "--clip_norm", "1", "--ema_decay", "0.9"}},
+      {"vit", {"--amp", "off", "--rand_augment", "2"}},
+      {"diffusion", {"--conditional", "--channels", "32"}}};
+  for (size_t k = 0; k < runs.size(); ++k) {
+    const auto& [program, more] = runs[k];
+    SCOPED_TRACE(absl::StrCat(program, " ", absl::StrJoin(more, " ")));
+    Args eager = more, graph = more;
+    eager.insert(eager.end(), {"--device", "cuda", "--tf32=false"});
+    graph.insert(graph.end(), {"--device", "cuda", "--tf32=false", "--graph"});
+    ExpectNear(Train(program, absl::StrCat("graph", k), 1, graph),
+               Train(program, absl::StrCat("eager", k), 1, eager), 1e-2);
+  }
+}
+
 class TwoGpusTest : public GpuTest {
  protected:
   void SetUp() override { Need(2); }
@@ -112,7 +134,12 @@ class TwoGpusTest : public GpuTest {
 
 TEST_F(TwoGpusTest, NcclGivesTheSameRunAsOneWorker) {
   const Args exact = {"--device", "cuda", "--precision", "float64"};
-  ExpectNear(Train("cnnB", "two", 2, exact), Train("cnnB", "one", 1, exact), 1e-9);
+  const auto one = Train("cnnB", "one", 1, exact);
+  ExpectNear(Train("cnnB", "two", 2, exact), one, 1e-9);
+  Args graph = exact;
+  graph.push_back("--graph");
+  // The kernels take the learning rate in float32.
+  ExpectNear(Train("cnnB", "graph", 2, graph), one, 1e-5);
 }
 
 }  // namespace

@@ -134,6 +134,7 @@ TEST_F(OptionsTest, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(ErrorOf({"--data", "d", "--nesterov"}), HasSubstr("momentum"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--schedule", "one_cycle", "--warmup_steps", "5"}),
               HasSubstr("one_cycle"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--graph", "--sync_bn"}), HasSubstr("--graph and --sync_bn exclude"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--config", "/none.yaml"}), HasSubstr("/none.yaml"));
 }
 

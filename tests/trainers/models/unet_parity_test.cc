@@ -62,17 +62,16 @@ class FilesNoise : public engine::DiffusionTask {
         file_(file),
         micro_(micro) {}
 
- protected:
-  Draws Draw(const engine::Batch& batch, const engine::ShardId& shard) const override {
+  std::vector<at::Tensor> Draw(int64_t n, const engine::ShardId& shard) const override {
     const NamedStream t(file_["seed"], absl::StrCat("t/", shard.step));
     std::vector<int64_t> times;
     std::vector<at::Tensor> noises;
-    for (int64_t i = 0; i < batch.images.size(0); ++i) {
+    for (int64_t i = 0; i < n; ++i) {
       const int64_t row = (shard.step * file_["batch"].get<int64_t>() + shard.shard * micro_ + i) % 64;
       times.push_back(static_cast<int64_t>(t.At(row) % 1000));
       noises.push_back(HashNormal(file_, absl::StrCat("noise/", shard.step, "/", row), {3, 32, 32}));
     }
-    return {at::tensor(times), at::stack(noises).to(batch.images.scalar_type()), {}};
+    return {at::tensor(times), at::stack(noises).to(module().parameters().front().scalar_type())};
   }
 
  private:
