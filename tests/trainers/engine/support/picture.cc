@@ -2,7 +2,10 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -39,6 +42,23 @@ Png ReadPng(const std::string& path) {
   return png;
 }
 
+/// Mean, variance and covariance of pairs of numbers as they come.
+class Moments {
+ public:
+  void Add(double x, double y) { n_ += 1, x_ += x, y_ += y, xx_ += x * x, yy_ += y * y, xy_ += x * y; }
+  double mean() const { return x_ / n_; }
+  double deviation() const { return std::sqrt(xx_ / n_ - mean() * mean()); }
+  double correlation() const {
+    const double other = y_ / n_;
+    return (xy_ / n_ - mean() * other) / (deviation() * std::sqrt(yy_ / n_ - other * other));
+  }
+
+ private:
+  double n_ = 0, x_ = 0, y_ = 0, xx_ = 0, yy_ = 0, xy_ = 0;
+};
+
+double Rounded(double value, double unit) { return std::round(value / unit) * unit; }
+
 }  // namespace
 
 Pictures ReadGrid(const std::string& path, int size, int64_t count) {
@@ -62,30 +82,49 @@ Pictures ReadGrid(const std::string& path, int size, int64_t count) {
   return pictures;
 }
 
+Pictures NoisePictures(int size, int64_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<double> normal;
+  Pictures pictures{.size = size, .rgb = {}};
+  for (int64_t i = 0; i < count; ++i) {
+    std::string image(static_cast<size_t>(size * size * 3), '\0');
+    for (char& value : image) {
+      const double level = std::clamp(std::round((normal(generator) + 1) * 127.5), 0.0, 255.0);
+      value = static_cast<char>(static_cast<uint8_t>(level));
+    }
+    pictures.rgb.push_back(std::move(image));
+  }
+  return pictures;
+}
+
 PictureFigures FiguresOf(const Pictures& pictures) {
   const auto size = static_cast<size_t>(pictures.size);
-  double n = 0, a = 0, b = 0, aa = 0, bb = 0, ab = 0, channels[3] = {};
-  const auto pair = [&](double x, double y) {
-    n += 1, a += x, b += y, aa += x * x, bb += y * y, ab += x * y;
-  };
+  Moments neighbours, channels[3];
   for (const std::string& image : pictures.rgb) {
     const auto value = [&](size_t y, size_t x, size_t c) {
       return static_cast<double>(static_cast<uint8_t>(image[(y * size + x) * 3 + c]));
     };
-    for (size_t y = 0; y < size; ++y) {
-      for (size_t x = 0; x < size; ++x) {
-        for (size_t c = 0; c < 3; ++c) {
-          channels[c] += value(y, x, c);
-          if (x + 1 < size) pair(value(y, x, c), value(y, x + 1, c));
-          if (y + 1 < size) pair(value(y, x, c), value(y + 1, x, c));
-        }
-      }
+    for (size_t i = 0; i < size * size * 3; ++i) {
+      const size_t y = i / 3 / size, x = i / 3 % size, c = i % 3;
+      channels[c].Add(value(y, x, c), 0);
+      if (x + 1 < size) neighbours.Add(value(y, x, c), value(y, x + 1, c));
+      if (y + 1 < size) neighbours.Add(value(y, x, c), value(y + 1, x, c));
     }
   }
-  const double count = static_cast<double>(pictures.rgb.size() * size * size);
-  const double covariance = ab / n - a / n * (b / n);
-  const double deviations = std::sqrt((aa / n - a / n * (a / n)) * (bb / n - b / n * (b / n)));
-  return {covariance / deviations, channels[0] / count, channels[1] / count, channels[2] / count};
+  PictureFigures figures{.correlation = neighbours.correlation()};
+  for (size_t c = 0; c < 3; ++c) {
+    figures.means[c] = channels[c].mean();
+    figures.deviations[c] = channels[c].deviation();
+  }
+  return figures;
+}
+
+std::ostream& operator<<(std::ostream& out, const PictureFigures& figures) {
+  out << "correlation " << Rounded(figures.correlation, 0.001) << ", means";
+  for (const double mean : figures.means) out << " " << Rounded(mean, 1);
+  out << ", deviations";
+  for (const double deviation : figures.deviations) out << " " << Rounded(deviation, 1);
+  return out;
 }
 
 }  // namespace mtrun::engine::testing

@@ -1,8 +1,9 @@
 // Pictures that programs draw, read back and judged by numbers.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,17 @@ struct Pictures {
 /// file is no such PNG.
 Pictures ReadGrid(const std::string& path, int size, int64_t count);
 
+/// `count` images of independent Gaussian noise, as samplers begin with it.
+Pictures NoisePictures(int size, int64_t count, unsigned seed);
+
 /// Of all values of all images: how alike neighbouring pixels are (Pearson's correlation, to the right and
-/// down), and the mean of each channel.
+/// down), and mean and standard deviation of red, green and blue.
 struct PictureFigures {
   double correlation = 0;
-  double red = 0, green = 0, blue = 0;
+  std::array<double, 3> means = {}, deviations = {};
 };
 PictureFigures FiguresOf(const Pictures& pictures);
+/// "correlation 0.93, means 126 123 114, deviations 62 62 66".
+std::ostream& operator<<(std::ostream& out, const PictureFigures& figures);
 
 }  // namespace mtrun::engine::testing
