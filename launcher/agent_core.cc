@@ -278,7 +278,7 @@ void AgentCore::OnService(const rendezvous::JobEnded& event) {
   const rendezvous::JobOutcome& outcome = event.outcome;
   exit_ = Exit{outcome.exit_code, std::nullopt};
   if (outcome.success) {
-    Log(log::Level::kInfo, absl::StrCat("the job has ended: ", outcome.reason));
+    Log(log::Level::kInfo, absl::StrCat("the job has ended: ", WhyEnded(outcome)));
     for (size_t i = 0; i < workers_.size(); ++i) {
       const bool idle = !workers_[i].member() && workers_[i].life == Worker::Life::kRunning;
       if (idle) Emit(SignalWorker{static_cast<int>(i), SIGKILL});  // it carries nothing yet
@@ -290,7 +290,7 @@ void AgentCore::OnService(const rendezvous::JobEnded& event) {
   exit_->outcome = outcome;
   // What failed is said once, in the box at the very end.
   if (!workers_.empty()) Log(log::Level::kError, "the job has failed: stopping this node's workers");
-  TellWorkers(channel::Stop{outcome.reason});
+  TellWorkers(channel::Stop{WhyEnded(outcome)});
   if (phase_ == Phase::kStopping) {
     next_ = Next::kExit;
   } else {

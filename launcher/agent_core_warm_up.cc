@@ -124,7 +124,7 @@ void AgentCore::GiveUpOnStart(const rendezvous::WorkerFailure& failure) {
   Emit(SendToService{rendezvous::WorkerFailed{{}, failure}});
   SayGoodbye(why);
   const int code = failure.signal != 0 ? 128 + failure.signal : failure.exit_code;
-  exit_ = Exit{code, rendezvous::JobOutcome{false, code, why, failure}};
+  exit_ = Exit{code, rendezvous::JobOutcome{false, code, "it died before it could take part", failure}};
   BeginStop(SIGKILL, Next::kExit);  // nobody here carries anything
 }
 

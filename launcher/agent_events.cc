@@ -88,7 +88,7 @@ std::string Describe(const Effect& effect) {
             return absl::StrCat("log ", kLetters[static_cast<int>(e.level)], ": ", e.text);
           },
           [](const Exit& e) {
-            return absl::StrCat("exit ", e.code, e.outcome ? ": " + e.outcome->reason : "");
+            return absl::StrCat("exit ", e.code, e.outcome ? ": " + WhyEnded(*e.outcome) : "");
           },
       },
       effect);

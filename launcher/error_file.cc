@@ -25,7 +25,7 @@ int64_t Seconds(const std::string& wall_time) {
 }
 
 nlohmann::json RecordOf(const rendezvous::JobOutcome& outcome) {
-  std::string message = outcome.reason, wall_time;
+  std::string message = WhyEnded(outcome), wall_time;
   if (outcome.root_cause) {
     if (!outcome.root_cause->message.empty()) message = outcome.root_cause->message;
     wall_time = outcome.root_cause->wall_time;

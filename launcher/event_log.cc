@@ -65,7 +65,7 @@ Record Make(const rendezvous::JobEnded& e) {
   json record = {{"event", "job_ended"},
                  {"success", e.outcome.success},
                  {"exit_code", e.outcome.exit_code},
-                 {"reason", e.outcome.reason}};
+                 {"reason", WhyEnded(e.outcome)}};
   if (const auto& cause = e.outcome.root_cause) {
     record["root_cause"] = {
         {"host", cause->host},      {"rank", cause->rank},           {"local_rank", cause->local_rank},

@@ -1,6 +1,5 @@
 #include "launcher/failure_report.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "launcher/agent_events.h"
@@ -20,21 +19,12 @@ std::string HowItEnded(const rendezvous::WorkerFailure& failure) {
   return absl::StrCat("exit code ", failure.exit_code);
 }
 
-/// The reason without the failure itself, which stands below.
-std::string Why(const rendezvous::JobOutcome& outcome) {
-  if (!outcome.root_cause) return outcome.reason;
-  const absl::string_view reason = outcome.reason;
-  if (!absl::StartsWith(reason, rendezvous::Describe(*outcome.root_cause))) return outcome.reason;
-  const size_t end = reason.find("; ");
-  return end == absl::string_view::npos ? "" : std::string(reason.substr(end + 2));
-}
-
 }  // namespace
 
 std::string FailureReport(const std::string& program, const rendezvous::JobOutcome& outcome) {
   const std::string thick(kWidth, '='), thin(kWidth, '-');
   std::string box = absl::StrCat(thick, "\n", program, " FAILED\n", thin, "\n");
-  Field(&box, "reason", Why(outcome));
+  Field(&box, "reason", outcome.reason);
   Field(&box, "exit code", absl::StrCat(outcome.exit_code));
   if (outcome.root_cause) {
     const rendezvous::WorkerFailure& cause = *outcome.root_cause;

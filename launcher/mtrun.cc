@@ -21,7 +21,6 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr int kUsageError = 2;
-constexpr Duration kStatusPatience = std::chrono::seconds(5);
 
 int Complain(const absl::Status& status) {
   std::cerr << "mtrun: " << status.message() << std::endl;
@@ -45,7 +44,7 @@ void SetUpLog(const EnvironmentMap& environment) {
 
 int ShowStatus(const Options& options) {
   const std::optional<bool> insecure = options.insecure_given ? std::optional<bool>(true) : std::nullopt;
-  const auto status = rendezvous::AskForStatus(options.status_endpoint, insecure, "", kStatusPatience);
+  const auto status = rendezvous::AskForStatus(options.status_endpoint, insecure, "");
   if (!status.ok()) {
     std::cerr << "mtrun: " << status.status().message() << std::endl;
     return 1;

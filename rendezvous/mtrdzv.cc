@@ -35,8 +35,6 @@ constexpr char kUsage[] =
     "use.\n"
     "\n";
 
-constexpr Duration kStatusPatience = std::chrono::seconds(5);
-
 std::vector<SettingSpec> Specs() {
   using Kind = SettingSpec::Kind;
   return {
@@ -137,8 +135,7 @@ absl::Status ShowStatus(const Settings& settings, const std::vector<std::string>
   std::optional<bool> insecure;
   if (settings.SourceOf("insecure") != SettingSource::kDefault) insecure = settings.Bool("insecure");
   const std::string token_file = settings.IsSet("token_file") ? settings.Text("token_file") : "";
-  MT_ASSIGN_OR_RETURN(const ServiceStatus status,
-                      AskForStatus(words[1], insecure, token_file, kStatusPatience));
+  MT_ASSIGN_OR_RETURN(const ServiceStatus status, AskForStatus(words[1], insecure, token_file));
   std::cout << (settings.Bool("json") ? StatusJson(status) : StatusTable(status));
   return absl::OkStatus();
 }

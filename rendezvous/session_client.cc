@@ -423,7 +423,7 @@ void Core::JudgeEnd(TimePoint now, std::vector<Notice>& notices) {
   if (std::exchange(silent_, false)) {
     RenewConnection();
   } else if (!status.error_message().empty()) {
-    last_error_ = status.error_message();
+    last_error_ = WhyUnreachable(status);
   }
   if (was_welcomed) {
     retry_.BeginAway(now);

@@ -57,7 +57,8 @@ void JobMachine::On(const std::string& node_id, const StreamOpened& event, TimeP
   }
   const auto known = nodes_.find(node_id);
   if (known == nodes_.end() && phase_ == Phase::kEnded) {
-    return Refuse(node_id, absl::StrCat("job \"", settings_.job_id, "\" is over (", outcome_->reason, ")"));
+    return Refuse(node_id,
+                  absl::StrCat("job \"", settings_.job_id, "\" is over (", WhyEnded(*outcome_), ")"));
   }
   number_ = std::max(number_, event.seen.number);
   RaiseRestarts(event.seen_restarts, event.seen_refunds);

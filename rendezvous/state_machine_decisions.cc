@@ -206,9 +206,9 @@ void JobMachine::Dissolve(const std::string& reason, bool gentle) {
 void JobMachine::End(JobOutcome outcome, TimePoint now) {
   phase_ = Phase::kEnded;
   verdict_.reset();
-  reason_ = outcome.reason;
+  reason_ = WhyEnded(outcome);
   LogTold(absl::StrCat("job ended: ", rendezvous::Describe(outcome)));
-  Answer(store_.Close(absl::StrCat("the job has ended: ", outcome.reason)));
+  Answer(store_.Close(absl::StrCat("the job has ended: ", WhyEnded(outcome))));
   outcome_ = std::move(outcome);
   broken_.reset();
   linger_ends_ = now + kEndedLinger;

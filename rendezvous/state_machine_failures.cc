@@ -17,11 +17,6 @@ int ExitCodeOf(const WorkerFailure& failure) {
   return failure.exit_code != 0 ? failure.exit_code : 1;
 }
 
-std::string WithLogFile(const WorkerFailure& failure) {
-  if (failure.log_file.empty()) return Describe(failure);
-  return absl::StrCat(Describe(failure), ", log ", failure.host, ":", failure.log_file);
-}
-
 /// What a program says before it exits for wrong settings stands in its last line.
 std::string LastLine(const std::string& text) {
   const std::string trimmed(absl::StripAsciiWhitespace(text));
@@ -41,7 +36,7 @@ Duration BreakPause(int breaks) {
 
 void JobMachine::OnFailure(const std::string& node_id, const WorkerFailure& failure, TimePoint now) {
   if (result_safe_) {
-    Log(absl::StrCat(WithLogFile(failure), "; the job's result is safe, so it does not matter"));
+    Log(absl::StrCat(DescribeWithLog(failure), "; the job's result is safe, so it does not matter"));
     finished_.insert(node_id);
     return;
   }
@@ -50,7 +45,7 @@ void JobMachine::OnFailure(const std::string& node_id, const WorkerFailure& fail
   if (std::string why = WhyNoRestart(failure); !why.empty())
     return Condemn(node_id, failure, std::move(why), now);
   ++restart_count_;
-  Dissolve(absl::StrCat(WithLogFile(failure), "; restart ", used(), " of ", settings_.max_restarts));
+  Dissolve(absl::StrCat(DescribeWithLog(failure), "; restart ", used(), " of ", settings_.max_restarts));
 }
 
 // A worker's peers may notice its death sooner than its agent. Their word alone costs no budget; it is the
@@ -63,17 +58,16 @@ void JobMachine::OnLateFailure(const std::string& node_id, const WorkerFailure& 
   if (std::string why = WhyNoRestart(failure); !why.empty())
     return Condemn(node_id, failure, std::move(why), now);
   ++restart_count_;
-  Log(absl::StrCat(WithLogFile(failure), ", which broke the collectives of its generation; restart ", used(),
-                   " of ", settings_.max_restarts));
+  Log(absl::StrCat(DescribeWithLog(failure), ", which broke the collectives of its generation; restart ",
+                   used(), " of ", settings_.max_restarts));
 }
 
 /// A node whose workers cannot even begin (its agent goes by itself). Before the first generation it is the
 /// whole job's failure, later nobody else is concerned.
 void JobMachine::OnFailureAtStart(const std::string& node_id, const WorkerFailure& failure, TimePoint now) {
   if (phase_ == Phase::kEnded) return;
-  const std::string why = absl::StrCat(WithLogFile(failure), " before it could take part");
-  if (formed_) return Log(absl::StrCat(Name(node_id), " cannot take part: ", why));
-  End(JobOutcome{false, ExitCodeOf(failure), why, failure}, now);
+  if (formed_) return Log(absl::StrCat(Name(node_id), " cannot take part: ", DescribeWithLog(failure)));
+  End(JobOutcome{false, ExitCodeOf(failure), "it died before it could take part", failure}, now);
 }
 
 /// What no restart mends: "" for nothing of that kind.
@@ -113,7 +107,7 @@ bool JobMachine::OnlyItsOwn(const std::string& node_id, const WorkerFailure& fai
 void JobMachine::SendAway(const std::string& node_id, const WorkerFailure& failure) {
   const std::string said = LastLine(failure.message), hopeless = WhyHopeless(failure);
   const std::string why =
-      absl::StrCat(WithLogFile(failure), said.empty() ? "" : ": ", said, hopeless.empty() ? "" : "; ",
+      absl::StrCat(DescribeWithLog(failure), said.empty() ? "" : ": ", said, hopeless.empty() ? "" : "; ",
                    hopeless, "; the job runs on the others: ", Name(node_id), " is sent away");
   const bool member = IsMember(node_id);
   store_.DropNode(node_id);
@@ -156,8 +150,7 @@ void JobMachine::SettleVerdict(TimePoint now) {
   JobOutcome outcome;
   outcome.exit_code = ExitCodeOf(verdict.cause);
   outcome.root_cause = verdict.cause;
-  outcome.reason = absl::StrCat(WithLogFile(verdict.cause), "; ",
-                                verdict.cause == verdict.trigger
+  outcome.reason = absl::StrCat(verdict.cause == verdict.trigger
                                     ? ""
                                     : absl::StrCat("after it ", rendezvous::Describe(verdict.trigger), "; "),
                                 verdict.why);

@@ -14,6 +14,8 @@
 namespace mtrun::rendezvous {
 namespace {
 
+constexpr Duration kStatusPatience = std::chrono::seconds(5);
+
 /// Makes one unary call; `call` is a member function of the stub.
 template <typename Reply, typename Request, typename Call>
 absl::StatusOr<Reply> Ask(const std::string& endpoint, bool insecure, const std::string& token,
@@ -30,7 +32,7 @@ absl::StatusOr<Reply> Ask(const std::string& endpoint, bool insecure, const std:
   MT_RETURN_IF_ERROR(JudgeCredentials(endpoint, status, insecure));
   if (insecure && MayExpectTls(status)) MT_RETURN_IF_ERROR(CheckPlainText(endpoint, patience));
   return absl::UnavailableError(
-      absl::StrCat("no rendezvous service answers at ", endpoint, ": ", status.error_message()));
+      absl::StrCat("no rendezvous service answers at ", endpoint, ": ", WhyUnreachable(status)));
 }
 
 std::string Ranks(const NodeView& node) {
@@ -170,18 +172,18 @@ absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insec
 }
 
 absl::StatusOr<ServiceStatus> AskForStatus(const std::string& where, std::optional<bool> insecure,
-                                           const std::string& token_file, Duration patience) {
+                                           const std::string& token_file) {
   MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(where));
   const bool plain = insecure.value_or(endpoint.IsLoopback());
   std::string token;
   if (!plain) {
     MT_ASSIGN_OR_RETURN(token, LoadToken(token_file));
   }
-  absl::StatusOr<ServiceStatus> status = ReadStatus(endpoint.Text(), plain, token, patience);
+  absl::StatusOr<ServiceStatus> status = ReadStatus(endpoint.Text(), plain, token, kStatusPatience);
   if (!plain || insecure || !absl::IsUnauthenticated(status.status())) return status;
   // A TLS service that listens everywhere, on loopback too.
   MT_ASSIGN_OR_RETURN(token, LoadToken(token_file));
-  return ReadStatus(endpoint.Text(), false, token, patience);
+  return ReadStatus(endpoint.Text(), false, token, kStatusPatience);
 }
 
 std::string StatusTable(const ServiceStatus& status) {

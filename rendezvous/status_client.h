@@ -30,9 +30,9 @@ absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insec
 
 /// The status of the service at `where` (host:port). Without `insecure` as mtrun does it: loopback needs no
 /// TLS, unless the service wants it. `token_file` "": MTRUN_TOKEN or ~/.mtrun/token. kUnavailable: nobody
-/// answers.
+/// answers within 5 s.
 absl::StatusOr<ServiceStatus> AskForStatus(const std::string& where, std::optional<bool> insecure,
-                                           const std::string& token_file, Duration patience);
+                                           const std::string& token_file);
 
 /// For people: one sentence without a job, else a heading for each job and its nodes in aligned columns.
 std::string StatusTable(const ServiceStatus& status);

@@ -138,6 +138,14 @@ bool MayExpectTls(const grpc::Status& status) {
           absl::StrContains(status.error_message(), "reset by peer"));
 }
 
+std::string WhyUnreachable(const grpc::Status& status) {
+  const std::string& text = status.error_message();
+  // What gRPC says when the answer is not HTTP/2, whole or only the beginning of an HTTP/1 one.
+  const bool stranger = absl::StrContains(text, "Failed parsing HTTP/2") ||
+                        absl::StrContains(text, "Trying to connect an http1.x server");
+  return stranger ? "another program listens there, which is no rendezvous service" : text;
+}
+
 void QuietGrpcLog() {
   static std::once_flag once;
   std::call_once(once, [] { gpr_set_log_function(ToOurLog); });

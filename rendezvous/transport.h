@@ -34,6 +34,8 @@ absl::Status JudgeCredentials(const std::string& endpoint, const grpc::Status& s
 /// True when a plain-text call failed as it does against a service that expects TLS (or one that is just
 /// going away).
 bool MayExpectTls(const grpc::Status& status);
+/// Why a call failed, for people: gRPC's words, or plainer ones where another program listens at the port.
+std::string WhyUnreachable(const grpc::Status& status);
 
 /// gRPC's own lines go to our log, at debug level. Call before the first use; any number of times.
 void QuietGrpcLog();

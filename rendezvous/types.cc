@@ -65,9 +65,19 @@ std::string Describe(const WorkerFailure& f) {
                                     : absl::StrCat("exit code ", f.exit_code));
 }
 
+std::string DescribeWithLog(const WorkerFailure& failure) {
+  if (failure.log_file.empty()) return Describe(failure);
+  return absl::StrCat(Describe(failure), ", log ", failure.host, ":", failure.log_file);
+}
+
 std::string Describe(const JobOutcome& outcome) {
   return absl::StrCat(outcome.success ? "success" : absl::StrCat("failed, exit code ", outcome.exit_code),
-                      ": ", outcome.reason);
+                      ": ", WhyEnded(outcome));
+}
+
+std::string WhyEnded(const JobOutcome& outcome) {
+  if (!outcome.root_cause) return outcome.reason;
+  return absl::StrCat(DescribeWithLog(*outcome.root_cause), "; ", outcome.reason);
 }
 
 std::string Describe(const AgentEvent& event) {

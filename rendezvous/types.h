@@ -95,7 +95,7 @@ struct WorkerFailure {
 struct JobOutcome {
   bool success = false;
   int exit_code = 0;   // what every mtrun of the job exits with
-  std::string reason;  // one sentence
+  std::string reason;  // why the job ended; a failure that it ended for is told by `root_cause` alone
   std::optional<WorkerFailure> root_cause;
   bool operator==(const JobOutcome&) const = default;
 };
@@ -204,7 +204,9 @@ std::string Describe(const Generation& generation);
 std::string Describe(const Assignment& assignment);
 std::string Describe(
     const WorkerFailure& failure);  // one line: "rank 1 (local 1, pid 123) on node2: killed by SIGKILL"
+std::string DescribeWithLog(const WorkerFailure& failure);  // the same and where its log lies
 std::string Describe(const JobOutcome& outcome);
+std::string WhyEnded(const JobOutcome& outcome);  // one sentence: the root cause, then the reason
 std::string Describe(const AgentEvent& event);
 std::string Describe(const ServiceEvent& event);
 

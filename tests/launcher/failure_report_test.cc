@@ -13,12 +13,12 @@ using testing::Not;
 TEST(FailureReportTest, SaysWhatWhoWhereAndWhy) {
   rendezvous::JobOutcome outcome;
   outcome.exit_code = 137;
-  outcome.reason = "rank 3 was killed";
+  outcome.reason = "no restart is left";
   outcome.root_cause = rendezvous::WorkerFailure{
       "node2", 3, 1, 4711, 0, 9, "/logs/1/stderr.log", "line a\nline b", "2026-01-01T00:00:00Z"};
   EXPECT_THAT(
       FailureReport("cnnA", outcome),
-      AllOf(HasSubstr("cnnA FAILED"), HasSubstr("rank 3 was killed"),
+      AllOf(HasSubstr("cnnA FAILED"), HasSubstr("no restart is left"),
             HasSubstr("killed by SIGKILL (signal 9)"), HasSubstr("3 (local rank 1)"), HasSubstr("4711"),
             HasSubstr("node2"), HasSubstr("/logs/1/stderr.log"), HasSubstr("| line a\n    | line b\n"),
             HasSubstr("2026-01-01T00:00:00Z"), HasSubstr(": 137")));

@@ -356,6 +356,47 @@ TEST_F(SessionTest, GarbageOnThePortDoesNoHarm) {
   }
 }
 
+/// A program that listens where people look for the service, and answers like a web server.
+class Stranger {
+ public:
+  Stranger() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener_.get(), 8), 0);
+    EXPECT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ~Stranger() {
+    shutdown(listener_.get(), SHUT_RDWR);  // ends accept()
+    thread_.join();
+  }
+  int port() const { return port_; }
+
+ private:
+  void Serve() {
+    static constexpr std::string_view kAnswer = "HTTP/1.0 400 Bad Request\r\n\r\n";
+    while (true) {
+      const UniqueFd caller(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (caller.get() < 0) return;
+      (void)send(caller.get(), kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL);
+    }
+  }
+
+  const UniqueFd listener_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+TEST(StatusTest, AnotherProgramAtThePortIsNamed) {
+  const Stranger stranger;
+  const absl::Status status = AskForStatus(absl::StrCat("127.0.0.1:", stranger.port()), true, "").status();
+  EXPECT_THAT(status.message(), HasSubstr("another program listens there"));
+}
+
 TEST_F(SessionTest, TheEndIsHeardEvenWhenTheServiceStopsAtOnce) {
   StartService();
   TestAgent a("node1", Options(2, 2)), b("node2", Options(2, 2));

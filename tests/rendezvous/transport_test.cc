@@ -44,5 +44,14 @@ TEST(JudgeCredentials, OnlyWhatCanNeverWorkIsFinal) {
   EXPECT_TRUE(JudgeCredentials("e:1", away, false).ok());
 }
 
+TEST(WhyUnreachable, NamesAStrangerAtThePort) {
+  const auto why = [](const char* text) {
+    return WhyUnreachable(grpc::Status(grpc::StatusCode::UNAVAILABLE, text));
+  };
+  EXPECT_THAT(why("ipv4:127.0.0.1:29477: Failed parsing HTTP/2"), HasSubstr("another program listens"));
+  EXPECT_THAT(why("Trying to connect an http1.x server"), HasSubstr("another program listens"));
+  EXPECT_EQ(why("Connection refused"), "Connection refused");
+}
+
 }  // namespace
 }  // namespace mtrun::rendezvous

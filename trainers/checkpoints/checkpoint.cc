@@ -132,6 +132,7 @@ absl::Status WriteCheckpoint(Files& files, const std::string& root, const Snapsh
   MT_ASSIGN_OR_RETURN(const bool there, HasIntact(files, root, snapshot.step, unique));
   if (there) return absl::OkStatus();
   MT_RETURN_IF_ERROR(CheckRoom(files, root, snapshot));
+  if (snapshot.arrived) MT_RETURN_IF_ERROR(snapshot.arrived());
   const std::string partial = absl::StrCat(root, "/", PartialFolder(snapshot.step, unique));
   const absl::Status status = Publish(files, root, snapshot, partial);
   // The first failure is the one to tell; a disk that refuses the removal too keeps a hidden folder.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,8 +34,10 @@ struct TensorFile {
 struct Snapshot {
   int64_t step = 0;
   TensorFile model, optimizer;
-  std::string state;                  // state.json
-  std::shared_ptr<const void> owner;  // of what the spans point to
+  std::string state;  // state.json
+  std::function<absl::Status()> arrived =
+      nullptr;                                  // waits until the tensors' bytes are there; null: they are
+  std::shared_ptr<const void> owner = nullptr;  // of what the spans point to
 
   int64_t TensorBytes() const;
 };

@@ -1,11 +1,11 @@
 #include "trainers/engine/snapshot.h"
 
-#include <cstring>
+#include <atomic>
 #include <optional>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "trainers/engine/transfer.h"
 
 namespace mtrun::engine {
 namespace {
@@ -19,21 +19,37 @@ absl::Status Describe(const NamedTensors& tensors, checkpoints::TensorFile& file
   return absl::OkStatus();
 }
 
-size_t TotalBytes(const NamedTensors& tensors) {
-  size_t bytes = 0;
-  for (const auto& item : tensors) bytes += item.second.nbytes();
+/// Tensors begin at multiples of this, as LibTorch's own do.
+constexpr int64_t kAlignment = 64;
+
+int64_t Room(const at::Tensor& tensor) {
+  return (static_cast<int64_t>(tensor.nbytes()) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+int64_t TotalRoom(const NamedTensors& tensors) {
+  int64_t bytes = 0;
+  for (const auto& item : tensors) bytes += Room(item.second);
   return bytes;
 }
 
-/// Copies row-major; returns where the next one goes.
-uint8_t* CopyOut(const NamedTensors& tensors, uint8_t* to, checkpoints::TensorFile& file) {
+/// The GPU that tensors lie on; the CPU when they do not.
+at::Device DeviceOf(const NamedTensors& tensors) {
   for (const auto& item : tensors) {
-    const at::Tensor host = item.second.detach().to(at::kCPU).contiguous();
-    std::memcpy(to, host.const_data_ptr(), host.nbytes());
-    file.bytes.emplace_back(to, host.nbytes());
-    to += host.nbytes();
+    if (item.second.is_cuda()) return item.second.device();
   }
-  return to;
+  return at::kCPU;
+}
+
+/// From byte `offset` of `block` on; returns where the next one goes.
+int64_t CopyOut(const NamedTensors& tensors, const at::Tensor& block, int64_t offset,
+                checkpoints::TensorFile& file) {
+  for (const auto& item : tensors) {
+    const at::Tensor host = block.narrow(0, offset, static_cast<int64_t>(item.second.nbytes()));
+    Fetch(item.second, host);
+    file.bytes.emplace_back(host.const_data_ptr<uint8_t>(), item.second.nbytes());
+    offset += Room(item.second);
+  }
+  return offset;
 }
 
 absl::Status RestoreFile(const std::string& bytes, const char* name, const NamedTensors& to) {
@@ -44,12 +60,15 @@ absl::Status RestoreFile(const std::string& bytes, const char* name, const Named
 
 }  // namespace
 
-std::shared_ptr<std::vector<uint8_t>> SnapshotMemory::Bytes(size_t size) {
+std::shared_ptr<at::Tensor> SnapshotMemory::Bytes(int64_t size, at::Device device) {
   // Faulting in fresh pages takes longer than the copy itself.
-  if (!last_ || last_.use_count() > 1 || last_->size() != size) {
-    last_ = std::make_shared<std::vector<uint8_t>>(size);
+  for (const auto& block : blocks_) {
+    if (block.use_count() > 1) continue;
+    std::atomic_thread_fence(std::memory_order_acquire);  // whoever let go of it has read it
+    if (block->numel() < size) *block = HostBuffer({size}, at::kByte, device);
+    return block;
   }
-  return last_;
+  return blocks_.emplace_back(std::make_shared<at::Tensor>(HostBuffer({size}, at::kByte, device)));
 }
 
 absl::StatusOr<checkpoints::Snapshot> SnapshotMemory::Take(int64_t step, const NamedTensors& weights,
@@ -59,10 +78,12 @@ absl::StatusOr<checkpoints::Snapshot> SnapshotMemory::Take(int64_t step, const N
   snapshot.state = std::move(state);
   MT_RETURN_IF_ERROR(Describe(weights, snapshot.model));
   MT_RETURN_IF_ERROR(Describe(rest, snapshot.optimizer));
-  const auto bytes = Bytes(TotalBytes(weights) + TotalBytes(rest));
-  uint8_t* const middle = CopyOut(weights, bytes->data(), snapshot.model);
-  CopyOut(rest, middle, snapshot.optimizer);
-  snapshot.owner = bytes;
+  const at::Device device = DeviceOf(weights);
+  const auto block = Bytes(TotalRoom(weights) + TotalRoom(rest), device);
+  const int64_t middle = CopyOut(weights, *block, 0, snapshot.model);
+  CopyOut(rest, *block, middle, snapshot.optimizer);
+  snapshot.arrived = Arrival(device);
+  snapshot.owner = block;
   return snapshot;
 }
 
