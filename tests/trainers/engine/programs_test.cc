@@ -26,6 +26,9 @@ using testing::Steps;
 using testing::WritePackedImages;
 using testing::WritePackedSet;
 
+/// A network of eleven million weights in float64, three workers, on a machine that does other things too.
+constexpr support::Seconds kSlowest{180};
+
 class ProgramsTest : public ::testing::Test {
  protected:
   std::string Data(const SetShape& shape = {.train = 24, .test = 6}) {
@@ -45,7 +48,7 @@ class ProgramsTest : public ::testing::Test {
       const std::string run = absl::StrCat("run", world);
       Args args = With(data, run, {"--precision", "float64"});
       args.insert(args.end(), more.begin(), more.end());
-      testing::Run(program, world, args);
+      testing::Run(program, world, args, kSlowest);
       const std::vector<StepLine> steps = Steps(folder_.File(run));
       if (world == 1) alone = steps;
       ASSERT_FALSE(steps.empty());
