@@ -1,5 +1,6 @@
 #include "base/clock.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "absl/strings/str_format.h"
@@ -7,6 +8,11 @@
 namespace mtrun {
 
 TimePoint MonotonicNow() { return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now()); }
+
+std::optional<TimePoint> Earlier(std::optional<TimePoint> a, std::optional<TimePoint> b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
 
 Duration FromSeconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace mtrun {
@@ -14,6 +15,9 @@ using Duration = std::chrono::nanoseconds;
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 TimePoint MonotonicNow();
+
+/// The earlier of two points of which either may be missing; nothing when both are.
+std::optional<TimePoint> Earlier(std::optional<TimePoint> a, std::optional<TimePoint> b);
 
 /// Seconds, with fractions, as settings and messages carry them.
 Duration FromSeconds(double seconds);

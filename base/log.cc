@@ -44,7 +44,7 @@ class Door : public spdlog::sinks::base_sink<std::mutex> {
   }
   void flush_() override { std::fflush(stderr); }
 
-  std::function<void(std::string)> place_;  // guarded by mutex_
+  std::function<void(std::string)> place_;  // guarded by the base class's mutex_, which bears no annotation
 };
 
 // Never destroyed: threads may still log while the program ends.

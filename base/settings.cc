@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "base/posix.h"
+#include "base/settings_file.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
 #include "yaml-cpp/yaml.h"
@@ -75,36 +75,6 @@ std::string Suggestion(std::string_view name, const std::vector<std::string>& ca
                        std::string_view before) {
   const std::string nearest = NearestName(name, candidates);
   return nearest.empty() ? "" : absl::StrCat("; did you mean ", View(before), nearest, "?");
-}
-
-/// `key: value` where value is a scalar or a list of scalars, as text.
-absl::StatusOr<std::string> ScalarText(const YAML::Node& node, const std::string& where) {
-  if (node.IsScalar()) return node.Scalar();
-  if (node.IsNull()) return std::string();
-  std::vector<std::string> parts;
-  if (node.IsSequence()) {
-    for (const YAML::Node& item : node) {
-      if (!item.IsScalar()) break;
-      parts.push_back(item.Scalar());
-    }
-    if (parts.size() == node.size()) return absl::StrJoin(parts, ",");
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(where, ": a single value or a list of values is needed here"));
-}
-
-absl::StatusOr<YAML::Node> LoadYaml(const std::string& path) {
-  MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  try {
-    YAML::Node root = YAML::Load(text);
-    if (!root.IsMap() && !root.IsNull()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": the file must hold sections (\"name:\" and indented keys)"));
-    }
-    return root;
-  } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ":", error.mark.line + 1, ": ", error.msg));
-  }
 }
 
 constexpr size_t kHelpFlag = 26;  // columns of --help: the flag,
@@ -181,7 +151,7 @@ std::string Settings::Hint(const std::string& name) const {
       return absl::StrCat("; did you mean ", FlagOf(entry.spec), "?");
     names.push_back(entry.spec.name);
   }
-  if (const std::string near = Suggestion(name, names, "--"); !near.empty()) return near;
+  if (std::string near = Suggestion(name, names, "--"); !near.empty()) return near;
   const std::vector<std::string> related = RelatedNames(name, names);
   return related.empty() ? "" : absl::StrCat("; did you mean --", absl::StrJoin(related, " or --"), "?");
 }
@@ -264,43 +234,42 @@ absl::StatusOr<std::vector<std::string>> Settings::ParseFlags(const std::vector<
 
 absl::Status Settings::ApplyEnvironment(const EnvironmentMap& environment, std::string_view prefix) {
   for (Entry& entry : entries_) {
-    const std::string name = absl::StrCat(View(prefix), absl::AsciiStrToUpper(entry.spec.name));
-    const auto found = environment.find(name);
-    if (found == environment.end() || found->second.empty()) continue;
-    MT_RETURN_IF_ERROR(Assign(entry, found->second, SettingSource::kEnvironment, name));
+    std::vector<std::string> names = entry.spec.aliases;
+    names.insert(names.begin(), entry.spec.name);
+    for (const std::string& spelling : names) {
+      const std::string name = absl::StrCat(View(prefix), absl::AsciiStrToUpper(spelling));
+      const auto found = environment.find(name);
+      if (found == environment.end() || found->second.empty()) continue;
+      MT_RETURN_IF_ERROR(Assign(entry, found->second, SettingSource::kEnvironment, name));
+      break;
+    }
   }
   return absl::OkStatus();
 }
 
-absl::Status Settings::ApplyYaml(const std::string& path, std::string_view section,
-                                 const std::vector<std::string>& other_sections) {
-  MT_ASSIGN_OR_RETURN(const YAML::Node root, LoadYaml(path));
-  std::vector<std::string> sections = other_sections;
-  sections.emplace_back(section);
+/// By its name or another that is accepted; null: there is none.
+Settings::Entry* Settings::Named(const std::string& name) {
+  for (Entry& entry : entries_) {
+    const std::vector<std::string>& aliases = entry.spec.aliases;
+    if (entry.spec.name == name || std::find(aliases.begin(), aliases.end(), name) != aliases.end())
+      return &entry;
+  }
+  return nullptr;
+}
+
+absl::Status Settings::ApplyYaml(const std::string& path, std::string_view section) {
+  MT_ASSIGN_OR_RETURN(const std::vector<FileSetting> found, ReadSettingsFile(path, section));
   std::vector<std::string> names;
   for (const Entry& entry : entries_) names.push_back(entry.spec.name);
-  for (const auto& item : root) {
-    const std::string key = item.first.Scalar();
-    const std::string where = absl::StrCat(path, ":", item.first.Mark().line + 1);
-    if (std::find(sections.begin(), sections.end(), key) == sections.end()) {
+  for (const FileSetting& setting : found) {
+    const std::string name = Canonical(setting.key);
+    Entry* const entry = Named(name);
+    if (entry == nullptr) {
       return absl::InvalidArgumentError(
-          absl::StrCat(where, ": unknown section \"", key, "\"", Suggestion(key, sections, "")));
+          absl::StrCat(setting.where, ": unknown key \"", name, "\"", Suggestion(name, names, "")));
     }
-    if (key != section || item.second.IsNull()) continue;
-    if (!item.second.IsMap())
-      return absl::InvalidArgumentError(absl::StrCat(where, ": section \"", key, "\" holds no keys"));
-    for (const auto& setting : item.second) {
-      const std::string name = Canonical(setting.first.Scalar());
-      const std::string at = absl::StrCat(path, ":", setting.first.Mark().line + 1);
-      const auto entry =
-          std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.spec.name == name; });
-      if (entry == entries_.end()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(at, ": unknown key \"", name, "\"", Suggestion(name, names, "")));
-      }
-      MT_ASSIGN_OR_RETURN(const std::string text, ScalarText(setting.second, at));
-      if (!text.empty()) MT_RETURN_IF_ERROR(Assign(*entry, text, SettingSource::kFile, at));
-    }
+    if (!setting.text.empty())
+      MT_RETURN_IF_ERROR(Assign(*entry, setting.text, SettingSource::kFile, setting.where));
   }
   return absl::OkStatus();
 }

@@ -49,11 +49,9 @@ class Settings {
   /// Reads `<prefix><NAME>` for every spec: ApplyEnvironment(env, "PET_") reads PET_NNODES. Set but empty
   /// counts as not set.
   absl::Status ApplyEnvironment(const EnvironmentMap& environment, std::string_view prefix);
-  /// Reads one section (top-level key) of a YAML file. Lists become comma-joined text. Unknown keys of the
-  /// section are errors with their line and the nearest valid name; other sections must be among
-  /// `other_sections`. A missing section is fine.
-  absl::Status ApplyYaml(const std::string& path, std::string_view section,
-                         const std::vector<std::string>& other_sections);
+  /// Reads one section of a file (settings_file.h). An unknown key is an error with its line and the nearest
+  /// valid name.
+  absl::Status ApplyYaml(const std::string& path, std::string_view section);
 
   bool IsSet(std::string_view name) const;  // given anywhere, or with a default
   SettingSource SourceOf(std::string_view name) const;
@@ -85,6 +83,7 @@ class Settings {
   };
 
   absl::StatusOr<Entry*> Find(std::string_view flag);
+  Entry* Named(const std::string& name);
   std::string Hint(const std::string& name) const;
   const Entry& Get(std::string_view name) const;
   absl::Status Assign(Entry& entry, std::string_view text, SettingSource source, std::string where);

@@ -27,7 +27,7 @@ absl::Status AsStatus(absl::StatusOr<T>&& result) {
   return std::move(result).status();
 }
 
-/// Collects `<< state` behind a failed MT_CHECK, prints it and ends the program.
+/// Collects `<< state` after a failed MT_CHECK, prints it and ends the program.
 class CheckFailure {
  public:
   CheckFailure(const char* file, int line, const char* condition) {
@@ -66,7 +66,7 @@ class CheckFailure {
   if (!result.ok()) return result.status();         \
   lhs = *std::move(result)
 
-/// Stops the program with file, line, condition and whatever is streamed behind: `MT_CHECK(rank < world) <<
+/// Stops the program with file, line, condition and whatever is streamed after it: `MT_CHECK(rank < world) <<
 /// Describe();`
 #define MT_CHECK(condition) \
   if (condition)            \

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json_fields.h"
 #include "base/json_lines.h"
 #include "base/status_macros.h"
 
@@ -14,304 +15,258 @@ namespace mtrun::channel {
 namespace {
 
 using nlohmann::json;
+using ByteMap = std::map<std::string, std::string>;
 
-// ---- one field at a time: missing or wrong type becomes one sentence
-// ------------------------------------------------
+// ---- the messages: type and fields of each, for both directions (v is a Writer, a Reader or a TypeOf)
 
-class Fields {
+template <typename V>
+void Visit(V& v, Hello& m) {
+  v.Type("hello");
+  v.Field("protocol", m.protocol);
+  v.Field("pid", m.pid);
+  v.Field("local_rank", m.local_rank);
+  v.Field("cooperative", m.cooperative);
+}
+template <typename V>
+void Visit(V& v, Ready& m) {
+  v.Type("ready");
+  v.Field("generation", m.generation);
+}
+template <typename V>
+void Visit(V& v, Progress& m) {
+  v.Type("progress");
+  v.Field("epoch", m.epoch);
+  v.Field("step", m.step);
+  v.Field("samples", m.samples);
+}
+template <typename V>
+void Visit(V& v, StoreSet& m) {
+  v.Type("store_set");
+  v.Field("key", m.key);
+  v.Bytes("value", m.value);
+  v.Optional("generation", m.generation);
+}
+template <typename V>
+void Visit(V& v, StoreGet& m) {
+  v.Type("store_get");
+  v.Field("id", m.id);
+  v.Field("keys", m.keys);
+  v.Optional("generation", m.generation);
+}
+template <typename V>
+void Visit(V& v, StoreWait& m) {
+  v.Type("store_wait");
+  v.Field("id", m.id);
+  v.Field("keys", m.keys);
+  v.Optional("generation", m.generation);
+}
+template <typename V>
+void Visit(V& v, Done& m) {
+  v.Type("done");
+  v.Field("step", m.step);
+  v.Optional("generation", m.generation);
+}
+template <typename V>
+void Visit(V& v, Leaving& m) {
+  v.Type("leaving");
+  v.Field("why", m.why);
+}
+template <typename V>
+void Visit(V& v, Waiting& m) {
+  v.Type("waiting");
+  v.Field("generation", m.generation);
+  v.Field("seconds", m.seconds);
+}
+template <typename V>
+void Visit(V& v, Broken& m) {
+  v.Type("broken");
+  v.Field("generation", m.generation);
+  v.Field("why", m.why);
+}
+template <typename V>
+void Visit(V& v, Peer& m) {
+  v.Field("host", m.host);
+  v.Field("address", m.address);
+  v.Field("first_rank", m.first_rank);
+  v.Field("workers", m.workers);
+}
+template <typename V>
+void Visit(V& v, Assignment& m) {
+  v.Type("assignment");
+  v.Field("generation", m.generation);
+  v.Field("rank", m.rank);
+  v.Field("local_rank", m.local_rank);
+  v.Field("world_size", m.world_size);
+  v.Field("local_world_size", m.local_world_size);
+  v.Field("node_rank", m.node_rank);
+  v.Field("peers", m.peers);
+}
+template <typename V>
+void Visit(V& v, Dissolved& m) {
+  v.Type("dissolved");
+  v.Field("generation", m.generation);
+  v.Field("why", m.why);
+  v.Field("graceful", m.graceful);
+}
+template <typename V>
+void Visit(V& v, Drain& m) {
+  v.Type("drain");
+  v.Field("deadline_seconds", m.deadline_seconds);
+  v.Field("why", m.why);
+}
+template <typename V>
+void Visit(V& v, Stop& m) {
+  v.Type("stop");
+  v.Field("why", m.why);
+}
+template <typename V>
+void Visit(V& v, StoreValues& m) {
+  v.Type("store_values");
+  v.Field("id", m.id);
+  v.Bytes("values", m.values);
+  v.Field("error", m.error);
+}
+
+// ---- the visitors
+
+/// A message to JSON.
+class Writer {
  public:
-  Fields(std::string type, const json& object) : type_(std::move(type)), object_(object) {}
-
-  template <typename Int>
-  void Number(const char* name, Int* out) {
-    const json* value = Find(name);
-    if (value == nullptr) return;
-    if (!value->is_number_integer()) return Complain(name, "is not a whole number");
-    *out = value->get<Int>();
+  void Type(const char* name) { object_["type"] = name; }
+  template <typename T>
+  void Field(const char* name, const T& value) {
+    object_[name] = value;
   }
-  void Real(const char* name, double* out) {
-    const json* value = Find(name);
-    if (value == nullptr) return;
-    if (!value->is_number()) return Complain(name, "is not a number");
-    *out = value->get<double>();
-  }
-  void Bool(const char* name, bool* out) {
-    const json* value = Find(name);
-    if (value == nullptr) return;
-    if (!value->is_boolean()) return Complain(name, "is not true or false");
-    *out = value->get<bool>();
-  }
-  void Text(const char* name, std::string* out) {
-    const json* value = Find(name);
-    if (value == nullptr) return;
-    if (!value->is_string()) return Complain(name, "is not text");
-    *out = value->get<std::string>();
-  }
-  void Bytes(const char* name, std::string* out) {
-    std::string encoded;
-    Text(name, &encoded);
-    if (!absl::Base64Unescape(encoded, out)) Complain(name, "is not base64");
-  }
-  void Texts(const char* name, std::vector<std::string>* out) {
-    const json* value = Find(name);
-    if (value == nullptr) return;
-    if (!value->is_array()) return Complain(name, "is not a list");
-    for (const json& item : *value) {
-      if (!item.is_string()) return Complain(name, "is not a list of texts");
-      out->push_back(item.get<std::string>());
+  void Field(const char* name, const Generation& value) { object_[name] = ToText(value); }
+  void Field(const char* name, std::vector<Peer>& peers) {
+    json list = json::array();
+    for (Peer& peer : peers) {
+      Writer writer;
+      Visit(writer, peer);
+      list.push_back(std::move(writer.object_));
     }
+    object_[name] = std::move(list);
   }
-  void Gen(const char* name, Generation* out) {
-    std::string text;
-    Text(name, &text);
-    if (!status_.ok()) return;
-    auto parsed = ParseGeneration(text);
-    if (!parsed.ok()) return Complain(name, std::string(parsed.status().message()));
-    *out = *parsed;
+  /// Left out where it is the current one.
+  void Optional(const char* name, const Generation& value) {
+    if (value.number != 0) Field(name, value);
   }
-  /// Absent means the current one.
-  void OptionalGen(const char* name, Generation* out) {
-    if (object_.contains(name)) Gen(name, out);
+  void Bytes(const char* name, const std::string& value) { object_[name] = absl::Base64Escape(value); }
+  void Bytes(const char* name, const ByteMap& values) {
+    json object = json::object();
+    for (const auto& [key, bytes] : values) object[key] = absl::Base64Escape(bytes);
+    object_[name] = std::move(object);
   }
-  void ByteMap(const char* name, std::map<std::string, std::string>* out) {
-    const json* value = Find(name);
-    if (value == nullptr) return;
-    if (!value->is_object()) return Complain(name, "is not an object");
-    for (const auto& [key, encoded] : value->items()) {
-      std::string bytes;
-      if (!encoded.is_string() || !absl::Base64Unescape(encoded.get<std::string>(), &bytes)) {
-        return Complain(name, "holds a value that is not base64");
-      }
-      (*out)[key] = std::move(bytes);
-    }
-  }
-  void Peers(const char* name, std::vector<Peer>* out) {
-    const json* value = Find(name);
-    if (value == nullptr) return;
-    if (!value->is_array()) return Complain(name, "is not a list");
-    for (const json& item : *value) {
-      if (!item.is_object()) return Complain(name, "is not a list of objects");
-      Fields fields(absl::StrCat(type_, ".", name), item);
-      Peer peer;
-      fields.Text("host", &peer.host);
-      fields.Text("address", &peer.address);
-      fields.Number("first_rank", &peer.first_rank);
-      fields.Number("workers", &peer.workers);
-      if (!fields.status_.ok()) {
-        status_ = fields.status_;
-        return;
-      }
-      out->push_back(std::move(peer));
-    }
-  }
-  const absl::Status& status() const { return status_; }
+  const json& object() const { return object_; }
 
  private:
-  const json* Find(const char* name) {
-    const auto found = object_.find(name);
-    if (found != object_.end()) return &*found;
-    Complain(name, "is missing");
-    return nullptr;
-  }
-  void Complain(const char* name, std::string what) {
-    if (status_.ok())
-      status_ = absl::InvalidArgumentError(absl::StrCat(type_, ": field \"", name, "\" ", what));
-  }
-
-  std::string type_;
-  const json& object_;
-  absl::Status status_;
+  json object_ = json::object();
 };
 
-json ByteMapToJson(const std::map<std::string, std::string>& values) {
-  json object = json::object();
-  for (const auto& [key, bytes] : values) object[key] = absl::Base64Escape(bytes);
-  return object;
-}
+/// JSON to a message: a missing field or a wrong type becomes one sentence.
+class Reader {
+ public:
+  Reader(std::string type, const json& object) : fields_(std::move(type), object) {}
 
-json PeersToJson(const std::vector<Peer>& peers) {
-  json list = json::array();
-  for (const Peer& peer : peers) {
-    list.push_back({{"host", peer.host},
-                    {"address", peer.address},
-                    {"first_rank", peer.first_rank},
-                    {"workers", peer.workers}});
+  void Type(const char*) {}
+  template <typename T>
+  void Field(const char* name, T& value) {
+    fields_.Read(name, value);
   }
-  return list;
-}
+  void Field(const char* name, Generation& value) {
+    std::string text;
+    fields_.Read(name, text);
+    if (!fields_.status().ok()) return;
+    const auto parsed = ParseGeneration(text);
+    if (!parsed.ok()) return fields_.Complain(name, std::string(parsed.status().message()));
+    value = *parsed;
+  }
+  void Field(const char* name, std::vector<Peer>& peers) {
+    const json* const list = fields_.FindList(name);
+    if (list == nullptr) return;
+    for (const json& item : *list) {
+      if (!item.is_object()) return fields_.Complain(name, "is not a list of objects");
+      Reader reader(absl::StrCat(fields_.where(), ".", name), item);
+      Visit(reader, peers.emplace_back());
+      if (!reader.status().ok()) return fields_.Complain(reader.status());
+    }
+  }
+  void Optional(const char* name, Generation& value) {
+    if (fields_.Has(name)) Field(name, value);
+  }
+  void Bytes(const char* name, std::string& value) {
+    std::string encoded;
+    fields_.Read(name, encoded);
+    if (!absl::Base64Unescape(encoded, &value)) fields_.Complain(name, "is not base64");
+  }
+  void Bytes(const char* name, ByteMap& values) {
+    const json* const object = fields_.Find(name);
+    if (object == nullptr) return;
+    if (!object->is_object()) return fields_.Complain(name, "is not an object");
+    for (const auto& [key, encoded] : object->items()) {
+      std::string bytes;
+      if (!encoded.is_string() || !absl::Base64Unescape(encoded.get<std::string>(), &bytes))
+        return fields_.Complain(name, "holds a value that is not base64");
+      values[key] = std::move(bytes);
+    }
+  }
+  const absl::Status& status() const { return fields_.status(); }
 
-// ---- a message to JSON
-// --------------------------------------------------------------------------------------------------
-
-json InGeneration(json message, const Generation& generation) {
-  if (generation.number != 0) message["generation"] = ToText(generation);
-  return message;
-}
-
-struct ToJson {
-  json operator()(const Hello& m) const {
-    return {{"type", "hello"},      {"protocol", m.protocol},
-            {"pid", m.pid},         {"local_rank", m.local_rank},
-            {"address", m.address}, {"cooperative", m.cooperative}};
-  }
-  json operator()(const Ready& m) const { return {{"type", "ready"}, {"generation", ToText(m.generation)}}; }
-  json operator()(const Progress& m) const {
-    return {{"type", "progress"}, {"epoch", m.epoch}, {"step", m.step}, {"samples", m.samples}};
-  }
-  json operator()(const StoreSet& m) const {
-    return InGeneration({{"type", "store_set"}, {"key", m.key}, {"value", absl::Base64Escape(m.value)}},
-                        m.generation);
-  }
-  json operator()(const StoreGet& m) const {
-    return InGeneration({{"type", "store_get"}, {"id", m.id}, {"keys", m.keys}}, m.generation);
-  }
-  json operator()(const StoreWait& m) const {
-    return InGeneration({{"type", "store_wait"}, {"id", m.id}, {"keys", m.keys}}, m.generation);
-  }
-  json operator()(const Waiting& m) const {
-    return {{"type", "waiting"}, {"generation", ToText(m.generation)}, {"seconds", m.seconds}};
-  }
-  json operator()(const Broken& m) const {
-    return {{"type", "broken"}, {"generation", ToText(m.generation)}, {"why", m.why}};
-  }
-  json operator()(const Done& m) const {
-    return InGeneration({{"type", "done"}, {"step", m.step}}, m.generation);
-  }
-  json operator()(const Leaving& m) const { return {{"type", "leaving"}, {"why", m.why}}; }
-  json operator()(const Assignment& m) const {
-    return {{"type", "assignment"},
-            {"generation", ToText(m.generation)},
-            {"rank", m.rank},
-            {"local_rank", m.local_rank},
-            {"world_size", m.world_size},
-            {"local_world_size", m.local_world_size},
-            {"node_rank", m.node_rank},
-            {"peers", PeersToJson(m.peers)}};
-  }
-  json operator()(const Dissolved& m) const {
-    return {
-        {"type", "dissolved"}, {"generation", ToText(m.generation)}, {"why", m.why}, {"gentle", m.gentle}};
-  }
-  json operator()(const Drain& m) const {
-    return {{"type", "drain"}, {"deadline_seconds", m.deadline_seconds}, {"why", m.why}};
-  }
-  json operator()(const Stop& m) const { return {{"type", "stop"}, {"why", m.why}}; }
-  json operator()(const StoreValues& m) const {
-    return {{"type", "store_values"}, {"id", m.id}, {"values", ByteMapToJson(m.values)}, {"error", m.error}};
-  }
+ private:
+  JsonFields fields_;
 };
 
-// A file name or reason may hold bytes that are not UTF-8; they must not end the connection.
-std::string Line(const json& object) {
-  return object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-}
+/// The name of a message's type.
+class TypeOf {
+ public:
+  void Type(const char* name) { name_ = name; }
+  void Field(const char*, const auto&) {}
+  void Optional(const char*, const auto&) {}
+  void Bytes(const char*, const auto&) {}
+  const std::string& name() const { return name_; }
 
-// ---- JSON to a message
-// --------------------------------------------------------------------------------------------------
-
-Hello Read(Fields& f, Hello m) {
-  f.Number("protocol", &m.protocol);
-  f.Number("pid", &m.pid);
-  f.Number("local_rank", &m.local_rank);
-  f.Text("address", &m.address);
-  f.Bool("cooperative", &m.cooperative);
-  return m;
-}
-Ready Read(Fields& f, Ready m) {
-  f.Gen("generation", &m.generation);
-  return m;
-}
-Progress Read(Fields& f, Progress m) {
-  f.Number("epoch", &m.epoch);
-  f.Number("step", &m.step);
-  f.Number("samples", &m.samples);
-  return m;
-}
-StoreSet Read(Fields& f, StoreSet m) {
-  f.Text("key", &m.key);
-  f.Bytes("value", &m.value);
-  f.OptionalGen("generation", &m.generation);
-  return m;
-}
-template <typename Ask>
-Ask ReadAsk(Fields& f, Ask m) {
-  f.Number("id", &m.id);
-  f.Texts("keys", &m.keys);
-  f.OptionalGen("generation", &m.generation);
-  return m;
-}
-StoreGet Read(Fields& f, StoreGet m) { return ReadAsk(f, std::move(m)); }
-StoreWait Read(Fields& f, StoreWait m) { return ReadAsk(f, std::move(m)); }
-Done Read(Fields& f, Done m) {
-  f.Number("step", &m.step);
-  f.OptionalGen("generation", &m.generation);
-  return m;
-}
-Leaving Read(Fields& f, Leaving m) {
-  f.Text("why", &m.why);
-  return m;
-}
-Waiting Read(Fields& f, Waiting m) {
-  f.Gen("generation", &m.generation);
-  f.Real("seconds", &m.seconds);
-  return m;
-}
-Broken Read(Fields& f, Broken m) {
-  f.Gen("generation", &m.generation);
-  f.Text("why", &m.why);
-  return m;
-}
-Assignment Read(Fields& f, Assignment m) {
-  f.Gen("generation", &m.generation);
-  f.Number("rank", &m.rank);
-  f.Number("local_rank", &m.local_rank);
-  f.Number("world_size", &m.world_size);
-  f.Number("local_world_size", &m.local_world_size);
-  f.Number("node_rank", &m.node_rank);
-  f.Peers("peers", &m.peers);
-  return m;
-}
-Dissolved Read(Fields& f, Dissolved m) {
-  f.Gen("generation", &m.generation);
-  f.Text("why", &m.why);
-  f.Bool("gentle", &m.gentle);
-  return m;
-}
-Drain Read(Fields& f, Drain m) {
-  f.Real("deadline_seconds", &m.deadline_seconds);
-  f.Text("why", &m.why);
-  return m;
-}
-Stop Read(Fields& f, Stop m) {
-  f.Text("why", &m.why);
-  return m;
-}
-StoreValues Read(Fields& f, StoreValues m) {
-  f.Number("id", &m.id);
-  f.ByteMap("values", &m.values);
-  f.Text("error", &m.error);
-  return m;
-}
+ private:
+  std::string name_;
+};
 
 template <typename Variant>
-using Candidates = std::map<std::string, Variant>;
+std::string EncodeAny(Variant message) {
+  Writer writer;
+  std::visit([&](auto& m) { Visit(writer, m); }, message);
+  // A file name or reason may hold bytes that are not UTF-8; they must not end the connection.
+  return writer.object().dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
 
-/// Reads the alternative of `candidates` that the field "type" names.
+/// An empty message of each type.
+template <typename... Messages>
+std::map<std::string, std::variant<Messages...>> ByType(const std::variant<Messages...>&) {
+  std::map<std::string, std::variant<Messages...>> empty;
+  const auto add = [&](auto message) {
+    TypeOf type;
+    Visit(type, message);
+    empty.emplace(type.name(), std::move(message));
+  };
+  (add(Messages{}), ...);
+  return empty;
+}
+
+/// Reads the alternative that the field "type" names.
 template <typename Variant>
-absl::StatusOr<Variant> Decode(std::string_view line, const Candidates<Variant>& candidates) {
+absl::StatusOr<Variant> DecodeAny(std::string_view line) {
+  static const auto& empty = *new std::map<std::string, Variant>(ByType(Variant()));
   MT_ASSIGN_OR_RETURN(const json object, ParseJsonObject(line));
   const auto type = object.find("type");
   if (type == object.end() || !type->is_string())
     return absl::InvalidArgumentError("message without a \"type\"");
-  const auto found = candidates.find(type->get<std::string>());
-  if (found == candidates.end()) {
+  const auto found = empty.find(type->get<std::string>());
+  if (found == empty.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("unknown message type \"", type->get<std::string>(), "\""));
   }
-  Fields fields(found->first, object);
-  Variant message =
-      std::visit([&](auto empty) { return Variant(Read(fields, std::move(empty))); }, found->second);
-  MT_RETURN_IF_ERROR(fields.status());
+  Variant message = found->second;
+  Reader reader(found->first, object);
+  std::visit([&](auto& m) { Visit(reader, m); }, message);
+  MT_RETURN_IF_ERROR(reader.status());
   return message;
 }
 
@@ -333,25 +288,14 @@ absl::StatusOr<Generation> ParseGeneration(std::string_view text) {
   return generation;
 }
 
-std::string Encode(const WorkerMessage& message) { return Line(std::visit(ToJson{}, message)); }
-std::string Encode(const AgentMessage& message) { return Line(std::visit(ToJson{}, message)); }
+std::string Encode(const WorkerMessage& message) { return EncodeAny(message); }
+std::string Encode(const AgentMessage& message) { return EncodeAny(message); }
 
 absl::StatusOr<WorkerMessage> DecodeWorkerMessage(std::string_view line) {
-  static const auto& candidates = *new Candidates<WorkerMessage>{
-      {"hello", Hello{}},        {"ready", Ready{}},        {"progress", Progress{}},
-      {"store_set", StoreSet{}}, {"store_get", StoreGet{}}, {"store_wait", StoreWait{}},
-      {"done", Done{}},          {"leaving", Leaving{}},    {"waiting", Waiting{}},
-      {"broken", Broken{}}};
-  return Decode(line, candidates);
+  return DecodeAny<WorkerMessage>(line);
 }
-
 absl::StatusOr<AgentMessage> DecodeAgentMessage(std::string_view line) {
-  static const auto& candidates = *new Candidates<AgentMessage>{{"assignment", Assignment{}},
-                                                                {"dissolved", Dissolved{}},
-                                                                {"drain", Drain{}},
-                                                                {"stop", Stop{}},
-                                                                {"store_values", StoreValues{}}};
-  return Decode(line, candidates);
+  return DecodeAny<AgentMessage>(line);
 }
 
 }  // namespace mtrun::channel

@@ -33,7 +33,6 @@ struct Hello {
   int protocol = kProtocolVersion;
   int64_t pid = 0;
   int local_rank = 0;
-  std::string address;       // where peers reach this worker's mesh listener, "" when unknown
   bool cooperative = false;  // stays alive over a dissolved generation and takes the next assignment
   bool operator==(const Hello&) const = default;
 };
@@ -83,7 +82,7 @@ struct Leaving {
 };
 
 /// Said again and again while a collective of `generation` (or the way to it) waits for other workers, so
-/// that one who stands still can be told from those who wait for it.
+/// that one that hangs can be told from those who wait for it.
 struct Waiting {
   Generation generation;
   double seconds = 0;  // so far
@@ -116,7 +115,7 @@ struct Assignment {
 struct Dissolved {
   Generation generation;
   std::string why;
-  bool gentle = false;  // no member is lost: leave it together, behind a step, not in the middle of one
+  bool graceful = false;  // no member is lost: leave it together, behind a step, not in the middle of one
   bool operator==(const Dissolved&) const = default;
 };
 struct Drain {

@@ -6,15 +6,14 @@
 
 #include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/json_lines.h"
+#include "base/mutex.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 
@@ -54,7 +53,7 @@ class WorkerClient::Impl {
 
   absl::Status Send(const channel::WorkerMessage& message) {
     const std::string line = channel::Encode(message);
-    const std::lock_guard lock(send_mu_);
+    const MutexLock lock(send_mu_);
     std::string_view rest = line;
     while (!rest.empty()) {
       // MSG_NOSIGNAL: an agent that went away is an error to return, not a SIGPIPE.
@@ -67,14 +66,14 @@ class WorkerClient::Impl {
   }
 
   void Enter(const channel::Generation& generation) {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     generation_ = generation;
   }
 
   absl::Status Set(std::string_view key, std::string_view value) {
     channel::StoreSet set{std::string(key), std::string(value)};
     {
-      const std::lock_guard lock(mu_);
+      const MutexLock lock(mu_);
       set.generation = generation_;
     }
     return Send(set);
@@ -84,7 +83,7 @@ class WorkerClient::Impl {
     int64_t id = 0, aborts = 0;
     channel::Generation generation;
     {
-      const std::lock_guard lock(mu_);
+      const MutexLock lock(mu_);
       MT_RETURN_IF_ERROR(stopped_);
       aborts = aborts_;
       id = ++last_id_;
@@ -92,12 +91,12 @@ class WorkerClient::Impl {
       generation = generation_;
     }
     absl::Status sent = Send(channel::StoreWait{id, keys, generation});
-    std::unique_lock lock(mu_);
+    const MutexLock lock(mu_);
     if (!sent.ok()) {
       replies_.erase(id);
       return sent;
     }
-    changed_.wait(lock, [&] { return replies_[id].has_value() || closed_ || aborts_ != aborts; });
+    while (!replies_[id].has_value() && !closed_ && aborts_ == aborts) changed_.Wait(mu_);
     std::optional<channel::StoreValues> reply = std::move(replies_[id]);
     replies_.erase(id);
     // ResetAbort may have come before this thread woke up: the abort that ended this wait still counts.
@@ -107,15 +106,15 @@ class WorkerClient::Impl {
   }
 
   void Stop(absl::Status why) {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     ++aborts_;
     last_abort_ = why;
     if (stopped_.ok()) stopped_ = std::move(why);
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   void ResetAbort() {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     if (!closed_) stopped_ = absl::OkStatus();
   }
 
@@ -123,10 +122,10 @@ class WorkerClient::Impl {
   void ReadLoop() {
     const absl::Status why = ReadUntilClosed();
     {
-      const std::lock_guard lock(mu_);
+      const MutexLock lock(mu_);
       closed_ = true;
       stopped_ = why;
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
     handler_.closed(why);
   }
@@ -149,10 +148,10 @@ class WorkerClient::Impl {
 
   void Deliver(const channel::AgentMessage& message) {
     if (const auto* reply = std::get_if<channel::StoreValues>(&message)) {
-      const std::lock_guard lock(mu_);
+      const MutexLock lock(mu_);
       // A reply whose Wait was aborted finds no entry any more.
       if (const auto found = replies_.find(reply->id); found != replies_.end()) found->second = *reply;
-      changed_.notify_all();
+      changed_.NotifyAll();
       return;
     }
     handler_.message(message);
@@ -162,17 +161,16 @@ class WorkerClient::Impl {
   const Handler handler_;
   std::thread reader_;
 
-  // Standard ones: TSan does not see through the locks of Abseil's Debian package.
-  std::mutex send_mu_;
-  std::mutex mu_;  // guards what follows
-  std::condition_variable changed_;
-  int64_t last_id_ = 0;
-  std::map<int64_t, std::optional<channel::StoreValues>> replies_;
-  int64_t aborts_ = 0;
-  absl::Status last_abort_;
-  absl::Status stopped_;  // why no wait may begin
-  bool closed_ = false;
-  channel::Generation generation_;
+  Mutex send_mu_;  // one message at a time
+  Mutex mu_;
+  Condition changed_;
+  int64_t last_id_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<int64_t, std::optional<channel::StoreValues>> replies_ ABSL_GUARDED_BY(mu_);
+  int64_t aborts_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Status last_abort_ ABSL_GUARDED_BY(mu_);
+  absl::Status stopped_ ABSL_GUARDED_BY(mu_);  // why no wait may begin
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+  channel::Generation generation_ ABSL_GUARDED_BY(mu_);
 };
 
 absl::StatusOr<std::unique_ptr<WorkerClient>> WorkerClient::Connect(const std::string& socket_path,

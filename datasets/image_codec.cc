@@ -19,10 +19,10 @@ uint8_t Byte(std::string_view file, size_t i) { return static_cast<uint8_t>(file
 bool IsJpeg(std::string_view file) { return file.substr(0, 3) == "\xFF\xD8\xFF"; }
 bool IsPng(std::string_view file) { return file.substr(0, 8) == std::string_view("\x89PNG\r\n\x1A\n", 8); }
 
-/// A marker that has no length behind it: RST0..RST7, TEM.
+/// A marker that no length follows: RST0..RST7, TEM.
 bool StandsAlone(uint8_t marker) { return (marker >= 0xD0 && marker <= 0xD7) || marker == 0x01; }
 
-/// The position of the next marker behind entropy-coded data, or npos.
+/// The position of the next marker after entropy-coded data, or npos.
 size_t SkipScan(std::string_view file, size_t at) {
   while ((at = file.find('\xFF', at)) != std::string_view::npos && at + 1 < file.size()) {
     const uint8_t next = Byte(file, at + 1);

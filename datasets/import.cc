@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "datasets/cifar.h"
-#include "datasets/idx.h"
-#include "datasets/image_folder.h"
+#include "datasets/importers.h"
 #include "datasets/packed_writer.h"
 #include "datasets/progress.h"
 #include "datasets/tar_reader.h"
@@ -21,48 +21,46 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kListedBadFiles = 20;
-constexpr char kKnown[] =
-    "known are: cifar (data_batch_*.bin and test_batch.bin, or train.bin and test.bin, in a folder or a tar "
-    "archive), "
-    "idx (a folder with train-images-idx3-ubyte[.gz] and its three companions), "
-    "folder (train/<class>/<image> with test/... or val/..., as a folder or a tar archive)";
 constexpr char kPythonCifar[] =
     "is the Python version of CIFAR, which only Python can read; take the binary version "
     "(cifar-10-binary.tar.gz)";
 
-/// Names in the archive up to the first that tells what it is.
+/// "known are: idx (the MNIST family: ...), ..."
+std::string KnownFormats() {
+  const auto one = [](std::string* out, const Importer& importer) {
+    absl::StrAppend(out, importer.name, " (", importer.help, ")");
+  };
+  return absl::StrCat("known are: ", absl::StrJoin(Importers(), ", ", one));
+}
+
+/// By the names in the archive, up to the first that tells.
 absl::StatusOr<std::string> DetectArchive(const std::string& source) {
+  constexpr size_t kMostNames = 1000;
   MT_ASSIGN_OR_RETURN(TarReader reader, TarReader::Open(source));
   std::vector<std::string> names;
-  for (;;) {
+  while (names.size() <= kMostNames) {
     MT_ASSIGN_OR_RETURN(const bool more, reader.Next());
     if (!more) break;
     names.push_back(reader.name());
-    if (LooksLikeCifar(names)) return "cifar";
+    for (const Importer& importer : Importers()) {
+      if (importer.is_archive != nullptr && importer.is_archive(names)) return importer.name;
+    }
     if (LooksLikePythonCifar(names))
       return absl::InvalidArgumentError(absl::StrCat(source, " ", kPythonCifar));
-    if (ListTree({reader.name()}).ok()) return "folder";
-    if (names.size() > 1000) break;
   }
-  return "folder";  // its listing says in detail what does not fit
+  return Importers().back().name;
 }
 
 absl::StatusOr<std::string> DetectFolder(const std::string& source) {
-  if (LooksLikeIdx(source)) return "idx";
-  if (!FindCifarFolder(source).empty()) return "cifar";
-  if (LooksLikeImageFolder(source)) return "folder";
+  for (const Importer& importer : Importers()) {
+    if (importer.is_folder(source)) return importer.name;
+  }
   std::error_code error;
   if (fs::exists(fs::path(source) / "data_batch_1", error)) {
     return absl::InvalidArgumentError(absl::StrCat(source, " ", kPythonCifar));
   }
-  return absl::InvalidArgumentError(absl::StrCat(source, " is no data set in a known format; ", kKnown));
-}
-
-absl::StatusOr<std::unique_ptr<ImageSource>> OpenSource(const std::string& format,
-                                                        const ImportOptions& options) {
-  if (format == "cifar") return OpenCifar(options.source);
-  if (format == "idx") return OpenIdx(options.source);
-  return OpenImageFolder(options.source, options.resize);
+  return absl::InvalidArgumentError(
+      absl::StrCat(source, " is no data set in a known format; ", KnownFormats()));
 }
 
 absl::Status BadFilesError(const std::string& source, const std::vector<BadFile>& bad) {
@@ -112,8 +110,8 @@ absl::StatusOr<std::string> DetectFormat(const std::string& source) {
   if (!fs::exists(status)) return absl::NotFoundError(absl::StrCat("there is no ", source));
   if (fs::is_directory(status)) return DetectFolder(source);
   if (HasTarName(source)) return DetectArchive(source);
-  return absl::InvalidArgumentError(
-      absl::StrCat(source, " is neither a folder nor a tar archive (.tar, .tar.gz, .tgz, ...); ", kKnown));
+  return absl::InvalidArgumentError(absl::StrCat(
+      source, " is neither a folder nor a tar archive (.tar, .tar.gz, .tgz, ...); ", KnownFormats()));
 }
 
 absl::StatusOr<ImportReport> Import(const ImportOptions& options, const std::atomic<bool>& cancelled) {
@@ -123,7 +121,8 @@ absl::StatusOr<ImportReport> Import(const ImportOptions& options, const std::ato
   if (options.format == "auto") {
     MT_ASSIGN_OR_RETURN(report.format, DetectFormat(options.source));
   }
-  MT_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> source, OpenSource(report.format, options));
+  MT_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> source,
+                      ImporterNamed(report.format).open(options.source, options.resize));
   for (;;) {
     MT_ASSIGN_OR_RETURN(Attempt attempt, TryOnce(*source, options, cancelled));
     if (attempt.index) {
@@ -132,7 +131,7 @@ absl::StatusOr<ImportReport> Import(const ImportOptions& options, const std::ato
       return report;
     }
     if (!options.skip_bad) return BadFilesError(options.source, attempt.bad);
-    // Positions behind a bad file move up, so the copy is made again without them.
+    // Positions after a bad file move up, so the copy is made again without them.
     log::Info("leaving out ", attempt.bad.size(), " bad files, importing the others");
     report.left_out.insert(report.left_out.end(), attempt.bad.begin(), attempt.bad.end());
   }

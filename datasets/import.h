@@ -18,7 +18,7 @@ namespace mtrun::datasets {
 struct ImportOptions {
   std::string source;           // folder or tar archive
   std::string destination;      // folder to make
-  std::string format = "auto";  // or "cifar", "idx", "folder"
+  std::string format = "auto";  // or one of ImporterNames
   std::optional<ImageSize> resize = std::nullopt;
   bool skip_bad = false;
   bool replace = false;  // a data set that is there
@@ -33,8 +33,8 @@ struct ImportReport {
   double seconds = 0;
 };
 
-/// "cifar", "idx" or "folder"; kInvalidArgument tells what each of them looks like; kNotFound when there is
-/// no such path.
+/// The name of the importer (importers.h); kInvalidArgument tells what each of them looks like; kNotFound
+/// when there is no such path.
 absl::StatusOr<std::string> DetectFormat(const std::string& source);
 
 /// Imports. The result depends on the source's contents and the size asked for only, not on threads. On any

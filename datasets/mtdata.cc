@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "datasets/image_codec.h"
 #include "datasets/import.h"
+#include "datasets/importers.h"
 #include "datasets/info.h"
 #include "datasets/packed.h"
 #include "datasets/progress.h"
@@ -31,10 +32,8 @@ usage: mtdata import SOURCE DEST [flags]   make the data set DEST (a new folder)
        mtdata info PATH [--verify]         show what the data set PATH holds
 
 SOURCE is one of
-  a CIFAR-10 or CIFAR-100 binary version   cifar-10-binary.tar.gz, or the folder with its .bin files
-  an MNIST-family folder (IDX)             train-images-idx3-ubyte[.gz], train-labels-idx1-ubyte[.gz], t10k-...
-  a tree of JPEG and PNG images            train/<class>/<image> and test/<class>/<image> or val/<class>/<image>,
-                                           as a folder or as a .tar, .tar.gz, .tar.bz2, .tar.xz or .tar.zst
+)";
+constexpr char kAboutDest[] = R"(Archives are .tar, .tar.gz, .tar.bz2, .tar.xz or .tar.zst.
 
 DEST appears only when it is complete. The same source gives the same bytes on every machine, whatever --threads is;
 the digest that `info` shows tells whether two nodes have the same data. docs/formats.md describes the files.
@@ -73,12 +72,21 @@ int UsableCores() {
   return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
+/// "  idx      the MNIST family: ...", a line each.
+std::string FormatLines() {
+  std::string lines;
+  for (const Importer& importer : Importers())
+    absl::StrAppendFormat(&lines, "  %-8s %s\n", importer.name, importer.help);
+  return lines;
+}
+
 std::vector<SettingSpec> ImportSpecs() {
   using Kind = SettingSpec::Kind;
   const std::string group = "flags of import";
   std::vector<SettingSpec> specs(6);
   specs[0] = {.name = "format", .default_text = "auto", .help = "What SOURCE is.", .group = group};
-  specs[0].choices = {"auto", "cifar", "idx", "folder"};
+  specs[0].choices = ImporterNames();
+  specs[0].choices.insert(specs[0].choices.begin(), "auto");
   specs[1] = {.name = "resize", .help = "Stretch every image to HEIGHTxWIDTH, as in 32x32.", .group = group};
   specs[2] = {.name = "skip_bad",
               .kind = Kind::kBool,
@@ -123,7 +131,7 @@ int Fail(int code, const std::string& text) {
 
 int Fail(int code, const absl::Status& status) { return Fail(code, std::string(status.message())); }
 
-/// Flags may stand before, between and behind the positional arguments.
+/// Flags may stand before, between and after the positional arguments.
 absl::StatusOr<std::vector<std::string>> Positionals(Settings& settings, std::vector<std::string> args,
                                                      const std::vector<std::string>& names) {
   std::vector<std::string> positionals;
@@ -187,8 +195,8 @@ int RunInfo(const std::vector<std::string>& args) {
 int Run(const std::vector<std::string>& args) {
   const auto asks_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
   if (args.empty() || args[0] == "help" || std::any_of(args.begin(), args.end(), asks_help)) {
-    std::cout << kHelp << Settings("mtdata", ImportSpecs()).Help() << Settings("mtdata", InfoSpecs()).Help()
-              << kExamples;
+    std::cout << kHelp << FormatLines() << kAboutDest << Settings("mtdata", ImportSpecs()).Help()
+              << Settings("mtdata", InfoSpecs()).Help() << kExamples;
     return args.empty() ? kUsage : 0;
   }
   const std::vector<std::string> rest(args.begin() + 1, args.end());

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <mutex>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "base/posix.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
@@ -78,7 +78,11 @@ absl::Status CheckRoom(const std::string& folder, const PackedShape& shape) {
 class ShardWriter {
  public:
   ShardWriter(std::string path, int64_t images, const PackedShape& shape)
-      : path_(std::move(path)), image_bytes_(shape.image_bytes()), labels_(images), missing_(images) {
+      : path_(std::move(path)),
+        images_(images),
+        image_bytes_(shape.image_bytes()),
+        labels_(images),
+        missing_(images) {
     auto header = LayOutTensors(
         {{.name = "labels", .dtype = DType::kI64, .shape = {images}},
          {.name = "images", .dtype = DType::kU8, .shape = {images, shape.height, shape.width, 3}}},
@@ -87,34 +91,35 @@ class ShardWriter {
     header_ = *std::move(header);
   }
 
-  int64_t images() const { return static_cast<int64_t>(labels_.size()); }
-  const std::vector<int64_t>& labels() const { return labels_; }
+  int64_t images() const { return images_; }
+  // Both without the mutex: after the last Put, when no other thread is left.
+  const std::vector<int64_t>& labels() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return labels_; }
 
   absl::Status Put(int64_t first, absl::Span<const int64_t> labels, absl::Span<const uint8_t> pixels) {
     MT_ASSIGN_OR_RETURN(const int fd, Descriptor());
     MT_RETURN_IF_ERROR(
         WriteAt(fd, pixels, header_.data_offset + header_.tensors[1].begin + first * image_bytes_, path_));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::copy(labels.begin(), labels.end(), labels_.begin() + first);
     missing_ -= static_cast<int64_t>(labels.size());
     MT_CHECK(missing_ >= 0) << path_ << ": an image was put twice";
     return missing_ == 0 ? Complete() : absl::OkStatus();
   }
 
-  const ShardEntry& entry() const {
+  const ShardEntry& entry() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
     MT_CHECK(missing_ == 0) << path_ << ": " << missing_ << " images were never put";
     return entry_;
   }
 
  private:
   absl::StatusOr<int> Descriptor() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!fd_.valid()) fd_ = UniqueFd(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!fd_.valid()) return ErrnoStatus(errno, "create " + path_);
     return fd_.get();
   }
 
-  absl::Status Complete() {
+  absl::Status Complete() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     MT_ASSIGN_OR_RETURN(const std::string head, EncodeSafetensorsHeader(header_));
     MT_RETURN_IF_ERROR(WriteAt(fd_.get(), AsBytes(head.data(), head.size()), 0, path_));
     MT_RETURN_IF_ERROR(
@@ -128,14 +133,14 @@ class ShardWriter {
 
   // Constant after construction.
   const std::string path_;
+  const int64_t images_;
   const int64_t image_bytes_;
   SafetensorsHeader header_;
-  // Guarded by mutex_; read without it after the last Put.
-  std::mutex mutex_;
-  UniqueFd fd_;
-  std::vector<int64_t> labels_;
-  int64_t missing_;
-  ShardEntry entry_;
+  Mutex mutex_;
+  UniqueFd fd_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int64_t> labels_ ABSL_GUARDED_BY(mutex_);
+  int64_t missing_ ABSL_GUARDED_BY(mutex_);
+  ShardEntry entry_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

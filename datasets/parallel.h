@@ -4,17 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 
 namespace mtrun::datasets {
 
@@ -23,19 +22,19 @@ class FirstError {
  public:
   void Offer(const absl::Status& status) {
     if (status.ok()) return;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (status_.ok()) status_ = status;
     failed_ = true;
   }
   bool failed() const { return failed_; }
   absl::Status status() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return status_;
   }
 
  private:
-  mutable std::mutex mutex_;
-  absl::Status status_;
+  mutable Mutex mutex_;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> failed_ = false;
 };
 
@@ -66,37 +65,37 @@ class BoundedQueue {
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
   bool Push(T item) {
-    std::unique_lock lock(mutex_);
-    room_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
+    const MutexLock lock(mutex_);
+    while (!closed_ && items_.size() >= capacity_) room_.Wait(mutex_);
     if (closed_) return false;
     items_.push_back(std::move(item));
-    filled_.notify_one();
+    filled_.NotifyAll();
     return true;
   }
 
   std::optional<T> Pop() {
-    std::unique_lock lock(mutex_);
-    filled_.wait(lock, [&] { return closed_ || !items_.empty(); });
+    const MutexLock lock(mutex_);
+    while (!closed_ && items_.empty()) filled_.Wait(mutex_);
     if (items_.empty()) return std::nullopt;
     T item = std::move(items_.front());
     items_.pop_front();
-    room_.notify_one();
+    room_.NotifyAll();
     return item;
   }
 
   void Close() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
-    room_.notify_all();
-    filled_.notify_all();
+    room_.NotifyAll();
+    filled_.NotifyAll();
   }
 
  private:
   const size_t capacity_;
-  std::mutex mutex_;
-  std::condition_variable room_, filled_;
-  std::deque<T> items_;
-  bool closed_ = false;
+  Mutex mutex_;
+  Condition room_, filled_;
+  std::deque<T> items_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace mtrun::datasets

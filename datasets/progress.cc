@@ -38,10 +38,10 @@ Progress::Progress(int64_t total, const std::atomic<int64_t>& done)
 
 Progress::~Progress() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stop_ = true;
   }
-  stop_signal_.notify_all();
+  stop_signal_.NotifyAll();
   thread_.join();
 }
 
@@ -49,9 +49,11 @@ void Progress::Run() {
   const bool terminal = isatty(STDERR_FILENO) == 1;
   const TimePoint start = MonotonicNow();
   const auto text = [&] { return ProgressText(done_, total_, ToSeconds(MonotonicNow() - start)); };
-  std::unique_lock lock(mutex_);
-  while (!stop_signal_.wait_for(lock, terminal ? Duration(kOnTerminal) : Duration(kInLog),
-                                [&] { return stop_; })) {
+  const MutexLock lock(mutex_);
+  TimePoint next = start;
+  while (!stop_) {
+    if (MonotonicNow() >= next) next = MonotonicNow() + (terminal ? Duration(kOnTerminal) : Duration(kInLog));
+    if (stop_signal_.WaitUntil(mutex_, next)) continue;
     if (terminal)
       absl::FPrintF(stderr, "\r\033[K%s", text());
     else

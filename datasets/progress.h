@@ -3,11 +3,11 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace mtrun::datasets {
 
@@ -28,9 +28,9 @@ class Progress {
 
   const int64_t total_;
   const std::atomic<int64_t>& done_;
-  std::mutex mutex_;
-  std::condition_variable stop_signal_;
-  bool stop_ = false;
+  Mutex mutex_;
+  Condition stop_signal_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// The safetensors format: 8 bytes of little-endian header length, a JSON header, tensors one behind the other
+// The safetensors format: 8 bytes of little-endian header length, a JSON header, tensors one after the other
 // (https://github.com/huggingface/safetensors). Free of LibTorch. Pure functions over bytes; thread-safe.
 #pragma once
 

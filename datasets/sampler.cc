@@ -50,16 +50,16 @@ int64_t Sampler::samples_in_step(int64_t step_in_epoch) const {
   return std::min(plan_.global_batch, size_ - step_in_epoch * plan_.global_batch);
 }
 
-int64_t Sampler::samples_in_shard(int64_t step_in_epoch, int64_t shard) const {
-  MT_CHECK(shard >= 0) << "shard " << shard;
-  if (shard >= plan_.shards()) return 0;
-  const int64_t before = shard * plan_.micro_batch;
+int64_t Sampler::samples_in_micro_batch(int64_t step_in_epoch, int64_t micro_batch) const {
+  MT_CHECK(micro_batch >= 0) << "micro_batch " << micro_batch;
+  if (micro_batch >= plan_.micro_batches()) return 0;
+  const int64_t before = micro_batch * plan_.micro_batch;
   return std::clamp<int64_t>(samples_in_step(step_in_epoch) - before, 0, plan_.micro_batch);
 }
 
-std::vector<int64_t> Sampler::Shard(int64_t epoch, int64_t step_in_epoch, int64_t shard) const {
-  std::vector<int64_t> ids(samples_in_shard(step_in_epoch, shard));
-  const int64_t first = step_in_epoch * plan_.global_batch + shard * plan_.micro_batch;
+std::vector<int64_t> Sampler::MicroBatch(int64_t epoch, int64_t step_in_epoch, int64_t micro_batch) const {
+  std::vector<int64_t> ids(samples_in_micro_batch(step_in_epoch, micro_batch));
+  const int64_t first = step_in_epoch * plan_.global_batch + micro_batch * plan_.micro_batch;
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = IdAt(epoch, first + static_cast<int64_t>(i));
   return ids;
 }

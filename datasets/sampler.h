@@ -1,4 +1,5 @@
-// Which samples a step consumes, as a pure function of (seed, epoch, step, shard): never of the cluster.
+// Which samples a step consumes, as a pure function of (seed, epoch, step, micro-batch): never of the
+// cluster.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +8,12 @@
 
 namespace mtrun::datasets {
 
-/// How one optimizer step is cut: B samples in V = ceil(B/b) micro-batches ("shards") of b, the last one
+/// How one optimizer step is cut: B samples in V = ceil(B/b) micro-batches of b, the last one
 /// possibly short.
 struct BatchPlan {
-  int64_t global_batch = 1;                                                          // B
-  int64_t micro_batch = 1;                                                           // b
-  int64_t shards() const { return (global_batch + micro_batch - 1) / micro_batch; }  // V
+  int64_t global_batch = 1;                                                                 // B
+  int64_t micro_batch = 1;                                                                  // b
+  int64_t micro_batches() const { return (global_batch + micro_batch - 1) / micro_batch; }  // V
   bool operator==(const BatchPlan&) const = default;
 };
 
@@ -26,11 +27,11 @@ class Sampler {
   int64_t steps_per_epoch() const;
   /// N, the samples of this step of an epoch (0-based).
   int64_t samples_in_step(int64_t step_in_epoch) const;
-  /// Samples of one shard, 0 for shards beyond a short last step.
-  int64_t samples_in_shard(int64_t step_in_epoch, int64_t shard) const;
-  /// The shard's sample ids in order; each epoch is one permutation of [0, size).
-  std::vector<int64_t> Shard(int64_t epoch, int64_t step_in_epoch, int64_t shard) const;
-  /// All ids of a step: the concatenation of its shards.
+  /// Samples of one micro-batch, 0 for micro-batches beyond a short last step.
+  int64_t samples_in_micro_batch(int64_t step_in_epoch, int64_t micro_batch) const;
+  /// The micro-batch's sample ids in order; each epoch is one permutation of [0, size).
+  std::vector<int64_t> MicroBatch(int64_t epoch, int64_t step_in_epoch, int64_t micro_batch) const;
+  /// All ids of a step: the concatenation of its micro-batches.
   std::vector<int64_t> Step(int64_t epoch, int64_t step_in_epoch) const;
 
  private:

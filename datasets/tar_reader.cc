@@ -57,8 +57,7 @@ absl::StatusOr<bool> TarReader::Next() {
   } while (archive_entry_filetype(entry) == AE_IFDIR);
   const char* name = archive_entry_pathname(entry);
   if (name == nullptr)
-    return absl::DataLossError(
-        absl::StrCat(path_, " has an entry whose name cannot be read, behind ", name_));
+    return absl::DataLossError(absl::StrCat(path_, " has an entry whose name cannot be read, after ", name_));
   name_ = name;
   while (absl::StartsWith(name_, "./")) name_.erase(0, 2);
   is_file_ = archive_entry_filetype(entry) == AE_IFREG && archive_entry_hardlink(entry) == nullptr;

@@ -2,14 +2,14 @@
 // thread.
 #pragma once
 
-#include "launcher/log_files.h"
-#include "launcher/options.h"
-#include "launcher/program.h"
+#include "launcher/cli/options.h"
+#include "launcher/cli/program.h"
+#include "launcher/output/log_files.h"
 
 namespace mtrun::launcher {
 
-/// Meets the other nodes, runs the workers and returns mtrun's exit status. Call on the main thread, after
-/// BecomeGuarded.
+/// Joins the job's rendezvous, runs the workers and returns mtrun's exit status. Call on the main thread,
+/// after BecomeGuarded.
 int RunAgent(const Options& options, const Program& program, LogFiles& log_files);
 
 }  // namespace mtrun::launcher

@@ -8,13 +8,14 @@
 #include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/posix.h"
+#include "base/version.h"
 #include "launcher/agent.h"
-#include "launcher/completion.h"
-#include "launcher/guardian.h"
-#include "launcher/log_files.h"
-#include "launcher/machine.h"
-#include "launcher/options.h"
-#include "launcher/program.h"
+#include "launcher/cli/completion.h"
+#include "launcher/cli/machine.h"
+#include "launcher/cli/options.h"
+#include "launcher/cli/program.h"
+#include "launcher/output/log_files.h"
+#include "launcher/workers/guardian.h"
 #include "rendezvous/status_client.h"
 
 namespace mtrun::launcher {
@@ -59,15 +60,14 @@ int Main(const std::vector<std::string>& args) {
   SetUpLog(environment);
   const absl::StatusOr<std::string> folder = ExecutableFolder();
   if (!folder.ok()) return Complain(folder.status());
-  absl::StatusOr<Options> options =
-      ParseOptions(args, environment, LookAtMachine(environment), FindTrainers(environment, *folder));
+  absl::StatusOr<Options> options = ParseOptions(args, environment, LookAtMachine(environment));
   if (!options.ok()) return Complain(options.status());
   if (options->act == Options::Act::kHelp) {
     std::cout << HelpText();
     return 0;
   }
   if (options->act == Options::Act::kVersion) {
-    std::cout << "mtrun " << MTRUN_VERSION << std::endl;
+    std::cout << "mtrun " << Version() << std::endl;
     return 0;
   }
   if (options->act == Options::Act::kCompletion) {

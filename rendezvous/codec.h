@@ -1,6 +1,6 @@
-// Between the wire (rendezvous.proto) and rendezvous/types.h. Decoding checks everything that comes from
-// outside: missing parts, ranges, sizes; what it hands out is fit for the state machine. Errors are
-// kInvalidArgument and name the field. Pure; any thread.
+// Between the wire (rendezvous.proto) and rendezvous/types.h, whose lists of fields say how. Decoding checks
+// everything that comes from outside: missing parts, ranges, sizes; what it hands out is fit for the state
+// machine. Errors are kInvalidArgument and name the field. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,15 @@ struct HelloData {
   uint64_t session_id = 0;
   uint64_t service_id = 0;
   StreamOpened opened;
+  bool operator==(const HelloData&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("node_id", self.node_id, Size{1, kMaxName});
+    field("session_id", self.session_id);
+    field("service_id", self.service_id);
+    StreamOpened::Fields(self.opened, field);
+  }
 };
-
-/// How each bound reads in an error: "workers is 0, 1 to 4096 are allowed".
-absl::Status ValidateSettings(const JobSettings& settings);
 
 wire::Hello EncodeHello(const HelloData& hello);
 /// kFailedPrecondition for another protocol version (then nothing else is looked at).

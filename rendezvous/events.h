@@ -21,6 +21,14 @@ struct StreamOpened {
   int seen_restarts = 0;  // failures in all, as it was told last
   int seen_refunds = 0;   // of those, given back
   bool operator==(const StreamOpened&) const = default;
+  /// Of the message Hello.
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("settings", self.settings);
+    field("seen", self.seen);
+    field("seen_restarts", self.seen_restarts, Range{0, kMaxRestarts});
+    field("seen_refunds", self.seen_refunds, Range{0, self.seen_restarts});
+  }
 };
 struct StreamClosed {
   std::string why;
@@ -30,6 +38,11 @@ struct Heartbeat {
   Duration main_loop_age = Duration::zero();  // since the agent's main loop last turned
   std::string note = {};                      // what the agent wants people to see, "" for nothing
   bool operator==(const Heartbeat&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("main_loop_age", self.main_loop_age, Range{0, kMaxNanoseconds});
+    field("note", self.note, Size{0, kMaxText});
+  }
 };
 struct AgentSaid {
   AgentEvent event;
@@ -38,7 +51,7 @@ struct AgentSaid {
       {};  // beside an Offer: the newest generation the agent had been assigned when it sent this
   bool operator==(const AgentSaid&) const = default;
 };
-/// What a look around found, for a service that is one of several (JobMachine::WantsLook).
+/// What a look around found, for a service that is one of several (JobMachine::WantsProbe).
 struct PeerService {
   enum class State {
     kSilent,      // no answer: it may have the job
@@ -53,22 +66,22 @@ struct PeerService {
   bool authority = false;  // with the job: it may change the membership
   bool operator==(const PeerService&) const = default;
 };
-struct LookedAround {
+struct ProbeResult {
   std::vector<PeerService> peers;  // in the order of the job's endpoints
   std::set<std::string> dead;      // members whose host answers that their agent is gone
-  bool operator==(const LookedAround&) const = default;
+  bool operator==(const ProbeResult&) const = default;
 };
 /// Time has passed. Due at NextDeadline(); harmless at any other time.
 struct Tick {
   bool operator==(const Tick&) const = default;
 };
 struct Event {
-  std::string node_id;  // "" for Tick and LookedAround
-  std::variant<StreamOpened, StreamClosed, Heartbeat, AgentSaid, Tick, LookedAround> what;
+  std::string node_id;  // "" for Tick and ProbeResult
+  std::variant<StreamOpened, StreamClosed, Heartbeat, AgentSaid, Tick, ProbeResult> what;
 };
 
 /// What a service that is one of several should find out.
-struct LookWanted {
+struct ProbeRequest {
   std::string job_id;
   std::vector<std::string> endpoints;
   std::map<std::string, std::string> members;  // node id -> host:port of those that are not accounted for

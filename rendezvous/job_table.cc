@@ -44,10 +44,7 @@ std::vector<JobTable::JobEffect> JobTable::Tick(TimePoint now) {
 
 std::optional<TimePoint> JobTable::NextDeadline() const {
   std::optional<TimePoint> next;
-  for (const auto& [job_id, job] : jobs_) {
-    const auto due = job.NextDeadline();
-    if (due && (!next || *due < *next)) next = due;
-  }
+  for (const auto& [job_id, job] : jobs_) next = Earlier(next, job.NextDeadline());
   return next;
 }
 

@@ -1,11 +1,13 @@
+// The events of a job, one function a kind.
 #include "rendezvous/state_machine.h"
 
-#include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "rendezvous/overloaded.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -31,95 +33,102 @@ bool IsQuiet(const Event& event) {
 }  // namespace
 
 JobMachine::JobMachine(JobSettings settings, Options options)
-    : settings_(std::move(settings)), options_(options) {}
+    : settings_(std::move(settings)),
+      options_(options),
+      roster_(settings_),
+      timers_(settings_),
+      budget_(settings_.max_restarts, settings_.refund_steps),
+      quorum_(settings_) {}
 
 std::vector<Effect> JobMachine::Step(const Event& event, TimePoint now) {
-  if (IsQuiet(event)) {  // nothing that Settle or an invariant is about; there are very many of them
-    std::visit([&](const auto& what) { On(event.node_id, what, now); }, event.what);
-    return std::exchange(effects_, {});
-  }
-  CheckInvariants();
-  const auto before = std::make_pair(phase_, current());
-  std::visit([&](const auto& what) { On(event.node_id, what, now); }, event.what);
+  const bool quiet = IsQuiet(event);  // nothing that Settle or an invariant is about; there are very many
+  if (!quiet) CheckInvariants();
+  const auto phase = [this] {
+    return std::make_tuple(outcome_.has_value(), generation_.running(), generation_.id());
+  };
+  const auto before = phase();
+  std::visit(Overloaded{[&](const StreamOpened& e) { OnOpened(event.node_id, e, now); },
+                        [&](const StreamClosed& e) { roster_.Close(event.node_id, e.why, now); },
+                        [&](const Heartbeat& e) { OnHeartbeat(event.node_id, e, now); },
+                        [&](const AgentSaid& e) { OnSaid(event.node_id, e, now); },
+                        [&](const Tick&) { OnTick(now); }, [&](const ProbeResult& e) { OnProbed(e); }},
+             event.what);
+  if (quiet) return effects_.Take();
   Settle(now);
-  if (!phase_since_ || before != std::make_pair(phase_, current())) phase_since_ = now;
+  if (!phase_since_ || before != phase()) phase_since_ = now;
   CheckInvariants();
-  return std::exchange(effects_, {});
+  return effects_.Take();
 }
 
-// ---- events ----
+// ---- sessions and time ----
 
-void JobMachine::On(const std::string& node_id, const StreamOpened& event, TimePoint now) {
+void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event, TimePoint now) {
   if (const auto differing = DifferingSettings(settings_, event.settings); !differing.empty()) {
-    return Refuse(node_id, absl::StrCat("settings differ from those the job \"", settings_.job_id,
-                                        "\" began with: ", absl::StrJoin(differing, "; "),
-                                        "; give every node the same"));
+    return effects_.Refuse(node_id, absl::StrCat("settings differ from those the job \"", settings_.job_id,
+                                                 "\" began with: ", absl::StrJoin(differing, "; "),
+                                                 "; give every node the same"));
   }
-  const auto known = nodes_.find(node_id);
-  if (known == nodes_.end() && phase_ == Phase::kEnded) {
-    return Refuse(node_id,
-                  absl::StrCat("job \"", settings_.job_id, "\" is over (", WhyEnded(*outcome_), ")"));
+  if (outcome_ && !Has(node_id)) {
+    return effects_.Refuse(
+        node_id, absl::StrCat("job \"", settings_.job_id, "\" is over (", WhyEnded(*outcome_), ")"));
   }
-  number_ = std::max(number_, event.seen.number);
-  RaiseRestarts(event.seen_restarts, event.seen_refunds);
-  Node& node = nodes_[node_id];
-  node.connected = true;
-  Touch(node, now);
+  generation_.Saw(event.seen.number);
+  budget_.Raise(event.seen_restarts, event.seen_refunds);
+  RosterNode& node = roster_.Open(node_id, now);
   // What was sent to a node that had no session yet was lost.
-  if (std::exchange(node.expected, false) && phase_ == Phase::kEnded) SendTo(node_id, JobEnded{*outcome_});
+  if (std::exchange(node.expected, false) && outcome_) effects_.Send(node_id, JobEnded{*outcome_});
 }
 
-void JobMachine::On(const std::string& node_id, const StreamClosed& event, TimePoint now) {
-  const auto node = nodes_.find(node_id);
-  if (node == nodes_.end() || !node->second.connected) return;
-  node->second.connected = false;
-  node->second.closed_why = event.why;
-  node->second.lost_at = now + settings_.reconnect_grace;
-  node->second.extensions = 0;
+void JobMachine::OnHeartbeat(const std::string& node_id, const Heartbeat& event, TimePoint now) {
+  RosterNode* node = roster_.Find(node_id);
+  if (node == nullptr || !roster_.Beat(*node, event.main_loop_age, event.note, now)) return;
+  effects_.Log(absl::StrCat(roster_.Name(node_id), " is alive, but its main loop has not turned for ",
+                            HumanDuration(event.main_loop_age)));
 }
 
-void JobMachine::On(const std::string& node_id, const Heartbeat& event, TimePoint now) {
-  const auto found = nodes_.find(node_id);
-  if (found == nodes_.end()) return;
-  Node& node = found->second;
-  Touch(node, now);
-  const bool was_stuck = node.main_loop_age >= kStuckMainLoop;
-  node.main_loop_age = event.main_loop_age;
-  if (node.note != event.note) node.note = event.note, node.noted_at = now;
-  if (event.main_loop_age >= kStuckMainLoop && !was_stuck) {
-    Log(absl::StrCat(Name(node_id), " is alive, but its main loop has not turned for ",
-                     HumanDuration(event.main_loop_age)));
-  }
-}
-
-void JobMachine::On(const std::string& node_id, const AgentSaid& said, TimePoint now) {
-  const auto node = nodes_.find(node_id);
-  if (node == nodes_.end()) return;  // it has left, or is lost and its stream is being closed
-  Touch(node->second, now);
+void JobMachine::OnSaid(const std::string& node_id, const AgentSaid& said, TimePoint now) {
+  RosterNode* node = roster_.Find(node_id);
+  if (node == nullptr) return;  // it has left, or is lost and its stream is being closed
+  roster_.Touch(*node, now);
   if (const auto* offer = std::get_if<OfferSent>(&said.event))
     return OnOffer(node_id, offer->offer, said, now);
   if (const auto* leaving = std::get_if<Leaving>(&said.event)) return OnLeaving(node_id, *leaving, now);
   OnReport(node_id, said.event, now);
 }
 
-void JobMachine::On(const std::string&, const Tick&, TimePoint now) {
-  // A late tick means that this machine was stopped or overloaded: its nodes may have spoken without being
-  // heard yet.
+void JobMachine::OnTick(TimePoint now) {
+  // This machine was stopped or overloaded: its nodes may have spoken without being heard yet.
   if (const auto due = NextDeadline(); due && now - *due > settings_.heartbeat_interval / 5)
-    ExtendLeases(now - *due, now);
-  ExpireNodes(now);
+    roster_.ExtendLeases(now - *due, now);
+  const bool lingered = linger_ends_ && now >= *linger_ends_;
+  for (const Roster::Lost& lost : roster_.Expired(lingered, now)) Lose(lost.node_id, lost.why);
 }
+
+void JobMachine::OnProbed(const ProbeResult& result) {
+  if (outcome_ || !quorum_.listed()) return;
+  quorum_.OnProbed(result.peers);
+  for (const Member* member : quorum_.Unaccounted(generation_, roster_)) {
+    if (!result.dead.contains(member->node_id)) continue;
+    quorum_.OnDead(member->node_id);
+    effects_.Log(absl::StrCat(member->host, " is dead: its host answers that there is no such process"));
+    if (Has(member->node_id))
+      Lose(member->node_id, "its agent is gone");  // the adopted generation expected it
+  }
+  if (const PeerService* successor = quorum_.FindSuccessor(generation_, roster_)) MoveTo(*successor);
+}
+
+// ---- offers ----
 
 void JobMachine::OnOffer(const std::string& node_id, const Offer& offer, const AgentSaid& said,
                          TimePoint now) {
-  if (phase_ == Phase::kEnded) return;  // it has been told, or is about to hear it
+  if (outcome_) return;  // it has been told, or is about to hear it
   if (offer.node_id != node_id) {
-    Refuse(node_id,
-           absl::StrCat("offer names node \"", offer.node_id, "\" over the session of \"", node_id, "\""));
+    effects_.Refuse(node_id, absl::StrCat("offer names node \"", offer.node_id, "\" over the session of \"",
+                                          node_id, "\""));
     return Lose(node_id, "its offer was malformed");
   }
-  if (!join_ends_) join_ends_ = now + settings_.join_timeout;
-  Node& node = nodes_.at(node_id);
+  timers_.OnOffer(now);
+  RosterNode& node = roster_.nodes().at(node_id);
   if (offer.holds) {
     if (!node.offer) node.offer = offer;  // names the node in texts
     OnHeldGeneration(node_id, offer, said.held, now);
@@ -127,173 +136,160 @@ void JobMachine::OnOffer(const std::string& node_id, const Offer& offer, const A
     OnFreshOffer(node_id, offer, said.seen);
   }
   node.greeted = true;
-  FlushEarly(node_id, now);
+  for (const AgentEvent& event : std::exchange(node.early, {})) {
+    if (Has(node_id)) OnReport(node_id, event, now);
+  }
 }
 
 void JobMachine::OnFreshOffer(const std::string& node_id, const Offer& offer, const Generation& seen) {
-  Node& node = nodes_.at(node_id);
+  RosterNode& node = roster_.nodes().at(node_id);
   // Sent (or sent again after a reconnect) before its last assignment reached it: the offer that counts is
   // still to come.
-  const auto is_self = [&](const Member& m) { return m.node_id == node_id; };
-  const bool assigned = current_ && std::any_of(current_->members.begin(), current_->members.end(), is_self);
-  if (assigned && node.confirmed && seen < current()) return;
-  const bool ready = offer.workers > 0;  // else it is here and its workers are starting
-  if (ready && !node.offered) node.arrival = ++arrivals_;
-  node.offer = offer;
-  node.offered = ready;
-  node.starting = !ready;
-  if (verdict_) node.confirmed = false;  // it has stopped already
-  if (IsMember(node_id)) Dissolve(absl::StrCat(Name(node_id), " no longer runs it"));
+  if (generation_.FindLast(node_id) != nullptr && node.confirmed && seen < generation_.id()) return;
+  roster_.TakeOffer(node, offer);
+  if (failing_) node.confirmed = false;  // it has stopped already
+  if (generation_.FindRunning(node_id) != nullptr)
+    Dissolve(absl::StrCat(roster_.Name(node_id), " no longer runs it"));
 }
 
 void JobMachine::OnHeldGeneration(const std::string& node_id, const Offer& offer,
                                   const std::optional<Assignment>& held, TimePoint now) {
-  Node& node = nodes_.at(node_id);
-  if (held && !verdict_ && Adoptable(node_id, offer, *held)) Adopt(node_id, *held, now);
-  number_ = std::max(number_, offer.holds->number);
-  if (IsMember(node_id) && *offer.holds == current()) {
+  RosterNode& node = roster_.nodes().at(node_id);
+  if (held && !failing_ && held->generation == *offer.holds &&
+      generation_.CanAdopt(*held, node_id, settings_)) {
+    Adopt(node_id, *held, now);
+  }
+  generation_.Saw(offer.holds->number);
+  const bool is_last = generation_.id() == *offer.holds;
+  if (generation_.FindRunning(node_id) != nullptr && is_last) {
     node.confirmed = true;
     node.offer = offer;  // with more workers than it has ranks: see Settle
     return;
   }
   node.offered = false;
   // A survivor that came late: the next generation waits until it is ready too.
-  if (phase_ == Phase::kForming && current_ && *offer.holds == current()) {
-    for (const Member& member : current_->members) {
-      if (member.node_id == node_id) node.place = member.node_rank;
-    }
-  }
-  SendTo(node_id, GenerationDissolved{*offer.holds,
-                                      absl::StrCat("the job has left ", rendezvous::Describe(*offer.holds)),
-                                      restart_count_, refunded_});
+  const Member* member = generation_.FindLast(node_id);
+  if (!outcome_ && !generation_.running() && is_last && member != nullptr) node.place = member->node_rank;
+  effects_.Send(
+      node_id,
+      GenerationDissolved{*offer.holds, absl::StrCat("the job has left ", rendezvous::Describe(*offer.holds)),
+                          budget_.count(), budget_.refunded()});
 }
 
+// ---- reports ----
+
 void JobMachine::OnReport(const std::string& node_id, const AgentEvent& event, TimePoint now) {
-  Node& node = nodes_.at(node_id);
+  RosterNode& node = roster_.nodes().at(node_id);
   const Generation generation = GenerationOf(event);
   const auto* failed = std::get_if<WorkerFailed>(&event);
   if (failed != nullptr && generation.number == 0) return OnFailureAtStart(node_id, failed->failure, now);
-  if (failed != nullptr && verdict_ && generation == current()) return Hear(node_id, failed->failure);
-  if (!IsMember(node_id) || generation != current()) {
-    if (failed != nullptr && generation == broken_) return OnLateFailure(node_id, failed->failure, now);
-    const bool may_be_adopted = phase_ != Phase::kEnded && !node.greeted && generation > current();
-    if (!may_be_adopted || node.early.size() >= kMaxEarlyReports) return AnswerStale(node_id, event);
+  if (failed != nullptr && failing_ && generation == generation_.id())
+    return failing_->AddReport(node_id, failed->failure);
+  if (generation_.FindRunning(node_id) == nullptr || generation != generation_.id()) {
+    if (failed != nullptr && generation_.Broke(generation))
+      return OnFailure(node_id, failed->failure, /*late=*/true, now);
+    const bool may_be_adopted = !outcome_ && !node.greeted && generation > generation_.id();
+    if (!may_be_adopted || node.early.size() >= kMaxEarlyReports) return effects_.ReplyOver(node_id, event);
     node.early.push_back(event);
     return;
   }
-  if (failed != nullptr) return OnFailure(node_id, failed->failure, now);
+  if (failed != nullptr) return OnFailure(node_id, failed->failure, /*late=*/false, now);
   if (const auto* finished = std::get_if<WorkersFinished>(&event))
     return OnFinished(node_id, finished->final);
   if (const auto* steps = std::get_if<StepsCommitted>(&event)) return OnSteps(steps->step);
   if (const auto* broken = std::get_if<CollectivesBroken>(&event)) return OnBroken(node_id, *broken, now);
-  if (const auto* set = std::get_if<StoreSet>(&event)) return Answer(store_.Set(set->key, set->value));
+  if (const auto* set = std::get_if<StoreSet>(&event))
+    return effects_.Reply(generation, store_.Set(set->key, set->value));
   const auto& read = std::get<StoreRead>(event);
-  Answer(store_.Read(node_id, read.id, read.keys, read.wait));
+  effects_.Reply(generation, store_.Read(node_id, read.id, read.keys, read.wait));
+}
+
+/// `late`: its peers noticed the death sooner than its agent and broke their generation. Their word alone
+/// costs no budget; it is the failure behind it that does.
+void JobMachine::OnFailure(const std::string& node_id, const WorkerFailure& failure, bool late,
+                           TimePoint now) {
+  if (!late && generation_.result_safe()) {
+    effects_.Log(absl::StrCat(DescribeWithLog(failure), "; the job's result is safe, so it does not matter"));
+    generation_.Finish(node_id);
+    return;
+  }
+  if (late) generation_.ExplainBreak();
+  backoff_.Clear();
+  // The fault of this node alone: the program works on others.
+  if (!budget_.WhyHopeless(failure).empty() && roster_.RunsWithout(node_id, progressed_))
+    return Evict(node_id, failure);
+  if (std::string why = budget_.Note(failure); !why.empty()) {
+    // Whoever else has failed in this generation may have done so earlier and be the cause.
+    failing_.emplace(node_id, failure, std::move(why), now);
+    return timers_.Stop();
+  }
+  budget_.Spend();
+  if (!late) return Dissolve(absl::StrCat(DescribeWithLog(failure), "; ", budget_.UsedText()));
+  effects_.Log(absl::StrCat(DescribeWithLog(failure), ", which broke the collectives of its generation; ",
+                            budget_.UsedText()));
+}
+
+/// A node whose workers cannot even begin (its agent goes by itself). Before the first generation it is the
+/// whole job's failure, later nobody else is concerned.
+void JobMachine::OnFailureAtStart(const std::string& node_id, const WorkerFailure& failure, TimePoint now) {
+  if (outcome_) return;
+  if (generation_.known()) {
+    return effects_.Log(absl::StrCat(roster_.Name(node_id), " cannot take part: ", DescribeWithLog(failure)));
+  }
+  End(JobOutcome{false, ExitCodeOf(failure), "it exited during start-up", failure}, now);
+}
+
+/// Workers that cannot meet must not make generations spin.
+void JobMachine::OnBroken(const std::string& node_id, const CollectivesBroken& broken, TimePoint now) {
+  const std::string what = absl::StrCat("rank ", broken.rank, " on ", roster_.Name(node_id),
+                                        " cannot go on with the others: ", broken.why);
+  if (generation_.result_safe()) {
+    effects_.Log(absl::StrCat(what, "; the job's result is safe, so it does not matter"));
+    generation_.Finish(node_id);
+    return;
+  }
+  if (failing_) return;
+  Dissolve(what);
+  generation_.Break();
+  backoff_.OnBreak(now);
+  if (!backoff_.exhausted()) return;
+  End(FailedOutcome(absl::StrCat(backoff_.breaks(),
+                                 " generations in a row broke without a step and without a failed process: ",
+                                 what, "; do the nodes reach each other?")),
+      now);
+}
+
+void JobMachine::OnSteps(int64_t step) {
+  progressed_ = true;
+  backoff_.OnStep();
+  const std::vector<std::string> refunds = budget_.OnSteps(step);
+  for (const std::string& text : refunds) effects_.Log(text);
+  if (refunds.empty()) return;
+  // They keep it for a service that knows nothing.
+  for (const auto& [node_id, node] : roster_.nodes()) {
+    if (!node.expected) effects_.Send(node_id, BudgetChanged{budget_.count(), budget_.refunded()});
+  }
 }
 
 void JobMachine::OnFinished(const std::string& node_id, bool final) {
-  result_safe_ = result_safe_ || final;
-  if (!finished_.insert(node_id).second) return;
-  Log(absl::StrCat(Name(node_id), " finished (", finished_.size(), " of ", current_->members.size(), ")"));
+  if (!generation_.Finish(node_id, final)) return;
+  effects_.Log(absl::StrCat(roster_.Name(node_id), " finished (", generation_.finished().size(), " of ",
+                            generation_.last()->members.size(), ")"));
 }
 
 void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, TimePoint now) {
-  const std::string what = absl::StrCat(Name(node_id), " leaves: ", leaving.why);
-  Log(what);
-  left_.insert(node_id);
-  breaks_ = 0;  // what broke the last generation may have been this
-  pause_ends_.reset();
-  // Its waiters go with it: an agent that has said goodbye expects nothing more.
+  const std::string what = absl::StrCat(roster_.Name(node_id), " leaves: ", leaving.why);
+  effects_.Log(what);
+  quorum_.OnLeft(node_id);
+  backoff_.Clear();  // what broke the last generation may have been this
+  // Its waiters go with it: an agent that has left expects nothing more.
   store_.DropNode(node_id);
-  nodes_.erase(node_id);
-  if (phase_ == Phase::kEnded) return;
-  if (leaving.fails_job) {
-    return End(JobOutcome{false, leaving.exit_code != 0 ? leaving.exit_code : 1, what, std::nullopt}, now);
-  }
-  if (IsMember(node_id)) MemberGone(node_id, what);
+  roster_.Erase(node_id);
+  if (outcome_) return;
+  MemberGone(node_id, what);
   // With nobody left there is nobody to tell; the outcome is for the log.
-  if (nodes_.empty() && phase_ != Phase::kEnded && finished_.empty() && !verdict_ && MayRegroup(nullptr)) {
-    End(JobOutcome{false, 1, absl::StrCat("every node has left, the last one: ", what), std::nullopt}, now);
-  }
-}
-
-// ---- looking things up ----
-
-FormationInput JobMachine::MakeFormationInput(bool whole) const {
-  FormationInput input;
-  input.min_nodes = settings_.min_nodes;
-  input.max_nodes = settings_.max_nodes;
-  input.first = !formed_;
-  input.last_call_ends = last_call_ends_;
-  input.recovery_ends = RecoveryEnds();
-  const size_t most_names = nodes_.size() > kFewNodes ? 3 : kFewNodes;
-  size_t ready = 0, starting = 0, awaited = 0;
-  for (const auto& [node_id, node] : nodes_) {
-    if (node.offered && node.connected) {
-      ++ready;
-      if (whole) {
-        input.ready.push_back(
-            Candidate{node_id, node.offer->host, node.offer->node_rank, node.place, node.arrival});
-      }
-    } else if (node.starting && node.connected) {
-      if (++starting <= most_names) input.starting.push_back(ShortName(node_id));
-    } else if (node.place) {
-      if (++awaited <= most_names) input.awaited.push_back(ShortName(node_id));
-    }
-  }
-  input.ready.resize(ready);
-  const auto cut = [&](std::vector<std::string>& names, size_t count) {
-    if (count > names.size()) names.push_back(absl::StrCat("and ", count - names.size(), " more"));
-  };
-  cut(input.awaited, awaited);
-  cut(input.starting, starting);
-  return input;
-}
-
-bool JobMachine::Adoptable(const std::string& reporter, const Offer& offer, const Assignment& held) const {
-  const size_t nodes = held.members.size();
-  const auto is_reporter = [&](const Member& m) { return m.node_id == reporter; };
-  return held.generation == *offer.holds && held.generation > current() &&
-         held.generation.number >= number_ && ValidateAssignment(held).ok() &&
-         nodes >= static_cast<size_t>(settings_.min_nodes) &&
-         nodes <= static_cast<size_t>(settings_.max_nodes) &&
-         std::any_of(held.members.begin(), held.members.end(), is_reporter);
-}
-
-bool JobMachine::IsMember(const std::string& node_id) const {
-  if (phase_ != Phase::kRunning) return false;
-  return std::any_of(current_->members.begin(), current_->members.end(),
-                     [&](const Member& m) { return m.node_id == node_id; });
-}
-
-bool JobMachine::AllConfirmed() const {
-  return std::all_of(current_->members.begin(), current_->members.end(), [&](const Member& m) {
-    const auto node = nodes_.find(m.node_id);
-    return node != nodes_.end() && node->second.confirmed;
-  });
-}
-
-/// Among very many nodes finding out whether the host alone names one takes too long.
-std::string JobMachine::ShortName(const std::string& node_id) const {
-  const std::optional<Offer>& offer = nodes_.at(node_id).offer;
-  return nodes_.size() > kFewNodes && offer && !offer->host.empty() ? offer->host : Name(node_id);
-}
-
-std::string JobMachine::Name(const std::string& node_id) const {
-  const auto node = nodes_.find(node_id);
-  if (node == nodes_.end() || !node->second.offer) return node_id;
-  const std::string& host = node->second.offer->host;
-  const auto same_host = [&](const auto& entry) {
-    return entry.second.offer && entry.second.offer->host == host;
-  };
-  return host.empty() || std::count_if(nodes_.begin(), nodes_.end(), same_host) > 1 ? node_id : host;
-}
-
-void JobMachine::Touch(Node& node, TimePoint now) const {
-  node.heard_at = now;
-  node.extensions = 0;
-  // A broken stream is judged by its grace alone: what was read from it last does not revive it.
-  if (node.connected) node.lost_at = now + Lease();
+  if (roster_.empty() && generation_.finished().empty() && !failing_ && HasAuthority())
+    End(FailedOutcome(absl::StrCat("every node has left, the last one: ", what)), now);
 }
 
 }  // namespace mtrun::rendezvous

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/endpoint.h"
 #include "base/json_lines.h"
 #include "base/status_macros.h"
 #include "rendezvous/codec.h"
@@ -97,7 +98,7 @@ std::string JobTable(const JobView& job) {
   absl::StrAppend(&text, Table(rows));
   for (const NodeView& node : job.nodes) {
     if (node.note.empty()) continue;
-    absl::StrAppend(&text, "  ", node.note, " (told ", HumanDuration(node.note_age), " ago)\n");
+    absl::StrAppend(&text, "  ", node.note, " (reported ", HumanDuration(node.note_age), " ago)\n");
   }
   return text;
 }
@@ -174,16 +175,16 @@ absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insec
 absl::StatusOr<ServiceStatus> AskForStatus(const std::string& where, std::optional<bool> insecure,
                                            const std::string& token_file) {
   MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(where));
-  const bool plain = insecure.value_or(endpoint.IsLoopback());
+  const bool plain = insecure.value_or(IsLoopback(endpoint.host));
   std::string token;
   if (!plain) {
     MT_ASSIGN_OR_RETURN(token, LoadToken(token_file));
   }
-  absl::StatusOr<ServiceStatus> status = ReadStatus(endpoint.Text(), plain, token, kStatusPatience);
+  absl::StatusOr<ServiceStatus> status = ReadStatus(ToText(endpoint), plain, token, kStatusPatience);
   if (!plain || insecure || !absl::IsUnauthenticated(status.status())) return status;
   // A TLS service that listens everywhere, on loopback too.
   MT_ASSIGN_OR_RETURN(token, LoadToken(token_file));
-  return ReadStatus(endpoint.Text(), false, token, kStatusPatience);
+  return ReadStatus(ToText(endpoint), false, token, kStatusPatience);
 }
 
 std::string StatusTable(const ServiceStatus& status) {

@@ -20,7 +20,7 @@ inline constexpr char kTlsName[] = "rendezvous.mtrun.internal";
 
 /// `MTRUN_TOKEN`, or else the file `path` ("": ~/.mtrun/token, made with a fresh 256-bit token at first use;
 /// a given path must exist). Surrounding white space does not count. kInvalidArgument for a short token,
-/// kPermissionDenied for a file that others may read: both say how to mend it.
+/// kPermissionDenied for a file that others may read: both say how to fix it.
 absl::StatusOr<std::string> LoadToken(const std::string& path = "",
                                       const EnvironmentMap& environment = CurrentEnvironment());
 

@@ -8,9 +8,7 @@
 #include <mutex>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -46,40 +44,6 @@ absl::StatusOr<Credentials> CredentialsOf(const std::string& token) {
 }
 
 }  // namespace
-
-std::string Endpoint::Text() const {
-  return absl::StrContains(host, ':') ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
-}
-
-bool Endpoint::IsLoopback() const {
-  return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
-}
-
-absl::StatusOr<Endpoint> ParseEndpoint(const std::string& text) {
-  const auto bad = [&](absl::string_view why) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("endpoint \"", text, "\": ", why, "; give host:port, as node1:29400"));
-  };
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos) return bad("there is no port");
-  Endpoint endpoint;
-  endpoint.host = text.substr(0, colon);
-  if (!absl::SimpleAtoi(text.substr(colon + 1), &endpoint.port) || endpoint.port < 0 ||
-      endpoint.port > 65535) {
-    return bad("the port must be a number from 0 to 65535");
-  }
-  if (absl::StartsWith(endpoint.host, "[") && absl::EndsWith(endpoint.host, "]")) {
-    endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
-  } else if (absl::StrContains(endpoint.host, ':')) {
-    return bad("an IPv6 address needs brackets");
-  }
-  for (const char c : endpoint.host) {
-    if (absl::ascii_isspace(c) || c == '/' || c == '@')
-      return bad("the host name has a character that no host name has");
-  }
-  if (endpoint.host.empty()) return bad("there is no host");
-  return endpoint;
-}
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(bool insecure,
                                                                                const std::string& token) {
@@ -130,6 +94,16 @@ absl::Status JudgeCredentials(const std::string& endpoint, const grpc::Status& s
   return absl::UnauthenticatedError(absl::StrCat("the service at ", endpoint,
                                                  " has another token: give every node the same "
                                                  "MTRUN_TOKEN or ~/.mtrun/token"));
+}
+
+absl::Status JudgeRefusal(const std::string& endpoint, const grpc::Status& status, bool insecure) {
+  const bool refused = status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ||
+                       status.error_code() == grpc::StatusCode::FAILED_PRECONDITION ||
+                       status.error_code() == grpc::StatusCode::UNIMPLEMENTED;
+  if (!refused) return JudgeCredentials(endpoint, status, insecure);
+  return absl::Status(
+      static_cast<absl::StatusCode>(status.error_code()),
+      absl::StrCat("the rendezvous service at ", endpoint, " refuses: ", status.error_message()));
 }
 
 bool MayExpectTls(const grpc::Status& status) {

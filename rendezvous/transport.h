@@ -1,5 +1,4 @@
-// What client and service share of gRPC: credentials from the token, channel arguments, its log kept quiet,
-// endpoints as text.
+// What client and service share of gRPC: credentials from the token, channel arguments, its log kept quiet.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -12,15 +11,6 @@
 
 namespace mtrun::rendezvous {
 
-struct Endpoint {
-  std::string host;  // without brackets; "" means every interface
-  int port = 0;
-  std::string Text() const;  // "node1:29400", "[::1]:29400"
-  bool IsLoopback() const;   // localhost, 127.x.y.z, ::1
-};
-/// "host:port" or "[v6]:port"; kInvalidArgument says what is wrong. Port 0 is allowed.
-absl::StatusOr<Endpoint> ParseEndpoint(const std::string& text);
-
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(bool insecure,
                                                                                const std::string& token);
 
@@ -31,6 +21,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& en
 /// What the failure of a call says about the credentials, in one sentence: kUnauthenticated for another
 /// token, kFailedPrecondition for a service without TLS, OK when trying again may help.
 absl::Status JudgeCredentials(const std::string& endpoint, const grpc::Status& status, bool insecure);
+/// The same, and the service's own refusal (another protocol version, a stream that it cannot read): what
+/// makes further attempts useless.
+absl::Status JudgeRefusal(const std::string& endpoint, const grpc::Status& status, bool insecure);
 /// True when a plain-text call failed as it does against a service that expects TLS (or one that is just
 /// going away).
 bool MayExpectTls(const grpc::Status& status);

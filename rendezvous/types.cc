@@ -3,19 +3,16 @@
 #include <string.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/signal_name.h"
 #include "rendezvous/overloaded.h"
 
 namespace mtrun::rendezvous {
 namespace {
-
-std::string SignalName(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name != nullptr ? absl::StrCat("SIG", name) : absl::StrCat("signal ", signal);
-}
 
 std::string DescribeRanks(const Member& member) {
   if (member.workers == 1) return absl::StrCat("rank ", member.first_rank);
@@ -34,6 +31,28 @@ std::string KeyList(const std::vector<std::string>& keys) {
   std::vector<std::string> shown;
   for (const std::string& key : keys) shown.push_back(absl::CHexEscape(key));
   return absl::StrJoin(shown, ",");
+}
+
+struct Shown {
+  std::string name, value;
+};
+
+std::string Show(const std::string& text) { return text; }
+std::string Show(bool truth) { return truth ? "true" : "false"; }
+std::string Show(int number) { return absl::StrCat(number); }
+std::string Show(Duration duration) { return absl::StrCat(ToSeconds(duration)); }
+std::string Show(const std::vector<std::string>& texts) { return absl::StrJoin(texts, ","); }
+
+/// In the words of the flags and keys that set them.
+std::vector<Shown> ShowFields(const JobSettings& settings) {
+  std::vector<Shown> all;
+  JobSettings::Fields(settings, [&](std::string name, const auto& value, auto...) {
+    if (name == "endpoints") name = "rdzv_endpoint";
+    all.push_back({std::move(name), Show(value)});
+    if (all.back().name == "takeover_any")
+      all.back() = {"takeover", settings.takeover_any ? "any" : "majority"};
+  });
+  return all;
 }
 
 }  // namespace
@@ -75,6 +94,15 @@ std::string Describe(const JobOutcome& outcome) {
                       ": ", WhyEnded(outcome));
 }
 
+JobOutcome FailedOutcome(std::string reason, int exit_code) {
+  return JobOutcome{false, exit_code, std::move(reason), std::nullopt};
+}
+
+int ExitCodeOf(const WorkerFailure& failure) {
+  if (failure.signal != 0) return 128 + failure.signal;
+  return failure.exit_code != 0 ? failure.exit_code : 1;
+}
+
 std::string WhyEnded(const JobOutcome& outcome) {
   if (!outcome.root_cause) return outcome.reason;
   return absl::StrCat(DescribeWithLog(*outcome.root_cause), "; ", outcome.reason);
@@ -90,9 +118,7 @@ std::string Describe(const AgentEvent& event) {
           [](const WorkersFinished& e) {
             return absl::StrCat("workers finished in ", Describe(e.generation), e.final ? " (final)" : "");
           },
-          [](const Leaving& e) {
-            return absl::StrCat(e.fails_job ? "leaving and ending the job: " : "leaving: ", e.why);
-          },
+          [](const Leaving& e) { return absl::StrCat("leaving: ", e.why); },
           [](const StoreSet& e) {
             return absl::StrCat("store set ", absl::CHexEscape(e.key), " (", e.value.size(), " bytes) in ",
                                 Describe(e.generation));
@@ -117,12 +143,12 @@ std::string Describe(const ServiceEvent& event) {
       Overloaded{
           [](const Assigned& e) { return absl::StrCat("assigned ", Describe(e.assignment())); },
           [](const GenerationDissolved& e) {
-            return absl::StrCat("dissolved ", Describe(e.generation), ": ", e.reason);
+            return absl::StrCat(Describe(e.generation), " ended: ", e.reason);
           },
           [](const JobEnded& e) { return absl::StrCat("job ended: ", Describe(e.outcome)); },
           [](const Refused& e) { return absl::StrCat("refused: ", e.reason); },
           [](const Waiting& e) { return absl::StrCat("waiting: ", e.text); },
-          [](const Elsewhere& e) { return absl::StrCat("the job is at ", e.endpoint, ": ", e.reason); },
+          [](const Redirect& e) { return absl::StrCat("the job is at ", e.endpoint, ": ", e.reason); },
           [](const BudgetChanged& e) {
             return absl::StrCat("of ", e.restart_count, " failures ", e.refunded, " are given back");
           },
@@ -137,24 +163,13 @@ std::string Describe(const ServiceEvent& event) {
 }
 
 std::vector<std::string> DifferingSettings(const JobSettings& job, const JobSettings& here) {
+  const std::vector<Shown> in_job = ShowFields(job), in_agent = ShowFields(here);
   std::vector<std::string> texts;
-  const auto compare = [&](absl::string_view key, const auto& in_job, const auto& in_agent) {
-    if (in_job != in_agent)
-      texts.push_back(absl::StrCat(key, " is ", in_agent, " here, ", in_job, " in the job"));
-  };
-  compare("job_id", job.job_id, here.job_id);
-  compare("min_nodes", job.min_nodes, here.min_nodes);
-  compare("max_nodes", job.max_nodes, here.max_nodes);
-  compare("max_restarts", job.max_restarts, here.max_restarts);
-  compare("refund_steps", job.refund_steps, here.refund_steps);
-  compare("last_call", ToSeconds(job.last_call), ToSeconds(here.last_call));
-  compare("heartbeat_interval", ToSeconds(job.heartbeat_interval), ToSeconds(here.heartbeat_interval));
-  compare("heartbeats_missed", job.heartbeats_missed, here.heartbeats_missed);
-  compare("reconnect_grace", ToSeconds(job.reconnect_grace), ToSeconds(here.reconnect_grace));
-  compare("join_timeout", ToSeconds(job.join_timeout), ToSeconds(here.join_timeout));
-  compare("min_nodes_timeout", ToSeconds(job.min_nodes_timeout), ToSeconds(here.min_nodes_timeout));
-  compare("rdzv_endpoint", absl::StrJoin(job.endpoints, ","), absl::StrJoin(here.endpoints, ","));
-  compare("takeover", job.takeover_any ? "any" : "majority", here.takeover_any ? "any" : "majority");
+  for (size_t i = 0; i < in_job.size(); ++i) {
+    if (in_job[i].value != in_agent[i].value)
+      texts.push_back(
+          absl::StrCat(in_job[i].name, " is ", in_agent[i].value, " here, ", in_job[i].value, " in the job"));
+  }
   return texts;
 }
 

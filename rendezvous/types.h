@@ -1,7 +1,9 @@
 // The nouns of the rendezvous: what a node offers, what a generation assigns, how a job ends. Values with ==
-// and Describe().
+// and Describe(). Each lists its fields once (fields.h): a new field is a member, its row and a line in
+// rendezvous.proto.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,7 +14,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/version.h"
 #include "base/worker_channel.h"
+#include "rendezvous/fields.h"
 
 namespace mtrun::rendezvous {
 
@@ -25,6 +29,7 @@ inline constexpr int kWrongSettingsStatus = 2;
 /// refused.
 struct JobSettings {
   std::string job_id = "none";
+  std::string version = Version();  // of mtrun
   int min_nodes = 1;
   int max_nodes = 1;
   int max_restarts = 0;                          // job-wide budget of worker failures
@@ -39,6 +44,23 @@ struct JobSettings {
       endpoints;              // of all services that may serve this job, in order; one or none: no choice
   bool takeover_any = false;  // a service changes the membership even when another one might too
   bool operator==(const JobSettings&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("job_id", self.job_id, Size{1, kMaxName});
+    field("version", self.version, Size{0, kMaxName});
+    field("min_nodes", self.min_nodes, Range{1, std::max(1, self.max_nodes)});
+    field("max_nodes", self.max_nodes, Range{1, kMaxNodes});
+    field("max_restarts", self.max_restarts, Range{0, kMaxRestarts});
+    field("refund_steps", self.refund_steps, Range{0, kMaxRestarts});
+    field("last_call", self.last_call, Range{0, kMaxNanoseconds});
+    field("heartbeat_interval", self.heartbeat_interval, Range{1'000'000, int64_t{3600} * 1'000'000'000});
+    field("heartbeats_missed", self.heartbeats_missed, Range{1, 1'000'000});
+    field("reconnect_grace", self.reconnect_grace, Range{0, kMaxNanoseconds});
+    field("join_timeout", self.join_timeout, Range{0, kMaxNanoseconds});
+    field("min_nodes_timeout", self.min_nodes_timeout, Range{0, kMaxNanoseconds});
+    field("endpoints", self.endpoints, List{{0, kMaxEndpoints}, {1, kMaxName}});
+    field("takeover_any", self.takeover_any);
+  }
 };
 
 /// One agent's offer for the next generation. Sent at joining and again whenever the agent is ready for
@@ -54,6 +76,18 @@ struct Offer {
   std::string role = "default";
   std::optional<Generation> holds;  // the generation whose workers this agent still runs (after a reconnect)
   bool operator==(const Offer&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("node_id", self.node_id, Size{1, kMaxName});
+    field("host", self.host, Size{0, kMaxName});
+    field("address", self.address, Size{0, kMaxName});
+    field("workers", self.workers, Range{0, kMaxWorkersPerNode});
+    field("node_rank", self.node_rank, Range{0, kMaxNodes - 1});
+    field("master_port", self.master_port, Range{0, kMaxPort});
+    field("presence_port", self.presence_port, Range{0, kMaxPort});
+    field("role", self.role, Size{0, kMaxName});
+    field("holds", self.holds);
+  }
 };
 
 struct Member {
@@ -63,6 +97,17 @@ struct Member {
   int workers = 0;
   int presence_port = 0;
   bool operator==(const Member&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("node_id", self.node_id, Size{1, kMaxName});
+    field("host", self.host, Size{0, kMaxName});
+    field("address", self.address, Size{0, kMaxName});
+    field("role", self.role, Size{0, kMaxName});
+    field("node_rank", self.node_rank);
+    field("first_rank", self.first_rank);
+    field("workers", self.workers, Range{1, kMaxWorkersPerNode});
+    field("presence_port", self.presence_port, Range{0, kMaxPort});
+  }
 };
 
 /// The membership of one generation, the same for all its members.
@@ -75,6 +120,16 @@ struct Assignment {
   int restart_count = 0;  // failures used from the job-wide budget
   int refunded = 0;       // of those, given back since
   bool operator==(const Assignment&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("generation", self.generation);
+    field("members", self.members, List{{1, kMaxNodes}, {}});
+    field("world_size", self.world_size);
+    field("master_address", self.master_address, Size{0, kMaxName});
+    field("master_port", self.master_port, Range{0, kMaxPort});
+    field("restart_count", self.restart_count, Range{0, kMaxRestarts});
+    field("refunded", self.refunded, Range{0, self.restart_count});
+  }
 };
 
 /// How one worker ended, as its agent saw it.
@@ -84,12 +139,27 @@ struct WorkerFailure {
   int64_t pid = 0;
   int exit_code = 0;  // valid when signal is 0
   int signal = 0;
-  std::string log_file;      // its standard error on `host`, "" for none
-  std::string message;       // from the error file, or the last lines of its standard error
-  std::string wall_time;     // for people
-  bool early = false;        // it had never been ready to take part
-  int64_t failed_at_ns = 0;  // its node's wall clock, ns since 1970, 0: unknown; only to choose whom to blame
+  std::string log_file;   // its standard error on `host`, "" for none
+  std::string message;    // from the error file, or the last lines of its standard error
+  std::string wall_time;  // for people
+  bool early = false;     // it had never been ready to take part
+  int64_t failed_at_ns =
+      0;  // its node's wall clock, ns since 1970, 0: unknown; only to choose the root cause
   bool operator==(const WorkerFailure&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("host", self.host, Size{0, kMaxText});
+    field("rank", self.rank);
+    field("local_rank", self.local_rank);
+    field("pid", self.pid);
+    field("exit_code", self.exit_code, Range{-255, 255});
+    field("signal", self.signal, Range{0, 127});
+    field("log_file", self.log_file, Size{0, kMaxText});
+    field("message", self.message, Size{0, kMaxText});
+    field("wall_time", self.wall_time, Size{0, kMaxText});
+    field("early", self.early);
+    field("failed_at_ns", self.failed_at_ns);
+  }
 };
 
 struct JobOutcome {
@@ -98,6 +168,13 @@ struct JobOutcome {
   std::string reason;  // why the job ended; a failure that it ended for is told by `root_cause` alone
   std::optional<WorkerFailure> root_cause;
   bool operator==(const JobOutcome&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("success", self.success);
+    field("exit_code", self.exit_code);
+    field("reason", self.reason, Size{0, kMaxText});
+    field("root_cause", self.root_cause);
+  }
 };
 
 // ---- agent -> service ----
@@ -109,22 +186,40 @@ struct WorkerFailed {
   Generation generation;
   WorkerFailure failure;
   bool operator==(const WorkerFailed&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("generation", self.generation);
+    field("failure", self.failure);
+  }
 };
 struct WorkersFinished {  // all workers of this node exited 0 (ordinary) or said done (cooperative)
   Generation generation;
   bool final = false;  // cooperative: the job's result is safe on disk; deaths after this do not matter
   bool operator==(const WorkersFinished&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("generation", self.generation);
+    field("final", self.final);
+  }
 };
-struct Leaving {  // this agent goes (signal, drain); `fails_job` when a person stopped the whole job here
+struct Leaving {  // this agent goes (signal, drain)
   std::string why;
-  bool fails_job = false;  // the whole job ends with it: every other node gets JobEnded with `exit_code`
-  int exit_code = 0;       // only with fails_job
   bool operator==(const Leaving&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("why", self.why, Size{0, kMaxText});
+  }
 };
 struct StoreSet {
   Generation generation;
   std::string key, value;
   bool operator==(const StoreSet&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("generation", self.generation);
+    field("key", self.key);
+    field("value", self.value);
+  }
 };
 struct StoreRead {  // answered by StoreReply with the same id: at once, or (wait) when all keys are there
   Generation generation;
@@ -132,17 +227,35 @@ struct StoreRead {  // answered by StoreReply with the same id: at once, or (wai
   std::vector<std::string> keys;
   bool wait = true;
   bool operator==(const StoreRead&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("generation", self.generation);
+    field("id", self.id);
+    field("keys", self.keys);
+    field("wait", self.wait);
+  }
 };
 struct CollectivesBroken {  // a cooperative worker cannot go on, although no process of this node has failed
   Generation generation;
   int rank = 0;
   std::string why;
   bool operator==(const CollectivesBroken&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("generation", self.generation);
+    field("rank", self.rank, Range{0, int64_t{kMaxNodes} * kMaxWorkersPerNode});
+    field("why", self.why, Size{0, kMaxText});
+  }
 };
 struct StepsCommitted {  // how far the job is, now and then, from the agent of rank 0
   Generation generation;
   int64_t step = 0;  // finished steps since the job began
   bool operator==(const StepsCommitted&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("generation", self.generation);
+    field("step", self.step, Range{0, int64_t{1} << 53});
+  }
 };
 using AgentEvent = std::variant<OfferSent, WorkerFailed, WorkersFinished, Leaving, StoreSet, StoreRead,
                                 CollectivesBroken, StepsCommitted>;
@@ -166,8 +279,16 @@ struct GenerationDissolved {  // stop (ordinary) or regroup (cooperative), then 
   std::string reason;
   int restart_count = 0;
   int refunded = 0;
-  bool gentle = false;  // no member is lost: cooperative workers leave it behind a step
+  bool graceful = false;  // no member is lost: cooperative workers leave it after a step
   bool operator==(const GenerationDissolved&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("generation", self.generation);
+    field("reason", self.reason, Size{0, kMaxText});
+    field("restart_count", self.restart_count);
+    field("refunded", self.refunded);
+    field("graceful", self.graceful);
+  }
 };
 struct JobEnded {
   JobOutcome outcome;
@@ -187,18 +308,35 @@ struct StoreReply {
   std::map<std::string, std::string> values;
   std::string error;
   bool operator==(const StoreReply&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("generation", self.generation);
+    field("id", self.id);
+    field("values", self.values);
+    field("error", self.error);
+  }
 };
-struct Elsewhere {  // another service of the list has the job
+struct Redirect {  // another service of the list has the job
   std::string endpoint, reason;
-  bool operator==(const Elsewhere&) const = default;
+  bool operator==(const Redirect&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("endpoint", self.endpoint, Size{0, kMaxText});
+    field("reason", self.reason, Size{0, kMaxText});
+  }
 };
 /// Failures were given back while the generation runs; kept for a service that knows nothing.
 struct BudgetChanged {
   int restart_count = 0, refunded = 0;
   bool operator==(const BudgetChanged&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("restart_count", self.restart_count);
+    field("refunded", self.refunded);
+  }
 };
 using ServiceEvent = std::variant<Assigned, GenerationDissolved, JobEnded, Refused, Waiting, StoreReply,
-                                  Elsewhere, BudgetChanged>;
+                                  Redirect, BudgetChanged>;
 
 std::string Describe(const Generation& generation);
 std::string Describe(const Assignment& assignment);
@@ -206,6 +344,9 @@ std::string Describe(
     const WorkerFailure& failure);  // one line: "rank 1 (local 1, pid 123) on node2: killed by SIGKILL"
 std::string DescribeWithLog(const WorkerFailure& failure);  // the same and where its log lies
 std::string Describe(const JobOutcome& outcome);
+JobOutcome FailedOutcome(std::string reason, int exit_code = 1);
+/// What the job exits with for it: the worker's own status, 128 + its signal, at least 1.
+int ExitCodeOf(const WorkerFailure& failure);
 std::string WhyEnded(const JobOutcome& outcome);  // one sentence: the root cause, then the reason
 std::string Describe(const AgentEvent& event);
 std::string Describe(const ServiceEvent& event);

@@ -11,6 +11,25 @@ fail() { printf '%s: %s\n' "$0" "$*" >&2; exit 1; }
 stage() { printf '== %s ...\n' "$*"; stage_started=$SECONDS; }
 stage_done() { printf '   done in %d s\n' $((SECONDS - stage_started)); }
 
+# show_progress LOG: how far ninja is and how long the rest takes at this pace. In a terminal one line that is rewritten,
+# else a line every 30 s. Ends with the script that started it.
+show_progress() {
+  local began=$SECONDS shown=$SECONDS done=0 all=0 line
+  while sleep 1 && kill -0 $$ 2>/dev/null; do
+    read -r done all < <(grep -oE '^\[[0-9]+/[0-9]+\]' "$1" | tail -n 1 | tr -c '0-9\n' ' ') || true
+    line="   the first files compile, log: $1"
+    if [ "${done:-0}" != 0 ]; then
+      line="   $done of $all, about $(((SECONDS - began) * (all - done) / done)) s left, log: $1"
+    fi
+    if [ -t 1 ]; then
+      printf '\r\033[K%s' "$line"
+    elif [ $((SECONDS - shown)) -ge 30 ]; then
+      printf '%s\n' "$line"
+      shown=$SECONDS
+    fi
+  done
+}
+
 # build PRESET [TARGET ...]: configures and builds; the log is shown only when something is wrong.
 build() {
   local preset="$1" log="$log_dir/build-$1.log"
@@ -20,7 +39,13 @@ build() {
     cat "$log" >&2
     fail "cmake could not configure preset $preset (tools/setup installs what it asks for)"
   fi
-  if ! cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"} >>"$log" 2>&1; then
+  show_progress "$log" &
+  local watcher=$! status=0
+  NINJA_STATUS='[%f/%t] ' cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"} >>"$log" 2>&1 || status=$?
+  kill "$watcher" 2>/dev/null
+  wait "$watcher" 2>/dev/null || true
+  if [ -t 1 ]; then printf '\r\033[K'; fi
+  if [ "$status" != 0 ]; then
     grep -E -A12 'error|FAILED' "$log" | head -n 60 >&2
     fail "the build of preset $preset failed; the whole log is $log"
   fi

@@ -4,62 +4,68 @@
 #include <unistd.h>
 #include <optional>
 
+#include <torch/cuda.h>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "trainers/engine/diffusion_task.h"  // noise, loss, samples
-#include "trainers/engine/image_grid.h"      // pictures
-#include "trainers/engine/program.h"         // settings, data, workers, steps, evaluation, report
-#include "trainers/engine/safetensors.h"     // weights from files
-#include "trainers/engine/torch_status.h"
-#include "trainers/models/unet.h"  // the network
+#include "trainers/device/torch_status.h"
+#include "trainers/models/unet.h"           // the network
+#include "trainers/program/program.h"       // settings, data, workers, steps, evaluation, report
+#include "trainers/tasks/diffusion_task.h"  // noise, loss, samples
+#include "trainers/tasks/image_grid.h"      // pictures
+#include "trainers/weights/safetensors.h"   // weights from files
 
 namespace mtrun {
 namespace {
 
-using engine::DiffusionTask;
+using trainers::DiffusionTask;
 using Kind = SettingSpec::Kind;
+using trainers::Option;
+using trainers::Scope;
 
-const engine::Recipe kRecipe = {
+const trainers::Recipe kRecipe = {
     {"epochs", "20"},         {"batch_size", "32"}, {"optimizer", "adamw"}, {"learning_rate", "0.0002"},
     {"weight_decay", "0.01"}, {"clip_norm", "1"},   {"ema_decay", "0.999"}, {"amp", "auto"},
     {"augment", "true"},      {"flip", "true"},     {"eval_images", "512"},
 };
 
-SettingSpec Number(std::string name, Kind kind, std::string value, std::string help, double min,
-                   std::optional<double> max = {}) {
-  return {.name = std::move(name),
-          .kind = kind,
-          .default_text = std::move(value),
-          .help = std::move(help),
-          .group = "Diffusion",
-          .min = min,
-          .max = max};
+Option Number(std::string name, Kind kind, std::string value, std::string help, double min,
+              std::optional<double> max = {}, Scope scope = Scope::kRun) {
+  return {.spec = {.name = std::move(name),
+                   .kind = kind,
+                   .default_text = std::move(value),
+                   .help = std::move(help),
+                   .group = "Diffusion",
+                   .min = min,
+                   .max = max},
+          .scope = scope};
 }
-SettingSpec Choice(std::string name, std::string value, std::string help,
-                   std::vector<std::string> choices = {}) {
-  return {.name = std::move(name),
-          .default_text = std::move(value),
-          .help = std::move(help),
-          .group = "Diffusion",
-          .choices = std::move(choices)};
+Option Choice(std::string name, std::string value, std::string help, std::vector<std::string> choices = {}) {
+  return {.spec = {.name = std::move(name),
+                   .default_text = std::move(value),
+                   .help = std::move(help),
+                   .group = "Diffusion",
+                   .choices = std::move(choices)},
+          .scope = Scope::kRun};
 }
 
-const std::vector<SettingSpec> kSettings = {
+const std::vector<Option> kSettings = {
     Number("channels", Kind::kInt, "64", "channels of the network's first level", 4),
     Choice("mults", "1,2,2,2", "channels of each level, in units of --channels; each level halves the image"),
     Number("blocks", Kind::kInt, "2", "residual blocks of a level", 1),
     Choice("attention", "16", "sides of the levels that attend, comma-separated; 0: none"),
     Choice("prediction", "epsilon", "what the network predicts: the noise or the velocity", {"epsilon", "v"}),
     Choice("noise_schedule", "linear", "how noise grows over 1000 steps", {"linear", "cosine"}),
-    {.name = "conditional",
-     .kind = Kind::kBool,
-     .default_text = "false",
-     .help = "learn the classes, and draw them in turn",
-     .group = "Diffusion"},
+    {.spec = {.name = "conditional",
+              .kind = Kind::kBool,
+              .default_text = "false",
+              .help = "learn the classes, and draw them in turn",
+              .group = "Diffusion"},
+     .scope = Scope::kRun},
     Number("label_drop", Kind::kDouble, "0.1",
            "with conditional: part of the training images without a label", 0, 1),
     Number("guidance", Kind::kDouble, "0", "with conditional: how far samples go beyond their class", 0),
@@ -67,13 +73,10 @@ const std::vector<SettingSpec> kSettings = {
            0),
     Number("sample_count", Kind::kInt, "64", "images of such a grid", 1),
     Number("sample_steps", Kind::kInt, "50", "network calls that an image takes (DDIM)", 2, 1000),
-};
-const std::vector<SettingSpec> kSampleSettings = {
     Number("sample", Kind::kInt, "0",
            "draw so many images from --init_from (default: model_ema.safetensors of the model_folder) to "
-           "samples.png "
-           "there, and end",
-           0),
+           "samples.png there, and end",
+           0, {}, Scope::kFree),
 };
 
 absl::StatusOr<std::vector<int64_t>> Numbers(const Settings& settings, const char* name) {
@@ -115,9 +118,9 @@ absl::StatusOr<models::UnetOptions> NetworkOptions(const Settings& settings, int
 
 absl::StatusOr<std::unique_ptr<DiffusionTask>> MakeDiffusion(const Settings& settings, int image_size,
                                                              int64_t classes) {
-  engine::DiffusionOptions options;
-  MT_ASSIGN_OR_RETURN(options.schedule, engine::ParseDiffusionKind(settings.Text("noise_schedule")));
-  MT_ASSIGN_OR_RETURN(options.target, engine::ParseDiffusionTarget(settings.Text("prediction")));
+  trainers::DiffusionOptions options;
+  MT_ASSIGN_OR_RETURN(options.schedule, trainers::ParseDiffusionKind(settings.Text("noise_schedule")));
+  MT_ASSIGN_OR_RETURN(options.target, trainers::ParseDiffusionTarget(settings.Text("prediction")));
   options.classes = classes;
   options.label_drop = settings.Double("label_drop");
   options.guidance = settings.Double("guidance");
@@ -136,12 +139,12 @@ absl::StatusOr<std::unique_ptr<DiffusionTask>> MakeDiffusion(const Settings& set
       options);
 }
 
-absl::StatusOr<std::unique_ptr<engine::Task>> MakeTask(const engine::TaskInputs& in) {
+absl::StatusOr<std::unique_ptr<trainers::Task>> MakeTask(const trainers::TaskInputs& in) {
   return MakeDiffusion(in.settings, in.image_size, in.settings.Bool("conditional") ? in.classes : 0);
 }
 
 /// The file's class embedding has a row for each class and one for none.
-int64_t ClassesOf(const engine::NamedTensors& weights) {
+int64_t ClassesOf(const trainers::NamedTensors& weights) {
   for (const auto& [name, tensor] : weights) {
     if (name == "class_embedding.weight") return tensor.size(0) - 1;
   }
@@ -153,44 +156,42 @@ absl::Status DrawSamples(Settings settings) {
   std::string file = settings.Text("init_from");
   // The run's own settings say what network its weights are for.
   if (access(saved.c_str(), R_OK) == 0) {
-    MT_RETURN_IF_ERROR(engine::ApplySettingsFile(saved, "diffusion", settings));
+    MT_RETURN_IF_ERROR(trainers::ApplySettingsFile(saved, "diffusion", settings));
   }
   if (file.empty()) file = folder + "/model_ema.safetensors";
-  MT_ASSIGN_OR_RETURN(const engine::NamedTensors weights, engine::LoadTensors(file));
+  MT_ASSIGN_OR_RETURN(const trainers::NamedTensors weights, trainers::LoadTensors(file));
   const int size = settings.IsSet("image_size") ? static_cast<int>(settings.Int("image_size")) : 32;
   MT_ASSIGN_OR_RETURN(const auto task, MakeDiffusion(settings, size, ClassesOf(weights)));
-  MT_RETURN_IF_ERROR(engine::InitFrom(file, task->module()));
+  MT_RETURN_IF_ERROR(trainers::InitFrom(file, task->module()));
   MT_RETURN_IF_ERROR(CheckWritable(folder));
   const std::string picture = folder + "/samples.png";
   absl::Status written;
-  MT_RETURN_IF_ERROR(engine::TorchStatus("samples", [&] {
+  MT_RETURN_IF_ERROR(trainers::TorchStatus("samples", [&] {
     if (torch::cuda::is_available() && settings.Text("device") != "cpu") task->module().to(at::kCUDA);
     task->module().eval();
-    written = engine::WriteImageGrid(picture, task->Sample(settings.Int("sample")));
+    written = trainers::WriteImageGrid(picture, task->Sample(settings.Int("sample")));
   }));
   MT_RETURN_IF_ERROR(written);
   log::Info(settings.Int("sample"), " samples are in ", picture);
   return absl::OkStatus();
 }
 
-std::optional<absl::Status> Instead(const Settings& settings) {
+std::optional<absl::Status> DrawIfAsked(const Settings& settings) {
   if (settings.Int("sample") == 0) return std::nullopt;
   return DrawSamples(settings);
 }
 
 }  // namespace
-}  // namespace mtrun
 
-int main(int argc, char** argv) {
-  return mtrun::engine::RunProgram(
-      argc, argv,
-      {.name = "diffusion",
-       .summary = "Trains a denoising diffusion model to draw images like those of a data set.",
-       .recipe = mtrun::kRecipe,
-       .settings = mtrun::kSettings,
-       .launch_settings = mtrun::kSampleSettings,
-       .images = {.size = 0, .adjustable = true},
-       .needs_test_images = false,
-       .make_task = mtrun::MakeTask,
-       .instead = mtrun::Instead});
+trainers::Program DiffusionProgram() {
+  return {.name = "diffusion",
+          .summary = "Trains a denoising diffusion model to draw images like those of a data set.",
+          .recipe = kRecipe,
+          .settings = kSettings,
+          .images = {.size = 0, .adjustable = true},
+          .needs_test_images = false,
+          .make_task = MakeTask,
+          .alternate_main = DrawIfAsked};
 }
+
+}  // namespace mtrun

@@ -1,7 +1,8 @@
 // resnet18: transfer learning with ResNet-18 for images of 224x224. Its body comes from a file (torchvision's
-// resnet18-*.pth or safetensors) and stands still, its last layer is new; --train all trains everything, also
-// without a file. Smaller images are enlarged on the device. Flags and defaults are those of the program that
-// came before, which could be started by hand: --dist_url, --world_size, --rank, --gpu_ids.
+// resnet18-*.pth or safetensors) and is frozen, its last layer is new; --train all trains everything, also
+// without a file. Smaller images are enlarged on the device. It can be started by hand too: --dist_url,
+// --world_size,
+// --rank, --gpu_ids.
 #include <cstdlib>
 
 #include "absl/strings/match.h"
@@ -10,56 +11,57 @@
 #include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "trainers/engine/classifier.h"   // cross-entropy, right predictions, confusion matrix
-#include "trainers/engine/program.h"      // settings, data, workers, steps, evaluation, report
-#include "trainers/engine/safetensors.h"  // weights from files
-#include "trainers/models/resnet18.h"     // the network
+#include "trainers/models/resnet18.h"      // the network
+#include "trainers/program/program.h"      // settings, data, workers, steps, evaluation, report
+#include "trainers/tasks/classifier.h"     // cross-entropy, right predictions, confusion matrix
+#include "trainers/weights/safetensors.h"  // weights from files
 
 namespace mtrun {
 namespace {
 
-const engine::Recipe kRecipe = {
+const trainers::Recipe kRecipe = {
     {"epochs", "50"},           {"batch_size", "32"}, {"accumulation_steps", "4"}, {"optimizer", "adam"},
     {"learning_rate", "0.001"}, {"amp", "auto"},      {"warmup_steps", "100"},
 };
 
-const std::vector<SettingSpec> kSettings = {
-    {.name = "weights",
-     .help = "file with the weights to start from: torchvision's resnet18-*.pth, or safetensors",
-     .group = "Transfer"},
-    {.name = "train",
-     .default_text = "auto",
-     .help = "what learns; auto: the last layer where there are --weights, else everything",
-     .group = "Transfer",
-     .choices = {"auto", "last", "all"}},
-    {.name = "normalize",
-     .default_text = "half",
-     .help = "pixels: half (x - 0.5) / 0.5, or imagenet by the mean and deviation of torchvision's weights",
-     .group = "Transfer",
-     .choices = {"half", "imagenet"}},
-};
+/// All workers and all restarts must agree on it.
+trainers::Option OfRun(std::string name, std::string value, std::string help,
+                       std::vector<std::string> choices = {}) {
+  return {.spec = {.name = std::move(name),
+                   .default_text = std::move(value),
+                   .help = std::move(help),
+                   .group = "Transfer",
+                   .choices = std::move(choices)},
+          .scope = trainers::Scope::kRun};
+}
 
-const std::vector<SettingSpec> kLaunchSettings = {
-    {.name = "dist_url",
-     .default_text = "tcp://127.0.0.1:23456",
-     .help = "where the workers meet, when neither mtrun nor torchrun started them",
-     .group = "Start by hand"},
-    {.name = "world_size",
-     .kind = SettingSpec::Kind::kInt,
-     .default_text = "1",
-     .help = "workers of the job, likewise",
-     .group = "Start by hand",
-     .min = 1},
-    {.name = "rank",
-     .kind = SettingSpec::Kind::kInt,
-     .default_text = "0",
-     .help = "number of this worker, likewise",
-     .group = "Start by hand",
-     .min = 0},
-    {.name = "gpu_ids",
-     .default_text = "0",
-     .help = "GPUs that this worker may use",
-     .group = "Start by hand"},
+/// Each worker has its own.
+trainers::Option ByHand(std::string name, std::string value, std::string help) {
+  return {.spec = {.name = std::move(name),
+                   .default_text = std::move(value),
+                   .help = std::move(help),
+                   .group = "Start by hand"},
+          .scope = trainers::Scope::kFree};
+}
+trainers::Option ByHand(std::string name, std::string value, std::string help, double min) {
+  trainers::Option option = ByHand(std::move(name), std::move(value), std::move(help));
+  option.spec.kind = SettingSpec::Kind::kInt;
+  option.spec.min = min;
+  return option;
+}
+
+const std::vector<trainers::Option> kSettings = {
+    OfRun("weights", "", "file with the weights to start from: torchvision's resnet18-*.pth, or safetensors"),
+    OfRun("train", "auto", "what learns; auto: the last layer where there are --weights, else everything",
+          {"auto", "last", "all"}),
+    OfRun("normalize", "half",
+          "pixels: half (x - 0.5) / 0.5, or imagenet by the mean and deviation of torchvision's weights",
+          {"half", "imagenet"}),
+    ByHand("dist_url", "tcp://127.0.0.1:23456",
+           "where the workers meet, when neither mtrun nor torchrun started them"),
+    ByHand("world_size", "1", "workers of the job, likewise", 1),
+    ByHand("rank", "0", "number of this worker, likewise", 0),
+    ByHand("gpu_ids", "0", "GPUs that this worker may use"),
 };
 
 /// From pixels (x - 0.5) / 0.5 to what torchvision's weights were trained with.
@@ -73,10 +75,10 @@ at::Tensor ByImageNet(const at::Tensor& images) {
   return (images * 0.5 + 0.5 - channels(0.485, 0.456, 0.406)) / channels(0.229, 0.224, 0.225);
 }
 
-absl::StatusOr<std::unique_ptr<engine::Task>> MakeTask(const engine::TaskInputs& in) {
-  const auto net = std::make_shared<models::ResNet18>(in.options.seed, in.classes);
+absl::StatusOr<std::unique_ptr<trainers::Task>> MakeTask(const trainers::TaskInputs& in) {
+  const auto net = std::make_shared<models::ResNet18>(in.options.seed, models::kStem224, in.classes);
   const std::string weights = in.settings.Text("weights"), train = in.settings.Text("train");
-  if (!weights.empty()) MT_RETURN_IF_ERROR(engine::InitFrom(weights, *net, /*last_layer=*/"fc."));
+  if (!weights.empty()) MT_RETURN_IF_ERROR(trainers::InitFrom(weights, *net, /*last_layer=*/"fc."));
   const bool only_last = train == "last" || (train == "auto" && !weights.empty());
   if (only_last) net->FreezeBackbone();
   if (only_last && weights.empty() && in.options.init_from.empty() && in.first) {
@@ -84,7 +86,7 @@ absl::StatusOr<std::unique_ptr<engine::Task>> MakeTask(const engine::TaskInputs&
   }
   const int64_t size = in.image_size;
   const bool imagenet = in.settings.Text("normalize") == "imagenet";
-  return engine::Classify(
+  return trainers::Classify(
       {net,
        [=](const at::Tensor& images) {
          const bool small = images.size(2) != size;
@@ -119,19 +121,17 @@ absl::Status Launch(const Settings& settings, EnvironmentMap& environment) {
 }
 
 }  // namespace
-}  // namespace mtrun
 
-int main(int argc, char** argv) {
-  return mtrun::engine::RunProgram(
-      argc, argv,
-      {.name = "resnet18",
-       .summary = "Trains ResNet-18, or a new last layer of a trained one, to classify images.",
-       .recipe = mtrun::kRecipe,
-       .settings = mtrun::kSettings,
-       .launch_settings = mtrun::kLaunchSettings,
-       .aliases = {{"model_folder", "checkpoint"}},
-       .images = {.size = mtrun::models::ResNet18::kImageSize, .adjustable = true, .enlarges = true},
-       .channels_last_on_cpu = true,
-       .make_task = mtrun::MakeTask,
-       .launch = mtrun::Launch});
+trainers::Program ResNet18Program() {
+  return {.name = "resnet18",
+          .summary = "Trains ResNet-18, or a new last layer of a trained one, to classify images.",
+          .recipe = kRecipe,
+          .settings = kSettings,
+          .aliases = {{"model_folder", "checkpoint"}},
+          .images = {.size = models::kStem224.image_size, .adjustable = true, .enlarges = true},
+          .channels_last_on_cpu = true,
+          .make_task = MakeTask,
+          .launch = Launch};
 }
+
+}  // namespace mtrun

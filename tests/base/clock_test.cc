@@ -21,6 +21,15 @@ TEST(Clock, MonotonicNeverGoesBack) {
   EXPECT_LE(first, MonotonicNow());
 }
 
+TEST(Clock, EarlierOfTwoThatMayBeMissing) {
+  const TimePoint first(seconds(1)), second(seconds(2));
+  EXPECT_EQ(Earlier(first, second), first);
+  EXPECT_EQ(Earlier(second, first), first);
+  EXPECT_EQ(Earlier(first, std::nullopt), first);
+  EXPECT_EQ(Earlier(std::nullopt, second), second);
+  EXPECT_EQ(Earlier(std::nullopt, std::nullopt), std::nullopt);
+}
+
 TEST(Clock, WallClockTextIsIso8601InUtc) {
   std::string shape = WallClockText();
   for (char& c : shape) c = std::isdigit(static_cast<unsigned char>(c)) != 0 ? '0' : c;

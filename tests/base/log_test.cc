@@ -25,7 +25,7 @@ TEST(Log, ShowsNameLevelAndText) {
   EXPECT_EQ(text.find("not shown"), std::string::npos);
 }
 
-TEST(Log, LinesCanGoElsewhere) {
+TEST(Log, LinesCanGoToAnotherSink) {
   log::SetUp("mtrun", Level::kInfo);
   std::string seen;
   SetSink([&](std::string line) { seen += line; });

@@ -140,9 +140,9 @@ TEST_F(SettingsTest, FlagBeatsEnvironmentBeatsFileInAnyOrder) {
   const EnvironmentMap environment = {
       {"PET_BATCH_SIZE", "2"}, {"PET_LEARNING_RATE", "0.2"}, {"PET_SHUFFLE", ""}};
   ASSERT_TRUE(Parse({"--batch_size", "3"}).ok());
-  ASSERT_TRUE(settings_.ApplyYaml(path, "cnnA", {}).ok());
+  ASSERT_TRUE(settings_.ApplyYaml(path, "cnnA").ok());
   ASSERT_TRUE(settings_.ApplyEnvironment(environment, "PET_").ok());
-  ASSERT_TRUE(settings_.ApplyYaml(path, "cnnA", {}).ok());
+  ASSERT_TRUE(settings_.ApplyYaml(path, "cnnA").ok());
   EXPECT_EQ(settings_.Int("batch_size"), 3);
   EXPECT_DOUBLE_EQ(settings_.Double("learning_rate"), 0.2);
   EXPECT_EQ(settings_.Text("data"), "/file");
@@ -150,39 +150,64 @@ TEST_F(SettingsTest, FlagBeatsEnvironmentBeatsFileInAnyOrder) {
 }
 
 TEST_F(SettingsTest, UnknownYamlKeyHasItsLineAndTheNearestName) {
-  const absl::Status key =
-      settings_.ApplyYaml(File("cnnA:\n  batch_size: 1\n  lerning_rate: 2\n"), "cnnA", {});
+  const absl::Status key = settings_.ApplyYaml(File("cnnA:\n  batch_size: 1\n  lerning_rate: 2\n"), "cnnA");
   EXPECT_THAT(std::string(key.message()),
               HasSubstr("config.yaml:3: unknown key \"lerning_rate\"; did you mean learning_rate?"));
-  const absl::Status section = settings_.ApplyYaml(File("cnnB:\n  x: 1\n"), "cnnA", {"mtrun"});
-  EXPECT_THAT(std::string(section.message()),
-              HasSubstr("config.yaml:1: unknown section \"cnnB\"; did you mean cnnA?"));
+}
+
+TEST_F(SettingsTest, SectionsOfOthersAreTheirs) {
+  const std::string path =
+      File("my_trainer:\n  anything: {a: 1}\nempty:\ncnnA:\n  batch_size: 9\ncnnB:\n  x: 1\n");
+  ::testing::internal::CaptureStderr();
+  ASSERT_TRUE(settings_.ApplyYaml(path, "cnnA").ok());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(settings_.Int("batch_size"), 9);
+}
+
+TEST_F(SettingsTest, ASectionOfAlmostThisNameIsWarnedAbout) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(settings_.ApplyYaml(File("mtrun:\n  nnodes: 2\ncnn_A:\n  batch_size: 9\n"), "cnnA").ok());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("config.yaml:3: section \"cnn_A\" is not read; did you mean \"cnnA\"?"));
+  EXPECT_NE(settings_.Int("batch_size"), 9);
+}
+
+TEST_F(SettingsTest, AValueInNoSectionIsAnError) {
+  EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA:\n  data: x\nbatch_size: 9\n"), "cnnA").message()),
+              HasSubstr("config.yaml:3: \"batch_size\" stands in no section"));
+}
+
+TEST_F(SettingsTest, AnotherNameCountsInFilesAndEnvironmentToo) {
+  Settings settings("cnnA", {{.name = "groups", .aliases = {"old_groups"}}});
+  ASSERT_TRUE(settings.ApplyYaml(File("cnnA:\n  old_groups: a\n"), "cnnA").ok());
+  EXPECT_EQ(settings.Text("groups"), "a");
+  ASSERT_TRUE(settings.ApplyEnvironment({{"MT_OLD_GROUPS", "b"}}, "MT_").ok());
+  EXPECT_EQ(settings.Text("groups"), "b");
 }
 
 TEST_F(SettingsTest, YamlOfEveryShape) {
   EXPECT_TRUE(
-      settings_
-          .ApplyYaml(File("mtrun:\n  nnodes: 2\ncnnA:\n  data: [a, b]\n  batch-size: 9\n"), "cnnA", {"mtrun"})
+      settings_.ApplyYaml(File("mtrun:\n  nnodes: 2\ncnnA:\n  data: [a, b]\n  batch-size: 9\n"), "cnnA")
           .ok());
   EXPECT_EQ(settings_.Text("data"), "a,b");
   EXPECT_EQ(settings_.Int("batch_size"), 9);
-  EXPECT_TRUE(settings_.ApplyYaml(File(""), "cnnA", {}).ok());
-  EXPECT_TRUE(settings_.ApplyYaml(File("cnnA:\n"), "cnnA", {}).ok());
-  EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA: [1\n"), "cnnA", {}).message()),
+  EXPECT_TRUE(settings_.ApplyYaml(File(""), "cnnA").ok());
+  EXPECT_TRUE(settings_.ApplyYaml(File("cnnA:\n"), "cnnA").ok());
+  EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA: [1\n"), "cnnA").message()),
               HasSubstr("config.yaml:"));
-  EXPECT_THAT(std::string(settings_.ApplyYaml(File("- 1\n"), "cnnA", {}).message()),
+  EXPECT_THAT(std::string(settings_.ApplyYaml(File("- 1\n"), "cnnA").message()),
               HasSubstr("must hold sections"));
-  EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA:\n  data: {a: 1}\n"), "cnnA", {}).message()),
+  EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA:\n  data: {a: 1}\n"), "cnnA").message()),
               HasSubstr("config.yaml:2"));
-  EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA: 3\n"), "cnnA", {}).message()),
+  EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA: 3\n"), "cnnA").message()),
               HasSubstr("holds no keys"));
-  EXPECT_EQ(settings_.ApplyYaml(folder_ + "/none.yaml", "cnnA", {}).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(settings_.ApplyYaml(folder_ + "/none.yaml", "cnnA").code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(SettingsTest, ResolvedYamlReadsBackAlike) {
   ASSERT_TRUE(Parse({"--data", "a: #b \"c\"", "--learning_rate", "1e-3", "--no_shuffle"}).ok());
   Settings again("cnnA", Specs());
-  ASSERT_TRUE(again.ApplyYaml(File(settings_.Yaml("cnnA")), "cnnA", {}).ok());
+  ASSERT_TRUE(again.ApplyYaml(File(settings_.Yaml("cnnA")), "cnnA").ok());
   for (const SettingSpec& spec : Specs()) EXPECT_EQ(again.Text(spec.name), settings_.Text(spec.name));
 }
 

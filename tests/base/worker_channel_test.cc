@@ -14,7 +14,7 @@ using testing::HasSubstr;
 const Generation kGeneration{7, 0xabcdef0123456789ull};
 
 std::vector<WorkerMessage> WorkerMessages() {
-  return {Hello{1, 4711, 3, "10.0.0.2:5000", true},
+  return {Hello{1, 4711, 3, true},
           Ready{kGeneration},
           Progress{2, 300, 4800},
           StoreSet{"addr/0", std::string("\x00\xff binary \n", 11)},
@@ -56,12 +56,11 @@ TEST(WorkerChannel, EveryMessageRoundTrips) {
 }
 
 TEST(WorkerChannel, AnyBytesSurviveTheStore) {
-  rc::check([](const std::string& key, const std::string& value) {
+  EXPECT_TRUE(rc::check([](const std::string& value) {
     const auto decoded = DecodeWorkerMessage(WithoutNewline(Encode(WorkerMessage(StoreSet{"k", value}))));
     RC_ASSERT(decoded.ok());
     RC_ASSERT(std::get<StoreSet>(*decoded).value == value);
-    (void)key;
-  });
+  }));
 }
 
 TEST(WorkerChannel, MissingFieldIsNamed) {

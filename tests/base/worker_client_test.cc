@@ -53,7 +53,7 @@ class WorkerClientTest : public testing::Test {
   void SetUp() override {
     folder_ = *MakeTemporaryFolder("mtrun-client-");
     agent_ = std::make_unique<FakeAgent>(folder_ + "/s");
-    auto connected = WorkerClient::Connect(folder_ + "/s", channel::Hello{1, getpid(), 0, "", false},
+    auto connected = WorkerClient::Connect(folder_ + "/s", channel::Hello{1, getpid(), 0, false},
                                            {[this](const channel::AgentMessage& m) {
                                               last_ = m;
                                               arrived_.set_value();

@@ -185,7 +185,7 @@ TEST_F(ImportTest, DetectsFormats) {
   EXPECT_THAT(std::string(DetectFormat(folder_ / "a.zip").status().message()),
               HasSubstr("neither a folder nor a tar"));
   test::Write(folder_ / "text/a.txt", "x");
-  EXPECT_THAT(std::string(DetectFormat(folder_ / "text").status().message()), HasSubstr("known are: cifar"));
+  EXPECT_THAT(std::string(DetectFormat(folder_ / "text").status().message()), HasSubstr("known are: idx ("));
   test::Write(folder_ / "py/data_batch_1", "x");
   EXPECT_THAT(std::string(DetectFormat(folder_ / "py").status().message()), HasSubstr("Python version"));
   test::WriteTarGz(folder_ / "py.tar.gz", {{"cifar-10-batches-py/data_batch_1", "x"}});

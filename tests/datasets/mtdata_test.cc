@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/posix.h"
+#include "datasets/importers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -100,6 +101,7 @@ TEST_F(MtdataTest, Help) {
   EXPECT_EQ(Run({"--help"}), 0);
   EXPECT_THAT(out_, AllOf(HasSubstr("mtdata import SOURCE DEST"), HasSubstr("--skip_bad"),
                           HasSubstr("--verify"), HasSubstr("exit status")));
+  for (const Importer& importer : Importers()) EXPECT_THAT(out_, HasSubstr(importer.help));
   EXPECT_EQ(Run({"import", "--help"}), 0);
 }
 

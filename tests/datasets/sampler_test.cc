@@ -69,9 +69,9 @@ TEST(SamplerTest, ShardsConcatenateToTheStep) {
     const Sampler sampler(3, 101, plan, true);
     for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
       std::vector<int64_t> joined;
-      for (int64_t shard = 0; shard < plan.shards(); ++shard) {
-        const std::vector<int64_t> ids = sampler.Shard(2, step, shard);
-        EXPECT_EQ(static_cast<int64_t>(ids.size()), sampler.samples_in_shard(step, shard));
+      for (int64_t micro_batch = 0; micro_batch < plan.micro_batches(); ++micro_batch) {
+        const std::vector<int64_t> ids = sampler.MicroBatch(2, step, micro_batch);
+        EXPECT_EQ(static_cast<int64_t>(ids.size()), sampler.samples_in_micro_batch(step, micro_batch));
         joined.insert(joined.end(), ids.begin(), ids.end());
       }
       EXPECT_EQ(joined, sampler.Step(2, step))
@@ -82,16 +82,16 @@ TEST(SamplerTest, ShardsConcatenateToTheStep) {
 }
 
 TEST(SamplerTest, CountsOfAShortLastStep) {
-  const Sampler sampler(0, 21, {10, 4}, true);  // steps of 10, 10, 1; shards of 4, 4, 2
+  const Sampler sampler(0, 21, {10, 4}, true);  // steps of 10, 10, 1; micro-batches of 4, 4, 2
   EXPECT_EQ(sampler.steps_per_epoch(), 3);
   EXPECT_EQ(sampler.samples_in_step(0), 10);
   EXPECT_EQ(sampler.samples_in_step(2), 1);
   EXPECT_EQ(sampler.samples_in_step(3), 0);
-  EXPECT_EQ(sampler.samples_in_shard(0, 2), 2);
-  EXPECT_EQ(sampler.samples_in_shard(0, 3), 0);
-  EXPECT_EQ(sampler.samples_in_shard(2, 0), 1);
-  EXPECT_EQ(sampler.samples_in_shard(2, 1), 0);
-  EXPECT_TRUE(sampler.Shard(0, 2, 2).empty());
+  EXPECT_EQ(sampler.samples_in_micro_batch(0, 2), 2);
+  EXPECT_EQ(sampler.samples_in_micro_batch(0, 3), 0);
+  EXPECT_EQ(sampler.samples_in_micro_batch(2, 0), 1);
+  EXPECT_EQ(sampler.samples_in_micro_batch(2, 1), 0);
+  EXPECT_TRUE(sampler.MicroBatch(0, 2, 2).empty());
   EXPECT_TRUE(sampler.Step(0, 3).empty());
 }
 
@@ -99,7 +99,7 @@ TEST(SamplerTest, ABatchLargerThanTheSetIsOneStep) {
   const Sampler sampler(0, 5, {64, 16}, true);
   EXPECT_EQ(sampler.steps_per_epoch(), 1);
   EXPECT_EQ(Sorted(sampler.Step(0, 0)), Identity(5));
-  EXPECT_EQ(sampler.samples_in_shard(0, 1), 0);
+  EXPECT_EQ(sampler.samples_in_micro_batch(0, 1), 0);
 }
 
 TEST(SamplerTest, TheOrderDoesNotDependOnHowBatchesAreCut) {
@@ -108,17 +108,17 @@ TEST(SamplerTest, TheOrderDoesNotDependOnHowBatchesAreCut) {
     EXPECT_EQ(Epoch(Sampler(11, 1000, plan, true), 4), whole);
 }
 
-// A worker of W takes a contiguous range of shards; together they take the step, for any W.
+// A worker of W takes a contiguous range of micro-batches; together they take the step, for any W.
 TEST(SamplerTest, AnyNumberOfWorkersConsumesEachSampleOnce) {
   const BatchPlan plan{30, 4};
   const Sampler sampler(8, 307, plan, true);
-  for (int64_t workers = 1; workers <= plan.shards() + 1; ++workers) {
+  for (int64_t workers = 1; workers <= plan.micro_batches() + 1; ++workers) {
     std::vector<int64_t> seen;
     for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
       for (int64_t worker = 0; worker < workers; ++worker) {
-        for (int64_t shard = plan.shards() * worker / workers; shard < plan.shards() * (worker + 1) / workers;
-             ++shard) {
-          const std::vector<int64_t> ids = sampler.Shard(1, step, shard);
+        for (int64_t micro_batch = plan.micro_batches() * worker / workers;
+             micro_batch < plan.micro_batches() * (worker + 1) / workers; ++micro_batch) {
+          const std::vector<int64_t> ids = sampler.MicroBatch(1, step, micro_batch);
           seen.insert(seen.end(), ids.begin(), ids.end());
         }
       }
@@ -174,8 +174,8 @@ TEST(SamplerTest, RandomPlansCoverTheEpoch) {
     const Sampler sampler(random(), size, plan, true);
     std::vector<int64_t> seen;
     for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
-      for (int64_t shard = 0; shard < plan.shards(); ++shard) {
-        for (const int64_t id : sampler.Shard(round, step, shard)) seen.push_back(id);
+      for (int64_t micro_batch = 0; micro_batch < plan.micro_batches(); ++micro_batch) {
+        for (const int64_t id : sampler.MicroBatch(round, step, micro_batch)) seen.push_back(id);
       }
     }
     EXPECT_EQ(Sorted(seen), Identity(size)) << size << " " << plan.global_batch << " " << plan.micro_batch;

@@ -16,9 +16,6 @@
 
 namespace mtrun::e2e {
 
-/// Bounds on recovery: what is promised is a fraction of it, machines that run tests are loaded.
-inline constexpr Seconds kSoon{20};
-
 class NetworkTest : public LauncherTest {
  protected:
   void SetUp() override {

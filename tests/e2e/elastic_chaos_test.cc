@@ -79,7 +79,7 @@ class LongFlappingTest : public ScaleTest {};
 
 TEST_F(LongFlappingTest, AMinuteOfFlappingCostsNoWorker) { ExpectTheSameWorkersAfterFlapping(Seconds(60)); }
 
-/// tools/chaos with the binaries under test; its last words are part of a failure.
+/// tools/chaos with the binaries under test; its output is part of a failure message.
 class ChaosTest : public LauncherTest {
  protected:
   void RunChaos(std::vector<std::string> words, const std::string& seed) {

@@ -9,12 +9,16 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/port.h"
 #include "tests/support/program.h"
 
 namespace mtrun::e2e {
 
 using support::Program;
 using support::Seconds;
+
+/// "at once", with room for a loaded machine and sanitizers.
+inline constexpr Seconds kSoon{30};
 
 /// One list behind the other.
 inline std::vector<std::string> Words(std::vector<std::string> first, const std::vector<std::string>& more) {
@@ -25,7 +29,7 @@ inline std::vector<std::string> Words(std::vector<std::string> first, const std:
 /// A mark that every process of the test carries; after the test nothing with it may be alive.
 class LauncherTest : public testing::Test {
  protected:
-  void TearDown() override { EXPECT_TRUE(mark_.WaitForNone(Seconds(10))) << "processes were left behind"; }
+  void TearDown() override { EXPECT_TRUE(mark_.WaitForNone(kSoon)) << "processes remain"; }
 
   static std::string Mtrun() { return support::BinaryFolder() + "/mtrun"; }
 
@@ -68,7 +72,7 @@ class LauncherTest : public testing::Test {
   /// A shell script in the test's folder.
   std::string Script(const std::string& name, const std::string& text) const {
     const std::string path = folder_.File(name), whole = "#!/bin/sh\n" + text;
-    // A shell that is running it reads on in the file: it must not be written anew.
+    // A shell that is running it reads on in the file: it must not be written again.
     if (support::ReadText(path) != whole) support::WriteText(path, whole, true);
     return path;
   }

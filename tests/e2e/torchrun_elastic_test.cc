@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/posix.h"
+#include "tests/e2e/cluster.h"
 #include "tests/e2e/either.h"
 
 namespace mtrun::e2e {
@@ -16,9 +17,6 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-/// "within 2 seconds", with room for a loaded machine and sanitizers.
-constexpr Seconds kSoon{20};
 
 /// Workers that say who they are and run until the file "go" is there, or fail when "peer_lost" is.
 template <typename Base>
@@ -207,6 +205,50 @@ TEST_F(TorchrunElastic, Behaviour46And49ASpareWaitsAndEndsWithTheJob) {
   Go();
   EXPECT_EQ(first->Wait(), 0) << first->Text();
   EXPECT_EQ(spare->Wait(), 0) << spare->Text();
+}
+
+/// Nodes of their own address, and a service that none of them hosts.
+class TorchrunStore : public NetworkTest {
+ protected:
+  void SetUp() override {
+    NetworkTest::SetUp();
+    if (!network_) return;
+    if (!HavePython()) GTEST_SKIP() << "there is no python3";
+    support::WriteText(folder_.File("meet_and_stay.py"),
+                       absl::StrCat("import runpy, time\nmet = runpy.run_path('",
+                                    support::TestFile("support/toys/meet.py"), "')\ntime.sleep(1000)\n"));
+    service_ = std::make_unique<Program>(
+        network_->On(0, {support::BinaryFolder() + "/mtrdzv", "--insecure", "--endpoint", endpoints_[0]}),
+        Environment());
+    ASSERT_TRUE(service_->WaitForLine("serving")) << service_->Text();
+  }
+  void TearDown() override {
+    service_.reset();
+    NetworkTest::TearDown();
+  }
+  /// One worker on that node: it meets the others at rank 0's store, then stays.
+  std::unique_ptr<Program> Join(int node, int node_rank, const std::string& last_call) {
+    support::Overlay overlay = Environment();
+    overlay["PYTHONUNBUFFERED"] = "1";
+    return std::make_unique<Program>(
+        network_->On(node, Command({"--nnodes", "1:2", "--rdzv_endpoint", endpoints_[0], "--insecure",
+                                    "--node_rank", absl::StrCat(node_rank), "--rdzv_conf",
+                                    "last_call_timeout=" + last_call, folder_.File("meet_and_stay.py")})),
+        overlay);
+  }
+
+  std::unique_ptr<Program> service_;
+};
+
+TEST_F(TorchrunStore, Behaviour61ANodeThatBecomesRankZeroLaterHasTheStore) {
+  const auto first = Join(1, 1, "20"), second = Join(2, 2, "20");
+  ASSERT_TRUE(first->WaitForLine("MET [0, 1] at " + network_->Address(1))) << first->Text();
+  ASSERT_TRUE(second->WaitForLine("SENT 1")) << second->Text();
+  first->Signal(SIGKILL);
+  ASSERT_TRUE(second->WaitForLine("MET [0] at " + network_->Address(2))) << second->Text();
+  const auto third = Join(1, 3, "20");
+  ASSERT_TRUE(second->WaitForLine("MET [0, 1] at " + network_->Address(2))) << second->Text();
+  EXPECT_TRUE(third->WaitForLine("SENT 1")) << third->Text();
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 
+#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "tests/e2e/either.h"
 
@@ -15,9 +17,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
-
-/// "within 2 seconds", with room for a loaded machine and sanitizers.
-constexpr Seconds kSoon{20};
 
 // ---- shared with torchrun ----
 
@@ -93,6 +92,22 @@ TEST_P(Failing, Behaviour34AFailureDoesNotWaitForOtherNodes) {
   }
 }
 
+TEST_P(Failing, Behaviour39WorkersAreStoppedExactlyOnce) {
+  // Rank 0 tells of each signal, and stays a moment for a second one.
+  const auto run =
+      Run({"--max_restarts=1"},
+          absl::StrCat("attempt=$TORCHELASTIC_RESTART_COUNT ready=", folder_.path(),
+                       "/ready_$attempt\n"
+                       "if [ $RANK = 1 ]; then while [ ! -e $ready ]; do sleep 0.05; done; exit 5; fi\n"
+                       "trap 'echo stopped in attempt $attempt; stopped=1' TERM\n"
+                       "touch $ready\n"
+                       "while [ -z \"$stopped\" ]; do sleep 0.05; done\n"
+                       "sleep 0.5\n"));
+  EXPECT_EQ(run->Wait(), Failed(5)) << run->Text();
+  EXPECT_THAT(From(run->OutLines(), "stopped"), ElementsAre("stopped in attempt 0", "stopped in attempt 1"))
+      << run->Text();
+}
+
 TEST_P(Failing, Behaviour43OnlyListedSignalsAreHandled) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   const std::string toy = support::TestFile("support/toys/wrapper.py");
@@ -154,7 +169,7 @@ TEST_P(Signalled, Behaviour41And42ReachesTheWorkersAndWhatTheyStarted) {
     EXPECT_EQ(run->Wait(kSoon), Failed(128 + signal)) << run->Text();
     EXPECT_THAT(From(run->OutLines(), absl::StrCat("GOT SIG", sigabbrev_np(signal))), SizeIs(2))
         << run->Text();
-    EXPECT_TRUE(mark_.WaitForNone(Seconds(5)));
+    EXPECT_TRUE(mark_.WaitForNone(kSoon));
   }
 }
 
@@ -209,6 +224,44 @@ TEST_F(TorchrunFailure, Behaviour26TheBudgetIsTheWholeJobs) {
               testing::ElementsAre("attempt 0", "attempt 1", "attempt 2"));
 }
 
+TEST_F(TorchrunFailure, Behaviour28SuccessLeavesTheBudgetUntouched) {
+  const std::string script = Script("run.sh", absl::StrCat("[ $RANK = 0 ] || while [ ! -e ",
+                                                           folder_.File("go"), " ]; do sleep 0.05; done\n"));
+  // The node that hosts the service tells of finished nodes.
+  const auto first = Agent("2", {"--node_rank=0", "--max_restarts=3", "--rdzv_conf=is_host=1", script});
+  const auto second = Agent("2", {"--node_rank=1", "--max_restarts=3", "--rdzv_conf=is_host=0", script});
+  ASSERT_TRUE(first->WaitForLine("finished (1 of 2)")) << first->Text() << second->Text();
+  Program status(Command({"--status", endpoint_, "--json"}), Environment());
+  EXPECT_EQ(status.Wait(), 0) << status.Text();
+  const auto job = nlohmann::json::parse(status.Text())["jobs"].at(0);
+  EXPECT_EQ(job["restarts"], 0);
+  EXPECT_EQ(job["max_restarts"], 3);
+  support::WriteText(folder_.File("go"), "");
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+}
+
+/// Of the event log `path`: {number of generation: records of that event}.
+std::map<int, int> EventsByGeneration(const std::string& path, const std::string& event) {
+  std::map<int, int> found;
+  for (const absl::string_view line : absl::StrSplit(support::ReadText(path), '\n', absl::SkipEmpty())) {
+    const auto record = nlohmann::json::parse(std::string(line));
+    if (record["event"] == event) ++found[record["generation"]];
+  }
+  return found;
+}
+
+TEST_F(TorchrunFailure, Behaviour59GenerationsGrowByOneAndStartTheirWorkersOnce) {
+  const std::string events = folder_.File("events.jsonl");
+  Program mtrun(Command({"--standalone", "--max_restarts=4", "--event_log", events,
+                         Script("run.sh", "[ $TORCHELASTIC_RESTART_COUNT = 4 ]\n")}),
+                Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  const std::map<int, int> once = {{1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}};
+  EXPECT_EQ(EventsByGeneration(events, "generation_assigned"), once);
+  EXPECT_EQ(EventsByGeneration(events, "workers_started"), once);
+}
+
 TEST_F(TorchrunFailure, Behaviour36To38NodesMayFinishAtDifferentTimesWithoutABarrier) {
   const std::string script = Script("run.sh", "[ $RANK = 0 ] || sleep 0.7\necho finished\n");
   const std::vector<std::string> flags = {"--exit_barrier_timeout=0", script};
@@ -245,7 +298,7 @@ TEST_P(TorchrunSignal, Behaviour41And42ReachesTheWorkersAndLeavesNothing) {
   mtrun.Signal(GetParam());
   EXPECT_EQ(mtrun.Wait(kSoon), 128 + GetParam()) << mtrun.Text();
   EXPECT_THAT(From(mtrun.OutLines(), "got it"), SizeIs(2)) << mtrun.Text();
-  EXPECT_TRUE(mark_.WaitForNone(Seconds(5)));
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TorchrunSignal, testing::Values(SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1));

@@ -25,8 +25,6 @@ using testing::SizeIs;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
-constexpr Seconds kSoon{20};
-
 /// What the workers' logs are, under either launcher.
 template <typename Base>
 class LogsTest : public Base {
@@ -110,9 +108,10 @@ TEST_P(Logs, Behaviour73TheFileTimerEndsAWorkerThatHangs) {
                      "  with open(os.environ['TORCHELASTIC_TIMER_FILE'], 'w') as pipe:\n"
                      "    pipe.write(json.dumps({'version': 1, 'pid': os.getpid(), 'scope_id': scope,\n"
                      "                           'expiration_time': at, 'signal': 9}) + '\\n')\n"
-                     "send('released', time.time() + 0.1)\n"
+                     "soon = time.time() + 4\n"  // far more than two openings of the pipe take
+                     "send('released', soon)\n"
                      "send('released', -1)\n"
-                     "time.sleep(0.3)\n"
+                     "while time.time() < soon + 0.5: time.sleep(0.1)\n"
                      "print('still here', flush=True)\n"
                      "send('step', time.time() + 0.1)\n"
                      "time.sleep(1000)\n");
@@ -273,7 +272,7 @@ TEST_F(TorchrunLogs, AWorkerMayCloseItsOutput) {
 TEST_F(TorchrunLogs, GrandchildrenThatHoldTheOutputDoNotHoldTheRun) {
   Program mtrun(Command(Flags({Script("run.sh", "setsid sleep 1000 &\necho done\n")})), Environment());
   EXPECT_EQ(mtrun.Wait(kSoon), 0) << mtrun.Text();
-  EXPECT_TRUE(mark_.WaitForNone(Seconds(2)));
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
 }
 
 TEST_F(TorchrunLogs, AFullDiskStopsOnlyTheLogs) {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "tests/e2e/launcher.h"
-#include "tests/trainers/engine/support/packed_set.h"
+#include "tests/trainers/support/packed_set.h"
 
 namespace mtrun::e2e {
 
@@ -22,8 +22,8 @@ class TrainingRuns : public LauncherTest {
   static constexpr int kStepsPerEpoch = 9;
 
   void SetUp() override {
-    data_ = engine::testing::WritePackedSet(folder_.path(), "data", {.train = 100, .test = 40},
-                                            engine::testing::LearnablePixel);
+    data_ = trainers::testing::WritePackedSet(folder_.path(), "data", {.train = 100, .test = 40},
+                                              trainers::testing::LearnablePixel);
   }
 
   /// mtrun's arguments, then the trainer's.

@@ -30,7 +30,7 @@ TEST_P(Corpus, IsTaken) {
     ASSERT_TRUE(bytes.ok()) << bytes.status();
     SCOPED_TRACE(entry.path().filename().string());
     GetParam().run(*bytes);
-    // Torn at many places, which is how files and messages usually go wrong.
+    // Cut at many places, which is how files and messages usually go wrong.
     for (size_t size = 0; size < bytes->size(); size += 1 + bytes->size() / 24)
       GetParam().run(std::string_view(*bytes).substr(0, size));
     ++inputs;

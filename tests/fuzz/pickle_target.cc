@@ -3,8 +3,8 @@
 
 #include "base/status_macros.h"
 #include "tests/fuzz/fuzz_targets.h"
-#include "trainers/engine/pickle.h"
-#include "trainers/engine/zip_archive.h"
+#include "trainers/weights/pickle.h"
+#include "trainers/weights/zip_archive.h"
 
 namespace mtrun::fuzz {
 namespace {
@@ -16,13 +16,13 @@ const std::set<std::string>& Allowed() {
 }
 
 void ReadPickle(absl::string_view bytes) {
-  const auto pickle = engine::ParsePickle(bytes, Allowed());
+  const auto pickle = trainers::ParsePickle(bytes, Allowed());
   if (!pickle.ok()) return;
   MT_CHECK(pickle->root != nullptr && pickle->size <= bytes.size());
-  for (const engine::PickleValue& value : pickle->values) {
-    MT_CHECK(value.kind != engine::PickleValue::Kind::kGlobal || Allowed().contains(value.text))
+  for (const trainers::PickleValue& value : pickle->values) {
+    MT_CHECK(value.kind != trainers::PickleValue::Kind::kGlobal || Allowed().contains(value.text))
         << value.text;
-    for (const engine::PickleValue* item : value.items) MT_CHECK(item != nullptr);
+    for (const trainers::PickleValue* item : value.items) MT_CHECK(item != nullptr);
   }
 }
 
@@ -30,8 +30,8 @@ void ReadPickle(absl::string_view bytes) {
 
 void FuzzPickle(std::string_view bytes) {
   const absl::string_view file(bytes.data(), bytes.size());
-  if (!engine::ZipArchive::LooksLikeZip(file)) return ReadPickle(file);
-  const auto archive = engine::ZipArchive::Open(file);
+  if (!trainers::ZipArchive::LooksLikeZip(file)) return ReadPickle(file);
+  const auto archive = trainers::ZipArchive::Open(file);
   if (!archive.ok()) return;
   for (const auto& [name, entry] : archive->entries()) {
     const auto content = archive->Read(name);

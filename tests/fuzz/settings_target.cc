@@ -43,7 +43,7 @@ void ReadYaml(const std::string& text) {
   MT_CHECK(file.valid() && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   Settings settings = SomeSettings();
   const std::string path = absl::StrCat("/proc/self/fd/", file.get());
-  if (settings.ApplyYaml(path, "program", {"other"}).ok()) Show(settings);
+  if (settings.ApplyYaml(path, "program").ok()) Show(settings);
 }
 
 void ReadFlags(const std::string& text) {

@@ -36,11 +36,37 @@ JobSettings TakeSettings(Decisions& decide) {
   settings.max_restarts = decide.Take(4);
   settings.refund_steps = decide.Take(3);
   settings.min_nodes_timeout = std::chrono::seconds(decide.Take(3));
-  settings.join_timeout = std::chrono::seconds(1 + decide.Take(20));
+  const int last = decide.Take(240);
+  settings.join_timeout = std::chrono::seconds(1 + last % 20);
+  for (int i = 0; last >= 200 && i < last / 20 - 8; ++i)
+    settings.endpoints.push_back(absl::StrCat("service", i));
   return settings;
 }
 
-void Act(ClusterSimulation& world, const std::string& node, Decisions& decide) {
+/// What the job's other services answer; the one that asks is anywhere among them.
+ProbeResult TakeProbe(const JobSettings& settings, Decisions& decide) {
+  ProbeResult result;
+  const int self = decide.Take(static_cast<int>(settings.endpoints.size()));
+  for (const std::string& endpoint : settings.endpoints) {
+    PeerService peer;
+    peer.endpoint = endpoint;
+    if (static_cast<int>(result.peers.size()) == self) {
+      peer.state = PeerService::State::kSelf;
+    } else {
+      constexpr PeerService::State kOthers[] = {PeerService::State::kGone, PeerService::State::kWithoutJob,
+                                                PeerService::State::kSilent, PeerService::State::kWithJob};
+      peer.state = kOthers[decide.Take(4)];
+      if (peer.state == PeerService::State::kWithJob)
+        peer.generation.number = static_cast<uint64_t>(decide.Take(6));
+      peer.authority = peer.generation.number > 0 && decide.Take(2) == 0;
+    }
+    result.peers.push_back(peer);
+  }
+  if (decide.Take(3) == 0) result.dead.insert(absl::StrCat("node", decide.Take(settings.max_nodes + 2)));
+  return result;
+}
+
+void Act(ClusterSimulation& world, const JobSettings& settings, const std::string& node, Decisions& decide) {
   switch (decide.Take(22)) {
     case 0:
       world.Open(node);
@@ -93,11 +119,17 @@ void Act(ClusterSimulation& world, const std::string& node, Decisions& decide) {
       world.Stall(std::chrono::milliseconds(20 * decide.Take(256)));
       break;
     case 17:
-      world.Say(node, Leaving{"a person stopped it", true, decide.Take(3)});
+      world.Say(node, Leaving{decide.Take(3) == 0 ? "SIGTERM" : "a person stopped it"});
       break;
     case 18:
       world.Open(node, Generation{static_cast<uint64_t>(decide.Take(6)), 1}, decide.Take(4), decide.Take(2));
       break;
+    case 19:
+      if (!settings.endpoints.empty()) {
+        world.Look(TakeProbe(settings, decide));
+        break;
+      }
+      [[fallthrough]];
     default:
       world.Advance(std::chrono::milliseconds(8 * decide.Take(256)));
       break;
@@ -111,7 +143,7 @@ void FuzzStateMachine(std::string_view bytes) {
   const JobSettings settings = TakeSettings(decide);
   ClusterSimulation world(settings);
   for (int i = 0; i < kMostEvents && decide.more(); ++i) {
-    Act(world, absl::StrCat("node", decide.Take(settings.max_nodes + 2)), decide);
+    Act(world, settings, absl::StrCat("node", decide.Take(settings.max_nodes + 2)), decide);
     MT_CHECK(!world.broken()) << *world.broken();
     if (world.machine().Gone()) world = ClusterSimulation(settings);  // as the service does
   }

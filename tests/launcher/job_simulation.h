@@ -1,8 +1,8 @@
-// A whole job in simulated time: production state machines of services and agents, production outboxes, and
-// around them a small world of hosts, streams and worker processes that a seed makes fail: agents die,
-// freeze and are told to go, cables are pulled, streams break, services die and come back, workers crash and
-// break. What must hold is checked after every event. One run is a few seconds of the job's time; the same
-// seed gives the same run.
+// A whole job in simulated time: production state machines of services and agents, the production ends of
+// their sessions, and around them a small world of hosts, streams and worker processes that a seed makes
+// fail: agents die, freeze and are told to go, cables are pulled, streams break, services die and come back,
+// workers crash and break. What must hold is checked after every event. One run is a few seconds of the job's
+// time; the same seed gives the same run.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "launcher/agent_core.h"
+#include "launcher/core/agent_core.h"
 #include "rendezvous/job_table.h"
-#include "rendezvous/outbox.h"
+#include "rendezvous/session/agent_end.h"
+#include "rendezvous/session/service_end.h"
 
 namespace mtrun::launcher {
 
@@ -32,7 +33,7 @@ class JobSimulation {
     int min_nodes = 1, max_nodes = 3;
     int workers = 2;
     bool cooperative = true;
-    bool warm_up = false;  // trainers: their workers begin ahead of a generation
+    bool warm_up = false;  // trainers: their workers start before they have a rank
     int faults = 6;
     bool trace = false;  // costs half of the time
   };
@@ -62,18 +63,18 @@ class JobSimulation {
     std::vector<std::function<void()>> backlog;  // while frozen
     std::string node_id;
     std::unique_ptr<AgentCore> core;
-    rendezvous::Outbox outbox;
+    rendezvous::AgentEnd end;
     std::vector<Worker> workers;
-    uint64_t connection = 0, service_id = 0, received = 0;
-    bool welcomed = false, connecting = false;
+    uint64_t connection = 0;
+    bool connecting = false;
     size_t place = 0;
     TimePoint heard;
     uint64_t timer = 0;
     rendezvous::Generation last_run;
   };
   struct Session {
-    uint64_t id = 0, incarnation = 0, connection = 0, received = 0, next_sequence = 1;
-    std::deque<std::pair<uint64_t, rendezvous::ServiceEvent>> unacknowledged = {};
+    uint64_t incarnation = 0, connection = 0;
+    rendezvous::ServiceEnd<rendezvous::ServiceEvent> end;
   };
   struct Service {
     uint64_t id = 0;  // 0: there is none
@@ -105,6 +106,8 @@ class JobSimulation {
   Duration Delay(int most_ms) { return std::chrono::microseconds(random_() % (1000ull * most_ms) + 50); }
   bool Reach(size_t a, size_t b) const { return a == b || (!cut_.contains(a) && !cut_.contains(b)); }
   void Fault();
+  void Freeze(size_t node);
+  void PullCable(size_t node);
   void Mend();
   template <typename... Parts>
   void Note(const Parts&... parts) {
@@ -115,7 +118,7 @@ class JobSimulation {
   void Check();
   std::string CheckFormed() const;
 
-  // Agents and their sessions, as rendezvous/session_client.cc.
+  // Agents and their sessions, as rendezvous/session/session_client.cc.
   void Boot(size_t agent);
   void Die(size_t agent);
   void Awake(size_t agent, uint64_t incarnation, std::function<void()> act);
@@ -134,19 +137,19 @@ class JobSimulation {
   void SignalOne(size_t agent, int local_rank, int signal);
   void Say(size_t agent, int local_rank, channel::WorkerMessage message);
 
-  // Services, as rendezvous/registrar.cc.
+  // Services, as rendezvous/service/registrar.cc.
   void BootService(size_t service);
   void KillService(size_t service);
-  void OnHello(size_t service, uint64_t connection, rendezvous::StreamOpened opened, uint64_t service_id,
+  void OnHello(size_t service, uint64_t connection, rendezvous::StreamOpened opened, uint64_t welcomed_by,
                uint64_t acknowledged);
   void OnUp(size_t service, uint64_t connection, uint64_t sequence, const rendezvous::AgentSaid& said,
             uint64_t acknowledged);
   void StepService(size_t service, const rendezvous::Event& event);
   void PerformService(size_t service, const std::vector<rendezvous::JobTable::JobEffect>& effects);
-  void SendDown(size_t service, Session& session, uint64_t sequence, const rendezvous::ServiceEvent& event);
+  void PumpDown(Session& session);
   void ArmService(size_t service);
   void ConsiderLooking(size_t service);
-  rendezvous::LookedAround LookAround(size_t service, const rendezvous::LookWanted& wanted) const;
+  rendezvous::ProbeResult LookAround(size_t service, const rendezvous::ProbeRequest& wanted) const;
 
   // Streams.
   void Up(uint64_t connection, std::function<void()> deliver);

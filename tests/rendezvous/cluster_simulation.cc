@@ -105,7 +105,7 @@ std::vector<std::string> ClusterSimulation::Finish(const std::string& node, bool
 }
 
 std::vector<std::string> ClusterSimulation::Leave(const std::string& node) {
-  return Say(node, Leaving{"SIGTERM", false, 0});
+  return Say(node, Leaving{"SIGTERM"});
 }
 
 std::vector<std::string> ClusterSimulation::Wait(const std::string& node, const std::string& key) {

@@ -38,7 +38,7 @@ class ClusterSimulation {
   /// The node holds this from an earlier service.
   void Remember(const std::string& node, const Assignment& held) { assignments_[node] = held; }
   /// What a look at the job's other services found.
-  std::vector<std::string> Look(LookedAround looked) { return Step(Event{"", std::move(looked)}); }
+  std::vector<std::string> Look(ProbeResult looked) { return Step(Event{"", std::move(looked)}); }
   std::vector<std::string> Finish(const std::string& node, bool final = false);
   std::vector<std::string> Leave(const std::string& node);
   std::vector<std::string> Wait(const std::string& node, const std::string& key);
@@ -61,8 +61,10 @@ class ClusterSimulation {
   Generation generation() const { return machine_.View(now_).generation; }
   /// The last assignment that each node was sent.
   const std::map<std::string, Assignment>& assignments() const { return assignments_; }
-  /// Equal texts: equal futures.
-  std::string Fingerprint() const { return machine_.Describe(now_); }
+  /// The machine's state for people.
+  std::string Text() const { return machine_.Describe(now_); }
+  /// Equal worlds behave alike from here on.
+  bool operator==(const ClusterSimulation&) const = default;
 
  private:
   std::vector<std::string> Step(const Event& event);

@@ -45,7 +45,7 @@ TEST(Codec, AgentEventsComeBackAsTheyWere) {
       {OfferSent{SomeOffer()}, SomeAssignment(), Generation{2, 5}},
       {WorkerFailed{generation, SomeFailure()}, {}, {}},
       {WorkersFinished{generation, true}, {}, {}},
-      {Leaving{"SIGTERM", true, 130}, {}, {}},
+      {Leaving{"SIGTERM"}, {}, {}},
       {StoreSet{generation, std::string("k\0y", 3), std::string("\xff\0", 2)}, {}, {}},
       {StoreRead{generation, 8, {"a", "b"}, false}, {}, {}},
       {StepsCommitted{generation, 12345678901}, {}, {}},
@@ -61,12 +61,12 @@ TEST(Codec, AgentEventsComeBackAsTheyWere) {
 TEST(Codec, ServiceEventsComeBackAsTheyWere) {
   const std::vector<ServiceEvent> all = {
       Assigned{SomeAssignment()},
-      GenerationDissolved{Generation{3, 1}, "node2 joins", 2, 1, /*gentle=*/true},
+      GenerationDissolved{Generation{3, 1}, "node2 joins", 2, 1, /*graceful=*/true},
       JobEnded{JobOutcome{false, 137, "rank 5", SomeFailure()}},
       JobEnded{JobOutcome{true, 0, "fine", std::nullopt}},
       Refused{"no"},
       Waiting{"spare"},
-      Elsewhere{"node2:29400", "it has generation 4"},
+      Redirect{"node2:29400", "it has generation 4"},
       BudgetChanged{7, 4},
       StoreReply{Generation{3, 1}, 8, {{"a", std::string("\0", 1)}}, "gone"},
   };
@@ -86,6 +86,7 @@ HelloData SomeHello() {
   hello.opened.settings.refund_steps = 100;
   hello.opened.settings.endpoints = {"node1:29400", "node2:29400"};
   hello.opened.settings.takeover_any = true;
+  hello.opened.settings.version = "0.2.0";
   hello.opened.seen = Generation{4, 9};
   hello.opened.seen_restarts = 3;
   hello.opened.seen_refunds = 2;
@@ -179,19 +180,19 @@ TEST(Codec, StatusShowsAJob) {
   view.settings.job_id = "job";
   view.phase = "running";
   view.nodes.push_back({"id", "node1", "10.0.0.1", "member", 0, 0, 2, std::chrono::seconds(1),
-                        std::chrono::seconds(2), "rank 1 \xff stands still", std::chrono::seconds(3)});
+                        std::chrono::seconds(2), "rank 1 \xff hangs", std::chrono::seconds(3)});
   wire::JobStatus status;
   EncodeJobView(view, &status);
   const JobView back = DecodeJobView(status);
   EXPECT_EQ(back.phase, "running");
   EXPECT_EQ(back.nodes.at(0).workers, 2);
   EXPECT_EQ(back.nodes.at(0).main_loop_age, std::chrono::seconds(2));
-  EXPECT_EQ(back.nodes.at(0).note, "rank 1 \xff stands still");
+  EXPECT_EQ(back.nodes.at(0).note, "rank 1 \xff hangs");
   EXPECT_EQ(back.nodes.at(0).note_age, std::chrono::seconds(3));
 }
 
 TEST(Codec, AHeartbeatKeepsItsNoteWithinBounds) {
-  const Heartbeat note{std::chrono::seconds(2), "rank 1 stands still"};
+  const Heartbeat note{std::chrono::seconds(2), "rank 1 hangs"};
   EXPECT_EQ(DecodeHeartbeat(EncodeHeartbeat(note)), note);
   wire::Heartbeat wild;
   wild.set_main_loop_age_ns(-5);

@@ -56,7 +56,7 @@ TEST_F(JobTableTest, JobsDoNotMeet) {
 TEST_F(JobTableTest, AnEndedJobsIdStartsAfresh) {
   const Generation first = Run("a", "node1");
   Say("a", "node1", WorkersFinished{first, false});
-  Say("a", "node1", Leaving{"done", false, 0});
+  Say("a", "node1", Leaving{"done"});
   EXPECT_TRUE(table_.jobs().empty());
   const Generation second = Run("a", "node2");
   EXPECT_EQ(second.number, 1u);
@@ -66,7 +66,7 @@ TEST_F(JobTableTest, AnEndedJobsIdStartsAfresh) {
 TEST_F(JobTableTest, ANodeThatWasAwayAtTheEndHearsTheOutcome) {
   const Generation first = Run("a", "node1");
   Say("a", "node1", WorkerFailed{first, WorkerFailure{"node1", 0, 0, 1, 7, 0, "", "", ""}});
-  Say("a", "node1", Leaving{"done", false, 0});
+  Say("a", "node1", Leaving{"done"});
   const auto effects = Open("a", "node2", first);
   const JobEnded* ended = Find<JobEnded>(effects);
   ASSERT_NE(ended, nullptr);
@@ -75,7 +75,7 @@ TEST_F(JobTableTest, ANodeThatWasAwayAtTheEndHearsTheOutcome) {
 }
 
 TEST_F(JobTableTest, EventsOfUnknownJobsChangeNothing) {
-  EXPECT_TRUE(Say("nothing", "node1", Leaving{"x", false, 0}).empty());
+  EXPECT_TRUE(Say("nothing", "node1", Leaving{"x"}).empty());
   EXPECT_TRUE(table_.Step("nothing", Event{"node1", Heartbeat{}}, now_).empty());
   EXPECT_TRUE(table_.jobs().empty());
   EXPECT_FALSE(table_.NextDeadline().has_value());

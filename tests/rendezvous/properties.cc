@@ -17,19 +17,26 @@ std::optional<std::string> PropertyChecker::Observe(const Event& event, const st
 }
 
 void PropertyChecker::BeforeEffects(const Event& event) {
-  if (std::holds_alternative<StreamOpened>(event.what)) present_.insert(event.node_id);
+  if (const auto* looked = std::get_if<ProbeResult>(&event.what))
+    dead_.insert(looked->dead.begin(), looked->dead.end());
+  if (const auto* opened = std::get_if<StreamOpened>(&event.what)) {
+    present_.insert(event.node_id);
+    expected_.erase(event.node_id);
+    seen_ = std::max(seen_, opened->seen.number);
+  }
   const auto* said = std::get_if<AgentSaid>(&event.what);
   if (said == nullptr || !present_.contains(event.node_id)) return;
   if (const auto* read = std::get_if<StoreRead>(&said->event)) waiting_.insert({event.node_id, read->id});
-  if (const auto* offer = std::get_if<OfferSent>(&said->event);
-      offer != nullptr && offer->offer.holds && said->held) {
-    OnHeld(event.node_id, *said->held);
+  if (const auto* offer = std::get_if<OfferSent>(&said->event); offer != nullptr && offer->offer.holds) {
+    seen_ = std::max(seen_, offer->offer.holds->number);
+    if (said->held) OnHeld(event.node_id, *said->held);
   }
   if (const auto* offer = std::get_if<OfferSent>(&said->event); offer != nullptr && !offer->offer.holds) {
     if (const auto run = running_.find(event.node_id); run != running_.end() && said->seen == run->second)
       running_.erase(run);
   }
   if (std::holds_alternative<Leaving>(said->event)) {
+    left_.insert(event.node_id);
     present_.erase(event.node_id);
     running_.erase(event.node_id);
     std::erase_if(waiting_, [&](const auto& waiter) { return waiter.first == event.node_id; });
@@ -37,15 +44,24 @@ void PropertyChecker::BeforeEffects(const Event& event) {
 }
 
 void PropertyChecker::OnHeld(const std::string& node_id, const Assignment& held) {
+  if (ended_told_.contains(node_id)) return;  // it stops, whatever it held
   running_[node_id] = held.generation;
   if (held.generation.number <= highest_) return;
   highest_ = held.generation.number;
   live_ = held;
-  for (const Member& member : held.members) told_.insert(member.node_id);
+  told_.clear();
+  for (const Member& member : held.members) {
+    told_.insert(member.node_id);
+    if (!present_.contains(member.node_id)) expected_.insert(member.node_id);
+  }
   restarts_ = std::max(restarts_, held.restart_count);
 }
 
 void PropertyChecker::On(const Send& send) {
+  // News for all is lost where no session is yet: an ended job is told again to who comes.
+  const bool for_all =
+      std::holds_alternative<JobEnded>(send.event) || std::holds_alternative<Redirect>(send.event);
+  if (for_all && expected_.contains(send.node_id)) return;
   if (!present_.contains(send.node_id))
     Broken(absl::StrCat("a message to ", send.node_id, ", which has no session"));
   std::visit(Overloaded{
@@ -53,8 +69,8 @@ void PropertyChecker::On(const Send& send) {
                  [&](const GenerationDissolved& e) { OnDissolved(send.node_id, e); },
                  [&](const JobEnded&) { OnEnded(send.node_id); },
                  [&](const StoreReply& e) { OnReply(send.node_id, e); },
-                 [&](const Refused&) {},
-                 [&](const Elsewhere&) {},
+                 [&](const Refused&) { left_.insert(send.node_id); },
+                 [&](const Redirect&) {},
                  [&](const BudgetChanged& e) { OnBudget(e); },
                  [&](const Waiting&) {
                    if (ended_) Broken(absl::StrCat(send.node_id, " is told to wait after the end"));
@@ -65,6 +81,7 @@ void PropertyChecker::On(const Send& send) {
 
 void PropertyChecker::On(const CloseSession& close) {
   present_.erase(close.node_id);
+  expected_.erase(close.node_id);
   running_.erase(close.node_id);
   std::erase_if(waiting_, [&](const auto& waiter) { return waiter.first == close.node_id; });
 }
@@ -72,8 +89,9 @@ void PropertyChecker::On(const CloseSession& close) {
 void PropertyChecker::OnAssigned(const std::string& node_id, const Assignment& a) {
   if (ended_) Broken("an assignment after the end of the job");
   if (!live_ || live_->generation != a.generation) {
-    if (a.generation.number <= highest_)
-      Broken(absl::StrCat("generation ", a.generation.number, " after ", highest_));
+    if (a.generation.number <= highest_ || a.generation.number > std::max(highest_, seen_) + 1)
+      Broken(
+          absl::StrCat("generation ", a.generation.number, " after ", highest_, ", agents knew of ", seen_));
     for (const auto& [node, generation] : running_) {
       Broken(absl::StrCat(node, " still runs generation ", generation.number, " while ", a.generation.number,
                           " is assigned"));
@@ -91,6 +109,7 @@ void PropertyChecker::OnAssigned(const std::string& node_id, const Assignment& a
     if (a.restart_count < restarts_ || OverBudget(a.restart_count)) Broken("restart budget");
     restarts_ = a.restart_count;
     if (live_ && told_.size() != live_->members.size()) Broken("a member was not told its assignment");
+    CheckMajority();
     live_ = a;
     highest_ = a.generation.number;
     told_.clear();
@@ -103,9 +122,23 @@ void PropertyChecker::OnAssigned(const std::string& node_id, const Assignment& a
   running_[node_id] = a.generation;
 }
 
+/// One of several services forms a generation only with more than half of those members of the last one that
+/// may be alive.
+void PropertyChecker::CheckMajority() {
+  if (!last_ || settings_.endpoints.size() < 2 || settings_.takeover_any) return;
+  size_t alive = 0, here = 0;
+  for (const Member& member : last_->members) {
+    const bool present = present_.contains(member.node_id);
+    const bool gone = left_.contains(member.node_id) || dead_.contains(member.node_id);
+    alive += present || !gone ? 1 : 0;
+    here += present ? 1 : 0;
+  }
+  if (alive > 0 && 2 * here <= alive) Broken(absl::StrCat(here, " of ", alive, " members form a generation"));
+}
+
 void PropertyChecker::OnDissolved(const std::string& node_id, const GenerationDissolved& dissolved) {
-  if (ended_) Broken("a generation is dissolved after the end of the job");
-  if (dissolved.reason.empty()) Broken("dissolved without a reason");
+  if (ended_) Broken("a generation ends after the end of the job");
+  if (dissolved.reason.empty()) Broken("a generation ends without a reason");
   if (dissolved.restart_count < 0 || OverBudget(dissolved.restart_count)) Broken("restart budget");
   const auto running = running_.find(node_id);
   if (running != running_.end() && running->second == dissolved.generation) running_.erase(running);
@@ -130,6 +163,11 @@ void PropertyChecker::OnReply(const std::string& node_id, const StoreReply& repl
 
 void PropertyChecker::AfterEffects(const JobMachine& machine, TimePoint now) {
   const JobView view = machine.View(now);
+  if (live_ && live_->generation == view.generation && (!last_ || *last_ != *live_)) {
+    last_ = live_;
+    left_.clear();
+    dead_.clear();
+  }
   // A waiter may only be pending while its generation runs (no node of these tests comes back from another
   // service).
   if (view.phase != "running" && !waiting_.empty())

@@ -21,8 +21,9 @@ class PropertyChecker {
   /// Call after each Step; the first broken property as text, nothing when all hold.
   std::optional<std::string> Observe(const Event& event, const std::vector<Effect>& effects,
                                      const JobMachine& machine, TimePoint now);
-  /// The service's machine stood still for so long: silence is judged that much later.
+  /// The service's machine was stopped for so long: silence is judged that much later.
   void Excuse(Duration stopped) { excused_ += stopped; }
+  bool operator==(const PropertyChecker&) const = default;
 
  private:
   void BeforeEffects(const Event& event);
@@ -34,6 +35,7 @@ class PropertyChecker {
   void OnDissolved(const std::string& node_id, const GenerationDissolved& dissolved);
   void OnBudget(const BudgetChanged& budget);
   void OnEnded(const std::string& node_id);
+  void CheckMajority();
   void OnReply(const std::string& node_id, const StoreReply& reply);
   void AfterEffects(const JobMachine& machine, TimePoint now);
   /// Refunds let the count of failures grow beyond the budget.
@@ -46,14 +48,19 @@ class PropertyChecker {
 
   JobSettings settings_;
   std::optional<std::string> broken_;
-  uint64_t highest_ = 0;
+  uint64_t highest_ = 0;  // generation that was assigned or held
+  uint64_t seen_ = 0;     // generation that any agent spoke of: a service goes on behind it
   std::optional<Assignment> live_;
   std::set<std::string> told_;                 // members of live_ that have got their Assigned
   std::map<std::string, Generation> running_;  // what each node believes to run
   std::set<std::pair<std::string, int64_t>> waiting_;
-  std::set<std::string> present_;  // nodes with a session
+  std::set<std::string> present_;   // nodes with a session
+  std::set<std::string> expected_;  // nodes that others have reported, without a session so far
   std::set<std::string> ended_told_;
   bool ended_ = false;
+  std::optional<Assignment> last_;  // the generation that the machine formed or adopted last
+  std::set<std::string> left_;      // nodes that left or were refused since it began
+  std::set<std::string> dead_;      // nodes whose agents were found gone since it began
   Duration excused_ = Duration::zero();
   int restarts_ = 0;
 };

@@ -1,7 +1,7 @@
 // Golden scripts: testdata/*.txt hold commands, `----`, and the expected trace. MTRUN_REWRITE=1 writes what
 // happens instead.
 //   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s]   begins the world (first command)
-//   open N [seen=2] [max=5]      offer N... [workers=2] [rank=0] [late]   close N    leave N [fails=130] beat
+//   open N [seen=2] [max=5]      offer N... [workers=2] [rank=0] [late]   close N    leave N    beat
 //   N [stuck=12s] break N    steps N at=100    fail N [exit=3|signal=9] [generation=1]      finish N...
 //   [final]  silence N   wake N set N key value    wait N key    get N key   hold N [workers=2] (offers the
 //   last generation it was assigned as still running) new_service [recovery=3s]    advance 1.5s    stall 10s
@@ -80,7 +80,7 @@ class Interpreter {
     if (c.name == "advance") return w.Advance(ParseDuration(c.words.at(0)));
     if (c.name == "stall") return w.Stall(ParseDuration(c.words.at(0)));
     if (c.name == "look") return w.Look(ParseLook(c));
-    if (c.name == "state") return absl::StrSplit(w.Fingerprint(), '\n', absl::SkipEmpty());
+    if (c.name == "state") return absl::StrSplit(w.Text(), '\n', absl::SkipEmpty());
     Lines lines;
     for (const std::string& node : c.words) {
       const Lines more = RunOn(c, node);
@@ -111,14 +111,14 @@ class Interpreter {
     world_ = std::make_unique<ClusterSimulation>(settings_, c.Time("recovery", "0s"), c.Has("host_begins"));
     return {};
   }
-  LookedAround ParseLook(const Command& c) const {
+  ProbeResult ParseLook(const Command& c) const {
     using State = PeerService::State;
     static const std::map<std::string, State> states = {{"silent", State::kSilent},
                                                         {"gone", State::kGone},
                                                         {"self", State::kSelf},
                                                         {"without", State::kWithoutJob},
                                                         {"with", State::kWithJob}};
-    LookedAround looked;
+    ProbeResult looked;
     for (const std::string& word : c.words) {
       const std::vector<std::string> parts = absl::StrSplit(word, ':');
       PeerService peer;
@@ -147,10 +147,7 @@ class Interpreter {
     if (c.name == "break") return w.Break(node);
     if (c.name == "steps") return w.Say(node, StepsCommitted{w.generation(), c.Int("at", 0)});
     if (c.name == "finish") return w.Finish(node, c.Has("final"));
-    if (c.name == "leave") {
-      if (c.Has("fails")) return w.Say(node, Leaving{"SIGINT", true, c.Int("fails", 1)});
-      return w.Leave(node);
-    }
+    if (c.name == "leave") return w.Leave(node);
     if (c.name == "set") return w.Set(node, c.words.at(1), c.words.at(2));
     if (c.name == "wait") return w.Wait(node, c.words.at(1));
     if (c.name == "get") return w.Say(node, StoreRead{w.generation(), 1000, {c.words.at(1)}, false});
@@ -205,7 +202,7 @@ std::string Play(const std::string& script) {
       in_trace = true;
       continue;
     }
-    if (in_trace && !line.empty()) continue;  // the trace is written anew
+    if (in_trace && !line.empty()) continue;  // the trace is written again
     in_trace = false;
     absl::StrAppend(&output, line, "\n");
     if (line.empty() || line[0] == '#') continue;

@@ -34,11 +34,27 @@ TEST(JobMachine, IsAValue) {
   ClusterSimulation a = RunningPair();
   ClusterSimulation b = a;
   EXPECT_TRUE(a.machine() == b.machine());
-  EXPECT_EQ(a.Fingerprint(), b.Fingerprint());
+  EXPECT_EQ(a.Text(), b.Text());
   b.Close("node1");
   EXPECT_FALSE(a.machine() == b.machine());
   a.Close("node1");
   EXPECT_TRUE(a.machine() == b.machine());
+}
+
+TEST(JobMachine, EqualityIsOfTheWholeState) {
+  const JobMachine::Options usual{1, TimePoint(), Duration::zero()};
+  JobMachine::Options host_begins = usual;
+  host_begins.host_begins = true;
+  EXPECT_TRUE(JobMachine(Settings(1, 1), usual) == JobMachine(Settings(1, 1), usual));
+  EXPECT_FALSE(JobMachine(Settings(1, 1), usual) == JobMachine(Settings(1, 1), host_begins));
+  EXPECT_FALSE(JobMachine(Settings(1, 1), usual) == JobMachine(Settings(1, 2), usual));
+  // What only time or a service's answer changes counts as well.
+  ClusterSimulation a = RunningPair(), b = a, c = a;
+  b.Advance(std::chrono::milliseconds(100));
+  b.Beat("node1");
+  EXPECT_FALSE(a.machine() == b.machine());
+  c.Say("node1", StepsCommitted{c.generation(), 1});
+  EXPECT_FALSE(a.machine() == c.machine());
 }
 
 TEST(JobMachine, GenerationIdsFollowTheSeed) {
@@ -101,7 +117,7 @@ TEST(JobMachine, AHigherGenerationReportedLaterDissolvesALowerOne) {
   offer.holds = high.generation;
   world.Open("node2", high.generation);
   const std::string text = Text(world.Say("node2", OfferSent{offer}, high));
-  EXPECT_THAT(text, HasSubstr("-> node1: dissolved generation 1"));
+  EXPECT_THAT(text, HasSubstr("-> node1: generation 1 ended"));
   EXPECT_THAT(text, HasSubstr("adopts generation 5"));
 }
 
@@ -113,8 +129,7 @@ TEST(JobMachine, ANonsenseAssignmentIsNotAdopted) {
   offer.node_id = offer.host = "node1";
   offer.holds = held.generation;
   world.Open("node1");
-  EXPECT_THAT(Text(world.Say("node1", OfferSent{offer}, held)),
-              HasSubstr("-> node1: dissolved generation 1"));
+  EXPECT_THAT(Text(world.Say("node1", OfferSent{offer}, held)), HasSubstr("-> node1: generation 1 ended"));
 }
 
 TEST(JobMachine, TheBudgetSurvivesANewService) {

@@ -1,5 +1,6 @@
 #include "rendezvous/types.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -46,10 +47,12 @@ TEST(Describe, EscapesStoreKeys) {
 TEST(DifferingSettings, ListsEachKey) {
   JobSettings job, here;
   EXPECT_TRUE(DifferingSettings(job, here).empty());
+  here.version = "0.0.1";
   here.max_nodes = 3;
   here.last_call = std::chrono::seconds(2);
   EXPECT_THAT(DifferingSettings(job, here),
-              ElementsAre("max_nodes is 3 here, 1 in the job", "last_call is 2 here, 1 in the job"));
+              ElementsAre(absl::StrCat("version is 0.0.1 here, ", Version(), " in the job"),
+                          "max_nodes is 3 here, 1 in the job", "last_call is 2 here, 1 in the job"));
 }
 
 }  // namespace

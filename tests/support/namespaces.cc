@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<TwoNodes>> TwoNodes::Make() {
       enter = {"nsenter", "--target", first, "--user", "--preserve-credentials", "unshare", "--net", "--uts"};
     }
     nodes->holders_[node] = std::make_unique<Program>(Join(enter, Holder(node)));
-    if (!nodes->holders_[node]->WaitForLine("ready", Seconds(10))) {
+    if (!nodes->holders_[node]->WaitForLine("ready")) {
       return absl::PermissionDeniedError(
           absl::StrCat("no network namespaces here: ", nodes->holders_[node]->Text()));
     }
@@ -63,7 +63,7 @@ absl::Status TwoNodes::SetLink(int node, bool up) const {
 
 absl::Status TwoNodes::Run(int node, const std::vector<std::string>& argv) const {
   Program program(On(node, argv));
-  if (program.Wait(Seconds(10)) == 0) return absl::OkStatus();
+  if (program.Wait() == 0) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(absl::StrJoin(argv, " "), ": ", program.Text()));
 }
 

@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Make(int nodes) {
     const std::string script =
         absl::StrCat("hostname node", node, " && ip link set lo up && echo ready && exec sleep 1000000");
     network->holders_.push_back(std::make_unique<Program>(Join(enter, {"sh", "-c", script})));
-    if (!network->holders_.back()->WaitForLine("ready", Seconds(10))) {
+    if (!network->holders_.back()->WaitForLine("ready")) {
       return absl::PermissionDeniedError(
           absl::StrCat("no network namespaces here: ", network->holders_.back()->Text()));
     }
@@ -73,7 +73,7 @@ absl::Status Network::SetLink(int node, bool up) const {
 
 absl::Status Network::Run(int node, absl::string_view script) const {
   Program program(On(node, {"sh", "-c", std::string(script)}));
-  if (program.Wait(Seconds(10)) == 0) return absl::OkStatus();
+  if (program.Wait() == 0) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(script, ": ", program.Text()));
 }
 

@@ -1,12 +1,10 @@
 #include "tests/support/program.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -95,7 +93,7 @@ Program::~Program() {
   if (!status_) {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
-    // What it left behind may hold its output open for ever.
+    // A child that outlives it may hold its output open forever.
     MT_CHECK(eventfd_write(stop_reading_, 1) == 0);
   }
   for (std::thread& reader : readers_) reader.join();
@@ -157,7 +155,7 @@ std::optional<int> Program::Wait(Seconds patience) {
   });
   if (!ended) return std::nullopt;
   {
-    // Something it left behind may hold the pipes open; then the output is as complete as it gets.
+    // A child that outlives it may hold the pipes open; then the output is as complete as it gets.
     std::unique_lock lock(mu_);
     changed_.wait_until(lock, std::min(end, Until(Seconds(2))), [&] { return open_streams_ == 0; });
   }
@@ -241,17 +239,6 @@ std::string ReadText(const std::string& path) {
 void WriteText(const std::string& path, const std::string& text, bool executable) {
   std::ofstream(path) << text;
   chmod(path.c_str(), executable ? 0755 : 0644);
-}
-
-int FreePort() {
-  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  MT_CHECK(bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
-  MT_CHECK(getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  return ntohs(address.sin_port);
 }
 
 }  // namespace mtrun::support

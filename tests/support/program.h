@@ -104,7 +104,5 @@ class TemporaryFolder {
 
 std::string ReadText(const std::string& path);
 void WriteText(const std::string& path, const std::string& text, bool executable = false);
-/// A TCP port of the loopback address that was free a moment ago.
-int FreePort();
 
 }  // namespace mtrun::support

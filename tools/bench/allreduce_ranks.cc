@@ -12,7 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -68,18 +69,18 @@ double MedianMicroseconds(const ProcessGroup& group, const at::Tensor& tensor, i
 }
 
 int Main(char** argv) {
-  Membership membership;
-  membership.rank = std::atoi(argv[2]);
-  membership.world_size = std::atoi(argv[3]);
-  membership.address = "127.0.0.1";
+  GroupMember member;
+  member.rank = std::atoi(argv[2]);
+  member.world_size = std::atoi(argv[3]);
+  member.address = "127.0.0.1";
   at::set_num_threads(1);
-  auto group = ConnectCpuGroup(membership, std::make_shared<FolderStore>(argv[1]));
+  auto group = ConnectCpuGroup(member, std::make_shared<FolderStore>(argv[1]));
   if (!group.ok()) return std::fprintf(stderr, "%s\n", group.status().ToString().c_str()), 1;
   const int64_t numel = std::atoll(argv[4]) / 4;
   const bool shared = std::string(argv[6]) == "shared";
   const at::Tensor tensor = shared ? SharedTensor(*group, numel, at::kFloat) : at::zeros({numel});
   const double median = MedianMicroseconds(*group, tensor, std::atoi(argv[5]));
-  if (membership.rank == 0) std::printf("%.2f\n", median);
+  if (member.rank == 0) std::printf("%.2f\n", median);
   return 0;
 }
 

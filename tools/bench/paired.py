@@ -1,7 +1,11 @@
 """Paired measurements: every contestant in turn, A B A B ..., ratios round by round. A shared machine drifts; ratios hold."""
+import contextlib
+import fcntl
 import json
 import os
 import platform
+import random
+import socket
 import statistics
 import subprocess
 import sys
@@ -16,6 +20,26 @@ def peers_python():
             if subprocess.run([candidate, "-c", "import torch"], capture_output=True).returncode == 0:
                 return candidate
     return None
+
+
+@contextlib.contextmanager
+def held_port():
+    """A TCP port that no other benchmark or test of this user takes meanwhile, as tests/support/port.h does it."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        lowest = int(file.read().split()[0])
+    folder = f"/tmp/mtrun_test_ports_{os.getuid()}"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    while True:
+        port = random.randrange(10000, lowest) if lowest > 11000 else random.randrange(10000, 65536)
+        with open(os.path.join(folder, str(port)), "a", encoding="ascii") as lock, socket.socket() as probe:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                probe.bind(("", port))
+            except OSError:
+                continue
+            probe.close()
+            yield port
+            return
 
 
 def wall_seconds(command, env=None):
@@ -53,6 +77,35 @@ def interleave(contestants, rounds):
         for name, measure in contestants.items():
             figures[name].append(measure())
     return figures
+
+
+def alternate(before, after, pairs):
+    """Before, after and before once more in each round, beginning with another one each time. before, after: function() ->
+    {metric: figure}. {metric: {"before": [...], "after": [...], "again": [...]}}"""
+    contestants = [("before", before), ("after", after), ("again", before)]
+    for _name, measure in contestants[:2]:
+        measure()
+    found = {}
+    for turn in range(pairs):
+        for name, measure in contestants[turn % 3:] + contestants[:turn % 3]:
+            for metric, figure in measure().items():
+                found.setdefault(metric, {}).setdefault(name, []).append(figure)
+    return found
+
+
+def interval(ratios, draws=4000):
+    """Median of the ratios and its 95 % interval, by bootstrap over the pairs. The same numbers give the same interval."""
+    choose = random.Random(0)
+    medians = sorted(statistics.median(choose.choices(ratios, k=len(ratios))) for _ in range(draws))
+    return statistics.median(ratios), medians[int(0.025 * draws)], medians[int(0.975 * draws)]
+
+
+def verdict(change, noise, bound):
+    """change, noise: intervals of after / before and of before / before. Met when the lower end lies within the bound; missed
+    when it does not and before / before shows that this machine can tell."""
+    if change[1] <= 1 + bound:
+        return "met"
+    return "missed" if noise[2] < 1 + bound else "cannot tell: before / before spreads as far"
 
 
 def report(title, unit, figures, baseline, out=None):

@@ -52,7 +52,7 @@ class Node:
         self.state = "whole"
 
     def agent(self):
-        """mtrun's grandchild (launcher/guardian.h)."""
+        """mtrun's grandchild (launcher/workers/guardian.h)."""
         return cluster.child(cluster.child(self.front.pid) or 0)
 
     def workers(self):

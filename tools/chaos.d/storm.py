@@ -1,4 +1,4 @@
-"""What a training run under chaos left behind: how many steps it cost, and whether it is the undisturbed run."""
+"""What a training run under chaos cost: how many steps, and whether it is the undisturbed run."""
 import datetime
 import glob
 import json
@@ -158,9 +158,9 @@ def report(args, training, alone, left):
         ["left, joined, service killed", f"{counts['leave']}, {counts['join']}, {counts['service']}", "-"],
         ["step, mean interval of failures (s)", f"{step:.2f}, {wall / max(failures, 1):.2f}", "-"],
         ["committed / attempted steps", f"{committed} / {attempted} = {100 * committed / attempted:.1f} %",
-         f"{97 * math.exp(-1 / ratio):.1f} % (r = {ratio:.2f})"],
+         f"{'-' if args.regular else f'{97 * math.exp(-1 / ratio):.1f} %'} (r = {ratio:.2f})"],
         ["time goodput", f"{100 * committed * step / wall:.1f} %", "-"],
-        ["steps redone (superseded, torn)", f"{len(executed) - committed}, {len(torn)}", "-"],
+        ["steps redone (superseded, aborted)", f"{len(executed) - committed}, {len(torn)}", "-"],
         ["regrouping p50, p99 (s)", f"{screen.quantile(times, 0.5):.2f}, {screen.quantile(times, 0.99):.2f}", "-"],
         ["samples", verdict.stdout.strip().splitlines()[-1] if verdict.stdout else verdict.stderr.strip(), "exactly once"],
         ["largest relative difference of a loss", f"{worst:.2g}", "<= 1e-9"],

@@ -18,10 +18,10 @@ import storm
 USAGE = """tools/chaos train --interval X --step_seconds S
 
 A training run (cnnA, float64) on nodes that are network namespaces. Failures come as a Poisson process of mean interval X
-seconds and hit a member of the running group: a worker, an agent, a whole node; with --leaves nodes also leave in order and
-come back; the service is killed besides. Steps last at least S seconds without using the processors. At the end: committed
-and attempted steps, time goodput, the ledger's verdict, and every step's loss against a run that nobody disturbed. Exit
-status 0: exactly once and equal losses; 1: not; 77: no namespaces here."""
+seconds (with --regular every X seconds, as in torchft's figures) and hit a member of the running group: a worker, an agent, a
+whole node; with --leaves nodes also leave in order and come back; the service is killed besides. Steps last at least S seconds
+without using the processors. At the end: committed and attempted steps, time goodput, the ledger's verdict, and every step's
+loss against a run that nobody disturbed. Exit status 0: exactly once and equal losses; 1: not; 77: no namespaces here."""
 PORT = 29400
 PATIENCE = 120.0  # without a new step
 
@@ -30,6 +30,7 @@ def parse(argv):
     parser = argparse.ArgumentParser(prog="chaos train", description=USAGE,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--interval", type=float, default=11.0, help="mean seconds between two failures [11]")
+    parser.add_argument("--regular", action="store_true", help="failures exactly --interval apart")
     parser.add_argument("--step_seconds", type=float, default=2.0, help="seconds of a step, 0: what it takes [2]")
     parser.add_argument("--steps", type=int, default=100, help="steps of the run, in epochs of 20 [100]")
     parser.add_argument("--leaves", type=float, default=0.0, help="mean seconds between two nodes that leave, 0: none [0]")
@@ -160,6 +161,10 @@ class Training:
 
     # ---- the run
 
+    def pause(self, what, mean):
+        """Seconds until the next one."""
+        return mean if what == "fail" and self.args.regular else self.choose.expovariate(1 / mean)
+
     def run(self):
         self.start_service()
         for node in range(self.args.nodes):
@@ -175,10 +180,10 @@ class Training:
                     last, steps = now, max(steps, line["step"] + 1)
                     began = began or now
             if began and not due:
-                due = {what: now + self.choose.expovariate(1 / mean) for what, mean in every.items() if mean}
+                due = {what: now + self.pause(what, mean) for what, mean in every.items() if mean}
             for what, when in due.items():
                 if now >= when and not self.done and getattr(self, what)():
-                    due[what] = max(now, when) + self.choose.expovariate(1 / every[what])
+                    due[what] = max(now, when) + self.pause(what, every[what])
             self.mend()
             codes = [front.poll() for node, front in enumerate(self.fronts) if node not in self.back]
             self.done = self.done or steps >= self.args.steps or 0 in codes
@@ -212,8 +217,9 @@ class Training:
 
 def main(argv):
     args = parse(argv)
-    print(f"chaos train --interval {args.interval:g} --step_seconds {args.step_seconds:g} --steps {args.steps} "
-          f"--nodes {args.nodes} --per_node {args.per_node} --leaves {args.leaves:g} --seed {args.seed}", flush=True)
+    print(f"chaos train --interval {args.interval:g}{' --regular' if args.regular else ''} "
+          f"--step_seconds {args.step_seconds:g} --steps {args.steps} --nodes {args.nodes} "
+          f"--per_node {args.per_node} --leaves {args.leaves:g} --seed {args.seed}", flush=True)
     training = Training(args)
     good = False
     try:

@@ -1,18 +1,32 @@
 # How every library, program and test of the project is declared.
 #   mt_library(NAME SOURCES a.cc ... [DEPS target ...] [PRIVATE_DEPS target ...] [TORCH])
 #   mt_program(NAME SOURCES a.cc ... [DEPS target ...] [TORCH] [DESTINATION dir])
+#   mt_trainer_links(PROGRAM FOLDER NAMES...)
 #   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [TORCH] [GPU] [SERIAL] [LABELS l ...] [LONG filter] [TIMEOUT s])
 # TORCH marks what includes LibTorch's headers: it gets the shared precompiled header and LibTorch first on its link line.
 # PRIVATE_DEPS are used in .cc files only: their include folders and definitions do not reach the library's users.
 # GPU: the test sees this machine's GPUs; the others see none, so that they do the same everywhere.
 # A test is NAME.cc unless SOURCES says otherwise; each of its cases becomes one ctest test. Cases that fit the filter LONG
-# (as --gtest_filter) have the label long besides.
+# (as --gtest_filter) have the label long besides. A test without GPU, SERIAL, LABELS, LONG and TIMEOUT is a unit test: besides
+# its cases (label case) ctest has the whole binary as one test (label unit), which tools/test runs instead: a start of its own
+# for each case costs 0.3 s where LibTorch is loaded. It leaves its list of cases in test-results/NAME.xml.
 include(GNUInstallDirs)
-include(GoogleTest)
+if(BUILD_TESTING)
+  include(GoogleTest)
+endif()
+add_custom_target(mt_programs)  # all that `cmake --install` installs
+
+# A warning of another compiler must not keep somebody from building: errors in CI and the presets of development alone.
+set(in_ci OFF)
+if(DEFINED ENV{CI} AND NOT "$ENV{CI}" STREQUAL "false" AND NOT MT_FUZZ)  # Clang warns of other things
+  set(in_ci ON)
+endif()
+option(MT_WERROR "Warnings are errors" ${in_ci})
 
 add_library(mt_warnings INTERFACE)
 target_compile_options(mt_warnings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wsuggest-override
-  $<$<NOT:$<BOOL:${MT_FUZZ}>>:-Werror>)  # Clang, which fuzzing needs, warns of other things
+  -pthread  # everywhere, so that all targets can share a precompiled header
+  $<$<BOOL:${MT_WERROR}>:-Werror>)
 target_include_directories(mt_warnings INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")
@@ -25,10 +39,33 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 if(MT_SANITIZE)
   add_compile_options(-fsanitize=${MT_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MT_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # GCC's manual of -fsanitize warns of its own false alarms there: the checks that it inserts mislead those of its warnings
+    # that follow values through the optimised code. The release preset has them all.
+    target_compile_options(mt_warnings INTERFACE -Wno-array-bounds -Wno-dangling-pointer -Wno-free-nonheap-object
+      -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -Wno-use-after-free)
+  endif()
 endif()
 if(MT_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)  # coverage feedback everywhere
 endif()
+
+# The standard library's and abseil's headers are a third of a file's compile time: one precompiled copy for all.
+set(plain_headers <algorithm> <chrono> <filesystem> <functional> <map> <memory> <optional> <string> <variant> <vector>
+  <absl/status/statusor.h> <absl/strings/numbers.h> <absl/strings/str_cat.h> <absl/strings/str_format.h>
+  <absl/strings/str_join.h> <absl/strings/str_split.h>)
+function(mt_use_plain_pch target)
+  if(MT_FUZZ)
+    return()  # Clang wants the very same flags
+  endif()
+  if(NOT TARGET mt_plain_pch)
+    file(WRITE ${CMAKE_BINARY_DIR}/plain_pch.cc "// Only carries the precompiled header.\n")
+    add_library(mt_plain_pch STATIC ${CMAKE_BINARY_DIR}/plain_pch.cc)
+    target_link_libraries(mt_plain_pch PRIVATE mt_warnings absl::statusor absl::str_format)
+    target_precompile_headers(mt_plain_pch PRIVATE ${plain_headers})
+  endif()
+  target_precompile_headers(${target} REUSE_FROM mt_plain_pch)
+endfunction()
 
 # Compiles the target's files in bundles of 8, for headers that cost more than the code.
 function(mt_bundle target)
@@ -43,6 +80,8 @@ function(mt_library name)
   if(arg_TORCH)
     target_link_libraries(${name} PUBLIC mt_torch)
     mt_use_torch_pch(${name})
+  else()
+    mt_use_plain_pch(${name})
   endif()
 endfunction()
 
@@ -55,9 +94,27 @@ function(mt_program name)
   if(arg_TORCH)
     target_link_libraries(${name} PRIVATE mt_torch)  # first: see LibTorch.cmake
     mt_use_torch_pch(${name})
+  else()
+    mt_use_plain_pch(${name})
   endif()
   target_link_libraries(${name} PRIVATE mt_warnings ${arg_DEPS})
+  add_dependencies(mt_programs ${name})
   install(TARGETS ${name} DESTINATION ${arg_DESTINATION})
+endfunction()
+
+# Each of NAMES becomes a link to the program `target`, which is installed in `folder`: in bin of the build, in
+# <folder>/trainers when installed, and a target of that name. The links are relative, so that a copied tree works.
+function(mt_trainer_links target folder)
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
+  add_custom_command(TARGET ${target} POST_BUILD COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/bin)
+  foreach(name ${ARGN})
+    add_custom_command(TARGET ${target} POST_BUILD
+      COMMAND ${CMAKE_COMMAND} -E create_symlink ../${folder}/${target} ${CMAKE_BINARY_DIR}/bin/${name})
+    add_custom_target(${name} DEPENDS ${target})
+    install(CODE "
+      file(MAKE_DIRECTORY \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}/trainers\")
+      file(CREATE_LINK ../${target} \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}/trainers/${name}\" SYMBOLIC)")
+  endforeach()
 endfunction()
 
 # Half of a test's compile time is the optimiser working on assertions and a third is gtest's headers: tests compile with
@@ -66,15 +123,18 @@ function(mt_test_pch name)
   file(WRITE ${CMAKE_BINARY_DIR}/${name}.cc "// Only carries the precompiled header.\n")
   add_library(${name} STATIC ${CMAKE_BINARY_DIR}/${name}.cc)
   target_link_libraries(${name} PRIVATE mt_warnings ${ARGN} GTest::gmock)
-  target_compile_options(${name} PRIVATE -O0 -pthread)
-  target_precompile_headers(${name} PRIVATE <string> <vector> <functional> <filesystem> <map> <optional> <variant>
-    <absl/status/statusor.h> <gmock/gmock.h> <gtest/gtest.h>)
+  target_compile_options(${name} PRIVATE -O0)
+  target_precompile_headers(${name} PRIVATE ${plain_headers} <gmock/gmock.h> <gtest/gtest.h>)
 endfunction()
 
 function(mt_test name)
   cmake_parse_arguments(arg "TORCH;GPU;SERIAL" "TIMEOUT;LONG" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT arg_SOURCES)
     set(arg_SOURCES ${name}.cc)
+  endif()
+  set(unit TRUE)
+  if(arg_GPU OR arg_SERIAL OR arg_LABELS OR arg_LONG OR arg_TIMEOUT)
+    set(unit FALSE)
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
@@ -87,12 +147,15 @@ function(mt_test name)
   else()
     target_precompile_headers(${name} REUSE_FROM mt_plain_test_pch)
   endif()
-  target_compile_options(${name} PRIVATE -O0 -pthread)  # -pthread: as the precompiled header, whatever DEPS ask for
+  target_compile_options(${name} PRIVATE -O0)
   target_link_libraries(${name} PRIVATE mt_warnings ${arg_DEPS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   set(properties TIMEOUT ${arg_TIMEOUT})
   if(arg_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
+  endif()
+  if(unit)
+    set(arg_LABELS case)
   endif()
   if(arg_LABELS)
     # One word: of a list gtest_discover_tests keeps the first entry alone. `ctest -L` matches parts of it.
@@ -107,6 +170,10 @@ function(mt_test name)
   endif()
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR
     "env;${devices}TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1:ignore_noninstrumented_modules=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp;MT_BIN=${CMAKE_BINARY_DIR}/bin;MT_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+  if(unit)
+    add_test(NAME ${name} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS unit)
+  endif()
   if(arg_LONG)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_FILTER "${arg_LONG}"
       TEST_LIST ${name}_long PROPERTIES ${properties} LABELS "${label}-long")

@@ -98,7 +98,7 @@ absl::Status Publish(Files& files, const std::string& root, const Snapshot& snap
   MT_RETURN_IF_ERROR(WriteFiles(files, partial, snapshot));
   const std::string path = absl::StrCat(root, "/", StepFolder(snapshot.step));
   const absl::Status renamed = files.Rename(partial, path);
-  // Another keeper of a shared folder was faster, with the same contents.
+  // Another writer of a shared folder was faster, with the same contents.
   if (absl::IsAlreadyExists(renamed) && ReadCheckpoint(files, path, snapshot.step).ok()) {
     return files.Remove(partial);
   }
@@ -135,7 +135,7 @@ absl::Status WriteCheckpoint(Files& files, const std::string& root, const Snapsh
   if (snapshot.arrived) MT_RETURN_IF_ERROR(snapshot.arrived());
   const std::string partial = absl::StrCat(root, "/", PartialFolder(snapshot.step, unique));
   const absl::Status status = Publish(files, root, snapshot, partial);
-  // The first failure is the one to tell; a disk that refuses the removal too keeps a hidden folder.
+  // The first failure is reported; a disk that refuses the removal too keeps a hidden folder.
   if (!status.ok()) files.Remove(partial).IgnoreError();
   return status;
 }

@@ -3,7 +3,7 @@
 // The order of a save (every file fsynced by itself): model, optimizer, state, then DONE with their digests,
 // then the folder's entries, then the rename from its partial name, then the run folder's entries. So a
 // machine that stops at any moment leaves a folder that has its final name and is intact, or one that has a
-// partial name, or (where a disk lies about fsync) one whose digests tell.
+// partial name, or (where a disk lies about fsync) one whose digests do not match.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct TensorFile {
   std::map<std::string, std::string> metadata = {};
 };
 
-/// Everything that a run carries on with, as of `step` finished steps.
+/// Everything that a run continues with, as of `step` finished steps.
 struct Snapshot {
   int64_t step = 0;
   TensorFile model, optimizer;

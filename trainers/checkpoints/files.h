@@ -1,5 +1,5 @@
 // The file operations that a checkpoint is made of, so that a test can let each of them fail, or let the
-// machine stop behind each of them. Implementations are used by one thread at a time.
+// machine stop after each of them. Implementations are used by one thread at a time.
 #pragma once
 
 #include <cstdint>

@@ -36,8 +36,8 @@ absl::StatusOr<JsonLinesEnd> ReadJsonLinesEnd(const std::string& path) {
   for (size_t newline; (newline = text.find('\n', at)) != std::string::npos; at = newline + 1) {
     end.last_lines.push_back(text.substr(at, newline - at));
   }
-  end.torn_line = text.substr(at);
-  end.torn = !end.torn_line.empty();
+  end.unfinished_line = text.substr(at);
+  end.unfinished = !end.unfinished_line.empty();
   return end;
 }
 

@@ -1,4 +1,4 @@
-// The ends of a file of JSON lines, for a writer that goes on where another one stopped, however long the
+// The ends of a file of JSON lines, for a writer that continues where another one stopped, however long the
 // file has become.
 #pragma once
 
@@ -13,8 +13,8 @@ struct JsonLinesEnd {
   std::string first_line;               // "" in an empty file
   std::vector<std::string> last_lines;  // complete ones of about the last 64 KiB, oldest first; the first
                                         // line is among them in a short file
-  std::string torn_line;                // what stands behind the last newline
-  bool torn = false;
+  std::string unfinished_line;          // what follows the last newline
+  bool unfinished = false;
 };
 
 /// A file that is not there is an empty one.

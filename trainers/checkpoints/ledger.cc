@@ -43,7 +43,7 @@ Tail TailOf(const JsonLinesEnd& end) {
   if (!end.first_line.empty()) ReadLine(end.first_line, tail);
   for (const std::string& line : end.last_lines) ReadLine(line, tail);
   // Once it gets its newline it is a line like any other: the chain goes over it.
-  if (end.torn) tail.previous = Sha256Hex(end.torn_line);
+  if (end.unfinished) tail.previous = Sha256Hex(end.unfinished_line);
   return tail;
 }
 
@@ -84,7 +84,7 @@ absl::StatusOr<Ledger> Ledger::Open(const std::string& path, const LedgerHead& h
   Ledger ledger(path, std::move(fd));
   ledger.previous_ = tail.previous;
   ledger.next_step_ = tail.next_step;
-  if (end.torn) MT_RETURN_IF_ERROR(WriteAll(ledger.file_.get(), "\n"));
+  if (end.unfinished) MT_RETURN_IF_ERROR(WriteAll(ledger.file_.get(), "\n"));
   if (tail.run && *tail.run != RunText(head.run)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " belongs to run ", *tail.run, ", this is run ",
                                                       RunText(head.run), ": give a new --model_folder"));

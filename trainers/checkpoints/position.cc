@@ -23,10 +23,10 @@ StatePlan DecideSource(absl::Span<const Claim> claims, uint64_t service_generati
   }
   if (plan.source < 0) return plan;
   const Claim& truth = claims[static_cast<size_t>(plan.source)];
-  plan.keeper = plan.source;
+  plan.writer = plan.source;
   for (size_t rank = 0; rank < claims.size(); ++rank) {
     if (claims[rank] == truth) {
-      plan.keeper = std::min(plan.keeper, static_cast<int>(rank));
+      plan.writer = std::min(plan.writer, static_cast<int>(rank));
       continue;
     }
     plan.receive.push_back(static_cast<int>(rank));

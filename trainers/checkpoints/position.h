@@ -12,7 +12,7 @@
 namespace mtrun::checkpoints {
 
 /// Compared as Raft compares logs: the generation that finished the last step first, then the number of
-/// steps. `evaluated` is the phase: the evaluation behind `steps` is done too.
+/// steps. `evaluated` is the phase: the evaluation after `steps` is done too.
 struct Position {
   uint64_t generation = 0;
   int64_t steps = 0;  // finished, skipped ones included
@@ -34,13 +34,13 @@ struct StatePlan {
   int source = -1;            // rank whose state counts; -1: nobody has one (a checkpoint, or a fresh start)
   std::vector<int> receive;   // ranks that take it over, ascending
   std::vector<int> diverged;  // those of them that claimed the source's position with another digest or run
-  int keeper = 0;             // who keeps the run's files: the lowest rank that carried the run all along
+  int writer = 0;             // who writes the run's files: the lowest rank that held the state all along
   uint64_t generation = 1;    // of the steps to come: above every claimed one, so that positions only grow
   bool operator==(const StatePlan&) const = default;
 };
 
 /// The same on every member: `claims[rank]`. `service_generation` is the number that the rendezvous gave this
-/// membership; it starts anew with a new service, therefore the claims count too.
+/// membership; it starts over with a new service, therefore the claims count too.
 StatePlan DecideSource(absl::Span<const Claim> claims, uint64_t service_generation);
 
 }  // namespace mtrun::checkpoints

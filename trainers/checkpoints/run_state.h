@@ -15,7 +15,7 @@
 
 namespace mtrun::checkpoints {
 
-/// What must be the same when a run goes on: program, data digest, batch, seed, recipe ... as text.
+/// What must be the same when a run continues: program, data digest, batch, seed, recipe ... as text.
 using Identity = std::map<std::string, std::string>;
 
 struct RunState {

@@ -12,42 +12,42 @@ Saver::Saver(Files& files, Rules rules, std::function<void(const Result&)> told)
 
 Saver::~Saver() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closing_ = true;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   thread_.join();
 }
 
 void Saver::Submit(Snapshot snapshot, std::optional<int64_t> best) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     waiting_ = Job{std::move(snapshot), best};
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 absl::Status Saver::Wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !waiting_ && !writing_; });
+  const MutexLock lock(mutex_);
+  while (waiting_ || writing_) changed_.Wait(mutex_);
   return last_;
 }
 
 void Saver::Run() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return waiting_ || closing_; });
+    while (!waiting_ && !closing_) changed_.Wait(mutex_);
     if (!waiting_) return;
     const Job job = *std::exchange(waiting_, std::nullopt);
     writing_ = true;
-    lock.unlock();
+    mutex_.Unlock();
     const TimePoint began = MonotonicNow();
     const absl::Status status = Save(job);
     told_({job.snapshot.step, status, ToSeconds(MonotonicNow() - began), job.snapshot.TensorBytes()});
-    lock.lock();
+    mutex_.Lock();
     writing_ = false;
     last_ = status;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 }
 

@@ -1,17 +1,16 @@
-// Writes checkpoints on a thread of its own, so that training goes on meanwhile. Thread-safe. A save that
-// fails is told and training goes on; the next one that works clears it.
+// Writes checkpoints in the background, so that training continues meanwhile. Thread-safe. A failed save is
+// reported and training continues; the next one that works clears it.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "trainers/checkpoints/checkpoint.h"
 
 namespace mtrun::checkpoints {
@@ -22,7 +21,7 @@ class Saver {
     std::string root;    // the run folder
     std::string unique;  // makes partial names nobody else's: "<generation>.<pid>"
     int keep_last = 3;   // complete checkpoints, the best one besides
-    /// Brings to the disk what a checkpoint builds on, on the saver's thread ahead of each save; its failure
+    /// Brings to the disk what a checkpoint builds on, on the saver's thread before each save; its failure
     /// is the save's.
     std::function<absl::Status()> first = nullptr;
   };
@@ -56,12 +55,12 @@ class Saver {
   const Rules rules_;
   const std::function<void(const Result&)> told_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<Job> waiting_;  // this and the following: guarded by mutex_
-  bool writing_ = false;
-  bool closing_ = false;
-  absl::Status last_;
+  mutable Mutex mutex_;
+  Condition changed_;
+  std::optional<Job> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status last_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;  // last: it uses everything above
 };
 

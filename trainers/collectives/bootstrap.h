@@ -24,7 +24,7 @@ class Bootstrap {
 };
 
 /// Who one member is in one generation.
-struct Membership {
+struct GroupMember {
   int rank = 0;
   int world_size = 1;
   /// The same text on all members, never used again: names segments and frames.

@@ -1,18 +1,18 @@
 #include "trainers/collectives/bootstrap_store.h"
 
-#include <mutex>
 #include <set>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 
 namespace mtrun::collectives {
 
 /// Keys that this process has set or read; clones share them.
 struct BootstrapStore::Known {
-  std::mutex mu;
-  std::set<std::string> keys;
+  Mutex mu;
+  std::set<std::string> keys ABSL_GUARDED_BY(mu);
 };
 
 namespace {
@@ -35,7 +35,7 @@ c10::intrusive_ptr<c10d::Store> BootstrapStore::clone() {
 void BootstrapStore::set(const std::string& key, const std::vector<uint8_t>& value) {
   const absl::string_view bytes(reinterpret_cast<const char*>(value.data()), value.size());
   ThrowUnlessOk(bootstrap_->Set(prefix_ + key, absl::BytesToHexString(bytes)), key);
-  const std::lock_guard lock(known_->mu);
+  const MutexLock lock(known_->mu);
   known_->keys.insert(key);
 }
 
@@ -44,7 +44,7 @@ std::vector<uint8_t> BootstrapStore::get(const std::string& key) {
   const auto values = bootstrap_->Wait({full});
   ThrowUnlessOk(values.status(), key);
   const std::string bytes = absl::HexStringToBytes(values->at(full));
-  const std::lock_guard lock(known_->mu);
+  const MutexLock lock(known_->mu);
   known_->keys.insert(key);
   return {bytes.begin(), bytes.end()};
 }
@@ -58,7 +58,7 @@ void BootstrapStore::wait(const std::vector<std::string>& keys, const std::chron
 }
 
 bool BootstrapStore::check(const std::vector<std::string>& keys) {
-  const std::lock_guard lock(known_->mu);
+  const MutexLock lock(known_->mu);
   for (const std::string& key : keys) {
     if (known_->keys.count(key) == 0) return false;
   }
@@ -66,12 +66,12 @@ bool BootstrapStore::check(const std::vector<std::string>& keys) {
 }
 
 bool BootstrapStore::deleteKey(const std::string& key) {
-  const std::lock_guard lock(known_->mu);
+  const MutexLock lock(known_->mu);
   return known_->keys.erase(key) > 0;
 }
 
 int64_t BootstrapStore::getNumKeys() {
-  const std::lock_guard lock(known_->mu);
+  const MutexLock lock(known_->mu);
   return static_cast<int64_t>(known_->keys.size());
 }
 

@@ -19,7 +19,7 @@ Group* GroupOf(const ProcessGroup& group) {
 
 }  // namespace
 
-absl::StatusOr<ProcessGroup> ConnectCpuGroup(const Membership& membership,
+absl::StatusOr<ProcessGroup> ConnectCpuGroup(const GroupMember& membership,
                                              std::shared_ptr<Bootstrap> bootstrap) {
   MT_ASSIGN_OR_RETURN(auto core, Group::Connect(membership, bootstrap.get()));
   try {

@@ -18,7 +18,7 @@ using ProcessGroup = c10::intrusive_ptr<c10d::ProcessGroup>;
 
 /// Connects the members of one generation; every member calls it. `bootstrap` must outlive the group. A world
 /// of one needs no bootstrap and opens nothing.
-absl::StatusOr<ProcessGroup> ConnectCpuGroup(const Membership& membership,
+absl::StatusOr<ProcessGroup> ConnectCpuGroup(const GroupMember& membership,
                                              std::shared_ptr<Bootstrap> bootstrap);
 
 /// A zeroed flat tensor [numel] inside this rank's shared segment: all-reducing exactly this tensor copies

@@ -66,7 +66,7 @@ void QuietWatchdogs() {
   for (const char* name : kOff) setenv(name, "0", /*overwrite=*/0);
 }
 
-absl::StatusOr<ProcessGroup> ConnectCudaGroup(const Membership& membership,
+absl::StatusOr<ProcessGroup> ConnectCudaGroup(const GroupMember& membership,
                                               std::shared_ptr<Bootstrap> bootstrap, at::Device device) {
   MT_ASSIGN_OR_RETURN(auto core, Group::Connect(membership, bootstrap.get()));
   QuietWatchdogs();
@@ -94,7 +94,7 @@ absl::StatusOr<ProcessGroup> ConnectCudaGroup(const Membership& membership,
 }  // namespace
 #endif
 
-absl::StatusOr<ProcessGroup> ConnectGroup(const Membership& membership, std::shared_ptr<Bootstrap> bootstrap,
+absl::StatusOr<ProcessGroup> ConnectGroup(const GroupMember& membership, std::shared_ptr<Bootstrap> bootstrap,
                                           at::Device device) {
   if (!device.is_cuda()) return ConnectCpuGroup(membership, std::move(bootstrap));
 #ifdef MT_CUDA

@@ -1,5 +1,5 @@
-// The process group for a device. The CPU group is always there: it carries positions, texts and counts, and
-// it is what notices that a member is gone. For CUDA tensors NCCL stands beside it in the same
+// The process group for a device. The CPU group is always there: it exchanges positions, texts and counts,
+// and it detects that a member is gone. For CUDA tensors NCCL stands beside it in the same
 // c10d::ProcessGroup, and is aborted as soon as the CPU group breaks.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace mtrun::collectives {
 
 /// ConnectCpuGroup, and with a CUDA `device` NCCL on it. Every member calls it, all with the same kind of
 /// device. kFailedPrecondition: CUDA where the program was built without (MT_CUDA).
-absl::StatusOr<ProcessGroup> ConnectGroup(const Membership& membership, std::shared_ptr<Bootstrap> bootstrap,
+absl::StatusOr<ProcessGroup> ConnectGroup(const GroupMember& membership, std::shared_ptr<Bootstrap> bootstrap,
                                           at::Device device);
 
 /// OK while the group works; null: OK. A collective on CUDA tensors ends with undefined numbers when it was

@@ -15,7 +15,7 @@ Failure::Failure() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 bool Failure::Set(absl::Status status) {
   MT_CHECK(!status.ok());
   {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     if (!status_.ok()) return false;
     status_ = std::move(status);
   }
@@ -25,7 +25,7 @@ bool Failure::Set(absl::Status status) {
 }
 
 absl::Status Failure::status() const {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   return status_;
 }
 

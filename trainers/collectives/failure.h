@@ -2,9 +2,9 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "base/posix.h"
 
 namespace mtrun::collectives {
@@ -25,8 +25,8 @@ class Failure {
  private:
   const UniqueFd event_;
   std::atomic<bool> failed_ = false;
-  mutable std::mutex mu_;
-  absl::Status status_;  // guarded by mu_
+  mutable Mutex mu_;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace mtrun::collectives

@@ -10,7 +10,7 @@
 
 namespace mtrun::collectives {
 
-absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const Membership& membership, Bootstrap* bootstrap,
+absl::StatusOr<std::unique_ptr<Group>> Group::Connect(const GroupMember& membership, Bootstrap* bootstrap,
                                                       const GroupOptions& options) {
   const int rank = membership.rank, world = membership.world_size;
   if (world < 1 || rank < 0 || rank >= world) {

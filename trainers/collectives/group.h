@@ -36,7 +36,7 @@ class Group {
  public:
   /// Collective; see ConnectMesh for its errors. A world of one opens nothing and needs no bootstrap (may be
   /// null). `bootstrap` is used only in here.
-  static absl::StatusOr<std::unique_ptr<Group>> Connect(const Membership& membership, Bootstrap* bootstrap,
+  static absl::StatusOr<std::unique_ptr<Group>> Connect(const GroupMember& membership, Bootstrap* bootstrap,
                                                         const GroupOptions& options = {});
   /// Leaves: peers in calls that need this rank get an error. Operations that have not begun end with
   /// kAborted.

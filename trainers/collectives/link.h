@@ -19,7 +19,7 @@
 namespace mtrun::collectives {
 
 enum class Purpose : uint8_t {
-  kControl,  // farewells and hang-up; the only connection between ranks of one host
+  kControl,  // shutdown notices, closed at the peer's end; the only connection between ranks of one host
   kData,     // frames between hosts
 };
 
@@ -34,7 +34,7 @@ class Link {
   enum class State {
     kConnecting,  // dialer: connect(2) is under way
     kHello,       // acceptor: waits for Hello; dialer: waits for Challenge
-    kVerified,    // dialer: the peer is the right one, Confirm() goes on
+    kVerified,    // dialer: the peer is the right one, Confirm() is next
     kProof,       // acceptor: waits for Proof; dialer: waits for Welcome
     kDone,
   };
@@ -43,8 +43,8 @@ class Link {
   static Link Dialed(UniqueFd fd, const Secret& secret, int me, int peer, Purpose purpose);
   static Link Accepted(UniqueFd fd, const Secret& secret, int me, bool local);
 
-  /// Goes on as far as it can without blocking. An error means: drop this connection (a stranger's is nothing
-  /// to worry about).
+  /// Continues as far as it can without blocking. An error means: drop this connection (a stranger's is
+  /// nothing to worry about).
   absl::Status Advance(int segment_fd);
   /// From kVerified: sends the Proof. `segment_fd` -1 for TCP.
   absl::Status Confirm(int segment_fd);

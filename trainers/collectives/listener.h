@@ -1,4 +1,4 @@
-// The sockets behind a mesh: listening and dialing, over TCP and over abstract Unix sockets. Free functions,
+// The sockets of a mesh: listening and dialing, over TCP and over abstract Unix sockets. Free functions,
 // any thread.
 #pragma once
 

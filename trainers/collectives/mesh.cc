@@ -11,18 +11,18 @@
 #include <cerrno>
 #include <list>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
-#include "trainers/collectives/farewell.h"
 #include "trainers/collectives/link.h"
 #include "trainers/collectives/listener.h"
+#include "trainers/collectives/shutdown_notice.h"
 
 namespace mtrun::collectives {
 namespace {
@@ -37,7 +37,7 @@ class AbortWatch {
     thread_ = std::thread([this] {
       auto values = bootstrap_.Wait({key_});
       if (values.ok()) return;
-      const std::lock_guard lock(mu_);
+      const MutexLock lock(mu_);
       status_ = values.status();
       eventfd_write(event_.get(), 1);
     });
@@ -49,7 +49,7 @@ class AbortWatch {
   }
   int event_fd() const { return event_.get(); }
   absl::Status status() const {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     return status_;
   }
 
@@ -57,29 +57,30 @@ class AbortWatch {
   Bootstrap& bootstrap_;
   const std::string key_;
   const UniqueFd event_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  mutable std::mutex mu_;
-  absl::Status status_;  // guarded by mu_
+  mutable Mutex mu_;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;
 };
 
-// A peer that already left in order says so before it hangs up; then its part of the mesh is done.
-bool LeftInOrder(int control) {
+// A peer that has already left gracefully says so before it closes; then its part of the mesh is done.
+bool LeftGracefully(int control) {
   char first = 0;
-  return recv(control, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == Encode(Farewell{})[0];
+  return recv(control, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1 && first == Encode(ShutdownNotice{})[0];
 }
 
 UniqueFd OpenProcess(int unix_socket) {
   ucred credentials = {};
   socklen_t size = sizeof(credentials);
   if (getsockopt(unix_socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return UniqueFd();
-  // 0: another pid namespace; our own pid: ranks that are threads. Both have the hang-up of the socket.
+  // 0: another pid namespace; our own pid: ranks that are threads. In both cases the socket's end is what
+  // shows it.
   if (credentials.pid <= 0 || credentials.pid == getpid()) return UniqueFd();
   return UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, credentials.pid, 0)));
 }
 
 class MeshBuilder {
  public:
-  MeshBuilder(const Membership& membership, Bootstrap& bootstrap, int segment_fd, const MeshOptions& options)
+  MeshBuilder(const GroupMember& membership, Bootstrap& bootstrap, int segment_fd, const MeshOptions& options)
       : membership_(membership), bootstrap_(bootstrap), segment_fd_(segment_fd), options_(options) {}
 
   absl::StatusOr<std::vector<Peer>> Build() {
@@ -88,7 +89,7 @@ class MeshBuilder {
     AbortWatch watch(bootstrap_, Key("connected", membership_.rank));
     MT_RETURN_IF_ERROR(DialLowerRanks());
     deadline_ = MonotonicNow() + options_.timeout;
-    while (!Complete()) MT_RETURN_IF_ERROR(Turn(watch));
+    while (!Complete()) MT_RETURN_IF_ERROR(RunOnce(watch));
     return std::move(peers_);
   }
 
@@ -173,7 +174,7 @@ class MeshBuilder {
   }
 
   // Sleeps until something happens and deals with it.
-  absl::Status Turn(const AbortWatch& watch) {
+  absl::Status RunOnce(const AbortWatch& watch) {
     std::vector<pollfd> events = {
         {watch.event_fd(), POLLIN, 0}, {unix_listener_.get(), POLLIN, 0}, {tcp_listener_.get(), POLLIN, 0}};
     for (const Peer& peer : peers_) {
@@ -196,7 +197,7 @@ class MeshBuilder {
     for (const pollfd& event : events) {
       if ((event.revents & (POLLRDHUP | POLLHUP | POLLERR)) == 0) continue;
       for (Peer& peer : peers_) {
-        if (!peer.control.valid() || peer.control.get() != event.fd || LeftInOrder(event.fd)) continue;
+        if (!peer.control.valid() || peer.control.get() != event.fd || LeftGracefully(event.fd)) continue;
         return absl::UnavailableError(absl::StrCat("lost ", peer.name, " while the group was connecting"));
       }
     }
@@ -291,7 +292,7 @@ class MeshBuilder {
                                                "meant for peers (then give the right one)?"));
   }
 
-  const Membership& membership_;
+  const GroupMember& membership_;
   Bootstrap& bootstrap_;
   const int segment_fd_;
   const MeshOptions& options_;
@@ -307,7 +308,7 @@ class MeshBuilder {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Peer>> ConnectMesh(const Membership& membership, Bootstrap& bootstrap,
+absl::StatusOr<std::vector<Peer>> ConnectMesh(const GroupMember& membership, Bootstrap& bootstrap,
                                               int segment_fd, const MeshOptions& options) {
   return MeshBuilder(membership, bootstrap, segment_fd, options).Build();
 }

@@ -18,7 +18,7 @@ struct Peer {
   int rank = -1;
   std::string name;  // "rank 1 (pid 77 on node2)"
   bool local = false;
-  UniqueFd control;  // non-blocking; farewells, and its hang-up tells of the peer's end
+  UniqueFd control;  // non-blocking; shutdown notices; closed when the peer ends
   UniqueFd data;     // non-blocking; remote peers only
   UniqueFd segment;  // read-only; local peers only
   UniqueFd process;  // pidfd; where the peer is another process of this pid namespace
@@ -33,7 +33,7 @@ struct MeshOptions {
 /// Collective. `segment_fd`: what local peers receive. Returns world_size entries; the one of this rank is
 /// empty. Ends with kAborted when `bootstrap` is aborted, kUnavailable when a peer dies or cannot be reached
 /// (named in the text). Strangers' connections are dropped. Listeners are open only while this runs.
-absl::StatusOr<std::vector<Peer>> ConnectMesh(const Membership& membership, Bootstrap& bootstrap,
+absl::StatusOr<std::vector<Peer>> ConnectMesh(const GroupMember& membership, Bootstrap& bootstrap,
                                               int segment_fd, const MeshOptions& options);
 
 }  // namespace mtrun::collectives

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "trainers/collectives/farewell.h"
+#include "trainers/collectives/shutdown_notice.h"
 
 namespace mtrun::collectives {
 namespace {
@@ -75,20 +75,20 @@ void Monitor::OnEvent(uint64_t tag) {
 
 void Monitor::OnPeer(size_t rank, bool process_ended) {
   if (gone_[rank] || failure_.failed()) return;
-  const bool hung_up = ReadFarewell(rank);
-  if (const auto farewell = DecodeFarewell(inbox_[rank])) {
-    if (farewell->orderly) return OnLeft(rank);
-    failure_.Set(absl::AbortedError(absl::StrCat(peers_[rank].name, " gave up: ", farewell->why)));
+  const bool hung_up = ReadNotice(rank);
+  if (const auto notice = DecodeShutdownNotice(inbox_[rank])) {
+    if (notice->graceful) return OnLeft(rank);
+    failure_.Set(absl::AbortedError(absl::StrCat(peers_[rank].name, " gave up: ", notice->why)));
   } else if (process_ended) {
     failure_.Set(absl::UnavailableError(absl::StrCat("lost ", peers_[rank].name, ": its process ended")));
   } else if (hung_up) {
     failure_.Set(absl::UnavailableError(absl::StrCat(
-        "lost ", peers_[rank].name, ": it hung up without a farewell (killed, crashed or cut off)")));
+        "lost ", peers_[rank].name, ": connection closed unexpectedly (killed, crashed or cut off)")));
   }
 }
 
 // True when the connection is at its end.
-bool Monitor::ReadFarewell(size_t rank) {
+bool Monitor::ReadNotice(size_t rank) {
   while (true) {
     char buffer[512];
     const ssize_t count = recv(peers_[rank].control.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
@@ -119,7 +119,8 @@ void Monitor::OnLeft(size_t rank) {
 // Best effort: a frozen peer does not read, a dead one cannot.
 void Monitor::TellPeers() {
   const absl::Status status = failure_.status();
-  const std::string bytes = Encode(Farewell{.orderly = status.ok(), .why = std::string(status.message())});
+  const std::string bytes =
+      Encode(ShutdownNotice{.graceful = status.ok(), .why = std::string(status.message())});
   for (size_t rank = 0; rank < peers_.size(); ++rank) {
     if (!peers_[rank].control.valid() || gone_[rank]) continue;
     send(peers_[rank].control.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

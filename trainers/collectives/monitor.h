@@ -13,21 +13,21 @@
 
 namespace mtrun::collectives {
 
-/// A peer's end (pidfd, or the hang-up of its control connection) becomes the group's failure; its farewell
-/// is noted. When the group has failed, whatever the cause, the peers are told and sleeping calls are woken
-/// until none sleeps. Construction and destruction on one thread.
+/// A peer's end (pidfd, or the end of its control connection) becomes the group's failure; its shutdown
+/// notice is read. When the group has failed, whatever the cause, the peers are told and sleeping calls are
+/// woken until none sleeps. Construction and destruction on one thread.
 class Monitor {
  public:
   /// All arguments outlive this.
   Monitor(std::vector<Peer>& peers, Transport& transport, Failure& failure);
-  /// Says farewell to the peers and ends the thread.
+  /// Sends the peers a shutdown notice and ends the thread.
   ~Monitor();
 
  private:
   void Run();
   void OnEvent(uint64_t tag);
   void OnPeer(size_t rank, bool process_ended);
-  bool ReadFarewell(size_t rank);
+  bool ReadNotice(size_t rank);
   void OnLeft(size_t rank);
   void TellPeers();
   void WakeSleepers();

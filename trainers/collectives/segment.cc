@@ -25,13 +25,13 @@ size_t BaseBytes(size_t slot_bytes) { return kPage + 2 * slot_bytes; }
 #if defined(__SANITIZE_THREAD__)
 // A race detector knows memory by its address: ranks that are threads of one process look at one mapping
 // instead of two, so that it sees what they do to each other. Keys: inode and file offset.
-std::mutex known_mu;
-std::map<std::pair<ino_t, uint64_t>, std::weak_ptr<Mapping>> known;  // guarded by known_mu
+Mutex known_mu;
+std::map<std::pair<ino_t, uint64_t>, std::weak_ptr<Mapping>> known ABSL_GUARDED_BY(known_mu);
 
 std::shared_ptr<Mapping> Known(int fd, uint64_t offset, const std::shared_ptr<Mapping>& fresh) {
   struct stat status = {};
   fstat(fd, &status);
-  const std::lock_guard lock(known_mu);
+  const MutexLock lock(known_mu);
   std::weak_ptr<Mapping>& entry = known[{status.st_ino, offset}];
   if (std::shared_ptr<Mapping> mapping = entry.lock()) return mapping;
   entry = fresh;
@@ -86,7 +86,10 @@ absl::StatusOr<std::unique_ptr<OwnSegment>> OwnSegment::Create(uint64_t generati
   // SIGBUS.
   if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) return ErrnoStatus(errno, "seal shared memory");
   MT_ASSIGN_OR_RETURN(segment->base_, Map(fd, 0, bytes, PROT_READ | PROT_WRITE, 0));
-  segment->end_ = bytes;
+  {
+    const MutexLock lock(segment->mu_);
+    segment->end_ = bytes;
+  }
   auto* header = new (segment->base_->data()) SegmentHeader();
   header->magic = kMagic;
   header->generation = generation;
@@ -105,7 +108,7 @@ absl::StatusOr<UniqueFd> OwnSegment::ReadOnly() const {
 }
 
 absl::StatusOr<std::shared_ptr<Area>> OwnSegment::Allocate(size_t bytes) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   const size_t length = RoundUpToPage(bytes == 0 ? 1 : bytes);
   if (ftruncate(file_->get(), static_cast<off_t>(end_ + length)) != 0) {
     return ErrnoStatus(errno, absl::StrCat("grow shared memory by ", length, " bytes"));
@@ -125,7 +128,7 @@ absl::StatusOr<std::shared_ptr<Area>> OwnSegment::Allocate(size_t bytes) {
 }
 
 std::shared_ptr<Area> OwnSegment::Find(const void* data, size_t bytes) {
-  const std::lock_guard lock(mu_);
+  const MutexLock lock(mu_);
   const char* first = static_cast<const char*>(data);
   for (auto next = areas_.upper_bound(first); next != areas_.begin();) {
     const auto found = std::prev(next);

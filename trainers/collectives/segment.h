@@ -1,5 +1,5 @@
 // The shared memory of one rank in one generation: a nameless file (memfd) that this rank alone writes and
-// that its peers on the same host map read-only. It has no name, so nothing is left behind however a process
+// that its peers on the same host map read-only. It has no name, so nothing remains however a process
 // ends, and it is never used again: a rank that wakes up in a later generation still writes only its own.
 //
 // Layout: SegmentHeader (one page) | slot 0 | slot 1 | areas ...
@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/posix.h"
 #include "trainers/collectives/types.h"
 
@@ -93,9 +93,9 @@ class OwnSegment {
   size_t slot_bytes_ = 0;
   std::shared_ptr<Mapping> base_;
 
-  std::mutex mu_;
-  uint64_t end_ = 0;                                  // guarded by mu_: length of the file
-  std::map<const char*, std::weak_ptr<Area>> areas_;  // guarded by mu_
+  Mutex mu_;
+  uint64_t end_ ABSL_GUARDED_BY(mu_) = 0;  // length of the file
+  std::map<const char*, std::weak_ptr<Area>> areas_ ABSL_GUARDED_BY(mu_);
 };
 
 /// A peer's segment, read-only. One thread.

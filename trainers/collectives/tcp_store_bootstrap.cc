@@ -44,7 +44,7 @@ absl::StatusOr<std::map<std::string, std::string>> StoreBootstrap::Wait(
   const auto deadline = std::chrono::steady_clock::now() + timeout_;
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     {
-      std::unique_lock lock(mu_);
+      const MutexLock lock(mu_);
       if (!status_.ok()) return status_;
     }
     MT_ASSIGN_OR_RETURN(const bool there, AllThere(keys));
@@ -54,8 +54,10 @@ absl::StatusOr<std::map<std::string, std::string>> StoreBootstrap::Wait(
           absl::StrCat("not all of these keys are in the TCP store after ", timeout_.count(),
                        " s (did every rank start?): ", absl::StrJoin(keys, ", ")));
     }
-    std::unique_lock lock(mu_);
-    aborted_.wait_for(lock, pause, [this] { return !status_.ok(); });
+    const MutexLock lock(mu_);
+    const TimePoint until = MonotonicNow() + pause;
+    while (status_.ok() && aborted_.WaitUntil(mu_, until)) {
+    }
   }
 }
 
@@ -83,10 +85,10 @@ absl::StatusOr<std::map<std::string, std::string>> StoreBootstrap::Read(
 
 void StoreBootstrap::Abort(std::string_view why) {
   {
-    const std::lock_guard lock(mu_);
+    const MutexLock lock(mu_);
     if (status_.ok()) status_ = absl::AbortedError(View(why));
   }
-  aborted_.notify_all();
+  aborted_.NotifyAll();
 }
 
 absl::StatusOr<std::shared_ptr<Bootstrap>> ConnectTcpStore(const std::string& host, int port, int rank,

@@ -3,15 +3,14 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "trainers/collectives/bootstrap.h"
 
 namespace mtrun::collectives {
@@ -32,9 +31,9 @@ class StoreBootstrap : public Bootstrap {
 
   const c10::intrusive_ptr<c10d::Store> store_;
   const std::chrono::seconds timeout_;
-  std::mutex mu_;
-  std::condition_variable aborted_;
-  absl::Status status_;  // guarded by mu_
+  Mutex mu_;
+  Condition aborted_;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
 };
 
 /// Connects to the store at `host`:`port`; rank 0 serves it, unless something (torchrun's agent) already

@@ -164,8 +164,8 @@ absl::Status Transport::AwaitLocal(int rank) {
   return notice.call == call_ ? absl::OkStatus() : OtherCall(rank, notice.call);
 }
 
-// Without a timeout: a peer's end, an abort and a farewell all come through Wake(), which is repeated until
-// nobody sleeps.
+// Without a timeout: a peer's end, an abort and a shutdown notice all come through Wake(), which is repeated
+// until nobody sleeps.
 absl::Status Transport::SleepUntilReached(int rank) {
   absl::Status status;
   sleeping_on_.store(rank);

@@ -1,10 +1,9 @@
 #include "trainers/collectives/work_queue.h"
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/status_macros.h"
 
 namespace mtrun::collectives {
@@ -33,68 +32,68 @@ struct WorkQueue::Item : public Work {
   const std::shared_ptr<State> state;
   Operation operation;  // the runner's
   OnDone on_done;
-  bool is_done = false;  // guarded by state->mu
+  bool is_done = false;  // this and the following: guarded by state->mu, which the analysis cannot name here
   absl::Status result;
 };
 
 struct WorkQueue::State {
-  std::mutex mu;
-  std::condition_variable submitted;  // for the queue's thread
-  std::condition_variable finished;   // for those who wait
-  std::deque<std::shared_ptr<Item>> items;
-  bool running = false;
-  TimePoint began;  // of the running one
-  bool stopping = false;
+  Mutex mu;
+  Condition submitted;  // for the queue's thread
+  Condition finished;   // for those who wait
+  std::deque<std::shared_ptr<Item>> items ABSL_GUARDED_BY(mu);
+  bool running ABSL_GUARDED_BY(mu) = false;
+  TimePoint began ABSL_GUARDED_BY(mu);  // of the running one
+  bool stopping ABSL_GUARDED_BY(mu) = false;
 
-  // Runs the first item. `lock` is held before and after, not in between.
-  void RunFirst(std::unique_lock<std::mutex>& lock) {
+  // Runs the first item. `mu` is held before and after, not in between.
+  void RunFirst() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     const std::shared_ptr<Item> item = items.front();
     running = true;
     began = MonotonicNow();
     const bool cancelled = stopping;
-    lock.unlock();
+    mu.Unlock();
     absl::Status status = cancelled ? absl::AbortedError("the process group was closed") : item->operation();
     if (item->on_done) item->on_done(status);
     item->operation = nullptr;
     item->on_done = nullptr;
-    lock.lock();
+    mu.Lock();
     items.pop_front();
     running = false;
     item->is_done = true;
     item->result = std::move(status);
-    finished.notify_all();
-    if (!items.empty() || stopping) submitted.notify_one();
+    finished.NotifyAll();
+    if (!items.empty() || stopping) submitted.NotifyAll();
   }
 
   void RunThread() {
-    std::unique_lock lock(mu);
+    const MutexLock lock(mu);
     while (true) {
-      submitted.wait(lock, [this] { return (stopping || !items.empty()) && !running; });
+      while (running || (!stopping && items.empty())) submitted.Wait(mu);
       if (items.empty()) return;
-      RunFirst(lock);
+      RunFirst();
     }
   }
 };
 
 absl::Status WorkQueue::Item::Wait() {
-  std::unique_lock lock(state->mu);
+  const MutexLock lock(state->mu);
   while (!is_done) {
     if (state->running) {
-      state->finished.wait(lock);
+      state->finished.Wait(state->mu);
     } else {
-      state->RunFirst(lock);
+      state->RunFirst();
     }
   }
   return result;
 }
 
 bool WorkQueue::Item::done() const {
-  const std::lock_guard lock(state->mu);
+  const MutexLock lock(state->mu);
   return is_done;
 }
 
 absl::Status WorkQueue::Item::status() const {
-  const std::lock_guard lock(state->mu);
+  const MutexLock lock(state->mu);
   return result;
 }
 
@@ -103,31 +102,31 @@ WorkQueue::WorkQueue()
 
 WorkQueue::~WorkQueue() {
   {
-    const std::lock_guard lock(state_->mu);
+    const MutexLock lock(state_->mu);
     state_->stopping = true;
   }
-  state_->submitted.notify_all();
+  state_->submitted.NotifyAll();
   thread_.join();
 }
 
 std::shared_ptr<Work> WorkQueue::Submit(Operation operation, OnDone on_done, Start start) {
   auto item = std::make_shared<Item>(state_, std::move(operation), std::move(on_done));
   {
-    const std::lock_guard lock(state_->mu);
+    const MutexLock lock(state_->mu);
     MT_CHECK(!state_->stopping) << "an operation on a group that is being closed";
     state_->items.push_back(item);
   }
-  if (start == Start::kNow) state_->submitted.notify_one();
+  if (start == Start::kNow) state_->submitted.NotifyAll();
   return item;
 }
 
 size_t WorkQueue::pending() const {
-  const std::lock_guard lock(state_->mu);
+  const MutexLock lock(state_->mu);
   return state_->items.size();
 }
 
 Duration WorkQueue::running_for() const {
-  const std::lock_guard lock(state_->mu);
+  const MutexLock lock(state_->mu);
   return state_->running ? MonotonicNow() - state_->began : Duration::zero();
 }
 

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/types.h>
 
 #include "trainers/models/batch_norm.h"
 

@@ -1,16 +1,17 @@
 // Batch normalisation whose running statistics do not depend on how a step's samples are split over workers.
 // PyTorch moves them once a forward pass; here each pass only adds its count-weighted mean and variance to a
-// sum, and once a step RunningStatistics moves the buffers by the mean over all shards of all workers. Not
-// thread-safe.
+// sum, and once a step RunningStatistics moves the buffers by the mean over all micro-batches of all workers.
+// Not thread-safe.
 //
-// A step is: BeginStep; forward of every own shard; the sum of sums() over the workers; Move.
+// A step is: BeginStep; forward of every own micro-batch; the sum of sums() over the workers; Move.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 namespace mtrun::models {
 
@@ -20,7 +21,7 @@ struct Normalised {
   at::Tensor statistics;  // [2, C]: mean and unbiased variance, without gradient
 };
 
-/// Another way to normalise in training mode than by the pass's own samples (engine::SyncBatchNorm).
+/// Another way to normalise in training mode than by the pass's own samples (trainers::SyncBatchNorm).
 class BatchNormScope {
  public:
   virtual ~BatchNormScope() = default;
@@ -65,7 +66,7 @@ class RunningStatistics {
   /// A model without batch normalisation: the other calls do nothing and sums() is empty.
   bool empty() const { return layers_.empty(); }
   void BeginStep();
-  /// float64 [n], what the own shards came to; plain addition over workers is right.
+  /// float64 [n], what the own micro-batches came to; plain addition over workers is right.
   const at::Tensor& sums() const { return sums_; }
   /// running += momentum * (mean over the samples in sums() - running), once a step. `skip`: where given and
   /// not zero (a step that fp16 skips), the buffers stay; read on the device.

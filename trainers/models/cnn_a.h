@@ -3,7 +3,10 @@
 
 #include <cstdint>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 namespace mtrun::models {
 

@@ -18,7 +18,7 @@ struct ConvShape {
   int64_t weight_numel() const { return int64_t{filters} * channels * 9; }
 };
 
-/// Elements behind an input image that the kernels may read (and multiply by zero).
+/// Elements after an input image that the kernels may read (and multiply by zero).
 inline constexpr int64_t kConvSlack = 16;
 /// Winner of a pooled element that is not above zero: no gradient passes.
 inline constexpr uint8_t kNoWinner = 4;

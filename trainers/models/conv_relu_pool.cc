@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include <torch/torch.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/types.h>
 
 #include "trainers/models/conv_kernels.h"
 
@@ -23,7 +24,7 @@ ConvShape ShapeOf(const at::Tensor& input, const at::Tensor& weight) {
           .filters = static_cast<int>(weight.size(0))};
 }
 
-/// The images of a batch; a copy of the last one, which has nothing of its own behind it that the kernels may
+/// The images of a batch; a copy of the last one, which has nothing of its own after it that the kernels may
 /// read.
 template <typename Real>
 class Images {

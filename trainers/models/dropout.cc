@@ -1,6 +1,7 @@
 #include "trainers/models/dropout.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "base/status_macros.h"
 

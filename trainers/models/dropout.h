@@ -1,5 +1,5 @@
-// Dropout from a generator that is given, so that what is dropped belongs to a shard of a step and not to the
-// worker that computes it. Not thread-safe.
+// Dropout from a generator that is given, so that what is dropped belongs to a micro-batch of a step and not
+// to the worker that computes it. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Generator.h>

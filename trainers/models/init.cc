@@ -2,6 +2,9 @@
 
 #include <cmath>
 
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+
 #include "base/splitmix.h"
 
 namespace mtrun::models {

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 namespace mtrun::models {
 

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include <ATen/Parallel.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
 
 #include "base/splitmix.h"
 

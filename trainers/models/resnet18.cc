@@ -6,24 +6,21 @@
 namespace mtrun::models {
 namespace {
 
-std::shared_ptr<ResNetStage> Stage(int64_t in, int64_t out, int64_t stride) {
-  return std::make_shared<ResNetStage>(in, out, stride, "downsample");
-}
-
-torch::nn::Conv2d Stem() {
-  return torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 64, 7).stride(2).padding(3).bias(false));
+std::shared_ptr<ResNetStage> Stage(int64_t in, int64_t out, int64_t stride, const ResNetStem& stem) {
+  return std::make_shared<ResNetStage>(in, out, stride, stem.shortcut);
 }
 
 }  // namespace
 
-ResNet18::ResNet18(uint64_t seed, int64_t classes)
+ResNet18::ResNet18(uint64_t seed, const ResNetStem& stem, int64_t classes)
     : torch::nn::Module("ResNet18"),
-      conv1_(register_module("conv1", Stem())),
+      max_pool_(stem.max_pool),
+      conv1_(register_module("conv1", ConvWithoutBias(3, 64, stem.kernel, stem.stride))),
       bn1_(register_module("bn1", std::make_shared<BatchNorm>(64))),
-      layer1_(register_module("layer1", Stage(64, 64, 1))),
-      layer2_(register_module("layer2", Stage(64, 128, 2))),
-      layer3_(register_module("layer3", Stage(128, 256, 2))),
-      layer4_(register_module("layer4", Stage(256, 512, 2))),
+      layer1_(register_module("layer1", Stage(64, 64, 1, stem))),
+      layer2_(register_module("layer2", Stage(64, 128, 2, stem))),
+      layer3_(register_module("layer3", Stage(128, 256, 2, stem))),
+      layer4_(register_module("layer4", Stage(256, 512, 2, stem))),
       fc_(register_module("fc", torch::nn::Linear(512, classes))) {
   DefaultInit(*this, seed);
   KaimingNormalFanOut(*this, seed);
@@ -31,7 +28,7 @@ ResNet18::ResNet18(uint64_t seed, int64_t classes)
 
 at::Tensor ResNet18::forward(const at::Tensor& images) {
   at::Tensor x = bn1_->forward(conv1_->forward(images)).relu_();
-  x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);
+  if (max_pool_) x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);
   x = layer4_->forward(layer3_->forward(layer2_->forward(layer1_->forward(x))));
   return fc_->forward(x.mean({2, 3}));
 }

@@ -1,35 +1,48 @@
-// ResNet-18 for 224x224 images with torchvision's parameter names, for training from scratch and for transfer
-// learning.
+// ResNet-18 (He et al. 2016): CNN-B for images of 32x32, and torchvision's for 224x224, from scratch or by
+// transfer learning.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include "trainers/models/basic_block.h"
 
 namespace mtrun::models {
 
-/// [n, 3, S, S] -> logits [n, classes], S = 224 by design (any S >= 32 works). Names: conv1, bn1,
-/// layer1..4.{0,1}.{conv1,bn1,conv2,bn2,downsample.{0,1}}, fc.
+/// Where the two differ: what stands before the stages, and what a block's shortcut is called.
+struct ResNetStem {
+  int image_size;          // S, for which it was designed; any S >= 32 works
+  int64_t kernel, stride;  // of the first convolution
+  bool max_pool;           // 3x3 with stride 2 after it
+  const char* shortcut;
+};
+/// CNN-B: 11,173,962 parameters with 10 classes.
+inline constexpr ResNetStem kStem32{32, 3, 1, false, "shortcut"};
+inline constexpr ResNetStem kStem224{224, 7, 2, true, "downsample"};
+
+/// [n, 3, S, S] -> logits [n, classes]. Names: conv1, bn1,
+/// layer1..4.{0,1}.{conv1,bn1,conv2,bn2,<shortcut>.{0,1}}, fc.
 class ResNet18 : public torch::nn::Module {
  public:
-  static constexpr int kImageSize = 224;
-
-  /// torchvision's initialisation (Kaiming normal fan_out), a pure function of `seed`.
-  explicit ResNet18(uint64_t seed, int64_t classes = 10);
+  /// Convolutions Kaiming normal (fan_out), batch norm 1 and 0, the last layer PyTorch's default, as
+  /// torchvision does; a pure function of `seed`.
+  ResNet18(uint64_t seed, const ResNetStem& stem, int64_t classes = 10);
 
   at::Tensor forward(const at::Tensor& images);
 
-  /// Everything but the last layer stops learning and stays in evaluation mode, so its running statistics
-  /// stand still too.
+  /// Everything but the last layer stops learning and stays in evaluation mode, so that its running
+  /// statistics do not change either.
   void FreezeBackbone();
   /// Training mode of what is not frozen.
   void train(bool on = true) override;
 
  private:
+  const bool max_pool_;
   torch::nn::Conv2d conv1_;
   std::shared_ptr<BatchNorm> bn1_;
   std::shared_ptr<ResNetStage> layer1_, layer2_, layer3_, layer4_;

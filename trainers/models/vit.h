@@ -6,7 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/types.h>
 
 #include "trainers/models/dropout.h"
 
@@ -35,7 +38,7 @@ class VisionTransformer : public torch::nn::Module {
 
   at::Tensor forward(const at::Tensor& images);
 
-  /// What training mode drops is drawn from here: before each forward pass, the generator of the shard.
+  /// What training mode drops is drawn from here: before each forward pass, the generator of the micro-batch.
   void SetGenerator(at::Generator generator) { dropout_->SetGenerator(std::move(generator)); }
 
  private:

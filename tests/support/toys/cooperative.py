@@ -30,7 +30,7 @@ signal.set_wakeup_fd(wake_write.fileno())
 for number in (signal.SIGTERM, signal.SIGUSR1):
     signal.signal(number, lambda *_: None)
 
-say("hello", protocol=1, pid=os.getpid(), local_rank=int(os.environ["LOCAL_RANK"]), address="", cooperative=True)
+say("hello", protocol=1, pid=os.getpid(), local_rank=int(os.environ["LOCAL_RANK"]), cooperative=True)
 selector = selectors.DefaultSelector()
 selector.register(channel, selectors.EVENT_READ)
 selector.register(wake_read, selectors.EVENT_READ)

@@ -199,7 +199,7 @@ TEST(CheckpointTest, OldStepsGoAndTheMachineMayStopMeanwhile) {
     for (const Survives survives : kOutcomes) {
       FakeDisk later = disk.AfterStop(survives);
       EXPECT_EQ(NewestStep(later), 40);
-      EXPECT_THAT(FindNewest(later, kRun)->passed_over, IsEmpty()) << "a removal left a torn step behind";
+      EXPECT_THAT(FindNewest(later, kRun)->passed_over, IsEmpty()) << "a removal left a half-removed step";
     }
     if (disk.fired()) continue;
     EXPECT_TRUE(status.ok());

@@ -35,7 +35,7 @@ TEST(DecideSourceTest, TheHighestPositionIsTheTruthAndTheOthersReceive) {
   const std::vector<Claim> claims = {At(1, 20), kNew, At(1, 21, 5), At(1, 21, 5)};
   const StatePlan plan = DecideSource(claims, 2);
   EXPECT_EQ(plan.source, 2);
-  EXPECT_EQ(plan.keeper, 2) << "a newcomer does not know what its predecessor could not write";
+  EXPECT_EQ(plan.writer, 2) << "a newcomer does not know what its predecessor could not write";
   EXPECT_THAT(plan.receive, ElementsAre(0, 1));
   EXPECT_THAT(plan.diverged, IsEmpty());
   EXPECT_EQ(plan.generation, 2u);
@@ -81,7 +81,7 @@ TEST(DecideSourceTest, AnEmptyMemberIsNeverASourceAndPositionsOnlyGrow) {
           const bool receives = std::count(plan.receive.begin(), plan.receive.end(), rank) != 0;
           EXPECT_EQ(!receives, claims[rank] == claims[plan.source]);
           if (!receives) {
-            EXPECT_LE(plan.keeper, rank);
+            EXPECT_LE(plan.writer, rank);
           }
         }
       }

@@ -8,19 +8,20 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "tests/trainers/collectives/run_ranks.h"
+#include "trainers/collectives/all_reduce.h"
 #include "trainers/collectives/tcp_store_bootstrap.h"
 
 namespace mtrun::collectives {
 namespace {
 
 ProcessGroup MustConnect(const RankContext& context) {
-  Membership membership;
+  GroupMember membership;
   membership.rank = context.rank;
   membership.world_size = context.world;
   membership.generation = "3.f00";
@@ -32,10 +33,7 @@ ProcessGroup MustConnect(const RankContext& context) {
 }
 
 at::Tensor AllReduced(const ProcessGroup& group, const at::Tensor& tensor, c10d::ReduceOp::RedOpType op) {
-  std::vector<at::Tensor> tensors = {tensor};
-  c10d::AllreduceOptions options;
-  options.reduceOp = op;
-  group->allreduce(tensors, options)->wait();
+  AllReduce(group, tensor, op);
   return tensor;
 }
 
@@ -135,13 +133,12 @@ TEST(CpuGroupTest, AbortThrowsOutOfWaitWithItsReason) {
     if (context.rank == 1) return FolderBootstrap(context.folder).Wait({"end"}).IgnoreError();
     std::vector<at::Tensor> tensors = {at::ones({10})};
     auto work = group->allreduce(tensors);
-    std::thread aborter([&] { AbortGroup(group, "generation 3 was dissolved"); });
+    std::thread aborter([&] { AbortGroup(group, "generation 3 ended"); });
     try {
       work->wait();
       ADD_FAILURE() << "wait() returned";
     } catch (const c10::DistBackendError& error) {
-      EXPECT_NE(std::string(error.what()).find("generation 3 was dissolved"), std::string::npos)
-          << error.what();
+      EXPECT_NE(std::string(error.what()).find("generation 3 ended"), std::string::npos) << error.what();
     }
     aborter.join();
     EXPECT_FALSE(work->isSuccess());
@@ -151,7 +148,7 @@ TEST(CpuGroupTest, AbortThrowsOutOfWaitWithItsReason) {
 }
 
 TEST(CpuGroupTest, WrongTensorsAreRefusedAtTheCall) {
-  auto group = ConnectCpuGroup(Membership(), nullptr);  // a world of one takes the same tensors
+  auto group = ConnectCpuGroup(GroupMember(), nullptr);  // a world of one takes the same tensors
   ASSERT_TRUE(group.ok()) << group.status();
   EXPECT_THROW(AllReduced(*group, at::ones({4, 4}).select(1, 0), c10d::ReduceOp::SUM), c10::Error);
   EXPECT_THROW(AllReduced(*group, at::ones({4}, at::kHalf), c10d::ReduceOp::SUM), c10::Error);
@@ -165,7 +162,7 @@ TEST(CpuGroupTest, WrongTensorsAreRefusedAtTheCall) {
 TEST(StoreBootstrapTest, ConnectsAGroupThroughPyTorchsStore) {
   RunProcesses(2, [](const RankContext& context) {
     FolderBootstrap folder(context.folder);
-    Membership membership;
+    GroupMember membership;
     membership.rank = context.rank;
     membership.world_size = 2;
     membership.address = "127.0.0.1";

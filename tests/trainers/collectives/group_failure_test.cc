@@ -1,12 +1,10 @@
 // What happens to a group when its members die, freeze, abort or leave. Times are only bounded widely; the
 // target for freeing a blocked call is 50 ms, and what was seen is printed.
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <random>
 #include <string>
@@ -23,7 +21,6 @@
 #include "base/clock.h"
 #include "tests/trainers/collectives/run_ranks.h"
 #include "trainers/collectives/group.h"
-#include "trainers/collectives/listener.h"
 
 namespace mtrun::collectives {
 namespace {
@@ -33,11 +30,6 @@ constexpr int64_t kWideMilliseconds = 5000;
 
 int64_t Milliseconds() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(MonotonicNow().time_since_epoch()).count();
-}
-
-absl::Status ReduceOnes(Group& group, size_t count = kCount) {
-  std::vector<float> data(count, 1.0f);
-  return group.AllReduce(data.data(), count, DataType::kFloat32, ReduceOp::kSum)->Wait();
 }
 
 // Repeats all-reduces until they fail, tells when and how: "<milliseconds> <status>".
@@ -134,8 +126,8 @@ TEST_P(GroupFailureTest, AbortEndsBlockedCallsHereAndOnThePeers) {
       return ReduceUntilError(context, **group);
     }
     ASSERT_TRUE(FolderBootstrap(context.folder).Wait({"abort"}).ok());
-    (*group)->Abort("the generation was dissolved");
-    EXPECT_EQ((*group)->Barrier()->Wait().message(), "the generation was dissolved");
+    (*group)->Abort("the generation ended");
+    EXPECT_EQ((*group)->Barrier()->Wait().message(), "the generation ended");
   });
   for (int rank = 0; rank < world(); ++rank) {
     if (rank == 1) continue;
@@ -143,7 +135,7 @@ TEST_P(GroupFailureTest, AbortEndsBlockedCallsHereAndOnThePeers) {
   }
   const int64_t aborted = Milliseconds();
   ASSERT_TRUE(FolderBootstrap(ranks.folder()).Set("abort", "1").ok());
-  ExpectErrors(ranks, 1, aborted, "the generation was dissolved");
+  ExpectErrors(ranks, 1, aborted, "the generation ended");
   ranks.ExpectAllWell();
 }
 
@@ -267,11 +259,12 @@ TEST(GroupAbortTest, AThousandRandomAbortsLeaveNobodyStuck) {
 // that was blocked in the group, here and on the peers that were told by the group alone. The times are
 // printed, not tested.
 TEST(GroupAbortTest, ABlockedCallIsReleasedByANotice) {
-  constexpr int kRounds = 1000, kWorld = 3;
+  constexpr size_t kRounds = 1000;
+  constexpr int kWorld = 3;
   const std::vector<std::vector<int>> layouts = {{0, 0, 0}, {0, 1, 2}, {0, 0, 1}};
   Ranks ranks(kWorld, [&](const RankContext& context) {
     FolderBootstrap bootstrap(context.folder);
-    for (int round = 0; round < kRounds; ++round) {
+    for (size_t round = 0; round < kRounds; ++round) {
       auto group =
           context.Connect(absl::StrCat(round, ".n"), layouts[static_cast<size_t>(round) % 3], 64 * 1024);
       ASSERT_TRUE(group.ok()) << group.status();
@@ -297,154 +290,17 @@ TEST(GroupAbortTest, ABlockedCallIsReleasedByANotice) {
     }
   });
   std::vector<double> times;
-  for (int round = 0; round < kRounds; ++round) times.push_back(std::stod(ranks.Hear(1)));
-  ranks.ExpectAllWell();
+  double milliseconds = 0;
+  // A rank that is stuck says nothing, and nothing more.
+  while (times.size() < kRounds && absl::SimpleAtod(ranks.Hear(1), &milliseconds))
+    times.push_back(milliseconds);
+  ASSERT_FALSE(times.empty());
   std::sort(times.begin(), times.end());
-  std::cout << "released after notice (ms): p50 " << times[kRounds / 2] << ", p99 "
-            << times[kRounds * 99 / 100] << ", max " << times.back() << ", stuck 0 of " << kRounds
-            << std::endl;
-}
-
-TEST(GroupConnectTest, AnAbortedBootstrapEndsConnecting) {
-  // Once while a rank is missing altogether, once when it published its address and then froze.
-  for (const bool published : {false, true}) {
-    auto folder = MakeTemporaryFolder("mtrun-connect-");
-    ASSERT_TRUE(folder.ok());
-    FolderBootstrap bootstrap(*folder);
-    if (published) {
-      const PeerInfo frozen = {
-          .pid = 1, .host = "far", .host_id = "x", .unix_name = "mtrun-none", .port = 1, .addresses = {}};
-      ASSERT_TRUE(bootstrap.Set("collectives/1.a/rank/1", Encode(frozen)).ok());
-    }
-    std::thread aborter([&] {
-      bootstrap.Wait({"collectives/1.a/rank/0"}).IgnoreError();  // rank 0 is on its way
-      bootstrap.Abort("dissolved");
-    });
-    Membership membership;
-    membership.world_size = 2;
-    membership.generation = "1.a";
-    membership.address = "127.0.0.1";
-    const absl::Status status = Group::Connect(membership, &bootstrap).status();
-    aborter.join();
-    EXPECT_TRUE(absl::IsAborted(status)) << status;
-    EXPECT_EQ(status.message(), "dissolved");
-    std::filesystem::remove_all(*folder);
-  }
-}
-
-TEST(GroupConnectTest, APeerThatDiedBeforeItWasReachedIsNamed) {
-  auto folder = MakeTemporaryFolder("mtrun-connect-");
-  ASSERT_TRUE(folder.ok());
-  FolderBootstrap bootstrap(*folder);
-  const PeerInfo dead = {.pid = 4242,
-                         .host = "node9",
-                         .host_id = LocalHostId(),
-                         .unix_name = "mtrun-none",
-                         .port = 1,
-                         .addresses = {}};
-  ASSERT_TRUE(bootstrap.Set("collectives/1.a/rank/0", Encode(dead)).ok());
-  ASSERT_TRUE(bootstrap.Set("collectives/1.a/key/0", "key").ok());
-  Membership membership;
-  membership.rank = 1;
-  membership.world_size = 2;
-  membership.generation = "1.a";
-  membership.address = "127.0.0.1";
-  const absl::Status status = Group::Connect(membership, &bootstrap).status();
-  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_TRUE(absl::StrContains(status.message(), "cannot reach rank 0 (pid 4242 on node9)")) << status;
-  std::filesystem::remove_all(*folder);
-}
-
-TEST(GroupConnectTest, StrangersAreDroppedWithoutDisturbing) {
-  Ranks ranks(2, [](const RankContext& context) {
-    FolderBootstrap bootstrap(context.folder);
-    if (context.rank == 1) {
-      ASSERT_TRUE(bootstrap.Wait({"strangers are there"}).ok());
-    }
-    auto group = context.Connect("1.a", {0, 1});
-    ASSERT_TRUE(group.ok()) << group.status();
-    EXPECT_TRUE(ReduceOnes(**group).ok());
-  });
-  FolderBootstrap bootstrap(ranks.folder());
-  auto values = bootstrap.Wait({"collectives/1.a/rank/0"});
-  ASSERT_TRUE(values.ok());
-  const auto info = DecodePeerInfo(values->begin()->second);
-  ASSERT_TRUE(info.ok());
-  std::vector<UniqueFd> strangers;
-  for (int i = 0; i < 300; ++i) {  // more than a listener keeps
-    auto sockets = DialTcp({"127.0.0.1"}, info->port);
-    ASSERT_TRUE(sockets.ok()) << sockets.status();
-    const std::string text = i % 3 == 0   ? ""
-                             : i % 3 == 1 ? "GET / HTTP/1.1\r\nHost: here.example.org\r\n\r\n"
-                                          : "mtrcoll1";
-    if (!text.empty()) send((*sockets)[0].get(), text.data(), text.size(), MSG_NOSIGNAL);
-    strangers.push_back(std::move((*sockets)[0]));
-  }
-  auto local = DialUnix(info->unix_name);
-  ASSERT_TRUE(local.ok()) << local.status();
-  ASSERT_TRUE(bootstrap.Set("strangers are there", "1").ok());
+  std::cout << "released after notice (ms): p50 " << times[times.size() / 2] << ", p99 "
+            << times[times.size() * 99 / 100] << ", max " << times.back() << ", stuck "
+            << kRounds - times.size() << " of " << kRounds << std::endl;
+  EXPECT_EQ(times.size(), kRounds) << "a rank is stuck";
   ranks.ExpectAllWell();
-}
-
-std::vector<std::string> FilesIn(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    names.push_back(entry.path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-TEST(GroupLeakTest, TwoHundredGroupsLeaveNoDescriptorNoMappingAndNoFile) {
-  const std::vector<std::string> shared_before = FilesIn("/dev/shm");
-  size_t descriptors_before = 0;
-  for (int round = 0; round < 200; ++round) {
-    RunThreads(2, [&](const RankContext& context) {
-      auto group = context.Connect(absl::StrCat(round, ".leak"), {0, round % 2});
-      ASSERT_TRUE(group.ok()) << group.status();
-      auto shared = (*group)->Allocate(100);
-      ASSERT_TRUE(ReduceOnes(**group).ok());
-    });
-    if (round == 0) descriptors_before = FilesIn("/proc/self/fd").size();
-  }
-  EXPECT_EQ(FilesIn("/proc/self/fd").size(), descriptors_before);
-  EXPECT_EQ(FilesIn("/dev/shm"), shared_before);
-  auto maps = ReadFile("/proc/self/maps");
-  ASSERT_TRUE(maps.ok());
-  EXPECT_FALSE(absl::StrContains(*maps, "mtrun-collectives"));
-}
-
-TEST(GroupLeakTest, KilledRanksLeaveNoFile) {
-  const std::vector<std::string> before = FilesIn("/dev/shm");
-  Ranks ranks(2, [](const RankContext& context) {
-    auto group = context.Connect("1.a");
-    ASSERT_TRUE(group.ok()) << group.status();
-    auto shared = (*group)->Allocate(1 << 20);
-    context.Tell("connected");
-    pause();
-  });
-  for (int rank : {0, 1}) ASSERT_EQ(ranks.Hear(rank), "connected");
-  for (int rank : {0, 1}) ranks.Signal(rank, SIGKILL);
-  for (int rank : {0, 1}) EXPECT_EQ(ranks.Join(rank), -SIGKILL);
-  EXPECT_EQ(FilesIn("/dev/shm"), before);
-}
-
-TEST(SharedAreaTest, MemoryOutlivesItsGroup) {
-  RunProcesses(2, [](const RankContext& context) {
-    auto group = context.Connect("1.a");
-    ASSERT_TRUE(group.ok()) << group.status();
-    auto shared = (*group)->Allocate(4096 * sizeof(float));
-    ASSERT_TRUE(shared.ok()) << shared.status();
-    float* data = reinterpret_cast<float*>(shared->get());
-    for (int i = 0; i < 4096; ++i) ASSERT_EQ(data[i], 0.0f);
-    group->reset();
-    data[4095] = 5;
-    EXPECT_EQ(data[4095], 5);
-    // In the next generation it is ordinary memory.
-    auto next = context.Connect("2.b");
-    ASSERT_TRUE(next.ok()) << next.status();
-    ASSERT_TRUE((*next)->AllReduce(data, 4096, DataType::kFloat32, ReduceOp::kSum)->Wait().ok());
-    EXPECT_EQ(data[4095], 10);
-  });
 }
 
 }  // namespace

@@ -200,7 +200,7 @@ TEST(GroupTest, RepeatedRunsGiveTheSameBitsInEveryLayout) {
 }
 
 TEST(GroupTest, AWorldOfOneNeedsNothing) {
-  auto group = Group::Connect(Membership(), nullptr);
+  auto group = Group::Connect(GroupMember(), nullptr);
   ASSERT_TRUE(group.ok());
   float x = 3, y = 0;
   EXPECT_TRUE((*group)->AllReduce(&x, 1, DataType::kFloat32, ReduceOp::kSum)->Wait().ok());
@@ -225,7 +225,7 @@ TEST(GroupTest, WrongArgumentsAreRefusedAndLeaveTheGroupAlive) {
     EXPECT_TRUE((*group)->AllReduce(&x, 1, DataType::kInt64, ReduceOp::kSum)->Wait().ok());
     EXPECT_EQ(x, 2);
   });
-  Membership outside;
+  GroupMember outside;
   outside.rank = 2;
   outside.world_size = 2;
   EXPECT_TRUE(absl::IsInvalidArgument(Group::Connect(outside, nullptr).status()));

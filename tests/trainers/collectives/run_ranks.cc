@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<Group>> ConnectAs(const std::string& folder, int 
   GroupOptions options;
   options.slot_bytes = slot_bytes;
   options.mesh.host_id = absl::StrCat("host", hosts.empty() ? 0 : hosts[static_cast<size_t>(rank)]);
-  const Membership membership = {
+  const GroupMember membership = {
       .rank = rank, .world_size = world, .generation = generation, .address = "127.0.0.1"};
   return Group::Connect(membership, &bootstrap, options);
 }
@@ -181,6 +181,11 @@ void RunThreads(int world, const RankBody& body) {
   }
   for (std::thread& thread : threads) thread.join();
   std::filesystem::remove_all(*folder);
+}
+
+absl::Status ReduceOnes(Group& group, size_t count) {
+  std::vector<float> data(count, 1.0f);
+  return group.AllReduce(data.data(), count, DataType::kFloat32, ReduceOp::kSum)->Wait();
 }
 
 uint64_t TestSeed() {

@@ -81,6 +81,9 @@ void RunProcesses(int world, const RankBody& body);
 /// Runs `body` on `world` threads of this process.
 void RunThreads(int world, const RankBody& body);
 
+/// Sums `count` ones over the group; by default several blocks of them.
+absl::Status ReduceOnes(Group& group, size_t count = 100000);
+
 /// MTRUN_SEED or a new one; printed.
 uint64_t TestSeed();
 

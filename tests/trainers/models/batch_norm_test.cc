@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <torch/nn/modules/batchnorm.h>
+
 #include "trainers/models/resnet18.h"
 
 namespace mtrun::models {
@@ -60,9 +62,9 @@ TEST(batch_norm, StatisticsStayWithoutStepAndMoveOnceAStep) {
   EXPECT_FALSE(Buffer(net, "second.running_mean").equal(at::zeros({5})));
 }
 
-/// The rule of tests/testdata/parity: the count-weighted mean over the shards of where each alone would have
-/// moved them.
-TEST(batch_norm, UnequalShardsAreWeightedByTheirCount) {
+/// The rule of tests/testdata/parity: the count-weighted mean over the micro-batches of where each alone
+/// would have moved them.
+TEST(batch_norm, UnequalMicroBatchesAreWeightedByTheirCount) {
   TwoLayers net;
   RunningStatistics statistics(net);
   at::Tensor mean = at::zeros({3}), variance = at::zeros({3});
@@ -81,7 +83,7 @@ TEST(batch_norm, UnequalShardsAreWeightedByTheirCount) {
   EXPECT_EQ(Buffer(net, "first.num_batches_tracked").item<int64_t>(), 1);
 }
 
-/// What two workers do: each its own shards, then the sums are added.
+/// What two workers do: each its own micro-batches, then the sums are added.
 TEST(batch_norm, SumsOfWorkersAddUp) {
   TwoLayers one, left, right;
   RunningStatistics all(one), a(left), b(right);
@@ -150,7 +152,7 @@ TEST(batch_norm, ModelWithoutLayersIsFine) {
 }
 
 TEST(batch_norm, FrozenBackboneStandsStillInTraining) {
-  const auto net = std::make_shared<ResNet18>(0, 3);
+  const auto net = std::make_shared<ResNet18>(0, kStem224, 3);
   net->FreezeBackbone();
   net->eval();
   net->train();

@@ -5,21 +5,15 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "tests/trainers/engine/support/parity.h"
 #include "tests/trainers/models/support/parity_run.h"
-#include "trainers/engine/classifier.h"
+#include "tests/trainers/support/parity.h"
 #include "trainers/models/resnet18.h"
-#include "trainers/models/resnet_cifar.h"
 #include "trainers/models/vit.h"
+#include "trainers/tasks/classifier.h"
 
 namespace mtrun::models {
 namespace {
 
-using engine::OptimizerOptions;
-using engine::Precision;
-using engine::testing::FillByHash;
-using engine::testing::ParityImages;
-using engine::testing::ParityJson;
 using nlohmann::json;
 using testing::Curve;
 using testing::ExpectClose;
@@ -30,6 +24,11 @@ using testing::ExpectStateDict;
 using testing::MakeTask;
 using testing::ParityRecipe;
 using testing::Train;
+using trainers::OptimizerOptions;
+using trainers::Precision;
+using trainers::testing::FillByHash;
+using trainers::testing::ParityImages;
+using trainers::testing::ParityJson;
 
 template <typename Net>
 std::shared_ptr<Net> Filled(std::shared_ptr<Net> net, const json& file) {
@@ -48,13 +47,13 @@ void ExpectForward(const std::shared_ptr<Net>& net, const at::Tensor& images, co
 
 MakeTask CnnB(const json& file) {
   return [&file] {
-    return engine::Classify(engine::AsModel(Filled(std::make_shared<ResNetCifar>(0), file)), 10);
+    return trainers::Classify(trainers::AsModel(Filled(std::make_shared<ResNet18>(0, kStem32), file)), 10);
   };
 }
 
 /// `micro`: "batch" or "micro_batch" of the file.
 ParityRecipe CnnBRecipe(const json& file, const char* micro = "batch", int64_t steps = 20) {
-  return {.learner = {.optimizer = {.kind = OptimizerOptions::Kind::kSgd}},
+  return {.state = {.optimizer = {.kind = OptimizerOptions::Kind::kSgd}},
           .learning_rate = 5e-4,
           .batch = file["batch"],
           .micro = file[micro],
@@ -62,12 +61,12 @@ ParityRecipe CnnBRecipe(const json& file, const char* micro = "batch", int64_t s
 }
 
 TEST(parity, cnnB_names_and_shapes) {
-  ExpectStateDict(*std::make_shared<ResNetCifar>(0), ParityJson("cnnB.json"));
+  ExpectStateDict(*std::make_shared<ResNet18>(0, kStem32), ParityJson("cnnB.json"));
 }
 
 TEST(parity, cnnB_forward) {
   const json file = ParityJson("cnnB.json");
-  ExpectForward(Filled(std::make_shared<ResNetCifar>(0), file), ParityImages(at::kFloat).images, file);
+  ExpectForward(Filled(std::make_shared<ResNet18>(0, kStem32), file), ParityImages(at::kFloat).images, file);
 }
 
 TEST(parity, cnnB_plain) {
@@ -98,19 +97,19 @@ TEST(parity, cnnB_accumulate_same_at_1_and_2_workers) {
 TEST(parity, cnnB_sync_batch_norm_at_2_workers) {
   const json file = ParityJson("cnnB.json");
   ParityRecipe recipe = CnnBRecipe(file, "micro_batch");
-  recipe.sync_shards = 2;
+  recipe.sync_micro_batches = 2;
   const Curve got = Train(CnnB(file), recipe, at::kFloat, 2);
   ExpectLosses(got.losses, file["plain"]["losses"], file);
   ExpectNorms(got, file["plain"], 2e-2, 1e-2);
 }
 
-/// In float64 the tolerance is that of another order of additions. 16 rows in shards of 6, 6 and 4: uneven
-/// ranges at two workers, and one of four has none.
+/// In float64 the tolerance is that of another order of additions. 16 rows in micro-batches of 6, 6 and 4:
+/// uneven ranges at two workers, and one of four has none.
 TEST(parity, cnnB_sync_batch_norm_float64_same_at_1_2_3_4_workers) {
   const json file = ParityJson("cnnB.json");
   ParityRecipe recipe = CnnBRecipe(file, "batch", 2);
   recipe.micro = 6;
-  recipe.sync_shards = 3;
+  recipe.sync_micro_batches = 3;
   for (const int world : {1, 2, 3, 4}) {
     SCOPED_TRACE(world);
     ExpectRelative(Train(CnnB(file), recipe, at::kDouble, world).losses, file["plain_losses_in_float64"],
@@ -137,13 +136,13 @@ MakeTask Vit(const json& file) {
   return [&file] {
     VitOptions options;
     options.dropout = options.drop_path = 0;
-    return engine::Classify(engine::AsModel(Filled(std::make_shared<VisionTransformer>(0, options), file)),
-                            10);
+    return trainers::Classify(
+        trainers::AsModel(Filled(std::make_shared<VisionTransformer>(0, options), file)), 10);
   };
 }
 
 ParityRecipe VitRecipe(const json& file, const char* micro = "batch", int64_t steps = 20) {
-  return {.learner = {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 1e-4}},
+  return {.state = {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 1e-4}},
           .learning_rate = 3e-4,
           .batch = file["batch"],
           .micro = file[micro],
@@ -206,23 +205,23 @@ at::Tensor At224(const at::Tensor& images) {
 }
 
 TEST(parity, resnet18_names_and_shapes) {
-  ExpectStateDict(*std::make_shared<ResNet18>(0), ParityJson("resnet18.json"));
+  ExpectStateDict(*std::make_shared<ResNet18>(0, kStem224), ParityJson("resnet18.json"));
 }
 
 TEST(parity, resnet18_forward) {
   const json file = ParityJson("resnet18.json");
-  ExpectForward(Filled(std::make_shared<ResNet18>(0), file),
+  ExpectForward(Filled(std::make_shared<ResNet18>(0, kStem224), file),
                 At224(ParityImages(at::kFloat).images.narrow(0, 0, 2)), file);
 }
 
 TEST(parity, resnet18_last_layer_at_1_2_3_workers) {
   const json file = ParityJson("resnet18.json");
   const MakeTask make_task = [&file] {
-    const auto net = Filled(std::make_shared<ResNet18>(0), file);
+    const auto net = Filled(std::make_shared<ResNet18>(0, kStem224), file);
     net->FreezeBackbone();
-    return engine::Classify({net, [net](const at::Tensor& x) { return net->forward(At224(x)); }, {}}, 10);
+    return trainers::Classify({net, [net](const at::Tensor& x) { return net->forward(At224(x)); }, {}}, 10);
   };
-  const ParityRecipe recipe{.learner = {.optimizer = {.kind = OptimizerOptions::Kind::kAdam}},
+  const ParityRecipe recipe{.state = {.optimizer = {.kind = OptimizerOptions::Kind::kAdam}},
                             .learning_rate = 1e-3,
                             .batch = file["batch"],
                             .micro = 3,

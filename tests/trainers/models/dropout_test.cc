@@ -2,7 +2,8 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "trainers/models/vit.h"
 
@@ -36,7 +37,7 @@ TEST(dropout, GradientGoesWhereTheValueWent) {
   EXPECT_TRUE(x.grad().equal(y.detach()));
 }
 
-/// The generator belongs to the shard: the same one gives the same result whatever was computed before.
+/// The generator belongs to the micro-batch: the same one gives the same result whatever was computed before.
 TEST(dropout, VitIsAFunctionOfItsGenerator) {
   const auto net = std::make_shared<VisionTransformer>(1);
   const at::Tensor x = at::rand({3, 3, 32, 32});

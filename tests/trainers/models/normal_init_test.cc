@@ -6,7 +6,6 @@
 
 #include "base/splitmix.h"
 #include "trainers/models/resnet18.h"
-#include "trainers/models/resnet_cifar.h"
 #include "trainers/models/unet.h"
 #include "trainers/models/vit.h"
 
@@ -40,13 +39,13 @@ TEST(normal_init, ThreadsDoNotChangeIt) {
 }
 
 TEST(normal_init, KaimingFanOutAndDefaultsOfResNets) {
-  const auto net = std::make_shared<ResNetCifar>(3);
+  const auto net = std::make_shared<ResNet18>(3, kStem32);
   EXPECT_NEAR(Parameter(*net, "layer3.0.conv1.weight").std().item<double>(), std::sqrt(2.0 / (256 * 9)),
               2e-4);
   EXPECT_NEAR(Parameter(*net, "layer3.0.shortcut.0.weight").std().item<double>(), std::sqrt(2.0 / 256), 2e-3);
   EXPECT_TRUE(Parameter(*net, "bn1.weight").equal(at::ones({64})));
   EXPECT_LE(Parameter(*net, "fc.weight").abs().max().item<double>(), 1 / std::sqrt(512.0));
-  const auto large = std::make_shared<ResNet18>(3, 1000);
+  const auto large = std::make_shared<ResNet18>(3, kStem224, 1000);
   EXPECT_NEAR(Parameter(*large, "conv1.weight").std().item<double>(), std::sqrt(2.0 / (64 * 49)), 1e-3);
   EXPECT_EQ(Parameter(*large, "fc.bias").numel(), 1000);
 }

@@ -6,22 +6,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/splitmix.h"
-#include "tests/trainers/engine/support/parity.h"
 #include "tests/trainers/models/support/parity_run.h"
-#include "trainers/engine/diffusion_schedule.h"
-#include "trainers/engine/diffusion_task.h"
+#include "tests/trainers/support/parity.h"
 #include "trainers/models/unet.h"
+#include "trainers/tasks/diffusion_schedule.h"
+#include "trainers/tasks/diffusion_task.h"
 
 namespace mtrun::models {
 namespace {
 
-using engine::DiffusionSampler;
-using engine::DiffusionSchedule;
-using engine::DiffusionTarget;
-using engine::OptimizerOptions;
-using engine::testing::FillByHash;
-using engine::testing::ParityImages;
-using engine::testing::ParityJson;
 using nlohmann::json;
 using testing::Curve;
 using testing::ExpectClose;
@@ -30,6 +23,13 @@ using testing::ExpectNorms;
 using testing::ExpectRelative;
 using testing::ExpectStateDict;
 using testing::ParityRecipe;
+using trainers::DiffusionSampler;
+using trainers::DiffusionSchedule;
+using trainers::DiffusionTarget;
+using trainers::OptimizerOptions;
+using trainers::testing::FillByHash;
+using trainers::testing::ParityImages;
+using trainers::testing::ParityJson;
 
 UnetOptions Channels(int64_t channels) {
   UnetOptions options;
@@ -52,7 +52,7 @@ at::Tensor HashNormal(const json& file, const std::string& name, at::IntArrayRef
 }
 
 /// The program's task, with the files' noise and times: they belong to (step, row of the 64 images).
-class FilesNoise : public engine::DiffusionTask {
+class FilesNoise : public trainers::DiffusionTask {
  public:
   FilesNoise(const json& file, const std::shared_ptr<Unet>& net, int64_t micro)
       : DiffusionTask(
@@ -62,14 +62,15 @@ class FilesNoise : public engine::DiffusionTask {
         file_(file),
         micro_(micro) {}
 
-  std::vector<at::Tensor> Draw(int64_t n, const engine::ShardId& shard) const override {
-    const NamedStream t(file_["seed"], absl::StrCat("t/", shard.step));
+  std::vector<at::Tensor> Draw(int64_t n, const trainers::MicroBatchId& micro_batch) const override {
+    const NamedStream t(file_["seed"], absl::StrCat("t/", micro_batch.step));
     std::vector<int64_t> times;
     std::vector<at::Tensor> noises;
     for (int64_t i = 0; i < n; ++i) {
-      const int64_t row = (shard.step * file_["batch"].get<int64_t>() + shard.shard * micro_ + i) % 64;
+      const int64_t row =
+          (micro_batch.step * file_["batch"].get<int64_t>() + micro_batch.micro_batch * micro_ + i) % 64;
       times.push_back(static_cast<int64_t>(t.At(row) % 1000));
-      noises.push_back(HashNormal(file_, absl::StrCat("noise/", shard.step, "/", row), {3, 32, 32}));
+      noises.push_back(HashNormal(file_, absl::StrCat("noise/", micro_batch.step, "/", row), {3, 32, 32}));
     }
     return {at::tensor(times), at::stack(noises).to(module().parameters().front().scalar_type())};
   }
@@ -80,7 +81,7 @@ class FilesNoise : public engine::DiffusionTask {
 };
 
 ParityRecipe Recipe(const json& file, const char* micro = "batch", int64_t steps = 20) {
-  return {.learner = {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 0.01}},
+  return {.state = {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 0.01}},
           .learning_rate = 2e-4,
           .batch = file["batch"],
           .micro = file[micro],
@@ -142,7 +143,7 @@ TEST(parity, diffusion_schedules) {
     EXPECT_NEAR(linear.alpha_bar(std::stoll(t)), want[1].get<double>(), 1e-12);
   }
   for (const auto& [t, want] : file["cosine_schedule_alpha_bar"].items()) {
-    EXPECT_NEAR(engine::CosineAlphaBar(std::stod(t)), want.get<double>(), 1e-12);
+    EXPECT_NEAR(trainers::CosineAlphaBar(std::stod(t)), want.get<double>(), 1e-12);
     EXPECT_NEAR(cosine.alpha_bar(std::stoll(t)), want.get<double>(), 1e-9);
   }
 }
@@ -160,7 +161,7 @@ TEST(parity, diffusion_same_at_2_and_3_workers) {
 TEST(parity, diffusion_ema_at_1_and_2_workers) {
   const json file = ParityJson("diffusion.json");
   ParityRecipe recipe = Recipe(file, "micro_batch", 5);
-  recipe.learner.ema_decay = 0.9999;
+  recipe.state.ema_decay = 0.9999;
   for (const int world : {1, 2}) {
     SCOPED_TRACE(world);
     const Curve got = TrainOn(file, recipe, at::kFloat, world);

@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/trainers/engine/support/parity.h"
-#include "tests/trainers/engine/support/rank_threads.h"
-#include "trainers/engine/data_parallel.h"
+#include "tests/trainers/support/parity.h"
+#include "tests/trainers/support/rank_threads.h"
+#include "trainers/parallel/data_parallel.h"
 
 namespace mtrun::models::testing {
 namespace {
@@ -41,15 +41,17 @@ std::vector<double> SumAndNorm(const at::Tensor& tensor) {
 
 namespace {
 
-Curve TrainRank(engine::Task& task, const ParityRecipe& recipe, at::ScalarType dtype, int rank, int world,
+Curve TrainRank(trainers::Task& task, const ParityRecipe& recipe, at::ScalarType dtype, int rank, int world,
                 const collectives::ProcessGroup& group) {
   task.module().to(dtype);
   task.module().train();
-  engine::testing::ParityShards shards(engine::testing::ParityImages(dtype), recipe.batch, recipe.micro);
-  engine::Learner learner(task.module(), recipe.learner);
-  engine::DataParallel data_parallel(learner.trained(), group, engine::StepRunner::kStats);
-  engine::StepRunner runner(task, shards, data_parallel, learner,
-                            {.precision = recipe.precision, .sync_shards = recipe.sync_shards});
+  trainers::testing::ParitySource micro_batches(trainers::testing::ParityImages(dtype), recipe.batch,
+                                                recipe.micro);
+  trainers::TrainState state(task.module(), recipe.state);
+  trainers::DataParallel data_parallel(state.trained(), group, trainers::TrainStep::kStats);
+  trainers::TrainStep runner(
+      task, micro_batches, data_parallel, state,
+      {.precision = recipe.precision, .sync_micro_batches = recipe.sync_micro_batches});
   Curve curve;
   for (int64_t step = 0; step < recipe.steps; ++step) {
     const auto result = runner.Run(step, rank, world, recipe.learning_rate);
@@ -61,8 +63,8 @@ Curve TrainRank(engine::Task& task, const ParityRecipe& recipe, at::ScalarType d
       if (p.value().requires_grad()) curve.first_gradients[p.key()] = SumAndNorm(p.value().grad())[1];
     }
   }
-  for (const auto& [name, tensor] : learner.Weights()) curve.after[name] = SumAndNorm(tensor);
-  for (const auto& [name, tensor] : learner.Rest()) curve.rest[name] = SumAndNorm(tensor);
+  for (const auto& [name, tensor] : state.Weights()) curve.after[name] = SumAndNorm(tensor);
+  for (const auto& [name, tensor] : state.Rest()) curve.rest[name] = SumAndNorm(tensor);
   return curve;
 }
 
@@ -71,7 +73,7 @@ Curve TrainRank(engine::Task& task, const ParityRecipe& recipe, at::ScalarType d
 Curve Train(const MakeTask& make_task, const ParityRecipe& recipe, at::ScalarType dtype, int world) {
   at::set_num_threads(1);
   std::vector<Curve> curves(world);
-  engine::testing::RunRanks(world, [&](int rank, const collectives::ProcessGroup& group) {
+  trainers::testing::RunRanks(world, [&](int rank, const collectives::ProcessGroup& group) {
     const auto task = make_task();
     curves[rank] = TrainRank(*task, recipe, dtype, rank, world, group);
   });

@@ -1,4 +1,4 @@
-// Trains a network as tests/testdata/parity was made, through the engine's own step and with any number of
+// Trains a network as tests/testdata/parity was made, through the trainers' own step and with any number of
 // workers, and compares with its numbers by the README's tolerances.
 #pragma once
 
@@ -8,32 +8,33 @@
 #include <string>
 #include <vector>
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "nlohmann/json.hpp"
-#include "trainers/engine/learner.h"
-#include "trainers/engine/step.h"
-#include "trainers/engine/task.h"
+#include "trainers/step/task.h"
+#include "trainers/step/train_state.h"
+#include "trainers/step/train_step.h"
 
 namespace mtrun::models::testing {
 
 struct ParityRecipe {
-  engine::Learner::Options learner;
+  trainers::TrainState::Options state;
   double learning_rate = 0;
   int64_t batch = 0, micro = 0, steps = 0;
-  engine::Precision precision = engine::Precision::kFp32;
-  int64_t sync_shards = 0;
+  trainers::Precision precision = trainers::Precision::kFp32;
+  int64_t sync_micro_batches = 0;
 };
 
 struct Curve {
   std::vector<double> losses;
   std::map<std::string, double> first_gradients;     // L2 norms of step 0
   std::map<std::string, std::vector<double>> after;  // sum and L2 norm of each entry of the state dict
-  std::map<std::string, std::vector<double>> rest;   // likewise of the learner's other state
+  std::map<std::string, std::vector<double>> rest;   // likewise of the train state's rest
 };
 
 /// The task of one rank, its weights set.
-using MakeTask = std::function<std::unique_ptr<engine::Task>()>;
+using MakeTask = std::function<std::unique_ptr<trainers::Task>()>;
 
 /// `world` ranks as threads of one core each; row i of step k is image (k * batch + i) mod 64. What each rank
 /// saw, which the test has found to be the same on all, is returned once.

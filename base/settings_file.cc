@@ -1,0 +1,90 @@
+#include "base/settings_file.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/log.h"
+#include "base/nearest_name.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "base/string_view.h"
+#include "yaml-cpp/yaml.h"
+
+namespace mtrun {
+namespace {
+
+/// `key: value` where value is a scalar or a list of scalars, as text.
+absl::StatusOr<std::string> ScalarText(const YAML::Node& node, const std::string& where) {
+  if (node.IsScalar()) return node.Scalar();
+  if (node.IsNull()) return std::string();
+  std::vector<std::string> parts;
+  if (node.IsSequence()) {
+    for (const YAML::Node& item : node) {
+      if (!item.IsScalar()) break;
+      parts.push_back(item.Scalar());
+    }
+    if (parts.size() == node.size()) return absl::StrJoin(parts, ",");
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": a single value or a list of values is needed here"));
+}
+
+absl::StatusOr<YAML::Node> LoadYaml(const std::string& path) {
+  MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  try {
+    YAML::Node root = YAML::Load(text);
+    if (!root.IsMap() && !root.IsNull()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": the file must hold sections (\"name:\" and indented keys)"));
+    }
+    return root;
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ":", error.mark.line + 1, ": ", error.msg));
+  }
+}
+
+/// "path:line" of a node.
+std::string LineOf(const std::string& path, const YAML::Node& node) {
+  return absl::StrCat(path, ":", node.Mark().line + 1);
+}
+
+absl::StatusOr<std::vector<FileSetting>> ReadKeys(const YAML::Node& section, const std::string& path) {
+  std::vector<FileSetting> settings;
+  for (const auto& item : section) {
+    const std::string where = LineOf(path, item.first);
+    MT_ASSIGN_OR_RETURN(const std::string text, ScalarText(item.second, where));
+    settings.push_back({item.first.Scalar(), text, where});
+  }
+  return settings;
+}
+
+absl::Status NoSection(const std::string& where, const std::string& key, std::string_view section) {
+  if (key == section)
+    return absl::InvalidArgumentError(absl::StrCat(where, ": section \"", key, "\" holds no keys"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      where, ": \"", key, "\" stands in no section; put it indented below \"", View(section), ":\""));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& path, std::string_view section) {
+  MT_ASSIGN_OR_RETURN(const YAML::Node root, LoadYaml(path));
+  std::string near;  // where a section stands whose name is almost this one's
+  std::vector<FileSetting> settings;
+  bool found = false;
+  for (const auto& item : root) {
+    const std::string key = item.first.Scalar();
+    const std::string where = LineOf(path, item.first);
+    if (!item.second.IsMap() && !item.second.IsNull()) return NoSection(where, key, section);
+    if (key == section) {
+      found = true;
+      MT_ASSIGN_OR_RETURN(settings, ReadKeys(item.second, path));
+    } else if (near.empty() && !NearestName(key, {std::string(section)}).empty()) {
+      near =
+          absl::StrCat(where, ": section \"", key, "\" is not read; did you mean \"", View(section), "\"?");
+    }
+  }
+  if (!found && !near.empty()) log::Warning(near);
+  return settings;
+}
+
+}  // namespace mtrun

@@ -1,0 +1,24 @@
+// A file with the settings of several programs: YAML, a section (top-level key) for each.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace mtrun {
+
+struct FileSetting {
+  std::string key;    // as it stands there
+  std::string text;   // lists comma-joined, "" for no value
+  std::string where;  // "path:line"
+  bool operator==(const FileSetting&) const = default;
+};
+
+/// What the section holds, in its order; nothing where it is missing, with a warning where another one's name
+/// is near. Other sections belong to other programs. Errors of the file, and kInvalidArgument with the line
+/// for values that stand in no section or are neither single nor a list.
+absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& path, std::string_view section);
+
+}  // namespace mtrun

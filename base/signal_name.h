@@ -1,0 +1,12 @@
+// A signal's name for people. Pure.
+#pragma once
+
+#include <string>
+#include "base/signal_name.h"
+
+namespace mtrun {
+
+/// "SIGTERM"; "signal 99" for a number without a name.
+std::string SignalName(int signal);
+
+}  // namespace mtrun

@@ -1,0 +1,52 @@
+#include "datasets/importers.h"
+
+#include <algorithm>
+
+#include "base/status_macros.h"
+#include "datasets/cifar.h"
+#include "datasets/idx.h"
+#include "datasets/image_folder.h"
+
+namespace mtrun::datasets {
+
+const std::vector<Importer>& Importers() {
+  using Size = std::optional<ImageSize>;
+  using Names = std::vector<std::string>;
+  static const auto& importers = *new std::vector<Importer>{
+      {.name = "idx",
+       .help = "the MNIST family: a folder with train-images-idx3-ubyte[.gz] and its three companions",
+       .is_folder = LooksLikeIdx,
+       .is_archive = nullptr,
+       .open = [](const std::string& source, Size) { return OpenIdx(source); }},
+      {.name = "cifar",
+       .help = "CIFAR-10 and CIFAR-100, binary version: data_batch_*.bin and test_batch.bin, or train.bin "
+               "and test.bin, "
+               "in a folder or a tar archive",
+       .is_folder = [](const std::string& folder) { return !FindCifarFolder(folder).empty(); },
+       .is_archive = LooksLikeCifar,
+       .open = [](const std::string& source, Size) { return OpenCifar(source); }},
+      {.name = "folder",
+       .help = "JPEG and PNG images: train/<class>/<image> with test/... or val/..., as a folder or a tar "
+               "archive",
+       .is_folder = LooksLikeImageFolder,
+       .is_archive = [](const Names& names) { return ListTree({names.back()}).ok(); },
+       .open = OpenImageFolder},
+  };
+  return importers;
+}
+
+std::vector<std::string> ImporterNames() {
+  std::vector<std::string> names;
+  for (const Importer& importer : Importers()) names.push_back(importer.name);
+  return names;
+}
+
+const Importer& ImporterNamed(const std::string& name) {
+  const auto& all = Importers();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Importer& importer) { return importer.name == name; });
+  MT_CHECK(found != all.end()) << "no importer is named " << name;
+  return *found;
+}
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,331 @@
+#include "launcher/cli/option_table.h"
+
+#include "absl/strings/str_cat.h"
+#include "launcher/cli/options_reading.h"
+#include "launcher/cli/rdzv_conf.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using Kind = SettingSpec::Kind;
+
+constexpr char kNodes[] = "Nodes and workers";
+constexpr char kRendezvous[] = "Rendezvous";
+constexpr char kFaults[] = "Failures and stopping";
+constexpr char kOutput[] = "Output";
+constexpr char kProgram[] = "Program";
+constexpr char kQuestions[] = "Questions to mtrun";
+constexpr char kTorchrun[] = "Accepted for torchrun's sake";
+
+constexpr char kStreams[] = "0 1 2 3";
+
+std::vector<Option> NodeOptions() {
+  return {
+      {{.name = "nnodes",
+        .default_text = "1",
+        .help = "Nodes: N, or MIN:MAX for an elastic job.",
+        .group = kNodes,
+        .hints = {"num_nodes", "num_machines", "machines", "hosts"}},
+       ReadNodes},
+      {{.name = "nproc_per_node",
+        .default_text = "1",
+        .help = "Workers on this node: N, auto, cpu or gpu.",
+        .group = kNodes,
+        .hints = {"np", "n", "num_proc", "num_processes", "num_workers", "workers", "gpus", "num_gpus",
+                  "ngpus", "devices", "ntasks", "ntasks_per_node", "ppn"}},
+       ReadWorkers,
+       "auto cpu gpu"},
+      {{.name = "node_rank",
+        .kind = Kind::kInt,
+        .help = "This node's place in the order of nodes.",
+        .group = kNodes,
+        .min = 0,
+        .hints = {"rank", "machine_rank", "group_rank"}},
+       &Options::node_rank},
+      {{.name = "role",
+        .default_text = "default",
+        .help = "Name of this node's workers: ROLE_NAME, and the prefix of their lines.",
+        .group = kNodes},
+       ReadRole},
+      {{.name = "virtual_local_rank",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help = "Each worker sees one GPU, its own, as number 0: LOCAL_RANK is 0 for all.",
+        .group = kNodes},
+       ReadVirtualRank},
+      {{.name = "numa_binding",
+        .help = "Ties workers to the processors near their GPU, or (without GPUs) to a fair share.",
+        .group = kNodes,
+        .choices = {"node", "socket", "exclusive", "core-complex"}},
+       &Options::numa_binding},
+  };
+}
+
+std::vector<Option> RendezvousOptions() {
+  return {
+      {{.name = "rdzv_endpoint",
+        .help = "HOST[:PORT] of the rendezvous, the same on all nodes; port 29400.",
+        .group = kRendezvous,
+        .hints = {"endpoint", "host", "coordinator", "coordinator_address", "head", "head_node"}},
+       ReadRendezvous},
+      {{.name = "rdzv_id",
+        .help = "Name of the job, the same on all nodes.",
+        .group = kRendezvous,
+        .hints = {"job_id", "job", "id", "run_id", "name"}},
+       PartOf{"rdzv_endpoint"}},
+      {{.name = "rdzv_backend",
+        .default_text = "mtrun",
+        .help = "mtrun, c10d, etcd, etcd-v2: mtrun's own service; static: that with exactly MAX nodes.",
+        .group = kRendezvous},
+       PartOf{"rdzv_endpoint"},
+       "mtrun c10d static etcd etcd-v2"},
+      {{.name = "rdzv_conf", .help = ConfHelp(), .group = kRendezvous}, PartOf{"rdzv_endpoint"}},
+      {{.name = "standalone",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help = "One node, a rendezvous of its own on a free port.",
+        .group = kRendezvous},
+       PartOf{"rdzv_endpoint"}},
+      {{.name = "master_addr",
+        .help = "With --master_port: the endpoint when --rdzv_endpoint is not given.",
+        .group = kRendezvous,
+        .hints = {"main_process_ip"}},
+       PartOf{"rdzv_endpoint"}},
+      {{.name = "master_port",
+        .kind = Kind::kInt,
+        .help = "See --master_addr; 29500. With one node: its MASTER_PORT.",
+        .group = kRendezvous,
+        .min = 0,
+        .max = 65535,
+        .hints = {"port", "main_process_port"}},
+       PartOf{"rdzv_endpoint"}},
+      {{.name = "local_addr",
+        .help = "Address at which the other nodes reach this one.",
+        .group = kRendezvous,
+        .hints = {"address", "bind", "interface"}},
+       &Options::local_addr},
+      {{.name = "insecure",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help = "Rendezvous without the shared secret and TLS, even beyond this machine.",
+        .group = kRendezvous,
+        .yields = true},
+       &Options::insecure},
+  };
+}
+
+std::vector<Option> FaultOptions() {
+  return {
+      {{.name = "max_restarts",
+        .kind = Kind::kInt,
+        .default_text = "0",
+        .help = "Worker failures that the whole job survives (with --trainer 10 when not given, and every "
+                "100 steps give one back).",
+        .group = kFaults,
+        .min = 0,
+        .hints = {"retries", "max_retries", "attempts"}},
+       ReadRestarts},
+      {{.name = "shutdown_timeout",
+        .kind = Kind::kDouble,
+        .help = "Seconds from the first signal to SIGKILL; else $TORCH_ELASTIC_SHUTDOWN_TIMEOUT, 30.",
+        .group = kFaults,
+        .min = 0,
+        .hints = {"grace", "grace_period", "timeout"}},
+       ReadShutdownTimeout},
+      {{.name = "hang_notice",
+        .kind = Kind::kDouble,
+        .default_text = "30",
+        .help = "Report a trainer's worker that makes no progress for so many seconds while the others wait; "
+                "0: never.",
+        .group = kFaults,
+        .min = 0},
+       ReadHangNotice},
+      {{.name = "hang_timeout",
+        .kind = Kind::kDouble,
+        .help = "Kill and replace such a worker after so many seconds; 0: never [600 with --trainer, else "
+                "0].",
+        .group = kFaults,
+        .min = 0,
+        .hints = {"watchdog", "stall_timeout", "hang"}},
+       ReadHangTimeout},
+      {{.name = "preempt_file",
+        .help = "When this file appears the node leaves as on SIGTERM; it must not be there at the start.",
+        .group = kFaults,
+        .hints = {"preemption_file", "preempt"}},
+       &Options::preempt_file,
+       kPath},
+      {{.name = "signals_to_handle",
+        .help = "Signals that stop the job, passed on to the workers "
+                "[SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1].",
+        .group = kFaults},
+       ReadSignals},
+      {{.name = "signals_to_forward",
+        .help = "Signals that are passed on to the workers and stop nothing: SIGUSR1,SIGUSR2.",
+        .group = kFaults,
+        .yields = true},
+       PartOf{"signals_to_handle"}},
+  };
+}
+
+std::vector<Option> OutputOptions() {
+  return {
+      {{.name = "log_dir",
+        .help = "Folder for the workers' output; /dev/null for no files [a temporary one].",
+        .group = kOutput,
+        .hints = {"logs", "output", "output_dir"}},
+       &Options::log_dir,
+       kPath},
+      {{.name = "redirects",
+        .help = "Streams for files only: 0 none, 1 stdout, 2 stderr, 3 both, or RANK:N,...",
+        .group = kOutput,
+        .letter = 'r'},
+       &Options::redirects,
+       kStreams},
+      {{.name = "tee",
+        .help = "Streams for files and the console; as --redirects.",
+        .group = kOutput,
+        .letter = 't'},
+       &Options::tee,
+       kStreams},
+      {{.name = "local_ranks_filter",
+        .help = "Only these local ranks (0,1,...) show on the console; files get everything.",
+        .group = kOutput},
+       &Options::console_ranks},
+      {{.name = "log_line_prefix_template",
+        .help = "In front of each console line: ${role_name} ${local_rank} ${rank} ${hostname} "
+                "[[${role_name}${local_rank}]:].",
+        .group = kOutput},
+       ReadPrefix},
+      {{.name = "duplicate_stdout_filters",
+        .help = "Lines with any of these texts (A,B; ,, is a comma) also go to filtered_stdout.log.",
+        .group = kOutput},
+       &Options::out_filters},
+      {{.name = "duplicate_stderr_filters",
+        .help = "The same for standard error and filtered_stderr.log.",
+        .group = kOutput},
+       &Options::err_filters},
+      {{.name = "event_log",
+        .help = "File that gets what happens, one JSON object a line.",
+        .group = kOutput,
+        .yields = true},
+       &Options::event_log,
+       kPath},
+  };
+}
+
+std::vector<Option> ProgramOptions() {
+  return {
+      {{.name = "trainer",
+        .help = "Runs the training program NAME; what follows belongs to it.",
+        .group = kProgram,
+        .yields = true},
+       ReadEntry},
+      {{.name = "config",
+        .help = "YAML file: section mtrun: here, the trainer's section there.",
+        .group = kProgram,
+        .yields = true},
+       PartOf{"trainer"},
+       kPath},
+      {{.name = "module",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help = "PROGRAM is a Python module.",
+        .group = kProgram,
+        .letter = 'm'},
+       PartOf{"trainer"}},
+      {{.name = "no_python",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help = "Execute PROGRAM itself, whatever its name.",
+        .group = kProgram},
+       PartOf{"trainer"}},
+      {{.name = "run_path",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help = "PROGRAM is a Python script, whatever its name.",
+        .group = kProgram},
+       PartOf{"trainer"}},
+  };
+}
+
+std::vector<Option> Questions() {
+  return {
+      {{.name = "status",
+        .help = "HOST:PORT: prints which jobs and nodes are there, their generation and restarts.",
+        .group = kQuestions,
+        .yields = true},
+       Asks{Options::Act::kStatus}},
+      {{.name = "json",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help = "With --status: as JSON.",
+        .group = kQuestions,
+        .yields = true},
+       &Options::json},
+      {{.name = "help",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help = "Prints this.",
+        .group = kQuestions,
+        .letter = 'h'},
+       Asks{Options::Act::kHelp}},
+      {{.name = "version",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help = "Prints the version.",
+        .group = kQuestions,
+        .yields = true},
+       Asks{Options::Act::kVersion}},
+      {{.name = "print_completion",
+        .help = "Prints the shell's completion: mtrun --print_completion bash.",
+        .group = kQuestions,
+        .choices = {"bash", "zsh"}},
+       Asks{Options::Act::kCompletion}},
+  };
+}
+
+std::vector<Option> OptionsWithoutEffect() {
+  return {
+      {{.name = "monitor_interval", .kind = Kind::kDouble, .group = kTorchrun, .min = 0},
+       NoEffect{"a worker's death is noticed at once"}},
+      {{.name = "start_method", .group = kTorchrun, .choices = {"spawn", "fork", "forkserver"}},
+       NoEffect{"workers are programs of their own"}},
+      {{.name = "exit_barrier_timeout", .kind = Kind::kDouble, .group = kTorchrun, .min = 0},
+       NoEffect{"there is no barrier, all leave when the job is over"}},
+      {{.name = "event_log_handler",
+        .group = kTorchrun,
+        .choices = {"null", "console", "dynamic_rendezvous"}},
+       NoEffect{"--event_log FILE records events"}},
+      {{.name = "logs_specs",
+        .help = "Only \"default\": others are Python classes.",
+        .group = kTorchrun,
+        .choices = {"default"}},
+       NoEffect{"mtrun does that anyway"}},
+  };
+}
+
+}  // namespace
+
+const std::vector<Option>& OptionRows() {
+  static const std::vector<Option> rows = [] {
+    std::vector<Option> all;
+    for (const auto& group : {NodeOptions(), RendezvousOptions(), FaultOptions(), OutputOptions(),
+                              ProgramOptions(), Questions(), OptionsWithoutEffect()})
+      all.insert(all.end(), group.begin(), group.end());
+    for (Option& option : all) {
+      const auto* without = std::get_if<NoEffect>(&option.target);
+      if (without != nullptr && option.spec.help.empty())
+        option.spec.help = absl::StrCat("No effect: ", without->why, ".");
+    }
+    return all;
+  }();
+  return rows;
+}
+
+std::vector<SettingSpec> OptionTable() {
+  std::vector<SettingSpec> table;
+  for (const Option& option : OptionRows()) table.push_back(option.spec);
+  return table;
+}
+
+}  // namespace mtrun::launcher

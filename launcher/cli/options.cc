@@ -1,0 +1,159 @@
+#include "launcher/cli/options.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/endpoint.h"
+#include "base/settings.h"
+#include "base/status_macros.h"
+#include "launcher/cli/option_table.h"
+#include "launcher/cli/options_reading.h"
+
+namespace mtrun::launcher {
+namespace {
+
+/// Length of the part of `args` that is mtrun's when `--trainer NAME` ends it; all of `args` otherwise.
+size_t OwnArguments(const std::vector<std::string>& args) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    const std::vector<std::string> parts = absl::StrSplit(args[i], absl::MaxSplits('=', 1));
+    if (parts[0].size() < 4 || !absl::StartsWith("--trainer", parts[0])) continue;
+    const size_t end = std::min(args.size(), i + (parts.size() == 2 ? 1 : 2));
+    // A word that looks like --trainer after a program belongs to that program.
+    Settings trial("mtrun", OptionTable());
+    const std::vector<std::string> before(args.begin(), args.begin() + static_cast<std::ptrdiff_t>(i));
+    const absl::StatusOr<std::vector<std::string>> rest = trial.ParseFlags(before, true);
+    return rest.ok() && rest->empty() ? end : args.size();
+  }
+  return args.size();
+}
+
+/// Puts one option into `options`, by the kind of its target.
+class TargetReader {
+ public:
+  TargetReader(const OptionContext& context, Options* options) : context_(context), options_(*options) {}
+
+  absl::Status operator()(bool Options::*member) const {
+    options_.*member = context_.settings.Bool(context_.name);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(std::string Options::*member) const {
+    options_.*member = context_.settings.Text(context_.name);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(std::optional<int> Options::*member) const {
+    if (IsSet()) options_.*member = static_cast<int>(context_.settings.Int(context_.name));
+    return absl::OkStatus();
+  }
+  absl::Status operator()(Duration Options::*member) const {
+    if (IsSet()) options_.*member = FromSeconds(context_.settings.Double(context_.name));
+    return absl::OkStatus();
+  }
+  absl::Status operator()(std::map<int, int> Options::*member) const {
+    return ReadStreams(context_.settings, context_.name, &(options_.*member));
+  }
+  absl::Status operator()(std::set<int> Options::*member) const {
+    return ReadLocalRanks(context_.settings, context_.name, &(options_.*member));
+  }
+  absl::Status operator()(std::vector<std::string> Options::*member) const {
+    options_.*member = SplitTexts(context_.settings.Text(context_.name));
+    return absl::OkStatus();
+  }
+  absl::Status operator()(OptionReader read) const { return read(context_, &options_); }
+  absl::Status operator()(const PartOf&) const { return absl::OkStatus(); }
+  absl::Status operator()(const NoEffect&) const { return absl::OkStatus(); }
+  absl::Status operator()(const Asks&) const { return absl::OkStatus(); }
+
+ private:
+  bool IsSet() const { return context_.settings.IsSet(context_.name); }
+
+  const OptionContext& context_;
+  Options& options_;
+};
+
+/// torchrun's settings that mean nothing here, in one note.
+void NoteIgnored(const Settings& settings, Options* options) {
+  std::vector<std::string> said;
+  for (const Option& option : OptionRows()) {
+    const auto* without = std::get_if<NoEffect>(&option.target);
+    const std::string& name = option.spec.name;
+    if (without == nullptr || !settings.IsSet(name)) continue;
+    if (settings.Text(name) == "null" || settings.Text(name) == "default") continue;  // as mtrun does anyway
+    said.push_back(absl::StrCat(Named(settings, name), " (", without->why, ")"));
+  }
+  if (!said.empty()) options->notes.push_back(absl::StrCat("without effect: ", absl::StrJoin(said, ", ")));
+}
+
+/// Which question is asked, if any; of several the last in the table.
+absl::Status ReadQuestion(const Settings& settings, const std::vector<std::string>& rest, Options* options) {
+  for (const Option& option : OptionRows()) {
+    const auto* asks = std::get_if<Asks>(&option.target);
+    const std::string& name = option.spec.name;
+    const bool is_switch = option.spec.kind == SettingSpec::Kind::kBool;
+    if (asks != nullptr && (is_switch ? settings.Bool(name) : settings.IsSet(name))) options->act = asks->act;
+  }
+  options->completion_shell = settings.Text("print_completion");
+  options->json = settings.Bool("json");
+  options->insecure_given = settings.Bool("insecure");
+  options->status_endpoint = settings.Text("status");
+  if (options->json && !settings.IsSet("status"))
+    return absl::InvalidArgumentError("--json goes with --status HOST:PORT");
+  if (options->act != Options::Act::kStatus) return absl::OkStatus();
+  if (!rest.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--status only asks; \"", rest.front(), "\" would not be run: give one or the other"));
+  }
+  const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(options->status_endpoint);
+  if (!endpoint.ok()) return Annotate(endpoint.status(), "--status");
+  options->status_endpoint = ToText(*endpoint);
+  return absl::OkStatus();
+}
+
+/// A flag nobody knows is often one of the program's, given too early.
+absl::Status WithAdvice(const absl::Status& status) {
+  if (!absl::StartsWith(status.message(), "unknown flag") ||
+      absl::StrContains(status.message(), "did you mean"))
+    return status;
+  return absl::InvalidArgumentError(absl::StrCat(
+      status.message(), " (flags of your own program go after its name; --help lists those of mtrun)"));
+}
+
+}  // namespace
+
+absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const EnvironmentMap& environment,
+                                     const MachineFacts& machine) {
+  Settings settings("mtrun", OptionTable());
+  const auto own_end = args.begin() + static_cast<std::ptrdiff_t>(OwnArguments(args));
+  absl::StatusOr<std::vector<std::string>> rest = settings.ParseFlags({args.begin(), own_end}, true);
+  if (!rest.ok()) return WithAdvice(rest.status());
+  rest->insert(rest->end(), own_end, args.end());
+
+  Options options;
+  MT_RETURN_IF_ERROR(ReadQuestion(settings, *rest, &options));
+  if (options.act != Options::Act::kRun) return options;
+  MT_RETURN_IF_ERROR(settings.ApplyEnvironment(environment, "PET_"));
+  if (settings.IsSet("config"))
+    MT_RETURN_IF_ERROR(Annotate(settings.ApplyYaml(settings.Text("config"), "mtrun"), "--config"));
+  for (const Option& option : OptionRows()) {
+    const OptionContext context{option.spec.name, settings, environment, machine, *rest};
+    MT_RETURN_IF_ERROR(std::visit(TargetReader(context, &options), option.target));
+  }
+  NoteIgnored(settings, &options);
+  return options;
+}
+
+std::string HelpText() {
+  return absl::StrCat(
+      "usage: mtrun [flags] PROGRAM [arguments]\n"
+      "       mtrun [flags] -m MODULE [arguments]\n"
+      "       mtrun [flags] --trainer NAME [the trainer's flags]\n"
+      "       mtrun --status HOST:PORT [--json]\n\n"
+      "Starts the workers of this node and keeps them one job with those of the other nodes. Every flag may "
+      "also be set\n"
+      "as PET_<NAME> or in the mtrun: section of --config; dashes and underscores are alike.\n",
+      Settings("mtrun", OptionTable()).Help());
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,101 @@
+// mtrun's command line as one value: flags over environment (PET_*) over the `mtrun:` section of --config
+// over defaults. Pure apart from reading the --config file: what the machine has is an argument.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/endpoint.h"
+#include "base/worker_env.h"
+#include "launcher/cli/signals.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::launcher {
+
+/// What --nproc_per_node auto|cpu|gpu may count.
+struct MachineFacts {
+  int cpus = 1;
+  int gpus = 0;  // visible to this process
+};
+
+/// Where one stream of one worker goes, from --redirects and --tee.
+struct StreamTargets {
+  bool file = true;
+  bool console = true;
+  bool operator==(const StreamTargets&) const = default;
+};
+struct OutputPlan {
+  StreamTargets out, err;
+  bool operator==(const OutputPlan&) const = default;
+};
+
+/// What every worker runs.
+struct EntryPoint {
+  std::string trainer = {};             // --trainer NAME, "" for a program
+  std::vector<std::string> words = {};  // program (or module) and its arguments; with a trainer its arguments
+  bool module = false;
+  bool no_python = false;
+  bool run_path = false;  // a Python script, whatever its name
+  bool operator==(const EntryPoint&) const = default;
+};
+
+struct Options {
+  enum class Act { kRun, kHelp, kVersion, kCompletion, kStatus };
+  Act act = Act::kRun;
+  std::string completion_shell;  // "bash" or "zsh"
+  std::string status_endpoint;   // of the service to ask
+  bool json = false;
+  bool insecure_given = false;
+  std::vector<std::string> notes;  // what to warn of: accepted, but without effect
+  rendezvous::JobSettings job;
+  int workers = 1;
+  std::string endpoint;  // "host:port"; standalone: "127.0.0.1:0"
+  bool standalone = false;
+  bool run_id_given = false;
+  std::optional<bool> is_host;
+  std::optional<int> node_rank;
+  Duration reconnect_timeout = Duration::zero();  // zero: for ever
+  Duration fence_timeout =
+      Duration::zero();  // workers are stopped after so long without a service; zero: never
+  bool warm_up = false;  // the workers are trainers: see AgentConfig
+  Duration hang_notice = Duration::zero(), hang_timeout = Duration::zero();  // zero: never
+  Duration connect_timeout = std::chrono::seconds(600);  // until the service is reached for the first time
+  bool hold_port = true;
+  int master_port = 0;       // one node with --master_port: its MASTER_PORT; 0: any free one
+  bool may_be_etcd = false;  // --rdzv_backend etcd*: the endpoint may be an etcd server, which cannot serve
+  bool insecure = false;     // --insecure; a loopback endpoint needs no token either way
+  std::string local_addr;
+  std::string role = "default";
+  std::string log_dir;  // "" = a temporary folder; "/dev/null" = no files
+  Duration shutdown_timeout = std::chrono::seconds(30);
+  std::map<int, int> redirects, tee;  // local rank (-1: all) -> 0 none, 1 stdout, 2 stderr, 3 both
+  std::set<int> console_ranks;        // local ranks that the console shows; none: all
+  std::string prefix_template = "[${role_name}${local_rank}]:";
+  std::vector<std::string> out_filters, err_filters;  // lines that are also kept apart
+  std::string event_log;                              // "" for none
+  SignalPlan signals = DefaultSignals();
+  std::string preempt_file;  // "" for none
+  bool virtual_local_rank = false;
+  std::string numa_binding;  // "", "node", "socket", "exclusive", "core-complex"
+  EntryPoint entry;
+
+  /// Files and console for one worker. By default both; --redirects alone takes a stream off the console.
+  OutputPlan OutputOf(int local_rank) const;
+};
+
+/// `args` without the program's own name. kInvalidArgument names flag, value and what is allowed.
+absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const EnvironmentMap& environment,
+                                     const MachineFacts& machine);
+
+/// Whether every endpoint where the job's service may be is on this machine: then it needs no token.
+bool IsOnLoopback(const Options& options, const Resolver& resolve = ResolveHost);
+
+/// Text of --help.
+std::string HelpText();
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,85 @@
+// Options about workers that fail or hang, and about signals.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "launcher/cli/options_reading.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr int kTrainerRestarts = 10;
+constexpr int kTrainerRefundSteps = 100;
+constexpr Duration kTrainerHangTimeout = std::chrono::minutes(10);
+constexpr char kGraceVariable[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
+
+}  // namespace
+
+absl::Status ReadRestarts(const OptionContext& context, Options* options) {
+  const Settings& settings = context.settings;
+  const bool trainer = RunsTrainer(settings);
+  options->job.max_restarts = static_cast<int>(settings.Int("max_restarts"));
+  // A worker's death costs a trainer a second: bad luck does not end the job, a crash loop does.
+  if (trainer && settings.SourceOf("max_restarts") == SettingSource::kDefault)
+    options->job.max_restarts = kTrainerRestarts;
+  if (trainer) options->job.refund_steps = kTrainerRefundSteps;
+  return absl::OkStatus();
+}
+
+absl::Status ReadShutdownTimeout(const OptionContext& context, Options* options) {
+  if (context.settings.IsSet(context.name)) {
+    options->shutdown_timeout = FromSeconds(context.settings.Double(context.name));
+    return absl::OkStatus();
+  }
+  const auto grace = context.environment.find(kGraceVariable);
+  if (grace == context.environment.end() || grace->second.empty()) return absl::OkStatus();
+  double seconds = 0;
+  if (!absl::SimpleAtod(grace->second, &seconds) || !(seconds >= 0 && seconds < 1e9)) {
+    return absl::InvalidArgumentError(absl::StrCat(kGraceVariable, ": \"", grace->second,
+                                                   "\" is not allowed; it takes seconds, 0 or more"));
+  }
+  options->shutdown_timeout = FromSeconds(seconds);
+  return absl::OkStatus();
+}
+
+/// A program that reports no progress cannot be watched; --hang_timeout says that it does report.
+absl::Status ReadHangNotice(const OptionContext& context, Options* options) {
+  const Settings& settings = context.settings;
+  if (RunsTrainer(settings) || settings.IsSet("hang_timeout"))
+    options->hang_notice = FromSeconds(settings.Double("hang_notice"));
+  return absl::OkStatus();
+}
+
+absl::Status ReadHangTimeout(const OptionContext& context, Options* options) {
+  const Settings& settings = context.settings;
+  if (settings.IsSet("hang_timeout")) {
+    options->hang_timeout = FromSeconds(settings.Double("hang_timeout"));
+  } else if (RunsTrainer(settings)) {
+    options->hang_timeout = kTrainerHangTimeout;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadSignals(const OptionContext& context, Options* options) {
+  const Settings& settings = context.settings;
+  std::vector<std::string> unknown;
+  SignalPlan& plan = options->signals;
+  plan.forward = ParseSignals(settings.Text("signals_to_forward"), &unknown);
+  if (settings.IsSet("signals_to_handle")) {
+    plan.stop = ParseSignals(settings.Text("signals_to_handle"), &unknown);
+    plan.stop_is_default = false;
+  }
+  for (const std::string& name : unknown) {
+    options->notes.push_back(absl::StrCat(
+        "no handler for \"", name, "\": it is not a signal that can be handled (SIGTERM, SIGUSR1, ...)"));
+  }
+  // A signal that is only to be passed on must not stop anything.
+  std::erase_if(plan.stop, [&](int signal) {
+    return std::find(plan.forward.begin(), plan.forward.end(), signal) != plan.forward.end();
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace mtrun::launcher

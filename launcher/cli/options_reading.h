@@ -1,0 +1,44 @@
+// Readers of options that are more than a value; shared by option_table.cc and the options*.cc files only.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/settings.h"
+#include "launcher/cli/option_table.h"
+
+namespace mtrun::launcher {
+
+/// The setting as its user gave it: "--nnodes", "PET_NNODES" or "nnodes in the --config file".
+std::string Named(const Settings& settings, const std::string& name);
+/// "--nnodes: "3:1" is not allowed; it takes N or MIN:MAX".
+absl::Status NotAllowed(const Settings& settings, const std::string& name, absl::string_view allowed);
+
+/// --trainer: of trainers more is known than of other programs.
+inline bool RunsTrainer(const Settings& settings) { return !settings.Text("trainer").empty(); }
+
+// Nodes, workers, program (options_program.cc).
+absl::Status ReadNodes(const OptionContext& context, Options* options);
+absl::Status ReadWorkers(const OptionContext& context, Options* options);
+absl::Status ReadRole(const OptionContext& context, Options* options);
+absl::Status ReadVirtualRank(const OptionContext& context, Options* options);
+absl::Status ReadEntry(const OptionContext& context, Options* options);
+
+/// Back-end, endpoint, --rdzv_conf, --rdzv_id; after the nodes.
+absl::Status ReadRendezvous(const OptionContext& context, Options* options);
+
+// Failures and stopping (options_faults.cc).
+absl::Status ReadRestarts(const OptionContext& context, Options* options);
+absl::Status ReadShutdownTimeout(const OptionContext& context, Options* options);
+absl::Status ReadHangNotice(const OptionContext& context, Options* options);
+absl::Status ReadHangTimeout(const OptionContext& context, Options* options);
+absl::Status ReadSignals(const OptionContext& context, Options* options);
+
+// Output (options_output.cc).
+absl::Status ReadPrefix(const OptionContext& context, Options* options);
+absl::Status ReadStreams(const Settings& settings, const std::string& name, std::map<int, int>* streams);
+absl::Status ReadLocalRanks(const Settings& settings, const std::string& name, std::set<int>* ranks);
+/// "a,b,,c" is "a" and "b,c".
+std::vector<std::string> SplitTexts(const std::string& text);
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,155 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/endpoint.h"
+#include "base/status_macros.h"
+#include "launcher/cli/options_reading.h"
+#include "launcher/cli/rdzv_conf.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr int kEtcdPort = 2379;
+constexpr int kStaticPort = 29500;
+constexpr Duration kAloneHeartbeat = std::chrono::hours(1);
+
+absl::Status ReadConf(const Settings& settings, Options* options) {
+  bool connect_given = false;
+  for (absl::string_view pair : absl::StrSplit(settings.Text("rdzv_conf"), ',', absl::SkipWhitespace())) {
+    const std::vector<absl::string_view> parts = absl::StrSplit(pair, absl::MaxSplits('=', 1));
+    if (parts.size() != 2 || parts[0].empty() || parts[1].empty())
+      return NotAllowed(settings, "rdzv_conf", "KEY=VALUE,KEY=VALUE");
+    const absl::string_view key = absl::StripAsciiWhitespace(parts[0]);
+    connect_given = connect_given || key == "read_timeout";
+    const absl::Status read = ReadConfPair(key, absl::StripAsciiWhitespace(parts[1]),
+                                           settings.Text("rdzv_backend") == "static", options);
+    MT_RETURN_IF_ERROR(Annotate(read, Named(settings, "rdzv_conf")));
+  }
+  if (!connect_given) options->connect_timeout = options->job.join_timeout;
+  return absl::OkStatus();
+}
+
+absl::Status ReadBackend(const Settings& settings, Options* options) {
+  const std::string name = settings.Text("rdzv_backend");
+  rendezvous::JobSettings& job = options->job;
+  options->may_be_etcd = name == "etcd" || name == "etcd-v2";
+  if (name == "static" && job.min_nodes != job.max_nodes) {
+    options->notes.push_back(absl::StrCat("--rdzv_backend static starts with exactly ", job.max_nodes,
+                                          " nodes, not ", settings.Text("nnodes")));
+    job.min_nodes = job.max_nodes;
+  }
+  if (name == "static" || name == "mtrun" || name == "c10d" || options->may_be_etcd) return absl::OkStatus();
+  return NotAllowed(
+      settings, "rdzv_backend",
+      "mtrun, c10d, static, etcd or etcd-v2 (back-ends registered in Python cannot be used here; "
+      "--rdzv_backend c10d needs nothing but --rdzv_endpoint)");
+}
+
+/// "a:29400,b:29400": where a service of the job may be; the first is where it begins.
+absl::Status ReadEndpointList(const Settings& settings, const std::string& text, Options* options) {
+  for (const absl::string_view item : absl::StrSplit(text, ',')) {
+    const std::string one(absl::StripAsciiWhitespace(item));
+    const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(one);
+    if (!endpoint.ok()) return Annotate(endpoint.status(), Named(settings, "rdzv_endpoint"));
+    if (endpoint->port == 0)
+      return NotAllowed(settings, "rdzv_endpoint", "ports from 1 to 65535 in a list of endpoints");
+    options->job.endpoints.push_back(ToText(*endpoint));
+  }
+  options->endpoint = options->job.endpoints.front();
+  return absl::OkStatus();
+}
+
+/// One node needs no rendezvous; only a port it was told to use counts, as MASTER_PORT.
+bool ReadStandalone(const Settings& settings, Options* options) {
+  const bool alone = options->job.max_nodes == 1;
+  options->standalone = settings.Bool("standalone") || (alone && settings.Text("rdzv_endpoint").empty());
+  if (!options->standalone) return false;
+  options->endpoint = "127.0.0.1:0";
+  // Nobody else can fall silent: the agent would only wake itself.
+  options->job.heartbeat_interval = kAloneHeartbeat;
+  if (settings.IsSet("master_port")) options->master_port = static_cast<int>(settings.Int("master_port"));
+  if (!alone) {
+    options->notes.push_back(absl::StrCat("--standalone runs this node alone, not ",
+                                          Named(settings, "nnodes"), " ", settings.Text("nnodes")));
+    options->job.max_nodes = 1;
+  }
+  return true;
+}
+
+absl::Status ReadEndpoint(const Settings& settings, Options* options) {
+  const bool alone = options->job.max_nodes == 1;
+  if (settings.Bool("standalone") && options->job.min_nodes > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--standalone runs one node, but ", Named(settings, "nnodes"), " is ", settings.Text("nnodes")));
+  }
+  if (ReadStandalone(settings, options)) return absl::OkStatus();
+  std::string name = "rdzv_endpoint";
+  std::string text = settings.Text(name);
+  if (text.empty() && (settings.IsSet("master_addr") || settings.IsSet("master_port"))) {
+    name = settings.IsSet("master_addr") ? "master_addr" : "master_port";
+    const std::string host = settings.IsSet("master_addr") ? settings.Text("master_addr") : "127.0.0.1";
+    text = ToText(
+        {host, settings.IsSet("master_port") ? static_cast<int>(settings.Int("master_port")) : kStaticPort});
+  }
+  if (text.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Named(settings, "nnodes"), " ", settings.Text("nnodes"),
+                     " needs --rdzv_endpoint HOST:PORT, the same on all nodes (HOST is one of them)"));
+  }
+  if (text.find(',') != std::string::npos) return ReadEndpointList(settings, text, options);
+  absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text);
+  if (!endpoint.ok()) return Annotate(endpoint.status(), Named(settings, name));
+  if (options->may_be_etcd && ToText(*endpoint) != text && ToText(*endpoint) == ToText({endpoint->host}))
+    endpoint->port = kEtcdPort;
+  if (endpoint->port == 0 && !(alone && IsLoopback(endpoint->host)))
+    return NotAllowed(settings, name, "a port from 1 to 65535 (port 0 only for one node on localhost)");
+  options->endpoint = ToText(*endpoint);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string Named(const Settings& settings, const std::string& name) {
+  switch (settings.SourceOf(name)) {
+    case SettingSource::kEnvironment:
+      return absl::StrCat("PET_", absl::AsciiStrToUpper(name));
+    case SettingSource::kFile:
+      return absl::StrCat(name, " in ", settings.Text("config"));
+    default:
+      return absl::StrCat("--", name);
+  }
+}
+
+absl::Status NotAllowed(const Settings& settings, const std::string& name, absl::string_view allowed) {
+  return absl::InvalidArgumentError(absl::StrCat(Named(settings, name), ": \"", settings.Text(name),
+                                                 "\" is not allowed; it takes ", allowed));
+}
+
+bool IsOnLoopback(const Options& options, const Resolver& resolve) {
+  std::vector<Endpoint> endpoints;
+  for (const std::string& text :
+       options.job.endpoints.empty() ? std::vector<std::string>{options.endpoint} : options.job.endpoints) {
+    const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text);
+    if (!endpoint.ok()) return false;
+    endpoints.push_back(*endpoint);
+  }
+  return AreLoopback(endpoints, resolve);
+}
+
+absl::Status ReadRendezvous(const OptionContext& context, Options* options) {
+  const Settings& settings = context.settings;
+  MT_RETURN_IF_ERROR(ReadBackend(settings, options));
+  MT_RETURN_IF_ERROR(ReadEndpoint(settings, options));
+  MT_RETURN_IF_ERROR(ReadConf(settings, options));
+  options->run_id_given = settings.IsSet("rdzv_id");
+  if (options->run_id_given) {
+    options->job.job_id = settings.Text("rdzv_id");
+    if (options->job.job_id.empty()) return NotAllowed(settings, "rdzv_id", "a name that is not empty");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mtrun::launcher

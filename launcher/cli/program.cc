@@ -1,0 +1,139 @@
+#include "launcher/cli/program.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/settings.h"
+#include "base/status_macros.h"
+
+namespace mtrun::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string Variable(const EnvironmentMap& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? "" : found->second;
+}
+
+bool IsFile(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+bool IsExecutable(const std::string& path) { return IsFile(path) && access(path.c_str(), X_OK) == 0; }
+
+/// The executable that a shell would take for `name`, "" for none.
+std::string FindOnPath(const std::string& name, const EnvironmentMap& environment) {
+  if (absl::StrContains(name, '/')) return IsExecutable(name) ? name : "";
+  for (absl::string_view folder : absl::StrSplit(Variable(environment, "PATH"), ':')) {
+    const std::string candidate = folder.empty() ? name : absl::StrCat(folder, "/", name);
+    if (IsExecutable(candidate)) return candidate;
+  }
+  return "";
+}
+
+absl::StatusOr<std::string> FindPython(const EnvironmentMap& environment) {
+  if (const std::string named = Variable(environment, "PYTHON_EXEC"); !named.empty()) {
+    const std::string found = FindOnPath(named, environment);
+    if (!found.empty()) return found;
+    return absl::NotFoundError(absl::StrCat("PYTHON_EXEC=", named, " is not an executable"));
+  }
+  if (const std::string venv = Variable(environment, "VIRTUAL_ENV"); !venv.empty()) {
+    if (const std::string found = absl::StrCat(venv, "/bin/python"); IsExecutable(found)) return found;
+  }
+  const std::string found = FindOnPath("python3", environment);
+  if (!found.empty()) return found;
+  return absl::NotFoundError("no python3 on PATH to run the program with; set PYTHON_EXEC");
+}
+
+absl::StatusOr<Program> WithPython(std::vector<std::string> words, bool module,
+                                   const EnvironmentMap& environment) {
+  MT_ASSIGN_OR_RETURN(std::string python, FindPython(environment));
+  Program program{.file = python, .argv = {python, "-u"}, .name = fs::path(words.front()).filename()};
+  if (module) program.argv.push_back("-m");
+  program.argv.insert(program.argv.end(), words.begin(), words.end());
+  return program;
+}
+
+absl::StatusOr<Program> ResolveTrainer(const EntryPoint& entry, const EnvironmentMap& environment,
+                                       const std::string& executable_folder) {
+  const std::vector<std::string> folders = TrainerFolders(environment, executable_folder);
+  for (const std::string& folder : folders) {
+    const std::string path = absl::StrCat(folder, "/", entry.trainer);
+    if (absl::StrContains(entry.trainer, '/') || !IsExecutable(path)) continue;
+    Program program{.file = path, .argv = {path}, .name = entry.trainer};
+    program.argv.insert(program.argv.end(), entry.words.begin(), entry.words.end());
+    return program;
+  }
+  const std::vector<std::string> found = FindTrainers(environment, executable_folder);
+  const std::string nearest = NearestName(entry.trainer, found);
+  return absl::NotFoundError(absl::StrCat("--trainer ", entry.trainer, ": there is no such trainer",
+                                          nearest.empty() ? "" : "; did you mean " + nearest + "?",
+                                          "; found: ", found.empty() ? "none" : absl::StrJoin(found, ", "),
+                                          " (looked in ", absl::StrJoin(folders, ", "), ")"));
+}
+
+}  // namespace
+
+absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const EnvironmentMap& environment,
+                                       const std::string& executable_folder) {
+  if (!entry.trainer.empty()) return ResolveTrainer(entry, environment, executable_folder);
+  if (entry.module) return WithPython(entry.words, true, environment);
+  const std::string& name = entry.words.front();
+  const bool python_script = entry.run_path || (absl::EndsWith(name, ".py") && !entry.no_python);
+  std::string file = python_script ? "" : FindOnPath(name, environment);
+  if (file.empty() && !python_script && IsExecutable(name)) file = absl::StrCat("./", name);
+  if (file.empty() && IsFile(name) && !entry.no_python) return WithPython(entry.words, false, environment);
+  if (file.empty()) {
+    std::error_code ignored;
+    const bool there = fs::exists(name, ignored);
+    return absl::NotFoundError(absl::StrCat(
+        "program \"", name, "\" ", there ? "is not a file that can be executed" : "does not exist",
+        " (looked in ", fs::current_path(ignored).string(),
+        python_script || absl::StrContains(name, '/') ? "" : " and on PATH", ")"));
+  }
+  return Program{.file = file, .argv = entry.words, .name = fs::path(name).filename()};
+}
+
+std::vector<std::string> ArgumentsFor(const Program& program, int local_rank) {
+  std::vector<std::string> argv;
+  for (const std::string& word : program.argv) {
+    argv.push_back(absl::StrReplaceAll(word, {{"${local_rank}", absl::StrCat(local_rank)}}));
+  }
+  return argv;
+}
+
+std::vector<std::string> TrainerFolders(const EnvironmentMap& environment,
+                                        const std::string& executable_folder) {
+  std::vector<std::string> folders =
+      absl::StrSplit(Variable(environment, "MTRUN_TRAINER_PATH"), ':', absl::SkipEmpty());
+  const std::string installed = fs::path(executable_folder).parent_path() / "libexec/mtrun/trainers";
+  std::error_code ignored;
+  folders.push_back(fs::is_directory(installed, ignored) ? installed : executable_folder);
+  return folders;
+}
+
+std::vector<std::string> FindTrainers(const EnvironmentMap& environment,
+                                      const std::string& executable_folder) {
+  const std::set<std::string> not_trainers = {"mtrun", "mtrdzv", "mtdata"};
+  std::set<std::string> names;
+  for (const std::string& folder : TrainerFolders(environment, executable_folder)) {
+    std::error_code error;
+    for (fs::directory_iterator item(folder, error), end; !error && item != end; item.increment(error)) {
+      const std::string name = item->path().filename();
+      if (IsExecutable(item->path()) && !not_trainers.contains(name)) names.insert(name);
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,38 @@
+// How the entry point is run: which interpreter, which trainer, which file. A program that cannot be run is
+// an error here, before any worker starts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/worker_env.h"
+#include "launcher/cli/options.h"
+
+namespace mtrun::launcher {
+
+struct Program {
+  std::string file;               // what exec gets; found and executable
+  std::vector<std::string> argv;  // argv[0] included; may hold ${local_rank}
+  std::string name;               // for messages: "cnnA", "train.py"
+  bool operator==(const Program&) const = default;
+};
+
+/// `.py` files, files without the right to execute and modules run with $PYTHON_EXEC, else
+/// $VIRTUAL_ENV/bin/python, else python3 of PATH, with -u; other programs are executed themselves. kNotFound
+/// says what was looked for and where.
+absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const EnvironmentMap& environment,
+                                       const std::string& executable_folder);
+
+/// Replaces ${local_rank} in every argument.
+std::vector<std::string> ArgumentsFor(const Program& program, int local_rank);
+
+/// Folders that may hold trainers, in order: MTRUN_TRAINER_PATH, ../libexec/mtrun/trainers beside the
+/// executable, or (a build tree, which has none) the executable's own folder.
+std::vector<std::string> TrainerFolders(const EnvironmentMap& environment,
+                                        const std::string& executable_folder);
+/// Names of the trainers that are there, sorted.
+std::vector<std::string> FindTrainers(const EnvironmentMap& environment,
+                                      const std::string& executable_folder);
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,174 @@
+#include "launcher/cli/rdzv_conf.h"
+
+#include <algorithm>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/nearest_name.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using rendezvous::JobSettings;
+
+/// Checked and dropped: torchrun's keys that bound a single operation of its store. Here nothing waits for
+/// one.
+struct IgnoredSeconds {};
+/// Dropped when the back-end is etcd, unknown otherwise.
+struct OfEtcd {};
+/// Seconds for --rdzv_backend static, dropped otherwise.
+struct OfStatic {
+  Duration JobSettings::*member;
+};
+/// One of two words.
+struct OneOf {
+  const char *yes, *no;
+  bool JobSettings::*member;
+};
+/// One word, with what to do instead of any other.
+struct Only {
+  const char *word, *advice;
+};
+
+struct ConfKey {
+  const char* name;
+  std::variant<Duration JobSettings::*, Duration Options::*, int JobSettings::*, bool Options::*,
+               std::optional<bool> Options::*, IgnoredSeconds, OfEtcd, OfStatic, OneOf, Only>
+      target;
+  bool zero_is_fine = false;
+};
+
+const std::vector<ConfKey>& ConfKeys() {
+  static const std::vector<ConfKey> keys = {
+      {"join_timeout", &JobSettings::join_timeout},
+      {"last_call_timeout", &JobSettings::last_call, true},
+      {"keep_alive_interval", &JobSettings::heartbeat_interval},
+      {"keep_alive_max_attempt", &JobSettings::heartbeats_missed},
+      {"read_timeout", &Options::connect_timeout},
+      {"reconnect_grace", &JobSettings::reconnect_grace},
+      {"reconnect_timeout", &Options::reconnect_timeout, true},
+      {"min_nodes_timeout", &JobSettings::min_nodes_timeout, true},
+      {"fence_timeout", &Options::fence_timeout, true},
+      {"timeout", OfStatic{&JobSettings::join_timeout}},
+      {"takeover", OneOf{"any", "majority", &JobSettings::takeover_any}},
+      {"is_host", &Options::is_host},
+      {"hold_port", &Options::hold_port},
+      {"store_type",
+       Only{"tcp",
+            "the nodes find each other over the network; use --rdzv_backend c10d --rdzv_endpoint "
+            "HOST:29400, where HOST is one of the nodes"}},
+      {"close_timeout", IgnoredSeconds{}},
+      {"heartbeat_timeout", IgnoredSeconds{}},
+      {"protocol", OfEtcd{}},
+      {"cert", OfEtcd{}},
+      {"key", OfEtcd{}},
+      {"cacert", OfEtcd{}},
+      {"ssl_cert", OfEtcd{}},
+      {"ssl_cert_key", OfEtcd{}},
+      {"ca_cert", OfEtcd{}},
+      {"etcd_prefix", OfEtcd{}},
+  };
+  return keys;
+}
+
+absl::Status Wrong(absl::string_view key, absl::string_view value, absl::string_view allowed) {
+  return absl::InvalidArgumentError(absl::StrCat(key, "=\"", value, "\" is not allowed; it takes ", allowed));
+}
+
+class ConfReader {
+ public:
+  ConfReader(const ConfKey& key, absl::string_view value, bool fixed, Options* options)
+      : key_(key), value_(value), fixed_(fixed), options_(*options) {}
+
+  absl::Status operator()(Duration JobSettings::*member) const { return Seconds(&(options_.job.*member)); }
+  absl::Status operator()(Duration Options::*member) const { return Seconds(&(options_.*member)); }
+  absl::Status operator()(int JobSettings::*member) const {
+    int& number = options_.job.*member;
+    const bool good = absl::SimpleAtoi(value_, &number) && number >= 1;
+    return good ? absl::OkStatus() : Wrong(key_.name, value_, "a number from 1");
+  }
+  absl::Status operator()(bool Options::*member) const { return Truth(&(options_.*member)); }
+  absl::Status operator()(std::optional<bool> Options::*member) const {
+    return Truth(&(options_.*member).emplace());
+  }
+  absl::Status operator()(const IgnoredSeconds&) const {
+    Duration unused{};
+    return Seconds(&unused);
+  }
+  absl::Status operator()(const OfEtcd&) const { return absl::OkStatus(); }
+  absl::Status operator()(const OfStatic& of) const {
+    Duration unused{};
+    return Seconds(fixed_ ? &(options_.job.*of.member) : &unused);
+  }
+  absl::Status operator()(const OneOf& one) const {
+    if (value_ != one.yes && value_ != one.no)
+      return Wrong(key_.name, value_, absl::StrCat(one.no, " or ", one.yes));
+    options_.job.*one.member = value_ == one.yes;
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const Only& only) const {
+    if (value_ == only.word) return absl::OkStatus();
+    return Wrong(key_.name, value_, absl::StrCat(only.word, ": ", only.advice));
+  }
+
+ private:
+  absl::Status Seconds(Duration* seconds) const {
+    double number = 0;
+    if (!absl::SimpleAtod(value_, &number) || !(number >= 0 && number < 1e8) ||
+        (number == 0 && !key_.zero_is_fine))
+      return Wrong(key_.name, value_, key_.zero_is_fine ? "seconds, 0 or more" : "seconds, more than 0");
+    *seconds = FromSeconds(number);
+    return absl::OkStatus();
+  }
+  absl::Status Truth(bool* truth) const {
+    return absl::SimpleAtob(value_, truth) ? absl::OkStatus() : Wrong(key_.name, value_, "true or false");
+  }
+
+  const ConfKey& key_;
+  const absl::string_view value_;
+  const bool fixed_;
+  Options& options_;
+};
+
+bool HasEffect(const ConfKey& key) {
+  return !std::holds_alternative<IgnoredSeconds>(key.target) && !std::holds_alternative<OfEtcd>(key.target);
+}
+
+}  // namespace
+
+absl::Status ReadConfPair(absl::string_view name, absl::string_view value, bool fixed, Options* options) {
+  std::vector<std::string> names;
+  for (const ConfKey& key : ConfKeys()) {
+    const bool known = !std::holds_alternative<OfEtcd>(key.target) || options->may_be_etcd;
+    if (known && key.name == name) return std::visit(ConfReader(key, value, fixed, options), key.target);
+    if (HasEffect(key)) names.push_back(key.name);
+  }
+  std::sort(names.begin(), names.end());
+  const std::string near = NearestName({name.data(), name.size()}, names);
+  return absl::InvalidArgumentError(absl::StrCat("unknown key \"", name, "\"",
+                                                 near.empty() ? "" : "; did you mean " + near + "?",
+                                                 " (keys: ", absl::StrJoin(names, ", "), ")"));
+}
+
+std::string ConfHelp() {
+  std::vector<std::string> seconds, others;
+  for (const ConfKey& key : ConfKeys()) {
+    if (std::holds_alternative<Duration JobSettings::*>(key.target) ||
+        std::holds_alternative<Duration Options::*>(key.target)) {
+      seconds.push_back(key.name);
+    } else if (const auto* one = std::get_if<OneOf>(&key.target)) {
+      others.push_back(absl::StrCat(key.name, " (", one->no, ", ", one->yes, ")"));
+    } else if (HasEffect(key) && !std::holds_alternative<OfStatic>(key.target) &&
+               !std::holds_alternative<Only>(key.target)) {
+      others.push_back(key.name);
+    }
+  }
+  return absl::StrCat("KEY=VALUE,...: ", absl::StrJoin(seconds, ", "), " (seconds), ",
+                      absl::StrJoin(others, ", "), ".");
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,209 @@
+// The agent's core: from one phase to the next. agent_core.cc has the events that lead there.
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "launcher/core/agent_core.h"
+#include "launcher/core/agent_messages.h"
+#include "launcher/core/worker_environment.h"
+
+namespace mtrun::launcher {
+
+using log::Level;
+
+// ---- generations ----
+
+/// This node has no worker yet, or none any more: it says that it is here, and offers its workers when all
+/// are ready.
+void AgentCore::BeginWarmUp() {
+  phase_ = Phase::kRegrouping;
+  slots_.Reset(config_.offer.workers);
+  MakeOffer(true);
+  StartMissingWorkers();
+}
+
+void AgentCore::Enter(const rendezvous::Assignment& assignment, size_t member) {
+  const rendezvous::Member& self = assignment.members[member];
+  MT_CHECK(slots_.empty() || slots_.size() == self.workers ||
+           (config_.warm_up && self.workers <= slots_.size()))
+      << Describe();
+  assignment_ = assignment;
+  restart_count_ = assignment.restart_count;
+  last_number_ = std::max(last_number_, assignment.generation.number);
+  member_ = member;
+  last_.reset();
+  report_ = {};
+  pool_.offered = self.workers;  // what became ready since then is offered again
+  phase_ = Phase::kRunning;
+  out_.Log(Level::kInfo, FormationMessage(assignment, self, config_.max_restarts));
+  if (slots_.empty()) slots_.Reset(self.workers);
+  slots_.AssignRanks(self.workers, self.first_rank);
+  for (const int local_rank : slots_.Members()) {
+    WorkerSlot& slot = slots_[local_rank];
+    if (slot.running()) {
+      Moved(local_rank);
+      if (slot.said_hello) TellAssignment(local_rank);
+      continue;
+    }
+    const bool leftovers = slot.life != WorkerSlot::Life::kGone;
+    slot = WorkerSlot{.life = slot.life, .due = true, .rank = slot.rank};
+    if (!leftovers) continue;
+    out_.Add(SignalWorker{local_rank, SIGKILL});
+    slots_.AwaitLeftovers(now_ + StopLadder::kKillPatience);
+  }
+  StartMissingWorkers();
+}
+
+void AgentCore::TellAssignment(int local_rank) {
+  out_.Add(SendToWorker{local_rank,
+                        MakeChannelAssignment(*assignment_, member_, local_rank, slots_[local_rank].rank)});
+}
+
+/// Fresh processes where the old ones are gone: trainers at once, without a rank yet; other programs when
+/// their generation needs them.
+void AgentCore::StartMissingWorkers() {
+  const bool warm_up = config_.warm_up;
+  if (warm_up && (draining() || stop_.exit)) return;
+  std::vector<int> local_ranks = warm_up ? slots_.Vacant() : slots_.Due();
+  if (local_ranks.empty()) return;
+  const bool presumed = warm_up || slots_.Cooperative();
+  for (const int local_rank : local_ranks) {
+    slots_.Start(local_rank, presumed);
+    watch_.Restart(local_rank, now_);
+  }
+  if (!warm_up) return out_.Add(StartWorkers{*assignment_, member_, std::move(local_ranks)});
+  const uint64_t number = last_number_ == 0 ? 0 : last_number_ + 1;
+  out_.Add(StartWorkers{PlaceholderAssignment(config_.offer, number, restart_count_), 0,
+                        std::move(local_ranks), /*warm_up=*/true});
+}
+
+void AgentCore::Regroup() {
+  last_ = std::exchange(assignment_, std::nullopt);
+  phase_ = Phase::kRegrouping;
+  slots_.EndGeneration();
+}
+
+void AgentCore::MakeOffer(bool fresh) {
+  rendezvous::Offer offer = config_.offer;
+  if (assignment_) offer.holds = assignment_->generation;
+  offer.workers = pool_.offered = WorkersToOffer();
+  out_.Add(SendOffer{offer, fresh});
+}
+
+int AgentCore::WorkersToOffer() const {
+  if (!config_.warm_up) return config_.offer.workers;
+  if (phase_ == Phase::kRegrouping) return WarmPool::OfferWhileRegrouping(slots_);
+  const int now = assignment_ ? assignment_->members[member_].workers : 0;
+  return phase_ == Phase::kRunning ? WarmPool::OfferWhileRunning(slots_, now) : now;
+}
+
+void AgentCore::ReportBroken(int local_rank, const std::string& why) {
+  if (assignment_ && report_.AddBreak())
+    out_.Send(rendezvous::CollectivesBroken{assignment_->generation, slots_[local_rank].rank, why});
+}
+
+void AgentCore::FinishIfAllDone() {
+  if (phase_ != Phase::kRunning || !slots_.AllMembersDone()) return;
+  phase_ = Phase::kFinished;
+  out_.Send(rendezvous::WorkersFinished{assignment_->generation, slots_.AllMembersSafe()});
+}
+
+// ---- ends ----
+
+void AgentCore::LeaveAfterDrain(int signal) {
+  Leave(absl::StrCat(config_.offer.host, " ", drain_.why()));
+  stop_.exit = Exit{drain_.exit_code(), std::nullopt};
+  BeginStop(signal, Next::kExit);
+  stop_.SetDeadline(drain_.deadline());
+}
+
+void AgentCore::BeginStop(int signal, Next next) {
+  stop_.next = next;
+  if (!slots_.AllAtLeast(WorkerSlot::Life::kGone) && signal != 0) out_.Add(SignalWorkers{signal});
+  if (phase_ == Phase::kStopping) return;
+  phase_ = Phase::kStopping;
+  slots_.ForgetLeftovers();
+  stop_.Begin(now_ + config_.shutdown_timeout);
+}
+
+void AgentCore::GiveUp(const std::string& why) {
+  out_.Log(Level::kError, why);
+  if (!stop_.exit) stop_.exit = Exit{1, std::nullopt};
+  BeginStop(SIGTERM, Next::kExit);
+}
+
+void AgentCore::Leave(const std::string& why) {
+  if (!std::exchange(left_, true)) out_.Send(rendezvous::Leaving{why});
+}
+
+void AgentCore::Settle() {
+  if (phase_ == Phase::kRunning || (phase_ == Phase::kRegrouping && config_.warm_up)) StartMissingWorkers();
+  const bool may_grow = phase_ == Phase::kRunning && !report_.failure() && !report_.broken();
+  const bool may_offer = config_.warm_up && !draining() && !stop_.exit;
+  if (may_offer && (may_grow || phase_ == Phase::kRegrouping) && WorkersToOffer() != pool_.offered)
+    MakeOffer(false);
+  if (draining() && slots_.AllOut()) {
+    drain_.Complete();
+    LeaveAfterDrain(0);
+  }
+  if (phase_ != Phase::kStopping) return;
+  // After a success nobody waits for what a program still does in the background.
+  const bool success = stop_.exit && stop_.exit->code == 0;
+  if (slots_.AllAtLeast(success ? WorkerSlot::Life::kExited : WorkerSlot::Life::kGone)) FinishStop();
+}
+
+void AgentCore::FinishStop() {
+  stop_.Finish();
+  if (drain_.Succeeded(slots_)) stop_.exit->code = 0;
+  if (!slots_.empty()) out_.Add(CleanUp{});
+  slots_.Clear();
+  switch (stop_.next) {
+    case Next::kAwaitService:
+      phase_ = Phase::kStopped;
+      break;
+    case Next::kRejoin:
+      phase_ = Phase::kJoining;
+      assignment_.reset();
+      last_.reset();
+      report_ = {};
+      config_.warm_up ? BeginWarmUp() : MakeOffer(true);
+      break;
+    case Next::kExit:
+      phase_ = Phase::kEnded;
+      out_.Add(*stop_.exit);
+      break;
+  }
+}
+
+// ---- what holds ----
+
+void AgentCore::CheckInvariants() const {
+  const bool has_workers = phase_ == Phase::kRunning || phase_ == Phase::kFinished;
+  MT_CHECK(!has_workers || (assignment_ && !slots_.empty())) << Describe();
+  MT_CHECK(phase_ != Phase::kJoining || (slots_.empty() && !assignment_)) << Describe();
+  MT_CHECK(phase_ != Phase::kRegrouping || (!slots_.empty() && !assignment_ && (last_ || config_.warm_up)))
+      << Describe();
+  MT_CHECK(phase_ != Phase::kStopped || (slots_.empty() && assignment_ && report_.failure())) << Describe();
+  MT_CHECK(phase_ != Phase::kEnded || (slots_.empty() && stop_.exit)) << Describe();
+  MT_CHECK(phase_ != Phase::kStopping || stop_.deadline()) << Describe();
+  MT_CHECK(phase_ != Phase::kStopping || (stop_.next == Next::kExit) == stop_.exit.has_value()) << Describe();
+  if (assignment_) {
+    MT_CHECK(member_ < assignment_->members.size()) << Describe();
+    MT_CHECK(assignment_->members[member_].node_id == config_.offer.node_id) << Describe();
+  }
+}
+
+std::string AgentCore::Describe() const {
+  static constexpr const char* kPhases[] = {"joining",  "running", "finished", "regrouping",
+                                            "stopping", "stopped", "ended"};
+  std::string text = kPhases[static_cast<int>(phase_)];
+  if (assignment_) absl::StrAppend(&text, " generation ", assignment_->generation.number);
+  if (!slots_.empty()) absl::StrAppend(&text, "; ", slots_.Describe());
+  if (draining()) absl::StrAppend(&text, "; drains");
+  if (stop_.exit) absl::StrAppend(&text, "; exits with ", stop_.exit->code);
+  return text;
+}
+
+}  // namespace mtrun::launcher

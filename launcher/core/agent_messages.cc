@@ -1,0 +1,51 @@
+#include "launcher/core/agent_messages.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace mtrun::launcher {
+namespace {
+
+std::string RankRange(const rendezvous::Member& member) {
+  if (member.workers == 1) return absl::StrCat("rank ", member.first_rank);
+  return absl::StrCat("ranks ", member.first_rank, "-", member.first_rank + member.workers - 1);
+}
+
+}  // namespace
+
+std::string FormationMessage(const rendezvous::Assignment& assignment, const rendezvous::Member& self,
+                             int max_restarts) {
+  const size_t nodes = assignment.members.size();
+  std::string text = absl::StrCat("generation ", assignment.generation.number, " formed: ", nodes,
+                                  nodes == 1 ? " node, " : " nodes, ", "world size ", assignment.world_size,
+                                  "; this is node ", self.node_rank, " with ", RankRange(self), "; master ",
+                                  assignment.master_address, ":", assignment.master_port);
+  if (assignment.restart_count > 0) absl::StrAppend(&text, "; restart ", assignment.restart_count);
+  // Beyond the budget some have been given back.
+  if (assignment.restart_count > 0 && assignment.restart_count <= max_restarts)
+    absl::StrAppend(&text, " of ", max_restarts);
+  return text;
+}
+
+rendezvous::WorkerFailure MakeFailure(const WorkerExited& exited, const WorkerSlots& slots,
+                                      std::optional<Duration> stalled) {
+  const WorkerSlot& slot = slots[exited.local_rank];
+  rendezvous::WorkerFailure failure;
+  failure.host = slots.host();
+  failure.rank = slot.rank;
+  failure.local_rank = exited.local_rank;
+  failure.pid = exited.pid;
+  failure.exit_code = exited.exit_code;
+  failure.signal = exited.signal;
+  failure.log_file = exited.log_file;
+  failure.message = exited.message;
+  if (stalled) {
+    failure.message =
+        absl::StrCat("no progress for ", HumanDuration(*stalled), " (--hang_timeout): killed by mtrun");
+  }
+  failure.wall_time = exited.wall_time;
+  failure.failed_at_ns = exited.failed_at_ns;
+  failure.early = !slot.said_ready;
+  return failure;
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,22 @@
+// Texts and reports that the agent's core makes from what it knows. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "launcher/core/agent_events.h"
+#include "launcher/core/worker_slots.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::launcher {
+
+/// "generation 2 formed: 2 nodes, world size 4; this is node 0 with ranks 0-1; master 10.0.0.1:4002".
+std::string FormationMessage(const rendezvous::Assignment& assignment, const rendezvous::Member& self,
+                             int max_restarts);
+
+/// The report of a worker's exit. `stalled`: mtrun killed it because it had made no progress for so long.
+rendezvous::WorkerFailure MakeFailure(const WorkerExited& exited, const WorkerSlots& slots,
+                                      std::optional<Duration> stalled);
+
+}  // namespace mtrun::launcher

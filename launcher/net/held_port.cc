@@ -1,0 +1,98 @@
+#include "launcher/net/held_port.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace mtrun::launcher {
+namespace {
+
+/// Dual-stack as TCPStore's own socket is; machines without IPv6 get an IPv4 one.
+absl::StatusOr<UniqueFd> Bind(int family, int port) {
+  UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return ErrnoStatus(errno, "make a socket to hold MASTER_PORT");
+  const int on = 1, off = 0;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_storage address = {};
+  address.ss_family = static_cast<sa_family_t>(family);
+  if (family == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  const socklen_t size = family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  // The port stands at the same place in both kinds of address.
+  reinterpret_cast<sockaddr_in&>(address).sin_port = htons(static_cast<uint16_t>(port));
+  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
+    return ErrnoStatus(errno, port == 0 ? "bind a free port for MASTER_PORT"
+                                        : absl::StrCat("bind port ", port, " for MASTER_PORT"));
+  }
+  return socket;
+}
+
+std::string TextOf(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
+      inet_ntop(AF_INET, &v6.sin6_addr.s6_addr[12], text, sizeof text);
+    } else {
+      inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+    }
+  } else {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof text);
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<HeldPort> HeldPort::Open(int port) {
+  absl::StatusOr<UniqueFd> socket = Bind(AF_INET6, port);
+  if (!socket.ok()) socket = Bind(AF_INET, port);
+  MT_RETURN_IF_ERROR(socket.status());
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  if (getsockname(socket->get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return ErrnoStatus(errno, "read the number of the held port");
+  }
+  HeldPort held;
+  held.socket_ = *std::move(socket);
+  held.port_ = ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  return held;
+}
+
+absl::StatusOr<std::string> AddressTowards(const Endpoint& endpoint, bool hosting) {
+  if (IsLoopback(endpoint.host)) return "127.0.0.1";
+  if (hosting && IsIpAddress(endpoint.host)) return endpoint.host;
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* list = nullptr;
+  const std::string port = absl::StrCat(endpoint.port);
+  if (const int error = getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &list); error != 0) {
+    return absl::UnavailableError(absl::StrCat("the endpoint's host \"", endpoint.host,
+                                               "\" does not resolve: ", gai_strerror(error),
+                                               "; give an address, or this node's as --local_addr"));
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, freeaddrinfo);
+  std::string reason = "no address";
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    const UniqueFd socket(::socket(entry->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_storage local = {};
+    socklen_t size = sizeof local;
+    if (!socket.valid() || connect(socket.get(), entry->ai_addr, entry->ai_addrlen) != 0 ||
+        getsockname(socket.get(), reinterpret_cast<sockaddr*>(&local), &size) != 0) {
+      reason = std::string(ErrnoStatus(errno, "connect").message());
+      continue;
+    }
+    const std::string text = TextOf(local);
+    // A host's own name often resolves to 127.0.1.1 on itself; the name is what the others reached.
+    return IsLoopback(text) ? endpoint.host : text;
+  }
+  return absl::UnavailableError(absl::StrCat("no way to the endpoint's host ", endpoint.host, ": ", reason));
+}
+
+}  // namespace mtrun::launcher

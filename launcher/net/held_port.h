@@ -1,0 +1,32 @@
+// MASTER_PORT kept for the workers, and the address at which peers reach this node.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/endpoint.h"
+#include "base/posix.h"
+
+namespace mtrun::launcher {
+
+/// A free TCP port that stays ours: bound with SO_REUSEADDR, not listening, dual-stack. Whoever binds it with
+/// SO_REUSEADDR too may listen on it (PyTorch's TCPStore does); whoever asks for any free port does not get
+/// it.
+class HeldPort {
+ public:
+  /// `port` 0: any free one.
+  static absl::StatusOr<HeldPort> Open(int port = 0);
+  int port() const { return port_; }
+  void Release() { socket_.Reset(); }
+
+ private:
+  UniqueFd socket_;
+  int port_ = 0;
+};
+
+/// The address that other nodes can reach this one at: 127.0.0.1 for a loopback endpoint; the endpoint's own
+/// when this node hosts and it is an IP address; else the local address from which packets to the endpoint
+/// leave (nothing is sent). kUnavailable when the endpoint's name does not resolve.
+absl::StatusOr<std::string> AddressTowards(const Endpoint& endpoint, bool hosting);
+
+}  // namespace mtrun::launcher

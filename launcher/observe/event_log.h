@@ -1,0 +1,40 @@
+// --event_log FILE: what happens on this node, one JSON object a line, for programs that watch. Records are
+// made by pure functions; fields are added over time, never renamed.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/posix.h"
+#include "launcher/core/agent_events.h"
+#include "nlohmann/json.hpp"
+
+namespace mtrun::launcher {
+
+/// {"event": "worker_exited", ...}, or nothing when the event says nothing to others.
+std::optional<nlohmann::json> RecordOf(const Event& event);
+std::optional<nlohmann::json> RecordOf(const Effect& effect);
+
+/// Loop thread only. Without a file every call does nothing.
+class EventLog {
+ public:
+  EventLog() = default;
+  /// Appends to `path`; "" for none. `host` and `run_id` stand in every line.
+  static absl::StatusOr<EventLog> Open(const std::string& path, std::string host, std::string run_id);
+
+  template <typename Happening>
+  void Write(const Happening& happening) {
+    if (!file_.valid()) return;
+    if (std::optional<nlohmann::json> record = RecordOf(happening)) Append(*std::move(record));
+  }
+
+ private:
+  void Append(nlohmann::json record);
+
+  UniqueFd file_;
+  std::string path_, host_, run_id_;
+  bool complained_ = false;
+};
+
+}  // namespace mtrun::launcher

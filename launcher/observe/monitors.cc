@@ -1,0 +1,67 @@
+#include "launcher/observe/monitors.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/signal_name.h"
+#include "base/status_macros.h"
+#include "launcher/workers/process_tree.h"
+
+namespace mtrun::launcher {
+namespace {
+
+std::string Variable(const EnvironmentMap& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? "" : found->second;
+}
+
+/// Only what descends from mtrun may be ended by a line in a pipe.
+void EndExpired(const FileTimers::Expired& expired) {
+  const std::vector<ProcessInfo> ours = DescendantsOf(getpid(), ListProcesses());
+  const bool is_ours = std::any_of(ours.begin(), ours.end(),
+                                   [&](const ProcessInfo& process) { return process.pid == expired.pid; });
+  if (!is_ours) return log::Warning("file timer: process ", expired.pid, " is not a worker of this node");
+  log::Error("the timer \"", expired.scope, "\" of process ", expired.pid, " has run out: sending it ",
+             SignalName(expired.signal));
+  kill(static_cast<pid_t>(expired.pid), expired.signal);
+}
+
+absl::StatusOr<std::unique_ptr<HealthServer>> StartHealth(asio::io_context& io, const std::string& text) {
+  int port = 0;
+  if (!absl::SimpleAtoi(text, &port) || port < 0 || port > 65535) {
+    return absl::InvalidArgumentError(absl::StrCat("TORCHELASTIC_HEALTH_CHECK_PORT: \"", text,
+                                                   "\" is not allowed; it takes a port, 0 to 65535"));
+  }
+  absl::StatusOr<std::unique_ptr<HealthServer>> health = HealthServer::Start(io, port);
+  if (!health.ok()) {
+    log::Warning(health.status().message(), "; this node runs without one");
+    return std::unique_ptr<HealthServer>();
+  }
+  log::Info("the health endpoint answers on port ", (*health)->port());
+  return health;
+}
+
+}  // namespace
+
+absl::StatusOr<Watching> StartWatching(asio::io_context& io, const EnvironmentMap& environment,
+                                       const std::string& event_log, const std::string& run_id) {
+  Watching watching;
+  MT_ASSIGN_OR_RETURN(watching.events, EventLog::Open(event_log, HostName(), run_id));
+  if (const std::string port = Variable(environment, "TORCHELASTIC_HEALTH_CHECK_PORT"); !port.empty()) {
+    MT_ASSIGN_OR_RETURN(watching.health, StartHealth(io, port));
+  }
+  if (Variable(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1") {
+    MT_ASSIGN_OR_RETURN(
+        watching.timer,
+        FileTimerServer::Start(io, Variable(environment, "TORCHELASTIC_TIMER_FILE"), EndExpired));
+  }
+  return watching;
+}
+
+}  // namespace mtrun::launcher

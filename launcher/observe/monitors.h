@@ -1,0 +1,30 @@
+// What lets others watch this node: the health endpoint, the file timer and the event log, as options and
+// torchrun's environment variables ask for them. Lives on the io_context's thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/worker_env.h"
+#include "launcher/observe/event_log.h"
+#include "launcher/observe/file_timer.h"
+#include "launcher/observe/health.h"
+
+namespace mtrun::launcher {
+
+struct Watching {
+  EventLog events;
+  std::unique_ptr<HealthServer> health;    // may be missing
+  std::unique_ptr<FileTimerServer> timer;  // may be missing
+
+  /// TORCHELASTIC_TIMER_FILE for the workers, "" for none.
+  std::string timer_file() const { return timer ? timer->path() : ""; }
+};
+
+/// What `environment` asks for and `event_log` names. A port that is taken is warned of and left out;
+/// everything else that does not work is an error.
+absl::StatusOr<Watching> StartWatching(asio::io_context& io, const EnvironmentMap& environment,
+                                       const std::string& event_log, const std::string& run_id);
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,16 @@
+// How mtrun reports a job that failed: the box on the console, and the error file for whoever started it.
+#pragma once
+
+#include <string>
+
+#include "launcher/output/console.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::launcher {
+
+/// `error_file`: TORCHELASTIC_ERROR_FILE of mtrun itself, "" for none; one that cannot be written is warned
+/// of.
+void ReportOutcome(const rendezvous::JobOutcome& outcome, const std::string& program,
+                   const std::string& error_file, Console& console);
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,179 @@
+#include "launcher/output/console.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "base/mutex.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr Duration kExitPatience = std::chrono::seconds(2);
+constexpr size_t kChunk = 64 << 10;
+
+/// How much of `text` to write at once: whole lines, no more than a pipe takes in one piece, whoever else
+/// (mtrun's log) writes to it.
+size_t PieceSize(std::string_view text) {
+  if (text.size() <= PIPE_BUF) return text.size();
+  const size_t end = text.substr(0, PIPE_BUF).rfind('\n');
+  return end == std::string_view::npos ? PIPE_BUF : end + 1;
+}
+
+}  // namespace
+
+class Console::State {
+ public:
+  State(int out, int err) : fds_{out, err}, terminals_{isatty(out) == 1, isatty(err) == 1} {}
+
+  bool IsTerminal(int which) const { return terminals_[which]; }
+
+  enum class Kind { kLines, kUpdate, kSaid };
+  void Put(int which, std::string text, Kind kind) {
+    const MutexLock lock(mu_);
+    // An update that stands on the screen makes room for what comes next.
+    if (std::exchange(update_shown_, kind == Kind::kUpdate)) text.insert(0, "\x1b[K");
+    if (kind != Kind::kSaid) WaitForRoom(text.size());
+    if (bytes_ > 0 && bytes_ + text.size() > kQueueBytes) {
+      lost_ += std::count(text.begin(), text.end(), '\n');
+      return;
+    }
+    SayWhatIsLost();
+    Append(which, std::move(text));
+  }
+
+  bool Flush(Duration patience) {
+    const MutexLock lock(mu_);
+    SayWhatIsLost();
+    const TimePoint deadline = MonotonicNow() + patience;
+    while (!queue_.empty() || writing_) {
+      if (!changed_.WaitUntil(mu_, deadline)) return queue_.empty() && !writing_;
+    }
+    return true;
+  }
+
+  void Stop() {
+    const MutexLock lock(mu_);
+    stop_ = true;
+    changed_.NotifyAll();
+  }
+
+  void Run() {
+    while (const std::optional<Chunk> chunk = Take()) {
+      Write(chunk->which, chunk->text);
+      const MutexLock lock(mu_);
+      writing_ = false;
+      bytes_ -= chunk->text.size();
+      changed_.NotifyAll();
+    }
+  }
+
+ private:
+  struct Chunk {
+    int which = 0;
+    std::string text;
+  };
+
+  /// What is to be written next; nothing when all is written and nothing more will come.
+  std::optional<Chunk> Take() {
+    const MutexLock lock(mu_);
+    while (!stop_ && queue_.empty()) changed_.Wait(mu_);
+    if (queue_.empty()) return std::nullopt;
+    Chunk chunk = std::move(queue_.front());
+    queue_.pop_front();
+    writing_ = true;
+    return chunk;
+  }
+
+  void Append(int which, std::string text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    bytes_ += text.size();
+    if (!queue_.empty() && queue_.back().which == which &&
+        queue_.back().text.size() + text.size() <= kChunk) {
+      queue_.back().text += text;
+    } else {
+      queue_.push_back({which, std::move(text)});
+    }
+    changed_.NotifyAll();
+  }
+
+  /// Returns when `size` bytes fit, or when the console has taken nothing for a while.
+  void WaitForRoom(size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    while (bytes_ + size > kQueueBytes && bytes_ > 0) {
+      const uint64_t seen = progress_;
+      if (seen == stuck_at_) return;
+      const TimePoint deadline = MonotonicNow() + kBlockedAfter;
+      while (progress_ == seen && changed_.WaitUntil(mu_, deadline)) continue;
+      if (progress_ == seen) stuck_at_ = seen;
+    }
+  }
+
+  void SayWhatIsLost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (lost_ == 0) return;
+    Append(1, absl::StrCat("mtrun: ", std::exchange(lost_, 0),
+                           " lines are missing here: the console was blocked\n"));
+  }
+
+  void Write(int which, std::string_view text) {
+    while (!text.empty() && !broken_[which]) {
+      const ssize_t written = write(fds_[which], text.data(), PieceSize(text));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0 && errno == EAGAIN) {  // another program may have made the terminal non-blocking
+        pollfd ready = {fds_[which], POLLOUT, 0};
+        poll(&ready, 1, -1);
+        continue;
+      }
+      // A reader that is gone takes the console with it, not the job.
+      if (written < 0) broken_[which] = true;
+      if (written > 0) text.remove_prefix(static_cast<size_t>(written));
+      const MutexLock lock(mu_);
+      ++progress_;
+      changed_.NotifyAll();
+    }
+  }
+
+  const int fds_[2];
+  const bool terminals_[2];
+  bool broken_[2] = {false, false};  // writer thread only
+
+  Mutex mu_;
+  Condition changed_;
+  std::deque<Chunk> queue_ ABSL_GUARDED_BY(mu_);
+  size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // in the queue and being written
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  bool update_shown_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t progress_ ABSL_GUARDED_BY(mu_) = 1;  // successful writes
+  uint64_t stuck_at_ ABSL_GUARDED_BY(mu_) = 0;  // value of progress_ at which it was blocked
+  int64_t lost_ ABSL_GUARDED_BY(mu_) = 0;       // lines, since the last notice
+};
+
+Console::Console(int out, int err) : state_(std::make_shared<State>(out, err)) {
+  // The thread keeps its state alive: it may hang in a write for ever.
+  std::thread([state = state_] { state->Run(); }).detach();
+}
+
+Console::~Console() {
+  Flush(kExitPatience);
+  state_->Stop();
+}
+
+void Console::Lines(int which, std::string text) { state_->Put(which, std::move(text), State::Kind::kLines); }
+
+void Console::Say(std::string text) { state_->Put(1, std::move(text), State::Kind::kSaid); }
+
+void Console::Update(int which, const std::string& text) {
+  if (state_->IsTerminal(which)) state_->Put(which, absl::StrCat(text, "\r"), State::Kind::kUpdate);
+}
+
+bool Console::Flush(Duration patience) { return state_->Flush(patience); }
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,41 @@
+// The terminal or pipe that mtrun's own output goes to. A thread of its own writes, so that a console that
+// is blocked (Ctrl-S, a full pipe) holds up nothing: lines wait in a queue of 4 MiB, a console that is only
+// slow holds its writers up, and one that takes nothing for a second loses lines, which are counted and said.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+
+namespace mtrun::launcher {
+
+/// Methods may be called from any thread.
+class Console {
+ public:
+  static constexpr size_t kQueueBytes = 4 << 20;
+  static constexpr Duration kBlockedAfter = std::chrono::seconds(1);
+
+  /// Writes to two descriptors, which stay the caller's and must outlive the process's last write: a thread
+  /// that hangs in a write is given up.
+  Console(int out, int err);
+  /// Gives the console up when it is blocked.
+  ~Console();
+  Console(const Console&) = delete;
+
+  /// Whole lines, each ended, in one piece as far as PIPE_BUF allows. `which`: 0 output, 1 error.
+  void Lines(int which, std::string text);
+  /// As Lines to the error stream, but never waits: a full queue loses it.
+  void Say(std::string text);
+  /// A line that will be rewritten; shown only on a terminal.
+  void Update(int which, const std::string& text);
+  /// Waits until everything is written, at most `patience`; false when it is not.
+  bool Flush(Duration patience);
+
+ private:
+  class State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,50 @@
+#include "launcher/output/failure_report.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/signal_name.h"
+#include "launcher/core/agent_events.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr size_t kWidth = 80;
+
+void Field(std::string* box, absl::string_view name, absl::string_view value) {
+  if (!value.empty()) absl::StrAppend(box, "  ", name, std::string(12 - name.size(), ' '), ": ", value, "\n");
+}
+
+std::string HowItEnded(const rendezvous::WorkerFailure& failure) {
+  if (failure.signal != 0)
+    return absl::StrCat("killed by ", SignalName(failure.signal), " (signal ", failure.signal, ")");
+  return absl::StrCat("exit code ", failure.exit_code);
+}
+
+}  // namespace
+
+std::string FailureReport(const std::string& program, const rendezvous::JobOutcome& outcome) {
+  const std::string thick(kWidth, '='), thin(kWidth, '-');
+  std::string box = absl::StrCat(thick, "\n", program, " FAILED\n", thin, "\n");
+  Field(&box, "reason", outcome.reason);
+  Field(&box, "exit code", absl::StrCat(outcome.exit_code));
+  if (outcome.root_cause) {
+    const rendezvous::WorkerFailure& cause = *outcome.root_cause;
+    absl::StrAppend(&box, "Root cause (the earliest failure of all nodes):\n");
+    Field(&box, "what", HowItEnded(cause));
+    const std::string rank = cause.rank < 0 ? "none yet" : absl::StrCat(cause.rank);
+    Field(&box, "rank", absl::StrCat(rank, " (local rank ", cause.local_rank, ")"));
+    Field(&box, "pid", absl::StrCat(cause.pid));
+    Field(&box, "host", cause.host);
+    Field(&box, "time", cause.wall_time);
+    Field(&box, "log file", cause.log_file);
+    if (!cause.message.empty()) {
+      absl::StrAppend(&box, "  message     :\n");
+      for (absl::string_view line : absl::StrSplit(cause.message, '\n'))
+        absl::StrAppend(&box, "    | ", line, "\n");
+    }
+  }
+  absl::StrAppend(&box, thick, "\n");
+  return box;
+}
+
+}  // namespace mtrun::launcher

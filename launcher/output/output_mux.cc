@@ -1,0 +1,268 @@
+#include "launcher/output/output_mux.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <list>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/status_macros.h"
+#include "launcher/output/line_splitter.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr Duration kExitPatience = std::chrono::seconds(2);
+constexpr size_t kReadSize = 64 << 10;
+constexpr int kReadsInARow = 16;  // then the other streams have their turn
+
+/// One log file, or none.
+struct LogFile {
+  std::string path;
+  UniqueFd fd;
+};
+
+struct Stream {
+  int local_rank = 0;
+  int which = 0;  // 0 output, 1 error
+  std::string prefix;
+  UniqueFd source;
+  LogFile file, filtered;
+  std::vector<std::string> filters;
+  bool to_console = true;
+  LineSplitter splitter = LineSplitter();
+
+  bool WantsLines() const { return to_console || which == 1 || !filters.empty(); }
+  bool Matches(const std::string& line) const {
+    return std::any_of(filters.begin(), filters.end(),
+                       [&](const std::string& text) { return line.find(text) != std::string::npos; });
+  }
+};
+
+absl::StatusOr<LogFile> OpenLog(bool wanted, const std::string& path) {
+  if (!wanted || path.empty()) return LogFile();
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open log file ", path));
+  return LogFile{path, std::move(fd)};
+}
+
+}  // namespace
+
+class OutputMux::Impl {
+ public:
+  Impl(int console_out, int console_err)
+      : console_(std::make_shared<Console>(console_out, console_err)),
+        wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  void Add(Stream stream) {
+    fcntl(stream.source.get(), F_SETFL, O_NONBLOCK);
+    const MutexLock lock(mu_);
+    if (stream.which == 1) tails_[stream.local_rank] = TailBuffer();
+    incoming_.push_back(std::move(stream));
+    Wake();
+  }
+
+  bool WaitForPass(Duration patience, bool close) {
+    const MutexLock lock(mu_);
+    const uint64_t wanted = ++passes_wanted_;
+    close_wanted_ = close_wanted_ || close;
+    Wake();
+    const TimePoint deadline = MonotonicNow() + patience;
+    while (passes_done_ < wanted) {
+      if (!pass_done_.WaitUntil(mu_, deadline)) return passes_done_ >= wanted;
+    }
+    return true;
+  }
+
+  const std::shared_ptr<Console>& console() const { return console_; }
+  void FlushConsole(Duration patience) { console_->Flush(patience); }
+
+  std::string Tail(int local_rank) {
+    const MutexLock lock(mu_);
+    return tails_[local_rank].Text();
+  }
+
+  void Run() {
+    while (true) {
+      uint64_t wanted = 0, done = 0;
+      bool close = false, stop = false;
+      {
+        const MutexLock lock(mu_);
+        streams_.splice(streams_.end(), incoming_);
+        wanted = passes_wanted_;
+        done = passes_done_;
+        close = std::exchange(close_wanted_, false);
+        stop = stop_;
+      }
+      const bool in_a_hurry = wanted != done || stop;
+      ReadWhatIsThere(in_a_hurry ? 0 : -1);
+      if (close || stop) {
+        for (Stream& stream : streams_) Show(stream, stream.splitter.Flush());
+        streams_.clear();
+        SayWhatIsLost();
+      }
+      const MutexLock lock(mu_);
+      passes_done_ = wanted;
+      stopped_ = stop;
+      pass_done_.NotifyAll();
+      if (stop) return;
+    }
+  }
+
+  bool Stop(Duration patience) {
+    const MutexLock lock(mu_);
+    stop_ = true;
+    Wake();
+    const TimePoint deadline = MonotonicNow() + patience;
+    while (!stopped_) {
+      if (!pass_done_.WaitUntil(mu_, deadline)) return stopped_;
+    }
+    return true;
+  }
+
+  std::thread thread_;
+
+ private:
+  void Wake() { eventfd_write(wake_.get(), 1); }
+
+  void ReadWhatIsThere(int timeout_ms) {
+    std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}};
+    for (const Stream& stream : streams_) fds.push_back({stream.source.get(), POLLIN, 0});
+    if (poll(fds.data(), fds.size(), timeout_ms) <= 0) return;
+    eventfd_t ignored = 0;
+    if (fds[0].revents != 0) eventfd_read(wake_.get(), &ignored);
+    size_t i = 1;
+    for (auto stream = streams_.begin(); stream != streams_.end(); ++i) {
+      const bool ended = fds[i].revents != 0 && Drain(*stream);
+      stream = ended ? streams_.erase(stream) : std::next(stream);
+    }
+  }
+
+  /// Reads until the pipe is empty; true at its end.
+  bool Drain(Stream& stream) {
+    for (int i = 0; i < kReadsInARow; ++i) {
+      const ssize_t size = read(stream.source.get(), buffer_.data(), buffer_.size());
+      if (size < 0 && errno == EINTR) continue;
+      if (size < 0 && errno == EAGAIN) return false;
+      if (size <= 0) {
+        Show(stream, stream.splitter.Flush());
+        return true;
+      }
+      const std::string_view bytes(buffer_.data(), static_cast<size_t>(size));
+      WriteToFile(stream.file, bytes);
+      if (stream.WantsLines()) Show(stream, stream.splitter.Feed(bytes));
+    }
+    return false;
+  }
+
+  void Show(Stream& stream, const std::vector<Piece>& pieces) {
+    if (stream.which == 1) KeepTail(stream.local_rank, pieces);
+    std::string lines, filtered;
+    for (const Piece& piece : pieces) {
+      if (piece.kind == Piece::Kind::kUpdate) {
+        // Rare but for terminals, which show no other lines before it.
+        if (stream.to_console && !lines.empty()) console_->Lines(stream.which, std::exchange(lines, {}));
+        if (stream.to_console) console_->Update(stream.which, absl::StrCat(stream.prefix, piece.text));
+        continue;
+      }
+      if (stream.to_console) absl::StrAppend(&lines, stream.prefix, piece.text, "\n");
+      if (stream.Matches(piece.text)) absl::StrAppend(&filtered, stream.prefix, piece.text, "\n");
+    }
+    WriteToFile(stream.filtered, filtered);
+    if (!lines.empty()) console_->Lines(stream.which, std::move(lines));
+  }
+
+  void KeepTail(int local_rank, const std::vector<Piece>& pieces) {
+    const MutexLock lock(mu_);
+    TailBuffer& tail = tails_[local_rank];
+    // Updates in between may push it a little further back than needed; never nearer.
+    const size_t first = pieces.size() > 4 * TailBuffer::kLines ? pieces.size() - 4 * TailBuffer::kLines : 0;
+    for (size_t i = first; i < pieces.size(); ++i) {
+      if (pieces[i].kind != Piece::Kind::kUpdate) tail.Add(pieces[i].text);
+    }
+  }
+
+  /// A full disk may have room again later, so every write is tried.
+  void WriteToFile(LogFile& file, std::string_view bytes) {
+    if (!file.fd.valid() || bytes.empty()) return;
+    const absl::Status written = WriteAll(file.fd.get(), bytes);
+    if (written.ok()) return;
+    if (lost_bytes_ == 0) {
+      log::Warning("log file ", file.path, ": ", written.message(),
+                   "; the workers continue, what does not fit into the log files is lost");
+    }
+    lost_bytes_ += bytes.size();
+  }
+
+  void SayWhatIsLost() {
+    if (lost_bytes_ > lost_said_)
+      log::Warning("about ", lost_bytes_ - lost_said_, " bytes of output could not be written to log files");
+    lost_said_ = lost_bytes_;
+  }
+
+  const std::shared_ptr<Console> console_;
+
+  // Mux thread only.
+  std::vector<char> buffer_ = std::vector<char>(kReadSize);
+  std::list<Stream> streams_;
+  size_t lost_bytes_ = 0, lost_said_ = 0;
+  const UniqueFd wake_;
+
+  Mutex mu_;
+  Condition pass_done_;
+  std::list<Stream> incoming_ ABSL_GUARDED_BY(mu_);
+  std::map<int, TailBuffer> tails_ ABSL_GUARDED_BY(mu_);
+  uint64_t passes_wanted_ ABSL_GUARDED_BY(mu_) = 0, passes_done_ ABSL_GUARDED_BY(mu_) = 0;
+  bool close_wanted_ ABSL_GUARDED_BY(mu_) = false;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false, stopped_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+OutputMux::OutputMux(int console_out, int console_err)
+    : impl_(std::make_shared<Impl>(console_out, console_err)) {
+  impl_->thread_ = std::thread([impl = impl_] { impl->Run(); });
+}
+
+OutputMux::~OutputMux() {
+  if (impl_->Stop(kExitPatience)) {
+    impl_->thread_.join();
+  } else {
+    impl_->thread_.detach();  // it keeps Impl alive and hangs in a write to a file (a network disk)
+  }
+}
+
+const std::shared_ptr<Console>& OutputMux::console() const { return impl_->console(); }
+
+absl::Status OutputMux::Add(WorkerStreams streams) {
+  MT_ASSIGN_OR_RETURN(LogFile out_file, OpenLog(streams.plan.out.file, streams.out_file));
+  MT_ASSIGN_OR_RETURN(LogFile err_file, OpenLog(streams.plan.err.file, streams.err_file));
+  MT_ASSIGN_OR_RETURN(LogFile filtered_out, OpenLog(!streams.out_filters.empty(), streams.filtered_out_file));
+  MT_ASSIGN_OR_RETURN(LogFile filtered_err, OpenLog(!streams.err_filters.empty(), streams.filtered_err_file));
+  impl_->Add(Stream{streams.local_rank, 0, streams.prefix, std::move(streams.out), std::move(out_file),
+                    std::move(filtered_out), streams.out_filters, streams.plan.out.console});
+  impl_->Add(Stream{streams.local_rank, 1, streams.prefix, std::move(streams.err), std::move(err_file),
+                    std::move(filtered_err), streams.err_filters, streams.plan.err.console});
+  return absl::OkStatus();
+}
+
+std::string OutputMux::TailOfError(int local_rank, Duration patience) {
+  impl_->WaitForPass(patience, false);
+  return impl_->Tail(local_rank);
+}
+
+void OutputMux::CloseAll(Duration patience) {
+  impl_->WaitForPass(patience, true);
+  impl_->FlushConsole(patience);
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,53 @@
+// Carries the workers' standard output and error to their log files, byte by byte, and to the console, line
+// by line with a prefix. A thread of its own reads and writes files; a file that is slow slows its worker, it
+// loses nothing. A full disk is warned of once and stops nothing but the logs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/posix.h"
+#include "launcher/cli/options.h"
+#include "launcher/output/console.h"
+
+namespace mtrun::launcher {
+
+struct WorkerStreams {
+  int local_rank = 0;
+  std::string prefix;  // "[default0]:"
+  UniqueFd out, err;   // what mtrun reads
+  OutputPlan plan;
+  std::string out_file, err_file;  // "" for none; appended to
+  // Lines that hold one of the texts also go to a file of the whole attempt, with their prefix.
+  std::vector<std::string> out_filters, err_filters;
+  std::string filtered_out_file, filtered_err_file;
+};
+
+/// Methods may be called from any thread.
+class OutputMux {
+ public:
+  /// Writes to the descriptors `console_out` and `console_err`, which stay the caller's.
+  OutputMux(int console_out, int console_err);
+  /// Writes what has come so far, then forgets all streams. Bounded: a blocked console is given up.
+  ~OutputMux();
+  OutputMux(const OutputMux&) = delete;
+
+  /// What the lines go to; may outlive this object.
+  const std::shared_ptr<Console>& console() const;
+  /// Opens the files; an error names the file.
+  absl::Status Add(WorkerStreams streams);
+  /// The last lines of the worker's standard error, everything included that it had written before the call
+  /// (unless the console is blocked for longer than `patience`).
+  std::string TailOfError(int local_rank, Duration patience);
+  /// Writes what has come so far and closes all streams: the generation is over.
+  void CloseAll(Duration patience);
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace mtrun::launcher

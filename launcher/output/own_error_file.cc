@@ -1,0 +1,60 @@
+#include "launcher/output/own_error_file.h"
+
+#include <time.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/error_file.h"
+#include "base/json_lines.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+
+namespace mtrun::launcher {
+namespace {
+
+/// Whole seconds since 1970 of "2026-11-21T14:37:44.123Z", 0 when it is something else.
+int64_t Seconds(const std::string& wall_time) {
+  tm parts = {};
+  return strptime(wall_time.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr ? 0 : int64_t{timegm(&parts)};
+}
+
+nlohmann::json RecordOf(const rendezvous::JobOutcome& outcome) {
+  std::string message = WhyEnded(outcome), wall_time;
+  if (outcome.root_cause) {
+    if (!outcome.root_cause->message.empty()) message = outcome.root_cause->message;
+    wall_time = outcome.root_cause->wall_time;
+  }
+  // The first line is the error, the rest its traceback.
+  const size_t end = message.find('\n');
+  nlohmann::json extra = {{"timestamp", absl::StrCat(Seconds(wall_time))}};
+  if (end != std::string::npos) extra["py_callstack"] = message.substr(end + 1);
+  return {{"message", {{"message", message.substr(0, end)}, {"extraInfo", extra}}}};
+}
+
+}  // namespace
+
+std::string OwnErrorFile(std::string_view record, const rendezvous::JobOutcome& outcome) {
+  nlohmann::json root = RecordOf(outcome);
+  if (ParseErrorFile(record).ok()) root = *ParseJsonObject(record);
+  int code = outcome.exit_code;
+  if (outcome.root_cause)
+    code = outcome.root_cause->signal != 0 ? -outcome.root_cause->signal : outcome.root_cause->exit_code;
+  // The flat form has no place of its own for it.
+  nlohmann::json& place = root["message"].is_object() ? root["message"] : root;
+  place["errorCode"] = code;
+  // A worker's bytes need not be UTF-8.
+  return root.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+absl::Status WriteOwnErrorFile(const std::string& path, const rendezvous::JobOutcome& outcome) {
+  std::string record;
+  if (outcome.root_cause && absl::EndsWith(outcome.root_cause->log_file, "/stderr.log")) {
+    const std::string beside =
+        absl::StrCat(absl::StripSuffix(outcome.root_cause->log_file, "stderr.log"), "error.json");
+    if (absl::StatusOr<std::string> text = ReadFile(beside); text.ok()) record = *std::move(text);
+  }
+  return Annotate(WriteFileAtomically(path, OwnErrorFile(record, outcome)), "TORCHELASTIC_ERROR_FILE");
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,40 @@
+// How this node takes part in the job's rendezvous: who hosts it, with which credentials, and the address at
+// which the other nodes reach this one.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "launcher/cli/options.h"
+#include "launcher/net/liveness_port.h"
+#include "rendezvous/service/host.h"
+#include "rendezvous/session/session_client.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::launcher {
+
+struct RendezvousAccess {
+  std::unique_ptr<rendezvous::Host> host;  // when this node hosts it
+  std::string endpoint;                    // with its real port
+  std::string address;                     // this node's, for peers
+  LivenessPort presence;                   // with several endpoints
+  bool insecure = true;
+  std::string token;
+};
+
+/// Starts the service where it is this node's to host, and finds out this node's address: a name may appear
+/// in DNS only later, so that is tried until the job's join timeout. Nothing when a stop signal came first
+/// (`*signal`). kFailedPrecondition where an etcd server answers.
+absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& options, int* signal);
+
+/// What this node offers; a random part makes its id unique.
+rendezvous::Offer MakeOffer(const Options& options, const RendezvousAccess& access);
+
+/// A session with the service, or with one of its own for a node alone. Handlers as SessionClient's.
+std::unique_ptr<rendezvous::SessionClient> OpenSession(const Options& options, const RendezvousAccess& access,
+                                                       const std::string& node_id,
+                                                       rendezvous::SessionClient::Handler handler);
+
+}  // namespace mtrun::launcher

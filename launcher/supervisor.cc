@@ -1,0 +1,94 @@
+#include "launcher/supervisor.h"
+
+#include <unistd.h>
+
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "launcher/workers/hang_report.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr Duration kOutputPatience = std::chrono::seconds(1);
+
+}  // namespace
+
+Supervisor::Supervisor(asio::io_context& io, const Options& options, const Program& program,
+                       LogFiles& log_files, Handler handler)
+    : io_(io),
+      options_(options),
+      program_(program),
+      log_files_(log_files),
+      handler_(std::move(handler)),
+      output_(STDOUT_FILENO, STDERR_FILENO),
+      workers_(WorkerGroup::Make(io_, output_,
+                                 {[this](const WorkerExited& e) { OnExited(e); },
+                                  [this](const WorkerGone& e) { handler_.event(e); }})) {}
+
+absl::Status Supervisor::Start(const std::string& timer_file) {
+  MT_ASSIGN_OR_RETURN(
+      channel_, ChannelServer::Start(io_, [this](int64_t connection, int local_rank, const auto& message) {
+        OnMessage(connection, local_rank, message);
+      }));
+  launches_.emplace(options_, program_, log_files_, channel_->path(), timer_file);
+  return absl::OkStatus();
+}
+
+absl::Status Supervisor::HoldFreshPort() {
+  MT_ASSIGN_OR_RETURN(held_port_, HeldPort::Open(options_.master_port));
+  return absl::OkStatus();
+}
+
+void Supervisor::Answer(const rendezvous::StoreReply& reply) {
+  if (const auto answer = store_.Answer(reply)) channel_->SendToConnection(answer->first, answer->second);
+}
+
+void Supervisor::OnMessage(int64_t connection, int local_rank, const channel::WorkerMessage& message) {
+  if (!StoreForwarder::IsRequest(message)) return handler_.event(WorkerSaid{local_rank, message});
+  const rendezvous::Generation current = handler_.generation();
+  if (!StoreForwarder::Fits(message, current)) {
+    if (const auto refusal = StoreForwarder::Refuse(message))
+      channel_->SendToConnection(connection, *refusal);
+  } else if (const auto question = store_.Ask(connection, message, current)) {
+    handler_.ask_service(*question);
+  }
+}
+
+void Supervisor::OnExited(const WorkerExited& event) {
+  channel_->ReadRest(event.local_rank);  // "done" and "leaving" say what the exit means
+  handler_.event(event);
+}
+
+void Supervisor::Perform(const StartWorkers& effect) {
+  if (!effect.warm_up && (effect.member != 0 || !options_.hold_port)) held_port_.Release();
+  const auto launch = [&](int local_rank) {
+    return launches_->For(effect.assignment, effect.member, local_rank);
+  };
+  if (!workers_->empty()) {  // the others live on
+    for (const int local_rank : effect.local_ranks) {
+      channel_->Disconnect(local_rank);
+      workers_->Replace(local_rank, launch(local_rank));
+    }
+    return;
+  }
+  std::vector<WorkerLaunch> launches;
+  for (const int local_rank : effect.local_ranks) launches.push_back(launch(local_rank));
+  workers_->Start(std::move(launches));
+}
+
+void Supervisor::Perform(const InspectWorker& effect) {
+  log::Warning(effect.text, "; ", DescribeHang("", workers_->PidOf(effect.local_rank)));
+}
+
+void Supervisor::Perform(const CleanUp&) {
+  output_.CloseAll(kOutputPatience);
+  workers_->Clear();
+  channel_->DisconnectAll();
+  store_.Clear();
+  held_port_.Release();
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,76 @@
+// This node's workers at work: their processes, output, channel and master port. Performs what AgentCore
+// decides about them and posts what happens. Lives on the io_context's thread, which must be the process's
+// main thread (see process.h); so do its handlers.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "launcher/channel/channel_server.h"
+#include "launcher/channel/store_forwarder.h"
+#include "launcher/core/agent_events.h"
+#include "launcher/net/held_port.h"
+#include "launcher/output/output_mux.h"
+#include "launcher/workers/launch_plan.h"
+#include "launcher/workers/worker_group.h"
+
+namespace mtrun::launcher {
+
+class Supervisor {
+ public:
+  struct Handler {
+    std::function<void(const Event&)> event;
+    /// A worker's request to the generation's key-value store.
+    std::function<void(const rendezvous::AgentEvent&)> ask_service;
+    /// The generation that runs here; {0, 0}: none does.
+    std::function<rendezvous::Generation()> generation;
+  };
+
+  /// The references must outlive it.
+  Supervisor(asio::io_context& io, const Options& options, const Program& program, LogFiles& log_files,
+             Handler handler);
+
+  /// Opens the workers' channel. `timer_file`: TORCHELASTIC_TIMER_FILE for them, "" for none.
+  absl::Status Start(const std::string& timer_file);
+
+  /// Holds another port for MASTER_PORT.
+  absl::Status HoldFreshPort();
+  int held_port() const { return held_port_.port(); }
+  const std::shared_ptr<Console>& console() const { return output_.console(); }
+
+  /// After a reconnect: questions of the workers that are still open.
+  std::vector<rendezvous::AgentEvent> OpenQuestions() const { return store_.Open(); }
+  void Answer(const rendezvous::StoreReply& reply);
+
+  void OnChildSignal() { workers_->OnChildSignal(); }
+  void KillAll() { workers_->Clear(); }
+
+  void Perform(const StartWorkers& effect);
+  void Perform(const SignalWorkers& effect) { workers_->Signal(effect.signal); }
+  void Perform(const SignalWorker& effect) { workers_->SignalOne(effect.local_rank, effect.signal); }
+  void Perform(const SendToWorker& effect) { channel_->SendToRank(effect.local_rank, effect.message); }
+  void Perform(const InspectWorker& effect);
+  void Perform(const CleanUp& effect);
+
+ private:
+  void OnMessage(int64_t connection, int local_rank, const channel::WorkerMessage& message);
+  void OnExited(const WorkerExited& event);
+
+  asio::io_context& io_;
+  const Options& options_;
+  const Program& program_;
+  LogFiles& log_files_;
+  const Handler handler_;
+  HeldPort held_port_;
+  StoreForwarder store_;
+  OutputMux output_;
+  std::unique_ptr<ChannelServer> channel_;
+  std::optional<LaunchPlan> launches_;
+  std::unique_ptr<WorkerGroup> workers_;
+};
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,149 @@
+#include "launcher/workers/guardian.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/signal_name.h"
+#include "launcher/core/agent_events.h"
+#include "launcher/workers/process_tree.h"
+
+namespace mtrun::launcher {
+namespace {
+
+// A process in an uninterruptible state of the kernel cannot be waited for; leaving it behind beats hanging
+// here.
+constexpr Duration kSweepPatience = std::chrono::seconds(5);
+constexpr timespec kSweepPause = {0, 5'000'000};
+
+SignalPlan& Plan() {
+  static SignalPlan plan = DefaultSignals();
+  return plan;
+}
+
+/// Kills and reaps until no child is left: descendants that lose their parent become children of this
+/// process.
+void Sweep() {
+  const TimePoint give_up = MonotonicNow() + kSweepPatience;
+  while (MonotonicNow() < give_up) {
+    KillDescendants();
+    pid_t reaped = 0;
+    while ((reaped = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    }
+    if (reaped < 0 && errno == ECHILD) return;
+    nanosleep(&kSweepPause, nullptr);
+  }
+}
+
+/// Reaps everything that has ended; true once `child` is among it.
+bool Reap(pid_t child, int* status) {
+  bool ended = false;
+  int one = 0;
+  for (pid_t pid; (pid = waitpid(-1, &one, WNOHANG)) > 0;) {
+    if (pid != child) continue;
+    *status = one;
+    ended = true;
+  }
+  return ended;
+}
+
+[[noreturn]] void EndLike(int status, const char* who, pid_t child) {
+  if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
+  log::Error(who, " (pid ", child, ") was killed by ", SignalName(WTERMSIG(status)),
+             "; everything it had started is stopped");
+  _exit(128 + WTERMSIG(status));
+}
+
+/// The life of front and guardian: signals down, status up, no process outlives it.
+[[noreturn]] void Guard(pid_t child, const char* who) {
+  const sigset_t watched = WatchedSignals();
+  int status = 0;
+  while (true) {
+    siginfo_t info;
+    const int signal = sigwaitinfo(&watched, &info);
+    if (signal < 0) continue;  // EINTR after a stop and continue
+    if (signal == SIGCHLD) {
+      if (!Reap(child, &status)) continue;
+      Sweep();
+      EndLike(status, who, child);
+    }
+    if (signal == ParentGoneSignal()) {
+      Sweep();
+      _exit(128 + SIGKILL);
+    }
+    kill(child, signal);
+  }
+}
+
+/// Forks; the parent never returns. The child learns when its parent ends.
+void Descend(const char* child_is) {
+  const pid_t parent = getpid();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const pid_t child = fork();
+  if (child < 0) {
+    log::Error("cannot start the ", child_is, ": fork: ", std::strerror(errno));
+    _exit(1);
+  }
+  if (child > 0) Guard(child, child_is);
+  prctl(PR_SET_PDEATHSIG, ParentGoneSignal());
+  if (getppid() != parent) _exit(128 + SIGKILL);
+}
+
+}  // namespace
+
+void SetSignals(SignalPlan plan) {
+  struct sigaction action;
+  const bool hangup_ignored = sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+  if (plan.stop_is_default && hangup_ignored) std::erase(plan.stop, SIGHUP);
+  Plan() = std::move(plan);
+}
+
+sigset_t StopSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : Plan().stop) sigaddset(&set, signal);
+  return set;
+}
+
+bool IsForwarded(int signal) {
+  const std::vector<int>& forward = Plan().forward;
+  return std::find(forward.begin(), forward.end(), signal) != forward.end();
+}
+
+sigset_t WatchedSignals() {
+  sigset_t set = StopSignals();
+  for (const int signal : Plan().forward) sigaddset(&set, signal);
+  sigaddset(&set, SIGCHLD);
+  sigaddset(&set, ParentGoneSignal());
+  return set;
+}
+
+int ParentGoneSignal() { return SIGRTMIN + 5; }
+
+void BecomeGuarded() {
+  const sigset_t watched = WatchedSignals();
+  sigprocmask(SIG_BLOCK, &watched, nullptr);
+  // SIGCHLD ignored by whoever started us would make the kernel reap behind our back.
+  signal(SIGCHLD, SIG_DFL);
+  Descend("guardian");
+  prctl(PR_SET_NAME, "mt-guardian");
+  // A group of their own: what a terminal sends to the front's group arrives here once, through the front.
+  setpgid(0, 0);
+  signal(SIGTTOU, SIG_IGN);
+  Descend("agent");
+  prctl(PR_SET_NAME, "mtrun");
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,36 @@
+// Nothing that mtrun started outlives it, not even after kill -9. The process that the user started stays
+// behind as the front; it forks a guardian, which forks the agent. Front and guardian are child subreapers
+// and do nothing but wait:
+//
+//     front (the pid the user sees)  ->  guardian  ->  agent  ->  workers
+//
+// Whoever loses its child kills every descendant (orphans come to it, being a subreaper); whoever loses its
+// parent does so too. So one of them may be killed, or front and agent together (killall mtrun: the guardian
+// has another name), and nothing is left. Stop signals are passed down, the exit status is passed up.
+#pragma once
+
+#include <signal.h>
+
+#include "launcher/cli/signals.h"
+
+namespace mtrun::launcher {
+
+/// Decides which signals count from here on; without it DefaultSignals(). A default SIGHUP that was ignored
+/// at the start (nohup) stays ignored. Call before BecomeGuarded.
+void SetSignals(SignalPlan plan);
+
+/// Signals that stop mtrun.
+sigset_t StopSignals();
+/// True for a signal that is passed on to the workers and stops nothing.
+bool IsForwarded(int signal);
+/// All that the agent reads through a signalfd: those above, SIGCHLD and ParentGoneSignal().
+sigset_t WatchedSignals();
+
+/// Delivered to the agent when the guardian is gone; the agent then kills what it started and ends.
+int ParentGoneSignal();
+
+/// Returns in the agent only, with WatchedSignals blocked. Call before the first thread. If it cannot fork,
+/// it says so and ends with 1.
+void BecomeGuarded();
+
+}  // namespace mtrun::launcher

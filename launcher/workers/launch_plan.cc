@@ -1,0 +1,96 @@
+#include "launcher/workers/launch_plan.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "launcher/cli/machine.h"
+#include "launcher/workers/text_template.h"
+
+namespace mtrun::launcher {
+namespace {
+
+/// PCI addresses of the GPUs that CUDA_VISIBLE_DEVICES leaves; devices given by name count in their order.
+std::vector<std::string> VisibleAddresses(const EnvironmentMap& environment) {
+  const std::vector<std::string> all = GpuAddresses("");
+  const std::vector<std::string> visible = VisibleGpus(static_cast<int>(all.size()), environment);
+  std::vector<std::string> addresses;
+  for (size_t i = 0; i < visible.size(); ++i) {
+    const bool number = visible[i].find_first_not_of("0123456789") == std::string::npos;
+    addresses.push_back(all[number ? static_cast<size_t>(std::stoi(visible[i])) : i]);
+  }
+  return addresses;
+}
+
+}  // namespace
+
+LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles& log_files,
+                       std::string socket, std::string timer_file)
+    : options_(options), program_(program), log_files_(log_files) {
+  node_.max_restarts = options.job.max_restarts;
+  node_.configured_world = options.job.max_nodes * options.workers;
+  node_.shutdown_timeout = options.shutdown_timeout;
+  node_.run_id = options.job.job_id;
+  node_.socket = std::move(socket);
+  node_.parent = CurrentEnvironment();
+  node_.virtual_local_rank = options.virtual_local_rank;
+  node_.timer_file = std::move(timer_file);
+  node_.set_omp = NeedsOmpThreads(node_.parent, options.workers);
+  if (node_.set_omp) {
+    log::Info("OMP_NUM_THREADS is not set: each of the ", options.workers,
+              " workers gets 1, so that together they do not overload this machine; set it to what suits the "
+              "program");
+  }
+  if (!options.numa_binding.empty()) TieToProcessors();
+}
+
+void LaunchPlan::TieToProcessors() {
+  const absl::StatusOr<Topology> topology =
+      ReadTopology("", AllowedProcessors(), VisibleAddresses(node_.parent));
+  absl::StatusOr<std::vector<Binding>> bindings =
+      topology.ok() ? BindWorkers(*topology, options_.numa_binding, options_.workers) : topology.status();
+  if (!bindings.ok()) {
+    log::Warning(bindings.status().message(), "; the workers run on any processor");
+    return;
+  }
+  bindings_ = *std::move(bindings);
+  const auto format = [](std::string* out, const Binding& binding) {
+    absl::StrAppend(out, RangesText(binding.cpus));
+  };
+  log::Info("--numa_binding ", options_.numa_binding,
+            ": processors of the workers: ", absl::StrJoin(bindings_, " | ", format));
+}
+
+WorkerLaunch LaunchPlan::For(const rendezvous::Assignment& assignment, size_t member, int local_rank) {
+  WorkerLaunch launch;
+  absl::StatusOr<WorkerFiles> files =
+      log_files_.ForWorker(assignment.restart_count, assignment.generation.number, local_rank);
+  if (files.ok()) {
+    launch.files = *std::move(files);
+  } else {
+    log::Warning("no log files for local rank ", local_rank, ": ", files.status().message());
+  }
+  const WorkerEnv worker = MakeWorkerEnv(assignment, member, local_rank, node_, launch.files.error);
+  launch.spec = {program_.file, ArgumentsFor(program_, local_rank), MakeEnvironment(worker, node_)};
+  if (!bindings_.empty()) {
+    const Binding& binding = bindings_[static_cast<size_t>(local_rank)];
+    launch.spec.cpus = binding.cpus;
+    launch.spec.memory_node = binding.memory_node;
+  }
+  WorkerStreams& streams = launch.streams;
+  streams.local_rank = local_rank;
+  streams.prefix = FillTemplate(options_.prefix_template, {{"role_name", options_.role},
+                                                           {"local_rank", absl::StrCat(local_rank)},
+                                                           {"rank", absl::StrCat(worker.rank)},
+                                                           {"hostname", HostName()}});
+  streams.plan = options_.OutputOf(local_rank);
+  streams.out_file = launch.files.out;
+  streams.err_file = launch.files.err;
+  streams.out_filters = options_.out_filters;
+  streams.err_filters = options_.err_filters;
+  streams.filtered_out_file = launch.files.filtered_out;
+  streams.filtered_err_file = launch.files.filtered_err;
+  return launch;
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,145 @@
+#include "launcher/workers/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr int kReapPatienceMs = 1000;
+
+struct Pipe {
+  UniqueFd read, write;
+};
+
+absl::StatusOr<Pipe> MakePipe() {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make a pipe for a worker");
+  return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// What the child needs; all memory is there before the fork.
+struct Launch {
+  const char* file;
+  char* const* argv;
+  char* const* environment;
+  int output, error, report;
+  pid_t parent;
+  const cpu_set_t* cpus;                // nullptr: leave as it is
+  const unsigned long* preferred_node;  // a mask of kNodeBits, nullptr: leave as it is
+};
+
+constexpr int kPreferred = 1;       // MPOL_PREFERRED of <numaif.h>, which comes with libnuma only
+constexpr size_t kNodeBits = 1024;  // more NUMA nodes than any kernel is built for
+
+cpu_set_t SetOf(const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) CPU_SET(static_cast<size_t>(cpu), &set);
+  return set;
+}
+
+/// Only async-signal-safe calls: other threads may have held any lock at the fork.
+[[noreturn]] void RunChild(const Launch& launch) {
+  setsid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launch.parent) _exit(127);
+  for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  const bool tied = launch.cpus == nullptr || sched_setaffinity(0, sizeof *launch.cpus, launch.cpus) == 0;
+  // Containers often forbid it; the processors' own node is where memory comes from anyway.
+  if (launch.preferred_node != nullptr)
+    syscall(SYS_set_mempolicy, kPreferred, launch.preferred_node, kNodeBits + 1);
+  if (tied && dup2(launch.output, STDOUT_FILENO) >= 0 && dup2(launch.error, STDERR_FILENO) >= 0) {
+    execve(launch.file, launch.argv, launch.environment);
+  }
+  const int reason = errno;
+  [[maybe_unused]] const ssize_t written = write(launch.report, &reason, sizeof reason);
+  _exit(127);
+}
+
+}  // namespace
+
+absl::StatusOr<Process> Process::Start(const ProcessSpec& spec) {
+  MT_ASSIGN_OR_RETURN(Pipe output, MakePipe());
+  MT_ASSIGN_OR_RETURN(Pipe error, MakePipe());
+  MT_ASSIGN_OR_RETURN(Pipe report, MakePipe());
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : spec.environment) variables.push_back(absl::StrCat(name, "=", value));
+  const std::vector<char*> argv = Pointers(spec.argv), environment = Pointers(variables);
+  const cpu_set_t cpus = SetOf(spec.cpus);
+  unsigned long nodes[kNodeBits / (8 * sizeof(unsigned long))] = {};
+  const bool prefers = spec.memory_node && static_cast<size_t>(*spec.memory_node) < kNodeBits;
+  if (prefers)
+    nodes[*spec.memory_node / (8 * sizeof(long))] |= 1UL << (*spec.memory_node % (8 * sizeof(long)));
+  const Launch launch = {
+      spec.file.c_str(),        argv.data(),        environment.data(), output.write.get(),
+      error.write.get(),        report.write.get(), getpid(),           spec.cpus.empty() ? nullptr : &cpus,
+      prefers ? nodes : nullptr};
+  Process process;
+  // Without the handlers of pthread_atfork: libraries' threads are no business of a child that execs at once.
+  process.pid_ = _Fork();
+  if (process.pid_ == 0) RunChild(launch);
+  if (process.pid_ < 0) return ErrnoStatus(errno, absl::StrCat("fork a worker for ", spec.file));
+  process.pidfd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, process.pid_, 0)));
+  if (!process.pidfd_.valid()) return ErrnoStatus(errno, "watch a worker (pidfd_open needs Linux 5.3)");
+  report.write.Reset();
+  int reason = 0;
+  ssize_t size = 0;
+  do size = read(report.read.get(), &reason, sizeof reason);
+  while (size < 0 && errno == EINTR);
+  if (size == sizeof reason) return ErrnoStatus(reason, absl::StrCat("execute ", spec.file));
+  process.output_ = std::move(output.read);
+  process.error_ = std::move(error.read);
+  return process;
+}
+
+Process::Process(Process&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)),
+      pidfd_(std::move(other.pidfd_)),
+      output_(std::move(other.output_)),
+      error_(std::move(other.error_)) {}
+
+Process::~Process() {
+  if (pid_ <= 0) return;
+  Signal(SIGKILL);
+  // A leader in an uninterruptible state of the kernel is left to the guardian, which has the time to wait.
+  pollfd ended = {pidfd_.get(), POLLIN, 0};
+  poll(&ended, 1, kReapPatienceMs);
+  waitpid(pid_, nullptr, WNOHANG);
+}
+
+std::optional<ExitStatus> Process::Poll() const {
+  siginfo_t info = {};
+  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+    return std::nullopt;
+  if (info.si_code == CLD_EXITED) return ExitStatus{info.si_status, 0};
+  return ExitStatus{0, info.si_status};
+}
+
+void Process::Signal(int signal) const {
+  // Between fork and setsid the group does not exist yet; Start waits for the exec, so it does here unless
+  // the start failed.
+  if (kill(-pid_, signal) != 0 && errno == ESRCH) kill(pid_, signal);
+}
+
+}  // namespace mtrun::launcher

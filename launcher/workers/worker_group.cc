@@ -1,0 +1,279 @@
+#include "launcher/workers/worker_group.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <asio.hpp>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "base/error_file.h"
+#include "base/status_macros.h"
+#include "launcher/workers/process_tree.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr Duration kOutputPatience = std::chrono::milliseconds(300);
+constexpr int kCannotExecute = 127;  // as shells report it
+constexpr Duration kRecordPatience = std::chrono::milliseconds(500);
+
+/// What the worker said about its end: its error file, else the last lines of its standard error.
+std::string FailureMessage(const WorkerFiles& files, const std::string& tail) {
+  std::string lines =
+      tail.empty() ? "" : absl::StrCat("(no error was recorded; the last lines of standard error)\n", tail);
+  if (files.error.empty()) return lines;
+  const absl::StatusOr<std::string> text = ReadFile(files.error);
+  if (!text.ok()) return lines;
+  const absl::StatusOr<ErrorRecord> record = ParseErrorFile(*text);
+  if (!record.ok()) return absl::StrCat(lines, "\n(", files.error, ": ", record.status().message(), ")");
+  return record->callstack.empty() ? record->message : absl::StrCat(record->message, "\n", record->callstack);
+}
+
+/// When the worker wrote its error file, in nanoseconds since 1970; nothing without one. The file's own
+/// timestamp is in whole seconds, too coarse to tell cause from consequence.
+std::optional<int64_t> RecordedAt(const WorkerFiles& files) {
+  struct stat info;
+  if (files.error.empty() || stat(files.error.c_str(), &info) != 0 || info.st_size == 0) return std::nullopt;
+  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
+class Group : public WorkerGroup {
+ public:
+  Group(asio::io_context& io, OutputMux& output, Handler handler)
+      : io_(io), output_(output), handler_(std::move(handler)), hold_(io) {}
+  ~Group() override { Clear(); }
+
+  bool empty() const override { return workers_.empty(); }
+
+  void Start(std::vector<WorkerLaunch> launches) override {
+    MT_CHECK(workers_.empty()) << "the last generation's workers were not cleared";
+    for (WorkerLaunch& launch : launches) {
+      workers_.push_back(nullptr);
+      Fill(workers_.size() - 1, launch);
+    }
+  }
+
+  void Replace(int local_rank, WorkerLaunch launch) override {
+    const auto place = static_cast<size_t>(local_rank);
+    MT_CHECK(place < workers_.size() && workers_[place]->life != Life::kRunning) << local_rank << " is alive";
+    Fill(place, launch);
+  }
+
+  int64_t PidOf(int local_rank) const override {
+    const auto place = static_cast<size_t>(local_rank);
+    const bool alive =
+        place < workers_.size() && workers_[place]->process && workers_[place]->life == Life::kRunning;
+    return alive ? workers_[place]->process->pid() : -1;
+  }
+
+  void Signal(int signal) override {
+    for (const auto& worker : workers_) {
+      if (worker->process && worker->life != Life::kGone) worker->process->Signal(signal);
+    }
+  }
+
+  void SignalOne(int local_rank, int signal) override {
+    const Worker& worker = *workers_.at(static_cast<size_t>(local_rank));
+    if (worker.process && worker.life != Life::kGone) worker.process->Signal(signal);
+  }
+
+  void OnChildSignal() override {
+    const std::vector<ProcessInfo> processes = ListProcesses();
+    for (const ProcessInfo& process : processes) {
+      if (process.parent == getpid() && process.state == 'Z' && !IsLeader(process.pid))
+        waitpid(process.pid, nullptr, WNOHANG);
+    }
+    LookForExits();
+  }
+
+  void Clear() override {
+    hold_.cancel();
+    holding_ = false;
+    failed_.clear();
+    workers_.clear();
+    // What left its worker's session has no group to kill. What a dying process starts meanwhile is the
+    // guardian's.
+    if (KillDescendants() > 0) KillDescendants();
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+  }
+
+ private:
+  enum class Life { kRunning, kEnded, kExited, kGone };  // kEnded: not reported yet
+  /// A worker that ended badly and is not reported yet.
+  struct Failed {
+    int local_rank = 0;
+    ExitStatus status;
+    std::optional<int64_t> recorded_at;
+    int64_t ended_at = 0;
+  };
+  struct Worker {
+    std::optional<Process> process;
+    std::optional<asio::posix::stream_descriptor> watch;
+    WorkerFiles files;
+    Life life = Life::kRunning;
+    int64_t serial = 0;  // what was posted for another one is dropped
+  };
+
+  void Fill(size_t place, WorkerLaunch& launch) {
+    workers_[place] = std::make_unique<Worker>();
+    Worker& worker = *workers_[place];
+    worker.serial = ++last_serial_;
+    worker.files = launch.files;
+    const absl::Status started = StartOne(worker, launch);
+    if (!started.ok()) ReportNotStarted(static_cast<int>(place), started);
+  }
+
+  bool IsCurrent(size_t place, int64_t serial) const {
+    return place < workers_.size() && workers_[place]->serial == serial;
+  }
+
+  absl::Status StartOne(Worker& worker, WorkerLaunch& launch) {
+    MT_ASSIGN_OR_RETURN(Process process, Process::Start(launch.spec));
+    launch.streams.out = process.TakeOutput();
+    launch.streams.err = process.TakeError();
+    worker.process.emplace(std::move(process));
+    absl::Status added = output_.Add(std::move(launch.streams));
+    if (!added.ok()) {
+      worker.process.reset();
+      return added;
+    }
+    worker.watch.emplace(io_, fcntl(worker.process->pidfd(), F_DUPFD_CLOEXEC, 0));
+    worker.watch->async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code error) {
+      if (!error) LookForExits();
+    });
+    return absl::OkStatus();
+  }
+
+  void ReportNotStarted(int local_rank, const absl::Status& why) {
+    workers_[static_cast<size_t>(local_rank)]->life = Life::kGone;
+    WorkerExited event;
+    event.local_rank = local_rank;
+    event.exit_code = kCannotExecute;
+    event.message = absl::StrCat("could not be started: ", why.message());
+    event.failed_at_ns = WallClockNs();
+    event.wall_time = WallClockText(event.failed_at_ns);
+    Post(event, true);
+  }
+
+  void LookForExits() {
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      Worker& worker = *workers_[i];
+      if (worker.life != Life::kRunning) continue;
+      const auto status = worker.process->Poll();
+      if (!status) continue;
+      worker.life = Life::kEnded;
+      const int local_rank = static_cast<int>(i);
+      if (status->code == 0 && status->signal == 0) {
+        ReportExit(local_rank, *status, WallClockNs());
+      } else {
+        failed_.push_back({local_rank, *status, RecordedAt(worker.files), WallClockNs()});
+      }
+    }
+    ReportFailures(kRecordPatience);
+    LookForGone();
+  }
+
+  /// The first one counts as the cause of all. One killed by a signal recorded nothing and is the likelier
+  /// cause of others that ended meanwhile; else the one that recorded its error first, which may be one that
+  /// is still on its way out.
+  void ReportFailures(Duration patience) {
+    if (failed_.empty()) return;
+    const auto order = [](const Failed& a, const Failed& b) {
+      if ((a.status.signal != 0) != (b.status.signal != 0)) return a.status.signal != 0;
+      if (a.recorded_at.has_value() != b.recorded_at.has_value()) return a.recorded_at.has_value();
+      return a.recorded_at.has_value() && *a.recorded_at < *b.recorded_at;
+    };
+    std::stable_sort(failed_.begin(), failed_.end(), order);
+    if (patience > Duration::zero() && AnEarlierErrorIsOnItsWay()) {
+      if (std::exchange(holding_, true)) return;
+      hold_.expires_after(patience);
+      hold_.async_wait([this](std::error_code error) {
+        if (error) return;
+        ReportFailures(Duration::zero());
+        LookForGone();
+      });
+      return;
+    }
+    hold_.cancel();
+    holding_ = false;
+    for (const Failed& failed : std::exchange(failed_, {}))
+      ReportExit(failed.local_rank, failed.status, failed.recorded_at.value_or(failed.ended_at));
+  }
+
+  bool AnEarlierErrorIsOnItsWay() const {
+    const Failed& first = failed_.front();
+    if (first.status.signal != 0) return false;
+    return std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
+      if (worker->life != Life::kRunning) return false;
+      const std::optional<int64_t> recorded_at = RecordedAt(worker->files);
+      return recorded_at && (!first.recorded_at || *recorded_at < *first.recorded_at);
+    });
+  }
+
+  void ReportExit(int local_rank, const ExitStatus& status, int64_t at) {
+    Worker& worker = *workers_[static_cast<size_t>(local_rank)];
+    worker.life = Life::kExited;
+    WorkerExited event;
+    event.local_rank = local_rank;
+    event.pid = worker.process->pid();
+    event.exit_code = status.code;
+    event.signal = status.signal;
+    event.log_file = worker.files.err;
+    event.failed_at_ns = at;
+    event.wall_time = WallClockText(at);
+    if (status.code != 0 || status.signal != 0) {
+      event.message = FailureMessage(worker.files, output_.TailOfError(local_rank, kOutputPatience));
+    }
+    Post(event, false);
+  }
+
+  void LookForGone() {
+    const auto waits = [](const auto& worker) { return worker->life == Life::kExited; };
+    if (std::none_of(workers_.begin(), workers_.end(), waits)) return;
+    const std::vector<ProcessInfo> processes = ListProcesses();
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      Worker& worker = *workers_[i];
+      if (worker.life != Life::kExited || GroupIsAlive(worker.process->pid(), processes)) continue;
+      worker.life = Life::kGone;
+      asio::post(io_, [this, i, serial = worker.serial] {
+        if (IsCurrent(i, serial)) handler_.gone({static_cast<int>(i)});
+      });
+    }
+  }
+
+  void Post(const WorkerExited& event, bool gone_too) {
+    const auto place = static_cast<size_t>(event.local_rank);
+    asio::post(io_, [this, place, serial = workers_[place]->serial, event, gone_too] {
+      if (IsCurrent(place, serial)) handler_.exited(event);
+      if (IsCurrent(place, serial) && gone_too) handler_.gone({event.local_rank});
+    });
+  }
+
+  bool IsLeader(pid_t pid) const {
+    return std::any_of(workers_.begin(), workers_.end(),
+                       [&](const auto& worker) { return worker->process && worker->process->pid() == pid; });
+  }
+
+  asio::io_context& io_;
+  OutputMux& output_;
+  const Handler handler_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Failed> failed_;
+  bool holding_ = false;
+  asio::steady_timer hold_;  // how long failed_ waits for an earlier error
+  int64_t last_serial_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<WorkerGroup> WorkerGroup::Make(asio::io_context& io, OutputMux& output, Handler handler) {
+  return std::make_unique<Group>(io, output, std::move(handler));
+}
+
+}  // namespace mtrun::launcher

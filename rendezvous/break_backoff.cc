@@ -1,0 +1,57 @@
+#include "rendezvous/break_backoff.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/until.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+/// The first break comes without a pause: most are a death that is reported a moment later.
+Duration PauseAfter(int breaks) {
+  if (breaks < 2) return Duration::zero();
+  return std::min<Duration>(BreakBackoff::kLongestPause,
+                            BreakBackoff::kFirstPause * (1 << std::min(breaks - 2, 20)));
+}
+
+}  // namespace
+
+void BreakBackoff::OnGeneration(TimePoint now) {
+  began_ = now;
+  stepped_ = false;
+  pause_ends_.reset();
+}
+
+void BreakBackoff::OnStep() {
+  breaks_ = 0;
+  stepped_ = true;
+}
+
+void BreakBackoff::OnBreak(TimePoint now) {
+  if (stepped_ || now - began_ >= kLongRun) breaks_ = 0;
+  ++breaks_;
+  pause_ends_ = now + PauseAfter(breaks_);
+}
+
+void BreakBackoff::Clear() {
+  breaks_ = 0;
+  pause_ends_.reset();
+}
+
+std::optional<TimePoint> BreakBackoff::PauseEnds(TimePoint now) const {
+  return pause_ends_ && now < *pause_ends_ ? pause_ends_ : std::nullopt;
+}
+
+std::string BreakBackoff::PauseText() const {
+  return absl::StrCat("the last ", breaks_, breaks_ == 1 ? " generation" : " generations",
+                      " broke without a step; a short pause before the next one");
+}
+
+std::string BreakBackoff::Describe(TimePoint now) const {
+  if (breaks_ == 0) return "";
+  return absl::StrCat("breaks ", breaks_, ", began ", Until(began_, now), ", pause ends ",
+                      Until(pause_ends_, now));
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "rendezvous/codec.h"
+#include "rendezvous/codec_fields.h"
+#include "rendezvous/formation.h"
+#include "rendezvous/rendezvous.pb.h"
+#include "rendezvous/validate.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+/// Fit for the state machine, or the field that is not.
+template <HasFields Message>
+absl::StatusOr<Message> Checked(const codec::Wire& in) {
+  Message message;
+  codec::Decode(in, &message);
+  MT_RETURN_IF_ERROR(Validate(message));
+  return message;
+}
+
+absl::StatusOr<Assignment> CheckedAssignment(const wire::Assignment& in) {
+  MT_ASSIGN_OR_RETURN(Assignment assignment, Checked<Assignment>(in));
+  MT_RETURN_IF_ERROR(ValidateAssignment(assignment));
+  return assignment;
+}
+
+absl::StatusOr<AgentSaid> DecodeOffer(const wire::Offer& in) {
+  AgentSaid said;
+  MT_ASSIGN_OR_RETURN(Offer offer, Checked<Offer>(in));
+  said.seen = {in.seen().number(), in.seen().id()};
+  MT_RETURN_IF_ERROR(validate::Check("seen", said.seen, Unbound{}));
+  if (offer.holds && in.has_held()) {
+    MT_ASSIGN_OR_RETURN(said.held, CheckedAssignment(in.held()));
+  }
+  said.event = OfferSent{std::move(offer)};
+  return said;
+}
+
+template <HasFields Message>
+absl::StatusOr<AgentSaid> Said(const codec::Wire& in) {
+  MT_ASSIGN_OR_RETURN(Message message, Checked<Message>(in));
+  return AgentSaid{std::move(message), {}, {}};
+}
+
+template <HasFields Message>
+absl::StatusOr<ServiceEvent> Told(const codec::Wire& in) {
+  MT_ASSIGN_OR_RETURN(Message message, Checked<Message>(in));
+  return ServiceEvent(std::move(message));
+}
+
+}  // namespace
+
+absl::StatusOr<HelloData> DecodeHello(const wire::Hello& in) {
+  if (in.protocol() != kProtocolVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("this agent speaks protocol ", in.protocol(),
+                                                      ", the service protocol ", kProtocolVersion,
+                                                      "; run the same version of mtrun on every node"));
+  }
+  return Checked<HelloData>(in);
+}
+
+absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event) {
+  switch (event.event_case()) {
+    case wire::AgentEvent::kOffer:
+      return DecodeOffer(event.offer());
+    case wire::AgentEvent::kFailed:
+      return Said<WorkerFailed>(event.failed());
+    case wire::AgentEvent::kFinished:
+      return Said<WorkersFinished>(event.finished());
+    case wire::AgentEvent::kLeaving:
+      return Said<Leaving>(event.leaving());
+    case wire::AgentEvent::kStoreSet:
+      return Said<StoreSet>(event.store_set());
+    case wire::AgentEvent::kStoreRead:
+      return Said<StoreRead>(event.store_read());
+    case wire::AgentEvent::kBroken:
+      return Said<CollectivesBroken>(event.broken());
+    case wire::AgentEvent::kSteps:
+      return Said<StepsCommitted>(event.steps());
+    case wire::AgentEvent::EVENT_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("an agent's event of unknown kind");
+}
+
+absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event) {
+  switch (event.event_case()) {
+    case wire::ServiceEvent::kAssigned: {
+      wire::Assignment message;
+      if (!message.ParseFromString(event.assigned()))
+        return absl::InvalidArgumentError("an assignment that cannot be read");
+      MT_ASSIGN_OR_RETURN(Assignment assignment, CheckedAssignment(message));
+      return ServiceEvent(Assigned{std::move(assignment)});
+    }
+    case wire::ServiceEvent::kDissolved:
+      return Told<GenerationDissolved>(event.dissolved());
+    case wire::ServiceEvent::kEnded: {
+      MT_ASSIGN_OR_RETURN(JobOutcome outcome, Checked<JobOutcome>(event.ended()));
+      return ServiceEvent(JobEnded{std::move(outcome)});
+    }
+    case wire::ServiceEvent::kRefused:
+      return ServiceEvent(Refused{event.refused()});
+    case wire::ServiceEvent::kWaiting:
+      return ServiceEvent(Waiting{event.waiting()});
+    case wire::ServiceEvent::kStoreReply:
+      return Told<StoreReply>(event.store_reply());
+    case wire::ServiceEvent::kElsewhere:
+      return Told<Redirect>(event.elsewhere());
+    case wire::ServiceEvent::kBudget:
+      return Told<BudgetChanged>(event.budget());
+    case wire::ServiceEvent::EVENT_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("a service's event of unknown kind");
+}
+
+Heartbeat DecodeHeartbeat(const wire::Heartbeat& in) {
+  Heartbeat heartbeat;
+  codec::Decode(in, &heartbeat);
+  heartbeat.main_loop_age = std::max(heartbeat.main_loop_age, Duration::zero());
+  heartbeat.note.resize(std::min(heartbeat.note.size(), kMaxText));
+  return heartbeat;
+}
+
+JobView DecodeJobView(const wire::JobStatus& in) {
+  JobView view;
+  codec::Decode(in.settings(), &view.settings);
+  view.phase = in.phase();
+  view.reason = in.reason();
+  view.generation = Generation{in.generation().number(), in.generation().id()};
+  view.restart_count = in.restart_count();
+  view.authority = in.authority();
+  view.phase_age = Duration(in.phase_age_ns());
+  for (const wire::NodeStatus& n : in.nodes()) {
+    view.nodes.push_back({n.node_id(), n.host(), n.address(), n.state(), n.node_rank(), n.first_rank(),
+                          n.workers(), Duration(n.silent_ns()), Duration(n.main_loop_age_ns()), n.note(),
+                          Duration(n.note_age_ns())});
+  }
+  return view;
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,101 @@
+#include <utility>
+
+#include "rendezvous/codec.h"
+#include "rendezvous/codec_fields.h"
+#include "rendezvous/overloaded.h"
+#include "rendezvous/rendezvous.pb.h"
+
+namespace mtrun::rendezvous {
+
+using codec::Bounded;
+using codec::Encode;
+using codec::Utf8;
+
+wire::Hello EncodeHello(const HelloData& hello) {
+  wire::Hello out;
+  out.set_protocol(kProtocolVersion);
+  Encode(hello, &out);
+  return out;
+}
+
+namespace {
+
+void EncodeOffer(const AgentSaid& said, wire::Offer* out) {
+  Encode(std::get<OfferSent>(said.event).offer, out);
+  if (said.held) Encode(*said.held, out->mutable_held());
+  out->mutable_seen()->set_number(said.seen.number);
+  out->mutable_seen()->set_id(said.seen.id);
+}
+
+}  // namespace
+
+wire::AgentEvent EncodeAgentEvent(uint64_t sequence, const AgentSaid& said) {
+  wire::AgentEvent out;
+  out.set_sequence(sequence);
+  std::visit(Overloaded{
+                 [&](const OfferSent&) { EncodeOffer(said, out.mutable_offer()); },
+                 [&](const WorkerFailed& e) { Encode(e, out.mutable_failed()); },
+                 [&](const WorkersFinished& e) { Encode(e, out.mutable_finished()); },
+                 [&](const Leaving& e) { Encode(e, out.mutable_leaving()); },
+                 [&](const StoreSet& e) { Encode(e, out.mutable_store_set()); },
+                 [&](const StoreRead& e) { Encode(e, out.mutable_store_read()); },
+                 [&](const CollectivesBroken& e) { Encode(e, out.mutable_broken()); },
+                 [&](const StepsCommitted& e) { Encode(e, out.mutable_steps()); },
+             },
+             said.event);
+  return out;
+}
+
+wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& event) {
+  wire::ServiceEvent out;
+  out.set_sequence(sequence);
+  std::visit(Overloaded{
+                 [&](const Assigned& e) {
+                   wire::Assignment assignment;
+                   Encode(e.assignment(), &assignment);
+                   out.set_assigned(assignment.SerializeAsString());
+                 },
+                 [&](const GenerationDissolved& e) { Encode(e, out.mutable_dissolved()); },
+                 [&](const JobEnded& e) { Encode(e.outcome, out.mutable_ended()); },
+                 [&](const Refused& e) { out.set_refused(Bounded(e.reason)); },
+                 [&](const Waiting& e) { out.set_waiting(Bounded(e.text)); },
+                 [&](const StoreReply& e) { Encode(e, out.mutable_store_reply()); },
+                 [&](const Redirect& e) { Encode(e, out.mutable_elsewhere()); },
+                 [&](const BudgetChanged& e) { Encode(e, out.mutable_budget()); },
+             },
+             event);
+  return out;
+}
+
+wire::Heartbeat EncodeHeartbeat(const Heartbeat& heartbeat) {
+  wire::Heartbeat out;
+  Encode(heartbeat, &out);
+  return out;
+}
+
+void EncodeJobView(const JobView& view, wire::JobStatus* status) {
+  codec::Encode(view.settings, status->mutable_settings());
+  status->set_phase(view.phase);
+  status->set_reason(Bounded(view.reason));
+  status->mutable_generation()->set_number(view.generation.number);
+  status->mutable_generation()->set_id(view.generation.id);
+  status->set_restart_count(view.restart_count);
+  status->set_authority(view.authority);
+  status->set_phase_age_ns(view.phase_age.count());
+  for (const NodeView& n : view.nodes) {
+    wire::NodeStatus* node = status->add_nodes();
+    node->set_node_id(Utf8(n.node_id));
+    node->set_host(Utf8(n.host));
+    node->set_address(Utf8(n.address));
+    node->set_state(n.state);
+    node->set_node_rank(n.node_rank);
+    node->set_first_rank(n.first_rank);
+    node->set_workers(n.workers);
+    node->set_silent_ns(n.silent_for.count());
+    node->set_main_loop_age_ns(n.main_loop_age.count());
+    node->set_note(Bounded(n.note));
+    node->set_note_age_ns(n.note_age.count());
+  }
+}
+
+}  // namespace mtrun::rendezvous

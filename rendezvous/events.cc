@@ -1,0 +1,33 @@
+#include "rendezvous/events.h"
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/overloaded.h"
+
+namespace mtrun::rendezvous {
+
+std::string Describe(const Event& event) {
+  return std::visit(
+      Overloaded{
+          [&](const StreamOpened& e) {
+            return absl::StrCat(event.node_id, " opens its stream",
+                                e.seen.number > 0 ? absl::StrCat(", has seen ", Describe(e.seen)) : "");
+          },
+          [&](const StreamClosed& e) { return absl::StrCat(event.node_id, " closes its stream: ", e.why); },
+          [&](const Heartbeat&) { return absl::StrCat(event.node_id, " heartbeat"); },
+          [&](const AgentSaid& e) { return absl::StrCat(event.node_id, " says ", Describe(e.event)); },
+          [&](const Tick&) { return std::string("tick"); },
+          [&](const ProbeResult&) { return std::string("probe result"); },
+      },
+      event.what);
+}
+
+std::string Describe(const Effect& effect) {
+  return std::visit(Overloaded{
+                        [](const Send& e) { return absl::StrCat("-> ", e.node_id, ": ", Describe(e.event)); },
+                        [](const CloseSession& e) { return absl::StrCat("close ", e.node_id); },
+                        [](const LogLine& e) { return absl::StrCat("log: ", e.text); },
+                    },
+                    effect);
+}
+
+}  // namespace mtrun::rendezvous

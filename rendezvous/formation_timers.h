@@ -1,0 +1,49 @@
+// The clocks that run while a generation is formed: the last call of the first one, its join timeout, the
+// limit for too few nodes, and when time alone decides. A value; not thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "rendezvous/types.h"
+
+namespace mtrun::rendezvous {
+
+class FormationTimers {
+ public:
+  explicit FormationTimers(const JobSettings& settings)
+      : last_call_(settings.last_call),
+        join_timeout_(settings.join_timeout),
+        min_nodes_timeout_(settings.min_nodes_timeout),
+        min_nodes_(static_cast<size_t>(settings.min_nodes)) {}
+
+  /// A node offers itself: the join timeout runs from the first one on.
+  void OnOffer(TimePoint now);
+  /// So many nodes are ready for the first generation: with enough of them the last call runs.
+  void OnReady(size_t ready, TimePoint now);
+  /// So many nodes are left of a job that has run: with too few of them their limit runs.
+  void OnNodes(size_t nodes, TimePoint now);
+  /// The formation was put off until then, if time alone can change that.
+  void Retry(std::optional<TimePoint> at) { form_at_ = at; }
+  /// Nothing is formed any more, because a generation runs or the job ends.
+  void Stop();
+
+  std::optional<TimePoint> last_call_ends() const { return last_call_ends_; }
+  bool JoinTimedOut(TimePoint now) const { return join_ends_ && now >= *join_ends_; }
+  bool HoldTimedOut(TimePoint now) const { return hold_ends_ && now >= *hold_ends_; }
+  /// When time may change something; `first`: no generation is known yet.
+  std::optional<TimePoint> NextDeadline(bool first) const;
+
+  std::string Describe(bool first, TimePoint now) const;
+  bool operator==(const FormationTimers&) const = default;
+
+ private:
+  // Constant after construction.
+  Duration last_call_, join_timeout_, min_nodes_timeout_;
+  size_t min_nodes_;
+
+  std::optional<TimePoint> last_call_ends_, join_ends_, form_at_;
+  std::optional<TimePoint> hold_ends_;  // while fewer than min_nodes are left, with a min_nodes_timeout
+};
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,76 @@
+#include "rendezvous/generation_record.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/splitmix.h"
+#include "rendezvous/formation.h"
+
+namespace mtrun::rendezvous {
+
+const Member* GenerationRecord::FindLast(const std::string& node_id) const {
+  if (!last_) return nullptr;
+  const auto member = std::find_if(last_->members.begin(), last_->members.end(),
+                                   [&](const Member& m) { return m.node_id == node_id; });
+  return member == last_->members.end() ? nullptr : &*member;
+}
+
+const Member* GenerationRecord::FindRunning(const std::string& node_id) const {
+  return running_ ? FindLast(node_id) : nullptr;
+}
+
+void GenerationRecord::Saw(uint64_t number) { number_ = std::max(number_, number); }
+
+Generation GenerationRecord::Next(uint64_t seed, const std::string& job_id) {
+  ++number_;
+  return Generation{number_, NamedStream(seed, job_id).At(number_)};
+}
+
+bool GenerationRecord::CanAdopt(const Assignment& held, const std::string& reporter,
+                                const JobSettings& settings) const {
+  const size_t nodes = held.members.size();
+  return held.generation > id() && held.generation.number >= number_ && ValidateAssignment(held).ok() &&
+         nodes >= static_cast<size_t>(settings.min_nodes) &&
+         nodes <= static_cast<size_t>(settings.max_nodes) &&
+         std::any_of(held.members.begin(), held.members.end(),
+                     [&](const Member& m) { return m.node_id == reporter; });
+}
+
+void GenerationRecord::Begin(Assignment assignment) {
+  last_ = std::move(assignment);
+  running_ = true;
+  issued_.push_back(last_->generation);
+  if (issued_.size() > kMaxIssued) issued_.erase(issued_.begin());
+}
+
+void GenerationRecord::Stop() {
+  running_ = false;
+  finished_.clear();
+  result_safe_ = false;
+  broken_.reset();
+}
+
+void GenerationRecord::Break() {
+  Stop();
+  broken_ = id();
+}
+
+bool GenerationRecord::Finish(const std::string& node_id, bool final) {
+  result_safe_ = result_safe_ || final;
+  return finished_.insert(node_id).second;
+}
+
+bool GenerationRecord::AllFinished() const {
+  return running_ && std::all_of(last_->members.begin(), last_->members.end(),
+                                 [&](const Member& m) { return finished_.contains(m.node_id); });
+}
+
+std::string GenerationRecord::Describe() const {
+  return absl::StrCat(rendezvous::Describe(id()), " of ", number_, known() ? "" : ", first",
+                      running_ ? " runs" : "", ", finished {", absl::StrJoin(finished_, " "), "}",
+                      result_safe_ ? " safe" : "", broken_ ? ", broken" : "");
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,68 @@
+// The newest generation that a service knows of its job: who is in it, whether it runs, who has finished; and
+// the numbers that were given out. A value; not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rendezvous/types.h"
+
+namespace mtrun::rendezvous {
+
+/// Invariants: no number above the highest one known; members finish only while it runs.
+class GenerationRecord {
+ public:
+  static constexpr size_t kMaxIssued = 32;
+
+  bool known() const { return last_.has_value(); }  // one was formed or adopted
+  bool running() const { return running_; }
+  const std::optional<Assignment>& last() const { return last_; }
+  /// Its name, {0, 0} for none.
+  Generation id() const { return last_ ? last_->generation : Generation{}; }
+  uint64_t number() const { return number_; }  // the highest one known
+  /// Names of the newest generations that this service formed or adopted, at most kMaxIssued.
+  const std::vector<Generation>& issued() const { return issued_; }
+
+  /// Null unless it is in the last generation.
+  const Member* FindLast(const std::string& node_id) const;
+  /// Null unless it is in the generation that runs.
+  const Member* FindRunning(const std::string& node_id) const;
+
+  /// Another service has given out this number.
+  void Saw(uint64_t number);
+  /// The next number, and an id that follows from it, the seed and the job.
+  Generation Next(uint64_t seed, const std::string& job_id);
+  /// May take the place of the last one: its reporter is in it, it is newer and within the job's bounds.
+  bool CanAdopt(const Assignment& held, const std::string& reporter, const JobSettings& settings) const;
+  void Begin(Assignment assignment);
+  void Stop();
+  /// Stops because of broken collectives; the failure behind it may be reported yet.
+  void Break();
+  /// This generation broke, and the failure behind it is still expected.
+  bool Broke(const Generation& generation) const { return broken_ == generation; }
+  void ExplainBreak() { broken_.reset(); }
+
+  /// False when it had finished before. `final`: the job's result is safe, deaths after this do not matter.
+  bool Finish(const std::string& node_id, bool final = false);
+  bool HasFinished(const std::string& node_id) const { return finished_.contains(node_id); }
+  bool AllFinished() const;
+  const std::set<std::string>& finished() const { return finished_; }  // also nodes that are gone since
+  bool result_safe() const { return result_safe_; }
+
+  std::string Describe() const;
+  bool operator==(const GenerationRecord&) const = default;
+
+ private:
+  uint64_t number_ = 0;
+  std::vector<Generation> issued_;
+  std::optional<Assignment> last_;
+  bool running_ = false;
+  std::set<std::string> finished_;
+  bool result_safe_ = false;
+  std::optional<Generation> broken_;
+};
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,112 @@
+// The nodes of one job as its service knows them: what each offered last, until when it counts as alive, and
+// how people call it. Pure: time is an argument. A value; not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "rendezvous/formation.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::rendezvous {
+
+struct RosterNode {
+  std::optional<Offer> offer;  // the last one
+  bool offered = false;        // ready for the next generation
+  bool starting = false;       // its last offer had no workers yet
+  bool connected = false;
+  bool confirmed = false;    // runs the last generation for certain (a member of an adopted one not at first)
+  bool greeted = false;      // has sent an offer over its stream to this record
+  bool expected = false;     // known only as a member of an adopted generation so far
+  std::optional<int> place;  // node_rank in the last generation
+  uint64_t arrival = 0;      // grows with each offer
+  uint64_t joined = 0;       // number of the first generation it was in, 0: none yet
+  TimePoint lost_at;         // end of its lease (connected) or of the grace for coming back (not)
+  TimePoint heard_at;
+  int extensions = 0;  // of its lease, in a row
+  Duration main_loop_age = Duration::zero();
+  std::string note;
+  TimePoint noted_at;
+  std::string closed_why;
+  std::string told;               // the last Waiting it was sent
+  std::vector<AgentEvent> early;  // reports about a generation that may yet be adopted
+
+  bool ready() const { return offered && connected; }
+  bool operator==(const RosterNode&) const = default;
+};
+
+class Roster {
+ public:
+  static constexpr Duration kStuckMainLoop = std::chrono::seconds(10);  // reported, once, from this age on
+  static constexpr size_t kFewNodes = 32;   // beyond it texts name few nodes, and by their hosts
+  static constexpr int kMaxExtensions = 8;  // late ticks in a row that spare one silent node
+  using Nodes = std::map<std::string, RosterNode>;
+  struct Lost {
+    std::string node_id, why;
+    bool operator==(const Lost&) const = default;
+  };
+
+  explicit Roster(const JobSettings& settings);
+
+  bool empty() const { return nodes_.empty(); }
+  size_t size() const { return nodes_.size(); }
+  Nodes& nodes() { return nodes_; }
+  const Nodes& nodes() const { return nodes_; }
+  RosterNode* Find(const std::string& node_id);
+  const RosterNode* Find(const std::string& node_id) const;
+  /// The host where that names one node only, else its id.
+  std::string Name(const std::string& node_id) const;
+
+  // ---- what nodes do ----
+  /// Its stream is there, for the first time or again.
+  RosterNode& Open(const std::string& node_id, TimePoint now);
+  void Close(const std::string& node_id, const std::string& why, TimePoint now);
+  /// It was heard of: its lease begins again. A broken stream is judged by its grace alone.
+  void Touch(RosterNode& node, TimePoint now) const;
+  /// True when its main loop has just become stuck.
+  bool Beat(RosterNode& node, Duration main_loop_age, const std::string& note, TimePoint now) const;
+  /// An offer for the next generation; one without workers only says that they are starting.
+  void TakeOffer(RosterNode& node, const Offer& offer);
+  void Erase(const std::string& node_id) { nodes_.erase(node_id); }
+
+  // ---- generations ----
+  /// The node is in the generation that begins.
+  static void Assign(RosterNode& node, const Member& member, uint64_t generation);
+  /// A member of an adopted generation, as others report it; until `lost_at` it may come.
+  RosterNode& Expect(const Member& member, TimePoint lost_at, TimePoint now);
+  bool AllConfirmed(const Assignment& assignment) const;
+  /// Another node can still run the program: one that was in a generation before this one was in any, or just
+  /// any other when the job has made steps.
+  bool RunsWithout(const std::string& node_id, bool progressed) const;
+  /// The nodes' part of a formation. Without `whole` the ready ones are only counted: enough for every
+  /// decision but to form.
+  FormationInput Candidates(bool whole) const;
+
+  // ---- leases ----
+  /// When the next node is lost unless it is heard.
+  std::optional<TimePoint> NextLoss() const;
+  /// Whose time is over, and why they count as lost; with `all` every node.
+  std::vector<Lost> Expired(bool all, TimePoint now) const;
+  /// A tick came late by `late`: this machine was stopped or overloaded, and nodes may have spoken without
+  /// being heard yet. A machine that is always late must still find the dead.
+  void ExtendLeases(Duration late, TimePoint now);
+
+  /// A line a node in the order of arrival, times relative to `now`.
+  std::string Describe(TimePoint now) const;
+  bool operator==(const Roster&) const = default;
+
+ private:
+  std::string ShortName(const std::string& node_id, const RosterNode& node) const;
+
+  // Constant after construction.
+  Duration heartbeat_interval_, lease_, reconnect_grace_;
+
+  Nodes nodes_;
+  uint64_t arrivals_ = 0;
+};
+
+}  // namespace mtrun::rendezvous

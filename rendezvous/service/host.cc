@@ -1,0 +1,68 @@
+#include "rendezvous/service/host.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/endpoint.h"
+#include "base/status_macros.h"
+#include "rendezvous/service/service.h"
+#include "rendezvous/status_client.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+constexpr Duration kProbePatience = std::chrono::seconds(3);
+
+class RunningHost final : public Host {
+ public:
+  RunningHost(std::unique_ptr<Service> service, std::string endpoint, std::string reason)
+      : service_(std::move(service)), endpoint_(std::move(endpoint)), reason_(std::move(reason)) {}
+  std::string endpoint() const override { return endpoint_; }
+  std::string reason() const override { return reason_; }
+
+ private:
+  const std::unique_ptr<Service> service_;
+  const std::string endpoint_, reason_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
+  MT_ASSIGN_OR_RETURN(Endpoint endpoint, ParseEndpoint(options.endpoint));
+  if (options.is_host == false) return nullptr;
+  const bool local = IsLoopback(endpoint.host);
+  if (endpoint.port == 0 && !local && options.is_host != true) {
+    return absl::InvalidArgumentError(absl::StrCat("endpoint \"", options.endpoint,
+                                                   "\": port 0 (any free port) needs a loopback host, "
+                                                   "because other nodes could not know the port"));
+  }
+  ServiceOptions service_options;
+  service_options.listen = ToText({local ? endpoint.host : "::", endpoint.port});
+  service_options.insecure = options.insecure;
+  service_options.insecure_anywhere = options.insecure_anywhere;
+  service_options.token = options.token;
+  service_options.embedded = true;
+  service_options.own_job = options.job_id;
+  absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(service_options);
+  if (absl::IsAlreadyExists(service.status())) {
+    if (options.is_host != true && endpoint.port != 0)
+      return nullptr;  // another agent of this machine serves, or the port is not ours
+    return absl::AlreadyExistsError(
+        absl::StrCat("cannot host the rendezvous: port ", endpoint.port, " is in use"));
+  }
+  MT_RETURN_IF_ERROR(service.status());
+  endpoint.port = (*service)->port();
+  const std::string text = ToText(endpoint);
+  if (options.is_host == true)
+    return std::make_unique<RunningHost>(*std::move(service), text, "it was told to (is_host)");
+  const std::string reason = absl::StrCat(text, " leads to this agent");
+  // Loopback leads nowhere else; any other name is proved by reading our own id back through it.
+  if (!local) {
+    const absl::StatusOr<uint64_t> answer =
+        ReadServiceId(text, options.insecure, options.token, kProbePatience);
+    if (!answer.ok() || *answer != (*service)->id()) return nullptr;
+  }
+  return std::make_unique<RunningHost>(*std::move(service), text, reason);
+}
+
+}  // namespace mtrun::rendezvous

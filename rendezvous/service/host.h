@@ -1,0 +1,36 @@
+// Decides who hosts the rendezvous service and runs it inside mtrun. The agent that can bind the endpoint's
+// port and then reads its own nonce back through the endpoint hosts; names, aliases and NAT do not matter.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace mtrun::rendezvous {
+
+struct HostOptions {
+  std::string endpoint;            // host:port; port 0 with a loopback host: any free port (standalone)
+  std::optional<bool> is_host;     // overrides the test
+  bool insecure = true;            // plain text
+  bool insecure_anywhere = false;  // --insecure was given: plain text beyond loopback, too
+  std::string token;
+  std::string job_id = {};  // what this agent begins; see JobMachine::Options::host_begins
+};
+
+class Host {
+ public:
+  virtual ~Host() = default;  // stops the service
+  /// The endpoint with its real port.
+  virtual std::string endpoint() const = 0;
+  /// Why this agent hosts, for the log.
+  virtual std::string reason() const = 0;
+};
+
+/// The running service when this node hosts; nullptr when another one does. Errors only when `is_host` is
+/// true and the port cannot be bound (kAlreadyExists: "port 29400 is in use"), or the endpoint is malformed
+/// (kInvalidArgument).
+absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options);
+
+}  // namespace mtrun::rendezvous

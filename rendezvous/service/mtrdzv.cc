@@ -1,0 +1,184 @@
+// mtrdzv: the rendezvous service as a program of its own, and a look into a running one.
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/endpoint.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "base/status_macros.h"
+#include "rendezvous/service/service.h"
+#include "rendezvous/status_client.h"
+#include "rendezvous/token.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+constexpr char kUsage[] =
+    "mtrdzv: the rendezvous service of mtrun, stand-alone\n"
+    "\n"
+    "usage: mtrdzv [--port 29400] [--host ADDRESS]       serve until SIGTERM or SIGINT\n"
+    "       mtrdzv status HOST:PORT [--json]             show the jobs and nodes of a running service\n"
+    "\n"
+    "mtrun hosts the service itself on the node that --rdzv_endpoint names; a stand-alone one outlives any "
+    "node. Agents whose\n"
+    "service is away go on running and come back to the next one: start it again at the same endpoint at any "
+    "time.\n"
+    "Agents and service must share one token: MTRUN_TOKEN, or the file ~/.mtrun/token that is made at first "
+    "use.\n"
+    "\n";
+
+std::vector<SettingSpec> Specs() {
+  using Kind = SettingSpec::Kind;
+  return {
+      {.name = "endpoint",
+       .help = "Where to listen as host:port, instead of --host and --port.",
+       .group = "Service"},
+      {.name = "host",
+       .default_text = "::",
+       .help = "Address to listen on; :: is every interface.",
+       .group = "Service"},
+      {.name = "port",
+       .kind = Kind::kInt,
+       .default_text = "29400",
+       .help = "Port to listen on; 0 takes any free one.",
+       .group = "Service",
+       .min = 0,
+       .max = 65535},
+      {.name = "recovery_window",
+       .kind = Kind::kDouble,
+       .default_text = "3",
+       .help = "Seconds that a new service waits for nodes that still run.",
+       .group = "Service",
+       .min = 0,
+       .max = 3600},
+      {.name = "insecure",
+       .kind = Kind::kBool,
+       .default_text = "false",
+       .help = "No TLS, no token: anybody who reaches the port can take part (the default on a loopback "
+               "address).",
+       .group = "Security"},
+      {.name = "token_file",
+       .help = "File with the cluster's token instead of MTRUN_TOKEN or ~/.mtrun/token.",
+       .group = "Security"},
+      {.name = "log_level",
+       .default_text = "info",
+       .help = "Lowest level that is shown.",
+       .group = "Service",
+       .choices = {"debug", "info", "warning", "error"}},
+      {.name = "json",
+       .kind = Kind::kBool,
+       .default_text = "false",
+       .help = "With status: JSON for programs instead of a table.",
+       .group = "Service"},
+      {.name = "help",
+       .kind = Kind::kBool,
+       .default_text = "false",
+       .help = "Show this text.",
+       .group = "Service",
+       .letter = 'h'},
+  };
+}
+
+/// As mtrun does it: loopback needs no TLS, unless somebody says otherwise.
+bool IsInsecure(const Settings& settings, const Endpoint& endpoint) {
+  if (settings.SourceOf("insecure") == SettingSource::kDefault) return IsLoopback(endpoint.host);
+  return settings.Bool("insecure");
+}
+
+absl::StatusOr<std::string> TokenOf(const Settings& settings, bool insecure) {
+  if (insecure) return std::string();
+  return LoadToken(settings.IsSet("token_file") ? settings.Text("token_file") : "");
+}
+
+absl::StatusOr<Endpoint> WhereToListen(const Settings& settings) {
+  if (settings.IsSet("endpoint")) return ParseEndpoint(settings.Text("endpoint"));
+  return Endpoint{settings.Text("host"), static_cast<int>(settings.Int("port"))};
+}
+
+/// Each agent is a descriptor here: the usual limit of 1024 would end at a thousand nodes.
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+absl::Status Serve(const Settings& settings, const sigset_t& signals) {
+  RaiseFileLimit();
+  MT_ASSIGN_OR_RETURN(Endpoint endpoint, WhereToListen(settings));
+  ServiceOptions options;
+  options.listen = ToText(endpoint);
+  options.insecure = IsInsecure(settings, endpoint);
+  options.insecure_anywhere = settings.Bool("insecure");
+  MT_ASSIGN_OR_RETURN(options.token, TokenOf(settings, options.insecure));
+  options.recovery_window = FromSeconds(settings.Double("recovery_window"));
+  MT_ASSIGN_OR_RETURN(const auto service, Service::Start(options));
+  endpoint.port = service->port();
+  const bool open = options.insecure && !IsLoopback(endpoint.host);
+  log::Info("serving at ", ToText(endpoint), options.insecure ? ", without TLS" : ", with TLS",
+            open ? ": ANYBODY who reaches the port can take part" : "");
+  int signal = 0;
+  sigwait(&signals, &signal);
+  log::Info("stopping on SIG", sigabbrev_np(signal));
+  return absl::OkStatus();
+}
+
+absl::Status ShowStatus(const Settings& settings, const std::vector<std::string>& words) {
+  if (words.size() != 2) return absl::InvalidArgumentError("give one endpoint: mtrdzv status HOST:PORT");
+  std::optional<bool> insecure;
+  if (settings.SourceOf("insecure") != SettingSource::kDefault) insecure = settings.Bool("insecure");
+  const std::string token_file = settings.IsSet("token_file") ? settings.Text("token_file") : "";
+  MT_ASSIGN_OR_RETURN(const ServiceStatus status, AskForStatus(words[1], insecure, token_file));
+  std::cout << (settings.Bool("json") ? StatusJson(status) : StatusTable(status));
+  return absl::OkStatus();
+}
+
+/// Flags may stand before and after `status ENDPOINT`.
+absl::StatusOr<std::vector<std::string>> ParseAll(Settings& settings, std::vector<std::string> args) {
+  std::vector<std::string> words;
+  while (true) {
+    MT_ASSIGN_OR_RETURN(args, settings.ParseFlags(args, true));
+    if (args.empty()) return words;
+    words.push_back(args.front());
+    args.erase(args.begin());
+  }
+}
+
+absl::Status Run(int argc, char** argv, const sigset_t& signals) {
+  Settings settings("mtrdzv", Specs());
+  MT_ASSIGN_OR_RETURN(const auto words, ParseAll(settings, std::vector<std::string>(argv + 1, argv + argc)));
+  if (settings.Bool("help")) {
+    std::cout << kUsage << settings.Help();
+    return absl::OkStatus();
+  }
+  log::Level level = log::Level::kInfo;
+  log::ParseLevel(settings.Text("log_level"), &level);
+  log::SetUp("mtrdzv", level);
+  if (words.empty()) return Serve(settings, signals);
+  if (words[0] == "status") return ShowStatus(settings, words);
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown command \"", words[0], "\": there is `mtrdzv` and `mtrdzv status HOST:PORT`"));
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous
+
+int main(int argc, char** argv) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before the first thread: sigwait takes them
+  const absl::Status status = mtrun::rendezvous::Run(argc, argv, signals);
+  if (status.ok()) return 0;
+  std::cerr << "mtrdzv: " << status.message() << "\n";
+  return absl::IsInvalidArgument(status) ? 2 : 1;
+}

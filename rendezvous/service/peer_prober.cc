@@ -1,0 +1,109 @@
+#include "rendezvous/service/peer_prober.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <future>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "base/endpoint.h"
+#include "base/posix.h"
+#include "rendezvous/status_client.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+AddressList Resolve(const Endpoint& endpoint) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(endpoint.host.c_str(), absl::StrCat(endpoint.port).c_str(), &hints, &found) != 0)
+    found = nullptr;
+  return AddressList(found, &freeaddrinfo);
+}
+
+Presence TryConnectTo(const addrinfo& address, Duration patience) {
+  const UniqueFd fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return Presence::kSilent;
+  int error = connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    pollfd wait = {fd.get(), POLLOUT, 0};
+    const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
+    if (poll(&wait, 1, static_cast<int>(milliseconds)) <= 0) return Presence::kSilent;
+    socklen_t size = sizeof error;
+    if (getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return Presence::kSilent;
+  }
+  if (error == 0) return Presence::kOpen;
+  // Only the host itself refuses; "unreachable" is a router's opinion.
+  return error == ECONNREFUSED ? Presence::kRefused : Presence::kSilent;
+}
+
+PeerService ProbeService(const std::string& endpoint, const std::string& job_id,
+                         const ProbeOptions& options) {
+  PeerService peer;
+  peer.endpoint = endpoint;
+  const Presence presence = TryConnect(endpoint, options.patience);
+  if (presence == Presence::kRefused) peer.state = PeerService::State::kGone;
+  if (presence != Presence::kOpen) return peer;
+  const auto id = ReadServiceId(endpoint, options.insecure, options.token, options.patience);
+  if (!id.ok()) return peer;
+  if (*id == options.service_id) {
+    peer.state = PeerService::State::kSelf;
+    return peer;
+  }
+  const auto status = ReadStatus(endpoint, options.insecure, options.token, options.patience);
+  if (!status.ok()) return peer;
+  peer.state = PeerService::State::kWithoutJob;
+  for (const JobView& job : status->jobs) {
+    if (job.settings.job_id != job_id || job.phase == "ended") continue;
+    peer.state = PeerService::State::kWithJob;
+    peer.generation = job.generation;
+    peer.authority = job.authority;
+  }
+  return peer;
+}
+
+}  // namespace
+
+Presence TryConnect(const std::string& text, Duration patience) {
+  const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text);
+  if (!endpoint.ok()) return Presence::kSilent;
+  const AddressList addresses = Resolve(*endpoint);
+  bool refused = false;
+  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
+    const Presence presence = TryConnectTo(*address, patience);
+    if (presence == Presence::kOpen) return presence;
+    refused = refused || presence == Presence::kRefused;
+    if (presence == Presence::kSilent) return presence;
+  }
+  return refused ? Presence::kRefused : Presence::kSilent;
+}
+
+ProbeResult ProbePeers(const ProbeRequest& wanted, const ProbeOptions& options) {
+  std::vector<std::future<PeerService>> peers;
+  for (const std::string& endpoint : wanted.endpoints) {
+    peers.push_back(std::async(std::launch::async,
+                               [&, endpoint] { return ProbeService(endpoint, wanted.job_id, options); }));
+  }
+  std::vector<std::pair<std::string, std::future<Presence>>> members;
+  for (const auto& [node_id, endpoint] : wanted.members) {
+    members.emplace_back(node_id, std::async(std::launch::async, [&, where = endpoint] {
+                           return TryConnect(where, options.patience);
+                         }));
+  }
+  ProbeResult looked;
+  for (auto& peer : peers) looked.peers.push_back(peer.get());
+  for (auto& [node_id, presence] : members) {
+    if (presence.get() == Presence::kRefused) looked.dead.insert(node_id);
+  }
+  return looked;
+}
+
+}  // namespace mtrun::rendezvous

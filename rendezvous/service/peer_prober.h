@@ -1,0 +1,27 @@
+// Probes for a service that is one of several: what the job's other services say, and whether agents
+// that are not registered with it are gone for certain. Blocking; the caller gives it a thread. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rendezvous/events.h"
+
+namespace mtrun::rendezvous {
+
+struct ProbeOptions {
+  uint64_t service_id = 0;  // of the service that asks
+  bool insecure = true;
+  std::string token;
+  Duration patience = std::chrono::milliseconds(700);  // for each answer; all are asked at once
+};
+
+/// What is at host:port: kOpen when somebody listens, kRefused when the host answers that nobody does,
+/// kSilent when no answer comes in time.
+enum class Presence { kOpen, kRefused, kSilent };
+Presence TryConnect(const std::string& endpoint, Duration patience);
+
+ProbeResult ProbePeers(const ProbeRequest& wanted, const ProbeOptions& options);
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,299 @@
+#include "rendezvous/service/registrar.h"
+
+#include <algorithm>
+#include <asio/post.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "rendezvous/service/peer_prober.h"
+
+namespace mtrun::rendezvous {
+
+void Registrar::OnOpened(const StreamPtr& stream) {
+  awaiting_hello_.emplace_back(MonotonicNow() + options_.hello_patience, stream);
+  if (awaiting_hello_.size() == 1) ArmHelloTimer();
+}
+
+void Registrar::ArmHelloTimer() {
+  hello_timer_.expires_at(
+      std::chrono::time_point_cast<std::chrono::steady_clock::duration>(awaiting_hello_.front().first));
+  hello_timer_.async_wait([this](const std::error_code& error) {
+    if (error) return;
+    const TimePoint now = MonotonicNow();
+    while (!awaiting_hello_.empty() && awaiting_hello_.front().first <= now) {
+      const StreamPtr stream = awaiting_hello_.front().second.lock();
+      awaiting_hello_.pop_front();
+      if (stream && !stream->said_hello)
+        stream->Close({grpc::StatusCode::DEADLINE_EXCEEDED, "the first message, Hello, did not come"});
+    }
+    if (!awaiting_hello_.empty()) ArmHelloTimer();
+  });
+}
+
+void Registrar::OnMessage(const StreamPtr& stream, const wire::AgentMessage& message) {
+  const SessionPtr session = stream->session;
+  if (message.has_hello()) {
+    if (std::exchange(stream->said_hello, true)) return Drop(stream, "a second Hello");
+    return OnHello(stream, message.hello(), message.ack());
+  }
+  if (!session) return stream->Close({grpc::StatusCode::INVALID_ARGUMENT, "the first message must be Hello"});
+  session->Acknowledge(message.ack());
+  if (message.has_event()) OnEvent(stream, session, message.event());
+  if (message.has_heartbeat()) {
+    session->end.receiver.RequestAcknowledgement();
+    Step(session->job_id, Event{session->node_id, DecodeHeartbeat(message.heartbeat())});
+  }
+  Pump(*session);
+  CheckQuiet();
+}
+
+void Registrar::OnHello(const StreamPtr& stream, const wire::Hello& message, uint64_t acknowledged) {
+  const absl::StatusOr<HelloData> hello = DecodeHello(message);
+  if (!hello.ok()) {
+    return stream->Close(
+        {static_cast<grpc::StatusCode>(hello.status().code()), std::string(hello.status().message())});
+  }
+  if (sessions_.size() >= kMostSessions) {
+    return stream->Close({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                          absl::StrCat("this service already serves ", kMostSessions, " agents")});
+  }
+  const SessionPtr session = FindOrMakeSession(*hello);
+  if (session->stream) {  // a half-open connection that this one replaces
+    session->stream->session.reset();
+    session->stream->Close({grpc::StatusCode::ABORTED, "replaced by a newer stream of the same agent"});
+  }
+  session->Open(hello->service_id, acknowledged);
+  session->stream = stream;
+  stream->session = session;
+  Step(session->job_id, Event{session->node_id, hello->opened});
+  Pump(*session);
+}
+
+Registrar::SessionPtr Registrar::FindOrMakeSession(const HelloData& hello) {
+  const SessionKey key(hello.opened.settings.job_id, hello.node_id);
+  if (const auto found = sessions_.find(key); found != sessions_.end()) {
+    const SessionPtr session = found->second;
+    if (session->session_id == hello.session_id) return session;
+    Step(key.first,
+         Event{key.second, AgentSaid{Leaving{"its agent was started again under the same id"}, {}, {}}});
+    Close(key);
+  }
+  const auto session = std::make_shared<ServiceSession>();
+  session->job_id = key.first;
+  session->node_id = key.second;
+  session->session_id = hello.session_id;
+  sessions_[key] = session;
+  return session;
+}
+
+void Registrar::OnEvent(const StreamPtr& stream, const SessionPtr& session, const wire::AgentEvent& event) {
+  const StreamReceiver::Arrival arrival = session->end.receiver.Take(event.sequence());
+  if (arrival == StreamReceiver::Arrival::kRepeated) return;
+  if (arrival == StreamReceiver::Arrival::kGap)
+    return Drop(stream,
+                absl::StrCat("event ", event.sequence(), " came after ", session->end.receiver.received()));
+  const absl::StatusOr<AgentSaid> said = DecodeAgentEvent(event);
+  if (!said.ok()) return OnMalformed(session, said.status());
+  Step(session->job_id, Event{session->node_id, *said});
+}
+
+void Registrar::OnMalformed(const SessionPtr& session, const absl::Status& status) {
+  const std::string why = absl::StrCat("malformed event: ", status.message());
+  log::Warning("rendezvous ", session->job_id, ": ", session->node_id, ": ", why);
+  Step(session->job_id, Event{session->node_id, AgentSaid{Leaving{why}, {}, {}}});
+  Send(*session, Refused{why});
+  Close({session->job_id, session->node_id});
+}
+
+void Registrar::OnEnded(const StreamPtr& stream, const std::string& why) {
+  const SessionPtr session = std::exchange(stream->session, nullptr);
+  if (session && session->stream == stream) {
+    session->stream.reset();
+    if (!session->closing) Step(session->job_id, Event{session->node_id, StreamClosed{why}});
+    const auto entry = sessions_.find({session->job_id, session->node_id});
+    const bool current = entry != sessions_.end() && entry->second == session;
+    if (current && !Knows(*session)) sessions_.erase(entry);  // it had left
+  }
+  CheckQuiet();
+}
+
+void Registrar::Drop(const StreamPtr& stream, const std::string& why) {
+  stream->Close({grpc::StatusCode::INVALID_ARGUMENT, why});
+  OnEnded(stream, why);
+}
+
+bool Registrar::Knows(const ServiceSession& session) const {
+  const auto job = jobs_.jobs().find(session.job_id);
+  return job != jobs_.jobs().end() && job->second.Has(session.node_id);
+}
+
+void Registrar::Step(const std::string& job_id, const Event& event) {
+  Perform(jobs_.Step(job_id, event, MonotonicNow()));
+  ArmTimer();
+  ConsiderProbing();
+}
+
+Registrar::~Registrar() {
+  if (prober_.joinable()) prober_.join();
+}
+
+void Registrar::ConsiderProbing() {
+  if (probing_) return;
+  const TimePoint now = MonotonicNow();
+  std::vector<ProbeRequest> wanted;
+  std::optional<TimePoint> later;
+  for (const auto& [job_id, job] : jobs_.jobs()) {
+    std::optional<ProbeRequest> request = job.WantsProbe();
+    if (!request) continue;
+    const TimePoint due = last_probe_ + job.LookPause();
+    if (due <= now) wanted.push_back(*std::move(request));
+    if (due > now && (!later || due < *later)) later = due;
+  }
+  if (wanted.empty()) {
+    if (!later) return;
+    probe_timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(*later));
+    probe_timer_.async_wait([this](const std::error_code& error) {
+      if (!error) ConsiderProbing();
+    });
+    return;
+  }
+  probing_ = true;
+  if (prober_.joinable()) prober_.join();
+  prober_ = std::thread([this, wanted = std::move(wanted)]() mutable { Probe(std::move(wanted)); });
+}
+
+// On a thread of its own: what does not answer takes its time.
+void Registrar::Probe(std::vector<ProbeRequest> wanted) {
+  ProbeOptions options;
+  options.service_id = service_id_;
+  options.insecure = options_.insecure;
+  options.token = options_.token;
+  std::vector<std::pair<std::string, ProbeResult>> found;
+  for (const ProbeRequest& request : wanted) found.emplace_back(request.job_id, ProbePeers(request, options));
+  asio::post(loop_, [this, found = std::move(found)] {
+    probing_ = false;
+    last_probe_ = MonotonicNow();
+    for (const auto& [job_id, looked] : found) Step(job_id, Event{"", looked});
+  });
+}
+
+void Registrar::Perform(const std::vector<JobTable::JobEffect>& effects) {
+  for (const auto& [job_id, effect] : effects) {
+    if (const auto* line = std::get_if<LogLine>(&effect)) {
+      // Inside an agent its own lines say what every agent is told.
+      log::Write(line->told && options_.embedded ? log::Level::kDebug : log::Level::kInfo,
+                 absl::StrCat("rendezvous ", job_id, ": ", line->text));
+    } else if (const auto* send = std::get_if<rendezvous::Send>(&effect)) {
+      const auto session = sessions_.find({job_id, send->node_id});
+      if (session != sessions_.end()) Send(*session->second, send->event);
+    } else {
+      Close({job_id, std::get<CloseSession>(effect).node_id});
+    }
+  }
+}
+
+wire::ServiceEvent Registrar::Encode(const ServiceEvent& event) {
+  const auto* assigned = std::get_if<Assigned>(&event);
+  if (assigned == nullptr) return EncodeServiceEvent(0, event);
+  if (!encoded_ || *encoded_ != *assigned) {
+    encoded_ = *assigned;
+    encoding_ = EncodeServiceEvent(0, event);
+  }
+  return encoding_;
+}
+
+void Registrar::Send(ServiceSession& session, const ServiceEvent& event) {
+  session.end.sender.Add(Encode(event));
+  session.kept_bytes += session.end.sender.kept().back().ByteSizeLong();
+  const bool too_much = session.kept_bytes > kMostUnacknowledgedBytes ||
+                        session.end.sender.kept().size() > kMostUnacknowledgedEvents;
+  const auto entry = sessions_.find({session.job_id, session.node_id});
+  if (too_much && entry != sessions_.end() && !std::exchange(session.overflowed, true)) {
+    // Later: the effects of the step in progress come first.
+    asio::post(loop_, [this, dropped = entry->second] { DropOverflowed(dropped); });
+  }
+  Pump(session);
+}
+
+void Registrar::DropOverflowed(const SessionPtr& session) {
+  const auto entry = sessions_.find({session->job_id, session->node_id});
+  if (entry == sessions_.end() || entry->second != session) return;
+  const std::string why =
+      absl::StrCat("it does not acknowledge what it is sent (", session->kept_bytes >> 20, " MiB wait)");
+  log::Warning("rendezvous ", session->job_id, ": ", session->node_id, ": ", why, "; it is dropped");
+  sessions_.erase(entry);
+  session->closing = true;
+  if (const StreamPtr stream = std::exchange(session->stream, nullptr)) {
+    stream->session.reset();
+    stream->Abort({grpc::StatusCode::RESOURCE_EXHAUSTED, why});
+  }
+  Step(session->job_id, Event{session->node_id, AgentSaid{Leaving{why}, {}, {}}});
+}
+
+void Registrar::Close(const SessionKey& key) {
+  const auto found = sessions_.find(key);
+  if (found == sessions_.end()) return;
+  const SessionPtr session = found->second;
+  sessions_.erase(found);
+  session->closing = true;
+  Pump(*session);
+}
+
+void Registrar::Pump(ServiceSession& session) {
+  const StreamPtr stream = session.stream;
+  if (!stream || !stream->writable()) return;
+  wire::ServiceMessage message;
+  if (session.welcome_due) {
+    session.welcome_due = false;
+    message.mutable_welcome()->set_protocol(kProtocolVersion);
+    message.mutable_welcome()->set_service_id(session.end.id());
+    message.mutable_welcome()->set_resumed(session.resumed);
+  } else if (const auto next = session.end.sender.Next()) {
+    *message.mutable_event() = *next->message;
+    message.mutable_event()->set_sequence(next->sequence);
+  } else if (!session.end.receiver.acknowledgement_due()) {
+    if (!session.closing) return;
+    session.stream.reset();
+    stream->session.reset();
+    return stream->Close(grpc::Status::OK);
+  }
+  message.set_ack(session.end.receiver.Acknowledge());
+  stream->Write(std::move(message));
+}
+
+void Registrar::ArmTimer() {
+  const std::optional<TimePoint> due = jobs_.NextDeadline();
+  // Heartbeats move deadlines back all the time; a timer that fires early finds nothing due and is armed
+  // again.
+  if (!due || (armed_for_ && *armed_for_ <= *due)) return;
+  armed_for_ = due;
+  timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(*due));
+  timer_.async_wait([this](const std::error_code& error) {
+    if (error) return;
+    // Behind everything that has already come in: input is drained before deadlines are judged.
+    asio::post(loop_, [this] { OnTimer(); });
+  });
+}
+
+void Registrar::OnTimer() {
+  armed_for_.reset();
+  Perform(jobs_.Tick(MonotonicNow()));
+  ArmTimer();
+  ConsiderProbing();
+}
+
+void Registrar::CheckQuiet() {
+  const auto busy = [](const auto& entry) {
+    return entry.second->stream && !entry.second->end.sender.kept().empty();
+  };
+  if (quiet_ && std::none_of(sessions_.begin(), sessions_.end(), busy)) std::exchange(quiet_, nullptr)();
+}
+
+void Registrar::FillStatus(wire::StatusReply& reply) const {
+  const TimePoint now = MonotonicNow();
+  reply.set_protocol(kProtocolVersion);
+  reply.set_uptime_ns((now - started_).count());
+  for (const auto& [job_id, job] : jobs_.jobs()) EncodeJobView(job.View(now), reply.add_jobs());
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,127 @@
+// The deciding thread's part of the service: sessions of agents on one side, jobs on the other. Every method
+// runs on the loop's thread.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/steady_timer.hpp>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/posix.h"
+#include "rendezvous/codec.h"
+#include "rendezvous/job_table.h"
+#include "rendezvous/service/server_stream.h"
+#include "rendezvous/service/service.h"
+#include "rendezvous/session/service_end.h"
+
+namespace mtrun::rendezvous {
+
+/// What is kept for an agent between two streams, so that nothing is lost or repeated. Deciding thread only.
+struct ServiceSession {
+  std::string job_id, node_id;
+  uint64_t session_id = 0;                           // of the agent's process
+  ServiceEnd<wire::ServiceEvent> end{RandomBits()};  // events without their numbers
+  size_t kept_bytes = 0;                             // of the events that are not acknowledged
+  std::shared_ptr<ServerStream> stream;              // null while it is away
+  bool closing = false;
+  bool welcome_due = false, resumed = false;
+  bool overflowed = false;  // too much is unacknowledged; its end is on the way
+
+  /// On a new stream; see ServiceEnd.
+  void Open(uint64_t welcomed_by, uint64_t acknowledged) {
+    std::vector<wire::ServiceEvent> heard;
+    resumed = end.Open(welcomed_by, acknowledged, &heard);
+    welcome_due = true;
+    Forget(heard);
+  }
+  void Acknowledge(uint64_t sequence) { Forget(end.sender.Acknowledge(sequence)); }
+  void Forget(const std::vector<wire::ServiceEvent>& heard) {
+    for (const wire::ServiceEvent& event : heard) kept_bytes -= event.ByteSizeLong();
+  }
+};
+
+class Registrar final : public ServerStream::Owner {
+ public:
+  using SessionPtr = std::shared_ptr<ServiceSession>;
+  using StreamPtr = std::shared_ptr<ServerStream>;
+
+  /// What may wait for one agent's acknowledgement; an agent that lets more pile up is dropped.
+  static constexpr size_t kMostUnacknowledgedBytes = 64 << 20;
+  static constexpr size_t kMostUnacknowledgedEvents = 100'000;
+  static constexpr size_t kMostSessions = 20'000;
+
+  Registrar(asio::io_context& loop, uint64_t service_id, const ServiceOptions& options)
+      : loop_(loop),
+        service_id_(service_id),
+        options_(options),
+        started_(MonotonicNow()),
+        jobs_(JobMachine::Options{RandomBits(), started_, options.recovery_window}, options.own_job),
+        timer_(loop),
+        hello_timer_(loop),
+        probe_timer_(loop) {}
+  ~Registrar() override;
+
+  void OnOpened(const StreamPtr& stream) override;
+  void OnMessage(const StreamPtr& stream, const wire::AgentMessage& message) override;
+  void OnWritable(const StreamPtr& stream) override {
+    if (stream->session) Pump(*stream->session);
+  }
+  void OnEnded(const StreamPtr& stream, const std::string& why) override;
+
+  void FillStatus(wire::StatusReply& reply) const;
+  /// Calls `quiet` as soon as every agent that is connected has acknowledged everything.
+  void WhenQuiet(std::function<void()> quiet) {
+    quiet_ = std::move(quiet);
+    CheckQuiet();
+  }
+
+ private:
+  using SessionKey = std::pair<std::string, std::string>;  // job id, node id
+
+  void OnHello(const StreamPtr& stream, const wire::Hello& message, uint64_t acknowledged);
+  SessionPtr FindOrMakeSession(const HelloData& hello);
+  void OnEvent(const StreamPtr& stream, const SessionPtr& session, const wire::AgentEvent& event);
+  void OnMalformed(const SessionPtr& session, const absl::Status& status);
+  void Step(const std::string& job_id, const Event& event);
+  void Perform(const std::vector<JobTable::JobEffect>& effects);
+  void Send(ServiceSession& session, const ServiceEvent& event);
+  wire::ServiceEvent Encode(const ServiceEvent& event);
+  void Close(const SessionKey& key);
+  void Drop(const StreamPtr& stream, const std::string& why);  // it broke the protocol
+  void DropOverflowed(const SessionPtr& session);
+  void ArmHelloTimer();
+  void ConsiderProbing();
+  void Probe(std::vector<ProbeRequest> wanted);
+  void Pump(ServiceSession& session);
+  bool Knows(const ServiceSession& session) const;
+  void ArmTimer();
+  void OnTimer();
+  void CheckQuiet();
+
+  asio::io_context& loop_;
+  const uint64_t service_id_;
+  const ServiceOptions options_;
+  const TimePoint started_;
+  JobTable jobs_;
+  std::map<SessionKey, SessionPtr> sessions_;
+  std::deque<std::pair<TimePoint, std::weak_ptr<ServerStream>>> awaiting_hello_;  // oldest first
+  asio::steady_timer timer_, hello_timer_, probe_timer_;
+  // Of a thousand members each is told of all: encoded once.
+  std::optional<Assigned> encoded_;
+  wire::ServiceEvent encoding_;
+  bool probing_ = false;
+  TimePoint last_probe_;
+  std::thread prober_;
+  std::optional<TimePoint> armed_for_;
+  std::function<void()> quiet_;
+};
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,74 @@
+#include "rendezvous/service/server_stream.h"
+
+#include <asio/post.hpp>
+#include <utility>
+
+namespace mtrun::rendezvous {
+
+ServerStream* ServerStream::Make(asio::io_context& loop, Owner& owner, grpc::CallbackServerContext& context) {
+  std::shared_ptr<ServerStream> stream(new ServerStream(loop, owner, context));
+  stream->self_ = stream;
+  asio::post(loop, [stream] { stream->owner_.OnOpened(stream); });
+  stream->StartRead(&stream->in_);
+  return stream.get();
+}
+
+void ServerStream::Write(wire::ServiceMessage message) {
+  out_ = std::move(message);
+  writing_ = true;
+  StartWrite(&out_);
+}
+
+void ServerStream::Close(grpc::Status status) {
+  ended_ = true;
+  if (closing_) return;
+  closing_ = true;
+  status_ = std::move(status);
+  FinishIfClosing();
+}
+
+void ServerStream::Abort(grpc::Status status) {
+  if (writing_) context_.TryCancel();
+  Close(std::move(status));
+}
+
+void ServerStream::FinishIfClosing() {
+  if (!closing_ || writing_ || finished_) return;
+  finished_ = true;
+  Finish(status_);
+}
+
+void ServerStream::End(const std::string& why) {
+  if (!ended_) {
+    ended_ = true;
+    owner_.OnEnded(shared_from_this(), why);
+  }
+  Close(grpc::Status::OK);
+}
+
+void ServerStream::OnReadDone(bool ok) {
+  asio::post(loop_, [self = shared_from_this(), ok] {
+    if (!ok) return self->End("its stream ended");
+    if (self->closing_) return;
+    self->owner_.OnMessage(self, self->in_);
+    // The next one only now: an agent that floods is slowed down instead of filling memory.
+    if (!self->closing_) self->StartRead(&self->in_);
+  });
+}
+
+void ServerStream::OnWriteDone(bool ok) {
+  asio::post(loop_, [self = shared_from_this(), ok] {
+    self->writing_ = false;
+    if (!ok) self->End("its connection broke");
+    if (self->closing_) return self->FinishIfClosing();
+    self->owner_.OnWritable(self);
+  });
+}
+
+void ServerStream::OnCancel() {
+  asio::post(loop_, [self = shared_from_this()] { self->End("its connection broke"); });
+}
+
+void ServerStream::OnDone() { self_.reset(); }
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,39 @@
+// The rendezvous service: gRPC in front, any number of jobs behind, one deciding thread. Its methods may be
+// called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+
+namespace mtrun::rendezvous {
+
+struct ServiceOptions {
+  std::string listen;    // "127.0.0.1:0", "[::]:29400": an address to bind and a port, 0 for any free one
+  bool insecure = true;  // plain text instead of TLS from `token`
+  bool insecure_anywhere = false;  // plain text may be heard beyond loopback: somebody gave --insecure
+  std::string token;
+  Duration recovery_window =
+      std::chrono::seconds(3);  // how long a new service waits for nodes that still run
+  Duration hello_patience = std::chrono::seconds(10);  // how long a stream may take until it says Hello
+  bool embedded = false;                               // in an agent, which logs what it is told
+  std::string own_job = {};                            // of that agent, which begins with it
+  Duration flush_timeout = std::chrono::seconds(2);    // how long the end may wait for acknowledgements
+};
+
+class Service {
+ public:
+  /// kAlreadyExists when the port is in use, kInvalidArgument for a bad token or address, and for plain text
+  /// on an address that other machines reach.
+  static absl::StatusOr<std::unique_ptr<Service>> Start(const ServiceOptions& options);
+  /// Lets agents hear what was sent to them, for `flush_timeout` at most, then ends every stream.
+  virtual ~Service() = default;
+  virtual int port() const = 0;
+  /// Random; Identify and Welcome carry it.
+  virtual uint64_t id() const = 0;
+};
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,28 @@
+#include "rendezvous/session/agent_end.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace mtrun::rendezvous {
+
+bool AgentEnd::CloseStream() { return std::exchange(welcomed_, false); }
+
+void AgentEnd::OnWelcome(uint64_t id, bool resumed, uint64_t acknowledged) {
+  welcomed_ = true;
+  welcomed_by_ = id;
+  if (resumed) {
+    outbox.Acknowledge(acknowledged);
+    outbox.Resume();
+  } else {
+    outbox.StartOver();
+    receiver.StartOver();
+  }
+}
+
+std::string AgentEnd::Describe() const {
+  return absl::StrCat(welcomed_ ? "welcomed" : "not welcomed", "; to the service: ", outbox.Describe(),
+                      "; from it: ", receiver.Describe());
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,97 @@
+#include "rendezvous/session/outbox.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/overloaded.h"
+
+namespace mtrun::rendezvous {
+
+void Outbox::Add(const AgentEvent& event) {
+  AgentSaid said{event, std::nullopt, {}};
+  if (const auto* offer = std::get_if<OfferSent>(&event)) {
+    said.seen = seen_;
+    if (offer->offer.holds && assignment_ && assignment_->generation == *offer->offer.holds)
+      said.held = assignment_;
+  }
+  sender_.Add(std::move(said));
+}
+
+void Outbox::Acknowledge(uint64_t sequence) {
+  for (AgentSaid& said : sender_.Acknowledge(sequence)) reports_.push_back(std::move(said));
+  ForgetPast();
+}
+
+void Outbox::Observe(const ServiceEvent& event) {
+  std::visit(Overloaded{
+                 [&](const Assigned& e) {
+                   assignment_ = e.assignment();
+                   seen_ = e.assignment().generation;
+                   SeeBudget(e.assignment().restart_count, e.assignment().refunded);
+                 },
+                 [&](const GenerationDissolved& e) {
+                   if (assignment_ && assignment_->generation == e.generation) assignment_.reset();
+                   SeeBudget(e.restart_count, e.refunded);
+                 },
+                 [&](const StoreReply& e) {
+                   std::erase_if(reports_, [&](const AgentSaid& said) {
+                     const auto* read = std::get_if<StoreRead>(&said.event);
+                     return read != nullptr && read->id == e.id;
+                   });
+                 },
+                 [](const JobEnded&) {},
+                 [](const Refused&) {},
+                 [](const Waiting&) {},
+                 [](const Redirect&) {},
+                 [&](const BudgetChanged& e) { SeeBudget(e.restart_count, e.refunded); },
+             },
+             event);
+  ForgetPast();
+}
+
+void Outbox::SeeBudget(int restarts, int refunds) {
+  seen_restarts_ = std::max(seen_restarts_, restarts);
+  seen_refunds_ = std::max(seen_refunds_, refunds);
+}
+
+bool Outbox::Counts(const AgentSaid& said) const {
+  const auto current = [&](const Generation& generation) {
+    return assignment_ && assignment_->generation == generation;
+  };
+  return std::visit(Overloaded{
+                        [&](const WorkerFailed& e) { return current(e.generation); },
+                        [&](const WorkersFinished& e) { return current(e.generation); },
+                        [&](const StoreSet& e) { return current(e.generation); },
+                        [&](const StoreRead& e) { return current(e.generation); },
+                        [&](const CollectivesBroken& e) { return current(e.generation); },
+                        [](const StepsCommitted&) { return false; },
+                        [](const OfferSent&) { return false; },
+                        [](const Leaving&) { return false; },
+                    },
+                    said.event);
+}
+
+void Outbox::ForgetPast() {
+  std::erase_if(reports_, [&](const AgentSaid& said) { return !Counts(said); });
+}
+
+void Outbox::StartOver() {
+  std::vector<AgentSaid> unheard = sender_.Reset();
+  std::erase_if(unheard, [&](const AgentSaid& said) {
+    // Answered long ago, or contradicted by what the agent says as soon as it is connected.
+    return std::holds_alternative<OfferSent>(said.event) && said.seen < seen_;
+  });
+  for (AgentSaid& said : reports_) sender_.Add(std::move(said));
+  for (AgentSaid& said : unheard) sender_.Add(std::move(said));
+  reports_.clear();
+}
+
+std::string Outbox::Describe() const {
+  return absl::StrCat(sender_.Describe(), "; ", reports_.size(), " reports for a new service; seen ",
+                      rendezvous::Describe(seen_), ", ", seen_restarts_, " restarts, ", seen_refunds_,
+                      " given back");
+}
+
+}  // namespace mtrun::rendezvous

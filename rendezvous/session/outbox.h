@@ -1,0 +1,54 @@
+// What an agent has said and may have to say again: its events to the service, numbered and kept until
+// acknowledged, and some longer: reports about the generation that runs are given to a new service as well. A
+// value; pure; not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "rendezvous/events.h"
+#include "rendezvous/session/stream_sender.h"
+
+namespace mtrun::rendezvous {
+
+class Outbox {
+ public:
+  using Item = StreamSender<AgentSaid>::Item;
+
+  /// Completes an offer with what the service needs to know beside it.
+  void Add(const AgentEvent& event);
+  /// The next event that is still to be written on the current stream; counts as written from now on. Valid
+  /// until the next change.
+  std::optional<Item> Next() { return sender_.Next(); }
+  void Acknowledge(uint64_t sequence);
+  /// Follows what the service says: assignments, their end, answers.
+  void Observe(const ServiceEvent& event);
+
+  /// A new stream of the session that the service still knows.
+  void Resume() { sender_.Resume(); }
+  /// A service that knows nothing: everything that still counts goes out again, numbered from 1.
+  void StartOver();
+
+  bool AllAcknowledged() const { return sender_.kept().empty(); }
+  Generation seen() const { return seen_; }
+  int seen_restarts() const { return seen_restarts_; }
+  int seen_refunds() const { return seen_refunds_; }
+
+  bool operator==(const Outbox&) const = default;
+  std::string Describe() const;
+
+ private:
+  void SeeBudget(int restarts, int refunds);
+  bool Counts(const AgentSaid& said) const;
+  void ForgetPast();
+
+  StreamSender<AgentSaid> sender_;
+  std::deque<AgentSaid> reports_;         // acknowledged, and a new service would need them
+  std::optional<Assignment> assignment_;  // of the generation that has not ended yet
+  Generation seen_;
+  int seen_restarts_ = 0, seen_refunds_ = 0;
+};
+
+}  // namespace mtrun::rendezvous

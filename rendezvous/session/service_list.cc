@@ -1,0 +1,47 @@
+#include "rendezvous/session/service_list.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "rendezvous/transport.h"
+
+namespace mtrun::rendezvous {
+
+ServiceList::ServiceList(std::vector<std::string> endpoints, bool insecure, std::string token)
+    : endpoints_(std::move(endpoints)), insecure_(insecure), token_(std::move(token)) {}
+
+absl::Status ServiceList::Connect() {
+  channels_.resize(endpoints_.size());
+  stubs_.resize(endpoints_.size());
+  for (size_t place = 0; place < endpoints_.size(); ++place) MT_RETURN_IF_ERROR(ConnectTo(place));
+  return absl::OkStatus();
+}
+
+absl::Status ServiceList::ConnectTo(size_t place) {
+  MT_ASSIGN_OR_RETURN(channels_[place], MakeChannel(endpoints_[place], insecure_, token_));
+  stubs_[place] = wire::Rendezvous::NewStub(channels_[place]);
+  return absl::OkStatus();
+}
+
+void ServiceList::Disconnect() {
+  stubs_.clear();
+  channels_.clear();
+}
+
+absl::Status ServiceList::Renew() {
+  if (channels_[place_]->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) return absl::OkStatus();
+  return ConnectTo(place_);
+}
+
+std::string ServiceList::All() const { return absl::StrJoin(endpoints_, " or "); }
+
+bool ServiceList::MoveTo(const std::string& endpoint) {
+  const auto found = std::find(endpoints_.begin(), endpoints_.end(), endpoint);
+  if (found == endpoints_.end()) return false;
+  place_ = static_cast<size_t>(found - endpoints_.begin());
+  return true;
+}
+
+}  // namespace mtrun::rendezvous

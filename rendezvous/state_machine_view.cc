@@ -1,0 +1,93 @@
+// The state of a job looked at: what is due, the invariants, and what people see.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "rendezvous/formation.h"
+#include "rendezvous/state_machine.h"
+#include "rendezvous/until.h"
+
+namespace mtrun::rendezvous {
+
+std::optional<ProbeRequest> JobMachine::WantsProbe() const {
+  if (outcome_ || !quorum_.listed() || Gone()) return std::nullopt;
+  return quorum_.Request(settings_, generation_, roster_);
+}
+
+bool JobMachine::Gone() const {
+  if (!roster_.empty()) return false;
+  return outcome_ || !generation_.known() || quorum_.moved() || HasAuthority();
+}
+
+std::optional<TimePoint> JobMachine::NextDeadline() const {
+  std::optional<TimePoint> next = roster_.NextLoss();
+  if (!next) return std::nullopt;  // nobody is left
+  if (!outcome_ && !generation_.running()) next = Earlier(next, timers_.NextDeadline(!generation_.known()));
+  if (failing_) next = Earlier(next, failing_->due());
+  if (!outcome_) next = Earlier(next, news_.due());
+  return Earlier(next, linger_ends_);
+}
+
+void JobMachine::CheckInvariants() const {
+  MT_CHECK(budget_.Valid()) << budget_.Describe();
+  MT_CHECK(!outcome_ || (!failing_ && !generation_.running())) << settings_.job_id;
+  MT_CHECK(generation_.id().number <= generation_.number()) << generation_.Describe();
+  MT_CHECK(generation_.running() || (generation_.finished().empty() && store_.waiters().empty()))
+      << settings_.job_id;
+  if (!generation_.running()) return;
+  const std::vector<Member>& members = generation_.last()->members;
+  const absl::Status valid = ValidateAssignment(*generation_.last());
+  MT_CHECK(valid.ok()) << valid.message();
+  MT_CHECK(members.size() >= static_cast<size_t>(settings_.min_nodes) &&
+           members.size() <= static_cast<size_t>(settings_.max_nodes))
+      << members.size() << " members";
+  for (const Member& member : members) {
+    if (failing_) break;  // whoever goes now goes from a job that is as good as over
+    const RosterNode* node = roster_.Find(member.node_id);
+    MT_CHECK(node != nullptr || generation_.HasFinished(member.node_id)) << member.node_id << " is gone";
+    MT_CHECK(node == nullptr || !node->offered) << member.node_id << " runs and offers";
+  }
+  for (const std::string& node_id : generation_.finished())
+    MT_CHECK(generation_.FindRunning(node_id) != nullptr) << node_id << " finished and is no member";
+  for (const auto& waiter : store_.waiters()) {
+    MT_CHECK(Has(waiter.node_id) && generation_.FindRunning(waiter.node_id) != nullptr)
+        << waiter.node_id << " waits and is no member";
+  }
+}
+
+JobView JobMachine::View(TimePoint now) const {
+  JobView view;
+  view.settings = settings_;
+  view.phase = outcome_ ? "ended" : generation_.running() ? "running" : "forming";
+  view.reason = reason_;
+  view.generation = generation_.id();
+  view.restart_count = budget_.used();
+  view.authority = HasAuthority();
+  view.phase_age = now - phase_since_.value_or(now);
+  view.nodes = MakeNodeViews(roster_, generation_, outcome_.has_value(), now);
+  return view;
+}
+
+std::string JobMachine::Describe(TimePoint now) const {
+  std::string text = absl::StrCat(View(now).phase, ", ", generation_.Describe(), ", ", budget_.Describe(),
+                                  progressed_ ? ", progressed" : "", "\n");
+  const auto add = [&](const std::string& line) {
+    if (!line.empty()) absl::StrAppend(&text, "  ", line, "\n");
+  };
+  if (generation_.known()) add(absl::StrCat("last ", rendezvous::Describe(*generation_.last())));
+  if (failing_) add(failing_->Describe(now));
+  add(backoff_.Describe(now));
+  if (outcome_) add(absl::StrCat("outcome ", rendezvous::Describe(*outcome_)));
+  if (quorum_.listed()) add(quorum_.Describe());
+  add(absl::StrCat(timers_.Describe(!generation_.known(), now), ", linger ", Until(linger_ends_, now), ", ",
+                   news_.Describe(now)));
+  absl::StrAppend(&text, roster_.Describe(now));
+  for (const auto& [key, value] : store_.values()) add(absl::StrCat("store ", key, "=", value));
+  for (const auto& waiter : store_.waiters()) {
+    add(absl::StrCat(waiter.node_id, " waits for ", absl::StrJoin(waiter.keys, ","), " id ", waiter.id));
+  }
+  return text;
+}
+
+}  // namespace mtrun::rendezvous

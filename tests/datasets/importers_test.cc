@@ -1,0 +1,38 @@
+#include "datasets/importers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mtrun::datasets {
+namespace {
+
+using ::testing::UnorderedElementsAre;
+
+TEST(Importers, EachHasAllThatADataSetNeeds) {
+  EXPECT_THAT(ImporterNames(), UnorderedElementsAre("cifar", "folder", "idx"));
+  for (const Importer& importer : Importers()) {
+    SCOPED_TRACE(importer.name);
+    EXPECT_EQ(&ImporterNamed(importer.name), &importer);
+    EXPECT_FALSE(importer.help.empty());
+    EXPECT_FALSE(importer.is_folder("/no/such/folder"));
+    EXPECT_FALSE(importer.open("/no/such/folder", std::nullopt).ok());
+  }
+}
+
+TEST(Importers, AnArchiveIsKnownByItsNames) {
+  const auto known_by = [](const std::vector<std::string>& names) {
+    std::vector<std::string> importers;
+    for (const Importer& importer : Importers()) {
+      if (importer.is_archive != nullptr && importer.is_archive(names)) importers.push_back(importer.name);
+    }
+    return importers;
+  };
+  EXPECT_THAT(known_by({"cifar-10-batches-bin/data_batch_1.bin"}), UnorderedElementsAre("cifar"));
+  EXPECT_THAT(known_by({"photos/train/cat/1.png"}), UnorderedElementsAre("folder"));
+  EXPECT_THAT(known_by({"readme.txt"}), UnorderedElementsAre());
+}
+
+TEST(Importers, TheLastTakesArchivesThatNoOtherKnows) { EXPECT_NE(Importers().back().is_archive, nullptr); }
+
+}  // namespace
+}  // namespace mtrun::datasets

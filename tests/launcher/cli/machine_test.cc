@@ -1,0 +1,69 @@
+#include "launcher/cli/machine.h"
+
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/program.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// A machine of files: proc/driver/nvidia/gpus and dev.
+class MachineTest : public testing::Test {
+ protected:
+  void Gpu(const std::string& address) {
+    std::filesystem::create_directories(root_.path() + "/proc/driver/nvidia/gpus/" + address);
+  }
+  void Device(const std::string& name) {
+    std::filesystem::create_directories(root_.path() + "/dev");
+    support::WriteText(root_.path() + "/dev/" + name, "");
+  }
+  int Gpus(const EnvironmentMap& environment = {}) { return LookAtMachine(environment, root_.path()).gpus; }
+
+  const support::TemporaryFolder root_;
+};
+
+TEST_F(MachineTest, NoDriverMeansNoGpus) {
+  EXPECT_EQ(Gpus(), 0);
+  EXPECT_EQ(Gpus({{"CUDA_VISIBLE_DEVICES", "0"}}), 0);
+  EXPECT_GE(LookAtMachine({}, root_.path()).cpus, 1);
+}
+
+TEST_F(MachineTest, GpusAreCountedFromTheDriverOrTheDeviceFiles) {
+  Gpu("0000:1B:00.0");
+  Gpu("0000:0a:00.0");
+  EXPECT_EQ(Gpus(), 2);
+  EXPECT_THAT(GpuAddresses(root_.path()), ElementsAre("0000:0a:00.0", "0000:1b:00.0"));
+  // A container that may use one of them.
+  for (const char* name : {"nvidiactl", "nvidia-uvm", "nvidia1", "null"}) Device(name);
+  EXPECT_EQ(Gpus(), 1);
+}
+
+TEST_F(MachineTest, DeviceFilesAlone) {
+  for (const char* name : {"nvidia0", "nvidia1", "nvidia12", "nvidiactl"}) Device(name);
+  EXPECT_EQ(Gpus(), 3);
+  EXPECT_EQ(Gpus({{"CUDA_VISIBLE_DEVICES", "2,0"}}), 2);
+}
+
+TEST(VisibleGpusTest, ReadsCudaVisibleDevicesAsCudaDoes) {
+  const auto visible = [](const char* value) { return VisibleGpus(4, {{"CUDA_VISIBLE_DEVICES", value}}); };
+  EXPECT_THAT(VisibleGpus(2, {}), ElementsAre("0", "1"));
+  EXPECT_THAT(visible("3,1"), ElementsAre("3", "1"));
+  EXPECT_THAT(visible(" 0 , 2 "), ElementsAre("0", "2"));
+  EXPECT_THAT(visible(""), IsEmpty());
+  EXPECT_THAT(visible("-1"), IsEmpty());
+  EXPECT_THAT(visible("1,-1,2"), ElementsAre("1"));
+  EXPECT_THAT(visible("1,9,2"), ElementsAre("1"));
+  EXPECT_THAT(visible("1,1"), IsEmpty());
+  EXPECT_THAT(visible("GPU-aa,GPU-bb"), ElementsAre("GPU-aa", "GPU-bb"));
+  EXPECT_THAT(visible("GPU-aa,1"), ElementsAre("GPU-aa"));
+  EXPECT_THAT(visible("MIG-x,MIG-y"), ElementsAre("MIG-x"));
+  EXPECT_THAT(VisibleGpus(0, {{"CUDA_VISIBLE_DEVICES", "GPU-aa"}}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

@@ -1,0 +1,381 @@
+#include "launcher/cli/options.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <fstream>
+#include <set>
+
+#include "absl/strings/str_split.h"
+#include "base/posix.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "launcher/cli/option_table.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+absl::StatusOr<Options> Parse(const std::string& line, const EnvironmentMap& environment = {},
+                              MachineFacts machine = {6, 0}) {
+  return ParseOptions(absl::StrSplit(line, ' ', absl::SkipEmpty()), environment, machine);
+}
+
+std::string ErrorOf(const std::string& line, const EnvironmentMap& environment = {}) {
+  const auto options = Parse(line, environment);
+  EXPECT_FALSE(options.ok()) << line;
+  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(options.status().message());
+}
+
+TEST(OptionsTest, DefaultsAreTorchruns) {
+  const auto options = Parse("train.py --lr 0.1");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->workers, 1);
+  EXPECT_EQ(options->job.min_nodes, 1);
+  EXPECT_EQ(options->job.max_nodes, 1);
+  EXPECT_EQ(options->job.max_restarts, 0);
+  EXPECT_EQ(options->job.job_id, "none");
+  EXPECT_EQ(options->role, "default");
+  EXPECT_EQ(options->shutdown_timeout, std::chrono::seconds(30));
+  EXPECT_TRUE(options->standalone);  // one node and no endpoint: nobody else will come
+  EXPECT_THAT(options->entry.words, ElementsAre("train.py", "--lr", "0.1"));
+}
+
+TEST(OptionsTest, NodesAreANumberOrARange) {
+  EXPECT_EQ(Parse("--nnodes 2:20 --rdzv_endpoint a x")->job.min_nodes, 2);
+  EXPECT_EQ(Parse("--nnodes=2:20 --rdzv-endpoint=a x")->job.max_nodes, 20);
+  EXPECT_EQ(Parse("--nnodes 3 --rdzv_endpoint a x")->job.min_nodes, 3);
+  for (const char* bad : {"3:1", "0", "0:2", "1:2:3", "two", ":", "2:", "-1"}) {
+    EXPECT_THAT(ErrorOf(std::string("--nnodes ") + bad + " x"),
+                AllOf(HasSubstr("--nnodes"), HasSubstr(bad), HasSubstr("MIN:MAX")));
+  }
+}
+
+TEST(OptionsTest, WorkersCanBeCounted) {
+  EXPECT_EQ(Parse("--nproc-per-node 4 x")->workers, 4);
+  EXPECT_EQ(Parse("--nproc_per_node=auto x")->workers, 6);
+  EXPECT_EQ(Parse("--nproc_per_node=cpu x", {}, {6, 3})->workers, 6);
+  EXPECT_EQ(Parse("--nproc_per_node=auto x", {}, {6, 3})->workers, 3);
+  EXPECT_EQ(Parse("--nproc_per_node=gpu x", {}, {6, 3})->workers, 3);
+  EXPECT_THAT(ErrorOf("--nproc_per_node gpu x"), HasSubstr("none is visible"));
+  EXPECT_THAT(ErrorOf("--nproc_per_node unknown x"),
+              AllOf(HasSubstr("\"unknown\""), HasSubstr("auto, cpu or gpu")));
+  EXPECT_THAT(ErrorOf("--nproc_per_node 0 x"), HasSubstr("--nproc_per_node"));
+  EXPECT_THAT(ErrorOf("--nproc_per_node xpu x"), HasSubstr("give their number"));
+}
+
+TEST(OptionsTest, EndpointComesFromTheEndpointOrTheMaster) {
+  EXPECT_EQ(Parse("--nnodes 2 --rdzv_endpoint node0 x")->endpoint, "node0:29400");
+  EXPECT_EQ(Parse("--nnodes 2 --master_addr node0 --master_port 77 x")->endpoint, "node0:77");
+  EXPECT_EQ(Parse("--nnodes 2 --master_addr node0 x")->endpoint, "node0:29500");
+  EXPECT_EQ(Parse("--standalone --rdzv_endpoint node0:1 x")->endpoint, "127.0.0.1:0");
+  EXPECT_THAT(ErrorOf("--nnodes 2 x"), AllOf(HasSubstr("--nnodes"), HasSubstr("--rdzv_endpoint")));
+  EXPECT_THAT(ErrorOf("--nnodes 2 --rdzv_endpoint node0:x x"),
+              AllOf(HasSubstr("--rdzv_endpoint"), HasSubstr("port")));
+  EXPECT_THAT(ErrorOf("--nnodes 2 --rdzv_endpoint node0:0 x"), HasSubstr("1 to 65535"));
+  EXPECT_THAT(ErrorOf("--standalone --nnodes 2 x"), HasSubstr("--standalone"));
+}
+
+TEST(OptionsTest, OneNodeNeedsNoRendezvous) {
+  const auto plain = Parse("--master_addr nowhere --master_port 777 --node_rank 0 x");
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_TRUE(plain->standalone);
+  EXPECT_EQ(plain->master_port, 777);
+  EXPECT_EQ(plain->job.heartbeat_interval, std::chrono::hours(1));
+  EXPECT_EQ(Parse("--rdzv_conf keep_alive_interval=0.1 x")->job.heartbeat_interval,
+            std::chrono::milliseconds(100));
+  EXPECT_EQ(Parse("--rdzv_endpoint node0:77 x")->standalone, false);
+  EXPECT_TRUE(Parse("--rdzv_endpoint= x")->standalone);
+  const auto elastic = Parse("--standalone --nnodes 1:4 x");
+  ASSERT_TRUE(elastic.ok()) << elastic.status();
+  EXPECT_EQ(elastic->job.max_nodes, 1);
+  EXPECT_THAT(elastic->notes, ElementsAre(HasSubstr("--nnodes 1:4")));
+}
+
+TEST(OptionsTest, BackEndsOfTorchrunAreMtrunsOwnService) {
+  EXPECT_EQ(Parse("--rdzv_backend c10d --nnodes 2 --rdzv_endpoint a x")->endpoint, "a:29400");
+  const auto fixed = Parse("--rdzv-backend=static --nnodes 1:3 --rdzv_endpoint a x");
+  ASSERT_TRUE(fixed.ok()) << fixed.status();
+  EXPECT_EQ(fixed->job.min_nodes, 3);
+  EXPECT_THAT(fixed->notes, ElementsAre(HasSubstr("exactly 3 nodes")));
+  const auto etcd = Parse("--rdzv_backend etcd-v2 --nnodes 2 --rdzv_endpoint a --rdzv_conf protocol=http x");
+  ASSERT_TRUE(etcd.ok()) << etcd.status();
+  EXPECT_TRUE(etcd->may_be_etcd);
+  EXPECT_EQ(etcd->endpoint, "a:2379");
+  EXPECT_EQ(Parse("--rdzv_backend etcd --nnodes 2 --rdzv_endpoint a:29400 x")->endpoint, "a:29400");
+  EXPECT_THAT(ErrorOf("--rdzv_backend zeus x"),
+              AllOf(HasSubstr("\"zeus\""), HasSubstr("--rdzv_backend c10d")));
+  EXPECT_THAT(ErrorOf("--rdzv_conf protocol=http x"), HasSubstr("unknown key \"protocol\""));
+}
+
+TEST(OptionsTest, ConfReadsFractionsAndNamesTheBadKey) {
+  const auto options = Parse(
+      "--rdzv_conf "
+      "join_timeout=0.5,last_call_timeout=0,keep_alive_interval=0.25,keep_alive_max_attempt=4,is_host=true,"
+      "reconnect_timeout=7,timeout=900,close_timeout=3,heartbeat_timeout=0.5,read_timeout=90,store_type=tcp "
+      "x");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->job.join_timeout, std::chrono::milliseconds(500));
+  EXPECT_EQ(options->job.last_call, Duration::zero());
+  EXPECT_EQ(options->job.heartbeat_interval, std::chrono::milliseconds(250));
+  EXPECT_EQ(options->job.heartbeats_missed, 4);
+  EXPECT_EQ(options->is_host, true);
+  EXPECT_EQ(options->reconnect_timeout, std::chrono::seconds(7));
+  EXPECT_EQ(options->connect_timeout, std::chrono::seconds(90));
+  EXPECT_EQ(Parse("--rdzv_conf join_timeout=5 x")->connect_timeout, std::chrono::seconds(5));
+  EXPECT_EQ(Parse("--rdzv_backend static --rdzv_conf timeout=5 x")->job.join_timeout,
+            std::chrono::seconds(5));
+  EXPECT_THAT(ErrorOf("--rdzv_conf store_type=file x"),
+              AllOf(HasSubstr("store_type=\"file\""), HasSubstr("--rdzv_backend c10d --rdzv_endpoint")));
+  EXPECT_THAT(ErrorOf("--rdzv_conf close_timeout=-1 x"), HasSubstr("close_timeout"));
+  EXPECT_THAT(ErrorOf("--rdzv_id= x"), HasSubstr("--rdzv_id"));
+  EXPECT_THAT(ErrorOf("--rdzv_conf join_timout=3 x"),
+              AllOf(HasSubstr("--rdzv_conf"), HasSubstr("did you mean join_timeout?")));
+  EXPECT_THAT(ErrorOf("--rdzv_conf join_timeout=soon x"),
+              AllOf(HasSubstr("join_timeout"), HasSubstr("soon")));
+  EXPECT_THAT(ErrorOf("--rdzv_conf join_timeout=0 x"), HasSubstr("more than 0"));
+  EXPECT_THAT(ErrorOf("--rdzv_conf =3 x"), HasSubstr("KEY=VALUE"));
+  EXPECT_THAT(ErrorOf("--rdzv_conf is_host=perhaps x"), HasSubstr("true or false"));
+}
+
+TEST(OptionsTest, FlagsBeatTheEnvironmentAndItBeatsTheFile) {
+  const std::string folder = *MakeTemporaryFolder("options_test_");
+  const std::string file = folder + "/run.yaml";
+  std::ofstream(file)
+      << "mtrun:\n  max_restarts: 1\n  nproc_per_node: 2\n  role: three\ncnnA:\n  epochs: 9\n";
+  const EnvironmentMap environment = {
+      {"PET_NPROC_PER_NODE", "3"}, {"PET_ROLE", "env"}, {"PET_STANDALONE", "1"}, {"PET_CONFIG", file}};
+  const auto options = Parse("--role flag x", environment);
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->job.max_restarts, 1);
+  EXPECT_EQ(options->workers, 3);
+  EXPECT_EQ(options->role, "flag");
+  EXPECT_TRUE(options->standalone);
+
+  std::ofstream(file) << "mtrun:\n  nodes: 1\n  max_restart: 1\n";
+  EXPECT_THAT(ErrorOf("--config " + file + " x"), AllOf(HasSubstr("run.yaml:2"), HasSubstr("nodes")));
+  std::remove(file.c_str());
+  std::remove(folder.c_str());
+}
+
+TEST(OptionsTest, BadEnvironmentIsNamed) {
+  EXPECT_THAT(ErrorOf("x", {{"PET_NNODES", "3:1"}}), AllOf(HasSubstr("PET_NNODES"), HasSubstr("3:1")));
+  EXPECT_THAT(ErrorOf("x", {{"PET_MAX_RESTARTS", "many"}}), HasSubstr("PET_MAX_RESTARTS"));
+}
+
+TEST(OptionsTest, ShutdownTimeoutHasTorchrunsVariable) {
+  const EnvironmentMap environment = {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "5"}};
+  EXPECT_EQ(Parse("x", environment)->shutdown_timeout, std::chrono::seconds(5));
+  EXPECT_EQ(Parse("--shutdown_timeout 0.5 x", environment)->shutdown_timeout, std::chrono::milliseconds(500));
+  EXPECT_EQ(Parse("--shutdown_timeout 0 x", environment)->shutdown_timeout, Duration::zero());
+  EXPECT_THAT(ErrorOf("--shutdown_timeout -1 x"), HasSubstr("shutdown_timeout"));
+  EXPECT_THAT(ErrorOf("x", {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "-1"}}),
+              HasSubstr("TORCH_ELASTIC_SHUTDOWN_TIMEOUT: \"-1\""));
+}
+
+TEST(OptionsTest, SignalsAreHandledOrForwarded) {
+  EXPECT_EQ(Parse("x")->signals, DefaultSignals());
+  const auto some = Parse("--signals-to-handle=SIGTERM,SIGUSR2 --signals_to_forward=usr1 x");
+  ASSERT_TRUE(some.ok()) << some.status();
+  EXPECT_THAT(some->signals.stop, ElementsAre(SIGUSR2, SIGTERM));
+  EXPECT_THAT(some->signals.forward, ElementsAre(SIGUSR1));
+  const auto defaults = Parse("--signals_to_forward SIGUSR1,SIGUSR2 x");
+  EXPECT_THAT(defaults->signals.stop, ElementsAre(SIGHUP, SIGINT, SIGQUIT, SIGTERM));
+  EXPECT_THAT(Parse("--signals_to_handle SIGTERM,SIGNONE x")->notes, ElementsAre(HasSubstr("\"SIGNONE\"")));
+}
+
+TEST(OptionsTest, WhatMeansNothingHereIsNotedOnce) {
+  EXPECT_TRUE(Parse("x")->notes.empty());
+  const auto options = Parse("--monitor-interval 5 --start_method=fork --event_log_handler null x",
+                             {{"PET_EXIT_BARRIER_TIMEOUT", "10"}});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_THAT(options->notes,
+              ElementsAre(AllOf(HasSubstr("--monitor_interval"), HasSubstr("--start_method"),
+                                HasSubstr("PET_EXIT_BARRIER_TIMEOUT"), Not(HasSubstr("event_log")))));
+  EXPECT_THAT(ErrorOf("--start_method thread x"), HasSubstr("spawn, fork, forkserver"));
+  EXPECT_THAT(ErrorOf("--exit_barrier_timeout -1 x"), HasSubstr("exit_barrier_timeout"));
+  EXPECT_THAT(ErrorOf("--logs_specs mine x"), HasSubstr("\"mine\""));
+  EXPECT_TRUE(Parse("--logs_specs default x").ok());
+}
+
+TEST(OptionsTest, EveryFlagOfTorchrunIsKnownInEverySpelling) {
+  const std::vector<std::pair<std::string, std::string>> flags = {{"nnodes", "1"},
+                                                                  {"nproc-per-node", "2"},
+                                                                  {"rdzv-backend", "c10d"},
+                                                                  {"rdzv-endpoint", "localhost:0"},
+                                                                  {"rdzv-id", "i"},
+                                                                  {"rdzv-conf", "timeout=3"},
+                                                                  {"max-restarts", "1"},
+                                                                  {"monitor-interval", "1"},
+                                                                  {"start-method", "spawn"},
+                                                                  {"event-log-handler", "console"},
+                                                                  {"role", "r"},
+                                                                  {"log-dir", "/tmp"},
+                                                                  {"redirects", "3"},
+                                                                  {"tee", "0:1,11:2"},
+                                                                  {"log-line-prefix-template", "x"},
+                                                                  {"local-ranks-filter", "0"},
+                                                                  {"duplicate-stdout-filters", "a"},
+                                                                  {"duplicate-stderr-filters", "a"},
+                                                                  {"node-rank", "0"},
+                                                                  {"master-addr", "a"},
+                                                                  {"master-port", "1"},
+                                                                  {"local-addr", "a"},
+                                                                  {"logs-specs", "default"},
+                                                                  {"numa-binding", "core-complex"},
+                                                                  {"signals-to-handle", "SIGTERM"},
+                                                                  {"shutdown-timeout", "3"},
+                                                                  {"exit-barrier-timeout", "3"}};
+  for (const auto& [name, value] : flags) {
+    std::string under = name;
+    std::replace(under.begin(), under.end(), '-', '_');
+    std::string variable = "PET_" + under;
+    std::transform(variable.begin(), variable.end(), variable.begin(), ::toupper);
+    for (const std::string& spelling : {name, under}) {
+      EXPECT_TRUE(Parse("--" + spelling + "=" + value + " x").ok()) << spelling;
+      EXPECT_TRUE(Parse("--" + spelling + " " + value + " x").ok()) << spelling;
+    }
+    EXPECT_TRUE(Parse("x", {{variable, value}}).ok()) << variable;
+  }
+  for (const char* name :
+       {"standalone", "no-python", "run-path", "virtual-local-rank", "no_python", "module"})
+    EXPECT_TRUE(Parse(std::string("--") + name + " x").ok()) << name;
+  EXPECT_TRUE(Parse("-m x")->entry.module);
+  EXPECT_FALSE(Parse("x", {{"PET_MODULE", "0"}})->entry.module);
+  EXPECT_TRUE(Parse("x", {{"PET_MODULE", "1"}})->entry.module);
+}
+
+TEST(OptionsTest, AbbreviationsMeanTorchrunsFlags) {
+  EXPECT_THAT(Parse("--signals SIGTERM x")->signals.stop, ElementsAre(SIGTERM));
+  EXPECT_TRUE(Parse("--v x")->virtual_local_rank);
+  EXPECT_FALSE(Parse("--redirect=3 x")->redirects.empty());
+  EXPECT_FALSE(Parse("--t 3 x")->tee.empty());
+  EXPECT_THAT(Parse("--event null x")->notes, testing::IsEmpty());
+}
+
+TEST(OptionsTest, VirtualLocalRanksNeedADeviceEach) {
+  EXPECT_TRUE(Parse("--virtual_local_rank --nproc_per_node 2 x", {{"CUDA_VISIBLE_DEVICES", "4,5"}}).ok());
+  EXPECT_THAT(ErrorOf("--virtual_local_rank --nproc_per_node 3 x", {{"CUDA_VISIBLE_DEVICES", "4,5"}}),
+              AllOf(HasSubstr("CUDA_VISIBLE_DEVICES"), HasSubstr("4,5")));
+}
+
+TEST(OptionsTest, UnknownFlagsNameTheNearest) {
+  EXPECT_EQ(Parse("--nproc 2 x")->workers, 2);  // an unambiguous prefix will do
+  EXPECT_THAT(ErrorOf("--max_restart_s 2 x"), HasSubstr("--max_restarts"));
+  EXPECT_THAT(ErrorOf("--node_rank"), HasSubstr("needs a value"));
+  EXPECT_THAT(ErrorOf("--nprocs 2 x"), HasSubstr("did you mean --nproc_per_node?"));
+  EXPECT_THAT(ErrorOf("--num-processes 2 x"), HasSubstr("did you mean --nproc_per_node?"));
+  EXPECT_THAT(ErrorOf("--port 2 x"), HasSubstr("did you mean --master_port?"));
+  EXPECT_THAT(ErrorOf("--lr 0.1 train.py"), HasSubstr("after its name"));
+}
+
+TEST(OptionsTest, TheProgramsWordsStayAsTheyAre) {
+  EXPECT_THAT(Parse("--standalone prog --nnodes 7 --trainer vit -- -m")->entry.words,
+              ElementsAre("prog", "--nnodes", "7", "--trainer", "vit", "--", "-m"));
+  EXPECT_EQ(Parse("--standalone prog --trainer vit")->entry.trainer, "");
+  EXPECT_TRUE(Parse("-m pkg.mod --x")->entry.module);
+  EXPECT_THAT(Parse("-m pkg.mod --x")->entry.words, ElementsAre("pkg.mod", "--x"));
+  EXPECT_THAT(ErrorOf("--no_python -m mod"), HasSubstr("exclude"));
+  EXPECT_THAT(ErrorOf("--standalone"), HasSubstr("nothing to run"));
+}
+
+TEST(OptionsTest, EverythingAfterTheTrainersNameIsTheTrainers) {
+  const auto options = Parse("--standalone --nproc_per_node 2 --trainer cnnA --epochs 3 --help --nnodes 9");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->act, Options::Act::kRun);
+  EXPECT_EQ(options->entry.trainer, "cnnA");
+  EXPECT_EQ(options->job.max_restarts, 10);
+  EXPECT_EQ(options->job.refund_steps, 100);
+  EXPECT_EQ(Parse("--max_restarts 0 --trainer cnnA")->job.max_restarts, 0);
+  EXPECT_EQ(Parse("--standalone prog")->job.refund_steps, 0);
+  EXPECT_EQ(options->role, "cnnA");
+  EXPECT_THAT(options->entry.words, ElementsAre("--epochs", "3", "--help", "--nnodes", "9"));
+  EXPECT_THAT(Parse("--role r --trainer=cnnA --epochs 3")->entry.words, ElementsAre("--epochs", "3"));
+  EXPECT_EQ(Parse("--role r --trainer=cnnA --epochs 3")->role, "r");
+  EXPECT_THAT(ErrorOf("-m --trainer cnnA"), HasSubstr("--trainer"));
+}
+
+TEST(OptionsTest, TheTrainerGetsTheSameConfigFile) {
+  const std::string folder = *MakeTemporaryFolder("options_test_");
+  const std::string file = folder + "/run.yaml";
+  std::ofstream(file) << "mtrun:\n  standalone: true\n";
+  const auto options = Parse("--config " + file + " --trainer cnnA --epochs 3");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_THAT(options->entry.words, ElementsAre("--config", file, "--epochs", "3"));
+  std::remove(file.c_str());
+  std::remove(folder.c_str());
+}
+
+TEST(OptionsTest, AJobIsOnLoopbackOnlyWithAllItsEndpoints) {
+  const auto on_loopback = [](const std::string& endpoints) {
+    const auto options = Parse("--nnodes 2 --rdzv_endpoint " + endpoints + " x");
+    EXPECT_TRUE(options.ok()) << options.status();
+    return IsOnLoopback(*options, [](const std::string&) { return std::vector<std::string>{"127.0.0.1"}; });
+  };
+  for (const char* endpoints : {"127.0.0.1:1", "LOCALHOST", "[::1]:1", "127.0.0.1:1,localhost:2"})
+    EXPECT_TRUE(on_loopback(endpoints)) << endpoints;
+  for (const char* endpoints :
+       {"127.example.org:1", "node2", "127.0.0.1:1,node2:1", "node2:1,127.0.0.1:1", "0.0.0.0:1"})
+    EXPECT_FALSE(on_loopback(endpoints)) << endpoints;
+}
+
+TEST(OptionsTest, HelpNamesEveryFlagOfTheContract) {
+  EXPECT_EQ(Parse("--help")->act, Options::Act::kHelp);
+  EXPECT_EQ(Parse("--version x")->act, Options::Act::kVersion);
+  EXPECT_EQ(Parse("--print-completion zsh")->completion_shell, "zsh");
+  EXPECT_EQ(Parse("--status node1")->status_endpoint, "node1:29400");
+  EXPECT_EQ(Parse("--status=node1:1 --json")->act, Options::Act::kStatus);
+  for (const SettingSpec& spec : OptionTable()) EXPECT_THAT(HelpText(), HasSubstr("--" + spec.name));
+}
+
+TEST(OptionsTest, EveryOptionIsReadByItsRowOrByTheReaderOfAnother) {
+  std::set<std::string> readers;
+  for (const Option& option : OptionRows()) {
+    if (std::holds_alternative<OptionReader>(option.target) || std::holds_alternative<Asks>(option.target))
+      readers.insert(option.spec.name);
+  }
+  for (const Option& option : OptionRows()) {
+    EXPECT_NE(option.spec.help, "") << option.spec.name;
+    EXPECT_NE(option.spec.group, "") << option.spec.name;
+    if (const auto* part = std::get_if<PartOf>(&option.target)) {
+      EXPECT_TRUE(readers.contains(part->name)) << option.spec.name << " is read by " << part->name;
+    }
+  }
+}
+
+TEST(OptionsTest, PlainOptionsGoToTheirMembers) {
+  const auto options = Parse(
+      "--node_rank 3 --numa_binding node --local_addr 10.0.0.9 --insecure --preempt_file /tmp/go "
+      "--event_log /tmp/e --log_dir /tmp/l x");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->node_rank, 3);
+  EXPECT_EQ(options->numa_binding, "node");
+  EXPECT_EQ(options->local_addr, "10.0.0.9");
+  EXPECT_TRUE(options->insecure);
+  EXPECT_EQ(options->preempt_file, "/tmp/go");
+  EXPECT_EQ(options->event_log, "/tmp/e");
+  EXPECT_EQ(options->log_dir, "/tmp/l");
+  EXPECT_EQ(Parse("x")->node_rank, std::nullopt);
+}
+
+TEST(OptionsTest, OfTrainersMoreIsKnown) {
+  const auto plain = Parse("x"), watched = Parse("--hang_timeout 5 x"), trainer = Parse("--trainer cnnA");
+  EXPECT_FALSE(plain->warm_up);
+  EXPECT_EQ(plain->hang_notice, Duration::zero());
+  EXPECT_EQ(plain->hang_timeout, Duration::zero());
+  EXPECT_EQ(watched->hang_notice, std::chrono::seconds(30));
+  EXPECT_EQ(watched->hang_timeout, std::chrono::seconds(5));
+  EXPECT_TRUE(trainer->warm_up);
+  EXPECT_EQ(trainer->hang_notice, std::chrono::seconds(30));
+  EXPECT_EQ(trainer->hang_timeout, std::chrono::minutes(10));
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

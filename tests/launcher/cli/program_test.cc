@@ -1,0 +1,113 @@
+#include "launcher/cli/program.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/posix.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class ProgramTest : public testing::Test {
+ protected:
+  ~ProgramTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string Make(const std::string& name, bool executable) {
+    const std::string path = folder_ + "/" + name;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path) << "#!/bin/sh\n";
+    chmod(path.c_str(), executable ? 0755 : 0644);
+    return path;
+  }
+
+  absl::StatusOr<Program> Resolve(EntryPoint entry) {
+    return ResolveProgram(entry, environment_, folder_ + "/bin");
+  }
+
+  const std::string folder_ = *MakeTemporaryFolder("program_test_");
+  EnvironmentMap environment_ = {{"PATH", folder_ + "/path"}};
+};
+
+TEST_F(ProgramTest, PythonRunsScriptsAndModules) {
+  const std::string python = Make("path/python3", true), script = Make("train.py", true);
+  EXPECT_THAT(Resolve({.words = {script, "--x"}})->argv, ElementsAre(python, "-u", script, "--x"));
+  EXPECT_THAT(Resolve({.words = {"pkg.mod", "--x"}, .module = true})->argv,
+              ElementsAre(python, "-u", "-m", "pkg.mod", "--x"));
+  EXPECT_EQ(Resolve({.words = {script}, .no_python = true})->file, script);
+  // Without the right to execute a file is taken for a script, as torchrun takes every file.
+  const std::string plain = Make("train", false);
+  EXPECT_THAT(Resolve({.words = {plain}})->argv, ElementsAre(python, "-u", plain));
+}
+
+TEST_F(ProgramTest, ChoosesThePython) {
+  const std::string script = Make("train.py", false), on_path = Make("path/python3", true);
+  const std::string venv = Make("venv/bin/python", true), named = Make("other/python", true);
+  EXPECT_EQ(Resolve({.words = {script}})->file, on_path);
+  environment_["VIRTUAL_ENV"] = folder_ + "/venv";
+  EXPECT_EQ(Resolve({.words = {script}})->file, venv);
+  environment_["PYTHON_EXEC"] = named;
+  EXPECT_EQ(Resolve({.words = {script}})->file, named);
+  environment_["PYTHON_EXEC"] = "/no/python";
+  EXPECT_THAT(std::string(Resolve({.words = {script}}).status().message()), HasSubstr("PYTHON_EXEC"));
+}
+
+TEST_F(ProgramTest, ExecutablesAreFoundOnPath) {
+  const std::string tool = Make("path/tool", true), here = Make("run.sh", true);
+  const auto program = Resolve({.words = {"tool", "a"}});
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->file, tool);
+  EXPECT_THAT(program->argv, ElementsAre("tool", "a"));
+  EXPECT_EQ(Resolve({.words = {here}})->file, here);
+}
+
+TEST_F(ProgramTest, MissingProgramsAreNamed) {
+  for (const char* name : {"nowhere", "nowhere.py", "/no/such/program"}) {
+    const auto program = Resolve({.words = {name}});
+    EXPECT_EQ(program.status().code(), absl::StatusCode::kNotFound);
+    EXPECT_THAT(std::string(program.status().message()), AllOf(HasSubstr(name), HasSubstr("does not exist")));
+  }
+  const std::string plain = Make("data", false);
+  EXPECT_THAT(std::string(Resolve({.words = {plain}, .no_python = true}).status().message()),
+              HasSubstr("not a file that can be executed"));
+}
+
+TEST_F(ProgramTest, LocalRankIsPutIntoArguments) {
+  const Program program{
+      .file = "p", .argv = {"p", "--out=${local_rank}.txt", "$$", "${local_rank}${local_rank}"}, .name = "p"};
+  EXPECT_THAT(ArgumentsFor(program, 3), ElementsAre("p", "--out=3.txt", "$$", "33"));
+}
+
+TEST_F(ProgramTest, TrainersAreFoundInTheirFolders) {
+  const std::string built = Make("bin/cnnA", true);
+  Make("bin/mtrun", true);
+  EXPECT_EQ(Resolve({.trainer = "cnnA", .words = {"--epochs", "1"}})->file, built);
+  EXPECT_THAT(Resolve({.trainer = "cnnA", .words = {"--epochs", "1"}})->argv,
+              ElementsAre(built, "--epochs", "1"));
+  const std::string installed = Make("libexec/mtrun/trainers/cnnA", true);
+  EXPECT_EQ(Resolve({.trainer = "cnnA"})->file, installed);
+  const std::string own = Make("mine/cnnA", true);
+  environment_["MTRUN_TRAINER_PATH"] = folder_ + "/none:" + folder_ + "/mine";
+  EXPECT_EQ(Resolve({.trainer = "cnnA"})->file, own);
+}
+
+TEST_F(ProgramTest, AMissingTrainerListsTheOthers) {
+  Make("bin/cnnA", true);
+  Make("bin/vit", true);
+  Make("bin/mtrun", true);
+  const auto program = Resolve({.trainer = "cnnB"});
+  EXPECT_EQ(program.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(program.status().message()),
+              AllOf(HasSubstr("cnnB"), HasSubstr("found: cnnA, vit"), HasSubstr("did you mean cnnA?")));
+  EXPECT_FALSE(Resolve({.trainer = "../bin/cnnA"}).ok());
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

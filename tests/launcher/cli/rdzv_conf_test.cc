@@ -1,0 +1,50 @@
+#include "launcher/cli/rdzv_conf.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(RdzvConfTest, HelpNamesTheKeysThatMeanSomethingHere) {
+  EXPECT_EQ(ConfHelp(),
+            "KEY=VALUE,...: join_timeout, last_call_timeout, keep_alive_interval, read_timeout, "
+            "reconnect_grace, reconnect_timeout, min_nodes_timeout, fence_timeout (seconds), "
+            "keep_alive_max_attempt, takeover (majority, any), is_host, hold_port.");
+}
+
+TEST(RdzvConfTest, WordsAndTruthGoToTheirMembers) {
+  Options options;
+  EXPECT_TRUE(ReadConfPair("takeover", "any", false, &options).ok());
+  EXPECT_TRUE(ReadConfPair("hold_port", "false", false, &options).ok());
+  EXPECT_TRUE(ReadConfPair("is_host", "false", false, &options).ok());
+  EXPECT_TRUE(ReadConfPair("fence_timeout", "0.5", false, &options).ok());
+  EXPECT_TRUE(options.job.takeover_any);
+  EXPECT_FALSE(options.hold_port);
+  EXPECT_EQ(options.is_host, false);
+  EXPECT_EQ(options.fence_timeout, std::chrono::milliseconds(500));
+  EXPECT_THAT(ReadConfPair("takeover", "all", false, &options).message(), HasSubstr("majority or any"));
+  EXPECT_THAT(ReadConfPair("keep_alive_max_attempt", "0", false, &options).message(),
+              HasSubstr("a number from 1"));
+}
+
+TEST(RdzvConfTest, TheTimeoutOfStaticBoundsTheJoining) {
+  Options options;
+  const Duration before = options.job.join_timeout;
+  EXPECT_TRUE(ReadConfPair("timeout", "5", false, &options).ok());
+  EXPECT_EQ(options.job.join_timeout, before);
+  EXPECT_TRUE(ReadConfPair("timeout", "5", true, &options).ok());
+  EXPECT_EQ(options.job.join_timeout, std::chrono::seconds(5));
+}
+
+TEST(RdzvConfTest, KeysOfEtcdAreKnownToEtcdAlone) {
+  Options options;
+  EXPECT_THAT(ReadConfPair("cacert", "x", false, &options).message(), HasSubstr("unknown key \"cacert\""));
+  options.may_be_etcd = true;
+  EXPECT_TRUE(ReadConfPair("cacert", "x", false, &options).ok());
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

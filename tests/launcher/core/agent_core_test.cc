@@ -1,0 +1,35 @@
+#include "launcher/core/agent_core.h"
+
+#include <csignal>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/launcher/core/agent_core_inputs.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::IsEmpty;
+
+TEST(AgentCoreTest, JoiningGivesUpAfterTheJoinTimeout) {
+  AgentConfig config = Config(1);
+  config.join_timeout = std::chrono::seconds(5);
+  AgentCore core(config, TimePoint());
+  ASSERT_EQ(core.NextDeadline(), TimePoint(std::chrono::seconds(5)));
+  const Effects effects = core.Step(Tick{}, *core.NextDeadline());
+  EXPECT_EQ(std::get<Exit>(effects.back()).code, 1);
+  EXPECT_THAT(Describe(effects), testing::HasSubstr("node0:29400"));
+}
+
+TEST(AgentCoreTest, AnEchoOfTheSignalDoesNotKill) {
+  AgentCore core(Config(1), TimePoint());
+  core.Step(SessionConnected{}, TimePoint());
+  core.Step(rendezvous::ServiceEvent(rendezvous::Assigned{AssignmentOf(1, 1, 0, 1)}), TimePoint());
+  core.Step(SignalReceived{SIGTERM}, TimePoint(std::chrono::milliseconds(0)));
+  EXPECT_THAT(core.Step(SignalReceived{SIGTERM}, TimePoint(std::chrono::milliseconds(50))), IsEmpty());
+  const Effects effects = core.Step(SignalReceived{SIGTERM}, TimePoint(std::chrono::milliseconds(150)));
+  EXPECT_THAT(effects, testing::Contains(Effect(SignalWorkers{SIGKILL})));
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

@@ -1,0 +1,59 @@
+#include "launcher/core/drain.h"
+
+#include <csignal>
+
+#include "gtest/gtest.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using Heard = Drain::Heard;
+
+TimePoint At(int milliseconds) { return TimePoint(std::chrono::milliseconds(milliseconds)); }
+
+TEST(DrainTest, TheSameSignalSoonAfterIsAnEcho) {
+  Drain drain;
+  EXPECT_EQ(drain.Describe(), "no signal");
+  EXPECT_EQ(drain.Hear(SIGTERM, At(0)), Heard::kFirst);
+  const Drain before = drain;
+  EXPECT_EQ(drain.Hear(SIGTERM, At(99)), Heard::kEcho);
+  EXPECT_EQ(drain, before);
+  EXPECT_EQ(drain.Hear(SIGINT, At(99)), Heard::kAgain) << "another signal counts";
+  EXPECT_EQ(drain.Hear(SIGTERM, At(100)), Heard::kAgain);
+  EXPECT_EQ(drain.signal(), SIGTERM);
+  EXPECT_EQ(drain.exit_code(), 128 + SIGTERM);
+}
+
+TEST(DrainTest, OnlyAnUnexpectedEndAbortsTheStep) {
+  Drain drain;
+  drain.Hear(SIGTERM, At(0));
+  const WorkerSlot slot;
+  EXPECT_FALSE(drain.AbortsStep({.exit_code = 0}, slot));
+  EXPECT_FALSE(drain.AbortsStep({.signal = SIGTERM}, slot)) << "the signal that it was sent";
+  EXPECT_FALSE(drain.AbortsStep({.exit_code = 128 + SIGTERM}, slot));
+  EXPECT_TRUE(drain.AbortsStep({.signal = SIGKILL}, slot));
+  EXPECT_TRUE(drain.AbortsStep({.exit_code = 1}, slot));
+  EXPECT_FALSE(drain.AbortsStep({.exit_code = 1}, WorkerSlot{.said_leaving = true}));
+  EXPECT_FALSE(drain.AbortsStep({.exit_code = 1}, WorkerSlot{.said_done = true}));
+}
+
+TEST(DrainTest, SucceedsWhenAllLeftByThemselvesAndWell) {
+  WorkerSlots slots("node1");
+  slots.Reset(1);
+  slots[0] =
+      WorkerSlot{.life = WorkerSlot::Life::kGone, .rank = 0, .said_leaving = true, .exited_with_0 = true};
+  Drain drain;
+  drain.Hear(SIGTERM, At(0));
+  drain.Begin(At(30000));
+  EXPECT_TRUE(drain.begun());
+  EXPECT_EQ(drain.deadline(), At(30000));
+  EXPECT_FALSE(drain.Succeeded(slots)) << "they were killed";
+  drain.Complete();
+  EXPECT_TRUE(drain.Succeeded(slots));
+  EXPECT_EQ(drain.Describe(), "received SIGTERM; drains; complete");
+  slots[0].exited_with_0 = false;
+  EXPECT_FALSE(drain.Succeeded(slots));
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

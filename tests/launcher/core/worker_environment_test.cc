@@ -1,0 +1,110 @@
+#include "launcher/core/worker_environment.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::ElementsAre;
+
+/// Node 0 with two trainers, node 1 with one parameter server, node 2 with three trainers.
+rendezvous::Assignment ThreeNodes() {
+  rendezvous::Assignment assignment;
+  assignment.generation = {4, 0xabc};
+  assignment.members = {{"id0", "node0", "10.0.0.1", "trainer", 0, 0, 2},
+                        {"id1", "node1", "10.0.0.2", "ps", 1, 2, 1},
+                        {"id2", "node2", "10.0.0.3", "trainer", 2, 3, 3}};
+  assignment.world_size = 6;
+  assignment.master_address = "10.0.0.1";
+  assignment.master_port = 4242;
+  assignment.restart_count = 2;
+  return assignment;
+}
+
+TEST(WorkerEnvironmentTest, RanksComeFromTheAssignment) {
+  const NodeContext node{.max_restarts = 3, .run_id = "job", .socket = "/s"};
+  const WorkerEnv worker = MakeWorkerEnv(ThreeNodes(), 2, 1, node, "/e.json");
+  WorkerEnv expected;
+  expected.rank = 4;
+  expected.local_rank = 1;
+  expected.world_size = 6;
+  expected.local_world_size = 3;
+  expected.group_rank = 2;
+  expected.group_world_size = 3;
+  expected.role_rank = 3;
+  expected.role_world_size = 5;
+  expected.role_name = "trainer";
+  expected.master_addr = "10.0.0.1";
+  expected.master_port = 4242;
+  expected.restart_count = 2;
+  expected.max_restarts = 3;
+  expected.run_id = "job";
+  expected.error_file = "/e.json";
+  expected.socket = "/s";
+  expected.generation = channel::ToText({4, 0xabc});
+  EXPECT_EQ(worker, expected);
+  EXPECT_EQ(MakeWorkerEnv(ThreeNodes(), 1, 0, node, "").role_rank, 0);
+  EXPECT_EQ(MakeWorkerEnv(ThreeNodes(), 1, 0, node, "").role_world_size, 1);
+}
+
+TEST(WorkerEnvironmentTest, OverlaysTheParents) {
+  NodeContext node;
+  node.configured_world = 8;
+  node.parent = {{"HOME", "/h"}, {"RANK", "77"}, {"WORLD_SIZE", "1"}, {"PET_NNODES", "3"}};
+  const EnvironmentMap environment = MakeEnvironment(MakeWorkerEnv(ThreeNodes(), 0, 1, node, ""), node);
+  EXPECT_EQ(environment.at("HOME"), "/h");
+  EXPECT_EQ(environment.at("PET_NNODES"), "3");
+  EXPECT_EQ(environment.at("RANK"), "1");
+  EXPECT_EQ(environment.at("WORLD_SIZE"), "6");
+  EXPECT_EQ(environment.at("TORCHELASTIC_USE_AGENT_STORE"), "False");
+  EXPECT_EQ(environment.at("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "1");
+  EXPECT_EQ(environment.at("MTRUN_CONFIGURED_WORLD"), "8");
+  EXPECT_EQ(environment.at("MTRUN_SHUTDOWN_TIMEOUT"), "0");
+  EXPECT_FALSE(environment.contains("OMP_NUM_THREADS"));
+}
+
+TEST(WorkerEnvironmentTest, KeepsWhatTheUserSet) {
+  NodeContext node;
+  node.parent = {{"TORCH_NCCL_ASYNC_ERROR_HANDLING", "3"}, {"OMP_NUM_THREADS", "8"}};
+  node.set_omp = NeedsOmpThreads(node.parent, 4);
+  EXPECT_FALSE(node.set_omp);
+  const EnvironmentMap environment = MakeEnvironment(MakeWorkerEnv(ThreeNodes(), 0, 0, node, ""), node);
+  EXPECT_EQ(environment.at("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "3");
+  EXPECT_EQ(environment.at("OMP_NUM_THREADS"), "8");
+}
+
+TEST(WorkerEnvironmentTest, SeveralWorkersGetOneThreadEach) {
+  EXPECT_TRUE(NeedsOmpThreads({}, 2));
+  EXPECT_FALSE(NeedsOmpThreads({}, 1));
+  NodeContext node;
+  node.set_omp = true;
+  EXPECT_EQ(MakeEnvironment(MakeWorkerEnv(ThreeNodes(), 0, 0, node, ""), node).at("OMP_NUM_THREADS"), "1");
+}
+
+TEST(WorkerEnvironmentTest, VirtualLocalRanksSeeTheirOwnDevice) {
+  NodeContext node{.virtual_local_rank = true, .timer_file = "/timer"};
+  node.parent = {{"CUDA_VISIBLE_DEVICES", "4, 6"}};
+  const EnvironmentMap environment = MakeEnvironment(MakeWorkerEnv(ThreeNodes(), 0, 1, node, ""), node);
+  EXPECT_EQ(environment.at("LOCAL_RANK"), "0");
+  EXPECT_EQ(environment.at("RANK"), "1");
+  EXPECT_EQ(environment.at("LOCAL_WORLD_SIZE"), "2");
+  EXPECT_EQ(environment.at("CUDA_VISIBLE_DEVICES"), "6");
+  EXPECT_EQ(environment.at("TORCHELASTIC_TIMER_FILE"), "/timer");
+  EXPECT_EQ(DeviceOf({}, 3), "3");
+  EXPECT_EQ(DeviceOf(node.parent, 2), "");
+}
+
+TEST(WorkerEnvironmentTest, TheChannelTellsTheSame) {
+  const channel::Assignment news = MakeChannelAssignment(ThreeNodes(), 2, 0, 3);
+  EXPECT_EQ(news.rank, 3);
+  EXPECT_EQ(news.world_size, 6);
+  EXPECT_EQ(news.local_world_size, 3);
+  EXPECT_EQ(news.node_rank, 2);
+  EXPECT_THAT(news.peers,
+              ElementsAre(channel::Peer{"node0", "10.0.0.1", 0, 2}, channel::Peer{"node1", "10.0.0.2", 2, 1},
+                          channel::Peer{"node2", "10.0.0.3", 3, 3}));
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

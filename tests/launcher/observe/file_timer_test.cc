@@ -1,0 +1,89 @@
+#include "launcher/observe/file_timer.h"
+
+#include <fcntl.h>
+
+#include <asio.hpp>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/program.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+std::string Request(int pid, const std::string& scope, double expires, int signal) {
+  return absl::StrCat(R"({"version": 1, "pid": )", pid, R"(, "scope_id": ")", scope,
+                      R"(", "expiration_time": )", expires, R"(, "signal": )", signal, "}");
+}
+
+TEST(FileTimersTest, RunOutUnlessReleased) {
+  FileTimers timers;
+  EXPECT_FALSE(timers.Next());
+  ASSERT_TRUE(timers.Take(Request(7, "a", 100, 9)).ok());
+  ASSERT_TRUE(timers.Take(Request(8, "a", 90, 9)).ok());
+  EXPECT_EQ(timers.Next(), 90);
+  EXPECT_THAT(timers.Expire(89), IsEmpty());
+  ASSERT_TRUE(timers.Take(Request(8, "a", -1, 0)).ok());
+  EXPECT_THAT(timers.Expire(99), IsEmpty());
+  EXPECT_THAT(timers.Expire(100), ElementsAre(FileTimers::Expired{7, 9, "a"}));
+  EXPECT_FALSE(timers.Next());
+}
+
+TEST(FileTimersTest, OneSignalAWorkerTheFirstThatIsOne) {
+  FileTimers timers;
+  ASSERT_TRUE(timers.Take(Request(7, "late", 20, 9)).ok());
+  ASSERT_TRUE(timers.Take(Request(7, "silent", 5, 0)).ok());
+  ASSERT_TRUE(timers.Take(Request(7, "early", 10, 15)).ok());
+  ASSERT_TRUE(timers.Take(Request(7, "future", 1000, 9)).ok());
+  EXPECT_THAT(timers.Expire(50), ElementsAre(FileTimers::Expired{7, 15, "early"}));
+  EXPECT_FALSE(timers.Next());  // the whole worker is forgotten
+}
+
+TEST(FileTimersTest, ANewTimeReplacesTheOld) {
+  FileTimers timers;
+  ASSERT_TRUE(timers.Take(Request(7, "a", 10, 9)).ok());
+  ASSERT_TRUE(timers.Take(Request(7, "a", 20, 9)).ok());
+  EXPECT_THAT(timers.Expire(15), IsEmpty());
+}
+
+TEST(FileTimersTest, NonsenseIsRefused) {
+  FileTimers timers;
+  for (const char* line : {"", "x", "{}", R"({"pid":"7","scope_id":"a","expiration_time":1,"signal":9})"})
+    EXPECT_FALSE(timers.Take(line).ok()) << line;
+}
+
+TEST(FileTimerServerTest, TellsWhenATimerRunsOut) {
+  asio::io_context io;
+  std::vector<FileTimers::Expired> seen;
+  auto server = FileTimerServer::Start(io, "", [&](const FileTimers::Expired& expired) {
+    seen.push_back(expired);
+    io.stop();
+  });
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::string path = (*server)->path();
+  const UniqueFd client(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(client.valid());
+  ASSERT_TRUE(WriteAll(client.get(), absl::StrCat("nonsense\n", Request(7, "a", 1, 9), "\n")).ok());
+  io.run_for(std::chrono::seconds(60));
+  EXPECT_THAT(seen, ElementsAre(FileTimers::Expired{7, 9, "a"}));
+  server->reset();
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(FileTimerServerTest, AFileInTheWayIsAnError) {
+  const support::TemporaryFolder folder;
+  support::WriteText(folder.File("timer"), "mine");
+  asio::io_context io;
+  const auto server = FileTimerServer::Start(io, folder.File("timer"), {});
+  EXPECT_THAT(std::string(server.status().message()), testing::HasSubstr(folder.File("timer")));
+  EXPECT_EQ(support::ReadText(folder.File("timer")), "mine");
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

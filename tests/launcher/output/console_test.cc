@@ -1,0 +1,112 @@
+#include "launcher/output/console.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(60);
+
+struct Pipe {
+  UniqueFd read, write;
+  Pipe() {
+    int fds[2];
+    MT_CHECK(pipe2(fds, O_CLOEXEC) == 0);
+    read = UniqueFd(fds[0]);
+    write = UniqueFd(fds[1]);
+  }
+};
+
+/// Everything until the other end is closed.
+std::string ReadAll(int fd) {
+  std::string text;
+  char bytes[64 << 10];
+  for (ssize_t size; (size = read(fd, bytes, sizeof bytes)) > 0;)
+    text.append(bytes, static_cast<size_t>(size));
+  return text;
+}
+
+TEST(ConsoleTest, LinesComeOutInOrder) {
+  Pipe out;
+  std::string expected;
+  {
+    Console console(out.write.get(), out.write.get());
+    for (int i = 0; i < 200; ++i) {
+      const std::string line = absl::StrCat("line ", i, "\n");
+      console.Lines(i % 2, line);
+      expected += line;
+    }
+    console.Update(0, "not a terminal");
+    EXPECT_TRUE(console.Flush(kPatience));
+  }
+  out.write.Reset();
+  EXPECT_EQ(ReadAll(out.read.get()), expected);
+}
+
+TEST(ConsoleTest, ASlowReaderHoldsUpAndLosesNothing) {
+  Pipe out;
+  constexpr size_t kBlocks = 3 * Console::kQueueBytes / (64 << 10);
+  const std::string block(63, 'x');
+  std::string text;
+  std::thread reader([&] { text = ReadAll(out.read.get()); });
+  {
+    Console console(out.write.get(), out.write.get());
+    std::string lines;
+    for (int i = 0; i < 1024; ++i) absl::StrAppend(&lines, block, "\n");
+    for (size_t i = 0; i < kBlocks; ++i) console.Lines(0, lines);
+    EXPECT_TRUE(console.Flush(kPatience));
+  }
+  out.write.Reset();
+  reader.join();
+  EXPECT_EQ(text.size(), kBlocks * (64 << 10));
+}
+
+TEST(ConsoleTest, LinesThatAStandingConsoleLosesAreCountedAndSaid) {
+  Pipe out;
+  Console console(out.write.get(), out.write.get());
+  std::string lines;
+  for (int i = 0; i < 1024; ++i) absl::StrAppend(&lines, std::string(1023, 'x'), "\n");
+  for (int i = 0; i < 8; ++i) console.Lines(0, lines);  // 8 MiB; nobody reads
+  std::string text;
+  std::thread reader([&] {
+    char bytes[64 << 10];
+    while (text.find("end\n") == std::string::npos) {
+      const ssize_t size = read(out.read.get(), bytes, sizeof bytes);
+      if (size <= 0) break;
+      text.append(bytes, static_cast<size_t>(size));
+    }
+  });
+  EXPECT_TRUE(console.Flush(kPatience));
+  console.Lines(0, "end\n");
+  EXPECT_TRUE(console.Flush(kPatience));
+  reader.join();
+  const auto lost = text.find("lines are missing here");
+  ASSERT_NE(lost, std::string::npos);
+  const size_t begin = text.rfind("mtrun: ", lost) + 7;
+  const int count = std::stoi(text.substr(begin));
+  EXPECT_EQ(std::count(text.begin(), text.end(), 'x') / 1023 + count, 8 * 1024);
+  EXPECT_THAT(text, testing::EndsWith("end\n"));
+}
+
+TEST(ConsoleTest, AReaderThatIsGoneStopsNothing) {
+  signal(SIGPIPE, SIG_IGN);
+  Pipe out;
+  out.read.Reset();
+  Console console(out.write.get(), out.write.get());
+  for (int i = 0; i < 100; ++i) console.Lines(0, std::string(64 << 10, 'x') + "\n");
+  EXPECT_TRUE(console.Flush(kPatience));
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

@@ -1,0 +1,39 @@
+#include "launcher/output/failure_report.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(FailureReportTest, SaysWhatWhoWhereAndWhy) {
+  rendezvous::JobOutcome outcome;
+  outcome.exit_code = 137;
+  outcome.reason = "no restart is left";
+  outcome.root_cause = rendezvous::WorkerFailure{
+      "node2", 3, 1, 4711, 0, 9, "/logs/1/stderr.log", "line a\nline b", "2026-01-01T00:00:00Z"};
+  EXPECT_THAT(
+      FailureReport("cnnA", outcome),
+      AllOf(HasSubstr("cnnA FAILED"), HasSubstr("no restart is left"),
+            HasSubstr("killed by SIGKILL (signal 9)"), HasSubstr("3 (local rank 1)"), HasSubstr("4711"),
+            HasSubstr("node2"), HasSubstr("/logs/1/stderr.log"), HasSubstr("| line a\n    | line b\n"),
+            HasSubstr("2026-01-01T00:00:00Z"), HasSubstr(": 137")));
+}
+
+TEST(FailureReportTest, LeavesOutWhatIsNotKnown) {
+  rendezvous::JobOutcome outcome;
+  outcome.exit_code = 3;
+  outcome.reason = "too few nodes";
+  EXPECT_THAT(FailureReport("x", outcome),
+              AllOf(HasSubstr("too few nodes"), Not(HasSubstr("Root cause")), Not(HasSubstr("message"))));
+  outcome.root_cause = rendezvous::WorkerFailure();
+  outcome.root_cause->exit_code = 3;
+  EXPECT_THAT(FailureReport("x", outcome), AllOf(HasSubstr("exit code 3"), Not(HasSubstr("log file"))));
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

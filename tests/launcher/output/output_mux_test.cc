@@ -1,0 +1,251 @@
+#include "launcher/output/output_mux.h"
+
+#include <fcntl.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/program.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr Duration kPatience = std::chrono::seconds(60);
+
+struct Pipe {
+  UniqueFd read, write;
+  Pipe() {
+    int fds[2];
+    MT_CHECK(pipe2(fds, O_CLOEXEC) == 0);
+    read = UniqueFd(fds[0]);
+    write = UniqueFd(fds[1]);
+  }
+};
+
+/// A worker's ends of its two streams.
+struct FakeWorker {
+  UniqueFd out, err;
+};
+
+class OutputMuxTest : public testing::Test {
+ protected:
+  FakeWorker AddWorker(OutputMux& mux, int local_rank, OutputPlan plan = {}) {
+    Pipe out, err;
+    WorkerStreams streams;
+    streams.local_rank = local_rank;
+    streams.prefix = absl::StrCat("[w", local_rank, "]:");
+    streams.out = std::move(out.read);
+    streams.err = std::move(err.read);
+    streams.plan = plan;
+    streams.out_file = folder_.File(absl::StrCat("out", local_rank));
+    streams.err_file = folder_.File(absl::StrCat("err", local_rank));
+    EXPECT_TRUE(mux.Add(std::move(streams)).ok());
+    return {std::move(out.write), std::move(err.write)};
+  }
+
+  const support::TemporaryFolder folder_;
+  // Files as consoles: what is written can be read at leisure.
+  const std::string console_out_ = folder_.File("console_out"), console_err_ = folder_.File("console_err");
+  const UniqueFd out_{open(console_out_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
+  const UniqueFd err_{open(console_err_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
+};
+
+TEST_F(OutputMuxTest, LinesGoToFilesAndWithAPrefixToTheConsole) {
+  OutputMux mux(out_.get(), err_.get());
+  const FakeWorker worker = AddWorker(mux, 3);
+  ASSERT_TRUE(WriteAll(worker.out.get(), "hello\nwor").ok());
+  ASSERT_TRUE(WriteAll(worker.err.get(), "oh\n").ok());
+  mux.CloseAll(kPatience);
+  EXPECT_EQ(support::ReadText(console_out_), "[w3]:hello\n[w3]:wor\n");
+  EXPECT_EQ(support::ReadText(console_err_), "[w3]:oh\n");
+  EXPECT_EQ(support::ReadText(folder_.File("out3")), "hello\nwor");
+  EXPECT_EQ(support::ReadText(folder_.File("err3")), "oh\n");
+}
+
+TEST_F(OutputMuxTest, ThePlanIsKept) {
+  OutputMux mux(out_.get(), err_.get());
+  const FakeWorker worker = AddWorker(mux, 0, {{true, false}, {false, true}});
+  ASSERT_TRUE(WriteAll(worker.out.get(), "file\n").ok());
+  ASSERT_TRUE(WriteAll(worker.err.get(), "console\n").ok());
+  mux.CloseAll(kPatience);
+  EXPECT_EQ(support::ReadText(console_out_), "");
+  EXPECT_EQ(support::ReadText(folder_.File("out0")), "file\n");
+  EXPECT_EQ(support::ReadText(console_err_), "[w0]:console\n");
+  EXPECT_FALSE(std::ifstream(folder_.File("err0")).good());
+}
+
+TEST_F(OutputMuxTest, LinesOfSeveralWorkersAreNeverMixed) {
+  constexpr int kWorkers = 8, kLines = 400;
+  {
+    OutputMux mux(out_.get(), err_.get());
+    std::vector<std::thread> writers;
+    for (int i = 0; i < kWorkers; ++i) {
+      writers.emplace_back([i, worker = AddWorker(mux, i)] {
+        // Cut at odd places, so that only the splitter can put lines together.
+        std::string text;
+        for (int line = 0; line < kLines; ++line)
+          absl::StrAppend(&text, std::string(static_cast<size_t>(line % 300), static_cast<char>('a' + i)),
+                          "\n");
+        for (size_t at = 0; at < text.size(); at += 97)
+          EXPECT_TRUE(WriteAll(worker.out.get(), text.substr(at, 97)).ok());
+      });
+    }
+    for (std::thread& writer : writers) writer.join();
+  }
+  std::map<std::string, int> next;
+  for (const std::string& line :
+       std::vector<std::string>(absl::StrSplit(support::ReadText(console_out_), '\n', absl::SkipEmpty()))) {
+    ASSERT_EQ(line.substr(0, 2), "[w") << line;
+    const size_t worker = static_cast<size_t>(line[2] - '0');
+    const int number = next[line.substr(0, 5)]++;
+    EXPECT_EQ(line.substr(5),
+              std::string(static_cast<size_t>(number % 300), static_cast<char>('a' + worker)));
+  }
+  EXPECT_EQ(next.size(), static_cast<size_t>(kWorkers));
+  for (const auto& [prefix, lines] : next) EXPECT_EQ(lines, kLines) << prefix;
+}
+
+TEST_F(OutputMuxTest, TheTailHasEverythingWrittenBefore) {
+  OutputMux mux(out_.get(), err_.get());
+  const FakeWorker worker = AddWorker(mux, 1);
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(WriteAll(worker.err.get(), absl::StrCat("line ", i, "\n")).ok());
+    EXPECT_THAT(mux.TailOfError(1, kPatience), testing::EndsWith(absl::StrCat("line ", i)));
+  }
+  EXPECT_THAT(mux.TailOfError(1, kPatience), Not(HasSubstr("line 5\n")));
+}
+
+TEST_F(OutputMuxTest, UpdatesAreForTerminalsOnly) {
+  {
+    OutputMux mux(out_.get(), err_.get());
+    const FakeWorker worker = AddWorker(mux, 0);
+    ASSERT_TRUE(WriteAll(worker.out.get(), "10%\r20%\rdone\n").ok());
+    mux.CloseAll(kPatience);
+    EXPECT_EQ(support::ReadText(console_out_), "[w0]:done\n");
+    EXPECT_EQ(support::ReadText(folder_.File("out0")), "10%\r20%\rdone\n");  // files get everything
+  }
+  int master = -1, slave = -1;
+  ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
+  const UniqueFd reader(master), terminal(slave);
+  termios mode = {};
+  ASSERT_EQ(tcgetattr(slave, &mode), 0);
+  mode.c_oflag &= ~static_cast<tcflag_t>(OPOST);
+  ASSERT_EQ(tcsetattr(slave, TCSANOW, &mode), 0);
+  OutputMux mux(slave, slave);
+  const FakeWorker worker = AddWorker(mux, 1);
+  ASSERT_TRUE(WriteAll(worker.out.get(), "10%\r20%\rdone\n").ok());
+  mux.CloseAll(kPatience);
+  char bytes[200];
+  const ssize_t size = read(master, bytes, sizeof bytes);
+  ASSERT_GT(size, 0);
+  EXPECT_EQ(std::string(bytes, static_cast<size_t>(size)), "[w1]:10%\r\x1b[K[w1]:20%\r\x1b[K[w1]:done\n");
+}
+
+TEST_F(OutputMuxTest, AConsoleThatStandsStillStopsNothing) {
+  signal(SIGPIPE, SIG_IGN);  // as mtrun does
+  Pipe console;              // nobody reads it
+  fcntl(console.write.get(), F_SETPIPE_SZ, 4096);
+  OutputMux mux(console.write.get(), err_.get());
+  const FakeWorker worker = AddWorker(mux, 0);
+  ASSERT_TRUE(WriteAll(worker.out.get(), std::string(30'000, 'x') + "\n").ok());
+  ASSERT_TRUE(WriteAll(worker.err.get(), "last line\n").ok());
+  mux.TailOfError(0, std::chrono::milliseconds(50));  // comes back
+  console.read.Reset();                               // now the reader is gone altogether
+  EXPECT_EQ(mux.TailOfError(0, kPatience), "last line");
+  EXPECT_EQ(support::ReadText(folder_.File("out0")).size(), 30'001u);
+}
+
+TEST_F(OutputMuxTest, FilteredLinesAreKeptApart) {
+  OutputMux mux(out_.get(), err_.get());
+  std::vector<FakeWorker> workers;
+  for (int rank : {0, 1}) {
+    Pipe out, err;
+    WorkerStreams streams;
+    streams.local_rank = rank;
+    streams.prefix = absl::StrCat("[w", rank, "]:");
+    streams.out = std::move(out.read);
+    streams.err = std::move(err.read);
+    streams.plan = {{true, false}, {true, true}};
+    streams.out_filters = {"loss", "step 7"};
+    streams.filtered_out_file = folder_.File("filtered");
+    EXPECT_TRUE(mux.Add(std::move(streams)).ok());
+    workers.push_back({std::move(out.write), std::move(err.write)});
+  }
+  ASSERT_TRUE(WriteAll(workers[0].out.get(), "start\nloss 3\nstep 7\nend\n").ok());
+  mux.TailOfError(0, kPatience);
+  ASSERT_TRUE(WriteAll(workers[1].out.get(), "loss 4").ok());
+  ASSERT_TRUE(WriteAll(workers[1].err.get(), "loss 5\n").ok());
+  mux.CloseAll(kPatience);
+  EXPECT_EQ(support::ReadText(folder_.File("filtered")), "[w0]:loss 3\n[w0]:step 7\n[w1]:loss 4\n");
+  EXPECT_EQ(support::ReadText(console_out_), "");
+}
+
+TEST_F(OutputMuxTest, AFullDiskIsSaidOnceAndStopsNothing) {
+  testing::internal::CaptureStderr();
+  {
+    OutputMux mux(out_.get(), err_.get());
+    Pipe out, err;
+    WorkerStreams streams;
+    streams.prefix = "[w0]:";
+    streams.out = std::move(out.read);
+    streams.err = std::move(err.read);
+    streams.out_file = "/dev/full";
+    streams.err_file = "/dev/full";
+    ASSERT_TRUE(mux.Add(std::move(streams)).ok());
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_TRUE(WriteAll(out.write.get(), "0123456789").ok());
+      ASSERT_TRUE(WriteAll(err.write.get(), "0123456789").ok());
+      mux.TailOfError(0, kPatience);
+    }
+    mux.CloseAll(kPatience);
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(support::ReadText(console_out_).size(), 5 + 50 + 1u);
+  EXPECT_THAT(said, HasSubstr("/dev/full: "));
+  EXPECT_THAT(said, HasSubstr("about 100 bytes of output could not be written"));
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(said, "No space left")).size(), 2u) << said;
+}
+
+TEST_F(OutputMuxTest, FilesGetEverythingAtAnyRate) {
+  OutputMux mux(out_.get(), err_.get());
+  constexpr int kWorkers = 4;
+  constexpr size_t kBytes = 8 << 20;
+  std::vector<std::thread> writers;
+  for (int rank = 0; rank < kWorkers; ++rank) {
+    writers.emplace_back([worker = AddWorker(mux, rank, {{true, false}, {true, false}})] {
+      const std::string block(1 << 16, 'x');
+      for (size_t size = 0; size < kBytes; size += block.size())
+        EXPECT_TRUE(WriteAll(worker.out.get(), block).ok());
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  mux.CloseAll(kPatience);
+  for (int rank = 0; rank < kWorkers; ++rank)
+    EXPECT_EQ(std::filesystem::file_size(folder_.File(absl::StrCat("out", rank))), kBytes);
+}
+
+TEST_F(OutputMuxTest, AFileThatCannotBeOpenedIsNamed) {
+  OutputMux mux(out_.get(), err_.get());
+  WorkerStreams streams;
+  streams.out_file = "/no/such/folder/out";
+  EXPECT_THAT(std::string(mux.Add(std::move(streams)).message()), HasSubstr("/no/such/folder/out"));
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

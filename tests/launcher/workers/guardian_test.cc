@@ -1,0 +1,121 @@
+#include "launcher/workers/guardian.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "gtest/gtest.h"
+#include "launcher/workers/process_tree.h"
+#include "tests/support/program.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr support::Seconds kSoon{10};
+
+/// A front -> guardian -> agent chain whose agent starts a tree of processes, some in sessions of their own.
+class GuardianTest : public testing::Test {
+ protected:
+  void Start() {
+    int pipe_ends[2];
+    ASSERT_EQ(pipe(pipe_ends), 0);
+    front_ = fork();
+    ASSERT_GE(front_, 0);
+    if (front_ == 0) {
+      BecomeGuarded();
+      const pid_t pids[2] = {getppid(), getpid()};
+      setenv(support::Mark::kVariable, mark_.value().c_str(), 1);
+      // Only what is executed from here on carries the mark.
+      const bool started =
+          std::system("setsid sh -c 'sleep 1000 & exec sleep 1000' & (setsid sleep 1000 &) ; sleep 1000 &") ==
+          0;
+      if (!started || write(pipe_ends[1], pids, sizeof pids) != sizeof pids) _exit(1);
+      const sigset_t signals = StopSignals();
+      int signal = 0;
+      sigwait(&signals, &signal);
+      _exit(signal == SIGTERM ? 42 : 43);
+    }
+    close(pipe_ends[1]);
+    pid_t pids[2];
+    ASSERT_EQ(read(pipe_ends[0], pids, sizeof pids), static_cast<ssize_t>(sizeof pids));
+    close(pipe_ends[0]);
+    guardian_ = pids[0];
+    agent_ = pids[1];
+    ASSERT_TRUE(mark_.WaitForAlive(4));
+  }
+
+  int WaitForFront() {
+    int status = 0;
+    EXPECT_EQ(waitpid(front_, &status, 0), front_);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  /// Whoever adopts it may take its time to reap it.
+  bool Ended(pid_t pid) {
+    for (int i = 0; i < 1000; ++i) {
+      const std::vector<ProcessInfo> processes = ListProcesses();
+      const auto lives = [&](const ProcessInfo& process) {
+        return process.pid == pid && process.state != 'Z';
+      };
+      if (std::none_of(processes.begin(), processes.end(), lives)) return true;
+      usleep(5000);
+    }
+    return false;
+  }
+
+  const support::Mark mark_;
+  pid_t front_ = -1, guardian_ = -1, agent_ = -1;
+};
+
+TEST_F(GuardianTest, SignalsGoDownAndTheStatusComesUp) {
+  Start();
+  kill(front_, SIGTERM);
+  EXPECT_EQ(WaitForFront(), 42);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));  // what the agent left is swept, too
+}
+
+TEST_F(GuardianTest, NothingOutlivesAKilledFront) {
+  Start();
+  kill(front_, SIGKILL);
+  EXPECT_EQ(WaitForFront(), 128 + SIGKILL);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+  EXPECT_TRUE(Ended(agent_) && Ended(guardian_));
+}
+
+TEST_F(GuardianTest, NothingOutlivesAKilledAgent) {
+  Start();
+  kill(agent_, SIGKILL);
+  EXPECT_EQ(WaitForFront(), 128 + SIGKILL);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+}
+
+TEST_F(GuardianTest, NothingOutlivesAKilledGuardian) {
+  Start();
+  kill(guardian_, SIGKILL);
+  EXPECT_EQ(WaitForFront(), 128 + SIGKILL);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+}
+
+TEST_F(GuardianTest, NothingOutlivesFrontAndAgentKilledTogether) {
+  Start();
+  kill(front_, SIGKILL);
+  kill(agent_, SIGKILL);
+  EXPECT_EQ(WaitForFront(), 128 + SIGKILL);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+  EXPECT_TRUE(Ended(guardian_));
+}
+
+TEST_F(GuardianTest, AFrontThatStandsStillHoldsNothingUp) {
+  Start();
+  kill(front_, SIGSTOP);
+  kill(agent_, SIGKILL);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+  kill(front_, SIGCONT);
+  EXPECT_EQ(WaitForFront(), 128 + SIGKILL);
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

@@ -1,0 +1,189 @@
+#include "launcher/workers/worker_group.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <asio.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/status_macros.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/program.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+/// A loop that listens to SIGCHLD as the agent does.
+class WorkerGroupTest : public testing::Test {
+ protected:
+  WorkerGroupTest() {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    signals_.assign(signalfd(-1, &child_signal_.set, SFD_CLOEXEC | SFD_NONBLOCK));
+    AwaitSignal();
+  }
+
+  void AwaitSignal() {
+    signals_.async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code error) {
+      if (error) return;
+      signalfd_siginfo info;
+      while (read(signals_.native_handle(), &info, sizeof info) == sizeof info) {
+      }
+      group_->OnChildSignal();
+      AwaitSignal();
+    });
+  }
+
+  WorkerLaunch LaunchOf(const std::string& script, int local_rank) const {
+    WorkerLaunch launch;
+    EnvironmentMap environment = CurrentEnvironment();
+    environment[support::Mark::kVariable] = mark_.value();
+    launch.files.error = folder_.File(absl::StrCat("error", local_rank, ".json"));
+    launch.files.err = folder_.File(absl::StrCat("err", local_rank));
+    environment["TORCHELASTIC_ERROR_FILE"] = launch.files.error;
+    launch.spec = {"/bin/sh", {"sh", "-c", script}, environment};
+    if (script.empty()) launch.spec.file = "/no/such/program";
+    launch.streams.local_rank = local_rank;
+    return launch;
+  }
+
+  void Start(const std::vector<std::string>& scripts) {
+    std::vector<WorkerLaunch> launches;
+    for (const std::string& script : scripts)
+      launches.push_back(LaunchOf(script, static_cast<int>(launches.size())));
+    group_->Start(std::move(launches));
+  }
+
+  template <typename Condition>
+  bool RunUntil(Condition condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      io_.run_one_for(std::chrono::milliseconds(50));
+      io_.restart();
+    }
+    return true;
+  }
+
+  /// First of all: a thread of the output that had the signal unblocked would swallow it.
+  struct ChildSignalBlocked {
+    ChildSignalBlocked() {
+      sigemptyset(&set);
+      sigaddset(&set, SIGCHLD);
+      sigprocmask(SIG_BLOCK, &set, nullptr);
+    }
+    sigset_t set;
+  };
+  const ChildSignalBlocked child_signal_;
+  const support::Mark mark_;
+  const support::TemporaryFolder folder_;
+  asio::io_context io_;
+  asio::posix::stream_descriptor signals_{io_};
+  OutputMux output_{STDOUT_FILENO, STDERR_FILENO};
+  std::vector<WorkerExited> exited_;
+  std::vector<int> gone_;
+  std::unique_ptr<WorkerGroup> group_ =
+      WorkerGroup::Make(io_, output_,
+                        {[this](const WorkerExited& e) { exited_.push_back(e); },
+                         [this](const WorkerGone& e) { gone_.push_back(e.local_rank); }});
+};
+
+TEST_F(WorkerGroupTest, ReportsExitsWithTheEndOfStandardError) {
+  Start({"exit 0", "echo the reason >&2; exit 7",
+         R"(echo '{"message":"from the file","timestamp":1}' > $TORCHELASTIC_ERROR_FILE; exit 8)",
+         "kill -KILL $$"});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 4 && gone_.size() == 4; }));
+  std::sort(exited_.begin(), exited_.end(),
+            [](const auto& a, const auto& b) { return a.local_rank < b.local_rank; });
+  EXPECT_EQ(exited_[0].exit_code, 0);
+  EXPECT_EQ(exited_[1].exit_code, 7);
+  EXPECT_THAT(exited_[1].message, EndsWith("\nthe reason"));
+  EXPECT_EQ(exited_[1].log_file, folder_.File("err1"));
+  EXPECT_EQ(exited_[2].exit_code, 8);
+  EXPECT_EQ(exited_[2].message, "from the file");
+  EXPECT_EQ(exited_[3].signal, SIGKILL);
+  EXPECT_GT(exited_[3].pid, 0);
+}
+
+TEST_F(WorkerGroupTest, TheErrorThatWasRecordedFirstIsReportedFirst) {
+  // Local rank 1 records its error and takes its time to end; local rank 0 fails because of it and is faster.
+  const std::string record = R"(echo '{"message":"%","timestamp":1}' > $TORCHELASTIC_ERROR_FILE; )";
+  const std::string recorded = folder_.File("error1.json");
+  // Files have the time of the kernel's last tick: the consequence comes some ticks later.
+  Start({absl::StrCat("while [ ! -s ", recorded, " ]; do sleep 0.01; done; sleep 0.03; ",
+                      absl::StrReplaceAll(record, {{"%", "the consequence"}}), "exit 4"),
+         absl::StrCat(absl::StrReplaceAll(record, {{"%", "the cause"}}), "while [ ! -s ",
+                      folder_.File("error0.json"), " ]; do sleep 0.01; done; sleep 0.05; exit 3")});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 2; }));
+  EXPECT_EQ(exited_[0].message, "the cause");
+  EXPECT_EQ(exited_[1].message, "the consequence");
+}
+
+TEST_F(WorkerGroupTest, AnErrorOnItsWayIsNotWaitedForLong) {
+  const std::string recorded = folder_.File("error1.json");
+  Start({absl::StrCat("while [ ! -s ", recorded, " ]; do sleep 0.01; done; exit 4"),
+         "echo '{\"message\":\"caught\"}' > $TORCHELASTIC_ERROR_FILE; sleep 1000"});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
+  EXPECT_EQ(exited_[0].local_rank, 0);
+}
+
+TEST_F(WorkerGroupTest, AProgramThatCannotStartIsAFailure) {
+  Start({"", "exec sleep 1000"});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1 && gone_.size() == 1; }));
+  EXPECT_EQ(exited_[0].local_rank, 0);
+  EXPECT_EQ(exited_[0].exit_code, 127);
+  EXPECT_THAT(exited_[0].message, HasSubstr("/no/such/program"));
+}
+
+TEST_F(WorkerGroupTest, AWorkerIsGoneWhenItsGroupIs) {
+  // The child ignores SIGTERM for as long as the file is there.
+  const std::string hold = folder_.File("hold");
+  support::WriteText(hold, "");
+  Start({absl::StrCat("(trap '' TERM; while [ -e ", hold,
+                      " ]; do sleep 0.02; done) & trap - TERM; sleep 1000")});
+  ASSERT_TRUE(mark_.WaitForAlive(3));
+  group_->Signal(SIGTERM);
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
+  EXPECT_EQ(exited_[0].signal, SIGTERM);
+  EXPECT_TRUE(gone_.empty());
+  unlink(hold.c_str());
+  EXPECT_TRUE(RunUntil([&] { return gone_.size() == 1; }));
+}
+
+TEST_F(WorkerGroupTest, ADeadWorkerIsReplacedBesideTheOthers) {
+  Start({"sleep 1000 & kill -KILL $$", "exec sleep 1000"});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
+  group_->SignalOne(0, SIGKILL);  // what it left
+  ASSERT_TRUE(RunUntil([&] { return gone_.size() == 1; }));
+  group_->Replace(0, LaunchOf("echo the successor >&2; exit 4", 0));
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 2 && gone_.size() == 2; }));
+  EXPECT_EQ(exited_[1].local_rank, 0);
+  EXPECT_EQ(exited_[1].exit_code, 4);
+  EXPECT_NE(exited_[1].pid, exited_[0].pid);
+  EXPECT_THAT(exited_[1].message, EndsWith("\nthe successor"));
+  EXPECT_EQ(mark_.Alive().size(), 1u);
+  group_->Replace(0, LaunchOf("", 0));
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 3 && gone_.size() == 3; }));
+  EXPECT_EQ(exited_[2].exit_code, 127);
+}
+
+TEST_F(WorkerGroupTest, ClearLeavesNothing) {
+  Start({"setsid sleep 1000 & (setsid sh -c 'sleep 1000 & sleep 1000' &) ; sleep 1000",
+         "trap '' TERM; sleep 1000"});
+  ASSERT_TRUE(mark_.WaitForAlive(6));
+  group_->Clear();
+  EXPECT_TRUE(mark_.WaitForNone(support::Seconds(10)));
+  EXPECT_TRUE(exited_.empty());
+  Start({"exit 3"});  // and another generation can follow
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
+  EXPECT_EQ(exited_[0].exit_code, 3);
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

@@ -1,0 +1,139 @@
+// Every row of every message's list of fields, whatever a change adds: it travels, and the wire has no other
+// fields.
+#include "rendezvous/codec_fields.h"
+
+#include <algorithm>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rendezvous/codec.h"
+#include "rendezvous/rendezvous.pb.h"
+#include "rendezvous/validate.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+/// Gives each field a value within its bounds that is, where the bounds allow it, no other's and not the
+/// default.
+class Filler {
+ public:
+  template <HasFields Message>
+  Message Make() {
+    Message message;
+    Message::Fields(
+        message, [&]<typename T, typename Bound = Unbound>(const char*, T& value, Bound bound = {}) {
+          Fill(value, bound);
+        });
+    return message;
+  }
+
+ private:
+  int64_t Number(const Range& range) { return std::min(range.high, range.low + ++number_); }
+  int64_t Number(const Unbound&) { return ++number_; }
+
+  template <typename T, typename Bound>
+  void Fill(T& value, const Bound& bound) {
+    if constexpr (std::is_same_v<T, bool>) {
+      value = !value;
+    } else if constexpr (std::is_integral_v<T>) {
+      value = static_cast<T>(Number(bound));
+    } else if constexpr (std::is_same_v<T, Duration>) {
+      value = Duration(Number(bound));
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      value = absl::StrCat("text ", ++number_);
+    } else if constexpr (std::is_same_v<T, Generation>) {
+      value = Generation{static_cast<uint64_t>(++number_), ~uint64_t{0}};
+    } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
+      value = {{"key", std::string("\0\xff", 2)}, {"other", ""}};
+    } else {
+      value = Make<T>();
+    }
+  }
+  template <typename T, typename Bound>
+  void Fill(std::optional<T>& value, const Bound& bound) {
+    Fill(value.emplace(), bound);
+  }
+  template <typename T, typename Bound>
+  void Fill(std::vector<T>& values, const Bound&) {
+    values.resize(2);
+    for (T& value : values) Fill(value, Unbound{});
+  }
+
+  int64_t number_ = 0;
+};
+
+template <HasFields Message>
+std::set<std::string> Rows() {
+  std::set<std::string> names;
+  Message message;
+  Message::Fields(message, [&]<typename T>(const char* name, T&, auto...) {
+    EXPECT_TRUE(names.insert(absl::StrCat(name, std::is_same_v<T, Duration> ? "_ns" : "")).second) << name;
+  });
+  return names;
+}
+
+/// `beside`: fields that the codec carries itself.
+template <HasFields Message, typename WireMessage>
+void Travels(const std::set<std::string>& beside = {}) {
+  const std::string what = WireMessage::descriptor()->name();
+  const Message message = Filler().Make<Message>();
+  EXPECT_TRUE(Validate(message).ok()) << what << ": " << Validate(message);
+  WireMessage out, in;
+  codec::Encode(message, &out);
+  ASSERT_TRUE(in.ParseFromString(out.SerializeAsString())) << what;
+  Message back;
+  codec::Decode(in, &back);
+  EXPECT_EQ(back, message) << what << "\n" << in.DebugString();
+  std::set<std::string> names = Rows<Message>();
+  names.insert(beside.begin(), beside.end());
+  for (int i = 0; i < WireMessage::descriptor()->field_count(); ++i) {
+    const std::string name = WireMessage::descriptor()->field(i)->name();
+    EXPECT_EQ(names.erase(name), 1u) << what << "." << name << " has no row";
+  }
+  EXPECT_TRUE(names.empty()) << what << " has no " << *names.begin();
+}
+
+TEST(CodecFields, EveryFieldOfEveryMessageTravels) {
+  Travels<HelloData, wire::Hello>({"protocol"});
+  Travels<Heartbeat, wire::Heartbeat>();
+  Travels<JobSettings, wire::JobSettings>();
+  Travels<Offer, wire::Offer>({"held", "seen"});
+  Travels<Member, wire::Member>();
+  Travels<Assignment, wire::Assignment>();
+  Travels<WorkerFailure, wire::WorkerFailure>();
+  Travels<JobOutcome, wire::JobOutcome>();
+  Travels<WorkerFailed, wire::WorkerFailed>();
+  Travels<WorkersFinished, wire::WorkersFinished>();
+  Travels<Leaving, wire::Leaving>();
+  Travels<StoreSet, wire::StoreSet>();
+  Travels<StoreRead, wire::StoreRead>();
+  Travels<CollectivesBroken, wire::CollectivesBroken>();
+  Travels<StepsCommitted, wire::StepsCommitted>();
+  Travels<GenerationDissolved, wire::Dissolved>();
+  Travels<StoreReply, wire::StoreReply>();
+  Travels<Redirect, wire::Redirect>();
+  Travels<BudgetChanged, wire::BudgetChanged>();
+}
+
+TEST(CodecFields, WhatIsSentIsCutToItsBound) {
+  wire::Leaving leaving;
+  codec::Encode(Leaving{std::string(kMaxText + 1, '\xff')}, &leaving);
+  EXPECT_EQ(leaving.why(), std::string(kMaxText, '\xff'));
+  Offer offer;
+  offer.host = std::string(kMaxName + 1, '\xff');
+  wire::Offer out;
+  codec::Encode(offer, &out);
+  EXPECT_EQ(out.host(), std::string(kMaxName, '?'));
+  wire::StoreSet store;
+  codec::Encode(StoreSet{{}, "key", std::string(1 << 20, 'v')}, &store);
+  EXPECT_EQ(store.value().size(), size_t{1} << 20);
+}
+
+TEST(CodecFields, ANameThatTheWireLacksStopsTheProgram) {
+  EXPECT_DEATH(codec::ColumnOf(*wire::Offer::descriptor(), "colour"),
+               "Offer in rendezvous.proto has no field colour");
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,78 @@
+#include "rendezvous/formation_timers.h"
+
+#include "gtest/gtest.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using std::chrono::seconds;
+
+JobSettings Settings() {
+  JobSettings settings;
+  settings.min_nodes = 2;
+  settings.max_nodes = 3;
+  settings.join_timeout = seconds(10);
+  settings.min_nodes_timeout = seconds(5);
+  return settings;
+}
+
+constexpr TimePoint At(int second) { return TimePoint() + seconds(second); }
+
+TEST(FormationTimers, TheJoinTimeoutRunsFromTheFirstOffer) {
+  FormationTimers timers(Settings());
+  EXPECT_FALSE(timers.JoinTimedOut(At(100)));
+  timers.OnOffer(At(1));
+  timers.OnOffer(At(5));
+  EXPECT_FALSE(timers.JoinTimedOut(At(10)));
+  EXPECT_TRUE(timers.JoinTimedOut(At(11)));
+  EXPECT_EQ(timers.NextDeadline(/*first=*/true), At(11));
+  EXPECT_EQ(timers.NextDeadline(/*first=*/false), std::nullopt);
+}
+
+TEST(FormationTimers, TheLastCallRunsWhileEnoughAreReady) {
+  FormationTimers timers(Settings());
+  timers.OnReady(1, At(1));
+  EXPECT_EQ(timers.last_call_ends(), std::nullopt);
+  timers.OnReady(2, At(2));
+  timers.OnReady(3, At(3));
+  EXPECT_EQ(timers.last_call_ends(), At(3));
+  timers.OnReady(1, At(3));
+  EXPECT_EQ(timers.last_call_ends(), std::nullopt);
+}
+
+TEST(FormationTimers, TooFewNodesAreWaitedForSoLong) {
+  FormationTimers timers(Settings());
+  timers.OnNodes(1, At(0));
+  timers.OnNodes(1, At(4));
+  EXPECT_FALSE(timers.HoldTimedOut(At(4)));
+  EXPECT_TRUE(timers.HoldTimedOut(At(5)));
+  timers.OnNodes(2, At(4));
+  EXPECT_FALSE(timers.HoldTimedOut(At(5)));
+  JobSettings for_ever = Settings();
+  for_ever.min_nodes_timeout = Duration::zero();
+  FormationTimers patient(for_ever);
+  patient.OnNodes(0, At(0));
+  EXPECT_FALSE(patient.HoldTimedOut(At(1'000'000)));
+}
+
+TEST(FormationTimers, TheNextDeadlineIsTheFirstOne) {
+  FormationTimers timers(Settings());
+  timers.OnNodes(1, At(0));
+  timers.Retry(At(7));
+  EXPECT_EQ(timers.NextDeadline(false), At(5));
+  timers.Retry(At(3));
+  EXPECT_EQ(timers.NextDeadline(false), At(3));
+  timers.Stop();
+  EXPECT_EQ(timers.NextDeadline(false), std::nullopt);
+}
+
+TEST(FormationTimers, IsAValue) {
+  FormationTimers a(Settings()), b(Settings());
+  EXPECT_EQ(a, b);
+  b.OnNodes(1, At(0));
+  EXPECT_FALSE(a == b);
+  EXPECT_EQ(b.Describe(false, At(1)), "last call -, form at -, join ends -, hold ends +4.000 s");
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,99 @@
+#include "rendezvous/generation_record.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/rendezvous/job_values.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using ::testing::SizeIs;
+
+JobSettings UpTo(int min_nodes, int max_nodes) {
+  JobSettings settings;
+  settings.min_nodes = min_nodes;
+  settings.max_nodes = max_nodes;
+  return settings;
+}
+
+TEST(GenerationRecord, NumbersGrowAndIdsFollowSeedAndJob) {
+  GenerationRecord record;
+  record.Saw(6);
+  record.Saw(4);
+  const Generation next = record.Next(1, "job");
+  EXPECT_EQ(next.number, 7u);
+  EXPECT_EQ(record.number(), 7u);
+  GenerationRecord same, other_job, other_seed;
+  for (GenerationRecord* r : {&same, &other_job, &other_seed}) r->Saw(6);
+  EXPECT_EQ(same.Next(1, "job"), next);
+  EXPECT_NE(other_job.Next(1, "other").id, next.id);
+  EXPECT_NE(other_seed.Next(2, "job").id, next.id);
+}
+
+TEST(GenerationRecord, MembersOfTheLastOneRunUntilItStops) {
+  GenerationRecord record;
+  EXPECT_FALSE(record.known());
+  EXPECT_EQ(record.FindLast("node1"), nullptr);
+  record = Running(1, {"node1", "node2"});
+  EXPECT_EQ(record.FindRunning("node2")->node_rank, 1);
+  EXPECT_EQ(record.FindRunning("node3"), nullptr);
+  record.Stop();
+  EXPECT_EQ(record.FindRunning("node2"), nullptr);
+  EXPECT_EQ(record.FindLast("node2")->node_rank, 1);
+}
+
+TEST(GenerationRecord, IsFinishedWhenEveryMemberIs) {
+  GenerationRecord record = Running(1, {"node1", "node2"});
+  EXPECT_TRUE(record.Finish("node1"));
+  EXPECT_FALSE(record.Finish("node1"));
+  EXPECT_FALSE(record.AllFinished());
+  EXPECT_FALSE(record.result_safe());
+  EXPECT_TRUE(record.Finish("node2", /*final=*/true));
+  EXPECT_TRUE(record.AllFinished() && record.result_safe());
+  record.Stop();
+  EXPECT_FALSE(record.AllFinished() || record.result_safe() || record.HasFinished("node1"));
+}
+
+TEST(GenerationRecord, ABreakIsExplainedByTheFailureBehindIt) {
+  GenerationRecord record = Running(3, {"node1"});
+  record.Break();
+  EXPECT_FALSE(record.running());
+  EXPECT_TRUE(record.Broke(record.id()));
+  EXPECT_FALSE(record.Broke(Generation{2, 22}));
+  record.ExplainBreak();
+  EXPECT_FALSE(record.Broke(record.id()));
+}
+
+TEST(GenerationRecord, AdoptsOnlyWhatIsNewerValidAndWithinTheBounds) {
+  const GenerationRecord record = Running(3, {"node1", "node2"});
+  const Assignment held = MakeGeneration(4, {"node1", "node2"});
+  EXPECT_TRUE(record.CanAdopt(held, "node1", UpTo(1, 2)));
+  EXPECT_FALSE(record.CanAdopt(held, "node3", UpTo(1, 2))) << "its reporter is not in it";
+  EXPECT_FALSE(record.CanAdopt(held, "node1", UpTo(3, 4))) << "too few nodes";
+  EXPECT_FALSE(record.CanAdopt(held, "node1", UpTo(1, 1))) << "too many nodes";
+  EXPECT_FALSE(record.CanAdopt(MakeGeneration(2, {"node1"}), "node1", UpTo(1, 2))) << "an older one";
+  Assignment nonsense = held;
+  nonsense.members[1].first_rank = 7;
+  EXPECT_FALSE(record.CanAdopt(nonsense, "node1", UpTo(1, 2)));
+  GenerationRecord newer = record;
+  newer.Saw(5);
+  EXPECT_FALSE(newer.CanAdopt(held, "node1", UpTo(1, 2))) << "a newer one exists";
+}
+
+TEST(GenerationRecord, RemembersABoundedNumberOfNames) {
+  GenerationRecord record;
+  for (uint64_t i = 1; i <= GenerationRecord::kMaxIssued + 3; ++i) record.Begin(MakeGeneration(i, {"node1"}));
+  EXPECT_THAT(record.issued(), SizeIs(GenerationRecord::kMaxIssued));
+  EXPECT_EQ(record.issued().front().number, 4u);
+}
+
+TEST(GenerationRecord, IsAValue) {
+  GenerationRecord a = Running(1, {"node1"}), b = a;
+  EXPECT_EQ(a, b);
+  b.Finish("node1");
+  EXPECT_FALSE(a == b);
+  EXPECT_EQ(b.Describe(), "generation 1 of 1 runs, finished {node1}");
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

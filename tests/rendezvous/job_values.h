@@ -1,0 +1,47 @@
+// Small makers for the tests of what a job's state machine is built from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rendezvous/formation.h"
+#include "rendezvous/generation_record.h"
+#include "rendezvous/roster.h"
+
+namespace mtrun::rendezvous {
+
+inline Offer MakeOffer(const std::string& node, int workers = 1) {
+  Offer offer;
+  offer.node_id = offer.host = node;
+  offer.address = "10.0.0.1";
+  offer.workers = workers;
+  offer.presence_port = 7000;
+  return offer;
+}
+
+/// Generation `number` of these nodes, one worker each.
+inline Assignment MakeGeneration(uint64_t number, const std::vector<std::string>& nodes) {
+  std::vector<Offer> offers;
+  for (const std::string& node : nodes) offers.push_back(MakeOffer(node));
+  return MakeAssignment(Generation{number, number * 11}, offers, 0);
+}
+
+inline GenerationRecord Running(uint64_t number, const std::vector<std::string>& nodes) {
+  GenerationRecord record;
+  record.Saw(number);
+  record.Begin(MakeGeneration(number, nodes));
+  return record;
+}
+
+/// These nodes are here and have offered.
+inline Roster Here(const std::vector<std::string>& nodes, const JobSettings& settings = {}) {
+  Roster roster(settings);
+  for (const std::string& node : nodes) {
+    RosterNode& entry = roster.Open(node, TimePoint());
+    roster.TakeOffer(entry, MakeOffer(node));
+    entry.greeted = true;
+  }
+  return roster;
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,152 @@
+#include "rendezvous/roster.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/rendezvous/job_values.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr TimePoint kBegin;
+constexpr Duration kLease = milliseconds(1500), kGrace = milliseconds(200);  // of JobSettings
+
+std::vector<std::string> Ids(const std::vector<Roster::Lost>& lost) {
+  std::vector<std::string> ids;
+  for (const Roster::Lost& node : lost) ids.push_back(node.node_id);
+  return ids;
+}
+
+TEST(Roster, ASilentNodeIsLostAfterItsLease) {
+  Roster roster = Here({"node1", "node2"});
+  EXPECT_EQ(roster.NextLoss(), kBegin + kLease);
+  roster.Touch(*roster.Find("node1"), kBegin + seconds(1));
+  EXPECT_THAT(Ids(roster.Expired(false, kBegin + kLease)), ElementsAre("node2"));
+  EXPECT_EQ(roster.Expired(false, kBegin + kLease)[0].why, "no heartbeat for 1.5 s");
+  EXPECT_THAT(Ids(roster.Expired(true, kBegin)), ElementsAre("node1", "node2"));
+}
+
+TEST(Roster, ABrokenStreamIsJudgedByItsGraceAlone) {
+  Roster roster = Here({"node1"});
+  roster.Close("node1", "connection reset", kBegin);
+  roster.Touch(*roster.Find("node1"), kBegin);  // what was read from it last
+  EXPECT_EQ(roster.NextLoss(), kBegin + kGrace);
+  EXPECT_EQ(roster.Expired(false, kBegin + kGrace)[0].why, "connection reset");
+  roster.Open("node1", kBegin + milliseconds(100));
+  EXPECT_THAT(roster.Expired(false, kBegin + kGrace), IsEmpty());
+}
+
+TEST(Roster, LateTicksSpareASilentNodeOnlySoOften) {
+  Roster roster = Here({"node1"});
+  for (int i = 0; i < Roster::kMaxExtensions; ++i) roster.ExtendLeases(seconds(1), kBegin);
+  const auto spared = roster.NextLoss();
+  EXPECT_EQ(spared, kBegin + kLease + seconds(Roster::kMaxExtensions));
+  roster.ExtendLeases(seconds(1), kBegin);
+  EXPECT_EQ(roster.NextLoss(), spared);
+  roster.Touch(*roster.Find("node1"), kBegin);
+  roster.ExtendLeases(seconds(1), kBegin);
+  EXPECT_EQ(roster.NextLoss(), kBegin + kLease + seconds(1));
+}
+
+TEST(Roster, AStuckMainLoopIsReportedOnce) {
+  Roster roster = Here({"node1"});
+  RosterNode& node = *roster.Find("node1");
+  EXPECT_FALSE(roster.Beat(node, seconds(9), "", kBegin));
+  EXPECT_TRUE(roster.Beat(node, seconds(10), "", kBegin));
+  EXPECT_FALSE(roster.Beat(node, seconds(11), "busy", kBegin + seconds(1)));
+  EXPECT_EQ(node.noted_at, kBegin + seconds(1));
+  EXPECT_FALSE(roster.Beat(node, seconds(0), "busy", kBegin + seconds(2)));
+  EXPECT_EQ(node.noted_at, kBegin + seconds(1));
+  EXPECT_TRUE(roster.Beat(node, seconds(10), "busy", kBegin + seconds(3)));
+}
+
+TEST(Roster, IsCalledByTheHostWhereThatNamesOneNode) {
+  Roster roster = Here({"node1"});
+  EXPECT_EQ(roster.Name("unknown"), "unknown");
+  EXPECT_EQ(roster.Name("node1"), "node1");
+  for (const char* id : {"host-1-a", "host-2-b"}) {
+    Offer offer = MakeOffer("host");
+    offer.node_id = id;
+    roster.TakeOffer(roster.Open(id, kBegin), offer);
+    EXPECT_EQ(roster.Name(id), roster.size() == 2 ? "host" : "host-2-b");
+  }
+  EXPECT_EQ(roster.Name("host-1-a"), "host-1-a");
+}
+
+TEST(Roster, CandidatesAreReadyStartingOrAwaited) {
+  Roster roster = Here({"node1", "node2", "node3", "node4"});
+  roster.TakeOffer(*roster.Find("node2"), MakeOffer("node2", 0));
+  roster.Find("node3")->offered = false;
+  roster.Find("node3")->place = 2;
+  roster.Close("node4", "reset", kBegin);
+  const FormationInput counted = roster.Candidates(false), whole = roster.Candidates(true);
+  EXPECT_THAT(counted.ready, SizeIs(1));
+  ASSERT_THAT(whole.ready, SizeIs(1));
+  EXPECT_EQ(whole.ready[0].node_id, "node1");
+  EXPECT_THAT(whole.starting, ElementsAre("node2"));
+  EXPECT_THAT(whole.awaited, ElementsAre("node3"));
+}
+
+TEST(Roster, AmongManyNodesFewAreNamed) {
+  Roster roster{JobSettings{}};
+  for (int i = 10; i < 50; ++i) {
+    RosterNode& node = roster.Open(absl::StrCat("node", i), kBegin);
+    node.place = i;
+  }
+  EXPECT_THAT(roster.Candidates(false).awaited, ElementsAre("node10", "node11", "node12", "and 37 more"));
+}
+
+TEST(Roster, AnOfferKeepsItsPlaceInTheQueueUntilItIsTaken) {
+  Roster roster = Here({"node1", "node2"});
+  RosterNode& node = *roster.Find("node1");
+  const uint64_t arrival = node.arrival;
+  roster.TakeOffer(node, MakeOffer("node1", 2));
+  EXPECT_EQ(node.arrival, arrival);
+  node.offered = false;
+  roster.TakeOffer(node, MakeOffer("node1"));
+  EXPECT_GT(node.arrival, roster.Find("node2")->arrival);
+}
+
+TEST(Roster, AMemberOfAnAdoptedGenerationIsExpectedForAWhile) {
+  Roster roster = Here({"node1"});
+  const Assignment held = MakeGeneration(3, {"node1", "node2"});
+  for (const Member& member : held.members)
+    Roster::Assign(roster.Expect(member, kBegin + seconds(3), kBegin), member, 3);
+  EXPECT_FALSE(roster.Find("node1")->expected);
+  EXPECT_EQ(roster.Find("node2")->place, 1);
+  EXPECT_EQ(roster.Find("node2")->joined, 3u);
+  EXPECT_THAT(Ids(roster.Expired(false, kBegin + seconds(3))), ElementsAre("node1", "node2"));
+  EXPECT_FALSE(roster.AllConfirmed(held));
+  for (auto& [node_id, node] : roster.nodes()) node.confirmed = true;
+  EXPECT_TRUE(roster.AllConfirmed(held));
+}
+
+TEST(Roster, KnowsWhetherOthersCanRunTheProgram) {
+  Roster roster = Here({"node1", "node2"});
+  EXPECT_FALSE(roster.RunsWithout("node2", /*progressed=*/false));
+  EXPECT_TRUE(roster.RunsWithout("node2", /*progressed=*/true));
+  roster.Find("node1")->joined = 1;
+  roster.Find("node2")->joined = 2;
+  EXPECT_TRUE(roster.RunsWithout("node2", false));
+  EXPECT_FALSE(roster.RunsWithout("node1", false));
+  roster.Find("node1")->greeted = false;  // may be dead
+  EXPECT_FALSE(roster.RunsWithout("node2", true));
+}
+
+TEST(Roster, IsAValue) {
+  Roster a = Here({"node1"}), b = a;
+  EXPECT_EQ(a, b);
+  b.Close("node1", "reset", kBegin);
+  EXPECT_FALSE(a == b);
+  EXPECT_THAT(b.Describe(kBegin), HasSubstr("node1 away ready place -, lost +0.200 s after 0 extensions"));
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

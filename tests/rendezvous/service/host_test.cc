@@ -1,0 +1,138 @@
+#include "rendezvous/service/host.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rendezvous/service/service.h"
+#include "rendezvous/status_client.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::chrono::seconds kPatience{30};
+
+HostOptions At(const std::string& endpoint) {
+  HostOptions options;
+  options.endpoint = endpoint;
+  options.insecure_anywhere = true;
+  return options;
+}
+
+TEST(StartIfHost, TakesAFreePortForAStandaloneRun) {
+  const auto host = StartIfHost(At("localhost:0"));
+  ASSERT_TRUE(host.ok()) << host.status();
+  ASSERT_NE(*host, nullptr);
+  EXPECT_THAT((*host)->endpoint(), ::testing::Not(HasSubstr(":0")));
+  EXPECT_THAT((*host)->reason(), HasSubstr("leads to this agent"));
+  EXPECT_TRUE(ReadStatus((*host)->endpoint(), true, "", kPatience).ok());
+}
+
+TEST(StartIfHost, HostsBehindATokenToo) {
+  HostOptions options = At("127.0.0.1:0");
+  options.insecure = false;
+  options.token = std::string(64, 'a');
+  const auto host = StartIfHost(options);
+  ASSERT_TRUE(host.ok()) << host.status();
+  ASSERT_NE(*host, nullptr);
+  EXPECT_TRUE(ReadStatus((*host)->endpoint(), false, options.token, kPatience).ok());
+}
+
+TEST(StartIfHost, OneOfSeveralAgentsHosts) {
+  const auto first = StartIfHost(At("127.0.0.1:0"));
+  ASSERT_TRUE(first.ok() && *first != nullptr);
+  const auto second = StartIfHost(At((*first)->endpoint()));
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(*second, nullptr);
+}
+
+TEST(StartIfHost, DoesNotHostForAnotherMachine) {
+  // 192.0.2.1 (RFC 5737) is nobody's; the port can be bound here, but the endpoint does not lead to it.
+  const auto free_port = StartIfHost(At("127.0.0.1:0"));
+  ASSERT_TRUE(free_port.ok() && *free_port != nullptr);
+  const std::string port = (*free_port)->endpoint().substr((*free_port)->endpoint().rfind(':'));
+  const auto elsewhere = StartIfHost(At("192.0.2.1" + port));
+  ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
+  EXPECT_EQ(*elsewhere, nullptr);
+}
+
+/// An address of this machine that is not loopback, "" for none.
+std::string OwnAddress() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return "";
+  std::string address;
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET || (i->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
+    char text[INET_ADDRSTRLEN];
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr, text, sizeof(text));
+    address = text;
+  }
+  freeifaddrs(list);
+  return address;
+}
+
+TEST(StartIfHost, RecognisesItselfBehindAnAddressOfThisMachine) {
+  const std::string address = OwnAddress();
+  if (address.empty()) GTEST_SKIP() << "this machine has no address but loopback";
+  for (int attempt = 0; attempt < 20; ++attempt) {  // somebody else may take the port in between
+    const std::string free_port = StartIfHost(At("127.0.0.1:0")).value()->endpoint().substr(9);
+    const auto host = StartIfHost(At(address + free_port));
+    ASSERT_TRUE(host.ok()) << host.status();
+    if (*host == nullptr) continue;
+    EXPECT_THAT((*host)->reason(), HasSubstr(address));
+    return;
+  }
+  FAIL() << "never hosted at " << address;
+}
+
+TEST(StartIfHost, CanBeForbiddenAndForced) {
+  HostOptions options = At("127.0.0.1:0");
+  options.is_host = false;
+  EXPECT_EQ(StartIfHost(options).value(), nullptr);
+  options.is_host = true;
+  const auto forced = StartIfHost(options);
+  ASSERT_TRUE(forced.ok() && *forced != nullptr);
+  options.endpoint = (*forced)->endpoint();
+  const auto taken = StartIfHost(options);
+  EXPECT_TRUE(absl::IsAlreadyExists(taken.status()));
+  EXPECT_THAT(std::string(taken.status().message()), HasSubstr("is in use"));
+}
+
+TEST(StartIfHost, HostsInPlainTextBeyondLoopbackOnlyWhenItWasAllowed) {
+  for (const char* endpoint :
+       {"10.0.0.1:29400", "0.0.0.0:29400", "[::]:29400", "127.example.org:29400", "node1:29400"}) {
+    HostOptions options = At(endpoint);
+    options.insecure_anywhere = false;
+    for (const std::optional<bool> is_host : {std::optional<bool>(), std::optional<bool>(true)}) {
+      options.is_host = is_host;
+      const auto refused = StartIfHost(options);
+      EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << endpoint << ": " << refused.status();
+      EXPECT_THAT(std::string(refused.status().message()), HasSubstr("give --insecure")) << endpoint;
+    }
+  }
+}
+
+TEST(StartIfHost, LocalhostIsLoopbackInAnyCase) {
+  HostOptions options = At("LOCALHOST:0");
+  options.insecure_anywhere = false;
+  const auto host = StartIfHost(options);
+  ASSERT_TRUE(host.ok()) << host.status();
+  ASSERT_NE(*host, nullptr);
+  EXPECT_TRUE(ReadStatus((*host)->endpoint(), true, "", kPatience).ok());
+}
+
+TEST(StartIfHost, RefusesAMalformedEndpoint) {
+  EXPECT_TRUE(absl::IsInvalidArgument(StartIfHost(At("no where:29400")).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(StartIfHost(At("127.0.0.1:1,node2:1")).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(StartIfHost(At("node7:0")).status()));
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,54 @@
+#include "rendezvous/service/peer_prober.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rendezvous/service/service.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using State = PeerService::State;
+
+constexpr std::chrono::seconds kPatience{30};
+
+std::unique_ptr<Service> StartOnLoopback() {
+  ServiceOptions options;
+  options.listen = "127.0.0.1:0";
+  auto service = Service::Start(options);
+  EXPECT_TRUE(service.ok()) << service.status();
+  return *std::move(service);
+}
+
+std::string EndpointOf(const Service& service) { return absl::StrCat("127.0.0.1:", service.port()); }
+
+TEST(PeerProber, TellsAListenerFromARefusal) {
+  auto service = StartOnLoopback();
+  const std::string endpoint = EndpointOf(*service);
+  EXPECT_EQ(TryConnect(endpoint, kPatience), Presence::kOpen);
+  service.reset();
+  EXPECT_EQ(TryConnect(endpoint, kPatience), Presence::kRefused);
+  EXPECT_EQ(TryConnect("no endpoint:", kPatience), Presence::kSilent);
+}
+
+TEST(PeerProber, KnowsItselfAServiceWithoutTheJobAndOneThatIsGone) {
+  const auto self = StartOnLoopback(), other = StartOnLoopback();
+  auto gone = StartOnLoopback();
+  ProbeRequest request;
+  request.job_id = "job";
+  request.endpoints = {EndpointOf(*self), EndpointOf(*other), EndpointOf(*gone)};
+  request.members = {{"node1", EndpointOf(*other)}, {"node2", EndpointOf(*gone)}};
+  gone.reset();
+  ProbeOptions options;
+  options.service_id = self->id();
+  options.patience = kPatience;
+  const ProbeResult result = ProbePeers(request, options);
+  ASSERT_EQ(result.peers.size(), 3u);
+  EXPECT_EQ(result.peers[0].state, State::kSelf);
+  EXPECT_EQ(result.peers[1].state, State::kWithoutJob);
+  EXPECT_EQ(result.peers[2].state, State::kGone);
+  EXPECT_THAT(result.dead, ::testing::ElementsAre("node2"));
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

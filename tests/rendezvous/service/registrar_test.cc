@@ -1,0 +1,153 @@
+// Agents that do not keep to the protocol, against a real service: raw streams without the session client.
+#include "rendezvous/service/registrar.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/service/service.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RegistrarTest : public ::testing::Test {
+ protected:
+  void Start(Duration hello_patience = std::chrono::seconds(10)) {
+    ServiceOptions options;
+    options.listen = "127.0.0.1:0";
+    options.hello_patience = hello_patience;
+    auto service = Service::Start(options);
+    ASSERT_TRUE(service.ok()) << service.status();
+    service_ = *std::move(service);
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+    stub_ = wire::Rendezvous::NewStub(grpc::CreateCustomChannel(
+        absl::StrCat("127.0.0.1:", service_->port()), grpc::InsecureChannelCredentials(), arguments));
+    stream_ = stub_->Session(&context_);
+  }
+
+  void SayHello() {
+    HelloData hello;
+    hello.node_id = "node1";
+    hello.session_id = 1;
+    wire::AgentMessage message;
+    *message.mutable_hello() = EncodeHello(hello);
+    ASSERT_TRUE(stream_->Write(message));
+  }
+  bool Say(const AgentEvent& event) {
+    wire::AgentMessage message;
+    *message.mutable_event() = EncodeAgentEvent(++sequence_, AgentSaid{event, {}, {}});
+    return stream_->Write(message);
+  }
+  /// The next event, whatever acknowledgements come before it.
+  std::optional<ServiceEvent> Next() {
+    wire::ServiceMessage message;
+    while (stream_->Read(&message)) {
+      if (message.has_event()) return DecodeServiceEvent(message.event()).value();
+    }
+    return std::nullopt;
+  }
+  /// How the service ended the stream.
+  grpc::Status End() {
+    while (Next()) {
+    }
+    return stream_->Finish();
+  }
+
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<wire::Rendezvous::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<wire::AgentMessage, wire::ServiceMessage>> stream_;
+  uint64_t sequence_ = 0;
+};
+
+TEST_F(RegistrarTest, AStreamThatNeverSaysHelloIsClosed) {
+  Start(std::chrono::milliseconds(50));
+  const grpc::Status status = End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(status.error_message(), HasSubstr("Hello"));
+}
+
+TEST_F(RegistrarTest, AnotherProtocolVersionIsRefusedWithBothNumbers) {
+  Start();
+  wire::AgentMessage message;
+  message.mutable_hello()->set_protocol(kProtocolVersion + 1);
+  ASSERT_TRUE(stream_->Write(message));
+  const grpc::Status status = End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);  // final for an agent
+  EXPECT_EQ(
+      status.error_message(),
+      "this agent speaks protocol 2, the service protocol 1; run the same version of mtrun on every node");
+}
+
+TEST_F(RegistrarTest, AnythingButHelloComesTooEarly) {
+  Start();
+  ASSERT_TRUE(Say(Leaving{"why"}));
+  EXPECT_EQ(End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(RegistrarTest, ASecondHelloEndsTheStream) {
+  Start();
+  SayHello();
+  SayHello();
+  EXPECT_THAT(End().error_message(), HasSubstr("second Hello"));
+}
+
+TEST_F(RegistrarTest, AWelcomeThatWasLostIsNotTakenForHeard) {
+  // A service that has forgotten the agent welcomes it as a new one; that Welcome never arrives.
+  Start();
+  HelloData hello;
+  hello.node_id = "node1";
+  hello.session_id = 1;
+  hello.service_id = service_->id();
+  wire::AgentMessage message;
+  *message.mutable_hello() = EncodeHello(hello);
+  wire::ServiceMessage welcome;
+  ASSERT_TRUE(stream_->Write(message) && stream_->Read(&welcome));
+  EXPECT_FALSE(welcome.welcome().resumed());
+  grpc::ClientContext second_context;
+  const auto second = stub_->Session(&second_context);
+  ASSERT_TRUE(second->Write(message) && second->Read(&welcome));
+  EXPECT_FALSE(welcome.welcome().resumed());  // its numbers are still those of before
+  hello.service_id = welcome.welcome().service_id();
+  *message.mutable_hello() = EncodeHello(hello);
+  grpc::ClientContext third_context;
+  const auto third = stub_->Session(&third_context);
+  ASSERT_TRUE(third->Write(message) && third->Read(&welcome));
+  EXPECT_TRUE(welcome.welcome().resumed());
+}
+
+TEST_F(RegistrarTest, EventsOutOfOrderEndTheStream) {
+  Start();
+  SayHello();
+  sequence_ = 7;
+  ASSERT_TRUE(Say(Leaving{"why"}));
+  EXPECT_THAT(End().error_message(), HasSubstr("event 8 came after 0"));
+}
+
+TEST_F(RegistrarTest, AnAgentThatNeverAcknowledgesIsDropped) {
+  Start();
+  SayHello();
+  Offer offer;
+  offer.node_id = offer.host = "node1";
+  ASSERT_TRUE(Say(OfferSent{offer}));
+  std::optional<ServiceEvent> event = Next();
+  while (event && !std::holds_alternative<Assigned>(*event)) event = Next();
+  ASSERT_TRUE(event.has_value());
+  const Generation generation = std::get<Assigned>(*event).assignment().generation;
+  ASSERT_TRUE(Say(StoreSet{generation, "key", std::string(KeyValueStore::kMaxValueBytes, 'x')}));
+  const size_t answers = Registrar::kMostUnacknowledgedBytes / KeyValueStore::kMaxValueBytes + 1;
+  for (size_t i = 0; i < answers; ++i) {
+    if (!Say(StoreRead{generation, static_cast<int64_t>(i), {"key"}, false})) break;
+  }
+  // Its own status, or (when the agent did not even read) that of a cancelled call.
+  EXPECT_THAT(End().error_code(),
+              ::testing::AnyOf(grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::CANCELLED));
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,105 @@
+#include "rendezvous/session/agent_end.h"
+
+#include <random>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rendezvous/session/service_end.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using Arrival = StreamReceiver::Arrival;
+
+TEST(AgentEnd, GoesOnWhereAResumedSessionWas) {
+  AgentEnd end;
+  end.OnWelcome(7, false, 0);
+  end.outbox.Add(Leaving{"a"});
+  end.outbox.Add(Leaving{"b"});
+  while (end.outbox.Next()) {
+  }
+  EXPECT_EQ(end.Take(1), Arrival::kNew);
+  EXPECT_TRUE(end.CloseStream());
+  end.OpenStream();
+  EXPECT_FALSE(end.welcomed());
+  EXPECT_EQ(end.welcomed_by(), 7u);
+  end.OnWelcome(7, true, 1);
+  EXPECT_EQ(end.outbox.Next()->sequence, 2u);
+  EXPECT_EQ(end.Take(1), Arrival::kRepeated);
+  EXPECT_EQ(end.Take(2), Arrival::kNew);
+}
+
+TEST(AgentEnd, BeginsAtOneWithAServiceThatKnowsNothing) {
+  AgentEnd end;
+  end.OnWelcome(7, false, 0);
+  end.outbox.Add(Leaving{"a"});
+  end.outbox.Next();
+  end.Take(1);
+  end.CloseStream();
+  EXPECT_FALSE(end.CloseStream());
+  end.OnWelcome(8, false, 5);
+  EXPECT_EQ(end.welcomed_by(), 8u);
+  EXPECT_EQ(end.outbox.Next()->sequence, 1u);
+  EXPECT_EQ(end.Take(1), Arrival::kNew);
+}
+
+TEST(AgentEnd, IsAValueThatDescribesItself) {
+  AgentEnd end;
+  const AgentEnd fresh = end;
+  EXPECT_EQ(fresh, end);
+  end.OnWelcome(7, false, 0);
+  end.Take(1);
+  EXPECT_FALSE(fresh == end);
+  EXPECT_EQ(end.Describe(),
+            "welcomed; to the service: 0 acknowledged, 0 kept, 0 of them written; 0 reports for a new "
+            "service; seen "
+            "generation 0, 0 restarts, 0 given back; from it: 1 received, acknowledgement due");
+}
+
+/// Both ends with streams between them that break at any message, and a Welcome that may be lost.
+TEST(SessionEnds, NothingIsLostOrRepeatedOverBrokenStreams) {
+  for (uint64_t seed = 1; seed <= 2000; ++seed) {
+    std::mt19937_64 random(seed);
+    AgentEnd agent;
+    ServiceEnd<int64_t> service(42);
+    constexpr int kEach = 12;
+    int said = 0, told = 0;
+    std::vector<std::string> heard_by_service;
+    std::vector<int64_t> heard_by_agent;
+    for (int stream = 0; stream < 200; ++stream) {
+      agent.OpenStream();
+      const bool resumed = service.Open(agent.welcomed_by(), agent.receiver.Acknowledge());
+      const uint64_t acknowledged = service.receiver.Acknowledge();
+      const bool last = stream > 20;  // then no more breaks
+      if (!last && random() % 4 == 0) continue;
+      agent.OnWelcome(service.id(), resumed, acknowledged);
+      for (int step = 0; last || step < 1; ++step) {
+        if (said < kEach && random() % 2 == 0) agent.outbox.Add(Leaving{std::to_string(++said)});
+        if (told < kEach && random() % 2 == 0) service.sender.Add(++told);
+        const auto up = agent.outbox.Next();
+        const auto down = service.sender.Next();
+        if (!last && random() % 3 == 0) break;  // both were written and neither arrives
+        if (up && service.receiver.Take(up->sequence) == Arrival::kNew)
+          heard_by_service.push_back(std::get<Leaving>(up->message->event).why);
+        if (down && agent.Take(down->sequence) == Arrival::kNew) heard_by_agent.push_back(*down->message);
+        if (!last && random() % 3 == 0) break;  // both arrived and no acknowledgement does
+        agent.outbox.Acknowledge(service.receiver.Acknowledge());
+        service.sender.Acknowledge(agent.receiver.Acknowledge());
+        if (last && said == kEach && told == kEach && agent.outbox.AllAcknowledged() &&
+            service.sender.kept().empty())
+          break;
+        ASSERT_LT(step, 1000) << "seed " << seed << ": " << agent.Describe() << " | " << service.Describe();
+      }
+      if (last) break;
+    }
+    ASSERT_EQ(heard_by_service.size(), size_t{kEach}) << "seed " << seed;
+    ASSERT_EQ(heard_by_agent.size(), size_t{kEach}) << "seed " << seed;
+    for (int i = 0; i < kEach; ++i) {
+      ASSERT_EQ(heard_by_service[static_cast<size_t>(i)], std::to_string(i + 1)) << "seed " << seed;
+      ASSERT_EQ(heard_by_agent[static_cast<size_t>(i)], i + 1) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,109 @@
+#include "rendezvous/session/outbox.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<std::string> Drain(Outbox& box) {
+  std::vector<std::string> lines;
+  while (const auto next = box.Next())
+    lines.push_back(std::to_string(next->sequence) + " " + Describe(next->message->event));
+  return lines;
+}
+
+Assigned AssignedTo(uint64_t number, int restarts = 0) {
+  Assignment assignment;
+  assignment.generation = Generation{number, number};
+  assignment.restart_count = restarts;
+  return Assigned{assignment};
+}
+
+TEST(Outbox, WritesEachEventOnceAndAgainAfterABreak) {
+  Outbox box;
+  box.Add(Leaving{"a"});
+  box.Add(Leaving{"b"});
+  EXPECT_THAT(Drain(box), ElementsAre("1 leaving: a", "2 leaving: b"));
+  EXPECT_THAT(Drain(box), ElementsAre());
+  box.Acknowledge(1);
+  EXPECT_FALSE(box.AllAcknowledged());
+  box.Resume();
+  EXPECT_THAT(Drain(box), ElementsAre("2 leaving: b"));
+  box.Acknowledge(2);
+  EXPECT_TRUE(box.AllAcknowledged());
+}
+
+TEST(Outbox, ANewServiceHearsReportsOfTheRunningGenerationAgain) {
+  Outbox box;
+  box.Observe(AssignedTo(1));
+  box.Add(StoreSet{Generation{1, 1}, "key", "v"});
+  box.Add(StoreRead{Generation{1, 1}, 5, {"other"}, true});
+  box.Add(StoreRead{Generation{1, 1}, 6, {"key"}, true});
+  box.Add(WorkersFinished{Generation{1, 1}, false});
+  Drain(box);
+  box.Acknowledge(4);
+  box.Observe(StoreReply{Generation{1, 1}, 6, {}, ""});
+  EXPECT_TRUE(box.AllAcknowledged());
+  box.StartOver();
+  EXPECT_FALSE(box.AllAcknowledged());
+  EXPECT_THAT(Drain(box),
+              ElementsAre("1 store set key (1 bytes) in generation 1",
+                          "2 store wait other (id 5) in generation 1", "3 workers finished in generation 1"));
+}
+
+TEST(Outbox, ReportsOfADissolvedGenerationAreForgotten) {
+  Outbox box;
+  box.Observe(AssignedTo(1));
+  box.Add(StoreSet{Generation{1, 1}, "key", "v"});
+  Drain(box);
+  box.Acknowledge(1);
+  box.Observe(GenerationDissolved{Generation{1, 1}, "lost", 3});
+  box.StartOver();
+  EXPECT_THAT(Drain(box), ElementsAre());
+  EXPECT_EQ(box.seen(), (Generation{1, 1}));
+  EXPECT_EQ(box.seen_restarts(), 3);
+}
+
+TEST(Outbox, AnAnsweredOfferIsNotSentToANewService) {
+  Outbox box;
+  box.Add(OfferSent{});
+  Drain(box);
+  box.Observe(AssignedTo(1));
+  box.StartOver();
+  EXPECT_THAT(Drain(box), ElementsAre());
+}
+
+TEST(Outbox, AnOfferThatHoldsAGenerationCarriesItsMembership) {
+  Outbox box;
+  box.Observe(AssignedTo(4, 2));
+  OfferSent offer;
+  offer.offer.holds = Generation{4, 4};
+  box.Add(offer);
+  const auto next = box.Next();
+  ASSERT_TRUE(next.has_value());
+  ASSERT_TRUE(next->message->held.has_value());
+  EXPECT_EQ(next->message->held->restart_count, 2);
+  EXPECT_EQ(next->message->seen, (Generation{4, 4}));
+}
+
+TEST(Outbox, IsAValueThatDescribesItself) {
+  Outbox box;
+  box.Observe(AssignedTo(3, 2));
+  box.Add(WorkersFinished{Generation{3, 3}, false});
+  box.Add(Leaving{"why"});
+  Outbox copy = box;
+  EXPECT_EQ(copy, box);
+  copy.Next();
+  copy.Acknowledge(1);
+  EXPECT_FALSE(copy == box);
+  EXPECT_EQ(copy.Describe(),
+            "1 acknowledged, 1 kept, 0 of them written; 1 reports for a new service; seen generation 3, 2 "
+            "restarts, 0 "
+            "given back");
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,48 @@
+#include "rendezvous/session/retry_schedule.h"
+
+#include "gtest/gtest.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(RetrySchedule, PausesDoubleUpToHalfASecond) {
+  RetrySchedule schedule(seconds(5), Duration::zero());
+  TimePoint now;
+  schedule.BeginAway(now);
+  EXPECT_TRUE(schedule.AttemptDue(now));
+  for (const int pause : {50, 100, 200, 400, 500, 500}) {
+    schedule.AttemptFailed(now);
+    EXPECT_FALSE(schedule.AttemptDue(now + milliseconds(pause - 1)));
+    EXPECT_EQ(schedule.NextTurn(false), std::min(now + milliseconds(pause), TimePoint(seconds(5))));
+    now += milliseconds(pause);
+    EXPECT_TRUE(schedule.AttemptDue(now));
+  }
+  schedule.Connected();
+  schedule.AttemptFailed(now);
+  EXPECT_TRUE(schedule.AttemptDue(now + milliseconds(50)));
+}
+
+TEST(RetrySchedule, ReportsOncePerInterval) {
+  RetrySchedule schedule(seconds(5), Duration::zero());
+  schedule.BeginAway(TimePoint());
+  EXPECT_FALSE(schedule.TakeReport(TimePoint(milliseconds(4999))));
+  EXPECT_TRUE(schedule.TakeReport(TimePoint(seconds(5))));
+  EXPECT_FALSE(schedule.TakeReport(TimePoint(seconds(9))));
+  EXPECT_EQ(schedule.NextTurn(true), TimePoint(seconds(10)));
+}
+
+TEST(RetrySchedule, GivesUpOnlyWhenAskedTo) {
+  RetrySchedule patient(seconds(5), Duration::zero()), hasty(seconds(5), seconds(2));
+  patient.BeginAway(TimePoint());
+  hasty.BeginAway(TimePoint());
+  EXPECT_FALSE(patient.GiveUpDue(TimePoint(std::chrono::hours(1000))));
+  EXPECT_FALSE(hasty.GiveUpDue(TimePoint(milliseconds(1999))));
+  EXPECT_TRUE(hasty.GiveUpDue(TimePoint(seconds(2))));
+  EXPECT_EQ(hasty.NextTurn(true), TimePoint(seconds(2)));
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,38 @@
+#include "trainers/checkpoints/writer_mark.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/program.h"
+
+namespace mtrun::checkpoints {
+namespace {
+
+TEST(WriterMarkTest, WhoSharesTheFolderReadsTheMark) {
+  const support::TemporaryFolder shared, other;
+  const WriterMark mark{.run = 0xabc, .generation = 7};
+  EXPECT_FALSE(HasWriterMark(shared.path(), mark)) << "no file yet";
+  ASSERT_TRUE(WriteWriterMark(shared.path(), mark).ok());
+  EXPECT_TRUE(HasWriterMark(shared.path(), mark));
+  EXPECT_FALSE(HasWriterMark(other.path(), mark));
+}
+
+TEST(WriterMarkTest, AMarkOfAnotherMembershipOrRunIsNone) {
+  const support::TemporaryFolder folder;
+  ASSERT_TRUE(WriteWriterMark(folder.path(), {.run = 0xabc, .generation = 1234567}).ok());
+  // A shorter text in the same place.
+  ASSERT_TRUE(WriteWriterMark(folder.path(), {.run = 0xabc, .generation = 7}).ok());
+  EXPECT_TRUE(HasWriterMark(folder.path(), {.run = 0xabc, .generation = 7}));
+  EXPECT_FALSE(HasWriterMark(folder.path(), {.run = 0xabc, .generation = 8}));
+  EXPECT_FALSE(HasWriterMark(folder.path(), {.run = 0xabd, .generation = 7}));
+}
+
+TEST(WriterMarkTest, AFolderThatIsNotThereIsNamed) {
+  const support::TemporaryFolder folder;
+  const absl::Status status = WriteWriterMark(folder.path() + "/none", {});
+  EXPECT_NE(std::string(status.message()).find("/none/.keeper"), std::string::npos) << status;
+}
+
+}  // namespace
+}  // namespace mtrun::checkpoints

@@ -1,0 +1,95 @@
+#include "trainers/input/resident_images.h"
+
+#include <filesystem>
+#include <numeric>
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "base/posix.h"
+#include "tests/trainers/support/packed_set.h"
+#include "trainers/input/byte_values.h"
+#include "trainers/input/micro_batch_rng.h"
+#include "trainers/input/place_images.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using testing::SetShape;
+
+uint8_t VariedPixel(int64_t image, int64_t, int y, int x, int channel) {
+  return static_cast<uint8_t>(image * 37 + y * 11 + x * 5 + channel * 83 + 3);
+}
+
+class ResidentImagesTest : public ::testing::Test {
+ protected:
+  ResidentImagesTest() : folder_(*MakeTemporaryFolder("mtrun_resident_")) {}
+  ~ResidentImagesTest() override { std::filesystem::remove_all(folder_); }
+
+  datasets::PackedSplit Open(const std::string& name, const SetShape& shape) {
+    auto split =
+        datasets::PackedSplit::Open(testing::WritePackedSet(folder_, name, shape, VariedPixel), "train");
+    EXPECT_TRUE(split.ok()) << split.status();
+    return *std::move(split);
+  }
+
+  const std::string folder_;
+};
+
+/// Flips, moves within and far out of the image, ids twice; smaller, equal and larger images than asked for.
+TEST_F(ResidentImagesTest, MakesTheSameBatchesAsBatchMakerToTheLastBit) {
+  const std::vector<int64_t> ids = {3, 17, 0, 3, 11, 5, 8, 2};
+  std::vector<Placement> placements =
+      DrawPlacements({.flip = true, .crop_padding = 4}, MicroBatchStream(1, 2, 3, "augment"), 5);
+  placements.insert(placements.end(), {{40, 0, true}, {-7, -31, false}, {1, -40, true}});
+  const SetShape shapes[] = {{.train = 20, .test = 1},
+                             {.height = 27, .width = 30, .train = 20, .test = 1},
+                             {.height = 50, .width = 41, .train = 20, .test = 1}};
+  for (const SetShape& shape : shapes) {
+    const auto split = Open(std::to_string(shape.height), shape);
+    for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+      for (const at::MemoryFormat format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+        const BatchOptions options{.dtype = dtype, .format = format};
+        const BatchMaker host(split, options);
+        const ResidentImages resident(split, options);
+        for (const auto& placed : {placements, std::vector<Placement>()}) {
+          const Batch want = host.Make(ids, placed), got = resident.Make(ids, placed);
+          EXPECT_TRUE(got.images.equal(want.images)) << shape.height << " " << dtype;
+          EXPECT_TRUE(got.labels.equal(want.labels));
+          EXPECT_EQ(got.images.scalar_type(), dtype);
+          EXPECT_TRUE(got.images.is_contiguous(format));
+        }
+      }
+    }
+  }
+}
+
+/// The test above compares with a program; this one with what the placement promises.
+TEST_F(ResidentImagesTest, WhatIsUncoveredIsBlack) {
+  const at::Tensor white = at::full({1, 32, 32, 3}, 255, at::kByte);
+  const std::vector<int64_t> ids = {0};
+  const std::vector<Placement> moved = {{3, 0, true}};
+  const at::Tensor image = PlaceImages(white, PlacementTable(ids, moved, at::Device(at::kCPU)),
+                                       NormalisedByteValues(at::kFloat), 32);
+  EXPECT_TRUE(image.narrow(3, 0, 29).eq(1).all().item<bool>());
+  EXPECT_TRUE(image.narrow(3, 29, 3).eq(-1).all().item<bool>());
+}
+
+TEST_F(ResidentImagesTest, MoreImagesThanAreUploadedAtOnce) {
+  const auto split = Open("many", {.height = 8, .width = 8, .train = 600, .test = 1});
+  const BatchOptions options{.image_size = 8};
+  std::vector<int64_t> ids(600);
+  std::iota(ids.begin(), ids.end(), 0);
+  EXPECT_TRUE(ResidentImages(split, options)
+                  .Make(ids, {})
+                  .images.equal(BatchMaker(split, options).Make(ids, {}).images));
+}
+
+TEST_F(ResidentImagesTest, TheOptionDecides) {
+  const auto split = Open("small", {.train = 2, .test = 1});
+  EXPECT_NE(dynamic_cast<ResidentImages*>(MakeImageBatches(split, {.resident = true}).get()), nullptr);
+  EXPECT_NE(dynamic_cast<BatchMaker*>(MakeImageBatches(split, {.resident = false}).get()), nullptr);
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

@@ -1,0 +1,141 @@
+#include "trainers/membership/agent_link.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace mtrun::trainers {
+namespace {
+
+using channel::Generation;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+channel::Assignment AssignmentOf(uint64_t number) {
+  channel::Assignment assignment;
+  assignment.generation = {number, 7};
+  return assignment;
+}
+
+/// What would wait forever if the link failed gives up instead.
+TimePoint Soon() { return MonotonicNow() + std::chrono::seconds(10); }
+TimePoint Now() { return MonotonicNow(); }
+
+class AgentLinkTest : public ::testing::Test {
+ protected:
+  std::function<void(const std::string&)> Note() {
+    return [this](const std::string& why) { breaks_.push_back(why); };
+  }
+  AgentLink agent_link_;
+  std::vector<std::string> breaks_;
+};
+
+TEST_F(AgentLinkTest, EntersTheNewestAssignmentOnce) {
+  EXPECT_EQ(agent_link_.Next(Now()).status().code(), absl::StatusCode::kDeadlineExceeded);
+  agent_link_.Hear(AssignmentOf(1));
+  agent_link_.Hear(AssignmentOf(2));
+  const auto next = agent_link_.Next(Soon());
+  ASSERT_TRUE(next.ok());
+  EXPECT_EQ(next->generation.number, 2u);
+  EXPECT_FALSE(agent_link_.IsOver());
+  EXPECT_EQ(agent_link_.Next(Now()).status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(AgentLinkTest, WhatIsDissolvedBeforeItIsEnteredIsPassedOver) {
+  agent_link_.Hear(AssignmentOf(1));
+  agent_link_.Hear(channel::Dissolved{{1, 7}, "node2 is lost"});
+  EXPECT_EQ(agent_link_.Next(Now()).status().code(), absl::StatusCode::kDeadlineExceeded);
+  agent_link_.Hear(AssignmentOf(2));
+  EXPECT_EQ(agent_link_.Next(Soon())->generation.number, 2u);
+}
+
+TEST_F(AgentLinkTest, ADissolvedGenerationBreaksItsGroupAndNoOther) {
+  agent_link_.Hear(AssignmentOf(2));
+  ASSERT_TRUE(agent_link_.Next(Soon()).ok());
+  agent_link_.OnBreak(Note());
+  agent_link_.Hear(channel::Dissolved{{1, 7}, "old news"});
+  EXPECT_THAT(breaks_, IsEmpty());
+  agent_link_.Hear(channel::Dissolved{{2, 7}, "node2 is lost"});
+  EXPECT_THAT(breaks_, ElementsAre("node2 is lost"));
+  EXPECT_TRUE(agent_link_.IsOver());
+}
+
+TEST_F(AgentLinkTest, ANewerAssignmentBreaksTheOldGroupToo) {
+  agent_link_.Hear(AssignmentOf(1));
+  ASSERT_TRUE(agent_link_.Next(Soon()).ok());
+  agent_link_.OnBreak(Note());
+  agent_link_.Hear(AssignmentOf(1));
+  EXPECT_THAT(breaks_, IsEmpty()) << "the same one again confirms it";
+  agent_link_.Hear(AssignmentOf(3));
+  EXPECT_EQ(breaks_.size(), 1u);
+  EXPECT_EQ(agent_link_.Next(Soon())->generation.number, 3u);
+  EXPECT_FALSE(agent_link_.IsOver());
+}
+
+TEST_F(AgentLinkTest, AGracefulEndBreaksNothingAndIsOverWithTheNextEntry) {
+  agent_link_.Hear(AssignmentOf(1));
+  ASSERT_TRUE(agent_link_.Next(Soon()).ok());
+  agent_link_.OnBreak(Note());
+  EXPECT_FALSE(agent_link_.wants_regroup());
+  agent_link_.Hear(channel::Dissolved{{1, 7}, "node2 joins", /*graceful=*/true});
+  EXPECT_TRUE(agent_link_.wants_regroup());
+  agent_link_.Hear(AssignmentOf(2));
+  EXPECT_THAT(breaks_, IsEmpty()) << "the step is finished first";
+  EXPECT_FALSE(agent_link_.IsOver());
+  EXPECT_EQ(agent_link_.Next(Soon())->generation.number, 2u);
+  EXPECT_FALSE(agent_link_.wants_regroup());
+}
+
+TEST_F(AgentLinkTest, ABreakThatCameWhileNobodyListenedIsNotLost) {
+  agent_link_.Hear(AssignmentOf(1));
+  ASSERT_TRUE(agent_link_.Next(Soon()).ok());
+  agent_link_.Hear(channel::Dissolved{{1, 7}, "early"});
+  agent_link_.OnBreak(Note());
+  EXPECT_THAT(breaks_, ElementsAre("early"));
+}
+
+TEST_F(AgentLinkTest, StopAndALostAgentEndEveryWait) {
+  std::thread stopper([&] { agent_link_.Hear(channel::Stop{"the job has failed"}); });
+  EXPECT_EQ(agent_link_.Next(std::nullopt).status(), absl::CancelledError("the job has failed"));
+  stopper.join();
+  AgentLink other;
+  other.OnBreak(Note());
+  other.Lose("the agent is gone");
+  EXPECT_THAT(breaks_, ElementsAre("the agent is gone"));
+  EXPECT_EQ(other.Next(std::nullopt).status(), absl::UnavailableError("the agent is gone"));
+}
+
+TEST_F(AgentLinkTest, WhoIsDoneHearsWhatBecomesOfItsGeneration) {
+  agent_link_.Hear(AssignmentOf(1));
+  ASSERT_TRUE(agent_link_.Next(Soon()).ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(agent_link_.WaitForEnd(Now())));
+  agent_link_.Hear(channel::Dissolved{{1, 7}, "node2 joins", /*graceful=*/true});
+  EXPECT_EQ(agent_link_.WaitForEnd(Soon()), absl::UnavailableError("node2 joins"));
+  agent_link_.Hear(AssignmentOf(2));
+  EXPECT_TRUE(absl::IsUnavailable(agent_link_.WaitForEnd(Soon())));
+  ASSERT_EQ(agent_link_.Next(Soon())->generation.number, 2u);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(agent_link_.WaitForEnd(Now())));
+  std::thread stopper([&] { agent_link_.Hear(channel::Stop{"the job has ended"}); });
+  EXPECT_TRUE(agent_link_.WaitForEnd(Soon()).ok());
+  stopper.join();
+  AgentLink other;
+  other.Lose("the agent is gone");
+  EXPECT_TRUE(other.WaitForEnd(Soon()).ok());
+}
+
+TEST_F(AgentLinkTest, ADrainIsAWishAndBreaksNothing) {
+  agent_link_.Hear(AssignmentOf(1));
+  ASSERT_TRUE(agent_link_.Next(Soon()).ok());
+  agent_link_.OnBreak(Note());
+  EXPECT_FALSE(agent_link_.drains());
+  agent_link_.Hear(channel::Drain{30, "received SIGTERM"});
+  EXPECT_TRUE(agent_link_.drains());
+  EXPECT_EQ(agent_link_.drain_wish(), "received SIGTERM");
+  EXPECT_THAT(breaks_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

@@ -1,0 +1,40 @@
+#include "trainers/membership/job_membership.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mtrun::trainers {
+namespace {
+
+using ::testing::HasSubstr;
+
+const EnvironmentMap kByHand = {
+    {"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}};
+
+EnvironmentMap With(EnvironmentMap environment, const std::string& name, const std::string& value) {
+  environment[name] = value;
+  return environment;
+}
+
+TEST(JobMembership, WithoutALauncherAWorkerIsAlone) {
+  const auto membership = JobMembership::Join({});
+  ASSERT_TRUE(membership.ok()) << membership.status();
+  EXPECT_EQ((*membership)->assignment(), Assignment{});
+  EXPECT_FALSE((*membership)->elastic());
+  EXPECT_FALSE((*membership)->group());
+  (*membership)->ReportProgress(1, 1, 1);
+  EXPECT_TRUE((*membership)->ReportDone(1).ok());
+}
+
+TEST(JobMembership, APortThatIsMissingIsNamed) {
+  EXPECT_THAT(std::string(JobMembership::Join(With(kByHand, "MASTER_PORT", "0")).status().message()),
+              HasSubstr("MASTER_PORT"));
+}
+
+TEST(JobMembership, AnAgentThatIsNotThereIsNamed) {
+  const auto membership = JobMembership::Join(With(kByHand, "MTRUN_SOCKET", "/nonexistent/socket"));
+  EXPECT_THAT(std::string(membership.status().message()), HasSubstr("/nonexistent/socket"));
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

@@ -1,0 +1,58 @@
+#include "trainers/membership/wait_reporter.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace mtrun::trainers {
+namespace {
+
+/// What was sent, and a way to wait for it.
+class Heard {
+ public:
+  void Add(const channel::Waiting& waiting) {
+    const std::lock_guard lock(mutex_);
+    all_.push_back(waiting);
+    changed_.notify_all();
+  }
+  std::vector<channel::Waiting> AtLeast(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(30), [&] { return all_.size() >= count; });
+    return all_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<channel::Waiting> all_;
+};
+
+TEST(WaitReporterTest, SpeaksWhileSomebodyWaitsAndNamesTheGeneration) {
+  Heard heard;
+  WaitReporter reporter([&](const channel::Waiting& waiting) { heard.Add(waiting); });
+  reporter.Watch({3, 7}, [] { return std::chrono::seconds(5); });
+  const auto said = heard.AtLeast(2);
+  ASSERT_GE(said.size(), 2u);
+  EXPECT_EQ(said.back(), (channel::Waiting{{3, 7}, 5}));
+}
+
+TEST(WaitReporterTest, IsSilentWhileNobodyWaits) {
+  Heard heard;
+  std::atomic<int> asked = 0;
+  {
+    WaitReporter reporter([&](const channel::Waiting& waiting) { heard.Add(waiting); });
+    reporter.Watch({1, 1}, [&] {
+      ++asked;
+      return Duration::zero();
+    });
+    while (asked == 0) std::this_thread::yield();
+    reporter.Watch({2, 1}, nullptr);
+  }
+  EXPECT_TRUE(heard.AtLeast(0).empty());
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

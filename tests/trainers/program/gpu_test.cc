@@ -1,0 +1,148 @@
+// What only a GPU can show; skipped, with the reason, where there is none.
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/cuda.h>
+#include <torch/types.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/support/port.h"
+#include "tests/trainers/support/trainer_program.h"
+#include "trainers/input/resident_images.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using testing::Args;
+using testing::LearnablePixel;
+using testing::StepLine;
+using testing::Steps;
+using testing::WritePackedSet;
+
+class GpuTest : public ::testing::Test {
+ protected:
+  void SetUp() override { Need(1); }
+  /// Skips the test where fewer GPUs are usable.
+  void Need(int gpus) {
+    const int there = torch::cuda::is_available() ? static_cast<int>(torch::cuda::device_count()) : 0;
+    if (there < gpus) {
+      GTEST_SKIP() << "needs " << gpus << (gpus == 1 ? " GPU, " : " GPUs, ") << there
+                   << " usable here (no driver, no GPU, or a CPU-only LibTorch)";
+    }
+  }
+  std::string Data() {
+    return WritePackedSet(folder_.path(), "data", {.train = 100, .test = 20}, LearnablePixel);
+  }
+  /// Steps of a run of 13 steps in micro-batches of 8, two a step, the last one of an epoch short. Worker k
+  /// of `world` takes GPU k.
+  std::vector<StepLine> Train(const std::string& program, const std::string& run, int world,
+                              const Args& more) {
+    Args args = {"--data",         Data(), "--model_folder", folder_.File(run),
+                 "--global_batch", "16",   "--batch_size",   "8",
+                 "--max_steps",    "13"};
+    args.insert(args.end(), more.begin(), more.end());
+    support::Overlay overlay = testing::NoLauncher();
+    overlay["WORLD_SIZE"] = overlay["LOCAL_WORLD_SIZE"] = absl::StrCat(world);
+    overlay["MASTER_ADDR"] = "127.0.0.1";
+    overlay["MASTER_PORT"] = absl::StrCat(support::FreePort());
+    std::vector<std::unique_ptr<support::Program>> workers;
+    for (int rank = 0; rank < world; ++rank) {
+      overlay["RANK"] = overlay["LOCAL_RANK"] = absl::StrCat(rank);
+      workers.push_back(testing::Start(program, args, overlay));
+    }
+    for (const auto& worker : workers) EXPECT_EQ(worker->Wait(), 0) << worker->Text();
+    return Steps(folder_.File(run));
+  }
+  static void ExpectNear(const std::vector<StepLine>& got, const std::vector<StepLine>& want,
+                         double tolerance) {
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t k = 0; k < want.size(); ++k) {
+      EXPECT_NEAR(got[k].loss, want[k].loss, tolerance * std::abs(want[k].loss)) << "step " << k;
+    }
+  }
+
+  support::TemporaryFolder folder_;
+};
+
+TEST_F(GpuTest, TrainsAsTheCpuDoes) {
+  const Args exact = {"--precision", "float64", "--augment", "--crop_padding", "2"};
+  for (const std::string program : {"cnnA", "cnnB"}) {
+    Args on_cpu = exact, on_gpu = exact;
+    on_cpu.insert(on_cpu.end(), {"--device", "cpu"});
+    on_gpu.insert(on_gpu.end(), {"--device", "cuda"});
+    ExpectNear(Train(program, program + "gpu", 1, on_gpu), Train(program, program + "cpu", 1, on_cpu), 1e-6);
+  }
+}
+
+/// Copies beside the computation and their buffers: what arrives too late or too early changes a loss.
+TEST_F(GpuTest, ResidentImagesAndCopiedOnesGiveTheSameRun) {
+  const Args exact = {"--device", "cuda", "--precision", "float64", "--augment", "--crop_padding", "2"};
+  Args resident = exact, copied = exact;
+  resident.insert(resident.end(), {"--resident", "on"});
+  copied.insert(copied.end(), {"--resident", "off"});
+  ExpectNear(Train("cnnA", "resident", 1, resident), Train("cnnA", "copied", 1, copied), 1e-9);
+}
+
+TEST_F(GpuTest, ResidentImagesAreTheSameToTheLastBit) {
+  const auto split = datasets::PackedSplit::Open(Data(), "train");
+  ASSERT_TRUE(split.ok()) << split.status();
+  const at::Device gpu(at::kCUDA, 0);
+  const std::vector<int64_t> ids = {5, 99, 0, 5};
+  const std::vector<Placement> placements = {{2, -3, true}, {}, {-31, 4, false}, {40, 0, true}};
+  const Batch want = BatchMaker(*split, {}).Make(ids, placements);
+  for (const bool resident : {true, false}) {
+    const Batch got = MakeImageBatches(*split, {.device = gpu, .resident = resident})->Make(ids, placements);
+    EXPECT_TRUE(got.images.cpu().equal(want.images)) << resident;
+    EXPECT_TRUE(got.labels.cpu().equal(want.labels)) << resident;
+  }
+}
+
+TEST_F(GpuTest, MixedPrecisionStepsAreTaken) {
+  for (const std::string amp : {"fp16", "bf16"}) {
+    const auto steps = Train("vit", amp, 1, {"--device", "cuda", "--amp", amp});
+    ASSERT_EQ(steps.size(), 13u);
+    for (const StepLine& step : steps) EXPECT_TRUE(std::isfinite(step.loss));
+  }
+}
+
+/// Short last steps, dropout, augmentation, the schedule, clipping, the average and the loss scale.
+TEST_F(GpuTest, CapturedStepsAreTheSteps) {
+  const std::vector<std::pair<std::string, Args>> runs = {
+      {"cnnA", {"--precision", "float64", "--augment", "--crop_padding", "2", "--resident", "on"}},
+      {"cnnA", {"--precision", "float64", "--augment", "--crop_padding", "2", "--resident", "off"}},
+      {"cnnB", {"--clip_norm", "1", "--schedule", "cosine", "--optimizer", "sgd", "--momentum", "0.9"}},
+      {"vit", {"--amp", "fp16", "--clip_norm", "1", "--ema_decay", "0.9"}},
+      {"vit", {"--amp", "off", "--rand_augment", "2"}},
+      {"diffusion", {"--conditional", "--channels", "32"}}};
+  for (size_t k = 0; k < runs.size(); ++k) {
+    const auto& [program, more] = runs[k];
+    SCOPED_TRACE(absl::StrCat(program, " ", absl::StrJoin(more, " ")));
+    Args eager = more, graph = more;
+    eager.insert(eager.end(), {"--device", "cuda", "--tf32=false"});
+    graph.insert(graph.end(), {"--device", "cuda", "--tf32=false", "--graph"});
+    ExpectNear(Train(program, absl::StrCat("graph", k), 1, graph),
+               Train(program, absl::StrCat("eager", k), 1, eager), 1e-2);
+  }
+}
+
+class TwoGpusTest : public GpuTest {
+ protected:
+  void SetUp() override { Need(2); }
+};
+
+TEST_F(TwoGpusTest, NcclGivesTheSameRunAsOneWorker) {
+  const Args exact = {"--device", "cuda", "--precision", "float64"};
+  const auto one = Train("cnnB", "one", 1, exact);
+  ExpectNear(Train("cnnB", "two", 2, exact), one, 1e-9);
+  Args graph = exact;
+  graph.push_back("--graph");
+  // The kernels take the learning rate in float32.
+  ExpectNear(Train("cnnB", "graph", 2, graph), one, 1e-5);
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

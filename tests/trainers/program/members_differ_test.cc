@@ -1,0 +1,61 @@
+// Real workers that differ in what they must share are refused by name.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainers/support/trainer_program.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using testing::Args;
+using ::testing::HasSubstr;
+
+class MembersDiffer : public ::testing::Test {
+ protected:
+  /// Two workers of one program, each with flags of its own; what rank 0 said when both were refused.
+  std::string Refusal(const std::string& program, const std::vector<Args>& own) {
+    const std::string data =
+        testing::WritePackedSet(folder_.path(), "data", {.train = 8, .test = 4}, testing::LearnablePixel);
+    const std::string port = std::to_string(support::FreePort());
+    std::vector<std::unique_ptr<support::Program>> workers;
+    for (size_t rank = 0; rank < own.size(); ++rank) {
+      Args args = {"--data",      data, "--model_folder", folder_.File("run"),
+                   "--max_steps", "1",  "--batch_size",   "2"};
+      args.insert(args.end(), own[rank].begin(), own[rank].end());
+      support::Overlay overlay = testing::NoLauncher();
+      overlay["RANK"] = std::to_string(rank);
+      overlay["WORLD_SIZE"] = std::to_string(own.size());
+      overlay["MASTER_ADDR"] = "127.0.0.1";
+      overlay["MASTER_PORT"] = port;
+      workers.push_back(testing::Start(program, args, overlay));
+    }
+    for (const auto& worker : workers) EXPECT_EQ(worker->Wait(), 2) << worker->Text();
+    return workers.front()->Text();
+  }
+  support::TemporaryFolder folder_;
+};
+
+TEST_F(MembersDiffer, InTheMemoryFormat) {
+  EXPECT_THAT(Refusal("cnnA", {{"--channels_last", "on"}, {"--channels_last", "off"}}),
+              HasSubstr("the workers of this job differ in channels_last: off (rank 1), on (rank 0)"));
+}
+
+TEST_F(MembersDiffer, InThePrecision) {
+  EXPECT_THAT(Refusal("cnnA", {{"--amp", "bf16"}, {"--amp", "off"}}),
+              HasSubstr("the workers of this job differ in amp: bf16 (rank 0), off (rank 1)"));
+}
+
+/// What `auto` comes to is compared, not how it was asked for.
+TEST_F(MembersDiffer, InWhatAChoiceComesTo) {
+  EXPECT_THAT(Refusal("cnnA", {{"--amp", "auto", "--device", "auto"}, {"--amp", "bf16", "--device", "cpu"}}),
+              HasSubstr("the workers of this job differ in amp: bf16 (rank 1), off (rank 0)"));
+}
+
+TEST_F(MembersDiffer, InATextWithBlanks) {
+  EXPECT_THAT(
+      Refusal("diffusion", {{"--mults", "1, 2", "--channels", "4"}, {"--mults", "1, 1", "--channels", "4"}}),
+      HasSubstr("the workers of this job differ in mults: 1, 1 (rank 1), 1, 2 (rank 0)"));
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

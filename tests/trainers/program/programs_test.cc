@@ -1,0 +1,259 @@
+// The programs cnnB, vit, resnet18 and diffusion as a user starts them.
+#include <unistd.h>
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/port.h"
+#include "tests/trainers/support/trainer_program.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using support::Program;
+using support::ReadText;
+using testing::Args;
+using ::testing::HasSubstr;
+using testing::LearnablePixel;
+using testing::Report;
+using testing::SetShape;
+using testing::Start;
+using testing::StartWorld;
+using testing::StepLine;
+using testing::Steps;
+using testing::WritePackedImages;
+using testing::WritePackedSet;
+
+/// A network of eleven million weights in float64, three workers, on a machine that does other things too.
+constexpr support::Seconds kSlowest{180};
+
+class ProgramsTest : public ::testing::Test {
+ protected:
+  std::string Data(const SetShape& shape = {.train = 24, .test = 6}) {
+    return WritePackedSet(folder_.path(), "data", shape, LearnablePixel);
+  }
+  Args With(const std::string& data, const std::string& run, const Args& more) {
+    Args args = {"--data", data, "--model_folder", folder_.File(run)};
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+  }
+  /// Losses in float64, evaluation included, do not depend on the number of workers.
+  void ExpectSameAtAnyWorldSize(const std::string& program, const Args& more, double tolerance = 1e-9) {
+    const std::string data = Data();
+    std::vector<StepLine> alone;
+    for (const int world : {1, 2, 3}) {
+      SCOPED_TRACE(absl::StrCat(program, " with ", world, " workers"));
+      const std::string run = absl::StrCat("run", world);
+      Args args = With(data, run, {"--precision", "float64"});
+      args.insert(args.end(), more.begin(), more.end());
+      testing::Run(program, world, args, kSlowest);
+      const std::vector<StepLine> steps = Steps(folder_.File(run));
+      if (world == 1) alone = steps;
+      ASSERT_FALSE(steps.empty());
+      ASSERT_EQ(steps.size(), alone.size());
+      for (size_t k = 0; k < steps.size(); ++k) {
+        EXPECT_NEAR(steps[k].loss, alone[k].loss, tolerance * std::abs(alone[k].loss)) << "step " << k;
+      }
+      const double want = Report(folder_.File("run1"))["test_loss"];
+      EXPECT_NEAR(Report(folder_.File(run))["test_loss"].get<double>(), want, tolerance * want);
+    }
+  }
+  /// Output of a run that must fail with this exit status.
+  std::string Failure(const std::string& program, const Args& args, int status) {
+    const auto failed = Start(program, args);
+    EXPECT_EQ(failed->Wait(), status) << failed->Text();
+    return failed->Text();
+  }
+
+  support::TemporaryFolder folder_;
+};
+
+/// Dropout, stochastic depth, rotation, translation, erasing and RandAugment belong to the micro-batch, not
+/// to the worker.
+TEST_F(ProgramsTest, VitIsTheSameAtAnyWorldSize) {
+  ExpectSameAtAnyWorldSize("vit", {"--global_batch", "5", "--batch_size", "2", "--max_steps", "3",
+                                   "--rand_augment", "2", "--crop_padding", "2", "--warmup_steps", "2",
+                                   "--schedule", "cosine", "--clip_norm", "1", "--ema_decay", "0.5"});
+  EXPECT_FALSE(ReadText(folder_.File("run2/model_ema.safetensors")).empty());
+}
+
+/// Each micro-batch normalises by itself; running statistics, which evaluation uses, move by all of them.
+TEST_F(ProgramsTest, CnnBIsTheSameAtAnyWorldSize) {
+  ExpectSameAtAnyWorldSize("cnnB", {"--global_batch", "5", "--batch_size", "2", "--max_steps", "2"}, 1e-7);
+}
+
+TEST_F(ProgramsTest, CnnBWithSyncBatchNormIsTheSameAtAnyWorldSize) {
+  ExpectSameAtAnyWorldSize(
+      "cnnB", {"--global_batch", "5", "--batch_size", "2", "--max_steps", "2", "--sync_bn"}, 1e-7);
+}
+
+TEST_F(ProgramsTest, DiffusionIsTheSameAtAnyWorldSize) {
+  ExpectSameAtAnyWorldSize("diffusion",
+                           {"--global_batch", "5", "--batch_size", "2", "--max_steps", "3", "--channels", "8",
+                            "--conditional", "--prediction", "v", "--noise_schedule", "cosine"});
+}
+
+TEST_F(ProgramsTest, ResNet18IsTheSameAtAnyWorldSize) {
+  ExpectSameAtAnyWorldSize("resnet18", {"--global_batch", "3", "--batch_size", "1", "--max_steps", "1",
+                                        "--eval_images", "3", "--train", "last", "--image_size", "64"});
+}
+
+TEST_F(ProgramsTest, DiffusionDrawsGridsAndSamplesWithoutTraining) {
+  const std::string run = folder_.File("run");
+  const Args network = {"--channels", "8", "--mults", "1,2", "--attention", "0", "--sample_steps", "3"};
+  Args args = With(Data({.train = 8, .test = 0}), "run",
+                   {"--max_steps", "4", "--batch_size", "4", "--sample_every", "2", "--sample_count", "4",
+                    "--eval_images", "4", "--conditional", "--guidance", "1"});
+  args.insert(args.end(), network.begin(), network.end());
+  testing::Run("diffusion", 2, args);
+  const std::string first = ReadText(run + "/samples_0000002.png"),
+                    second = ReadText(run + "/samples_0000004.png");
+  EXPECT_EQ(first.substr(1, 3), "PNG");
+  EXPECT_EQ(second.substr(1, 3), "PNG");
+  EXPECT_NE(first, second);
+  EXPECT_EQ(Report(run).count("test_accuracy"), 0u) << "there are no classes to tell apart";
+  // The network's shape comes from the run's config.yaml, its classes from the file.
+  testing::Run("diffusion", 1, {"--sample", "4", "--model_folder", run});
+  EXPECT_EQ(ReadText(run + "/samples.png"), second) << "the same weights, seed and settings";
+  testing::Run("diffusion", 1, {"--sample", "4", "--model_folder", run, "--seed", "3"});
+  EXPECT_NE(ReadText(run + "/samples.png"), second);
+  EXPECT_THAT(Failure("diffusion", {"--sample", "4", "--model_folder", folder_.File("none")}, 1),
+              HasSubstr("model_ema.safetensors"));
+  EXPECT_THAT(Failure("diffusion", {"--sample", "4", "--model_folder", run, "--channels", "16"}, 1),
+              HasSubstr("other shape"));
+}
+
+TEST_F(ProgramsTest, APreviewShowsAugmentedImagesAndTrainsNothing) {
+  const std::string data = Data();
+  testing::Run("vit", 1, With(data, "a", {"--preview", "12", "--batch_size", "5"}));
+  testing::Run("vit", 1, With(data, "b", {"--preview", "12", "--batch_size", "5", "--augment=false"}));
+  const std::string augmented = ReadText(folder_.File("a/preview.png"));
+  EXPECT_EQ(augmented.substr(1, 3), "PNG");
+  EXPECT_NE(augmented, ReadText(folder_.File("b/preview.png")));
+  EXPECT_NE(access(folder_.File("a/metrics.jsonl").c_str(), F_OK), 0);
+}
+
+/// Started by hand through flags of its own: two workers without any launcher.
+TEST_F(ProgramsTest, ResNet18StartsByItsOwnFlags) {
+  const std::string data = Data(), url = absl::StrCat("tcp://127.0.0.1:", support::FreePort());
+  std::vector<std::unique_ptr<Program>> workers;
+  for (const char* rank : {"0", "1"}) {
+    workers.push_back(Start("resnet18", {"--data",
+                                         data,
+                                         "--checkpoint",
+                                         folder_.File("run"),
+                                         "--dist_url",
+                                         url,
+                                         "--world_size",
+                                         "2",
+                                         "--rank",
+                                         rank,
+                                         "--gpu_ids",
+                                         "0",
+                                         "--epochs",
+                                         "1",
+                                         "--batch_size",
+                                         "1",
+                                         "--accumulation_steps",
+                                         "2",
+                                         "--learning_rate",
+                                         "0.001",
+                                         "--max_steps",
+                                         "1",
+                                         "--eval_images",
+                                         "2",
+                                         "--image_size",
+                                         "64"}));
+  }
+  for (const auto& worker : workers) ASSERT_EQ(worker->Wait(), 0) << worker->Text();
+  EXPECT_THAT(workers[0]->Text(), HasSubstr("2 on 1 node"));
+  EXPECT_EQ(Report(folder_.File("run"))["global_batch"], 4);
+  EXPECT_THAT(Failure("resnet18", {"--data", data, "--world_size", "2", "--dist_url", "127.0.0.1:1"}, 2),
+              HasSubstr("tcp://HOST:PORT"));
+}
+
+TEST_F(ProgramsTest, WhatDoesNotFitIsSaid) {
+  const std::string data = Data();
+  EXPECT_THAT(Failure("vit", With(data, "r", {"--sync_bn"}), 2), HasSubstr("no batch normalisation"));
+  EXPECT_THAT(Failure("cnnB", With(data, "r", {"--amp", "fp16"}), 2), HasSubstr("fp16 needs a CUDA device"));
+  EXPECT_THAT(Failure("cnnB", With(data, "r", {"--device", "cuda"}), 2), HasSubstr("no GPU is usable here"));
+  EXPECT_THAT(Failure("diffusion", With(data, "r", {"--mults", "1,x"}), 2), HasSubstr("--mults 1,x"));
+  EXPECT_THAT(Failure("diffusion", With(data, "r", {"--channels", "40"}), 2), HasSubstr("--channels 40"));
+  EXPECT_THAT(Failure("resnet18", With(data, "r", {"--weights", folder_.File("none.pth")}), 2),
+              HasSubstr("none.pth"));
+  const std::string odd = WritePackedSet(folder_.path(), "odd",
+                                         {.height = 30, .width = 30, .train = 4, .test = 2}, LearnablePixel);
+  EXPECT_THAT(Failure("diffusion", With(odd, "r", {}), 2), HasSubstr("multiple of 8"));
+  testing::Run("cnnB", 1, With(data, "a", {"--max_steps", "1", "--eval_images", "1", "--batch_size", "2"}));
+  const std::string weights = folder_.File("a/model.safetensors");
+  EXPECT_THAT(
+      Failure("vit", With(data, "r", {"--init_from", weights}), 2),
+      ::testing::AllOf(HasSubstr("does not hold this model's weights"), HasSubstr("embedding.cls_token")));
+  const std::string text = ReadText(weights);
+  support::WriteText(folder_.File("cut.safetensors"), text.substr(0, text.size() / 2));
+  EXPECT_THAT(Failure("cnnB", With(data, "r", {"--init_from", folder_.File("cut.safetensors")}), 2),
+              HasSubstr("cut.safetensors"));
+}
+
+/// A learning rate that no network survives: the run stops, and says where and what is left of it.
+TEST_F(ProgramsTest, ALossThatIsNotFiniteNamesStepMicroBatchesAndTheLastGoodCheckpoint) {
+  const Args args = {"--global_batch", "4",     "--batch_size",       "2",   "--max_steps",     "12",
+                     "--eval_images",  "1",     "--optimizer",        "sgd", "--learning_rate", "1e30",
+                     "--warmup_steps", "0",     "--checkpoint_steps", "1",   "--augment=false", "--schedule",
+                     "constant",       "--seed"};
+  const std::string data = Data();
+  Args broken = With(data, "r", args);
+  broken.push_back("1");
+  const std::string text = Failure("cnnB", broken, 1);
+  EXPECT_THAT(text,
+              ::testing::ContainsRegex("the loss of step [0-9]+ is (nan|infinite) \\(in micro-batch [01]"));
+  EXPECT_THAT(text, HasSubstr("The last good checkpoint is " + folder_.File("r/step_")));
+  Args none = With(data, "s", args);
+  none.insert(none.end(), {"1", "--checkpoint_steps", "0"});
+  EXPECT_THAT(Failure("cnnB", none, 1), HasSubstr("There is no checkpoint in " + folder_.File("s")));
+}
+
+/// A set whose index promises fewer classes than its labels have.
+TEST_F(ProgramsTest, LabelsOutOfRangeAreRefusedBeforeTraining) {
+  const std::string data = WritePackedImages(
+      folder_.path(), "labels", {.classes = 4, .train = 8, .test = 4}, [](int64_t i) { return i % 4; },
+      LearnablePixel);
+  const std::string shard = data + "/train/shard_00000.safetensors", text = ReadText(shard);
+  // Labels lie in front of the images, eight bytes each.
+  std::string damaged = text;
+  damaged[damaged.size() - 8 * 32 * 32 * 3 - 8] = 9;
+  support::WriteText(shard, damaged);
+  const std::string refused = Failure("cnnB", With(data, "r", {}), 2);
+  EXPECT_THAT(refused, HasSubstr("label 9 of image 7 is not below the 4 classes"));
+}
+
+/// bf16 on the CPU: close to float32, and further from it than rounding in float32 would be.
+TEST_F(ProgramsTest, Bfloat16IsCloseToFloat32) {
+  const std::string data = Data();
+  const Args args = {
+      "--global_batch", "8", "--batch_size", "4", "--max_steps", "3", "--eval_images", "1", "--augment=false",
+      "--dropout",      "0", "--drop_path",  "0"};
+  testing::Run("vit", 1, With(data, "plain", args));
+  const auto want = Steps(folder_.File("plain"));
+  ASSERT_EQ(want.size(), 3u);
+  for (const int world : {1, 2}) {
+    const std::string run = absl::StrCat("mixed", world);
+    Args mixed = With(data, run, args);
+    mixed.insert(mixed.end(), {"--amp", "bf16"});
+    testing::Run("vit", world, mixed);
+    const auto got = Steps(folder_.File(run));
+    ASSERT_EQ(got.size(), want.size());
+    double effect = 0;
+    for (size_t i = 0; i < want.size(); ++i)
+      effect = std::max(effect, std::abs(got[i].loss - want[i].loss) / want[i].loss);
+    EXPECT_GT(effect, 2e-5) << "float32 was used: " << effect;
+    EXPECT_LT(effect, 4e-3);
+  }
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

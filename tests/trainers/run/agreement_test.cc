@@ -1,0 +1,64 @@
+#include "trainers/run/agreement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/trainers/support/rank_threads.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::RunRanks;
+
+RunIdentity IdentityWith(const std::string& data, const std::string& amp = "off") {
+  return {.run = {{"program", "cnnA"}, {"data", data}}, .generation = {{"amp", amp}}, .not_of_run = {}};
+}
+
+TEST(Agreement, AloneThereIsNothingToCompare) {
+  EXPECT_TRUE(CheckAgreement(nullptr, IdentityWith("a")).ok());
+}
+
+TEST(Agreement, EqualIdentitiesPass) {
+  RunRanks(3, [](int, const collectives::ProcessGroup& group) {
+    EXPECT_TRUE(CheckAgreement(group, IdentityWith("a")).ok());
+    EXPECT_TRUE(CheckAgreement(group, {}).ok());
+  });
+}
+
+TEST(Agreement, EverybodyHearsWhatDiffersAndWhoHasWhat) {
+  RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
+    const absl::Status status = CheckAgreement(group, IdentityWith(rank == 1 ? "a b" : "xyz", "bf16"));
+    ASSERT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(std::string(status.message()),
+              "the workers of this job differ in data: a b (rank 1), xyz (ranks 0, 2)");
+    EXPECT_TRUE(CheckAgreement(group, IdentityWith("a")).ok()) << "the group works on";
+  });
+}
+
+TEST(Agreement, WhatAGenerationSharesCountsToo) {
+  RunRanks(2, [](int rank, const collectives::ProcessGroup& group) {
+    const absl::Status status = CheckAgreement(group, IdentityWith("a", rank == 0 ? "off" : "bf16"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("amp: bf16 (rank 1), off (rank 0)"));
+  });
+}
+
+/// The names that a version compares, and how many, may differ as well.
+TEST(Agreement, MixedVersionsAreRefusedByBothVersionsNames) {
+  RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
+    RunIdentity identity = IdentityWith("a");
+    if (rank == 2) identity.run["new_option"] = std::string(3000, 'x');
+    const absl::Status status = CheckAgreement(group, identity, rank == 2 ? "0.2.0" : "0.1.0");
+    ASSERT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("the version of mtrun: 0.1.0 (ranks 0, 1), 0.2.0 (rank 2)"));
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr("new_option")));
+  });
+}
+
+TEST(Agreement, AVersionIsCompared) { EXPECT_THAT(EncodeClaim({}, Version()), HasSubstr(Version())); }
+
+}  // namespace
+}  // namespace mtrun::trainers

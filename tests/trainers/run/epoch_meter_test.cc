@@ -1,0 +1,89 @@
+#include "trainers/run/epoch_meter.h"
+
+#include <chrono>
+
+#include <gtest/gtest.h>
+
+namespace mtrun::trainers {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr RunLength kLength{.epochs = 3, .steps = 30, .steps_per_epoch = 10};
+
+StepResult Result(double loss, int64_t correct, int64_t samples, bool skipped = false) {
+  return {.loss = loss, .correct = correct, .samples = samples, .skipped = skipped};
+}
+
+TEST(EpochMeter, AnEpochIsTheMeanOverItsSamples) {
+  RunProgress progress;
+  EpochMeter::Add(Result(2, 1, 4), 0.5, progress);
+  EpochMeter::Add(Result(1, 2, 2), 0.25, progress);
+  const ConfusionMatrix matrix({3, 1, 0, 4});
+  const EvalRecord record = EpochMeter(kLength).EndEpoch(10, 0.75, matrix, true, progress);
+  EXPECT_EQ(record, (EvalRecord{.steps = 10,
+                                .epoch = 1,
+                                .train_loss = 10.0 / 6,
+                                .train_accuracy = 0.5,
+                                .test_loss = 0.75,
+                                .test_accuracy = 7.0 / 8,
+                                .seconds = 0.75,
+                                .classified = true}));
+  EXPECT_EQ(progress.history, std::vector<EvalRecord>{record});
+  EXPECT_EQ(progress.confusion, matrix.counts());
+  EXPECT_EQ(progress.sums, EpochSums{}) << "the next epoch begins";
+  EXPECT_EQ(progress.samples, 6) << "of the whole run";
+}
+
+TEST(EpochMeter, ASkippedStepTakesTimeAndSamplesAlone) {
+  RunProgress progress;
+  EpochMeter::Add(Result(1e30, 4, 4, /*skipped=*/true), 0.5, progress);
+  EXPECT_EQ(progress.sums, (EpochSums{.loss = 0, .correct = 0, .samples = 0, .seconds = 0.5}));
+  EXPECT_EQ(progress.samples, 4);
+  const EvalRecord record = EpochMeter(kLength).EndEpoch(10, 1, ConfusionMatrix(0), false, progress);
+  EXPECT_EQ(record.train_loss, 0) << "no sample counted, and no division by none";
+}
+
+TEST(EpochMeter, SpeedIsSinceTheLastLine) {
+  EpochMeter meter(kLength);
+  RunProgress progress;
+  const TimePoint begin;
+  meter.Restart(begin, 0);
+  progress.samples = 40;
+  const ProgressState first = meter.Show(10, 1.5, 0.1, progress, begin + seconds(2));
+  EXPECT_EQ(first.epoch, 1);
+  EXPECT_EQ(first.epochs, 3);
+  EXPECT_DOUBLE_EQ(first.images_per_second, 20);
+  EXPECT_DOUBLE_EQ(first.seconds_left, 20 * 4 / 20.0) << "20 steps of 4 samples are left";
+  progress.samples = 44;
+  EXPECT_DOUBLE_EQ(meter.Show(11, 1.5, 0.1, progress, begin + seconds(3)).images_per_second, 4);
+  meter.Restart(begin + seconds(100), 44);
+  progress.samples = 48;
+  EXPECT_DOUBLE_EQ(meter.Show(12, 1.5, 0.1, progress, begin + seconds(101)).images_per_second, 4);
+}
+
+TEST(RunLength, FollowsFromTheOptions) {
+  TrainOptions options;
+  options.epochs = 3;
+  options.checkpoint_steps = 7;
+  options.checkpoint_seconds = 2;
+  EXPECT_EQ(LengthOf(options, 10), kLength);
+  options.max_steps = 25;
+  const RunLength shorter = LengthOf(options, 10);
+  EXPECT_EQ(shorter.steps, 25);
+  EXPECT_EQ(LrScheduleOf(options, shorter).steps, 25);
+  const RunRules rules = RulesOf(options, shorter);
+  EXPECT_EQ(rules, (RunRules{.steps = 25,
+                             .steps_per_epoch = 10,
+                             .save_steps = 7,
+                             .save_epochs = options.checkpoint_epochs,
+                             .save_interval = seconds(2)}));
+  options.max_steps = 1000;
+  EXPECT_EQ(LengthOf(options, 10).steps, 30);
+  EXPECT_EQ(kLength.EpochOf(1), 1);
+  EXPECT_EQ(kLength.EpochOf(10), 1);
+  EXPECT_EQ(kLength.EpochOf(11), 2);
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

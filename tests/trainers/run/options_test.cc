@@ -1,0 +1,156 @@
+#include "trainers/run/options.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/posix.h"
+#include "trainers/run/identity.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using ::testing::HasSubstr;
+using Args = std::vector<std::string>;
+
+const Recipe kRecipe = {{"epochs", "10"}, {"batch_size", "16"}, {"learning_rate", "0.001"}};
+
+class OptionsTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<TrainOptions> Parse(Args args, int64_t world = 1, EnvironmentMap environment = {}) {
+    settings_ = MakeSettings("cnnA", kRecipe);
+    const auto read = ReadSettings("cnnA", args, environment, settings_);
+    if (!read.ok()) return read.status();
+    return MakeOptions(world, settings_);
+  }
+  std::string ErrorOf(Args args, int64_t world = 1) {
+    const auto options = Parse(std::move(args), world);
+    return options.ok() ? "no error" : std::string(options.status().message());
+  }
+
+  Settings settings_ = MakeSettings("cnnA", kRecipe);
+};
+
+TEST_F(OptionsTest, TheRecipeIsTheDefault) {
+  const auto o = Parse({"--data", "d"});
+  ASSERT_TRUE(o.ok()) << o.status();
+  EXPECT_EQ(o->epochs, 10);
+  EXPECT_EQ(o->plan, (datasets::BatchPlan{16, 16}));
+  EXPECT_EQ(o->schedule.base, 0.001);
+  EXPECT_EQ(o->model_folder, "runs/cnnA");
+  EXPECT_TRUE(o->shuffle);
+  EXPECT_FALSE(o->augmentation.flip);
+}
+
+TEST_F(OptionsTest, GlobalBatchIsBatchTimesAccumulationTimesConfiguredWorkers) {
+  const auto o = Parse({"--data", "d", "--batch_size", "8", "--accumulation_steps", "3"}, 4);
+  ASSERT_TRUE(o.ok()) << o.status();
+  EXPECT_EQ(o->plan, (datasets::BatchPlan{96, 8}));
+  EXPECT_THAT(settings_.Table(), HasSubstr("batch_size x accumulation_steps x 4 workers"));
+}
+
+TEST_F(OptionsTest, AGivenGlobalBatchIsKept) {
+  EXPECT_EQ(Parse({"--data", "d", "--batch_size", "4", "--global_batch", "16"}, 3)->plan,
+            (datasets::BatchPlan{16, 4}));
+}
+
+TEST_F(OptionsTest, AGlobalBatchAloneIsShared) {
+  EXPECT_EQ(Parse({"--data", "d", "--global_batch", "16"}, 1)->plan, (datasets::BatchPlan{16, 16}));
+  EXPECT_EQ(Parse({"--data", "d", "--global_batch", "16"}, 3)->plan, (datasets::BatchPlan{16, 6}));
+  EXPECT_EQ(Parse({"--data", "d", "--global_batch", "16"}, 40)->plan, (datasets::BatchPlan{16, 1}));
+}
+
+TEST_F(OptionsTest, AMicroBatchIsNeverMoreThanTheGlobalOne) {
+  EXPECT_EQ(Parse({"--data", "d", "--batch_size", "64", "--global_batch", "10"})->plan,
+            (datasets::BatchPlan{10, 10}));
+}
+
+TEST_F(OptionsTest, FlagOverEnvironmentOverFileOverRecipe) {
+  const std::string folder = *MakeTemporaryFolder("mtrun_options_");
+  const std::string file = folder + "/c.yaml";
+  ASSERT_TRUE(WriteFileAtomically(
+                  file, "mtrun:\n  nproc_per_node: 2\ncnnA:\n  epochs: 3\n  seed: 4\n  learning_rate: 0.5\n")
+                  .ok());
+  const auto o =
+      Parse({"--data", "d", "--config", file, "--epochs=7"}, 1, {{"MT_EPOCHS", "5"}, {"MT_SEED", "6"}});
+  ASSERT_TRUE(o.ok()) << o.status();
+  EXPECT_EQ(o->epochs, 7);
+  EXPECT_EQ(o->seed, 6u);
+  EXPECT_EQ(o->schedule.base, 0.5);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(OptionsTest, ASavedTableIsReadBack) {
+  const auto first = Parse({"--data", "d", "--momentum", "0.9", "--nesterov", "--global_batch", "48"}, 3);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::string folder = *MakeTemporaryFolder("mtrun_options_");
+  ASSERT_TRUE(WriteFileAtomically(folder + "/config.yaml", settings_.Yaml("cnnA")).ok());
+  const auto again = Parse({"--config", folder + "/config.yaml"}, 1);
+  ASSERT_TRUE(again.ok()) << again.status();
+  const RunIdentity before = MakeIdentity("cnnA", "d", *first, settings_, {});
+  EXPECT_EQ(MakeIdentity("cnnA", "d", *again, settings_, {}).run, before.run);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(OptionsTest, AugmentTurnsBothOn) {
+  const auto on = Parse({"--data", "d", "--augment", "--crop_padding", "2"});
+  EXPECT_TRUE(on->augmentation.flip);
+  EXPECT_EQ(on->augmentation.crop_padding, 2);
+  const auto off = Parse({"--data", "d", "--augment=false", "--crop_padding", "2"});
+  EXPECT_FALSE(off->augmentation.flip);
+  EXPECT_EQ(off->augmentation.crop_padding, 0);
+}
+
+TEST_F(OptionsTest, WarpsGoWithAugment) {
+  const auto on = Parse({"--data", "d", "--augment", "--rotation", "15", "--erasing", "0.5"});
+  EXPECT_EQ(on->warps.rotation, 15);
+  EXPECT_EQ(on->warps.erasing, 0.5);
+  EXPECT_FALSE(Parse({"--data", "d", "--rotation", "15"})->warps.any());
+}
+
+TEST_F(OptionsTest, SyncBatchNormIsOverAllMicroBatchesUnlessSaid) {
+  EXPECT_EQ(Parse({"--data", "d"})->sync_micro_batches, 0);
+  EXPECT_EQ(Parse({"--data", "d", "--sync_bn", "--batch_size", "4"}, 3)->sync_micro_batches, 3);
+  EXPECT_EQ(Parse({"--data", "d", "--sync_bn", "--sync_bn_micro_batches", "2"}, 3)->sync_micro_batches, 2);
+}
+
+TEST_F(OptionsTest, AnOptionKeepsItsEarlierName) {
+  EXPECT_EQ(Parse({"--data", "d", "--sync_bn", "--sync_bn_shards", "2"}, 3)->sync_micro_batches, 2);
+  EXPECT_EQ(Parse({"--data", "d", "--sync_bn"}, 3, {{"MT_SYNC_BN_SHARDS", "2"}})->sync_micro_batches, 2);
+}
+
+TEST_F(OptionsTest, AProgramHasSettingsOfItsOwn) {
+  Settings settings = MakeSettings(
+      "vit", {}, {{.spec = {.name = "dropout", .kind = SettingSpec::Kind::kDouble}, .scope = Scope::kRun}},
+      {{"model_folder", "checkpoint"}});
+  ASSERT_TRUE(ReadSettings("vit", {"--dropout", "0.2", "--checkpoint", "there"}, {}, settings).ok());
+  EXPECT_EQ(settings.Double("dropout"), 0.2);
+  EXPECT_EQ(settings.Text("model_folder"), "there");
+}
+
+TEST_F(OptionsTest, ErrorsSayWhatIsWrong) {
+  EXPECT_THAT(ErrorOf({"--data", "d", "--amp", "bf16", "--precision", "float64"}),
+              HasSubstr("exclude each other"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--rand_magnitude", "31"}), HasSubstr("30"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("--data is missing"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--epoch_count", "2"}), HasSubstr("unknown flag --epoch_count"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--batchsize", "2"}), HasSubstr("--batch_size"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--epochs", "0"}), HasSubstr("1 or more"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--optimizer", "rmsprop"}), HasSubstr("sgd, adam, adamw"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--nesterov"}), HasSubstr("momentum"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--schedule", "one_cycle", "--warmup_steps", "5"}),
+              HasSubstr("one_cycle"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--graph", "--sync_bn"}), HasSubstr("--graph and --sync_bn exclude"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--config", "/none.yaml"}), HasSubstr("/none.yaml"));
+}
+
+TEST_F(OptionsTest, HelpAsksForNothingElse) {
+  const auto wanted = ReadSettings("cnnA", {"--help"}, {}, settings_);
+  ASSERT_TRUE(wanted.ok());
+  EXPECT_FALSE(*wanted);
+  EXPECT_THAT(settings_.Help(), HasSubstr("--global_batch"));
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

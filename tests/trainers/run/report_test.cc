@@ -1,0 +1,134 @@
+#include "trainers/run/report.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/posix.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using ::testing::HasSubstr;
+
+RunReport Example() {
+  RunReport report;
+  report.program = "cnnA";
+  report.class_names = {"plane", "car"};
+  report.matrix = ConfusionMatrix({450, 50, 97, 403});
+  report.test_loss = 0.41234;
+  report.best_accuracy = 0.86;
+  report.best_epoch = 3;
+  report.epochs = 4;
+  report.steps = 400;
+  report.global_batch = 16;
+  report.micro_batch = 8;
+  report.world_size = 2;
+  report.seconds = 63.14;
+  report.training_seconds = 58;
+  report.images_per_second = 8612.3;
+  report.history = {EvalRecord{.steps = 100, .epoch = 1, .test_accuracy = 0.5}};
+  return report;
+}
+
+TEST(Report, HasTheLineThatScriptsLookFor) {
+  EXPECT_THAT(ReportText(Example()), HasSubstr("\ntest accuracy  85.3 %\n"));
+}
+
+TEST(Report, TellsTheWholeStoryInAlignedColumns) {
+  EXPECT_EQ(ReportText(Example()),
+            "cnnA\n"
+            "test accuracy  85.3 %\n"
+            "best accuracy  86.0 % in epoch 3\n"
+            "test loss      0.4123\n"
+            "test images    1000\n"
+            "epochs         4\n"
+            "steps          400\n"
+            "batch          16 in micro-batches of 8\n"
+            "workers        2 on 1 node\n"
+            "seconds        63.1, of which 58.0 training\n"
+            "images/s       8612\n"
+            "\n"
+            "class  accuracy  precision   recall       f1  specificity\n"
+            "plane    85.3 %     82.3 %   90.0 %   86.0 %       80.6 %\n"
+            "car      85.3 %     89.0 %   80.6 %   84.6 %       90.0 %\n"
+            "\n"
+            "confusion matrix (rows actual, columns predicted)\n"
+            "        plane     car\n"
+            "plane     450      50\n"
+            "car        97     403\n");
+}
+
+TEST(Report, LongNamesStandWholeOrAsNumbers) {
+  RunReport few = Example();
+  few.class_names = {"Ankle boot", "T-shirt/top"};
+  EXPECT_THAT(ReportText(few), HasSubstr("              Ankle boot  T-shirt/top\n"
+                                         "Ankle boot           450           50\n"));
+  RunReport many;
+  for (int c = 0; c < 12; ++c) many.class_names.push_back(c == 7 ? "aquarium fish" : "class");
+  many.matrix = ConfusionMatrix(12);
+  many.matrix.Add(7, 11, 12345);
+  EXPECT_THAT(ReportText(many),
+              HasSubstr("  7 aquarium fish      0      0      0      0      0      0      0"));
+  EXPECT_THAT(ReportText(many), HasSubstr("                       0      1      2      3"));
+}
+
+TEST(Report, WithoutClassesThereAreLosses) {
+  RunReport report;
+  report.program = "diffusion";
+  const auto record = [](int64_t epoch, double loss) {
+    return EvalRecord{.epoch = epoch, .test_loss = loss, .classified = false};
+  };
+  EXPECT_TRUE(report.Add(record(1, 0.5)));
+  EXPECT_TRUE(report.Add(record(2, 0.25)));
+  EXPECT_FALSE(report.Add(record(3, 0.3)));
+  const std::string text = ReportText(report);
+  EXPECT_THAT(text, HasSubstr("test loss  0.3000\nbest loss  0.2500 in epoch 2\n"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("accuracy")));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("confusion")));
+  EXPECT_EQ(ReportJson(report).count("test_accuracy"), 0u);
+  EXPECT_EQ(EpochText(record(3, 0.3), 9, false), "epoch 3/9  train loss 0.0000  test loss 0.3000  0.0 s");
+}
+
+TEST(Report, BestIsTheHighestAccuracy) {
+  RunReport report;
+  EXPECT_TRUE(report.Add({.epoch = 1, .test_loss = 1, .test_accuracy = 0.5}));
+  EXPECT_FALSE(report.Add({.epoch = 2, .test_loss = 0.5, .test_accuracy = 0.5}));
+  EXPECT_TRUE(report.Add({.epoch = 3, .test_loss = 2, .test_accuracy = 0.6}));
+  EXPECT_EQ(report.best_epoch, 3);
+  EXPECT_EQ(report.best_accuracy, 0.6);
+  EXPECT_EQ(report.test_loss, 2);
+}
+
+TEST(Report, JsonHoldsFiguresAndHistory) {
+  const nlohmann::json json = ReportJson(Example());
+  EXPECT_EQ(json["test_accuracy"], 0.853);
+  EXPECT_EQ(json["confusion_rows_actual"], (std::vector<std::vector<int>>{{450, 50}, {97, 403}}));
+  EXPECT_EQ(json["per_class"][0]["recall"], 0.9);
+  EXPECT_EQ(json["history"][0]["test_accuracy"], 0.5);
+}
+
+TEST(Report, AnEpochIsOneLine) {
+  const EvalRecord record{.steps = 100,
+                          .epoch = 1,
+                          .train_loss = 1.93,
+                          .train_accuracy = 0.291,
+                          .test_loss = 1.8,
+                          .test_accuracy = 0.34,
+                          .seconds = 5.21};
+  EXPECT_EQ(
+      EpochText(record, 10, true),
+      "epoch 1/10  train loss 1.9300 accuracy 29.1 %  test loss 1.8000 accuracy 34.0 %  new best  5.2 s");
+}
+
+TEST(Report, FilesAreWritten) {
+  const std::string folder = *MakeTemporaryFolder("mtrun_report_");
+  ASSERT_TRUE(WriteReport(Example(), folder).ok());
+  EXPECT_EQ(*ReadFile(folder + "/report.txt"), ReportText(Example()));
+  EXPECT_EQ(nlohmann::json::parse(*ReadFile(folder + "/report.json")), ReportJson(Example()));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

@@ -1,0 +1,132 @@
+#include "trainers/run/run_files.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix.h"
+#include "tests/support/program.h"
+#include "trainers/checkpoints/checkpoint.h"
+
+namespace mtrun::trainers {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::Status NoBarrier() { return absl::InternalError("nobody to wait for"); }
+absl::Status Passed() { return absl::OkStatus(); }
+
+RunFiles::Options In(const std::string& path) {
+  return {.path = path,
+          .settings = "cnnA:\n  seed: 1\n",
+          .ledger = {.run = 0,
+                     .seed = 1,
+                     .size = 8,
+                     .global_batch = 2,
+                     .micro_batch = 2,
+                     .shuffle = true,
+                     .data = "digest"},
+          .keep_last = 3,
+          .grace = {},
+          .remember = true,
+          .sample_ids = [](int64_t step) { return absl::StrCat("ids", step); }};
+}
+
+RunFiles::Start At(int64_t steps, uint64_t generation = 1, bool fresh = false) {
+  return {.run = 77, .generation = generation, .steps = steps, .fresh = fresh, .last_save_seconds = 0};
+}
+
+FinishedStep Step(int64_t step) {
+  return {.record = {.step = step, .epoch = 1, .loss = 1, .learning_rate = 0.1, .samples = 2, .seconds = 0.1},
+          .generation = 1,
+          .world = 2};
+}
+
+checkpoints::Snapshot Snapshot(int64_t step) {
+  checkpoints::Snapshot snapshot;
+  snapshot.step = step;
+  snapshot.state = "{}";
+  return snapshot;
+}
+
+/// Numbers of the steps that ledger.jsonl names, in order.
+std::vector<std::string> Ledger(const std::string& path) {
+  std::vector<std::string> ids;
+  const std::string text = ReadFile(path + "/ledger.jsonl").value_or("");
+  for (size_t at = text.find("ids"); at != std::string::npos; at = text.find("ids", at + 3)) {
+    if (text.compare(at, 4, "ids\"") != 0) ids.push_back(text.substr(at + 3, 1));
+  }
+  return ids;
+}
+
+class RunFilesTest : public ::testing::Test {
+ protected:
+  const support::TemporaryFolder folder_, other_;
+};
+
+TEST_F(RunFilesTest, TheWriterHasEverythingAndTheOthersNothing) {
+  RunFiles writer(In(folder_.path())), other(In(folder_.path()));
+  ASSERT_TRUE(writer.Enter({.rank = 0, .writer = 0}, At(0, 1, true), NoBarrier).ok());
+  ASSERT_TRUE(other.Enter({.rank = 1, .writer = 0}, At(0, 1, true), NoBarrier).ok());
+  EXPECT_TRUE(writer.writes() && writer.saves());
+  EXPECT_FALSE(other.writes() || other.saves());
+  for (RunFiles* files : {&writer, &other}) {
+    ASSERT_TRUE(files->Record(Step(0), MonotonicNow()).ok());
+    ASSERT_TRUE(files->Record(EvalRecord{.steps = 1, .epoch = 1}).ok());
+    ASSERT_TRUE(files->Flush().ok());
+  }
+  EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0"));
+  ASSERT_TRUE(writer.Save(Snapshot(1), {}, MonotonicNow()).ok());
+  ASSERT_TRUE(writer.Wait().ok() && other.Wait().ok());
+  EXPECT_TRUE(fs::exists(folder_.path() + "/step_1/DONE"));
+  EXPECT_THAT(other.LastCheckpoint(), HasSubstr("/step_1"));
+  ASSERT_TRUE(writer.Flush().ok());
+  EXPECT_THAT(ReadFile(folder_.path() + "/metrics.jsonl").value_or(""), HasSubstr("\"save\":1"));
+}
+
+TEST_F(RunFilesTest, ANewWriterRecordsWhatItsPredecessorCouldNot) {
+  RunFiles first(In(folder_.path())), second(In(folder_.path()));
+  ASSERT_TRUE(first.Enter({.rank = 0, .writer = 0}, At(0, 1, true), NoBarrier).ok());
+  ASSERT_TRUE(second.Enter({.rank = 1, .writer = 0}, At(0, 1, true), NoBarrier).ok());
+  ASSERT_TRUE(first.Record(Step(0), MonotonicNow()).ok());
+  for (const int64_t step : {0, 1, 2}) ASSERT_TRUE(second.Record(Step(step), MonotonicNow()).ok());
+  ASSERT_TRUE(first.Flush().ok());
+  ASSERT_TRUE(second.Enter({.rank = 0, .writer = 0}, At(3, 2), NoBarrier).ok());
+  EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1", "2"));
+}
+
+TEST_F(RunFilesTest, WhatAnotherMembersStateReplacedIsForgotten) {
+  RunFiles files(In(folder_.path()));
+  ASSERT_TRUE(files.Record(Step(0), MonotonicNow()).ok());
+  files.Forget();
+  ASSERT_TRUE(files.BecomeWriter(At(1)).ok());
+  EXPECT_THAT(Ledger(folder_.path()), ElementsAre());
+}
+
+TEST_F(RunFilesTest, ANodeWithAFolderOfItsOwnSavesCopies) {
+  RunFiles writer(In(folder_.path())), shares(In(folder_.path())), apart(In(other_.path()));
+  // The writer marks its folder before anybody looks for the mark.
+  ASSERT_TRUE(writer.Enter({.rank = 0, .writer = 0, .nodes = 3}, At(0), Passed).ok());
+  ASSERT_TRUE(shares.Enter({.rank = 1, .writer = 0, .nodes = 3}, At(0), Passed).ok());
+  ASSERT_TRUE(apart.Enter({.rank = 2, .writer = 0, .nodes = 3}, At(0), Passed).ok());
+  EXPECT_FALSE(shares.saves());
+  EXPECT_TRUE(apart.saves());
+  EXPECT_FALSE(apart.writes());
+  ASSERT_TRUE(apart.Save(Snapshot(4), {}, MonotonicNow()).ok());
+  ASSERT_TRUE(apart.Wait().ok());
+  EXPECT_TRUE(fs::exists(other_.path() + "/step_4/DONE"));
+  EXPECT_FALSE(fs::exists(other_.path() + "/metrics.jsonl"));
+  EXPECT_FALSE(apart.Enter({.rank = 2, .writer = 0, .nodes = 3}, At(4, 2), NoBarrier).ok())
+      << "with several nodes all wait for the mark";
+}
+
+TEST_F(RunFilesTest, WithoutACheckpointThatIsSaid) {
+  EXPECT_THAT(RunFiles(In(folder_.path())).LastCheckpoint(), HasSubstr("There is no checkpoint in "));
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

@@ -1,0 +1,58 @@
+#include "trainers/run/run_progress.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace mtrun::trainers {
+namespace {
+
+RunProgress Example() {
+  RunProgress p;
+  p.samples = 4800;
+  p.sums = {.loss = 0.1 + 0.2, .correct = 7, .samples = 80, .seconds = 1.5};
+  p.seconds = 12.25;
+  p.saving = 0.75;
+  p.history = {{.steps = 60, .epoch = 1, .train_loss = 2.3, .test_loss = 1.0 / 3, .test_accuracy = 0.4},
+               {.steps = 120, .epoch = 2, .classified = false}};
+  p.confusion = {1, 2, 3, 4};
+  p.finished = true;
+  return p;
+}
+
+TEST(RunProgressTest, RoundTripsExactly) {
+  const auto back = RunProgressFromJson(nlohmann::json::parse(ToJson(Example()).dump()));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(*back, Example());
+}
+
+TEST(RunProgressTest, WhatIsNotFiniteComesBackAsNan) {
+  RunProgress p = Example();
+  p.sums.loss = std::numeric_limits<double>::infinity();
+  const auto back = RunProgressFromJson(nlohmann::json::parse(ToJson(p).dump()));
+  ASSERT_TRUE(back.ok());
+  EXPECT_TRUE(std::isnan(back->sums.loss));
+}
+
+TEST(RunProgressTest, EveryFieldIsNeededAndTyped) {
+  const nlohmann::json good = ToJson(Example());
+  const nlohmann::json flat = good.flatten();
+  for (const auto& item : flat.items()) {
+    nlohmann::json bad = flat;
+    bad[item.key()] = "text";
+    EXPECT_FALSE(RunProgressFromJson(bad.unflatten()).ok()) << item.key();
+  }
+  for (const auto& item : good.items()) {
+    nlohmann::json bad = good;
+    bad.erase(item.key());
+    EXPECT_FALSE(RunProgressFromJson(bad).ok()) << item.key();
+  }
+  nlohmann::json bad = good;
+  bad["confusion"] = {1, 2, 3};
+  EXPECT_FALSE(RunProgressFromJson(bad).ok());
+  EXPECT_FALSE(RunProgressFromJson(nlohmann::json()).ok());
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

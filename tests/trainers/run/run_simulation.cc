@@ -1,0 +1,364 @@
+#include "tests/trainers/run/run_simulation.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using checkpoints::Claim;
+using checkpoints::Position;
+using checkpoints::StatePlan;
+using Lines = RunSimulation::Lines;
+using Phase = SimulatedMember::Phase;
+
+std::string Name(int member) { return std::string(1, static_cast<char>('a' + member)); }
+
+std::string ToText(const SimulatedState& state) {
+  return absl::StrCat(checkpoints::ToText(state.position), state.position.evaluated ? " evaluated" : "");
+}
+
+const char* NameOf(Phase phase) {
+  switch (phase) {
+    case Phase::kWaiting:
+      return "waits";
+    case Phase::kRunning:
+      return "runs";
+    case Phase::kTogether:
+      return "waits for the others";
+    case Phase::kDone:
+      return "done";
+    case Phase::kLeft:
+      return "left";
+    case Phase::kDead:
+      return "dead";
+  }
+  return "";
+}
+
+}  // namespace
+
+RunSimulation::RunSimulation(const RunRules& rules, int members, bool own_folders)
+    : rules_(rules), own_folders_(own_folders), disks_(own_folders ? 0 : 1) {
+  Gather(members);
+}
+
+void RunSimulation::Gather(int joins) {
+  for (SimulatedMember& m : members_) {
+    if (joins == 0 || m.phase != Phase::kDead) continue;
+    m.phase = Phase::kWaiting;  // on the node of a dead one, with its disk
+    --joins;
+  }
+  for (int i = 0; i < joins; ++i) {
+    members_.emplace_back(rules_);
+    if (own_folders_) disks_.emplace_back();
+  }
+}
+
+std::set<SimulatedState>& RunSimulation::DiskOf(int member) {
+  return disks_[own_folders_ ? static_cast<size_t>(member) : 0];
+}
+const std::set<SimulatedState>& RunSimulation::DiskOf(int member) const {
+  return disks_[own_folders_ ? static_cast<size_t>(member) : 0];
+}
+
+bool RunSimulation::IsOnDisk(int i, int64_t steps) const {
+  return std::any_of(DiskOf(i).begin(), DiskOf(i).end(),
+                     [steps](const SimulatedState& state) { return state.position.steps == steps; });
+}
+
+Lines RunSimulation::Decide(int i, bool knows) {
+  SimulatedMember& m = member(i);
+  m.decision = m.life.Next(m.state.position, broken_ && knows, TimePoint());
+  const bool goes = m.decision.action == Action::kLeave || m.decision.action == Action::kSave;
+  Expect(goes || !m.wants_to_leave, "who voted to leave goes after that step");
+  const Lines lines = {absl::StrCat(Name(i), ": ", trainers::Describe(m.decision, m.life, m.state.position))};
+  switch (m.decision.action) {
+    case Action::kSave:
+      m.life.Saved(m.state.position, TimePoint());
+      m.writing = m.state;
+      break;
+    case Action::kRegroup:
+      m.phase = Phase::kWaiting;
+      broken_ = true;
+      break;
+    case Action::kFinish:
+      if (m.writing) Write(i);
+      if (i == writer_ && !m.finished) ++results_;
+      m.phase = Phase::kTogether;
+      break;
+    case Action::kLeave:
+      if (m.writing) Write(i);
+      m.phase = m.decision.cause == Decision::Cause::kAllLeave ? Phase::kTogether : Phase::kLeft;
+      broken_ = broken_ || m.phase == Phase::kLeft;
+      break;
+    case Action::kStep:
+    case Action::kEvaluate:
+      m.phase = Phase::kTogether;
+      break;
+  }
+  return lines;
+}
+
+bool RunSimulation::CanComplete() const {
+  if (broken_ || ranks_.empty()) return false;
+  return std::all_of(ranks_.begin(), ranks_.end(), [&](int i) { return at(i).phase == Phase::kTogether; });
+}
+
+Lines RunSimulation::Finish(int i, const Votes& votes) {
+  SimulatedMember& m = member(i);
+  switch (m.decision.action) {
+    case Action::kStep: {
+      const int leaving = static_cast<int>(std::count_if(
+          ranks_.begin(), ranks_.end(), [&](int other) { return votes.leave.contains(other); }));
+      m.state.lineage.emplace_back(m.state.position.steps, generation_);
+      m.state.position = {generation_, m.state.position.steps + 1, false};
+      m.wants_to_leave = votes.leave.contains(i);
+      m.life.Stepped({leaving, votes.regroup ? 1 : 0}, m.wants_to_leave);
+      m.phase = Phase::kRunning;
+      return {};
+    }
+    case Action::kEvaluate:
+      m.state.position.evaluated = true;
+      m.life.Evaluated();
+      m.phase = Phase::kRunning;
+      return {};
+    case Action::kFinish:
+      m.finished = true;
+      m.phase = Phase::kDone;
+      CheckDone(i);
+      return {absl::StrCat(Name(i), " is done")};
+    default:
+      m.phase = Phase::kLeft;
+      Expect(IsOnDisk(writer_, m.state.position.steps), "a run that stops is on the disk");
+      return {absl::StrCat(Name(i), " has left")};
+  }
+}
+
+Lines RunSimulation::Complete(const Votes& votes) {
+  for (const int i : ranks_)
+    Expect(at(i).decision.action == at(ranks_.front()).decision.action, "all members decide alike");
+  Lines lines;
+  for (const int i : ranks_) {
+    for (const std::string& line : Finish(i, votes)) lines.push_back(line);
+  }
+  CheckStates();
+  return lines;
+}
+
+bool RunSimulation::CanDie(int i) const { return at(i).phase != Phase::kDead && at(i).phase != Phase::kLeft; }
+
+Lines RunSimulation::Die(int i) {
+  SimulatedMember& m = member(i);
+  if (std::count(ranks_.begin(), ranks_.end(), i) != 0 && m.phase != Phase::kWaiting) broken_ = true;
+  m = SimulatedMember(rules_);
+  m.phase = Phase::kDead;
+  return {absl::StrCat(Name(i), " dies")};
+}
+
+Lines RunSimulation::CompleteBroken(int dies, const std::set<int>& done, const Votes& votes) {
+  Lines lines = Die(dies);
+  for (const int i : done) {
+    for (const std::string& line : Finish(i, votes)) lines.push_back(line);
+  }
+  CheckStates();
+  return lines;
+}
+
+Lines RunSimulation::Break(int i) {
+  member(i).phase = Phase::kWaiting;
+  return {absl::StrCat(Name(i), ": its collective breaks")};
+}
+
+Lines RunSimulation::Write(int i) {
+  SimulatedMember& m = member(i);
+  // A whole checkpoint of these steps that is there already is left as it is.
+  if (!IsOnDisk(i, m.writing->position.steps)) DiskOf(i).insert(*m.writing);
+  const Lines lines = {absl::StrCat(Name(i), "'s checkpoint of ", ToText(*m.writing), " is on the disk")};
+  m.writing.reset();
+  CheckStates();
+  return lines;
+}
+
+bool RunSimulation::CanForm(int joins) const {
+  bool somebody_waits = joins > 0;
+  for (const SimulatedMember& m : members_) {
+    if (m.phase == Phase::kRunning || m.phase == Phase::kTogether) return false;
+    somebody_waits = somebody_waits || m.phase == Phase::kWaiting;
+  }
+  return somebody_waits;
+}
+
+StatePlan RunSimulation::Compare() const {
+  std::vector<Claim> claims;
+  for (const int i : ranks_) {
+    const SimulatedMember& m = at(i);
+    const auto run = static_cast<uint64_t>(m.state.run);
+    claims.push_back(m.carries ? Claim{.run = run, .position = m.state.position, .digest = 1} : Claim{});
+  }
+  return checkpoints::DecideSource(claims, /*service_generation=*/1);
+}
+
+/// One reader a node: with a shared disk the first member.
+void RunSimulation::LoadNewest() {
+  for (const int i : ranks_) {
+    if ((!own_folders_ && i != ranks_.front()) || DiskOf(i).empty()) continue;
+    // As FindNewest: by steps, whatever the generation.
+    const auto newest =
+        std::max_element(DiskOf(i).begin(), DiskOf(i).end(),
+                         [](const auto& a, const auto& b) { return a.position.steps < b.position.steps; });
+    member(i).state = *newest;
+    member(i).carries = true;
+  }
+}
+
+StatePlan RunSimulation::Meet(Lines& lines) {
+  ranks_.clear();
+  for (int i = 0; i < size(); ++i) {
+    if (at(i).phase == Phase::kWaiting || at(i).phase == Phase::kDone) ranks_.push_back(i);
+  }
+  broken_ = false;
+  Position newest;
+  for (const int i : ranks_) newest = std::max(newest, at(i).carries ? at(i).state.position : Position());
+  StatePlan plan = Compare();
+  Origin origin = OriginOf(plan, /*resume=*/true, /*looked=*/false);
+  if (origin == Origin::kCheckpoint) {
+    LoadNewest();
+    plan = Compare();
+    origin = OriginOf(plan, /*resume=*/true, /*looked=*/true);
+    if (origin == Origin::kMembers) lines.push_back("the state is a checkpoint's");
+  }
+  if (origin == Origin::kFresh) {
+    plan = FreshPlan(plan, static_cast<int>(ranks_.size()));
+    member(ranks_.front()).state = {.run = ++runs_, .position = {}, .lineage = {}};
+    for (const int i : ranks_) DiskOf(i).clear();  // what another run left moves aside
+    lines.push_back("the run begins");
+  }
+  Expect(plan.generation > newest.generation, "generations only grow");
+  Expect(at(ranks_[static_cast<size_t>(plan.source)]).state.position >= newest, "positions never go back");
+  return plan;
+}
+
+Lines RunSimulation::Form(int joins) {
+  Gather(joins);
+  Lines lines;
+  const StatePlan plan = Meet(lines);
+  generation_ = plan.generation;
+  const int source = ranks_[static_cast<size_t>(plan.source)];
+  for (const int rank : plan.receive) {
+    SimulatedMember& m = member(ranks_[static_cast<size_t>(rank)]);
+    m.state = at(source).state;
+    m.finished = at(source).finished;
+  }
+  for (const int i : ranks_) {
+    member(i).carries = true;
+    member(i).phase = Phase::kRunning;
+    member(i).wants_to_leave = false;
+  }
+  lines.push_back(absl::StrCat("generation ", generation_, ": ", ranks_.size(), " from ", Name(source),
+                               " at ", ToText(at(source).state)));
+  TakeRoles(plan, lines);
+  CheckStates();
+  return lines;
+}
+
+Lines RunSimulation::FormBroken(int joins, int dies) {
+  Gather(joins);
+  Lines lines;
+  const StatePlan plan = Meet(lines);
+  for (const int rank : plan.receive) {
+    SimulatedMember& m = member(ranks_[static_cast<size_t>(rank)]);
+    m.carries = m.finished = false;
+    m.state = {};
+  }
+  for (const int i : ranks_) {
+    member(i).phase = Phase::kWaiting;
+  }
+  member(ranks_[static_cast<size_t>(plan.source)]).carries = true;
+  ranks_.clear();
+  lines.push_back("the states are not handed over");
+  for (const std::string& line : Die(dies)) lines.push_back(line);
+  return lines;
+}
+
+void RunSimulation::TakeRoles(const StatePlan& plan, Lines& lines) {
+  int writers = 0;
+  std::set<int> saving_disks;
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const int i = ranks_[rank];
+    const bool first_on_node = own_folders_ || rank == 0;
+    const FileRole role =
+        RoleOf(static_cast<int>(rank), plan.writer, first_on_node, /*sees_mark=*/!own_folders_);
+    if (role == FileRole::kWriter) {
+      ++writers;
+      writer_ = i;
+      lines.push_back(absl::StrCat(Name(i), " writes the run's files"));
+    }
+    if (role == FileRole::kCopies) lines.push_back(absl::StrCat(Name(i), " saves copies"));
+    if (role != FileRole::kNone) saving_disks.insert(own_folders_ ? i : 0);
+    member(i).life.Enter(static_cast<int>(ranks_.size()), role != FileRole::kNone, at(i).finished);
+  }
+  Expect(writers == 1, "one writer a generation");
+  Expect(saving_disks.size() == (own_folders_ ? ranks_.size() : 1), "checkpoints on every disk");
+}
+
+bool RunSimulation::Over() const {
+  return std::all_of(members_.begin(), members_.end(), [](const SimulatedMember& m) {
+    return m.phase == Phase::kDone || m.phase == Phase::kLeft || m.phase == Phase::kDead;
+  });
+}
+
+void RunSimulation::CheckStates() {
+  std::vector<const SimulatedState*> states;
+  for (const SimulatedMember& m : members_) {
+    if (m.carries) states.push_back(&m.state);
+    if (m.writing) states.push_back(&*m.writing);
+  }
+  for (const auto& disk : disks_) {
+    for (const SimulatedState& state : disk) states.push_back(&state);
+  }
+  for (const SimulatedState* a : states) {
+    Expect(static_cast<int64_t>(a->lineage.size()) == a->position.steps,
+           "as many steps as the position says");
+    for (size_t k = 0; k < a->lineage.size(); ++k)
+      Expect(a->lineage[k].first == static_cast<int64_t>(k), "every step is applied once, in order");
+    for (const SimulatedState* b : states) {
+      const bool same = a->run == b->run && a->position.generation == b->position.generation &&
+                        a->position.steps == b->position.steps;
+      Expect(!same || a->lineage == b->lineage, "the same position means the same lineage");
+    }
+  }
+}
+
+void RunSimulation::CheckDone(int i) {
+  const SimulatedState& state = at(i).state;
+  Expect(state.position.steps == rules_.steps && state.position.evaluated, "all steps and their evaluation");
+  Expect(results_ > 0, "results are written before anybody is done");
+  bool saved = false;
+  for (int other = 0; other < size(); ++other) saved = saved || IsOnDisk(other, rules_.steps);
+  Expect(saved, "the last checkpoint is on a disk before anybody is done");
+}
+
+void RunSimulation::Expect(bool holds, const std::string& property) {
+  if (!holds && offence_.empty()) offence_ = property;
+}
+
+Lines RunSimulation::Describe() const {
+  Lines lines;
+  for (int i = 0; i < size(); ++i) {
+    const SimulatedMember& m = at(i);
+    lines.push_back(absl::StrCat(Name(i), " ", NameOf(m.phase), m.carries ? " at " + ToText(m.state) : "",
+                                 m.finished ? ", finished" : "",
+                                 m.writing ? ", writing " + ToText(*m.writing) : "", "; ",
+                                 m.life.Describe()));
+  }
+  for (size_t disk = 0; disk < disks_.size(); ++disk) {
+    std::string text = absl::StrCat("disk ", own_folders_ ? Name(static_cast<int>(disk)) : "of all", ":");
+    for (const SimulatedState& state : disks_[disk]) absl::StrAppend(&text, " [", ToText(state), "]");
+    lines.push_back(text);
+  }
+  return lines;
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,56 @@
+#include "trainers/step/evaluate.h"
+
+#include <filesystem>
+#include <mutex>
+
+#include <gtest/gtest.h>
+
+#include "base/posix.h"
+#include "tests/trainers/support/packed_set.h"
+#include "tests/trainers/support/rank_threads.h"
+#include "trainers/models/cnn_a.h"
+#include "trainers/tasks/classifier.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using testing::RunRanks;
+
+/// 263 test images do not divide by the number of workers nor by the evaluation batch.
+TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
+  const std::string folder = *MakeTemporaryFolder("mtrun_evaluate_");
+  const std::string path =
+      testing::WritePackedSet(folder, "set", {.train = 1, .test = 263}, testing::LearnablePixel);
+  const auto split = datasets::PackedSplit::Open(path, "test");
+  ASSERT_TRUE(split.ok()) << split.status();
+  const BatchMaker batches(*split, {.image_size = 32, .dtype = at::kDouble});
+  std::vector<Evaluation> results;
+  for (const int world : {1, 2, 3, 5}) {
+    std::mutex mutex;
+    RunRanks(world, [&](int rank, const collectives::ProcessGroup& group) {
+      const auto net = std::make_shared<models::CnnA>(7);
+      net->to(at::kDouble);
+      const auto task = Classify(AsModel(net), 10);
+      const auto result = Evaluate(*task, batches, split->size(), rank, world, group);
+      ASSERT_TRUE(result.ok()) << result.status();
+      EXPECT_TRUE(net->is_training());
+      const std::lock_guard lock(mutex);
+      results.push_back(*result);
+    });
+  }
+  ASSERT_EQ(results.size(), 11u);
+  for (const Evaluation& result : results) {
+    EXPECT_EQ(result.matrix.total(), 263);
+    EXPECT_EQ(result.matrix.counts(), results[0].matrix.counts());
+    EXPECT_NEAR(result.loss, results[0].loss, 1e-12);
+  }
+  for (int c = 0; c < 10; ++c) {
+    int64_t row = 0;
+    for (int p = 0; p < 10; ++p) row += results[0].matrix.at(c, p);
+    EXPECT_EQ(row, c < 3 ? 27 : 26);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

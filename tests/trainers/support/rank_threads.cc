@@ -1,0 +1,76 @@
+#include "tests/trainers/support/rank_threads.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix.h"
+
+namespace mtrun::trainers::testing {
+namespace {
+
+/// A key-value space in memory.
+class MapBootstrap : public collectives::Bootstrap {
+ public:
+  absl::Status Set(std::string_view key, std::string_view value) override {
+    const std::lock_guard lock(mutex_);
+    values_[std::string(key)] = std::string(value);
+    changed_.notify_all();
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::map<std::string, std::string>> Wait(const std::vector<std::string>& keys) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return aborted_ || HasAll(keys); });
+    if (aborted_) return absl::AbortedError("aborted");
+    std::map<std::string, std::string> found;
+    for (const auto& key : keys) found[key] = values_[key];
+    return found;
+  }
+  void Abort(std::string_view) override {
+    const std::lock_guard lock(mutex_);
+    aborted_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  bool HasAll(const std::vector<std::string>& keys) const {
+    for (const auto& key : keys) {
+      if (values_.count(key) == 0) return false;
+    }
+    return true;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::string> values_;
+  bool aborted_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<collectives::Bootstrap> MakeThreadBootstrap() { return std::make_shared<MapBootstrap>(); }
+
+void RunRanks(int world, const std::function<void(int, const collectives::ProcessGroup&)>& body) {
+  if (world == 1) return body(0, nullptr);
+  const auto bootstrap = MakeThreadBootstrap();
+  const std::string generation = absl::StrCat("1.", absl::Hex(RandomBits()));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world; ++rank) {
+    threads.emplace_back([&, rank] {
+      collectives::GroupMember membership;
+      membership.rank = rank;
+      membership.world_size = world;
+      membership.generation = generation;
+      auto group = collectives::ConnectCpuGroup(membership, bootstrap);
+      ASSERT_TRUE(group.ok()) << group.status();
+      body(rank, *group);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace mtrun::trainers::testing

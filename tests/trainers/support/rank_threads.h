@@ -1,0 +1,18 @@
+// Several ranks as threads of the test's process, over the real CPU group.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "trainers/collectives/cpu_group.h"
+
+namespace mtrun::trainers::testing {
+
+/// Where threads of this process meet: a key-value space in memory. Thread-safe.
+std::shared_ptr<collectives::Bootstrap> MakeThreadBootstrap();
+
+/// Runs `body(rank, group)` for ranks 0..world-1 at the same time; `group` is null in a world of one. Fails
+/// the test when the group cannot be connected. Returns when all have returned.
+void RunRanks(int world, const std::function<void(int, const collectives::ProcessGroup&)>& body);
+
+}  // namespace mtrun::trainers::testing

@@ -1,0 +1,97 @@
+#include "tests/trainers/support/thread_job.h"
+
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "tests/trainers/support/rank_threads.h"
+
+namespace mtrun::trainers::testing {
+
+void ThreadJob::Join(int member) {
+  const std::lock_guard lock(mutex_);
+  members_.insert(member);
+  joining_.insert(member);
+  changed_.notify_all();
+}
+
+void ThreadJob::Gone(int member) {
+  const std::lock_guard lock(mutex_);
+  members_.erase(member);
+  waiting_.erase(member);
+  changed_.notify_all();
+}
+
+uint64_t ThreadJob::generation() const {
+  const std::lock_guard lock(mutex_);
+  return current_.number;
+}
+
+bool ThreadJob::wants_regroup(uint64_t generation) const {
+  const std::lock_guard lock(mutex_);
+  return generation == current_.number && !joining_.empty();
+}
+
+ThreadJob::Generation ThreadJob::Meet(int member) {
+  std::unique_lock lock(mutex_);
+  const uint64_t before = current_.number;
+  waiting_.insert(member);
+  changed_.notify_all();
+  while (true) {
+    if (current_.number != before) return current_;
+    if (waiting_ == members_) {
+      // The last one to come, or the first to see that nobody else does, begins it for all.
+      current_ = {.number = before + 1, .ranks = {}, .bootstrap = MakeThreadBootstrap()};
+      for (const int each : members_) current_.ranks.emplace(each, static_cast<int>(current_.ranks.size()));
+      waiting_.clear();
+      joining_.clear();
+      changed_.notify_all();
+      return current_;
+    }
+    changed_.wait(lock);
+  }
+}
+
+absl::Status ThreadMembership::Enter() {
+  group_.reset();
+  const ThreadJob::Generation next = job_.Meet(member_);
+  const int world = static_cast<int>(next.ranks.size()), rank = next.ranks.at(member_);
+  assignment_ = {.rank = rank,
+                 .world_size = world,
+                 .local_rank = rank,
+                 .local_world_size = world,
+                 .first_on_node = rank == 0,
+                 .nodes = 1};
+  generation_ = next.number;
+  entered_at_ = MonotonicNow();
+  if (world == 1) return absl::OkStatus();
+  collectives::GroupMember member;
+  member.rank = rank;
+  member.world_size = world;
+  member.generation = absl::StrCat(next.number, ".", getpid(), ".", reinterpret_cast<uintptr_t>(&job_));
+  MT_ASSIGN_OR_RETURN(group_, collectives::ConnectCpuGroup(member, next.bootstrap));
+  return absl::OkStatus();
+}
+
+void ThreadMembership::BreakGroup() const {
+  if (group_) collectives::AbortGroup(group_, "the test breaks it");
+}
+
+absl::Status ThreadMembership::Regroup(const absl::Status& why) {
+  static_cast<void>(why);
+  return Enter();
+}
+
+void ThreadMembership::ReportProgress(int64_t epoch, int64_t step, int64_t samples) {
+  static_cast<void>(epoch);
+  static_cast<void>(samples);
+  if (hook_) hook_(*this, step);
+}
+
+absl::Status ThreadMembership::ReportDone(int64_t step) {
+  done_ = step;
+  return absl::OkStatus();
+}
+
+}  // namespace mtrun::trainers::testing

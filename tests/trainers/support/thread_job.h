@@ -1,0 +1,97 @@
+// A job whose workers are threads of the test's process: memberships over the real CPU group, without
+// launcher, agents or processes. A generation begins when all members that there are wait for it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "trainers/collectives/cpu_group.h"
+#include "trainers/membership/membership.h"
+
+namespace mtrun::trainers::testing {
+
+class ThreadMembership;
+
+/// Thread-safe.
+class ThreadJob {
+ public:
+  /// Who there is from the beginning; others come with Join.
+  explicit ThreadJob(const std::set<int>& members) : members_(members) {}
+
+  /// A newcomer: the running generation is asked to end after a step.
+  void Join(int member);
+  /// The member ends, as told or not; the generation that it was in is over.
+  void Gone(int member);
+  uint64_t generation() const;
+
+ private:
+  friend class ThreadMembership;
+  struct Generation {
+    uint64_t number = 0;
+    std::map<int, int> ranks;  // by member
+    std::shared_ptr<collectives::Bootstrap> bootstrap;
+  };
+  /// Waits until all members wait; nothing when nobody is left to wait for.
+  Generation Meet(int member);
+  bool wants_regroup(uint64_t generation) const;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<int> members_, waiting_;  // this and the following: guarded by mutex_
+  Generation current_;
+  std::set<int> joining_;
+};
+
+/// One member's view; for the thread that is the member.
+class ThreadMembership final : public Membership {
+ public:
+  /// What the test does to the member after so many finished steps. Runs on the member's thread.
+  using Hook = std::function<void(ThreadMembership& self, int64_t finished_steps)>;
+
+  ThreadMembership(ThreadJob& job, int member, Hook hook = nullptr)
+      : job_(job), member_(member), hook_(std::move(hook)) {}
+
+  /// Connects to the first generation.
+  absl::Status Enter();
+  /// Its collectives fail from now on, and with them those of the others.
+  void BreakGroup() const;
+  /// It wants to finish its step and go.
+  void Drain() { drains_ = true; }
+
+  const Assignment& assignment() const override { return assignment_; }
+  uint64_t generation() const override { return generation_; }
+  const collectives::ProcessGroup& group() const override { return group_; }
+  TimePoint assigned_at() const override { return entered_at_; }
+  TimePoint connected_at() const override { return entered_at_; }
+  bool elastic() const override { return true; }
+  absl::Status Regroup(const absl::Status& why) override;
+  bool wants_regroup() const override { return job_.wants_regroup(generation_); }
+  bool generation_is_over() const override { return false; }
+  bool wants_drain() const override { return drains_; }
+  std::string drain_wish() const override { return drains_ ? "told to go" : ""; }
+  void ReportProgress(int64_t epoch, int64_t step, int64_t samples) override;
+  void ReportLeaving(std::string_view why) override { static_cast<void>(why); }
+  absl::Status ReportDone(int64_t step) override;
+  /// Steps that ReportDone was told; nothing before.
+  std::optional<int64_t> done() const { return done_; }
+
+ private:
+  ThreadJob& job_;
+  const int member_;
+  const Hook hook_;
+  Assignment assignment_;
+  uint64_t generation_ = 0;
+  collectives::ProcessGroup group_;
+  TimePoint entered_at_;
+  bool drains_ = false;
+  std::optional<int64_t> done_;
+};
+
+}  // namespace mtrun::trainers::testing

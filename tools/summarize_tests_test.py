@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Tests of tools/summarize_tests: each way in which a run could look green although tests are missing. tools/check runs it."""
+import importlib.machinery
+import os
+import sys
+import tempfile
+import types
+import unittest
+
+sys.dont_write_bytecode = True
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "summarize_tests")
+module = types.ModuleType("summarize_tests")
+importlib.machinery.SourceFileLoader("summarize_tests", SCRIPT).exec_module(module)
+
+PASS = '<testcase name="A.B" status="run"/>'
+SKIP = ('<testcase name="A.C" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/>'
+        "<system-out>x.cc:1: Skipped\nneeds 1 GPU\n\n[  SKIPPED ] A.C</system-out></testcase>")
+
+
+class SummarizeTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.write("expected", "release\n")
+
+    def write(self, name, text):
+        path = os.path.join(self.folder.name, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def ctest(self, cases, status="0", preset="release"):
+        self.write(preset + ".xml", f"<testsuite>{cases}</testsuite>")
+        self.write(preset + ".status", status)
+
+    def ends(self, summary, status, **options):
+        lines, got = module.summarize(self.folder.name, **options)
+        self.assertEqual((lines[-1], got), (summary, status), "\n".join(lines))
+        return "\n".join(lines)
+
+    def test_passes(self):
+        self.ctest(PASS)
+        self.ends("1 passed, 0 failed, 0 skipped", 0)
+
+    def test_a_failure_shows_its_output(self):
+        self.ctest(PASS + '<testcase name="A.D" status="fail"><failure/><system-out>why it fails</system-out></testcase>', "8")
+        self.assertIn("why it fails", self.ends("1 passed, 1 failed, 0 skipped", 1))
+
+    def test_a_preset_without_results_fails(self):
+        self.write("expected", "release\ndev\n")
+        self.ctest(PASS)
+        self.assertIn("dev: all: ctest left no results", self.ends("1 passed, 1 failed, 0 skipped", 1))
+
+    def test_results_that_end_in_the_middle_fail(self):
+        self.write("release.xml", "<testsuite><testcase name=")
+        self.ends("0 passed, 1 failed, 0 skipped", 1)
+
+    def test_a_status_that_no_case_explains_fails(self):
+        self.ctest(PASS, "8")
+        self.assertIn("ctest ended with status 8", self.ends("1 passed, 1 failed, 0 skipped", 1))
+
+    def test_a_missing_status_fails(self):
+        self.write("release.xml", f"<testsuite>{PASS}</testsuite>")
+        self.ends("1 passed, 1 failed, 0 skipped", 1)
+
+    def test_fewer_cases_than_the_floor_fail(self):
+        self.ctest(PASS)
+        self.ends("1 passed, 0 failed, 0 skipped", 0, floor={"release": 1})
+        self.assertIn("at least 2", self.ends("1 passed, 1 failed, 0 skipped", 1, floor={"release": 2}))
+
+    def test_what_is_not_built_fails(self):
+        self.ctest(PASS + '<testcase name="x_test_NOT_BUILT" status="notrun"><skipped message="Unable to find executable"/></testcase>')
+        self.ends("1 passed, 1 failed, 0 skipped", 1)
+
+    def test_what_did_not_start_fails(self):
+        self.ctest(PASS + '<testcase name="A.E" status="notrun"><skipped message="Unable to find executable"/></testcase>')
+        self.assertIn("did not run", self.ends("1 passed, 1 failed, 0 skipped", 1))
+
+    def test_skips_need_a_line_in_the_list(self):
+        self.ctest(PASS + SKIP)
+        self.ends("1 passed, 0 failed, 1 skipped", 0)
+        empty = self.write("none", "# nothing\n")
+        self.assertIn("A.C: skipped, and tools/test_skips does not allow it: needs 1 GPU",
+                      self.ends("1 passed, 1 failed, 0 skipped", 1, skips=empty))
+        usual = self.write("skips", "usual: needs \\d+ GPU  # no GPU in CI\n")
+        self.ends("1 passed, 0 failed, 1 skipped", 0, skips=usual)
+        self.ends("1 passed, 1 failed, 0 skipped", 1, skips=usual, full=True)
+
+    def test_a_disabled_case_is_no_pass(self):
+        self.ctest(PASS + '<testcase name="A.F" status="disabled"><system-out>Disabled</system-out></testcase>')
+        self.ends("1 passed, 0 failed, 1 skipped", 0)
+
+    def test_cases_of_a_unit_binary_are_counted(self):
+        self.ctest('<testcase name="x_test" status="run"/>')
+        self.write("release.d/x_test.xml", '<testsuites><testsuite><testcase classname="X" name="A" status="run"/>'
+                   '<testcase classname="X" name="B" status="run"/><testcase classname="X" name="Other" status="notrun"/>'
+                   '<testcase classname="X" name="C" status="run" result="skipped"><skipped message="x.cc:1&#x0A;no GPU"/></testcase>'
+                   "</testsuite></testsuites>")
+        self.assertIn("X.C: no GPU", self.ends("2 passed, 0 failed, 1 skipped", 0))
+
+    def test_a_failed_case_of_a_unit_binary_is_named(self):
+        self.ctest('<testcase name="x_test" status="fail"><failure/></testcase>', "8")
+        self.write("release.d/x_test.xml", '<testsuites><testcase classname="X" name="A" status="run">'
+                   '<failure message="1 is not 2"/></testcase></testsuites>')
+        self.assertIn("X.A\n    | 1 is not 2", self.ends("0 passed, 1 failed, 0 skipped", 1))
+
+    def test_a_unit_binary_that_crashes_fails(self):
+        for status, failure in (("run", ""), ("fail", "<failure/>")):
+            self.ctest(f'<testcase name="x_test" status="{status}">{failure}<system-out>SIGSEGV</system-out></testcase>')
+            self.assertIn("ended without a list of its cases\n    | SIGSEGV", self.ends("0 passed, 1 failed, 0 skipped", 1))
+
+    def test_a_unit_binary_without_cases_fails(self):
+        self.ctest('<testcase name="x_test" status="run"/>')
+        self.write("release.d/x_test.xml", "<testsuites/>")
+        self.ends("0 passed, 1 failed, 0 skipped", 1)
+
+    def test_a_unit_binary_that_fails_after_its_cases_fails(self):
+        self.ctest('<testcase name="x_test" status="fail"><failure/><system-out>leaks</system-out></testcase>', "8")
+        self.write("release.d/x_test.xml", '<testsuites><testcase classname="X" name="A" status="run"/></testsuites>')
+        self.assertIn("leaks", self.ends("1 passed, 1 failed, 0 skipped", 1))
+
+    def test_marks_of_other_steps(self):
+        self.ctest(PASS)
+        self.write("check.ok", "")
+        self.ends("2 passed, 0 failed, 0 skipped", 0)
+        self.write("build-dev.failed", "no compiler")
+        self.assertIn("no compiler", self.ends("2 passed, 1 failed, 0 skipped", 1))
+
+    def test_nothing_that_passed_is_no_success(self):
+        self.ctest("")
+        self.ends("0 passed, 0 failed, 0 skipped", 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,31 @@
+#include "trainers/collectives/shutdown_notice.h"
+
+#include <algorithm>
+
+namespace mtrun::collectives {
+namespace {
+
+constexpr size_t kLongestReason = 1000;
+constexpr size_t kPrefix = 3;
+
+}  // namespace
+
+std::string Encode(const ShutdownNotice& notice) {
+  if (notice.graceful) return "G";
+  const size_t size = std::min(notice.why.size(), kLongestReason);
+  std::string bytes = "A";
+  bytes += static_cast<char>(size & 0xff);
+  bytes += static_cast<char>(size >> 8);
+  return bytes + notice.why.substr(0, size);
+}
+
+std::optional<ShutdownNotice> DecodeShutdownNotice(std::string_view bytes) {
+  if (bytes.empty()) return std::nullopt;
+  if (bytes[0] == 'G') return ShutdownNotice{};
+  if (bytes.size() < kPrefix) return std::nullopt;
+  const size_t size = static_cast<unsigned char>(bytes[1]) + 256u * static_cast<unsigned char>(bytes[2]);
+  if (bytes.size() < kPrefix + size) return std::nullopt;
+  return ShutdownNotice{.graceful = false, .why = std::string(bytes.substr(kPrefix, size))};
+}
+
+}  // namespace mtrun::collectives

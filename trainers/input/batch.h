@@ -1,0 +1,66 @@
+// From sample ids to what a network takes: uint8 images of a packed data set, gathered, placed, augmented and
+// normalised. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "absl/types/span.h"
+#include "datasets/packed.h"
+#include "trainers/input/placement.h"
+
+namespace mtrun::trainers {
+
+struct Batch {
+  at::Tensor images;  // [n, 3, S, S], (x/255 - 0.5) / 0.5
+  at::Tensor labels;  // int64 [n]
+};
+
+struct BatchOptions {
+  int image_size = 32;                // S
+  at::ScalarType dtype = at::kFloat;  // kFloat or kDouble
+  at::Device device = at::Device(at::kCPU);
+  at::MemoryFormat format = at::MemoryFormat::Contiguous;  // of the images
+  bool resident = false;                                   // all images lie on the device
+};
+
+/// The images of a split, batch by batch. Smaller images are centred on black, larger ones resized (bilinear,
+/// antialiased). What Make returns depends on its arguments and the data alone, to the last bit.
+class ImageBatches {
+ public:
+  virtual ~ImageBatches() = default;
+  /// `placements`: one per id, or empty for none.
+  Batch Make(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const {
+    return Compose(Inputs(ids, placements));
+  }
+  /// Make in two halves. All that a batch depends on, on the device ...
+  virtual std::vector<at::Tensor> Inputs(absl::Span<const int64_t> ids,
+                                         absl::Span<const Placement> placements) const = 0;
+  /// ... and the batch, by device operations whose kind and sizes depend on the inputs' sizes alone.
+  virtual Batch Compose(const std::vector<at::Tensor>& inputs) const = 0;
+};
+
+/// From the mapped file in one pass over the bytes, then copied to the device.
+class BatchMaker : public ImageBatches {
+ public:
+  using Options = BatchOptions;
+
+  /// `data` must outlive this.
+  BatchMaker(const datasets::PackedSplit& data, const Options& options);
+  std::vector<at::Tensor> Inputs(absl::Span<const int64_t> ids,
+                                 absl::Span<const Placement> placements) const override;
+  Batch Compose(const std::vector<at::Tensor>& inputs) const override;
+
+ private:
+  const datasets::PackedSplit& data_;
+  const Options options_;
+};
+
+/// As options.resident says. `data` must outlive the result.
+std::unique_ptr<ImageBatches> MakeImageBatches(const datasets::PackedSplit& data,
+                                               const BatchOptions& options);
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,68 @@
+#include "trainers/input/dataset_source.h"
+
+#include <vector>
+
+#include "trainers/input/image_augment.h"
+#include "trainers/input/micro_batch_rng.h"
+
+namespace mtrun::trainers {
+
+DatasetSource::DatasetSource(const datasets::PackedSplit& data, const SourceOptions& options,
+                             const BatchOptions& batch)
+    : options_(options),
+      sampler_(options.seed, data.size(), options.plan, options.shuffle),
+      batches_(MakeImageBatches(data, batch)),
+      format_(batch.format),
+      device_(batch.device) {}
+
+int64_t DatasetSource::SamplesInStep(int64_t step) const {
+  return sampler_.samples_in_step(step % sampler_.steps_per_epoch());
+}
+
+int64_t DatasetSource::SamplesInMicroBatch(int64_t step, int64_t micro_batch) const {
+  return sampler_.samples_in_micro_batch(step % sampler_.steps_per_epoch(), micro_batch);
+}
+
+std::vector<at::Tensor> DatasetSource::Placed(int64_t step, int64_t micro_batch) const {
+  const int64_t each = sampler_.steps_per_epoch();
+  const std::vector<int64_t> ids = sampler_.MicroBatch(step / each, step % each, micro_batch);
+  std::vector<Placement> placements;
+  if (options_.augmentation.any()) {
+    placements =
+        DrawPlacements(options_.augmentation, MicroBatchStream(options_.seed, step, micro_batch, "augment"),
+                       static_cast<int64_t>(ids.size()));
+  }
+  return batches_->Inputs(ids, placements);
+}
+
+Batch DatasetSource::Warped(Batch batch, const at::Tensor& random) const {
+  return {AugmentBy(random, batch.images, options_.warps).contiguous(format_), batch.labels};
+}
+
+std::vector<at::Tensor> DatasetSource::Inputs(int64_t step, int64_t micro_batch) {
+  std::vector<at::Tensor> inputs = Placed(step, micro_batch);
+  if (!options_.warps.any()) return inputs;
+  const at::Tensor random = DrawAugmentation(SamplesInMicroBatch(step, micro_batch), options_.warps,
+                                             MicroBatchGenerator(options_.seed, step, micro_batch, "warp"))
+                                .to(device_);
+  if (options_.warps.rand_augment == 0) {
+    inputs.push_back(random);
+    return inputs;
+  }
+  // How many images RandAugment turns, colours, ... is random: no sequence of operations of fixed sizes.
+  const Batch batch = Warped(batches_->Compose(inputs), random);
+  return {batch.images, batch.labels};
+}
+
+Batch DatasetSource::Compose(const std::vector<at::Tensor>& inputs) const {
+  if (!options_.warps.any()) return batches_->Compose(inputs);
+  if (options_.warps.rand_augment > 0) return {inputs[0], inputs[1]};
+  return Warped(batches_->Compose(inputs), inputs.back());
+}
+
+std::string DatasetSource::DigestOfStep(int64_t step) const {
+  const int64_t each = sampler_.steps_per_epoch();
+  return datasets::DigestOfIds(sampler_.Step(step / each, step % each));
+}
+
+}  // namespace mtrun::trainers

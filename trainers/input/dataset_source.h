@@ -1,0 +1,44 @@
+// The samples of a run as its steps consume them. Make is for one thread at a time, the rest is thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "datasets/packed.h"
+#include "datasets/sampler.h"
+#include "trainers/input/batch.h"
+#include "trainers/input/micro_batch_source.h"
+#include "trainers/input/source_options.h"
+
+namespace mtrun::trainers {
+
+/// A packed training split in the sampler's order, augmented as the options say: a pure function of (options,
+/// data).
+class DatasetSource : public MicroBatchSource {
+ public:
+  DatasetSource(const datasets::PackedSplit& data, const SourceOptions& options, const BatchOptions& batch);
+
+  int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
+  int64_t micro_batches() const override { return options_.plan.micro_batches(); }
+  int64_t SamplesInStep(int64_t step) const override;
+  int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const override;
+  Batch Make(int64_t step, int64_t micro_batch) override { return Compose(Inputs(step, micro_batch)); }
+  std::vector<at::Tensor> Inputs(int64_t step, int64_t micro_batch) override;
+  Batch Compose(const std::vector<at::Tensor>& inputs) const override;
+  /// For the ledger: datasets::DigestOfIds of all samples of the step.
+  std::string DigestOfStep(int64_t step) const;
+
+ private:
+  std::vector<at::Tensor> Placed(int64_t step, int64_t micro_batch) const;
+  Batch Warped(Batch batch, const at::Tensor& random) const;
+
+  const SourceOptions options_;
+  const datasets::Sampler sampler_;
+  const std::unique_ptr<ImageBatches> batches_;
+  const at::MemoryFormat format_;
+  const at::Device device_;
+};
+
+}  // namespace mtrun::trainers

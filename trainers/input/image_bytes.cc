@@ -1,0 +1,48 @@
+#include "trainers/input/image_bytes.h"
+
+#include <algorithm>
+
+#include <torch/types.h>
+
+namespace mtrun::trainers {
+namespace {
+
+bool IsLarger(const datasets::PackedSplit& data, int size) {
+  return data.height() > size || data.width() > size;
+}
+
+ImageBytes Resize(const ImageBytes& source, int size) {
+  const auto n = static_cast<int64_t>(source.images.size());
+  at::Tensor pixels =
+      at::empty({n, source.height, source.width, datasets::PackedSplit::channels()}, at::kByte);
+  for (int64_t i = 0; i < n; ++i) {
+    std::copy_n(source.images[i], source.bytes_per_image(),
+                pixels.data_ptr<uint8_t>() + i * source.bytes_per_image());
+  }
+  ImageBytes out{.images = {}, .height = size, .width = size, .owner = {}};
+  out.owner = at::_upsample_bilinear2d_aa(pixels.permute({0, 3, 1, 2}).to(at::kFloat), {size, size}, false)
+                  .round()
+                  .clamp(0, 255)
+                  .to(at::kByte)
+                  .permute({0, 2, 3, 1})
+                  .contiguous();
+  for (int64_t i = 0; i < n; ++i)
+    out.images.push_back(out.owner.data_ptr<uint8_t>() + i * out.bytes_per_image());
+  return out;
+}
+
+}  // namespace
+
+ImageBytes GatherImages(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size) {
+  ImageBytes source{.images = {}, .height = data.height(), .width = data.width(), .owner = {}};
+  source.images.reserve(ids.size());
+  for (const int64_t id : ids) source.images.push_back(data.image(id).data());
+  return IsLarger(data, size) ? Resize(source, size) : source;
+}
+
+int64_t BytesOfAll(const datasets::PackedSplit& data, int size) {
+  const int64_t pixels = IsLarger(data, size) ? int64_t{size} * size : int64_t{data.height()} * data.width();
+  return data.size() * pixels * datasets::PackedSplit::channels();
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,30 @@
+// The bytes of packed images, no larger than a network takes. Pure functions of the data.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "absl/types/span.h"
+#include "datasets/packed.h"
+
+namespace mtrun::trainers {
+
+/// Images of one size, [height, width, 3] bytes each.
+struct ImageBytes {
+  std::vector<const uint8_t*> images;
+  int height = 0, width = 0;
+  at::Tensor owner;  // keeps resized bytes alive; the others lie in the mapped data
+
+  int64_t bytes_per_image() const { return int64_t{3} * height * width; }
+};
+
+/// The images `ids` of `data`, which must outlive the result; larger ones are resized to `size` x `size`
+/// (bilinear, antialiased), each by itself.
+ImageBytes GatherImages(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size);
+
+/// Bytes that all images of `data` take as GatherImages returns them.
+int64_t BytesOfAll(const datasets::PackedSplit& data, int size);
+
+}  // namespace mtrun::trainers

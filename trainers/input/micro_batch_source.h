@@ -1,0 +1,35 @@
+// Where a step's micro-batches come from. Thread rules are the implementations'.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainers/input/batch.h"
+
+namespace mtrun::trainers {
+
+/// Where the samples of a step come from. `step` counts over the whole run, from 0.
+class MicroBatchSource {
+ public:
+  virtual ~MicroBatchSource() = default;
+  /// V, the same for every step.
+  virtual int64_t micro_batches() const = 0;
+  /// N.
+  virtual int64_t SamplesInStep(int64_t step) const = 0;
+  /// 0 for micro-batches beyond a short last step of an epoch; never for micro-batch 0.
+  virtual int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const = 0;
+  virtual Batch Make(int64_t step, int64_t micro_batch) = 0;
+  /// Make in two halves, as ImageBatches has them.
+  virtual std::vector<at::Tensor> Inputs(int64_t step, int64_t micro_batch) {
+    const Batch batch = Make(step, micro_batch);
+    return {batch.images, batch.labels};
+  }
+  virtual Batch Compose(const std::vector<at::Tensor>& inputs) const { return {inputs[0], inputs[1]}; }
+  /// A hint: the next call of Make or Inputs is likely to be this one, which is allowed.
+  virtual void Ahead(int64_t step, int64_t micro_batch) {
+    static_cast<void>(step);
+    static_cast<void>(micro_batch);
+  }
+};
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,52 @@
+// Makes the inputs of the next micro-batch on a thread of its own while the training thread computes.
+// Training thread only.
+#pragma once
+
+#include <cstdint>
+#include <future>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "trainers/input/micro_batch_source.h"
+
+namespace mtrun::trainers {
+
+class PrefetchedSource : public MicroBatchSource {
+ public:
+  /// `source` must outlive this; its Inputs is never called on two threads at once, everything else may be.
+  /// `device`: where its batches go, in the stream that is the current one now.
+  PrefetchedSource(MicroBatchSource& source, at::Device device);
+  ~PrefetchedSource() override;
+
+  int64_t micro_batches() const override { return source_.micro_batches(); }
+  int64_t SamplesInStep(int64_t step) const override { return source_.SamplesInStep(step); }
+  int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const override {
+    return source_.SamplesInMicroBatch(step, micro_batch);
+  }
+  Batch Make(int64_t step, int64_t micro_batch) override { return Compose(Inputs(step, micro_batch)); }
+  /// Throws what the source's throws. What was made ahead for another call is dropped.
+  std::vector<at::Tensor> Inputs(int64_t step, int64_t micro_batch) override;
+  Batch Compose(const std::vector<at::Tensor>& inputs) const override { return source_.Compose(inputs); }
+  void Ahead(int64_t step, int64_t micro_batch) override;
+
+ private:
+  struct Promised {
+    int64_t step, micro_batch;
+    std::future<std::vector<at::Tensor>> inputs;
+  };
+  void Run();
+
+  MicroBatchSource& source_;
+  const at::Stream stream_;
+  std::optional<Promised> promised_;
+
+  Mutex mutex_;
+  Condition changed_;
+  std::optional<std::packaged_task<std::vector<at::Tensor>()>> task_ ABSL_GUARDED_BY(mutex_);
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses everything above
+};
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,71 @@
+#include "trainers/input/resident_images.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include <torch/types.h>
+
+#include "trainers/device/transfer.h"
+#include "trainers/input/byte_values.h"
+#include "trainers/input/image_bytes.h"
+#include "trainers/input/place_images.h"
+
+namespace mtrun::trainers {
+namespace {
+
+/// Images uploaded at once: bounds what resizing takes in host memory.
+constexpr int64_t kUpload = 256;
+
+at::Tensor Labels(const datasets::PackedSplit& data) {
+  at::Tensor labels = at::empty({data.size()}, at::kLong);
+  for (int64_t i = 0; i < data.size(); ++i) labels.data_ptr<int64_t>()[i] = data.label(i);
+  return labels;
+}
+
+/// uint8 [n, H, W, 3] of the images `ids`, in a buffer for `device`.
+at::Tensor Packed(const datasets::PackedSplit& data, const std::vector<int64_t>& ids, int size,
+                  at::Device device) {
+  const ImageBytes source = GatherImages(data, ids, size);
+  at::Tensor packed =
+      HostBuffer({static_cast<int64_t>(ids.size()), source.height, source.width, 3}, at::kByte, device);
+  auto* out = packed.data_ptr<uint8_t>();
+  for (const uint8_t* image : source.images) out = std::copy_n(image, source.bytes_per_image(), out);
+  return packed;
+}
+
+at::Tensor Upload(const datasets::PackedSplit& data, const BatchOptions& options) {
+  at::Tensor all;
+  for (int64_t begin = 0; begin < data.size(); begin += kUpload) {
+    std::vector<int64_t> ids(std::min(kUpload, data.size() - begin));
+    std::iota(ids.begin(), ids.end(), begin);
+    const at::Tensor part = Packed(data, ids, options.image_size, options.device);
+    if (!all.defined()) {
+      all = at::empty({data.size(), part.size(1), part.size(2), part.size(3)},
+                      at::TensorOptions(at::kByte).device(options.device));
+    }
+    all.narrow(0, begin, part.size(0)).copy_(part, /*non_blocking=*/true);
+  }
+  return all;
+}
+
+}  // namespace
+
+ResidentImages::ResidentImages(const datasets::PackedSplit& data, const BatchOptions& options)
+    : options_(options),
+      bytes_(Upload(data, options)),
+      labels_(Labels(data).to(options.device)),
+      values_(NormalisedByteValues(options.dtype).to(options.device)) {}
+
+std::vector<at::Tensor> ResidentImages::Inputs(absl::Span<const int64_t> ids,
+                                               absl::Span<const Placement> placements) const {
+  return {Send(PlacementTable(ids, placements, options_.device), options_.device)};
+}
+
+Batch ResidentImages::Compose(const std::vector<at::Tensor>& inputs) const {
+  const at::Tensor& table = inputs[0];
+  return {PlaceImages(bytes_, table, values_, options_.image_size).contiguous(options_.format),
+          labels_.index_select(0, table.select(1, 0))};
+}
+
+}  // namespace mtrun::trainers

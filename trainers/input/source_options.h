@@ -1,0 +1,21 @@
+// What a run's samples depend on, as settings say it. Free of LibTorch.
+#pragma once
+
+#include <cstdint>
+
+#include "datasets/sampler.h"
+#include "trainers/input/image_augmentation.h"
+#include "trainers/input/placement.h"
+
+namespace mtrun::trainers {
+
+/// What the samples of a run and their order depend on beside the data.
+struct SourceOptions {
+  uint64_t seed = 0;
+  datasets::BatchPlan plan;
+  bool shuffle = true;
+  Augmentation augmentation;
+  ImageAugmentation warps;
+};
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,51 @@
+#include "trainers/membership/assignment.h"
+
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace mtrun::trainers {
+namespace {
+
+bool Has(const EnvironmentMap& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found != environment.end() && !found->second.empty();
+}
+
+}  // namespace
+
+bool MeansRegroup(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kAborted;
+}
+
+Launch LaunchOf(const EnvironmentMap& environment) {
+  if (Has(environment, "MTRUN_SOCKET")) return Launch::kMtrun;
+  return IsLaunched(environment) ? Launch::kByHand : Launch::kAlone;
+}
+
+absl::StatusOr<Assignment> ReadAssignment(const EnvironmentMap& environment) {
+  if (LaunchOf(environment) == Launch::kAlone) return Assignment{};
+  MT_ASSIGN_OR_RETURN(const WorkerEnv worker, ParseWorkerEnv(environment));
+  return Assignment{.rank = worker.rank,
+                    .world_size = worker.world_size,
+                    .local_rank = worker.local_rank,
+                    .local_world_size = worker.local_world_size,
+                    .first_on_node = worker.local_rank == 0,
+                    .nodes = worker.group_world_size};
+}
+
+absl::StatusOr<int64_t> ConfiguredWorld(const EnvironmentMap& environment) {
+  MT_ASSIGN_OR_RETURN(const Assignment assignment, ReadAssignment(environment));
+  const auto configured = environment.find("MTRUN_CONFIGURED_WORLD");
+  if (configured == environment.end() || configured->second.empty()) return assignment.world_size;
+  int64_t world = 0;
+  if (!absl::SimpleAtoi(configured->second, &world) || world < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("MTRUN_CONFIGURED_WORLD is \"", configured->second,
+                                                   "\"; it takes a whole number, 1 or more"));
+  }
+  return world;
+}
+
+}  // namespace mtrun::trainers

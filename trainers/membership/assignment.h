@@ -1,0 +1,35 @@
+// Which worker this is, as a launcher's environment says: mtrun's (MTRUN_SOCKET), RANK, WORLD_SIZE,
+// MASTER_ADDR and MASTER_PORT (torchrun, Slurm, by hand), or none. Pure functions, free of LibTorch.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/worker_env.h"
+
+namespace mtrun::trainers {
+
+/// Where the assignment comes from.
+enum class Launch { kAlone, kByHand, kMtrun };
+
+struct Assignment {
+  int rank = 0, world_size = 1;
+  int local_rank = 0, local_world_size = 1;
+  bool first_on_node = true;  // its lowest rank; local rank 0 may have no worker for a while
+  int nodes = 1;
+  bool operator==(const Assignment&) const = default;
+};
+
+/// kMtrun when MTRUN_SOCKET is there, kByHand with RANK and WORLD_SIZE, else kAlone.
+Launch LaunchOf(const EnvironmentMap& environment);
+/// Alone without a launcher's variables. kInvalidArgument names what is missing or malformed.
+absl::StatusOr<Assignment> ReadAssignment(const EnvironmentMap& environment);
+/// Workers that the job is configured for: MTRUN_CONFIGURED_WORLD, else WORLD_SIZE, else 1.
+absl::StatusOr<int64_t> ConfiguredWorld(const EnvironmentMap& environment);
+
+/// True for the errors of a broken group or an ended generation (kUnavailable, kAborted): the step is
+/// aborted, the run is not.
+bool MeansRegroup(const absl::Status& status);
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,225 @@
+#include "trainers/membership/job_membership.h"
+
+#include <unistd.h>
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/signal_name.h"
+#include "base/status_macros.h"
+#include "trainers/collectives/agent_store.h"
+#include "trainers/collectives/tcp_store_bootstrap.h"
+#include "trainers/membership/agent_link.h"
+#include "trainers/membership/drain.h"
+#include "trainers/membership/wait_reporter.h"
+
+namespace mtrun::trainers {
+namespace {
+
+constexpr char kGenerationKey[] = "mtrun/generation";
+/// How long a broken group waits for its agent to know why.
+constexpr Duration kBrokenPatience = std::chrono::seconds(1);
+constexpr Duration kTellEvery = std::chrono::milliseconds(500);
+/// Assignments wake a waiting worker; this is for signals, which wake nobody.
+constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+
+/// The lowest rank on this worker's node.
+int FirstRankHere(const channel::Assignment& given) {
+  const auto node = static_cast<size_t>(given.node_rank);
+  return node < given.peers.size() ? given.peers[node].first_rank : given.rank - given.local_rank;
+}
+
+/// Workers without an agent have no generation: rank 0 makes a name that was never used before.
+absl::StatusOr<std::string> AgreeOnGeneration(collectives::Bootstrap& bootstrap, int rank) {
+  if (rank == 0) {
+    MT_RETURN_IF_ERROR(bootstrap.Set(kGenerationKey, absl::StrCat("1.", absl::Hex(RandomBits()))));
+  }
+  MT_ASSIGN_OR_RETURN(const auto values, bootstrap.Wait({kGenerationKey}));
+  return values.at(kGenerationKey);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Membership>> JobMembership::Join(const EnvironmentMap& environment,
+                                                                at::Device device) {
+  std::unique_ptr<JobMembership> membership(new JobMembership(device));
+  MT_ASSIGN_OR_RETURN(membership->assignment_, ReadAssignment(environment));
+  const Launch launch = LaunchOf(environment);
+  if (launch == Launch::kAlone) return membership;
+  MT_ASSIGN_OR_RETURN(const WorkerEnv worker, ParseWorkerEnv(environment));
+  if (launch == Launch::kMtrun) {
+    MT_RETURN_IF_ERROR(membership->ConnectAgent(worker));
+    membership->agent_->Send(channel::Ready{}).IgnoreError();  // a lost agent is noticed while waiting
+    MT_RETURN_IF_ERROR(membership->Regroup(absl::OkStatus()));
+    return membership;
+  }
+  if (membership->assignment_.world_size == 1) return membership;
+  const auto agent_store = environment.find("TORCHELASTIC_USE_AGENT_STORE");
+  const bool agent_serves = agent_store != environment.end() && agent_store->second == "True";
+  MT_RETURN_IF_ERROR(membership->ConnectByHand(worker, agent_serves));
+  return membership;
+}
+
+JobMembership::JobMembership(at::Device device) : device_(device) {}
+
+JobMembership::~JobMembership() {
+  waits_.reset();
+  if (agent_link_) agent_link_->OnBreak(nullptr);
+}
+
+absl::Status JobMembership::ConnectAgent(const WorkerEnv& worker) {
+  agent_link_ = std::make_shared<AgentLink>();
+  WorkerClient::Handler handler;
+  handler.message = [agent_link = agent_link_](const channel::AgentMessage& message) {
+    agent_link->Hear(message);
+  };
+  handler.closed = [agent_link = agent_link_](absl::Status status) {
+    agent_link->Lose(absl::StrCat("the agent of this node is gone: ", status.message()));
+  };
+  channel::Hello hello;
+  hello.pid = getpid();
+  hello.local_rank = worker.local_rank;
+  hello.cooperative = true;
+  auto agent = WorkerClient::Connect(worker.socket, hello, std::move(handler));
+  if (!agent.ok()) return Annotate(agent.status(), absl::StrCat("connect to mtrun at ", worker.socket));
+  agent_ = *std::move(agent);
+  bootstrap_ = std::make_shared<collectives::AgentStore>(*agent_);
+  waits_ = std::make_unique<WaitReporter>(
+      [agent = agent_.get()](const channel::Waiting& waiting) { agent->Send(waiting).IgnoreError(); });
+  return absl::OkStatus();
+}
+
+absl::Status JobMembership::ConnectByHand(const WorkerEnv& worker, bool agent_serves) {
+  if (worker.master_port == 0) {
+    return absl::InvalidArgumentError(
+        "RANK and WORLD_SIZE are set but MASTER_PORT is not: set MASTER_ADDR and "
+        "MASTER_PORT too, or start the program with mtrun");
+  }
+  MT_ASSIGN_OR_RETURN(bootstrap_, collectives::ConnectTcpStore(worker.master_addr, worker.master_port,
+                                                               worker.rank, worker.world_size, agent_serves));
+  collectives::GroupMember membership;
+  membership.rank = worker.rank;
+  membership.world_size = worker.world_size;
+  MT_ASSIGN_OR_RETURN(membership.generation, AgreeOnGeneration(*bootstrap_, worker.rank));
+  auto group = collectives::ConnectGroup(membership, bootstrap_, device_);
+  if (!group.ok()) return Annotate(group.status(), "connect to the other workers");
+  group_ = *std::move(group);
+  return absl::OkStatus();
+}
+
+absl::Status JobMembership::Regroup(const absl::Status& why) {
+  if (!agent_) return why;
+  absl::Status reason = why;
+  while (true) {
+    MT_ASSIGN_OR_RETURN(const channel::Assignment assignment, NextAssignment(reason));
+    reason = Enter(assignment);
+    if (reason.ok() || !MeansRegroup(reason)) return reason;
+    log::Info("generation ", assignment.generation.number,
+              " broke while its workers connected: ", std::string(reason.message()));
+  }
+}
+
+absl::StatusOr<channel::Assignment> JobMembership::NextAssignment(const absl::Status& why) {
+  const TimePoint patience = MonotonicNow() + kBrokenPatience;
+  bool told = why.ok();
+  // However long the service takes, or is away: this worker is not stalled.
+  if (!told) waits_->Watch(entered_, [since = MonotonicNow()] { return MonotonicNow() - since; });
+  while (true) {
+    auto next = agent_link_->Next(MonotonicNow() + kLookEvery);
+    if (next.status().code() != absl::StatusCode::kDeadlineExceeded) return next;
+    const bool holds_nothing = entered_.number == 0;
+    if (holds_nothing && wants_drain()) return absl::CancelledError(drain_wish());
+    if (MonotonicNow() < patience) continue;
+    // Who is to go does not wait for a membership that it would leave again.
+    if (wants_drain()) return absl::CancelledError(drain_wish());
+    // A death reaches this worker's sockets before its agent has told the service. Only when nothing came of
+    // it is the group itself what broke, and nobody but its members knows.
+    if (!std::exchange(told, true) && !agent_link_->IsOver()) {
+      agent_->Send(channel::Broken{entered_, std::string(why.message())}).IgnoreError();
+    }
+  }
+}
+
+absl::Status JobMembership::Enter(const channel::Assignment& given) {
+  // From here on a break ends the bootstrap's waits; the old group goes before its successor needs memory.
+  agent_->Enter(given.generation);
+  agent_->ResetAbort();
+  entered_ = given.generation;
+  assigned_at_ = MonotonicNow();
+  agent_link_->OnBreak([this](const std::string& reason) { agent_->Abort(reason); });
+  waits_->Watch(entered_, [since = assigned_at_] { return MonotonicNow() - since; });
+  group_.reset();
+  assignment_ = {.rank = given.rank,
+                 .world_size = given.world_size,
+                 .local_rank = given.local_rank,
+                 .local_world_size = given.local_world_size,
+                 .first_on_node = given.rank == FirstRankHere(given),
+                 .nodes = std::max<int>(1, static_cast<int>(given.peers.size()))};
+  generation_ = given.generation.number;
+  if (given.world_size > 1) {
+    collectives::GroupMember membership;
+    membership.rank = given.rank;
+    membership.world_size = given.world_size;
+    membership.generation = channel::ToText(given.generation);
+    auto group = collectives::ConnectGroup(membership, bootstrap_, device_);
+    if (!group.ok()) return Annotate(group.status(), "connect to the other workers");
+    group_ = *std::move(group);
+  }
+  agent_link_->OnBreak([group = group_](const std::string& reason) {
+    if (group) collectives::AbortGroup(group, reason);
+  });
+  connected_at_ = MonotonicNow();
+  if (group_ && device_.is_cuda()) {
+    // Who waits for NCCL looks like who computes. Only a process that is stalled as a whole is silent then.
+    waits_->Watch(entered_, [] { return std::chrono::seconds(1); });
+  } else if (group_) {
+    waits_->Watch(entered_, [group = group_] { return collectives::WaitingFor(group); });
+  } else {
+    waits_->Watch(entered_, nullptr);
+  }
+  agent_->Send(channel::Ready{given.generation}).IgnoreError();
+  return absl::OkStatus();
+}
+
+bool JobMembership::wants_drain() const {
+  return DrainSignal() != 0 || (agent_link_ && agent_link_->drains());
+}
+
+std::string JobMembership::drain_wish() const {
+  if (const int signal = DrainSignal(); signal != 0) return absl::StrCat("received ", SignalName(signal));
+  return agent_link_ ? agent_link_->drain_wish() : "";
+}
+
+bool JobMembership::wants_regroup() const { return agent_link_ && agent_link_->wants_regroup(); }
+
+bool JobMembership::generation_is_over() const { return agent_link_ && agent_link_->IsOver(); }
+
+void JobMembership::ReportProgress(int64_t epoch, int64_t step, int64_t samples) {
+  if (!agent_) return;
+  const TimePoint now = MonotonicNow();
+  if (told_progress_ && now - *told_progress_ < kTellEvery) return;
+  told_progress_ = now;
+  // Nothing to do about a failure here: a lost agent reports itself through the link.
+  agent_->Send(channel::Progress{.epoch = epoch, .step = step, .samples = samples}).IgnoreError();
+}
+
+absl::Status JobMembership::ReportDone(int64_t step) {
+  if (!agent_) return absl::OkStatus();
+  if (!agent_->Send(channel::Done{step, entered_}).ok())
+    return absl::OkStatus();  // it needs no result any more
+  while (!wants_drain()) {
+    const absl::Status end = agent_link_->WaitForEnd(MonotonicNow() + kLookEvery);
+    if (!absl::IsDeadlineExceeded(end)) return end;
+  }
+  return absl::OkStatus();
+}
+
+void JobMembership::ReportLeaving(std::string_view why) {
+  if (agent_) agent_->Send(channel::Leaving{std::string(why)}).IgnoreError();
+}
+
+}  // namespace mtrun::trainers

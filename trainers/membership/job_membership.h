@@ -1,0 +1,71 @@
+// The membership of a worker in its job: under mtrun through the agent, whose next assignment follows when a
+// generation ends; by hand one for life; or alone. Training thread only, unless Membership says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/worker_client.h"
+#include "base/worker_env.h"
+#include "trainers/collectives/device_group.h"
+#include "trainers/membership/membership.h"
+
+namespace mtrun::trainers {
+
+class AgentLink;
+class WaitReporter;
+
+class JobMembership final : public Membership {
+ public:
+  /// Connects to the agent and to the other workers; waits for all of them. With a CUDA `device` the group
+  /// sums its tensors too.
+  static absl::StatusOr<std::unique_ptr<Membership>> Join(const EnvironmentMap& environment,
+                                                          at::Device device = at::Device(at::kCPU));
+  ~JobMembership() override;
+
+  const Assignment& assignment() const override { return assignment_; }
+  uint64_t generation() const override { return generation_; }
+  const collectives::ProcessGroup& group() const override { return group_; }
+  TimePoint assigned_at() const override { return assigned_at_; }
+  TimePoint connected_at() const override { return connected_at_; }
+
+  /// True under mtrun.
+  bool elastic() const override { return agent_ != nullptr; }
+  absl::Status Regroup(const absl::Status& why) override;
+  bool wants_regroup() const override;
+  bool generation_is_over() const override;
+  bool wants_drain() const override;
+  std::string drain_wish() const override;
+
+  /// Tell the agent. A lost agent is not these calls' business. No-ops without mtrun.
+  void ReportProgress(int64_t epoch, int64_t step, int64_t samples) override;
+  void ReportLeaving(std::string_view why) override;
+  absl::Status ReportDone(int64_t step) override;
+
+ private:
+  explicit JobMembership(at::Device device);
+  absl::Status ConnectAgent(const WorkerEnv& worker);
+  absl::Status ConnectByHand(const WorkerEnv& worker, bool agent_serves);
+  absl::StatusOr<channel::Assignment> NextAssignment(const absl::Status& why);
+  absl::Status Enter(const channel::Assignment& given);
+
+  const at::Device device_;
+  Assignment assignment_;
+  uint64_t generation_ = 1;
+  channel::Generation entered_;
+  TimePoint assigned_at_, connected_at_;
+  std::shared_ptr<AgentLink> agent_link_;
+  std::unique_ptr<WorkerClient> agent_;
+  std::shared_ptr<collectives::Bootstrap> bootstrap_;
+  collectives::ProcessGroup group_;
+  std::optional<TimePoint> told_progress_;
+  std::unique_ptr<WaitReporter> waits_;  // reads the group: it goes first
+};
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,60 @@
+#include "trainers/membership/slurm.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace mtrun::trainers {
+namespace {
+
+constexpr int64_t kFirstPort = 20000, kPorts = 10000;
+
+std::string Value(const EnvironmentMap& environment, const std::string& name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? "" : found->second;
+}
+
+int64_t Number(const EnvironmentMap& environment, const std::string& name) {
+  int64_t number = 0;
+  return absl::SimpleAtoi(Value(environment, name), &number) ? number : 0;
+}
+
+}  // namespace
+
+std::string FirstHost(std::string_view node_list) {
+  const size_t bracket = node_list.find_first_of("[,");
+  if (bracket == std::string_view::npos || node_list[bracket] == ',') {
+    return std::string(node_list.substr(0, bracket));
+  }
+  const std::string_view range = node_list.substr(bracket + 1);
+  std::string host(node_list.substr(0, bracket));
+  host += range.substr(0, range.find_first_of(",-]"));
+  const size_t close = range.find(']');
+  if (close != std::string_view::npos) {
+    const std::string_view rest = range.substr(close + 1);
+    host += rest.substr(0, rest.find(','));
+  }
+  return host;
+}
+
+void AddSlurm(EnvironmentMap& environment) {
+  const bool started = IsLaunched(environment) || !Value(environment, "MTRUN_SOCKET").empty();
+  const int64_t tasks = Number(environment, "SLURM_STEP_NUM_TASKS");
+  // A batch script has SLURM_PROCID too, but no step: it is one process and waits for nobody.
+  if (started || tasks < 2 || Value(environment, "SLURM_STEP_ID").empty()) return;
+  environment["RANK"] = Value(environment, "SLURM_PROCID");
+  environment["WORLD_SIZE"] = absl::StrCat(tasks);
+  environment["LOCAL_RANK"] = Value(environment, "SLURM_LOCALID");
+  // "4(x2),3": the first number is near enough for sharing out cores.
+  const std::string per_node = Value(environment, "SLURM_STEP_TASKS_PER_NODE");
+  if (!per_node.empty()) {
+    environment["LOCAL_WORLD_SIZE"] = per_node.substr(0, per_node.find_first_of("(,"));
+  }
+  if (const std::string nodes = Value(environment, "SLURM_STEP_NUM_NODES"); !nodes.empty()) {
+    environment["GROUP_WORLD_SIZE"] = nodes;
+  }
+  environment.emplace("MASTER_ADDR", FirstHost(Value(environment, "SLURM_STEP_NODELIST")));
+  const int64_t step = Number(environment, "SLURM_JOB_ID") + 97 * Number(environment, "SLURM_STEP_ID");
+  environment.emplace("MASTER_PORT", absl::StrCat(kFirstPort + step % kPorts));
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,87 @@
+// Data parallel training: gradients are views of flat buckets, and each bucket's sum over all workers starts
+// while the backward pass still computes the others. Losses are weighted by n_micro_batch / N before
+// backward, so a plain sum is the gradient of the step's mean loss, whatever the split. Not thread-safe;
+// autograd's hooks run on the thread that calls backward.
+//
+// A step is: BeginStep; backward of every own micro-batch but the last; SetStats and LastRound; backward of
+// the last; FinishStep. An idle member calls BeginStep and FinishStep only. After an error the gradients are
+// in an unknown state: the step is aborted.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <torch/types.h>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "trainers/collectives/cpu_group.h"
+#include "trainers/parallel/buckets.h"
+
+namespace mtrun::trainers {
+
+class DataParallel {
+ public:
+  static constexpr int64_t kDefaultBucketBytes = 8 << 20;
+
+  /// `parameters`: those that are trained, of one dtype and device; their .grad becomes a view that stays.
+  /// `group`: null for a worker alone, which then has no hook and no cost. `stats`: numbers that are summed
+  /// along with the gradients.
+  DataParallel(std::vector<at::Tensor> parameters, collectives::ProcessGroup group, int stats,
+               int64_t bucket_bytes = kDefaultBucketBytes);
+  ~DataParallel();
+  DataParallel(const DataParallel&) = delete;
+
+  /// A tensor that every step sums as well, of the same shape on all members; its values are complete when
+  /// the last forward pass of the step is done. An empty one is passed over.
+  void SumAlso(const at::Tensor& tensor);
+
+  /// Zeroes gradients and stats.
+  void BeginStep();
+  /// This worker's part of the stats; before the last backward.
+  void SetStats(absl::Span<const double> values);
+  /// The next backward is this worker's last one of the step: each bucket is reduced as soon as it is
+  /// complete, and the tensors of SumAlso at once.
+  void LastRound();
+  /// Starts what has not been started, waits for everything. Then gradients and stats are sums over all
+  /// workers.
+  absl::Status FinishStep();
+  /// Summed stats, rounded to the parameters' dtype by the reduction.
+  std::vector<double> Stats() const;
+
+  /// This worker's part of the stats on the device: until the last backward they may be added to there.
+  const at::Tensor& stats() const { return stats_; }
+
+  const collectives::ProcessGroup& group() const { return group_; }
+  /// gradients()[i] belongs to parameter i and has its strides.
+  const std::vector<at::Tensor>& gradients() const { return gradients_; }
+
+ private:
+  struct Hook;
+  void AddHooks();
+  void OnGradient(size_t parameter);
+  void StartReadyBuckets();
+  void StartBucket(size_t bucket);
+  void StartAlso();
+
+  // Constant after construction.
+  std::vector<at::Tensor> parameters_;
+  collectives::ProcessGroup group_;
+  std::vector<Bucket> buckets_;
+  std::vector<at::Tensor> flat_;       // one per bucket
+  std::vector<at::Tensor> gradients_;  // views of flat_
+  std::vector<size_t> bucket_of_;      // by parameter
+  at::Tensor stats_;                   // tail of the last bucket
+  std::vector<at::Tensor> also_;
+  std::vector<std::unique_ptr<Hook>> hooks_;
+
+  // State of the running step.
+  bool last_round_ = false;
+  size_t started_ = 0;           // buckets whose reduction has been started: always the first ones
+  std::vector<size_t> missing_;  // gradients that each bucket still waits for
+  std::vector<c10::intrusive_ptr<c10d::Work>> works_;       // by bucket
+  std::vector<c10::intrusive_ptr<c10d::Work>> also_works_;  // as also_; empty until they have been started
+};
+
+}  // namespace mtrun::trainers

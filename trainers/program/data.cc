@@ -1,0 +1,24 @@
+#include "trainers/program/data.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace mtrun::trainers {
+
+using datasets::PackedSplit;
+
+absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test) {
+  MT_ASSIGN_OR_RETURN(PackedSplit train, PackedSplit::Open(folder, "train"));
+  absl::StatusOr<PackedSplit> test = PackedSplit::Open(folder, "test");
+  if (!needs_test && absl::IsNotFound(test.status())) test = PackedSplit::Open(folder, "train");
+  MT_RETURN_IF_ERROR(test.status());
+  if (train.size() == 0 || test->size() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder, ": the ", train.size() == 0 ? "train" : "test", " split holds no images"));
+  }
+  return RunData{std::move(train), *std::move(test)};
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,24 @@
+// The images that a run trains on and is evaluated with.
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "datasets/packed.h"
+
+namespace mtrun::trainers {
+
+struct RunData {
+  datasets::PackedSplit train, test;
+
+  /// Of the largest images, in pixels.
+  int height() const { return std::max(train.height(), test.height()); }
+  int width() const { return std::max(train.width(), test.width()); }
+};
+
+/// Both splits of the packed set in `folder`. Without a test split the training images stand for it, unless
+/// the program `needs_test`. kInvalidArgument for a split without images.
+absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test);
+
+}  // namespace mtrun::trainers

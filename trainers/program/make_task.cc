@@ -1,0 +1,39 @@
+#include "trainers/program/make_task.h"
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "trainers/device/torch_status.h"
+#include "trainers/models/batch_norm.h"
+#include "trainers/weights/safetensors.h"
+
+namespace mtrun::trainers {
+namespace {
+
+void MoveNetwork(torch::nn::Module& module, const BatchOptions& batch) {
+  module.to(batch.device, batch.dtype);
+  torch::NoGradGuard no_grad;
+  for (at::Tensor& parameter : module.parameters()) {
+    if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(batch.format));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Task>> MakeTask(const Program& program, const TaskInputs& inputs,
+                                               const BatchOptions& batch) {
+  absl::StatusOr<std::unique_ptr<Task>> task = absl::InternalError("no task");
+  MT_RETURN_IF_ERROR(TorchStatus("make the network", [&] { task = program.make_task(inputs); }));
+  MT_RETURN_IF_ERROR(task.status());
+  // All read them: whichever worker is rank 0 when training begins is the source for the others.
+  if (!inputs.options.init_from.empty()) {
+    MT_RETURN_IF_ERROR(InitFrom(inputs.options.init_from, (*task)->module()));
+  }
+  MT_RETURN_IF_ERROR(TorchStatus("move the network", [&] { MoveNetwork((*task)->module(), batch); }));
+  if (inputs.options.sync_micro_batches > 0 && models::BatchNormsOf((*task)->module()).empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--sync_bn: ", program.name, " has no batch normalisation"));
+  }
+  return task;
+}
+
+}  // namespace mtrun::trainers

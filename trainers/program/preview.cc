@@ -1,0 +1,47 @@
+#include "trainers/program/preview.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "trainers/device/torch_status.h"
+#include "trainers/input/dataset_source.h"
+#include "trainers/tasks/image_grid.h"
+
+namespace mtrun::trainers {
+namespace {
+
+/// [count, 3, S, S], in the order of the run.
+at::Tensor FirstImages(MicroBatchSource& source, int64_t count) {
+  std::vector<at::Tensor> images;
+  int64_t left = count;
+  for (int64_t step = 0; left > 0; ++step) {
+    for (int64_t micro_batch = 0; micro_batch < source.micro_batches() && left > 0; ++micro_batch) {
+      if (source.SamplesInMicroBatch(step, micro_batch) == 0) break;
+      images.push_back(source.Make(step, micro_batch).images);
+      left -= images.back().size(0);
+    }
+  }
+  return at::cat(images).narrow(0, 0, count);
+}
+
+}  // namespace
+
+absl::Status WritePreview(const TrainOptions& options, const datasets::PackedSplit& train,
+                          const BatchOptions& batch) {
+  MT_RETURN_IF_ERROR(CheckWritable(options.model_folder));
+  DatasetSource source(train, options.source(), batch);
+  const std::string path = options.model_folder + "/preview.png";
+  absl::Status written;
+  MT_RETURN_IF_ERROR(TorchStatus("preview", [&] {
+    written = WriteImageGrid(path, FirstImages(source, std::min(options.preview, train.size())));
+  }));
+  MT_RETURN_IF_ERROR(written);
+  log::Info("training images are in ", path);
+  return absl::OkStatus();
+}
+
+}  // namespace mtrun::trainers

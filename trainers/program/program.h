@@ -1,0 +1,56 @@
+// A training program: what it says about itself, and its whole life.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <torch/types.h>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/settings.h"
+#include "base/worker_env.h"
+#include "trainers/program/resolve_run.h"
+#include "trainers/run/options.h"
+#include "trainers/step/task.h"
+
+namespace mtrun::trainers {
+
+/// What a task is made of. The references live until the task is made.
+struct TaskInputs {
+  const Settings& settings;
+  const TrainOptions& options;
+  int64_t classes;  // of the data
+  int image_size;   // that the network computes with
+  at::Device device;
+  bool first;  // rank 0: the one that warns
+};
+
+struct Program {
+  std::string name;                   // of the program, its settings' section and its run folder
+  std::string summary;                // one sentence for --help
+  Recipe recipe;                      // defaults of the common settings
+  std::vector<Option> settings = {};  // its own ones
+  std::vector<std::pair<std::string, std::string>> aliases = {};  // other names of settings
+  ImageRule images = {};
+  bool channels_last_on_cpu = false;  // what --channels_last auto means on a CPU
+  bool needs_test_images = true;      // false: a data set without them is evaluated on its training images
+  /// A pure function of the settings and their seed; may throw what LibTorch throws.
+  std::function<absl::StatusOr<std::unique_ptr<Task>>(const TaskInputs&)> make_task = {};
+
+  /// Optional. Membership from settings of its own: adds a launcher's variables to the environment.
+  std::function<absl::Status(const Settings&, EnvironmentMap&)> launch = {};
+  /// Optional. What the settings ask for instead of training; nothing: train.
+  std::function<std::optional<absl::Status>(const Settings&)> alternate_main = {};
+};
+
+/// Settings, data, other workers, training, evaluation, report. Exit status: 0; 2 for what fails before the
+/// other workers are met (settings, data, weights, run folder: a restart would fail again); 1 for what fails
+/// later; the reason is on standard error (and in TORCHELASTIC_ERROR_FILE).
+int RunProgram(int argc, char** argv, const Program& program);
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,23 @@
+// What a launcher, or a test, tells a training program by environment variables beside its membership. Pure
+// functions, free of LibTorch.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/worker_env.h"
+#include "trainers/step/fault_plan.h"
+
+namespace mtrun::trainers {
+
+struct RunEnvironment {
+  std::vector<Fault> faults;  // MTRUN_FAULTS, for the processes that a job begins with
+  Duration pace = {};         // MTRUN_PACE, seconds: a step lasts at least so long; zero: as long as it takes
+  Duration grace = {};        // MTRUN_SHUTDOWN_TIMEOUT, seconds from SIGTERM to SIGKILL; zero: unknown
+};
+
+/// kInvalidArgument names the variable that is malformed.
+absl::StatusOr<RunEnvironment> ReadRunEnvironment(const EnvironmentMap& environment);
+
+}  // namespace mtrun::trainers

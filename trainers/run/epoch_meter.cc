@@ -1,0 +1,56 @@
+#include "trainers/run/epoch_meter.h"
+
+#include <algorithm>
+
+namespace mtrun::trainers {
+
+void EpochMeter::Restart(TimePoint now, int64_t samples) {
+  since_ = now;
+  samples_ = samples;
+}
+
+void EpochMeter::Add(const StepResult& result, double seconds, RunProgress& progress) {
+  EpochSums& sums = progress.sums;
+  if (!result.skipped) {
+    sums.loss += result.loss * static_cast<double>(result.samples);
+    sums.correct += result.correct;
+    sums.samples += result.samples;
+  }
+  sums.seconds += seconds;
+  progress.samples += result.samples;
+}
+
+ProgressState EpochMeter::Show(int64_t steps, double loss, double learning_rate, const RunProgress& progress,
+                               TimePoint now) {
+  const double speed = static_cast<double>(progress.samples - samples_) / ToSeconds(now - since_);
+  Restart(now, progress.samples);
+  const double samples_per_step = static_cast<double>(progress.samples) / static_cast<double>(steps);
+  return {.epoch = length_.EpochOf(steps),
+          .epochs = length_.epochs,
+          .step = steps,
+          .steps = length_.steps,
+          .loss = loss,
+          .learning_rate = learning_rate,
+          .images_per_second = speed,
+          .seconds_left = static_cast<double>(length_.steps - steps) * samples_per_step / speed};
+}
+
+EvalRecord EpochMeter::EndEpoch(int64_t steps, double test_loss, const ConfusionMatrix& matrix,
+                                bool classified, RunProgress& progress) const {
+  const EpochSums& sums = progress.sums;
+  const auto seen = static_cast<double>(std::max<int64_t>(sums.samples, 1));
+  const EvalRecord record{.steps = steps,
+                          .epoch = length_.EpochOf(steps),
+                          .train_loss = sums.loss / seen,
+                          .train_accuracy = static_cast<double>(sums.correct) / seen,
+                          .test_loss = test_loss,
+                          .test_accuracy = matrix.Accuracy(),
+                          .seconds = sums.seconds,
+                          .classified = classified};
+  progress.history.push_back(record);
+  progress.confusion = matrix.counts();
+  progress.sums = {};
+  return record;
+}
+
+}  // namespace mtrun::trainers

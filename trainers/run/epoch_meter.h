@@ -1,0 +1,42 @@
+// Adds up the steps of an epoch and measures how fast they pass. Time is an argument. Training thread only.
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+#include "trainers/run/metrics_log.h"
+#include "trainers/run/progress.h"
+#include "trainers/run/run_length.h"
+#include "trainers/run/run_progress.h"
+#include "trainers/step/confusion_matrix.h"
+#include "trainers/step/step_result.h"
+
+namespace mtrun::trainers {
+
+class EpochMeter {
+ public:
+  explicit EpochMeter(const RunLength& length) : length_(length) {}
+
+  /// Speed counts from here: what passed since then was no training.
+  void Restart(TimePoint now, int64_t samples);
+
+  /// One more step, that took `seconds`. A skipped one counts its samples and its time alone.
+  static void Add(const StepResult& result, double seconds, RunProgress& progress);
+
+  /// After `steps` steps, `progress.samples` in all; the speed is since the last call or Restart.
+  ProgressState Show(int64_t steps, double loss, double learning_rate, const RunProgress& progress,
+                     TimePoint now);
+
+  /// The epoch ends after `steps` steps: its record, which `progress` gets too; the sums begin again.
+  EvalRecord EndEpoch(int64_t steps, double test_loss, const ConfusionMatrix& matrix, bool classified,
+                      RunProgress& progress) const;
+
+  bool operator==(const EpochMeter&) const = default;
+
+ private:
+  RunLength length_;
+  TimePoint since_;
+  int64_t samples_ = 0;  // consumed until then
+};
+
+}  // namespace mtrun::trainers

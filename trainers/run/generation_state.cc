@@ -1,0 +1,15 @@
+#include "trainers/run/generation_state.h"
+
+namespace mtrun::trainers {
+
+GenerationState::GenerationState(const TrainInputs& in, MicroBatchSource& source, TrainState& state,
+                                 const collectives::ProcessGroup& group)
+    : data_parallel(state.trained(), group, TrainStep::kStats),
+      runner(in.task, source, data_parallel, state,
+             {.seed = in.options.seed,
+              .precision = in.precision,
+              .sync_micro_batches = in.options.sync_micro_batches,
+              .faults = in.faults,
+              .graphs = in.graphs}) {}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,95 @@
+#include "trainers/run/identity.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
+
+namespace mtrun::trainers {
+namespace {
+
+using nlohmann::json;
+
+/// Ranks by the text that they have.
+using RanksByText = std::map<std::string, std::vector<size_t>>;
+
+constexpr char kVersionKey[] = "mtrun";
+
+/// Text of a setting within a generation: what a choice came to is in the table of settings.
+std::string GenerationText(const Option& option, const TrainOptions& options, const Settings& settings) {
+  const bool choice = option.spec.kind == SettingSpec::Kind::kString || !option.text;
+  return choice ? settings.Text(option.spec.name) : option.text(options);
+}
+
+void AddOption(const Option& option, const TrainOptions& options, const Settings& settings,
+               RunIdentity& identity) {
+  if (option.scope != Scope::kRun) identity.not_of_run.insert(option.identity_name());
+  if (!option.through.empty()) return;
+  if (option.scope == Scope::kRun) {
+    identity.run[option.identity_name()] =
+        option.text ? option.text(options) : settings.Text(option.spec.name);
+  } else if (option.scope == Scope::kGeneration) {
+    identity.generation[option.spec.name] = GenerationText(option, options, settings);
+  }
+}
+
+/// {"seed": "0", ...} of a claim; empty for what is none.
+std::map<std::string, std::string> ReadClaim(const std::string& claim) {
+  std::map<std::string, std::string> items;
+  const json object = json::parse(claim, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return items;
+  for (const auto& [name, text] : object.items()) {
+    if (text.is_string()) items[name] = text.get<std::string>();
+  }
+  return items;
+}
+
+std::string RanksText(const std::vector<size_t>& ranks) {
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(ranks, ", "));
+}
+
+std::string DifferenceText(const RanksByText& ranks) {
+  return absl::StrJoin(ranks, ", ", [](std::string* out, const RanksByText::value_type& item) {
+    absl::StrAppend(out, item.first.empty() ? "nothing" : item.first, " (", RanksText(item.second), ")");
+  });
+}
+
+}  // namespace
+
+RunIdentity MakeIdentity(const std::string& program, const std::string& data, const TrainOptions& options,
+                         const Settings& settings, const std::vector<Option>& own) {
+  RunIdentity identity;
+  for (const Option& option : AllOptions(program, own)) AddOption(option, options, settings, identity);
+  identity.run["program"] = program;
+  identity.run["data"] = data;
+  identity.not_of_run.erase("data");
+  return identity;
+}
+
+std::string EncodeClaim(const RunIdentity& identity, const std::string& version) {
+  json claim = identity.run;
+  for (const auto& [name, text] : identity.generation) claim[name] = text;
+  claim[kVersionKey] = version;
+  return claim.dump(-1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
+}
+
+std::string DescribeDifferences(const std::vector<std::string>& claims) {
+  std::vector<std::map<std::string, std::string>> items;
+  std::set<std::string> names;
+  for (const std::string& claim : claims) {
+    items.push_back(ReadClaim(claim));
+    for (const auto& item : items.back()) names.insert(item.first);
+  }
+  std::vector<std::string> differences;
+  for (const std::string& name : names) {
+    RanksByText ranks;
+    for (size_t rank = 0; rank < items.size(); ++rank) ranks[items[rank][name]].push_back(rank);
+    if (ranks.size() == 1) continue;
+    if (name == kVersionKey) return absl::StrCat("the version of mtrun: ", DifferenceText(ranks));
+    differences.push_back(absl::StrCat(name, ": ", DifferenceText(ranks)));
+  }
+  return absl::StrJoin(differences, "; ");
+}
+
+}  // namespace mtrun::trainers

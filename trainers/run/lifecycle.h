@@ -1,0 +1,139 @@
+// Every decision of a training run: what a member does next, who writes the run's files, where a run
+// continues from. A value and pure functions: no clock, no files, no network. TrainLoop performs them.
+//
+// What is done together (a step, an evaluation, the end) depends on what all members of a generation know
+// alike alone: the position, the world and the votes that came with the sums of the last step. Saving is a
+// member's own business, for nobody waits for it.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "trainers/checkpoints/position.h"
+
+namespace mtrun::trainers {
+
+/// Constant over a run.
+struct RunRules {
+  int64_t steps = 0;                          // of the whole run
+  int64_t steps_per_epoch = 1;                // an evaluation follows each epoch, and the last step
+  int64_t save_steps = 0;                     // a checkpoint every so many steps, 0: no
+  int64_t save_epochs = 0;                    // every so many epochs, 0: no
+  Duration save_interval = Duration::zero();  // so long after the last one, zero: no
+  auto operator<=>(const RunRules&) const = default;
+};
+
+/// What the members said in the step that ended at the position; all know the same.
+struct VoteCount {
+  int leaving = 0;     // members that want to go
+  int regrouping = 0;  // members that know of a generation to come
+  auto operator<=>(const VoteCount&) const = default;
+};
+
+enum class Action {
+  kStep,      // together
+  kEvaluate,  // together
+  kSave,      // hand a checkpoint to the thread that writes it
+  kRegroup,   // wait for the next generation
+  kLeave,     // this worker's part ends, the run may continue without it
+  kFinish,    // the run is complete
+};
+
+struct Decision {
+  enum class Cause {
+    kNext,            // a step, an evaluation or the end, as the position has it
+    kEveryEpochs,     // saves: by the rules ...
+    kEverySteps,      // ...
+    kEveryInterval,   // ...
+    kBeforeEnd,       // ... and because the run ends or stops here
+    kVotedToLeave,    // this member did, others continue
+    kAllLeave,        // the run stops here
+    kOthersLeave,     // regroups: some leave ...
+    kWorkersChange,   // ... others come ...
+    kGenerationOver,  // ... or the generation ended meanwhile
+  };
+  Action action = Action::kStep;
+  Cause cause = Cause::kNext;
+  auto operator<=>(const Decision&) const = default;
+};
+
+/// What one member knows beside its position.
+class Lifecycle {
+ public:
+  Lifecycle(const RunRules& rules, TimePoint now) : rules_(rules), saved_at_(now) {}
+
+  /// A generation begins. `saves`: this member writes checkpoints, for all or for its node. `finished`: the
+  /// results are on the disk.
+  void Enter(int world_size, bool saves, bool finished);
+
+  /// The next thing to do at `at`. `generation_over`: this member has heard that the generation ended.
+  Decision Next(const checkpoints::Position& at, bool generation_over, TimePoint now) const;
+
+  /// A step was applied. `wanted_to_leave`: this member's own vote in it.
+  void Stepped(VoteCount votes, bool wanted_to_leave);
+  void Evaluated();
+  /// The checkpoint of `at` was handed over.
+  void Saved(const checkpoints::Position& at, TimePoint now);
+
+  bool EvaluationIsDue(const checkpoints::Position& at) const;
+  int world_size() const { return world_size_; }
+  const VoteCount& votes() const { return votes_; }
+  auto operator<=>(const Lifecycle&) const = default;
+  std::string Describe() const;
+
+ private:
+  std::optional<Decision> AfterVotes(const checkpoints::Position& at) const;
+  std::optional<Decision> SaveIsDue(const checkpoints::Position& at, TimePoint now) const;
+  bool NeedsSave(const checkpoints::Position& at) const { return saves_ && saved_ != at; }
+
+  RunRules rules_;
+  TimePoint saved_at_;  // when the last checkpoint was handed over, or this process began
+
+  // Of the running generation.
+  int world_size_ = 1;
+  bool saves_ = false;
+  bool finished_ = false;
+  bool moved_ = false;  // a step or an evaluation was done
+  VoteCount votes_;
+  bool wanted_to_leave_ = false;
+  std::optional<checkpoints::Position> saved_;  // the last that this member handed over
+};
+
+/// "save after step 200: every 100 steps". Steps are named by their number, from 0.
+std::string Describe(const Decision& decision, const Lifecycle& lifecycle, const checkpoints::Position& at);
+
+// ---- the beginning of a generation
+
+/// Where the state of the run comes from.
+enum class Origin {
+  kMembers,     // some hold it
+  kCheckpoint,  // nobody does: the newest checkpoint is looked for, then the claims are compared again
+  kFresh,       // nobody does, and there is none or it is not wanted: the run begins
+};
+/// `looked`: checkpoints were looked for already.
+Origin OriginOf(const checkpoints::StatePlan& plan, bool resume, bool looked);
+/// The plan of a run that begins: rank 0's weights count, everybody else receives them.
+checkpoints::StatePlan FreshPlan(checkpoints::StatePlan plan, int world_size);
+/// Whether `rank` takes another's state over.
+bool Receives(const checkpoints::StatePlan& plan, int rank);
+
+/// What a member does with the run's files.
+enum class FileRole {
+  kNone,
+  kWriter,  // all of them; exactly one member
+  kCopies,  // checkpoints alone, on a node that does not share the writer's folder
+};
+/// `sees_mark`: this member's folder shows the mark that the writer of this generation left in its own.
+FileRole RoleOf(int rank, int writer, bool first_on_node, bool sees_mark);
+
+// ---- held outside of a generation
+
+/// A worker that is told to go while it waits: whether it must save what it holds. `holds`: it has a
+/// state; `saved`: steps of the complete checkpoints in its folder.
+bool SavesBeforeStopping(bool holds, int64_t steps, const std::vector<int64_t>& saved);
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,112 @@
+#include "trainers/run/metrics_log.h"
+
+#include <fcntl.h>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "trainers/checkpoints/json_lines_end.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using checkpoints::JsonLinesEnd;
+using checkpoints::ReadJsonLinesEnd;
+
+constexpr Duration kFlushEvery = std::chrono::seconds(1);
+constexpr size_t kFlushBytes = 256 << 10;
+
+/// Every digit of a double; JSON has no word for what is not finite but null.
+std::string Full(double value) { return std::isfinite(value) ? absl::StrFormat("%.17g", value) : "null"; }
+
+}  // namespace
+
+std::string ToLine(const StepRecord& r) {
+  return absl::StrFormat(
+      "{\"step\":%d,\"epoch\":%d,\"loss\":%s,\"lr\":%s,\"samples\":%d,\"seconds\":%.6g%s}\n", r.step, r.epoch,
+      Full(r.loss), Full(r.learning_rate), r.samples, r.seconds, r.skipped ? ",\"skipped\":true" : "");
+}
+
+std::string ToLine(const EvalRecord& r) {
+  std::string line = absl::StrFormat("{\"eval\":%d,\"steps\":%d,\"train_loss\":%s,\"test_loss\":%s", r.epoch,
+                                     r.steps, Full(r.train_loss), Full(r.test_loss));
+  if (r.classified) {
+    absl::StrAppendFormat(&line, ",\"train_accuracy\":%s,\"test_accuracy\":%s", Full(r.train_accuracy),
+                          Full(r.test_accuracy));
+  }
+  absl::StrAppendFormat(&line, ",\"seconds\":%.6g}\n", r.seconds);
+  return line;
+}
+
+std::string ToLine(const RegroupRecord& r) {
+  return absl::StrFormat(
+      "{\"regroup\":%d,\"world\":%d,\"steps\":%d,\"assign\":%.6g,\"connect\":%.6g,\"state\":%.6g,"
+      "\"first_step\":%.6g}\n",
+      r.generation, r.world, r.steps, r.assign, r.connect, r.state, r.first_step);
+}
+
+std::string ToLine(const SaveRecord& r) {
+  return absl::StrFormat("{\"save\":%d,\"bytes\":%d,\"stall\":%.6g}\n", r.steps, r.bytes, r.stall);
+}
+
+absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, int64_t step) {
+  UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!file.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
+  MT_ASSIGN_OR_RETURN(const JsonLinesEnd end, ReadJsonLinesEnd(path));
+  MetricsLog log(path, std::move(file));
+  if (end.unfinished) log.pending_.push_back('\n');  // a writer died in the middle of its last line
+  for (const std::string& line : end.last_lines) {
+    const auto entry = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!entry.is_object()) continue;
+    if (entry.contains("step") && entry["step"].is_number_integer())
+      log.next_step_ = entry["step"].get<int64_t>() + 1;
+    if (entry.contains("rewind") && entry["rewind"].is_number_integer()) log.next_step_ = entry["rewind"];
+  }
+  if (log.next_step_ > step) {
+    absl::StrAppend(&log.pending_, "{\"rewind\":", step, "}\n");
+    log.next_step_ = step;
+  }
+  return log;
+}
+
+MetricsLog::~MetricsLog() {
+  if (!file_.valid()) return;  // moved from
+  if (const absl::Status status = Flush(); !status.ok()) log::Error(status.ToString());
+}
+
+absl::Status MetricsLog::Write(const StepRecord& record, TimePoint now) {
+  pending_ += ToLine(record);
+  if (now - flushed_ < kFlushEvery && pending_.size() < kFlushBytes) return absl::OkStatus();
+  flushed_ = now;
+  return Flush();
+}
+
+absl::Status MetricsLog::Write(const EvalRecord& record) {
+  pending_ += ToLine(record);
+  return Flush();
+}
+
+absl::Status MetricsLog::Write(const RegroupRecord& record) {
+  pending_ += ToLine(record);
+  return Flush();
+}
+
+absl::Status MetricsLog::Write(const SaveRecord& record) {
+  pending_ += ToLine(record);
+  return absl::OkStatus();
+}
+
+absl::Status MetricsLog::Flush() {
+  if (pending_.empty()) return absl::OkStatus();
+  const absl::Status status = WriteAll(file_.get(), pending_);
+  pending_.clear();
+  return Annotate(status, path_);
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,86 @@
+// metrics.jsonl: one JSON object a line for each step and each evaluation, losses in full precision
+// (docs/formats.md). Lines gather in memory and are written about once a second, at each evaluation and at
+// the end. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/posix.h"
+
+namespace mtrun::trainers {
+
+struct StepRecord {
+  int64_t step = 0, epoch = 0;  // 0-based step of the run, 1-based epoch
+  double loss = 0, learning_rate = 0;
+  int64_t samples = 0;
+  double seconds = 0;
+  bool skipped = false;  // by loss scaling; a line says so only then
+};
+
+struct EvalRecord {
+  int64_t steps = 0, epoch = 0;               // finished steps and epochs
+  double train_loss = 0, train_accuracy = 0;  // means over the epoch's steps, with the weights of each step
+  double test_loss = 0, test_accuracy = 0;
+  double seconds = 0;      // training part of the epoch
+  bool classified = true;  // false: the task has no classes, and the line no accuracies
+  bool operator==(const EvalRecord&) const = default;
+};
+
+/// A new membership, from the moment its predecessor broke: seconds until the agent's assignment came, until
+/// the group was connected, until all had the same state, until the first step was done.
+struct RegroupRecord {
+  uint64_t generation = 0;
+  int world = 1;
+  int64_t steps = 0;  // finished
+  double assign = 0, connect = 0, state = 0, first_step = 0;
+  double seconds() const { return assign + connect + state + first_step; }
+};
+
+/// A checkpoint was handed to the thread that writes it.
+struct SaveRecord {
+  int64_t steps = 0;  // finished
+  int64_t bytes = 0;  // of tensors
+  double stall = 0;   // seconds without a step because of it
+};
+
+/// `{"step":0,"epoch":1,"loss":2.3025850929940459,"lr":0.001,"samples":16,"seconds":0.0009}`, numbers as
+/// %.17g.
+std::string ToLine(const StepRecord& record);
+/// `{"eval":1,...}`.
+std::string ToLine(const EvalRecord& record);
+/// `{"regroup":2,"world":3,"steps":500,"assign":0.003,...}`.
+std::string ToLine(const RegroupRecord& record);
+/// `{"save":500,"bytes":134087520,"stall":0.021}`.
+std::string ToLine(const SaveRecord& record);
+
+class MetricsLog {
+ public:
+  /// Continues a file or starts it. Steps of the file that are taken back, those from `step` on, get a line
+  /// `{"rewind":<step>}` behind them: what follows counts.
+  static absl::StatusOr<MetricsLog> Continue(const std::string& path, int64_t step);
+  MetricsLog(MetricsLog&&) = default;
+  ~MetricsLog();
+
+  absl::Status Write(const StepRecord& record, TimePoint now);
+  absl::Status Write(const EvalRecord& record);
+  absl::Status Write(const RegroupRecord& record);
+  absl::Status Write(const SaveRecord& record);
+  absl::Status Flush();
+  /// One more than the last step in the file when it was opened, after rewinds; 0 for an empty file.
+  int64_t next_step() const { return next_step_; }
+
+ private:
+  MetricsLog(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
+
+  std::string path_;
+  UniqueFd file_;
+  std::string pending_;
+  TimePoint flushed_{};
+  int64_t next_step_ = 0;
+};
+
+}  // namespace mtrun::trainers

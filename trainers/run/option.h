@@ -1,0 +1,151 @@
+// One option of a training program and the table that lists them: a row makes the flag, its default and help,
+// the member of TrainOptions that it fills, and who must agree on it. Free of LibTorch.
+#pragma once
+
+#include <concepts>
+#include <deque>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/settings.h"
+#include "base/status_macros.h"
+
+namespace mtrun::trainers {
+
+struct TrainOptions;
+
+/// Who must agree on an option.
+enum class Scope {
+  kRun,         // all members and all restarts: part of the identity that checkpoints carry
+  kGeneration,  // the members of a generation; a restart may differ
+  kFree,        // nobody
+};
+
+struct Option {
+  SettingSpec spec;
+  Scope scope;
+  std::string identity = "";  // its name in checkpoints; "": the flag's
+  std::string through = "";   // another option, whose value says what this one does; "": its own value does
+  std::function<absl::Status(const Settings&, TrainOptions&)> read = nullptr;  // null: no member
+  std::function<std::string(const TrainOptions&)> text = nullptr;  // the member as checkpoints show it
+
+  const std::string& identity_name() const { return identity.empty() ? spec.name : identity; }
+};
+
+/// What a row says beyond the usual. Valid until the next row.
+class OptionRow {
+ public:
+  explicit OptionRow(Option& option) : option_(option) {}
+  OptionRow& Min(double min) { return option_.spec.min = min, *this; }
+  OptionRow& Max(double max) { return option_.spec.max = max, *this; }
+  OptionRow& Choices(std::vector<std::string> choices) {
+    return option_.spec.choices = std::move(choices), *this;
+  }
+  /// Checkpoints know it by another name.
+  OptionRow& InCheckpoints(std::string name) { return option_.identity = std::move(name), *this; }
+  /// An earlier release had this name: flags, files and checkpoints keep it.
+  OptionRow& Was(std::string name) {
+    option_.spec.aliases.push_back(name);
+    return InCheckpoints(std::move(name));
+  }
+  /// It does nothing that `option` does not show.
+  OptionRow& Through(std::string option) { return option_.through = std::move(option), *this; }
+
+ private:
+  Option& option_;
+};
+
+class OptionTable {
+ public:
+  explicit OptionTable(std::string program) : program_(std::move(program)) {}
+
+  const std::string& program() const { return program_; }
+  /// Heading in --help of the rows that follow.
+  void Group(std::string name) { group_ = std::move(name); }
+
+  /// A row whose value goes to TrainOptions, along `path`: &TrainOptions::optimizer,
+  /// &OptimizerOptions::momentum. The member's type decides what the flag takes; numbers are 0 or more unless
+  /// the row says otherwise. Without a value the member stays as it is.
+  template <typename... Path>
+  requires(sizeof...(Path) > 0) OptionRow
+      Add(std::string name, std::string value, Scope scope, std::string help, Path... path) {
+    using Member = std::remove_cvref_t<decltype(At(std::declval<TrainOptions&>(), path...))>;
+    Option& option = NewRow<Member>(name, std::move(value), scope, std::move(help));
+    option.read = [name, path...](const Settings& settings, TrainOptions& options) {
+      if (settings.IsSet(name)) At(options, path...) = Read<Member>(settings, name);
+      return absl::OkStatus();
+    };
+    option.text = [path...](const TrainOptions& options) { return absl::StrCat(At(options, path...)); };
+    return OptionRow(option);
+  }
+  /// A row without a member of its own; `Value` is what the flag takes.
+  template <typename Value>
+  OptionRow Add(std::string name, std::string value, Scope scope, std::string help) {
+    return OptionRow(NewRow<Value>(std::move(name), std::move(value), scope, std::move(help)));
+  }
+  /// A row whose text `parse` (const std::string& to absl::StatusOr) makes the member of; checkpoints show it
+  /// as a number.
+  template <typename Parse, typename... Path>
+  OptionRow AddParsed(std::string name, std::string value, Scope scope, std::string help, Parse parse,
+                      Path... path) {
+    Option& option = NewRow<std::string>(name, std::move(value), scope, std::move(help));
+    option.read = [name, parse, path...](const Settings& settings, TrainOptions& options) {
+      MT_ASSIGN_OR_RETURN(At(options, path...), parse(settings.Text(name)));
+      return absl::OkStatus();
+    };
+    option.text = [path...](const TrainOptions& options) {
+      return absl::StrCat(static_cast<int>(At(options, path...)));
+    };
+    return OptionRow(option);
+  }
+
+  const std::deque<Option>& options() const { return options_; }
+
+ private:
+  template <typename Object, typename First, typename... Rest>
+  static auto& At(Object& object, First first, Rest... rest) {
+    if constexpr (sizeof...(rest) == 0) {
+      return object.*first;
+    } else {
+      return At(object.*first, rest...);
+    }
+  }
+
+  template <typename Value>
+  static Value Read(const Settings& settings, const std::string& name) {
+    if constexpr (std::same_as<Value, bool>) {
+      return settings.Bool(name);
+    } else if constexpr (std::integral<Value>) {
+      return static_cast<Value>(settings.Int(name));
+    } else if constexpr (std::floating_point<Value>) {
+      return settings.Double(name);
+    } else {
+      return settings.Text(name);
+    }
+  }
+
+  template <typename Value>
+  Option& NewRow(std::string name, std::string value, Scope scope, std::string help) {
+    SettingSpec spec{
+        .name = std::move(name), .default_text = std::move(value), .help = std::move(help), .group = group_};
+    if constexpr (std::same_as<Value, bool>) {
+      spec.kind = SettingSpec::Kind::kBool;
+    } else if constexpr (std::is_arithmetic_v<Value>) {
+      spec.kind = std::integral<Value> ? SettingSpec::Kind::kInt : SettingSpec::Kind::kDouble;
+      spec.min = 0;
+    }
+    return options_.emplace_back(Option{.spec = std::move(spec), .scope = scope});
+  }
+
+  const std::string program_;
+  std::string group_;
+  std::deque<Option> options_;  // rows stay where they are
+};
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,128 @@
+#include "trainers/run/options.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace mtrun::trainers {
+namespace {
+
+absl::Status CheckTogether(const TrainOptions& o) {
+  if (o.optimizer.nesterov &&
+      (o.optimizer.kind != OptimizerOptions::Kind::kSgd || o.optimizer.momentum == 0)) {
+    return absl::InvalidArgumentError("--nesterov needs --optimizer sgd and a --momentum above 0");
+  }
+  if (o.schedule.kind == LrSchedule::Kind::kOneCycle && o.schedule.warmup_steps > 0) {
+    return absl::InvalidArgumentError("--schedule one_cycle warms up by itself: give no --warmup_steps");
+  }
+  if (o.float64 && (o.amp == "bf16" || o.amp == "fp16")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--amp ", o.amp, " and --precision float64 exclude each other"));
+  }
+  if (o.graph && o.sync_micro_batches > 0) {
+    return absl::InvalidArgumentError(
+        "--graph and --sync_bn exclude each other: synchronised batch normalisation talks to the other "
+        "workers during the forward pass, which a captured step cannot do");
+  }
+  return absl::OkStatus();
+}
+
+std::string Workers(int64_t workers) { return absl::StrCat(workers, workers == 1 ? " worker" : " workers"); }
+
+/// B from b where only b is given, b from B where only B is given; b never above B.
+void DeriveBatch(Settings& settings, int64_t configured_world) {
+  const int64_t parts = settings.Int("accumulation_steps") * configured_world;
+  if (!settings.IsSet("global_batch")) {
+    settings.Derive("global_batch", absl::StrCat(settings.Int("batch_size") * parts),
+                    absl::StrCat("batch_size x accumulation_steps x ", Workers(configured_world)));
+    return;
+  }
+  const int64_t global_batch = settings.Int("global_batch");
+  if (settings.SourceOf("batch_size") == SettingSource::kDefault) {
+    settings.Derive("batch_size", absl::StrCat((global_batch + parts - 1) / parts),
+                    absl::StrCat("global_batch / (accumulation_steps x ", Workers(configured_world), ")"));
+  } else if (settings.Int("batch_size") > global_batch) {
+    settings.Derive("batch_size", absl::StrCat(global_batch), "not more than global_batch");
+  }
+}
+
+absl::StatusOr<TrainOptions> ToOptions(const Settings& settings) {
+  TrainOptions o;
+  for (const Option& option : AllOptions("")) {
+    if (option.read) MT_RETURN_IF_ERROR(option.read(settings, o));
+  }
+  if (!settings.Bool("augment")) {
+    o.augmentation = {};
+    o.warps = {};
+  }
+  if (!settings.Bool("sync_bn")) {
+    o.sync_micro_batches = 0;
+  } else if (o.sync_micro_batches == 0) {
+    o.sync_micro_batches = o.plan.micro_batches();
+  }
+  return o;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> ParseFloat64(std::string_view precision) { return precision == "float64"; }
+
+std::vector<Option> AllOptions(const std::string& program, const std::vector<Option>& own) {
+  OptionTable table(program);
+  ListOptions(table);
+  std::vector<Option> all(table.options().begin(), table.options().end());
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
+}
+
+Settings MakeSettings(const std::string& program, const Recipe& recipe, const std::vector<Option>& own,
+                      const std::vector<std::pair<std::string, std::string>>& aliases) {
+  std::vector<SettingSpec> specs;
+  for (Option& option : AllOptions(program, own)) specs.push_back(std::move(option.spec));
+  const auto named = [&](const std::string& name) -> SettingSpec& {
+    const auto found =
+        std::find_if(specs.begin(), specs.end(), [&](const SettingSpec& spec) { return spec.name == name; });
+    MT_CHECK(found != specs.end()) << program << "'s recipe names the unknown setting " << name;
+    return *found;
+  };
+  for (const auto& [name, value] : recipe) named(name).default_text = value;
+  for (const auto& [name, alias] : aliases) named(name).aliases.push_back(alias);
+  return Settings(program, std::move(specs));
+}
+
+absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<std::string>& args,
+                                  const EnvironmentMap& environment, Settings& settings) {
+  MT_RETURN_IF_ERROR(settings.ParseFlags(args, /*positionals_allowed=*/false));
+  if (settings.IsSet("help") && settings.Bool("help")) return false;
+  MT_RETURN_IF_ERROR(settings.ApplyEnvironment(environment, kEnvironmentPrefix));
+  if (const std::string file = settings.Text("config"); !file.empty()) {
+    MT_RETURN_IF_ERROR(ApplySettingsFile(file, program, settings));
+  }
+  return true;
+}
+
+absl::Status ApplySettingsFile(const std::string& path, const std::string& program, Settings& settings) {
+  return settings.ApplyYaml(path, program);
+}
+
+void AdoptBatch(const datasets::BatchPlan& checkpoint, Settings& settings) {
+  if (settings.IsSet("global_batch")) return;
+  settings.Derive("global_batch", absl::StrCat(checkpoint.global_batch), "the checkpoint in model_folder");
+  if (settings.SourceOf("batch_size") == SettingSource::kDefault) {
+    settings.Derive("batch_size", absl::StrCat(checkpoint.micro_batch), "the checkpoint in model_folder");
+  }
+}
+
+absl::StatusOr<TrainOptions> MakeOptions(int64_t configured_world, Settings& settings) {
+  if (settings.Text("data").empty()) {
+    return absl::InvalidArgumentError(
+        "--data is missing: give a packed data set (mtdata import SOURCE DEST makes one)");
+  }
+  DeriveBatch(settings, configured_world);
+  MT_ASSIGN_OR_RETURN(const TrainOptions options, ToOptions(settings));
+  MT_RETURN_IF_ERROR(CheckTogether(options));
+  return options;
+}
+
+}  // namespace mtrun::trainers

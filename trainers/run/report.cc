@@ -1,0 +1,177 @@
+#include "trainers/run/report.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+
+namespace mtrun::trainers {
+namespace {
+
+std::string Percent(double fraction) { return absl::StrFormat("%.1f %%", 100 * fraction); }
+
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+/// `name  value`, names padded to the longest.
+std::string TwoColumns(const Rows& rows) {
+  size_t width = 0;
+  for (const auto& row : rows) width = std::max(width, row.first.size());
+  std::string text;
+  for (const auto& [name, value] : rows)
+    absl::StrAppendFormat(&text, "%-*s  %s\n", static_cast<int>(width), name, value);
+  return text;
+}
+
+int NameWidth(const RunReport& r) {
+  size_t width = 5;
+  for (const auto& name : r.class_names) width = std::max(width, name.size());
+  return static_cast<int>(width);
+}
+
+Rows Results(const RunReport& r) {
+  if (r.class_names.empty()) {
+    return {{"test loss", absl::StrFormat("%.4f", r.test_loss)},
+            {"best loss", absl::StrFormat("%.4f in epoch %d", r.best_loss, r.best_epoch)}};
+  }
+  return {{"test accuracy", Percent(r.matrix.Accuracy())},
+          {"best accuracy", absl::StrFormat("%s in epoch %d", Percent(r.best_accuracy), r.best_epoch)},
+          {"test loss", absl::StrFormat("%.4f", r.test_loss)},
+          {"test images", absl::StrCat(r.matrix.total())}};
+}
+
+std::string Summary(const RunReport& r) {
+  Rows rows = Results(r);
+  rows.insert(
+      rows.end(),
+      {{"epochs", absl::StrCat(r.epochs)},
+       {"steps", absl::StrCat(r.steps)},
+       {"batch", absl::StrFormat("%d in micro-batches of %d", r.global_batch, r.micro_batch)},
+       {"workers", absl::StrFormat("%d on %d %s", r.world_size, r.nodes, r.nodes == 1 ? "node" : "nodes")},
+       {"seconds", absl::StrFormat("%.1f, of which %.1f training", r.seconds, r.training_seconds)},
+       {"images/s", absl::StrFormat("%.0f", r.images_per_second)}});
+  return TwoColumns(rows);
+}
+
+std::string PerClass(const RunReport& r) {
+  const int width = NameWidth(r);
+  std::string text =
+      absl::StrFormat("%-*s  accuracy  precision   recall       f1  specificity\n", width, "class");
+  for (int c = 0; c < r.matrix.classes(); ++c) {
+    const ClassFigures f = r.matrix.Figures(c);
+    absl::StrAppendFormat(&text, "%-*s  %8s  %9s  %7s  %7s  %11s\n", width, r.class_names[c],
+                          Percent(f.accuracy), Percent(f.precision), Percent(f.recall), Percent(f.f1),
+                          Percent(f.specificity));
+  }
+  return text;
+}
+
+/// Lines of the confusion matrix are at most this long, or its columns get numbers for names.
+constexpr int kLongestLine = 110;
+
+std::string MatrixText(const RunReport& r) {
+  const int classes = r.matrix.classes();
+  const bool numbered = (NameWidth(r) + 2) * (classes + 1) > kLongestLine;
+  const int column = numbered ? 5 : std::max(6, NameWidth(r));
+  const int row = numbered ? NameWidth(r) + 4 : NameWidth(r);
+  const auto row_name = [&](int c) {
+    return numbered ? absl::StrFormat("%3d %s", c, r.class_names[c]) : r.class_names[c];
+  };
+  std::string text = "confusion matrix (rows actual, columns predicted)\n";
+  absl::StrAppendFormat(&text, "%-*s", row, "");
+  for (int c = 0; c < classes; ++c) {
+    absl::StrAppendFormat(&text, "  %*s", column, numbered ? absl::StrCat(c) : r.class_names[c]);
+  }
+  for (int actual = 0; actual < classes; ++actual) {
+    absl::StrAppendFormat(&text, "\n%-*s", row, row_name(actual));
+    for (int p = 0; p < classes; ++p) absl::StrAppendFormat(&text, "  %*d", column, r.matrix.at(actual, p));
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+bool RunReport::Add(const EvalRecord& record) {
+  const bool better = record.classified ? record.test_accuracy > best_accuracy : record.test_loss < best_loss;
+  const bool new_best = history.empty() || better;
+  if (new_best) {
+    best_accuracy = record.test_accuracy;
+    best_loss = record.test_loss;
+    best_epoch = record.epoch;
+  }
+  test_loss = record.test_loss;
+  epochs = record.epoch;
+  training_seconds += record.seconds;
+  history.push_back(record);
+  return new_best;
+}
+
+std::optional<int64_t> RunReport::BestSteps() const {
+  for (const EvalRecord& record : history) {
+    if (record.epoch == best_epoch) return record.steps;
+  }
+  return std::nullopt;
+}
+
+std::string ReportText(const RunReport& r) {
+  const std::string summary = absl::StrCat(r.program, "\n", Summary(r));
+  if (r.class_names.empty()) return summary;
+  return absl::StrCat(summary, "\n", PerClass(r), "\n", MatrixText(r));
+}
+
+nlohmann::json ReportJson(const RunReport& r) {
+  nlohmann::json json = {
+      {"program", r.program},
+      {"best_loss", r.best_loss},
+      {"best_epoch", r.best_epoch},
+      {"test_loss", r.test_loss},
+      {"epochs", r.epochs},
+      {"steps", r.steps},
+      {"global_batch", r.global_batch},
+      {"micro_batch", r.micro_batch},
+      {"world_size", r.world_size},
+      {"nodes", r.nodes},
+      {"seconds", r.seconds},
+      {"training_seconds", r.training_seconds},
+      {"images_per_second", r.images_per_second},
+      {"class_names", r.class_names},
+      {"per_class", nlohmann::json::array()},
+      {"confusion_rows_actual", nlohmann::json::array()},
+      {"history", nlohmann::json::array()},
+  };
+  for (const EvalRecord& e : r.history) json["history"].push_back(nlohmann::json::parse(ToLine(e)));
+  if (r.class_names.empty()) return json;
+  json["test_accuracy"] = r.matrix.Accuracy();
+  json["best_accuracy"] = r.best_accuracy;
+  const auto& counts = r.matrix.counts();
+  for (int c = 0; c < r.matrix.classes(); ++c) {
+    const ClassFigures f = r.matrix.Figures(c);
+    json["per_class"].push_back({{"accuracy", f.accuracy},
+                                 {"precision", f.precision},
+                                 {"recall", f.recall},
+                                 {"f1", f.f1},
+                                 {"specificity", f.specificity}});
+    const auto row = counts.begin() + static_cast<std::ptrdiff_t>(c) * r.matrix.classes();
+    json["confusion_rows_actual"].push_back(std::vector<int64_t>(row, row + r.matrix.classes()));
+  }
+  return json;
+}
+
+std::string EpochText(const EvalRecord& e, int64_t epochs, bool new_best) {
+  const auto figures = [&](double loss, double accuracy) {
+    const std::string text = absl::StrFormat("loss %.4f", loss);
+    return e.classified ? absl::StrCat(text, " accuracy ", Percent(accuracy)) : text;
+  };
+  return absl::StrFormat("epoch %d/%d  train %s  test %s%s  %.1f s", e.epoch, epochs,
+                         figures(e.train_loss, e.train_accuracy), figures(e.test_loss, e.test_accuracy),
+                         new_best ? "  new best" : "", e.seconds);
+}
+
+absl::Status WriteReport(const RunReport& report, const std::string& folder) {
+  MT_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(folder, "/report.txt"), ReportText(report)));
+  return WriteFileAtomically(absl::StrCat(folder, "/report.json"), ReportJson(report).dump(1) + "\n");
+}
+
+}  // namespace mtrun::trainers

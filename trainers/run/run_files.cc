@@ -1,0 +1,133 @@
+#include "trainers/run/run_files.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "trainers/checkpoints/checkpoint.h"
+#include "trainers/checkpoints/writer_mark.h"
+
+namespace mtrun::trainers {
+namespace {
+
+/// A dead writer's metrics lack at most what it had not flushed: a second of steps, or 256 KiB of lines.
+constexpr size_t kRecentSteps = 4096;
+
+}  // namespace
+
+CheckpointWriter::Options RunFiles::WriterOptions(const Start& start) const {
+  return {.path = options_.path,
+          .generation = start.generation,
+          .keep_last = options_.keep_last,
+          .grace = options_.grace,
+          .last_seconds = start.last_save_seconds,
+          .first = nullptr};
+}
+
+absl::Status RunFiles::Enter(const Place& place, const Start& start,
+                             const std::function<absl::Status()>& barrier) {
+  if (place.rank == place.writer) {
+    MT_RETURN_IF_ERROR(BecomeWriter(start));
+  } else {
+    folder_.reset();
+  }
+  return place.nodes > 1 ? FindRole(place, start, barrier) : absl::OkStatus();
+}
+
+absl::Status RunFiles::BecomeWriter(const Start& start) {
+  if (start.fresh && !folder_) MT_RETURN_IF_ERROR(MoveAside(options_.path));
+  if (folder_ && folder_->next_step() == start.steps) return absl::OkStatus();
+  folder_.reset();
+  copies_.reset();
+  RunFolder::Options options{
+      .checkpoints = WriterOptions(start), .settings = options_.settings, .ledger = options_.ledger};
+  options.ledger.run = start.run;
+  MT_ASSIGN_OR_RETURN(folder_, RunFolder::Open(options, start.steps));
+  for (const FinishedStep& step : recent_) {
+    if (step.record.step >= folder_->next_step()) MT_RETURN_IF_ERROR(Write(step, MonotonicNow()));
+  }
+  return absl::OkStatus();
+}
+
+/// Which nodes have a folder of their own shows a mark that the writer leaves in its own.
+absl::Status RunFiles::FindRole(const Place& place, const Start& start,
+                                const std::function<absl::Status()>& barrier) {
+  const checkpoints::WriterMark mark{start.run, start.generation};
+  if (folder_) MT_RETURN_IF_ERROR(checkpoints::WriteWriterMark(options_.path, mark));
+  MT_RETURN_IF_ERROR(barrier());
+  const bool sees_mark = checkpoints::HasWriterMark(options_.path, mark);
+  if (RoleOf(place.rank, place.writer, place.first_on_node, sees_mark) != FileRole::kCopies) {
+    copies_.reset();
+    return absl::OkStatus();
+  }
+  if (copies_) return absl::OkStatus();
+  const absl::Status opened = OpenCopies(start);
+  if (opened.ok()) {
+    log::Info("this node does not share the folder of rank ", place.writer,
+              ", which writes the run's files: checkpoints are saved in this node's ", options_.path, " too");
+  } else {
+    log::Warning("no checkpoints are saved on this node: ", std::string(opened.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunFiles::OpenCopies(const Start& start) {
+  MT_RETURN_IF_ERROR(CheckRunFolder(options_.path));
+  if (start.fresh) MT_RETURN_IF_ERROR(MoveAside(options_.path));
+  RemoveAbortedSaves(options_.path);
+  copies_ = std::make_unique<CheckpointWriter>(WriterOptions(start));
+  return absl::OkStatus();
+}
+
+absl::Status RunFiles::Record(const FinishedStep& step, TimePoint now) {
+  if (options_.remember) {
+    recent_.push_back(step);
+    if (recent_.size() > kRecentSteps) recent_.pop_front();
+  }
+  return folder_ ? Write(step, now) : absl::OkStatus();
+}
+
+absl::Status RunFiles::Write(const FinishedStep& step, TimePoint now) {
+  const StepRecord& record = step.record;
+  return folder_->Record(record,
+                         checkpoints::LedgerStep{.step = record.step,
+                                                 .epoch = record.epoch - 1,
+                                                 .generation = step.generation,
+                                                 .world = step.world,
+                                                 .ids = options_.sample_ids(record.step),
+                                                 .loss = record.loss,
+                                                 .skipped = record.skipped},
+                         now);
+}
+
+absl::Status RunFiles::Record(const EvalRecord& record) {
+  return folder_ ? folder_->Record(record) : absl::OkStatus();
+}
+
+absl::Status RunFiles::Record(const RegroupRecord& record) {
+  return folder_ ? folder_->Record(record) : absl::OkStatus();
+}
+
+absl::Status RunFiles::Flush() { return folder_ ? folder_->Flush() : absl::OkStatus(); }
+
+absl::Status RunFiles::Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best, TimePoint began) {
+  // A run that continues from this checkpoint finds the records of the steps before it.
+  MT_RETURN_IF_ERROR(Flush());
+  const int64_t steps = snapshot.step, bytes = snapshot.TensorBytes();
+  Writer().Save(std::move(snapshot), best);
+  if (!folder_) return absl::OkStatus();
+  return folder_->Record(
+      SaveRecord{.steps = steps, .bytes = bytes, .stall = ToSeconds(MonotonicNow() - began)});
+}
+
+absl::Status RunFiles::Wait() { return saves() ? Writer().Wait() : absl::OkStatus(); }
+
+std::string RunFiles::LastCheckpoint() {
+  Wait().IgnoreError();  // its failure has been logged
+  const auto search = checkpoints::FindNewest(checkpoints::RealFiles(), options_.path);
+  return search.ok() && search->newest ? absl::StrCat("The last good checkpoint is ", search->newest->path)
+                                       : absl::StrCat("There is no checkpoint in ", options_.path);
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,94 @@
+// The files of a run as one member sees them: all of them where it is the writer, checkpoints alone where its
+// node does not share the writer's folder, none otherwise. What the last steps were is remembered, for a new
+// writer records what its predecessor could not. Training thread only.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "trainers/run/checkpoint_writer.h"
+#include "trainers/run/lifecycle.h"
+#include "trainers/run/run_folder.h"
+
+namespace mtrun::trainers {
+
+/// A finished step as the run's files record it.
+struct FinishedStep {
+  StepRecord record;
+  uint64_t generation = 1;
+  int world = 1;
+};
+
+class RunFiles {
+ public:
+  struct Options {
+    std::string path;                // --model_folder
+    std::string settings;            // config.yaml
+    checkpoints::LedgerHead ledger;  // its run is filled in when the files are opened
+    int keep_last = 3;               // checkpoints
+    Duration grace = {};             // from a polite signal to SIGKILL, zero: unknown
+    bool remember = false;           // steps, for the case that this member becomes the writer
+    std::function<std::string(int64_t step)> sample_ids;  // digest of a step's samples, for the ledger
+  };
+  /// What the files are opened for.
+  struct Start {
+    uint64_t run = 0, generation = 1;
+    int64_t steps = 0;             // finished
+    bool fresh = false;            // what an earlier run left moves aside
+    double last_save_seconds = 0;  // of the run, 0: not known
+  };
+  /// Who this member is in a generation.
+  struct Place {
+    int rank = 0, writer = 0, nodes = 1;
+    bool first_on_node = true;
+  };
+
+  explicit RunFiles(Options options) : options_(std::move(options)) {}
+
+  /// A generation begins. With several nodes `barrier` is called once on every member: until all have.
+  absl::Status Enter(const Place& place, const Start& start, const std::function<absl::Status()>& barrier);
+  /// This member becomes the writer, outside of a generation too.
+  absl::Status BecomeWriter(const Start& start);
+  /// The state of another member, or of a checkpoint, counts: the remembered steps are not its own any more.
+  void Forget() { recent_.clear(); }
+
+  bool writes() const { return folder_ != nullptr; }
+  bool saves() const { return folder_ != nullptr || copies_ != nullptr; }
+  /// What the last checkpoint took to be written, 0: not known. Only where it saves.
+  double last_save_seconds() const { return folder_ || copies_ ? Writer().last_seconds() : 0; }
+
+  absl::Status Record(const FinishedStep& step, TimePoint now);
+  /// No-ops where this member is not the writer.
+  absl::Status Record(const EvalRecord& record);
+  absl::Status Record(const RegroupRecord& record);
+  /// What is still in memory goes to the file: another member may be the writer next.
+  absl::Status Flush();
+
+  /// Hands a checkpoint over. `best`: steps of the one to keep whatever its age; `began`: when it was taken.
+  /// Only where it saves.
+  absl::Status Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best, TimePoint began);
+  /// Waits for the disk; the last save's status. OK where it does not save.
+  absl::Status Wait();
+  /// "The last good checkpoint is ..." or that there is none.
+  std::string LastCheckpoint();
+
+ private:
+  absl::Status FindRole(const Place& place, const Start& start, const std::function<absl::Status()>& barrier);
+  absl::Status OpenCopies(const Start& start);
+  absl::Status Write(const FinishedStep& step, TimePoint now);
+  CheckpointWriter::Options WriterOptions(const Start& start) const;
+  CheckpointWriter& Writer() const { return folder_ ? folder_->checkpoints() : *copies_; }
+
+  const Options options_;
+  std::unique_ptr<RunFolder> folder_;  // on the writer
+  std::unique_ptr<CheckpointWriter>
+      copies_;  // on a node with a folder of its own, should the writer's be lost
+  std::deque<FinishedStep> recent_;
+};
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,113 @@
+#include "trainers/run/run_folder.h"
+
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "trainers/checkpoints/checkpoint.h"
+#include "trainers/checkpoints/manifest.h"
+
+namespace mtrun::trainers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kLedger[] = "ledger.jsonl";
+constexpr char kMetrics[] = "metrics.jsonl";
+
+bool IsOfARun(const std::string& name) {
+  static constexpr const char* kNames[] = {kLedger, kMetrics, "config.yaml", "report.txt", "report.json"};
+  for (const char* known : kNames) {
+    if (name == known) return true;
+  }
+  return checkpoints::ParseStepFolder(name) || checkpoints::IsPartialFolder(name) ||
+         (absl::StartsWith(name, "model") && absl::EndsWith(name, ".safetensors"));
+}
+
+std::string FreeName(const std::string& path) {
+  std::error_code error;
+  for (int n = 1;; ++n) {
+    const std::string name = absl::StrCat(path, "/previous_", n);
+    if (!fs::exists(name, error)) return name;
+  }
+}
+
+/// A checkpoint must not survive a power cut that the records of the steps before it do not.
+absl::Status SyncRecords(const std::string& folder) {
+  for (const char* name : {kLedger, kMetrics}) MT_RETURN_IF_ERROR(SyncFile(absl::StrCat(folder, "/", name)));
+  return SyncFolder(folder);
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const CheckpointWriter::Options& checkpoints, MetricsLog metrics,
+                     checkpoints::Ledger ledger)
+    : metrics_(std::move(metrics)),
+      ledger_(std::move(ledger)),
+      next_step_(std::min(metrics_.next_step(), ledger_.next_step())),
+      writer_(checkpoints) {}
+
+absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& options, int64_t step) {
+  CheckpointWriter::Options checkpoints = options.checkpoints;
+  const std::string& path = checkpoints.path;
+  MT_RETURN_IF_ERROR(CheckRunFolder(path));
+  MT_RETURN_IF_ERROR(WriteFileAtomically(path + "/config.yaml", options.settings));
+  MT_ASSIGN_OR_RETURN(MetricsLog metrics, MetricsLog::Continue(path + "/" + kMetrics, step));
+  MT_ASSIGN_OR_RETURN(checkpoints::Ledger ledger,
+                      checkpoints::Ledger::Open(path + "/" + kLedger, options.ledger));
+  if (ledger.next_step() > step) MT_RETURN_IF_ERROR(ledger.Rewind(step, checkpoints.generation));
+  RemoveAbortedSaves(path);
+  checkpoints.first = [path] { return SyncRecords(path); };
+  return std::unique_ptr<RunFolder>(new RunFolder(checkpoints, std::move(metrics), std::move(ledger)));
+}
+
+absl::Status RunFolder::Record(const StepRecord& record, const checkpoints::LedgerStep& step, TimePoint now) {
+  if (record.step >= ledger_.next_step()) MT_RETURN_IF_ERROR(ledger_.Append(step));
+  next_step_ = record.step + 1;
+  if (record.step < metrics_.next_step()) return absl::OkStatus();
+  return metrics_.Write(record, now);
+}
+
+absl::Status RunFolder::Record(const EvalRecord& record) { return metrics_.Write(record); }
+
+absl::Status RunFolder::Record(const RegroupRecord& record) { return metrics_.Write(record); }
+
+absl::Status RunFolder::Record(const SaveRecord& record) { return metrics_.Write(record); }
+
+void RemoveAbortedSaves(const std::string& path) {
+  const absl::Status removed = checkpoints::RemovePartialFolders(checkpoints::RealFiles(), path);
+  if (!removed.ok()) log::Warning(std::string(removed.message()));
+}
+
+absl::Status CheckRunFolder(const std::string& path) {
+  const absl::Status status = CheckWritable(path);
+  if (!status.ok()) return Annotate(status, absl::StrCat("--model_folder ", path, " cannot be written"));
+  // A folder that was just made must outlive a power cut as its checkpoints do.
+  const fs::path absolute = fs::absolute(path).lexically_normal();
+  return SyncFolder(absolute.parent_path().string());
+}
+
+absl::Status MoveAside(const std::string& path) {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+    if (IsOfARun(entry->path().filename().string())) names.push_back(entry->path().filename().string());
+  }
+  if (names.empty()) return absl::OkStatus();
+  const std::string aside = FreeName(path);
+  MT_RETURN_IF_ERROR(MakeFolders(aside));
+  for (const std::string& name : names) {
+    fs::rename(path + "/" + name, aside + "/" + name, error);
+    if (error) return ErrnoStatus(error.value(), absl::StrCat("move ", path, "/", name, " to ", aside));
+  }
+  log::Info("what an earlier run left in ", path, " is in ", aside, " now");
+  return absl::OkStatus();
+}
+
+}  // namespace mtrun::trainers

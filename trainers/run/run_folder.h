@@ -1,0 +1,58 @@
+// The files that a run leaves (docs/formats.md, "Run folders"): settings, metrics, ledger, checkpoints. One
+// member of a job writes them; when that one is gone another continues in the same folder, or starts its own
+// where folders are not shared. Training thread only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "trainers/checkpoints/ledger.h"
+#include "trainers/run/checkpoint_writer.h"
+#include "trainers/run/metrics_log.h"
+
+namespace mtrun::trainers {
+
+class RunFolder {
+ public:
+  struct Options {
+    CheckpointWriter::Options checkpoints;  // names the folder
+    std::string settings;                   // config.yaml
+    checkpoints::LedgerHead ledger;
+  };
+
+  /// Continues the folder's files at `step` finished steps: what they say beyond is taken back.
+  static absl::StatusOr<std::unique_ptr<RunFolder>> Open(const Options& options, int64_t step);
+
+  /// Steps that the files account for; a new writer records those that its predecessor could not.
+  int64_t next_step() const { return next_step_; }
+  absl::Status Record(const StepRecord& record, const checkpoints::LedgerStep& ledger, TimePoint now);
+  absl::Status Record(const EvalRecord& record);
+  absl::Status Record(const RegroupRecord& record);
+  absl::Status Record(const SaveRecord& record);
+  /// What is still in memory goes to the file: another member may be the writer next.
+  absl::Status Flush() { return metrics_.Flush(); }
+
+  /// A checkpoint that it writes brings the records of the steps before it to the disk too.
+  CheckpointWriter& checkpoints() { return writer_; }
+
+ private:
+  RunFolder(const CheckpointWriter::Options& checkpoints, MetricsLog metrics, checkpoints::Ledger ledger);
+
+  MetricsLog metrics_;
+  checkpoints::Ledger ledger_;
+  int64_t next_step_ = 0;
+  CheckpointWriter writer_;
+};
+
+/// Removes what killed saves left; nobody else writes here. A failure is logged, and training continues.
+void RemoveAbortedSaves(const std::string& path);
+/// Everything that could fail at the first save fails here.
+absl::Status CheckRunFolder(const std::string& path);
+/// Moves what an earlier run left (metrics, ledger, checkpoints, report, weights) into `previous_N`, so that
+/// a new run starts with a folder of its own and nothing is lost. Says so in the log.
+absl::Status MoveAside(const std::string& path);
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,96 @@
+#include "trainers/run/run_progress.h"
+
+#include <cmath>
+
+#include "base/json_fields.h"
+#include "base/status_macros.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using nlohmann::json;
+
+/// JSON has no word for what is not finite but null.
+json Number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
+
+json ToJson(const EvalRecord& r) {
+  return {{"steps", r.steps},
+          {"epoch", r.epoch},
+          {"train_loss", Number(r.train_loss)},
+          {"train_accuracy", Number(r.train_accuracy)},
+          {"test_loss", Number(r.test_loss)},
+          {"test_accuracy", Number(r.test_accuracy)},
+          {"seconds", Number(r.seconds)},
+          {"classified", r.classified}};
+}
+
+absl::StatusOr<EvalRecord> EvalRecordFromJson(const json& entry) {
+  EvalRecord r;
+  JsonFields fields("progress.history", entry);
+  fields.Read("steps", r.steps);
+  fields.Read("epoch", r.epoch);
+  fields.ReadOrNull("train_loss", r.train_loss);
+  fields.ReadOrNull("train_accuracy", r.train_accuracy);
+  fields.ReadOrNull("test_loss", r.test_loss);
+  fields.ReadOrNull("test_accuracy", r.test_accuracy);
+  fields.ReadOrNull("seconds", r.seconds);
+  fields.Read("classified", r.classified);
+  MT_RETURN_IF_ERROR(fields.status());
+  return r;
+}
+
+absl::Status ReadSums(const json& object, EpochSums& sums) {
+  JsonFields fields("progress.sums", object);
+  fields.ReadOrNull("loss", sums.loss);
+  fields.Read("correct", sums.correct);
+  fields.Read("samples", sums.samples);
+  fields.ReadOrNull("seconds", sums.seconds);
+  return fields.status();
+}
+
+}  // namespace
+
+json ToJson(const RunProgress& p) {
+  json history = json::array();
+  for (const EvalRecord& record : p.history) history.push_back(ToJson(record));
+  return {{"samples", p.samples},
+          {"sums",
+           {{"loss", Number(p.sums.loss)},
+            {"correct", p.sums.correct},
+            {"samples", p.sums.samples},
+            {"seconds", Number(p.sums.seconds)}}},
+          {"seconds", Number(p.seconds)},
+          {"saving", Number(p.saving)},
+          {"history", history},
+          {"confusion", p.confusion},
+          {"finished", p.finished}};
+}
+
+absl::StatusOr<RunProgress> RunProgressFromJson(const json& object) {
+  RunProgress p;
+  JsonFields fields("progress", object);
+  fields.Read("samples", p.samples);
+  fields.ReadOrNull("seconds", p.seconds);
+  fields.ReadOrNull("saving", p.saving);
+  fields.Read("finished", p.finished);
+  const json* const sums = fields.Find("sums");
+  const json* const history = fields.FindList("history");
+  const json* const confusion = fields.FindList("confusion");
+  MT_RETURN_IF_ERROR(fields.status());
+  MT_RETURN_IF_ERROR(ReadSums(*sums, p.sums));
+  for (const json& entry : *history) {
+    MT_ASSIGN_OR_RETURN(p.history.emplace_back(), EvalRecordFromJson(entry));
+  }
+  for (const json& count : *confusion) {
+    if (!count.is_number_integer() || count < 0) fields.Complain("confusion", "is not a list of counts");
+    MT_RETURN_IF_ERROR(fields.status());
+    p.confusion.push_back(count.get<int64_t>());
+  }
+  const auto classes = static_cast<size_t>(std::lround(std::sqrt(static_cast<double>(p.confusion.size()))));
+  if (classes * classes != p.confusion.size()) {
+    return absl::InvalidArgumentError("progress: \"confusion\" is not a square matrix");
+  }
+  return p;
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,152 @@
+#include "trainers/run/run_replica.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "trainers/checkpoints/manifest.h"
+#include "trainers/run/lifecycle.h"
+#include "trainers/run/state_sync.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using checkpoints::Claim;
+using checkpoints::StatePlan;
+
+std::vector<at::Tensor> Values(const NamedTensors& tensors) {
+  std::vector<at::Tensor> values;
+  for (const auto& item : tensors) values.push_back(item.second);
+  return values;
+}
+
+}  // namespace
+
+RunReplica::RunReplica(RunIdentity identity, TrainState& state)
+    : identity_(std::move(identity)), state_(state) {}
+
+NamedTensors RunReplica::Tensors() const {
+  NamedTensors all = state_.Weights();
+  for (auto& item : state_.Rest()) all.push_back(std::move(item));
+  return all;
+}
+
+Claim RunReplica::MyClaim(bool alone) const {
+  if (!exists()) return {};
+  // Nobody compares a member's digest when there is no other.
+  return {.run = run_, .position = position_, .digest = alone ? 0 : DigestOf(Values(Tensors()))};
+}
+
+std::string RunReplica::EncodeState() const {
+  return checkpoints::EncodeRunState({run_, position_, identity_.run, ToJson(progress_)});
+}
+
+absl::Status RunReplica::AdoptState(std::string_view text) {
+  MT_ASSIGN_OR_RETURN(const checkpoints::RunState state, checkpoints::DecodeRunState(text));
+  MT_ASSIGN_OR_RETURN(progress_, RunProgressFromJson(state.progress));
+  run_ = state.run;
+  position_ = state.position;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RunReplica::Begun> RunReplica::Enter(Membership& membership, const std::string& folder,
+                                                    bool resume) {
+  const Assignment& who = membership.assignment();
+  const bool alone = who.world_size == 1;
+  const auto agree = [&] {
+    return AgreeOnState(membership.group(), who.rank, who.world_size, MyClaim(alone),
+                        membership.generation());
+  };
+  Begun begun;
+  MT_ASSIGN_OR_RETURN(StatePlan plan, agree());
+  Origin origin = OriginOf(plan, resume, /*looked=*/false);
+  if (origin == Origin::kCheckpoint) {
+    MT_ASSIGN_OR_RETURN(begun.resumed, LoadNewestOfNode(membership, folder));
+    MT_ASSIGN_OR_RETURN(plan, agree());
+    origin = OriginOf(plan, resume, /*looked=*/true);
+  }
+  begun.fresh = origin == Origin::kFresh;
+  if (begun.fresh) {
+    plan = FreshPlan(std::move(plan), who.world_size);
+    if (who.rank == plan.source) run_ = RandomBits() | 1;
+  }
+  begun.received = Receives(plan, who.rank);
+  MT_RETURN_IF_ERROR(Receive(membership, plan, begun.received));
+  generation_ = plan.generation;
+  begun.writer = plan.writer;
+  // The source's average goes with its weights; a run that begins has weights alone.
+  if (begun.fresh) state_.RestartAverage();
+  return begun;
+}
+
+absl::StatusOr<std::string> RunReplica::LoadNewestOfNode(Membership& membership, const std::string& folder) {
+  absl::StatusOr<std::string> loaded = std::string();
+  if (membership.assignment().first_on_node) loaded = LoadNewest(folder);
+  // A failure of one must not keep the others waiting.
+  MT_ASSIGN_OR_RETURN(const bool failed, AnyMember(membership.group(), !loaded.ok()));
+  MT_RETURN_IF_ERROR(loaded.status());
+  if (failed) return absl::FailedPreconditionError("another worker could not continue from its checkpoint");
+  return loaded;
+}
+
+absl::Status RunReplica::Receive(Membership& membership, const StatePlan& plan, bool receives) {
+  if (plan.receive.empty()) return absl::OkStatus();
+  const int rank = membership.assignment().rank;
+  if (std::count(plan.diverged.begin(), plan.diverged.end(), rank) != 0) {
+    log::Warning("this worker's state at ", checkpoints::ToText(position_), " differs from rank ",
+                 plan.source, "'s: it takes that one");
+  }
+  std::string text = rank == plan.source ? EncodeState() : "";
+  if (receives) run_ = 0;  // until all of it has come
+  MT_RETURN_IF_ERROR(TakeOver(membership.group(), rank, plan.source, Values(Tensors()), text));
+  return receives ? AdoptState(text) : absl::OkStatus();
+}
+
+absl::StatusOr<std::string> RunReplica::LoadNewest(const std::string& folder) {
+  MT_ASSIGN_OR_RETURN(const checkpoints::Search search,
+                      checkpoints::FindNewest(checkpoints::RealFiles(), folder));
+  for (const std::string& passed : search.passed_over) log::Warning("checkpoint passed over: ", passed);
+  if (!search.newest) return std::string();
+  MT_ASSIGN_OR_RETURN(const checkpoints::RunState state, checkpoints::DecodeRunState(search.newest->state));
+  const absl::Status same = checkpoints::CheckSameRun(identity_.run, state.identity, identity_.not_of_run);
+  if (!same.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(search.newest->path, " is a checkpoint of another run: ", same.message(),
+                     ". Give the same settings, another --model_folder, or --resume=false"));
+  }
+  const absl::Status restored = Restore(*search.newest, state_.Weights(), state_.Rest());
+  if (!restored.ok()) return Annotate(restored, search.newest->path);
+  MT_RETURN_IF_ERROR(AdoptState(search.newest->state));
+  progress_.finished = false;  // this command may ask for more epochs
+  return search.newest->path;
+}
+
+absl::StatusOr<checkpoints::Snapshot> RunReplica::TakeSnapshot() {
+  return memory_.Take(position_.steps, state_.Weights(), state_.Rest(), EncodeState());
+}
+
+std::optional<datasets::BatchPlan> BatchOfNewest(const std::string& folder) {
+  checkpoints::Files& files = checkpoints::RealFiles();
+  const auto steps = checkpoints::CompleteSteps(files, folder);
+  if (!steps.ok() || steps->empty()) return std::nullopt;
+  const auto text = files.Read(
+      absl::StrCat(folder, "/", checkpoints::StepFolder(steps->back()), "/", checkpoints::kStateFile));
+  if (!text.ok()) return std::nullopt;
+  const auto state = checkpoints::DecodeRunState(*text);
+  if (!state.ok()) return std::nullopt;
+  datasets::BatchPlan plan;
+  const auto number = [&](const char* name, int64_t& value) {
+    const auto found = state->identity.find(name);
+    return found != state->identity.end() && absl::SimpleAtoi(found->second, &value) && value > 0;
+  };
+  if (!number("global_batch", plan.global_batch) || !number("batch_size", plan.micro_batch))
+    return std::nullopt;
+  return plan;
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,80 @@
+// The run state that one member holds: its lineage, its position, the tensors, the progress. Lost with the
+// process, handed over when a generation begins, saved in checkpoints. Training thread only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "datasets/sampler.h"
+#include "trainers/checkpoints/checkpoint.h"
+#include "trainers/checkpoints/run_state.h"
+#include "trainers/membership/membership.h"
+#include "trainers/run/identity.h"
+#include "trainers/run/run_progress.h"
+#include "trainers/run/snapshot.h"
+#include "trainers/step/train_state.h"
+
+namespace mtrun::trainers {
+
+class RunReplica {
+ public:
+  /// `state` holds the tensors and must outlive this. `identity`: what must be the same when a run continues.
+  RunReplica(RunIdentity identity, TrainState& state);
+
+  /// True once the run has begun here or has been taken over.
+  bool exists() const { return run_ != 0; }
+  uint64_t run() const { return run_; }
+  /// Of the steps that are being made: grows with each membership of the run, over restarts too.
+  uint64_t generation() const { return generation_; }
+  const checkpoints::Position& position() const { return position_; }
+  RunProgress& progress() { return progress_; }
+  const RunProgress& progress() const { return progress_; }
+
+  /// One more step is finished (or its evaluation).
+  void FinishStep() { position_ = {generation_, position_.steps + 1, false}; }
+  void FinishEvaluation() { position_.evaluated = true; }
+
+  struct Begun {
+    bool fresh = false;     // the run begins now
+    bool received = false;  // this member took another one's state over
+    int writer = 0;         // rank that writes the run's files
+    std::string resumed;    // the checkpoint that it continues from, "" where a member held the state
+  };
+  /// Collective, first thing in a generation: the member that is furthest gives its state to those behind.
+  /// Where nobody holds the run, the newest checkpoint in `folder` (`resume`) on any node is the source,
+  /// else it begins. kFailedPrecondition: the checkpoint is of another run, the message lists what differs.
+  /// kUnavailable: the group broke; who was about to receive holds nothing then.
+  absl::StatusOr<Begun> Enter(Membership& membership, const std::string& folder, bool resume);
+
+  /// A copy of everything, for a checkpoint.
+  absl::StatusOr<checkpoints::Snapshot> TakeSnapshot();
+
+ private:
+  checkpoints::Claim MyClaim(bool alone) const;
+  NamedTensors Tensors() const;
+  std::string EncodeState() const;
+  absl::Status AdoptState(std::string_view text);
+  absl::Status Receive(Membership& membership, const checkpoints::StatePlan& plan, bool receives);
+  /// One reader a node takes over that node's newest checkpoint.
+  absl::StatusOr<std::string> LoadNewestOfNode(Membership& membership, const std::string& folder);
+  /// Takes over the newest intact checkpoint; its path, "" where there is none.
+  absl::StatusOr<std::string> LoadNewest(const std::string& folder);
+
+  const RunIdentity identity_;
+  TrainState& state_;
+  SnapshotMemory memory_;
+
+  uint64_t run_ = 0;
+  uint64_t generation_ = 1;
+  checkpoints::Position position_;
+  RunProgress progress_;
+};
+
+/// Batch plan of the newest checkpoint in `folder`; nothing where there is none. Reads its state alone.
+std::optional<datasets::BatchPlan> BatchOfNewest(const std::string& folder);
+
+}  // namespace mtrun::trainers

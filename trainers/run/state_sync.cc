@@ -1,0 +1,116 @@
+#include "trainers/run/state_sync.h"
+
+#include <cstring>
+
+#include <torch/cuda.h>
+
+#include "base/splitmix.h"
+#include "base/status_macros.h"
+#include "trainers/collectives/all_reduce.h"
+#include "trainers/collectives/device_group.h"
+#include "trainers/device/torch_status.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using checkpoints::Claim;
+
+constexpr int64_t kClaimWords = 5;
+
+void ToWords(const Claim& claim, int64_t* words) {
+  const uint64_t values[kClaimWords] = {claim.run, claim.position.generation,
+                                        static_cast<uint64_t>(claim.position.steps),
+                                        claim.position.evaluated ? uint64_t{1} : 0, claim.digest};
+  std::memcpy(words, values, sizeof values);
+}
+
+Claim FromWords(const int64_t* words) {
+  uint64_t values[kClaimWords];
+  std::memcpy(values, words, sizeof values);
+  return {.run = values[0],
+          .position = {.generation = values[1],
+                       .steps = static_cast<int64_t>(values[2]),
+                       .evaluated = values[3] != 0},
+          .digest = values[4]};
+}
+
+void Broadcast(const collectives::ProcessGroup& group, int source, const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return;
+  std::vector<at::Tensor> one{tensor.detach().contiguous()};
+  c10d::BroadcastOptions options;
+  options.rootRank = source;
+  group->broadcast(one, options)->wait();
+  if (!one[0].is_alias_of(tensor)) tensor.detach().copy_(one[0]);
+}
+
+void BroadcastText(const collectives::ProcessGroup& group, int rank, int source, std::string& text) {
+  at::Tensor size = at::scalar_tensor(static_cast<int64_t>(text.size()), at::kLong);
+  Broadcast(group, source, size);
+  at::Tensor bytes = at::empty({size.item<int64_t>()}, at::kByte);
+  if (rank == source) std::memcpy(bytes.data_ptr(), text.data(), text.size());
+  Broadcast(group, source, bytes);
+  text.assign(static_cast<const char*>(bytes.const_data_ptr()), bytes.numel());
+}
+
+uint64_t DigestOfBytes(const char* bytes, size_t size, uint64_t digest) {
+  size_t at = 0;
+  for (; at + 8 <= size; at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes + at, 8);
+    digest = (digest ^ word) * 0x9E3779B97F4A7C15;
+    digest ^= digest >> 29;
+  }
+  uint64_t rest = 0;
+  std::memcpy(&rest, bytes + at, size - at);
+  return SplitMix64((digest ^ rest) + size);
+}
+
+}  // namespace
+
+absl::StatusOr<checkpoints::StatePlan> AgreeOnState(const collectives::ProcessGroup& group, int rank,
+                                                    int world_size, const Claim& claim,
+                                                    uint64_t service_generation) {
+  at::Tensor words = at::zeros({world_size, kClaimWords}, at::kLong);
+  ToWords(claim, words.data_ptr<int64_t>() + rank * kClaimWords);
+  if (group) {
+    MT_RETURN_IF_ERROR(TorchStatus("compare positions with the other workers", [&] {
+      // Each row has one owner and zeros elsewhere: a sum is a gather that every back-end has.
+      collectives::AllReduce(group, words);
+    }));
+  }
+  std::vector<Claim> claims;
+  for (int r = 0; r < world_size; ++r)
+    claims.push_back(FromWords(words.data_ptr<int64_t>() + r * kClaimWords));
+  return checkpoints::DecideSource(claims, service_generation);
+}
+
+absl::Status TakeOver(const collectives::ProcessGroup& group, int rank, int source,
+                      const std::vector<at::Tensor>& tensors, std::string& text) {
+  if (!group) return absl::OkStatus();
+  MT_RETURN_IF_ERROR(TorchStatus("take over the state of the run", [&] {
+    torch::NoGradGuard no_grad;
+    for (const at::Tensor& tensor : tensors) Broadcast(group, source, tensor);
+    BroadcastText(group, rank, source, text);
+    if (!tensors.empty() && tensors.front().is_cuda()) torch::cuda::synchronize();
+  }));
+  // Broadcasts on a GPU do not say that they were aborted.
+  return collectives::GroupStatus(group);
+}
+
+uint64_t DigestOf(const std::vector<at::Tensor>& tensors) {
+  uint64_t digest = 0;
+  for (const at::Tensor& tensor : tensors) {
+    const at::Tensor host = tensor.detach().to(at::kCPU).contiguous();
+    digest = DigestOfBytes(static_cast<const char*>(host.const_data_ptr()), host.nbytes(), digest);
+  }
+  return digest;
+}
+
+absl::StatusOr<bool> AnyMember(const collectives::ProcessGroup& group, bool flag) {
+  if (!group) return flag;
+  at::Tensor count = at::scalar_tensor(flag ? int64_t{1} : int64_t{0}, at::kLong);
+  MT_RETURN_IF_ERROR(TorchStatus("ask the other workers", [&] { collectives::AllReduce(group, count); }));
+  return count.item<int64_t>() > 0;
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,35 @@
+// What the members of a new generation do before its first step: say how far they are, agree on whose state
+// is the truth, and take it over. Collective; training thread only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <torch/types.h>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "trainers/checkpoints/position.h"
+#include "trainers/collectives/cpu_group.h"
+
+namespace mtrun::trainers {
+
+/// Every member calls it with its own claim; all get the same plan. Null group: a world of one.
+absl::StatusOr<checkpoints::StatePlan> AgreeOnState(const collectives::ProcessGroup& group, int rank,
+                                                    int world_size, const checkpoints::Claim& claim,
+                                                    uint64_t service_generation);
+
+/// Copies rank `source`'s values into `tensors` (same order, shapes and dtypes on all members) and its `text`
+/// into everybody's. kUnavailable when the group breaks; then `tensors` are in an unknown state.
+absl::Status TakeOver(const collectives::ProcessGroup& group, int rank, int source,
+                      const std::vector<at::Tensor>& tensors, std::string& text);
+
+/// A number that almost surely differs when a bit differs. Device tensors are copied to the host.
+uint64_t DigestOf(const std::vector<at::Tensor>& tensors);
+
+/// Whether `flag` is set on any member.
+absl::StatusOr<bool> AnyMember(const collectives::ProcessGroup& group, bool flag);
+
+}  // namespace mtrun::trainers

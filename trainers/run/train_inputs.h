@@ -1,0 +1,43 @@
+// What a training run is made of.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "datasets/packed.h"
+#include "trainers/device/amp.h"
+#include "trainers/device/graph.h"
+#include "trainers/input/batch.h"
+#include "trainers/run/identity.h"
+#include "trainers/run/options.h"
+#include "trainers/run/report.h"
+#include "trainers/step/fault_plan.h"
+#include "trainers/step/task.h"
+#include "trainers/step/train_state.h"
+
+namespace mtrun::trainers {
+
+/// The references outlive the run.
+struct TrainInputs {
+  const std::string& program;  // its name
+  const TrainOptions& options;
+  const datasets::PackedSplit& train;
+  const datasets::PackedSplit& test;
+  Task& task;
+  BatchOptions batch;
+  Precision precision = Precision::kFp32;
+  GraphFactory graphs = nullptr;  // --graph
+  RunIdentity identity;           // what members and restarts must agree on
+  std::string settings;           // config.yaml
+  std::string greeting;           // for people, where the run begins or continues from a checkpoint
+  FaultPlan* faults = nullptr;    // null: none are planned
+  Duration grace = {};            // from a polite signal to SIGKILL, zero: unknown
+  Duration pace = {};             // a step lasts at least so long: tests that need long steps
+  /// On the writer of the run's files, when the run is complete and before anybody is done: weights and
+  /// report.
+  std::function<absl::Status(const TrainState&, const RunReport&)> finish;
+};
+
+}  // namespace mtrun::trainers

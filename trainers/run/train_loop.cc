@@ -1,0 +1,396 @@
+#include "trainers/run/train_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "trainers/membership/drain.h"
+#include "trainers/run/agreement.h"
+#include "trainers/run/state_sync.h"
+
+namespace mtrun::trainers {
+namespace {
+
+TrainState::Options TrainStateOptions(const TrainOptions& options, Precision precision) {
+  TrainState::Options out{.optimizer = options.optimizer,
+                          .clip_norm = options.clip_norm,
+                          .ema_decay = options.ema_decay,
+                          .loss_scaling = {}};
+  if (precision == Precision::kFp16) out.loss_scaling.emplace();
+  return out;
+}
+
+/// Making a batch in host memory and computing take different processors where there is a GPU.
+std::unique_ptr<PrefetchedSource> MakePrefetched(MicroBatchSource& source, const BatchOptions& batch) {
+  if (!batch.device.is_cuda() || batch.resident) return nullptr;
+  return std::make_unique<PrefetchedSource>(source, batch.device);
+}
+
+RunFiles::Options FilesOptions(const TrainInputs& in, const DatasetSource& source, bool elastic) {
+  const datasets::BatchPlan& plan = in.options.plan;
+  return {.path = in.options.model_folder,
+          .settings = in.settings,
+          .ledger = {.run = 0,
+                     .seed = in.options.seed,
+                     .size = in.train.size(),
+                     .global_batch = plan.global_batch,
+                     .micro_batch = plan.micro_batch,
+                     .shuffle = in.options.shuffle,
+                     .data = in.train.digest()},
+          .keep_last = in.options.keep_checkpoints,
+          .grace = in.grace,
+          .remember = elastic,
+          .sample_ids = [&source](int64_t step) { return source.DigestOfStep(step); }};
+}
+
+}  // namespace
+
+TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine& progress, TimePoint start)
+    : in_(inputs),
+      membership_(membership),
+      progress_(progress),
+      start_(start),
+      source_(inputs.train, inputs.options.source(), inputs.batch),
+      prefetched_(MakePrefetched(source_, inputs.batch)),
+      test_batches_(MakeImageBatches(inputs.test, inputs.batch)),
+      state_(inputs.task.module(), TrainStateOptions(inputs.options, inputs.precision)),
+      length_(LengthOf(inputs.options, source_.steps_per_epoch())),
+      schedule_(LrScheduleOf(inputs.options, length_)),
+      pacer_(progress.terminal(), inputs.options.log_every, MonotonicNow()),
+      replica_(inputs.identity, state_),
+      lifecycle_(RulesOf(inputs.options, length_), MonotonicNow()),
+      files_(FilesOptions(inputs, source_, membership.elastic())),
+      meter_(length_),
+      report_(EmptyReport()),
+      run_began_(start) {}
+
+RunReport TrainLoop::EmptyReport() const {
+  RunReport report;
+  report.program = in_.program;
+  if (in_.task.classes() > 0) report.class_names = in_.test.class_names();
+  report.global_batch = in_.options.plan.global_batch;
+  report.micro_batch = in_.options.plan.micro_batch;
+  return report;
+}
+
+absl::StatusOr<Outcome> TrainLoop::Run() {
+  while (true) {
+    const absl::Status status = RunGeneration();
+    if (status.ok()) break;
+    if (!membership_.elastic() || !MeansRegroup(status)) return status;
+    broke_ = MonotonicNow();
+    log::Info("regrouping: ", std::string(status.message()));
+    // What the old group lent goes first: its memory, and the hooks that write into it.
+    generation_.reset();
+    const absl::Status regrouped = membership_.Regroup(status);
+    if (regrouped.code() == absl::StatusCode::kCancelled) {
+      MT_RETURN_IF_ERROR(StopWhileWaiting(std::string(regrouped.message())));
+      break;
+    }
+    MT_RETURN_IF_ERROR(regrouped);
+  }
+  return outcome_;
+}
+
+absl::Status TrainLoop::RunGeneration() {
+  MT_RETURN_IF_ERROR(Enter());
+  while (true) {
+    MT_ASSIGN_OR_RETURN(const bool over, RunOnce());
+    if (over) return absl::OkStatus();
+  }
+}
+
+absl::StatusOr<bool> TrainLoop::RunOnce() {
+  const checkpoints::Position at = replica_.position();
+  const Decision decision = lifecycle_.Next(at, membership_.generation_is_over(), MonotonicNow());
+  switch (decision.action) {
+    case Action::kStep:
+      MT_RETURN_IF_ERROR(Step());
+      return false;
+    case Action::kEvaluate:
+      MT_RETURN_IF_ERROR(EndEpoch());
+      return false;
+    case Action::kSave:
+      MT_RETURN_IF_ERROR(Save());
+      return false;
+    case Action::kRegroup:
+      return absl::UnavailableError(Describe(decision, lifecycle_, at));
+    case Action::kLeave:
+      MT_RETURN_IF_ERROR(Leave(decision.cause));
+      return true;
+    case Action::kFinish:
+      MT_RETURN_IF_ERROR(FinishRun());
+      return true;
+  }
+  return absl::InternalError("a decision that is none");
+}
+
+// ---- the beginning of a generation
+
+absl::Status TrainLoop::Enter() {
+  const Assignment& who = membership_.assignment();
+  MT_RETURN_IF_ERROR(files_.Flush());
+  MT_RETURN_IF_ERROR(CheckMembersAgree());
+  replica_.progress().seconds = SecondsOfRun();  // whoever takes the run over counts on from here
+  MT_ASSIGN_OR_RETURN(const RunReplica::Begun begun,
+                      replica_.Enter(membership_, in_.options.model_folder, in_.options.resume));
+  if (begun.received || !begun.resumed.empty()) AdoptProgress(begun);
+  report_.world_size = who.world_size;
+  report_.nodes = who.nodes;
+  generation_.emplace(in_, prefetched_ ? *prefetched_ : static_cast<MicroBatchSource&>(source_), state_,
+                      membership_.group());
+  in_.task.module().train();
+  MT_RETURN_IF_ERROR(EnterFiles(begun));
+  lifecycle_.Enter(who.world_size, files_.saves(), replica_.progress().finished);
+  Announce(begun);
+  entered_ = MonotonicNow();
+  meter_.Restart(entered_, replica_.progress().samples);
+  return absl::OkStatus();
+}
+
+absl::Status TrainLoop::EnterFiles(const RunReplica::Begun& begun) {
+  const Assignment& who = membership_.assignment();
+  return files_.Enter(
+      {.rank = who.rank, .writer = begun.writer, .nodes = who.nodes, .first_on_node = who.first_on_node},
+      FilesStart(begun.fresh), [this] { return Barrier(); });
+}
+
+RunFiles::Start TrainLoop::FilesStart(bool fresh) const {
+  return {.run = replica_.run(),
+          .generation = replica_.generation(),
+          .steps = steps(),
+          .fresh = fresh,
+          .last_save_seconds = replica_.progress().saving};
+}
+
+void TrainLoop::Announce(const RunReplica::Begun& begun) {
+  const Assignment& who = membership_.assignment();
+  progress_.SetQuiet(who.rank != 0);
+  const bool resumed = !begun.resumed.empty();
+  if (begun.fresh || resumed) progress_.Print(in_.greeting);
+  if (resumed) {
+    progress_.Print(absl::StrCat("resumed from ", begun.resumed, " at step ", steps()));
+  } else if (!begun.fresh) {
+    progress_.Print(absl::StrCat("continuing with ", who.world_size,
+                                 who.world_size == 1 ? " worker" : " workers", " at step ", steps()));
+  }
+}
+
+absl::Status TrainLoop::CheckMembersAgree() const {
+  const absl::Status same = CheckAgreement(membership_.group(), in_.identity);
+  // It is the newcomer that does not fit: it says so and goes, and the run continues without it.
+  if (absl::IsFailedPrecondition(same) && replica_.exists()) return absl::UnavailableError(same.message());
+  return same;
+}
+
+/// After taking a run over from a checkpoint or another member: what this one knew of it counts no more.
+void TrainLoop::AdoptProgress(const RunReplica::Begun& begun) {
+  const RunProgress& progress = replica_.progress();
+  report_ = EmptyReport();
+  for (const EvalRecord& record : progress.history) report_.Add(record);
+  if (!progress.confusion.empty()) report_.matrix = ConfusionMatrix(progress.confusion);
+  files_.Forget();
+  // Nothing happened to a checkpoint's run until this process began; a member's went on.
+  const TimePoint now = begun.resumed.empty() ? MonotonicNow() : start_;
+  run_began_ = begun.fresh ? start_ : now - FromSeconds(progress.seconds);
+}
+
+absl::Status TrainLoop::Barrier() const { return AnyMember(membership_.group(), false).status(); }
+
+// ---- a step
+
+/// Without keeping a processor busy; a step that is aborted is not waited for.
+void TrainLoop::Pace(TimePoint began) const {
+  while (MonotonicNow() - began < in_.pace && !membership_.generation_is_over())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+absl::Status TrainLoop::Step() {
+  const Assignment& who = membership_.assignment();
+  const TimePoint began = MonotonicNow();
+  Pace(began);
+  const double learning_rate = LearningRate(schedule_, steps());
+  const StepVotes votes{.leave = membership_.wants_drain(), .regroup = membership_.wants_regroup()};
+  const absl::StatusOr<StepResult> result =
+      generation_->runner.Run(steps(), who.rank, who.world_size, learning_rate, votes);
+  if (absl::IsOutOfRange(result.status())) {
+    // The numbers have broken down: it helps to know where the run can begin again.
+    return absl::OutOfRangeError(absl::StrCat(result.status().message(), ". ", files_.LastCheckpoint()));
+  }
+  MT_RETURN_IF_ERROR(result.status());
+  MT_RETURN_IF_ERROR(Account(*result, learning_rate, began));
+  lifecycle_.Stepped({result->leaving, result->regrouping}, votes.leave);
+  return broke_ ? ReportRegroup() : absl::OkStatus();
+}
+
+/// Counts the step, records it and shows it.
+absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, TimePoint began) {
+  const TimePoint now = MonotonicNow();
+  RunProgress& progress = replica_.progress();
+  EpochMeter::Add(result, ToSeconds(now - began), progress);
+  const FinishedStep step{.record = {.step = steps(),
+                                     .epoch = length_.EpochOf(steps() + 1),
+                                     .loss = result.loss,
+                                     .learning_rate = learning_rate,
+                                     .samples = result.samples,
+                                     .seconds = ToSeconds(now - began),
+                                     .skipped = result.skipped},
+                          .generation = replica_.generation(),
+                          .world = membership_.assignment().world_size};
+  replica_.FinishStep();
+  membership_.ReportProgress(step.record.epoch, steps(), progress.samples);
+  if (membership_.assignment().rank == 0 && pacer_.Due(steps(), now))
+    progress_.Show(ToText(meter_.Show(steps(), result.loss, learning_rate, progress, now)));
+  const int64_t every = in_.task.picture_every();
+  if (files_.writes() && every > 0 && steps() % every == 0) MT_RETURN_IF_ERROR(DrawPicture());
+  return files_.Record(step, now);
+}
+
+/// After the first step of a new membership.
+absl::Status TrainLoop::ReportRegroup() {
+  if (!files_.writes()) return absl::OkStatus();
+  const TimePoint broke = *std::exchange(broke_, std::nullopt);
+  return files_.Record(
+      RegroupRecord{.generation = replica_.generation(),
+                    .world = membership_.assignment().world_size,
+                    .steps = steps(),
+                    .assign = ToSeconds(membership_.assigned_at() - broke),
+                    .connect = ToSeconds(membership_.connected_at() - membership_.assigned_at()),
+                    .state = ToSeconds(entered_ - membership_.connected_at()),
+                    .first_step = ToSeconds(MonotonicNow() - entered_)});
+}
+
+absl::Status TrainLoop::DrawPicture() {
+  const TrainState::Averaged averaged(state_);
+  return trainers::DrawPicture(in_.task,
+                               absl::StrFormat("%s/samples_%07d.png", in_.options.model_folder, steps()));
+}
+
+// ---- evaluations and checkpoints
+
+absl::StatusOr<Evaluation> TrainLoop::EvaluateNow() {
+  const Assignment& who = membership_.assignment();
+  const int64_t wanted = in_.options.eval_images;
+  const int64_t size = wanted > 0 ? std::min(wanted, in_.test.size()) : in_.test.size();
+  Reach(Fault::At::kEvaluate);
+  const TrainState::Averaged averaged(state_);
+  const auto still_here = [&] {
+    membership_.ReportProgress(length_.EpochOf(steps()), steps(), replica_.progress().samples);
+  };
+  return Evaluate(in_.task, *test_batches_, size, who.rank, who.world_size, membership_.group(), still_here);
+}
+
+absl::Status TrainLoop::EndEpoch() {
+  MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateNow());
+  RunProgress& progress = replica_.progress();
+  const EvalRecord record =
+      meter_.EndEpoch(steps(), evaluation.loss, evaluation.matrix, in_.task.classes() > 0, progress);
+  const bool new_best = report_.Add(record);
+  report_.matrix = evaluation.matrix;
+  replica_.FinishEvaluation();
+  lifecycle_.Evaluated();
+  progress_.Print(EpochText(record, in_.options.epochs, new_best));
+  meter_.Restart(MonotonicNow(), progress.samples);
+  return files_.Record(record);
+}
+
+absl::Status TrainLoop::Save() {
+  const TimePoint began = MonotonicNow();
+  lifecycle_.Saved(replica_.position(), began);
+  replica_.progress().seconds = SecondsOfRun();
+  replica_.progress().saving = files_.last_save_seconds();
+  MT_ASSIGN_OR_RETURN(checkpoints::Snapshot snapshot, replica_.TakeSnapshot());
+  MT_RETURN_IF_ERROR(files_.Save(std::move(snapshot), report_.BestSteps(), began));
+  Reach(Fault::At::kSave);
+  return absl::OkStatus();
+}
+
+// ---- the end of the run, and of this worker's part in it
+
+/// Says that the run is complete once everything is on the disk. Where a membership has begun meanwhile, its
+/// members get here again, and what is on the disk already is not written twice.
+absl::Status TrainLoop::FinishRun() {
+  RunProgress& progress = replica_.progress();
+  const bool first = !progress.finished;
+  if (first) MT_RETURN_IF_ERROR(WriteResults());
+  // Nobody is done before everything is on the disk: until then a successor of rank 0 would have to write it.
+  MT_RETURN_IF_ERROR(Barrier());
+  progress.finished = true;
+  if (first) {
+    progress_.Print(
+        absl::StrCat("\nweights, metrics, checkpoints and this report are in ", in_.options.model_folder));
+  }
+  return membership_.ReportDone(steps());
+}
+
+absl::Status TrainLoop::WriteResults() {
+  report_.steps = steps();
+  report_.seconds = SecondsOfRun();
+  report_.images_per_second = static_cast<double>(replica_.progress().samples) / report_.training_seconds;
+  progress_.Print("\n" + ReportText(report_));
+  if (!files_.Wait().ok()) {
+    MT_RETURN_IF_ERROR(Save());
+    // Its failure has been logged; the weights by themselves may still fit.
+    files_.Wait().IgnoreError();
+  }
+  return files_.writes() ? in_.finish(state_, report_) : absl::OkStatus();
+}
+
+absl::Status TrainLoop::Leave(Decision::Cause cause) {
+  const std::string why = membership_.drain_wish();
+  if (cause == Decision::Cause::kVotedToLeave) {
+    outcome_.complete = false;
+    outcome_.stopped =
+        absl::StrCat(why, ": ", Describe({Action::kLeave, cause}, lifecycle_, replica_.position()));
+    membership_.ReportLeaving(why);
+    return absl::OkStatus();
+  }
+  const absl::Status saved = files_.Wait();
+  if (files_.writes()) MT_RETURN_IF_ERROR(saved);  // of a copy it is enough that it has been logged
+  MT_RETURN_IF_ERROR(Barrier());
+  StopRun(why);
+  return absl::OkStatus();
+}
+
+/// The whole run stops here, and its state is on the disk.
+void TrainLoop::StopRun(const std::string& why) {
+  outcome_.complete = false;
+  outcome_.signal = DrainSignal() != 0 ? DrainSignal() : SIGTERM;
+  outcome_.stopped = absl::StrCat(why, ": stopped at step ", steps(), " of ", length_.steps,
+                                  "; the same command continues from ", in_.options.model_folder);
+  membership_.ReportLeaving(why);
+}
+
+/// This worker is to go while it waits for others: what it holds is the newest there is.
+absl::Status TrainLoop::StopWhileWaiting(const std::string& why) {
+  if (replica_.exists()) MT_RETURN_IF_ERROR(SaveUnlessSaved());
+  StopRun(why);
+  return absl::OkStatus();
+}
+
+/// Others who hold the state, here or on other nodes, may be told to go at the same time or have died before:
+/// the first to come saves it for all.
+absl::Status TrainLoop::SaveUnlessSaved() {
+  const std::string& path = in_.options.model_folder;
+  MT_RETURN_IF_ERROR(CheckRunFolder(path));
+  MT_ASSIGN_OR_RETURN(const UniqueFd turn, LockFolder(path));
+  MT_ASSIGN_OR_RETURN(const auto saved, checkpoints::CompleteSteps(checkpoints::RealFiles(), path));
+  if (!SavesBeforeStopping(replica_.exists(), steps(), saved)) return absl::OkStatus();
+  MT_RETURN_IF_ERROR(files_.BecomeWriter(FilesStart(/*fresh=*/false)));
+  MT_RETURN_IF_ERROR(Save());
+  return files_.Wait();
+}
+
+void TrainLoop::Reach(Fault::At at) {
+  if (in_.faults != nullptr) in_.faults->Reach(at, steps());
+}
+
+}  // namespace mtrun::trainers

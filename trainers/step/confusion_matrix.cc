@@ -1,0 +1,58 @@
+#include "trainers/step/confusion_matrix.h"
+
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace mtrun::trainers {
+namespace {
+
+double Ratio(int64_t part, int64_t whole) {
+  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace
+
+ConfusionMatrix::ConfusionMatrix(int classes) : classes_(classes), counts_(classes * classes, 0) {}
+
+ConfusionMatrix::ConfusionMatrix(std::vector<int64_t> counts)
+    : classes_(static_cast<int>(std::lround(std::sqrt(static_cast<double>(counts.size()))))),
+      counts_(std::move(counts)) {
+  MT_CHECK(static_cast<size_t>(classes_) * classes_ == counts_.size()) << counts_.size() << " counts";
+}
+
+void ConfusionMatrix::Add(int64_t actual, int64_t predicted, int64_t times) {
+  MT_CHECK(actual >= 0 && actual < classes_ && predicted >= 0 && predicted < classes_)
+      << "actual " << actual << " predicted " << predicted << " of " << classes_;
+  counts_[actual * classes_ + predicted] += times;
+}
+
+int64_t ConfusionMatrix::total() const { return std::accumulate(counts_.begin(), counts_.end(), int64_t{0}); }
+
+int64_t ConfusionMatrix::correct() const {
+  int64_t sum = 0;
+  for (int c = 0; c < classes_; ++c) sum += at(c, c);
+  return sum;
+}
+
+double ConfusionMatrix::Accuracy() const { return Ratio(correct(), total()); }
+
+ClassFigures ConfusionMatrix::Figures(int c) const {
+  int64_t row = 0, column = 0;
+  for (int other = 0; other < classes_; ++other) {
+    row += at(c, other);
+    column += at(other, c);
+  }
+  const int64_t tp = at(c, c), fp = column - tp, fn = row - tp, tn = total() - tp - fp - fn;
+  ClassFigures f;
+  f.accuracy = Ratio(tp + tn, tp + tn + fp + fn);
+  f.precision = Ratio(tp, tp + fp);
+  f.recall = Ratio(tp, tp + fn);
+  f.f1 = f.precision + f.recall == 0 ? 0.0 : 2 * f.precision * f.recall / (f.precision + f.recall);
+  f.specificity = Ratio(tn, tn + fp);
+  return f;
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,38 @@
+// What a classifier's predictions come to: a confusion matrix and the figures read from it. Pure values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace mtrun::trainers {
+
+/// One class against the rest. A ratio whose denominator is 0 is 0.
+struct ClassFigures {
+  double accuracy = 0, precision = 0, recall = 0, f1 = 0, specificity = 0;
+};
+
+/// Counts [actual][predicted]; rows are actual classes. Counts add up, so an evaluation split over workers is
+/// exact.
+class ConfusionMatrix {
+ public:
+  explicit ConfusionMatrix(int classes);
+  /// From row-major counts; REQUIRES: counts.size() is a square number.
+  explicit ConfusionMatrix(std::vector<int64_t> counts);
+
+  void Add(int64_t actual, int64_t predicted, int64_t times = 1);
+
+  int classes() const { return classes_; }
+  int64_t at(int actual, int predicted) const { return counts_[actual * classes_ + predicted]; }
+  const std::vector<int64_t>& counts() const { return counts_; }
+  int64_t total() const;
+  int64_t correct() const;
+  /// Correct over total, 0 for an empty matrix.
+  double Accuracy() const;
+  ClassFigures Figures(int c) const;
+
+ private:
+  int classes_;
+  std::vector<int64_t> counts_;
+};
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,93 @@
+// What training changes from step to step: weights, running statistics, the optimizer's state,
+// the loss scale and the average of the weights. All of it can be listed and set by copying into the tensors.
+// It knows nothing of membership: gradients are bound to it once a generation. Not thread-safe.
+//
+// A step is: BeginStep; forward and, from RootGradient, backward of every own micro-batch; the sums over the
+// workers of gradients and statistics(); Apply.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include "trainers/models/batch_norm.h"
+#include "trainers/optim/ema.h"
+#include "trainers/optim/grad_scaler.h"
+#include "trainers/optim/optimizer.h"
+#include "trainers/weights/safetensors.h"
+
+namespace mtrun::trainers {
+
+class TrainState {
+ public:
+  struct Options {
+    OptimizerOptions optimizer = {};
+    double clip_norm = 0;                                  // 0: no clipping
+    double ema_decay = 0;                                  // 0: no average is kept
+    std::optional<GradScaler::Options> loss_scaling = {};  // for fp16
+  };
+
+  /// `module` is on its device, in its dtype and memory format; it must outlive this. Parameters that require
+  /// gradients are trained.
+  TrainState(torch::nn::Module& module, const Options& options);
+  TrainState(const TrainState&) = delete;
+
+  const std::vector<at::Tensor>& trained() const { return trained_; }
+  /// gradients[i] belongs to trained()[i]. Before the first step and whenever they are allocated again.
+  void BindGradients(const std::vector<at::Tensor>& gradients);
+
+  /// Parameters and buffers by PyTorch's names; aliases.
+  NamedTensors Weights() const { return StateDict(module_); }
+  /// Everything else: `optimizer/<parameter>.<exp_avg, ...>`, `ema/<parameter>`, `scaler/<...>`; aliases.
+  NamedTensors Rest() const;
+  /// The averaged weights with the buffers beside them, as a model's file has them; empty without an average.
+  NamedTensors AveragedWeights() const;
+  /// The average starts over from the weights, after these have been set from elsewhere.
+  void RestartAverage();
+
+  void BeginStep() { statistics_.BeginStep(); }
+  /// What backward starts from for a loss of weight n_micro_batch / N.
+  at::Tensor RootGradient(const at::Tensor& loss, double weight) const;
+  /// Sums of batch normalisation that are to be added over the workers; empty without such layers.
+  const at::Tensor& statistics() const { return statistics_.sums(); }
+  bool scales_loss() const { return scaler_.has_value(); }
+  /// Unscales, clips, updates everything. `finite`: whether the step's loss was; with loss scaling a step
+  /// that is not, or whose gradients are not, changes nothing but the scale. False when it was skipped so.
+  /// `repeat` does the update itself, which is the same device operations each time after KeepRateOnDevice.
+  using Repeat = std::function<void(const std::function<void()>& update)>;
+  bool Apply(
+      double learning_rate, bool finite, const Repeat& repeat = [](const auto& update) { update(); });
+  void KeepRateOnDevice() { optimizer_->KeepRateOnDevice(); }
+
+  /// While it lives, the network computes with the average, if there is one.
+  class Averaged {
+   public:
+    explicit Averaged(TrainState& state) {
+      if (state.ema_) scope_.emplace(*state.ema_);
+    }
+
+   private:
+    std::optional<Ema::Scope> scope_;
+  };
+
+ private:
+  void Update();
+
+  torch::nn::Module& module_;
+  const Options options_;
+  models::RunningStatistics statistics_;
+  std::vector<at::Tensor> trained_;
+  std::vector<at::Tensor> gradients_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::optional<GradScaler> scaler_;
+  std::optional<Ema> ema_;
+};
+
+/// Parameters that require gradients, in the module's order.
+std::vector<at::Tensor> TrainedParameters(const torch::nn::Module& module);
+
+}  // namespace mtrun::trainers

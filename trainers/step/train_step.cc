@@ -1,0 +1,211 @@
+#include "trainers/step/train_step.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "trainers/collectives/device_group.h"
+#include "trainers/device/torch_status.h"
+#include "trainers/input/micro_batch_rng.h"
+
+namespace mtrun::trainers {
+namespace {
+
+/// The loss scale is halved each time: from 65536 this many lead to 2^-48, so it is not the scale any more.
+constexpr int64_t kMostSkippedInARow = 64;
+
+}  // namespace
+
+TrainStep::TrainStep(Task& task, MicroBatchSource& source, DataParallel& data_parallel, TrainState& state,
+                     const Options& options)
+    : task_(task),
+      source_(source),
+      data_parallel_(data_parallel),
+      state_(state),
+      options_(options),
+      device_(state.trained().front().device()),
+      stats_(data_parallel, source.micro_batches(), options.graphs || !device_.is_cpu()) {
+  if (options_.graphs) {
+    MT_CHECK(options_.sync_micro_batches == 0) << "captured steps with synchronised batch normalisation";
+    captured_passes_.emplace(options_.graphs);
+    captured_update_.emplace(options_.graphs);
+    state_.KeepRateOnDevice();
+  }
+  state_.BindGradients(data_parallel_.gradients());
+  data_parallel_.SumAlso(state_.statistics());
+}
+
+std::vector<SyncRound> TrainStep::OwnMicroBatches(int64_t step, int rank, int world_size) const {
+  std::vector<SyncRound> own;
+  const MicroBatchRange range = MicroBatchesOf(source_.micro_batches(), rank, world_size);
+  for (int64_t micro_batch = range.begin; micro_batch < range.end; ++micro_batch) {
+    if (source_.SamplesInMicroBatch(step, micro_batch) > 0)
+      own.push_back({{micro_batch, micro_batch + 1}, {}});
+  }
+  return own;
+}
+
+std::vector<SyncRound> TrainStep::SyncRounds(int64_t step, int rank, int world_size) {
+  if (!sync_) sync_ = MakeSyncBatchNorm(task_.module(), data_parallel_.group(), rank, world_size);
+  int64_t filled = 0;
+  while (filled < source_.micro_batches() && source_.SamplesInMicroBatch(step, filled) > 0) ++filled;
+  return PlanSyncRounds(source_.micro_batches(), filled, options_.sync_micro_batches, rank, world_size);
+}
+
+std::vector<SyncRound> TrainStep::Passes(int64_t step, int rank, int world_size) {
+  return options_.sync_micro_batches > 0 ? SyncRounds(step, rank, world_size)
+                                         : OwnMicroBatches(step, rank, world_size);
+}
+
+Batch TrainStep::BatchOf(int64_t step, MicroBatchRange micro_batches) {
+  if (micro_batches.size() == 1) return source_.Make(step, micro_batches.begin);
+  if (micro_batches.empty()) {
+    const Batch like = source_.Make(step, 0);
+    return {like.images.narrow(0, 0, 0), like.labels.narrow(0, 0, 0)};
+  }
+  std::vector<at::Tensor> images, labels;
+  for (int64_t micro_batch = micro_batches.begin; micro_batch < micro_batches.end; ++micro_batch) {
+    const Batch batch = source_.Make(step, micro_batch);
+    images.push_back(batch.images);
+    labels.push_back(batch.labels);
+  }
+  return {at::cat(images), at::cat(labels)};
+}
+
+/// What comes after this pass if the next step is split like this one.
+void TrainStep::LookAhead(int64_t step, const std::vector<SyncRound>& passes, size_t pass) {
+  const bool last = pass + 1 == passes.size();
+  const int64_t next = last ? step + 1 : step;
+  const MicroBatchRange micro_batches = passes[last ? 0 : pass + 1].micro_batches;
+  if (micro_batches.size() == 1 && source_.SamplesInMicroBatch(next, micro_batches.begin) > 0)
+    source_.Ahead(next, micro_batches.begin);
+}
+
+RandomInputs TrainStep::RandomInputsOf(int64_t step, int64_t micro_batch, int64_t samples) const {
+  const MicroBatchId id{options_.seed, step, micro_batch};
+  at::Generator during;
+  if (task_.draws_during_pass()) during = MicroBatchGenerator(id.seed, step, micro_batch, "dropout", device_);
+  return {task_.Draw(samples, id), std::move(during)};
+}
+
+void TrainStep::ForwardAndBackward(size_t pass, const Batch& batch, const RandomInputs& random,
+                                   int64_t samples_in_step, const std::function<void()>& before_backward) {
+  const auto forward = [&] {
+    const Autocast autocast(device_.type(), options_.precision);
+    return task_.Train(batch, random);
+  };
+  const Task::Output output = forward();
+  const double weight = MicroBatchWeight(batch.labels.size(0), samples_in_step);
+  stats_.Add(pass, output, weight);
+  before_backward();
+  // The weight as the gradient of the loss: the same product as weighting the loss, one operation less each
+  // way.
+  torch::autograd::backward({output.loss}, {state_.RootGradient(output.loss, weight)});
+}
+
+void TrainStep::Compute(int64_t step, const std::vector<SyncRound>& passes) {
+  Reach(Fault::At::kForward, step);
+  if (ComputeCaptured(step, passes)) return;
+  // A member without micro-batches votes all the same.
+  if (passes.empty()) stats_.End();
+  for (size_t i = 0; i < passes.size(); ++i) {
+    const Batch batch = BatchOf(step, passes[i].micro_batches);
+    LookAhead(step, passes, i);
+    if (sync_) sync_->SetRound(passes[i].members);
+    ForwardAndBackward(i, batch, RandomInputsOf(step, passes[i].micro_batches.begin, batch.labels.size(0)),
+                       source_.SamplesInStep(step), [&] {
+                         if (i + 1 < passes.size()) return;
+                         Reach(Fault::At::kBackward, step);
+                         stats_.End();
+                         data_parallel_.LastRound();
+                       });
+  }
+}
+
+/// The sums over the workers come after the replay: a capture holds no communicator, so aborting one meets no
+/// capture that it is part of. False: this step runs in the ordinary way.
+bool TrainStep::ComputeCaptured(int64_t step, const std::vector<SyncRound>& passes) {
+  if (!captured_passes_) return false;
+  WorkShape shape{{}, source_.SamplesInStep(step)};
+  for (const SyncRound& pass : passes)
+    shape.samples.push_back(source_.SamplesInMicroBatch(step, pass.micro_batches.begin));
+  const CapturePlan::Action action = captured_passes_->Next(shape);
+  if (action == CapturePlan::Action::kEager) return false;
+  std::vector<PassInputs> inputs;
+  for (size_t i = 0; i < passes.size(); ++i) {
+    const int64_t micro_batch = passes[i].micro_batches.begin;
+    inputs.push_back(
+        {source_.Inputs(step, micro_batch), RandomInputsOf(step, micro_batch, shape.samples[i])});
+  }
+  Reach(Fault::At::kBackward, step);
+  captured_passes_->Run(action, inputs,
+                        [this, n = shape.samples_in_step](const std::vector<PassInputs>& own) {
+                          for (size_t i = 0; i < own.size(); ++i)
+                            ForwardAndBackward(i, source_.Compose(own[i].batch), own[i].random, n, [] {});
+                        });
+  LookAhead(step, passes, passes.size() - 1);
+  return true;
+}
+
+void TrainStep::Update(const std::function<void()>& update) {
+  const CapturePlan::Action action =
+      captured_update_ ? captured_update_->Next({{1}, 1}) : CapturePlan::Action::kEager;
+  if (action == CapturePlan::Action::kEager) {
+    update();
+  } else {
+    captured_update_->Run(action, {}, [update](const std::vector<PassInputs>&) { update(); });
+  }
+}
+
+absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size, double learning_rate,
+                                          StepVotes votes) {
+  data_parallel_.BeginStep();
+  state_.BeginStep();
+  stats_.Begin(votes);
+  MT_RETURN_IF_ERROR(TorchStatus(absl::StrCat("step ", step), [&] {
+    const std::vector<SyncRound> passes = Passes(step, rank, world_size);
+    first_micro_batches_.clear();
+    for (const SyncRound& pass : passes) first_micro_batches_.push_back(pass.micro_batches.begin);
+    Compute(step, passes);
+  }));
+  Reach(Fault::At::kAllReduce, step);
+  MT_RETURN_IF_ERROR(Annotate(data_parallel_.FinishStep(), absl::StrCat("step ", step)));
+  const std::vector<double> stats = data_parallel_.Stats();
+  // Reading them has waited for the device; an aborted NCCL leaves undefined numbers.
+  if (device_.is_cuda()) MT_RETURN_IF_ERROR(collectives::GroupStatus(data_parallel_.group()));
+  const bool finite = std::isfinite(stats[0]);
+  if (!state_.scales_loss()) MT_RETURN_IF_ERROR(CheckFinite(step, stats[0]));
+  bool applied = false;
+  MT_RETURN_IF_ERROR(TorchStatus(absl::StrCat("update of step ", step), [&] {
+    applied = state_.Apply(learning_rate, finite, [this](const auto& update) { Update(update); });
+  }));
+  Reach(Fault::At::kApply, step);
+  skipped_in_a_row_ = applied ? 0 : skipped_in_a_row_ + 1;
+  if (skipped_in_a_row_ > kMostSkippedInARow) {
+    return absl::OutOfRangeError(
+        absl::StrCat("step ", step, ": gradients are not finite at any loss scale for ", skipped_in_a_row_,
+                     " steps in a row. A lower learning_rate, a warm-up or --amp off usually helps"));
+  }
+  return StepResult{stats[0],
+                    std::llround(stats[1]),
+                    source_.SamplesInStep(step),
+                    !applied,
+                    static_cast<int>(std::lround(stats[2])),
+                    static_cast<int>(std::lround(stats[3]))};
+}
+
+absl::Status TrainStep::CheckFinite(int64_t step, double loss) const {
+  if (std::isfinite(loss)) return absl::OkStatus();
+  std::vector<int64_t> bad;
+  for (const size_t pass : stats_.NotFinite()) bad.push_back(first_micro_batches_[pass]);
+  const std::string where = bad.empty() ? "in another worker's micro-batches"
+                                        : absl::StrCat("in micro-batch ", absl::StrJoin(bad, ", "));
+  return absl::OutOfRangeError(absl::StrCat("the loss of step ", step, " is ",
+                                            std::isnan(loss) ? "nan" : "infinite", " (", where,
+                                            "); the weights are those before the step. A lower learning_rate "
+                                            "or a warm-up usually helps"));
+}
+
+}  // namespace mtrun::trainers

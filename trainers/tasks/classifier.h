@@ -1,0 +1,54 @@
+// What a program that trains an image classifier supplies: Classify makes a Task of it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include "trainers/step/task.h"
+
+namespace mtrun::trainers {
+
+/// A network: its module (parameters, buffers, mode) and its forward pass [n, 3, S, S] -> logits [n,
+/// classes].
+struct Model {
+  std::shared_ptr<torch::nn::Module> module;
+  std::function<at::Tensor(const at::Tensor&)> forward;
+  /// For networks with dropout: where what they drop in the next forward pass is drawn from.
+  std::function<void(at::Generator)> set_generator = {};
+};
+
+template <typename Net>
+Model AsModel(std::shared_ptr<Net> net) {
+  return {net, [net](const at::Tensor& images) { return net->forward(images); }, {}};
+}
+
+/// (logits [n, classes], labels int64 [n]) -> mean loss, 0-dimensional.
+using MeanLoss = std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
+
+at::Tensor MeanCrossEntropy(const at::Tensor& logits, const at::Tensor& labels);
+
+/// Loss, right predictions and a confusion matrix of a network of any kind.
+class ClassifierTask : public Task {
+ public:
+  ClassifierTask(Model model, MeanLoss loss, int classes);
+
+  int classes() const override { return classes_; }
+  bool draws_during_pass() const override { return model_.set_generator != nullptr; }
+  Output Train(const Batch& batch, const RandomInputs& random) override;
+  void Evaluate(const Batch& batch, int64_t first, Sums& sums) override;
+
+ private:
+  const Model model_;
+  const MeanLoss loss_;
+  const int classes_;
+};
+
+/// The task of most classifiers.
+std::unique_ptr<Task> Classify(Model model, int64_t classes);
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,168 @@
+#include "trainers/weights/safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "datasets/safetensors.h"
+#include "trainers/weights/pth_reader.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using datasets::DType;
+
+constexpr std::pair<DType, at::ScalarType> kTypes[] = {
+    {DType::kU8, at::kByte},   {DType::kI32, at::kInt},       {DType::kI64, at::kLong},
+    {DType::kF16, at::kHalf},  {DType::kBF16, at::kBFloat16}, {DType::kF32, at::kFloat},
+    {DType::kF64, at::kDouble}};
+
+at::ScalarType ToTorchType(DType type) {
+  for (const auto& [file, torch] : kTypes) {
+    if (file == type) return torch;
+  }
+  MT_CHECK(false) << "dtype " << static_cast<int>(type);
+  return at::kByte;
+}
+
+std::string ShapeText(at::IntArrayRef shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
+
+constexpr size_t kMostNamed = 3;
+
+/// "missing a, b, c and 4 more"
+void AppendProblems(std::vector<std::string>& out, const char* kind, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  const size_t shown = std::min(names.size(), kMostNamed);
+  std::string text = absl::StrCat(kind, " ", absl::StrJoin(names.begin(), names.begin() + shown, ", "));
+  if (names.size() > shown) absl::StrAppend(&text, " and ", names.size() - shown, " more");
+  out.push_back(std::move(text));
+}
+
+bool IsStepCounter(const std::string& name) { return absl::EndsWith(name, ".num_batches_tracked"); }
+
+/// What keeps `file` from being the state `model`; "" when it fits.
+std::string Mismatch(const std::map<std::string, at::Tensor>& file, const NamedTensors& model) {
+  std::vector<std::string> missing, other_shape, unexpected, problems;
+  std::map<std::string, at::Tensor> rest = file;
+  for (const auto& [name, tensor] : model) {
+    const auto found = rest.find(name);
+    if (found == rest.end()) {
+      if (!IsStepCounter(name)) missing.push_back(name);
+      continue;
+    }
+    if (found->second.sizes() != tensor.sizes()) {
+      other_shape.push_back(absl::StrCat(name, " is ", ShapeText(found->second.sizes()), " in the file and ",
+                                         ShapeText(tensor.sizes()), " in the model"));
+    }
+    rest.erase(found);
+  }
+  for (const auto& item : rest) unexpected.push_back(item.first);
+  AppendProblems(problems, "missing", missing);
+  AppendProblems(problems, "other shape:", other_shape);
+  AppendProblems(problems, "unexpected", unexpected);
+  return absl::StrJoin(problems, "; ");
+}
+
+/// Whether the tensors whose names begin with `prefix` are the same ones in both, shapes included.
+bool Fits(const std::map<std::string, at::Tensor>& file, const NamedTensors& model,
+          const std::string& prefix) {
+  std::map<std::string, at::Tensor> file_part;
+  NamedTensors model_part;
+  for (const auto& item : file) {
+    if (absl::StartsWith(item.first, prefix)) file_part.insert(item);
+  }
+  for (const auto& item : model) {
+    if (absl::StartsWith(item.first, prefix)) model_part.push_back(item);
+  }
+  return Mismatch(file_part, model_part).empty();
+}
+
+}  // namespace
+
+std::optional<DType> FileDType(at::ScalarType type) {
+  for (const auto& [file, torch] : kTypes) {
+    if (torch == type) return file;
+  }
+  return std::nullopt;
+}
+
+absl::Status SaveTensors(const std::string& path, const NamedTensors& tensors,
+                         const std::map<std::string, std::string>& metadata) {
+  std::vector<datasets::TensorInfo> infos;
+  std::vector<absl::Span<const uint8_t>> data;
+  std::vector<at::Tensor> kept;  // owns what `data` points to
+  for (const auto& [name, tensor] : tensors) {
+    const std::optional<DType> type = FileDType(tensor.scalar_type());
+    if (!type) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": tensor ", name, " has a dtype that safetensors lacks"));
+    }
+    kept.push_back(tensor.detach().to(at::kCPU).contiguous());
+    infos.push_back({.name = name, .dtype = *type, .shape = kept.back().sizes().vec()});
+    data.emplace_back(static_cast<const uint8_t*>(kept.back().const_data_ptr()), kept.back().nbytes());
+  }
+  return datasets::WriteSafetensorsFile(path, std::move(infos), data, metadata);
+}
+
+absl::StatusOr<NamedTensors> LoadTensors(const std::string& path) {
+  MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  auto tensors = ParseTensors(text);
+  if (!tensors.ok()) return Annotate(tensors.status(), path);
+  return tensors;
+}
+
+absl::StatusOr<NamedTensors> ParseTensors(std::string_view text) {
+  const absl::Span<const uint8_t> file(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  MT_ASSIGN_OR_RETURN(const datasets::SafetensorsHeader header, datasets::ParseSafetensorsHeader(file));
+  NamedTensors tensors;
+  for (const auto& info : header.tensors) {
+    at::Tensor tensor = at::empty(info.shape, ToTorchType(info.dtype));
+    const absl::Span<const uint8_t> bytes = datasets::TensorBytes(file, header, info);
+    if (!bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
+    tensors.emplace_back(info.name, std::move(tensor));
+  }
+  return tensors;
+}
+
+NamedTensors StateDict(const torch::nn::Module& module) {
+  NamedTensors state;
+  for (const auto& item : module.named_parameters()) state.emplace_back(item.key(), item.value().detach());
+  for (const auto& item : module.named_buffers()) state.emplace_back(item.key(), item.value().detach());
+  return state;
+}
+
+absl::Status InitFrom(const std::string& path, const torch::nn::Module& module,
+                      const std::string& last_layer) {
+  MT_ASSIGN_OR_RETURN(const NamedTensors loaded, LoadWeights(path));
+  std::map<std::string, at::Tensor> file(loaded.begin(), loaded.end());
+  NamedTensors model = StateDict(module);
+  if (!last_layer.empty() && !Fits(file, model, last_layer)) {
+    std::erase_if(file, [&](const auto& item) { return absl::StartsWith(item.first, last_layer); });
+    std::erase_if(model, [&](const auto& item) { return absl::StartsWith(item.first, last_layer); });
+  }
+  std::erase_if(model, [&](const auto& item) {
+    return absl::EndsWith(item.first, "num_batches_tracked") && file.count(item.first) == 0;
+  });
+  const absl::Status copied = CopyTensors({file.begin(), file.end()}, model);
+  if (copied.ok()) return copied;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--init_from ", path, " does not hold this model's weights: ", copied.message()));
+}
+
+absl::Status CopyTensors(const NamedTensors& from, const NamedTensors& to) {
+  const std::map<std::string, at::Tensor> source(from.begin(), from.end());
+  if (const std::string mismatch = Mismatch(source, to); !mismatch.empty()) {
+    return absl::InvalidArgumentError(mismatch);
+  }
+  torch::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : to) at::Tensor(tensor).copy_(source.at(name));
+  return absl::OkStatus();
+}
+
+}  // namespace mtrun::trainers
