@@ -136,7 +136,7 @@ void JobSimulation::ConsiderLooking(size_t index) {
   const rendezvous::JobMachine& job = service.jobs->jobs().begin()->second;
   const auto wanted = job.WantsProbe();
   if (!wanted) return;
-  const TimePoint due = service.last_look + job.LookPause();
+  const TimePoint due = service.last_look + job.ProbeInterval();
   const uint64_t timer = service.look_timer = ++ids_;
   if (due > now_) {
     return At(due - now_, [this, index, timer] {

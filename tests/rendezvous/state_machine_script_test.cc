@@ -1,31 +1,28 @@
-// Golden scripts: testdata/*.txt hold commands, `----`, and the expected trace. MTRUN_REWRITE=1 writes what
-// happens instead.
-//   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s]   begins the world (first command)
-//   open N [seen=2] [max=5]      offer N... [workers=2] [rank=0] [late]   close N    leave N    beat
-//   N [stuck=12s] break N    steps N at=100    fail N [exit=3|signal=9] [generation=1]      finish N...
-//   [final]  silence N   wake N set N key value    wait N key    get N key   hold N [workers=2] (offers the
-//   last generation it was assigned as still running) new_service [recovery=3s]    advance 1.5s    stall 10s
-//   state look self|silent|gone|without|with[:GENERATION[:authority]]... [dead=N] (services in the job's
-//   order)
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+// Golden scripts (tests/support/golden_script.h): testdata/*.txt.
+//   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s]    begins the world (first command)
+//   new_service [recovery=3s]             open N [seen=2] [max=5]        close N       leave N
+//   offer N... [workers=2] [rank=0] [late]                               hold N [workers=2] (offers the last
+//                                         generation that it was assigned as still running)
+//   beat N [stuck=12s]                    break N                        steps N at=100
+//   fail N [exit=3|signal=9] [generation=1]                              finish N... [final]
+//   silence N       wake N                set N key value                wait N key    get N key
+//   advance 1.5s    stall 10s             state
+//   look self|silent|gone|without|with[:GENERATION[:authority]]... [dead=N]   (services in the job's order)
 #include <memory>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/posix.h"
 #include "gtest/gtest.h"
 #include "tests/rendezvous/cluster_simulation.h"
+#include "tests/support/golden_script.h"
 
 namespace mtrun::rendezvous {
 namespace {
 
-namespace fs = std::filesystem;
 using Lines = std::vector<std::string>;
+using support::ScriptCommand;
 
 Duration ParseDuration(std::string text) {
   double number = 0;
@@ -34,45 +31,10 @@ Duration ParseDuration(std::string text) {
   return FromSeconds(number);
 }
 
-/// Words of a command: positional ones and key=value options.
-struct Command {
-  std::string name;
-  std::vector<std::string> words;
-  std::map<std::string, std::string> options;
-
-  explicit Command(const std::string& line) {
-    const std::vector<std::string> parts = absl::StrSplit(line, ' ', absl::SkipEmpty());
-    for (const std::string& part : parts) {
-      const size_t equals = part.find('=');
-      if (name.empty()) {
-        name = part;
-      } else if (equals != std::string::npos) {
-        options[part.substr(0, equals)] = part.substr(equals + 1);
-      } else {
-        words.push_back(part);
-      }
-    }
-  }
-  bool Has(const std::string& word) const {
-    return options.contains(word) || std::count(words.begin(), words.end(), word) > 0;
-  }
-  int Int(const std::string& key, int otherwise) const {
-    int value = otherwise;
-    const auto it = options.find(key);
-    const bool good = it == options.end() || absl::SimpleAtoi(it->second, &value);
-    EXPECT_TRUE(good) << key;
-    return value;
-  }
-  Duration Time(const std::string& key, const std::string& otherwise) const {
-    const auto it = options.find(key);
-    return ParseDuration(it != options.end() ? it->second : otherwise);
-  }
-};
-
 class Interpreter {
  public:
   Lines Run(const std::string& line) {
-    const Command c(line);
+    const ScriptCommand c(line);
     if (c.name == "job") return Begin(c);
     if (c.name == "new_service") return NewService(c);
     EXPECT_TRUE(world_) << "the first command must be `job`";
@@ -93,7 +55,7 @@ class Interpreter {
   const ClusterSimulation& world() const { return *world_; }
 
  private:
-  Lines Begin(const Command& c) {
+  Lines Begin(const ScriptCommand& c) {
     settings_.job_id = "job";
     settings_.min_nodes = c.Int("min", 1);
     settings_.max_nodes = c.Int("max", settings_.min_nodes);
@@ -101,17 +63,18 @@ class Interpreter {
     for (int i = 1; i <= c.Int("endpoints", 0); ++i)
       settings_.endpoints.push_back(absl::StrCat("service", i));
     settings_.takeover_any = c.Has("takeover_any");
-    settings_.min_nodes_timeout = c.Time("min_nodes_timeout", "0s");
+    settings_.min_nodes_timeout = ParseDuration(c.Text("min_nodes_timeout", "0s"));
     settings_.refund_steps = c.Int("refund", 0);
-    settings_.join_timeout = c.Time("join_timeout", "600s");
+    settings_.join_timeout = ParseDuration(c.Text("join_timeout", "600s"));
     return NewService(c);
   }
-  Lines NewService(const Command& c) {
+  Lines NewService(const ScriptCommand& c) {
     if (world_) last_ = world_->assignments();
-    world_ = std::make_unique<ClusterSimulation>(settings_, c.Time("recovery", "0s"), c.Has("host_begins"));
+    world_ = std::make_unique<ClusterSimulation>(settings_, ParseDuration(c.Text("recovery", "0s")),
+                                                 c.Has("host_begins"));
     return {};
   }
-  ProbeResult ParseLook(const Command& c) const {
+  ProbeResult ParseLook(const ScriptCommand& c) const {
     using State = PeerService::State;
     static const std::map<std::string, State> states = {{"silent", State::kSilent},
                                                         {"gone", State::kGone},
@@ -132,11 +95,11 @@ class Interpreter {
     if (c.options.contains("dead")) looked.dead.insert(c.options.at("dead"));
     return looked;
   }
-  Lines RunOn(const Command& c, const std::string& node) {
+  Lines RunOn(const ScriptCommand& c, const std::string& node) {
     ClusterSimulation& w = *world_;
     if (c.name == "open") return Open(c, node);
     if (c.name == "close") return w.Close(node);
-    if (c.name == "beat") return w.Beat(node, c.Time("stuck", "0s"));
+    if (c.name == "beat") return w.Beat(node, ParseDuration(c.Text("stuck", "0s")));
     if (c.name == "offer") {
       if (c.Has("late")) return w.StaleOfferFrom(node);
       const int rank = c.Int("rank", -1);
@@ -156,7 +119,7 @@ class Interpreter {
     ADD_FAILURE() << "unknown command " << c.name;
     return {};
   }
-  Lines Open(const Command& c, const std::string& node) {
+  Lines Open(const ScriptCommand& c, const std::string& node) {
     if (c.options.contains("max")) {
       JobSettings other = settings_;
       other.max_nodes = c.Int("max", 0);
@@ -176,7 +139,7 @@ class Interpreter {
     offer.holds = held.generation;
     return world_->Say(node, OfferSent{offer}, held);
   }
-  Lines Fail(const Command& c, const std::string& node) {
+  Lines Fail(const ScriptCommand& c, const std::string& node) {
     if (!c.options.contains("generation"))
       return world_->Fail(node, c.Int("exit", 1), c.Int("signal", 0), c.Has("early"), c.Int("at", 0));
     const auto number = static_cast<uint64_t>(c.Int("generation", 0));
@@ -194,51 +157,15 @@ class Interpreter {
 
 std::string Play(const std::string& script) {
   Interpreter interpreter;
-  std::string output;
-  bool in_trace = false;
-  for (const absl::string_view view : absl::StrSplit(absl::StripSuffix(script, "\n"), '\n')) {
-    const std::string line(view);
-    if (line == "----") {
-      in_trace = true;
-      continue;
-    }
-    if (in_trace && !line.empty()) continue;  // the trace is written again
-    in_trace = false;
-    absl::StrAppend(&output, line, "\n");
-    if (line.empty() || line[0] == '#') continue;
-    const Lines trace = interpreter.Run(line);
-    if (!trace.empty()) absl::StrAppend(&output, "----\n", absl::StrJoin(trace, "\n"), "\n");
+  return support::ReplayTraces(script, [&interpreter](const std::string& line) {
+    Lines trace = interpreter.Run(line);
     EXPECT_EQ(interpreter.world().broken().value_or(""), "") << line;
-  }
-  return output;
-}
-
-std::vector<fs::path> Scripts() {
-  const char* source = std::getenv("MT_SOURCE_DIR");
-  std::vector<fs::path> scripts;
-  if (source == nullptr) return scripts;
-  for (const auto& entry : fs::directory_iterator(fs::path(source) / "tests/rendezvous/testdata")) {
-    if (entry.path().extension() == ".txt") scripts.push_back(entry.path());
-  }
-  std::sort(scripts.begin(), scripts.end());
-  return scripts;
+    return trace;
+  });
 }
 
 TEST(StateMachineScripts, BehaveAsWritten) {
-  const std::vector<fs::path> scripts = Scripts();
-  ASSERT_GE(scripts.size(), 10u) << "set MT_SOURCE_DIR to the root of the sources";
-  const bool rewrite = std::getenv("MTRUN_REWRITE") != nullptr;
-  for (const fs::path& path : scripts) {
-    SCOPED_TRACE(path.filename().string());
-    const auto script = ReadFile(path.string());
-    ASSERT_TRUE(script.ok()) << script.status();
-    const std::string output = Play(*script);
-    if (rewrite) {
-      std::ofstream(path) << output;
-    } else {
-      EXPECT_EQ(output, *script);
-    }
-  }
+  support::ExpectScripts("tests/rendezvous/testdata", "", 10, Play);
 }
 
 }  // namespace

@@ -1,25 +1,13 @@
-#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "launcher/cli/options.h"
+#include "tests/launcher/cli/parse_line.h"
 
 namespace mtrun::launcher {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-absl::StatusOr<Options> Parse(const std::string& line, const EnvironmentMap& environment = {},
-                              MachineFacts machine = {6, 0}) {
-  return ParseOptions(absl::StrSplit(line, ' ', absl::SkipEmpty()), environment, machine);
-}
-
-std::string ErrorOf(const std::string& line, const EnvironmentMap& environment = {}) {
-  const auto options = Parse(line, environment);
-  EXPECT_FALSE(options.ok()) << line;
-  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(options.status().message());
-}
 
 TEST(OptionsOutputTest, StreamsGoToFileAndConsoleUnlessRedirected) {
   const OutputPlan both;

@@ -8,11 +8,11 @@
 #include <fstream>
 #include <set>
 
-#include "absl/strings/str_split.h"
 #include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "launcher/cli/option_table.h"
+#include "tests/launcher/cli/parse_line.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -21,18 +21,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-
-absl::StatusOr<Options> Parse(const std::string& line, const EnvironmentMap& environment = {},
-                              MachineFacts machine = {6, 0}) {
-  return ParseOptions(absl::StrSplit(line, ' ', absl::SkipEmpty()), environment, machine);
-}
-
-std::string ErrorOf(const std::string& line, const EnvironmentMap& environment = {}) {
-  const auto options = Parse(line, environment);
-  EXPECT_FALSE(options.ok()) << line;
-  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(options.status().message());
-}
 
 TEST(OptionsTest, DefaultsAreTorchruns) {
   const auto options = Parse("train.py --lr 0.1");

@@ -1,10 +1,6 @@
-// Golden scripts of the agent's core: testdata/agent_core_*.txt, MTRUN_REWRITE=1 rewrites them.
+// Golden scripts of the agent's core (tests/support/golden_script.h): testdata/agent_core_*.txt.
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "launcher/core/agent_core.h"
 #include "tests/launcher/core/agent_core_inputs.h"
+#include "tests/support/golden_script.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -152,23 +149,7 @@ std::string RunScript(const std::string& script) {
 }
 
 TEST(AgentCoreGoldenTest, ScriptsGiveTheExpectedTraces) {
-  const char* source = std::getenv("MT_SOURCE_DIR");
-  ASSERT_NE(source, nullptr) << "set MT_SOURCE_DIR (ctest does)";
-  int scripts = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(absl::StrCat(source, "/tests/launcher/core/testdata"))) {
-    if (!entry.path().filename().string().starts_with("agent_core_")) continue;
-    ++scripts;
-    std::stringstream text;
-    text << std::ifstream(entry.path()).rdbuf();
-    const std::string trace = RunScript(text.str());
-    if (std::getenv("MTRUN_REWRITE") != nullptr) {
-      std::ofstream(entry.path()) << trace;
-    } else {
-      EXPECT_EQ(trace, text.str()) << entry.path();
-    }
-  }
-  EXPECT_GE(scripts, 5);
+  support::ExpectScripts("tests/launcher/core/testdata", "agent_core_", 5, RunScript);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ TEST(RetrySchedule, PausesDoubleUpToHalfASecond) {
   for (const int pause : {50, 100, 200, 400, 500, 500}) {
     schedule.AttemptFailed(now);
     EXPECT_FALSE(schedule.AttemptDue(now + milliseconds(pause - 1)));
-    EXPECT_EQ(schedule.NextTurn(false), std::min(now + milliseconds(pause), TimePoint(seconds(5))));
+    EXPECT_EQ(schedule.NextDeadline(false), std::min(now + milliseconds(pause), TimePoint(seconds(5))));
     now += milliseconds(pause);
     EXPECT_TRUE(schedule.AttemptDue(now));
   }
@@ -31,7 +31,7 @@ TEST(RetrySchedule, ReportsOncePerInterval) {
   EXPECT_FALSE(schedule.TakeReport(TimePoint(milliseconds(4999))));
   EXPECT_TRUE(schedule.TakeReport(TimePoint(seconds(5))));
   EXPECT_FALSE(schedule.TakeReport(TimePoint(seconds(9))));
-  EXPECT_EQ(schedule.NextTurn(true), TimePoint(seconds(10)));
+  EXPECT_EQ(schedule.NextDeadline(true), TimePoint(seconds(10)));
 }
 
 TEST(RetrySchedule, GivesUpOnlyWhenAskedTo) {
@@ -41,7 +41,7 @@ TEST(RetrySchedule, GivesUpOnlyWhenAskedTo) {
   EXPECT_FALSE(patient.GiveUpDue(TimePoint(std::chrono::hours(1000))));
   EXPECT_FALSE(hasty.GiveUpDue(TimePoint(milliseconds(1999))));
   EXPECT_TRUE(hasty.GiveUpDue(TimePoint(seconds(2))));
-  EXPECT_EQ(hasty.NextTurn(true), TimePoint(seconds(2)));
+  EXPECT_EQ(hasty.NextDeadline(true), TimePoint(seconds(2)));
 }
 
 }  // namespace

@@ -14,17 +14,14 @@ namespace {
 using testing::SetShape;
 using testing::WritePackedSet;
 
-uint8_t AnyPixel(int64_t image, int64_t, int y, int x, int channel) {
-  return static_cast<uint8_t>(image * 31 + y * 7 + x * 3 + channel * 101 + 1);
-}
-
 class BatchTest : public ::testing::Test {
  protected:
   BatchTest() : folder_(*MakeTemporaryFolder("mtrun_batch_")) {}
   ~BatchTest() override { std::filesystem::remove_all(folder_); }
 
   datasets::PackedSplit Open(const SetShape& shape) {
-    auto split = datasets::PackedSplit::Open(WritePackedSet(folder_, "set", shape, AnyPixel), "train");
+    auto split =
+        datasets::PackedSplit::Open(WritePackedSet(folder_, "set", shape, testing::VariedPixel), "train");
     EXPECT_TRUE(split.ok()) << split.status();
     return *std::move(split);
   }

@@ -17,18 +17,14 @@ namespace {
 
 using testing::SetShape;
 
-uint8_t VariedPixel(int64_t image, int64_t, int y, int x, int channel) {
-  return static_cast<uint8_t>(image * 37 + y * 11 + x * 5 + channel * 83 + 3);
-}
-
 class ResidentImagesTest : public ::testing::Test {
  protected:
   ResidentImagesTest() : folder_(*MakeTemporaryFolder("mtrun_resident_")) {}
   ~ResidentImagesTest() override { std::filesystem::remove_all(folder_); }
 
   datasets::PackedSplit Open(const std::string& name, const SetShape& shape) {
-    auto split =
-        datasets::PackedSplit::Open(testing::WritePackedSet(folder_, name, shape, VariedPixel), "train");
+    auto split = datasets::PackedSplit::Open(
+        testing::WritePackedSet(folder_, name, shape, testing::VariedPixel), "train");
     EXPECT_TRUE(split.ok()) << split.status();
     return *std::move(split);
   }

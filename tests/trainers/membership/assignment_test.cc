@@ -3,18 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/trainers/membership/by_hand.h"
+
 namespace mtrun::trainers {
 namespace {
 
 using ::testing::HasSubstr;
-
-const EnvironmentMap kByHand = {
-    {"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}};
-
-EnvironmentMap With(EnvironmentMap environment, const std::string& name, const std::string& value) {
-  environment[name] = value;
-  return environment;
-}
 
 TEST(Assignment, WithoutALauncherAWorkerIsAlone) {
   EXPECT_EQ(LaunchOf({}), Launch::kAlone);

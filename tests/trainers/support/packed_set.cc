@@ -49,6 +49,10 @@ std::string WritePackedImages(const std::string& folder, const std::string& name
   return path;
 }
 
+uint8_t VariedPixel(int64_t image, int64_t, int y, int x, int channel) {
+  return static_cast<uint8_t>(image * 37 + y * 11 + x * 5 + channel * 83 + 3);
+}
+
 uint8_t LearnablePixel(int64_t image, int64_t label, int y, int x, int channel) {
   const bool bright = y / 8 == label / 4 && x / 8 == label % 4;
   const uint64_t noise = SplitMix64(static_cast<uint64_t>(((image * 64 + y) * 64 + x) * 3 + channel)) % 60;

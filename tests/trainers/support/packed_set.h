@@ -27,6 +27,9 @@ std::string WritePackedSet(const std::string& folder, const std::string& name, c
 std::string WritePackedImages(const std::string& folder, const std::string& name, const SetShape& shape,
                               const std::function<int64_t(int64_t image)>& label, const Pixel& pixel);
 
+/// Every byte differs from its neighbours and from the other images' at its place.
+uint8_t VariedPixel(int64_t image, int64_t label, int y, int x, int channel);
+
 /// Images that a network can learn within a few steps: each class has its own bright square, over noise.
 uint8_t LearnablePixel(int64_t image, int64_t label, int y, int x, int channel);
 
