@@ -60,7 +60,7 @@ class JobMachine {
   /// What to find out, and how long after the last time, and to answer with ProbeResult; nothing when there
   /// is no other service.
   std::optional<ProbeRequest> WantsProbe() const;
-  Duration LookPause() const { return generation_.known() && HasAuthority() ? kRareProbe : kOftenProbe; }
+  Duration ProbeInterval() const { return generation_.known() && HasAuthority() ? kRareProbe : kOftenProbe; }
   /// No node is left: the record of this job can go, and its id starts afresh. One of several services must
   /// remember a generation that may still run elsewhere.
   bool Gone() const;

@@ -145,7 +145,7 @@ void Registrar::ConsiderProbing() {
   for (const auto& [job_id, job] : jobs_.jobs()) {
     std::optional<ProbeRequest> request = job.WantsProbe();
     if (!request) continue;
-    const TimePoint due = last_probe_ + job.LookPause();
+    const TimePoint due = last_probe_ + job.ProbeInterval();
     if (due <= now) wanted.push_back(*std::move(request));
     if (due > now && (!later || due < *later)) later = due;
   }

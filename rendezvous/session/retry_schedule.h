@@ -42,7 +42,7 @@ class RetrySchedule {
   }
   Duration AwayFor(TimePoint now) const { return now - away_since_; }
   /// When any of the above may change; attempts count only while none is under way.
-  TimePoint NextTurn(bool attempting) const {
+  TimePoint NextDeadline(bool attempting) const {
     TimePoint next = next_report_;
     if (!attempting) next = std::min(next, next_attempt_);
     if (give_up_after_ > Duration::zero()) next = std::min(next, away_since_ + give_up_after_);

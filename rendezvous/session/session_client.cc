@@ -59,9 +59,9 @@ class Core final : public ClientStream::Owner, public std::enable_shared_from_th
 
   void Run();
   std::vector<Notice> RunOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TurnConnected(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TurnDisconnected(TimePoint now, std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  TimePoint NextTurn(TimePoint now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RunConnected(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RunDisconnected(TimePoint now, std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  TimePoint NextDeadline(TimePoint now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OpenStream(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void JudgeEnd(TimePoint now, std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(absl::Status status, std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -265,7 +265,7 @@ void Core::Run() {
       for (const Notice& notice : notices) notice();
       mu_.Lock();
     } else if (!stopping_ && !done_) {
-      changed_.WaitUntil(mu_, NextTurn(MonotonicNow()));
+      changed_.WaitUntil(mu_, NextDeadline(MonotonicNow()));
     }
   }
   mu_.Unlock();
@@ -281,19 +281,19 @@ std::vector<Core::Notice> Core::RunOnce() {
     mu_.Lock();
     if (!checked.ok()) Fail(std::move(checked), notices);
   }
-  if (stream_) TurnConnected(now);
-  if (!end_.welcomed() && !over_) TurnDisconnected(now, notices);
+  if (stream_) RunConnected(now);
+  if (!end_.welcomed() && !over_) RunDisconnected(now, notices);
   return notices;
 }
 
-TimePoint Core::NextTurn(TimePoint now) const {
+TimePoint Core::NextDeadline(TimePoint now) const {
   if (end_.welcomed()) return std::min(next_heartbeat_, last_heard_ + Patience());
   if (over_) return now + std::chrono::hours(1);
-  const TimePoint next = retry_.NextTurn(stream_ != nullptr);
+  const TimePoint next = retry_.NextDeadline(stream_ != nullptr);
   return stream_ ? std::min(next, last_heard_ + Patience()) : next;
 }
 
-void Core::TurnConnected(TimePoint now) {
+void Core::RunConnected(TimePoint now) {
   if (end_.welcomed() && now >= next_heartbeat_) {
     heartbeat_due_ = true;
     next_heartbeat_ = now + options_.job.heartbeat_interval;
@@ -307,7 +307,7 @@ void Core::TurnConnected(TimePoint now) {
   }
 }
 
-void Core::TurnDisconnected(TimePoint now, std::vector<Notice>& notices) {
+void Core::RunDisconnected(TimePoint now, std::vector<Notice>& notices) {
   if (retry_.GiveUpDue(now)) {
     if (stream_) stream_->Cancel();
     return Fail(

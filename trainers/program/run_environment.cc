@@ -12,7 +12,7 @@ namespace {
 bool BeganWithTheJob(const EnvironmentMap& environment) {
   const auto generation = environment.find("MTRUN_GENERATION");
   if (generation == environment.end()) return true;
-  // 0: the job's first workers begin ahead of its first generation.
+  // 0: the first workers start before the job has a generation.
   return absl::StartsWith(generation->second, "0.") || absl::StartsWith(generation->second, "1.");
 }
 
