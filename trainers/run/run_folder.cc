@@ -103,7 +103,7 @@ absl::Status MoveAside(const std::string& path) {
   const std::string aside = FreeName(path);
   MT_RETURN_IF_ERROR(MakeFolders(aside));
   for (const std::string& name : names) {
-    fs::rename(path + "/" + name, aside + "/" + name, error);
+    fs::rename(fs::path(path) / name, fs::path(aside) / name, error);
     if (error) return ErrnoStatus(error.value(), absl::StrCat("move ", path, "/", name, " to ", aside));
   }
   log::Info("what an earlier run left in ", path, " is in ", aside, " now");
