@@ -140,6 +140,15 @@ absl::Status WriteCheckpoint(Files& files, const std::string& root, const Snapsh
   return status;
 }
 
+absl::StatusOr<std::string> DigestOfWeights(Files& files, const std::string& root, int64_t step) {
+  MT_ASSIGN_OR_RETURN(const std::string done,
+                      files.Read(absl::StrCat(root, "/", StepFolder(step), "/", kDoneFile)));
+  MT_ASSIGN_OR_RETURN(const Manifest manifest, DecodeManifest(done));
+  const auto record = manifest.find(kModelFile);
+  if (record == manifest.end()) return absl::DataLossError(absl::StrCat(kModelFile, " is not in DONE"));
+  return record->second.sha256;
+}
+
 absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& path, int64_t step) {
   auto done = files.Read(absl::StrCat(path, "/", kDoneFile));
   if (!done.ok()) return absl::NotFoundError("no DONE: its save did not end");

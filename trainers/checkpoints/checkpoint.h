@@ -49,6 +49,9 @@ struct Snapshot {
 absl::Status WriteCheckpoint(Files& files, const std::string& root, const Snapshot& snapshot,
                              std::string_view unique);
 
+/// SHA-256 of the weights' file of `root`/step_N, as its DONE has it.
+absl::StatusOr<std::string> DigestOfWeights(Files& files, const std::string& root, int64_t step);
+
 /// A checkpoint whose every byte has been compared with DONE.
 struct Checkpoint {
   int64_t step = 0;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 
@@ -18,20 +19,39 @@ namespace {
 
 using nlohmann::json;
 
+/// 1: without "samples" and "hash", and generations may begin again after a rewind.
+constexpr int kVersion = 2;
+
 std::string RunText(uint64_t run) { return absl::StrFormat("%016x", run); }
 
 /// What a file says so far.
 struct Tail {
   std::string previous = kLedgerStart;
   std::optional<std::string> run;
+  bool counts_again = false;  // of an earlier release, which numbered generations from 1 again
+  uint64_t generation = 0;    // the highest so far
   int64_t next_step = 0;
 };
+
+/// False: it does not count, for a higher generation has begun before it.
+bool Counts(const json& entry, Tail& tail) {
+  const json generation = entry.value("generation", json());
+  if (!generation.is_number_unsigned()) return true;
+  const auto number = generation.get<uint64_t>();
+  if (number < tail.generation && !(tail.counts_again && entry.contains("rewind"))) return false;
+  tail.generation = number;
+  return true;
+}
 
 void ReadLine(const std::string& line, Tail& tail) {
   tail.previous = Sha256Hex(line);
   const json entry = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!entry.is_object()) return;
-  if (entry.contains("run") && entry["run"].is_string() && !tail.run) tail.run = entry["run"];
+  if (!Counts(entry, tail)) return;
+  if (entry.contains("run") && entry["run"].is_string() && !tail.run) {
+    tail.run = entry["run"];
+    tail.counts_again = entry.value("ledger", json()) == 1;
+  }
   if (entry.contains("step") && entry["step"].is_number_integer()) {
     tail.next_step = entry["step"].get<int64_t>() + 1;
   }
@@ -50,7 +70,7 @@ Tail TailOf(const JsonLinesEnd& end) {
 }  // namespace
 
 std::string ToLine(const LedgerHead& head, std::string_view previous) {
-  const nlohmann::ordered_json line = {{"ledger", 1},
+  const nlohmann::ordered_json line = {{"ledger", kVersion},
                                        {"run", RunText(head.run)},
                                        {"seed", head.seed},
                                        {"size", head.size},
@@ -64,16 +84,26 @@ std::string ToLine(const LedgerHead& head, std::string_view previous) {
 
 std::string ToLine(const LedgerStep& step, std::string_view previous) {
   return absl::StrFormat(
-      "{\"step\":%d,\"epoch\":%d,\"generation\":%d,\"world\":%d,\"ids\":\"%s\",\"loss\":\"%.17g\",\"status\":"
-      "\"%s\","
-      "\"prev\":\"%s\"}",
-      step.step, step.epoch, step.generation, step.world, step.ids, step.loss,
-      step.skipped ? "skipped" : "applied", View(previous));
+      "{\"step\":%d,\"epoch\":%d,\"generation\":%d,\"world\":%d,\"ids\":\"%s\",\"samples\":%d,"
+      "\"hash\":\"%016x\",\"loss\":\"%.17g\",\"status\":\"%s\",\"prev\":\"%s\"}",
+      step.step, step.epoch, step.generation, step.world, step.ids, step.gathered.count, step.gathered.hash,
+      step.loss, step.skipped ? "skipped" : "applied", View(previous));
 }
 
 std::string RewindLine(int64_t step, uint64_t generation, std::string_view previous) {
   return absl::StrFormat("{\"rewind\":%d,\"generation\":%d,\"prev\":\"%s\"}", step, generation,
                          View(previous));
+}
+
+std::string CheckpointLine(int64_t steps, uint64_t generation, std::string_view weights,
+                           std::string_view previous) {
+  return absl::StrFormat("{\"checkpoint\":%d,\"generation\":%d,\"weights\":\"%s\",\"prev\":\"%s\"}", steps,
+                         generation, View(weights), View(previous));
+}
+
+absl::StatusOr<uint64_t> HighestGeneration(const std::string& path) {
+  MT_ASSIGN_OR_RETURN(const JsonLinesEnd end, ReadJsonLinesEnd(path));
+  return TailOf(end).generation;
 }
 
 absl::StatusOr<Ledger> Ledger::Open(const std::string& path, const LedgerHead& head) {
@@ -83,6 +113,7 @@ absl::StatusOr<Ledger> Ledger::Open(const std::string& path, const LedgerHead& h
   const Tail tail = TailOf(end);
   Ledger ledger(path, std::move(fd));
   ledger.previous_ = tail.previous;
+  ledger.generation_ = std::max<uint64_t>(1, tail.generation);
   ledger.next_step_ = tail.next_step;
   if (end.unfinished) MT_RETURN_IF_ERROR(WriteAll(ledger.file_.get(), "\n"));
   if (tail.run && *tail.run != RunText(head.run)) {
@@ -95,14 +126,20 @@ absl::StatusOr<Ledger> Ledger::Open(const std::string& path, const LedgerHead& h
 
 absl::Status Ledger::Append(const LedgerStep& step) {
   MT_RETURN_IF_ERROR(Write(ToLine(step, previous_)));
+  generation_ = step.generation;
   next_step_ = step.step + 1;
   return absl::OkStatus();
 }
 
 absl::Status Ledger::Rewind(int64_t step, uint64_t generation) {
   MT_RETURN_IF_ERROR(Write(RewindLine(step, generation, previous_)));
+  generation_ = generation;
   next_step_ = step;
   return absl::OkStatus();
+}
+
+absl::Status Ledger::AppendCheckpoint(int64_t steps, std::string_view weights) {
+  return Write(CheckpointLine(steps, generation_, weights, previous_));
 }
 
 absl::Status Ledger::Write(std::string line) {

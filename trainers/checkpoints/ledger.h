@@ -1,6 +1,7 @@
 // ledger.jsonl: which samples each step consumed, in which generation; the proof of "exactly once"
 // (docs/formats.md, "The ledger"; tools/verify_ledger reads it). Each line carries the digest of the line
-// before, so nothing can be lost from the middle unseen. Not thread-safe.
+// before, so nothing can be lost from the middle unseen. A line of a generation after the first one of a
+// higher generation does not count: its writer did not know that it was over. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/posix.h"
+#include "datasets/sample_sum.h"
 
 namespace mtrun::checkpoints {
 
@@ -27,10 +29,13 @@ struct LedgerStep {
   int64_t step = 0, epoch = 0;  // from 0
   uint64_t generation = 0;
   int world = 1;
-  std::string ids;  // datasets::DigestOfIds of the step's samples
+  std::string ids;                    // datasets::DigestOfIds of the step's samples, as the order has them
+  datasets::SampleSum gathered = {};  // what the members really took for it
   double loss = 0;
   bool skipped = false;  // by loss scaling: its samples are consumed, the weights did not move
 };
+
+inline constexpr char kLedgerFile[] = "ledger.jsonl";
 
 /// Lines without '\n'. `previous`: SHA-256 of the line before, kLedgerStart for the first.
 inline constexpr char kLedgerStart[] = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -38,6 +43,12 @@ std::string ToLine(const LedgerHead& head, std::string_view previous);
 std::string ToLine(const LedgerStep& step, std::string_view previous);
 /// The steps from `step` on are taken back: a checkpoint or another member's state is the truth now.
 std::string RewindLine(int64_t step, uint64_t generation, std::string_view previous);
+/// The checkpoint of `steps` finished steps has weights with this SHA-256.
+std::string CheckpointLine(int64_t steps, uint64_t generation, std::string_view weights,
+                           std::string_view previous);
+
+/// The highest generation in the ledger at `path`; 0 where there is none.
+absl::StatusOr<uint64_t> HighestGeneration(const std::string& path);
 
 class Ledger {
  public:
@@ -49,6 +60,8 @@ class Ledger {
   /// One write(2) with O_APPEND each.
   absl::Status Append(const LedgerStep& step);
   absl::Status Rewind(int64_t step, uint64_t generation);
+  /// In the generation of the line before.
+  absl::Status AppendCheckpoint(int64_t steps, std::string_view weights);
   /// Steps that the file accounts for: one more than the last applied line's step, after rewinds.
   int64_t next_step() const { return next_step_; }
 
@@ -59,6 +72,7 @@ class Ledger {
   std::string path_;
   UniqueFd file_;
   std::string previous_ = kLedgerStart;
+  uint64_t generation_ = 1;  // of the last line
   int64_t next_step_ = 0;
 };
 

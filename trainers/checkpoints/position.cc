@@ -5,6 +5,13 @@
 #include "absl/strings/str_cat.h"
 
 namespace mtrun::checkpoints {
+namespace {
+
+bool SameState(const Claim& a, const Claim& b) {
+  return a.run == b.run && a.position == b.position && a.digest == b.digest;
+}
+
+}  // namespace
 
 std::string ToText(const Position& position) {
   return absl::StrCat("step ", position.steps, " (generation ", position.generation, ")");
@@ -13,8 +20,10 @@ std::string ToText(const Position& position) {
 StatePlan DecideSource(absl::Span<const Claim> claims, uint64_t service_generation) {
   StatePlan plan;
   plan.generation = std::max<uint64_t>(1, service_generation);
+  uint64_t known = 0;
   for (size_t rank = 0; rank < claims.size(); ++rank) {
     const Claim& claim = claims[rank];
+    known = std::max(known, claim.known);
     if (claim.run == 0) continue;
     plan.generation = std::max(plan.generation, claim.position.generation + 1);
     if (plan.source < 0 || claim.position > claims[static_cast<size_t>(plan.source)].position) {
@@ -22,10 +31,11 @@ StatePlan DecideSource(absl::Span<const Claim> claims, uint64_t service_generati
     }
   }
   if (plan.source < 0) return plan;
+  plan.generation = std::max(plan.generation, known + 1);
   const Claim& truth = claims[static_cast<size_t>(plan.source)];
   plan.writer = plan.source;
   for (size_t rank = 0; rank < claims.size(); ++rank) {
-    if (claims[rank] == truth) {
+    if (SameState(claims[rank], truth)) {
       plan.writer = std::min(plan.writer, static_cast<int>(rank));
       continue;
     }

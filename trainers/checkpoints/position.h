@@ -25,8 +25,9 @@ std::string ToText(const Position& position);
 /// What a member brings to a new generation.
 struct Claim {
   uint64_t run = 0;  // lineage, 0 = none: a new or restarted process only receives
-  Position position;
+  Position position = {};
   uint64_t digest = 0;  // of its weights and optimizer state
+  uint64_t known = 0;   // the highest generation that the ledger in its folder has a line of
   bool operator==(const Claim&) const = default;
 };
 
@@ -35,7 +36,8 @@ struct StatePlan {
   std::vector<int> receive;   // ranks that take it over, ascending
   std::vector<int> diverged;  // those of them that claimed the source's position with another digest or run
   int writer = 0;             // who writes the run's files: the lowest rank that held the state all along
-  uint64_t generation = 1;    // of the steps to come: above every claimed one, so that positions only grow
+  uint64_t generation = 1;  // of the steps to come: above every claimed and known one, so that positions and
+                            // the lines of a ledger only grow
   bool operator==(const StatePlan&) const = default;
 };
 

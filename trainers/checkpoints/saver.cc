@@ -42,8 +42,10 @@ void Saver::Run() {
     writing_ = true;
     mutex_.Unlock();
     const TimePoint began = MonotonicNow();
-    const absl::Status status = Save(job);
-    told_({job.snapshot.step, status, ToSeconds(MonotonicNow() - began), job.snapshot.TensorBytes()});
+    std::string weights;
+    const absl::Status status = Save(job, weights);
+    told_(
+        {job.snapshot.step, status, ToSeconds(MonotonicNow() - began), job.snapshot.TensorBytes(), weights});
     mutex_.Lock();
     writing_ = false;
     last_ = status;
@@ -51,9 +53,10 @@ void Saver::Run() {
   }
 }
 
-absl::Status Saver::Save(const Job& job) {
+absl::Status Saver::Save(const Job& job, std::string& weights) {
   if (rules_.first) MT_RETURN_IF_ERROR(rules_.first());
   MT_RETURN_IF_ERROR(WriteCheckpoint(files_, rules_.root, job.snapshot, rules_.unique));
+  weights = DigestOfWeights(files_, rules_.root, job.snapshot.step).value_or("");
   // An old checkpoint that stays costs room, nothing else.
   const absl::Status removed = RemoveOldSteps(files_, rules_.root, rules_.keep_last, job.best);
   if (!removed.ok()) log::Warning("old checkpoints could not be removed: ", std::string(removed.message()));

@@ -30,6 +30,7 @@ class Saver {
     absl::Status status;
     double seconds = 0;
     int64_t bytes = 0;
+    std::string weights;  // SHA-256 of their file; "" where that is not known
   };
 
   /// `told` is called on the saver's thread after each save.
@@ -49,7 +50,7 @@ class Saver {
     std::optional<int64_t> best;
   };
   void Run();
-  absl::Status Save(const Job& job);
+  absl::Status Save(const Job& job, std::string& weights);
 
   Files& files_;
   const Rules rules_;

@@ -60,8 +60,7 @@ BatchMaker::BatchMaker(const datasets::PackedSplit& data, const Options& options
   MT_CHECK(options.dtype == at::kFloat || options.dtype == at::kDouble);
 }
 
-std::vector<at::Tensor> BatchMaker::Inputs(absl::Span<const int64_t> ids,
-                                           absl::Span<const Placement> placements) const {
+BatchInputs BatchMaker::Inputs(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const {
   MT_CHECK(placements.empty() || placements.size() == ids.size());
   const auto n = static_cast<int64_t>(ids.size());
   const int size = options_.image_size;
@@ -82,7 +81,7 @@ std::vector<at::Tensor> BatchMaker::Inputs(absl::Span<const int64_t> ids,
   }
   int64_t* labels = batch.labels.data_ptr<int64_t>();
   for (int64_t i = 0; i < n; ++i) labels[i] = data_.label(ids[i]);
-  return {Send(batch.images, options_.device), Send(batch.labels, options_.device)};
+  return {{Send(batch.images, options_.device), Send(batch.labels, options_.device)}, source.gathered};
 }
 
 Batch BatchMaker::Compose(const std::vector<at::Tensor>& inputs) const {

@@ -10,14 +10,27 @@
 
 #include "absl/types/span.h"
 #include "datasets/packed.h"
+#include "datasets/sample_sum.h"
 #include "trainers/input/placement.h"
 
 namespace mtrun::trainers {
 
 struct Batch {
-  at::Tensor images;  // [n, 3, S, S], (x/255 - 0.5) / 0.5
-  at::Tensor labels;  // int64 [n]
+  at::Tensor images;                  // [n, 3, S, S], (x/255 - 0.5) / 0.5
+  at::Tensor labels;                  // int64 [n]
+  datasets::SampleSum gathered = {};  // the samples that it was made of
 };
+
+/// What a batch is made from.
+struct BatchInputs {
+  std::vector<at::Tensor> tensors;    // on the device
+  datasets::SampleSum gathered = {};  // added up where each sample was taken
+};
+
+inline Batch WithGathered(Batch batch, const datasets::SampleSum& gathered) {
+  batch.gathered = gathered;
+  return batch;
+}
 
 struct BatchOptions {
   int image_size = 32;                // S
@@ -34,11 +47,11 @@ class ImageBatches {
   virtual ~ImageBatches() = default;
   /// `placements`: one per id, or empty for none.
   Batch Make(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const {
-    return Compose(Inputs(ids, placements));
+    const BatchInputs inputs = Inputs(ids, placements);
+    return WithGathered(Compose(inputs.tensors), inputs.gathered);
   }
   /// Make in two halves. All that a batch depends on, on the device ...
-  virtual std::vector<at::Tensor> Inputs(absl::Span<const int64_t> ids,
-                                         absl::Span<const Placement> placements) const = 0;
+  virtual BatchInputs Inputs(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const = 0;
   /// ... and the batch, by device operations whose kind and sizes depend on the inputs' sizes alone.
   virtual Batch Compose(const std::vector<at::Tensor>& inputs) const = 0;
 };
@@ -50,8 +63,7 @@ class BatchMaker : public ImageBatches {
 
   /// `data` must outlive this.
   BatchMaker(const datasets::PackedSplit& data, const Options& options);
-  std::vector<at::Tensor> Inputs(absl::Span<const int64_t> ids,
-                                 absl::Span<const Placement> placements) const override;
+  BatchInputs Inputs(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override;
 
  private:

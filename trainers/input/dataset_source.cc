@@ -23,7 +23,7 @@ int64_t DatasetSource::SamplesInMicroBatch(int64_t step, int64_t micro_batch) co
   return sampler_.samples_in_micro_batch(step % sampler_.steps_per_epoch(), micro_batch);
 }
 
-std::vector<at::Tensor> DatasetSource::Placed(int64_t step, int64_t micro_batch) const {
+BatchInputs DatasetSource::Placed(int64_t step, int64_t micro_batch) const {
   const int64_t each = sampler_.steps_per_epoch();
   const std::vector<int64_t> ids = sampler_.MicroBatch(step / each, step % each, micro_batch);
   std::vector<Placement> placements;
@@ -39,19 +39,24 @@ Batch DatasetSource::Warped(Batch batch, const at::Tensor& random) const {
   return {AugmentBy(random, batch.images, options_.warps).contiguous(format_), batch.labels};
 }
 
-std::vector<at::Tensor> DatasetSource::Inputs(int64_t step, int64_t micro_batch) {
-  std::vector<at::Tensor> inputs = Placed(step, micro_batch);
+Batch DatasetSource::Make(int64_t step, int64_t micro_batch) {
+  const BatchInputs inputs = Inputs(step, micro_batch);
+  return WithGathered(Compose(inputs.tensors), inputs.gathered);
+}
+
+BatchInputs DatasetSource::Inputs(int64_t step, int64_t micro_batch) {
+  BatchInputs inputs = Placed(step, micro_batch);
   if (!options_.warps.any()) return inputs;
   const at::Tensor random = DrawAugmentation(SamplesInMicroBatch(step, micro_batch), options_.warps,
                                              MicroBatchGenerator(options_.seed, step, micro_batch, "warp"))
                                 .to(device_);
   if (options_.warps.rand_augment == 0) {
-    inputs.push_back(random);
+    inputs.tensors.push_back(random);
     return inputs;
   }
   // How many images RandAugment turns, colours, ... is random: no sequence of operations of fixed sizes.
-  const Batch batch = Warped(batches_->Compose(inputs), random);
-  return {batch.images, batch.labels};
+  const Batch batch = Warped(batches_->Compose(inputs.tensors), random);
+  return {{batch.images, batch.labels}, inputs.gathered};
 }
 
 Batch DatasetSource::Compose(const std::vector<at::Tensor>& inputs) const {

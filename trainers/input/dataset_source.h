@@ -24,14 +24,14 @@ class DatasetSource : public MicroBatchSource {
   int64_t micro_batches() const override { return options_.plan.micro_batches(); }
   int64_t SamplesInStep(int64_t step) const override;
   int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const override;
-  Batch Make(int64_t step, int64_t micro_batch) override { return Compose(Inputs(step, micro_batch)); }
-  std::vector<at::Tensor> Inputs(int64_t step, int64_t micro_batch) override;
+  Batch Make(int64_t step, int64_t micro_batch) override;
+  BatchInputs Inputs(int64_t step, int64_t micro_batch) override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override;
   /// For the ledger: datasets::DigestOfIds of all samples of the step.
   std::string DigestOfStep(int64_t step) const;
 
  private:
-  std::vector<at::Tensor> Placed(int64_t step, int64_t micro_batch) const;
+  BatchInputs Placed(int64_t step, int64_t micro_batch) const;
   Batch Warped(Batch batch, const at::Tensor& random) const;
 
   const SourceOptions options_;

@@ -19,7 +19,7 @@ ImageBytes Resize(const ImageBytes& source, int size) {
     std::copy_n(source.images[i], source.bytes_per_image(),
                 pixels.data_ptr<uint8_t>() + i * source.bytes_per_image());
   }
-  ImageBytes out{.images = {}, .height = size, .width = size, .owner = {}};
+  ImageBytes out{.images = {}, .height = size, .width = size, .owner = {}, .gathered = source.gathered};
   out.owner = at::_upsample_bilinear2d_aa(pixels.permute({0, 3, 1, 2}).to(at::kFloat), {size, size}, false)
                   .round()
                   .clamp(0, 255)
@@ -36,7 +36,10 @@ ImageBytes Resize(const ImageBytes& source, int size) {
 ImageBytes GatherImages(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size) {
   ImageBytes source{.images = {}, .height = data.height(), .width = data.width(), .owner = {}};
   source.images.reserve(ids.size());
-  for (const int64_t id : ids) source.images.push_back(data.image(id).data());
+  for (const int64_t id : ids) {
+    source.images.push_back(data.image(id).data());
+    source.gathered.Add(id);
+  }
   return IsLarger(data, size) ? Resize(source, size) : source;
 }
 

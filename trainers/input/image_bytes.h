@@ -8,6 +8,7 @@
 
 #include "absl/types/span.h"
 #include "datasets/packed.h"
+#include "datasets/sample_sum.h"
 
 namespace mtrun::trainers {
 
@@ -16,6 +17,7 @@ struct ImageBytes {
   std::vector<const uint8_t*> images;
   int height = 0, width = 0;
   at::Tensor owner;  // keeps resized bytes alive; the others lie in the mapped data
+  datasets::SampleSum gathered = {};
 
   int64_t bytes_per_image() const { return int64_t{3} * height * width; }
 };

@@ -20,9 +20,9 @@ class MicroBatchSource {
   virtual int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const = 0;
   virtual Batch Make(int64_t step, int64_t micro_batch) = 0;
   /// Make in two halves, as ImageBatches has them.
-  virtual std::vector<at::Tensor> Inputs(int64_t step, int64_t micro_batch) {
+  virtual BatchInputs Inputs(int64_t step, int64_t micro_batch) {
     const Batch batch = Make(step, micro_batch);
-    return {batch.images, batch.labels};
+    return {{batch.images, batch.labels}, batch.gathered};
   }
   virtual Batch Compose(const std::vector<at::Tensor>& inputs) const { return {inputs[0], inputs[1]}; }
   /// A hint: the next call of Make or Inputs is likely to be this one, which is allowed.

@@ -40,6 +40,13 @@ at::Tensor PlacementTable(absl::Span<const int64_t> ids, absl::Span<const Placem
   return table;
 }
 
+datasets::SampleSum SamplesOf(const at::Tensor& table) {
+  datasets::SampleSum samples;
+  const int64_t* row = table.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < table.size(0); ++i, row += kTableColumns) samples.Add(row[kTableId]);
+  return samples;
+}
+
 at::Tensor PlaceImages(const at::Tensor& bytes, const at::Tensor& table, const at::Tensor& values, int size) {
   torch::NoGradGuard no_grad;
   const int64_t n = table.size(0), height = bytes.size(1), width = bytes.size(2);

@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "absl/types/span.h"
+#include "datasets/sample_sum.h"
 #include "trainers/input/placement.h"
 
 namespace mtrun::trainers {
@@ -15,6 +16,8 @@ namespace mtrun::trainers {
 /// `device`. `placements`: one per id, or empty for none.
 at::Tensor PlacementTable(absl::Span<const int64_t> ids, absl::Span<const Placement> placements,
                           at::Device device);
+/// Of the rows of a table in host memory.
+datasets::SampleSum SamplesOf(const at::Tensor& table);
 
 /// `bytes`: uint8 [N, H, W, 3], H and W at most `size`; `table`: a PlacementTable; `values`: [256]; all on
 /// one device. Returns [n, 3, size, size] of `values`' dtype. Neither reads back nor waits, and the sizes of

@@ -20,7 +20,12 @@ PrefetchedSource::~PrefetchedSource() {
   thread_.join();
 }
 
-std::vector<at::Tensor> PrefetchedSource::Inputs(int64_t step, int64_t micro_batch) {
+Batch PrefetchedSource::Make(int64_t step, int64_t micro_batch) {
+  const BatchInputs inputs = Inputs(step, micro_batch);
+  return WithGathered(Compose(inputs.tensors), inputs.gathered);
+}
+
+BatchInputs PrefetchedSource::Inputs(int64_t step, int64_t micro_batch) {
   std::optional<Promised> promised = std::exchange(promised_, std::nullopt);
   if (promised && promised->step == step && promised->micro_batch == micro_batch)
     return promised->inputs.get();
@@ -30,7 +35,7 @@ std::vector<at::Tensor> PrefetchedSource::Inputs(int64_t step, int64_t micro_bat
 
 void PrefetchedSource::Ahead(int64_t step, int64_t micro_batch) {
   if (promised_) promised_->inputs.wait();
-  std::packaged_task<std::vector<at::Tensor>()> task(
+  std::packaged_task<BatchInputs()> task(
       [this, step, micro_batch] { return source_.Inputs(step, micro_batch); });
   promised_ = Promised{step, micro_batch, task.get_future()};
   {
@@ -47,7 +52,7 @@ void PrefetchedSource::Run() {
   while (true) {
     while (!task_ && !closing_) changed_.Wait(mutex_);
     if (closing_) return;
-    std::packaged_task<std::vector<at::Tensor>()> task = *std::exchange(task_, std::nullopt);
+    std::packaged_task<BatchInputs()> task = *std::exchange(task_, std::nullopt);
     mutex_.Unlock();
     task();
     mutex_.Lock();

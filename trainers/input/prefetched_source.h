@@ -25,16 +25,16 @@ class PrefetchedSource : public MicroBatchSource {
   int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const override {
     return source_.SamplesInMicroBatch(step, micro_batch);
   }
-  Batch Make(int64_t step, int64_t micro_batch) override { return Compose(Inputs(step, micro_batch)); }
+  Batch Make(int64_t step, int64_t micro_batch) override;
   /// Throws what the source's throws. What was made ahead for another call is dropped.
-  std::vector<at::Tensor> Inputs(int64_t step, int64_t micro_batch) override;
+  BatchInputs Inputs(int64_t step, int64_t micro_batch) override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override { return source_.Compose(inputs); }
   void Ahead(int64_t step, int64_t micro_batch) override;
 
  private:
   struct Promised {
     int64_t step, micro_batch;
-    std::future<std::vector<at::Tensor>> inputs;
+    std::future<BatchInputs> inputs;
   };
   void Run();
 
@@ -44,7 +44,7 @@ class PrefetchedSource : public MicroBatchSource {
 
   Mutex mutex_;
   Condition changed_;
-  std::optional<std::packaged_task<std::vector<at::Tensor>()>> task_ ABSL_GUARDED_BY(mutex_);
+  std::optional<std::packaged_task<BatchInputs()>> task_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses everything above
 };

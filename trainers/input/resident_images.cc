@@ -57,9 +57,10 @@ ResidentImages::ResidentImages(const datasets::PackedSplit& data, const BatchOpt
       labels_(Labels(data).to(options.device)),
       values_(NormalisedByteValues(options.dtype).to(options.device)) {}
 
-std::vector<at::Tensor> ResidentImages::Inputs(absl::Span<const int64_t> ids,
-                                               absl::Span<const Placement> placements) const {
-  return {Send(PlacementTable(ids, placements, options_.device), options_.device)};
+BatchInputs ResidentImages::Inputs(absl::Span<const int64_t> ids,
+                                   absl::Span<const Placement> placements) const {
+  const at::Tensor table = PlacementTable(ids, placements, options_.device);
+  return {{Send(table, options_.device)}, SamplesOf(table)};
 }
 
 Batch ResidentImages::Compose(const std::vector<at::Tensor>& inputs) const {

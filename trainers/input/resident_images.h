@@ -12,8 +12,7 @@ class ResidentImages : public ImageBatches {
   /// Uploads the images; larger ones are resized on the way. `data` is needed only in here.
   ResidentImages(const datasets::PackedSplit& data, const BatchOptions& options);
   /// One PlacementTable.
-  std::vector<at::Tensor> Inputs(absl::Span<const int64_t> ids,
-                                 absl::Span<const Placement> placements) const override;
+  BatchInputs Inputs(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override;
 
  private:

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "trainers/collectives/all_reduce.h"
 #include "trainers/device/torch_status.h"
+#include "trainers/device/transfer.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -28,7 +29,11 @@ at::Tensor MakeFlat(const collectives::ProcessGroup& group, int64_t numel, const
 void CopyValues(absl::Span<const double> values, const at::Tensor& to) {
   at::Tensor source = at::empty({static_cast<int64_t>(values.size())}, at::kDouble);
   std::copy(values.begin(), values.end(), source.data_ptr<double>());
-  to.copy_(source);
+  if (to.is_cpu()) {
+    to.copy_(source);
+  } else {
+    to.copy_(HostBuffer(source.sizes(), to.scalar_type(), to.device()).copy_(source), /*non_blocking=*/true);
+  }
 }
 
 }  // namespace
@@ -95,9 +100,10 @@ void DataParallel::BeginStep() {
   last_round_ = false;
 }
 
-void DataParallel::SetStats(absl::Span<const double> values) {
-  MT_CHECK(static_cast<int64_t>(values.size()) == stats_.numel());
-  CopyValues(values, stats_);
+void DataParallel::SetStats(absl::Span<const double> values, int64_t first) {
+  const auto count = static_cast<int64_t>(values.size());
+  MT_CHECK(first + count == stats_.numel()) << first << " + " << count << " of " << stats_.numel();
+  CopyValues(values, stats_.narrow(0, first, count));
 }
 
 std::vector<double> DataParallel::Stats() const {

@@ -39,8 +39,9 @@ class DataParallel {
 
   /// Zeroes gradients and stats.
   void BeginStep();
-  /// This worker's part of the stats; before the last backward.
-  void SetStats(absl::Span<const double> values);
+  /// This worker's part of the stats, or of those from `first` on; before the last backward. On a GPU in its
+  /// stream, and nobody waits.
+  void SetStats(absl::Span<const double> values, int64_t first = 0);
   /// The next backward is this worker's last one of the step: each bucket is reduced as soon as it is
   /// complete, and the tensors of SumAlso at once.
   void LastRound();

@@ -30,7 +30,13 @@ class CheckpointWriter::Listener {
     failed_last_ = !result.status.ok();
     if (failed_last_) return;
     last_seconds_ = result.seconds;
+    saved_.push_back({result.step, result.weights});
     WarnIfTooSlow("saving a checkpoint took ");
+  }
+
+  std::vector<Saved> TakeSaved() {
+    const MutexLock lock(mutex_);
+    return std::exchange(saved_, {});
   }
 
   double last_seconds() const {
@@ -51,6 +57,7 @@ class CheckpointWriter::Listener {
   mutable Mutex mutex_;
   double last_seconds_ ABSL_GUARDED_BY(mutex_);
   bool failed_last_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<Saved> saved_ ABSL_GUARDED_BY(mutex_);
   bool said_too_slow_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -68,6 +75,8 @@ CheckpointWriter::~CheckpointWriter() = default;
 void CheckpointWriter::Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best) {
   saver_.Submit(std::move(snapshot), best);
 }
+
+std::vector<CheckpointWriter::Saved> CheckpointWriter::TakeSaved() { return listener_->TakeSaved(); }
 
 absl::Status CheckpointWriter::Wait() { return saver_.Wait(); }
 

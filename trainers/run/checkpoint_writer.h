@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
@@ -31,6 +32,12 @@ class CheckpointWriter {
 
   /// Hands a checkpoint over. `best`: the step to keep whatever its age.
   void Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best);
+  /// Saves that worked since the last call, oldest first.
+  struct Saved {
+    int64_t steps = 0;
+    std::string weights;  // SHA-256 of their file
+  };
+  std::vector<Saved> TakeSaved();
   /// Waits for the disk; the last save's status.
   absl::Status Wait();
   /// Of the last save that worked; what the options said before one has.

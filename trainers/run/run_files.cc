@@ -96,6 +96,7 @@ absl::Status RunFiles::Write(const FinishedStep& step, TimePoint now) {
                                                  .generation = step.generation,
                                                  .world = step.world,
                                                  .ids = options_.sample_ids(record.step),
+                                                 .gathered = step.gathered,
                                                  .loss = record.loss,
                                                  .skipped = record.skipped},
                          now);
@@ -121,7 +122,11 @@ absl::Status RunFiles::Save(checkpoints::Snapshot snapshot, std::optional<int64_
       SaveRecord{.steps = steps, .bytes = bytes, .stall = ToSeconds(MonotonicNow() - began)});
 }
 
-absl::Status RunFiles::Wait() { return saves() ? Writer().Wait() : absl::OkStatus(); }
+absl::Status RunFiles::Wait() {
+  if (!saves()) return absl::OkStatus();
+  MT_RETURN_IF_ERROR(Writer().Wait());
+  return folder_ ? folder_->RecordSaved() : absl::OkStatus();
+}
 
 std::string RunFiles::LastCheckpoint() {
   Wait().IgnoreError();  // its failure has been logged

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "datasets/sample_sum.h"
 #include "trainers/run/checkpoint_writer.h"
 #include "trainers/run/lifecycle.h"
 #include "trainers/run/run_folder.h"
@@ -22,6 +23,7 @@ struct FinishedStep {
   StepRecord record;
   uint64_t generation = 1;
   int world = 1;
+  datasets::SampleSum gathered = {};  // by all members
 };
 
 class RunFiles {

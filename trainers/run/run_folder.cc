@@ -18,11 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kLedger[] = "ledger.jsonl";
+using checkpoints::kLedgerFile;
+
 constexpr char kMetrics[] = "metrics.jsonl";
 
 bool IsOfARun(const std::string& name) {
-  static constexpr const char* kNames[] = {kLedger, kMetrics, "config.yaml", "report.txt", "report.json"};
+  static constexpr const char* kNames[] = {kLedgerFile, kMetrics, "config.yaml", "report.txt", "report.json"};
   for (const char* known : kNames) {
     if (name == known) return true;
   }
@@ -40,7 +41,8 @@ std::string FreeName(const std::string& path) {
 
 /// A checkpoint must not survive a power cut that the records of the steps before it do not.
 absl::Status SyncRecords(const std::string& folder) {
-  for (const char* name : {kLedger, kMetrics}) MT_RETURN_IF_ERROR(SyncFile(absl::StrCat(folder, "/", name)));
+  for (const char* name : {kLedgerFile, kMetrics})
+    MT_RETURN_IF_ERROR(SyncFile(absl::StrCat(folder, "/", name)));
   return SyncFolder(folder);
 }
 
@@ -60,7 +62,7 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& option
   MT_RETURN_IF_ERROR(WriteFileAtomically(path + "/config.yaml", options.settings));
   MT_ASSIGN_OR_RETURN(MetricsLog metrics, MetricsLog::Continue(path + "/" + kMetrics, step));
   MT_ASSIGN_OR_RETURN(checkpoints::Ledger ledger,
-                      checkpoints::Ledger::Open(path + "/" + kLedger, options.ledger));
+                      checkpoints::Ledger::Open(path + "/" + kLedgerFile, options.ledger));
   if (ledger.next_step() > step) MT_RETURN_IF_ERROR(ledger.Rewind(step, checkpoints.generation));
   RemoveAbortedSaves(path);
   checkpoints.first = [path] { return SyncRecords(path); };
@@ -69,9 +71,17 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& option
 
 absl::Status RunFolder::Record(const StepRecord& record, const checkpoints::LedgerStep& step, TimePoint now) {
   if (record.step >= ledger_.next_step()) MT_RETURN_IF_ERROR(ledger_.Append(step));
+  MT_RETURN_IF_ERROR(RecordSaved());
   next_step_ = record.step + 1;
   if (record.step < metrics_.next_step()) return absl::OkStatus();
   return metrics_.Write(record, now);
+}
+
+absl::Status RunFolder::RecordSaved() {
+  for (const CheckpointWriter::Saved& saved : writer_.TakeSaved()) {
+    if (!saved.weights.empty()) MT_RETURN_IF_ERROR(ledger_.AppendCheckpoint(saved.steps, saved.weights));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RunFolder::Record(const EvalRecord& record) { return metrics_.Write(record); }

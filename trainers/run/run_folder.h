@@ -32,6 +32,8 @@ class RunFolder {
   absl::Status Record(const EvalRecord& record);
   absl::Status Record(const RegroupRecord& record);
   absl::Status Record(const SaveRecord& record);
+  /// The ledger learns what weights the checkpoints have that were saved meanwhile; with each step, too.
+  absl::Status RecordSaved();
   /// What is still in memory goes to the file: another member may be the writer next.
   absl::Status Flush() { return metrics_.Flush(); }
 

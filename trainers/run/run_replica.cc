@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "trainers/checkpoints/ledger.h"
 #include "trainers/checkpoints/manifest.h"
 #include "trainers/run/lifecycle.h"
 #include "trainers/run/state_sync.h"
@@ -37,9 +38,12 @@ NamedTensors RunReplica::Tensors() const {
 }
 
 Claim RunReplica::MyClaim(bool alone) const {
-  if (!exists()) return {};
+  if (!exists()) return {.known = known_generation_.value_or(0)};
   // Nobody compares a member's digest when there is no other.
-  return {.run = run_, .position = position_, .digest = alone ? 0 : DigestOf(Values(Tensors()))};
+  return {.run = run_,
+          .position = position_,
+          .digest = alone ? 0 : DigestOf(Values(Tensors())),
+          .known = known_generation_.value_or(0)};
 }
 
 std::string RunReplica::EncodeState() const {
@@ -58,6 +62,10 @@ absl::StatusOr<RunReplica::Begun> RunReplica::Enter(Membership& membership, cons
                                                     bool resume) {
   const Assignment& who = membership.assignment();
   const bool alone = who.world_size == 1;
+  // A ledger that cannot be read is told where it is opened for writing.
+  if (!known_generation_) {
+    known_generation_ = checkpoints::HighestGeneration(folder + "/" + checkpoints::kLedgerFile).value_or(0);
+  }
   const auto agree = [&] {
     return AgreeOnState(membership.group(), who.rank, who.world_size, MyClaim(alone),
                         membership.generation());
@@ -80,7 +88,10 @@ absl::StatusOr<RunReplica::Begun> RunReplica::Enter(Membership& membership, cons
   generation_ = plan.generation;
   begun.writer = plan.writer;
   // The source's average goes with its weights; a run that begins has weights alone.
-  if (begun.fresh) state_.RestartAverage();
+  if (begun.fresh) {
+    state_.RestartAverage();
+    known_generation_ = 0;  // an earlier run's
+  }
   return begun;
 }
 

@@ -70,6 +70,7 @@ class RunReplica {
 
   uint64_t run_ = 0;
   uint64_t generation_ = 1;
+  std::optional<uint64_t> known_generation_;  // by the ledger that lies in the run folder when this begins
   checkpoints::Position position_;
   RunProgress progress_;
 };

@@ -15,12 +15,15 @@ namespace {
 
 using checkpoints::Claim;
 
-constexpr int64_t kClaimWords = 5;
+constexpr int64_t kClaimWords = 6;
 
 void ToWords(const Claim& claim, int64_t* words) {
-  const uint64_t values[kClaimWords] = {claim.run, claim.position.generation,
+  const uint64_t values[kClaimWords] = {claim.run,
+                                        claim.position.generation,
                                         static_cast<uint64_t>(claim.position.steps),
-                                        claim.position.evaluated ? uint64_t{1} : 0, claim.digest};
+                                        claim.position.evaluated ? uint64_t{1} : 0,
+                                        claim.digest,
+                                        claim.known};
   std::memcpy(words, values, sizeof values);
 }
 
@@ -31,7 +34,8 @@ Claim FromWords(const int64_t* words) {
           .position = {.generation = values[1],
                        .steps = static_cast<int64_t>(values[2]),
                        .evaluated = values[3] != 0},
-          .digest = values[4]};
+          .digest = values[4],
+          .known = values[5]};
 }
 
 void Broadcast(const collectives::ProcessGroup& group, int source, const at::Tensor& tensor) {

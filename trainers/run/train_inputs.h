@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,6 +11,7 @@
 #include "trainers/device/amp.h"
 #include "trainers/device/graph.h"
 #include "trainers/input/batch.h"
+#include "trainers/input/micro_batch_source.h"
 #include "trainers/run/identity.h"
 #include "trainers/run/options.h"
 #include "trainers/run/report.h"
@@ -33,8 +35,11 @@ struct TrainInputs {
   std::string settings;           // config.yaml
   std::string greeting;           // for people, where the run begins or continues from a checkpoint
   FaultPlan* faults = nullptr;    // null: none are planned
-  Duration grace = {};            // from a polite signal to SIGKILL, zero: unknown
-  Duration pace = {};             // a step lasts at least so long: tests that need long steps
+  /// Stands between the run's source and its steps, null: nothing of the kind. For tests of workers that
+  /// gather other samples than theirs.
+  std::function<std::unique_ptr<MicroBatchSource>(MicroBatchSource& source)> step_source = nullptr;
+  Duration grace = {};  // from a polite signal to SIGKILL, zero: unknown
+  Duration pace = {};   // a step lasts at least so long: tests that need long steps
   /// On the writer of the run's files, when the run is complete and before anybody is done: weights and
   /// report.
   std::function<absl::Status(const TrainState&, const RunReport&)> finish;

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "trainers/input/prefetched_source.h"
 #include "trainers/membership/drain.h"
 #include "trainers/run/agreement.h"
 #include "trainers/run/state_sync.h"
@@ -29,9 +30,10 @@ TrainState::Options TrainStateOptions(const TrainOptions& options, Precision pre
 }
 
 /// Making a batch in host memory and computing take different processors where there is a GPU.
-std::unique_ptr<PrefetchedSource> MakePrefetched(MicroBatchSource& source, const BatchOptions& batch) {
-  if (!batch.device.is_cuda() || batch.resident) return nullptr;
-  return std::make_unique<PrefetchedSource>(source, batch.device);
+std::unique_ptr<MicroBatchSource> MakeStepSource(MicroBatchSource& source, const TrainInputs& in) {
+  if (in.step_source) return in.step_source(source);
+  if (!in.batch.device.is_cuda() || in.batch.resident) return nullptr;
+  return std::make_unique<PrefetchedSource>(source, in.batch.device);
 }
 
 RunFiles::Options FilesOptions(const TrainInputs& in, const DatasetSource& source, bool elastic) {
@@ -59,7 +61,7 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
       progress_(progress),
       start_(start),
       source_(inputs.train, inputs.options.source(), inputs.batch),
-      prefetched_(MakePrefetched(source_, inputs.batch)),
+      step_source_(MakeStepSource(source_, inputs)),
       test_batches_(MakeImageBatches(inputs.test, inputs.batch)),
       state_(inputs.task.module(), TrainStateOptions(inputs.options, inputs.precision)),
       length_(LengthOf(inputs.options, source_.steps_per_epoch())),
@@ -145,8 +147,7 @@ absl::Status TrainLoop::Enter() {
   if (begun.received || !begun.resumed.empty()) AdoptProgress(begun);
   report_.world_size = who.world_size;
   report_.nodes = who.nodes;
-  generation_.emplace(in_, prefetched_ ? *prefetched_ : static_cast<MicroBatchSource&>(source_), state_,
-                      membership_.group());
+  generation_.emplace(in_, step_source_ ? *step_source_ : source_, state_, membership_.group());
   in_.task.module().train();
   MT_RETURN_IF_ERROR(EnterFiles(begun));
   lifecycle_.Enter(who.world_size, files_.saves(), replica_.progress().finished);
@@ -244,7 +245,8 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
                                      .seconds = ToSeconds(now - began),
                                      .skipped = result.skipped},
                           .generation = replica_.generation(),
-                          .world = membership_.assignment().world_size};
+                          .world = membership_.assignment().world_size,
+                          .gathered = result.gathered};
   replica_.FinishStep();
   membership_.ReportProgress(step.record.epoch, steps(), progress.samples);
   if (membership_.assignment().rank == 0 && pacer_.Due(steps(), now))

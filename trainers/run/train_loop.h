@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "trainers/input/dataset_source.h"
-#include "trainers/input/prefetched_source.h"
+#include "trainers/input/micro_batch_source.h"
 #include "trainers/membership/membership.h"
 #include "trainers/run/epoch_meter.h"
 #include "trainers/run/generation_state.h"
@@ -84,7 +84,7 @@ class TrainLoop {
   const TimePoint start_;
 
   DatasetSource source_;
-  const std::unique_ptr<PrefetchedSource> prefetched_;  // null where batches are made when they are asked for
+  const std::unique_ptr<MicroBatchSource> step_source_;  // null where steps take their batches from source_
   const std::unique_ptr<ImageBatches> test_batches_;
   TrainState state_;
   const RunLength length_;

@@ -3,6 +3,16 @@
 #include <cmath>
 
 namespace mtrun::trainers {
+namespace {
+
+std::vector<double> GatheredLimbs(const datasets::SampleSum& samples) {
+  const Limbs hash = ToLimbs(samples.hash), count = ToLimbs(static_cast<uint64_t>(samples.count));
+  std::vector<double> limbs(hash.begin(), hash.end());
+  limbs.insert(limbs.end(), count.begin(), count.end());
+  return limbs;
+}
+
+}  // namespace
 
 StepStats::StepStats(DataParallel& data_parallel, int64_t passes, bool on_device)
     : data_parallel_(data_parallel),
@@ -13,6 +23,7 @@ void StepStats::Begin(StepVotes votes) {
   votes_ = votes;
   loss_ = 0;
   correct_ = 0;
+  gathered_ = {};
   losses_.zero_();
   // Passes on the device add to them.
   if (on_device_) SetStats();
@@ -40,12 +51,25 @@ void StepStats::Add(size_t pass, const Task::Output& output, double weight) {
 }
 
 void StepStats::End() {
-  if (!on_device_) SetStats();
+  if (on_device_) {
+    data_parallel_.SetStats(GatheredLimbs(gathered_), kHash);
+  } else {
+    SetStats();
+  }
 }
 
 void StepStats::SetStats() {
-  data_parallel_.SetStats(
-      {loss_, static_cast<double>(correct_), votes_.leave ? 1.0 : 0.0, votes_.regroup ? 1.0 : 0.0});
+  std::vector<double> stats = {loss_, static_cast<double>(correct_), votes_.leave ? 1.0 : 0.0,
+                               votes_.regroup ? 1.0 : 0.0};
+  const std::vector<double> limbs = GatheredLimbs(gathered_);
+  stats.insert(stats.end(), limbs.begin(), limbs.end());
+  data_parallel_.SetStats(stats);
+}
+
+datasets::SampleSum StepStats::GatheredOf(const std::vector<double>& stats) {
+  const absl::Span<const double> all = stats;
+  return {FromLimbs(all.subspan(kHash, kLimbs)),
+          static_cast<int64_t>(FromLimbs(all.subspan(kCount, kLimbs)))};
 }
 
 std::vector<size_t> StepStats::NotFinite() const {

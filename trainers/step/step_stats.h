@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "datasets/sample_sum.h"
 #include "trainers/parallel/data_parallel.h"
+#include "trainers/parallel/exact_sum.h"
 #include "trainers/step/task.h"
 
 namespace mtrun::trainers {
@@ -20,8 +22,10 @@ struct StepVotes {
 
 class StepStats {
  public:
-  /// Numbers that a step sums over the workers beside the gradients: loss, right predictions, both votes.
-  static constexpr int kStats = 4;
+  /// Numbers that a step sums over the workers beside the gradients: loss, right predictions, both votes, and
+  /// in limbs the hash and the count of the samples that were gathered.
+  static constexpr int kLoss = 0, kCorrect = 1, kLeave = 2, kRegroup = 3, kHash = 4, kCount = kHash + kLimbs,
+                       kStats = kCount + kLimbs;
 
   /// `data_parallel` was made with kStats and outlives this. `passes`: at most so many a step.
   StepStats(DataParallel& data_parallel, int64_t passes, bool on_device);
@@ -30,8 +34,12 @@ class StepStats {
   void Begin(StepVotes votes);
   /// The result of pass number `pass`, of weight n_micro_batch / N. A capture can repeat it if on_device.
   void Add(size_t pass, const Task::Output& output, double weight);
-  /// After the last forward pass, before its backward: the stats are complete.
+  /// The samples that this worker took for a pass; before End.
+  void AddGathered(const datasets::SampleSum& samples) { gathered_ += samples; }
+  /// After the last forward pass (of a capture: before it), before its backward: the stats are complete.
   void End();
+  /// Of the sums over all workers.
+  static datasets::SampleSum GatheredOf(const std::vector<double>& stats);
   /// The passes since Begin whose loss was not finite. Waits for the device.
   std::vector<size_t> NotFinite() const;
 
@@ -44,6 +52,7 @@ class StepStats {
   StepVotes votes_;
   double loss_ = 0;
   int64_t correct_ = 0;
+  datasets::SampleSum gathered_;
 };
 
 }  // namespace mtrun::trainers

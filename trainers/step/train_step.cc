@@ -66,12 +66,14 @@ Batch TrainStep::BatchOf(int64_t step, MicroBatchRange micro_batches) {
     return {like.images.narrow(0, 0, 0), like.labels.narrow(0, 0, 0)};
   }
   std::vector<at::Tensor> images, labels;
+  datasets::SampleSum gathered;
   for (int64_t micro_batch = micro_batches.begin; micro_batch < micro_batches.end; ++micro_batch) {
     const Batch batch = source_.Make(step, micro_batch);
     images.push_back(batch.images);
     labels.push_back(batch.labels);
+    gathered += batch.gathered;
   }
-  return {at::cat(images), at::cat(labels)};
+  return {at::cat(images), at::cat(labels), gathered};
 }
 
 /// What comes after this pass if the next step is split like this one.
@@ -112,6 +114,9 @@ void TrainStep::Compute(int64_t step, const std::vector<SyncRound>& passes) {
   if (passes.empty()) stats_.End();
   for (size_t i = 0; i < passes.size(); ++i) {
     const Batch batch = BatchOf(step, passes[i].micro_batches);
+    MT_CHECK(batch.gathered.count == batch.labels.size(0))
+        << "a batch of " << batch.labels.size(0) << " samples, " << batch.gathered.count << " gathered";
+    stats_.AddGathered(batch.gathered);
     LookAhead(step, passes, i);
     if (sync_) sync_->SetRound(passes[i].members);
     ForwardAndBackward(i, batch, RandomInputsOf(step, passes[i].micro_batches.begin, batch.labels.size(0)),
@@ -136,9 +141,11 @@ bool TrainStep::ComputeCaptured(int64_t step, const std::vector<SyncRound>& pass
   std::vector<PassInputs> inputs;
   for (size_t i = 0; i < passes.size(); ++i) {
     const int64_t micro_batch = passes[i].micro_batches.begin;
-    inputs.push_back(
-        {source_.Inputs(step, micro_batch), RandomInputsOf(step, micro_batch, shape.samples[i])});
+    const BatchInputs batch = source_.Inputs(step, micro_batch);
+    stats_.AddGathered(batch.gathered);
+    inputs.push_back({batch.tensors, RandomInputsOf(step, micro_batch, shape.samples[i])});
   }
+  stats_.End();
   Reach(Fault::At::kBackward, step);
   captured_passes_->Run(action, inputs,
                         [this, n = shape.samples_in_step](const std::vector<PassInputs>& own) {
@@ -175,8 +182,9 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
   const std::vector<double> stats = data_parallel_.Stats();
   // Reading them has waited for the device; an aborted NCCL leaves undefined numbers.
   if (device_.is_cuda()) MT_RETURN_IF_ERROR(collectives::GroupStatus(data_parallel_.group()));
-  const bool finite = std::isfinite(stats[0]);
-  if (!state_.scales_loss()) MT_RETURN_IF_ERROR(CheckFinite(step, stats[0]));
+  const double loss = stats[StepStats::kLoss];
+  const bool finite = std::isfinite(loss);
+  if (!state_.scales_loss()) MT_RETURN_IF_ERROR(CheckFinite(step, loss));
   bool applied = false;
   MT_RETURN_IF_ERROR(TorchStatus(absl::StrCat("update of step ", step), [&] {
     applied = state_.Apply(learning_rate, finite, [this](const auto& update) { Update(update); });
@@ -188,12 +196,13 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
         absl::StrCat("step ", step, ": gradients are not finite at any loss scale for ", skipped_in_a_row_,
                      " steps in a row. A lower learning_rate, a warm-up or --amp off usually helps"));
   }
-  return StepResult{stats[0],
-                    std::llround(stats[1]),
-                    source_.SamplesInStep(step),
-                    !applied,
-                    static_cast<int>(std::lround(stats[2])),
-                    static_cast<int>(std::lround(stats[3]))};
+  return StepResult{.loss = loss,
+                    .correct = std::llround(stats[StepStats::kCorrect]),
+                    .samples = source_.SamplesInStep(step),
+                    .skipped = !applied,
+                    .leaving = static_cast<int>(std::lround(stats[StepStats::kLeave])),
+                    .regrouping = static_cast<int>(std::lround(stats[StepStats::kRegroup])),
+                    .gathered = StepStats::GatheredOf(stats)};
 }
 
 absl::Status TrainStep::CheckFinite(int64_t step, double loss) const {

@@ -40,7 +40,7 @@ class LedgerTest : public ::testing::Test {
 };
 
 LedgerStep StepAt(int64_t step) {
-  return {.step = step, .generation = 1, .world = 2, .ids = "ab", .loss = 0.1};
+  return {.step = step, .generation = 1, .world = 2, .ids = "ab", .gathered = {255, 16}, .loss = 0.1};
 }
 
 TEST_F(LedgerTest, LinesAreChainedOverWritersAndRewinds) {
@@ -57,7 +57,51 @@ TEST_F(LedgerTest, LinesAreChainedOverWritersAndRewinds) {
   ASSERT_TRUE(ledger->Append(StepAt(3)).ok());
   EXPECT_EQ(Lines().size(), 8u);
   ExpectChain();
-  EXPECT_EQ(nlohmann::json::parse(Lines()[1])["loss"], "0.10000000000000001");
+  const auto line = nlohmann::json::parse(Lines()[1]);
+  EXPECT_EQ(line["loss"], "0.10000000000000001");
+  EXPECT_EQ(line["samples"], 16);
+  EXPECT_EQ(line["hash"], "00000000000000ff");
+}
+
+TEST_F(LedgerTest, ACheckpointsWeightsStandInTheGenerationBeforeThem) {
+  auto ledger = Ledger::Open(path_, head_);
+  ASSERT_TRUE(ledger.ok());
+  LedgerStep step = StepAt(0);
+  step.generation = 4;
+  ASSERT_TRUE(ledger->Append(step).ok());
+  ASSERT_TRUE(ledger->AppendCheckpoint(1, "abc").ok());
+  ExpectChain();
+  const auto line = nlohmann::json::parse(Lines()[2]);
+  EXPECT_EQ(line["checkpoint"], 1);
+  EXPECT_EQ(line["generation"], 4);
+  EXPECT_EQ(line["weights"], "abc");
+  EXPECT_EQ(Ledger::Open(path_, head_)->next_step(), 1);
+}
+
+/// A line of a generation that is over does not count, whoever wrote it, and whatever it says.
+TEST_F(LedgerTest, ALateWriterHarmsNothing) {
+  auto late = Ledger::Open(path_, head_);
+  ASSERT_TRUE(late.ok() && late->Append(StepAt(0)).ok());
+  auto ledger = Ledger::Open(path_, head_);
+  ASSERT_TRUE(ledger.ok());
+  LedgerStep step = StepAt(1);
+  step.generation = 2;
+  ASSERT_TRUE(ledger->Append(step).ok());
+  ASSERT_TRUE(late->Append(StepAt(1)).ok() && late->Append(StepAt(2)).ok() && late->Rewind(0, 1).ok());
+  EXPECT_EQ(Ledger::Open(path_, head_)->next_step(), 2);
+  EXPECT_EQ(*HighestGeneration(path_), 2u);
+  EXPECT_EQ(*HighestGeneration(folder_ + "/none"), 0u);
+}
+
+/// Earlier releases numbered generations from 1 again when nobody was left who knew them.
+TEST_F(LedgerTest, AnEarlierReleasesGenerationsBeginAgainAtARewind) {
+  std::ofstream(path_) << R"({"ledger":1,"run":"0000000000000007"})"
+                       << "\n"
+                       << ToLine(LedgerStep{.step = 9, .generation = 5, .ids = ""}, "") << "\n"
+                       << RewindLine(4, 2, "") << "\n"
+                       << ToLine(LedgerStep{.step = 4, .generation = 2, .ids = ""}, "") << "\n";
+  EXPECT_EQ(Ledger::Open(path_, head_)->next_step(), 5);
+  EXPECT_EQ(*HighestGeneration(path_), 2u);
 }
 
 TEST_F(LedgerTest, AHalfWrittenLastLineIsEndedAndKept) {

@@ -41,6 +41,23 @@ TEST(DecideSourceTest, TheHighestPositionIsTheTruthAndTheOthersReceive) {
   EXPECT_EQ(plan.generation, 2u);
 }
 
+/// Generations that made no checkpoint have left lines in a ledger, on whatever node: those to come stand
+/// above them, and who has read other lines does not hold another state.
+TEST(DecideSourceTest, TheGenerationIsAboveThoseThatALedgerKnows) {
+  std::vector<Claim> claims = {At(2, 10), At(2, 10), kNew};
+  claims[1].known = 5;
+  StatePlan plan = DecideSource(claims, 1);
+  EXPECT_EQ(plan.generation, 6u);
+  EXPECT_THAT(plan.receive, ElementsAre(2));
+  EXPECT_THAT(plan.diverged, IsEmpty());
+  claims[2].known = 8;
+  plan = DecideSource(claims, 1);
+  EXPECT_EQ(plan.generation, 9u);
+  EXPECT_EQ(plan.source, 0);
+  const std::vector<Claim> nobody(2, Claim{.known = 5});
+  EXPECT_EQ(DecideSource(nobody, 1).generation, 1u) << "a run that begins has nothing to do with it";
+}
+
 TEST(DecideSourceTest, AFrozenMemberThatComesBackReceivesThoughItHasMoreSteps) {
   const std::vector<Claim> claims = {At(1, 25), At(3, 24)};
   const StatePlan plan = DecideSource(claims, 4);

@@ -50,6 +50,9 @@ TEST_F(BatchTest, NormalisesAsPyTorchDoesToTheLastBit) {
     const Batch batch = BatchMaker(split, {.image_size = 32, .dtype = dtype}).Make(ids, {});
     EXPECT_TRUE(batch.images.equal(Normalised(Bytes(split, ids), dtype)));
     EXPECT_TRUE(batch.labels.equal(at::tensor(std::vector<int64_t>{3, 7, 0, 3}, at::kLong)));
+    datasets::SampleSum want;
+    for (const int64_t id : ids) want.Add(id);
+    EXPECT_EQ(batch.gathered, want);
   }
 }
 

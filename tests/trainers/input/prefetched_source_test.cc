@@ -27,7 +27,7 @@ class NotedSource : public MicroBatchSource {
     if (step < 0) throw std::runtime_error("no such step");
     const std::lock_guard lock(mutex_);
     made_.push_back({step, micro_batch, std::this_thread::get_id()});
-    return {at::full({1}, step), at::full({1}, micro_batch)};
+    return {at::full({1}, step), at::full({1}, micro_batch), {static_cast<uint64_t>(step), 1}};
   }
   /// One letter a batch: 'a'head or 'm'ain.
   std::string Makers() {
@@ -52,7 +52,9 @@ TEST(PrefetchedSource, WhatWasAnnouncedIsMadeOnAnotherThread) {
   EXPECT_THAT(Name(prefetched.Make(0, 0)), ElementsAre(0, 0));
   for (int64_t step = 1; step < 50; ++step) {
     prefetched.Ahead(step, 1);
-    EXPECT_THAT(Name(prefetched.Make(step, 1)), ElementsAre(step, 1));
+    const Batch batch = prefetched.Make(step, 1);
+    EXPECT_THAT(Name(batch), ElementsAre(step, 1));
+    EXPECT_EQ(batch.gathered, (datasets::SampleSum{static_cast<uint64_t>(step), 1}));
   }
   EXPECT_EQ(source.Makers(), "m" + std::string(49, 'a'));
 }

@@ -50,6 +50,7 @@ TEST_F(ResidentImagesTest, MakesTheSameBatchesAsBatchMakerToTheLastBit) {
         const ResidentImages resident(split, options);
         for (const auto& placed : {placements, std::vector<Placement>()}) {
           const Batch want = host.Make(ids, placed), got = resident.Make(ids, placed);
+          EXPECT_EQ(got.gathered, want.gathered);
           EXPECT_TRUE(got.images.equal(want.images)) << shape.height << " " << dtype;
           EXPECT_TRUE(got.labels.equal(want.labels));
           EXPECT_EQ(got.images.scalar_type(), dtype);

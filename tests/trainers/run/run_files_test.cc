@@ -43,7 +43,8 @@ RunFiles::Start At(int64_t steps, uint64_t generation = 1, bool fresh = false) {
 FinishedStep Step(int64_t step) {
   return {.record = {.step = step, .epoch = 1, .loss = 1, .learning_rate = 0.1, .samples = 2, .seconds = 0.1},
           .generation = 1,
-          .world = 2};
+          .world = 2,
+          .gathered = {255, 2}};
 }
 
 checkpoints::Snapshot Snapshot(int64_t step) {
@@ -86,6 +87,12 @@ TEST_F(RunFilesTest, TheWriterHasEverythingAndTheOthersNothing) {
   EXPECT_THAT(other.LastCheckpoint(), HasSubstr("/step_1"));
   ASSERT_TRUE(writer.Flush().ok());
   EXPECT_THAT(ReadFile(folder_.path() + "/metrics.jsonl").value_or(""), HasSubstr("\"save\":1"));
+  const auto weights = checkpoints::DigestOfWeights(checkpoints::RealFiles(), folder_.path(), 1);
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  const std::string ledger = ReadFile(folder_.path() + "/ledger.jsonl").value_or("");
+  EXPECT_THAT(ledger, HasSubstr(R"("samples":2,"hash":"00000000000000ff")"));
+  EXPECT_THAT(ledger,
+              HasSubstr(absl::StrCat(R"({"checkpoint":1,"generation":1,"weights":")", *weights, "\"")));
 }
 
 TEST_F(RunFilesTest, ANewWriterRecordsWhatItsPredecessorCouldNot) {

@@ -11,10 +11,14 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "datasets/sampler.h"
+#include "nlohmann/json.hpp"
 #include "tests/support/program.h"
 #include "tests/trainers/support/packed_set.h"
 #include "tests/trainers/support/thread_job.h"
 #include "tests/trainers/support/trainer_program.h"
+#include "trainers/checkpoints/ledger.h"
+#include "trainers/input/batch.h"
 #include "trainers/tasks/classifier.h"
 
 namespace mtrun::trainers {
@@ -22,6 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::ThreadJob;
 using testing::ThreadMembership;
 
@@ -89,6 +94,7 @@ class TrainLoopTest : public ::testing::Test {
                                  .not_of_run = {}},
                     .settings = "toy:\n",
                     .greeting = "",
+                    .step_source = mutants_.count(member) != 0 ? mutants_.at(member) : nullptr,
                     .finish =
                         [this](const TrainState&, const RunReport&) {
                           ++finished_;
@@ -145,7 +151,16 @@ class TrainLoopTest : public ::testing::Test {
     return alone[0].weight;
   }
 
+  /// Exit status and text of tools/verify_ledger; the toy's settings do not say how long the run is.
+  std::pair<int, std::string> Verify(const std::string& run) const {
+    support::Program verify({"python3", support::TestFile("../tools/verify_ledger"), folder_.File(run),
+                             "--data", data_, "--partial"});
+    const int status = verify.Wait().value_or(-1);
+    return {status, verify.Text()};
+  }
+
   const support::TemporaryFolder folder_;
+  std::map<int, std::function<std::unique_ptr<MicroBatchSource>(MicroBatchSource&)>> mutants_;  // by member
   std::string data_;
   TrainOptions options_;
   std::atomic<int> finished_{0};
@@ -236,6 +251,107 @@ TEST_F(TrainLoopTest, WhenAllLeaveTheRunStopsAndIsContinued) {
     ExpectComplete(result);
     ExpectSameRun("stopped", result.weight, reference);
   }
+}
+
+// ---- what the ledger proves
+
+/// Gives a run's steps other micro-batches than it has.
+class Mutant : public MicroBatchSource {
+ public:
+  explicit Mutant(MicroBatchSource& source) : source_(source) {}
+  int64_t micro_batches() const override { return source_.micro_batches(); }
+  int64_t SamplesInStep(int64_t step) const override { return source_.SamplesInStep(step); }
+  int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const override {
+    return source_.SamplesInMicroBatch(step, micro_batch);
+  }
+
+ protected:
+  MicroBatchSource& source_;
+};
+
+/// Of two workers, the second computes what is the first one's.
+class TheFirstOnesMicroBatches final : public Mutant {
+ public:
+  using Mutant::Mutant;
+  Batch Make(int64_t step, int64_t micro_batch) override {
+    return source_.Make(step, micro_batch - micro_batches() / 2);
+  }
+};
+
+/// Loses the last image of a micro-batch before it is gathered.
+class OneImageLess final : public Mutant {
+ public:
+  OneImageLess(MicroBatchSource& source, const std::string& data, const TrainOptions& options)
+      : Mutant(source),
+        data_(*datasets::PackedSplit::Open(data, "train")),
+        sampler_(options.seed, data_.size(), options.plan, options.shuffle),
+        images_(data_, {.image_size = kSide, .dtype = at::kDouble}) {}
+  Batch Make(int64_t step, int64_t micro_batch) override {
+    const int64_t each = sampler_.steps_per_epoch();
+    std::vector<int64_t> ids = sampler_.MicroBatch(step / each, step % each, micro_batch);
+    if (step == 7) ids.pop_back();
+    return images_.Make(ids, {});
+  }
+
+ private:
+  const datasets::PackedSplit data_;
+  const datasets::Sampler sampler_;
+  const BatchMaker images_;
+};
+
+TEST_F(TrainLoopTest, TheLedgerOfAnHonestRunIsExact) {
+  for (const int world : {1, 2, 3, 5}) {
+    SCOPED_TRACE(world);
+    const std::string run = absl::StrCat("world", world);
+    for (const Result& result : TrainAll(world, run)) ExpectComplete(result);
+    const auto [status, text] = Verify(run);
+    EXPECT_EQ(status, 0) << text;
+    EXPECT_THAT(text, HasSubstr("\nevery sample exactly once"));
+    EXPECT_THAT(text, Not(HasSubstr("checkpoints with the ledger's weights 0"))) << "the last one at least";
+  }
+}
+
+TEST_F(TrainLoopTest, AWorkerThatComputesAnothersMicroBatchesIsSeenInTheLedger) {
+  mutants_[1] = [](MicroBatchSource& source) { return std::make_unique<TheFirstOnesMicroBatches>(source); };
+  for (const Result& result : TrainAll(2, "run")) ExpectComplete(result);
+  const auto [status, text] = Verify("run");
+  EXPECT_EQ(status, 1) << text;
+  EXPECT_THAT(
+      text, HasSubstr("epoch 1: in 6 steps the workers gathered other samples than the order says, the first "
+                      "is 0: 4 samples, 4 expected"));
+}
+
+TEST_F(TrainLoopTest, AnImageThatAWorkerDropsIsSeenInTheLedger) {
+  options_.plan = {.global_batch = 4, .micro_batch = 2};
+  mutants_[1] = [this](MicroBatchSource& source) {
+    return std::make_unique<OneImageLess>(source, data_, options_);
+  };
+  for (const Result& result : TrainAll(2, "run")) ExpectComplete(result);
+  const auto [status, text] = Verify("run");
+  EXPECT_EQ(status, 1) << text;
+  EXPECT_THAT(
+      text, HasSubstr("epoch 2: in 1 steps the workers gathered other samples than the order says, the first "
+                      "is 7: 3 samples, 4 expected"));
+}
+
+/// Generations after the newest checkpoint have left lines and nothing else: those of the run that continues
+/// from it stand above them, for the lines of a lower generation would not count.
+TEST_F(TrainLoopTest, ARunThatContinuesIsAGenerationAboveAllInItsLedger) {
+  options_.epochs = 1;
+  for (const Result& result : TrainAll(1, "run")) ASSERT_TRUE(result.outcome.ok()) << result.outcome.status();
+  const std::string path = folder_.File("run") + "/ledger.jsonl";
+  const std::string head = support::ReadText(path).substr(0, support::ReadText(path).find('\n'));
+  {
+    const uint64_t run = std::stoull(nlohmann::json::parse(head).at("run").get<std::string>(), nullptr, 16);
+    auto ledger = checkpoints::Ledger::Open(path, {.run = run, .data = ""});
+    ASSERT_TRUE(ledger.ok()) << ledger.status();
+    ASSERT_TRUE(ledger->Append({.step = 6, .epoch = 1, .generation = 8, .ids = ""}).ok());
+  }
+  options_.epochs = 2;
+  for (const Result& result : TrainAll(2, "run")) ExpectComplete(result);
+  EXPECT_THAT(support::ReadText(path), HasSubstr("{\"rewind\":6,\"generation\":9,"));
+  const auto [status, text] = Verify("run");
+  EXPECT_EQ(status, 0) << text;
 }
 
 }  // namespace

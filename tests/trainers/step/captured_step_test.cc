@@ -64,6 +64,7 @@ struct TinyNet : torch::nn::Module {
 };
 
 struct Trained {
+  std::vector<datasets::SampleSum> gathered;
   std::vector<double> losses;
   std::vector<int64_t> correct;
   NamedTensors state;
@@ -107,6 +108,7 @@ class CapturedStepTest : public ::testing::Test {
         ADD_FAILURE() << result.status();
         break;
       }
+      trained.gathered.push_back(result->gathered);
       trained.losses.push_back(result->loss);
       trained.correct.push_back(result->correct);
     }
@@ -125,6 +127,8 @@ class CapturedStepTest : public ::testing::Test {
           Train(rank, world, group, [&] { return std::make_unique<Remembered>(counts); });
       EXPECT_EQ(counts.captured, want.captured);
       EXPECT_EQ(counts.replayed, want.replayed);
+      EXPECT_EQ(captured.gathered, ordinary.gathered);
+      EXPECT_EQ(captured.gathered[0].count, options_.plan.global_batch);
       EXPECT_EQ(captured.correct, ordinary.correct);
       ASSERT_EQ(captured.losses.size(), ordinary.losses.size());
       for (size_t k = 0; k < ordinary.losses.size(); ++k) {

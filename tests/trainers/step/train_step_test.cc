@@ -30,7 +30,13 @@ class Numbers : public MicroBatchSource {
     const int64_t n = SamplesInMicroBatch(step, micro_batch);
     at::Tensor images = (at::arange(n, at::kFloat) + (2 * micro_batch + 1)).unsqueeze(1);
     if (micro_batch == poisoned_) images.fill_(std::numeric_limits<float>::quiet_NaN());
-    return {images, at::zeros({n}, at::kLong)};
+    return {images, at::zeros({n}, at::kLong), Samples(2 * micro_batch, n)};
+  }
+  /// `n` samples from `first` on.
+  static datasets::SampleSum Samples(int64_t first, int64_t n) {
+    datasets::SampleSum samples;
+    for (int64_t id = first; id < first + n; ++id) samples.Add(id);
+    return samples;
   }
 
  private:
@@ -62,6 +68,7 @@ TEST(Step, UpdatesByTheMeanOverAllSamplesAtAnyWorldSize) {
       ASSERT_TRUE(first.ok()) << first.status();
       EXPECT_FLOAT_EQ(first->loss, 3);
       EXPECT_EQ(first->samples, 5);
+      EXPECT_EQ(first->gathered, Numbers::Samples(0, 5));
       EXPECT_EQ(first->correct, 5) << "equal columns: the first class wins, which is the label";
       EXPECT_FLOAT_EQ(net->weight[0][0].item<float>(), 0.7f);
       const auto second = runner.Run(1, rank, world, 0.1);

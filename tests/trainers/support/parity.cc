@@ -86,7 +86,9 @@ Batch ParityImages(at::ScalarType dtype) {
 Batch ParitySource::Make(int64_t step, int64_t micro_batch) {
   const int64_t n = SamplesInMicroBatch(step, micro_batch);
   const at::Tensor rows = (at::arange(n, at::kLong) + (step * batch_ + micro_batch * micro_)).remainder(64);
-  return {images_.images.index_select(0, rows), images_.labels.index_select(0, rows)};
+  datasets::SampleSum gathered;
+  for (int64_t i = 0; i < n; ++i) gathered.Add(rows[i].item<int64_t>());
+  return {images_.images.index_select(0, rows), images_.labels.index_select(0, rows), gathered};
 }
 
 }  // namespace mtrun::trainers::testing
