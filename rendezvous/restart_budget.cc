@@ -25,7 +25,9 @@ void RestartBudget::Raise(int count, int refunded) {
 }
 
 std::string RestartBudget::WhyHopeless(const WorkerFailure& failure) const {
-  if (failure.pid == 0) return "its program cannot be started; not retried";
+  const bool not_startable =
+      failure.exit_code == kNoSuchProgramStatus || failure.exit_code == kNotExecutableStatus;
+  if (failure.pid == 0 && not_startable) return "its program cannot be started; not retried";
   // Only trainers keep to this status.
   const bool trainer = refund_steps_ > 0;
   if (!trainer || failure.signal != 0 || failure.exit_code != kWrongSettingsStatus) return "";

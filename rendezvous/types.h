@@ -22,6 +22,8 @@ namespace mtrun::rendezvous {
 
 using Generation = channel::Generation;
 
+/// What shells say of a program that is not there, and of one that is and cannot be executed.
+inline constexpr int kNoSuchProgramStatus = 127, kNotExecutableStatus = 126;
 /// What trainers exit with when their settings are wrong: another try is no use.
 inline constexpr int kWrongSettingsStatus = 2;
 

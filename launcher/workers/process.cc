@@ -77,6 +77,11 @@ cpu_set_t SetOf(const std::vector<int>& cpus) {
   _exit(127);
 }
 
+absl::Status CannotExecute(int error, const std::string& file) {
+  const absl::Status status = ErrnoStatus(error, absl::StrCat("execute ", file));
+  return error == ENOEXEC ? absl::FailedPreconditionError(status.message()) : status;
+}
+
 }  // namespace
 
 absl::StatusOr<Process> Process::Start(const ProcessSpec& spec) {
@@ -107,7 +112,7 @@ absl::StatusOr<Process> Process::Start(const ProcessSpec& spec) {
   ssize_t size = 0;
   do size = read(report.read.get(), &reason, sizeof reason);
   while (size < 0 && errno == EINTR);
-  if (size == sizeof reason) return ErrnoStatus(reason, absl::StrCat("execute ", spec.file));
+  if (size == sizeof reason) return CannotExecute(reason, spec.file);
   process.output_ = std::move(output.read);
   process.error_ = std::move(error.read);
   return process;

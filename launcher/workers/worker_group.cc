@@ -14,13 +14,21 @@
 #include "base/error_file.h"
 #include "base/status_macros.h"
 #include "launcher/workers/process_tree.h"
+#include "rendezvous/types.h"
 
 namespace mtrun::launcher {
 namespace {
 
 constexpr Duration kOutputPatience = std::chrono::milliseconds(300);
-constexpr int kCannotExecute = 127;  // as shells report it
 constexpr Duration kRecordPatience = std::chrono::milliseconds(500);
+
+/// The exit status of a worker that was not started: shells' for what another try does not mend, else 1 (no
+/// descriptor, process or memory was left).
+int StatusOfNotStarted(const absl::Status& why) {
+  if (absl::IsNotFound(why)) return rendezvous::kNoSuchProgramStatus;
+  const bool never = absl::IsPermissionDenied(why) || absl::IsFailedPrecondition(why);
+  return never ? rendezvous::kNotExecutableStatus : 1;
+}
 
 /// What the worker said about its end: its error file, else the last lines of its standard error.
 std::string FailureMessage(const WorkerFiles& files, const std::string& tail) {
@@ -154,7 +162,7 @@ class Group : public WorkerGroup {
     workers_[static_cast<size_t>(local_rank)]->life = Life::kGone;
     WorkerExited event;
     event.local_rank = local_rank;
-    event.exit_code = kCannotExecute;
+    event.exit_code = StatusOfNotStarted(why);
     event.message = absl::StrCat("could not be started: ", why.message());
     event.failed_at_ns = WallClockNs();
     event.wall_time = WallClockText(event.failed_at_ns);

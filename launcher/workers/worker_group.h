@@ -37,8 +37,8 @@ class WorkerGroup {
   virtual ~WorkerGroup() = default;  // as Clear
 
   virtual bool empty() const = 0;
-  /// Local rank = place in `launches`. A worker that cannot be started is reported as exited with 127 and
-  /// gone.
+  /// Local rank = place in `launches`. A worker that cannot be started is reported as exited with 127, 126 or
+  /// 1 and gone.
   virtual void Start(std::vector<WorkerLaunch> launches) = 0;
   /// Starts another worker in the place of one whose group is gone, beside those that live on.
   virtual void Replace(int local_rank, WorkerLaunch launch) = 0;

@@ -37,9 +37,19 @@ TEST(RestartBudget, AllowsSoManyRestarts) {
 }
 
 TEST(RestartBudget, AProgramThatCannotStartIsNotRetried) {
+  for (const int status : {kNoSuchProgramStatus, kNotExecutableStatus}) {
+    WorkerFailure failure = Failure(status);
+    EXPECT_EQ(RestartBudget(5, 0).Note(failure), "");  // a shell's word of something else
+    failure.pid = 0;
+    EXPECT_THAT(RestartBudget(5, 0).Note(failure), HasSubstr("cannot be started"));
+  }
+}
+
+TEST(RestartBudget, AMachineWithoutProcessesOrDescriptorsMayHaveThemLater) {
   WorkerFailure failure = Failure();
   failure.pid = 0;
-  EXPECT_THAT(RestartBudget(5, 0).Note(failure), HasSubstr("cannot be started"));
+  EXPECT_EQ(RestartBudget(5, 0).Note(failure), "");
+  EXPECT_EQ(RestartBudget(5, 10).WhyHopeless(failure), "");
 }
 
 TEST(RestartBudget, OnlyATrainersStatusMeansWrongSettings) {

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -139,6 +140,31 @@ TEST_F(WorkerGroupTest, AProgramThatCannotStartIsAFailure) {
   EXPECT_EQ(exited_[0].local_rank, 0);
   EXPECT_EQ(exited_[0].exit_code, 127);
   EXPECT_THAT(exited_[0].message, HasSubstr("/no/such/program"));
+}
+
+TEST_F(WorkerGroupTest, AProgramThatCannotBeExecutedIsToldApart) {
+  const std::string file = folder_.File("program");
+  support::WriteText(file, "no machine's code");
+  WorkerLaunch launch = LaunchOf("", 0);
+  launch.spec.file = file;
+  std::vector<WorkerLaunch> launches;
+  launches.push_back(std::move(launch));
+  group_->Start(std::move(launches));
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
+  EXPECT_EQ(exited_[0].exit_code, 126) << exited_[0].message;
+}
+
+/// Another try may find what this one did not.
+TEST_F(WorkerGroupTest, WithoutDescriptorsAStartIsNoWordAboutTheProgram) {
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  Start({"exec sleep 1000"});
+  setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
+  EXPECT_EQ(exited_[0].exit_code, 1);
+  EXPECT_THAT(exited_[0].message, HasSubstr("Too many open files"));
 }
 
 TEST_F(WorkerGroupTest, AWorkerIsGoneWhenItsGroupIs) {
