@@ -33,6 +33,17 @@ absl::Status SyncOpened(const std::string& path, int flags) {
   return absl::OkStatus();
 }
 
+/// Leaves in `bytes` what was not written.
+absl::Status WriteRest(int fd, std::string_view* bytes) {
+  while (!bytes->empty()) {
+    const ssize_t n = write(fd, bytes->data(), bytes->size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, "write");
+    bytes->remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WriteNewFile(const std::string& path, std::string_view contents) {
   UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("create ", path));
@@ -118,14 +129,13 @@ absl::StatusOr<UniqueFd> LockFolder(const std::string& path) {
   return fd;
 }
 
-absl::Status WriteAll(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus(errno, "write");
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
+absl::Status WriteAll(int fd, std::string_view bytes) { return WriteRest(fd, &bytes); }
+
+absl::Status WriteFront(int fd, std::string& bytes) {
+  std::string_view rest = bytes;
+  const absl::Status written = WriteRest(fd, &rest);
+  bytes.erase(0, bytes.size() - rest.size());
+  return written;
 }
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents) {

@@ -45,6 +45,8 @@ absl::Status SyncFolder(const std::string& path);
 absl::StatusOr<UniqueFd> LockFolder(const std::string& path);
 /// Writes all bytes to a descriptor, going on after short writes and EINTR.
 absl::Status WriteAll(int fd, std::string_view bytes);
+/// The same; what could be written is taken off the front of `bytes`, so that the rest can follow later.
+absl::Status WriteFront(int fd, std::string& bytes);
 /// Makes the folder and its parents; fine when it exists.
 absl::Status MakeFolders(const std::string& path);
 /// Proves that files can be made in `folder` by making and removing one; makes the folder when it is not

@@ -3,12 +3,14 @@
 
 #include "tests/e2e/training.h"
 #include "tests/support/namespaces.h"
+#include "tests/support/small_disk.h"
 
 namespace mtrun::e2e {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class TrainingTest : public TrainingRuns {};
 
@@ -32,6 +34,35 @@ TEST_F(TrainingTest, AKilledWorkerIsNamedAndNothingIsLeft) {
   ASSERT_EQ(training->Wait(Seconds(20)), 137) << training->Text();
   EXPECT_THAT(training->Text(), AllOf(HasSubstr("cnnA FAILED"), HasSubstr(absl::StrCat("pid ", victim)),
                                       HasSubstr("SIGKILL"), HasSubstr("stderr.log"), HasSubstr("host")));
+}
+
+TEST_F(TrainingTest, ARefusedResumeIsBlamedOnTheWorkerThatRefused) {
+  const auto first = TrainHere(1, "run", 1);
+  ASSERT_EQ(first->Wait(), 0) << first->Text();
+  const auto again = TrainHere(3, "run", 2, {"--seed", "5"});
+  EXPECT_EQ(again->Wait(), 2) << again->Text();
+  EXPECT_THAT(again->Text(), AllOf(HasSubstr("rank 0 (local 0"), HasSubstr("is a checkpoint of another run"),
+                                   HasSubstr("seed"), Not(HasSubstr("another worker"))));
+  const std::string box = again->Text().substr(again->Text().find("cnnA FAILED"));
+  EXPECT_THAT(box, AllOf(HasSubstr("rank 0"), Not(HasSubstr("rank 1")), Not(HasSubstr("rank 2"))));
+}
+
+/// Neither the writer nor the successor of a worker that died meanwhile gives up.
+TEST_F(TrainingTest, AFullDiskIsWaitedForAndNothingIsLost) {
+  const auto disk = support::SmallDisk::Make(folder_.File("disk"), 4 << 20);
+  if (!disk.ok()) GTEST_SKIP() << disk.status().message();
+  const auto training =
+      Train({"--standalone", "--nproc_per_node", "2"}, "disk/run", 8, {}, {{"MTRUN_PACE", "0.05"}});
+  ASSERT_TRUE(training->WaitForLine("[cnnA0]:epoch 1/8")) << training->Text();
+  (*disk)->Fill();
+  const std::set<pid_t> workers = Workers();
+  ASSERT_EQ(workers.size(), 2u);
+  kill(*workers.begin(), SIGKILL);
+  ASSERT_TRUE(training->WaitForLine("the run waits for room on the disk")) << training->Text();
+  (*disk)->Free();
+  ASSERT_EQ(training->Wait(), 0) << training->Text();
+  EXPECT_THAT(training->Text(), HasSubstr("the run continues"));
+  ExpectUndisturbed("disk/run", 8);
 }
 
 TEST_F(TrainingTest, TwoNodesTrainTogetherOverTcp) {

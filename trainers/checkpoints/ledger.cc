@@ -125,28 +125,27 @@ absl::StatusOr<Ledger> Ledger::Open(const std::string& path, const LedgerHead& h
 }
 
 absl::Status Ledger::Append(const LedgerStep& step) {
-  MT_RETURN_IF_ERROR(Write(ToLine(step, previous_)));
   generation_ = step.generation;
   next_step_ = step.step + 1;
-  return absl::OkStatus();
+  return Write(ToLine(step, previous_));
 }
 
 absl::Status Ledger::Rewind(int64_t step, uint64_t generation) {
-  MT_RETURN_IF_ERROR(Write(RewindLine(step, generation, previous_)));
   generation_ = generation;
   next_step_ = step;
-  return absl::OkStatus();
+  return Write(RewindLine(step, generation, previous_));
 }
 
 absl::Status Ledger::AppendCheckpoint(int64_t steps, std::string_view weights) {
   return Write(CheckpointLine(steps, generation_, weights, previous_));
 }
 
-absl::Status Ledger::Write(std::string line) {
+absl::Status Ledger::Write(const std::string& line) {
   previous_ = Sha256Hex(line);
-  line.push_back('\n');
-  const absl::Status status = WriteAll(file_.get(), line);
-  return status.ok() ? status : Annotate(status, path_);
+  absl::StrAppend(&pending_, line, "\n");
+  return Flush();
 }
+
+absl::Status Ledger::Flush() { return Annotate(WriteFront(file_.get(), pending_), path_); }
 
 }  // namespace mtrun::checkpoints

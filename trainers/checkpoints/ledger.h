@@ -57,22 +57,26 @@ class Ledger {
   static absl::StatusOr<Ledger> Open(const std::string& path, const LedgerHead& head);
   Ledger(Ledger&&) = default;
 
-  /// One write(2) with O_APPEND each.
+  /// One write(2) with O_APPEND each. kResourceExhausted: the disk is full, and the line, which may be in the
+  /// file in part, is written by the next Flush, Append or Rewind.
   absl::Status Append(const LedgerStep& step);
   absl::Status Rewind(int64_t step, uint64_t generation);
   /// In the generation of the line before.
   absl::Status AppendCheckpoint(int64_t steps, std::string_view weights);
+  /// What a full disk has kept out so far.
+  absl::Status Flush();
   /// Steps that the file accounts for: one more than the last applied line's step, after rewinds.
   int64_t next_step() const { return next_step_; }
 
  private:
   Ledger(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
-  absl::Status Write(std::string line);
+  absl::Status Write(const std::string& line);
 
   std::string path_;
   UniqueFd file_;
   std::string previous_ = kLedgerStart;
   uint64_t generation_ = 1;  // of the last line
+  std::string pending_;      // not in the file yet
   int64_t next_step_ = 0;
 };
 

@@ -136,6 +136,16 @@ absl::StatusOr<int> TrainTogether(Run& run, const RunData& data, const BatchOpti
   return ExitStatus(run, outcome);
 }
 
+/// Any node's first worker may come to write the run's files. A full disk may have room when it does: only
+/// what time cannot mend ends a worker here, for the launcher takes it for hopeless.
+absl::Status CheckFolder(const Run& run) {
+  if (run.assignment.local_rank != 0) return absl::OkStatus();
+  const absl::Status checked = CheckRunFolder(run.options.model_folder);
+  if (!absl::IsResourceExhausted(checked)) return checked;
+  log::Warning(std::string(checked.message()), ": whoever writes the run's files will wait for room");
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> TrainAndReport(Run& run) {
   MT_ASSIGN_OR_RETURN(const RunData data, OpenData(run.options.data, run.program.needs_test_images));
   MT_ASSIGN_OR_RETURN(BatchOptions batch, Resolve(run, data));
@@ -144,8 +154,7 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
     return 0;
   }
   MT_ASSIGN_OR_RETURN(batch.resident, KeepResident(run, data, batch));
-  // Any node's first worker may come to write the run's files.
-  if (run.assignment.local_rank == 0) MT_RETURN_IF_ERROR(CheckRunFolder(run.options.model_folder));
+  MT_RETURN_IF_ERROR(CheckFolder(run));
   MT_ASSIGN_OR_RETURN(const RunEnvironment asked, ReadRunEnvironment(run.environment));
   CatchDrainSignals();
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<Task> task, MakeTaskOf(run, data.train, batch));

@@ -102,11 +102,6 @@ absl::Status MetricsLog::Write(const SaveRecord& record) {
   return absl::OkStatus();
 }
 
-absl::Status MetricsLog::Flush() {
-  if (pending_.empty()) return absl::OkStatus();
-  const absl::Status status = WriteAll(file_.get(), pending_);
-  pending_.clear();
-  return Annotate(status, path_);
-}
+absl::Status MetricsLog::Flush() { return Annotate(WriteFront(file_.get(), pending_), path_); }
 
 }  // namespace mtrun::trainers

@@ -65,6 +65,7 @@ class MetricsLog {
   MetricsLog(MetricsLog&&) = default;
   ~MetricsLog();
 
+  /// kResourceExhausted: the disk is full, and what it has no room for is written by the next Flush.
   absl::Status Write(const StepRecord& record, TimePoint now);
   absl::Status Write(const EvalRecord& record);
   absl::Status Write(const RegroupRecord& record);

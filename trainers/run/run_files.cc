@@ -36,17 +36,25 @@ absl::Status RunFiles::Enter(const Place& place, const Start& start,
 }
 
 absl::Status RunFiles::BecomeWriter(const Start& start) {
-  if (start.fresh && !folder_) MT_RETURN_IF_ERROR(MoveAside(options_.path));
   if (folder_ && folder_->next_step() == start.steps) return absl::OkStatus();
+  const bool moves = start.fresh && !folder_;
   folder_.reset();
   copies_.reset();
+  MT_RETURN_IF_ERROR(WithRoom([&] {
+    if (moves) MT_RETURN_IF_ERROR(MoveAside(options_.path));
+    return OpenFolder(start);
+  }));
+  for (const FinishedStep& step : recent_) {
+    if (step.record.step >= folder_->next_step()) MT_RETURN_IF_ERROR(Write(step, MonotonicNow()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunFiles::OpenFolder(const Start& start) {
   RunFolder::Options options{
       .checkpoints = WriterOptions(start), .settings = options_.settings, .ledger = options_.ledger};
   options.ledger.run = start.run;
   MT_ASSIGN_OR_RETURN(folder_, RunFolder::Open(options, start.steps));
-  for (const FinishedStep& step : recent_) {
-    if (step.record.step >= folder_->next_step()) MT_RETURN_IF_ERROR(Write(step, MonotonicNow()));
-  }
   return absl::OkStatus();
 }
 
@@ -54,7 +62,9 @@ absl::Status RunFiles::BecomeWriter(const Start& start) {
 absl::Status RunFiles::FindRole(const Place& place, const Start& start,
                                 const std::function<absl::Status()>& barrier) {
   const checkpoints::WriterMark mark{start.run, start.generation};
-  if (folder_) MT_RETURN_IF_ERROR(checkpoints::WriteWriterMark(options_.path, mark));
+  if (folder_) {
+    MT_RETURN_IF_ERROR(WithRoom([&] { return checkpoints::WriteWriterMark(options_.path, mark); }));
+  }
   MT_RETURN_IF_ERROR(barrier());
   const bool sees_mark = checkpoints::HasWriterMark(options_.path, mark);
   if (RoleOf(place.rank, place.writer, place.first_on_node, sees_mark) != FileRole::kCopies) {
@@ -90,27 +100,43 @@ absl::Status RunFiles::Record(const FinishedStep& step, TimePoint now) {
 
 absl::Status RunFiles::Write(const FinishedStep& step, TimePoint now) {
   const StepRecord& record = step.record;
-  return folder_->Record(record,
-                         checkpoints::LedgerStep{.step = record.step,
-                                                 .epoch = record.epoch - 1,
-                                                 .generation = step.generation,
-                                                 .world = step.world,
-                                                 .ids = options_.sample_ids(record.step),
-                                                 .gathered = step.gathered,
-                                                 .loss = record.loss,
-                                                 .skipped = record.skipped},
-                         now);
+  return Keep(folder_->Record(record,
+                              checkpoints::LedgerStep{.step = record.step,
+                                                      .epoch = record.epoch - 1,
+                                                      .generation = step.generation,
+                                                      .world = step.world,
+                                                      .ids = options_.sample_ids(record.step),
+                                                      .gathered = step.gathered,
+                                                      .loss = record.loss,
+                                                      .skipped = record.skipped},
+                              now));
+}
+
+/// What the disk has no room for now is written when it has.
+absl::Status RunFiles::Keep(const absl::Status& written) {
+  return AwaitRoom(written, [this] { return folder_->Flush(); });
+}
+
+absl::Status RunFiles::AwaitRoom(absl::Status done, const std::function<absl::Status()>& again) const {
+  bool waited = false;
+  while (absl::IsResourceExhausted(done) && options_.await_room) {
+    if (!options_.await_room(done)) return absl::UnavailableError(done.message());
+    waited = true;
+    done = again();
+  }
+  if (waited && done.ok()) log::Info("there is room in ", options_.path, " again: the run continues");
+  return done;
 }
 
 absl::Status RunFiles::Record(const EvalRecord& record) {
-  return folder_ ? folder_->Record(record) : absl::OkStatus();
+  return folder_ ? Keep(folder_->Record(record)) : absl::OkStatus();
 }
 
 absl::Status RunFiles::Record(const RegroupRecord& record) {
-  return folder_ ? folder_->Record(record) : absl::OkStatus();
+  return folder_ ? Keep(folder_->Record(record)) : absl::OkStatus();
 }
 
-absl::Status RunFiles::Flush() { return folder_ ? folder_->Flush() : absl::OkStatus(); }
+absl::Status RunFiles::Flush() { return folder_ ? Keep(folder_->Flush()) : absl::OkStatus(); }
 
 absl::Status RunFiles::Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best, TimePoint began) {
   // A run that continues from this checkpoint finds the records of the steps before it.
@@ -125,7 +151,7 @@ absl::Status RunFiles::Save(checkpoints::Snapshot snapshot, std::optional<int64_
 absl::Status RunFiles::Wait() {
   if (!saves()) return absl::OkStatus();
   MT_RETURN_IF_ERROR(Writer().Wait());
-  return folder_ ? folder_->RecordSaved() : absl::OkStatus();
+  return folder_ ? Keep(folder_->RecordSaved()) : absl::OkStatus();
 }
 
 std::string RunFiles::LastCheckpoint() {

@@ -36,6 +36,8 @@ class RunFiles {
     Duration grace = {};             // from a polite signal to SIGKILL, zero: unknown
     bool remember = false;           // steps, for the case that this member becomes the writer
     std::function<std::string(int64_t step)> sample_ids;  // digest of a step's samples, for the ledger
+    /// Called while the disk is full, with what it said: pauses, and says whether to try again. Null: never.
+    std::function<bool(const absl::Status& full)> await_room = nullptr;
   };
   /// What the files are opened for.
   struct Start {
@@ -64,6 +66,8 @@ class RunFiles {
   /// What the last checkpoint took to be written, 0: not known. Only where it saves.
   double last_save_seconds() const { return folder_ || copies_ ? Writer().last_seconds() : 0; }
 
+  /// A full disk is waited for: here and wherever something is written, nothing is lost meanwhile.
+  /// kUnavailable: Options::await_room does not want to wait any more.
   absl::Status Record(const FinishedStep& step, TimePoint now);
   /// No-ops where this member is not the writer.
   absl::Status Record(const EvalRecord& record);
@@ -74,6 +78,8 @@ class RunFiles {
   /// Hands a checkpoint over. `best`: steps of the one to keep whatever its age; `began`: when it was taken.
   /// Only where it saves.
   absl::Status Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best, TimePoint began);
+  /// Does `write`, which may be done over, and waits for room where the disk is full.
+  absl::Status WithRoom(const std::function<absl::Status()>& write) { return AwaitRoom(write(), write); }
   /// Waits for the disk; the last save's status. OK where it does not save.
   absl::Status Wait();
   /// "The last good checkpoint is ..." or that there is none.
@@ -82,7 +88,10 @@ class RunFiles {
  private:
   absl::Status FindRole(const Place& place, const Start& start, const std::function<absl::Status()>& barrier);
   absl::Status OpenCopies(const Start& start);
+  absl::Status OpenFolder(const Start& start);
   absl::Status Write(const FinishedStep& step, TimePoint now);
+  absl::Status Keep(const absl::Status& written);
+  absl::Status AwaitRoom(absl::Status done, const std::function<absl::Status()>& again) const;
   CheckpointWriter::Options WriterOptions(const Start& start) const;
   CheckpointWriter& Writer() const { return folder_ ? folder_->checkpoints() : *copies_; }
 

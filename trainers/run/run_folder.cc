@@ -70,18 +70,26 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& option
 }
 
 absl::Status RunFolder::Record(const StepRecord& record, const checkpoints::LedgerStep& step, TimePoint now) {
-  if (record.step >= ledger_.next_step()) MT_RETURN_IF_ERROR(ledger_.Append(step));
-  MT_RETURN_IF_ERROR(RecordSaved());
+  absl::Status written;
+  if (record.step >= ledger_.next_step()) written = ledger_.Append(step);
+  written.Update(RecordSaved());
   next_step_ = record.step + 1;
-  if (record.step < metrics_.next_step()) return absl::OkStatus();
-  return metrics_.Write(record, now);
+  if (record.step >= metrics_.next_step()) written.Update(metrics_.Write(record, now));
+  return written;
+}
+
+absl::Status RunFolder::Flush() {
+  absl::Status written = ledger_.Flush();
+  written.Update(metrics_.Flush());
+  return written;
 }
 
 absl::Status RunFolder::RecordSaved() {
+  absl::Status written;
   for (const CheckpointWriter::Saved& saved : writer_.TakeSaved()) {
-    if (!saved.weights.empty()) MT_RETURN_IF_ERROR(ledger_.AppendCheckpoint(saved.steps, saved.weights));
+    if (!saved.weights.empty()) written.Update(ledger_.AppendCheckpoint(saved.steps, saved.weights));
   }
-  return absl::OkStatus();
+  return written;
 }
 
 absl::Status RunFolder::Record(const EvalRecord& record) { return metrics_.Write(record); }

@@ -35,7 +35,7 @@ class RunFolder {
   /// The ledger learns what weights the checkpoints have that were saved meanwhile; with each step, too.
   absl::Status RecordSaved();
   /// What is still in memory goes to the file: another member may be the writer next.
-  absl::Status Flush() { return metrics_.Flush(); }
+  absl::Status Flush();
 
   /// A checkpoint that it writes brings the records of the steps before it to the disk too.
   CheckpointWriter& checkpoints() { return writer_; }

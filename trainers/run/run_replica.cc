@@ -99,9 +99,11 @@ absl::StatusOr<std::string> RunReplica::LoadNewestOfNode(Membership& membership,
   absl::StatusOr<std::string> loaded = std::string();
   if (membership.assignment().first_on_node) loaded = LoadNewest(folder);
   // A failure of one must not keep the others waiting.
-  MT_ASSIGN_OR_RETURN(const bool failed, AnyMember(membership.group(), !loaded.ok()));
+  MT_ASSIGN_OR_RETURN(const std::optional<int> failed, FirstMember(membership.group(), !loaded.ok()));
   MT_RETURN_IF_ERROR(loaded.status());
-  if (failed) return absl::FailedPreconditionError("another worker could not continue from its checkpoint");
+  // The others have not failed: they regroup as after any death, and the one that did says why.
+  if (failed)
+    return absl::UnavailableError(absl::StrCat("rank ", *failed, " cannot continue from its checkpoint"));
   return loaded;
 }
 

@@ -110,11 +110,15 @@ uint64_t DigestOf(const std::vector<at::Tensor>& tensors) {
   return digest;
 }
 
-absl::StatusOr<bool> AnyMember(const collectives::ProcessGroup& group, bool flag) {
-  if (!group) return flag;
-  at::Tensor count = at::scalar_tensor(flag ? int64_t{1} : int64_t{0}, at::kLong);
-  MT_RETURN_IF_ERROR(TorchStatus("ask the other workers", [&] { collectives::AllReduce(group, count); }));
-  return count.item<int64_t>() > 0;
+absl::StatusOr<std::optional<int>> FirstMember(const collectives::ProcessGroup& group, bool flag) {
+  if (!group) return flag ? std::optional<int>(0) : std::nullopt;
+  // The largest of what is the larger, the lower the rank; 0 without the flag.
+  const int64_t mine = flag ? group->getSize() - group->getRank() : 0;
+  at::Tensor largest = at::scalar_tensor(mine, at::kLong);
+  MT_RETURN_IF_ERROR(TorchStatus("ask the other workers",
+                                 [&] { collectives::AllReduce(group, largest, c10d::ReduceOp::MAX); }));
+  const auto found = largest.item<int64_t>();
+  return found == 0 ? std::nullopt : std::optional<int>(static_cast<int>(group->getSize() - found));
 }
 
 }  // namespace mtrun::trainers

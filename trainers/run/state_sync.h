@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,7 @@ absl::Status TakeOver(const collectives::ProcessGroup& group, int rank, int sour
 /// A number that almost surely differs when a bit differs. Device tensors are copied to the host.
 uint64_t DigestOf(const std::vector<at::Tensor>& tensors);
 
-/// Whether `flag` is set on any member.
-absl::StatusOr<bool> AnyMember(const collectives::ProcessGroup& group, bool flag);
+/// The lowest rank whose `flag` is set; all members get the same.
+absl::StatusOr<std::optional<int>> FirstMember(const collectives::ProcessGroup& group, bool flag);
 
 }  // namespace mtrun::trainers

@@ -12,9 +12,11 @@
 #include "trainers/device/graph.h"
 #include "trainers/input/batch.h"
 #include "trainers/input/micro_batch_source.h"
+#include "trainers/membership/membership.h"
 #include "trainers/run/identity.h"
 #include "trainers/run/options.h"
 #include "trainers/run/report.h"
+#include "trainers/run/run_files.h"
 #include "trainers/step/fault_plan.h"
 #include "trainers/step/task.h"
 #include "trainers/step/train_state.h"
@@ -44,5 +46,11 @@ struct TrainInputs {
   /// report.
   std::function<absl::Status(const TrainState&, const RunReport&)> finish;
 };
+
+/// How the run's files are kept. `sample_ids` is the digest of a step's samples; `still_here` is called while
+/// the disk is full. All references outlive the files.
+RunFiles::Options FilesOptions(const TrainInputs& in, const Membership& membership,
+                               std::function<std::string(int64_t step)> sample_ids,
+                               std::function<void()> still_here);
 
 }  // namespace mtrun::trainers

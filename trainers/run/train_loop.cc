@@ -36,23 +36,6 @@ std::unique_ptr<MicroBatchSource> MakeStepSource(MicroBatchSource& source, const
   return std::make_unique<PrefetchedSource>(source, in.batch.device);
 }
 
-RunFiles::Options FilesOptions(const TrainInputs& in, const DatasetSource& source, bool elastic) {
-  const datasets::BatchPlan& plan = in.options.plan;
-  return {.path = in.options.model_folder,
-          .settings = in.settings,
-          .ledger = {.run = 0,
-                     .seed = in.options.seed,
-                     .size = in.train.size(),
-                     .global_batch = plan.global_batch,
-                     .micro_batch = plan.micro_batch,
-                     .shuffle = in.options.shuffle,
-                     .data = in.train.digest()},
-          .keep_last = in.options.keep_checkpoints,
-          .grace = in.grace,
-          .remember = elastic,
-          .sample_ids = [&source](int64_t step) { return source.DigestOfStep(step); }};
-}
-
 }  // namespace
 
 TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine& progress, TimePoint start)
@@ -69,7 +52,9 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
       pacer_(progress.terminal(), inputs.options.log_every, MonotonicNow()),
       replica_(inputs.identity, state_),
       lifecycle_(RulesOf(inputs.options, length_), MonotonicNow()),
-      files_(FilesOptions(inputs, source_, membership.elastic())),
+      files_(FilesOptions(
+          inputs, membership, [this](int64_t step) { return source_.DigestOfStep(step); },
+          [this] { StillHere(); })),
       meter_(length_),
       report_(EmptyReport()),
       run_began_(start) {}
@@ -204,7 +189,7 @@ void TrainLoop::AdoptProgress(const RunReplica::Begun& begun) {
   run_began_ = begun.fresh ? start_ : now - FromSeconds(progress.seconds);
 }
 
-absl::Status TrainLoop::Barrier() const { return AnyMember(membership_.group(), false).status(); }
+absl::Status TrainLoop::Barrier() const { return FirstMember(membership_.group(), false).status(); }
 
 // ---- a step
 
@@ -252,7 +237,8 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
   if (membership_.assignment().rank == 0 && pacer_.Due(steps(), now))
     progress_.Show(ToText(meter_.Show(steps(), result.loss, learning_rate, progress, now)));
   const int64_t every = in_.task.picture_every();
-  if (files_.writes() && every > 0 && steps() % every == 0) MT_RETURN_IF_ERROR(DrawPicture());
+  if (files_.writes() && every > 0 && steps() % every == 0)
+    MT_RETURN_IF_ERROR(files_.WithRoom([this] { return DrawPicture(); }));
   return files_.Record(step, now);
 }
 
@@ -284,10 +270,13 @@ absl::StatusOr<Evaluation> TrainLoop::EvaluateNow() {
   const int64_t size = wanted > 0 ? std::min(wanted, in_.test.size()) : in_.test.size();
   Reach(Fault::At::kEvaluate);
   const TrainState::Averaged averaged(state_);
-  const auto still_here = [&] {
-    membership_.ReportProgress(length_.EpochOf(steps()), steps(), replica_.progress().samples);
-  };
-  return Evaluate(in_.task, *test_batches_, size, who.rank, who.world_size, membership_.group(), still_here);
+  return Evaluate(in_.task, *test_batches_, size, who.rank, who.world_size, membership_.group(),
+                  [this] { StillHere(); });
+}
+
+/// Slow, but not hung.
+void TrainLoop::StillHere() {
+  membership_.ReportProgress(length_.EpochOf(steps()), steps(), replica_.progress().samples);
 }
 
 absl::Status TrainLoop::EndEpoch() {
@@ -343,7 +332,8 @@ absl::Status TrainLoop::WriteResults() {
     // Its failure has been logged; the weights by themselves may still fit.
     files_.Wait().IgnoreError();
   }
-  return files_.writes() ? in_.finish(state_, report_) : absl::OkStatus();
+  if (!files_.writes()) return absl::OkStatus();
+  return files_.WithRoom([this] { return in_.finish(state_, report_); });
 }
 
 absl::Status TrainLoop::Leave(Decision::Cause cause) {

@@ -61,6 +61,7 @@ class TrainLoop {
 
   absl::Status EndEpoch();
   absl::StatusOr<Evaluation> EvaluateNow();
+  void StillHere();
   absl::Status Save();
 
   absl::Status Leave(Decision::Cause cause);

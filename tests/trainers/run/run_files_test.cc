@@ -5,9 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/posix.h"
 #include "tests/support/program.h"
+#include "tests/support/small_disk.h"
 #include "trainers/checkpoints/checkpoint.h"
 
 namespace mtrun::trainers {
@@ -133,6 +136,56 @@ TEST_F(RunFilesTest, ANodeWithAFolderOfItsOwnSavesCopies) {
 
 TEST_F(RunFilesTest, WithoutACheckpointThatIsSaid) {
   EXPECT_THAT(RunFiles(In(folder_.path())).LastCheckpoint(), HasSubstr("There is no checkpoint in "));
+}
+
+/// Writes the steps from `first` on, each of which the full disk may cut anywhere.
+void RecordSteps(RunFiles& files, int64_t first, int64_t end) {
+  for (int64_t step = first; step < end; ++step) ASSERT_TRUE(files.Record(Step(step), TimePoint()).ok());
+}
+
+TEST(RunFilesOnAFullDisk, WaitsForRoomAndWritesEveryLineWhole) {
+  const support::TemporaryFolder folder;
+  const auto disk = support::SmallDisk::Make(folder.File("disk"), 256 << 10);
+  if (!disk.ok()) GTEST_SKIP() << disk.status().message();
+  const std::string path = folder.File("disk/run");
+  int waits = 0;
+  RunFiles::Options options = In(path);
+  options.await_room = [&](const absl::Status& full) {
+    EXPECT_THAT(std::string(full.message()), HasSubstr("No space left"));
+    if (++waits % 2 == 0) (*disk)->Free();
+    return true;
+  };
+  (*disk)->Fill();
+  RunFiles files(options);
+  ASSERT_TRUE(files.BecomeWriter(At(0, 1, /*fresh=*/true)).ok());
+  EXPECT_EQ(waits, 2);  // for the folder
+  RecordSteps(files, 0, 10);
+  (*disk)->Fill();
+  RecordSteps(files, 10, 110);  // more than the pages that are begun hold
+  EXPECT_GE(waits, 4);
+  ASSERT_TRUE(files.Flush().ok());
+  EXPECT_EQ(Ledger(path).size(), 110u);
+  int lines = 0;
+  for (const char* name : {"/ledger.jsonl", "/metrics.jsonl"}) {
+    for (const absl::string_view line :
+         absl::StrSplit(ReadFile(path + name).value_or(""), '\n', absl::SkipEmpty())) {
+      ++lines;
+      EXPECT_TRUE(absl::StartsWith(line, "{") && absl::EndsWith(line, "}")) << line;
+    }
+  }
+  EXPECT_EQ(lines, 1 + 110 + 110);
+}
+
+TEST(RunFilesOnAFullDisk, WhatIsMoreUrgentEndsTheWait) {
+  const support::TemporaryFolder folder;
+  const auto disk = support::SmallDisk::Make(folder.File("disk"), 64 << 10);
+  if (!disk.ok()) GTEST_SKIP() << disk.status().message();
+  RunFiles::Options options = In(folder.File("disk/run"));
+  options.await_room = [](const absl::Status&) { return false; };
+  (*disk)->Fill();
+  RunFiles files(options);
+  EXPECT_TRUE(absl::IsUnavailable(files.BecomeWriter(At(0))));
+  EXPECT_FALSE(files.writes());
 }
 
 }  // namespace
