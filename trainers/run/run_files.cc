@@ -40,10 +40,11 @@ absl::Status RunFiles::BecomeWriter(const Start& start) {
   const bool moves = start.fresh && !folder_;
   folder_.reset();
   copies_.reset();
-  MT_RETURN_IF_ERROR(WithRoom([&] {
+  const absl::Status opened = WithRoom([&] {
     if (moves) MT_RETURN_IF_ERROR(MoveAside(options_.path));
     return OpenFolder(start);
-  }));
+  });
+  MT_RETURN_IF_ERROR(opened);
   for (const FinishedStep& step : recent_) {
     if (step.record.step >= folder_->next_step()) MT_RETURN_IF_ERROR(Write(step, MonotonicNow()));
   }
