@@ -29,7 +29,8 @@ TrainState::Options TrainStateOptions(const TrainOptions& options, Precision pre
   return out;
 }
 
-/// Making a batch in host memory and computing take different processors where there is a GPU.
+/// What stands between the source and the steps, null for nothing: where there is a GPU, making a batch in
+/// host memory and computing take different processors.
 std::unique_ptr<MicroBatchSource> MakeStepSource(MicroBatchSource& source, const TrainInputs& in) {
   if (in.step_source) return in.step_source(source);
   if (!in.batch.device.is_cuda() || in.batch.resident) return nullptr;
