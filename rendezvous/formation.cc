@@ -116,6 +116,7 @@ Assignment MakeAssignment(const Generation& generation, const std::vector<Offer>
     member.first_rank = assignment.world_size;
     member.workers = offer.workers;
     member.presence_port = offer.presence_port;
+    member.presence_id = offer.presence_id;
     assignment.world_size += offer.workers;
     assignment.members.push_back(std::move(member));
   }

@@ -74,7 +74,8 @@ struct Offer {
   int workers = 1;               // how many it starts
   std::optional<int> node_rank;  // --node_rank: decides the order where given
   int master_port = 0;           // a port held open on this node, MASTER_PORT if it becomes node 0
-  int presence_port = 0;         // this agent listens there while it lives, 0: it does not
+  int presence_port = 0;         // processes of this node hold it open while one lives, 0: none
+  uint64_t presence_id = 0;      // what the guardian answers there, 0: nothing
   std::string role = "default";
   std::optional<Generation> holds;  // the generation whose workers this agent still runs (after a reconnect)
   bool operator==(const Offer&) const = default;
@@ -87,6 +88,7 @@ struct Offer {
     field("node_rank", self.node_rank, Range{0, kMaxNodes - 1});
     field("master_port", self.master_port, Range{0, kMaxPort});
     field("presence_port", self.presence_port, Range{0, kMaxPort});
+    field("presence_id", self.presence_id);
     field("role", self.role, Size{0, kMaxName});
     field("holds", self.holds);
   }
@@ -98,6 +100,7 @@ struct Member {
   int first_rank = 0;  // ranks first_rank .. first_rank+workers-1
   int workers = 0;
   int presence_port = 0;
+  uint64_t presence_id = 0;
   bool operator==(const Member&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -109,6 +112,7 @@ struct Member {
     field("first_rank", self.first_rank);
     field("workers", self.workers, Range{1, kMaxWorkersPerNode});
     field("presence_port", self.presence_port, Range{0, kMaxPort});
+    field("presence_id", self.presence_id);
   }
 };
 

@@ -22,6 +22,7 @@ Offer SomeOffer() {
   offer.node_rank = 2;
   offer.master_port = 29500;
   offer.presence_port = 40001;
+  offer.presence_id = 0xFEDCBA9876543210ull;
   offer.role = "trainer";
   offer.holds = Generation{3, 0xFFFFFFFFFFFFFFFFull};
   return offer;

@@ -73,10 +73,13 @@ TEST(DecideFormation, NamesTheTimeWhenItWillDecide) {
 TEST(MakeAssignment, RanksAreContiguousForUnevenNodes) {
   Offer a, b;
   a.node_id = "a", a.workers = 3, a.address = "10.0.0.1", a.master_port = 4000;
+  a.presence_port = 6000, a.presence_id = 60;
   b.node_id = "b", b.workers = 1, b.address = "10.0.0.2", b.master_port = 5000;
   const Assignment assignment = MakeAssignment(Generation{2, 9}, {b, a}, 1);
   EXPECT_EQ(assignment.world_size, 4);
   EXPECT_EQ(assignment.members[1].first_rank, 1);
+  EXPECT_EQ(assignment.members[1].presence_port, 6000);
+  EXPECT_EQ(assignment.members[1].presence_id, 60u);
   EXPECT_EQ(assignment.master_address, "10.0.0.2");
   EXPECT_EQ(assignment.master_port, 5000);
   EXPECT_TRUE(ValidateAssignment(assignment).ok());

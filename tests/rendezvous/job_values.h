@@ -16,6 +16,7 @@ inline Offer MakeOffer(const std::string& node, int workers = 1) {
   offer.address = "10.0.0.1";
   offer.workers = workers;
   offer.presence_port = 7000;
+  offer.presence_id = 77;
   return offer;
 }
 
