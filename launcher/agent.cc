@@ -40,12 +40,13 @@ AgentConfig CoreConfig(const Options& options, const rendezvous::Offer& offer, c
 
 class Agent {
  public:
-  Agent(const Options& options, const Program& program, LogFiles& log_files, RendezvousAccess access)
+  Agent(const Options& options, const Program& program, LogFiles& log_files, const PresencePort& presence,
+        RendezvousAccess access)
       : options_(options),
         program_(program),
         log_folder_(log_files.folder()),
         access_(std::move(access)),
-        offer_(MakeOffer(options_, access_)),
+        offer_(MakeOffer(options_, access_, presence)),
         core_(CoreConfig(options_, offer_, access_.endpoint), MonotonicNow()),
         signals_(io_),
         deadline_(io_),
@@ -228,7 +229,8 @@ class Agent {
 
 }  // namespace
 
-int RunAgent(const Options& options, const Program& program, LogFiles& log_files) {
+int RunAgent(const Options& options, const Program& program, LogFiles& log_files,
+             const PresencePort& presence) {
   int signal = 0;
   absl::StatusOr<std::optional<RendezvousAccess>> access = OpenRendezvous(options, &signal);
   if (!access.ok()) {
@@ -236,7 +238,7 @@ int RunAgent(const Options& options, const Program& program, LogFiles& log_files
     return 1;
   }
   if (!access->has_value()) return 128 + signal;
-  const int code = Agent(options, program, log_files, **std::move(access)).Run();
+  const int code = Agent(options, program, log_files, presence, **std::move(access)).Run();
   log::SetSink({});
   return code;
 }

@@ -4,12 +4,14 @@
 
 #include "launcher/cli/options.h"
 #include "launcher/cli/program.h"
+#include "launcher/net/presence_port.h"
 #include "launcher/output/log_files.h"
 
 namespace mtrun::launcher {
 
 /// Joins the job's rendezvous, runs the workers and returns mtrun's exit status. Call on the main thread,
-/// after BecomeGuarded.
-int RunAgent(const Options& options, const Program& program, LogFiles& log_files);
+/// after BecomeGuarded; the other nodes are told of `presence`.
+int RunAgent(const Options& options, const Program& program, LogFiles& log_files,
+             const PresencePort& presence);
 
 }  // namespace mtrun::launcher

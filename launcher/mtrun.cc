@@ -14,6 +14,7 @@
 #include "launcher/cli/machine.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/program.h"
+#include "launcher/net/presence_port.h"
 #include "launcher/output/log_files.h"
 #include "launcher/workers/guardian.h"
 #include "rendezvous/status_client.h"
@@ -54,6 +55,13 @@ int ShowStatus(const Options& options) {
   return 0;
 }
 
+/// None for a node alone: nobody asks about it.
+absl::StatusOr<PresencePort> OpenPresence(const Options& options) {
+  if (options.standalone) return PresencePort();
+  // The nodes of a job on loopback know each other as 127.0.0.1, unless --local_addr says otherwise.
+  return PresencePort::Open(/*on_loopback=*/options.local_addr.empty() && IsOnLoopback(options));
+}
+
 int Main(const std::vector<std::string>& args) {
   OpenStandardDescriptors();
   const EnvironmentMap environment = CurrentEnvironment();
@@ -82,10 +90,15 @@ int Main(const std::vector<std::string>& args) {
   absl::StatusOr<LogFiles> log_files = LogFiles::Make(options->log_dir, options->job.job_id);
   if (!log_files.ok()) return Complain(log_files.status());
   for (const std::string& note : options->notes) log::Warning(note);
+  absl::StatusOr<PresencePort> presence = OpenPresence(*options);
+  if (!presence.ok()) {
+    log::Error(presence.status().message());
+    return 1;
+  }
   signal(SIGPIPE, SIG_IGN);
   SetSignals(options->signals);
-  BecomeGuarded();
-  return RunAgent(*options, *program, *log_files);
+  BecomeGuarded(*presence);
+  return RunAgent(*options, *program, *log_files, *presence);
 }
 
 }  // namespace

@@ -74,9 +74,6 @@ absl::StatusOr<RendezvousAccess> FindRendezvous(const Options& options) {
     MT_ASSIGN_OR_RETURN(access.token, rendezvous::LoadToken());
   }
   MT_RETURN_IF_ERROR(HostIfMine(options, &access));
-  if (options.job.endpoints.size() > 1) {
-    MT_ASSIGN_OR_RETURN(access.presence, LivenessPort::Open());
-  }
   return access;
 }
 
@@ -99,13 +96,15 @@ absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& op
   return std::optional<RendezvousAccess>(std::move(access));
 }
 
-rendezvous::Offer MakeOffer(const Options& options, const RendezvousAccess& access) {
+rendezvous::Offer MakeOffer(const Options& options, const RendezvousAccess& access,
+                            const PresencePort& presence) {
   rendezvous::Offer offer;
   offer.host = HostName();
   offer.node_id = absl::StrFormat("%s-%d-%08x", offer.host, getpid(), RandomBits() & 0xFFFFFFFF);
   offer.address = access.address;
   offer.workers = options.workers;
-  offer.presence_port = access.presence.port();
+  offer.presence_port = presence.port();
+  offer.presence_id = presence.id();
   offer.node_rank = options.node_rank;
   offer.role = options.role;
   return offer;

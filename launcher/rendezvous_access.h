@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "launcher/cli/options.h"
-#include "launcher/net/liveness_port.h"
+#include "launcher/net/presence_port.h"
 #include "rendezvous/service/host.h"
 #include "rendezvous/session/session_client.h"
 #include "rendezvous/types.h"
@@ -19,7 +19,6 @@ struct RendezvousAccess {
   std::unique_ptr<rendezvous::Host> host;  // when this node hosts it
   std::string endpoint;                    // with its real port
   std::string address;                     // this node's, for peers
-  LivenessPort presence;                   // with several endpoints
   bool insecure = true;
   std::string token;
 };
@@ -30,7 +29,8 @@ struct RendezvousAccess {
 absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& options, int* signal);
 
 /// What this node offers; a random part makes its id unique.
-rendezvous::Offer MakeOffer(const Options& options, const RendezvousAccess& access);
+rendezvous::Offer MakeOffer(const Options& options, const RendezvousAccess& access,
+                            const PresencePort& presence);
 
 /// A session with the service, or with one of its own for a node alone. Handlers as SessionClient's.
 std::unique_ptr<rendezvous::SessionClient> OpenSession(const Options& options, const RendezvousAccess& access,

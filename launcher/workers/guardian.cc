@@ -1,7 +1,9 @@
 #include "launcher/workers/guardian.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,11 +12,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/posix.h"
 #include "base/signal_name.h"
 #include "launcher/core/agent_events.h"
 #include "launcher/workers/process_tree.h"
@@ -26,6 +30,10 @@ namespace {
 // here.
 constexpr Duration kSweepPatience = std::chrono::seconds(5);
 constexpr timespec kSweepPause = {0, 5'000'000};
+// Signals are looked at between so many.
+constexpr int kGreetedATurn = 32;
+// A connection that cannot be accepted keeps the port readable: without a pause the loop would spin.
+constexpr int kGreetPauseMs = 100;
 
 SignalPlan& Plan() {
   static SignalPlan plan = DefaultSignals();
@@ -65,37 +73,53 @@ bool Reap(pid_t child, int* status) {
   _exit(128 + WTERMSIG(status));
 }
 
-/// The life of front and guardian: signals down, status up, no process outlives it.
-[[noreturn]] void Guard(pid_t child, const char* who) {
-  const sigset_t watched = WatchedSignals();
+/// Signals down, status up, no process outlives this one.
+void OnSignal(int signal, pid_t child, const char* who) {
   int status = 0;
+  if (signal == SIGCHLD) {
+    if (!Reap(child, &status)) return;
+    Sweep();
+    EndLike(status, who, child);
+  }
+  if (signal == ParentGoneSignal()) {
+    Sweep();
+    _exit(128 + SIGKILL);
+  }
+  kill(child, signal);
+}
+
+/// The life of front and guardian. Signals come first in each turn, whoever calls at the port.
+[[noreturn]] void Guard(pid_t child, const char* who, const UniqueFd& signals, PresencePort& presence) {
+  bool greets = true;
   while (true) {
-    siginfo_t info;
-    const int signal = sigwaitinfo(&watched, &info);
-    if (signal < 0) continue;  // EINTR after a stop and continue
-    if (signal == SIGCHLD) {
-      if (!Reap(child, &status)) continue;
-      Sweep();
-      EndLike(status, who, child);
-    }
-    if (signal == ParentGoneSignal()) {
-      Sweep();
-      _exit(128 + SIGKILL);
-    }
-    kill(child, signal);
+    pollfd ready[] = {{signals.get(), POLLIN, 0}, {greets ? presence.fd() : -1, POLLIN, 0}};
+    if (poll(ready, std::size(ready), greets ? -1 : kGreetPauseMs) < 0)
+      continue;  // EINTR after a stop and continue
+    signalfd_siginfo info;
+    while (read(signals.get(), &info, sizeof info) == sizeof info)
+      OnSignal(static_cast<int>(info.ssi_signo), child, who);
+    greets = ready[1].revents == 0 || presence.Greet(kGreetedATurn);
   }
 }
 
+[[noreturn]] void EndWithoutChild(const char* child_is, const char* act) {
+  log::Error("cannot start the ", child_is, ": ", act, ": ", std::strerror(errno));
+  _exit(1);
+}
+
 /// Forks; the parent never returns. The child learns when its parent ends.
-void Descend(const char* child_is) {
+void Descend(const char* child_is, bool answers, PresencePort& presence) {
   const pid_t parent = getpid();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const sigset_t watched = WatchedSignals();
+  const UniqueFd signals(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals.valid()) EndWithoutChild(child_is, "watch signals");
   const pid_t child = fork();
-  if (child < 0) {
-    log::Error("cannot start the ", child_is, ": fork: ", std::strerror(errno));
-    _exit(1);
+  if (child < 0) EndWithoutChild(child_is, "fork");
+  if (child > 0) {
+    if (!answers) presence.Close();
+    Guard(child, child_is, signals, presence);
   }
-  if (child > 0) Guard(child, child_is);
   prctl(PR_SET_PDEATHSIG, ParentGoneSignal());
   if (getppid() != parent) _exit(128 + SIGKILL);
 }
@@ -131,17 +155,17 @@ sigset_t WatchedSignals() {
 
 int ParentGoneSignal() { return SIGRTMIN + 5; }
 
-void BecomeGuarded() {
+void BecomeGuarded(PresencePort& presence) {
   const sigset_t watched = WatchedSignals();
   sigprocmask(SIG_BLOCK, &watched, nullptr);
   // SIGCHLD ignored by whoever started us would make the kernel reap behind our back.
   signal(SIGCHLD, SIG_DFL);
-  Descend("guardian");
+  Descend("guardian", /*answers=*/false, presence);
   prctl(PR_SET_NAME, "mt-guardian");
   // A group of their own: what a terminal sends to the front's group arrives here once, through the front.
   setpgid(0, 0);
   signal(SIGTTOU, SIG_IGN);
-  Descend("agent");
+  Descend("agent", /*answers=*/true, presence);
   prctl(PR_SET_NAME, "mtrun");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 }

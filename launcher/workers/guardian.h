@@ -1,6 +1,6 @@
 // Nothing that mtrun started outlives it, not even after kill -9. The process that the user started stays
 // behind as the front; it forks a guardian, which forks the agent. Front and guardian are child subreapers
-// and do nothing but wait:
+// and do nothing but wait, and the guardian answers at the presence port:
 //
 //     front (the pid the user sees)  ->  guardian  ->  agent  ->  workers
 //
@@ -12,6 +12,7 @@
 #include <signal.h>
 
 #include "launcher/cli/signals.h"
+#include "launcher/net/presence_port.h"
 
 namespace mtrun::launcher {
 
@@ -30,7 +31,8 @@ sigset_t WatchedSignals();
 int ParentGoneSignal();
 
 /// Returns in the agent only, with WatchedSignals blocked. Call before the first thread. If it cannot fork,
-/// it says so and ends with 1.
-void BecomeGuarded();
+/// it says so and ends with 1. Guardian and agent hold `presence`, the front gives it up: it may be stopped
+/// or the last one to end, and is no process of the job.
+void BecomeGuarded(PresencePort& presence);
 
 }  // namespace mtrun::launcher

@@ -1,14 +1,20 @@
 #include "launcher/workers/guardian.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <thread>
 
+#include "absl/strings/str_split.h"
+#include "base/presence_greeting.h"
 #include "gtest/gtest.h"
 #include "launcher/workers/process_tree.h"
+#include "tests/support/hear.h"
 #include "tests/support/program.h"
 
 namespace mtrun::launcher {
@@ -22,10 +28,14 @@ class GuardianTest : public testing::Test {
   void Start() {
     int pipe_ends[2];
     ASSERT_EQ(pipe(pipe_ends), 0);
+    auto presence = PresencePort::Open(/*on_loopback=*/true);
+    ASSERT_TRUE(presence.ok()) << presence.status();
+    port_ = presence->port();
+    greeting_ = PresenceGreeting(presence->id());
     front_ = fork();
     ASSERT_GE(front_, 0);
     if (front_ == 0) {
-      BecomeGuarded();
+      BecomeGuarded(*presence);
       const pid_t pids[2] = {getppid(), getpid()};
       setenv(support::Mark::kVariable, mark_.value().c_str(), 1);
       // Only what is executed from here on carries the mark.
@@ -66,8 +76,17 @@ class GuardianTest : public testing::Test {
     return false;
   }
 
+  /// Processor time that the guardian has had.
+  double GuardianSeconds() const {
+    const std::string stat = support::ReadText(absl::StrCat("/proc/", guardian_, "/stat"));
+    const std::vector<std::string> words = absl::StrSplit(stat.substr(stat.find(')') + 2), ' ');
+    return (std::stod(words.at(11)) + std::stod(words.at(12))) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+
   const support::Mark mark_;
   pid_t front_ = -1, guardian_ = -1, agent_ = -1;
+  int port_ = 0;
+  std::string greeting_;
 };
 
 TEST_F(GuardianTest, SignalsGoDownAndTheStatusComesUp) {
@@ -115,6 +134,47 @@ TEST_F(GuardianTest, AFrontThatStandsStillHoldsNothingUp) {
   EXPECT_TRUE(mark_.WaitForNone(kSoon));
   kill(front_, SIGCONT);
   EXPECT_EQ(WaitForFront(), 128 + SIGKILL);
+}
+
+TEST_F(GuardianTest, TheGuardianGreetsForAnAgentThatIsStopped) {
+  Start();
+  kill(agent_, SIGSTOP);
+  EXPECT_EQ(support::HearAt(port_), greeting_);
+  EXPECT_EQ(support::HearAt(port_), greeting_);
+  kill(front_, SIGKILL);
+  EXPECT_EQ(WaitForFront(), 128 + SIGKILL);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+}
+
+TEST_F(GuardianTest, AFloodOfCallersHoldsNoSignalUp) {
+  Start();
+  std::atomic<bool> over = false;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&] {
+      while (!over) support::HearAt(port_, kSoon);
+    });
+  }
+  EXPECT_EQ(support::HearAt(port_), greeting_);
+  kill(front_, SIGTERM);
+  EXPECT_EQ(WaitForFront(), 42);
+  over = true;
+  for (std::thread& caller : callers) caller.join();
+}
+
+TEST_F(GuardianTest, WithoutDescriptorsItWaitsAndDoesNotSpin) {
+  Start();
+  rlimit before = {};
+  ASSERT_EQ(prlimit(guardian_, RLIMIT_NOFILE, nullptr, &before), 0);
+  const rlimit none = {3, before.rlim_max};  // poll(2) takes two all the same
+  ASSERT_EQ(prlimit(guardian_, RLIMIT_NOFILE, &none, nullptr), 0);
+  const double used = GuardianSeconds();
+  EXPECT_EQ(support::HearAt(port_, support::Seconds(0.6)), "silent");
+  EXPECT_LT(GuardianSeconds() - used, 0.2);
+  ASSERT_EQ(prlimit(guardian_, RLIMIT_NOFILE, &before, nullptr), 0);
+  EXPECT_EQ(support::HearAt(port_), greeting_);
+  kill(front_, SIGTERM);
+  EXPECT_EQ(WaitForFront(), 42);
 }
 
 }  // namespace

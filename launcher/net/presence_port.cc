@@ -1,0 +1,76 @@
+#include "launcher/net/presence_port.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "base/presence_greeting.h"
+#include "base/status_macros.h"
+
+namespace mtrun::launcher {
+namespace {
+
+// Scripts of a shell give out 0 to 9 by themselves: "exec 3>log" in a worker would close the port.
+constexpr int kLowestNumber = 10;
+
+absl::Status BindToLoopback(int socket) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return ErrnoStatus(errno, "bind the presence port");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<UniqueFd> Listen(int family, bool on_loopback) {
+  UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return ErrnoStatus(errno, "make the presence port");
+  const int off = 0;
+  if (family == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (on_loopback) MT_RETURN_IF_ERROR(BindToLoopback(socket.get()));
+  // Without a bind the kernel chooses a free port on every address.
+  if (listen(socket.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on the presence port");
+  return socket;
+}
+
+/// Without CLOEXEC, alone among mtrun's descriptors: a worker that outlives guardian and agent must keep the
+/// kernel from refusing.
+absl::StatusOr<UniqueFd> MakeInheritable(const UniqueFd& socket) {
+  UniqueFd inherited(fcntl(socket.get(), F_DUPFD, kLowestNumber));
+  if (!inherited.valid()) return ErrnoStatus(errno, "pass the presence port on");
+  return inherited;
+}
+
+}  // namespace
+
+absl::StatusOr<PresencePort> PresencePort::Open(bool on_loopback) {
+  absl::StatusOr<UniqueFd> socket = Listen(on_loopback ? AF_INET : AF_INET6, on_loopback);
+  if (!socket.ok()) socket = Listen(AF_INET, on_loopback);
+  MT_RETURN_IF_ERROR(socket.status());
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  if (getsockname(socket->get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    return ErrnoStatus(errno, "read the number of the presence port");
+  PresencePort presence;
+  MT_ASSIGN_OR_RETURN(presence.fd_, MakeInheritable(*socket));
+  presence.port_ = ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  while (presence.id_ == 0) presence.id_ = RandomBits();
+  presence.greeting_ = PresenceGreeting(presence.id_);
+  return presence;
+}
+
+bool PresencePort::Greet(int most) {
+  for (int greeted = 0; greeted < most; ++greeted) {
+    const UniqueFd caller(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!caller.valid() && errno == EAGAIN) return true;
+    if (!caller.valid() && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (!caller.valid()) return false;
+    // There is room for it in a fresh connection; who is gone already needs none.
+    [[maybe_unused]] const ssize_t sent =
+        send(caller.get(), greeting_.data(), greeting_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  return true;
+}
+
+}  // namespace mtrun::launcher
