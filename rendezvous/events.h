@@ -68,7 +68,10 @@ struct PeerService {
 };
 struct ProbeResult {
   std::vector<PeerService> peers;  // in the order of the job's endpoints
-  std::set<std::string> dead;      // members whose host answers that their agent is gone
+  // Members whose host answers that no process of theirs lives. A firewall that rejects looks the same, so it
+  // counts only for one that was among `alive` before.
+  std::set<std::string> dead;
+  std::set<std::string> alive = {};  // members whose id was read through their presence port
   bool operator==(const ProbeResult&) const = default;
 };
 /// Time has passed. Due at NextDeadline(); harmless at any other time.
@@ -80,11 +83,17 @@ struct Event {
   std::variant<StreamOpened, StreamClosed, Heartbeat, AgentSaid, Tick, ProbeResult> what;
 };
 
+/// Where a member's presence port is and what it answers there.
+struct PresenceProbe {
+  std::string endpoint;  // host:port
+  uint64_t id = 0;
+  bool operator==(const PresenceProbe&) const = default;
+};
 /// What a service that is one of several should find out.
 struct ProbeRequest {
   std::string job_id;
   std::vector<std::string> endpoints;
-  std::map<std::string, std::string> members;  // node id -> host:port of those that are not accounted for
+  std::map<std::string, PresenceProbe> members;  // node ids of those that are not accounted for
 };
 
 // ---- out, to be performed in order ----

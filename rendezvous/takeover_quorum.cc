@@ -109,8 +109,9 @@ ProbeRequest TakeoverQuorum::Request(const JobSettings& settings, const Generati
   request.job_id = settings.job_id;
   request.endpoints = settings.endpoints;
   for (const Member* member : Unaccounted(generation, roster)) {
-    if (member->presence_port > 0)
-      request.members[member->node_id] = ToText(Endpoint{member->address, member->presence_port});
+    if (member->presence_port == 0) continue;
+    const Endpoint port{member->address, member->presence_port};
+    request.members[member->node_id] = {ToText(port), member->presence_id};
   }
   return request;
 }

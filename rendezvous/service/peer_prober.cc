@@ -1,33 +1,20 @@
 #include "rendezvous/service/peer_prober.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <future>
-#include <memory>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
 #include "base/posix.h"
+#include "rendezvous/service/address_list.h"
+#include "rendezvous/service/presence_prober.h"
 #include "rendezvous/status_client.h"
 
 namespace mtrun::rendezvous {
 namespace {
-
-using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-AddressList Resolve(const Endpoint& endpoint) {
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(endpoint.host.c_str(), absl::StrCat(endpoint.port).c_str(), &hints, &found) != 0)
-    found = nullptr;
-  return AddressList(found, &freeaddrinfo);
-}
 
 Presence TryConnectTo(const addrinfo& address, Duration patience) {
   const UniqueFd fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -92,17 +79,11 @@ ProbeResult ProbePeers(const ProbeRequest& wanted, const ProbeOptions& options) 
     peers.push_back(std::async(std::launch::async,
                                [&, endpoint] { return ProbeService(endpoint, wanted.job_id, options); }));
   }
-  std::vector<std::pair<std::string, std::future<Presence>>> members;
-  for (const auto& [node_id, endpoint] : wanted.members) {
-    members.emplace_back(node_id, std::async(std::launch::async, [&, where = endpoint] {
-                           return TryConnect(where, options.patience);
-                         }));
-  }
+  PresenceFound members = ProbePresence(wanted.members, options.patience);
   ProbeResult looked;
   for (auto& peer : peers) looked.peers.push_back(peer.get());
-  for (auto& [node_id, presence] : members) {
-    if (presence.get() == Presence::kRefused) looked.dead.insert(node_id);
-  }
+  looked.dead = std::move(members.dead);
+  looked.alive = std::move(members.alive);
   return looked;
 }
 

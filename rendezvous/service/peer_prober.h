@@ -1,5 +1,5 @@
-// Probes for a service that is one of several: what the job's other services say, and whether agents
-// that are not registered with it are gone for certain. Blocking; the caller gives it a thread. Any thread.
+// Probes for a service that is one of several: what the job's other services say, and which members live or
+// are gone for certain (presence_prober.h). Blocking; the caller gives it a thread. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ProbeOptions {
   uint64_t service_id = 0;  // of the service that asks
   bool insecure = true;
   std::string token;
-  Duration patience = std::chrono::milliseconds(700);  // for each answer; all are asked at once
+  Duration patience = std::chrono::milliseconds(700);  // for each answer
 };
 
 /// What is at host:port: kOpen when somebody listens, kRefused when the host answers that nobody does,

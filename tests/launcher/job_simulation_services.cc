@@ -178,7 +178,7 @@ rendezvous::ProbeResult JobSimulation::LookAround(size_t index,
   }
   for (const auto& [node_id, where] : wanted.members) {
     for (size_t i = 0; i < agents_.size(); ++i) {
-      if (where != absl::StrCat("node", i, ":1") || !Reach(index, i)) continue;
+      if (where.endpoint != absl::StrCat("node", i, ":1") || !Reach(index, i)) continue;
       if (agents_[i].incarnation == 0 || agents_[i].node_id != node_id) looked.dead.insert(node_id);
     }
   }

@@ -121,7 +121,8 @@ TEST(TakeoverQuorum, AsksAboutMembersThatAreMissing) {
   const ProbeRequest request =
       TakeoverQuorum(settings).Request(settings, Running(1, {"node1", "node2"}), Here({"node1"}));
   EXPECT_EQ(request.endpoints, settings.endpoints);
-  EXPECT_THAT(request.members, ::testing::ElementsAre(::testing::Pair("node2", "10.0.0.1:7000")));
+  EXPECT_THAT(request.members,
+              ::testing::ElementsAre(::testing::Pair("node2", PresenceProbe{"10.0.0.1:7000", 77})));
 }
 
 TEST(TakeoverQuorum, IsAValue) {

@@ -1,9 +1,11 @@
 #include "rendezvous/service/peer_prober.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/presence_greeting.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/service/service.h"
+#include "tests/rendezvous/service/talker.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -37,7 +39,8 @@ TEST(PeerProber, KnowsItselfAServiceWithoutTheJobAndOneThatIsGone) {
   ProbeRequest request;
   request.job_id = "job";
   request.endpoints = {EndpointOf(*self), EndpointOf(*other), EndpointOf(*gone)};
-  request.members = {{"node1", EndpointOf(*other)}, {"node2", EndpointOf(*gone)}};
+  const Talker talker(PresenceGreeting(7), Talker::Then::kClose);
+  request.members = {{"node1", {talker.endpoint(), 7}}, {"node2", {EndpointOf(*gone), 7}}};
   gone.reset();
   ProbeOptions options;
   options.service_id = self->id();
@@ -47,6 +50,7 @@ TEST(PeerProber, KnowsItselfAServiceWithoutTheJobAndOneThatIsGone) {
   EXPECT_EQ(result.peers[0].state, State::kSelf);
   EXPECT_EQ(result.peers[1].state, State::kWithoutJob);
   EXPECT_EQ(result.peers[2].state, State::kGone);
+  EXPECT_THAT(result.alive, ::testing::ElementsAre("node1"));
   EXPECT_THAT(result.dead, ::testing::ElementsAre("node2"));
 }
 
