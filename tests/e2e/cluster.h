@@ -4,7 +4,6 @@
 
 #include <signal.h>
 
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,13 +57,7 @@ class NetworkTest : public LauncherTest {
     return static_cast<pid_t>(std::stoi(words.at(1)));
   }
 
-  /// The agent: mtrun's grandchild (see guardian.h).
-  static pid_t AgentOf(const Program& mtrun) {
-    pid_t pid = mtrun.pid();
-    for (int i = 0; i < 2; ++i)
-      pid = std::atoi(support::ReadText(absl::StrCat("/proc/", pid, "/task/", pid, "/children")).c_str());
-    return pid;
-  }
+  static pid_t AgentOf(const Program& mtrun) { return ChildOf(ChildOf(mtrun.pid())); }
 
   std::unique_ptr<support::Network> network_;
   std::vector<std::string> endpoints_;

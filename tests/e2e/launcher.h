@@ -1,6 +1,7 @@
 // What the end-to-end tests of mtrun share: how to start it and how to read what its workers say.
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -91,6 +92,11 @@ class LauncherTest : public testing::Test {
       if (name.starts_with("ran_")) names.push_back(name);
     }
     return names;
+  }
+
+  /// The first child of a process: of mtrun's the guardian, of the guardian's the agent (see guardian.h).
+  static pid_t ChildOf(pid_t pid) {
+    return std::atoi(support::ReadText(absl::StrCat("/proc/", pid, "/task/", pid, "/children")).c_str());
   }
 
   static bool HavePython() { return Program({"python3", "-c", "pass"}).Wait() == 0; }

@@ -1,0 +1,103 @@
+// The presence port of a real mtrun: it answers while the guardian runs, and the kernel refuses there only
+// when no process of the node is left. A peer of the test's own learns of it from the assignment.
+#include <signal.h>
+
+#include <chrono>
+
+#include "base/presence_greeting.h"
+#include "tests/e2e/launcher.h"
+#include "tests/rendezvous/session/test_agent.h"
+#include "tests/support/hear.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::IsEmpty;
+
+class PresenceTest : public LauncherTest {
+ protected:
+  void SetUp() override {
+    // A worker that ignores SIGTERM, and a child of it that no signal to the worker's group reaches.
+    const std::string script =
+        Script("run.sh", "trap '' TERM\nsetsid sleep 1000 &\necho ready\nsleep 1000\nsleep 1000\n");
+    mtrun_ = Agent("2", {"--nproc_per_node", "1", script});
+    rendezvous::SessionOptions options;
+    options.endpoint = endpoint_;
+    options.job.job_id = "job";
+    options.job.min_nodes = options.job.max_nodes = 2;
+    peer_ = std::make_unique<rendezvous::TestAgent>("peer", options);
+    peer_->Offer();
+    const auto assigned = peer_->Next<rendezvous::Assigned>();
+    ASSERT_TRUE(assigned) << mtrun_->Text();
+    for (const rendezvous::Member& member : assigned->assignment().members)
+      if (member.node_id != "peer") node_ = member;
+    ASSERT_TRUE(mtrun_->WaitForLine("ready")) << mtrun_->Text();
+    guardian_ = ChildOf(mtrun_->pid());
+    agent_ = ChildOf(guardian_);
+    ASSERT_TRUE(mark_.WaitForAlive(6));  // front, guardian, agent, the shell and its two children
+  }
+
+  std::string Hear(Seconds patience = Seconds(0.2)) const {
+    return support::HearAt(node_.presence_port, patience);
+  }
+
+  /// At the first refusal nothing is left but the front, which is no process of the job.
+  void ExpectRefusalAfterTheLast() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (Hear() != "refused") ASSERT_LT(std::chrono::steady_clock::now(), end);
+    std::vector<pid_t> alive = mark_.Alive();
+    std::erase(alive, mtrun_->pid());
+    EXPECT_THAT(alive, IsEmpty());
+    EXPECT_EQ(mtrun_->Wait(), 128 + SIGKILL) << mtrun_->Text();
+  }
+
+  std::unique_ptr<Program> mtrun_;
+  std::unique_ptr<rendezvous::TestAgent> peer_;
+  rendezvous::Member node_;
+  pid_t guardian_ = -1, agent_ = -1;
+};
+
+TEST_F(PresenceTest, AnswersWithTheIdOfItsOffer) {
+  ASSERT_NE(node_.presence_id, 0u);
+  const std::string greeting = PresenceGreeting(node_.presence_id);
+  EXPECT_EQ(Hear(kSoon), greeting);
+  kill(agent_, SIGSTOP);
+  EXPECT_EQ(Hear(kSoon), greeting) << "while the agent is stopped";
+  kill(agent_, SIGKILL);
+  ExpectRefusalAfterTheLast();
+}
+
+TEST_F(PresenceTest, RefusesAfterTheLastWhenTheAgentIsKilled) {
+  kill(agent_, SIGKILL);
+  ExpectRefusalAfterTheLast();
+}
+
+TEST_F(PresenceTest, RefusesAfterTheLastWhenTheGuardianIsKilled) {
+  kill(guardian_, SIGKILL);
+  ExpectRefusalAfterTheLast();
+}
+
+TEST_F(PresenceTest, RefusesAfterTheLastWhenTheFrontIsKilled) {
+  mtrun_->Signal(SIGKILL);
+  ExpectRefusalAfterTheLast();
+}
+
+TEST_F(PresenceTest, IsSilentWhileAWorkerOutlivesGuardianAndAgent) {
+  // Both at once, and nobody who kills what they leave.
+  for (const pid_t pid : {mtrun_->pid(), guardian_, agent_}) kill(pid, SIGSTOP);
+  for (const pid_t pid : {guardian_, agent_}) kill(pid, SIGKILL);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Hear(), "silent");
+  EXPECT_THAT(mark_.Alive(), testing::Contains(testing::Ne(mtrun_->pid())));
+  mtrun_->Signal(SIGCONT);
+  ExpectRefusalAfterTheLast();
+}
+
+TEST_F(LauncherTest, ANodeAloneHasNoPresencePort) {
+  const std::string script = Script("run.sh", "readlink /proc/$$/fd/*\necho ready\n");
+  Program mtrun(Command({"--standalone", script}), Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_THAT(From(mtrun.OutLines(), "socket:"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace mtrun::e2e
