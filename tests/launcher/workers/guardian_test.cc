@@ -146,6 +146,20 @@ TEST_F(GuardianTest, TheGuardianGreetsForAnAgentThatIsStopped) {
   EXPECT_TRUE(mark_.WaitForNone(kSoon));
 }
 
+TEST_F(GuardianTest, ThePortIsRefusedAfterTheLastProcess) {
+  Start();
+  // Both at once, and nobody who kills what they leave.
+  for (const pid_t pid : {front_, guardian_, agent_}) kill(pid, SIGSTOP);
+  for (const pid_t pid : {guardian_, agent_}) kill(pid, SIGKILL);
+  EXPECT_EQ(support::HearAt(port_, support::Seconds(0.2)), "silent");
+  EXPECT_FALSE(mark_.Alive().empty());
+  kill(front_, SIGCONT);
+  while (support::HearAt(port_, support::Seconds(0.2)) != "refused") {
+  }
+  EXPECT_TRUE(mark_.Alive().empty());
+  EXPECT_EQ(WaitForFront(), 128 + SIGKILL);
+}
+
 TEST_F(GuardianTest, AFloodOfCallersHoldsNoSignalUp) {
   Start();
   std::atomic<bool> over = false;
