@@ -16,6 +16,9 @@ using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 TimePoint MonotonicNow();
 
+/// Time since this machine booted, suspended or not (CLOCK_BOOTTIME): the same in all its processes.
+Duration BootNow();
+
 /// The earlier of two points of which either may be missing; nothing when both are.
 std::optional<TimePoint> Earlier(std::optional<TimePoint> a, std::optional<TimePoint> b);
 

@@ -45,7 +45,7 @@ class Reader {
   absl::Status status_;
 };
 
-constexpr int kMany = 1 << 24;  // more workers than any machine room holds
+constexpr int kMany = 1 << 24;  // more workers than any machine room holds, more descriptors than a process
 
 }  // namespace
 
@@ -70,6 +70,7 @@ EnvironmentMap ToEnvironment(const WorkerEnv& w) {
   };
   if (!w.socket.empty()) map["MTRUN_SOCKET"] = w.socket;
   if (!w.generation.empty()) map["MTRUN_GENERATION"] = w.generation;
+  if (w.lease >= 0) map["MTRUN_LEASE"] = absl::StrCat(w.lease);
   return map;
 }
 
@@ -99,6 +100,7 @@ absl::StatusOr<WorkerEnv> ParseWorkerEnv(const EnvironmentMap& environment) {
   reader.Text("TORCHELASTIC_ERROR_FILE", &w.error_file);
   reader.Text("MTRUN_SOCKET", &w.socket);
   reader.Text("MTRUN_GENERATION", &w.generation);
+  reader.Number("MTRUN_LEASE", 0, kMany, false, &w.lease);
   if (w.world_size > 1 && w.master_addr.empty())
     reader.Complain("MASTER_ADDR is empty; it names the host of rank 0");
   MT_RETURN_IF_ERROR(reader.status());

@@ -1,6 +1,6 @@
-// The environment that tells a worker who it is: torchrun's variables and MTRUN_SOCKET, MTRUN_GENERATION.
-// docs/protocol.md lists every variable. Values only: nothing here reads or changes the process's own
-// environment except CurrentEnvironment().
+// The environment that tells a worker who it is: torchrun's variables and MTRUN_SOCKET, MTRUN_GENERATION,
+// MTRUN_LEASE. docs/protocol.md lists every variable. Values only: nothing here reads or changes the
+// process's own environment except CurrentEnvironment().
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,7 @@ struct WorkerEnv {
   std::string error_file;                 // TORCHELASTIC_ERROR_FILE, "" for none
   std::string socket;                     // MTRUN_SOCKET, "" when not started by mtrun
   std::string generation;                 // MTRUN_GENERATION, "number.id", "" when not started by mtrun
+  int lease = -1;                         // MTRUN_LEASE, descriptor of the lease's page; -1: no lease
 
   bool operator==(const WorkerEnv&) const = default;
 };

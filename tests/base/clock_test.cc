@@ -21,6 +21,13 @@ TEST(Clock, MonotonicNeverGoesBack) {
   EXPECT_LE(first, MonotonicNow());
 }
 
+TEST(Clock, TimeSinceBootCountsSuspensionToo) {
+  const Duration awake = MonotonicNow().time_since_epoch();
+  const Duration first = BootNow();
+  EXPECT_LE(awake, first);
+  EXPECT_LE(first, BootNow());
+}
+
 TEST(Clock, EarlierOfTwoThatMayBeMissing) {
   const TimePoint first(seconds(1)), second(seconds(2));
   EXPECT_EQ(Earlier(first, second), first);

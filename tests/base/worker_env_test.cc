@@ -29,6 +29,7 @@ WorkerEnv Sample() {
   w.error_file = "/logs/error.json";
   w.socket = "/tmp/agent.sock";
   w.generation = "7.00000000000000ff";
+  w.lease = 9;
   return w;
 }
 
@@ -41,6 +42,14 @@ std::string Complaint(const EnvironmentMap& environment) {
 TEST(WorkerEnv, RoundTrip) {
   EXPECT_EQ(*ParseWorkerEnv(ToEnvironment(Sample())), Sample());
   EXPECT_EQ(*ParseWorkerEnv(ToEnvironment(WorkerEnv{})), WorkerEnv{});
+}
+
+TEST(WorkerEnv, ALeaseIsOptional) {
+  EXPECT_FALSE(ToEnvironment(WorkerEnv{}).contains("MTRUN_LEASE"));
+  EnvironmentMap environment = ToEnvironment(Sample());
+  EXPECT_EQ(environment.at("MTRUN_LEASE"), "9");
+  environment.erase("MTRUN_LEASE");
+  EXPECT_EQ(ParseWorkerEnv(environment)->lease, -1);
 }
 
 TEST(WorkerEnv, TheStoreIsNotTheAgents) {
@@ -70,6 +79,9 @@ TEST(WorkerEnv, ComplaintsNameTheVariableAndWhatIsAllowed) {
   bad = ToEnvironment(Sample());
   bad["MASTER_ADDR"] = "";
   EXPECT_THAT(Complaint(bad), HasSubstr("MASTER_ADDR is empty"));
+  bad = ToEnvironment(Sample());
+  bad["MTRUN_LEASE"] = "-1";
+  EXPECT_THAT(Complaint(bad), HasSubstr("MTRUN_LEASE=\"-1\" is not a number from 0"));
 }
 
 TEST(WorkerEnv, IsLaunchedNeedsRankAndWorldSize) {

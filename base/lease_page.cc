@@ -1,0 +1,95 @@
+#include "base/lease_page.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace mtrun {
+namespace {
+
+constexpr uint64_t kMagic = 0x657361656c746d00ULL;  // "\0mtlease"
+constexpr uint64_t kVersion = 1;
+constexpr off_t kBytes = 4096;
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+absl::Status NoLeasePage(int fd, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("descriptor ", fd, " is no page of a lease: ", why));
+}
+
+absl::Status CheckFile(int fd) {
+  struct stat status = {};
+  if (fstat(fd, &status) != 0) return NoLeasePage(fd, ErrnoStatus(errno, "look at it").message());
+  if (status.st_size != kBytes)
+    return NoLeasePage(fd, absl::StrCat(status.st_size, " bytes instead of ", kBytes));
+  // A file that shrinks under its mapping would end the process at the next look.
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return NoLeasePage(fd, "its size is not sealed");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+struct LeasePage::Page {
+  uint64_t magic = kMagic, version = kVersion;
+  std::atomic<int64_t> deadline{kNever};  // nanoseconds since boot
+};
+
+void LeasePage::Unmap::operator()(Page* page) const { munmap(page, kBytes); }
+
+absl::StatusOr<LeasePage::Memory> LeasePage::MapMemory(int fd, int protection) {
+  static_assert(std::atomic<int64_t>::is_always_lock_free, "a lock would be another process's");
+  static_assert(sizeof(Page) <= kBytes);
+  void* memory = mmap(nullptr, kBytes, protection, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return ErrnoStatus(errno, "map the page of a lease");
+  return Memory(static_cast<Page*>(memory));
+}
+
+absl::StatusOr<LeasePage> LeasePage::Make() {
+  // Without MFD_CLOEXEC: workers are to inherit it.
+  UniqueFd fd(memfd_create("mtrun-lease", MFD_ALLOW_SEALING));
+  if (!fd.valid()) return ErrnoStatus(errno, "make the page of a lease");
+  if (ftruncate(fd.get(), kBytes) != 0 ||
+      fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return ErrnoStatus(errno, "size the page of a lease");
+  }
+  MT_ASSIGN_OR_RETURN(Memory memory, MapMemory(fd.get(), PROT_READ | PROT_WRITE));
+  new (memory.get()) Page;
+  return LeasePage(std::move(fd), std::move(memory));
+}
+
+absl::StatusOr<LeasePage> LeasePage::Map(int fd) {
+  MT_RETURN_IF_ERROR(CheckFile(fd));
+  auto memory = MapMemory(fd, PROT_READ);
+  if (!memory.ok()) return NoLeasePage(fd, memory.status().message());
+  if ((*memory)->magic != kMagic) return NoLeasePage(fd, "it begins with something else");
+  if ((*memory)->version != kVersion)
+    return NoLeasePage(fd, absl::StrCat("version ", (*memory)->version, " instead of ", kVersion));
+  return LeasePage(UniqueFd(), *std::move(memory));
+}
+
+void LeasePage::Set(std::optional<Duration> deadline) {
+  MT_CHECK(fd_.valid()) << "a lease that was mapped is its agent's to set";
+  page_->deadline.store(deadline ? deadline->count() : kNever, std::memory_order_release);
+}
+
+std::optional<Duration> LeasePage::deadline() const {
+  const int64_t deadline = page_->deadline.load(std::memory_order_acquire);
+  return deadline == kNever ? std::nullopt : std::optional<Duration>(deadline);
+}
+
+bool LeasePage::Over(Duration now) const {
+  return now.count() >= page_->deadline.load(std::memory_order_acquire);
+}
+
+}  // namespace mtrun

@@ -1,0 +1,135 @@
+#include "base/lease_page.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace mtrun {
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+TEST(LeasePage, ANewOneHasNoDeadline) {
+  const auto page = LeasePage::Make();
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(page->deadline(), std::nullopt);
+  EXPECT_FALSE(page->Over(BootNow()));
+  EXPECT_FALSE(page->Over(Duration::max() - nanoseconds(1)));
+}
+
+TEST(LeasePage, IsOverFromItsDeadlineOn) {
+  auto page = LeasePage::Make();
+  ASSERT_TRUE(page.ok()) << page.status();
+  page->Set(seconds(100));
+  EXPECT_EQ(page->deadline(), seconds(100));
+  EXPECT_FALSE(page->Over(seconds(100) - nanoseconds(1)));
+  EXPECT_TRUE(page->Over(seconds(100)));
+  page->Set(seconds(101));
+  EXPECT_FALSE(page->Over(seconds(100)));
+  page->Set(std::nullopt);
+  EXPECT_FALSE(page->Over(seconds(101)));
+}
+
+TEST(LeasePage, WhoMapsItSeesWhatItsMakerSets) {
+  auto page = LeasePage::Make();
+  ASSERT_TRUE(page.ok()) << page.status();
+  auto mapped = LeasePage::Map(page->fd());
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  EXPECT_EQ(mapped->fd(), -1);
+  EXPECT_EQ(mapped->deadline(), std::nullopt);
+  page->Set(seconds(7));
+  EXPECT_EQ(mapped->deadline(), seconds(7));
+  const LeasePage moved = *std::move(mapped);
+  page->Set(seconds(8));
+  *page = *LeasePage::Make();
+  EXPECT_EQ(moved.deadline(), seconds(8)) << "the memory outlives its maker";
+}
+
+/// What another program finds at the descriptor, which it has from the environment alone.
+TEST(LeasePage, AProgramThatIsStartedInheritsTheDescriptor) {
+  const auto page = LeasePage::Make();
+  ASSERT_TRUE(page.ok()) << page.status();
+  const std::string test = absl::StrCat("test -e /proc/self/fd/", page->fd());
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", test.c_str(), nullptr);
+    _exit(127);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(LeasePage, ItsSizeIsSealed) {
+  const auto page = LeasePage::Make();
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(ftruncate(page->fd(), 0), -1);
+  EXPECT_EQ(ftruncate(page->fd(), 1 << 20), -1);
+}
+
+// ---- descriptors that are none
+
+/// Names the descriptor and says why.
+void ExpectRefused(int fd, const std::string& why) {
+  const auto page = LeasePage::Map(fd);
+  EXPECT_EQ(page.status().code(), absl::StatusCode::kInvalidArgument) << page.status();
+  EXPECT_THAT(std::string(page.status().message()),
+              HasSubstr(absl::StrCat("descriptor ", fd, " is no page of a lease: ")));
+  EXPECT_THAT(std::string(page.status().message()), HasSubstr(why));
+}
+
+/// A file in memory of `bytes` that begins with `words`.
+UniqueFd FileOf(off_t bytes, const std::array<uint64_t, 2>& words, bool sealed) {
+  UniqueFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(ftruncate(fd.get(), bytes), 0);
+  EXPECT_EQ(pwrite(fd.get(), words.data(), sizeof words, 0), static_cast<ssize_t>(sizeof words));
+  EXPECT_EQ(fcntl(fd.get(), F_ADD_SEALS, sealed ? F_SEAL_SHRINK : 0), 0);
+  return fd;
+}
+
+/// Magic number and version.
+std::array<uint64_t, 2> HeadOf(const LeasePage& page) {
+  std::array<uint64_t, 2> words = {};
+  EXPECT_EQ(pread(page.fd(), words.data(), sizeof words, 0), static_cast<ssize_t>(sizeof words));
+  return words;
+}
+
+TEST(LeasePage, DescriptorsOfOtherThingsAreRefused) {
+  ExpectRefused(-1, "Bad file descriptor");
+  UniqueFd closed(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const int number = closed.get();
+  closed.Reset();
+  ExpectRefused(number, "Bad file descriptor");
+  const UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  ExpectRefused(null.get(), "0 bytes");
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd reader(ends[0]), writer(ends[1]);
+  ExpectRefused(reader.get(), "0 bytes");
+}
+
+TEST(LeasePage, FilesThatOnlyLookLikeOneAreRefused) {
+  const auto page = LeasePage::Make();
+  ASSERT_TRUE(page.ok()) << page.status();
+  const std::array<uint64_t, 2> head = HeadOf(*page);
+  ASSERT_TRUE(LeasePage::Map(FileOf(4096, head, /*sealed=*/true).get()).ok());
+  ExpectRefused(FileOf(4096, head, /*sealed=*/false).get(), "not sealed");
+  ExpectRefused(FileOf(4095, head, /*sealed=*/true).get(), "4095 bytes");
+  ExpectRefused(FileOf(4096, {head[0] + 1, head[1]}, /*sealed=*/true).get(), "begins with something else");
+  ExpectRefused(FileOf(4096, {head[0], 2}, /*sealed=*/true).get(), "version 2");
+}
+
+}  // namespace
+}  // namespace mtrun
