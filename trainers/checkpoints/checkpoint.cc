@@ -96,6 +96,7 @@ absl::StatusOr<bool> HasIntact(Files& files, const std::string& root, int64_t st
 absl::Status Publish(Files& files, const std::string& root, const Snapshot& snapshot,
                      const std::string& partial) {
   MT_RETURN_IF_ERROR(WriteFiles(files, partial, snapshot));
+  if (snapshot.may_commit) MT_RETURN_IF_ERROR(snapshot.may_commit());
   const std::string path = absl::StrCat(root, "/", StepFolder(snapshot.step));
   const absl::Status renamed = files.Rename(partial, path);
   // Another writer of a shared folder was faster, with the same contents.

@@ -38,6 +38,8 @@ struct Snapshot {
   std::function<absl::Status()> arrived =
       nullptr;                                  // waits until the tensors' bytes are there; null: they are
   std::shared_ptr<const void> owner = nullptr;  // of what the spans point to
+  std::function<absl::Status()> may_commit =
+      nullptr;  // asked before the checkpoint gets its final name, an error: it does not; null: it may
 
   int64_t TensorBytes() const;
 };

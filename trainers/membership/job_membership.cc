@@ -33,6 +33,15 @@ int FirstRankHere(const channel::Assignment& given) {
   return node < given.peers.size() ? given.peers[node].first_rank : given.rank - given.local_rank;
 }
 
+/// Nothing where the environment names none.
+absl::StatusOr<std::optional<LeasePage>> LeaseOf(const WorkerEnv& worker) {
+  if (worker.lease < 0) return std::nullopt;
+  absl::StatusOr<LeasePage> page = LeasePage::Map(worker.lease);
+  if (page.ok()) return *std::move(page);
+  return absl::InvalidArgumentError(absl::StrCat("MTRUN_LEASE: ", page.status().message(),
+                                                 "; whatever starts this worker must leave it open"));
+}
+
 /// Workers without an agent have no generation: rank 0 makes a name that was never used before.
 absl::StatusOr<std::string> AgreeOnGeneration(collectives::Bootstrap& bootstrap, int rank) {
   if (rank == 0) {
@@ -72,6 +81,7 @@ JobMembership::~JobMembership() {
 }
 
 absl::Status JobMembership::ConnectAgent(const WorkerEnv& worker) {
+  MT_ASSIGN_OR_RETURN(lease_, LeaseOf(worker));
   agent_link_ = std::make_shared<AgentLink>();
   WorkerClient::Handler handler;
   handler.message = [agent_link = agent_link_](const channel::AgentMessage& message) {
@@ -89,7 +99,8 @@ absl::Status JobMembership::ConnectAgent(const WorkerEnv& worker) {
   agent_ = *std::move(agent);
   bootstrap_ = std::make_shared<collectives::AgentStore>(*agent_);
   waits_ = std::make_unique<WaitReporter>(
-      [agent = agent_.get()](const channel::Waiting& waiting) { agent->Send(waiting).IgnoreError(); });
+      [agent = agent_.get()](const channel::Waiting& waiting) { agent->Send(waiting).IgnoreError(); },
+      [this] { return lease_is_over(); });
   return absl::OkStatus();
 }
 
@@ -197,6 +208,8 @@ std::string JobMembership::drain_wish() const {
 bool JobMembership::wants_regroup() const { return agent_link_ && agent_link_->wants_regroup(); }
 
 bool JobMembership::generation_is_over() const { return agent_link_ && agent_link_->IsOver(); }
+
+bool JobMembership::lease_is_over() const { return lease_ && lease_->Over(BootNow()); }
 
 void JobMembership::ReportProgress(int64_t epoch, int64_t step, int64_t samples) {
   if (!agent_) return;

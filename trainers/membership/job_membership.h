@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/lease_page.h"
 #include "base/worker_client.h"
 #include "base/worker_env.h"
 #include "trainers/collectives/device_group.h"
@@ -40,6 +41,8 @@ class JobMembership final : public Membership {
   absl::Status Regroup(const absl::Status& why) override;
   bool wants_regroup() const override;
   bool generation_is_over() const override;
+  /// Never without a lease (MTRUN_LEASE).
+  bool lease_is_over() const override;
   bool wants_drain() const override;
   std::string drain_wish() const override;
 
@@ -56,6 +59,7 @@ class JobMembership final : public Membership {
   absl::Status Enter(const channel::Assignment& given);
 
   const at::Device device_;
+  std::optional<LeasePage> lease_;  // constant after ConnectAgent
   Assignment assignment_;
   uint64_t generation_ = 1;
   channel::Generation entered_;
@@ -65,7 +69,7 @@ class JobMembership final : public Membership {
   std::shared_ptr<collectives::Bootstrap> bootstrap_;
   collectives::ProcessGroup group_;
   std::optional<TimePoint> told_progress_;
-  std::unique_ptr<WaitReporter> waits_;  // reads the group: it goes first
+  std::unique_ptr<WaitReporter> waits_;  // reads the group and the lease: it goes first
 };
 
 }  // namespace mtrun::trainers

@@ -39,6 +39,9 @@ class Membership {
   virtual bool wants_regroup() const = 0;
   /// The running generation is known to be over: collectives of it fail or are about to. Any thread.
   virtual bool generation_is_over() const = 0;
+  /// No rendezvous service has answered this node for so long that another generation may have formed without
+  /// it: nothing may be committed until one answers or this membership ends. Any thread.
+  virtual bool lease_is_over() const = 0;
   /// A signal or the agent wants this worker to finish its step and go; why. Any thread.
   virtual bool wants_drain() const = 0;
   virtual std::string drain_wish() const = 0;

@@ -1,5 +1,6 @@
 #include "trainers/membership/wait_reporter.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace mtrun::trainers {
@@ -9,8 +10,15 @@ constexpr Duration kEvery = std::chrono::seconds(1);
 
 }  // namespace
 
-WaitReporter::WaitReporter(std::function<void(const channel::Waiting&)> send)
-    : send_(std::move(send)), thread_([this] { Run(); }) {}
+Duration CountedWait::Count(Duration waited, bool lease_over, TimePoint now) {
+  if (lease_over) over_at_ = now;
+  if (lease_over) return kEvery;
+  return over_at_ ? std::min(waited, now - *over_at_) : waited;
+}
+
+WaitReporter::WaitReporter(std::function<void(const channel::Waiting&)> send,
+                           std::function<bool()> lease_over)
+    : send_(std::move(send)), lease_over_(std::move(lease_over)), thread_([this] { Run(); }) {}
 
 WaitReporter::~WaitReporter() {
   {
@@ -29,11 +37,14 @@ void WaitReporter::Watch(const channel::Generation& generation, Waited waited) {
 
 void WaitReporter::Run() {
   const MutexLock lock(mutex_);
+  CountedWait counted;
   TimePoint next = MonotonicNow() + kEvery;
   while (!stop_) {
     if (stopped_.WaitUntil(mutex_, next)) continue;
-    next = MonotonicNow() + kEvery;
-    const Duration waited = waited_ ? waited_() : Duration::zero();
+    const TimePoint now = MonotonicNow();
+    next = now + kEvery;
+    const Duration waited =
+        counted.Count(waited_ ? waited_() : Duration::zero(), lease_over_ && lease_over_(), now);
     if (waited < kEvery) continue;
     const channel::Waiting news{generation_, ToSeconds(waited)};
     mutex_.Unlock();  // an agent that hangs itself must not hold up the training thread

@@ -1,15 +1,19 @@
 #include "trainers/run/generation_state.h"
 
+#include <utility>
+
 namespace mtrun::trainers {
 
 GenerationState::GenerationState(const TrainInputs& in, MicroBatchSource& source, TrainState& state,
-                                 const collectives::ProcessGroup& group)
+                                 const collectives::ProcessGroup& group,
+                                 std::function<absl::Status()> may_commit)
     : data_parallel(state.trained(), group, TrainStep::kStats),
       runner(in.task, source, data_parallel, state,
              {.seed = in.options.seed,
               .precision = in.precision,
               .sync_micro_batches = in.options.sync_micro_batches,
               .faults = in.faults,
-              .graphs = in.graphs}) {}
+              .graphs = in.graphs,
+              .may_commit = std::move(may_commit)}) {}
 
 }  // namespace mtrun::trainers

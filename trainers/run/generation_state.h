@@ -2,6 +2,9 @@
 // and the step that uses them. Not thread-safe.
 #pragma once
 
+#include <functional>
+
+#include "absl/status/status.h"
 #include "trainers/collectives/cpu_group.h"
 #include "trainers/input/micro_batch_source.h"
 #include "trainers/parallel/data_parallel.h"
@@ -12,9 +15,9 @@
 namespace mtrun::trainers {
 
 struct GenerationState {
-  /// All references must outlive this; `group` is null in a world of one.
+  /// All references must outlive this; `group` is null in a world of one, `may_commit` is TrainStep's.
   GenerationState(const TrainInputs& in, MicroBatchSource& source, TrainState& state,
-                  const collectives::ProcessGroup& group);
+                  const collectives::ProcessGroup& group, std::function<absl::Status()> may_commit);
 
   DataParallel data_parallel;
   TrainStep runner;

@@ -2,9 +2,16 @@
 
 #include <utility>
 
+#include "trainers/input/prefetched_source.h"
 #include "trainers/run/room_wait.h"
 
 namespace mtrun::trainers {
+
+std::unique_ptr<MicroBatchSource> MakeStepSource(MicroBatchSource& source, const TrainInputs& in) {
+  if (in.step_source) return in.step_source(source);
+  if (!in.batch.device.is_cuda() || in.batch.resident) return nullptr;
+  return std::make_unique<PrefetchedSource>(source, in.batch.device);
+}
 
 RunFiles::Options FilesOptions(const TrainInputs& in, const Membership& membership,
                                std::function<std::string(int64_t step)> sample_ids,

@@ -47,6 +47,10 @@ struct TrainInputs {
   std::function<absl::Status(const TrainState&, const RunReport&)> finish;
 };
 
+/// What stands between the source and the steps, null for nothing: where there is a GPU, making a batch in
+/// host memory and computing take different processors.
+std::unique_ptr<MicroBatchSource> MakeStepSource(MicroBatchSource& source, const TrainInputs& in);
+
 /// How the run's files are kept. `sample_ids` is the digest of a step's samples; `still_here` is called while
 /// the disk is full. All references outlive the files.
 RunFiles::Options FilesOptions(const TrainInputs& in, const Membership& membership,

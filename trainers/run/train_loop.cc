@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "trainers/input/prefetched_source.h"
 #include "trainers/membership/drain.h"
 #include "trainers/run/agreement.h"
 #include "trainers/run/state_sync.h"
@@ -27,14 +26,6 @@ TrainState::Options TrainStateOptions(const TrainOptions& options, Precision pre
                           .loss_scaling = {}};
   if (precision == Precision::kFp16) out.loss_scaling.emplace();
   return out;
-}
-
-/// What stands between the source and the steps, null for nothing: where there is a GPU, making a batch in
-/// host memory and computing take different processors.
-std::unique_ptr<MicroBatchSource> MakeStepSource(MicroBatchSource& source, const TrainInputs& in) {
-  if (in.step_source) return in.step_source(source);
-  if (!in.batch.device.is_cuda() || in.batch.resident) return nullptr;
-  return std::make_unique<PrefetchedSource>(source, in.batch.device);
 }
 
 }  // namespace
@@ -53,6 +44,7 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
       pacer_(progress.terminal(), inputs.options.log_every, MonotonicNow()),
       replica_(inputs.identity, state_),
       lifecycle_(RulesOf(inputs.options, length_), MonotonicNow()),
+      lease_(membership, progress, inputs.grace),
       files_(FilesOptions(
           inputs, membership, [this](int64_t step) { return source_.DigestOfStep(step); },
           [this] { StillHere(); })),
@@ -107,6 +99,7 @@ absl::StatusOr<bool> TrainLoop::RunOnce() {
       MT_RETURN_IF_ERROR(EndEpoch());
       return false;
     case Action::kSave:
+      MT_RETURN_IF_ERROR(lease_.Await(absl::StrCat("the checkpoint of step ", steps())));
       MT_RETURN_IF_ERROR(Save());
       return false;
     case Action::kRegroup:
@@ -133,7 +126,8 @@ absl::Status TrainLoop::Enter() {
   if (begun.received || !begun.resumed.empty()) AdoptProgress(begun);
   report_.world_size = who.world_size;
   report_.nodes = who.nodes;
-  generation_.emplace(in_, step_source_ ? *step_source_ : source_, state_, membership_.group());
+  generation_.emplace(in_, step_source_ ? *step_source_ : source_, state_, membership_.group(),
+                      [this] { return lease_.Await(absl::StrCat("step ", steps())); });
   in_.task.module().train();
   MT_RETURN_IF_ERROR(EnterFiles(begun));
   lifecycle_.Enter(who.world_size, files_.saves(), replica_.progress().finished);
@@ -282,6 +276,7 @@ void TrainLoop::StillHere() {
 
 absl::Status TrainLoop::EndEpoch() {
   MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateNow());
+  MT_RETURN_IF_ERROR(lease_.Await(absl::StrCat("the evaluation of step ", steps())));
   RunProgress& progress = replica_.progress();
   const EvalRecord record =
       meter_.EndEpoch(steps(), evaluation.loss, evaluation.matrix, in_.task.classes() > 0, progress);
@@ -300,6 +295,7 @@ absl::Status TrainLoop::Save() {
   replica_.progress().seconds = SecondsOfRun();
   replica_.progress().saving = files_.last_save_seconds();
   MT_ASSIGN_OR_RETURN(checkpoints::Snapshot snapshot, replica_.TakeSnapshot());
+  snapshot.may_commit = [this] { return lease_.MayCommit(); };
   MT_RETURN_IF_ERROR(files_.Save(std::move(snapshot), report_.BestSteps(), began));
   Reach(Fault::At::kSave);
   return absl::OkStatus();
@@ -312,6 +308,7 @@ absl::Status TrainLoop::Save() {
 absl::Status TrainLoop::FinishRun() {
   RunProgress& progress = replica_.progress();
   const bool first = !progress.finished;
+  MT_RETURN_IF_ERROR(lease_.Await("the results"));
   if (first) MT_RETURN_IF_ERROR(WriteResults());
   // Nobody is done before everything is on the disk: until then a successor of rank 0 would have to write it.
   MT_RETURN_IF_ERROR(Barrier());
@@ -353,19 +350,24 @@ absl::Status TrainLoop::Leave(Decision::Cause cause) {
   return absl::OkStatus();
 }
 
-/// The whole run stops here, and its state is on the disk.
-void TrainLoop::StopRun(const std::string& why) {
+/// The whole run stops here. `saved`: OK where its state is on the disk.
+void TrainLoop::StopRun(const std::string& why, const absl::Status& saved) {
   outcome_.complete = false;
   outcome_.signal = DrainSignal() != 0 ? DrainSignal() : SIGTERM;
-  outcome_.stopped = absl::StrCat(why, ": stopped at step ", steps(), " of ", length_.steps,
+  const std::string unsaved = saved.ok() ? "" : absl::StrCat(", not saved: ", saved.message());
+  outcome_.stopped = absl::StrCat(why, ": stopped at step ", steps(), " of ", length_.steps, unsaved,
                                   "; the same command continues from ", in_.options.model_folder);
   membership_.ReportLeaving(why);
 }
 
 /// This worker is to go while it waits for others: what it holds is the newest there is.
 absl::Status TrainLoop::StopWhileWaiting(const std::string& why) {
-  if (replica_.exists()) MT_RETURN_IF_ERROR(SaveUnlessSaved());
-  StopRun(why);
+  absl::Status lease;
+  if (replica_.exists()) {
+    lease = lease_.AwaitOutside("the last checkpoint");
+    if (lease.ok()) MT_RETURN_IF_ERROR(SaveUnlessSaved());
+  }
+  StopRun(why, lease);
   return absl::OkStatus();
 }
 

@@ -14,6 +14,7 @@
 #include "trainers/membership/membership.h"
 #include "trainers/run/epoch_meter.h"
 #include "trainers/run/generation_state.h"
+#include "trainers/run/lease_wait.h"
 #include "trainers/run/lifecycle.h"
 #include "trainers/run/progress.h"
 #include "trainers/run/report.h"
@@ -65,7 +66,7 @@ class TrainLoop {
   absl::Status Save();
 
   absl::Status Leave(Decision::Cause cause);
-  void StopRun(const std::string& why);
+  void StopRun(const std::string& why, const absl::Status& saved = absl::OkStatus());
   absl::Status StopWhileWaiting(const std::string& why);
   absl::Status SaveUnlessSaved();
   absl::Status FinishRun();
@@ -95,6 +96,7 @@ class TrainLoop {
   // State of the run.
   RunReplica replica_;
   Lifecycle lifecycle_;
+  LeaseWait lease_;
   RunFiles files_;
   EpochMeter meter_;
   std::optional<GenerationState> generation_;

@@ -185,6 +185,8 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
   const double loss = stats[StepStats::kLoss];
   const bool finite = std::isfinite(loss);
   if (!state_.scales_loss()) MT_RETURN_IF_ERROR(CheckFinite(step, loss));
+  // Captured or not: the update is a capture of its own, which is replayed after this.
+  if (options_.may_commit) MT_RETURN_IF_ERROR(options_.may_commit());
   bool applied = false;
   MT_RETURN_IF_ERROR(TorchStatus(absl::StrCat("update of step ", step), [&] {
     applied = state_.Apply(learning_rate, finite, [this](const auto& update) { Update(update); });

@@ -36,6 +36,9 @@ class TrainStep {
         0;  // --sync_bn over groups of so many micro-batches; 0: each micro-batch by itself
     FaultPlan* faults = nullptr;    // null: none are planned
     GraphFactory graphs = nullptr;  // --graph: captures the work of a step; without sync_micro_batches
+    /// Asked when the step's sums are whole, before anything is applied; may wait. An error aborts the step.
+    /// Null: it may be applied.
+    std::function<absl::Status()> may_commit = nullptr;
   };
 
   /// All references must outlive this; `data_parallel` was made for `state.trained()` with kStats, its

@@ -189,6 +189,17 @@ TEST(CheckpointTest, AFullDiskIsSaidBeforeTheFirstByte) {
   EXPECT_THAT(*disk.List(kRun), ElementsAre("step_10"));
 }
 
+TEST(CheckpointTest, OneThatMayNotBeCommittedLeavesNothing) {
+  FakeDisk disk = DiskWithStep10();
+  Snapshot snapshot = SnapshotOf(20);
+  snapshot.may_commit = [] { return absl::UnavailableError("the lease is over"); };
+  EXPECT_TRUE(absl::IsUnavailable(WriteCheckpoint(disk, kRun, snapshot, "1.7")));
+  EXPECT_THAT(*disk.List(kRun), ElementsAre("step_10"));
+  snapshot.may_commit = [] { return absl::OkStatus(); };
+  EXPECT_TRUE(WriteCheckpoint(disk, kRun, snapshot, "1.7").ok());
+  EXPECT_EQ(NewestStep(disk), 20);
+}
+
 TEST(CheckpointTest, OldStepsGoAndTheMachineMayStopMeanwhile) {
   for (int operation = 0;; ++operation) {
     FakeDisk disk = DiskWithStep10();

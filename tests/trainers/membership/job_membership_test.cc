@@ -30,5 +30,19 @@ TEST(JobMembership, AnAgentThatIsNotThereIsNamed) {
   EXPECT_THAT(std::string(membership.status().message()), HasSubstr("/nonexistent/socket"));
 }
 
+TEST(JobMembership, ADescriptorThatHoldsNoLeaseIsNamed) {
+  EnvironmentMap environment = With(kByHand, "MTRUN_SOCKET", "/nonexistent/socket");
+  environment["MTRUN_LEASE"] = "0";
+  const auto membership = JobMembership::Join(environment);
+  EXPECT_EQ(membership.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(membership.status().message()), HasSubstr("MTRUN_LEASE: descriptor 0 is no"));
+}
+
+TEST(JobMembership, WhoHasNoLeaseIsNeverHeld) {
+  const auto membership = JobMembership::Join({});
+  ASSERT_TRUE(membership.ok()) << membership.status();
+  EXPECT_FALSE((*membership)->lease_is_over());
+}
+
 }  // namespace
 }  // namespace mtrun::trainers

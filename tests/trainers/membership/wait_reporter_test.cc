@@ -10,6 +10,10 @@
 namespace mtrun::trainers {
 namespace {
 
+using std::chrono::seconds;
+
+TimePoint At(int second) { return TimePoint(seconds(second)); }
+
 /// What was sent, and a way to wait for it.
 class Heard {
  public:
@@ -30,6 +34,23 @@ class Heard {
   std::vector<channel::Waiting> all_;
 };
 
+TEST(CountedWait, IsTheWaitWhileTheLeaseIsValid) {
+  CountedWait counted;
+  EXPECT_EQ(counted.Count(Duration::zero(), false, At(1)), Duration::zero());
+  EXPECT_EQ(counted.Count(seconds(700), false, At(701)), seconds(700));
+}
+
+/// Whoever holds, and whoever waits for one who does, is neither hung nor in a broken group.
+TEST(CountedWait, DoesNotCountWhatPassesWhileTheLeaseIsOver) {
+  CountedWait counted;
+  EXPECT_EQ(counted.Count(seconds(9), true, At(10)), seconds(1));
+  EXPECT_EQ(counted.Count(Duration::zero(), true, At(11)), seconds(1)) << "a worker that does not wait, too";
+  EXPECT_EQ(counted.Count(seconds(3599), true, At(3600)), seconds(1));
+  EXPECT_EQ(counted.Count(seconds(3600), false, At(3601)), seconds(1));
+  EXPECT_EQ(counted.Count(seconds(3605), false, At(3606)), seconds(6));
+  EXPECT_EQ(counted.Count(seconds(2), false, At(3700)), seconds(2)) << "another wait";
+}
+
 TEST(WaitReporterTest, SpeaksWhileSomebodyWaitsAndNamesTheGeneration) {
   Heard heard;
   WaitReporter reporter([&](const channel::Waiting& waiting) { heard.Add(waiting); });
@@ -37,6 +58,15 @@ TEST(WaitReporterTest, SpeaksWhileSomebodyWaitsAndNamesTheGeneration) {
   const auto said = heard.AtLeast(2);
   ASSERT_GE(said.size(), 2u);
   EXPECT_EQ(said.back(), (channel::Waiting{{3, 7}, 5}));
+}
+
+TEST(WaitReporterTest, SpeaksWhileTheLeaseIsOver) {
+  Heard heard;
+  WaitReporter reporter([&](const channel::Waiting& waiting) { heard.Add(waiting); }, [] { return true; });
+  reporter.Watch({3, 7}, nullptr);
+  const auto said = heard.AtLeast(1);
+  ASSERT_GE(said.size(), 1u);
+  EXPECT_EQ(said.back(), (channel::Waiting{{3, 7}, 1}));
 }
 
 TEST(WaitReporterTest, IsSilentWhileNobodyWaits) {

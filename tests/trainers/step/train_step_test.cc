@@ -162,6 +162,23 @@ TEST(Step, ClipsTheReducedGradient) {
   }
 }
 
+TEST(Step, OneThatMayNotBeCommittedChangesNothing) {
+  RunRanks(2, [&](int rank, const collectives::ProcessGroup& group) {
+    const auto net = std::make_shared<Scale>();
+    ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
+    Numbers source;
+    TrainState state(*net, {});
+    DataParallel dp(state.trained(), group, TrainStep::kStats);
+    absl::Status may = absl::UnavailableError("the lease is over");
+    TrainStep runner(task, source, dp, state, {.may_commit = [&] { return may; }});
+    EXPECT_EQ(runner.Run(0, rank, 2, 0.1).status(), may);
+    EXPECT_TRUE(net->weight.detach().equal(at::ones({1, 2})));
+    may = absl::OkStatus();
+    ASSERT_TRUE(runner.Run(0, rank, 2, 0.1).ok());
+    EXPECT_FLOAT_EQ(net->weight[0][0].item<float>(), 0.7f);
+  });
+}
+
 /// Numbers that note what they are told to be asked for.
 class Announced : public Numbers {
  public:

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -55,6 +57,7 @@ ThreadJob::Generation ThreadJob::Meet(int member) {
 
 absl::Status ThreadMembership::Enter() {
   group_.reset();
+  over_ = false;
   const ThreadJob::Generation next = job_.Meet(member_);
   const int world = static_cast<int>(next.ranks.size()), rank = next.ranks.at(member_);
   assignment_ = {.rank = rank,
@@ -80,7 +83,20 @@ void ThreadMembership::BreakGroup() const {
 
 absl::Status ThreadMembership::Regroup(const absl::Status& why) {
   static_cast<void>(why);
+  if (drains_) return absl::CancelledError(drain_wish());
   return Enter();
+}
+
+void ThreadMembership::LoseService(std::function<void()> look) {
+  look_ = std::move(look);
+  thread_ = std::this_thread::get_id();
+  lease_.Set(BootNow());  // last: who saves checkpoints asks on a thread of its own
+}
+
+bool ThreadMembership::lease_is_over() const {
+  const bool over = lease_.Over(BootNow());
+  if (over && std::this_thread::get_id() == thread_) look_();
+  return over;
 }
 
 void ThreadMembership::ReportProgress(int64_t epoch, int64_t step, int64_t samples) {

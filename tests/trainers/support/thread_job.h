@@ -11,7 +11,9 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 
+#include "base/lease_page.h"
 #include "trainers/collectives/cpu_group.h"
 #include "trainers/membership/membership.h"
 
@@ -62,8 +64,13 @@ class ThreadMembership final : public Membership {
   absl::Status Enter();
   /// Its collectives fail from now on, and with them those of the others.
   void BreakGroup() const;
+  /// It hears that its generation is over, while its group still works.
+  void EndGeneration() { over_ = true; }
   /// It wants to finish its step and go.
   void Drain() { drains_ = true; }
+  /// Its lease is over until FindService; `look` is called each time that the member finds it so.
+  void LoseService(std::function<void()> look);
+  void FindService() { lease_.Set(std::nullopt); }
 
   const Assignment& assignment() const override { return assignment_; }
   uint64_t generation() const override { return generation_; }
@@ -73,7 +80,8 @@ class ThreadMembership final : public Membership {
   bool elastic() const override { return true; }
   absl::Status Regroup(const absl::Status& why) override;
   bool wants_regroup() const override { return job_.wants_regroup(generation_); }
-  bool generation_is_over() const override { return false; }
+  bool generation_is_over() const override { return over_; }
+  bool lease_is_over() const override;
   bool wants_drain() const override { return drains_; }
   std::string drain_wish() const override { return drains_ ? "told to go" : ""; }
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples) override;
@@ -90,7 +98,10 @@ class ThreadMembership final : public Membership {
   uint64_t generation_ = 0;
   collectives::ProcessGroup group_;
   TimePoint entered_at_;
-  bool drains_ = false;
+  bool over_ = false, drains_ = false;
+  std::function<void()> look_;
+  std::thread::id thread_;  // that lost the service: the member's
+  LeasePage lease_ = *LeasePage::Make();
   std::optional<int64_t> done_;
 };
 

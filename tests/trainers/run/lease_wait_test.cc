@@ -1,0 +1,218 @@
+// Leases that are over in the middle of a run: the real loop with threads as workers.
+#include "trainers/run/lease_wait.h"
+
+#include <atomic>
+#include <barrier>
+#include <condition_variable>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/trainers/run/train_loop_fixture.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::MemberResult;
+using testing::ThreadMembership;
+
+/// So often a member looks before its service is back: who could commit something meanwhile would.
+constexpr int kLooks = 20;
+
+/// Finished steps of each member. Thread-safe.
+class FinishedSteps {
+ public:
+  void Set(int member, int64_t steps) {
+    const std::lock_guard lock(mutex_);
+    steps_[member] = steps;
+    changed_.notify_all();
+  }
+  int64_t Of(int member) {
+    const std::lock_guard lock(mutex_);
+    return steps_[member];
+  }
+  /// Waits until it has so many.
+  void Await(int member, int64_t steps) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return steps_[member] >= steps; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<int, int64_t> steps_;
+};
+
+class LeaseWaitTest : public testing::TrainLoopTest {
+ protected:
+  /// `looks`: how often it has found its lease over, this time included.
+  using Look = std::function<void(ThreadMembership& self, int looks)>;
+
+  /// For `member`, whose service is lost for the first time after `at` steps; 0: never.
+  ThreadMembership::Hook Member(int member, int64_t at = 0, Look look = nullptr) {
+    return [this, member, at, look = std::move(look), lost = std::make_shared<bool>(false)](
+               ThreadMembership& self, int64_t steps) {
+      finished_steps_.Set(member, steps);
+      if (at == 0 || steps != at || std::exchange(*lost, true)) return;
+      self.LoseService([&self, look, looks = std::make_shared<int>(0)] { look(self, ++*looks); });
+    };
+  }
+  bool Saved(const std::string& run, int64_t step) const {
+    return std::filesystem::exists(absl::StrCat(folder_.path(), "/", run, "/step_", step));
+  }
+  std::string LedgerOf(const std::string& run) const {
+    return support::ReadText(folder_.File(run) + "/ledger.jsonl");
+  }
+
+  FinishedSteps finished_steps_;
+};
+
+/// Whoever has a valid lease commits the step whose sums are whole, and waits in the sums of the next one.
+TEST_F(LeaseWaitTest, NobodyCommitsMoreThanTheStepUnderWayAndTheRunGoesOn) {
+  const at::Tensor reference = TrainAlone();
+  for (const std::set<int>& lost : std::vector<std::set<int>>{{0}, {1}, {0, 1}}) {
+    const std::string run = absl::StrCat("lost", *lost.begin(), lost.size());
+    SCOPED_TRACE(run);
+    std::barrier all_hold(static_cast<ptrdiff_t>(lost.size()));
+    const auto steps_of = [&](int member) { return lost.contains(member) ? 5 : 6; };
+    std::string ledger;
+    const auto look = [&](ThreadMembership& self, int looks) {
+      if (looks == 1) {
+        for (const int member : {0, 1}) finished_steps_.Await(member, steps_of(member));
+        if (self.assignment().rank == *lost.begin()) ledger = LedgerOf(run);
+        all_hold.arrive_and_wait();
+      }
+      for (const int member : {0, 1}) EXPECT_EQ(finished_steps_.Of(member), steps_of(member));
+      if (looks < kLooks) return;
+      EXPECT_EQ(LedgerOf(run), ledger);
+      all_hold.arrive_and_wait();
+      self.FindService();
+    };
+    std::map<int, ThreadMembership::Hook> hooks;
+    for (const int member : {0, 1}) hooks[member] = Member(member, lost.contains(member) ? 5 : 0, look);
+    for (const MemberResult& result : TrainAll(2, run, hooks)) {
+      ExpectComplete(result);
+      ExpectSameRun(run, result.weight, reference);
+    }
+    EXPECT_EQ(generations_, 1u) << "the same step goes on";
+    const auto [status, text] = Verify(run);
+    EXPECT_EQ(status, 0) << text;
+    for (const int member : {0, 1}) finished_steps_.Set(member, 0);
+  }
+}
+
+/// Where one of two holds, the other is a step further, and gives it what it lacks; where both do, the step
+/// is done again.
+TEST_F(LeaseWaitTest, AStepIsGivenUpWhenItsMembershipEndsMeanwhile) {
+  const at::Tensor reference = TrainAlone();
+  const auto breaks = [](ThreadMembership& self) {
+    if (self.assignment().rank == 1) self.BreakGroup();
+  };
+  const auto ends = [](ThreadMembership& self) { self.EndGeneration(); };
+  using End = std::function<void(ThreadMembership & self)>;
+  for (const auto& [name, end] : std::map<std::string, End>{{"breaks", breaks}, {"ends", ends}}) {
+    for (const bool both : {false, true}) {
+      const std::string run = absl::StrCat(name, both ? "_both" : "_one");
+      SCOPED_TRACE(run);
+      std::atomic<bool> ended = false;
+      const auto look = [&, &end = end](ThreadMembership& self, int looks) {
+        if (self.generation() > 1) return self.FindService();
+        if (looks == 1) finished_steps_.Await(0, both ? 5 : 6);
+        if (looks != kLooks) return;
+        ended = true;
+        end(self);
+      };
+      for (const MemberResult& result :
+           TrainAll(2, run, {{0, Member(0, both ? 5 : 0, look)}, {1, Member(1, 5, look)}})) {
+        ExpectComplete(result);
+        ExpectSameRun(run, result.weight, reference);
+      }
+      EXPECT_TRUE(ended);
+      EXPECT_EQ(generations_, 2u);
+      const auto [status, text] = Verify(run);
+      EXPECT_EQ(status, 0) << text;
+      for (const int member : {0, 1}) finished_steps_.Set(member, 0);
+    }
+  }
+}
+
+/// A service that answers with the end of the generation: the lease is valid again, the step is not
+/// committed.
+TEST_F(LeaseWaitTest, AnAnswerThatEndsTheGenerationDoesNotCommitTheStep) {
+  const at::Tensor reference = TrainAlone();
+  const auto look = [](ThreadMembership& self, int looks) {
+    if (looks < kLooks) return;
+    self.EndGeneration();
+    self.FindService();
+  };
+  int64_t steps_before = 0;
+  ThreadMembership::Hook member = Member(0, 5, look);
+  const auto hook = [&](ThreadMembership& self, int64_t steps) {
+    if (self.generation() == 1) steps_before = steps;
+    member(self, steps);
+  };
+  const std::vector<MemberResult> results = TrainAll(1, "answer", {{0, hook}});
+  ExpectComplete(results[0]);
+  ExpectSameRun("answer", results[0].weight, reference);
+  EXPECT_EQ(steps_before, 5);
+  EXPECT_EQ(generations_, 2u);
+}
+
+TEST_F(LeaseWaitTest, CheckpointsAndEvaluationsWaitToo) {
+  const at::Tensor reference = TrainAlone();
+  options_.keep_checkpoints = 10;
+  for (const int64_t step : {4, 6, 12}) {  // a checkpoint, the evaluation of an epoch, the last one
+    const std::string run = absl::StrCat("held", step);
+    SCOPED_TRACE(run);
+    options_.checkpoint_steps = step == 4 ? 4 : 0;
+    int held = 0;
+    finished_ = 0;
+    const auto look = [&](ThreadMembership& self, int looks) {
+      held = looks;
+      EXPECT_FALSE(Saved(run, step));
+      EXPECT_EQ(finished_, 0) << "no results";
+      if (looks == kLooks) self.FindService();
+    };
+    const std::vector<MemberResult> results = TrainAll(1, run, {{0, Member(0, step, look)}});
+    ExpectComplete(results[0]);
+    ExpectSameRun(run, results[0].weight, reference);
+    EXPECT_EQ(held, kLooks);
+    EXPECT_TRUE(Saved(run, step));
+    EXPECT_EQ(finished_, 1);
+  }
+}
+
+TEST_F(LeaseWaitTest, WhoIsToGoMeanwhileSavesNothingAndSaysSo) {
+  const at::Tensor reference = TrainAlone();
+  const auto look = [](ThreadMembership& self, int looks) {
+    if (looks == 3) self.Drain();
+  };
+  for (const MemberResult& result : TrainAll(2, "gone", {{0, Member(0, 4, look)}, {1, Member(1, 4, look)}})) {
+    ASSERT_TRUE(result.outcome.ok()) << result.outcome.status();
+    EXPECT_FALSE(result.outcome->complete);
+    EXPECT_EQ(result.outcome->signal, SIGTERM);
+    EXPECT_THAT(result.outcome->stopped,
+                HasSubstr("told to go: stopped at step 4 of 12, not saved: no rendezvous service has "
+                          "answered within fence_timeout"));
+  }
+  EXPECT_FALSE(Saved("gone", 4));
+  for (const MemberResult& result : TrainAll(3, "gone")) {
+    ExpectComplete(result);
+    ExpectSameRun("gone", result.weight, reference);
+  }
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

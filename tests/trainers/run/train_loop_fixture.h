@@ -1,0 +1,61 @@
+// The real loop over a toy network and data set, with threads as workers: no launcher, no processes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "absl/status/statusor.h"
+#include "tests/support/program.h"
+#include "tests/trainers/support/thread_job.h"
+#include "trainers/run/train_loop.h"
+
+namespace mtrun::trainers::testing {
+
+inline constexpr int kSide = 8;  // of the images
+
+/// How one member fared.
+struct MemberResult {
+  absl::StatusOr<Outcome> outcome = absl::UnknownError("did not run");
+  at::Tensor weight;
+  std::optional<int64_t> done;
+};
+
+/// A data set of 24 images: 6 steps an epoch of 4 samples in micro-batches of 1.
+class TrainLoopTest : public ::testing::Test {
+ protected:
+  void SetUp() override;
+
+  /// `member` trains as a part of `job` in run folder `run` and is gone then.
+  MemberResult Train(ThreadJob& job, int member, const std::string& run,
+                     ThreadMembership::Hook hook = nullptr);
+  /// `world` members, with what the test does to each.
+  std::vector<MemberResult> TrainAll(int world, const std::string& run,
+                                     const std::map<int, ThreadMembership::Hook>& hooks = {});
+  at::Tensor TrainAlone();
+
+  std::vector<double> Losses(const std::string& run) const;
+  static void ExpectComplete(const MemberResult& result);
+  /// The order of sums over workers differs from the run "alone", nothing else does.
+  void ExpectSameRun(const std::string& run, const at::Tensor& weight, const at::Tensor& reference) const;
+  /// Exit status and text of tools/verify_ledger; the toy's settings do not say how long the run is.
+  std::pair<int, std::string> Verify(const std::string& run) const;
+
+  const support::TemporaryFolder folder_;
+  std::map<int, std::function<std::unique_ptr<MicroBatchSource>(MicroBatchSource&)>> mutants_;  // by member
+  std::string data_;
+  TrainOptions options_;
+  std::atomic<int> finished_{0};
+  uint64_t generations_ = 0;
+};
+
+}  // namespace mtrun::trainers::testing

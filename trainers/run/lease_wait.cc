@@ -1,0 +1,59 @@
+#include "trainers/run/lease_wait.h"
+
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "base/string_view.h"
+#include "trainers/collectives/device_group.h"
+
+namespace mtrun::trainers {
+namespace {
+
+/// A page of memory has no event to wait for; its deadline moves on every half a second when all is well.
+constexpr Duration kLookEvery = std::chrono::milliseconds(5);
+
+/// What aborts a step of the running membership; OK while nothing does.
+absl::Status EndOf(const Membership& membership) {
+  MT_RETURN_IF_ERROR(collectives::GroupStatus(membership.group()));
+  return membership.generation_is_over() ? absl::UnavailableError("this generation is over")
+                                         : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status LeaseWait::Await(std::string_view what) { return Hold(what, /*outside=*/false); }
+
+absl::Status LeaseWait::AwaitOutside(std::string_view what) { return Hold(what, /*outside=*/true); }
+
+absl::Status LeaseWait::MayCommit() const {
+  return membership_.lease_is_over() ? absl::UnavailableError(View(kNoServiceAnswers)) : absl::OkStatus();
+}
+
+absl::Status LeaseWait::Hold(std::string_view what, bool outside) {
+  while (true) {
+    const LeaseHold::Decision decision = hold_.Next(what, LookAround(outside), MonotonicNow());
+    if (!decision.news.empty()) Say(what, decision);
+    if (decision.action == LeaseHold::Action::kCommit) return absl::OkStatus();
+    if (decision.action == LeaseHold::Action::kGiveUp) return decision.why;
+    std::this_thread::sleep_for(kLookEvery);
+  }
+}
+
+LeaseHold::Look LeaseWait::LookAround(bool outside) const {
+  // The lease first: agents pass on that a generation has ended before they move its deadline on.
+  LeaseHold::Look look{.over = membership_.lease_is_over(), .leaves = outside || membership_.wants_drain()};
+  if (!outside && (look.over || hold_.holds())) look.membership = EndOf(membership_);
+  return look;
+}
+
+void LeaseWait::Say(std::string_view what, const LeaseHold::Decision& decision) {
+  if (decision.action != LeaseHold::Action::kHold) return log::Info(decision.news);
+  log::Warning(decision.news);
+  // Where lines stay, as in a file, the log is enough.
+  if (progress_.terminal())
+    progress_.Show(absl::StrCat("holding at ", View(what), ": no rendezvous service answers"));
+}
+
+}  // namespace mtrun::trainers
