@@ -15,7 +15,6 @@ using Duration = std::chrono::nanoseconds;
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 TimePoint MonotonicNow();
-
 /// Time since this machine booted, suspended or not (CLOCK_BOOTTIME): the same in all its processes.
 Duration BootNow();
 

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <asio.hpp>
+#include <atomic>
 #include <memory>
 #include <optional>
 
+#include "base/lease_page.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/signal_name.h"
@@ -32,7 +34,7 @@ AgentConfig CoreConfig(const Options& options, const rendezvous::Offer& offer, c
           options.job.max_restarts,
           options.shutdown_timeout,
           options.connect_timeout,
-          options.fence_timeout,
+          options.job.fence_timeout,
           options.warm_up,
           options.hang_notice,
           options.hang_timeout};
@@ -41,11 +43,12 @@ AgentConfig CoreConfig(const Options& options, const rendezvous::Offer& offer, c
 class Agent {
  public:
   Agent(const Options& options, const Program& program, LogFiles& log_files, const PresencePort& presence,
-        RendezvousAccess access)
+        const LeaseAlarm& alarm, RendezvousAccess access)
       : options_(options),
         program_(program),
         log_folder_(log_files.folder()),
         access_(std::move(access)),
+        alarm_(alarm),
         offer_(MakeOffer(options_, access_, presence)),
         core_(CoreConfig(options_, offer_, access_.endpoint), MonotonicNow()),
         signals_(io_),
@@ -79,13 +82,23 @@ class Agent {
     MT_RETURN_IF_ERROR(WatchSignals());
     const EnvironmentMap environment = CurrentEnvironment();
     MT_ASSIGN_OR_RETURN(watching_, StartWatching(io_, environment, options_.event_log, options_.job.job_id));
-    MT_RETURN_IF_ERROR(supervisor_.Start(watching_.timer_file()));
+    MT_RETURN_IF_ERROR(OpenLease());
+    MT_RETURN_IF_ERROR(supervisor_.Start(watching_.timer_file(), lease_ ? lease_->fd() : -1));
     if (const auto found = environment.find("TORCHELASTIC_ERROR_FILE"); found != environment.end())
       error_file_ = found->second;
     if (!log_folder_.empty()) log::Info("the workers' output is kept in ", log_folder_);
     MT_RETURN_IF_ERROR(preemption_.Watch());
     StartSession();
     ArmDeadline();
+    return absl::OkStatus();
+  }
+
+  /// A node alone is the whole job: nobody forms a generation without it.
+  absl::Status OpenLease() {
+    const Duration lease = options_.job.fence_timeout;
+    if (options_.standalone || lease == Duration::zero()) return absl::OkStatus();
+    MT_ASSIGN_OR_RETURN(lease_, LeasePage::Make());
+    lease_->Set(BootNow() + lease);
     return absl::OkStatus();
   }
 
@@ -133,6 +146,14 @@ class Agent {
     };
     handler.connected = [this] { asio::post(io_, [this] { OnConnected(); }); };
     handler.disconnected = [post](const std::string& why) { post(SessionDisconnected{why}); };
+    // The workers see it at once, whatever this loop does.
+    handler.leased = [this, post](Duration from) {
+      if (!lease_) return;
+      const Duration ends = from + options_.job.fence_timeout;
+      lease_->Set(ends);
+      if (alarmed_) alarm_.Set(ends);
+      post(LeaseRenewed{MonotonicNow() + (ends - BootNow())});
+    };
     handler.failed = [post](absl::Status status) { post(SessionFailed{std::string(status.message())}); };
     session_ = OpenSession(options_, access_, offer_.node_id, handler);
     Stamp();
@@ -163,7 +184,14 @@ class Agent {
       watching_.events.Write(effect);
       std::visit([this](const auto& e) { Perform(e); }, effect);
     }
+    SetAlarm();
     ArmDeadline();
+  }
+
+  /// While there are workers that cannot hold.
+  void SetAlarm() {
+    const bool wanted = lease_ && core_.workers_die_with_lease();
+    if (alarmed_.exchange(wanted) != wanted) alarm_.Set(wanted ? lease_->deadline() : std::nullopt);
   }
 
   void ArmDeadline() {
@@ -212,7 +240,12 @@ class Agent {
   const Program& program_;
   const std::string log_folder_;
   const RendezvousAccess access_;
+  const LeaseAlarm& alarm_;
   const rendezvous::Offer offer_;
+
+  // Set before the session starts, whose thread renews it and the alarm.
+  std::optional<LeasePage> lease_;
+  std::atomic<bool> alarmed_ = false;
 
   // Loop thread only.
   asio::io_context io_;
@@ -230,7 +263,7 @@ class Agent {
 }  // namespace
 
 int RunAgent(const Options& options, const Program& program, LogFiles& log_files,
-             const PresencePort& presence) {
+             const PresencePort& presence, const LeaseAlarm& alarm) {
   int signal = 0;
   absl::StatusOr<std::optional<RendezvousAccess>> access = OpenRendezvous(options, &signal);
   if (!access.ok()) {
@@ -238,7 +271,7 @@ int RunAgent(const Options& options, const Program& program, LogFiles& log_files
     return 1;
   }
   if (!access->has_value()) return 128 + signal;
-  const int code = Agent(options, program, log_files, presence, **std::move(access)).Run();
+  const int code = Agent(options, program, log_files, presence, alarm, **std::move(access)).Run();
   log::SetSink({});
   return code;
 }

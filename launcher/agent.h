@@ -6,12 +6,13 @@
 #include "launcher/cli/program.h"
 #include "launcher/net/presence_port.h"
 #include "launcher/output/log_files.h"
+#include "launcher/workers/lease_alarm.h"
 
 namespace mtrun::launcher {
 
 /// Joins the job's rendezvous, runs the workers and returns mtrun's exit status. Call on the main thread,
-/// after BecomeGuarded; the other nodes are told of `presence`.
+/// after BecomeGuarded, which knows `alarm`; the other nodes are told of `presence`.
 int RunAgent(const Options& options, const Program& program, LogFiles& log_files,
-             const PresencePort& presence);
+             const PresencePort& presence, const LeaseAlarm& alarm);
 
 }  // namespace mtrun::launcher

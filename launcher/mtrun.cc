@@ -17,6 +17,7 @@
 #include "launcher/net/presence_port.h"
 #include "launcher/output/log_files.h"
 #include "launcher/workers/guardian.h"
+#include "launcher/workers/lease_alarm.h"
 #include "rendezvous/status_client.h"
 
 namespace mtrun::launcher {
@@ -91,14 +92,16 @@ int Main(const std::vector<std::string>& args) {
   if (!log_files.ok()) return Complain(log_files.status());
   for (const std::string& note : options->notes) log::Warning(note);
   absl::StatusOr<PresencePort> presence = OpenPresence(*options);
-  if (!presence.ok()) {
-    log::Error(presence.status().message());
+  absl::StatusOr<LeaseAlarm> alarm = LeaseAlarm::Make();
+  for (const absl::Status& status : {presence.status(), alarm.status()}) {
+    if (status.ok()) continue;
+    log::Error(status.message());
     return 1;
   }
   signal(SIGPIPE, SIG_IGN);
   SetSignals(options->signals);
-  BecomeGuarded(*presence);
-  return RunAgent(*options, *program, *log_files, *presence);
+  BecomeGuarded(*presence, *alarm);
+  return RunAgent(*options, *program, *log_files, *presence, *alarm);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ class AgentEvent;
 class Hello;
 class Heartbeat;
 class JobStatus;
+class Lease;
 class ServiceEvent;
 }  // namespace wire
 
@@ -54,6 +55,9 @@ absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event)
 /// What is out of bounds is cut.
 wire::Heartbeat EncodeHeartbeat(const Heartbeat& heartbeat);
 Heartbeat DecodeHeartbeat(const wire::Heartbeat& heartbeat);
+
+wire::Lease EncodeLease(const Lease& lease);
+Lease DecodeLease(const wire::Lease& lease);
 
 void EncodeJobView(const JobView& view, wire::JobStatus* status);
 JobView DecodeJobView(const wire::JobStatus& status);

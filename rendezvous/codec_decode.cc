@@ -27,6 +27,13 @@ absl::StatusOr<Assignment> CheckedAssignment(const wire::Assignment& in) {
   return assignment;
 }
 
+absl::StatusOr<Assigned> DecodeAssigned(const std::string& bytes) {
+  wire::Assignment message;
+  if (!message.ParseFromString(bytes)) return absl::InvalidArgumentError("an assignment that cannot be read");
+  MT_ASSIGN_OR_RETURN(Assignment assignment, CheckedAssignment(message));
+  return Assigned(std::move(assignment));
+}
+
 absl::StatusOr<AgentSaid> DecodeOffer(const wire::Offer& in) {
   AgentSaid said;
   MT_ASSIGN_OR_RETURN(Offer offer, Checked<Offer>(in));
@@ -59,7 +66,9 @@ absl::StatusOr<HelloData> DecodeHello(const wire::Hello& in) {
                                                       ", the service protocol ", kProtocolVersion,
                                                       "; run the same version of mtrun on every node"));
   }
-  return Checked<HelloData>(in);
+  MT_ASSIGN_OR_RETURN(HelloData hello, Checked<HelloData>(in));
+  if (hello.opened.last) MT_RETURN_IF_ERROR(ValidateAssignment(*hello.opened.last));
+  return hello;
 }
 
 absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event) {
@@ -89,11 +98,12 @@ absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event) {
 absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event) {
   switch (event.event_case()) {
     case wire::ServiceEvent::kAssigned: {
-      wire::Assignment message;
-      if (!message.ParseFromString(event.assigned()))
-        return absl::InvalidArgumentError("an assignment that cannot be read");
-      MT_ASSIGN_OR_RETURN(Assignment assignment, CheckedAssignment(message));
-      return ServiceEvent(Assigned{std::move(assignment)});
+      MT_ASSIGN_OR_RETURN(Assigned assigned, DecodeAssigned(event.assigned()));
+      return ServiceEvent(std::move(assigned));
+    }
+    case wire::ServiceEvent::kMembership: {
+      MT_ASSIGN_OR_RETURN(Assigned assigned, DecodeAssigned(event.membership()));
+      return ServiceEvent(Membership{std::move(assigned)});
     }
     case wire::ServiceEvent::kDissolved:
       return Told<GenerationDissolved>(event.dissolved());
@@ -122,7 +132,14 @@ Heartbeat DecodeHeartbeat(const wire::Heartbeat& in) {
   codec::Decode(in, &heartbeat);
   heartbeat.main_loop_age = std::max(heartbeat.main_loop_age, Duration::zero());
   heartbeat.note.resize(std::min(heartbeat.note.size(), kMaxText));
+  heartbeat.sent = std::max(heartbeat.sent, Duration::zero());
   return heartbeat;
+}
+
+Lease DecodeLease(const wire::Lease& in) {
+  Lease lease;
+  codec::Decode(in, &lease);
+  return lease;
 }
 
 JobView DecodeJobView(const wire::JobStatus& in) {

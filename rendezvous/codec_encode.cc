@@ -20,6 +20,12 @@ wire::Hello EncodeHello(const HelloData& hello) {
 
 namespace {
 
+std::string Bytes(const Assigned& assigned) {
+  wire::Assignment assignment;
+  Encode(assigned.assignment(), &assignment);
+  return assignment.SerializeAsString();
+}
+
 void EncodeOffer(const AgentSaid& said, wire::Offer* out) {
   Encode(std::get<OfferSent>(said.event).offer, out);
   if (said.held) Encode(*said.held, out->mutable_held());
@@ -50,11 +56,7 @@ wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& eve
   wire::ServiceEvent out;
   out.set_sequence(sequence);
   std::visit(Overloaded{
-                 [&](const Assigned& e) {
-                   wire::Assignment assignment;
-                   Encode(e.assignment(), &assignment);
-                   out.set_assigned(assignment.SerializeAsString());
-                 },
+                 [&](const Assigned& e) { out.set_assigned(Bytes(e)); },
                  [&](const GenerationDissolved& e) { Encode(e, out.mutable_dissolved()); },
                  [&](const JobEnded& e) { Encode(e.outcome, out.mutable_ended()); },
                  [&](const Refused& e) { out.set_refused(Bounded(e.reason)); },
@@ -62,6 +64,7 @@ wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& eve
                  [&](const StoreReply& e) { Encode(e, out.mutable_store_reply()); },
                  [&](const Redirect& e) { Encode(e, out.mutable_elsewhere()); },
                  [&](const BudgetChanged& e) { Encode(e, out.mutable_budget()); },
+                 [&](const Membership& e) { out.set_membership(Bytes(e.generation)); },
              },
              event);
   return out;
@@ -70,6 +73,12 @@ wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& eve
 wire::Heartbeat EncodeHeartbeat(const Heartbeat& heartbeat) {
   wire::Heartbeat out;
   Encode(heartbeat, &out);
+  return out;
+}
+
+wire::Lease EncodeLease(const Lease& lease) {
+  wire::Lease out;
+  Encode(lease, &out);
   return out;
 }
 

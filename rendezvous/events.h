@@ -17,9 +17,10 @@ namespace mtrun::rendezvous {
 /// A node's stream is there, for the first time or again.
 struct StreamOpened {
   JobSettings settings;
-  Generation seen;        // the newest generation this agent was ever assigned, {0, 0} for none
-  int seen_restarts = 0;  // failures in all, as it was told last
-  int seen_refunds = 0;   // of those, given back
+  Generation seen;                      // the newest generation this agent was ever assigned, {0, 0} for none
+  int seen_restarts = 0;                // failures in all, as it was told last
+  int seen_refunds = 0;                 // of those, given back
+  std::optional<Assignment> last = {};  // the newest generation that it knows of, unless it runs one
   bool operator==(const StreamOpened&) const = default;
   /// Of the message Hello.
   template <typename Self, typename Field>
@@ -28,6 +29,7 @@ struct StreamOpened {
     field("seen", self.seen);
     field("seen_restarts", self.seen_restarts, Range{0, kMaxRestarts});
     field("seen_refunds", self.seen_refunds, Range{0, self.seen_restarts});
+    field("last", self.last);
   }
 };
 struct StreamClosed {
@@ -37,11 +39,13 @@ struct StreamClosed {
 struct Heartbeat {
   Duration main_loop_age = Duration::zero();  // since the agent's main loop last turned
   std::string note = {};                      // what the agent wants people to see, "" for nothing
+  Duration sent = Duration::zero();           // since the agent's machine started (CLOCK_BOOTTIME)
   bool operator==(const Heartbeat&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
     field("main_loop_age", self.main_loop_age, Range{0, kMaxNanoseconds});
     field("note", self.note, Size{0, kMaxText});
+    field("sent", self.sent);
   }
 };
 struct AgentSaid {
@@ -89,11 +93,11 @@ struct PresenceProbe {
   uint64_t id = 0;
   bool operator==(const PresenceProbe&) const = default;
 };
-/// What a service that is one of several should find out.
+/// What a service should find out.
 struct ProbeRequest {
   std::string job_id;
-  std::vector<std::string> endpoints;
-  std::map<std::string, PresenceProbe> members;  // node ids of those that are not accounted for
+  std::vector<std::string> endpoints;            // of the services, when there are several
+  std::map<std::string, PresenceProbe> members;  // by node id
 };
 
 // ---- out, to be performed in order ----

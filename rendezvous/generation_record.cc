@@ -28,25 +28,38 @@ Generation GenerationRecord::Next(uint64_t seed, const std::string& job_id) {
   return Generation{number_, NamedStream(seed, job_id).At(number_)};
 }
 
+bool GenerationRecord::IsNews(const Generation& generation) const {
+  return generation > id() || (heard_of_ && generation == id());
+}
+
+bool GenerationRecord::MayBeLast(const Assignment& last, const JobSettings& settings) const {
+  const size_t nodes = last.members.size();
+  return IsNews(last.generation) && last.generation.number >= number_ && ValidateAssignment(last).ok() &&
+         nodes >= static_cast<size_t>(settings.min_nodes) && nodes <= static_cast<size_t>(settings.max_nodes);
+}
+
 bool GenerationRecord::CanAdopt(const Assignment& held, const std::string& reporter,
                                 const JobSettings& settings) const {
-  const size_t nodes = held.members.size();
-  return held.generation > id() && held.generation.number >= number_ && ValidateAssignment(held).ok() &&
-         nodes >= static_cast<size_t>(settings.min_nodes) &&
-         nodes <= static_cast<size_t>(settings.max_nodes) &&
-         std::any_of(held.members.begin(), held.members.end(),
-                     [&](const Member& m) { return m.node_id == reporter; });
+  return MayBeLast(held, settings) && std::any_of(held.members.begin(), held.members.end(),
+                                                  [&](const Member& m) { return m.node_id == reporter; });
+}
+
+void GenerationRecord::HearOf(Assignment assignment) {
+  Saw(assignment.generation.number);
+  last_ = std::move(assignment);
+  heard_of_ = true;
 }
 
 void GenerationRecord::Begin(Assignment assignment) {
   last_ = std::move(assignment);
   running_ = true;
+  heard_of_ = false;
   issued_.push_back(last_->generation);
   if (issued_.size() > kMaxIssued) issued_.erase(issued_.begin());
 }
 
 void GenerationRecord::Stop() {
-  running_ = false;
+  running_ = heard_of_ = false;
   finished_.clear();
   result_safe_ = false;
   broken_.reset();
@@ -69,8 +82,11 @@ bool GenerationRecord::AllFinished() const {
 
 std::string GenerationRecord::Describe() const {
   return absl::StrCat(rendezvous::Describe(id()), " of ", number_, known() ? "" : ", first",
-                      running_ ? " runs" : "", ", finished {", absl::StrJoin(finished_, " "), "}",
-                      result_safe_ ? " safe" : "", broken_ ? ", broken" : "");
+                      running_    ? " runs"
+                      : heard_of_ ? " heard of"
+                                  : "",
+                      ", finished {", absl::StrJoin(finished_, " "), "}", result_safe_ ? " safe" : "",
+                      broken_ ? ", broken" : "");
 }
 
 }  // namespace mtrun::rendezvous

@@ -17,7 +17,7 @@ class GenerationRecord {
  public:
   static constexpr size_t kMaxIssued = 32;
 
-  bool known() const { return last_.has_value(); }  // one was formed or adopted
+  bool known() const { return last_.has_value(); }  // one was formed, adopted or heard of
   bool running() const { return running_; }
   const std::optional<Assignment>& last() const { return last_; }
   /// Its name, {0, 0} for none.
@@ -35,9 +35,17 @@ class GenerationRecord {
   void Saw(uint64_t number);
   /// The next number, and an id that follows from it, the seed and the job.
   Generation Next(uint64_t seed, const std::string& job_id);
-  /// May take the place of the last one: its reporter is in it, it is newer and within the job's bounds.
+  /// May take the place of the last one: it is newer, or the one that was only heard of.
+  bool IsNews(const Generation& generation) const;
+  /// It can be the job's last one, as far as is known here.
+  bool MayBeLast(const Assignment& last, const JobSettings& settings) const;
+  /// A member says that it runs it: it is news and within the job's bounds.
   bool CanAdopt(const Assignment& held, const std::string& reporter, const JobSettings& settings) const;
+  /// It is the last one that ran, as a node outside of it or a member that has left it says.
+  void HearOf(Assignment assignment);
   void Begin(Assignment assignment);
+  /// None of its members is left; the next one is a first one.
+  void Forget() { last_.reset(); }
   void Stop();
   /// Stops because of broken collectives; the failure behind it may be reported yet.
   void Break();
@@ -60,6 +68,7 @@ class GenerationRecord {
   std::vector<Generation> issued_;
   std::optional<Assignment> last_;
   bool running_ = false;
+  bool heard_of_ = false;  // the last one is known from others and may run yet
   std::set<std::string> finished_;
   bool result_safe_ = false;
   std::optional<Generation> broken_;

@@ -60,6 +60,11 @@ void JobTable::StepOne(Jobs::iterator job, const Event& event, TimePoint now,
   jobs_.erase(job);
 }
 
+Generation JobTable::RunBy(const std::string& job_id, const std::string& node_id) const {
+  const auto job = jobs_.find(job_id);
+  return job == jobs_.end() ? Generation{} : job->second.RunBy(node_id);
+}
+
 const JobTable::Ended* JobTable::FindEnded(const std::string& job_id, const Generation& seen) const {
   for (const Ended& ended : ended_) {
     const bool issued = std::find(ended.issued.begin(), ended.issued.end(), seen) != ended.issued.end();

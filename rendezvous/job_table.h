@@ -29,6 +29,8 @@ class JobTable {
   /// Steps every job whose deadline has come.
   std::vector<JobEffect> Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
+  /// See JobMachine.
+  Generation RunBy(const std::string& job_id, const std::string& node_id) const;
 
   const std::map<std::string, JobMachine>& jobs() const { return jobs_; }
 

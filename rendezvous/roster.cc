@@ -105,6 +105,15 @@ RosterNode& Roster::Expect(const Member& member, TimePoint lost_at, TimePoint no
   return node;
 }
 
+void Roster::ExpectAll(const Assignment& generation, TimePoint lost_at, TimePoint now) {
+  for (const Member& member : generation.members) {
+    RosterNode& node = Expect(member, lost_at, now);
+    node.confirmed = false;
+    node.knows = generation.generation;
+    Assign(node, member, generation.generation.number);
+  }
+}
+
 bool Roster::AllConfirmed(const Assignment& assignment) const {
   return std::all_of(assignment.members.begin(), assignment.members.end(), [&](const Member& m) {
     const RosterNode* node = Find(m.node_id);

@@ -33,6 +33,7 @@ struct RosterNode {
   TimePoint noted_at;
   std::string closed_why;
   std::string told;               // the last Waiting it was sent
+  Generation knows;               // the newest membership that it was sent
   std::vector<AgentEvent> early;  // reports about a generation that may yet be adopted
 
   bool ready() const { return offered && connected; }
@@ -78,6 +79,8 @@ class Roster {
   static void Assign(RosterNode& node, const Member& member, uint64_t generation);
   /// A member of an adopted generation, as others report it; until `lost_at` it may come.
   RosterNode& Expect(const Member& member, TimePoint lost_at, TimePoint now);
+  /// All members of a generation that an earlier service formed.
+  void ExpectAll(const Assignment& generation, TimePoint lost_at, TimePoint now);
   bool AllConfirmed(const Assignment& assignment) const;
   /// Another node can still run the program: one that was in a generation before this one was in any, or just
   /// any other when the job has made steps.

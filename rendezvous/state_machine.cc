@@ -38,6 +38,7 @@ JobMachine::JobMachine(JobSettings settings, Options options)
       roster_(settings_),
       timers_(settings_),
       budget_(settings_.max_restarts, settings_.refund_steps),
+      departures_(settings_),
       quorum_(settings_) {}
 
 std::vector<Effect> JobMachine::Step(const Event& event, TimePoint now) {
@@ -75,6 +76,10 @@ void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event,
   generation_.Saw(event.seen.number);
   budget_.Raise(event.seen_restarts, event.seen_refunds);
   RosterNode& node = roster_.Open(node_id, now);
+  if (event.last) {
+    node.knows = event.last->generation;
+    HearOf(*event.last, node_id, now);
+  }
   // What was sent to a node that had no session yet was lost.
   if (std::exchange(node.expected, false) && outcome_) effects_.Send(node_id, JobEnded{*outcome_});
 }
@@ -105,16 +110,22 @@ void JobMachine::OnTick(TimePoint now) {
 }
 
 void JobMachine::OnProbed(const ProbeResult& result) {
-  if (outcome_ || !quorum_.listed()) return;
+  if (outcome_) return;
+  departures_.OnProbed(result.alive);
   quorum_.OnProbed(result.peers);
-  for (const Member* member : quorum_.Unaccounted(generation_, roster_)) {
-    if (!result.dead.contains(member->node_id)) continue;
-    quorum_.OnDead(member->node_id);
+  for (const Member* member : quorum_.Unaccounted(generation_, roster_, departures_)) {
+    // A refusal proves nothing where no answer ever came through: it may be a firewall's. One of several
+    // services cannot have asked before it took over.
+    const bool proves = quorum_.listed() || departures_.Verified(member->node_id);
+    if (!proves || !result.dead.contains(member->node_id)) continue;
+    departures_.OnDead(member->node_id);
     effects_.Log(absl::StrCat(member->host, " is dead: its host answers that there is no such process"));
     if (Has(member->node_id))
       Lose(member->node_id, "its agent is gone");  // the adopted generation expected it
   }
-  if (const PeerService* successor = quorum_.FindSuccessor(generation_, roster_)) MoveTo(*successor);
+  if (!quorum_.listed()) return;
+  if (const PeerService* successor = quorum_.FindSuccessor(generation_, roster_, departures_))
+    MoveTo(*successor);
 }
 
 // ---- offers ----
@@ -188,11 +199,12 @@ void JobMachine::OnReport(const std::string& node_id, const AgentEvent& event, T
   if (generation_.FindRunning(node_id) == nullptr || generation != generation_.id()) {
     if (failed != nullptr && generation_.Broke(generation))
       return OnFailure(node_id, failed->failure, /*late=*/true, now);
-    const bool may_be_adopted = !outcome_ && !node.greeted && generation > generation_.id();
+    const bool may_be_adopted = !outcome_ && !node.greeted && generation_.IsNews(generation);
     if (!may_be_adopted || node.early.size() >= kMaxEarlyReports) return effects_.ReplyOver(node_id, event);
     node.early.push_back(event);
     return;
   }
+  if (failed != nullptr || std::holds_alternative<CollectivesBroken>(event)) departures_.OnBroken(node_id);
   if (failed != nullptr) return OnFailure(node_id, failed->failure, /*late=*/false, now);
   if (const auto* finished = std::get_if<WorkersFinished>(&event))
     return OnFinished(node_id, finished->final);
@@ -280,7 +292,7 @@ void JobMachine::OnFinished(const std::string& node_id, bool final) {
 void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, TimePoint now) {
   const std::string what = absl::StrCat(roster_.Name(node_id), " leaves: ", leaving.why);
   effects_.Log(what);
-  quorum_.OnLeft(node_id);
+  departures_.OnLeft(node_id);
   backoff_.Clear();  // what broke the last generation may have been this
   // Its waiters go with it: an agent that has left expects nothing more.
   store_.DropNode(node_id);
@@ -288,7 +300,8 @@ void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, T
   if (outcome_) return;
   MemberGone(node_id, what);
   // With nobody left there is nobody to tell; the outcome is for the log.
-  if (roster_.empty() && generation_.finished().empty() && !failing_ && HasAuthority())
+  const bool over = HasAuthority() && departures_.Over(generation_, roster_, now);
+  if (roster_.empty() && generation_.finished().empty() && !failing_ && over)
     End(FailedOutcome(absl::StrCat("every node has left, the last one: ", what)), now);
 }
 

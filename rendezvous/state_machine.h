@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "rendezvous/break_backoff.h"
+#include "rendezvous/departures.h"
 #include "rendezvous/effect_list.h"
 #include "rendezvous/events.h"
 #include "rendezvous/formation.h"
@@ -57,14 +58,19 @@ class JobMachine {
   std::vector<Effect> Step(const Event& event, TimePoint now);
   /// When a Tick is due, if time alone can change anything.
   std::optional<TimePoint> NextDeadline() const;
-  /// What to find out, and how long after the last time, and to answer with ProbeResult; nothing when there
-  /// is no other service.
+  /// What to find out, and how long after the last time, and to answer with ProbeResult; nothing when all is
+  /// known.
   std::optional<ProbeRequest> WantsProbe() const;
-  Duration ProbeInterval() const { return generation_.known() && HasAuthority() ? kRareProbe : kOftenProbe; }
-  /// No node is left: the record of this job can go, and its id starts afresh. One of several services must
-  /// remember a generation that may still run elsewhere.
+  Duration ProbeInterval() const {
+    return quorum_.listed() && generation_.known() && HasAuthority() ? kRareProbe : kOftenProbe;
+  }
+  /// No node is left and no generation may still run anywhere: the record of this job can go, and its id
+  /// starts afresh.
   bool Gone() const;
   bool Has(const std::string& node_id) const { return roster_.Find(node_id) != nullptr; }
+  /// The generation that runs when the node is known to run it, else {0, 0}: it has a lease for that one
+  /// alone.
+  Generation RunBy(const std::string& node_id) const;
   void CheckInvariants() const;
 
   const JobSettings& settings() const { return settings_; }
@@ -97,6 +103,7 @@ class JobMachine {
 
   // Decisions (state_machine_decisions.cc).
   void Settle(TimePoint now);
+  void HearOf(const Assignment& last, const std::string& from, TimePoint now);
   void SettleForming(TimePoint now);
   FormationDecision DecideNext(TimePoint now);
   void Form(const FormationDecision& decision, TimePoint now);
@@ -109,7 +116,7 @@ class JobMachine {
   void MemberGone(const std::string& node_id, const std::string& what);
   void MoveTo(const PeerService& peer);
   void UpdateWaiting(TimePoint now);
-  bool HasAuthority() const { return !quorum_.WhyNot(generation_, roster_); }
+  bool HasAuthority() const { return !quorum_.WhyNot(generation_, roster_, departures_); }
 
   // Constant after construction.
   JobSettings settings_;
@@ -120,6 +127,7 @@ class JobMachine {
   FormationTimers timers_;
   RestartBudget budget_;
   BreakBackoff backoff_;
+  Departures departures_;
   TakeoverQuorum quorum_;
   WaitingNews news_;
   KeyValueStore store_;                     // of the generation that runs

@@ -53,6 +53,19 @@ std::string SpareText(const GenerationRecord& generation, int max_nodes) {
                       members == 1 ? " node runs" : " nodes run", "; this one takes over when one is lost");
 }
 
+/// A service that knows nothing may hear first, or only, of nodes outside of the generation that runs.
+void TellMembership(const GenerationRecord& generation, Roster* roster, EffectList* effects) {
+  if (!generation.known()) return;
+  std::optional<Membership> news;
+  for (auto& [node_id, node] : roster->nodes()) {
+    if (!node.connected || !node.greeted || node.knows == generation.id()) continue;
+    node.knows = generation.id();
+    if (generation.FindLast(node_id) != nullptr) continue;
+    if (!news) news = Membership{Assigned(*generation.last())};
+    effects->Send(node_id, *news);
+  }
+}
+
 }  // namespace
 
 void JobMachine::Settle(TimePoint now) {
@@ -71,7 +84,24 @@ void JobMachine::Settle(TimePoint now) {
   if (const std::string who = WhoCanJoin(generation_, roster_, settings_.max_nodes); !who.empty())
     Dissolve(who, /*graceful=*/true);
   if (!outcome_ && !generation_.running()) SettleForming(now);
-  if (!outcome_) UpdateWaiting(now);
+  if (outcome_) return;
+  UpdateWaiting(now);
+  TellMembership(generation_, &roster_, &effects_);
+  // Nobody is left, neither here nor elsewhere.
+  const bool here = generation_.running() || !roster_.empty();
+  if (!here && HasAuthority() && departures_.Over(generation_, roster_, now)) generation_.Forget();
+}
+
+/// It may still run: nothing forms before it is over for certain, and its members are waited for as after a
+/// restart.
+void JobMachine::HearOf(const Assignment& last, const std::string& from, TimePoint now) {
+  if (outcome_ || generation_.running() || !generation_.MayBeLast(last, settings_)) return;
+  effects_.Log(absl::StrCat("hears of ", rendezvous::Describe(last), " (from ", roster_.Name(from), ")"));
+  generation_.HearOf(last);
+  budget_.Raise(last.restart_count, last.refunded);
+  departures_.OnGeneration(last, options_.service_started);
+  for (auto& [node_id, node] : roster_.nodes()) node.place.reset();
+  roster_.ExpectAll(last, now + options_.recovery_window, now);
 }
 
 // ---- forming ----
@@ -111,7 +141,10 @@ FormationDecision JobMachine::DecideNext(TimePoint now) {
   if (quorum_.listed() && input.first && now < input.recovery_ends)
     return PutOff(kWaitsForRunning, input.recovery_ends);
   if (const auto pause = backoff_.PauseEnds(now)) return PutOff(backoff_.PauseText(), pause);
-  if (const auto why_not = quorum_.WhyNot(generation_, roster_)) return PutOff(*why_not, std::nullopt);
+  if (const auto why_not = quorum_.WhyNot(generation_, roster_, departures_))
+    return PutOff(*why_not, std::nullopt);
+  if (const auto why_not = departures_.WhyNot(generation_, roster_, now))
+    return PutOff(*why_not, departures_.FirstLeaseEnd(generation_, roster_));
   input.ready = roster_.Candidates(/*whole=*/true).ready;
   return DecideFormation(input, now);
 }
@@ -129,6 +162,7 @@ void JobMachine::Form(const FormationDecision& decision, TimePoint now) {
     node.offered = false;
     node.confirmed = true;
     node.told.clear();
+    node.knows = generation;
     Roster::Assign(node, member, generation.number);
     effects_.Send(member.node_id, assigned);
   }
@@ -142,13 +176,12 @@ void JobMachine::Adopt(const std::string& reporter, const Assignment& held, Time
   effects_.Log(
       absl::StrCat("adopts ", rendezvous::Describe(held), " (reported by ", roster_.Name(reporter), ")"));
   Begin(held, now);
+  departures_.OnGeneration(held, options_.service_started);
   budget_.Raise(held.restart_count, held.refunded);
+  roster_.ExpectAll(held, now + options_.recovery_window, now);
   std::string stopped;
   for (const Member& member : held.members) {
-    RosterNode& node = roster_.Expect(member, now + options_.recovery_window, now);
-    node.confirmed = false;
-    Roster::Assign(node, member, held.generation.number);
-    if (node.offered) stopped = member.node_id;
+    if (roster_.nodes().at(member.node_id).offered) stopped = member.node_id;
   }
   if (!stopped.empty()) Dissolve(absl::StrCat(roster_.Name(stopped), " no longer runs it"));
 }
@@ -156,7 +189,7 @@ void JobMachine::Adopt(const std::string& reporter, const Assignment& held, Time
 void JobMachine::Begin(Assignment assignment, TimePoint now) {
   generation_.Begin(std::move(assignment));
   backoff_.OnGeneration(now);
-  quorum_.OnGeneration();
+  departures_.OnGeneration(*generation_.last(), now);
   timers_.Stop();
   for (auto& [node_id, node] : roster_.nodes()) node.place.reset();
 }
@@ -202,7 +235,7 @@ void JobMachine::Evict(const std::string& node_id, const WorkerFailure& failure)
       "; the job continues on the others: ", roster_.Name(node_id), " is evicted");
   const bool member = generation_.FindRunning(node_id) != nullptr;
   store_.DropNode(node_id);
-  quorum_.OnLeft(node_id);
+  departures_.OnLeft(node_id);
   effects_.Refuse(node_id, absl::StrCat(why, "; start it as the others are started"));
   roster_.Erase(node_id);
   if (member) Dissolve(why);
@@ -211,6 +244,8 @@ void JobMachine::Evict(const std::string& node_id, const WorkerFailure& failure)
 void JobMachine::Lose(const std::string& node_id, const std::string& why) {
   const std::string what = absl::StrCat(roster_.Name(node_id), " is lost: ", why);
   store_.DropNode(node_id);
+  if (const RosterNode* node = roster_.Find(node_id); node != nullptr && node->greeted)
+    departures_.OnLost(node_id, node->heard_at);
   roster_.Erase(node_id);
   effects_.Close(node_id);
   if (outcome_) return;

@@ -11,18 +11,35 @@
 namespace mtrun::rendezvous {
 
 std::optional<ProbeRequest> JobMachine::WantsProbe() const {
-  if (outcome_ || !quorum_.listed() || Gone()) return std::nullopt;
-  return quorum_.Request(settings_, generation_, roster_);
+  if (outcome_ || quorum_.moved()) return std::nullopt;
+  ProbeRequest request;
+  request.job_id = settings_.job_id;
+  if (quorum_.listed()) {
+    if (roster_.empty() && !generation_.known()) return std::nullopt;
+    request.endpoints = settings_.endpoints;
+    request.members = quorum_.Missing(generation_, roster_, departures_);
+    return request;
+  }
+  request.members = departures_.Request(generation_, roster_);
+  if (request.members.empty()) return std::nullopt;
+  return request;
 }
 
 bool JobMachine::Gone() const {
-  if (!roster_.empty()) return false;
-  return outcome_ || !generation_.known() || quorum_.moved() || HasAuthority();
+  return roster_.empty() && (outcome_ || !generation_.known() || quorum_.moved());
+}
+
+Generation JobMachine::RunBy(const std::string& node_id) const {
+  const RosterNode* node = roster_.Find(node_id);
+  const bool runs = node != nullptr && node->confirmed && generation_.FindRunning(node_id) != nullptr;
+  return runs ? generation_.id() : Generation{};
 }
 
 std::optional<TimePoint> JobMachine::NextDeadline() const {
   std::optional<TimePoint> next = roster_.NextLoss();
-  if (!next) return std::nullopt;  // nobody is left
+  // Nobody is left: a generation that may still run is remembered as long as it may.
+  if (!next && (outcome_ || quorum_.listed())) return std::nullopt;
+  if (!next) return departures_.FirstLeaseEnd(generation_, roster_);
   if (!outcome_ && !generation_.running()) next = Earlier(next, timers_.NextDeadline(!generation_.known()));
   if (failing_) next = Earlier(next, failing_->due());
   if (!outcome_) next = Earlier(next, news_.due());
@@ -79,6 +96,7 @@ std::string JobMachine::Describe(TimePoint now) const {
   if (failing_) add(failing_->Describe(now));
   add(backoff_.Describe(now));
   if (outcome_) add(absl::StrCat("outcome ", rendezvous::Describe(*outcome_)));
+  if (generation_.known()) add(departures_.Describe());
   if (quorum_.listed()) add(quorum_.Describe());
   add(absl::StrCat(timers_.Describe(!generation_.known(), now), ", linger ", Until(linger_ends_, now), ", ",
                    news_.Describe(now)));

@@ -152,6 +152,9 @@ std::string Describe(const ServiceEvent& event) {
           [](const BudgetChanged& e) {
             return absl::StrCat("of ", e.restart_count, " failures ", e.refunded, " are given back");
           },
+          [](const Membership& e) {
+            return absl::StrCat("of others: ", Describe(e.generation.assignment()));
+          },
           [](const StoreReply& e) {
             std::vector<std::string> keys;
             for (const auto& [key, value] : e.values) keys.push_back(key);

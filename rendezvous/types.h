@@ -42,6 +42,7 @@ struct JobSettings {
   Duration reconnect_grace = std::chrono::milliseconds(200);
   Duration join_timeout = std::chrono::seconds(600);  // how long the first formation may take
   Duration min_nodes_timeout = Duration::zero();      // how long a job holds below min_nodes; zero: for ever
+  Duration fence_timeout = std::chrono::seconds(30);  // a node's lease; zero: none, it never ends
   std::vector<std::string>
       endpoints;              // of all services that may serve this job, in order; one or none: no choice
   bool takeover_any = false;  // a service changes the membership even when another one might too
@@ -60,6 +61,7 @@ struct JobSettings {
     field("reconnect_grace", self.reconnect_grace, Range{0, kMaxNanoseconds});
     field("join_timeout", self.join_timeout, Range{0, kMaxNanoseconds});
     field("min_nodes_timeout", self.min_nodes_timeout, Range{0, kMaxNanoseconds});
+    field("fence_timeout", self.fence_timeout, Range{0, kMaxNanoseconds});
     field("endpoints", self.endpoints, List{{0, kMaxEndpoints}, {1, kMaxName}});
     field("takeover_any", self.takeover_any);
   }
@@ -280,6 +282,12 @@ class Assigned {
  private:
   std::shared_ptr<const Assignment> assignment_;
 };
+/// To nodes outside of a generation: who is in it. They give it to a service that knows nothing, so that it
+/// knows whom it must account for.
+struct Membership {
+  Assigned generation;
+  bool operator==(const Membership&) const = default;
+};
 struct GenerationDissolved {  // stop (ordinary) or regroup (cooperative), then send a new offer
   Generation generation;
   std::string reason;
@@ -342,7 +350,19 @@ struct BudgetChanged {
   }
 };
 using ServiceEvent = std::variant<Assigned, GenerationDissolved, JobEnded, Refused, Waiting, StoreReply,
-                                  Redirect, BudgetChanged>;
+                                  Redirect, BudgetChanged, Membership>;
+
+/// The answer to a heartbeat: the service has heard this node in the generation that runs.
+struct Lease {
+  Duration sent = Duration::zero();  // the heartbeat, by the node's own clock (BootNow())
+  Generation generation;             // that the node is in, {0, 0} for none
+  bool operator==(const Lease&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("sent", self.sent);
+    field("generation", self.generation);
+  }
+};
 
 std::string Describe(const Generation& generation);
 std::string Describe(const Assignment& assignment);

@@ -60,9 +60,7 @@ struct Options {
   std::optional<bool> is_host;
   std::optional<int> node_rank;
   Duration reconnect_timeout = Duration::zero();  // zero: for ever
-  Duration fence_timeout =
-      Duration::zero();  // workers are stopped after so long without a service; zero: never
-  bool warm_up = false;  // the workers are trainers: see AgentConfig
+  bool warm_up = false;                           // the workers are trainers: see AgentConfig
   Duration hang_notice = Duration::zero(), hang_timeout = Duration::zero();  // zero: never
   Duration connect_timeout = std::chrono::seconds(600);  // until the service is reached for the first time
   bool hold_port = true;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -16,20 +17,33 @@ constexpr int kEtcdPort = 2379;
 constexpr int kStaticPort = 29500;
 constexpr Duration kAloneHeartbeat = std::chrono::hours(1);
 
+/// A lease is longer than the silence after which a node is lost: a node that lives renews it in time.
+absl::Status CheckLease(bool given, Options* options) {
+  rendezvous::JobSettings& job = options->job;
+  const Duration lost = job.heartbeat_interval * job.heartbeats_missed;
+  if (!given) job.fence_timeout = std::max(job.fence_timeout, 2 * lost);
+  if (options->standalone || job.fence_timeout == Duration::zero() || job.fence_timeout > lost)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "fence_timeout is ", HumanDuration(job.fence_timeout), ", but a silent node counts as lost only after ",
+      HumanDuration(lost), " (keep_alive_interval x keep_alive_max_attempt): give a longer one"));
+}
+
 absl::Status ReadConf(const Settings& settings, Options* options) {
-  bool connect_given = false;
+  bool connect_given = false, fence_given = false;
   for (absl::string_view pair : absl::StrSplit(settings.Text("rdzv_conf"), ',', absl::SkipWhitespace())) {
     const std::vector<absl::string_view> parts = absl::StrSplit(pair, absl::MaxSplits('=', 1));
     if (parts.size() != 2 || parts[0].empty() || parts[1].empty())
       return NotAllowed(settings, "rdzv_conf", "KEY=VALUE,KEY=VALUE");
     const absl::string_view key = absl::StripAsciiWhitespace(parts[0]);
     connect_given = connect_given || key == "read_timeout";
+    fence_given = fence_given || key == "fence_timeout";
     const absl::Status read = ReadConfPair(key, absl::StripAsciiWhitespace(parts[1]),
                                            settings.Text("rdzv_backend") == "static", options);
     MT_RETURN_IF_ERROR(Annotate(read, Named(settings, "rdzv_conf")));
   }
   if (!connect_given) options->connect_timeout = options->job.join_timeout;
-  return absl::OkStatus();
+  return Annotate(CheckLease(fence_given, options), Named(settings, "rdzv_conf"));
 }
 
 absl::Status ReadBackend(const Settings& settings, Options* options) {

@@ -24,6 +24,10 @@ struct OfEtcd {};
 struct OfStatic {
   Duration JobSettings::*member;
 };
+/// Seconds, more than 0, or "never", which is zero.
+struct OrNever {
+  Duration JobSettings::*member;
+};
 /// One of two words.
 struct OneOf {
   const char *yes, *no;
@@ -37,7 +41,7 @@ struct Only {
 struct ConfKey {
   const char* name;
   std::variant<Duration JobSettings::*, Duration Options::*, int JobSettings::*, bool Options::*,
-               std::optional<bool> Options::*, IgnoredSeconds, OfEtcd, OfStatic, OneOf, Only>
+               std::optional<bool> Options::*, IgnoredSeconds, OfEtcd, OfStatic, OrNever, OneOf, Only>
       target;
   bool zero_is_fine = false;
 };
@@ -52,7 +56,7 @@ const std::vector<ConfKey>& ConfKeys() {
       {"reconnect_grace", &JobSettings::reconnect_grace},
       {"reconnect_timeout", &Options::reconnect_timeout, true},
       {"min_nodes_timeout", &JobSettings::min_nodes_timeout, true},
-      {"fence_timeout", &Options::fence_timeout, true},
+      {"fence_timeout", OrNever{&JobSettings::fence_timeout}},
       {"timeout", OfStatic{&JobSettings::join_timeout}},
       {"takeover", OneOf{"any", "majority", &JobSettings::takeover_any}},
       {"is_host", &Options::is_host},
@@ -104,6 +108,12 @@ class ConfReader {
     Duration unused{};
     return Seconds(fixed_ ? &(options_.job.*of.member) : &unused);
   }
+  absl::Status operator()(const OrNever& or_never) const {
+    Duration& duration = options_.job.*or_never.member;
+    if (value_ != "never") return Seconds(&duration, "seconds, more than 0, or never");
+    duration = Duration::zero();
+    return absl::OkStatus();
+  }
   absl::Status operator()(const OneOf& one) const {
     if (value_ != one.yes && value_ != one.no)
       return Wrong(key_.name, value_, absl::StrCat(one.no, " or ", one.yes));
@@ -116,11 +126,14 @@ class ConfReader {
   }
 
  private:
-  absl::Status Seconds(Duration* seconds) const {
+  absl::Status Seconds(Duration* seconds, const char* allowed = nullptr) const {
     double number = 0;
     if (!absl::SimpleAtod(value_, &number) || !(number >= 0 && number < 1e8) ||
         (number == 0 && !key_.zero_is_fine))
-      return Wrong(key_.name, value_, key_.zero_is_fine ? "seconds, 0 or more" : "seconds, more than 0");
+      return Wrong(key_.name, value_,
+                   allowed != nullptr  ? allowed
+                   : key_.zero_is_fine ? "seconds, 0 or more"
+                                       : "seconds, more than 0");
     *seconds = FromSeconds(number);
     return absl::OkStatus();
   }
@@ -160,6 +173,8 @@ std::string ConfHelp() {
     if (std::holds_alternative<Duration JobSettings::*>(key.target) ||
         std::holds_alternative<Duration Options::*>(key.target)) {
       seconds.push_back(key.name);
+    } else if (std::holds_alternative<OrNever>(key.target)) {
+      others.push_back(absl::StrCat(key.name, " (seconds, never)"));
     } else if (const auto* one = std::get_if<OneOf>(&key.target)) {
       others.push_back(absl::StrCat(key.name, " (", one->no, ", ", one->yes, ")"));
     } else if (HasEffect(key) && !std::holds_alternative<OfStatic>(key.target) &&

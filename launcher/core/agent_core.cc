@@ -34,7 +34,7 @@ AgentCore::AgentCore(AgentConfig config, TimePoint now)
       slots_(config_.offer.host, config_.warm_up),
       pool_(config_.offer.workers),
       watch_(config_.hang_notice, config_.hang_timeout, config_.offer.workers),
-      link_(now + config_.join_timeout, config_.fence_timeout) {}
+      link_(now + config_.join_timeout) {}
 
 Effects AgentCore::Step(const Event& event, TimePoint now) {
   CheckInvariants();
@@ -59,7 +59,7 @@ std::optional<TimePoint> AgentCore::NextDeadline() const {
   if (phase_ == Phase::kJoining) return link_.join_deadline();
   std::optional<TimePoint> next = slots_.leftovers_deadline();
   if (draining()) next = Earlier(next, drain_.deadline());
-  if (!slots_.empty()) next = Earlier(next, link_.fence_deadline());
+  if (!slots_.empty()) next = Earlier(next, link_.lease_ends());
   return Earlier(next, watch_.NextLook(slots_, ScopeOf(phase_, draining())));
 }
 
@@ -71,7 +71,11 @@ void AgentCore::OnEvent(const Event& event) {
                  [this](const SessionConnected&) { OnConnected(); },
                  [this](const SessionDisconnected& e) {
                    out_.Log(Level::kWarning, e.why);
-                   link_.Disconnected(now_);
+                   link_.Disconnected();
+                 },
+                 [this](const LeaseRenewed& e) {
+                   if (link_.Leased(e.ends) && slots_.Cooperative())
+                     out_.Log(Level::kInfo, "the rendezvous service answers again: the workers go on");
                  },
                  [this](const SessionFailed& e) { GiveUp(e.why); },
                  [this](const WorkerExited& e) {
@@ -364,13 +368,16 @@ void AgentCore::OnTick() {
     out_.Add(InspectWorker{hang.local_rank, launcher::Describe(hang, slots_.NameOf(hang.local_rank))});
     if (hang.kill) out_.Add(SignalWorker{hang.local_rank, SIGKILL});
   }
-  if (link_.TakeFence(now_)) {
-    if (!WorkersLive(phase_) || draining()) return;
-    out_.Log(
-        Level::kWarning,
-        absl::StrCat("no rendezvous service for ", HumanDuration(config_.fence_timeout),
-                     " (fence_timeout): stopping the workers, the others may continue without this node"));
-    return BeginStop(SIGTERM, Next::kRejoin);
+  if (link_.TakeLeaseEnd(now_)) {
+    if (!assignment_ || !WorkersLive(phase_)) return;
+    // Others may form a generation without this node from now on. Trainers see it themselves, before each
+    // step that they would commit, and hold; other programs cannot.
+    const bool hold = slots_.Cooperative();
+    out_.Log(Level::kWarning, absl::StrCat("no rendezvous service has answered for ",
+                                           HumanDuration(config_.fence_timeout), " (fence_timeout): ",
+                                           hold ? "the workers commit nothing until one does"
+                                                : "killing the workers, others may go on without this node"));
+    return hold ? void() : BeginStop(SIGKILL, Next::kRejoin);
   }
   const std::string grace = HumanDuration(config_.shutdown_timeout);
   if (draining() && now_ >= drain_.deadline()) {

@@ -38,8 +38,7 @@ struct AgentConfig {
   int max_restarts = 0;
   Duration shutdown_timeout = std::chrono::seconds(30);
   Duration join_timeout = std::chrono::seconds(600);  // until the service is reached for the first time
-  // Without a service for so long, workers are stopped; zero: never.
-  Duration fence_timeout = Duration::zero();
+  Duration fence_timeout = Duration::zero();          // length of a lease, for messages; zero: there is none
   // The workers are trainers: they start before this node takes part and tell when they are ready, and so do
   // fresh ones beside survivors, which wait for nobody's start.
   bool warm_up = false;
@@ -75,6 +74,8 @@ class AgentCore {
   Phase phase() const { return phase_; }
   /// Nothing while no generation runs here.
   const std::optional<rendezvous::Assignment>& assignment() const { return assignment_; }
+  /// Ordinary ones run: they commit what they like.
+  bool workers_die_with_lease() const;
   /// A signal was received, and the workers may still leave by themselves.
   bool draining() const { return drain_.begun() && !stop_.exit; }
   void CheckInvariants() const;

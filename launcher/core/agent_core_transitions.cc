@@ -195,6 +195,8 @@ void AgentCore::CheckInvariants() const {
   }
 }
 
+bool AgentCore::workers_die_with_lease() const { return phase_ == Phase::kRunning && !slots_.Cooperative(); }
+
 std::string AgentCore::Describe() const {
   static constexpr const char* kPhases[] = {"joining",  "running", "finished", "regrouping",
                                             "stopping", "stopped", "ended"};

@@ -36,6 +36,7 @@ std::string Describe(const Event& event) {
                         },
                         [](const SessionConnected&) { return std::string("connected"); },
                         [](const SessionDisconnected& e) { return absl::StrCat("disconnected: ", e.why); },
+                        [](const LeaseRenewed&) { return std::string("lease renewed"); },
                         [](const SessionFailed& e) { return absl::StrCat("session failed: ", e.why); },
                         [](const WorkerExited& e) { return DescribeExit(e); },
                         [](const WorkerGone& e) { return absl::StrCat("worker ", e.local_rank, " gone"); },

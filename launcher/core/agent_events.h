@@ -23,6 +23,11 @@ struct SessionDisconnected {
   std::string why;
   bool operator==(const SessionDisconnected&) const = default;
 };
+/// The service has heard this node: others form no generation without it before then.
+struct LeaseRenewed {
+  TimePoint ends;
+  bool operator==(const LeaseRenewed&) const = default;
+};
 struct SessionFailed {  // final
   std::string why;
   bool operator==(const SessionFailed&) const = default;
@@ -55,8 +60,8 @@ struct SignalReceived {
 struct Tick {
   bool operator==(const Tick&) const = default;
 };
-using Event = std::variant<rendezvous::ServiceEvent, SessionConnected, SessionDisconnected, SessionFailed,
-                           WorkerExited, WorkerGone, WorkerSaid, SignalReceived, Tick>;
+using Event = std::variant<rendezvous::ServiceEvent, SessionConnected, SessionDisconnected, LeaseRenewed,
+                           SessionFailed, WorkerExited, WorkerGone, WorkerSaid, SignalReceived, Tick>;
 
 // ---- effects, to be performed in order
 // --------------------------------------------------------------------------

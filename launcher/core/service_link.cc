@@ -1,5 +1,6 @@
 #include "launcher/core/service_link.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,26 +9,27 @@ namespace mtrun::launcher {
 
 bool ServiceLink::Connected() {
   connected_ = true;
-  fence_deadline_.reset();
   return std::exchange(join_deadline_, std::nullopt).has_value();
 }
 
-void ServiceLink::Disconnected(TimePoint now) {
-  connected_ = false;
-  if (fence_timeout_ > Duration::zero() && !fence_deadline_) fence_deadline_ = now + fence_timeout_;
+bool ServiceLink::Leased(TimePoint ends) {
+  lease_ends_ = std::max(lease_ends_.value_or(ends), ends);
+  return std::exchange(ended_, false);
 }
 
-bool ServiceLink::TakeFence(TimePoint now) {
-  if (!fence_deadline_ || now < *fence_deadline_) return false;
-  fence_deadline_.reset();
-  return true;
+bool ServiceLink::TakeLeaseEnd(TimePoint now) {
+  if (!lease_ends_ || now < *lease_ends_) return false;
+  lease_ends_.reset();
+  return ended_ = true;
 }
 
 std::string ServiceLink::Describe() const {
   return absl::StrCat(connected_       ? "connected"
                       : join_deadline_ ? "never connected"
                                        : "disconnected",
-                      fence_deadline_ ? ", fence ahead" : "");
+                      lease_ends_ ? ", with a lease"
+                      : ended_    ? ", its lease has ended"
+                                  : "");
 }
 
 }  // namespace mtrun::launcher

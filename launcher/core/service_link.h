@@ -1,5 +1,5 @@
-// This node's contact with the rendezvous service, as far as is known: whether it is there, and what follows
-// when it is not. A value; the time is an argument.
+// This node's contact with the rendezvous service, as far as is known: whether it is there, and how long
+// others are sure to wait for this node when it is not. A value; the time is an argument.
 #pragma once
 
 #include <optional>
@@ -11,30 +11,30 @@ namespace mtrun::launcher {
 
 class ServiceLink {
  public:
-  /// `join_deadline`: for the first connection. Zero `fence_timeout`: workers outlive any silence.
-  ServiceLink(TimePoint join_deadline, Duration fence_timeout)
-      : join_deadline_(join_deadline), fence_timeout_(fence_timeout) {}
+  /// `join_deadline`: for the first connection.
+  explicit ServiceLink(TimePoint join_deadline) : join_deadline_(join_deadline) {}
 
   /// True for the first connection.
   bool Connected();
-  void Disconnected(TimePoint now);
+  void Disconnected() { connected_ = false; }
   bool connected() const { return connected_; }
+  /// The service has heard this node. True when the lease had ended.
+  bool Leased(TimePoint ends);
 
   const std::optional<TimePoint>& join_deadline() const { return join_deadline_; }
-  const std::optional<TimePoint>& fence_deadline() const { return fence_deadline_; }
+  /// Nothing where no lease was given, and once its end was taken.
+  const std::optional<TimePoint>& lease_ends() const { return lease_ends_; }
   bool JoinTimedOut(TimePoint now) const { return join_deadline_ && now >= *join_deadline_; }
-  /// The service has been silent for too long: the others may continue without this node, so that its workers
-  /// must not. Said once a silence.
-  bool TakeFence(TimePoint now);
+  /// The lease has ended. Said once.
+  bool TakeLeaseEnd(TimePoint now);
 
   std::string Describe() const;
   bool operator==(const ServiceLink&) const = default;
 
  private:
   bool connected_ = false;
-  std::optional<TimePoint> join_deadline_;
-  Duration fence_timeout_;
-  std::optional<TimePoint> fence_deadline_;
+  std::optional<TimePoint> join_deadline_, lease_ends_;
+  bool ended_ = false;
 };
 
 }  // namespace mtrun::launcher

@@ -48,6 +48,7 @@ WorkerEnv MakeWorkerEnv(const rendezvous::Assignment& assignment, size_t member,
   worker.run_id = node.run_id;
   worker.error_file = error_file;
   worker.socket = node.socket;
+  worker.lease = node.lease;
   worker.generation = channel::ToText(assignment.generation);
   return worker;
 }

@@ -16,6 +16,7 @@ struct NodeContext {
   int configured_world = 1;  // MTRUN_CONFIGURED_WORLD: workers of the job at its largest
   std::string run_id = "none";
   std::string socket = {};  // MTRUN_SOCKET
+  int lease = -1;           // MTRUN_LEASE: an inherited descriptor; -1: no lease
   bool set_omp = false;     // see NeedsOmpThreads
   bool virtual_local_rank = false;
   Duration shutdown_timeout = Duration::zero();  // MTRUN_SHUTDOWN_TIMEOUT

@@ -30,6 +30,7 @@ namespace {
 // here.
 constexpr Duration kSweepPatience = std::chrono::seconds(5);
 constexpr timespec kSweepPause = {0, 5'000'000};
+constexpr int kKillRounds = 20;  // a process may fork while its siblings are killed
 // Signals are looked at between so many.
 constexpr int kGreetedATurn = 32;
 // A connection that cannot be accepted keeps the port readable: without a pause the loop would spin.
@@ -45,7 +46,7 @@ SignalPlan& Plan() {
 void Sweep() {
   const TimePoint give_up = MonotonicNow() + kSweepPatience;
   while (MonotonicNow() < give_up) {
-    KillDescendants();
+    KillDescendants(getpid());
     pid_t reaped = 0;
     while ((reaped = waitpid(-1, nullptr, WNOHANG)) > 0) {
     }
@@ -88,17 +89,26 @@ void OnSignal(int signal, pid_t child, const char* who) {
   kill(child, signal);
 }
 
+/// The workers of an agent that may be stopped itself. It sees how they ended when it goes on.
+void KillWorkers(pid_t agent) {
+  int rounds = 0;
+  while (KillDescendants(agent) > 0 && ++rounds < kKillRounds) nanosleep(&kSweepPause, nullptr);
+}
+
 /// The life of front and guardian. Signals come first in each turn, whoever calls at the port.
-[[noreturn]] void Guard(pid_t child, const char* who, const UniqueFd& signals, PresencePort& presence) {
+[[noreturn]] void Guard(pid_t child, const char* who, const UniqueFd& signals, PresencePort& presence,
+                        const LeaseAlarm& alarm) {
   bool greets = true;
   while (true) {
-    pollfd ready[] = {{signals.get(), POLLIN, 0}, {greets ? presence.fd() : -1, POLLIN, 0}};
+    pollfd ready[] = {
+        {signals.get(), POLLIN, 0}, {alarm.fd(), POLLIN, 0}, {greets ? presence.fd() : -1, POLLIN, 0}};
     if (poll(ready, std::size(ready), greets ? -1 : kGreetPauseMs) < 0)
       continue;  // EINTR after a stop and continue
     signalfd_siginfo info;
     while (read(signals.get(), &info, sizeof info) == sizeof info)
       OnSignal(static_cast<int>(info.ssi_signo), child, who);
-    greets = ready[1].revents == 0 || presence.Greet(kGreetedATurn);
+    if (alarm.TakeRing()) KillWorkers(child);
+    greets = ready[2].revents == 0 || presence.Greet(kGreetedATurn);
   }
 }
 
@@ -108,7 +118,7 @@ void OnSignal(int signal, pid_t child, const char* who) {
 }
 
 /// Forks; the parent never returns. The child learns when its parent ends.
-void Descend(const char* child_is, bool answers, PresencePort& presence) {
+void Descend(const char* child_is, bool guards, PresencePort& presence, const LeaseAlarm& alarm) {
   const pid_t parent = getpid();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const sigset_t watched = WatchedSignals();
@@ -117,8 +127,9 @@ void Descend(const char* child_is, bool answers, PresencePort& presence) {
   const pid_t child = fork();
   if (child < 0) EndWithoutChild(child_is, "fork");
   if (child > 0) {
-    if (!answers) presence.Close();
-    Guard(child, child_is, signals, presence);
+    if (!guards) presence.Close();
+    const LeaseAlarm none;
+    Guard(child, child_is, signals, presence, guards ? alarm : none);
   }
   prctl(PR_SET_PDEATHSIG, ParentGoneSignal());
   if (getppid() != parent) _exit(128 + SIGKILL);
@@ -155,17 +166,17 @@ sigset_t WatchedSignals() {
 
 int ParentGoneSignal() { return SIGRTMIN + 5; }
 
-void BecomeGuarded(PresencePort& presence) {
+void BecomeGuarded(PresencePort& presence, const LeaseAlarm& alarm) {
   const sigset_t watched = WatchedSignals();
   sigprocmask(SIG_BLOCK, &watched, nullptr);
   // SIGCHLD ignored by whoever started us would make the kernel reap behind our back.
   signal(SIGCHLD, SIG_DFL);
-  Descend("guardian", /*answers=*/false, presence);
+  Descend("guardian", /*guards=*/false, presence, alarm);
   prctl(PR_SET_NAME, "mt-guardian");
   // A group of their own: what a terminal sends to the front's group arrives here once, through the front.
   setpgid(0, 0);
   signal(SIGTTOU, SIG_IGN);
-  Descend("agent", /*answers=*/true, presence);
+  Descend("agent", /*guards=*/true, presence, alarm);
   prctl(PR_SET_NAME, "mtrun");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 }

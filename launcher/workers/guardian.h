@@ -1,6 +1,7 @@
 // Nothing that mtrun started outlives it, not even after kill -9. The process that the user started stays
 // behind as the front; it forks a guardian, which forks the agent. Front and guardian are child subreapers
-// and do nothing but wait, and the guardian answers at the presence port:
+// and do nothing but wait; the guardian answers at the presence port besides, and ends the workers when the
+// lease's alarm rings:
 //
 //     front (the pid the user sees)  ->  guardian  ->  agent  ->  workers
 //
@@ -13,6 +14,7 @@
 
 #include "launcher/cli/signals.h"
 #include "launcher/net/presence_port.h"
+#include "launcher/workers/lease_alarm.h"
 
 namespace mtrun::launcher {
 
@@ -33,6 +35,6 @@ int ParentGoneSignal();
 /// Returns in the agent only, with WatchedSignals blocked. Call before the first thread. If it cannot fork,
 /// it says so and ends with 1. Guardian and agent hold `presence`, the front gives it up: it may be stopped
 /// or the last one to end, and is no process of the job.
-void BecomeGuarded(PresencePort& presence);
+void BecomeGuarded(PresencePort& presence, const LeaseAlarm& alarm);
 
 }  // namespace mtrun::launcher

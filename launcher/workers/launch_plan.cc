@@ -25,7 +25,7 @@ std::vector<std::string> VisibleAddresses(const EnvironmentMap& environment) {
 }  // namespace
 
 LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles& log_files,
-                       std::string socket, std::string timer_file)
+                       std::string socket, std::string timer_file, int lease)
     : options_(options), program_(program), log_files_(log_files) {
   node_.max_restarts = options.job.max_restarts;
   node_.configured_world = options.job.max_nodes * options.workers;
@@ -35,6 +35,7 @@ LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles&
   node_.parent = CurrentEnvironment();
   node_.virtual_local_rank = options.virtual_local_rank;
   node_.timer_file = std::move(timer_file);
+  node_.lease = lease;
   node_.set_omp = NeedsOmpThreads(node_.parent, options.workers);
   if (node_.set_omp) {
     log::Info("OMP_NUM_THREADS is not set: each of the ", options.workers,

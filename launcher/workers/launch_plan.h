@@ -18,9 +18,10 @@ namespace mtrun::launcher {
 class LaunchPlan {
  public:
   /// The arguments must outlive it. `socket`: MTRUN_SOCKET; `timer_file`: TORCHELASTIC_TIMER_FILE, "" for
-  /// none. Says on the log what it decides for all workers (threads, processors).
+  /// none; `lease`: MTRUN_LEASE, -1 for none. Says on the log what it decides for all workers (threads,
+  /// processors).
   LaunchPlan(const Options& options, const Program& program, LogFiles& log_files, std::string socket,
-             std::string timer_file);
+             std::string timer_file, int lease);
 
   /// `member` is this node's place among the assignment's. A worker whose folder cannot be made runs without
   /// files.

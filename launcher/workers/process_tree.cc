@@ -69,9 +69,9 @@ bool GroupIsAlive(pid_t group, const std::vector<ProcessInfo>& processes) {
   return false;
 }
 
-int KillDescendants() {
+int KillDescendants(pid_t root) {
   int alive = 0;
-  for (const ProcessInfo& process : DescendantsOf(getpid(), ListProcesses())) {
+  for (const ProcessInfo& process : DescendantsOf(root, ListProcesses())) {
     if (process.state == 'Z' || process.state == 'X') continue;
     if (kill(process.pid, SIGKILL) == 0) ++alive;
   }

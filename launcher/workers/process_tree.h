@@ -19,7 +19,7 @@ std::vector<ProcessInfo> ListProcesses();
 std::vector<ProcessInfo> DescendantsOf(pid_t root, const std::vector<ProcessInfo>& processes);
 /// True while a process of the group is more than a zombie.
 bool GroupIsAlive(pid_t group, const std::vector<ProcessInfo>& processes);
-/// Sends SIGKILL to every descendant of this process (not to itself); the number that was still alive.
-int KillDescendants();
+/// Sends SIGKILL to every descendant of `root` (not to itself); the number that was still alive.
+int KillDescendants(pid_t root);
 
 }  // namespace mtrun::launcher

@@ -106,7 +106,7 @@ class Group : public WorkerGroup {
     workers_.clear();
     // What left its worker's session has no group to kill. What a dying process starts meanwhile is the
     // guardian's.
-    if (KillDescendants() > 0) KillDescendants();
+    if (KillDescendants(getpid()) > 0) KillDescendants(getpid());
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
   }

@@ -41,7 +41,9 @@ void Registrar::OnMessage(const StreamPtr& stream, const wire::AgentMessage& mes
   if (message.has_event()) OnEvent(stream, session, message.event());
   if (message.has_heartbeat()) {
     session->end.receiver.RequestAcknowledgement();
-    Step(session->job_id, Event{session->node_id, DecodeHeartbeat(message.heartbeat())});
+    const Heartbeat heartbeat = DecodeHeartbeat(message.heartbeat());
+    session->heartbeat = heartbeat.sent;
+    Step(session->job_id, Event{session->node_id, heartbeat});
   }
   Pump(*session);
   CheckQuiet();
@@ -256,6 +258,9 @@ void Registrar::Pump(ServiceSession& session) {
     session.stream.reset();
     stream->session.reset();
     return stream->Close(grpc::Status::OK);
+  } else if (session.heartbeat > Duration::zero()) {
+    *message.mutable_lease() = EncodeLease(
+        {std::exchange(session.heartbeat, Duration::zero()), jobs_.RunBy(session.job_id, session.node_id)});
   }
   message.set_ack(session.end.receiver.Acknowledge());
   stream->Write(std::move(message));

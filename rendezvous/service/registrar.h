@@ -33,7 +33,8 @@ struct ServiceSession {
   std::shared_ptr<ServerStream> stream;              // null while it is away
   bool closing = false;
   bool welcome_due = false, resumed = false;
-  bool overflowed = false;  // too much is unacknowledged; its end is on the way
+  bool overflowed = false;                // too much is unacknowledged; its end is on the way
+  Duration heartbeat = Duration::zero();  // when its newest one was sent, by its own clock; zero: answered
 
   /// On a new stream; see ServiceEnd.
   void Open(uint64_t welcomed_by, uint64_t acknowledged) {

@@ -1,5 +1,6 @@
 #include "rendezvous/session/agent_end.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,16 @@ void AgentEnd::OnWelcome(uint64_t id, bool resumed, uint64_t acknowledged) {
     outbox.StartOver();
     receiver.StartOver();
   }
+}
+
+std::optional<Duration> AgentEnd::TakeLease(const Lease& lease) {
+  heard_ = std::max(heard_, lease.sent);
+  const bool runs = lease.generation.number > 0 && lease.generation == outbox.current();
+  return runs ? FirstLease() : std::nullopt;
+}
+
+std::optional<Duration> AgentEnd::FirstLease() const {
+  return heard_ > Duration::zero() ? std::optional(heard_) : std::nullopt;
 }
 
 std::string AgentEnd::Describe() const {

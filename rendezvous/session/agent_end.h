@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "rendezvous/session/outbox.h"
 #include "rendezvous/session/stream_receiver.h"
 
@@ -21,6 +23,12 @@ class AgentEnd {
   /// An event arrived with this number; only what is new is to be looked at.
   StreamReceiver::Arrival Take(uint64_t sequence) { return receiver.Take(sequence); }
 
+  /// The answer to a heartbeat. From when the lease of the generation that runs here counts; nothing where
+  /// the service gives none for it: it may have gone on to another one, or know of none yet.
+  std::optional<Duration> TakeLease(const Lease& lease);
+  /// The same when a generation begins here.
+  std::optional<Duration> FirstLease() const;
+
   bool welcomed() const { return welcomed_; }
   /// Of the last Welcome, 0 for none: goes with the next Hello.
   uint64_t welcomed_by() const { return welcomed_by_; }
@@ -34,6 +42,7 @@ class AgentEnd {
  private:
   bool welcomed_ = false;
   uint64_t welcomed_by_ = 0;
+  Duration heard_ = Duration::zero();  // when the newest heartbeat was sent that a service has heard
 };
 
 }  // namespace mtrun::rendezvous

@@ -15,6 +15,7 @@ void Outbox::Add(const AgentEvent& event) {
     said.seen = seen_;
     if (offer->offer.holds && assignment_ && assignment_->generation == *offer->offer.holds)
       said.held = assignment_;
+    if (!offer->offer.holds) assignment_.reset();  // it has left what it was in
   }
   sender_.Add(std::move(said));
 }
@@ -27,7 +28,7 @@ void Outbox::Acknowledge(uint64_t sequence) {
 void Outbox::Observe(const ServiceEvent& event) {
   std::visit(Overloaded{
                  [&](const Assigned& e) {
-                   assignment_ = e.assignment();
+                   assignment_ = last_ = e.assignment();
                    seen_ = e.assignment().generation;
                    SeeBudget(e.assignment().restart_count, e.assignment().refunded);
                  },
@@ -46,9 +47,21 @@ void Outbox::Observe(const ServiceEvent& event) {
                  [](const Waiting&) {},
                  [](const Redirect&) {},
                  [&](const BudgetChanged& e) { SeeBudget(e.restart_count, e.refunded); },
+                 [&](const Membership& e) {
+                   const Assignment& others = e.generation.assignment();
+                   if (!last_ || last_->generation < others.generation) last_ = others;
+                 },
              },
              event);
   ForgetPast();
+}
+
+StreamOpened Outbox::Opening(const JobSettings& settings) const {
+  StreamOpened opened{settings, seen_, seen_restarts_, seen_refunds_};
+  // What it runs it reports with an offer; the rest may be all that a new service hears of a generation that
+  // runs elsewhere.
+  if (!assignment_) opened.last = last_;
+  return opened;
 }
 
 void Outbox::SeeBudget(int restarts, int refunds) {

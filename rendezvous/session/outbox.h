@@ -35,6 +35,10 @@ class Outbox {
   Generation seen() const { return seen_; }
   int seen_restarts() const { return seen_restarts_; }
   int seen_refunds() const { return seen_refunds_; }
+  /// What goes with a Hello.
+  StreamOpened Opening(const JobSettings& settings) const;
+  /// The generation that this node is in, {0, 0} for none.
+  Generation current() const { return assignment_ ? assignment_->generation : Generation{}; }
 
   bool operator==(const Outbox&) const = default;
   std::string Describe() const;
@@ -47,6 +51,7 @@ class Outbox {
   StreamSender<AgentSaid> sender_;
   std::deque<AgentSaid> reports_;         // acknowledged, and a new service would need them
   std::optional<Assignment> assignment_;  // of the generation that has not ended yet
+  std::optional<Assignment> last_;        // the newest generation that it knows of
   Generation seen_;
   int seen_restarts_ = 0, seen_refunds_ = 0;
 };

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -148,6 +147,7 @@ void Core::Stop() {
 void Core::OnMessage(ClientStream* stream, const wire::ServiceMessage& message) {
   bool connected = false;
   std::optional<ServiceEvent> event;
+  std::optional<Duration> leased_from;
   {
     const MutexLock lock(mu_);
     if (stopping_ || stream != stream_.get()) return;
@@ -158,7 +158,9 @@ void Core::OnMessage(ClientStream* stream, const wire::ServiceMessage& message) 
       connected = true;
     } else if (end_.welcomed()) {
       end_.outbox.Acknowledge(message.ack());
+      if (message.has_lease()) leased_from = end_.TakeLease(DecodeLease(message.lease()));
       if (message.has_event()) event = TakeEvent(message.event());
+      if (event && std::holds_alternative<Assigned>(*event)) leased_from = end_.FirstLease();
       if (event && std::holds_alternative<Redirect>(*event)) {
         Follow(std::get<Redirect>(*event));
         event.reset();
@@ -167,6 +169,7 @@ void Core::OnMessage(ClientStream* stream, const wire::ServiceMessage& message) 
     Pump();
     changed_.NotifyAll();
   }
+  if (leased_from && handler_.leased) handler_.leased(*leased_from);
   if (connected && handler_.connected) handler_.connected();
   if (event && handler_.event) handler_.event(*event);
 }
@@ -220,7 +223,7 @@ void Core::Pump() {
     return;
   } else if (heartbeat_due_) {
     heartbeat_due_ = false;
-    *message.mutable_heartbeat() = EncodeHeartbeat({MainLoopAge(), note_});
+    *message.mutable_heartbeat() = EncodeHeartbeat({MainLoopAge(), note_, BootNow()});
   } else if (const auto next = end_.outbox.Next()) {
     *message.mutable_event() = EncodeAgentEvent(next->sequence, *next->message);
   } else if (!end_.receiver.acknowledgement_due()) {
@@ -236,8 +239,7 @@ wire::AgentMessage Core::MakeHello() const {
   hello.node_id = options_.node_id;
   hello.session_id = session_id_;
   hello.service_id = end_.welcomed_by();
-  hello.opened =
-      StreamOpened{options_.job, end_.outbox.seen(), end_.outbox.seen_restarts(), end_.outbox.seen_refunds()};
+  hello.opened = end_.outbox.Opening(options_.job);
   wire::AgentMessage message;
   *message.mutable_hello() = EncodeHello(hello);
   return message;

@@ -3,7 +3,6 @@
 // on gRPC's threads and must only post.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -34,6 +33,9 @@ class SessionClient {
     std::function<void()> connected;  // also after each reconnect: send what you hold again
     std::function<void(const std::string& why)> disconnected;  // retrying; the text is for the log
     std::function<void(absl::Status)> failed;                  // final: timeout, or refused credentials
+    /// The service has heard this node in the generation that runs here: its lease counts from then
+    /// (BootNow()). On gRPC's threads, at once.
+    std::function<void(Duration from)> leased;
   };
   static std::unique_ptr<SessionClient> Start(SessionOptions options, Handler handler);
   virtual ~SessionClient() = default;  // closes the stream; no handler runs after it returns

@@ -19,11 +19,6 @@ pid_t PidIn(const std::string& line) {
   return static_cast<pid_t>(std::stoi(words.at(1)));
 }
 
-pid_t ChildOf(pid_t parent) {
-  const std::string path = absl::StrCat("/proc/", parent, "/task/", parent, "/children");
-  return static_cast<pid_t>(std::atoi(support::ReadText(path).c_str()));
-}
-
 TEST_F(LauncherTest, AFailingWorkersCodePassesThrough) {
   const std::string script =
       Script("run.sh", "if [ $RANK = 1 ]; then echo the cause >&2; exit 3; fi; sleep 1000\n");

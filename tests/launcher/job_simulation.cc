@@ -23,6 +23,7 @@ JobSimulation::JobSimulation(const Setup& setup) : setup_(setup), random_(setup.
   settings_.max_nodes = setup.max_nodes;
   settings_.max_restarts = 1000;
   settings_.last_call = milliseconds(100);
+  settings_.fence_timeout = seconds(2);
   for (int i = 0; setup.services > 1 && i < setup.services; ++i)
     settings_.endpoints.push_back(absl::StrCat("service", i));
   agents_.resize(static_cast<size_t>(setup.nodes));
@@ -86,26 +87,28 @@ void JobSimulation::Broken(std::string what) {
   if (!broken_) broken_ = std::move(what);
 }
 
-/// With a list of services at most one generation has all its members running it; only such a one can commit
-/// steps. (One service alone cannot know of a whole generation that is cut off from it, and no service of one
-/// that was known only to services that died.)
+/// Its workers run, and would commit a step that is whole.
+bool JobSimulation::MayCommit(const Agent& agent) const {
+  if (agent.incarnation == 0 || !agent.core->assignment() || now_ >= agent.lease_ends) return false;
+  const AgentCore::Phase phase = agent.core->phase();
+  return phase == AgentCore::Phase::kRunning || phase == AgentCore::Phase::kFinished;
+}
+
+/// At most one generation has all its members running it with a lease; only such a one can commit steps. (No
+/// service can know of one that was known only to services that died and to nodes that it does not hear.)
 void JobSimulation::Check() {
-  if (services_.size() == 1) return;
   std::map<rendezvous::Generation, size_t> running;
-  std::optional<rendezvous::Generation> complete;
+  std::set<rendezvous::Generation> whole;
   for (const Agent& agent : agents_) {
-    if (agent.incarnation == 0 || !agent.core->assignment()) continue;
-    const AgentCore::Phase phase = agent.core->phase();
-    if (phase != AgentCore::Phase::kRunning && phase != AgentCore::Phase::kFinished) continue;
+    if (!MayCommit(agent)) continue;
     const rendezvous::Assignment& assignment = *agent.core->assignment();
-    if (++running[assignment.generation] < assignment.members.size()) continue;
-    if (forgotten_.contains(assignment.generation)) continue;
-    if (complete) {
-      Broken(absl::StrCat("two whole generations at once: ", channel::ToText(*complete), " and ",
-                          channel::ToText(assignment.generation)));
-    }
-    complete = assignment.generation;
+    if (++running[assignment.generation] == assignment.members.size()) whole.insert(assignment.generation);
   }
+  if (whole.size() < 2) return;
+  const rendezvous::Generation old = *whole.begin(), young = *whole.rbegin();
+  if (forgotten_.contains(old) && !informed_[young].contains(old)) return;
+  Broken(
+      absl::StrCat("two whole generations at once: ", channel::ToText(old), " and ", channel::ToText(young)));
 }
 
 std::string JobSimulation::CheckFormed() const {

@@ -71,6 +71,8 @@ class JobSimulation {
     TimePoint heard;
     uint64_t timer = 0;
     rendezvous::Generation last_run;
+    TimePoint lease_ends;                    // as in the page that its workers map
+    std::set<rendezvous::Generation> knows;  // that it was told of
   };
   struct Session {
     uint64_t incarnation = 0, connection = 0;
@@ -127,6 +129,9 @@ class JobSimulation {
   void Connect(size_t agent);
   void Retry(size_t agent, Duration delay);
   void Beat(size_t agent, uint64_t connection);
+  void OnLease(size_t agent, TimePoint sent, const rendezvous::Generation& generation);
+  void Renew(size_t agent, std::optional<Duration> from);
+  bool MayCommit(const Agent& agent) const;
   void Pump(size_t agent);
   void OnDown(size_t agent, uint64_t connection, uint64_t sequence, const rendezvous::ServiceEvent& event,
               uint64_t acknowledged);
@@ -146,6 +151,7 @@ class JobSimulation {
             uint64_t acknowledged);
   void StepService(size_t service, const rendezvous::Event& event);
   void PerformService(size_t service, const std::vector<rendezvous::JobTable::JobEffect>& effects);
+  void NoteInformed(const Service& service, const rendezvous::Generation& formed);
   void PumpDown(Session& session);
   void ArmService(size_t service);
   void ConsiderLooking(size_t service);
@@ -170,6 +176,8 @@ class JobSimulation {
   std::map<std::string, int> fired_;
   std::set<rendezvous::Generation> generations_;
   std::set<rendezvous::Generation> forgotten_;  // no service that knew them is left
+  // Of which ones the agents knew that were registered where a generation was formed.
+  std::map<rendezvous::Generation, std::set<rendezvous::Generation>> informed_;
   std::set<std::tuple<std::string, int, rendezvous::Generation>> starts_;
   std::optional<std::string> broken_;
   std::deque<std::string> trace_;

@@ -26,9 +26,11 @@ void JobSimulation::Boot(size_t index) {
   config.offer.address = config.offer.host;
   config.offer.workers = setup_.workers;
   config.offer.presence_port = 1;
+  config.offer.presence_id = agent.incarnation;
   config.endpoint = "service0";
   config.max_restarts = settings_.max_restarts;
   config.shutdown_timeout = seconds(1);
+  config.fence_timeout = settings_.fence_timeout;
   config.warm_up = setup_.warm_up;
   agent.core = std::make_unique<AgentCore>(config, now_);
   Note(agent.node_id, " boots");
@@ -110,10 +112,9 @@ void JobSimulation::Connect(size_t index) {
   connections_[id] = Connection{index, place, agent.incarnation, services_[place].id, true, now_, now_};
   agent.end.OpenStream();
   agent.heard = now_;
-  Up(id, [this, id, place, welcomed_by = agent.end.welcomed_by(), received = agent.end.receiver.Acknowledge(),
-          opened = rendezvous::StreamOpened{
-              settings_, agent.end.outbox.seen(), agent.end.outbox.seen_restarts(),
-              agent.end.outbox.seen_refunds()}] { OnHello(place, id, opened, welcomed_by, received); });
+  Up(id,
+     [this, id, place, welcomed_by = agent.end.welcomed_by(), received = agent.end.receiver.Acknowledge(),
+      opened = agent.end.outbox.Opening(settings_)] { OnHello(place, id, opened, welcomed_by, received); });
   Beat(index, id);
 }
 
@@ -122,18 +123,32 @@ void JobSimulation::Beat(size_t index, uint64_t id) {
   if (agent.connection != id) return;
   if (now_ - agent.heard > seconds(3)) return Lost(index, id);
   if (agent.end.welcomed() && connections_.at(id).open) {
-    Up(id, [this, id, node_id = agent.node_id, place = connections_.at(id).service,
+    Up(id, [this, id, node_id = agent.node_id, place = connections_.at(id).service, sent = now_,
             received = agent.end.receiver.Acknowledge()] {
       const auto session = services_[place].sessions.find(node_id);
       if (session == services_[place].sessions.end() || session->second.connection != id) return;
       session->second.end.sender.Acknowledge(received);
       StepService(place, {node_id, rendezvous::Heartbeat{}});
-      Down(id, [this, index = connections_.at(id).agent] { agents_[index].heard = now_; });
+      const rendezvous::Generation generation = services_[place].jobs->RunBy(settings_.job_id, node_id);
+      Down(id,
+           [this, index = connections_.at(id).agent, sent, generation] { OnLease(index, sent, generation); });
     });
   }
   At(settings_.heartbeat_interval, [this, index, id, incarnation = agent.incarnation] {
     Awake(index, incarnation, [this, index, id] { Beat(index, id); });
   });
+}
+
+void JobSimulation::OnLease(size_t index, TimePoint sent, const rendezvous::Generation& generation) {
+  Agent& agent = agents_[index];
+  agent.heard = now_;
+  Renew(index, agent.end.TakeLease({sent - TimePoint(), generation}));
+}
+
+void JobSimulation::Renew(size_t index, std::optional<Duration> from) {
+  if (!from) return;
+  agents_[index].lease_ends = TimePoint() + *from + settings_.fence_timeout;
+  Feed(index, LeaseRenewed{agents_[index].lease_ends});
 }
 
 void JobSimulation::Pump(size_t index) {
@@ -155,6 +170,12 @@ void JobSimulation::OnDown(size_t index, uint64_t id, uint64_t sequence,
   agent.end.outbox.Acknowledge(acknowledged);
   if (agent.end.Take(sequence) != rendezvous::StreamReceiver::Arrival::kNew) return;
   agent.end.outbox.Observe(event);
+  if (const auto* assigned = std::get_if<rendezvous::Assigned>(&event)) {
+    agent.knows.insert(assigned->assignment().generation);
+    Renew(index, agent.end.FirstLease());
+  }
+  if (const auto* others = std::get_if<rendezvous::Membership>(&event))
+    agent.knows.insert(others->generation.assignment().generation);
   if (setup_.trace) Note(agent.node_id, " hears ", rendezvous::Describe(event));
   if (const auto* elsewhere = std::get_if<rendezvous::Redirect>(&event)) {
     const auto& list = settings_.endpoints;

@@ -91,6 +91,8 @@ void JobSimulation::PerformService(size_t index,
     if (const auto* line = std::get_if<rendezvous::LogLine>(&effect)) {
       Note("service ", index, ": ", line->text);
     } else if (const auto* send = std::get_if<rendezvous::Send>(&effect)) {
+      if (const auto* assigned = std::get_if<rendezvous::Assigned>(&send->event))
+        NoteInformed(service, assigned->assignment().generation);
       const auto session = service.sessions.find(send->node_id);
       if (session == service.sessions.end()) continue;
       session->second.end.sender.Add(send->event);
@@ -103,6 +105,15 @@ void JobSimulation::PerformService(size_t index,
       service.sessions.erase(session);
       if (id != 0) Down(id, [this, id] { Break(id, false); });
     }
+  }
+}
+
+void JobSimulation::NoteInformed(const Service& service, const rendezvous::Generation& formed) {
+  if (informed_.contains(formed)) return;
+  std::set<rendezvous::Generation>& known = informed_[formed];
+  for (const Agent& agent : agents_) {
+    if (agent.incarnation != 0 && service.sessions.contains(agent.node_id))
+      known.insert(agent.knows.begin(), agent.knows.end());
   }
 }
 
@@ -157,7 +168,7 @@ rendezvous::ProbeResult JobSimulation::LookAround(size_t index,
                                                   const rendezvous::ProbeRequest& wanted) const {
   using State = rendezvous::PeerService::State;
   rendezvous::ProbeResult looked;
-  for (size_t i = 0; i < services_.size(); ++i) {
+  for (size_t i = 0; i < wanted.endpoints.size(); ++i) {
     rendezvous::PeerService peer;
     peer.endpoint = wanted.endpoints[i];
     if (i == index) {
@@ -176,10 +187,10 @@ rendezvous::ProbeResult JobSimulation::LookAround(size_t index,
     }
     looked.peers.push_back(peer);
   }
-  for (const auto& [node_id, where] : wanted.members) {
+  for (const auto& [node_id, probe] : wanted.members) {
     for (size_t i = 0; i < agents_.size(); ++i) {
-      if (where.endpoint != absl::StrCat("node", i, ":1") || !Reach(index, i)) continue;
-      if (agents_[i].incarnation == 0 || agents_[i].node_id != node_id) looked.dead.insert(node_id);
+      if (probe.endpoint != absl::StrCat("node", i, ":1") || !Reach(index, i)) continue;
+      (agents_[i].incarnation == probe.id ? looked.alive : looked.dead).insert(node_id);
     }
   }
   return looked;

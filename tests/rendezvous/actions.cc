@@ -199,7 +199,7 @@ Action Look(const JobSettings& settings, std::vector<PeerService> peers, const s
     peers[i].endpoint = settings.endpoints.at(i);
     absl::StrAppend(&name, " ", static_cast<int>(peers[i].state), ":", peers[i].generation.number);
   }
-  const ProbeResult result{peers, dead};
+  const ProbeResult result{peers, dead, {}};
   return {name, [=](ClusterSimulation& w) { return w.Look(result); }};
 }
 

@@ -28,9 +28,9 @@ std::vector<std::string> ClusterSimulation::Step(const Event& event) {
 }
 
 std::vector<std::string> ClusterSimulation::Open(const std::string& node, Generation seen, int seen_restarts,
-                                                 int seen_refunds) {
+                                                 int seen_refunds, std::optional<Assignment> last) {
   connected_.insert(node);
-  return Step(Event{node, StreamOpened{settings_, seen, seen_restarts, seen_refunds}});
+  return Step(Event{node, StreamOpened{settings_, seen, seen_restarts, seen_refunds, std::move(last)}});
 }
 
 std::vector<std::string> ClusterSimulation::OpenWith(const std::string& node, const JobSettings& settings) {

@@ -21,7 +21,7 @@ class ClusterSimulation {
 
   /// Each returns the effects as text lines, and remembers the first broken property.
   std::vector<std::string> Open(const std::string& node, Generation seen = {}, int seen_restarts = 0,
-                                int seen_refunds = 0);
+                                int seen_refunds = 0, std::optional<Assignment> last = std::nullopt);
   std::vector<std::string> OpenWith(const std::string& node, const JobSettings& settings);
   std::vector<std::string> Close(const std::string& node, const std::string& why = "connection reset");
   std::vector<std::string> Beat(const std::string& node, Duration main_loop_age = Duration::zero());

@@ -114,6 +114,7 @@ TEST(CodecFields, EveryFieldOfEveryMessageTravels) {
   Travels<StoreReply, wire::StoreReply>();
   Travels<Redirect, wire::Redirect>();
   Travels<BudgetChanged, wire::BudgetChanged>();
+  Travels<Lease, wire::Lease>();
 }
 
 TEST(CodecFields, WhatIsSentIsCutToItsBound) {

@@ -69,6 +69,7 @@ TEST(Codec, ServiceEventsComeBackAsTheyWere) {
       Waiting{"spare"},
       Redirect{"node2:29400", "it has generation 4"},
       BudgetChanged{7, 4},
+      Membership{Assigned{SomeAssignment()}},
       StoreReply{Generation{3, 1}, 8, {{"a", std::string("\0", 1)}}, "gone"},
   };
   for (const ServiceEvent& event : all) {
@@ -91,6 +92,7 @@ HelloData SomeHello() {
   hello.opened.seen = Generation{4, 9};
   hello.opened.seen_restarts = 3;
   hello.opened.seen_refunds = 2;
+  hello.opened.last = SomeAssignment();
   return hello;
 }
 
@@ -99,6 +101,12 @@ TEST(Codec, HelloComesBackAsItWas) {
   ASSERT_TRUE(hello.ok()) << hello.status();
   EXPECT_EQ(hello->node_id, "node1");
   EXPECT_EQ(hello->opened, SomeHello().opened);
+}
+
+TEST(Codec, AHelloWithANonsensicalMembershipIsRefused) {
+  HelloData hello = SomeHello();
+  hello.opened.last->members[0].first_rank = 7;
+  EXPECT_THAT(std::string(DecodeHello(EncodeHello(hello)).status().message()), HasSubstr("not contiguous"));
 }
 
 TEST(Codec, AnotherProtocolIsToldSo) {

@@ -80,6 +80,25 @@ TEST(GenerationRecord, AdoptsOnlyWhatIsNewerValidAndWithinTheBounds) {
   EXPECT_FALSE(newer.CanAdopt(held, "node1", UpTo(1, 2))) << "a newer one exists";
 }
 
+TEST(GenerationRecord, WhatWasOnlyHeardOfMayBeAdopted) {
+  GenerationRecord record;
+  const Assignment heard = MakeGeneration(4, {"node1", "node2"});
+  EXPECT_TRUE(record.MayBeLast(heard, UpTo(1, 2)));
+  EXPECT_FALSE(record.MayBeLast(heard, UpTo(3, 4)));
+  record.HearOf(heard);
+  EXPECT_TRUE(record.known());
+  EXPECT_FALSE(record.running());
+  EXPECT_EQ(record.number(), 4u);
+  EXPECT_TRUE(record.CanAdopt(heard, "node1", UpTo(1, 2)));
+  EXPECT_FALSE(record.IsNews(Generation{3, 33}));
+  record.Begin(heard);
+  record.Stop();
+  EXPECT_FALSE(record.CanAdopt(heard, "node1", UpTo(1, 2))) << "it ended here";
+  record.Forget();
+  EXPECT_FALSE(record.known());
+  EXPECT_EQ(record.number(), 4u) << "the next one has a higher number";
+}
+
 TEST(GenerationRecord, RemembersABoundedNumberOfNames) {
   GenerationRecord record;
   for (uint64_t i = 1; i <= GenerationRecord::kMaxIssued + 3; ++i) record.Begin(MakeGeneration(i, {"node1"}));

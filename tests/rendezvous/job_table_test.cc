@@ -86,7 +86,23 @@ TEST_F(JobTableTest, TicksReachTheJobsThatAreDue) {
   ASSERT_TRUE(table_.NextDeadline().has_value());
   now_ = *table_.NextDeadline();
   table_.Tick(now_);
-  EXPECT_TRUE(table_.jobs().empty());  // silent for its lease
+  EXPECT_FALSE(table_.jobs().at("a").Has("node1")) << "it was silent for three heartbeats";
+}
+
+TEST_F(JobTableTest, AJobIsRememberedWhileALostNodeMayStillRun) {
+  const Generation run = Run("a", "node1");
+  table_.Step("a", Event{"node1", Heartbeat{}}, now_);
+  EXPECT_EQ(table_.RunBy("a", "node1"), run);
+  EXPECT_EQ(table_.RunBy("a", "node2"), Generation{});
+  EXPECT_EQ(table_.RunBy("b", "node1"), Generation{});
+  now_ = *table_.NextDeadline();
+  table_.Tick(now_);
+  EXPECT_EQ(table_.RunBy("a", "node1"), Generation{});
+  ASSERT_TRUE(table_.NextDeadline().has_value());
+  now_ = *table_.NextDeadline();
+  EXPECT_GE(now_ - TimePoint(), JobSettings().fence_timeout);
+  table_.Tick(now_);
+  EXPECT_TRUE(table_.jobs().empty());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@ namespace mtrun::rendezvous {
 
 std::optional<std::string> PropertyChecker::Observe(const Event& event, const std::vector<Effect>& effects,
                                                     const JobMachine& machine, TimePoint now) {
+  now_ = now;
   BeforeEffects(event);
   for (const Effect& effect : effects) std::visit([&](const auto& e) { On(e); }, effect);
   AfterEffects(machine, now);
@@ -17,12 +18,21 @@ std::optional<std::string> PropertyChecker::Observe(const Event& event, const st
 }
 
 void PropertyChecker::BeforeEffects(const Event& event) {
-  if (const auto* looked = std::get_if<ProbeResult>(&event.what))
-    dead_.insert(looked->dead.begin(), looked->dead.end());
+  if (const auto* looked = std::get_if<ProbeResult>(&event.what)) {
+    answered_.insert(looked->alive.begin(), looked->alive.end());
+    for (const std::string& node_id : looked->dead) {
+      if (answered_.contains(node_id) || settings_.endpoints.size() > 1) dead_.insert(node_id);
+    }
+  }
+  if (present_.contains(event.node_id)) heard_[event.node_id] = now_;
   if (const auto* opened = std::get_if<StreamOpened>(&event.what)) {
     present_.insert(event.node_id);
     expected_.erase(event.node_id);
     seen_ = std::max(seen_, opened->seen.number);
+    if (const auto& last = opened->last) {
+      seen_ = std::max(seen_, last->generation.number);
+      if (!live_ && (!last_ || last_->generation < last->generation)) BeginLast(*last, TimePoint());
+    }
   }
   const auto* said = std::get_if<AgentSaid>(&event.what);
   if (said == nullptr || !present_.contains(event.node_id)) return;
@@ -34,7 +44,15 @@ void PropertyChecker::BeforeEffects(const Event& event) {
   if (const auto* offer = std::get_if<OfferSent>(&said->event); offer != nullptr && !offer->offer.holds) {
     if (const auto run = running_.find(event.node_id); run != running_.end() && said->seen == run->second)
       running_.erase(run);
+    if (!running_.contains(event.node_id)) out_.insert(event.node_id);
   }
+  const Generation last = last_ ? last_->generation : Generation{};
+  if (const auto* failed = std::get_if<WorkerFailed>(&said->event);
+      failed != nullptr && failed->generation == last)
+    out_.insert(event.node_id);
+  if (const auto* broken = std::get_if<CollectivesBroken>(&said->event);
+      broken != nullptr && broken->generation == last)
+    out_.insert(event.node_id);
   if (std::holds_alternative<Leaving>(said->event)) {
     left_.insert(event.node_id);
     present_.erase(event.node_id);
@@ -72,6 +90,12 @@ void PropertyChecker::On(const Send& send) {
                  [&](const Refused&) { left_.insert(send.node_id); },
                  [&](const Redirect&) {},
                  [&](const BudgetChanged& e) { OnBudget(e); },
+                 [&](const Membership& e) {
+                   for (const Member& member : e.generation.assignment().members) {
+                     if (member.node_id == send.node_id)
+                       Broken(absl::StrCat(send.node_id, " is no stranger"));
+                   }
+                 },
                  [&](const Waiting&) {
                    if (ended_) Broken(absl::StrCat(send.node_id, " is told to wait after the end"));
                  },
@@ -110,6 +134,8 @@ void PropertyChecker::OnAssigned(const std::string& node_id, const Assignment& a
     restarts_ = a.restart_count;
     if (live_ && told_.size() != live_->members.size()) Broken("a member was not told its assignment");
     CheckMajority();
+    CheckOver();
+    formed_ = a.generation;
     live_ = a;
     highest_ = a.generation.number;
     told_.clear();
@@ -134,6 +160,27 @@ void PropertyChecker::CheckMajority() {
     here += present ? 1 : 0;
   }
   if (alive > 0 && 2 * here <= alive) Broken(absl::StrCat(here, " of ", alive, " members form a generation"));
+}
+
+/// A generation forms only when one of the last one's members is out of it for certain.
+void PropertyChecker::CheckOver() {
+  if (!last_) return;
+  for (const Member& member : last_->members) {
+    const std::string& id = member.node_id;
+    if (left_.contains(id) || dead_.contains(id) || out_.contains(id)) return;
+    const auto heard = heard_.find(id);
+    const TimePoint since = heard == heard_.end() ? began_ : std::max(began_, heard->second);
+    if (settings_.fence_timeout > Duration::zero() && now_ - since > settings_.fence_timeout) return;
+  }
+  Broken(absl::StrCat("a generation forms while ", channel::ToText(last_->generation), " may run"));
+}
+
+void PropertyChecker::BeginLast(const Assignment& last, TimePoint heard) {
+  last_ = last;
+  began_ = heard;
+  left_.clear();
+  dead_.clear();
+  out_.clear();
 }
 
 void PropertyChecker::OnDissolved(const std::string& node_id, const GenerationDissolved& dissolved) {
@@ -163,11 +210,8 @@ void PropertyChecker::OnReply(const std::string& node_id, const StoreReply& repl
 
 void PropertyChecker::AfterEffects(const JobMachine& machine, TimePoint now) {
   const JobView view = machine.View(now);
-  if (live_ && live_->generation == view.generation && (!last_ || *last_ != *live_)) {
-    last_ = live_;
-    left_.clear();
-    dead_.clear();
-  }
+  if (live_ && live_->generation == view.generation && (!last_ || *last_ != *live_))
+    BeginLast(*live_, formed_ == live_->generation ? now_ : TimePoint());
   // A waiter may only be pending while its generation runs (no node of these tests comes back from another
   // service).
   if (view.phase != "running" && !waiting_.empty())

@@ -36,6 +36,8 @@ class PropertyChecker {
   void OnBudget(const BudgetChanged& budget);
   void OnEnded(const std::string& node_id);
   void CheckMajority();
+  void CheckOver();
+  void BeginLast(const Assignment& last, TimePoint heard);
   void OnReply(const std::string& node_id, const StoreReply& reply);
   void AfterEffects(const JobMachine& machine, TimePoint now);
   /// Refunds let the count of failures grow beyond the budget.
@@ -61,6 +63,12 @@ class PropertyChecker {
   std::optional<Assignment> last_;  // the generation that the machine formed or adopted last
   std::set<std::string> left_;      // nodes that left or were refused since it began
   std::set<std::string> dead_;      // nodes whose agents were found gone since it began
+  std::set<std::string>
+      out_;  // nodes that offered again, or of which a worker failed or broke, since it began
+  std::set<std::string> answered_;  // nodes that once answered at their presence ports
+  std::map<std::string, TimePoint> heard_;
+  TimePoint now_, began_;
+  Generation formed_;  // here, the last one
   Duration excused_ = Duration::zero();
   int restarts_ = 0;
 };

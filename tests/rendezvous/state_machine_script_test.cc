@@ -1,13 +1,16 @@
 // Golden scripts (tests/support/golden_script.h): testdata/*.txt.
-//   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s]    begins the world (first command)
-//   new_service [recovery=3s]             open N [seen=2] [max=5]        close N       leave N
+//   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s] [fence_timeout=30s]    begins the world (first
+//   command) new_service [recovery=3s]             open N [seen=2] [max=5]        close N       leave N
+//                                         open N knows=M: and tells of the generation that M was assigned
+//                                         last
 //   offer N... [workers=2] [rank=0] [late]                               hold N [workers=2] (offers the last
 //                                         generation that it was assigned as still running)
 //   beat N [stuck=12s]                    break N                        steps N at=100
 //   fail N [exit=3|signal=9] [generation=1]                              finish N... [final]
 //   silence N       wake N                set N key value                wait N key    get N key
 //   advance 1.5s    stall 10s             state
-//   look self|silent|gone|without|with[:GENERATION[:authority]]... [dead=N]   (services in the job's order)
+//   look self|silent|gone|without|with[:GENERATION[:authority]]... [dead=N] [alive=N]   (services in the
+//   job's order)
 #include <memory>
 
 #include "absl/strings/match.h"
@@ -66,6 +69,7 @@ class Interpreter {
     settings_.min_nodes_timeout = ParseDuration(c.Text("min_nodes_timeout", "0s"));
     settings_.refund_steps = c.Int("refund", 0);
     settings_.join_timeout = ParseDuration(c.Text("join_timeout", "600s"));
+    settings_.fence_timeout = ParseDuration(c.Text("fence_timeout", "30s"));
     return NewService(c);
   }
   Lines NewService(const ScriptCommand& c) {
@@ -93,6 +97,7 @@ class Interpreter {
       looked.peers.push_back(peer);
     }
     if (c.options.contains("dead")) looked.dead.insert(c.options.at("dead"));
+    if (c.options.contains("alive")) looked.alive.insert(c.options.at("alive"));
     return looked;
   }
   Lines RunOn(const ScriptCommand& c, const std::string& node) {
@@ -125,8 +130,10 @@ class Interpreter {
       other.max_nodes = c.Int("max", 0);
       return world_->OpenWith(node, other);
     }
+    std::optional<Assignment> last;
+    if (const auto of = c.options.find("knows"); of != c.options.end()) last = last_.at(of->second);
     return world_->Open(node, Generation{static_cast<uint64_t>(c.Int("seen", 0)), 1}, c.Int("restarts", 0),
-                        c.Int("refunded", 0));
+                        c.Int("refunded", 0), last);
   }
   Lines Hold(const std::string& node, int workers) {
     const auto& assignments = world_->assignments().contains(node) ? world_->assignments() : last_;

@@ -32,8 +32,11 @@ TakeoverQuorum Seen(const std::vector<PeerService>& peers) {
   return quorum;
 }
 
-std::string WhyNot(const TakeoverQuorum& quorum, const GenerationRecord& generation, const Roster& roster) {
-  return quorum.WhyNot(generation, roster).value_or("");
+const Departures kNobodyGone{JobSettings()};
+
+std::string WhyNot(const TakeoverQuorum& quorum, const GenerationRecord& generation, const Roster& roster,
+                   const Departures& departures = kNobodyGone) {
+  return quorum.WhyNot(generation, roster, departures).value_or("");
 }
 
 const GenerationRecord kNone;
@@ -59,30 +62,49 @@ TEST(TakeoverQuorum, TheFirstServiceBeginsOnceAllOthersHaveAnswered) {
 
 TEST(TakeoverQuorum, LaterItNeedsMoreThanHalfOfThoseThatMayBeAlive) {
   const GenerationRecord generation = Running(1, {"node1", "node2", "node3", "node4"});
-  TakeoverQuorum quorum(WithServices(2));
+  const TakeoverQuorum quorum(WithServices(2));
   EXPECT_THAT(WhyNot(quorum, generation, Here({"node1", "node2"})), HasSubstr("node3, node4 are not here"));
   EXPECT_EQ(WhyNot(quorum, generation, Here({"node1", "node2", "node3"})), "");
-  TakeoverQuorum left = quorum, dead = quorum;
+  Departures left = kNobodyGone;
   left.OnLeft("node4");
-  EXPECT_EQ(WhyNot(left, generation, Here({"node1", "node2"})), "");
-  EXPECT_THAT(WhyNot(left, generation, Here({"node1"})), HasSubstr("node2, node3 are not here"));
-  for (const char* node : {"node3", "node4", "node2", "node1"}) dead.OnDead(node);
-  EXPECT_EQ(WhyNot(dead, generation, Here({})), "");
-  dead.OnGeneration();  // those were members of the one before
-  EXPECT_THAT(WhyNot(dead, generation, Here({})), HasSubstr("holding"));
+  EXPECT_EQ(WhyNot(quorum, generation, Here({"node1", "node2"}), left), "");
+  EXPECT_THAT(WhyNot(quorum, generation, Here({"node1"}), left), HasSubstr("node2, node3 are not here"));
+}
+
+Departures AllDead(const GenerationRecord& generation) {
+  Departures dead = kNobodyGone;
+  for (const Member& member : generation.last()->members) dead.OnDead(member.node_id);
+  return dead;
+}
+
+TEST(TakeoverQuorum, WhereNobodyIsLeftTheFirstServiceThatIsThereBeginsAgain) {
+  const GenerationRecord generation = Running(1, {"node1", "node2"});
+  const auto why_not = [&](const std::vector<PeerService>& peers) {
+    return WhyNot(Seen(peers), generation, Here({"node3"}), AllDead(generation));
+  };
+  const PeerService first = Peer(1, State::kSelf), second = Peer(2, State::kSelf);
+  EXPECT_THAT(WhyNot(TakeoverQuorum(WithServices(2)), generation, Here({}), AllDead(generation)),
+              HasSubstr("probing"));
+  EXPECT_EQ(why_not({first, Peer(2, State::kWithJob, 1)}), "");
+  EXPECT_EQ(why_not({first, Peer(2, State::kGone)}), "");
+  EXPECT_THAT(why_not({first, Peer(2, State::kSilent)}), HasSubstr("service2 does not answer"));
+  EXPECT_THAT(why_not({first, Peer(2, State::kWithJob, 2)}), HasSubstr("goes on at service2"));
+  EXPECT_EQ(why_not({Peer(1, State::kGone), second}), "");
+  EXPECT_THAT(why_not({Peer(1, State::kSilent), second}), HasSubstr("service1 does not answer"));
+  EXPECT_THAT(why_not({Peer(1, State::kWithoutJob), second}), HasSubstr("goes on at service1"));
 }
 
 TEST(TakeoverQuorum, ANodeThatIsOnlyExpectedIsNotRegistered) {
   const GenerationRecord generation = Running(1, {"node1", "node2"});
   Roster roster = Here({"node1"});
   roster.Expect(generation.last()->members[1], TimePoint(), TimePoint());
-  EXPECT_EQ(TakeoverQuorum(WithServices(2)).Unaccounted(generation, roster).size(), 1u);
+  EXPECT_EQ(TakeoverQuorum(WithServices(2)).Unaccounted(generation, roster, kNobodyGone).size(), 1u);
 }
 
 std::string Successor(const std::vector<PeerService>& peers, const GenerationRecord& generation,
-                      const Roster& roster) {
+                      const Roster& roster, const Departures& departures = kNobodyGone) {
   const TakeoverQuorum quorum = Seen(peers);
-  const PeerService* peer = quorum.FindSuccessor(generation, roster);
+  const PeerService* peer = quorum.FindSuccessor(generation, roster, departures);
   return peer == nullptr ? "" : peer->endpoint;
 }
 
@@ -107,6 +129,16 @@ TEST(TakeoverQuorum, AServiceThatHoldsGivesWayToANewerOrAnAuthority) {
   EXPECT_EQ(Successor({Peer(1, State::kWithJob, 2), Peer(2, State::kSelf)}, generation, roster), "service1");
 }
 
+TEST(TakeoverQuorum, WhereNobodyIsLeftTheNodesMoveToTheFirstServiceThatIsThere) {
+  const GenerationRecord generation = Running(2, {"node1"});
+  const Roster roster = Here({"node2"});
+  const Departures dead = AllDead(generation);
+  EXPECT_EQ(Successor({Peer(1, State::kWithoutJob), Peer(2, State::kSelf)}, generation, roster, dead),
+            "service1");
+  EXPECT_EQ(Successor({Peer(1, State::kGone), Peer(2, State::kSelf)}, generation, roster, dead), "");
+  EXPECT_EQ(Successor({Peer(1, State::kSelf), Peer(2, State::kWithoutJob)}, generation, roster, dead), "");
+}
+
 TEST(TakeoverQuorum, OfTwoAuthoritiesTheNewerStays) {
   const GenerationRecord generation = Running(2, {"node1"});
   const Roster roster = Here({"node1"});
@@ -117,24 +149,18 @@ TEST(TakeoverQuorum, OfTwoAuthoritiesTheNewerStays) {
 }
 
 TEST(TakeoverQuorum, AsksAboutMembersThatAreMissing) {
-  const JobSettings settings = WithServices(2);
-  const ProbeRequest request =
-      TakeoverQuorum(settings).Request(settings, Running(1, {"node1", "node2"}), Here({"node1"}));
-  EXPECT_EQ(request.endpoints, settings.endpoints);
-  EXPECT_THAT(request.members,
-              ::testing::ElementsAre(::testing::Pair("node2", PresenceProbe{"10.0.0.1:7000", 77})));
+  const auto missing =
+      TakeoverQuorum(WithServices(2)).Missing(Running(1, {"node1", "node2"}), Here({"node1"}), kNobodyGone);
+  EXPECT_THAT(missing, ::testing::ElementsAre(::testing::Pair("node2", PresenceProbe{"10.0.0.1:7000", 77})));
 }
 
 TEST(TakeoverQuorum, IsAValue) {
   TakeoverQuorum a(WithServices(2)), b = a;
   EXPECT_EQ(a, b);
   b.OnProbed({Peer(1, State::kSelf), Peer(2, State::kWithJob, 3, true)});
-  b.OnLeft("node1");
   EXPECT_FALSE(a == b);
-  EXPECT_EQ(
-      b.Describe(),
-      "takeover by majority, services {service1 self, service2 with the job 3 authority}, left {node1}, "
-      "dead {}");
+  EXPECT_EQ(b.Describe(),
+            "takeover by majority, services {service1 self, service2 with the job 3 authority}");
 }
 
 }  // namespace

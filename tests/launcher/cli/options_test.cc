@@ -103,6 +103,20 @@ TEST(OptionsTest, BackEndsOfTorchrunAreMtrunsOwnService) {
   EXPECT_THAT(ErrorOf("--rdzv_conf protocol=http x"), HasSubstr("unknown key \"protocol\""));
 }
 
+TEST(OptionsTest, ALeaseIsLongerThanTheSilenceThatLosesANode) {
+  using std::chrono::seconds;
+  EXPECT_EQ(Parse("--rdzv_endpoint a x")->job.fence_timeout, seconds(30));
+  EXPECT_EQ(Parse("--rdzv_endpoint a --rdzv_conf keep_alive_interval=20 x")->job.fence_timeout, seconds(120));
+  EXPECT_EQ(
+      Parse("--rdzv_endpoint a --rdzv_conf keep_alive_interval=20,fence_timeout=61 x")->job.fence_timeout,
+      seconds(61));
+  EXPECT_EQ(Parse("--rdzv_endpoint a --rdzv_conf fence_timeout=never x")->job.fence_timeout,
+            Duration::zero());
+  EXPECT_THAT(ErrorOf("--rdzv_endpoint a --rdzv_conf fence_timeout=1.5 x"),
+              AllOf(HasSubstr("fence_timeout is 1.5 s"), HasSubstr("only after 1.5 s")));
+  EXPECT_TRUE(Parse("--standalone --rdzv_conf fence_timeout=1 x").ok());
+}
+
 TEST(OptionsTest, ConfReadsFractionsAndNamesTheBadKey) {
   const auto options = Parse(
       "--rdzv_conf "

@@ -11,8 +11,9 @@ using testing::HasSubstr;
 TEST(RdzvConfTest, HelpNamesTheKeysThatMeanSomethingHere) {
   EXPECT_EQ(ConfHelp(),
             "KEY=VALUE,...: join_timeout, last_call_timeout, keep_alive_interval, read_timeout, "
-            "reconnect_grace, reconnect_timeout, min_nodes_timeout, fence_timeout (seconds), "
-            "keep_alive_max_attempt, takeover (majority, any), is_host, hold_port.");
+            "reconnect_grace, reconnect_timeout, min_nodes_timeout (seconds), "
+            "keep_alive_max_attempt, fence_timeout (seconds, never), takeover (majority, any), is_host, "
+            "hold_port.");
 }
 
 TEST(RdzvConfTest, WordsAndTruthGoToTheirMembers) {
@@ -24,7 +25,11 @@ TEST(RdzvConfTest, WordsAndTruthGoToTheirMembers) {
   EXPECT_TRUE(options.job.takeover_any);
   EXPECT_FALSE(options.hold_port);
   EXPECT_EQ(options.is_host, false);
-  EXPECT_EQ(options.fence_timeout, std::chrono::milliseconds(500));
+  EXPECT_EQ(options.job.fence_timeout, std::chrono::milliseconds(500));
+  EXPECT_TRUE(ReadConfPair("fence_timeout", "never", false, &options).ok());
+  EXPECT_EQ(options.job.fence_timeout, Duration::zero());
+  EXPECT_THAT(ReadConfPair("fence_timeout", "0", false, &options).message(),
+              HasSubstr("seconds, more than 0, or never"));
   EXPECT_THAT(ReadConfPair("takeover", "all", false, &options).message(), HasSubstr("majority or any"));
   EXPECT_THAT(ReadConfPair("keep_alive_max_attempt", "0", false, &options).message(),
               HasSubstr("a number from 1"));

@@ -37,6 +37,8 @@ class Command {
     const std::string& verb = words_[0];
     if (verb == "connected") return SessionConnected{};
     if (verb == "disconnected") return SessionDisconnected{Rest(1)};
+    if (verb == "leased")
+      return LeaseRenewed{TimePoint() + std::chrono::seconds(Number(1))};  // UNTIL SECONDS
     if (verb == "session-failed") return SessionFailed{Rest(1)};
     if (verb == "signal") return SignalReceived{SignalOf(words_[1])};
     if (verb == "tick") return Tick{};
@@ -109,7 +111,7 @@ class Command {
   const std::vector<std::string> words_;
 };
 
-/// The script's first line may order "# config: warm_up hang_notice=2 hang_timeout=5".
+/// The script's first line may order "# config: warm_up fence_timeout=30 hang_notice=2 hang_timeout=5".
 AgentConfig ScriptConfig(const std::string& script) {
   AgentConfig config = Config(kScriptWorkers);
   const std::string first = script.substr(0, script.find('\n'));
@@ -119,6 +121,7 @@ AgentConfig ScriptConfig(const std::string& script) {
     double seconds = 0;
     EXPECT_TRUE(parts.size() < 2 || absl::SimpleAtod(parts[1], &seconds)) << word;
     if (parts[0] == "warm_up") config.warm_up = true;
+    if (parts[0] == "fence_timeout") config.fence_timeout = FromSeconds(seconds);
     if (parts[0] == "hang_notice") config.hang_notice = FromSeconds(seconds);
     if (parts[0] == "hang_timeout") config.hang_timeout = FromSeconds(seconds);
   }

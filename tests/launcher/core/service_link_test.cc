@@ -8,32 +8,34 @@ namespace {
 TimePoint At(int second) { return TimePoint(std::chrono::seconds(second)); }
 
 TEST(ServiceLinkTest, OnlyTheFirstConnectionHasADeadline) {
-  ServiceLink link(At(5), Duration::zero());
+  ServiceLink link(At(5));
   EXPECT_EQ(link.Describe(), "never connected");
   EXPECT_FALSE(link.JoinTimedOut(At(4)));
   EXPECT_TRUE(link.JoinTimedOut(At(5)));
   EXPECT_TRUE(link.Connected());
   EXPECT_FALSE(link.Connected());
   EXPECT_EQ(link.join_deadline(), std::nullopt);
-  link.Disconnected(At(6));
+  link.Disconnected();
   EXPECT_FALSE(link.connected());
   EXPECT_FALSE(link.JoinTimedOut(At(1000)));
-  EXPECT_FALSE(link.TakeFence(At(1000))) << "no fence was asked for";
+  EXPECT_FALSE(link.TakeLeaseEnd(At(1000))) << "no lease was given";
 }
 
-TEST(ServiceLinkTest, TheFenceCountsFromTheFirstLossAndIsTakenOnce) {
-  ServiceLink link(At(5), std::chrono::seconds(10));
+TEST(ServiceLinkTest, ALeaseEndsOnceUnlessItIsRenewed) {
+  ServiceLink link(At(5));
   link.Connected();
-  link.Disconnected(At(1));
-  link.Disconnected(At(8));
-  EXPECT_EQ(link.fence_deadline(), At(11));
-  EXPECT_EQ(link.Describe(), "disconnected, fence ahead");
-  EXPECT_FALSE(link.TakeFence(At(10)));
-  EXPECT_TRUE(link.TakeFence(At(11)));
-  EXPECT_FALSE(link.TakeFence(At(12)));
-  link.Disconnected(At(13));
-  link.Connected();
-  EXPECT_EQ(link.fence_deadline(), std::nullopt) << "the service is back";
+  EXPECT_FALSE(link.Leased(At(30)));
+  EXPECT_FALSE(link.Leased(At(40)));
+  EXPECT_FALSE(link.Leased(At(35))) << "answers may overtake each other";
+  link.Disconnected();
+  EXPECT_EQ(link.lease_ends(), At(40));
+  EXPECT_EQ(link.Describe(), "disconnected, with a lease");
+  EXPECT_FALSE(link.TakeLeaseEnd(At(39)));
+  EXPECT_TRUE(link.TakeLeaseEnd(At(40)));
+  EXPECT_FALSE(link.TakeLeaseEnd(At(41)));
+  EXPECT_EQ(link.Describe(), "disconnected, its lease has ended");
+  EXPECT_TRUE(link.Leased(At(80))) << "the service is back";
+  EXPECT_FALSE(link.Leased(At(81)));
 }
 
 }  // namespace

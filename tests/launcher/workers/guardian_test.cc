@@ -35,7 +35,7 @@ class GuardianTest : public testing::Test {
     front_ = fork();
     ASSERT_GE(front_, 0);
     if (front_ == 0) {
-      BecomeGuarded(*presence);
+      BecomeGuarded(*presence, LeaseAlarm());
       const pid_t pids[2] = {getppid(), getpid()};
       setenv(support::Mark::kVariable, mark_.value().c_str(), 1);
       // Only what is executed from here on carries the mark.

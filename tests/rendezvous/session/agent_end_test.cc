@@ -101,5 +101,23 @@ TEST(SessionEnds, NothingIsLostOrRepeatedOverBrokenStreams) {
   }
 }
 
+TEST(AgentEnd, ALeaseIsOfTheGenerationThatRunsHereAlone) {
+  using std::chrono::seconds;
+  AgentEnd end;
+  EXPECT_EQ(end.FirstLease(), std::nullopt) << "nothing was heard yet";
+  EXPECT_EQ(end.TakeLease({seconds(5), {}}), std::nullopt) << "nothing runs here";
+  EXPECT_EQ(end.FirstLease(), seconds(5));
+  Assignment assignment;
+  assignment.generation = {1, 16};
+  end.outbox.Observe(Assigned{assignment});
+  EXPECT_EQ(end.TakeLease({seconds(6), {}}), std::nullopt)
+      << "said before the service formed it, or by one that knows none";
+  EXPECT_EQ(end.TakeLease({seconds(7), {1, 16}}), seconds(7));
+  EXPECT_EQ(end.TakeLease({seconds(8), {2, 32}}), std::nullopt) << "it has gone on";
+  end.outbox.Observe(GenerationDissolved{{1, 16}, "lost", 0});
+  EXPECT_EQ(end.TakeLease({seconds(9), {1, 16}}), std::nullopt);
+  EXPECT_EQ(end.FirstLease(), seconds(9));
+}
+
 }  // namespace
 }  // namespace mtrun::rendezvous

@@ -76,6 +76,36 @@ TEST(Outbox, AnAnsweredOfferIsNotSentToANewService) {
   EXPECT_THAT(Drain(box), ElementsAre());
 }
 
+TEST(Outbox, ItIsInTheGenerationThatItWasAssignedUntilItEndsOrANewOfferGoesOut) {
+  Outbox box;
+  EXPECT_EQ(box.current(), Generation{});
+  box.Observe(AssignedTo(1));
+  EXPECT_EQ(box.current(), (Generation{1, 1}));
+  OfferSent holds;
+  holds.offer.holds = Generation{1, 1};
+  box.Add(holds);
+  EXPECT_EQ(box.current(), (Generation{1, 1}));
+  box.Add(OfferSent{});
+  EXPECT_EQ(box.current(), Generation{});
+  box.Observe(AssignedTo(2));
+  box.Observe(GenerationDissolved{Generation{2, 2}, "lost", 0});
+  EXPECT_EQ(box.current(), Generation{});
+}
+
+TEST(Outbox, ANewServiceHearsOfTheNewestGenerationThatItKnows) {
+  Outbox box;
+  const JobSettings settings;
+  EXPECT_EQ(box.Opening(settings).last, std::nullopt);
+  box.Observe(Membership{AssignedTo(3)});
+  EXPECT_EQ(box.Opening(settings).last, AssignedTo(3).assignment());
+  EXPECT_EQ(box.Opening(settings).seen, Generation{}) << "it was in none";
+  box.Observe(AssignedTo(4));
+  EXPECT_EQ(box.Opening(settings).last, std::nullopt) << "an offer says what it runs";
+  box.Observe(GenerationDissolved{Generation{4, 4}, "lost", 0});
+  box.Observe(Membership{AssignedTo(2)});
+  EXPECT_EQ(box.Opening(settings).last, AssignedTo(4).assignment()) << "news of the past";
+}
+
 TEST(Outbox, AnOfferThatHoldsAGenerationCarriesItsMembership) {
   Outbox box;
   box.Observe(AssignedTo(4, 2));

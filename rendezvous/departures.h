@@ -1,0 +1,74 @@
+// Whether the last generation is over for certain. A step needs every member, so it is as soon as one of them
+// is out of it: it has stopped and says so here, a worker of it has ended, it left with notice, no process of
+// it is left, or its lease has ended (docs/protocol.md). Pure; a value, not thread-safe.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rendezvous/events.h"
+#include "rendezvous/generation_record.h"
+#include "rendezvous/roster.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::rendezvous {
+
+class Departures {
+ public:
+  static constexpr size_t kMostLooked = 8;  // members whose presence ports are looked at; one suffices
+  static constexpr int kMostLooks = 3;      // in vain, at a generation that runs
+
+  explicit Departures(const JobSettings& settings) : lease_(settings.fence_timeout) {}
+
+  /// What a node's clock may be slower than this one in a lease, and a message late.
+  Duration Margin() const { return std::chrono::seconds(1) + lease_ / 50; }
+
+  /// A generation begins, or was heard of. No other service has given its members a lease after `heard`.
+  void OnGeneration(const Assignment& generation, TimePoint heard);
+  /// The member left with notice, or was sent away.
+  void OnLeft(const std::string& node_id) { left_.insert(node_id); }
+  /// No process of it is left.
+  void OnDead(const std::string& node_id) { dead_.insert(node_id); }
+  /// A worker of it has ended, or cannot go on in its generation.
+  void OnBroken(const std::string& node_id) { broken_.insert(node_id); }
+  /// It is not registered any more; it was heard last at `heard`.
+  void OnLost(const std::string& node_id, TimePoint heard) { heard_[node_id] = heard; }
+  /// These answered at their presence ports: if their hosts refuse later, they are dead.
+  void OnProbed(const std::set<std::string>& alive);
+
+  bool Gone(const std::string& node_id) const { return left_.contains(node_id) || dead_.contains(node_id); }
+  bool Verified(const std::string& node_id) const { return verified_.contains(node_id); }
+
+  /// True where no generation is known.
+  bool Over(const GenerationRecord& generation, const Roster& roster, TimePoint now) const;
+  /// Why it may not be over, for people; nothing when it is.
+  std::optional<std::string> WhyNot(const GenerationRecord& generation, const Roster& roster,
+                                    TimePoint now) const;
+  /// When the first lease of a member ends; nothing when leases do not end.
+  std::optional<TimePoint> FirstLeaseEnd(const GenerationRecord& generation, const Roster& roster) const;
+  /// Presence ports to look at: of members that may still show that they answer, and of those that are
+  /// missing.
+  std::map<std::string, PresenceProbe> Request(const GenerationRecord& generation,
+                                               const Roster& roster) const;
+
+  std::string Describe() const;
+  bool operator==(const Departures&) const = default;
+
+ private:
+  bool IsOut(const Member& member, const Roster& roster) const;
+  TimePoint HeardOf(const Member& member, const Roster& roster) const;
+
+  Duration lease_;  // constant after construction; zero: leases do not end
+
+  // Of the last generation.
+  TimePoint began_;
+  std::set<std::string> left_, dead_, broken_;
+  std::map<std::string, TimePoint> heard_;  // of members that were lost
+  int looks_ = 0;
+  std::set<std::string> verified_;
+};
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,162 @@
+// No two generations at once: a spare takes over when the member is out for certain, and never before.
+#include <chrono>
+#include <thread>
+
+#include "tests/e2e/cluster.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Clock = std::chrono::steady_clock;
+
+/// A service of its own on node 0; jobs of one node, and a spare.
+class LeaseTest : public NetworkTest {
+ protected:
+  void SetUp() override {
+    NetworkTest::SetUp();
+    if (network_) StartService();
+  }
+  void TearDown() override {
+    spare_.reset();
+    member_.reset();
+    service_.reset();
+    NetworkTest::TearDown();
+  }
+  void StartService() {
+    service_ = std::make_unique<Program>(network_->On(0, {support::BinaryFolder() + "/mtrdzv", "--insecure",
+                                                          "--host", network_->Address(0), "--port", "29400"}),
+                                         Environment());
+    ASSERT_TRUE(service_->WaitForLine("serving")) << service_->Text();
+  }
+  /// A member on node 1 that runs, and a spare on node 2.
+  void StartBoth(const std::string& conf) {
+    member_ = Start(1, "1:1", conf);
+    ASSERT_TRUE(Runs(*member_, 1));
+    spare_ = Start(2, "1:1", conf);
+    ASSERT_TRUE(spare_->WaitForLine("spare: 1 of at most 1 node runs", kSoon)) << spare_->Text();
+  }
+  testing::AssertionResult Runs(Program& mtrun, int generation) const { return Met(mtrun, generation, 1); }
+
+  /// The state that /proc shows.
+  static bool WaitForState(pid_t pid, char state) {
+    const auto give_up = Clock::now() + std::chrono::seconds(30);
+    while (Clock::now() < give_up) {
+      const std::string stat = support::ReadText(absl::StrCat("/proc/", pid, "/stat"));
+      const size_t name_ends = stat.rfind(')');
+      if (name_ends != std::string::npos && stat.substr(name_ends, 3) == std::string(") ") + state)
+        return true;
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(10));  // another process's end is no event of ours
+    }
+    return false;
+  }
+
+  std::unique_ptr<Program> service_, member_, spare_;
+};
+
+TEST_F(LeaseTest, ASilentMemberKeepsItsGenerationUntilItsLeaseEnds) {
+  StartBoth(",fence_timeout=4");
+  const auto cut = Clock::now();
+  ASSERT_TRUE(network_->SetLink(1, false).ok());
+  ASSERT_TRUE(spare_->WaitForLine("holding: generation 1 may still run on node1", kSoon)) << spare_->Text();
+  ASSERT_TRUE(Runs(*spare_, 2));
+  // The last heartbeat that the service heard may be half a second older than the cut.
+  EXPECT_GE(Clock::now() - cut, std::chrono::milliseconds(4400));
+  EXPECT_TRUE(member_->WaitForLine("no rendezvous service has answered for 4.0 s (fence_timeout)", kSoon))
+      << member_->Text();
+
+  ASSERT_TRUE(network_->SetLink(1, true).ok());
+  EXPECT_TRUE(member_->WaitForLine("generation 1 ended: the job has left generation 1", kSoon))
+      << member_->Text();
+  EXPECT_TRUE(member_->WaitForLine("spare: 1 of at most 1 node runs", kSoon)) << member_->Text();
+}
+
+TEST_F(LeaseTest, ADeadMemberIsReplacedAtOnce) {
+  StartBoth(",fence_timeout=300");
+  member_->Signal(SIGKILL);
+  ASSERT_TRUE(Runs(*spare_, 2));
+  EXPECT_THAT(spare_->Text(), HasSubstr("holding: generation 1 may still run on node1"));
+}
+
+TEST_F(LeaseTest, AMemberWhoseAgentIsFrozenIsNotDead) {
+  StartBoth(",fence_timeout=3");
+  const pid_t agent = AgentOf(*member_);
+  ASSERT_GT(agent, 0);
+  const auto frozen = Clock::now();
+  kill(agent, SIGSTOP);
+  ASSERT_TRUE(Runs(*spare_, 2));
+  EXPECT_GE(Clock::now() - frozen, std::chrono::milliseconds(3400)) << "its guardian answered";
+  kill(agent, SIGCONT);
+  EXPECT_TRUE(member_->WaitForLine("spare: 1 of at most 1 node runs", kSoon)) << member_->Text();
+}
+
+TEST_F(LeaseTest, AServiceThatStartsAgainAndHearsOnlyTheSpareWaitsForTheMember) {
+  StartBoth("");
+  ASSERT_TRUE(network_->SetLink(1, false).ok());
+  service_->Signal(SIGKILL);
+  ASSERT_TRUE(service_->Wait().has_value());
+  StartService();
+  ASSERT_TRUE(service_->WaitForLine("hears of generation 1", kSoon)) << service_->Text();
+  ASSERT_TRUE(spare_->WaitForLine("holding: generation 1 may still run on node1", kSoon)) << spare_->Text();
+  ASSERT_TRUE(network_->SetLink(1, true).ok());
+  ASSERT_TRUE(service_->WaitForLine("adopts generation 1", kSoon)) << service_->Text();
+  EXPECT_THAT(spare_->Text(), Not(HasSubstr("in generation")));
+}
+
+TEST_F(LeaseTest, ANewcomerDoesNotForgetTheMemberThatWasThereBefore) {
+  member_ = Start(1, "1:1", ",fence_timeout=4");
+  ASSERT_TRUE(Runs(*member_, 1));
+  const auto cut = Clock::now();
+  ASSERT_TRUE(network_->SetLink(1, false).ok());
+  ASSERT_TRUE(service_->WaitForLine("node1 is lost: no heartbeat", kSoon)) << service_->Text();
+  spare_ = Start(2, "1:1", ",fence_timeout=4");
+  ASSERT_TRUE(Runs(*spare_, 2));
+  EXPECT_GE(Clock::now() - cut, std::chrono::milliseconds(4400));
+}
+
+TEST_F(LeaseTest, AServiceThatIsAwayForLongerThanALeaseFindsTheSameProcesses) {
+  StartBoth(",fence_timeout=2");
+  service_->Signal(SIGKILL);
+  ASSERT_TRUE(service_->Wait().has_value());
+  ASSERT_TRUE(member_->WaitForLine("the workers commit nothing until one does", kSoon)) << member_->Text();
+  StartService();
+  EXPECT_TRUE(member_->WaitForLine("the rendezvous service answers again: the workers go on", kSoon))
+      << member_->Text();
+  kill(PidIn(*member_, 1), SIGUSR1);
+  EXPECT_EQ(member_->Wait(), 0) << member_->Text();
+  EXPECT_THAT(member_->Text(), Not(HasSubstr("generation 1 ended")));
+}
+
+TEST_F(LeaseTest, TheGuardianKillsTheOrdinaryWorkersOfAFrozenAgent) {
+  toy_ = {"--no_python",
+          Script("forever.sh", "echo in generation $TORCHELASTIC_RESTART_COUNT, pid $$\nexec sleep 1000\n")};
+  member_ = Start(1, "1:1", ",fence_timeout=2");
+  const auto line = member_->WaitForLine("in generation 0, pid ", kSoon);
+  ASSERT_TRUE(line.has_value()) << member_->Text();
+  const pid_t worker = std::stoi(line->substr(line->find("pid ") + 4)), agent = AgentOf(*member_);
+  kill(agent, SIGSTOP);
+  EXPECT_TRUE(WaitForState(worker, 'Z')) << "its agent is stopped and cannot reap it";
+  kill(agent, SIGCONT);
+  ASSERT_TRUE(member_->WaitForLine("generation 2", kSoon)) << member_->Text();
+  EXPECT_TRUE(member_->WaitForLines("in generation 0", 2, kSoon))
+      << "it has used a restart: " << member_->Text();
+}
+
+TEST_F(LeaseTest, OrdinaryWorkersAreKilledWhenTheLeaseEndsAndCostNoRestart) {
+  toy_ = {"--no_python",
+          Script("forever.sh", "echo in generation $TORCHELASTIC_RESTART_COUNT\nexec sleep 1000\n")};
+  member_ = Start(1, "1:1", ",fence_timeout=2");
+  ASSERT_TRUE(member_->WaitForLine("in generation 0", kSoon)) << member_->Text();
+  ASSERT_TRUE(network_->SetLink(1, false).ok());
+  ASSERT_TRUE(member_->WaitForLine("killing the workers, others may go on without this node", kSoon))
+      << member_->Text();
+  ASSERT_TRUE(network_->SetLink(1, true).ok());
+  ASSERT_TRUE(member_->WaitForLine("generation 2", kSoon)) << member_->Text();
+  EXPECT_TRUE(member_->WaitForLines("in generation 0", 2, kSoon))
+      << "it has used a restart: " << member_->Text();
+}
+
+}  // namespace
+}  // namespace mtrun::e2e

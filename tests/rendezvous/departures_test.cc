@@ -1,0 +1,138 @@
+#include "rendezvous/departures.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/rendezvous/job_values.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::SizeIs;
+
+TimePoint At(double second) { return TimePoint(FromSeconds(second)); }
+
+JobSettings WithLease(Duration lease = seconds(10)) {
+  JobSettings settings;
+  settings.fence_timeout = lease;
+  return settings;
+}
+
+/// Generation 1 of two nodes, begun at 0 s; nobody is here.
+class DeparturesTest : public ::testing::Test {
+ protected:
+  explicit DeparturesTest(Duration lease = seconds(10))
+      : departures_(WithLease(lease)), roster_(WithLease(lease)) {
+    departures_.OnGeneration(*generation_.last(), At(0));
+    generation_.Stop();
+  }
+  bool Over(double second) const { return departures_.Over(generation_, roster_, At(second)); }
+  void Arrive(const std::string& node, double second) { roster_.Open(node, At(second)).greeted = true; }
+
+  GenerationRecord generation_ = Running(1, {"node1", "node2"});
+  Departures departures_;
+  Roster roster_;
+};
+
+TEST_F(DeparturesTest, NothingIsOverForCertainWithoutASign) {
+  EXPECT_TRUE(departures_.Over(GenerationRecord(), roster_, At(0))) << "there was none";
+  EXPECT_FALSE(Over(1));
+  EXPECT_THAT(departures_.WhyNot(generation_, roster_, At(1)).value_or(""),
+              HasSubstr("generation 1 may still run on node1, node2"));
+  Arrive("node1", 1);
+  EXPECT_FALSE(Over(1)) << "it is here, and may run on";
+}
+
+TEST_F(DeparturesTest, OneMemberThatIsOutSuffices) {
+  const Departures none = departures_;
+  departures_.OnLeft("node2");
+  EXPECT_TRUE(Over(1));
+  departures_ = none;
+  departures_.OnDead("node1");
+  EXPECT_TRUE(Over(1));
+  departures_ = none;
+  departures_.OnBroken("node1");
+  EXPECT_TRUE(Over(1));
+  departures_ = none;
+  departures_.OnDead("node3");
+  EXPECT_FALSE(Over(1)) << "no member";
+  Arrive("node2", 1);
+  roster_.TakeOffer(*roster_.Find("node2"), MakeOffer("node2"));
+  EXPECT_TRUE(Over(1)) << "it has offered again";
+}
+
+TEST_F(DeparturesTest, AMemberThatOffersNoWorkersYetHasLeftToo) {
+  Arrive("node2", 1);
+  roster_.TakeOffer(*roster_.Find("node2"), MakeOffer("node2", 0));
+  EXPECT_TRUE(Over(1));
+}
+
+TEST_F(DeparturesTest, ALeaseCountsFromWhenItsMemberWasHeardLast) {
+  EXPECT_EQ(departures_.Margin(), FromSeconds(1.2));
+  EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), At(11.2));
+  EXPECT_FALSE(Over(11.1));
+  EXPECT_TRUE(Over(11.2));
+  departures_.OnLost("node1", At(3));
+  Arrive("node2", 5);
+  EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), At(14.2)) << "of the first one";
+  departures_.OnGeneration(*generation_.last(), At(4));
+  EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), At(15.2)) << "of node1 since the new one began";
+}
+
+class NeverTest : public DeparturesTest {
+ protected:
+  NeverTest() : DeparturesTest(Duration::zero()) {}
+};
+
+TEST_F(NeverTest, ALeaseThatNeverEndsHoldsForEver) {
+  EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), std::nullopt);
+  EXPECT_FALSE(Over(1e6));
+  EXPECT_THAT(departures_.WhyNot(generation_, roster_, At(1)).value_or(""), HasSubstr("fence_timeout=never"));
+}
+
+TEST_F(DeparturesTest, ARunningGenerationIsAskedWhoAnswersAFewTimes) {
+  const GenerationRecord running = Running(1, {"node1", "node2"});
+  Arrive("node1", 0);
+  EXPECT_THAT(departures_.Request(running, roster_), ElementsAre(Key("node1"), Key("node2")));
+  departures_.OnProbed({"node1"});
+  EXPECT_TRUE(departures_.Verified("node1"));
+  EXPECT_THAT(departures_.Request(running, roster_), ElementsAre(Key("node2")));
+  for (int i = 1; i < Departures::kMostLooks; ++i) departures_.OnProbed({});
+  EXPECT_THAT(departures_.Request(running, roster_), IsEmpty()) << "a firewall may be in between";
+  departures_.OnGeneration(MakeGeneration(2, {"node2", "node3"}), At(1));
+  EXPECT_FALSE(departures_.Verified("node1")) << "no member any more";
+}
+
+TEST_F(DeparturesTest, WhoIsMissingIsAskedAsLongAsItTakes) {
+  for (int i = 0; i < 100; ++i) departures_.OnProbed({"node1", "node2"});
+  Arrive("node1", 0);
+  EXPECT_THAT(departures_.Request(generation_, roster_), ElementsAre(Key("node2")));
+  roster_.Close("node1", "reset", At(1));
+  EXPECT_THAT(departures_.Request(generation_, roster_), SizeIs(2));
+  departures_.OnDead("node2");
+  EXPECT_THAT(departures_.Request(generation_, roster_), ElementsAre(Key("node1")));
+}
+
+TEST_F(DeparturesTest, OfManyMembersAFewAreAsked) {
+  std::vector<std::string> nodes;
+  for (int i = 0; i < 1000; ++i) nodes.push_back("node" + std::to_string(i));
+  const GenerationRecord many = Running(1, nodes);
+  EXPECT_THAT(departures_.Request(many, roster_), SizeIs(Departures::kMostLooked));
+  EXPECT_THAT(departures_.WhyNot(many, roster_, At(1)).value_or(""), HasSubstr("node2, 997 more"));
+}
+
+TEST_F(DeparturesTest, IsAValue) {
+  Departures copy = departures_;
+  EXPECT_EQ(copy, departures_);
+  copy.OnBroken("node1");
+  copy.OnProbed({"node2"});
+  EXPECT_FALSE(copy == departures_);
+  EXPECT_EQ(copy.Describe(), "left {}, dead {}, broken {node1}, verified {node2}, looks 1");
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous
