@@ -21,6 +21,7 @@ struct StreamOpened {
   int seen_restarts = 0;                // failures in all, as it was told last
   int seen_refunds = 0;                 // of those, given back
   std::optional<Assignment> last = {};  // the newest generation that it knows of, unless it runs one
+  uint64_t incarnation = 0;             // of the job that it was in or heard of, 0 for none
   bool operator==(const StreamOpened&) const = default;
   /// Of the message Hello.
   template <typename Self, typename Field>
@@ -30,6 +31,7 @@ struct StreamOpened {
     field("seen_restarts", self.seen_restarts, Range{0, kMaxRestarts});
     field("seen_refunds", self.seen_refunds, Range{0, self.seen_restarts});
     field("last", self.last);
+    field("incarnation", self.incarnation);
   }
 };
 struct StreamClosed {

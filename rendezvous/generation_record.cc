@@ -54,8 +54,6 @@ void GenerationRecord::Begin(Assignment assignment) {
   last_ = std::move(assignment);
   running_ = true;
   heard_of_ = false;
-  issued_.push_back(last_->generation);
-  if (issued_.size() > kMaxIssued) issued_.erase(issued_.begin());
 }
 
 void GenerationRecord::Stop() {

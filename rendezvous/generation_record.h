@@ -15,17 +15,12 @@ namespace mtrun::rendezvous {
 /// Invariants: no number above the highest one known; members finish only while it runs.
 class GenerationRecord {
  public:
-  static constexpr size_t kMaxIssued = 32;
-
   bool known() const { return last_.has_value(); }  // one was formed, adopted or heard of
   bool running() const { return running_; }
   const std::optional<Assignment>& last() const { return last_; }
   /// Its name, {0, 0} for none.
   Generation id() const { return last_ ? last_->generation : Generation{}; }
   uint64_t number() const { return number_; }  // the highest one known
-  /// Names of the newest generations that this service formed or adopted, at most kMaxIssued.
-  const std::vector<Generation>& issued() const { return issued_; }
-
   /// Null unless it is in the last generation.
   const Member* FindLast(const std::string& node_id) const;
   /// Null unless it is in the generation that runs.
@@ -65,7 +60,6 @@ class GenerationRecord {
 
  private:
   uint64_t number_ = 0;
-  std::vector<Generation> issued_;
   std::optional<Assignment> last_;
   bool running_ = false;
   bool heard_of_ = false;  // the last one is known from others and may run yet

@@ -1,9 +1,11 @@
 // All jobs of one service, by job id: makes a state machine for the first node of a job, drops it with the
 // last one, and remembers how jobs ended so that a node that was away then does not start a job of its own.
-// Pure, as JobMachine; not thread-safe.
+// An id may be used again at once: what runs under it next is another incarnation, and nodes of the ended one
+// that are still here go on with their own. Pure, as JobMachine; not thread-safe.
 #pragma once
 
 #include <deque>
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,23 +33,35 @@ class JobTable {
   std::optional<TimePoint> NextDeadline() const;
   /// See JobMachine.
   Generation RunBy(const std::string& job_id, const std::string& node_id) const;
+  /// In the job or in an earlier one under its id.
+  bool Has(const std::string& job_id, const std::string& node_id) const;
 
+  /// Without those that have ended and whose ids are used again.
   const std::map<std::string, JobMachine>& jobs() const { return jobs_; }
 
  private:
   struct Ended {
     std::string job_id;
-    std::vector<Generation> issued;
+    uint64_t incarnation = 0;
     JobOutcome outcome;
   };
   using Jobs = std::map<std::string, JobMachine>;
+  using Past = std::list<std::pair<std::string, JobMachine>>;
 
-  void StepOne(Jobs::iterator job, const Event& event, TimePoint now, std::vector<JobEffect>& effects);
-  const Ended* FindEnded(const std::string& job_id, const Generation& seen) const;
+  void StepOne(const std::string& job_id, JobMachine& job, const Event& event, TimePoint now,
+               std::vector<JobEffect>& effects);
+  /// The node has come to a job that has ended, or to none.
+  void Admit(const std::string& job_id, const Event& event, const StreamOpened& opened,
+             std::vector<JobEffect>& effects);
+  void Remember(const std::string& job_id, const JobMachine& job, std::vector<JobEffect>& effects);
+  /// `incarnation`: that the node knows, 0 for none.
+  Past::iterator FindPast(const std::string& job_id, const std::string& node_id, uint64_t incarnation);
+  const Ended* FindEnded(const std::string& job_id, uint64_t incarnation) const;
 
   const JobMachine::Options options_;
   const std::string own_job_;
   Jobs jobs_;
+  Past past_;  // ended, with nodes that have not gone yet
   std::deque<Ended> ended_;
   uint64_t made_ = 0;  // jobs; gives each its own seed
 };

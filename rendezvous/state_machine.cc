@@ -1,11 +1,13 @@
 // The events of a job, one function a kind.
 #include "rendezvous/state_machine.h"
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/splitmix.h"
 #include "base/status_macros.h"
 #include "rendezvous/overloaded.h"
 
@@ -35,6 +37,7 @@ bool IsQuiet(const Event& event) {
 JobMachine::JobMachine(JobSettings settings, Options options)
     : settings_(std::move(settings)),
       options_(options),
+      incarnation_(std::max<uint64_t>(1, NamedStream(options.seed, settings_.job_id).At(0))),
       roster_(settings_),
       timers_(settings_),
       budget_(settings_.max_restarts, settings_.refund_steps),
@@ -70,8 +73,8 @@ void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event,
                                                  "; give every node the same"));
   }
   if (outcome_ && !Has(node_id)) {
-    return effects_.Refuse(
-        node_id, absl::StrCat("job \"", settings_.job_id, "\" is over (", WhyEnded(*outcome_), ")"));
+    effects_.Send(node_id, JobEnded{*outcome_});
+    return effects_.Close(node_id);
   }
   generation_.Saw(event.seen.number);
   budget_.Raise(event.seen_restarts, event.seen_refunds);

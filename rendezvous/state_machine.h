@@ -75,8 +75,8 @@ class JobMachine {
 
   const JobSettings& settings() const { return settings_; }
   const std::optional<JobOutcome>& outcome() const { return outcome_; }
-  /// Ids of the newest generations, so that a late agent of an ended job can be told apart from a new one.
-  const std::vector<Generation>& issued() const { return generation_.issued(); }
+  /// Tells this run of the job from another one under the same id. Not 0.
+  uint64_t incarnation() const { return incarnation_; }
   JobView View(TimePoint now) const;
   /// The state for people, times relative to `now`. Not the whole of it: == decides whether two are alike.
   std::string Describe(TimePoint now) const;
@@ -122,6 +122,7 @@ class JobMachine {
   JobSettings settings_;
   Options options_;
 
+  uint64_t incarnation_;  // its own until it hears of a generation that an earlier service formed
   Roster roster_;
   GenerationRecord generation_;
   FormationTimers timers_;

@@ -98,6 +98,7 @@ void JobMachine::HearOf(const Assignment& last, const std::string& from, TimePoi
   if (outcome_ || generation_.running() || !generation_.MayBeLast(last, settings_)) return;
   effects_.Log(absl::StrCat("hears of ", rendezvous::Describe(last), " (from ", roster_.Name(from), ")"));
   generation_.HearOf(last);
+  incarnation_ = std::max<uint64_t>(1, last.incarnation);
   budget_.Raise(last.restart_count, last.refunded);
   departures_.OnGeneration(last, options_.service_started);
   for (auto& [node_id, node] : roster_.nodes()) node.place.reset();
@@ -153,7 +154,9 @@ void JobMachine::Form(const FormationDecision& decision, TimePoint now) {
   const Generation generation = generation_.Next(options_.seed, settings_.job_id);
   std::vector<Offer> offers;
   for (const std::string& node_id : decision.order) offers.push_back(*roster_.nodes().at(node_id).offer);
-  const Assigned assigned(MakeAssignment(generation, offers, budget_.count(), budget_.refunded()));
+  Assignment formed = MakeAssignment(generation, offers, budget_.count(), budget_.refunded());
+  formed.incarnation = incarnation_;
+  const Assigned assigned(std::move(formed));
   Begin(assigned.assignment(), now);
   effects_.LogTold(
       absl::StrCat("forms ", rendezvous::Describe(assigned.assignment()), " (", decision.reason, ")"));
@@ -176,6 +179,7 @@ void JobMachine::Adopt(const std::string& reporter, const Assignment& held, Time
   effects_.Log(
       absl::StrCat("adopts ", rendezvous::Describe(held), " (reported by ", roster_.Name(reporter), ")"));
   Begin(held, now);
+  incarnation_ = std::max<uint64_t>(1, held.incarnation);
   departures_.OnGeneration(held, options_.service_started);
   budget_.Raise(held.restart_count, held.refunded);
   roster_.ExpectAll(held, now + options_.recovery_window, now);

@@ -125,8 +125,9 @@ struct Assignment {
   int world_size = 0;
   std::string master_address;  // node 0's
   int master_port = 0;
-  int restart_count = 0;  // failures used from the job-wide budget
-  int refunded = 0;       // of those, given back since
+  int restart_count = 0;     // failures used from the job-wide budget
+  int refunded = 0;          // of those, given back since
+  uint64_t incarnation = 0;  // of the job: another run under the same id has another one; random, not 0
   bool operator==(const Assignment&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -137,6 +138,7 @@ struct Assignment {
     field("master_port", self.master_port, Range{0, kMaxPort});
     field("restart_count", self.restart_count, Range{0, kMaxRestarts});
     field("refunded", self.refunded, Range{0, self.restart_count});
+    field("incarnation", self.incarnation);
   }
 };
 

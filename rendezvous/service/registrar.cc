@@ -125,8 +125,7 @@ void Registrar::Drop(const StreamPtr& stream, const std::string& why) {
 }
 
 bool Registrar::Knows(const ServiceSession& session) const {
-  const auto job = jobs_.jobs().find(session.job_id);
-  return job != jobs_.jobs().end() && job->second.Has(session.node_id);
+  return jobs_.Has(session.job_id, session.node_id);
 }
 
 void Registrar::Step(const std::string& job_id, const Event& event) {

@@ -61,6 +61,7 @@ StreamOpened Outbox::Opening(const JobSettings& settings) const {
   // What it runs it reports with an offer; the rest may be all that a new service hears of a generation that
   // runs elsewhere.
   if (!assignment_) opened.last = last_;
+  if (last_) opened.incarnation = last_->incarnation;
   return opened;
 }
 

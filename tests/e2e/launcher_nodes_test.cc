@@ -112,6 +112,17 @@ TEST_F(NodesTest, ANewGenerationHasNoOldKeys) {
               HasSubstr("killed by SIGKILL"));  // why the first generation went, on the other node too
 }
 
+TEST_F(NodesTest, AnIdCanBeUsedAgainAtOnce) {
+  const std::string port = endpoint_.substr(endpoint_.rfind(':') + 1);
+  Program service({support::BinaryFolder() + "/mtrdzv", "--host", "127.0.0.1", "--port", port},
+                  Environment());
+  ASSERT_TRUE(service.WaitForLine("serving")) << service.Text();
+  for (int run = 0; run < 5; ++run) {
+    const auto mtrun = Agent("1", {"--no_python", "/bin/true"});
+    EXPECT_EQ(mtrun->Wait(), 0) << "run " << run << ": " << mtrun->Text();
+  }
+}
+
 TEST_F(NodesTest, TheEarliestFailureIsTheCauseOnEveryNode) {
   // Rank 1 fails first, but its agent is frozen and tells of it after that of rank 0.
   const std::string script = Script(

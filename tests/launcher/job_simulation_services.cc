@@ -23,7 +23,7 @@ void JobSimulation::KillService(size_t index) {
   services_[index] = Service();
   const auto knows = [](const Service& service) {
     return service.id != 0 && !service.jobs->jobs().empty() &&
-           service.jobs->jobs().begin()->second.issued().size() > 0;
+           service.jobs->jobs().begin()->second.View({}).generation.number > 0;
   };
   if (std::none_of(services_.begin(), services_.end(), knows))
     forgotten_.insert(generations_.begin(), generations_.end());

@@ -99,13 +99,6 @@ TEST(GenerationRecord, WhatWasOnlyHeardOfMayBeAdopted) {
   EXPECT_EQ(record.number(), 4u) << "the next one has a higher number";
 }
 
-TEST(GenerationRecord, RemembersABoundedNumberOfNames) {
-  GenerationRecord record;
-  for (uint64_t i = 1; i <= GenerationRecord::kMaxIssued + 3; ++i) record.Begin(MakeGeneration(i, {"node1"}));
-  EXPECT_THAT(record.issued(), SizeIs(GenerationRecord::kMaxIssued));
-  EXPECT_EQ(record.issued().front().number, 4u);
-}
-
 TEST(GenerationRecord, IsAValue) {
   GenerationRecord a = Running(1, {"node1"}), b = a;
   EXPECT_EQ(a, b);

@@ -55,6 +55,7 @@ void PropertyChecker::BeforeEffects(const Event& event) {
     out_.insert(event.node_id);
   if (std::holds_alternative<Leaving>(said->event)) {
     left_.insert(event.node_id);
+    ended_told_.erase(event.node_id);
     present_.erase(event.node_id);
     running_.erase(event.node_id);
     std::erase_if(waiting_, [&](const auto& waiter) { return waiter.first == event.node_id; });
@@ -104,6 +105,7 @@ void PropertyChecker::On(const Send& send) {
 }
 
 void PropertyChecker::On(const CloseSession& close) {
+  ended_told_.erase(close.node_id);
   present_.erase(close.node_id);
   expected_.erase(close.node_id);
   running_.erase(close.node_id);
