@@ -76,7 +76,7 @@ struct Net : torch::nn::Module {
   torch::nn::Conv2d conv{nullptr};
 };
 
-struct Outcome {
+struct Statistics {
   std::vector<at::Tensor> gradients, buffers;
   double loss = 0;
 };
@@ -98,7 +98,7 @@ void SumOverWorkers(const collectives::ProcessGroup& group, const at::Tensor& te
 }
 
 /// One step of `filled` micro-batches of 3 samples, as the header tells the step to do it.
-Outcome Step(int64_t micro_batches, int64_t filled, int64_t group_micro_batches, int rank, int world,
+Statistics Step(int64_t micro_batches, int64_t filled, int64_t group_micro_batches, int rank, int world,
              const collectives::ProcessGroup& group, at::ScalarType dtype) {
   constexpr int64_t kMicro = 3;
   Net net;
@@ -106,7 +106,7 @@ Outcome Step(int64_t micro_batches, int64_t filled, int64_t group_micro_batches,
   RunningStatistics statistics(net);
   const auto sync = MakeSyncBatchNorm(net, group, rank, world);
   statistics.BeginStep();
-  Outcome outcome;
+  Statistics outcome;
   for (auto& p : net.parameters()) p.mutable_grad() = at::zeros_like(p);
   for (const SyncRound& round : PlanSyncRounds(micro_batches, filled, group_micro_batches, rank, world)) {
     sync->SetRound(round.members);
@@ -130,13 +130,13 @@ Outcome Step(int64_t micro_batches, int64_t filled, int64_t group_micro_batches,
 }
 
 /// PyTorch's own batch norm over each whole group.
-Outcome Reference(int64_t filled, int64_t group_micro_batches) {
+Statistics Reference(int64_t filled, int64_t group_micro_batches) {
   constexpr int64_t kMicro = 3;
   Net net;
   net.to(at::kDouble);
   RunningStatistics statistics(net);
   statistics.BeginStep();
-  Outcome outcome;
+  Statistics outcome;
   for (auto& p : net.parameters()) p.mutable_grad() = at::zeros_like(p);
   for (int64_t begin = 0; begin < filled; begin += group_micro_batches) {
     const int64_t end = std::min(begin + group_micro_batches, filled);
@@ -151,7 +151,7 @@ Outcome Reference(int64_t filled, int64_t group_micro_batches) {
   return outcome;
 }
 
-void ExpectSame(const Outcome& got, const Outcome& want, double tolerance) {
+void ExpectSame(const Statistics& got, const Statistics& want, double tolerance) {
   EXPECT_NEAR(got.loss, want.loss, tolerance * (std::abs(want.loss) + 1));
   for (size_t i = 0; i < want.gradients.size(); ++i) {
     const at::Tensor w = want.gradients[i], g = got.gradients[i].to(at::kDouble);
@@ -173,26 +173,26 @@ TEST(sync_batch_norm, EqualsBatchNormOverTheGroupAtAnyNumberOfWorkers) {
   };
   for (const Case& c :
        {Case{2, 2, 2}, Case{4, 4, 4}, Case{6, 6, 3}, Case{5, 5, 2}, Case{5, 3, 2}, Case{3, 1, 3}}) {
-    const Outcome want = Reference(c.filled, c.group);
+    const Statistics want = Reference(c.filled, c.group);
     for (const int world : {1, 2, 3, 4}) {
       SCOPED_TRACE(absl::StrCat(c.micro_batches, " micro-batches, ", c.filled, " filled, groups of ", c.group,
                                 ", workers ", world));
-      std::vector<Outcome> got(world);
+      std::vector<Statistics> got(world);
       RunRanks(world, [&](int rank, const collectives::ProcessGroup& group) {
         got[rank] = Step(c.micro_batches, c.filled, c.group, rank, world, group, at::kDouble);
       });
-      for (const Outcome& outcome : got) ExpectSame(outcome, want, 1e-10);
+      for (const Statistics& outcome : got) ExpectSame(outcome, want, 1e-10);
     }
   }
 }
 
 TEST(sync_batch_norm, Float32IsCloseAndBfloat16Works) {
-  const Outcome want = Reference(4, 4);
-  std::vector<Outcome> got(3);
+  const Statistics want = Reference(4, 4);
+  std::vector<Statistics> got(3);
   RunRanks(3, [&](int rank, const collectives::ProcessGroup& group) {
     got[rank] = Step(4, 4, 4, rank, 3, group, at::kFloat);
   });
-  for (const Outcome& outcome : got) ExpectSame(outcome, want, 1e-4);
+  for (const Statistics& outcome : got) ExpectSame(outcome, want, 1e-4);
   SyncBatchNorm alone(nullptr, 0, 1);
   at::Tensor x = Samples(0, 8, at::kBFloat16).requires_grad_();
   const at::Tensor weight = at::ones({3}).requires_grad_(), bias = at::zeros({3}).requires_grad_();
