@@ -99,7 +99,7 @@ void SumOverWorkers(const collectives::ProcessGroup& group, const at::Tensor& te
 
 /// One step of `filled` micro-batches of 3 samples, as the header tells the step to do it.
 Statistics Step(int64_t micro_batches, int64_t filled, int64_t group_micro_batches, int rank, int world,
-             const collectives::ProcessGroup& group, at::ScalarType dtype) {
+                const collectives::ProcessGroup& group, at::ScalarType dtype) {
   constexpr int64_t kMicro = 3;
   Net net;
   net.to(dtype);
