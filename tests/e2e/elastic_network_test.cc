@@ -82,6 +82,25 @@ TEST_F(TakeoverTest, TheNextServiceTakesOverFromADeadNode) {
   for (const auto& mtrun : {again.get(), b.get(), c.get()}) EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
 }
 
+TEST_F(TakeoverTest, AServiceMayDieWhileItsNodesStopTheirWorkers) {
+  toy_ = {"--max_restarts", "3", "--no_python",
+          Script("slow.sh",
+                 "trap 'sleep 3; exit 0' TERM\n"
+                 "echo attempt $TORCHELASTIC_RESTART_COUNT with $WORLD_SIZE workers, pid $$\n"
+                 "while :; do sleep 0.1; done\n")};
+  const auto a = Start(0, "1:3", "", "20"), b = Start(1, "1:3", "", "20"), c = Start(2, "1:3", "", "20");
+  for (const auto& mtrun : {a.get(), b.get()})
+    ASSERT_TRUE(mtrun->WaitForLine("attempt 0 with 3 workers", kSoon)) << mtrun->Text();
+  const auto line = c->WaitForLine("attempt 0 with 3 workers, pid ", kSoon);
+  ASSERT_TRUE(line.has_value()) << c->Text();
+  kill(std::stoi(line->substr(line->find("pid ") + 4)), SIGKILL);
+  // No generation runs now, and the next one has not been formed.
+  ASSERT_TRUE(b->WaitForLine("generation 1 ended", kSoon)) << b->Text();
+  a->Signal(SIGKILL);
+  EXPECT_TRUE(b->WaitForLine("attempt 1 with 2 workers", kSoon)) << b->Text();
+  EXPECT_TRUE(c->WaitForLine("attempt 1 with 2 workers", kSoon)) << c->Text();
+}
+
 TEST_F(TakeoverTest, OfTwoNodesOneGoesOnOnlyWhenTheOtherIsKnownToBeDead) {
   const auto a = Start(0, "1:2"), b = Start(1, "1:2");
   ASSERT_TRUE(Met(*a, 1, 2) && Met(*b, 1, 2)) << a->Text() << b->Text();
