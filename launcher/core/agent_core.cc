@@ -372,11 +372,13 @@ void AgentCore::OnTick() {
     if (!assignment_ || !WorkersLive(phase_)) return;
     // Others may form a generation without this node from now on. Trainers see it themselves, before each
     // step that they would commit, and hold; other programs cannot.
-    const bool hold = slots_.Cooperative();
-    out_.Log(Level::kWarning, absl::StrCat("no rendezvous service has answered for ",
-                                           HumanDuration(config_.fence_timeout), " (fence_timeout): ",
-                                           hold ? "the workers commit nothing until one does"
-                                                : "killing the workers, others may go on without this node"));
+    const bool finished = phase_ == Phase::kFinished, hold = finished || slots_.Cooperative();
+    out_.Log(Level::kWarning,
+             absl::StrCat("no rendezvous service has answered for ", HumanDuration(config_.fence_timeout),
+                          " (fence_timeout): ",
+                          finished ? "the workers are done, waiting for one to hear of it"
+                          : hold   ? "the workers commit nothing until one does"
+                                   : "killing the workers, others may go on without this node"));
     return hold ? void() : BeginStop(SIGKILL, Next::kRejoin);
   }
   const std::string grace = HumanDuration(config_.shutdown_timeout);
