@@ -85,8 +85,9 @@ void JobMachine::Settle(TimePoint now) {
     Dissolve(who, /*graceful=*/true);
   if (!outcome_ && !generation_.running()) SettleForming(now);
   if (outcome_) return;
-  UpdateWaiting(now);
+  // Who has heard that it is a spare knows for whom.
   TellMembership(generation_, &roster_, &effects_);
+  UpdateWaiting(now);
   // Nobody is left, neither here nor elsewhere.
   const bool here = generation_.running() || !roster_.empty();
   if (!here && HasAuthority() && departures_.Over(generation_, roster_, now)) generation_.Forget();
