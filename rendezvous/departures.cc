@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/endpoint.h"
-#include "rendezvous/until.h"
 
 namespace mtrun::rendezvous {
 
@@ -55,10 +54,10 @@ std::optional<TimePoint> Departures::FirstLeaseEnd(const GenerationRecord& gener
 bool Departures::Over(const GenerationRecord& generation, const Roster& roster, TimePoint now) const {
   if (!generation.known()) return true;
   const std::vector<Member>& members = generation.last()->members;
-  const bool out =
-      std::any_of(members.begin(), members.end(), [&](const Member& m) { return IsOut(m, roster); });
+  if (std::any_of(members.begin(), members.end(), [&](const Member& m) { return IsOut(m, roster); }))
+    return true;
   const std::optional<TimePoint> ends = FirstLeaseEnd(generation, roster);
-  return out || (ends && now >= *ends);
+  return ends && now >= *ends;
 }
 
 std::optional<std::string> Departures::WhyNot(const GenerationRecord& generation, const Roster& roster,

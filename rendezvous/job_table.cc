@@ -13,21 +13,13 @@ std::vector<JobTable::JobEffect> JobTable::Step(const std::string& job_id, const
   const auto* opened = std::get_if<StreamOpened>(&event.what);
   const uint64_t incarnation = opened != nullptr ? opened->incarnation : 0;
   if (const auto past = FindPast(job_id, event.node_id, incarnation); past != past_.end()) {
-    StepOne(job_id, past->second, event, now, effects);
-    if (past->second.Gone()) {
-      Remember(job_id, past->second, effects);
-      past_.erase(past);
-    }
+    if (StepOne(job_id, past->second, event, now, effects)) past_.erase(past);
     return effects;
   }
   if (opened != nullptr) Admit(job_id, event, *opened, effects);
   const auto job = jobs_.find(job_id);
   if (!effects.empty() || job == jobs_.end()) return effects;  // turned away, or unknown
-  StepOne(job_id, job->second, event, now, effects);
-  if (job->second.Gone()) {
-    Remember(job_id, job->second, effects);
-    jobs_.erase(job);
-  }
+  if (StepOne(job_id, job->second, event, now, effects)) jobs_.erase(job);
   return effects;
 }
 
@@ -63,10 +55,7 @@ std::vector<JobTable::JobEffect> JobTable::Tick(TimePoint now) {
       auto& [job_id, machine] = *current;
       const auto due = machine.NextDeadline();
       if (!due || *due > now) continue;
-      StepOne(job_id, machine, Event{"", rendezvous::Tick{}}, now, effects);
-      if (!machine.Gone()) continue;
-      Remember(job_id, machine, effects);
-      jobs.erase(current);
+      if (StepOne(job_id, machine, Event{"", rendezvous::Tick{}}, now, effects)) jobs.erase(current);
     }
   };
   tick(past_);
@@ -93,17 +82,16 @@ bool JobTable::Has(const std::string& job_id, const std::string& node_id) const 
                      [&](const auto& past) { return past.first == job_id && past.second.Has(node_id); });
 }
 
-void JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& event, TimePoint now,
+bool JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& event, TimePoint now,
                        std::vector<JobEffect>& effects) {
   for (Effect& effect : job.Step(event, now)) effects.emplace_back(job_id, std::move(effect));
-}
-
-void JobTable::Remember(const std::string& job_id, const JobMachine& job, std::vector<JobEffect>& effects) {
+  if (!job.Gone()) return false;
   if (const auto& outcome = job.outcome()) {
     ended_.push_back(Ended{job_id, job.incarnation(), *outcome});
     if (ended_.size() > kMaxRemembered) ended_.pop_front();
   }
   effects.emplace_back(job_id, LogLine{"its last node is gone; the job is forgotten", false});
+  return true;
 }
 
 JobTable::Past::iterator JobTable::FindPast(const std::string& job_id, const std::string& node_id,

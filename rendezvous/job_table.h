@@ -48,12 +48,12 @@ class JobTable {
   using Jobs = std::map<std::string, JobMachine>;
   using Past = std::list<std::pair<std::string, JobMachine>>;
 
-  void StepOne(const std::string& job_id, JobMachine& job, const Event& event, TimePoint now,
+  /// True when nothing of the job is left but how it ended, which is remembered.
+  bool StepOne(const std::string& job_id, JobMachine& job, const Event& event, TimePoint now,
                std::vector<JobEffect>& effects);
   /// The node has come to a job that has ended, or to none.
   void Admit(const std::string& job_id, const Event& event, const StreamOpened& opened,
              std::vector<JobEffect>& effects);
-  void Remember(const std::string& job_id, const JobMachine& job, std::vector<JobEffect>& effects);
   /// `incarnation`: that the node knows, 0 for none.
   Past::iterator FindPast(const std::string& job_id, const std::string& node_id, uint64_t incarnation);
   const Ended* FindEnded(const std::string& job_id, uint64_t incarnation) const;
