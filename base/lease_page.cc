@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -19,7 +21,7 @@ namespace mtrun {
 namespace {
 
 constexpr uint64_t kMagic = 0x657361656c746d00ULL;  // "\0mtlease"
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 constexpr off_t kBytes = 4096;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
@@ -41,8 +43,13 @@ absl::Status CheckFile(int fd) {
 }  // namespace
 
 struct LeasePage::Page {
+  struct Lease {
+    std::atomic<uint64_t> generation{0};
+    std::atomic<int64_t> deadline{kNever};  // nanoseconds since boot
+  };
   uint64_t magic = kMagic, version = kVersion;
-  std::atomic<int64_t> deadline{kNever};  // nanoseconds since boot
+  std::atomic<uint64_t> newest{0};  // place of the newest lease
+  std::array<Lease, 2> leases;
 };
 
 void LeasePage::Unmap::operator()(Page* page) const { munmap(page, kBytes); }
@@ -78,18 +85,35 @@ absl::StatusOr<LeasePage> LeasePage::Map(int fd) {
   return LeasePage(UniqueFd(), *std::move(memory));
 }
 
-void LeasePage::Set(std::optional<Duration> deadline) {
+void LeasePage::Set(uint64_t generation, std::optional<Duration> deadline) {
   MT_CHECK(fd_.valid()) << "a lease that was mapped is its agent's to set";
-  page_->deadline.store(deadline ? deadline->count() : kNever, std::memory_order_release);
+  const int64_t ends = deadline ? deadline->count() : kNever;
+  const uint64_t place = page_->newest;
+  if (page_->leases[place].generation == generation) {
+    page_->leases[place].deadline = ends;
+    return;
+  }
+  // Over while it is neither the old one nor the new one.
+  Page::Lease& other = page_->leases[1 - place];
+  other.deadline = 0;
+  other.generation = generation;
+  other.deadline = ends;
+  page_->newest = 1 - place;
 }
 
 std::optional<Duration> LeasePage::deadline() const {
-  const int64_t deadline = page_->deadline.load(std::memory_order_acquire);
+  const int64_t deadline = page_->leases[page_->newest & 1].deadline;
   return deadline == kNever ? std::nullopt : std::optional<Duration>(deadline);
 }
 
-bool LeasePage::Over(Duration now) const {
-  return now.count() >= page_->deadline.load(std::memory_order_acquire);
+bool LeasePage::Over(uint64_t generation, Duration now) const {
+  if (generation == 0) return now.count() >= page_->leases[page_->newest & 1].deadline;
+  return std::none_of(page_->leases.begin(), page_->leases.end(), [&](const Page::Lease& lease) {
+    if (lease.generation != generation) return false;
+    const int64_t ends = lease.deadline;
+    // Again: another generation may have taken its place meanwhile.
+    return lease.generation == generation && now.count() < ends;
+  });
 }
 
 }  // namespace mtrun

@@ -1,8 +1,11 @@
-// The lease of a node's workers, in a page of memory that they share with their agent: until when they may
-// commit what they compute. The agent moves the deadline on, its workers look at it before each commit.
-// Thread-safe, but for moves.
+// The leases of a node's workers, in a page of memory that they share with their agent: until when they may
+// commit what they compute in a generation. The agent moves the deadline on, its workers look at it before
+// each commit. A generation has a lease of its own: one that was away too long does not get it back with the
+// next one's, and workers that still end their last step in the old one keep theirs meanwhile. Thread-safe
+// for one who sets and any who look, but for moves.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -21,12 +24,14 @@ class LeasePage {
   /// kInvalidArgument names one that is no such page.
   static absl::StatusOr<LeasePage> Map(int fd);
 
-  /// `deadline`: time since boot, as BootNow() counts it; nothing: none, the lease is always valid.
+  /// `generation`: its id. `deadline`: time since boot, as BootNow() counts it; nothing: none, the lease is
+  /// always valid. The lease of the generation before stays as it is, older ones are over.
   /// REQUIRES: made here, not mapped.
-  void Set(std::optional<Duration> deadline);
+  void Set(uint64_t generation, std::optional<Duration> deadline);
+  /// Of the newest generation.
   std::optional<Duration> deadline() const;
-  /// `now`: time since boot.
-  bool Over(Duration now) const;
+  /// `now`: time since boot. The lease of a worker that is in no generation (0) is the newest one's.
+  bool Over(uint64_t generation, Duration now) const;
   /// The descriptor to inherit; -1 of a page that was mapped.
   int fd() const { return fd_.get(); }
 

@@ -9,7 +9,9 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <utility>
 
+#include "absl/strings/str_join.h"
 #include "base/lease_page.h"
 #include "base/log.h"
 #include "base/posix.h"
@@ -20,6 +22,7 @@
 #include "launcher/observe/preempt_file.h"
 #include "launcher/outcome_report.h"
 #include "launcher/rendezvous_access.h"
+#include "launcher/succession.h"
 #include "launcher/supervisor.h"
 #include "launcher/workers/guardian.h"
 
@@ -27,6 +30,7 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr Duration kFlushPatience = std::chrono::seconds(1);
+constexpr Duration kToldPause = std::chrono::milliseconds(50);
 
 AgentConfig CoreConfig(const Options& options, const rendezvous::Offer& offer, const std::string& endpoint) {
   return {offer,
@@ -56,7 +60,7 @@ class Agent {
         stamp_(io_),
         preemption_(io_, options_.preempt_file, [this] { Feed(SignalReceived{SIGTERM}); }),
         supervisor_(io_, options, program, log_files,
-                    {[this](const Event& event) { Feed(event); },
+                    {[this](const Event& event) { OnWorkers(event); },
                      [this](const rendezvous::AgentEvent& event) { session_->Send(event); },
                      [this] {
                        return core_.assignment() ? core_.assignment()->generation : rendezvous::Generation{};
@@ -73,7 +77,9 @@ class Agent {
       return 1;
     }
     io_.run();
+    succession_.reset();
     session_.reset();  // before the service, so that nothing reconnects
+    AwaitTold();
     return exit_code_;
   }
 
@@ -98,7 +104,7 @@ class Agent {
     const Duration lease = options_.job.fence_timeout;
     if (options_.standalone || lease == Duration::zero()) return absl::OkStatus();
     MT_ASSIGN_OR_RETURN(lease_, LeasePage::Make());
-    lease_->Set(BootNow() + lease);
+    lease_->Set(/*generation=*/0, BootNow() + lease);
     return absl::OkStatus();
   }
 
@@ -144,19 +150,47 @@ class Agent {
     handler.event = [this](const rendezvous::ServiceEvent& event) {
       asio::post(io_, [this, event] { OnServiceEvent(event); });
     };
-    handler.connected = [this] { asio::post(io_, [this] { OnConnected(); }); };
-    handler.disconnected = [post](const std::string& why) { post(SessionDisconnected{why}); };
+    handler.connected = [this](const rendezvous::ServiceHost& host) {
+      if (access_.hosting) access_.hosting->Rest(host.embedded);
+      if (succession_) succession_->OnConnected(host);
+      asio::post(io_, [this] { OnConnected(); });
+    };
+    handler.disconnected = [this, post](const std::string& why) {
+      if (access_.hosting) access_.hosting->Seek();
+      if (succession_) succession_->OnDisconnected();
+      post(SessionDisconnected{why});
+    };
     // The workers see it at once, whatever this loop does.
-    handler.leased = [this, post](Duration from) {
+    handler.leased = [this, post](const rendezvous::Generation& generation, Duration from) {
       if (!lease_) return;
       const Duration ends = from + options_.job.fence_timeout;
-      lease_->Set(ends);
+      lease_->Set(generation.id, ends);
       if (alarmed_) alarm_.Set(ends);
       post(LeaseRenewed{MonotonicNow() + (ends - BootNow())});
     };
     handler.failed = [post](absl::Status status) { post(SessionFailed{std::string(status.message())}); };
+    if (access_.hosting) access_.hosting->Seek();
+    if (access_.hosting && options_.job.endpoints.size() < 2) {
+      const HostWatch watch(options_.job.takeover_majority,
+                            options_.job.heartbeat_interval * options_.job.heartbeats_missed);
+      succession_.emplace(watch,
+                          [this](const std::vector<std::string>& services) { session_->TryToo(services); });
+    }
     session_ = OpenSession(options_, access_, offer_.node_id, handler);
     Stamp();
+  }
+
+  /// Where this node hosts: members that were cut off while the job ended may come back and hear of it, for
+  /// so long as the service waits for them, and unless somebody wants this to end.
+  void AwaitTold() {
+    if (!access_.hosting || !job_ended_) return;
+    bool said = false;
+    for (auto untold = access_.hosting->Untold(); !untold.empty(); untold = access_.hosting->Untold()) {
+      if (!std::exchange(said, true))
+        log::Info("still hosting the rendezvous for a moment: ", absl::StrJoin(untold, ", "),
+                  untold.size() == 1 ? " has" : " have", " not heard yet that the job has ended");
+      if (StopSignalWithin(kToldPause) != 0) return;
+    }
   }
 
   /// Tells the heartbeats that this loop is alive.
@@ -168,6 +202,14 @@ class Agent {
     });
   }
 
+  void OnWorkers(Event event) {
+    if (auto* exited = std::get_if<WorkerExited>(&event)) {
+      const bool killed = alarm_.kills().Take(static_cast<pid_t>(exited->pid));
+      exited->by_lease = killed && exited->signal == SIGKILL;
+    }
+    Feed(event);
+  }
+
   void OnConnected() {
     Feed(SessionConnected{});
     for (const rendezvous::AgentEvent& question : supervisor_.OpenQuestions()) session_->Send(question);
@@ -175,16 +217,23 @@ class Agent {
 
   void OnServiceEvent(const rendezvous::ServiceEvent& event) {
     if (const auto* reply = std::get_if<rendezvous::StoreReply>(&event)) return supervisor_.Answer(*reply);
+    if (succession_) {
+      if (const auto* mine = std::get_if<rendezvous::Assigned>(&event))
+        succession_->OnMembership(mine->assignment());
+      if (const auto* others = std::get_if<rendezvous::Membership>(&event))
+        succession_->OnMembership(others->generation.assignment());
+    }
     Feed(event);
   }
 
   void Feed(const Event& event) {
     watching_.events.Write(event);
-    for (const Effect& effect : core_.Step(event, MonotonicNow())) {
+    const Effects effects = core_.Step(event, MonotonicNow());
+    SetAlarm();  // before the workers are there: this process may be stopped at any moment
+    for (const Effect& effect : effects) {
       watching_.events.Write(effect);
       std::visit([this](const auto& e) { Perform(e); }, effect);
     }
-    SetAlarm();
     ArmDeadline();
   }
 
@@ -212,6 +261,11 @@ class Agent {
     supervisor_.Perform(effect);
   }
 
+  void Perform(const CleanUp& effect) {
+    supervisor_.Perform(effect);
+    alarm_.kills().Forget();
+  }
+
   void Perform(const SendOffer& effect) {
     if (effect.fresh) {
       const absl::Status held = supervisor_.HoldFreshPort();
@@ -230,6 +284,7 @@ class Agent {
 
   void Perform(const Exit& effect) {
     exit_code_ = effect.code;
+    job_ended_ = effect.job_ended;
     if (effect.outcome) ReportOutcome(*effect.outcome, program_.name, error_file_, *supervisor_.console());
     if (!session_->Flush(kFlushPatience)) log::Debug("the service did not acknowledge everything");
     io_.stop();
@@ -257,7 +312,9 @@ class Agent {
   PreemptFile preemption_;
   Supervisor supervisor_;
   std::unique_ptr<rendezvous::SessionClient> session_;
+  std::optional<Succession> succession_;  // uses the session
   int exit_code_ = 1;
+  bool job_ended_ = false;
 };
 
 }  // namespace
@@ -265,7 +322,7 @@ class Agent {
 int RunAgent(const Options& options, const Program& program, LogFiles& log_files,
              const PresencePort& presence, const LeaseAlarm& alarm) {
   int signal = 0;
-  absl::StatusOr<std::optional<RendezvousAccess>> access = OpenRendezvous(options, &signal);
+  absl::StatusOr<std::optional<RendezvousAccess>> access = OpenRendezvous(options, presence, &signal);
   if (!access.ok()) {
     log::Error(access.status().message());
     return 1;

@@ -18,6 +18,7 @@
 #include "launcher/output/log_files.h"
 #include "launcher/workers/guardian.h"
 #include "launcher/workers/lease_alarm.h"
+#include "rendezvous/eviction_client.h"
 #include "rendezvous/status_client.h"
 
 namespace mtrun::launcher {
@@ -56,6 +57,18 @@ int ShowStatus(const Options& options) {
   return 0;
 }
 
+int EvictNode(const Options& options) {
+  const std::optional<bool> insecure = options.insecure_given ? std::optional<bool>(true) : std::nullopt;
+  const auto done =
+      rendezvous::AskToEvict(options.evict_endpoints, insecure, "", options.job.job_id, options.evicted);
+  if (!done.ok()) {
+    std::cerr << "mtrun: " << done.status().message() << std::endl;
+    return 1;
+  }
+  std::cout << *done << std::endl;
+  return 0;
+}
+
 /// None for a node alone: nobody asks about it.
 absl::StatusOr<PresencePort> OpenPresence(const Options& options) {
   if (options.standalone) return PresencePort();
@@ -84,6 +97,7 @@ int Main(const std::vector<std::string>& args) {
     return 0;
   }
   if (options->act == Options::Act::kStatus) return ShowStatus(*options);
+  if (options->act == Options::Act::kEvict) return EvictNode(*options);
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());
   if (options->standalone && !options->run_id_given)

@@ -1,6 +1,5 @@
 #include "launcher/rendezvous_access.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <utility>
@@ -14,6 +13,7 @@
 #include "launcher/net/etcd_probe.h"
 #include "launcher/net/held_port.h"
 #include "launcher/workers/guardian.h"
+#include "rendezvous/service/state_folder.h"
 #include "rendezvous/session/local_session.h"
 #include "rendezvous/token.h"
 
@@ -23,15 +23,6 @@ namespace {
 constexpr Duration kResolvePause = std::chrono::seconds(1);
 constexpr Duration kEtcdPatience = std::chrono::seconds(1);
 
-/// A stop signal that is pending or comes within `pause`; 0 for none.
-int StopSignalWithin(Duration pause) {
-  const sigset_t signals = StopSignals();
-  const timespec time = {static_cast<time_t>(pause.count() / 1'000'000'000),
-                         static_cast<long>(pause.count() % 1'000'000'000)};
-  const int signal = sigtimedwait(&signals, nullptr, &time);
-  return signal > 0 ? signal : 0;
-}
-
 absl::Status RefuseEtcd(const Options& options, const Endpoint& endpoint) {
   if (!options.may_be_etcd || !EtcdAnswers(endpoint, kEtcdPatience)) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -40,26 +31,26 @@ absl::Status RefuseEtcd(const Options& options, const Endpoint& endpoint) {
                    "c10d --rdzv_endpoint HOST:29400 instead, where HOST is one of the nodes"));
 }
 
-/// Hosts the service at the first endpoint that is this node's, if any.
-absl::Status HostIfMine(const Options& options, RendezvousAccess* access) {
-  std::vector<std::string> endpoints = options.job.endpoints;
-  if (endpoints.empty()) endpoints = {options.endpoint};
-  for (const std::string& endpoint : endpoints) {  // one service per agent at most
-    if (access->host) break;
-    MT_ASSIGN_OR_RETURN(
-        access->host, rendezvous::StartIfHost({endpoint, options.is_host, access->insecure, options.insecure,
-                                               access->token, options.job.job_id}));
-  }
-  if (!access->host) {
+absl::Status HostIfMine(const Options& options, const PresencePort& presence, RendezvousAccess* access) {
+  rendezvous::HostOptions credentials;
+  credentials.insecure = access->insecure;
+  credentials.insecure_anywhere = options.insecure;
+  credentials.token = access->token;
+  credentials.presence_port = presence.port();
+  credentials.presence_id = presence.id();
+  credentials.state_folder = rendezvous::StateFolderOf(CurrentEnvironment());
+  access->hosting = std::make_unique<Hosting>(options, std::move(credentials));
+  MT_RETURN_IF_ERROR(access->hosting->Begin());
+  const std::string own = access->hosting->endpoint();
+  if (own.empty()) {
     log::Info("the rendezvous is at ", access->endpoint, ", hosted elsewhere");
-    return absl::OkStatus();
+  } else {
+    access->endpoint = own;
   }
-  access->endpoint = access->host->endpoint();
-  log::Info("hosting the rendezvous at ", access->endpoint, ": ", access->host->reason());
   return absl::OkStatus();
 }
 
-absl::StatusOr<RendezvousAccess> FindRendezvous(const Options& options) {
+absl::StatusOr<RendezvousAccess> FindRendezvous(const Options& options, const PresencePort& presence) {
   RendezvousAccess access;
   access.endpoint = options.endpoint;
   access.address = options.local_addr;
@@ -73,18 +64,20 @@ absl::StatusOr<RendezvousAccess> FindRendezvous(const Options& options) {
   if (!access.insecure) {
     MT_ASSIGN_OR_RETURN(access.token, rendezvous::LoadToken());
   }
-  MT_RETURN_IF_ERROR(HostIfMine(options, &access));
+  MT_RETURN_IF_ERROR(HostIfMine(options, presence, &access));
   return access;
 }
 
 }  // namespace
 
-absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& options, int* signal) {
-  MT_ASSIGN_OR_RETURN(RendezvousAccess access, FindRendezvous(options));
+absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& options,
+                                                               const PresencePort& presence, int* signal) {
+  MT_ASSIGN_OR_RETURN(RendezvousAccess access, FindRendezvous(options, presence));
+  const bool hosting = access.hosting && !access.hosting->endpoint().empty();
   const TimePoint give_up = MonotonicNow() + options.job.join_timeout;
   while (access.address.empty()) {
     MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(access.endpoint));
-    absl::StatusOr<std::string> address = AddressTowards(endpoint, access.host != nullptr);
+    absl::StatusOr<std::string> address = AddressTowards(endpoint, hosting);
     if (address.ok()) {
       access.address = *std::move(address);
       break;
@@ -93,6 +86,9 @@ absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& op
     log::Warning(address.status().message(), "; trying again");
     if ((*signal = StopSignalWithin(kResolvePause)) != 0) return std::nullopt;
   }
+  // A list names the services that may take over.
+  if (access.hosting && options.job.endpoints.size() < 2)
+    MT_RETURN_IF_ERROR(access.hosting->StandBy(access.address));
   return std::optional<RendezvousAccess>(std::move(access));
 }
 
@@ -105,6 +101,7 @@ rendezvous::Offer MakeOffer(const Options& options, const RendezvousAccess& acce
   offer.workers = options.workers;
   offer.presence_port = presence.port();
   offer.presence_id = presence.id();
+  if (access.hosting) offer.service_port = access.hosting->service_port();
   offer.node_rank = options.node_rank;
   offer.role = options.role;
   return offer;

@@ -8,17 +8,17 @@
 
 #include "absl/status/statusor.h"
 #include "launcher/cli/options.h"
+#include "launcher/hosting.h"
 #include "launcher/net/presence_port.h"
-#include "rendezvous/service/host.h"
 #include "rendezvous/session/session_client.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::launcher {
 
 struct RendezvousAccess {
-  std::unique_ptr<rendezvous::Host> host;  // when this node hosts it
-  std::string endpoint;                    // with its real port
-  std::string address;                     // this node's, for peers
+  std::unique_ptr<Hosting> hosting;  // null for a node alone
+  std::string endpoint;              // with its real port
+  std::string address;               // this node's, for peers
   bool insecure = true;
   std::string token;
 };
@@ -26,7 +26,8 @@ struct RendezvousAccess {
 /// Starts the service where it is this node's to host, and finds out this node's address: a name may appear
 /// in DNS only later, so that is tried until the job's join timeout. Nothing when a stop signal came first
 /// (`*signal`). kFailedPrecondition where an etcd server answers.
-absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& options, int* signal);
+absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& options,
+                                                               const PresencePort& presence, int* signal);
 
 /// What this node offers; a random part makes its id unique.
 rendezvous::Offer MakeOffer(const Options& options, const RendezvousAccess& access,

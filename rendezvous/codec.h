@@ -22,6 +22,7 @@ class Heartbeat;
 class JobStatus;
 class Lease;
 class ServiceEvent;
+class StatusRequest;
 }  // namespace wire
 
 inline constexpr int kProtocolVersion = 1;
@@ -59,6 +60,13 @@ Heartbeat DecodeHeartbeat(const wire::Heartbeat& heartbeat);
 wire::Lease EncodeLease(const Lease& lease);
 Lease DecodeLease(const wire::Lease& lease);
 
+/// The service that asks another one for its status; without an endpoint where nobody else is meant.
+wire::StatusRequest EncodeAsking(const std::string& job_id, const PeerService& asks);
+PeerService DecodeAsking(const wire::StatusRequest& request);
+/// What a service writes down for its successor.
+std::string EncodeMembership(const Assignment& generation);
+/// kInvalidArgument for anything else.
+absl::StatusOr<Assignment> DecodeMembership(const std::string& bytes);
 void EncodeJobView(const JobView& view, wire::JobStatus* status);
 JobView DecodeJobView(const wire::JobStatus& status);
 

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/endpoint.h"
 #include "base/status_macros.h"
 #include "rendezvous/codec.h"
 #include "rendezvous/codec_fields.h"
@@ -142,6 +143,23 @@ Lease DecodeLease(const wire::Lease& in) {
   return lease;
 }
 
+absl::StatusOr<Assignment> DecodeMembership(const std::string& bytes) {
+  MT_ASSIGN_OR_RETURN(const Assigned assigned, DecodeAssigned(bytes));
+  return assigned.assignment();
+}
+
+PeerService DecodeAsking(const wire::StatusRequest& in) {
+  PeerService peer;
+  const bool bounded = in.endpoint().size() <= kMaxName && in.job_id().size() <= kMaxName;
+  if (in.job_id().empty() || !bounded || !ParseEndpoint(in.endpoint()).ok()) return peer;
+  peer.endpoint = in.endpoint();
+  peer.state = PeerService::State::kWithJob;
+  peer.generation = Generation{in.generation().number(), in.generation().id()};
+  peer.authority = in.authority();
+  peer.last_number = peer.generation.number;
+  return peer;
+}
+
 JobView DecodeJobView(const wire::JobStatus& in) {
   JobView view;
   codec::Decode(in.settings(), &view.settings);
@@ -150,6 +168,8 @@ JobView DecodeJobView(const wire::JobStatus& in) {
   view.generation = Generation{in.generation().number(), in.generation().id()};
   view.restart_count = in.restart_count();
   view.authority = in.authority();
+  view.incarnation = in.incarnation();
+  view.proof = static_cast<RunProof>(std::clamp(in.proof(), 0, static_cast<int32_t>(RunProof::kFormed)));
   view.phase_age = Duration(in.phase_age_ns());
   for (const wire::NodeStatus& n : in.nodes()) {
     view.nodes.push_back({n.node_id(), n.host(), n.address(), n.state(), n.node_rank(), n.first_rank(),

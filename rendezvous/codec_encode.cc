@@ -82,6 +82,19 @@ wire::Lease EncodeLease(const Lease& lease) {
   return out;
 }
 
+wire::StatusRequest EncodeAsking(const std::string& job_id, const PeerService& asks) {
+  wire::StatusRequest out;
+  if (asks.endpoint.empty()) return out;
+  out.set_job_id(Utf8(job_id));
+  out.set_endpoint(Utf8(asks.endpoint));
+  out.mutable_generation()->set_number(asks.generation.number);
+  out.mutable_generation()->set_id(asks.generation.id);
+  out.set_authority(asks.authority);
+  return out;
+}
+
+std::string EncodeMembership(const Assignment& generation) { return Bytes(Assigned(generation)); }
+
 void EncodeJobView(const JobView& view, wire::JobStatus* status) {
   codec::Encode(view.settings, status->mutable_settings());
   status->set_phase(view.phase);
@@ -90,6 +103,8 @@ void EncodeJobView(const JobView& view, wire::JobStatus* status) {
   status->mutable_generation()->set_id(view.generation.id);
   status->set_restart_count(view.restart_count);
   status->set_authority(view.authority);
+  status->set_incarnation(view.incarnation);
+  status->set_proof(static_cast<int32_t>(view.proof));
   status->set_phase_age_ns(view.phase_age.count());
   for (const NodeView& n : view.nodes) {
     wire::NodeStatus* node = status->add_nodes();

@@ -8,6 +8,22 @@
 #include "base/endpoint.h"
 
 namespace mtrun::rendezvous {
+namespace {
+
+/// All members of the `inner` one are members of the other one.
+bool Includes(const Assignment& generation, const Assignment& inner) {
+  const auto is_in = [&](const Member& member) {
+    return std::any_of(generation.members.begin(), generation.members.end(),
+                       [&](const Member& other) { return other.node_id == member.node_id; });
+  };
+  return std::all_of(inner.members.begin(), inner.members.end(), is_in);
+}
+
+PresenceProbe ProbeOf(const Member& member) {
+  return {ToText(Endpoint{member.address, member.presence_port}), member.presence_id};
+}
+
+}  // namespace
 
 void Departures::OnGeneration(const Assignment& generation, TimePoint heard) {
   std::set<std::string> still;
@@ -19,6 +35,7 @@ void Departures::OnGeneration(const Assignment& generation, TimePoint heard) {
   left_.clear();
   dead_.clear();
   broken_.clear();
+  evicted_.clear();
   heard_.clear();
   looks_ = 0;
 }
@@ -28,11 +45,26 @@ void Departures::OnProbed(const std::set<std::string>& alive) {
   verified_.insert(alive.begin(), alive.end());
 }
 
-bool Departures::IsOut(const Member& member, const Roster& roster) const {
+void Departures::OnFormed(const GenerationRecord& before, const Roster& roster, TimePoint now) {
+  std::vector<Unsure> candidates = std::exchange(unsure_, {});
+  if (before.known() && !LastOver(*before.last(), roster, now, /*may_come=*/false))
+    candidates.push_back({*before.last(), now});
+  for (Unsure& each : candidates) {
+    // As soon as one is over, so is every one that includes it.
+    const bool follows = std::any_of(unsure_.begin(), unsure_.end(), [&](const Unsure& other) {
+      return Includes(each.generation, other.generation);
+    });
+    if (!follows && !IsOver(each, roster, now, /*may_come=*/false)) unsure_.push_back(std::move(each));
+  }
+}
+
+bool Departures::IsOut(const Member& member, const Roster& roster, bool may_come) const {
   const std::string& id = member.node_id;
   if (Gone(id) || broken_.contains(id)) return true;
   const RosterNode* node = roster.Find(id);
-  return node != nullptr && (node->offered || node->starting);
+  if (node == nullptr || (!node->offered && !node->starting)) return false;
+  // Whoever has a place is in the next generation before others.
+  return !node->offer->ends_step || (may_come && node->ready() && node->place);
 }
 
 TimePoint Departures::HeardOf(const Member& member, const Roster& roster) const {
@@ -42,28 +74,54 @@ TimePoint Departures::HeardOf(const Member& member, const Roster& roster) const 
   return lost == heard_.end() ? began_ : lost->second;
 }
 
-std::optional<TimePoint> Departures::FirstLeaseEnd(const GenerationRecord& generation,
-                                                   const Roster& roster) const {
+std::optional<TimePoint> Departures::LeaseEnd(const Assignment& generation, const Roster& roster) const {
   std::optional<TimePoint> first;
-  if (!generation.known() || lease_ == Duration::zero()) return first;
-  for (const Member& member : generation.last()->members)
+  if (lease_ == Duration::zero()) return first;
+  for (const Member& member : generation.members)
     first = Earlier(first, HeardOf(member, roster) + lease_ + Margin());
   return first;
 }
 
-bool Departures::Over(const GenerationRecord& generation, const Roster& roster, TimePoint now) const {
-  if (!generation.known()) return true;
-  const std::vector<Member>& members = generation.last()->members;
-  if (std::any_of(members.begin(), members.end(), [&](const Member& m) { return IsOut(m, roster); }))
-    return true;
-  const std::optional<TimePoint> ends = FirstLeaseEnd(generation, roster);
-  return ends && now >= *ends;
+std::optional<TimePoint> Departures::FirstLeaseEnd(const GenerationRecord& generation,
+                                                   const Roster& roster) const {
+  if (!generation.known()) return std::nullopt;
+  std::optional<TimePoint> last = LeaseEnd(*generation.last(), roster);
+  if (!last) return last;
+  for (const Unsure& before : unsure_) last = std::max(*last, before.since + lease_ + Margin());
+  return last;
+}
+
+bool Departures::AnyOut(const Assignment& generation, const Roster& roster, bool may_come) const {
+  return std::any_of(generation.members.begin(), generation.members.end(),
+                     [&](const Member& member) { return IsOut(member, roster, may_come); });
+}
+
+bool Departures::LastOver(const Assignment& last, const Roster& roster, TimePoint now, bool may_come) const {
+  const std::optional<TimePoint> ends = LeaseEnd(last, roster);
+  return (ends && now >= *ends) || AnyOut(last, roster, may_come);
+}
+
+bool Departures::IsOver(const Unsure& before, const Roster& roster, TimePoint now, bool may_come) const {
+  const bool leases_end = lease_ > Duration::zero();
+  return (leases_end && now >= before.since + lease_ + Margin()) ||
+         AnyOut(before.generation, roster, may_come);
+}
+
+const Assignment* Departures::FindRunning(const GenerationRecord& generation, const Roster& roster,
+                                          TimePoint now) const {
+  if (!generation.known()) return nullptr;
+  if (!LastOver(*generation.last(), roster, now, /*may_come=*/true)) return &*generation.last();
+  const auto before = std::find_if(unsure_.begin(), unsure_.end(), [&](const Unsure& each) {
+    return !IsOver(each, roster, now, /*may_come=*/true);
+  });
+  return before == unsure_.end() ? nullptr : &before->generation;
 }
 
 std::optional<std::string> Departures::WhyNot(const GenerationRecord& generation, const Roster& roster,
                                               TimePoint now) const {
-  if (Over(generation, roster, now)) return std::nullopt;
-  const std::vector<Member>& members = generation.last()->members;
+  const Assignment* running = FindRunning(generation, roster, now);
+  if (running == nullptr) return std::nullopt;
+  const std::vector<Member>& members = running->members;
   std::vector<std::string> names;
   for (const Member& member : members) names.push_back(member.host);
   if (names.size() > Roster::kFewNodes) {
@@ -71,11 +129,12 @@ std::optional<std::string> Departures::WhyNot(const GenerationRecord& generation
     names.push_back(absl::StrCat(members.size() - 3, " more"));
   }
   return absl::StrCat(
-      "holding: generation ", generation.id().number, " may still run on ", absl::StrJoin(names, ", "),
+      "holding: generation ", running->generation.number, " may still run on ", absl::StrJoin(names, ", "),
       "; waiting until one of its nodes comes back, is found dead",
       lease_ == Duration::zero()
           ? std::string(" (fence_timeout=never)")
-          : absl::StrCat(", or has been away for ", HumanDuration(lease_), " (fence_timeout)"));
+          : absl::StrCat(", or has been away for ", HumanDuration(lease_), " (fence_timeout)"),
+      "; ", kAdvice);
 }
 
 std::map<std::string, PresenceProbe> Departures::Request(const GenerationRecord& generation,
@@ -86,11 +145,24 @@ std::map<std::string, PresenceProbe> Departures::Request(const GenerationRecord&
   for (const Member& member : generation.last()->members) {
     if (member.presence_port == 0) continue;
     if (++looked > kMostLooked) break;
-    if (dead_.contains(member.node_id)) continue;
+    if (dead_.contains(member.node_id) || Evicted(member.node_id)) continue;
     const RosterNode* node = roster.Find(member.node_id);
     const bool here = node != nullptr && node->greeted && node->connected;
     if (generation.running() ? Verified(member.node_id) : here) continue;
-    wanted[member.node_id] = {ToText(Endpoint{member.address, member.presence_port}), member.presence_id};
+    wanted[member.node_id] = ProbeOf(member);
+  }
+  return wanted;
+}
+
+std::map<std::string, PresenceProbe> Departures::Absent(const GenerationRecord& generation,
+                                                        const Roster& roster) const {
+  std::map<std::string, PresenceProbe> wanted;
+  if (!generation.known()) return wanted;
+  for (const Member& member : generation.last()->members) {
+    const RosterNode* node = roster.Find(member.node_id);
+    const bool away = node != nullptr && !node->connected;
+    if (away && member.presence_port > 0 && Verified(member.node_id))
+      wanted[member.node_id] = ProbeOf(member);
   }
   return wanted;
 }
@@ -98,7 +170,9 @@ std::map<std::string, PresenceProbe> Departures::Request(const GenerationRecord&
 std::string Departures::Describe() const {
   return absl::StrCat("left {", absl::StrJoin(left_, " "), "}, dead {", absl::StrJoin(dead_, " "),
                       "}, broken {", absl::StrJoin(broken_, " "), "}, verified {",
-                      absl::StrJoin(verified_, " "), "}, looks ", looks_);
+                      absl::StrJoin(verified_, " "), "}, looks ", looks_,
+                      unsure_.empty() ? "" : absl::StrCat(", not sure of ", unsure_.size(), " before it"),
+                      evicted_.empty() ? "" : absl::StrCat(", evicted {", absl::StrJoin(evicted_, " "), "}"));
 }
 
 }  // namespace mtrun::rendezvous

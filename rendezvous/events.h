@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "rendezvous/job_run.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::rendezvous {
@@ -63,13 +64,16 @@ struct PeerService {
     kSilent,      // no answer: it may have the job
     kGone,        // its host answers that there is no such process
     kSelf,        // the service that asks
-    kWithoutJob,  // it answers, and does not know this job
+    kWithoutJob,  // it answers, and does not know this job, or its end
     kWithJob,
   };
   std::string endpoint;
   State state = State::kSilent;
-  Generation generation;   // with the job: the newest it knows, {0, 0} for none
-  bool authority = false;  // with the job: it may change the membership
+  Generation generation;             // with the job: the newest it knows, {0, 0} for none
+  bool authority = false;            // with the job: it may change the membership
+  uint64_t incarnation = 0;          // of the run that it has, or that has ended there; 0: unknown
+  RunProof proof = RunProof::kNone;  // that it has that run
+  uint64_t last_number = 0;          // of generations that it has known, also where it has forgotten the job
   bool operator==(const PeerService&) const = default;
 };
 struct ProbeResult {
@@ -78,15 +82,23 @@ struct ProbeResult {
   // counts only for one that was among `alive` before.
   std::set<std::string> dead;
   std::set<std::string> alive = {};  // members whose id was read through their presence port
+  Duration took = Duration::zero();  // what was seen may be so old
+  bool heard = false;                // one service has asked this one, and is all there is in `peers`
   bool operator==(const ProbeResult&) const = default;
 };
 /// Time has passed. Due at NextDeadline(); harmless at any other time.
 struct Tick {
   bool operator==(const Tick&) const = default;
 };
+/// An operator says that this member of the last generation never comes back and that its workers are gone.
+/// Changes nothing for one that is connected (eviction.h).
+struct Evicted {
+  std::string node_id;
+  bool operator==(const Evicted&) const = default;
+};
 struct Event {
-  std::string node_id;  // "" for Tick and ProbeResult
-  std::variant<StreamOpened, StreamClosed, Heartbeat, AgentSaid, Tick, ProbeResult> what;
+  std::string node_id;  // "" for Tick, ProbeResult and Evicted
+  std::variant<StreamOpened, StreamClosed, Heartbeat, AgentSaid, Tick, ProbeResult, Evicted> what;
 };
 
 /// Where a member's presence port is and what it answers there.
@@ -95,10 +107,21 @@ struct PresenceProbe {
   uint64_t id = 0;
   bool operator==(const PresenceProbe&) const = default;
 };
+/// Where the service lives that answers a session.
+struct ServiceHost {
+  bool embedded = false;   // in an mtrun, and ends with it
+  PresenceProbe presence;  // of that one; no id: none is known
+  // Where it answered, if not at the job's endpoint, behind which another machine may come to be.
+  std::string service = {};
+  bool operator==(const ServiceHost&) const = default;
+};
+
 /// What a service should find out.
 struct ProbeRequest {
   std::string job_id;
   std::vector<std::string> endpoints;            // of the services, when there are several
+  Generation generation = {};                    // the newest that is known here, for them to hear of
+  bool authority = false;                        // this service may change the membership
   std::map<std::string, PresenceProbe> members;  // by node id
 };
 

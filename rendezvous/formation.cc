@@ -117,6 +117,7 @@ Assignment MakeAssignment(const Generation& generation, const std::vector<Offer>
     member.workers = offer.workers;
     member.presence_port = offer.presence_port;
     member.presence_id = offer.presence_id;
+    member.service_port = offer.service_port;
     assignment.world_size += offer.workers;
     assignment.members.push_back(std::move(member));
   }

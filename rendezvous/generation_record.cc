@@ -10,6 +10,10 @@
 
 namespace mtrun::rendezvous {
 
+uint64_t NewIncarnation(uint64_t seed, const std::string& job_id) {
+  return std::max<uint64_t>(1, NamedStream(seed, job_id).At(0));
+}
+
 const Member* GenerationRecord::FindLast(const std::string& node_id) const {
   if (!last_) return nullptr;
   const auto member = std::find_if(last_->members.begin(), last_->members.end(),

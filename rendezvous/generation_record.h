@@ -12,6 +12,9 @@
 
 namespace mtrun::rendezvous {
 
+/// Of a run of the job that begins with this seed; not 0.
+uint64_t NewIncarnation(uint64_t seed, const std::string& job_id);
+
 /// Invariants: no number above the highest one known; members finish only while it runs.
 class GenerationRecord {
  public:
@@ -39,6 +42,8 @@ class GenerationRecord {
   /// It is the last one that ran, as a node outside of it or a member that has left it says.
   void HearOf(Assignment assignment);
   void Begin(Assignment assignment);
+  /// It was only heard of, and a member is out of it for certain: who comes and still reports it is too late.
+  void RuleOut() { heard_of_ = false; }
   /// None of its members is left; the next one is a first one.
   void Forget() { last_.reset(); }
   void Stop();

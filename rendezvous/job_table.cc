@@ -18,6 +18,9 @@ std::vector<JobTable::JobEffect> JobTable::Step(const std::string& job_id, const
   }
   if (opened != nullptr) Admit(job_id, event, *opened, effects);
   const auto job = jobs_.find(job_id);
+  const auto* looked = std::get_if<ProbeResult>(&event.what);
+  const bool heard = looked != nullptr && looked->heard && !looked->peers.empty();
+  if (job == jobs_.end() && heard) Forget(job_id, looked->peers.front().generation.number);
   if (!effects.empty() || job == jobs_.end()) return effects;  // turned away, or unknown
   if (StepOne(job_id, job->second, event, now, effects)) jobs_.erase(job);
   return effects;
@@ -44,6 +47,8 @@ void JobTable::Admit(const std::string& job_id, const Event& event, const Stream
   JobMachine::Options options = options_;
   options.seed = SplitMix64(options_.seed + ++made_);
   options.host_begins = !own_job_.empty() && job_id == own_job_;
+  options.last_number = LastNumber(job_id);
+  if (auto remembered = remembered_.extract(job_id)) options.remembered = std::move(remembered.mapped());
   jobs_.emplace(job_id, JobMachine(opened.settings, options));
 }
 
@@ -75,11 +80,30 @@ Generation JobTable::RunBy(const std::string& job_id, const std::string& node_id
   return job == jobs_.end() ? Generation{} : job->second.RunBy(node_id);
 }
 
+std::vector<std::string> JobTable::InEnded() const {
+  std::vector<std::string> nodes;
+  const auto add = [&](const auto& jobs) {
+    for (const auto& [job_id, job] : jobs) {
+      if (job.outcome()) job.AppendNodeIds(&nodes);
+    }
+  };
+  add(past_);
+  add(jobs_);
+  return nodes;
+}
+
 bool JobTable::Has(const std::string& job_id, const std::string& node_id) const {
   const auto job = jobs_.find(job_id);
   return (job != jobs_.end() && job->second.Has(node_id)) ||
          std::any_of(past_.begin(), past_.end(),
                      [&](const auto& past) { return past.first == job_id && past.second.Has(node_id); });
+}
+
+uint64_t JobTable::LastNumber(const std::string& job_id) const {
+  if (const auto job = jobs_.find(job_id); job != jobs_.end()) return job->second.last_number();
+  const auto forgotten = std::find_if(forgotten_.begin(), forgotten_.end(),
+                                      [&](const Forgotten& f) { return f.job_id == job_id; });
+  return forgotten == forgotten_.end() ? 0 : forgotten->last_number;
 }
 
 bool JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& event, TimePoint now,
@@ -89,9 +113,21 @@ bool JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& 
   if (const auto& outcome = job.outcome()) {
     ended_.push_back(Ended{job_id, job.incarnation(), *outcome});
     if (ended_.size() > kMaxRemembered) ended_.pop_front();
+  } else if (job.last_number() > 0) {
+    // It is at another service now: who comes to the endpoint next must not begin another run beside it.
+    const bool at_endpoint = options_.role.embedded && !options_.role.standby;
+    if (at_endpoint && job.last_generation()) remembered_[job_id] = *job.last_generation();
+    Forget(job_id, job.last_number());
   }
   effects.emplace_back(job_id, LogLine{"its last node is gone; the job is forgotten", false});
   return true;
+}
+
+void JobTable::Forget(const std::string& job_id, uint64_t last_number) {
+  last_number = std::max(last_number, LastNumber(job_id));
+  std::erase_if(forgotten_, [&](const Forgotten& forgotten) { return forgotten.job_id == job_id; });
+  forgotten_.push_back(Forgotten{job_id, last_number});
+  if (forgotten_.size() > kMaxRemembered) forgotten_.pop_front();
 }
 
 JobTable::Past::iterator JobTable::FindPast(const std::string& job_id, const std::string& node_id,

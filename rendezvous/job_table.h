@@ -22,22 +22,37 @@ class JobTable {
   static constexpr size_t kMaxRemembered = 64;
   using JobEffect = std::pair<std::string, Effect>;  // job id first
 
-  /// `own_job`: of the agent that this service lives in, "" for none.
-  explicit JobTable(JobMachine::Options options, std::string own_job = "")
-      : options_(options), own_job_(std::move(own_job)) {}
+  using Remembered = std::map<std::string, Assignment>;  // by job id
 
-  /// Only StreamOpened makes a job; other events of an unknown one change nothing.
+  /// `own_job`: of the agent that this service lives in, "" for none. `remembered`: what a service at this
+  /// endpoint wrote down of its jobs before it died.
+  explicit JobTable(JobMachine::Options options, std::string own_job = "", Remembered remembered = {})
+      : options_(std::move(options)), own_job_(std::move(own_job)), remembered_(std::move(remembered)) {}
+
+  /// Only StreamOpened makes a job; other events of an unknown one change nothing, but what another service
+  /// says of it is kept for the others.
   std::vector<JobEffect> Step(const std::string& job_id, const Event& event, TimePoint now);
   /// Steps every job whose deadline has come.
   std::vector<JobEffect> Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
   /// See JobMachine.
   Generation RunBy(const std::string& job_id, const std::string& node_id) const;
+  /// Ids of nodes that have not heard how their job ended.
+  std::vector<std::string> InEnded() const;
   /// In the job or in an earlier one under its id.
   bool Has(const std::string& job_id, const std::string& node_id) const;
 
   /// Without those that have ended and whose ids are used again.
   const std::map<std::string, JobMachine>& jobs() const { return jobs_; }
+  /// Without an end, their nodes gone for certain. One that was taken for gone before may come back with an
+  /// older generation, and ledgers know the newer ones.
+  struct Forgotten {
+    std::string job_id;
+    uint64_t last_number = 0;
+  };
+  const std::deque<Forgotten>& forgotten() const { return forgotten_; }
+  /// The highest number that was given to a generation of the job while it was known here.
+  uint64_t LastNumber(const std::string& job_id) const;
 
  private:
   struct Ended {
@@ -45,6 +60,9 @@ class JobTable {
     uint64_t incarnation = 0;
     JobOutcome outcome;
   };
+  /// The job is not here, and has had so many generations.
+  void Forget(const std::string& job_id, uint64_t last_number);
+
   using Jobs = std::map<std::string, JobMachine>;
   using Past = std::list<std::pair<std::string, JobMachine>>;
 
@@ -60,9 +78,11 @@ class JobTable {
 
   const JobMachine::Options options_;
   const std::string own_job_;
+  Remembered remembered_;  // of jobs that have not come yet
   Jobs jobs_;
   Past past_;  // ended, with nodes that have not gone yet
   std::deque<Ended> ended_;
+  std::deque<Forgotten> forgotten_;
   uint64_t made_ = 0;  // jobs; gives each its own seed
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "rendezvous/generation_record.h"
+#include "rendezvous/job_run.h"
 #include "rendezvous/roster.h"
 #include "rendezvous/types.h"
 
@@ -24,6 +25,8 @@ struct JobView {
   Generation generation;
   int restart_count = 0;
   bool authority = true;                  // this service may change the membership
+  uint64_t incarnation = 0;               // of the run that it is about
+  RunProof proof = RunProof::kNone;       // with any, nodes of other ones are turned away
   Duration phase_age = Duration::zero();  // since the phase or the generation changed
   std::vector<NodeView> nodes;            // members by rank, then the others
 };

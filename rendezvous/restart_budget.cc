@@ -28,10 +28,19 @@ std::string RestartBudget::WhyHopeless(const WorkerFailure& failure) const {
   const bool not_startable =
       failure.exit_code == kNoSuchProgramStatus || failure.exit_code == kNotExecutableStatus;
   if (failure.pid == 0 && not_startable) return "its program cannot be started; not retried";
+  if (ConcernsAll(failure)) {
+    return absl::StrCat("exit status ", kDifferentStatesStatus,
+                        " means different states of one step; not retried");
+  }
   // Only trainers keep to this status.
   const bool trainer = refund_steps_ > 0;
   if (!trainer || failure.signal != 0 || failure.exit_code != kWrongSettingsStatus) return "";
   return absl::StrCat("exit status ", kWrongSettingsStatus, " means wrong settings; not retried");
+}
+
+bool RestartBudget::ConcernsAll(const WorkerFailure& failure) const {
+  const bool trainer = refund_steps_ > 0;
+  return trainer && failure.signal == 0 && failure.exit_code == kDifferentStatesStatus;
 }
 
 std::string RestartBudget::Note(const WorkerFailure& failure) {

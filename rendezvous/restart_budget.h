@@ -15,6 +15,8 @@ namespace mtrun::rendezvous {
 class RestartBudget {
  public:
   static constexpr int kMaxEarlyFailures = 3;  // in a row, of trainers that had never been ready
+  /// What trainers exit with when they hold different states of one step.
+  static constexpr int kDifferentStatesStatus = 3;
 
   /// `refund_steps` steps give one restart back; 0: never, the programs are not trainers.
   RestartBudget(int max_restarts, int refund_steps)
@@ -31,6 +33,8 @@ class RestartBudget {
   void Raise(int count, int refunded);
   /// Why a restart cannot help whatever the budget; "" when it may.
   std::string WhyHopeless(const WorkerFailure& failure) const;
+  /// Such a failure is not its node's alone: the others cannot go on without that node either.
+  bool ConcernsAll(const WorkerFailure& failure) const;
   /// Takes note of a failure. "" when the job may restart: Spend() then; otherwise why not.
   std::string Note(const WorkerFailure& failure);
   void Spend() { ++count_; }

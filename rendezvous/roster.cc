@@ -114,11 +114,33 @@ void Roster::ExpectAll(const Assignment& generation, TimePoint lost_at, TimePoin
   }
 }
 
+void Roster::ExpectUntil(TimePoint lost_at) {
+  for (auto& [node_id, node] : nodes_) {
+    if (node.expected) node.lost_at = std::min(node.lost_at, lost_at);
+  }
+}
+
 bool Roster::AllConfirmed(const Assignment& assignment) const {
   return std::all_of(assignment.members.begin(), assignment.members.end(), [&](const Member& m) {
     const RosterNode* node = Find(m.node_id);
     return node != nullptr && node->confirmed;
   });
+}
+
+bool Roster::MostConfirmed(const Assignment& assignment) const {
+  const auto confirmed = static_cast<size_t>(
+      std::count_if(assignment.members.begin(), assignment.members.end(), [&](const Member& m) {
+        const RosterNode* node = Find(m.node_id);
+        return node != nullptr && node->confirmed;
+      }));
+  return 2 * confirmed > assignment.members.size();
+}
+
+std::string Roster::YetToSay(uint64_t number) const {
+  const auto node = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
+    return entry.second.connected && !entry.second.greeted && entry.second.seen > number;
+  });
+  return node == nodes_.end() ? "" : ShortName(node->first, node->second);
 }
 
 bool Roster::RunsWithout(const std::string& node_id, bool progressed) const {

@@ -34,6 +34,8 @@ struct RosterNode {
   std::string closed_why;
   std::string told;               // the last Waiting it was sent
   Generation knows;               // the newest membership that it was sent
+  uint64_t run = 0;               // incarnation of the run that it knew when it came, 0 for none
+  uint64_t seen = 0;              // number of the newest generation that it was in, as it said when it came
   std::vector<AgentEvent> early;  // reports about a generation that may yet be adopted
 
   bool ready() const { return offered && connected; }
@@ -81,7 +83,14 @@ class Roster {
   RosterNode& Expect(const Member& member, TimePoint lost_at, TimePoint now);
   /// All members of a generation that an earlier service formed.
   void ExpectAll(const Assignment& generation, TimePoint lost_at, TimePoint now);
+  /// Members that are expected and have not come may do so until then, and no longer.
+  void ExpectUntil(TimePoint lost_at);
   bool AllConfirmed(const Assignment& assignment) const;
+  /// More than half of its members run it for certain.
+  bool MostConfirmed(const Assignment& assignment) const;
+  /// A node that was in a generation beyond `number`, and has yet to say whether it still runs it; "" for
+  /// none. It is about to, or to be lost.
+  std::string YetToSay(uint64_t number) const;
   /// Another node can still run the program: one that was in a generation before this one was in any, or just
   /// any other when the job has made steps.
   bool RunsWithout(const std::string& node_id, bool progressed) const;

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/splitmix.h"
 #include "base/status_macros.h"
 #include "rendezvous/overloaded.h"
 
@@ -23,6 +22,13 @@ Generation GenerationOf(const AgentEvent& event) {
       event);
 }
 
+/// What a node hears whose own run of the job is over.
+std::string AnotherRun(const std::string& job_id) {
+  return absl::StrCat("another run of the job \"", job_id,
+                      "\" has begun, and how the one ended that this node was in ",
+                      "is not known here; start it again to join the new one");
+}
+
 /// About nobody's membership.
 bool IsQuiet(const Event& event) {
   if (std::holds_alternative<Heartbeat>(event.what)) return true;
@@ -36,13 +42,16 @@ bool IsQuiet(const Event& event) {
 
 JobMachine::JobMachine(JobSettings settings, Options options)
     : settings_(std::move(settings)),
-      options_(options),
-      incarnation_(std::max<uint64_t>(1, NamedStream(options.seed, settings_.job_id).At(0))),
+      options_(std::move(options)),
+      run_(NewIncarnation(options_.seed, settings_.job_id),
+           options_.service_started + options_.recovery_window),
       roster_(settings_),
       timers_(settings_),
       budget_(settings_.max_restarts, settings_.refund_steps),
       departures_(settings_),
-      quorum_(settings_) {}
+      quorum_(settings_, options_.role) {
+  if (!options_.remembered) generation_.Saw(options_.last_number);
+}
 
 std::vector<Effect> JobMachine::Step(const Event& event, TimePoint now) {
   const bool quiet = IsQuiet(event);  // nothing that Settle or an invariant is about; there are very many
@@ -51,11 +60,21 @@ std::vector<Effect> JobMachine::Step(const Event& event, TimePoint now) {
     return std::make_tuple(outcome_.has_value(), generation_.running(), generation_.id());
   };
   const auto before = phase();
+  const auto evict = [&](const std::string& node_id) {
+    const Member* member = generation_.FindLast(node_id);
+    const RosterNode* node = roster_.Find(node_id);
+    if (outcome_ || member == nullptr || (node != nullptr && node->connected)) return;
+    generation_.RuleOut();
+    departures_.OnEvicted(node_id);
+    effects_.Log(absl::StrCat(member->host, " is evicted by an operator"));
+    if (node != nullptr) Lose(node_id, "an operator has evicted it");
+  };
   std::visit(Overloaded{[&](const StreamOpened& e) { OnOpened(event.node_id, e, now); },
                         [&](const StreamClosed& e) { roster_.Close(event.node_id, e.why, now); },
                         [&](const Heartbeat& e) { OnHeartbeat(event.node_id, e, now); },
                         [&](const AgentSaid& e) { OnSaid(event.node_id, e, now); },
-                        [&](const Tick&) { OnTick(now); }, [&](const ProbeResult& e) { OnProbed(e); }},
+                        [&](const Tick&) { OnTick(now); }, [&](const ProbeResult& e) { OnProbed(e, now); },
+                        [&](const Evicted& e) { evict(e.node_id); }},
              event.what);
   if (quiet) return effects_.Take();
   Settle(now);
@@ -67,6 +86,8 @@ std::vector<Effect> JobMachine::Step(const Event& event, TimePoint now) {
 // ---- sessions and time ----
 
 void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event, TimePoint now) {
+  if (!Has(node_id) && run_.Excludes(event.incarnation, now))
+    return effects_.Refuse(node_id, AnotherRun(settings_.job_id));
   if (const auto differing = DifferingSettings(settings_, event.settings); !differing.empty()) {
     return effects_.Refuse(node_id, absl::StrCat("settings differ from those the job \"", settings_.job_id,
                                                  "\" began with: ", absl::StrJoin(differing, "; "),
@@ -76,9 +97,17 @@ void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event,
     effects_.Send(node_id, JobEnded{*outcome_});
     return effects_.Close(node_id);
   }
+  if (const auto remembered = std::exchange(options_.remembered, std::nullopt)) {
+    HearOf(*remembered, "what was written down here", now);
+    from_file_ = true;
+    generation_.Saw(options_.last_number);  // of one that ran elsewhere since
+  }
+  if (!generation_.known() && event.incarnation != 0) run_.Become(event.incarnation);
   generation_.Saw(event.seen.number);
   budget_.Raise(event.seen_restarts, event.seen_refunds);
   RosterNode& node = roster_.Open(node_id, now);
+  node.run = event.incarnation;
+  node.seen = event.seen.number;
   if (event.last) {
     node.knows = event.last->generation;
     HearOf(*event.last, node_id, now);
@@ -108,25 +137,41 @@ void JobMachine::OnTick(TimePoint now) {
   // This machine was stopped or overloaded: its nodes may have spoken without being heard yet.
   if (const auto due = NextDeadline(); due && now - *due > settings_.heartbeat_interval / 5)
     roster_.ExtendLeases(now - *due, now);
+  // A node that is cut off while the job ends may come back and hear of it.
   const bool lingered = linger_ends_ && now >= *linger_ends_;
+  if (outcome_ && !lingered) return;
   for (const Roster::Lost& lost : roster_.Expired(lingered, now)) Lose(lost.node_id, lost.why);
 }
 
-void JobMachine::OnProbed(const ProbeResult& result) {
-  if (outcome_) return;
+void JobMachine::OnProbed(const ProbeResult& result, TimePoint now) {
+  if (outcome_) {
+    for (const std::string& node_id : result.dead) {
+      const RosterNode* node = roster_.Find(node_id);
+      if (node != nullptr && !node->connected && departures_.Verified(node_id)) roster_.Erase(node_id);
+    }
+    return;
+  }
+  for (const PeerService& peer : result.peers) generation_.Saw(peer.last_number);
+  if (result.heard) {
+    const PeerService& peer = result.peers.front();
+    if (peer.authority && peer.generation > generation_.id()) MoveTo(peer);
+    return;
+  }
   departures_.OnProbed(result.alive);
-  quorum_.OnProbed(result.peers);
+  quorum_.OnProbed(result.peers, run_, now - result.took, now);
   for (const Member* member : quorum_.Unaccounted(generation_, roster_, departures_)) {
     // A refusal proves nothing where no answer ever came through: it may be a firewall's. One of several
     // services cannot have asked before it took over.
-    const bool proves = quorum_.listed() || departures_.Verified(member->node_id);
+    const bool proves = quorum_.Applies(generation_) || departures_.Verified(member->node_id);
     if (!proves || !result.dead.contains(member->node_id)) continue;
     departures_.OnDead(member->node_id);
     effects_.Log(absl::StrCat(member->host, " is dead: its host answers that there is no such process"));
     if (Has(member->node_id))
       Lose(member->node_id, "its agent is gone");  // the adopted generation expected it
   }
-  if (!quorum_.listed()) return;
+  if (result.peers.empty()) return;
+  if (const PeerService* other = quorum_.FindWhereOver(generation_, run_, HasAuthority(), now))
+    return MoveTo(*other);
   if (const PeerService* successor = quorum_.FindSuccessor(generation_, roster_, departures_))
     MoveTo(*successor);
 }
@@ -141,6 +186,10 @@ void JobMachine::OnOffer(const std::string& node_id, const Offer& offer, const A
                                           node_id, "\""));
     return Lose(node_id, "its offer was malformed");
   }
+  if (said.held && run_.Excludes(said.held->incarnation, now)) {
+    effects_.Refuse(node_id, AnotherRun(settings_.job_id));
+    return Lose(node_id, "it is of another run");
+  }
   timers_.OnOffer(now);
   RosterNode& node = roster_.nodes().at(node_id);
   if (offer.holds) {
@@ -153,6 +202,9 @@ void JobMachine::OnOffer(const std::string& node_id, const Offer& offer, const A
   for (const AgentEvent& event : std::exchange(node.early, {})) {
     if (Has(node_id)) OnReport(node_id, event, now);
   }
+  // All miss a service that is gone within a heartbeat of each other.
+  if (quorum_.HasMost(generation_, roster_, departures_))
+    roster_.ExpectUntil(now + 2 * settings_.heartbeat_interval);
 }
 
 void JobMachine::OnFreshOffer(const std::string& node_id, const Offer& offer, const Generation& seen) {
@@ -161,6 +213,10 @@ void JobMachine::OnFreshOffer(const std::string& node_id, const Offer& offer, co
   // still to come.
   if (generation_.FindLast(node_id) != nullptr && node.confirmed && seen < generation_.id()) return;
   roster_.TakeOffer(node, offer);
+  // Lost meanwhile, and here again: its workers may still end their step, and do before they enter the next
+  // generation. So that one of a generation that ended gracefully is in the next one its members come first.
+  const Member* member = generation_.FindLast(node_id);
+  if (!generation_.running() && member != nullptr) node.place = member->node_rank;
   if (failing_) node.confirmed = false;  // it has stopped already
   if (generation_.FindRunning(node_id) != nullptr)
     Dissolve(absl::StrCat(roster_.Name(node_id), " no longer runs it"));
@@ -177,6 +233,7 @@ void JobMachine::OnHeldGeneration(const std::string& node_id, const Offer& offer
   const bool is_last = generation_.id() == *offer.holds;
   if (generation_.FindRunning(node_id) != nullptr && is_last) {
     node.confirmed = true;
+    if (roster_.MostConfirmed(*generation_.last())) run_.Prove(RunProof::kMembers);
     node.offer = offer;  // with more workers than it has ranks: see Settle
     return;
   }
@@ -231,8 +288,15 @@ void JobMachine::OnFailure(const std::string& node_id, const WorkerFailure& fail
   if (late) generation_.ExplainBreak();
   backoff_.Clear();
   // The fault of this node alone: the program works on others.
-  if (!budget_.WhyHopeless(failure).empty() && roster_.RunsWithout(node_id, progressed_))
-    return Evict(node_id, failure);
+  const bool hopeless_here = !budget_.WhyHopeless(failure).empty() && !budget_.ConcernsAll(failure);
+  if (hopeless_here && roster_.RunsWithout(node_id, progressed_)) return Evict(node_id, failure);
+  // A generation has one failure that counts, the one that ends it. Where more are known than it began with,
+  // an earlier service has counted that one, and a survivor has said so.
+  if (budget_.count() > generation_.last()->restart_count) {
+    const std::string counted =
+        absl::StrCat(DescribeWithLog(failure), "; counted by an earlier service, ", budget_.UsedText());
+    return late ? effects_.Log(counted) : Dissolve(counted);
+  }
   if (std::string why = budget_.Note(failure); !why.empty()) {
     // Whoever else has failed in this generation may have done so earlier and be the cause.
     failing_.emplace(node_id, failure, std::move(why), now);
@@ -277,6 +341,7 @@ void JobMachine::OnBroken(const std::string& node_id, const CollectivesBroken& b
 void JobMachine::OnSteps(int64_t step) {
   progressed_ = true;
   backoff_.OnStep();
+  departures_.OnStep();
   const std::vector<std::string> refunds = budget_.OnSteps(step);
   for (const std::string& text : refunds) effects_.Log(text);
   if (refunds.empty()) return;
@@ -293,14 +358,20 @@ void JobMachine::OnFinished(const std::string& node_id, bool final) {
 }
 
 void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, TimePoint now) {
+  if (outcome_) return roster_.Erase(node_id);  // it has heard how the job ended
   const std::string what = absl::StrCat(roster_.Name(node_id), " leaves: ", leaving.why);
   effects_.Log(what);
+  backoff_.Clear();        // what broke the last generation may have been this
+  if (leaving.stopping) {  // not out of its generation yet; nobody waits for its next offer
+    MemberGone(node_id, what);
+    roster_.nodes().at(node_id).place.reset();
+    return;
+  }
   departures_.OnLeft(node_id);
-  backoff_.Clear();  // what broke the last generation may have been this
+  if (generation_.FindLast(node_id) != nullptr) generation_.RuleOut();
   // Its waiters go with it: an agent that has left expects nothing more.
   store_.DropNode(node_id);
   roster_.Erase(node_id);
-  if (outcome_) return;
   MemberGone(node_id, what);
   // With nobody left there is nobody to tell; the outcome is for the log.
   const bool over = HasAuthority() && departures_.Over(generation_, roster_, now);

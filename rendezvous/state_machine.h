@@ -23,6 +23,7 @@
 #include "rendezvous/formation.h"
 #include "rendezvous/formation_timers.h"
 #include "rendezvous/generation_record.h"
+#include "rendezvous/job_run.h"
 #include "rendezvous/job_view.h"
 #include "rendezvous/key_value_store.h"
 #include "rendezvous/restart_budget.h"
@@ -43,12 +44,17 @@ class JobMachine {
     /// The service lives in an agent that begins with this very job: what ran before has lost a member with
     /// the agent before it, so formation has nothing to spare by waiting for the recovery window.
     bool host_begins = false;
+    /// Of generations, by an earlier record of this job: numbers only grow.
+    uint64_t last_number = 0;
+    TakeoverQuorum::Role role = {};
+    /// What a service at this endpoint wrote down before it died.
+    std::optional<Assignment> remembered = {};
     bool operator==(const Options&) const = default;
   };
-  static constexpr Duration kEndedLinger =
-      std::chrono::seconds(5);  // how long nodes of an ended job may stay
+  /// So long an ended job waits for nodes that have not heard of it.
+  static constexpr Duration kEndedLinger = std::chrono::seconds(10);
   static constexpr Duration kOftenProbe = std::chrono::milliseconds(300);
-  static constexpr Duration kRareProbe = std::chrono::seconds(5);  // with authority
+  static constexpr Duration kRareProbe = std::chrono::seconds(5);  // with authority, and nobody is missing
   static constexpr size_t kMaxEarlyReports = 8192;                 // of one node
 
   /// `settings` are those of the first agent; others must say the same.
@@ -62,21 +68,31 @@ class JobMachine {
   /// known.
   std::optional<ProbeRequest> WantsProbe() const;
   Duration ProbeInterval() const {
-    return quorum_.listed() && generation_.known() && HasAuthority() ? kRareProbe : kOftenProbe;
+    const bool by_members = quorum_.listed() && !quorum_.DecidedByServices(generation_, departures_);
+    const bool settled =
+        by_members && HasAuthority() && quorum_.Missing(generation_, roster_, departures_).empty();
+    return settled ? kRareProbe : kOftenProbe;
   }
   /// No node is left and no generation may still run anywhere: the record of this job can go, and its id
   /// starts afresh.
   bool Gone() const;
   bool Has(const std::string& node_id) const { return roster_.Find(node_id) != nullptr; }
+  void AppendNodeIds(std::vector<std::string>* ids) const;
   /// The generation that runs when the node is known to run it, else {0, 0}: it has a lease for that one
   /// alone.
   Generation RunBy(const std::string& node_id) const;
   void CheckInvariants() const;
 
   const JobSettings& settings() const { return settings_; }
+  const Roster& roster() const { return roster_; }
+  const GenerationRecord& generation() const { return generation_; }
   const std::optional<JobOutcome>& outcome() const { return outcome_; }
   /// Tells this run of the job from another one under the same id. Not 0.
-  uint64_t incarnation() const { return incarnation_; }
+  uint64_t incarnation() const { return run_.incarnation(); }
+  /// The last one that was formed, adopted or heard of; nothing before the first.
+  const std::optional<Assignment>& last_generation() const { return generation_.last(); }
+  /// The highest one that was given to a generation.
+  uint64_t last_number() const { return generation_.number(); }
   JobView View(TimePoint now) const;
   /// The state for people, times relative to `now`. Not the whole of it: == decides whether two are alike.
   std::string Describe(TimePoint now) const;
@@ -88,7 +104,7 @@ class JobMachine {
   void OnHeartbeat(const std::string& node_id, const Heartbeat& event, TimePoint now);
   void OnSaid(const std::string& node_id, const AgentSaid& event, TimePoint now);
   void OnTick(TimePoint now);
-  void OnProbed(const ProbeResult& result);
+  void OnProbed(const ProbeResult& result, TimePoint now);
   void OnOffer(const std::string& node_id, const Offer& offer, const AgentSaid& said, TimePoint now);
   void OnFreshOffer(const std::string& node_id, const Offer& offer, const Generation& seen);
   void OnHeldGeneration(const std::string& node_id, const Offer& offer, const std::optional<Assignment>& held,
@@ -122,7 +138,7 @@ class JobMachine {
   JobSettings settings_;
   Options options_;
 
-  uint64_t incarnation_;  // its own until it hears of a generation that an earlier service formed
+  JobRun run_;
   Roster roster_;
   GenerationRecord generation_;
   FormationTimers timers_;
@@ -133,9 +149,10 @@ class JobMachine {
   WaitingNews news_;
   KeyValueStore store_;                     // of the generation that runs
   bool progressed_ = false;                 // a generation of this job has made a step
+  bool from_file_ = false;                  // the last generation is known from what was written down alone
   std::optional<RootCauseWindow> failing_;  // the job is as good as over
   std::optional<JobOutcome> outcome_;       // the job has ended
-  std::optional<TimePoint> linger_ends_;    // of the nodes of an ended job
+  std::optional<TimePoint> linger_ends_;    // of an ended job
   std::string reason_;                      // of the last decision
   std::optional<TimePoint> phase_since_;
   EffectList effects_;  // of the step in progress; empty between steps

@@ -66,6 +66,23 @@ void TellMembership(const GenerationRecord& generation, Roster* roster, EffectLi
   }
 }
 
+/// The service answers that this run is over.
+bool EndedAt(const PeerService& peer, const GenerationRecord& generation, const JobRun& run) {
+  return generation.known() && peer.state == PeerService::State::kWithoutJob &&
+         peer.incarnation == run.incarnation();
+}
+
+/// Why the job is at another service.
+std::string WhyThere(const PeerService& peer, const GenerationRecord& generation, const JobRun& run) {
+  if (EndedAt(peer, generation, run)) return "it has ended there";
+  if (generation.known() && peer.proof != RunProof::kNone && run.IsOther(peer.incarnation))
+    return "another run of it has begun there";
+  if (peer.generation.number > 0) return absl::StrCat("it has ", Describe(peer.generation));
+  return generation.known() && peer.last_number > generation.id().number
+             ? absl::StrCat("it has heard of generation ", peer.last_number)
+             : "it comes first in the list";
+}
+
 }  // namespace
 
 void JobMachine::Settle(TimePoint now) {
@@ -83,10 +100,17 @@ void JobMachine::Settle(TimePoint now) {
   }
   if (const std::string who = WhoCanJoin(generation_, roster_, settings_.max_nodes); !who.empty())
     Dissolve(who, /*graceful=*/true);
+  // All that ran before a cold restart is gone for certain: it begins as a first start does.
+  const bool nothing_left = from_file_ && quorum_.DecidedByServices(generation_, departures_) &&
+                            !quorum_.Stale(now) && HasAuthority();
+  if (nothing_left && !outcome_ && !generation_.running()) {
+    generation_.Forget();
+    run_.Become(NewIncarnation(options_.seed, settings_.job_id));
+  }
   if (!outcome_ && !generation_.running()) SettleForming(now);
   if (outcome_) return;
   // Who has heard that it is a spare knows for whom.
-  TellMembership(generation_, &roster_, &effects_);
+  if (run_.proven()) TellMembership(generation_, &roster_, &effects_);
   UpdateWaiting(now);
   // Nobody is left, neither here nor elsewhere.
   const bool here = generation_.running() || !roster_.empty();
@@ -96,10 +120,17 @@ void JobMachine::Settle(TimePoint now) {
 /// It may still run: nothing forms before it is over for certain, and its members are waited for as after a
 /// restart.
 void JobMachine::HearOf(const Assignment& last, const std::string& from, TimePoint now) {
-  if (outcome_ || generation_.running() || !generation_.MayBeLast(last, settings_)) return;
+  if (outcome_ || failing_ || run_.Excludes(last.incarnation, now)) return;
+  if (!generation_.MayBeLast(last, settings_)) return;
+  // An older one, which a node that was cut off still held.
+  if (generation_.running())
+    Dissolve(
+        absl::StrCat(roster_.Name(from), " knows of the higher ", rendezvous::Describe(last.generation)));
   effects_.Log(absl::StrCat("hears of ", rendezvous::Describe(last), " (from ", roster_.Name(from), ")"));
   generation_.HearOf(last);
-  incarnation_ = std::max<uint64_t>(1, last.incarnation);
+  quorum_.OnGeneration(/*formed_here=*/false);
+  from_file_ = false;
+  run_.Become(last.incarnation);
   budget_.Raise(last.restart_count, last.refunded);
   departures_.OnGeneration(last, options_.service_started);
   for (auto& [node_id, node] : roster_.nodes()) node.place.reset();
@@ -142,6 +173,10 @@ FormationDecision JobMachine::DecideNext(TimePoint now) {
   // Even with everybody here: whoever runs an older generation shows up at one of the services first.
   if (quorum_.listed() && input.first && now < input.recovery_ends)
     return PutOff(kWaitsForRunning, input.recovery_ends);
+  if (const std::string name = roster_.YetToSay(generation_.id().number); !name.empty())
+    return PutOff(absl::StrCat("waiting for ", name, " to say what it runs"), std::nullopt);
+  if (quorum_.DecidedByServices(generation_, departures_) && quorum_.Stale(now))
+    return PutOff(TakeoverQuorum::kProbing, std::nullopt);
   if (const auto pause = backoff_.PauseEnds(now)) return PutOff(backoff_.PauseText(), pause);
   if (const auto why_not = quorum_.WhyNot(generation_, roster_, departures_))
     return PutOff(*why_not, std::nullopt);
@@ -156,9 +191,12 @@ void JobMachine::Form(const FormationDecision& decision, TimePoint now) {
   std::vector<Offer> offers;
   for (const std::string& node_id : decision.order) offers.push_back(*roster_.nodes().at(node_id).offer);
   Assignment formed = MakeAssignment(generation, offers, budget_.count(), budget_.refunded());
-  formed.incarnation = incarnation_;
+  formed.incarnation = run_.incarnation();
+  run_.Prove(RunProof::kFormed);
+  departures_.OnFormed(generation_, roster_, now);
   const Assigned assigned(std::move(formed));
   Begin(assigned.assignment(), now);
+  quorum_.OnGeneration(/*formed_here=*/true);
   effects_.LogTold(
       absl::StrCat("forms ", rendezvous::Describe(assigned.assignment()), " (", decision.reason, ")"));
   for (const Member& member : assigned.assignment().members) {
@@ -180,7 +218,8 @@ void JobMachine::Adopt(const std::string& reporter, const Assignment& held, Time
   effects_.Log(
       absl::StrCat("adopts ", rendezvous::Describe(held), " (reported by ", roster_.Name(reporter), ")"));
   Begin(held, now);
-  incarnation_ = std::max<uint64_t>(1, held.incarnation);
+  quorum_.OnGeneration(/*formed_here=*/false);
+  run_.Become(held.incarnation);
   departures_.OnGeneration(held, options_.service_started);
   budget_.Raise(held.restart_count, held.refunded);
   roster_.ExpectAll(held, now + options_.recovery_window, now);
@@ -196,6 +235,7 @@ void JobMachine::Begin(Assignment assignment, TimePoint now) {
   backoff_.OnGeneration(now);
   departures_.OnGeneration(*generation_.last(), now);
   timers_.Stop();
+  from_file_ = false;
   for (auto& [node_id, node] : roster_.nodes()) node.place.reset();
 }
 
@@ -230,6 +270,11 @@ void JobMachine::End(JobOutcome outcome, TimePoint now) {
     for (const AgentEvent& event : std::exchange(node.early, {})) effects_.ReplyOver(node_id, event);
     node.offered = false;
     effects_.Send(node_id, JobEnded{*outcome_});
+  }
+  if (!generation_.known()) return;
+  // Who is cut off, and not gone for certain, may come back and hear how the job ended.
+  for (const Member& member : generation_.last()->members) {
+    if (!departures_.Gone(member.node_id)) roster_.Expect(member, *linger_ends_, now);
   }
 }
 
@@ -268,18 +313,19 @@ void JobMachine::MemberGone(const std::string& node_id, const std::string& what)
 
 /// Its agents move over with what they hold; this service forgets the job.
 void JobMachine::MoveTo(const PeerService& peer) {
-  const std::string reason = peer.generation.number == 0
-                                 ? std::string("it comes first in the list")
-                                 : absl::StrCat("it has ", rendezvous::Describe(peer.generation));
-  effects_.Log(absl::StrCat("the job is at ", peer.endpoint, ": ", reason));
+  effects_.Log(absl::StrCat("the job is at ", peer.endpoint, ": ", WhyThere(peer, generation_, run_)));
   quorum_.OnMoved();
+  generation_.Saw(peer.generation.number);
   if (generation_.running()) {
     // Without a word to the agents: there the generation may go on.
     effects_.Reply(generation_.id(), store_.Close("the service has moved"));
     generation_.Stop();
   }
+  const bool ended = EndedAt(peer, generation_, run_);
   for (const auto& [node_id, node] : std::exchange(roster_.nodes(), {})) {
-    effects_.Send(node_id, Redirect{peer.endpoint, reason});
+    // Who was in no run of it has no end to hear of, and comes again.
+    if (!ended || node.run == run_.incarnation())
+      effects_.Send(node_id, Redirect{peer.endpoint, WhyThere(peer, generation_, run_)});
     effects_.Close(node_id);
   }
 }

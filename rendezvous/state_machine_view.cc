@@ -11,22 +11,32 @@
 namespace mtrun::rendezvous {
 
 std::optional<ProbeRequest> JobMachine::WantsProbe() const {
-  if (outcome_ || quorum_.moved()) return std::nullopt;
+  if (quorum_.moved()) return std::nullopt;
   ProbeRequest request;
   request.job_id = settings_.job_id;
-  if (quorum_.listed()) {
-    if (roster_.empty() && !generation_.known()) return std::nullopt;
-    request.endpoints = settings_.endpoints;
-    request.members = quorum_.Missing(generation_, roster_, departures_);
-    return request;
+  if (outcome_) {
+    request.members = departures_.Absent(generation_, roster_);
+    return request.members.empty() ? std::nullopt : std::optional(request);
   }
-  request.members = departures_.Request(generation_, roster_);
-  if (request.members.empty()) return std::nullopt;
+  request.endpoints = quorum_.Endpoints(generation_);
+  if (quorum_.Applies(generation_)) {
+    request.members = quorum_.Missing(generation_, roster_, departures_);
+  } else {
+    request.members = departures_.Request(generation_, roster_);
+  }
+  const bool nobody = roster_.empty() && !generation_.known();
+  if (nobody || (request.endpoints.empty() && request.members.empty())) return std::nullopt;
+  request.generation = generation_.id();
+  request.authority = HasAuthority();
   return request;
 }
 
 bool JobMachine::Gone() const {
   return roster_.empty() && (outcome_ || !generation_.known() || quorum_.moved());
+}
+
+void JobMachine::AppendNodeIds(std::vector<std::string>* ids) const {
+  for (const auto& [node_id, node] : roster_.nodes()) ids->push_back(node_id);
 }
 
 Generation JobMachine::RunBy(const std::string& node_id) const {
@@ -36,14 +46,14 @@ Generation JobMachine::RunBy(const std::string& node_id) const {
 }
 
 std::optional<TimePoint> JobMachine::NextDeadline() const {
+  if (outcome_) return roster_.empty() ? std::nullopt : linger_ends_;
   std::optional<TimePoint> next = roster_.NextLoss();
   // Nobody is left: a generation that may still run is remembered as long as it may.
-  if (!next && (outcome_ || quorum_.listed())) return std::nullopt;
+  if (!next && quorum_.Applies(generation_)) return std::nullopt;
   if (!next) return departures_.FirstLeaseEnd(generation_, roster_);
-  if (!outcome_ && !generation_.running()) next = Earlier(next, timers_.NextDeadline(!generation_.known()));
+  if (!generation_.running()) next = Earlier(next, timers_.NextDeadline(!generation_.known()));
   if (failing_) next = Earlier(next, failing_->due());
-  if (!outcome_) next = Earlier(next, news_.due());
-  return Earlier(next, linger_ends_);
+  return Earlier(next, news_.due());
 }
 
 void JobMachine::CheckInvariants() const {
@@ -81,6 +91,8 @@ JobView JobMachine::View(TimePoint now) const {
   view.generation = generation_.id();
   view.restart_count = budget_.used();
   view.authority = HasAuthority();
+  view.incarnation = run_.incarnation();
+  view.proof = run_.Proof(now);
   view.phase_age = now - phase_since_.value_or(now);
   view.nodes = MakeNodeViews(roster_, generation_, outcome_.has_value(), now);
   return view;
@@ -97,7 +109,7 @@ std::string JobMachine::Describe(TimePoint now) const {
   add(backoff_.Describe(now));
   if (outcome_) add(absl::StrCat("outcome ", rendezvous::Describe(*outcome_)));
   if (generation_.known()) add(departures_.Describe());
-  if (quorum_.listed()) add(quorum_.Describe());
+  if (!quorum_.Endpoints(generation_).empty()) add(quorum_.Describe());
   add(absl::StrCat(timers_.Describe(!generation_.known(), now), ", linger ", Until(linger_ends_, now), ", ",
                    news_.Describe(now)));
   absl::StrAppend(&text, roster_.Describe(now));

@@ -4,37 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/endpoint.h"
 #include "base/json_lines.h"
-#include "base/status_macros.h"
 #include "rendezvous/codec.h"
-#include "rendezvous/rendezvous.grpc.pb.h"
-#include "rendezvous/token.h"
-#include "rendezvous/transport.h"
+#include "rendezvous/unary_call.h"
 
 namespace mtrun::rendezvous {
 namespace {
-
-constexpr Duration kStatusPatience = std::chrono::seconds(5);
-
-/// Makes one unary call; `call` is a member function of the stub.
-template <typename Reply, typename Request, typename Call>
-absl::StatusOr<Reply> Ask(const std::string& endpoint, bool insecure, const std::string& token,
-                          Duration patience, Call call) {
-  MT_ASSIGN_OR_RETURN(const auto channel, MakeChannel(endpoint, insecure, token));
-  const auto stub = wire::Rendezvous::NewStub(channel);
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::duration_cast<std::chrono::microseconds>(patience));
-  Request request;
-  Reply reply;
-  const grpc::Status status = (stub.get()->*call)(&context, request, &reply);
-  if (status.ok()) return reply;
-  MT_RETURN_IF_ERROR(JudgeCredentials(endpoint, status, insecure));
-  if (insecure && MayExpectTls(status)) MT_RETURN_IF_ERROR(CheckPlainText(endpoint, patience));
-  return absl::UnavailableError(
-      absl::StrCat("no rendezvous service answers at ", endpoint, ": ", WhyUnreachable(status)));
-}
 
 std::string Ranks(const NodeView& node) {
   if (node.first_rank < 0) return "-";
@@ -138,12 +113,9 @@ nlohmann::json JobJson(const JobView& job) {
 
 absl::StatusOr<uint64_t> ReadServiceId(const std::string& endpoint, bool insecure, const std::string& token,
                                        Duration patience) {
-  using Call = grpc::Status (wire::Rendezvous::Stub::*)(grpc::ClientContext*, const wire::IdentifyRequest&,
-                                                        wire::IdentifyReply*);
-  MT_ASSIGN_OR_RETURN(
-      const wire::IdentifyReply reply,
-      (Ask<wire::IdentifyReply, wire::IdentifyRequest>(
-          endpoint, insecure, token, patience, static_cast<Call>(&wire::Rendezvous::Stub::Identify))));
+  MT_ASSIGN_OR_RETURN(const wire::IdentifyReply reply,
+                      (Ask<wire::IdentifyRequest, wire::IdentifyReply>(
+                          endpoint, insecure, token, patience, {}, &wire::Rendezvous::Stub::Identify)));
   return reply.service_id();
 }
 
@@ -159,32 +131,25 @@ absl::Status CheckPlainText(const std::string& endpoint, Duration patience) {
 }
 
 absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insecure, const std::string& token,
-                                         Duration patience) {
-  using Call = grpc::Status (wire::Rendezvous::Stub::*)(grpc::ClientContext*, const wire::StatusRequest&,
-                                                        wire::StatusReply*);
+                                         Duration patience, const std::string& job_id,
+                                         const PeerService& asks) {
   MT_ASSIGN_OR_RETURN(
       const wire::StatusReply reply,
-      (Ask<wire::StatusReply, wire::StatusRequest>(endpoint, insecure, token, patience,
-                                                   static_cast<Call>(&wire::Rendezvous::Stub::Status))));
+      (Ask<wire::StatusRequest, wire::StatusReply>(
+          endpoint, insecure, token, patience, EncodeAsking(job_id, asks), &wire::Rendezvous::Stub::Status)));
   ServiceStatus status;
   status.uptime = Duration(reply.uptime_ns());
   for (const wire::JobStatus& job : reply.jobs()) status.jobs.push_back(DecodeJobView(job));
+  for (const wire::ForgottenJob& job : reply.forgotten()) status.forgotten[job.job_id()] = job.last_number();
   return status;
 }
 
 absl::StatusOr<ServiceStatus> AskForStatus(const std::string& where, std::optional<bool> insecure,
                                            const std::string& token_file) {
-  MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(where));
-  const bool plain = insecure.value_or(IsLoopback(endpoint.host));
-  std::string token;
-  if (!plain) {
-    MT_ASSIGN_OR_RETURN(token, LoadToken(token_file));
-  }
-  absl::StatusOr<ServiceStatus> status = ReadStatus(ToText(endpoint), plain, token, kStatusPatience);
-  if (!plain || insecure || !absl::IsUnauthenticated(status.status())) return status;
-  // A TLS service that listens everywhere, on loopback too.
-  MT_ASSIGN_OR_RETURN(token, LoadToken(token_file));
-  return ReadStatus(ToText(endpoint), false, token, kStatusPatience);
+  return AskAsMtrun<ServiceStatus>(where, insecure, token_file,
+                                   [](const std::string& endpoint, bool plain, const std::string& token) {
+                                     return ReadStatus(endpoint, plain, token, kAnswerPatience);
+                                   });
 }
 
 std::string StatusTable(const ServiceStatus& status) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,9 +25,12 @@ absl::Status CheckPlainText(const std::string& endpoint, Duration patience);
 struct ServiceStatus {
   Duration uptime = Duration::zero();
   std::vector<JobView> jobs;
+  std::map<std::string, uint64_t> forgotten;  // jobs whose nodes are all gone: the last generation's number
 };
+/// `asks`: the service that asks, which has the job `job_id`; without an endpoint where somebody only looks.
 absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insecure, const std::string& token,
-                                         Duration patience);
+                                         Duration patience, const std::string& job_id = "",
+                                         const PeerService& asks = {});
 
 /// The status of the service at `where` (host:port). Without `insecure` as mtrun does it: loopback needs no
 /// TLS, unless the service wants it. `token_file` "": MTRUN_TOKEN or ~/.mtrun/token. kUnavailable: nobody

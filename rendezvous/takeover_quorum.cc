@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/endpoint.h"
@@ -16,12 +17,38 @@ bool Answers(const PeerService& peer) {
   return peer.state == State::kWithoutJob || peer.state == State::kWithJob;
 }
 
+constexpr char kStandsBy[] = "this service takes a job over from a host that is dead, and knows of none";
+
+/// Where this one stands by: the endpoint's service has heard that the job has gone on elsewhere, and knows
+/// those that have it or will hear from them.
+bool KnowsNewer(const PeerService& peer, const std::string& endpoint, const Generation& current) {
+  return peer.state == State::kWithoutJob && peer.endpoint == endpoint && peer.last_number > current.number;
+}
+
 bool HasRunIt(const PeerService& peer) { return peer.state == State::kWithJob && peer.generation.number > 0; }
 
 bool NobodyLeft(const GenerationRecord& generation, const Departures& departures) {
   const std::vector<Member>& members = generation.last()->members;
   return std::all_of(members.begin(), members.end(),
                      [&](const Member& m) { return departures.Gone(m.node_id); });
+}
+
+/// Whether an endpoint's host is that of a member: its address, or its name with or without the domain.
+bool IsHostOf(const std::string& host, const Member& member) {
+  const auto shortened = [](const std::string& name, const std::string& full) {
+    return !name.empty() && !IsIpAddress(full) && absl::StartsWith(full, absl::StrCat(name, "."));
+  };
+  return host == member.address || host == member.host || shortened(host, member.host) ||
+         shortened(member.host, host);
+}
+
+/// The service of a node that never comes back does not either.
+bool IsEvicted(const PeerService& peer, const GenerationRecord& generation, const Departures& departures) {
+  const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(peer.endpoint);
+  const std::vector<Member>& members = generation.last()->members;
+  return endpoint.ok() && std::any_of(members.begin(), members.end(), [&](const Member& m) {
+           return departures.Evicted(m.node_id) && IsHostOf(endpoint->host, m);
+         });
 }
 
 std::string StateName(State state) {
@@ -42,6 +69,50 @@ std::string StateName(State state) {
 
 }  // namespace
 
+TakeoverQuorum::TakeoverQuorum(const JobSettings& settings, Role role)
+    : listed_endpoints_(settings.endpoints),
+      listed_(settings.endpoints.size() > 1),
+      takeover_any_(settings.takeover_any),
+      takeover_majority_(settings.takeover_majority),
+      role_(std::move(role)) {}
+
+bool TakeoverQuorum::Applies(const GenerationRecord& generation) const {
+  if (listed_ || !generation.known()) return listed_;
+  const std::vector<Member>& members = generation.last()->members;
+  const bool others = std::any_of(members.begin(), members.end(),
+                                  [](const Member& member) { return member.service_port > 0; });
+  return others && (takeover_majority_ || (role_.embedded && !formed_here_));
+}
+
+std::vector<std::string> TakeoverQuorum::Endpoints(const GenerationRecord& generation) const {
+  if (listed_) return listed_endpoints_;
+  std::vector<std::string> endpoints;
+  if (!Applies(generation) && !role_.standby) return endpoints;
+  if (!role_.endpoint.empty()) endpoints.push_back(role_.endpoint);
+  // Whoever keeps the job looks only for one that starts afresh at the endpoint.
+  if (Applies(generation)) AppendServices(*generation.last(), &endpoints);
+  return endpoints;
+}
+
+void TakeoverQuorum::OnProbed(std::vector<PeerService> peers, const JobRun& run, TimePoint seen,
+                              TimePoint now) {
+  peers_ = std::move(peers);
+  seen_at_ = seen;
+  for (PeerService& peer : peers_) {
+    if (peer.state != State::kWithJob || !run.IsOther(peer.incarnation) || peer.proof >= run.Proof(now))
+      continue;
+    const std::string endpoint = peer.endpoint;
+    peer = PeerService();
+    peer.endpoint = endpoint;
+    peer.state = State::kWithoutJob;
+  }
+}
+
+bool TakeoverQuorum::DecidedByServices(const GenerationRecord& generation,
+                                       const Departures& departures) const {
+  return Applies(generation) && !takeover_any_ && (!generation.known() || NobodyLeft(generation, departures));
+}
+
 std::vector<const Member*> TakeoverQuorum::Unaccounted(const GenerationRecord& generation,
                                                        const Roster& roster,
                                                        const Departures& departures) const {
@@ -56,8 +127,10 @@ std::vector<const Member*> TakeoverQuorum::Unaccounted(const GenerationRecord& g
 }
 
 std::optional<std::string> TakeoverQuorum::WhyNotBegin() const {
+  bool first = true;  // of those that may be there
   for (const PeerService& peer : peers_) {
-    const bool before_it = &peer == peers_.data() && peer.state != State::kSelf;
+    if (peer.state == State::kGone) continue;
+    const bool before_it = std::exchange(first, false) && peer.state != State::kSelf;
     if (before_it) return absl::StrCat("the job begins at ", peer.endpoint, ", the first of the list");
     if (HasRunIt(peer)) return absl::StrCat("the job is at ", peer.endpoint);
     if (peer.state == State::kSilent) {
@@ -66,18 +139,20 @@ std::optional<std::string> TakeoverQuorum::WhyNotBegin() const {
                           "continues without)");
     }
   }
-  if (peers_.empty()) return "probing the other services of the list";
+  if (peers_.empty()) return kProbing;
   return std::nullopt;
 }
 
 /// No member is left that could decide it: two services that do not see each other, each with newcomers, must
 /// not both begin.
-std::optional<std::string> TakeoverQuorum::WhyNotBeginAgain(const Generation& last) const {
-  if (peers_.empty()) return "probing the other services of the list";
+std::optional<std::string> TakeoverQuorum::WhyNotBeginAgain(const GenerationRecord& generation,
+                                                            const Departures& departures) const {
+  const Generation last = generation.id();
+  if (peers_.empty()) return kProbing;
   bool behind_self = false;
   for (const PeerService& peer : peers_) {
     behind_self = behind_self || peer.state == State::kSelf;
-    if (peer.state == State::kSilent) {
+    if (peer.state == State::kSilent && !IsEvicted(peer, generation, departures)) {
       return absl::StrCat("no node of generation ", last.number, " is left, and the service at ",
                           peer.endpoint,
                           " does not answer and may have the job; waiting for it (--rdzv_conf takeover=any "
@@ -92,30 +167,53 @@ std::optional<std::string> TakeoverQuorum::WhyNotBeginAgain(const Generation& la
 
 std::optional<std::string> TakeoverQuorum::WhyNot(const GenerationRecord& generation, const Roster& roster,
                                                   const Departures& departures) const {
-  if (!listed_ || takeover_any_) return std::nullopt;
+  if (role_.standby && !generation.known()) return kStandsBy;
+  if (!Applies(generation) || takeover_any_) return std::nullopt;
   if (!generation.known()) return WhyNotBegin();
   const auto& members = generation.last()->members;
   const auto gone = static_cast<size_t>(std::count_if(
       members.begin(), members.end(), [&](const Member& m) { return departures.Gone(m.node_id); }));
   const size_t maybe_alive = members.size() - gone;
-  if (maybe_alive == 0) return WhyNotBeginAgain(generation.id());
+  if (maybe_alive == 0) return WhyNotBeginAgain(generation, departures);
   const std::vector<const Member*> missing = Unaccounted(generation, roster, departures);
-  if (2 * (maybe_alive - missing.size()) > maybe_alive) return std::nullopt;
+  const size_t here = maybe_alive - missing.size();
+  if (2 * here > maybe_alive) return std::nullopt;
+  // Of two halves, which have seen the same ones dead then, one alone has the lowest rank. Services of a list
+  // may know different generations, and may not count on that.
+  const auto lowest = std::find_if(members.begin(), members.end(),
+                                   [&](const Member& m) { return !departures.Gone(m.node_id); });
+  const bool is_here = std::find(missing.begin(), missing.end(), &*lowest) == missing.end();
+  if (!listed_ && 2 * here == maybe_alive && is_here) return std::nullopt;
   std::vector<std::string> names;
   for (const Member* member : missing) names.push_back(member->host);
   return absl::StrCat("holding: of generation ", generation.id().number, " ", absl::StrJoin(names, ", "),
                       missing.size() == 1 ? " is" : " are",
-                      " not here and may still run elsewhere (--rdzv_conf takeover=any continues without)");
+                      " not here and may still run elsewhere (--rdzv_conf takeover=any continues without); ",
+                      Departures::kAdvice);
+}
+
+bool TakeoverQuorum::HasMost(const GenerationRecord& generation, const Roster& roster,
+                             const Departures& departures) const {
+  if (!Applies(generation) || takeover_any_ || !generation.known()) return false;
+  if (NobodyLeft(generation, departures)) return false;
+  return !WhyNot(generation, roster, departures);
 }
 
 const PeerService* TakeoverQuorum::FindSuccessor(const GenerationRecord& generation, const Roster& roster,
                                                  const Departures& departures) const {
   const bool known = generation.known();
   const Generation current = generation.id();
+  if (known && role_.standby) {
+    const auto meeting = std::find_if(peers_.begin(), peers_.end(), [&](const PeerService& peer) {
+      return KnowsNewer(peer, role_.endpoint, current);
+    });
+    if (meeting != peers_.end()) return &*meeting;
+  }
   if (!WhyNot(generation, roster, departures)) {
-    // Two authorities: there was a time when one of them could not know of the other. The newer one stays.
+    // There was a time when this service could not know of the newer generation. The other members of the
+    // older one may all be dead, and so give it authority, while others run the newer one.
     const auto newer = std::find_if(peers_.begin(), peers_.end(), [&](const PeerService& peer) {
-      return known && HasRunIt(peer) && peer.authority && peer.generation > current;
+      return known && HasRunIt(peer) && peer.generation > current;
     });
     return newer == peers_.end() ? nullptr : &*newer;
   }
@@ -133,6 +231,19 @@ const PeerService* TakeoverQuorum::FindSuccessor(const GenerationRecord& generat
   return nullptr;
 }
 
+const PeerService* TakeoverQuorum::FindWhereOver(const GenerationRecord& generation, const JobRun& run,
+                                                 bool authority, TimePoint now) const {
+  if (!generation.known()) return nullptr;
+  const auto over = std::find_if(peers_.begin(), peers_.end(), [&](const PeerService& peer) {
+    const bool same = peer.incarnation == run.incarnation();
+    const bool ended = peer.state == State::kWithoutJob && same && !authority;
+    const bool replaced =
+        peer.state == State::kWithJob && run.IsOther(peer.incarnation) && peer.proof > run.Proof(now);
+    return ended || replaced;
+  });
+  return over == peers_.end() ? nullptr : &*over;
+}
+
 std::map<std::string, PresenceProbe> TakeoverQuorum::Missing(const GenerationRecord& generation,
                                                              const Roster& roster,
                                                              const Departures& departures) const {
@@ -146,7 +257,7 @@ std::map<std::string, PresenceProbe> TakeoverQuorum::Missing(const GenerationRec
 }
 
 std::string TakeoverQuorum::Describe() const {
-  if (!listed_) return "the only service";
+  if (!listed_ && peers_.empty()) return "the only service";
   std::vector<std::string> peers;
   for (const PeerService& peer : peers_) {
     peers.push_back(absl::StrCat(peer.endpoint, " ", StateName(peer.state),

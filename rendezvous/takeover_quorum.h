@@ -1,11 +1,16 @@
-// One service of several (docs/protocol.md): when it may change the membership of the job, and which other
-// service has the job instead. Pure; a value, not thread-safe.
+// One service of several that may have the job (docs/protocol.md): when it may change the membership, and
+// which other service has the job instead. Pure; a value, not thread-safe.
+//
+// Several are those of a list of endpoints; or, where the job has one endpoint and an mtrun hosts it, that
+// one and the services of all members, which take over from a host that is dead. Whoever has formed the last
+// generation keeps the job then; any other one, a fresh one at the endpoint too, is one of several.
 //
 // At most one service may, since each node is registered with one service at a time: it needs more than half
 // of those members of the last generation that may still be alive, which are all but those that left and
-// those whose host answers that their agent is gone. Before the first generation, and where none of the
-// members is left, it is the first service of the list that is there, once every other one has answered that
-// it does not have the job (or is gone).
+// those whose host answers that their agent is gone, and those that an operator has evicted; of two halves
+// the one with the lowest rank. Before the first generation, and where none of the members is left, it is the
+// first service of the list that is there, once every other one has answered that it does not have the job
+// (or is gone).
 #pragma once
 
 #include <map>
@@ -16,6 +21,7 @@
 #include "rendezvous/departures.h"
 #include "rendezvous/events.h"
 #include "rendezvous/generation_record.h"
+#include "rendezvous/job_run.h"
 #include "rendezvous/roster.h"
 #include "rendezvous/types.h"
 
@@ -23,14 +29,41 @@ namespace mtrun::rendezvous {
 
 class TakeoverQuorum {
  public:
-  explicit TakeoverQuorum(const JobSettings& settings)
-      : listed_(settings.endpoints.size() > 1), takeover_any_(settings.takeover_any) {}
+  static constexpr Duration kMostAge = std::chrono::milliseconds(1400);  // less than half of recovery_window
+  static constexpr char kProbing[] = "probing the other services of the list";
 
-  bool listed() const { return listed_; }  // there are other services
-  bool moved() const { return moved_; }    // the job was given up to another one
+  /// What this service is, where its job has one endpoint.
+  struct Role {
+    std::string endpoint = {};  // of the job, "" where it is not known
+    bool embedded = false;      // it lives in an mtrun, and ends with it
+    bool standby = false;       // it is not at the endpoint, and serves only to take over
+    bool operator==(const Role&) const = default;
+  };
 
-  void OnProbed(std::vector<PeerService> peers) { peers_ = std::move(peers); }
+  explicit TakeoverQuorum(const JobSettings& settings) : TakeoverQuorum(settings, Role()) {}
+  TakeoverQuorum(const JobSettings& settings, Role role);
+
+  bool listed() const { return listed_; }  // there are other endpoints
+  /// It is one of several that may have the job.
+  bool Applies(const GenerationRecord& generation) const;
+  /// Of all services that may have the job, in the order in which nodes try them; none where this one is the
+  /// only one.
+  std::vector<std::string> Endpoints(const GenerationRecord& generation) const;
+  bool moved() const { return moved_; }  // the job was given up to another one
+
+  /// As the others answered at `seen`. Another run does not count there that has less proof than this one.
+  void OnProbed(std::vector<PeerService> peers, const JobRun& run, TimePoint seen, TimePoint now);
   void OnMoved() { moved_ = true; }
+  /// The last generation was formed here, or elsewhere and is known from others.
+  void OnGeneration(bool formed_here) { formed_here_ = formed_here; }
+
+  /// No member can decide where the job is, the other services do: there has been no generation, or nobody of
+  /// the last one is left.
+  bool DecidedByServices(const GenerationRecord& generation, const Departures& departures) const;
+  /// What is known of the other services is too old for that: one that was not there may be by now. Another
+  /// one waits 3 s (recovery_window) when it has started and looks then, so that one of the two sees the
+  /// other's decision.
+  bool Stale(TimePoint now) const { return now - seen_at_ > kMostAge; }
 
   /// Members of the last generation that may be alive and are not registered here.
   std::vector<const Member*> Unaccounted(const GenerationRecord& generation, const Roster& roster,
@@ -38,10 +71,16 @@ class TakeoverQuorum {
   /// Why this service may not change the membership, for people; nothing when it may.
   std::optional<std::string> WhyNot(const GenerationRecord& generation, const Roster& roster,
                                     const Departures& departures) const;
+  /// More than half of those members of a generation that may be alive are here, of several services.
+  bool HasMost(const GenerationRecord& generation, const Roster& roster, const Departures& departures) const;
   /// The service that has the job instead of this one, as the others answered last; null when this one keeps
   /// it.
   const PeerService* FindSuccessor(const GenerationRecord& generation, const Roster& roster,
                                    const Departures& departures) const;
+  /// The service at which this run has ended, or another one with more proof has begun; null where none is
+  /// known. An end elsewhere does not count where this one has `authority`.
+  const PeerService* FindWhereOver(const GenerationRecord& generation, const JobRun& run, bool authority,
+                                   TimePoint now) const;
   /// Presence ports of members that are not accounted for.
   std::map<std::string, PresenceProbe> Missing(const GenerationRecord& generation, const Roster& roster,
                                                const Departures& departures) const;
@@ -51,11 +90,17 @@ class TakeoverQuorum {
 
  private:
   std::optional<std::string> WhyNotBegin() const;
-  std::optional<std::string> WhyNotBeginAgain(const Generation& last) const;
+  std::optional<std::string> WhyNotBeginAgain(const GenerationRecord& generation,
+                                              const Departures& departures) const;
 
-  bool listed_, takeover_any_;      // constant after construction
+  // Constant after construction.
+  std::vector<std::string> listed_endpoints_;
+  bool listed_, takeover_any_, takeover_majority_;
+  Role role_;
+
   std::vector<PeerService> peers_;  // as seen last, in the order of the list
-  bool moved_ = false;
+  TimePoint seen_at_;
+  bool moved_ = false, formed_here_ = false;
 };
 
 }  // namespace mtrun::rendezvous

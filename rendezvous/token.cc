@@ -15,12 +15,14 @@
 
 #include <array>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -48,6 +50,8 @@ absl::Status SslError(absl::string_view what) {
 
 // ---- the token file ----
 
+constexpr Duration kWriterPatience = std::chrono::seconds(2);
+
 std::string DefaultPath(const EnvironmentMap& environment) {
   const auto home = environment.find("HOME");
   if (home != environment.end() && !home->second.empty()) return home->second + "/.mtrun/token";
@@ -67,6 +71,32 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
   return std::string(absl::StripAsciiWhitespace(text));
 }
 
+/// For file systems without hard links (vfat, and several in user space): made where it is to be, by the
+/// first that comes. Others may see the file before they see its text.
+absl::Status WriteInPlace(const std::string& path, const std::string& text) {
+  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd.valid() && errno == EEXIST) return absl::OkStatus();
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("make token file ", path));
+  absl::Status written = WriteAll(fd.get(), text);
+  if (written.ok() && fsync(fd.get()) != 0) written = ErrnoStatus(errno, absl::StrCat("fsync ", path));
+  if (!written.ok()) unlink(path.c_str());
+  return written;
+}
+
+/// The text of the file that is there or is just being made.
+absl::StatusOr<std::string> AwaitToken(const std::string& path) {
+  const TimePoint deadline = MonotonicNow() + kWriterPatience;
+  while (true) {
+    absl::StatusOr<std::string> token = ReadToken(path);
+    if (!token.ok() || !token->empty()) return token;
+    if (MonotonicNow() >= deadline) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("token file ", path, " is empty: remove it, and a token is made"));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
 /// Written beside and linked into place: of agents that start at the same moment on a shared home one wins,
 /// the others read its token.
 absl::StatusOr<std::string> MakeToken(const std::string& path) {
@@ -79,14 +109,13 @@ absl::StatusOr<std::string> MakeToken(const std::string& path) {
   const UniqueFd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("make token file ", draft));
   absl::Status written = WriteAll(fd.get(), token + "\n");
-  if (written.ok() && link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST) {
-    written = ErrnoStatus(errno, absl::StrCat("make token file ", path));
-  }
+  if (written.ok() && link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST)
+    written = WriteInPlace(path, token + "\n");
   unlink(draft.c_str());
   MT_RETURN_IF_ERROR(written);
   log::Info("the cluster's token is in ", path,
             " (nodes without a shared home need a copy of it, or MTRUN_TOKEN)");
-  return ReadToken(path);
+  return AwaitToken(path);
 }
 
 // ---- keys and certificates ----
@@ -216,7 +245,7 @@ absl::StatusOr<std::string> LoadToken(const std::string& path, const Environment
     return token;
   }
   const std::string file = path.empty() ? DefaultPath(environment) : path;
-  absl::StatusOr<std::string> token = ReadToken(file);
+  absl::StatusOr<std::string> token = path.empty() ? AwaitToken(file) : ReadToken(file);
   if (path.empty() && absl::IsNotFound(token.status())) token = MakeToken(file);
   MT_RETURN_IF_ERROR(token.status());
   MT_RETURN_IF_ERROR(Annotate(CheckToken(*token), absl::StrCat("token file ", file)));

@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/endpoint.h"
 #include "base/signal_name.h"
 #include "rendezvous/overloaded.h"
 
@@ -43,19 +44,30 @@ std::string Show(int number) { return absl::StrCat(number); }
 std::string Show(Duration duration) { return absl::StrCat(ToSeconds(duration)); }
 std::string Show(const std::vector<std::string>& texts) { return absl::StrJoin(texts, ","); }
 
+std::string TakeoverOf(const JobSettings& settings) {
+  if (settings.takeover_any) return "any";
+  return settings.takeover_majority || settings.endpoints.size() > 1 ? "majority" : "of a dead host";
+}
+
 /// In the words of the flags and keys that set them.
 std::vector<Shown> ShowFields(const JobSettings& settings) {
   std::vector<Shown> all;
   JobSettings::Fields(settings, [&](std::string name, const auto& value, auto...) {
     if (name == "endpoints") name = "rdzv_endpoint";
+    if (name == "takeover_any") return;  // one key for both
     all.push_back({std::move(name), Show(value)});
-    if (all.back().name == "takeover_any")
-      all.back() = {"takeover", settings.takeover_any ? "any" : "majority"};
+    if (all.back().name == "takeover_majority") all.back() = {"takeover", TakeoverOf(settings)};
   });
   return all;
 }
 
 }  // namespace
+
+void AppendServices(const Assignment& generation, std::vector<std::string>* endpoints) {
+  for (const Member& member : generation.members) {
+    if (member.service_port > 0) endpoints->push_back(ToText(Endpoint{member.address, member.service_port}));
+  }
+}
 
 std::string Describe(const Generation& generation) { return absl::StrCat("generation ", generation.number); }
 
@@ -118,7 +130,9 @@ std::string Describe(const AgentEvent& event) {
           [](const WorkersFinished& e) {
             return absl::StrCat("workers finished in ", Describe(e.generation), e.final ? " (final)" : "");
           },
-          [](const Leaving& e) { return absl::StrCat("leaving: ", e.why); },
+          [](const Leaving& e) {
+            return absl::StrCat(e.stopping ? "leaving when its workers are gone: " : "leaving: ", e.why);
+          },
           [](const StoreSet& e) {
             return absl::StrCat("store set ", absl::CHexEscape(e.key), " (", e.value.size(), " bytes) in ",
                                 Describe(e.generation));

@@ -46,6 +46,7 @@ struct JobSettings {
   std::vector<std::string>
       endpoints;              // of all services that may serve this job, in order; one or none: no choice
   bool takeover_any = false;  // a service changes the membership even when another one might too
+  bool takeover_majority = false;  // more than half of the members do, also when the host is only silent
   bool operator==(const JobSettings&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -64,6 +65,7 @@ struct JobSettings {
     field("fence_timeout", self.fence_timeout, Range{0, kMaxNanoseconds});
     field("endpoints", self.endpoints, List{{0, kMaxEndpoints}, {1, kMaxName}});
     field("takeover_any", self.takeover_any);
+    field("takeover_majority", self.takeover_majority);
   }
 };
 
@@ -78,7 +80,9 @@ struct Offer {
   int master_port = 0;           // a port held open on this node, MASTER_PORT if it becomes node 0
   int presence_port = 0;         // processes of this node hold it open while one lives, 0: none
   uint64_t presence_id = 0;      // what the guardian answers there, 0: nothing
+  int service_port = 0;          // of a rendezvous service in this agent that may take the job over, 0: none
   std::string role = "default";
+  bool ends_step = false;  // its workers may still end the step behind which they leave the last generation
   std::optional<Generation> holds;  // the generation whose workers this agent still runs (after a reconnect)
   bool operator==(const Offer&) const = default;
   template <typename Self, typename Field>
@@ -91,7 +95,9 @@ struct Offer {
     field("master_port", self.master_port, Range{0, kMaxPort});
     field("presence_port", self.presence_port, Range{0, kMaxPort});
     field("presence_id", self.presence_id);
+    field("service_port", self.service_port, Range{0, kMaxPort});
     field("role", self.role, Size{0, kMaxName});
+    field("ends_step", self.ends_step);
     field("holds", self.holds);
   }
 };
@@ -103,6 +109,7 @@ struct Member {
   int workers = 0;
   int presence_port = 0;
   uint64_t presence_id = 0;
+  int service_port = 0;
   bool operator==(const Member&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -115,6 +122,7 @@ struct Member {
     field("workers", self.workers, Range{1, kMaxWorkersPerNode});
     field("presence_port", self.presence_port, Range{0, kMaxPort});
     field("presence_id", self.presence_id);
+    field("service_port", self.service_port, Range{0, kMaxPort});
   }
 };
 
@@ -141,6 +149,9 @@ struct Assignment {
     field("incarnation", self.incarnation);
   }
 };
+
+/// The services of its members, in order of rank.
+void AppendServices(const Assignment& generation, std::vector<std::string>* endpoints);
 
 /// How one worker ended, as its agent saw it.
 struct WorkerFailure {
@@ -214,10 +225,12 @@ struct WorkersFinished {  // all workers of this node exited 0 (ordinary) or sai
 };
 struct Leaving {  // this agent goes (signal, drain)
   std::string why;
+  bool stopping = false;  // its workers still run: it says so again when they are gone
   bool operator==(const Leaving&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
     field("why", self.why, Size{0, kMaxText});
+    field("stopping", self.stopping);
   }
 };
 struct StoreSet {

@@ -262,6 +262,13 @@ std::vector<Option> Questions() {
         .group = kQuestions,
         .yields = true},
        &Options::json},
+      {{.name = "evict",
+        .help =
+            "NODE ENDPOINT: a node that was cut off or lost power never comes back; its job goes on without "
+            "it. If its workers still run, two generations may commit.",
+        .group = kQuestions,
+        .yields = true},
+       Asks{Options::Act::kEvict}},
       {{.name = "help",
         .kind = Kind::kBool,
         .default_text = "false",

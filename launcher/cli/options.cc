@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -86,6 +87,34 @@ void NoteIgnored(const Settings& settings, Options* options) {
   if (!said.empty()) options->notes.push_back(absl::StrCat("without effect: ", absl::StrJoin(said, ", ")));
 }
 
+absl::Status WouldNotRun(absl::string_view flag, const std::string& program) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, " only asks; \"", program, "\" would not be run: give one or the other"));
+}
+
+/// `--evict NODE ENDPOINT`, and flags of mtrun on either side. `rest`: from the endpoint on.
+absl::Status ReadEviction(const std::vector<std::string>& rest, Settings* settings, Options* options) {
+  options->evicted = settings->Text("evict");
+  if (rest.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--evict ", options->evicted,
+                     " needs an ENDPOINT behind it: HOST:PORT of the job's service, or its list of them"));
+  }
+  const absl::StatusOr<std::vector<std::string>> more =
+      settings->ParseFlags({rest.begin() + 1, rest.end()}, true);
+  if (!more.ok()) return more.status();
+  if (!more->empty()) return WouldNotRun("--evict", more->front());
+  if (settings->IsSet("status"))
+    return absl::InvalidArgumentError("--status and --evict are two questions: give one of them");
+  for (const absl::string_view item : absl::StrSplit(rest.front(), ',')) {
+    const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(std::string(absl::StripAsciiWhitespace(item)));
+    if (!endpoint.ok()) return Annotate(endpoint.status(), "--evict");
+    options->evict_endpoints.push_back(ToText(*endpoint));
+  }
+  options->job.job_id = settings->Text("rdzv_id");
+  return absl::OkStatus();
+}
+
 /// Which question is asked, if any; of several the last in the table.
 absl::Status ReadQuestion(const Settings& settings, const std::vector<std::string>& rest, Options* options) {
   for (const Option& option : OptionRows()) {
@@ -101,10 +130,7 @@ absl::Status ReadQuestion(const Settings& settings, const std::vector<std::strin
   if (options->json && !settings.IsSet("status"))
     return absl::InvalidArgumentError("--json goes with --status HOST:PORT");
   if (options->act != Options::Act::kStatus) return absl::OkStatus();
-  if (!rest.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--status only asks; \"", rest.front(), "\" would not be run: give one or the other"));
-  }
+  if (!rest.empty()) return WouldNotRun("--status", rest.front());
   const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(options->status_endpoint);
   if (!endpoint.ok()) return Annotate(endpoint.status(), "--status");
   options->status_endpoint = ToText(*endpoint);
@@ -131,6 +157,7 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const
   rest->insert(rest->end(), own_end, args.end());
 
   Options options;
+  if (settings.IsSet("evict")) MT_RETURN_IF_ERROR(ReadEviction(*rest, &settings, &options));
   MT_RETURN_IF_ERROR(ReadQuestion(settings, *rest, &options));
   if (options.act != Options::Act::kRun) return options;
   MT_RETURN_IF_ERROR(settings.ApplyEnvironment(environment, "PET_"));
@@ -149,7 +176,8 @@ std::string HelpText() {
       "usage: mtrun [flags] PROGRAM [arguments]\n"
       "       mtrun [flags] -m MODULE [arguments]\n"
       "       mtrun [flags] --trainer NAME [the trainer's flags]\n"
-      "       mtrun --status HOST:PORT [--json]\n\n"
+      "       mtrun --status HOST:PORT [--json]\n"
+      "       mtrun --evict NODE ENDPOINT [--rdzv_id ID]\n\n"
       "Starts the workers of this node and keeps them one job with those of the other nodes. Every flag may "
       "also be set\n"
       "as PET_<NAME> or in the mtrun: section of --config; dashes and underscores are alike.\n",

@@ -45,10 +45,12 @@ struct EntryPoint {
 };
 
 struct Options {
-  enum class Act { kRun, kHelp, kVersion, kCompletion, kStatus };
+  enum class Act { kRun, kHelp, kVersion, kCompletion, kStatus, kEvict };
   Act act = Act::kRun;
-  std::string completion_shell;  // "bash" or "zsh"
-  std::string status_endpoint;   // of the service to ask
+  std::string completion_shell;              // "bash" or "zsh"
+  std::string status_endpoint;               // of the service to ask
+  std::string evicted;                       // host or node id
+  std::vector<std::string> evict_endpoints;  // of the services to tell
   bool json = false;
   bool insecure_given = false;
   std::vector<std::string> notes;  // what to warn of: accepted, but without effect

@@ -28,10 +28,14 @@ struct OfStatic {
 struct OrNever {
   Duration JobSettings::*member;
 };
-/// One of two words.
+/// Words, each with what it sets.
 struct OneOf {
-  const char *yes, *no;
-  bool JobSettings::*member;
+  std::vector<std::pair<const char*, bool JobSettings::*>> words;
+  std::vector<std::string> Words() const {
+    std::vector<std::string> all;
+    for (const auto& each : words) all.emplace_back(each.first);
+    return all;
+  }
 };
 /// One word, with what to do instead of any other.
 struct Only {
@@ -58,7 +62,8 @@ const std::vector<ConfKey>& ConfKeys() {
       {"min_nodes_timeout", &JobSettings::min_nodes_timeout, true},
       {"fence_timeout", OrNever{&JobSettings::fence_timeout}},
       {"timeout", OfStatic{&JobSettings::join_timeout}},
-      {"takeover", OneOf{"any", "majority", &JobSettings::takeover_any}},
+      {"takeover",
+       OneOf{{{"majority", &JobSettings::takeover_majority}, {"any", &JobSettings::takeover_any}}}},
       {"is_host", &Options::is_host},
       {"hold_port", &Options::hold_port},
       {"store_type",
@@ -115,10 +120,12 @@ class ConfReader {
     return absl::OkStatus();
   }
   absl::Status operator()(const OneOf& one) const {
-    if (value_ != one.yes && value_ != one.no)
-      return Wrong(key_.name, value_, absl::StrCat(one.no, " or ", one.yes));
-    options_.job.*one.member = value_ == one.yes;
-    return absl::OkStatus();
+    bool found = false;
+    for (const auto& [word, member] : one.words) {
+      found = found || value_ == word;
+      options_.job.*member = value_ == word;
+    }
+    return found ? absl::OkStatus() : Wrong(key_.name, value_, absl::StrJoin(one.Words(), " or "));
   }
   absl::Status operator()(const Only& only) const {
     if (value_ == only.word) return absl::OkStatus();
@@ -176,7 +183,7 @@ std::string ConfHelp() {
     } else if (std::holds_alternative<OrNever>(key.target)) {
       others.push_back(absl::StrCat(key.name, " (seconds, never)"));
     } else if (const auto* one = std::get_if<OneOf>(&key.target)) {
-      others.push_back(absl::StrCat(key.name, " (", one->no, ", ", one->yes, ")"));
+      others.push_back(absl::StrCat(key.name, " (", absl::StrJoin(one->Words(), ", "), ")"));
     } else if (HasEffect(key) && !std::holds_alternative<OfStatic>(key.target) &&
                !std::holds_alternative<Only>(key.target)) {
       others.push_back(key.name);

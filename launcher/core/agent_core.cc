@@ -34,7 +34,7 @@ AgentCore::AgentCore(AgentConfig config, TimePoint now)
       slots_(config_.offer.host, config_.warm_up),
       pool_(config_.offer.workers),
       watch_(config_.hang_notice, config_.hang_timeout, config_.offer.workers),
-      link_(now + config_.join_timeout) {}
+      link_(now + config_.join_timeout, config_.fence_timeout) {}
 
 Effects AgentCore::Step(const Event& event, TimePoint now) {
   CheckInvariants();
@@ -60,6 +60,7 @@ std::optional<TimePoint> AgentCore::NextDeadline() const {
   std::optional<TimePoint> next = slots_.leftovers_deadline();
   if (draining()) next = Earlier(next, drain_.deadline());
   if (!slots_.empty()) next = Earlier(next, link_.lease_ends());
+  if (phase_ == Phase::kFinished) next = Earlier(next, link_.gives_up());
   return Earlier(next, watch_.NextLook(slots_, ScopeOf(phase_, draining())));
 }
 
@@ -71,7 +72,7 @@ void AgentCore::OnEvent(const Event& event) {
                  [this](const SessionConnected&) { OnConnected(); },
                  [this](const SessionDisconnected& e) {
                    out_.Log(Level::kWarning, e.why);
-                   link_.Disconnected();
+                   link_.Disconnected(now_);
                  },
                  [this](const LeaseRenewed& e) {
                    if (link_.Leased(e.ends) && slots_.Cooperative())
@@ -151,7 +152,7 @@ void AgentCore::OnAssigned(const rendezvous::Assignment& assignment) {
     stop_.next = Next::kRejoin;
   } else if (assignment_ && slots_.Cooperative()) {
     out_.Tell(slots_.Listening(), channel::Dissolved{assignment_->generation, why});
-    Regroup();
+    Regroup(/*graceful=*/false);
     Enter(assignment, member);
   } else {
     BeginStop(SIGTERM, Next::kRejoin);
@@ -166,7 +167,7 @@ void AgentCore::OnDissolved(const rendezvous::GenerationDissolved& event) {
   if (phase_ == Phase::kStopping) {
     stop_.next = Next::kRejoin;
   } else if (slots_.Cooperative()) {
-    Regroup();
+    Regroup(event.graceful);
     if (!draining() || !slots_.AnyMemberOut()) MakeOffer(true);
   } else {
     BeginStop(SIGTERM, Next::kRejoin);
@@ -174,7 +175,8 @@ void AgentCore::OnDissolved(const rendezvous::GenerationDissolved& event) {
 }
 
 void AgentCore::OnJobEnded(const rendezvous::JobOutcome& outcome) {
-  stop_.exit = Exit{outcome.exit_code, std::nullopt};
+  Leave("the job has ended");  // the service need not wait for this node any more
+  stop_.exit = Exit{outcome.exit_code, std::nullopt, true};
   if (outcome.success) {
     out_.Log(Level::kInfo, absl::StrCat("the job has ended: ", WhyEnded(outcome)));
     for (const int local_rank : slots_.Idle()) out_.Add(SignalWorker{local_rank, SIGKILL});
@@ -199,6 +201,13 @@ void AgentCore::OnExited(const WorkerExited& event) {
   slot.life = WorkerSlot::Life::kExited;
   slot.exited_with_0 = event.signal == 0 && event.exit_code == 0;
   if (!WorkersLive(phase_)) return;  // told to go: not a failure
+  // Nobody's failure, whatever this agent has heard since: the guardian may have been quicker, or this agent
+  // stopped.
+  if (event.by_lease && phase_ != Phase::kFinished && !slot.said_done && !draining()) {
+    link_.TakeLeaseEnd(now_);
+    out_.Log(Level::kWarning, LeaseEnded(config_.fence_timeout, /*hold=*/false));
+    return BeginStop(SIGKILL, Next::kRejoin);
+  }
   if (!slot.member()) return OnStartupExit(event);
   if (draining()) {
     if (!drain_.AbortsStep(event, slot)) return;
@@ -320,13 +329,6 @@ void AgentCore::OnWaiting(int local_rank, const channel::Waiting& waiting) {
                                         " although no worker is stalled"));
 }
 
-void AgentCore::Moved(int local_rank) {
-  if (const std::optional<Duration> stalled = watch_.OnProgress(local_rank, now_)) {
-    out_.Log(Level::kInfo,
-             absl::StrCat(slots_.NameOf(local_rank), ": progress again after ", HumanDuration(*stalled)));
-  }
-}
-
 void AgentCore::OnSignal(int signal) {
   const Drain::Heard heard = drain_.Hear(signal, now_);
   if (heard == Drain::Heard::kEcho) return;
@@ -347,7 +349,9 @@ void AgentCore::OnSignal(int signal) {
   out_.Log(Level::kWarning,
            slots_.empty() ? drain_.why()
                           : absl::StrCat(drain_.why(), ": stopping the workers, SIGKILL after ", grace));
-  Leave(absl::StrCat(config_.offer.host, " ", drain_.why()));
+  const std::string why = absl::StrCat(config_.offer.host, " ", drain_.why());
+  if (slots_.empty()) Leave(why);
+  if (!slots_.empty() && !left_) out_.Send(rendezvous::Leaving{why, /*stopping=*/true});
   if (!stop_.exit) stop_.exit = Exit{drain_.exit_code(), std::nullopt};
   out_.Tell(slots_.Listening(), news);
   // In a stop that has begun this adds the new signal; its deadline stays.
@@ -368,17 +372,12 @@ void AgentCore::OnTick() {
     out_.Add(InspectWorker{hang.local_rank, launcher::Describe(hang, slots_.NameOf(hang.local_rank))});
     if (hang.kill) out_.Add(SignalWorker{hang.local_rank, SIGKILL});
   }
-  if (link_.TakeLeaseEnd(now_)) {
-    if (!assignment_ || !WorkersLive(phase_)) return;
-    // Others may form a generation without this node from now on. Trainers see it themselves, before each
-    // step that they would commit, and hold; other programs cannot.
-    const bool finished = phase_ == Phase::kFinished, hold = finished || slots_.Cooperative();
-    out_.Log(Level::kWarning,
-             absl::StrCat("no rendezvous service has answered for ", HumanDuration(config_.fence_timeout),
-                          " (fence_timeout): ",
-                          finished ? "the workers are done, waiting for one to hear of it"
-                          : hold   ? "the workers commit nothing until one does"
-                                   : "killing the workers, others may go on without this node"));
+  if (phase_ == Phase::kFinished && link_.gives_up() && now_ >= *link_.gives_up())
+    return GiveUp(EndsAlone(link_.patience()));
+  if (link_.TakeLeaseEnd(now_)) {  // others may go on without this node; trainers see it themselves
+    if (!assignment_ || !WorkersLive(phase_) || phase_ == Phase::kFinished) return;
+    const bool hold = slots_.Cooperative();
+    out_.Log(Level::kWarning, LeaseEnded(config_.fence_timeout, hold));
     return hold ? void() : BeginStop(SIGKILL, Next::kRejoin);
   }
   const std::string grace = HumanDuration(config_.shutdown_timeout);

@@ -107,7 +107,7 @@ class AgentCore {
   void Enter(const rendezvous::Assignment& assignment, size_t member);
   void TellAssignment(int local_rank);
   void StartMissingWorkers();
-  void Regroup();
+  void Regroup(bool graceful);
   void MakeOffer(bool fresh);
   int WorkersToOffer() const;
   void ReportBroken(int local_rank, const std::string& why);
@@ -132,6 +132,7 @@ class AgentCore {
   EffectList out_;
   std::optional<rendezvous::Assignment> assignment_;
   std::optional<rendezvous::Assignment> last_;  // while regrouping: the one that is over
+  bool ends_step_ = false;                      // its workers may still end its last step
   size_t member_ = 0;                           // this node's place in either
   GenerationReport report_;                     // of this (the last) generation
   uint64_t last_number_ = 0;                    // of the last generation here

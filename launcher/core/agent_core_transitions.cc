@@ -79,7 +79,8 @@ void AgentCore::StartMissingWorkers() {
                         std::move(local_ranks), /*warm_up=*/true});
 }
 
-void AgentCore::Regroup() {
+void AgentCore::Regroup(bool graceful) {
+  ends_step_ = graceful;
   last_ = std::exchange(assignment_, std::nullopt);
   phase_ = Phase::kRegrouping;
   slots_.EndGeneration();
@@ -89,6 +90,7 @@ void AgentCore::MakeOffer(bool fresh) {
   rendezvous::Offer offer = config_.offer;
   if (assignment_) offer.holds = assignment_->generation;
   offer.workers = pool_.offered = WorkersToOffer();
+  offer.ends_step = ends_step_ && phase_ == Phase::kRegrouping;
   out_.Add(SendOffer{offer, fresh});
 }
 
@@ -128,14 +130,24 @@ void AgentCore::BeginStop(int signal, Next next) {
   stop_.Begin(now_ + config_.shutdown_timeout);
 }
 
+/// A node whose workers are done has nothing to lose: it ends well, without having heard how the job ended.
 void AgentCore::GiveUp(const std::string& why) {
-  out_.Log(Level::kError, why);
-  if (!stop_.exit) stop_.exit = Exit{1, std::nullopt};
-  BeginStop(SIGTERM, Next::kExit);
+  const bool done = phase_ == Phase::kFinished;
+  out_.Log(done ? Level::kWarning : Level::kError, why);
+  if (!stop_.exit) stop_.exit = Exit{done ? 0 : 1, std::nullopt};
+  if (done) out_.Tell(slots_.Listening(), channel::Stop{why});
+  BeginStop(done ? 0 : SIGTERM, Next::kExit);
 }
 
 void AgentCore::Leave(const std::string& why) {
   if (!std::exchange(left_, true)) out_.Send(rendezvous::Leaving{why});
+}
+
+void AgentCore::Moved(int local_rank) {
+  if (const std::optional<Duration> stalled = watch_.OnProgress(local_rank, now_)) {
+    out_.Log(Level::kInfo,
+             absl::StrCat(slots_.NameOf(local_rank), ": progress again after ", HumanDuration(*stalled)));
+  }
 }
 
 void AgentCore::Settle() {
@@ -167,10 +179,12 @@ void AgentCore::FinishStop() {
       phase_ = Phase::kJoining;
       assignment_.reset();
       last_.reset();
+      ends_step_ = false;
       report_ = {};
       config_.warm_up ? BeginWarmUp() : MakeOffer(true);
       break;
     case Next::kExit:
+      if (drain_.signal() != 0) Leave(absl::StrCat(config_.offer.host, " ", drain_.why()));
       phase_ = Phase::kEnded;
       out_.Add(*stop_.exit);
       break;

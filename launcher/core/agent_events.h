@@ -40,6 +40,7 @@ struct WorkerExited {
   int signal = 0;
   std::string log_file = {}, message = {}, wall_time = {};
   int64_t failed_at_ns = 0;  // wall clock since 1970: when its error was recorded, else when it ended
+  bool by_lease = false;     // the guardian killed it because this node's lease had ended
   bool operator==(const WorkerExited&) const = default;
 };
 /// After WorkerExited: no process of the worker's group is left either.
@@ -123,6 +124,7 @@ struct WriteLog {
 struct Exit {
   int code = 0;
   std::optional<rendezvous::JobOutcome> outcome;
+  bool job_ended = false;  // the service has said so
   bool operator==(const Exit&) const = default;
 };
 using Effect = std::variant<SendOffer, SendToService, StartWorkers, SignalWorkers, SignalWorker, SendToWorker,

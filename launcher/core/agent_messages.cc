@@ -48,4 +48,16 @@ rendezvous::WorkerFailure MakeFailure(const WorkerExited& exited, const WorkerSl
   return failure;
 }
 
+std::string LeaseEnded(Duration lease, bool hold) {
+  return absl::StrCat("no rendezvous service has answered for ", HumanDuration(lease), " (fence_timeout): ",
+                      hold ? "the workers commit nothing until one does"
+                           : "killing the workers, others may go on without this node");
+}
+
+std::string EndsAlone(Duration away) {
+  return absl::StrCat("no rendezvous service has answered for ", HumanDuration(away),
+                      " and this node's workers are done: it ends, without having heard how the job ended on "
+                      "the others");
+}
+
 }  // namespace mtrun::launcher

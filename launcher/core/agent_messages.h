@@ -19,4 +19,9 @@ std::string FormationMessage(const rendezvous::Assignment& assignment, const ren
 rendezvous::WorkerFailure MakeFailure(const WorkerExited& exited, const WorkerSlots& slots,
                                       std::optional<Duration> stalled);
 
+/// No service has answered for `lease`; trainers hold, others are killed.
+std::string LeaseEnded(Duration lease, bool hold);
+/// The workers are done, and no service has answered for `away`.
+std::string EndsAlone(Duration away);
+
 }  // namespace mtrun::launcher

@@ -9,7 +9,13 @@ namespace mtrun::launcher {
 
 bool ServiceLink::Connected() {
   connected_ = true;
+  gives_up_.reset();
   return std::exchange(join_deadline_, std::nullopt).has_value();
+}
+
+void ServiceLink::Disconnected(TimePoint now) {
+  connected_ = false;
+  if (!gives_up_) gives_up_ = now + patience_;
 }
 
 bool ServiceLink::Leased(TimePoint ends) {

@@ -11,13 +11,21 @@ namespace mtrun::launcher {
 
 class ServiceLink {
  public:
-  /// `join_deadline`: for the first connection.
-  explicit ServiceLink(TimePoint join_deadline) : join_deadline_(join_deadline) {}
+  /// So long a node whose workers are done waits for a service that is away, where there is no lease.
+  static constexpr Duration kPatience = std::chrono::seconds(30);
+
+  /// `join_deadline`: for the first connection. `lease`: its length, zero for none.
+  ServiceLink(TimePoint join_deadline, Duration lease)
+      : patience_(lease > Duration::zero() ? lease : kPatience), join_deadline_(join_deadline) {}
 
   /// True for the first connection.
   bool Connected();
-  void Disconnected() { connected_ = false; }
+  void Disconnected(TimePoint now);
   bool connected() const { return connected_; }
+  /// When a node that only wants to be told how the job ended waits no longer; nothing while there is a
+  /// service.
+  const std::optional<TimePoint>& gives_up() const { return gives_up_; }
+  Duration patience() const { return patience_; }
   /// The service has heard this node. True when the lease had ended.
   bool Leased(TimePoint ends);
 
@@ -32,8 +40,9 @@ class ServiceLink {
   bool operator==(const ServiceLink&) const = default;
 
  private:
+  Duration patience_;  // constant after construction
   bool connected_ = false;
-  std::optional<TimePoint> join_deadline_, lease_ends_;
+  std::optional<TimePoint> join_deadline_, gives_up_, lease_ends_;
   bool ended_ = false;
 };
 

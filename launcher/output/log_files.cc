@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 
@@ -34,7 +35,10 @@ absl::StatusOr<LogFiles> LogFiles::Make(const std::string& log_dir, const std::s
   }
   files.folder_ =
       absl::StrCat(base, "/", AsFileName(run_id), "_", absl::StrFormat("%08x", RandomBits() & 0xFFFFFFFF));
-  MT_RETURN_IF_ERROR(Annotate(CheckWritable(files.folder_), "--log_dir"));
+  const absl::Status status = Annotate(CheckWritable(files.folder_), "--log_dir");
+  if (!absl::IsResourceExhausted(status)) MT_RETURN_IF_ERROR(status);
+  // There may be room later, and a node that begins meanwhile is worth more than its logs.
+  if (!status.ok()) log::Warning(status.message(), ": what has no room is lost");
   return files;
 }
 

@@ -18,8 +18,8 @@ struct WorkerFiles {
 
 class LogFiles {
  public:
-  /// Proves that the folder can be written, before anything starts. `log_dir` "" makes a temporary folder,
-  /// "/dev/null" means no files at all.
+  /// Proves that the folder can be written, before anything starts; a full disk is no more than a warning.
+  /// `log_dir` "" makes a temporary folder, "/dev/null" means no files at all.
   static absl::StatusOr<LogFiles> Make(const std::string& log_dir, const std::string& run_id);
 
   /// The run's own folder, "" for none.

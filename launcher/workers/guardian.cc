@@ -90,9 +90,12 @@ void OnSignal(int signal, pid_t child, const char* who) {
 }
 
 /// The workers of an agent that may be stopped itself. It sees how they ended when it goes on.
-void KillWorkers(pid_t agent) {
+void KillWorkers(pid_t agent, const LeaseKills& kills) {
+  const auto note = [&](const ProcessInfo& process) {
+    if (process.parent == agent) kills.Add(process.pid);
+  };
   int rounds = 0;
-  while (KillDescendants(agent) > 0 && ++rounds < kKillRounds) nanosleep(&kSweepPause, nullptr);
+  while (KillDescendants(agent, note) > 0 && ++rounds < kKillRounds) nanosleep(&kSweepPause, nullptr);
 }
 
 /// The life of front and guardian. Signals come first in each turn, whoever calls at the port.
@@ -107,7 +110,7 @@ void KillWorkers(pid_t agent) {
     signalfd_siginfo info;
     while (read(signals.get(), &info, sizeof info) == sizeof info)
       OnSignal(static_cast<int>(info.ssi_signo), child, who);
-    if (alarm.TakeRing()) KillWorkers(child);
+    if (alarm.TakeRing()) KillWorkers(child, alarm.kills());
     greets = ready[2].revents == 0 || presence.Greet(kGreetedATurn);
   }
 }
@@ -142,6 +145,14 @@ void SetSignals(SignalPlan plan) {
   const bool hangup_ignored = sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
   if (plan.stop_is_default && hangup_ignored) std::erase(plan.stop, SIGHUP);
   Plan() = std::move(plan);
+}
+
+int StopSignalWithin(Duration pause) {
+  const sigset_t signals = StopSignals();
+  const timespec time = {static_cast<time_t>(pause.count() / 1'000'000'000),
+                         static_cast<long>(pause.count() % 1'000'000'000)};
+  const int signal = sigtimedwait(&signals, nullptr, &time);
+  return signal > 0 ? signal : 0;
 }
 
 sigset_t StopSignals() {

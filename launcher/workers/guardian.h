@@ -24,6 +24,8 @@ void SetSignals(SignalPlan plan);
 
 /// Signals that stop mtrun.
 sigset_t StopSignals();
+/// One of them that is pending or comes within `pause`, taken; 0 for none. They must be blocked.
+int StopSignalWithin(Duration pause);
 /// True for a signal that is passed on to the workers and stops nothing.
 bool IsForwarded(int signal);
 /// All that the agent reads through a signalfd: those above, SIGCHLD and ParentGoneSignal().

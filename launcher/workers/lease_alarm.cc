@@ -14,7 +14,8 @@ namespace mtrun::launcher {
 absl::StatusOr<LeaseAlarm> LeaseAlarm::Make() {
   UniqueFd fd(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!fd.valid()) return ErrnoStatus(errno, "make the timer of the node's lease");
-  return LeaseAlarm(std::move(fd));
+  MT_ASSIGN_OR_RETURN(LeaseKills kills, LeaseKills::Make());
+  return LeaseAlarm(std::move(fd), std::move(kills));
 }
 
 void LeaseAlarm::Set(std::optional<Duration> at) const {

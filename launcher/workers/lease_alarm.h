@@ -1,5 +1,5 @@
 // Ends the workers of an ordinary program when the lease of its node does, even while the agent is stopped: a
-// timer that the agent sets and its guardian watches (guardian.h).
+// timer that the agent sets and its guardian watches (guardian.h), which says whom it has killed.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/posix.h"
+#include "launcher/workers/lease_kills.h"
 
 namespace mtrun::launcher {
 
@@ -22,11 +23,14 @@ class LeaseAlarm {
   int fd() const { return fd_.get(); }  // readable while it rings; -1 for none
   /// True once for each time that it rings.
   bool TakeRing() const;
+  /// What was killed because it rang.
+  const LeaseKills& kills() const { return kills_; }
 
  private:
-  explicit LeaseAlarm(UniqueFd fd) : fd_(std::move(fd)) {}
+  LeaseAlarm(UniqueFd fd, LeaseKills kills) : fd_(std::move(fd)), kills_(std::move(kills)) {}
 
   UniqueFd fd_;
+  LeaseKills kills_;
 };
 
 }  // namespace mtrun::launcher

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <vector>
 
 namespace mtrun::launcher {
@@ -19,7 +20,8 @@ std::vector<ProcessInfo> ListProcesses();
 std::vector<ProcessInfo> DescendantsOf(pid_t root, const std::vector<ProcessInfo>& processes);
 /// True while a process of the group is more than a zombie.
 bool GroupIsAlive(pid_t group, const std::vector<ProcessInfo>& processes);
-/// Sends SIGKILL to every descendant of `root` (not to itself); the number that was still alive.
-int KillDescendants(pid_t root);
+/// Sends SIGKILL to every descendant of `root` (not to itself); the number that was still alive. `before`
+/// hears of each first.
+int KillDescendants(pid_t root, const std::function<void(const ProcessInfo&)>& before = {});
 
 }  // namespace mtrun::launcher

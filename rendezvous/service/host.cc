@@ -19,13 +19,35 @@ class RunningHost final : public Host {
       : service_(std::move(service)), endpoint_(std::move(endpoint)), reason_(std::move(reason)) {}
   std::string endpoint() const override { return endpoint_; }
   std::string reason() const override { return reason_; }
+  std::vector<std::string> Untold() override { return service_->Untold(); }
 
  private:
   const std::unique_ptr<Service> service_;
   const std::string endpoint_, reason_;
 };
 
+ServiceOptions OptionsOf(const HostOptions& options) {
+  ServiceOptions service;
+  service.insecure = options.insecure;
+  service.insecure_anywhere = options.insecure_anywhere;
+  service.token = options.token;
+  service.embedded = true;
+  service.endpoint = options.endpoint;
+  service.presence_port = options.presence_port;
+  service.presence_id = options.presence_id;
+  return service;
+}
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<Host>> StartStandby(const HostOptions& options, const std::string& address) {
+  ServiceOptions service_options = OptionsOf(options);
+  service_options.standby_address = address;
+  service_options.listen = ToText({IsLoopback(address) ? address : "::", 0});
+  MT_ASSIGN_OR_RETURN(std::unique_ptr<Service> service, Service::Start(service_options));
+  const std::string text = ToText({address, service->port()});
+  return std::make_unique<RunningHost>(std::move(service), text, "it stands by");
+}
 
 absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
   MT_ASSIGN_OR_RETURN(Endpoint endpoint, ParseEndpoint(options.endpoint));
@@ -36,13 +58,10 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
                                                    "\": port 0 (any free port) needs a loopback host, "
                                                    "because other nodes could not know the port"));
   }
-  ServiceOptions service_options;
+  ServiceOptions service_options = OptionsOf(options);
   service_options.listen = ToText({local ? endpoint.host : "::", endpoint.port});
-  service_options.insecure = options.insecure;
-  service_options.insecure_anywhere = options.insecure_anywhere;
-  service_options.token = options.token;
-  service_options.embedded = true;
   service_options.own_job = options.job_id;
+  service_options.state_folder = options.state_folder;
   absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(service_options);
   if (absl::IsAlreadyExists(service.status())) {
     if (options.is_host != true && endpoint.port != 0)

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -17,6 +18,9 @@ struct HostOptions {
   bool insecure_anywhere = false;  // --insecure was given: plain text beyond loopback, too
   std::string token;
   std::string job_id = {};  // what this agent begins; see JobMachine::Options::host_begins
+  int presence_port = 0;    // of this mtrun, 0: none
+  uint64_t presence_id = 0;
+  std::string state_folder = {};  // see ServiceOptions
 };
 
 class Host {
@@ -26,11 +30,17 @@ class Host {
   virtual std::string endpoint() const = 0;
   /// Why this agent hosts, for the log.
   virtual std::string reason() const = 0;
+  /// See Service.
+  virtual std::vector<std::string> Untold() = 0;
 };
 
 /// The running service when this node hosts; nullptr when another one does. Errors only when `is_host` is
 /// true and the port cannot be bound (kAlreadyExists: "port 29400 is in use"), or the endpoint is malformed
 /// (kInvalidArgument).
 absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options);
+
+/// A service on a free port that serves when the one at the endpoint is dead. `address`: where the other
+/// nodes reach this one.
+absl::StatusOr<std::unique_ptr<Host>> StartStandby(const HostOptions& options, const std::string& address);
 
 }  // namespace mtrun::rendezvous

@@ -32,7 +32,7 @@ Presence TryConnectTo(const addrinfo& address, Duration patience) {
   return error == ECONNREFUSED ? Presence::kRefused : Presence::kSilent;
 }
 
-PeerService ProbeService(const std::string& endpoint, const std::string& job_id,
+PeerService ProbeService(const std::string& endpoint, const ProbeRequest& wanted,
                          const ProbeOptions& options) {
   PeerService peer;
   peer.endpoint = endpoint;
@@ -45,14 +45,25 @@ PeerService ProbeService(const std::string& endpoint, const std::string& job_id,
     peer.state = PeerService::State::kSelf;
     return peer;
   }
-  const auto status = ReadStatus(endpoint, options.insecure, options.token, options.patience);
+  PeerService self;
+  self.endpoint = options.asks;
+  self.generation = wanted.generation;
+  self.authority = wanted.authority;
+  const auto status =
+      ReadStatus(endpoint, options.insecure, options.token, options.patience, wanted.job_id, self);
   if (!status.ok()) return peer;
   peer.state = PeerService::State::kWithoutJob;
+  if (const auto forgotten = status->forgotten.find(wanted.job_id); forgotten != status->forgotten.end())
+    peer.last_number = forgotten->second;
   for (const JobView& job : status->jobs) {
-    if (job.settings.job_id != job_id || job.phase == "ended") continue;
+    if (job.settings.job_id != wanted.job_id) continue;
+    peer.incarnation = job.incarnation;
+    if (job.phase == "ended") continue;
+    peer.proof = job.proof;
     peer.state = PeerService::State::kWithJob;
     peer.generation = job.generation;
     peer.authority = job.authority;
+    peer.last_number = std::max(peer.last_number, job.generation.number);
   }
   return peer;
 }
@@ -76,8 +87,8 @@ Presence TryConnect(const std::string& text, Duration patience) {
 ProbeResult ProbePeers(const ProbeRequest& wanted, const ProbeOptions& options) {
   std::vector<std::future<PeerService>> peers;
   for (const std::string& endpoint : wanted.endpoints) {
-    peers.push_back(std::async(std::launch::async,
-                               [&, endpoint] { return ProbeService(endpoint, wanted.job_id, options); }));
+    peers.push_back(
+        std::async(std::launch::async, [&, endpoint] { return ProbeService(endpoint, wanted, options); }));
   }
   PresenceFound members = ProbePresence(wanted.members, options.patience);
   ProbeResult looked;

@@ -4,10 +4,40 @@
 #include <asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/endpoint.h"
 #include "base/log.h"
+#include "rendezvous/eviction.h"
 #include "rendezvous/service/peer_prober.h"
 
 namespace mtrun::rendezvous {
+
+Registrar::Registrar(asio::io_context& loop, uint64_t service_id, const ServiceOptions& options)
+    : loop_(loop),
+      service_id_(service_id),
+      options_(options),
+      started_(MonotonicNow()),
+      states_(options.state_folder, options.endpoint),
+      jobs_(
+          JobMachine::Options{.seed = RandomBits(),
+                              .service_started = started_,
+                              .recovery_window = options.recovery_window,
+                              .role = {options.endpoint, options.embedded, !options.standby_address.empty()}},
+          options.own_job, states_.Load()),
+      timer_(loop),
+      hello_timer_(loop),
+      probe_timer_(loop) {}
+
+void Registrar::SetPort(int port) {
+  if (!options_.standby_address.empty()) own_endpoint_ = ToText(Endpoint{options_.standby_address, port});
+}
+
+void Registrar::Hear(const std::string& job_id, PeerService peer) {
+  if (peer.endpoint.empty()) return;
+  ProbeResult heard;
+  heard.peers.push_back(std::move(peer));
+  heard.heard = true;
+  Step(job_id, Event{"", std::move(heard)});
+}
 
 void Registrar::OnOpened(const StreamPtr& stream) {
   awaiting_hello_.emplace_back(MonotonicNow() + options_.hello_patience, stream);
@@ -130,8 +160,20 @@ bool Registrar::Knows(const ServiceSession& session) const {
 
 void Registrar::Step(const std::string& job_id, const Event& event) {
   Perform(jobs_.Step(job_id, event, MonotonicNow()));
+  WriteDown(job_id);
   ArmTimer();
   ConsiderProbing();
+}
+
+void Registrar::WriteDown(const std::string& job_id) {
+  const auto job = jobs_.jobs().find(job_id);
+  if (job == jobs_.jobs().end()) return;
+  const auto& last = job->second.last_generation();
+  if (job->second.outcome()) {
+    states_.Forget(job_id);
+  } else if (last && job->second.RunBy(last->members.front().node_id) == last->generation) {
+    states_.Keep(job_id, *last);
+  }
 }
 
 Registrar::~Registrar() {
@@ -169,12 +211,24 @@ void Registrar::Probe(std::vector<ProbeRequest> wanted) {
   options.service_id = service_id_;
   options.insecure = options_.insecure;
   options.token = options_.token;
-  std::vector<std::pair<std::string, ProbeResult>> found;
-  for (const ProbeRequest& request : wanted) found.emplace_back(request.job_id, ProbePeers(request, options));
-  asio::post(loop_, [this, found = std::move(found)] {
+  options.asks = own_endpoint_;
+  struct Found {
+    std::string job_id;
+    TimePoint began;
+    ProbeResult result;
+  };
+  std::vector<Found> found;
+  for (const ProbeRequest& request : wanted) {
+    const TimePoint began = MonotonicNow();
+    found.push_back({request.job_id, began, ProbePeers(request, options)});
+  }
+  asio::post(loop_, [this, found = std::move(found)]() mutable {
     probing_ = false;
     last_probe_ = MonotonicNow();
-    for (const auto& [job_id, looked] : found) Step(job_id, Event{"", looked});
+    for (Found& look : found) {
+      look.result.took = last_probe_ - look.began;
+      Step(look.job_id, Event{"", std::move(look.result)});
+    }
   });
 }
 
@@ -249,6 +303,9 @@ void Registrar::Pump(ServiceSession& session) {
     message.mutable_welcome()->set_protocol(kProtocolVersion);
     message.mutable_welcome()->set_service_id(session.end.id());
     message.mutable_welcome()->set_resumed(session.resumed);
+    message.mutable_welcome()->set_embedded(options_.embedded);
+    message.mutable_welcome()->set_presence_port(options_.presence_port);
+    message.mutable_welcome()->set_presence_id(options_.presence_id);
   } else if (const auto next = session.end.sender.Next()) {
     *message.mutable_event() = *next->message;
     message.mutable_event()->set_sequence(next->sequence);
@@ -282,6 +339,7 @@ void Registrar::ArmTimer() {
 void Registrar::OnTimer() {
   armed_for_.reset();
   Perform(jobs_.Tick(MonotonicNow()));
+  for (const auto& [job_id, job] : jobs_.jobs()) WriteDown(job_id);
   ArmTimer();
   ConsiderProbing();
 }
@@ -293,11 +351,29 @@ void Registrar::CheckQuiet() {
   if (quiet_ && std::none_of(sessions_.begin(), sessions_.end(), busy)) std::exchange(quiet_, nullptr)();
 }
 
+std::vector<std::string> Registrar::Untold() const { return jobs_.InEnded(); }
+
 void Registrar::FillStatus(wire::StatusReply& reply) const {
   const TimePoint now = MonotonicNow();
   reply.set_protocol(kProtocolVersion);
   reply.set_uptime_ns((now - started_).count());
   for (const auto& [job_id, job] : jobs_.jobs()) EncodeJobView(job.View(now), reply.add_jobs());
+  for (const JobTable::Forgotten& forgotten : jobs_.forgotten()) {
+    wire::ForgottenJob* job = reply.add_forgotten();
+    job->set_job_id(forgotten.job_id);
+    job->set_last_number(forgotten.last_number);
+  }
+}
+
+void Registrar::Evict(const wire::EvictRequest& request, wire::EvictReply& reply) {
+  const absl::StatusOr<Eviction> eviction =
+      ChooseEviction(jobs_.jobs(), request.job_id(), request.node(), MonotonicNow());
+  reply.set_has_job(!absl::IsNotFound(eviction.status()));
+  if (!eviction.ok()) return reply.set_text(std::string(eviction.status().message()));
+  Step(eviction->job_id, Event{"", Evicted{eviction->node_id}});
+  reply.set_evicted(true);
+  reply.set_generation(eviction->generation.number);
+  reply.set_text(DescribeEviction(*eviction, jobs_.jobs(), MonotonicNow()));
 }
 
 }  // namespace mtrun::rendezvous

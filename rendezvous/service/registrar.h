@@ -20,6 +20,7 @@
 #include "rendezvous/job_table.h"
 #include "rendezvous/service/server_stream.h"
 #include "rendezvous/service/service.h"
+#include "rendezvous/service/state_folder.h"
 #include "rendezvous/session/service_end.h"
 
 namespace mtrun::rendezvous {
@@ -59,15 +60,7 @@ class Registrar final : public ServerStream::Owner {
   static constexpr size_t kMostUnacknowledgedEvents = 100'000;
   static constexpr size_t kMostSessions = 20'000;
 
-  Registrar(asio::io_context& loop, uint64_t service_id, const ServiceOptions& options)
-      : loop_(loop),
-        service_id_(service_id),
-        options_(options),
-        started_(MonotonicNow()),
-        jobs_(JobMachine::Options{RandomBits(), started_, options.recovery_window}, options.own_job),
-        timer_(loop),
-        hello_timer_(loop),
-        probe_timer_(loop) {}
+  Registrar(asio::io_context& loop, uint64_t service_id, const ServiceOptions& options);
   ~Registrar() override;
 
   void OnOpened(const StreamPtr& stream) override;
@@ -78,6 +71,13 @@ class Registrar final : public ServerStream::Owner {
   void OnEnded(const StreamPtr& stream, const std::string& why) override;
 
   void FillStatus(wire::StatusReply& reply) const;
+  /// Another service asked for the status: it has this job, and may be the one to go to.
+  void Hear(const std::string& job_id, PeerService peer);
+  /// Where members reach it, once its port is known.
+  void SetPort(int port);
+  void Evict(const wire::EvictRequest& request, wire::EvictReply& reply);
+  /// Ids of nodes that have not heard how their job ended, and may yet.
+  std::vector<std::string> Untold() const;
   /// Calls `quiet` as soon as every agent that is connected has acknowledged everything.
   void WhenQuiet(std::function<void()> quiet) {
     quiet_ = std::move(quiet);
@@ -92,6 +92,7 @@ class Registrar final : public ServerStream::Owner {
   void OnEvent(const StreamPtr& stream, const SessionPtr& session, const wire::AgentEvent& event);
   void OnMalformed(const SessionPtr& session, const absl::Status& status);
   void Step(const std::string& job_id, const Event& event);
+  void WriteDown(const std::string& job_id);
   void Perform(const std::vector<JobTable::JobEffect>& effects);
   void Send(ServiceSession& session, const ServiceEvent& event);
   wire::ServiceEvent Encode(const ServiceEvent& event);
@@ -111,6 +112,8 @@ class Registrar final : public ServerStream::Owner {
   const uint64_t service_id_;
   const ServiceOptions options_;
   const TimePoint started_;
+  std::string own_endpoint_;  // of a service that stands by
+  StateFolder states_;
   JobTable jobs_;
   std::map<SessionKey, SessionPtr> sessions_;
   std::deque<std::pair<TimePoint, std::weak_ptr<ServerStream>>> awaiting_hello_;  // oldest first

@@ -31,11 +31,21 @@ class Rpc final : public wire::Rendezvous::CallbackService {
       grpc::CallbackServerContext* context) override {
     return ServerStream::Make(loop_, registrar_, *context);
   }
-  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const wire::StatusRequest*,
+  grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const wire::StatusRequest* request,
                                    wire::StatusReply* reply) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    asio::post(loop_, [this, reactor, reply] {
+    asio::post(loop_, [this, reactor, reply, job_id = request->job_id(), asks = DecodeAsking(*request)] {
+      registrar_.Hear(job_id, asks);
       registrar_.FillStatus(*reply);
+      reactor->Finish(grpc::Status::OK);
+    });
+    return reactor;
+  }
+  grpc::ServerUnaryReactor* Evict(grpc::CallbackServerContext* context, const wire::EvictRequest* request,
+                                  wire::EvictReply* reply) override {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    asio::post(loop_, [this, reactor, request, reply] {
+      registrar_.Evict(*request, *reply);
       reactor->Finish(grpc::Status::OK);
     });
     return reactor;
@@ -85,6 +95,7 @@ class GrpcService final : public Service {
     builder.RegisterService(&rpc_);
     thread_ = std::thread([this] { loop_.run(); });
     server_ = builder.BuildAndStart();
+    asio::post(loop_, [this, port = port_] { registrar_.SetPort(port); });
     if (server_ && port_ != 0) return absl::OkStatus();
     return absl::AlreadyExistsError(absl::StrCat("cannot listen on ", options_.listen,
                                                  ": the port is in use, or the address is not "
@@ -105,6 +116,11 @@ class GrpcService final : public Service {
 
   int port() const override { return port_; }
   uint64_t id() const override { return id_; }
+  std::vector<std::string> Untold() override {
+    const auto untold = std::make_shared<std::promise<std::vector<std::string>>>();
+    asio::post(loop_, [this, untold] { untold->set_value(registrar_.Untold()); });
+    return untold->get_future().get();
+  }
 
  private:
   void AwaitQuiet() {

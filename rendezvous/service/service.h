@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
@@ -21,7 +22,15 @@ struct ServiceOptions {
   Duration hello_patience = std::chrono::seconds(10);  // how long a stream may take until it says Hello
   bool embedded = false;                               // in an agent, which logs what it is told
   std::string own_job = {};                            // of that agent, which begins with it
-  Duration flush_timeout = std::chrono::seconds(2);    // how long the end may wait for acknowledgements
+  // Of that agent: its presence port, 0 for none.
+  int presence_port = 0;
+  uint64_t presence_id = 0;
+  std::string endpoint = {};  // of its job
+  // Not at that endpoint: where its members reach this service when it takes the job over, a host name or an
+  // address; "" for a service at the endpoint.
+  std::string standby_address = {};
+  std::string state_folder = {};  // where it writes down who is in its jobs, for its successor; "": nowhere
+  Duration flush_timeout = std::chrono::seconds(2);  // how long the end may wait for acknowledgements
 };
 
 class Service {
@@ -34,6 +43,8 @@ class Service {
   virtual int port() const = 0;
   /// Random; Identify and Welcome carry it.
   virtual uint64_t id() const = 0;
+  /// Ids of nodes that have not heard how their job ended; after JobMachine::kEndedLinger none.
+  virtual std::vector<std::string> Untold() = 0;
 };
 
 }  // namespace mtrun::rendezvous

@@ -13,8 +13,11 @@ namespace mtrun::rendezvous {
 
 class AgentEnd {
  public:
-  /// A new stream was opened: nothing counts before its Welcome.
-  void OpenStream() { welcomed_ = false; }
+  /// A new stream is opened with a Hello that is sent `now`: nothing counts before its Welcome.
+  void OpenStream(Duration now) {
+    welcomed_ = false;
+    said_hello_ = now;
+  }
   /// The stream is gone; true when it had been welcomed.
   bool CloseStream();
   /// `id` is the service's of its record of this session; when it is `resumed` both ends go on where they
@@ -42,7 +45,8 @@ class AgentEnd {
  private:
   bool welcomed_ = false;
   uint64_t welcomed_by_ = 0;
-  Duration heard_ = Duration::zero();  // when the newest heartbeat was sent that a service has heard
+  Duration said_hello_ = Duration::zero();
+  Duration heard_ = Duration::zero();  // when the newest Hello or heartbeat was sent that a service has heard
 };
 
 }  // namespace mtrun::rendezvous

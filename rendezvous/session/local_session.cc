@@ -26,7 +26,7 @@ class LocalSession final : public SessionClient {
         jobs_(JobMachine::Options{RandomBits(), MonotonicNow(), Duration::zero()}, options_.job.job_id) {
     asio::post(loop_, [this] {
       Step(StreamOpened{options_.job, {}});
-      if (handler_.connected) handler_.connected();
+      if (handler_.connected) handler_.connected(ServiceHost{true, {}});
     });
     thread_ = std::thread([this] { loop_.run(); });
   }
@@ -55,6 +55,7 @@ class LocalSession final : public SessionClient {
 
   void StampMainLoop() override {}              // its thread hangs with it
   void SetNote(const std::string&) override {}  // nobody asks a job that has no endpoint
+  void TryToo(const std::vector<std::string>&) override {}
 
  private:
   template <typename What>

@@ -1,9 +1,10 @@
-// When a client that has no service tries again, says so, and gives up: pure, with time as an argument. Not
-// thread-safe.
+// When a client that has no service tries again, how long it waits for an answer, when it says so and gives
+// up: pure, with time as an argument. Not thread-safe.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 
 #include "base/clock.h"
 
@@ -13,6 +14,8 @@ class RetrySchedule {
  public:
   static constexpr Duration kFirstPause = std::chrono::milliseconds(50);
   static constexpr Duration kLongestPause = std::chrono::milliseconds(500);
+  static constexpr Duration kFirstPatience = std::chrono::seconds(1);
+  static constexpr size_t kMostDoublings = 2;
 
   /// `give_up_after` zero: never.
   RetrySchedule(Duration report_every, Duration give_up_after)
@@ -28,7 +31,20 @@ class RetrySchedule {
     next_attempt_ = now + pause_;
     pause_ = std::min(2 * pause_, kLongestPause);
   }
-  void Connected() { pause_ = kFirstPause; }
+  /// It was one that nobody answered, neither with yes nor with no.
+  void AttemptSilent() { ++silent_; }
+  /// There are others to try, at once.
+  void StartOver(TimePoint now) { pause_ = kFirstPause, silent_ = 0, next_attempt_ = now; }
+  void Connected() { pause_ = kFirstPause, silent_ = 0; }
+  /// How long a service may say nothing on a stream; `lease`: after which it takes a node for lost. Where
+  /// there are several, one that falls silent is lost as soon as a node is. An attempt soon ends in favour of
+  /// the next one, and is given twice as long after each round of silence: a service that is slow must be
+  /// found too.
+  Duration Patience(bool connected, size_t services, Duration lease) const {
+    if (services == 1) return std::max<Duration>(std::chrono::seconds(3), 4 * lease);
+    if (connected) return std::max(kFirstPatience, lease);
+    return kFirstPatience * (1 << std::min(silent_ / services, kMostDoublings));
+  }
 
   bool AttemptDue(TimePoint now) const { return now >= next_attempt_; }
   bool GiveUpDue(TimePoint now) const {
@@ -53,6 +69,7 @@ class RetrySchedule {
   const Duration report_every_, give_up_after_;
   TimePoint away_since_, next_attempt_, next_report_;
   Duration pause_ = kFirstPause;
+  size_t silent_ = 0;  // attempts without an answer since the last connection
 };
 
 }  // namespace mtrun::rendezvous

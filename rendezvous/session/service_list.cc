@@ -19,6 +19,28 @@ absl::Status ServiceList::Connect() {
   return absl::OkStatus();
 }
 
+void ServiceList::Add(const std::string& endpoint) {
+  if (std::find(endpoints_.begin(), endpoints_.end(), endpoint) != endpoints_.end()) return;
+  endpoints_.push_back(endpoint);
+  channels_.resize(endpoints_.size());
+  stubs_.resize(endpoints_.size());
+  // The token has served for the others.
+  if (!ConnectTo(endpoints_.size() - 1).ok()) {
+    endpoints_.pop_back();
+    channels_.pop_back();
+    stubs_.pop_back();
+  }
+}
+
+void ServiceList::KeepThis() {
+  endpoints_ = {endpoints_[place_]};
+  channels_ = {channels_[place_]};
+  std::unique_ptr<wire::Rendezvous::Stub> stub = std::move(stubs_[place_]);
+  stubs_.clear();
+  stubs_.push_back(std::move(stub));
+  place_ = 0;
+}
+
 absl::Status ServiceList::ConnectTo(size_t place) {
   MT_ASSIGN_OR_RETURN(channels_[place], MakeChannel(endpoints_[place], insecure_, token_));
   stubs_[place] = wire::Rendezvous::NewStub(channels_[place]);

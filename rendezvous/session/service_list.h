@@ -27,6 +27,12 @@ class ServiceList {
   /// one.
   absl::Status Renew();
 
+  /// One more, at the end; nothing where it is in the list.
+  void Add(const std::string& endpoint);
+
+  /// Nobody but the one that it is at: while that may be alive no other one may get its nodes.
+  void KeepThis();
+
   size_t size() const { return endpoints_.size(); }
   const std::string& Where() const { return endpoints_[place_]; }
   /// For messages: "node1:29400 or node2:29400".
@@ -40,7 +46,7 @@ class ServiceList {
  private:
   absl::Status ConnectTo(size_t place);
 
-  const std::vector<std::string> endpoints_;
+  std::vector<std::string> endpoints_;
   const bool insecure_;
   const std::string token_;
   std::vector<std::shared_ptr<grpc::Channel>> channels_;  // as endpoints_, and so

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "rendezvous/events.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::rendezvous {
@@ -30,12 +31,13 @@ class SessionClient {
  public:
   struct Handler {
     std::function<void(const ServiceEvent&)> event;
-    std::function<void()> connected;  // also after each reconnect: send what you hold again
+    /// Also after each reconnect: send what you hold again.
+    std::function<void(const ServiceHost& host)> connected;
     std::function<void(const std::string& why)> disconnected;  // retrying; the text is for the log
     std::function<void(absl::Status)> failed;                  // final: timeout, or refused credentials
-    /// The service has heard this node in the generation that runs here: its lease counts from then
+    /// The service has heard this node in `generation`, which runs here: its lease counts from then
     /// (BootNow()). On gRPC's threads, at once.
-    std::function<void(Duration from)> leased;
+    std::function<void(const Generation& generation, Duration from)> leased;
   };
   static std::unique_ptr<SessionClient> Start(SessionOptions options, Handler handler);
   virtual ~SessionClient() = default;  // closes the stream; no handler runs after it returns
@@ -49,6 +51,8 @@ class SessionClient {
   virtual void StampMainLoop() = 0;
   /// What heartbeats show to people who ask for the status from now on, "" for nothing. Any thread.
   virtual void SetNote(const std::string& note) = 0;
+  /// Other services may have taken the job over: they are tried next, and the old ones too. Any thread.
+  virtual void TryToo(const std::vector<std::string>& endpoints) = 0;
 };
 
 }  // namespace mtrun::rendezvous

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,21 +27,62 @@ TEST(LeasePage, ANewOneHasNoDeadline) {
   const auto page = LeasePage::Make();
   ASSERT_TRUE(page.ok()) << page.status();
   EXPECT_EQ(page->deadline(), std::nullopt);
-  EXPECT_FALSE(page->Over(BootNow()));
-  EXPECT_FALSE(page->Over(Duration::max() - nanoseconds(1)));
+  EXPECT_FALSE(page->Over(0, BootNow()));
+  EXPECT_FALSE(page->Over(0, Duration::max() - nanoseconds(1)));
 }
 
 TEST(LeasePage, IsOverFromItsDeadlineOn) {
   auto page = LeasePage::Make();
   ASSERT_TRUE(page.ok()) << page.status();
-  page->Set(seconds(100));
+  page->Set(7, seconds(100));
   EXPECT_EQ(page->deadline(), seconds(100));
-  EXPECT_FALSE(page->Over(seconds(100) - nanoseconds(1)));
-  EXPECT_TRUE(page->Over(seconds(100)));
-  page->Set(seconds(101));
-  EXPECT_FALSE(page->Over(seconds(100)));
-  page->Set(std::nullopt);
-  EXPECT_FALSE(page->Over(seconds(101)));
+  EXPECT_FALSE(page->Over(7, seconds(100) - nanoseconds(1)));
+  EXPECT_TRUE(page->Over(7, seconds(100)));
+  page->Set(7, seconds(101));
+  EXPECT_FALSE(page->Over(7, seconds(100)));
+  page->Set(7, std::nullopt);
+  EXPECT_FALSE(page->Over(7, seconds(101)));
+}
+
+/// A worker that ends its last step keeps the lease of its generation, as it was.
+TEST(LeasePage, EachGenerationHasItsOwn) {
+  auto page = LeasePage::Make();
+  ASSERT_TRUE(page.ok()) << page.status();
+  page->Set(7, seconds(100));
+  EXPECT_TRUE(page->Over(8, seconds(1))) << "another one's";
+  page->Set(8, seconds(200));
+  EXPECT_FALSE(page->Over(7, seconds(99)));
+  EXPECT_TRUE(page->Over(7, seconds(100))) << "the next one's does not renew it";
+  EXPECT_FALSE(page->Over(8, seconds(199)));
+  EXPECT_FALSE(page->Over(0, seconds(199))) << "of who is in none it is the newest";
+  EXPECT_EQ(page->deadline(), seconds(200));
+  page->Set(8, seconds(201));
+  EXPECT_FALSE(page->Over(7, seconds(99)));
+  page->Set(9, seconds(300));
+  EXPECT_TRUE(page->Over(7, seconds(1))) << "two generations later";
+  EXPECT_FALSE(page->Over(8, seconds(200)));
+  EXPECT_FALSE(page->Over(9, seconds(299)));
+}
+
+/// No worker ever sees the lease of one generation under the name of another one.
+TEST(LeasePage, LeasesThatChangeAreNotMistaken) {
+  auto page = LeasePage::Make();
+  ASSERT_TRUE(page.ok()) << page.status();
+  std::atomic<bool> done = false;
+  // Odd generations end at 1 s, even ones at 1000 s.
+  std::thread agent([&] {
+    for (uint64_t generation = 1; generation < 200'000; ++generation)
+      page->Set(generation, seconds(generation % 2 == 1 ? 1 : 1000));
+    done = true;
+  });
+  int mistaken = 0;
+  while (!done) {
+    for (uint64_t generation = 1; generation < 200'000 && !done; generation += 2)
+      mistaken += page->Over(generation, seconds(10)) ? 0 : 1;
+  }
+  agent.join();
+  EXPECT_EQ(mistaken, 0);
+  EXPECT_FALSE(page->Over(199'998, seconds(10)));
 }
 
 TEST(LeasePage, WhoMapsItSeesWhatItsMakerSets) {
@@ -49,10 +92,10 @@ TEST(LeasePage, WhoMapsItSeesWhatItsMakerSets) {
   ASSERT_TRUE(mapped.ok()) << mapped.status();
   EXPECT_EQ(mapped->fd(), -1);
   EXPECT_EQ(mapped->deadline(), std::nullopt);
-  page->Set(seconds(7));
+  page->Set(1, seconds(7));
   EXPECT_EQ(mapped->deadline(), seconds(7));
   const LeasePage moved = *std::move(mapped);
-  page->Set(seconds(8));
+  page->Set(1, seconds(8));
   *page = *LeasePage::Make();
   EXPECT_EQ(moved.deadline(), seconds(8)) << "the memory outlives its maker";
 }
@@ -128,7 +171,7 @@ TEST(LeasePage, FilesThatOnlyLookLikeOneAreRefused) {
   ExpectRefused(FileOf(4096, head, /*sealed=*/false).get(), "not sealed");
   ExpectRefused(FileOf(4095, head, /*sealed=*/true).get(), "4095 bytes");
   ExpectRefused(FileOf(4096, {head[0] + 1, head[1]}, /*sealed=*/true).get(), "begins with something else");
-  ExpectRefused(FileOf(4096, {head[0], 2}, /*sealed=*/true).get(), "version 2");
+  ExpectRefused(FileOf(4096, {head[0], 1}, /*sealed=*/true).get(), "version 1");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
@@ -17,11 +18,23 @@ namespace mtrun::e2e {
 
 class NetworkTest : public LauncherTest {
  protected:
+  explicit NetworkTest(int nodes = 3) : nodes_(nodes) {}
+
   void SetUp() override {
-    auto network = support::Network::Make(3);
+    auto network = support::Network::Make(nodes_);
     if (!network.ok()) GTEST_SKIP() << network.status().message();
     network_ = *std::move(network);
     endpoints_ = {network_->Address(0) + ":29400"};
+  }
+
+  /// A service of its own on node 0; an error of the test when it does not come up.
+  std::unique_ptr<Program> StartService() const {
+    auto service =
+        std::make_unique<Program>(network_->On(0, {support::BinaryFolder() + "/mtrdzv", "--insecure",
+                                                   "--host", network_->Address(0), "--port", "29400"}),
+                                  Environment());
+    EXPECT_TRUE(service->WaitForLine("serving")) << service->Text();
+    return service;
   }
 
   /// One cooperative worker per node. A first formation below the largest number comes `last_call` seconds
@@ -57,8 +70,17 @@ class NetworkTest : public LauncherTest {
     return static_cast<pid_t>(std::stoi(words.at(1)));
   }
 
+  /// `mtrun --evict NAME` on that node, as an operator there says it: what it prints, and its exit status.
+  std::pair<std::string, int> Evict(int on, const std::string& name) const {
+    Program mtrun(network_->On(on, {Mtrun(), "--evict", name, absl::StrJoin(endpoints_, ","), "--insecure"}),
+                  Environment());
+    const int status = mtrun.Wait().value_or(-1);
+    return {mtrun.Text(), status};
+  }
+
   static pid_t AgentOf(const Program& mtrun) { return ChildOf(ChildOf(mtrun.pid())); }
 
+  const int nodes_;
   std::unique_ptr<support::Network> network_;
   std::vector<std::string> endpoints_;
   std::vector<std::string> toy_ = {support::BinaryFolder() + "/../tests/toy_worker", "cooperative"};

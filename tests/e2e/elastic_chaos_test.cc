@@ -95,17 +95,40 @@ class ChaosTest : public LauncherTest {
 };
 
 TEST_F(ChaosTest, TwoMinutesOfFaultsLeaveEveryPropertyStanding) {
-  RunChaos({"rendezvous", "--minutes", "2", "--each", "8"}, "2");
+  RunChaos({"rendezvous", "--minutes", "2", "--each", "1"}, "2");
+}
+
+class LongChaosTest : public ChaosTest {};
+
+TEST_F(LongChaosTest, FiveMinutesOfFaultsLeaveEveryPropertyStanding) {
+  RunChaos({"rendezvous", "--minutes", "5", "--each", "3"}, "15");
 }
 
 /// Needs cnnA.
-class TrainingChaosTest : public ChaosTest {};
+class TrainingChaosTest : public ChaosTest {
+ protected:
+  void SetUp() override {
+    ChaosTest::SetUp();
+    if (!std::filesystem::exists(support::BinaryFolder() + "/cnnA")) GTEST_SKIP() << "built without LibTorch";
+  }
+};
 
-TEST_F(TrainingChaosTest, AShortStormLeavesTheRunThatNobodyDisturbed) {
-  if (!std::filesystem::exists(support::BinaryFolder() + "/cnnA")) GTEST_SKIP() << "built without LibTorch";
-  RunChaos({"train", "--interval", "2.5", "--step_seconds", "0.5", "--steps", "40", "--leaves", "6",
-            "--service_interval", "6"},
+TEST_F(TrainingChaosTest, ManyFailuresLeaveTheRunThatNobodyDisturbed) {
+  RunChaos({"train", "--interval", "2", "--step_seconds", "0.5", "--steps", "20", "--leaves", "4",
+            "--service_interval", "4"},
            "3");
+}
+
+TEST_F(TrainingChaosTest, AShortStormLeavesTheRunsThatNobodyDisturbed) {
+  RunChaos({"train", "--minutes", "0.15", "--settings", "one:own", "--steps", "40", "--step_seconds", "0.2",
+            "--without", "agent,freeze,flap,leave,service", "--each", "1"},
+           "3");
+}
+
+class LongTrainingChaosTest : public TrainingChaosTest {};
+
+TEST_F(LongTrainingChaosTest, SixMinutesOfFaultsLeaveTheRunsThatNobodyDisturbed) {
+  RunChaos({"train", "--minutes", "6", "--each", "2"}, "15");
 }
 
 TEST_F(ChaosTest, NothingDissolvesWithoutAFaultWhileTheProcessorsAreBusy) {

@@ -16,19 +16,13 @@ class LeaseTest : public NetworkTest {
  protected:
   void SetUp() override {
     NetworkTest::SetUp();
-    if (network_) StartService();
+    if (network_) service_ = StartService();
   }
   void TearDown() override {
     spare_.reset();
     member_.reset();
     service_.reset();
     NetworkTest::TearDown();
-  }
-  void StartService() {
-    service_ = std::make_unique<Program>(network_->On(0, {support::BinaryFolder() + "/mtrdzv", "--insecure",
-                                                          "--host", network_->Address(0), "--port", "29400"}),
-                                         Environment());
-    ASSERT_TRUE(service_->WaitForLine("serving")) << service_->Text();
   }
   /// A member on node 1 that runs, and a spare on node 2.
   void StartBoth(const std::string& conf) {
@@ -73,11 +67,32 @@ TEST_F(LeaseTest, ASilentMemberKeepsItsGenerationUntilItsLeaseEnds) {
   EXPECT_TRUE(member_->WaitForLine("spare: 1 of at most 1 node runs", kSoon)) << member_->Text();
 }
 
-TEST_F(LeaseTest, ADeadMemberIsReplacedAtOnce) {
-  StartBoth(",fence_timeout=300");
-  member_->Signal(SIGKILL);
+TEST_F(LeaseTest, AnOperatorsWordEndsTheWaitForAMember) {
+  StartBoth(",fence_timeout=never");
+  const auto [connected, connected_status] = Evict(0, "node1");
+  EXPECT_THAT(connected, HasSubstr("node1 is connected"));
+  EXPECT_EQ(connected_status, 1);
+  ASSERT_TRUE(network_->SetLink(1, false).ok());
+  const auto line = spare_->WaitForLine("holding: generation 1 may still run on node1", kSoon);
+  ASSERT_TRUE(line.has_value()) << spare_->Text();
+  EXPECT_THAT(*line, HasSubstr("mtrun --evict NODE ENDPOINT"));
+  const auto [stranger, stranger_status] = Evict(0, "node2");
+  EXPECT_THAT(stranger, HasSubstr("\"node2\" is no member of generation 1")) << "a spare";
+  EXPECT_EQ(stranger_status, 1);
+
+  const auto [done, status] = Evict(0, "node1");
+  EXPECT_EQ(status, 0) << done;
+  EXPECT_THAT(done, HasSubstr("node1 is evicted from generation 1 of job"));
+  EXPECT_THAT(done, HasSubstr("generation 2 runs on 1 node"));
   ASSERT_TRUE(Runs(*spare_, 2));
-  EXPECT_THAT(spare_->Text(), HasSubstr("holding: generation 1 may still run on node1"));
+  EXPECT_TRUE(service_->WaitForLine("node1 is evicted by an operator", kSoon)) << service_->Text();
+
+  // It was alive all the time: its generation is over, and it does no harm.
+  ASSERT_TRUE(network_->SetLink(1, true).ok());
+  EXPECT_TRUE(member_->WaitForLine("generation 1 ended: the job has left generation 1", kSoon))
+      << member_->Text();
+  EXPECT_TRUE(member_->WaitForLine("spare: 1 of at most 1 node runs", kSoon)) << member_->Text();
+  EXPECT_THAT(spare_->Text(), Not(HasSubstr("generation 2 ended")));
 }
 
 TEST_F(LeaseTest, AMemberWhoseAgentIsFrozenIsNotDead) {
@@ -97,7 +112,7 @@ TEST_F(LeaseTest, AServiceThatStartsAgainAndHearsOnlyTheSpareWaitsForTheMember) 
   ASSERT_TRUE(network_->SetLink(1, false).ok());
   service_->Signal(SIGKILL);
   ASSERT_TRUE(service_->Wait().has_value());
-  StartService();
+  service_ = StartService();
   ASSERT_TRUE(service_->WaitForLine("hears of generation 1", kSoon)) << service_->Text();
   ASSERT_TRUE(spare_->WaitForLine("holding: generation 1 may still run on node1", kSoon)) << spare_->Text();
   ASSERT_TRUE(network_->SetLink(1, true).ok());
@@ -114,19 +129,6 @@ TEST_F(LeaseTest, ANewcomerDoesNotForgetTheMemberThatWasThereBefore) {
   spare_ = Start(2, "1:1", ",fence_timeout=4");
   ASSERT_TRUE(Runs(*spare_, 2));
   EXPECT_GE(Clock::now() - cut, std::chrono::milliseconds(4400));
-}
-
-TEST_F(LeaseTest, AServiceThatIsAwayForLongerThanALeaseFindsTheSameProcesses) {
-  StartBoth(",fence_timeout=2");
-  service_->Signal(SIGKILL);
-  ASSERT_TRUE(service_->Wait().has_value());
-  ASSERT_TRUE(member_->WaitForLine("the workers commit nothing until one does", kSoon)) << member_->Text();
-  StartService();
-  EXPECT_TRUE(member_->WaitForLine("the rendezvous service answers again: the workers go on", kSoon))
-      << member_->Text();
-  kill(PidIn(*member_, 1), SIGUSR1);
-  EXPECT_EQ(member_->Wait(), 0) << member_->Text();
-  EXPECT_THAT(member_->Text(), Not(HasSubstr("generation 1 ended")));
 }
 
 TEST_F(LeaseTest, TheGuardianKillsTheOrdinaryWorkersOfAFrozenAgent) {

@@ -28,35 +28,6 @@ TEST_F(NetworkTest, ACutCableAndAFrozenAgentAreNoticed) {
   for (const auto& mtrun : {a.get(), b.get(), c.get()}) EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
 }
 
-TEST_F(NetworkTest, ASpareTakesOver) {
-  const auto a = Start(0, "2:2"), b = Start(1, "2:2");
-  ASSERT_TRUE(Met(*a, 1, 2) && Met(*b, 1, 2));
-  const auto c = Start(2, "2:2");
-  ASSERT_TRUE(c->WaitForLine("spare: 2 of at most 2 nodes run", kSoon)) << c->Text();
-  b->Signal(SIGKILL);
-  ASSERT_TRUE(Met(*a, 2, 2) && Met(*c, 2, 2));
-  EXPECT_EQ(PidIn(*a, 2), PidIn(*a, 1));
-}
-
-TEST_F(NetworkTest, ARestartedServiceFindsEverybodyWhereTheyWere) {
-  const std::vector<std::string> command = {
-      support::BinaryFolder() + "/mtrdzv", "--insecure", "--host", network_->Address(0), "--port", "29400"};
-  auto service = std::make_unique<Program>(network_->On(0, command), Environment());
-  ASSERT_TRUE(service->WaitForLine("serving")) << service->Text();
-  const auto a = Start(1, "2:2"), b = Start(2, "2:2");
-  ASSERT_TRUE(Met(*a, 1, 2) && Met(*b, 1, 2));
-  service->Signal(SIGKILL);
-  ASSERT_TRUE(a->WaitForLine("lost the rendezvous service", kSoon) &&
-              b->WaitForLine("lost the rendezvous service", kSoon));
-  service = std::make_unique<Program>(network_->On(0, command), Environment());
-  ASSERT_TRUE(service->WaitForLine("adopts generation 1", kSoon)) << service->Text();
-  for (const auto& mtrun : {a.get(), b.get()}) kill(PidIn(*mtrun, 1), SIGUSR1);
-  for (const auto& mtrun : {a.get(), b.get()}) {
-    EXPECT_EQ(mtrun->Wait(kSoon), 0) << mtrun->Text();
-    EXPECT_THAT(mtrun->Text(), testing::Not(testing::ContainsRegex("generation [0-9]+ ended")));
-  }
-}
-
 class TakeoverTest : public NetworkTest {
  protected:
   void SetUp() override {
@@ -64,23 +35,6 @@ class TakeoverTest : public NetworkTest {
     if (network_) endpoints_.push_back(network_->Address(1) + ":29400");
   }
 };
-
-TEST_F(TakeoverTest, TheNextServiceTakesOverFromADeadNode) {
-  const auto a = Start(0, "1:3"), b = Start(1, "1:3"), c = Start(2, "1:3");
-  ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3)) << a->Text() << b->Text() << c->Text();
-  EXPECT_TRUE(b->WaitForLine("hosting the rendezvous at 10.78.0.2:29400", Seconds(0))) << b->Text();
-  a->Signal(SIGKILL);
-  ASSERT_TRUE(Met(*b, 2, 2) && Met(*c, 2, 2));
-  EXPECT_EQ(PidIn(*b, 2), PidIn(*b, 1));
-  EXPECT_EQ(PidIn(*c, 2), PidIn(*c, 1));
-
-  // The first host comes back and finds the job where it went.
-  const auto again = Start(0, "1:3");
-  ASSERT_TRUE(Met(*again, 3, 3) && Met(*b, 3, 3) && Met(*c, 3, 3));
-  EXPECT_EQ(PidIn(*b, 3), PidIn(*b, 1));
-  for (const auto& mtrun : {again.get(), b.get(), c.get()}) kill(PidIn(*mtrun, 3), SIGUSR1);
-  for (const auto& mtrun : {again.get(), b.get(), c.get()}) EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
-}
 
 TEST_F(TakeoverTest, AServiceMayDieWhileItsNodesStopTheirWorkers) {
   toy_ = {"--max_restarts", "3", "--no_python",
@@ -113,6 +67,46 @@ TEST_F(TakeoverTest, OfTwoNodesOneGoesOnOnlyWhenTheOtherIsKnownToBeDead) {
   ASSERT_TRUE(network_->SetLink(0, true).ok());
   ASSERT_TRUE(Met(*b, 2, 1));
   EXPECT_EQ(PidIn(*b, 2), PidIn(*b, 1));
+}
+
+TEST_F(TakeoverTest, WithoutAMajorityAnOperatorsWordDecides) {
+  endpoints_.push_back(network_->Address(2) + ":29400");
+  const auto start = [&](int node) { return Start(node, "1:3", ",fence_timeout=never", "20"); };
+  const auto a = start(0), b = start(1), c = start(2);
+  ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3)) << a->Text() << b->Text() << c->Text();
+  ASSERT_TRUE(network_->SetLink(0, false).ok() && network_->SetLink(1, false).ok());
+  ASSERT_TRUE(c->WaitForLine("holding: of generation 1 node0, node1 are not here", kSoon)) << c->Text();
+  EXPECT_THAT(c->Text(), HasSubstr("mtrun --evict NODE ENDPOINT"));
+  const auto [one, one_status] = Evict(2, "node0");
+  EXPECT_EQ(one_status, 0) << one;
+  EXPECT_THAT(one, HasSubstr("holding: of generation 1 node1 is not here"));
+  const auto [both, both_status] = Evict(2, "node1");
+  EXPECT_EQ(both_status, 0) << both;
+  EXPECT_THAT(both, HasSubstr("generation 2 runs on 1 node"));
+  ASSERT_TRUE(Met(*c, 2, 1));
+
+  // They come back, and only move over: of their generation nothing is left.
+  ASSERT_TRUE(network_->SetLink(0, true).ok() && network_->SetLink(1, true).ok());
+  for (const auto& mtrun : {a.get(), b.get(), c.get()}) {
+    EXPECT_TRUE(mtrun->WaitForLines(" of 3 ", 2, kSoon)) << mtrun->Text();
+    EXPECT_EQ(From(mtrun->OutLines(), "pid ").front(), From(mtrun->OutLines(), "pid ").back());
+  }
+}
+
+TEST_F(TakeoverTest, TheServiceOfAnEvictedMemberIsNotWaitedFor) {
+  const auto a = Start(0, "1:1", ",fence_timeout=never");
+  ASSERT_TRUE(Met(*a, 1, 1)) << a->Text();
+  const auto b = Start(1, "1:1", ",fence_timeout=never");
+  ASSERT_TRUE(b->WaitForLine("spare: 1 of at most 1 node runs", kSoon)) << b->Text();
+  ASSERT_TRUE(network_->SetLink(0, false).ok());
+  ASSERT_TRUE(b->WaitForLine("holding: of generation 1 node0 is not here", kSoon)) << b->Text();
+  const auto [done, status] = Evict(1, "node0");
+  EXPECT_EQ(status, 0) << done;
+  ASSERT_TRUE(Met(*b, 2, 1)) << b->Text();
+  // It went on alone, as the operator had ruled out; the newer generation stays.
+  ASSERT_TRUE(network_->SetLink(0, true).ok());
+  EXPECT_TRUE(a->WaitForLine("the job has left generation 1", kSoon)) << a->Text();
+  EXPECT_TRUE(a->WaitForLine("spare: 1 of at most 1 node runs", kSoon)) << a->Text();
 }
 
 TEST_F(TakeoverTest, ACutOffHostHoldsAndJoinsTheOthersAgain) {

@@ -304,8 +304,9 @@ TEST_F(ElasticTrainingTest, WhoWaitsForALostServiceDoesNotStandStill) {
   const std::vector<std::string> meeting = {"--nnodes", "1:2", "--rdzv_endpoint", endpoint_};
   const auto host = Train(Words(meeting, {"--node_rank", "0"}), "run", 100000);
   ASSERT_TRUE(host->WaitForLine("hosting the rendezvous")) << host->Text();
-  const auto other = Train(
-      Words(meeting, {"--node_rank", "1", "--hang_notice", "10", "--hang_timeout", "12"}), "run", 100000);
+  const auto other = Train(Words(meeting, {"--node_rank", "1", "--hang_notice", "10", "--hang_timeout", "12",
+                                           "--rdzv_conf", "is_host=0"}),  // it would take the host's place
+                           "run", 100000);
   ASSERT_TRUE(other->WaitForLine("world size 2")) << host->Text() << other->Text();
   ASSERT_TRUE(host->WaitForLine("epoch 2/100000")) << host->Text();
   host->Signal(SIGKILL);

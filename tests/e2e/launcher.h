@@ -41,7 +41,7 @@ class LauncherTest : public testing::Test {
   /// Logs go to the test's folder; settings of the shell that runs the tests do not matter.
   support::Overlay Environment() const {
     support::Overlay overlay = mark_.overlay();
-    overlay["TMPDIR"] = folder_.path();
+    overlay["TMPDIR"] = overlay["XDG_STATE_HOME"] = folder_.path();
     for (const char* name :
          {"OMP_NUM_THREADS", "RANK", "WORLD_SIZE", "LOGLEVEL", "VIRTUAL_ENV", "PYTHON_EXEC",
           "MTRUN_TRAINER_PATH", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "TORCHELASTIC_ERROR_FILE",

@@ -199,6 +199,28 @@ TEST_F(NodesTest, StatusOnlyAsks) {
   EXPECT_THAT(json, HasSubstr("--json goes with --status"));
 }
 
+TEST_F(NodesTest, AnEvictionNeedsAServiceAndAMember) {
+  const auto evict = [&](const std::vector<std::string>& words) {
+    return Ask(Command(Words({"--evict"}, words)), Environment());
+  };
+  const auto [nobody, nobody_status] = evict({"node3", endpoint_});
+  EXPECT_EQ(nobody_status, 1);
+  EXPECT_THAT(nobody, HasSubstr("no rendezvous service answers at " + endpoint_));
+  const auto [nowhere, nowhere_status] = evict({"node3"});
+  EXPECT_EQ(nowhere_status, 2);
+  EXPECT_THAT(nowhere, HasSubstr("--evict node3 needs an ENDPOINT"));
+  const std::string script = Script(
+      "run.sh", absl::StrCat("echo up\nwhile [ ! -e ", folder_.File("go"), " ]; do sleep 0.05; done\n"));
+  const auto first = StartNode({"--node_rank=0", script}), second = StartNode({"--node_rank=1", script});
+  ASSERT_TRUE(first->WaitForLine("]:up") && second->WaitForLine("]:up")) << first->Text();
+  const auto [stranger, stranger_status] = evict({"node3", endpoint_, "--rdzv_id", "job"});
+  EXPECT_EQ(stranger_status, 1);
+  EXPECT_THAT(stranger, HasSubstr("\"node3\" is no member of generation 1 of job \"job\", which is of "));
+  support::WriteText(folder_.File("go"), "");
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+}
+
 class NamespacesTest : public LauncherTest {
  protected:
   void SetUp() override {

@@ -36,7 +36,7 @@ inline void RestartAndLook(const std::string& mtrun_path, support::Overlay overl
                            const support::TemporaryFolder& folder) {
   const std::string temporary = folder.File("tmp");
   std::filesystem::create_directory(temporary);
-  overlay["TMPDIR"] = temporary;
+  overlay["TMPDIR"] = overlay["XDG_STATE_HOME"] = temporary;
   support::WriteText(
       folder.File("run.sh"),
       absl::StrCat("#!/bin/sh\nn=$TORCHELASTIC_RESTART_COUNT\n"

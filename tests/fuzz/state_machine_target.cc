@@ -74,7 +74,8 @@ void Act(ClusterSimulation& world, const JobSettings& settings, const std::strin
     case 1:
     case 2:
       world.OfferFrom(node, decide.Take(3),
-                      decide.Take(4) == 0 ? std::optional<int>(decide.Take(4)) : std::nullopt);
+                      decide.Take(4) == 0 ? std::optional<int>(decide.Take(4)) : std::nullopt,
+                      /*ends_step=*/decide.Take(4) == 0);
       break;
     case 3:
       world.StaleOfferFrom(node);

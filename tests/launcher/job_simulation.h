@@ -1,10 +1,15 @@
 // A whole job in simulated time: production state machines of services and agents, the production ends of
-// their sessions, and around them a small world of hosts, streams and worker processes that a seed makes
-// fail: agents die, freeze and are told to go, cables are pulled, streams break, services die and come back,
-// workers crash and break. What must hold is checked after every event. One run is a few seconds of the job's
-// time; the same seed gives the same run.
+// their sessions, and around them a small world of hosts, clocks, links, streams and worker processes that a
+// seed makes fail. What must hold is checked after every event. One run is a few seconds of the job's time;
+// the same seed gives the same run.
+//
+//   job_simulation_world     time, phases, streams          job_simulation_agents    agents and their
+//   sessions job_simulation_faults    what goes wrong                job_simulation_workers   processes and
+//   what they do job_simulation_checks    what must hold                 job_simulation_services  services
+//   and their probes job_simulation_hosts    services that live in agents, and who takes over from them
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -15,13 +20,18 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "launcher/core/agent_core.h"
+#include "launcher/core/host_watch.h"
 #include "rendezvous/job_table.h"
 #include "rendezvous/session/agent_end.h"
 #include "rendezvous/session/service_end.h"
+#include "tests/launcher/simulated_clocks.h"
+#include "tests/launcher/simulated_network.h"
 
 namespace mtrun::launcher {
 
@@ -29,13 +39,36 @@ class JobSimulation {
  public:
   struct Setup {
     uint64_t seed = 0;
+    int jobs = 1;                 // at the same services
+    int runs = 1;                 // one after the other, under the same id
+    bool forget_runs = false;     // services end with a run: nobody remembers how it ended
     int nodes = 3, services = 1;  // service i is on node i
     int min_nodes = 1, max_nodes = 3;
     int workers = 2;
     bool cooperative = true;
-    bool warm_up = false;  // trainers: their workers start before they have a rank
-    int faults = 6;
-    bool trace = false;  // costs half of the time
+    bool warm_up = false;             // trainers: their workers start before they have a rank
+    int faults = 8, late_faults = 0;  // late: while the last run finishes
+    bool firewall = false;            // something between rejects calls to node 0's presence port
+    // Services live in agents and share their fates: node 0's is at the job's one endpoint, the others stand
+    // by.
+    bool hosted = false;
+    bool majority = false;   // takeover=majority
+    bool lose_file = false;  // nothing that was written down is there any more
+    // The job begins again although the first service is lost for good. A few schedules fail then: a service
+    // that has an older generation, and authority over it, keeps nodes that one with the newest lacks; and
+    // one with the newest, of which no node is left, sends newcomers to an earlier one that counts on from an
+    // older one.
+    bool begin_without_first = false;
+    bool lose_services = true;    // of several, for good
+    uint64_t drift_ppm = 10'000;  // of the nodes' clocks
+    Duration lease = std::chrono::seconds(2);
+    // Workers of an ordinary program that are being stopped count as gone once their node has said that it
+    // leaves.
+    bool trust_leavers = false;
+    // A generation that no service knew any more may go on for the rest of its leases.
+    bool excuse_forgotten = true;
+    bool late_first_beat = false;  // an offer may be heard, and answered, before the first beat of a stream
+    bool trace = false;            // costs half of the time
   };
   explicit JobSimulation(const Setup& setup);
 
@@ -44,20 +77,59 @@ class JobSimulation {
   std::optional<std::string> Run();
   /// What happened, with `trace`.
   std::string Trace() const;
-  static constexpr const char* kFaults[] = {"agent killed",  "agent frozen",    "cable pulled",
-                                            "stream broken", "service killed",  "worker killed",
-                                            "broken",        "agent told to go"};
+  static constexpr const char* kFaults[] = {"agent killed",  "agent frozen",         "cable pulled",
+                                            "stream broken", "service killed",       "worker killed",
+                                            "broken",        "agent told to go",     "link cut",
+                                            "one way cut",   "worker frozen",        "guardian frozen",
+                                            "power lost",    "service lost for good"};
+  static constexpr char kEvicted[] = "evicted";  // no fault, but what an operator says after some
   const std::map<std::string, int>& fired() const { return fired_; }
-  size_t generations() const { return generations_.size(); }
+  size_t generations() const { return formed_.size(); }
 
  private:
+  /// A generation as a service formed it.
+  struct Formed {
+    rendezvous::Generation generation;
+    size_t job = 0;
+    int run = 0;  // so many runs had ended
+    size_t workers = 0;
+    // What the agents knew that were registered where it was formed.
+    std::set<rendezvous::Generation> informed;
+    bool forgotten = false;      // no service that knew it is left
+    mutable TimePoint whole_at;  // last
+    // Another run of the job, which knows nothing of this one, counts from 1.
+    uint64_t incarnation = 0;
+    size_t order = 0;               // of all
+    std::string service;            // that formed it
+    rendezvous::Generation base;    // the last one that its service knew
+    std::set<std::string> members;  // ids of nodes
+    TimePoint formed_at;
+    bool OlderThan(const Formed& other) const {
+      return incarnation == other.incarnation ? generation < other.generation : order < other.order;
+    }
+  };
+  enum class Temper {
+    kQuick,
+    kSlow,     // takes seconds to stop
+    kIgnores,  // every signal but SIGKILL
+    kSticks,   // in the kernel: is there for seconds after SIGKILL, but does nothing any more
+  };
   struct Worker {
-    bool alive = false, exited = false;  // exited: its group is not gone yet
+    bool alive = false;
     uint64_t serial = 0;
-    bool draining = false;
+    Temper temper = Temper::kQuick;
+    bool doomed = false;    // SIGKILL was sent
+    bool by_lease = false;  // by the guardian, when the lease ended
+    bool frozen = false;
+    std::vector<std::function<void()>> backlog;  // while frozen
+    const Formed* in = nullptr;                  // what it takes part in
+    const Formed* done = nullptr;                // it has finished in this one
+    const Formed* next = nullptr;  // it has been told of this one, and leaves the other after its next step
+    bool leaves = false;
   };
   struct Agent {
-    int node = 0;
+    size_t node = 0, job = 0;
+    int run = 0;               // of the job, for which it was started
     uint64_t incarnation = 0;  // 0: there is none
     bool frozen = false;
     std::vector<std::function<void()>> backlog;  // while frozen
@@ -67,30 +139,53 @@ class JobSimulation {
     std::vector<Worker> workers;
     uint64_t connection = 0;
     bool connecting = false;
+    bool over = false;  // it connects no more
     size_t place = 0;
-    TimePoint heard;
+    TimePoint heard;  // true time
     uint64_t timer = 0;
     rendezvous::Generation last_run;
-    TimePoint lease_ends;                    // as in the page that its workers map
-    std::set<rendezvous::Generation> knows;  // that it was told of
+    bool said_leaving = false;
+    TimePoint lease_ends;  // of the newest generation, its clock's
+    // Of the two newest ones, as in the page that its workers map.
+    std::array<std::pair<rendezvous::Generation, TimePoint>, 2> leases;
+    TimePoint muted_until;  // its guardian is frozen
+    uint64_t alarm = 0;     // rings at its guardian; 0: not wanted
+    TimePoint alarm_at;
+    std::set<rendezvous::Generation> knows;   // that it was told of
+    std::vector<std::string> endpoints;       // that it tries; `place` is one of them
+    bool silent = false, redirected = false;  // why its stream ends
+
+    // Hosted.
+    std::optional<HostWatch> watch;
+    bool looking = false;
+    uint64_t watch_timer = 0;
+    std::vector<std::string> heirs;  // services of the members
   };
   struct Session {
     uint64_t incarnation = 0, connection = 0;
     rendezvous::ServiceEnd<rendezvous::ServiceEvent> end;
   };
   struct Service {
-    uint64_t id = 0;  // 0: there is none
+    uint64_t id = 0;    // 0: there is none
+    bool lost = false;  // for good
     std::unique_ptr<rendezvous::JobTable> jobs;
     std::map<std::string, Session> sessions;
     uint64_t timer = 0;
     bool looking = false;
-    TimePoint last_look;
+    std::map<std::string, TimePoint> last_look;  // by job; true time
     uint64_t look_timer = 0;
+
+    // Hosted.
+    std::string endpoint;                                 // where members reach it
+    uint64_t owner = 0;                                   // the agent that it lives in
+    std::map<std::string, rendezvous::Generation> kept;   // written down, by job
+    std::map<std::string, rendezvous::Generation> known;  // before the step in progress, by job
   };
+  /// A TCP connection. A direction that is dead loses all in silence, until the connection is given up.
   struct Connection {
     size_t agent = 0, service = 0;
     uint64_t incarnation = 0, service_id = 0;
-    bool open = true;
+    bool open = true, up_dead = false, down_dead = false;
     TimePoint last_up, last_down;
   };
   struct Due {
@@ -101,46 +196,99 @@ class JobSimulation {
       return when != other.when ? when > other.when : order > other.order;
     }
   };
+  enum class By { kNetwork, kAgent, kService };
 
   // The world.
   void At(Duration delay, std::function<void()> act);
   void RunUntil(TimePoint end);
   Duration Delay(int most_ms) { return std::chrono::microseconds(random_() % (1000ull * most_ms) + 50); }
-  bool Reach(size_t a, size_t b) const { return a == b || (!cut_.contains(a) && !cut_.contains(b)); }
-  void Fault();
-  void Freeze(size_t node);
-  void PullCable(size_t node);
-  void Mend();
+  bool OneIn(int many) { return random_() % static_cast<uint64_t>(many) == 0; }
+  bool Reach(size_t a, size_t b) const { return network_.Reach(a, b, now_); }
+  TimePoint NowOn(size_t node) const { return clocks_.On(node, now_); }
+  /// True time until the node's clock shows it.
+  Duration UntilOn(size_t node, TimePoint shown) const;
   template <typename... Parts>
   void Note(const Parts&... parts) {
     if (setup_.trace) Write(absl::StrCat(parts...));
   }
   void Write(const std::string& text);
+  void Disturb();
+  void Calm();
+  void Finish();
+  void FinishSome();
+  void HoldBack(size_t agent);
+  void ForgetRun();
+  bool NextRunIsCertain(const Agent& agent) const;
+
+  // Faults.
+  void Fault();
+  bool Do(size_t kind, size_t node);
+  void Freeze(size_t agent);
+  bool FreezeWorker(size_t agent, int local_rank);
+  void ThawWorker(size_t agent, int local_rank);
+  void CutLink(size_t from, size_t to, TimePoint until, bool for_good);
+  void CutOff(size_t node, TimePoint until, bool for_good);
+  bool LosePower(size_t agent);
+  void EvictDead(const std::string& node_id);
+  bool BreakCollectives(size_t agent, int local_rank);
+  bool CutSome(size_t node, bool both_ways);
+  bool LoseService(size_t service, bool for_good);
+  bool MembersLive() const;
+  void Mend();
+
+  // What must hold.
   void Broken(std::string what);
   void Check();
-  std::string CheckFormed() const;
+  std::string CheckFormed(size_t job) const;
+  std::string CheckWarm(size_t job) const;
+  void CheckEnded();
+  bool EndWasForgotten(const Agent& agent) const;
+  bool MayStay(const Agent& agent) const;
+  void NoteEnded(const std::string& node_id, const rendezvous::JobEnded& event);
+  bool MayCommit(const Agent& agent, const Worker& worker) const;
+  bool Excused(const Formed& old, const Formed& young) const;
+  bool NobodyCouldTell(const Formed& one, const Formed& other) const;
+  void CheckBudget(const rendezvous::Assignment& assignment);
+  bool CheckRun(const Agent& member, const Formed& formed);
+  void CheckRuns(const rendezvous::Assignment& assignment);
+  void NoteFormed(const Service& service, const rendezvous::Assignment& assignment);
+  void NoteServicesDied();
+  void NoteForgotten(const Service& former, uint64_t number);
 
   // Agents and their sessions, as rendezvous/session/session_client.cc.
   void Boot(size_t agent);
-  void Die(size_t agent);
+  /// `lingers`: its process stays for the service that lives in it.
+  void Die(size_t agent, bool lingers = false);
   void Awake(size_t agent, uint64_t incarnation, std::function<void()> act);
   void Feed(size_t agent, const Event& event);
   void ArmAgent(size_t agent);
   void Connect(size_t agent);
   void Retry(size_t agent, Duration delay);
   void Beat(size_t agent, uint64_t connection);
-  void OnLease(size_t agent, TimePoint sent, const rendezvous::Generation& generation);
+  void SendBeat(size_t agent, uint64_t connection);
+  void OnLease(size_t agent, Duration sent, const rendezvous::Generation& generation);
   void Renew(size_t agent, std::optional<Duration> from);
-  bool MayCommit(const Agent& agent) const;
   void Pump(size_t agent);
   void OnDown(size_t agent, uint64_t connection, uint64_t sequence, const rendezvous::ServiceEvent& event,
               uint64_t acknowledged);
   void Lost(size_t agent, uint64_t connection);
   void Perform(size_t agent, const Effect& effect);
+
+  // Workers.
+  void Start(size_t agent, const StartWorkers& effect);
   void StartOne(size_t agent, int local_rank);
+  void Tell(size_t agent, int local_rank, const channel::AgentMessage& message);
+  void TakeNext(Worker& worker);
   void EndWorker(size_t agent, int local_rank, int code, int signal);
   void SignalOne(size_t agent, int local_rank, int signal);
+  void KillOne(size_t agent, int local_rank);
+  void SetAlarm(size_t agent);
+  void Ring(size_t agent, uint64_t alarm);
   void Say(size_t agent, int local_rank, channel::WorkerMessage message);
+  /// Later, by this worker, if it is still there.
+  void AsWorker(size_t agent, int local_rank, Duration delay, std::function<void()> act);
+  Worker* FindWorker(size_t agent, int local_rank);
+  const Formed* FindFormed(const rendezvous::Generation& generation) const;
 
   // Services, as rendezvous/service/registrar.cc.
   void BootService(size_t service);
@@ -149,36 +297,74 @@ class JobSimulation {
                uint64_t acknowledged);
   void OnUp(size_t service, uint64_t connection, uint64_t sequence, const rendezvous::AgentSaid& said,
             uint64_t acknowledged);
-  void StepService(size_t service, const rendezvous::Event& event);
+  void OnBeat(size_t service, uint64_t connection, const std::string& node_id, Duration sent,
+              uint64_t acknowledged);
+  void StepService(size_t service, const std::string& job_id, const rendezvous::Event& event);
   void PerformService(size_t service, const std::vector<rendezvous::JobTable::JobEffect>& effects);
-  void NoteInformed(const Service& service, const rendezvous::Generation& formed);
   void PumpDown(Session& session);
   void ArmService(size_t service);
   void ConsiderLooking(size_t service);
-  rendezvous::ProbeResult LookAround(size_t service, const rendezvous::ProbeRequest& wanted) const;
+  void Look(size_t service, const rendezvous::ProbeRequest& wanted);
+  rendezvous::ProbeResult LookAround(size_t service, const rendezvous::ProbeRequest& wanted);
+  void LookAtMember(size_t service, const std::string& node_id, const rendezvous::PresenceProbe& probe,
+                    rendezvous::ProbeResult* looked) const;
+  rendezvous::PeerService LookAtService(size_t service, const std::string& endpoint,
+                                        const rendezvous::ProbeRequest& wanted);
+
+  // Services that live in agents, as launcher/hosting.cc and launcher/succession.cc.
+  size_t NodeAt(const std::string& endpoint) const;
+  /// The service that answers there.
+  std::optional<size_t> ServiceAt(const std::string& endpoint) const;
+  bool IsFrozen(size_t service) const;
+  /// Later where its agent is frozen, and if it is still there.
+  void AsService(size_t service, uint64_t id, std::function<void()> act);
+  /// The port where members reach it.
+  int BootHosted(size_t service);
+  /// The one that a service lives in, as an agent at it hears.
+  rendezvous::ServiceHost HostOf(size_t agent, size_t service) const;
+  void Linger(size_t service, uint64_t id);
+  void NoteKnown(size_t service);
+  void WriteDown(size_t service, const std::string& job_id);
+  void AskAs(size_t service, size_t other, const rendezvous::ProbeRequest& wanted);
+  void MindHost(size_t agent);
+  void TakeOver(size_t agent);
+  static void MoveOn(Agent& agent);
+  static void MoveTo(Agent& agent, const std::string& endpoint);
+  static void OnMembership(Agent& agent, const rendezvous::Assignment& generation);
 
   // Streams.
   void Up(uint64_t connection, std::function<void()> deliver);
   void Down(uint64_t connection, std::function<void()> deliver);
-  void Break(uint64_t connection, bool service_notices);
+  void End(uint64_t connection, By by);
+  void OnStreamEnded(uint64_t connection);
 
+  static constexpr char kEndpoint[] = "head:29400";  // where services are hosted
   const Setup setup_;
   std::mt19937_64 random_;
-  rendezvous::JobSettings settings_;
+  std::vector<rendezvous::JobSettings> settings_;  // a job each
   TimePoint now_;
   uint64_t order_ = 0, ids_ = 0;
   std::priority_queue<Due> due_;
+  SimulatedClocks clocks_;
+  SimulatedNetwork network_;
   std::vector<Agent> agents_;
   std::vector<Service> services_;
+  rendezvous::JobTable::Remembered file_;  // at the endpoint's host
+  int ports_ = 30000;
   std::map<uint64_t, Connection> connections_;
-  std::set<size_t> cut_;
-  bool calm_ = false;
+  std::map<uint64_t, TimePoint>
+      leftovers_;           // of dead agents, by incarnation, until when: their ports are silent
+  int run_ = 1;             // for which agents are started
+  int finishing_ = 0;       // the run that has come to its end
+  TimePoint service_died_;  // the last one
+
   std::map<std::string, int> fired_;
-  std::set<rendezvous::Generation> generations_;
-  std::set<rendezvous::Generation> forgotten_;  // no service that knew them is left
-  // Of which ones the agents knew that were registered where a generation was formed.
-  std::map<rendezvous::Generation, std::set<rendezvous::Generation>> informed_;
+  std::map<rendezvous::Generation, Formed> formed_;
+  std::map<std::string, TimePoint> died_;                           // nodes and services, by name
+  std::map<std::pair<size_t, int>, const Formed*> youngest_whole_;  // of a job's run
+  std::map<size_t, std::map<uint64_t, TimePoint>> ended_;           // runs of a job, by incarnation, when
   std::set<std::tuple<std::string, int, rendezvous::Generation>> starts_;
+  std::set<rendezvous::Generation> failed_in_;  // a worker was killed there
   std::optional<std::string> broken_;
   std::deque<std::string> trace_;
 };

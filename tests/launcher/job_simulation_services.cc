@@ -11,25 +11,21 @@ using std::chrono::seconds;
 
 void JobSimulation::BootService(size_t index) {
   Service& service = services_[index];
-  if (service.id != 0) return;
+  if (service.id != 0 || service.lost || setup_.hosted) return;
   service = Service();
   service.id = ++ids_;
-  service.jobs =
-      std::make_unique<rendezvous::JobTable>(rendezvous::JobMachine::Options{random_(), now_, seconds(3)});
+  service.jobs = std::make_unique<rendezvous::JobTable>(
+      rendezvous::JobMachine::Options{random_(), NowOn(index), seconds(3)});
   Note("service ", index, " boots");
 }
 
 void JobSimulation::KillService(size_t index) {
+  died_[absl::StrCat("service ", services_[index].id)] = now_;
   services_[index] = Service();
-  const auto knows = [](const Service& service) {
-    return service.id != 0 && !service.jobs->jobs().empty() &&
-           service.jobs->jobs().begin()->second.View({}).generation.number > 0;
-  };
-  if (std::none_of(services_.begin(), services_.end(), knows))
-    forgotten_.insert(generations_.begin(), generations_.end());
-  for (auto& [id, connection] : connections_) {
-    // A host that is cut off answers nobody.
-    if (connection.service == index && Reach(connection.agent, index)) Break(id, false);
+  service_died_ = now_;
+  NoteServicesDied();
+  for (const auto& [id, connection] : connections_) {
+    if (connection.service == index) End(id, By::kService);
   }
 }
 
@@ -46,16 +42,27 @@ void JobSimulation::OnHello(size_t index, uint64_t id, rendezvous::StreamOpened 
   const bool resumed = session.end.Open(welcomed_by, acknowledged);
   session.connection = id;
   Note("service ", index, ": hello of ", node_id, resumed ? ", resumed" : "");
-  Down(id, [this, id, agent = connection.agent, record = session.end.id(), resumed,
+  const rendezvous::ServiceHost host = HostOf(connection.agent, index);
+  Down(id, [this, id, agent = connection.agent, record = session.end.id(), resumed, host,
             received = session.end.receiver.Acknowledge()] {
     Agent& a = agents_[agent];
     if (a.connection != id) return;
     a.heard = now_;
     a.end.OnWelcome(record, resumed, received);
+    if (a.watch) {
+      a.watch->OnConnected(host, NowOn(a.node));
+      a.endpoints = {a.endpoints[a.place]};
+      a.place = 0;
+    }
+    // The session beats at once, the agent answers in a thread of its own.
+    const bool beats_first = !setup_.late_first_beat || OneIn(2);
+    if (beats_first) SendBeat(agent, id);
     Feed(agent, SessionConnected{});
+    if (!beats_first && agents_[agent].connection == id) SendBeat(agent, id);
+    MindHost(agent);
   });
   PumpDown(session);
-  StepService(index, {node_id, std::move(opened)});
+  StepService(index, settings_[agents_[connection.agent].job].job_id, {node_id, std::move(opened)});
 }
 
 void JobSimulation::OnUp(size_t index, uint64_t id, uint64_t sequence, const rendezvous::AgentSaid& said,
@@ -73,13 +80,30 @@ void JobSimulation::OnUp(size_t index, uint64_t id, uint64_t sequence, const ren
     Down(id, [this, agent = connections_.at(id).agent, sequence, id] {
       if (agents_[agent].connection == id) agents_[agent].end.outbox.Acknowledge(sequence);
     });
-    return StepService(index, {std::string(node_id), said});
+    return StepService(index, settings_[agents_[connections_.at(id).agent].job].job_id,
+                       {std::string(node_id), said});
   }
 }
 
-void JobSimulation::StepService(size_t index, const rendezvous::Event& event) {
+void JobSimulation::OnBeat(size_t index, uint64_t id, const std::string& node_id, Duration sent,
+                           uint64_t acknowledged) {
+  Service& service = services_[index];
+  const auto session = service.sessions.find(node_id);
+  if (session == service.sessions.end() || session->second.connection != id) return;
+  session->second.end.sender.Acknowledge(acknowledged);
+  const size_t agent = connections_.at(id).agent;
+  const std::string& job_id = settings_[agents_[agent].job].job_id;
+  StepService(index, job_id, {node_id, rendezvous::Heartbeat{}});
+  Down(id, [this, agent, sent, generation = service.jobs->RunBy(job_id, node_id)] {
+    OnLease(agent, sent, generation);
+  });
+}
+
+void JobSimulation::StepService(size_t index, const std::string& job_id, const rendezvous::Event& event) {
   if (services_[index].id == 0) return;
-  PerformService(index, services_[index].jobs->Step(settings_.job_id, event, now_));
+  NoteKnown(index);
+  PerformService(index, services_[index].jobs->Step(job_id, event, NowOn(index)));
+  WriteDown(index, job_id);
   ArmService(index);
   ConsiderLooking(index);
 }
@@ -92,7 +116,9 @@ void JobSimulation::PerformService(size_t index,
       Note("service ", index, ": ", line->text);
     } else if (const auto* send = std::get_if<rendezvous::Send>(&effect)) {
       if (const auto* assigned = std::get_if<rendezvous::Assigned>(&send->event))
-        NoteInformed(service, assigned->assignment().generation);
+        NoteFormed(service, assigned->assignment());
+      if (const auto* ended = std::get_if<rendezvous::JobEnded>(&send->event))
+        NoteEnded(send->node_id, *ended);
       const auto session = service.sessions.find(send->node_id);
       if (session == service.sessions.end()) continue;
       session->second.end.sender.Add(send->event);
@@ -103,17 +129,8 @@ void JobSimulation::PerformService(size_t index,
       if (session == service.sessions.end()) continue;
       const uint64_t id = session->second.connection;
       service.sessions.erase(session);
-      if (id != 0) Down(id, [this, id] { Break(id, false); });
+      if (id != 0) Down(id, [this, id] { End(id, By::kService); });
     }
-  }
-}
-
-void JobSimulation::NoteInformed(const Service& service, const rendezvous::Generation& formed) {
-  if (informed_.contains(formed)) return;
-  std::set<rendezvous::Generation>& known = informed_[formed];
-  for (const Agent& agent : agents_) {
-    if (agent.incarnation != 0 && service.sessions.contains(agent.node_id))
-      known.insert(agent.knows.begin(), agent.knows.end());
   }
 }
 
@@ -132,67 +149,105 @@ void JobSimulation::ArmService(size_t index) {
   const auto when = service.jobs->NextDeadline();
   const uint64_t timer = service.timer = ++ids_;
   if (!when) return;
-  At(std::max(Duration::zero(), *when - now_), [this, index, timer] {
-    Service& s = services_[index];
-    if (s.id == 0 || s.timer != timer) return;
-    PerformService(index, s.jobs->Tick(now_));
-    ArmService(index);
-    ConsiderLooking(index);
+  At(UntilOn(index, *when), [this, index, timer, id = service.id] {
+    AsService(index, id, [this, index, timer] {
+      if (services_[index].timer != timer) return;
+      NoteKnown(index);
+      PerformService(index, services_[index].jobs->Tick(NowOn(index)));
+      ArmService(index);
+      ConsiderLooking(index);
+    });
   });
 }
 
+/// One job after the other, as it wants: each waits for the answers that another one waits for.
 void JobSimulation::ConsiderLooking(size_t index) {
   Service& service = services_[index];
-  if (service.looking || service.jobs->jobs().empty()) return;
-  const rendezvous::JobMachine& job = service.jobs->jobs().begin()->second;
-  const auto wanted = job.WantsProbe();
-  if (!wanted) return;
-  const TimePoint due = service.last_look + job.ProbeInterval();
-  const uint64_t timer = service.look_timer = ++ids_;
-  if (due > now_) {
-    return At(due - now_, [this, index, timer] {
-      if (services_[index].look_timer == timer && services_[index].id != 0) ConsiderLooking(index);
-    });
+  if (service.looking) return;
+  std::optional<TimePoint> later;
+  for (const auto& [job_id, job] : service.jobs->jobs()) {
+    const auto wanted = job.WantsProbe();
+    if (!wanted) continue;
+    const TimePoint due = service.last_look[job_id] + job.ProbeInterval();
+    if (due <= now_) return Look(index, *wanted);
+    later = std::min(later.value_or(due), due);
   }
-  service.looking = true;
-  // What it sees is as old as the answers that it waits for.
-  At(Delay(700), [this, index, id = service.id, looked = LookAround(index, *wanted)] {
-    if (services_[index].id != id) return;
-    services_[index].looking = false;
-    services_[index].last_look = now_;
-    StepService(index, {"", looked});
+  if (!later) return;
+  const uint64_t timer = service.look_timer = ++ids_;
+  At(*later - now_, [this, index, timer, id = service.id] {
+    AsService(index, id, [this, index, timer] {
+      if (services_[index].look_timer == timer) ConsiderLooking(index);
+    });
   });
 }
 
-rendezvous::ProbeResult JobSimulation::LookAround(size_t index,
-                                                  const rendezvous::ProbeRequest& wanted) const {
+void JobSimulation::Look(size_t index, const rendezvous::ProbeRequest& wanted) {
+  services_[index].looking = true;
+  // What it sees is as old as the answers that it waits for, or older.
+  At(OneIn(8) ? Delay(4000) : Delay(700),
+     [this, index, id = services_[index].id, job_id = wanted.job_id, began = NowOn(index),
+      looked = LookAround(index, wanted)]() mutable {
+       AsService(index, id, [this, index, job_id, began, looked]() mutable {
+         looked.took = NowOn(index) - began;
+         services_[index].looking = false;
+         services_[index].last_look[job_id] = now_;
+         StepService(index, job_id, {"", looked});
+       });
+     });
+}
+
+rendezvous::PeerService JobSimulation::LookAtService(size_t index, const std::string& endpoint,
+                                                     const rendezvous::ProbeRequest& wanted) {
   using State = rendezvous::PeerService::State;
+  rendezvous::PeerService peer;
+  peer.endpoint = endpoint;
+  const std::optional<size_t> there = ServiceAt(endpoint);
+  const size_t other = NodeAt(endpoint);
+  if (there == index) {
+    peer.state = State::kSelf;
+  } else if (Reach(index, other) && !there) {
+    peer.state = State::kGone;
+  } else if (Reach(index, other) && !IsFrozen(other)) {
+    AskAs(index, other, wanted);
+    peer.state = State::kWithoutJob;
+    peer.last_number = services_[other].jobs->LastNumber(wanted.job_id);
+    const auto& jobs = services_[other].jobs->jobs();
+    const auto job = jobs.find(wanted.job_id);
+    if (job == jobs.end()) return peer;
+    const rendezvous::JobView view = job->second.View(NowOn(other));
+    peer.incarnation = view.incarnation;
+    if (view.phase == "ended") return peer;
+    peer.proof = view.proof;
+    peer.state = State::kWithJob;
+    peer.generation = view.generation;
+    peer.authority = view.authority;
+  }
+  return peer;
+}
+
+void JobSimulation::LookAtMember(size_t index, const std::string& node_id,
+                                 const rendezvous::PresenceProbe& probe,
+                                 rendezvous::ProbeResult* looked) const {
+  for (const Agent& agent : agents_) {
+    if (probe.endpoint != absl::StrCat("node", agent.node, ":", 1 + agent.job) &&
+        (agent.node != 0 || probe.endpoint != absl::StrCat("head:", 1 + agent.job)))
+      continue;
+    if (setup_.firewall && agent.node == 0 && index != 0) looked->dead.insert(node_id);
+    if ((setup_.firewall && agent.node == 0 && index != 0) || !Reach(index, agent.node)) continue;
+    // Another agent that got the port says another id.
+    const bool hosts = setup_.hosted && services_[agent.node].owner == probe.id;
+    const bool lives = agent.incarnation == probe.id || hosts;
+    const auto left = leftovers_.find(probe.id);
+    const bool silent = lives ? agent.muted_until > now_ : left != leftovers_.end() && left->second > now_;
+    if (!silent) (lives ? looked->alive : looked->dead).insert(node_id);
+  }
+}
+
+rendezvous::ProbeResult JobSimulation::LookAround(size_t index, const rendezvous::ProbeRequest& wanted) {
   rendezvous::ProbeResult looked;
-  for (size_t i = 0; i < wanted.endpoints.size(); ++i) {
-    rendezvous::PeerService peer;
-    peer.endpoint = wanted.endpoints[i];
-    if (i == index) {
-      peer.state = State::kSelf;
-    } else if (Reach(index, i) && services_[i].id == 0) {
-      peer.state = State::kGone;
-    } else if (Reach(index, i)) {
-      peer.state = State::kWithoutJob;
-      for (const auto& [job_id, job] : services_[i].jobs->jobs()) {
-        const rendezvous::JobView view = job.View(now_);
-        if (view.phase == "ended") continue;
-        peer.state = State::kWithJob;
-        peer.generation = view.generation;
-        peer.authority = view.authority;
-      }
-    }
-    looked.peers.push_back(peer);
-  }
-  for (const auto& [node_id, probe] : wanted.members) {
-    for (size_t i = 0; i < agents_.size(); ++i) {
-      if (probe.endpoint != absl::StrCat("node", i, ":1") || !Reach(index, i)) continue;
-      (agents_[i].incarnation == probe.id ? looked.alive : looked.dead).insert(node_id);
-    }
-  }
+  for (const std::string& endpoint : wanted.endpoints)
+    looked.peers.push_back(LookAtService(index, endpoint, wanted));
+  for (const auto& [node_id, probe] : wanted.members) LookAtMember(index, node_id, probe, &looked);
   return looked;
 }
 

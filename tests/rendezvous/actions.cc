@@ -72,10 +72,12 @@ ClusterSimulation RunningJob(const JobSettings& settings, const std::vector<std:
   return world;
 }
 
-std::map<std::string, Assignment> HeldBy(const std::vector<std::string>& nodes, uint64_t number) {
+std::map<std::string, Assignment> HeldBy(const std::vector<std::string>& nodes, uint64_t number,
+                                         uint64_t incarnation) {
   std::vector<Offer> offers;
   for (const std::string& node : nodes) offers.push_back(OfferOf(node));
-  const Assignment assignment = MakeAssignment(Generation{number, number}, offers, 0);
+  Assignment assignment = MakeAssignment(Generation{number, number}, offers, 0);
+  assignment.incarnation = incarnation;
   std::map<std::string, Assignment> held;
   for (const std::string& node : nodes) held[node] = assignment;
   return held;
@@ -123,6 +125,10 @@ Action ReportBefore(const std::string& node, const std::map<std::string, Assignm
 
 Action Leave(const std::string& node) {
   return Of(node, "leave", [=](ClusterSimulation& w) { return w.Leave(node); });
+}
+
+Action EvictNode(const std::string& node) {
+  return {"evict " + node, [=](ClusterSimulation& w) { return w.Evict(node); }};
 }
 
 Action Fail(const std::string& node) {
@@ -215,7 +221,7 @@ std::vector<Action> EverydayActions(const std::vector<std::string>& nodes) {
   std::vector<Action> actions;
   for (const std::string& node : nodes) {
     for (const Action& action : {Open(node), OfferAgain(node), OfferLate(node), CloseStream(node), Fail(node),
-                                 Break(node), Finish(node), Leave(node), Wait(node)}) {
+                                 Break(node), Finish(node), Leave(node), EvictNode(node), Wait(node)}) {
       actions.push_back(action);
     }
   }

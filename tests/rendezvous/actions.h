@@ -15,8 +15,9 @@ JobSettings Settings(int min_nodes, int max_nodes, int max_restarts);
 std::vector<std::string> Services(int count);
 /// These nodes have joined and run, or wait beyond max_nodes.
 ClusterSimulation RunningJob(const JobSettings& settings, const std::vector<std::string>& nodes);
-/// What these nodes run from an earlier service: generation `number`.
-std::map<std::string, Assignment> HeldBy(const std::vector<std::string>& nodes, uint64_t number = 1);
+/// What these nodes run from an earlier service: generation `number` of a run, 0: whatever this one is.
+std::map<std::string, Assignment> HeldBy(const std::vector<std::string>& nodes, uint64_t number = 1,
+                                         uint64_t incarnation = 0);
 
 // ---- of one node ----
 Action Open(const std::string& node);
@@ -31,6 +32,8 @@ Action Return(const std::string& node, const std::map<std::string, Assignment>& 
 /// Opens its stream and reports that its workers have finished, before it says that it runs what it holds.
 Action ReportBefore(const std::string& node, const std::map<std::string, Assignment>& held);
 Action Leave(const std::string& node);
+/// By an operator.
+Action EvictNode(const std::string& node);
 Action Fail(const std::string& node);
 Action FailEarly(const std::string& node);
 Action FailForSettings(const std::string& node);

@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/eviction.h"
 
 namespace mtrun::rendezvous {
 
-ClusterSimulation::ClusterSimulation(JobSettings settings, Duration recovery_window, bool host_begins)
+ClusterSimulation::ClusterSimulation(JobSettings settings, Duration recovery_window, bool host_begins,
+                                     uint64_t run)
     : settings_(settings),
-      machine_(settings, JobMachine::Options{7, TimePoint(), recovery_window, host_begins}),
+      machine_(settings, JobMachine::Options{6 + run, TimePoint(), recovery_window, host_begins}),
       checker_(settings) {}
 
 std::vector<std::string> ClusterSimulation::Step(const Event& event) {
@@ -30,7 +32,11 @@ std::vector<std::string> ClusterSimulation::Step(const Event& event) {
 std::vector<std::string> ClusterSimulation::Open(const std::string& node, Generation seen, int seen_restarts,
                                                  int seen_refunds, std::optional<Assignment> last) {
   connected_.insert(node);
-  return Step(Event{node, StreamOpened{settings_, seen, seen_restarts, seen_refunds, std::move(last)}});
+  StreamOpened opened{settings_, seen, seen_restarts, seen_refunds, std::move(last)};
+  const auto assigned = assignments_.find(node);
+  if (assigned != assignments_.end()) opened.incarnation = assigned->second.incarnation;
+  if (opened.last) opened.incarnation = opened.last->incarnation;
+  return Step(Event{node, std::move(opened)});
 }
 
 std::vector<std::string> ClusterSimulation::OpenWith(const std::string& node, const JobSettings& settings) {
@@ -65,8 +71,9 @@ Offer ClusterSimulation::MakeOffer(const std::string& node) const {
 }
 
 std::vector<std::string> ClusterSimulation::OfferFrom(const std::string& node, int workers,
-                                                      std::optional<int> node_rank) {
+                                                      std::optional<int> node_rank, bool ends_step) {
   Offer offer = MakeOffer(node);
+  offer.ends_step = ends_step;
   offer.workers = workers;
   offer.node_rank = node_rank;
   return Say(node, OfferSent{offer});
@@ -98,6 +105,12 @@ std::vector<std::string> ClusterSimulation::Break(const std::string& node) {
   const auto assigned = assignments_.find(node);
   if (assigned == assignments_.end()) return {};
   return Say(node, CollectivesBroken{assigned->second.generation, 0, "reset by peer"});
+}
+
+std::vector<std::string> ClusterSimulation::Evict(const std::string& name) {
+  const absl::StatusOr<Eviction> eviction = ChooseMember(machine_, name, now_);
+  if (!eviction.ok()) return {absl::StrCat("refused: ", eviction.status().message())};
+  return Step(Event{"", Evicted{eviction->node_id}});
 }
 
 std::vector<std::string> ClusterSimulation::Finish(const std::string& node, bool final) {

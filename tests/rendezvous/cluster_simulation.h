@@ -16,8 +16,9 @@ namespace mtrun::rendezvous {
 
 class ClusterSimulation {
  public:
+  /// `run`: worlds of one number make generations of one run.
   explicit ClusterSimulation(JobSettings settings, Duration recovery_window = Duration::zero(),
-                             bool host_begins = false);
+                             bool host_begins = false, uint64_t run = 1);
 
   /// Each returns the effects as text lines, and remembers the first broken property.
   std::vector<std::string> Open(const std::string& node, Generation seen = {}, int seen_restarts = 0,
@@ -28,7 +29,7 @@ class ClusterSimulation {
   std::vector<std::string> Say(const std::string& node, AgentEvent event,
                                std::optional<Assignment> held = std::nullopt);
   std::vector<std::string> OfferFrom(const std::string& node, int workers = 1,
-                                     std::optional<int> node_rank = std::nullopt);
+                                     std::optional<int> node_rank = std::nullopt, bool ends_step = false);
   /// An offer from before the node's last assignment, delivered late.
   std::vector<std::string> StaleOfferFrom(const std::string& node);
   std::vector<std::string> Fail(const std::string& node, int exit_code = 1, int signal = 0,
@@ -39,6 +40,8 @@ class ClusterSimulation {
   void Remember(const std::string& node, const Assignment& held) { assignments_[node] = held; }
   /// What a look at the job's other services found.
   std::vector<std::string> Look(ProbeResult looked) { return Step(Event{"", std::move(looked)}); }
+  /// An operator evicts this host or node, unless the service refuses: then that is the only line.
+  std::vector<std::string> Evict(const std::string& name);
   std::vector<std::string> Finish(const std::string& node, bool final = false);
   std::vector<std::string> Leave(const std::string& node);
   std::vector<std::string> Wait(const std::string& node, const std::string& key);

@@ -188,12 +188,16 @@ TEST(Codec, StatusShowsAJob) {
   JobView view;
   view.settings.job_id = "job";
   view.phase = "running";
+  view.incarnation = 77;
+  view.proof = RunProof::kMembers;
   view.nodes.push_back({"id", "node1", "10.0.0.1", "member", 0, 0, 2, std::chrono::seconds(1),
                         std::chrono::seconds(2), "rank 1 \xff hangs", std::chrono::seconds(3)});
   wire::JobStatus status;
   EncodeJobView(view, &status);
   const JobView back = DecodeJobView(status);
   EXPECT_EQ(back.phase, "running");
+  EXPECT_EQ(back.incarnation, 77u);
+  EXPECT_EQ(back.proof, RunProof::kMembers);
   EXPECT_EQ(back.nodes.at(0).workers, 2);
   EXPECT_EQ(back.nodes.at(0).main_loop_age, std::chrono::seconds(2));
   EXPECT_EQ(back.nodes.at(0).note, "rank 1 \xff hangs");

@@ -8,6 +8,7 @@ namespace mtrun::rendezvous {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -42,7 +43,8 @@ TEST_F(DeparturesTest, NothingIsOverForCertainWithoutASign) {
   EXPECT_TRUE(departures_.Over(GenerationRecord(), roster_, At(0))) << "there was none";
   EXPECT_FALSE(Over(1));
   EXPECT_THAT(departures_.WhyNot(generation_, roster_, At(1)).value_or(""),
-              HasSubstr("generation 1 may still run on node1, node2"));
+              AllOf(HasSubstr("generation 1 may still run on node1, node2"),
+                    HasSubstr("mtrun --evict NODE ENDPOINT")));
   Arrive("node1", 1);
   EXPECT_FALSE(Over(1)) << "it is here, and may run on";
 }
@@ -57,6 +59,10 @@ TEST_F(DeparturesTest, OneMemberThatIsOutSuffices) {
   departures_ = none;
   departures_.OnBroken("node1");
   EXPECT_TRUE(Over(1));
+  departures_ = none;
+  departures_.OnEvicted("node2");
+  EXPECT_TRUE(Over(1));
+  EXPECT_TRUE(departures_.Gone("node2") && departures_.Evicted("node2"));
   departures_ = none;
   departures_.OnDead("node3");
   EXPECT_FALSE(Over(1)) << "no member";
@@ -81,6 +87,109 @@ TEST_F(DeparturesTest, ALeaseCountsFromWhenItsMemberWasHeardLast) {
   EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), At(14.2)) << "of the first one";
   departures_.OnGeneration(*generation_.last(), At(4));
   EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), At(15.2)) << "of node1 since the new one began";
+}
+
+/// Two nodes whose workers end a step of generation 1 are about to be in generation 2.
+class LeavingBehindAStepTest : public DeparturesTest {
+ protected:
+  LeavingBehindAStepTest() {
+    for (const char* node : {"node1", "node2"}) {
+      Arrive(node, 1);
+      roster_.Find(node)->place = 0;
+      Offers(node, /*ends_step=*/true);
+    }
+  }
+  void Offers(const std::string& node, bool ends_step) {
+    Offer offer = MakeOffer(node);
+    offer.ends_step = ends_step;
+    roster_.TakeOffer(*roster_.Find(node), offer);
+  }
+  void FormsWith(const std::vector<std::string>& nodes, double second) {
+    departures_.OnFormed(generation_, roster_, At(second));
+    generation_ = Running(generation_.id().number + 1, nodes);
+    departures_.OnGeneration(*generation_.last(), At(second));
+    generation_.Stop();
+    for (const std::string& node : nodes) roster_.Find(node)->offered = false;
+  }
+};
+
+TEST_F(LeavingBehindAStepTest, SufficesWhereTheNextOneNeedsThem) {
+  EXPECT_TRUE(Over(1));
+  for (const char* node : {"node1", "node2"}) roster_.Close(node, "reset", At(1));
+  EXPECT_FALSE(Over(1)) << "it forms without them";
+  Arrive("node1", 1);
+  EXPECT_TRUE(Over(1));
+  roster_.Find("node1")->place.reset();
+  EXPECT_FALSE(Over(1)) << "others may be chosen";
+}
+
+TEST_F(LeavingBehindAStepTest, TheNextOneMayEndBeforeTheyCame) {
+  FormsWith({"node1", "node2"}, 2);
+  departures_.OnBroken("node2");
+  EXPECT_TRUE(Over(2)) << "a worker of it has ended, whatever generation it was in";
+  FormsWith({"node1"}, 2);
+  EXPECT_FALSE(Over(2));
+  Offers("node1", /*ends_step=*/false);
+  EXPECT_TRUE(Over(2));
+}
+
+TEST_F(LeavingBehindAStepTest, WhoMayRunOnIsNamedWithItsGeneration) {
+  Arrive("node3", 1);
+  Offers("node3", false);
+  FormsWith({"node1", "node2", "node3"}, 2);
+  Offers("node3", false);
+  roster_.Erase("node1");
+  roster_.Erase("node2");
+  EXPECT_FALSE(Over(2));
+  EXPECT_THAT(departures_.WhyNot(generation_, roster_, At(2)).value_or(""),
+              HasSubstr("generation 1 may still run on node1, node2"));
+  EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), At(13.2));
+  EXPECT_FALSE(Over(13.1));
+  EXPECT_TRUE(Over(13.2));
+}
+
+/// Its members may be here, and heard, for ever: nobody gets a lease in it any more.
+TEST_F(LeavingBehindAStepTest, ItsLeasesEndAlthoughItsMembersAreHere) {
+  Arrive("node3", 1);
+  Offers("node3", false);
+  FormsWith({"node1", "node3"}, 2);
+  roster_.Find("node2")->place.reset();  // another one has it
+  Offers("node3", false);
+  for (double second = 2; second <= 13; ++second) {
+    Arrive("node2", second);
+    EXPECT_FALSE(Over(second));
+  }
+  Arrive("node2", 13.2);
+  EXPECT_TRUE(Over(13.2));
+}
+
+TEST_F(LeavingBehindAStepTest, AStepOfTheNextOneEndsTheDoubt) {
+  Arrive("node3", 1);
+  Offers("node3", false);
+  FormsWith({"node1", "node2", "node3"}, 2);
+  departures_.OnStep();
+  Offers("node3", false);
+  roster_.Erase("node1");
+  roster_.Erase("node2");
+  EXPECT_TRUE(Over(2));
+}
+
+TEST_F(LeavingBehindAStepTest, OfManyInARowTheOneWithTheFewestMembersCounts) {
+  Arrive("node3", 1);
+  Offers("node3", false);
+  FormsWith({"node1", "node2"}, 2);  // as generation 1
+  for (const char* node : {"node1", "node2"}) Offers(node, true);
+  FormsWith({"node1", "node2", "node3"}, 3);
+  EXPECT_THAT(departures_.Describe(), HasSubstr("not sure of 1 before it"));
+}
+
+TEST_F(DeparturesTest, AnEvictionIsOfOneGeneration) {
+  departures_.OnEvicted("node1");
+  roster_.Expect(generation_.last()->members[0], At(9), At(0));
+  EXPECT_THAT(departures_.Request(generation_, roster_), ElementsAre(Key("node2"))) << "nothing to find out";
+  EXPECT_THAT(departures_.Describe(), HasSubstr("evicted {node1}"));
+  departures_.OnGeneration(MakeGeneration(2, {"node1", "node2"}), At(1));
+  EXPECT_FALSE(departures_.Gone("node1")) << "it came back and was taken in";
 }
 
 class NeverTest : public DeparturesTest {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gtest/gtest.h"
+#include "rendezvous/formation.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -25,6 +26,9 @@ const T* Find(const std::vector<JobTable::JobEffect>& effects) {
 
 class JobTableTest : public ::testing::Test {
  protected:
+  explicit JobTableTest(const TakeoverQuorum::Role& role = {}, JobTable::Remembered remembered = {})
+      : table_({3, TimePoint(), Duration::zero(), /*host_begins=*/false, 0, role}, "",
+               std::move(remembered)) {}
   std::vector<JobTable::JobEffect> Open(const std::string& job, const std::string& node,
                                         uint64_t incarnation = 0) {
     StreamOpened opened{Settings(job), {}, 0};
@@ -46,7 +50,7 @@ class JobTableTest : public ::testing::Test {
   Generation Run(const std::string& job, const std::string& node) { return RunAll(job, node).generation; }
 
   TimePoint now_;
-  JobTable table_{JobMachine::Options{3, TimePoint(), Duration::zero()}};
+  JobTable table_;
 };
 
 TEST_F(JobTableTest, JobsDoNotMeet) {
@@ -54,6 +58,17 @@ TEST_F(JobTableTest, JobsDoNotMeet) {
   EXPECT_NE(a.id, b.id);
   EXPECT_NE(Find<JobEnded>(Say("a", "node1", WorkersFinished{a, false})), nullptr);
   EXPECT_EQ(table_.jobs().at("b").View(now_).phase, "running");
+}
+
+TEST_F(JobTableTest, GenerationsOfAJobWhoseNodesAreAllGoneAreNotCountedAgain) {
+  EXPECT_EQ(Run("a", "node1").number, 1u);
+  for (int second = 0; second < 60; ++second) {
+    now_ += std::chrono::seconds(1);
+    table_.Tick(now_);
+  }
+  EXPECT_TRUE(table_.jobs().empty());
+  EXPECT_EQ(Run("a", "node2").number, 2u);
+  EXPECT_EQ(Run("b", "node2").number, 1u);
 }
 
 TEST_F(JobTableTest, AnEndedJobsIdStartsAfresh) {
@@ -91,6 +106,19 @@ TEST_F(JobTableTest, AnIdCanBeUsedAgainBeforeTheNodesOfTheEndedJobAreGone) {
   // One of the first that was away hears how its own job ended.
   EXPECT_NE(Find<JobEnded>(Open("a", "node3", first.incarnation)), nullptr);
   EXPECT_FALSE(table_.Has("a", "node3"));
+}
+
+/// The service that it ended at is gone: nobody remembers.
+TEST_F(JobTableTest, ALateNodeOfAnEndedJobThatNobodyRemembersDoesNotDisturbTheNextOne) {
+  constexpr uint64_t kForgotten = 4711;
+  const Assignment second = RunAll("a", "node1");
+  const auto effects = Open("a", "node2", kForgotten);
+  ASSERT_NE(Find<Refused>(effects), nullptr);
+  EXPECT_NE(Find<Refused>(effects)->reason.find("another run"), std::string::npos);
+  EXPECT_FALSE(table_.Has("a", "node2"));
+  EXPECT_EQ(table_.RunBy("a", "node1"), second.generation);
+  EXPECT_EQ(Find<Refused>(Open("a", "node3", second.incarnation)), nullptr) << "a node of this run";
+  EXPECT_EQ(Find<Refused>(Open("a", "node4")), nullptr) << "a new one";
 }
 
 TEST_F(JobTableTest, NodesOfAnEndedJobWhoseIdIsUsedAgainDoNotStayForEver) {
@@ -143,6 +171,75 @@ TEST_F(JobTableTest, AJobIsRememberedWhileALostNodeMayStillRun) {
   EXPECT_GE(now_ - TimePoint(), JobSettings().fence_timeout);
   table_.Tick(now_);
   EXPECT_TRUE(table_.jobs().empty());
+}
+
+/// At the endpoint of a job, in an mtrun.
+class HostedJobTableTest : public JobTableTest {
+ protected:
+  explicit HostedJobTableTest(JobTable::Remembered remembered = {})
+      : JobTableTest({"node1:29400", /*embedded=*/true, /*standby=*/false}, std::move(remembered)) {}
+  /// Another service says how far the job is there.
+  std::vector<JobTable::JobEffect> Hear(const std::string& job, uint64_t generation) {
+    ProbeResult heard;
+    heard.heard = true;
+    PeerService& peer = heard.peers.emplace_back();
+    peer.endpoint = "node2:30001";
+    peer.generation = {generation, 7};
+    peer.authority = true;
+    return table_.Step(job, Event{"", heard}, now_);
+  }
+  const Assigned* Join(const std::string& job, const std::string& node) {
+    Open(job, node);
+    Offer offer;
+    offer.node_id = offer.host = offer.address = node;
+    offer.service_port = 30001;
+    offered_ = Say(job, node, OfferSent{offer});
+    return Find<Assigned>(offered_);
+  }
+  std::vector<JobTable::JobEffect> offered_;
+};
+
+TEST_F(HostedJobTableTest, WhoComesAfterTheJobHasMovedDoesNotBeginAnew) {
+  ASSERT_NE(Join("a", "node1"), nullptr);
+  EXPECT_NE(Find<Redirect>(Hear("a", 5)), nullptr);
+  EXPECT_TRUE(table_.jobs().empty());
+  EXPECT_EQ(Join("a", "node3"), nullptr) << "node1 may run it elsewhere";
+  EXPECT_EQ(table_.jobs().at("a").View(now_).generation.number, 1u);
+  EXPECT_EQ(table_.LastNumber("a"), 5u);
+}
+
+TEST_F(HostedJobTableTest, HowFarAJobIsElsewhereIsKeptForTheOtherServices) {
+  EXPECT_EQ(Find<Redirect>(Hear("a", 5)), nullptr);
+  EXPECT_EQ(table_.LastNumber("a"), 5u);
+  Hear("a", 4);
+  EXPECT_EQ(table_.LastNumber("a"), 5u);
+}
+
+class ColdRestartTest : public HostedJobTableTest {
+ protected:
+  static constexpr uint64_t kBefore = 77;
+  static Assignment WrittenDown() {
+    Offer offer;
+    offer.node_id = offer.host = offer.address = "node1";
+    offer.service_port = 30001;
+    Assignment generation = MakeAssignment({5, 55}, {offer}, 0, 0);
+    generation.incarnation = kBefore;
+    return generation;
+  }
+  ColdRestartTest() : HostedJobTableTest({{"a", WrittenDown()}}) {}
+};
+
+TEST_F(ColdRestartTest, ItIsAnotherRun) {
+  EXPECT_EQ(Join("a", "node2"), nullptr) << "node1 may still run";
+  ProbeResult looked;
+  looked.peers.emplace_back().endpoint = "node1:29400";
+  looked.peers.back().state = PeerService::State::kSelf;
+  looked.dead = {"node1"};
+  const auto effects = table_.Step("a", Event{"", looked}, now_);
+  const Assigned* after = Find<Assigned>(effects);
+  ASSERT_NE(after, nullptr);
+  EXPECT_EQ(after->assignment().generation.number, 6u);
+  EXPECT_NE(after->assignment().incarnation, kBefore) << "the end of the one before is not its end";
 }
 
 }  // namespace

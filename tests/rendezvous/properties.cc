@@ -24,6 +24,7 @@ void PropertyChecker::BeforeEffects(const Event& event) {
       if (answered_.contains(node_id) || settings_.endpoints.size() > 1) dead_.insert(node_id);
     }
   }
+  if (const auto* evicted = std::get_if<Evicted>(&event.what)) left_.insert(evicted->node_id);
   if (present_.contains(event.node_id)) heard_[event.node_id] = now_;
   if (const auto* opened = std::get_if<StreamOpened>(&event.what)) {
     present_.insert(event.node_id);
@@ -53,7 +54,7 @@ void PropertyChecker::BeforeEffects(const Event& event) {
   if (const auto* broken = std::get_if<CollectivesBroken>(&said->event);
       broken != nullptr && broken->generation == last)
     out_.insert(event.node_id);
-  if (std::holds_alternative<Leaving>(said->event)) {
+  if (const auto* leaving = std::get_if<Leaving>(&said->event); leaving != nullptr && !leaving->stopping) {
     left_.insert(event.node_id);
     ended_told_.erase(event.node_id);
     present_.erase(event.node_id);
@@ -231,7 +232,9 @@ void PropertyChecker::AfterEffects(const JobMachine& machine, TimePoint now) {
   for (const NodeView& node : view.nodes) {
     if (absl::EndsWith(node.state, ", expected")) continue;  // only reported by others so far
     if (!present_.contains(node.node_id)) Broken(absl::StrCat(node.node_id, " is kept without a session"));
-    if (node.silent_for >= lease + settings_.reconnect_grace + excused_)
+    // After the end of the job it may come back, for a while, and hear of it.
+    const Duration patience = ended_ ? JobMachine::kEndedLinger : lease;
+    if (node.silent_for >= patience + settings_.reconnect_grace + excused_)
       Broken(absl::StrCat(node.node_id, " outlives its lease"));
   }
   if (const auto due = machine.NextDeadline(); due && *due < now) Broken("a deadline has passed");

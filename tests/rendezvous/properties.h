@@ -61,7 +61,7 @@ class PropertyChecker {
   std::set<std::string> ended_told_;
   bool ended_ = false;
   std::optional<Assignment> last_;  // the generation that the machine formed or adopted last
-  std::set<std::string> left_;      // nodes that left or were refused since it began
+  std::set<std::string> left_;      // nodes that left, were refused or were evicted since it began
   std::set<std::string> dead_;      // nodes whose agents were found gone since it began
   std::set<std::string>
       out_;  // nodes that offered again, or of which a worker failed or broke, since it began

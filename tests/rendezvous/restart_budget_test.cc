@@ -61,6 +61,18 @@ TEST(RestartBudget, OnlyATrainersStatusMeansWrongSettings) {
   EXPECT_EQ(RestartBudget(5, 10).WhyHopeless(killed), "");
 }
 
+TEST(RestartBudget, OnlyATrainersStatusMeansDifferentStates) {
+  const WorkerFailure failure = Failure(RestartBudget::kDifferentStatesStatus);
+  EXPECT_THAT(RestartBudget(5, 10).WhyHopeless(failure), HasSubstr("different states"));
+  EXPECT_TRUE(RestartBudget(5, 10).ConcernsAll(failure));
+  EXPECT_FALSE(RestartBudget(5, 10).ConcernsAll(Failure(kWrongSettingsStatus)));
+  EXPECT_EQ(RestartBudget(5, 0).WhyHopeless(failure), "");
+  EXPECT_FALSE(RestartBudget(5, 0).ConcernsAll(failure));
+  WorkerFailure killed = failure;
+  killed.signal = 9;
+  EXPECT_EQ(RestartBudget(5, 10).WhyHopeless(killed), "");
+}
+
 TEST(RestartBudget, ThreeEarlyFailuresInARowAreACrashLoop) {
   RestartBudget trainer(10, 10), program(10, 0);
   EXPECT_EQ(RestartsAllowed(trainer, Failure(1, true)), RestartBudget::kMaxEarlyFailures - 1);

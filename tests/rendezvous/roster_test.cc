@@ -128,6 +128,17 @@ TEST(Roster, AMemberOfAnAdoptedGenerationIsExpectedForAWhile) {
   EXPECT_TRUE(roster.AllConfirmed(held));
 }
 
+TEST(Roster, ExpectsMembersForNoLongerThanItIsTold) {
+  Roster roster = Here({"node1"});
+  const TimePoint here_until = roster.Find("node1")->lost_at;
+  roster.ExpectAll(MakeGeneration(3, {"node1", "node2"}), kBegin + seconds(3), kBegin);
+  roster.ExpectUntil(kBegin + seconds(1));
+  EXPECT_EQ(roster.Find("node2")->lost_at, kBegin + seconds(1));
+  EXPECT_EQ(roster.Find("node1")->lost_at, here_until) << "it is here";
+  roster.ExpectUntil(kBegin + seconds(2));
+  EXPECT_EQ(roster.Find("node2")->lost_at, kBegin + seconds(1)) << "once said it stands";
+}
+
 TEST(Roster, KnowsWhetherOthersCanRunTheProgram) {
   Roster roster = Here({"node1", "node2"});
   EXPECT_FALSE(roster.RunsWithout("node2", /*progressed=*/false));
@@ -138,6 +149,20 @@ TEST(Roster, KnowsWhetherOthersCanRunTheProgram) {
   EXPECT_FALSE(roster.RunsWithout("node1", false));
   roster.Find("node1")->greeted = false;  // may be dead
   EXPECT_FALSE(roster.RunsWithout("node2", true));
+}
+
+TEST(Roster, ANodeThatHasSeenMoreHasYetToSayWhatItRuns) {
+  Roster roster{JobSettings()};
+  const TimePoint now = TimePoint(std::chrono::seconds(1));
+  RosterNode& node = roster.Open("node1", now);
+  node.seen = 3;
+  EXPECT_EQ(roster.YetToSay(2), "node1");
+  EXPECT_EQ(roster.YetToSay(3), "");
+  node.greeted = true;
+  EXPECT_EQ(roster.YetToSay(2), "") << "it has said it";
+  node.greeted = false;
+  roster.Close("node1", "reset", now);
+  EXPECT_EQ(roster.YetToSay(2), "") << "it is away";
 }
 
 TEST(Roster, IsAValue) {

@@ -77,6 +77,7 @@ TEST(StateMachineExploration, ServicesThatBegin) {
     look({Peer(State::kSelf), Peer(State::kSilent)});
     look({Peer(State::kSelf), Peer(State::kWithJob, 3)});
     look({Peer(State::kGone), Peer(State::kSelf)});
+    look({Peer(State::kSilent), Peer(State::kSelf)});
     look({Peer(State::kWithoutJob), Peer(State::kSelf)});
     Check(absl::StrCat(services, " services begin"), ClusterSimulation(settings, seconds(1)), actions,
           7 - kLess,
@@ -94,7 +95,8 @@ TEST(StateMachineExploration, TakeoverWithTwoServices) {
   const auto held = HeldBy(nodes);
   Actions actions = {NextTick(), Beats(nodes)};
   for (const std::string& node : nodes) {
-    for (const Action& action : {Return(node, held), OfferAgain(node), Leave(node), Fail(node)})
+    for (const Action& action :
+         {Return(node, held), OfferAgain(node), Leave(node), Fail(node), EvictNode(node)})
       actions.push_back(action);
   }
   for (const auto& peers :
@@ -104,8 +106,9 @@ TEST(StateMachineExploration, TakeoverWithTwoServices) {
     actions.push_back(Look(settings, peers));
   actions.push_back(Look(settings, {Peer(State::kGone), Peer(State::kSelf)}, {"node1"}));
   Check("takeover with 2 services", ClusterSimulation(settings, seconds(1)), actions, 6 - kLess,
-        {"adopts generation 1", "holding: of generation 1", "node1 is dead", "forms generation 2: 1 node",
-         "forms generation 2: 2 nodes", "the job is at service1: it has generation 2"});
+        {"adopts generation 1", "holding: of generation 1", "node1 is dead", "node1 is evicted",
+         "node1 is connected", "forms generation 2: 1 node", "forms generation 2: 2 nodes",
+         "the job is at service1: it has generation 2"});
 }
 
 TEST(StateMachineExploration, TakeoverWithThreeServices) {
@@ -118,6 +121,7 @@ TEST(StateMachineExploration, TakeoverWithThreeServices) {
     actions.push_back(Return(node, held));
     actions.push_back(OfferAgain(node));
     if (node != "node3") actions.push_back(Leave(node));
+    if (node == "node1") actions.push_back(EvictNode(node));
   }
   for (const auto& peers : std::vector<std::vector<PeerService>>{
            {Peer(State::kGone), Peer(State::kSelf), Peer(State::kSilent)},
@@ -127,7 +131,7 @@ TEST(StateMachineExploration, TakeoverWithThreeServices) {
   actions.push_back(Look(settings, {Peer(State::kGone), Peer(State::kSelf), Peer(State::kGone)}, {"node1"}));
   Check("takeover with 3 services", ClusterSimulation(settings, seconds(1)), actions, 7 - 2 * kLess,
         {"adopts generation 1", "holding: of generation 1 node1, node2 are not here", "node1 is dead",
-         "forms generation 2", "the job is at service3: it has generation 2"});
+         "node1 is evicted", "forms generation 2", "the job is at service3: it has generation 2"});
 }
 
 /// Steps pay for failures beyond the budget.
@@ -207,6 +211,29 @@ TEST(StateMachineExploration, HeldGenerations) {
         {"adopts generation 1", "adopts generation 2", "reports the higher generation 2",
          "the job has left generation 1", "it did not come back to the new service", "no longer runs it",
          "node1 finished (1 of 2)", "forms generation 3"});
+}
+
+/// A run of the job that nobody remembers, and the one that runs here now.
+TEST(StateMachineExploration, NodesOfAnotherRun) {
+  const JobSettings settings = Settings(1, 2, 1);
+  const auto other = HeldBy({"node3", "node4"}, 5, /*incarnation=*/99);
+  Actions actions = {Return("node3", other),
+                     ReportBefore("node4", other),
+                     Arrive("node1"),
+                     Arrive("node2"),
+                     CloseStream("node1"),
+                     Fail("node2"),
+                     OfferAgain("node2"),
+                     NextTick(),
+                     Beats({"node1", "node2", "node3"})};
+  const ClusterSimulation running = RunningJob(settings, {"node1", "node2"});
+  Check("nodes of another run", running, actions, 5 - kLess,
+        {"refused: another run of the job", "forms generation 2"});
+  Explored disturbed = Explore(running, actions, 5 - kLess, {"adopts", "generation 5", "generation 6"});
+  for (const auto& [what, times] : disturbed.seen) EXPECT_EQ(times, 0u) << what;
+  // Before a run has begun they are the ones that go on with theirs.
+  Check("nodes of another run come first", ClusterSimulation(settings, seconds(1)), actions, 5 - kLess,
+        {"adopts generation 5"});
 }
 
 }  // namespace

@@ -1,16 +1,21 @@
 // Golden scripts (tests/support/golden_script.h): testdata/*.txt.
 //   job min=2 max=3 [restarts=1] [refund=100] [recovery=3s] [fence_timeout=30s]    begins the world (first
-//   command) new_service [recovery=3s]             open N [seen=2] [max=5]        close N       leave N
+//   command) new_service [recovery=3s] [run=2]     open N [seen=2] [max=5]        close N       leave N
+//                                         (run: of this id, another one than the last service's; who has seen
+//                                         a generation of the last service's run knows that run)
 //                                         open N knows=M: and tells of the generation that M was assigned
 //                                         last
 //   offer N... [workers=2] [rank=0] [late]                               hold N [workers=2] (offers the last
 //                                         generation that it was assigned as still running)
 //   beat N [stuck=12s]                    break N                        steps N at=100
 //   fail N [exit=3|signal=9] [generation=1]                              finish N... [final]
-//   silence N       wake N                set N key value                wait N key    get N key
+//   fail N generation=held [rank=1]       (of the generation that an earlier service assigned it)
+//   evict N         (an operator does)    job ... endpoints=2 [on_nodes]        (services, on node1 and so
+//   on) silence N       wake N                set N key value                wait N key    get N key
 //   advance 1.5s    stall 10s             state
-//   look self|silent|gone|without|with[:GENERATION[:authority]]... [dead=N] [alive=N]   (services in the
-//   job's order)
+//   look self|silent|gone|without[:ended]|with[:GENERATION[:authority|:another]]... [dead=N] [alive=N]
+//   (services in the job's order; ended: this run; another: members of another one
+//   have come there)
 #include <memory>
 
 #include "absl/strings/match.h"
@@ -64,7 +69,7 @@ class Interpreter {
     settings_.max_nodes = c.Int("max", settings_.min_nodes);
     settings_.max_restarts = c.Int("restarts", 0);
     for (int i = 1; i <= c.Int("endpoints", 0); ++i)
-      settings_.endpoints.push_back(absl::StrCat("service", i));
+      settings_.endpoints.push_back(absl::StrCat(c.Has("on_nodes") ? "node" : "service", i));
     settings_.takeover_any = c.Has("takeover_any");
     settings_.min_nodes_timeout = ParseDuration(c.Text("min_nodes_timeout", "0s"));
     settings_.refund_steps = c.Int("refund", 0);
@@ -74,8 +79,9 @@ class Interpreter {
   }
   Lines NewService(const ScriptCommand& c) {
     if (world_) last_ = world_->assignments();
-    world_ = std::make_unique<ClusterSimulation>(settings_, ParseDuration(c.Text("recovery", "0s")),
-                                                 c.Has("host_begins"));
+    world_ =
+        std::make_unique<ClusterSimulation>(settings_, ParseDuration(c.Text("recovery", "0s")),
+                                            c.Has("host_begins"), static_cast<uint64_t>(c.Int("run", 1)));
     return {};
   }
   ProbeResult ParseLook(const ScriptCommand& c) const {
@@ -91,9 +97,19 @@ class Interpreter {
       PeerService peer;
       peer.endpoint = settings_.endpoints.at(looked.peers.size());
       peer.state = states.at(parts.at(0));
-      if (parts.size() > 1 && parts[1] == "same") peer.generation = world_->generation();
-      if (parts.size() > 1 && parts[1] != "same") peer.generation = {std::stoull(parts[1]), 1};
+      const std::string generation = parts.size() > 1 ? parts[1] : "";
+      if (generation == "same") {
+        peer.generation = world_->generation();
+      } else if (generation == "ended") {
+        peer.incarnation = world_->machine().incarnation();
+      } else if (!generation.empty()) {
+        peer.generation = {std::stoull(generation), 1};
+      }
       peer.authority = parts.size() > 2;
+      if (peer.authority && parts[2] == "another") {
+        peer.incarnation = world_->machine().incarnation() + 1;
+        peer.proof = RunProof::kMembers;
+      }
       looked.peers.push_back(peer);
     }
     if (c.options.contains("dead")) looked.dead.insert(c.options.at("dead"));
@@ -108,7 +124,8 @@ class Interpreter {
     if (c.name == "offer") {
       if (c.Has("late")) return w.StaleOfferFrom(node);
       const int rank = c.Int("rank", -1);
-      return w.OfferFrom(node, c.Int("workers", 1), rank < 0 ? std::nullopt : std::optional<int>(rank));
+      return w.OfferFrom(node, c.Int("workers", 1), rank < 0 ? std::nullopt : std::optional<int>(rank),
+                         c.Has("ends_step"));
     }
     if (c.name == "hold") return Hold(node, c.Int("workers", 1));
     if (c.name == "fail") return Fail(c, node);
@@ -116,6 +133,7 @@ class Interpreter {
     if (c.name == "steps") return w.Say(node, StepsCommitted{w.generation(), c.Int("at", 0)});
     if (c.name == "finish") return w.Finish(node, c.Has("final"));
     if (c.name == "leave") return w.Leave(node);
+    if (c.name == "evict") return w.Evict(node);
     if (c.name == "set") return w.Set(node, c.words.at(1), c.words.at(2));
     if (c.name == "wait") return w.Wait(node, c.words.at(1));
     if (c.name == "get") return w.Say(node, StoreRead{w.generation(), 1000, {c.words.at(1)}, false});
@@ -132,6 +150,7 @@ class Interpreter {
     }
     std::optional<Assignment> last;
     if (const auto of = c.options.find("knows"); of != c.options.end()) last = last_.at(of->second);
+    if (c.options.contains("seen") && last_.contains(node)) world_->Remember(node, last_.at(node));
     return world_->Open(node, Generation{static_cast<uint64_t>(c.Int("seen", 0)), 1}, c.Int("restarts", 0),
                         c.Int("refunded", 0), last);
   }
@@ -147,6 +166,13 @@ class Interpreter {
     return world_->Say(node, OfferSent{offer}, held);
   }
   Lines Fail(const ScriptCommand& c, const std::string& node) {
+    if (c.Text("generation", "") == "held") {
+      WorkerFailure failure;
+      failure.host = node;
+      failure.rank = c.Int("rank", 0);
+      failure.exit_code = 1;
+      return world_->Say(node, WorkerFailed{last_.at(node).generation, failure});
+    }
     if (!c.options.contains("generation"))
       return world_->Fail(node, c.Int("exit", 1), c.Int("signal", 0), c.Has("early"), c.Int("at", 0));
     const auto number = static_cast<uint64_t>(c.Int("generation", 0));

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/rendezvous/cluster_simulation.h"
+#include "tests/rendezvous/job_values.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -55,6 +56,26 @@ TEST(JobMachine, EqualityIsOfTheWholeState) {
   EXPECT_FALSE(a.machine() == b.machine());
   c.Say("node1", StepsCommitted{c.generation(), 1});
   EXPECT_FALSE(a.machine() == c.machine());
+}
+
+TEST(JobMachine, LooksOftenWhileAMemberIsAwayAlsoWithAuthority) {
+  JobSettings settings = Settings(1, 3);
+  settings.endpoints = {"service1", "service2"};
+  Assignment held = MakeGeneration(4, {"node1", "node2", "node3"});
+  held.incarnation = 1;
+  ClusterSimulation world(settings, std::chrono::seconds(3));
+  const auto hold = [&](const std::string& node) {
+    world.Open(node, held.generation);
+    Offer offer = MakeOffer(node);
+    offer.holds = held.generation;
+    world.Say(node, OfferSent{offer}, held);
+  };
+  hold("node2"), hold("node3");
+  ASSERT_TRUE(world.machine().WantsProbe().has_value());
+  EXPECT_TRUE(world.machine().WantsProbe()->members.contains("node1"));
+  EXPECT_EQ(world.machine().ProbeInterval(), JobMachine::kOftenProbe);
+  hold("node1");
+  EXPECT_EQ(world.machine().ProbeInterval(), JobMachine::kRareProbe);
 }
 
 TEST(JobMachine, GenerationIdsFollowTheSeed) {

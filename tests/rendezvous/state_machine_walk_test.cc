@@ -62,7 +62,7 @@ TEST(StateMachineWalks, KeepEveryProperty) {
       if (kind < 3) {
         path.push_back(absl::StrCat("open+offer ", nodes[node]));
         world.Open(nodes[node]);
-        world.OfferFrom(nodes[node], 1 + static_cast<int>(random() % 3));
+        world.OfferFrom(nodes[node], 1 + static_cast<int>(random() % 3), std::nullopt, random() % 2 == 0);
       } else if (kind < 10) {
         path.push_back(absl::StrCat("offer ", nodes[node]));
         world.OfferFrom(nodes[node]);

@@ -8,6 +8,7 @@ namespace mtrun::rendezvous {
 namespace {
 
 using State = PeerService::State;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 JobSettings WithServices(int count, bool takeover_any = false) {
@@ -26,9 +27,11 @@ PeerService Peer(int number, State state, uint64_t generation = 0, bool authorit
   return peer;
 }
 
+const JobRun kRun(9, TimePoint());
+
 TakeoverQuorum Seen(const std::vector<PeerService>& peers) {
   TakeoverQuorum quorum(WithServices(static_cast<int>(peers.size())));
-  quorum.OnProbed(peers);
+  quorum.OnProbed(peers, kRun, TimePoint(), TimePoint());
   return quorum;
 }
 
@@ -57,18 +60,146 @@ TEST(TakeoverQuorum, TheFirstServiceBeginsOnceAllOthersHaveAnswered) {
   EXPECT_THAT(why_not({self, Peer(2, State::kGone), Peer(3, State::kSilent)}),
               HasSubstr("service3 does not answer"));
   EXPECT_THAT(why_not({self, Peer(2, State::kWithJob, 4)}), HasSubstr("the job is at service2"));
-  EXPECT_THAT(why_not({Peer(1, State::kGone), Peer(2, State::kSelf)}), HasSubstr("begins at service1"));
+  const PeerService second = Peer(2, State::kSelf);
+  EXPECT_THAT(why_not({Peer(1, State::kWithoutJob), second}), HasSubstr("begins at service1"));
+  EXPECT_THAT(why_not({Peer(1, State::kSilent), second}), HasSubstr("begins at service1"));
+  EXPECT_EQ(why_not({Peer(1, State::kGone), second}), "") << "it died before the job began";
+  EXPECT_THAT(why_not({Peer(1, State::kGone), Peer(2, State::kWithoutJob), Peer(3, State::kSelf)}),
+              HasSubstr("begins at service2"));
 }
 
 TEST(TakeoverQuorum, LaterItNeedsMoreThanHalfOfThoseThatMayBeAlive) {
   const GenerationRecord generation = Running(1, {"node1", "node2", "node3", "node4"});
   const TakeoverQuorum quorum(WithServices(2));
+  EXPECT_THAT(WhyNot(quorum, generation, Here({"node3", "node4"})), HasSubstr("node1, node2 are not here"));
   EXPECT_THAT(WhyNot(quorum, generation, Here({"node1", "node2"})), HasSubstr("node3, node4 are not here"));
-  EXPECT_EQ(WhyNot(quorum, generation, Here({"node1", "node2", "node3"})), "");
+  EXPECT_EQ(WhyNot(quorum, generation, Here({"node2", "node3", "node4"})), "");
   Departures left = kNobodyGone;
   left.OnLeft("node4");
   EXPECT_EQ(WhyNot(quorum, generation, Here({"node1", "node2"}), left), "");
-  EXPECT_THAT(WhyNot(quorum, generation, Here({"node1"}), left), HasSubstr("node2, node3 are not here"));
+  EXPECT_THAT(WhyNot(quorum, generation, Here({"node1"}), left),
+              AllOf(HasSubstr("node2, node3 are not here"), HasSubstr("mtrun --evict NODE ENDPOINT")));
+  left.OnEvicted("node2");
+  EXPECT_THAT(WhyNot(quorum, generation, Here({"node3"}), left), HasSubstr("node1 is not here"));
+  left.OnEvicted("node3");
+  EXPECT_EQ(WhyNot(quorum, generation, Here({"node1"}), left), "");
+}
+
+/// Three nodes, each with a service that may take over.
+GenerationRecord WithServicesOfMembers() {
+  Assignment assignment = MakeGeneration(1, {"node1", "node2", "node3"});
+  for (Member& member : assignment.members) member.service_port = 4000 + member.node_rank;
+  GenerationRecord generation;
+  generation.Begin(std::move(assignment));
+  return generation;
+}
+
+TEST(TakeoverQuorum, AServiceThatFormedTheGenerationKeepsIt) {
+  const GenerationRecord generation = WithServicesOfMembers();
+  TakeoverQuorum quorum(JobSettings(), {"node1:29400", /*embedded=*/true, /*standby=*/false});
+  quorum.OnGeneration(/*formed_here=*/true);
+  EXPECT_FALSE(quorum.Applies(generation));
+  EXPECT_EQ(WhyNot(quorum, generation, Here({})), "");
+  EXPECT_THAT(quorum.Endpoints(generation), ::testing::IsEmpty());
+  EXPECT_EQ(WhyNot(quorum, kNone, Here({"node1"})), "") << "it begins";
+}
+
+TEST(TakeoverQuorum, AFreshOneAtTheEndpointIsOneOfTheMembers) {
+  const GenerationRecord generation = WithServicesOfMembers();
+  TakeoverQuorum quorum(JobSettings(), {"node1:29400", true, false});
+  quorum.OnGeneration(false);
+  EXPECT_TRUE(quorum.Applies(generation));
+  EXPECT_THAT(quorum.Endpoints(generation),
+              ::testing::ElementsAre("node1:29400", "10.0.0.1:4000", "10.0.0.1:4001", "10.0.0.1:4002"));
+  EXPECT_THAT(WhyNot(quorum, generation, Here({"node1"})), HasSubstr("node2, node3 are not here"));
+  EXPECT_EQ(WhyNot(quorum, generation, Here({"node2", "node3"})), "");
+  EXPECT_FALSE(quorum.Applies(Running(1, {"node1", "node2"}))) << "their members cannot take over";
+  TakeoverQuorum alone(JobSettings(), {"node1:29400", /*embedded=*/false, false});
+  EXPECT_FALSE(alone.Applies(generation)) << "nobody takes the place of a service that stands alone";
+}
+
+TEST(TakeoverQuorum, AServiceThatStandsByServesOnlyWhomItCanTakeOver) {
+  TakeoverQuorum quorum(JobSettings(), {"node1:29400", true, /*standby=*/true});
+  EXPECT_THAT(WhyNot(quorum, kNone, Here({"node2"})), HasSubstr("knows of none"));
+  EXPECT_THAT(quorum.Endpoints(kNone), ::testing::ElementsAre("node1:29400"));
+  const GenerationRecord generation = WithServicesOfMembers();
+  Departures dead = kNobodyGone;
+  dead.OnDead("node1");
+  EXPECT_EQ(WhyNot(quorum, generation, Here({"node2"}), dead), "") << "half, with the lowest rank";
+  EXPECT_THAT(WhyNot(quorum, generation, Here({"node3"}), dead), HasSubstr("node2 is not here"));
+  quorum.OnGeneration(/*formed_here=*/true);
+  EXPECT_FALSE(quorum.Applies(generation));
+  EXPECT_THAT(quorum.Endpoints(generation), ::testing::ElementsAre("node1:29400"))
+      << "who starts afresh there is to hear of it";
+}
+
+/// Its members do not know where the job is now; who serves the endpoint does, or hears of it.
+TEST(TakeoverQuorum, OneThatStandsByAndIsBehindGivesWayToTheEndpoint) {
+  const GenerationRecord generation = WithServicesOfMembers();
+  const auto successor = [&](uint64_t heard, bool standby, State state = State::kWithoutJob) {
+    TakeoverQuorum quorum(JobSettings(), {"node1:29400", /*embedded=*/true, standby});
+    PeerService peer = Peer(1, state);
+    peer.endpoint = "node1:29400";
+    peer.last_number = heard;
+    quorum.OnProbed({peer}, kRun, TimePoint(), TimePoint());
+    const PeerService* found = quorum.FindSuccessor(generation, Here({"node2"}), kNobodyGone);
+    return found == nullptr ? "" : found->endpoint;
+  };
+  const uint64_t own = generation.id().number;
+  EXPECT_EQ(successor(own + 1, /*standby=*/true), "node1:29400");
+  EXPECT_EQ(successor(own, true), "");
+  EXPECT_EQ(successor(own + 1, true, State::kSilent), "");
+  EXPECT_EQ(successor(own + 1, /*standby=*/false), "");
+}
+
+TEST(TakeoverQuorum, AMajorityMayBeAskedForEverywhere) {
+  JobSettings settings;
+  settings.takeover_majority = true;
+  TakeoverQuorum quorum(settings, {"node1:29400", true, false});
+  quorum.OnGeneration(/*formed_here=*/true);
+  const GenerationRecord generation = WithServicesOfMembers();
+  EXPECT_THAT(WhyNot(quorum, generation, Here({"node1"})), HasSubstr("node2, node3 are not here"));
+  EXPECT_EQ(WhyNot(quorum, generation, Here({"node1", "node2"})), "");
+}
+
+PeerService OfRun(PeerService peer, uint64_t incarnation, RunProof proof = RunProof::kNone) {
+  peer.incarnation = incarnation;
+  peer.proof = proof;
+  return peer;
+}
+
+TEST(TakeoverQuorum, AServiceWithAnotherRunCountsAsOneWithoutTheJob) {
+  JobRun run(9, TimePoint());
+  const GenerationRecord generation = Running(1, {"node1", "node2"});
+  TakeoverQuorum quorum(WithServices(2));
+  const std::vector<PeerService> peers = {OfRun(Peer(1, State::kWithJob, 7, true), 8), Peer(2, State::kSelf)};
+  quorum.OnProbed(peers, run, TimePoint(), TimePoint());
+  EXPECT_NE(quorum.FindSuccessor(generation, Here({"node1", "node2"}), kNobodyGone), nullptr)
+      << "nobody knows yet which of them goes on";
+  run.Prove(RunProof::kMembers);
+  quorum.OnProbed(peers, run, TimePoint(), TimePoint());
+  EXPECT_EQ(quorum.FindSuccessor(generation, Here({"node1", "node2"}), kNobodyGone), nullptr);
+}
+
+TEST(TakeoverQuorum, GoesWhereItsRunHasEndedOrAnotherOneIsCertain) {
+  JobRun run(9, TimePoint());
+  const GenerationRecord generation = Running(3, {"node1", "node2"});
+  const auto where = [&](const PeerService& peer, bool authority = false) -> std::string {
+    TakeoverQuorum quorum(WithServices(2));
+    quorum.OnProbed({peer, Peer(2, State::kSelf)}, run, TimePoint(), TimePoint());
+    const PeerService* over = quorum.FindWhereOver(generation, run, authority, TimePoint());
+    return over == nullptr ? "" : over->endpoint;
+  };
+  EXPECT_EQ(where(OfRun(Peer(1, State::kWithoutJob), 9)), "service1") << "it has ended there";
+  EXPECT_EQ(where(OfRun(Peer(1, State::kWithoutJob), 9), /*authority=*/true), "") << "it goes on here";
+  EXPECT_EQ(where(OfRun(Peer(1, State::kWithoutJob), 8)), "") << "another one has ended";
+  EXPECT_EQ(where(Peer(1, State::kWithoutJob)), "");
+  EXPECT_EQ(where(OfRun(Peer(1, State::kWithJob, 1), 8, RunProof::kMembers), true), "service1");
+  EXPECT_EQ(where(OfRun(Peer(1, State::kWithJob, 1), 8)), "") << "that service has only heard of it";
+  EXPECT_EQ(where(OfRun(Peer(1, State::kWithJob, 1), 9, RunProof::kMembers)), "") << "the same run";
+  run.Prove(RunProof::kMembers);
+  EXPECT_EQ(where(OfRun(Peer(1, State::kWithJob, 1), 8, RunProof::kMembers)), "") << "this one goes on";
+  EXPECT_EQ(where(OfRun(Peer(1, State::kWithJob, 1), 8, RunProof::kFormed)), "service1");
 }
 
 Departures AllDead(const GenerationRecord& generation) {
@@ -92,6 +223,78 @@ TEST(TakeoverQuorum, WhereNobodyIsLeftTheFirstServiceThatIsThereBeginsAgain) {
   EXPECT_EQ(why_not({Peer(1, State::kGone), second}), "");
   EXPECT_THAT(why_not({Peer(1, State::kSilent), second}), HasSubstr("service1 does not answer"));
   EXPECT_THAT(why_not({Peer(1, State::kWithoutJob), second}), HasSubstr("goes on at service1"));
+}
+
+TEST(TakeoverQuorum, TheServiceOfAnEvictedNodeIsNotWaitedFor) {
+  GenerationRecord generation = Running(1, {"node1.example.org"});  // at 10.0.0.1
+  Departures evicted = kNobodyGone;
+  evicted.OnEvicted("node1.example.org");
+  const auto why_not = [&](const std::string& endpoint, const Departures& departures) {
+    PeerService silent = Peer(2, State::kSilent);
+    silent.endpoint = endpoint;
+    return WhyNot(Seen({Peer(1, State::kSelf), silent}), generation, Here({"node3"}), departures);
+  };
+  for (const char* its : {"10.0.0.1:29400", "node1.example.org:29400", "node1:29400", "node1"})
+    EXPECT_EQ(why_not(its, evicted), "") << its;
+  for (const char* other : {"10.0.0.2:29400", "node:29400", "node1.example.com:29400", "10:29400"})
+    EXPECT_THAT(why_not(other, evicted), HasSubstr("does not answer")) << other;
+  EXPECT_THAT(why_not("10.0.0.1:29400", AllDead(generation)), HasSubstr("does not answer"))
+      << "its host may be there, and the service on it a program of its own";
+}
+
+/// What one of several services knows, where no member of the generation is left.
+struct Side {
+  uint64_t generation = 0;  // the newest that it knows, 0: it does not have the job
+  std::vector<State> sees;  // of the services
+};
+
+/// It may form the next generation.
+bool MayGoOn(const Side& side, const std::vector<Side>& all) {
+  if (side.generation == 0) return false;  // before the first one: see above
+  std::vector<PeerService> peers;
+  for (size_t i = 0; i < all.size(); ++i)
+    peers.push_back(Peer(static_cast<int>(i) + 1, side.sees[i], all[i].generation));
+  const GenerationRecord generation = Running(side.generation, {"node1", "node2"});
+  return WhyNot(Seen(peers), generation, Here({"newcomer"}), AllDead(generation)).empty();
+}
+
+/// Every service is there, and each link between two may be cut in either direction or not at all.
+TEST(TakeoverQuorum, WhereNobodyIsLeftOneSideOfACutAtMostGoesOn) {
+  int went_on = 0;
+  for (const size_t count : {2, 3}) {
+    const size_t links = count * (count - 1);
+    for (unsigned known = 0; known < (count == 2 ? 9u : 27u); ++known) {
+      for (unsigned cuts = 0; cuts < 1u << links; ++cuts) {
+        std::vector<Side> sides(count);
+        unsigned digits = known;
+        for (Side& side : sides) side.generation = digits % 3, digits /= 3;
+        unsigned link = 0;
+        for (size_t i = 0; i < count; ++i) {
+          for (size_t j = 0; j < count; ++j) {
+            const State answer = sides[j].generation > 0 ? State::kWithJob : State::kWithoutJob;
+            const bool cut = i != j && (cuts >> link++ & 1) != 0;
+            sides[i].sees.push_back(i == j ? State::kSelf : cut ? State::kSilent : answer);
+          }
+        }
+        const auto may =
+            std::count_if(sides.begin(), sides.end(), [&](const Side& side) { return MayGoOn(side, sides); });
+        EXPECT_LE(may, 1) << count << " services, knowledge " << known << ", cuts " << cuts;
+        went_on += static_cast<int>(may);
+      }
+    }
+  }
+  EXPECT_GT(went_on, 0);
+}
+
+TEST(TakeoverQuorum, HasMostOnlyOfAGenerationAndOnlyWhereThereAreOtherServices) {
+  const GenerationRecord generation = Running(1, {"node1", "node2", "node3"});
+  const TakeoverQuorum quorum(WithServices(2));
+  EXPECT_FALSE(quorum.HasMost(generation, Here({"node1"}), kNobodyGone));
+  EXPECT_TRUE(quorum.HasMost(generation, Here({"node1", "node2"}), kNobodyGone));
+  EXPECT_FALSE(quorum.HasMost(kNone, Here({"node1", "node2"}), kNobodyGone));
+  EXPECT_FALSE(quorum.HasMost(generation, Here({"newcomer"}), AllDead(generation)));
+  for (const TakeoverQuorum& other : {TakeoverQuorum(WithServices(1)), TakeoverQuorum(WithServices(2, true))})
+    EXPECT_FALSE(other.HasMost(generation, Here({"node1", "node2"}), kNobodyGone));
 }
 
 TEST(TakeoverQuorum, ANodeThatIsOnlyExpectedIsNotRegistered) {
@@ -139,12 +342,14 @@ TEST(TakeoverQuorum, WhereNobodyIsLeftTheNodesMoveToTheFirstServiceThatIsThere) 
   EXPECT_EQ(Successor({Peer(1, State::kSelf), Peer(2, State::kWithoutJob)}, generation, roster, dead), "");
 }
 
-TEST(TakeoverQuorum, OfTwoAuthoritiesTheNewerStays) {
+// Which generation is the last one decides who its members are: of an older one all others may well be dead.
+TEST(TakeoverQuorum, AnAuthorityGivesWayToANewerGeneration) {
   const GenerationRecord generation = Running(2, {"node1"});
   const Roster roster = Here({"node1"});
   const PeerService self = Peer(1, State::kSelf);
   EXPECT_EQ(Successor({self, Peer(2, State::kWithJob, 3, true)}, generation, roster), "service2");
-  EXPECT_EQ(Successor({self, Peer(2, State::kWithJob, 3, false)}, generation, roster), "");
+  EXPECT_EQ(Successor({self, Peer(2, State::kWithJob, 3, false)}, generation, roster), "service2");
+  EXPECT_EQ(Successor({self, Peer(2, State::kWithJob, 2, true)}, generation, roster), "");
   EXPECT_EQ(Successor({self, Peer(2, State::kWithJob, 1, true)}, generation, roster), "");
 }
 
@@ -157,10 +362,25 @@ TEST(TakeoverQuorum, AsksAboutMembersThatAreMissing) {
 TEST(TakeoverQuorum, IsAValue) {
   TakeoverQuorum a(WithServices(2)), b = a;
   EXPECT_EQ(a, b);
-  b.OnProbed({Peer(1, State::kSelf), Peer(2, State::kWithJob, 3, true)});
+  b.OnProbed({Peer(1, State::kSelf), Peer(2, State::kWithJob, 3, true)}, kRun, TimePoint(), TimePoint());
   EXPECT_FALSE(a == b);
   EXPECT_EQ(b.Describe(),
             "takeover by majority, services {service1 self, service2 with the job 3 authority}");
+}
+
+TEST(TakeoverQuorum, WhatWasSeenOfTheOtherServicesGrowsStale) {
+  TakeoverQuorum quorum(WithServices(2));
+  const TimePoint seen = TimePoint(std::chrono::seconds(100));
+  quorum.OnProbed({Peer(1, State::kGone), Peer(2, State::kSelf)}, kRun, seen, seen);
+  EXPECT_FALSE(quorum.Stale(seen + TakeoverQuorum::kMostAge));
+  EXPECT_TRUE(quorum.Stale(seen + TakeoverQuorum::kMostAge + std::chrono::milliseconds(1)));
+
+  const GenerationRecord generation = Running(1, {"node1"});
+  EXPECT_TRUE(quorum.DecidedByServices(kNone, kNobodyGone));
+  EXPECT_FALSE(quorum.DecidedByServices(generation, kNobodyGone)) << "its member does";
+  EXPECT_TRUE(quorum.DecidedByServices(generation, AllDead(generation)));
+  EXPECT_FALSE(TakeoverQuorum(WithServices(1)).DecidedByServices(kNone, kNobodyGone));
+  EXPECT_FALSE(TakeoverQuorum(WithServices(2, true)).DecidedByServices(kNone, kNobodyGone));
 }
 
 }  // namespace

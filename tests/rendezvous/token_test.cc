@@ -1,12 +1,27 @@
 #include "rendezvous/token.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <set>
+#include <thread>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -66,6 +81,80 @@ TEST_F(TokenTest, AFileThatOthersMayReadIsRefused) {
 TEST_F(TokenTest, AGivenFileMustExist) {
   EXPECT_THAT(std::string(Load(home_ + "/nowhere").status().message()), HasSubstr("nowhere"));
   EXPECT_FALSE(std::filesystem::exists(home_ + "/nowhere"));
+}
+
+/// From now on this process sees file systems without hard links: the kernel answers link(2) as it does on
+/// vfat, and the rest is as it is.
+bool DenyLinks() {
+  const auto deny = [](unsigned call) {
+    return std::array<sock_filter, 2>{
+        sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+    };
+  };
+  std::vector<sock_filter> filter = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+  };
+  std::vector<unsigned> calls = {__NR_linkat};
+#ifdef __NR_link
+  calls.push_back(__NR_link);
+#endif
+  for (const unsigned call : calls) {
+    for (const sock_filter& instruction : deny(call)) filter.push_back(instruction);
+  }
+  filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog program = {static_cast<unsigned short>(filter.size()), filter.data()};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 && link("/", "/nowhere") == -1 &&
+         errno == EPERM;
+}
+
+TEST_F(TokenTest, IsMadeWhereFilesHaveNoHardLinks) {
+  constexpr int kAgents = 8;  // that start at the same moment
+  std::vector<pid_t> agents;
+  for (int i = 0; i < kAgents; ++i) {
+    agents.push_back(fork());
+    if (agents.back() != 0) continue;
+    if (!DenyLinks()) _exit(2);
+    const auto token = Load();
+    if (!token.ok()) absl::FPrintF(stderr, "%s\n", token.status().ToString());
+    const auto written = WriteFileAtomically(absl::StrCat(home_, "/agent", i), token.value_or(""));
+    _exit(token.ok() && written.ok() ? 0 : 1);
+  }
+  std::set<std::string> tokens;
+  for (int i = 0; i < kAgents; ++i) {
+    int status = 0;
+    ASSERT_EQ(waitpid(agents[static_cast<size_t>(i)], &status, 0), agents[static_cast<size_t>(i)]);
+    EXPECT_EQ(status, 0);
+    tokens.insert(ReadFile(absl::StrCat(home_, "/agent", i)).value_or("none"));
+  }
+  EXPECT_EQ(tokens, std::set<std::string>{Load().value_or("")});
+  EXPECT_EQ(tokens.begin()->size(), 64u);
+  struct stat status {};
+  ASSERT_EQ(stat((home_ + "/.mtrun/token").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(home_ + "/.mtrun"),
+                          std::filesystem::directory_iterator()),
+            1);
+}
+
+/// Without hard links the file is there a moment before its text is.
+TEST_F(TokenTest, IsWaitedForWhileAnotherAgentMakesIt) {
+  std::filesystem::create_directory(home_ + "/.mtrun");
+  Write(".mtrun/token", "", 0600);
+  const std::string token(64, 'a');
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::ofstream(home_ + "/.mtrun/token") << token << std::endl;
+  });
+  EXPECT_EQ(Load().value_or(""), token);
+  writer.join();
+}
+
+TEST_F(TokenTest, AFileThatStaysEmptyIsRefusedWithTheFix) {
+  std::filesystem::create_directory(home_ + "/.mtrun");
+  Write(".mtrun/token", "", 0600);
+  EXPECT_THAT(std::string(Load().status().message()), HasSubstr("remove it"));
 }
 
 using CertificatePtr = std::unique_ptr<X509, decltype(&X509_free)>;

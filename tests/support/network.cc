@@ -43,7 +43,8 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Make(int nodes) {
 }
 
 absl::Status Network::Wire(int nodes) const {
-  std::string script = "ip link add hub type bridge && ip link set hub up";
+  std::string script =
+      "for name in hub rack; do ip link add $name type bridge && ip link set $name up || exit; done";
   for (int node = 0; node < nodes; ++node) {
     absl::StrAppend(&script, " && ip link add port", node, " type veth peer name eth0 netns ",
                     holders_[static_cast<size_t>(node)]->pid(), " && ip link set port", node,
@@ -67,8 +68,14 @@ std::vector<std::string> Network::On(int node, const std::vector<std::string>& a
 }
 
 absl::Status Network::SetLink(int node, bool up) const {
-  const int hub = static_cast<int>(holders_.size()) - 1;
-  return Run(hub, absl::StrCat("ip link set port", node, up ? " up" : " down"));
+  return Run(hub(), absl::StrCat("ip link set port", node, up ? " up" : " down"));
+}
+
+absl::Status Network::SetUplink(const std::vector<int>& nodes, bool up) const {
+  std::string script = "true";
+  for (const int node : nodes)
+    absl::StrAppend(&script, " && ip link set port", node, " master ", up ? "hub" : "rack");
+  return Run(hub(), script);
 }
 
 absl::Status Network::Run(int node, absl::string_view script) const {

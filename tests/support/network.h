@@ -24,12 +24,15 @@ class Network {
   std::vector<std::string> On(int node, const std::vector<std::string>& argv) const;
   /// Takes the cable of the node out of the switch or puts it back.
   absl::Status SetLink(int node, bool up) const;
+  /// Takes the uplink of these nodes away or puts it back: without it they see each other and nobody else.
+  absl::Status SetUplink(const std::vector<int>& nodes, bool up) const;
 
  private:
   explicit Network(bool own_user) : own_user_(own_user) {}
   absl::Status Wire(int nodes) const;
   /// A shell script on that node (the switch is the last one).
   absl::Status Run(int node, absl::string_view script) const;
+  int hub() const { return static_cast<int>(holders_.size()) - 1; }
 
   const bool own_user_;  // whether there is a user namespace around all
   std::vector<std::unique_ptr<Program>> holders_;

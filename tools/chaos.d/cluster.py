@@ -10,6 +10,8 @@ import sys
 import time
 import uuid
 
+import mounts
+
 MARK = "MTRUN_CHAOS_MARK"  # in the environment of every process: value TAG-NODE, or TAG-hub
 HUB = "hub"
 PR_SET_PDEATHSIG = 1
@@ -99,6 +101,10 @@ class Cluster:
         """Takes the machine's cable out of the switch or puts it back."""
         self.run(HUB, f"ip link set port{node} {'up' if up else 'down'}")
 
+    def set_uplink(self, nodes, up):
+        """Takes the uplink of these machines away or puts it back: without it they see each other and nobody else."""
+        self.run(HUB, " && ".join(f"ip link set port{node} master {'hub' if up else 'rack'}" for node in nodes))
+
     def processes(self, node=None):
         """Living processes of one machine, or of all with the hub's service."""
         wanted = self.tag if node is None else f"{self.tag}-{node}"
@@ -134,7 +140,10 @@ class Cluster:
         return holder
 
     def _wire(self):
-        script = f"ip link add hub type bridge && ip addr add {self.address(HUB)}/24 dev hub && ip link set hub up"
+        # Without an address of its own a bridge takes the lowest of its ports', and would have another one with a port gone.
+        script = "ip link add hub address 02:00:0a:4f:00:64 type bridge"
+        script += f" && ip addr add {self.address(HUB)}/24 dev hub && ip link set hub up"
+        script += " && ip link add rack type bridge && ip link set rack up"
         for node in range(self.count):
             script += (f" && ip link add port{node} type veth peer name eth0 netns {self.holders[node + 1].pid}"
                        f" && ip link set port{node} master hub && ip link set port{node} up")
@@ -146,7 +155,8 @@ class Cluster:
 def make_cluster(nodes, who):
     """The cluster, or the end of the program with one sentence; 77 is what test runners take for "skipped"."""
     try:
+        mounts.own()
         return Cluster(nodes)
-    except (NoNetwork, FileNotFoundError) as error:
+    except (NoNetwork, OSError) as error:
         print(f"{who}: {error}", file=sys.stderr)
         sys.exit(77)

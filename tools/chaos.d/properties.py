@@ -3,12 +3,14 @@ import collections
 import datetime
 import glob
 import json
+import math
 import os
 import re
 
 BLAME_SECONDS = 15.0  # after a fault is mended its node may still be in the news
 # Reasons that do not name whom it happened to: a group that broke; what was missed while the node or the service was away.
-HEARSAY = ("cannot go on with the others", "broke the collectives", "the job has left", "reports the higher")
+HEARSAY = ("cannot go on with the others", "broke the collectives", "the job has left", "reports the higher",
+           "no longer runs it")
 
 
 def lines_of(path):
@@ -72,6 +74,13 @@ def one_generation_lives(evidence):
         last = generation
 
 
+def ended_jobs_rest(evidence, over):
+    """Nobody takes a step of a job that has ended. `over`: job -> when the first of its mtruns had ended with 0."""
+    for record in evidence.of("commit"):
+        if record["t"] > over.get(record.get("job"), math.inf):
+            yield f"job {record['job']} has ended, generation {record['generation']} of it commits step {record['step']}"
+
+
 def starts_belong(evidence):
     """Every worker that ran was started for one generation, by its agent, as one of its local ranks."""
     ordered = collections.Counter()
@@ -89,13 +98,26 @@ def starts_belong(evidence):
 
 
 def alarms_have_causes(evidence, faults):
-    """A generation dissolves for something that was done to a node that its reason names, soon before."""
+    """A generation dissolves for something that was done to a node that its reason names, or to a service's host, soon before."""
     for event in evidence.events_of("generation_dissolved"):
         nodes = {int(number) for number in re.findall(r"\bnode(\d+)\b", event["reason"])}
         anybody = any(text in event["reason"] for text in HEARSAY)
         if not any(fault["from"] - 0.1 <= event["t"] <= fault["to"] + BLAME_SECONDS
-                   and (anybody or fault["node"] in nodes) for fault in faults):
+                   and (anybody or fault.get("anybody") or nodes & set(fault.get("nodes", [fault["node"]]))) for fault in faults):
             yield f"generation {event['generation']} dissolved without a cause: {event['reason']}"
+
+
+def spares_used(evidence, faults):
+    """How many dead members a node has replaced that had waited: it was not in the generation before."""
+    assigned = {}
+    for event in evidence.events_of("generation_assigned"):
+        assigned.setdefault(event["generation_id"], (event["t"], {node["host"] for node in event["nodes"]}))
+    found, memberships = 0, sorted(assigned.values(), key=lambda each: each[0])
+    for (began, before), (ended, after) in zip(memberships, memberships[1:]):
+        dead = {f"node{fault['node']}" for fault in faults
+                if fault["kind"] in ("agent", "node", "gone") and began <= fault["from"] <= ended}
+        found += min(len(dead & before - after), len(after - before))
+    return found
 
 
 def pauses(evidence, faults, detection=2.5):
@@ -111,7 +133,7 @@ def pauses(evidence, faults, detection=2.5):
     return found
 
 
-def check(evidence, faults):
+def check(evidence, faults, over):
     """(property, how much it was tested on, violations)."""
     generations = len({record["generation"] for record in evidence.of("enter")})
     commits = evidence.of("commit")
@@ -119,6 +141,7 @@ def check(evidence, faults):
         ("a rank is one worker's", f"{generations} generations", list(ranks_are_unique(evidence))),
         ("one generation lives at a time", f"{len(commits)} commits", list(one_generation_lives(evidence))),
         ("every start belongs to one generation", f"{len(evidence.of('start'))} starts", list(starts_belong(evidence))),
+        ("a job that has ended takes no step", f"{len(over)} jobs", list(ended_jobs_rest(evidence, over))),
         ("no alarm without a fault", f"{len(evidence.events_of('generation_dissolved'))} notices",
          list(alarms_have_causes(evidence, faults))),
     ]

@@ -2,6 +2,8 @@
 import dataclasses
 import random
 
+FENCE_SECONDS = 4.0  # fence_timeout in a storm
+
 # kind -> what it is, for the closing table
 KINDS = {
     "worker": "SIGKILL of a worker",
@@ -11,8 +13,15 @@ KINDS = {
     "freeze": "SIGSTOP of an agent",
     "cut": "a cable is pulled",
     "flap": "a cable is pulled ten times a few seconds",
+    "uplink": "several nodes lose what is beyond their switch: the service, the spares",
+    "disk": "the disk of the logs and runs is full",
+    "reuse": "the job ends and the next one has its id; a node of the first is late",
     "service": "SIGKILL of the rendezvous service",
+    "away": "the service is away for longer than a lease",
+    "gone": "a node that hosts a service never comes back",
 }
+ONE_SERVICE, LIST = ("service", "away"), ("gone",)
+AT_MOST_ONCE = ("gone",)
 
 
 @dataclasses.dataclass
@@ -25,31 +34,55 @@ class Fault:
     pauses: list = dataclasses.field(default_factory=list)  # of a flapping cable: seconds down, up, down, ...
 
 
+def kinds_for(setting, without=()):
+    """The kinds that a setting of services can meet."""
+    never = {"one": LIST, "list": ONE_SERVICE}.get(setting, ONE_SERVICE + LIST)
+    return [kind for kind in KINDS if kind not in never and kind not in without]
+
+
 def lasts(kind, choose):
     """Some are shorter than what it takes to be noticed, some longer."""
     short = choose.random() < 0.4
+    if kind == "away":
+        return FENCE_SECONDS + choose.uniform(1.0, 3.0)
+    if kind == "uplink":
+        return choose.uniform(0.5, 3.0) if short else FENCE_SECONDS + choose.uniform(1.5, 4.0)
+    if kind in ("disk", "reuse"):
+        return choose.uniform(1.0, 6.0)
     if kind in ("freeze", "cut"):
         return choose.uniform(0.05, 1.0) if short else choose.uniform(2.0, 5.0)
     if kind == "service":
         return choose.uniform(0.0, 0.2) if short else choose.uniform(0.5, 3.0)
-    if kind == "worker":
+    if kind in ("worker", "gone"):
         return 0.0
     return choose.uniform(0.0, 0.5) if short else choose.uniform(1.0, 4.0)
 
 
-def make(seed, seconds, gap, nodes):
-    """Faults over `seconds` with exponential gaps of mean `gap`; every kind as often as the others, in random order."""
+def make(seed, seconds, gap, nodes, kinds, each=0):
+    """Faults over `seconds` with exponential gaps of mean `gap`, or shorter ones for `each` of every kind; every kind as often
+    as the others, in random order. What happens at most once does so when half of the time is over."""
     choose = random.Random(seed)
-    faults, deck, at = [], [], 0.0
+    faults = [Fault(seconds / 2, kind, choose.randrange(nodes), 0.0, choose.random())
+              for kind in kinds if kind in AT_MOST_ONCE]
+    kinds, deck, at = [kind for kind in kinds if kind not in AT_MOST_ONCE], [], 0.0
+    fewest = len(faults) + each * len(kinds)
     while True:
         at += max(0.1, choose.expovariate(1 / gap))
-        if at >= seconds:
-            return faults
+        if at >= seconds and len(faults) >= fewest:
+            for fault in faults:
+                fault.at *= seconds / max(at, seconds)
+            return sorted(faults, key=lambda fault: fault.at)
         if not deck:
-            deck = choose.sample(list(KINDS), len(KINDS))
+            deck = choose.sample(kinds, len(kinds))
         kind = deck.pop()
         fault = Fault(at, kind, choose.randrange(nodes), lasts(kind, choose), choose.random())
         if kind == "flap":
             fault.pauses = [choose.uniform(0.05, 0.4) for _ in range(20)]
             fault.lasts = sum(fault.pauses)
         faults.append(fault)
+
+
+def scarce(counts, kinds, each):
+    """What fired more seldom than it had to: at least once, and `each` times what can happen often."""
+    return [f"{kind} ({counts[kind]})" for kind in kinds
+            if counts[kind] < (min(each, 1) if kind in AT_MOST_ONCE else each)]

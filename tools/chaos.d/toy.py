@@ -1,14 +1,17 @@
 """A worker without any library that takes steps with the others and keeps a record of its own.
 
 A step is a real one: rank 0 sends a number to everybody over TCP and commits it when all have answered, so a generation
-commits only while all of its members run it. argv[1]: "cooperative" (outlives its generation) or "ordinary".
-SIGTERM: a cooperative worker leaves. SIGUSR1: the work is done."""
+commits only while all of its members run it; none of them takes part while the lease of its node is over.
+argv[1]: "cooperative" (outlives its generation) or "ordinary".
+SIGTERM: a cooperative worker leaves. The work of job N is done when there is a file done-N beside the records."""
 import base64
 import json
+import mmap
 import os
 import selectors
 import signal
 import socket
+import struct
 import sys
 import time
 
@@ -18,13 +21,26 @@ BROKEN_SECONDS = 2.0  # a death is news from the agent; without any the group sa
 
 COOPERATIVE = sys.argv[1] == "cooperative"
 HOST = socket.gethostname()
+JOB = int(os.environ.get("MTRUN_CHAOS_JOB", 0))
+DONE = os.path.join(os.environ["MTRUN_CHAOS_RECORDS"], "..", f"done-{JOB}")
+LEASE = mmap.mmap(int(os.environ["MTRUN_LEASE"]), 4096, prot=mmap.PROT_READ) if "MTRUN_LEASE" in os.environ else None
 RECORDS = os.open(os.path.join(os.environ["MTRUN_CHAOS_RECORDS"], f"{HOST}-{os.getpid()}-{time.monotonic_ns()}.jsonl"),
                   os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 
 def record(kind, **fields):
-    line = {"t": time.monotonic(), "kind": kind, "host": HOST, "pid": os.getpid(), **fields}
+    line = {"t": time.monotonic(), "kind": kind, "host": HOST, "pid": os.getpid(), "job": JOB, **fields}
     os.write(RECORDS, (json.dumps(line) + "\n").encode())
+
+
+def lease_is_over(generation):
+    """Of this generation, "NUMBER.ID" (base/lease_page.cc): behind three words that say what the page is stand the ids and
+    deadlines of the last two, in nanoseconds since boot."""
+    if LEASE is None:
+        return False
+    number, now = int(generation.split(".")[1], 16), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    leases = struct.unpack_from("<QqQq", LEASE, 24)
+    return not any(which == number and now < ends for which, ends in zip(leases[::2], leases[1::2]))
 
 
 class Lines:
@@ -67,6 +83,7 @@ class Group:
         self.step, self.asked = 0, None
         self.retry = self.broken = None
         self.connected, self.next = False, 0
+        self.unanswered = []  # while the lease is over
         record("enter", generation=given["generation"], rank=self.rank, world=self.world, local_rank=given["local_rank"])
         if self.rank == 0:
             self.listener = socket.create_server(("", 0), backlog=64)
@@ -117,9 +134,13 @@ class Group:
             else:
                 self.retry = time.monotonic() + RETRY_SECONDS
             return
-        for line in got:
-            self.connected = True
-            self.root.write(line.decode())
+        self.connected = self.connected or bool(got)
+        self.unanswered += got
+        self.answer()
+
+    def answer(self):
+        while self.unanswered and not lease_is_over(self.given["generation"]):
+            self.root.write(self.unanswered.pop(0).decode())
 
     def lose(self, sock):
         self.worker.forget(sock)
@@ -133,11 +154,15 @@ class Group:
             if not COOPERATIVE:
                 sys.exit("the group is broken")
             self.worker.say("broken", generation=self.given["generation"], why="a peer hung up")
-        if self.rank or self.broken or len(self.members) < self.world - 1:
+        if self.rank:
+            return self.answer()
+        if self.broken or len(self.members) < self.world - 1 or lease_is_over(self.given["generation"]):
             return
         if self.asked and all(answer == self.step for answer in self.members.values()):
             record("commit", generation=self.given["generation"], step=self.step, world=self.world)
             self.step, self.asked = self.step + 1, None
+            if COOPERATIVE:
+                self.worker.say("progress", epoch=0, step=self.step, samples=self.step)
             self.next = now + STEP_SECONDS
         if not self.asked and now >= self.next:
             self.asked = now
@@ -160,7 +185,6 @@ class Worker:
         self.watch(self.channel.sock, self.listen)
         self.say("hello", protocol=1, pid=os.getpid(), local_rank=int(os.environ["LOCAL_RANK"]), address="",
                  cooperative=COOPERATIVE)
-        signal.signal(signal.SIGUSR1, lambda *_: self.finish("done", step=7))
         if COOPERATIVE:
             signal.signal(signal.SIGTERM, lambda *_: self.finish("leaving", why="SIGTERM"))
 
@@ -200,6 +224,8 @@ class Worker:
             for key, _ in self.selector.select(0.02):
                 if key.fileobj.fileno() >= 0:
                     key.data()
+            if not self.end and os.path.exists(DONE):
+                self.finish("done", step=7)
             if self.end:
                 record(self.end[0])
                 self.say(self.end[0], **self.end[1])

@@ -6,14 +6,15 @@ import secrets
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 
 import cluster
 import packed
 import screen
+import services
 import storm
+import train_storm
 
 USAGE = """tools/chaos train --interval X --step_seconds S
 
@@ -21,7 +22,13 @@ A training run (cnnA, float64) on nodes that are network namespaces. Failures co
 seconds (with --regular every X seconds, as in torchft's figures) and hit a member of the running group: a worker, an agent, a
 whole node; with --leaves nodes also leave in order and come back; the service is killed besides. Steps last at least S seconds
 without using the processors. At the end: committed and attempted steps, time goodput, the ledger's verdict, and every step's
-loss against a run that nobody disturbed. Exit status 0: exactly once and equal losses; 1: not; 77: no namespaces here."""
+loss against a run that nobody disturbed. Exit status 0: exactly once and equal losses; 1: not; 77: no namespaces here.
+
+With --minutes N it is a storm instead: runs of --steps steps follow each other under one id, each begins at once when the last
+one has ended and a node of that one is still late; the faults are those of `tools/chaos rendezvous`, with full disks of the run
+folders, at --gap seconds' mean distance. The time is shared by a storm for each of --settings: one, list or hosted (the service,
+as there), and shared or own (a run folder a node). Of each run the ledger and the losses are checked, that no two generations
+write at a time, and that no more than one step is redone where a member has survived."""
 PORT = 29400
 PATIENCE = 120.0  # without a new step
 
@@ -31,15 +38,23 @@ def parse(argv):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--interval", type=float, default=11.0, help="mean seconds between two failures [11]")
     parser.add_argument("--regular", action="store_true", help="failures exactly --interval apart")
-    parser.add_argument("--step_seconds", type=float, default=2.0, help="seconds of a step, 0: what it takes [2]")
-    parser.add_argument("--steps", type=int, default=100, help="steps of the run, in epochs of 20 [100]")
+    parser.add_argument("--step_seconds", type=float, help="seconds of a step, 0: what it takes [2, in a storm 0.4]")
+    parser.add_argument("--steps", type=int, help="steps of the run, in epochs of 20 [100, of one of a storm 80]")
     parser.add_argument("--leaves", type=float, default=0.0, help="mean seconds between two nodes that leave, 0: none [0]")
     parser.add_argument("--service_interval", type=float, default=30.0,
                         help="mean seconds between two kills of the service, 0: none [30]")
     parser.add_argument("--down", type=float, default=1.0, help="mean seconds until a node is started again [1]")
     parser.add_argument("--victims", default="worker:3,agent:1,node:1",
                         help="what failures hit, with weights [worker:3,agent:1,node:1]")
-    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--nodes", type=int, help="MAX: nodes that run a job [4, in a storm 3]")
+    parser.add_argument("--minutes", type=float, default=0, help="a storm of so many minutes")
+    parser.add_argument("--gap", type=float, default=4.0, help="storm: mean seconds between two faults [4]")
+    parser.add_argument("--each", type=int, default=0, help="storm: so many faults of each kind must have fired in each [0]")
+    parser.add_argument("--settings", default="one:shared,list:own", help="storm: as above [one:shared,list:own]")
+    parser.add_argument("--spares", type=int, default=2, help="storm: nodes beyond MAX [2]")
+    parser.add_argument("--min_nodes", type=int, default=1, help="storm [1]")
+    parser.add_argument("--without", default="", metavar="KIND,...", help="storm: faults that are left out")
+    parser.add_argument("--host_dies", action="store_true", help="storm, hosted: node 0 dies and leaves as the others do")
     parser.add_argument("--per_node", type=int, default=1, help="workers of a node [1]")
     parser.add_argument("--seed", type=int, default=int(os.environ.get("MTRUN_SEED", 0)) or secrets.randbelow(10**6))
     parser.add_argument("--max_restarts", type=int, default=100000, help="the budget of failures, job-wide [100000]")
@@ -47,6 +62,12 @@ def parse(argv):
     parser.add_argument("--keep", action="store_true", help="leave logs and runs in place and say where")
     args = parser.parse_args(argv)
     args.bin = os.path.abspath(args.bin)
+    for name, alone, of_storm in (("nodes", 4, 3), ("step_seconds", 2.0, 0.4), ("steps", 100, 80)):
+        if getattr(args, name) is None:
+            setattr(args, name, of_storm if args.minutes else alone)
+    known = {f"{where}:{folders}" for where in services.SETTINGS for folders in ("shared", "own")}
+    if set(args.settings.split(",")) - known:
+        parser.error(f"--settings are some of {', '.join(sorted(known))}")
     args.steps += -args.steps % packed.STEPS
     return args
 
@@ -56,7 +77,7 @@ class Training:
         self.args, self.choose = args, random.Random(args.seed)
         self.folder = tempfile.mkdtemp(prefix="mtrun-train-")
         self.data = packed.write(os.path.join(self.folder, "data"))
-        self.environment = {**os.environ, "MTRUN_TOKEN": secrets.token_hex(16), "TMPDIR": self.folder, "OMP_NUM_THREADS": "1",
+        self.environment = {**os.environ, "MTRUN_TOKEN": secrets.token_hex(16), "TMPDIR": self.folder, "XDG_STATE_HOME": self.folder, "OMP_NUM_THREADS": "1",
                             "MTRUN_TRAINER_PATH": args.bin}
         self.cluster = cluster.make_cluster(args.nodes, "chaos")
         self.fronts = [None] * args.nodes
@@ -217,6 +238,8 @@ class Training:
 
 def main(argv):
     args = parse(argv)
+    if args.minutes:
+        return train_storm.main(args)
     print(f"chaos train --interval {args.interval:g}{' --regular' if args.regular else ''} "
           f"--step_seconds {args.step_seconds:g} --steps {args.steps} --nodes {args.nodes} "
           f"--per_node {args.per_node} --leaves {args.leaves:g} --seed {args.seed}", flush=True)

@@ -1,10 +1,12 @@
 #include "trainers/checkpoints/ledger.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -21,6 +23,12 @@ using nlohmann::json;
 
 /// 1: without "samples" and "hash", and generations may begin again after a rewind.
 constexpr int kVersion = 2;
+
+/// -1 where it cannot be told.
+int64_t SizeOf(int fd) {
+  struct stat status = {};
+  return fstat(fd, &status) == 0 ? static_cast<int64_t>(status.st_size) : -1;
+}
 
 std::string RunText(uint64_t run) { return absl::StrFormat("%016x", run); }
 
@@ -116,6 +124,7 @@ absl::StatusOr<Ledger> Ledger::Open(const std::string& path, const LedgerHead& h
   ledger.generation_ = std::max<uint64_t>(1, tail.generation);
   ledger.next_step_ = tail.next_step;
   if (end.unfinished) MT_RETURN_IF_ERROR(WriteAll(ledger.file_.get(), "\n"));
+  ledger.end_ = SizeOf(ledger.file_.get());
   if (tail.run && *tail.run != RunText(head.run)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " belongs to run ", *tail.run, ", this is run ",
                                                       RunText(head.run), ": give a new --model_folder"));
@@ -146,6 +155,13 @@ absl::Status Ledger::Write(const std::string& line) {
   return Flush();
 }
 
-absl::Status Ledger::Flush() { return Annotate(WriteFront(file_.get(), pending_), path_); }
+absl::Status Ledger::Flush() {
+  const size_t before = pending_.size();
+  absl::Status written = WriteFront(file_.get(), pending_);
+  end_ += static_cast<int64_t>(before - pending_.size());
+  return Annotate(std::move(written), path_);
+}
+
+bool Ledger::IsLast() const { return SizeOf(file_.get()) == end_; }
 
 }  // namespace mtrun::checkpoints

@@ -65,6 +65,9 @@ class Ledger {
   absl::Status AppendCheckpoint(int64_t steps, std::string_view weights);
   /// What a full disk has kept out so far.
   absl::Status Flush();
+  /// Whether the file ends with what has been written here: another writer of a later generation may have
+  /// continued it, and the chain goes over its lines.
+  bool IsLast() const;
   /// Steps that the file accounts for: one more than the last applied line's step, after rewinds.
   int64_t next_step() const { return next_step_; }
 
@@ -78,6 +81,7 @@ class Ledger {
   uint64_t generation_ = 1;  // of the last line
   std::string pending_;      // not in the file yet
   int64_t next_step_ = 0;
+  int64_t end_ = 0;  // bytes of the file behind the last write
 };
 
 }  // namespace mtrun::checkpoints

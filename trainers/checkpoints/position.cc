@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace mtrun::checkpoints {
 namespace {
@@ -40,11 +41,21 @@ StatePlan DecideSource(absl::Span<const Claim> claims, uint64_t service_generati
       continue;
     }
     plan.receive.push_back(static_cast<int>(rank));
-    const bool same_position = claims[rank].run != 0 && claims[rank].position == truth.position;
-    if (same_position || (claims[rank].run != 0 && claims[rank].run != truth.run))
-      plan.diverged.push_back(static_cast<int>(rank));
+    if (claims[rank].run == 0) continue;
+    if (plan.rival < 0 && claims[rank].position == truth.position) plan.rival = static_cast<int>(rank);
+    if (claims[rank].run != truth.run) plan.diverged.push_back(static_cast<int>(rank));
   }
   return plan;
+}
+
+std::string DescribeRivals(absl::Span<const Claim> claims, const StatePlan& plan) {
+  const Claim& truth = claims[static_cast<size_t>(plan.source)];
+  const Claim& other = claims[static_cast<size_t>(plan.rival)];
+  return absl::StrFormat("rank %d and rank %d both stand at %s with different %s", plan.source, plan.rival,
+                         ToText(truth.position),
+                         truth.run == other.run
+                             ? absl::StrFormat("states (digests %016x and %016x)", truth.digest, other.digest)
+                             : absl::StrFormat("runs (%016x and %016x)", truth.run, other.run));
 }
 
 }  // namespace mtrun::checkpoints

@@ -34,8 +34,10 @@ struct Claim {
 struct StatePlan {
   int source = -1;            // rank whose state counts; -1: nobody has one (a checkpoint, or a fresh start)
   std::vector<int> receive;   // ranks that take it over, ascending
-  std::vector<int> diverged;  // those of them that claimed the source's position with another digest or run
-  int writer = 0;             // who writes the run's files: the lowest rank that held the state all along
+  std::vector<int> diverged;  // those of them that held another run
+  int rival = -1;  // the lowest rank that claims the source's position and holds another state: whose
+                   // counts cannot be said; -1: none
+  int writer = 0;  // who writes the run's files: the lowest rank that held the state all along
   uint64_t generation = 1;  // of the steps to come: above every claimed and known one, so that positions and
                             // the lines of a ledger only grow
   bool operator==(const StatePlan&) const = default;
@@ -44,5 +46,7 @@ struct StatePlan {
 /// The same on every member: `claims[rank]`. `service_generation` is the number that the rendezvous gave this
 /// membership; it starts over with a new service, therefore the claims count too.
 StatePlan DecideSource(absl::Span<const Claim> claims, uint64_t service_generation);
+/// Names the source of such a plan, its rival and their position.
+std::string DescribeRivals(absl::Span<const Claim> claims, const StatePlan& plan);
 
 }  // namespace mtrun::checkpoints

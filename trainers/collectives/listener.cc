@@ -127,6 +127,21 @@ UniqueFd AcceptOne(int listener) {
   return UniqueFd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
+std::string PlaceOf(int fd) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  if (address.ss_family == AF_UNIX) {
+    ucred process = {};
+    size = sizeof(process);
+    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &process, &size);
+    return absl::StrCat("process ", process.pid);
+  }
+  char text[NI_MAXHOST] = "";
+  getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text, sizeof(text), nullptr, 0, NI_NUMERICHOST);
+  return text;
+}
+
 void TuneTcp(int fd) {
   const int on = 1, idle = 5, interval = 2, probes = 3;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

@@ -22,6 +22,9 @@ absl::StatusOr<std::vector<UniqueFd>> DialTcp(const std::vector<std::string>& ad
 
 /// Accepts one waiting connection, non-blocking; an invalid descriptor when there is none.
 UniqueFd AcceptOne(int listener);
+/// Where the other end of a connection is, as far as it can be told from others: its address without the
+/// port, or its process on this machine; "" when it has gone.
+std::string PlaceOf(int fd);
 /// No delay for small frames, and a probe that finds dead hosts.
 void TuneTcp(int fd);
 

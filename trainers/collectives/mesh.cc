@@ -23,11 +23,14 @@
 #include "trainers/collectives/link.h"
 #include "trainers/collectives/listener.h"
 #include "trainers/collectives/shutdown_notice.h"
+#include "trainers/collectives/strangers.h"
 
 namespace mtrun::collectives {
 namespace {
 
-constexpr size_t kMostStrangers = 256;  // connections that have not yet shown who they are
+// Connections that have not yet said who they are, beyond those of ranks that are still expected.
+constexpr size_t kMostStrangers = 256;
+constexpr size_t kMostAtOnce = 256;  // accepted in one turn
 
 /// Turns an abort of the bootstrap into a readable descriptor, through a wait for a key that only this object
 /// sets.
@@ -189,8 +192,10 @@ class MeshBuilder {
     }
     MT_RETURN_IF_ERROR(watch.status());
     MT_RETURN_IF_ERROR(CheckConnected(events));
-    AcceptAll();
-    return AdvanceLinks();
+    AcceptSome();
+    MT_RETURN_IF_ERROR(AdvanceLinks());
+    DropStrangers();
+    return absl::OkStatus();
   }
 
   absl::Status CheckConnected(const std::vector<pollfd>& events) {
@@ -204,19 +209,41 @@ class MeshBuilder {
     return absl::OkStatus();
   }
 
-  void AcceptAll() {
+  void AcceptSome() {
     for (const bool local : {true, false}) {
       const int listener = local ? unix_listener_.get() : tcp_listener_.get();
-      for (UniqueFd fd = AcceptOne(listener); fd.valid(); fd = AcceptOne(listener)) {
+      for (size_t count = 0; count < kMostAtOnce; ++count) {
+        UniqueFd fd = AcceptOne(listener);
+        if (!fd.valid()) break;
         if (!local) TuneTcp(fd.get());
         links_.push_back(Link::Accepted(std::move(fd), secret_, membership_.rank, local));
       }
     }
-    const auto stranger = [](const Link& link) { return link.peer() < 0; };
-    for (auto count = std::count_if(links_.begin(), links_.end(), stranger);
-         static_cast<size_t>(count) > kMostStrangers; --count) {
-      links_.erase(std::find_if(links_.begin(), links_.end(), stranger));
+  }
+
+  // Connections that higher ranks are still to make; to each of this rank's addresses, if they like.
+  size_t CountExpected() const {
+    size_t expected = 0;
+    for (const Peer& peer : peers_) {
+      if (peer.rank <= membership_.rank) continue;
+      if (!peer.control.valid()) expected += peer.local ? 1 : info_.addresses.size();
+      if (!peer.local && !peer.data.valid()) expected += info_.addresses.size();
     }
+    return expected;
+  }
+
+  // Peers may be slow to greet: it is not simply the oldest that go (strangers.h).
+  void DropStrangers() {
+    std::vector<std::list<Link>::iterator> strangers;
+    for (auto link = links_.begin(); link != links_.end(); ++link) {
+      if (link->peer() < 0) strangers.push_back(link);
+    }
+    const size_t most = kMostStrangers + CountExpected();
+    if (strangers.size() <= most) return;
+    std::vector<std::string> places;
+    for (const auto& link : strangers) places.push_back(PlaceOf(link->fd()));
+    for (const size_t dropped : ChooseDropped(places, strangers.size() - most))
+      links_.erase(strangers[dropped]);
   }
 
   absl::Status AdvanceLinks() {

@@ -160,6 +160,7 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
   agent_->Enter(given.generation);
   agent_->ResetAbort();
   entered_ = given.generation;
+  leased_ = entered_.id;
   assigned_at_ = MonotonicNow();
   agent_link_->OnBreak([this](const std::string& reason) { agent_->Abort(reason); });
   waits_->Watch(entered_, [since = assigned_at_] { return MonotonicNow() - since; });
@@ -209,7 +210,7 @@ bool JobMembership::wants_regroup() const { return agent_link_ && agent_link_->w
 
 bool JobMembership::generation_is_over() const { return agent_link_ && agent_link_->IsOver(); }
 
-bool JobMembership::lease_is_over() const { return lease_ && lease_->Over(BootNow()); }
+bool JobMembership::lease_is_over() const { return lease_ && lease_->Over(leased_, BootNow()); }
 
 void JobMembership::ReportProgress(int64_t epoch, int64_t step, int64_t samples) {
   if (!agent_) return;

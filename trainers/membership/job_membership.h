@@ -2,6 +2,7 @@
 // generation ends; by hand one for life; or alone. Training thread only, unless Membership says otherwise.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -63,6 +64,7 @@ class JobMembership final : public Membership {
   Assignment assignment_;
   uint64_t generation_ = 1;
   channel::Generation entered_;
+  std::atomic<uint64_t> leased_ = 0;  // its id
   TimePoint assigned_at_, connected_at_;
   std::shared_ptr<AgentLink> agent_link_;
   std::unique_ptr<WorkerClient> agent_;

@@ -23,6 +23,7 @@
 #include "trainers/program/results.h"
 #include "trainers/program/run_environment.h"
 #include "trainers/program/trainers.h"
+#include "trainers/run/state_sync.h"
 #include "trainers/run/train_loop.h"
 #include "trainers/step/fault_plan.h"
 
@@ -225,6 +226,7 @@ int RunProgram(int argc, char** argv, const Program& program) {
   if (const absl::Status status = ReadRun(run); !status.ok()) return Fail(run, status, 2);
   const auto exit_status = TrainAndReport(run);
   if (exit_status.ok()) return *exit_status;
+  if (IsRivalry(exit_status.status())) return Fail(run, exit_status.status(), 3);  // ends it for everybody
   // 2: another try fails in the same way, unlike what ends a run that others have joined.
   const bool hopeless = !run.joined || absl::IsFailedPrecondition(exit_status.status());
   return Fail(run, exit_status.status(), hopeless ? 2 : 1);

@@ -160,8 +160,9 @@ FileRole RoleOf(int rank, int writer, bool first_on_node, bool sees_mark) {
   return first_on_node && !sees_mark ? FileRole::kCopies : FileRole::kNone;
 }
 
-bool SavesBeforeStopping(bool holds, int64_t steps, const std::vector<int64_t>& saved) {
-  return holds && std::count(saved.begin(), saved.end(), steps) == 0;
+bool SavesBeforeStopping(bool holds, int64_t steps, uint64_t generation, const std::vector<int64_t>& saved,
+                         uint64_t highest) {
+  return holds && generation >= highest && std::count(saved.begin(), saved.end(), steps) == 0;
 }
 
 }  // namespace mtrun::trainers

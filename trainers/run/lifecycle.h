@@ -133,7 +133,10 @@ FileRole RoleOf(int rank, int writer, bool first_on_node, bool sees_mark);
 // ---- held outside of a generation
 
 /// A worker that is told to go while it waits: whether it must save what it holds. `holds`: it has a
-/// state; `saved`: steps of the complete checkpoints in its folder.
-bool SavesBeforeStopping(bool holds, int64_t steps, const std::vector<int64_t>& saved);
+/// state, of `steps` steps in `generation`; `saved`: steps of the complete checkpoints in its folder;
+/// `highest`: the highest generation that has written there: others have gone on, and nobody would continue
+/// from its state.
+bool SavesBeforeStopping(bool holds, int64_t steps, uint64_t generation, const std::vector<int64_t>& saved,
+                         uint64_t highest);
 
 }  // namespace mtrun::trainers

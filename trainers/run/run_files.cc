@@ -36,7 +36,8 @@ absl::Status RunFiles::Enter(const Place& place, const Start& start,
 }
 
 absl::Status RunFiles::BecomeWriter(const Start& start) {
-  if (folder_ && folder_->next_step() == start.steps) return absl::OkStatus();
+  // A generation between this one and the last one that wrote from here may have left lines.
+  if (folder_ && folder_->next_step() == start.steps && folder_->IsLast()) return absl::OkStatus();
   const bool moves = start.fresh && !folder_;
   folder_.reset();
   copies_.reset();

@@ -28,6 +28,8 @@ class RunFolder {
 
   /// Steps that the files account for; a new writer records those that its predecessor could not.
   int64_t next_step() const { return next_step_; }
+  /// Whether nobody has continued the files since.
+  bool IsLast() const { return ledger_.IsLast(); }
   absl::Status Record(const StepRecord& record, const checkpoints::LedgerStep& ledger, TimePoint now);
   absl::Status Record(const EvalRecord& record);
   absl::Status Record(const RegroupRecord& record);

@@ -111,7 +111,7 @@ absl::Status RunReplica::Receive(Membership& membership, const StatePlan& plan, 
   if (plan.receive.empty()) return absl::OkStatus();
   const int rank = membership.assignment().rank;
   if (std::count(plan.diverged.begin(), plan.diverged.end(), rank) != 0) {
-    log::Warning("this worker's state at ", checkpoints::ToText(position_), " differs from rank ",
+    log::Warning("this worker's state at ", checkpoints::ToText(position_), " is of another run than rank ",
                  plan.source, "'s: it takes that one");
   }
   std::string text = rank == plan.source ? EncodeState() : "";

@@ -4,6 +4,7 @@
 
 #include <torch/cuda.h>
 
+#include "absl/strings/str_cat.h"
 #include "base/splitmix.h"
 #include "base/status_macros.h"
 #include "trainers/collectives/all_reduce.h"
@@ -16,6 +17,16 @@ namespace {
 using checkpoints::Claim;
 
 constexpr int64_t kClaimWords = 6;
+constexpr char kRivalry[] = "mtrun/rivalry";  // tells this error from others that cannot be mended
+
+absl::Status Rivalry(const std::string& who) {
+  absl::Status status = absl::DataLossError(
+      absl::StrCat(who,
+                   ": nobody can say which one counts, so the run stops. The same command continues from the "
+                   "newest checkpoint; where two nodes' newest checkpoints differ, move one away"));
+  status.SetPayload(kRivalry, absl::Cord());
+  return status;
+}
 
 void ToWords(const Claim& claim, int64_t* words) {
   const uint64_t values[kClaimWords] = {claim.run,
@@ -85,8 +96,12 @@ absl::StatusOr<checkpoints::StatePlan> AgreeOnState(const collectives::ProcessGr
   std::vector<Claim> claims;
   for (int r = 0; r < world_size; ++r)
     claims.push_back(FromWords(words.data_ptr<int64_t>() + r * kClaimWords));
-  return checkpoints::DecideSource(claims, service_generation);
+  checkpoints::StatePlan plan = checkpoints::DecideSource(claims, service_generation);
+  if (plan.rival >= 0) return Rivalry(checkpoints::DescribeRivals(claims, plan));
+  return plan;
 }
+
+bool IsRivalry(const absl::Status& status) { return status.GetPayload(kRivalry).has_value(); }
 
 absl::Status TakeOver(const collectives::ProcessGroup& group, int rank, int source,
                       const std::vector<at::Tensor>& tensors, std::string& text) {

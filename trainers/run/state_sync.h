@@ -17,10 +17,14 @@
 
 namespace mtrun::trainers {
 
-/// Every member calls it with its own claim; all get the same plan. Null group: a world of one.
+/// Every member calls it with its own claim; all get the same plan. Null group: a world of one. Where two
+/// stand at the highest position with different states all get an error that names both (IsRivalry): nobody
+/// can say which of them counts.
 absl::StatusOr<checkpoints::StatePlan> AgreeOnState(const collectives::ProcessGroup& group, int rank,
                                                     int world_size, const checkpoints::Claim& claim,
                                                     uint64_t service_generation);
+
+bool IsRivalry(const absl::Status& status);
 
 /// Copies rank `source`'s values into `tensors` (same order, shapes and dtypes on all members) and its `text`
 /// into everybody's. kUnavailable when the group breaks; then `tensors` are in an unknown state.

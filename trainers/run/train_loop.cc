@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "trainers/checkpoints/ledger.h"
 #include "trainers/membership/drain.h"
 #include "trainers/run/agreement.h"
 #include "trainers/run/state_sync.h"
@@ -360,7 +361,7 @@ void TrainLoop::StopRun(const std::string& why, const absl::Status& saved) {
   membership_.ReportLeaving(why);
 }
 
-/// This worker is to go while it waits for others: what it holds is the newest there is.
+/// This worker is to go while it waits for others: what it holds may be the newest there is.
 absl::Status TrainLoop::StopWhileWaiting(const std::string& why) {
   absl::Status lease;
   if (replica_.exists()) {
@@ -378,7 +379,10 @@ absl::Status TrainLoop::SaveUnlessSaved() {
   MT_RETURN_IF_ERROR(CheckRunFolder(path));
   MT_ASSIGN_OR_RETURN(const UniqueFd turn, LockFolder(path));
   MT_ASSIGN_OR_RETURN(const auto saved, checkpoints::CompleteSteps(checkpoints::RealFiles(), path));
-  if (!SavesBeforeStopping(replica_.exists(), steps(), saved)) return absl::OkStatus();
+  const uint64_t highest =
+      checkpoints::HighestGeneration(absl::StrCat(path, "/", checkpoints::kLedgerFile)).value_or(0);
+  if (!SavesBeforeStopping(replica_.exists(), steps(), replica_.generation(), saved, highest))
+    return absl::OkStatus();
   MT_RETURN_IF_ERROR(files_.BecomeWriter(FilesStart(/*fresh=*/false)));
   MT_RETURN_IF_ERROR(Save());
   return files_.Wait();

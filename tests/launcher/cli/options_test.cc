@@ -328,15 +328,6 @@ TEST(OptionsTest, AJobIsOnLoopbackOnlyWithAllItsEndpoints) {
     EXPECT_FALSE(on_loopback(endpoints)) << endpoints;
 }
 
-TEST(OptionsTest, HelpNamesEveryFlagOfTheContract) {
-  EXPECT_EQ(Parse("--help")->act, Options::Act::kHelp);
-  EXPECT_EQ(Parse("--version x")->act, Options::Act::kVersion);
-  EXPECT_EQ(Parse("--print-completion zsh")->completion_shell, "zsh");
-  EXPECT_EQ(Parse("--status node1")->status_endpoint, "node1:29400");
-  EXPECT_EQ(Parse("--status=node1:1 --json")->act, Options::Act::kStatus);
-  for (const SettingSpec& spec : OptionTable()) EXPECT_THAT(HelpText(), HasSubstr("--" + spec.name));
-}
-
 TEST(OptionsTest, EveryOptionIsReadByItsRowOrByTheReaderOfAnother) {
   std::set<std::string> readers;
   for (const Option& option : OptionRows()) {

@@ -98,7 +98,8 @@ class Command {
   Event OfProcess(const std::string& verb) const {
     if (verb == "gone") return WorkerGone{Number(1)};
     WorkerExited event{.local_rank = Number(1), .pid = 100 + Number(1)};
-    if (verb == "killed") {  // LOCAL_RANK SIGNAL
+    if (verb == "killed") {  // LOCAL_RANK SIGNAL [by_lease]
+      event.by_lease = words_.size() > 3;
       event.signal = SignalOf(words_[2]);
       event.log_file = "/logs/stderr.log";
       return event;
@@ -128,7 +129,8 @@ AgentConfig ScriptConfig(const std::string& script) {
   return config;
 }
 
-/// Runs the commands of one script, each with what follows from it. "at SECONDS" moves the clock and ticks.
+/// Runs the commands of one script, each with what follows from it. "at SECONDS" moves the clock and ticks;
+/// "asleep_until SECONDS" only moves it.
 std::string RunScript(const std::string& script) {
   AgentCore core(ScriptConfig(script), TimePoint());
   TimePoint now;
@@ -138,10 +140,11 @@ std::string RunScript(const std::string& script) {
     absl::StrAppend(&trace, line, "\n");
     if (line[0] == '#') continue;
     std::vector<std::string> words = absl::StrSplit(line, ' ');
-    if (words[0] == "at") {
+    if (words[0] == "at" || words[0] == "asleep_until") {
       double seconds = 0;
       EXPECT_TRUE(absl::SimpleAtod(words[1], &seconds));
       now = TimePoint() + FromSeconds(seconds);
+      if (words[0] == "asleep_until") continue;  // its timers ring behind what comes next
       words = {"tick"};
     }
     const Effects effects = core.Step(Command(words).Parse(), now);

@@ -149,15 +149,17 @@ class World {
     if (const auto* broken = std::get_if<rendezvous::CollectivesBroken>(&effect.event)) {
       EXPECT_TRUE(broken_.insert(broken->generation).second) << "broken twice\n" << Trace();
     }
-    if (std::holds_alternative<rendezvous::Leaving>(effect.event)) {
-      EXPECT_FALSE(std::exchange(left_, true)) << "said twice that it leaves\n" << Trace();
+    if (const auto* leaving = std::get_if<rendezvous::Leaving>(&effect.event)) {
+      EXPECT_FALSE(left_) << "says that it leaves, and has left\n" << Trace();
+      EXPECT_FALSE(leaving->stopping && stopping_) << "said twice that it is about to leave\n" << Trace();
+      (leaving->stopping ? stopping_ : left_) = true;
     }
   }
   void Perform(const StartWorkers& effect) {
     const auto count = static_cast<size_t>(workers_);
     EXPECT_TRUE(started_ ? effect.local_ranks.size() <= count : effect.local_ranks.size() == count)
         << Trace();
-    EXPECT_FALSE(left_) << "started after it left\n" << Trace();
+    EXPECT_FALSE(left_ || stopping_) << "started after it left\n" << Trace();
     started_ = true;
     if (!effect.warm_up) offered_ = false;
     EXPECT_EQ(effect.warm_up, warm_up_) << Trace();
@@ -210,7 +212,7 @@ class World {
   std::map<rendezvous::Generation, rendezvous::WorkerFailure> failures_;
   std::set<rendezvous::Generation> finished_, broken_;
   std::set<std::pair<rendezvous::Generation, int>> starts_;
-  bool left_ = false;
+  bool left_ = false, stopping_ = false;
   std::vector<std::string> trace_;
 };
 

@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/program.h"
+#include "tests/support/small_disk.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -60,6 +61,17 @@ TEST(LogFilesTest, AFileInTheWayIsAnError) {
   auto files = LogFiles::Make(folder.File("log"), "job");
   ASSERT_FALSE(files.ok());
   EXPECT_THAT(std::string(files.status().message()), testing::HasSubstr("--log_dir"));
+}
+
+/// A node that starts again while the disk of the logs is full was sent away with status 2.
+TEST(LogFilesTest, AFullDiskKeepsNobodyFromStarting) {
+  const support::TemporaryFolder folder;
+  const auto disk = support::SmallDisk::Make(folder.File("disk"), 64 << 10);
+  if (!disk.ok()) GTEST_SKIP() << disk.status().message();
+  (*disk)->Fill();
+  auto files = LogFiles::Make(folder.File("disk"), "job");
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_TRUE(files->ForWorker(0, 1, 0).ok());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/eviction_client.h"
 #include "rendezvous/rendezvous.grpc.pb.h"
 #include "rendezvous/service/service.h"
 
@@ -42,6 +43,20 @@ class RegistrarTest : public ::testing::Test {
     wire::AgentMessage message;
     *message.mutable_event() = EncodeAgentEvent(++sequence_, AgentSaid{event, {}, {}});
     return stream_->Write(message);
+  }
+  /// node1 joins and runs alone.
+  Generation RunGeneration() {
+    SayHello();
+    Offer offer;
+    offer.node_id = offer.host = "node1";
+    EXPECT_TRUE(Say(OfferSent{offer}));
+    std::optional<ServiceEvent> event = Next();
+    while (event && !std::holds_alternative<Assigned>(*event)) event = Next();
+    EXPECT_TRUE(event.has_value());
+    return event ? std::get<Assigned>(*event).assignment().generation : Generation{};
+  }
+  absl::StatusOr<std::string> Evict(const std::string& node, const std::string& job_id = "") const {
+    return AskToEvict({absl::StrCat("127.0.0.1:", service_->port())}, true, "", job_id, node);
   }
   /// The next event, whatever acknowledgements come before it.
   std::optional<ServiceEvent> Next() {
@@ -131,14 +146,7 @@ TEST_F(RegistrarTest, EventsOutOfOrderEndTheStream) {
 
 TEST_F(RegistrarTest, AnAgentThatNeverAcknowledgesIsDropped) {
   Start();
-  SayHello();
-  Offer offer;
-  offer.node_id = offer.host = "node1";
-  ASSERT_TRUE(Say(OfferSent{offer}));
-  std::optional<ServiceEvent> event = Next();
-  while (event && !std::holds_alternative<Assigned>(*event)) event = Next();
-  ASSERT_TRUE(event.has_value());
-  const Generation generation = std::get<Assigned>(*event).assignment().generation;
+  const Generation generation = RunGeneration();
   ASSERT_TRUE(Say(StoreSet{generation, "key", std::string(KeyValueStore::kMaxValueBytes, 'x')}));
   const size_t answers = Registrar::kMostUnacknowledgedBytes / KeyValueStore::kMaxValueBytes + 1;
   for (size_t i = 0; i < answers; ++i) {
@@ -147,6 +155,22 @@ TEST_F(RegistrarTest, AnAgentThatNeverAcknowledgesIsDropped) {
   // Its own status, or (when the agent did not even read) that of a cancelled call.
   EXPECT_THAT(End().error_code(),
               ::testing::AnyOf(grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::CANCELLED));
+}
+
+TEST_F(RegistrarTest, AnOperatorEvictsANodeThatIsNotConnected) {
+  Start();
+  EXPECT_THAT(std::string(Evict("node1").status().message()), HasSubstr("the service has no job"));
+  RunGeneration();
+  EXPECT_THAT(std::string(Evict("node1").status().message()), HasSubstr("node1 is connected"));
+  EXPECT_THAT(std::string(Evict("node2").status().message()), HasSubstr("is no member of generation 1"));
+  EXPECT_THAT(std::string(Evict("node1", "other").status().message()), HasSubstr("job \"other\""));
+  context_.TryCancel();
+  const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
+  absl::StatusOr<std::string> evicted = Evict("node1");  // the service sees the end of the stream by itself
+  while (!evicted.ok() && MonotonicNow() < give_up) evicted = Evict("node1");
+  ASSERT_TRUE(evicted.ok()) << evicted.status();
+  EXPECT_THAT(*evicted, HasSubstr("node1 is evicted from generation 1 of job \""));
+  EXPECT_THAT(std::string(Evict("node1").status().message()), HasSubstr("the service has no job"));
 }
 
 }  // namespace

@@ -1,10 +1,14 @@
 // Where the service listens, and that it does not listen there in plain text by mistake.
 #include "rendezvous/service/service.h"
 
+#include <filesystem>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/eviction_client.h"
 #include "rendezvous/status_client.h"
+#include "tests/support/program.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -32,6 +36,25 @@ TEST(Service, ListensEverywhereWithTlsOrWhenItWasAllowed) {
   options.insecure_anywhere = options.insecure = false;
   options.token = std::string(64, 'a');
   EXPECT_TRUE(Service::Start(options).ok());
+}
+
+TEST(Service, OnlyWhoHasTheTokenEvictsANode) {
+  ServiceOptions options;
+  options.listen = "127.0.0.1:0";
+  options.insecure = false;
+  options.token = std::string(64, 'a');
+  const auto service = Service::Start(options);
+  ASSERT_TRUE(service.ok()) << service.status();
+  const auto why_not = [&](char token) {
+    const support::TemporaryFolder folder;
+    support::WriteText(folder.File("token"), std::string(64, token));
+    std::filesystem::permissions(folder.File("token"), std::filesystem::perms::owner_read);
+    const auto asked = AskToEvict({absl::StrCat("127.0.0.1:", (*service)->port())}, std::nullopt,
+                                  folder.File("token"), "", "node1");
+    return std::string(asked.status().message());
+  };
+  EXPECT_THAT(why_not('b'), HasSubstr("has another token"));
+  EXPECT_THAT(why_not('a'), HasSubstr("the service has no job"));
 }
 
 TEST(Service, LocalhostIsServedOnEachOfItsAddresses) {

@@ -20,7 +20,7 @@ TEST(AgentEnd, GoesOnWhereAResumedSessionWas) {
   }
   EXPECT_EQ(end.Take(1), Arrival::kNew);
   EXPECT_TRUE(end.CloseStream());
-  end.OpenStream();
+  end.OpenStream(Duration::zero());
   EXPECT_FALSE(end.welcomed());
   EXPECT_EQ(end.welcomed_by(), 7u);
   end.OnWelcome(7, true, 1);
@@ -67,7 +67,7 @@ TEST(SessionEnds, NothingIsLostOrRepeatedOverBrokenStreams) {
     std::vector<std::string> heard_by_service;
     std::vector<int64_t> heard_by_agent;
     for (int stream = 0; stream < 200; ++stream) {
-      agent.OpenStream();
+      agent.OpenStream(Duration::zero());
       const bool resumed = service.Open(agent.welcomed_by(), agent.receiver.Acknowledge());
       const uint64_t acknowledged = service.receiver.Acknowledge();
       const bool last = stream > 20;  // then no more breaks
@@ -99,6 +99,17 @@ TEST(SessionEnds, NothingIsLostOrRepeatedOverBrokenStreams) {
       ASSERT_EQ(heard_by_agent[static_cast<size_t>(i)], i + 1) << "seed " << seed;
     }
   }
+}
+
+TEST(AgentEnd, AGenerationThatBeginsBeforeTheFirstHeartbeatIsAnsweredHasALease) {
+  AgentEnd end;
+  end.OnWelcome(7, false, 0);
+  end.TakeLease({std::chrono::seconds(5), {}});
+  end.CloseStream();
+  end.OpenStream(std::chrono::seconds(100));
+  EXPECT_EQ(end.FirstLease(), std::chrono::seconds(5)) << "nobody has heard its Hello yet";
+  end.OnWelcome(8, false, 0);
+  EXPECT_EQ(end.FirstLease(), std::chrono::seconds(100));
 }
 
 TEST(AgentEnd, ALeaseIsOfTheGenerationThatRunsHereAlone) {

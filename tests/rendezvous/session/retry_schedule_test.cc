@@ -25,6 +25,19 @@ TEST(RetrySchedule, PausesDoubleUpToHalfASecond) {
   EXPECT_TRUE(schedule.AttemptDue(now + milliseconds(50)));
 }
 
+TEST(RetrySchedule, IsMorePatientAfterEachRoundOfSilence) {
+  RetrySchedule schedule(seconds(5), Duration::zero());
+  for (const int patience : {1, 1, 2, 2, 4, 4, 4, 4}) {
+    EXPECT_EQ(schedule.Patience(false, 2, milliseconds(1500)), seconds(patience));
+    schedule.AttemptFailed(TimePoint());  // who refuses says at once that nobody is there
+    schedule.AttemptSilent();
+  }
+  EXPECT_EQ(schedule.Patience(true, 2, milliseconds(1500)), milliseconds(1500)) << "a stream that is there";
+  EXPECT_EQ(schedule.Patience(false, 1, milliseconds(1500)), seconds(6)) << "there is no other service";
+  schedule.Connected();
+  EXPECT_EQ(schedule.Patience(false, 2, milliseconds(1500)), seconds(1));
+}
+
 TEST(RetrySchedule, ReportsOncePerInterval) {
   RetrySchedule schedule(seconds(5), Duration::zero());
   schedule.BeginAway(TimePoint());

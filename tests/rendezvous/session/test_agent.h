@@ -26,7 +26,7 @@ class TestAgent {
     options.node_id = node_id_;
     SessionClient::Handler handler;
     handler.event = [this](const ServiceEvent& event) { Push([&] { events_.push_back(event); }); };
-    handler.connected = [this] { Push([&] { ++connected_; }); };
+    handler.connected = [this](const ServiceHost&) { Push([&] { ++connected_; }); };
     handler.disconnected = [this](const std::string& why) { Push([&] { disconnected_.push_back(why); }); };
     handler.failed = [this](absl::Status status) { Push([&] { failure_ = std::move(status); }); };
     session_ = start(std::move(options), std::move(handler));

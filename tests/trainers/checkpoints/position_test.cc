@@ -9,6 +9,7 @@ namespace mtrun::checkpoints {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 Claim At(uint64_t generation, int64_t steps, uint64_t digest = 1, uint64_t run = 9) {
@@ -65,12 +66,30 @@ TEST(DecideSourceTest, AFrozenMemberThatComesBackReceivesThoughItHasMoreSteps) {
   EXPECT_THAT(plan.receive, ElementsAre(0));
 }
 
-TEST(DecideSourceTest, EqualPositionsWithOtherBitsDiverged) {
-  const std::vector<Claim> claims = {At(2, 7, 1), At(2, 7, 2), At(2, 7, 1)};
+TEST(DecideSourceTest, EqualPositionsWithOtherBitsAreRivals) {
+  const std::vector<Claim> claims = {kNew, At(2, 7, 1), At(2, 6, 4), At(2, 7, 2), At(2, 7, 3)};
   const StatePlan plan = DecideSource(claims, 3);
-  EXPECT_EQ(plan.source, 0);
-  EXPECT_THAT(plan.receive, ElementsAre(1));
-  EXPECT_THAT(plan.diverged, ElementsAre(1));
+  EXPECT_EQ(plan.source, 1);
+  EXPECT_EQ(plan.rival, 3);
+  EXPECT_EQ(DescribeRivals(claims, plan),
+            "rank 1 and rank 3 both stand at step 7 (generation 2) with different states (digests "
+            "0000000000000001 and 0000000000000002)");
+}
+
+TEST(DecideSourceTest, EqualPositionsOfOtherRunsAreRivals) {
+  const std::vector<Claim> claims = {At(2, 7, 1, 9), At(2, 7, 1, 8)};
+  const StatePlan plan = DecideSource(claims, 3);
+  EXPECT_EQ(plan.rival, 1);
+  EXPECT_THAT(DescribeRivals(claims, plan), HasSubstr("different runs"));
+}
+
+TEST(DecideSourceTest, WhoIsBehindIsNoRivalWhateverItHolds) {
+  const std::vector<Claim> claims = {At(2, 6, 4), At(2, 7, 1), At(1, 9, 1, 8), At(2, 7, 1)};
+  const StatePlan plan = DecideSource(claims, 3);
+  EXPECT_EQ(plan.source, 1);
+  EXPECT_EQ(plan.rival, -1);
+  EXPECT_THAT(plan.receive, ElementsAre(0, 2));
+  EXPECT_THAT(plan.diverged, ElementsAre(2));
 }
 
 TEST(DecideSourceTest, AnEmptyMemberIsNeverASourceAndPositionsOnlyGrow) {

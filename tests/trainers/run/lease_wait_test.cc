@@ -12,6 +12,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -71,6 +72,16 @@ class LeaseWaitTest : public testing::TrainLoopTest {
   }
   bool Saved(const std::string& run, int64_t step) const {
     return std::filesystem::exists(absl::StrCat(folder_.path(), "/", run, "/step_", step));
+  }
+  /// Waits until it is there: its thread may be slower than the steps behind it, and a later checkpoint takes
+  /// the place of one that waits.
+  ::testing::AssertionResult AwaitSaved(const std::string& run, int64_t step) const {
+    const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
+    while (!Saved(run, step)) {
+      if (MonotonicNow() > give_up) return ::testing::AssertionFailure() << "no checkpoint of step " << step;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return ::testing::AssertionSuccess();
   }
   std::string LedgerOf(const std::string& run) const {
     return support::ReadText(folder_.File(run) + "/ledger.jsonl");
@@ -185,7 +196,13 @@ TEST_F(LeaseWaitTest, CheckpointsAndEvaluationsWaitToo) {
       EXPECT_EQ(finished_, 0) << "no results";
       if (looks == kLooks) self.FindService();
     };
-    const std::vector<MemberResult> results = TrainAll(1, run, {{0, Member(0, step, look)}});
+    const auto hook = [&, member = Member(0, step, look)](ThreadMembership& self, int64_t steps) {
+      if (steps == step + 1) {
+        EXPECT_TRUE(AwaitSaved(run, step));
+      }
+      member(self, steps);
+    };
+    const std::vector<MemberResult> results = TrainAll(1, run, {{0, hook}});
     ExpectComplete(results[0]);
     ExpectSameRun(run, results[0].weight, reference);
     EXPECT_EQ(held, kLooks);

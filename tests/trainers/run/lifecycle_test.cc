@@ -156,9 +156,10 @@ TEST(Lifecycle, OneWriterAndACopyOnEveryNodeThatDoesNotShareItsFolder) {
 }
 
 TEST(Lifecycle, AHeldStateIsSavedUnlessAnotherWasFaster) {
-  EXPECT_TRUE(SavesBeforeStopping(true, 7, {3, 6}));
-  EXPECT_FALSE(SavesBeforeStopping(true, 7, {3, 7}));
-  EXPECT_FALSE(SavesBeforeStopping(false, 0, {}));
+  EXPECT_TRUE(SavesBeforeStopping(true, 7, 2, {3, 6}, 2));
+  EXPECT_FALSE(SavesBeforeStopping(true, 7, 2, {3, 7}, 2));
+  EXPECT_FALSE(SavesBeforeStopping(false, 0, 0, {}, 0));
+  EXPECT_FALSE(SavesBeforeStopping(true, 7, 2, {3, 6}, 3)) << "the others went on without it";
 }
 
 }  // namespace

@@ -9,9 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/posix.h"
+#include "base/sha256.h"
 #include "tests/support/program.h"
 #include "tests/support/small_disk.h"
 #include "trainers/checkpoints/checkpoint.h"
+#include "trainers/checkpoints/ledger.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -107,6 +109,28 @@ TEST_F(RunFilesTest, ANewWriterRecordsWhatItsPredecessorCouldNot) {
   ASSERT_TRUE(first.Flush().ok());
   ASSERT_TRUE(second.Enter({.rank = 0, .writer = 0}, At(3, 2), NoBarrier).ok());
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1", "2"));
+}
+
+/// Behind a cut uplink it kept its files open while spares went on from a checkpoint, and died.
+TEST_F(RunFilesTest, AWriterThatWasAwayContinuesBehindWhatOthersWrote) {
+  RunFiles first(In(folder_.path())), spare(In(folder_.path()));
+  ASSERT_TRUE(first.BecomeWriter(At(0)).ok());
+  for (const int64_t step : {0, 1}) ASSERT_TRUE(first.Record(Step(step), MonotonicNow()).ok());
+  ASSERT_TRUE(spare.BecomeWriter(At(2, 2)).ok());
+  FinishedStep step = Step(2);
+  step.generation = 2;
+  ASSERT_TRUE(spare.Record(step, MonotonicNow()).ok());
+  ASSERT_TRUE(first.BecomeWriter(At(2, 3)).ok());
+  step.generation = 3;
+  ASSERT_TRUE(first.Record(step, MonotonicNow()).ok());
+  EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1", "2", "2"));
+  const std::string ledger = ReadFile(folder_.path() + "/ledger.jsonl").value_or("");
+  std::string previous = checkpoints::kLedgerStart;
+  for (const absl::string_view line : absl::StrSplit(ledger, '\n', absl::SkipEmpty())) {
+    EXPECT_THAT(std::string(line), HasSubstr(absl::StrCat("\"prev\":\"", previous, "\"")));
+    previous = Sha256Hex(std::string(line));
+  }
+  EXPECT_THAT(ledger, HasSubstr(R"({"rewind":2,"generation":3,)"));
 }
 
 TEST_F(RunFilesTest, WhatAnotherMembersStateReplacedIsForgotten) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/trainers/support/rank_threads.h"
 
@@ -23,6 +24,19 @@ TEST(StateSync, TheSourcesValuesGoToAll) {
     ASSERT_TRUE(TakeOver(group, rank, /*source=*/1, tensors, text).ok());
     for (const at::Tensor& t : tensors) EXPECT_TRUE(t.detach().equal(at::full_like(t.detach(), 6)));
     EXPECT_EQ(text, "progress of 1");
+  });
+}
+
+TEST(StateSync, TwoStatesOfTheHighestPositionAreNamedToAll) {
+  RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
+    checkpoints::Claim claim{.run = 9, .position = {2, 7, false}, .digest = static_cast<uint64_t>(rank)};
+    if (rank == 0) claim.position.steps = 6;  // only behind
+    const absl::Status status = AgreeOnState(group, rank, 3, claim, 3).status();
+    EXPECT_TRUE(IsRivalry(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "rank 1 and rank 2 both stand at step 7 (generation 2)"))
+        << status;
+    claim.digest = 1;
+    EXPECT_TRUE(AgreeOnState(group, rank, 3, claim, 3).ok());
   });
 }
 

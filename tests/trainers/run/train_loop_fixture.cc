@@ -51,6 +51,10 @@ MemberResult TrainLoopTest::Train(ThreadJob& job, int member, const std::string&
   }
   // Members begin with different weights: rank 0's count.
   const auto net = std::make_shared<Linear>(0.01 * (member + 1));
+  {
+    const MutexLock lock(mu_);
+    weights_[member] = net->weight;
+  }
   const std::unique_ptr<Task> task = Classify(AsModel(net), kClasses);
   ProgressLine progress(/*quiet=*/true);
   const std::string name = "toy";

@@ -15,6 +15,7 @@
 #include <torch/types.h>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "tests/support/program.h"
 #include "tests/trainers/support/thread_job.h"
 #include "trainers/run/train_loop.h"
@@ -54,6 +55,8 @@ class TrainLoopTest : public ::testing::Test {
   std::map<int, std::function<std::unique_ptr<MicroBatchSource>(MicroBatchSource&)>> mutants_;  // by member
   std::string data_;
   TrainOptions options_;
+  Mutex mu_;
+  std::map<int, at::Tensor> weights_ ABSL_GUARDED_BY(mu_);  // that members train
   std::atomic<int> finished_{0};
   uint64_t generations_ = 0;
 };

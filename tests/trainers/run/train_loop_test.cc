@@ -16,6 +16,7 @@
 #include "tests/trainers/run/train_loop_fixture.h"
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/input/batch.h"
+#include "trainers/run/state_sync.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -75,6 +76,32 @@ TEST_F(TrainLoopTest, ACollectiveBreaksAndTheStepIsDoneAgain) {
   }
   EXPECT_TRUE(*broken);
   EXPECT_EQ(generations_, 2u);
+}
+
+TEST_F(TrainLoopTest, MembersWithDifferentStatesOfOneStepStopTheRunAndAreNamed) {
+  ThreadJob job({0, 1});
+  MemberResult second, late;
+  const auto flip = [this](ThreadMembership&, int64_t steps) {
+    const MutexLock lock(mu_);
+    torch::NoGradGuard no_grad;
+    if (steps == 1) weights_.at(1)[0][0] += 1e-9;  // as broken memory does
+  };
+  std::thread other([&] { second = Train(job, 1, "rivals", flip); });
+  std::thread newcomer;
+  const auto invite = [&](ThreadMembership&, int64_t steps) {
+    if (steps != 2 || newcomer.joinable()) return;
+    job.Join(7);  // all members leave after the same step
+    newcomer = std::thread([&] { late = Train(job, 7, "rivals"); });
+  };
+  MemberResult first = Train(job, 0, "rivals", invite);
+  other.join();
+  newcomer.join();
+  for (const MemberResult* result : {&first, &second, &late}) {
+    EXPECT_TRUE(IsRivalry(result->outcome.status())) << result->outcome.status();
+    EXPECT_THAT(std::string(result->outcome.status().message()),
+                HasSubstr("rank 0 and rank 1 both stand at step"));
+  }
+  EXPECT_EQ(finished_, 0);
 }
 
 TEST_F(TrainLoopTest, ANewcomerReceivesTheRun) {

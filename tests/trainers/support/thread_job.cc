@@ -90,11 +90,11 @@ absl::Status ThreadMembership::Regroup(const absl::Status& why) {
 void ThreadMembership::LoseService(std::function<void()> look) {
   look_ = std::move(look);
   thread_ = std::this_thread::get_id();
-  lease_.Set(BootNow());  // last: who saves checkpoints asks on a thread of its own
+  lease_.Set(generation_, BootNow());  // last: who saves checkpoints asks on a thread of its own
 }
 
 bool ThreadMembership::lease_is_over() const {
-  const bool over = lease_.Over(BootNow());
+  const bool over = lease_.Over(0, BootNow());
   if (over && std::this_thread::get_id() == thread_) look_();
   return over;
 }

@@ -70,7 +70,7 @@ class ThreadMembership final : public Membership {
   void Drain() { drains_ = true; }
   /// Its lease is over until FindService; `look` is called each time that the member finds it so.
   void LoseService(std::function<void()> look);
-  void FindService() { lease_.Set(std::nullopt); }
+  void FindService() { lease_.Set(generation_, std::nullopt); }
 
   const Assignment& assignment() const override { return assignment_; }
   uint64_t generation() const override { return generation_; }

@@ -1,0 +1,52 @@
+#include "launcher/core/host_watch.h"
+
+#include <utility>
+
+namespace mtrun::launcher {
+
+void HostWatch::OnConnected(const rendezvous::ServiceHost& host, TimePoint now) {
+  if (host != host_) verified_ = dead_ = false;
+  host_ = host;
+  away_since_.reset();
+  next_look_ = now;
+  looks_ = 0;
+  told_ = false;
+}
+
+void HostWatch::OnDisconnected(TimePoint now) {
+  if (away_since_) return;
+  away_since_ = next_look_ = now;
+}
+
+void HostWatch::OnLooked(const rendezvous::ServiceHost& looked, const Found& found, TimePoint now) {
+  if (looked != host_) return;  // another one has the job meanwhile
+  verified_ = verified_ || found.alive;
+  const bool proves = (found.dead && verified_) || (found.refused && !host_.service.empty());
+  dead_ = dead_ || (proves && away_since_);
+  if (!away_since_) ++looks_;
+  next_look_ = now + kPause;
+}
+
+bool HostWatch::Wanted() const {
+  const bool answers = !host_.presence.endpoint.empty() && host_.presence.id != 0;
+  if (!away_since_) return answers && !verified_ && looks_ < kMostLooks;
+  return !dead_ && ((answers && verified_) || !host_.service.empty());
+}
+
+std::optional<rendezvous::ServiceHost> HostWatch::Look(TimePoint now) const {
+  return Wanted() && now >= next_look_ ? std::optional(host_) : std::nullopt;
+}
+
+bool HostWatch::TakeOver(TimePoint now) {
+  const bool silent = majority_ && away_since_ && now >= *away_since_ + silence_;
+  return away_since_ && (dead_ || silent) && !std::exchange(told_, true);
+}
+
+std::optional<TimePoint> HostWatch::NextDeadline() const {
+  std::optional<TimePoint> next;
+  if (Wanted()) next = next_look_;
+  if (majority_ && away_since_ && !told_) next = Earlier(next, *away_since_ + silence_);
+  return next;
+}
+
+}  // namespace mtrun::launcher

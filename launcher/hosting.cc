@@ -1,0 +1,127 @@
+#include "launcher/hosting.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/endpoint.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "rendezvous/service/listen_addresses.h"
+
+namespace mtrun::launcher {
+namespace {
+
+bool IsOnThisMachine(const std::string& text) {
+  const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text);
+  if (!endpoint.ok()) return false;
+  const std::vector<std::string> addresses =
+      IsIpAddress(endpoint->host) ? std::vector{endpoint->host} : ResolveHost(endpoint->host);
+  return std::any_of(addresses.begin(), addresses.end(), rendezvous::IsOwn);
+}
+
+}  // namespace
+
+Hosting::Hosting(const Options& options, rendezvous::HostOptions credentials)
+    : options_(options),
+      credentials_(std::move(credentials)),
+      endpoints_(options.job.endpoints.empty() ? std::vector{options.endpoint} : options.job.endpoints) {}
+
+Hosting::~Hosting() {
+  {
+    const MutexLock lock(mu_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status Hosting::Begin() {
+  MT_ASSIGN_OR_RETURN(std::unique_ptr<rendezvous::Host> host, Try(/*elsewhere=*/false, /*begins=*/true));
+  if (host) Take(std::move(host));
+  return absl::OkStatus();
+}
+
+absl::Status Hosting::StandBy(const std::string& address) {
+  if (options_.is_host == false) return absl::OkStatus();
+  const std::string own = endpoint();
+  if (!own.empty()) {
+    MT_ASSIGN_OR_RETURN(const Endpoint at, ParseEndpoint(own));
+    service_port_ = at.port;
+    return absl::OkStatus();
+  }
+  rendezvous::HostOptions options = credentials_;
+  options.endpoint = options_.endpoint;
+  MT_ASSIGN_OR_RETURN(standby_, rendezvous::StartStandby(options, address));
+  MT_ASSIGN_OR_RETURN(const Endpoint at, ParseEndpoint(standby_->endpoint()));
+  service_port_ = at.port;
+  return absl::OkStatus();
+}
+
+void Hosting::Seek() {
+  const MutexLock lock(mu_);
+  if (host_ || stand_alone_) return;
+  seeking_ = true;
+  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  changed_.NotifyAll();
+}
+
+void Hosting::Rest(bool embedded) {
+  const MutexLock lock(mu_);
+  seeking_ = false;
+  stand_alone_ = !embedded;
+  connected_before_ = true;
+}
+
+std::string Hosting::endpoint() const {
+  const MutexLock lock(mu_);
+  return host_ ? host_->endpoint() : "";
+}
+
+std::vector<std::string> Hosting::Untold() const {
+  std::vector<std::string> untold;
+  if (standby_) untold = standby_->Untold();
+  const MutexLock lock(mu_);
+  if (!host_) return untold;
+  for (const std::string& node : host_->Untold()) untold.push_back(node);
+  return untold;
+}
+
+void Hosting::Run() {
+  mu_.Lock();
+  while (!stopping_ && !host_) {
+    if (!seeking_) {
+      changed_.Wait(mu_);
+      continue;
+    }
+    const bool first = !connected_before_;
+    mu_.Unlock();
+    absl::StatusOr<std::unique_ptr<rendezvous::Host>> host = Try(/*elsewhere=*/first, /*begins=*/first);
+    if (host.ok() && *host) Take(*std::move(host));
+    mu_.Lock();
+    const TimePoint next = MonotonicNow() + kPause;
+    while (!stopping_ && !host_ && changed_.WaitUntil(mu_, next)) {
+    }
+  }
+  mu_.Unlock();
+}
+
+absl::StatusOr<std::unique_ptr<rendezvous::Host>> Hosting::Try(bool elsewhere, bool begins) const {
+  for (const std::string& endpoint : endpoints_) {
+    if (!elsewhere && options_.is_host != true && !IsOnThisMachine(endpoint)) continue;
+    rendezvous::HostOptions options = credentials_;
+    options.endpoint = endpoint;
+    options.is_host = options_.is_host;
+    if (begins) options.job_id = options_.job.job_id;
+    MT_ASSIGN_OR_RETURN(std::unique_ptr<rendezvous::Host> host, rendezvous::StartIfHost(options));
+    if (host) return host;
+  }
+  return nullptr;
+}
+
+void Hosting::Take(std::unique_ptr<rendezvous::Host> host) {
+  log::Info("hosting the rendezvous at ", host->endpoint(), ": ", host->reason());
+  const MutexLock lock(mu_);
+  host_ = std::move(host);
+}
+
+}  // namespace mtrun::launcher

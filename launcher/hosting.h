@@ -1,0 +1,72 @@
+// Whether this node hosts the rendezvous service: where an endpoint is this node's, and nobody else serves
+// there. Tried at the start, and again for as long as no service answers: the one that was there may have
+// ended with its mtrun, which may have been another job's.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/mutex.h"
+#include "launcher/cli/options.h"
+#include "rendezvous/service/host.h"
+
+namespace mtrun::launcher {
+
+class Hosting {
+ public:
+  static constexpr Duration kPause = std::chrono::milliseconds(500);  // between two attempts
+
+  /// `options` must outlive it; `credentials` are those of every service here.
+  Hosting(const Options& options, rendezvous::HostOptions credentials);
+  /// Stops the service, if there is one.
+  ~Hosting();
+  Hosting(const Hosting&) = delete;
+
+  /// Hosts where an address of an endpoint is one of this machine's; an endpoint behind address translation
+  /// is found out by Seek. Blocks while names are looked up. Errors as StartIfHost.
+  absl::Status Begin();
+  /// Where no service here is at the endpoint: one that takes the job over when its host is dead, unless this
+  /// node is not to host (is_host). `address`: where the other nodes reach this one.
+  absl::Status StandBy(const std::string& address);
+  /// No service answers: tries to host, on a thread of its own, until it does or Rest is called. Any thread.
+  void Seek();
+  /// A service answers. One that is not `embedded` in an mtrun is somebody's to start again: this node does
+  /// not take its place. Any thread.
+  void Rest(bool embedded);
+
+  /// The endpoint with its real port, where this node hosts; "" where it does not.
+  std::string endpoint() const;
+  /// Of the service here that members may turn to; 0: none.
+  int service_port() const { return service_port_; }
+  /// Ids of nodes that have not heard how their job ended, see Service; none where this node does not host.
+  std::vector<std::string> Untold() const;
+
+ private:
+  void Run();
+  /// Once around the endpoints; those that are not this machine's only with `elsewhere`.
+  absl::StatusOr<std::unique_ptr<rendezvous::Host>> Try(bool elsewhere, bool begins) const;
+  void Take(std::unique_ptr<rendezvous::Host> host);
+
+  const Options& options_;
+  const rendezvous::HostOptions credentials_;
+  const std::vector<std::string> endpoints_;
+
+  // Constant after StandBy.
+  int service_port_ = 0;
+  std::unique_ptr<rendezvous::Host> standby_;
+
+  mutable Mutex mu_;
+  Condition changed_;
+  std::unique_ptr<rendezvous::Host> host_ ABSL_GUARDED_BY(mu_);  // stays once it is there
+  bool seeking_ ABSL_GUARDED_BY(mu_) = false;
+  bool connected_before_ ABSL_GUARDED_BY(mu_) = false;  // there has been a service
+  bool stand_alone_ ABSL_GUARDED_BY(mu_) = false;       // the last one was not in an mtrun
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,33 @@
+// An operator's word that a node never comes back: which member of which job it means, why it does not count,
+// and what the job does then. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "rendezvous/state_machine.h"
+
+namespace mtrun::rendezvous {
+
+/// Whom to evict (the event Evicted), and how people call it.
+struct Eviction {
+  std::string job_id, node_id, name;
+  Generation generation;  // the last one of the job; the node is a member of it
+};
+
+/// The member of the job's last generation that `name` (a host or a node id) means. kFailedPrecondition says
+/// why there is none, or why it cannot be evicted: it is connected.
+absl::StatusOr<Eviction> ChooseMember(const JobMachine& job, const std::string& name, TimePoint now);
+
+/// The same among the jobs of a service. `job_id` "": the only one that has not ended. kNotFound: the service
+/// does not have the job.
+absl::StatusOr<Eviction> ChooseEviction(const std::map<std::string, JobMachine>& jobs,
+                                        const std::string& job_id, const std::string& name, TimePoint now);
+
+/// One line for who asked, after the event: what has happened and what the job does now.
+std::string DescribeEviction(const Eviction& eviction, const std::map<std::string, JobMachine>& jobs,
+                             TimePoint now);
+
+}  // namespace mtrun::rendezvous

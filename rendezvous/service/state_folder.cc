@@ -1,0 +1,140 @@
+#include "rendezvous/service/state_folder.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/splitmix.h"
+#include "base/status_macros.h"
+#include "rendezvous/codec.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A heading, the endpoint and the job in a line each, and the encoded membership.
+constexpr char kHeading[] = "mtrun membership 1";
+constexpr char kEnding[] = ".membership";
+constexpr size_t kMostBytes = size_t{16} << 20;
+
+struct Kept {
+  std::string endpoint, job_id;
+  Assignment generation;
+};
+
+absl::StatusOr<Kept> Read(const std::string& path) {
+  std::error_code error;
+  if (fs::file_size(path, error) > kMostBytes || error)
+    return absl::InvalidArgumentError("no file of that kind");
+  MT_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+  const std::vector<std::string> parts = absl::StrSplit(contents, absl::MaxSplits('\n', 3));
+  if (parts.size() != 4 || parts[0] != kHeading) return absl::InvalidArgumentError("another kind of file");
+  MT_ASSIGN_OR_RETURN(Assignment generation, DecodeMembership(parts[3]));
+  return Kept{parts[1], parts[2], std::move(generation)};
+}
+
+}  // namespace
+
+StateFolder::StateFolder(std::string folder, std::string endpoint)
+    : folder_(std::move(folder)), endpoint_(std::move(endpoint)) {}
+
+StateFolder::~StateFolder() {
+  if (!thread_.joinable()) return;
+  {
+    const MutexLock lock(mu_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  thread_.join();
+}
+
+std::map<std::string, Assignment> StateFolder::Load() const {
+  std::map<std::string, Assignment> found;
+  std::error_code error;
+  if (folder_.empty()) return found;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    const std::string path = entry.path().string();
+    if (!absl::EndsWith(path, kEnding)) continue;
+    absl::StatusOr<Kept> kept = Read(path);
+    if (!kept.ok()) {
+      log::Warning(path, " is passed over: ", kept.status().message());
+    } else if (kept->endpoint == endpoint_) {
+      found[kept->job_id] = std::move(kept->generation);
+    }
+  }
+  return found;
+}
+
+void StateFolder::Keep(const std::string& job_id, const Assignment& generation) {
+  if (folder_.empty()) return;
+  Generation& kept = kept_[job_id];
+  if (kept == generation.generation) return;
+  kept = generation.generation;
+  Put(job_id, absl::StrCat(kHeading, "\n", endpoint_, "\n", job_id, "\n", EncodeMembership(generation)));
+}
+
+void StateFolder::Forget(const std::string& job_id) {
+  if (folder_.empty() || kept_.erase(job_id) == 0) return;
+  Put(job_id, "");
+}
+
+/// Job ids and endpoints may have any characters and any length.
+std::string StateFolder::PathOf(const std::string& job_id) const {
+  uint64_t hash = 0;
+  for (const unsigned char c : absl::StrCat(endpoint_, "\n", job_id)) hash = SplitMix64(hash ^ c);
+  return absl::StrCat(folder_, "/", absl::StrFormat("%016x", hash), kEnding);
+}
+
+void StateFolder::Put(const std::string& job_id, std::string contents) {
+  const MutexLock lock(mu_);
+  due_[PathOf(job_id)] = std::move(contents);
+  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  changed_.NotifyAll();
+}
+
+void StateFolder::Run() {
+  mu_.Lock();
+  while (!stopping_ || !due_.empty()) {
+    if (due_.empty()) {
+      changed_.Wait(mu_);
+      continue;
+    }
+    const auto next = due_.extract(due_.begin());
+    mu_.Unlock();
+    Write(next.key(), next.mapped());
+    mu_.Lock();
+  }
+  mu_.Unlock();
+}
+
+void StateFolder::Write(const std::string& path, const std::string& contents) {
+  std::error_code error;
+  if (contents.empty()) {
+    fs::remove(path, error);
+    return;
+  }
+  fs::create_directories(folder_, error);
+  const absl::Status written = WriteFileAtomically(path, contents);
+  if (written.ok() || std::exchange(complained_, true)) return;
+  log::Warning("who is in the job cannot be written down: ", written.message(),
+               "; should this mtrun die, a service that starts in its place does not know whom to wait for");
+}
+
+std::string StateFolderOf(const std::map<std::string, std::string>& environment) {
+  const auto value = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
+  if (const std::string state = value("XDG_STATE_HOME"); !state.empty()) return absl::StrCat(state, "/mtrun");
+  const std::string home = value("HOME");
+  return home.empty() ? "" : absl::StrCat(home, "/.local/state/mtrun");
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,53 @@
+// What a service that lives in an mtrun writes down for one that starts afresh at its endpoint: who is in the
+// generations of its jobs, a small file each. The fresh one knows then whom it must account for. A file goes
+// with its job. Failing to write costs no more than that, and is said once. Not thread-safe; files are
+// written on a thread of its own, so that nobody waits for a disk.
+#pragma once
+
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::rendezvous {
+
+class StateFolder {
+ public:
+  /// `folder` "": nothing is kept. `endpoint`: of the services that follow one another.
+  StateFolder(std::string folder, std::string endpoint);
+  /// All that was to be written is.
+  ~StateFolder();
+  StateFolder(const StateFolder&) = delete;
+
+  /// The last generations of jobs that had not ended, by job id. What cannot be read is passed over, with a
+  /// warning.
+  std::map<std::string, Assignment> Load() const;
+  /// This generation runs; the same one again changes nothing.
+  void Keep(const std::string& job_id, const Assignment& generation);
+  /// The job has ended.
+  void Forget(const std::string& job_id);
+
+ private:
+  std::string PathOf(const std::string& job_id) const;
+  void Put(const std::string& job_id, std::string contents);
+  void Run();
+  void Write(const std::string& path, const std::string& contents);
+
+  const std::string folder_, endpoint_;
+  std::map<std::string, Generation> kept_;  // by job id
+
+  Mutex mu_;
+  Condition changed_;
+  std::map<std::string, std::string> due_ ABSL_GUARDED_BY(mu_);  // contents by path, "": no file any more
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  bool complained_ = false;  // the thread's
+  std::thread thread_;
+};
+
+/// $XDG_STATE_HOME/mtrun, else ~/.local/state/mtrun; "" where neither is known.
+std::string StateFolderOf(const std::map<std::string, std::string>& environment);
+
+}  // namespace mtrun::rendezvous

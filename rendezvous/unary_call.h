@@ -1,0 +1,71 @@
+// One question to a rendezvous service, one answer. Blocking, with a deadline; any thread.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "base/endpoint.h"
+#include "base/status_macros.h"
+#include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/status_client.h"
+#include "rendezvous/token.h"
+#include "rendezvous/transport.h"
+
+namespace mtrun::rendezvous {
+
+/// How long a person who asks waits for an answer.
+inline constexpr Duration kAnswerPatience = std::chrono::seconds(5);
+
+/// The member functions of the stub for a question.
+template <typename Request, typename Reply>
+using UnaryCall = grpc::Status (wire::Rendezvous::Stub::*)(grpc::ClientContext*, const Request&, Reply*);
+
+/// kUnauthenticated for another token, kUnimplemented for a service that does not know the question,
+/// kUnavailable when nobody answers in time.
+template <typename Request, typename Reply>
+absl::StatusOr<Reply> Ask(const std::string& endpoint, bool insecure, const std::string& token,
+                          Duration patience, const Request& request, UnaryCall<Request, Reply> call) {
+  MT_ASSIGN_OR_RETURN(const auto channel, MakeChannel(endpoint, insecure, token));
+  const auto stub = wire::Rendezvous::NewStub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::duration_cast<std::chrono::microseconds>(patience));
+  Reply reply;
+  const grpc::Status status = (stub.get()->*call)(&context, request, &reply);
+  if (status.ok()) return reply;
+  MT_RETURN_IF_ERROR(JudgeCredentials(endpoint, status, insecure));
+  if (insecure && MayExpectTls(status)) MT_RETURN_IF_ERROR(CheckPlainText(endpoint, patience));
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return absl::UnimplementedError(absl::StrCat("the rendezvous service at ", endpoint,
+                                                 " is of an older mtrun, which does not know this request"));
+  }
+  return absl::UnavailableError(
+      absl::StrCat("no rendezvous service answers at ", endpoint, ": ", WhyUnreachable(status)));
+}
+
+/// `ask(endpoint, insecure, token)` as mtrun does it: loopback needs no TLS, unless the service wants it.
+/// `insecure` given: that decides. `token_file` "": MTRUN_TOKEN or ~/.mtrun/token.
+template <typename Reply, typename Asker>
+absl::StatusOr<Reply> AskAsMtrun(const std::string& where, std::optional<bool> insecure,
+                                 const std::string& token_file, Asker ask) {
+  MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(where));
+  const bool plain = insecure.value_or(IsLoopback(endpoint.host));
+  std::string token;
+  if (!plain) {
+    MT_ASSIGN_OR_RETURN(token, LoadToken(token_file));
+  }
+  absl::StatusOr<Reply> reply = ask(ToText(endpoint), plain, token);
+  if (!plain || insecure || !absl::IsUnauthenticated(reply.status())) return reply;
+  // A TLS service that listens everywhere, on loopback too.
+  MT_ASSIGN_OR_RETURN(token, LoadToken(token_file));
+  return ask(ToText(endpoint), false, token);
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,155 @@
+// One endpoint, hosted by an mtrun: what becomes of the job when that one dies, or only falls silent.
+#include <chrono>
+
+#include "tests/e2e/cluster.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class SuccessionTest : public NetworkTest {
+ protected:
+  /// A first formation waits for all three.
+  std::unique_ptr<Program> Begin(int node, const std::string& conf = "") {
+    return Start(node, "1:3", conf, "20");
+  }
+  /// Whole processes die; their machine lives, and refuses.
+  static void Kill(Program& mtrun) {
+    kill(AgentOf(mtrun), SIGKILL);
+    mtrun.Signal(SIGKILL);
+    mtrun.Wait();
+  }
+  /// The generation beyond `before` that all of them are in, 0 when they have not found each other soon.
+  static int Together(const std::vector<Program*>& mtruns, int before) {
+    for (int generation = before; generation < before + 6; ++generation) {
+      const auto is_in = [&](Program* mtrun) {
+        const std::string text = absl::StrCat("in generation ", generation, ": rank");
+        const auto line = mtrun->WaitForLine(text, Seconds(5));
+        return line && line->find(absl::StrCat(" of ", mtruns.size(), " ")) != std::string::npos;
+      };
+      if (std::all_of(mtruns.begin(), mtruns.end(), is_in)) return generation;
+    }
+    return 0;
+  }
+  /// The workers are done.
+  static void Finish(const std::vector<Program*>& mtruns, int generation) {
+    for (Program* mtrun : mtruns) kill(PidIn(*mtrun, generation), SIGUSR1);
+    for (Program* mtrun : mtruns) EXPECT_EQ(mtrun->Wait(kSoon), 0) << mtrun->Text();
+  }
+};
+
+TEST_F(SuccessionTest, TheMembersGoOnWithoutAHostThatIsDead) {
+  const auto a = Begin(0), b = Begin(1), c = Begin(2);
+  ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
+  Kill(*a);
+  ASSERT_TRUE(Met(*b, 2, 2) && Met(*c, 2, 2)) << b->Text() << c->Text();
+  EXPECT_EQ(PidIn(*b, 2), PidIn(*b, 1));
+  EXPECT_EQ(PidIn(*c, 2), PidIn(*c, 1));
+  // The next host dies as well.
+  Kill(*b);
+  ASSERT_TRUE(Met(*c, 3, 1)) << c->Text();
+  EXPECT_EQ(PidIn(*c, 3), PidIn(*c, 1));
+  Finish({c.get()}, 3);
+}
+
+TEST_F(SuccessionTest, OfTwoNodesTheOtherOneGoesOn) {
+  const auto a = Start(0, "1:2", "", "20"), b = Start(1, "1:2", "", "20");
+  ASSERT_TRUE(Met(*a, 1, 2) && Met(*b, 1, 2));
+  Kill(*a);
+  ASSERT_TRUE(Met(*b, 2, 1)) << b->Text();
+  Finish({b.get()}, 2);
+}
+
+TEST_F(SuccessionTest, AHostThatStartsAgainFindsWhereItsJobIs) {
+  const auto a = Begin(0), b = Begin(1), c = Begin(2);
+  ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
+  Kill(*a);
+  ASSERT_TRUE(Met(*b, 2, 2) && Met(*c, 2, 2)) << b->Text() << c->Text();
+  const auto again = Begin(0);
+  ASSERT_TRUE(Met(*again, 3, 3) && Met(*b, 3, 3) && Met(*c, 3, 3)) << again->Text();
+  EXPECT_THAT(again->Text(), HasSubstr("the job is at " + network_->Address(1)));
+  EXPECT_EQ(PidIn(*b, 3), PidIn(*b, 1));
+  Finish({again.get(), b.get(), c.get()}, 3);
+}
+
+/// The machine was replaced: nothing is written down there. Whoever has the job tells it.
+TEST_F(SuccessionTest, AHostThatRemembersNothingFindsItToo) {
+  const auto a = Begin(0), b = Begin(1), c = Begin(2);
+  ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
+  Kill(*a);
+  ASSERT_TRUE(Met(*b, 2, 2) && Met(*c, 2, 2)) << b->Text() << c->Text();
+  ASSERT_GT(std::filesystem::remove_all(folder_.File("mtrun")), 1u) << "something was written down";
+  const auto again = Begin(0);
+  ASSERT_TRUE(Met(*again, 3, 3) && Met(*b, 3, 3) && Met(*c, 3, 3)) << again->Text();
+  Finish({again.get(), b.get(), c.get()}, 3);
+}
+
+TEST_F(SuccessionTest, AMemberThatDiesWithTheHostIsNotWaitedFor) {
+  const auto a = Begin(0), b = Begin(1), c = Begin(2);
+  ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
+  Kill(*b);
+  Kill(*a);
+  for (int generation = 2; generation < 4; ++generation) {
+    if (c->WaitForLine(absl::StrCat("in generation ", generation, ": rank 0 of 1"), Seconds(10))) break;
+  }
+  EXPECT_THAT(c->Text(), HasSubstr(": rank 0 of 1 ")) << c->Text();
+}
+
+TEST_F(SuccessionTest, AHostThatIsOnlySilentKeepsTheJob) {
+  const auto a = Begin(0), b = Begin(1), c = Begin(2);
+  ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
+  ASSERT_TRUE(network_->SetLink(0, false).ok());
+  ASSERT_TRUE(b->WaitForLine("still cannot reach the rendezvous service", kSoon)) << b->Text();
+  EXPECT_THAT(b->Text() + c->Text(), Not(HasSubstr("in generation 2")));
+  ASSERT_TRUE(network_->SetLink(0, true).ok());
+  // By itself the host has gone on alone: generation 2.
+  const int last = Together({a.get(), b.get(), c.get()}, 3);
+  ASSERT_GT(last, 2) << a->Text() << b->Text();
+  EXPECT_EQ(PidIn(*b, last), PidIn(*b, 1));
+  Finish({a.get(), b.get(), c.get()}, last);
+}
+
+TEST_F(SuccessionTest, AMajorityGoesOnWithoutASilentHostWhereItMay) {
+  const std::string majority = ",takeover=majority";
+  const auto a = Begin(0, majority), b = Begin(1, majority), c = Begin(2, majority);
+  ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
+  ASSERT_TRUE(network_->SetLink(0, false).ok());
+  ASSERT_TRUE(Met(*b, 2, 2) && Met(*c, 2, 2)) << b->Text() << c->Text();
+  EXPECT_THAT(a->Text(), Not(HasSubstr("in generation 2"))) << "it has no majority";
+  ASSERT_TRUE(network_->SetLink(0, true).ok());
+  ASSERT_TRUE(Met(*a, 3, 3) && Met(*b, 3, 3) && Met(*c, 3, 3)) << a->Text() << b->Text();
+  EXPECT_EQ(PidIn(*a, 3), PidIn(*a, 1));
+  Finish({a.get(), b.get(), c.get()}, 3);
+}
+
+TEST_F(SuccessionTest, AColdRestartIsAFirstStart) {
+  {
+    const auto a = Begin(0), b = Begin(1), c = Begin(2);
+    ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
+    for (const auto& mtrun : {c.get(), b.get(), a.get()}) Kill(*mtrun);
+  }
+  const auto a = Begin(0), b = Begin(1), c = Begin(2);
+  ASSERT_TRUE(a->WaitForLine(" of 3 ", kSoon) && b->WaitForLine(" of 3 ", kSoon) &&
+              c->WaitForLine(" of 3 ", kSoon))
+      << a->Text();
+}
+
+/// A host that starts afresh and does not hear of its members may not begin: they may have gone on.
+TEST_F(SuccessionTest, AHostThatStartsAgainWaitsForMembersThatMayRun) {
+  const auto a = Begin(0), b = Begin(1), c = Begin(2);
+  ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
+  ASSERT_TRUE(network_->SetLink(0, false).ok());
+  Kill(*a);
+  const auto again = Begin(0);
+  ASSERT_TRUE(again->WaitForLine("may still run elsewhere", kSoon)) << again->Text();
+  EXPECT_THAT(again->Text(), Not(HasSubstr("in generation")));
+  ASSERT_TRUE(network_->SetLink(0, true).ok());
+  ASSERT_TRUE(again->WaitForLine(" of 3 ", kSoon) && b->WaitForLine("in generation 2", kSoon))
+      << again->Text();
+  EXPECT_EQ(PidIn(*b, 2), PidIn(*b, 1));
+}
+
+}  // namespace
+}  // namespace mtrun::e2e

@@ -1,0 +1,119 @@
+// The service goes with the mtrun that hosts it: what becomes of the others, at the start and at the end.
+#include <chrono>
+
+#include "tests/e2e/cluster.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Clock = std::chrono::steady_clock;
+
+/// Two jobs that meet at one endpoint of this machine.
+class SharedEndpointTest : public LauncherTest {
+ protected:
+  /// Says "ready" and waits until the file `name` of the test's folder is there.
+  std::unique_ptr<Program> StartJob(const std::string& id, const std::string& name, int code) const {
+    const std::string script =
+        Script(id + ".sh", absl::StrCat("echo ready; while [ ! -e ", folder_.File(name),
+                                        " ]; do sleep 0.02; done; exit ", code, "\n"));
+    const std::vector<std::string> args = {
+        "--nnodes", "1", "--nproc_per_node", "2", "--rdzv_endpoint", endpoint_, "--rdzv_id", id, script};
+    return std::make_unique<Program>(Command(args), Environment());
+  }
+  void Let(const std::string& name) const { support::WriteText(folder_.File(name), ""); }
+};
+
+TEST_F(SharedEndpointTest, TheOtherJobHostsWhenTheFirstOneHasEnded) {
+  const auto first = StartJob("first", "go1", 0);
+  ASSERT_TRUE(first->WaitForLine("hosting the rendezvous at " + endpoint_) && first->WaitForLines("ready", 2))
+      << first->Text();
+  const auto well = StartJob("well", "go2", 0), badly = StartJob("badly", "go2", 3);
+  ASSERT_TRUE(well->WaitForLines("ready", 2) && badly->WaitForLines("ready", 2))
+      << well->Text() << badly->Text();
+  EXPECT_TRUE(well->WaitForLine("hosted elsewhere", Seconds(0)));
+  Let("go1");
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  Let("go2");
+  EXPECT_EQ(well->Wait(), 0) << well->Text();
+  EXPECT_EQ(badly->Wait(), 3) << badly->Text();
+  EXPECT_THAT(badly->Text(), HasSubstr("badly.sh FAILED"));
+  EXPECT_THAT(well->Text() + badly->Text(), HasSubstr("trying the services of other nodes"));
+}
+
+class HostingTest : public NetworkTest {
+ protected:
+  void SetUp() override {
+    NetworkTest::SetUp();
+    if (network_) list_ = {network_->Address(0) + ":29400", network_->Address(1) + ":29400"};
+  }
+  /// A command for every worker instead of the toy.
+  void Run(const std::string& text) { toy_ = {Script("run.sh", text)}; }
+  /// Rank 0 fails as soon as the file "go" is there, rank 1 never ends.
+  void RunUntilTheHostFails() {
+    Run("echo ready; [ $RANK = 1 ] && exec sleep 1000\n"
+        "while [ ! -e " +
+        folder_.File("go") + " ]; do sleep 0.02; done; echo the cause >&2; exit 9\n");
+  }
+
+  std::vector<std::string> list_;
+};
+
+TEST_F(HostingTest, AListWhoseFirstHostIsNotThereDelaysNoStart) {
+  endpoints_ = list_;
+  ASSERT_TRUE(network_->SetLink(0, false).ok());
+  const auto begin = Clock::now();
+  const auto second = Start(1, "1:2");
+  ASSERT_TRUE(second->WaitForLine("hosting the rendezvous at " + list_[1], kSoon)) << second->Text();
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2)) << second->Text();
+}
+
+TEST_F(HostingTest, TheSurvivorBeginsWhenTheFirstHostOfTheListDiesBeforeTheJob) {
+  endpoints_ = list_;
+  const auto first = Start(0, "2:3");
+  ASSERT_TRUE(first->WaitForLine("hosting the rendezvous at " + list_[0], kSoon)) << first->Text();
+  const auto second = Start(1, "2:3");
+  first->Signal(SIGKILL);
+  const auto third = Start(2, "2:3");
+  EXPECT_TRUE(Met(*second, 1, 2)) << second->Text() << third->Text();
+}
+
+TEST_F(HostingTest, ANodeWhoseWorkersAreDoneEndsWithoutAService) {
+  Run("[ $RANK = 0 ] && exec sleep 1000; echo done; exit 0\n");
+  const auto host = Start(0, "2", ",fence_timeout=2");
+  const auto other = Start(1, "2", ",fence_timeout=2");
+  ASSERT_TRUE(other->WaitForLine("done", kSoon)) << other->Text();
+  ASSERT_TRUE(network_->SetLink(0, false).ok());
+  EXPECT_EQ(other->Wait(), 0) << other->Text();
+  EXPECT_THAT(other->Text(), HasSubstr("this node's workers are done: it ends, without having heard"));
+}
+
+TEST_F(HostingTest, AHostWaitsForMembersThatWereCutOffWhileTheJobEnded) {
+  RunUntilTheHostFails();
+  const auto host = Start(0, "2");
+  const auto other = Start(1, "2");
+  ASSERT_TRUE(host->WaitForLine("ready", kSoon) && other->WaitForLine("ready", kSoon)) << host->Text();
+  ASSERT_TRUE(network_->SetLink(1, false).ok());
+  support::WriteText(folder_.File("go"), "");
+  ASSERT_TRUE(host->WaitForLine("still hosting the rendezvous for a moment", kSoon)) << host->Text();
+  ASSERT_TRUE(network_->SetLink(1, true).ok());
+  EXPECT_EQ(other->Wait(), 9) << other->Text();
+  EXPECT_THAT(other->Text(), HasSubstr("the cause"));
+  EXPECT_EQ(host->Wait(), 9) << host->Text();
+}
+
+TEST_F(HostingTest, AHostDoesNotWaitForADeadMember) {
+  RunUntilTheHostFails();
+  const auto host = Start(0, "2");
+  const auto other = Start(1, "2");
+  ASSERT_TRUE(host->WaitForLine("ready", kSoon) && other->WaitForLine("ready", kSoon)) << host->Text();
+  support::WriteText(folder_.File("go"), "");
+  other->Signal(SIGKILL);
+  const auto begin = Clock::now();
+  EXPECT_EQ(host->Wait(), 9) << host->Text();
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(8)) << host->Text();
+}
+
+}  // namespace
+}  // namespace mtrun::e2e

@@ -1,0 +1,239 @@
+// What the rows of the liveness table share: jobs whose workers take real steps (tools/chaos.d/toy.py), the
+// faults, and the time from a fault to the next step.
+//
+// Each worker keeps a record of its own. When a test ends tools/chaos reads them all: a rank is one worker's,
+// no two generations take steps at the same time, every start belongs to one generation.
+#pragma once
+
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
+#include "tests/e2e/cluster.h"
+
+namespace mtrun::e2e {
+
+class LivenessTest : public NetworkTest {
+ protected:
+  static constexpr int kPerNode = 2;  // workers
+  static constexpr double kRoom = 3;  // seconds that a loaded machine may take beyond a bound
+
+  /// A line of a worker's record. Times are seconds of the monotonic clock.
+  struct Record {
+    double at = 0;
+    std::string kind;  // "enter": is in a generation; "commit": its generation has taken a step
+    std::string host;
+    pid_t pid = -1;
+    int generation = 0, world = 0;
+  };
+
+  LivenessTest() : NetworkTest(5) {}
+
+  void SetUp() override {
+    NetworkTest::SetUp();
+    if (network_) std::filesystem::create_directory(folder_.File("records"));
+  }
+  void TearDown() override {
+    mtrun_.clear();
+    service_.reset();
+    if (network_) ExpectPropertiesHeld();
+    NetworkTest::TearDown();
+  }
+
+  // ---- the job
+
+  /// How all nodes are started. `fence`: fence_timeout in seconds, 0: its default, 30 s.
+  void SetJob(const std::string& nodes, int fence, const std::string& kind = "cooperative") {
+    spec_ = nodes;
+    conf_ = fence > 0 ? absl::StrCat(",fence_timeout=", fence) : "";
+    kind_ = kind;
+  }
+  /// A service of its own on node 0.
+  void Serve() { service_ = StartService(); }
+  /// No service of its own: the mtruns of these nodes host one each.
+  void HostAt(const std::vector<int>& nodes) {
+    endpoints_.clear();
+    for (const int node : nodes) endpoints_.push_back(network_->Address(node) + ":29400");
+  }
+  /// Starts mtrun on that node.
+  void Run(int node) {
+    toy_ = {"--nproc_per_node",
+            absl::StrCat(kPerNode),
+            "--max_restarts",
+            "10",
+            "--event_log",
+            folder_.File(absl::StrCat("events-", node, ".jsonl")),
+            "--no_python",
+            "env",
+            "MTRUN_CHAOS_RECORDS=" + folder_.File("records"),
+            "python3",
+            "-I",
+            "-S",
+            support::TestFile("../tools/chaos.d/toy.py"),
+            kind_};
+    mtrun_[node] = Start(node, spec_, conf_, "20");
+  }
+  /// Members, which then run together, and spares.
+  void Form(const std::vector<int>& members, const std::vector<int>& spares = {}) {
+    for (const int node : members) Run(node);
+    const auto step = WaitForStep(0, 1);
+    ASSERT_TRUE(step) << Texts();
+    ASSERT_EQ(step->world, kPerNode * static_cast<int>(members.size()));
+    for (const int node : spares) Run(node);
+    for (const int node : spares) WaitToBeSpare(node);
+  }
+  void WaitToBeSpare(int node) {
+    EXPECT_TRUE(mtrun_[node]->WaitForLine("spare: ", kSoon)) << node << ":\n" << mtrun_[node]->Text();
+  }
+  /// Seconds until these nodes, which start now, have taken a step.
+  double TimeToStart(const std::vector<int>& nodes) {
+    const double begin = Now();
+    for (const int node : nodes) Run(node);
+    const auto step = WaitForStep(begin, 1);
+    EXPECT_TRUE(step) << Texts();
+    return step ? step->at - begin : kSoon.count();
+  }
+  /// The work is done: everything must end by itself, with 0.
+  void ExpectToEnd(const std::vector<int>& nodes) {
+    support::WriteText(folder_.File("done-0"), "");
+    for (const int node : nodes) EXPECT_EQ(mtrun_[node]->Wait(), 0) << mtrun_[node]->Text();
+  }
+
+  // ---- faults
+
+  void KillWorker(int node) const { kill(*WorkersOf(node, 1).begin(), SIGKILL); }
+  /// Its guardian ends the workers, and the host refuses connections.
+  void KillAgent(int node) { kill(AgentOf(*mtrun_[node]), SIGKILL); }
+  void KillService() {
+    service_->Signal(SIGKILL);
+    EXPECT_TRUE(service_->Wait().has_value());
+  }
+  /// Nodes and service; the test goes on when nothing of them is left.
+  void KillAll() {
+    for (const auto& [node, mtrun] : mtrun_) mtrun->Signal(SIGKILL);
+    if (service_) KillService();
+    mtrun_.clear();
+    EXPECT_TRUE(mark_.WaitForNone(kSoon));
+  }
+  /// Nobody hears of the end of its processes.
+  void LosePower(int node) {
+    ASSERT_TRUE(network_->SetLink(node, false).ok());
+    const auto space = [](pid_t pid) {
+      std::error_code gone;
+      return std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/ns/net"), gone);
+    };
+    const auto here = space(mtrun_[node]->pid());
+    for (bool found = true; found;) {
+      found = false;
+      for (const pid_t pid : mark_.Alive()) {
+        if (space(pid) != here) continue;
+        found = true;
+        kill(pid, SIGKILL);
+      }
+    }
+  }
+
+  // ---- what the workers wrote down
+
+  static double Now() { return Seconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+  std::vector<Record> Records(const std::string& kind) const {
+    std::vector<Record> found;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.File("records"))) {
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);) {
+        const auto json = nlohmann::json::parse(line, nullptr, false);
+        if (json.is_discarded() || json["kind"] != kind) continue;  // it is being written
+        found.push_back({json["t"], kind, json["host"], json["pid"],
+                         std::stoi(json["generation"].get<std::string>()), json.value("world", 0)});
+      }
+    }
+    return found;
+  }
+  /// The first step behind `since` that generation `least` or a later one took.
+  std::optional<Record> WaitForStep(double since, int least) const {
+    for (const double end = Now() + kSoon.count(); Now() < end;) {
+      std::optional<Record> first;
+      for (const Record& step : Records("commit")) {
+        if (step.at > since && step.generation >= least && (!first || step.at < first->at)) first = step;
+      }
+      if (first) return first;
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(5));  // another process's file is no event of ours
+    }
+    return std::nullopt;
+  }
+  /// The longest time between two steps since then.
+  double LongestPause(double since) const {
+    std::set<double> times = {since};
+    for (const Record& step : Records("commit")) {
+      if (step.at > since) times.insert(step.at);
+    }
+    double longest = 0, last = since;
+    for (const double time : times) longest = std::max(longest, time - std::exchange(last, time));
+    return longest;
+  }
+  std::set<pid_t> WorkersOf(int node, int generation) const {
+    std::set<pid_t> found;
+    for (const Record& record : Records("enter")) {
+      if (record.host == absl::StrCat("node", node) && record.generation == generation)
+        found.insert(record.pid);
+    }
+    return found;
+  }
+  void ExpectSameWorkers(int node, int generation, int later) const {
+    EXPECT_EQ(WorkersOf(node, later).size(), size_t{kPerNode});
+    EXPECT_EQ(WorkersOf(node, later), WorkersOf(node, generation)) << "node " << node;
+  }
+  std::string Texts() {
+    std::string text = service_ ? "service:\n" + service_->Text() : "";
+    for (const auto& [node, mtrun] : mtrun_) absl::StrAppend(&text, "node ", node, ":\n", mtrun->Text());
+    return text;
+  }
+
+  // ---- the row
+
+  /// Prints the time of a row and keeps it with the test's result; it must lie within its bound, in seconds.
+  static void Report(const std::string& row, double seconds, double bound) {
+    std::cout << absl::StrFormat("[liveness] %-62s %5.2f s (bound %.2g s)", row, seconds, bound) << std::endl;
+    RecordProperty(row, absl::StrFormat("%.3f s", seconds));
+    EXPECT_LE(seconds, bound + kRoom) << row;
+  }
+  /// The time from `fault` to the first step of generation `next`, which so many nodes take.
+  void ExpectToGoOn(const std::string& row, double fault, double bound, int nodes, int next = 2) {
+    const auto step = WaitForStep(fault, next);
+    ASSERT_TRUE(step) << row << "\n" << Texts();
+    Report(row, step->at - fault, bound);
+    EXPECT_EQ(step->generation, next) << Texts();
+    EXPECT_EQ(step->world, kPerNode * nodes) << Texts();
+  }
+
+  std::map<int, std::unique_ptr<Program>> mtrun_;  // by node
+  std::unique_ptr<Program> service_;
+
+ private:
+  void ExpectPropertiesHeld() {
+    // What ended a generation is the test's own subject.
+    support::WriteText(folder_.File("faults.json"),
+                       R"({"wall_minus_monotonic": 0, "over": {},)"
+                       R"( "faults": [{"node": 0, "from": 0, "to": 1e18, "anybody": true}]})");
+    Program check({"python3", support::TestFile("../tools/chaos"), "rendezvous", "--check", folder_.path()});
+    EXPECT_EQ(check.Wait(), 0) << check.Text();
+  }
+
+  std::string spec_, conf_, kind_;
+};
+
+}  // namespace mtrun::e2e

@@ -1,0 +1,46 @@
+// Questions to mtrun, which then runs nothing.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "launcher/cli/option_table.h"
+#include "tests/launcher/cli/parse_line.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(QuestionsTest, HelpNamesEveryFlagOfTheContract) {
+  EXPECT_EQ(Parse("--help")->act, Options::Act::kHelp);
+  EXPECT_EQ(Parse("--version x")->act, Options::Act::kVersion);
+  EXPECT_EQ(Parse("--print-completion zsh")->completion_shell, "zsh");
+  EXPECT_EQ(Parse("--status node1")->status_endpoint, "node1:29400");
+  EXPECT_EQ(Parse("--status=node1:1 --json")->act, Options::Act::kStatus);
+  for (const SettingSpec& spec : OptionTable()) EXPECT_THAT(HelpText(), HasSubstr("--" + spec.name));
+}
+
+TEST(QuestionsTest, AnEvictionNamesANodeAndWhereItsJobMeets) {
+  for (const char* line : {"--evict node3 node1", "--rdzv_id run7 --insecure --evict=node3 node1:29400",
+                           "--evict node3 node1 --insecure --rdzv-id run7"}) {
+    const auto options = Parse(line);
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->act, Options::Act::kEvict);
+    EXPECT_EQ(options->evicted, "node3");
+    EXPECT_THAT(options->evict_endpoints, ElementsAre("node1:29400"));
+    const bool more = std::string(line).find("run7") != std::string::npos;
+    EXPECT_EQ(options->job.job_id, more ? "run7" : "");
+    EXPECT_EQ(options->insecure_given, more);
+  }
+  EXPECT_THAT(Parse("--evict node3 node1:1,node2")->evict_endpoints, ElementsAre("node1:1", "node2:29400"));
+  EXPECT_THAT(ErrorOf("--evict node3"),
+              AllOf(HasSubstr("--evict node3 needs an ENDPOINT"), HasSubstr("HOST:PORT")));
+  EXPECT_THAT(ErrorOf("--evict node3 node1:x"), AllOf(HasSubstr("--evict"), HasSubstr("node1:x")));
+  EXPECT_THAT(ErrorOf("--evict node3 node1 prog"), HasSubstr("\"prog\" would not be run"));
+  EXPECT_THAT(ErrorOf("--evict node3 node1 --nodes"), HasSubstr("--nodes"));
+  EXPECT_THAT(ErrorOf("--status node1 --evict node3 node1"), HasSubstr("two questions"));
+  EXPECT_THAT(ErrorOf("--json --evict node3 node1"), HasSubstr("--json goes with --status"));
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

@@ -1,0 +1,262 @@
+// The simulated job: what must hold, always and in the end.
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "tests/launcher/job_simulation.h"
+
+namespace mtrun::launcher {
+
+void JobSimulation::Broken(std::string what) {
+  if (!broken_) broken_ = std::move(what);
+}
+
+void JobSimulation::NoteFormed(const Service& service, const rendezvous::Assignment& assignment) {
+  if (!formed_.contains(assignment.generation)) NoteForgotten(service, assignment.generation.number);
+  const auto [entry, created] = formed_.try_emplace(assignment.generation);
+  if (!created) return;
+  CheckBudget(assignment);
+  CheckRuns(assignment);
+  Formed& formed = entry->second;
+  formed.generation = assignment.generation;
+  formed.incarnation = assignment.incarnation;
+  formed.order = formed_.size();
+  for (const Agent& agent : agents_) {
+    const bool member = std::any_of(assignment.members.begin(), assignment.members.end(),
+                                    [&](const rendezvous::Member& m) { return m.node_id == agent.node_id; });
+    if (!member || agent.incarnation == 0) continue;
+    formed.job = agent.job;
+    formed.run = static_cast<int>(ended_[agent.job].size());
+    CheckRun(agent, formed);
+  }
+  for (const rendezvous::Member& member : assignment.members) {
+    formed.workers += static_cast<size_t>(member.workers);
+    formed.members.insert(member.node_id);
+  }
+  const auto known = service.known.find(settings_[formed.job].job_id);
+  if (known != service.known.end()) formed.base = known->second;
+  formed.formed_at = now_;
+  formed.service = absl::StrCat("service ", service.id);
+  for (const Agent& agent : agents_) {
+    if (agent.incarnation != 0 && service.sessions.contains(agent.node_id))
+      formed.informed.insert(agent.knows.begin(), agent.knows.end());
+  }
+}
+
+/// No service that lives knows of any generation: none can know of those that only nodes know.
+void JobSimulation::NoteServicesDied() {
+  if (!setup_.lose_file && !file_.empty()) return;
+  for (const Service& service : services_) {
+    if (service.id == 0) continue;
+    for (const auto& [job_id, job] : service.jobs->jobs()) {
+      if (job.View({}).generation.number > 0) return;
+    }
+  }
+  for (auto& [generation, formed] : formed_) formed.forgotten = true;
+}
+
+/// Nobody who lives knows of it any more, as `former` gives out `number`.
+void JobSimulation::NoteForgotten(const Service& former, uint64_t number) {
+  for (auto& [generation, formed] : formed_) {
+    const std::string& job_id = settings_[formed.job].job_id;
+    const bool served = std::any_of(services_.begin(), services_.end(), [&](const Service& service) {
+      const uint64_t last = service.id == 0 ? 0 : service.jobs->LastNumber(job_id);
+      return (&service == &former ? number - 1 : last) >= generation.number;
+    });
+    const bool known = std::any_of(agents_.begin(), agents_.end(), [&](const Agent& agent) {
+      return agent.incarnation != 0 && agent.knows.contains(generation);
+    });
+    formed.forgotten = formed.forgotten || (!served && !known);
+  }
+}
+
+const JobSimulation::Formed* JobSimulation::FindFormed(const rendezvous::Generation& generation) const {
+  const auto found = formed_.find(generation);
+  return found == formed_.end() ? nullptr : &found->second;
+}
+
+/// It takes part in a generation, and would commit a step of it that is whole.
+bool JobSimulation::MayCommit(const Agent& agent, const Worker& worker) const {
+  if (agent.said_leaving && setup_.trust_leavers) return false;
+  const bool runs = worker.alive && !worker.doomed && !worker.frozen;
+  if (!runs || worker.in == nullptr || worker.in == worker.done) return false;
+  return std::any_of(agent.leases.begin(), agent.leases.end(), [&](const auto& lease) {
+    return lease.first == worker.in->generation && NowOn(agent.node) < lease.second;
+  });
+}
+
+/// No service can know of a generation that was known only to services that died and to nodes that it does
+/// not hear; and of two runs of the job that began so, at different services, neither waits for the other.
+bool JobSimulation::Excused(const Formed& old, const Formed& young) const {
+  if (NobodyCouldTell(old, young)) return true;
+  // Nobody has told the host of another run yet.
+  if (setup_.lose_file && old.incarnation != young.incarnation) return true;
+  if (old.forgotten && !young.informed.contains(old.generation)) return true;
+  if (young.forgotten && !old.informed.contains(young.generation)) return true;
+  const auto forgotten = [this](uint64_t incarnation) {
+    return std::any_of(formed_.begin(), formed_.end(), [&](const auto& entry) {
+      return entry.second.forgotten && entry.second.incarnation == incarnation;
+    });
+  };
+  return old.incarnation != young.incarnation && (forgotten(old.incarnation) || forgotten(young.incarnation));
+}
+
+/// Two generations followed the same one, and when the second of them was formed all its members were dead
+/// that knew of the first, and the service that had formed it: another member had been away since then, and
+/// cannot know that it was replaced.
+bool JobSimulation::NobodyCouldTell(const Formed& one, const Formed& other) const {
+  const auto line = [this](const Formed* formed) {
+    std::vector<const Formed*> ancestors;
+    for (; formed != nullptr; formed = FindFormed(formed->base)) ancestors.push_back(formed);
+    return ancestors;
+  };
+  std::vector<const Formed*> a = line(&one), b = line(&other);
+  const Formed* common = nullptr;
+  for (; !a.empty() && !b.empty() && a.back() == b.back(); a.pop_back(), b.pop_back()) common = a.back();
+  if (common == nullptr || a.empty() || b.empty()) return false;
+  const bool in_order = a.back()->order < b.back()->order;
+  const Formed &first = in_order ? *a.back() : *b.back(), &second = in_order ? *b.back() : *a.back();
+  const auto dead = [&](const std::string& name) {
+    const auto died = died_.find(name);
+    return died != died_.end() && died->second <= second.formed_at;
+  };
+  return dead(first.service) &&
+         std::all_of(common->members.begin(), common->members.end(), [&](const std::string& member) {
+           return !first.members.contains(member) || dead(member);
+         });
+}
+
+/// Steps of a generation can be committed while all its workers take part in it and their leases last. Once a
+/// younger one has got so far an older one never does again.
+void JobSimulation::Check() {
+  std::map<size_t, std::pair<const Formed*, size_t>, std::greater<>> taking_part;  // youngest first
+  for (const Agent& agent : agents_) {
+    if (agent.incarnation == 0) continue;
+    for (const Worker& worker : agent.workers) {
+      if (!MayCommit(agent, worker)) continue;
+      auto& [formed, workers] = taking_part[worker.in->order];
+      formed = worker.in;
+      ++workers;
+    }
+  }
+  for (const auto& [order, counted] : taking_part) {
+    const auto& [formed, workers] = counted;
+    if (workers < formed->workers) continue;
+    formed->whole_at = now_;
+    const Formed*& young = youngest_whole_[{formed->job, formed->run}];
+    if (young == nullptr || young->OlderThan(*formed)) {
+      young = formed;
+    } else if (formed->OlderThan(*young)) {
+      if (setup_.excuse_forgotten && Excused(*formed, *young)) {
+        if (young->order < formed->order) young = formed;
+        continue;
+      }
+      Broken(absl::StrCat(channel::ToText(formed->generation), " commits after ",
+                          channel::ToText(young->generation), " could"));
+    }
+  }
+}
+
+/// One failure is counted once, whoever reports it and how often.
+void JobSimulation::CheckBudget(const rendezvous::Assignment& assignment) {
+  if (static_cast<size_t>(assignment.restart_count) <= failed_in_.size()) return;
+  Broken(absl::StrCat(assignment.restart_count, " restarts are counted, workers were killed in ",
+                      failed_in_.size(), " generations"));
+}
+
+/// A node of one run is in no generation of the next one, whoever remembers what.
+void JobSimulation::CheckRuns(const rendezvous::Assignment& assignment) {
+  if (!setup_.forget_runs) return;
+  int oldest = setup_.runs, newest = 0;
+  for (const Agent& agent : agents_) {
+    const bool member = std::any_of(assignment.members.begin(), assignment.members.end(),
+                                    [&](const rendezvous::Member& m) { return m.node_id == agent.node_id; });
+    if (!member || agent.incarnation == 0) continue;
+    newest = std::max(newest, agent.run);
+    if (agent.last_run.number > 0) oldest = std::min(oldest, agent.run);
+  }
+  if (oldest < newest) Broken(absl::StrCat(channel::ToText(assignment.generation), " has nodes of two runs"));
+}
+
+/// The run that it was in has ended, and then a service died, which may be the one that knew.
+bool JobSimulation::EndWasForgotten(const Agent& agent) const {
+  const Formed* last = FindFormed(agent.last_run);
+  const auto ended = ended_.find(agent.job);
+  if (last == nullptr || ended == ended_.end()) return false;
+  const auto end = ended->second.find(last->incarnation);
+  return end != ended->second.end() && service_died_ > end->second;
+}
+
+/// One that came after the end waits for others to begin with, as does one that nobody can tell of it.
+bool JobSimulation::MayStay(const Agent& agent) const {
+  const Formed* last = FindFormed(agent.last_run);
+  if (last == nullptr) return true;
+  const auto ended = ended_.find(agent.job);
+  const bool came_later =
+      ended != ended_.end() && !ended->second.empty() && !ended->second.contains(last->incarnation);
+  return came_later || EndWasForgotten(agent);
+}
+
+/// A node that was in a run that has ended is not in another one (as long as a service knows of its end).
+bool JobSimulation::CheckRun(const Agent& member, const Formed& formed) {
+  const Formed* last = FindFormed(member.last_run);
+  if (last == nullptr) return true;
+  const auto& ended = ended_[member.job];
+  const auto end = ended.find(last->incarnation);
+  if (end == ended.end() || EndWasForgotten(member)) return true;
+  Broken(absl::StrCat(member.node_id, " is in ", channel::ToText(formed.generation), ", its run has ended"));
+  return false;
+}
+
+void JobSimulation::NoteEnded(const std::string& node_id, const rendezvous::JobEnded& event) {
+  for (const Agent& agent : agents_) {
+    const Formed* last = agent.node_id == node_id ? FindFormed(agent.last_run) : nullptr;
+    if (event.outcome.success && last != nullptr) ended_[agent.job].try_emplace(last->incarnation, now_);
+  }
+}
+
+void JobSimulation::CheckEnded() {
+  for (const Agent& agent : agents_) {
+    if (setup_.late_faults > 0 && MayStay(agent)) continue;
+    if (agent.incarnation != 0 && agent.run <= finishing_ && !broken_)
+      Broken(absl::StrCat(agent.node_id, " is still there after the end: ", agent.core->Describe()));
+  }
+}
+
+std::string JobSimulation::CheckFormed(size_t job) const {
+  std::set<rendezvous::Generation> generations;
+  int members = 0;
+  for (const Agent& agent : agents_) {
+    if (agent.job != job) continue;
+    if (agent.incarnation == 0) return absl::StrCat("no agent on node ", agent.node);
+    if (agent.core->phase() == AgentCore::Phase::kRunning) {
+      ++members;
+      generations.insert(agent.core->assignment()->generation);
+    } else if (agent.core->phase() != AgentCore::Phase::kJoining &&
+               agent.core->phase() !=
+                   AgentCore::Phase::kRegrouping) {  // a spare, with or without old workers
+      return absl::StrCat(agent.node_id, " is ", agent.core->Describe());
+    }
+  }
+  const int wanted = std::min(setup_.nodes, setup_.max_nodes);
+  if (members != wanted) return absl::StrCat(members, " of ", wanted, " nodes run");
+  if (generations.size() != 1) return absl::StrCat(generations.size(), " generations run");
+  const Formed* formed = FindFormed(*generations.begin());
+  if (now_ - formed->whole_at > std::chrono::seconds(1))
+    return absl::StrCat(channel::ToText(formed->generation), " commits nothing");
+  return "";
+}
+
+std::string JobSimulation::CheckWarm(size_t job) const {
+  for (const Agent& agent : agents_) {
+    if (agent.job != job || agent.core->phase() != AgentCore::Phase::kRunning) continue;
+    const std::string state = agent.core->Describe();
+    const bool given_up = state.find("given up") != std::string::npos;
+    if (!given_up && state.find("warm") != std::string::npos)
+      return absl::StrCat(agent.node_id, " has workers without a rank: ", state);
+  }
+  return "";
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,179 @@
+// The simulated job: services that live in agents, and how the others take over from one that is dead.
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/launcher/job_simulation.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr int kEndpointPort = 29400;
+constexpr char kHost[] = "host";
+
+}  // namespace
+
+// ---- where a service is ----
+
+size_t JobSimulation::NodeAt(const std::string& endpoint) const {
+  const size_t digit = endpoint.find_first_of("0123456789");
+  return absl::StartsWith(endpoint, "head") ? 0 : static_cast<size_t>(std::atoi(endpoint.c_str() + digit));
+}
+
+std::optional<size_t> JobSimulation::ServiceAt(const std::string& endpoint) const {
+  const size_t node = NodeAt(endpoint);
+  const Service& service = services_[node];
+  const bool there = !setup_.hosted || endpoint == service.endpoint || endpoint == kEndpoint;
+  return service.id != 0 && there ? std::optional(node) : std::nullopt;
+}
+
+bool JobSimulation::IsFrozen(size_t index) const {
+  return setup_.hosted && agents_[index].frozen && agents_[index].incarnation == services_[index].owner;
+}
+
+void JobSimulation::AsService(size_t index, uint64_t id, std::function<void()> act) {
+  const auto guarded = [this, index, id, act = std::move(act)] {
+    if (services_[index].id == id) act();
+  };
+  if (!IsFrozen(index)) return guarded();
+  agents_[index].backlog.push_back(guarded);
+}
+
+// ---- the services ----
+
+int JobSimulation::BootHosted(size_t index) {
+  const bool at_endpoint = index == 0;
+  const int port = at_endpoint ? kEndpointPort : ++ports_;
+  Service& service = services_[index] = Service();
+  service.id = ++ids_;
+  service.owner = agents_[index].incarnation;
+  service.endpoint = absl::StrCat("node", index, ":", port);
+  const rendezvous::JobMachine::Options options{.seed = random_(),
+                                                .service_started = NowOn(index),
+                                                .recovery_window = seconds(3),
+                                                .role = {kEndpoint, /*embedded=*/true, !at_endpoint}};
+  const std::string& job_id = settings_[agents_[index].job].job_id;
+  const bool remembers = at_endpoint && !setup_.lose_file;
+  service.jobs = std::make_unique<rendezvous::JobTable>(
+      options, at_endpoint ? job_id : "", remembers ? file_ : rendezvous::JobTable::Remembered());
+  const rendezvous::JobSettings& settings = settings_[agents_[index].job];
+  agents_[index].watch.emplace(settings.takeover_majority,
+                               settings.heartbeat_interval * settings.heartbeats_missed);
+  return port;
+}
+
+rendezvous::ServiceHost JobSimulation::HostOf(size_t agent, size_t service) const {
+  rendezvous::ServiceHost host{setup_.hosted, {}};
+  if (!setup_.hosted) return host;
+  const std::string& where = agents_[agent].endpoints[agents_[agent].place];
+  if (where != kEndpoint) host.service = where;
+  host.presence = {absl::StrCat(where.substr(0, where.find(':')), ":", 1 + agents_[service].job),
+                   services_[service].owner};
+  return host;
+}
+
+/// Its job has ended; its process stays until everybody has heard of it.
+void JobSimulation::Linger(size_t index, uint64_t id) {
+  const Service& service = services_[index];
+  if (service.id != id) return;
+  if (service.jobs->InEnded().empty()) return KillService(index);
+  At(milliseconds(50), [this, index, id] { Linger(index, id); });
+}
+
+void JobSimulation::NoteKnown(size_t index) {
+  for (const auto& [job_id, job] : services_[index].jobs->jobs()) {
+    if (job.last_generation()) services_[index].known[job_id] = job.last_generation()->generation;
+  }
+}
+
+/// As Registrar and StateFolder do.
+void JobSimulation::WriteDown(size_t index, const std::string& job_id) {
+  Service& service = services_[index];
+  const auto job = service.jobs->jobs().find(job_id);
+  if (!setup_.hosted || index != 0 || job == service.jobs->jobs().end()) return;
+  const auto& last = job->second.last_generation();
+  if (job->second.outcome()) {
+    if (service.kept.erase(job_id) > 0) file_.erase(job_id);
+  } else if (last && job->second.RunBy(last->members.front().node_id) == last->generation) {
+    if (std::exchange(service.kept[job_id], last->generation) != last->generation) file_[job_id] = *last;
+  }
+}
+
+/// A look at another service tells it who looks, where that one stands by.
+void JobSimulation::AskAs(size_t index, size_t other, const rendezvous::ProbeRequest& wanted) {
+  if (!setup_.hosted || index == 0) return;
+  rendezvous::ProbeResult heard;
+  heard.heard = true;
+  heard.peers.push_back({.endpoint = services_[index].endpoint,
+                         .generation = wanted.generation,
+                         .authority = wanted.authority});
+  At(Delay(20), [this, other, id = services_[other].id, job_id = wanted.job_id, heard] {
+    AsService(other, id, [this, other, job_id, heard] { StepService(other, job_id, {"", heard}); });
+  });
+}
+
+// ---- the agents ----
+
+void JobSimulation::MoveOn(Agent& agent) { agent.place = (agent.place + 1) % agent.endpoints.size(); }
+
+void JobSimulation::MoveTo(Agent& agent, const std::string& endpoint) {
+  std::vector<std::string>& list = agent.endpoints;
+  agent.place = static_cast<size_t>(std::find(list.begin(), list.end(), endpoint) - list.begin());
+  if (agent.place == list.size()) list.push_back(endpoint);
+}
+
+void JobSimulation::OnMembership(Agent& agent, const rendezvous::Assignment& generation) {
+  agent.heirs.clear();
+  rendezvous::AppendServices(generation, &agent.heirs);
+}
+
+void JobSimulation::MindHost(size_t index) {
+  Agent& agent = agents_[index];
+  if (!setup_.hosted || agent.incarnation == 0 || agent.looking) return;
+  const TimePoint now = NowOn(agent.node);
+  if (const auto host = agent.watch->Look(now)) {
+    agent.looking = true;
+    rendezvous::ProbeResult seen;
+    LookAtMember(agent.node, kHost, host->presence, &seen);
+    HostWatch::Found found{seen.alive.contains(kHost), seen.dead.contains(kHost)};
+    if (!host->service.empty() && Reach(agent.node, NodeAt(host->service)))
+      found.refused = !ServiceAt(host->service);
+    const bool silent = !found.alive && !found.dead && !found.refused;
+    return At(silent ? milliseconds(700) : Delay(700),
+              [this, index, host, found, incarnation = agent.incarnation] {
+                Awake(index, incarnation, [this, index, host, found] {
+                  agents_[index].looking = false;
+                  agents_[index].watch->OnLooked(*host, found, NowOn(index));
+                  MindHost(index);
+                });
+              });
+  }
+  if (agent.watch->TakeOver(now)) TakeOver(index);
+  const uint64_t timer = agent.watch_timer = ++ids_;
+  const auto next = agent.watch->NextDeadline();
+  if (!next) return;
+  At(std::max<Duration>(milliseconds(10), UntilOn(agent.node, *next)),
+     [this, index, timer, incarnation = agent.incarnation] {
+       Awake(index, incarnation, [this, index, timer] {
+         if (agents_[index].watch_timer == timer) MindHost(index);
+       });
+     });
+}
+
+void JobSimulation::TakeOver(size_t index) {
+  Agent& agent = agents_[index];
+  if (agent.end.welcomed() || agent.over) return;
+  Note(agent.node_id, " tries the services of other nodes");
+  MoveTo(agent, kEndpoint);
+  for (const std::string& heir : agent.heirs) MoveTo(agent, heir);
+  if (!agent.heirs.empty()) MoveTo(agent, agent.heirs.front());
+  if (agent.connection == 0) return;
+  agent.redirected = true;
+  End(agent.connection, By::kAgent);
+}
+
+}  // namespace mtrun::launcher

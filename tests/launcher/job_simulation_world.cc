@@ -1,0 +1,234 @@
+// The simulated job: its time, its phases, and the streams between agents and services.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "tests/launcher/job_simulation.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr size_t kMostTrace = 400;
+
+}  // namespace
+
+JobSimulation::JobSimulation(const Setup& setup)
+    : setup_(setup),
+      random_(setup.seed),
+      clocks_(static_cast<size_t>(std::max(setup.nodes, setup.services)), setup.drift_ppm, random_) {
+  rendezvous::JobSettings settings;
+  settings.min_nodes = setup.min_nodes;
+  settings.max_nodes = setup.max_nodes;
+  settings.max_restarts = 1000;
+  settings.last_call = milliseconds(100);
+  settings.fence_timeout = setup.lease;
+  settings.takeover_majority = setup.majority;
+  for (int i = 0; setup.services > 1 && i < setup.services; ++i)
+    settings.endpoints.push_back(absl::StrCat("service", i));
+  for (int job = 0; job < setup.jobs; ++job) {
+    settings.job_id = absl::StrCat("job", job);
+    settings_.push_back(settings);
+  }
+  const auto nodes = static_cast<size_t>(setup.nodes);
+  agents_.resize(nodes * settings_.size());
+  services_.resize(setup.hosted ? agents_.size() : static_cast<size_t>(setup.services));
+  for (size_t i = 0; i < agents_.size(); ++i) agents_[i].node = i % nodes, agents_[i].job = i / nodes;
+}
+
+// ---- time ----
+
+void JobSimulation::At(Duration delay, std::function<void()> act) {
+  due_.push(Due{now_ + delay, ++order_, std::make_shared<std::function<void()>>(std::move(act))});
+}
+
+void JobSimulation::RunUntil(TimePoint end) {
+  while (!broken_ && !due_.empty() && due_.top().when <= end) {
+    const Due due = due_.top();
+    due_.pop();
+    now_ = due.when;
+    (*due.act)();
+    Check();
+  }
+  now_ = end;
+}
+
+Duration JobSimulation::UntilOn(size_t node, TimePoint shown) const {
+  return std::max(Duration(1), clocks_.When(node, shown) - now_);
+}
+
+std::optional<std::string> JobSimulation::Run() {
+  for (size_t i = 0; i < services_.size(); ++i) BootService(i);
+  for (size_t i = 0; i < agents_.size(); ++i) At(Delay(300), [this, i] { Boot(i); });
+  Disturb();
+  for (int run = 1; run <= setup_.runs && !broken_; ++run) {
+    Calm();
+    if (!broken_) Finish();
+  }
+  return broken_;
+}
+
+void JobSimulation::Disturb() {
+  for (int i = 0; i < setup_.faults && !broken_; ++i) {
+    RunUntil(now_ + Delay(1500));
+    Fault();
+  }
+  RunUntil(now_ + Delay(2000));
+}
+
+void JobSimulation::Calm() {
+  Mend();
+  RunUntil(now_ + seconds(16));
+  for (size_t job = 0; job < settings_.size() && !broken_; ++job) {
+    std::string why = CheckFormed(job);
+    if (why.empty()) why = CheckWarm(job);
+    if (!why.empty()) Broken(absl::StrCat("not formed again: ", why));
+  }
+}
+
+/// All that the workers had to do is done. Agents of the next run begin where those of this one have ended.
+void JobSimulation::Finish() {
+  Note("FINISH");
+  finishing_ = run_;
+  FinishSome();
+  // Where the service ends with the job a node that was away then cannot hear of it.
+  if (setup_.runs > 1 && !setup_.hosted && OneIn(2)) {
+    const size_t late = random_() % agents_.size();
+    setup_.forget_runs&& run_ < setup_.runs ? HoldBack(late) : Freeze(late);
+  }
+  for (int i = 0; i < setup_.late_faults && !broken_; ++i) {
+    RunUntil(now_ + Delay(600));
+    Fault();
+  }
+  if (setup_.late_faults > 0) Mend();
+  RunUntil(now_ + (setup_.late_faults > 0 || setup_.forget_runs ? seconds(30) : seconds(12)));
+  CheckEnded();
+}
+
+/// From when its workers are done the node hears nothing until another run is certain to have begun: before,
+/// one that comes to services which remember nothing continues its own.
+void JobSimulation::HoldBack(size_t index) {
+  if (setup_.nodes <= setup_.min_nodes) return;  // no other run begins without it
+  At(milliseconds(agents_[index].frozen ? 100 : 1), [this, index, incarnation = agents_[index].incarnation] {
+    Agent& agent = agents_[index];
+    if (agent.incarnation == 0 || agent.incarnation != incarnation) return;
+    agent.frozen = agent.core->phase() == AgentCore::Phase::kFinished && !NextRunIsCertain(agent);
+    if (agent.frozen || agent.core->phase() != AgentCore::Phase::kFinished) return HoldBack(index);
+    for (const auto& act : std::exchange(agent.backlog, {})) At(Duration(1), act);
+  });
+}
+
+bool JobSimulation::NextRunIsCertain(const Agent& agent) const {
+  const Formed* last = FindFormed(agent.last_run);
+  return std::any_of(services_.begin(), services_.end(), [&](const Service& service) {
+    if (service.id == 0) return false;
+    const auto job = service.jobs->jobs().find(settings_[agent.job].job_id);
+    if (job == service.jobs->jobs().end()) return false;
+    const auto place = static_cast<size_t>(&service - services_.data());
+    const rendezvous::JobView view = job->second.View(NowOn(place));
+    return view.proof != rendezvous::RunProof::kNone &&
+           (last == nullptr || view.incarnation != last->incarnation);
+  });
+}
+
+/// Once all that can hear it have heard how it ended.
+void JobSimulation::ForgetRun() {
+  const bool awaited = std::any_of(agents_.begin(), agents_.end(), [this](const Agent& agent) {
+    return agent.incarnation != 0 && agent.run <= finishing_ && !agent.frozen;
+  });
+  if (awaited) return;
+  for (size_t i = 0; i < services_.size(); ++i) {
+    if (services_[i].id == 0) continue;
+    KillService(i);
+    At(Delay(300), [this, i] { BootService(i); });
+  }
+}
+
+/// Workers say that they are done in each generation that they take part in.
+void JobSimulation::FinishSome() {
+  for (size_t i = 0; i < agents_.size(); ++i) {
+    for (int w = 0; w < setup_.workers; ++w) {
+      Worker* worker = agents_[i].run <= finishing_ ? FindWorker(i, w) : nullptr;
+      if (worker == nullptr || worker->in == nullptr || worker->in == worker->done || worker->leaves)
+        continue;
+      worker->done = worker->in;
+      AsWorker(i, w, Delay(200), [this, i, w, generation = worker->in->generation] {
+        Say(i, w, channel::Done{1, generation});
+      });
+      // A cooperative one may stay until it is told.
+      if (!setup_.cooperative || OneIn(2))
+        AsWorker(i, w, milliseconds(300) + Delay(200), [this, i, w] { EndWorker(i, w, 0, 0); });
+    }
+  }
+  At(milliseconds(100), [this, finishing = finishing_] {
+    if (finishing == finishing_) FinishSome();
+  });
+}
+
+void JobSimulation::Write(const std::string& text) {
+  trace_.push_back(absl::StrFormat("%8.3f %s", ToSeconds(now_ - TimePoint()), text));
+  if (trace_.size() > kMostTrace) trace_.pop_front();
+}
+
+std::string JobSimulation::Trace() const { return absl::StrJoin(trace_, "\n"); }
+
+// ---- streams ----
+
+/// What a direction that is out for a while holds up arrives when it passes again, unless it is dead.
+void JobSimulation::Up(uint64_t id, std::function<void()> deliver) {
+  Connection& connection = connections_.at(id);
+  const TimePoint passes = network_.Until(agents_[connection.agent].node, connection.service);
+  connection.last_up = std::max({connection.last_up, now_, passes}) + Delay(20);
+  At(connection.last_up - now_, [this, id, deliver = std::move(deliver)] {
+    const Connection& c = connections_.at(id);
+    if (c.open && !c.up_dead) AsService(c.service, c.service_id, deliver);
+  });
+}
+
+void JobSimulation::Down(uint64_t id, std::function<void()> deliver) {
+  Connection& connection = connections_.at(id);
+  const TimePoint passes = network_.Until(connection.service, agents_[connection.agent].node);
+  connection.last_down = std::max({connection.last_down, now_, passes}) + Delay(20);
+  At(connection.last_down - now_, [this, id, deliver = std::move(deliver)] {
+    const Connection& c = connections_.at(id);
+    if (c.open && !c.down_dead) Awake(c.agent, c.incarnation, deliver);
+  });
+}
+
+/// It is closed, by an end or by what lies between them; the other end hears of it where something can.
+void JobSimulation::End(uint64_t id, By by) {
+  Connection& connection = connections_.at(id);
+  if (!connection.open) return;
+  connection.open = false;
+  const size_t agent = connection.agent, node = agents_[agent].node, service = connection.service;
+  const auto lost = [this, id, agent, incarnation = connection.incarnation] {
+    Awake(agent, incarnation, [this, id, agent] { Lost(agent, id); });
+  };
+  if (by == By::kAgent || (!connection.down_dead && network_.Passes(service, node, now_))) {
+    lost();
+  } else if (!connection.down_dead) {
+    At(network_.Until(service, node) - now_, lost);
+  }
+  if (by == By::kService || connection.up_dead) return;
+  At(std::max(Duration::zero(), network_.Until(node, service) - now_) + Delay(5),
+     [this, id, service, service_id = connection.service_id] {
+       AsService(service, service_id, [this, id] { OnStreamEnded(id); });
+     });
+}
+
+void JobSimulation::OnStreamEnded(uint64_t id) {
+  const Connection& connection = connections_.at(id);
+  Service& service = services_[connection.service];
+  if (service.id != connection.service_id) return;
+  for (auto& [node_id, session] : service.sessions) {
+    if (session.connection != id) continue;
+    session.connection = 0;
+    return StepService(connection.service, settings_[agents_[connection.agent].job].job_id,
+                       {std::string(node_id), rendezvous::StreamClosed{"connection reset"}});
+  }
+}
+
+}  // namespace mtrun::launcher

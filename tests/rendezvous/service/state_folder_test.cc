@@ -1,0 +1,95 @@
+#include "rendezvous/service/state_folder.h"
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/rendezvous/job_values.h"
+#include "tests/support/program.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+namespace fs = std::filesystem;
+
+class StateFolderTest : public ::testing::Test {
+ protected:
+  std::map<std::string, Assignment> Load(const std::string& endpoint = "node1:29400") const {
+    return StateFolder(path(), endpoint).Load();
+  }
+  std::string path() const { return folder_.File("state"); }
+  std::vector<std::string> Files() const {
+    std::vector<std::string> files;
+    for (const auto& entry : fs::directory_iterator(path())) files.push_back(entry.path());
+    return files;
+  }
+
+  support::TemporaryFolder folder_;
+  const Assignment one_ = MakeGeneration(1, {"node1", "node2"}), two_ = MakeGeneration(2, {"node2"});
+};
+
+TEST_F(StateFolderTest, TheNextServiceReadsWhatTheLastOneWrote) {
+  EXPECT_THAT(Load(), IsEmpty());
+  {
+    StateFolder states(path(), "node1:29400");
+    states.Keep("job", one_);
+    states.Keep("a job/with any name", two_);
+    states.Keep("job", two_);
+    states.Keep("job", two_);
+  }
+  EXPECT_THAT(Load(), UnorderedElementsAre(Pair("job", two_), Pair("a job/with any name", two_)));
+  EXPECT_THAT(Load("node2:29400"), IsEmpty()) << "another endpoint's";
+}
+
+TEST_F(StateFolderTest, AJobThatHasEndedIsForgotten) {
+  {
+    StateFolder states(path(), "node1:29400");
+    states.Keep("job", one_);
+    states.Keep("other", one_);
+    states.Forget("job");
+    states.Forget("unknown");
+  }
+  EXPECT_THAT(Load(), ElementsAre(Pair("other", one_)));
+}
+
+TEST_F(StateFolderTest, WhatCannotBeReadIsPassedOver) {
+  { StateFolder(path(), "node1:29400").Keep("job", one_); }
+  ASSERT_EQ(Files().size(), 1u);
+  const std::string whole = *ReadFile(Files().front());
+  for (size_t size = 0; size < whole.size(); ++size) {
+    ASSERT_TRUE(WriteFileAtomically(Files().front(), whole.substr(0, size)).ok());
+    for (const auto& [job_id, generation] : Load()) EXPECT_TRUE(ValidateAssignment(generation).ok()) << size;
+  }
+  ASSERT_TRUE(WriteFileAtomically(Files().front(), "something else\n\n\n").ok());
+  EXPECT_THAT(Load(), IsEmpty());
+  fs::remove(Files().front());
+  fs::create_directories(path() + "/folder.membership");
+  EXPECT_THAT(Load(), IsEmpty());
+}
+
+TEST_F(StateFolderTest, AFolderThatCannotBeMadeCostsNothingElse) {
+  ASSERT_TRUE(WriteFileAtomically(folder_.File("file"), "").ok());
+  StateFolder states(folder_.File("file") + "/state", "node1:29400");
+  states.Keep("job", one_);
+  states.Keep("job", two_);
+  EXPECT_THAT(states.Load(), IsEmpty());
+  StateFolder none("", "node1:29400");
+  none.Keep("job", one_);
+  EXPECT_THAT(none.Load(), IsEmpty());
+}
+
+TEST(StateFolderOf, FollowsTheEnvironment) {
+  EXPECT_EQ(StateFolderOf({{"XDG_STATE_HOME", "/state"}, {"HOME", "/home/me"}}), "/state/mtrun");
+  EXPECT_EQ(StateFolderOf({{"XDG_STATE_HOME", ""}, {"HOME", "/home/me"}}), "/home/me/.local/state/mtrun");
+  EXPECT_EQ(StateFolderOf({}), "");
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,146 @@
+// Who keeps a place when very many connect to a rank at once. The test plays the other ranks, connection by
+// connection; rank 0 is a real one.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/trainers/collectives/run_ranks.h"
+#include "trainers/collectives/link.h"
+#include "trainers/collectives/listener.h"
+
+namespace mtrun::collectives {
+namespace {
+
+constexpr int kMany = 300;  // more than a listener keeps of those that say nothing
+constexpr std::chrono::seconds kPatience{20};
+
+/// Rank 0 in a process, alone on its host. It accepts nothing before Begin(): until then connections wait for
+/// it in the order in which they came.
+class Crowd {
+ public:
+  explicit Crowd(int world)
+      : world_(world),
+        ranks_(1,
+               [world](const RankContext& context) {
+                 std::vector<int> hosts(static_cast<size_t>(world), 1);
+                 hosts[0] = 0;
+                 ConnectAs(context.folder, 0, world, "1.a", hosts).IgnoreError();
+               }),
+        bootstrap_(ranks_.folder()) {
+    const auto values = bootstrap_.Wait({"collectives/1.a/rank/0", "collectives/1.a/key/0"});
+    if (!values.ok()) return;
+    port_ = DecodePeerInfo(values->at("collectives/1.a/rank/0"))->port;
+    secret_ = {.key = values->at("collectives/1.a/key/0"), .generation = "1.a"};
+  }
+
+  /// The rank's two connections, which have said nothing yet.
+  void Dial(int rank) {
+    for (const Purpose purpose : {Purpose::kControl, Purpose::kData}) {
+      auto sockets = DialTcp({"127.0.0.1"}, port_);
+      ASSERT_TRUE(sockets.ok()) << sockets.status();
+      links_.push_back(Link::Dialed(std::move((*sockets)[0]), secret_, rank, 0, purpose));
+    }
+  }
+  /// They say who they are.
+  void Greet() {
+    for (Link& link : links_) EXPECT_TRUE(link.Advance(-1).ok());
+  }
+  void Strangers(const char* from) {
+    for (int i = 0; i < kMany; ++i) {
+      UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      sockaddr_in address = {};
+      address.sin_family = AF_INET;
+      inet_pton(AF_INET, from, &address.sin_addr);
+      ASSERT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+      inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+      address.sin_port = htons(static_cast<uint16_t>(port_));
+      ASSERT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+      strangers_.push_back(std::move(fd));
+    }
+  }
+  void Begin() {
+    for (int rank = 1; rank < world_; ++rank) {
+      const PeerInfo info = {
+          .pid = 1, .host = "far", .host_id = "host1", .unix_name = "mtrun-none", .port = 1, .addresses = {}};
+      ASSERT_TRUE(bootstrap_.Set(absl::StrCat("collectives/1.a/rank/", rank), Encode(info)).ok());
+    }
+  }
+  /// Rank 0 has closed some strangers' connections.
+  bool SomeStrangersAreGone() const {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < end) {
+      for (const UniqueFd& fd : strangers_) {
+        pollfd event = {fd.get(), POLLRDHUP, 0};
+        if (poll(&event, 1, 0) == 1) return true;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
+  /// Every connection that Dial() made proves itself, and so does rank 0.
+  void ExpectAllAreWelcome() {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    const auto done = [](const Link& link) { return link.state() == Link::State::kDone; };
+    while (!std::all_of(links_.begin(), links_.end(), done)) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end);
+      for (Link& link : links_) {
+        absl::Status status = done(link) ? absl::OkStatus() : link.Advance(-1);
+        if (status.ok() && link.state() == Link::State::kVerified) status = link.Confirm(-1);
+        ASSERT_TRUE(status.ok()) << status;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+ private:
+  const int world_;
+  Ranks ranks_;
+  FolderBootstrap bootstrap_;
+  int port_ = 0;
+  Link::Secret secret_;
+  std::deque<Link> links_;
+  std::vector<UniqueFd> strangers_;
+};
+
+TEST(GroupCrowdTest, APeerThatHasSaidNothingYetIsNotDroppedForStrangersFromElsewhere) {
+  Crowd crowd(2);
+  crowd.Dial(1);
+  crowd.Strangers("127.0.0.2");
+  crowd.Begin();
+  ASSERT_TRUE(crowd.SomeStrangersAreGone());
+  crowd.ExpectAllAreWelcome();
+}
+
+TEST(GroupCrowdTest, APeerThatHasSaidWhoItIsIsNotDroppedForItsNeighbours) {
+  Crowd crowd(2);
+  crowd.Dial(1);
+  crowd.Greet();
+  crowd.Strangers("127.0.0.1");
+  crowd.Begin();
+  ASSERT_TRUE(crowd.SomeStrangersAreGone());
+  crowd.ExpectAllAreWelcome();
+}
+
+/// A rank dials all others before it greets the first, which takes as long as their names take to resolve.
+TEST(GroupCrowdTest, ManyPeersThatHaveSaidNothingYetAllKeepTheirPlaces) {
+  constexpr int kWorld = 141;  // two connections each
+  Crowd crowd(kWorld);
+  for (int rank = 1; rank < kWorld; ++rank) crowd.Dial(rank);
+  crowd.Begin();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // rank 0 sees all of them, silent
+  crowd.ExpectAllAreWelcome();
+}
+
+}  // namespace
+}  // namespace mtrun::collectives

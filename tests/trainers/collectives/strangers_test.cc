@@ -1,0 +1,29 @@
+#include "trainers/collectives/strangers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mtrun::collectives {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(StrangersTest, TheOldestFromThePlaceWithTheMostGoFirst) {
+  const std::vector<std::string> places = {"peer", "a", "a", "b", "a", "b"};
+  EXPECT_THAT(ChooseDropped(places, 0), IsEmpty());
+  EXPECT_THAT(ChooseDropped(places, 1), ElementsAre(1));
+  EXPECT_THAT(ChooseDropped(places, 3), ElementsAre(1, 2, 3)) << "then both have two";
+}
+
+TEST(StrangersTest, NoMoreThanThereAre) {
+  EXPECT_THAT(ChooseDropped({"a", "b"}, 9), ElementsAre(0, 1));
+  EXPECT_THAT(ChooseDropped({}, 1), IsEmpty());
+}
+
+TEST(StrangersTest, FromOnePlaceTheOldestGo) {
+  EXPECT_THAT(ChooseDropped({"a", "a", "a"}, 2), ElementsAre(0, 1));
+}
+
+}  // namespace
+}  // namespace mtrun::collectives

@@ -1,0 +1,41 @@
+"""A small disk of a storm's own that a file fills."""
+import errno
+import os
+import shutil
+
+import mounts
+
+
+class Disk:
+    """`folder`, a disk of so many MiB, as far as mounts.own() reaches."""
+
+    def __init__(self, folder, mebibytes):
+        self.folder, self.filler = folder, os.path.join(folder, ".filler")
+        os.makedirs(folder)
+        mounts.memory(folder, mebibytes)
+
+    def fill(self):
+        """To the last byte."""
+        descriptor = os.open(self.filler, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        size = 1 << 20
+        while size:
+            try:
+                os.write(descriptor, bytes(size))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                size //= 2
+        os.close(descriptor)
+
+    def is_full(self):
+        return os.path.exists(self.filler)
+
+    def empty(self):
+        os.remove(self.filler)
+
+    def close(self):
+        """What is on it lies in an ordinary folder of that name afterwards."""
+        shutil.copytree(self.folder, self.folder + ".copy", symlinks=True, ignore=shutil.ignore_patterns(".filler"))
+        mounts.drop(self.folder)
+        os.rmdir(self.folder)
+        os.rename(self.folder + ".copy", self.folder)

@@ -1,0 +1,366 @@
+"""What is done to the nodes of a job, and how it is mended; jobs that follow each other under one id."""
+import glob
+import heapq
+import itertools
+import os
+import re
+import signal
+import time
+
+import cluster
+import properties
+import storm
+from node import CUT, DOWN, FROZEN, GONE, WHOLE, Late, Node
+
+END_SECONDS = 20.0    # bound on ending once the work is done, of an mtrun that can hear of it
+FORM_SECONDS = 30.0   # bound on forming, at the start, after the last fault and after a job has ended
+CALM_SECONDS = 5.0    # until all nodes are with the service again
+BACK_SECONDS = 1.5    # the same where it remembers the job
+MOST_AT_ONCE = 2      # faults that last: the job is to run, too
+HURTS_WORKERS = ("worker",)
+KILLS_HOST = ("agent", "node", "leave")
+
+
+class Faults:
+    """A cluster of nodes under a schedule. A subclass says what they run (`program`), and when a job's work is done."""
+
+    SHUTDOWN_SECONDS = 3
+
+    def __init__(self, args, machines, services, disks):
+        self.args, self.cluster, self.services, self.disks = args, machines, services, disks
+        self.folder = services.folder
+        self.tails, self.newest, self.heard = {}, ("", []), {}  # what has been read; the newest membership; see has_heard()
+        self.nodes = [Node(self, number) for number in range(machines.count)]
+        self.todo, self.order = [], itertools.count()  # a heap of (when, number, what)
+        self.fired = []  # {"kind", "node" or "nodes", "from", "to"}
+        self.problems, self.late = [], []
+        self.job, self.ending, self.over = 0, None, {}  # its number, since when it ends, job -> when it was over
+        self.late_record, self.wants_calm = None, False
+
+    def later(self, seconds, what):
+        heapq.heappush(self.todo, (time.monotonic() + seconds, next(self.order), what))
+
+    def schedule(self, faults, after):
+        for fault in faults:
+            self.later(after + fault.at, lambda fault=fault: self.fire(fault))
+
+    def record(self, kind, lasts, **where):
+        now = time.monotonic()
+        fault = {"kind": kind, "node": None, "from": now, "to": now + lasts, **where}
+        fault["anybody"] = bool(set(fault.get("nodes", [fault["node"]])) & set(self.services.hosts))
+        self.fired.append(fault)
+        return fault
+
+    def new_lines(self, pattern):
+        """Of files in the storm's folder."""
+        for path in glob.glob(os.path.join(self.folder, pattern)):
+            yield from self.tails.setdefault(path, storm.Tail(path)).new()
+
+    def read_events(self):
+        for event in self.new_lines("events-*.jsonl"):
+            if event["event"] == "generation_assigned":
+                self.newest = max(self.newest, (event["time"], [each["host"] for each in event["nodes"]]))
+            if event["event"] == "generation_assigned" or re.match("spare: |waiting for .* ready again", event.get("text", "")):
+                self.heard[event["host"]] = properties.wall_time(event)
+
+    def members(self):
+        """The numbers of the nodes of the newest membership that any agent has heard of."""
+        self.read_events()
+        return {int(host.removeprefix("node")) for host in self.newest[1]}
+
+    def has_heard(self, node):
+        """Whether its mtrun knows of the job: one that does not begins the next run of its id."""
+        self.read_events()
+        return self.heard.get(f"node{node.number}", 0.0) > node.started
+
+    def whole(self):
+        return [node for node in self.nodes if node.state == WHOLE and not node.changes and node.agent()]
+
+    def fire(self, fault):
+        """Now, or soon after there is something that it can hit."""
+        if not self.possible(fault.kind) or not getattr(self, "do_" + fault.kind)(fault):
+            self.later(0.1 + fault.choice, lambda: self.fire(fault))
+
+    def possible(self, kind):
+        """A service that forgets a job cannot tell it to who is late; a node that begins while a job ends is of neither."""
+        if self.ending or (self.late and self.services.hosts):
+            return kind in HURTS_WORKERS
+        if self.wants_calm or self.lasting() >= MOST_AT_ONCE:
+            return kind == "reuse" or (kind in HURTS_WORKERS and not self.wants_calm)
+        return not self.late or kind not in ("service", "away", "reuse", "gone")
+
+    def lasting(self):
+        """How many faults are still to be mended."""
+        now = time.monotonic()
+        return sum(fault["to"] > now for fault in self.fired if fault["kind"] != "gone")
+
+    def victim(self, fault, fits=lambda node: True):
+        """The fault's node or the next one that is whole."""
+        whole = [node for node in self.whole() if fits(node) and not self.is_spared(node, fault.kind)]
+        whole.sort(key=lambda node: (node.number - fault.node) % len(self.nodes))
+        return whole[0] if whole else None
+
+    def is_spared(self, node, kind):
+        """The one host of the job's only service, unless it is to die, too."""
+        return (self.services.hosts == [node.number] and kind in KILLS_HOST and not self.args.host_dies)
+
+    # ---- processes and nodes
+
+    def do_worker(self, fault):
+        node = self.victim(fault, lambda node: node.workers())
+        workers = node.workers() if node else []
+        if not workers:
+            return False
+        self.record("worker", 0.0, node=node.number)
+        return cluster.send(workers[int(fault.choice * len(workers))], signal.SIGKILL)
+
+    def loser(self, fault):
+        """Of what dies, a member if there is one: a spare is to take its place."""
+        members = self.members()
+        return self.victim(fault, lambda node: node.number in members) or self.victim(fault)
+
+    def do_agent(self, fault):
+        if not (node := self.loser(fault)):
+            return False
+        front = node.front.pid
+        victims = [front, cluster.child(front), node.agent()]
+        record = self.record("agent", fault.lasts, node=node.number)
+        cluster.send(victims[int(fault.choice * 3)], signal.SIGKILL)
+        return self.bring_back(node, fault, record)
+
+    def do_node(self, fault):
+        if not (node := self.loser(fault)):
+            return False
+        record = self.record("node", fault.lasts, node=node.number)
+        self.cluster.set_link(node.number, False)
+        self.cluster.kill_all(node.number)
+        return self.bring_back(node, fault, record)
+
+    def do_leave(self, fault):
+        if not (node := self.victim(fault)):
+            return False
+        record = self.record("leave", fault.lasts, node=node.number)
+        cluster.send(node.front.pid, signal.SIGTERM)
+        return self.bring_back(node, fault, record)
+
+    def do_gone(self, fault):
+        """Its services' list stays as it is. Not the first of it, and its host refuses: a first formation asks them all."""
+        if not (node := self.victim(fault, lambda node: node.number in self.services.hosts[1:])):
+            return False
+        self.record("gone", 1e9, node=node.number)
+        self.cluster.kill_all(node.number)
+        node.front.wait()
+        node.state = GONE
+        return True
+
+    def bring_back(self, node, fault, record):
+        node.state = DOWN
+        self.later(fault.lasts, lambda: self.join(node, record))
+        return True
+
+    def join(self, node, record):
+        """A new mtrun on the node, once nothing of the old one is left there and no job is about to end."""
+        record["to"] = time.monotonic()
+        if (self.ending and self.whole()) or self.cluster.processes(node.number):
+            return self.later(0.1, lambda: self.join(node, record))
+        node.front.wait()
+        self.cluster.set_link(node.number, True)
+        node.start()
+        self.record("join", 0.0, node=node.number)
+
+    # ---- what passes
+
+    def do_freeze(self, fault):
+        node = self.victim(fault)
+        return self.freeze(node, self.record("freeze", fault.lasts, node=node.number)) if node else False
+
+    def freeze(self, node, record):
+        agent, front = node.agent(), node.front
+        cluster.send(agent, signal.SIGSTOP)
+        node.state = FROZEN
+
+        def mend():
+            cluster.send(agent, signal.SIGCONT)
+            record["to"] = time.monotonic()
+            if node.front is front and node.state == FROZEN:
+                node.state = WHOLE
+
+        self.later(record["to"] - time.monotonic(), lambda: self.mend_late(record, mend))
+        return True
+
+    def do_cut(self, fault):
+        node = self.victim(fault)
+        return self.cut(node, self.record("cut", fault.lasts, node=node.number)) if node else False
+
+    def cut(self, node, record):
+        self.cluster.set_link(node.number, False)
+        node.state = CUT
+
+        def mend():
+            self.cluster.set_link(node.number, True)
+            record["to"], node.state = time.monotonic(), WHOLE
+
+        self.later(record["to"] - time.monotonic(), lambda: self.mend_late(record, mend))
+        return True
+
+    def do_flap(self, fault):
+        if not (node := self.victim(fault)):
+            return False
+        record, pauses = self.record("flap", fault.lasts, node=node.number), list(fault.pauses)
+        node.state = CUT
+
+        def toggle():
+            self.cluster.set_link(node.number, len(pauses) % 2 == 1 or not pauses)
+            if pauses:
+                return self.later(pauses.pop(0), toggle)
+            record["to"], node.state = time.monotonic(), WHOLE
+
+        toggle()
+        return True
+
+    def do_uplink(self, fault):
+        """Of half of these all members, so that only spares are left with the service."""
+        whole, members = {node.number for node in self.whole()}, self.members()
+        far = sorted(whole & members) if fault.choice < 0.5 else sorted(whole)[: 1 + len(whole) // 2]
+        if len(far) < 2 or (fault.choice < 0.5 and not members <= whole):
+            return False
+        record = self.record("uplink", fault.lasts, nodes=far)
+        self.cluster.set_uplink(far, False)
+        for number in far:
+            self.nodes[number].state = CUT
+
+        def mend():
+            self.cluster.set_uplink(far, True)
+            record["to"] = time.monotonic()
+            for number in far:
+                self.nodes[number].state = WHOLE
+
+        self.later(fault.lasts, mend)
+        return True
+
+    def do_disk(self, fault):
+        disk = self.disks[int(fault.choice * len(self.disks))]
+        if disk.is_full():
+            return False
+        record = self.record("disk", fault.lasts)
+        disk.fill()
+
+        def mend():
+            disk.empty()
+            record["to"] = time.monotonic()
+
+        self.later(fault.lasts, mend)
+        return True
+
+    # ---- the service
+
+    def do_service(self, fault):
+        if self.services.process is None:
+            return False
+        self.record(fault.kind, fault.lasts)
+        self.services.kill()
+        self.later(fault.lasts, self.services.start)
+        return True
+
+    do_away = do_service
+
+    # ---- one job after the other
+
+    def do_reuse(self, fault):
+        """The job's work is done now, and the service hears of it: members that finish while they are cut off end by
+        themselves, and the spares run the job again. One node does not hear how it ended until later; where no service
+        outlives the job, until the next one runs, and nothing else is wrong then."""
+        node = self.victim(fault, lambda node: node.number not in self.services.hosts)
+        self.wants_calm = not self.calm_for(CALM_SECONDS if self.services.hosts else BACK_SECONDS)
+        if node is None or self.wants_calm or not self.has_run() or not self.all_have_heard():
+            return False
+        self.late_record = self.record("reuse", fault.lasts, node=node.number, job=self.job)
+        (self.freeze if fault.choice < 0.5 else self.cut)(node, self.late_record)
+        self.ending = time.monotonic()
+        self.finish_work()
+        return True
+
+    def mend_late(self, record, mend):
+        """Now, or when the node may hear that its job is over."""
+        if self.may_come(record):
+            return mend()
+        record["to"] = time.monotonic() + 0.1
+        self.later(0.1, lambda: self.mend_late(record, mend))
+
+    def may_come(self, record):
+        """Where no service remembers a job its nodes are taken for those that go on with it, until another one has formed."""
+        return record["kind"] != "reuse" or not self.services.hosts or self.next_runs(record["job"])
+
+    def next_runs(self, job):
+        return self.job > job and self.has_run()
+
+    def calm_for(self, seconds):
+        """Whether all has been mended for so long."""
+        now = time.monotonic()
+        return all(fault["to"] + seconds < now for fault in self.fired if fault["kind"] != "gone")
+
+    def all_have_heard(self):
+        return all(map(self.has_heard, filter(Node.runs, self.nodes)))
+
+    def settle(self):
+        """Until every node knows of the job, and where no service outlives it has done so for a while; or the bound is over."""
+        end = time.monotonic() + FORM_SECONDS
+        while time.monotonic() < end and not (self.all_have_heard() and (not self.services.hosts or self.calm_for(CALM_SECONDS))):
+            self.turn()
+
+    def next_job(self):
+        """Begins on every node as soon as its mtrun has ended, or beside the one that is late."""
+        self.over[self.job], self.ending = time.monotonic(), None
+        late = [Late(node, self.job, self.late_record) for node in self.nodes if node.runs()]
+        self.late += late
+        self.job += 1
+        for each in late:
+            each.node.changes = True
+            self.restart(each, time.monotonic() + 1.0)
+
+    def restart(self, late, patience):
+        node = late.node
+        waits = time.monotonic() < patience or node.number in self.services.hosts
+        if late.front.poll() is None and waits:
+            return self.later(0.02, lambda: self.restart(late, patience))
+        if node.state == FROZEN:
+            node.state = WHOLE  # the new one is
+        node.start()
+
+    # ---- time passes
+
+    def turn(self):
+        while self.todo and self.todo[0][0] <= time.monotonic():
+            heapq.heappop(self.todo)[2]()
+        if self.ending and any(node.runs() and node.front.poll() == 0 for node in self.nodes):
+            self.next_job()
+        self.look_at_late()
+        for node in self.nodes:
+            if node.runs() and node.front.poll() is not None and not (self.ending and node.front.poll() == 0):
+                self.ended_by_itself(node)
+        time.sleep(0.01)
+
+    def ended_by_itself(self, node):
+        self.problems.append(f"node{node.number}: mtrun ended by itself with {node.front.returncode}")
+        node.state = DOWN
+        now = time.monotonic()
+        self.later(1.0, lambda: self.join(node, {"to": now}))
+
+    def look_at_late(self):
+        now = time.monotonic()
+        for late in list(self.late):
+            name, code = f"node{late.node.number}: mtrun of job {late.job}, which has ended,", late.front.poll()
+            # Where nobody remembers how the job ended, one whose workers were not done does not end with 0.
+            if late.node.state in (DOWN, GONE) or code == 0 or (code == 1 and self.services.hosts):
+                self.late.remove(late)  # killed with its node, or told
+            elif code is not None:
+                self.problems.append(f"{name} ended with {code} instead of 0")
+                self.late.remove(late)
+            elif late.deaf(now):
+                late.since = max(late.since, now)
+            elif now > late.since + END_SECONDS:
+                self.problems.append(f"{name} has not ended {END_SECONDS:.0f} s after it could hear of it")
+                self.late.remove(late)
+
+    def is_calm(self):
+        return not self.todo and not self.late and not self.ending

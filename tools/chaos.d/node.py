@@ -1,0 +1,54 @@
+"""One machine of a storm and the mtrun on it."""
+import os
+import time
+
+import cluster
+import storm
+
+# What stands between a fault and its mending. A node that changes is between two jobs.
+DOWN, WHOLE, FROZEN, CUT, GONE = "down", "whole", "frozen", "cut", "gone"
+
+
+class Node:
+    def __init__(self, owner, number):
+        self.owner, self.number, self.front, self.state, self.changes = owner, number, None, DOWN, False
+        self.started = 0.0  # by the wall's clock
+
+    def start(self):
+        """Its mtrun for the job that runs now; a cable that is out stays so."""
+        owner = self.owner
+        args = owner.args
+        argv = [os.path.join(args.bin, "mtrun"), "--nnodes", f"{args.min_nodes}:{args.nodes}", "--nproc_per_node",
+                str(args.per_node), "--rdzv_endpoint", owner.services.endpoints(), "--rdzv_id", "chaos", "--node_rank",
+                str(self.number), "--max_restarts", "1000000", "--rdzv_conf", owner.conf(), "--shutdown_timeout",
+                str(owner.SHUTDOWN_SECONDS), "--event_log", os.path.join(owner.folder, f"events-{self.number}.jsonl"),
+                "--log_dir", os.path.join(owner.logs, f"logs-{self.number}")] + owner.program(self)
+        environment = {**owner.environment, "MTRUN_CHAOS_JOB": str(owner.job)}
+        self.front = owner.cluster.start(self.number, argv, os.path.join(owner.folder, f"node-{self.number}.log"), environment)
+        self.changes, self.started = False, time.time()
+        if self.state != CUT:
+            self.state = WHOLE
+
+    def agent(self):
+        """mtrun's grandchild (launcher/workers/guardian.h)."""
+        return cluster.child(cluster.child(self.front.pid) or 0) if self.front else None
+
+    def workers(self):
+        return storm.children(self.agent())
+
+    def runs(self):
+        """Whether its mtrun is to run, whatever is done to it."""
+        return self.state not in (DOWN, GONE) and not self.changes
+
+
+class Late:
+    """An mtrun of a job that has ended: it must end with 0 soon after it can hear of that."""
+
+    def __init__(self, node, job, record):
+        self.node, self.job, self.front = node, job, node.front
+        self.record = record or {"to": 0.0}
+        self.since = time.monotonic()  # it can hear of the end from then on
+
+    def deaf(self, now):
+        """Whether a fault keeps the news from it."""
+        return now < self.record["to"] or self.node.state == CUT

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Tests of what tools/chaos concludes: a schedule has every kind, and each thing that must not be is seen. tools/check runs it.
+
+The storms themselves run in tests/e2e/elastic_chaos_test.cc."""
+import collections
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "chaos.d"))
+
+import properties
+import runs
+import schedule
+
+
+def wall(seconds):
+    return f"1970-01-01T00:00:{seconds:06.3f}Z"
+
+
+def assigned(when, generation, *nodes):
+    return {"event": "generation_assigned", "time": wall(when), "host": nodes[0], "generation": generation,
+            "generation_id": f"{generation}.a", "nodes": [{"host": node} for node in nodes]}
+
+
+class FolderTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def write(self, name, lines):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "a", encoding="utf-8") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+
+    def evidence(self, *events, records=()):
+        self.write("events-0.jsonl", events)
+        self.write("records/all.jsonl", records)
+        return properties.Evidence(self.folder, 0.0)
+
+
+class ScheduleTest(unittest.TestCase):
+    def test_every_kind_of_a_setting_fires(self):
+        for setting, never in (("one", {"gone"}), ("list", {"service", "away"}), ("hosted", {"service", "away", "gone"})):
+            kinds = schedule.kinds_for(setting)
+            self.assertEqual(set(schedule.KINDS) - set(kinds), never)
+            faults = schedule.make(4, 100.0, 1.0, 6, kinds)
+            counts = collections.Counter(fault.kind for fault in faults)
+            self.assertEqual(schedule.scarce(counts, kinds, 4), [])
+            self.assertLessEqual(counts["gone"], 1)
+
+    def test_so_many_of_each_kind_fit_into_any_time(self):
+        kinds = schedule.kinds_for("one")
+        faults = schedule.make(4, 5.0, 3.0, 6, kinds, each=2)
+        self.assertEqual(schedule.scarce(collections.Counter(fault.kind for fault in faults), kinds, 2), [])
+        self.assertLess(max(fault.at for fault in faults), 5.0)
+
+    def test_a_seed_replays(self):
+        kinds = schedule.kinds_for("list")
+        self.assertEqual(schedule.make(9, 60.0, 2.0, 6, kinds), schedule.make(9, 60.0, 2.0, 6, kinds))
+        self.assertNotEqual(schedule.make(9, 60.0, 2.0, 6, kinds), schedule.make(8, 60.0, 2.0, 6, kinds))
+
+    def test_what_has_not_fired_is_named(self):
+        self.assertEqual(schedule.scarce({"disk": 1, "gone": 1, "cut": 0}, ["disk", "gone", "cut"], 2), ["disk (1)", "cut (0)"])
+
+
+class PropertiesTest(FolderTest):
+    def test_an_ended_job_takes_no_step(self):
+        commit = {"kind": "commit", "generation": "1.a", "step": 3, "host": "node0", "pid": 1, "world": 2}
+        evidence = self.evidence(records=[{**commit, "t": 1.0, "job": 0}, {**commit, "t": 3.0, "job": 1}])
+        self.assertEqual(list(properties.ended_jobs_rest(evidence, {0: 2.0})), [])
+        self.assertEqual(len(list(properties.ended_jobs_rest(evidence, {0: 0.5}))), 1)
+
+    def test_a_spare_takes_a_dead_node_s_place(self):
+        evidence = self.evidence(assigned(1, 1, "node0", "node1"), assigned(5, 2, "node0", "node2"))
+        died, cut = {"kind": "node", "node": 1, "from": 4.0}, {"kind": "cut", "node": 1, "from": 4.0}
+        self.assertEqual(properties.spares_used(evidence, [died]), 1)
+        self.assertEqual(properties.spares_used(evidence, [cut]), 0)
+        self.assertEqual(properties.spares_used(evidence, [{**died, "from": 6.0}]), 0)
+
+    def test_an_alarm_has_a_cause(self):
+        evidence = self.evidence({"event": "generation_dissolved", "time": wall(10), "generation": 1,
+                                  "reason": "node2 is lost: no heartbeat for 1.5 s"})
+        fault = {"kind": "uplink", "node": None, "from": 8.0, "to": 9.0}
+        self.assertEqual(list(properties.alarms_have_causes(evidence, [{**fault, "nodes": [1, 2]}])), [])
+        self.assertEqual(len(list(properties.alarms_have_causes(evidence, [{**fault, "nodes": [0, 1]}]))), 1)
+        self.assertEqual(list(properties.alarms_have_causes(evidence, [{**fault, "nodes": [0, 1], "anybody": True}])), [])
+
+
+class RunsTest(FolderTest):
+    def ledger(self, *lines):
+        self.write("run/ledger.jsonl", [{"step": step, "generation": generation} for generation, step in lines])
+
+    def redone(self, faults, *lines):
+        self.ledger(*lines)
+        evidence = self.evidence(assigned(1, 1, "node0", "node1"), assigned(5, 2, "node0", "node2"))
+        return runs.Redone([os.path.join(self.folder, "run")], runs.Story(evidence, faults, 0.0, 60.0))
+
+    def test_two_generations_that_write_at_a_time_are_seen(self):
+        watch = runs.Watch([os.path.join(self.folder, "run")])
+        self.assertFalse(watch.look(0.0))
+        self.ledger((1, 0), (2, 1))
+        self.assertTrue(watch.look(1.0))
+        self.ledger((1, 1))
+        watch.look(1.5)
+        self.assertEqual(watch.problems, [])
+        self.ledger((2, 2), (1, 2))
+        watch.look(9.0)
+        self.assertEqual(len(watch.problems), 1)
+        self.assertEqual(watch.steps, 3)
+
+    def test_a_new_writer_may_repeat_what_was_seen(self):
+        watch = runs.Watch([os.path.join(self.folder, "run"), os.path.join(self.folder, "other")])
+        self.ledger((1, 0), (2, 1))
+        watch.look(1.0)
+        self.write("other/ledger.jsonl", [{"step": 0, "generation": 1}])
+        watch.look(9.0)
+        self.assertEqual(watch.problems, [])
+
+    def test_one_step_may_be_redone(self):
+        redone = self.redone([], (1, 0), (1, 1), (2, 1), (2, 2))
+        self.assertEqual((redone.total, redone.judged, redone.problems), (1, 1, []))
+
+    def test_two_steps_may_not_where_a_member_survives(self):
+        redone = self.redone([], (1, 0), (1, 1), (1, 2), (2, 1))
+        self.assertEqual((redone.total, len(redone.problems)), (2, 1))
+        self.assertIn("node0", redone.problems[0])
+
+    def test_where_none_does_the_run_begins_at_a_checkpoint(self):
+        redone = self.redone([{"kind": "node", "node": 0, "from": 3.0}], (1, 0), (1, 1), (1, 2), (2, 1))
+        self.assertEqual((redone.judged, redone.again, redone.problems), (0, 1, []))
+
+    def test_losses_that_differ_are_seen(self):
+        self.assertEqual(runs.difference({0: 1.0}, {0: 1.0}), 0.0)
+        self.assertGreater(runs.difference({0: 1.0}, {0: 1.1}), 0.05)
+        self.assertEqual(runs.difference({0: 1.0}, {0: 1.0, 1: 1.0}), float("inf"))
+
+
+if __name__ == "__main__":
+    unittest.main()
