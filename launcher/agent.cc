@@ -79,6 +79,7 @@ class Agent {
     io_.run();
     succession_.reset();
     session_.reset();  // before the service, so that nothing reconnects
+    if (access_.hosting && job_ended_) access_.hosting->Forget(run_);
     AwaitTold();
     return exit_code_;
   }
@@ -217,13 +218,15 @@ class Agent {
 
   void OnServiceEvent(const rendezvous::ServiceEvent& event) {
     if (const auto* reply = std::get_if<rendezvous::StoreReply>(&event)) return supervisor_.Answer(*reply);
-    if (succession_) {
-      if (const auto* mine = std::get_if<rendezvous::Assigned>(&event))
-        succession_->OnMembership(mine->assignment());
-      if (const auto* others = std::get_if<rendezvous::Membership>(&event))
-        succession_->OnMembership(others->generation.assignment());
-    }
+    if (const auto* mine = std::get_if<rendezvous::Assigned>(&event)) OnMembership(mine->assignment());
+    if (const auto* others = std::get_if<rendezvous::Membership>(&event))
+      OnMembership(others->generation.assignment());
     Feed(event);
+  }
+
+  void OnMembership(const rendezvous::Assignment& generation) {
+    run_ = generation.incarnation;
+    if (succession_) succession_->OnMembership(generation);
   }
 
   void Feed(const Event& event) {
@@ -315,6 +318,7 @@ class Agent {
   std::optional<Succession> succession_;  // uses the session
   int exit_code_ = 1;
   bool job_ended_ = false;
+  uint64_t run_ = 0;  // the incarnation of the job; 0: it has heard of none
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "rendezvous/service/listen_addresses.h"
+#include "rendezvous/service/state_folder.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -84,6 +85,11 @@ std::vector<std::string> Hosting::Untold() const {
   if (!host_) return untold;
   for (const std::string& node : host_->Untold()) untold.push_back(node);
   return untold;
+}
+
+void Hosting::Forget(uint64_t incarnation) const {
+  for (const std::string& endpoint : endpoints_)
+    rendezvous::ForgetRun(credentials_.state_folder, endpoint, options_.job.job_id, incarnation);
 }
 
 void Hosting::Run() {

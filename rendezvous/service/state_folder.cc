@@ -40,6 +40,13 @@ absl::StatusOr<Kept> Read(const std::string& path) {
   return Kept{parts[1], parts[2], std::move(generation)};
 }
 
+/// Job ids and endpoints may have any characters and any length.
+std::string PathOf(const std::string& folder, const std::string& endpoint, const std::string& job_id) {
+  uint64_t hash = 0;
+  for (const unsigned char c : absl::StrCat(endpoint, "\n", job_id)) hash = SplitMix64(hash ^ c);
+  return absl::StrCat(folder, "/", absl::StrFormat("%016x", hash), kEnding);
+}
+
 }  // namespace
 
 StateFolder::StateFolder(std::string folder, std::string endpoint)
@@ -55,7 +62,7 @@ StateFolder::~StateFolder() {
   thread_.join();
 }
 
-std::map<std::string, Assignment> StateFolder::Load() const {
+std::map<std::string, Assignment> StateFolder::Load() {
   std::map<std::string, Assignment> found;
   std::error_code error;
   if (folder_.empty()) return found;
@@ -66,6 +73,7 @@ std::map<std::string, Assignment> StateFolder::Load() const {
     if (!kept.ok()) {
       log::Warning(path, " is passed over: ", kept.status().message());
     } else if (kept->endpoint == endpoint_) {
+      kept_[kept->job_id] = kept->generation.generation;
       found[kept->job_id] = std::move(kept->generation);
     }
   }
@@ -85,16 +93,9 @@ void StateFolder::Forget(const std::string& job_id) {
   Put(job_id, "");
 }
 
-/// Job ids and endpoints may have any characters and any length.
-std::string StateFolder::PathOf(const std::string& job_id) const {
-  uint64_t hash = 0;
-  for (const unsigned char c : absl::StrCat(endpoint_, "\n", job_id)) hash = SplitMix64(hash ^ c);
-  return absl::StrCat(folder_, "/", absl::StrFormat("%016x", hash), kEnding);
-}
-
 void StateFolder::Put(const std::string& job_id, std::string contents) {
   const MutexLock lock(mu_);
-  due_[PathOf(job_id)] = std::move(contents);
+  due_[PathOf(folder_, endpoint_, job_id)] = std::move(contents);
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   changed_.NotifyAll();
 }
@@ -125,6 +126,15 @@ void StateFolder::Write(const std::string& path, const std::string& contents) {
   if (written.ok() || std::exchange(complained_, true)) return;
   log::Warning("who is in the job cannot be written down: ", written.message(),
                "; should this mtrun die, a service that starts in its place does not know whom to wait for");
+}
+
+void ForgetRun(const std::string& folder, const std::string& endpoint, const std::string& job_id,
+               uint64_t incarnation) {
+  if (folder.empty()) return;
+  const std::string path = PathOf(folder, endpoint, job_id);
+  const absl::StatusOr<Kept> kept = Read(path);
+  std::error_code error;
+  if (kept.ok() && kept->generation.incarnation == incarnation) fs::remove(path, error);
 }
 
 std::string StateFolderOf(const std::map<std::string, std::string>& environment) {

@@ -24,14 +24,13 @@ class StateFolder {
 
   /// The last generations of jobs that had not ended, by job id. What cannot be read is passed over, with a
   /// warning.
-  std::map<std::string, Assignment> Load() const;
+  std::map<std::string, Assignment> Load();
   /// This generation runs; the same one again changes nothing.
   void Keep(const std::string& job_id, const Assignment& generation);
   /// The job has ended.
   void Forget(const std::string& job_id);
 
  private:
-  std::string PathOf(const std::string& job_id) const;
   void Put(const std::string& job_id, std::string contents);
   void Run();
   void Write(const std::string& path, const std::string& contents);
@@ -46,6 +45,11 @@ class StateFolder {
   bool complained_ = false;  // the thread's
   std::thread thread_;
 };
+
+/// This run of the job has ended, at whichever service: what a service here wrote down of it goes, so that the
+/// next run of its id waits for none of its nodes. Waits for the disk.
+void ForgetRun(const std::string& folder, const std::string& endpoint, const std::string& job_id,
+               uint64_t incarnation);
 
 /// $XDG_STATE_HOME/mtrun, else ~/.local/state/mtrun; "" where neither is known.
 std::string StateFolderOf(const std::map<std::string, std::string>& environment);

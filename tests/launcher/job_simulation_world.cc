@@ -81,7 +81,7 @@ void JobSimulation::Disturb() {
 
 void JobSimulation::Calm() {
   Mend();
-  RunUntil(now_ + seconds(16));
+  RunUntil(now_ + seconds(20));
   for (size_t job = 0; job < settings_.size() && !broken_; ++job) {
     std::string why = CheckFormed(job);
     if (why.empty()) why = CheckWarm(job);

@@ -30,6 +30,7 @@ Exit status 0: all held; 1: not; 77: no namespaces here."""
 CALM_SECONDS = 3.0    # at the start: nothing may dissolve
 DISK_MIB = 2
 FEW_STEPS = 20        # of a job before it ends
+MEND_SECONDS = 120.0  # bound on the mending of all faults, after the last one was due
 
 
 class Chaos(faults.Faults):
@@ -124,12 +125,22 @@ class Chaos(faults.Faults):
         if not args.quiet:
             self.schedule(schedule.make(args.seed, seconds, args.gap, len(self.nodes), self.kinds(), args.each),
                           CALM_SECONDS)
-        while time.monotonic() < calm + CALM_SECONDS + seconds or not self.is_calm():
+        end = calm + CALM_SECONDS + seconds
+        while time.monotonic() < end or not (self.is_calm() or self.is_stuck(end)):
             self.turn()
             self.progress.show(", ".join(f"{kind} {count}" for kind, count in self.counts().items()))
         self.formed_again = self.wait_for_all(time.monotonic(), "after the last fault")
         self.settle()
         self.finish()
+
+    def is_stuck(self, end):
+        if time.monotonic() < end + MEND_SECONDS:
+            return False
+        late = ", ".join(f"the mtrun of job {late.job} on node{late.node.number}" for late in self.late)
+        self.problems.append(f"{MEND_SECONDS:.0f} s after the last fault was due job {self.job} "
+                             f"{'ends' if self.ending else 'runs' if self.has_run() else 'has not run'}, late: {late or 'nobody'}, "
+                             f"{len(self.todo)} faults are not over")
+        return True
 
     def kinds(self):
         return schedule.kinds_for(self.setting, self.args.without.split(","))

@@ -57,6 +57,26 @@ TEST_F(StateFolderTest, AJobThatHasEndedIsForgotten) {
     states.Forget("unknown");
   }
   EXPECT_THAT(Load(), ElementsAre(Pair("other", one_)));
+  {
+    StateFolder states(path(), "node1:29400");
+    states.Load();
+    states.Forget("other");
+  }
+  EXPECT_THAT(Load(), IsEmpty()) << "the service that has written it down is not the one where the job ends";
+}
+
+TEST_F(StateFolderTest, AJobThatHasEndedElsewhereIsForgotten) {
+  Assignment ended = one_;
+  ended.incarnation = 7;
+  { StateFolder(path(), "node1:29400").Keep("job", ended); }
+  ForgetRun(path(), "node2:29400", "job", 7);
+  ForgetRun(path(), "node1:29400", "other", 7);
+  ForgetRun(path(), "node1:29400", "job", 8);
+  ForgetRun("", "node1:29400", "job", 7);
+  EXPECT_THAT(Load(), ElementsAre(Pair("job", ended))) << "another run of it goes on";
+  ForgetRun(path(), "node1:29400", "job", 7);
+  ForgetRun(path(), "node1:29400", "job", 7);
+  EXPECT_THAT(Load(), IsEmpty());
 }
 
 TEST_F(StateFolderTest, WhatCannotBeReadIsPassedOver) {

@@ -20,6 +20,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tests/trainers/run/train_loop_fixture.h"
 
 namespace mtrun::trainers {
@@ -86,6 +87,17 @@ class LeaseWaitTest : public testing::TrainLoopTest {
   std::string LedgerOf(const std::string& run) const {
     return support::ReadText(folder_.File(run) + "/ledger.jsonl");
   }
+  /// With the lines of so many steps: rank 0 writes one down soon after it has finished it.
+  std::string AwaitLedger(const std::string& run, int64_t steps) const {
+    const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
+    std::string ledger = LedgerOf(run);
+    const auto lines = [&] { return std::vector<std::string>(absl::StrSplit(ledger, "\"ids\":")).size() - 1; };
+    while (lines() < static_cast<size_t>(steps) && MonotonicNow() < give_up) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      ledger = LedgerOf(run);
+    }
+    return ledger;
+  }
 
   FinishedSteps finished_steps_;
 };
@@ -102,7 +114,7 @@ TEST_F(LeaseWaitTest, NobodyCommitsMoreThanTheStepUnderWayAndTheRunGoesOn) {
     const auto look = [&](ThreadMembership& self, int looks) {
       if (looks == 1) {
         for (const int member : {0, 1}) finished_steps_.Await(member, steps_of(member));
-        if (self.assignment().rank == *lost.begin()) ledger = LedgerOf(run);
+        if (self.assignment().rank == *lost.begin()) ledger = AwaitLedger(run, steps_of(0));
         all_hold.arrive_and_wait();
       }
       for (const int member : {0, 1}) EXPECT_EQ(finished_steps_.Of(member), steps_of(member));
