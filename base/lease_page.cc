@@ -23,6 +23,8 @@ namespace {
 constexpr uint64_t kMagic = 0x657361656c746d00ULL;  // "\0mtlease"
 constexpr uint64_t kVersion = 2;
 constexpr off_t kBytes = 4096;
+// So many newcomers may come one after the other while a worker ends its step.
+constexpr size_t kLeases = 8;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 absl::Status NoLeasePage(int fd, absl::string_view why) {
@@ -49,7 +51,7 @@ struct LeasePage::Page {
   };
   uint64_t magic = kMagic, version = kVersion;
   std::atomic<uint64_t> newest{0};  // place of the newest lease
-  std::array<Lease, 2> leases;
+  std::array<Lease, kLeases> leases;
 };
 
 void LeasePage::Unmap::operator()(Page* page) const { munmap(page, kBytes); }
@@ -94,20 +96,21 @@ void LeasePage::Set(uint64_t generation, std::optional<Duration> deadline) {
     return;
   }
   // Over while it is neither the old one nor the new one.
-  Page::Lease& other = page_->leases[1 - place];
-  other.deadline = 0;
-  other.generation = generation;
-  other.deadline = ends;
-  page_->newest = 1 - place;
+  const uint64_t next = (place + 1) % kLeases;
+  Page::Lease& oldest = page_->leases[next];
+  oldest.deadline = 0;
+  oldest.generation = generation;
+  oldest.deadline = ends;
+  page_->newest = next;
 }
 
 std::optional<Duration> LeasePage::deadline() const {
-  const int64_t deadline = page_->leases[page_->newest & 1].deadline;
+  const int64_t deadline = page_->leases[page_->newest % kLeases].deadline;
   return deadline == kNever ? std::nullopt : std::optional<Duration>(deadline);
 }
 
 bool LeasePage::Over(uint64_t generation, Duration now) const {
-  if (generation == 0) return now.count() >= page_->leases[page_->newest & 1].deadline;
+  if (generation == 0) return now.count() >= page_->leases[page_->newest % kLeases].deadline;
   return std::none_of(page_->leases.begin(), page_->leases.end(), [&](const Page::Lease& lease) {
     if (lease.generation != generation) return false;
     const int64_t ends = lease.deadline;

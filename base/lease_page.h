@@ -25,7 +25,7 @@ class LeasePage {
   static absl::StatusOr<LeasePage> Map(int fd);
 
   /// `generation`: its id. `deadline`: time since boot, as BootNow() counts it; nothing: none, the lease is
-  /// always valid. The lease of the generation before stays as it is, older ones are over.
+  /// always valid. Those of the seven generations before stay as they are, older ones are over.
   /// REQUIRES: made here, not mapped.
   void Set(uint64_t generation, std::optional<Duration> deadline);
   /// Of the newest generation.

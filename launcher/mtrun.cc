@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "base/log.h"
+#include "base/openssl.h"
 #include "base/posix.h"
 #include "base/version.h"
 #include "launcher/agent.h"
@@ -78,6 +79,7 @@ absl::StatusOr<PresencePort> OpenPresence(const Options& options) {
 
 int Main(const std::vector<std::string>& args) {
   OpenStandardDescriptors();
+  KeepOpenSslUntilTheEnd();
   const EnvironmentMap environment = CurrentEnvironment();
   SetUpLog(environment);
   const absl::StatusOr<std::string> folder = ExecutableFolder();

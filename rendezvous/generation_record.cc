@@ -36,16 +36,25 @@ bool GenerationRecord::IsNews(const Generation& generation) const {
   return generation > id() || (heard_of_ && generation == id());
 }
 
-bool GenerationRecord::MayBeLast(const Assignment& last, const JobSettings& settings) const {
+bool GenerationRecord::Fits(const Assignment& last, const JobSettings& settings) const {
   const size_t nodes = last.members.size();
-  return IsNews(last.generation) && last.generation.number >= number_ && ValidateAssignment(last).ok() &&
+  return last.generation.number >= number_ && ValidateAssignment(last).ok() &&
          nodes >= static_cast<size_t>(settings.min_nodes) && nodes <= static_cast<size_t>(settings.max_nodes);
+}
+
+bool GenerationRecord::MayBeLast(const Assignment& last, const JobSettings& settings) const {
+  return IsNews(last.generation) && Fits(last, settings);
 }
 
 bool GenerationRecord::CanAdopt(const Assignment& held, const std::string& reporter,
                                 const JobSettings& settings) const {
-  return MayBeLast(held, settings) && std::any_of(held.members.begin(), held.members.end(),
-                                                  [&](const Member& m) { return m.node_id == reporter; });
+  // Two services gave out one number. The generation that was only heard of never ran: a member of it runs
+  // the other one, and would have told of it before that one formed.
+  const bool never_ran =
+      heard_of_ && held.generation.number == id().number && FindLast(reporter) != nullptr;
+  return (never_ran || IsNews(held.generation)) && Fits(held, settings) &&
+         std::any_of(held.members.begin(), held.members.end(),
+                     [&](const Member& m) { return m.node_id == reporter; });
 }
 
 void GenerationRecord::HearOf(Assignment assignment) {

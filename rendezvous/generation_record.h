@@ -37,7 +37,8 @@ class GenerationRecord {
   bool IsNews(const Generation& generation) const;
   /// It can be the job's last one, as far as is known here.
   bool MayBeLast(const Assignment& last, const JobSettings& settings) const;
-  /// A member says that it runs it: it is news and within the job's bounds.
+  /// A member says that it runs it: it is news, or has the number of one that was only heard of, and within
+  /// the job's bounds.
   bool CanAdopt(const Assignment& held, const std::string& reporter, const JobSettings& settings) const;
   /// It is the last one that ran, as a node outside of it or a member that has left it says.
   void HearOf(Assignment assignment);
@@ -64,6 +65,8 @@ class GenerationRecord {
   bool operator==(const GenerationRecord&) const = default;
 
  private:
+  bool Fits(const Assignment& last, const JobSettings& settings) const;
+
   uint64_t number_ = 0;
   std::optional<Assignment> last_;
   bool running_ = false;

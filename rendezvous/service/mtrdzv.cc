@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
 #include "base/log.h"
+#include "base/openssl.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
 #include "rendezvous/service/service.h"
@@ -172,6 +173,7 @@ absl::Status Run(int argc, char** argv, const sigset_t& signals) {
 }  // namespace mtrun::rendezvous
 
 int main(int argc, char** argv) {
+  mtrun::KeepOpenSslUntilTheEnd();
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

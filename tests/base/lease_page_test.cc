@@ -58,10 +58,12 @@ TEST(LeasePage, EachGenerationHasItsOwn) {
   EXPECT_EQ(page->deadline(), seconds(200));
   page->Set(8, seconds(201));
   EXPECT_FALSE(page->Over(7, seconds(99)));
-  page->Set(9, seconds(300));
-  EXPECT_TRUE(page->Over(7, seconds(1))) << "two generations later";
+  for (uint64_t next = 9; next < 15; ++next) page->Set(next, seconds(300));
+  EXPECT_FALSE(page->Over(7, seconds(99))) << "others have come quickly, one after the other";
+  page->Set(15, seconds(400));
+  EXPECT_TRUE(page->Over(7, seconds(1))) << "eight generations later";
   EXPECT_FALSE(page->Over(8, seconds(200)));
-  EXPECT_FALSE(page->Over(9, seconds(299)));
+  EXPECT_FALSE(page->Over(15, seconds(399)));
 }
 
 /// No worker ever sees the lease of one generation under the name of another one.

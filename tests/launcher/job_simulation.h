@@ -146,8 +146,8 @@ class JobSimulation {
     rendezvous::Generation last_run;
     bool said_leaving = false;
     TimePoint lease_ends;  // of the newest generation, its clock's
-    // Of the two newest ones, as in the page that its workers map.
-    std::array<std::pair<rendezvous::Generation, TimePoint>, 2> leases;
+    // Of the newest ones, as in the page that its workers map; the newest first.
+    std::array<std::pair<rendezvous::Generation, TimePoint>, 8> leases;
     TimePoint muted_until;  // its guardian is frozen
     uint64_t alarm = 0;     // rings at its guardian; 0: not wanted
     TimePoint alarm_at;

@@ -168,7 +168,8 @@ void JobSimulation::Renew(size_t index, std::optional<Duration> from) {
   if (!from) return;
   Agent& agent = agents_[index];
   agent.lease_ends = TimePoint() + *from + settings_[agent.job].fence_timeout;
-  if (agent.leases[0].first != agent.end.outbox.current()) agent.leases[1] = agent.leases[0];
+  if (agent.leases[0].first != agent.end.outbox.current())
+    std::shift_right(agent.leases.begin(), agent.leases.end(), 1);
   agent.leases[0] = {agent.end.outbox.current(), agent.lease_ends};
   SetAlarm(index);
   Feed(index, LeaseRenewed{agent.lease_ends});

@@ -99,6 +99,24 @@ TEST(GenerationRecord, WhatWasOnlyHeardOfMayBeAdopted) {
   EXPECT_EQ(record.number(), 4u) << "the next one has a higher number";
 }
 
+/// One service wrote a generation down and died before anybody heard of it; another one gave its number out
+/// once more.
+TEST(GenerationRecord, OfTwoWithOneNumberTheOneIsAdoptedThatAMemberOfBothRuns) {
+  GenerationRecord record;
+  Assignment written = MakeGeneration(4, {"node1", "node2"});
+  const Assignment runs = MakeGeneration(4, {"node2", "node3"});
+  for (const uint64_t id : {runs.generation.id - 1, runs.generation.id + 1}) {
+    written.generation.id = id;
+    record.HearOf(written);
+    EXPECT_TRUE(record.CanAdopt(runs, "node2", UpTo(1, 2)));
+    EXPECT_EQ(record.CanAdopt(runs, "node3", UpTo(1, 2)), record.IsNews(runs.generation))
+        << "it cannot know whether the others run the first one";
+    EXPECT_FALSE(record.CanAdopt(MakeGeneration(3, {"node2"}), "node2", UpTo(1, 2))) << "an older one";
+  }
+  record.Begin(written);
+  EXPECT_FALSE(record.CanAdopt(runs, "node2", UpTo(1, 2))) << "it runs";
+}
+
 TEST(GenerationRecord, IsAValue) {
   GenerationRecord a = Running(1, {"node1"}), b = a;
   EXPECT_EQ(a, b);

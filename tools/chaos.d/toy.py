@@ -35,11 +35,11 @@ def record(kind, **fields):
 
 def lease_is_over(generation):
     """Of this generation, "NUMBER.ID" (base/lease_page.cc): behind three words that say what the page is stand the ids and
-    deadlines of the last two, in nanoseconds since boot."""
+    deadlines of the last eight, in nanoseconds since boot."""
     if LEASE is None:
         return False
     number, now = int(generation.split(".")[1], 16), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    leases = struct.unpack_from("<QqQq", LEASE, 24)
+    leases = struct.unpack_from("<" + 8 * "Qq", LEASE, 24)
     return not any(which == number and now < ends for which, ends in zip(leases[::2], leases[1::2]))
 
 

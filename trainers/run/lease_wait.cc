@@ -45,6 +45,9 @@ LeaseHold::Look LeaseWait::LookAround(bool outside) const {
   // The lease first: agents pass on that a generation has ended before they move its deadline on.
   LeaseHold::Look look{.over = membership_.lease_is_over(), .leaves = outside || membership_.wants_drain()};
   if (!outside && (look.over || hold_.holds())) look.membership = EndOf(membership_);
+  // Its lease is not renewed any more, and the next generation waits for this worker.
+  if (!outside && look.over && look.membership.ok() && membership_.wants_regroup())
+    look.membership = absl::UnavailableError("the next generation has formed");
   return look;
 }
 

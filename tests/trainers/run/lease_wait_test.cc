@@ -28,6 +28,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::MemberResult;
+using testing::ThreadJob;
 using testing::ThreadMembership;
 
 /// So often a member looks before its service is back: who could commit something meanwhile would.
@@ -169,6 +170,27 @@ TEST_F(LeaseWaitTest, AStepIsGivenUpWhenItsMembershipEndsMeanwhile) {
       for (const int member : {0, 1}) finished_steps_.Set(member, 0);
     }
   }
+}
+
+/// Newcomers came so fast, one after the other, that nobody renews its lease any more.
+TEST_F(LeaseWaitTest, AStepIsGivenUpForTheGenerationThatFollows) {
+  const at::Tensor reference = TrainAlone();
+  ThreadJob job({0});
+  MemberResult late;
+  std::thread newcomer;
+  const auto look = [&](ThreadMembership& self, int looks) {
+    if (self.generation() > 1) return self.FindService();
+    if (looks != kLooks) return;
+    job.Join(7);
+    newcomer = std::thread([&] { late = Train(job, 7, "followed"); });
+  };
+  const MemberResult first = Train(job, 0, "followed", Member(0, 3, look));
+  newcomer.join();
+  for (const MemberResult* result : {&first, &late}) {
+    ExpectComplete(*result);
+    ExpectSameRun("followed", result->weight, reference);
+  }
+  EXPECT_EQ(job.generation(), 2u);
 }
 
 /// A service that answers with the end of the generation: the lease is valid again, the step is not
