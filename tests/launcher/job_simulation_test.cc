@@ -16,7 +16,7 @@ namespace {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kSchedules = 2000;  // instrumented code is ten times slower
 #else
-constexpr int kSchedules = 85'000;
+constexpr int kSchedules = 70'000;
 #endif
 
 JobSimulation::Setup SetupOf(uint64_t seed, bool trace) {

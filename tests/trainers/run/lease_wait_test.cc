@@ -184,7 +184,7 @@ TEST_F(LeaseWaitTest, AStepIsGivenUpForTheGenerationThatFollows) {
     job.Join(7);
     newcomer = std::thread([&] { late = Train(job, 7, "followed"); });
   };
-  const MemberResult first = Train(job, 0, "followed", Member(0, 3, look));
+  MemberResult first = Train(job, 0, "followed", Member(0, 3, look));
   newcomer.join();
   for (const MemberResult* result : {&first, &late}) {
     ExpectComplete(*result);
