@@ -50,8 +50,7 @@ bool GenerationRecord::CanAdopt(const Assignment& held, const std::string& repor
                                 const JobSettings& settings) const {
   // Two services gave out one number. The generation that was only heard of never ran: a member of it runs
   // the other one, and would have told of it before that one formed.
-  const bool never_ran =
-      heard_of_ && held.generation.number == id().number && FindLast(reporter) != nullptr;
+  const bool never_ran = heard_of_ && held.generation.number == id().number && FindLast(reporter) != nullptr;
   return (never_ran || IsNews(held.generation)) && Fits(held, settings) &&
          std::any_of(held.members.begin(), held.members.end(),
                      [&](const Member& m) { return m.node_id == reporter; });

@@ -46,8 +46,8 @@ class StateFolder {
   std::thread thread_;
 };
 
-/// This run of the job has ended, at whichever service: what a service here wrote down of it goes, so that the
-/// next run of its id waits for none of its nodes. Waits for the disk.
+/// This run of the job has ended, at whichever service: what a service here wrote down of it goes, so that
+/// the next run of its id waits for none of its nodes. Waits for the disk.
 void ForgetRun(const std::string& folder, const std::string& endpoint, const std::string& job_id,
                uint64_t incarnation);
 

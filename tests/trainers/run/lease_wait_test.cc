@@ -92,7 +92,9 @@ class LeaseWaitTest : public testing::TrainLoopTest {
   std::string AwaitLedger(const std::string& run, int64_t steps) const {
     const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
     std::string ledger = LedgerOf(run);
-    const auto lines = [&] { return std::vector<std::string>(absl::StrSplit(ledger, "\"ids\":")).size() - 1; };
+    const auto lines = [&] {
+      return std::vector<std::string>(absl::StrSplit(ledger, "\"ids\":")).size() - 1;
+    };
     while (lines() < static_cast<size_t>(steps) && MonotonicNow() < give_up) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       ledger = LedgerOf(run);
