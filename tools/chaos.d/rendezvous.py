@@ -4,7 +4,6 @@ import collections
 import json
 import os
 import secrets
-import shutil
 import sys
 import tempfile
 import time
@@ -248,33 +247,10 @@ def parse(argv):
     return args
 
 
-def run_storm(args, setting, minutes):
-    """What was violated."""
-    chaos = Chaos(args, setting, minutes)
-    try:
-        chaos.run()
-        violations = chaos.report()
-    finally:
-        chaos.cluster.close()
-        for each in chaos.disks:
-            each.close()
-    print("all held" if not violations else f"NOT all held; logs and records are in {chaos.folder}", flush=True)
-    if violations or args.keep:
-        print(f"kept: {chaos.folder}")
-    else:
-        shutil.rmtree(chaos.folder)
-    return violations
-
-
 def main(argv):
     args = parse(argv)
     if args.check:
         return check_again(args.check)
     print(f"chaos rendezvous --minutes {args.minutes:g} --seed {args.seed} --gap {args.gap:g} --workers {args.workers} "
           f"--settings {args.settings} --nodes {args.nodes} --spares {args.spares}", flush=True)
-    names = args.settings.split(",")
-    found = {name: run_storm(args, name, args.minutes / len(names)) for name in names}
-    for name, violations in found.items():  # once more at the end, where people look
-        if violations and len(names) > 1:
-            print(f"{name}: NOT all held: " + "; ".join(violations[:5]))
-    return 1 if any(found.values()) else 0
+    return faults.run_storms(Chaos, args, "all held")

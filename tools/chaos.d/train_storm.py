@@ -4,7 +4,6 @@ import math
 import os
 import random
 import secrets
-import shutil
 import subprocess
 import tempfile
 import time
@@ -168,29 +167,8 @@ class TrainStorm(faults.Faults):
         return problems + scarce
 
 
-def run(args, setting, minutes):
-    """What was violated."""
-    training, problems = TrainStorm(args, setting, minutes), ["it did not end"]
-    try:
-        training.run()
-        problems = training.report()
-    except RuntimeError as error:
-        print(f"chaos: {error}")
-    finally:
-        training.cluster.close()
-        for each in training.disks:
-            each.close()
-    print("every run is the undisturbed one" if not problems else f"NOT all held; everything is in {training.folder}", flush=True)
-    if problems or args.keep:
-        print(f"kept: {training.folder}")
-    else:
-        shutil.rmtree(training.folder)
-    return problems
-
-
 def main(args):
     """A storm for each of the settings."""
-    names = args.settings.split(",")
     print(f"chaos train --minutes {args.minutes:g} --seed {args.seed} --gap {args.gap:g} --settings {args.settings} "
           f"--step_seconds {args.step_seconds:g} --steps {args.steps} --nodes {args.nodes} --spares {args.spares}", flush=True)
-    return 1 if sum([run(args, name, args.minutes / len(names)) for name in names], []) else 0
+    return faults.run_storms(TrainStorm, args, "every run is the undisturbed one")
