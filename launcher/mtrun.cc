@@ -25,11 +25,11 @@
 namespace mtrun::launcher {
 namespace {
 
-constexpr int kUsageError = 2;
+constexpr int kFailed = 1, kUsageError = 2;
 
-int Complain(const absl::Status& status) {
+int Complain(const absl::Status& status, int exit_status = kUsageError) {
   std::cerr << "mtrun: " << status.message() << std::endl;
-  return kUsageError;
+  return exit_status;
 }
 
 /// A process that starts with one of the first three descriptors closed would hand its pipes to the workers
@@ -47,25 +47,22 @@ void SetUpLog(const EnvironmentMap& environment) {
   log::SetUp("mtrun", level);
 }
 
+/// For questions to a service; nothing: as the endpoint says.
+std::optional<bool> Insecure(const Options& options) {
+  return options.insecure_given ? std::optional(true) : std::nullopt;
+}
+
 int ShowStatus(const Options& options) {
-  const std::optional<bool> insecure = options.insecure_given ? std::optional<bool>(true) : std::nullopt;
-  const auto status = rendezvous::AskForStatus(options.status_endpoint, insecure, "");
-  if (!status.ok()) {
-    std::cerr << "mtrun: " << status.status().message() << std::endl;
-    return 1;
-  }
+  const auto status = rendezvous::AskForStatus(options.status_endpoint, Insecure(options), "");
+  if (!status.ok()) return Complain(status.status(), kFailed);
   std::cout << (options.json ? rendezvous::StatusJson(*status) : rendezvous::StatusTable(*status));
   return 0;
 }
 
 int EvictNode(const Options& options) {
-  const std::optional<bool> insecure = options.insecure_given ? std::optional<bool>(true) : std::nullopt;
-  const auto done =
-      rendezvous::AskToEvict(options.evict_endpoints, insecure, "", options.job.job_id, options.evicted);
-  if (!done.ok()) {
-    std::cerr << "mtrun: " << done.status().message() << std::endl;
-    return 1;
-  }
+  const auto done = rendezvous::AskToEvict(options.evict_endpoints, Insecure(options), "", options.job.job_id,
+                                           options.evicted);
+  if (!done.ok()) return Complain(done.status(), kFailed);
   std::cout << *done << std::endl;
   return 0;
 }

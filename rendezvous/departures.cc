@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/endpoint.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -17,10 +16,6 @@ bool Includes(const Assignment& generation, const Assignment& inner) {
                        [&](const Member& other) { return other.node_id == member.node_id; });
   };
   return std::all_of(inner.members.begin(), inner.members.end(), is_in);
-}
-
-PresenceProbe ProbeOf(const Member& member) {
-  return {ToText(Endpoint{member.address, member.presence_port}), member.presence_id};
 }
 
 }  // namespace

@@ -1,9 +1,14 @@
 #include "rendezvous/events.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/endpoint.h"
 #include "rendezvous/overloaded.h"
 
 namespace mtrun::rendezvous {
+
+PresenceProbe ProbeOf(const Member& member) {
+  return {ToText(Endpoint{member.address, member.presence_port}), member.presence_id};
+}
 
 std::string Describe(const Event& event) {
   return std::visit(

@@ -74,6 +74,10 @@ struct PeerService {
   uint64_t incarnation = 0;          // of the run that it has, or that has ended there; 0: unknown
   RunProof proof = RunProof::kNone;  // that it has that run
   uint64_t last_number = 0;          // of generations that it has known, also where it has forgotten the job
+  /// It answers that this run is over.
+  bool SaysEnded(const JobRun& run) const {
+    return state == State::kWithoutJob && incarnation == run.incarnation();
+  }
   bool operator==(const PeerService&) const = default;
 };
 struct ProbeResult {
@@ -107,6 +111,7 @@ struct PresenceProbe {
   uint64_t id = 0;
   bool operator==(const PresenceProbe&) const = default;
 };
+PresenceProbe ProbeOf(const Member& member);
 /// Where the service lives that answers a session.
 struct ServiceHost {
   bool embedded = false;   // in an mtrun, and ends with it

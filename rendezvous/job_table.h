@@ -24,11 +24,12 @@ class JobTable {
 
   using Remembered = std::map<std::string, Assignment>;  // by job id
 
-  /// `own_job`: of the agent that this service lives in, "" for none. `remembered`: what a service at this
-  /// endpoint wrote down of its jobs before it died.
-  explicit JobTable(JobMachine::Options options, std::string own_job = "", Remembered remembered = {})
-      : options_(std::move(options)), own_job_(std::move(own_job)), remembered_(std::move(remembered)) {}
+  /// `own_job`: of the agent that this service lives in, "" for none.
+  explicit JobTable(JobMachine::Options options, std::string own_job = "")
+      : options_(std::move(options)), own_job_(std::move(own_job)) {}
 
+  /// Before the first step: what a service at this endpoint wrote down of its jobs before it died.
+  void Remember(Remembered remembered) { remembered_ = std::move(remembered); }
   /// Only StreamOpened makes a job; other events of an unknown one change nothing, but what another service
   /// says of it is kept for the others.
   std::vector<JobEffect> Step(const std::string& job_id, const Event& event, TimePoint now);

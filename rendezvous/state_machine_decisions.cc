@@ -66,15 +66,9 @@ void TellMembership(const GenerationRecord& generation, Roster* roster, EffectLi
   }
 }
 
-/// The service answers that this run is over.
-bool EndedAt(const PeerService& peer, const GenerationRecord& generation, const JobRun& run) {
-  return generation.known() && peer.state == PeerService::State::kWithoutJob &&
-         peer.incarnation == run.incarnation();
-}
-
 /// Why the job is at another service.
 std::string WhyThere(const PeerService& peer, const GenerationRecord& generation, const JobRun& run) {
-  if (EndedAt(peer, generation, run)) return "it has ended there";
+  if (generation.known() && peer.SaysEnded(run)) return "it has ended there";
   if (generation.known() && peer.proof != RunProof::kNone && run.IsOther(peer.incarnation))
     return "another run of it has begun there";
   if (peer.generation.number > 0) return absl::StrCat("it has ", Describe(peer.generation));
@@ -321,7 +315,7 @@ void JobMachine::MoveTo(const PeerService& peer) {
     effects_.Reply(generation_.id(), store_.Close("the service has moved"));
     generation_.Stop();
   }
-  const bool ended = EndedAt(peer, generation_, run_);
+  const bool ended = generation_.known() && peer.SaysEnded(run_);
   for (const auto& [node_id, node] : std::exchange(roster_.nodes(), {})) {
     // Who was in no run of it has no end to hear of, and comes again.
     if (!ended || node.run == run_.incarnation())

@@ -235,8 +235,7 @@ const PeerService* TakeoverQuorum::FindWhereOver(const GenerationRecord& generat
                                                  bool authority, TimePoint now) const {
   if (!generation.known()) return nullptr;
   const auto over = std::find_if(peers_.begin(), peers_.end(), [&](const PeerService& peer) {
-    const bool same = peer.incarnation == run.incarnation();
-    const bool ended = peer.state == State::kWithoutJob && same && !authority;
+    const bool ended = peer.SaysEnded(run) && !authority;
     const bool replaced =
         peer.state == State::kWithJob && run.IsOther(peer.incarnation) && peer.proof > run.Proof(now);
     return ended || replaced;
@@ -249,9 +248,7 @@ std::map<std::string, PresenceProbe> TakeoverQuorum::Missing(const GenerationRec
                                                              const Departures& departures) const {
   std::map<std::string, PresenceProbe> members;
   for (const Member* member : Unaccounted(generation, roster, departures)) {
-    if (member->presence_port > 0)
-      members[member->node_id] = {ToText(Endpoint{member->address, member->presence_port}),
-                                  member->presence_id};
+    if (member->presence_port > 0) members[member->node_id] = ProbeOf(*member);
   }
   return members;
 }

@@ -22,12 +22,13 @@ Registrar::Registrar(asio::io_context& loop, uint64_t service_id, const ServiceO
                               .service_started = started_,
                               .recovery_window = options.recovery_window,
                               .role = {options.endpoint, options.embedded, !options.standby_address.empty()}},
-          options.own_job, states_.Load()),
+          options.own_job),
       timer_(loop),
       hello_timer_(loop),
       probe_timer_(loop) {}
 
-void Registrar::SetPort(int port) {
+void Registrar::Begin(int port) {
+  jobs_.Remember(states_.Load());
   if (!options_.standby_address.empty()) own_endpoint_ = ToText(Endpoint{options_.standby_address, port});
 }
 

@@ -73,8 +73,9 @@ class Registrar final : public ServerStream::Owner {
   void FillStatus(wire::StatusReply& reply) const;
   /// Another service asked for the status: it has this job, and may be the one to go to.
   void Hear(const std::string& job_id, PeerService peer);
-  /// Where members reach it, once its port is known.
-  void SetPort(int port);
+  /// It listens at `port`, and has the endpoint for itself: what an earlier service wrote down counts. Before
+  /// the loop runs.
+  void Begin(int port);
   void Evict(const wire::EvictRequest& request, wire::EvictReply& reply);
   /// Ids of nodes that have not heard how their job ended, and may yet.
   std::vector<std::string> Untold() const;

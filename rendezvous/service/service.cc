@@ -93,10 +93,11 @@ class GrpcService final : public Service {
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
     builder.SetMaxSendMessageSize(kMaxMessageBytes);
     builder.RegisterService(&rpc_);
-    thread_ = std::thread([this] { loop_.run(); });
     server_ = builder.BuildAndStart();
-    asio::post(loop_, [this, port = port_] { registrar_.SetPort(port); });
-    if (server_ && port_ != 0) return absl::OkStatus();
+    const bool listens = server_ && port_ != 0;
+    if (listens) registrar_.Begin(port_);
+    thread_ = std::thread([this] { loop_.run(); });  // what has come by now waits for it
+    if (listens) return absl::OkStatus();
     return absl::AlreadyExistsError(absl::StrCat("cannot listen on ", options_.listen,
                                                  ": the port is in use, or the address is not "
                                                  "one of this machine"));

@@ -1,6 +1,7 @@
 // The service goes with the mtrun that hosts it: what becomes of the others, at the start and at the end.
 #include <chrono>
 
+#include "absl/strings/str_split.h"
 #include "tests/e2e/cluster.h"
 
 namespace mtrun::e2e {
@@ -42,6 +43,24 @@ TEST_F(SharedEndpointTest, TheOtherJobHostsWhenTheFirstOneHasEnded) {
   // By then the service at the endpoint is one of theirs, or each of them is at its own.
   EXPECT_THAT(well->Text() + badly->Text(), AnyOf(HasSubstr("hosting the rendezvous at " + endpoint_),
                                                   HasSubstr("trying the services of other nodes")));
+}
+
+/// An mtrun that cannot have the endpoint tries for it twice a second: what was written down there is not its
+/// to read.
+TEST_F(SharedEndpointTest, WhoHostsReadsOnceWhatWasWrittenDown) {
+  std::filesystem::create_directories(folder_.File("mtrun"));
+  support::WriteText(folder_.File("mtrun") + "/0.membership", "damaged");
+  const auto first = StartJob("first", "go1", 0);
+  ASSERT_TRUE(first->WaitForLines("ready", 2)) << first->Text();
+  const auto second = StartJob("second", "go2", 0);
+  ASSERT_TRUE(second->WaitForLines("ready", 2)) << second->Text();
+  Let("go2");
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+  Let("go1");
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  const std::vector<std::string> said = absl::StrSplit(first->Text(), "0.membership is passed over");
+  EXPECT_EQ(said.size(), 2u) << first->Text();
+  EXPECT_THAT(second->Text(), Not(HasSubstr("is passed over")));
 }
 
 class HostingTest : public NetworkTest {

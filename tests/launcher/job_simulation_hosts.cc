@@ -57,9 +57,8 @@ int JobSimulation::BootHosted(size_t index) {
                                                 .recovery_window = seconds(3),
                                                 .role = {kEndpoint, /*embedded=*/true, !at_endpoint}};
   const std::string& job_id = settings_[agents_[index].job].job_id;
-  const bool remembers = at_endpoint && !setup_.lose_file;
-  service.jobs = std::make_unique<rendezvous::JobTable>(
-      options, at_endpoint ? job_id : "", remembers ? file_ : rendezvous::JobTable::Remembered());
+  service.jobs = std::make_unique<rendezvous::JobTable>(options, at_endpoint ? job_id : "");
+  if (at_endpoint && !setup_.lose_file) service.jobs->Remember(file_);
   const rendezvous::JobSettings& settings = settings_[agents_[index].job];
   agents_[index].watch.emplace(settings.takeover_majority,
                                settings.heartbeat_interval * settings.heartbeats_missed);

@@ -27,8 +27,9 @@ const T* Find(const std::vector<JobTable::JobEffect>& effects) {
 class JobTableTest : public ::testing::Test {
  protected:
   explicit JobTableTest(const TakeoverQuorum::Role& role = {}, JobTable::Remembered remembered = {})
-      : table_({3, TimePoint(), Duration::zero(), /*host_begins=*/false, 0, role}, "",
-               std::move(remembered)) {}
+      : table_({3, TimePoint(), Duration::zero(), /*host_begins=*/false, 0, role}) {
+    table_.Remember(std::move(remembered));
+  }
   std::vector<JobTable::JobEffect> Open(const std::string& job, const std::string& node,
                                         uint64_t incarnation = 0) {
     StreamOpened opened{Settings(job), {}, 0};
