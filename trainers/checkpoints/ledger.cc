@@ -159,7 +159,7 @@ absl::Status Ledger::Flush() {
   const size_t before = pending_.size();
   absl::Status written = WriteFront(file_.get(), pending_);
   end_ += static_cast<int64_t>(before - pending_.size());
-  return Annotate(std::move(written), path_);
+  return Annotate(written, path_);
 }
 
 bool Ledger::IsLast() const { return SizeOf(file_.get()) == end_; }
