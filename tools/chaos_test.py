@@ -12,6 +12,7 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "chaos.d"))
 
+import hearing
 import properties
 import runs
 import schedule
@@ -42,6 +43,41 @@ class FolderTest(unittest.TestCase):
         self.write("events-0.jsonl", events)
         self.write("records/all.jsonl", records)
         return properties.Evidence(self.folder, 0.0)
+
+
+class Mtrun:
+    """Of a node, as a storm sees it. `status` is None while it runs."""
+
+    def __init__(self, number, status, started=0.0):
+        self.number, self.status, self.started = number, status, started
+        self.front = self
+
+    def poll(self):
+        return self.status
+
+
+class HearingTest(FolderTest):
+    def heard(self, *events):
+        self.write("events-0.jsonl", events)
+        return hearing.Hearing(self.folder)
+
+    def test_a_job_is_over_once_who_heard_so_has_ended(self):
+        end = {"event": "job_ended", "host": "node1", "time": wall(5)}
+        self.assertTrue(self.heard(end).is_over([Mtrun(0, None), Mtrun(1, 0)]))
+        self.assertFalse(self.heard(end).is_over([Mtrun(0, 0), Mtrun(1, None)]))
+        self.assertFalse(self.heard(end).is_over([Mtrun(0, None), Mtrun(1, 0, started=6.0)]))  # the end of another one
+
+    def test_who_ends_without_a_service_says_nothing_of_the_others(self):
+        self.assertFalse(self.heard().is_over([Mtrun(0, 0), Mtrun(1, None)]))
+        self.assertTrue(self.heard().is_over([Mtrun(0, 0), Mtrun(1, 0)]))
+        self.assertFalse(self.heard().is_over([]))
+
+    def test_who_was_told_of_a_membership_knows_the_job(self):
+        told = self.heard(assigned(3, 1, "node0", "node2"), {"event": "waiting", "host": "node4", "time": wall(4),
+                                                             "text": "spare: the job runs with 2 nodes"})
+        self.assertEqual(told.members(), {0, 2})
+        self.assertTrue(told.knows_job(Mtrun(0, None)) and told.knows_job(Mtrun(4, None, started=3.5)))
+        self.assertFalse(told.knows_job(Mtrun(1, None)) or told.knows_job(Mtrun(4, None, started=4.5)))
 
 
 class ScheduleTest(unittest.TestCase):

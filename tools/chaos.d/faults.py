@@ -1,16 +1,12 @@
 """What is done to the nodes of a job, and how it is mended; jobs that follow each other under one id."""
-import glob
 import heapq
 import itertools
-import os
-import re
 import shutil
 import signal
 import time
 
 import cluster
-import properties
-import storm
+import hearing
 from node import CUT, DOWN, FROZEN, GONE, WHOLE, Late, Node
 
 END_SECONDS = 20.0    # bound on ending once the work is done, of an mtrun that can hear of it
@@ -30,7 +26,7 @@ class Faults:
     def __init__(self, args, machines, services, disks):
         self.args, self.cluster, self.services, self.disks = args, machines, services, disks
         self.folder = services.folder
-        self.tails, self.newest, self.heard = {}, ("", []), {}  # what has been read; the newest membership; see has_heard()
+        self.hearing = hearing.Hearing(self.folder)
         self.nodes = [Node(self, number) for number in range(machines.count)]
         self.todo, self.order = [], itertools.count()  # a heap of (when, number, what)
         self.fired = []  # {"kind", "node" or "nodes", "from", "to"}
@@ -51,28 +47,6 @@ class Faults:
         fault["anybody"] = bool(set(fault.get("nodes", [fault["node"]])) & set(self.services.hosts))
         self.fired.append(fault)
         return fault
-
-    def new_lines(self, pattern):
-        """Of files in the storm's folder."""
-        for path in glob.glob(os.path.join(self.folder, pattern)):
-            yield from self.tails.setdefault(path, storm.Tail(path)).new()
-
-    def read_events(self):
-        for event in self.new_lines("events-*.jsonl"):
-            if event["event"] == "generation_assigned":
-                self.newest = max(self.newest, (event["time"], [each["host"] for each in event["nodes"]]))
-            if event["event"] == "generation_assigned" or re.match("spare: |waiting for .* ready again", event.get("text", "")):
-                self.heard[event["host"]] = properties.wall_time(event)
-
-    def members(self):
-        """The numbers of the nodes of the newest membership that any agent has heard of."""
-        self.read_events()
-        return {int(host.removeprefix("node")) for host in self.newest[1]}
-
-    def has_heard(self, node):
-        """Whether its mtrun knows of the job: one that does not begins the next run of its id."""
-        self.read_events()
-        return self.heard.get(f"node{node.number}", 0.0) > node.started
 
     def whole(self):
         return [node for node in self.nodes if node.state == WHOLE and not node.changes and node.agent()]
@@ -117,7 +91,7 @@ class Faults:
 
     def loser(self, fault):
         """Of what dies, a member if there is one: a spare is to take its place."""
-        members = self.members()
+        members = self.hearing.members()
         return self.victim(fault, lambda node: node.number in members) or self.victim(fault)
 
     def do_agent(self, fault):
@@ -221,7 +195,7 @@ class Faults:
 
     def do_uplink(self, fault):
         """Of half of these all members, so that only spares are left with the service."""
-        whole, members = {node.number for node in self.whole()}, self.members()
+        whole, members = {node.number for node in self.whole()}, self.hearing.members()
         far = sorted(whole & members) if fault.choice < 0.5 else sorted(whole)[: 1 + len(whole) // 2]
         if len(far) < 2 or (fault.choice < 0.5 and not members <= whole):
             return False
@@ -301,7 +275,7 @@ class Faults:
         return all(fault["to"] + seconds < now for fault in self.fired if fault["kind"] != "gone")
 
     def all_have_heard(self):
-        return all(map(self.has_heard, filter(Node.runs, self.nodes)))
+        return all(map(self.hearing.knows_job, filter(Node.runs, self.nodes)))
 
     def settle(self):
         """Until every node knows of the job, and where no service outlives it has done so for a while; or the bound is over."""
@@ -333,7 +307,7 @@ class Faults:
     def turn(self):
         while self.todo and self.todo[0][0] <= time.monotonic():
             heapq.heappop(self.todo)[2]()
-        if self.ending and any(node.runs() and node.front.poll() == 0 for node in self.nodes):
+        if self.ending and self.hearing.is_over(list(filter(Node.runs, self.nodes))):
             self.next_job()
         self.look_at_late()
         for node in self.nodes:

@@ -15,6 +15,7 @@ import properties
 import schedule
 import screen
 import services
+import storm
 
 USAGE = """tools/chaos rendezvous --minutes N --seed S
 
@@ -48,6 +49,7 @@ class Chaos(faults.Faults):
                          services.Services(machines, setting, args.bin, self.folder, self.environment),
                          [disk.Disk(self.logs, DISK_MIB)])
         self.burners = []
+        self.records = storm.Tails(os.path.join(self.folder, "records", "*.jsonl"))
         self.commits, self.steps = [], collections.Counter()  # steps of all workers; steps of each job
         self.progress = screen.Progress(f"chaos ({setting})")
         self.formed_again = float("nan")
@@ -65,7 +67,7 @@ class Chaos(faults.Faults):
     def commits_of_all(self, since):
         """The moment of the first step behind `since` that all workers committed, or None."""
         world = self.args.nodes * self.args.per_node
-        for record in self.new_lines("records/*.jsonl"):
+        for record in self.records.new():
             if record["kind"] == "commit":
                 self.steps[record["job"]] += 1
                 self.commits += [record["t"]] if (record["world"], record["job"]) == (world, self.job) else []

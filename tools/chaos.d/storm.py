@@ -71,6 +71,17 @@ class Tail:
         return found
 
 
+class Tails:
+    """The same of all files that a pattern names, also of those that come later."""
+
+    def __init__(self, pattern):
+        self.pattern, self.tails = pattern, {}
+
+    def new(self):
+        for path in glob.glob(self.pattern):
+            yield from self.tails.setdefault(path, Tail(path)).new()
+
+
 # ---- reading the run
 
 def losses(run):

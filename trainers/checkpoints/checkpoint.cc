@@ -172,6 +172,13 @@ absl::StatusOr<std::vector<int64_t>> CompleteSteps(Files& files, const std::stri
   return steps;
 }
 
+std::optional<std::string> StateOfNewest(Files& files, const std::string& root) {
+  const auto steps = CompleteSteps(files, root);
+  if (!steps.ok() || steps->empty()) return std::nullopt;
+  auto text = files.Read(absl::StrCat(root, "/", StepFolder(steps->back()), "/", kStateFile));
+  return text.ok() ? std::optional(*std::move(text)) : std::nullopt;
+}
+
 absl::StatusOr<Search> FindNewest(Files& files, const std::string& root) {
   MT_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(root));
   std::vector<int64_t> steps;

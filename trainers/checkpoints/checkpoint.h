@@ -66,6 +66,10 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& path,
 /// Complete (with DONE, digests not looked at) steps in `root`, ascending.
 absl::StatusOr<std::vector<int64_t>> CompleteSteps(Files& files, const std::string& root);
 
+/// What state.json of the newest complete step in `root` says, with none of its tensors read; nothing without
+/// one.
+std::optional<std::string> StateOfNewest(Files& files, const std::string& root);
+
 struct Search {
   std::optional<Checkpoint> newest;
   std::vector<std::string> passed_over;  // "step_80: damaged: model.safetensors ..."; newer than `newest`

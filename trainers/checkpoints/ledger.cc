@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/sha256.h"
@@ -28,6 +29,12 @@ constexpr int kVersion = 2;
 int64_t SizeOf(int fd) {
   struct stat status = {};
   return fstat(fd, &status) == 0 ? static_cast<int64_t>(status.st_size) : -1;
+}
+
+bool IsAt(const std::string& path, int fd) {
+  struct stat of_path = {}, of_fd = {};
+  return stat(path.c_str(), &of_path) == 0 && fstat(fd, &of_fd) == 0 && of_path.st_dev == of_fd.st_dev &&
+         of_path.st_ino == of_fd.st_ino;
 }
 
 std::string RunText(uint64_t run) { return absl::StrFormat("%016x", run); }
@@ -114,6 +121,14 @@ absl::StatusOr<uint64_t> HighestGeneration(const std::string& path) {
   return TailOf(end).generation;
 }
 
+absl::StatusOr<std::optional<uint64_t>> RunOfLedger(const std::string& path) {
+  MT_ASSIGN_OR_RETURN(const JsonLinesEnd end, ReadJsonLinesEnd(path));
+  const std::optional<std::string> text = TailOf(end).run;
+  uint64_t run = 0;
+  if (!text || !absl::SimpleHexAtoi(*text, &run)) return std::nullopt;
+  return run;
+}
+
 absl::StatusOr<Ledger> Ledger::Open(const std::string& path, const LedgerHead& head) {
   UniqueFd fd(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
   if (!fd.valid()) return ErrnoStatus(errno, "open " + path);
@@ -162,6 +177,6 @@ absl::Status Ledger::Flush() {
   return Annotate(written, path_);
 }
 
-bool Ledger::IsLast() const { return SizeOf(file_.get()) == end_; }
+bool Ledger::IsLast() const { return SizeOf(file_.get()) == end_ && IsAt(path_, file_.get()); }
 
 }  // namespace mtrun::checkpoints

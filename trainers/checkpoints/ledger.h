@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -50,6 +51,9 @@ std::string CheckpointLine(int64_t steps, uint64_t generation, std::string_view 
 /// The highest generation in the ledger at `path`; 0 where there is none.
 absl::StatusOr<uint64_t> HighestGeneration(const std::string& path);
 
+/// The run that the ledger at `path` is of; nothing where there is none.
+absl::StatusOr<std::optional<uint64_t>> RunOfLedger(const std::string& path);
+
 class Ledger {
  public:
   /// Continues a file or starts it with `head`. What a dying writer left of a line is ended by a newline and
@@ -65,8 +69,8 @@ class Ledger {
   absl::Status AppendCheckpoint(int64_t steps, std::string_view weights);
   /// What a full disk has kept out so far.
   absl::Status Flush();
-  /// Whether the file ends with what has been written here: another writer of a later generation may have
-  /// continued it, and the chain goes over its lines.
+  /// Whether the file is in its place and ends with what has been written here: another writer of a later
+  /// generation may have continued it, and the chain goes over its lines, or another run moved it aside.
   bool IsLast() const;
   /// Steps that the file accounts for: one more than the last applied line's step, after rewinds.
   int64_t next_step() const { return next_step_; }

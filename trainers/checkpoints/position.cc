@@ -1,6 +1,8 @@
 #include "trainers/checkpoints/position.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -10,6 +12,31 @@ namespace {
 
 bool SameState(const Claim& a, const Claim& b) {
   return a.run == b.run && a.position == b.position && a.digest == b.digest;
+}
+
+/// Across runs generations say nothing: who begins one afresh while all members of the other are cut off has
+/// a higher one, and next to no work.
+bool OutlastsOtherRun(const Position& a, const Position& b) {
+  return std::pair(a.steps, a.generation) > std::pair(b.steps, b.generation);
+}
+
+/// The rank whose state counts, -1 if nobody has one: the furthest of the run that has most steps.
+int FindSource(absl::Span<const Claim> claims) {
+  std::map<uint64_t, int> furthest;  // run -> the first rank that stands there
+  for (size_t rank = 0; rank < claims.size(); ++rank) {
+    if (claims[rank].run == 0) continue;
+    const auto [of_run, first] = furthest.try_emplace(claims[rank].run, static_cast<int>(rank));
+    if (claims[rank].position > claims[static_cast<size_t>(of_run->second)].position) {
+      of_run->second = static_cast<int>(rank);
+    }
+  }
+  int source = -1;
+  const auto at = [&](int rank) { return claims[static_cast<size_t>(rank)].position; };
+  for (const auto& [run, rank] : furthest) {
+    const bool better = source < 0 || OutlastsOtherRun(at(rank), at(source));
+    if (better || (rank < source && !OutlastsOtherRun(at(source), at(rank)))) source = rank;
+  }
+  return source;
 }
 
 }  // namespace
@@ -22,15 +49,12 @@ StatePlan DecideSource(absl::Span<const Claim> claims, uint64_t service_generati
   StatePlan plan;
   plan.generation = std::max<uint64_t>(1, service_generation);
   uint64_t known = 0;
-  for (size_t rank = 0; rank < claims.size(); ++rank) {
-    const Claim& claim = claims[rank];
+  for (const Claim& claim : claims) {
     known = std::max(known, claim.known);
     if (claim.run == 0) continue;
     plan.generation = std::max(plan.generation, claim.position.generation + 1);
-    if (plan.source < 0 || claim.position > claims[static_cast<size_t>(plan.source)].position) {
-      plan.source = static_cast<int>(rank);
-    }
   }
+  plan.source = FindSource(claims);
   if (plan.source < 0) return plan;
   plan.generation = std::max(plan.generation, known + 1);
   const Claim& truth = claims[static_cast<size_t>(plan.source)];

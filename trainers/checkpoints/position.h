@@ -11,8 +11,8 @@
 
 namespace mtrun::checkpoints {
 
-/// Compared as Raft compares logs: the generation that finished the last step first, then the number of
-/// steps. `evaluated` is the phase: the evaluation after `steps` is done too.
+/// Compared as Raft compares logs, within one run: the generation that finished the last step first, then the
+/// number of steps. `evaluated` is the phase: the evaluation after `steps` is done too.
 struct Position {
   uint64_t generation = 0;
   int64_t steps = 0;  // finished, skipped ones included
@@ -43,8 +43,10 @@ struct StatePlan {
   bool operator==(const StatePlan&) const = default;
 };
 
-/// The same on every member: `claims[rank]`. `service_generation` is the number that the rendezvous gave this
-/// membership; it starts over with a new service, therefore the claims count too.
+/// The same on every member: `claims[rank]`. Of one run the highest position counts; of several, which meet
+/// when members were cut off for so long that newcomers began the run again, the one with most steps.
+/// `service_generation` is the number that the rendezvous gave this membership; it starts over with a new
+/// service, therefore the claims count too.
 StatePlan DecideSource(absl::Span<const Claim> claims, uint64_t service_generation);
 /// Names the source of such a plan, its rival and their position.
 std::string DescribeRivals(absl::Span<const Claim> claims, const StatePlan& plan);

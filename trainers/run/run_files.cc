@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/writer_mark.h"
+#include "trainers/run/other_runs.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -27,7 +28,13 @@ CheckpointWriter::Options RunFiles::WriterOptions(const Start& start) const {
 
 absl::Status RunFiles::Enter(const Place& place, const Start& start,
                              const std::function<absl::Status()>& barrier) {
+  if (run_ != start.run) {  // another member's took its place
+    folder_.reset();
+    copies_.reset();
+  }
+  run_ = start.run;
   if (place.rank == place.writer) {
+    if (!ContinuesAt(start)) MT_RETURN_IF_ERROR(WithRoom([&] { return ClearFolder(start); }));
     MT_RETURN_IF_ERROR(BecomeWriter(start));
   } else {
     folder_.reset();
@@ -35,17 +42,20 @@ absl::Status RunFiles::Enter(const Place& place, const Start& start,
   return place.nodes > 1 ? FindRole(place, start, barrier) : absl::OkStatus();
 }
 
+/// A generation between this one and the last one that wrote from here may have left lines.
+bool RunFiles::ContinuesAt(const Start& start) const {
+  return folder_ && folder_->next_step() == start.steps && folder_->IsLast();
+}
+
+absl::Status RunFiles::ClearFolder(const Start& start) const {
+  return start.fresh ? MoveAside(options_.path) : GiveFolderTo(options_.path, start.run);
+}
+
 absl::Status RunFiles::BecomeWriter(const Start& start) {
-  // A generation between this one and the last one that wrote from here may have left lines.
-  if (folder_ && folder_->next_step() == start.steps && folder_->IsLast()) return absl::OkStatus();
-  const bool moves = start.fresh && !folder_;
+  if (ContinuesAt(start)) return absl::OkStatus();
   folder_.reset();
   copies_.reset();
-  const absl::Status opened = WithRoom([&] {
-    if (moves) MT_RETURN_IF_ERROR(MoveAside(options_.path));
-    return OpenFolder(start);
-  });
-  MT_RETURN_IF_ERROR(opened);
+  MT_RETURN_IF_ERROR(WithRoom([&] { return OpenFolder(start); }));
   for (const FinishedStep& step : recent_) {
     if (step.record.step >= folder_->next_step()) MT_RETURN_IF_ERROR(Write(step, MonotonicNow()));
   }
@@ -86,7 +96,7 @@ absl::Status RunFiles::FindRole(const Place& place, const Start& start,
 
 absl::Status RunFiles::OpenCopies(const Start& start) {
   MT_RETURN_IF_ERROR(CheckRunFolder(options_.path));
-  if (start.fresh) MT_RETURN_IF_ERROR(MoveAside(options_.path));
+  MT_RETURN_IF_ERROR(ClearFolder(start));
   RemoveAbortedSaves(options_.path);
   copies_ = std::make_unique<CheckpointWriter>(WriterOptions(start));
   return absl::OkStatus();

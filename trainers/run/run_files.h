@@ -43,7 +43,7 @@ class RunFiles {
   struct Start {
     uint64_t run = 0, generation = 1;
     int64_t steps = 0;             // finished
-    bool fresh = false;            // what an earlier run left moves aside
+    bool fresh = false;            // the run begins: what an earlier one left moves aside
     double last_save_seconds = 0;  // of the run, 0: not known
   };
   /// Who this member is in a generation.
@@ -54,7 +54,8 @@ class RunFiles {
 
   explicit RunFiles(Options options) : options_(std::move(options)) {}
 
-  /// A generation begins. With several nodes `barrier` is called once on every member: until all have.
+  /// A generation begins. With several nodes `barrier` is called once on every member: until all have. What
+  /// is of another run in the folder moves aside, for this generation has agreed on this one.
   absl::Status Enter(const Place& place, const Start& start, const std::function<absl::Status()>& barrier);
   /// This member becomes the writer, outside of a generation too.
   absl::Status BecomeWriter(const Start& start);
@@ -87,6 +88,8 @@ class RunFiles {
 
  private:
   absl::Status FindRole(const Place& place, const Start& start, const std::function<absl::Status()>& barrier);
+  bool ContinuesAt(const Start& start) const;
+  absl::Status ClearFolder(const Start& start) const;
   absl::Status OpenCopies(const Start& start);
   absl::Status OpenFolder(const Start& start);
   absl::Status Write(const FinishedStep& step, TimePoint now);
@@ -98,7 +101,8 @@ class RunFiles {
   const Options options_;
   std::unique_ptr<RunFolder> folder_;  // on the writer
   std::unique_ptr<CheckpointWriter>
-      copies_;  // on a node with a folder of its own, should the writer's be lost
+      copies_;        // on a node with a folder of its own, should the writer's be lost
+  uint64_t run_ = 0;  // whose files these are
   std::deque<FinishedStep> recent_;
 };
 

@@ -2,16 +2,13 @@
 
 #include <filesystem>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "trainers/checkpoints/checkpoint.h"
-#include "trainers/checkpoints/manifest.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -21,23 +18,6 @@ namespace fs = std::filesystem;
 using checkpoints::kLedgerFile;
 
 constexpr char kMetrics[] = "metrics.jsonl";
-
-bool IsOfARun(const std::string& name) {
-  static constexpr const char* kNames[] = {kLedgerFile, kMetrics, "config.yaml", "report.txt", "report.json"};
-  for (const char* known : kNames) {
-    if (name == known) return true;
-  }
-  return checkpoints::ParseStepFolder(name) || checkpoints::IsPartialFolder(name) ||
-         (absl::StartsWith(name, "model") && absl::EndsWith(name, ".safetensors"));
-}
-
-std::string FreeName(const std::string& path) {
-  std::error_code error;
-  for (int n = 1;; ++n) {
-    const std::string name = absl::StrCat(path, "/previous_", n);
-    if (!fs::exists(name, error)) return name;
-  }
-}
 
 /// A checkpoint must not survive a power cut that the records of the steps before it do not.
 absl::Status SyncRecords(const std::string& folder) {
@@ -109,23 +89,6 @@ absl::Status CheckRunFolder(const std::string& path) {
   // A folder that was just made must outlive a power cut as its checkpoints do.
   const fs::path absolute = fs::absolute(path).lexically_normal();
   return SyncFolder(absolute.parent_path().string());
-}
-
-absl::Status MoveAside(const std::string& path) {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
-    if (IsOfARun(entry->path().filename().string())) names.push_back(entry->path().filename().string());
-  }
-  if (names.empty()) return absl::OkStatus();
-  const std::string aside = FreeName(path);
-  MT_RETURN_IF_ERROR(MakeFolders(aside));
-  for (const std::string& name : names) {
-    fs::rename(fs::path(path) / name, fs::path(aside) / name, error);
-    if (error) return ErrnoStatus(error.value(), absl::StrCat("move ", path, "/", name, " to ", aside));
-  }
-  log::Info("what an earlier run left in ", path, " is in ", aside, " now");
-  return absl::OkStatus();
 }
 
 }  // namespace mtrun::trainers

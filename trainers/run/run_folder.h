@@ -55,8 +55,5 @@ class RunFolder {
 void RemoveAbortedSaves(const std::string& path);
 /// Everything that could fail at the first save fails here.
 absl::Status CheckRunFolder(const std::string& path);
-/// Moves what an earlier run left (metrics, ledger, checkpoints, report, weights) into `previous_N`, so that
-/// a new run starts with a folder of its own and nothing is lost. Says so in the log.
-absl::Status MoveAside(const std::string& path);
 
 }  // namespace mtrun::trainers

@@ -144,12 +144,8 @@ absl::StatusOr<checkpoints::Snapshot> RunReplica::TakeSnapshot() {
 }
 
 std::optional<datasets::BatchPlan> BatchOfNewest(const std::string& folder) {
-  checkpoints::Files& files = checkpoints::RealFiles();
-  const auto steps = checkpoints::CompleteSteps(files, folder);
-  if (!steps.ok() || steps->empty()) return std::nullopt;
-  const auto text = files.Read(
-      absl::StrCat(folder, "/", checkpoints::StepFolder(steps->back()), "/", checkpoints::kStateFile));
-  if (!text.ok()) return std::nullopt;
+  const auto text = checkpoints::StateOfNewest(checkpoints::RealFiles(), folder);
+  if (!text) return std::nullopt;
   const auto state = checkpoints::DecodeRunState(*text);
   if (!state.ok()) return std::nullopt;
   datasets::BatchPlan plan;

@@ -84,12 +84,38 @@ TEST(DecideSourceTest, EqualPositionsOfOtherRunsAreRivals) {
 }
 
 TEST(DecideSourceTest, WhoIsBehindIsNoRivalWhateverItHolds) {
-  const std::vector<Claim> claims = {At(2, 6, 4), At(2, 7, 1), At(1, 9, 1, 8), At(2, 7, 1)};
+  const std::vector<Claim> claims = {At(2, 6, 4), At(2, 7, 1), At(1, 5, 1, 8), At(2, 7, 1)};
   const StatePlan plan = DecideSource(claims, 3);
   EXPECT_EQ(plan.source, 1);
   EXPECT_EQ(plan.rival, -1);
   EXPECT_THAT(plan.receive, ElementsAre(0, 2));
   EXPECT_THAT(plan.diverged, ElementsAre(2));
+}
+
+/// Three nodes were cut off before the first checkpoint, two newcomers began the run again.
+TEST(DecideSourceTest, OfTwoRunsTheOneWithMostStepsCounts) {
+  const std::vector<Claim> claims = {At(23, 5, 1, 8), At(22, 500, 1, 9), At(23, 5, 1, 8), At(22, 499, 1, 9)};
+  StatePlan plan = DecideSource(claims, 24);
+  EXPECT_EQ(plan.source, 1);
+  EXPECT_EQ(plan.writer, 1);
+  EXPECT_EQ(plan.rival, -1);
+  EXPECT_THAT(plan.receive, ElementsAre(0, 2, 3));
+  EXPECT_THAT(plan.diverged, ElementsAre(0, 2));
+  // Where they have as many, the later generation's; in the order of ranks, whatever the runs' numbers are.
+  plan = DecideSource(std::vector<Claim>{At(3, 7, 1, 5), At(4, 7, 1, 8)}, 5);
+  EXPECT_EQ(plan.source, 1);
+  EXPECT_EQ(plan.rival, -1);
+  plan = DecideSource(std::vector<Claim>{At(4, 7, 1, 8), At(4, 7, 1, 5)}, 5);
+  EXPECT_EQ(plan.source, 0);
+  EXPECT_EQ(plan.rival, 1);
+}
+
+/// Of each run the later generation is the truth, though it has gone back to a checkpoint.
+TEST(DecideSourceTest, StepsThatARunTookBackDoNotCountForIt) {
+  const std::vector<Claim> claims = {At(22, 500, 1, 9), At(24, 400, 1, 9), At(23, 450, 1, 8)};
+  const StatePlan plan = DecideSource(claims, 25);
+  EXPECT_EQ(plan.source, 2);
+  EXPECT_THAT(plan.diverged, ElementsAre(0, 1));
 }
 
 TEST(DecideSourceTest, AnEmptyMemberIsNeverASourceAndPositionsOnlyGrow) {

@@ -14,6 +14,7 @@
 #include "tests/support/small_disk.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/ledger.h"
+#include "trainers/checkpoints/run_state.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -156,6 +157,67 @@ TEST_F(RunFilesTest, ANodeWithAFolderOfItsOwnSavesCopies) {
   EXPECT_FALSE(fs::exists(other_.path() + "/metrics.jsonl"));
   EXPECT_FALSE(apart.Enter({.rank = 2, .writer = 0, .nodes = 3}, At(4, 2), NoBarrier).ok())
       << "with several nodes all wait for the mark";
+}
+
+RunFiles::Start OfRun(uint64_t run, int64_t steps, uint64_t generation, bool fresh = false) {
+  RunFiles::Start start = At(steps, generation, fresh);
+  start.run = run;
+  return start;
+}
+
+checkpoints::Snapshot SnapshotOf(uint64_t run, int64_t step) {
+  checkpoints::Snapshot snapshot = Snapshot(step);
+  snapshot.state = checkpoints::EncodeRunState({.run = run, .position = {1, step, false}});
+  return snapshot;
+}
+
+/// Newcomers began again with folders of their own; then those came back whose run has more steps.
+TEST_F(RunFilesTest, ARunThatWasGivenUpLeavesTheFolderToTheOneThatCounts) {
+  RunFiles begun(In(folder_.path())), copies(In(other_.path()));
+  ASSERT_TRUE(begun.Enter({.rank = 0, .writer = 0, .nodes = 2}, OfRun(5, 0, 23, true), Passed).ok());
+  ASSERT_TRUE(copies.Enter({.rank = 1, .writer = 0, .nodes = 2}, OfRun(5, 0, 23, true), Passed).ok());
+  ASSERT_TRUE(begun.Record(Step(0), MonotonicNow()).ok());
+  ASSERT_TRUE(copies.Save(SnapshotOf(5, 900), {}, MonotonicNow()).ok());
+  ASSERT_TRUE(copies.Wait().ok());
+  // The writer's is another node's now.
+  ASSERT_TRUE(begun.Enter({.rank = 1, .writer = 0, .nodes = 3}, OfRun(9, 500, 24), Passed).ok());
+  ASSERT_TRUE(copies.Enter({.rank = 2, .writer = 0, .nodes = 3}, OfRun(9, 500, 24), Passed).ok());
+  EXPECT_TRUE(begun.saves() && copies.saves());
+  EXPECT_FALSE(fs::exists(other_.path() + "/step_900")) << "a restart would continue from it";
+  EXPECT_TRUE(fs::exists(other_.path() + "/previous_1/step_900/DONE"));
+  EXPECT_THAT(Ledger(folder_.path() + "/previous_1"), ElementsAre("0"));
+  ASSERT_TRUE(copies.Save(SnapshotOf(9, 501), {}, MonotonicNow()).ok());
+  ASSERT_TRUE(copies.Wait().ok());
+  // One of them becomes the writer: its ledger is the run's alone.
+  ASSERT_TRUE(begun.Enter({.rank = 0, .writer = 0, .nodes = 3}, OfRun(9, 501, 25), Passed).ok());
+  ASSERT_TRUE(copies.Enter({.rank = 1, .writer = 0, .nodes = 3}, OfRun(9, 501, 25), Passed).ok());
+  EXPECT_EQ(*checkpoints::RunOfLedger(folder_.path() + "/ledger.jsonl"), 9u);
+  EXPECT_TRUE(fs::exists(other_.path() + "/step_501")) << "of this run: it stays";
+  EXPECT_FALSE(fs::exists(folder_.path() + "/previous_2"));
+}
+
+/// The same in one folder: the files of the run that counts were moved aside meanwhile, and come back.
+TEST_F(RunFilesTest, ARunThatWasMovedAsideContinuesInItsOwnLedger) {
+  RunFiles first(In(folder_.path())), begun(In(folder_.path()));
+  ASSERT_TRUE(first.Enter({.rank = 0, .writer = 0}, OfRun(9, 0, 22, true), Passed).ok());
+  for (const int64_t step : {0, 1}) ASSERT_TRUE(first.Record(Step(step), MonotonicNow()).ok());
+  ASSERT_TRUE(begun.Enter({.rank = 0, .writer = 0}, OfRun(5, 0, 23, true), Passed).ok());
+  ASSERT_TRUE(begun.Record(Step(0), MonotonicNow()).ok());
+  EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0"));
+  ASSERT_TRUE(first.Enter({.rank = 0, .writer = 0}, OfRun(9, 2, 24), Passed).ok());
+  ASSERT_TRUE(first.Record(Step(2), MonotonicNow()).ok());
+  EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1", "2"));
+  EXPECT_FALSE(fs::exists(folder_.path() + "/previous_1"));
+  EXPECT_EQ(*checkpoints::RunOfLedger(folder_.path() + "/previous_2/ledger.jsonl"), 5u);
+}
+
+TEST_F(RunFilesTest, ALedgerThatSomebodyPutBesideTheRunsCheckpointsIsRefused) {
+  RunFiles other(In(folder_.path())), copies(In(folder_.path()));
+  ASSERT_TRUE(other.Enter({.rank = 0, .writer = 0}, OfRun(5, 0, 1, true), Passed).ok());
+  ASSERT_TRUE(other.Save(SnapshotOf(9, 3), {}, MonotonicNow()).ok());
+  ASSERT_TRUE(other.Wait().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(copies.Enter({.rank = 0, .writer = 0}, OfRun(9, 3, 2), Passed)));
+  EXPECT_TRUE(fs::exists(folder_.path() + "/step_3/DONE"));
 }
 
 TEST_F(RunFilesTest, WithoutACheckpointThatIsSaid) {
