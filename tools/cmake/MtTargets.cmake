@@ -2,7 +2,8 @@
 #   mt_library(NAME SOURCES a.cc ... [DEPS target ...] [PRIVATE_DEPS target ...] [TORCH])
 #   mt_program(NAME SOURCES a.cc ... [DEPS target ...] [TORCH] [DESTINATION dir])
 #   mt_trainer_links(PROGRAM FOLDER NAMES...)
-#   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [TORCH] [GPU] [SERIAL] [LABELS l ...] [LONG filter] [TIMEOUT s])
+#   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [TORCH] [GPU] [SERIAL] [SANITIZED] [LABELS l ...] [LONG filter]
+#     [TIMEOUT s])
 # TORCH marks what includes LibTorch's headers: it gets the shared precompiled header and LibTorch first on its link line.
 # PRIVATE_DEPS are used in .cc files only: their include folders and definitions do not reach the library's users.
 # GPU: the test sees this machine's GPUs; the others see none, so that they do the same everywhere.
@@ -128,7 +129,7 @@ function(mt_test_pch name)
 endfunction()
 
 function(mt_test name)
-  cmake_parse_arguments(arg "TORCH;GPU;SERIAL" "TIMEOUT;LONG" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;GPU;SERIAL;SANITIZED" "TIMEOUT;LONG" "SOURCES;DEPS;LABELS" ${ARGN})
   if(NOT arg_SOURCES)
     set(arg_SOURCES ${name}.cc)
   endif()
@@ -156,6 +157,9 @@ function(mt_test name)
   endif()
   if(unit)
     set(arg_LABELS case)
+  endif()
+  if(arg_SANITIZED AND NOT MT_SANITIZE)
+    list(APPEND arg_LABELS sanitized)
   endif()
   if(arg_LABELS)
     # One word: of a list gtest_discover_tests keeps the first entry alone. `ctest -L` matches parts of it.
