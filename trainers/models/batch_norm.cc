@@ -1,8 +1,29 @@
 #include "trainers/models/batch_norm.h"
 
+#include <algorithm>
+
+#include "base/log.h"
 #include "base/status_macros.h"
 
 namespace mtrun::models {
+namespace {
+
+/// PyTorch refuses such a batch; here the last one of an epoch may be as small as it likes.
+void WarnOfOneValue() {
+  static const bool once = [] {
+    log::Warning(
+        "a micro-batch has one value a channel: batch normalisation makes it the bias, learns nothing from "
+        "it and "
+        "leaves it out of the running statistics. A larger batch_size or --sync_bn helps where it is every "
+        "one");
+    return true;
+  }();
+  (void)once;
+}
+
+}  // namespace
+
+int64_t ValuesPerChannel(const at::Tensor& x) { return x.numel() / std::max<int64_t>(x.size(1), 1); }
 
 BatchNorm::BatchNorm(int64_t channels)
     : torch::nn::Module("BatchNorm"),
@@ -19,7 +40,7 @@ Normalised BatchNorm::NormaliseAlone(const at::Tensor& x) const {
   at::Tensor output =
       at::batch_norm(x, weight_, bias_, statistics.select(0, 0), statistics.select(0, 1), /*training=*/true,
                      /*momentum=*/1.0, kEps, at::globalContext().userEnabledCuDNN());
-  return {std::move(output), statistics};
+  return {std::move(output), statistics, ValuesPerChannel(x) > 1};
 }
 
 at::Tensor BatchNorm::forward(const at::Tensor& x) {
@@ -28,7 +49,8 @@ at::Tensor BatchNorm::forward(const at::Tensor& x) {
                           at::globalContext().userEnabledCuDNN());
   }
   Normalised result = scope_ ? scope_->Normalise(x, weight_, bias_, kEps) : NormaliseAlone(x);
-  if (sum_.defined() && x.size(0) > 0) {
+  if (!result.known) WarnOfOneValue();
+  if (sum_.defined() && x.size(0) > 0 && result.known) {
     torch::NoGradGuard no_grad;
     sum_.add_(result.statistics, x.size(0));
     count_.add_(x.size(0));

@@ -15,10 +15,14 @@
 
 namespace mtrun::models {
 
+/// Of [n, C, H, W].
+int64_t ValuesPerChannel(const at::Tensor& x);
+
 /// What one forward pass of a layer comes to.
 struct Normalised {
   at::Tensor output;
   at::Tensor statistics;  // [2, C]: mean and unbiased variance, without gradient
+  bool known = true;      // false: of one value a channel, which has no variance; the output is the bias
 };
 
 /// Another way to normalise in training mode than by the pass's own samples (trainers::SyncBatchNorm).

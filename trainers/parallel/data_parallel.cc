@@ -1,5 +1,6 @@
 #include "trainers/parallel/data_parallel.h"
 
+#include <cmath>
 #include <utility>
 
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
@@ -106,9 +107,19 @@ void DataParallel::SetStats(absl::Span<const double> values, int64_t first) {
   CopyValues(values, stats_.narrow(0, first, count));
 }
 
-std::vector<double> DataParallel::Stats() const {
-  const at::Tensor values = stats_.to(at::kCPU, at::kDouble);
-  return {values.data_ptr<double>(), values.data_ptr<double>() + values.numel()};
+DataParallel::Sums DataParallel::Read() const {
+  torch::NoGradGuard no_grad;
+  std::vector<at::Tensor> parts = {stats_};
+  for (const at::Tensor& flat : flat_) parts.push_back(flat.sum().reshape({1}));
+  const at::Tensor values = at::cat(parts).to(at::kCPU, at::kDouble);
+  const double* const read = values.const_data_ptr<double>();
+  const double* const behind_stats = read + stats_.numel();
+  Sums sums{.stats = std::vector<double>(read, behind_stats)};
+  for (size_t b = 0; b < flat_.size(); ++b) {
+    // A finite sum proves it in one pass; one that is not may have overflowed.
+    if (!std::isfinite(behind_stats[b]) && !flat_[b].isfinite().all().item<bool>()) sums.finite = false;
+  }
+  return sums;
 }
 
 void DataParallel::SumAlso(const at::Tensor& tensor) {

@@ -48,8 +48,12 @@ class DataParallel {
   /// Starts what has not been started, waits for everything. Then gradients and stats are sums over all
   /// workers.
   absl::Status FinishStep();
-  /// Summed stats, rounded to the parameters' dtype by the reduction.
-  std::vector<double> Stats() const;
+  /// What the reduction came to; waits for the device, once.
+  struct Sums {
+    std::vector<double> stats;  // rounded to the parameters' dtype
+    bool finite = true;         // stats and gradients, all of them
+  };
+  Sums Read() const;
 
   /// This worker's part of the stats on the device: until the last backward they may be added to there.
   const at::Tensor& stats() const { return stats_; }

@@ -33,6 +33,7 @@ struct SyncBatchNorm::Round : torch::CustomClassHolder {
 namespace {
 
 using Round = SyncBatchNorm::Round;
+using models::ValuesPerChannel;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
@@ -44,8 +45,6 @@ at::Tensor PerChannel(const at::Tensor& values, at::ScalarType dtype) {
 at::Tensor Wide(const at::Tensor& x) {
   return x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf ? x.to(at::kFloat) : x;
 }
-
-int64_t ValuesPerChannel(const at::Tensor& x) { return x.numel() / std::max<int64_t>(x.size(1), 1); }
 
 /// What normalising needs of the group.
 struct Moments {
@@ -245,7 +244,9 @@ void SyncBatchNorm::SetRound(std::vector<int> members) {
 models::Normalised SyncBatchNorm::Normalise(const at::Tensor& x, const at::Tensor& weight,
                                             const at::Tensor& bias, double eps) {
   const variable_list result = SyncFunction::apply(x, weight, bias, eps, round_);
-  return {result[0], result[1].detach()};
+  // All members of a round have samples.
+  const bool known = round_->members.size() > 1 || ValuesPerChannel(x) > 1;
+  return {result[0], result[1].detach(), known};
 }
 
 std::shared_ptr<SyncBatchNorm> MakeSyncBatchNorm(const torch::nn::Module& model,

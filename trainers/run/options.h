@@ -26,7 +26,8 @@ inline constexpr char kEnvironmentPrefix[] = "MT_";
 struct TrainOptions {
   std::string data, model_folder, init_from;
   int64_t epochs = 1;
-  int64_t max_steps = 0;  // 0 = all epochs
+  int64_t max_steps = 0;        // 0 = all epochs
+  int64_t schedule_epochs = 0;  // how long a schedule is, 0 = as the run
   datasets::BatchPlan plan;
   OptimizerOptions optimizer;
   LrSchedule schedule;  // `steps` is filled in once the data's size is known
@@ -123,6 +124,8 @@ void ListOptimizerOptions(Table& t) {
   t.AddParsed("schedule", "constant", kRun, "learning rate over the run", ParseLrScheduleKind, &O::schedule,
               &LrSchedule::kind)
       .Choices({"constant", "cosine", "one_cycle"});
+  t.Add("schedule_epochs", "0", kGeneration, "epochs that the schedule is made for, 0 = those of the run",
+        &O::schedule_epochs);
   t.Add("warmup_steps", "0", kRun, "steps of linear warm-up from a tenth of the learning rate", &O::schedule,
         &LrSchedule::warmup_steps);
   t.Add("clip_norm", "0", kRun, "scale gradients down to this L2 norm, 0 = off", &O::clip_norm);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
 namespace mtrun::trainers {
 
 RunLength LengthOf(const TrainOptions& options, int64_t steps_per_epoch) {
@@ -21,8 +24,25 @@ RunRules RulesOf(const TrainOptions& options, const RunLength& length) {
 
 LrSchedule LrScheduleOf(const TrainOptions& options, const RunLength& length) {
   LrSchedule schedule = options.schedule;
-  schedule.steps = length.steps;
+  schedule.steps =
+      options.schedule_epochs > 0 ? options.schedule_epochs * length.steps_per_epoch : length.steps;
   return schedule;
+}
+
+std::string DescribeOtherSchedule(const LrSchedule& schedule, int64_t earlier, int64_t step,
+                                  int64_t steps_per_epoch) {
+  LrSchedule before = schedule;
+  before.steps = earlier;
+  const double was = LearningRate(before, step), is = LearningRate(schedule, step);
+  if (schedule.kind == LrSchedule::Kind::kConstant || schedule.steps == earlier) return "";
+  std::string text = absl::StrFormat(
+      "the schedule ends at step %d, this run was made for one that ends at step %d: its next learning "
+      "rate is %.4g instead of %.4g",
+      schedule.steps, earlier, is, was);
+  if (earlier % steps_per_epoch == 0) {
+    absl::StrAppend(&text, ". --schedule_epochs ", earlier / steps_per_epoch, " keeps it");
+  }
+  return text;
 }
 
 }  // namespace mtrun::trainers

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "trainers/run/lifecycle.h"
 #include "trainers/run/options.h"
@@ -21,5 +22,9 @@ struct RunLength {
 RunLength LengthOf(const TrainOptions& options, int64_t steps_per_epoch);
 RunRules RulesOf(const TrainOptions& options, const RunLength& length);
 LrSchedule LrScheduleOf(const TrainOptions& options, const RunLength& length);
+/// "" where `schedule` goes on as the one of `earlier` steps did, of a run that stands at `step`; else what
+/// becomes of the learning rate, and which option keeps it.
+std::string DescribeOtherSchedule(const LrSchedule& schedule, int64_t earlier, int64_t step,
+                                  int64_t steps_per_epoch);
 
 }  // namespace mtrun::trainers

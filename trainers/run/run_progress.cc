@@ -63,7 +63,8 @@ json ToJson(const RunProgress& p) {
           {"saving", Number(p.saving)},
           {"history", history},
           {"confusion", p.confusion},
-          {"finished", p.finished}};
+          {"finished", p.finished},
+          {"schedule_steps", p.schedule_steps}};
 }
 
 absl::StatusOr<RunProgress> RunProgressFromJson(const json& object) {
@@ -73,6 +74,7 @@ absl::StatusOr<RunProgress> RunProgressFromJson(const json& object) {
   fields.ReadOrNull("seconds", p.seconds);
   fields.ReadOrNull("saving", p.saving);
   fields.Read("finished", p.finished);
+  if (fields.Has("schedule_steps")) fields.Read("schedule_steps", p.schedule_steps);
   const json* const sums = fields.Find("sums");
   const json* const history = fields.FindList("history");
   const json* const confusion = fields.FindList("confusion");

@@ -27,6 +27,7 @@ struct RunProgress {
   std::vector<EvalRecord> history;
   std::vector<int64_t> confusion;  // of the last evaluation; empty without classes
   bool finished = false;           // its results are written
+  int64_t schedule_steps = 0;      // how long its schedule was; 0 in checkpoints of earlier releases
   bool operator==(const RunProgress&) const = default;
 };
 

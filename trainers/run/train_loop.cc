@@ -25,7 +25,11 @@ TrainState::Options TrainStateOptions(const TrainOptions& options, Precision pre
                           .clip_norm = options.clip_norm,
                           .ema_decay = options.ema_decay,
                           .loss_scaling = {}};
-  if (precision == Precision::kFp16) out.loss_scaling.emplace();
+  if (precision == Precision::kFp16) {
+    out.loss_scaling.emplace();
+    // A micro-batch's part of the mean is smaller than the whole by as much.
+    out.loss_scaling->initial_scale *= static_cast<double>(options.plan.micro_batches());
+  }
   return out;
 }
 
@@ -160,10 +164,19 @@ void TrainLoop::Announce(const RunReplica::Begun& begun) {
   if (begun.fresh || resumed) progress_.Print(in_.greeting);
   if (resumed) {
     progress_.Print(absl::StrCat("resumed from ", begun.resumed, " at step ", steps()));
+    WarnOfOtherSchedule();
   } else if (!begun.fresh) {
     progress_.Print(absl::StrCat("continuing with ", who.world_size,
                                  who.world_size == 1 ? " worker" : " workers", " at step ", steps()));
   }
+}
+
+/// Where the checkpoint is of a run of another length.
+void TrainLoop::WarnOfOtherSchedule() const {
+  const int64_t earlier = replica_.progress().schedule_steps;
+  if (earlier == 0 || membership_.assignment().rank != 0) return;
+  const std::string other = DescribeOtherSchedule(schedule_, earlier, steps(), length_.steps_per_epoch);
+  if (!other.empty()) log::Warning(other);
 }
 
 absl::Status TrainLoop::CheckMembersAgree() const {
@@ -295,6 +308,7 @@ absl::Status TrainLoop::Save() {
   lifecycle_.Saved(replica_.position(), began);
   replica_.progress().seconds = SecondsOfRun();
   replica_.progress().saving = files_.last_save_seconds();
+  replica_.progress().schedule_steps = schedule_.steps;
   MT_ASSIGN_OR_RETURN(checkpoints::Snapshot snapshot, replica_.TakeSnapshot());
   snapshot.may_commit = [this] { return lease_.MayCommit(); };
   MT_RETURN_IF_ERROR(files_.Save(std::move(snapshot), report_.BestSteps(), began));

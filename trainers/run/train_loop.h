@@ -48,6 +48,7 @@ class TrainLoop {
   absl::Status RunGeneration();
   absl::Status Enter();
   absl::Status EnterFiles(const RunReplica::Begun& begun);
+  void WarnOfOtherSchedule() const;
   absl::Status CheckMembersAgree() const;
   void AdoptProgress(const RunReplica::Begun& begun);
   void Announce(const RunReplica::Begun& begun);

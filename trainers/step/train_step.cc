@@ -179,12 +179,12 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
   }));
   Reach(Fault::At::kAllReduce, step);
   MT_RETURN_IF_ERROR(Annotate(data_parallel_.FinishStep(), absl::StrCat("step ", step)));
-  const std::vector<double> stats = data_parallel_.Stats();
+  const auto [stats, gradients_finite] = data_parallel_.Read();
   // Reading them has waited for the device; an aborted NCCL leaves undefined numbers.
   if (device_.is_cuda()) MT_RETURN_IF_ERROR(collectives::GroupStatus(data_parallel_.group()));
   const double loss = stats[StepStats::kLoss];
   const bool finite = std::isfinite(loss);
-  if (!state_.scales_loss()) MT_RETURN_IF_ERROR(CheckFinite(step, loss));
+  if (!state_.scales_loss()) MT_RETURN_IF_ERROR(CheckFinite(step, loss, gradients_finite));
   // Captured or not: the update is a capture of its own, which is replayed after this.
   if (options_.may_commit) MT_RETURN_IF_ERROR(options_.may_commit());
   bool applied = false;
@@ -207,16 +207,20 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
                     .gathered = StepStats::GatheredOf(stats)};
 }
 
-absl::Status TrainStep::CheckFinite(int64_t step, double loss) const {
-  if (std::isfinite(loss)) return absl::OkStatus();
+absl::Status TrainStep::CheckFinite(int64_t step, double loss, bool gradients) const {
+  if (std::isfinite(loss) && gradients) return absl::OkStatus();
+  constexpr char kHelp[] =
+      "the weights are those before the step. A lower learning_rate or a warm-up usually helps";
+  if (std::isfinite(loss)) {
+    return absl::OutOfRangeError(absl::StrCat("the gradients of step ", step,
+                                              " are not finite although its loss is ", loss, "; ", kHelp));
+  }
   std::vector<int64_t> bad;
   for (const size_t pass : stats_.NotFinite()) bad.push_back(first_micro_batches_[pass]);
   const std::string where = bad.empty() ? "in another worker's micro-batches"
                                         : absl::StrCat("in micro-batch ", absl::StrJoin(bad, ", "));
-  return absl::OutOfRangeError(absl::StrCat("the loss of step ", step, " is ",
-                                            std::isnan(loss) ? "nan" : "infinite", " (", where,
-                                            "); the weights are those before the step. A lower learning_rate "
-                                            "or a warm-up usually helps"));
+  return absl::OutOfRangeError(absl::StrCat(
+      "the loss of step ", step, " is ", std::isnan(loss) ? "nan" : "infinite", " (", where, "); ", kHelp));
 }
 
 }  // namespace mtrun::trainers

@@ -47,8 +47,9 @@ class TrainStep {
             const Options& options);
 
   /// Computes the part of worker `rank` of `world_size`, the same two in every call; the update is the same
-  /// on all. Without loss scaling a loss that is not finite is kOutOfRange on every member (the owner's
-  /// message names step and micro-batches) and nothing is updated. After other errors the step is aborted.
+  /// on all. Without loss scaling a loss or gradient that is not finite is kOutOfRange on every member
+  /// (of a loss the owner's message names step and micro-batches) and nothing is updated. After other errors
+  /// the step is aborted.
   absl::StatusOr<StepResult> Run(int64_t step, int rank, int world_size, double learning_rate,
                                  StepVotes votes = {});
 
@@ -68,7 +69,7 @@ class TrainStep {
   void Reach(Fault::At at, int64_t step) {
     if (options_.faults != nullptr) options_.faults->Reach(at, step);
   }
-  absl::Status CheckFinite(int64_t step, double loss) const;
+  absl::Status CheckFinite(int64_t step, double loss, bool gradients) const;
 
   Task& task_;
   MicroBatchSource& source_;

@@ -120,6 +120,24 @@ TEST(batch_norm, SkippedStepLeavesTheBuffersWhateverCameOut) {
   EXPECT_EQ(Buffer(net, "second.num_batches_tracked").item<int64_t>(), 1);
 }
 
+/// The last micro-batch of an epoch, at one pixel: its variance is 0 / 0.
+TEST(batch_norm, OneValueAChannelIsLeftOutOfTheStatistics) {
+  TwoLayers with, without;
+  RunningStatistics one(with), other(without);
+  for (auto* s : {&one, &other}) s->BeginStep();
+  const at::Tensor x = Random({4, 3, 2, 2}, 1), y = Random({4, 5, 2, 2}, 2);
+  with.Forward(x, y);
+  without.Forward(x, y);
+  const at::Tensor last = Random({1, 3, 1, 1}, 3).requires_grad_();
+  const at::Tensor output = with.first->forward(last);
+  output.sum().backward();
+  EXPECT_TRUE(output.detach().equal(at::zeros({1, 3, 1, 1})));
+  EXPECT_TRUE(last.grad().isfinite().all().item<bool>());
+  for (auto* s : {&one, &other}) s->Move();
+  EXPECT_TRUE(Buffer(with, "first.running_var").equal(Buffer(without, "first.running_var")));
+  EXPECT_TRUE(Buffer(with, "first.running_mean").equal(Buffer(without, "first.running_mean")));
+}
+
 TEST(batch_norm, EvaluationUsesRunningStatisticsAndCollectsNothing) {
   TwoLayers net;
   RunningStatistics statistics(net);

@@ -1,6 +1,7 @@
 #include "trainers/parallel/data_parallel.h"
 
 #include <atomic>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -42,10 +43,26 @@ TEST(DataParallel, AloneItOnlyKeepsFlatGradients) {
     Loss(parameters, 0.5).backward();
     ASSERT_TRUE(dp.FinishStep().ok());
     ExpectGradients(dp, 0.5);
-    EXPECT_EQ(dp.Stats(), (std::vector<double>{1.5, 3}));
+    EXPECT_EQ(dp.Read().stats, (std::vector<double>{1.5, 3}));
     for (size_t i = 0; i < parameters.size(); ++i)
       EXPECT_TRUE(parameters[i].grad().is_alias_of(dp.gradients()[i]));
   }
+}
+
+TEST(DataParallel, SeesAGradientThatIsNotFiniteAndNoOther) {
+  const auto parameters = Parameters();
+  DataParallel dp(parameters, nullptr, 2, /*bucket_bytes=*/1);
+  const auto finite_with = [&](float value) {
+    dp.BeginStep();
+    dp.SetStats({1, 2});
+    for (const at::Tensor& gradient : dp.gradients()) gradient.fill_(1);
+    dp.gradients()[1].narrow(0, 40, 2).fill_(value);
+    return dp.Read().finite;
+  };
+  EXPECT_TRUE(finite_with(-3));
+  EXPECT_TRUE(finite_with(3e38F)) << "their sum overflows, they do not";
+  EXPECT_FALSE(finite_with(std::numeric_limits<float>::infinity()));
+  EXPECT_FALSE(finite_with(std::numeric_limits<float>::quiet_NaN()));
 }
 
 /// Bucket sizes from "one bucket" to "one for each parameter"; several rounds; stats; several steps with the
@@ -65,7 +82,7 @@ TEST(DataParallel, SumsOverWorkersAndRounds) {
           Loss(parameters, rank + 1).backward();
           ASSERT_TRUE(dp.FinishStep().ok());
           ExpectGradients(dp, world + world * (world + 1) / 2);
-          EXPECT_EQ(dp.Stats(),
+          EXPECT_EQ(dp.Read().stats,
                     (std::vector<double>{static_cast<double>(world * (world - 1) / 2 + world * step)}));
         }
       });
@@ -85,7 +102,7 @@ TEST(DataParallel, AnIdleMemberAddsNothing) {
     }
     ASSERT_TRUE(dp.FinishStep().ok());
     ExpectGradients(dp, 4);
-    EXPECT_EQ(dp.Stats(), std::vector<double>{2});
+    EXPECT_EQ(dp.Read().stats, std::vector<double>{2});
   });
 }
 

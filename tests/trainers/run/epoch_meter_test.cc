@@ -85,5 +85,24 @@ TEST(RunLength, FollowsFromTheOptions) {
   EXPECT_EQ(kLength.EpochOf(11), 2);
 }
 
+TEST(RunLength, AScheduleMayBeLongerThanTheRun) {
+  TrainOptions options;
+  options.epochs = 3;
+  options.schedule_epochs = 20;
+  EXPECT_EQ(LrScheduleOf(options, LengthOf(options, 10)).steps, 200);
+}
+
+TEST(RunLength, SaysWhatALongerRunDoesToItsSchedule) {
+  const LrSchedule cosine{.kind = LrSchedule::Kind::kCosine, .base = 0.1, .steps = 40};
+  EXPECT_EQ(DescribeOtherSchedule(cosine, 20, 20, 10),
+            "the schedule ends at step 40, this run was made for one that ends at step 20: its next learning "
+            "rate is "
+            "0.05 instead of 0. --schedule_epochs 2 keeps it");
+  EXPECT_EQ(DescribeOtherSchedule(cosine, 40, 20, 10), "");
+  EXPECT_EQ(DescribeOtherSchedule({.steps = 40}, 20, 20, 10), "") << "constant";
+  EXPECT_EQ(DescribeOtherSchedule(cosine, 25, 0, 10).find("--schedule_epochs"), std::string::npos)
+      << "--max_steps was not a multiple of the epoch";
+}
+
 }  // namespace
 }  // namespace mtrun::trainers

@@ -96,6 +96,28 @@ TEST(Step, ALossThatIsNotFiniteStopsEverybodyAndUpdatesNothing) {
   });
 }
 
+/// sqrt has an infinite slope at 0: the loss is finite, and the weights must not become so.
+TEST(Step, AGradientThatIsNotFiniteStopsEverybodyAndUpdatesNothing) {
+  const MeanLoss root = [](const at::Tensor& logits, const at::Tensor&) {
+    return (logits - logits.detach()).abs().sqrt().sum();
+  };
+  for (const double clip_norm : {0.0, 1.0}) {
+    RunRanks(2, [&](int rank, const collectives::ProcessGroup& group) {
+      const auto net = std::make_shared<Scale>();
+      ClassifierTask task(AsModel(net), rank == 1 ? root : kMeanOfFirst, 2);
+      Numbers source;
+      TrainState state(*net, {.clip_norm = clip_norm});
+      DataParallel dp(state.trained(), group, TrainStep::kStats);
+      TrainStep runner(task, source, dp, state, {});
+      const auto result = runner.Run(41, rank, 2, 0.1);
+      ASSERT_TRUE(absl::IsOutOfRange(result.status())) << result.status();
+      EXPECT_THAT(std::string(result.status().message()),
+                  HasSubstr("the gradients of step 41 are not finite although its loss is "));
+      EXPECT_TRUE(net->weight.detach().equal(at::ones({1, 2})));
+    });
+  }
+}
+
 /// Loss scaling: an infinity of any worker's micro-batch skips the step everywhere, halves the scale, and the
 /// run goes on.
 TEST(Step, LossScalingSkipsAStepEverywhere) {
