@@ -167,7 +167,8 @@ RunFiles::Start OfRun(uint64_t run, int64_t steps, uint64_t generation, bool fre
 
 checkpoints::Snapshot SnapshotOf(uint64_t run, int64_t step) {
   checkpoints::Snapshot snapshot = Snapshot(step);
-  snapshot.state = checkpoints::EncodeRunState({.run = run, .position = {1, step, false}});
+  snapshot.state = checkpoints::EncodeRunState(
+      {.run = run, .position = {1, step, false}, .identity = {}, .progress = nlohmann::json::object()});
   return snapshot;
 }
 
