@@ -1,15 +1,33 @@
 #include "trainers/collectives/all_reduce.h"
 
+#include <utility>
 #include <vector>
+
+#include "trainers/collectives/cpu_backend.h"
+#include "trainers/collectives/device_group.h"
 
 namespace mtrun::collectives {
 
 c10::intrusive_ptr<c10d::Work> StartAllReduce(const ProcessGroup& group, const at::Tensor& tensor,
                                               c10d::ReduceOp::RedOpType reduce) {
+  if (DeviceGroup* const device = DeviceOf(group); device != nullptr && device->Takes(tensor)) {
+    return device->StartAllReduce(tensor, reduce);
+  }
   std::vector<at::Tensor> one{tensor};
   c10d::AllreduceOptions options;
   options.reduceOp = reduce;
   return group->allreduce(one, options);
+}
+
+c10::intrusive_ptr<c10d::Work> StartAllReduce(const ProcessGroup& group, const at::Tensor& tensor,
+                                              std::shared_ptr<Notes> notes) {
+  return CpuBackendOf(*group).AllReduceWithNotes(tensor, std::move(notes));
+}
+
+std::vector<std::string> AllGather(const ProcessGroup& group, const std::string& note) {
+  const auto notes = std::make_shared<Notes>(Notes{note, {}});
+  StartAllReduce(group, at::empty({0}), notes)->wait();
+  return notes->all;
 }
 
 void AllReduce(const ProcessGroup& group, const at::Tensor& tensor, c10d::ReduceOp::RedOpType reduce) {

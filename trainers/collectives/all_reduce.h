@@ -1,7 +1,12 @@
 // The all-reduce of one tensor, in place.
 #pragma once
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "trainers/collectives/cpu_group.h"
+#include "trainers/collectives/types.h"
 
 namespace mtrun::collectives {
 
@@ -9,6 +14,13 @@ namespace mtrun::collectives {
 /// member makes the same sequence of calls.
 c10::intrusive_ptr<c10d::Work> StartAllReduce(const ProcessGroup& group, const at::Tensor& tensor,
                                               c10d::ReduceOp::RedOpType reduce = c10d::ReduceOp::SUM);
+
+/// The same of a CPU tensor; beside it everybody hears everybody's note: notes->all is there after wait().
+c10::intrusive_ptr<c10d::Work> StartAllReduce(const ProcessGroup& group, const at::Tensor& tensor,
+                                              std::shared_ptr<Notes> notes);
+
+/// Everybody's note, by rank. Throws what the group throws.
+std::vector<std::string> AllGather(const ProcessGroup& group, const std::string& note);
 
 /// Starts it and waits.
 void AllReduce(const ProcessGroup& group, const at::Tensor& tensor,

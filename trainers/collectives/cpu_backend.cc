@@ -146,6 +146,15 @@ CpuBackend::Works CpuBackend::allreduce(std::vector<at::Tensor>& tensors,
   return work;
 }
 
+CpuBackend::Works CpuBackend::AllReduceWithNotes(const at::Tensor& tensor, std::shared_ptr<Notes> notes) {
+  CheckTensor(tensor);
+  const DataType dtype = Reducible(tensor);
+  auto work = c10::make_intrusive<CpuWork>(rank_, c10d::OpType::ALLREDUCE, std::vector<at::Tensor>{tensor});
+  work->Add(group_->AllReduce(tensor.data_ptr(), static_cast<size_t>(tensor.numel()), dtype, ReduceOp::kSum,
+                              work->Finisher(), Group::Start::kNow, std::move(notes)));
+  return work;
+}
+
 CpuBackend::Works CpuBackend::allreduce_coalesced(std::vector<at::Tensor>& tensors,
                                                   const c10d::AllreduceCoalescedOptions& options) {
   TORCH_CHECK(!tensors.empty(), "expected at least one tensor");
@@ -218,6 +227,12 @@ CpuBackend::Works CpuBackend::barrier(const c10d::BarrierOptions& options) {
   auto work = c10::make_intrusive<CpuWork>(rank_, c10d::OpType::BARRIER, std::vector<at::Tensor>{});
   work->Add(group_->Barrier(work->Finisher(), StartOf(options.asyncOp)));
   return work;
+}
+
+CpuBackend& CpuBackendOf(const c10d::ProcessGroup& group) {
+  auto* const backend = dynamic_cast<CpuBackend*>(group.getDefaultBackend().get());
+  TORCH_CHECK(backend != nullptr, "a process group of mtrun is needed, this one is ", group.getBackendName());
+  return *backend;
 }
 
 }  // namespace mtrun::collectives

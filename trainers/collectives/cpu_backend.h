@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "trainers/collectives/group.h"
 
@@ -27,6 +28,8 @@ class CpuBackend : public c10d::Backend {
   Works allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;
   Works allreduce_coalesced(std::vector<at::Tensor>& tensors,
                             const c10d::AllreduceCoalescedOptions& options) override;
+  /// A sum, started at once; see Group::AllReduce.
+  Works AllReduceWithNotes(const at::Tensor& tensor, std::shared_ptr<Notes> notes);
   Works broadcast(std::vector<at::Tensor>& tensors, const c10d::BroadcastOptions& options) override;
   Works allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
                   const c10d::AllgatherOptions& options) override;
@@ -40,5 +43,8 @@ class CpuBackend : public c10d::Backend {
  private:
   const std::unique_ptr<Group> group_;
 };
+
+/// Of a group that ConnectGroup made; throws for another one.
+CpuBackend& CpuBackendOf(const c10d::ProcessGroup& group);
 
 }  // namespace mtrun::collectives

@@ -55,9 +55,4 @@ void AbortGroup(const ProcessGroup& group, std::string_view why) {
   }
 }
 
-Duration WaitingFor(const ProcessGroup& group) {
-  const Group* core = GroupOf(group);
-  return core == nullptr ? Duration::zero() : core->waiting_for();
-}
-
 }  // namespace mtrun::collectives

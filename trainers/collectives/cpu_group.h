@@ -9,7 +9,6 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "absl/status/statusor.h"
-#include "base/clock.h"
 #include "trainers/collectives/bootstrap.h"
 
 namespace mtrun::collectives {
@@ -28,9 +27,5 @@ at::Tensor SharedTensor(const ProcessGroup& group, int64_t numel, at::ScalarType
 
 /// Ends every blocked and later call of the group with an error that carries `why`. Any thread.
 void AbortGroup(const ProcessGroup& group, std::string_view why);
-
-/// How long the group's running collective has waited so far; zero when none runs, or where the group is not
-/// ours. Any thread.
-Duration WaitingFor(const ProcessGroup& group);
 
 }  // namespace mtrun::collectives

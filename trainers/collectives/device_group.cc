@@ -1,115 +1,86 @@
 #include "trainers/collectives/device_group.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "trainers/collectives/all_reduce.h"
 #include "trainers/collectives/cpu_backend.h"
-
-#ifdef MT_CUDA
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <thread>
-
-#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
-
-#include "base/log.h"
-#include "base/posix.h"
-#include "trainers/collectives/bootstrap_store.h"
-#endif
+#include "trainers/collectives/nccl_device.h"
 
 namespace mtrun::collectives {
-
-#ifdef MT_CUDA
 namespace {
-
-/// NCCL waits for a dead peer for ever, and knows nothing of its death: the CPU group does, or the agent,
-/// which aborts the CPU group.
-class AbortWatch {
- public:
-  AbortWatch(const Group& group, c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl)
-      : stop_(eventfd(0, EFD_CLOEXEC)), thread_([this, fd = group.failure_fd(), nccl = std::move(nccl)] {
-          pollfd watched[] = {{fd, POLLIN, 0}, {stop_.get(), POLLIN, 0}};
-          while (poll(watched, 2, -1) < 0 && errno == EINTR) continue;
-          if ((watched[0].revents & POLLIN) == 0) return;
-          try {
-            nccl->abort();
-          } catch (const std::exception& error) {
-            log::Warning("NCCL did not abort: ", error.what());
-          }
-        }) {}
-  ~AbortWatch() {
-    const uint64_t one = 1;
-    MT_CHECK(write(stop_.get(), &one, sizeof(one)) == sizeof(one)) << "eventfd";
-    thread_.join();
-  }
-
- private:
-  const UniqueFd stop_;
-  std::thread thread_;
-};
 
 class WatchedGroup : public c10d::ProcessGroup {
  public:
   using ProcessGroup::ProcessGroup;
-  std::unique_ptr<AbortWatch> watch;  // goes before the back-ends do
+  std::shared_ptr<DeviceGroup> device;
+  std::unique_ptr<DeviceWatch> watch;  // goes before the back-ends do
 };
 
-/// As torchft does: aborting is our business, so NCCL's own watchdogs must neither end the process nor wait.
-void QuietWatchdogs() {
-  constexpr const char* kOff[] = {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ENABLE_MONITORING",
-                                  "TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_NCCL_RETHROW_CUDA_ERRORS"};
-  for (const char* name : kOff) setenv(name, "0", /*overwrite=*/0);
-}
+WatchedGroup* Watched(const ProcessGroup& group) { return dynamic_cast<WatchedGroup*>(group.get()); }
 
-absl::StatusOr<ProcessGroup> ConnectCudaGroup(const GroupMember& membership,
-                                              std::shared_ptr<Bootstrap> bootstrap, at::Device device) {
+}  // namespace
+
+absl::StatusOr<ProcessGroup> ConnectDeviceGroup(const GroupMember& membership,
+                                                std::shared_ptr<Bootstrap> bootstrap,
+                                                const DeviceMaker& make) {
   MT_ASSIGN_OR_RETURN(auto core, Group::Connect(membership, bootstrap.get()));
-  QuietWatchdogs();
   try {
-    const Group& members = *core;
+    Group& members = *core;
     auto group = c10::make_intrusive<WatchedGroup>(membership.rank, membership.world_size);
     group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
                       c10::make_intrusive<CpuBackend>(std::move(core)));
     group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
-    const auto options = c10d::ProcessGroupNCCL::Options::create();
-    options->config.blocking = 0;  // so that abort() finds nobody inside of NCCL
-    const auto nccl = c10::make_intrusive<c10d::ProcessGroupNCCL>(
-        c10::make_intrusive<BootstrapStore>(std::move(bootstrap),
-                                            absl::StrCat(membership.generation, "/nccl/")),
-        membership.rank, membership.world_size, options);
-    group->watch = std::make_unique<AbortWatch>(members, nccl);
-    nccl->eagerConnectSingleDevice(device);
-    group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, nccl);
+    group->device = make(membership, std::move(bootstrap));
+    MT_ASSIGN_OR_RETURN(group->watch, DeviceWatch::Connect(group->device, members));
+    if (const auto backend = group->device->backend()) {
+      group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, backend);
+    }
     return group;
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("connect NCCL: ", error.what()));
+    return absl::UnavailableError(absl::StrCat("connect the devices: ", error.what()));
   }
 }
-
-}  // namespace
-#endif
 
 absl::StatusOr<ProcessGroup> ConnectGroup(const GroupMember& membership, std::shared_ptr<Bootstrap> bootstrap,
                                           at::Device device) {
   if (!device.is_cuda()) return ConnectCpuGroup(membership, std::move(bootstrap));
-#ifdef MT_CUDA
-  return ConnectCudaGroup(membership, std::move(bootstrap), device);
-#else
-  return absl::FailedPreconditionError(
-      "several workers on GPUs need NCCL, and this program was built without it: tools/setup --cuda, then "
-      "build again");
-#endif
+  MT_ASSIGN_OR_RETURN(const DeviceMaker make, NcclDevices(device));
+  return ConnectDeviceGroup(membership, std::move(bootstrap), make);
+}
+
+DeviceGroup* DeviceOf(const ProcessGroup& group) {
+  const WatchedGroup* const watched = Watched(group);
+  return watched == nullptr ? nullptr : watched->device.get();
+}
+
+DeviceWatch* WatchOf(const ProcessGroup& group) {
+  const WatchedGroup* const watched = Watched(group);
+  return watched == nullptr ? nullptr : watched->watch.get();
 }
 
 absl::Status GroupStatus(const ProcessGroup& group) {
   if (!group) return absl::OkStatus();
-  auto* backend = dynamic_cast<CpuBackend*>(group->getDefaultBackend().get());
+  if (const DeviceWatch* const watch = WatchOf(group)) return watch->status();
+  auto* const backend = dynamic_cast<CpuBackend*>(group->getDefaultBackend().get());
   return backend == nullptr ? absl::OkStatus() : backend->group().status();
+}
+
+absl::Status Commit(const ProcessGroup& group) {
+  if (DeviceOf(group) == nullptr) return absl::OkStatus();
+  MT_RETURN_IF_ERROR(GroupStatus(group));
+  return CpuBackendOf(*group).group().Barrier()->Wait();
+}
+
+Duration WaitingFor(const ProcessGroup& group) {
+  if (!group) return Duration::zero();
+  const DeviceWatch* const watch = WatchOf(group);
+  const Duration sums = watch == nullptr ? Duration::zero() : watch->waiting_for();
+  auto* const backend = dynamic_cast<CpuBackend*>(group->getDefaultBackend().get());
+  return backend == nullptr ? sums : std::max(sums, backend->group().waiting_for());
 }
 
 }  // namespace mtrun::collectives

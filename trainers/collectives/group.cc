@@ -58,14 +58,30 @@ std::shared_ptr<Work> Group::Refuse(absl::Status status, const OnDone& on_done) 
 }
 
 std::shared_ptr<Work> Group::AllReduce(void* data, size_t count, DataType dtype, ReduceOp op, OnDone on_done,
-                                       Start start) {
+                                       Start start, std::shared_ptr<Notes> notes) {
   if (op == ReduceOp::kAverage && (dtype == DataType::kInt64 || dtype == DataType::kUint8)) {
     return Refuse(absl::InvalidArgumentError("an average needs floating-point numbers; use a sum"), on_done);
   }
-  if (world_ == 1) return Refuse(failure_.status(), on_done);
-  const Call call = {.operation = Operation::kAllReduce, .dtype = dtype, .reduce = op, .count = count};
-  return Submit([this, call, data] { return collectives::AllReduce(*transport_, call, data); },
-                std::move(on_done), start);
+  const size_t note = notes ? notes->own.size() : 0;
+  if (note > kMostNoteBytes) {
+    return Refuse(absl::InvalidArgumentError(absl::StrCat(
+                      "a note of ", note, " bytes beside an all-reduce: at most ", kMostNoteBytes)),
+                  on_done);
+  }
+  if (world_ == 1) {
+    if (notes) notes->all = {notes->own};
+    return Refuse(failure_.status(), on_done);
+  }
+  const Call call = {.operation = Operation::kAllReduce,
+                     .dtype = dtype,
+                     .reduce = op,
+                     .note = static_cast<uint8_t>(note),
+                     .count = count};
+  return Submit(
+      [this, call, data, notes = std::move(notes)] {
+        return collectives::AllReduce(*transport_, call, data, notes.get());
+      },
+      std::move(on_done), start);
 }
 
 std::shared_ptr<Work> Group::Broadcast(void* data, size_t count, DataType dtype, int root, OnDone on_done,

@@ -49,9 +49,10 @@ class Group {
 
   using OnDone = WorkQueue::OnDone;
   using Start = WorkQueue::Start;
-  /// In place, `count` elements.
+  /// In place, `count` elements. With `notes` everybody hears everybody's.
   std::shared_ptr<Work> AllReduce(void* data, size_t count, DataType dtype, ReduceOp op,
-                                  OnDone on_done = nullptr, Start start = Start::kNow);
+                                  OnDone on_done = nullptr, Start start = Start::kNow,
+                                  std::shared_ptr<Notes> notes = nullptr);
   std::shared_ptr<Work> Broadcast(void* data, size_t count, DataType dtype, int root,
                                   OnDone on_done = nullptr, Start start = Start::kNow);
   /// `outputs[r]`, size() of them, receives rank r's `input`, `count` elements each.
@@ -67,6 +68,8 @@ class Group {
   void Abort(std::string_view why);
   /// How long the running operation has waited for peers so far, zero when none runs. Any thread.
   Duration waiting_for() const { return queue_ ? queue_->running_for() : Duration::zero(); }
+  /// The lowest rank that has left in order, which by itself is no failure; -1: none. Any thread.
+  int first_left() const { return transport_ ? transport_->FirstLeft() : -1; }
   /// OK while the group works.
   absl::Status status() const { return failure_.status(); }
   /// Readable (poll) from the first failure on, that of Abort() included. Lives as long as the group.

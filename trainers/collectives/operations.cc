@@ -20,14 +20,25 @@ void Copy(void* to, const void* from, size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
+Phase EmptyPhase(const Transport& transport, const Call& call) {
+  Phase phase;
+  phase.call = call;
+  if (transport.has_remote()) {
+    phase.send.resize(Index(transport.world()));
+    phase.receive.resize(Index(transport.world()));
+  }
+  return phase;
+}
+
 /// One all-reduce under way.
 class AllReducer {
  public:
-  AllReducer(Transport& transport, const Call& call, void* data)
+  AllReducer(Transport& transport, const Call& call, void* data, Notes* notes)
       : transport_(transport),
         world_(transport.world()),
         element_(SizeOf(call.dtype)),
         data_(static_cast<char*>(data)),
+        notes_(notes),
         inputs_(Index(world_)) {
     phase_.call = call;
     if (transport.has_remote()) {
@@ -40,7 +51,7 @@ class AllReducer {
   absl::Status Run() {
     const size_t bytes = phase_.call.count * element_;
     const size_t slot = transport_.segment().slot_bytes();
-    if (bytes * Index(world_) <= kMostOneShotBytes && bytes <= slot) return OneShot(bytes);
+    if (bytes * Index(world_) <= kMostOneShotBytes && bytes + phase_.call.note <= slot) return OneShot(bytes);
     area_ = transport_.segment().Find(data_, bytes);
     phase_.area = area_.get();
     const size_t block = slot / element_;
@@ -50,16 +61,22 @@ class AllReducer {
       MT_RETURN_IF_ERROR(GatherResults(data_ + done * element_, count));
     }
     // Peers may still be reading the last results where they lie.
-    return Barrier(transport_, phase_.call);
+    return notes_ != nullptr ? TellNotes() : Barrier(transport_, phase_.call);
   }
 
  private:
   absl::Status OneShot(size_t bytes) {
     char* slot = transport_.NextSlot();
     Copy(slot, data_, bytes);
-    for (int rank = 0; rank < world_; ++rank) ExpectRemote(rank, data_, bytes, bytes);
+    if (notes_ != nullptr) Copy(slot + bytes, notes_->own.data(), notes_->own.size());
+    const size_t all = bytes + phase_.call.note;
+    for (int rank = 0; rank < world_; ++rank) ExpectRemote(rank, slot, all, all);
     MT_RETURN_IF_ERROR(transport_.Exchange(phase_));
-    MT_RETURN_IF_ERROR(CollectInputs(slot, 0, bytes));
+    MT_RETURN_IF_ERROR(CollectInputs(slot, 0, all));
+    for (int rank = 0; rank < world_ && notes_ != nullptr; ++rank) {
+      notes_->all[Index(rank)].assign(static_cast<const char*>(inputs_[Index(rank)]) + bytes,
+                                      notes_->own.size());
+    }
     Reduce(phase_.call.dtype, phase_.call.reduce, inputs_, data_, phase_.call.count);
     return absl::OkStatus();
   }
@@ -109,6 +126,29 @@ class AllReducer {
     return absl::OkStatus();
   }
 
+  /// A phase of its own, which ends the all-reduce as a barrier would.
+  absl::Status TellNotes() {
+    const size_t bytes = notes_->own.size();
+    char* slot = transport_.NextSlot();
+    Copy(slot, notes_->own.data(), bytes);
+    Phase phase = EmptyPhase(transport_, phase_.call);
+    for (size_t rank = 0; rank < phase.send.size(); ++rank) {
+      notes_->all[rank].resize(bytes);
+      phase.send[rank] = {slot, bytes};
+      phase.receive[rank] = {notes_->all[rank].data(), bytes};
+    }
+    MT_RETURN_IF_ERROR(transport_.Exchange(phase));
+    for (int rank = 0; rank < world_; ++rank) {
+      if (rank == transport_.rank()) {
+        notes_->all[Index(rank)] = notes_->own;
+      } else if (transport_.is_local(rank)) {
+        MT_ASSIGN_OR_RETURN(const char* note, transport_.View(rank, bytes));
+        notes_->all[Index(rank)].assign(note, bytes);
+      }
+    }
+    return absl::OkStatus();
+  }
+
   bool IsRemote(int rank) const { return rank != transport_.rank() && !transport_.is_local(rank); }
 
   void ExpectRemote(int rank, const void* send, size_t send_bytes, size_t receive_bytes) {
@@ -138,6 +178,7 @@ class AllReducer {
   const int world_;
   const size_t element_;
   char* const data_;
+  Notes* const notes_;
   std::shared_ptr<Area> area_;  // of data_, null when it is ordinary memory
   Phase phase_;
   std::vector<const void*> inputs_;
@@ -145,20 +186,12 @@ class AllReducer {
   char* result_ = nullptr;
 };
 
-Phase EmptyPhase(const Transport& transport, const Call& call) {
-  Phase phase;
-  phase.call = call;
-  if (transport.has_remote()) {
-    phase.send.resize(Index(transport.world()));
-    phase.receive.resize(Index(transport.world()));
-  }
-  return phase;
-}
-
 }  // namespace
 
-absl::Status AllReduce(Transport& transport, const Call& call, void* data) {
-  return AllReducer(transport, call, data).Run();
+absl::Status AllReduce(Transport& transport, const Call& call, void* data, Notes* notes) {
+  MT_CHECK(call.note == (notes != nullptr ? notes->own.size() : 0));
+  if (notes != nullptr) notes->all.resize(Index(transport.world()));
+  return AllReducer(transport, call, data, notes).Run();
 }
 
 absl::Status Broadcast(Transport& transport, const Call& call, void* data) {

@@ -5,7 +5,8 @@
 // it. A larger one goes in blocks, and each block in two phases (Rabenseifner's reduce-scatter and
 // all-gather, with direct reads instead of steps): rank r reads its chunk (ChunkOf) from all ranks, sums it
 // in rank order and exposes the result; then everybody reads the others' results. In both cases element i is
-// ((x0 + x1) + x2) + ... in rank order, whatever ranks share a host.
+// ((x0 + x1) + x2) + ... in rank order, whatever ranks share a host. Notes travel behind a small message, and
+// with a large one in the phase that ends it.
 //
 // Memory inside the own segment (Group::Allocate) is read by the peers in place and results are written in
 // place; other memory is copied through the slots, block by block, so that it passes through the cache.
@@ -18,8 +19,8 @@
 
 namespace mtrun::collectives {
 
-/// In place. `call`: count, dtype, reduce.
-absl::Status AllReduce(Transport& transport, const Call& call, void* data);
+/// In place. `call`: count, dtype, reduce, note. `notes`: of call.note bytes, null without.
+absl::Status AllReduce(Transport& transport, const Call& call, void* data, Notes* notes = nullptr);
 /// In place. `call`: count, dtype, root.
 absl::Status Broadcast(Transport& transport, const Call& call, void* data);
 /// `outputs[r]` receives rank r's `input`, call.count elements each; outputs[own rank] may be `input`.

@@ -294,4 +294,11 @@ void Transport::Wake() const {
 
 void Transport::MarkLeft(int rank) { left_[static_cast<size_t>(rank)].store(true); }
 
+int Transport::FirstLeft() const {
+  for (int rank = 0; rank < world(); ++rank) {
+    if (left_[static_cast<size_t>(rank)].load()) return rank;
+  }
+  return -1;
+}
+
 }  // namespace mtrun::collectives

@@ -77,6 +77,8 @@ class Transport {
   void Wake() const;
   /// `rank` has left in order: waits for phases that it never entered end with an error.
   void MarkLeft(int rank);
+  /// The lowest rank that has left in order; -1: none.
+  int FirstLeft() const;
 
  private:
   struct Frame;

@@ -57,7 +57,8 @@ std::string Describe(const Call& call) {
   const std::string what = absl::StrCat(Name(call.dtype), ", ", call.count, " elements");
   switch (call.operation) {
     case Operation::kAllReduce:
-      return absl::StrCat("all-reduce(", Name(call.reduce), ", ", what, ")");
+      return absl::StrCat("all-reduce(", Name(call.reduce), ", ", what,
+                          call.note > 0 ? absl::StrCat(", a note of ", call.note, " bytes") : "", ")");
     case Operation::kBroadcast:
       return absl::StrCat("broadcast(from rank ", call.root, ", ", what, ")");
     case Operation::kAllGather:

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace mtrun::collectives {
 
@@ -24,12 +25,19 @@ struct Call {
   Operation operation = Operation::kBarrier;
   DataType dtype = DataType::kUint8;
   ReduceOp reduce = ReduceOp::kSum;
-  uint8_t reserved = 0;
+  uint8_t note = 0;    // kAllReduce: bytes that each rank says beside it
   int32_t root = 0;    // kBroadcast
   uint64_t count = 0;  // elements of one rank's input
   bool operator==(const Call&) const = default;
 };
 static_assert(sizeof(Call) == 16);
+
+/// What the ranks tell each other beside an all-reduce, in its own messages.
+struct Notes {
+  std::string own;               // as long on all ranks, at most kMostNoteBytes
+  std::vector<std::string> all;  // by rank, once the all-reduce is done
+};
+inline constexpr size_t kMostNoteBytes = 255;
 
 /// "all-reduce(sum, float32, 1000 elements)": for messages.
 std::string Describe(const Call& call);

@@ -185,10 +185,7 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
     if (group) collectives::AbortGroup(group, reason);
   });
   connected_at_ = MonotonicNow();
-  if (group_ && device_.is_cuda()) {
-    // Who waits for NCCL looks like who computes. Only a process that is stalled as a whole is silent then.
-    waits_->Watch(entered_, [] { return std::chrono::seconds(1); });
-  } else if (group_) {
+  if (group_) {
     waits_->Watch(entered_, [group = group_] { return collectives::WaitingFor(group); });
   } else {
     waits_->Watch(entered_, nullptr);

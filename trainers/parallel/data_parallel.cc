@@ -9,7 +9,6 @@
 #include "base/status_macros.h"
 #include "trainers/collectives/all_reduce.h"
 #include "trainers/device/torch_status.h"
-#include "trainers/device/transfer.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -25,16 +24,6 @@ std::vector<int64_t> Numels(const std::vector<at::Tensor>& tensors) {
 at::Tensor MakeFlat(const collectives::ProcessGroup& group, int64_t numel, const at::Tensor& like) {
   if (group && like.is_cpu()) return collectives::SharedTensor(group, numel, like.scalar_type());
   return at::zeros({numel}, like.options().requires_grad(false));
-}
-
-void CopyValues(absl::Span<const double> values, const at::Tensor& to) {
-  at::Tensor source = at::empty({static_cast<int64_t>(values.size())}, at::kDouble);
-  std::copy(values.begin(), values.end(), source.data_ptr<double>());
-  if (to.is_cpu()) {
-    to.copy_(source);
-  } else {
-    to.copy_(HostBuffer(source.sizes(), to.scalar_type(), to.device()).copy_(source), /*non_blocking=*/true);
-  }
 }
 
 }  // namespace
@@ -55,7 +44,7 @@ struct DataParallel::Hook {
   uintptr_t key = 0;
 };
 
-DataParallel::DataParallel(std::vector<at::Tensor> parameters, collectives::ProcessGroup group, int stats,
+DataParallel::DataParallel(std::vector<at::Tensor> parameters, collectives::ProcessGroup group,
                            int64_t bucket_bytes)
     : parameters_(std::move(parameters)),
       group_(std::move(group)),
@@ -66,8 +55,7 @@ DataParallel::DataParallel(std::vector<at::Tensor> parameters, collectives::Proc
   gradients_.resize(parameters_.size());
   bucket_of_.resize(parameters_.size());
   for (size_t b = 0; b < buckets_.size(); ++b) {
-    const int64_t tail = b + 1 == buckets_.size() ? stats : 0;
-    flat_.push_back(MakeFlat(group_, buckets_[b].numel + tail, parameters_.front()));
+    flat_.push_back(MakeFlat(group_, buckets_[b].numel, parameters_.front()));
     for (const BucketSlot& slot : buckets_[b].slots) {
       at::Tensor& parameter = parameters_[slot.parameter];
       MT_CHECK(parameter.scalar_type() == flat_[b].scalar_type()) << "parameters of several dtypes";
@@ -77,7 +65,9 @@ DataParallel::DataParallel(std::vector<at::Tensor> parameters, collectives::Proc
       bucket_of_[slot.parameter] = b;
     }
   }
-  stats_ = flat_.back().narrow(0, buckets_.back().numel, stats);
+  if (collectives::DeviceGroup* const device = collectives::DeviceOf(group_)) {
+    if (device->Takes(flat_.back())) device_ = device;
+  }
   works_.resize(buckets_.size());
   missing_.resize(buckets_.size());
   if (group_) AddHooks();
@@ -97,29 +87,25 @@ void DataParallel::BeginStep() {
   for (size_t b = 0; b < buckets_.size(); ++b) missing_[b] = buckets_[b].slots.size();
   for (auto& work : works_) work.reset();
   also_works_.clear();
+  note_.clear();
+  notes_ = std::make_shared<collectives::Notes>();
   started_ = 0;
   last_round_ = false;
 }
 
-void DataParallel::SetStats(absl::Span<const double> values, int64_t first) {
-  const auto count = static_cast<int64_t>(values.size());
-  MT_CHECK(first + count == stats_.numel()) << first << " + " << count << " of " << stats_.numel();
-  CopyValues(values, stats_.narrow(0, first, count));
+at::Tensor DataParallel::BucketSums() const {
+  torch::NoGradGuard no_grad;
+  std::vector<at::Tensor> sums;
+  for (const at::Tensor& flat : flat_) sums.push_back(flat.sum());
+  return at::stack(sums).to(at::kDouble);
 }
 
-DataParallel::Sums DataParallel::Read() const {
-  torch::NoGradGuard no_grad;
-  std::vector<at::Tensor> parts = {stats_};
-  for (const at::Tensor& flat : flat_) parts.push_back(flat.sum().reshape({1}));
-  const at::Tensor values = at::cat(parts).to(at::kCPU, at::kDouble);
-  const double* const read = values.const_data_ptr<double>();
-  const double* const behind_stats = read + stats_.numel();
-  Sums sums{.stats = std::vector<double>(read, behind_stats)};
+bool DataParallel::GradientsAreFinite(const at::Tensor& sums) const {
   for (size_t b = 0; b < flat_.size(); ++b) {
-    // A finite sum proves it in one pass; one that is not may have overflowed.
-    if (!std::isfinite(behind_stats[b]) && !flat_[b].isfinite().all().item<bool>()) sums.finite = false;
+    const double sum = sums[static_cast<int64_t>(b)].item<double>();
+    if (!std::isfinite(sum) && !flat_[b].isfinite().all().item<bool>()) return false;
   }
-  return sums;
+  return true;
 }
 
 void DataParallel::SumAlso(const at::Tensor& tensor) {
@@ -151,14 +137,23 @@ void DataParallel::StartReadyBuckets() {
 }
 
 void DataParallel::StartBucket(size_t bucket) {
-  works_[bucket] = collectives::StartAllReduce(group_, flat_[bucket]);
+  if (bucket + 1 < buckets_.size() || !notes_ride()) {
+    works_[bucket] = collectives::StartAllReduce(group_, flat_[bucket]);
+  } else {
+    notes_->own = std::move(note_);
+    works_[bucket] = collectives::StartAllReduce(group_, flat_[bucket], notes_);
+  }
 }
 
 absl::Status DataParallel::FinishStep() {
-  if (!group_) return absl::OkStatus();
+  if (!group_) {
+    notes_->all = {std::move(note_)};
+    return absl::OkStatus();
+  }
   return TorchStatus("sum of the gradients over the workers", [&] {
     StartAlso();
     while (started_ < buckets_.size()) StartBucket(started_++);
+    if (device_ != nullptr) device_->MarkOwnWork();
     for (auto& work : also_works_) work->wait();
     for (auto& work : works_) work->wait();
   });

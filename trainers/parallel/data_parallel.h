@@ -3,20 +3,23 @@
 // backward, so a plain sum is the gradient of the step's mean loss, whatever the split. Not thread-safe;
 // autograd's hooks run on the thread that calls backward.
 //
-// A step is: BeginStep; backward of every own micro-batch but the last; SetStats and LastRound; backward of
-// the last; FinishStep. An idle member calls BeginStep and FinishStep only. After an error the gradients are
-// in an unknown state: the step is aborted.
+// A step is: BeginStep; backward of every own micro-batch but the last; SetNote and LastRound; backward of
+// the last; FinishStep. An idle member calls BeginStep, SetNote and FinishStep only. After an error the
+// gradients are in an unknown state: the step is aborted.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <torch/types.h>
 
 #include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "trainers/collectives/cpu_group.h"
+#include "trainers/collectives/device_group.h"
+#include "trainers/collectives/types.h"
 #include "trainers/parallel/buckets.h"
 
 namespace mtrun::trainers {
@@ -26,9 +29,8 @@ class DataParallel {
   static constexpr int64_t kDefaultBucketBytes = 8 << 20;
 
   /// `parameters`: those that are trained, of one dtype and device; their .grad becomes a view that stays.
-  /// `group`: null for a worker alone, which then has no hook and no cost. `stats`: numbers that are summed
-  /// along with the gradients.
-  DataParallel(std::vector<at::Tensor> parameters, collectives::ProcessGroup group, int stats,
+  /// `group`: null for a worker alone, which then has no hook and no cost.
+  DataParallel(std::vector<at::Tensor> parameters, collectives::ProcessGroup group,
                int64_t bucket_bytes = kDefaultBucketBytes);
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
@@ -37,26 +39,24 @@ class DataParallel {
   /// the last forward pass of the step is done. An empty one is passed over.
   void SumAlso(const at::Tensor& tensor);
 
-  /// Zeroes gradients and stats.
+  /// Zeroes the gradients; the note is empty.
   void BeginStep();
-  /// This worker's part of the stats, or of those from `first` on; before the last backward. On a GPU in its
-  /// stream, and nobody waits.
-  void SetStats(absl::Span<const double> values, int64_t first = 0);
+  /// What this worker tells the others with the last bucket, as many bytes on all; before the last backward.
+  /// Only where notes_ride(): the sums of a device say nothing of the worker that takes part in them.
+  void SetNote(std::string note) { note_ = std::move(note); }
+  bool notes_ride() const { return device_ == nullptr && flat_.back().is_cpu(); }
   /// The next backward is this worker's last one of the step: each bucket is reduced as soon as it is
   /// complete, and the tensors of SumAlso at once.
   void LastRound();
-  /// Starts what has not been started, waits for everything. Then gradients and stats are sums over all
-  /// workers.
+  /// Starts what has not been started, waits for everything. Then gradients are sums over all workers.
   absl::Status FinishStep();
-  /// What the reduction came to; waits for the device, once.
-  struct Sums {
-    std::vector<double> stats;  // rounded to the parameters' dtype
-    bool finite = true;         // stats and gradients, all of them
-  };
-  Sums Read() const;
-
-  /// This worker's part of the stats on the device: until the last backward they may be added to there.
-  const at::Tensor& stats() const { return stats_; }
+  /// Everybody's, by rank, after FinishStep; where they ride.
+  const std::vector<std::string>& notes() const { return notes_->all; }
+  /// A sum over each bucket, float64, on the device: where all of these are finite, so are the gradients.
+  at::Tensor BucketSums() const;
+  /// By their values: of `sums` read from the device, or where one has overflowed of the gradients
+  /// themselves.
+  bool GradientsAreFinite(const at::Tensor& sums) const;
 
   const collectives::ProcessGroup& group() const { return group_; }
   /// gradients()[i] belongs to parameter i and has its strides.
@@ -73,16 +73,18 @@ class DataParallel {
   // Constant after construction.
   std::vector<at::Tensor> parameters_;
   collectives::ProcessGroup group_;
+  collectives::DeviceGroup* device_ = nullptr;  // of the group, where it sums the gradients
   std::vector<Bucket> buckets_;
   std::vector<at::Tensor> flat_;       // one per bucket
   std::vector<at::Tensor> gradients_;  // views of flat_
   std::vector<size_t> bucket_of_;      // by parameter
-  at::Tensor stats_;                   // tail of the last bucket
   std::vector<at::Tensor> also_;
   std::vector<std::unique_ptr<Hook>> hooks_;
 
   // State of the running step.
   bool last_round_ = false;
+  std::string note_;
+  std::shared_ptr<collectives::Notes> notes_;
   size_t started_ = 0;           // buckets whose reduction has been started: always the first ones
   std::vector<size_t> missing_;  // gradients that each bucket still waits for
   std::vector<c10::intrusive_ptr<c10d::Work>> works_;       // by bucket

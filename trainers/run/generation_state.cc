@@ -7,7 +7,7 @@ namespace mtrun::trainers {
 GenerationState::GenerationState(const TrainInputs& in, MicroBatchSource& source, TrainState& state,
                                  const collectives::ProcessGroup& group,
                                  std::function<absl::Status()> may_commit)
-    : data_parallel(state.trained(), group, TrainStep::kStats),
+    : data_parallel(state.trained(), group),
       runner(in.task, source, data_parallel, state,
              {.seed = in.options.seed,
               .precision = in.precision,

@@ -112,8 +112,7 @@ absl::Status TakeOver(const collectives::ProcessGroup& group, int rank, int sour
     BroadcastText(group, rank, source, text);
     if (!tensors.empty() && tensors.front().is_cuda()) torch::cuda::synchronize();
   }));
-  // Broadcasts on a GPU do not say that they were aborted.
-  return collectives::GroupStatus(group);
+  return collectives::Commit(group);  // broadcasts on a device do not say that they were aborted
 }
 
 uint64_t DigestOf(const std::vector<at::Tensor>& tensors) {

@@ -13,6 +13,19 @@ std::unique_ptr<MicroBatchSource> MakeStepSource(MicroBatchSource& source, const
   return std::make_unique<PrefetchedSource>(source, in.batch.device);
 }
 
+TrainState::Options StateOptions(const TrainInputs& in) {
+  TrainState::Options out{.optimizer = in.options.optimizer,
+                          .clip_norm = in.options.clip_norm,
+                          .ema_decay = in.options.ema_decay,
+                          .loss_scaling = {}};
+  if (in.precision == Precision::kFp16) {
+    out.loss_scaling.emplace();
+    // A micro-batch's part of the mean is smaller than the whole by as much.
+    out.loss_scaling->initial_scale *= static_cast<double>(in.options.plan.micro_batches());
+  }
+  return out;
+}
+
 RunFiles::Options FilesOptions(const TrainInputs& in, const Membership& membership,
                                std::function<std::string(int64_t step)> sample_ids,
                                std::function<void()> still_here) {

@@ -51,6 +51,9 @@ struct TrainInputs {
 /// host memory and computing take different processors.
 std::unique_ptr<MicroBatchSource> MakeStepSource(MicroBatchSource& source, const TrainInputs& in);
 
+/// How the run's state is trained.
+TrainState::Options StateOptions(const TrainInputs& in);
+
 /// How the run's files are kept. `sample_ids` is the digest of a step's samples; `still_here` is called while
 /// the disk is full. All references outlive the files.
 RunFiles::Options FilesOptions(const TrainInputs& in, const Membership& membership,

@@ -18,22 +18,6 @@
 #include "trainers/run/state_sync.h"
 
 namespace mtrun::trainers {
-namespace {
-
-TrainState::Options TrainStateOptions(const TrainOptions& options, Precision precision) {
-  TrainState::Options out{.optimizer = options.optimizer,
-                          .clip_norm = options.clip_norm,
-                          .ema_decay = options.ema_decay,
-                          .loss_scaling = {}};
-  if (precision == Precision::kFp16) {
-    out.loss_scaling.emplace();
-    // A micro-batch's part of the mean is smaller than the whole by as much.
-    out.loss_scaling->initial_scale *= static_cast<double>(options.plan.micro_batches());
-  }
-  return out;
-}
-
-}  // namespace
 
 TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine& progress, TimePoint start)
     : in_(inputs),
@@ -43,7 +27,7 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
       source_(inputs.train, inputs.options.source(), inputs.batch),
       step_source_(MakeStepSource(source_, inputs)),
       test_batches_(MakeImageBatches(inputs.test, inputs.batch)),
-      state_(inputs.task.module(), TrainStateOptions(inputs.options, inputs.precision)),
+      state_(inputs.task.module(), StateOptions(inputs)),
       length_(LengthOf(inputs.options, source_.steps_per_epoch())),
       schedule_(LrScheduleOf(inputs.options, length_)),
       pacer_(progress.terminal(), inputs.options.log_every, MonotonicNow()),

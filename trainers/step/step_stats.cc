@@ -3,30 +3,17 @@
 #include <cmath>
 
 namespace mtrun::trainers {
-namespace {
 
-std::vector<double> GatheredLimbs(const datasets::SampleSum& samples) {
-  const Limbs hash = ToLimbs(samples.hash), count = ToLimbs(static_cast<uint64_t>(samples.count));
-  std::vector<double> limbs(hash.begin(), hash.end());
-  limbs.insert(limbs.end(), count.begin(), count.end());
-  return limbs;
-}
-
-}  // namespace
-
-StepStats::StepStats(DataParallel& data_parallel, int64_t passes, bool on_device)
-    : data_parallel_(data_parallel),
-      on_device_(on_device),
-      losses_(at::zeros({passes}, data_parallel.stats().options().dtype(at::kDouble))) {}
+StepStats::StepStats(at::Device device, int64_t passes, bool on_device)
+    : on_device_(on_device),
+      losses_(at::zeros({passes}, at::TensorOptions(at::kDouble).device(device))),
+      sums_(at::zeros({kSums}, losses_.options())) {}
 
 void StepStats::Begin(StepVotes votes) {
-  votes_ = votes;
-  loss_ = 0;
-  correct_ = 0;
-  gathered_ = {};
+  record_ = {};
+  record_.Vote(votes);
   losses_.zero_();
-  // Passes on the device add to them.
-  if (on_device_) SetStats();
+  if (on_device_) sums_.zero_();
 }
 
 void StepStats::Add(size_t pass, const Task::Output& output, double weight) {
@@ -36,13 +23,13 @@ void StepStats::Add(size_t pass, const Task::Output& output, double weight) {
   if (!on_device_) {
     const double value = loss.item<double>();
     losses_.data_ptr<double>()[index] = value;
-    loss_ += weight * value;
-    correct_ += output.correct;
+    record_.loss += weight * value;
+    record_.correct += output.correct;
     return;
   }
   losses_.select(0, index).copy_(loss);
-  data_parallel_.stats().select(0, 0).add_(loss, weight);
-  const at::Tensor correct = data_parallel_.stats().select(0, 1);
+  sums_.select(0, 0).add_(losses_.select(0, index), weight);
+  const at::Tensor correct = sums_.select(0, 1);
   if (output.counted.defined()) {
     correct.add_(output.counted);
   } else {
@@ -50,26 +37,13 @@ void StepStats::Add(size_t pass, const Task::Output& output, double weight) {
   }
 }
 
-void StepStats::End() {
+StepSums StepStats::Own(const at::Tensor& read) const {
+  StepSums own = record_;
   if (on_device_) {
-    data_parallel_.SetStats(GatheredLimbs(gathered_), kHash);
-  } else {
-    SetStats();
+    own.loss = read[0].item<double>();
+    own.correct = std::llround(read[1].item<double>());
   }
-}
-
-void StepStats::SetStats() {
-  std::vector<double> stats = {loss_, static_cast<double>(correct_), votes_.leave ? 1.0 : 0.0,
-                               votes_.regroup ? 1.0 : 0.0};
-  const std::vector<double> limbs = GatheredLimbs(gathered_);
-  stats.insert(stats.end(), limbs.begin(), limbs.end());
-  data_parallel_.SetStats(stats);
-}
-
-datasets::SampleSum StepStats::GatheredOf(const std::vector<double>& stats) {
-  const absl::Span<const double> all = stats;
-  return {FromLimbs(all.subspan(kHash, kLimbs)),
-          static_cast<int64_t>(FromLimbs(all.subspan(kCount, kLimbs)))};
+  return own;
 }
 
 std::vector<size_t> StepStats::NotFinite() const {

@@ -79,11 +79,10 @@ void TrainState::Update() {
 }
 
 bool TrainState::Apply(double learning_rate, bool finite, const Repeat& repeat) {
-  bool skipped = false;
+  const bool skipped = scaler_ && !finite;
   if (scaler_) {
     scaler_->Unscale(gradients_);
     if (!finite) scaler_->MarkInfinite();
-    skipped = scaler_->found_inf().item<float>() != 0;
   }
   if (!skipped) {
     optimizer_->SetRate(learning_rate);

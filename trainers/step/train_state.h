@@ -55,9 +55,9 @@ class TrainState {
   /// Sums of batch normalisation that are to be added over the workers; empty without such layers.
   const at::Tensor& statistics() const { return statistics_.sums(); }
   bool scales_loss() const { return scaler_.has_value(); }
-  /// Unscales, clips, updates everything. `finite`: whether the step's loss was; with loss scaling a step
-  /// that is not, or whose gradients are not, changes nothing but the scale. False when it was skipped so.
-  /// `repeat` does the update itself, which is the same device operations each time after KeepRateOnDevice.
+  /// Unscales, clips, updates everything. `finite`: whether the step's loss and all gradients are; with loss
+  /// scaling a step that is not changes nothing but the scale. False when it was skipped so. `repeat` does
+  /// the update itself, which is the same device operations each time after KeepRateOnDevice.
   using Repeat = std::function<void(const std::function<void()>& update)>;
   bool Apply(
       double learning_rate, bool finite, const Repeat& repeat = [](const auto& update) { update(); });

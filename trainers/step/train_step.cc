@@ -26,7 +26,7 @@ TrainStep::TrainStep(Task& task, MicroBatchSource& source, DataParallel& data_pa
       state_(state),
       options_(options),
       device_(state.trained().front().device()),
-      stats_(data_parallel, source.micro_batches(), options.graphs || !device_.is_cpu()) {
+      stats_(device_, source.micro_batches(), options.graphs || !device_.is_cpu()) {
   if (options_.graphs) {
     MT_CHECK(options_.sync_micro_batches == 0) << "captured steps with synchronised batch normalisation";
     captured_passes_.emplace(options_.graphs);
@@ -111,7 +111,7 @@ void TrainStep::Compute(int64_t step, const std::vector<SyncRound>& passes) {
   Reach(Fault::At::kForward, step);
   if (ComputeCaptured(step, passes)) return;
   // A member without micro-batches votes all the same.
-  if (passes.empty()) stats_.End();
+  if (passes.empty()) Tell();
   for (size_t i = 0; i < passes.size(); ++i) {
     const Batch batch = BatchOf(step, passes[i].micro_batches);
     MT_CHECK(batch.gathered.count == batch.labels.size(0))
@@ -123,7 +123,7 @@ void TrainStep::Compute(int64_t step, const std::vector<SyncRound>& passes) {
                        source_.SamplesInStep(step), [&] {
                          if (i + 1 < passes.size()) return;
                          Reach(Fault::At::kBackward, step);
-                         stats_.End();
+                         Tell();
                          data_parallel_.LastRound();
                        });
   }
@@ -145,15 +145,57 @@ bool TrainStep::ComputeCaptured(int64_t step, const std::vector<SyncRound>& pass
     stats_.AddGathered(batch.gathered);
     inputs.push_back({batch.tensors, RandomInputsOf(step, micro_batch, shape.samples[i])});
   }
-  stats_.End();
   Reach(Fault::At::kBackward, step);
   captured_passes_->Run(action, inputs,
                         [this, n = shape.samples_in_step](const std::vector<PassInputs>& own) {
                           for (size_t i = 0; i < own.size(); ++i)
                             ForwardAndBackward(i, source_.Compose(own[i].batch), own[i].random, n, [] {});
                         });
+  Tell();
   LookAhead(step, passes, passes.size() - 1);
   return true;
+}
+
+/// Where the records ride with the last bucket: after the last forward pass.
+void TrainStep::Tell() {
+  if (data_parallel_.notes_ride()) data_parallel_.SetNote(Encode(stats_.Own()));
+}
+
+/// After the sums over the workers. On a device the exchange is what commits the step: an aborted NCCL lets
+/// others' sums end with garbage, so each worker enters it behind its own sums, its device group found whole,
+/// and nobody applies anything unless everybody did. On the CPU a sum that has ended is whole, and its last
+/// phase has brought the records.
+absl::StatusOr<StepSums> TrainStep::SumRecords() {
+  const at::Tensor bucket_sums = data_parallel_.BucketSums();
+  if (data_parallel_.notes_ride()) {
+    StepSums sum = SumOf(data_parallel_.notes());
+    sum.overflowed =
+        data_parallel_.GradientsAreFinite(bucket_sums) ? 0 : 1;  // alike everywhere, as the sums are
+    return sum;
+  }
+  const collectives::ProcessGroup& group = data_parallel_.group();
+  at::Tensor read;
+  {
+    const collectives::DeviceWatch::Wait wait(collectives::WatchOf(group));
+    read = at::cat({stats_.sums(), bucket_sums}).cpu();  // the one that the thread waits for the device in
+  }
+  StepSums own = stats_.Own(read);
+  own.overflowed =
+      data_parallel_.GradientsAreFinite(read.narrow(0, StepStats::kSums, bucket_sums.numel())) ? 0 : 1;
+  if (!group) return own;
+  MT_RETURN_IF_ERROR(collectives::GroupStatus(group));
+  return SumOf(collectives::AllGather(group, Encode(own)));
+}
+
+absl::StatusOr<StepSums> TrainStep::FinishSums(int64_t step) {
+  const std::string noun = absl::StrCat("step ", step);
+  {
+    const collectives::DeviceWatch::Wait wait(collectives::WatchOf(data_parallel_.group()));
+    MT_RETURN_IF_ERROR(Annotate(data_parallel_.FinishStep(), noun));
+  }
+  absl::StatusOr<StepSums> record = absl::UnknownError("no record");
+  MT_RETURN_IF_ERROR(TorchStatus(noun, [&] { record = SumRecords(); }));
+  return record;
 }
 
 void TrainStep::Update(const std::function<void()>& update) {
@@ -178,13 +220,9 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
     Compute(step, passes);
   }));
   Reach(Fault::At::kAllReduce, step);
-  MT_RETURN_IF_ERROR(Annotate(data_parallel_.FinishStep(), absl::StrCat("step ", step)));
-  const auto [stats, gradients_finite] = data_parallel_.Read();
-  // Reading them has waited for the device; an aborted NCCL leaves undefined numbers.
-  if (device_.is_cuda()) MT_RETURN_IF_ERROR(collectives::GroupStatus(data_parallel_.group()));
-  const double loss = stats[StepStats::kLoss];
-  const bool finite = std::isfinite(loss);
-  if (!state_.scales_loss()) MT_RETURN_IF_ERROR(CheckFinite(step, loss, gradients_finite));
+  MT_ASSIGN_OR_RETURN(const StepSums record, FinishSums(step));
+  const bool finite = std::isfinite(record.loss) && record.overflowed == 0;
+  if (!state_.scales_loss()) MT_RETURN_IF_ERROR(CheckFinite(step, record));
   // Captured or not: the update is a capture of its own, which is replayed after this.
   if (options_.may_commit) MT_RETURN_IF_ERROR(options_.may_commit());
   bool applied = false;
@@ -198,17 +236,18 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
         absl::StrCat("step ", step, ": gradients are not finite at any loss scale for ", skipped_in_a_row_,
                      " steps in a row. A lower learning_rate, a warm-up or --amp off usually helps"));
   }
-  return StepResult{.loss = loss,
-                    .correct = std::llround(stats[StepStats::kCorrect]),
+  return StepResult{.loss = record.loss,
+                    .correct = record.correct,
                     .samples = source_.SamplesInStep(step),
                     .skipped = !applied,
-                    .leaving = static_cast<int>(std::lround(stats[StepStats::kLeave])),
-                    .regrouping = static_cast<int>(std::lround(stats[StepStats::kRegroup])),
-                    .gathered = StepStats::GatheredOf(stats)};
+                    .leaving = static_cast<int>(record.leaving),
+                    .regrouping = static_cast<int>(record.regrouping),
+                    .gathered = record.gathered};
 }
 
-absl::Status TrainStep::CheckFinite(int64_t step, double loss, bool gradients) const {
-  if (std::isfinite(loss) && gradients) return absl::OkStatus();
+absl::Status TrainStep::CheckFinite(int64_t step, const StepSums& record) const {
+  const double loss = record.loss;
+  if (std::isfinite(loss) && record.overflowed == 0) return absl::OkStatus();
   constexpr char kHelp[] =
       "the weights are those before the step. A lower learning_rate or a warm-up usually helps";
   if (std::isfinite(loss)) {

@@ -20,6 +20,7 @@
 #include "trainers/step/fault_plan.h"
 #include "trainers/step/step_result.h"
 #include "trainers/step/step_stats.h"
+#include "trainers/step/step_sums.h"
 #include "trainers/step/task.h"
 #include "trainers/step/train_state.h"
 
@@ -27,8 +28,6 @@ namespace mtrun::trainers {
 
 class TrainStep {
  public:
-  static constexpr int kStats = StepStats::kStats;
-
   struct Options {
     uint64_t seed = 0;  // of the tasks' random numbers
     Precision precision = Precision::kFp32;
@@ -41,7 +40,7 @@ class TrainStep {
     std::function<absl::Status()> may_commit = nullptr;
   };
 
-  /// All references must outlive this; `data_parallel` was made for `state.trained()` with kStats, its
+  /// All references must outlive this; `data_parallel` was made for `state.trained()`, its
   /// gradients and the state are bound here.
   TrainStep(Task& task, MicroBatchSource& source, DataParallel& data_parallel, TrainState& state,
             const Options& options);
@@ -63,13 +62,16 @@ class TrainStep {
   RandomInputs RandomInputsOf(int64_t step, int64_t micro_batch, int64_t samples) const;
   void Compute(int64_t step, const std::vector<SyncRound>& passes);
   bool ComputeCaptured(int64_t step, const std::vector<SyncRound>& passes);
+  void Tell();
   void ForwardAndBackward(size_t pass, const Batch& batch, const RandomInputs& random,
                           int64_t samples_in_step, const std::function<void()>& before_backward);
+  absl::StatusOr<StepSums> FinishSums(int64_t step);
+  absl::StatusOr<StepSums> SumRecords();
   void Update(const std::function<void()>& update);
   void Reach(Fault::At at, int64_t step) {
     if (options_.faults != nullptr) options_.faults->Reach(at, step);
   }
-  absl::Status CheckFinite(int64_t step, double loss, bool gradients) const;
+  absl::Status CheckFinite(int64_t step, const StepSums& record) const;
 
   Task& task_;
   MicroBatchSource& source_;

@@ -93,6 +93,36 @@ void CheckAllReduces(Group& group, size_t count, DataType dtype) {
   }
 }
 
+/// Beside small and large sums, in shared memory and in ordinary one, and several under way at a time.
+void CheckNotes(Group& group, size_t count) {
+  const std::string expected = Expected(group.size(), count, DataType::kFloat32, ReduceOp::kSum);
+  const auto note = [&](int rank, size_t bytes) {
+    return absl::StrCat("rank ", rank, " of ", count, std::string(bytes, static_cast<char>('a' + rank)))
+        .substr(0, bytes);
+  };
+  auto shared = group.Allocate(expected.size());
+  std::vector<std::string> data(4, MakeInput(group.rank(), count, DataType::kFloat32));
+  if (shared.ok() && count > 0) std::memcpy(shared->get(), data[3].data(), data[3].size());
+  std::vector<std::shared_ptr<Notes>> notes;
+  std::vector<std::shared_ptr<Work>> works;
+  const auto reduce = [&](void* memory, size_t bytes) {
+    notes.push_back(std::make_shared<Notes>(Notes{note(group.rank(), bytes), {}}));
+    works.push_back(group.AllReduce(memory, count, DataType::kFloat32, ReduceOp::kSum, nullptr,
+                                    Group::Start::kNow, notes.back()));
+  };
+  const std::vector<size_t> sizes = {0, 56, kMostNoteBytes};
+  for (size_t i = 0; i < sizes.size(); ++i) reduce(data[i].data(), sizes[i]);
+  reduce(shared.ok() ? shared->get() : data[3].data(), 56);
+  for (const auto& work : works) ASSERT_TRUE(work->Wait().ok()) << work->status();
+  if (shared.ok()) data[3].assign(shared->get(), expected.size());
+  for (const std::string& sum : data) ASSERT_TRUE(sum == expected) << count;
+  for (const auto& told : notes) {
+    ASSERT_EQ(told->all.size(), static_cast<size_t>(group.size()));
+    for (int rank = 0; rank < group.size(); ++rank)
+      ASSERT_EQ(told->all[static_cast<size_t>(rank)], note(rank, told->own.size())) << "rank " << rank;
+  }
+}
+
 void CheckBroadcasts(Group& group, size_t count) {
   for (int root = 0; root < group.size(); ++root) {
     const std::string expected = MakeInput(root, count, DataType::kFloat32);
@@ -123,6 +153,7 @@ void CheckEverything(const RankContext& context, const std::vector<int>& hosts, 
                                               : std::vector<size_t>{0, 5, 70001};
   for (size_t count : counts) {
     for (DataType dtype : kTypes) ASSERT_NO_FATAL_FAILURE(CheckAllReduces(**group, count, dtype));
+    ASSERT_NO_FATAL_FAILURE(CheckNotes(**group, count));
     ASSERT_NO_FATAL_FAILURE(CheckBroadcasts(**group, count));
     ASSERT_NO_FATAL_FAILURE(CheckAllGathers(**group, count));
     ASSERT_TRUE((*group)->Barrier()->Wait().ok());
@@ -177,6 +208,36 @@ TEST(GroupTest, AsynchronousWorksRunInOrderAndOverlapWithTheCaller) {
     ASSERT_TRUE(works.back()->Wait().ok());
     for (const auto& work : works) EXPECT_TRUE(work->done());
     for (const auto& part : data) EXPECT_EQ(part, std::vector<float>(kCount, 6.0f));
+  });
+}
+
+TEST(GroupTest, ANoteThatIsTooLongIsRefusedAndTheGroupGoesOn) {
+  RunThreads(2, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    float one = 1;
+    const auto notes = std::make_shared<Notes>(Notes{std::string(kMostNoteBytes + 1, 'x'), {}});
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        (*group)
+            ->AllReduce(&one, 1, DataType::kFloat32, ReduceOp::kSum, nullptr, Group::Start::kNow, notes)
+            ->Wait()));
+    EXPECT_TRUE(ReduceOnes(**group).ok());
+  });
+}
+
+/// A member of another version, say.
+TEST(GroupTest, NotesOfOtherLengthsAreAnotherCall) {
+  RunThreads(2, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    float one = 1;
+    const auto notes = std::make_shared<Notes>(Notes{std::string(context.rank == 0 ? 8 : 9, 'x'), {}});
+    const absl::Status status =
+        (*group)
+            ->AllReduce(&one, 1, DataType::kFloat32, ReduceOp::kSum, nullptr, Group::Start::kNow, notes)
+            ->Wait();
+    EXPECT_FALSE(status.ok());
+    EXPECT_NE(status.message().find("a note of "), absl::string_view::npos) << status;
   });
 }
 

@@ -35,15 +35,15 @@ void ExpectGradients(const DataParallel& dp, double factor) {
 
 TEST(DataParallel, AloneItOnlyKeepsFlatGradients) {
   const auto parameters = Parameters();
-  DataParallel dp(parameters, nullptr, 2);
+  DataParallel dp(parameters, nullptr);
   for (int step = 0; step < 3; ++step) {
     dp.BeginStep();
-    dp.SetStats({1.5, 3});
+    dp.SetNote("alone");
     dp.LastRound();
     Loss(parameters, 0.5).backward();
     ASSERT_TRUE(dp.FinishStep().ok());
     ExpectGradients(dp, 0.5);
-    EXPECT_EQ(dp.Read().stats, (std::vector<double>{1.5, 3}));
+    EXPECT_EQ(dp.notes(), std::vector<std::string>{"alone"});
     for (size_t i = 0; i < parameters.size(); ++i)
       EXPECT_TRUE(parameters[i].grad().is_alias_of(dp.gradients()[i]));
   }
@@ -51,13 +51,12 @@ TEST(DataParallel, AloneItOnlyKeepsFlatGradients) {
 
 TEST(DataParallel, SeesAGradientThatIsNotFiniteAndNoOther) {
   const auto parameters = Parameters();
-  DataParallel dp(parameters, nullptr, 2, /*bucket_bytes=*/1);
+  DataParallel dp(parameters, nullptr, /*bucket_bytes=*/1);
   const auto finite_with = [&](float value) {
     dp.BeginStep();
-    dp.SetStats({1, 2});
     for (const at::Tensor& gradient : dp.gradients()) gradient.fill_(1);
     dp.gradients()[1].narrow(0, 40, 2).fill_(value);
-    return dp.Read().finite;
+    return dp.GradientsAreFinite(dp.BucketSums());
   };
   EXPECT_TRUE(finite_with(-3));
   EXPECT_TRUE(finite_with(3e38F)) << "their sum overflows, they do not";
@@ -65,7 +64,16 @@ TEST(DataParallel, SeesAGradientThatIsNotFiniteAndNoOther) {
   EXPECT_FALSE(finite_with(std::numeric_limits<float>::quiet_NaN()));
 }
 
-/// Bucket sizes from "one bucket" to "one for each parameter"; several rounds; stats; several steps with the
+/// What rank `rank` says in a step.
+std::string Note(int rank, int step) { return absl::StrCat("rank ", rank, " in step ", step); }
+
+std::vector<std::string> NotesOf(int world, int step) {
+  std::vector<std::string> notes;
+  for (int rank = 0; rank < world; ++rank) notes.push_back(Note(rank, step));
+  return notes;
+}
+
+/// Bucket sizes from "one bucket" to "one for each parameter"; several rounds; notes; several steps with the
 /// same buffers.
 TEST(DataParallel, SumsOverWorkersAndRounds) {
   for (const int64_t bucket_bytes : {1, 200, 1 << 20}) {
@@ -73,17 +81,16 @@ TEST(DataParallel, SumsOverWorkersAndRounds) {
       SCOPED_TRACE(absl::StrCat("bucket of ", bucket_bytes, " bytes, world ", world));
       RunRanks(world, [&](int rank, const collectives::ProcessGroup& group) {
         const auto parameters = Parameters();
-        DataParallel dp(parameters, group, 1, bucket_bytes);
+        DataParallel dp(parameters, group, bucket_bytes);
         for (int step = 0; step < 5; ++step) {
           dp.BeginStep();
           Loss(parameters, 1).backward();
-          dp.SetStats({static_cast<double>(rank + step)});
+          dp.SetNote(Note(rank, step));
           dp.LastRound();
           Loss(parameters, rank + 1).backward();
           ASSERT_TRUE(dp.FinishStep().ok());
           ExpectGradients(dp, world + world * (world + 1) / 2);
-          EXPECT_EQ(dp.Read().stats,
-                    (std::vector<double>{static_cast<double>(world * (world - 1) / 2 + world * step)}));
+          EXPECT_EQ(dp.notes(), NotesOf(world, step));
         }
       });
     }
@@ -93,16 +100,16 @@ TEST(DataParallel, SumsOverWorkersAndRounds) {
 TEST(DataParallel, AnIdleMemberAddsNothing) {
   RunRanks(3, [&](int rank, const collectives::ProcessGroup& group) {
     const auto parameters = Parameters();
-    DataParallel dp(parameters, group, 1, 200);
+    DataParallel dp(parameters, group, 200);
     dp.BeginStep();
+    dp.SetNote(Note(rank, 0));
     if (rank != 1) {
-      dp.SetStats({1});
       dp.LastRound();
       Loss(parameters, 2).backward();
     }
     ASSERT_TRUE(dp.FinishStep().ok());
     ExpectGradients(dp, 4);
-    EXPECT_EQ(dp.Read().stats, std::vector<double>{2});
+    EXPECT_EQ(dp.notes(), NotesOf(3, 0)) << "but it says what it has to say";
   });
 }
 
@@ -110,7 +117,7 @@ TEST(DataParallel, AnIdleMemberAddsNothing) {
 TEST(DataParallel, OtherTensorsAreSummedAlong) {
   RunRanks(3, [&](int rank, const collectives::ProcessGroup& group) {
     const auto parameters = Parameters();
-    DataParallel dp(parameters, group, 1, 200);
+    DataParallel dp(parameters, group, 200);
     const at::Tensor also = at::zeros({5}, at::kDouble);
     dp.SumAlso(also);
     dp.SumAlso(at::zeros({0}));
@@ -118,7 +125,6 @@ TEST(DataParallel, OtherTensorsAreSummedAlong) {
       dp.BeginStep();
       also.fill_(rank + step);
       if (rank != 1) {
-        dp.SetStats({1});
         dp.LastRound();
         Loss(parameters, 2).backward();
       }
@@ -132,7 +138,7 @@ TEST(DataParallel, OtherTensorsAreSummedAlong) {
 TEST(DataParallel, GradientsHaveTheirParametersStrides) {
   const at::Tensor weight =
       at::ones({4, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
-  DataParallel dp({weight, at::ones({2}).requires_grad_()}, nullptr, 0);
+  DataParallel dp({weight, at::ones({2}).requires_grad_()}, nullptr);
   EXPECT_EQ(dp.gradients()[0].strides(), weight.strides());
   dp.BeginStep();
   dp.LastRound();
@@ -143,9 +149,8 @@ TEST(DataParallel, GradientsHaveTheirParametersStrides) {
 TEST(DataParallel, AParameterThatALossDoesNotUseIsReducedAllTheSame) {
   RunRanks(2, [&](int rank, const collectives::ProcessGroup& group) {
     const auto parameters = Parameters();
-    DataParallel dp(parameters, group, 1, 1);
+    DataParallel dp(parameters, group, 1);
     dp.BeginStep();
-    dp.SetStats({0});
     dp.LastRound();
     // Rank 0 uses all, rank 1 only the first: the order of completion differs, the order of the reductions
     // must not.
@@ -159,7 +164,7 @@ TEST(DataParallel, AParameterThatALossDoesNotUseIsReducedAllTheSame) {
 TEST(DataParallel, AnAbortedGroupIsAStatus) {
   RunRanks(2, [&](int rank, const collectives::ProcessGroup& group) {
     const auto parameters = Parameters();
-    DataParallel dp(parameters, group, 1);
+    DataParallel dp(parameters, group);
     dp.BeginStep();
     collectives::AbortGroup(group, "the test says so");
     const absl::Status status = dp.FinishStep();

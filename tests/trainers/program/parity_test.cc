@@ -53,7 +53,7 @@ Curve TrainCnnA(uint64_t seed, int64_t batch, int64_t micro, at::ScalarType dtyp
       *net,
       {.optimizer = {
            .kind = OptimizerOptions::Kind::kSgd, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4}});
-  DataParallel data_parallel(state.trained(), group, TrainStep::kStats);
+  DataParallel data_parallel(state.trained(), group);
   TrainStep runner(*task, micro_batches, data_parallel, state, {});
   Curve curve;
   for (int step = 0; step < kSteps; ++step) {

@@ -100,7 +100,7 @@ class CapturedStepTest : public ::testing::Test {
                                  .ema_decay = 0.9};
     if (scaled_) learning.loss_scaling = GradScaler::Options{.initial_scale = 1024, .growth_interval = 4};
     TrainState state(*net, learning);
-    DataParallel dp(state.trained(), group, TrainStep::kStats);
+    DataParallel dp(state.trained(), group);
     std::set<int64_t> refused = graphs ? refused_ : std::set<int64_t>();
     int64_t step = 0;
     TrainStep runner(task, source, dp, state, {.seed = 7, .graphs = graphs, .may_commit = [&] {

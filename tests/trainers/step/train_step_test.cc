@@ -62,7 +62,7 @@ TEST(Step, UpdatesByTheMeanOverAllSamplesAtAnyWorldSize) {
       ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
       Numbers source;
       TrainState state(*net, {});
-      DataParallel dp(state.trained(), group, TrainStep::kStats);
+      DataParallel dp(state.trained(), group);
       TrainStep runner(task, source, dp, state, {});
       const auto first = runner.Run(0, rank, world, 0.1);
       ASSERT_TRUE(first.ok()) << first.status();
@@ -85,7 +85,7 @@ TEST(Step, ALossThatIsNotFiniteStopsEverybodyAndUpdatesNothing) {
     ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
     Numbers source(/*poisoned=*/2);
     TrainState state(*net, {});
-    DataParallel dp(state.trained(), group, TrainStep::kStats);
+    DataParallel dp(state.trained(), group);
     TrainStep runner(task, source, dp, state, {});
     const auto result = runner.Run(41, rank, 2, 0.1);
     ASSERT_FALSE(result.ok());
@@ -107,7 +107,7 @@ TEST(Step, AGradientThatIsNotFiniteStopsEverybodyAndUpdatesNothing) {
       ClassifierTask task(AsModel(net), rank == 1 ? root : kMeanOfFirst, 2);
       Numbers source;
       TrainState state(*net, {.clip_norm = clip_norm});
-      DataParallel dp(state.trained(), group, TrainStep::kStats);
+      DataParallel dp(state.trained(), group);
       TrainStep runner(task, source, dp, state, {});
       const auto result = runner.Run(41, rank, 2, 0.1);
       ASSERT_TRUE(absl::IsOutOfRange(result.status())) << result.status();
@@ -128,7 +128,7 @@ TEST(Step, LossScalingSkipsAStepEverywhere) {
     TrainState state(*net, {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW},
                             .ema_decay = 0.5,
                             .loss_scaling = GradScaler::Options{.initial_scale = 1024}});
-    DataParallel dp(state.trained(), group, TrainStep::kStats);
+    DataParallel dp(state.trained(), group);
     TrainStep runner(task, source, dp, state, {});
     const auto saved = [&](const std::string& name) {
       for (const auto& item : state.Rest()) {
@@ -159,7 +159,7 @@ TEST(Step, LossScalingGivesUpOnANetworkThatHasBrokenDown) {
   ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
   Numbers source(/*poisoned=*/0);
   TrainState state(*net, {.loss_scaling = GradScaler::Options{}});
-  DataParallel dp(state.trained(), nullptr, TrainStep::kStats);
+  DataParallel dp(state.trained(), nullptr);
   TrainStep runner(task, source, dp, state, {});
   absl::Status last;
   int64_t step = 0;
@@ -176,7 +176,7 @@ TEST(Step, ClipsTheReducedGradient) {
       ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
       Numbers source;
       TrainState state(*net, {.clip_norm = 1});
-      DataParallel dp(state.trained(), group, TrainStep::kStats);
+      DataParallel dp(state.trained(), group);
       TrainStep runner(task, source, dp, state, {});
       ASSERT_TRUE(runner.Run(0, rank, world, 0.1).ok());
       EXPECT_NEAR(net->weight[0][0].item<float>(), 0.9, 1e-5);
@@ -190,7 +190,7 @@ TEST(Step, OneThatMayNotBeCommittedChangesNothing) {
     ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
     Numbers source;
     TrainState state(*net, {});
-    DataParallel dp(state.trained(), group, TrainStep::kStats);
+    DataParallel dp(state.trained(), group);
     absl::Status may = absl::UnavailableError("the lease is over");
     TrainStep runner(task, source, dp, state, {.may_commit = [&] { return may; }});
     EXPECT_EQ(runner.Run(0, rank, 2, 0.1).status(), may);
@@ -219,7 +219,7 @@ TEST(Step, EachBatchIsAnnouncedWhileTheOneBeforeComputes) {
   ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
   Announced source;
   TrainState state(*net, {});
-  DataParallel dp(state.trained(), nullptr, TrainStep::kStats);
+  DataParallel dp(state.trained(), nullptr);
   TrainStep runner(task, source, dp, state, {});
   ASSERT_TRUE(runner.Run(8, 0, 1, 0.1).ok());
   EXPECT_EQ(source.calls, " make 8.0 ahead 8.1 make 8.1 ahead 8.2 make 8.2 ahead 9.0");
@@ -232,7 +232,7 @@ TEST(Step, AnExceptionOfTheNetworkIsAStatusWithTheStep) {
   ClassifierTask task(model, kMeanOfFirst, 2);
   Numbers source;
   TrainState state(*net, {});
-  DataParallel dp(state.trained(), nullptr, TrainStep::kStats);
+  DataParallel dp(state.trained(), nullptr);
   TrainStep runner(task, source, dp, state, {});
   EXPECT_THAT(std::string(runner.Run(3, 0, 1, 0.1).status().message()), HasSubstr("step 3"));
 }

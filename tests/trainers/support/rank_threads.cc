@@ -50,12 +50,9 @@ class MapBootstrap : public collectives::Bootstrap {
   bool aborted_ = false;
 };
 
-}  // namespace
-
-std::shared_ptr<collectives::Bootstrap> MakeThreadBootstrap() { return std::make_shared<MapBootstrap>(); }
-
-void RunRanks(int world, const std::function<void(int, const collectives::ProcessGroup&)>& body) {
-  if (world == 1) return body(0, nullptr);
+/// A thread for each rank of a new generation.
+void RunMembers(int world, const std::function<void(const collectives::GroupMember&,
+                                                    const std::shared_ptr<collectives::Bootstrap>&)>& body) {
   const auto bootstrap = MakeThreadBootstrap();
   const std::string generation = absl::StrCat("1.", absl::Hex(RandomBits()));
   std::vector<std::thread> threads;
@@ -65,12 +62,31 @@ void RunRanks(int world, const std::function<void(int, const collectives::Proces
       membership.rank = rank;
       membership.world_size = world;
       membership.generation = generation;
-      auto group = collectives::ConnectCpuGroup(membership, bootstrap);
-      ASSERT_TRUE(group.ok()) << group.status();
-      body(rank, *group);
+      body(membership, bootstrap);
     });
   }
   for (auto& thread : threads) thread.join();
+}
+
+}  // namespace
+
+std::shared_ptr<collectives::Bootstrap> MakeThreadBootstrap() { return std::make_shared<MapBootstrap>(); }
+
+void RunRanks(int world, const std::function<void(int, const collectives::ProcessGroup&)>& body) {
+  if (world == 1) return body(0, nullptr);
+  RunMembers(world, [&](const collectives::GroupMember& member, const auto& bootstrap) {
+    const auto group = collectives::ConnectCpuGroup(member, bootstrap);
+    ASSERT_TRUE(group.ok()) << group.status();
+    body(member.rank, *group);
+  });
+}
+
+void RunRanksWithDevices(
+    int world, const collectives::DeviceMaker& devices,
+    const std::function<void(int, const absl::StatusOr<collectives::ProcessGroup>&)>& body) {
+  RunMembers(world, [&](const collectives::GroupMember& member, const auto& bootstrap) {
+    body(member.rank, collectives::ConnectDeviceGroup(member, bootstrap, devices));
+  });
 }
 
 }  // namespace mtrun::trainers::testing

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "trainers/collectives/cpu_group.h"
+#include "trainers/collectives/device_group.h"
 
 namespace mtrun::trainers::testing {
 
@@ -14,5 +15,11 @@ std::shared_ptr<collectives::Bootstrap> MakeThreadBootstrap();
 /// Runs `body(rank, group)` for ranks 0..world-1 at the same time; `group` is null in a world of one. Fails
 /// the test when the group cannot be connected. Returns when all have returned.
 void RunRanks(int world, const std::function<void(int, const collectives::ProcessGroup&)>& body);
+
+/// The same with devices beside the CPU group. A rank whose peers fail while it connects gets what came of
+/// it.
+void RunRanksWithDevices(
+    int world, const collectives::DeviceMaker& devices,
+    const std::function<void(int, const absl::StatusOr<collectives::ProcessGroup>&)>& body);
 
 }  // namespace mtrun::trainers::testing

@@ -48,7 +48,7 @@ Curve TrainRank(trainers::Task& task, const ParityRecipe& recipe, at::ScalarType
   trainers::testing::ParitySource micro_batches(trainers::testing::ParityImages(dtype), recipe.batch,
                                                 recipe.micro);
   trainers::TrainState state(task.module(), recipe.state);
-  trainers::DataParallel data_parallel(state.trained(), group, trainers::TrainStep::kStats);
+  trainers::DataParallel data_parallel(state.trained(), group);
   trainers::TrainStep runner(
       task, micro_batches, data_parallel, state,
       {.precision = recipe.precision, .sync_micro_batches = recipe.sync_micro_batches});

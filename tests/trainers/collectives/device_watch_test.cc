@@ -1,0 +1,216 @@
+// A device without tensors, whose every answer the test decides, beside real CPU groups.
+#include "trainers/collectives/device_watch.h"
+
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/trainers/collectives/run_ranks.h"
+
+namespace mtrun::collectives {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+/// Thread-safe.
+class ScriptedDevice : public Device {
+ public:
+  absl::Status Connect() override {
+    const MutexLock lock(mu_);
+    while (!connected_) changed_.Wait(mu_);
+    return *connected_;
+  }
+  absl::Status Error() override {
+    const MutexLock lock(mu_);
+    return error_;
+  }
+  void Abort() override {
+    Change([this] { aborted_ = true; });
+  }
+  void MarkOwnWork() override {}
+  bool OwnWorkIsDone() override {
+    const MutexLock lock(mu_);
+    return own_work_is_done_;
+  }
+
+  void EndConnect(absl::Status status) {
+    Change([&] { connected_ = std::move(status); });
+  }
+  void Break(absl::Status error) {
+    Change([&] { error_ = std::move(error); });
+  }
+  void FinishOwnWork() {
+    Change([this] { own_work_is_done_ = true; });
+  }
+  bool aborted() const {
+    const MutexLock lock(mu_);
+    return aborted_;
+  }
+  void AwaitAbort() {
+    const MutexLock lock(mu_);
+    while (!aborted_) changed_.Wait(mu_);
+  }
+
+ private:
+  template <typename Body>
+  void Change(const Body& body) {
+    const MutexLock lock(mu_);
+    body();
+    changed_.NotifyAll();
+  }
+
+  mutable Mutex mu_;
+  Condition changed_;
+  std::optional<absl::Status> connected_;  // this and the following: guarded by mu_
+  absl::Status error_;
+  bool aborted_ = false, own_work_is_done_ = false;
+};
+
+std::shared_ptr<ScriptedDevice> ConnectedDevice() {
+  auto device = std::make_shared<ScriptedDevice>();
+  device->EndConnect(absl::OkStatus());
+  return device;
+}
+
+/// The group's failure, once it has one.
+absl::Status AwaitFailure(const Group& group) {
+  while (group.status().ok()) std::this_thread::sleep_for(milliseconds(1));
+  return group.status();
+}
+
+/// NCCL's initialisation waits for a dead member for half an hour, and holds the lock that aborting it needs.
+TEST(DeviceWatchTest, AMemberThatIsGoneEndsTheWaitOfWhoConnects) {
+  RunThreads(2, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    if (context.rank == 1) return;  // it is gone before its device meets the other
+    const auto device = std::make_shared<ScriptedDevice>();
+    const TimePoint began = MonotonicNow();
+    const auto watch = DeviceWatch::Connect(device, **group);
+    EXPECT_FALSE(watch.ok());
+    EXPECT_EQ(watch.status(), (*group)->status());
+    EXPECT_LT(MonotonicNow() - began, seconds(30)) << "and not for ever";
+    EXPECT_FALSE(device->aborted()) << "nobody may touch it while it connects";
+    device->EndConnect(absl::OkStatus());
+    device->AwaitAbort();  // nobody wants it any more
+  });
+}
+
+TEST(DeviceWatchTest, AMemberThatIsKilledEndsTheWaitOfWhoConnects) {
+  Ranks ranks(2, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    context.Tell("connected");
+    const auto watch = DeviceWatch::Connect(std::make_shared<ScriptedDevice>(), **group);
+    EXPECT_TRUE(absl::IsUnavailable(watch.status())) << watch.status();
+    EXPECT_THAT(std::string(watch.status().message()), HasSubstr("rank 1"));
+  });
+  ASSERT_EQ(ranks.Hear(0), "connected");
+  ASSERT_EQ(ranks.Hear(1), "connected");
+  ranks.Signal(1, SIGKILL);
+  EXPECT_EQ(ranks.Join(0), 0);
+  EXPECT_EQ(ranks.Join(1), -SIGKILL);
+}
+
+TEST(DeviceWatchTest, ADeviceThatCannotConnectEndsTheGroupForAllAndIsNamed) {
+  RunThreads(2, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    const auto device = std::make_shared<ScriptedDevice>();
+    if (context.rank == 0) device->EndConnect(absl::UnavailableError("no memory"));
+    const auto watch = DeviceWatch::Connect(device, **group);
+    ASSERT_FALSE(watch.ok());
+    EXPECT_THAT(std::string(watch.status().message()),
+                HasSubstr("rank 0 cannot connect its device: no memory"));
+    if (context.rank == 1) device->EndConnect(absl::OkStatus());
+    device->AwaitAbort();
+  });
+}
+
+TEST(DeviceWatchTest, AnErrorThatNobodyWaitsForReachesEveryMember) {
+  RunThreads(3, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    const auto device = ConnectedDevice();
+    const auto watch = DeviceWatch::Connect(device, **group);
+    ASSERT_TRUE(watch.ok()) << watch.status();
+    EXPECT_TRUE((*watch)->status().ok());
+    ASSERT_TRUE(ReduceOnes(**group).ok());
+    if (context.rank == 2) device->Break(absl::UnavailableError("ECC error"));
+    EXPECT_THAT(std::string(AwaitFailure(**group).message()), HasSubstr("the device of rank 2: ECC error"));
+    device->AwaitAbort();
+    EXPECT_FALSE((*watch)->status().ok());
+  });
+}
+
+TEST(DeviceWatchTest, WhatBreaksTheGroupAbortsTheDevice) {
+  RunThreads(2, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    const auto device = ConnectedDevice();
+    const auto watch = DeviceWatch::Connect(device, **group);
+    ASSERT_TRUE(watch.ok()) << watch.status();
+    if (context.rank == 0) (*group)->Abort("the agent says so");
+    device->AwaitAbort();
+    EXPECT_THAT(std::string((*watch)->status().message()), HasSubstr("the agent says so"));
+  });
+}
+
+TEST(DeviceWatchTest, InOrderNothingIsAborted) {
+  RunThreads(1, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    const auto device = ConnectedDevice();
+    { ASSERT_TRUE(DeviceWatch::Connect(device, **group).ok()); }
+    EXPECT_FALSE(device->aborted());
+  });
+}
+
+/// It ends in order because of an error of its own, say; the device would wait for it.
+TEST(DeviceWatchTest, AMemberThatLeavesWhileOthersWaitForItsSumsBreaksTheGroup) {
+  RunThreads(2, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    const auto device = ConnectedDevice();
+    const auto watch = DeviceWatch::Connect(device, **group);
+    ASSERT_TRUE(watch.ok()) << watch.status();
+    ASSERT_TRUE(ReduceOnes(**group).ok());
+    if (context.rank == 1) return;
+    while ((*group)->first_left() < 0) std::this_thread::sleep_for(milliseconds(1));
+    std::this_thread::sleep_for(2 * DeviceWatch::kLookEvery);
+    EXPECT_TRUE((*watch)->status().ok()) << "nobody needs it any more";
+    const DeviceWatch::Wait wait(watch->get());
+    device->AwaitAbort();
+    EXPECT_THAT(std::string((*group)->status().message()),
+                HasSubstr("rank 1 left while rank 0 waits for its sums"));
+  });
+}
+
+/// Who hangs is to be told from who waits for it.
+TEST(DeviceWatchTest, OnlyWhoHasDoneItsOwnWorkWaits) {
+  RunThreads(1, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    const auto device = ConnectedDevice();
+    const auto watch = DeviceWatch::Connect(device, **group);
+    ASSERT_TRUE(watch.ok()) << watch.status();
+    {
+      const DeviceWatch::Wait wait(watch->get());
+      std::this_thread::sleep_for(3 * DeviceWatch::kLookEvery);
+      EXPECT_EQ((*watch)->waiting_for(), Duration::zero()) << "its device computes, or hangs";
+      device->FinishOwnWork();
+      while ((*watch)->waiting_for() == Duration::zero()) std::this_thread::sleep_for(milliseconds(1));
+    }
+    EXPECT_EQ((*watch)->waiting_for(), Duration::zero());
+  });
+}
+
+}  // namespace
+}  // namespace mtrun::collectives

@@ -1,0 +1,41 @@
+#include "trainers/step/step_sums.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace mtrun::trainers {
+namespace {
+
+TEST(StepSumsTest, ComesBackAsItWas) {
+  const StepSums record{.loss = 0.1 + 0.2,
+                        .correct = (int64_t{1} << 60) + 1,
+                        .leaving = 1,
+                        .regrouping = 2,
+                        .overflowed = 3,
+                        .gathered = {std::numeric_limits<uint64_t>::max() - 1, 5}};
+  EXPECT_EQ(DecodeStepSums(Encode(record)), record);
+}
+
+/// No float32 on the way: 2^24 + 1 right predictions are not 2^24, and the hash wraps around as it must.
+TEST(StepSumsTest, ASumIsExact) {
+  const int64_t many = (int64_t{1} << 24) + 1;
+  const std::vector<std::string> all(
+      3, Encode({.loss = 0.1, .correct = many, .gathered = {std::numeric_limits<uint64_t>::max(), many}}));
+  const StepSums sum = SumOf(all);
+  EXPECT_EQ(sum.loss, 0.1 + 0.1 + 0.1);
+  EXPECT_EQ(sum.correct, 3 * many);
+  EXPECT_EQ(sum.gathered, (datasets::SampleSum{std::numeric_limits<uint64_t>::max() - 2, 3 * many}));
+}
+
+TEST(StepSumsTest, VotesAreCounted) {
+  StepSums leaves, regroups;
+  leaves.Vote({.leave = true, .regroup = false});
+  regroups.Vote({.leave = false, .regroup = true});
+  const StepSums sum = SumOf({Encode(leaves), Encode(regroups), Encode(leaves)});
+  EXPECT_EQ(sum.leaving, 2);
+  EXPECT_EQ(sum.regrouping, 1);
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

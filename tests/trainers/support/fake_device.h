@@ -1,0 +1,54 @@
+// A device group of memory, with what makes a real one dangerous: sums end by themselves in a stream of the
+// device's own, a member that dies is waited for, and one that aborts still posts, so that its neighbours'
+// sums end with garbage and nobody says so (ncclCommAbort, NCCL 2.28). It sums float32 tensors; the CPU group
+// does the others.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <torch/types.h>
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "trainers/collectives/device_group.h"
+
+namespace mtrun::trainers::testing {
+
+/// What the devices of one generation are connected by. Thread-safe; outlives them.
+class FakeNetwork {
+ public:
+  explicit FakeNetwork(int world) : ranks_(static_cast<size_t>(world)) {}
+
+  /// A member's device, once.
+  std::shared_ptr<collectives::DeviceGroup> DeviceOf(int rank);
+  /// Each sum of `rank` begins so much later from now on.
+  void Delay(int rank, Duration delay);
+  /// Its device reports an error, and goes on otherwise.
+  void Break(int rank);
+
+ private:
+  friend class FakeDevice;
+  struct Rank {
+    bool aborted = false, broken = false;
+    Duration delay = {};
+  };
+  /// Of each sum what the ranks have posted so far.
+  using Posted = std::vector<std::optional<at::Tensor>>;
+
+  /// `rank` takes part in sum number `sum` with `own`; what it comes to, nothing if `gone` first. What was
+  /// aborted comes to something else.
+  std::optional<at::Tensor> Sum(int rank, size_t sum, const at::Tensor& own, const bool& gone);
+  bool HasPosted(size_t sum, size_t rank) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Abort(int rank);
+  bool IsBroken(int rank) const;
+  Duration DelayOf(int rank) const;
+
+  mutable Mutex mu_;
+  Condition changed_;
+  std::vector<Rank> ranks_ ABSL_GUARDED_BY(mu_);
+  std::vector<Posted> sums_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace mtrun::trainers::testing

@@ -1,0 +1,140 @@
+#include "trainers/collectives/device_watch.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace mtrun::collectives {
+namespace {
+
+int Milliseconds(Duration duration) {
+  return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
+}
+
+/// Waits until one is readable or the time is over; negative: without a bound.
+void PollAny(pollfd* watched, nfds_t count, int milliseconds) {
+  while (poll(watched, count, milliseconds) < 0 && errno == EINTR) continue;
+}
+
+void Raise(int fd) {
+  const uint64_t one = 1;
+  MT_CHECK(write(fd, &one, sizeof(one)) == sizeof(one)) << "eventfd";
+}
+
+/// A connect under way; outlives who waits for it.
+struct Connecting {
+  explicit Connecting(std::shared_ptr<Device> d) : device(std::move(d)), ended(eventfd(0, EFD_CLOEXEC)) {}
+
+  void Run() {
+    const absl::Status done = device->Connect();
+    bool given_up = false;
+    {
+      const MutexLock lock(mu);
+      status = done;
+      given_up = abandoned;
+    }
+    Raise(ended.get());
+    if (given_up) device->Abort();
+  }
+
+  const std::shared_ptr<Device> device;
+  const UniqueFd ended;
+  Mutex mu;
+  std::optional<absl::Status> status ABSL_GUARDED_BY(mu);
+  bool abandoned ABSL_GUARDED_BY(mu) = false;
+};
+
+/// Who leaves in order breaks the group by it only if somebody needs it.
+void BreakIfSomebodyLeft(Group& group, const char* what) {
+  if (const int left = group.first_left(); left >= 0) {
+    group.Abort(absl::StrCat("rank ", left, " left while rank ", group.rank(), what));
+  }
+}
+
+/// Its status, or nothing if the group failed first: then nobody waits any more.
+std::optional<absl::Status> Await(Connecting& connecting, Group& group) {
+  pollfd watched[] = {{connecting.ended.get(), POLLIN, 0}, {group.failure_fd(), POLLIN, 0}};
+  while (watched[0].revents == 0 && watched[1].revents == 0) {
+    PollAny(watched, 2, Milliseconds(DeviceWatch::kLookEvery));
+    if (watched[0].revents == 0) BreakIfSomebodyLeft(group, " connects its device");
+  }
+  const MutexLock lock(connecting.mu);
+  if (!connecting.status) connecting.abandoned = true;
+  return connecting.status;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DeviceWatch>> DeviceWatch::Connect(std::shared_ptr<Device> device,
+                                                                  Group& group) {
+  const auto connecting = std::make_shared<Connecting>(device);
+  std::thread([connecting] { connecting->Run(); }).detach();
+  const std::optional<absl::Status> connected = Await(*connecting, group);
+  if (connected && !connected->ok()) {
+    group.Abort(absl::StrCat("rank ", group.rank(), " cannot connect its device: ", connected->message()));
+  }
+  if (!group.status().ok()) {
+    if (connected) device->Abort();
+    return group.status();
+  }
+  return std::unique_ptr<DeviceWatch>(new DeviceWatch(std::move(device), group));
+}
+
+DeviceWatch::DeviceWatch(std::shared_ptr<Device> device, Group& group)
+    : device_(std::move(device)), group_(group), stop_(eventfd(0, EFD_CLOEXEC)), thread_([this] { Run(); }) {}
+
+DeviceWatch::~DeviceWatch() {
+  Raise(stop_.get());
+  thread_.join();
+}
+
+absl::Status DeviceWatch::status() const {
+  MT_RETURN_IF_ERROR(group_.status());
+  return device_->Error();
+}
+
+void DeviceWatch::Run() {
+  pollfd watched[] = {{group_.failure_fd(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+  while (true) {
+    PollAny(watched, 2, Milliseconds(kLookEvery));
+    if ((watched[1].revents & POLLIN) != 0) return;
+    if ((watched[0].revents & POLLIN) != 0) return device_->Abort();
+    LookAtDevice();
+  }
+}
+
+void DeviceWatch::LookAtDevice() {
+  if (const absl::Status error = device_->Error(); !error.ok()) {
+    group_.Abort(absl::StrCat("the device of rank ", group_.rank(), ": ", error.message()));
+    return;  // the next look finds the group's failure
+  }
+  {
+    const MutexLock lock(mu_);
+    if (!waits_) return;
+  }
+  BreakIfSomebodyLeft(group_, " waits for its sums");
+  const bool done = device_->OwnWorkIsDone();
+  const MutexLock lock(mu_);
+  if (waits_ && done && !waits_since_) waits_since_ = MonotonicNow();
+}
+
+void DeviceWatch::SetWaits(bool waits) {
+  const MutexLock lock(mu_);
+  waits_ = waits;
+  waits_since_.reset();
+}
+
+Duration DeviceWatch::waiting_for() const {
+  const MutexLock lock(mu_);
+  return waits_since_ ? MonotonicNow() - *waits_since_ : Duration::zero();
+}
+
+}  // namespace mtrun::collectives

@@ -1,0 +1,68 @@
+// Keeps a device and the CPU group of its generation together: what breaks one breaks the other, on all
+// members.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/posix.h"
+#include "trainers/collectives/device.h"
+#include "trainers/collectives/group.h"
+
+namespace mtrun::collectives {
+
+class DeviceWatch {
+ public:
+  /// Connects `device`. When the group fails first, which it does when a member dies, this ends with the
+  /// group's status and leaves the device to a thread of its own, which aborts it as soon as it can. A device
+  /// that cannot connect ends the group for all. `group` must outlive what is returned.
+  static absl::StatusOr<std::unique_ptr<DeviceWatch>> Connect(std::shared_ptr<Device> device, Group& group);
+  /// The device is not aborted.
+  ~DeviceWatch();
+
+  /// OK while group and device work: numbers that were summed before count. Any thread.
+  absl::Status status() const;
+
+  /// Around a wait for sums, and nothing else; training thread. A member that leaves in order meanwhile
+  /// leaves sums that never end, so that breaks the group.
+  class Wait {
+   public:
+    explicit Wait(DeviceWatch* watch) : watch_(watch) {
+      if (watch_ != nullptr) watch_->SetWaits(true);
+    }
+    ~Wait() {
+      if (watch_ != nullptr) watch_->SetWaits(false);
+    }
+    Wait(const Wait&) = delete;
+
+   private:
+    DeviceWatch* const watch_;
+  };
+  /// How long the training thread has waited for others: it is in a Wait, and its own work is done. To about
+  /// kLookEvery; any thread.
+  Duration waiting_for() const;
+
+  /// Between two looks at the device.
+  static constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+
+ private:
+  DeviceWatch(std::shared_ptr<Device> device, Group& group);
+  void Run();
+  void LookAtDevice();
+  void SetWaits(bool waits);
+
+  const std::shared_ptr<Device> device_;
+  Group& group_;
+  const UniqueFd stop_;
+  mutable Mutex mu_;
+  bool waits_ ABSL_GUARDED_BY(mu_) = false;
+  std::optional<TimePoint> waits_since_ ABSL_GUARDED_BY(mu_);  // and own work is done
+  std::thread thread_;
+};
+
+}  // namespace mtrun::collectives

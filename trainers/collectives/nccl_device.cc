@@ -1,0 +1,149 @@
+#include "trainers/collectives/nccl_device.h"
+
+#ifdef MT_CUDA
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "trainers/collectives/bootstrap_store.h"
+#endif
+
+namespace mtrun::collectives {
+
+#ifdef MT_CUDA
+namespace {
+
+/// NCCL has no event for this.
+constexpr std::chrono::milliseconds kLookForReady(1);
+
+/// As torchft does: aborting is our business, so NCCL's own watchdogs must neither end the process nor wait.
+/// Where a call of a communicator that is not ready yet waits for it, it holds the lock that abort() needs:
+/// that ends after a minute instead of half an hour, and nobody waits for it (DeviceWatch::Connect).
+void QuietWatchdogs() {
+  constexpr const char* kOff[] = {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ENABLE_MONITORING",
+                                  "TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_NCCL_RETHROW_CUDA_ERRORS"};
+  for (const char* name : kOff) setenv(name, "0", /*overwrite=*/0);
+  setenv("TORCH_NCCL_NONBLOCKING_TIMEOUT", "60", /*overwrite=*/0);
+}
+
+const char* Name(c10d::ErrorType error) {
+  switch (error) {
+    case c10d::ErrorType::SUCCESS:
+      return "no error";
+    case c10d::ErrorType::TIMEOUT:
+      return "NCCL timed out";
+    case c10d::ErrorType::COMM_ERROR:
+      return "NCCL's communication failed";
+    case c10d::ErrorType::REMOTE_ERROR:
+      return "NCCL failed on another member";
+  }
+  return "NCCL failed";
+}
+
+class NcclDevice : public DeviceGroup {
+ public:
+  NcclDevice(const GroupMember& membership, std::shared_ptr<Bootstrap> bootstrap, at::Device device)
+      : device_(device) {
+    const auto options = c10d::ProcessGroupNCCL::Options::create();
+    options->config.blocking = 0;  // so that abort() finds nobody inside of NCCL
+    nccl_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
+        c10::make_intrusive<BootstrapStore>(std::move(bootstrap),
+                                            absl::StrCat(membership.generation, "/nccl/")),
+        membership.rank, membership.world_size, options);
+  }
+
+  absl::Status Connect() override {
+    return Try("connect", [&] {
+      const c10::cuda::CUDAGuard guard(device_);
+      nccl_->eagerConnectSingleDevice(device_);
+      while (!aborted_ && !nccl_->isInitialized()) std::this_thread::sleep_for(kLookForReady);
+    });
+  }
+
+  absl::Status Error() override {
+    if (aborted_) return absl::AbortedError("it was aborted");
+    const c10d::ErrorType error = nccl_->getError();
+    return error == c10d::ErrorType::SUCCESS ? absl::OkStatus() : absl::UnavailableError(Name(error));
+  }
+
+  void Abort() override {
+    if (aborted_.exchange(true)) return;
+    const absl::Status done = Try("abort", [&] { nccl_->abort(); });
+    if (!done.ok()) log::Warning(std::string(done.message()));
+  }
+
+  void MarkOwnWork() override {
+    auto mark = std::make_shared<at::cuda::CUDAEvent>();
+    mark->record();
+    const MutexLock lock(mu_);
+    own_work_ = std::move(mark);
+  }
+
+  bool OwnWorkIsDone() override {
+    std::shared_ptr<at::cuda::CUDAEvent> mark;
+    {
+      const MutexLock lock(mu_);
+      mark = own_work_;
+    }
+    bool done = false;
+    const absl::Status asked = Try("ask for the own work", [&] { done = mark != nullptr && mark->query(); });
+    return asked.ok() && done;
+  }
+
+  bool Takes(const at::Tensor& tensor) const override { return tensor.is_cuda(); }
+
+  c10::intrusive_ptr<c10d::Work> StartAllReduce(const at::Tensor& tensor,
+                                                c10d::ReduceOp::RedOpType reduce) override {
+    std::vector<at::Tensor> one{tensor};
+    c10d::AllreduceOptions options;
+    options.reduceOp = reduce;
+    return nccl_->allreduce(one, options);
+  }
+
+  c10::intrusive_ptr<c10d::Backend> backend() override { return nccl_; }
+
+ private:
+  template <typename Body>
+  static absl::Status Try(const char* what, const Body& body) {
+    try {
+      body();
+      return absl::OkStatus();
+    } catch (const std::exception& error) {
+      return absl::UnavailableError(absl::StrCat("NCCL did not ", what, ": ", error.what()));
+    }
+  }
+
+  const at::Device device_;
+  c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl_;
+  std::atomic<bool> aborted_ = false;
+  Mutex mu_;
+  std::shared_ptr<at::cuda::CUDAEvent> own_work_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace
+
+absl::StatusOr<DeviceMaker> NcclDevices(at::Device device) {
+  QuietWatchdogs();
+  return DeviceMaker([device](const GroupMember& membership, std::shared_ptr<Bootstrap> bootstrap) {
+    return std::make_shared<NcclDevice>(membership, std::move(bootstrap), device);
+  });
+}
+#else
+absl::StatusOr<DeviceMaker> NcclDevices(at::Device) {
+  return absl::FailedPreconditionError(
+      "several workers on GPUs need NCCL, and this program was built without it: tools/setup --cuda, then "
+      "build again");
+}
+#endif
+
+}  // namespace mtrun::collectives
