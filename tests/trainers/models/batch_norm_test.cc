@@ -131,7 +131,8 @@ TEST(batch_norm, OneValueAChannelIsLeftOutOfTheStatistics) {
   const at::Tensor last = Random({1, 3, 1, 1}, 3).requires_grad_();
   const at::Tensor output = with.first->forward(last);
   output.sum().backward();
-  EXPECT_TRUE(output.detach().equal(at::zeros({1, 3, 1, 1})));
+  EXPECT_LT(output.abs().max().item<double>(), 1e-2)
+      << "the bias, but for x - mean in float32 over sqrt(eps)";
   EXPECT_TRUE(last.grad().isfinite().all().item<bool>());
   for (auto* s : {&one, &other}) s->Move();
   EXPECT_TRUE(Buffer(with, "first.running_var").equal(Buffer(without, "first.running_var")));
