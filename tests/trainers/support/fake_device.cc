@@ -10,6 +10,8 @@ namespace {
 /// What stale buffers hold: nothing that a sum of the tests comes to.
 constexpr double kGarbage = 1e6;
 
+}  // namespace
+
 class FakeWork : public c10d::Work {
  public:
   void Finish() {
@@ -29,8 +31,6 @@ class FakeWork : public c10d::Work {
   Condition changed_;
   bool done_ ABSL_GUARDED_BY(mu_) = false;
 };
-
-}  // namespace
 
 class FakeDevice : public collectives::DeviceGroup {
  public:
