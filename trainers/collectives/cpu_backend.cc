@@ -137,21 +137,20 @@ CpuBackend::CpuBackend(std::unique_ptr<Group> group)
 
 CpuBackend::Works CpuBackend::allreduce(std::vector<at::Tensor>& tensors,
                                         const c10d::AllreduceOptions& options) {
-  const at::Tensor& tensor = Only(tensors);
-  const DataType dtype = Reducible(tensor);
-  const ReduceOp op = OpOf(options.reduceOp);
-  auto work = c10::make_intrusive<CpuWork>(rank_, c10d::OpType::ALLREDUCE, tensors);
-  work->Add(group_->AllReduce(tensor.data_ptr(), static_cast<size_t>(tensor.numel()), dtype, op,
-                              work->Finisher(), StartOf(options.asyncOp)));
-  return work;
+  return Reduce(tensors, OpOf(options.reduceOp), StartOf(options.asyncOp));
 }
 
 CpuBackend::Works CpuBackend::AllReduceWithNotes(const at::Tensor& tensor, std::shared_ptr<Notes> notes) {
-  CheckTensor(tensor);
+  return Reduce({tensor}, ReduceOp::kSum, Group::Start::kNow, std::move(notes));
+}
+
+CpuBackend::Works CpuBackend::Reduce(const std::vector<at::Tensor>& tensors, ReduceOp op, Group::Start start,
+                                     std::shared_ptr<Notes> notes) {
+  const at::Tensor& tensor = Only(tensors);
   const DataType dtype = Reducible(tensor);
-  auto work = c10::make_intrusive<CpuWork>(rank_, c10d::OpType::ALLREDUCE, std::vector<at::Tensor>{tensor});
-  work->Add(group_->AllReduce(tensor.data_ptr(), static_cast<size_t>(tensor.numel()), dtype, ReduceOp::kSum,
-                              work->Finisher(), Group::Start::kNow, std::move(notes)));
+  auto work = c10::make_intrusive<CpuWork>(rank_, c10d::OpType::ALLREDUCE, tensors);
+  work->Add(group_->AllReduce(tensor.data_ptr(), static_cast<size_t>(tensor.numel()), dtype, op,
+                              work->Finisher(), start, std::move(notes)));
   return work;
 }
 
@@ -229,10 +228,14 @@ CpuBackend::Works CpuBackend::barrier(const c10d::BarrierOptions& options) {
   return work;
 }
 
-CpuBackend& CpuBackendOf(const c10d::ProcessGroup& group) {
-  auto* const backend = dynamic_cast<CpuBackend*>(group.getDefaultBackend().get());
-  TORCH_CHECK(backend != nullptr, "a process group of mtrun is needed, this one is ", group.getBackendName());
-  return *backend;
+void AddCpuBackend(c10d::ProcessGroup& group, std::unique_ptr<Group> core) {
+  group.setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
+                   c10::make_intrusive<CpuBackend>(std::move(core)));
+  group.setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
+}
+
+CpuBackend* CpuBackendOf(const c10d::ProcessGroup& group) {
+  return dynamic_cast<CpuBackend*>(group.getDefaultBackend().get());
 }
 
 }  // namespace mtrun::collectives

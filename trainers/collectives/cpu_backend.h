@@ -41,10 +41,15 @@ class CpuBackend : public c10d::Backend {
   Group& group() { return *group_; }
 
  private:
+  Works Reduce(const std::vector<at::Tensor>& tensors, ReduceOp op, Group::Start start,
+               std::shared_ptr<Notes> notes = nullptr);
+
   const std::unique_ptr<Group> group_;
 };
 
-/// Of a group that ConnectGroup made; throws for another one.
-CpuBackend& CpuBackendOf(const c10d::ProcessGroup& group);
+/// Makes `core` the back-end of a c10d group for CPU tensors, and its default one.
+void AddCpuBackend(c10d::ProcessGroup& group, std::unique_ptr<Group> core);
+/// The one that was added; null for the groups of others.
+CpuBackend* CpuBackendOf(const c10d::ProcessGroup& group);
 
 }  // namespace mtrun::collectives

@@ -13,7 +13,7 @@ namespace {
 
 // Null for the groups of others.
 Group* GroupOf(const ProcessGroup& group) {
-  auto* backend = dynamic_cast<CpuBackend*>(group->getDefaultBackend().get());
+  CpuBackend* const backend = CpuBackendOf(*group);
   return backend == nullptr ? nullptr : &backend->group();
 }
 
@@ -24,9 +24,7 @@ absl::StatusOr<ProcessGroup> ConnectCpuGroup(const GroupMember& membership,
   MT_ASSIGN_OR_RETURN(auto core, Group::Connect(membership, bootstrap.get()));
   try {
     auto group = c10::make_intrusive<c10d::ProcessGroup>(membership.rank, membership.world_size);
-    group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
-                      c10::make_intrusive<CpuBackend>(std::move(core)));
-    group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
+    AddCpuBackend(*group, std::move(core));
     return group;
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("wrap the group for LibTorch: ", error.what()));

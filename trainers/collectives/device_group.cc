@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "trainers/collectives/all_reduce.h"
 #include "trainers/collectives/cpu_backend.h"
 #include "trainers/collectives/nccl_device.h"
 
@@ -31,9 +30,7 @@ absl::StatusOr<ProcessGroup> ConnectDeviceGroup(const GroupMember& membership,
   try {
     Group& members = *core;
     auto group = c10::make_intrusive<WatchedGroup>(membership.rank, membership.world_size);
-    group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
-                      c10::make_intrusive<CpuBackend>(std::move(core)));
-    group->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
+    AddCpuBackend(*group, std::move(core));
     group->device = make(membership, std::move(bootstrap));
     MT_ASSIGN_OR_RETURN(group->watch, DeviceWatch::Connect(group->device, members));
     if (const auto backend = group->device->backend()) {
@@ -65,21 +62,21 @@ DeviceWatch* WatchOf(const ProcessGroup& group) {
 absl::Status GroupStatus(const ProcessGroup& group) {
   if (!group) return absl::OkStatus();
   if (const DeviceWatch* const watch = WatchOf(group)) return watch->status();
-  auto* const backend = dynamic_cast<CpuBackend*>(group->getDefaultBackend().get());
+  CpuBackend* const backend = CpuBackendOf(*group);
   return backend == nullptr ? absl::OkStatus() : backend->group().status();
 }
 
 absl::Status Commit(const ProcessGroup& group) {
   if (DeviceOf(group) == nullptr) return absl::OkStatus();
   MT_RETURN_IF_ERROR(GroupStatus(group));
-  return CpuBackendOf(*group).group().Barrier()->Wait();
+  return CpuBackendOf(*group)->group().Barrier()->Wait();
 }
 
 Duration WaitingFor(const ProcessGroup& group) {
   if (!group) return Duration::zero();
   const DeviceWatch* const watch = WatchOf(group);
   const Duration sums = watch == nullptr ? Duration::zero() : watch->waiting_for();
-  auto* const backend = dynamic_cast<CpuBackend*>(group->getDefaultBackend().get());
+  CpuBackend* const backend = CpuBackendOf(*group);
   return backend == nullptr ? sums : std::max(sums, backend->group().waiting_for());
 }
 

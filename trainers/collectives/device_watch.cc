@@ -15,13 +15,10 @@
 namespace mtrun::collectives {
 namespace {
 
-int Milliseconds(Duration duration) {
-  return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
-}
-
-/// Waits until one is readable or the time is over; negative: without a bound.
-void PollAny(pollfd* watched, nfds_t count, int milliseconds) {
-  while (poll(watched, count, milliseconds) < 0 && errno == EINTR) continue;
+/// Waits until one is readable, or for the next look.
+void PollAny(pollfd* watched, nfds_t count) {
+  while (poll(watched, count, static_cast<int>(DeviceWatch::kLookEvery.count())) < 0 && errno == EINTR)
+    continue;
 }
 
 void Raise(int fd) {
@@ -63,7 +60,7 @@ void BreakIfSomebodyLeft(Group& group, const char* what) {
 std::optional<absl::Status> Await(Connecting& connecting, Group& group) {
   pollfd watched[] = {{connecting.ended.get(), POLLIN, 0}, {group.failure_fd(), POLLIN, 0}};
   while (watched[0].revents == 0 && watched[1].revents == 0) {
-    PollAny(watched, 2, Milliseconds(DeviceWatch::kLookEvery));
+    PollAny(watched, 2);
     if (watched[0].revents == 0) BreakIfSomebodyLeft(group, " connects its device");
   }
   const MutexLock lock(connecting.mu);
@@ -104,7 +101,7 @@ absl::Status DeviceWatch::status() const {
 void DeviceWatch::Run() {
   pollfd watched[] = {{group_.failure_fd(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
   while (true) {
-    PollAny(watched, 2, Milliseconds(kLookEvery));
+    PollAny(watched, 2);
     if ((watched[1].revents & POLLIN) != 0) return;
     if ((watched[0].revents & POLLIN) != 0) return device_->Abort();
     LookAtDevice();

@@ -48,7 +48,7 @@ class DeviceWatch {
   Duration waiting_for() const;
 
   /// Between two looks at the device.
-  static constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+  static constexpr std::chrono::milliseconds kLookEvery{100};
 
  private:
   DeviceWatch(std::shared_ptr<Device> device, Group& group);
