@@ -54,8 +54,11 @@ class Departures {
   bool Gone(const std::string& node_id) const {
     return left_.contains(node_id) || dead_.contains(node_id) || evicted_.contains(node_id);
   }
+  /// It is gone, and is known to be in no generation after this one.
+  bool SentAway(const std::string& node_id) const { return left_.contains(node_id) || Evicted(node_id); }
   bool Evicted(const std::string& node_id) const { return evicted_.contains(node_id); }
   bool Verified(const std::string& node_id) const { return verified_.contains(node_id); }
+  const std::set<std::string>& verified() const { return verified_; }
 
   /// True where no generation is known.
   bool Over(const GenerationRecord& generation, const Roster& roster, TimePoint now) const {

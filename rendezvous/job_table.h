@@ -22,7 +22,7 @@ class JobTable {
   static constexpr size_t kMaxRemembered = 64;
   using JobEffect = std::pair<std::string, Effect>;  // job id first
 
-  using Remembered = std::map<std::string, Assignment>;  // by job id
+  using Remembered = std::map<std::string, RememberedJob>;  // by job id
 
   /// `own_job`: of the agent that this service lives in, "" for none.
   explicit JobTable(JobMachine::Options options, std::string own_job = "")

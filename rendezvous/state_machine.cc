@@ -98,7 +98,8 @@ void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event,
     return effects_.Close(node_id);
   }
   if (const auto remembered = std::exchange(options_.remembered, std::nullopt)) {
-    HearOf(*remembered, "what was written down here", now);
+    HearOf(remembered->generation, "what was written down here", now);
+    departures_.OnProbed(remembered->verified);
     from_file_ = true;
     generation_.Saw(options_.last_number);  // of one that ran elsewhere since
   }

@@ -26,6 +26,7 @@
 #include "rendezvous/job_run.h"
 #include "rendezvous/job_view.h"
 #include "rendezvous/key_value_store.h"
+#include "rendezvous/remembered_job.h"
 #include "rendezvous/restart_budget.h"
 #include "rendezvous/root_cause_window.h"
 #include "rendezvous/roster.h"
@@ -48,7 +49,7 @@ class JobMachine {
     uint64_t last_number = 0;
     TakeoverQuorum::Role role = {};
     /// What a service at this endpoint wrote down before it died.
-    std::optional<Assignment> remembered = {};
+    std::optional<RememberedJob> remembered = {};
     bool operator==(const Options&) const = default;
   };
   /// So long an ended job waits for nodes that have not heard of it.
@@ -91,6 +92,9 @@ class JobMachine {
   uint64_t incarnation() const { return run_.incarnation(); }
   /// The last one that was formed, adopted or heard of; nothing before the first.
   const std::optional<Assignment>& last_generation() const { return generation_.last(); }
+  /// For a service that starts afresh here; nothing while no member of the last generation is known to run
+  /// it, and where the job has ended.
+  std::optional<RememberedJob> ToRemember() const;
   /// The highest one that was given to a generation.
   uint64_t last_number() const { return generation_.number(); }
   JobView View(TimePoint now) const;

@@ -95,8 +95,8 @@ void JobMachine::Settle(TimePoint now) {
   if (const std::string who = WhoCanJoin(generation_, roster_, settings_.max_nodes); !who.empty())
     Dissolve(who, /*graceful=*/true);
   // All that ran before a cold restart is gone for certain: it begins as a first start does.
-  const bool nothing_left = from_file_ && quorum_.DecidedByServices(generation_, departures_) &&
-                            !quorum_.Stale(now) && HasAuthority();
+  const bool nothing_left =
+      from_file_ && quorum_.NothingLeft(generation_, departures_, now) && HasAuthority();
   if (nothing_left && !outcome_ && !generation_.running()) {
     generation_.Forget();
     run_.Become(NewIncarnation(options_.seed, settings_.job_id));
@@ -160,7 +160,10 @@ FormationDecision JobMachine::DecideNext(TimePoint now) {
   input.first = !generation_.known();
   input.last_call_ends = timers_.last_call_ends();
   input.recovery_ends = options_.service_started;
-  // Of several services any may have the job.
+  // Of several services any may have the job, or have had it just now.
+  if (quorum_.listed())
+    input.recovery_ends =
+        std::max(input.recovery_ends, quorum_.changed_at().value_or(now - options_.recovery_window));
   if (!options_.host_begins || quorum_.listed()) input.recovery_ends += options_.recovery_window;
   FormationDecision decision = DecideFormation(input, now);
   if (!decision.form) return decision;

@@ -45,6 +45,12 @@ Generation JobMachine::RunBy(const std::string& node_id) const {
   return runs ? generation_.id() : Generation{};
 }
 
+std::optional<RememberedJob> JobMachine::ToRemember() const {
+  const auto& last = generation_.last();
+  if (outcome_ || !last || RunBy(last->members.front().node_id) != last->generation) return std::nullopt;
+  return RememberedJob{*last, departures_.verified()};
+}
+
 std::optional<TimePoint> JobMachine::NextDeadline() const {
   if (outcome_) return roster_.empty() ? std::nullopt : linger_ends_;
   std::optional<TimePoint> next = roster_.NextLoss();

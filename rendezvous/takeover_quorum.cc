@@ -27,6 +27,15 @@ bool KnowsNewer(const PeerService& peer, const std::string& endpoint, const Gene
 
 bool HasRunIt(const PeerService& peer) { return peer.state == State::kWithJob && peer.generation.number > 0; }
 
+/// Another service's state differs from the one seen before, or it is gone at first sight.
+bool HasChanged(const std::vector<PeerService>& before, const std::vector<PeerService>& after) {
+  return std::any_of(after.begin(), after.end(), [&](const PeerService& peer) {
+    const auto last = std::find_if(before.begin(), before.end(),
+                                   [&](const PeerService& b) { return b.endpoint == peer.endpoint; });
+    return last == before.end() ? peer.state == State::kGone : peer.state != last->state;
+  });
+}
+
 bool NobodyLeft(const GenerationRecord& generation, const Departures& departures) {
   const std::vector<Member>& members = generation.last()->members;
   return std::all_of(members.begin(), members.end(),
@@ -96,6 +105,7 @@ std::vector<std::string> TakeoverQuorum::Endpoints(const GenerationRecord& gener
 
 void TakeoverQuorum::OnProbed(std::vector<PeerService> peers, const JobRun& run, TimePoint seen,
                               TimePoint now) {
+  if (HasChanged(peers_, peers)) changed_at_ = now;
   peers_ = std::move(peers);
   seen_at_ = seen;
   for (PeerService& peer : peers_) {
@@ -111,6 +121,12 @@ void TakeoverQuorum::OnProbed(std::vector<PeerService> peers, const JobRun& run,
 bool TakeoverQuorum::DecidedByServices(const GenerationRecord& generation,
                                        const Departures& departures) const {
   return Applies(generation) && !takeover_any_ && (!generation.known() || NobodyLeft(generation, departures));
+}
+
+bool TakeoverQuorum::NothingLeft(const GenerationRecord& generation, const Departures& departures,
+                                 TimePoint now) const {
+  if (!generation.known() || !NobodyLeft(generation, departures)) return false;
+  return !Applies(generation) || (!takeover_any_ && !Stale(now));
 }
 
 std::vector<const Member*> TakeoverQuorum::Unaccounted(const GenerationRecord& generation,
@@ -171,19 +187,23 @@ std::optional<std::string> TakeoverQuorum::WhyNot(const GenerationRecord& genera
   if (!Applies(generation) || takeover_any_) return std::nullopt;
   if (!generation.known()) return WhyNotBegin();
   const auto& members = generation.last()->members;
-  const auto gone = static_cast<size_t>(std::count_if(
-      members.begin(), members.end(), [&](const Member& m) { return departures.Gone(m.node_id); }));
-  const size_t maybe_alive = members.size() - gone;
-  if (maybe_alive == 0) return WhyNotBeginAgain(generation, departures);
+  if (NobodyLeft(generation, departures)) return WhyNotBeginAgain(generation, departures);
   const std::vector<const Member*> missing = Unaccounted(generation, roster, departures);
-  const size_t here = maybe_alive - missing.size();
-  if (2 * here > maybe_alive) return std::nullopt;
-  // Of two halves, which have seen the same ones dead then, one alone has the lowest rank. Services of a list
-  // may know different generations, and may not count on that.
-  const auto lowest = std::find_if(members.begin(), members.end(),
-                                   [&](const Member& m) { return !departures.Gone(m.node_id); });
-  const bool is_here = std::find(missing.begin(), missing.end(), &*lowest) == missing.end();
-  if (!listed_ && 2 * here == maybe_alive && is_here) return std::nullopt;
+  if (missing.empty()) return std::nullopt;
+  // Before they died, the dead ones may have gone on with those that are missing.
+  std::vector<const Member*> counted;
+  for (const Member& member : members) {
+    if (!departures.SentAway(member.node_id)) counted.push_back(&member);
+  }
+  const auto is_here = [&](const Member* member) {
+    return !departures.Gone(member->node_id) &&
+           std::find(missing.begin(), missing.end(), member) == missing.end();
+  };
+  const auto here = static_cast<size_t>(std::count_if(counted.begin(), counted.end(), is_here));
+  if (2 * here > counted.size()) return std::nullopt;
+  // Of two halves one alone has the lowest rank. Services of a list may know different generations, and may
+  // not count on that.
+  if (!listed_ && 2 * here == counted.size() && is_here(counted.front())) return std::nullopt;
   std::vector<std::string> names;
   for (const Member* member : missing) names.push_back(member->host);
   return absl::StrCat("holding: of generation ", generation.id().number, " ", absl::StrJoin(names, ", "),

@@ -5,12 +5,13 @@
 // one and the services of all members, which take over from a host that is dead. Whoever has formed the last
 // generation keeps the job then; any other one, a fresh one at the endpoint too, is one of several.
 //
-// At most one service may, since each node is registered with one service at a time: it needs more than half
-// of those members of the last generation that may still be alive, which are all but those that left and
-// those whose host answers that their agent is gone, and those that an operator has evicted; of two halves
-// the one with the lowest rank. Before the first generation, and where none of the members is left, it is the
-// first service of the list that is there, once every other one has answered that it does not have the job
-// (or is gone).
+// At most one service may, since each node is registered with one service at a time: it needs all those
+// members of the last generation that may still be alive, which are all but those that left, those whose host
+// answers that their agent is gone, and those that an operator has evicted. Where some are missing it needs
+// more than half of all but those that left or were evicted, for the dead may have gone on with the missing
+// before they died; of two halves the one with the lowest rank. Before the first generation, and where none
+// of the members is left, it is the first service of the list that is there, once every other one has
+// answered that it does not have the job (or is gone).
 #pragma once
 
 #include <map>
@@ -60,10 +61,15 @@ class TakeoverQuorum {
   /// No member can decide where the job is, the other services do: there has been no generation, or nobody of
   /// the last one is left.
   bool DecidedByServices(const GenerationRecord& generation, const Departures& departures) const;
+  /// Nobody is left of a generation that is known, neither here nor at another service.
+  bool NothingLeft(const GenerationRecord& generation, const Departures& departures, TimePoint now) const;
   /// What is known of the other services is too old for that: one that was not there may be by now. Another
   /// one waits 3 s (recovery_window) when it has started and looks then, so that one of the two sees the
   /// other's decision.
   bool Stale(TimePoint now) const { return now - seen_at_ > kMostAge; }
+  /// When another service was last found gone, back, or without the job that it had: nodes of that one's job
+  /// may be on their way here. Nothing as long as all are as they were seen first.
+  std::optional<TimePoint> changed_at() const { return changed_at_; }
 
   /// Members of the last generation that may be alive and are not registered here.
   std::vector<const Member*> Unaccounted(const GenerationRecord& generation, const Roster& roster,
@@ -100,6 +106,7 @@ class TakeoverQuorum {
 
   std::vector<PeerService> peers_;  // as seen last, in the order of the list
   TimePoint seen_at_;
+  std::optional<TimePoint> changed_at_;
   bool moved_ = false, formed_here_ = false;
 };
 

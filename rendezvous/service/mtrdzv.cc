@@ -15,7 +15,9 @@
 #include "base/openssl.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
+#include "base/worker_env.h"
 #include "rendezvous/service/service.h"
+#include "rendezvous/service/state_folder.h"
 #include "rendezvous/status_client.h"
 #include "rendezvous/token.h"
 
@@ -32,6 +34,7 @@ constexpr char kUsage[] =
     "node. Agents whose\n"
     "service is away go on running and come back to the next one: start it again at the same endpoint at any "
     "time.\n"
+    "Who is in its jobs it keeps in $XDG_STATE_HOME/mtrun, else ~/.local/state/mtrun, for that next one.\n"
     "Agents and service must share one token: MTRUN_TOKEN, or the file ~/.mtrun/token that is made at first "
     "use.\n"
     "\n";
@@ -60,6 +63,10 @@ std::vector<SettingSpec> Specs() {
        .group = "Service",
        .min = 0,
        .max = 3600},
+      {.name = "state_folder",
+       .help = "Folder where the service writes down who is in its jobs, so that the next one at this port "
+               "knows whom to wait for; \"\" for none.",
+       .group = "Service"},
       {.name = "insecure",
        .kind = Kind::kBool,
        .default_text = "false",
@@ -121,6 +128,11 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
   options.insecure_anywhere = settings.Bool("insecure");
   MT_ASSIGN_OR_RETURN(options.token, TokenOf(settings, options.insecure));
   options.recovery_window = FromSeconds(settings.Double("recovery_window"));
+  // At a free port no other one follows.
+  if (endpoint.port != 0) {
+    options.state_folder =
+        settings.IsSet("state_folder") ? settings.Text("state_folder") : StateFolderOf(CurrentEnvironment());
+  }
   MT_ASSIGN_OR_RETURN(const auto service, Service::Start(options));
   endpoint.port = service->port();
   const bool open = options.insecure && !IsLoopback(endpoint.host);

@@ -16,7 +16,7 @@ Registrar::Registrar(asio::io_context& loop, uint64_t service_id, const ServiceO
       service_id_(service_id),
       options_(options),
       started_(MonotonicNow()),
-      states_(options.state_folder, options.endpoint),
+      states_(options.state_folder, options.endpoint.empty() ? options.listen : options.endpoint),
       jobs_(
           JobMachine::Options{.seed = RandomBits(),
                               .service_started = started_,
@@ -160,19 +160,26 @@ bool Registrar::Knows(const ServiceSession& session) const {
 }
 
 void Registrar::Step(const std::string& job_id, const Event& event) {
+  const bool had = jobs_.jobs().contains(job_id);
   Perform(jobs_.Step(job_id, event, MonotonicNow()));
-  WriteDown(job_id);
+  WriteDown(job_id, had);
   ArmTimer();
   ConsiderProbing();
 }
 
-void Registrar::WriteDown(const std::string& job_id) {
+/// `had`: it was here before the step.
+void Registrar::WriteDown(const std::string& job_id, bool had) {
   const auto job = jobs_.jobs().find(job_id);
-  if (job == jobs_.jobs().end()) return;
-  const auto& last = job->second.last_generation();
+  if (job == jobs_.jobs().end()) {
+    // Where others may have the job it may have gone there. Here nothing of it is left anywhere.
+    if (had && !options_.embedded) states_.Forget(job_id);
+    return;
+  }
+  // Of a list the others know of it, and it may end at any of them.
+  if (!options_.embedded && job->second.settings().endpoints.size() > 1) return;
   if (job->second.outcome()) {
     states_.Forget(job_id);
-  } else if (last && job->second.RunBy(last->members.front().node_id) == last->generation) {
+  } else if (const std::optional<RememberedJob> last = job->second.ToRemember()) {
     states_.Keep(job_id, *last);
   }
 }
@@ -339,8 +346,10 @@ void Registrar::ArmTimer() {
 
 void Registrar::OnTimer() {
   armed_for_.reset();
+  std::vector<std::string> job_ids;
+  for (const auto& [job_id, job] : jobs_.jobs()) job_ids.push_back(job_id);
   Perform(jobs_.Tick(MonotonicNow()));
-  for (const auto& [job_id, job] : jobs_.jobs()) WriteDown(job_id);
+  for (const std::string& job_id : job_ids) WriteDown(job_id, /*had=*/true);
   ArmTimer();
   ConsiderProbing();
 }

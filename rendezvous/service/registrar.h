@@ -93,7 +93,7 @@ class Registrar final : public ServerStream::Owner {
   void OnEvent(const StreamPtr& stream, const SessionPtr& session, const wire::AgentEvent& event);
   void OnMalformed(const SessionPtr& session, const absl::Status& status);
   void Step(const std::string& job_id, const Event& event);
-  void WriteDown(const std::string& job_id);
+  void WriteDown(const std::string& job_id, bool had);
   void Perform(const std::vector<JobTable::JobEffect>& effects);
   void Send(ServiceSession& session, const ServiceEvent& event);
   wire::ServiceEvent Encode(const ServiceEvent& event);

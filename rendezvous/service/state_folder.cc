@@ -12,6 +12,7 @@
 #include "base/posix.h"
 #include "base/splitmix.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "rendezvous/codec.h"
 
 namespace mtrun::rendezvous {
@@ -19,25 +20,42 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A heading, the endpoint and the job in a line each, and the encoded membership.
-constexpr char kHeading[] = "mtrun membership 1";
+// A heading, the endpoint, the job and the ids of verified nodes (JSON) in a line each, and the encoded
+// membership. The first form had no ids.
+constexpr char kHeading[] = "mtrun membership 2", kFirstHeading[] = "mtrun membership 1";
 constexpr char kEnding[] = ".membership";
 constexpr size_t kMostBytes = size_t{16} << 20;
 
 struct Kept {
   std::string endpoint, job_id;
-  Assignment generation;
+  RememberedJob job;
 };
+
+/// [ids]; none for what is none.
+std::set<std::string> ReadIds(const std::string& text) {
+  std::set<std::string> ids;
+  const nlohmann::json list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!list.is_array()) return ids;
+  for (const nlohmann::json& id : list) {
+    if (id.is_string()) ids.insert(id.get<std::string>());
+  }
+  return ids;
+}
 
 absl::StatusOr<Kept> Read(const std::string& path) {
   std::error_code error;
   if (fs::file_size(path, error) > kMostBytes || error)
     return absl::InvalidArgumentError("no file of that kind");
   MT_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
-  const std::vector<std::string> parts = absl::StrSplit(contents, absl::MaxSplits('\n', 3));
-  if (parts.size() != 4 || parts[0] != kHeading) return absl::InvalidArgumentError("another kind of file");
-  MT_ASSIGN_OR_RETURN(Assignment generation, DecodeMembership(parts[3]));
-  return Kept{parts[1], parts[2], std::move(generation)};
+  const bool first_form = absl::StartsWith(contents, kFirstHeading);
+  const size_t lines = first_form ? 3 : 4;
+  const std::vector<std::string> parts =
+      absl::StrSplit(contents, absl::MaxSplits('\n', static_cast<int>(lines)));
+  if (parts.size() != lines + 1 || (!first_form && parts[0] != kHeading))
+    return absl::InvalidArgumentError("another kind of file");
+  MT_ASSIGN_OR_RETURN(Assignment generation, DecodeMembership(parts.back()));
+  return Kept{
+      parts[1], parts[2], {std::move(generation), first_form ? std::set<std::string>() : ReadIds(parts[3])}};
 }
 
 /// Job ids and endpoints may have any characters and any length.
@@ -62,8 +80,8 @@ StateFolder::~StateFolder() {
   thread_.join();
 }
 
-std::map<std::string, Assignment> StateFolder::Load() {
-  std::map<std::string, Assignment> found;
+std::map<std::string, RememberedJob> StateFolder::Load() {
+  std::map<std::string, RememberedJob> found;
   std::error_code error;
   if (folder_.empty()) return found;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
@@ -73,19 +91,21 @@ std::map<std::string, Assignment> StateFolder::Load() {
     if (!kept.ok()) {
       log::Warning(path, " is passed over: ", kept.status().message());
     } else if (kept->endpoint == endpoint_) {
-      kept_[kept->job_id] = kept->generation.generation;
-      found[kept->job_id] = std::move(kept->generation);
+      kept_[kept->job_id] = {kept->job.generation.generation, kept->job.verified.size()};
+      found[kept->job_id] = std::move(kept->job);
     }
   }
   return found;
 }
 
-void StateFolder::Keep(const std::string& job_id, const Assignment& generation) {
+void StateFolder::Keep(const std::string& job_id, const RememberedJob& job) {
   if (folder_.empty()) return;
-  Generation& kept = kept_[job_id];
-  if (kept == generation.generation) return;
-  kept = generation.generation;
-  Put(job_id, absl::StrCat(kHeading, "\n", endpoint_, "\n", job_id, "\n", EncodeMembership(generation)));
+  const std::pair<Generation, size_t> wanted(job.generation.generation, job.verified.size());
+  if (std::exchange(kept_[job_id], wanted) == wanted) return;
+  const std::string ids =
+      nlohmann::json(job.verified).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  Put(job_id, absl::StrCat(kHeading, "\n", endpoint_, "\n", job_id, "\n", ids, "\n",
+                           EncodeMembership(job.generation)));
 }
 
 void StateFolder::Forget(const std::string& job_id) {
@@ -124,8 +144,9 @@ void StateFolder::Write(const std::string& path, const std::string& contents) {
   fs::create_directories(folder_, error);
   const absl::Status written = WriteFileAtomically(path, contents);
   if (written.ok() || std::exchange(complained_, true)) return;
-  log::Warning("who is in the job cannot be written down: ", written.message(),
-               "; should this mtrun die, a service that starts in its place does not know whom to wait for");
+  log::Warning(
+      "who is in the job cannot be written down: ", written.message(),
+      "; should this process die, a service that starts in its place does not know whom to wait for");
 }
 
 void ForgetRun(const std::string& folder, const std::string& endpoint, const std::string& job_id,
@@ -134,7 +155,7 @@ void ForgetRun(const std::string& folder, const std::string& endpoint, const std
   const std::string path = PathOf(folder, endpoint, job_id);
   const absl::StatusOr<Kept> kept = Read(path);
   std::error_code error;
-  if (kept.ok() && kept->generation.incarnation == incarnation) fs::remove(path, error);
+  if (kept.ok() && kept->job.generation.incarnation == incarnation) fs::remove(path, error);
 }
 
 std::string StateFolderOf(const std::map<std::string, std::string>& environment) {

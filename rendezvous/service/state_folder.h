@@ -1,5 +1,5 @@
-// What a service that lives in an mtrun writes down for one that starts afresh at its endpoint: who is in the
-// generations of its jobs, a small file each. The fresh one knows then whom it must account for. A file goes
+// What a service writes down for one that starts afresh at its endpoint: who is in the generations of its
+// jobs, a small file each. The fresh one knows then whom it must account for. A file goes
 // with its job. Failing to write costs no more than that, and is said once. Not thread-safe; files are
 // written on a thread of its own, so that nobody waits for a disk.
 #pragma once
@@ -7,16 +7,18 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
+#include "rendezvous/remembered_job.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::rendezvous {
 
 class StateFolder {
  public:
-  /// `folder` "": nothing is kept. `endpoint`: of the services that follow one another.
+  /// `folder` "": nothing is kept. `endpoint`: of the services that follow one another, or where they listen.
   StateFolder(std::string folder, std::string endpoint);
   /// All that was to be written is.
   ~StateFolder();
@@ -24,9 +26,9 @@ class StateFolder {
 
   /// The last generations of jobs that had not ended, by job id. What cannot be read is passed over, with a
   /// warning.
-  std::map<std::string, Assignment> Load();
-  /// This generation runs; the same one again changes nothing.
-  void Keep(const std::string& job_id, const Assignment& generation);
+  std::map<std::string, RememberedJob> Load();
+  /// This generation runs; the same again changes nothing.
+  void Keep(const std::string& job_id, const RememberedJob& job);
   /// The job has ended.
   void Forget(const std::string& job_id);
 
@@ -36,7 +38,7 @@ class StateFolder {
   void Write(const std::string& path, const std::string& contents);
 
   const std::string folder_, endpoint_;
-  std::map<std::string, Generation> kept_;  // by job id
+  std::map<std::string, std::pair<Generation, size_t>> kept_;  // by job id; how many are verified
 
   Mutex mu_;
   Condition changed_;

@@ -176,9 +176,10 @@ class JobSimulation {
     uint64_t look_timer = 0;
 
     // Hosted.
-    std::string endpoint;                                 // where members reach it
-    uint64_t owner = 0;                                   // the agent that it lives in
-    std::map<std::string, rendezvous::Generation> kept;   // written down, by job
+    std::string endpoint;  // where members reach it
+    uint64_t owner = 0;    // the agent that it lives in
+    // Written down, by job; how many are verified.
+    std::map<std::string, std::pair<rendezvous::Generation, size_t>> kept;
     std::map<std::string, rendezvous::Generation> known;  // before the step in progress, by job
   };
   /// A TCP connection. A direction that is dead loses all in silence, until the connection is given up.
@@ -248,6 +249,7 @@ class JobSimulation {
   bool MayCommit(const Agent& agent, const Worker& worker) const;
   bool Excused(const Formed& old, const Formed& young) const;
   bool NobodyCouldTell(const Formed& one, const Formed& other) const;
+  void NoteFailed(const Agent& agent);
   void CheckBudget(const rendezvous::Assignment& assignment);
   bool CheckRun(const Agent& member, const Formed& formed);
   void CheckRuns(const rendezvous::Assignment& assignment);
@@ -324,6 +326,7 @@ class JobSimulation {
   rendezvous::ServiceHost HostOf(size_t agent, size_t service) const;
   void Linger(size_t service, uint64_t id);
   void NoteKnown(size_t service);
+  void ReadWrittenDown(Service& service);
   void WriteDown(size_t service, const std::string& job_id);
   void AskAs(size_t service, size_t other, const rendezvous::ProbeRequest& wanted);
   void MindHost(size_t agent);
@@ -349,7 +352,7 @@ class JobSimulation {
   SimulatedNetwork network_;
   std::vector<Agent> agents_;
   std::vector<Service> services_;
-  rendezvous::JobTable::Remembered file_;  // at the endpoint's host
+  rendezvous::JobTable::Remembered file_;  // of the service at the one endpoint
   int ports_ = 30000;
   std::map<uint64_t, Connection> connections_;
   std::map<uint64_t, TimePoint>
@@ -364,7 +367,7 @@ class JobSimulation {
   std::map<std::pair<size_t, int>, const Formed*> youngest_whole_;  // of a job's run
   std::map<size_t, std::map<uint64_t, TimePoint>> ended_;           // runs of a job, by incarnation, when
   std::set<std::tuple<std::string, int, rendezvous::Generation>> starts_;
-  std::set<rendezvous::Generation> failed_in_;  // a worker was killed there
+  std::set<rendezvous::Generation> failed_in_;  // a worker was killed, or found dead, there
   std::optional<std::string> broken_;
   std::deque<std::string> trace_;
 };

@@ -158,6 +158,18 @@ void JobSimulation::Check() {
   }
 }
 
+/// Where its agent is frozen or cut off, it finds the worker dead once it knows of the next generation.
+void JobSimulation::NoteFailed(const Agent& agent) {
+  const Formed* newest = FindFormed(agent.last_run);
+  for (const auto& [generation, formed] : formed_) {
+    if (formed.members.contains(agent.node_id) && (newest == nullptr || newest->order < formed.order))
+      newest = &formed;
+  }
+  if (newest == nullptr || newest->generation != agent.last_run)
+    failed_in_.insert(newest == nullptr ? rendezvous::Generation{0, ++ids_} : newest->generation);
+  if (agent.last_run.number > 0) failed_in_.insert(agent.last_run);
+}
+
 /// One failure is counted once, whoever reports it and how often.
 void JobSimulation::CheckBudget(const rendezvous::Assignment& assignment) {
   if (static_cast<size_t>(assignment.restart_count) <= failed_in_.size()) return;

@@ -158,7 +158,7 @@ bool JobSimulation::Do(size_t kind, size_t index) {
       return LoseService(random_() % services_.size(), /*for_good=*/false);
     case 5:
       if (!there || agent.workers.empty()) return false;
-      failed_in_.insert(agent.last_run.number > 0 ? agent.last_run : rendezvous::Generation{0, ++ids_});
+      NoteFailed(agent);
       return EndWorker(index, worker, 0, SIGKILL), true;
     case 6:
       return there && BreakCollectives(index, worker);

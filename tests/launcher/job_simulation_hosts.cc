@@ -58,7 +58,7 @@ int JobSimulation::BootHosted(size_t index) {
                                                 .role = {kEndpoint, /*embedded=*/true, !at_endpoint}};
   const std::string& job_id = settings_[agents_[index].job].job_id;
   service.jobs = std::make_unique<rendezvous::JobTable>(options, at_endpoint ? job_id : "");
-  if (at_endpoint && !setup_.lose_file) service.jobs->Remember(file_);
+  if (at_endpoint) ReadWrittenDown(service);
   const rendezvous::JobSettings& settings = settings_[agents_[index].job];
   agents_[index].watch.emplace(settings.takeover_majority,
                                settings.heartbeat_interval * settings.heartbeats_missed);
@@ -89,16 +89,25 @@ void JobSimulation::NoteKnown(size_t index) {
   }
 }
 
+void JobSimulation::ReadWrittenDown(Service& service) {
+  if (setup_.lose_file) return;
+  service.jobs->Remember(file_);
+  for (const auto& [job_id, job] : file_)
+    service.kept[job_id] = {job.generation.generation, job.verified.size()};
+}
+
 /// As Registrar and StateFolder do.
 void JobSimulation::WriteDown(size_t index, const std::string& job_id) {
   Service& service = services_[index];
   const auto job = service.jobs->jobs().find(job_id);
-  if (!setup_.hosted || index != 0 || job == service.jobs->jobs().end()) return;
-  const auto& last = job->second.last_generation();
-  if (job->second.outcome()) {
+  if (index != 0 || setup_.services > 1) return;
+  if (job == service.jobs->jobs().end()) {
+    if (!setup_.hosted && service.jobs->LastNumber(job_id) > 0) file_.erase(job_id);
+  } else if (job->second.outcome()) {
     if (service.kept.erase(job_id) > 0) file_.erase(job_id);
-  } else if (last && job->second.RunBy(last->members.front().node_id) == last->generation) {
-    if (std::exchange(service.kept[job_id], last->generation) != last->generation) file_[job_id] = *last;
+  } else if (const auto last = job->second.ToRemember()) {
+    const auto wanted = std::make_pair(last->generation.generation, last->verified.size());
+    if (std::exchange(service.kept[job_id], wanted) != wanted) file_[job_id] = *last;
   }
 }
 

@@ -16,6 +16,7 @@ void JobSimulation::BootService(size_t index) {
   service.id = ++ids_;
   service.jobs = std::make_unique<rendezvous::JobTable>(
       rendezvous::JobMachine::Options{random_(), NowOn(index), seconds(3)});
+  if (setup_.services == 1) ReadWrittenDown(service);
   Note("service ", index, " boots");
 }
 
@@ -154,6 +155,7 @@ void JobSimulation::ArmService(size_t index) {
       if (services_[index].timer != timer) return;
       NoteKnown(index);
       PerformService(index, services_[index].jobs->Tick(NowOn(index)));
+      for (const rendezvous::JobSettings& job : settings_) WriteDown(index, job.job_id);
       ArmService(index);
       ConsiderLooking(index);
     });

@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "rendezvous/formation.h"
+#include "tests/rendezvous/job_values.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -227,7 +228,7 @@ class ColdRestartTest : public HostedJobTableTest {
     generation.incarnation = kBefore;
     return generation;
   }
-  ColdRestartTest() : HostedJobTableTest({{"a", WrittenDown()}}) {}
+  ColdRestartTest() : HostedJobTableTest({{"a", {WrittenDown(), {}}}}) {}
 };
 
 TEST_F(ColdRestartTest, ItIsAnotherRun) {
@@ -241,6 +242,33 @@ TEST_F(ColdRestartTest, ItIsAnotherRun) {
   ASSERT_NE(after, nullptr);
   EXPECT_EQ(after->assignment().generation.number, 6u);
   EXPECT_NE(after->assignment().incarnation, kBefore) << "the end of the one before is not its end";
+}
+
+/// Nobody else can have the job: a refusal counts where the service before this one had heard an answer.
+TEST(JobTable, AStandAloneServiceBeginsAgainOnceTheLastNodesAreKnownToBeGone) {
+  const TimePoint now;
+  const auto refused = [&](std::set<std::string> verified) {
+    JobTable table({3, now, Duration::zero()});
+    Assignment before = MakeAssignment({5, 55}, {MakeOffer("node1")}, 0, 0);
+    before.incarnation = 77;
+    table.Remember({{"a", {before, std::move(verified)}}});
+    table.Step("a", Event{"node2", StreamOpened{Settings("a"), {}, 0}}, now);
+    table.Step("a", Event{"node2", AgentSaid{OfferSent{MakeOffer("node2")}, {}}}, now);
+    EXPECT_TRUE(table.jobs().at("a").WantsProbe()->members.contains("node1"));
+    ProbeResult looked;
+    looked.dead = {"node1"};
+    table.Step("a", Event{"", looked}, now);
+    return table;
+  };
+  EXPECT_FALSE(refused({}).jobs().at("a").generation().running()) << "it may be a firewall's";
+  JobTable table = refused({"node1"});
+  const JobMachine& begun = table.jobs().at("a");
+  EXPECT_EQ(begun.last_number(), 6u);
+  EXPECT_NE(begun.incarnation(), 77u);
+  ASSERT_TRUE(begun.ToRemember());
+  EXPECT_EQ(begun.ToRemember()->generation.generation.number, 6u);
+  table.Step("a", Event{"node2", AgentSaid{WorkersFinished{begun.generation().id(), false}, {}}}, now);
+  EXPECT_FALSE(table.jobs().at("a").ToRemember()) << "it has ended";
 }
 
 }  // namespace

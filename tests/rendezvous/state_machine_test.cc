@@ -78,6 +78,35 @@ TEST(JobMachine, LooksOftenWhileAMemberIsAwayAlsoWithAuthority) {
   EXPECT_EQ(world.machine().ProbeInterval(), JobMachine::kRareProbe);
 }
 
+/// Nodes of a service that has died may be on their way to another one of the list, however long that one is
+/// there already.
+TEST(JobMachine, AListsServiceDoesNotBeginRightAfterAnotherOneWasLost) {
+  using State = PeerService::State;
+  JobSettings settings = Settings(1, 1);
+  settings.endpoints = {"service1", "service2"};
+  JobMachine machine(settings, {1, TimePoint(), std::chrono::seconds(3)});
+  const auto at = [](int second) { return TimePoint() + std::chrono::seconds(second); };
+  const auto look = [&](State other, int second) {
+    ProbeResult looked;
+    looked.peers.resize(2);
+    looked.peers[0].endpoint = "service1", looked.peers[0].state = other;
+    looked.peers[1].endpoint = "service2", looked.peers[1].state = State::kSelf;
+    machine.Step(Event{"", looked}, at(second));
+    return machine.generation().running();
+  };
+  machine.Step(Event{"node1", StreamOpened{settings, {}, 0}}, at(100));
+  machine.Step(Event{"node1", AgentSaid{OfferSent{MakeOffer("node1")}, {}}}, at(100));
+  EXPECT_FALSE(look(State::kGone, 101)) << "at first sight";
+  EXPECT_FALSE(look(State::kGone, 103));
+  JobMachine lost_for_good = machine;
+  EXPECT_TRUE(look(State::kGone, 104));
+  machine = lost_for_good;
+  EXPECT_FALSE(look(State::kSilent, 104));
+  EXPECT_FALSE(look(State::kGone, 105)) << "it may have been there meanwhile";
+  EXPECT_FALSE(look(State::kGone, 107));
+  EXPECT_TRUE(look(State::kGone, 108));
+}
+
 TEST(JobMachine, GenerationIdsFollowTheSeed) {
   const JobMachine::Options one{1, TimePoint(), Duration::zero()}, two{2, TimePoint(), Duration::zero()};
   const auto first_id = [](const JobMachine::Options& options) {

@@ -125,8 +125,11 @@ TEST(TakeoverQuorum, AServiceThatStandsByServesOnlyWhomItCanTakeOver) {
   const GenerationRecord generation = WithServicesOfMembers();
   Departures dead = kNobodyGone;
   dead.OnDead("node1");
-  EXPECT_EQ(WhyNot(quorum, generation, Here({"node2"}), dead), "") << "half, with the lowest rank";
-  EXPECT_THAT(WhyNot(quorum, generation, Here({"node3"}), dead), HasSubstr("node2 is not here"));
+  EXPECT_EQ(WhyNot(quorum, generation, Here({"node2", "node3"}), dead), "");
+  EXPECT_THAT(WhyNot(quorum, generation, Here({"node2"}), dead), HasSubstr("node3 is not here"))
+      << "node1 and node3 may have gone on together before node1 died";
+  dead.OnEvicted("node3");
+  EXPECT_EQ(WhyNot(quorum, generation, Here({"node2"}), dead), "");
   quorum.OnGeneration(/*formed_here=*/true);
   EXPECT_FALSE(quorum.Applies(generation));
   EXPECT_THAT(quorum.Endpoints(generation), ::testing::ElementsAre("node1:29400"))
@@ -160,6 +163,10 @@ TEST(TakeoverQuorum, AMajorityMayBeAskedForEverywhere) {
   const GenerationRecord generation = WithServicesOfMembers();
   EXPECT_THAT(WhyNot(quorum, generation, Here({"node1"})), HasSubstr("node2, node3 are not here"));
   EXPECT_EQ(WhyNot(quorum, generation, Here({"node1", "node2"})), "");
+  Departures left = kNobodyGone;
+  left.OnLeft("node3");
+  EXPECT_EQ(WhyNot(quorum, generation, Here({"node1"}), left), "") << "half, with the lowest rank";
+  EXPECT_THAT(WhyNot(quorum, generation, Here({"node2"}), left), HasSubstr("node1 is not here"));
 }
 
 PeerService OfRun(PeerService peer, uint64_t incarnation, RunProof proof = RunProof::kNone) {

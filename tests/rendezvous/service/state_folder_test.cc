@@ -6,6 +6,7 @@
 #include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/codec.h"
 #include "tests/rendezvous/job_values.h"
 #include "tests/support/program.h"
 
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 
 class StateFolderTest : public ::testing::Test {
  protected:
-  std::map<std::string, Assignment> Load(const std::string& endpoint = "node1:29400") const {
+  std::map<std::string, RememberedJob> Load(const std::string& endpoint = "node1:29400") const {
     return StateFolder(path(), endpoint).Load();
   }
   std::string path() const { return folder_.File("state"); }
@@ -32,7 +33,8 @@ class StateFolderTest : public ::testing::Test {
   }
 
   support::TemporaryFolder folder_;
-  const Assignment one_ = MakeGeneration(1, {"node1", "node2"}), two_ = MakeGeneration(2, {"node2"});
+  const RememberedJob one_{MakeGeneration(1, {"node1", "node2"}), {}},
+      two_{MakeGeneration(2, {"node2"}), {"node2", "a \"name\"\nof two lines"}};
 };
 
 TEST_F(StateFolderTest, TheNextServiceReadsWhatTheLastOneWrote) {
@@ -66,8 +68,8 @@ TEST_F(StateFolderTest, AJobThatHasEndedIsForgotten) {
 }
 
 TEST_F(StateFolderTest, AJobThatHasEndedElsewhereIsForgotten) {
-  Assignment ended = one_;
-  ended.incarnation = 7;
+  RememberedJob ended = one_;
+  ended.generation.incarnation = 7;
   { StateFolder(path(), "node1:29400").Keep("job", ended); }
   ForgetRun(path(), "node2:29400", "job", 7);
   ForgetRun(path(), "node1:29400", "other", 7);
@@ -85,13 +87,32 @@ TEST_F(StateFolderTest, WhatCannotBeReadIsPassedOver) {
   const std::string whole = *ReadFile(Files().front());
   for (size_t size = 0; size < whole.size(); ++size) {
     ASSERT_TRUE(WriteFileAtomically(Files().front(), whole.substr(0, size)).ok());
-    for (const auto& [job_id, generation] : Load()) EXPECT_TRUE(ValidateAssignment(generation).ok()) << size;
+    for (const auto& [job_id, job] : Load()) EXPECT_TRUE(ValidateAssignment(job.generation).ok()) << size;
   }
   ASSERT_TRUE(WriteFileAtomically(Files().front(), "something else\n\n\n").ok());
   EXPECT_THAT(Load(), IsEmpty());
   fs::remove(Files().front());
   fs::create_directories(path() + "/folder.membership");
   EXPECT_THAT(Load(), IsEmpty());
+}
+
+TEST_F(StateFolderTest, TheFirstFormOfTheFileIsRead) {
+  { StateFolder(path(), "node1:29400").Keep("job", one_); }
+  const std::string membership = EncodeMembership(one_.generation);
+  const std::string first = absl::StrCat("mtrun membership 1\nnode1:29400\njob\n", membership);
+  ASSERT_TRUE(WriteFileAtomically(Files().front(), first).ok());
+  EXPECT_THAT(Load(), ElementsAre(Pair("job", one_)));
+}
+
+TEST_F(StateFolderTest, WhoHasAnsweredSinceIsWrittenDown) {
+  RememberedJob verified = one_;
+  {
+    StateFolder states(path(), "node1:29400");
+    states.Keep("job", verified);
+    verified.verified = {"node1"};
+    states.Keep("job", verified);
+  }
+  EXPECT_THAT(Load(), ElementsAre(Pair("job", verified)));
 }
 
 TEST_F(StateFolderTest, AFolderThatCannotBeMadeCostsNothingElse) {
