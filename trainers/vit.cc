@@ -40,7 +40,8 @@ std::unique_ptr<trainers::Task> MakeTask(const trainers::TaskInputs& in) {
   options.drop_path = in.settings.Double("drop_path");
   const auto net = std::make_shared<models::VisionTransformer>(in.options.seed, options);
   trainers::Model model = trainers::AsModel(net);
-  model.set_generator = [net](at::Generator generator) { net->SetGenerator(std::move(generator)); };
+  if (options.dropout > 0 || options.drop_path > 0)
+    model.set_stream = [net](at::Tensor stream) { net->SetStream(std::move(stream)); };
   return trainers::Classify(std::move(model), in.classes);
 }
 

@@ -120,6 +120,25 @@ TEST_F(LeaseTest, AServiceThatStartsAgainAndHearsOnlyTheSpareWaitsForTheMember) 
   EXPECT_THAT(spare_->Text(), Not(HasSubstr("in generation")));
 }
 
+/// Nobody who speaks to it knows of the generation that runs: the service before it has written that down.
+TEST_F(LeaseTest, AServiceThatStartsAgainAndHearsOnlyANewcomerWaitsForTheMember) {
+  member_ = Start(1, "1:1");
+  ASSERT_TRUE(Runs(*member_, 1));
+  const pid_t worker = PidIn(*member_, 1);
+  ASSERT_TRUE(network_->SetLink(1, false).ok());
+  service_->Signal(SIGKILL);
+  ASSERT_TRUE(service_->Wait().has_value());
+  service_ = StartService();
+  spare_ = Start(2, "1:1");
+  ASSERT_TRUE(service_->WaitForLine("hears of generation 1", kSoon)) << service_->Text();
+  ASSERT_TRUE(spare_->WaitForLine("holding: generation 1 may still run on node1", kSoon)) << spare_->Text();
+  ASSERT_TRUE(network_->SetLink(1, true).ok());
+  ASSERT_TRUE(service_->WaitForLine("adopts generation 1", kSoon)) << service_->Text();
+  ASSERT_TRUE(spare_->WaitForLine("spare: 1 of at most 1 node runs", kSoon)) << spare_->Text();
+  EXPECT_THAT(spare_->Text(), Not(HasSubstr("in generation")));
+  EXPECT_EQ(kill(worker, 0), 0) << "it has trained on";
+}
+
 TEST_F(LeaseTest, ANewcomerDoesNotForgetTheMemberThatWasThereBefore) {
   member_ = Start(1, "1:1", ",fence_timeout=4");
   ASSERT_TRUE(Runs(*member_, 1));

@@ -82,6 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{2, "rank=0 step=12 at=save do=kill"}, FaultCase{3, "rank=2 step=18 at=eval do=kill"},
         FaultCase{4, "rank=0 step=0 at=forward do=exit"}, FaultCase{2, "rank=1 step=10 at=backward do=leave"},
         FaultCase{3, "rank=0 step=11 at=forward do=leave"}, FaultCase{2, "rank=0 step=5 at=apply do=stop"},
+        FaultCase{2, "rank=1 step=6 at=backward do=throw"}, FaultCase{2, "rank=0 step=9 at=apply do=throw"},
         FaultCase{4, "rank=0 step=5 at=backward do=kill; rank=3 step=5 at=forward do=kill", 2}));
 
 /// Every place x every way x 2, 3, 4 workers.
@@ -91,7 +92,7 @@ std::vector<FaultCase> AllFaults() {
                                                 {"apply", 13},  {"save", 12},     {"eval", 18}};
   int rank = 0;
   for (const auto& [place, step] : places) {
-    for (const char* way : {"kill", "stop", "leave", "exit"}) {
+    for (const char* way : {"kill", "stop", "leave", "exit", "throw"}) {
       for (int world = 2; world <= 4; ++world) {
         // Only the writer, rank 0 of a run that begins, saves.
         const int who = std::string(place) == "save" ? 0 : rank++ % world;
@@ -102,6 +103,19 @@ std::vector<FaultCase> AllFaults() {
   return cases;
 }
 INSTANTIATE_TEST_SUITE_P(All, FaultPlanTest, testing::ValuesIn(AllFaults()));
+
+/// A door for each place where LibTorch throws: the worker says why it ends, and ends alone.
+TEST_F(ElasticTrainingTest, AWorkerThatCannotSetUpItsTrainingIsReplaced) {
+  const std::string events = folder_.File("events.jsonl");
+  const auto training = Train({"--standalone", "--nproc_per_node", "2", "--event_log", events}, "setup", 1,
+                              {}, {{"MTRUN_FAULTS", "rank=1 step=0 at=setup do=throw"}});
+  ASSERT_EQ(training->Wait(), 0) << training->Text();
+  EXPECT_THAT(training->Text(), AllOf(HasSubstr("at=setup do=throw"),
+                                      HasSubstr("setting up the training: a fault that was ordered"),
+                                      Not(HasSubstr("terminate called"))));
+  EXPECT_EQ(WorkersStarted(events), 3);
+  ExpectUndisturbed("setup", 1);
+}
 
 TEST_F(ElasticTrainingTest, SurvivorsKeepTheirProcessAndADrainSavesARunThatResumesElsewhere) {
   const auto training = TrainHere(3, "long", 100000, {"--log_every", "50"});

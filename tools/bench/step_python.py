@@ -8,6 +8,7 @@ import resource
 import sys
 import time
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors import safe_open
@@ -77,14 +78,30 @@ def fnv(text):
     return h
 
 
+def words(purpose, step, count):
+    """The first `count` words of one of our streams (docs/formats.md, "Random numbers"): seed 0, this rank's micro-batch."""
+    key = splitmix(splitmix(0) ^ fnv(purpose))
+    half = np.uint64(0xFFFFFFFF)
+    c = [np.arange((count + 3) // 4, dtype=np.uint64), np.uint64(rank), np.uint64(step), np.uint64(0)]
+    k = [key & 0xFFFFFFFF, key >> 32]
+    for _ in range(10):
+        p, q = np.uint64(0xD2511F53) * c[0], np.uint64(0xCD9E8D57) * c[2]
+        c = [q >> np.uint64(32) ^ c[1] ^ np.uint64(k[0]), q & half, p >> np.uint64(32) ^ c[3] ^ np.uint64(k[1]), p & half]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return np.stack(np.broadcast_arrays(*c), axis=1).reshape(-1)[:count]
+
+
 def draw(step):
-    """Times and noise of the diffusion. In the steps that are compared ours (trainers/input/micro_batch_rng.h, seed 0)."""
+    """Times and noise of the diffusion. In the steps that are compared ours."""
     shape = (micro, 3, 32, 32)
     if step >= COMPARED:
         return torch.randint(1000, (micro,), device=device), torch.randn(shape, device=device)
-    seed = splitmix(splitmix(splitmix(splitmix(0) ^ step) ^ rank) ^ fnv("noise"))
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(1000, (micro,), generator=generator).to(device), torch.randn(shape, generator=generator).to(device)
+    uniform = (words("time", step, micro) >> np.uint64(8)).astype(np.float32) / np.float32(2**24)
+    bits = words("noise", step, micro * 3072).reshape(-1, 2).astype(np.float64)
+    radius, angle = np.sqrt(-2 * np.log((bits[:, 0] + 1) / 2**32)), 2 * np.pi * bits[:, 1] / 2**32
+    noise = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).astype(np.float32).reshape(shape)
+    times = np.floor(uniform * np.float32(1000)).astype(np.int64)
+    return torch.from_numpy(times).to(device), torch.from_numpy(noise).to(device)
 
 
 def batch(step):

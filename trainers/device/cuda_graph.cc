@@ -4,6 +4,7 @@
 #include <exception>
 
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 
 #include "trainers/device/torch_status.h"
@@ -21,9 +22,10 @@ class CudaGraph : public Graph {
     // device.
     if (captured_) static_cast<void>(cudaStreamSynchronize(c10::cuda::getCurrentCUDAStream()));
   }
-  void Capture(const std::function<void()>& work, const std::vector<at::Generator>& generators) override {
-    for (const at::Generator& generator : generators) graph_.register_generator_state(generator);
+  void Capture(const std::function<void()>& work) override {
     c10::cuda::getCurrentCUDAStream().synchronize();
+    // A capture has memory of its own: what the steps before it have left would be held besides.
+    c10::cuda::CUDACachingAllocator::emptyCache();
     // Other threads (NCCL's watchdogs, a checkpoint's writer) may call CUDA meanwhile.
     graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
     captured_ = true;

@@ -4,9 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <vector>
-
-#include <ATen/core/Generator.h>
 
 namespace mtrun::trainers {
 
@@ -15,10 +12,10 @@ class Graph {
   virtual ~Graph() = default;
   /// Calls `work` once; what it asks the device to do is captured and does not run. Work may not wait for the
   /// device nor copy from pageable host memory. It reads and writes the same tensors at each replay, which
-  /// therefore must live as long as this; it draws random numbers from `generators` alone. Throws what `work`
-  /// throws.
-  virtual void Capture(const std::function<void()>& work, const std::vector<at::Generator>& generators) = 0;
-  /// Runs it, in the device's stream. Random numbers are those of the generators' seeds now.
+  /// therefore must live as long as this, and draws random numbers only from streams among them. Throws what
+  /// `work` throws.
+  virtual void Capture(const std::function<void()>& work) = 0;
+  /// Runs it, in the device's stream.
   virtual void Replay() = 0;
 };
 

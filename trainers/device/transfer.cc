@@ -1,18 +1,40 @@
 #include "trainers/device/transfer.h"
 
+#include <atomic>
 #include <memory>
+#include <string>
 
 #include <c10/core/Event.h>
 #include <torch/types.h>
 
+#include "base/log.h"
 #include "trainers/device/torch_status.h"
 
 namespace mtrun::trainers {
 
+namespace {
+
+void WarnOfOrdinaryMemory(const absl::Status& why) {
+  static std::atomic<bool> warned = false;
+  if (warned.exchange(true)) return;
+  log::Warning(std::string(why.message()), "; ordinary memory is taken: copies to and from ",
+               "the GPU take longer (ulimit -l, or a smaller --batch_size)");
+}
+
+}  // namespace
+
 at::Tensor HostBuffer(at::IntArrayRef sizes, at::ScalarType dtype, at::Device device) {
-  // Freed page-locked memory is handed out again only when the copies from it are done: LibTorch's host
-  // allocator keeps an event for each.
-  return at::empty(sizes, at::TensorOptions(dtype).pinned_memory(device.is_cuda()));
+  if (device.is_cuda()) {
+    // Freed page-locked memory is handed out again only when the copies from it are done: LibTorch's host
+    // allocator keeps an event for each.
+    at::Tensor locked;
+    const absl::Status status = TorchStatus("page-locked memory", [&] {
+      locked = at::empty(sizes, at::TensorOptions(dtype).pinned_memory(true));
+    });
+    if (status.ok()) return locked;
+    WarnOfOrdinaryMemory(status);
+  }
+  return at::empty(sizes, at::TensorOptions(dtype));
 }
 
 at::Tensor Send(const at::Tensor& host, at::Device device) {

@@ -10,7 +10,8 @@
 namespace mtrun::trainers {
 
 /// An uninitialised tensor in host memory that Send and Fetch can copy to and from `device` without waiting:
-/// page-locked where the device is a GPU.
+/// page-locked where the device is a GPU. Where no more memory can be locked it is ordinary memory: copies
+/// take longer and may wait, which is said once.
 at::Tensor HostBuffer(at::IntArrayRef sizes, at::ScalarType dtype, at::Device device);
 
 /// `host` on `device`, `host` itself when it is there. The copy takes its place in the device's stream and

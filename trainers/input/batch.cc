@@ -5,10 +5,10 @@
 #include <torch/types.h>
 
 #include "base/status_macros.h"
-#include "trainers/device/transfer.h"
 #include "trainers/input/byte_values.h"
 #include "trainers/input/image_bytes.h"
 #include "trainers/input/resident_images.h"
+#include "trainers/input/streamed_images.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -58,6 +58,7 @@ void Place(const uint8_t* source, int height, int width, const Placement& placem
 BatchMaker::BatchMaker(const datasets::PackedSplit& data, const Options& options)
     : data_(data), options_(options) {
   MT_CHECK(options.dtype == at::kFloat || options.dtype == at::kDouble);
+  MT_CHECK(options.device.is_cpu());
 }
 
 BatchInputs BatchMaker::Inputs(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const {
@@ -65,8 +66,8 @@ BatchInputs BatchMaker::Inputs(absl::Span<const int64_t> ids, absl::Span<const P
   const auto n = static_cast<int64_t>(ids.size());
   const int size = options_.image_size;
   const ImageBytes source = GatherImages(data_, ids, size);
-  Batch batch{HostBuffer({n, kChannels, size, size}, options_.dtype, options_.device),
-              HostBuffer({n}, at::kLong, options_.device)};
+  Batch batch{at::empty({n, kChannels, size, size}, at::TensorOptions(options_.dtype)),
+              at::empty({n}, at::TensorOptions(at::kLong))};
   const auto fill = [&](auto* out) {
     const int64_t stride = static_cast<int64_t>(kChannels) * size * size;
     for (int64_t i = 0; i < n; ++i) {
@@ -81,7 +82,7 @@ BatchInputs BatchMaker::Inputs(absl::Span<const int64_t> ids, absl::Span<const P
   }
   int64_t* labels = batch.labels.data_ptr<int64_t>();
   for (int64_t i = 0; i < n; ++i) labels[i] = data_.label(ids[i]);
-  return {{Send(batch.images, options_.device), Send(batch.labels, options_.device)}, source.gathered};
+  return {{batch.images, batch.labels}, source.gathered};
 }
 
 Batch BatchMaker::Compose(const std::vector<at::Tensor>& inputs) const {
@@ -91,6 +92,7 @@ Batch BatchMaker::Compose(const std::vector<at::Tensor>& inputs) const {
 std::unique_ptr<ImageBatches> MakeImageBatches(const datasets::PackedSplit& data,
                                                const BatchOptions& options) {
   if (options.resident) return std::make_unique<ResidentImages>(data, options);
+  if (!options.device.is_cpu()) return std::make_unique<StreamedImages>(data, options);
   return std::make_unique<BatchMaker>(data, options);
 }
 

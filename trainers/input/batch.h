@@ -56,7 +56,7 @@ class ImageBatches {
   virtual Batch Compose(const std::vector<at::Tensor>& inputs) const = 0;
 };
 
-/// From the mapped file in one pass over the bytes, then copied to the device.
+/// On the CPU: from the mapped file in one pass over the bytes.
 class BatchMaker : public ImageBatches {
  public:
   using Options = BatchOptions;
@@ -71,7 +71,7 @@ class BatchMaker : public ImageBatches {
   const Options options_;
 };
 
-/// As options.resident says. `data` must outlive the result.
+/// As options.resident and the device say. `data` must outlive the result.
 std::unique_ptr<ImageBatches> MakeImageBatches(const datasets::PackedSplit& data,
                                                const BatchOptions& options);
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "trainers/input/image_augment.h"
-#include "trainers/input/micro_batch_rng.h"
+#include "trainers/random/draw.h"
 
 namespace mtrun::trainers {
 
@@ -29,7 +29,7 @@ BatchInputs DatasetSource::Placed(int64_t step, int64_t micro_batch) const {
   std::vector<Placement> placements;
   if (options_.augmentation.any()) {
     placements =
-        DrawPlacements(options_.augmentation, MicroBatchStream(options_.seed, step, micro_batch, "augment"),
+        DrawPlacements(options_.augmentation, RandomStream(options_.seed, step, micro_batch, "augment"),
                        static_cast<int64_t>(ids.size()));
   }
   return batches_->Inputs(ids, placements);
@@ -47,9 +47,9 @@ Batch DatasetSource::Make(int64_t step, int64_t micro_batch) {
 BatchInputs DatasetSource::Inputs(int64_t step, int64_t micro_batch) {
   BatchInputs inputs = Placed(step, micro_batch);
   if (!options_.warps.any()) return inputs;
-  const at::Tensor random = DrawAugmentation(SamplesInMicroBatch(step, micro_batch), options_.warps,
-                                             MicroBatchGenerator(options_.seed, step, micro_batch, "warp"))
-                                .to(device_);
+  const RandomStream stream(options_.seed, step, micro_batch, "warp");
+  const at::Tensor random =
+      DrawAugmentation(SamplesInMicroBatch(step, micro_batch), options_.warps, OnDevice(stream, device_));
   if (options_.warps.rand_augment == 0) {
     inputs.tensors.push_back(random);
     return inputs;

@@ -6,13 +6,13 @@
 #include "base/status_macros.h"
 #include "trainers/input/affine.h"
 #include "trainers/input/rand_augment.h"
+#include "trainers/random/draw.h"
 
 namespace mtrun::trainers {
 namespace {
 
-/// Random numbers of one image: these columns, then two for each RandAugment operation. The first three have
-/// no use: without them the others, and with them the results of a run, would be different ones.
-enum Column : int64_t { kAngle = 3, kMoveX, kMoveY, kErase, kArea, kRatio, kEraseX, kEraseY, kColumns };
+/// Random numbers of one image: these columns, then two for each RandAugment operation.
+enum Column : int64_t { kAngle, kMoveX, kMoveY, kErase, kArea, kRatio, kEraseX, kEraseY, kColumns };
 
 /// torchvision's range of height / width of an erased rectangle.
 constexpr double kMinRatio = 0.3, kMaxRatio = 3.3;
@@ -53,10 +53,9 @@ at::Tensor Erase(const at::Tensor& images, const ImageAugmentation& options, con
 
 }  // namespace
 
-at::Tensor DrawAugmentation(int64_t n, const ImageAugmentation& options, at::Generator generator) {
+at::Tensor DrawAugmentation(int64_t n, const ImageAugmentation& options, const at::Tensor& stream) {
   if (!options.any()) return {};
-  return at::rand({n, kColumns + 2 * options.rand_augment}, generator,
-                  at::TensorOptions(at::kFloat).device(generator.device()));
+  return DrawUniform({n, kColumns + 2 * options.rand_augment}, stream);
 }
 
 at::Tensor AugmentBy(const at::Tensor& random, const at::Tensor& images, const ImageAugmentation& options) {

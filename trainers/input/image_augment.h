@@ -10,10 +10,9 @@
 
 namespace mtrun::trainers {
 
-/// The random numbers of `n` images, [n, k] on the generator's device; undefined where nothing is asked for.
-/// They come from `generator` alone, in a number that depends on n and the options only: with a generator
-/// seeded per micro-batch the result is the same at any world size.
-at::Tensor DrawAugmentation(int64_t n, const ImageAugmentation& options, at::Generator generator);
+/// The random numbers of `n` images, [n, k] on the stream's device (trainers/random/draw.h); undefined where
+/// nothing is asked for. With a stream for each micro-batch the result is the same at any world size.
+at::Tensor DrawAugmentation(int64_t n, const ImageAugmentation& options, const at::Tensor& stream);
 
 /// `images`: [n, 3, S, S], normalised to [-1, 1], on the device of `random`; returns the same shape and
 /// dtype, `images` itself where nothing is asked for. Order: rotation and translation, RandAugment, erasing.

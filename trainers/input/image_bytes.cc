@@ -4,6 +4,8 @@
 
 #include <torch/types.h>
 
+#include "trainers/device/transfer.h"
+
 namespace mtrun::trainers {
 namespace {
 
@@ -41,6 +43,14 @@ ImageBytes GatherImages(const datasets::PackedSplit& data, absl::Span<const int6
     source.gathered.Add(id);
   }
   return IsLarger(data, size) ? Resize(source, size) : source;
+}
+
+at::Tensor PackImages(const ImageBytes& source, at::Device device) {
+  at::Tensor packed = HostBuffer({static_cast<int64_t>(source.images.size()), source.height, source.width, 3},
+                                 at::kByte, device);
+  auto* out = packed.data_ptr<uint8_t>();
+  for (const uint8_t* image : source.images) out = std::copy_n(image, source.bytes_per_image(), out);
+  return packed;
 }
 
 int64_t BytesOfAll(const datasets::PackedSplit& data, int size) {

@@ -26,6 +26,9 @@ struct ImageBytes {
 /// (bilinear, antialiased), each by itself.
 ImageBytes GatherImages(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size);
 
+/// The images as uint8 [n, H, W, 3], in a HostBuffer for `device`.
+at::Tensor PackImages(const ImageBytes& source, at::Device device);
+
 /// Bytes that all images of `data` take as GatherImages returns them.
 int64_t BytesOfAll(const datasets::PackedSplit& data, int size);
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/splitmix.h"
+#include "trainers/random/random_stream.h"
 
 namespace mtrun::trainers {
 
@@ -22,7 +22,7 @@ struct Augmentation {
 };
 
 /// One placement per image, drawn from `stream`: the same for a micro-batch whoever computes it.
-std::vector<Placement> DrawPlacements(const Augmentation& augmentation, const NamedStream& stream,
+std::vector<Placement> DrawPlacements(const Augmentation& augmentation, const RandomStream& stream,
                                       int64_t images);
 
 }  // namespace mtrun::trainers

@@ -5,11 +5,18 @@
 #include <c10/core/StreamGuard.h>
 
 namespace mtrun::trainers {
+namespace {
+
+at::Stream StreamOfCopies(at::Device device) {
+  const auto* implementation = c10::impl::getDeviceGuardImpl(device.type());
+  return device.is_cpu() ? implementation->getStream(device)
+                         : implementation->getStreamFromGlobalPool(device, /*isHighPriority=*/false);
+}
+
+}  // namespace
 
 PrefetchedSource::PrefetchedSource(MicroBatchSource& source, at::Device device)
-    : source_(source),
-      stream_(c10::impl::getDeviceGuardImpl(device.type())->getStream(device)),
-      thread_([this] { Run(); }) {}
+    : source_(source), device_(device), stream_(StreamOfCopies(device)), thread_([this] { Run(); }) {}
 
 PrefetchedSource::~PrefetchedSource() {
   {
@@ -28,21 +35,39 @@ Batch PrefetchedSource::Make(int64_t step, int64_t micro_batch) {
 BatchInputs PrefetchedSource::Inputs(int64_t step, int64_t micro_batch) {
   std::optional<Promised> promised = std::exchange(promised_, std::nullopt);
   if (promised && promised->step == step && promised->micro_batch == micro_batch)
-    return promised->inputs.get();
-  if (promised) promised->inputs.wait();
+    return Take(promised->sent.get());
+  if (promised) promised->sent.wait();
   return source_.Inputs(step, micro_batch);
 }
 
 void PrefetchedSource::Ahead(int64_t step, int64_t micro_batch) {
-  if (promised_) promised_->inputs.wait();
-  std::packaged_task<BatchInputs()> task(
-      [this, step, micro_batch] { return source_.Inputs(step, micro_batch); });
+  if (promised_) promised_->sent.wait();
+  std::packaged_task<Sent()> task([this, step, micro_batch] { return MakeAhead(step, micro_batch); });
   promised_ = Promised{step, micro_batch, task.get_future()};
   {
     const MutexLock lock(mutex_);
     task_ = std::move(task);
   }
   changed_.NotifyAll();
+}
+
+/// On the thread, in its stream.
+PrefetchedSource::Sent PrefetchedSource::MakeAhead(int64_t step, int64_t micro_batch) {
+  Sent sent{source_.Inputs(step, micro_batch), nullptr};
+  if (device_.is_cpu()) return sent;
+  sent.arrived = std::make_shared<c10::Event>(device_.type());
+  sent.arrived->record(stream_);
+  return sent;
+}
+
+/// The training thread's stream waits for the copies, the thread does not; and their memory is used again
+/// only when that stream is done with it.
+BatchInputs PrefetchedSource::Take(Sent sent) const {
+  if (!sent.arrived) return std::move(sent.inputs);
+  const at::Stream stream = c10::impl::getDeviceGuardImpl(device_.type())->getStream(device_);
+  sent.arrived->block(stream);
+  for (const at::Tensor& tensor : sent.inputs.tensors) tensor.record_stream(stream);
+  return std::move(sent.inputs);
 }
 
 void PrefetchedSource::Run() {
@@ -52,7 +77,7 @@ void PrefetchedSource::Run() {
   while (true) {
     while (!task_ && !closing_) changed_.Wait(mutex_);
     if (closing_) return;
-    std::packaged_task<BatchInputs()> task = *std::exchange(task_, std::nullopt);
+    std::packaged_task<Sent()> task = *std::exchange(task_, std::nullopt);
     mutex_.Unlock();
     task();
     mutex_.Lock();

@@ -1,12 +1,16 @@
-// Makes the inputs of the next micro-batch on a thread of its own while the training thread computes.
-// Training thread only.
+// Makes the inputs of the next micro-batch on a thread of its own while the training thread computes, and
+// sends them to the device in a stream of its own: the training thread's may be computing, or in the middle
+// of a capture, which must not hold them. Training thread only.
 #pragma once
 
 #include <cstdint>
 #include <future>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
+
+#include <c10/core/Event.h>
 
 #include "base/mutex.h"
 #include "trainers/input/micro_batch_source.h"
@@ -16,7 +20,7 @@ namespace mtrun::trainers {
 class PrefetchedSource : public MicroBatchSource {
  public:
   /// `source` must outlive this; its Inputs is never called on two threads at once, everything else may be.
-  /// `device`: where its batches go, in the stream that is the current one now.
+  /// `device`: where its batches go.
   PrefetchedSource(MicroBatchSource& source, at::Device device);
   ~PrefetchedSource() override;
 
@@ -32,19 +36,26 @@ class PrefetchedSource : public MicroBatchSource {
   void Ahead(int64_t step, int64_t micro_batch) override;
 
  private:
+  struct Sent {
+    BatchInputs inputs;
+    std::shared_ptr<c10::Event> arrived;  // null on the CPU
+  };
   struct Promised {
     int64_t step, micro_batch;
-    std::future<BatchInputs> inputs;
+    std::future<Sent> sent;
   };
+  Sent MakeAhead(int64_t step, int64_t micro_batch);
+  BatchInputs Take(Sent sent) const;
   void Run();
 
   MicroBatchSource& source_;
-  const at::Stream stream_;
+  const at::Device device_;
+  const at::Stream stream_;  // of the copies
   std::optional<Promised> promised_;
 
   Mutex mutex_;
   Condition changed_;
-  std::optional<std::packaged_task<BatchInputs()>> task_ ABSL_GUARDED_BY(mutex_);
+  std::optional<std::packaged_task<Sent()>> task_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses everything above
 };

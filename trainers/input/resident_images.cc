@@ -23,23 +23,12 @@ at::Tensor Labels(const datasets::PackedSplit& data) {
   return labels;
 }
 
-/// uint8 [n, H, W, 3] of the images `ids`, in a buffer for `device`.
-at::Tensor Packed(const datasets::PackedSplit& data, const std::vector<int64_t>& ids, int size,
-                  at::Device device) {
-  const ImageBytes source = GatherImages(data, ids, size);
-  at::Tensor packed =
-      HostBuffer({static_cast<int64_t>(ids.size()), source.height, source.width, 3}, at::kByte, device);
-  auto* out = packed.data_ptr<uint8_t>();
-  for (const uint8_t* image : source.images) out = std::copy_n(image, source.bytes_per_image(), out);
-  return packed;
-}
-
 at::Tensor Upload(const datasets::PackedSplit& data, const BatchOptions& options) {
   at::Tensor all;
   for (int64_t begin = 0; begin < data.size(); begin += kUpload) {
     std::vector<int64_t> ids(std::min(kUpload, data.size() - begin));
     std::iota(ids.begin(), ids.end(), begin);
-    const at::Tensor part = Packed(data, ids, options.image_size, options.device);
+    const at::Tensor part = PackImages(GatherImages(data, ids, options.image_size), options.device);
     if (!all.defined()) {
       all = at::empty({data.size(), part.size(1), part.size(2), part.size(3)},
                       at::TensorOptions(at::kByte).device(options.device));

@@ -53,27 +53,37 @@ absl::StatusOr<std::string> AgreeOnGeneration(collectives::Bootstrap& bootstrap,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Membership>> JobMembership::Join(const EnvironmentMap& environment,
-                                                                at::Device device) {
-  std::unique_ptr<JobMembership> membership(new JobMembership(device));
-  MT_ASSIGN_OR_RETURN(membership->assignment_, ReadAssignment(environment));
-  const Launch launch = LaunchOf(environment);
-  if (launch == Launch::kAlone) return membership;
-  MT_ASSIGN_OR_RETURN(const WorkerEnv worker, ParseWorkerEnv(environment));
-  if (launch == Launch::kMtrun) {
-    MT_RETURN_IF_ERROR(membership->ConnectAgent(worker));
-    membership->agent_->Send(channel::Ready{}).IgnoreError();  // a lost agent is noticed while waiting
-    MT_RETURN_IF_ERROR(membership->Regroup(absl::OkStatus()));
-    return membership;
-  }
-  if (membership->assignment_.world_size == 1) return membership;
-  const auto agent_store = environment.find("TORCHELASTIC_USE_AGENT_STORE");
-  const bool agent_serves = agent_store != environment.end() && agent_store->second == "True";
-  MT_RETURN_IF_ERROR(membership->ConnectByHand(worker, agent_serves));
+absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Make(const EnvironmentMap& environment,
+                                                                   at::Device device) {
+  MT_ASSIGN_OR_RETURN(const Assignment assignment, ReadAssignment(environment));
+  const bool elastic = LaunchOf(environment) == Launch::kMtrun;
+  return std::unique_ptr<JobMembership>(new JobMembership(assignment, device, elastic));
+}
+
+absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Joined(const EnvironmentMap& environment,
+                                                                     at::Device device) {
+  MT_ASSIGN_OR_RETURN(std::unique_ptr<JobMembership> membership, Make(environment, device));
+  MT_RETURN_IF_ERROR(membership->Join(environment));
   return membership;
 }
 
-JobMembership::JobMembership(at::Device device) : device_(device) {}
+absl::Status JobMembership::Join(const EnvironmentMap& environment) {
+  const Launch launch = LaunchOf(environment);
+  if (launch == Launch::kAlone) return absl::OkStatus();
+  MT_ASSIGN_OR_RETURN(const WorkerEnv worker, ParseWorkerEnv(environment));
+  if (launch == Launch::kMtrun) {
+    MT_RETURN_IF_ERROR(ConnectAgent(worker));
+    agent_->Send(channel::Ready{}).IgnoreError();  // a lost agent is noticed while waiting
+    return Regroup(absl::OkStatus());
+  }
+  if (assignment_.world_size == 1) return absl::OkStatus();
+  const auto agent_store = environment.find("TORCHELASTIC_USE_AGENT_STORE");
+  const bool agent_serves = agent_store != environment.end() && agent_store->second == "True";
+  return ConnectByHand(worker, agent_serves);
+}
+
+JobMembership::JobMembership(Assignment assignment, at::Device device, bool elastic)
+    : device_(device), elastic_(elastic), assignment_(std::move(assignment)) {}
 
 JobMembership::~JobMembership() {
   waits_.reset();

@@ -25,10 +25,15 @@ class WaitReporter;
 
 class JobMembership final : public Membership {
  public:
-  /// Connects to the agent and to the other workers; waits for all of them. With a CUDA `device` the group
-  /// sums its tensors too.
-  static absl::StatusOr<std::unique_ptr<Membership>> Join(const EnvironmentMap& environment,
-                                                          at::Device device = at::Device(at::kCPU));
+  /// Of nothing yet. With a CUDA `device` its groups sum that device's tensors too.
+  static absl::StatusOr<std::unique_ptr<JobMembership>> Make(const EnvironmentMap& environment,
+                                                             at::Device device = at::Device(at::kCPU));
+  /// Make, then Join.
+  static absl::StatusOr<std::unique_ptr<JobMembership>> Joined(const EnvironmentMap& environment,
+                                                               at::Device device = at::Device(at::kCPU));
+  /// Once: says that this worker is ready, connects to the agent and to the other workers and waits for all
+  /// of them. Until then `assignment` is what the environment says.
+  absl::Status Join(const EnvironmentMap& environment);
   ~JobMembership() override;
 
   const Assignment& assignment() const override { return assignment_; }
@@ -38,7 +43,7 @@ class JobMembership final : public Membership {
   TimePoint connected_at() const override { return connected_at_; }
 
   /// True under mtrun.
-  bool elastic() const override { return agent_ != nullptr; }
+  bool elastic() const override { return elastic_; }
   absl::Status Regroup(const absl::Status& why) override;
   bool wants_regroup() const override;
   bool generation_is_over() const override;
@@ -53,13 +58,14 @@ class JobMembership final : public Membership {
   absl::Status ReportDone(int64_t step) override;
 
  private:
-  explicit JobMembership(at::Device device);
+  JobMembership(Assignment assignment, at::Device device, bool elastic);
   absl::Status ConnectAgent(const WorkerEnv& worker);
   absl::Status ConnectByHand(const WorkerEnv& worker, bool agent_serves);
   absl::StatusOr<channel::Assignment> NextAssignment(const absl::Status& why);
   absl::Status Enter(const channel::Assignment& given);
 
   const at::Device device_;
+  const bool elastic_;
   std::optional<LeasePage> lease_;  // constant after ConnectAgent
   Assignment assignment_;
   uint64_t generation_ = 1;

@@ -3,20 +3,15 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include "base/status_macros.h"
+#include "trainers/random/draw.h"
 
 namespace mtrun::models {
 
 at::Tensor DropoutSource::Keep(at::IntArrayRef shape, const at::Tensor& like, double p) {
-  MT_CHECK(p > 0 && p < 1) << "drop probability " << p;
   torch::NoGradGuard no_grad;
-  at::Tensor keep = at::empty(shape, like.options().requires_grad(false));
-  if (generator_.defined()) {
-    keep.bernoulli_(1 - p, generator_);
-  } else {
-    keep.bernoulli_(1 - p);
-  }
-  return keep.div_(1 - p);
+  const at::Tensor keep = trainers::DrawKept(shape, p, stream_, next_);
+  next_ += (keep.numel() + 3) / 4 * 4;
+  return keep.to(like.scalar_type());
 }
 
 at::Tensor DropoutSource::Elements(const at::Tensor& x, double p) { return x * Keep(x.sizes(), x, p); }

@@ -1,8 +1,10 @@
-// Dropout from a generator that is given, so that what is dropped belongs to a micro-batch of a step and not
-// to the worker that computes it. Not thread-safe.
+// Dropout from a stream that is given, so that what is dropped belongs to a micro-batch of a step and not to
+// the worker that computes it. Not thread-safe.
 #pragma once
 
-#include <ATen/core/Generator.h>
+#include <cstdint>
+#include <utility>
+
 #include <ATen/core/Tensor.h>
 
 namespace mtrun::models {
@@ -10,8 +12,11 @@ namespace mtrun::models {
 /// One for a whole network: its layers draw from it in the order of the forward pass.
 class DropoutSource {
  public:
-  /// `generator` must be on the device of the tensors; undefined: PyTorch's default generator of that device.
-  void SetGenerator(at::Generator generator) { generator_ = std::move(generator); }
+  /// Before each forward pass. `stream` (trainers/random/draw.h) must be on the device of the tensors.
+  void SetStream(at::Tensor stream) {
+    stream_ = std::move(stream);
+    next_ = 0;
+  }
 
   /// Each element is 0 with probability p, else divided by 1 - p.
   at::Tensor Elements(const at::Tensor& x, double p);
@@ -22,7 +27,8 @@ class DropoutSource {
  private:
   at::Tensor Keep(at::IntArrayRef shape, const at::Tensor& like, double p);
 
-  at::Generator generator_;
+  at::Tensor stream_;
+  int64_t next_ = 0;  // number of the stream, a multiple of 4
 };
 
 }  // namespace mtrun::models

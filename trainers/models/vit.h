@@ -39,7 +39,7 @@ class VisionTransformer : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& images);
 
   /// What training mode drops is drawn from here: before each forward pass, the generator of the micro-batch.
-  void SetGenerator(at::Generator generator) { dropout_->SetGenerator(std::move(generator)); }
+  void SetStream(at::Tensor stream) { dropout_->SetStream(std::move(stream)); }
 
  private:
   const std::shared_ptr<DropoutSource> dropout_;

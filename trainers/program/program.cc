@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "trainers/device/amp.h"
 #include "trainers/device/cuda_graph.h"
+#include "trainers/device/torch_status.h"
 #include "trainers/membership/drain.h"
 #include "trainers/membership/job_membership.h"
 #include "trainers/membership/numeric_names.h"
@@ -42,7 +43,7 @@ struct Run {
   Assignment assignment;
   Precision precision = Precision::kFp32;
   GraphFactory graphs = nullptr;  // --graph
-  bool joined = false;            // the others may be met; until then whatever fails fails again at a restart
+  bool joined = false;            // what fails from now on may not fail again at a restart
 };
 
 ProgramRules RulesOf(const Program& program) {
@@ -105,36 +106,59 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, const PackedSpl
                   batch);
 }
 
+/// Everything that takes its time before this worker says that it is ready: the others wait for it behind
+/// that. Images may go to the device here.
+absl::Status SetUp(const Run& run, const TrainInputs& inputs, Membership& membership, ProgressLine& progress,
+                   std::optional<TrainLoop>& loop) {
+  MT_RETURN_IF_ERROR(TorchStatus("setting up the training", [&] {
+    inputs.faults->Reach(Fault::At::kSetUp, 0);
+    loop.emplace(inputs, membership, progress, run.start);
+  }));
+  return inputs.batch.device.is_cpu() ? absl::OkStatus() : loop->WarmUp();
+}
+
 /// With the other workers, to the end.
-absl::StatusOr<int> TrainTogether(Run& run, const RunData& data, const BatchOptions& batch, Task& task,
-                                  Membership& membership, const RunEnvironment& asked) {
+absl::StatusOr<int> TrainTogether(Run& run, const TrainInputs& inputs, JobMembership& membership,
+                                  const std::vector<Fault>& faults) {
+  *inputs.faults = FaultPlan(faults, run.assignment.rank);
+  ProgressLine progress(/*quiet=*/true);
+  std::optional<TrainLoop> loop;
+  MT_RETURN_IF_ERROR(SetUp(run, inputs, membership, progress, loop));
+  if (const absl::Status joined = membership.Join(run.environment); absl::IsCancelled(joined)) {
+    log::Info(std::string(joined.message()), ": this worker had not begun to train");
+    return 128 + (DrainSignal() != 0 ? DrainSignal() : SIGTERM);
+  } else {
+    MT_RETURN_IF_ERROR(joined);
+  }
   run.assignment = membership.assignment();  // under mtrun the environment's came too early to be true
-  ProgressLine progress(/*quiet=*/run.assignment.rank != 0);
+  *inputs.faults = FaultPlan(faults, run.assignment.rank);
   if (run.assignment.rank == 0) WarnOfIdleWorkers(run);
-  FaultPlan faults(asked.faults, run.assignment.rank);
-  TrainLoop loop({.program = run.program.name,
-                  .options = run.options,
-                  .train = data.train,
-                  .test = data.test,
-                  .task = task,
-                  .batch = batch,
-                  .precision = run.precision,
-                  .graphs = run.graphs,
-                  .identity = MakeIdentity(run.program.name, data.train.digest(), run.options, run.settings,
-                                           run.program.settings),
-                  .settings = run.settings.Yaml(run.program.name),
-                  .greeting = absl::StrCat(run.program.name, " settings\n", run.settings.Table()),
-                  .faults = &faults,
-                  .grace = asked.grace,
-                  .pace = asked.pace,
-                  .finish =
-                      [&](const TrainState& state, const RunReport& report) {
-                        return WriteResults(run.options.model_folder, state, report);
-                      }},
-                 membership, progress, run.start);
-  MT_ASSIGN_OR_RETURN(const Outcome outcome, loop.Run());
+  MT_ASSIGN_OR_RETURN(const Outcome outcome, loop->Run());
   if (!outcome.complete) log::Info(outcome.stopped);
   return ExitStatus(run, outcome);
+}
+
+TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& batch, Task& task,
+                     const RunEnvironment& asked, FaultPlan& faults) {
+  return {.program = run.program.name,
+          .options = run.options,
+          .train = data.train,
+          .test = data.test,
+          .task = task,
+          .batch = batch,
+          .precision = run.precision,
+          .graphs = run.graphs,
+          .identity = MakeIdentity(run.program.name, data.train.digest(), run.options, run.settings,
+                                   run.program.settings,
+                                   task.draws() || run.options.augmentation.any() || run.options.warps.any()),
+          .settings = run.settings.Yaml(run.program.name),
+          .greeting = absl::StrCat(run.program.name, " settings\n", run.settings.Table()),
+          .faults = &faults,
+          .grace = asked.grace,
+          .pace = asked.pace,
+          .finish = [&run](const TrainState& state, const RunReport& report) {
+            return WriteResults(run.options.model_folder, state, report);
+          }};
 }
 
 /// Any node's first worker may come to write the run's files. A full disk may have room when it does: only
@@ -160,13 +184,9 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
   CatchDrainSignals();
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<Task> task, MakeTaskOf(run, data.train, batch));
   run.joined = true;
-  const auto membership = JobMembership::Join(run.environment, batch.device);
-  if (absl::IsCancelled(membership.status())) {
-    log::Info(std::string(membership.status().message()), ": this worker had not begun to train");
-    return 128 + (DrainSignal() != 0 ? DrainSignal() : SIGTERM);
-  }
-  MT_RETURN_IF_ERROR(membership.status());
-  return TrainTogether(run, data, batch, *task, **membership, asked);
+  MT_ASSIGN_OR_RETURN(const auto membership, JobMembership::Make(run.environment, batch.device));
+  FaultPlan faults;
+  return TrainTogether(run, InputsOf(run, data, batch, *task, asked, faults), *membership, asked.faults);
 }
 
 int Fail(const Run& run, const absl::Status& status, int exit_status) {
@@ -224,7 +244,11 @@ int RunProgram(int argc, char** argv, const Program& program) {
     }
   }
   if (const absl::Status status = ReadRun(run); !status.ok()) return Fail(run, status, 2);
-  const auto exit_status = TrainAndReport(run);
+  absl::StatusOr<int> exit_status = absl::UnknownError("no result");
+  // The last door: what LibTorch throws elsewhere, an error of the device that is noticed late for example,
+  // ends this worker with its reason.
+  const absl::Status thrown = TorchStatus(program.name, [&] { exit_status = TrainAndReport(run); });
+  if (!thrown.ok()) exit_status = thrown;
   if (exit_status.ok()) return *exit_status;
   if (IsRivalry(exit_status.status())) return Fail(run, exit_status.status(), 3);  // ends it for everybody
   // 2: another try fails in the same way, unlike what ends a run that others have joined.

@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/status_macros.h"
 #include "nlohmann/json.hpp"
+#include "trainers/random/random_stream.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -58,13 +60,27 @@ std::string DifferenceText(const RanksByText& ranks) {
 }  // namespace
 
 RunIdentity MakeIdentity(const std::string& program, const std::string& data, const TrainOptions& options,
-                         const Settings& settings, const std::vector<Option>& own) {
+                         const Settings& settings, const std::vector<Option>& own, bool draws) {
   RunIdentity identity;
   for (const Option& option : AllOptions(program, own)) AddOption(option, options, settings, identity);
   identity.run["program"] = program;
   identity.run["data"] = data;
   identity.not_of_run.erase("data");
+  if (draws) identity.run[kRandomStreams] = kRandomStreamVersion;
+  if (options.random_streams != "new") identity.not_of_run.erase(kRandomStreams);
   return identity;
+}
+
+absl::Status CheckContinues(const RunIdentity& identity, const checkpoints::Identity& checkpoint) {
+  std::set<std::string> may_change = identity.not_of_run;
+  const bool any_streams = !may_change.insert(kRandomStreams).second;
+  MT_RETURN_IF_ERROR(checkpoints::CheckSameRun(identity.run, checkpoint, may_change));
+  const auto own = identity.run.find(kRandomStreams), found = checkpoint.find(kRandomStreams);
+  const std::string theirs = found == checkpoint.end() ? "1" : found->second;
+  if (any_streams || own == identity.run.end() || own->second == theirs) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "its random numbers (augmentation, dropout, noise) are those of version ", theirs,
+      ", this mtrun's of version ", own->second, ": --random_streams new goes on from it with these"));
 }
 
 std::string EncodeClaim(const RunIdentity& identity, const std::string& version) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "base/settings.h"
 #include "trainers/checkpoints/run_state.h"
 #include "trainers/run/options.h"
@@ -15,14 +16,23 @@ namespace mtrun::trainers {
 struct RunIdentity {
   checkpoints::Identity run;         // with all members and all restarts; checkpoints carry it
   checkpoints::Identity generation;  // with the members of the generation alone
-  std::set<std::string> not_of_run;  // other names; a checkpoint of an earlier release may carry them
+  // Names that a checkpoint may have with another text, or alone: those of other scopes, which an earlier
+  // release wrote down.
+  std::set<std::string> not_of_run;
   bool operator==(const RunIdentity&) const = default;
 };
 
-/// By the scopes of the program's options, `own` ones included. `data`: digest of the data set. REQUIRES:
-/// what is derived is in `options` and `settings`.
+/// In the identity of a run that draws random numbers: the version of the definition that they follow
+/// (random_stream.h). A checkpoint of such a run without it is of version 1.
+inline constexpr char kRandomStreams[] = "random_streams";
+
+/// By the scopes of the program's options, `own` ones included. `data`: digest of the data set. `draws`:
+/// training draws random numbers. REQUIRES: what is derived is in `options` and `settings`.
 RunIdentity MakeIdentity(const std::string& program, const std::string& data, const TrainOptions& options,
-                         const Settings& settings, const std::vector<Option>& own);
+                         const Settings& settings, const std::vector<Option>& own, bool draws);
+
+/// kFailedPrecondition where the checkpoint is of another run, or of this one with other random numbers.
+absl::Status CheckContinues(const RunIdentity& identity, const checkpoints::Identity& checkpoint);
 
 /// What a member tells the others: its version and its identity.
 std::string EncodeClaim(const RunIdentity& identity, const std::string& version);

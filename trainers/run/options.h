@@ -53,6 +53,7 @@ struct TrainOptions {
   int64_t log_every = 0;          // steps between progress lines, 0 = by time
   int64_t preview = 0;            // only write so many training images as a picture
   bool resume = true;             // from the newest checkpoint in model_folder
+  std::string random_streams = "same";  // which random numbers a checkpoint may have: same, new
   int64_t checkpoint_steps = 0, checkpoint_epochs = 1;  // a checkpoint every so many, 0 = never
   double checkpoint_seconds = 0;                        // likewise
   int keep_checkpoints = 3;
@@ -193,6 +194,11 @@ void ListCheckpointOptions(Table& t) {
   t.Group("Checkpoints");
   t.Add("resume", "true", kFree, "continue from the newest checkpoint in model_folder; false: start over",
         &O::resume);
+  t.Add("random_streams", "same", kFree,
+        "new: continue also from a checkpoint whose random numbers were drawn in another way, by an earlier "
+        "release",
+        &O::random_streams)
+      .Choices({"same", "new"});
   t.Add("checkpoint_steps", "0", kFree, "save every so many steps, 0 = never", &O::checkpoint_steps);
   t.Add("checkpoint_seconds", "60", kFree, "save when the last checkpoint is so old, 0 = never",
         &O::checkpoint_seconds);

@@ -126,7 +126,7 @@ absl::StatusOr<std::string> RunReplica::LoadNewest(const std::string& folder) {
   for (const std::string& passed : search.passed_over) log::Warning("checkpoint passed over: ", passed);
   if (!search.newest) return std::string();
   MT_ASSIGN_OR_RETURN(const checkpoints::RunState state, checkpoints::DecodeRunState(search.newest->state));
-  const absl::Status same = checkpoints::CheckSameRun(identity_.run, state.identity, identity_.not_of_run);
+  const absl::Status same = CheckContinues(identity_, state.identity);
   if (!same.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat(search.newest->path, " is a checkpoint of another run: ", same.message(),

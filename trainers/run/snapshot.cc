@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "trainers/device/torch_status.h"
 #include "trainers/device/transfer.h"
 
 namespace mtrun::trainers {
@@ -94,11 +95,16 @@ absl::StatusOr<checkpoints::Snapshot> SnapshotMemory::Take(int64_t step, const N
   MT_RETURN_IF_ERROR(Describe(weights, snapshot.model));
   MT_RETURN_IF_ERROR(Describe(rest, snapshot.optimizer));
   const at::Device device = DeviceOf(weights);
-  const auto block = Bytes(TotalRoom(weights) + TotalRoom(rest), device);
-  const int64_t middle = CopyOut(weights, *block, 0, snapshot.model);
-  CopyOut(rest, *block, middle, snapshot.optimizer);
-  snapshot.arrived = Arrival(device);
-  snapshot.owner = block;
+  const absl::Status copied = TorchStatus("copying the run's state", [&] {
+    const auto block = Bytes(TotalRoom(weights) + TotalRoom(rest), device);
+    const int64_t middle = CopyOut(weights, *block, 0, snapshot.model);
+    CopyOut(rest, *block, middle, snapshot.optimizer);
+    snapshot.arrived = Arrival(device);
+    snapshot.owner = block;
+  });
+  if (copied.ok()) return snapshot;
+  snapshot.model = snapshot.optimizer = {};
+  snapshot.arrived = [copied] { return copied; };
   return snapshot;
 }
 

@@ -19,7 +19,9 @@ class SnapshotMemory {
   /// Copies everything; training may go on at once. From a GPU the copies run in its stream, ahead of the
   /// next step: what would overlap them with it has to keep the statistics of batch normalisation twice,
   /// which a forward pass changes. `weights` become the model's file, `rest` the optimizer's.
-  /// kInvalidArgument for a dtype that files lack.
+  /// kInvalidArgument for a dtype that files lack. What fails otherwise, memory that is out for example, is
+  /// the snapshot's `arrived` to say: its checkpoint fails as one does whose disk is full, and training goes
+  /// on.
   absl::StatusOr<checkpoints::Snapshot> Take(int64_t step, const NamedTensors& weights,
                                              const NamedTensors& rest, std::string state);
 

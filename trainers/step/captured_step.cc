@@ -31,16 +31,13 @@ void CapturedStep::Run(CapturePlan::Action action, const std::vector<PassInputs>
 void CapturedStep::Capture(const std::vector<PassInputs>& inputs, const Work& work) {
   graph_.reset();
   inputs_.clear();
-  std::vector<at::Generator> generators;
   for (const PassInputs& pass : inputs) {
-    PassInputs own{CopiesOf(pass.batch), {CopiesOf(pass.random.drawn), {}}};
-    if (pass.random.generator.defined()) {
-      generators.push_back(own.random.generator = pass.random.generator.clone());
-    }
-    inputs_.push_back(std::move(own));
+    const at::Tensor& stream = pass.random.stream;
+    inputs_.push_back({CopiesOf(pass.batch),
+                       {CopiesOf(pass.random.drawn), stream.defined() ? stream.clone() : at::Tensor()}});
   }
   graph_ = make_();
-  graph_->Capture([this, work] { work(inputs_); }, generators);
+  graph_->Capture([this, work] { work(inputs_); });
 }
 
 void CapturedStep::Take(const std::vector<PassInputs>& inputs) {
@@ -49,9 +46,7 @@ void CapturedStep::Take(const std::vector<PassInputs>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     CopyInto(inputs_[i].batch, inputs[i].batch);
     CopyInto(inputs_[i].random.drawn, inputs[i].random.drawn);
-    // A generator with a new seed draws what a new generator with that seed would.
-    at::Generator& own = inputs_[i].random.generator;
-    if (own.defined()) own.set_current_seed(inputs[i].random.generator.current_seed());
+    if (inputs_[i].random.stream.defined()) inputs_[i].random.stream.copy_(inputs[i].random.stream);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <stdexcept>
 
 #include <unistd.h>
 
@@ -16,13 +17,15 @@ namespace mtrun::trainers {
 namespace {
 
 constexpr std::pair<std::string_view, Fault::At> kPlaces[] = {
-    {"forward", Fault::At::kForward},     {"backward", Fault::At::kBackward},
-    {"allreduce", Fault::At::kAllReduce}, {"apply", Fault::At::kApply},
-    {"save", Fault::At::kSave},           {"eval", Fault::At::kEvaluate}};
+    {"setup", Fault::At::kSetUp},       {"forward", Fault::At::kForward},
+    {"backward", Fault::At::kBackward}, {"allreduce", Fault::At::kAllReduce},
+    {"apply", Fault::At::kApply},       {"save", Fault::At::kSave},
+    {"eval", Fault::At::kEvaluate}};
 constexpr std::pair<std::string_view, Fault::Action> kActions[] = {{"kill", Fault::Action::kKill},
                                                                    {"stop", Fault::Action::kStop},
                                                                    {"leave", Fault::Action::kLeave},
-                                                                   {"exit", Fault::Action::kExit}};
+                                                                   {"exit", Fault::Action::kExit},
+                                                                   {"throw", Fault::Action::kThrow}};
 
 template <typename Value, size_t n>
 std::optional<Value> Lookup(const std::pair<std::string_view, Value> (&table)[n], std::string_view name) {
@@ -58,9 +61,10 @@ absl::Status SetField(Fault& fault, absl::string_view field) {
     if (good) fault.action = *action;
   }
   if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "MTRUN_FAULTS: \"", field,
-      "\" is not rank=N, step=N, at=forward|backward|allreduce|apply|save|eval or do=kill|stop|leave|exit"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("MTRUN_FAULTS: \"", field,
+                   "\" is not rank=N, step=N, at=setup|forward|backward|allreduce|apply|save|eval or "
+                   "do=kill|stop|leave|exit|throw"));
 }
 
 }  // namespace
@@ -99,6 +103,8 @@ void FaultPlan::Fire(Fault::At at, int64_t step) {
         break;
       case Fault::Action::kExit:
         _exit(1);
+      case Fault::Action::kThrow:
+        throw std::runtime_error("a fault that was ordered: the device has failed");
     }
     return;
   }

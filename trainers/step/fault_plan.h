@@ -14,12 +14,13 @@
 namespace mtrun::trainers {
 
 struct Fault {
-  enum class At { kForward, kBackward, kAllReduce, kApply, kSave, kEvaluate };
+  enum class At { kSetUp, kForward, kBackward, kAllReduce, kApply, kSave, kEvaluate };
   enum class Action {
     kKill,   // SIGKILL to itself
     kStop,   // SIGSTOP to itself
     kLeave,  // SIGTERM to itself: finish the step and go
     kExit,   // exit(1)
+    kThrow,  // an exception, as LibTorch throws one where a device has failed or memory is out
   };
   int rank = 0;
   int64_t step = 0;
@@ -39,7 +40,7 @@ class FaultPlan {
     std::erase_if(faults_, [rank](const Fault& fault) { return fault.rank != rank; });
   }
 
-  /// The place in the program. Does what is planned for it.
+  /// The place in the program. Does what is planned for it; throws std::runtime_error where that is planned.
   void Reach(Fault::At at, int64_t step) {
     if (!faults_.empty()) Fire(at, step);
   }

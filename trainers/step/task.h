@@ -22,10 +22,10 @@ struct MicroBatchId {
   int64_t step = 0, micro_batch = 0;
 };
 
-/// What is random in one micro-batch. Drawn before its forward pass, so that the pass itself can be captured.
+/// What is random in one micro-batch: tensors, so that the pass itself can be captured.
 struct RandomInputs {
   std::vector<at::Tensor> drawn;  // Task::Draw
-  at::Generator generator;  // of the batch's device, for what is drawn during the pass; undefined: nothing is
+  at::Tensor stream;  // on the batch's device, for what is drawn during the pass; undefined: nothing is
 };
 
 class Task {
@@ -56,8 +56,10 @@ class Task {
     static_cast<void>(micro_batch);
     return {};
   }
-  /// Whether Train draws from random.generator besides.
+  /// Whether Train draws from random.stream besides.
   virtual bool draws_during_pass() const { return false; }
+  /// Whether training draws at all, before a pass or during it.
+  virtual bool draws() const { return draws_during_pass(); }
   /// Runs under the precision's autocast. On a GPU it does not wait for the device. With --sync_bn a batch
   /// may hold several micro-batches, `random` being the first one's, so a network with batch normalisation
   /// draws no random numbers; and it may be empty: then the loss is 0 and so are the gradients.

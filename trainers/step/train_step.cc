@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "trainers/collectives/device_group.h"
 #include "trainers/device/torch_status.h"
-#include "trainers/input/micro_batch_rng.h"
+#include "trainers/random/draw.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -87,9 +87,10 @@ void TrainStep::LookAhead(int64_t step, const std::vector<SyncRound>& passes, si
 
 RandomInputs TrainStep::RandomInputsOf(int64_t step, int64_t micro_batch, int64_t samples) const {
   const MicroBatchId id{options_.seed, step, micro_batch};
-  at::Generator during;
-  if (task_.draws_during_pass()) during = MicroBatchGenerator(id.seed, step, micro_batch, "dropout", device_);
-  return {task_.Draw(samples, id), std::move(during)};
+  at::Tensor stream;
+  if (task_.draws_during_pass())
+    stream = OnDevice(RandomStream(id.seed, step, micro_batch, "dropout"), device_);
+  return {task_.Draw(samples, id), std::move(stream)};
 }
 
 void TrainStep::ForwardAndBackward(size_t pass, const Batch& batch, const RandomInputs& random,

@@ -42,7 +42,7 @@ ClassifierTask::ClassifierTask(Model model, MeanLoss loss, int classes)
     : Task(model.module), model_(std::move(model)), loss_(std::move(loss)), classes_(classes) {}
 
 Task::Output ClassifierTask::Train(const Batch& batch, const RandomInputs& random) {
-  if (model_.set_generator) model_.set_generator(random.generator);
+  if (model_.set_stream) model_.set_stream(random.stream);
   const at::Tensor logits = Wide(model_.forward(batch.images));
   // The mean over no sample would be NaN.
   if (batch.labels.size(0) == 0) return {logits.sum() * 0, 0, {}};

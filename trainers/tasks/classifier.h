@@ -18,8 +18,9 @@ namespace mtrun::trainers {
 struct Model {
   std::shared_ptr<torch::nn::Module> module;
   std::function<at::Tensor(const at::Tensor&)> forward;
-  /// For networks with dropout: where what they drop in the next forward pass is drawn from.
-  std::function<void(at::Generator)> set_generator = {};
+  /// For networks with dropout: where what they drop in the next forward pass is drawn from
+  /// (trainers/random/draw.h).
+  std::function<void(at::Tensor)> set_stream = {};
 };
 
 template <typename Net>
@@ -38,7 +39,7 @@ class ClassifierTask : public Task {
   ClassifierTask(Model model, MeanLoss loss, int classes);
 
   int classes() const override { return classes_; }
-  bool draws_during_pass() const override { return model_.set_generator != nullptr; }
+  bool draws_during_pass() const override { return model_.set_stream != nullptr; }
   Output Train(const Batch& batch, const RandomInputs& random) override;
   void Evaluate(const Batch& batch, int64_t first, Sums& sums) override;
 

@@ -1,9 +1,11 @@
 #include "trainers/tasks/diffusion_task.h"
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "trainers/input/micro_batch_rng.h"
+#include "trainers/random/draw.h"
 #include "trainers/tasks/image_grid.h"
 
 namespace mtrun::trainers {
@@ -17,16 +19,15 @@ at::TensorOptions DiffusionTask::Where() const {
 }
 
 std::vector<at::Tensor> DiffusionTask::Draw(int64_t n, const MicroBatchId& micro_batch) const {
-  // On the CPU, so that a run on a GPU sees the same noise.
-  at::Generator generator =
-      MicroBatchGenerator(micro_batch.seed, micro_batch.step, micro_batch.micro_batch, "noise");
-  const at::TensorOptions whole(at::kLong), real(at::kFloat), where = Where();
+  const at::TensorOptions where = Where();
+  const auto stream = [&](std::string_view purpose) {
+    return OnDevice(RandomStream(micro_batch.seed, micro_batch.step, micro_batch.micro_batch, purpose),
+                    where.device());
+  };
   const int64_t size = options_.image_size;
-  std::vector<at::Tensor> drawn = {at::randint(schedule_.steps(), {n}, generator, whole).to(where.device()),
-                                   at::randn({n, 3, size, size}, generator, real).to(where)};
-  if (options_.classes > 0) {
-    drawn.push_back((at::rand({n}, generator, real) < options_.label_drop).to(where.device()));
-  }
+  std::vector<at::Tensor> drawn = {DrawBelow({n}, schedule_.steps(), stream("time")),
+                                   DrawNormal({n, 3, size, size}, stream("noise")).to(where)};
+  if (options_.classes > 0) drawn.push_back(DrawUniform({n}, stream("label")) < options_.label_drop);
   return drawn;
 }
 
@@ -47,13 +48,16 @@ Task::Output DiffusionTask::Train(const Batch& batch, const RandomInputs& random
 void DiffusionTask::Evaluate(const Batch& batch, int64_t first, Sums& sums) {
   schedule_.To(batch.images.device());
   const int64_t n = batch.images.size(0);
-  std::vector<at::Tensor> times, noises;
-  for (int64_t i = 0; i < n; ++i) {
-    at::Generator generator = MicroBatchGenerator(options_.seed, first + i, 0, "evaluate");
-    times.push_back(at::randint(schedule_.steps(), {1}, generator, at::TensorOptions(at::kLong)));
-    noises.push_back(at::randn(batch.images.sizes().slice(1), generator, at::TensorOptions(at::kFloat)));
-  }
-  Draws draws{at::cat(times).to(batch.images.device()), at::stack(noises).to(batch.images.options()), {}};
+  const auto stream = [&](std::string_view purpose) {
+    return OnDevice(RandomStream(options_.seed, 0, 0, purpose), batch.images.device());
+  };
+  // Sample k has time k and the k-th of the noises, whatever is evaluated together.
+  const int64_t each = (batch.images.numel() / std::max<int64_t>(n, 1) + 1) / 2 * 2;
+  at::Tensor noise = DrawNormal({n, each}, stream("evaluation noise"), first * each);
+  noise = noise.narrow(1, 0, batch.images.numel() / std::max<int64_t>(n, 1)).reshape(batch.images.sizes());
+  Draws draws{DrawBelow({n}, schedule_.steps(), stream("evaluation time"), first),
+              noise.to(batch.images.options()),
+              {}};
   if (options_.classes > 0) draws.labels = batch.labels;
   sums.loss += Loss(batch.images, draws).item<double>() * static_cast<double>(n);
 }
@@ -68,10 +72,8 @@ at::Tensor DiffusionTask::Guided(const at::Tensor& x, const at::Tensor& t, const
 at::Tensor DiffusionTask::Sample(int64_t n) {
   torch::NoGradGuard no_grad;
   const at::TensorOptions where = Where();
-  at::Generator generator = MicroBatchGenerator(options_.seed, 0, 0, "sample");
-  const at::Tensor start =
-      at::randn({n, 3, options_.image_size, options_.image_size}, generator, at::TensorOptions(at::kFloat))
-          .to(where);
+  const at::Tensor stream = OnDevice(RandomStream(options_.seed, 0, 0, "sample"), where.device());
+  const at::Tensor start = DrawNormal({n, 3, options_.image_size, options_.image_size}, stream).to(where);
   at::Tensor labels;
   if (options_.classes > 0) labels = at::arange(n, where.dtype(at::kLong)).remainder(options_.classes);
   const DiffusionSampler sampler(

@@ -40,6 +40,7 @@ class DiffusionTask : public Task {
 
   /// Times int64 [n], noise [n, 3, S, S] and, with classes, which labels are dropped, bool [n].
   std::vector<at::Tensor> Draw(int64_t n, const MicroBatchId& micro_batch) const override;
+  bool draws() const override { return true; }
   Output Train(const Batch& batch, const RandomInputs& random) override;
   void Evaluate(const Batch& batch, int64_t first, Sums& sums) override;
   int64_t picture_every() const override { return options_.picture_every; }

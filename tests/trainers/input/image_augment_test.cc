@@ -4,11 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "trainers/input/affine.h"
-#include "trainers/input/micro_batch_rng.h"
+#include "trainers/random/draw.h"
 
 namespace mtrun::trainers {
 namespace {
 
+RandomStream Stream(uint64_t seed) { return {seed, 2, 3, "warp"}; }
 at::Generator Generator(uint64_t seed) { return at::detail::createCPUGenerator(seed); }
 
 at::Tensor Images(int64_t n, int64_t side = 16) {
@@ -19,20 +20,20 @@ ImageAugmentation Everything() {
   return {.rotation = 15, .translation = 0.1, .rand_augment = 2, .erasing = 0.5};
 }
 
-at::Tensor Augment(const at::Tensor& images, const ImageAugmentation& options, at::Generator generator) {
-  return AugmentBy(DrawAugmentation(images.size(0), options, std::move(generator)), images, options);
+at::Tensor Augment(const at::Tensor& images, const ImageAugmentation& options, const RandomStream& stream) {
+  return AugmentBy(DrawAugmentation(images.size(0), options, OnDevice(stream, at::kCPU)), images, options);
 }
 
 TEST(image_augment, NothingAskedForIsNothingDone) {
   const at::Tensor x = Images(2);
-  EXPECT_TRUE(Augment(x, {}, Generator(1)).is_same(x));
+  EXPECT_TRUE(Augment(x, {}, Stream(1)).is_same(x));
 }
 
-TEST(image_augment, IsAFunctionOfTheGenerator) {
+TEST(image_augment, IsAFunctionOfTheStream) {
   const at::Tensor x = Images(8);
-  const at::Tensor a = Augment(x, Everything(), MicroBatchGenerator(1, 2, 3, "a"));
-  EXPECT_TRUE(Augment(x, Everything(), MicroBatchGenerator(1, 2, 3, "a")).equal(a));
-  EXPECT_FALSE(Augment(x, Everything(), MicroBatchGenerator(1, 2, 4, "a")).equal(a));
+  const at::Tensor a = Augment(x, Everything(), RandomStream(1, 2, 3, "a"));
+  EXPECT_TRUE(Augment(x, Everything(), RandomStream(1, 2, 3, "a")).equal(a));
+  EXPECT_FALSE(Augment(x, Everything(), RandomStream(1, 2, 4, "a")).equal(a));
   EXPECT_EQ(a.sizes(), x.sizes());
   EXPECT_EQ(a.scalar_type(), x.scalar_type());
   EXPECT_TRUE(a.isfinite().all().item<bool>());
@@ -45,7 +46,7 @@ TEST(image_augment, RotationStaysWithinItsAngle) {
   const int64_t side = 32, n = 100;
   at::Tensor x = at::full({n, 3, side, side}, kBlack);
   x.narrow(2, 15, 2).narrow(3, 27, 2).fill_(1);  // 12 pixels right of the middle
-  const at::Tensor y = Augment(x, {.rotation = 15}, Generator(1)).select(1, 0) + 1;
+  const at::Tensor y = Augment(x, {.rotation = 15}, Stream(1)).select(1, 0) + 1;
   const at::Tensor pixel = at::arange(side, at::kFloat) - (side - 1) / 2.0;
   const at::Tensor mass = y.sum({1, 2});
   const at::Tensor cx = (y.sum(1) * pixel).sum(1) / mass, cy = (y.sum(2) * pixel).sum(1) / mass;
@@ -60,7 +61,7 @@ TEST(image_augment, TranslationStaysWithinItsPart) {
   const int64_t side = 30, n = 200;
   at::Tensor x = at::full({n, 3, side, side}, kBlack);
   x.narrow(2, 14, 2).narrow(3, 14, 2).fill_(1);
-  const at::Tensor y = Augment(x, {.translation = 0.1}, Generator(1)).select(1, 0) + 1;
+  const at::Tensor y = Augment(x, {.translation = 0.1}, Stream(1)).select(1, 0) + 1;
   const at::Tensor pixel = at::arange(side, at::kFloat) - (side - 1) / 2.0;
   const at::Tensor cx = (y.sum(1) * pixel).sum(1) / y.sum({1, 2});
   EXPECT_LE(cx.abs().max().item<double>(), 3.01);
@@ -71,7 +72,7 @@ TEST(image_augment, TranslationStaysWithinItsPart) {
 TEST(image_augment, ErasingMakesOneGreyRectangleOfTheRightSize) {
   const int64_t side = 32, n = 400;
   const at::Tensor x = at::ones({n, 3, side, side});
-  const at::Tensor erased = Augment(x, {.erasing = 0.5}, Generator(1)) == 0;
+  const at::Tensor erased = Augment(x, {.erasing = 0.5}, Stream(1)) == 0;
   EXPECT_TRUE(erased.select(1, 0).equal(erased.select(1, 2)));
   int hit = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -89,12 +90,10 @@ TEST(image_augment, ErasingMakesOneGreyRectangleOfTheRightSize) {
   EXPECT_NEAR(hit, 200, 50);
 }
 
-TEST(image_augment, AnEmptyBatchPasses) {
-  EXPECT_EQ(Augment(Images(0), Everything(), Generator(1)).size(0), 0);
-}
+TEST(image_augment, AnEmptyBatchPasses) { EXPECT_EQ(Augment(Images(0), Everything(), Stream(1)).size(0), 0); }
 
 TEST(image_augment, DoublesStayDoubles) {
-  const at::Tensor y = Augment(Images(4).to(at::kDouble), Everything(), Generator(1));
+  const at::Tensor y = Augment(Images(4).to(at::kDouble), Everything(), Stream(1));
   EXPECT_EQ(y.scalar_type(), at::kDouble);
 }
 

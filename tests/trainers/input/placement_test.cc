@@ -10,9 +10,9 @@ namespace {
 
 TEST(Placements, AreAFunctionOfTheStream) {
   const Augmentation augmentation{.flip = true, .crop_padding = 4};
-  const auto a = DrawPlacements(augmentation, NamedStream(1, "a"), 1000);
-  EXPECT_EQ(a, DrawPlacements(augmentation, NamedStream(1, "a"), 1000));
-  EXPECT_NE(a, DrawPlacements(augmentation, NamedStream(2, "a"), 1000));
+  const auto a = DrawPlacements(augmentation, RandomStream(1, 2, 3, "a"), 1000);
+  EXPECT_EQ(a, DrawPlacements(augmentation, RandomStream(1, 2, 3, "a"), 1000));
+  EXPECT_NE(a, DrawPlacements(augmentation, RandomStream(2, 2, 3, "a"), 1000));
   int flips = 0, low = 0, high = 0;
   for (const Placement& p : a) {
     EXPECT_LE(std::abs(p.dx), 4);
@@ -28,7 +28,7 @@ TEST(Placements, AreAFunctionOfTheStream) {
 
 TEST(Placements, ReachEveryPosition) {
   std::set<std::pair<int, int>> seen;
-  for (const Placement& p : DrawPlacements({.crop_padding = 2}, NamedStream(1, "a"), 1000)) {
+  for (const Placement& p : DrawPlacements({.crop_padding = 2}, RandomStream(1, 2, 3, "a"), 1000)) {
     EXPECT_FALSE(p.flip);
     seen.insert({p.dx, p.dy});
   }
@@ -36,7 +36,7 @@ TEST(Placements, ReachEveryPosition) {
 }
 
 TEST(Placements, NothingAskedNothingDone) {
-  for (const Placement& p : DrawPlacements({}, NamedStream(1, "a"), 50)) EXPECT_EQ(p, Placement{});
+  for (const Placement& p : DrawPlacements({}, RandomStream(1, 2, 3, "a"), 50)) EXPECT_EQ(p, Placement{});
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include "base/posix.h"
 #include "tests/trainers/support/packed_set.h"
 #include "trainers/input/byte_values.h"
-#include "trainers/input/micro_batch_rng.h"
 #include "trainers/input/place_images.h"
+#include "trainers/input/streamed_images.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -36,7 +36,7 @@ class ResidentImagesTest : public ::testing::Test {
 TEST_F(ResidentImagesTest, MakesTheSameBatchesAsBatchMakerToTheLastBit) {
   const std::vector<int64_t> ids = {3, 17, 0, 3, 11, 5, 8, 2};
   std::vector<Placement> placements =
-      DrawPlacements({.flip = true, .crop_padding = 4}, MicroBatchStream(1, 2, 3, "augment"), 5);
+      DrawPlacements({.flip = true, .crop_padding = 4}, RandomStream(1, 2, 3, "augment"), 5);
   placements.insert(placements.end(), {{40, 0, true}, {-7, -31, false}, {1, -40, true}});
   const SetShape shapes[] = {{.train = 20, .test = 1},
                              {.height = 27, .width = 30, .train = 20, .test = 1},
@@ -48,13 +48,18 @@ TEST_F(ResidentImagesTest, MakesTheSameBatchesAsBatchMakerToTheLastBit) {
         const BatchOptions options{.dtype = dtype, .format = format};
         const BatchMaker host(split, options);
         const ResidentImages resident(split, options);
+        const StreamedImages streamed(split, options);
         for (const auto& placed : {placements, std::vector<Placement>()}) {
-          const Batch want = host.Make(ids, placed), got = resident.Make(ids, placed);
-          EXPECT_EQ(got.gathered, want.gathered);
-          EXPECT_TRUE(got.images.equal(want.images)) << shape.height << " " << dtype;
-          EXPECT_TRUE(got.labels.equal(want.labels));
-          EXPECT_EQ(got.images.scalar_type(), dtype);
-          EXPECT_TRUE(got.images.is_contiguous(format));
+          const Batch want = host.Make(ids, placed);
+          for (const ImageBatches* batches :
+               {static_cast<const ImageBatches*>(&resident), static_cast<const ImageBatches*>(&streamed)}) {
+            const Batch got = batches->Make(ids, placed);
+            EXPECT_EQ(got.gathered, want.gathered);
+            EXPECT_TRUE(got.images.equal(want.images)) << shape.height << " " << dtype;
+            EXPECT_TRUE(got.labels.equal(want.labels));
+            EXPECT_EQ(got.images.scalar_type(), dtype);
+            EXPECT_TRUE(got.images.is_contiguous(format));
+          }
         }
       }
     }

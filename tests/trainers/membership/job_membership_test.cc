@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(JobMembership, WithoutALauncherAWorkerIsAlone) {
-  const auto membership = JobMembership::Join({});
+  const auto membership = JobMembership::Joined({});
   ASSERT_TRUE(membership.ok()) << membership.status();
   EXPECT_EQ((*membership)->assignment(), Assignment{});
   EXPECT_FALSE((*membership)->elastic());
@@ -21,25 +21,25 @@ TEST(JobMembership, WithoutALauncherAWorkerIsAlone) {
 }
 
 TEST(JobMembership, APortThatIsMissingIsNamed) {
-  EXPECT_THAT(std::string(JobMembership::Join(With(kByHand, "MASTER_PORT", "0")).status().message()),
+  EXPECT_THAT(std::string(JobMembership::Joined(With(kByHand, "MASTER_PORT", "0")).status().message()),
               HasSubstr("MASTER_PORT"));
 }
 
 TEST(JobMembership, AnAgentThatIsNotThereIsNamed) {
-  const auto membership = JobMembership::Join(With(kByHand, "MTRUN_SOCKET", "/nonexistent/socket"));
+  const auto membership = JobMembership::Joined(With(kByHand, "MTRUN_SOCKET", "/nonexistent/socket"));
   EXPECT_THAT(std::string(membership.status().message()), HasSubstr("/nonexistent/socket"));
 }
 
 TEST(JobMembership, ADescriptorThatHoldsNoLeaseIsNamed) {
   EnvironmentMap environment = With(kByHand, "MTRUN_SOCKET", "/nonexistent/socket");
   environment["MTRUN_LEASE"] = "0";
-  const auto membership = JobMembership::Join(environment);
+  const auto membership = JobMembership::Joined(environment);
   EXPECT_EQ(membership.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(membership.status().message()), HasSubstr("MTRUN_LEASE: descriptor 0 is no"));
 }
 
 TEST(JobMembership, WhoHasNoLeaseIsNeverHeld) {
-  const auto membership = JobMembership::Join({});
+  const auto membership = JobMembership::Joined({});
   ASSERT_TRUE(membership.ok()) << membership.status();
   EXPECT_FALSE((*membership)->lease_is_over());
 }

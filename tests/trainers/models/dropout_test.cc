@@ -1,18 +1,22 @@
 #include "trainers/models/dropout.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include "trainers/models/vit.h"
+#include "trainers/random/draw.h"
 
 namespace mtrun::models {
 namespace {
 
+at::Tensor Stream(uint64_t seed) {
+  return trainers::OnDevice(trainers::RandomStream(seed, 0, 0, "dropout"), at::kCPU);
+}
+
 DropoutSource Source(uint64_t seed) {
   DropoutSource source;
-  source.SetGenerator(at::detail::createCPUGenerator(seed));
+  source.SetStream(Stream(seed));
   return source;
 }
 
@@ -37,12 +41,12 @@ TEST(dropout, GradientGoesWhereTheValueWent) {
   EXPECT_TRUE(x.grad().equal(y.detach()));
 }
 
-/// The generator belongs to the micro-batch: the same one gives the same result whatever was computed before.
-TEST(dropout, VitIsAFunctionOfItsGenerator) {
+/// The stream belongs to the micro-batch: the same one gives the same result whatever was computed before.
+TEST(dropout, VitIsAFunctionOfItsStream) {
   const auto net = std::make_shared<VisionTransformer>(1);
   const at::Tensor x = at::rand({3, 3, 32, 32});
   const auto run = [&](uint64_t seed) {
-    net->SetGenerator(at::detail::createCPUGenerator(seed));
+    net->SetStream(Stream(seed));
     return net->forward(x);
   };
   const at::Tensor first = run(1), other = run(2);
@@ -50,6 +54,16 @@ TEST(dropout, VitIsAFunctionOfItsGenerator) {
   EXPECT_FALSE(other.equal(first));
   net->eval();
   EXPECT_TRUE(run(1).equal(run(2)));
+}
+
+TEST(dropout, EachLayerHasNumbersOfItsOwn) {
+  DropoutSource source = Source(3);
+  const at::Tensor x = at::ones({1001});
+  const at::Tensor first = source.Elements(x, 0.5), second = source.Elements(x, 0.5);
+  EXPECT_FALSE(first.equal(second));
+  source.SetStream(Stream(3));
+  EXPECT_TRUE(source.Elements(x, 0.5).equal(first));
+  EXPECT_EQ(source.Elements(x.to(at::kDouble), 0.5).scalar_type(), at::kDouble);
 }
 
 TEST(dropout, ThreadsDoNotChangeIt) {

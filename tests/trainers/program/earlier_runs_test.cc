@@ -55,11 +55,19 @@ TEST_F(EarlierRuns, AnotherRunsSettingsAreStillRefused) {
 
 TEST_F(EarlierRuns, OneWithOptionsOfItsOwnIsContinued) {
   const std::string run = Copy("run_diffusion");
-  EXPECT_THAT(testing::Run("diffusion", 1, Continue(run, {"--max_steps", "3"})), HasSubstr("step_2"));
+  const Args to_step_3 = {"--max_steps", "3", "--random_streams", "new"};
+  EXPECT_THAT(testing::Run("diffusion", 1, Continue(run, to_step_3)), HasSubstr("step_2"));
   EXPECT_THAT(ReadText(run + "/ledger.jsonl"), HasSubstr("\"step\":2,"));
   const auto guidance = testing::Start("diffusion", Continue(run, {"--max_steps", "4", "--guidance", "2"}));
   EXPECT_EQ(guidance->Wait(), 2);
   EXPECT_THAT(guidance->Text(), HasSubstr("guidance is 2, the checkpoint has 0"));
+}
+
+/// A diffusion draws noise: another one than the steps before had, where nobody says that this is meant.
+TEST_F(EarlierRuns, OneWithOtherRandomNumbersIsContinuedOnPurposeAlone) {
+  const auto unasked = testing::Start("diffusion", Continue(Copy("run_diffusion"), {"--max_steps", "3"}));
+  EXPECT_EQ(unasked->Wait(), 2);
+  EXPECT_THAT(unasked->Text(), HasSubstr("--random_streams new goes on from it"));
 }
 
 /// A restart may compute in another precision and layout.

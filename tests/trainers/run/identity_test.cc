@@ -8,6 +8,7 @@
 namespace mtrun::trainers {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Args = std::vector<std::string>;
 using Kind = SettingSpec::Kind;
@@ -29,7 +30,7 @@ RunIdentity IdentityOf(Args args) {
   EXPECT_TRUE(read.ok()) << read.status();
   const auto options = MakeOptions(/*configured_world=*/6, settings);
   EXPECT_TRUE(options.ok()) << options.status();
-  return MakeIdentity("toy", "digest", *options, settings, OwnOptions());
+  return MakeIdentity("toy", "digest", *options, settings, OwnOptions(), /*draws=*/true);
 }
 
 /// A value of the option that is not `from`.
@@ -101,6 +102,22 @@ TEST(Identity, TakesTheCheckpointsOfEarlierReleases) {
   earlier["seed"] = "5";
   EXPECT_THAT(std::string(checkpoints::CheckSameRun(now.run, earlier, now.not_of_run).message()),
               HasSubstr("seed is 0, the checkpoint has 5"));
+}
+
+/// Who continues with other random numbers is told so, or says that this is meant.
+TEST(Identity, ACheckpointWithOtherRandomNumbersIsContinuedOnPurposeAlone) {
+  const RunIdentity now = IdentityOf({});
+  checkpoints::Identity earlier = now.run;
+  EXPECT_TRUE(CheckContinues(now, earlier).ok());
+  earlier.erase(kRandomStreams);
+  EXPECT_THAT(std::string(CheckContinues(now, earlier).message()),
+              AllOf(HasSubstr("of version 1, this mtrun's of version 2"), HasSubstr("--random_streams new")));
+  EXPECT_TRUE(CheckContinues(IdentityOf({"--random_streams", "new"}), earlier).ok());
+  RunIdentity draws_nothing = now;
+  draws_nothing.run.erase(kRandomStreams);
+  EXPECT_TRUE(CheckContinues(draws_nothing, earlier).ok());
+  earlier["seed"] = "5";
+  EXPECT_THAT(std::string(CheckContinues(now, earlier).message()), HasSubstr("seed is 0"));
 }
 
 TEST(Identity, DifferencesAreNamedWithWhoHasWhat) {

@@ -46,6 +46,17 @@ TEST(SnapshotTest, HoldsEveryTensorRowMajor) {
   ExpectHolds(snapshot.optimizer, kRest);
 }
 
+/// Its checkpoint fails; training goes on.
+TEST(SnapshotTest, SaysWhereMemoryIsOut) {
+  SnapshotMemory memory;
+  const checkpoints::Snapshot snapshot = Take(memory, {{"huge", at::ones({1}).expand({int64_t{1} << 55})}});
+  EXPECT_EQ(snapshot.step, 5);
+  ASSERT_TRUE(snapshot.arrived);
+  EXPECT_THAT(std::string(snapshot.arrived().message()), HasSubstr("copying the run's state: "));
+  EXPECT_TRUE(snapshot.model.infos.empty());
+  ExpectHolds(Take(memory).model, kWeights);
+}
+
 TEST(SnapshotTest, StaysAsItWasWhenTrainingGoesOn) {
   const NamedTensors weights = {{"w", at::ones({100})}};
   SnapshotMemory memory;

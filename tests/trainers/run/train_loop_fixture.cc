@@ -88,6 +88,7 @@ std::vector<MemberResult> TrainLoopTest::TrainAll(int world, const std::string& 
   std::set<int> members;
   for (int i = 0; i < world; ++i) members.insert(i);
   ThreadJob job(members);
+  if (devices_) job.UseDevices();
   std::vector<MemberResult> results(static_cast<size_t>(world));
   std::vector<std::thread> threads;
   for (int i = 0; i < world; ++i) {

@@ -59,6 +59,7 @@ class TrainLoopTest : public ::testing::Test {
   std::map<int, at::Tensor> weights_ ABSL_GUARDED_BY(mu_);  // that members train
   std::atomic<int> finished_{0};
   uint64_t generations_ = 0;
+  bool devices_ = false;  // members of TrainAll have one
 };
 
 }  // namespace mtrun::trainers::testing

@@ -29,7 +29,7 @@ struct Counts {
 class Remembered : public Graph {
  public:
   explicit Remembered(Counts& counts) : counts_(counts) {}
-  void Capture(const std::function<void()>& work, const std::vector<at::Generator>&) override {
+  void Capture(const std::function<void()>& work) override {
     work_ = work;
     ++counts_.captured;
   }
@@ -93,7 +93,7 @@ class CapturedStepTest : public ::testing::Test {
     DatasetSource source(*data_, options_, {.resident = resident_});
     const auto net = std::make_shared<TinyNet>();
     Model model = AsModel(net);
-    model.set_generator = [net](at::Generator generator) { net->drop.SetGenerator(std::move(generator)); };
+    model.set_stream = [net](at::Tensor stream) { net->drop.SetStream(std::move(stream)); };
     ClassifierTask task(model, MeanCrossEntropy, 10);
     TrainState::Options learning{.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 0.01},
                                  .clip_norm = 0.5,

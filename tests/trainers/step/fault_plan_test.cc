@@ -25,6 +25,7 @@ TEST(FaultPlanTest, ParsesEveryPlaceAndAction) {
 }
 
 TEST(FaultPlanTest, MalformedPartsAreNamed) {
+  EXPECT_TRUE(ParseFaults("rank=0 step=0 at=setup do=throw").ok());
   for (const char* text : {"rank=x", "step=", "at=nowhere", "do=dance", "colour=red", "rank"}) {
     const auto faults = ParseFaults(text);
     EXPECT_THAT(std::string(faults.status().message()), HasSubstr(text));

@@ -53,7 +53,7 @@ class FakeDevice : public collectives::DeviceGroup {
   void MarkOwnWork() override {}
   bool OwnWorkIsDone() override { return true; }
 
-  bool Takes(const at::Tensor& tensor) const override { return tensor.scalar_type() == at::kFloat; }
+  bool Takes(const at::Tensor& tensor) const override { return tensor.is_floating_point(); }
   c10::intrusive_ptr<c10d::Work> StartAllReduce(const at::Tensor& tensor,
                                                 c10d::ReduceOp::RedOpType) override {
     auto work = c10::make_intrusive<FakeWork>();

@@ -1,7 +1,7 @@
 // A device group of memory, with what makes a real one dangerous: sums end by themselves in a stream of the
 // device's own, a member that dies is waited for, and one that aborts still posts, so that its neighbours'
-// sums end with garbage and nobody says so (ncclCommAbort, NCCL 2.28). It sums float32 tensors; the CPU group
-// does the others.
+// sums end with garbage and nobody says so (ncclCommAbort, NCCL 2.28). It sums float32 and float64 tensors;
+// the CPU group does the others.
 #pragma once
 
 #include <memory>

@@ -46,6 +46,10 @@ ThreadJob::Generation ThreadJob::Meet(int member) {
       // The last one to come, or the first to see that nobody else does, begins it for all.
       current_ = {.number = before + 1, .ranks = {}, .bootstrap = MakeThreadBootstrap()};
       for (const int each : members_) current_.ranks.emplace(each, static_cast<int>(current_.ranks.size()));
+      if (devices_) {
+        networks_.push_back(std::make_unique<FakeNetwork>(static_cast<int>(members_.size())));
+        current_.network = networks_.back().get();
+      }
       waiting_.clear();
       joining_.clear();
       changed_.notify_all();
@@ -73,7 +77,16 @@ absl::Status ThreadMembership::Enter() {
   member.rank = rank;
   member.world_size = world;
   member.generation = absl::StrCat(next.number, ".", getpid(), ".", reinterpret_cast<uintptr_t>(&job_));
-  MT_ASSIGN_OR_RETURN(group_, collectives::ConnectCpuGroup(member, next.bootstrap));
+  network_ = next.network;
+  if (network_ == nullptr) {
+    MT_ASSIGN_OR_RETURN(group_, collectives::ConnectCpuGroup(member, next.bootstrap));
+    return absl::OkStatus();
+  }
+  const auto device = [this](const collectives::GroupMember& self,
+                             const std::shared_ptr<collectives::Bootstrap>&) {
+    return network_->DeviceOf(self.rank);
+  };
+  MT_ASSIGN_OR_RETURN(group_, collectives::ConnectDeviceGroup(member, next.bootstrap, device));
   return absl::OkStatus();
 }
 

@@ -12,8 +12,10 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/lease_page.h"
+#include "tests/trainers/support/fake_device.h"
 #include "trainers/collectives/cpu_group.h"
 #include "trainers/membership/membership.h"
 
@@ -27,6 +29,8 @@ class ThreadJob {
   /// Who there is from the beginning; others come with Join.
   explicit ThreadJob(const std::set<int>& members) : members_(members) {}
 
+  /// Beside each generation's CPU group stand devices (fake_device.h). Before the first one.
+  void UseDevices() { devices_ = true; }
   /// A newcomer: the running generation is asked to end after a step.
   void Join(int member);
   /// The member ends, as told or not; the generation that it was in is over.
@@ -39,6 +43,7 @@ class ThreadJob {
     uint64_t number = 0;
     std::map<int, int> ranks;  // by member
     std::shared_ptr<collectives::Bootstrap> bootstrap;
+    FakeNetwork* network = nullptr;  // of its devices
   };
   /// Waits until all members wait; nothing when nobody is left to wait for.
   Generation Meet(int member);
@@ -49,6 +54,8 @@ class ThreadJob {
   std::set<int> members_, waiting_;  // this and the following: guarded by mutex_
   Generation current_;
   std::set<int> joining_;
+  bool devices_ = false;
+  std::vector<std::unique_ptr<FakeNetwork>> networks_;  // of all generations: devices may outlive theirs
 };
 
 /// One member's view; for the thread that is the member.
@@ -64,6 +71,10 @@ class ThreadMembership final : public Membership {
   absl::Status Enter();
   /// Its collectives fail from now on, and with them those of the others.
   void BreakGroup() const;
+  /// Its device reports an error.
+  void BreakDevice() const { network_->Break(assignment_.rank); }
+  /// Its sums of the device end only so much later.
+  void DelayDevice(Duration delay) const { network_->Delay(assignment_.rank, delay); }
   /// It hears that its generation is over, while its group still works.
   void EndGeneration() { over_ = true; }
   /// It wants to finish its step and go.
@@ -97,6 +108,7 @@ class ThreadMembership final : public Membership {
   Assignment assignment_;
   uint64_t generation_ = 0;
   collectives::ProcessGroup group_;
+  FakeNetwork* network_ = nullptr;
   TimePoint entered_at_;
   bool over_ = false, drains_ = false;
   std::function<void()> look_;

@@ -1,0 +1,91 @@
+"""Tests of tools/gpu: what a bundle brings, and what a day says where something is missing. The parts themselves are run by
+tools/check --cuda."""
+import contextlib
+import gzip
+import importlib.machinery
+import importlib.util
+import io
+import os
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def load(name):
+    loader = importlib.machinery.SourceFileLoader(name, os.path.join(HERE, name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+sys.dont_write_bytecode = True
+bundle, day = load("bundle"), load("day")
+
+
+class BundleTest(unittest.TestCase):
+    def test_brings_all_but_glibc_and_libtorch(self):
+        listing = """\
+\tlinux-vdso.so.1 (0x00007ffc)
+\tlibtorch_cpu.so => /cache/libtorch/torch/lib/libtorch_cpu.so (0x00007f)
+\tlibcudart.so.13 => /cache/libtorch/torch/lib/../../nvidia/cu13/lib/libcudart.so.13 (0x00007f)
+\tlibfmt.so.9 => /lib/x86_64-linux-gnu/libfmt.so.9 (0x00007f)
+\tlibstdc++.so.6 => /lib/x86_64-linux-gnu/libstdc++.so.6 (0x00007f)
+\tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f)
+\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)
+\t/lib64/ld-linux-x86-64.so.2 (0x00007f)
+"""
+        self.assertEqual(bundle.libraries(listing),
+                         ["/lib/x86_64-linux-gnu/libfmt.so.9", "/lib/x86_64-linux-gnu/libstdc++.so.6"])
+
+    def test_names_a_library_that_is_missing_here(self):
+        with self.assertRaisesRegex(SystemExit, "libfmt.so.9 is not on this machine"):
+            bundle.libraries("\tlibfmt.so.9 => not found\n")
+
+    def test_cuts_data_to_their_beginning(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with gzip.open(os.path.join(folder, "labels.gz"), "wb") as file:
+                file.write(bytes([0, 0, 8, 1]) + (9).to_bytes(4, "big") + bytes(range(9)))
+            target = os.path.join(folder, "cut")
+            os.makedirs(target)
+            bundle.cut_idx(folder, target, "labels", 8, 1, 3)
+            with open(os.path.join(target, "labels"), "rb") as file:
+                self.assertEqual(file.read(), bytes([0, 0, 8, 1, 0, 0, 0, 3, 0, 1, 2]))
+
+
+class DayTest(unittest.TestCase):
+    def test_another_pytorch_is_refused_in_one_sentence(self):
+        day.check_version("2.11.0+cu130")
+        with self.assertRaisesRegex(SystemExit, r"PyTorch 2\.12\.0 is here, and this bundle was built for 2\.11"):
+            day.check_version("2.12.0")
+        with self.assertRaisesRegex(SystemExit, "PyTorch 2.1.0 is here"):
+            day.check_version("2.1.0")
+
+    def test_a_machine_without_pytorch_is_told_what_to_do(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(os.path.join(folder, "torch"))
+            with open(os.path.join(folder, "torch", "__init__.py"), "w", encoding="utf-8") as file:
+                file.write("raise ImportError('no such thing')\n")
+            with self.assertRaisesRegex(SystemExit, r"no such thing\): pip install torch==2\.11\.0"):
+                day.find_torch(folder)
+
+    def test_what_fails_and_what_cannot_be_tried_is_said_and_the_rest_goes_on(self):
+        def part(_):
+            """a part"""
+            yield "good", lambda: "fine"
+            yield "bad", lambda: (_ for _ in ()).throw(day.Failure("status 3"))
+            yield "absent", lambda: (_ for _ in ()).throw(day.Skip("no GPU"))
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            rows = day.play(None, [part])
+        self.assertEqual([(row["result"], row["note"]) for row in rows],
+                         [("passed", "fine"), ("FAILED", "status 3"), ("skipped", "no GPU")])
+        self.assertIn("part         bad                FAILED", said.getvalue())
+
+    def test_every_part_says_what_it_is(self):
+        for part in day.PARTS:
+            self.assertTrue(part.__doc__, part.__name__)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,71 @@
+#include "trainers/random/random_stream.h"
+
+namespace mtrun::trainers {
+namespace {
+
+/// So many blocks side by side, a loop for each operation: what the compiler makes vectors of.
+constexpr int kLanes = 8;
+
+struct Lanes {
+  uint32_t words[4][kLanes];
+};
+
+void Round(Lanes& lanes, uint32_t key0, uint32_t key1) {
+  constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
+  auto& [a, b, c, d] = lanes.words;
+  for (int i = 0; i < kLanes; ++i) {
+    const uint64_t product0 = kMultiplier0 * a[i], product1 = kMultiplier1 * c[i];
+    a[i] = static_cast<uint32_t>(product1 >> 32) ^ b[i] ^ key0;
+    b[i] = static_cast<uint32_t>(product1);
+    c[i] = static_cast<uint32_t>(product0 >> 32) ^ d[i] ^ key1;
+    d[i] = static_cast<uint32_t>(product0);
+  }
+}
+
+/// RandomBlock of block .. block + kLanes - 1.
+void ManyBlocks(const RandomStreamId& id, uint64_t block, Lanes& lanes) {
+  constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
+  for (int i = 0; i < kLanes; ++i) {
+    lanes.words[0][i] = static_cast<uint32_t>(block + static_cast<uint64_t>(i));
+    lanes.words[1][i] = static_cast<uint32_t>(id.micro_batch);
+    lanes.words[2][i] = static_cast<uint32_t>(id.step);
+    lanes.words[3][i] = static_cast<uint32_t>(id.step >> 32);
+  }
+  auto key0 = static_cast<uint32_t>(id.key), key1 = static_cast<uint32_t>(id.key >> 32);
+  for (int round = 0; round < 10; ++round, key0 += kWeyl0, key1 += kWeyl1) Round(lanes, key0, key1);
+}
+
+/// Uniform or kept numbers of kLanes whole blocks.
+void DrawMany(const RandomStreamId& id, const DrawPlan& plan, uint64_t block, float* out) {
+  Lanes lanes;
+  ManyBlocks(id, block, lanes);
+  float numbers[4][kLanes];
+  for (int word = 0; word < 4; ++word) {
+    for (int i = 0; i < kLanes; ++i) {
+      const float uniform = UniformOf(lanes.words[word][i]);
+      numbers[word][i] = plan.draw == Draw::kUniform ? uniform : uniform >= plan.rate ? plan.value : 0.0f;
+    }
+  }
+  for (int i = 0; i < kLanes; ++i) {
+    for (int word = 0; word < 4; ++word) out[4 * i + word] = numbers[word][i];
+  }
+}
+
+}  // namespace
+
+void DrawNumbers(const RandomStreamId& id, const DrawPlan& plan, float* out) {
+  if (plan.count <= 0) return;
+  const uint64_t end = plan.first + static_cast<uint64_t>(plan.count);  // of the words
+  uint64_t block = plan.first / 4;
+  const bool whole = plan.first % 4 == 0;
+  while (4 * block < end) {
+    if (whole && plan.draw != Draw::kNormal && 4 * (block + kLanes) <= end) {
+      DrawMany(id, plan, block, out + (4 * block - plan.first));
+      block += kLanes;
+    } else {
+      DrawBlock(id, plan, block++, out);
+    }
+  }
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,31 @@
+#include "trainers/step/warm_up.h"
+
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
+
+#include "trainers/device/torch_status.h"
+#include "trainers/random/draw.h"
+
+namespace mtrun::trainers {
+
+absl::Status WarmUp(Task& task, MicroBatchSource& source, uint64_t seed, Precision precision) {
+  return TorchStatus("a first pass to warm up", [&] {
+    const Batch batch = source.Make(0, 0);
+    const at::Device device = batch.images.device();
+    RandomInputs random{task.Draw(batch.labels.size(0), {seed, 0, 0}), {}};
+    if (task.draws_during_pass()) random.stream = OnDevice(RandomStream(seed, 0, 0, "dropout"), device);
+    const bool training = task.module().is_training();
+    task.module().train();
+    Task::Output output;
+    {
+      const Autocast autocast(device.type(), precision);
+      output = task.Train(batch, random);
+    }
+    torch::autograd::backward({output.loss}, {});
+    static_cast<void>(output.loss.item<double>());
+    for (at::Tensor& parameter : task.module().parameters()) parameter.mutable_grad().reset();
+    task.module().train(training);
+  });
+}
+
+}  // namespace mtrun::trainers
