@@ -66,7 +66,7 @@ RunIdentity MakeIdentity(const std::string& program, const std::string& data, co
   identity.run["program"] = program;
   identity.run["data"] = data;
   identity.not_of_run.erase("data");
-  if (draws) identity.run[kRandomStreams] = kRandomStreamVersion;
+  if (draws) identity.run.insert_or_assign(kRandomStreams, std::string(kRandomStreamVersion));
   if (options.random_streams != "new") identity.not_of_run.erase(kRandomStreams);
   return identity;
 }

@@ -24,8 +24,9 @@ class WarmUpTest : public ::testing::Test {
     auto split = datasets::PackedSplit::Open(path, "train");
     EXPECT_TRUE(split.ok()) << split.status();
     data_ = std::make_unique<datasets::PackedSplit>(*std::move(split));
-    source_ = std::make_unique<DatasetSource>(
-        *data_, SourceOptions{.plan = {.global_batch = 8, .micro_batch = 4}}, BatchOptions{});
+    SourceOptions options;
+    options.plan = {.global_batch = 8, .micro_batch = 4};
+    source_ = std::make_unique<DatasetSource>(*data_, options, BatchOptions{});
   }
   ~WarmUpTest() override { std::filesystem::remove_all(folder_); }
 
