@@ -1,6 +1,8 @@
 // CUDA graphs.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include "absl/status/statusor.h"
 #include "trainers/device/graph.h"
 
