@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 
 namespace mtrun::rendezvous {
@@ -41,6 +44,10 @@ class JobRun {
     return IsOther(incarnation) && Proof(now) != RunProof::kNone;
   }
   bool IsOther(uint64_t incarnation) const { return incarnation != 0 && incarnation != incarnation_; }
+  /// From when on nodes of other runs are turned away; nothing while it may still be theirs that goes on.
+  std::optional<TimePoint> excludes_from() const {
+    return proof_ == RunProof::kNone ? std::nullopt : std::optional(window_ends_);
+  }
   bool operator==(const JobRun&) const = default;
 
  private:
@@ -48,5 +55,12 @@ class JobRun {
   TimePoint window_ends_;  // constant after construction
   RunProof proof_ = RunProof::kNone;
 };
+
+/// What a node hears whose own run of the job is over.
+inline std::string OverForAnotherRun(const std::string& job_id) {
+  return absl::StrCat("another run of the job \"", job_id,
+                      "\" has begun, and how the one ended that this node was in ",
+                      "is not known here; start it again to join the new one");
+}
 
 }  // namespace mtrun::rendezvous

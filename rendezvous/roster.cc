@@ -143,6 +143,14 @@ std::string Roster::YetToSay(uint64_t number) const {
   return node == nodes_.end() ? "" : ShortName(node->first, node->second);
 }
 
+std::vector<std::string> Roster::OfOtherRuns(const JobRun& run, const GenerationRecord& generation) const {
+  std::vector<std::string> others;
+  for (const auto& [node_id, node] : nodes_) {
+    if (run.IsOther(node.run) && generation.FindLast(node_id) == nullptr) others.push_back(node_id);
+  }
+  return others;
+}
+
 bool Roster::RunsWithout(const std::string& node_id, bool progressed) const {
   const uint64_t joined = nodes_.at(node_id).joined;
   return std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& entry) {

@@ -22,13 +22,6 @@ Generation GenerationOf(const AgentEvent& event) {
       event);
 }
 
-/// What a node hears whose own run of the job is over.
-std::string AnotherRun(const std::string& job_id) {
-  return absl::StrCat("another run of the job \"", job_id,
-                      "\" has begun, and how the one ended that this node was in ",
-                      "is not known here; start it again to join the new one");
-}
-
 /// About nobody's membership.
 bool IsQuiet(const Event& event) {
   if (std::holds_alternative<Heartbeat>(event.what)) return true;
@@ -87,7 +80,7 @@ std::vector<Effect> JobMachine::Step(const Event& event, TimePoint now) {
 
 void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event, TimePoint now) {
   if (!Has(node_id) && run_.Excludes(event.incarnation, now))
-    return effects_.Refuse(node_id, AnotherRun(settings_.job_id));
+    return effects_.Refuse(node_id, OverForAnotherRun(settings_.job_id));
   if (const auto differing = DifferingSettings(settings_, event.settings); !differing.empty()) {
     return effects_.Refuse(node_id, absl::StrCat("settings differ from those the job \"", settings_.job_id,
                                                  "\" began with: ", absl::StrJoin(differing, "; "),
@@ -188,7 +181,7 @@ void JobMachine::OnOffer(const std::string& node_id, const Offer& offer, const A
     return Lose(node_id, "its offer was malformed");
   }
   if (said.held && run_.Excludes(said.held->incarnation, now)) {
-    effects_.Refuse(node_id, AnotherRun(settings_.job_id));
+    effects_.Refuse(node_id, OverForAnotherRun(settings_.job_id));
     return Lose(node_id, "it is of another run");
   }
   timers_.OnOffer(now);

@@ -92,9 +92,10 @@ class JobMachine {
   uint64_t incarnation() const { return run_.incarnation(); }
   /// The last one that was formed, adopted or heard of; nothing before the first.
   const std::optional<Assignment>& last_generation() const { return generation_.last(); }
-  /// For a service that starts afresh here; nothing while no member of the last generation is known to run
-  /// it, and where the job has ended.
-  std::optional<RememberedJob> ToRemember() const;
+  /// A member of the last generation is known to run it: a service that starts afresh here must know of it.
+  bool IsKnownToRun() const;
+  /// Ids of members of the last generation that have answered at their presence ports.
+  const std::set<std::string>& verified() const { return departures_.verified(); }
   /// The highest one that was given to a generation.
   uint64_t last_number() const { return generation_.number(); }
   JobView View(TimePoint now) const;

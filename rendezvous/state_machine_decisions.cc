@@ -53,13 +53,16 @@ std::string SpareText(const GenerationRecord& generation, int max_nodes) {
                       members == 1 ? " node runs" : " nodes run", "; this one takes over when one is lost");
 }
 
-/// A service that knows nothing may hear first, or only, of nodes outside of the generation that runs.
-void TellMembership(const GenerationRecord& generation, Roster* roster, EffectList* effects) {
+/// A service that knows nothing may hear first, or only, of nodes outside of the generation that runs. Those
+/// of another run do not become this one's: whose run it is that goes on may not be decided yet.
+void TellMembership(const GenerationRecord& generation, const JobRun& run, Roster* roster,
+                    EffectList* effects) {
   if (!generation.known()) return;
   std::optional<Membership> news;
   for (auto& [node_id, node] : roster->nodes()) {
-    if (!node.connected || !node.greeted || node.knows == generation.id()) continue;
+    if (!node.connected || !node.greeted || node.knows == generation.id() || run.IsOther(node.run)) continue;
     node.knows = generation.id();
+    node.run = run.incarnation();
     if (generation.FindLast(node_id) != nullptr) continue;
     if (!news) news = Membership{Assigned(*generation.last())};
     effects->Send(node_id, *news);
@@ -103,8 +106,15 @@ void JobMachine::Settle(TimePoint now) {
   }
   if (!outcome_ && !generation_.running()) SettleForming(now);
   if (outcome_) return;
+  // Who came before this run was certain of being the one that goes on.
+  if (const auto from = run_.excludes_from(); from && now >= *from) {
+    for (const std::string& node_id : roster_.OfOtherRuns(run_, generation_)) {
+      effects_.Refuse(node_id, OverForAnotherRun(settings_.job_id));
+      Lose(node_id, "it is of another run");
+    }
+  }
   // Who has heard that it is a spare knows for whom.
-  if (run_.proven()) TellMembership(generation_, &roster_, &effects_);
+  if (run_.proven()) TellMembership(generation_, run_, &roster_, &effects_);
   UpdateWaiting(now);
   // Nobody is left, neither here nor elsewhere.
   const bool here = generation_.running() || !roster_.empty();
@@ -161,9 +171,8 @@ FormationDecision JobMachine::DecideNext(TimePoint now) {
   input.last_call_ends = timers_.last_call_ends();
   input.recovery_ends = options_.service_started;
   // Of several services any may have the job, or have had it just now.
-  if (quorum_.listed())
-    input.recovery_ends =
-        std::max(input.recovery_ends, quorum_.changed_at().value_or(now - options_.recovery_window));
+  if (quorum_.listed() && quorum_.changed_at())
+    input.recovery_ends = std::max(input.recovery_ends, *quorum_.changed_at());
   if (!options_.host_begins || quorum_.listed()) input.recovery_ends += options_.recovery_window;
   FormationDecision decision = DecideFormation(input, now);
   if (!decision.form) return decision;
@@ -202,6 +211,7 @@ void JobMachine::Form(const FormationDecision& decision, TimePoint now) {
     node.confirmed = true;
     node.told.clear();
     node.knows = generation;
+    node.run = run_.incarnation();
     Roster::Assign(node, member, generation.number);
     effects_.Send(member.node_id, assigned);
   }

@@ -45,10 +45,9 @@ Generation JobMachine::RunBy(const std::string& node_id) const {
   return runs ? generation_.id() : Generation{};
 }
 
-std::optional<RememberedJob> JobMachine::ToRemember() const {
+bool JobMachine::IsKnownToRun() const {
   const auto& last = generation_.last();
-  if (outcome_ || !last || RunBy(last->members.front().node_id) != last->generation) return std::nullopt;
-  return RememberedJob{*last, departures_.verified()};
+  return last && RunBy(last->members.front().node_id) == last->generation;
 }
 
 std::optional<TimePoint> JobMachine::NextDeadline() const {
@@ -58,7 +57,11 @@ std::optional<TimePoint> JobMachine::NextDeadline() const {
   if (!next && quorum_.Applies(generation_)) return std::nullopt;
   if (!next) return departures_.FirstLeaseEnd(generation_, roster_);
   if (!generation_.running()) next = Earlier(next, timers_.NextDeadline(!generation_.known()));
-  if (failing_) next = Earlier(next, failing_->due());
+  if (failing_) {
+    next = Earlier(next, failing_->due());
+  } else if (!roster_.OfOtherRuns(run_, generation_).empty()) {
+    next = Earlier(next, run_.excludes_from());
+  }
   return Earlier(next, news_.due());
 }
 

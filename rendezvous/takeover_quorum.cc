@@ -105,8 +105,7 @@ std::vector<std::string> TakeoverQuorum::Endpoints(const GenerationRecord& gener
 
 void TakeoverQuorum::OnProbed(std::vector<PeerService> peers, const JobRun& run, TimePoint seen,
                               TimePoint now) {
-  if (HasChanged(peers_, peers)) changed_at_ = now;
-  peers_ = std::move(peers);
+  const std::vector<PeerService> before = std::exchange(peers_, std::move(peers));
   seen_at_ = seen;
   for (PeerService& peer : peers_) {
     if (peer.state != State::kWithJob || !run.IsOther(peer.incarnation) || peer.proof >= run.Proof(now))
@@ -116,6 +115,7 @@ void TakeoverQuorum::OnProbed(std::vector<PeerService> peers, const JobRun& run,
     peer.endpoint = endpoint;
     peer.state = State::kWithoutJob;
   }
+  if (HasChanged(before, peers_)) changed_at_ = now;
 }
 
 bool TakeoverQuorum::DecidedByServices(const GenerationRecord& generation,
@@ -191,19 +191,21 @@ std::optional<std::string> TakeoverQuorum::WhyNot(const GenerationRecord& genera
   const std::vector<const Member*> missing = Unaccounted(generation, roster, departures);
   if (missing.empty()) return std::nullopt;
   // Before they died, the dead ones may have gone on with those that are missing.
-  std::vector<const Member*> counted;
+  size_t here = 0, counted = 0;
+  const Member* lowest = nullptr;  // of those that count
   for (const Member& member : members) {
-    if (!departures.SentAway(member.node_id)) counted.push_back(&member);
+    here += departures.Gone(member.node_id) ? 0 : 1;
+    if (departures.SentAway(member.node_id)) continue;
+    ++counted;
+    if (lowest == nullptr) lowest = &member;
   }
-  const auto is_here = [&](const Member* member) {
-    return !departures.Gone(member->node_id) &&
-           std::find(missing.begin(), missing.end(), member) == missing.end();
-  };
-  const auto here = static_cast<size_t>(std::count_if(counted.begin(), counted.end(), is_here));
-  if (2 * here > counted.size()) return std::nullopt;
+  here -= missing.size();
+  if (2 * here > counted) return std::nullopt;
   // Of two halves one alone has the lowest rank. Services of a list may know different generations, and may
   // not count on that.
-  if (!listed_ && 2 * here == counted.size() && is_here(counted.front())) return std::nullopt;
+  const bool lowest_is_here =
+      !departures.Gone(lowest->node_id) && std::find(missing.begin(), missing.end(), lowest) == missing.end();
+  if (!listed_ && 2 * here == counted && lowest_is_here) return std::nullopt;
   std::vector<std::string> names;
   for (const Member* member : missing) names.push_back(member->host);
   return absl::StrCat("holding: of generation ", generation.id().number, " ", absl::StrJoin(names, ", "),

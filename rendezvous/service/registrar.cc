@@ -179,8 +179,8 @@ void Registrar::WriteDown(const std::string& job_id, bool had) {
   if (!options_.embedded && job->second.settings().endpoints.size() > 1) return;
   if (job->second.outcome()) {
     states_.Forget(job_id);
-  } else if (const std::optional<RememberedJob> last = job->second.ToRemember()) {
-    states_.Keep(job_id, *last);
+  } else if (job->second.IsKnownToRun()) {
+    states_.Keep(job_id, *job->second.last_generation(), job->second.verified());
   }
 }
 

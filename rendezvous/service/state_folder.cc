@@ -98,14 +98,15 @@ std::map<std::string, RememberedJob> StateFolder::Load() {
   return found;
 }
 
-void StateFolder::Keep(const std::string& job_id, const RememberedJob& job) {
+void StateFolder::Keep(const std::string& job_id, const Assignment& generation,
+                       const std::set<std::string>& verified) {
   if (folder_.empty()) return;
-  const std::pair<Generation, size_t> wanted(job.generation.generation, job.verified.size());
+  const std::pair<Generation, size_t> wanted(generation.generation, verified.size());
   if (std::exchange(kept_[job_id], wanted) == wanted) return;
   const std::string ids =
-      nlohmann::json(job.verified).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  Put(job_id, absl::StrCat(kHeading, "\n", endpoint_, "\n", job_id, "\n", ids, "\n",
-                           EncodeMembership(job.generation)));
+      nlohmann::json(verified).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  Put(job_id,
+      absl::StrCat(kHeading, "\n", endpoint_, "\n", job_id, "\n", ids, "\n", EncodeMembership(generation)));
 }
 
 void StateFolder::Forget(const std::string& job_id) {

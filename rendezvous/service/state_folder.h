@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -27,8 +28,9 @@ class StateFolder {
   /// The last generations of jobs that had not ended, by job id. What cannot be read is passed over, with a
   /// warning.
   std::map<std::string, RememberedJob> Load();
-  /// This generation runs; the same again changes nothing.
-  void Keep(const std::string& job_id, const RememberedJob& job);
+  /// This generation runs, and these of its members are verified; the same again changes nothing, and costs
+  /// next to nothing: it is called at each event of the job.
+  void Keep(const std::string& job_id, const Assignment& generation, const std::set<std::string>& verified);
   /// The job has ended.
   void Forget(const std::string& job_id);
 

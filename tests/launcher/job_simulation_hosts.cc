@@ -105,9 +105,10 @@ void JobSimulation::WriteDown(size_t index, const std::string& job_id) {
     if (!setup_.hosted && service.jobs->LastNumber(job_id) > 0) file_.erase(job_id);
   } else if (job->second.outcome()) {
     if (service.kept.erase(job_id) > 0) file_.erase(job_id);
-  } else if (const auto last = job->second.ToRemember()) {
-    const auto wanted = std::make_pair(last->generation.generation, last->verified.size());
-    if (std::exchange(service.kept[job_id], wanted) != wanted) file_[job_id] = *last;
+  } else if (job->second.IsKnownToRun()) {
+    const rendezvous::RememberedJob last{*job->second.last_generation(), job->second.verified()};
+    const auto wanted = std::make_pair(last.generation.generation, last.verified.size());
+    if (std::exchange(service.kept[job_id], wanted) != wanted) file_[job_id] = last;
   }
 }
 

@@ -27,8 +27,9 @@ const T* Find(const std::vector<JobTable::JobEffect>& effects) {
 
 class JobTableTest : public ::testing::Test {
  protected:
-  explicit JobTableTest(const TakeoverQuorum::Role& role = {}, JobTable::Remembered remembered = {})
-      : table_({3, TimePoint(), Duration::zero(), /*host_begins=*/false, 0, role}) {
+  explicit JobTableTest(const TakeoverQuorum::Role& role = {}, JobTable::Remembered remembered = {},
+                        Duration recovery_window = Duration::zero())
+      : table_({3, TimePoint(), recovery_window, /*host_begins=*/false, 0, role}) {
     table_.Remember(std::move(remembered));
   }
   std::vector<JobTable::JobEffect> Open(const std::string& job, const std::string& node,
@@ -121,6 +122,38 @@ TEST_F(JobTableTest, ALateNodeOfAnEndedJobThatNobodyRemembersDoesNotDisturbTheNe
   EXPECT_EQ(table_.RunBy("a", "node1"), second.generation);
   EXPECT_EQ(Find<Refused>(Open("a", "node3", second.incarnation)), nullptr) << "a node of this run";
   EXPECT_EQ(Find<Refused>(Open("a", "node4")), nullptr) << "a new one";
+}
+
+class StartingJobTableTest : public JobTableTest {
+ protected:
+  static constexpr Duration kWindow = std::chrono::seconds(3);
+  StartingJobTableTest() : JobTableTest({}, {}, kWindow) {}
+};
+
+/// It came to a service that had just started and did not know yet which run goes on.
+TEST_F(StartingJobTableTest, ANodeOfAnotherRunGoesOnceItIsKnownWhichOneGoesOn) {
+  Open("a", "late", /*incarnation=*/4711);
+  Offer offer;
+  offer.node_id = offer.host = "late";
+  Say("a", "late", OfferSent{offer});
+  offer.node_id = offer.host = "node1";
+  Assignment held = MakeAssignment({7, 70}, {offer}, 0);
+  held.incarnation = 88;
+  Open("a", "node1", held.incarnation);
+  offer.holds = held.generation;
+  table_.Step("a", Event{"node1", AgentSaid{OfferSent{offer}, held}}, now_);
+  EXPECT_EQ(table_.RunBy("a", "node1"), held.generation);
+  EXPECT_TRUE(table_.Has("a", "late")) << "its own run may be the one that goes on";
+  for (int look = 0; table_.Has("a", "late"); ++look) {
+    ASSERT_TRUE(table_.NextDeadline().has_value());
+    ASSERT_TRUE(look < 100 && *table_.NextDeadline() <= TimePoint() + kWindow) << "it stays";
+    now_ = std::max(now_, *table_.NextDeadline());
+    for (const char* node : {"late", "node1"}) table_.Step("a", Event{node, Heartbeat{}}, now_);
+    const auto effects = table_.Tick(now_);
+    EXPECT_EQ(Find<Membership>(effects), nullptr) << "it would be taken for one of this run";
+    EXPECT_EQ(Find<Refused>(effects) != nullptr, !table_.Has("a", "late"));
+  }
+  EXPECT_EQ(table_.RunBy("a", "node1"), held.generation);
 }
 
 TEST_F(JobTableTest, NodesOfAnEndedJobWhoseIdIsUsedAgainDoNotStayForEver) {
@@ -265,10 +298,10 @@ TEST(JobTable, AStandAloneServiceBeginsAgainOnceTheLastNodesAreKnownToBeGone) {
   const JobMachine& begun = table.jobs().at("a");
   EXPECT_EQ(begun.last_number(), 6u);
   EXPECT_NE(begun.incarnation(), 77u);
-  ASSERT_TRUE(begun.ToRemember());
-  EXPECT_EQ(begun.ToRemember()->generation.generation.number, 6u);
+  EXPECT_TRUE(begun.IsKnownToRun());
+  EXPECT_EQ(begun.last_generation()->generation.number, 6u);
   table.Step("a", Event{"node2", AgentSaid{WorkersFinished{begun.generation().id(), false}, {}}}, now);
-  EXPECT_FALSE(table.jobs().at("a").ToRemember()) << "it has ended";
+  EXPECT_FALSE(table.jobs().at("a").IsKnownToRun()) << "it has ended";
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ import io
 import os
 import sys
 import tempfile
+import types
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -77,7 +78,7 @@ class DayTest(unittest.TestCase):
             yield "bad", lambda: (_ for _ in ()).throw(day.Failure("status 3"))
             yield "absent", lambda: (_ for _ in ()).throw(day.Skip("no GPU"))
         with contextlib.redirect_stdout(io.StringIO()) as said:
-            rows = day.play(None, [part])
+            rows = day.play(types.SimpleNamespace(), [part])
         self.assertEqual([(row["result"], row["note"]) for row in rows],
                          [("passed", "fine"), ("FAILED", "status 3"), ("skipped", "no GPU")])
         self.assertIn("part         bad                FAILED", said.getvalue())

@@ -38,7 +38,7 @@ class VisionTransformer : public torch::nn::Module {
 
   at::Tensor forward(const at::Tensor& images);
 
-  /// What training mode drops is drawn from here: before each forward pass, the generator of the micro-batch.
+  /// What training mode drops is drawn from here: before each forward pass, the stream of the micro-batch.
   void SetStream(at::Tensor stream) { dropout_->SetStream(std::move(stream)); }
 
  private:

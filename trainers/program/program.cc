@@ -124,12 +124,12 @@ absl::StatusOr<int> TrainTogether(Run& run, const TrainInputs& inputs, JobMember
   ProgressLine progress(/*quiet=*/true);
   std::optional<TrainLoop> loop;
   MT_RETURN_IF_ERROR(SetUp(run, inputs, membership, progress, loop));
-  if (const absl::Status joined = membership.Join(run.environment); absl::IsCancelled(joined)) {
+  const absl::Status joined = membership.Join(run.environment);
+  if (absl::IsCancelled(joined)) {
     log::Info(std::string(joined.message()), ": this worker had not begun to train");
     return 128 + (DrainSignal() != 0 ? DrainSignal() : SIGTERM);
-  } else {
-    MT_RETURN_IF_ERROR(joined);
   }
+  MT_RETURN_IF_ERROR(joined);
   run.assignment = membership.assignment();  // under mtrun the environment's came too early to be true
   *inputs.faults = FaultPlan(faults, run.assignment.rank);
   if (run.assignment.rank == 0) WarnOfIdleWorkers(run);

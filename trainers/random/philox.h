@@ -20,18 +20,21 @@ struct PhiloxBlock {
   uint32_t words[4];
 };
 
+constexpr int kPhiloxRounds = 10;
+constexpr uint64_t kPhiloxMultiplier0 = 0xD2511F53, kPhiloxMultiplier1 = 0xCD9E8D57;
+constexpr uint32_t kPhiloxWeyl0 = 0x9E3779B9, kPhiloxWeyl1 = 0xBB67AE85;  // what the key's halves grow by
+
 /// 128 random bits of a counter and a key; the key's low half comes first.
 MT_HOST_DEVICE constexpr PhiloxBlock Philox4x32(PhiloxBlock counter, uint64_t key) {
-  constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
-  constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
   auto key0 = static_cast<uint32_t>(key), key1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t product0 = kMultiplier0 * counter.words[0], product1 = kMultiplier1 * counter.words[2];
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const uint64_t product0 = kPhiloxMultiplier0 * counter.words[0],
+                   product1 = kPhiloxMultiplier1 * counter.words[2];
     counter = {
         {static_cast<uint32_t>(product1 >> 32) ^ counter.words[1] ^ key0, static_cast<uint32_t>(product1),
          static_cast<uint32_t>(product0 >> 32) ^ counter.words[3] ^ key1, static_cast<uint32_t>(product0)}};
-    key0 += kWeyl0;
-    key1 += kWeyl1;
+    key0 += kPhiloxWeyl0;
+    key1 += kPhiloxWeyl1;
   }
   return counter;
 }
@@ -77,21 +80,23 @@ struct DrawPlan {
   int64_t count = 0;   // of numbers, one a word
 };
 
+/// What one word comes to, but for kNormal.
+MT_HOST_DEVICE constexpr float NumberOf(const DrawPlan& plan, uint32_t word) {
+  const float uniform = UniformOf(word);
+  return plan.draw == Draw::kUniform ? uniform : uniform >= plan.rate ? plan.value : 0.0f;
+}
+
 /// The numbers of one block, into those of out[0 .. count) that they are. Blocks first / 4 .. (first + count
 /// - 1) / 4 write all of them.
 MT_HOST_DEVICE inline void DrawBlock(const RandomStreamId& id, const DrawPlan& plan, uint64_t block,
                                      float* out) {
   const PhiloxBlock bits = RandomBlock(id, block);
   float numbers[4];
-  for (int i = 0; i < 4; i += 2) {
-    if (plan.draw == Draw::kNormal) {
-      NormalsOf(bits.words[i], bits.words[i + 1], numbers[i], numbers[i + 1]);
-      continue;
-    }
-    for (int j = i; j < i + 2; ++j) {
-      const float uniform = UniformOf(bits.words[j]);
-      numbers[j] = plan.draw == Draw::kUniform ? uniform : uniform >= plan.rate ? plan.value : 0;
-    }
+  if (plan.draw == Draw::kNormal) {
+    NormalsOf(bits.words[0], bits.words[1], numbers[0], numbers[1]);
+    NormalsOf(bits.words[2], bits.words[3], numbers[2], numbers[3]);
+  } else {
+    for (int i = 0; i < 4; ++i) numbers[i] = NumberOf(plan, bits.words[i]);
   }
   for (int i = 0; i < 4; ++i) {
     const auto at = static_cast<int64_t>(4 * block + i - plan.first);

@@ -11,10 +11,9 @@ struct Lanes {
 };
 
 void Round(Lanes& lanes, uint32_t key0, uint32_t key1) {
-  constexpr uint64_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
   auto& [a, b, c, d] = lanes.words;
   for (int i = 0; i < kLanes; ++i) {
-    const uint64_t product0 = kMultiplier0 * a[i], product1 = kMultiplier1 * c[i];
+    const uint64_t product0 = kPhiloxMultiplier0 * a[i], product1 = kPhiloxMultiplier1 * c[i];
     a[i] = static_cast<uint32_t>(product1 >> 32) ^ b[i] ^ key0;
     b[i] = static_cast<uint32_t>(product1);
     c[i] = static_cast<uint32_t>(product0 >> 32) ^ d[i] ^ key1;
@@ -24,7 +23,6 @@ void Round(Lanes& lanes, uint32_t key0, uint32_t key1) {
 
 /// RandomBlock of block .. block + kLanes - 1.
 void ManyBlocks(const RandomStreamId& id, uint64_t block, Lanes& lanes) {
-  constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
   for (int i = 0; i < kLanes; ++i) {
     lanes.words[0][i] = static_cast<uint32_t>(block + static_cast<uint64_t>(i));
     lanes.words[1][i] = static_cast<uint32_t>(id.micro_batch);
@@ -32,7 +30,8 @@ void ManyBlocks(const RandomStreamId& id, uint64_t block, Lanes& lanes) {
     lanes.words[3][i] = static_cast<uint32_t>(id.step >> 32);
   }
   auto key0 = static_cast<uint32_t>(id.key), key1 = static_cast<uint32_t>(id.key >> 32);
-  for (int round = 0; round < 10; ++round, key0 += kWeyl0, key1 += kWeyl1) Round(lanes, key0, key1);
+  for (int round = 0; round < kPhiloxRounds; ++round, key0 += kPhiloxWeyl0, key1 += kPhiloxWeyl1)
+    Round(lanes, key0, key1);
 }
 
 /// Uniform or kept numbers of kLanes whole blocks.
@@ -41,10 +40,7 @@ void DrawMany(const RandomStreamId& id, const DrawPlan& plan, uint64_t block, fl
   ManyBlocks(id, block, lanes);
   float numbers[4][kLanes];
   for (int word = 0; word < 4; ++word) {
-    for (int i = 0; i < kLanes; ++i) {
-      const float uniform = UniformOf(lanes.words[word][i]);
-      numbers[word][i] = plan.draw == Draw::kUniform ? uniform : uniform >= plan.rate ? plan.value : 0.0f;
-    }
+    for (int i = 0; i < kLanes; ++i) numbers[word][i] = NumberOf(plan, lanes.words[word][i]);
   }
   for (int i = 0; i < kLanes; ++i) {
     for (int word = 0; word < 4; ++word) out[4 * i + word] = numbers[word][i];

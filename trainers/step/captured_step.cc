@@ -1,6 +1,10 @@
 #include "trainers/step/captured_step.h"
 
+#include <stdexcept>
+#include <string>
+
 #include "base/status_macros.h"
+#include "trainers/device/torch_status.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -37,7 +41,12 @@ void CapturedStep::Capture(const std::vector<PassInputs>& inputs, const Work& wo
                        {CopiesOf(pass.random.drawn), stream.defined() ? stream.clone() : at::Tensor()}});
   }
   graph_ = make_();
-  graph_->Capture([this, work] { work(inputs_); });
+  const absl::Status captured = TorchStatus("", [&] { graph_->Capture([this, work] { work(inputs_); }); });
+  if (captured.ok()) return;
+  graph_.reset();
+  // LibTorch says what CUDA forbids there, and not what to do.
+  throw std::runtime_error("a step of this program cannot be captured as a CUDA graph, leave --graph out" +
+                           std::string(captured.message()));
 }
 
 void CapturedStep::Take(const std::vector<PassInputs>& inputs) {

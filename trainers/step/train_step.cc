@@ -8,7 +8,7 @@
 #include "base/status_macros.h"
 #include "trainers/collectives/device_group.h"
 #include "trainers/device/torch_status.h"
-#include "trainers/random/draw.h"
+#include "trainers/step/random_inputs.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -86,11 +86,7 @@ void TrainStep::LookAhead(int64_t step, const std::vector<SyncRound>& passes, si
 }
 
 RandomInputs TrainStep::RandomInputsOf(int64_t step, int64_t micro_batch, int64_t samples) const {
-  const MicroBatchId id{options_.seed, step, micro_batch};
-  at::Tensor stream;
-  if (task_.draws_during_pass())
-    stream = OnDevice(RandomStream(id.seed, step, micro_batch, "dropout"), device_);
-  return {task_.Draw(samples, id), std::move(stream)};
+  return DrawInputs(task_, {options_.seed, step, micro_batch}, samples, device_);
 }
 
 void TrainStep::ForwardAndBackward(size_t pass, const Batch& batch, const RandomInputs& random,

@@ -4,7 +4,7 @@
 #include <torch/types.h>
 
 #include "trainers/device/torch_status.h"
-#include "trainers/random/draw.h"
+#include "trainers/step/random_inputs.h"
 
 namespace mtrun::trainers {
 
@@ -12,8 +12,7 @@ absl::Status WarmUp(Task& task, MicroBatchSource& source, uint64_t seed, Precisi
   return TorchStatus("a first pass to warm up", [&] {
     const Batch batch = source.Make(0, 0);
     const at::Device device = batch.images.device();
-    RandomInputs random{task.Draw(batch.labels.size(0), {seed, 0, 0}), {}};
-    if (task.draws_during_pass()) random.stream = OnDevice(RandomStream(seed, 0, 0, "dropout"), device);
+    const RandomInputs random = DrawInputs(task, {seed, 0, 0}, batch.labels.size(0), device);
     const bool training = task.module().is_training();
     task.module().train();
     Task::Output output;

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <c10/util/accumulate.h>
+
 #include "trainers/random/draw.h"
 #include "trainers/tasks/image_grid.h"
 
@@ -45,19 +47,27 @@ Task::Output DiffusionTask::Train(const Batch& batch, const RandomInputs& random
   return {Loss(batch.images, draws), 0, {}};
 }
 
+at::Tensor DiffusionTask::EvaluationNoise(const at::Tensor& images, int64_t first) const {
+  // A stream has 2^34 numbers: not enough for every test set as one.
+  constexpr int64_t kSamples = 1024;
+  const int64_t values = c10::multiply_integers(images.sizes().slice(1)), each = (values + 1) / 2 * 2;
+  std::vector<at::Tensor> noise;
+  for (int64_t k = first, end = first + images.size(0); k < end;) {
+    const int64_t part = k / kSamples, within = k % kSamples, count = std::min(end - k, kSamples - within);
+    const RandomStream stream(options_.seed, 0, part, "evaluation noise");
+    noise.push_back(DrawNormal({count, each}, OnDevice(stream, images.device()), within * each));
+    k += count;
+  }
+  return at::cat(noise).narrow(1, 0, values).reshape(images.sizes()).to(images.options());
+}
+
 void DiffusionTask::Evaluate(const Batch& batch, int64_t first, Sums& sums) {
   schedule_.To(batch.images.device());
   const int64_t n = batch.images.size(0);
-  const auto stream = [&](std::string_view purpose) {
-    return OnDevice(RandomStream(options_.seed, 0, 0, purpose), batch.images.device());
-  };
+  const at::Tensor times =
+      OnDevice(RandomStream(options_.seed, 0, 0, "evaluation time"), batch.images.device());
   // Sample k has time k and the k-th of the noises, whatever is evaluated together.
-  const int64_t each = (batch.images.numel() / std::max<int64_t>(n, 1) + 1) / 2 * 2;
-  at::Tensor noise = DrawNormal({n, each}, stream("evaluation noise"), first * each);
-  noise = noise.narrow(1, 0, batch.images.numel() / std::max<int64_t>(n, 1)).reshape(batch.images.sizes());
-  Draws draws{DrawBelow({n}, schedule_.steps(), stream("evaluation time"), first),
-              noise.to(batch.images.options()),
-              {}};
+  Draws draws{DrawBelow({n}, schedule_.steps(), times, first), EvaluationNoise(batch.images, first), {}};
   if (options_.classes > 0) draws.labels = batch.labels;
   sums.loss += Loss(batch.images, draws).item<double>() * static_cast<double>(n);
 }

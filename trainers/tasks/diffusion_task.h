@@ -57,6 +57,8 @@ class DiffusionTask : public Task {
   };
   /// Squared errors' mean, 0-dimensional.
   at::Tensor Loss(const at::Tensor& images, const Draws& draws) const;
+  /// Of the test images `first` and on: like them.
+  at::Tensor EvaluationNoise(const at::Tensor& images, int64_t first) const;
   at::Tensor Guided(const at::Tensor& x, const at::Tensor& t, const at::Tensor& labels) const;
   at::TensorOptions Where() const;
 

@@ -41,10 +41,10 @@ TEST_F(StateFolderTest, TheNextServiceReadsWhatTheLastOneWrote) {
   EXPECT_THAT(Load(), IsEmpty());
   {
     StateFolder states(path(), "node1:29400");
-    states.Keep("job", one_);
-    states.Keep("a job/with any name", two_);
-    states.Keep("job", two_);
-    states.Keep("job", two_);
+    states.Keep("job", one_.generation, one_.verified);
+    states.Keep("a job/with any name", two_.generation, two_.verified);
+    states.Keep("job", two_.generation, two_.verified);
+    states.Keep("job", two_.generation, two_.verified);
   }
   EXPECT_THAT(Load(), UnorderedElementsAre(Pair("job", two_), Pair("a job/with any name", two_)));
   EXPECT_THAT(Load("node2:29400"), IsEmpty()) << "another endpoint's";
@@ -53,8 +53,8 @@ TEST_F(StateFolderTest, TheNextServiceReadsWhatTheLastOneWrote) {
 TEST_F(StateFolderTest, AJobThatHasEndedIsForgotten) {
   {
     StateFolder states(path(), "node1:29400");
-    states.Keep("job", one_);
-    states.Keep("other", one_);
+    states.Keep("job", one_.generation, one_.verified);
+    states.Keep("other", one_.generation, one_.verified);
     states.Forget("job");
     states.Forget("unknown");
   }
@@ -70,7 +70,7 @@ TEST_F(StateFolderTest, AJobThatHasEndedIsForgotten) {
 TEST_F(StateFolderTest, AJobThatHasEndedElsewhereIsForgotten) {
   RememberedJob ended = one_;
   ended.generation.incarnation = 7;
-  { StateFolder(path(), "node1:29400").Keep("job", ended); }
+  { StateFolder(path(), "node1:29400").Keep("job", ended.generation, ended.verified); }
   ForgetRun(path(), "node2:29400", "job", 7);
   ForgetRun(path(), "node1:29400", "other", 7);
   ForgetRun(path(), "node1:29400", "job", 8);
@@ -82,7 +82,7 @@ TEST_F(StateFolderTest, AJobThatHasEndedElsewhereIsForgotten) {
 }
 
 TEST_F(StateFolderTest, WhatCannotBeReadIsPassedOver) {
-  { StateFolder(path(), "node1:29400").Keep("job", one_); }
+  { StateFolder(path(), "node1:29400").Keep("job", one_.generation, one_.verified); }
   ASSERT_EQ(Files().size(), 1u);
   const std::string whole = *ReadFile(Files().front());
   for (size_t size = 0; size < whole.size(); ++size) {
@@ -97,7 +97,7 @@ TEST_F(StateFolderTest, WhatCannotBeReadIsPassedOver) {
 }
 
 TEST_F(StateFolderTest, TheFirstFormOfTheFileIsRead) {
-  { StateFolder(path(), "node1:29400").Keep("job", one_); }
+  { StateFolder(path(), "node1:29400").Keep("job", one_.generation, one_.verified); }
   const std::string membership = EncodeMembership(one_.generation);
   const std::string first = absl::StrCat("mtrun membership 1\nnode1:29400\njob\n", membership);
   ASSERT_TRUE(WriteFileAtomically(Files().front(), first).ok());
@@ -108,9 +108,9 @@ TEST_F(StateFolderTest, WhoHasAnsweredSinceIsWrittenDown) {
   RememberedJob verified = one_;
   {
     StateFolder states(path(), "node1:29400");
-    states.Keep("job", verified);
+    states.Keep("job", verified.generation, verified.verified);
     verified.verified = {"node1"};
-    states.Keep("job", verified);
+    states.Keep("job", verified.generation, verified.verified);
   }
   EXPECT_THAT(Load(), ElementsAre(Pair("job", verified)));
 }
@@ -118,11 +118,11 @@ TEST_F(StateFolderTest, WhoHasAnsweredSinceIsWrittenDown) {
 TEST_F(StateFolderTest, AFolderThatCannotBeMadeCostsNothingElse) {
   ASSERT_TRUE(WriteFileAtomically(folder_.File("file"), "").ok());
   StateFolder states(folder_.File("file") + "/state", "node1:29400");
-  states.Keep("job", one_);
-  states.Keep("job", two_);
+  states.Keep("job", one_.generation, one_.verified);
+  states.Keep("job", two_.generation, two_.verified);
   EXPECT_THAT(states.Load(), IsEmpty());
   StateFolder none("", "node1:29400");
-  none.Keep("job", one_);
+  none.Keep("job", one_.generation, one_.verified);
   EXPECT_THAT(none.Load(), IsEmpty());
 }
 

@@ -43,6 +43,14 @@ class Remembered : public Graph {
   std::function<void()> work_;
 };
 
+/// As CUDA, where the work waits for the device.
+struct Forbidden : public Graph {
+  void Capture(const std::function<void()>&) override {
+    throw std::runtime_error("CUDA error: operation not permitted when stream is capturing");
+  }
+  void Replay() override { ADD_FAILURE() << "nothing was captured"; }
+};
+
 /// Convolution, batch normalisation, dropout, a last layer.
 struct TinyNet : torch::nn::Module {
   TinyNet() : norm(register_module("norm", std::make_shared<models::BatchNorm>(4))) {
@@ -179,6 +187,18 @@ TEST_F(CapturedStepTest, OfSeveralWorkers) { ExpectSameAsOrdinarySteps(2, kOfTwe
 TEST_F(CapturedStepTest, ThatMayNotBeCommittedAreDoneAgain) {
   refused_ = {6, 8};
   ExpectSameAsOrdinarySteps(2, {.captured = 2, .replayed = 7 + 2 + 9});
+}
+
+TEST(CapturedStep, OneThatCannotBeCapturedSaysWhatToDo) {
+  CapturedStep step([] { return std::make_unique<Forbidden>(); });
+  try {
+    step.Run(CapturePlan::Action::kCapture, {}, [](const std::vector<PassInputs>&) {});
+    ADD_FAILURE() << "it was captured";
+  } catch (const std::exception& error) {
+    EXPECT_STREQ(error.what(),
+                 "a step of this program cannot be captured as a CUDA graph, leave --graph out: CUDA error: "
+                 "operation not permitted when stream is capturing");
+  }
 }
 
 TEST_F(CapturedStepTest, RandAugmentStaysOutsideOfTheCapture) {
