@@ -53,6 +53,7 @@ class Agent {
         log_folder_(log_files.folder()),
         access_(std::move(access)),
         alarm_(alarm),
+        presence_(presence.fd()),
         offer_(MakeOffer(options_, access_, presence)),
         core_(CoreConfig(options_, offer_, access_.endpoint), MonotonicNow()),
         signals_(io_),
@@ -90,7 +91,7 @@ class Agent {
     const EnvironmentMap environment = CurrentEnvironment();
     MT_ASSIGN_OR_RETURN(watching_, StartWatching(io_, environment, options_.event_log, options_.job.job_id));
     MT_RETURN_IF_ERROR(OpenLease());
-    MT_RETURN_IF_ERROR(supervisor_.Start(watching_.timer_file(), lease_ ? lease_->fd() : -1));
+    MT_RETURN_IF_ERROR(supervisor_.Start(watching_.timer_file(), {lease_ ? lease_->fd() : -1, presence_}));
     if (const auto found = environment.find("TORCHELASTIC_ERROR_FILE"); found != environment.end())
       error_file_ = found->second;
     if (!log_folder_.empty()) log::Info("the workers' output is kept in ", log_folder_);
@@ -299,6 +300,7 @@ class Agent {
   const std::string log_folder_;
   const RendezvousAccess access_;
   const LeaseAlarm& alarm_;
+  const int presence_;  // its descriptor
   const rendezvous::Offer offer_;
 
   // Set before the session starts, whose thread renews it and the alarm.

@@ -6,9 +6,11 @@
 #include <iostream>
 
 #include "absl/strings/str_format.h"
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "base/openssl.h"
 #include "base/posix.h"
+#include "base/token.h"
 #include "base/version.h"
 #include "launcher/agent.h"
 #include "launcher/cli/completion.h"
@@ -47,21 +49,21 @@ void SetUpLog(const EnvironmentMap& environment) {
   log::SetUp("mtrun", level);
 }
 
-/// For questions to a service; nothing: as the endpoint says.
-std::optional<bool> Insecure(const Options& options) {
-  return options.insecure_given ? std::optional(true) : std::nullopt;
+/// A weak token of another one's cluster is no fault of who asks.
+rendezvous::Credentials CredentialsOf(const Options& options) {
+  return {options.insecure, {options.token_file, /*weak=*/true}};
 }
 
 int ShowStatus(const Options& options) {
-  const auto status = rendezvous::AskForStatus(options.status_endpoint, Insecure(options), "");
+  const auto status = rendezvous::AskForStatus(options.status_endpoint, CredentialsOf(options));
   if (!status.ok()) return Complain(status.status(), kFailed);
   std::cout << (options.json ? rendezvous::StatusJson(*status) : rendezvous::StatusTable(*status));
   return 0;
 }
 
 int EvictNode(const Options& options) {
-  const auto done = rendezvous::AskToEvict(options.evict_endpoints, Insecure(options), "", options.job.job_id,
-                                           options.evicted);
+  const auto done = rendezvous::AskToEvict(options.evict_endpoints, CredentialsOf(options),
+                                           options.job.job_id, options.evicted);
   if (!done.ok()) return Complain(done.status(), kFailed);
   std::cout << *done << std::endl;
   return 0;
@@ -76,6 +78,7 @@ absl::StatusOr<PresencePort> OpenPresence(const Options& options) {
 
 int Main(const std::vector<std::string>& args) {
   OpenStandardDescriptors();
+  RaiseFileLimit();
   KeepOpenSslUntilTheEnd();
   const EnvironmentMap environment = CurrentEnvironment();
   SetUpLog(environment);
@@ -95,10 +98,15 @@ int Main(const std::vector<std::string>& args) {
     std::cout << CompletionScript(options->completion_shell);
     return 0;
   }
+  if (options->act == Options::Act::kNewToken) {
+    std::cout << MakeToken() << std::endl;
+    return 0;
+  }
   if (options->act == Options::Act::kStatus) return ShowStatus(*options);
   if (options->act == Options::Act::kEvict) return EvictNode(*options);
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());
+  if (!options->run_id_given) options->job.program = ProgramIdentity(*program, options->entry);
   if (options->standalone && !options->run_id_given)
     options->job.job_id = absl::StrFormat("%016x", RandomBits());
   absl::StatusOr<LogFiles> log_files = LogFiles::Make(options->log_dir, options->job.job_id);

@@ -10,12 +10,12 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "base/token.h"
 #include "launcher/net/etcd_probe.h"
 #include "launcher/net/held_port.h"
 #include "launcher/workers/guardian.h"
 #include "rendezvous/service/state_folder.h"
 #include "rendezvous/session/local_session.h"
-#include "rendezvous/token.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -34,7 +34,6 @@ absl::Status RefuseEtcd(const Options& options, const Endpoint& endpoint) {
 absl::Status HostIfMine(const Options& options, const PresencePort& presence, RendezvousAccess* access) {
   rendezvous::HostOptions credentials;
   credentials.insecure = access->insecure;
-  credentials.insecure_anywhere = options.insecure;
   credentials.token = access->token;
   credentials.presence_port = presence.port();
   credentials.presence_id = presence.id();
@@ -57,12 +56,13 @@ absl::StatusOr<RendezvousAccess> FindRendezvous(const Options& options, const Pr
   if (options.standalone) return access;  // nobody else will come
   MT_ASSIGN_OR_RETURN(const Endpoint wanted, ParseEndpoint(options.endpoint));
   MT_RETURN_IF_ERROR(RefuseEtcd(options, wanted));
-  const bool on_loopback = IsOnLoopback(options);
-  access.insecure = options.insecure || on_loopback;
-  if (options.insecure && !on_loopback)
-    log::Warning("--insecure: anyone who reaches ", options.endpoint, " may join this job");
-  if (!access.insecure) {
-    MT_ASSIGN_OR_RETURN(access.token, rendezvous::LoadToken());
+  access.insecure = options.insecure;
+  if (options.insecure) {
+    log::Warning("--insecure: anyone who reaches ", options.endpoint, " may join this job",
+                 IsOnLoopback(options) ? ", every user of this machine" : "");
+  } else {
+    MT_ASSIGN_OR_RETURN(access.token,
+                        LoadToken({options.token_file, options.weak_token}, MissingToken::kMake));
   }
   MT_RETURN_IF_ERROR(HostIfMine(options, presence, &access));
   return access;

@@ -19,7 +19,7 @@ struct RendezvousAccess {
   std::unique_ptr<Hosting> hosting;  // null for a node alone
   std::string endpoint;              // with its real port
   std::string address;               // this node's, for peers
-  bool insecure = true;
+  bool insecure = false;
   std::string token;
 };
 

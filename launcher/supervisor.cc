@@ -28,12 +28,12 @@ Supervisor::Supervisor(asio::io_context& io, const Options& options, const Progr
                                  {[this](const WorkerExited& e) { OnExited(e); },
                                   [this](const WorkerGone& e) { handler_.event(e); }})) {}
 
-absl::Status Supervisor::Start(const std::string& timer_file, int lease) {
+absl::Status Supervisor::Start(const std::string& timer_file, const KeptFiles& kept) {
   MT_ASSIGN_OR_RETURN(
       channel_, ChannelServer::Start(io_, [this](int64_t connection, int local_rank, const auto& message) {
         OnMessage(connection, local_rank, message);
       }));
-  launches_.emplace(options_, program_, log_files_, channel_->path(), timer_file, lease);
+  launches_.emplace(options_, program_, log_files_, channel_->path(), timer_file, kept);
   return absl::OkStatus();
 }
 

@@ -34,9 +34,8 @@ class Supervisor {
   Supervisor(asio::io_context& io, const Options& options, const Program& program, LogFiles& log_files,
              Handler handler);
 
-  /// Opens the workers' channel. `timer_file`: TORCHELASTIC_TIMER_FILE for them, "" for none; `lease`: the
-  /// descriptor of their lease's page, -1 for none.
-  absl::Status Start(const std::string& timer_file, int lease);
+  /// Opens the workers' channel. `timer_file`: TORCHELASTIC_TIMER_FILE for them, "" for none.
+  absl::Status Start(const std::string& timer_file, const KeptFiles& kept);
 
   /// Holds another port for MASTER_PORT.
   absl::Status HoldFreshPort();

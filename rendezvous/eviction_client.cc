@@ -39,15 +39,16 @@ absl::StatusOr<std::string> JudgeAnswers(const std::vector<EvictionAnswer>& answ
 }
 
 absl::StatusOr<std::string> AskToEvict(const std::vector<std::string>& endpoints,
-                                       std::optional<bool> insecure, const std::string& token_file,
-                                       const std::string& job_id, const std::string& node) {
+                                       const Credentials& credentials, const std::string& job_id,
+                                       const std::string& node) {
   wire::EvictRequest request;
   request.set_job_id(job_id);
   request.set_node(node);
   const auto tell = [&](const std::string& where) {
-    const auto reply = AskAsMtrun<wire::EvictReply>(
-        where, insecure, token_file, [&](const std::string& endpoint, bool plain, const std::string& token) {
-          return Ask<wire::EvictRequest, wire::EvictReply>(endpoint, plain, token, kAnswerPatience, request,
+    const auto reply = AskAsPerson<wire::EvictReply>(
+        where, credentials, [&](const std::string& endpoint, const std::string& token) {
+          return Ask<wire::EvictRequest, wire::EvictReply>(endpoint, credentials.insecure, token,
+                                                           kAnswerPatience, request,
                                                            &wire::Rendezvous::Stub::Evict);
         });
     EvictionAnswer answer{.endpoint = where, .reached = reply.status()};

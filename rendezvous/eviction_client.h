@@ -2,12 +2,12 @@
 // any thread.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rendezvous/credentials.h"
 
 namespace mtrun::rendezvous {
 
@@ -24,9 +24,9 @@ struct EvictionAnswer {
 absl::StatusOr<std::string> JudgeAnswers(const std::vector<EvictionAnswer>& answers);
 
 /// Asks the service at each of `endpoints` (host:port), all at once, for 5 s at most. `job_id`
-/// "": the only one there. Credentials as in AskForStatus.
+/// "": the only one there.
 absl::StatusOr<std::string> AskToEvict(const std::vector<std::string>& endpoints,
-                                       std::optional<bool> insecure, const std::string& token_file,
-                                       const std::string& job_id, const std::string& node);
+                                       const Credentials& credentials, const std::string& job_id,
+                                       const std::string& node);
 
 }  // namespace mtrun::rendezvous

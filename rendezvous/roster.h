@@ -36,7 +36,7 @@ struct RosterNode {
   std::string closed_why;
   std::string told;               // the last Waiting it was sent
   Generation knows;               // the newest membership that it was sent
-  uint64_t run = 0;               // incarnation of the run that it knows, 0 for none
+  uint64_t run = 0;               // incarnation of the run that it knew when it came, 0 for none
   uint64_t seen = 0;              // number of the newest generation that it was in, as it said when it came
   std::vector<AgentEvent> early;  // reports about a generation that may yet be adopted
 
@@ -93,7 +93,7 @@ class Roster {
   /// A node that was in a generation beyond `number`, and has yet to say whether it still runs it; "" for
   /// none. It is about to, or to be lost.
   std::string YetToSay(uint64_t number) const;
-  /// Nodes that know another run than this one and are not in its last generation.
+  /// Nodes that came from another run than this one and are not in its last generation.
   std::vector<std::string> OfOtherRuns(const JobRun& run, const GenerationRecord& generation) const;
   /// Another node can still run the program: one that was in a generation before this one was in any, or just
   /// any other when the job has made steps.

@@ -62,7 +62,6 @@ void TellMembership(const GenerationRecord& generation, const JobRun& run, Roste
   for (auto& [node_id, node] : roster->nodes()) {
     if (!node.connected || !node.greeted || node.knows == generation.id() || run.IsOther(node.run)) continue;
     node.knows = generation.id();
-    node.run = run.incarnation();
     if (generation.FindLast(node_id) != nullptr) continue;
     if (!news) news = Membership{Assigned(*generation.last())};
     effects->Send(node_id, *news);
@@ -211,7 +210,6 @@ void JobMachine::Form(const FormationDecision& decision, TimePoint now) {
     node.confirmed = true;
     node.told.clear();
     node.knows = generation;
-    node.run = run_.incarnation();
     Roster::Assign(node, member, generation.number);
     effects_.Send(member.node_id, assigned);
   }

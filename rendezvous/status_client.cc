@@ -121,13 +121,11 @@ absl::StatusOr<uint64_t> ReadServiceId(const std::string& endpoint, bool insecur
 
 absl::Status CheckPlainText(const std::string& endpoint, Duration patience) {
   // A token that nobody has: whoever refuses it in a TLS handshake speaks TLS.
-  const std::string nobodys(kMinTokenCharacters, '-');
-  if (!absl::IsUnauthenticated(ReadServiceId(endpoint, false, nobodys, patience).status()))
+  if (!absl::IsUnauthenticated(ReadServiceId(endpoint, false, MakeToken(), patience).status()))
     return absl::OkStatus();
-  return absl::UnauthenticatedError(
-      absl::StrCat("the service at ", endpoint,
-                   " expects TLS with the cluster's token, and this end speaks "
-                   "plain text (--insecure, or a loopback endpoint): make both alike"));
+  return absl::UnauthenticatedError(absl::StrCat("the service at ", endpoint,
+                                                 " expects TLS with the cluster's token, and this end speaks "
+                                                 "plain text (--insecure): make both alike"));
 }
 
 absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insecure, const std::string& token,
@@ -144,12 +142,11 @@ absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insec
   return status;
 }
 
-absl::StatusOr<ServiceStatus> AskForStatus(const std::string& where, std::optional<bool> insecure,
-                                           const std::string& token_file) {
-  return AskAsMtrun<ServiceStatus>(where, insecure, token_file,
-                                   [](const std::string& endpoint, bool plain, const std::string& token) {
-                                     return ReadStatus(endpoint, plain, token, kAnswerPatience);
-                                   });
+absl::StatusOr<ServiceStatus> AskForStatus(const std::string& where, const Credentials& credentials) {
+  return AskAsPerson<ServiceStatus>(
+      where, credentials, [&](const std::string& endpoint, const std::string& token) {
+        return ReadStatus(endpoint, credentials.insecure, token, kAnswerPatience);
+      });
 }
 
 std::string StatusTable(const ServiceStatus& status) {

@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "rendezvous/credentials.h"
 #include "rendezvous/state_machine.h"
 
 namespace mtrun::rendezvous {
@@ -32,11 +32,9 @@ absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insec
                                          Duration patience, const std::string& job_id = "",
                                          const PeerService& asks = {});
 
-/// The status of the service at `where` (host:port). Without `insecure` as mtrun does it: loopback needs no
-/// TLS, unless the service wants it. `token_file` "": MTRUN_TOKEN or ~/.mtrun/token. kUnavailable: nobody
-/// answers within 5 s.
-absl::StatusOr<ServiceStatus> AskForStatus(const std::string& where, std::optional<bool> insecure,
-                                           const std::string& token_file);
+/// The status of the service at `where` (host:port), for a person. kUnavailable: nobody answers within 5 s;
+/// as LoadToken, which makes none here.
+absl::StatusOr<ServiceStatus> AskForStatus(const std::string& where, const Credentials& credentials);
 
 /// For people: one sentence without a job, else a heading for each job and its nodes in aligned columns.
 std::string StatusTable(const ServiceStatus& status);

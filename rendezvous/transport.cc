@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/tls_identity.h"
 #include "rendezvous/codec.h"
-#include "rendezvous/token.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -93,7 +93,7 @@ absl::Status JudgeCredentials(const std::string& endpoint, const grpc::Status& s
   }
   return absl::UnauthenticatedError(absl::StrCat("the service at ", endpoint,
                                                  " has another token: give every node the same "
-                                                 "MTRUN_TOKEN or ~/.mtrun/token"));
+                                                 "MTRUN_TOKEN, --token_file or ~/.mtrun/token"));
 }
 
 absl::Status JudgeRefusal(const std::string& endpoint, const grpc::Status& status, bool insecure) {

@@ -57,6 +57,7 @@ std::vector<Shown> ShowFields(const JobSettings& settings) {
     if (name == "takeover_any") return;  // one key for both
     all.push_back({std::move(name), Show(value)});
     if (all.back().name == "takeover_majority") all.back() = {"takeover", TakeoverOf(settings)};
+    if (all.back().name == "program" && settings.program.empty()) all.back().value = "any";
   });
   return all;
 }
@@ -183,9 +184,11 @@ std::vector<std::string> DifferingSettings(const JobSettings& job, const JobSett
   const std::vector<Shown> in_job = ShowFields(job), in_agent = ShowFields(here);
   std::vector<std::string> texts;
   for (size_t i = 0; i < in_job.size(); ++i) {
-    if (in_job[i].value != in_agent[i].value)
-      texts.push_back(
-          absl::StrCat(in_job[i].name, " is ", in_agent[i].value, " here, ", in_job[i].value, " in the job"));
+    if (in_job[i].value == in_agent[i].value) continue;
+    const bool other_job = in_job[i].name == "program";
+    texts.push_back(absl::StrCat(in_job[i].name, " is ", in_agent[i].value, " here, ", in_job[i].value,
+                                 " in the job",
+                                 other_job ? " (another job needs an --rdzv_id of its own)" : ""));
   }
   return texts;
 }

@@ -43,10 +43,10 @@ struct JobSettings {
   Duration join_timeout = std::chrono::seconds(600);  // how long the first formation may take
   Duration min_nodes_timeout = Duration::zero();      // how long a job holds below min_nodes; zero: for ever
   Duration fence_timeout = std::chrono::seconds(30);  // a node's lease; zero: none, it never ends
-  std::vector<std::string>
-      endpoints;              // of all services that may serve this job, in order; one or none: no choice
-  bool takeover_any = false;  // a service changes the membership even when another one might too
-  bool takeover_majority = false;  // more than half of the members do, also when the host is only silent
+  std::vector<std::string> endpoints;  // of all services that may have it, in order; one or none: no choice
+  bool takeover_any = false;           // a service changes the membership even when another one might too
+  bool takeover_majority = false;      // more than half of the members do, also when the host is only silent
+  std::string program;  // what all nodes run, where the job has the default id; "": whatever each one runs
   bool operator==(const JobSettings&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -66,6 +66,7 @@ struct JobSettings {
     field("endpoints", self.endpoints, List{{0, kMaxEndpoints}, {1, kMaxName}});
     field("takeover_any", self.takeover_any);
     field("takeover_majority", self.takeover_majority);
+    field("program", self.program, Size{0, kMaxName});
   }
 };
 

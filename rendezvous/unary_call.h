@@ -4,7 +4,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,9 +12,9 @@
 #include "base/clock.h"
 #include "base/endpoint.h"
 #include "base/status_macros.h"
+#include "base/token.h"
 #include "rendezvous/rendezvous.grpc.pb.h"
 #include "rendezvous/status_client.h"
-#include "rendezvous/token.h"
 #include "rendezvous/transport.h"
 
 namespace mtrun::rendezvous {
@@ -50,22 +49,15 @@ absl::StatusOr<Reply> Ask(const std::string& endpoint, bool insecure, const std:
       absl::StrCat("no rendezvous service answers at ", endpoint, ": ", WhyUnreachable(status)));
 }
 
-/// `ask(endpoint, insecure, token)` as mtrun does it: loopback needs no TLS, unless the service wants it.
-/// `insecure` given: that decides. `token_file` "": MTRUN_TOKEN or ~/.mtrun/token.
+/// `ask(endpoint, token)` for a person. A token is not made for that.
 template <typename Reply, typename Asker>
-absl::StatusOr<Reply> AskAsMtrun(const std::string& where, std::optional<bool> insecure,
-                                 const std::string& token_file, Asker ask) {
+absl::StatusOr<Reply> AskAsPerson(const std::string& where, const Credentials& credentials, Asker ask) {
   MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(where));
-  const bool plain = insecure.value_or(IsLoopback(endpoint.host));
   std::string token;
-  if (!plain) {
-    MT_ASSIGN_OR_RETURN(token, LoadToken(token_file));
+  if (!credentials.insecure) {
+    MT_ASSIGN_OR_RETURN(token, LoadToken(credentials.token, MissingToken::kRefuse));
   }
-  absl::StatusOr<Reply> reply = ask(ToText(endpoint), plain, token);
-  if (!plain || insecure || !absl::IsUnauthenticated(reply.status())) return reply;
-  // A TLS service that listens everywhere, on loopback too.
-  MT_ASSIGN_OR_RETURN(token, LoadToken(token_file));
-  return ask(ToText(endpoint), false, token);
+  return ask(ToText(endpoint), token);
 }
 
 }  // namespace mtrun::rendezvous

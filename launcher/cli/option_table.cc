@@ -107,10 +107,18 @@ std::vector<Option> RendezvousOptions() {
       {{.name = "insecure",
         .kind = Kind::kBool,
         .default_text = "false",
-        .help = "Rendezvous without the shared secret and TLS, even beyond this machine.",
+        .help = "Rendezvous without the shared secret and TLS: whoever reaches it may join, read and stop "
+                "the job.",
         .group = kRendezvous,
         .yields = true},
        &Options::insecure},
+      {{.name = "token_file",
+        .help =
+            "File with the cluster's token, instead of the variable MTRUN_TOKEN or ~/.mtrun/token (made at "
+            "first use).",
+        .group = kRendezvous,
+        .yields = true},
+       &Options::token_file},
   };
 }
 
@@ -269,6 +277,12 @@ std::vector<Option> Questions() {
         .group = kQuestions,
         .yields = true},
        Asks{Options::Act::kEvict}},
+      {{.name = "new_token",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help = "Prints a new token for a cluster, for a file of mode 0600 or MTRUN_TOKEN.",
+        .group = kQuestions},
+       Asks{Options::Act::kNewToken}},
       {{.name = "help",
         .kind = Kind::kBool,
         .default_text = "false",

@@ -125,7 +125,8 @@ absl::Status ReadQuestion(const Settings& settings, const std::vector<std::strin
   }
   options->completion_shell = settings.Text("print_completion");
   options->json = settings.Bool("json");
-  options->insecure_given = settings.Bool("insecure");
+  options->insecure = settings.Bool("insecure");
+  options->token_file = settings.Text("token_file");
   options->status_endpoint = settings.Text("status");
   if (options->json && !settings.IsSet("status"))
     return absl::InvalidArgumentError("--json goes with --status HOST:PORT");

@@ -45,14 +45,13 @@ struct EntryPoint {
 };
 
 struct Options {
-  enum class Act { kRun, kHelp, kVersion, kCompletion, kStatus, kEvict };
+  enum class Act { kRun, kHelp, kVersion, kCompletion, kStatus, kEvict, kNewToken };
   Act act = Act::kRun;
   std::string completion_shell;              // "bash" or "zsh"
   std::string status_endpoint;               // of the service to ask
   std::string evicted;                       // host or node id
   std::vector<std::string> evict_endpoints;  // of the services to tell
   bool json = false;
-  bool insecure_given = false;
   std::vector<std::string> notes;  // what to warn of: accepted, but without effect
   rendezvous::JobSettings job;
   int workers = 1;
@@ -68,7 +67,9 @@ struct Options {
   bool hold_port = true;
   int master_port = 0;       // one node with --master_port: its MASTER_PORT; 0: any free one
   bool may_be_etcd = false;  // --rdzv_backend etcd*: the endpoint may be an etcd server, which cannot serve
-  bool insecure = false;     // --insecure; a loopback endpoint needs no token either way
+  bool insecure = false;     // no token, no TLS
+  std::string token_file;    // "": MTRUN_TOKEN or ~/.mtrun/token
+  bool weak_token = false;   // one that mtrun has not made will do
   std::string local_addr;
   std::string role = "default";
   std::string log_dir;  // "" = a temporary folder; "/dev/null" = no files

@@ -11,7 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "base/posix.h"
 #include "base/settings.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
 
 namespace mtrun::launcher {
@@ -102,6 +104,20 @@ absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const Environmen
         python_script || absl::StrContains(name, '/') ? "" : " and on PATH", ")"));
   }
   return Program{.file = file, .argv = entry.words, .name = fs::path(name).filename()};
+}
+
+std::string ProgramIdentity(const Program& program, const EntryPoint& entry) {
+  constexpr std::string_view kElf =
+      "\x7f"
+      "ELF";  // builds may differ from node to node
+  constexpr size_t kLargestScript = 1 << 20, kDigits = 12;
+  if (!entry.trainer.empty() || entry.module) return program.name;
+  const std::string& script = IsFile(entry.words.front()) ? entry.words.front() : program.file;
+  std::error_code unknown;
+  if (fs::file_size(script, unknown) > kLargestScript || unknown) return program.name;
+  const absl::StatusOr<std::string> text = ReadFile(script);
+  if (!text.ok() || text->compare(0, kElf.size(), kElf) == 0) return program.name;
+  return absl::StrCat(program.name, " ", Sha256Hex(*text).substr(0, kDigits));
 }
 
 std::vector<std::string> ArgumentsFor(const Program& program, int local_rank) {

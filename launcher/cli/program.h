@@ -24,6 +24,10 @@ struct Program {
 absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const EnvironmentMap& environment,
                                        const std::string& executable_folder);
 
+/// Tells programs apart that meet under one job id: the name, of a script also what is in it ("train.py
+/// 3f2a90bc11d4"). Neither arguments nor folders.
+std::string ProgramIdentity(const Program& program, const EntryPoint& entry);
+
 /// Replaces ${local_rank} in every argument.
 std::vector<std::string> ArgumentsFor(const Program& program, int local_rank);
 

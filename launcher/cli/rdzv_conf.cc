@@ -66,6 +66,7 @@ const std::vector<ConfKey>& ConfKeys() {
        OneOf{{{"majority", &JobSettings::takeover_majority}, {"any", &JobSettings::takeover_any}}}},
       {"is_host", &Options::is_host},
       {"hold_port", &Options::hold_port},
+      {"weak_token", &Options::weak_token},
       {"store_type",
        Only{"tcp",
             "the nodes find each other over the network; use --rdzv_backend c10d --rdzv_endpoint "

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "base/token.h"
 
 namespace mtrun::launcher {
 
@@ -55,6 +56,7 @@ WorkerEnv MakeWorkerEnv(const rendezvous::Assignment& assignment, size_t member,
 
 EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node) {
   EnvironmentMap environment = node.parent;
+  environment.erase(kTokenVariable);  // workers have secrets of their own, of one generation
   for (auto& [name, value] : ToEnvironment(worker)) environment[name] = value;
   // What a trainer derives its global batch from: what was asked for, never what happened to arrive.
   environment["MTRUN_CONFIGURED_WORLD"] = absl::StrCat(node.configured_world);

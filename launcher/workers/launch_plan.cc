@@ -25,8 +25,8 @@ std::vector<std::string> VisibleAddresses(const EnvironmentMap& environment) {
 }  // namespace
 
 LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles& log_files,
-                       std::string socket, std::string timer_file, int lease)
-    : options_(options), program_(program), log_files_(log_files) {
+                       std::string socket, std::string timer_file, const KeptFiles& kept)
+    : options_(options), program_(program), log_files_(log_files), kept_(kept) {
   node_.max_restarts = options.job.max_restarts;
   node_.configured_world = options.job.max_nodes * options.workers;
   node_.shutdown_timeout = options.shutdown_timeout;
@@ -35,7 +35,7 @@ LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles&
   node_.parent = CurrentEnvironment();
   node_.virtual_local_rank = options.virtual_local_rank;
   node_.timer_file = std::move(timer_file);
-  node_.lease = lease;
+  node_.lease = kept.lease;
   node_.set_omp = NeedsOmpThreads(node_.parent, options.workers);
   if (node_.set_omp) {
     log::Info("OMP_NUM_THREADS is not set: each of the ", options.workers,
@@ -73,6 +73,8 @@ WorkerLaunch LaunchPlan::For(const rendezvous::Assignment& assignment, size_t me
   }
   const WorkerEnv worker = MakeWorkerEnv(assignment, member, local_rank, node_, launch.files.error);
   launch.spec = {program_.file, ArgumentsFor(program_, local_rank), MakeEnvironment(worker, node_)};
+  for (const int fd : {kept_.lease, kept_.presence})
+    if (fd >= 0) launch.spec.kept.push_back(fd);
   if (!bindings_.empty()) {
     const Binding& binding = bindings_[static_cast<size_t>(local_rank)];
     launch.spec.cpus = binding.cpus;

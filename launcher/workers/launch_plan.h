@@ -15,13 +15,18 @@
 
 namespace mtrun::launcher {
 
+/// What workers keep open of mtrun's; -1 for none.
+struct KeptFiles {
+  int lease = -1;     // MTRUN_LEASE
+  int presence = -1;  // the presence port's socket: whoever holds it keeps the kernel from refusing there
+};
+
 class LaunchPlan {
  public:
   /// The arguments must outlive it. `socket`: MTRUN_SOCKET; `timer_file`: TORCHELASTIC_TIMER_FILE, "" for
-  /// none; `lease`: MTRUN_LEASE, -1 for none. Says on the log what it decides for all workers (threads,
-  /// processors).
+  /// none. Says on the log what it decides for all workers (threads, processors).
   LaunchPlan(const Options& options, const Program& program, LogFiles& log_files, std::string socket,
-             std::string timer_file, int lease);
+             std::string timer_file, const KeptFiles& kept);
 
   /// `member` is this node's place among the assignment's. A worker whose folder cannot be made runs without
   /// files.
@@ -33,6 +38,7 @@ class LaunchPlan {
   const Options& options_;
   const Program& program_;
   LogFiles& log_files_;
+  KeptFiles kept_;
   NodeContext node_;
   std::vector<Binding> bindings_;  // empty: no worker is tied
 };

@@ -2,15 +2,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/file_limit.h"
 #include "base/status_macros.h"
 
 namespace mtrun::launcher {
@@ -44,6 +47,8 @@ struct Launch {
   pid_t parent;
   const cpu_set_t* cpus;                // nullptr: leave as it is
   const unsigned long* preferred_node;  // a mask of kNodeBits, nullptr: leave as it is
+  const int *kept, *kept_end;
+  rlimit files;
 };
 
 constexpr int kPreferred = 1;       // MPOL_PREFERRED of <numaif.h>, which comes with libnuma only
@@ -69,6 +74,11 @@ cpu_set_t SetOf(const std::vector<int>& cpus) {
   // Containers often forbid it; the processors' own node is where memory comes from anyway.
   if (launch.preferred_node != nullptr)
     syscall(SYS_set_mempolicy, kPreferred, launch.preferred_node, kNodeBits + 1);
+  // What libraries have opened without CLOEXEC, and what whoever started mtrun left open. Before Linux 5.11
+  // only ours are closed.
+  close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  for (const int* fd = launch.kept; fd != launch.kept_end; ++fd) fcntl(*fd, F_SETFD, 0);
+  setrlimit(RLIMIT_NOFILE, &launch.files);
   if (tied && dup2(launch.output, STDOUT_FILENO) >= 0 && dup2(launch.error, STDERR_FILENO) >= 0) {
     execve(launch.file, launch.argv, launch.environment);
   }
@@ -96,10 +106,18 @@ absl::StatusOr<Process> Process::Start(const ProcessSpec& spec) {
   const bool prefers = spec.memory_node && static_cast<size_t>(*spec.memory_node) < kNodeBits;
   if (prefers)
     nodes[*spec.memory_node / (8 * sizeof(long))] |= 1UL << (*spec.memory_node % (8 * sizeof(long)));
-  const Launch launch = {
-      spec.file.c_str(),        argv.data(),        environment.data(), output.write.get(),
-      error.write.get(),        report.write.get(), getpid(),           spec.cpus.empty() ? nullptr : &cpus,
-      prefers ? nodes : nullptr};
+  const Launch launch = {.file = spec.file.c_str(),
+                         .argv = argv.data(),
+                         .environment = environment.data(),
+                         .output = output.write.get(),
+                         .error = error.write.get(),
+                         .report = report.write.get(),
+                         .parent = getpid(),
+                         .cpus = spec.cpus.empty() ? nullptr : &cpus,
+                         .preferred_node = prefers ? nodes : nullptr,
+                         .kept = spec.kept.data(),
+                         .kept_end = spec.kept.data() + spec.kept.size(),
+                         .files = InheritedFileLimit()};
   Process process;
   // Without the handlers of pthread_atfork: libraries' threads are no business of a child that execs at once.
   process.pid_ = _Fork();

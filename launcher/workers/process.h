@@ -21,6 +21,7 @@ struct ProcessSpec {
   EnvironmentMap environment;           // all of it
   std::vector<int> cpus = {};           // what it may run on; none: what this process may
   std::optional<int> memory_node = {};  // NUMA node whose memory it prefers
+  std::vector<int> kept = {};           // descriptors that stay open besides the first three, and no others
 };
 
 struct ExitStatus {
@@ -32,7 +33,8 @@ struct ExitStatus {
 /// process meanwhile.
 class Process {
  public:
-  /// Standard input is inherited, output and error are pipes. An exec that fails is an error here, not an
+  /// Standard input is inherited, output and error are pipes; the limit of open files is what mtrun began
+  /// with. An exec that fails is an error here, not an
   /// exit of the worker.
   static absl::StatusOr<Process> Start(const ProcessSpec& spec);
   Process(Process&& other) noexcept;

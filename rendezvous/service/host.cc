@@ -29,7 +29,6 @@ class RunningHost final : public Host {
 ServiceOptions OptionsOf(const HostOptions& options) {
   ServiceOptions service;
   service.insecure = options.insecure;
-  service.insecure_anywhere = options.insecure_anywhere;
   service.token = options.token;
   service.embedded = true;
   service.endpoint = options.endpoint;

@@ -12,10 +12,9 @@
 namespace mtrun::rendezvous {
 
 struct HostOptions {
-  std::string endpoint;            // host:port; port 0 with a loopback host: any free port (standalone)
-  std::optional<bool> is_host;     // overrides the test
-  bool insecure = true;            // plain text
-  bool insecure_anywhere = false;  // --insecure was given: plain text beyond loopback, too
+  std::string endpoint;         // host:port; port 0 with a loopback host: any free port (standalone)
+  std::optional<bool> is_host;  // overrides the test
+  bool insecure = false;        // plain text instead of TLS from `token`
   std::string token;
   std::string job_id = {};  // what this agent begins; see JobMachine::Options::host_begins
   int presence_port = 0;    // of this mtrun, 0: none

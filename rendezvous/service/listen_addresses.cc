@@ -12,18 +12,12 @@
 
 namespace mtrun::rendezvous {
 
-absl::StatusOr<std::vector<Endpoint>> ListenAddresses(const Endpoint& listen, bool loopback_only,
-                                                      const Resolver& resolve,
+absl::StatusOr<std::vector<Endpoint>> ListenAddresses(const Endpoint& listen, const Resolver& resolve,
                                                       const std::function<bool(const std::string&)>& is_own) {
-  if (!loopback_only) return std::vector<Endpoint>{listen};
   std::vector<std::string> hosts = {listen.host};
   if (!IsIpAddress(listen.host)) hosts = resolve(listen.host);
-  if (!IsLoopback(listen.host, [&](const std::string&) { return hosts; })) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("will not listen on ", ToText(listen),
-                     " without TLS: other machines may reach it, and anybody on them could take part; give "
-                     "--insecure to allow that, or a token (MTRUN_TOKEN or ~/.mtrun/token) for TLS"));
-  }
+  if (!IsLoopback(listen.host, [&](const std::string&) { return hosts; }))
+    return std::vector<Endpoint>{listen};
   std::stable_partition(hosts.begin(), hosts.end(),
                         [](const std::string& host) { return !absl::StrContains(host, ':'); });
   if (hosts.size() > 1) std::erase_if(hosts, [&](const std::string& host) { return !is_own(host); });

@@ -1,5 +1,4 @@
-// Which addresses the service listens on. Plain text is held on loopback here and nowhere else: what was
-// judged is what is bound, not a name that may lead elsewhere a moment later.
+// Which addresses the service listens on: where only this machine is meant, those that only it reaches.
 #pragma once
 
 #include <functional>
@@ -11,11 +10,10 @@
 
 namespace mtrun::rendezvous {
 
-/// `listen` itself; with `loopback_only` its loopback addresses, IPv4 first, without those that are not
-/// `is_own`; only one where port 0 asks for any free port. kInvalidArgument with `loopback_only` when other
-/// machines may reach `listen`, and says what to do. Pure but for the two functions it is given.
-absl::StatusOr<std::vector<Endpoint>> ListenAddresses(const Endpoint& listen, bool loopback_only,
-                                                      const Resolver& resolve,
+/// `listen` itself. Where that is on loopback all its addresses, IPv4 first, without those that are not
+/// `is_own`; only one where port 0 asks for any free port: what was judged is bound, not a name that may lead
+/// elsewhere a moment later. kInvalidArgument where none is left. Pure but for the two functions it is given.
+absl::StatusOr<std::vector<Endpoint>> ListenAddresses(const Endpoint& listen, const Resolver& resolve,
                                                       const std::function<bool(const std::string&)>& is_own);
 
 /// Whether a socket can be bound to this numeric address: a machine may name ::1 in its hosts file and have

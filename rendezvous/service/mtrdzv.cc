@@ -1,25 +1,24 @@
 // mtrdzv: the rendezvous service as a program of its own, and a look into a running one.
 #include <pthread.h>
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <cstdio>
 #include <iostream>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "base/openssl.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
+#include "base/token.h"
 #include "base/worker_env.h"
 #include "rendezvous/service/service.h"
 #include "rendezvous/service/state_folder.h"
 #include "rendezvous/status_client.h"
-#include "rendezvous/token.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -70,11 +69,15 @@ std::vector<SettingSpec> Specs() {
       {.name = "insecure",
        .kind = Kind::kBool,
        .default_text = "false",
-       .help = "No TLS, no token: anybody who reaches the port can take part (the default on a loopback "
-               "address).",
+       .help = "No TLS, no token: anybody who reaches the port can take part.",
        .group = "Security"},
       {.name = "token_file",
        .help = "File with the cluster's token instead of MTRUN_TOKEN or ~/.mtrun/token.",
+       .group = "Security"},
+      {.name = "weak_token",
+       .kind = Kind::kBool,
+       .default_text = "false",
+       .help = "Takes a token that mtrun has not made, of at least 32 characters.",
        .group = "Security"},
       {.name = "log_level",
        .default_text = "info",
@@ -95,28 +98,9 @@ std::vector<SettingSpec> Specs() {
   };
 }
 
-/// As mtrun does it: loopback needs no TLS, unless somebody says otherwise.
-bool IsInsecure(const Settings& settings, const Endpoint& endpoint) {
-  if (settings.SourceOf("insecure") == SettingSource::kDefault) return IsLoopback(endpoint.host);
-  return settings.Bool("insecure");
-}
-
-absl::StatusOr<std::string> TokenOf(const Settings& settings, bool insecure) {
-  if (insecure) return std::string();
-  return LoadToken(settings.IsSet("token_file") ? settings.Text("token_file") : "");
-}
-
 absl::StatusOr<Endpoint> WhereToListen(const Settings& settings) {
   if (settings.IsSet("endpoint")) return ParseEndpoint(settings.Text("endpoint"));
   return Endpoint{settings.Text("host"), static_cast<int>(settings.Int("port"))};
-}
-
-/// Each agent is a descriptor here: the usual limit of 1024 would end at a thousand nodes.
-void RaiseFileLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 absl::Status Serve(const Settings& settings, const sigset_t& signals) {
@@ -124,9 +108,11 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
   MT_ASSIGN_OR_RETURN(Endpoint endpoint, WhereToListen(settings));
   ServiceOptions options;
   options.listen = ToText(endpoint);
-  options.insecure = IsInsecure(settings, endpoint);
-  options.insecure_anywhere = settings.Bool("insecure");
-  MT_ASSIGN_OR_RETURN(options.token, TokenOf(settings, options.insecure));
+  options.insecure = settings.Bool("insecure");
+  if (!options.insecure) {
+    const TokenSource source = {settings.Text("token_file"), settings.Bool("weak_token")};
+    MT_ASSIGN_OR_RETURN(options.token, LoadToken(source, MissingToken::kMake));
+  }
   options.recovery_window = FromSeconds(settings.Double("recovery_window"));
   // At a free port no other one follows.
   if (endpoint.port != 0) {
@@ -135,9 +121,8 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
   }
   MT_ASSIGN_OR_RETURN(const auto service, Service::Start(options));
   endpoint.port = service->port();
-  const bool open = options.insecure && !IsLoopback(endpoint.host);
-  log::Info("serving at ", ToText(endpoint), options.insecure ? ", without TLS" : ", with TLS",
-            open ? ": ANYBODY who reaches the port can take part" : "");
+  log::Info("serving at ", ToText(endpoint),
+            options.insecure ? ", without TLS: ANYBODY who reaches the port can take part" : ", with TLS");
   int signal = 0;
   sigwait(&signals, &signal);
   log::Info("stopping on SIG", sigabbrev_np(signal));
@@ -146,10 +131,8 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
 
 absl::Status ShowStatus(const Settings& settings, const std::vector<std::string>& words) {
   if (words.size() != 2) return absl::InvalidArgumentError("give one endpoint: mtrdzv status HOST:PORT");
-  std::optional<bool> insecure;
-  if (settings.SourceOf("insecure") != SettingSource::kDefault) insecure = settings.Bool("insecure");
-  const std::string token_file = settings.IsSet("token_file") ? settings.Text("token_file") : "";
-  MT_ASSIGN_OR_RETURN(const ServiceStatus status, AskForStatus(words[1], insecure, token_file));
+  const Credentials credentials = {settings.Bool("insecure"), {settings.Text("token_file"), /*weak=*/true}};
+  MT_ASSIGN_OR_RETURN(const ServiceStatus status, AskForStatus(words[1], credentials));
   std::cout << (settings.Bool("json") ? StatusJson(status) : StatusTable(status));
   return absl::OkStatus();
 }

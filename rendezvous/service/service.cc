@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "rendezvous/codec.h"
 #include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/service/acceptor.h"
 #include "rendezvous/service/listen_addresses.h"
 #include "rendezvous/service/registrar.h"
 #include "rendezvous/transport.h"
@@ -27,12 +28,17 @@ class Rpc final : public wire::Rendezvous::CallbackService {
   Rpc(asio::io_context& loop, Registrar& registrar, uint64_t id)
       : loop_(loop), registrar_(registrar), id_(id) {}
 
+  /// Before the first call.
+  void SetAcceptor(Acceptor* acceptor) { acceptor_ = acceptor; }
+
   grpc::ServerBidiReactor<wire::AgentMessage, wire::ServiceMessage>* Session(
       grpc::CallbackServerContext* context) override {
+    acceptor_->OnCall(context->peer());
     return ServerStream::Make(loop_, registrar_, *context);
   }
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const wire::StatusRequest* request,
                                    wire::StatusReply* reply) override {
+    acceptor_->OnCall(context->peer());
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     asio::post(loop_, [this, reactor, reply, job_id = request->job_id(), asks = DecodeAsking(*request)] {
       registrar_.Hear(job_id, asks);
@@ -43,6 +49,7 @@ class Rpc final : public wire::Rendezvous::CallbackService {
   }
   grpc::ServerUnaryReactor* Evict(grpc::CallbackServerContext* context, const wire::EvictRequest* request,
                                   wire::EvictReply* reply) override {
+    acceptor_->OnCall(context->peer());
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     asio::post(loop_, [this, reactor, request, reply] {
       registrar_.Evict(*request, *reply);
@@ -52,6 +59,7 @@ class Rpc final : public wire::Rendezvous::CallbackService {
   }
   grpc::ServerUnaryReactor* Identify(grpc::CallbackServerContext* context, const wire::IdentifyRequest*,
                                      wire::IdentifyReply* reply) override {
+    acceptor_->OnCall(context->peer());
     reply->set_service_id(id_);
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
@@ -62,6 +70,7 @@ class Rpc final : public wire::Rendezvous::CallbackService {
   asio::io_context& loop_;
   Registrar& registrar_;
   const uint64_t id_;
+  Acceptor* acceptor_ = nullptr;
 };
 
 class GrpcService final : public Service {
@@ -77,13 +86,12 @@ class GrpcService final : public Service {
     QuietGrpcLog();
     MT_ASSIGN_OR_RETURN(const auto credentials, MakeServerCredentials(options_.insecure, options_.token));
     MT_ASSIGN_OR_RETURN(const Endpoint listen, ParseEndpoint(options_.listen));
-    MT_ASSIGN_OR_RETURN(
-        const std::vector<Endpoint> addresses,
-        ListenAddresses(listen, options_.insecure && !options_.insecure_anywhere, ResolveHost, IsOwn));
+    MT_ASSIGN_OR_RETURN(const std::vector<Endpoint> addresses, ListenAddresses(listen, ResolveHost, IsOwn));
+    MT_ASSIGN_OR_RETURN(acceptor_, Acceptor::Listen(addresses, /*quiet=*/options_.insecure));
+    rpc_.SetAcceptor(acceptor_.get());
     grpc::ServerBuilder builder;
-    for (const Endpoint& address : addresses) builder.AddListeningPort(ToText(address), credentials, &port_);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
-                               0);  // otherwise two services share a port without knowing
+    Acceptor::Receiver receiver = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
     // On this machine a dead agent's connection ends by itself; see MakeChannel about timers.
     const bool local = AreLoopback(addresses);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, local ? INT_MAX : 10000);
@@ -94,18 +102,17 @@ class GrpcService final : public Service {
     builder.SetMaxSendMessageSize(kMaxMessageBytes);
     builder.RegisterService(&rpc_);
     server_ = builder.BuildAndStart();
-    const bool listens = server_ && port_ != 0;
-    if (listens) registrar_.Begin(port_);
-    thread_ = std::thread([this] { loop_.run(); });  // what has come by now waits for it
-    if (listens) return absl::OkStatus();
-    return absl::AlreadyExistsError(absl::StrCat("cannot listen on ", options_.listen,
-                                                 ": the port is in use, or the address is not "
-                                                 "one of this machine"));
+    MT_CHECK(server_ != nullptr);
+    registrar_.Begin(port());
+    thread_ = std::thread([this] { loop_.run(); });
+    acceptor_->Begin(std::move(receiver));
+    return absl::OkStatus();
   }
 
   ~GrpcService() override {
     if (server_) {
       AwaitQuiet();
+      acceptor_->Stop();
       // Cancels every call; their ends are handled on the loop, which therefore still runs.
       server_->Shutdown(std::chrono::system_clock::now());
       server_->Wait();
@@ -115,7 +122,7 @@ class GrpcService final : public Service {
     if (thread_.joinable()) thread_.join();
   }
 
-  int port() const override { return port_; }
+  int port() const override { return acceptor_->port(); }
   uint64_t id() const override { return id_; }
   std::vector<std::string> Untold() override {
     const auto untold = std::make_shared<std::promise<std::vector<std::string>>>();
@@ -132,12 +139,12 @@ class GrpcService final : public Service {
 
   const ServiceOptions options_;
   const uint64_t id_;
-  int port_ = 0;
   asio::io_context loop_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   Registrar registrar_;
   Rpc rpc_;
   std::thread thread_;
+  std::unique_ptr<Acceptor> acceptor_;  // calls that are still under way name their peers to it
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -13,9 +13,8 @@
 namespace mtrun::rendezvous {
 
 struct ServiceOptions {
-  std::string listen;    // "127.0.0.1:0", "[::]:29400": an address to bind and a port, 0 for any free one
-  bool insecure = true;  // plain text instead of TLS from `token`
-  bool insecure_anywhere = false;  // plain text may be heard beyond loopback: somebody gave --insecure
+  std::string listen;     // "127.0.0.1:0", "[::]:29400": an address to bind and a port, 0 for any free one
+  bool insecure = false;  // plain text instead of TLS from `token`: somebody gave --insecure
   std::string token;
   Duration recovery_window =
       std::chrono::seconds(3);  // how long a new service waits for nodes that still run
@@ -35,8 +34,8 @@ struct ServiceOptions {
 
 class Service {
  public:
-  /// kAlreadyExists when the port is in use, kInvalidArgument for a bad token or address, and for plain text
-  /// on an address that other machines reach.
+  /// kAlreadyExists when the port is in use, kInvalidArgument for a bad address and where neither `insecure`
+  /// nor a token was given.
   static absl::StatusOr<std::unique_ptr<Service>> Start(const ServiceOptions& options);
   /// Lets agents hear what was sent to them, for `flush_timeout` at most, then ends every stream.
   virtual ~Service() = default;

@@ -23,7 +23,7 @@ struct SessionOptions {
   JobSettings job;
   Duration connect_report_interval = std::chrono::seconds(5);  // "still cannot reach ..." while it retries
   Duration reconnect_timeout = Duration::zero();               // zero: for ever
-  bool insecure = true;                                        // false: mutual TLS from `token`
+  bool insecure = false;                                       // plain text instead of TLS from `token`
   std::string token;
 };
 

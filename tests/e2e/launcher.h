@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/token.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/port.h"
 #include "tests/support/program.h"
+#include "tests/support/token.h"
 
 namespace mtrun::e2e {
 
@@ -42,6 +44,7 @@ class LauncherTest : public testing::Test {
   support::Overlay Environment() const {
     support::Overlay overlay = mark_.overlay();
     overlay["TMPDIR"] = overlay["XDG_STATE_HOME"] = folder_.path();
+    overlay[kTokenVariable] = support::kToken;
     for (const char* name :
          {"OMP_NUM_THREADS", "RANK", "WORLD_SIZE", "LOGLEVEL", "VIRTUAL_ENV", "PYTHON_EXEC",
           "MTRUN_TRAINER_PATH", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "TORCHELASTIC_ERROR_FILE",

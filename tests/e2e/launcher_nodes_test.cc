@@ -123,6 +123,60 @@ TEST_F(NodesTest, AnIdCanBeUsedAgainAtOnce) {
   }
 }
 
+/// Who gives a name to the job says that different programs are meant.
+TEST_F(NodesTest, AnotherProgramUnderTheDefaultIdIsRefusedByItsName) {
+  const std::string first_script = Script("first.sh", "echo ready\nsleep 1000\n");
+  const std::string other_script = Script("other.sh", "true\n");
+  const auto start = [&](const std::vector<std::string>& more) {
+    return std::make_unique<Program>(Command(Words({"--nnodes", "1:2", "--rdzv_endpoint", endpoint_}, more)),
+                                     Environment());
+  };
+  const auto first = start({first_script});
+  ASSERT_TRUE(first->WaitForLine("ready")) << first->Text();
+  const auto other = start({other_script});
+  EXPECT_EQ(other->Wait(), 1) << other->Text();
+  EXPECT_THAT(other->Text(),
+              AllOf(HasSubstr("program is other.sh"), HasSubstr("first.sh"), HasSubstr("--rdzv_id")));
+  const auto same = start({first_script, "with", "arguments"});
+  ASSERT_TRUE(same->WaitForLine("ready")) << same->Text();
+  for (const auto* program : {&first, &same}) (*program)->Signal(SIGTERM);
+  EXPECT_EQ(first->Wait(), 128 + SIGTERM) << first->Text();
+  EXPECT_EQ(same->Wait(), 128 + SIGTERM) << same->Text();
+}
+
+/// Loopback is shared by all users of a machine; the token is its owner's.
+TEST_F(NodesTest, AnotherUserOfThisMachineIsNotLetIn) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root";
+  const auto as = [&](const std::string& user, std::vector<std::string> args) {
+    const std::string home = folder_.File("home" + user);
+    std::filesystem::create_directories(home);
+    EXPECT_EQ(chown(home.c_str(), static_cast<uid_t>(std::stoi(user)), 0), 0);
+    support::Overlay overlay = Environment();
+    overlay[kTokenVariable] = std::nullopt;
+    overlay["HOME"] = overlay["TMPDIR"] = overlay["XDG_STATE_HOME"] = home;
+    args.insert(args.begin(), {"setpriv", "--reuid", user, "--clear-groups", "--inh-caps=-all"});
+    return std::make_unique<Program>(args, overlay);
+  };
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
+  const std::vector<std::string> job = {"--nnodes", "1:2", "--rdzv_endpoint", endpoint_, "--rdzv_id", "job"};
+  const auto owner =
+      as("0", Command(Words(job, {Script("run.sh", "echo ready $MTRUN_TOKEN.\nsleep 1000\n")})));
+  ASSERT_TRUE(owner->WaitForLine("ready .")) << "its workers do not have the token: " << owner->Text();
+  const auto joins = as("65534", Command(Words(job, {"/bin/true"})));
+  EXPECT_EQ(joins->Wait(), 1) << joins->Text();
+  EXPECT_THAT(joins->Text(), HasSubstr("has another token"));
+  const auto asks = as("65534", Command({"--status", endpoint_}));
+  EXPECT_EQ(asks->Wait(), 1) << asks->Text();
+  const auto evicts = as("65534", Command({"--evict", "node1", endpoint_}));
+  EXPECT_EQ(evicts->Wait(), 1) << evicts->Text();
+  EXPECT_TRUE(owner->WaitForLine("turned away 127.0.0.1:")) << owner->Text();
+  const auto status = as("0", Command({"--status", endpoint_}));
+  EXPECT_EQ(status->Wait(), 0) << status->Text();
+  EXPECT_THAT(status->Text(), HasSubstr("job job"));
+  owner->Signal(SIGTERM);
+  EXPECT_EQ(owner->Wait(), 128 + SIGTERM) << owner->Text();
+}
+
 TEST_F(NodesTest, TheEarliestFailureIsTheCauseOnEveryNode) {
   // Rank 1 fails first, but its agent is frozen and tells of it after that of rank 0.
   const std::string script = Script(
@@ -274,7 +328,7 @@ TEST_F(NamespacesTest, AnotherSecretIsNotLetIn) {
   const std::vector<std::string> job = {"--rdzv_conf", "join_timeout=60", "true"};
   const auto first = StartNode(0, job);
   ASSERT_TRUE(first->WaitForLine("hosting")) << first->Text();
-  const support::Overlay overlay = {{"MTRUN_TOKEN", "another secret of enough length 0123456789"}};
+  const support::Overlay overlay = {{kTokenVariable, support::kOtherToken}};
   const auto second = StartNode(1, job, overlay);
   EXPECT_EQ(second->Wait(), 1) << second->Text();
   EXPECT_THAT(second->Text(), HasSubstr("has another token"));

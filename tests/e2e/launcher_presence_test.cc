@@ -23,6 +23,7 @@ class PresenceTest : public LauncherTest {
     mtrun_ = Agent("2", {"--nproc_per_node", "1", script});
     rendezvous::SessionOptions options;
     options.endpoint = endpoint_;
+    options.token = support::kToken;
     options.job.job_id = "job";
     options.job.min_nodes = options.job.max_nodes = 2;
     peer_ = std::make_unique<rendezvous::TestAgent>("peer", options);

@@ -15,6 +15,16 @@ TEST_F(LauncherTest, SixtyFourWorkersStartAndStopCleanly) {
   EXPECT_TRUE(mark_.WaitForNone(kSoon));
 }
 
+/// The usual limit of open files; workers have it as they would without mtrun.
+TEST_F(LauncherTest, MoreWorkersThanAFewOpenFilesAllow) {
+  const std::string script = Script("run.sh", "echo up with $(ulimit -n)\n");
+  const std::string few = "ulimit -Sn 1024 && exec \"$0\" \"$@\"";
+  Program mtrun(Words({"/bin/sh", "-c", few}, Command({"--standalone", "--nproc_per_node=256", script})),
+                Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_TRUE(mtrun.WaitForLines("up with 1024", 256)) << mtrun.Text();
+}
+
 TEST_F(LauncherTest, AHundredRestartsLeaveNothingBehind) {
   RestartAndLook(Mtrun(), Environment(), 100, folder_);
 }

@@ -46,7 +46,7 @@ TEST(EvictionClient, WhereNoneHasTheJobAllAreTold) {
 }
 
 TEST(EvictionClient, AnEndpointThatCannotBeReadIsNamed) {
-  const auto asked = AskToEvict({"node1:x"}, true, "", "", "node2");
+  const auto asked = AskToEvict({"node1:x"}, {.insecure = true}, "", "node2");
   EXPECT_THAT(std::string(asked.status().message()), HasSubstr("node1:x"));
 }
 
@@ -59,7 +59,7 @@ TEST(EvictionClient, AnOlderServiceIsCalledOne) {
   builder.RegisterService(&old);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   ASSERT_NE(server, nullptr);
-  const auto asked = AskToEvict({absl::StrCat("127.0.0.1:", port)}, true, "", "", "node2");
+  const auto asked = AskToEvict({absl::StrCat("127.0.0.1:", port)}, {.insecure = true}, "", "node2");
   EXPECT_THAT(std::string(asked.status().message()), HasSubstr("is of an older mtrun"));
 }
 

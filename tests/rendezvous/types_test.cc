@@ -53,6 +53,12 @@ TEST(DifferingSettings, ListsEachKey) {
   EXPECT_THAT(DifferingSettings(job, here),
               ElementsAre(absl::StrCat("version is 0.0.1 here, ", Version(), " in the job"),
                           "max_nodes is 3 here, 1 in the job", "last_call is 2 here, 1 in the job"));
+  here = job;
+  here.program = "train.py 3f2a90bc11d4";
+  EXPECT_THAT(
+      DifferingSettings(job, here),
+      ElementsAre("program is train.py 3f2a90bc11d4 here, any in the job (another job needs an --rdzv_id "
+                  "of its own)"));
 }
 
 }  // namespace

@@ -25,9 +25,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "base/token.h"
 #include "rendezvous/codec.h"
 #include "rendezvous/rendezvous.grpc.pb.h"
-#include "rendezvous/token.h"
 #include "rendezvous/transport.h"
 
 namespace mtrun::rendezvous {
@@ -256,7 +256,7 @@ int Run(const std::vector<std::string>& args) {
   const bool insecure = args[1] == "-";
   std::string token;
   if (!insecure) {
-    const absl::StatusOr<std::string> loaded = LoadToken(args[1]);
+    const absl::StatusOr<std::string> loaded = LoadToken({.file = args[1]}, MissingToken::kRefuse);
     if (!loaded.ok()) return std::fprintf(stderr, "%s\n", loaded.status().ToString().c_str()), 1;
     token = *loaded;
   }

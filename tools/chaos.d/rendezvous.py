@@ -42,7 +42,7 @@ class Chaos(faults.Faults):
         os.mkdir(os.path.join(self.folder, "records"))
         self.logs = os.path.join(self.folder, "disk")
         self.environment = {**os.environ, "MTRUN_CHAOS_RECORDS": os.path.join(self.folder, "records"),
-                            "MTRUN_TOKEN": secrets.token_hex(16), "TMPDIR": self.folder,
+                            "MTRUN_TOKEN": "mtrun1-" + secrets.token_hex(32), "TMPDIR": self.folder,
                             "XDG_STATE_HOME": self.folder}
         machines = cluster.make_cluster(args.nodes + args.spares, "chaos")
         super().__init__(args, machines,

@@ -77,7 +77,7 @@ class Training:
         self.args, self.choose = args, random.Random(args.seed)
         self.folder = tempfile.mkdtemp(prefix="mtrun-train-")
         self.data = packed.write(os.path.join(self.folder, "data"))
-        self.environment = {**os.environ, "MTRUN_TOKEN": secrets.token_hex(16), "TMPDIR": self.folder, "XDG_STATE_HOME": self.folder, "OMP_NUM_THREADS": "1",
+        self.environment = {**os.environ, "MTRUN_TOKEN": "mtrun1-" + secrets.token_hex(32), "TMPDIR": self.folder, "XDG_STATE_HOME": self.folder, "OMP_NUM_THREADS": "1",
                             "MTRUN_TRAINER_PATH": args.bin}
         self.cluster = cluster.make_cluster(args.nodes, "chaos")
         self.fronts = [None] * args.nodes

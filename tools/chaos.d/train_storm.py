@@ -34,7 +34,7 @@ class TrainStorm(faults.Faults):
         where, self.folders = setting.split(":")
         folder = tempfile.mkdtemp(prefix="mtrun-train-")
         self.data = packed.write(os.path.join(folder, "data"))
-        self.environment = {**os.environ, "MTRUN_TOKEN": secrets.token_hex(16), "TMPDIR": folder, "XDG_STATE_HOME": folder, "OMP_NUM_THREADS": "1",
+        self.environment = {**os.environ, "MTRUN_TOKEN": "mtrun1-" + secrets.token_hex(32), "TMPDIR": folder, "XDG_STATE_HOME": folder, "OMP_NUM_THREADS": "1",
                             "MTRUN_TRAINER_PATH": args.bin, "MTRUN_PACE": str(args.step_seconds)}
         machines = cluster.make_cluster(args.nodes + args.spares, "chaos")
         count = machines.count if self.folders == "own" else 1

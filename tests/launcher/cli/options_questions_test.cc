@@ -30,7 +30,7 @@ TEST(QuestionsTest, AnEvictionNamesANodeAndWhereItsJobMeets) {
     EXPECT_THAT(options->evict_endpoints, ElementsAre("node1:29400"));
     const bool more = std::string(line).find("run7") != std::string::npos;
     EXPECT_EQ(options->job.job_id, more ? "run7" : "");
-    EXPECT_EQ(options->insecure_given, more);
+    EXPECT_EQ(options->insecure, more);
   }
   EXPECT_THAT(Parse("--evict node3 node1:1,node2")->evict_endpoints, ElementsAre("node1:1", "node2:29400"));
   EXPECT_THAT(ErrorOf("--evict node3"),

@@ -79,6 +79,20 @@ TEST_F(ProgramTest, MissingProgramsAreNamed) {
               HasSubstr("not a file that can be executed"));
 }
 
+TEST_F(ProgramTest, ScriptsAreToldApartByWhatIsInThem) {
+  Make("path/python3", true);
+  const auto identity = [&](const EntryPoint& entry) { return ProgramIdentity(*Resolve(entry), entry); };
+  const std::string first = identity({.words = {Make("a/train.py", false), "--epochs", "3"}});
+  EXPECT_THAT(first, testing::MatchesRegex("train.py [0-9a-f]{12}"));
+  EXPECT_EQ(identity({.words = {Make("b/train.py", false)}}), first) << "neither folder nor arguments count";
+  std::ofstream(folder_ + "/b/train.py") << "print(1)\n";
+  EXPECT_NE(identity({.words = {folder_ + "/b/train.py"}}), first);
+  std::ofstream(Make("a/program", true)) << "\x7f"
+                                            "ELF and so on";
+  EXPECT_EQ(identity({.words = {folder_ + "/a/program"}}), "program") << "builds may differ";
+  EXPECT_EQ(identity({.words = {"package.module"}, .module = true}), "package.module");
+}
+
 TEST_F(ProgramTest, LocalRankIsPutIntoArguments) {
   const Program program{
       .file = "p", .argv = {"p", "--out=${local_rank}.txt", "$$", "${local_rank}${local_rank}"}, .name = "p"};

@@ -1,5 +1,6 @@
 #include "launcher/workers/process.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -9,6 +10,8 @@
 #include <chrono>
 #include <thread>
 
+#include "base/file_limit.h"
+#include "base/posix.h"
 #include "base/worker_env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -106,6 +109,27 @@ TEST(ProcessTest, ItsOwnPipesAreNotInherited) {
   const auto other = Process::Start(Shell("sleep 1000"));
   ASSERT_TRUE(other.ok());
   EXPECT_EQ(list_descriptors(), alone);
+}
+
+TEST(ProcessTest, WhatOthersLeftOpenIsNotInheritedAndWhatIsKeptIs) {
+  const UniqueFd left(open("/dev/null", O_RDONLY)), kept(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ProcessSpec spec = Shell("for fd in $*; do [ -e /proc/$$/fd/$fd ] && echo has $fd.; done");
+  for (const UniqueFd* fd : {&left, &kept}) spec.argv.push_back(std::to_string(fd->get()));
+  spec.argv.insert(spec.argv.begin() + 3, "sh");
+  spec.kept = {kept.get()};
+  auto process = Process::Start(spec);
+  ASSERT_TRUE(process.ok());
+  EXPECT_EQ(ReadAll(process->TakeOutput()), "has " + std::to_string(kept.get()) + ".\n");
+}
+
+TEST(ProcessTest, TheLimitOfOpenFilesIsTheOneThatMtrunBeganWith) {
+  const rlimit before = InheritedFileLimit();
+  RaiseFileLimit();
+  EXPECT_EQ(FileLimit(), before.rlim_max);
+  auto process = Process::Start(Shell("ulimit -n"));
+  ASSERT_TRUE(process.ok());
+  EXPECT_EQ(ReadAll(process->TakeOutput()), std::to_string(before.rlim_cur) + "\n");
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST(ProcessTest, SignalsReachTheWholeGroup) {

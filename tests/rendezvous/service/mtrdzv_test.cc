@@ -82,6 +82,7 @@ class Program {
 SessionOptions Options(const std::string& endpoint) {
   SessionOptions options;
   options.endpoint = endpoint;
+  options.insecure = true;
   options.job.heartbeats_missed = 20;
   return options;
 }

@@ -17,6 +17,7 @@ constexpr std::chrono::seconds kPatience{30};
 std::unique_ptr<Service> StartOnLoopback() {
   ServiceOptions options;
   options.listen = "127.0.0.1:0";
+  options.insecure = true;
   auto service = Service::Start(options);
   EXPECT_TRUE(service.ok()) << service.status();
   return *std::move(service);
@@ -44,6 +45,7 @@ TEST(PeerProber, KnowsItselfAServiceWithoutTheJobAndOneThatIsGone) {
   gone.reset();
   ProbeOptions options;
   options.service_id = self->id();
+  options.insecure = true;
   options.patience = kPatience;
   const ProbeResult result = ProbePeers(request, options);
   ASSERT_EQ(result.peers.size(), 3u);

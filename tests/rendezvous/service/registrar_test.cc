@@ -20,6 +20,7 @@ class RegistrarTest : public ::testing::Test {
   void Start(Duration hello_patience = std::chrono::seconds(10)) {
     ServiceOptions options;
     options.listen = "127.0.0.1:0";
+    options.insecure = true;
     options.hello_patience = hello_patience;
     auto service = Service::Start(options);
     ASSERT_TRUE(service.ok()) << service.status();
@@ -56,7 +57,7 @@ class RegistrarTest : public ::testing::Test {
     return event ? std::get<Assigned>(*event).assignment().generation : Generation{};
   }
   absl::StatusOr<std::string> Evict(const std::string& node, const std::string& job_id = "") const {
-    return AskToEvict({absl::StrCat("127.0.0.1:", service_->port())}, true, "", job_id, node);
+    return AskToEvict({absl::StrCat("127.0.0.1:", service_->port())}, {.insecure = true}, job_id, node);
   }
   /// The next event, whatever acknowledgements come before it.
   std::optional<ServiceEvent> Next() {

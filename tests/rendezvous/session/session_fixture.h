@@ -9,10 +9,9 @@
 #include "rendezvous/service/service.h"
 #include "tests/rendezvous/session/test_agent.h"
 #include "tests/support/port.h"
+#include "tests/support/token.h"
 
 namespace mtrun::rendezvous {
-
-inline const std::string kToken(64, 'a');
 
 class SessionTest : public ::testing::Test {
  protected:
@@ -20,7 +19,7 @@ class SessionTest : public ::testing::Test {
     ServiceOptions options;
     options.listen = endpoint();
     options.insecure = insecure;
-    options.token = kToken;
+    options.token = support::kToken;
     options.recovery_window = kTestPatience;  // a busy machine may take long to come back
     auto service = Service::Start(options);
     ASSERT_TRUE(service.ok()) << service.status();
@@ -33,6 +32,7 @@ class SessionTest : public ::testing::Test {
   SessionOptions Options(int min_nodes, int max_nodes, int restarts = 0) const {
     SessionOptions options;
     options.endpoint = endpoint();
+    options.insecure = true;
     options.job.job_id = "job";
     options.job.min_nodes = min_nodes;
     options.job.max_nodes = max_nodes;

@@ -55,6 +55,7 @@ class SlowService final : public wire::Rendezvous::Service {
 SessionOptions OptionsOf(const std::string& first, const std::string& second) {
   SessionOptions options;
   options.endpoints = options.job.endpoints = {first, second};
+  options.insecure = true;
   return options;
 }
 

@@ -15,13 +15,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const std::string kOtherToken(64, 'b');
-
 TEST_F(SessionTest, TlsWithOneTokenWorks) {
   StartService(false);
   SessionOptions options = Options(1, 1);
   options.insecure = false;
-  options.token = kToken;
+  options.token = support::kToken;
   TestAgent a("node1", options);
   a.Offer();
   EXPECT_EQ(a.NextGeneration().number, 1u);
@@ -31,7 +29,7 @@ TEST_F(SessionTest, AnotherTokenIsRefusedWithOneSentence) {
   StartService(false);
   SessionOptions options = Options(1, 1);
   options.insecure = false;
-  options.token = kOtherToken;
+  options.token = support::kOtherToken;
   TestAgent a("node1", options);
   const auto failure = a.AwaitFailure();
   ASSERT_TRUE(failure.has_value());
@@ -51,7 +49,7 @@ TEST_F(SessionTest, TlsAgainstPlainTextIsRefused) {
   StartService(true);
   SessionOptions options = Options(1, 1);
   options.insecure = false;
-  options.token = kToken;
+  options.token = support::kToken;
   TestAgent a("node1", options);
   const auto failure = a.AwaitFailure();
   ASSERT_TRUE(failure.has_value());
@@ -79,7 +77,7 @@ TEST_F(SessionTest, GarbageOnThePortDoesNoHarm) {
     }
     SessionOptions options = Options(1, 1);
     options.insecure = insecure;
-    options.token = kToken;
+    options.token = support::kToken;
     TestAgent a("node1", options);
     a.Offer();
     EXPECT_EQ(a.NextGeneration().number, 1u);
@@ -125,7 +123,8 @@ class Stranger {
 
 TEST(StatusTest, AnotherProgramAtThePortIsNamed) {
   const Stranger stranger;
-  const absl::Status status = AskForStatus(absl::StrCat("127.0.0.1:", stranger.port()), true, "").status();
+  const absl::Status status =
+      AskForStatus(absl::StrCat("127.0.0.1:", stranger.port()), {.insecure = true}).status();
   EXPECT_THAT(status.message(), HasSubstr("another program listens there"));
 }
 

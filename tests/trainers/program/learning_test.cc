@@ -135,10 +135,10 @@ void ExpectColoursLike(const PictureFigures& drawn, const PictureFigures& data) 
   }
 }
 
-/// Images of 16 pixels. Measured losses (seeds 0, 1, 2): averaged 0.156, 0.159, 0.160; not averaged 0.185,
-/// 0.183, 0.196; untrained 0.611. Pictures (seed 0): correlation of neighbours 0.87, of the data 0.91,
-/// untrained and noise 0.00; means 122 119 109, of the data 126 123 114; deviations 45, of the data 58 to 62,
-/// of noise 92.
+/// Images of 16 pixels. Measured losses: averaged 0.163, not averaged 0.190, untrained 0.607 (seed 0; with
+/// other noise, seeds 0, 1, 2, averaged 0.156, 0.159, 0.160 and not averaged 0.185, 0.183, 0.196). Pictures
+/// (seed 0): correlation of neighbours 0.87, of the data 0.91, untrained and noise 0.00; means 122 119 109,
+/// of the data 126 123 114; deviations 45, of the data 58 to 62, of noise 92.
 TEST_F(LearningTest, Diffusion) {
   const Reached reached =
       TrainThrice("diffusion", 2000, 32, {"--max_steps",     "400",   "--image_size",     absl::StrCat(kSide),
@@ -148,7 +148,7 @@ TEST_F(LearningTest, Diffusion) {
                                           "--learning_rate", "0.002", "--schedule",       "cosine",
                                           "--warmup_steps",  "20",    "--ema_decay",      "0.99",
                                           "--sample_steps",  "25"});
-  ExpectBeyond(reached, "test_loss", Better::kLess, 0.171, 0.01);
+  ExpectBeyond(reached, "test_loss", Better::kLess, 0.176, 0.01);
 
   const PictureFigures data = Previewed(data_, folder_.File("data"), 2000),
                        drawn = Drawn(reached.together.folder), untrained = Drawn(reached.untrained.folder),

@@ -1,6 +1,5 @@
-#include "rendezvous/token.h"
+#include "base/tls_identity.h"
 
-#include <fcntl.h>
 #include <openssl/core_names.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
@@ -9,25 +8,16 @@
 #include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
-#include <pwd.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <memory>
-#include <thread>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/posix.h"
 #include "base/status_macros.h"
 
-namespace mtrun::rendezvous {
+namespace mtrun {
 namespace {
 
 template <auto Free>
@@ -47,78 +37,6 @@ absl::Status SslError(absl::string_view what) {
   ERR_error_string_n(ERR_get_error(), text.data(), text.size());
   return absl::InternalError(absl::StrCat(what, ": ", text.data()));
 }
-
-// ---- the token file ----
-
-constexpr Duration kWriterPatience = std::chrono::seconds(2);
-
-std::string DefaultPath(const EnvironmentMap& environment) {
-  const auto home = environment.find("HOME");
-  if (home != environment.end() && !home->second.empty()) return home->second + "/.mtrun/token";
-  const passwd* user = getpwuid(getuid());
-  return absl::StrCat(user != nullptr ? user->pw_dir : "/root", "/.mtrun/token");
-}
-
-absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return ErrnoStatus(errno, absl::StrCat("token file ", path));
-  if ((status.st_mode & 077) != 0) {
-    return absl::PermissionDeniedError(
-        absl::StrFormat("token file %s may be read by others (mode %03o): run `chmod 600 %s`", path,
-                        status.st_mode & 0777, path));
-  }
-  MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  return std::string(absl::StripAsciiWhitespace(text));
-}
-
-/// For file systems without hard links (vfat, and several in user space): made where it is to be, by the
-/// first that comes. Others may see the file before they see its text.
-absl::Status WriteInPlace(const std::string& path, const std::string& text) {
-  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd.valid() && errno == EEXIST) return absl::OkStatus();
-  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("make token file ", path));
-  absl::Status written = WriteAll(fd.get(), text);
-  if (written.ok() && fsync(fd.get()) != 0) written = ErrnoStatus(errno, absl::StrCat("fsync ", path));
-  if (!written.ok()) unlink(path.c_str());
-  return written;
-}
-
-/// The text of the file that is there or is just being made.
-absl::StatusOr<std::string> AwaitToken(const std::string& path) {
-  const TimePoint deadline = MonotonicNow() + kWriterPatience;
-  while (true) {
-    absl::StatusOr<std::string> token = ReadToken(path);
-    if (!token.ok() || !token->empty()) return token;
-    if (MonotonicNow() >= deadline) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("token file ", path, " is empty: remove it, and a token is made"));
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-}
-
-/// Written beside and linked into place: of agents that start at the same moment on a shared home one wins,
-/// the others read its token.
-absl::StatusOr<std::string> MakeToken(const std::string& path) {
-  const std::string folder = path.substr(0, path.rfind('/'));
-  MT_RETURN_IF_ERROR(MakeFolders(folder));
-  if (chmod(folder.c_str(), 0700) != 0) return ErrnoStatus(errno, absl::StrCat("chmod ", folder));
-  std::string token;
-  for (int i = 0; i < 4; ++i) absl::StrAppendFormat(&token, "%016x", RandomBits());
-  const std::string draft = absl::StrFormat("%s.%016x", path, RandomBits());
-  const UniqueFd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("make token file ", draft));
-  absl::Status written = WriteAll(fd.get(), token + "\n");
-  if (written.ok() && link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST)
-    written = WriteInPlace(path, token + "\n");
-  unlink(draft.c_str());
-  MT_RETURN_IF_ERROR(written);
-  log::Info("the cluster's token is in ", path,
-            " (nodes without a shared home need a copy of it, or MTRUN_TOKEN)");
-  return AwaitToken(path);
-}
-
-// ---- keys and certificates ----
 
 absl::StatusOr<std::array<unsigned char, 48>> Hkdf(std::string_view token, std::string_view purpose) {
   const Owned<EVP_KDF, EVP_KDF_free> kdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr));
@@ -230,30 +148,8 @@ absl::StatusOr<std::string> PemOf(EVP_PKEY* key) {
 
 }  // namespace
 
-absl::Status CheckToken(std::string_view token) {
-  if (token.size() >= kMinTokenCharacters) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the token has ", token.size(), " characters, at least ", kMinTokenCharacters,
-                   " are needed (128 random bits): make one with `openssl rand -hex 32`"));
-}
-
-absl::StatusOr<std::string> LoadToken(const std::string& path, const EnvironmentMap& environment) {
-  const auto given = environment.find("MTRUN_TOKEN");
-  if (path.empty() && given != environment.end() && !given->second.empty()) {
-    const std::string token(absl::StripAsciiWhitespace(given->second));
-    MT_RETURN_IF_ERROR(Annotate(CheckToken(token), "MTRUN_TOKEN"));
-    return token;
-  }
-  const std::string file = path.empty() ? DefaultPath(environment) : path;
-  absl::StatusOr<std::string> token = path.empty() ? AwaitToken(file) : ReadToken(file);
-  if (path.empty() && absl::IsNotFound(token.status())) token = MakeToken(file);
-  MT_RETURN_IF_ERROR(token.status());
-  MT_RETURN_IF_ERROR(Annotate(CheckToken(*token), absl::StrCat("token file ", file)));
-  return token;
-}
-
 absl::StatusOr<TlsIdentity> DeriveIdentity(std::string_view token) {
-  MT_RETURN_IF_ERROR(CheckToken(token));
+  if (token.empty()) return absl::InvalidArgumentError("no token to derive keys from");
   MT_ASSIGN_OR_RETURN(const Key ca_key, DeriveKey(token, "certificate authority"));
   MT_ASSIGN_OR_RETURN(const Key leaf_key, DeriveKey(token, "leaf"));
   // Another token, another issuer: the handshake then fails with "unknown issuer", not in the midst of a
@@ -279,4 +175,4 @@ absl::StatusOr<TlsIdentity> DeriveIdentity(std::string_view token) {
   return identity;
 }
 
-}  // namespace mtrun::rendezvous
+}  // namespace mtrun

@@ -1,9 +1,7 @@
-#include "rendezvous/token.h"
+#include "base/token.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <openssl/pem.h>
-#include <openssl/x509v3.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,7 +13,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
@@ -26,9 +23,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace mtrun::rendezvous {
+namespace mtrun {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class TokenTest : public ::testing::Test {
@@ -36,7 +34,7 @@ class TokenTest : public ::testing::Test {
   void SetUp() override { home_ = *MakeTemporaryFolder("token-test-"); }
   void TearDown() override { std::filesystem::remove_all(home_); }
   absl::StatusOr<std::string> Load(const std::string& path = "") {
-    return LoadToken(path, {{"HOME", home_}});
+    return LoadToken({.file = path}, MissingToken::kMake, {{"HOME", home_}});
   }
   void Write(const std::string& name, const std::string& text, mode_t mode) {
     ASSERT_TRUE(WriteFileAtomically(home_ + "/" + name, text).ok());
@@ -48,7 +46,7 @@ class TokenTest : public ::testing::Test {
 TEST_F(TokenTest, IsMadeAtFirstUseForItsOwnerOnly) {
   const auto token = Load();
   ASSERT_TRUE(token.ok()) << token.status();
-  EXPECT_EQ(token->size(), 64u);
+  EXPECT_TRUE(CheckToken(*token).ok());
   struct stat status {};
   ASSERT_EQ(stat((home_ + "/.mtrun/token").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
@@ -59,20 +57,58 @@ TEST_F(TokenTest, IsMadeAtFirstUseForItsOwnerOnly) {
 }
 
 TEST_F(TokenTest, EnvironmentGoesFirst) {
-  const std::string token(40, 'x');
-  EXPECT_EQ(LoadToken("", {{"HOME", home_}, {"MTRUN_TOKEN", " " + token + "\n"}}).value_or(""), token);
+  const std::string token = MakeToken();
+  const EnvironmentMap environment = {{"HOME", home_}, {"MTRUN_TOKEN", " " + token + "\n"}};
+  EXPECT_EQ(LoadToken({}, MissingToken::kMake, environment).value_or(""), token);
   EXPECT_FALSE(std::filesystem::exists(home_ + "/.mtrun"));
 }
 
-TEST_F(TokenTest, ShortOnesAreRefusedWithTheFix) {
-  const auto token = LoadToken("", {{"MTRUN_TOKEN", "secret"}});
-  EXPECT_TRUE(absl::IsInvalidArgument(token.status()));
-  EXPECT_THAT(std::string(token.status().message()), HasSubstr("openssl rand"));
-  EXPECT_FALSE(DeriveIdentity("secret").ok());
+TEST(Token, EachIsAnotherOf256Bits) {
+  const std::string token = MakeToken();
+  EXPECT_EQ(token.substr(0, 7), "mtrun1-");
+  EXPECT_EQ(token.size(), 7u + 64u);
+  EXPECT_NE(MakeToken(), token);
+  EXPECT_TRUE(CheckToken(token).ok());
+}
+
+TEST(Token, OneThatMayBeGuessedIsRefusedWithTheFix) {
+  const std::string made = MakeToken();
+  for (const std::string& text :
+       {std::string("secret"), std::string(32, 'a'), std::string(64, 'a'), made.substr(7), made.substr(0, 70),
+        made + "0", "mtrun1-" + std::string(64, 'X'), std::string()}) {
+    const auto token = LoadToken({}, MissingToken::kRefuse, {{"HOME", "/nowhere"}, {"MTRUN_TOKEN", text}});
+    EXPECT_FALSE(token.ok()) << text;
+    EXPECT_THAT(std::string(token.status().message()), HasSubstr("mtrun --new_token")) << text;
+  }
+}
+
+TEST(Token, AWeakOneIsTakenFromWhoSaysSo) {
+  const auto load = [](const std::string& text) {
+    return LoadToken({.weak = true}, MissingToken::kRefuse, {{"MTRUN_TOKEN", text}});
+  };
+  EXPECT_TRUE(load(std::string(32, 'a')).ok());
+  EXPECT_TRUE(load(MakeToken()).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(load(std::string(31, 'a')).status()));
+}
+
+TEST_F(TokenTest, WhoOnlyAsksMakesNone) {
+  const auto token = LoadToken({}, MissingToken::kRefuse, {{"HOME", home_}});
+  EXPECT_TRUE(absl::IsNotFound(token.status()));
+  EXPECT_THAT(std::string(token.status().message()),
+              AllOf(HasSubstr("MTRUN_TOKEN"), HasSubstr("--token_file")));
+  EXPECT_FALSE(std::filesystem::exists(home_ + "/.mtrun"));
+}
+
+/// A container's home may be "/", or lead nowhere.
+TEST_F(TokenTest, AHomeThatCannotBeWrittenSaysWhatElseThereIs) {
+  Write("file", "", 0600);
+  const auto token = LoadToken({}, MissingToken::kMake, {{"HOME", home_ + "/file"}});
+  EXPECT_THAT(std::string(token.status().message()),
+              AllOf(HasSubstr("MTRUN_TOKEN"), HasSubstr("--token_file")));
 }
 
 TEST_F(TokenTest, AFileThatOthersMayReadIsRefused) {
-  Write("open", std::string(64, 'a'), 0644);
+  Write("open", MakeToken(), 0644);
   const auto token = Load(home_ + "/open");
   EXPECT_TRUE(absl::IsPermissionDenied(token.status()));
   EXPECT_THAT(std::string(token.status().message()), HasSubstr("chmod 600"));
@@ -129,7 +165,7 @@ TEST_F(TokenTest, IsMadeWhereFilesHaveNoHardLinks) {
     tokens.insert(ReadFile(absl::StrCat(home_, "/agent", i)).value_or("none"));
   }
   EXPECT_EQ(tokens, std::set<std::string>{Load().value_or("")});
-  EXPECT_EQ(tokens.begin()->size(), 64u);
+  EXPECT_TRUE(CheckToken(*tokens.begin()).ok());
   struct stat status {};
   ASSERT_EQ(stat((home_ + "/.mtrun/token").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
@@ -142,7 +178,7 @@ TEST_F(TokenTest, IsMadeWhereFilesHaveNoHardLinks) {
 TEST_F(TokenTest, IsWaitedForWhileAnotherAgentMakesIt) {
   std::filesystem::create_directory(home_ + "/.mtrun");
   Write(".mtrun/token", "", 0600);
-  const std::string token(64, 'a');
+  const std::string token = MakeToken();
   std::thread writer([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     std::ofstream(home_ + "/.mtrun/token") << token << std::endl;
@@ -157,34 +193,5 @@ TEST_F(TokenTest, AFileThatStaysEmptyIsRefusedWithTheFix) {
   EXPECT_THAT(std::string(Load().status().message()), HasSubstr("remove it"));
 }
 
-using CertificatePtr = std::unique_ptr<X509, decltype(&X509_free)>;
-
-CertificatePtr Parse(const std::string& pem) {
-  const std::unique_ptr<BIO, decltype(&BIO_free_all)> bio(
-      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), BIO_free_all);
-  return {PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), X509_free};
-}
-
-bool Verifies(const std::string& leaf, const std::string& root) {
-  const CertificatePtr leaf_certificate = Parse(leaf), root_certificate = Parse(root);
-  const std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)> store(X509_STORE_new(), X509_STORE_free);
-  X509_STORE_add_cert(store.get(), root_certificate.get());
-  const std::unique_ptr<X509_STORE_CTX, decltype(&X509_STORE_CTX_free)> context(X509_STORE_CTX_new(),
-                                                                                X509_STORE_CTX_free);
-  X509_STORE_CTX_init(context.get(), store.get(), leaf_certificate.get(), nullptr);
-  return X509_verify_cert(context.get()) == 1;
-}
-
-TEST(DeriveIdentity, TwoEndsWithOneTokenTrustEachOtherAndNobodyElse) {
-  const auto a = DeriveIdentity(std::string(64, 'a')), again = DeriveIdentity(std::string(64, 'a'));
-  const auto b = DeriveIdentity(std::string(64, 'b'));
-  ASSERT_TRUE(a.ok() && again.ok() && b.ok()) << a.status();
-  EXPECT_EQ(a->private_key, again->private_key);
-  EXPECT_NE(a->private_key, b->private_key);
-  EXPECT_TRUE(Verifies(again->certificate, a->ca_certificate));
-  EXPECT_FALSE(Verifies(b->certificate, a->ca_certificate));
-  EXPECT_EQ(X509_check_host(Parse(a->certificate).get(), kTlsName, 0, 0, nullptr), 1);
-}
-
 }  // namespace
-}  // namespace mtrun::rendezvous
+}  // namespace mtrun

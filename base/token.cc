@@ -1,0 +1,151 @@
+#include "base/token.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+
+namespace mtrun {
+namespace {
+
+constexpr char kMark[] = "mtrun1-";
+constexpr size_t kDigits = 64;          // 256 bits
+constexpr size_t kWeakCharacters = 32;  // 128 bits, where they are random digits
+constexpr Duration kWriterPatience = std::chrono::seconds(2);
+
+std::string DefaultPath(const EnvironmentMap& environment) {
+  const auto home = environment.find("HOME");
+  if (home != environment.end() && !home->second.empty()) return home->second + "/.mtrun/token";
+  const passwd* user = getpwuid(getuid());
+  return absl::StrCat(user != nullptr ? user->pw_dir : "/root", "/.mtrun/token");
+}
+
+absl::StatusOr<std::string> ReadToken(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) {
+    const int error = errno;
+    const absl::Status why = ErrnoStatus(error, absl::StrCat("token file ", path));
+    return error == ENOENT ? why : absl::UnavailableError(why.message());
+  }
+  if ((status.st_mode & 077) != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrFormat("token file %s may be read by others (mode %03o): run `chmod 600 %s`", path,
+                        status.st_mode & 0777, path));
+  }
+  MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  return std::string(absl::StripAsciiWhitespace(text));
+}
+
+/// For file systems without hard links (vfat, and several in user space): made where it is to be, by the
+/// first that comes. Others may see the file before they see its text.
+absl::Status WriteInPlace(const std::string& path, const std::string& text) {
+  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd.valid() && errno == EEXIST) return absl::OkStatus();
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("make token file ", path));
+  absl::Status written = WriteAll(fd.get(), text);
+  if (written.ok() && fsync(fd.get()) != 0) written = ErrnoStatus(errno, absl::StrCat("fsync ", path));
+  if (!written.ok()) unlink(path.c_str());
+  return written;
+}
+
+/// The text of the file that is there or is just being made.
+absl::StatusOr<std::string> AwaitToken(const std::string& path) {
+  const TimePoint deadline = MonotonicNow() + kWriterPatience;
+  while (true) {
+    absl::StatusOr<std::string> token = ReadToken(path);
+    if (!token.ok() || !token->empty()) return token;
+    if (MonotonicNow() >= deadline) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("token file ", path, " is empty: remove it, and a token is made"));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+/// Written beside and linked into place: of agents that start at the same moment on a shared home one wins,
+/// the others read its token.
+absl::StatusOr<std::string> MakeTokenFile(const std::string& path) {
+  const std::string folder = path.substr(0, path.rfind('/'));
+  MT_RETURN_IF_ERROR(MakeFolders(folder));
+  if (chmod(folder.c_str(), 0700) != 0) return ErrnoStatus(errno, absl::StrCat("chmod ", folder));
+  const std::string token = MakeToken();
+  const std::string draft = absl::StrFormat("%s.%016x", path, RandomBits());
+  const UniqueFd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("make token file ", draft));
+  absl::Status written = WriteAll(fd.get(), token + "\n");
+  if (written.ok() && link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST)
+    written = WriteInPlace(path, token + "\n");
+  unlink(draft.c_str());
+  MT_RETURN_IF_ERROR(written);
+  log::Info("the cluster's token is in ", path,
+            " (nodes without a shared home need a copy of it, or MTRUN_TOKEN)");
+  return AwaitToken(path);
+}
+
+absl::Status NoToken(const std::string& why) {
+  return absl::NotFoundError(
+      absl::StrCat("no token: ", why,
+                   "; set MTRUN_TOKEN or give --token_file FILE, the same on every node "
+                   "(`mtrun --new_token` makes one)"));
+}
+
+absl::StatusOr<std::string> LoadDefault(const std::string& path, MissingToken missing) {
+  absl::StatusOr<std::string> token = AwaitToken(path);
+  if (absl::IsNotFound(token.status())) {
+    if (missing == MissingToken::kRefuse) return NoToken(absl::StrCat("there is no ", path));
+    token = MakeTokenFile(path);
+  }
+  const bool has_file =
+      token.ok() || absl::IsPermissionDenied(token.status()) || absl::IsInvalidArgument(token.status());
+  return has_file ? token : NoToken(std::string(token.status().message()));
+}
+
+}  // namespace
+
+std::string MakeToken() {
+  std::string token = kMark;
+  for (int i = 0; i < 4; ++i) absl::StrAppendFormat(&token, "%016x", RandomBits());
+  return token;
+}
+
+absl::Status CheckToken(std::string_view token, bool weak) {
+  const std::string_view mark = kMark;
+  const bool made = token.size() == mark.size() + kDigits && token.substr(0, mark.size()) == mark &&
+                    token.find_first_not_of("0123456789abcdef", mark.size()) == std::string_view::npos;
+  if (made || (weak && token.size() >= kWeakCharacters)) return absl::OkStatus();
+  if (weak) {
+    return absl::InvalidArgumentError(absl::StrCat("the token has ", token.size(), " characters, at least ",
+                                                   kWeakCharacters, " are needed"));
+  }
+  return absl::InvalidArgumentError(
+      "this token was not made by mtrun, and may be one that can be guessed: make one with `mtrun "
+      "--new_token` (or take it all the same, with --rdzv_conf weak_token=1, or mtrdzv --weak_token)");
+}
+
+absl::StatusOr<std::string> LoadToken(const TokenSource& source, MissingToken missing,
+                                      const EnvironmentMap& environment) {
+  const auto given = environment.find(kTokenVariable);
+  if (source.file.empty() && given != environment.end() && !given->second.empty()) {
+    std::string token(absl::StripAsciiWhitespace(given->second));
+    MT_RETURN_IF_ERROR(Annotate(CheckToken(token, source.weak), kTokenVariable));
+    return token;
+  }
+  const std::string file = source.file.empty() ? DefaultPath(environment) : source.file;
+  absl::StatusOr<std::string> token = source.file.empty() ? LoadDefault(file, missing) : ReadToken(file);
+  MT_RETURN_IF_ERROR(token.status());
+  MT_RETURN_IF_ERROR(Annotate(CheckToken(*token, source.weak), absl::StrCat("token file ", file)));
+  return token;
+}
+
+}  // namespace mtrun

@@ -1,0 +1,132 @@
+// Connections of strangers at a service that asks for a token.
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "base/file_limit.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/posix.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rendezvous/status_client.h"
+#include "tests/rendezvous/session/session_fixture.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr size_t kFiles = 2048;
+
+/// A quarter of `kFiles` may be unknown to the service.
+class ServiceStrangersTest : public SessionTest {
+ protected:
+  ServiceStrangersTest() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit few = before_;
+    few.rlim_cur = kFiles;
+    setrlimit(RLIMIT_NOFILE, &few);
+    log::SetSink([this](std::string line) {
+      const MutexLock lock(mutex_);
+      lines_.push_back(std::move(line));
+    });
+    StartService(/*insecure=*/false);
+  }
+  ~ServiceStrangersTest() override {
+    service_.reset();
+    log::SetSink(nullptr);
+    setrlimit(RLIMIT_NOFILE, &before_);
+  }
+
+  UniqueFd Connect(const std::string& says = "") const {
+    UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port_));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return {};
+    if (!says.empty()) (void)send(socket.get(), says.data(), says.size(), MSG_NOSIGNAL);
+    return socket;
+  }
+  /// The service has closed it, or does within `patience_ms`.
+  static bool IsCut(const UniqueFd& socket, int patience_ms) {
+    pollfd ends = {socket.get(), POLLRDHUP, 0};
+    return poll(&ends, 1, patience_ms) > 0;
+  }
+  void ExpectANodeIsServed() const {
+    SessionOptions options = Options(1, 1);
+    options.insecure = false;
+    options.token = support::kToken;
+    TestAgent node("node1", options);
+    node.Offer();
+    EXPECT_GE(node.NextGeneration().number, 1u);
+  }
+  std::vector<std::string> Lines() {
+    const MutexLock lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  rlimit before_{};
+  Mutex mutex_;
+  std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST_F(ServiceStrangersTest, IdleConnectionsTakeNoFilesFromTheJob) {
+  std::vector<UniqueFd> strangers;
+  for (size_t i = 0; i < kFiles / 4 + 100; ++i) {
+    strangers.push_back(Connect());
+    ASSERT_TRUE(strangers.back().valid()) << i;
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(IsCut(strangers[static_cast<size_t>(i)], 60'000)) << i;
+  EXPECT_FALSE(IsCut(strangers.back(), 0));
+  ExpectANodeIsServed();
+  EXPECT_THAT(Lines(), Contains(HasSubstr("turned away 127.0.0.1:")));
+}
+
+TEST_F(ServiceStrangersTest, ANodeIsServedWhileTheyComeAndGo) {
+  std::atomic<bool> over = false;
+  std::thread flood([&] {
+    std::vector<UniqueFd> strangers(kFiles / 4);
+    for (size_t i = 0; !over; ++i)
+      strangers[i % strangers.size()] = Connect(i % 2 == 0 ? "\x16\x03\x01" : "");
+  });
+  for (int i = 0; i < 5; ++i) ExpectANodeIsServed();
+  over = true;
+  flood.join();
+}
+
+TEST_F(ServiceStrangersTest, OneThatOnlyHalfGreetsHasTenSeconds) {
+  const UniqueFd half = Connect(std::string("\x16\x03\x01\x02\x00", 5));  // the head of a TLS hello
+  EXPECT_FALSE(IsCut(half, 0));
+  EXPECT_TRUE(IsCut(half, 60'000));
+  ExpectANodeIsServed();
+}
+
+/// A service of a list looks whether another one listens.
+TEST_F(ServiceStrangersTest, WhoOnlyLooksWhetherSomebodyListensIsNoNews) {
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(Connect().valid());
+  ExpectANodeIsServed();
+  const UniqueFd garbage = Connect("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(IsCut(garbage, 60'000));
+  ExpectANodeIsServed();
+  EXPECT_THAT(Lines(), Not(Contains(HasSubstr("since the last such line"))));
+}
+
+TEST_F(ServiceStrangersTest, AnotherTokenIsNamedWithItsPeer) {
+  const auto refused =
+      ReadServiceId(endpoint(), /*insecure=*/false, support::kOtherToken, std::chrono::seconds(30));
+  EXPECT_TRUE(absl::IsUnauthenticated(refused.status())) << refused.status();
+  while (Lines().empty()) std::this_thread::yield();
+  EXPECT_THAT(Lines(), Contains(AllOf(HasSubstr("turned away 127.0.0.1:"), HasSubstr("token"))));
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous

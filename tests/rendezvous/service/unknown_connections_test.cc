@@ -1,0 +1,64 @@
+#include "rendezvous/service/unknown_connections.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Optional;
+
+TEST(UnknownConnections, WhoHasMadeACallIsNoneOfThem) {
+  UnknownConnections unknown({.most = 2, .patience = seconds(10)});
+  EXPECT_EQ(unknown.Add(1, "10.0.0.1:4000", TimePoint()), std::nullopt);
+  EXPECT_THAT(unknown.Knows("10.0.0.1:4000"), Optional(1));
+  EXPECT_EQ(unknown.Knows("10.0.0.1:4000"), std::nullopt);
+  EXPECT_EQ(unknown.size(), 0u);
+  EXPECT_EQ(unknown.NextDeadline(), std::nullopt);
+}
+
+TEST(UnknownConnections, TheOthersHaveTheirTimeAndNoMore) {
+  UnknownConnections unknown({.most = 9, .patience = seconds(10)});
+  unknown.Add(1, "10.0.0.1:1", TimePoint());
+  unknown.Add(2, "10.0.0.1:2", TimePoint() + seconds(1));
+  EXPECT_THAT(unknown.NextDeadline(), Optional(TimePoint() + seconds(10)));
+  EXPECT_THAT(unknown.Late(TimePoint() + seconds(10) - Duration(1)), IsEmpty());
+  EXPECT_THAT(unknown.Late(TimePoint() + seconds(10)), ElementsAre(1));
+  EXPECT_THAT(unknown.Late(TimePoint() + seconds(11)), ElementsAre(1, 2));
+  EXPECT_THAT(unknown.Remove(1), Optional(std::string("10.0.0.1:1")));
+  EXPECT_EQ(unknown.Remove(1), std::nullopt);
+  EXPECT_THAT(unknown.NextDeadline(), Optional(TimePoint() + seconds(11)));
+}
+
+/// A port is used again as soon as its connection has gone.
+TEST(UnknownConnections, ThePeerIsTheYoungestConnectionFromThere) {
+  UnknownConnections unknown({.most = 9, .patience = seconds(10)});
+  unknown.Add(1, "10.0.0.1:1", TimePoint());
+  unknown.Add(2, "10.0.0.1:1", TimePoint());
+  unknown.Remove(1);
+  EXPECT_THAT(unknown.Knows("10.0.0.1:1"), Optional(2));
+}
+
+TEST(UnknownConnections, AStrangerPushesHimselfOut) {
+  UnknownConnections unknown({.most = 100, .patience = seconds(10)});
+  unknown.Add(1, "[fe80::1]:1", TimePoint());
+  unknown.Add(2, "10.0.0.2:1", TimePoint());
+  uint64_t id = 2;
+  for (int i = 0; i < 98; ++i)
+    EXPECT_EQ(unknown.Add(++id, absl::StrCat("10.0.0.9:", i), TimePoint()), std::nullopt);
+  for (int i = 98; i < 1000; ++i) {
+    const auto goes = unknown.Add(++id, absl::StrCat("10.0.0.9:", i), TimePoint());
+    ASSERT_THAT(goes, Optional(3 + static_cast<uint64_t>(i) - 98)) << "his oldest";
+    EXPECT_TRUE(unknown.Remove(*goes));
+    EXPECT_EQ(unknown.size(), 100u);
+  }
+  EXPECT_THAT(unknown.Knows("[fe80::1]:1"), Optional(1));
+  EXPECT_THAT(unknown.Knows("10.0.0.2:1"), Optional(2));
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous
