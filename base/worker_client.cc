@@ -1,12 +1,10 @@
 #include "base/worker_client.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -16,23 +14,20 @@
 #include "base/mutex.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "base/unix_address.h"
 
 namespace mtrun {
 namespace {
 
-absl::StatusOr<UniqueFd> ConnectUnix(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("MTRUN_SOCKET is longer than a Unix socket's name may be: ", path));
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size());
+absl::StatusOr<UniqueFd> ConnectUnix(const std::string& name) {
+  absl::StatusOr<UnixAddress> address = ParseUnixAddress(name);
+  MT_RETURN_IF_ERROR(Annotate(address.status(), "MTRUN_SOCKET"));
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return ErrnoStatus(errno, "make a socket");
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return ErrnoStatus(errno, absl::StrCat("connect to the agent at ", path));
-  }
+  if (connect(fd.get(), address->get(), address->size) != 0)
+    return ErrnoStatus(errno, absl::StrCat("connect to the agent at ", name));
+  if (!IsOfThisUser(fd.get()))
+    return absl::PermissionDeniedError(absl::StrCat("another user's program listens at ", name));
   return fd;
 }
 

@@ -19,9 +19,11 @@
 #include "launcher/cli/program.h"
 #include "launcher/net/presence_port.h"
 #include "launcher/output/log_files.h"
+#include "launcher/workers/command_line.h"
 #include "launcher/workers/guardian.h"
 #include "launcher/workers/lease_alarm.h"
 #include "rendezvous/eviction_client.h"
+#include "rendezvous/service/state_folder.h"
 #include "rendezvous/status_client.h"
 
 namespace mtrun::launcher {
@@ -109,7 +111,8 @@ int Main(const std::vector<std::string>& args) {
   if (!options->run_id_given) options->job.program = ProgramIdentity(*program, options->entry);
   if (options->standalone && !options->run_id_given)
     options->job.job_id = absl::StrFormat("%016x", RandomBits());
-  absl::StatusOr<LogFiles> log_files = LogFiles::Make(options->log_dir, options->job.job_id);
+  absl::StatusOr<LogFiles> log_files =
+      LogFiles::Make(options->log_dir, options->job.job_id, rendezvous::StateFolderOf(environment));
   if (!log_files.ok()) return Complain(log_files.status());
   for (const std::string& note : options->notes) log::Warning(note);
   absl::StatusOr<PresencePort> presence = OpenPresence(*options);
@@ -128,4 +131,7 @@ int Main(const std::vector<std::string>& args) {
 }  // namespace
 }  // namespace mtrun::launcher
 
-int main(int argc, char** argv) { return mtrun::launcher::Main({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  mtrun::launcher::KeepCommandLine(argc, argv);
+  return mtrun::launcher::Main({argv + 1, argv + argc});
+}

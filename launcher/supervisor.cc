@@ -33,7 +33,7 @@ absl::Status Supervisor::Start(const std::string& timer_file, const KeptFiles& k
       channel_, ChannelServer::Start(io_, [this](int64_t connection, int local_rank, const auto& message) {
         OnMessage(connection, local_rank, message);
       }));
-  launches_.emplace(options_, program_, log_files_, channel_->path(), timer_file, kept);
+  launches_.emplace(options_, program_, log_files_, channel_->name(), timer_file, kept);
   return absl::OkStatus();
 }
 

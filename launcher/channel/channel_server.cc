@@ -2,22 +2,21 @@
 
 #include <errno.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <asio.hpp>
-#include <cstring>
 #include <deque>
-#include <filesystem>
 #include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/json_lines.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "base/unix_address.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -109,28 +108,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
   size_t waiting_bytes_ = 0;
 };
 
-absl::StatusOr<UniqueFd> Listen(const std::string& path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the path ", path, " is too long for a Unix socket; set a shorter TMPDIR"));
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size());
+absl::StatusOr<UniqueFd> Listen(const std::string& name) {
+  MT_ASSIGN_OR_RETURN(const UnixAddress address, ParseUnixAddress(name));
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.valid() || bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+  if (!socket.valid() || bind(socket.get(), address.get(), address.size) != 0 ||
       listen(socket.get(), SOMAXCONN) != 0) {
-    return ErrnoStatus(errno, absl::StrCat("listen on ", path));
+    return ErrnoStatus(errno, absl::StrCat("listen on ", name));
   }
   return socket;
 }
 
 class Server : public ChannelServer {
  public:
-  Server(asio::io_context& io, std::string folder, UniqueFd listener, OnMessage on_message)
+  Server(asio::io_context& io, std::string name, UniqueFd listener, OnMessage on_message)
       : io_(io),
-        folder_(std::move(folder)),
-        path_(folder_ + "/agent.sock"),
+        name_(std::move(name)),
         listener_(io, listener.Release()),
         on_message_(std::move(on_message)) {
     Accept();
@@ -140,10 +132,9 @@ class Server : public ChannelServer {
     DisconnectAll();
     std::error_code ignored;
     listener_.close(ignored);
-    std::filesystem::remove_all(folder_, ignored);
   }
 
-  const std::string& path() const override { return path_; }
+  const std::string& name() const override { return name_; }
 
   void SendToRank(int local_rank, const channel::AgentMessage& message) override {
     const auto found = by_rank_.find(local_rank);
@@ -192,7 +183,11 @@ class Server : public ChannelServer {
     while (true) {
       const int fd = accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
       if (fd < 0) return;
-      Serve(fd);
+      if (IsOfThisUser(fd)) {
+        Serve(fd);
+      } else {
+        close(fd);
+      }
     }
   }
 
@@ -232,7 +227,7 @@ class Server : public ChannelServer {
   }
 
   asio::io_context& io_;
-  const std::string folder_, path_;
+  const std::string name_;
   asio::posix::stream_descriptor listener_;
   const OnMessage on_message_;
   int64_t next_id_ = 1;
@@ -244,14 +239,9 @@ class Server : public ChannelServer {
 
 absl::StatusOr<std::unique_ptr<ChannelServer>> ChannelServer::Start(asio::io_context& io,
                                                                     OnMessage on_message) {
-  MT_ASSIGN_OR_RETURN(const std::string folder, MakeTemporaryFolder("mtrun-"));
-  absl::StatusOr<UniqueFd> listener = Listen(folder + "/agent.sock");
-  if (!listener.ok()) {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-    return listener.status();
-  }
-  return std::make_unique<Server>(io, folder, *std::move(listener), std::move(on_message));
+  const std::string name = absl::StrFormat("@mtrun-%016x", RandomBits());
+  MT_ASSIGN_OR_RETURN(UniqueFd listener, Listen(name));
+  return std::make_unique<Server>(io, name, std::move(listener), std::move(on_message));
 }
 
 }  // namespace mtrun::launcher

@@ -23,11 +23,12 @@ class ChannelServer {
   using OnMessage = std::function<void(int64_t connection, int local_rank, const channel::WorkerMessage&)>;
 
   static absl::StatusOr<std::unique_ptr<ChannelServer>> Start(asio::io_context& io, OnMessage on_message);
-  /// Closes everything and removes the folder.
+  /// Closes everything.
   virtual ~ChannelServer() = default;
 
-  /// MTRUN_SOCKET.
-  virtual const std::string& path() const = 0;
+  /// MTRUN_SOCKET: "@" and a name in Linux's abstract namespace. Nothing of it is left wherever mtrun is
+  /// killed.
+  virtual const std::string& name() const = 0;
   /// To the worker's newest connection; without one the message is dropped.
   virtual void SendToRank(int local_rank, const channel::AgentMessage& message) = 0;
   virtual void SendToConnection(int64_t connection, const channel::AgentMessage& message) = 0;

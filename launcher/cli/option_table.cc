@@ -178,7 +178,8 @@ std::vector<Option> FaultOptions() {
 std::vector<Option> OutputOptions() {
   return {
       {{.name = "log_dir",
-        .help = "Folder for the workers' output; /dev/null for no files [a temporary one].",
+        .help = "Folder for the workers' output; /dev/null for no files [one of the newest 20 in "
+                "~/.local/state/mtrun].",
         .group = kOutput,
         .hints = {"logs", "output", "output_dir"}},
        &Options::log_dir,

@@ -1,14 +1,23 @@
 #include "launcher/output/log_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <filesystem>
+#include <regex>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -24,17 +33,60 @@ std::string AsFileName(std::string name) {
   return name.substr(0, 100);
 }
 
+std::string RandomName() { return absl::StrFormat("%08x", RandomBits() & 0xFFFFFFFF); }
+
+std::string RunFolder(const std::string& state_folder, const std::string& run_id) {
+  const std::string date = absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone());
+  return absl::StrCat(state_folder, "/", run_id, "-", date, "-", RandomName());
+}
+
+/// "20261124-101500" of a folder that RunFolder has named, "" for another one.
+std::string DateOf(const std::string& name) {
+  static const std::regex named(".+-(\\d{8}-\\d{6})-[0-9a-f]{8}");
+  std::smatch found;
+  return std::regex_match(name, found, named) ? found[1].str() : "";
+}
+
+/// Not valid where a run that goes on holds it.
+UniqueFd TryLock(const std::string& folder) {
+  UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.valid() && flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.Reset();
+  return fd;
+}
+
+/// Several mtruns may do so at once.
+void RemoveOldRuns(const std::string& state_folder) {
+  std::vector<std::pair<std::string, std::string>> runs;  // date, folder
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(state_folder, error)) {
+    const std::string date = DateOf(entry.path().filename());
+    if (!date.empty() && entry.is_directory(error)) runs.emplace_back(date, entry.path());
+  }
+  std::sort(runs.rbegin(), runs.rend());
+  for (size_t i = LogFiles::kMostRuns; i < runs.size(); ++i) {
+    if (TryLock(runs[i].second).valid()) std::filesystem::remove_all(runs[i].second, error);
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<LogFiles> LogFiles::Make(const std::string& log_dir, const std::string& run_id) {
+absl::StatusOr<LogFiles> LogFiles::Make(const std::string& log_dir, const std::string& run_id,
+                                        const std::string& state_folder) {
   LogFiles files;
   if (log_dir == "/dev/null") return files;
+  if (log_dir.empty() && !state_folder.empty() && MakeFolders(state_folder).ok()) {
+    files.folder_ = RunFolder(state_folder, AsFileName(run_id));
+    if (mkdir(files.folder_.c_str(), 0700) == 0) {
+      files.lock_ = std::make_shared<UniqueFd>(TryLock(files.folder_));
+      RemoveOldRuns(state_folder);
+      return files;
+    }
+  }
   std::string base = log_dir;
   if (base.empty()) {
     MT_ASSIGN_OR_RETURN(base, MakeTemporaryFolder("mtrun_"));
   }
-  files.folder_ =
-      absl::StrCat(base, "/", AsFileName(run_id), "_", absl::StrFormat("%08x", RandomBits() & 0xFFFFFFFF));
+  files.folder_ = absl::StrCat(base, "/", AsFileName(run_id), "_", RandomName());
   const absl::Status status = Annotate(CheckWritable(files.folder_), "--log_dir");
   if (!absl::IsResourceExhausted(status)) MT_RETURN_IF_ERROR(status);
   // There may be room later, and a node that begins meanwhile is worth more than its logs.

@@ -1,13 +1,16 @@
 // Where the files of a run lie: <log_dir>/<run id>_<random>/attempt_<restart count>/<local
 // rank>/{stdout.log,stderr.log,error.json}. A generation that begins without a failure (a node joined or was
-// lost) has attempt_<restart count>.g<generation>. Nothing is ever deleted.
+// lost) has attempt_<restart count>.g<generation>. Nothing is deleted but the oldest runs of those that
+// nobody gave a folder for.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/posix.h"
 
 namespace mtrun::launcher {
 
@@ -18,9 +21,14 @@ struct WorkerFiles {
 
 class LogFiles {
  public:
+  static constexpr size_t kMostRuns = 20;
+
   /// Proves that the folder can be written, before anything starts; a full disk is no more than a warning.
-  /// `log_dir` "" makes a temporary folder, "/dev/null" means no files at all.
-  static absl::StatusOr<LogFiles> Make(const std::string& log_dir, const std::string& run_id);
+  /// `log_dir` "/dev/null" means no files at all. "" makes <state folder>/<run id>-<date>-<random>, and of
+  /// such folders keeps the newest kMostRuns and those of runs that go on; or a temporary one where the state
+  /// folder is "" or cannot be written.
+  static absl::StatusOr<LogFiles> Make(const std::string& log_dir, const std::string& run_id,
+                                       const std::string& state_folder = "");
 
   /// The run's own folder, "" for none.
   const std::string& folder() const { return folder_; }
@@ -32,6 +40,7 @@ class LogFiles {
   std::string AttemptFolder(int restart_count, int64_t generation);
 
   std::string folder_;
+  std::shared_ptr<UniqueFd> lock_;           // of a folder of ours, for as long as the run goes on
   std::map<int, int64_t> first_generation_;  // of each attempt
 };
 

@@ -21,6 +21,7 @@
 #include "base/posix.h"
 #include "base/signal_name.h"
 #include "launcher/core/agent_events.h"
+#include "launcher/workers/command_line.h"
 #include "launcher/workers/process_tree.h"
 
 namespace mtrun::launcher {
@@ -184,11 +185,13 @@ void BecomeGuarded(PresencePort& presence, const LeaseAlarm& alarm) {
   signal(SIGCHLD, SIG_DFL);
   Descend("guardian", /*guards=*/false, presence, alarm);
   prctl(PR_SET_NAME, "mt-guardian");
+  SetCommandLine("mt-guardian");
   // A group of their own: what a terminal sends to the front's group arrives here once, through the front.
   setpgid(0, 0);
   signal(SIGTTOU, SIG_IGN);
   Descend("agent", /*guards=*/true, presence, alarm);
   prctl(PR_SET_NAME, "mtrun");
+  SetCommandLine("mt-agent");
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 

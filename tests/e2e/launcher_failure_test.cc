@@ -129,6 +129,34 @@ TEST_F(OrphanTest, KillingMtrunAndItsAgentTogetherLeavesNothing) {
   EXPECT_TRUE(mark_.WaitForNone(kSoon));
 }
 
+/// As `pkill -9 -f mtrun` does it.
+TEST_F(OrphanTest, KillingAllThatAreCalledMtrunLeavesNothing) {
+  Start();
+  const auto is_called_mtrun = [](pid_t pid) {
+    const auto line = ReadFile(absl::StrCat("/proc/", pid, "/cmdline"));
+    return line.ok() && line->find("mtrun") != std::string::npos;
+  };
+  EXPECT_FALSE(is_called_mtrun(guardian_));
+  EXPECT_FALSE(is_called_mtrun(agent_));
+  ASSERT_TRUE(is_called_mtrun(mtrun_->pid()));
+  for (const pid_t pid : mark_.Alive())
+    if (is_called_mtrun(pid)) kill(pid, SIGKILL);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+}
+
+/// Neither a socket nor a folder in the place for temporary files.
+TEST_F(OrphanTest, NoTemporaryFileIsLeftOfOneThatWasKilled) {
+  Start();
+  for (const pid_t pid : mark_.Alive()) kill(pid, SIGKILL);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    const std::string name = entry.path().filename();
+    if (name != "mtrun" && name != "family.sh") left.push_back(name);
+  }
+  EXPECT_THAT(left, testing::IsEmpty());
+}
+
 TEST_F(OrphanTest, AnOrderlyEndLeavesNothingEither) {
   Start();
   mtrun_->Signal(SIGTERM);

@@ -181,7 +181,7 @@ class Worker:
         self.selector, self.group, self.end = selectors.DefaultSelector(), None, None
         self.channel = Lines(socket.socket(socket.AF_UNIX))
         self.channel.sock.setblocking(True)
-        self.channel.sock.connect(os.environ["MTRUN_SOCKET"])
+        self.channel.sock.connect(os.environ["MTRUN_SOCKET"].replace("@", "\0", 1))
         self.watch(self.channel.sock, self.listen)
         self.say("hello", protocol=1, pid=os.getpid(), local_rank=int(os.environ["LOCAL_RANK"]), address="",
                  cooperative=COOPERATIVE)

@@ -5,36 +5,20 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
-#include <cstddef>
-#include <cstring>
 #include <memory>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/unix_address.h"
 
 namespace mtrun::collectives {
 namespace {
 
 constexpr int kSocketFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
-
-struct UnixAddress {
-  sockaddr_un address = {};
-  socklen_t size = 0;
-};
-
-UnixAddress Abstract(const std::string& name) {
-  UnixAddress result;
-  result.address.sun_family = AF_UNIX;
-  MT_CHECK(name.size() + 1 <= sizeof(result.address.sun_path)) << name;
-  std::memcpy(result.address.sun_path + 1, name.data(), name.size());
-  result.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  return result;
-}
 
 absl::StatusOr<UniqueFd> BindTcp(const sockaddr* address, socklen_t size, int* port) {
   UniqueFd fd(socket(address->sa_family, kSocketFlags, 0));
@@ -68,8 +52,8 @@ absl::Status DialOne(const addrinfo& target, std::vector<UniqueFd>& sockets) {
 absl::StatusOr<UniqueFd> ListenUnix(const std::string& name) {
   UniqueFd fd(socket(AF_UNIX, kSocketFlags, 0));
   if (!fd.valid()) return ErrnoStatus(errno, "make a Unix socket");
-  const UnixAddress target = Abstract(name);
-  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&target.address), target.size) != 0) {
+  MT_ASSIGN_OR_RETURN(const UnixAddress target, ParseUnixAddress("@" + name));
+  if (bind(fd.get(), target.get(), target.size) != 0) {
     return ErrnoStatus(errno, absl::StrCat("bind the abstract Unix socket ", name));
   }
   if (listen(fd.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on a Unix socket");
@@ -95,8 +79,8 @@ absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, int* port) {
 absl::StatusOr<UniqueFd> DialUnix(const std::string& name) {
   UniqueFd fd(socket(AF_UNIX, kSocketFlags, 0));
   if (!fd.valid()) return ErrnoStatus(errno, "make a Unix socket");
-  const UnixAddress target = Abstract(name);
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&target.address), target.size) != 0) {
+  MT_ASSIGN_OR_RETURN(const UnixAddress target, ParseUnixAddress("@" + name));
+  if (connect(fd.get(), target.get(), target.size) != 0) {
     return ErrnoStatus(errno, absl::StrCat("connect to the abstract Unix socket ", name));
   }
   return fd;

@@ -1,17 +1,15 @@
 #include "launcher/channel/channel_server.h"
 
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <asio.hpp>
-#include <cstring>
-#include <filesystem>
 #include <future>
 
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "base/unix_address.h"
 #include "base/worker_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -52,10 +50,8 @@ class ChannelServerTest : public testing::Test {
 
   UniqueFd ConnectRaw() {
     UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    std::strcpy(address.sun_path, server_->path().c_str());
-    MT_CHECK(connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    const UnixAddress address = *ParseUnixAddress(server_->name());
+    MT_CHECK(connect(socket.get(), address.get(), address.size) == 0);
     return socket;
   }
 
@@ -69,13 +65,26 @@ class ChannelServerTest : public testing::Test {
   std::unique_ptr<ChannelServer> server_;
 };
 
-TEST_F(ChannelServerTest, TheSocketIsPrivate) {
-  struct stat info;
-  ASSERT_EQ(stat(std::filesystem::path(server_->path()).parent_path().c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0700u);
-  const std::string path = server_->path();
+TEST_F(ChannelServerTest, TheSocketIsThisUsersAlone) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root";
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    if (setuid(65534) != 0) _exit(2);
+    const UniqueFd socket = ConnectRaw();
+    char byte = 0;
+    _exit(recv(socket.get(), &byte, 1, 0) == 0 ? 0 : 1);  // closed
+  }
+  int status = -1;
+  EXPECT_TRUE(RunUntil([&] { return waitpid(stranger, &status, WNOHANG) == stranger; }));
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(heard_.empty());
+}
+
+TEST_F(ChannelServerTest, NothingIsLeftOfItsSocket) {
+  const std::string name = server_->name();
+  EXPECT_EQ(name.front(), '@') << "no file";
   server_.reset();
-  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(path).parent_path()));
+  EXPECT_FALSE(WorkerClient::Connect(name, channel::Hello{}, WorkerClient::Handler()).ok());
 }
 
 TEST_F(ChannelServerTest, MessagesGoBothWays) {
@@ -85,7 +94,7 @@ TEST_F(ChannelServerTest, MessagesGoBothWays) {
   channel::Hello hello;
   hello.pid = getpid();
   hello.local_rank = 2;
-  auto worker = WorkerClient::Connect(server_->path(), hello, handler);
+  auto worker = WorkerClient::Connect(server_->name(), hello, handler);
   ASSERT_TRUE(worker.ok()) << worker.status();
   ASSERT_TRUE((*worker)->Send(channel::Done{7}).ok());
   ASSERT_TRUE(RunUntil([&] { return heard_.size() == 2; }));
@@ -104,7 +113,7 @@ TEST_F(ChannelServerTest, MessagesGoBothWays) {
 
 TEST_F(ChannelServerTest, StoreRequestsAreAnsweredOnTheirConnection) {
   channel::Hello hello;
-  auto worker = WorkerClient::Connect(server_->path(), hello, {});
+  auto worker = WorkerClient::Connect(server_->name(), hello, {});
   ASSERT_TRUE(worker.ok()) << worker.status();
   auto waited = std::async(std::launch::async, [&] { return (*worker)->Wait({"k"}); });
   ASSERT_TRUE(RunUntil([&] { return heard_.size() == 2; }));

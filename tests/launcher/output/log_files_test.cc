@@ -1,7 +1,12 @@
 #include "launcher/output/log_files.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <filesystem>
 
+#include "absl/strings/str_format.h"
+#include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/program.h"
@@ -22,6 +27,34 @@ TEST(LogFilesTest, LiesWhereTorchrunPutsThem) {
   EXPECT_EQ(worker->out, files->folder() + "/attempt_2/5/stdout.log");
   EXPECT_EQ(worker->err, files->folder() + "/attempt_2/5/stderr.log");
   EXPECT_EQ(worker->error, files->folder() + "/attempt_2/5/error.json");
+}
+
+TEST(LogFilesTest, WithoutAFolderTheNewestRunsOfTheUserAreKept) {
+  const support::TemporaryFolder state;
+  support::WriteText(state.File("job.membership"), "another's");
+  std::filesystem::create_directory(state.File("mine-20200101"));
+  const auto old = [&](int i) {
+    return state.File(absl::StrFormat("job-20260101-0000%02d-0000000%x", i, i % 16));
+  };
+  for (int i = 0; i < 30; ++i) std::filesystem::create_directories(old(i) + "/attempt_0/0");
+  const UniqueFd goes_on(open(old(3).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(flock(goes_on.get(), LOCK_EX), 0);
+  const auto files = LogFiles::Make("", "job", state.path());
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_THAT(files->folder(), testing::MatchesRegex(state.path() + "/job-[0-9]{8}-[0-9]{6}-[0-9a-f]{8}"));
+  EXPECT_EQ(std::filesystem::status(files->folder()).permissions(), std::filesystem::perms::owner_all);
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(std::filesystem::exists(old(i)), i == 3 || i > 10) << i;
+  EXPECT_TRUE(std::filesystem::exists(state.File("job.membership")));
+  EXPECT_TRUE(std::filesystem::exists(state.File("mine-20200101")));
+}
+
+TEST(LogFilesTest, WhereTheStateFolderCannotBeWrittenThereIsATemporaryOne) {
+  const support::TemporaryFolder folder;
+  support::WriteText(folder.File("file"), "");
+  const auto files = LogFiles::Make("", "job", folder.File("file"));
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_THAT(files->folder(), testing::HasSubstr("/mtrun_"));
+  std::filesystem::remove_all(std::filesystem::path(files->folder()).parent_path());
 }
 
 TEST(LogFilesTest, AMembershipRestartHasAFolderOfItsOwn) {

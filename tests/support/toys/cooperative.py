@@ -11,7 +11,7 @@ import socket
 import sys
 
 channel = socket.socket(socket.AF_UNIX)
-channel.connect(os.environ["MTRUN_SOCKET"])
+channel.connect(os.environ["MTRUN_SOCKET"].replace("@", "\0", 1))
 
 
 def say(kind, **fields):
