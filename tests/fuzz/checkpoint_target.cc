@@ -37,6 +37,7 @@ void ReadState(std::string_view bytes) {
   const auto progress = trainers::RunProgressFromJson(state->progress);
   if (!progress.ok()) return;
   MT_CHECK(trainers::RunProgressFromJson(trainers::ToJson(*progress)).ok());
+  for (const int64_t count : progress->confusion) MT_CHECK(count >= 0) << count;
   for (const trainers::EvalRecord& record : progress->history)
     MT_CHECK(ParseJsonObject(trainers::ToLine(record), kMostLineBytes).ok()) << trainers::ToLine(record);
 }
