@@ -1,9 +1,10 @@
 #include "base/error_file.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "absl/strings/str_cat.h"
-#include "base/json_lines.h"
+#include "base/json_text.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 
@@ -16,10 +17,21 @@ std::string TextOf(const nlohmann::json& object, const char* key) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
+constexpr size_t kShownBytes = 1000;
+
+/// For people: without what would move their cursor.
+std::string Beginning(const std::string& text) {
+  std::string shown = text.substr(0, kShownBytes);
+  std::replace_if(
+      shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  if (shown.size() < text.size()) shown += "...";
+  return shown;
+}
+
 }  // namespace
 
 absl::StatusOr<ErrorRecord> ParseErrorFile(std::string_view text) {
-  MT_ASSIGN_OR_RETURN(const nlohmann::json root, ParseJsonObject(text));
+  MT_ASSIGN_OR_RETURN(const nlohmann::json root, ParseJsonObject(text, kMostErrorFileBytes));
   const auto message = root.find("message");
   if (message == root.end()) return absl::InvalidArgumentError("an error file needs the key \"message\"");
   if (message->is_string()) return ErrorRecord{message->get<std::string>(), "", TextOf(root, "timestamp")};
@@ -33,6 +45,15 @@ absl::StatusOr<ErrorRecord> ParseErrorFile(std::string_view text) {
     record.timestamp = TextOf(*extra, "timestamp");
   }
   return record;
+}
+
+absl::StatusOr<ErrorRecord> ReadErrorFile(const std::string& path) {
+  MT_ASSIGN_OR_RETURN(const std::string text, ReadFileStart(path, kMostErrorFileBytes + 1));
+  absl::StatusOr<ErrorRecord> record = ParseErrorFile(text);
+  if (record.ok()) return record;
+  const absl::Status why = Annotate(record.status(), path);
+  if (text.empty()) return why;
+  return absl::Status(why.code(), absl::StrCat(why.message(), "; it begins: ", Beginning(text)));
 }
 
 std::string ErrorFileText(std::string_view message, int64_t unix_seconds) {

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/json_text.h"
 #include "nlohmann/json.hpp"
 
 namespace mtrun {
@@ -28,8 +30,10 @@ class JsonFields {
   void Read(const char* name, Int& value) {
     const nlohmann::json* const found = Find(name);
     if (found == nullptr) return;
-    if (!found->is_number_integer()) return Complain(name, "is not a whole number");
-    value = found->get<Int>();
+    const std::optional<Int> number = WholeNumber<Int>(*found);
+    if (!number)
+      return Complain(name, found->is_number_integer() ? "is out of range" : "is not a whole number");
+    value = *number;
   }
   /// Null is what is not finite: JSON has no other word for it.
   void ReadOrNull(const char* name, double& value);

@@ -25,11 +25,4 @@ std::optional<std::string> LineBuffer::Next() {
   return line;
 }
 
-absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view line) {
-  nlohmann::json parsed = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (parsed.is_discarded()) return absl::InvalidArgumentError("not valid JSON");
-  if (!parsed.is_object()) return absl::InvalidArgumentError("not a JSON object");
-  return parsed;
-}
-
 }  // namespace mtrun

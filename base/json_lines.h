@@ -8,8 +8,6 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
 
 namespace mtrun {
 
@@ -30,8 +28,5 @@ class LineBuffer {
   std::string pending_;
   size_t start_ = 0;
 };
-
-/// Parses one line as a JSON object; kInvalidArgument with the reason (and no exception) for anything else.
-absl::StatusOr<nlohmann::json> ParseJsonObject(std::string_view line);
 
 }  // namespace mtrun

@@ -52,6 +52,19 @@ absl::Status WriteNewFile(const std::string& path, std::string_view contents) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> ReadUpTo(int fd, const std::string& path, size_t most) {
+  std::string contents;
+  std::array<char, 1 << 16> piece;
+  while (contents.size() < most) {
+    const ssize_t n = read(fd, piece.data(), std::min(piece.size(), most - contents.size()));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, absl::StrCat("read ", path));
+    if (n == 0) break;
+    contents.append(piece.data(), static_cast<size_t>(n));
+  }
+  return contents;
+}
+
 }  // namespace
 
 absl::Status ErrnoStatus(int error_number, std::string_view what) {
@@ -103,17 +116,19 @@ void UniqueFd::Reset() {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
-  std::string contents;
-  std::array<char, 1 << 16> piece;
-  while (true) {
-    const ssize_t n = read(fd.get(), piece.data(), piece.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus(errno, absl::StrCat("read ", path));
-    if (n == 0) return contents;
-    contents.append(piece.data(), static_cast<size_t>(n));
-  }
+  return ReadUpTo(fd.get(), path, std::numeric_limits<size_t>::max());
+}
+
+absl::StatusOr<std::string> ReadFileStart(const std::string& path, size_t most) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
+  struct stat about = {};
+  if (fstat(fd.get(), &about) != 0) return ErrnoStatus(errno, absl::StrCat("look at ", path));
+  if (!S_ISREG(about.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not an ordinary file"));
+  return ReadUpTo(fd.get(), path, most);
 }
 
 absl::Status SyncFile(const std::string& path) { return SyncOpened(path, 0); }

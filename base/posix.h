@@ -34,6 +34,9 @@ class UniqueFd {
 
 /// Reads a whole file. Errors name the path.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
+/// The first `most` bytes of a file that others write, or all of a shorter one. kInvalidArgument for what is
+/// not an ordinary file: a named pipe would keep its reader waiting.
+absl::StatusOr<std::string> ReadFileStart(const std::string& path, size_t most);
 /// Writes beside the target, fsyncs file and folder, renames: readers see the old or the new text, never a
 /// part.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents);

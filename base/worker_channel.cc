@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/json_fields.h"
 #include "base/json_lines.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 
 namespace mtrun::channel {
@@ -254,7 +255,7 @@ std::map<std::string, std::variant<Messages...>> ByType(const std::variant<Messa
 template <typename Variant>
 absl::StatusOr<Variant> DecodeAny(std::string_view line) {
   static const auto& empty = *new std::map<std::string, Variant>(ByType(Variant()));
-  MT_ASSIGN_OR_RETURN(const json object, ParseJsonObject(line));
+  MT_ASSIGN_OR_RETURN(const json object, ParseJsonObject(line, LineBuffer::kDefaultMaxLine));
   const auto type = object.find("type");
   if (type == object.end() || !type->is_string())
     return absl::InvalidArgumentError("message without a \"type\"");

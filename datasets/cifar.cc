@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 constexpr int kSide = 32;
 constexpr int64_t kPlane = int64_t{kSide} * kSide;
 constexpr int64_t kPixels = 3 * kPlane;
-constexpr int64_t kMaxFile = int64_t{1} << 32;
-constexpr int64_t kChunk = 1024;  // images that one thread converts at a time
+constexpr int64_t kMaxBytes = int64_t{1} << 30;  // of all files together; the published sets have 185 MB
+constexpr int64_t kChunk = 1024;                 // images that one thread converts at a time
 
 /// One of the two published sets.
 struct Kind {
@@ -60,12 +60,14 @@ bool IsCifarFile(const std::string& name) {
 absl::StatusOr<Files> ReadFromArchive(const std::string& path) {
   MT_ASSIGN_OR_RETURN(TarReader reader, TarReader::Open(path));
   Files files;
+  int64_t left = kMaxBytes;
   for (;;) {
     MT_ASSIGN_OR_RETURN(const bool more, reader.Next());
     if (!more) return files;
     const std::string name = BaseName(reader.name());
     if (!reader.is_file() || !IsCifarFile(name)) continue;
-    MT_ASSIGN_OR_RETURN(files[name], reader.Read(kMaxFile));
+    MT_ASSIGN_OR_RETURN(files[name], reader.Read(left));
+    left -= static_cast<int64_t>(files[name].size());
   }
 }
 

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 // Images travel to the decoders in batches: handing over one costs as much as decoding a thumbnail.
 constexpr size_t kBatchImages = 32;
 constexpr size_t kBatchBytes = 1 << 20;
-constexpr int64_t kMaxImageFile = int64_t{1} << 31;
+constexpr int64_t kMaxImageFile = int64_t{256} << 20;
 constexpr char kExpected[] = "expected train/<class>/<image> and test/<class>/<image> or val/<class>/<image>";
 
 bool IsSplitFolder(const std::string& name) { return name == "train" || name == "test" || name == "val"; }

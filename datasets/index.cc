@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json_text.h"
 #include "base/posix.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
@@ -20,6 +21,7 @@ constexpr int kVersion = 1;
 constexpr int64_t kMaxSide = 65535;
 constexpr int64_t kMaxCount = int64_t{1} << 40;  // sums over kMaxEntries still fit
 constexpr size_t kMaxEntries = 1 << 20;
+constexpr size_t kMostBytes = size_t{256} << 20;  // as many shards
 
 json ToJson(const Index& index) {
   json splits = json::object();
@@ -163,7 +165,9 @@ std::string EncodeIndex(const Index& index) {
 }
 
 absl::StatusOr<Index> DecodeIndex(std::string_view text) {
-  const json object = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const absl::StatusOr<json> parsed = ParseJson(text, kMostBytes);
+  if (!parsed.ok()) return Annotate(parsed.status(), "not the index of a packed data set");
+  const json& object = *parsed;
   MT_RETURN_IF_ERROR(CheckKind(object));
   Index index;
   MT_ASSIGN_OR_RETURN(index.height, GetInt(object, "height", 1, kMaxSide));
@@ -186,7 +190,7 @@ absl::StatusOr<Index> DecodeIndex(std::string_view text) {
 
 absl::StatusOr<Index> ReadIndex(const std::string& root) {
   const std::string path = absl::StrCat(root, "/", kIndexFile);
-  const auto text = ReadFile(path);
+  const auto text = ReadFileStart(path, kMostBytes + 1);
   if (absl::IsNotFound(text.status())) {
     return absl::NotFoundError(absl::StrCat(root, " is not a packed data set (it has no ", kIndexFile,
                                             "); make one with: mtdata import SOURCE ", root));

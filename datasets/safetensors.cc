@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/json_text.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
@@ -51,32 +52,10 @@ absl::StatusOr<int64_t> ByteSize(const TensorInfo& tensor) {
   return bytes;
 }
 
-/// The parser keeps every open bracket on the heap, so a header of brackets alone would cost gigabytes.
-bool NestsTooDeep(const char* begin, const char* end) {
-  int depth = 0;
-  bool in_string = false;
-  for (const char* p = begin; p < end; ++p) {
-    if (in_string) {
-      if (*p == '\\')
-        ++p;
-      else if (*p == '"')
-        in_string = false;
-    } else if (*p == '"') {
-      in_string = true;
-    } else if (*p == '{' || *p == '[') {
-      if (++depth > kMaxDepth) return true;
-    } else if (*p == '}' || *p == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
-
 absl::StatusOr<int64_t> NonNegative(const nlohmann::json& value, const std::string& what) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
-    return Malformed(absl::StrCat(what, " is not a whole number from 0 to 2^63-1"));
-  }
-  return static_cast<int64_t>(value.get<uint64_t>());
+  const std::optional<int64_t> number = WholeNumber<int64_t>(value);
+  if (number && *number >= 0) return *number;
+  return Malformed(absl::StrCat(what, " is not a whole number from 0 to 2^63-1"));
 }
 
 absl::StatusOr<TensorInfo> ParseTensor(const std::string& name, const nlohmann::json& entry) {
@@ -215,15 +194,13 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::Span<const uint8_
   const char* begin = reinterpret_cast<const char*>(file.data()) + kLengthBytes;
   if (length == 0 || *begin != '{')
     return absl::InvalidArgumentError("not a safetensors file: no '{' behind the length");
-  if (NestsTooDeep(begin, begin + length)) return Malformed("nested too deep");
-  const nlohmann::json json =
-      nlohmann::json::parse(begin, begin + length, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return Malformed("not JSON");
+  const auto json = ParseJson({begin, static_cast<size_t>(length)}, kMaxHeaderBytes, kMaxDepth);
+  if (!json.ok()) return Malformed(std::string(json.status().message()));
 
   SafetensorsHeader header;
   header.data_offset = kLengthBytes + length;
   header.data_bytes = static_cast<int64_t>(file.size()) - header.data_offset;
-  for (const auto& [name, entry] : json.items()) {
+  for (const auto& [name, entry] : json->items()) {
     if (name == kMetadata) {
       MT_RETURN_IF_ERROR(ParseMetadata(entry, &header.metadata));
     } else {

@@ -119,7 +119,8 @@ void JobMachine::OnHeartbeat(const std::string& node_id, const Heartbeat& event,
 
 void JobMachine::OnSaid(const std::string& node_id, const AgentSaid& said, TimePoint now) {
   RosterNode* node = roster_.Find(node_id);
-  if (node == nullptr) return;  // it has left, or is lost and its stream is being closed
+  // It has left, or is lost and its stream is being closed, or is known by the word of others only.
+  if (node == nullptr || node->expected) return;
   roster_.Touch(*node, now);
   if (const auto* offer = std::get_if<OfferSent>(&said.event))
     return OnOffer(node_id, offer->offer, said, now);

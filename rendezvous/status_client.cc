@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/json_lines.h"
+#include "nlohmann/json.hpp"
 #include "rendezvous/codec.h"
 #include "rendezvous/unary_call.h"
 

@@ -12,7 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/json_fields.h"
 #include "base/json_lines.h"
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -99,20 +101,19 @@ class Server : public FileTimerServer {
 }  // namespace
 
 absl::Status FileTimers::Take(std::string_view line) {
-  MT_ASSIGN_OR_RETURN(const nlohmann::json request, ParseJsonObject(line));
-  const auto number = [&](const char* key) { return request.contains(key) && request[key].is_number(); };
-  if (!number("pid") || !number("expiration_time") || !number("signal") || !request.contains("scope_id") ||
-      !request["scope_id"].is_string()) {
-    return absl::InvalidArgumentError(
-        "a request needs the numbers pid, expiration_time and signal and the text scope_id");
-  }
-  const std::pair<int64_t, std::string> key(request["pid"].get<int64_t>(),
-                                            request["scope_id"].get<std::string>());
-  const double expires = request["expiration_time"].get<double>();
-  if (expires < 0) {
+  MT_ASSIGN_OR_RETURN(const nlohmann::json request, ParseJsonObject(line, kMostBytes));
+  JsonFields fields("a request", request);
+  std::pair<int64_t, std::string> key;
+  Timer timer;
+  fields.Read("pid", key.first);
+  fields.Read("scope_id", key.second);
+  fields.Read("expiration_time", timer.expires);
+  fields.Read("signal", timer.signal);
+  MT_RETURN_IF_ERROR(fields.status());
+  if (timer.expires < 0) {
     timers_.erase(key);
   } else {
-    timers_[key] = {expires, request["signal"].get<int>()};
+    timers_[std::move(key)] = timer;
   }
   return absl::OkStatus();
 }

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/error_file.h"
-#include "base/json_lines.h"
+#include "base/json_text.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 
@@ -36,7 +36,7 @@ nlohmann::json RecordOf(const rendezvous::JobOutcome& outcome) {
 
 std::string OwnErrorFile(std::string_view record, const rendezvous::JobOutcome& outcome) {
   nlohmann::json root = RecordOf(outcome);
-  if (ParseErrorFile(record).ok()) root = *ParseJsonObject(record);
+  if (ParseErrorFile(record).ok()) root = *ParseJsonObject(record, kMostErrorFileBytes);
   int code = outcome.exit_code;
   if (outcome.root_cause)
     code = outcome.root_cause->signal != 0 ? -outcome.root_cause->signal : outcome.root_cause->exit_code;
@@ -52,7 +52,8 @@ absl::Status WriteOwnErrorFile(const std::string& path, const rendezvous::JobOut
   if (outcome.root_cause && absl::EndsWith(outcome.root_cause->log_file, "/stderr.log")) {
     const std::string beside =
         absl::StrCat(absl::StripSuffix(outcome.root_cause->log_file, "stderr.log"), "error.json");
-    if (absl::StatusOr<std::string> text = ReadFile(beside); text.ok()) record = *std::move(text);
+    // One byte more than is parsed: a longer file is not taken for its beginning.
+    if (auto text = ReadFileStart(beside, kMostErrorFileBytes + 1); text.ok()) record = *std::move(text);
   }
   return Annotate(WriteFileAtomically(path, OwnErrorFile(record, outcome)), "TORCHELASTIC_ERROR_FILE");
 }

@@ -35,10 +35,9 @@ std::string FailureMessage(const WorkerFiles& files, const std::string& tail) {
   std::string lines =
       tail.empty() ? "" : absl::StrCat("(no error was recorded; the last lines of standard error)\n", tail);
   if (files.error.empty()) return lines;
-  const absl::StatusOr<std::string> text = ReadFile(files.error);
-  if (!text.ok()) return lines;
-  const absl::StatusOr<ErrorRecord> record = ParseErrorFile(*text);
-  if (!record.ok()) return absl::StrCat(lines, "\n(", files.error, ": ", record.status().message(), ")");
+  const absl::StatusOr<ErrorRecord> record = ReadErrorFile(files.error);
+  if (absl::IsNotFound(record.status())) return lines;
+  if (!record.ok()) return absl::StrCat(lines, "\n(", record.status().message(), ")");
   return record->callstack.empty() ? record->message : absl::StrCat(record->message, "\n", record->callstack);
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/splitmix.h"
@@ -34,19 +35,17 @@ struct Kept {
 /// [ids]; none for what is none.
 std::set<std::string> ReadIds(const std::string& text) {
   std::set<std::string> ids;
-  const nlohmann::json list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!list.is_array()) return ids;
-  for (const nlohmann::json& id : list) {
+  const absl::StatusOr<nlohmann::json> list = ParseJson(text, kMostBytes);
+  if (!list.ok() || !list->is_array()) return ids;
+  for (const nlohmann::json& id : *list) {
     if (id.is_string()) ids.insert(id.get<std::string>());
   }
   return ids;
 }
 
 absl::StatusOr<Kept> Read(const std::string& path) {
-  std::error_code error;
-  if (fs::file_size(path, error) > kMostBytes || error)
-    return absl::InvalidArgumentError("no file of that kind");
-  MT_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+  MT_ASSIGN_OR_RETURN(const std::string contents, ReadFileStart(path, kMostBytes + 1));
+  if (contents.size() > kMostBytes) return absl::InvalidArgumentError("too long for a file of that kind");
   const bool first_form = absl::StartsWith(contents, kFirstHeading);
   const size_t lines = first_form ? 3 : 4;
   const std::vector<std::string> parts =

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "nlohmann/json.hpp"
 
@@ -28,6 +29,36 @@ TEST(ErrorFileTest, RefusesAnythingElse) {
        {"", "{", "[]", "{}", R"({"message":7})", R"({"message":{}})", R"({"message":{"msg":"x"}})"}) {
     EXPECT_EQ(ParseErrorFile(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
+}
+
+TEST(ErrorFileTest, DeepNestingIsAnErrorAndNoCrash) {
+  const std::string open(3'000'000, '['), close(3'000'000, ']');
+  for (const std::string& text :
+       {absl::StrCat(R"({"message":"no","timestamp":)", open, close, "}"),
+        absl::StrCat(R"({"message":{"message":)", open, close, "}}"),
+        absl::StrCat(R"({"message":{"message":"no","extraInfo":{"py_callstack":)", open, close, "}}}"),
+        open}) {
+    const auto record = ParseErrorFile(text);
+    EXPECT_EQ(record.status().code(), absl::StatusCode::kInvalidArgument) << record.status();
+  }
+}
+
+TEST(ErrorFileTest, AFileThatCannotBeReadIsNamedWithItsBeginning) {
+  const std::string folder = *MakeTemporaryFolder("mtrun_error_"), path = folder + "/error.json";
+  const auto message = [&](const std::string& text) {
+    EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+    return std::string(ReadErrorFile(path).status().message());
+  };
+  EXPECT_EQ(message(R"({"message":"no"})"), "");
+  EXPECT_EQ(message("ValueError:\n\x1b[2J no"),
+            path + ": not valid JSON at byte 1: cut short, or no JSON; it begins: ValueError:  [2J no");
+  EXPECT_EQ(message(""), path + ": not valid JSON at byte 1: cut short, or no JSON");
+  const std::string long_message = message(absl::StrCat(R"({"message":")", std::string(2 << 20, 'x'), "\"}"));
+  EXPECT_EQ(long_message,
+            absl::StrCat(path, ": longer than 1048576 bytes, which is more than is read of it; it begins: ",
+                         R"({"message":")", std::string(988, 'x'), "..."));
+  EXPECT_TRUE(absl::IsNotFound(ReadErrorFile(folder + "/none").status()));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(ErrorFileTest, HasTorchrunsShape) {

@@ -40,6 +40,20 @@ TEST(JsonFields, ReadsEachKind) {
   EXPECT_FALSE(fields.Has("absent"));
 }
 
+TEST(JsonFields, WholeNumbersThatDoNotFitAreRefused) {
+  const json object = {{"small", -1}, {"large", 1LL << 40}, {"huge", ~0ULL}};
+  const auto complaint = [&](const char* name, auto value) {
+    JsonFields fields("example", object);
+    fields.Read(name, value);
+    return std::string(fields.status().message());
+  };
+  EXPECT_EQ(complaint("small", uint32_t{0}), "example: field \"small\" is out of range");
+  EXPECT_EQ(complaint("large", 0), "example: field \"large\" is out of range");
+  EXPECT_EQ(complaint("huge", int64_t{0}), "example: field \"huge\" is out of range");
+  EXPECT_EQ(complaint("huge", uint64_t{0}), "");
+  EXPECT_EQ(complaint("small", 0), "");
+}
+
 TEST(JsonFields, TheFirstComplaintIsKeptAndTheValueStays) {
   JsonFields fields("example", kObject);
   int whole = 5;

@@ -41,12 +41,5 @@ TEST(LineBuffer, ManyShortLinesAreNotALongOne) {
   EXPECT_EQ(lines.Next(), "1234");
 }
 
-TEST(ParseJsonObject, TakesObjectsOnly) {
-  EXPECT_EQ((*ParseJsonObject(R"({"a": 1})"))["a"], 1);
-  for (const char* bad : {"", "{", "[1]", "3", "nope", "{\"a\": \xff}"}) {
-    EXPECT_EQ(ParseJsonObject(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad;
-  }
-}
-
 }  // namespace
 }  // namespace mtrun

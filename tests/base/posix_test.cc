@@ -39,6 +39,25 @@ TEST_F(PosixTest, UniqueFdClosesOnce) {
   EXPECT_EQ(fcntl(raw, F_GETFD), -1);
 }
 
+TEST_F(PosixTest, TheStartOfAFileIsNoMoreThanAskedFor) {
+  const std::string path = folder_ + "/text";
+  ASSERT_TRUE(WriteFileAtomically(path, std::string(100'000, 'x') + "end").ok());
+  EXPECT_EQ(*ReadFileStart(path, 0), "");
+  EXPECT_EQ(*ReadFileStart(path, 3), "xxx");
+  EXPECT_EQ(ReadFileStart(path, 100'001)->back(), 'e');
+  EXPECT_EQ(ReadFileStart(path, 1 << 30)->size(), 100'003u);
+  EXPECT_TRUE(absl::IsNotFound(ReadFileStart(folder_ + "/none", 3).status()));
+}
+
+TEST_F(PosixTest, OnlyOrdinaryFilesHaveAStart) {
+  const std::string pipe = folder_ + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, folder_, std::string("/dev/zero")}) {
+    const auto read = ReadFileStart(path, 3);
+    EXPECT_EQ(read.status().message(), path + " is not an ordinary file");
+  }
+}
+
 TEST_F(PosixTest, AtomicWriteReplacesAndLeavesNothingBeside) {
   const std::string path = folder_ + "/settings.yaml";
   ASSERT_TRUE(WriteFileAtomically(path, "old").ok());

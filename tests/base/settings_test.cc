@@ -149,6 +149,13 @@ TEST_F(SettingsTest, FlagBeatsEnvironmentBeatsFileInAnyOrder) {
   EXPECT_THAT(settings_.Table(), HasSubstr("config.yaml:4"));
 }
 
+TEST_F(SettingsTest, AFileNestedTooDeepIsAnErrorAndNoCrash) {
+  for (const std::string& text :
+       {std::string(3'000'000, '['), "cnnA:\n  data: " + std::string(3'000'000, '{')}) {
+    EXPECT_THAT(std::string(settings_.ApplyYaml(File(text), "cnnA").message()), HasSubstr("config.yaml:"));
+  }
+}
+
 TEST_F(SettingsTest, UnknownYamlKeyHasItsLineAndTheNearestName) {
   const absl::Status key = settings_.ApplyYaml(File("cnnA:\n  batch_size: 1\n  lerning_rate: 2\n"), "cnnA");
   EXPECT_THAT(std::string(key.message()),

@@ -356,6 +356,22 @@ TEST_F(TorchrunFailure, ATerminalThatClosesDoesNotStopANohupRun) {
   EXPECT_EQ(mtrun.Wait(kSoon), 0) << mtrun.Text();
 }
 
+TEST_F(TorchrunFailure, AnErrorFileNestedTooDeepIsReportedAndCrashesNobody) {
+  support::Overlay environment = Environment();
+  environment["TORCHELASTIC_ERROR_FILE"] = folder_.File("own.json");
+  const std::string brackets = "head -c 3000000 /dev/zero | tr '\\000' ";
+  Program mtrun(
+      Command({"--standalone",
+               Script("run.sh",
+                      absl::StrCat("{ printf '{\"message\":\"deep\",\"timestamp\":'; ", brackets, "'['; ",
+                                   brackets, "']'; printf '}'; } > $TORCHELASTIC_ERROR_FILE; exit 3\n"))}),
+      environment);
+  EXPECT_EQ(mtrun.Wait(), 3) << mtrun.Text();
+  EXPECT_THAT(mtrun.Text(), AllOf(HasSubstr("Root cause"), HasSubstr("longer than 1048576 bytes"),
+                                  HasSubstr(R"({"message":"deep","timestamp":[[[[)")));
+  EXPECT_THAT(support::ReadText(folder_.File("own.json")), HasSubstr(R"("errorCode":3)"));
+}
+
 TEST_F(TorchrunFailure, TheLastLinesOfStandardErrorStandInForATraceback) {
   const std::string script = Script("run.sh",
                                     "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 "

@@ -18,6 +18,22 @@ void FuzzStateMachine(std::string_view bytes);
 void FuzzSettings(std::string_view bytes);
 /// Headers of safetensors files.
 void FuzzSafetensors(std::string_view bytes);
+/// Error files of workers, and what mtrun's own error file makes of them.
+void FuzzErrorFile(std::string_view bytes);
+/// What ranks say while they connect, and strangers instead of them.
+void FuzzGreeting(std::string_view bytes);
+/// Frames of a rank on another host, during two calls.
+void FuzzFrames(std::string_view bytes);
+/// The shared memory of a rank on the same host.
+void FuzzSegment(std::string_view bytes);
+/// Archives, the sets of the MNIST family and of CIFAR, as mtdata reads them.
+void FuzzTar(std::string_view bytes);
+void FuzzIdx(std::string_view bytes);
+void FuzzCifar(std::string_view bytes);
+/// index.json and shards of a packed data set.
+void FuzzIndex(std::string_view bytes);
+/// What a training run continues from: manifest, state, ledger, metrics; and the claims of other ranks.
+void FuzzCheckpoint(std::string_view bytes);
 /// Python's pickles and the zip archives around them (.pth files).
 void FuzzPickle(std::string_view bytes);
 

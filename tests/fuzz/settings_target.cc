@@ -1,16 +1,11 @@
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/posix.h"
 #include "base/settings.h"
-#include "base/status_macros.h"
 #include "base/worker_env.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/input.h"
 
 namespace mtrun::fuzz {
 namespace {
@@ -39,11 +34,9 @@ void Show(const Settings& settings) {
 }
 
 void ReadYaml(const std::string& text) {
-  const UniqueFd file(memfd_create("settings", MFD_CLOEXEC));
-  MT_CHECK(file.valid() && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  const InputFile file(text);
   Settings settings = SomeSettings();
-  const std::string path = absl::StrCat("/proc/self/fd/", file.get());
-  if (settings.ApplyYaml(path, "program").ok()) Show(settings);
+  if (settings.ApplyYaml(file.path(), "program").ok()) Show(settings);
 }
 
 void ReadFlags(const std::string& text) {

@@ -1,17 +1,29 @@
 #include "trainers/checkpoints/json_lines_end.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "base/json_text.h"
 
 namespace mtrun::checkpoints {
 namespace {
 
-constexpr int64_t kEndBytes = 64 << 10;
+constexpr int64_t kEndBytes = kMostLineBytes / 2;
 
 }  // namespace
+
+std::optional<int64_t> StepAfter(const nlohmann::json& line) {
+  const auto number = [&](const char* key) {
+    return WholeNumber<int64_t>(line.value(key, nlohmann::json()));
+  };
+  if (const auto rewound = number("rewind")) return rewound;
+  const auto step = number("step");
+  return step && *step < std::numeric_limits<int64_t>::max() ? std::optional(*step + 1) : std::nullopt;
+}
 
 absl::StatusOr<JsonLinesEnd> ReadJsonLinesEnd(const std::string& path) {
   JsonLinesEnd end;
@@ -19,7 +31,9 @@ absl::StatusOr<JsonLinesEnd> ReadJsonLinesEnd(const std::string& path) {
   const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
   if (error == std::errc::no_such_file_or_directory || size == 0) return end;
   std::ifstream file(path, std::ios::binary);
-  std::getline(file, end.first_line);
+  std::string start(static_cast<size_t>(std::min<int64_t>(size, kMostLineBytes)), '\0');
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  end.first_line = start.substr(0, start.find('\n'));
   file.clear();
   std::string passed_over;
   if (size > 2 * kEndBytes) {

@@ -2,12 +2,18 @@
 // file has become.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
 
 namespace mtrun::checkpoints {
+
+/// No line is longer, nor is more read of a first one.
+inline constexpr int64_t kMostLineBytes = 128 << 10;
 
 struct JsonLinesEnd {
   std::string first_line;               // "" in an empty file
@@ -16,6 +22,10 @@ struct JsonLinesEnd {
   std::string unfinished_line;          // what follows the last newline
   bool unfinished = false;
 };
+
+/// The step that follows one of these lines: {"step": N} or, steps taken back, {"rewind": N}; nothing for
+/// other lines.
+std::optional<int64_t> StepAfter(const nlohmann::json& line);
 
 /// A file that is not there is an empty one.
 absl::StatusOr<JsonLinesEnd> ReadJsonLinesEnd(const std::string& path);

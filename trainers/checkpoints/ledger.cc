@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json_text.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
@@ -60,17 +61,14 @@ bool Counts(const json& entry, Tail& tail) {
 
 void ReadLine(const std::string& line, Tail& tail) {
   tail.previous = Sha256Hex(line);
-  const json entry = json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!entry.is_object()) return;
-  if (!Counts(entry, tail)) return;
+  const absl::StatusOr<json> parsed = ParseJsonObject(line, kMostLineBytes);
+  if (!parsed.ok() || !Counts(*parsed, tail)) return;
+  const json& entry = *parsed;
   if (entry.contains("run") && entry["run"].is_string() && !tail.run) {
     tail.run = entry["run"];
     tail.counts_again = entry.value("ledger", json()) == 1;
   }
-  if (entry.contains("step") && entry["step"].is_number_integer()) {
-    tail.next_step = entry["step"].get<int64_t>() + 1;
-  }
-  if (entry.contains("rewind") && entry["rewind"].is_number_integer()) tail.next_step = entry["rewind"];
+  tail.next_step = StepAfter(entry).value_or(tail.next_step);
 }
 
 Tail TailOf(const JsonLinesEnd& end) {

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/json_text.h"
 #include "base/string_view.h"
 #include "nlohmann/json.hpp"
 
@@ -13,14 +14,15 @@ namespace {
 
 constexpr char kFormat[] = "mtrun-checkpoint";
 constexpr int kVersion = 1;
+constexpr size_t kMostBytes = 1 << 20;
 constexpr char kStepPrefix[] = "step_";
 
 bool IsHexDigest(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-absl::Status Malformed(std::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("DONE is not a checkpoint's manifest: ", View(what)));
+absl::Status Malformed(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("DONE is not a checkpoint's manifest: ", what));
 }
 
 }  // namespace
@@ -53,8 +55,9 @@ std::string EncodeManifest(const Manifest& manifest) {
 }
 
 absl::StatusOr<Manifest> DecodeManifest(std::string_view text) {
-  const nlohmann::json json =
-      nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const absl::StatusOr<nlohmann::json> parsed = ParseJson(text, kMostBytes);
+  if (!parsed.ok()) return Malformed(parsed.status().message());
+  const nlohmann::json& json = *parsed;
   if (!json.is_object() || json.value("format", nlohmann::json()) != kFormat)
     return Malformed("another format");
   const nlohmann::json version = json.value("version", nlohmann::json());
@@ -66,13 +69,13 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view text) {
   if (!files.is_object() || files.empty()) return Malformed("no files");
   Manifest manifest;
   for (const auto& [name, entry] : files.items()) {
-    const nlohmann::json bytes =
-        entry.is_object() ? entry.value("bytes", nlohmann::json()) : nlohmann::json();
+    const std::optional<int64_t> bytes =
+        entry.is_object() ? WholeNumber<int64_t>(entry.value("bytes", nlohmann::json())) : std::nullopt;
     const nlohmann::json digest =
         entry.is_object() ? entry.value("sha256", nlohmann::json()) : nlohmann::json();
-    const bool whole = bytes.is_number_integer() && bytes >= 0 && digest.is_string();
+    const bool whole = bytes && *bytes >= 0 && digest.is_string();
     if (!whole || !IsHexDigest(digest.get<std::string>())) return Malformed(name);
-    manifest[name] = {bytes.get<int64_t>(), digest.get<std::string>()};
+    manifest[name] = {*bytes, digest.get<std::string>()};
   }
   return manifest;
 }

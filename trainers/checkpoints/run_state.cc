@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 
 namespace mtrun::checkpoints {
@@ -15,6 +16,7 @@ using nlohmann::json;
 
 constexpr char kFormat[] = "mtrun-run-state";
 constexpr int kVersion = 1;
+constexpr size_t kMostBytes = size_t{256} << 20;  // the confusion matrix of 5000 classes
 
 absl::Status Wrong(const char* field) {
   return absl::InvalidArgumentError(absl::StrCat("state.json: \"", field, "\" is missing or malformed"));
@@ -23,12 +25,12 @@ absl::Status Wrong(const char* field) {
 absl::StatusOr<Position> DecodePosition(const json& entry) {
   if (!entry.is_object()) return Wrong("position");
   const json generation = entry.value("generation", json());
-  const json steps = entry.value("steps", json());
+  const std::optional<int64_t> steps = WholeNumber<int64_t>(entry.value("steps", json()));
   const json evaluated = entry.value("evaluated", json());
   if (!generation.is_number_unsigned()) return Wrong("position.generation");
-  if (!steps.is_number_unsigned()) return Wrong("position.steps");
+  if (!steps || *steps < 0) return Wrong("position.steps");
   if (!evaluated.is_boolean()) return Wrong("position.evaluated");
-  return Position{generation.get<uint64_t>(), steps.get<int64_t>(), evaluated.get<bool>()};
+  return Position{generation.get<uint64_t>(), *steps, evaluated.get<bool>()};
 }
 
 absl::StatusOr<Identity> DecodeIdentity(const json& entry) {
@@ -57,7 +59,9 @@ std::string EncodeRunState(const RunState& state) {
 }
 
 absl::StatusOr<RunState> DecodeRunState(std::string_view text) {
-  const json state = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const absl::StatusOr<json> parsed = ParseJson(text, kMostBytes);
+  if (!parsed.ok()) return Annotate(parsed.status(), "state.json");
+  const json& state = *parsed;
   if (!state.is_object() || state.value("format", json()) != kFormat) return Wrong("format");
   if (const json version = state.value("version", json()); version != kVersion) {
     return absl::FailedPreconditionError(

@@ -87,7 +87,9 @@ absl::Status Link::OnHello() {
   if (hello_.compare(0, 8, kMagic) != 0) return absl::UnauthenticatedError("not a member of this group");
   if (NumberAt(hello_, 12) != static_cast<uint32_t>(me_))
     return absl::UnauthenticatedError("meant for another rank");
-  peer_ = static_cast<int>(NumberAt(hello_, 8));
+  const int peer = static_cast<int>(NumberAt(hello_, 8));
+  if (peer < 0) return absl::UnauthenticatedError("not a rank");
+  peer_ = peer;
   purpose_ = static_cast<Purpose>(hello_[16]);
   nonce_ = RandomBytes(kNonceBytes);
   MT_RETURN_IF_ERROR(Send(nonce_ + Mac("accept"), -1));
@@ -149,14 +151,23 @@ absl::StatusOr<bool> Link::Receive(size_t bytes) {
     if (count < 0) return ErrnoStatus(errno, "read a greeting");
     if (count == 0) return absl::UnavailableError("closed during the greeting");
     inbox_.append(buffer, static_cast<size_t>(count));
-    const cmsghdr* header = CMSG_FIRSTHDR(&message);
-    if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-      int passed = -1;
-      std::memcpy(&passed, CMSG_DATA(header), sizeof(passed));
-      received_ = UniqueFd(passed);
-    }
+    TakeDescriptors(message);
   }
   return true;
+}
+
+// The first one is the segment. There is room for two, for the control buffer is padded, and a stranger may
+// send them with every byte.
+void Link::TakeDescriptors(const msghdr& message) {
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) return;
+  const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  for (size_t i = 0; i < count; ++i) {
+    int passed = -1;
+    std::memcpy(&passed, CMSG_DATA(header) + i * sizeof(passed), sizeof(passed));
+    UniqueFd fd(passed);
+    if (!received_.valid()) received_ = std::move(fd);
+  }
 }
 
 // Greetings are far smaller than an empty socket buffer: a short write means that something is wrong.

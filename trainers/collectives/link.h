@@ -11,6 +11,8 @@
 // generation, to another rank or on another connection is of use to anybody. Not thread-safe.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <string>
 
 #include "absl/status/status.h"
@@ -69,6 +71,7 @@ class Link {
   absl::Status OnChallenge();
   absl::Status OnProof(int segment_fd);
   absl::StatusOr<bool> Receive(size_t bytes);
+  void TakeDescriptors(const msghdr& message);
   absl::Status Send(const std::string& bytes, int passed_fd);
   std::string Mac(std::string_view role) const;
 

@@ -87,9 +87,9 @@ void Monitor::OnPeer(size_t rank, bool process_ended) {
   }
 }
 
-// True when the connection is at its end.
+// True when the connection is at its end. More than a notice is never read.
 bool Monitor::ReadNotice(size_t rank) {
-  while (true) {
+  while (inbox_[rank].size() < kMostNoticeBytes) {
     char buffer[512];
     const ssize_t count = recv(peers_[rank].control.get(), buffer, sizeof(buffer), MSG_DONTWAIT);
     if (count > 0) {
@@ -100,6 +100,7 @@ bool Monitor::ReadNotice(size_t rank) {
       return false;
     }
   }
+  return false;
 }
 
 void Monitor::OnLeft(size_t rank) {

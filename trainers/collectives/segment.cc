@@ -48,12 +48,15 @@ absl::StatusOr<std::shared_ptr<Mapping>> Map(int fd, uint64_t offset, size_t byt
   return Known(fd, offset, std::make_shared<Mapping>(static_cast<char*>(data), bytes));
 }
 
-absl::Status CheckLength(int fd, uint64_t end) {
+/// Whether [begin, begin + bytes) lies below `end`, whatever the numbers are.
+bool Within(uint64_t begin, uint64_t bytes, uint64_t end) { return begin <= end && bytes <= end - begin; }
+
+absl::Status CheckLength(int fd, uint64_t begin, uint64_t bytes) {
   struct stat status;
   if (fstat(fd, &status) != 0) return ErrnoStatus(errno, "look at a peer's shared memory");
-  if (status.st_size < 0 || static_cast<uint64_t>(status.st_size) < end) {
-    return absl::InternalError(
-        absl::StrCat("a peer's shared memory has ", status.st_size, " bytes, expected ", end));
+  if (status.st_size < 0 || !Within(begin, bytes, static_cast<uint64_t>(status.st_size))) {
+    return absl::InternalError(absl::StrCat("a peer's shared memory has ", status.st_size,
+                                            " bytes, expected ", bytes, " from ", begin));
   }
   return absl::OkStatus();
 }
@@ -143,7 +146,11 @@ std::shared_ptr<Area> OwnSegment::Find(const void* data, size_t bytes) {
 absl::StatusOr<std::unique_ptr<PeerSegment>> PeerSegment::Open(UniqueFd file, uint64_t generation, int rank,
                                                                int world, size_t slot_bytes) {
   auto segment = std::make_unique<PeerSegment>();
-  MT_RETURN_IF_ERROR(CheckLength(file.get(), BaseBytes(slot_bytes)));
+  // Reading a page that a file has lost ends a process by SIGBUS.
+  const int seals = fcntl(file.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+    return absl::InternalError("a peer's shared memory is not sealed against shrinking");
+  MT_RETURN_IF_ERROR(CheckLength(file.get(), 0, BaseBytes(slot_bytes)));
   MT_ASSIGN_OR_RETURN(segment->base_, Map(file.get(), 0, BaseBytes(slot_bytes), PROT_READ, 0));
   segment->file_ = std::move(file);
   segment->slot_bytes_ = slot_bytes;
@@ -158,21 +165,21 @@ absl::StatusOr<std::unique_ptr<PeerSegment>> PeerSegment::Open(UniqueFd file, ui
   return segment;
 }
 
-absl::StatusOr<const char*> PeerSegment::View(const Notice& notice, size_t bytes) {
+absl::StatusOr<const char*> PeerSegment::View(Notice notice, size_t bytes) {
   if (notice.area_offset == 0) {
-    if (notice.begin + bytes > slot_bytes_)
+    if (!Within(notice.begin, bytes, slot_bytes_))
       return absl::InternalError("a peer exposes bytes beyond its slot");
     return base_->data() + kPage + (notice.phase % 2) * slot_bytes_ + notice.begin;
   }
-  if (notice.begin + bytes > notice.area_bytes)
-    return absl::InternalError("a peer exposes bytes beyond its area");
   auto found = areas_.find(notice.area_offset);
   if (found == areas_.end()) {
-    MT_RETURN_IF_ERROR(CheckLength(file_.get(), notice.area_offset + notice.area_bytes));
+    MT_RETURN_IF_ERROR(CheckLength(file_.get(), notice.area_offset, notice.area_bytes));
     MT_ASSIGN_OR_RETURN(std::shared_ptr<Mapping> mapping,
                         Map(file_.get(), notice.area_offset, notice.area_bytes, PROT_READ, MAP_POPULATE));
     found = areas_.emplace(notice.area_offset, std::move(mapping)).first;
   }
+  if (!Within(notice.begin, bytes, found->second->bytes()))
+    return absl::InternalError("a peer exposes bytes beyond its area");
   return found->second->data() + notice.begin;
 }
 

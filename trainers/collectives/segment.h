@@ -102,13 +102,14 @@ class OwnSegment {
 class PeerSegment {
  public:
   /// Takes the descriptor that the peer handed over and checks that it is the segment of `rank` in this
-  /// generation.
+  /// generation and cannot shrink under its readers.
   static absl::StatusOr<std::unique_ptr<PeerSegment>> Open(UniqueFd file, uint64_t generation, int rank,
                                                            int world, size_t slot_bytes);
 
   const SegmentHeader& header() const { return *reinterpret_cast<const SegmentHeader*>(base_->data()); }
-  /// The bytes that a notice exposes, at least `bytes` of them. Maps areas on first sight.
-  absl::StatusOr<const char*> View(const Notice& notice, size_t bytes);
+  /// The bytes that a notice exposes, at least `bytes` of them. Maps areas on first sight. A copy of the
+  /// notice: its writer could change it after it was checked.
+  absl::StatusOr<const char*> View(Notice notice, size_t bytes);
 
  private:
   UniqueFd file_;

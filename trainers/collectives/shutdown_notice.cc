@@ -5,8 +5,10 @@
 namespace mtrun::collectives {
 namespace {
 
-constexpr size_t kLongestReason = 1000;
 constexpr size_t kPrefix = 3;
+constexpr size_t kLongestReason = kMostNoticeBytes - kPrefix;
+
+size_t Number(char byte) { return static_cast<unsigned char>(byte); }
 
 }  // namespace
 
@@ -22,8 +24,9 @@ std::string Encode(const ShutdownNotice& notice) {
 std::optional<ShutdownNotice> DecodeShutdownNotice(std::string_view bytes) {
   if (bytes.empty()) return std::nullopt;
   if (bytes[0] == 'G') return ShutdownNotice{};
-  if (bytes.size() < kPrefix) return std::nullopt;
-  const size_t size = static_cast<unsigned char>(bytes[1]) + 256u * static_cast<unsigned char>(bytes[2]);
+  if (bytes[0] == 'A' && bytes.size() < kPrefix) return std::nullopt;
+  const size_t size = bytes[0] == 'A' ? Number(bytes[1]) + 256 * Number(bytes[2]) : kMostNoticeBytes;
+  if (size > kLongestReason) return ShutdownNotice{.graceful = false, .why = "it sent what is no notice"};
   if (bytes.size() < kPrefix + size) return std::nullopt;
   return ShutdownNotice{.graceful = false, .why = std::string(bytes.substr(kPrefix, size))};
 }

@@ -2,6 +2,7 @@
 // their group failed.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,7 +17,9 @@ struct ShutdownNotice {
 /// 'G' for a graceful end; 'A', two bytes of length (little-endian) and the reason otherwise, cut at 1000
 /// bytes.
 std::string Encode(const ShutdownNotice& notice);
-/// Nothing until the whole message is there.
+/// No notice is longer.
+inline constexpr size_t kMostNoticeBytes = 1003;
+/// Nothing until the whole message is there. What no rank says is a failure of who says it.
 std::optional<ShutdownNotice> DecodeShutdownNotice(std::string_view bytes);
 
 }  // namespace mtrun::collectives

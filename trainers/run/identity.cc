@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/json_text.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "trainers/random/random_stream.h"
@@ -17,6 +18,7 @@ using nlohmann::json;
 using RanksByText = std::map<std::string, std::vector<size_t>>;
 
 constexpr char kVersionKey[] = "mtrun";
+constexpr size_t kMostClaimBytes = 1 << 20;
 
 /// Text of a setting within a generation: what a choice came to is in the table of settings.
 std::string GenerationText(const Option& option, const TrainOptions& options, const Settings& settings) {
@@ -39,9 +41,9 @@ void AddOption(const Option& option, const TrainOptions& options, const Settings
 /// {"seed": "0", ...} of a claim; empty for what is none.
 std::map<std::string, std::string> ReadClaim(const std::string& claim) {
   std::map<std::string, std::string> items;
-  const json object = json::parse(claim, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return items;
-  for (const auto& [name, text] : object.items()) {
+  const absl::StatusOr<json> object = ParseJsonObject(claim, kMostClaimBytes);
+  if (!object.ok()) return items;
+  for (const auto& [name, text] : object->items()) {
     if (text.is_string()) items[name] = text.get<std::string>();
   }
   return items;

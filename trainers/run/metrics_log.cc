@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "nlohmann/json.hpp"
 #include "trainers/checkpoints/json_lines_end.h"
 
 namespace mtrun::trainers {
@@ -40,7 +40,9 @@ std::string ToLine(const EvalRecord& r) {
     absl::StrAppendFormat(&line, ",\"train_accuracy\":%s,\"test_accuracy\":%s", Full(r.train_accuracy),
                           Full(r.test_accuracy));
   }
-  absl::StrAppendFormat(&line, ",\"seconds\":%.6g}\n", r.seconds);
+  // A checkpoint may not know them any more.
+  absl::StrAppend(
+      &line, ",\"seconds\":", std::isfinite(r.seconds) ? absl::StrFormat("%.6g", r.seconds) : "null", "}\n");
   return line;
 }
 
@@ -62,11 +64,8 @@ absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, int64_t
   MetricsLog log(path, std::move(file));
   if (end.unfinished) log.pending_.push_back('\n');  // a writer died in the middle of its last line
   for (const std::string& line : end.last_lines) {
-    const auto entry = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!entry.is_object()) continue;
-    if (entry.contains("step") && entry["step"].is_number_integer())
-      log.next_step_ = entry["step"].get<int64_t>() + 1;
-    if (entry.contains("rewind") && entry["rewind"].is_number_integer()) log.next_step_ = entry["rewind"];
+    const auto entry = ParseJsonObject(line, checkpoints::kMostLineBytes);
+    if (entry.ok()) log.next_step_ = checkpoints::StepAfter(*entry).value_or(log.next_step_);
   }
   if (log.next_step_ > step) {
     absl::StrAppend(&log.pending_, "{\"rewind\":", step, "}\n");

@@ -54,7 +54,9 @@ TEST(FileTimersTest, ANewTimeReplacesTheOld) {
 
 TEST(FileTimersTest, NonsenseIsRefused) {
   FileTimers timers;
-  for (const char* line : {"", "x", "{}", R"({"pid":"7","scope_id":"a","expiration_time":1,"signal":9})"})
+  for (const char* line : {"", "x", "{}", R"({"pid":"7","scope_id":"a","expiration_time":1,"signal":9})",
+                           R"({"pid":7e300,"scope_id":"a","expiration_time":1,"signal":9})",
+                           R"({"pid":7,"scope_id":"a","expiration_time":1,"signal":4294967305})"})
     EXPECT_FALSE(timers.Take(line).ok()) << line;
 }
 

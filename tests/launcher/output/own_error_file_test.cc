@@ -2,9 +2,10 @@
 
 #include <filesystem>
 
-#include "base/json_lines.h"
+#include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace mtrun::launcher {
 namespace {
@@ -44,6 +45,14 @@ TEST(OwnErrorFileTest, IsMadeOfWhatIsKnownWithoutARecord) {
   EXPECT_EQ(nlohmann::json::parse(OwnErrorFile("", killed))["message"]["errorCode"], -9);
   killed.root_cause.reset();
   EXPECT_EQ(nlohmann::json::parse(OwnErrorFile("", killed))["message"]["message"], "rank 1 failed");
+}
+
+TEST(OwnErrorFileTest, ARecordNestedTooDeepIsReplacedByWhatIsKnown) {
+  const std::string open(3'000'000, '['), close(3'000'000, ']');
+  const auto own = nlohmann::json::parse(
+      OwnErrorFile(absl::StrCat(R"({"message":"no","more":)", open, close, "}"), Failed()));
+  EXPECT_EQ(own["message"]["message"], "ValueError: no");
+  EXPECT_EQ(own["message"]["errorCode"], 3);
 }
 
 TEST(OwnErrorFileTest, ReadsTheRecordBesideTheLog) {

@@ -18,6 +18,7 @@
 namespace mtrun::launcher {
 namespace {
 
+using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 
@@ -110,6 +111,30 @@ TEST_F(WorkerGroupTest, ReportsExitsWithTheEndOfStandardError) {
   EXPECT_EQ(exited_[2].message, "from the file");
   EXPECT_EQ(exited_[3].signal, SIGKILL);
   EXPECT_GT(exited_[3].pid, 0);
+}
+
+/// A shell command that writes an error file of `count` brackets after `start`.
+std::string WriteBrackets(const std::string& start, int count) {
+  return absl::StrCat("{ printf '%s' '", start, "'; head -c ", count,
+                      " /dev/zero | tr '\\000' '['; } > $TORCHELASTIC_ERROR_FILE; ");
+}
+
+TEST_F(WorkerGroupTest, AnErrorFileThatCannotBeReadIsReportedWithItsBeginning) {
+  Start(
+      {absl::StrCat(WriteBrackets(R"({"message":"deep","timestamp":)", 3000), "echo the reason >&2; exit 3"),
+       absl::StrCat(WriteBrackets(R"({"message":"long","timestamp":)", 3000000), "exit 3"),
+       "printf 'no JSON at all' > $TORCHELASTIC_ERROR_FILE; exit 3",
+       "rm -f $TORCHELASTIC_ERROR_FILE; mkfifo $TORCHELASTIC_ERROR_FILE; exit 3"});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 4; }));
+  std::sort(exited_.begin(), exited_.end(),
+            [](const auto& a, const auto& b) { return a.local_rank < b.local_rank; });
+  EXPECT_THAT(exited_[0].message, AllOf(HasSubstr("the reason"), HasSubstr("error0.json"),
+                                        HasSubstr("deeper than 64"), HasSubstr(R"({"message":"deep")")));
+  EXPECT_THAT(exited_[1].message, AllOf(HasSubstr("error1.json"), HasSubstr("longer than 1048576 bytes"),
+                                        HasSubstr(R"({"message":"long")")));
+  EXPECT_LT(exited_[1].message.size(), 4096u);
+  EXPECT_THAT(exited_[2].message, AllOf(HasSubstr("not valid JSON"), HasSubstr("no JSON at all")));
+  EXPECT_THAT(exited_[3].message, AllOf(HasSubstr("error3.json"), HasSubstr("not an ordinary file")));
 }
 
 TEST_F(WorkerGroupTest, TheErrorThatWasRecordedFirstIsReportedFirst) {

@@ -239,6 +239,11 @@ TEST(ManifestTest, RoundTripAndRefusals) {
         R"({"format":"mtrun-checkpoint","version":1,"files":{"a":3}})", R"({"format":3})"}) {
     EXPECT_FALSE(DecodeManifest(text).ok()) << text;
   }
+  const std::string digest(64, 'a');
+  EXPECT_FALSE(
+      DecodeManifest(absl::StrCat(R"({"format":"mtrun-checkpoint","version":1,"files":{"a":{"bytes":)",
+                                  ~uint64_t{0}, R"(,"sha256":")", digest, "\"}}}"))
+          .ok());
   EXPECT_EQ(DecodeManifest(R"({"format":"mtrun-checkpoint","version":2,"files":{}})").status().code(),
             absl::StatusCode::kFailedPrecondition);
 }

@@ -104,6 +104,25 @@ TEST_F(LedgerTest, AnEarlierReleasesGenerationsBeginAgainAtARewind) {
   EXPECT_EQ(*HighestGeneration(path_), 2u);
 }
 
+TEST_F(LedgerTest, NumbersThatNoWriterWritesAreNoSteps) {
+  std::ofstream(path_) << ToLine(head_, kLedgerStart) << "\n"
+                       << R"({"step":3})"
+                       << "\n"
+                       << R"({"step":9223372036854775807})"
+                       << "\n"
+                       << R"({"step":18446744073709551615})"
+                       << "\n"
+                       << R"({"rewind":18446744073709551615})"
+                       << "\n"
+                       << "{\"step\":" << std::string(3000, '[') << "\n";
+  EXPECT_EQ(Ledger::Open(path_, head_)->next_step(), 4);
+}
+
+TEST_F(LedgerTest, AFirstLineWithoutEndIsNotReadWhole) {
+  std::ofstream(path_) << std::string(1 << 20, 'x');
+  EXPECT_EQ(*RunOfLedger(path_), std::nullopt);
+}
+
 TEST_F(LedgerTest, AHalfWrittenLastLineIsEndedAndKept) {
   {
     auto ledger = Ledger::Open(path_, head_);

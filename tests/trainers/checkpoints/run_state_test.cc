@@ -37,9 +37,16 @@ TEST(RunStateTest, EveryMissingOrMalformedFieldIsNamed) {
   nlohmann::json bad = good;
   bad["position"]["steps"] = -1;
   EXPECT_THAT(std::string(DecodeRunState(bad.dump()).status().message()), HasSubstr("position.steps"));
+  bad["position"]["steps"] = ~0ULL;
+  EXPECT_THAT(std::string(DecodeRunState(bad.dump()).status().message()), HasSubstr("position.steps"));
   bad = good;
   bad["run"] = "0000000000000000";
   EXPECT_THAT(std::string(DecodeRunState(bad.dump()).status().message()), HasSubstr("run"));
+}
+
+TEST(RunStateTest, DeepNestingIsRefused) {
+  const absl::Status status = DecodeRunState(std::string(3'000'000, '[')).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("state.json: nested deeper than 64 levels"));
 }
 
 TEST(RunStateTest, EveryPrefixIsRefused) {

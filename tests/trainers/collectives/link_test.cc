@@ -5,6 +5,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 
@@ -104,6 +107,49 @@ TEST(LinkTest, GarbageIsRefusedAndSilenceIsWaitedFor) {
   const std::string garbage = "GET / HTTP/1.1\r\nHost: somewhere.example.org\r\n\r\n";
   ASSERT_GT(send(couple.dialer->fd(), garbage.data(), garbage.size(), 0), 0);
   EXPECT_TRUE(absl::IsUnauthenticated(couple.acceptor->Advance(-1)));
+}
+
+// A stranger of the same machine: every byte of a greeting may bring descriptors.
+TEST(LinkTest, DescriptorsThatNobodyAskedForAreClosed) {
+  Couple couple;
+  couple.Open();
+  const auto open_descriptors = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const auto before = open_descriptors();
+  char byte = 'm';
+  iovec part = {&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(2 * sizeof(int));
+  const int passed[2] = {couple.dialer_segment.get(), couple.dialer_segment.get()};
+  std::memcpy(CMSG_DATA(header), passed, sizeof(passed));
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_EQ(sendmsg(couple.dialer->fd(), &message, 0), 1);
+    ASSERT_TRUE(couple.acceptor->Advance(-1).ok());
+  }
+  EXPECT_LE(open_descriptors(), before + 1);
+  couple.acceptor.reset();
+  EXPECT_EQ(open_descriptors(), before - 1);
+}
+
+TEST(LinkTest, ARankBelowZeroIsRefused) {
+  for (const int rank : {-1, -7}) {
+    Couple couple;
+    couple.Open();
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    couple.dialer = Link::Dialed(UniqueFd(ends[0]), couple.dialer_secret, rank, 1, Purpose::kControl);
+    couple.acceptor = Link::Accepted(UniqueFd(ends[1]), couple.acceptor_secret, 1, true);
+    EXPECT_TRUE(absl::IsUnauthenticated(couple.AdvanceBoth())) << rank;
+  }
 }
 
 TEST(LinkTest, KeysDiffer) {

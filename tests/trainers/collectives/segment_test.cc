@@ -78,6 +78,45 @@ TEST(SegmentTest, NoticesBeyondTheMemoryAreRefused) {
   EXPECT_FALSE((*peer)->View(notice, 16).ok()) << "there is no such area";
 }
 
+// What a peer writes into its notices is not to be believed: sums that wrap around, and an area that grew
+// after it was mapped.
+TEST(SegmentTest, NoticesWhoseNumbersWrapAroundAreRefused) {
+  auto own = MustCreate();
+  auto area = own->Allocate(4096);
+  ASSERT_TRUE(area.ok());
+  auto peer = OpenAs(*own, 42, 1);
+  ASSERT_TRUE(peer.ok());
+  Notice notice;
+  notice.area_offset = (*area)->offset;
+  notice.area_bytes = ~uint64_t{0} - 4095;
+  EXPECT_FALSE((*peer)->View(notice, 16).ok()) << "an area around the end of all addresses";
+  notice.area_bytes = 4096;
+  notice.begin = ~uint64_t{0} - 7;
+  EXPECT_FALSE((*peer)->View(notice, 16).ok()) << "in front of the area";
+  notice.area_offset = 0;
+  EXPECT_FALSE((*peer)->View(notice, 16).ok()) << "in front of the slot";
+  notice.area_offset = (*area)->offset;
+  notice.begin = 0;
+  ASSERT_TRUE((*peer)->View(notice, 4096).ok());
+  auto next = own->Allocate(1 << 20);
+  ASSERT_TRUE(next.ok());
+  notice.area_bytes = 1 << 20;
+  notice.begin = 1 << 19;
+  EXPECT_FALSE((*peer)->View(notice, 16).ok()) << "beyond what was mapped of the area";
+}
+
+TEST(SegmentTest, MemoryThatMayShrinkIsRefused) {
+  auto own = MustCreate();
+  auto file = own->ReadOnly();
+  ASSERT_TRUE(file.ok());
+  UniqueFd copy(memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  std::string bytes(kPage + 2 * kSlot, '\0');
+  ASSERT_EQ(pread(file->get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  ASSERT_EQ(write(copy.get(), bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+  EXPECT_FALSE(PeerSegment::Open(std::move(copy), 42, 1, 4, kSlot).ok())
+      << "reading it could end this process";
+}
+
 TEST(SegmentTest, FindKnowsLivingAreasOnly) {
   auto own = MustCreate();
   auto area = own->Allocate(4096);

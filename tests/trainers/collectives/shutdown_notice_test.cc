@@ -16,6 +16,14 @@ TEST(ShutdownNoticeTest, RoundTripsAndWaitsForTheWholeMessage) {
   EXPECT_EQ(notice->why, "rank 2 died");
 }
 
+TEST(ShutdownNoticeTest, WhatNoRankSaysIsAFailureAtOnce) {
+  for (const std::string bytes : {"HEAD / HTTP/1.1", "x", "A\xff\xff"}) {
+    const auto notice = DecodeShutdownNotice(bytes);
+    ASSERT_TRUE(notice.has_value()) << bytes;
+    EXPECT_FALSE(notice->graceful);
+  }
+}
+
 TEST(ShutdownNoticeTest, LongReasonsAreCut) {
   const auto notice =
       DecodeShutdownNotice(Encode(ShutdownNotice{.graceful = false, .why = std::string(5000, 'x')}));

@@ -34,6 +34,7 @@ TEST(MetricsLines, AStepKeepsEveryDigit) {
 }
 
 TEST(MetricsLines, WhatIsNotFiniteIsNull) {
+  EXPECT_TRUE(nlohmann::json::accept(ToLine(EvalRecord{.epoch = 1, .seconds = std::nan("")})));
   EXPECT_TRUE(nlohmann::json::parse(ToLine(EvalRecord{.epoch = 1, .test_loss = std::nan("")}))["test_loss"]
                   .is_null());
 }

@@ -61,6 +61,8 @@ TEST(RunProgressTest, EveryFieldIsNeededAndTyped) {
   nlohmann::json bad = good;
   bad["confusion"] = {1, 2, 3};
   EXPECT_FALSE(RunProgressFromJson(bad).ok());
+  bad["confusion"] = {~0ULL};
+  EXPECT_FALSE(RunProgressFromJson(bad).ok()) << "a count that an int64 cannot hold";
   EXPECT_FALSE(RunProgressFromJson(nlohmann::json()).ok());
 }
 

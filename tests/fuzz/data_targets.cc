@@ -1,0 +1,100 @@
+// What mtdata reads of foreign files, and what trainers read of packed sets.
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "datasets/cifar.h"
+#include "datasets/idx.h"
+#include "datasets/image_source.h"
+#include "datasets/index.h"
+#include "datasets/packed.h"
+#include "datasets/tar_reader.h"
+#include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/input.h"
+
+namespace mtrun::fuzz {
+namespace {
+
+using namespace datasets;  // NOLINT: the code under test
+
+constexpr int64_t kMostRead = 1 << 20;
+
+/// What an importer hands on can be imported, or is refused by name.
+void Look(const absl::StatusOr<std::unique_ptr<ImageSource>>& source) {
+  if (!source.ok()) {
+    MT_CHECK(!source.status().message().empty());
+    return;
+  }
+  const PackedShape shape = (*source)->shape();
+  MT_CHECK(shape.height > 0 && shape.width > 0 && !shape.classes.empty() && !shape.splits.empty());
+  for (const auto& [name, images] : shape.splits) MT_CHECK(images > 0) << name;
+}
+
+const InputFolder& Folder() {
+  static const InputFolder folder;
+  return folder;
+}
+
+void ReadIndexFile(std::string_view bytes) {
+  const auto index = DecodeIndex(bytes);
+  if (!index.ok()) return;
+  const auto again = DecodeIndex(EncodeIndex(*index));
+  MT_CHECK(again.ok() && *again == *index) << again.status();
+}
+
+/// A shard of three images of 2x1 in two classes.
+void ReadShard(std::string_view bytes) {
+  Index index{.height = 2, .width = 1, .classes = {"a", "b"}};
+  index.splits["train"] = {
+      .class_counts = {2, 1},
+      .shards = {{.images = 3, .bytes = static_cast<int64_t>(bytes.size()), .sha256 = std::string(64, '0')}}};
+  Folder().Put(kIndexFile, EncodeIndex(index));
+  Folder().Put(ShardFile("train", 0), bytes);
+  const auto split = PackedSplit::Open(Folder().path(), "train");
+  if (!split.ok()) return;
+  for (int64_t i = 0; i < split->size(); ++i) {
+    MT_CHECK(split->label(i) >= 0 && split->label(i) < 2);
+    MT_CHECK(split->image(i).size() == 6);
+    MT_CHECK(!Sha256Hex({reinterpret_cast<const char*>(split->image(i).data()), 6}).empty());  // can be read
+  }
+}
+
+}  // namespace
+
+void FuzzTar(std::string_view bytes) {
+  const InputFile file(bytes);
+  auto reader = TarReader::Open(file.path());
+  while (reader.ok()) {
+    const auto more = reader->Next();
+    if (!more.ok() || !*more) return;
+    if (!reader->is_file()) continue;
+    const auto contents = reader->Read(kMostRead);
+    MT_CHECK(!contents.ok() || static_cast<int64_t>(contents->size()) <= kMostRead);
+  }
+}
+
+void FuzzIdx(std::string_view bytes) {
+  const std::vector<std::string_view> files = Cut(bytes, 4);
+  Folder().Put("train-images-idx3-ubyte", files[0]);
+  Folder().Put("train-labels-idx1-ubyte", files[1]);
+  Folder().Put("t10k-images-idx3-ubyte", files[2]);
+  Folder().Put("t10k-labels-idx1-ubyte", files[3]);
+  Look(OpenIdx(Folder().path()));
+}
+
+void FuzzCifar(std::string_view bytes) {
+  log::SetSink(
+      [](const std::string&) {});  // sets of another size than the published ones are worth a warning
+  const InputFile file(bytes);
+  Look(OpenCifar(file.path()));
+  log::SetSink({});
+}
+
+void FuzzIndex(std::string_view bytes) {
+  if (bytes.empty()) return;
+  return bytes[0] % 2 == 0 ? ReadIndexFile(bytes.substr(1)) : ReadShard(bytes.substr(1));
+}
+
+}  // namespace mtrun::fuzz

@@ -1,0 +1,86 @@
+#include <sys/socket.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "tests/fuzz/fuzz_targets.h"
+#include "trainers/collectives/operations.h"
+#include "trainers/collectives/transport.h"
+
+namespace mtrun::fuzz {
+namespace {
+
+using namespace collectives;  // NOLINT: the code under test
+
+constexpr uint64_t kGeneration = 42;
+constexpr size_t kCount = 24;  // elements of a call
+
+/// Rank 0 of two, whose peer on another host has sent `bytes` and ended.
+struct Half {
+  explicit Half(std::string_view bytes) {
+    int ends[2];
+    MT_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
+    far = UniqueFd(ends[1]);
+    MT_CHECK(bytes.empty() || send(far.get(), bytes.data(), bytes.size(), 0) > 0);
+    MT_CHECK(shutdown(far.get(), SHUT_WR) == 0);
+    peers[1].rank = 1;
+    peers[1].name = "rank 1";
+    peers[1].data = UniqueFd(ends[0]);
+    auto segment = OwnSegment::Create(kGeneration, 0, 2, kPage);
+    MT_CHECK(segment.ok()) << segment.status();
+    transport = std::make_unique<Transport>(0, kGeneration, *std::move(segment), peers, failure);
+    MT_CHECK(transport->Open().ok());
+    transport->MarkLeft(1);  // what hangs up says at once that it has left
+  }
+
+  UniqueFd far;
+  std::vector<Peer> peers = std::vector<Peer>(2);
+  Failure failure;
+  std::unique_ptr<Transport> transport;
+};
+
+absl::Status AllReduceOf(Transport& transport, unsigned char choice) {
+  std::vector<char> data(kCount * sizeof(double), 1);
+  Notes notes;
+  notes.own = "note";
+  const auto dtype = static_cast<DataType>(choice % 5);
+  const bool whole = dtype == DataType::kInt64 || dtype == DataType::kUint8;
+  const ReduceOp reduce = whole ? ReduceOp::kSum : static_cast<ReduceOp>(choice / 5 % 4);
+  const Call call = {.operation = Operation::kAllReduce,
+                     .dtype = dtype,
+                     .reduce = reduce,
+                     .note = static_cast<uint8_t>(notes.own.size()),
+                     .count = kCount};
+  return AllReduce(transport, call, data.data(), &notes);
+}
+
+absl::Status Run(Transport& transport, unsigned char choice) {
+  std::vector<char> data(kCount), other(kCount);
+  switch (choice % 4) {
+    case 0:
+      return Barrier(transport, {.operation = Operation::kBarrier});
+    case 1:
+      return Broadcast(transport, {.operation = Operation::kBroadcast, .root = 1, .count = kCount},
+                       data.data());
+    case 2:
+      return AllGather(transport, {.operation = Operation::kAllGather, .count = kCount}, data.data(),
+                       {data.data(), other.data()});
+    default:
+      return AllReduceOf(transport, choice / 4);
+  }
+}
+
+}  // namespace
+
+// The first two bytes choose two calls, the rest is what the peer sends meanwhile.
+void FuzzFrames(std::string_view bytes) {
+  if (bytes.size() < 2) return;
+  Half half(bytes.substr(2));
+  for (const char choice : {bytes[0], bytes[1]}) {
+    if (!Run(*half.transport, static_cast<unsigned char>(choice)).ok()) return;
+  }
+}
+
+}  // namespace mtrun::fuzz

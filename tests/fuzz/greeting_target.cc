@@ -1,0 +1,129 @@
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/status_macros.h"
+#include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/input.h"
+#include "trainers/collectives/host.h"
+#include "trainers/collectives/link.h"
+#include "trainers/collectives/shutdown_notice.h"
+
+namespace mtrun::fuzz {
+namespace {
+
+using namespace collectives;  // NOLINT: the code under test
+
+constexpr int kAcceptor = 1, kDialer = 3;
+
+struct Pair {
+  Pair() {
+    int ends[2];
+    MT_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
+    near = UniqueFd(ends[0]);
+    far = UniqueFd(ends[1]);
+  }
+  UniqueFd near, far;
+};
+
+const Link::Secret& Secret() {
+  static const Link::Secret secret = {.key = "the key of the group", .generation = "1.a"};
+  return secret;
+}
+
+void Say(const UniqueFd& fd, std::string_view bytes) {
+  MT_CHECK(send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()) ||
+           bytes.empty());
+}
+
+/// Somebody without the key never gets as far as a member.
+void Stranger(std::string_view bytes) {
+  for (const bool dialed : {false, true}) {
+    Pair pair;
+    Link link = dialed ? Link::Dialed(std::move(pair.near), Secret(), kDialer, kAcceptor, Purpose::kData)
+                       : Link::Accepted(std::move(pair.near), Secret(), kAcceptor, /*local=*/false);
+    Say(pair.far, bytes);
+    pair.far.Reset();
+    for (int i = 0; i < 4 && link.Advance(-1).ok(); ++i) {
+    }
+    MT_CHECK(link.state() != Link::State::kDone && link.state() != Link::State::kVerified);
+  }
+}
+
+/// Carries what comes from `from` on to `to`, in pieces; flips `mask` in its byte number `at`. True: it did.
+bool Relay(const UniqueFd& from, const UniqueFd& to, size_t piece, size_t at, char mask, size_t* carried) {
+  char buffer[256];
+  const ssize_t count = recv(from.get(), buffer, std::min(piece, sizeof(buffer)), MSG_DONTWAIT);
+  if (count <= 0) return false;
+  const bool hit = at >= *carried && at < *carried + static_cast<size_t>(count);
+  if (hit) buffer[at - *carried] = static_cast<char>(buffer[at - *carried] ^ mask);
+  *carried += static_cast<size_t>(count);
+  Say(to, {buffer, static_cast<size_t>(count)});
+  return hit && mask != 0;
+}
+
+/// Two members whose bytes somebody in between cuts and changes: both finish, or one notices.
+void ManInTheMiddle(std::string_view bytes) {
+  if (bytes.size() < 5) return;
+  const size_t piece = 1 + static_cast<unsigned char>(bytes[0]);
+  Pair dialing, accepting;
+  Link dialer = Link::Dialed(std::move(dialing.near), Secret(), kDialer, kAcceptor, Purpose::kData);
+  Link acceptor = Link::Accepted(std::move(accepting.near), Secret(), kAcceptor, /*local=*/false);
+  bool changed = false, failed = false;
+  size_t there = 0, back = 0;
+  for (int turn = 0; turn < 256 && !failed; ++turn) {
+    failed = !dialer.Advance(-1).ok();
+    if (dialer.state() == Link::State::kVerified) failed = failed || !dialer.Confirm(-1).ok();
+    failed = !acceptor.Advance(-1).ok() || failed;
+    changed |=
+        Relay(dialing.far, accepting.far, piece, static_cast<unsigned char>(bytes[1]), bytes[2], &there);
+    changed |=
+        Relay(accepting.far, dialing.far, piece, static_cast<unsigned char>(bytes[3]), bytes[4], &back);
+  }
+  const bool both = dialer.state() == Link::State::kDone && acceptor.state() == Link::State::kDone;
+  MT_CHECK(both == !changed) << changed;
+}
+
+/// A member that has the key and says nonsense about itself.
+void Member(std::string_view bytes) {
+  if (bytes.size() < 5) return;
+  int32_t rank = 0;
+  std::copy_n(bytes.data(), sizeof(rank), reinterpret_cast<char*>(&rank));
+  Pair pair;
+  Link dialer = Link::Dialed(std::move(pair.near), Secret(), rank, kAcceptor, static_cast<Purpose>(bytes[4]));
+  Link acceptor = Link::Accepted(std::move(pair.far), Secret(), kAcceptor, /*local=*/false);
+  for (int turn = 0; turn < 4; ++turn) {
+    if (!dialer.Advance(-1).ok()) break;
+    if (dialer.state() == Link::State::kVerified && !dialer.Confirm(-1).ok()) break;
+    if (!acceptor.Advance(-1).ok()) break;
+  }
+  MT_CHECK(acceptor.state() != Link::State::kDone || acceptor.peer() >= 0) << acceptor.peer();
+}
+
+void ReadTexts(std::string_view bytes) {
+  if (const auto notice = DecodeShutdownNotice(bytes)) DecodeShutdownNotice(Encode(*notice));
+  const auto info = DecodePeerInfo(std::string(bytes));
+  if (!info.ok()) return;
+  const auto again = DecodePeerInfo(Encode(*info));
+  MT_CHECK(again.ok() && Encode(*again) == Encode(*info)) << Encode(*info);
+}
+
+}  // namespace
+
+void FuzzGreeting(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const std::string_view rest = bytes.substr(1);
+  switch (bytes[0] % 4) {
+    case 0:
+      return Stranger(rest);
+    case 1:
+      return ManInTheMiddle(rest);
+    case 2:
+      return Member(rest);
+    default:
+      return ReadTexts(rest);
+  }
+}
+
+}  // namespace mtrun::fuzz
