@@ -28,7 +28,8 @@ std::string PeerOf(const sockaddr_storage& address) {
 bool HasSaidSomething(int socket) {
   tcp_info info = {};
   socklen_t size = sizeof info;
-  return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_bytes_received > 0;
+  // The end of the other's stream counts as one byte.
+  return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_bytes_received > 1;
 }
 
 std::string PlainPeer(std::string_view peer) {

@@ -13,7 +13,7 @@ TEST(RdzvConfTest, HelpNamesTheKeysThatMeanSomethingHere) {
             "KEY=VALUE,...: join_timeout, last_call_timeout, keep_alive_interval, read_timeout, "
             "reconnect_grace, reconnect_timeout, min_nodes_timeout (seconds), "
             "keep_alive_max_attempt, fence_timeout (seconds, never), takeover (majority, any), is_host, "
-            "hold_port.");
+            "hold_port, weak_token.");
 }
 
 TEST(RdzvConfTest, WordsAndTruthGoToTheirMembers) {

@@ -95,8 +95,11 @@ TEST_F(ServiceStrangersTest, ANodeIsServedWhileTheyComeAndGo) {
   std::atomic<bool> over = false;
   std::thread flood([&] {
     std::vector<UniqueFd> strangers(kFiles / 4);
-    for (size_t i = 0; !over; ++i)
+    for (size_t i = 0; !over; ++i) {
       strangers[i % strangers.size()] = Connect(i % 2 == 0 ? "\x16\x03\x01" : "");
+      // A thousand a second: from one machine, who needs half a second for a handshake is pushed out with them.
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   });
   for (int i = 0; i < 5; ++i) ExpectANodeIsServed();
   over = true;
@@ -114,10 +117,11 @@ TEST_F(ServiceStrangersTest, OneThatOnlyHalfGreetsHasTenSeconds) {
 TEST_F(ServiceStrangersTest, WhoOnlyLooksWhetherSomebodyListensIsNoNews) {
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(Connect().valid());
   ExpectANodeIsServed();
+  EXPECT_THAT(Lines(), Not(Contains(HasSubstr("turned away"))));
   const UniqueFd garbage = Connect("GET / HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(IsCut(garbage, 60'000));
   ExpectANodeIsServed();
-  EXPECT_THAT(Lines(), Not(Contains(HasSubstr("since the last such line"))));
+  EXPECT_THAT(Lines(), Contains(HasSubstr("turned away")));
 }
 
 TEST_F(ServiceStrangersTest, AnotherTokenIsNamedWithItsPeer) {
