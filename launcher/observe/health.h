@@ -1,5 +1,7 @@
-// The health endpoint (TORCHELASTIC_HEALTH_CHECK_PORT): answers every HTTP request with 200 "alive". It runs
-// on the agent's own loop, so that an agent that hangs does not answer; it says nothing more.
+// The health endpoint (TORCHELASTIC_HEALTH_CHECK_PORT): answers GET and HEAD of every path with 200 "alive".
+// The answer comes from the agent's own loop, so that an agent that hangs does not give it (503 instead,
+// after a while); connections are served on another thread, so that they cost the loop nothing until they
+// ask.
 #pragma once
 
 #include <memory>
@@ -12,10 +14,10 @@ class io_context;
 
 namespace mtrun::launcher {
 
-/// Lives on the io_context's thread.
+/// Lives on the io_context's thread; the io_context outlives it and has work as long as it lives.
 class HealthServer {
  public:
-  /// Listens on all addresses; port 0: any. kAlreadyExists-like errors name the port.
+  /// Listens on all addresses; port 0: any. kUnavailable names the port.
   static absl::StatusOr<std::unique_ptr<HealthServer>> Start(asio::io_context& io, int port);
   virtual ~HealthServer() = default;
   virtual int port() const = 0;

@@ -1,9 +1,7 @@
 // What torchrun's own tests check about logs, error files, health and timers, against mtrun; and workers that
 // behave badly. The numbers are those of docs/torchrun.md.
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -12,6 +10,7 @@
 #include "base/posix.h"
 #include "nlohmann/json.hpp"
 #include "tests/e2e/either.h"
+#include "tests/support/tcp_client.h"
 
 namespace mtrun::e2e {
 namespace {
@@ -191,22 +190,6 @@ TEST_F(TorchrunLogs, DevNullMeansNoFiles) {
   EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default0]:file []"));
 }
 
-/// The whole answer of an HTTP server on this machine, "" when there is none.
-std::string Get(int port) {
-  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return "";
-  EXPECT_TRUE(WriteAll(socket.get(), "GET / HTTP/1.0\r\n\r\n").ok());
-  std::string reply;
-  char bytes[1000];
-  for (ssize_t size; (size = read(socket.get(), bytes, sizeof bytes)) > 0;)
-    reply.append(bytes, static_cast<size_t>(size));
-  return reply;
-}
-
 TEST_F(TorchrunLogs, Behaviour73TheHealthEndpointAnswersAlsoWhileOthersFinish) {
   // Node 0 has finished and waits for node 1: torchrun's exit barrier.
   const std::string script = Script("run.sh", absl::StrCat("[ $RANK = 0 ] || while [ ! -e ",
@@ -215,10 +198,11 @@ TEST_F(TorchrunLogs, Behaviour73TheHealthEndpointAnswersAlsoWhileOthersFinish) {
   const auto line = first->WaitForLine("the health endpoint answers on port ");
   ASSERT_TRUE(line) << first->Text();
   const int port = std::stoi(line->substr(line->find("port ") + 5));
-  EXPECT_THAT(Get(port), StartsWith("HTTP/1.1 200 OK"));  // before the job has formed
+  EXPECT_THAT(support::Ask(port, "GET / HTTP/1.0\r\n\r\n"),
+              StartsWith("HTTP/1.1 200 OK"));  // before the job has formed
   const auto second = Agent("2", {"--node_rank=1", script});
   ASSERT_TRUE(first->WaitForLine("finished (1 of 2)", kSoon)) << first->Text();
-  EXPECT_THAT(Get(port), testing::EndsWith("alive\n"));
+  EXPECT_THAT(support::Ask(port, "GET / HTTP/1.0\r\n\r\n"), testing::EndsWith("alive\n"));
   support::WriteText(folder_.File("go"), "");
   EXPECT_EQ(first->Wait(), 0) << first->Text();
   EXPECT_EQ(second->Wait(), 0) << second->Text();

@@ -28,6 +28,14 @@ if(MT_SANITIZE MATCHES thread)
   target_compile_options(mt_asio INTERFACE -Wno-tsan)  # asio's fences: TSan cannot see them, asio's mutexes it can
 endif()
 
+find_path(MT_BOOST_INCLUDE boost/beast.hpp REQUIRED)
+add_library(mt_boost INTERFACE)
+target_include_directories(mt_boost SYSTEM INTERFACE ${MT_BOOST_INCLUDE})
+target_link_libraries(mt_boost INTERFACE Threads::Threads)
+if(MT_SANITIZE MATCHES thread)
+  target_compile_options(mt_boost INTERFACE -Wno-tsan)  # as above
+endif()
+
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)
   find_path(MT_RAPIDCHECK_INCLUDE rapidcheck.h REQUIRED)

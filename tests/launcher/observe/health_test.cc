@@ -1,49 +1,91 @@
 #include "launcher/observe/health.h"
 
 #include <asio.hpp>
+#include <deque>
+#include <future>
 #include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/tcp_client.h"
 
 namespace mtrun::launcher {
 namespace {
 
-/// The reply to `request`, read to its end while the loop runs.
-std::string Ask(asio::io_context& io, int port, const std::string& request) {
-  std::string reply;
-  std::thread client([&] {
-    asio::io_context own;
-    asio::ip::tcp::socket socket(own);
-    std::error_code error;
-    socket.connect({asio::ip::address_v4::loopback(), static_cast<unsigned short>(port)}, error);
-    asio::write(socket, asio::buffer(request), error);
-    asio::read(socket, asio::dynamic_buffer(reply), error);
-    asio::post(io, [&] { io.stop(); });
-  });
-  io.restart();
-  io.run();
-  client.join();
-  return reply;
+using support::Ask;
+using support::TcpClient;
+using testing::EndsWith;
+using testing::StartsWith;
+
+constexpr char kProbe[] = "GET /healthz HTTP/1.1\r\nHost: node\r\n\r\n";
+constexpr support::Seconds kMoment{0.3};  // in which an answer that comes would be here
+
+std::unique_ptr<HealthServer> StartServer(asio::io_context& io) {
+  auto server = HealthServer::Start(io, 0);
+  EXPECT_TRUE(server.ok()) << server.status();
+  return *std::move(server);
 }
 
-TEST(HealthTest, AnswersThatTheAgentIsAlive) {
-  asio::io_context io;
-  const auto server = HealthServer::Start(io, 0);
-  ASSERT_TRUE(server.ok()) << server.status();
+/// An agent: its loop on a thread, and its health endpoint.
+class HealthTest : public testing::Test {
+ protected:
+  ~HealthTest() override {
+    io_.stop();
+    loop_.join();
+  }
+
+  asio::io_context io_;
+  const std::unique_ptr<HealthServer> server_ = StartServer(io_);
+  std::thread loop_{[this] { io_.run(); }};
+};
+
+TEST_F(HealthTest, AnswersThatTheAgentIsAlive) {
   for (const char* request : {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "GET /healthz HTTP/1.0\r\n\r\n"}) {
-    const std::string reply = Ask(io, (*server)->port(), request);
-    EXPECT_THAT(reply, testing::StartsWith("HTTP/1.1 200 OK\r\n"));
-    EXPECT_THAT(reply, testing::EndsWith("\r\n\r\nalive\n"));
+    const std::string reply = Ask(server_->port(), request);
+    EXPECT_THAT(reply, StartsWith("HTTP/1.1 200 OK\r\n"));
+    EXPECT_THAT(reply, EndsWith("\r\n\r\nalive\n"));
   }
 }
 
-TEST(HealthTest, APortInUseIsNamed) {
+// Once 64 connections that said nothing kept every probe out, and a kubelet killed the node.
+TEST_F(HealthTest, IdleConnectionsThatAreRenewedKeepNoProbeOut) {
+  std::deque<TcpClient> idle;
+  for (int i = 0; i < 64; ++i) idle.emplace_back(server_->port());
+  for (int probe = 0; probe < 50; ++probe) {
+    ASSERT_THAT(Ask(server_->port(), kProbe), EndsWith("\r\n\r\nalive\n")) << "probe " << probe;
+    for (TcpClient& client : idle) {
+      if (client.Hears(support::Seconds(0))) client = TcpClient(server_->port());
+    }
+  }
+}
+
+TEST_F(HealthTest, AnAgentThatHangsDoesNotAnswer) {
+  std::promise<void> wake;
+  asio::post(io_, [&] { wake.get_future().wait(); });
+  const TcpClient probe(server_->port());
+  probe.Send(kProbe);
+  EXPECT_FALSE(probe.Hears(kMoment));
+  wake.set_value();
+  EXPECT_THAT(probe.ReadAll(), EndsWith("\r\n\r\nalive\n"));
+}
+
+TEST(HealthLoopTest, OnlyWholeRequestsReachTheAgentsLoop) {
   asio::io_context io;
-  const auto first = HealthServer::Start(io, 0);
-  ASSERT_TRUE(first.ok()) << first.status();
-  const auto second = HealthServer::Start(io, (*first)->port());
-  EXPECT_THAT(std::string(second.status().message()), testing::HasSubstr(std::to_string((*first)->port())));
+  const auto server = StartServer(io);
+  std::deque<TcpClient> slow;
+  for (int i = 0; i < 100; ++i) slow.emplace_back(server->port()).Send("GET / HTTP/1.1\r\n");
+  const TcpClient probe(server->port());
+  probe.Send(kProbe);
+  EXPECT_EQ(io.run_one(), 1u);
+  EXPECT_THAT(probe.ReadAll(), EndsWith("\r\n\r\nalive\n"));
+  EXPECT_EQ(io.poll(), 0u);
+}
+
+TEST(HealthLoopTest, APortInUseIsNamed) {
+  asio::io_context io;
+  const auto first = StartServer(io);
+  const auto second = HealthServer::Start(io, first->port());
+  EXPECT_THAT(std::string(second.status().message()), testing::HasSubstr(std::to_string(first->port())));
 }
 
 }  // namespace

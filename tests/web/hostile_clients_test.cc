@@ -1,0 +1,230 @@
+// Clients that are slow, too many, too large or talk nonsense must not keep others from being served.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <ctime>
+#include <deque>
+#include <iostream>
+#include <random>
+#include <thread>
+
+#include "base/posix.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/tcp_client.h"
+#include "tests/web/held_replies.h"
+#include "web/http_server.h"
+
+namespace mtrun::web {
+namespace {
+
+using support::Ask;
+using support::Seconds;
+using support::TcpClient;
+using testing::AnyOf;
+using testing::EndsWith;
+using testing::StartsWith;
+
+constexpr char kGet[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+constexpr char kHold[] = "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n";
+constexpr char kServed[] = "\r\n\r\nserved";
+constexpr Limits kForever = {.request_patience = std::chrono::hours(1)};
+
+class HostileClients : public testing::Test {
+ protected:
+  void Start(const Limits& limits) {
+    const Handler serve = [](const Request&, const Reply& reply) { reply({.body = "served"}); };
+    auto server = HttpServer::Start(
+        "", 0, {{"GET", "/", serve}, {"POST", "/", serve}, {"GET", "/hold", held_.handler()}}, limits);
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  int port() const { return server_->port(); }
+
+  HeldReplies held_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+std::string Post(size_t size) {
+  return "POST / HTTP/1.1\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n" + std::string(size, 'x');
+}
+
+TEST_F(HostileClients, LargeRequestsAreRefused) {
+  Start(kForever);
+  const Limits limits;
+  EXPECT_THAT(Ask(port(), "GET / HTTP/1.1\r\nA: " + std::string(limits.header_bytes / 2, 'a') + "\r\n\r\n"),
+              EndsWith(kServed));
+  for (const size_t size : {limits.header_bytes, 10 * limits.header_bytes}) {
+    EXPECT_THAT(Ask(port(), "GET / HTTP/1.1\r\nA: " + std::string(size, 'a') + "\r\n\r\n"),
+                StartsWith("HTTP/1.1 431 "));
+    EXPECT_THAT(Ask(port(), "GET /" + std::string(size, 'a')), StartsWith("HTTP/1.1 431 "));
+  }
+  EXPECT_THAT(Ask(port(), Post(limits.body_bytes)), EndsWith(kServed));
+  EXPECT_THAT(Ask(port(), Post(limits.body_bytes + 1)), StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(Ask(port(), Post(100 * limits.body_bytes)), StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(Ask(port(), "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n20000\r\n" +
+                              std::string(0x20000, 'x') + "\r\n0\r\n\r\n"),
+              StartsWith("HTTP/1.1 413 "));
+}
+
+TEST_F(HostileClients, NonsenseIsA400) {
+  Start(kForever);
+  for (const char* request :
+       {"hello\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n",
+        "GET http://x/ HTTP/1.1\r\n\r\n", "OPTIONS * HTTP/1.1\r\n\r\n",
+        "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"}) {
+    EXPECT_THAT(Ask(port(), request), StartsWith("HTTP/1.1 400 Bad Request\r\n")) << request;
+  }
+  const TcpClient unfinished(port());
+  unfinished.Send("GET / HTTP/1.1\r\nHost");
+  unfinished.EndSending();
+  EXPECT_THAT(unfinished.ReadAll(), StartsWith("HTTP/1.1 400 "));
+}
+
+TEST_F(HostileClients, OneThatSaysNothingWholeIsClosed) {
+  Start({.request_patience = std::chrono::milliseconds(100)});
+  for (const char* part : {"", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc"})
+    EXPECT_EQ(Ask(port(), part), "");
+}
+
+// The kubelet and the crowd may share an address, behind one translator for example.
+TEST_F(HostileClients, IdleConnectionsThatAreRenewedKeepNobodyOut) {
+  Start(kForever);
+  std::deque<TcpClient> idle;
+  for (int i = 0; i < 80; ++i) idle.emplace_back(port()).Send(i % 2 == 0 ? "" : "GET / HTTP/1.1\r\n");
+  for (int round = 0; round < 50; ++round) {
+    ASSERT_THAT(Ask(port(), kGet), EndsWith(kServed)) << round;
+    for (TcpClient& client : idle) {
+      if (client.Hears(Seconds(0))) client = TcpClient(port());
+    }
+  }
+}
+
+/// Keeps `count` idle connections from `from` open as fast as it can.
+void Crowd(int port, const std::string& from, int count, const std::atomic<bool>& over,
+           std::atomic<int>& renewals) {
+  std::vector<TcpClient> idle;
+  std::vector<pollfd> ready;
+  for (int i = 0; i < count; ++i) ready.push_back({idle.emplace_back(port, from).fd(), POLLIN, 0});
+  while (!over) {
+    if (poll(ready.data(), ready.size(), 10) <= 0) continue;
+    for (size_t i = 0; i < ready.size(); ++i) {
+      if (ready[i].revents == 0) continue;
+      idle[i] = TcpClient(port, from);
+      ready[i].fd = idle[i].fd();
+      ++renewals;
+    }
+  }
+}
+
+TEST_F(HostileClients, ACrowdFromAnotherAddressKeepsNobodyOut) {
+  Start(kForever);
+  std::atomic<bool> over = false;
+  std::atomic<int> renewals = 0;
+  std::thread crowd([&] { Crowd(port(), "127.0.0.2", 80, over, renewals); });
+  int served = 0;
+  for (int probe = 0; probe < 10; ++probe) {
+    const TcpClient slow(port());
+    slow.Send("GET / HTTP/1.1\r\n");
+    const int others = renewals + 200;  // come before it is done
+    while (renewals < others) std::this_thread::yield();
+    if (slow.Send("\r\n") && slow.ReadAll().ends_with(kServed)) ++served;
+  }
+  over = true;
+  crowd.join();
+  EXPECT_EQ(served, 10);
+}
+
+TEST_F(HostileClients, WhoeverHasAskedIsNotEvicted) {
+  Start({.connections = 4, .request_patience = std::chrono::hours(1)});
+  std::deque<TcpClient> asked;
+  std::deque<Reply> replies;
+  for (int i = 0; i < 4; ++i) {
+    asked.emplace_back(port()).Send(kHold);
+    replies.push_back(held_.Next().second);
+  }
+  EXPECT_EQ(Ask(port(), kGet), "");  // no room: all the others are being served
+  replies[0]({.body = "served"});
+  EXPECT_THAT(asked[0].ReadAll(), EndsWith(kServed));
+  EXPECT_THAT(Ask(port(), kGet), EndsWith(kServed));
+  for (size_t i = 1; i < 4; ++i) {
+    replies[i]({.body = "served"});
+    EXPECT_THAT(asked[i].ReadAll(), EndsWith(kServed));
+  }
+}
+
+#ifndef __SANITIZE_ADDRESS__  // preset dev: UBSan's own checks need a free descriptor
+double ProcessorSeconds() {
+  timespec used = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+rlim_t LowestFreeDescriptor() { return static_cast<rlim_t>(UniqueFd(fcntl(0, F_DUPFD_CLOEXEC, 0)).get()); }
+
+TEST_F(HostileClients, WithoutAFreeDescriptorItWaitsAndRecovers) {
+  Start(kForever);
+  const TcpClient client;
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {LowestFreeDescriptor(), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const double used = ProcessorSeconds();
+  client.Connect(port());
+  client.Send(kGet);
+  const bool heard = client.Hears(Seconds(0.5));
+  const double spent = ProcessorSeconds() - used;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(heard);
+  EXPECT_LT(spent, 0.05);  // 1 ms; one that tries again at once spends all that it gets
+  EXPECT_THAT(client.ReadAll(), EndsWith(kServed));
+}
+#endif
+
+std::string RandomRequest(std::mt19937_64& random) {
+  static const std::vector<std::string> whole = {
+      kGet, Post(50), "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+      "HEAD /x?y HTTP/1.0\r\nAccept: */*\r\nAccept: text/html\r\n\r\n"};
+  const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
+  std::string bytes = whole[below(whole.size())];
+  const size_t changes = below(5);
+  for (size_t i = 0; i < changes; ++i) {
+    switch (below(4)) {
+      case 0:
+        bytes[below(bytes.size())] = static_cast<char>(random());
+        break;
+      case 1:
+        bytes.resize(1 + below(bytes.size()));
+        break;
+      case 2:
+        bytes.insert(below(bytes.size()), 1 + below(20), static_cast<char>(random()));
+        break;
+      default:
+        bytes += bytes.substr(below(bytes.size()));
+        break;
+    }
+  }
+  return bytes;
+}
+
+TEST_F(HostileClients, RandomBytesAreAnsweredOrClosed) {
+  Start(kForever);
+  const char* given = std::getenv("MTRUN_SEED");
+  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  std::cout << "MTRUN_SEED=" << seed << std::endl;
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < 2000; ++i) {
+    const std::string bytes = RandomRequest(random);
+    const TcpClient client(port());
+    client.Send(bytes);
+    client.EndSending();
+    ASSERT_THAT(client.ReadAll(), AnyOf("", StartsWith("HTTP/1.1 "))) << testing::PrintToString(bytes);
+  }
+  EXPECT_THAT(Ask(port(), kGet), EndsWith(kServed));
+}
+
+}  // namespace
+}  // namespace mtrun::web

@@ -1,0 +1,80 @@
+#include "web/listener.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace mtrun::web {
+namespace {
+
+bool HasIpv6() { return UniqueFd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)).valid(); }
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+absl::StatusOr<AddressList> Resolve(int family, const std::string& address, int port) {
+  addrinfo hints = {};
+  hints.ai_family = family;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const std::string service = absl::StrCat(port);
+  const int error = getaddrinfo(address.empty() ? nullptr : address.c_str(), service.c_str(), &hints, &list);
+  if (error != 0)
+    return absl::InvalidArgumentError(absl::StrCat("listen at \"", address, "\": ", gai_strerror(error)));
+  return AddressList(list, freeaddrinfo);
+}
+
+absl::StatusOr<UniqueFd> Bind(const addrinfo& at, int port) {
+  const auto failed = [port](int error) {
+    return absl::UnavailableError(ErrnoStatus(error, absl::StrCat("listen on port ", port)).message());
+  };
+  UniqueFd socket(::socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return failed(errno);
+  const int on = 1, off = 0;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (at.ai_family == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (bind(socket.get(), at.ai_addr, at.ai_addrlen) != 0) return failed(errno);
+  if (listen(socket.get(), SOMAXCONN) != 0) return failed(errno);
+  return socket;
+}
+
+std::string PeerOf(const sockaddr_storage& address) {
+  const auto bytes = [](const auto& number) {
+    return std::string(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  if (address.ss_family == AF_INET6) return bytes(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+  return bytes(reinterpret_cast<const sockaddr_in&>(address).sin_addr);
+}
+
+}  // namespace
+
+absl::StatusOr<Listener> Listen(const std::string& address, int port) {
+  const int family = !address.empty() ? AF_UNSPEC : HasIpv6() ? AF_INET6 : AF_INET;
+  MT_ASSIGN_OR_RETURN(const AddressList list, Resolve(family, address, port));
+  MT_ASSIGN_OR_RETURN(UniqueFd socket, Bind(*list, port));
+  sockaddr_storage bound = {};
+  socklen_t size = sizeof bound;
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0)
+    return ErrnoStatus(errno, "read the number of the port");
+  // The port stands at the same place in both kinds of address.
+  return Listener{std::move(socket), ntohs(reinterpret_cast<const sockaddr_in&>(bound).sin_port)};
+}
+
+absl::StatusOr<std::optional<Accepted>> Accept(int listener) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  UniqueFd socket(
+      accept4(listener, reinterpret_cast<sockaddr*>(&address), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket.valid()) return Accepted{std::move(socket), PeerOf(address)};
+  if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+    return ErrnoStatus(errno, "accept a connection");
+  return std::nullopt;  // there is none, or it has broken already
+}
+
+}  // namespace mtrun::web
