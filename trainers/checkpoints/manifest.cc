@@ -69,13 +69,13 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view text) {
   if (!files.is_object() || files.empty()) return Malformed("no files");
   Manifest manifest;
   for (const auto& [name, entry] : files.items()) {
-    const std::optional<int64_t> bytes =
-        entry.is_object() ? WholeNumber<int64_t>(entry.value("bytes", nlohmann::json())) : std::nullopt;
+    const int64_t bytes =
+        entry.is_object() ? WholeNumber<int64_t>(entry.value("bytes", nlohmann::json())).value_or(-1) : -1;
     const nlohmann::json digest =
         entry.is_object() ? entry.value("sha256", nlohmann::json()) : nlohmann::json();
-    const bool whole = bytes && *bytes >= 0 && digest.is_string();
+    const bool whole = bytes >= 0 && digest.is_string();
     if (!whole || !IsHexDigest(digest.get<std::string>())) return Malformed(name);
-    manifest[name] = {*bytes, digest.get<std::string>()};
+    manifest[name] = {bytes, digest.get<std::string>()};
   }
   return manifest;
 }
