@@ -1,11 +1,13 @@
 // Agents for tools/bench/rendezvous: many of them in one process, each with a connection of its own to the
 // real service, speaking the real protocol and running nothing.
-//   rendezvous_agents ENDPOINT TOKEN_FILE|- FIRST COUNT MIN MAX GRACE_SECONDS
+//   rendezvous_agents ENDPOINT[,ENDPOINT...] TOKEN_FILE|- FIRST COUNT MIN MAX GRACE_SECONDS
+// They connect to the first endpoint; with more than one the job has that list.
 // Commands come in as lines on standard input, answers go out as lines with times of CLOCK_MONOTONIC in
 // seconds:
 //   go            connect and offer          -> "formed T": all of these agents are in the first generation
 //   fail          the first one's worker fails  -> "happened T", then "told T" when the others know it
 //   lose          the first one is gone without a word -> the same
+//   finish        all finish              -> "happened T", then "told T" when all know that the job has ended
 //   count         -> "count SENT RECEIVED BYTES_SENT BYTES_RECEIVED": messages and their bytes, of all agents
 // After `fail` and `lose` the agents that are left form the next generation ("formed T").
 #include <google/protobuf/io/coded_stream.h>
@@ -23,6 +25,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/token.h"
@@ -87,6 +90,7 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
     failure.signal = 9;
     Say(WorkerFailed{generation_, failure});
   }
+  void Finish() { Say(WorkersFinished{generation_}); }
   /// As a process that is killed.
   void Vanish() {
     gone_ = true;
@@ -96,7 +100,9 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
     const std::lock_guard<std::mutex> lock(mu_);
     if (gone_ || !welcomed_) return;
     wire::AgentMessage message;
-    message.mutable_heartbeat();
+    Heartbeat heartbeat;
+    heartbeat.sent = BootNow();
+    *message.mutable_heartbeat() = EncodeHeartbeat(heartbeat);
     Queue(std::move(message));
   }
 
@@ -158,6 +164,7 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
     } else if (in_.has_event()) {
       Take(in_.event());
     }
+    in_.Clear();  // a machine has one agent's membership to keep, and not thousands of them
     StartRead(&in_);
   }
   /// Of an assignment its first field alone: this machine need not read a thousand members a thousand times,
@@ -182,6 +189,9 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
     } else if (wire_event.has_dissolved()) {
       shared_.told.Reached("told");
       SayOffer();
+    } else if (wire_event.has_ended()) {
+      shared_.told.Reached("told");
+      Say(Leaving{"the job has ended"});
     } else if (wire_event.has_refused()) {
       std::fprintf(stderr, "%s is refused: %s\n", Name().c_str(), wire_event.refused().c_str());
     }
@@ -207,15 +217,20 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
   bool writing_ = false, welcomed_ = false, closing_ = false;
 };
 
+/// For ever; spread over the interval, as those of machines that know nothing of each other.
+[[noreturn]] void BeatAll(Duration interval, const std::vector<std::unique_ptr<Agent>>& agents) {
+  for (TimePoint begin = MonotonicNow();; begin += interval) {
+    for (size_t i = 0; i < agents.size(); ++i) {
+      std::this_thread::sleep_until(begin + interval * (i + 1) / agents.size());
+      agents[i]->Beat();
+    }
+  }
+}
+
 [[noreturn]] void Serve(Shared& shared, std::vector<std::unique_ptr<Agent>>& agents) {
   const int count = static_cast<int>(agents.size());
   int left = count;
-  std::thread beats([&] {
-    while (true) {
-      std::this_thread::sleep_for(shared.settings.heartbeat_interval);
-      for (const auto& agent : agents) agent->Beat();
-    }
-  });
+  std::thread beats([&] { BeatAll(shared.settings.heartbeat_interval, agents); });
   for (std::string command; std::getline(std::cin, command);) {
     if (command == "go") {
       shared.formed.Expect(count);
@@ -235,6 +250,9 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
       shared.formed.Expect(left);
       Answer("happened");
       agents.front()->Vanish();
+    } else if (command == "finish") {  // "watch" has been said
+      Answer("happened");
+      for (const auto& agent : agents) agent->Finish();
     } else if (command == "count") {
       const Totals& t = shared.totals;
       std::printf("count %llu %llu %llu %llu\n", static_cast<unsigned long long>(t.sent),
@@ -250,7 +268,7 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
 int Run(const std::vector<std::string>& args) {
   if (args.size() != 7) {
     std::fprintf(stderr,
-                 "usage: rendezvous_agents ENDPOINT TOKEN_FILE|- FIRST COUNT MIN MAX GRACE_SECONDS\n");
+                 "usage: rendezvous_agents ENDPOINT[,ENDPOINT...] TOKEN_FILE|- FIRST COUNT MIN MAX GRACE_SECONDS\n");
     return 2;
   }
   const bool insecure = args[1] == "-";
@@ -261,6 +279,8 @@ int Run(const std::vector<std::string>& args) {
     token = *loaded;
   }
   Shared shared;
+  const std::vector<std::string> endpoints = absl::StrSplit(args[0], ',');
+  if (endpoints.size() > 1) shared.settings.endpoints = endpoints;
   shared.settings.job_id = "bench";
   shared.settings.min_nodes = std::stoi(args[4]);
   shared.settings.max_nodes = std::stoi(args[5]);
@@ -270,7 +290,7 @@ int Run(const std::vector<std::string>& args) {
   std::vector<std::unique_ptr<Agent>> agents;
   const int first = std::stoi(args[2]), count = std::stoi(args[3]);
   for (int i = 0; i < count; ++i) {
-    auto channel = MakeChannel(args[0], insecure, token);
+    auto channel = MakeChannel(endpoints.front(), insecure, token);
     if (!channel.ok()) return std::fprintf(stderr, "%s\n", channel.status().ToString().c_str()), 1;
     agents.push_back(std::make_unique<Agent>(shared, first + i, *std::move(channel)));
   }
