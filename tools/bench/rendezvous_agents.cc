@@ -267,8 +267,9 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
 
 int Run(const std::vector<std::string>& args) {
   if (args.size() != 7) {
-    std::fprintf(stderr,
-                 "usage: rendezvous_agents ENDPOINT[,ENDPOINT...] TOKEN_FILE|- FIRST COUNT MIN MAX GRACE_SECONDS\n");
+    std::fprintf(
+        stderr,
+        "usage: rendezvous_agents ENDPOINT[,ENDPOINT...] TOKEN_FILE|- FIRST COUNT MIN MAX GRACE_SECONDS\n");
     return 2;
   }
   const bool insecure = args[1] == "-";

@@ -97,7 +97,8 @@ TEST_F(ServiceStrangersTest, ANodeIsServedWhileTheyComeAndGo) {
     std::vector<UniqueFd> strangers(kFiles / 4);
     for (size_t i = 0; !over; ++i) {
       strangers[i % strangers.size()] = Connect(i % 2 == 0 ? "\x16\x03\x01" : "");
-      // A thousand a second: from one machine, who needs half a second for a handshake is pushed out with them.
+      // A thousand a second: from one machine, who needs half a second for a handshake is pushed out with
+      // them.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
