@@ -232,8 +232,9 @@ void PropertyChecker::AfterEffects(const JobMachine& machine, TimePoint now) {
   for (const NodeView& node : view.nodes) {
     if (absl::EndsWith(node.state, ", expected")) continue;  // only reported by others so far
     if (!present_.contains(node.node_id)) Broken(absl::StrCat(node.node_id, " is kept without a session"));
-    // After the end of the job it may come back, for a while, and hear of it.
-    const Duration patience = ended_ ? JobMachine::kEndedLinger : lease;
+    // After the end of the job it may come back, for a while, and hear of it: also one whose lease was almost
+    // over then.
+    const Duration patience = lease + (ended_ ? JobMachine::kEndedLinger : Duration::zero());
     if (node.silent_for >= patience + settings_.reconnect_grace + excused_)
       Broken(absl::StrCat(node.node_id, " outlives its lease"));
   }
