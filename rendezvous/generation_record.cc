@@ -15,7 +15,10 @@ uint64_t NewIncarnation(uint64_t seed, const std::string& job_id) {
 }
 
 const Member* GenerationRecord::FindLast(const std::string& node_id) const {
-  return last_ ? index_.Find(last_->members, node_id) : nullptr;
+  if (!last_) return nullptr;
+  const auto member = std::find_if(last_->members.begin(), last_->members.end(),
+                                   [&](const Member& m) { return m.node_id == node_id; });
+  return member == last_->members.end() ? nullptr : &*member;
 }
 
 const Member* GenerationRecord::FindRunning(const std::string& node_id) const {
@@ -53,27 +56,14 @@ bool GenerationRecord::CanAdopt(const Assignment& held, const std::string& repor
                      [&](const Member& m) { return m.node_id == reporter; });
 }
 
-void GenerationRecord::Take(Assignment assignment) {
-  last_ = std::move(assignment);
-  index_ = MemberIndex(last_->members);
-  has_services_ = std::any_of(last_->members.begin(), last_->members.end(),
-                              [](const Member& member) { return member.service_port > 0; });
-}
-
-void GenerationRecord::Forget() {
-  last_.reset();
-  index_ = MemberIndex();
-  has_services_ = false;
-}
-
 void GenerationRecord::HearOf(Assignment assignment) {
   Saw(assignment.generation.number);
-  Take(std::move(assignment));
+  last_ = std::move(assignment);
   heard_of_ = true;
 }
 
 void GenerationRecord::Begin(Assignment assignment) {
-  Take(std::move(assignment));
+  last_ = std::move(assignment);
   running_ = true;
   heard_of_ = false;
 }
@@ -93,6 +83,11 @@ void GenerationRecord::Break() {
 bool GenerationRecord::Finish(const std::string& node_id, bool final) {
   result_safe_ = result_safe_ || final;
   return finished_.insert(node_id).second;
+}
+
+bool GenerationRecord::AllFinished() const {
+  return running_ && std::all_of(last_->members.begin(), last_->members.end(),
+                                 [&](const Member& m) { return finished_.contains(m.node_id); });
 }
 
 std::string GenerationRecord::Describe() const {
