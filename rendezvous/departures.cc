@@ -11,9 +11,9 @@ namespace {
 
 /// All members of the `inner` one are members of the other one.
 bool Includes(const Assignment& generation, const Assignment& inner) {
+  const MemberIndex index(generation.members);
   const auto is_in = [&](const Member& member) {
-    return std::any_of(generation.members.begin(), generation.members.end(),
-                       [&](const Member& other) { return other.node_id == member.node_id; });
+    return index.Find(generation.members, member.node_id) != nullptr;
   };
   return std::all_of(inner.members.begin(), inner.members.end(), is_in);
 }
@@ -51,6 +51,13 @@ void Departures::OnFormed(const GenerationRecord& before, const Roster& roster, 
     });
     if (!follows && !IsOver(each, roster, now, /*may_come=*/false)) unsure_.push_back(std::move(each));
   }
+}
+
+std::set<std::string> Departures::AllGone() const {
+  std::set<std::string> gone = left_;
+  gone.insert(dead_.begin(), dead_.end());
+  gone.insert(evicted_.begin(), evicted_.end());
+  return gone;
 }
 
 bool Departures::IsOut(const Member& member, const Roster& roster, bool may_come) const {
@@ -117,12 +124,10 @@ std::optional<std::string> Departures::WhyNot(const GenerationRecord& generation
   const Assignment* running = FindRunning(generation, roster, now);
   if (running == nullptr) return std::nullopt;
   const std::vector<Member>& members = running->members;
+  const bool many = members.size() > Roster::kFewNodes;
   std::vector<std::string> names;
-  for (const Member& member : members) names.push_back(member.host);
-  if (names.size() > Roster::kFewNodes) {
-    names.resize(3);
-    names.push_back(absl::StrCat(members.size() - 3, " more"));
-  }
+  for (size_t i = 0; i < (many ? 3 : members.size()); ++i) names.push_back(members[i].host);
+  if (many) names.push_back(absl::StrCat(members.size() - names.size(), " more"));
   return absl::StrCat(
       "holding: generation ", running->generation.number, " may still run on ", absl::StrJoin(names, ", "),
       "; waiting until one of its nodes comes back, is found dead",

@@ -54,6 +54,8 @@ class Departures {
   bool Gone(const std::string& node_id) const {
     return left_.contains(node_id) || dead_.contains(node_id) || evicted_.contains(node_id);
   }
+  /// All for which that holds, each once.
+  std::set<std::string> AllGone() const;
   /// It is gone, and is known to be in no generation after this one.
   bool SentAway(const std::string& node_id) const { return left_.contains(node_id) || Evicted(node_id); }
   bool Evicted(const std::string& node_id) const { return evicted_.contains(node_id); }

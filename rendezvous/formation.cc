@@ -41,13 +41,13 @@ FormationDecision DecideFirst(const FormationInput& input, TimePoint now) {
   const TimePoint last_call_ends = input.last_call_ends.value_or(now);
   if (now < last_call_ends || now < input.recovery_ends) {
     const bool recovering = input.recovery_ends > last_call_ends;
-    return Wait(absl::StrCat(input.ready.size(), " of at most ", Nodes(input.max_nodes),
-                             Are(input.ready.size()), " here; ",
+    return Wait(absl::StrCat(input.ready_nodes, " of at most ", Nodes(input.max_nodes),
+                             Are(input.ready_nodes), " here; ",
                              recovering ? "the service has just started and waits for nodes that still run"
                                         : "last call for more"),
                 std::max(last_call_ends, input.recovery_ends));
   }
-  return Form(input, absl::StrCat(input.ready.size(), " of at most ", Nodes(input.max_nodes),
+  return Form(input, absl::StrCat(input.ready_nodes, " of at most ", Nodes(input.max_nodes),
                                   " came before the last call was over"));
 }
 
@@ -62,7 +62,7 @@ FormationDecision DecideFormation(const FormationInput& input, TimePoint now) {
   if (!input.awaited.empty()) {
     return Wait(absl::StrCat("waiting for ", absl::StrJoin(input.awaited, ", "), " to be ready again"));
   }
-  const size_t min_nodes = input.min_nodes, max_nodes = input.max_nodes, ready = input.ready.size();
+  const size_t min_nodes = input.min_nodes, max_nodes = input.max_nodes, ready = input.ready_nodes;
   if (ready < min_nodes) {
     std::string text = absl::StrCat(ready, " of ", Nodes(min_nodes), Are(ready), " here; waiting for ",
                                     min_nodes - ready, " more");

@@ -25,8 +25,9 @@ struct Candidate {
 struct FormationInput {
   int min_nodes = 1;
   int max_nodes = 1;
-  bool first = true;  // nothing has been formed or adopted yet
-  std::vector<Candidate> ready;
+  bool first = true;                        // nothing has been formed or adopted yet
+  size_t ready_nodes = 0;                   // so many are ready
+  std::vector<Candidate> ready;             // these; none where they are only counted
   std::vector<std::string> awaited;         // names of live members that have not offered again
   std::vector<std::string> starting;        // names of nodes whose workers are not ready yet
   std::optional<TimePoint> last_call_ends;  // set while at least min_nodes are ready, first formation only
@@ -40,9 +41,9 @@ struct FormationDecision {
   std::optional<TimePoint> retry_at;  // when time alone changes the answer
 };
 
-/// First formation: max_nodes at once, min_nodes when the last call is over. Later ones: as soon as no live
-/// member is awaited and min_nodes are ready; survivors go before newcomers when there are more than
-/// max_nodes.
+/// Where the ready nodes are only counted its order is empty. First formation: max_nodes at once, min_nodes
+/// when the last call is over. Later ones: as soon as no live member is awaited and min_nodes are ready;
+/// survivors go before newcomers when there are more than max_nodes.
 FormationDecision DecideFormation(const FormationInput& input, TimePoint now);
 
 /// The order of nodes: survivors by their places, newcomers behind them by natural order of hosts (then

@@ -15,10 +15,7 @@ uint64_t NewIncarnation(uint64_t seed, const std::string& job_id) {
 }
 
 const Member* GenerationRecord::FindLast(const std::string& node_id) const {
-  if (!last_) return nullptr;
-  const auto member = std::find_if(last_->members.begin(), last_->members.end(),
-                                   [&](const Member& m) { return m.node_id == node_id; });
-  return member == last_->members.end() ? nullptr : &*member;
+  return last_ ? index_.Find(last_->members, node_id) : nullptr;
 }
 
 const Member* GenerationRecord::FindRunning(const std::string& node_id) const {
@@ -56,14 +53,27 @@ bool GenerationRecord::CanAdopt(const Assignment& held, const std::string& repor
                      [&](const Member& m) { return m.node_id == reporter; });
 }
 
+void GenerationRecord::Take(Assignment assignment) {
+  last_ = std::move(assignment);
+  index_ = MemberIndex(last_->members);
+  has_services_ = std::any_of(last_->members.begin(), last_->members.end(),
+                              [](const Member& member) { return member.service_port > 0; });
+}
+
+void GenerationRecord::Forget() {
+  last_.reset();
+  index_ = MemberIndex();
+  has_services_ = false;
+}
+
 void GenerationRecord::HearOf(Assignment assignment) {
   Saw(assignment.generation.number);
-  last_ = std::move(assignment);
+  Take(std::move(assignment));
   heard_of_ = true;
 }
 
 void GenerationRecord::Begin(Assignment assignment) {
-  last_ = std::move(assignment);
+  Take(std::move(assignment));
   running_ = true;
   heard_of_ = false;
 }
@@ -83,11 +93,6 @@ void GenerationRecord::Break() {
 bool GenerationRecord::Finish(const std::string& node_id, bool final) {
   result_safe_ = result_safe_ || final;
   return finished_.insert(node_id).second;
-}
-
-bool GenerationRecord::AllFinished() const {
-  return running_ && std::all_of(last_->members.begin(), last_->members.end(),
-                                 [&](const Member& m) { return finished_.contains(m.node_id); });
 }
 
 std::string GenerationRecord::Describe() const {

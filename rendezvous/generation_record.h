@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/member_index.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::rendezvous {
@@ -15,7 +16,7 @@ namespace mtrun::rendezvous {
 /// Of a run of the job that begins with this seed; not 0.
 uint64_t NewIncarnation(uint64_t seed, const std::string& job_id);
 
-/// Invariants: no number above the highest one known; members finish only while it runs.
+/// Invariants: no number above the highest one known; only members finish, and only while it runs.
 class GenerationRecord {
  public:
   bool known() const { return last_.has_value(); }  // one was formed, adopted or heard of
@@ -24,6 +25,8 @@ class GenerationRecord {
   /// Its name, {0, 0} for none.
   Generation id() const { return last_ ? last_->generation : Generation{}; }
   uint64_t number() const { return number_; }  // the highest one known
+  /// A member of the last generation has a service of its own.
+  bool has_services() const { return has_services_; }
   /// Null unless it is in the last generation.
   const Member* FindLast(const std::string& node_id) const;
   /// Null unless it is in the generation that runs.
@@ -46,7 +49,7 @@ class GenerationRecord {
   /// It was only heard of, and a member is out of it for certain: who comes and still reports it is too late.
   void RuleOut() { heard_of_ = false; }
   /// None of its members is left; the next one is a first one.
-  void Forget() { last_.reset(); }
+  void Forget();
   void Stop();
   /// Stops because of broken collectives; the failure behind it may be reported yet.
   void Break();
@@ -57,7 +60,7 @@ class GenerationRecord {
   /// False when it had finished before. `final`: the job's result is safe, deaths after this do not matter.
   bool Finish(const std::string& node_id, bool final = false);
   bool HasFinished(const std::string& node_id) const { return finished_.contains(node_id); }
-  bool AllFinished() const;
+  bool AllFinished() const { return running_ && finished_.size() == last_->members.size(); }
   const std::set<std::string>& finished() const { return finished_; }  // also nodes that are gone since
   bool result_safe() const { return result_safe_; }
 
@@ -66,9 +69,12 @@ class GenerationRecord {
 
  private:
   bool Fits(const Assignment& last, const JobSettings& settings) const;
+  void Take(Assignment assignment);
 
   uint64_t number_ = 0;
   std::optional<Assignment> last_;
+  MemberIndex index_;          // of last_
+  bool has_services_ = false;  // of last_
   bool running_ = false;
   bool heard_of_ = false;  // the last one is known from others and may run yet
   std::set<std::string> finished_;

@@ -13,11 +13,6 @@ Roster::Roster(const JobSettings& settings)
       lease_(settings.heartbeat_interval * settings.heartbeats_missed),
       reconnect_grace_(settings.reconnect_grace) {}
 
-RosterNode* Roster::Find(const std::string& node_id) {
-  const auto node = nodes_.find(node_id);
-  return node == nodes_.end() ? nullptr : &node->second;
-}
-
 const RosterNode* Roster::Find(const std::string& node_id) const {
   const auto node = nodes_.find(node_id);
   return node == nodes_.end() ? nullptr : &node->second;
@@ -27,70 +22,135 @@ std::string Roster::Name(const std::string& node_id) const {
   const RosterNode* node = Find(node_id);
   if (node == nullptr || !node->offer) return node_id;
   const std::string& host = node->offer->host;
-  const auto same_host = [&](const auto& entry) {
-    return entry.second.offer && entry.second.offer->host == host;
-  };
-  return host.empty() || std::count_if(nodes_.begin(), nodes_.end(), same_host) > 1 ? node_id : host;
+  return host.empty() || index_.CountOf(host) > 1 ? node_id : host;
 }
 
-/// Among very many nodes finding out whether the host alone names one takes too long.
-std::string Roster::ShortName(const std::string& node_id, const RosterNode& node) const {
+/// Among very many nodes a text names few, and by their hosts.
+std::string Roster::ShortName(const std::string& node_id) const {
+  const RosterNode& node = nodes_.at(node_id);
   const bool many = nodes_.size() > kFewNodes;
   return many && node.offer && !node.offer->host.empty() ? node.offer->host : Name(node_id);
 }
 
+// ---- the indexes ----
+
+NodeFacets Roster::FacetsOf(const RosterNode& node) {
+  NodeFacets facets;
+  facets.here = true;
+  facets.ready = node.ready();
+  facets.starting = node.waits_for_workers();
+  facets.awaited = !facets.ready && !facets.starting && node.place;
+  facets.connected = node.connected;
+  facets.confirmed = node.confirmed;
+  facets.greeted = node.greeted;
+  facets.expected = node.expected;
+  if (node.offer) facets.workers = node.offer->workers, facets.host = node.offer->host;
+  facets.told = node.told;
+  facets.run = node.run;
+  facets.knows = node.knows;
+  facets.lost_at = node.lost_at;
+  return facets;
+}
+
+void Roster::Reindex(const std::string& node_id, const NodeFacets& before, const NodeFacets& after) {
+  index_.Change(node_id, before, after);
+  attendance_.Change(node_id, before, after);
+}
+
+void Roster::Erase(const std::string& node_id) {
+  const auto node = nodes_.find(node_id);
+  if (node == nodes_.end()) return;
+  const NodeFacets before = FacetsOf(node->second);
+  const auto gone = nodes_.extract(node);
+  Reindex(gone.key(), before, NodeFacets());
+}
+
+Roster::Nodes Roster::TakeAll() {
+  for (const auto& [node_id, node] : nodes_) Reindex(node_id, FacetsOf(node), NodeFacets());
+  return std::exchange(nodes_, {});
+}
+
+void Roster::Follow(const std::optional<Assignment>& generation) {
+  attendance_.Follow(generation);
+  for (const auto& [node_id, node] : nodes_) attendance_.Change(node_id, NodeFacets(), FacetsOf(node));
+}
+
+bool Roster::Consistent(const std::optional<Assignment>& generation) const {
+  RosterIndex index;
+  Attendance attendance;
+  attendance.Follow(generation);
+  for (const auto& [node_id, node] : nodes_) {
+    index.Change(node_id, NodeFacets(), FacetsOf(node));
+    attendance.Change(node_id, NodeFacets(), FacetsOf(node));
+  }
+  return index == index_ && attendance == attendance_;
+}
+
 // ---- what nodes do ----
 
-RosterNode& Roster::Open(const std::string& node_id, TimePoint now) {
-  RosterNode& node = nodes_[node_id];
-  node.connected = true;
-  Touch(node, now);
-  return node;
+void Roster::Open(const std::string& node_id, TimePoint now) {
+  if (const auto [node, created] = nodes_.try_emplace(node_id); created)
+    Reindex(node_id, NodeFacets(), FacetsOf(node->second));
+  Change(node_id, [](RosterNode& node) { node.connected = true; });
+  Touch(node_id, now);
 }
 
 void Roster::Close(const std::string& node_id, const std::string& why, TimePoint now) {
-  RosterNode* node = Find(node_id);
-  if (node == nullptr || !node->connected) return;
-  node->connected = false;
-  node->closed_why = why;
-  node->lost_at = now + reconnect_grace_;
-  node->extensions = 0;
+  const RosterNode* known = Find(node_id);
+  if (known == nullptr || !known->connected) return;
+  Change(node_id, [&](RosterNode& node) {
+    node.connected = false;
+    node.closed_why = why;
+    node.lost_at = now + reconnect_grace_;
+    node.extensions = 0;
+  });
 }
 
-void Roster::Touch(RosterNode& node, TimePoint now) const {
+void Roster::Touch(const std::string& node_id, TimePoint now) {
+  RosterNode& node = nodes_.at(node_id);
   node.heard_at = now;
   node.extensions = 0;
   // What was read from a broken stream last does not revive it.
-  if (node.connected) node.lost_at = now + lease_;
+  if (node.connected) index_.ChangeLoss(node_id, std::exchange(node.lost_at, now + lease_), now + lease_);
 }
 
-bool Roster::Beat(RosterNode& node, Duration main_loop_age, const std::string& note, TimePoint now) const {
-  Touch(node, now);
+bool Roster::Beat(const std::string& node_id, Duration main_loop_age, const std::string& note,
+                  TimePoint now) {
+  Touch(node_id, now);
+  RosterNode& node = nodes_.at(node_id);
   const bool was_stuck = node.main_loop_age >= kStuckMainLoop;
   node.main_loop_age = main_loop_age;
   if (node.note != note) node.note = note, node.noted_at = now;
   return main_loop_age >= kStuckMainLoop && !was_stuck;
 }
 
-void Roster::TakeOffer(RosterNode& node, const Offer& offer) {
+void Roster::TakeOffer(const std::string& node_id, const Offer& offer) {
   const bool ready = offer.workers > 0;
-  if (ready && !node.offered) node.arrival = ++arrivals_;
-  node.offer = offer;
-  node.offered = ready;
-  node.starting = !ready;
+  Change(node_id, [&](RosterNode& node) {
+    if (ready && !node.offered) node.arrival = ++arrivals_;
+    node.offer = offer;
+    node.offered = ready;
+    node.starting = !ready;
+  });
 }
 
 // ---- generations ----
+
+void Roster::ClearPlaces() {
+  for (const auto& [node_id, node] : nodes_) {
+    if (node.place) Change(node_id, [](RosterNode& changed) { changed.place.reset(); });
+  }
+}
 
 void Roster::Assign(RosterNode& node, const Member& member, uint64_t generation) {
   node.place = member.node_rank;
   if (node.joined == 0) node.joined = generation;
 }
 
-RosterNode& Roster::Expect(const Member& member, TimePoint lost_at, TimePoint now) {
+void Roster::Expect(const Member& member, TimePoint lost_at, TimePoint now) {
   const auto [entry, created] = nodes_.try_emplace(member.node_id);
+  if (!created) return;
   RosterNode& node = entry->second;
-  if (!created) return node;
   Offer offer;
   offer.node_id = member.node_id;
   offer.host = member.host;
@@ -102,49 +162,38 @@ RosterNode& Roster::Expect(const Member& member, TimePoint lost_at, TimePoint no
   node.heard_at = now;
   node.lost_at = lost_at;
   node.closed_why = "it did not come back to the new service";
-  return node;
+  Reindex(member.node_id, NodeFacets(), FacetsOf(node));
 }
 
 void Roster::ExpectAll(const Assignment& generation, TimePoint lost_at, TimePoint now) {
   for (const Member& member : generation.members) {
-    RosterNode& node = Expect(member, lost_at, now);
-    node.confirmed = false;
-    node.knows = generation.generation;
-    Assign(node, member, generation.generation.number);
+    Expect(member, lost_at, now);
+    Change(member.node_id, [&](RosterNode& node) {
+      node.confirmed = false;
+      node.knows = generation.generation;
+      Assign(node, member, generation.generation.number);
+    });
   }
 }
 
 void Roster::ExpectUntil(TimePoint lost_at) {
-  for (auto& [node_id, node] : nodes_) {
-    if (node.expected) node.lost_at = std::min(node.lost_at, lost_at);
+  for (const std::string& node_id : index_.expected()) {
+    RosterNode& node = nodes_.at(node_id);
+    const TimePoint until = std::min(node.lost_at, lost_at);
+    index_.ChangeLoss(node_id, std::exchange(node.lost_at, until), until);
   }
-}
-
-bool Roster::AllConfirmed(const Assignment& assignment) const {
-  return std::all_of(assignment.members.begin(), assignment.members.end(), [&](const Member& m) {
-    const RosterNode* node = Find(m.node_id);
-    return node != nullptr && node->confirmed;
-  });
-}
-
-bool Roster::MostConfirmed(const Assignment& assignment) const {
-  const auto confirmed = static_cast<size_t>(
-      std::count_if(assignment.members.begin(), assignment.members.end(), [&](const Member& m) {
-        const RosterNode* node = Find(m.node_id);
-        return node != nullptr && node->confirmed;
-      }));
-  return 2 * confirmed > assignment.members.size();
 }
 
 std::string Roster::YetToSay(uint64_t number) const {
   const auto node = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
     return entry.second.connected && !entry.second.greeted && entry.second.seen > number;
   });
-  return node == nodes_.end() ? "" : ShortName(node->first, node->second);
+  return node == nodes_.end() ? "" : ShortName(node->first);
 }
 
 std::vector<std::string> Roster::OfOtherRuns(const JobRun& run, const GenerationRecord& generation) const {
   std::vector<std::string> others;
+  if (!index_.KnowsOther(run)) return others;
   for (const auto& [node_id, node] : nodes_) {
     if (run.IsOther(node.run) && generation.FindLast(node_id) == nullptr) others.push_back(node_id);
   }
@@ -160,48 +209,49 @@ bool Roster::RunsWithout(const std::string& node_id, bool progressed) const {
   });
 }
 
+std::vector<std::string> Roster::FewNames(const RosterIndex::Ids& node_ids) const {
+  const size_t most_names = nodes_.size() > kFewNodes ? 3 : kFewNodes;
+  std::vector<std::string> names;
+  for (const std::string& node_id : node_ids) {
+    if (names.size() == most_names) break;
+    names.push_back(ShortName(node_id));
+  }
+  if (node_ids.size() > names.size())
+    names.push_back(absl::StrCat("and ", node_ids.size() - names.size(), " more"));
+  return names;
+}
+
 FormationInput Roster::Candidates(bool whole) const {
   FormationInput input;
-  const size_t most_names = nodes_.size() > kFewNodes ? 3 : kFewNodes;
-  size_t ready = 0, starting = 0, awaited = 0;
-  for (const auto& [node_id, node] : nodes_) {
-    if (node.ready()) {
-      ++ready;
-      if (whole) {
-        input.ready.push_back(
-            Candidate{node_id, node.offer->host, node.offer->node_rank, node.place, node.arrival});
-      }
-    } else if (node.starting && node.connected) {
-      if (++starting <= most_names) input.starting.push_back(ShortName(node_id, node));
-    } else if (node.place) {
-      if (++awaited <= most_names) input.awaited.push_back(ShortName(node_id, node));
-    }
+  input.starting = FewNames(index_.starting());
+  input.awaited = FewNames(index_.awaited());
+  input.ready_nodes = index_.ready().size();
+  if (!whole) return input;
+  for (const std::string& node_id : index_.ready()) {
+    const RosterNode& node = nodes_.at(node_id);
+    input.ready.push_back(
+        Candidate{node_id, node.offer->host, node.offer->node_rank, node.place, node.arrival});
   }
-  input.ready.resize(ready);
-  const auto cut = [&](std::vector<std::string>& names, size_t count) {
-    if (count > names.size()) names.push_back(absl::StrCat("and ", count - names.size(), " more"));
-  };
-  cut(input.awaited, awaited);
-  cut(input.starting, starting);
   return input;
 }
 
 // ---- leases ----
 
 std::optional<TimePoint> Roster::NextLoss() const {
-  std::optional<TimePoint> next;
-  for (const auto& [node_id, node] : nodes_) next = Earlier(next, node.lost_at);
-  return next;
+  const auto& losses = index_.losses();
+  return losses.empty() ? std::nullopt : std::optional(losses.begin()->first);
 }
 
 std::vector<Roster::Lost> Roster::Expired(bool all, TimePoint now) const {
   std::vector<Lost> lost;
-  for (const auto& [node_id, node] : nodes_) {
-    if (node.lost_at > now && !all) continue;
+  for (const auto& [lost_at, node_id] : index_.losses()) {
+    if (lost_at > now && !all) break;
+    const RosterNode& node = nodes_.at(node_id);
     lost.push_back(Lost{node_id, node.connected
                                      ? absl::StrCat("no heartbeat for ", HumanDuration(now - node.heard_at))
                                      : node.closed_why});
   }
+  std::sort(lost.begin(), lost.end(), [](const Lost& a, const Lost& b) { return a.node_id < b.node_id; });
   return lost;
 }
 
@@ -210,7 +260,8 @@ void Roster::ExtendLeases(Duration late, TimePoint now) {
     if (node.extensions >= kMaxExtensions) continue;
     ++node.extensions;
     const Duration at_least = node.connected ? heartbeat_interval_ : reconnect_grace_;
-    node.lost_at = std::max(node.lost_at + late, now + at_least);
+    const TimePoint until = std::max(node.lost_at + late, now + at_least);
+    index_.ChangeLoss(node_id, std::exchange(node.lost_at, until), until);
   }
 }
 

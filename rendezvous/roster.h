@@ -1,5 +1,6 @@
 // The nodes of one job as its service knows them: what each offered last, until when it counts as alive, and
-// how people call it. Pure: time is an argument. A value; not thread-safe.
+// how people call it. Nodes change through it alone, so that its indexes follow. Pure: time is an argument. A
+// value; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,12 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "rendezvous/attendance.h"
 #include "rendezvous/formation.h"
 #include "rendezvous/generation_record.h"
 #include "rendezvous/job_run.h"
+#include "rendezvous/node_facets.h"
+#include "rendezvous/roster_index.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::rendezvous {
@@ -41,6 +45,8 @@ struct RosterNode {
   std::vector<AgentEvent> early;  // reports about a generation that may yet be adopted
 
   bool ready() const { return offered && connected; }
+  /// As far as it is known, its workers are not ready yet.
+  bool waits_for_workers() const { return starting && connected && !ready(); }
   bool operator==(const RosterNode&) const = default;
 };
 
@@ -59,37 +65,49 @@ class Roster {
 
   bool empty() const { return nodes_.empty(); }
   size_t size() const { return nodes_.size(); }
-  Nodes& nodes() { return nodes_; }
   const Nodes& nodes() const { return nodes_; }
-  RosterNode* Find(const std::string& node_id);
   const RosterNode* Find(const std::string& node_id) const;
   /// The host where that names one node only, else its id.
   std::string Name(const std::string& node_id) const;
+  /// `change(node)` changes what it likes. REQUIRES: the node is here.
+  template <typename Edit>
+  void Change(const std::string& node_id, Edit change) {
+    RosterNode& node = nodes_.at(node_id);
+    const NodeFacets before = FacetsOf(node);
+    change(node);
+    Reindex(node_id, before, FacetsOf(node));
+  }
+  void Erase(const std::string& node_id);
+  /// Hands out all of them.
+  Nodes TakeAll();
 
   // ---- what nodes do ----
   /// Its stream is there, for the first time or again.
-  RosterNode& Open(const std::string& node_id, TimePoint now);
+  void Open(const std::string& node_id, TimePoint now);
   void Close(const std::string& node_id, const std::string& why, TimePoint now);
   /// It was heard of: its lease begins again. A broken stream is judged by its grace alone.
-  void Touch(RosterNode& node, TimePoint now) const;
+  void Touch(const std::string& node_id, TimePoint now);
   /// True when its main loop has just become stuck.
-  bool Beat(RosterNode& node, Duration main_loop_age, const std::string& note, TimePoint now) const;
+  bool Beat(const std::string& node_id, Duration main_loop_age, const std::string& note, TimePoint now);
   /// An offer for the next generation; one without workers only says that they are starting.
-  void TakeOffer(RosterNode& node, const Offer& offer);
-  void Erase(const std::string& node_id) { nodes_.erase(node_id); }
+  void TakeOffer(const std::string& node_id, const Offer& offer);
 
   // ---- generations ----
+  /// From now on it is the last one, nothing for none.
+  void Follow(const std::optional<Assignment>& generation);
+  /// Nobody has a place in the last generation.
+  void ClearPlaces();
   /// The node is in the generation that begins.
   static void Assign(RosterNode& node, const Member& member, uint64_t generation);
   /// A member of an adopted generation, as others report it; until `lost_at` it may come.
-  RosterNode& Expect(const Member& member, TimePoint lost_at, TimePoint now);
+  void Expect(const Member& member, TimePoint lost_at, TimePoint now);
   /// All members of a generation that an earlier service formed.
   void ExpectAll(const Assignment& generation, TimePoint lost_at, TimePoint now);
   /// Members that are expected and have not come may do so until then, and no longer.
   void ExpectUntil(TimePoint lost_at);
-  bool AllConfirmed(const Assignment& assignment) const;
-  /// More than half of its members run it for certain.
-  bool MostConfirmed(const Assignment& assignment) const;
+  /// How far the members of the last generation are here.
+  const Attendance& attendance() const { return attendance_; }
+  const RosterIndex& index() const { return index_; }
   /// A node that was in a generation beyond `number`, and has yet to say whether it still runs it; "" for
   /// none. It is about to, or to be lost.
   std::string YetToSay(uint64_t number) const;
@@ -105,23 +123,30 @@ class Roster {
   // ---- leases ----
   /// When the next node is lost unless it is heard.
   std::optional<TimePoint> NextLoss() const;
-  /// Whose time is over, and why they count as lost; with `all` every node.
+  /// Whose time is over, and why they count as lost, in order of ids; with `all` every node.
   std::vector<Lost> Expired(bool all, TimePoint now) const;
   /// A tick came late by `late`: this machine was stopped or overloaded, and nodes may have spoken without
   /// being heard yet. A machine that is always late must still find the dead.
   void ExtendLeases(Duration late, TimePoint now);
 
+  /// The indexes are those of its nodes and of the generation that it follows. Takes as long as making them.
+  bool Consistent(const std::optional<Assignment>& generation) const;
   /// A line a node in the order of arrival, times relative to `now`.
   std::string Describe(TimePoint now) const;
   bool operator==(const Roster&) const = default;
 
  private:
-  std::string ShortName(const std::string& node_id, const RosterNode& node) const;
+  static NodeFacets FacetsOf(const RosterNode& node);
+  void Reindex(const std::string& node_id, const NodeFacets& before, const NodeFacets& after);
+  std::string ShortName(const std::string& node_id) const;
+  std::vector<std::string> FewNames(const RosterIndex::Ids& node_ids) const;
 
   // Constant after construction.
   Duration heartbeat_interval_, lease_, reconnect_grace_;
 
   Nodes nodes_;
+  RosterIndex index_;      // of nodes_
+  Attendance attendance_;  // of nodes_ and the last generation
   uint64_t arrivals_ = 0;
 };
 

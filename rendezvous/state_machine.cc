@@ -31,6 +31,18 @@ bool IsQuiet(const Event& event) {
           std::holds_alternative<StepsCommitted>(said->event));
 }
 
+/// Checking all takes as long as looking at every node. Of thousands that would be most of what an event
+/// costs, and the job's end, with an event a node, would take longer than the leases: there all is checked
+/// where the generation or the phase changes, which every node hears of anyway. Tests have fewer nodes, and
+/// debug builds leave nothing out.
+bool ChecksAll([[maybe_unused]] size_t nodes) {
+#ifdef MT_CHECK_ALL
+  return true;
+#else
+  return nodes <= JobMachine::kMostChecked;
+#endif
+}
+
 }  // namespace
 
 JobMachine::JobMachine(JobSettings settings, Options options)
@@ -48,7 +60,8 @@ JobMachine::JobMachine(JobSettings settings, Options options)
 
 std::vector<Effect> JobMachine::Step(const Event& event, TimePoint now) {
   const bool quiet = IsQuiet(event);  // nothing that Settle or an invariant is about; there are very many
-  if (!quiet) CheckInvariants();
+  const bool few = ChecksAll(roster_.size());
+  if (!quiet) CheckInvariants(few);
   const auto phase = [this] {
     return std::make_tuple(outcome_.has_value(), generation_.running(), generation_.id());
   };
@@ -71,8 +84,9 @@ std::vector<Effect> JobMachine::Step(const Event& event, TimePoint now) {
              event.what);
   if (quiet) return effects_.Take();
   Settle(now);
-  if (!phase_since_ || before != phase()) phase_since_ = now;
-  CheckInvariants();
+  const bool turned = !phase_since_ || before != phase();
+  if (turned) phase_since_ = now;
+  CheckInvariants(few || turned);
   return effects_.Take();
 }
 
@@ -99,29 +113,30 @@ void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event,
   if (!generation_.known() && event.incarnation != 0) run_.Become(event.incarnation);
   generation_.Saw(event.seen.number);
   budget_.Raise(event.seen_restarts, event.seen_refunds);
-  RosterNode& node = roster_.Open(node_id, now);
-  node.run = event.incarnation;
-  node.seen = event.seen.number;
-  if (event.last) {
-    node.knows = event.last->generation;
-    HearOf(*event.last, node_id, now);
-  }
+  roster_.Open(node_id, now);
+  roster_.Change(node_id, [&](RosterNode& node) {
+    node.run = event.incarnation;
+    node.seen = event.seen.number;
+    if (event.last) node.knows = event.last->generation;
+  });
+  if (event.last) HearOf(*event.last, node_id, now);
   // What was sent to a node that had no session yet was lost.
-  if (std::exchange(node.expected, false) && outcome_) effects_.Send(node_id, JobEnded{*outcome_});
+  if (!roster_.Find(node_id)->expected) return;
+  roster_.Change(node_id, [](RosterNode& node) { node.expected = false; });
+  if (outcome_) effects_.Send(node_id, JobEnded{*outcome_});
 }
 
 void JobMachine::OnHeartbeat(const std::string& node_id, const Heartbeat& event, TimePoint now) {
-  RosterNode* node = roster_.Find(node_id);
-  if (node == nullptr || !roster_.Beat(*node, event.main_loop_age, event.note, now)) return;
+  if (!Has(node_id) || !roster_.Beat(node_id, event.main_loop_age, event.note, now)) return;
   effects_.Log(absl::StrCat(roster_.Name(node_id), " is alive, but its main loop has not turned for ",
                             HumanDuration(event.main_loop_age)));
 }
 
 void JobMachine::OnSaid(const std::string& node_id, const AgentSaid& said, TimePoint now) {
-  RosterNode* node = roster_.Find(node_id);
+  const RosterNode* node = roster_.Find(node_id);
   // It has left, or is lost and its stream is being closed, or is known by the word of others only.
   if (node == nullptr || node->expected) return;
-  roster_.Touch(*node, now);
+  roster_.Touch(node_id, now);
   if (const auto* offer = std::get_if<OfferSent>(&said.event))
     return OnOffer(node_id, offer->offer, said, now);
   if (const auto* leaving = std::get_if<Leaving>(&said.event)) return OnLeaving(node_id, *leaving, now);
@@ -186,15 +201,17 @@ void JobMachine::OnOffer(const std::string& node_id, const Offer& offer, const A
     return Lose(node_id, "it is of another run");
   }
   timers_.OnOffer(now);
-  RosterNode& node = roster_.nodes().at(node_id);
   if (offer.holds) {
-    if (!node.offer) node.offer = offer;  // names the node in texts
     OnHeldGeneration(node_id, offer, said.held, now);
   } else {
     OnFreshOffer(node_id, offer, said.seen);
   }
-  node.greeted = true;
-  for (const AgentEvent& event : std::exchange(node.early, {})) {
+  std::vector<AgentEvent> early;
+  roster_.Change(node_id, [&](RosterNode& node) {
+    node.greeted = true;
+    early.swap(node.early);
+  });
+  for (const AgentEvent& event : early) {
     if (Has(node_id)) OnReport(node_id, event, now);
   }
   // All miss a service that is gone within a heartbeat of each other.
@@ -203,23 +220,27 @@ void JobMachine::OnOffer(const std::string& node_id, const Offer& offer, const A
 }
 
 void JobMachine::OnFreshOffer(const std::string& node_id, const Offer& offer, const Generation& seen) {
-  RosterNode& node = roster_.nodes().at(node_id);
   // Sent (or sent again after a reconnect) before its last assignment reached it: the offer that counts is
   // still to come.
-  if (generation_.FindLast(node_id) != nullptr && node.confirmed && seen < generation_.id()) return;
-  roster_.TakeOffer(node, offer);
-  // Lost meanwhile, and here again: its workers may still end their step, and do before they enter the next
-  // generation. So that one of a generation that ended gracefully is in the next one its members come first.
   const Member* member = generation_.FindLast(node_id);
-  if (!generation_.running() && member != nullptr) node.place = member->node_rank;
-  if (failing_) node.confirmed = false;  // it has stopped already
+  if (member != nullptr && roster_.Find(node_id)->confirmed && seen < generation_.id()) return;
+  roster_.TakeOffer(node_id, offer);
+  roster_.Change(node_id, [&](RosterNode& node) {
+    // Lost meanwhile, and here again: its workers may still end their step, and do before they enter the next
+    // generation. So that one of a generation that ended gracefully is in the next one its members come
+    // first.
+    if (!generation_.running() && member != nullptr) node.place = member->node_rank;
+    if (failing_) node.confirmed = false;  // it has stopped already
+  });
   if (generation_.FindRunning(node_id) != nullptr)
     Dissolve(absl::StrCat(roster_.Name(node_id), " no longer runs it"));
 }
 
 void JobMachine::OnHeldGeneration(const std::string& node_id, const Offer& offer,
                                   const std::optional<Assignment>& held, TimePoint now) {
-  RosterNode& node = roster_.nodes().at(node_id);
+  roster_.Change(node_id, [&](RosterNode& node) {
+    if (!node.offer) node.offer = offer;  // names the node in texts
+  });
   if (held && !failing_ && held->generation == *offer.holds &&
       generation_.CanAdopt(*held, node_id, settings_)) {
     Adopt(node_id, *held, now);
@@ -227,15 +248,19 @@ void JobMachine::OnHeldGeneration(const std::string& node_id, const Offer& offer
   generation_.Saw(offer.holds->number);
   const bool is_last = generation_.id() == *offer.holds;
   if (generation_.FindRunning(node_id) != nullptr && is_last) {
-    node.confirmed = true;
-    if (roster_.MostConfirmed(*generation_.last())) run_.Prove(RunProof::kMembers);
-    node.offer = offer;  // with more workers than it has ranks: see Settle
+    roster_.Change(node_id, [&](RosterNode& node) {
+      node.confirmed = true;
+      node.offer = offer;  // with more workers than it has ranks: see Settle
+    });
+    if (roster_.attendance().MostConfirmed()) run_.Prove(RunProof::kMembers);
     return;
   }
-  node.offered = false;
-  // A survivor that came late: the next generation waits until it is ready too.
   const Member* member = generation_.FindLast(node_id);
-  if (!outcome_ && !generation_.running() && is_last && member != nullptr) node.place = member->node_rank;
+  roster_.Change(node_id, [&](RosterNode& node) {
+    node.offered = false;
+    // A survivor that came late: the next generation waits until it is ready too.
+    if (!outcome_ && !generation_.running() && is_last && member != nullptr) node.place = member->node_rank;
+  });
   effects_.Send(
       node_id,
       GenerationDissolved{*offer.holds, absl::StrCat("the job has left ", rendezvous::Describe(*offer.holds)),
@@ -245,7 +270,6 @@ void JobMachine::OnHeldGeneration(const std::string& node_id, const Offer& offer
 // ---- reports ----
 
 void JobMachine::OnReport(const std::string& node_id, const AgentEvent& event, TimePoint now) {
-  RosterNode& node = roster_.nodes().at(node_id);
   const Generation generation = GenerationOf(event);
   const auto* failed = std::get_if<WorkerFailed>(&event);
   if (failed != nullptr && generation.number == 0) return OnFailureAtStart(node_id, failed->failure, now);
@@ -254,10 +278,10 @@ void JobMachine::OnReport(const std::string& node_id, const AgentEvent& event, T
   if (generation_.FindRunning(node_id) == nullptr || generation != generation_.id()) {
     if (failed != nullptr && generation_.Broke(generation))
       return OnFailure(node_id, failed->failure, /*late=*/true, now);
-    const bool may_be_adopted = !outcome_ && !node.greeted && generation_.IsNews(generation);
-    if (!may_be_adopted || node.early.size() >= kMaxEarlyReports) return effects_.ReplyOver(node_id, event);
-    node.early.push_back(event);
-    return;
+    const RosterNode& known = roster_.nodes().at(node_id);
+    const bool may_be_adopted = !outcome_ && !known.greeted && generation_.IsNews(generation);
+    if (!may_be_adopted || known.early.size() >= kMaxEarlyReports) return effects_.ReplyOver(node_id, event);
+    return roster_.Change(node_id, [&](RosterNode& node) { node.early.push_back(event); });
   }
   if (failed != nullptr || std::holds_alternative<CollectivesBroken>(event)) departures_.OnBroken(node_id);
   if (failed != nullptr) return OnFailure(node_id, failed->failure, /*late=*/false, now);
@@ -359,8 +383,7 @@ void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, T
   backoff_.Clear();        // what broke the last generation may have been this
   if (leaving.stopping) {  // not out of its generation yet; nobody waits for its next offer
     MemberGone(node_id, what);
-    roster_.nodes().at(node_id).place.reset();
-    return;
+    return roster_.Change(node_id, [](RosterNode& node) { node.place.reset(); });
   }
   departures_.OnLeft(node_id);
   if (generation_.FindLast(node_id) != nullptr) generation_.RuleOut();
@@ -369,8 +392,8 @@ void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, T
   roster_.Erase(node_id);
   MemberGone(node_id, what);
   // With nobody left there is nobody to tell; the outcome is for the log.
-  const bool over = HasAuthority() && departures_.Over(generation_, roster_, now);
-  if (roster_.empty() && generation_.finished().empty() && !failing_ && over)
+  const bool nobody = roster_.empty() && generation_.finished().empty() && !failing_;
+  if (nobody && HasAuthority() && departures_.Over(generation_, roster_, now))
     End(FailedOutcome(absl::StrCat("every node has left, the last one: ", what)), now);
 }
 

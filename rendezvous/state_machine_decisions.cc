@@ -26,22 +26,19 @@ FormationDecision PutOff(std::string reason, std::optional<TimePoint> retry_at) 
 
 /// Workers of a member, or a node, that the generation which runs can take in; "" for none.
 std::string WhoCanJoin(const GenerationRecord& generation, const Roster& roster, int max_nodes) {
-  if (!generation.running() || !generation.finished().empty() || !roster.AllConfirmed(*generation.last()))
-    return "";
+  const Attendance& attendance = roster.attendance();
+  if (!generation.running() || !generation.finished().empty() || !attendance.AllConfirmed()) return "";
   const std::vector<Member>& members = generation.last()->members;
-  for (const Member& member : members) {
+  if (!attendance.grown().empty()) {
+    const Member& member = members[static_cast<size_t>(*attendance.grown().begin())];
     const int ready = roster.nodes().at(member.node_id).offer->workers;
-    if (ready > member.workers) {
-      return absl::StrCat(roster.Name(member.node_id), " has ", ready, " workers ready, ", member.workers,
-                          " of them in it");
-    }
+    return absl::StrCat(roster.Name(member.node_id), " has ", ready, " workers ready, ", member.workers,
+                        " of them in it");
   }
-  if (members.size() >= static_cast<size_t>(max_nodes)) return "";
-  for (const auto& [node_id, node] : roster.nodes()) {
-    if (node.ready() && generation.FindRunning(node_id) == nullptr)
-      return absl::StrCat(roster.Name(node_id), " joins");
-  }
-  return "";
+  // No member is among those that are ready: it runs.
+  const RosterIndex::Ids& ready = roster.index().ready();
+  const bool room = members.size() < static_cast<size_t>(max_nodes);
+  return room && !ready.empty() ? absl::StrCat(roster.Name(*ready.begin()), " joins") : "";
 }
 
 /// What a node hears that the generation which runs does not take in.
@@ -59,13 +56,19 @@ void TellMembership(const GenerationRecord& generation, const JobRun& run, Roste
                     EffectList* effects) {
   if (!generation.known()) return;
   std::optional<Membership> news;
-  for (auto& [node_id, node] : roster->nodes()) {
-    if (!node.connected || !node.greeted || node.knows == generation.id() || run.IsOther(node.run)) continue;
-    node.knows = generation.id();
+  for (const std::string& node_id : RosterIndex::Ids(roster->attendance().untold())) {
+    if (run.IsOther(roster->Find(node_id)->run)) continue;
+    roster->Change(node_id, [&](RosterNode& node) { node.knows = generation.id(); });
     if (generation.FindLast(node_id) != nullptr) continue;
     if (!news) news = Membership{Assigned(*generation.last())};
     effects->Send(node_id, *news);
   }
+}
+
+/// None of its members is left.
+void Forget(GenerationRecord* generation, Roster* roster) {
+  generation->Forget();
+  roster->Follow(std::nullopt);
 }
 
 /// Why the job is at another service.
@@ -100,7 +103,7 @@ void JobMachine::Settle(TimePoint now) {
   const bool nothing_left =
       from_file_ && quorum_.NothingLeft(generation_, departures_, now) && HasAuthority();
   if (nothing_left && !outcome_ && !generation_.running()) {
-    generation_.Forget();
+    Forget(&generation_, &roster_);
     run_.Become(NewIncarnation(options_.seed, settings_.job_id));
   }
   if (!outcome_ && !generation_.running()) SettleForming(now);
@@ -117,7 +120,7 @@ void JobMachine::Settle(TimePoint now) {
   UpdateWaiting(now);
   // Nobody is left, neither here nor elsewhere.
   const bool here = generation_.running() || !roster_.empty();
-  if (!here && HasAuthority() && departures_.Over(generation_, roster_, now)) generation_.Forget();
+  if (!here && HasAuthority() && departures_.Over(generation_, roster_, now)) Forget(&generation_, &roster_);
 }
 
 /// It may still run: nothing forms before it is over for certain, and its members are waited for as after a
@@ -136,7 +139,8 @@ void JobMachine::HearOf(const Assignment& last, const std::string& from, TimePoi
   run_.Become(last.incarnation);
   budget_.Raise(last.restart_count, last.refunded);
   departures_.OnGeneration(last, options_.service_started);
-  for (auto& [node_id, node] : roster_.nodes()) node.place.reset();
+  roster_.ClearPlaces();
+  roster_.Follow(generation_.last());
   roster_.ExpectAll(last, now + options_.recovery_window, now);
 }
 
@@ -163,7 +167,7 @@ void JobMachine::SettleForming(TimePoint now) {
 /// The decision about the nodes, and the job's own reasons to put a formation off.
 FormationDecision JobMachine::DecideNext(TimePoint now) {
   FormationInput input = roster_.Candidates(/*whole=*/false);
-  if (!generation_.known()) timers_.OnReady(input.ready.size(), now);
+  if (!generation_.known()) timers_.OnReady(input.ready_nodes, now);
   input.min_nodes = settings_.min_nodes;
   input.max_nodes = settings_.max_nodes;
   input.first = !generation_.known();
@@ -205,12 +209,13 @@ void JobMachine::Form(const FormationDecision& decision, TimePoint now) {
   effects_.LogTold(
       absl::StrCat("forms ", rendezvous::Describe(assigned.assignment()), " (", decision.reason, ")"));
   for (const Member& member : assigned.assignment().members) {
-    RosterNode& node = roster_.nodes().at(member.node_id);
-    node.offered = false;
-    node.confirmed = true;
-    node.told.clear();
-    node.knows = generation;
-    Roster::Assign(node, member, generation.number);
+    roster_.Change(member.node_id, [&](RosterNode& node) {
+      node.offered = false;
+      node.confirmed = true;
+      node.told.clear();
+      node.knows = generation;
+      Roster::Assign(node, member, generation.number);
+    });
     effects_.Send(member.node_id, assigned);
   }
 }
@@ -241,7 +246,8 @@ void JobMachine::Begin(Assignment assignment, TimePoint now) {
   departures_.OnGeneration(*generation_.last(), now);
   timers_.Stop();
   from_file_ = false;
-  for (auto& [node_id, node] : roster_.nodes()) node.place.reset();
+  roster_.ClearPlaces();
+  roster_.Follow(generation_.last());
 }
 
 // ---- ends ----
@@ -271,9 +277,12 @@ void JobMachine::End(JobOutcome outcome, TimePoint now) {
   linger_ends_ = now + kEndedLinger;
   generation_.Stop();
   timers_.Stop();
-  for (auto& [node_id, node] : roster_.nodes()) {
-    for (const AgentEvent& event : std::exchange(node.early, {})) effects_.ReplyOver(node_id, event);
-    node.offered = false;
+  for (const auto& [node_id, known] : roster_.nodes()) {
+    for (const AgentEvent& event : known.early) effects_.ReplyOver(node_id, event);
+    roster_.Change(node_id, [](RosterNode& node) {
+      node.early.clear();
+      node.offered = false;
+    });
     effects_.Send(node_id, JobEnded{*outcome_});
   }
   if (!generation_.known()) return;
@@ -327,7 +336,7 @@ void JobMachine::MoveTo(const PeerService& peer) {
     generation_.Stop();
   }
   const bool ended = generation_.known() && peer.SaysEnded(run_);
-  for (const auto& [node_id, node] : std::exchange(roster_.nodes(), {})) {
+  for (const auto& [node_id, node] : roster_.TakeAll()) {
     // Who was in no run of it has no end to hear of, and comes again.
     if (!ended || node.run == run_.incarnation())
       effects_.Send(node_id, Redirect{peer.endpoint, WhyThere(peer, generation_, run_)});
@@ -339,18 +348,12 @@ void JobMachine::MoveTo(const PeerService& peer) {
 
 /// Whoever waits hears why, and what changes.
 void JobMachine::UpdateWaiting(TimePoint now) {
-  std::vector<const std::string*> told;
-  std::vector<Roster::Nodes::value_type*> waiting;
-  for (auto& entry : roster_.nodes()) {
-    if (!entry.second.ready() || generation_.FindRunning(entry.first) != nullptr) continue;
-    told.push_back(&entry.second.told);
-    waiting.push_back(&entry);
-  }
-  const bool running = generation_.running() && !waiting.empty();
+  // No member of a generation that runs is among those that are ready.
+  const bool running = generation_.running() && !roster_.index().ready().empty();
   const std::string text = running ? SpareText(generation_, settings_.max_nodes) : reason_;
-  for (const size_t i : news_.Choose(told, text, roster_.size(), now)) {
-    waiting[i]->second.told = text;
-    effects_.Send(waiting[i]->first, Waiting{text});
+  for (const std::string& node_id : news_.Choose(roster_.index().told(), text, roster_.size(), now)) {
+    roster_.Change(node_id, [&](RosterNode& node) { node.told = text; });
+    effects_.Send(node_id, Waiting{text});
   }
 }
 

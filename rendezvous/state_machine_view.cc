@@ -65,12 +65,14 @@ std::optional<TimePoint> JobMachine::NextDeadline() const {
   return Earlier(next, news_.due());
 }
 
-void JobMachine::CheckInvariants() const {
+void JobMachine::CheckInvariants(bool all) const {
   MT_CHECK(budget_.Valid()) << budget_.Describe();
   MT_CHECK(!outcome_ || (!failing_ && !generation_.running())) << settings_.job_id;
   MT_CHECK(generation_.id().number <= generation_.number()) << generation_.Describe();
   MT_CHECK(generation_.running() || (generation_.finished().empty() && store_.waiters().empty()))
       << settings_.job_id;
+  if (!all) return;
+  MT_CHECK(roster_.Consistent(generation_.last())) << "the indexes are not those of the nodes";
   if (!generation_.running()) return;
   const std::vector<Member>& members = generation_.last()->members;
   const absl::Status valid = ValidateAssignment(*generation_.last());

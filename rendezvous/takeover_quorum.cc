@@ -87,10 +87,7 @@ TakeoverQuorum::TakeoverQuorum(const JobSettings& settings, Role role)
 
 bool TakeoverQuorum::Applies(const GenerationRecord& generation) const {
   if (listed_ || !generation.known()) return listed_;
-  const std::vector<Member>& members = generation.last()->members;
-  const bool others = std::any_of(members.begin(), members.end(),
-                                  [](const Member& member) { return member.service_port > 0; });
-  return others && (takeover_majority_ || (role_.embedded && !formed_here_));
+  return generation.has_services() && (takeover_majority_ || (role_.embedded && !formed_here_));
 }
 
 std::vector<std::string> TakeoverQuorum::Endpoints(const GenerationRecord& generation) const {
@@ -134,10 +131,9 @@ std::vector<const Member*> TakeoverQuorum::Unaccounted(const GenerationRecord& g
                                                        const Departures& departures) const {
   std::vector<const Member*> members;
   if (!generation.known()) return members;
-  for (const Member& member : generation.last()->members) {
-    const RosterNode* node = roster.Find(member.node_id);
-    const bool registered = node != nullptr && node->greeted;
-    if (!registered && !departures.Gone(member.node_id)) members.push_back(&member);
+  for (const int rank : roster.attendance().absent()) {
+    const Member& member = generation.last()->members[static_cast<size_t>(rank)];
+    if (!departures.Gone(member.node_id)) members.push_back(&member);
   }
   return members;
 }
@@ -181,31 +177,44 @@ std::optional<std::string> TakeoverQuorum::WhyNotBeginAgain(const GenerationReco
   return std::nullopt;
 }
 
+bool TakeoverQuorum::DecidedByMembers(const GenerationRecord& generation,
+                                      const Departures& departures) const {
+  return Applies(generation) && !takeover_any_ && generation.known() && !NobodyLeft(generation, departures);
+}
+
+bool TakeoverQuorum::HasEnough(const GenerationRecord& generation, const Roster& roster,
+                               const Departures& departures) const {
+  const std::vector<Member>& members = generation.last()->members;
+  const std::set<int>& absent = roster.attendance().absent();
+  // Counted from those that are gone: there are few, and members may be thousands.
+  size_t missing = absent.size(), here = members.size(), counted = members.size();
+  for (const std::string& node_id : departures.AllGone()) {
+    const Member* member = generation.FindLast(node_id);
+    if (member == nullptr) continue;
+    missing -= absent.count(member->node_rank);
+    --here;
+    if (departures.SentAway(node_id)) --counted;
+  }
+  if (missing == 0) return true;
+  here -= missing;
+  // Before they died, the dead ones may have gone on with those that are missing.
+  if (2 * here > counted) return true;
+  // Of two halves one alone has the lowest rank. Services of a list may know different generations, and may
+  // not count on that.
+  if (listed_ || 2 * here != counted) return false;
+  const auto lowest = std::find_if(members.begin(), members.end(),
+                                   [&](const Member& m) { return !departures.SentAway(m.node_id); });
+  return !departures.Gone(lowest->node_id) && !absent.contains(lowest->node_rank);
+}
+
 std::optional<std::string> TakeoverQuorum::WhyNot(const GenerationRecord& generation, const Roster& roster,
                                                   const Departures& departures) const {
   if (role_.standby && !generation.known()) return kStandsBy;
   if (!Applies(generation) || takeover_any_) return std::nullopt;
   if (!generation.known()) return WhyNotBegin();
-  const auto& members = generation.last()->members;
   if (NobodyLeft(generation, departures)) return WhyNotBeginAgain(generation, departures);
+  if (HasEnough(generation, roster, departures)) return std::nullopt;
   const std::vector<const Member*> missing = Unaccounted(generation, roster, departures);
-  if (missing.empty()) return std::nullopt;
-  // Before they died, the dead ones may have gone on with those that are missing.
-  size_t here = 0, counted = 0;
-  const Member* lowest = nullptr;  // of those that count
-  for (const Member& member : members) {
-    here += departures.Gone(member.node_id) ? 0 : 1;
-    if (departures.SentAway(member.node_id)) continue;
-    ++counted;
-    if (lowest == nullptr) lowest = &member;
-  }
-  here -= missing.size();
-  if (2 * here > counted) return std::nullopt;
-  // Of two halves one alone has the lowest rank. Services of a list may know different generations, and may
-  // not count on that.
-  const bool lowest_is_here =
-      !departures.Gone(lowest->node_id) && std::find(missing.begin(), missing.end(), lowest) == missing.end();
-  if (!listed_ && 2 * here == counted && lowest_is_here) return std::nullopt;
   std::vector<std::string> names;
   for (const Member* member : missing) names.push_back(member->host);
   return absl::StrCat("holding: of generation ", generation.id().number, " ", absl::StrJoin(names, ", "),
@@ -214,11 +223,15 @@ std::optional<std::string> TakeoverQuorum::WhyNot(const GenerationRecord& genera
                       Departures::kAdvice);
 }
 
+bool TakeoverQuorum::Allows(const GenerationRecord& generation, const Roster& roster,
+                            const Departures& departures) const {
+  return DecidedByMembers(generation, departures) ? HasEnough(generation, roster, departures)
+                                                  : !WhyNot(generation, roster, departures);
+}
+
 bool TakeoverQuorum::HasMost(const GenerationRecord& generation, const Roster& roster,
                              const Departures& departures) const {
-  if (!Applies(generation) || takeover_any_ || !generation.known()) return false;
-  if (NobodyLeft(generation, departures)) return false;
-  return !WhyNot(generation, roster, departures);
+  return DecidedByMembers(generation, departures) && HasEnough(generation, roster, departures);
 }
 
 const PeerService* TakeoverQuorum::FindSuccessor(const GenerationRecord& generation, const Roster& roster,
@@ -231,7 +244,7 @@ const PeerService* TakeoverQuorum::FindSuccessor(const GenerationRecord& generat
     });
     if (meeting != peers_.end()) return &*meeting;
   }
-  if (!WhyNot(generation, roster, departures)) {
+  if (Allows(generation, roster, departures)) {
     // There was a time when this service could not know of the newer generation. The other members of the
     // older one may all be dead, and so give it authority, while others run the newer one.
     const auto newer = std::find_if(peers_.begin(), peers_.end(), [&](const PeerService& peer) {

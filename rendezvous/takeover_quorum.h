@@ -77,6 +77,8 @@ class TakeoverQuorum {
   /// Why this service may not change the membership, for people; nothing when it may.
   std::optional<std::string> WhyNot(const GenerationRecord& generation, const Roster& roster,
                                     const Departures& departures) const;
+  /// It may: the same without a text, for every event.
+  bool Allows(const GenerationRecord& generation, const Roster& roster, const Departures& departures) const;
   /// More than half of those members of a generation that may be alive are here, of several services.
   bool HasMost(const GenerationRecord& generation, const Roster& roster, const Departures& departures) const;
   /// The service that has the job instead of this one, as the others answered last; null when this one keeps
@@ -95,6 +97,11 @@ class TakeoverQuorum {
   bool operator==(const TakeoverQuorum&) const = default;
 
  private:
+  /// The members of the last generation decide, of several services, and some of them are left.
+  bool DecidedByMembers(const GenerationRecord& generation, const Departures& departures) const;
+  /// Enough of them are here.
+  bool HasEnough(const GenerationRecord& generation, const Roster& roster,
+                 const Departures& departures) const;
   std::optional<std::string> WhyNotBegin() const;
   std::optional<std::string> WhyNotBeginAgain(const GenerationRecord& generation,
                                               const Departures& departures) const;

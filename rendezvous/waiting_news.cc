@@ -5,18 +5,18 @@
 
 namespace mtrun::rendezvous {
 
-std::vector<size_t> WaitingNews::Choose(const std::vector<const std::string*>& told, const std::string& text,
-                                        size_t nodes, TimePoint now) {
+std::set<std::string> WaitingNews::Choose(const std::map<std::string, std::set<std::string>>& told,
+                                          const std::string& text, size_t nodes, TimePoint now) {
   const bool many = nodes > kFewNodes, paced = many && now < next_;
-  waits_ = false;
-  std::vector<size_t> chosen;
-  for (size_t i = 0; i < told.size(); ++i) {
-    if (*told[i] == text) continue;
-    const bool again = !told[i]->empty();  // the first news comes at once
-    waits_ = waits_ || (paced && again);
-    if (paced && again) continue;
-    if (many && again) next_ = now + kPause;
-    chosen.push_back(i);
+  const auto first = told.find("");
+  std::set<std::string> chosen;
+  if (first != told.end() && !text.empty()) chosen = first->second;  // the first news comes at once
+  const size_t older = told.size() - told.count("") - (text.empty() ? 0 : told.count(text));
+  waits_ = paced && older > 0;
+  if (paced || older == 0) return chosen;
+  if (many) next_ = now + kPause;
+  for (const auto& [before, node_ids] : told) {
+    if (before != text) chosen.insert(node_ids.begin(), node_ids.end());
   }
   return chosen;
 }

@@ -2,9 +2,10 @@
 // a while: otherwise each node that comes would be announced to all the others. A value; not thread-safe.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
 
@@ -15,10 +16,10 @@ class WaitingNews {
   static constexpr size_t kFewNodes = 32;  // beyond it news comes once in kPause
   static constexpr Duration kPause = std::chrono::seconds(1);
 
-  /// `told`: what each waiting node was told last, "" for nothing yet. `nodes`: of the job in all. Returns
-  /// which of them (by index) are to be told `text` now; those that are not wait for due().
-  std::vector<size_t> Choose(const std::vector<const std::string*>& told, const std::string& text,
-                             size_t nodes, TimePoint now);
+  /// `told`: the waiting nodes by what they were told last, "" for nothing yet. `nodes`: of the job in all.
+  /// Returns which of them are to be told `text` now; those that are not wait for due().
+  std::set<std::string> Choose(const std::map<std::string, std::set<std::string>>& told,
+                               const std::string& text, size_t nodes, TimePoint now);
   /// When those that were not told are to be chosen from again.
   std::optional<TimePoint> due() const { return waits_ ? std::optional(next_) : std::nullopt; }
 

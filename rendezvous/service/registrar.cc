@@ -72,9 +72,7 @@ void Registrar::OnMessage(const StreamPtr& stream, const wire::AgentMessage& mes
   if (message.has_event()) OnEvent(stream, session, message.event());
   if (message.has_heartbeat()) {
     session->end.receiver.RequestAcknowledgement();
-    const Heartbeat heartbeat = DecodeHeartbeat(message.heartbeat());
-    session->heartbeat = heartbeat.sent;
-    Step(session->job_id, Event{session->node_id, heartbeat});
+    OnHeartbeat(*session, DecodeHeartbeat(message.heartbeat()));
   }
   Pump(*session);
   CheckQuiet();
@@ -167,6 +165,13 @@ void Registrar::Step(const std::string& job_id, const Event& event) {
   ConsiderProbing();
 }
 
+/// It moves deadlines of its node alone, and says nothing of what is written down or probed.
+void Registrar::OnHeartbeat(ServiceSession& session, const Heartbeat& heartbeat) {
+  session.heartbeat = heartbeat.sent;
+  Perform(jobs_.Step(session.job_id, Event{session.node_id, heartbeat}, MonotonicNow()));
+  ArmTimer();
+}
+
 /// `had`: it was here before the step.
 void Registrar::WriteDown(const std::string& job_id, bool had) {
   const auto job = jobs_.jobs().find(job_id);
@@ -191,6 +196,8 @@ Registrar::~Registrar() {
 void Registrar::ConsiderProbing() {
   if (probing_) return;
   const TimePoint now = MonotonicNow();
+  if (now < considered_ + kConsiderPause) return ArmProbeTimer(considered_ + kConsiderPause);
+  considered_ = now;
   std::vector<ProbeRequest> wanted;
   std::optional<TimePoint> later;
   for (const auto& [job_id, job] : jobs_.jobs()) {
@@ -201,16 +208,23 @@ void Registrar::ConsiderProbing() {
     if (due > now && (!later || due < *later)) later = due;
   }
   if (wanted.empty()) {
-    if (!later) return;
-    probe_timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(*later));
-    probe_timer_.async_wait([this](const std::error_code& error) {
-      if (!error) ConsiderProbing();
-    });
+    if (later) ArmProbeTimer(*later);
     return;
   }
   probing_ = true;
   if (prober_.joinable()) prober_.join();
   prober_ = std::thread([this, wanted = std::move(wanted)]() mutable { Probe(std::move(wanted)); });
+}
+
+void Registrar::ArmProbeTimer(TimePoint due) {
+  if (probe_armed_for_ && *probe_armed_for_ <= due) return;
+  probe_armed_for_ = due;
+  probe_timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(due));
+  probe_timer_.async_wait([this](const std::error_code& error) {
+    if (error) return;
+    probe_armed_for_.reset();
+    ConsiderProbing();
+  });
 }
 
 // On a thread of its own: what does not answer takes its time.
@@ -255,19 +269,9 @@ void Registrar::Perform(const std::vector<JobTable::JobEffect>& effects) {
   }
 }
 
-wire::ServiceEvent Registrar::Encode(const ServiceEvent& event) {
-  const auto* assigned = std::get_if<Assigned>(&event);
-  if (assigned == nullptr) return EncodeServiceEvent(0, event);
-  if (!encoded_ || *encoded_ != *assigned) {
-    encoded_ = *assigned;
-    encoding_ = EncodeServiceEvent(0, event);
-  }
-  return encoding_;
-}
-
 void Registrar::Send(ServiceSession& session, const ServiceEvent& event) {
-  session.end.sender.Add(Encode(event));
-  session.kept_bytes += session.end.sender.kept().back().ByteSizeLong();
+  session.end.sender.Add(encoder_.Encode(event));
+  session.kept_bytes += session.end.sender.kept().back().size();
   const bool too_much = session.kept_bytes > kMostUnacknowledgedBytes ||
                         session.end.sender.kept().size() > kMostUnacknowledgedEvents;
   const auto entry = sessions_.find({session.job_id, session.node_id});
@@ -315,8 +319,7 @@ void Registrar::Pump(ServiceSession& session) {
     message.mutable_welcome()->set_presence_port(options_.presence_port);
     message.mutable_welcome()->set_presence_id(options_.presence_id);
   } else if (const auto next = session.end.sender.Next()) {
-    *message.mutable_event() = *next->message;
-    message.mutable_event()->set_sequence(next->sequence);
+    return stream->Write(ToBytes(session.end.receiver.Acknowledge(), next->sequence, *next->message));
   } else if (!session.end.receiver.acknowledgement_due()) {
     if (!session.closing) return;
     session.stream.reset();
@@ -327,7 +330,7 @@ void Registrar::Pump(ServiceSession& session) {
         {std::exchange(session.heartbeat, Duration::zero()), jobs_.RunBy(session.job_id, session.node_id)});
   }
   message.set_ack(session.end.receiver.Acknowledge());
-  stream->Write(std::move(message));
+  stream->Write(ToBytes(message));
 }
 
 void Registrar::ArmTimer() {

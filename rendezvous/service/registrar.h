@@ -18,6 +18,7 @@
 #include "base/posix.h"
 #include "rendezvous/codec.h"
 #include "rendezvous/job_table.h"
+#include "rendezvous/service/outgoing.h"
 #include "rendezvous/service/server_stream.h"
 #include "rendezvous/service/service.h"
 #include "rendezvous/service/state_folder.h"
@@ -28,10 +29,10 @@ namespace mtrun::rendezvous {
 /// What is kept for an agent between two streams, so that nothing is lost or repeated. Deciding thread only.
 struct ServiceSession {
   std::string job_id, node_id;
-  uint64_t session_id = 0;                           // of the agent's process
-  ServiceEnd<wire::ServiceEvent> end{RandomBits()};  // events without their numbers
-  size_t kept_bytes = 0;                             // of the events that are not acknowledged
-  std::shared_ptr<ServerStream> stream;              // null while it is away
+  uint64_t session_id = 0;  // of the agent's process
+  ServiceEnd<EncodedEvent> end{RandomBits()};
+  size_t kept_bytes = 0;                 // of the events that are not acknowledged
+  std::shared_ptr<ServerStream> stream;  // null while it is away
   bool closing = false;
   bool welcome_due = false, resumed = false;
   bool overflowed = false;                // too much is unacknowledged; its end is on the way
@@ -39,14 +40,14 @@ struct ServiceSession {
 
   /// On a new stream; see ServiceEnd.
   void Open(uint64_t welcomed_by, uint64_t acknowledged) {
-    std::vector<wire::ServiceEvent> heard;
+    std::vector<EncodedEvent> heard;
     resumed = end.Open(welcomed_by, acknowledged, &heard);
     welcome_due = true;
     Forget(heard);
   }
   void Acknowledge(uint64_t sequence) { Forget(end.sender.Acknowledge(sequence)); }
-  void Forget(const std::vector<wire::ServiceEvent>& heard) {
-    for (const wire::ServiceEvent& event : heard) kept_bytes -= event.ByteSizeLong();
+  void Forget(const std::vector<EncodedEvent>& heard) {
+    for (const EncodedEvent& event : heard) kept_bytes -= event.size();
   }
 };
 
@@ -59,6 +60,9 @@ class Registrar final : public ServerStream::Owner {
   static constexpr size_t kMostUnacknowledgedBytes = 64 << 20;
   static constexpr size_t kMostUnacknowledgedEvents = 100'000;
   static constexpr size_t kMostSessions = 20'000;
+  /// Whom to probe is not asked more often: where thousands of nodes come at once each is an event, and the
+  /// answer is about all of them.
+  static constexpr Duration kConsiderPause = std::chrono::milliseconds(5);
 
   Registrar(asio::io_context& loop, uint64_t service_id, const ServiceOptions& options);
   ~Registrar() override;
@@ -93,15 +97,16 @@ class Registrar final : public ServerStream::Owner {
   void OnEvent(const StreamPtr& stream, const SessionPtr& session, const wire::AgentEvent& event);
   void OnMalformed(const SessionPtr& session, const absl::Status& status);
   void Step(const std::string& job_id, const Event& event);
+  void OnHeartbeat(ServiceSession& session, const Heartbeat& heartbeat);
   void WriteDown(const std::string& job_id, bool had);
   void Perform(const std::vector<JobTable::JobEffect>& effects);
   void Send(ServiceSession& session, const ServiceEvent& event);
-  wire::ServiceEvent Encode(const ServiceEvent& event);
   void Close(const SessionKey& key);
   void Drop(const StreamPtr& stream, const std::string& why);  // it broke the protocol
   void DropOverflowed(const SessionPtr& session);
   void ArmHelloTimer();
   void ConsiderProbing();
+  void ArmProbeTimer(TimePoint due);
   void Probe(std::vector<ProbeRequest> wanted);
   void Pump(ServiceSession& session);
   bool Knows(const ServiceSession& session) const;
@@ -119,11 +124,10 @@ class Registrar final : public ServerStream::Owner {
   std::map<SessionKey, SessionPtr> sessions_;
   std::deque<std::pair<TimePoint, std::weak_ptr<ServerStream>>> awaiting_hello_;  // oldest first
   asio::steady_timer timer_, hello_timer_, probe_timer_;
-  // Of a thousand members each is told of all: encoded once.
-  std::optional<Assigned> encoded_;
-  wire::ServiceEvent encoding_;
+  EventEncoder encoder_;
   bool probing_ = false;
-  TimePoint last_probe_;
+  TimePoint last_probe_, considered_;
+  std::optional<TimePoint> probe_armed_for_;
   std::thread prober_;
   std::optional<TimePoint> armed_for_;
   std::function<void()> quiet_;

@@ -1,22 +1,36 @@
 #include "rendezvous/service/server_stream.h"
 
+#include <grpcpp/support/proto_buffer_reader.h>
+
 #include <asio/post.hpp>
 #include <utility>
 
 namespace mtrun::rendezvous {
+namespace {
 
-ServerStream* ServerStream::Make(asio::io_context& loop, Owner& owner, grpc::CallbackServerContext& context) {
-  std::shared_ptr<ServerStream> stream(new ServerStream(loop, owner, context));
+/// Leaves nothing in `bytes`.
+bool Parse(grpc::ByteBuffer* bytes, wire::AgentMessage* message) {
+  grpc::ProtoBufferReader reader(bytes);
+  const bool good = reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
+  bytes->Clear();
+  return good;
+}
+
+}  // namespace
+
+ServerStream* ServerStream::Make(asio::io_context& loop, asio::io_context& calls, Owner& owner,
+                                 grpc::CallbackServerContext& context) {
+  std::shared_ptr<ServerStream> stream(new ServerStream(loop, calls, owner, context));
   stream->self_ = stream;
   asio::post(loop, [stream] { stream->owner_.OnOpened(stream); });
   stream->StartRead(&stream->in_);
   return stream.get();
 }
 
-void ServerStream::Write(wire::ServiceMessage message) {
+void ServerStream::Write(grpc::ByteBuffer message) {
   out_ = std::move(message);
   writing_ = true;
-  StartWrite(&out_);
+  asio::post(calls_, [self = shared_from_this()] { self->StartWrite(&self->out_); });
 }
 
 void ServerStream::Close(grpc::Status status) {
@@ -35,7 +49,7 @@ void ServerStream::Abort(grpc::Status status) {
 void ServerStream::FinishIfClosing() {
   if (!closing_ || writing_ || finished_) return;
   finished_ = true;
-  Finish(status_);
+  asio::post(calls_, [self = shared_from_this()] { self->Finish(self->status_); });
 }
 
 void ServerStream::End(const std::string& why) {
@@ -47,18 +61,22 @@ void ServerStream::End(const std::string& why) {
 }
 
 void ServerStream::OnReadDone(bool ok) {
-  asio::post(loop_, [self = shared_from_this(), ok] {
-    if (!ok) return self->End("its stream ended");
+  auto message = std::make_unique<wire::AgentMessage>();
+  const bool good = ok && Parse(&in_, message.get());
+  asio::post(loop_, [self = shared_from_this(), good, message = std::move(message)] {
+    if (!good) return self->End("its stream ended");
     if (self->closing_) return;
-    self->owner_.OnMessage(self, self->in_);
+    self->owner_.OnMessage(self, *message);
     // The next one only now: an agent that floods is slowed down instead of filling memory.
-    if (!self->closing_) self->StartRead(&self->in_);
+    if (self->closing_) return;
+    asio::post(self->calls_, [self] { self->StartRead(&self->in_); });
   });
 }
 
 void ServerStream::OnWriteDone(bool ok) {
   asio::post(loop_, [self = shared_from_this(), ok] {
     self->writing_ = false;
+    self->out_.Clear();
     if (!ok) self->End("its connection broke");
     if (self->closing_) return self->FinishIfClosing();
     self->owner_.OnWritable(self);

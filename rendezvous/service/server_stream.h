@@ -1,7 +1,9 @@
 // One agent's Session call inside the service: gRPC's reactor on one side, the service's deciding thread on
-// the other. gRPC's callbacks only post; everything else is called on the deciding thread (the io_context's),
-// which is the only one to start operations. Keeps itself alive until gRPC is done with it. Invariants: one
-// read and one write at a time; nothing is started once Finish was called; Finish is called exactly once.
+// the other. gRPC's callbacks only post; everything else is called on the deciding thread (that of `loop`).
+// Operations start on a thread of their own, that of `calls`, in order: gRPC begins to send within the call
+// that starts a write, and of a heartbeat that is the greater part. Keeps itself alive until gRPC is done
+// with it. Invariants: one read and one write at a time; nothing is started once Finish was called; Finish is
+// called exactly once.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -16,7 +18,7 @@ namespace mtrun::rendezvous {
 
 struct ServiceSession;
 
-class ServerStream final : public grpc::ServerBidiReactor<wire::AgentMessage, wire::ServiceMessage>,
+class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                            public std::enable_shared_from_this<ServerStream> {
  public:
   /// Who decides; called on its own thread.
@@ -31,10 +33,12 @@ class ServerStream final : public grpc::ServerBidiReactor<wire::AgentMessage, wi
   };
 
   /// Starts reading. The returned pointer is gRPC's; it stays valid until OnDone.
-  static ServerStream* Make(asio::io_context& loop, Owner& owner, grpc::CallbackServerContext& context);
+  static ServerStream* Make(asio::io_context& loop, asio::io_context& calls, Owner& owner,
+                            grpc::CallbackServerContext& context);
 
   bool writable() const { return !writing_ && !closing_; }
-  void Write(wire::ServiceMessage message);
+  /// A wire::ServiceMessage, encoded.
+  void Write(grpc::ByteBuffer message);
   /// Ends the call after the write in progress. The owner hears nothing more.
   void Close(grpc::Status status);
   /// The same without waiting for a write that an agent does not take.
@@ -45,8 +49,9 @@ class ServerStream final : public grpc::ServerBidiReactor<wire::AgentMessage, wi
   bool said_hello = false;
 
  private:
-  ServerStream(asio::io_context& loop, Owner& owner, grpc::CallbackServerContext& context)
-      : loop_(loop), owner_(owner), context_(context) {}
+  ServerStream(asio::io_context& loop, asio::io_context& calls, Owner& owner,
+               grpc::CallbackServerContext& context)
+      : loop_(loop), calls_(calls), owner_(owner), context_(context) {}
 
   // gRPC's threads.
   void OnReadDone(bool ok) override;
@@ -57,13 +62,12 @@ class ServerStream final : public grpc::ServerBidiReactor<wire::AgentMessage, wi
   void End(const std::string& why);
   void FinishIfClosing();
 
-  asio::io_context& loop_;
+  asio::io_context &loop_, &calls_;
   Owner& owner_;
   grpc::CallbackServerContext& context_;  // lives until OnDone
   std::shared_ptr<ServerStream> self_;    // released by OnDone
-  // Deciding thread only (gRPC reads out_ and writes in_ between start and callback).
-  wire::AgentMessage in_;
-  wire::ServiceMessage out_;
+  // Deciding thread only (`calls` and gRPC read out_ and status_ and write in_ between start and callback).
+  grpc::ByteBuffer in_, out_;
   bool writing_ = false, closing_ = false, finished_ = false, ended_ = false;
   grpc::Status status_;
 };

@@ -22,19 +22,24 @@
 namespace mtrun::rendezvous {
 namespace {
 
+/// Sessions carry bytes: many of them are sent the same (outgoing.h).
+using CallbackService = wire::Rendezvous::WithRawCallbackMethod_Session<
+    wire::Rendezvous::WithCallbackMethod_Status<wire::Rendezvous::WithCallbackMethod_Identify<
+        wire::Rendezvous::WithCallbackMethod_Evict<wire::Rendezvous::Service>>>>;
+
 /// gRPC's face: posts to the loop and returns.
-class Rpc final : public wire::Rendezvous::CallbackService {
+class Rpc final : public CallbackService {
  public:
-  Rpc(asio::io_context& loop, Registrar& registrar, uint64_t id)
-      : loop_(loop), registrar_(registrar), id_(id) {}
+  Rpc(asio::io_context& loop, asio::io_context& calls, Registrar& registrar, uint64_t id)
+      : loop_(loop), calls_(calls), registrar_(registrar), id_(id) {}
 
   /// Before the first call.
   void SetAcceptor(Acceptor* acceptor) { acceptor_ = acceptor; }
 
-  grpc::ServerBidiReactor<wire::AgentMessage, wire::ServiceMessage>* Session(
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Session(
       grpc::CallbackServerContext* context) override {
     acceptor_->OnCall(context->peer());
-    return ServerStream::Make(loop_, registrar_, *context);
+    return ServerStream::Make(loop_, calls_, registrar_, *context);
   }
   grpc::ServerUnaryReactor* Status(grpc::CallbackServerContext* context, const wire::StatusRequest* request,
                                    wire::StatusReply* reply) override {
@@ -67,7 +72,7 @@ class Rpc final : public wire::Rendezvous::CallbackService {
   }
 
  private:
-  asio::io_context& loop_;
+  asio::io_context &loop_, &calls_;
   Registrar& registrar_;
   const uint64_t id_;
   Acceptor* acceptor_ = nullptr;
@@ -79,8 +84,9 @@ class GrpcService final : public Service {
       : options_(options),
         id_(RandomBits()),
         work_(loop_.get_executor()),
+        calls_work_(calls_.get_executor()),
         registrar_(loop_, id_, options),
-        rpc_(loop_, registrar_, id_) {}
+        rpc_(loop_, calls_, registrar_, id_) {}
 
   absl::Status Listen() {
     QuietGrpcLog();
@@ -105,6 +111,7 @@ class GrpcService final : public Service {
     MT_CHECK(server_ != nullptr);
     registrar_.Begin(port());
     thread_ = std::thread([this] { loop_.run(); });
+    calls_thread_ = std::thread([this] { calls_.run(); });
     acceptor_->Begin(std::move(receiver));
     return absl::OkStatus();
   }
@@ -117,9 +124,10 @@ class GrpcService final : public Service {
       server_->Shutdown(std::chrono::system_clock::now());
       server_->Wait();
     }
-    work_.reset();
     loop_.stop();
     if (thread_.joinable()) thread_.join();
+    calls_.stop();
+    if (calls_thread_.joinable()) calls_thread_.join();
   }
 
   int port() const override { return acceptor_->port(); }
@@ -139,11 +147,11 @@ class GrpcService final : public Service {
 
   const ServiceOptions options_;
   const uint64_t id_;
-  asio::io_context loop_{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  asio::io_context loop_{1}, calls_{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work_, calls_work_;
   Registrar registrar_;
   Rpc rpc_;
-  std::thread thread_;
+  std::thread thread_, calls_thread_;
   std::unique_ptr<Acceptor> acceptor_;  // calls that are still under way name their peers to it
   std::unique_ptr<grpc::Server> server_;
 };

@@ -32,7 +32,10 @@ class DeparturesTest : public ::testing::Test {
     generation_.Stop();
   }
   bool Over(double second) const { return departures_.Over(generation_, roster_, At(second)); }
-  void Arrive(const std::string& node, double second) { roster_.Open(node, At(second)).greeted = true; }
+  void Arrive(const std::string& node, double second) {
+    roster_.Open(node, At(second));
+    roster_.Change(node, [](RosterNode& entry) { entry.greeted = true; });
+  }
 
   GenerationRecord generation_ = Running(1, {"node1", "node2"});
   Departures departures_;
@@ -67,13 +70,13 @@ TEST_F(DeparturesTest, OneMemberThatIsOutSuffices) {
   departures_.OnDead("node3");
   EXPECT_FALSE(Over(1)) << "no member";
   Arrive("node2", 1);
-  roster_.TakeOffer(*roster_.Find("node2"), MakeOffer("node2"));
+  roster_.TakeOffer("node2", MakeOffer("node2"));
   EXPECT_TRUE(Over(1)) << "it has offered again";
 }
 
 TEST_F(DeparturesTest, AMemberThatOffersNoWorkersYetHasLeftToo) {
   Arrive("node2", 1);
-  roster_.TakeOffer(*roster_.Find("node2"), MakeOffer("node2", 0));
+  roster_.TakeOffer("node2", MakeOffer("node2", 0));
   EXPECT_TRUE(Over(1));
 }
 
@@ -95,21 +98,22 @@ class LeavingBehindAStepTest : public DeparturesTest {
   LeavingBehindAStepTest() {
     for (const char* node : {"node1", "node2"}) {
       Arrive(node, 1);
-      roster_.Find(node)->place = 0;
+      roster_.Change(node, [](RosterNode& entry) { entry.place = 0; });
       Offers(node, /*ends_step=*/true);
     }
   }
   void Offers(const std::string& node, bool ends_step) {
     Offer offer = MakeOffer(node);
     offer.ends_step = ends_step;
-    roster_.TakeOffer(*roster_.Find(node), offer);
+    roster_.TakeOffer(node, offer);
   }
   void FormsWith(const std::vector<std::string>& nodes, double second) {
     departures_.OnFormed(generation_, roster_, At(second));
     generation_ = Running(generation_.id().number + 1, nodes);
     departures_.OnGeneration(*generation_.last(), At(second));
     generation_.Stop();
-    for (const std::string& node : nodes) roster_.Find(node)->offered = false;
+    for (const std::string& node : nodes)
+      roster_.Change(node, [](RosterNode& entry) { entry.offered = false; });
   }
 };
 
@@ -119,7 +123,7 @@ TEST_F(LeavingBehindAStepTest, SufficesWhereTheNextOneNeedsThem) {
   EXPECT_FALSE(Over(1)) << "it forms without them";
   Arrive("node1", 1);
   EXPECT_TRUE(Over(1));
-  roster_.Find("node1")->place.reset();
+  roster_.Change("node1", [](RosterNode& node) { node.place.reset(); });
   EXPECT_FALSE(Over(1)) << "others may be chosen";
 }
 
@@ -153,7 +157,7 @@ TEST_F(LeavingBehindAStepTest, ItsLeasesEndAlthoughItsMembersAreHere) {
   Arrive("node3", 1);
   Offers("node3", false);
   FormsWith({"node1", "node3"}, 2);
-  roster_.Find("node2")->place.reset();  // another one has it
+  roster_.Change("node2", [](RosterNode& node) { node.place.reset(); });  // another one has it
   Offers("node3", false);
   for (double second = 2; second <= 13; ++second) {
     Arrive("node2", second);

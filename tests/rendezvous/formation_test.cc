@@ -42,6 +42,7 @@ TEST(DecideFormation, SurvivorsGoBeforeEarlierSpares) {
   input.min_nodes = input.max_nodes = 2;
   input.first = false;
   input.ready = {Newcomer("spare2", 2), Newcomer("spare1", 1), Survivor("node9", 1)};
+  input.ready_nodes = 3;
   const FormationDecision decision = DecideFormation(input, TimePoint());
   ASSERT_TRUE(decision.form);
   EXPECT_THAT(decision.order, ElementsAre("node9", "spare1"));
@@ -52,6 +53,7 @@ TEST(DecideFormation, SaysWhoIsAwaitedAndHowManyAreMissing) {
   input.min_nodes = 3;
   input.max_nodes = 4;
   input.ready = {Newcomer("a")};
+  input.ready_nodes = 1;
   EXPECT_THAT(DecideFormation(input, TimePoint()).reason,
               HasSubstr("1 of 3 nodes is here; waiting for 2 more"));
   input.awaited = {"node2"};
@@ -63,6 +65,7 @@ TEST(DecideFormation, NamesTheTimeWhenItWillDecide) {
   input.min_nodes = 1;
   input.max_nodes = 2;
   input.ready = {Newcomer("a")};
+  input.ready_nodes = 1;
   input.last_call_ends = TimePoint(std::chrono::seconds(1));
   input.recovery_ends = TimePoint(std::chrono::seconds(3));
   EXPECT_EQ(DecideFormation(input, TimePoint()).retry_at, input.recovery_ends);

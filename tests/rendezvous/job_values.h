@@ -38,10 +38,17 @@ inline GenerationRecord Running(uint64_t number, const std::vector<std::string>&
 inline Roster Here(const std::vector<std::string>& nodes, const JobSettings& settings = {}) {
   Roster roster(settings);
   for (const std::string& node : nodes) {
-    RosterNode& entry = roster.Open(node, TimePoint());
-    roster.TakeOffer(entry, MakeOffer(node));
-    entry.greeted = true;
+    roster.Open(node, TimePoint());
+    roster.TakeOffer(node, MakeOffer(node));
+    roster.Change(node, [](RosterNode& entry) { entry.greeted = true; });
   }
+  return roster;
+}
+
+/// The same, after this generation.
+inline Roster HereAfter(const GenerationRecord& generation, const std::vector<std::string>& nodes) {
+  Roster roster = Here(nodes);
+  roster.Follow(generation.last());
   return roster;
 }
 

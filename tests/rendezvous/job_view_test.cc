@@ -20,7 +20,7 @@ std::vector<std::string> States(const Roster& roster, const GenerationRecord& ge
 TEST(JobView, MembersComeFirstByRank) {
   GenerationRecord generation = Running(1, {"node3", "node2"});
   Roster roster = Here({"node1", "node2", "node3"});
-  roster.Find("node2")->confirmed = true;
+  roster.Change("node2", [](RosterNode& node) { node.confirmed = true; });
   roster.Close("node3", "reset", TimePoint());
   EXPECT_THAT(States(roster, generation),
               ElementsAre("node3: member, unconfirmed, away", "node2: member", "node1: spare"));
@@ -29,7 +29,7 @@ TEST(JobView, MembersComeFirstByRank) {
               ElementsAre("node3: member, unconfirmed, away", "node2: finished", "node1: spare"));
   generation.Stop();
   EXPECT_THAT(States(roster, generation), ElementsAre("node1: ready", "node2: ready", "node3: ready, away"));
-  roster.Find("node1")->offered = false;
+  roster.Change("node1", [](RosterNode& node) { node.offered = false; });
   EXPECT_THAT(States(roster, generation),
               ElementsAre("node1: not ready", "node2: ready", "node3: ready, away"));
   EXPECT_THAT(States(roster, generation, /*ended=*/true),
@@ -39,7 +39,7 @@ TEST(JobView, MembersComeFirstByRank) {
 TEST(JobView, SaysWhereANodeIsAndHowLongItIsSilent) {
   const GenerationRecord generation = Running(1, {"node1", "node2"});
   Roster roster = Here({"node2"});
-  roster.Beat(*roster.Find("node2"), std::chrono::seconds(2), "drains", TimePoint());
+  roster.Beat("node2", std::chrono::seconds(2), "drains", TimePoint());
   const auto views =
       MakeNodeViews(roster, generation, /*ended=*/false, TimePoint() + std::chrono::seconds(1));
   ASSERT_EQ(views.size(), 1u);

@@ -50,7 +50,8 @@ TEST(RootCauseWindow, AFailureOfUnknownTimeBlamesNobodyElse) {
 TEST(RootCauseWindow, IsCompleteWhenNobodyElseMaySpeak) {
   GenerationRecord generation = Running(1, {"node1", "node2", "node3"});
   Roster roster = Here({"node1", "node2", "node3"});
-  for (auto& [node_id, node] : roster.nodes()) node.confirmed = true, node.offered = false;
+  for (const char* node_id : {"node1", "node2", "node3"})
+    roster.Change(node_id, [](RosterNode& node) { node.confirmed = true, node.offered = false; });
   RootCauseWindow window = OpenedByNode2();
   EXPECT_FALSE(window.Complete(generation, roster));
   generation.Finish("node1");
@@ -61,7 +62,7 @@ TEST(RootCauseWindow, IsCompleteWhenNobodyElseMaySpeak) {
   Roster gone = roster, stopped = roster, away = roster;
   gone.Erase("node3");
   EXPECT_TRUE(window.Complete(generation, gone));
-  stopped.Find("node3")->offered = true;
+  stopped.Change("node3", [](RosterNode& node) { node.offered = true; });
   EXPECT_TRUE(window.Complete(generation, stopped));
   away.Close("node3", "reset", TimePoint());
   EXPECT_TRUE(window.Complete(generation, away));

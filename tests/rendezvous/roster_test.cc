@@ -27,7 +27,7 @@ std::vector<std::string> Ids(const std::vector<Roster::Lost>& lost) {
 TEST(Roster, ASilentNodeIsLostAfterItsLease) {
   Roster roster = Here({"node1", "node2"});
   EXPECT_EQ(roster.NextLoss(), kBegin + kLease);
-  roster.Touch(*roster.Find("node1"), kBegin + seconds(1));
+  roster.Touch("node1", kBegin + seconds(1));
   EXPECT_THAT(Ids(roster.Expired(false, kBegin + kLease)), ElementsAre("node2"));
   EXPECT_EQ(roster.Expired(false, kBegin + kLease)[0].why, "no heartbeat for 1.5 s");
   EXPECT_THAT(Ids(roster.Expired(true, kBegin)), ElementsAre("node1", "node2"));
@@ -36,7 +36,7 @@ TEST(Roster, ASilentNodeIsLostAfterItsLease) {
 TEST(Roster, ABrokenStreamIsJudgedByItsGraceAlone) {
   Roster roster = Here({"node1"});
   roster.Close("node1", "connection reset", kBegin);
-  roster.Touch(*roster.Find("node1"), kBegin);  // what was read from it last
+  roster.Touch("node1", kBegin);  // what was read from it last
   EXPECT_EQ(roster.NextLoss(), kBegin + kGrace);
   EXPECT_EQ(roster.Expired(false, kBegin + kGrace)[0].why, "connection reset");
   roster.Open("node1", kBegin + milliseconds(100));
@@ -50,21 +50,21 @@ TEST(Roster, LateTicksSpareASilentNodeOnlySoOften) {
   EXPECT_EQ(spared, kBegin + kLease + seconds(Roster::kMaxExtensions));
   roster.ExtendLeases(seconds(1), kBegin);
   EXPECT_EQ(roster.NextLoss(), spared);
-  roster.Touch(*roster.Find("node1"), kBegin);
+  roster.Touch("node1", kBegin);
   roster.ExtendLeases(seconds(1), kBegin);
   EXPECT_EQ(roster.NextLoss(), kBegin + kLease + seconds(1));
 }
 
 TEST(Roster, AStuckMainLoopIsReportedOnce) {
   Roster roster = Here({"node1"});
-  RosterNode& node = *roster.Find("node1");
-  EXPECT_FALSE(roster.Beat(node, seconds(9), "", kBegin));
-  EXPECT_TRUE(roster.Beat(node, seconds(10), "", kBegin));
-  EXPECT_FALSE(roster.Beat(node, seconds(11), "busy", kBegin + seconds(1)));
+  const RosterNode& node = *roster.Find("node1");
+  EXPECT_FALSE(roster.Beat("node1", seconds(9), "", kBegin));
+  EXPECT_TRUE(roster.Beat("node1", seconds(10), "", kBegin));
+  EXPECT_FALSE(roster.Beat("node1", seconds(11), "busy", kBegin + seconds(1)));
   EXPECT_EQ(node.noted_at, kBegin + seconds(1));
-  EXPECT_FALSE(roster.Beat(node, seconds(0), "busy", kBegin + seconds(2)));
+  EXPECT_FALSE(roster.Beat("node1", seconds(0), "busy", kBegin + seconds(2)));
   EXPECT_EQ(node.noted_at, kBegin + seconds(1));
-  EXPECT_TRUE(roster.Beat(node, seconds(10), "busy", kBegin + seconds(3)));
+  EXPECT_TRUE(roster.Beat("node1", seconds(10), "busy", kBegin + seconds(3)));
 }
 
 TEST(Roster, IsCalledByTheHostWhereThatNamesOneNode) {
@@ -74,7 +74,8 @@ TEST(Roster, IsCalledByTheHostWhereThatNamesOneNode) {
   for (const char* id : {"host-1-a", "host-2-b"}) {
     Offer offer = MakeOffer("host");
     offer.node_id = id;
-    roster.TakeOffer(roster.Open(id, kBegin), offer);
+    roster.Open(id, kBegin);
+    roster.TakeOffer(id, offer);
     EXPECT_EQ(roster.Name(id), roster.size() == 2 ? "host" : "host-2-b");
   }
   EXPECT_EQ(roster.Name("host-1-a"), "host-1-a");
@@ -82,12 +83,12 @@ TEST(Roster, IsCalledByTheHostWhereThatNamesOneNode) {
 
 TEST(Roster, CandidatesAreReadyStartingOrAwaited) {
   Roster roster = Here({"node1", "node2", "node3", "node4"});
-  roster.TakeOffer(*roster.Find("node2"), MakeOffer("node2", 0));
-  roster.Find("node3")->offered = false;
-  roster.Find("node3")->place = 2;
+  roster.TakeOffer("node2", MakeOffer("node2", 0));
+  roster.Change("node3", [](RosterNode& node) { node.offered = false, node.place = 2; });
   roster.Close("node4", "reset", kBegin);
   const FormationInput counted = roster.Candidates(false), whole = roster.Candidates(true);
-  EXPECT_THAT(counted.ready, SizeIs(1));
+  EXPECT_EQ(counted.ready_nodes, 1u);
+  EXPECT_THAT(counted.ready, IsEmpty());
   ASSERT_THAT(whole.ready, SizeIs(1));
   EXPECT_EQ(whole.ready[0].node_id, "node1");
   EXPECT_THAT(whole.starting, ElementsAre("node2"));
@@ -97,35 +98,38 @@ TEST(Roster, CandidatesAreReadyStartingOrAwaited) {
 TEST(Roster, AmongManyNodesFewAreNamed) {
   Roster roster{JobSettings{}};
   for (int i = 10; i < 50; ++i) {
-    RosterNode& node = roster.Open(absl::StrCat("node", i), kBegin);
-    node.place = i;
+    const std::string node_id = absl::StrCat("node", i);
+    roster.Open(node_id, kBegin);
+    roster.Change(node_id, [&](RosterNode& node) { node.place = i; });
   }
   EXPECT_THAT(roster.Candidates(false).awaited, ElementsAre("node10", "node11", "node12", "and 37 more"));
 }
 
 TEST(Roster, AnOfferKeepsItsPlaceInTheQueueUntilItIsTaken) {
   Roster roster = Here({"node1", "node2"});
-  RosterNode& node = *roster.Find("node1");
+  const RosterNode& node = *roster.Find("node1");
   const uint64_t arrival = node.arrival;
-  roster.TakeOffer(node, MakeOffer("node1", 2));
+  roster.TakeOffer("node1", MakeOffer("node1", 2));
   EXPECT_EQ(node.arrival, arrival);
-  node.offered = false;
-  roster.TakeOffer(node, MakeOffer("node1"));
+  roster.Change("node1", [](RosterNode& changed) { changed.offered = false; });
+  roster.TakeOffer("node1", MakeOffer("node1"));
   EXPECT_GT(node.arrival, roster.Find("node2")->arrival);
 }
 
 TEST(Roster, AMemberOfAnAdoptedGenerationIsExpectedForAWhile) {
   Roster roster = Here({"node1"});
   const Assignment held = MakeGeneration(3, {"node1", "node2"});
-  for (const Member& member : held.members)
-    Roster::Assign(roster.Expect(member, kBegin + seconds(3), kBegin), member, 3);
+  roster.Follow(held);
+  roster.ExpectAll(held, kBegin + seconds(3), kBegin);
   EXPECT_FALSE(roster.Find("node1")->expected);
   EXPECT_EQ(roster.Find("node2")->place, 1);
   EXPECT_EQ(roster.Find("node2")->joined, 3u);
   EXPECT_THAT(Ids(roster.Expired(false, kBegin + seconds(3))), ElementsAre("node1", "node2"));
-  EXPECT_FALSE(roster.AllConfirmed(held));
-  for (auto& [node_id, node] : roster.nodes()) node.confirmed = true;
-  EXPECT_TRUE(roster.AllConfirmed(held));
+  EXPECT_FALSE(roster.attendance().AllConfirmed());
+  for (const char* id : {"node1", "node2"})
+    roster.Change(id, [](RosterNode& node) { node.confirmed = true; });
+  EXPECT_TRUE(roster.attendance().AllConfirmed());
+  EXPECT_TRUE(roster.Consistent(held));
 }
 
 TEST(Roster, ExpectsMembersForNoLongerThanItIsTold) {
@@ -143,24 +147,24 @@ TEST(Roster, KnowsWhetherOthersCanRunTheProgram) {
   Roster roster = Here({"node1", "node2"});
   EXPECT_FALSE(roster.RunsWithout("node2", /*progressed=*/false));
   EXPECT_TRUE(roster.RunsWithout("node2", /*progressed=*/true));
-  roster.Find("node1")->joined = 1;
-  roster.Find("node2")->joined = 2;
+  roster.Change("node1", [](RosterNode& node) { node.joined = 1; });
+  roster.Change("node2", [](RosterNode& node) { node.joined = 2; });
   EXPECT_TRUE(roster.RunsWithout("node2", false));
   EXPECT_FALSE(roster.RunsWithout("node1", false));
-  roster.Find("node1")->greeted = false;  // may be dead
+  roster.Change("node1", [](RosterNode& node) { node.greeted = false; });  // may be dead
   EXPECT_FALSE(roster.RunsWithout("node2", true));
 }
 
 TEST(Roster, ANodeThatHasSeenMoreHasYetToSayWhatItRuns) {
   Roster roster{JobSettings()};
   const TimePoint now = TimePoint(std::chrono::seconds(1));
-  RosterNode& node = roster.Open("node1", now);
-  node.seen = 3;
+  roster.Open("node1", now);
+  roster.Change("node1", [](RosterNode& node) { node.seen = 3; });
   EXPECT_EQ(roster.YetToSay(2), "node1");
   EXPECT_EQ(roster.YetToSay(3), "");
-  node.greeted = true;
+  roster.Change("node1", [](RosterNode& node) { node.greeted = true; });
   EXPECT_EQ(roster.YetToSay(2), "") << "it has said it";
-  node.greeted = false;
+  roster.Change("node1", [](RosterNode& node) { node.greeted = false; });
   roster.Close("node1", "reset", now);
   EXPECT_EQ(roster.YetToSay(2), "") << "it is away";
 }

@@ -3,6 +3,7 @@
 #include "rendezvous/state_machine.h"
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -204,6 +205,36 @@ TEST(JobMachine, NodesOfAnEndedJobDoNotKeepItForEver) {
   ClusterSimulation world = RunningPair();
   world.Fail("node1", 1);
   world.Advance(JobMachine::kEndedLinger + std::chrono::seconds(1));
+  EXPECT_TRUE(world.machine().Gone());
+}
+
+/// More than are checked whole at each event in a release build.
+TEST(JobMachine, KeepsItsInvariantsAmongManyNodes) {
+  constexpr int kNodes = static_cast<int>(JobMachine::kMostChecked) + 20;
+  ClusterSimulation world(Settings(kNodes - 2, kNodes, 5));
+  const auto each = [&](const auto& act) {
+    for (int i = 0; i < kNodes + 3; ++i) {
+      act(absl::StrCat("node", i));
+      ASSERT_FALSE(world.broken()) << *world.broken();
+      world.machine().CheckInvariants();
+    }
+  };
+  each([&](const std::string& node) { world.Open(node), world.OfferFrom(node); });
+  EXPECT_EQ(world.generation().number, 1u);
+  world.Fail("node7");
+  world.Close("node3");
+  world.Advance(Settings(1, 1).reconnect_grace);
+  each([&](const std::string& node) {
+    if (world.machine().Has(node)) world.OfferFrom(node);
+  });
+  EXPECT_EQ(world.generation().number, 2u);
+  world.Open("node3");
+  world.OfferFrom("node3");
+  each([&](const std::string& node) {
+    if (world.machine().RunBy(node).number > 0) world.Say(node, WorkersFinished{world.generation(), false});
+  });
+  EXPECT_TRUE(world.machine().outcome()->success);
+  each([&](const std::string& node) { world.Leave(node); });
   EXPECT_TRUE(world.machine().Gone());
 }
 

@@ -37,9 +37,12 @@ TakeoverQuorum Seen(const std::vector<PeerService>& peers) {
 
 const Departures kNobodyGone{JobSettings()};
 
-std::string WhyNot(const TakeoverQuorum& quorum, const GenerationRecord& generation, const Roster& roster,
+std::string WhyNot(const TakeoverQuorum& quorum, const GenerationRecord& generation, Roster roster,
                    const Departures& departures = kNobodyGone) {
-  return quorum.WhyNot(generation, roster, departures).value_or("");
+  roster.Follow(generation.last());
+  const std::optional<std::string> why_not = quorum.WhyNot(generation, roster, departures);
+  EXPECT_EQ(quorum.Allows(generation, roster, departures), !why_not);
+  return why_not.value_or("");
 }
 
 const GenerationRecord kNone;
@@ -145,7 +148,8 @@ TEST(TakeoverQuorum, OneThatStandsByAndIsBehindGivesWayToTheEndpoint) {
     peer.endpoint = "node1:29400";
     peer.last_number = heard;
     quorum.OnProbed({peer}, kRun, TimePoint(), TimePoint());
-    const PeerService* found = quorum.FindSuccessor(generation, Here({"node2"}), kNobodyGone);
+    const PeerService* found =
+        quorum.FindSuccessor(generation, HereAfter(generation, {"node2"}), kNobodyGone);
     return found == nullptr ? "" : found->endpoint;
   };
   const uint64_t own = generation.id().number;
@@ -181,11 +185,12 @@ TEST(TakeoverQuorum, AServiceWithAnotherRunCountsAsOneWithoutTheJob) {
   TakeoverQuorum quorum(WithServices(2));
   const std::vector<PeerService> peers = {OfRun(Peer(1, State::kWithJob, 7, true), 8), Peer(2, State::kSelf)};
   quorum.OnProbed(peers, run, TimePoint(), TimePoint());
-  EXPECT_NE(quorum.FindSuccessor(generation, Here({"node1", "node2"}), kNobodyGone), nullptr)
+  EXPECT_NE(quorum.FindSuccessor(generation, HereAfter(generation, {"node1", "node2"}), kNobodyGone), nullptr)
       << "nobody knows yet which of them goes on";
   run.Prove(RunProof::kMembers);
   quorum.OnProbed(peers, run, TimePoint(), TimePoint());
-  EXPECT_EQ(quorum.FindSuccessor(generation, Here({"node1", "node2"}), kNobodyGone), nullptr);
+  EXPECT_EQ(quorum.FindSuccessor(generation, HereAfter(generation, {"node1", "node2"}), kNobodyGone),
+            nullptr);
 }
 
 TEST(TakeoverQuorum, GoesWhereItsRunHasEndedOrAnotherOneIsCertain) {
@@ -296,23 +301,24 @@ TEST(TakeoverQuorum, WhereNobodyIsLeftOneSideOfACutAtMostGoesOn) {
 TEST(TakeoverQuorum, HasMostOnlyOfAGenerationAndOnlyWhereThereAreOtherServices) {
   const GenerationRecord generation = Running(1, {"node1", "node2", "node3"});
   const TakeoverQuorum quorum(WithServices(2));
-  EXPECT_FALSE(quorum.HasMost(generation, Here({"node1"}), kNobodyGone));
-  EXPECT_TRUE(quorum.HasMost(generation, Here({"node1", "node2"}), kNobodyGone));
-  EXPECT_FALSE(quorum.HasMost(kNone, Here({"node1", "node2"}), kNobodyGone));
-  EXPECT_FALSE(quorum.HasMost(generation, Here({"newcomer"}), AllDead(generation)));
+  EXPECT_FALSE(quorum.HasMost(generation, HereAfter(generation, {"node1"}), kNobodyGone));
+  EXPECT_TRUE(quorum.HasMost(generation, HereAfter(generation, {"node1", "node2"}), kNobodyGone));
+  EXPECT_FALSE(quorum.HasMost(kNone, HereAfter(kNone, {"node1", "node2"}), kNobodyGone));
+  EXPECT_FALSE(quorum.HasMost(generation, HereAfter(generation, {"newcomer"}), AllDead(generation)));
   for (const TakeoverQuorum& other : {TakeoverQuorum(WithServices(1)), TakeoverQuorum(WithServices(2, true))})
-    EXPECT_FALSE(other.HasMost(generation, Here({"node1", "node2"}), kNobodyGone));
+    EXPECT_FALSE(other.HasMost(generation, HereAfter(generation, {"node1", "node2"}), kNobodyGone));
 }
 
 TEST(TakeoverQuorum, ANodeThatIsOnlyExpectedIsNotRegistered) {
   const GenerationRecord generation = Running(1, {"node1", "node2"});
-  Roster roster = Here({"node1"});
+  Roster roster = HereAfter(generation, {"node1"});
   roster.Expect(generation.last()->members[1], TimePoint(), TimePoint());
   EXPECT_EQ(TakeoverQuorum(WithServices(2)).Unaccounted(generation, roster, kNobodyGone).size(), 1u);
 }
 
 std::string Successor(const std::vector<PeerService>& peers, const GenerationRecord& generation,
-                      const Roster& roster, const Departures& departures = kNobodyGone) {
+                      Roster roster, const Departures& departures = kNobodyGone) {
+  roster.Follow(generation.last());
   const TakeoverQuorum quorum = Seen(peers);
   const PeerService* peer = quorum.FindSuccessor(generation, roster, departures);
   return peer == nullptr ? "" : peer->endpoint;
@@ -361,8 +367,9 @@ TEST(TakeoverQuorum, AnAuthorityGivesWayToANewerGeneration) {
 }
 
 TEST(TakeoverQuorum, AsksAboutMembersThatAreMissing) {
+  const GenerationRecord generation = Running(1, {"node1", "node2"});
   const auto missing =
-      TakeoverQuorum(WithServices(2)).Missing(Running(1, {"node1", "node2"}), Here({"node1"}), kNobodyGone);
+      TakeoverQuorum(WithServices(2)).Missing(generation, HereAfter(generation, {"node1"}), kNobodyGone);
   EXPECT_THAT(missing, ::testing::ElementsAre(::testing::Pair("node2", PresenceProbe{"10.0.0.1:7000", 77})));
 }
 

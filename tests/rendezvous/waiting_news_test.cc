@@ -15,36 +15,43 @@ const std::string kNothing, kOld = "old", kNew = "new";
 TEST(WaitingNews, AmongFewNodesEveryChangeIsToldAtOnce) {
   WaitingNews news;
   const TimePoint now;
-  EXPECT_THAT(news.Choose({&kNothing, &kOld, &kNew}, kNew, 3, now), ElementsAre(0, 1));
-  EXPECT_THAT(news.Choose({&kOld}, kNew, 3, now), ElementsAre(0));
+  EXPECT_THAT(news.Choose({{kNothing, {"c"}}, {kOld, {"a"}}, {kNew, {"b"}}}, kNew, 3, now),
+              ElementsAre("a", "c"));
+  EXPECT_THAT(news.Choose({{kOld, {"a"}}}, kNew, 3, now), ElementsAre("a"));
   EXPECT_FALSE(news.due().has_value());
 }
 
 TEST(WaitingNews, AmongManyNodesChangesAreToldOnceInAWhile) {
   WaitingNews news;
   const TimePoint now;
-  EXPECT_THAT(news.Choose({&kOld, &kOld}, kNew, kMany, now), ElementsAre(0, 1));
-  EXPECT_THAT(news.Choose({&kOld, &kNew}, kNew, kMany, now), IsEmpty());
+  EXPECT_THAT(news.Choose({{kOld, {"a", "b"}}}, kNew, kMany, now), ElementsAre("a", "b"));
+  EXPECT_THAT(news.Choose({{kOld, {"a"}}, {kNew, {"b"}}}, kNew, kMany, now), IsEmpty());
   ASSERT_TRUE(news.due().has_value());
   EXPECT_EQ(*news.due(), now + WaitingNews::kPause);
-  EXPECT_THAT(news.Choose({&kOld, &kNew}, kNew, kMany, *news.due()), ElementsAre(0));
+  EXPECT_THAT(news.Choose({{kOld, {"a"}}, {kNew, {"b"}}}, kNew, kMany, *news.due()), ElementsAre("a"));
   EXPECT_FALSE(news.due().has_value());
 }
 
 TEST(WaitingNews, TheFirstNewsOfANodeNeverWaits) {
   WaitingNews news;
   const TimePoint now;
-  news.Choose({&kOld}, kNew, kMany, now);
-  EXPECT_THAT(news.Choose({&kNothing, &kOld}, kNew, kMany, now), ElementsAre(0));
+  news.Choose({{kOld, {"a"}}}, kNew, kMany, now);
+  EXPECT_THAT(news.Choose({{kNothing, {"a"}}, {kOld, {"b"}}}, kNew, kMany, now), ElementsAre("a"));
   EXPECT_TRUE(news.due().has_value());
   EXPECT_THAT(news.Choose({}, kNew, kMany, now), IsEmpty());
   EXPECT_FALSE(news.due().has_value());  // nobody waits any more
 }
 
+TEST(WaitingNews, NobodyIsToldNothing) {
+  WaitingNews news;
+  EXPECT_THAT(news.Choose({{kNothing, {"a"}}}, kNothing, 3, TimePoint()), IsEmpty());
+  EXPECT_THAT(news.Choose({{kNothing, {"a"}}}, kNothing, kMany, TimePoint()), IsEmpty());
+}
+
 TEST(WaitingNews, IsAValue) {
   WaitingNews a, b;
   EXPECT_EQ(a, b);
-  b.Choose({&kOld}, kNew, kMany, TimePoint());
+  b.Choose({{kOld, {"a"}}}, kNew, kMany, TimePoint());
   EXPECT_FALSE(a == b);
   EXPECT_EQ(b.Describe(TimePoint()), "news -");
 }

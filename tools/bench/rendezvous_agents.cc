@@ -191,6 +191,7 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
       SayOffer();
     } else if (wire_event.has_ended()) {
       shared_.told.Reached("told");
+      gone_ = true;  // the service ends its stream
       Say(Leaving{"the job has ended"});
     } else if (wire_event.has_refused()) {
       std::fprintf(stderr, "%s is refused: %s\n", Name().c_str(), wire_event.refused().c_str());
@@ -286,7 +287,7 @@ int Run(const std::vector<std::string>& args) {
   shared.settings.min_nodes = std::stoi(args[4]);
   shared.settings.max_nodes = std::stoi(args[5]);
   shared.settings.max_restarts = 1000;
-  shared.settings.heartbeats_missed = 20;  // many agents share few cores here, and none of them comes back
+  shared.settings.heartbeats_missed = 200;  // many agents share few cores here, and none of them comes back
   shared.settings.reconnect_grace = FromSeconds(std::stod(args[6]));
   std::vector<std::unique_ptr<Agent>> agents;
   const int first = std::stoi(args[2]), count = std::stoi(args[3]);

@@ -1,0 +1,48 @@
+// How far the members of the last generation are here, and who has yet to hear of it: counted along with each
+// change of a node, since every event of a job asks for it. A value, and equal for equal rosters and
+// generations; not thread-safe.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "rendezvous/node_facets.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::rendezvous {
+
+class Attendance {
+ public:
+  /// Of this generation from now on, nothing for none; no node is here. The caller gives the nodes then.
+  void Follow(const std::optional<Assignment>& generation);
+  /// The node changes; `before` as it was given last.
+  void Change(const std::string& node_id, const NodeFacets& before, const NodeFacets& after);
+
+  /// All members, or more than half of them, run the generation for certain.
+  bool AllConfirmed() const { return confirmed_ == members_.size(); }
+  bool MostConfirmed() const { return 2 * confirmed_ > members_.size(); }
+  /// Ranks (node_rank) of members that have not sent an offer over a stream to this record.
+  const std::set<int>& absent() const { return absent_; }
+  /// Ranks of members that have more workers ready than they have ranks.
+  const std::set<int>& grown() const { return grown_; }
+  /// Nodes that are here, members or not, and were told of no such generation.
+  const std::set<std::string>& untold() const { return untold_; }
+
+  bool operator==(const Attendance&) const = default;
+
+ private:
+  struct Share {
+    int rank = 0, workers = 0;
+    bool operator==(const Share&) const = default;
+  };
+
+  std::optional<Generation> generation_;
+  std::map<std::string, Share> members_;
+  size_t confirmed_ = 0;
+  std::set<int> absent_, grown_;
+  std::set<std::string> untold_;
+};
+
+}  // namespace mtrun::rendezvous
