@@ -59,6 +59,7 @@ class Departures {
   /// It is gone, and is known to be in no generation after this one.
   bool SentAway(const std::string& node_id) const { return left_.contains(node_id) || Evicted(node_id); }
   bool Evicted(const std::string& node_id) const { return evicted_.contains(node_id); }
+  bool AnyEvicted() const { return !evicted_.empty(); }
   bool Verified(const std::string& node_id) const { return verified_.contains(node_id); }
   const std::set<std::string>& verified() const { return verified_; }
 

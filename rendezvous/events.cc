@@ -10,6 +10,15 @@ PresenceProbe ProbeOf(const Member& member) {
   return {ToText(Endpoint{member.address, member.presence_port}), member.presence_id};
 }
 
+Generation GenerationOf(const AgentEvent& event) {
+  return std::visit(
+      [](const auto& e) {
+        if constexpr (requires { e.generation; }) return e.generation;
+        return Generation{};
+      },
+      event);
+}
+
 std::string Describe(const Event& event) {
   return std::visit(
       Overloaded{

@@ -23,6 +23,8 @@ struct StreamOpened {
   int seen_refunds = 0;                 // of those, given back
   std::optional<Assignment> last = {};  // the newest generation that it knows of, unless it runs one
   uint64_t incarnation = 0;             // of the job that it was in or heard of, 0 for none
+  // Of the last lease that a service gave it which had the job, by its own clock; zero: over.
+  Duration lease_left = Duration::zero();
   bool operator==(const StreamOpened&) const = default;
   /// Of the message Hello.
   template <typename Self, typename Field>
@@ -33,6 +35,7 @@ struct StreamOpened {
     field("seen_refunds", self.seen_refunds, Range{0, self.seen_restarts});
     field("last", self.last);
     field("incarnation", self.incarnation);
+    field("lease_left", self.lease_left, Range{0, kMaxNanoseconds});
   }
 };
 struct StreamClosed {
@@ -51,6 +54,9 @@ struct Heartbeat {
     field("sent", self.sent);
   }
 };
+/// That the event is about, {0, 0} for none.
+Generation GenerationOf(const AgentEvent& event);
+
 struct AgentSaid {
   AgentEvent event;
   std::optional<Assignment> held;  // beside an Offer that holds a generation: its membership

@@ -75,9 +75,9 @@ std::optional<TimePoint> JobTable::NextDeadline() const {
   return next;
 }
 
-Generation JobTable::RunBy(const std::string& job_id, const std::string& node_id) const {
+Lease JobTable::LeaseFor(const std::string& job_id, const std::string& node_id, Duration sent) const {
   const auto job = jobs_.find(job_id);
-  return job == jobs_.end() ? Generation{} : job->second.RunBy(node_id);
+  return job == jobs_.end() ? Lease{.sent = sent} : job->second.LeaseFor(node_id, sent);
 }
 
 std::vector<std::string> JobTable::InEnded() const {

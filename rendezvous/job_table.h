@@ -37,7 +37,7 @@ class JobTable {
   std::vector<JobEffect> Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
   /// See JobMachine.
-  Generation RunBy(const std::string& job_id, const std::string& node_id) const;
+  Lease LeaseFor(const std::string& job_id, const std::string& node_id, Duration sent) const;
   /// Ids of nodes that have not heard how their job ended.
   std::vector<std::string> InEnded() const;
   /// In the job or in an earlier one under its id.

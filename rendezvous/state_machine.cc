@@ -13,15 +13,6 @@
 namespace mtrun::rendezvous {
 namespace {
 
-Generation GenerationOf(const AgentEvent& event) {
-  return std::visit(
-      [](const auto& e) {
-        if constexpr (requires { e.generation; }) return e.generation;
-        return Generation{};
-      },
-      event);
-}
-
 /// About nobody's membership.
 bool IsQuiet(const Event& event) {
   if (std::holds_alternative<Heartbeat>(event.what)) return true;
@@ -117,6 +108,7 @@ void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event,
   roster_.Change(node_id, [&](RosterNode& node) {
     node.run = event.incarnation;
     node.seen = event.seen.number;
+    node.leased |= event.lease_left > Duration::zero();
     if (event.last) node.knows = event.last->generation;
   });
   if (event.last) HearOf(*event.last, node_id, now);

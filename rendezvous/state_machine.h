@@ -82,9 +82,11 @@ class JobMachine {
   bool Gone() const;
   bool Has(const std::string& node_id) const { return roster_.Find(node_id) != nullptr; }
   void AppendNodeIds(std::vector<std::string>* ids) const;
-  /// The generation that runs when the node is known to run it, else {0, 0}: it has a lease for that one
-  /// alone.
+  /// The generation that runs when the node is known to run it, else {0, 0}.
   Generation RunBy(const std::string& node_id) const;
+  /// The answer to a heartbeat that the node sent then. It has a lease for the generation that it is known to
+  /// run, and none from a service that does not have the job: a generation that it does not know may follow.
+  Lease LeaseFor(const std::string& node_id, Duration sent) const;
   /// All of them, or what costs the same whatever the number of nodes.
   void CheckInvariants(bool all = true) const;
 

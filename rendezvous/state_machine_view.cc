@@ -45,6 +45,11 @@ Generation JobMachine::RunBy(const std::string& node_id) const {
   return runs ? generation_.id() : Generation{};
 }
 
+Lease JobMachine::LeaseFor(const std::string& node_id, Duration sent) const {
+  const bool authority = HasAuthority();
+  return {sent, authority ? RunBy(node_id) : Generation{}, authority};
+}
+
 bool JobMachine::IsKnownToRun() const {
   const auto& last = generation_.last();
   return last && RunBy(last->members.front().node_id) == last->generation;

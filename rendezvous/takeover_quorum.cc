@@ -182,8 +182,20 @@ bool TakeoverQuorum::DecidedByMembers(const GenerationRecord& generation,
   return Applies(generation) && !takeover_any_ && generation.known() && !NobodyLeft(generation, departures);
 }
 
+bool TakeoverQuorum::HostMayHaveGoneOn(const GenerationRecord& generation, const Roster& roster,
+                                       const Departures& departures) const {
+  // Elsewhere each of several services needs the members; and an operator's word is the last one.
+  if (!role_.standby || listed_ || takeover_majority_ || departures.AnyEvicted()) return false;
+  const std::vector<Member>& members = generation.last()->members;
+  return std::none_of(members.begin(), members.end(), [&](const Member& member) {
+    const RosterNode* node = roster.Find(member.node_id);
+    return node != nullptr && node->leased;
+  });
+}
+
 bool TakeoverQuorum::HasEnough(const GenerationRecord& generation, const Roster& roster,
                                const Departures& departures) const {
+  if (HostMayHaveGoneOn(generation, roster, departures)) return false;
   const std::vector<Member>& members = generation.last()->members;
   const std::set<int>& absent = roster.attendance().absent();
   // Counted from those that are gone: there are few, and members may be thousands.
@@ -214,6 +226,12 @@ std::optional<std::string> TakeoverQuorum::WhyNot(const GenerationRecord& genera
   if (!generation.known()) return WhyNotBegin();
   if (NobodyLeft(generation, departures)) return WhyNotBeginAgain(generation, departures);
   if (HasEnough(generation, roster, departures)) return std::nullopt;
+  if (HostMayHaveGoneOn(generation, roster, departures)) {
+    return absl::StrCat("holding: the leases (fence_timeout) of generation ", generation.id().number,
+                        " were over before its host was found dead, which may have gone on with other nodes; "
+                        "waiting for a service at ",
+                        role_.endpoint, ": start mtrun there again; ", Departures::kAdvice);
+  }
   const std::vector<const Member*> missing = Unaccounted(generation, roster, departures);
   std::vector<std::string> names;
   for (const Member* member : missing) names.push_back(member->host);
@@ -239,8 +257,11 @@ const PeerService* TakeoverQuorum::FindSuccessor(const GenerationRecord& generat
   const bool known = generation.known();
   const Generation current = generation.id();
   if (known && role_.standby) {
+    // One that starts afresh at the endpoint has read what a host that has gone on wrote down.
+    const bool gone_on = HostMayHaveGoneOn(generation, roster, departures);
     const auto meeting = std::find_if(peers_.begin(), peers_.end(), [&](const PeerService& peer) {
-      return KnowsNewer(peer, role_.endpoint, current);
+      return KnowsNewer(peer, role_.endpoint, current) ||
+             (gone_on && peer.endpoint == role_.endpoint && Answers(peer));
     });
     if (meeting != peers_.end()) return &*meeting;
   }

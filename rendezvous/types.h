@@ -371,19 +371,20 @@ using ServiceEvent = std::variant<Assigned, GenerationDissolved, JobEnded, Refus
 /// The answer to a heartbeat: the service has heard this node in the generation that runs.
 struct Lease {
   Duration sent = Duration::zero();  // the heartbeat, by the node's own clock (BootNow())
-  Generation generation;             // that the node is in, {0, 0} for none
+  Generation generation = {};        // that the node is in, {0, 0} for none or where the job may be elsewhere
+  bool authority = false;            // the service has the job
   bool operator==(const Lease&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
     field("sent", self.sent);
     field("generation", self.generation);
+    field("authority", self.authority);
   }
 };
-
 std::string Describe(const Generation& generation);
 std::string Describe(const Assignment& assignment);
-std::string Describe(
-    const WorkerFailure& failure);  // one line: "rank 1 (local 1, pid 123) on node2: killed by SIGKILL"
+/// One line: "rank 1 (local 1, pid 123) on node2: killed by SIGKILL".
+std::string Describe(const WorkerFailure& failure);
 std::string DescribeWithLog(const WorkerFailure& failure);  // the same and where its log lies
 std::string Describe(const JobOutcome& outcome);
 JobOutcome FailedOutcome(std::string reason, int exit_code = 1);

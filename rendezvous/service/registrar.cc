@@ -326,8 +326,8 @@ void Registrar::Pump(ServiceSession& session) {
     stream->session.reset();
     return stream->Close(grpc::Status::OK);
   } else if (session.heartbeat > Duration::zero()) {
-    *message.mutable_lease() = EncodeLease(
-        {std::exchange(session.heartbeat, Duration::zero()), jobs_.RunBy(session.job_id, session.node_id)});
+    const Duration sent = std::exchange(session.heartbeat, Duration::zero());
+    *message.mutable_lease() = EncodeLease(jobs_.LeaseFor(session.job_id, session.node_id, sent));
   }
   message.set_ack(session.end.receiver.Acknowledge());
   stream->Write(ToBytes(message));

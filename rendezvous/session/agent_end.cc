@@ -25,12 +25,20 @@ void AgentEnd::OnWelcome(uint64_t id, bool resumed, uint64_t acknowledged) {
 
 std::optional<Duration> AgentEnd::TakeLease(const Lease& lease) {
   heard_ = std::max(heard_, lease.sent);
+  if (lease.authority) had_job_ = std::max(had_job_, lease.sent);
   const bool runs = lease.generation.number > 0 && lease.generation == outbox.current();
-  return runs ? FirstLease() : std::nullopt;
+  return runs && heard_ > Duration::zero() ? std::optional(heard_) : std::nullopt;
 }
 
-std::optional<Duration> AgentEnd::FirstLease() const {
-  return heard_ > Duration::zero() ? std::optional(heard_) : std::nullopt;
+std::optional<Duration> AgentEnd::FirstLease() {
+  if (heard_ == Duration::zero()) return std::nullopt;
+  return had_job_ = heard_;
+}
+
+Duration AgentEnd::LeaseLeft(Duration now, Duration lease) const {
+  if (had_job_ == Duration::zero()) return had_job_;
+  if (lease == Duration::zero()) return Duration(kMaxNanoseconds);  // it never ends
+  return std::max(Duration::zero(), had_job_ + lease - now);
 }
 
 std::string AgentEnd::Describe() const {

@@ -30,7 +30,10 @@ class AgentEnd {
   /// the service gives none for it: it may have gone on to another one, or know of none yet.
   std::optional<Duration> TakeLease(const Lease& lease);
   /// The same when a generation begins here.
-  std::optional<Duration> FirstLease() const;
+  std::optional<Duration> FirstLease();
+  /// What is left of a lease of this length, counted from when a service heard this node last that had the
+  /// job: until then the job has not gone on without it. Zero when it is over; a `lease` of zero never ends.
+  Duration LeaseLeft(Duration now, Duration lease) const;
 
   bool welcomed() const { return welcomed_; }
   /// Of the last Welcome, 0 for none: goes with the next Hello.
@@ -46,7 +49,8 @@ class AgentEnd {
   bool welcomed_ = false;
   uint64_t welcomed_by_ = 0;
   Duration said_hello_ = Duration::zero();
-  Duration heard_ = Duration::zero();  // when the newest Hello or heartbeat was sent that a service has heard
+  // When the newest Hello or heartbeat was sent that a service has heard, and one that had the job.
+  Duration heard_ = Duration::zero(), had_job_ = Duration::zero();
 };
 
 }  // namespace mtrun::rendezvous

@@ -175,6 +175,7 @@ wire::AgentMessage SessionCore::MakeHello() const {
   hello.session_id = session_id_;
   hello.service_id = end_.welcomed_by();
   hello.opened = end_.outbox.Opening(options_.job);
+  hello.opened.lease_left = end_.LeaseLeft(BootNow(), options_.job.fence_timeout);
   wire::AgentMessage message;
   *message.mutable_hello() = EncodeHello(hello);
   return message;

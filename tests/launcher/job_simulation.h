@@ -268,7 +268,7 @@ class JobSimulation {
   void Retry(size_t agent, Duration delay);
   void Beat(size_t agent, uint64_t connection);
   void SendBeat(size_t agent, uint64_t connection);
-  void OnLease(size_t agent, Duration sent, const rendezvous::Generation& generation);
+  void OnLease(size_t agent, const rendezvous::Lease& lease);
   void Renew(size_t agent, std::optional<Duration> from);
   void Pump(size_t agent);
   void OnDown(size_t agent, uint64_t connection, uint64_t sequence, const rendezvous::ServiceEvent& event,
@@ -359,6 +359,7 @@ class JobSimulation {
       leftovers_;           // of dead agents, by incarnation, until when: their ports are silent
   int run_ = 1;             // for which agents are started
   int finishing_ = 0;       // the run that has come to its end
+  bool calm_ = false;       // nothing goes wrong any more, and no answer is late
   TimePoint service_died_;  // the last one
 
   std::map<std::string, int> fired_;

@@ -130,10 +130,10 @@ void JobSimulation::Connect(size_t index) {
       Connection{index, place, agent.incarnation, services_[place].id, true, false, false, now_, now_};
   agent.end.OpenStream(NowOn(agent.node) - TimePoint());
   agent.heard = now_;
+  rendezvous::StreamOpened opened = agent.end.outbox.Opening(settings_[agent.job]);
+  opened.lease_left = agent.end.LeaseLeft(NowOn(agent.node) - TimePoint(), opened.settings.fence_timeout);
   Up(id, [this, id, place, welcomed_by = agent.end.welcomed_by(), received = agent.end.receiver.Acknowledge(),
-          opened = agent.end.outbox.Opening(settings_[agent.job])] {
-    OnHello(place, id, opened, welcomed_by, received);
-  });
+          opened] { OnHello(place, id, opened, welcomed_by, received); });
   Beat(index, id);
 }
 
@@ -158,10 +158,10 @@ void JobSimulation::SendBeat(size_t index, uint64_t id) {
           received = agent.end.receiver.Acknowledge()] { OnBeat(place, id, node_id, sent, received); });
 }
 
-void JobSimulation::OnLease(size_t index, Duration sent, const rendezvous::Generation& generation) {
+void JobSimulation::OnLease(size_t index, const rendezvous::Lease& lease) {
   Agent& agent = agents_[index];
   agent.heard = now_;
-  Renew(index, agent.end.TakeLease({sent, generation}));
+  Renew(index, agent.end.TakeLease(lease));
 }
 
 void JobSimulation::Renew(size_t index, std::optional<Duration> from) {

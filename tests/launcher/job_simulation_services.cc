@@ -95,9 +95,7 @@ void JobSimulation::OnBeat(size_t index, uint64_t id, const std::string& node_id
   const size_t agent = connections_.at(id).agent;
   const std::string& job_id = settings_[agents_[agent].job].job_id;
   StepService(index, job_id, {node_id, rendezvous::Heartbeat{}});
-  Down(id, [this, agent, sent, generation = service.jobs->RunBy(job_id, node_id)] {
-    OnLease(agent, sent, generation);
-  });
+  Down(id, [this, agent, lease = service.jobs->LeaseFor(job_id, node_id, sent)] { OnLease(agent, lease); });
 }
 
 void JobSimulation::StepService(size_t index, const std::string& job_id, const rendezvous::Event& event) {
@@ -186,16 +184,16 @@ void JobSimulation::ConsiderLooking(size_t index) {
 void JobSimulation::Look(size_t index, const rendezvous::ProbeRequest& wanted) {
   services_[index].looking = true;
   // What it sees is as old as the answers that it waits for, or older.
-  At(OneIn(8) ? Delay(4000) : Delay(700),
-     [this, index, id = services_[index].id, job_id = wanted.job_id, began = NowOn(index),
-      looked = LookAround(index, wanted)]() mutable {
-       AsService(index, id, [this, index, job_id, began, looked]() mutable {
-         looked.took = NowOn(index) - began;
-         services_[index].looking = false;
-         services_[index].last_look[job_id] = now_;
-         StepService(index, job_id, {"", looked});
-       });
-     });
+  const bool slow = OneIn(8) && !calm_;
+  At(Delay(slow ? 4000 : 700), [this, index, id = services_[index].id, job_id = wanted.job_id,
+                                began = NowOn(index), looked = LookAround(index, wanted)]() mutable {
+    AsService(index, id, [this, index, job_id, began, looked]() mutable {
+      looked.took = NowOn(index) - began;
+      services_[index].looking = false;
+      services_[index].last_look[job_id] = now_;
+      StepService(index, job_id, {"", looked});
+    });
+  });
 }
 
 rendezvous::PeerService JobSimulation::LookAtService(size_t index, const std::string& endpoint,

@@ -81,7 +81,9 @@ void JobSimulation::Disturb() {
 
 void JobSimulation::Calm() {
   Mend();
+  calm_ = true;
   RunUntil(now_ + seconds(20));
+  calm_ = false;
   for (size_t job = 0; job < settings_.size() && !broken_; ++job) {
     std::string why = CheckFormed(job);
     if (why.empty()) why = CheckWarm(job);

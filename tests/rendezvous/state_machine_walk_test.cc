@@ -87,8 +87,8 @@ TEST(StateMachineWalks, KeepEveryProperty) {
     }
   }
   std::cout << generations << " generations, " << ended << " jobs ended in " << walks << " walks\n";
-  // Hosts that come back hold for their leases, so that a walk may end before it forms anything: far fewer would mean
-  // that the walks show nothing.
+  // Hosts that come back hold for their leases, so that a walk may end before it forms anything: far fewer
+  // would mean that the walks show nothing.
   EXPECT_GT(generations, static_cast<size_t>(walks) / 3);
   EXPECT_GT(ended, 0u);
 }

@@ -2,12 +2,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/rendezvous/job_values.h"
+#include "tests/rendezvous/takeover.h"
 
 namespace mtrun::rendezvous {
 namespace {
 
-using State = PeerService::State;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -18,34 +17,11 @@ JobSettings WithServices(int count, bool takeover_any = false) {
   return settings;
 }
 
-PeerService Peer(int number, State state, uint64_t generation = 0, bool authority = false) {
-  PeerService peer;
-  peer.endpoint = "service" + std::to_string(number);
-  peer.state = state;
-  peer.generation = Generation{generation, generation * 11};
-  peer.authority = authority;
-  return peer;
-}
-
-const JobRun kRun(9, TimePoint());
-
 TakeoverQuorum Seen(const std::vector<PeerService>& peers) {
   TakeoverQuorum quorum(WithServices(static_cast<int>(peers.size())));
   quorum.OnProbed(peers, kRun, TimePoint(), TimePoint());
   return quorum;
 }
-
-const Departures kNobodyGone{JobSettings()};
-
-std::string WhyNot(const TakeoverQuorum& quorum, const GenerationRecord& generation, Roster roster,
-                   const Departures& departures = kNobodyGone) {
-  roster.Follow(generation.last());
-  const std::optional<std::string> why_not = quorum.WhyNot(generation, roster, departures);
-  EXPECT_EQ(quorum.Allows(generation, roster, departures), !why_not);
-  return why_not.value_or("");
-}
-
-const GenerationRecord kNone;
 
 TEST(TakeoverQuorum, TheOnlyServiceAlwaysMay) {
   EXPECT_EQ(WhyNot(TakeoverQuorum(WithServices(1)), Running(1, {"node1", "node2"}), Here({})), "");
@@ -86,91 +62,6 @@ TEST(TakeoverQuorum, LaterItNeedsMoreThanHalfOfThoseThatMayBeAlive) {
   EXPECT_THAT(WhyNot(quorum, generation, Here({"node3"}), left), HasSubstr("node1 is not here"));
   left.OnEvicted("node3");
   EXPECT_EQ(WhyNot(quorum, generation, Here({"node1"}), left), "");
-}
-
-/// Three nodes, each with a service that may take over.
-GenerationRecord WithServicesOfMembers() {
-  Assignment assignment = MakeGeneration(1, {"node1", "node2", "node3"});
-  for (Member& member : assignment.members) member.service_port = 4000 + member.node_rank;
-  GenerationRecord generation;
-  generation.Begin(std::move(assignment));
-  return generation;
-}
-
-TEST(TakeoverQuorum, AServiceThatFormedTheGenerationKeepsIt) {
-  const GenerationRecord generation = WithServicesOfMembers();
-  TakeoverQuorum quorum(JobSettings(), {"node1:29400", /*embedded=*/true, /*standby=*/false});
-  quorum.OnGeneration(/*formed_here=*/true);
-  EXPECT_FALSE(quorum.Applies(generation));
-  EXPECT_EQ(WhyNot(quorum, generation, Here({})), "");
-  EXPECT_THAT(quorum.Endpoints(generation), ::testing::IsEmpty());
-  EXPECT_EQ(WhyNot(quorum, kNone, Here({"node1"})), "") << "it begins";
-}
-
-TEST(TakeoverQuorum, AFreshOneAtTheEndpointIsOneOfTheMembers) {
-  const GenerationRecord generation = WithServicesOfMembers();
-  TakeoverQuorum quorum(JobSettings(), {"node1:29400", true, false});
-  quorum.OnGeneration(false);
-  EXPECT_TRUE(quorum.Applies(generation));
-  EXPECT_THAT(quorum.Endpoints(generation),
-              ::testing::ElementsAre("node1:29400", "10.0.0.1:4000", "10.0.0.1:4001", "10.0.0.1:4002"));
-  EXPECT_THAT(WhyNot(quorum, generation, Here({"node1"})), HasSubstr("node2, node3 are not here"));
-  EXPECT_EQ(WhyNot(quorum, generation, Here({"node2", "node3"})), "");
-  EXPECT_FALSE(quorum.Applies(Running(1, {"node1", "node2"}))) << "their members cannot take over";
-  TakeoverQuorum alone(JobSettings(), {"node1:29400", /*embedded=*/false, false});
-  EXPECT_FALSE(alone.Applies(generation)) << "nobody takes the place of a service that stands alone";
-}
-
-TEST(TakeoverQuorum, AServiceThatStandsByServesOnlyWhomItCanTakeOver) {
-  TakeoverQuorum quorum(JobSettings(), {"node1:29400", true, /*standby=*/true});
-  EXPECT_THAT(WhyNot(quorum, kNone, Here({"node2"})), HasSubstr("knows of none"));
-  EXPECT_THAT(quorum.Endpoints(kNone), ::testing::ElementsAre("node1:29400"));
-  const GenerationRecord generation = WithServicesOfMembers();
-  Departures dead = kNobodyGone;
-  dead.OnDead("node1");
-  EXPECT_EQ(WhyNot(quorum, generation, Here({"node2", "node3"}), dead), "");
-  EXPECT_THAT(WhyNot(quorum, generation, Here({"node2"}), dead), HasSubstr("node3 is not here"))
-      << "node1 and node3 may have gone on together before node1 died";
-  dead.OnEvicted("node3");
-  EXPECT_EQ(WhyNot(quorum, generation, Here({"node2"}), dead), "");
-  quorum.OnGeneration(/*formed_here=*/true);
-  EXPECT_FALSE(quorum.Applies(generation));
-  EXPECT_THAT(quorum.Endpoints(generation), ::testing::ElementsAre("node1:29400"))
-      << "who starts afresh there is to hear of it";
-}
-
-/// Its members do not know where the job is now; who serves the endpoint does, or hears of it.
-TEST(TakeoverQuorum, OneThatStandsByAndIsBehindGivesWayToTheEndpoint) {
-  const GenerationRecord generation = WithServicesOfMembers();
-  const auto successor = [&](uint64_t heard, bool standby, State state = State::kWithoutJob) {
-    TakeoverQuorum quorum(JobSettings(), {"node1:29400", /*embedded=*/true, standby});
-    PeerService peer = Peer(1, state);
-    peer.endpoint = "node1:29400";
-    peer.last_number = heard;
-    quorum.OnProbed({peer}, kRun, TimePoint(), TimePoint());
-    const PeerService* found =
-        quorum.FindSuccessor(generation, HereAfter(generation, {"node2"}), kNobodyGone);
-    return found == nullptr ? "" : found->endpoint;
-  };
-  const uint64_t own = generation.id().number;
-  EXPECT_EQ(successor(own + 1, /*standby=*/true), "node1:29400");
-  EXPECT_EQ(successor(own, true), "");
-  EXPECT_EQ(successor(own + 1, true, State::kSilent), "");
-  EXPECT_EQ(successor(own + 1, /*standby=*/false), "");
-}
-
-TEST(TakeoverQuorum, AMajorityMayBeAskedForEverywhere) {
-  JobSettings settings;
-  settings.takeover_majority = true;
-  TakeoverQuorum quorum(settings, {"node1:29400", true, false});
-  quorum.OnGeneration(/*formed_here=*/true);
-  const GenerationRecord generation = WithServicesOfMembers();
-  EXPECT_THAT(WhyNot(quorum, generation, Here({"node1"})), HasSubstr("node2, node3 are not here"));
-  EXPECT_EQ(WhyNot(quorum, generation, Here({"node1", "node2"})), "");
-  Departures left = kNobodyGone;
-  left.OnLeft("node3");
-  EXPECT_EQ(WhyNot(quorum, generation, Here({"node1"}), left), "") << "half, with the lowest rank";
-  EXPECT_THAT(WhyNot(quorum, generation, Here({"node2"}), left), HasSubstr("node1 is not here"));
 }
 
 PeerService OfRun(PeerService peer, uint64_t incarnation, RunProof proof = RunProof::kNone) {

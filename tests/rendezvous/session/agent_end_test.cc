@@ -130,5 +130,19 @@ TEST(AgentEnd, ALeaseIsOfTheGenerationThatRunsHereAlone) {
   EXPECT_EQ(end.FirstLease(), seconds(9));
 }
 
+TEST(AgentEnd, ALeaseCountsFromTheLastTimeThatAServiceWithTheJobHeardIt) {
+  using std::chrono::seconds;
+  AgentEnd end;
+  EXPECT_EQ(end.LeaseLeft(seconds(1), seconds(30)), seconds(0)) << "nobody has heard it";
+  end.TakeLease({.sent = seconds(5), .authority = true});
+  EXPECT_EQ(end.LeaseLeft(seconds(6), seconds(30)), seconds(29));
+  end.TakeLease({.sent = seconds(9)});
+  EXPECT_EQ(end.LeaseLeft(seconds(10), seconds(30)), seconds(25)) << "that one does not have the job";
+  EXPECT_EQ(end.LeaseLeft(seconds(36), seconds(30)), seconds(0));
+  EXPECT_GT(end.LeaseLeft(seconds(36), seconds(0)), seconds(1'000'000)) << "leases do not end";
+  end.FirstLease();
+  EXPECT_EQ(end.LeaseLeft(seconds(10), seconds(30)), seconds(29)) << "assigned by who had heard it then";
+}
+
 }  // namespace
 }  // namespace mtrun::rendezvous
