@@ -133,6 +133,8 @@ absl::StatusOr<Settings::Entry*> Settings::Find(std::string_view flag) {
                  [](const Entry* entry) { return !entry->spec.yields; });
     if (firm.size() == 1) matches = firm;
   }
+  if (matches.size() == 1 && matches.front()->spec.yields && MeansAnother(name, *matches.front()))
+    matches.clear();
   if (matches.size() == 1) return matches.front();
   if (matches.empty())
     return absl::InvalidArgumentError(absl::StrCat("unknown flag --", View(flag), Hint(name)));
@@ -141,6 +143,13 @@ absl::StatusOr<Settings::Entry*> Settings::Find(std::string_view flag) {
   };
   return absl::InvalidArgumentError(
       absl::StrCat("--", View(flag), " is ambiguous: ", absl::StrJoin(matches, ", ", flag_of)));
+}
+
+bool Settings::MeansAnother(const std::string& name, const Entry& than) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return &entry != &than &&
+           std::find(entry.spec.hints.begin(), entry.spec.hints.end(), name) != entry.spec.hints.end();
+  });
 }
 
 std::string Settings::Hint(const std::string& name) const {

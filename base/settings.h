@@ -31,7 +31,7 @@ struct SettingSpec {
   std::vector<std::string> choices = {};  // strings: what is allowed, empty = anything
   std::vector<std::string> aliases = {};  // other names that are accepted
   std::vector<std::string> hints = {};    // what other programs call it: only for "did you mean"
-  bool yields = false;                    // an abbreviation that fits another setting too means that one
+  bool yields = false;  // an abbreviation that fits another setting, or its hints, does not mean this one
 };
 
 enum class SettingSource { kDefault, kFile, kEnvironment, kFlag };
@@ -84,6 +84,8 @@ class Settings {
 
   absl::StatusOr<Entry*> Find(std::string_view flag);
   Entry* Named(const std::string& name);
+  /// Whether other programs call another setting so.
+  bool MeansAnother(const std::string& name, const Entry& than) const;
   std::string Hint(const std::string& name) const;
   const Entry& Get(std::string_view name) const;
   absl::Status Assign(Entry& entry, std::string_view text, SettingSource source, std::string where);

@@ -52,6 +52,7 @@ absl::Status Hosting::StandBy(const std::string& address) {
   }
   rendezvous::HostOptions options = credentials_;
   options.endpoint = options_.endpoint;
+  options.ports = options_.port_range;
   MT_ASSIGN_OR_RETURN(standby_, rendezvous::StartStandby(options, address));
   MT_ASSIGN_OR_RETURN(const Endpoint at, ParseEndpoint(standby_->endpoint()));
   service_port_ = at.port;

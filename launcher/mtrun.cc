@@ -75,7 +75,8 @@ int EvictNode(const Options& options) {
 absl::StatusOr<PresencePort> OpenPresence(const Options& options) {
   if (options.standalone) return PresencePort();
   // The nodes of a job on loopback know each other as 127.0.0.1, unless --local_addr says otherwise.
-  return PresencePort::Open(/*on_loopback=*/options.local_addr.empty() && IsOnLoopback(options));
+  return PresencePort::Open(/*on_loopback=*/options.local_addr.empty() && IsOnLoopback(options),
+                            options.port_range);
 }
 
 int Main(const std::vector<std::string>& args) {

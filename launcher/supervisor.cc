@@ -38,7 +38,7 @@ absl::Status Supervisor::Start(const std::string& timer_file, const KeptFiles& k
 }
 
 absl::Status Supervisor::HoldFreshPort() {
-  MT_ASSIGN_OR_RETURN(held_port_, HeldPort::Open(options_.master_port));
+  MT_ASSIGN_OR_RETURN(held_port_, HeldPort::Open(options_.master_port, options_.port_range));
   return absl::OkStatus();
 }
 

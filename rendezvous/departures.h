@@ -15,6 +15,7 @@
 
 #include "rendezvous/events.h"
 #include "rendezvous/generation_record.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/roster.h"
 #include "rendezvous/types.h"
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "rendezvous/job_run.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::rendezvous {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "rendezvous/job_settings.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::rendezvous {

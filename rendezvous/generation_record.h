@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/job_settings.h"
 #include "rendezvous/member_index.h"
 #include "rendezvous/types.h"
 

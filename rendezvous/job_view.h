@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "rendezvous/generation_record.h"
 #include "rendezvous/job_run.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/roster.h"
 #include "rendezvous/types.h"
 

@@ -14,6 +14,7 @@
 #include "rendezvous/formation.h"
 #include "rendezvous/generation_record.h"
 #include "rendezvous/job_run.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/node_facets.h"
 #include "rendezvous/roster_index.h"
 #include "rendezvous/types.h"

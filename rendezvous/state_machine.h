@@ -24,6 +24,7 @@
 #include "rendezvous/formation_timers.h"
 #include "rendezvous/generation_record.h"
 #include "rendezvous/job_run.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/job_view.h"
 #include "rendezvous/key_value_store.h"
 #include "rendezvous/remembered_job.h"

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "rendezvous/codec.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/unary_call.h"
 
 namespace mtrun::rendezvous {

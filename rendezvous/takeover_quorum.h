@@ -27,6 +27,7 @@
 #include "rendezvous/events.h"
 #include "rendezvous/generation_record.h"
 #include "rendezvous/job_run.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/roster.h"
 #include "rendezvous/types.h"
 

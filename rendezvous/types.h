@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/version.h"
 #include "base/worker_channel.h"
 #include "rendezvous/fields.h"
 
@@ -26,49 +25,6 @@ using Generation = channel::Generation;
 inline constexpr int kNoSuchProgramStatus = 127, kNotExecutableStatus = 126;
 /// What trainers exit with when their settings are wrong: another try is no use.
 inline constexpr int kWrongSettingsStatus = 2;
-
-/// What every agent of a job must say alike; the first one to join sets it, a later one that differs is
-/// refused.
-struct JobSettings {
-  std::string job_id = "none";
-  std::string version = Version();  // of mtrun
-  int min_nodes = 1;
-  int max_nodes = 1;
-  int max_restarts = 0;                          // job-wide budget of worker failures
-  int refund_steps = 0;                          // so many steps give one of them back, 0: never
-  Duration last_call = std::chrono::seconds(1);  // wait for more than min_nodes at the first formation
-  Duration heartbeat_interval = std::chrono::milliseconds(500);
-  int heartbeats_missed = 3;  // a node is dead after interval x missed
-  Duration reconnect_grace = std::chrono::milliseconds(200);
-  Duration join_timeout = std::chrono::seconds(600);  // how long the first formation may take
-  Duration min_nodes_timeout = Duration::zero();      // how long a job holds below min_nodes; zero: for ever
-  Duration fence_timeout = std::chrono::seconds(30);  // a node's lease; zero: none, it never ends
-  std::vector<std::string> endpoints;  // of all services that may have it, in order; one or none: no choice
-  bool takeover_any = false;           // a service changes the membership even when another one might too
-  bool takeover_majority = false;      // more than half of the members do, also when the host is only silent
-  std::string program;  // what all nodes run, where the job has the default id; "": whatever each one runs
-  bool operator==(const JobSettings&) const = default;
-  template <typename Self, typename Field>
-  static void Fields(Self& self, Field&& field) {
-    field("job_id", self.job_id, Size{1, kMaxName});
-    field("version", self.version, Size{0, kMaxName});
-    field("min_nodes", self.min_nodes, Range{1, std::max(1, self.max_nodes)});
-    field("max_nodes", self.max_nodes, Range{1, kMaxNodes});
-    field("max_restarts", self.max_restarts, Range{0, kMaxRestarts});
-    field("refund_steps", self.refund_steps, Range{0, kMaxRestarts});
-    field("last_call", self.last_call, Range{0, kMaxNanoseconds});
-    field("heartbeat_interval", self.heartbeat_interval, Range{1'000'000, int64_t{3600} * 1'000'000'000});
-    field("heartbeats_missed", self.heartbeats_missed, Range{1, 1'000'000});
-    field("reconnect_grace", self.reconnect_grace, Range{0, kMaxNanoseconds});
-    field("join_timeout", self.join_timeout, Range{0, kMaxNanoseconds});
-    field("min_nodes_timeout", self.min_nodes_timeout, Range{0, kMaxNanoseconds});
-    field("fence_timeout", self.fence_timeout, Range{0, kMaxNanoseconds});
-    field("endpoints", self.endpoints, List{{0, kMaxEndpoints}, {1, kMaxName}});
-    field("takeover_any", self.takeover_any);
-    field("takeover_majority", self.takeover_majority);
-    field("program", self.program, Size{0, kMaxName});
-  }
-};
 
 /// One agent's offer for the next generation. Sent at joining and again whenever the agent is ready for
 /// another generation.
@@ -393,9 +349,5 @@ int ExitCodeOf(const WorkerFailure& failure);
 std::string WhyEnded(const JobOutcome& outcome);  // one sentence: the root cause, then the reason
 std::string Describe(const AgentEvent& event);
 std::string Describe(const ServiceEvent& event);
-
-/// What an agent's settings say otherwise than the job's, one text a key: "max_nodes is 3 here, 2 in the
-/// job".
-std::vector<std::string> DifferingSettings(const JobSettings& job, const JobSettings& here);
 
 }  // namespace mtrun::rendezvous

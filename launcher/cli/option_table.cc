@@ -104,6 +104,13 @@ std::vector<Option> RendezvousOptions() {
         .group = kRendezvous,
         .hints = {"address", "bind", "interface"}},
        &Options::local_addr},
+      {{.name = "port_range",
+        .help = "Ports LOW-HIGH on which this node's mtrun and its trainers listen, beside the endpoint's; "
+                "any free ones when not given.",
+        .group = kRendezvous,
+        .hints = {"ports", "port_min", "port_max"},
+        .yields = true},
+       ReadPortRange},
       {{.name = "insecure",
         .kind = Kind::kBool,
         .default_text = "false",

@@ -11,8 +11,10 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/endpoint.h"
+#include "base/port_range.h"
 #include "base/worker_env.h"
 #include "launcher/cli/signals.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::launcher {
@@ -79,6 +81,7 @@ struct Options {
   std::string prefix_template = "[${role_name}${local_rank}]:";
   std::vector<std::string> out_filters, err_filters;  // lines that are also kept apart
   std::string event_log;                              // "" for none
+  PortRange port_range;
   SignalPlan signals = DefaultSignals();
   std::string preempt_file;  // "" for none
   bool virtual_local_rank = false;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "launcher/cli/options_reading.h"
 #include "launcher/core/worker_environment.h"
+#include "rendezvous/job_settings.h"
 
 namespace mtrun::launcher {
 

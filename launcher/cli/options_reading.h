@@ -33,6 +33,7 @@ absl::Status ReadShutdownTimeout(const OptionContext& context, Options* options)
 absl::Status ReadHangNotice(const OptionContext& context, Options* options);
 absl::Status ReadHangTimeout(const OptionContext& context, Options* options);
 absl::Status ReadSignals(const OptionContext& context, Options* options);
+absl::Status ReadPortRange(const OptionContext& context, Options* options);
 
 // Output (options_output.cc).
 absl::Status ReadPrefix(const OptionContext& context, Options* options);

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "launcher/cli/options_reading.h"
 #include "launcher/cli/rdzv_conf.h"
+#include "rendezvous/job_settings.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -124,6 +125,18 @@ absl::Status ReadEndpoint(const Settings& settings, Options* options) {
   return absl::OkStatus();
 }
 
+/// None when one of them cannot be read.
+std::vector<Endpoint> EndpointsOf(const Options& options) {
+  std::vector<Endpoint> endpoints;
+  for (const std::string& text :
+       options.job.endpoints.empty() ? std::vector<std::string>{options.endpoint} : options.job.endpoints) {
+    const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text);
+    if (!endpoint.ok()) return {};
+    endpoints.push_back(*endpoint);
+  }
+  return endpoints;
+}
+
 }  // namespace
 
 std::string Named(const Settings& settings, const std::string& name) {
@@ -143,14 +156,7 @@ absl::Status NotAllowed(const Settings& settings, const std::string& name, absl:
 }
 
 bool IsOnLoopback(const Options& options, const Resolver& resolve) {
-  std::vector<Endpoint> endpoints;
-  for (const std::string& text :
-       options.job.endpoints.empty() ? std::vector<std::string>{options.endpoint} : options.job.endpoints) {
-    const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text);
-    if (!endpoint.ok()) return false;
-    endpoints.push_back(*endpoint);
-  }
-  return AreLoopback(endpoints, resolve);
+  return AreLoopback(EndpointsOf(options), resolve);
 }
 
 absl::Status ReadRendezvous(const OptionContext& context, Options* options) {
@@ -162,6 +168,21 @@ absl::Status ReadRendezvous(const OptionContext& context, Options* options) {
   if (options->run_id_given) {
     options->job.job_id = settings.Text("rdzv_id");
     if (options->job.job_id.empty()) return NotAllowed(settings, "rdzv_id", "a name that is not empty");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadPortRange(const OptionContext& context, Options* options) {
+  absl::StatusOr<PortRange> range = ParsePortRange(context.settings.Text("port_range"));
+  if (!range.ok()) return Annotate(range.status(), Named(context.settings, "port_range"));
+  options->port_range = *range;
+  // Another listener of this node could take it first.
+  std::vector<int> kept = {options->master_port};
+  for (const Endpoint& endpoint : EndpointsOf(*options)) kept.push_back(endpoint.port);
+  for (const int port : kept) {
+    if (!range->Contains(port)) continue;
+    return NotAllowed(context.settings, "port_range",
+                      absl::StrCat("ports without ", port, ", which is the rendezvous's or MASTER_PORT"));
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
+#include "rendezvous/job_settings.h"
 
 namespace mtrun::launcher {
 namespace {

@@ -62,6 +62,7 @@ EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node)
   environment["MTRUN_CONFIGURED_WORLD"] = absl::StrCat(node.configured_world);
   // What a trainer's last checkpoint must fit into.
   environment["MTRUN_SHUTDOWN_TIMEOUT"] = absl::StrCat(ToSeconds(node.shutdown_timeout));
+  if (!node.port_range.any()) environment[kPortRangeVariable] = ToText(node.port_range);
   environment.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   if (node.set_omp) environment.insert_or_assign("OMP_NUM_THREADS", std::string("1"));
   if (node.virtual_local_rank) {

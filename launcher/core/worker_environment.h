@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/port_range.h"
 #include "base/worker_channel.h"
 #include "base/worker_env.h"
 #include "rendezvous/types.h"
@@ -20,6 +21,7 @@ struct NodeContext {
   bool set_omp = false;     // see NeedsOmpThreads
   bool virtual_local_rank = false;
   Duration shutdown_timeout = Duration::zero();  // MTRUN_SHUTDOWN_TIMEOUT
+  PortRange port_range = {};                     // MTRUN_PORT_RANGE
   std::string timer_file = {};                   // TORCHELASTIC_TIMER_FILE, "" for none
   EnvironmentMap parent = {};                    // mtrun's own environment
 };

@@ -50,9 +50,13 @@ std::string TextOf(const sockaddr_storage& address) {
 
 }  // namespace
 
-absl::StatusOr<HeldPort> HeldPort::Open(int port) {
-  absl::StatusOr<UniqueFd> socket = Bind(AF_INET6, port);
-  if (!socket.ok()) socket = Bind(AF_INET, port);
+absl::StatusOr<HeldPort> HeldPort::Open(int port, const PortRange& ports) {
+  const auto bind_within = [&](int family) {
+    if (port != 0) return Bind(family, port);
+    return OpenWithin(ports, RandomBits(), [&](int free) { return Bind(family, free); });
+  };
+  absl::StatusOr<UniqueFd> socket = bind_within(AF_INET6);
+  if (!socket.ok()) socket = bind_within(AF_INET);
   MT_RETURN_IF_ERROR(socket.status());
   sockaddr_storage address = {};
   socklen_t size = sizeof address;

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/endpoint.h"
+#include "base/port_range.h"
 #include "base/posix.h"
 
 namespace mtrun::launcher {
@@ -14,8 +15,8 @@ namespace mtrun::launcher {
 /// it.
 class HeldPort {
  public:
-  /// `port` 0: any free one.
-  static absl::StatusOr<HeldPort> Open(int port = 0);
+  /// `port` 0: any free one of `ports`.
+  static absl::StatusOr<HeldPort> Open(int port = 0, const PortRange& ports = {});
   int port() const { return port_; }
   void Release() { socket_.Reset(); }
 

@@ -14,22 +14,28 @@ namespace {
 // Scripts of a shell give out 0 to 9 by themselves: "exec 3>log" in a worker would close the port.
 constexpr int kLowestNumber = 10;
 
-absl::Status BindToLoopback(int socket) {
+absl::Status Bind(int socket, int family, bool on_loopback, int port) {
+  sockaddr_in6 any = {};
+  any.sin6_family = AF_INET6;
+  any.sin6_port = htons(static_cast<uint16_t>(port));
   sockaddr_in address = {};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+  address.sin_port = any.sin6_port;
+  address.sin_addr.s_addr = htonl(on_loopback ? INADDR_LOOPBACK : INADDR_ANY);
+  const bool six = family == AF_INET6;
+  const auto* where =
+      six ? reinterpret_cast<const sockaddr*>(&any) : reinterpret_cast<const sockaddr*>(&address);
+  if (bind(socket, where, six ? sizeof any : sizeof address) != 0)
     return ErrnoStatus(errno, "bind the presence port");
   return absl::OkStatus();
 }
 
-absl::StatusOr<UniqueFd> Listen(int family, bool on_loopback) {
+absl::StatusOr<UniqueFd> Listen(int family, bool on_loopback, int port) {
   UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) return ErrnoStatus(errno, "make the presence port");
   const int off = 0;
   if (family == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (on_loopback) MT_RETURN_IF_ERROR(BindToLoopback(socket.get()));
-  // Without a bind the kernel chooses a free port on every address.
+  MT_RETURN_IF_ERROR(Bind(socket.get(), family, on_loopback, port));
   if (listen(socket.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on the presence port");
   return socket;
 }
@@ -44,9 +50,12 @@ absl::StatusOr<UniqueFd> MakeInheritable(const UniqueFd& socket) {
 
 }  // namespace
 
-absl::StatusOr<PresencePort> PresencePort::Open(bool on_loopback) {
-  absl::StatusOr<UniqueFd> socket = Listen(on_loopback ? AF_INET : AF_INET6, on_loopback);
-  if (!socket.ok()) socket = Listen(AF_INET, on_loopback);
+absl::StatusOr<PresencePort> PresencePort::Open(bool on_loopback, const PortRange& ports) {
+  const auto listen_within = [&](int family) {
+    return OpenWithin(ports, RandomBits(), [&](int port) { return Listen(family, on_loopback, port); });
+  };
+  absl::StatusOr<UniqueFd> socket = listen_within(on_loopback ? AF_INET : AF_INET6);
+  if (!socket.ok() && !on_loopback) socket = listen_within(AF_INET);
   MT_RETURN_IF_ERROR(socket.status());
   sockaddr_storage address = {};
   socklen_t size = sizeof address;

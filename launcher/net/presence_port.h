@@ -8,15 +8,16 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/port_range.h"
 #include "base/posix.h"
 
 namespace mtrun::launcher {
 
 class PresencePort {
  public:
-  /// Any free port, on 127.0.0.1 alone or on every address. Whatever is forked and executed from here on
-  /// holds it too. A fresh id.
-  static absl::StatusOr<PresencePort> Open(bool on_loopback);
+  /// A free port of `ports`, on 127.0.0.1 alone or on every address. Whatever is forked and executed from
+  /// here on holds it too. A fresh id.
+  static absl::StatusOr<PresencePort> Open(bool on_loopback, const PortRange& ports = {});
   PresencePort() = default;  // none
 
   int port() const { return port_; }    // 0 for none

@@ -30,6 +30,7 @@ LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles&
   node_.max_restarts = options.job.max_restarts;
   node_.configured_world = options.job.max_nodes * options.workers;
   node_.shutdown_timeout = options.shutdown_timeout;
+  node_.port_range = options.port_range;
   node_.run_id = options.job.job_id;
   node_.socket = std::move(socket);
   node_.parent = CurrentEnvironment();

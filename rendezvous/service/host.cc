@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
+#include "base/posix.h"
 #include "base/status_macros.h"
 #include "rendezvous/service/service.h"
 #include "rendezvous/status_client.h"
@@ -42,8 +43,11 @@ ServiceOptions OptionsOf(const HostOptions& options) {
 absl::StatusOr<std::unique_ptr<Host>> StartStandby(const HostOptions& options, const std::string& address) {
   ServiceOptions service_options = OptionsOf(options);
   service_options.standby_address = address;
-  service_options.listen = ToText({IsLoopback(address) ? address : "::", 0});
-  MT_ASSIGN_OR_RETURN(std::unique_ptr<Service> service, Service::Start(service_options));
+  const auto start = [&](int port) {
+    service_options.listen = ToText({IsLoopback(address) ? address : "::", port});
+    return Service::Start(service_options);
+  };
+  MT_ASSIGN_OR_RETURN(std::unique_ptr<Service> service, OpenWithin(options.ports, RandomBits(), start));
   const std::string text = ToText({address, service->port()});
   return std::make_unique<RunningHost>(std::move(service), text, "it stands by");
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/port_range.h"
 
 namespace mtrun::rendezvous {
 
@@ -18,6 +19,7 @@ struct HostOptions {
   std::string token;
   std::string job_id = {};  // what this agent begins; see JobMachine::Options::host_begins
   int presence_port = 0;    // of this mtrun, 0: none
+  PortRange ports = {};     // where a service listens that stands by
   uint64_t presence_id = 0;
   std::string state_folder = {};  // see ServiceOptions
 };
@@ -38,8 +40,8 @@ class Host {
 /// (kInvalidArgument).
 absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options);
 
-/// A service on a free port that serves when the one at the endpoint is dead. `address`: where the other
-/// nodes reach this one.
+/// A service on a free port of `options.ports` that serves when the one at the endpoint is dead. `address`:
+/// where the other nodes reach this one.
 absl::StatusOr<std::unique_ptr<Host>> StartStandby(const HostOptions& options, const std::string& address);
 
 }  // namespace mtrun::rendezvous

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "rendezvous/events.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/session/stream_sender.h"
 
 namespace mtrun::rendezvous {

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "rendezvous/events.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::rendezvous {

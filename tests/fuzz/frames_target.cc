@@ -17,6 +17,33 @@ using namespace collectives;  // NOLINT: the code under test
 constexpr uint64_t kGeneration = 42;
 constexpr size_t kCount = 24;  // elements of a call
 
+std::unique_ptr<FrameCipher> Cipher(FrameCipher::Use use) {
+  return std::make_unique<FrameCipher>(std::string(FrameCipher::kKeyBytes, 'k'), Protection::kTag, use);
+}
+
+/// The frames of a peer that has the key and says what the fuzzer likes: each is a head, a byte for the
+/// length of the payload, the payload and a byte that is odd where the tag is spoilt.
+std::string Sealed(std::string_view bytes) {
+  const auto cipher = Cipher(FrameCipher::Use::kSeal);
+  std::string frames;
+  while (bytes.size() > sizeof(FrameHead) + 1) {
+    const std::string_view head = bytes.substr(0, sizeof(FrameHead));
+    const size_t length = static_cast<unsigned char>(bytes[sizeof(FrameHead)]);
+    bytes.remove_prefix(sizeof(FrameHead) + 1);
+    const std::string_view payload = bytes.substr(0, length);
+    bytes.remove_prefix(payload.size());
+    cipher->Begin(head.data(), head.size());
+    cipher->Pass(payload.data(), payload.size(), nullptr);
+    FrameCipher::Tag tag = cipher->Finish();
+    if (!bytes.empty()) {
+      if (bytes[0] % 2 != 0) tag[0] ^= 1;
+      bytes.remove_prefix(1);
+    }
+    frames.append(head).append(payload).append(reinterpret_cast<const char*>(tag.data()), tag.size());
+  }
+  return frames.append(bytes);  // a connection that ends in the middle of one
+}
+
 /// Rank 0 of two, whose peer on another host has sent `bytes` and ended.
 struct Half {
   explicit Half(std::string_view bytes) {
@@ -28,6 +55,8 @@ struct Half {
     peers[1].rank = 1;
     peers[1].name = "rank 1";
     peers[1].data = UniqueFd(ends[0]);
+    peers[1].seal = Cipher(FrameCipher::Use::kSeal);
+    peers[1].open = Cipher(FrameCipher::Use::kOpen);
     auto segment = OwnSegment::Create(kGeneration, 0, 2, kPage);
     MT_CHECK(segment.ok()) << segment.status();
     transport = std::make_unique<Transport>(0, kGeneration, *std::move(segment), peers, failure);
@@ -77,7 +106,7 @@ absl::Status Run(Transport& transport, unsigned char choice) {
 // The first two bytes choose two calls, the rest is what the peer sends meanwhile.
 void FuzzFrames(std::string_view bytes) {
   if (bytes.size() < 2) return;
-  Half half(bytes.substr(2));
+  Half half(Sealed(bytes.substr(2)));
   for (const char choice : {bytes[0], bytes[1]}) {
     if (!Run(*half.transport, static_cast<unsigned char>(choice)).ok()) return;
   }

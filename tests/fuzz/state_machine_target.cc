@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "rendezvous/job_settings.h"
 #include "tests/fuzz/fuzz_targets.h"
 #include "tests/rendezvous/cluster_simulation.h"
 

@@ -27,6 +27,7 @@
 #include "absl/strings/str_cat.h"
 #include "launcher/core/agent_core.h"
 #include "launcher/core/host_watch.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/job_table.h"
 #include "rendezvous/session/agent_end.h"
 #include "rendezvous/session/service_end.h"

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/eviction.h"
+#include "rendezvous/job_settings.h"
 #include "tests/launcher/job_simulation.h"
 
 namespace mtrun::launcher {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "rendezvous/job_settings.h"
 #include "tests/launcher/job_simulation.h"
 
 namespace mtrun::launcher {

@@ -1,4 +1,5 @@
 // The simulated job: services and the sessions that they accept.
+#include "rendezvous/job_settings.h"
 #include "tests/launcher/job_simulation.h"
 
 #include <algorithm>

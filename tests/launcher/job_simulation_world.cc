@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "rendezvous/job_settings.h"
 #include "tests/launcher/job_simulation.h"
 
 namespace mtrun::launcher {

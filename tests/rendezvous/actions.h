@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/job_settings.h"
 #include "tests/rendezvous/explorer.h"
 
 namespace mtrun::rendezvous {

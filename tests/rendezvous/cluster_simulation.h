@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/state_machine.h"
 #include "tests/rendezvous/properties.h"
 

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/codec.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/rendezvous.pb.h"
 #include "rendezvous/validate.h"
 

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/formation.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/rendezvous.pb.h"
 
 namespace mtrun::rendezvous {

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/job_table.h"
 
 namespace mtrun::rendezvous {

@@ -1,6 +1,7 @@
 #include "rendezvous/formation_timers.h"
 
 #include "gtest/gtest.h"
+#include "rendezvous/job_settings.h"
 
 namespace mtrun::rendezvous {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/job_settings.h"
 #include "tests/rendezvous/job_values.h"
 
 namespace mtrun::rendezvous {

@@ -1,4 +1,5 @@
 #include "rendezvous/job_table.h"
+#include "rendezvous/job_settings.h"
 
 #include <algorithm>
 

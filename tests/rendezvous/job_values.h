@@ -6,6 +6,7 @@
 
 #include "rendezvous/formation.h"
 #include "rendezvous/generation_record.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/roster.h"
 
 namespace mtrun::rendezvous {

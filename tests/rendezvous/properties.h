@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/job_settings.h"
 #include "rendezvous/state_machine.h"
 
 namespace mtrun::rendezvous {

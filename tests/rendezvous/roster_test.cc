@@ -1,4 +1,5 @@
 #include "rendezvous/roster.h"
+#include "rendezvous/job_settings.h"
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "gtest/gtest.h"
+#include "rendezvous/job_settings.h"
 #include "tests/rendezvous/actions.h"
 #include "tests/rendezvous/explorer.h"
 #include "tests/rendezvous/instrumented.h"

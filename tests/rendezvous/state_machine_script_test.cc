@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
+#include "rendezvous/job_settings.h"
 #include "tests/rendezvous/cluster_simulation.h"
 #include "tests/support/golden_script.h"
 

@@ -1,6 +1,7 @@
 // Corners that the scripts do not reach: value semantics, reports that come before the offer, malformed
 // offers.
 #include "rendezvous/state_machine.h"
+#include "rendezvous/job_settings.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -225,7 +226,8 @@ TEST(JobMachine, KeepsItsInvariantsAmongManyNodes) {
   world.Close("node3");
   world.Advance(Settings(1, 1).reconnect_grace);
   each([&](const std::string& node) {
-    if (world.machine().Has(node)) world.OfferFrom(node);
+    // The spares offered long ago: one that was taken and offers again ends the generation.
+    if (world.machine().Has(node) && world.generation().number == 1) world.OfferFrom(node);
   });
   EXPECT_EQ(world.generation().number, 2u);
   world.Open("node3");
@@ -233,6 +235,7 @@ TEST(JobMachine, KeepsItsInvariantsAmongManyNodes) {
   each([&](const std::string& node) {
     if (world.machine().RunBy(node).number > 0) world.Say(node, WorkersFinished{world.generation(), false});
   });
+  ASSERT_TRUE(world.machine().outcome());
   EXPECT_TRUE(world.machine().outcome()->success);
   each([&](const std::string& node) { world.Leave(node); });
   EXPECT_TRUE(world.machine().Gone());

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/posix.h"
 #include "gtest/gtest.h"
+#include "rendezvous/job_settings.h"
 #include "tests/rendezvous/actions.h"
 #include "tests/rendezvous/instrumented.h"
 

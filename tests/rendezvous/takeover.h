@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/takeover_quorum.h"
 #include "tests/rendezvous/job_values.h"
 

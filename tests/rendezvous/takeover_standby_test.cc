@@ -2,6 +2,7 @@
 // dead.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/job_settings.h"
 #include "tests/rendezvous/takeover.h"
 
 namespace mtrun::rendezvous {

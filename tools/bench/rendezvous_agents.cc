@@ -30,6 +30,7 @@
 #include "base/status_macros.h"
 #include "base/token.h"
 #include "rendezvous/codec.h"
+#include "rendezvous/job_settings.h"
 #include "rendezvous/rendezvous.grpc.pb.h"
 #include "rendezvous/transport.h"
 

@@ -9,6 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/port_range.h"
+#include "trainers/collectives/frame_cipher.h"
 
 namespace mtrun::collectives {
 
@@ -23,6 +25,12 @@ class Bootstrap {
   virtual void Abort(std::string_view why) = 0;
 };
 
+/// How members reach each other between hosts.
+struct Wire {
+  Protection protection = Protection::kTag;  // of frames; the same on all members
+  PortRange ports;                           // where a member listens
+};
+
 /// Who one member is in one generation.
 struct GroupMember {
   int rank = 0;
@@ -30,6 +38,7 @@ struct GroupMember {
   /// The same text on all members, never used again: names segments and frames.
   std::string generation = "1.0";
   std::string address;  // where peers on other hosts reach this one; "" = found from the bootstrap
+  Wire wire = {};
 };
 
 }  // namespace mtrun::collectives

@@ -60,13 +60,13 @@ std::vector<std::string> LocalAddresses() {
 
 std::string Encode(const PeerInfo& info) {
   return absl::StrCat(info.pid, "\n", info.host, "\n", info.host_id, "\n", info.unix_name, "\n", info.port,
-                      "\n", absl::StrJoin(info.addresses, " "));
+                      "\n", absl::StrJoin(info.addresses, " "), "\n", info.encrypts ? "encrypts" : "");
 }
 
 absl::StatusOr<PeerInfo> DecodePeerInfo(const std::string& text) {
   const std::vector<std::string> fields = absl::StrSplit(text, '\n');
   PeerInfo info;
-  if (fields.size() != 6 || !absl::SimpleAtoi(fields[0], &info.pid) ||
+  if (fields.size() != 7 || !absl::SimpleAtoi(fields[0], &info.pid) ||
       !absl::SimpleAtoi(fields[4], &info.port)) {
     return absl::InvalidArgumentError(absl::StrCat("a peer's address in the key-value store is malformed: \"",
                                                    absl::string_view(text), "\""));
@@ -75,6 +75,7 @@ absl::StatusOr<PeerInfo> DecodePeerInfo(const std::string& text) {
   info.host_id = fields[2];
   info.unix_name = fields[3];
   info.addresses = absl::StrSplit(fields[5], ' ', absl::SkipEmpty());
+  info.encrypts = fields[6] == "encrypts";
   return info;
 }
 

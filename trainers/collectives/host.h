@@ -24,6 +24,7 @@ struct PeerInfo {
   std::string unix_name;               // abstract Unix socket, without the leading zero byte
   int port = 0;                        // TCP, 0 when every rank is on one host
   std::vector<std::string> addresses;  // to try with `port`
+  bool encrypts = false;               // what it sends to other hosts
 };
 std::string Encode(const PeerInfo& info);
 absl::StatusOr<PeerInfo> DecodePeerInfo(const std::string& text);

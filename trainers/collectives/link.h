@@ -59,6 +59,11 @@ class Link {
   /// Known from the start when dialed, from kProof on when accepted.
   int peer() const { return peer_; }
   Purpose purpose() const { return purpose_; }
+  /// When done: 32 bytes that only both ends can compute, of this connection and for what the dialer sends,
+  /// or the acceptor.
+  std::string DirectionKey(bool of_dialer) const {
+    return Mac(of_dialer ? "dialer's frames" : "acceptor's frames");
+  }
   /// When done: the socket, and the peer's segment (Unix).
   UniqueFd TakeSocket() { return std::move(fd_); }
   UniqueFd TakeSegment() { return std::move(received_); }

@@ -60,20 +60,26 @@ absl::StatusOr<UniqueFd> ListenUnix(const std::string& name) {
   return fd;
 }
 
-absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, int* port) {
+absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, const PortRange& ports, int* port) {
+  const auto bind_within = [&](auto& at, in_port_t* number) {
+    return OpenWithin(ports, RandomBits(), [&](int free) {
+      *number = htons(static_cast<uint16_t>(free));
+      return BindTcp(reinterpret_cast<const sockaddr*>(&at), sizeof(at), port);
+    });
+  };
   if (address == "localhost" || absl::StartsWith(address, "127.")) {
     sockaddr_in loopback = {};
     loopback.sin_family = AF_INET;
     loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (address != "localhost") inet_pton(AF_INET, address.c_str(), &loopback.sin_addr);
-    return BindTcp(reinterpret_cast<const sockaddr*>(&loopback), sizeof(loopback), port);
+    return bind_within(loopback, &loopback.sin_port);
   }
   sockaddr_in6 any6 = {};
   any6.sin6_family = AF_INET6;
-  if (auto fd = BindTcp(reinterpret_cast<const sockaddr*>(&any6), sizeof(any6), port); fd.ok()) return fd;
+  if (auto fd = bind_within(any6, &any6.sin6_port); fd.ok()) return fd;
   sockaddr_in any4 = {};  // machines without IPv6
   any4.sin_family = AF_INET;
-  return BindTcp(reinterpret_cast<const sockaddr*>(&any4), sizeof(any4), port);
+  return bind_within(any4, &any4.sin_port);
 }
 
 absl::StatusOr<UniqueFd> DialUnix(const std::string& name) {

@@ -6,15 +6,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/port_range.h"
 #include "base/posix.h"
 
 namespace mtrun::collectives {
 
 /// Listens on an abstract Unix socket (it has no file and ends with its descriptor).
 absl::StatusOr<UniqueFd> ListenUnix(const std::string& name);
-/// Listens on a port that the kernel chooses: on loopback alone when `address` is a loopback address, else on
-/// all interfaces.
-absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, int* port);
+/// Listens on a free port of `ports`: on loopback alone when `address` is a loopback address, else on all
+/// interfaces.
+absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, const PortRange& ports, int* port);
 
 /// Begins to connect; the sockets are non-blocking, and one may still fail. Host names are resolved here.
 absl::StatusOr<UniqueFd> DialUnix(const std::string& name);

@@ -101,14 +101,16 @@ class MeshBuilder {
     return absl::StrCat("collectives/", membership_.generation, "/", View(what), "/", rank);
   }
   std::string KeyKey() const { return Key("key", 0); }
+  bool Encrypts() const { return membership_.wire.protection == Protection::kEncrypt; }
 
   absl::Status Publish() {
     info_.pid = getpid();
+    info_.encrypts = Encrypts();
     info_.host = HostName();
     info_.host_id = options_.host_id.empty() ? LocalHostId() : options_.host_id;
     info_.unix_name = absl::StrFormat("mtrun-%016x%016x", RandomBits(), RandomBits());
     MT_ASSIGN_OR_RETURN(unix_listener_, ListenUnix(info_.unix_name));
-    MT_ASSIGN_OR_RETURN(tcp_listener_, ListenTcp(membership_.address, &info_.port));
+    MT_ASSIGN_OR_RETURN(tcp_listener_, ListenTcp(membership_.address, membership_.wire.ports, &info_.port));
     info_.addresses =
         membership_.address.empty() ? LocalAddresses() : std::vector<std::string>{membership_.address};
     if (membership_.rank == 0) MT_RETURN_IF_ERROR(bootstrap_.Set(KeyKey(), NewKey()));
@@ -128,6 +130,12 @@ class MeshBuilder {
       peer.rank = rank;
       peer.name = Describe(rank, info);
       peer.local = info.host_id == info_.host_id;
+      if (info.encrypts != Encrypts()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(info.encrypts ? "this rank" : peer.name, " does not encrypt what it sends, ",
+                         info.encrypts ? peer.name : "this rank",
+                         " does: give --encrypt_gradients to all workers or to none"));
+      }
       infos_[rank] = std::move(info);
     }
     return absl::OkStatus();
@@ -292,8 +300,16 @@ class MeshBuilder {
     if (link.local()) {
       peer.segment = link.TakeSegment();
       peer.process = OpenProcess(link.fd());
+    } else if (link.purpose() == Purpose::kData) {
+      peer.seal = MakeCipher(link, FrameCipher::Use::kSeal);
+      peer.open = MakeCipher(link, FrameCipher::Use::kOpen);
     }
     socket = link.TakeSocket();
+  }
+
+  std::unique_ptr<FrameCipher> MakeCipher(const Link& link, FrameCipher::Use use) const {
+    const bool of_dialer = link.dialed() == (use == FrameCipher::Use::kSeal);
+    return std::make_unique<FrameCipher>(link.DirectionKey(of_dialer), membership_.wire.protection, use);
   }
 
   absl::Status CheckStillPossible(const Link& ended, const absl::Status& why) {

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/posix.h"
 #include "trainers/collectives/bootstrap.h"
+#include "trainers/collectives/frame_cipher.h"
 #include "trainers/collectives/host.h"
 
 namespace mtrun::collectives {
@@ -18,10 +20,11 @@ struct Peer {
   int rank = -1;
   std::string name;  // "rank 1 (pid 77 on node2)"
   bool local = false;
-  UniqueFd control;  // non-blocking; shutdown notices; closed when the peer ends
-  UniqueFd data;     // non-blocking; remote peers only
-  UniqueFd segment;  // read-only; local peers only
-  UniqueFd process;  // pidfd; where the peer is another process of this pid namespace
+  UniqueFd control;                         // non-blocking; shutdown notices; closed when the peer ends
+  UniqueFd data;                            // non-blocking; remote peers only
+  std::unique_ptr<FrameCipher> seal, open;  // what goes over `data`, and what comes
+  UniqueFd segment;                         // read-only; local peers only
+  UniqueFd process;                         // pidfd; where the peer is another process of this pid namespace
 };
 
 struct MeshOptions {

@@ -2,12 +2,9 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
@@ -23,7 +20,6 @@ constexpr std::chrono::microseconds kSpin{10};
 constexpr int kLooksPerClock = 32;
 // One a millisecond; if all are in vain, only the data connection to a living peer broke.
 constexpr int kLooksForReason = 25;
-constexpr uint64_t kFrameMagic = 0x31306d617266746dULL;  // "mtfram01"
 
 void Relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -38,42 +34,15 @@ int UsableCores() {
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
 
-// Frame head and payload as one stream: `done` bytes of it have gone, the rest is described for sendmsg or
-// recvmsg.
-void Rest(void* head, size_t head_bytes, void* payload, size_t payload_bytes, size_t done, iovec parts[2],
-          msghdr* message) {
-  *message = {};
-  message->msg_iov = parts;
-  if (done < head_bytes) {
-    parts[message->msg_iovlen++] = {static_cast<char*>(head) + done, head_bytes - done};
-    done = head_bytes;
-  }
-  const size_t gone = done - head_bytes;
-  if (gone < payload_bytes)
-    parts[message->msg_iovlen++] = {static_cast<char*>(payload) + gone, payload_bytes - gone};
-}
-
 }  // namespace
-
-/// The head of what goes to a peer on another host in one phase.
-struct Transport::Frame {
-  uint64_t magic = kFrameMagic;
-  uint64_t generation = 0;
-  uint64_t phase = 0;
-  Call call;
-  uint64_t bytes = 0;
-};
 
 /// One remote peer's part of a phase.
 struct Transport::Pending {
-  int rank = -1;
-  int fd = -1;
-  Frame out, in;
-  ConstBytes payload;
-  MutableBytes room;
-  size_t sent = 0, received = 0;  // bytes, frame head included
-  bool sending() const { return sent < sizeof(Frame) + payload.size; }
-  bool receiving() const { return received < sizeof(Frame) + room.size; }
+  int rank;
+  int fd;
+  size_t expected;  // bytes of its payload
+  FrameSender sender;
+  FrameReceiver receiver;
 };
 
 Transport::Transport(int rank, uint64_t generation, std::unique_ptr<OwnSegment> segment,
@@ -217,20 +186,21 @@ absl::Status Transport::OtherCall(int rank, const Call& theirs) const {
 
 absl::Status Transport::ExchangeFrames(const Phase& phase) {
   std::vector<Pending> pending;
-  for (const Peer& peer : peers_) {
+  for (Peer& peer : peers_) {
     if (peer.rank < 0 || peer.local) continue;
-    Pending part;
-    part.rank = peer.rank;
-    part.fd = peer.data.get();
-    if (!phase.send.empty()) part.payload = phase.send[static_cast<size_t>(peer.rank)];
-    if (!phase.receive.empty()) part.room = phase.receive[static_cast<size_t>(peer.rank)];
-    part.out = {.generation = generation_, .phase = phase_, .call = phase.call, .bytes = part.payload.size};
-    pending.push_back(part);
+    const auto rank = static_cast<size_t>(peer.rank);
+    const ConstBytes payload = phase.send.empty() ? ConstBytes() : phase.send[rank];
+    const MutableBytes room = phase.receive.empty() ? MutableBytes() : phase.receive[rank];
+    const FrameHead head = {
+        .generation = generation_, .phase = phase_, .call = phase.call, .bytes = payload.size};
+    pending.push_back({peer.rank, peer.data.get(), room.size,
+                       FrameSender(peer.data.get(), *peer.seal, head, payload),
+                       FrameReceiver(peer.data.get(), *peer.open, room)});
   }
-  const auto done = [](const Pending& part) { return !part.sending() && !part.receiving(); };
+  const auto done = [](const Pending& part) { return part.sender.done() && part.receiver.done(); };
   while (true) {
     bool moved = false;
-    for (Pending& part : pending) MT_RETURN_IF_ERROR(Progress(part, &moved));
+    for (Pending& part : pending) MT_RETURN_IF_ERROR(Advance(part, &moved));
     if (std::all_of(pending.begin(), pending.end(), done)) return absl::OkStatus();
     if (!moved) MT_RETURN_IF_ERROR(WaitForSockets(pending));
     if (failure_.failed()) return failure_.status();
@@ -240,7 +210,7 @@ absl::Status Transport::ExchangeFrames(const Phase& phase) {
 absl::Status Transport::WaitForSockets(const std::vector<Pending>& pending) {
   std::vector<pollfd> events = {{failure_.event_fd(), POLLIN, 0}};
   for (const Pending& part : pending) {
-    const int wanted = (part.sending() ? POLLOUT : 0) | (part.receiving() ? POLLIN : 0);
+    const int wanted = (part.sender.done() ? 0 : POLLOUT) | (part.receiver.done() ? 0 : POLLIN);
     if (wanted != 0) events.push_back({part.fd, static_cast<short>(wanted), 0});
   }
   if (poll(events.data(), events.size(), -1) < 0 && errno != EINTR) {
@@ -249,38 +219,31 @@ absl::Status Transport::WaitForSockets(const std::vector<Pending>& pending) {
   return absl::OkStatus();
 }
 
-absl::Status Transport::Progress(Pending& pending, bool* moved) {
-  iovec parts[2];
-  msghdr message;
-  if (pending.sending()) {
-    Rest(&pending.out, sizeof(Frame), const_cast<void*>(pending.payload.data), pending.payload.size,
-         pending.sent, parts, &message);
-    const ssize_t count = sendmsg(pending.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count < 0 && errno != EAGAIN && errno != EINTR) return HungUp(pending.rank);
-    if (count > 0) *moved = true, pending.sent += static_cast<size_t>(count);
-  }
-  if (pending.receiving()) {
-    // The payload is not read before the head is known to be the expected one.
-    const bool head = pending.received < sizeof(Frame);
-    Rest(&pending.in, sizeof(Frame), pending.room.data, head ? 0 : pending.room.size, pending.received, parts,
-         &message);
-    const ssize_t count = recvmsg(pending.fd, &message, MSG_DONTWAIT);
-    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return HungUp(pending.rank);
-    if (count > 0) *moved = true, pending.received += static_cast<size_t>(count);
-    if (head && pending.received == sizeof(Frame)) MT_RETURN_IF_ERROR(CheckFrame(pending));
-  }
+absl::Status Transport::Advance(Pending& pending, bool* moved) {
+  const auto look = [&](Progress progress) -> absl::Status {
+    *moved = *moved || progress != Progress::kNone;
+    if (progress == Progress::kHungUp) return HungUp(pending.rank);
+    if (progress == Progress::kHead) return CheckHead(pending);
+    if (progress != Progress::kForged) return absl::OkStatus();
+    return absl::UnauthenticatedError(absl::StrCat("a frame of ",
+                                                   peers_[static_cast<size_t>(pending.rank)].name,
+                                                   " was altered on its way, in ", Describe(call_)));
+  };
+  if (!pending.sender.done()) MT_RETURN_IF_ERROR(look(pending.sender.Advance()));
+  if (!pending.receiver.done()) MT_RETURN_IF_ERROR(look(pending.receiver.Advance()));
   return absl::OkStatus();
 }
 
-absl::Status Transport::CheckFrame(const Pending& pending) const {
-  const Frame& in = pending.in;
-  if (in.magic == kFrameMagic && in.generation == generation_ && in.phase == phase_) {
+// Not authenticated yet: what it says is only refused here.
+absl::Status Transport::CheckHead(const Pending& pending) const {
+  const FrameHead& in = pending.receiver.head();
+  if (in.magic == FrameHead::kMagic && in.generation == generation_ && in.phase == phase_) {
     if (!(in.call == call_)) return OtherCall(pending.rank, in.call);
-    if (in.bytes == pending.room.size) return absl::OkStatus();
+    if (in.bytes == pending.expected) return absl::OkStatus();
   }
   return absl::InternalError(absl::StrCat(peers_[static_cast<size_t>(pending.rank)].name,
                                           " sent a frame of phase ", in.phase, " with ", in.bytes,
-                                          " bytes, expected phase ", phase_, " with ", pending.room.size));
+                                          " bytes, expected phase ", phase_, " with ", pending.expected));
 }
 
 bool Transport::Sleeps(int rank) const {

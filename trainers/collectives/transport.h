@@ -21,20 +21,12 @@
 
 #include "absl/status/status.h"
 #include "trainers/collectives/failure.h"
+#include "trainers/collectives/frames.h"
 #include "trainers/collectives/mesh.h"
 #include "trainers/collectives/segment.h"
 #include "trainers/collectives/types.h"
 
 namespace mtrun::collectives {
-
-struct ConstBytes {
-  const void* data = nullptr;
-  size_t size = 0;
-};
-struct MutableBytes {
-  void* data = nullptr;
-  size_t size = 0;
-};
 
 /// What one rank does in one phase.
 struct Phase {
@@ -81,7 +73,6 @@ class Transport {
   int FirstLeft() const;
 
  private:
-  struct Frame;
   struct Pending;
 
   void Announce(const Phase& phase);
@@ -89,8 +80,8 @@ class Transport {
   absl::Status SleepUntilReached(int rank);
   absl::Status ExchangeFrames(const Phase& phase);
   absl::Status WaitForSockets(const std::vector<Pending>& pending);
-  absl::Status Progress(Pending& pending, bool* moved);
-  absl::Status CheckFrame(const Pending& pending) const;
+  absl::Status Advance(Pending& pending, bool* moved);
+  absl::Status CheckHead(const Pending& pending) const;
   absl::Status Lost(int rank) const;
   absl::Status HungUp(int rank) const;
   absl::Status OtherCall(int rank, const Call& theirs) const;

@@ -54,10 +54,17 @@ absl::StatusOr<std::string> AgreeOnGeneration(collectives::Bootstrap& bootstrap,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Make(const EnvironmentMap& environment,
-                                                                   at::Device device) {
+                                                                   at::Device device,
+                                                                   collectives::Protection protection) {
   MT_ASSIGN_OR_RETURN(const Assignment assignment, ReadAssignment(environment));
+  collectives::Wire wire{protection, {}};
+  if (const auto ports = environment.find(kPortRangeVariable); ports != environment.end()) {
+    absl::StatusOr<PortRange> range = ParsePortRange(ports->second);
+    if (!range.ok()) return Annotate(range.status(), kPortRangeVariable);
+    wire.ports = *range;
+  }
   const bool elastic = LaunchOf(environment) == Launch::kMtrun;
-  return std::unique_ptr<JobMembership>(new JobMembership(assignment, device, elastic));
+  return std::unique_ptr<JobMembership>(new JobMembership(assignment, device, wire, elastic));
 }
 
 absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Joined(const EnvironmentMap& environment,
@@ -82,8 +89,9 @@ absl::Status JobMembership::Join(const EnvironmentMap& environment) {
   return ConnectByHand(worker, agent_serves);
 }
 
-JobMembership::JobMembership(Assignment assignment, at::Device device, bool elastic)
-    : device_(device), elastic_(elastic), assignment_(std::move(assignment)) {}
+JobMembership::JobMembership(Assignment assignment, at::Device device, const collectives::Wire& wire,
+                             bool elastic)
+    : device_(device), wire_(wire), elastic_(elastic), assignment_(std::move(assignment)) {}
 
 JobMembership::~JobMembership() {
   waits_.reset();
@@ -125,6 +133,7 @@ absl::Status JobMembership::ConnectByHand(const WorkerEnv& worker, bool agent_se
   collectives::GroupMember membership;
   membership.rank = worker.rank;
   membership.world_size = worker.world_size;
+  membership.wire = wire_;
   MT_ASSIGN_OR_RETURN(membership.generation, AgreeOnGeneration(*bootstrap_, worker.rank));
   auto group = collectives::ConnectGroup(membership, bootstrap_, device_);
   if (!group.ok()) return Annotate(group.status(), "connect to the other workers");
@@ -187,6 +196,7 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
     membership.rank = given.rank;
     membership.world_size = given.world_size;
     membership.generation = channel::ToText(given.generation);
+    membership.wire = wire_;
     auto group = collectives::ConnectGroup(membership, bootstrap_, device_);
     if (!group.ok()) return Annotate(group.status(), "connect to the other workers");
     group_ = *std::move(group);

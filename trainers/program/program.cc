@@ -171,6 +171,10 @@ absl::Status CheckFolder(const Run& run) {
   return absl::OkStatus();
 }
 
+collectives::Protection ProtectionOf(const TrainOptions& options) {
+  return options.encrypt_gradients ? collectives::Protection::kEncrypt : collectives::Protection::kTag;
+}
+
 absl::StatusOr<int> TrainAndReport(Run& run) {
   MT_ASSIGN_OR_RETURN(const RunData data, OpenData(run.options.data, run.program.needs_test_images));
   MT_ASSIGN_OR_RETURN(BatchOptions batch, Resolve(run, data));
@@ -184,7 +188,8 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
   CatchDrainSignals();
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<Task> task, MakeTaskOf(run, data.train, batch));
   run.joined = true;
-  MT_ASSIGN_OR_RETURN(const auto membership, JobMembership::Make(run.environment, batch.device));
+  MT_ASSIGN_OR_RETURN(const auto membership,
+                      JobMembership::Make(run.environment, batch.device, ProtectionOf(run.options)));
   FaultPlan faults;
   return TrainTogether(run, InputsOf(run, data, batch, *task, asked, faults), *membership, asked.faults);
 }

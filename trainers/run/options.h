@@ -44,15 +44,16 @@ struct TrainOptions {
   bool float64 = false;
   std::string device = "auto";
   std::string channels_last =
-      "auto";                     // on, off, or auto: on a GPU with mixed precision, or as the program says
-  bool tf32 = true;               // on a GPU, for float32
-  bool graph = false;             // on a GPU: a step is recorded and replayed
-  std::string resident = "auto";  // images on the device: on, off, or auto: on a GPU where they fit
-  double resident_share = 0.5;    // of the GPU's free memory that they may take with auto
-  int64_t eval_images = 0;        // test images evaluated, 0 = all
-  int64_t log_every = 0;          // steps between progress lines, 0 = by time
-  int64_t preview = 0;            // only write so many training images as a picture
-  bool resume = true;             // from the newest checkpoint in model_folder
+      "auto";                      // on, off, or auto: on a GPU with mixed precision, or as the program says
+  bool tf32 = true;                // on a GPU, for float32
+  bool graph = false;              // on a GPU: a step is recorded and replayed
+  bool encrypt_gradients = false;  // between hosts, on CPUs
+  std::string resident = "auto";   // images on the device: on, off, or auto: on a GPU where they fit
+  double resident_share = 0.5;     // of the GPU's free memory that they may take with auto
+  int64_t eval_images = 0;         // test images evaluated, 0 = all
+  int64_t log_every = 0;           // steps between progress lines, 0 = by time
+  int64_t preview = 0;             // only write so many training images as a picture
+  bool resume = true;              // from the newest checkpoint in model_folder
   std::string random_streams = "same";  // which random numbers a checkpoint may have: same, new
   int64_t checkpoint_steps = 0, checkpoint_epochs = 1;  // a checkpoint every so many, 0 = never
   double checkpoint_seconds = 0;                        // likewise
@@ -221,6 +222,9 @@ void ListMachineOptions(Table& t) {
   t.Add("channels_last", "auto", kGeneration,
         "keep images and convolutions channels last; auto: where that is faster", &O::channels_last)
       .Choices({"auto", "on", "off"});
+  t.Add("encrypt_gradients", "false", kGeneration,
+        "on CPUs: encrypt what workers of different hosts send each other; it carries a tag in any case",
+        &O::encrypt_gradients);
   t.Add("tf32", "true", kRun, "on a GPU: multiply float32 with 10 bits of mantissa, several times faster",
         &O::tf32);
   t.Add("graph", "false", kFree, "on a GPU: capture a step as a CUDA graph and replay it", &O::graph);

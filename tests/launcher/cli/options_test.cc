@@ -315,6 +315,17 @@ TEST(OptionsTest, TheTrainerGetsTheSameConfigFile) {
   std::remove(folder.c_str());
 }
 
+TEST(OptionsTest, APortRangeLeavesOutTheEndpointsPorts) {
+  const std::string job = "--nnodes 2 --rdzv_endpoint 127.0.0.1:29400,node2:29401 ";
+  EXPECT_EQ(Parse(job + "x")->port_range, PortRange{});
+  EXPECT_EQ(Parse(job + "--port_range 29402-29500 x")->port_range, (PortRange{29402, 29500}));
+  EXPECT_THAT(ErrorOf(job + "--port_range 29000-29400 x"), HasSubstr("without 29400"));
+  EXPECT_THAT(ErrorOf(job + "--port_range 29401 x"), HasSubstr("without 29401"));
+  EXPECT_THAT(ErrorOf("--standalone --master_port 700 --port_range 600-800 x"), HasSubstr("without 700"));
+  EXPECT_THAT(ErrorOf(job + "--port_range many x"),
+              AllOf(HasSubstr("--port_range: \"many\""), HasSubstr("LOW-HIGH")));
+}
+
 TEST(OptionsTest, AJobIsOnLoopbackOnlyWithAllItsEndpoints) {
   const auto on_loopback = [](const std::string& endpoints) {
     const auto options = Parse("--nnodes 2 --rdzv_endpoint " + endpoints + " x");

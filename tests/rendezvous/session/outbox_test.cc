@@ -1,4 +1,5 @@
 #include "rendezvous/session/outbox.h"
+#include "rendezvous/job_settings.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

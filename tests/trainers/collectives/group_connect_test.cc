@@ -98,5 +98,63 @@ TEST(GroupConnectTest, StrangersAreDroppedWithoutDisturbing) {
   ranks.ExpectAllWell();
 }
 
+/// Rank `context.rank`, on a host of its own.
+absl::StatusOr<std::unique_ptr<Group>> ConnectWith(const RankContext& context, const Wire& wire) {
+  FolderBootstrap bootstrap(context.folder);
+  GroupOptions options;
+  options.mesh.host_id = absl::StrCat("host", context.rank);
+  GroupMember membership;
+  membership.rank = context.rank;
+  membership.world_size = context.world;
+  membership.generation = "1.a";
+  membership.address = "127.0.0.1";
+  membership.wire = wire;
+  return Group::Connect(membership, &bootstrap, options);
+}
+
+TEST(GroupConnectTest, HostsThatEncryptSumTheSame) {
+  Ranks ranks(3, [](const RankContext& context) {
+    auto group = ConnectWith(context, {.protection = Protection::kEncrypt, .ports = {}});
+    ASSERT_TRUE(group.ok()) << group.status();
+    std::vector<float> data(1'000'003, static_cast<float>(context.rank + 1));
+    for (int round = 0; round < 3; ++round) {
+      data[77] = static_cast<float>(context.rank);
+      ASSERT_TRUE(
+          (*group)->AllReduce(data.data(), data.size(), DataType::kFloat32, ReduceOp::kAverage)->Wait().ok());
+      EXPECT_EQ(data[77], 1.0F);
+      EXPECT_EQ(data.back(), 2.0F);
+    }
+  });
+  ranks.ExpectAllWell();
+}
+
+TEST(GroupConnectTest, MembersOfWhichSomeEncryptAreRefusedByName) {
+  Ranks ranks(2, [](const RankContext& context) {
+    const Protection protection = context.rank == 0 ? Protection::kTag : Protection::kEncrypt;
+    const absl::Status status = ConnectWith(context, {.protection = protection, .ports = {}}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "--encrypt_gradients")) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), context.rank == 0 ? "rank 1 (pid" : "rank 0 (pid"))
+        << status;
+  });
+  ranks.ExpectAllWell();
+}
+
+TEST(GroupConnectTest, MembersListenWithinTheirRangeOfPorts) {
+  Ranks ranks(2, [](const RankContext& context) {
+    const PortRange ports{23'000, 23'999};
+    auto group = ConnectWith(context, {.protection = Protection::kTag, .ports = ports});
+    ASSERT_TRUE(group.ok()) << group.status();
+    EXPECT_TRUE(ReduceOnes(**group).ok());
+    FolderBootstrap bootstrap(context.folder);
+    const auto values = bootstrap.Wait({"collectives/1.a/rank/0"});
+    ASSERT_TRUE(values.ok());
+    const auto info = DecodePeerInfo(values->begin()->second);
+    ASSERT_TRUE(info.ok());
+    EXPECT_TRUE(info->port >= ports.low && info->port <= ports.high) << info->port;
+  });
+  ranks.ExpectAllWell();
+}
+
 }  // namespace
 }  // namespace mtrun::collectives

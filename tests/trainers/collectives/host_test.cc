@@ -13,11 +13,13 @@ TEST(HostTest, PeerInfoRoundTrips) {
                          .host_id = "boot/4026531840/node2",
                          .unix_name = "mtrun-0123",
                          .port = 4000,
-                         .addresses = {"10.0.0.2", "fd00::2"}};
+                         .addresses = {"10.0.0.2", "fd00::2"},
+                         .encrypts = true};
   const auto decoded = DecodePeerInfo(Encode(info));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(Encode(*decoded), Encode(info));
   EXPECT_EQ(decoded->addresses, info.addresses);
+  EXPECT_TRUE(decoded->encrypts);
   EXPECT_EQ(Describe(3, *decoded), "rank 3 (pid 77 on node2)");
 }
 
