@@ -99,6 +99,12 @@ std::vector<Option> RendezvousOptions() {
         .max = 65535,
         .hints = {"port", "main_process_port"}},
        PartOf{"rdzv_endpoint"}},
+  };
+}
+
+/// Of this node alone: where it is reached, and by whom.
+std::vector<Option> ReachOptions() {
+  return {
       {{.name = "local_addr",
         .help = "Address at which the other nodes reach this one.",
         .group = kRendezvous,
@@ -338,8 +344,8 @@ std::vector<Option> OptionsWithoutEffect() {
 const std::vector<Option>& OptionRows() {
   static const std::vector<Option> rows = [] {
     std::vector<Option> all;
-    for (const auto& group : {NodeOptions(), RendezvousOptions(), FaultOptions(), OutputOptions(),
-                              ProgramOptions(), Questions(), OptionsWithoutEffect()})
+    for (const auto& group : {NodeOptions(), RendezvousOptions(), ReachOptions(), FaultOptions(),
+                              OutputOptions(), ProgramOptions(), Questions(), OptionsWithoutEffect()})
       all.insert(all.end(), group.begin(), group.end());
     for (Option& option : all) {
       const auto* without = std::get_if<NoEffect>(&option.target);
