@@ -173,8 +173,7 @@ class Agent {
     handler.failed = [post](absl::Status status) { post(SessionFailed{std::string(status.message())}); };
     if (access_.hosting) access_.hosting->Seek();
     if (access_.hosting && options_.job.endpoints.size() < 2) {
-      const HostWatch watch(options_.job.takeover_majority,
-                            options_.job.heartbeat_interval * options_.job.heartbeats_missed);
+      const HostWatch watch(options_.job.takeover_majority, options_.job.LostAfter());
       succession_.emplace(watch,
                           [this](const std::vector<std::string>& services) { session_->TryToo(services); });
     }

@@ -24,8 +24,8 @@ struct StreamOpened {
   int seen_refunds = 0;                 // of those, given back
   std::optional<Assignment> last = {};  // the newest generation that it knows of, unless it runs one
   uint64_t incarnation = 0;             // of the job that it was in or heard of, 0 for none
-  // Of the last lease that a service gave it which had the job, by its own clock; zero: over.
-  Duration lease_left = Duration::zero();
+  // How long no service that had the job had heard it when its host was found dead, by its own clock.
+  Duration silence = Duration(kMaxNanoseconds);
   bool operator==(const StreamOpened&) const = default;
   /// Of the message Hello.
   template <typename Self, typename Field>
@@ -36,7 +36,7 @@ struct StreamOpened {
     field("seen_refunds", self.seen_refunds, Range{0, self.seen_restarts});
     field("last", self.last);
     field("incarnation", self.incarnation);
-    field("lease_left", self.lease_left, Range{0, kMaxNanoseconds});
+    field("silence", self.silence, Range{0, kMaxNanoseconds});
   }
 };
 struct StreamClosed {

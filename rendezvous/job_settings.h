@@ -23,7 +23,7 @@ struct JobSettings {
   int refund_steps = 0;                          // so many steps give one of them back, 0: never
   Duration last_call = std::chrono::seconds(1);  // wait for more than min_nodes at the first formation
   Duration heartbeat_interval = std::chrono::milliseconds(500);
-  int heartbeats_missed = 3;  // a node is dead after interval x missed
+  int heartbeats_missed = 3;  // a node is lost after interval x missed
   Duration reconnect_grace = std::chrono::milliseconds(200);
   Duration join_timeout = std::chrono::seconds(600);  // how long the first formation may take
   Duration min_nodes_timeout = Duration::zero();      // how long a job holds below min_nodes; zero: for ever
@@ -32,6 +32,8 @@ struct JobSettings {
   bool takeover_any = false;           // a service changes the membership even when another one might too
   bool takeover_majority = false;      // more than half of the members do, also when the host is only silent
   std::string program;  // what all nodes run, where the job has the default id; "": whatever each one runs
+  /// A node that has been silent for so long is lost.
+  Duration LostAfter() const { return heartbeat_interval * heartbeats_missed; }
   bool operator==(const JobSettings&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {

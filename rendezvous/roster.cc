@@ -10,7 +10,7 @@ namespace mtrun::rendezvous {
 
 Roster::Roster(const JobSettings& settings)
     : heartbeat_interval_(settings.heartbeat_interval),
-      lease_(settings.heartbeat_interval * settings.heartbeats_missed),
+      lease_(settings.LostAfter()),
       reconnect_grace_(settings.reconnect_grace) {}
 
 const RosterNode* Roster::Find(const std::string& node_id) const {

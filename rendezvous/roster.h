@@ -29,7 +29,7 @@ struct RosterNode {
   bool confirmed = false;    // runs the last generation for certain (a member of an adopted one not at first)
   bool greeted = false;      // has sent an offer over its stream to this record
   bool expected = false;     // known only as a member of an adopted generation so far
-  bool leased = false;       // when it came, a service that had the job had given it a lease
+  bool with_host = false;    // when it came, its last host was dead and had not been able to lose it
   std::optional<int> place;  // node_rank in the last generation
   uint64_t arrival = 0;      // grows with each offer
   uint64_t joined = 0;       // number of the first generation it was in, 0: none yet

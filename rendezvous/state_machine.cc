@@ -108,7 +108,7 @@ void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event,
   roster_.Change(node_id, [&](RosterNode& node) {
     node.run = event.incarnation;
     node.seen = event.seen.number;
-    node.leased |= event.lease_left > Duration::zero();
+    node.with_host |= event.silence < settings_.LostAfter();
     if (event.last) node.knows = event.last->generation;
   });
   if (event.last) HearOf(*event.last, node_id, now);

@@ -189,7 +189,7 @@ bool TakeoverQuorum::HostMayHaveGoneOn(const GenerationRecord& generation, const
   const std::vector<Member>& members = generation.last()->members;
   return std::none_of(members.begin(), members.end(), [&](const Member& member) {
     const RosterNode* node = roster.Find(member.node_id);
-    return node != nullptr && node->leased;
+    return node != nullptr && node->with_host;
   });
 }
 
@@ -227,8 +227,8 @@ std::optional<std::string> TakeoverQuorum::WhyNot(const GenerationRecord& genera
   if (NobodyLeft(generation, departures)) return WhyNotBeginAgain(generation, departures);
   if (HasEnough(generation, roster, departures)) return std::nullopt;
   if (HostMayHaveGoneOn(generation, roster, departures)) {
-    return absl::StrCat("holding: the leases (fence_timeout) of generation ", generation.id().number,
-                        " were over before its host was found dead, which may have gone on with other nodes; "
+    return absl::StrCat("holding: the nodes of generation ", generation.id().number,
+                        " had lost their host before it was found dead, and it may have gone on with others; "
                         "waiting for a service at ",
                         role_.endpoint, ": start mtrun there again; ", Departures::kAdvice);
   }

@@ -13,9 +13,9 @@
 // of the members is left, it is the first service of the list that is there, once every other one has
 // answered that it does not have the job (or is gone).
 //
-// A host that decided alone may have gone on without those members whose leases were over, with nodes that
-// nobody else knows of. So a member's service takes over from it only where a member had a lease when it
-// came.
+// A host that decided alone may have gone on without those members whom it had lost, with nodes that nobody
+// else knows of. So a member's service takes over from it only where it had heard a member until it died, or
+// so shortly before that it had not lost that one yet (JobSettings::LostAfter).
 #pragma once
 
 #include <map>
@@ -104,8 +104,7 @@ class TakeoverQuorum {
  private:
   /// The members of the last generation decide, of several services, and some of them are left.
   bool DecidedByMembers(const GenerationRecord& generation, const Departures& departures) const;
-  /// A dead host may have gone on with others: all members here had lost their leases before it was found
-  /// dead.
+  /// A dead host may have gone on with others: it may have lost all members here before it was found dead.
   bool HostMayHaveGoneOn(const GenerationRecord& generation, const Roster& roster,
                          const Departures& departures) const;
   /// Enough of them are here.

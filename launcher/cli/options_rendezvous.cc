@@ -21,7 +21,7 @@ constexpr Duration kAloneHeartbeat = std::chrono::hours(1);
 /// A lease is longer than the silence after which a node is lost: a node that lives renews it in time.
 absl::Status CheckLease(bool given, Options* options) {
   rendezvous::JobSettings& job = options->job;
-  const Duration lost = job.heartbeat_interval * job.heartbeats_missed;
+  const Duration lost = job.LostAfter();
   if (!given) job.fence_timeout = std::max(job.fence_timeout, 2 * lost);
   if (options->standalone || job.fence_timeout == Duration::zero() || job.fence_timeout > lost)
     return absl::OkStatus();

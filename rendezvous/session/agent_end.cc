@@ -25,20 +25,30 @@ void AgentEnd::OnWelcome(uint64_t id, bool resumed, uint64_t acknowledged) {
 
 std::optional<Duration> AgentEnd::TakeLease(const Lease& lease) {
   heard_ = std::max(heard_, lease.sent);
-  if (lease.authority) had_job_ = std::max(had_job_, lease.sent);
+  if (lease.authority) HeardByTheJob(lease.sent);
   const bool runs = lease.generation.number > 0 && lease.generation == outbox.current();
   return runs && heard_ > Duration::zero() ? std::optional(heard_) : std::nullopt;
 }
 
 std::optional<Duration> AgentEnd::FirstLease() {
   if (heard_ == Duration::zero()) return std::nullopt;
-  return had_job_ = heard_;
+  HeardByTheJob(heard_);
+  return heard_;
 }
 
-Duration AgentEnd::LeaseLeft(Duration now, Duration lease) const {
-  if (had_job_ == Duration::zero()) return had_job_;
-  if (lease == Duration::zero()) return Duration(kMaxNanoseconds);  // it never ends
-  return std::max(Duration::zero(), had_job_ + lease - now);
+void AgentEnd::HeardByTheJob(Duration sent) {
+  had_job_ = std::max(had_job_, sent);
+  host_dead_.reset();
+}
+
+void AgentEnd::OnHostDead(Duration now) {
+  if (!host_dead_) host_dead_ = now;
+}
+
+Duration AgentEnd::Silence(Duration now) const {
+  constexpr Duration kNever(kMaxNanoseconds);
+  if (had_job_ == Duration::zero()) return kNever;
+  return std::clamp(host_dead_.value_or(now) - had_job_, Duration::zero(), kNever);
 }
 
 std::string AgentEnd::Describe() const {

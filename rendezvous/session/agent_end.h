@@ -31,9 +31,12 @@ class AgentEnd {
   std::optional<Duration> TakeLease(const Lease& lease);
   /// The same when a generation begins here.
   std::optional<Duration> FirstLease();
-  /// What is left of a lease of this length, counted from when a service heard this node last that had the
-  /// job: until then the job has not gone on without it. Zero when it is over; a `lease` of zero never ends.
-  Duration LeaseLeft(Duration now, Duration lease) const;
+  /// The host of the service that had the job is found dead.
+  void OnHostDead(Duration now);
+  /// How long ago a service heard this node last that had the job, when its host was found dead (`now` where
+  /// it was not): one that is silent for less than JobSettings::LostAfter the job has not gone on without.
+  /// The most there is when none ever did.
+  Duration Silence(Duration now) const;
 
   bool welcomed() const { return welcomed_; }
   /// Of the last Welcome, 0 for none: goes with the next Hello.
@@ -46,11 +49,14 @@ class AgentEnd {
   StreamReceiver receiver;
 
  private:
+  void HeardByTheJob(Duration sent);
+
   bool welcomed_ = false;
   uint64_t welcomed_by_ = 0;
   Duration said_hello_ = Duration::zero();
   // When the newest Hello or heartbeat was sent that a service has heard, and one that had the job.
   Duration heard_ = Duration::zero(), had_job_ = Duration::zero();
+  std::optional<Duration> host_dead_;  // since then
 };
 
 }  // namespace mtrun::rendezvous

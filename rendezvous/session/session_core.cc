@@ -96,6 +96,7 @@ void SessionCore::OnMessage(ClientStream* stream, const wire::ServiceMessage& me
 void SessionCore::TryToo(const std::vector<std::string>& endpoints) {
   const MutexLock lock(mu_);
   if (end_.welcomed() || over_) return;
+  end_.OnHostDead(BootNow());
   services_.Add(options_.endpoint);
   for (const std::string& endpoint : endpoints) services_.Add(endpoint);
   services_.MoveTo(endpoints.empty() ? options_.endpoint : endpoints.front());
@@ -175,7 +176,7 @@ wire::AgentMessage SessionCore::MakeHello() const {
   hello.session_id = session_id_;
   hello.service_id = end_.welcomed_by();
   hello.opened = end_.outbox.Opening(options_.job);
-  hello.opened.lease_left = end_.LeaseLeft(BootNow(), options_.job.fence_timeout);
+  hello.opened.silence = end_.Silence(BootNow());
   wire::AgentMessage message;
   *message.mutable_hello() = EncodeHello(hello);
   return message;

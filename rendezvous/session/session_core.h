@@ -68,7 +68,7 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
   Duration MainLoopAge() const;
   /// A service that says nothing for so long, not even to heartbeats, is tried again on a new stream.
   Duration Patience() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const Duration lease = options_.job.heartbeat_interval * options_.job.heartbeats_missed;
+    const Duration lease = options_.job.LostAfter();
     return retry_.Patience(end_.welcomed(), services_.size(), lease);
   }
 

@@ -131,7 +131,7 @@ void JobSimulation::Connect(size_t index) {
   agent.end.OpenStream(NowOn(agent.node) - TimePoint());
   agent.heard = now_;
   rendezvous::StreamOpened opened = agent.end.outbox.Opening(settings_[agent.job]);
-  opened.lease_left = agent.end.LeaseLeft(NowOn(agent.node) - TimePoint(), opened.settings.fence_timeout);
+  opened.silence = agent.end.Silence(NowOn(agent.node) - TimePoint());
   Up(id, [this, id, place, welcomed_by = agent.end.welcomed_by(), received = agent.end.receiver.Acknowledge(),
           opened] { OnHello(place, id, opened, welcomed_by, received); });
   Beat(index, id);

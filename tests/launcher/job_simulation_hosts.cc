@@ -61,8 +61,7 @@ int JobSimulation::BootHosted(size_t index) {
   service.jobs = std::make_unique<rendezvous::JobTable>(options, at_endpoint ? job_id : "");
   if (at_endpoint) ReadWrittenDown(service);
   const rendezvous::JobSettings& settings = settings_[agents_[index].job];
-  agents_[index].watch.emplace(settings.takeover_majority,
-                               settings.heartbeat_interval * settings.heartbeats_missed);
+  agents_[index].watch.emplace(settings.takeover_majority, settings.LostAfter());
   return port;
 }
 
@@ -178,6 +177,7 @@ void JobSimulation::TakeOver(size_t index) {
   Agent& agent = agents_[index];
   if (agent.end.welcomed() || agent.over) return;
   Note(agent.node_id, " tries the services of other nodes");
+  agent.end.OnHostDead(NowOn(index) - TimePoint());
   MoveTo(agent, kEndpoint);
   for (const std::string& heir : agent.heirs) MoveTo(agent, heir);
   if (!agent.heirs.empty()) MoveTo(agent, agent.heirs.front());

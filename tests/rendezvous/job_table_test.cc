@@ -281,13 +281,13 @@ TEST_F(ColdRestartTest, ItIsAnotherRun) {
 
 /// The only member runs on at a service that stands by, without anybody: the host may have given the job to a
 /// spare.
-TEST(JobTable, AServiceThatStandsByGivesALeaseWhereTheHostHadGivenOne) {
+TEST(JobTable, AServiceThatStandsByGivesALeaseToAMemberThatItsHostHadNotLost) {
   const TimePoint now;
-  const auto lease = [&](Duration left) {
+  const auto lease = [&](Duration silence) {
     JobTable table(
         {3, now, Duration::zero(), false, 0, {"node1:29400", /*embedded=*/true, /*standby=*/true}});
     StreamOpened opened{Settings("a"), {1, 11}, 0};
-    opened.lease_left = left;
+    opened.silence = silence;
     table.Step("a", Event{"node2", opened}, now);
     Offer offer = MakeOffer("node2");
     offer.service_port = 30001;
@@ -297,7 +297,8 @@ TEST(JobTable, AServiceThatStandsByGivesALeaseWhereTheHostHadGivenOne) {
     EXPECT_EQ(table.jobs().at("a").RunBy("node2"), held.generation);
     return table.LeaseFor("a", "node2", std::chrono::seconds(9));
   };
-  const Lease given = lease(std::chrono::seconds(1)), none = lease(Duration::zero());
+  const Duration lost = Settings("a").LostAfter();
+  const Lease given = lease(lost - Duration(1)), none = lease(lost);
   EXPECT_EQ(given.sent, std::chrono::seconds(9));
   EXPECT_EQ(given.generation.number, 1u);
   EXPECT_TRUE(given.authority);

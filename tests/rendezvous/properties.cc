@@ -228,7 +228,7 @@ void PropertyChecker::AfterEffects(const JobMachine& machine, TimePoint now) {
   } else if (!running_.empty()) {
     Broken(absl::StrCat(running_.begin()->first, " runs, the job does not"));
   }
-  const Duration lease = settings_.heartbeat_interval * settings_.heartbeats_missed;
+  const Duration lease = settings_.LostAfter();
   for (const NodeView& node : view.nodes) {
     if (absl::EndsWith(node.state, ", expected")) continue;  // only reported by others so far
     if (!present_.contains(node.node_id)) Broken(absl::StrCat(node.node_id, " is kept without a session"));

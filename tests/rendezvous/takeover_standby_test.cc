@@ -13,7 +13,8 @@ using ::testing::HasSubstr;
 /// These came from a host that had heard them shortly before.
 Roster Leased(const std::vector<std::string>& nodes) {
   Roster roster = Here(nodes);
-  for (const std::string& node : nodes) roster.Change(node, [](RosterNode& entry) { entry.leased = true; });
+  for (const std::string& node : nodes)
+    roster.Change(node, [](RosterNode& entry) { entry.with_host = true; });
   return roster;
 }
 
@@ -105,7 +106,7 @@ TEST(TakeoverQuorum, AMajorityMayBeAskedForEverywhere) {
 
 /// Its members had been cut off from a host for so long that it may have gone on with a spare, before it
 /// died.
-TEST(TakeoverQuorum, MembersWithoutALeaseDoNotTakeOverFromAHostThatDecidedAlone) {
+TEST(TakeoverQuorum, MembersThatHadLostTheirHostDoNotTakeOverFromIt) {
   const TakeoverQuorum::Role standby{"node1:29400", /*embedded=*/true, /*standby=*/true};
   TakeoverQuorum quorum(JobSettings(), standby);
   const GenerationRecord generation = WithServicesOfMembers();
@@ -114,10 +115,10 @@ TEST(TakeoverQuorum, MembersWithoutALeaseDoNotTakeOverFromAHostThatDecidedAlone)
       << "the host need not be a member";
   Departures dead = kNobodyGone;
   dead.OnDead("node1");
-  EXPECT_THAT(WhyNot(quorum, generation, Here({"node2", "node3"}), dead), HasSubstr("fence_timeout"));
-  Roster one_leased = Here({"node2", "node3"});
-  one_leased.Change("node3", [](RosterNode& node) { node.leased = true; });
-  EXPECT_EQ(WhyNot(quorum, generation, one_leased, dead), "") << "the host had not gone on without this one";
+  EXPECT_THAT(WhyNot(quorum, generation, Here({"node2", "node3"}), dead), HasSubstr("had lost their host"));
+  Roster one_heard = Here({"node2", "node3"});
+  one_heard.Change("node3", [](RosterNode& node) { node.with_host = true; });
+  EXPECT_EQ(WhyNot(quorum, generation, one_heard, dead), "") << "the host had not gone on without this one";
   Departures evicted = dead;
   evicted.OnEvicted("node1");
   EXPECT_EQ(WhyNot(quorum, generation, Here({"node2", "node3"}), evicted), "") << "an operator's word";
@@ -127,7 +128,7 @@ TEST(TakeoverQuorum, MembersWithoutALeaseDoNotTakeOverFromAHostThatDecidedAlone)
       << "the host needed the members too";
 }
 
-TEST(TakeoverQuorum, MembersWithoutALeaseGoToTheServiceThatStartsAfreshAtTheEndpoint) {
+TEST(TakeoverQuorum, MembersThatHadLostTheirHostGoToTheServiceThatStartsAfreshAtTheEndpoint) {
   const GenerationRecord generation = WithServicesOfMembers();
   const auto successor = [&](const Roster& roster, State state) -> std::string {
     TakeoverQuorum quorum(JobSettings(), {"node1:29400", /*embedded=*/true, /*standby=*/true});

@@ -130,18 +130,29 @@ TEST(AgentEnd, ALeaseIsOfTheGenerationThatRunsHereAlone) {
   EXPECT_EQ(end.FirstLease(), seconds(9));
 }
 
-TEST(AgentEnd, ALeaseCountsFromTheLastTimeThatAServiceWithTheJobHeardIt) {
+TEST(AgentEnd, SilenceCountsFromTheLastTimeThatAServiceWithTheJobHeardIt) {
   using std::chrono::seconds;
   AgentEnd end;
-  EXPECT_EQ(end.LeaseLeft(seconds(1), seconds(30)), seconds(0)) << "nobody has heard it";
+  EXPECT_GT(end.Silence(seconds(1)), seconds(1'000'000)) << "nobody has heard it";
   end.TakeLease({.sent = seconds(5), .authority = true});
-  EXPECT_EQ(end.LeaseLeft(seconds(6), seconds(30)), seconds(29));
+  EXPECT_EQ(end.Silence(seconds(6)), seconds(1));
   end.TakeLease({.sent = seconds(9)});
-  EXPECT_EQ(end.LeaseLeft(seconds(10), seconds(30)), seconds(25)) << "that one does not have the job";
-  EXPECT_EQ(end.LeaseLeft(seconds(36), seconds(30)), seconds(0));
-  EXPECT_GT(end.LeaseLeft(seconds(36), seconds(0)), seconds(1'000'000)) << "leases do not end";
+  EXPECT_EQ(end.Silence(seconds(10)), seconds(5)) << "that one does not have the job";
   end.FirstLease();
-  EXPECT_EQ(end.LeaseLeft(seconds(10), seconds(30)), seconds(29)) << "assigned by who had heard it then";
+  EXPECT_EQ(end.Silence(seconds(10)), seconds(1)) << "assigned by who had heard it then";
+}
+
+TEST(AgentEnd, SilenceEndsWhereTheHostIsFoundDead) {
+  using std::chrono::seconds;
+  AgentEnd end;
+  end.TakeLease({.sent = seconds(5), .authority = true});
+  end.OnHostDead(seconds(6));
+  end.OnHostDead(seconds(20));
+  EXPECT_EQ(end.Silence(seconds(30)), seconds(1));
+  end.TakeLease({.sent = seconds(31)});
+  EXPECT_EQ(end.Silence(seconds(32)), seconds(1)) << "nobody has the job yet";
+  end.TakeLease({.sent = seconds(33), .authority = true});
+  EXPECT_EQ(end.Silence(seconds(40)), seconds(7)) << "another host has it now";
 }
 
 }  // namespace
