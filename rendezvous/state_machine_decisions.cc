@@ -184,8 +184,12 @@ FormationDecision JobMachine::DecideNext(TimePoint now) {
     return PutOff(kWaitsForRunning, input.recovery_ends);
   if (const std::string name = roster_.YetToSay(generation_.id().number); !name.empty())
     return PutOff(absl::StrCat("waiting for ", name, " to say what it runs"), std::nullopt);
-  if (quorum_.DecidedByServices(generation_, departures_) && quorum_.Stale(now))
-    return PutOff(TakeoverQuorum::kProbing, std::nullopt);
+  if (quorum_.DecidedByServices(generation_, departures_)) {
+    // Another one that takes this one for gone may be beginning again: by then it is seen.
+    const TimePoint seen = options_.service_started + options_.recovery_window;
+    if (quorum_.listed() && now < seen) return PutOff(kWaitsForRunning, seen);
+    if (quorum_.Stale(now)) return PutOff(TakeoverQuorum::kProbing, std::nullopt);
+  }
   if (const auto pause = backoff_.PauseEnds(now)) return PutOff(backoff_.PauseText(), pause);
   if (const auto why_not = quorum_.WhyNot(generation_, roster_, departures_))
     return PutOff(*why_not, std::nullopt);

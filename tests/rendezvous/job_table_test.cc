@@ -1,10 +1,10 @@
 #include "rendezvous/job_table.h"
-#include "rendezvous/job_settings.h"
 
 #include <algorithm>
 
 #include "gtest/gtest.h"
 #include "rendezvous/formation.h"
+#include "rendezvous/job_settings.h"
 #include "tests/rendezvous/job_values.h"
 
 namespace mtrun::rendezvous {
@@ -277,6 +277,28 @@ TEST_F(ColdRestartTest, ItIsAnotherRun) {
   ASSERT_NE(after, nullptr);
   EXPECT_EQ(after->assignment().generation.number, 6u);
   EXPECT_NE(after->assignment().incarnation, kBefore) << "the end of the one before is not its end";
+}
+
+/// No member is left, so the services of the list decide, and each only looks now and then.
+TEST(JobTable, AServiceOfAListThatHasJustStartedDoesNotBeginAgainAtOnce) {
+  const TimePoint started;
+  JobTable table({3, started, std::chrono::seconds(3)});
+  StreamOpened opened{Settings("a"), {}, 0};
+  opened.settings.endpoints = {"service1", "service2"};
+  opened.last = MakeAssignment({1, 11}, {MakeOffer("node1")}, 0, 0);
+  table.Step("a", Event{"node2", opened}, started);
+  table.Step("a", Event{"node2", AgentSaid{OfferSent{MakeOffer("node2")}, {}}}, started);
+  const auto begins = [&](Duration at, bool dead) {
+    ProbeResult looked;
+    (dead ? looked.dead : looked.alive) = {"node1"};
+    looked.peers.resize(2);
+    looked.peers[0].endpoint = "service1", looked.peers[0].state = PeerService::State::kSelf;
+    looked.peers[1].endpoint = "service2", looked.peers[1].state = PeerService::State::kWithoutJob;
+    return Find<Assigned>(table.Step("a", Event{"", looked}, started + at)) != nullptr;
+  };
+  EXPECT_FALSE(begins(std::chrono::milliseconds(100), /*dead=*/false));
+  EXPECT_FALSE(begins(std::chrono::milliseconds(200), /*dead=*/true));
+  EXPECT_TRUE(begins(std::chrono::seconds(3), /*dead=*/true));
 }
 
 /// The only member runs on at a service that stands by, without anybody: the host may have given the job to a

@@ -1,9 +1,9 @@
 #include "rendezvous/roster.h"
-#include "rendezvous/job_settings.h"
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/job_settings.h"
 #include "tests/rendezvous/job_values.h"
 
 namespace mtrun::rendezvous {

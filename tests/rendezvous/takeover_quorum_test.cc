@@ -1,8 +1,8 @@
 #include "rendezvous/takeover_quorum.h"
-#include "rendezvous/job_settings.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/job_settings.h"
 #include "tests/rendezvous/takeover.h"
 
 namespace mtrun::rendezvous {

@@ -1,8 +1,8 @@
 #include "rendezvous/session/outbox.h"
-#include "rendezvous/job_settings.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/job_settings.h"
 
 namespace mtrun::rendezvous {
 namespace {
