@@ -1,6 +1,6 @@
 // The C++ side of tools/bench/allreduce: two processes all-reduce through the same c10d door that the
-// trainers use. allreduce_ranks FOLDER RANK WORLD BYTES ITERATIONS ordinary|shared -> rank 0 prints the
-// median microseconds of one call.
+// trainers use. allreduce_ranks FOLDER RANK WORLD BYTES ITERATIONS ordinary|shared|encrypted -> rank 0 prints
+// the median microseconds of one call.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -73,6 +73,7 @@ int Main(char** argv) {
   member.rank = std::atoi(argv[2]);
   member.world_size = std::atoi(argv[3]);
   member.address = "127.0.0.1";
+  if (std::string(argv[6]) == "encrypted") member.wire.protection = Protection::kEncrypt;
   at::set_num_threads(1);
   auto group = ConnectCpuGroup(member, std::make_shared<FolderStore>(argv[1]));
   if (!group.ok()) return std::fprintf(stderr, "%s\n", group.status().ToString().c_str()), 1;
