@@ -50,6 +50,8 @@ TEST(StateMachineWalks, KeepEveryProperty) {
     std::vector<std::string> nodes;
     for (int i = 0; i < max_nodes + 2; ++i) nodes.push_back(absl::StrCat("node", i));
     std::vector<Action> actions = EverydayActions(nodes);
+    if (random() % 4 == 0) actions.push_back(StopJob(/*checkpoint=*/true));
+    actions.push_back(DrainNode(nodes.front()));
     for (const std::string& node : nodes) {
       // Only trainers have such a status.
       if (settings.refund_steps > 0) actions.push_back(FailForSettings(node));
