@@ -1,5 +1,5 @@
 // Calls to a running job from outside: who asks, what the nodes do, and what is said of it.
-#include <unistd.h>
+#include <signal.h>
 
 #include "absl/strings/str_split.h"
 #include "base/posix.h"
@@ -92,6 +92,18 @@ TEST_F(ControlTest, ADrainedNodeLeavesAndTheOthersGoOn) {
   const auto [stopped, stop_status] = Ask({"--stop", endpoint_});
   EXPECT_EQ(stop_status, 0) << stopped;
   EXPECT_EQ(nodes_[0]->Wait(), 143) << nodes_[0]->Text();
+}
+
+TEST_F(ControlTest, AWatchedStatusIsPrintedAgainUntilTheJobEnds) {
+  StartToys("1:2");
+  Program watch(Command({"--status", endpoint_, "--watch"}), Environment());
+  ASSERT_TRUE(watch.WaitForLine("generation 1 with 2 nodes", kSoon)) << watch.Text();
+  nodes_[1]->Signal(SIGTERM);
+  ASSERT_TRUE(watch.WaitForLine("generation 2 with 1 node ", kSoon)) << watch.Text();
+  nodes_[0]->Signal(SIGTERM);
+  EXPECT_EQ(watch.Wait(), 0) << watch.Text();
+  EXPECT_LT(From(watch.OutLines(), "service up").size(), 6u) << "ages alone are no news\n" << watch.Text();
+  for (const auto& node : nodes_) EXPECT_EQ(node->Wait(), 0) << node->Text();
 }
 
 TEST_F(ControlTest, AStoppedJobEndsOnAllNodes) {

@@ -42,5 +42,25 @@ TEST(QuestionsTest, AnEvictionNamesANodeAndWhereItsJobMeets) {
   EXPECT_THAT(ErrorOf("--json --evict node3 node1"), HasSubstr("--json goes with --status"));
 }
 
+TEST(QuestionsTest, ControlCallsNameTheirServices) {
+  const auto drain = Parse("--drain node3 node1 --rdzv_id run7");
+  ASSERT_TRUE(drain.ok()) << drain.status();
+  EXPECT_EQ(drain->act, Options::Act::kDrain);
+  EXPECT_EQ(drain->asked_node, "node3");
+  EXPECT_EQ(drain->job.job_id, "run7");
+  const auto stop = Parse("--stop node1:1,node2 --checkpoint");
+  ASSERT_TRUE(stop.ok()) << stop.status();
+  EXPECT_EQ(stop->act, Options::Act::kStop);
+  EXPECT_TRUE(stop->checkpoint);
+  EXPECT_THAT(stop->asked, ElementsAre("node1:1", "node2:29400"));
+  EXPECT_TRUE(Parse("--status node1 --watch")->watch);
+  EXPECT_THAT(ErrorOf("--drain node3"), HasSubstr("--drain node3 needs an ENDPOINT"));
+  EXPECT_THAT(ErrorOf("--stop node1 prog"), HasSubstr("--stop only asks"));
+  EXPECT_THAT(ErrorOf("--drain node3 node1 --stop node1"), HasSubstr("two questions"));
+  EXPECT_THAT(ErrorOf("--watch prog"), HasSubstr("--watch goes with --status"));
+  EXPECT_THAT(ErrorOf("--drain node3 node1 --checkpoint"), HasSubstr("--checkpoint goes with --stop"));
+  EXPECT_THAT(ErrorOf("--status node1,node2"), HasSubstr("asks one service"));
+}
+
 }  // namespace
 }  // namespace mtrun::launcher
