@@ -19,12 +19,11 @@
 #include "launcher/cli/program.h"
 #include "launcher/net/presence_port.h"
 #include "launcher/output/log_files.h"
+#include "launcher/questions.h"
 #include "launcher/workers/command_line.h"
 #include "launcher/workers/guardian.h"
 #include "launcher/workers/lease_alarm.h"
-#include "rendezvous/eviction_client.h"
 #include "rendezvous/service/state_folder.h"
-#include "rendezvous/status_client.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -49,26 +48,6 @@ void SetUpLog(const EnvironmentMap& environment) {
   if (const auto found = environment.find("LOGLEVEL"); found != environment.end())
     log::ParseLevel(found->second, &level);
   log::SetUp("mtrun", level);
-}
-
-/// A weak token of another one's cluster is no fault of who asks.
-rendezvous::Credentials CredentialsOf(const Options& options) {
-  return {options.insecure, {options.token_file, /*weak=*/true}};
-}
-
-int ShowStatus(const Options& options) {
-  const auto status = rendezvous::AskForStatus(options.status_endpoint, CredentialsOf(options));
-  if (!status.ok()) return Complain(status.status(), kFailed);
-  std::cout << (options.json ? rendezvous::StatusJson(*status) : rendezvous::StatusTable(*status));
-  return 0;
-}
-
-int EvictNode(const Options& options) {
-  const auto done = rendezvous::AskToEvict(options.evict_endpoints, CredentialsOf(options),
-                                           options.job.job_id, options.evicted);
-  if (!done.ok()) return Complain(done.status(), kFailed);
-  std::cout << *done << std::endl;
-  return 0;
 }
 
 /// None for a node alone: nobody asks about it.
@@ -105,8 +84,10 @@ int Main(const std::vector<std::string>& args) {
     std::cout << MakeToken() << std::endl;
     return 0;
   }
-  if (options->act == Options::Act::kStatus) return ShowStatus(*options);
-  if (options->act == Options::Act::kEvict) return EvictNode(*options);
+  if (options->act != Options::Act::kRun) {
+    const absl::Status asked = AskServices(*options);
+    return asked.ok() ? 0 : Complain(asked, kFailed);
+  }
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());
   if (!options->run_id_given) options->job.program = ProgramIdentity(*program, options->entry);

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rendezvous/control_choice.h"
 #include "rendezvous/events.h"
 #include "rendezvous/state_machine.h"
 #include "rendezvous/types.h"
@@ -17,6 +18,7 @@ namespace mtrun::rendezvous {
 
 namespace wire {
 class AgentEvent;
+class ControlRequest;
 class Hello;
 class Heartbeat;
 class JobStatus;
@@ -63,6 +65,10 @@ Lease DecodeLease(const wire::Lease& lease);
 /// The service that asks another one for its status; without an endpoint where nobody else is meant.
 wire::StatusRequest EncodeAsking(const std::string& job_id, const PeerService& asks);
 PeerService DecodeAsking(const wire::StatusRequest& request);
+/// A call from outside, and what came of it over `address`. kInvalidArgument: a text is too long.
+wire::ControlRequest EncodeControl(const ControlQuestion& question);
+absl::StatusOr<ControlQuestion> DecodeControl(const std::string& call, const wire::ControlRequest& request,
+                                              const std::string& address);
 /// What a service writes down for its successor.
 std::string EncodeMembership(const Assignment& generation);
 /// kInvalidArgument for anything else.

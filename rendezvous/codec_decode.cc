@@ -122,6 +122,8 @@ absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event)
       return Told<Redirect>(event.elsewhere());
     case wire::ServiceEvent::kBudget:
       return Told<BudgetChanged>(event.budget());
+    case wire::ServiceEvent::kControl:
+      return Told<ControlCall>(event.control());
     case wire::ServiceEvent::EVENT_NOT_SET:
       break;
   }
@@ -158,6 +160,15 @@ PeerService DecodeAsking(const wire::StatusRequest& in) {
   peer.authority = in.authority();
   peer.last_number = peer.generation.number;
   return peer;
+}
+
+absl::StatusOr<ControlQuestion> DecodeControl(const std::string& call, const wire::ControlRequest& in,
+                                              const std::string& address) {
+  MT_RETURN_IF_ERROR(validate::Check("job_id", in.job_id(), Size{0, kMaxName}));
+  MT_RETURN_IF_ERROR(validate::Check("node", in.node(), Size{0, kMaxName}));
+  Requester by;
+  codec::Decode(in.by(), &by);
+  return ControlQuestion{call, in.job_id(), in.node(), in.checkpoint(), Cleaned(by, address)};
 }
 
 JobView DecodeJobView(const wire::JobStatus& in) {

@@ -65,6 +65,7 @@ wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& eve
                  [&](const Redirect& e) { Encode(e, out.mutable_elsewhere()); },
                  [&](const BudgetChanged& e) { Encode(e, out.mutable_budget()); },
                  [&](const Membership& e) { out.set_membership(Bytes(e.generation)); },
+                 [&](const ControlCall& e) { Encode(e, out.mutable_control()); },
              },
              event);
   return out;
@@ -90,6 +91,15 @@ wire::StatusRequest EncodeAsking(const std::string& job_id, const PeerService& a
   out.mutable_generation()->set_number(asks.generation.number);
   out.mutable_generation()->set_id(asks.generation.id);
   out.set_authority(asks.authority);
+  return out;
+}
+
+wire::ControlRequest EncodeControl(const ControlQuestion& question) {
+  wire::ControlRequest out;
+  out.set_job_id(question.job_id);
+  out.set_node(question.node);
+  out.set_checkpoint(question.checkpoint);
+  Encode(question.by, out.mutable_by());
   return out;
 }
 

@@ -31,7 +31,7 @@ std::string Describe(const Event& event) {
           [&](const AgentSaid& e) { return absl::StrCat(event.node_id, " says ", Describe(e.event)); },
           [&](const Tick&) { return std::string("tick"); },
           [&](const ProbeResult&) { return std::string("probe result"); },
-          [&](const Evicted& e) { return absl::StrCat("an operator evicts ", e.node_id); },
+          [&](const ControlAsked& e) { return rendezvous::Describe(e.call); },
       },
       event.what);
 }

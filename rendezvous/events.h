@@ -101,15 +101,16 @@ struct ProbeResult {
 struct Tick {
   bool operator==(const Tick&) const = default;
 };
-/// An operator says that this member of the last generation never comes back and that its workers are gone.
-/// Changes nothing for one that is connected (eviction.h).
-struct Evicted {
-  std::string node_id;
-  bool operator==(const Evicted&) const = default;
+/// Somebody asks something of the job from outside. What does not fit (control_choice.h) changes nothing: an
+/// eviction of a node that is connected, a drain of one that is not here.
+struct ControlAsked {
+  ControlCall call;
+  std::string node_id = {};  // the node that it is about
+  bool operator==(const ControlAsked&) const = default;
 };
 struct Event {
-  std::string node_id;  // "" for Tick, ProbeResult and Evicted
-  std::variant<StreamOpened, StreamClosed, Heartbeat, AgentSaid, Tick, ProbeResult, Evicted> what;
+  std::string node_id;  // "" for Tick, ProbeResult and ControlAsked
+  std::variant<StreamOpened, StreamClosed, Heartbeat, AgentSaid, Tick, ProbeResult, ControlAsked> what;
 };
 
 /// Where a member's presence port is and what it answers there.

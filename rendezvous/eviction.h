@@ -2,16 +2,16 @@
 // and what the job does then. Pure.
 #pragma once
 
-#include <map>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "rendezvous/job_choice.h"
 #include "rendezvous/state_machine.h"
 
 namespace mtrun::rendezvous {
 
-/// Whom to evict (the event Evicted), and how people call it.
+/// Whom to evict, and how people call it.
 struct Eviction {
   std::string job_id, node_id, name;
   Generation generation;  // the last one of the job; the node is a member of it
@@ -23,11 +23,13 @@ absl::StatusOr<Eviction> ChooseMember(const JobMachine& job, const std::string& 
 
 /// The same among the jobs of a service. `job_id` "": the only one that has not ended. kNotFound: the service
 /// does not have the job.
-absl::StatusOr<Eviction> ChooseEviction(const std::map<std::string, JobMachine>& jobs,
-                                        const std::string& job_id, const std::string& name, TimePoint now);
+absl::StatusOr<Eviction> ChooseEviction(const Jobs& jobs, const std::string& job_id, const std::string& name,
+                                        TimePoint now);
+
+/// The event of it.
+ControlAsked EvictionEvent(const Eviction& eviction, const Requester& by = {});
 
 /// One line for who asked, after the event: what has happened and what the job does now.
-std::string DescribeEviction(const Eviction& eviction, const std::map<std::string, JobMachine>& jobs,
-                             TimePoint now);
+std::string DescribeEviction(const Eviction& eviction, const Jobs& jobs, TimePoint now);
 
 }  // namespace mtrun::rendezvous

@@ -57,21 +57,12 @@ std::vector<Effect> JobMachine::Step(const Event& event, TimePoint now) {
     return std::make_tuple(outcome_.has_value(), generation_.running(), generation_.id());
   };
   const auto before = phase();
-  const auto evict = [&](const std::string& node_id) {
-    const Member* member = generation_.FindLast(node_id);
-    const RosterNode* node = roster_.Find(node_id);
-    if (outcome_ || member == nullptr || (node != nullptr && node->connected)) return;
-    generation_.RuleOut();
-    departures_.OnEvicted(node_id);
-    effects_.Log(absl::StrCat(member->host, " is evicted by an operator"));
-    if (node != nullptr) Lose(node_id, "an operator has evicted it");
-  };
   std::visit(Overloaded{[&](const StreamOpened& e) { OnOpened(event.node_id, e, now); },
                         [&](const StreamClosed& e) { roster_.Close(event.node_id, e.why, now); },
                         [&](const Heartbeat& e) { OnHeartbeat(event.node_id, e, now); },
                         [&](const AgentSaid& e) { OnSaid(event.node_id, e, now); },
                         [&](const Tick&) { OnTick(now); }, [&](const ProbeResult& e) { OnProbed(e, now); },
-                        [&](const Evicted& e) { evict(e.node_id); }},
+                        [&](const ControlAsked& e) { OnControl(e, now); }},
              event.what);
   if (quiet) return effects_.Take();
   Settle(now);
@@ -112,6 +103,7 @@ void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event,
     if (event.last) node.knows = event.last->generation;
   });
   if (event.last) HearOf(*event.last, node_id, now);
+  control_.OnOpened(node_id, &effects_);
   // What was sent to a node that had no session yet was lost.
   if (!roster_.Find(node_id)->expected) return;
   roster_.Change(node_id, [](RosterNode& node) { node.expected = false; });
@@ -386,7 +378,7 @@ void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, T
   // With nobody left there is nobody to tell; the outcome is for the log.
   const bool nobody = roster_.empty() && generation_.finished().empty() && !failing_;
   if (nobody && HasAuthority() && departures_.Over(generation_, roster_, now))
-    End(FailedOutcome(absl::StrCat("every node has left, the last one: ", what)), now);
+    End(control_.OutcomeOfLast(what), now);
 }
 
 }  // namespace mtrun::rendezvous

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "rendezvous/break_backoff.h"
+#include "rendezvous/control_news.h"
 #include "rendezvous/departures.h"
 #include "rendezvous/effect_list.h"
 #include "rendezvous/events.h"
@@ -103,6 +104,8 @@ class JobMachine {
   bool IsKnownToRun() const;
   /// Ids of members of the last generation that have answered at their presence ports.
   const std::set<std::string>& verified() const { return departures_.verified(); }
+  /// This service may change who is in the job.
+  bool HasAuthority() const { return quorum_.Allows(generation_, roster_, departures_); }
   /// The highest one that was given to a generation.
   uint64_t last_number() const { return generation_.number(); }
   JobView View(TimePoint now) const;
@@ -128,6 +131,7 @@ class JobMachine {
   void OnSteps(int64_t step);
   void OnFinished(const std::string& node_id, bool final);
   void OnLeaving(const std::string& node_id, const Leaving& leaving, TimePoint now);
+  void OnControl(const ControlAsked& asked, TimePoint now);  // state_machine_control.cc
 
   // Decisions (state_machine_decisions.cc).
   void Settle(TimePoint now);
@@ -144,7 +148,6 @@ class JobMachine {
   void MemberGone(const std::string& node_id, const std::string& what);
   void MoveTo(const PeerService& peer);
   void UpdateWaiting(TimePoint now);
-  bool HasAuthority() const { return quorum_.Allows(generation_, roster_, departures_); }
 
   // Constant after construction.
   JobSettings settings_;
@@ -159,6 +162,7 @@ class JobMachine {
   Departures departures_;
   TakeoverQuorum quorum_;
   WaitingNews news_;
+  ControlNews control_;
   KeyValueStore store_;                     // of the generation that runs
   bool progressed_ = false;                 // a generation of this job has made a step
   bool from_file_ = false;                  // the last generation is known from what was written down alone

@@ -110,6 +110,13 @@ nlohmann::json JobJson(const JobView& job) {
           {"nodes", nodes}};
 }
 
+/// Reasons may carry a program's bytes: whoever dumps it replaces those that are not UTF-8.
+nlohmann::json AllJson(const ServiceStatus& status) {
+  nlohmann::json jobs = nlohmann::json::array();
+  for (const JobView& job : status.jobs) jobs.push_back(JobJson(job));
+  return {{"uptime_s", ToSeconds(status.uptime)}, {"jobs", jobs}};
+}
+
 }  // namespace
 
 absl::StatusOr<uint64_t> ReadServiceId(const std::string& endpoint, bool insecure, const std::string& token,
@@ -161,11 +168,11 @@ std::string StatusTable(const ServiceStatus& status) {
 }
 
 std::string StatusJson(const ServiceStatus& status) {
-  nlohmann::json jobs = nlohmann::json::array();
-  for (const JobView& job : status.jobs) jobs.push_back(JobJson(job));
-  const nlohmann::json all = {{"uptime_s", ToSeconds(status.uptime)}, {"jobs", jobs}};
-  // Reasons may carry a program's bytes.
-  return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return AllJson(status).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string StatusLine(const ServiceStatus& status) {
+  return AllJson(status).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace mtrun::rendezvous

@@ -40,5 +40,7 @@ absl::StatusOr<ServiceStatus> AskForStatus(const std::string& where, const Crede
 std::string StatusTable(const ServiceStatus& status);
 /// For programs: one JSON object; seconds end in _s, what a node does not have is null.
 std::string StatusJson(const ServiceStatus& status);
+/// The same on one line.
+std::string StatusLine(const ServiceStatus& status);
 
 }  // namespace mtrun::rendezvous

@@ -75,7 +75,9 @@ std::string DescribeWithLog(const WorkerFailure& failure) {
 }
 
 std::string Describe(const JobOutcome& outcome) {
-  return absl::StrCat(outcome.success ? "success" : absl::StrCat("failed, exit code ", outcome.exit_code),
+  return absl::StrCat(outcome.success ? "success"
+                                      : absl::StrCat(outcome.stopped ? "stopped" : "failed", ", exit code ",
+                                                     outcome.exit_code),
                       ": ", WhyEnded(outcome));
 }
 
@@ -142,6 +144,7 @@ std::string Describe(const ServiceEvent& event) {
           [](const Membership& e) {
             return absl::StrCat("of others: ", Describe(e.generation.assignment()));
           },
+          [](const ControlCall& e) { return absl::StrCat(Describe(e), e.leave ? "; leave" : ""); },
           [](const StoreReply& e) {
             std::vector<std::string> keys;
             for (const auto& [key, value] : e.values) keys.push_back(key);

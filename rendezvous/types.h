@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/worker_channel.h"
+#include "rendezvous/control_call.h"
 #include "rendezvous/fields.h"
 
 namespace mtrun::rendezvous {
@@ -145,6 +146,7 @@ struct JobOutcome {
   int exit_code = 0;   // what every mtrun of the job exits with
   std::string reason;  // why the job ended; a failure that it ended for is told by `root_cause` alone
   std::optional<WorkerFailure> root_cause;
+  bool stopped = false;  // somebody has ended it (mtrun --stop): a failure of nobody
   bool operator==(const JobOutcome&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -152,6 +154,7 @@ struct JobOutcome {
     field("exit_code", self.exit_code);
     field("reason", self.reason, Size{0, kMaxText});
     field("root_cause", self.root_cause);
+    field("stopped", self.stopped);
   }
 };
 
@@ -322,7 +325,7 @@ struct BudgetChanged {
   }
 };
 using ServiceEvent = std::variant<Assigned, GenerationDissolved, JobEnded, Refused, Waiting, StoreReply,
-                                  Redirect, BudgetChanged, Membership>;
+                                  Redirect, BudgetChanged, Membership, ControlCall>;
 
 /// The answer to a heartbeat: the service has heard this node in the generation that runs.
 struct Lease {

@@ -270,7 +270,8 @@ std::vector<Option> ProgramOptions() {
   };
 }
 
-std::vector<Option> Questions() {
+/// To the services of a job.
+std::vector<Option> ServiceQuestions() {
   return {
       {{.name = "status",
         .help = "HOST:PORT: prints which jobs and nodes are there, their generation and restarts.",
@@ -284,6 +285,18 @@ std::vector<Option> Questions() {
         .group = kQuestions,
         .yields = true},
        &Options::json},
+      {{.name = "watch",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help = "With --status: prints it again whenever it changes, until the job ends.",
+        .group = kQuestions,
+        .yields = true},
+       &Options::watch},
+      {{.name = "drain",
+        .help = "NODE ENDPOINT: that node leaves its job after its step, as on SIGTERM to its mtrun.",
+        .group = kQuestions,
+        .yields = true},
+       Asks{Options::Act::kDrain}},
       {{.name = "evict",
         .help =
             "NODE ENDPOINT: a node that was cut off or lost power never comes back; its job goes on without "
@@ -291,6 +304,23 @@ std::vector<Option> Questions() {
         .group = kQuestions,
         .yields = true},
        Asks{Options::Act::kEvict}},
+      {{.name = "stop",
+        .help = "ENDPOINT: ends the job on all its nodes.",
+        .group = kQuestions,
+        .yields = true},
+       Asks{Options::Act::kStop}},
+      {{.name = "checkpoint",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help = "With --stop: trainers save first, as when SIGTERM comes to all nodes at once.",
+        .group = kQuestions,
+        .yields = true},
+       &Options::checkpoint},
+  };
+}
+
+std::vector<Option> Questions() {
+  return {
       {{.name = "new_token",
         .kind = Kind::kBool,
         .default_text = "false",
@@ -344,8 +374,9 @@ std::vector<Option> OptionsWithoutEffect() {
 const std::vector<Option>& OptionRows() {
   static const std::vector<Option> rows = [] {
     std::vector<Option> all;
-    for (const auto& group : {NodeOptions(), RendezvousOptions(), ReachOptions(), FaultOptions(),
-                              OutputOptions(), ProgramOptions(), Questions(), OptionsWithoutEffect()})
+    for (const auto& group :
+         {NodeOptions(), RendezvousOptions(), ReachOptions(), FaultOptions(), OutputOptions(),
+          ProgramOptions(), ServiceQuestions(), Questions(), OptionsWithoutEffect()})
       all.insert(all.end(), group.begin(), group.end());
     for (Option& option : all) {
       const auto* without = std::get_if<NoEffect>(&option.target);

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/endpoint.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
 #include "launcher/cli/option_table.h"
@@ -87,57 +85,6 @@ void NoteIgnored(const Settings& settings, Options* options) {
   if (!said.empty()) options->notes.push_back(absl::StrCat("without effect: ", absl::StrJoin(said, ", ")));
 }
 
-absl::Status WouldNotRun(absl::string_view flag, const std::string& program) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, " only asks; \"", program, "\" would not be run: give one or the other"));
-}
-
-/// `--evict NODE ENDPOINT`, and flags of mtrun on either side. `rest`: from the endpoint on.
-absl::Status ReadEviction(const std::vector<std::string>& rest, Settings* settings, Options* options) {
-  options->evicted = settings->Text("evict");
-  if (rest.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--evict ", options->evicted,
-                     " needs an ENDPOINT behind it: HOST:PORT of the job's service, or its list of them"));
-  }
-  const absl::StatusOr<std::vector<std::string>> more =
-      settings->ParseFlags({rest.begin() + 1, rest.end()}, true);
-  if (!more.ok()) return more.status();
-  if (!more->empty()) return WouldNotRun("--evict", more->front());
-  if (settings->IsSet("status"))
-    return absl::InvalidArgumentError("--status and --evict are two questions: give one of them");
-  for (const absl::string_view item : absl::StrSplit(rest.front(), ',')) {
-    const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(std::string(absl::StripAsciiWhitespace(item)));
-    if (!endpoint.ok()) return Annotate(endpoint.status(), "--evict");
-    options->evict_endpoints.push_back(ToText(*endpoint));
-  }
-  options->job.job_id = settings->Text("rdzv_id");
-  return absl::OkStatus();
-}
-
-/// Which question is asked, if any; of several the last in the table.
-absl::Status ReadQuestion(const Settings& settings, const std::vector<std::string>& rest, Options* options) {
-  for (const Option& option : OptionRows()) {
-    const auto* asks = std::get_if<Asks>(&option.target);
-    const std::string& name = option.spec.name;
-    const bool is_switch = option.spec.kind == SettingSpec::Kind::kBool;
-    if (asks != nullptr && (is_switch ? settings.Bool(name) : settings.IsSet(name))) options->act = asks->act;
-  }
-  options->completion_shell = settings.Text("print_completion");
-  options->json = settings.Bool("json");
-  options->insecure = settings.Bool("insecure");
-  options->token_file = settings.Text("token_file");
-  options->status_endpoint = settings.Text("status");
-  if (options->json && !settings.IsSet("status"))
-    return absl::InvalidArgumentError("--json goes with --status HOST:PORT");
-  if (options->act != Options::Act::kStatus) return absl::OkStatus();
-  if (!rest.empty()) return WouldNotRun("--status", rest.front());
-  const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(options->status_endpoint);
-  if (!endpoint.ok()) return Annotate(endpoint.status(), "--status");
-  options->status_endpoint = ToText(*endpoint);
-  return absl::OkStatus();
-}
-
 /// A flag nobody knows is often one of the program's, given too early.
 absl::Status WithAdvice(const absl::Status& status) {
   if (!absl::StartsWith(status.message(), "unknown flag") ||
@@ -158,8 +105,7 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const
   rest->insert(rest->end(), own_end, args.end());
 
   Options options;
-  if (settings.IsSet("evict")) MT_RETURN_IF_ERROR(ReadEviction(*rest, &settings, &options));
-  MT_RETURN_IF_ERROR(ReadQuestion(settings, *rest, &options));
+  MT_RETURN_IF_ERROR(ReadQuestion(*rest, &settings, &options));
   if (options.act != Options::Act::kRun) return options;
   MT_RETURN_IF_ERROR(settings.ApplyEnvironment(environment, "PET_"));
   if (settings.IsSet("config"))
@@ -177,8 +123,10 @@ std::string HelpText() {
       "usage: mtrun [flags] PROGRAM [arguments]\n"
       "       mtrun [flags] -m MODULE [arguments]\n"
       "       mtrun [flags] --trainer NAME [the trainer's flags]\n"
-      "       mtrun --status HOST:PORT [--json]\n"
-      "       mtrun --evict NODE ENDPOINT [--rdzv_id ID]\n\n"
+      "       mtrun --status HOST:PORT [--json] [--watch]\n"
+      "       mtrun --drain NODE ENDPOINT [--rdzv_id ID]\n"
+      "       mtrun --evict NODE ENDPOINT [--rdzv_id ID]\n"
+      "       mtrun --stop ENDPOINT [--checkpoint] [--rdzv_id ID]\n\n"
       "Starts the workers of this node and keeps them one job with those of the other nodes. Every flag may "
       "also be set\n"
       "as PET_<NAME> or in the mtrun: section of --config; dashes and underscores are alike.\n",

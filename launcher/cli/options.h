@@ -47,14 +47,14 @@ struct EntryPoint {
 };
 
 struct Options {
-  enum class Act { kRun, kHelp, kVersion, kCompletion, kStatus, kEvict, kNewToken };
+  enum class Act { kRun, kHelp, kVersion, kCompletion, kStatus, kDrain, kEvict, kStop, kNewToken };
   Act act = Act::kRun;
-  std::string completion_shell;              // "bash" or "zsh"
-  std::string status_endpoint;               // of the service to ask
-  std::string evicted;                       // host or node id
-  std::vector<std::string> evict_endpoints;  // of the services to tell
-  bool json = false;
-  std::vector<std::string> notes;  // what to warn of: accepted, but without effect
+  std::string completion_shell;      // "bash" or "zsh"
+  std::vector<std::string> asked;    // the endpoints of the services that a question is for
+  std::string asked_node;            // host or node id of a drain, an eviction
+  bool json = false, watch = false;  // of --status
+  bool checkpoint = false;           // of --stop
+  std::vector<std::string> notes;    // what to warn of: accepted, but without effect
   rendezvous::JobSettings job;
   int workers = 1;
   std::string endpoint;  // "host:port"; standalone: "127.0.0.1:0"

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/signal_name.h"
 #include "base/status_macros.h"
 #include "launcher/core/agent_messages.h"
 #include "rendezvous/overloaded.h"
@@ -119,16 +118,23 @@ void AgentCore::OnConnected() {
 void AgentCore::OnService(const rendezvous::ServiceEvent& event) {
   // The shell forwards store replies to the worker that asked; the session remembers the budget and follows
   // a redirect by itself.
-  std::visit(
-      Overloaded{
-          [this](const rendezvous::Assigned& e) { OnAssigned(e.assignment()); },
-          [this](const rendezvous::GenerationDissolved& e) { OnDissolved(e); },
-          [this](const rendezvous::JobEnded& e) {
-            if (!stop_.exit) OnJobEnded(e.outcome);
-          },
-          [this](const rendezvous::Refused& e) { GiveUp(absl::StrCat("refused by the job: ", e.reason)); },
-          [this](const rendezvous::Waiting& e) { out_.Log(Level::kInfo, e.text); }, [](const auto&) {}},
-      event);
+  std::visit(Overloaded{[this](const rendezvous::Assigned& e) { OnAssigned(e.assignment()); },
+                        [this](const rendezvous::GenerationDissolved& e) { OnDissolved(e); },
+                        [this](const rendezvous::JobEnded& e) {
+                          if (!stop_.exit) OnJobEnded(e.outcome);
+                        },
+                        [this](const rendezvous::Refused& e) {
+                          GiveUp(absl::StrCat("refused by the job: ", e.reason));
+                        },
+                        [this](const rendezvous::Waiting& e) { out_.Log(Level::kInfo, e.text); },
+                        [this](const rendezvous::ControlCall& e) {
+                          const bool asked = e.leave && drain_.Ask(rendezvous::Describe(e.by));
+                          // Of its own drain a node says so itself.
+                          if (!asked || e.checkpoint) out_.Log(Level::kWarning, rendezvous::Describe(e));
+                          if (asked) OnSignal(SIGTERM);
+                        },
+                        [](const auto&) {}},
+             event);
 }
 
 void AgentCore::OnAssigned(const rendezvous::Assignment& assignment) {
@@ -186,7 +192,9 @@ void AgentCore::OnJobEnded(const rendezvous::JobOutcome& outcome) {
   }
   stop_.exit->outcome = outcome;
   // What failed is reported once, in the box at the very end.
-  if (!slots_.empty()) out_.Log(Level::kError, "the job has failed: stopping this node's workers");
+  if (!slots_.empty())
+    out_.Log(Level::kError, absl::StrCat("the job ", outcome.stopped ? "is stopped" : "has failed",
+                                         ": stopping this node's workers"));
   out_.Tell(slots_.Listening(), channel::Stop{WhyEnded(outcome)});
   if (phase_ == Phase::kStopping) {
     stop_.next = Next::kExit;
@@ -327,35 +335,6 @@ void AgentCore::OnWaiting(int local_rank, const channel::Waiting& waiting) {
   if (waited < config_.hang_timeout + kStuckGrace) return;
   ReportBroken(local_rank, absl::StrCat("a collective has waited for ", HumanDuration(waited),
                                         " although no worker is stalled"));
-}
-
-void AgentCore::OnSignal(int signal) {
-  const Drain::Heard heard = drain_.Hear(signal, now_);
-  if (heard == Drain::Heard::kEcho) return;
-  if (heard == Drain::Heard::kAgain) {
-    out_.Log(Level::kWarning, absl::StrCat("received ", SignalName(signal), " again: killing the workers"));
-    if (draining()) LeaveAfterDrain(0);
-    return stop_.Kill(now_, &out_);
-  }
-  const std::string grace = HumanDuration(config_.shutdown_timeout);
-  const channel::Drain news{ToSeconds(config_.shutdown_timeout), drain_.why()};
-  if (!stop_.exit && phase_ != Phase::kStopping && slots_.Cooperative()) {
-    out_.Log(Level::kWarning,
-             absl::StrCat(drain_.why(), ": the workers finish their step and leave, SIGKILL after ", grace));
-    drain_.Begin(now_ + config_.shutdown_timeout);
-    out_.Tell(slots_.Listening(), news);
-    return out_.Add(SignalWorkers{signal});
-  }
-  out_.Log(Level::kWarning,
-           slots_.empty() ? drain_.why()
-                          : absl::StrCat(drain_.why(), ": stopping the workers, SIGKILL after ", grace));
-  const std::string why = absl::StrCat(config_.offer.host, " ", drain_.why());
-  if (slots_.empty()) Leave(why);
-  if (!slots_.empty() && !left_) out_.Send(rendezvous::Leaving{why, /*stopping=*/true});
-  if (!stop_.exit) stop_.exit = Exit{drain_.exit_code(), std::nullopt};
-  out_.Tell(slots_.Listening(), news);
-  // In a stop that has begun this adds the new signal; its deadline stays.
-  BeginStop(signal, Next::kExit);
 }
 
 void AgentCore::OnTick() {

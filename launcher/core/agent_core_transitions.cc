@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/signal_name.h"
 #include "base/status_macros.h"
 #include "launcher/core/agent_core.h"
 #include "launcher/core/agent_messages.h"
@@ -113,6 +114,39 @@ void AgentCore::FinishIfAllDone() {
 }
 
 // ---- ends ----
+
+void AgentCore::OnSignal(int signal) {
+  const Drain::Heard heard = drain_.Hear(signal, now_);
+  if (heard == Drain::Heard::kEcho) return;
+  if (heard == Drain::Heard::kKnown) {
+    return out_.Log(Level::kInfo, absl::StrCat("received ", SignalName(signal),
+                                               ": this node leaves already; once more kills the workers"));
+  }
+  if (heard == Drain::Heard::kAgain) {
+    out_.Log(Level::kWarning, absl::StrCat("received ", SignalName(signal), " again: killing the workers"));
+    if (draining()) LeaveAfterDrain(0);
+    return stop_.Kill(now_, &out_);
+  }
+  const std::string grace = HumanDuration(config_.shutdown_timeout);
+  const channel::Drain news{ToSeconds(config_.shutdown_timeout), drain_.why()};
+  if (!stop_.exit && phase_ != Phase::kStopping && slots_.Cooperative()) {
+    out_.Log(Level::kWarning,
+             absl::StrCat(drain_.why(), ": the workers finish their step and leave, SIGKILL after ", grace));
+    drain_.Begin(now_ + config_.shutdown_timeout);
+    out_.Tell(slots_.Listening(), news);
+    return out_.Add(SignalWorkers{signal});
+  }
+  out_.Log(Level::kWarning,
+           slots_.empty() ? drain_.why()
+                          : absl::StrCat(drain_.why(), ": stopping the workers, SIGKILL after ", grace));
+  const std::string why = absl::StrCat(config_.offer.host, " ", drain_.why());
+  if (slots_.empty()) Leave(why);
+  if (!slots_.empty() && !left_) out_.Send(rendezvous::Leaving{why, /*stopping=*/true});
+  if (!stop_.exit) stop_.exit = Exit{drain_.exit_code(), std::nullopt};
+  out_.Tell(slots_.Listening(), news);
+  // In a stop that has begun this adds the new signal; its deadline stays.
+  BeginStop(signal, Next::kExit);
+}
 
 void AgentCore::LeaveAfterDrain(int signal) {
   Leave(absl::StrCat(config_.offer.host, " ", drain_.why()));

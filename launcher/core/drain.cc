@@ -1,18 +1,33 @@
 #include "launcher/core/drain.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/signal_name.h"
 
 namespace mtrun::launcher {
 
 Drain::Heard Drain::Hear(int signal, TimePoint now) {
-  if (heard_) return now - *heard_ < kSignalEcho && signal == signal_ ? Heard::kEcho : Heard::kAgain;
+  if (heard_ && now - *heard_ < kSignalEcho && signal == signal_) return Heard::kEcho;
+  // A scheduler may send its own once it has had the node drained: no reason to hurry.
+  if (heard_ && std::exchange(signal_awaited_, false)) return Heard::kKnown;
+  if (heard_) return Heard::kAgain;
   heard_ = now;
   signal_ = signal;
   return Heard::kFirst;
 }
 
-std::string Drain::why() const { return absl::StrCat("received ", SignalName(signal_)); }
+bool Drain::Ask(const std::string& by) {
+  if (heard_) return false;
+  asked_by_ = by;
+  signal_awaited_ = true;
+  return true;
+}
+
+std::string Drain::why() const {
+  return asked_by_.empty() ? absl::StrCat("received ", SignalName(signal_))
+                           : absl::StrCat("was asked to leave by ", asked_by_);
+}
 
 bool Drain::AbortsStep(const WorkerExited& exited, const WorkerSlot& slot) const {
   const int code = exited.signal != 0 ? 128 + exited.signal : exited.exit_code;

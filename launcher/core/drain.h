@@ -1,5 +1,5 @@
-// A stop that was asked for by a signal: cooperative workers finish their step and leave, and the node after
-// them. A value; the time is an argument.
+// A stop that a signal or an operator (mtrun --drain, --stop) asks for: cooperative workers finish their step
+// and leave, and the node after them. A value; the time is an argument.
 #pragma once
 
 #include <optional>
@@ -17,13 +17,21 @@ class Drain {
   /// several times over.
   static constexpr Duration kSignalEcho = std::chrono::milliseconds(100);
 
-  enum class Heard { kFirst, kEcho, kAgain };
+  enum class Heard {
+    kFirst,
+    kEcho,
+    kKnown,  // the first signal of a node that was asked to leave, and does
+    kAgain,
+  };
   Heard Hear(int signal, TimePoint now);
+  /// An operator asks: as SIGTERM, which the caller has to feed it next. False where this node leaves
+  /// already.
+  bool Ask(const std::string& by);
   /// The first one; 0 before any.
   int signal() const { return signal_; }
   /// mtrun's exit status: 128 + signal.
   int exit_code() const { return 128 + signal_; }
-  std::string why() const;  // "received SIGTERM"
+  std::string why() const;  // "received SIGTERM", "was asked to leave by anna@login1"
 
   /// The workers have until `deadline` to leave by themselves.
   void Begin(TimePoint deadline) { deadline_ = deadline; }
@@ -43,6 +51,8 @@ class Drain {
  private:
   int signal_ = 0;
   std::optional<TimePoint> heard_;
+  std::string asked_by_ = {};    // "" for a signal
+  bool signal_awaited_ = false;  // asked, and no signal has come since
   std::optional<TimePoint> deadline_;
   bool complete_ = false;
 };

@@ -60,6 +60,15 @@ Record Make(const rendezvous::GenerationDissolved& e) {
               {"restart_count", e.restart_count}};
 }
 Record Make(const rendezvous::Waiting& e) { return json{{"event", "waiting"}, {"text", e.text}}; }
+Record Make(const rendezvous::ControlCall& e) {
+  json record = {
+      {"event", "control_call"},
+      {"call", e.call},
+      {"by", {{"user", e.by.user}, {"host", e.by.host}, {"pid", e.by.pid}, {"address", e.by.address}}}};
+  if (!e.node.empty()) record["node"] = e.node;
+  if (e.call == rendezvous::ControlCall::kStop) record["checkpoint"] = e.checkpoint;
+  return record;
+}
 Record Make(const rendezvous::Refused& e) { return json{{"event", "refused"}, {"reason", e.reason}}; }
 
 Record Make(const rendezvous::JobEnded& e) {

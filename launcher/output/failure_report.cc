@@ -24,7 +24,8 @@ std::string HowItEnded(const rendezvous::WorkerFailure& failure) {
 
 std::string FailureReport(const std::string& program, const rendezvous::JobOutcome& outcome) {
   const std::string thick(kWidth, '='), thin(kWidth, '-');
-  std::string box = absl::StrCat(thick, "\n", program, " FAILED\n", thin, "\n");
+  std::string box =
+      absl::StrCat(thick, "\n", program, outcome.stopped ? " STOPPED\n" : " FAILED\n", thin, "\n");
   Field(&box, "reason", outcome.reason);
   Field(&box, "exit code", absl::StrCat(outcome.exit_code));
   if (outcome.root_cause) {

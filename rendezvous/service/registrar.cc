@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
 #include "base/log.h"
-#include "rendezvous/eviction.h"
+#include "rendezvous/control_choice.h"
 #include "rendezvous/service/peer_prober.h"
 
 namespace mtrun::rendezvous {
@@ -378,15 +378,17 @@ void Registrar::FillStatus(wire::StatusReply& reply) const {
   }
 }
 
-void Registrar::Evict(const wire::EvictRequest& request, wire::EvictReply& reply) {
-  const absl::StatusOr<Eviction> eviction =
-      ChooseEviction(jobs_.jobs(), request.job_id(), request.node(), MonotonicNow());
-  reply.set_has_job(!absl::IsNotFound(eviction.status()));
-  if (!eviction.ok()) return reply.set_text(std::string(eviction.status().message()));
-  Step(eviction->job_id, Event{"", Evicted{eviction->node_id}});
-  reply.set_evicted(true);
-  reply.set_generation(eviction->generation.number);
-  reply.set_text(DescribeEviction(*eviction, jobs_.jobs(), MonotonicNow()));
+void Registrar::Control(const std::string& call, const std::string& address,
+                        const wire::ControlRequest& request, wire::ControlReply& reply) {
+  const absl::StatusOr<ControlQuestion> question = DecodeControl(call, request, address);
+  if (!question.ok()) return reply.set_text(std::string(question.status().message()));
+  const absl::StatusOr<ControlDecision> decision = DecideControl(*question, jobs_.jobs(), MonotonicNow());
+  reply.set_has_job(!absl::IsNotFound(decision.status()));
+  if (!decision.ok()) return reply.set_text(std::string(decision.status().message()));
+  Step(decision->job_id, Event{"", decision->event});
+  reply.set_done(true);
+  reply.set_generation(decision->generation);
+  reply.set_text(DescribeControl(*decision, jobs_.jobs(), MonotonicNow()));
 }
 
 }  // namespace mtrun::rendezvous

@@ -80,7 +80,9 @@ class Registrar final : public ServerStream::Owner {
   /// It listens at `port`, and has the endpoint for itself: what an earlier service wrote down counts. Before
   /// the loop runs.
   void Begin(int port);
-  void Evict(const wire::EvictRequest& request, wire::EvictReply& reply);
+  /// A call from outside (ControlCall::kDrain ...), over a connection from `address`.
+  void Control(const std::string& call, const std::string& address, const wire::ControlRequest& request,
+               wire::ControlReply& reply);
   /// Ids of nodes that have not heard how their job ended, and may yet.
   std::vector<std::string> Untold() const;
   /// Calls `quiet` as soon as every agent that is connected has acknowledged everything.

@@ -17,6 +17,7 @@
 #include "rendezvous/service/acceptor.h"
 #include "rendezvous/service/listen_addresses.h"
 #include "rendezvous/service/registrar.h"
+#include "rendezvous/service/socket_peer.h"
 #include "rendezvous/transport.h"
 
 namespace mtrun::rendezvous {
@@ -25,7 +26,8 @@ namespace {
 /// Sessions carry bytes: many of them are sent the same (outgoing.h).
 using CallbackService = wire::Rendezvous::WithRawCallbackMethod_Session<
     wire::Rendezvous::WithCallbackMethod_Status<wire::Rendezvous::WithCallbackMethod_Identify<
-        wire::Rendezvous::WithCallbackMethod_Evict<wire::Rendezvous::Service>>>>;
+        wire::Rendezvous::WithCallbackMethod_Evict<wire::Rendezvous::WithCallbackMethod_Drain<
+            wire::Rendezvous::WithCallbackMethod_Stop<wire::Rendezvous::Service>>>>>>;
 
 /// gRPC's face: posts to the loop and returns.
 class Rpc final : public CallbackService {
@@ -52,15 +54,17 @@ class Rpc final : public CallbackService {
     });
     return reactor;
   }
-  grpc::ServerUnaryReactor* Evict(grpc::CallbackServerContext* context, const wire::EvictRequest* request,
-                                  wire::EvictReply* reply) override {
-    acceptor_->OnCall(context->peer());
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    asio::post(loop_, [this, reactor, request, reply] {
-      registrar_.Evict(*request, *reply);
-      reactor->Finish(grpc::Status::OK);
-    });
-    return reactor;
+  grpc::ServerUnaryReactor* Evict(grpc::CallbackServerContext* context, const wire::ControlRequest* request,
+                                  wire::ControlReply* reply) override {
+    return Control(ControlCall::kEvict, context, request, reply);
+  }
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const wire::ControlRequest* request,
+                                  wire::ControlReply* reply) override {
+    return Control(ControlCall::kDrain, context, request, reply);
+  }
+  grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context, const wire::ControlRequest* request,
+                                 wire::ControlReply* reply) override {
+    return Control(ControlCall::kStop, context, request, reply);
   }
   grpc::ServerUnaryReactor* Identify(grpc::CallbackServerContext* context, const wire::IdentifyRequest*,
                                      wire::IdentifyReply* reply) override {
@@ -72,6 +76,17 @@ class Rpc final : public CallbackService {
   }
 
  private:
+  grpc::ServerUnaryReactor* Control(const char* call, grpc::CallbackServerContext* context,
+                                    const wire::ControlRequest* request, wire::ControlReply* reply) {
+    acceptor_->OnCall(context->peer());
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    asio::post(loop_, [this, call, reactor, request, reply, address = PlainPeer(context->peer())] {
+      registrar_.Control(call, address, *request, *reply);
+      reactor->Finish(grpc::Status::OK);
+    });
+    return reactor;
+  }
+
   asio::io_context &loop_, &calls_;
   Registrar& registrar_;
   const uint64_t id_;

@@ -45,6 +45,7 @@ void Outbox::Observe(const ServiceEvent& event) {
                  [](const JobEnded&) {},
                  [](const Refused&) {},
                  [](const Waiting&) {},
+                 [](const ControlCall&) {},
                  [](const Redirect&) {},
                  [&](const BudgetChanged& e) { SeeBudget(e.restart_count, e.refunded); },
                  [&](const Membership& e) {

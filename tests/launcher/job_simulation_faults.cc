@@ -82,10 +82,12 @@ void JobSimulation::EvictDead(const std::string& node_id) {
     for (const rendezvous::JobSettings& settings : settings_) {
       const auto& jobs = services_[i].jobs->jobs();
       const auto job = jobs.find(settings.job_id);
-      if (job == jobs.end() || !rendezvous::ChooseMember(job->second, node_id, NowOn(i)).ok()) continue;
+      if (job == jobs.end()) continue;
+      const auto eviction = rendezvous::ChooseMember(job->second, node_id, NowOn(i));
+      if (!eviction.ok()) continue;
       ++fired_[kEvicted];
       Note("operator: evicts ", node_id, " at service ", i);
-      StepService(i, settings.job_id, {"", rendezvous::Evicted{node_id}});
+      StepService(i, settings.job_id, {"", rendezvous::EvictionEvent(*eviction)});
     }
   }
 }

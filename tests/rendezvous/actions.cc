@@ -131,6 +131,17 @@ Action EvictNode(const std::string& node) {
   return {"evict " + node, [=](ClusterSimulation& w) { return w.Evict(node); }};
 }
 
+Action DrainNode(const std::string& node) {
+  return {"drain " + node,
+          [=](ClusterSimulation& w) { return w.Control({.call = ControlCall::kDrain, .node = node}); }};
+}
+
+Action StopJob(bool checkpoint) {
+  return {checkpoint ? "stop with a checkpoint" : "stop", [=](ClusterSimulation& w) {
+            return w.Control({.call = ControlCall::kStop, .checkpoint = checkpoint});
+          }};
+}
+
 Action Fail(const std::string& node) {
   return Of(node, "fail", [=](ClusterSimulation& w) { return w.Fail(node); });
 }

@@ -35,6 +35,8 @@ Action ReportBefore(const std::string& node, const std::map<std::string, Assignm
 Action Leave(const std::string& node);
 /// By an operator.
 Action EvictNode(const std::string& node);
+Action DrainNode(const std::string& node);
+Action StopJob(bool checkpoint);
 Action Fail(const std::string& node);
 Action FailEarly(const std::string& node);
 Action FailForSettings(const std::string& node);

@@ -107,10 +107,17 @@ std::vector<std::string> ClusterSimulation::Break(const std::string& node) {
   return Say(node, CollectivesBroken{assigned->second.generation, 0, "reset by peer"});
 }
 
+std::vector<std::string> ClusterSimulation::Control(ControlQuestion question) {
+  question.by = {"anna", "login1", 4711, "10.0.0.7:4242"};
+  const absl::StatusOr<ControlDecision> decision = DecideControl(question, machine_, now_);
+  if (!decision.ok()) return {absl::StrCat("refused: ", decision.status().message())};
+  return Step(Event{"", decision->event});
+}
+
 std::vector<std::string> ClusterSimulation::Evict(const std::string& name) {
   const absl::StatusOr<Eviction> eviction = ChooseMember(machine_, name, now_);
   if (!eviction.ok()) return {absl::StrCat("refused: ", eviction.status().message())};
-  return Step(Event{"", Evicted{eviction->node_id}});
+  return Step(Event{"", EvictionEvent(*eviction)});
 }
 
 std::vector<std::string> ClusterSimulation::Finish(const std::string& node, bool final) {

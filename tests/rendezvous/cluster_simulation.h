@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "rendezvous/control_choice.h"
 #include "rendezvous/job_settings.h"
 #include "rendezvous/state_machine.h"
 #include "tests/rendezvous/properties.h"
@@ -41,6 +42,8 @@ class ClusterSimulation {
   void Remember(const std::string& node, const Assignment& held) { assignments_[node] = held; }
   /// What a look at the job's other services found.
   std::vector<std::string> Look(ProbeResult looked) { return Step(Event{"", std::move(looked)}); }
+  /// Somebody asks, unless the service refuses: then that is the only line.
+  std::vector<std::string> Control(ControlQuestion question);
   /// An operator evicts this host or node, unless the service refuses: then that is the only line.
   std::vector<std::string> Evict(const std::string& name);
   std::vector<std::string> Finish(const std::string& node, bool final = false);

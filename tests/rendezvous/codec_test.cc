@@ -71,6 +71,7 @@ TEST(Codec, ServiceEventsComeBackAsTheyWere) {
       Redirect{"node2:29400", "it has generation 4"},
       BudgetChanged{7, 4},
       Membership{Assigned{SomeAssignment()}},
+      ControlCall{ControlCall::kDrain, "node2", true, true, {"anna", "login1", 4711, "10.0.0.7:4242"}},
       StoreReply{Generation{3, 1}, 8, {{"a", std::string("\0", 1)}}, "gone"},
   };
   for (const ServiceEvent& event : all) {

@@ -56,7 +56,7 @@ class EvictionTest : public ::testing::Test {
   std::string Evict(const std::string& name) {
     const absl::StatusOr<Eviction> eviction = Choose(name);
     if (!eviction.ok()) return std::string(eviction.status().message());
-    table_.Step(eviction->job_id, Event{"", Evicted{eviction->node_id}}, now_);
+    table_.Step(eviction->job_id, Event{"", EvictionEvent(*eviction)}, now_);
     return DescribeEviction(*eviction, table_.jobs(), now_);
   }
 
@@ -105,11 +105,13 @@ TEST_F(EvictionTest, AHostWithTwoMembersNeedsAnId) {
 TEST_F(EvictionTest, AConnectedNodeIsNotEvicted) {
   RunTwo();
   now_ += std::chrono::milliseconds(300);
-  EXPECT_EQ(Refusal("node2"), "node2 is connected (heard 300 ms ago); end its mtrun instead (SIGTERM)");
+  EXPECT_EQ(
+      Refusal("node2"),
+      "node2 is connected (heard 300 ms ago); let it leave instead (mtrun --drain, or SIGTERM to its mtrun)");
   const JobMachine before = Job();
-  table_.Step("x", Event{"", Evicted{"node2-22"}}, now_);
+  table_.Step("x", Event{"", EvictionEvent({"x", "node2-22", "node2", {}})}, now_);
   EXPECT_TRUE(before == Job()) << "also when it has come back since it was chosen";
-  table_.Step("x", Event{"", Evicted{"nobody"}}, now_);
+  table_.Step("x", Event{"", EvictionEvent({"x", "nobody", "nobody", {}})}, now_);
   EXPECT_TRUE(before == Job());
 }
 

@@ -24,7 +24,8 @@ void PropertyChecker::BeforeEffects(const Event& event) {
       if (answered_.contains(node_id) || settings_.endpoints.size() > 1) dead_.insert(node_id);
     }
   }
-  if (const auto* evicted = std::get_if<Evicted>(&event.what)) left_.insert(evicted->node_id);
+  const auto* asked = std::get_if<ControlAsked>(&event.what);
+  if (asked != nullptr && asked->call.call == ControlCall::kEvict) left_.insert(asked->node_id);
   if (present_.contains(event.node_id)) heard_[event.node_id] = now_;
   if (const auto* opened = std::get_if<StreamOpened>(&event.what)) {
     present_.insert(event.node_id);
@@ -91,6 +92,7 @@ void PropertyChecker::On(const Send& send) {
                  [&](const StoreReply& e) { OnReply(send.node_id, e); },
                  [&](const Refused&) { left_.insert(send.node_id); },
                  [&](const Redirect&) {},
+                 [&](const ControlCall&) {},
                  [&](const BudgetChanged& e) { OnBudget(e); },
                  [&](const Membership& e) {
                    for (const Member& member : e.generation.assignment().members) {

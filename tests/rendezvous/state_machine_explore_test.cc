@@ -237,5 +237,18 @@ TEST(StateMachineExploration, NodesOfAnotherRun) {
         {"adopts generation 5"});
 }
 
+TEST(StateMachineExploration, ControlCalls) {
+  const std::vector<std::string> nodes = {"node1", "node2"};
+  Actions actions = {StopJob(true), StopJob(false), Arrive("node3"), NextTick(), Beats(nodes)};
+  for (const std::string& node : nodes) {
+    for (const Action& action :
+         {DrainNode(node), Leave(node), OfferAgain(node), CloseStream(node), Finish(node)})
+      actions.push_back(action);
+  }
+  Check("control calls", RunningJob(Settings(1, 2, 0), nodes), actions, 6 - kLess,
+        {"node1 is asked to leave by anna@login1", "job ended: stopped, exit code 143",
+         "all nodes leave after a step, and trainers save; leave", "every node has left"});
+}
+
 }  // namespace
 }  // namespace mtrun::rendezvous

@@ -10,12 +10,11 @@
 //   beat N [stuck=12s]                    break N                        steps N at=100
 //   fail N [exit=3|signal=9] [generation=1]                              finish N... [final]
 //   fail N generation=held [rank=1]       (of the generation that an earlier service assigned it)
-//   evict N         (an operator does)    job ... endpoints=2 [on_nodes]        (services, on node1 and so
-//   on) silence N       wake N                set N key value                wait N key    get N key
-//   advance 1.5s    stall 10s             state
-//   look self|silent|gone|without[:ended]|with[:GENERATION[:authority|:another]]... [dead=N] [alive=N]
-//   (services in the job's order; ended: this run; another: members of another one
-//   have come there)
+//   evict N         (an operator does)    drain N               stop [checkpoint]     job ... endpoints=2
+//   [on_nodes]        (services, on node1 and so on) silence N       wake N                set N key value
+//   wait N key    get N key advance 1.5s    stall 10s             state look
+//   self|silent|gone|without[:ended]|with[:GENERATION[:authority|:another]]... [dead=N] [alive=N] (services
+//   in the job's order; ended: this run; another: members of another one have come there)
 #include <memory>
 
 #include "absl/strings/match.h"
@@ -50,6 +49,7 @@ class Interpreter {
     ClusterSimulation& w = *world_;
     if (c.name == "advance") return w.Advance(ParseDuration(c.words.at(0)));
     if (c.name == "stall") return w.Stall(ParseDuration(c.words.at(0)));
+    if (c.name == "stop") return w.Control({.call = ControlCall::kStop, .checkpoint = c.Has("checkpoint")});
     if (c.name == "look") return w.Look(ParseLook(c));
     if (c.name == "state") return absl::StrSplit(w.Text(), '\n', absl::SkipEmpty());
     Lines lines;
@@ -134,6 +134,7 @@ class Interpreter {
     if (c.name == "steps") return w.Say(node, StepsCommitted{w.generation(), c.Int("at", 0)});
     if (c.name == "finish") return w.Finish(node, c.Has("final"));
     if (c.name == "leave") return w.Leave(node);
+    if (c.name == "drain") return w.Control({.call = ControlCall::kDrain, .node = node});
     if (c.name == "evict") return w.Evict(node);
     if (c.name == "set") return w.Set(node, c.words.at(1), c.words.at(2));
     if (c.name == "wait") return w.Wait(node, c.words.at(1));

@@ -34,6 +34,18 @@ Action ProbeAtRandom(const JobSettings& settings, std::mt19937_64& random) {
   return Look(settings, peers, dead);
 }
 
+std::vector<Action> ActionsOf(const JobSettings& settings, const std::vector<std::string>& nodes,
+                              std::mt19937_64& random) {
+  std::vector<Action> actions = EverydayActions(nodes);
+  if (random() % 4 == 0) actions.push_back(StopJob(/*checkpoint=*/true));
+  actions.push_back(DrainNode(nodes.front()));
+  for (const std::string& node : nodes) {
+    // Only trainers have such a status.
+    if (settings.refund_steps > 0) actions.push_back(FailForSettings(node));
+  }
+  return actions;
+}
+
 TEST(StateMachineWalks, KeepEveryProperty) {
   const uint64_t seed = Seed();
   std::cout << "MTRUN_SEED=" << seed << "\n";
@@ -49,11 +61,7 @@ TEST(StateMachineWalks, KeepEveryProperty) {
     ClusterSimulation world(settings);
     std::vector<std::string> nodes;
     for (int i = 0; i < max_nodes + 2; ++i) nodes.push_back(absl::StrCat("node", i));
-    std::vector<Action> actions = EverydayActions(nodes);
-    for (const std::string& node : nodes) {
-      // Only trainers have such a status.
-      if (settings.refund_steps > 0) actions.push_back(FailForSettings(node));
-    }
+    const std::vector<Action> actions = ActionsOf(settings, nodes, random);
     std::vector<std::string> path;
     for (int i = 0; i < 250; ++i) {
       // Mostly progress: joins, offers and time; faults now and then, so that walks get far before the job

@@ -15,7 +15,7 @@ TEST(QuestionsTest, HelpNamesEveryFlagOfTheContract) {
   EXPECT_EQ(Parse("--help")->act, Options::Act::kHelp);
   EXPECT_EQ(Parse("--version x")->act, Options::Act::kVersion);
   EXPECT_EQ(Parse("--print-completion zsh")->completion_shell, "zsh");
-  EXPECT_EQ(Parse("--status node1")->status_endpoint, "node1:29400");
+  EXPECT_THAT(Parse("--status node1")->asked, ElementsAre("node1:29400"));
   EXPECT_EQ(Parse("--status=node1:1 --json")->act, Options::Act::kStatus);
   for (const SettingSpec& spec : OptionTable()) EXPECT_THAT(HelpText(), HasSubstr("--" + spec.name));
 }
@@ -26,13 +26,13 @@ TEST(QuestionsTest, AnEvictionNamesANodeAndWhereItsJobMeets) {
     const auto options = Parse(line);
     ASSERT_TRUE(options.ok()) << options.status();
     EXPECT_EQ(options->act, Options::Act::kEvict);
-    EXPECT_EQ(options->evicted, "node3");
-    EXPECT_THAT(options->evict_endpoints, ElementsAre("node1:29400"));
+    EXPECT_EQ(options->asked_node, "node3");
+    EXPECT_THAT(options->asked, ElementsAre("node1:29400"));
     const bool more = std::string(line).find("run7") != std::string::npos;
     EXPECT_EQ(options->job.job_id, more ? "run7" : "");
     EXPECT_EQ(options->insecure, more);
   }
-  EXPECT_THAT(Parse("--evict node3 node1:1,node2")->evict_endpoints, ElementsAre("node1:1", "node2:29400"));
+  EXPECT_THAT(Parse("--evict node3 node1:1,node2")->asked, ElementsAre("node1:1", "node2:29400"));
   EXPECT_THAT(ErrorOf("--evict node3"),
               AllOf(HasSubstr("--evict node3 needs an ENDPOINT"), HasSubstr("HOST:PORT")));
   EXPECT_THAT(ErrorOf("--evict node3 node1:x"), AllOf(HasSubstr("--evict"), HasSubstr("node1:x")));
@@ -40,6 +40,26 @@ TEST(QuestionsTest, AnEvictionNamesANodeAndWhereItsJobMeets) {
   EXPECT_THAT(ErrorOf("--evict node3 node1 --nodes"), HasSubstr("--nodes"));
   EXPECT_THAT(ErrorOf("--status node1 --evict node3 node1"), HasSubstr("two questions"));
   EXPECT_THAT(ErrorOf("--json --evict node3 node1"), HasSubstr("--json goes with --status"));
+}
+
+TEST(QuestionsTest, ControlCallsNameTheirServices) {
+  const auto drain = Parse("--drain node3 node1 --rdzv_id run7");
+  ASSERT_TRUE(drain.ok()) << drain.status();
+  EXPECT_EQ(drain->act, Options::Act::kDrain);
+  EXPECT_EQ(drain->asked_node, "node3");
+  EXPECT_EQ(drain->job.job_id, "run7");
+  const auto stop = Parse("--stop node1:1,node2 --checkpoint");
+  ASSERT_TRUE(stop.ok()) << stop.status();
+  EXPECT_EQ(stop->act, Options::Act::kStop);
+  EXPECT_TRUE(stop->checkpoint);
+  EXPECT_THAT(stop->asked, ElementsAre("node1:1", "node2:29400"));
+  EXPECT_TRUE(Parse("--status node1 --watch")->watch);
+  EXPECT_THAT(ErrorOf("--drain node3"), HasSubstr("--drain node3 needs an ENDPOINT"));
+  EXPECT_THAT(ErrorOf("--stop node1 prog"), HasSubstr("--stop only asks"));
+  EXPECT_THAT(ErrorOf("--drain node3 node1 --stop node1"), HasSubstr("two questions"));
+  EXPECT_THAT(ErrorOf("--watch prog"), HasSubstr("--watch goes with --status"));
+  EXPECT_THAT(ErrorOf("--drain node3 node1 --checkpoint"), HasSubstr("--checkpoint goes with --stop"));
+  EXPECT_THAT(ErrorOf("--status node1,node2"), HasSubstr("asks one service"));
 }
 
 }  // namespace

@@ -71,6 +71,13 @@ class Command {
       return rendezvous::GenerationDissolved{GenerationAt(1), Rest(2), 1};
     if (verb == "ended")  // EXIT_CODE REASON
       return rendezvous::JobEnded{{Number(1) == 0, Number(1), Rest(2), std::nullopt}};
+    if (verb == "asked") {  // CALL NODE [leave] [checkpoint]
+      rendezvous::ControlCall call{.call = words_[1], .node = words_[2]};
+      call.leave = words_.size() > 3;
+      call.checkpoint = words_.size() > 4;
+      call.by = {"anna", "login1", 4711, "10.0.0.7:4242"};
+      return call;
+    }
     if (verb == "refused") return rendezvous::Refused{Rest(1)};
     if (verb == "waiting") return rendezvous::Waiting{Rest(1)};
     return std::nullopt;

@@ -55,5 +55,30 @@ TEST(DrainTest, SucceedsWhenAllLeftByThemselvesAndWell) {
   EXPECT_FALSE(drain.Succeeded(slots));
 }
 
+TEST(DrainTest, WhoIsAskedLeavesAsOnASignal) {
+  Drain drain;
+  EXPECT_TRUE(drain.Ask("anna@login1"));
+  EXPECT_EQ(drain.Hear(SIGTERM, At(0)), Drain::Heard::kFirst);
+  EXPECT_EQ(drain.why(), "was asked to leave by anna@login1");
+  EXPECT_EQ(drain.exit_code(), 143);
+  EXPECT_FALSE(drain.Ask("bob@login2")) << "it leaves already";
+  EXPECT_EQ(drain.why(), "was asked to leave by anna@login1");
+}
+
+TEST(DrainTest, TheSignalBehindARequestHurriesNobody) {
+  Drain drain;
+  drain.Ask("anna@login1");
+  drain.Hear(SIGTERM, At(0));
+  EXPECT_EQ(drain.Hear(SIGTERM, At(2000)), Drain::Heard::kKnown) << "a scheduler's";
+  EXPECT_EQ(drain.Hear(SIGTERM, At(4000)), Drain::Heard::kAgain);
+}
+
+TEST(DrainTest, WhoLeavesOnASignalIsNotAsked) {
+  Drain drain;
+  drain.Hear(SIGINT, At(0));
+  EXPECT_FALSE(drain.Ask("anna@login1"));
+  EXPECT_EQ(drain.why(), "received SIGINT");
+}
+
 }  // namespace
 }  // namespace mtrun::launcher

@@ -28,6 +28,16 @@ TEST(EventLogTest, RecordsSayWhatHappened) {
   EXPECT_EQ(RecordOf(Effect(Exit{7, std::nullopt}))->dump(), R"({"code":7,"event":"exit"})");
 }
 
+TEST(EventLogTest, ACallFromOutsideSaysWhoAsked) {
+  const rendezvous::ControlCall drain{
+      .call = rendezvous::ControlCall::kDrain, .node = "node2", .by = {"anna", "login1", 7, "10.0.0.7:4242"}};
+  EXPECT_EQ(RecordOf(Event(rendezvous::ServiceEvent(drain)))->dump(),
+            R"({"by":{"address":"10.0.0.7:4242","host":"login1","pid":7,"user":"anna"},)"
+            R"("call":"drain","event":"control_call","node":"node2"})");
+  const rendezvous::ControlCall stop{.call = rendezvous::ControlCall::kStop, .checkpoint = true};
+  EXPECT_EQ((*RecordOf(Event(rendezvous::ServiceEvent(stop))))["checkpoint"], true);
+}
+
 TEST(EventLogTest, GenerationsAreNamedAsTheWorkersKnowThem) {
   rendezvous::Assignment assignment;
   assignment.generation = {3, 0xab};

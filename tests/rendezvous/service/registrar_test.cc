@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/eviction_client.h"
+#include "rendezvous/control_client.h"
 #include "rendezvous/rendezvous.grpc.pb.h"
 #include "rendezvous/service/service.h"
 
@@ -57,7 +57,8 @@ class RegistrarTest : public ::testing::Test {
     return event ? std::get<Assigned>(*event).assignment().generation : Generation{};
   }
   absl::StatusOr<std::string> Evict(const std::string& node, const std::string& job_id = "") const {
-    return AskToEvict({absl::StrCat("127.0.0.1:", service_->port())}, {.insecure = true}, job_id, node);
+    return AskToControl({absl::StrCat("127.0.0.1:", service_->port())}, {.insecure = true},
+                        {ControlCall::kEvict, job_id, node});
   }
   /// The next event, whatever acknowledgements come before it.
   std::optional<ServiceEvent> Next() {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/eviction_client.h"
+#include "rendezvous/control_client.h"
 #include "rendezvous/status_client.h"
 #include "tests/support/program.h"
 #include "tests/support/token.h"
@@ -42,8 +42,9 @@ TEST(Service, OnlyWhoHasTheTokenEvictsANode) {
     const support::TemporaryFolder folder;
     support::WriteText(folder.File("token"), token);
     std::filesystem::permissions(folder.File("token"), std::filesystem::perms::owner_read);
-    const auto asked = AskToEvict({absl::StrCat("127.0.0.1:", (*service)->port())},
-                                  {.token = {.file = folder.File("token")}}, "", "node1");
+    const auto asked = AskToControl({absl::StrCat("127.0.0.1:", (*service)->port())},
+                                    {.token = {.file = folder.File("token")}},
+                                    {.call = ControlCall::kEvict, .node = "node1"});
     return std::string(asked.status().message());
   };
   EXPECT_THAT(why_not(support::kOtherToken), HasSubstr("has another token"));

@@ -1,4 +1,4 @@
-#include "rendezvous/eviction_client.h"
+#include "rendezvous/control_client.h"
 
 #include <grpcpp/grpcpp.h>
 
@@ -12,46 +12,46 @@ namespace {
 
 using ::testing::HasSubstr;
 
-EvictionAnswer Done(const std::string& endpoint, const std::string& text) {
-  return {.endpoint = endpoint, .evicted = true, .has_job = true, .text = text};
+ControlAnswer Done(const std::string& endpoint, const std::string& text) {
+  return {.endpoint = endpoint, .done = true, .has_job = true, .text = text};
 }
-EvictionAnswer Refused(const std::string& endpoint, const std::string& text, bool has_job = true) {
+ControlAnswer Refused(const std::string& endpoint, const std::string& text, bool has_job = true) {
   return {.endpoint = endpoint, .has_job = has_job, .text = text};
 }
-EvictionAnswer Silent(const std::string& endpoint) {
+ControlAnswer Silent(const std::string& endpoint) {
   return {.endpoint = endpoint, .reached = absl::UnavailableError(absl::StrCat("nobody at ", endpoint))};
 }
 
-std::string ErrorOf(const std::vector<EvictionAnswer>& answers) {
+std::string ErrorOf(const std::vector<ControlAnswer>& answers) {
   const absl::StatusOr<std::string> judged = JudgeAnswers(answers);
   EXPECT_TRUE(absl::IsFailedPrecondition(judged.status())) << judged.status();
   return std::string(judged.status().message());
 }
 
-TEST(EvictionClient, OneServiceThatHasDoneItSuffices) {
+TEST(ControlClient, OneServiceThatHasDoneItSuffices) {
   EXPECT_EQ(JudgeAnswers({Silent("a:1"), Done("b:1", "done"), Refused("c:1", "no job", false)}).value(),
             "done");
   EXPECT_EQ(JudgeAnswers({Done("a:1", "done"), Done("b:1", "done too")}).value(), "done\ndone too");
   EXPECT_EQ(JudgeAnswers({Done("a:1", "done"), Refused("b:1", "it is connected")}).value(), "done");
 }
 
-TEST(EvictionClient, TheRefusalOfAServiceThatHasTheJobCounts) {
+TEST(ControlClient, TheRefusalOfAServiceThatHasTheJobCounts) {
   EXPECT_EQ(ErrorOf({Silent("a:1"), Refused("b:1", "it is connected"), Refused("c:1", "no job", false)}),
             "b:1: it is connected");
 }
 
-TEST(EvictionClient, WhereNoneHasTheJobAllAreTold) {
+TEST(ControlClient, WhereNoneHasTheJobAllAreTold) {
   EXPECT_EQ(ErrorOf({Silent("a:1"), Refused("b:1", "no job", false), Silent("a:1")}),
             "nobody at a:1\nb:1: no job");
 }
 
-TEST(EvictionClient, AnEndpointThatCannotBeReadIsNamed) {
-  const auto asked = AskToEvict({"node1:x"}, {.insecure = true}, "", "node2");
+TEST(ControlClient, AnEndpointThatCannotBeReadIsNamed) {
+  const auto asked = AskToControl({"node1:x"}, {.insecure = true}, {.call = ControlCall::kStop});
   EXPECT_THAT(std::string(asked.status().message()), HasSubstr("node1:x"));
 }
 
 /// A service of a version that does not know the question.
-TEST(EvictionClient, AnOlderServiceIsCalledOne) {
+TEST(ControlClient, AnOlderServiceIsCalledOne) {
   wire::Rendezvous::Service old;
   int port = 0;
   grpc::ServerBuilder builder;
@@ -59,7 +59,8 @@ TEST(EvictionClient, AnOlderServiceIsCalledOne) {
   builder.RegisterService(&old);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   ASSERT_NE(server, nullptr);
-  const auto asked = AskToEvict({absl::StrCat("127.0.0.1:", port)}, {.insecure = true}, "", "node2");
+  const auto asked = AskToControl({absl::StrCat("127.0.0.1:", port)}, {.insecure = true},
+                                  {.call = ControlCall::kDrain, .node = "node2"});
   EXPECT_THAT(std::string(asked.status().message()), HasSubstr("is of an older mtrun"));
 }
 

@@ -1,0 +1,119 @@
+// Questions to mtrun, which then runs nothing.
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/endpoint.h"
+#include "base/status_macros.h"
+#include "launcher/cli/options_reading.h"
+
+namespace mtrun::launcher {
+namespace {
+
+/// A question to the services of a job. Its value is the endpoint, or what stands in front of that.
+struct ServiceQuestion {
+  const char* name;
+  bool endpoint_follows;  // --evict NODE ENDPOINT
+};
+constexpr ServiceQuestion kServiceQuestions[] = {
+    {"status", false}, {"drain", true}, {"evict", true}, {"stop", false}};
+
+/// A switch that means something beside one question alone.
+struct Companion {
+  const char* name;
+  const char* question;
+  bool Options::*member;
+};
+constexpr Companion kCompanions[] = {{"json", "status", &Options::json},
+                                     {"watch", "status", &Options::watch},
+                                     {"checkpoint", "stop", &Options::checkpoint}};
+
+absl::Status WouldNotRun(absl::string_view flag, const std::string& program) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, " only asks; \"", program, "\" would not be run: give one or the other"));
+}
+
+absl::Status ReadEndpoints(absl::string_view question, const std::string& text, Options* options) {
+  for (const absl::string_view item : absl::StrSplit(text, ',')) {
+    const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(std::string(absl::StripAsciiWhitespace(item)));
+    if (!endpoint.ok()) return Annotate(endpoint.status(), absl::StrCat("--", question));
+    options->asked.push_back(ToText(*endpoint));
+  }
+  if (question == "status" && options->asked.size() > 1)
+    return absl::InvalidArgumentError("--status asks one service: give one HOST:PORT");
+  return absl::OkStatus();
+}
+
+/// `--evict NODE ENDPOINT`, and flags of mtrun on either side. `rest`: from the endpoint on.
+absl::Status ReadWithEndpoint(const std::string& name, const std::vector<std::string>& rest,
+                              Settings* settings, Options* options) {
+  options->asked_node = settings->Text(name);
+  if (rest.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name, " ", options->asked_node,
+                     " needs an ENDPOINT behind it: HOST:PORT of the job's service, or its list of them"));
+  }
+  const absl::StatusOr<std::vector<std::string>> more =
+      settings->ParseFlags({rest.begin() + 1, rest.end()}, true);
+  if (!more.ok()) return more.status();
+  if (!more->empty()) return WouldNotRun(name, more->front());
+  return ReadEndpoints(name, rest.front(), options);
+}
+
+/// The question to a service that is asked, if any.
+absl::StatusOr<const ServiceQuestion*> FindServiceQuestion(const Settings& settings) {
+  const ServiceQuestion* found = nullptr;
+  for (const ServiceQuestion& question : kServiceQuestions) {
+    if (!settings.IsSet(question.name)) continue;
+    if (found != nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", found->name, " and --", question.name, " are two questions: give one of them"));
+    }
+    found = &question;
+  }
+  return found;
+}
+
+absl::Status ReadServiceQuestion(const ServiceQuestion& question, const std::vector<std::string>& rest,
+                                 Settings* settings, Options* options) {
+  const std::string name = question.name;
+  if (question.endpoint_follows) {
+    MT_RETURN_IF_ERROR(ReadWithEndpoint(name, rest, settings, options));
+  } else {
+    if (!rest.empty()) return WouldNotRun(name, rest.front());
+    MT_RETURN_IF_ERROR(ReadEndpoints(name, settings->Text(name), options));
+  }
+  options->job.job_id = settings->Text("rdzv_id");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadQuestion(const std::vector<std::string>& rest, Settings* settings, Options* options) {
+  MT_ASSIGN_OR_RETURN(const ServiceQuestion* asked, FindServiceQuestion(*settings));
+  if (asked != nullptr) MT_RETURN_IF_ERROR(ReadServiceQuestion(*asked, rest, settings, options));
+  // A flag behind the endpoint may be another question.
+  MT_RETURN_IF_ERROR(FindServiceQuestion(*settings).status());
+  for (const Option& option : OptionRows()) {
+    const auto* asks = std::get_if<Asks>(&option.target);
+    const std::string& name = option.spec.name;
+    const bool is_switch = option.spec.kind == SettingSpec::Kind::kBool;
+    if (asks != nullptr && (is_switch ? settings->Bool(name) : settings->IsSet(name)))
+      options->act = asks->act;
+  }
+  for (const Companion& companion : kCompanions) {
+    options->*companion.member = settings->Bool(companion.name);
+    if (settings->Bool(companion.name) &&
+        (asked == nullptr || companion.question != std::string(asked->name)))
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", companion.name, " goes with --", companion.question, " HOST:PORT"));
+  }
+  options->completion_shell = settings->Text("print_completion");
+  options->insecure = settings->Bool("insecure");
+  options->token_file = settings->Text("token_file");
+  return absl::OkStatus();
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,12 @@
+// Questions to the services of a job (mtrun --status, --drain, --evict, --stop): asks and prints.
+#pragma once
+
+#include "absl/status/status.h"
+#include "launcher/cli/options.h"
+
+namespace mtrun::launcher {
+
+/// REQUIRES: `options` asks a service. Blocks; the answer goes to standard output, the error is for people.
+absl::Status AskServices(const Options& options);
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,90 @@
+#include "rendezvous/control_choice.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "rendezvous/eviction.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+std::string Count(size_t count, absl::string_view what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+/// What is left of the generation that runs when the node goes.
+std::string AfterDrain(const JobMachine& job, const std::string& node_id) {
+  if (job.generation().FindRunning(node_id) == nullptr) return "it is in no generation that runs";
+  const size_t others = job.generation().last()->members.size() - 1;
+  const auto least = static_cast<size_t>(job.settings().min_nodes);
+  const std::string what = "its trainers finish their step, other workers are stopped";
+  if (others >= least) return absl::StrCat(what, "; the job continues with ", Count(others, "node"));
+  return absl::StrCat(what, "; then the job waits for others: it needs ", Count(least, "node"));
+}
+
+absl::StatusOr<ControlDecision> DecideDrain(const ControlQuestion& question, const JobMachine& job,
+                                            TimePoint now) {
+  if (job.outcome()) return HasEndedError(job, "its nodes leave by themselves");
+  const std::string& job_id = job.settings().job_id;
+  std::vector<NodeName> nodes;
+  for (const auto& [node_id, node] : job.roster().nodes())
+    nodes.push_back({node_id, node.offer ? node.offer->host : ""});
+  MT_ASSIGN_OR_RETURN(const NodeName chosen, ChooseNode(nodes, question.node, "node", QuotedJob(job_id)));
+  const RosterNode& node = *job.roster().Find(chosen.node_id);
+  if (!node.connected) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(question.node, " is not connected (silent for ", HumanDuration(now - node.heard_at),
+                     "): it hears nothing; if it never comes back, mtrun --evict says so"));
+  }
+  const std::string name = ShortName(nodes, chosen);
+  return ControlDecision{
+      .job_id = job_id,
+      .event = {ControlCall{.call = ControlCall::kDrain, .node = name, .by = question.by}, chosen.node_id},
+      .text = absl::StrCat(name, " leaves ", QuotedJob(job_id), ": ", AfterDrain(job, chosen.node_id))};
+}
+
+absl::StatusOr<ControlDecision> DecideStop(const ControlQuestion& question, const JobMachine& job) {
+  if (job.outcome()) return HasEndedError(job, "there is nothing to stop");
+  const std::string& job_id = job.settings().job_id;
+  const std::string nodes = Count(job.roster().size(), "node");
+  std::string text = absl::StrCat(QuotedJob(job_id), " is stopped on ", nodes);
+  if (question.checkpoint)
+    text = absl::StrCat(QuotedJob(job_id), ": ", nodes,
+                        " leave after a step; trainers save, others are stopped");
+  // Where several services may have it the nodes of another one do not hear this.
+  if (!job.HasAuthority())
+    absl::StrAppend(&text, "; this service sees too few nodes: ask the others of the list as well");
+  return ControlDecision{
+      .job_id = job_id,
+      .event = {ControlCall{.call = ControlCall::kStop, .checkpoint = question.checkpoint, .by = question.by},
+                ""},
+      .text = std::move(text)};
+}
+
+}  // namespace
+
+absl::StatusOr<ControlDecision> DecideControl(const ControlQuestion& question, const JobMachine& job,
+                                              TimePoint now) {
+  if (question.call == ControlCall::kDrain) return DecideDrain(question, job, now);
+  if (question.call == ControlCall::kStop) return DecideStop(question, job);
+  MT_ASSIGN_OR_RETURN(const Eviction eviction, ChooseMember(job, question.node, now));
+  return ControlDecision{.job_id = eviction.job_id,
+                         .event = EvictionEvent(eviction, question.by),
+                         .generation = eviction.generation.number};
+}
+
+absl::StatusOr<ControlDecision> DecideControl(const ControlQuestion& question, const Jobs& jobs,
+                                              TimePoint now) {
+  MT_ASSIGN_OR_RETURN(const JobMachine* job, ChooseJob(jobs, question.job_id));
+  return DecideControl(question, *job, now);
+}
+
+std::string DescribeControl(const ControlDecision& decision, const Jobs& jobs, TimePoint now) {
+  const ControlCall& call = decision.event.call;
+  if (call.call != ControlCall::kEvict) return decision.text;
+  const Eviction eviction{decision.job_id, decision.event.node_id, call.node, {decision.generation, 0}};
+  return DescribeEviction(eviction, jobs, now);
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,82 @@
+#include "rendezvous/control_client.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/posix.h"
+#include "rendezvous/codec.h"
+#include "rendezvous/unary_call.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+/// Each of them once.
+std::string Lines(const std::vector<ControlAnswer>& answers, bool (*wanted)(const ControlAnswer&),
+                  bool with_endpoint) {
+  std::vector<std::string> lines;
+  for (const ControlAnswer& answer : answers) {
+    if (!wanted(answer)) continue;
+    std::string line = with_endpoint ? absl::StrCat(answer.endpoint, ": ", answer.text) : answer.text;
+    if (!answer.reached.ok()) line = std::string(answer.reached.message());  // it names the endpoint
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+  }
+  return absl::StrJoin(lines, "\n");
+}
+
+UnaryCall<wire::ControlRequest, wire::ControlReply> MethodOf(const std::string& call) {
+  if (call == ControlCall::kDrain) return &wire::Rendezvous::Stub::Drain;
+  return call == ControlCall::kEvict ? &wire::Rendezvous::Stub::Evict : &wire::Rendezvous::Stub::Stop;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> JudgeAnswers(const std::vector<ControlAnswer>& answers) {
+  const std::string done = Lines(
+      answers, [](const ControlAnswer& a) { return a.done; }, /*with_endpoint=*/false);
+  if (!done.empty()) return done;
+  std::string refused = Lines(
+      answers, [](const ControlAnswer& a) { return a.has_job; }, /*with_endpoint=*/true);
+  if (refused.empty()) {
+    refused = Lines(
+        answers, [](const ControlAnswer&) { return true; }, /*with_endpoint=*/true);
+  }
+  return absl::FailedPreconditionError(refused);
+}
+
+Requester ThisProcess() {
+  const passwd* user = getpwuid(geteuid());
+  return {user != nullptr ? std::string(user->pw_name) : absl::StrCat("uid ", geteuid()), HostName(),
+          getpid(), ""};
+}
+
+absl::StatusOr<std::string> AskToControl(const std::vector<std::string>& endpoints,
+                                         const Credentials& credentials, const ControlQuestion& question) {
+  const wire::ControlRequest request = EncodeControl(question);
+  const auto tell = [&](const std::string& where) {
+    const auto reply = AskAsPerson<wire::ControlReply>(
+        where, credentials, [&](const std::string& endpoint, const std::string& token) {
+          return Ask<wire::ControlRequest, wire::ControlReply>(
+              endpoint, credentials.insecure, token, kAnswerPatience, request, MethodOf(question.call));
+        });
+    ControlAnswer answer{.endpoint = where, .reached = reply.status()};
+    if (reply.ok()) {
+      answer.done = reply->done();
+      answer.has_job = reply->has_job();
+      answer.text = reply->text();
+    }
+    return answer;
+  };
+  // A host that is off lets its caller wait.
+  std::vector<std::future<ControlAnswer>> told;
+  for (const std::string& where : endpoints) told.push_back(std::async(std::launch::async, tell, where));
+  std::vector<ControlAnswer> answers;
+  for (auto& answer : told) answers.push_back(answer.get());
+  return JudgeAnswers(answers);
+}
+
+}  // namespace mtrun::rendezvous

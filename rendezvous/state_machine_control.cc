@@ -1,0 +1,25 @@
+// What is asked of a job from outside.
+#include "absl/strings/str_cat.h"
+#include "rendezvous/state_machine.h"
+
+namespace mtrun::rendezvous {
+void JobMachine::OnControl(const ControlAsked& asked, TimePoint now) {
+  const ControlCall& call = asked.call;
+  if (outcome_) return;
+  const RosterNode* node = roster_.Find(asked.node_id);
+  const bool evict = call.call == ControlCall::kEvict, drain = call.call == ControlCall::kDrain;
+  if (evict && (generation_.FindLast(asked.node_id) == nullptr || (node != nullptr && node->connected)))
+    return;
+  if (drain && (node == nullptr || node->expected)) return;
+  effects_.LogTold(rendezvous::Describe(call));
+  control_.Tell(call, drain ? asked.node_id : "", evict ? asked.node_id : "", roster_, &effects_);
+  if (evict) {
+    generation_.RuleOut();
+    departures_.OnEvicted(asked.node_id);
+    if (node != nullptr) Lose(asked.node_id, absl::StrCat("evicted by ", rendezvous::Describe(call.by)));
+  } else if (!drain && !call.checkpoint) {
+    End(StoppedOutcome(call), now);
+  }
+}
+
+}  // namespace mtrun::rendezvous

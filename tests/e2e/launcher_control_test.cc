@@ -1,0 +1,139 @@
+// Calls to a running job from outside: who asks, what the nodes do, and what is said of it.
+#include <signal.h>
+
+#include "absl/strings/str_split.h"
+#include "base/posix.h"
+#include "nlohmann/json.hpp"
+#include "tests/e2e/launcher.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class ControlTest : public LauncherTest {
+ protected:
+  /// Two nodes with a worker each.
+  void StartBoth(const std::string& nnodes, const std::vector<std::string>& worker) {
+    for (int rank = 0; rank < 2; ++rank) {
+      nodes_.push_back(Agent(
+          nnodes, Words({"--node_rank", absl::StrCat(rank), "--event_log",
+                         folder_.File(absl::StrCat("events", rank)), "--rdzv_conf", "last_call_timeout=20"},
+                        worker)));
+      ASSERT_TRUE(rank > 0 || nodes_[0]->WaitForLine("hosting")) << nodes_[0]->Text();
+    }
+  }
+  void StartToys(const std::string& nnodes) {
+    StartBoth(nnodes, {support::BinaryFolder() + "/../tests/toy_worker", "cooperative"});
+    for (const auto& node : nodes_)
+      ASSERT_TRUE(node->WaitForLine("in generation 1: rank", kSoon)) << node->Text();
+  }
+
+  /// What `mtrun` prints, and its exit status.
+  std::pair<std::string, int> Ask(const std::vector<std::string>& args) const {
+    Program mtrun(Command(args), Environment());
+    const int status = mtrun.Wait().value_or(-1);
+    return {mtrun.Text(), status};
+  }
+  /// The id of the node of that rank.
+  std::string IdOf(size_t rank) const {
+    const auto json = nlohmann::json::parse(Ask({"--status", endpoint_, "--json"}).first);
+    return json["jobs"][0]["nodes"][rank]["node_id"];
+  }
+  /// The records of calls in the event log of that node.
+  std::vector<nlohmann::json> CallsAt(int rank) const {
+    std::vector<nlohmann::json> calls;
+    const std::string text = support::ReadText(folder_.File(absl::StrCat("events", rank)));
+    for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n', absl::SkipEmpty()))) {
+      const auto record = nlohmann::json::parse(line);
+      if (record["event"] == "control_call") calls.push_back(record);
+    }
+    return calls;
+  }
+  /// "@host (pid 4711, from 127.0.0.1:": who asks in these tests.
+  static std::string Me() { return absl::StrCat("@", HostName(), " (pid "); }
+
+  std::vector<std::unique_ptr<Program>> nodes_;
+};
+
+TEST_F(ControlTest, ADrainedNodeLeavesAndTheOthersGoOn) {
+  StartToys("1:2");
+  const auto [unknown, unknown_status] = Ask({"--drain", "node9", endpoint_});
+  EXPECT_EQ(unknown_status, 1);
+  EXPECT_THAT(unknown,
+              HasSubstr(absl::StrCat("\"node9\" is no node of job \"job\", which is of ", HostName())));
+  const auto [other, other_status] = Ask({"--drain", "node9", endpoint_, "--rdzv_id", "other"});
+  EXPECT_EQ(other_status, 1);
+  EXPECT_THAT(other, HasSubstr("the service does not have job \"other\", but job"));
+
+  const std::string id = IdOf(1);
+  const auto [done, status] = Ask({"--drain", id, endpoint_});
+  EXPECT_EQ(status, 0) << done;
+  EXPECT_THAT(done, HasSubstr(absl::StrCat(id, " leaves job \"job\": ")));
+  EXPECT_THAT(done, HasSubstr("the job continues with 1 node"));
+  EXPECT_EQ(nodes_[1]->Wait(), 0) << nodes_[1]->Text();
+  EXPECT_THAT(nodes_[1]->Text(), AllOf(HasSubstr("was asked to leave by "), HasSubstr(Me()),
+                                       HasSubstr("the workers finish their step and leave"),
+                                       Not(HasSubstr("received SIGTERM"))));
+  ASSERT_TRUE(nodes_[0]->WaitForLine("in generation 2: rank 0 of 1", kSoon)) << nodes_[0]->Text();
+  EXPECT_TRUE(nodes_[0]->WaitForLine(absl::StrCat(id, " is asked to leave by "), Seconds(0)));
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto calls = CallsAt(rank);
+    ASSERT_EQ(calls.size(), 1u) << rank;
+    EXPECT_EQ(calls[0]["call"], "drain");
+    EXPECT_EQ(calls[0]["node"], id);
+    EXPECT_EQ(calls[0]["by"]["host"], HostName());
+    EXPECT_THAT(calls[0]["by"]["address"].get<std::string>(), HasSubstr("127.0.0.1:"));
+    EXPECT_FALSE(calls[0]["time"].get<std::string>().empty());
+  }
+
+  const auto [stopped, stop_status] = Ask({"--stop", endpoint_});
+  EXPECT_EQ(stop_status, 0) << stopped;
+  EXPECT_EQ(nodes_[0]->Wait(), 143) << nodes_[0]->Text();
+}
+
+TEST_F(ControlTest, AWatchedStatusIsPrintedAgainUntilTheJobEnds) {
+  StartToys("1:2");
+  Program watch(Command({"--status", endpoint_, "--watch"}), Environment());
+  ASSERT_TRUE(watch.WaitForLine("generation 1 with 2 nodes", kSoon)) << watch.Text();
+  nodes_[1]->Signal(SIGTERM);
+  ASSERT_TRUE(watch.WaitForLine("generation 2 with 1 node ", kSoon)) << watch.Text();
+  nodes_[0]->Signal(SIGTERM);
+  EXPECT_EQ(watch.Wait(), 0) << watch.Text();
+  EXPECT_LT(From(watch.OutLines(), "service up").size(), 6u) << "ages alone are no news\n" << watch.Text();
+  for (const auto& node : nodes_) EXPECT_EQ(node->Wait(), 0) << node->Text();
+}
+
+TEST_F(ControlTest, AStoppedJobEndsOnAllNodes) {
+  StartBoth("2", {Script("run.sh", "echo ready; exec sleep 1000\n")});
+  for (const auto& node : nodes_) ASSERT_TRUE(node->WaitForLine("ready")) << node->Text();
+  const auto [done, status] = Ask({"--stop", endpoint_, "--rdzv_id", "job"});
+  EXPECT_EQ(status, 0) << done;
+  EXPECT_THAT(done, HasSubstr("job \"job\" is stopped on 2 nodes"));
+  for (int rank = 0; rank < 2; ++rank) {
+    Program& node = *nodes_[static_cast<size_t>(rank)];
+    EXPECT_EQ(node.Wait(), 143) << node.Text();
+    EXPECT_THAT(node.Text(), AllOf(HasSubstr("run.sh STOPPED"), HasSubstr("stopped by "), HasSubstr(Me()),
+                                   Not(HasSubstr("FAILED"))));
+    ASSERT_EQ(CallsAt(rank).size(), 1u);
+    EXPECT_EQ(CallsAt(rank)[0]["call"], "stop");
+    EXPECT_EQ(CallsAt(rank)[0]["checkpoint"], false);
+  }
+}
+
+TEST_F(ControlTest, AStopWithACheckpointLetsAllWorkersLeaveByThemselves) {
+  StartToys("2");
+  const auto [done, status] = Ask({"--stop", endpoint_, "--checkpoint"});
+  EXPECT_EQ(status, 0) << done;
+  EXPECT_THAT(done, HasSubstr("2 nodes leave after a step; trainers save"));
+  for (const auto& node : nodes_) {
+    EXPECT_EQ(node->Wait(), 0) << node->Text();
+    EXPECT_THAT(node->Text(),
+                AllOf(HasSubstr("trainers save"), HasSubstr("the workers finish their step and leave")));
+  }
+}
+
+}  // namespace
+}  // namespace mtrun::e2e

@@ -1,0 +1,88 @@
+#include "rendezvous/control_choice.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rendezvous/job_settings.h"
+#include "rendezvous/job_table.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ControlChoiceTest : public ::testing::Test {
+ protected:
+  void Arrive(const std::string& job, const std::string& host, int least = 1) {
+    JobSettings settings;
+    settings.job_id = job;
+    settings.min_nodes = least;
+    settings.max_nodes = 2;
+    table_.Step(job, Event{host + "-1", StreamOpened{settings, {}, 0}}, now_);
+    Offer offer;
+    offer.node_id = host + "-1";
+    offer.host = host;
+    table_.Step(job, Event{offer.node_id, AgentSaid{OfferSent{offer}, {}, {}}}, now_);
+  }
+  absl::StatusOr<ControlDecision> Decide(const ControlQuestion& question) const {
+    return DecideControl(question, table_.jobs(), now_);
+  }
+  std::string Refusal(const ControlQuestion& question) const {
+    return std::string(Decide(question).status().message());
+  }
+
+  TimePoint now_ = TimePoint(std::chrono::seconds(100));
+  JobTable table_{JobMachine::Options{3, TimePoint(), Duration::zero()}};
+};
+
+TEST_F(ControlChoiceTest, ADrainSaysWhatBecomesOfTheJob) {
+  Arrive("x", "node1");
+  Arrive("x", "node2");
+  const auto decision = Decide({.call = ControlCall::kDrain, .node = "node2", .by = {"anna", "login1", 7}});
+  ASSERT_TRUE(decision.ok()) << decision.status();
+  EXPECT_EQ(decision->event.node_id, "node2-1");
+  EXPECT_EQ(decision->event.call.node, "node2");
+  EXPECT_EQ(decision->event.call.by.user, "anna");
+  EXPECT_THAT(decision->text, HasSubstr("node2 leaves job \"x\": "));
+  EXPECT_THAT(decision->text, HasSubstr("the job continues with 1 node"));
+  Arrive("y", "node3", 2);
+  Arrive("y", "node4", 2);
+  const auto least = Decide({.call = ControlCall::kDrain, .job_id = "y", .node = "node4"});
+  ASSERT_TRUE(least.ok()) << least.status();
+  EXPECT_THAT(least->text, HasSubstr("then the job waits for others: it needs 2 nodes"));
+}
+
+TEST_F(ControlChoiceTest, WhatThereIsStandsInTheErrors) {
+  EXPECT_EQ(Refusal({.call = ControlCall::kStop}), "the service has no job");
+  Arrive("x", "node1");
+  Arrive("x", "node2");
+  EXPECT_EQ(Refusal({.call = ControlCall::kDrain, .node = "node9"}),
+            "\"node9\" is no node of job \"x\", which is of node1, node2");
+  EXPECT_EQ(Refusal({.call = ControlCall::kStop, .job_id = "z"}),
+            "the service does not have job \"z\", but x");
+  Arrive("y", "node3");
+  EXPECT_EQ(Refusal({.call = ControlCall::kStop}), "the service has 2 jobs; say which one (--rdzv_id): x, y");
+  table_.Step("x", Event{"node2-1", StreamClosed{"reset"}}, now_);
+  EXPECT_THAT(Refusal({.call = ControlCall::kDrain, .job_id = "x", .node = "node2"}),
+              HasSubstr("node2 is not connected"));
+}
+
+TEST_F(ControlChoiceTest, AJobIsStoppedOnce) {
+  Arrive("x", "node1");
+  const auto decision = Decide({.call = ControlCall::kStop, .by = {"anna", "login1", 7}});
+  ASSERT_TRUE(decision.ok()) << decision.status();
+  EXPECT_EQ(decision->text, "job \"x\" is stopped on 1 node");
+  table_.Step("x", Event{"", decision->event}, now_);
+  EXPECT_EQ(table_.jobs().at("x").outcome()->reason, "stopped by anna@login1 (pid 7)");
+  EXPECT_TRUE(table_.jobs().at("x").outcome()->stopped);
+  EXPECT_THAT(Refusal({.call = ControlCall::kStop}), HasSubstr("has ended"));
+}
+
+TEST(ControlCallTest, WhoAsksIsTextForALog) {
+  const Requester by = Cleaned({"an\nna", "\033[2J", -5}, "10.0.0.7:4242");
+  EXPECT_EQ(Describe(by), "an?na@?[2J (from 10.0.0.7:4242)");
+  EXPECT_EQ(Cleaned({std::string(1000, 'x'), "", 1}, "").user.size(), kMaxName);
+  EXPECT_EQ(Describe(Requester{}), "an operator");
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous
