@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "datasets/further_formats.h"
 #include "datasets/parallel.h"
 #include "datasets/tar_reader.h"
 
@@ -125,19 +126,20 @@ class TarTree : public Tree {
   const std::string path_;
 };
 
-absl::StatusOr<RgbImage> Decode(const Work& work) {
-  if (work.file.empty()) return DecodeImage(work.bytes);
+absl::StatusOr<RgbImage> Decode(const Work& work, const DecodeLimits& limits) {
+  if (work.file.empty()) return DecodeAnyImage(work.bytes, limits);
   MT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(work.file));
-  return DecodeImage(bytes);
+  return DecodeAnyImage(bytes, limits);
 }
 
 class ImageFolder : public ImageSource {
  public:
-  ImageFolder(std::unique_ptr<Tree> tree, TreeListing listing, std::optional<ImageSize> resize)
+  ImageFolder(std::unique_ptr<Tree> tree, TreeListing listing, const SourceOptions& options)
       : tree_(std::move(tree)),
         listing_(std::move(listing)),
-        size_(resize.value_or(ImageSize{})),
-        resizes_(resize) {
+        size_(options.resize.value_or(ImageSize{})),
+        resizes_(options.resize),
+        limits_(options.limits) {
     Number();
   }
 
@@ -147,7 +149,7 @@ class ImageFolder : public ImageSource {
     if (resizes_) return absl::OkStatus();
     std::vector<BadFile> bad;
     MT_RETURN_IF_ERROR(tree_->Visit(listing_.images, [&](const Work& work) {
-      const auto image = Decode(work);
+      const auto image = Decode(work, limits_);
       if (!image.ok()) {
         bad.push_back({listing_.images[work.index].path, std::string(image.status().message())});
         return true;
@@ -173,7 +175,7 @@ class ImageFolder : public ImageSource {
     std::mutex bad_mutex;
     const auto decode = [&](const Work& work) -> absl::Status {
       const TreeImage& target = listing_.images[work.index];
-      const auto image = Decode(work);
+      const auto image = Decode(work, limits_);
       if (!image.ok()) {
         const std::lock_guard lock(bad_mutex);
         bad[work.index] = std::string(image.status().message());
@@ -244,6 +246,7 @@ class ImageFolder : public ImageSource {
   ImageSize size_;
   std::string size_from_;  // the image that gave size_
   const std::optional<ImageSize> resizes_;
+  const DecodeLimits limits_;
 };
 
 /// One path taken apart; nothing when it is none of the tree's images.
@@ -325,7 +328,7 @@ bool LooksLikeImageFolder(const std::string& folder) {
 }
 
 absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const std::string& source,
-                                                             std::optional<ImageSize> resize) {
+                                                             const SourceOptions& options) {
   std::error_code error;
   std::unique_ptr<Tree> tree;
   if (fs::is_directory(source, error)) {
@@ -338,7 +341,7 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const std::string& 
   if (!listing.ok()) return Annotate(listing.status(), source);
   if (listing->images.front().split == "train")
     log::Warning(source, " has no test/ or val/: no test split is made");
-  auto folder = std::make_unique<ImageFolder>(std::move(tree), *std::move(listing), resize);
+  auto folder = std::make_unique<ImageFolder>(std::move(tree), *std::move(listing), options);
   if (absl::Status found = folder->FindSize(); !found.ok()) return Annotate(found, source);
   return folder;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,9 +34,9 @@ absl::StatusOr<TreeListing> ListTree(std::vector<std::string> paths);
 /// True for a folder that has train/, test/ or val/ in it.
 bool LooksLikeImageFolder(const std::string& folder);
 
-/// Opens a folder or an archive. Without `resize` all images must have one size, that of the first one that
+/// Opens a folder or an archive. Without a resize all images must have one size, that of the first one that
 /// can be read.
 absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const std::string& source,
-                                                             std::optional<ImageSize> resize);
+                                                             const SourceOptions& options);
 
 }  // namespace mtrun::datasets

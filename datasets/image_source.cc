@@ -1,6 +1,7 @@
 #include "datasets/image_source.h"
 
 #include "base/status_macros.h"
+#include "datasets/images/resample.h"
 
 namespace mtrun::datasets {
 
@@ -12,7 +13,8 @@ absl::Status ImageSink::Put(const std::string& split, int64_t first, absl::Span<
   } else {
     const size_t image_bytes = size_t{3} * size.height * size.width;
     for (size_t i = 0; i < labels.size(); ++i) {
-      const RgbImage image = ResizeImage(pixels.subspan(i * image_bytes, image_bytes), size, target_);
+      const auto from = pixels.subspan(i * image_bytes, image_bytes);
+      const RgbImage image = ResizeImage({size, {from.begin(), from.end()}}, target_);
       MT_RETURN_IF_ERROR(
           writer_.Put(split, first + static_cast<int64_t>(i), labels.subspan(i, 1), image.pixels));
     }

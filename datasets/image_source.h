@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "datasets/image_codec.h"
+#include "datasets/images/image.h"
 #include "datasets/packed_writer.h"
 
 namespace mtrun::datasets {
@@ -35,6 +35,12 @@ class ImageSink {
   const ImageSize target_;
   std::atomic<int64_t>& done_;
   const std::atomic<bool>& cancelled_;
+};
+
+/// What every importer is asked for.
+struct SourceOptions {
+  std::optional<ImageSize> resize = std::nullopt;  // all images come to this size
+  DecodeLimits limits = {};
 };
 
 /// A file that cannot be imported, and why.

@@ -122,7 +122,8 @@ absl::StatusOr<ImportReport> Import(const ImportOptions& options, const std::ato
     MT_ASSIGN_OR_RETURN(report.format, DetectFormat(options.source));
   }
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> source,
-                      ImporterNamed(report.format).open(options.source, options.resize));
+                      ImporterNamed(report.format)
+                          .open(options.source, {.resize = options.resize, .limits = options.limits}));
   for (;;) {
     MT_ASSIGN_OR_RETURN(Attempt attempt, TryOnce(*source, options, cancelled));
     if (attempt.index) {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "datasets/image_codec.h"
 #include "datasets/image_source.h"
+#include "datasets/images/image.h"
 #include "datasets/index.h"
 
 namespace mtrun::datasets {
@@ -20,6 +20,7 @@ struct ImportOptions {
   std::string destination;      // folder to make
   std::string format = "auto";  // or one of ImporterNames
   std::optional<ImageSize> resize = std::nullopt;
+  DecodeLimits limits = {};
   bool skip_bad = false;
   bool replace = false;  // a data set that is there
   int threads = 1;

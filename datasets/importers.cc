@@ -10,21 +10,21 @@
 namespace mtrun::datasets {
 
 const std::vector<Importer>& Importers() {
-  using Size = std::optional<ImageSize>;
+  using Options = SourceOptions;
   using Names = std::vector<std::string>;
   static const auto& importers = *new std::vector<Importer>{
       {.name = "idx",
        .help = "the MNIST family: a folder with train-images-idx3-ubyte[.gz] and its three companions",
        .is_folder = LooksLikeIdx,
        .is_archive = nullptr,
-       .open = [](const std::string& source, Size) { return OpenIdx(source); }},
+       .open = [](const std::string& source, const Options&) { return OpenIdx(source); }},
       {.name = "cifar",
        .help = "CIFAR-10 and CIFAR-100, binary version: data_batch_*.bin and test_batch.bin, or train.bin "
                "and test.bin, "
                "in a folder or a tar archive",
        .is_folder = [](const std::string& folder) { return !FindCifarFolder(folder).empty(); },
        .is_archive = LooksLikeCifar,
-       .open = [](const std::string& source, Size) { return OpenCifar(source); }},
+       .open = [](const std::string& source, const Options&) { return OpenCifar(source); }},
       {.name = "folder",
        .help = "JPEG and PNG images: train/<class>/<image> with test/... or val/..., as a folder or a tar "
                "archive",

@@ -3,12 +3,10 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "datasets/image_codec.h"
 #include "datasets/image_source.h"
 
 namespace mtrun::datasets {
@@ -20,7 +18,7 @@ struct Importer {
   bool (*is_archive)(
       const std::vector<std::string>& names);  // of the entries so far; null: reads no archives
   absl::StatusOr<std::unique_ptr<ImageSource>> (*open)(const std::string& source,
-                                                       std::optional<ImageSize> resize);
+                                                       const SourceOptions& options);
 };
 
 /// In the order in which a source is tried. The last one takes archives that no other knows: its errors say

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
-#include "datasets/image_codec.h"
+#include "datasets/images/image.h"
 #include "datasets/import.h"
 #include "datasets/importers.h"
 #include "datasets/info.h"
@@ -83,7 +83,7 @@ std::string FormatLines() {
 std::vector<SettingSpec> ImportSpecs() {
   using Kind = SettingSpec::Kind;
   const std::string group = "flags of import";
-  std::vector<SettingSpec> specs(6);
+  std::vector<SettingSpec> specs(7);
   specs[0] = {.name = "format", .default_text = "auto", .help = "What SOURCE is.", .group = group};
   specs[0].choices = ImporterNames();
   specs[0].choices.insert(specs[0].choices.begin(), "auto");
@@ -112,6 +112,13 @@ std::vector<SettingSpec> ImportSpecs() {
               .group = group};
   specs[5].min = 1;
   specs[5].max = 65536;
+  specs[6] = {.name = "max_pixels",
+              .kind = Kind::kInt,
+              .default_text = absl::StrCat(DecodeLimits().max_pixels),
+              .help = "Refuse larger images: a small file may claim any size.",
+              .group = group};
+  specs[6].min = 1;
+  specs[6].max = int64_t{kMaxImageSide} * kMaxImageSide;
   return specs;
 }
 
@@ -159,6 +166,7 @@ int RunImport(const std::vector<std::string>& args) {
     if (!size.ok()) return Fail(kUsage, Annotate(size.status(), "--resize"));
     options.resize = *size;
   }
+  options.limits.max_pixels = settings.Int("max_pixels");
   options.skip_bad = settings.Bool("skip_bad");
   options.replace = settings.Bool("force");
   options.threads = static_cast<int>(settings.Int("threads"));

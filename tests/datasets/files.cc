@@ -9,14 +9,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <opencv2/core.hpp>
-#include <opencv2/imgcodecs.hpp>
-#include <opencv2/imgproc.hpp>
 #include <random>
 #include <sstream>
 
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "datasets/images/jpeg.h"
+#include "datasets/images/png.h"
 
 namespace mtrun::datasets::test {
 
@@ -103,12 +102,8 @@ std::vector<uint8_t> Picture(int height, int width, int number) {
 }
 
 std::string Encode(const std::string& extension, absl::Span<const uint8_t> rgb, int height, int width) {
-  const cv::Mat from(height, width, CV_8UC3, const_cast<uint8_t*>(rgb.data()));
-  cv::Mat bgr;
-  cv::cvtColor(from, bgr, cv::COLOR_RGB2BGR);
-  std::vector<uint8_t> bytes;
-  MT_CHECK(cv::imencode(extension, bgr, bytes)) << extension;
-  return std::string(bytes.begin(), bytes.end());
+  const RgbImage image{.size = {height, width}, .pixels = {rgb.begin(), rgb.end()}};
+  return extension == ".jpg" ? EncodeJpeg(image, 95) : EncodePng(image);
 }
 
 uint64_t Seed() {

@@ -57,7 +57,7 @@ TEST(ImageFolderTest, TakesTheSizeFromTheFirstGoodImage) {
   test::Write(folder / "train/a/0.png", "broken");
   test::Write(folder / "train/a/1.png", test::Encode(".png", test::Picture(4, 6, 0), 4, 6));
   EXPECT_TRUE(LooksLikeImageFolder(folder.path()));
-  const auto source = OpenImageFolder(folder.path(), std::nullopt);
+  const auto source = OpenImageFolder(folder.path(), {});
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_EQ((*source)->shape().height, 4);
   EXPECT_EQ((*source)->shape().width, 6);
@@ -67,7 +67,7 @@ TEST(ImageFolderTest, TakesTheSizeFromTheFirstGoodImage) {
 TEST(ImageFolderTest, NotOneReadableImageIsAnError) {
   const test::TempFolder folder;
   test::Write(folder / "train/a/0.png", "broken");
-  const auto source = OpenImageFolder(folder.path(), std::nullopt);
+  const auto source = OpenImageFolder(folder.path(), {});
   ASSERT_FALSE(source.ok());
   EXPECT_THAT(std::string(source.status().message()), HasSubstr("train/a/0.png: not a JPEG or PNG"));
 }
@@ -75,7 +75,7 @@ TEST(ImageFolderTest, NotOneReadableImageIsAnError) {
 TEST(ImageFolderTest, AFolderInAClassFolderIsRefused) {
   const test::TempFolder folder;
   test::Write(folder / "train/a/images/0.png", "x");
-  const auto source = OpenImageFolder(folder.path(), std::nullopt);
+  const auto source = OpenImageFolder(folder.path(), {});
   ASSERT_FALSE(source.ok());
   EXPECT_THAT(std::string(source.status().message()), HasSubstr("train/a/images/ lies deeper"));
 }

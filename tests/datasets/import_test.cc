@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "datasets/images/resample.h"
 #include "datasets/packed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -150,7 +151,7 @@ TEST_F(ImportTest, MixedSizesNeedAResize) {
   EXPECT_EQ(report->index.width, 5);
   const auto train = PackedSplit::Open(folder_ / "out", "train", true);
   ASSERT_TRUE(train.ok());
-  const RgbImage expected = ResizeImage(test::Picture(8, 8, 0), {8, 8}, {4, 5});
+  const RgbImage expected = ResizeImage({{8, 8}, test::Picture(8, 8, 0)}, {4, 5});
   EXPECT_THAT(train->image(0), testing::ElementsAreArray(expected.pixels));
 }
 

@@ -30,6 +30,8 @@ void FuzzSegment(std::string_view bytes);
 void FuzzTar(std::string_view bytes);
 void FuzzIdx(std::string_view bytes);
 void FuzzCifar(std::string_view bytes);
+/// JPEG and PNG files.
+void FuzzImages(std::string_view bytes);
 /// index.json and shards of a packed data set.
 void FuzzIndex(std::string_view bytes);
 /// What a training run continues from: manifest, state, ledger, metrics; and the claims of other ranks.

@@ -9,14 +9,21 @@ find_package(Protobuf REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(LibArchive REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
 
-# libopencv-dev pulls in 210 packages; the three small -dev packages carry no CMake config, hence find_library.
+# For mtdata alone, to read WebP, BMP and TIFF; without it they are refused by name. libopencv-dev pulls in 210 packages; the
+# three small -dev packages carry no CMake config, hence find_library.
+option(MT_OPENCV "mtdata reads WebP, BMP and TIFF through OpenCV" ON)
 add_library(mt_opencv INTERFACE)
-foreach(part core imgproc imgcodecs)
-  find_library(MT_OPENCV_${part} opencv_${part} REQUIRED)
-  target_link_libraries(mt_opencv INTERFACE ${MT_OPENCV_${part}})
-endforeach()
-target_include_directories(mt_opencv SYSTEM INTERFACE /usr/include/opencv4)
+if(MT_OPENCV)
+  foreach(part core imgproc imgcodecs)
+    find_library(MT_OPENCV_${part} opencv_${part} REQUIRED)
+    target_link_libraries(mt_opencv INTERFACE ${MT_OPENCV_${part}})
+  endforeach()
+  target_include_directories(mt_opencv SYSTEM INTERFACE /usr/include/opencv4)
+  target_compile_definitions(mt_opencv INTERFACE MT_OPENCV)
+endif()
 
 find_path(MT_ASIO_INCLUDE asio.hpp REQUIRED)
 add_library(mt_asio INTERFACE)

@@ -1,0 +1,199 @@
+#include "datasets/images/jpeg.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "datasets/images/jpeg_library.h"
+
+namespace mtrun::datasets {
+namespace {
+
+/// Smooth chroma looks at a neighbour, so columns and rows at the edge of a part need some more.
+constexpr int kMargin = 2;
+
+uint8_t Byte(std::string_view file, size_t i) { return static_cast<uint8_t>(file[i]); }
+
+/// A marker that no length follows: RST0..RST7, TEM.
+bool StandsAlone(uint8_t marker) { return (marker >= 0xD0 && marker <= 0xD7) || marker == 0x01; }
+
+/// The position of the next marker after entropy-coded data, or npos.
+size_t SkipScan(std::string_view file, size_t at) {
+  while ((at = file.find('\xFF', at)) != std::string_view::npos && at + 1 < file.size()) {
+    const uint8_t next = Byte(file, at + 1);
+    if (next != 0x00 && next != 0xFF && !StandsAlone(next)) return at;
+    at += next == 0xFF ? 1 : 2;
+  }
+  return std::string_view::npos;
+}
+
+bool IsCmyk(const jpeg_decompress_struct& library) {
+  return library.jpeg_color_space == JCS_CMYK || library.jpeg_color_space == JCS_YCCK;
+}
+
+/// Reads the header and checks what it claims.
+absl::Status Begin(JpegReader& reader, std::string_view file, const DecodeLimits& limits) {
+  if (!IsJpeg(file)) return absl::InvalidArgumentError("not a JPEG image");
+  MT_RETURN_IF_ERROR(reader.Call([&] { jpeg_read_header(&reader.library(), TRUE); }));
+  jpeg_decompress_struct& library = reader.library();
+  MT_RETURN_IF_ERROR(CheckLimits(library.image_height, library.image_width, limits));
+  library.out_color_space = IsCmyk(library) ? JCS_CMYK : JCS_RGB;
+  library.dct_method = JDCT_ISLOW;
+  library.do_fancy_upsampling = TRUE;
+  return absl::OkStatus();
+}
+
+/// round(a b / 255)
+uint8_t Product(int a, int b) { return static_cast<uint8_t>((2 * a * b + 255) / 510); }
+
+/// Adobe's programs store 255 - ink.
+void CmykToRgb(const uint8_t* cmyk, int width, bool inverted, uint8_t* rgb) {
+  const int flip = inverted ? 0 : 255;
+  for (int x = 0; x < width; ++x, cmyk += 4, rgb += 3) {
+    const int key = cmyk[3] ^ flip;
+    for (int c = 0; c < 3; ++c) rgb[c] = Product(cmyk[c] ^ flip, key);
+  }
+}
+
+/// Reads as many rows as the image has, which has the width of libjpeg's output.
+absl::Status ReadRows(JpegReader& reader, RgbImage& image) {
+  jpeg_decompress_struct& library = reader.library();
+  const size_t stride = size_t{3} * image.size.width;
+  const bool cmyk = IsCmyk(library);
+  std::vector<uint8_t> buffer(cmyk ? size_t{4} * image.size.width : 0);
+  return reader.Call([&] {
+    for (int y = 0; y < image.size.height; ++y) {
+      uint8_t* const row = image.pixels.data() + y * stride;
+      JSAMPROW into = cmyk ? buffer.data() : row;
+      jpeg_read_scanlines(&library, &into, 1);
+      if (cmyk) CmykToRgb(buffer.data(), image.size.width, library.saw_Adobe_marker == TRUE, row);
+    }
+  });
+}
+
+/// The smallest of 1, 2, 4 and 8 eighths at which `box` is no smaller than `at_least`; libjpeg-turbo has fast
+/// transforms for these.
+int ScaleFor(const ImageBox& box, const ImageSize& at_least) {
+  for (const int eighths : {1, 2, 4}) {
+    const bool fits = int64_t{box.height} * eighths >= int64_t{8} * at_least.height &&
+                      int64_t{box.width} * eighths >= int64_t{8} * at_least.width;
+    if (fits) return eighths;
+  }
+  return 8;
+}
+
+/// First and last + 1 of the scaled pixels that show pixels begin .. begin + length - 1.
+struct Range {
+  int begin = 0, end = 0;
+};
+Range Scaled(int begin, int length, int eighths, int limit) {
+  const int last = (begin + length) * eighths;
+  return {std::max(0, begin * eighths / 8 - kMargin), std::min(limit, (last + 7) / 8 + kMargin)};
+}
+
+}  // namespace
+
+bool IsJpeg(std::string_view file) { return file.substr(0, 3) == "\xFF\xD8\xFF"; }
+
+bool JpegIsComplete(std::string_view file) {
+  size_t at = 2;
+  const size_t last = file.empty() ? 0 : file.size() - 1;  // not at + 1: SkipScan may return npos
+  while (at < last) {
+    if (Byte(file, at) != 0xFF) return false;
+    const uint8_t marker = Byte(file, at + 1);
+    if (marker == 0xD9) return true;
+    if (marker == 0xFF) {  // fill byte
+      ++at;
+      continue;
+    }
+    at += 2;
+    if (StandsAlone(marker)) continue;
+    if (at >= last) return false;
+    at += size_t{Byte(file, at)} << 8 | Byte(file, at + 1);
+    if (marker == 0xDA) at = SkipScan(file, at);  // start of scan
+  }
+  return false;
+}
+
+absl::StatusOr<ImageSize> JpegSize(std::string_view file) {
+  JpegReader reader(file);
+  MT_RETURN_IF_ERROR(Begin(reader, file, {.max_pixels = INT64_MAX}));
+  return ImageSize{static_cast<int>(reader.library().image_height),
+                   static_cast<int>(reader.library().image_width)};
+}
+
+absl::StatusOr<RgbImage> DecodeJpeg(std::string_view file, const DecodeLimits& limits) {
+  if (IsJpeg(file) && !JpegIsComplete(file)) return absl::DataLossError("truncated JPEG");
+  JpegReader reader(file);
+  MT_RETURN_IF_ERROR(Begin(reader, file, limits));
+  jpeg_decompress_struct& library = reader.library();
+  MT_RETURN_IF_ERROR(reader.Call([&] { jpeg_start_decompress(&library); }));
+  RgbImage image =
+      MakeImage({static_cast<int>(library.output_height), static_cast<int>(library.output_width)});
+  MT_RETURN_IF_ERROR(ReadRows(reader, image));
+  return image;
+}
+
+absl::StatusOr<JpegPart> DecodeJpegPart(std::string_view file, const ImageBox& box, const ImageSize& at_least,
+                                        const DecodeLimits& limits) {
+  if (IsJpeg(file) && !JpegIsComplete(file)) return absl::DataLossError("truncated JPEG");
+  JpegReader reader(file);
+  MT_RETURN_IF_ERROR(Begin(reader, file, limits));
+  jpeg_decompress_struct& library = reader.library();
+  if (!IsInside(box, {static_cast<int>(library.image_height), static_cast<int>(library.image_width)}))
+    return absl::InvalidArgumentError(
+        absl::StrCat("the box ends outside of ", library.image_height, "x", library.image_width, " pixels"));
+  JpegPart part{.image = {}, .eighths = ScaleFor(box, at_least)};
+  library.scale_num = static_cast<unsigned>(part.eighths);
+  library.scale_denom = 8;
+  JDIMENSION left = 0, width = 0;
+  Range rows;
+  MT_RETURN_IF_ERROR(reader.Call([&] {
+    jpeg_start_decompress(&library);
+    const Range columns = Scaled(box.left, box.width, part.eighths, static_cast<int>(library.output_width));
+    rows = Scaled(box.top, box.height, part.eighths, static_cast<int>(library.output_height));
+    left = static_cast<JDIMENSION>(columns.begin);
+    width = static_cast<JDIMENSION>(columns.end - columns.begin);
+    if (width < library.output_width) jpeg_crop_scanline(&library, &left, &width);
+    if (rows.begin > 0) jpeg_skip_scanlines(&library, static_cast<JDIMENSION>(rows.begin));
+  }));
+  part.top = rows.begin;
+  part.left = static_cast<int>(left);
+  part.image = MakeImage({rows.end - rows.begin, static_cast<int>(library.output_width)});
+  MT_RETURN_IF_ERROR(ReadRows(reader, part.image));
+  return part;
+}
+
+std::string EncodeJpeg(const RgbImage& image, int quality) {
+  MT_CHECK(quality >= 1 && quality <= 100) << quality;
+  MT_CHECK(image.size.pixels() > 0 && image.pixels.size() == static_cast<size_t>(3 * image.size.pixels()));
+  jpeg_compress_struct library = {};
+  jpeg_error_mgr errors = {};
+  library.err = jpeg_std_error(&errors);  // which ends the process: only a lack of memory fails here
+  jpeg_create_compress(&library);
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&library, &bytes, &size);
+  library.image_height = static_cast<JDIMENSION>(image.size.height);
+  library.image_width = static_cast<JDIMENSION>(image.size.width);
+  library.input_components = 3;
+  library.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&library);
+  jpeg_set_quality(&library, quality, TRUE);
+  library.dct_method = JDCT_ISLOW;
+  library.optimize_coding = TRUE;
+  jpeg_start_compress(&library, TRUE);
+  for (int y = 0; y < image.size.height; ++y) {
+    auto* row = const_cast<uint8_t*>(image.pixels.data()) + size_t{3} * y * image.size.width;
+    jpeg_write_scanlines(&library, &row, 1);
+  }
+  jpeg_finish_compress(&library);
+  std::string file(reinterpret_cast<const char*>(bytes), size);
+  jpeg_destroy_compress(&library);
+  std::free(bytes);
+  return file;
+}
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,208 @@
+#include "datasets/images/resample.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "base/status_macros.h"
+
+namespace mtrun::datasets {
+namespace {
+
+/// What one output position takes: source positions first .. first + count - 1, with weights from `at` on.
+struct Taps {
+  int first = 0, count = 0;
+  size_t at = 0;
+};
+
+/// For each output position of one direction.
+struct Kernel {
+  std::vector<Taps> taps;
+  std::vector<int32_t> weights;
+
+  const int32_t* weights_of(const Taps& taps_of_one) const { return weights.data() + taps_of_one.at; }
+};
+
+// Area averaging ------------------------------------------------------------------------------------------
+
+/// Source pixel j covers [j to, (j + 1) to) and output pixel i [i from, (i + 1) from), in units of a fraction
+/// 1 / to of a pixel; the weight is what both share. The weights of one output pixel add up to `from`.
+Kernel AreaKernel(int64_t from, int64_t to) {
+  Kernel kernel;
+  for (int64_t i = 0; i < to; ++i) {
+    const int64_t begin = i * from, end = begin + from;
+    const int64_t first = begin / to, last = (end + to - 1) / to;
+    kernel.taps.push_back({static_cast<int>(first), static_cast<int>(last - first), kernel.weights.size()});
+    for (int64_t j = first; j < last; ++j) {
+      kernel.weights.push_back(static_cast<int32_t>(std::min(end, (j + 1) * to) - std::max(begin, j * to)));
+    }
+  }
+  return kernel;
+}
+
+/// One row of sums over columns: at most 255 * 65535 each.
+void SumColumns(const uint8_t* row, const Kernel& columns, uint32_t* sums) {
+  for (const Taps& taps : columns.taps) {
+    const int32_t* weight = columns.weights_of(taps);
+    const uint8_t* pixel = row + size_t{3} * taps.first;
+    uint32_t red = 0, green = 0, blue = 0;
+    for (int k = 0; k < taps.count; ++k, pixel += 3) {
+      const auto w = static_cast<uint32_t>(weight[k]);
+      red += w * pixel[0];
+      green += w * pixel[1];
+      blue += w * pixel[2];
+    }
+    *sums++ = red;
+    *sums++ = green;
+    *sums++ = blue;
+  }
+}
+
+// Bilinear ------------------------------------------------------------------------------------------------
+
+constexpr int kWeightBits = 22;  // 255 * 2^22 and the rounding fit into 31 bits
+
+/// The weight of source pixel x for output pixel i is the height of a triangle over the distance of their
+/// middles. In units of 1 / (2 to 8) pixel the middle of x lies at (2 x + 1) 8 to, that of i at
+/// 2 to begin + (2 i + 1) length, and the triangle reaches 2 max(length, 8 to) to each side; `begin` and
+/// `length` are in eighths.
+Kernel TriangleKernel(int64_t begin, int64_t length, int64_t to) {
+  const int64_t lowest = begin / 8, limit = (begin + length + 7) / 8, unit = 16 * to;  // of one pixel
+  const int64_t reach = 2 * std::max(length, 8 * to);
+  Kernel kernel;
+  std::vector<int64_t> heights;
+  for (int64_t i = 0; i < to; ++i) {
+    const int64_t middle = 2 * to * begin + (2 * i + 1) * length;
+    const int64_t first = std::max(lowest, (middle - reach) / unit - 1);
+    const int64_t last = std::min(limit, (middle + reach) / unit + 2);
+    heights.clear();
+    Taps taps{.first = static_cast<int>(first), .count = 0, .at = kernel.weights.size()};
+    for (int64_t x = first; x < last; ++x) {
+      const int64_t height = reach - std::abs((2 * x + 1) * (unit / 2) - middle);
+      if (height > 0) {
+        heights.push_back(height);
+      } else if (heights.empty()) {
+        ++taps.first;
+      }
+    }
+    const int64_t sum = std::accumulate(heights.begin(), heights.end(), int64_t{0});
+    for (const int64_t height : heights)
+      kernel.weights.push_back(static_cast<int32_t>(((height << (kWeightBits + 1)) / sum + 1) / 2));
+    taps.count = static_cast<int>(heights.size());
+    kernel.taps.push_back(taps);
+  }
+  return kernel;
+}
+
+uint8_t ToByte(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
+
+void BlendColumns(const uint8_t* row, const Kernel& columns, uint8_t* out) {
+  constexpr int32_t kHalf = 1 << (kWeightBits - 1);
+  for (const Taps& taps : columns.taps) {
+    const int32_t* weight = columns.weights_of(taps);
+    const uint8_t* pixel = row + size_t{3} * taps.first;
+    int32_t red = kHalf, green = kHalf, blue = kHalf;
+    for (int k = 0; k < taps.count; ++k, pixel += 3) {
+      red += weight[k] * pixel[0];
+      green += weight[k] * pixel[1];
+      blue += weight[k] * pixel[2];
+    }
+    *out++ = ToByte(red);
+    *out++ = ToByte(green);
+    *out++ = ToByte(blue);
+  }
+}
+
+/// One output row from rows of `stride` bytes; `sums` has room for one row.
+void BlendRows(const uint8_t* rows, size_t stride, const Taps& taps, const int32_t* weights,
+               std::vector<int32_t>& sums, uint8_t* out) {
+  std::fill(sums.begin(), sums.end(), 1 << (kWeightBits - 1));
+  for (int k = 0; k < taps.count; ++k) {
+    const uint8_t* row = rows + k * stride;
+    const int32_t weight = weights[k];
+    for (size_t x = 0; x < stride; ++x) sums[x] += weight * row[x];
+  }
+  for (size_t x = 0; x < stride; ++x) out[x] = ToByte(sums[x]);
+}
+
+}  // namespace
+
+EighthsBox InEighths(const ImageBox& box) {
+  return {int64_t{8} * box.top, int64_t{8} * box.left, int64_t{8} * box.height, int64_t{8} * box.width};
+}
+
+RgbImage AverageArea(const RgbImage& image, const ImageSize& target) {
+  MT_CHECK(image.size.pixels() > 0 && target.pixels() > 0) << SizeText(image.size) << " " << SizeText(target);
+  const Kernel columns = AreaKernel(image.size.width, target.width);
+  const Kernel rows = AreaKernel(image.size.height, target.height);
+  const auto total = static_cast<uint64_t>(image.size.pixels());  // all weights of one output pixel
+  const size_t stride = size_t{3} * target.width;
+  std::vector<uint32_t> sums(stride);
+  std::vector<uint64_t> area(stride);
+  RgbImage out = MakeImage(target);
+  int summed = -1;  // the source row that `sums` holds: neighbours share one
+  for (int y = 0; y < target.height; ++y) {
+    const Taps& taps = rows.taps[y];
+    const int32_t* weight = rows.weights_of(taps);
+    std::fill(area.begin(), area.end(), total / 2);
+    for (int k = 0; k < taps.count; ++k) {
+      if (summed != taps.first + k) {
+        summed = taps.first + k;
+        SumColumns(image.pixels.data() + size_t{3} * summed * image.size.width, columns, sums.data());
+      }
+      const auto w = static_cast<uint64_t>(weight[k]);
+      for (size_t x = 0; x < stride; ++x) area[x] += w * sums[x];
+    }
+    uint8_t* row = out.pixels.data() + y * stride;
+    for (size_t x = 0; x < stride; ++x) row[x] = static_cast<uint8_t>(area[x] / total);
+  }
+  return out;
+}
+
+RgbImage ResizeBilinear(const RgbImage& image, const EighthsBox& box, const ImageSize& target) {
+  MT_CHECK(box.top >= 0 && box.left >= 0 && box.height > 0 && box.width > 0 && target.pixels() > 0 &&
+           box.top + box.height <= int64_t{8} * image.size.height &&
+           box.left + box.width <= int64_t{8} * image.size.width)
+      << SizeText(image.size) << " to " << SizeText(target);
+  const Kernel columns = TriangleKernel(box.left, box.width, target.width);
+  const Kernel rows = TriangleKernel(box.top, box.height, target.height);
+  const int first = rows.taps.front().first, last = rows.taps.back().first + rows.taps.back().count;
+  const size_t stride = size_t{3} * target.width;
+  std::vector<uint8_t> narrow((last - first) * stride);  // the rows, as wide as the target
+  for (int y = first; y < last; ++y) {
+    BlendColumns(image.pixels.data() + size_t{3} * y * image.size.width, columns,
+                 narrow.data() + (y - first) * stride);
+  }
+  RgbImage out = MakeImage(target);
+  std::vector<int32_t> sums(stride);
+  for (int y = 0; y < target.height; ++y) {
+    const Taps& taps = rows.taps[y];
+    BlendRows(narrow.data() + (taps.first - first) * stride, stride, taps, rows.weights_of(taps), sums,
+              out.pixels.data() + y * stride);
+  }
+  return out;
+}
+
+RgbImage ResizeImage(const RgbImage& image, const ImageSize& target) {
+  if (target == image.size) return image;
+  if (target.height <= image.size.height && target.width <= image.size.width)
+    return AverageArea(image, target);
+  return ResizeBilinear(image, InEighths({0, 0, image.size.height, image.size.width}), target);
+}
+
+ImageSize FitInto(const ImageSize& size, int short_side, int max_side) {
+  const int64_t shorter = std::min(size.height, size.width), longer = std::max(size.height, size.width);
+  // The smaller of the two scales short_side / shorter and max_side / longer, as a fraction of at most 1.
+  int64_t over = 1, under = 1;
+  const auto shrink = [&](int64_t limit, int64_t side) {
+    if (limit > 0 && limit * under < over * side) over = limit, under = side;
+  };
+  shrink(short_side, shorter);
+  shrink(max_side, longer);
+  const auto scaled = [&](int64_t side) {
+    return static_cast<int>(std::max<int64_t>(1, (2 * side * over + under) / (2 * under)));
+  };
+  return {scaled(size.height), scaled(size.width)};
+}
+
+}  // namespace mtrun::datasets

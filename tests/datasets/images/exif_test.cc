@@ -1,0 +1,71 @@
+#include "datasets/images/exif.h"
+
+#include "datasets/images/jpeg.h"
+#include "datasets/images/png.h"
+#include "gtest/gtest.h"
+#include "tests/datasets/files.h"
+
+namespace mtrun::datasets {
+namespace {
+
+std::string TiffBlock(bool little, int orientation) {
+  const std::string value(1, static_cast<char>(orientation));
+  if (little)
+    return std::string("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0", 18) + value + std::string(7, '\0');
+  return std::string("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0", 19) + value + std::string(6, '\0');
+}
+
+std::string JpegWith(const std::string& tiff) {
+  const std::string file = EncodeJpeg({{2, 3}, test::Picture(2, 3, 1)}, 90);
+  const std::string body = std::string("Exif\0\0", 6) + tiff;
+  return file.substr(0, 2) + "\xFF\xE1" + std::string(1, '\0') + static_cast<char>(body.size() + 2) + body +
+         file.substr(2);
+}
+
+TEST(ExifTest, ReadsTheOrientation) {
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    EXPECT_EQ(ExifOrientation(JpegWith(TiffBlock(true, orientation))), orientation);
+    EXPECT_EQ(ExifOrientation(JpegWith(TiffBlock(false, orientation))), orientation);
+  }
+  const std::string png = EncodePng({{2, 3}, test::Picture(2, 3, 1)});
+  const std::string tiff = TiffBlock(false, 6);
+  const std::string chunk = std::string(3, '\0') + static_cast<char>(tiff.size()) + "eXIf" + tiff + "sums";
+  EXPECT_EQ(ExifOrientation(png.substr(0, 33) + chunk + png.substr(33)), 6);
+}
+
+TEST(ExifTest, WhatMakesNoSenseIsUpright) {
+  EXPECT_EQ(ExifOrientation(""), 1);
+  EXPECT_EQ(ExifOrientation("\xFF\xD8\xFF\xE1"), 1);
+  EXPECT_EQ(ExifOrientation(EncodeJpeg({{2, 3}, test::Picture(2, 3, 1)}, 90)), 1);
+  EXPECT_EQ(ExifOrientation(EncodePng({{2, 3}, test::Picture(2, 3, 1)})), 1);
+  for (const int wrong : {0, 9, 255}) EXPECT_EQ(ExifOrientation(JpegWith(TiffBlock(true, wrong))), 1);
+  const std::string whole = JpegWith(TiffBlock(true, 6));
+  for (size_t size = 0; size < whole.size(); ++size) {
+    const int found = ExifOrientation(std::string_view(whole).substr(0, size));
+    EXPECT_TRUE(found == 1 || found == 6) << size;
+  }
+}
+
+// The image is  0 1 2   of 2 rows and 3 columns; the others as Pillow's ImageOps.exif_transpose makes them.
+//               3 4 5
+TEST(ExifTest, TurnsAndMirrors) {
+  RgbImage image = MakeImage({2, 3});
+  for (int i = 0; i < 6; ++i) std::fill_n(image.pixels.begin() + 3 * i, 3, static_cast<uint8_t>(i));
+  const std::vector<std::vector<int>> expected{{},
+                                               {0, 1, 2, 3, 4, 5},
+                                               {2, 1, 0, 5, 4, 3},
+                                               {5, 4, 3, 2, 1, 0},
+                                               {3, 4, 5, 0, 1, 2},
+                                               {0, 3, 1, 4, 2, 5},
+                                               {3, 0, 4, 1, 5, 2},
+                                               {5, 2, 4, 1, 3, 0},
+                                               {2, 5, 1, 4, 0, 3}};
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const RgbImage shown = Upright(image, orientation);
+    EXPECT_EQ(shown.size, orientation < 5 ? image.size : (ImageSize{3, 2})) << orientation;
+    for (int i = 0; i < 6; ++i) EXPECT_EQ(shown.pixels[3 * i], expected[orientation][i]) << orientation;
+  }
+}
+
+}  // namespace
+}  // namespace mtrun::datasets
