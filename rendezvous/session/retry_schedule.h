@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/clock.h"
 
@@ -16,12 +17,23 @@ class RetrySchedule {
   static constexpr Duration kLongestPause = std::chrono::milliseconds(500);
   static constexpr Duration kFirstPatience = std::chrono::seconds(1);
   static constexpr size_t kMostDoublings = 2;
+  /// What a handshake costs a service, and a few times that: so much more is waited for each other node
+  /// that may want one at the same time.
+  static constexpr Duration kPerNode = std::chrono::milliseconds(2);
+  /// The first attempts of all nodes, which a cluster starts in one moment, are spread over so much a node.
+  static constexpr Duration kSpreadPerNode = std::chrono::microseconds(100);
 
-  /// `give_up_after` zero: never.
-  RetrySchedule(Duration report_every, Duration give_up_after)
-      : report_every_(report_every), give_up_after_(give_up_after) {}
+  /// `give_up_after` zero: never. So many `nodes` may take part in the job.
+  RetrySchedule(Duration report_every, Duration give_up_after, int nodes = 1)
+      : report_every_(report_every), give_up_after_(give_up_after), others_(nodes - 1) {}
 
-  /// The service is away from now on (or not there yet); the next attempt may come at once.
+  /// There has been no service yet. `random`: any 64 bits.
+  void Begin(TimePoint now, uint64_t random) {
+    BeginAway(now);
+    const auto spread = static_cast<uint64_t>((others_ * kSpreadPerNode).count());
+    next_attempt_ += Duration(static_cast<int64_t>(random % (spread + 1)));
+  }
+  /// The service is away from now on; the next attempt may come at once.
   void BeginAway(TimePoint now) {
     away_since_ = next_attempt_ = now;
     next_report_ = now + report_every_;
@@ -41,9 +53,10 @@ class RetrySchedule {
   /// the next one, and is given twice as long after each round of silence: a service that is slow must be
   /// found too.
   Duration Patience(bool connected, size_t services, Duration lease) const {
-    if (services == 1) return std::max<Duration>(std::chrono::seconds(3), 4 * lease);
+    const Duration crowd = connected ? Duration::zero() : others_ * kPerNode;
+    if (services == 1) return std::max<Duration>(std::chrono::seconds(3), 4 * lease) + crowd;
     if (connected) return std::max(kFirstPatience, lease);
-    return kFirstPatience * (1 << std::min(silent_ / services, kMostDoublings));
+    return kFirstPatience * (1 << std::min(silent_ / services, kMostDoublings)) + crowd;
   }
 
   bool AttemptDue(TimePoint now) const { return now >= next_attempt_; }
@@ -67,6 +80,7 @@ class RetrySchedule {
 
  private:
   const Duration report_every_, give_up_after_;
+  const int others_;  // nodes
   TimePoint away_since_, next_attempt_, next_report_;
   Duration pause_ = kFirstPause;
   size_t silent_ = 0;  // attempts without an answer since the last connection

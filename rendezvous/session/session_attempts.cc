@@ -18,7 +18,7 @@ void SessionCore::Run() {
   mu_.Lock();
   const absl::Status made = services_.Connect();
   over_ = over_ || !made.ok();
-  retry_.BeginAway(MonotonicNow());
+  retry_.Begin(MonotonicNow(), RandomBits());
   mu_.Unlock();
   if (!made.ok() && handler_.failed) handler_.failed(made);
   mu_.Lock();

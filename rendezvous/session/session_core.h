@@ -98,7 +98,8 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
       ABSL_GUARDED_BY(mu_);                 // why the stream is being closed in favour of another service
   bool over_ ABSL_GUARDED_BY(mu_) = false;  // no more attempts: the job ended, or we failed for good
   std::string last_error_ ABSL_GUARDED_BY(mu_) = "it does not answer";
-  RetrySchedule retry_ ABSL_GUARDED_BY(mu_){options_.connect_report_interval, options_.reconnect_timeout};
+  RetrySchedule retry_ ABSL_GUARDED_BY(mu_){options_.connect_report_interval, options_.reconnect_timeout,
+                                            options_.job.max_nodes};
   TimePoint next_heartbeat_ ABSL_GUARDED_BY(mu_), last_heard_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -38,6 +38,22 @@ TEST(RetrySchedule, IsMorePatientAfterEachRoundOfSilence) {
   EXPECT_EQ(schedule.Patience(false, 2, milliseconds(1500)), seconds(1));
 }
 
+TEST(RetrySchedule, ManyNodesAreSpreadAndWaitedFor) {
+  RetrySchedule schedule(seconds(5), Duration::zero(), 10'001);
+  schedule.Begin(TimePoint(), 0);
+  EXPECT_TRUE(schedule.AttemptDue(TimePoint()));
+  for (uint64_t random = 1; random < 100; ++random) {
+    schedule.Begin(TimePoint(), random * 0x9e3779b97f4a7c15);
+    EXPECT_FALSE(schedule.AttemptDue(TimePoint()));
+    EXPECT_TRUE(schedule.AttemptDue(TimePoint(seconds(1))));
+  }
+  EXPECT_EQ(schedule.Patience(false, 2, milliseconds(1500)), seconds(21));
+  EXPECT_EQ(schedule.Patience(false, 1, milliseconds(1500)), seconds(26));
+  EXPECT_EQ(schedule.Patience(true, 2, milliseconds(1500)), milliseconds(1500)) << "it had its turn";
+  schedule.BeginAway(TimePoint());
+  EXPECT_TRUE(schedule.AttemptDue(TimePoint())) << "who was connected comes back at once";
+}
+
 TEST(RetrySchedule, ReportsOncePerInterval) {
   RetrySchedule schedule(seconds(5), Duration::zero());
   schedule.BeginAway(TimePoint());
