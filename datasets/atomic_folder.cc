@@ -49,10 +49,10 @@ absl::Status CheckReplaceable(const std::string& destination, bool replace, cons
                    " in it): --force does not replace it; move it away yourself"));
 }
 
-void MentionLeftOvers(const fs::path& parent, const std::string& prefix) {
+void MentionLeftOvers(const fs::path& parent, const std::string& prefix, const std::string& own = "") {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
-    if (!absl::StartsWith(entry.path().filename().string(), prefix)) continue;
+    if (!absl::StartsWith(entry.path().filename().string(), prefix) || entry.path() == own) continue;
     log::Warning("left by an import that is running or was killed: ", entry.path().string());
   }
 }
@@ -77,14 +77,34 @@ absl::StatusOr<AtomicFolder> AtomicFolder::Create(const std::string& destination
   return folder;
 }
 
+absl::StatusOr<AtomicFolder> AtomicFolder::Resume(const std::string& destination, bool replace,
+                                                  const std::string& marker, const std::string& key) {
+  MT_ASSIGN_OR_RETURN(const std::string target, Normalised(destination));
+  MT_RETURN_IF_ERROR(CheckReplaceable(target, replace, marker));
+  const fs::path parent = fs::path(target).parent_path();
+  const std::string prefix = absl::StrCat(".", fs::path(target).filename().string(), ".partial-");
+  const std::string path = (parent / absl::StrCat(prefix, key)).string();
+  MT_RETURN_IF_ERROR(MakeFolders(parent.string()));
+  MentionLeftOvers(parent, prefix, path);
+  for (;;) {
+    MT_RETURN_IF_ERROR(MakeFolders(path));
+    MT_ASSIGN_OR_RETURN(UniqueFd lock, LockFolder(path));
+    // The one that held it may have published it meanwhile: then this is no longer the folder of that name.
+    struct stat held = {}, named = {};
+    if (fstat(lock.get(), &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino)
+      return AtomicFolder(target, path, replace, std::move(lock));
+  }
+}
+
 AtomicFolder::AtomicFolder(AtomicFolder&& other) noexcept
     : destination_(std::move(other.destination_)),
       path_(std::exchange(other.path_, "")),
-      replace_(other.replace_) {}
+      replace_(other.replace_),
+      lock_(std::move(other.lock_)) {}
 
 AtomicFolder::~AtomicFolder() {
   std::error_code error;
-  if (!path_.empty()) fs::remove_all(path_, error);
+  if (!path_.empty() && !lock_.valid()) fs::remove_all(path_, error);
   if (error) log::Warning("cannot remove ", path_, ": ", error.message());
 }
 
@@ -103,6 +123,7 @@ absl::Status AtomicFolder::Publish() {
   } else {
     return ErrnoStatus(errno, "rename to " + destination_);
   }
+  lock_.Reset();  // what path_ names now, if anything, is an old data set: it goes
   return SyncFolder(fs::path(destination_).parent_path().string());
 }
 

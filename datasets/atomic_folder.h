@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/posix.h"
 
 namespace mtrun::datasets {
 
@@ -18,6 +19,10 @@ class AtomicFolder {
   /// what is not ours is never removed.
   static absl::StatusOr<AtomicFolder> Create(const std::string& destination, bool replace,
                                              const std::string& marker);
+  /// As Create, but the folder is `.<name>.partial-<key>`, and what an earlier attempt left there is still in
+  /// it; the destructor keeps it. A second process with the same key waits until the first one has ended.
+  static absl::StatusOr<AtomicFolder> Resume(const std::string& destination, bool replace,
+                                             const std::string& marker, const std::string& key);
   AtomicFolder(AtomicFolder&& other) noexcept;
   AtomicFolder& operator=(AtomicFolder&&) = delete;
   ~AtomicFolder();
@@ -30,13 +35,17 @@ class AtomicFolder {
   absl::Status Publish();
 
  private:
-  AtomicFolder(std::string destination, std::string path, bool replace)
-      : destination_(std::move(destination)), path_(std::move(path)), replace_(replace) {}
+  AtomicFolder(std::string destination, std::string path, bool replace, UniqueFd lock = UniqueFd())
+      : destination_(std::move(destination)),
+        path_(std::move(path)),
+        replace_(replace),
+        lock_(std::move(lock)) {}
   absl::Status Replace();
 
   std::string destination_;
   std::string path_;  // "" once published or moved from
   bool replace_;
+  UniqueFd lock_;  // of a folder that is kept
 };
 
 }  // namespace mtrun::datasets

@@ -1,7 +1,6 @@
 #include "datasets/image_source.h"
 
 #include "base/status_macros.h"
-#include "datasets/images/resample.h"
 
 namespace mtrun::datasets {
 
@@ -14,7 +13,7 @@ absl::Status ImageSink::Put(const std::string& split, int64_t first, absl::Span<
     const size_t image_bytes = size_t{3} * size.height * size.width;
     for (size_t i = 0; i < labels.size(); ++i) {
       const auto from = pixels.subspan(i * image_bytes, image_bytes);
-      const RgbImage image = ResizeImage({size, {from.begin(), from.end()}}, target_);
+      const RgbImage image = FitImage({size, {from.begin(), from.end()}}, rules_);
       MT_RETURN_IF_ERROR(
           writer_.Put(split, first + static_cast<int64_t>(i), labels.subspan(i, 1), image.pixels));
     }

@@ -13,18 +13,21 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "datasets/image_files.h"
+#include "datasets/image_rules.h"
 #include "datasets/images/image.h"
 #include "datasets/packed_writer.h"
 
 namespace mtrun::datasets {
 
-/// Takes images of the source's size, resizes them if asked to, counts and writes them. Put is thread-safe.
+/// Takes images of the source's size, cuts and resizes them if asked to, counts and writes them. Put is
+/// thread-safe.
 class ImageSink {
  public:
   /// `done` is counted up; kCancelled from Put once `*cancelled` is true.
-  ImageSink(PackedWriter& writer, ImageSize target, std::atomic<int64_t>& done,
+  ImageSink(PackedWriter& writer, const ImageRules& rules, ImageSize target, std::atomic<int64_t>& done,
             const std::atomic<bool>& cancelled)
-      : writer_(writer), target_(target), done_(done), cancelled_(cancelled) {}
+      : writer_(writer), rules_(rules), target_(target), done_(done), cancelled_(cancelled) {}
 
   /// Images first, first+1, ... of a split; `pixels` is uint8 [labels.size(), size.height, size.width, 3].
   absl::Status Put(const std::string& split, int64_t first, absl::Span<const int64_t> labels,
@@ -32,6 +35,7 @@ class ImageSink {
 
  private:
   PackedWriter& writer_;
+  const ImageRules rules_;
   const ImageSize target_;
   std::atomic<int64_t>& done_;
   const std::atomic<bool>& cancelled_;
@@ -39,8 +43,9 @@ class ImageSink {
 
 /// What every importer is asked for.
 struct SourceOptions {
-  std::optional<ImageSize> resize = std::nullopt;  // all images come to this size
-  DecodeLimits limits = {};
+  ImageRules rules = {};
+  TreeOptions tree = {};
+  std::string spool_folder = ".";  // see OpenFileTree
 };
 
 /// A file that cannot be imported, and why.
@@ -53,6 +58,10 @@ struct BadFile {
 class ImageSource {
  public:
   virtual ~ImageSource() = default;
+  /// Finds out what shape() says, for which some sources have to decode images. Before shape() and CopyTo.
+  virtual absl::Status FindShape() { return absl::OkStatus(); }
+  /// The image files that it is made of, for sets that keep them; null for a source of pixels.
+  virtual const ImageFiles* files() const { return nullptr; }
   /// Sizes as in the source. Images that CopyTo has found bad are no longer counted.
   virtual PackedShape shape() const = 0;
   /// Puts all images, or reports the bad ones: then the copy is not complete, and a second one to a new

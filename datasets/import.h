@@ -15,12 +15,17 @@
 
 namespace mtrun::datasets {
 
+/// What a packed set keeps of an image: its pixels, or a JPEG or PNG file. kAuto: pixels where the source has
+/// no image files, where the rules give all images one size, and where all have one of at most 64x64 pixels.
+enum class Store { kAuto, kPixels, kEncoded };
+
 struct ImportOptions {
   std::string source;           // folder or tar archive
   std::string destination;      // folder to make
   std::string format = "auto";  // or one of ImporterNames
-  std::optional<ImageSize> resize = std::nullopt;
-  DecodeLimits limits = {};
+  Store store = Store::kPixels;
+  ImageRules rules = {};
+  TreeOptions tree = {};
   bool skip_bad = false;
   bool replace = false;  // a data set that is there
   int threads = 1;
@@ -38,8 +43,12 @@ struct ImportReport {
 /// when there is no such path.
 absl::StatusOr<std::string> DetectFormat(const std::string& source);
 
+/// The error that lists them, the first 20 by name.
+absl::Status BadFilesError(const std::string& source, const std::vector<BadFile>& bad);
+
 /// Imports. The result depends on the source's contents and the size asked for only, not on threads. On any
-/// error, and once `cancelled` is true (kCancelled), the destination is as it was before. Without skip_bad a
+/// error, and once `cancelled` is true (kCancelled), the destination is as it was before; finished shards of
+/// encoded images are kept beside it for the next attempt. Without skip_bad a
 /// bad image file is an error that lists all of them (the first 20 by name).
 absl::StatusOr<ImportReport> Import(const ImportOptions& options, const std::atomic<bool>& cancelled);
 

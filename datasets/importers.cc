@@ -2,12 +2,22 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "datasets/cifar.h"
 #include "datasets/idx.h"
 #include "datasets/image_folder.h"
 
 namespace mtrun::datasets {
+namespace {
+
+bool IsInSplitFolder(const std::string& path) {
+  const std::vector<std::string> names = absl::StrSplit(path, '/');
+  return std::any_of(names.begin(), names.end() - 1,
+                     [](const std::string& name) { return IsSplitFolder(name); });
+}
+
+}  // namespace
 
 const std::vector<Importer>& Importers() {
   using Options = SourceOptions;
@@ -26,10 +36,11 @@ const std::vector<Importer>& Importers() {
        .is_archive = LooksLikeCifar,
        .open = [](const std::string& source, const Options&) { return OpenCifar(source); }},
       {.name = "folder",
-       .help = "JPEG and PNG images: train/<class>/<image> with test/... or val/..., as a folder or a tar "
-               "archive",
+       .help =
+           "JPEG and PNG images: train/<class>/<image> with val/... and test/..., or <class>/<image>, as a "
+           "folder or a tar archive",
        .is_folder = LooksLikeImageFolder,
-       .is_archive = [](const Names& names) { return ListTree({names.back()}).ok(); },
+       .is_archive = [](const Names& names) { return IsInSplitFolder(names.back()); },
        .open = OpenImageFolder},
   };
   return importers;

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kFormat[] = "mtrun-packed";
-constexpr int kVersion = 1;
+constexpr int kPixelVersion = 1, kEncodedVersion = 2;
 constexpr int64_t kMaxSide = 65535;
 constexpr int64_t kMaxCount = int64_t{1} << 40;  // sums over kMaxEntries still fit
 constexpr size_t kMaxEntries = 1 << 20;
@@ -36,8 +36,16 @@ json ToJson(const Index& index) {
     }
     splits[name] = {{"images", split.images()}, {"class_counts", split.class_counts}, {"shards", shards}};
   }
-  return {{"format", kFormat}, {"version", kVersion},      {"height", index.height}, {"width", index.width},
-          {"channels", 3},     {"classes", index.classes}, {"splits", splits}};
+  json object = {{"format", kFormat},      {"version", index.encoded ? kEncodedVersion : kPixelVersion},
+                 {"height", index.height}, {"width", index.width},
+                 {"channels", 3},          {"classes", index.classes},
+                 {"splits", splits}};
+  if (index.encoded) {
+    object["store"] = "encoded";
+    object["min_height"] = index.min_height;
+    object["min_width"] = index.min_width;
+  }
+  return object;
 }
 
 absl::Status Damaged(const std::string& what) {
@@ -114,14 +122,28 @@ absl::StatusOr<SplitEntry> ParseSplit(const std::string& name, const json& entry
   return split;
 }
 
-absl::Status CheckKind(const json& object) {
+/// The format version.
+absl::StatusOr<int64_t> CheckKind(const json& object) {
   if (!object.is_object() || object.value("format", json()) != kFormat) {
     return absl::InvalidArgumentError("not the index of a packed data set (no \"format\": \"mtrun-packed\")");
   }
   MT_ASSIGN_OR_RETURN(const int64_t version, GetInt(object, "version", 0, INT64_MAX));
-  if (version == kVersion) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("format version ", version, ", this program reads ", kVersion, ": import the data again"));
+  if (version == kPixelVersion || version == kEncodedVersion) return version;
+  return absl::InvalidArgumentError(absl::StrCat("format version ", version, ", this program reads ",
+                                                 kPixelVersion, " and ", kEncodedVersion,
+                                                 ": import the data again"));
+}
+
+absl::Status ParseSizes(const json& object, Index& index) {
+  MT_ASSIGN_OR_RETURN(index.height, GetInt(object, "height", 1, kMaxSide));
+  MT_ASSIGN_OR_RETURN(index.width, GetInt(object, "width", 1, kMaxSide));
+  MT_RETURN_IF_ERROR(GetInt(object, "channels", 3, 3));
+  if (!index.encoded) return absl::OkStatus();
+  MT_ASSIGN_OR_RETURN(const std::string store, GetText(object, "store"));
+  if (store != "encoded") return Damaged(absl::StrCat("\"store\" is \"", store, "\""));
+  MT_ASSIGN_OR_RETURN(index.min_height, GetInt(object, "min_height", 1, index.height));
+  MT_ASSIGN_OR_RETURN(index.min_width, GetInt(object, "min_width", 1, index.width));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -168,11 +190,10 @@ absl::StatusOr<Index> DecodeIndex(std::string_view text) {
   const absl::StatusOr<json> parsed = ParseJson(text, kMostBytes);
   if (!parsed.ok()) return Annotate(parsed.status(), "not the index of a packed data set");
   const json& object = *parsed;
-  MT_RETURN_IF_ERROR(CheckKind(object));
+  MT_ASSIGN_OR_RETURN(const int64_t version, CheckKind(object));
   Index index;
-  MT_ASSIGN_OR_RETURN(index.height, GetInt(object, "height", 1, kMaxSide));
-  MT_ASSIGN_OR_RETURN(index.width, GetInt(object, "width", 1, kMaxSide));
-  MT_RETURN_IF_ERROR(GetInt(object, "channels", 3, 3));
+  index.encoded = version == kEncodedVersion;
+  MT_RETURN_IF_ERROR(ParseSizes(object, index));
   MT_ASSIGN_OR_RETURN(const json* classes, GetArray(object, "classes"));
   for (const json& name : *classes) {
     if (!name.is_string()) return Damaged("the name of a class is not a text");

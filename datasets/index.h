@@ -28,12 +28,17 @@ struct SplitEntry {
 };
 
 struct Index {
-  int height = 0;
+  int height = 0;  // of all images; of the largest ones in an encoded set
   int width = 0;
+  bool encoded = false;  // format version 2: files of JPEG and PNG images of any size
+  int min_height = 0;    // of the smallest ones in an encoded set, else 0
+  int min_width = 0;
   std::vector<std::string> classes;               // label i is classes[i]
   std::map<std::string, SplitEntry> splits = {};  // at least one; names of [a-z0-9_]
   int64_t images() const;
   int64_t bytes() const;
+  /// True when images differ in size.
+  bool varies() const { return encoded && (min_height != height || min_width != width); }
   bool operator==(const Index&) const = default;
 };
 

@@ -24,6 +24,12 @@ std::string Line(const std::string& name, int name_width, const std::vector<std:
   return line + "\n";
 }
 
+std::string SizeLine(const Index& index) {
+  if (!index.encoded) return absl::StrFormat("image size  %dx%dx3 uint8 RGB", index.height, index.width);
+  return absl::StrFormat("image size  %dx%d to %dx%d, JPEG and PNG files", index.min_height, index.min_width,
+                         index.height, index.width);
+}
+
 }  // namespace
 
 std::string InfoText(const std::string& path, const Index& index) {
@@ -32,10 +38,10 @@ std::string InfoText(const std::string& path, const Index& index) {
   size_t shards = 0;
   for (const auto& [name, split] : index.splits) shards += split.shards.size();
   std::string text = absl::StrFormat(
-      "%s\n  image size  %dx%dx3 uint8 RGB\n  images      %s\n  classes     %d\n  bytes       %s in %d "
+      "%s\n  %s\n  images      %s\n  classes     %d\n  bytes       %s in %d "
       "shard%s\n  digest      %s\n\n",
-      path, index.height, index.width, WithCommas(index.images()), index.classes.size(),
-      WithCommas(index.bytes()), shards, shards == 1 ? "" : "s", IndexDigest(index));
+      path, SizeLine(index), WithCommas(index.images()), index.classes.size(), WithCommas(index.bytes()),
+      shards, shards == 1 ? "" : "s", IndexDigest(index));
 
   text += Line("split", width, {"images", "shards", "bytes"});
   std::vector<std::string> heads;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -155,18 +156,84 @@ absl::StatusOr<std::vector<std::string>> Positionals(Settings& settings, std::ve
       absl::StrCat("\"", positionals[names.size()], "\" is one argument too many; give ", expected));
 }
 
+/// Flags of what becomes of the images.
+std::vector<SettingSpec> ImageSpecs() {
+  using Kind = SettingSpec::Kind;
+  const std::string group = "flags of import: images";
+  const auto number = [&](const char* name, const char* text, int64_t min, int64_t max, const char* help) {
+    SettingSpec spec{.name = name, .kind = Kind::kInt, .default_text = text, .help = help, .group = group};
+    spec.min = min;
+    spec.max = max;
+    return spec;
+  };
+  SettingSpec store{.name = "store",
+                    .default_text = "auto",
+                    .help =
+                        "Keep JPEG and PNG files (encoded), or pixels of one size; auto: pixels where all "
+                        "images have one size of at most 64x64, or are given one.",
+                    .group = group};
+  store.choices = {"auto", "encoded", "pixels"};
+  return {store,
+          number("short_side", "0", 0, kMaxImageSide,
+                 "Make images smaller whose shorter side is longer, keeping their shape (0: any)."),
+          number("max_side", "0", 0, kMaxImageSide, "The same for the longer side."),
+          number("quality", "90", 1, 100, "Of JPEG images that are encoded again."),
+          {.name = "center_crop",
+           .help = "Cut the middle out in this shape, resize it to HEIGHTxWIDTH.",
+           .group = group},
+          {.name = "exif",
+           .kind = Kind::kBool,
+           .default_text = "false",
+           .help = "Turn images as the camera says.",
+           .group = group},
+          {.name = "test_share",
+           .kind = Kind::kDouble,
+           .default_text = "0",
+           .help = "Share of the images that become the test split, by a hash of class and file name.",
+           .group = group},
+          {.name = "unlabelled",
+           .kind = Kind::kBool,
+           .default_text = "false",
+           .help = "Folders are no classes: all images are of one.",
+           .group = group}};
+}
+
+std::vector<SettingSpec> AllImportSpecs() {
+  std::vector<SettingSpec> specs = ImportSpecs();
+  for (SettingSpec& spec : ImageSpecs()) specs.push_back(std::move(spec));
+  return specs;
+}
+
+absl::StatusOr<std::optional<ImageSize>> SizeOf(const Settings& settings, const std::string& flag) {
+  if (!settings.IsSet(flag)) return std::nullopt;
+  const auto size = ParseImageSize(settings.Text(flag));
+  if (!size.ok()) return Annotate(size.status(), "--" + flag);
+  return *size;
+}
+
+absl::Status ReadRules(const Settings& settings, ImportOptions& options) {
+  MT_ASSIGN_OR_RETURN(options.rules.stretch, SizeOf(settings, "resize"));
+  MT_ASSIGN_OR_RETURN(options.rules.centre, SizeOf(settings, "center_crop"));
+  options.rules.short_side = static_cast<int>(settings.Int("short_side"));
+  options.rules.max_side = static_cast<int>(settings.Int("max_side"));
+  options.rules.quality = static_cast<int>(settings.Int("quality"));
+  options.rules.exif = settings.Bool("exif");
+  options.rules.limits.max_pixels = settings.Int("max_pixels");
+  const std::string store = settings.Text("store");
+  options.store = store == "auto" ? Store::kAuto : store == "pixels" ? Store::kPixels : Store::kEncoded;
+  options.tree = {.test_share = settings.Double("test_share"), .unlabelled = settings.Bool("unlabelled")};
+  if (options.tree.test_share < 0 || options.tree.test_share >= 1)
+    return absl::InvalidArgumentError("--test_share is at least 0 and below 1");
+  return CheckRules(options.rules);
+}
+
 int RunImport(const std::vector<std::string>& args) {
-  Settings settings("mtdata import", ImportSpecs());
+  Settings settings("mtdata import", AllImportSpecs());
   const auto positionals = Positionals(settings, args, {"SOURCE", "DEST"});
   if (!positionals.ok()) return Fail(kUsage, positionals.status());
   ImportOptions options{.source = (*positionals)[0], .destination = (*positionals)[1]};
   options.format = settings.Text("format");
-  if (settings.IsSet("resize")) {
-    const auto size = ParseImageSize(settings.Text("resize"));
-    if (!size.ok()) return Fail(kUsage, Annotate(size.status(), "--resize"));
-    options.resize = *size;
-  }
-  options.limits.max_pixels = settings.Int("max_pixels");
+  if (const absl::Status read = ReadRules(settings, options); !read.ok()) return Fail(kUsage, read);
   options.skip_bad = settings.Bool("skip_bad");
   options.replace = settings.Bool("force");
   options.threads = static_cast<int>(settings.Int("threads"));
@@ -174,7 +241,10 @@ int RunImport(const std::vector<std::string>& args) {
 
   CatchStopSignals();
   const auto report = Import(options, cancelled);
-  if (absl::IsCancelled(report.status())) return Fail(128 + stop_signal, "stopped; nothing was imported");
+  if (absl::IsCancelled(report.status()))
+    return Fail(128 + stop_signal,
+                "stopped; nothing was imported (finished shards of encoded images are kept for "
+                "the same command)");
   if (!report.ok()) return Fail(kFailure, report.status());
   for (const BadFile& bad : report->left_out) log::Warning("left out ", bad.path, ": ", bad.why);
   std::cout << InfoText(options.destination, report->index)
@@ -203,7 +273,7 @@ int RunInfo(const std::vector<std::string>& args) {
 int Run(const std::vector<std::string>& args) {
   const auto asks_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
   if (args.empty() || args[0] == "help" || std::any_of(args.begin(), args.end(), asks_help)) {
-    std::cout << kHelp << FormatLines() << kAboutDest << Settings("mtdata", ImportSpecs()).Help()
+    std::cout << kHelp << FormatLines() << kAboutDest << Settings("mtdata", AllImportSpecs()).Help()
               << Settings("mtdata", InfoSpecs()).Help() << kExamples;
     return args.empty() ? kUsage : 0;
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "datasets/encoded_shard.h"
 #include "datasets/index.h"
 #include "datasets/mapped_file.h"
 #include "datasets/safetensors.h"
@@ -20,6 +21,7 @@ struct Shard {
   int64_t first = 0;  // number of its first image in the split
   const uint8_t* images = nullptr;
   const uint8_t* labels = nullptr;
+  EncodedShard encoded = {};  // of an encoded set, which has no `images`
 };
 
 int64_t LabelAt(const Shard& shard, int64_t i) {
@@ -47,6 +49,31 @@ absl::Status CheckLabels(const Shard& shard, const ShardEntry& entry, int64_t cl
   return absl::OkStatus();
 }
 
+absl::Status FindPixels(Shard& shard, const Index& index, const ShardEntry& entry) {
+  const absl::Span<const uint8_t> bytes = shard.file.bytes();
+  MT_ASSIGN_OR_RETURN(const SafetensorsHeader header, ParseSafetensorsHeader(bytes));
+  MT_ASSIGN_OR_RETURN(const TensorInfo* images,
+                      FindTensor(header, "images", DType::kU8, {entry.images, index.height, index.width, 3}));
+  MT_ASSIGN_OR_RETURN(const TensorInfo* labels, FindTensor(header, "labels", DType::kI64, {entry.images}));
+  shard.images = TensorBytes(bytes, header, *images).data();
+  shard.labels = TensorBytes(bytes, header, *labels).data();
+  return absl::OkStatus();
+}
+
+absl::Status FindRecords(Shard& shard, const Index& index, const ShardEntry& entry) {
+  MT_ASSIGN_OR_RETURN(shard.encoded, ParseEncodedShard(shard.file.bytes(), entry.images));
+  shard.labels = shard.encoded.labels;
+  for (int64_t i = 0; i < entry.images; ++i) {
+    const ImageSize size = shard.encoded.size(i);
+    const bool fits = size.height >= index.min_height && size.height <= index.height &&
+                      size.width >= index.min_width && size.width <= index.width;
+    if (!fits)
+      return absl::DataLossError(
+          absl::StrCat("image ", i, " is ", SizeText(size), ", which is outside of the index's sizes"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Shard> OpenShard(const std::string& path, const Index& index, const ShardEntry& entry,
                                 bool verify) {
   MT_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
@@ -58,12 +85,7 @@ absl::StatusOr<Shard> OpenShard(const std::string& path, const Index& index, con
   if (verify && Sha256Hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) != entry.sha256) {
     return absl::DataLossError("its SHA-256 is not the one in the index");
   }
-  MT_ASSIGN_OR_RETURN(const SafetensorsHeader header, ParseSafetensorsHeader(bytes));
-  MT_ASSIGN_OR_RETURN(const TensorInfo* images,
-                      FindTensor(header, "images", DType::kU8, {entry.images, index.height, index.width, 3}));
-  MT_ASSIGN_OR_RETURN(const TensorInfo* labels, FindTensor(header, "labels", DType::kI64, {entry.images}));
-  shard.images = TensorBytes(bytes, header, *images).data();
-  shard.labels = TensorBytes(bytes, header, *labels).data();
+  MT_RETURN_IF_ERROR(index.encoded ? FindRecords(shard, index, entry) : FindPixels(shard, index, entry));
   MT_RETURN_IF_ERROR(CheckLabels(shard, entry, static_cast<int64_t>(index.classes.size())));
   return shard;
 }
@@ -122,7 +144,23 @@ int PackedSplit::width() const { return state_->index.width; }
 const std::vector<std::string>& PackedSplit::class_names() const { return state_->index.classes; }
 const std::string& PackedSplit::digest() const { return state_->digest; }
 
+bool PackedSplit::encoded() const { return state_->index.encoded; }
+bool PackedSplit::varies() const { return state_->index.varies(); }
+
+absl::Span<const uint8_t> PackedSplit::record(int64_t i) const {
+  MT_CHECK(encoded());
+  const Shard& shard = state_->ShardOf(i);
+  return shard.encoded.record(i - shard.first);
+}
+
+ImageSize PackedSplit::image_size(int64_t i) const {
+  if (!encoded()) return {height(), width()};
+  const Shard& shard = state_->ShardOf(i);
+  return shard.encoded.size(i - shard.first);
+}
+
 absl::Span<const uint8_t> PackedSplit::image(int64_t i) const {
+  MT_CHECK(!encoded());
   const Shard& shard = state_->ShardOf(i);
   return {shard.images + static_cast<size_t>(i - shard.first) * state_->image_bytes, state_->image_bytes};
 }

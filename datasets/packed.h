@@ -1,6 +1,6 @@
 // A packed data set, opened for reading: folders `<root>/<split>/` of memory-mapped safetensors shards with
-// an index.json (docs/formats.md). Free of OpenCV and LibTorch. Immutable after Open; const methods are
-// thread-safe.
+// an index.json (docs/formats.md), of pixels (version 1) or of encoded images (version 2). Free of OpenCV and
+// LibTorch. Immutable after Open; const methods are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "datasets/images/image.h"
 
 namespace mtrun::datasets {
 
@@ -24,12 +25,20 @@ class PackedSplit {
   ~PackedSplit();
 
   int64_t size() const;
+  /// Of all images; of the largest ones where they differ.
   int height() const;
   int width() const;
+  /// True when the images are JPEG and PNG files: record() holds them, image() is not there.
+  bool encoded() const;
+  /// True when images differ in size.
+  bool varies() const;
   static constexpr int channels() { return 3; }
   const std::vector<std::string>& class_names() const;
-  /// uint8 [H, W, 3], row-major, in the mapped file.
+  /// uint8 [H, W, 3], row-major, in the mapped file. REQUIRES: !encoded().
   absl::Span<const uint8_t> image(int64_t i) const;
+  /// The bytes of a JPEG or PNG file, in the mapped file. REQUIRES: encoded().
+  absl::Span<const uint8_t> record(int64_t i) const;
+  ImageSize image_size(int64_t i) const;
   int64_t label(int64_t i) const;
   /// SHA-256 of the canonical index of the whole data set: the same data has the same digest on every node.
   const std::string& digest() const;

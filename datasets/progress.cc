@@ -27,10 +27,14 @@ std::string WithCommas(int64_t number) {
 }
 
 std::string ProgressText(int64_t done, int64_t total, double seconds) {
+  const double left = done > 0 ? seconds * static_cast<double>(total - done) / static_cast<double>(done) : 0;
+  const std::string rest = left >= 120 ? absl::StrFormat("  %.0f min left", left / 60)
+                           : left >= 1 ? absl::StrFormat("  %.0f s left", left)
+                                       : "";
   return absl::StrFormat(
-      "%s of %s images  %3d %%  %s images/s", WithCommas(done), WithCommas(total),
+      "%s of %s images  %3d %%  %s images/s%s", WithCommas(done), WithCommas(total),
       total > 0 ? done * 100 / total : 0,
-      WithCommas(seconds > 0 ? static_cast<int64_t>(static_cast<double>(done) / seconds) : 0));
+      WithCommas(seconds > 0 ? static_cast<int64_t>(static_cast<double>(done) / seconds) : 0), rest);
 }
 
 Progress::Progress(int64_t total, const std::atomic<int64_t>& done)

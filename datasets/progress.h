@@ -11,7 +11,7 @@
 
 namespace mtrun::datasets {
 
-/// "12,345 of 60,000 images   20 %   24,690 images/s". Pure; `seconds` since the start.
+/// "12,345 of 60,000 images   20 %   24,690 images/s   2 s left". Pure; `seconds` since the start.
 std::string ProgressText(int64_t done, int64_t total, double seconds);
 /// "1,234,567".
 std::string WithCommas(int64_t number);

@@ -144,7 +144,7 @@ TEST_F(ImportTest, MixedSizesNeedAResize) {
   EXPECT_THAT(error, HasSubstr("train/dog/7.jpg is 9x8"));
   EXPECT_THAT(error, HasSubstr("--resize"));
   ImportOptions options = Options("out");
-  options.resize = ImageSize{4, 5};
+  options.rules.stretch = ImageSize{4, 5};
   const auto report = Import(options, kGoOn);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->index.height, 4);

@@ -69,8 +69,8 @@ TEST(IndexTest, ForeignFilesAreRefused) {
     EXPECT_TRUE(absl::IsInvalidArgument(DecodeIndex(text).status())) << text;
   }
   json newer = json::parse(EncodeIndex(Sample()));
-  newer["version"] = 2;
-  EXPECT_THAT(Message(DecodeIndex(newer.dump()).status()), HasSubstr("version 2"));
+  newer["version"] = 3;
+  EXPECT_THAT(Message(DecodeIndex(newer.dump()).status()), HasSubstr("version 3"));
 }
 
 TEST(IndexTest, AnEditedIndexIsDataLoss) {

@@ -147,7 +147,7 @@ class StoppedImportTest : public MtdataTest {
   StoppedImportTest() {
     WriteImages(folder_ / "in");
     EXPECT_EQ(mkfifo((folder_ / "in/train/b/zz.png").c_str(), 0600), 0);
-    pid_ = Start({"import", folder_ / "in", folder_ / "out", "--threads=2"});
+    pid_ = Start({"import", folder_ / "in", folder_ / "out", "--threads=2", "--store=pixels"});
     // Opening a FIFO for writing returns once the import has opened it for reading: it is in the middle of
     // its copy.
     writer_ = UniqueFd(open((folder_ / "in/train/b/zz.png").c_str(), O_WRONLY | O_CLOEXEC));

@@ -9,7 +9,7 @@ namespace mtrun::datasets {
 namespace {
 
 TEST(ProgressTest, Text) {
-  EXPECT_EQ(ProgressText(12345, 60000, 0.5), "12,345 of 60,000 images   20 %  24,690 images/s");
+  EXPECT_EQ(ProgressText(12345, 60000, 0.5), "12,345 of 60,000 images   20 %  24,690 images/s  2 s left");
   EXPECT_EQ(ProgressText(0, 0, 0), "0 of 0 images    0 %  0 images/s");
 }
 

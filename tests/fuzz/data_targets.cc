@@ -27,6 +27,7 @@ void Look(const absl::StatusOr<std::unique_ptr<ImageSource>>& source) {
     MT_CHECK(!source.status().message().empty());
     return;
   }
+  if (!(*source)->FindShape().ok()) return;
   const PackedShape shape = (*source)->shape();
   MT_CHECK(shape.height > 0 && shape.width > 0 && !shape.classes.empty() && !shape.splits.empty());
   for (const auto& [name, images] : shape.splits) MT_CHECK(images > 0) << name;

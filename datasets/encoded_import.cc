@@ -1,0 +1,283 @@
+#include "datasets/encoded_import.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/posix.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "datasets/atomic_folder.h"
+#include "datasets/encoded_plan.h"
+#include "datasets/encoded_shard.h"
+#include "datasets/parallel.h"
+#include "datasets/progress.h"
+#include "datasets/shard_state.h"
+
+namespace mtrun::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kShardsInMemory = 4;
+constexpr int64_t kRoomToLeave = 16 << 20;  // for headers, the index and the file system's own tables
+
+/// One shard while its images are made.
+struct OpenShard {
+  const ShardPlan* plan = nullptr;
+  std::vector<std::optional<Record>> records;
+  std::vector<std::pair<int64_t, std::string>> bad;
+  size_t missing = 0;
+};
+
+/// An image to make.
+struct Job {
+  size_t shard = 0, image = 0;  // the image's place in the shard
+};
+
+std::string ShardPath(const std::string& root, const ShardPlan& plan) {
+  return absl::StrCat(root, "/", ShardFile(plan.split, plan.number));
+}
+std::string StatePath(const std::string& shard_path) { return shard_path + ".state"; }
+
+/// What an earlier attempt left of a shard, if that is whole.
+std::optional<ShardState> FindFinished(const std::string& path) {
+  const auto text = ReadFile(StatePath(path));
+  if (!text.ok()) return std::nullopt;
+  const auto state = DecodeShardState(*text);
+  if (!state.ok()) return std::nullopt;
+  std::error_code error;
+  if (state->entry.images == 0) return *state;
+  const auto bytes = fs::file_size(path, error);
+  return !error && static_cast<int64_t>(bytes) == state->entry.bytes ? std::optional(*state) : std::nullopt;
+}
+
+void Widen(ShardState& state, const ImageSize& size) {
+  if (state.entry.images++ == 0) state.smallest = state.largest = size;
+  state.smallest = {std::min(state.smallest.height, size.height), std::min(state.smallest.width, size.width)};
+  state.largest = {std::max(state.largest.height, size.height), std::max(state.largest.width, size.width)};
+}
+
+/// Writes a shard and then what is to be remembered of it.
+absl::StatusOr<ShardState> WriteShard(const std::string& path, const ImageFiles& files, OpenShard shard) {
+  ShardState state;
+  std::vector<int64_t> labels;
+  std::vector<Record> records;
+  for (size_t i = 0; i < shard.records.size(); ++i) {
+    if (!shard.records[i]) continue;
+    Widen(state, shard.records[i]->size);
+    labels.push_back(files.listing.images[shard.plan->first + i].label);
+    records.push_back(*std::move(shard.records[i]));
+  }
+  std::sort(shard.bad.begin(), shard.bad.end());
+  state.bad = std::move(shard.bad);
+  if (!records.empty()) {
+    std::string bytes = EncodeShardHead(labels, records);
+    for (Record& record : records) {
+      bytes += record.bytes;
+      record.bytes = {};
+    }
+    state.entry.bytes = static_cast<int64_t>(bytes.size());
+    state.entry.sha256 = Sha256Hex(bytes);
+    MT_RETURN_IF_ERROR(WriteFileAtomically(path, bytes));
+  }
+  MT_RETURN_IF_ERROR(WriteFileAtomically(StatePath(path), EncodeShardState(state)));
+  return state;
+}
+
+/// Hands images to threads in order and writes each shard when its last image is there.
+class ShardMaker {
+ public:
+  ShardMaker(const ImageFiles& files, const ImportOptions& options, const std::string& root,
+             std::vector<ShardPlan> plans, const std::atomic<bool>& cancelled)
+      : files_(files),
+        options_(options),
+        root_(root),
+        plans_(std::move(plans)),
+        cancelled_(cancelled),
+        states_(plans_.size()),
+        open_(plans_.size()) {
+    for (size_t i = 0; i < plans_.size(); ++i) {
+      states_[i] = FindFinished(ShardPath(root_, plans_[i]));
+      if (states_[i]) done_ += static_cast<int64_t>(plans_[i].count);
+    }
+  }
+
+  /// Makes what is missing. Afterwards, unless it failed, states() are all there.
+  absl::Status Run() {
+    if (done_ > 0) log::Info("continuing: ", done_.load(), " images are there from before");
+    {
+      const Progress progress(static_cast<int64_t>(files_.listing.images.size()), done_);
+      std::vector<std::jthread> pool;
+      for (int i = 0; i < options_.threads; ++i) {
+        pool.emplace_back([this] {
+          while (const auto job = Next()) {
+            if (const absl::Status made = Make(*job); !made.ok()) Stop(made);
+          }
+        });
+      }
+    }
+    return error_.status();
+  }
+
+  const std::vector<ShardPlan>& plans() const { return plans_; }
+  /// After Run.
+  const ShardState& state(size_t shard) const ABSL_NO_THREAD_SAFETY_ANALYSIS { return *states_[shard]; }
+
+ private:
+  /// Waits while the shards before are too many to hold in memory. Nothing at the end.
+  std::optional<Job> Next() {
+    const MutexLock lock(mutex_);
+    for (;;) {
+      if (cancelled_) error_.Offer(absl::CancelledError("stopped"));
+      if (error_.failed()) return std::nullopt;
+      while (shard_ < plans_.size() && (states_[shard_] || image_ == plans_[shard_].count)) {
+        ++shard_;
+        image_ = 0;
+      }
+      if (shard_ == plans_.size()) return std::nullopt;
+      if (image_ > 0 || in_memory_ < kShardsInMemory) break;
+      changed_.Wait(mutex_);
+    }
+    if (image_ == 0) {
+      ++in_memory_;
+      const ShardPlan& plan = plans_[shard_];
+      open_[shard_] = {.plan = &plan, .records = {}, .bad = {}, .missing = plan.count};
+      open_[shard_].records.resize(plan.count);
+    }
+    return Job{shard_, image_++};
+  }
+
+  absl::Status Make(const Job& job) {
+    const size_t image = plans_[job.shard].first + job.image;
+    auto record = ReadRecord(image);
+    ++done_;
+    OpenShard full;
+    {
+      const MutexLock lock(mutex_);
+      OpenShard& shard = open_[job.shard];
+      if (record.ok()) {
+        shard.records[job.image] = *std::move(record);
+      } else {
+        shard.bad.emplace_back(static_cast<int64_t>(job.image), std::string(record.status().message()));
+      }
+      if (--shard.missing > 0) return absl::OkStatus();
+      full = std::move(shard);
+    }
+    auto state = WriteShard(ShardPath(root_, plans_[job.shard]), files_, std::move(full));
+    MT_RETURN_IF_ERROR(state.status());
+    const MutexLock lock(mutex_);
+    states_[job.shard] = *std::move(state);
+    --in_memory_;
+    changed_.NotifyAll();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Record> ReadRecord(size_t image) const {
+    MT_ASSIGN_OR_RETURN(std::string bytes, files_.Read(image));
+    return MakeRecord(std::move(bytes), options_.rules);
+  }
+
+  void Stop(const absl::Status& status) {
+    error_.Offer(status);
+    const MutexLock lock(mutex_);
+    changed_.NotifyAll();
+  }
+
+  // Constant after construction.
+  const ImageFiles& files_;
+  const ImportOptions& options_;
+  const std::string root_;
+  const std::vector<ShardPlan> plans_;
+  const std::atomic<bool>& cancelled_;
+  // Threads of their own.
+  std::atomic<int64_t> done_ = 0;
+  FirstError error_;
+  Mutex mutex_;
+  Condition changed_;
+  std::vector<std::optional<ShardState>> states_ ABSL_GUARDED_BY(mutex_);
+  std::vector<OpenShard> open_ ABSL_GUARDED_BY(mutex_);
+  size_t shard_ ABSL_GUARDED_BY(mutex_) = 0, image_ ABSL_GUARDED_BY(mutex_) = 0;  // of the next job
+  size_t in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+/// Images that the rules leave alone take what they take in the source; of others nobody knows ahead.
+absl::Status CheckRoom(const std::string& folder, const ImageFiles& files, const ImageRules& rules) {
+  if (rules.fixed_size() || rules.short_side > 0 || rules.max_side > 0) return absl::OkStatus();
+  int64_t needed = kRoomToLeave;
+  for (size_t i = 0; i < files.listing.images.size(); ++i) needed += files.file(i).bytes + 24;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, error))
+    needed -= entry.is_regular_file(error) ? static_cast<int64_t>(entry.file_size(error)) : 0;
+  MT_ASSIGN_OR_RETURN(const int64_t there, FreeDiskBytes(folder));
+  if (there >= needed) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("the data set needs ", needed >> 20, " MiB, the disk of ",
+                                                   folder, " has ", there >> 20,
+                                                   " MiB free; free some or choose another place"));
+}
+
+std::vector<BadFile> ListBad(const ImageFiles& files, const ShardMaker& maker) {
+  std::vector<BadFile> bad;
+  for (size_t i = 0; i < maker.plans().size(); ++i) {
+    for (const auto& [image, why] : maker.state(i).bad)
+      bad.push_back({files.file(maker.plans()[i].first + static_cast<size_t>(image)).path, why});
+  }
+  return bad;
+}
+
+/// Adds one shard to the index; its file takes the next number, for those before it may have no images.
+absl::Status AddShard(const std::string& root, const ImageFiles& files, const ShardPlan& plan,
+                      const ShardState& state, Index& index) {
+  const std::string path = ShardPath(root, plan);
+  std::error_code error;
+  fs::remove(StatePath(path), error);
+  if (state.entry.images == 0) return absl::OkStatus();
+  const bool first = index.splits.empty();
+  index.height = std::max(index.height, state.largest.height);
+  index.width = std::max(index.width, state.largest.width);
+  index.min_height = first ? state.smallest.height : std::min(index.min_height, state.smallest.height);
+  index.min_width = first ? state.smallest.width : std::min(index.min_width, state.smallest.width);
+  SplitEntry& split = index.splits[plan.split];
+  split.class_counts.resize(index.classes.size());
+  for (size_t i = 0; i < plan.count; ++i) ++split.class_counts[files.listing.images[plan.first + i].label];
+  for (const auto& [image, why] : state.bad)
+    --split.class_counts[files.listing.images[plan.first + static_cast<size_t>(image)].label];
+  const std::string numbered = absl::StrCat(root, "/", ShardFile(plan.split, split.shards.size()));
+  split.shards.push_back(state.entry);
+  if (numbered != path) fs::rename(path, numbered, error);
+  return error ? ErrnoStatus(error.value(), "rename " + path) : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ImportReport> ImportEncoded(const ImageFiles& files, const ImportOptions& options,
+                                           const std::atomic<bool>& cancelled) {
+  const std::string key = ImportKey(files, options.rules, options.shard_bytes);
+  MT_ASSIGN_OR_RETURN(AtomicFolder folder,
+                      AtomicFolder::Resume(options.destination, options.replace, kIndexFile, key));
+  MT_RETURN_IF_ERROR(CheckRoom(folder.path(), files, options.rules));
+  std::vector<ShardPlan> plans = PlanShards(files, options.shard_bytes);
+  for (const ShardPlan& plan : plans)
+    MT_RETURN_IF_ERROR(MakeFolders(absl::StrCat(folder.path(), "/", plan.split)));
+  ShardMaker maker(files, options, folder.path(), std::move(plans), cancelled);
+  MT_RETURN_IF_ERROR(maker.Run());
+  ImportReport report;
+  report.left_out = ListBad(files, maker);
+  if (!report.left_out.empty() && !options.skip_bad) return BadFilesError(options.source, report.left_out);
+  report.index.encoded = true;
+  report.index.classes = files.listing.classes;
+  for (size_t i = 0; i < maker.plans().size(); ++i)
+    MT_RETURN_IF_ERROR(AddShard(folder.path(), files, maker.plans()[i], maker.state(i), report.index));
+  if (report.index.splits.count("train") == 0) return absl::InvalidArgumentError("no images to train on");
+  MT_RETURN_IF_ERROR(
+      WriteFileAtomically(absl::StrCat(folder.path(), "/", kIndexFile), EncodeIndex(report.index)));
+  MT_RETURN_IF_ERROR(folder.Publish());
+  return report;
+}
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,163 @@
+#include "datasets/encoded_import.h"
+
+#include <filesystem>
+
+#include "datasets/images/image_file.h"
+#include "datasets/images/png.h"
+#include "datasets/packed.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/datasets/files.h"
+
+namespace mtrun::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::atomic<bool> kGoOn = false;
+
+/// 24 images of as many sizes for training and 3 for each of val and test, JPEG and PNG.
+class EncodedImportTest : public testing::Test {
+ protected:
+  EncodedImportTest() {
+    for (int i = 0; i < 24; ++i) Put("train", i % 3 == 0 ? "cat" : "dog", i);
+    for (int i = 0; i < 3; ++i) Put("val", "cat", i);
+    for (int i = 0; i < 3; ++i) Put("test", "dog", i);
+  }
+  void Put(const std::string& split, const std::string& name, int i) {
+    const std::string extension = i % 2 == 0 ? ".png" : ".jpg";
+    const int height = 20 + i, width = 60 - 2 * i;
+    test::Write(source_ + "/" + split + "/" + name + "/" + std::to_string(100 + i) + extension,
+                test::Encode(extension, test::Picture(height, width, i), height, width));
+  }
+  ImportOptions Options(const std::string& destination, int threads = 2) const {
+    return {.source = source_,
+            .destination = folder_ / destination,
+            .store = Store::kAuto,
+            .threads = threads,
+            .shard_bytes = 3000};
+  }
+  static std::string Bytes(absl::Span<const uint8_t> record) { return {record.begin(), record.end()}; }
+  std::vector<std::string> Partial() const {
+    std::vector<std::string> found;
+    for (const std::string& name : test::Names(folder_.path())) {
+      if (name[0] == '.') found.push_back(name);
+    }
+    return found;
+  }
+
+  const test::TempFolder folder_;
+  const std::string source_ = folder_ / "photos";
+};
+
+TEST_F(EncodedImportTest, FilesKeepTheirBytesAndOrder) {
+  const auto report = Import(Options("out"), kGoOn);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->index.encoded);
+  EXPECT_EQ(*ReadIndex(folder_ / "out"), report->index);
+  const auto train = PackedSplit::Open(folder_ / "out", "train", /*verify=*/true);
+  ASSERT_TRUE(train.ok()) << train.status();
+  EXPECT_EQ(train->size(), 24);
+  EXPECT_TRUE(train->encoded() && train->varies());
+  EXPECT_GT(report->index.splits.at("train").shards.size(), 3u);
+  EXPECT_EQ(Bytes(train->record(0)), test::Read(source_ + "/train/cat/100.png"));
+  EXPECT_EQ(Bytes(train->record(8)), test::Read(source_ + "/train/dog/101.jpg"));
+  EXPECT_EQ(train->image_size(8), (ImageSize{21, 58}));
+  EXPECT_EQ(train->label(7), 0);
+  EXPECT_EQ(train->label(8), 1);
+  EXPECT_EQ(PackedSplit::Open(folder_ / "out", "val")->size(), 3);
+  EXPECT_EQ(PackedSplit::Open(folder_ / "out", "test")->label(2), 1);
+  EXPECT_THAT(Partial(), ElementsAre());
+}
+
+TEST_F(EncodedImportTest, TheNumberOfThreadsAndTheArchiveDoNotMatter) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const auto& [name, bytes] : test::ReadTree(source_))
+    entries.insert(entries.begin(), {"set/" + name, bytes});
+  test::WriteTarGz(folder_ / "photos.tar.gz", entries);
+  ImportOptions one = Options("one", 1), eight = Options("eight", 8), archive = Options("archive", 3);
+  archive.source = folder_ / "photos.tar.gz";
+  for (ImportOptions* options : {&one, &eight, &archive}) {
+    options->rules.short_side = 24;
+    const auto report = Import(*options, kGoOn);
+    ASSERT_TRUE(report.ok()) << report.status();
+  }
+  EXPECT_EQ(test::ReadTree(folder_ / "one"), test::ReadTree(folder_ / "eight"));
+  EXPECT_EQ(test::ReadTree(folder_ / "one"), test::ReadTree(folder_ / "archive"));
+}
+
+TEST_F(EncodedImportTest, LargerImagesAreMadeSmallerAndKeepTheirShape) {
+  ImportOptions options = Options("out");
+  options.rules.short_side = 22;
+  ASSERT_TRUE(Import(options, kGoOn).ok());
+  const auto train = PackedSplit::Open(folder_ / "out", "train");
+  EXPECT_EQ(Bytes(train->record(0)), test::Read(source_ + "/train/cat/100.png"));  // 20x60
+  EXPECT_EQ(train->image_size(1), (ImageSize{22, 52}));                            // of 23x54
+  for (int64_t i = 0; i < train->size(); ++i) {
+    const auto image = DecodeImage(Bytes(train->record(i)));
+    ASSERT_TRUE(image.ok()) << image.status();
+    EXPECT_EQ(image->size, train->image_size(i));
+    EXPECT_LE(std::min(image->size.height, image->size.width), 22);
+  }
+}
+
+TEST_F(EncodedImportTest, WhatIsFinishedStaysWhenItIsStopped) {
+  // A bad file ends the first attempt after all that is good has been made.
+  test::Write(source_ + "/train/dog/105.jpg", "not an image");
+  test::Write(source_ + "/train/dog/zzz.jpg", "");
+  const auto refused = Import(Options("out"), kGoOn);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(std::string(refused.status().message()),
+              testing::AllOf(HasSubstr("2 bad image files"), HasSubstr("train/dog/105.jpg: not a JPEG")));
+  ASSERT_EQ(Partial().size(), 1u);
+  const std::string kept = folder_ / Partial()[0] + "/train/shard_00001.safetensors";
+  const auto written = fs::last_write_time(kept);
+  fs::remove(folder_ / Partial()[0] + "/train/shard_00002.safetensors");  // as if it had been lost
+  ImportOptions options = Options("out");
+  options.skip_bad = true;
+  const auto report = Import(options, kGoOn);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->left_out.size(), 2u);
+  EXPECT_EQ(fs::last_write_time(folder_ / "out/train/shard_00001.safetensors"), written);
+  EXPECT_TRUE(PackedSplit::Open(folder_ / "out", "train", true).ok());
+  EXPECT_THAT(Partial(), ElementsAre());
+
+  ImportOptions whole = Options("whole");
+  whole.skip_bad = true;
+  ASSERT_TRUE(Import(whole, kGoOn).ok());
+  EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "whole"));
+}
+
+TEST_F(EncodedImportTest, CancellingLeavesNoDataSet) {
+  const std::atomic<bool> cancelled = true;
+  EXPECT_TRUE(absl::IsCancelled(Import(Options("out"), cancelled).status()));
+  EXPECT_FALSE(fs::exists(folder_ / "out"));
+  EXPECT_TRUE(Import(Options("out"), kGoOn).ok());
+}
+
+TEST_F(EncodedImportTest, ReplacingLeavesNothingOfTheOldSet) {
+  ASSERT_TRUE(Import(Options("out"), kGoOn).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(Import(Options("out"), kGoOn).status()));
+  ImportOptions options = Options("out");
+  options.replace = true;
+  options.rules.max_side = 30;
+  ASSERT_TRUE(Import(options, kGoOn).ok());
+  EXPECT_LE(ReadIndex(folder_ / "out")->width, 30);
+  EXPECT_THAT(test::Names(folder_.path()), ElementsAre("out", "photos"));
+}
+
+TEST_F(EncodedImportTest, PythonReadsAShard) {
+  if (std::system("python3 -c 'import numpy, safetensors.numpy' 2>/dev/null") != 0)
+    GTEST_SKIP() << "python3 has no numpy or safetensors here";
+  ASSERT_TRUE(Import(Options("out"), kGoOn).ok());
+  const std::string script = "python3 -c \"from safetensors.numpy import load_file; t = load_file('" +
+                             folder_ / "out/train/shard_00000.safetensors" +
+                             "'); o = t['offsets']; assert bytes(t['bytes'][:o[1]]) == open('" + source_ +
+                             "/train/cat/100.png', 'rb').read() and list(t['sizes'][0]) == [20, 60]\"";
+  EXPECT_EQ(std::system(script.c_str()), 0);
+}
+
+}  // namespace
+}  // namespace mtrun::datasets

@@ -1,0 +1,99 @@
+#include "datasets/tree_listing.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::datasets {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using Paths = std::vector<absl::string_view>;
+
+/// "split label path" of each image.
+std::vector<std::string> Lines(const Paths& paths, const TreeOptions& options = {}) {
+  const auto listing = ListTree(paths, options);
+  EXPECT_TRUE(listing.ok()) << listing.status();
+  std::vector<std::string> lines;
+  if (!listing.ok()) return lines;
+  for (const TreeImage& image : listing->images)
+    lines.push_back(absl::StrCat(image.split, " ", image.label, " ", paths[image.path]));
+  return lines;
+}
+
+std::string ListError(const Paths& paths, const TreeOptions& options = {}) {
+  const auto listing = ListTree(paths, options);
+  EXPECT_FALSE(listing.ok());
+  return std::string(listing.status().message());
+}
+
+TEST(ListTreeTest, SortsBySplitClassAndName) {
+  const Paths paths{"train/dog/2.png", "train/dog/10.png", "test/cat/a.jpg", "train/cat/z.jpg",
+                    "train/Ant/b"};
+  EXPECT_THAT(ListTree(paths)->classes, ElementsAre("Ant", "cat", "dog"));
+  EXPECT_THAT(Lines(paths),
+              ElementsAre("test 1 test/cat/a.jpg", "train 0 train/Ant/b", "train 1 train/cat/z.jpg",
+                          "train 2 train/dog/10.png", "train 2 train/dog/2.png"));
+}
+
+TEST(ListTreeTest, AllSplitsAreKept) {
+  for (const std::string val : {"val", "valid", "validation"}) {
+    const std::string path = "set/" + val + "/a/2";
+    EXPECT_THAT(Lines({"set/train/a/1", path, "set/test/a/3", "set/README", "README.md", "other/x"}),
+                ElementsAre("test 0 set/test/a/3", "train 0 set/train/a/1", "val 0 " + path));
+  }
+}
+
+TEST(ListTreeTest, FoldersWithoutSplitsAreClassesOfTrain) {
+  EXPECT_THAT(Lines({"photos/dog/1.jpg", "photos/cat/2.jpg", "photos/notes.txt"}),
+              ElementsAre("train 0 photos/cat/2.jpg", "train 1 photos/dog/1.jpg"));
+  EXPECT_THAT(Lines({"dog/1.jpg", "cat/2.jpg"}), ElementsAre("train 0 cat/2.jpg", "train 1 dog/1.jpg"));
+}
+
+TEST(ListTreeTest, TheTestShareIsAMatterOfTheNameAlone) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 1000; ++i) names.push_back("a/" + std::to_string(i) + ".jpg");
+  const Paths all(names.begin(), names.end()), half(names.begin(), names.begin() + 500);
+  const auto of_test = [](const std::vector<std::string>& lines) {
+    std::set<std::string> found;
+    for (const std::string& line : lines) {
+      if (line.substr(0, 4) == "test") found.insert(line);
+    }
+    return found;
+  };
+  const auto from_all = of_test(Lines(all, {.test_share = 0.1}));
+  const auto from_half = of_test(Lines(half, {.test_share = 0.1}));
+  EXPECT_NEAR(static_cast<double>(from_all.size()), 100, 30);
+  EXPECT_TRUE(std::includes(from_all.begin(), from_all.end(), from_half.begin(), from_half.end()));
+  EXPECT_THAT(ListError({"train/a/1", "val/a/1"}, {.test_share = 0.1}), HasSubstr("has a val/ already"));
+}
+
+TEST(ListTreeTest, WithoutLabelsEveryFileIsOfOneClass) {
+  const Paths paths{"b.jpg", "deep/er/a.jpg", "Thumbs.db"};
+  EXPECT_THAT(Lines(paths, {.unlabelled = true}), ElementsAre("train 0 deep/er/a.jpg", "train 0 b.jpg"));
+  EXPECT_THAT(ListTree(paths, {.unlabelled = true})->classes, ElementsAre("image"));
+}
+
+TEST(ListTreeTest, HiddenFilesArePassedOverAndOthersCounted) {
+  const auto listing =
+      ListTree({"train/a/1", "train/a/._1", "train/.DS_Store", ".git/train/x/y", "train/a/Thumbs.db"});
+  ASSERT_TRUE(listing.ok()) << listing.status();
+  EXPECT_EQ(listing->images.size(), 1u);
+  EXPECT_EQ(listing->others, 1);
+}
+
+TEST(ListTreeTest, WhatDoesNotFitIsNamed) {
+  EXPECT_THAT(ListError({}), HasSubstr("train/<class>/<image>"));
+  EXPECT_THAT(ListError({"c.jpg"}), HasSubstr("no images to train on"));
+  EXPECT_THAT(ListError({"test/a/1"}), HasSubstr("no images to train on"));
+  EXPECT_THAT(ListError({"train/1.jpg"}), HasSubstr("train/1.jpg lies in no class folder"));
+  EXPECT_THAT(ListError({"train/a/images/1.jpg"}), HasSubstr("deeper"));
+  EXPECT_THAT(ListError({"train/a/1", "test/b/1"}), HasSubstr("train/ has no class \"b\""));
+  EXPECT_THAT(ListError({"train/a/1", "valid/a/1", "val/a/1"}), HasSubstr("both the val split"));
+  EXPECT_THAT(ListError({"train/a/1", "train/a/1"}), HasSubstr("twice"));
+  EXPECT_THAT(ListError({"x/train/a/1", "y/train/a/1"}), HasSubstr("two trees"));
+}
+
+}  // namespace
+}  // namespace mtrun::datasets
