@@ -32,7 +32,7 @@ absl::Status ShowStatus(const Options& options) {
 int RowsOfTerminal() {
   winsize size = {};
   if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_row;
+  return size.ws_row > 0 ? size.ws_row : 24;
 }
 
 /// Until the job ends; Ctrl-C ends this process.
