@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "rendezvous/control_client.h"
+#include "rendezvous/log_client.h"
 #include "rendezvous/status_client.h"
 #include "rendezvous/status_watch.h"
 
@@ -31,7 +32,7 @@ absl::Status ShowStatus(const Options& options) {
 int RowsOfTerminal() {
   winsize size = {};
   if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_row;
+  return size.ws_row > 0 ? size.ws_row : 24;
 }
 
 /// Until the job ends; Ctrl-C ends this process.
@@ -53,6 +54,28 @@ absl::Status WatchStatus(const Options& options) {
   return absl::OkStatus();
 }
 
+/// The worker's standard output to this one's, its standard error likewise.
+absl::Status ShowLogs(const Options& options) {
+  rendezvous::LogFollower log(options.asked_rank);
+  for (;;) {
+    const auto part =
+        rendezvous::ReadLog(options.asked, CredentialsOf(options), options.job.job_id, log.next());
+    if (part.ok()) {
+      const std::string news = log.OnPart(*part, MonotonicNow());
+      if (!news.empty()) std::cerr << "mtrun: " << news << std::endl;
+      std::cout << part->out << std::flush;
+      std::cerr << part->err << std::flush;
+      if (!options.follow) return absl::OkStatus();
+      if (part->more) continue;
+    } else if (const absl::Status over = log.OnError(part.status(), MonotonicNow()); !over.ok()) {
+      if (!log.begun() || !options.follow) return over;
+      std::cerr << "mtrun: " << over.message() << std::endl;
+      return absl::OkStatus();
+    }
+    std::this_thread::sleep_for(rendezvous::LogFollower::kPause);
+  }
+}
+
 absl::Status Control(const Options& options) {
   rendezvous::ControlQuestion question{.call = rendezvous::ControlCall::kStop,
                                        .job_id = options.job.job_id,
@@ -70,6 +93,7 @@ absl::Status Control(const Options& options) {
 }  // namespace
 
 absl::Status AskServices(const Options& options) {
+  if (options.act == Options::Act::kLogs) return ShowLogs(options);
   if (options.act != Options::Act::kStatus) return Control(options);
   return options.watch ? WatchStatus(options) : ShowStatus(options);
 }

@@ -1,4 +1,4 @@
-// Questions to the services of a job (mtrun --status, --drain, --evict, --stop): asks and prints.
+// Questions to the services of a job (mtrun --status, --drain, --evict, --stop, --logs): asks and prints.
 #pragma once
 
 #include "absl/status/status.h"

@@ -24,6 +24,7 @@ Supervisor::Supervisor(asio::io_context& io, const Options& options, const Progr
       log_files_(log_files),
       handler_(std::move(handler)),
       output_(STDOUT_FILENO, STDERR_FILENO),
+      logs_(io),
       workers_(WorkerGroup::Make(io_, output_,
                                  {[this](const WorkerExited& e) { OnExited(e); },
                                   [this](const WorkerGone& e) { handler_.event(e); }})) {}
@@ -65,7 +66,9 @@ void Supervisor::OnExited(const WorkerExited& event) {
 void Supervisor::Perform(const StartWorkers& effect) {
   if (!effect.warm_up && (effect.member != 0 || !options_.hold_port)) held_port_.Release();
   const auto launch = [&](int local_rank) {
-    return launches_->For(effect.assignment, effect.member, local_rank);
+    WorkerLaunch made = launches_->For(effect.assignment, effect.member, local_rank);
+    files_[local_rank] = made.files;
+    return made;
   };
   if (!workers_->empty()) {  // the others live on
     for (const int local_rank : effect.local_ranks) {
@@ -81,6 +84,16 @@ void Supervisor::Perform(const StartWorkers& effect) {
 
 void Supervisor::Perform(const InspectWorker& effect) {
   log::Warning(effect.text, "; ", DescribeHang("", workers_->PidOf(effect.local_rank)));
+}
+
+void Supervisor::Perform(const ReadLog& effect) {
+  const auto files = files_.find(effect.local_rank);
+  if (files == files_.end()) {
+    return handler_.ask_service(
+        rendezvous::LogPart{.id = effect.request.id, .error = "no worker of that rank runs there now"});
+  }
+  logs_.Read(effect.request, files->second,
+             [this](const rendezvous::LogPart& part) { handler_.ask_service(part); });
 }
 
 void Supervisor::Perform(const CleanUp&) {

@@ -5,6 +5,7 @@
 
 #include <asio/io_context.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "launcher/channel/store_forwarder.h"
 #include "launcher/core/agent_events.h"
 #include "launcher/net/held_port.h"
+#include "launcher/output/log_reader.h"
 #include "launcher/output/output_mux.h"
 #include "launcher/workers/launch_plan.h"
 #include "launcher/workers/worker_group.h"
@@ -24,7 +26,7 @@ class Supervisor {
  public:
   struct Handler {
     std::function<void(const Event&)> event;
-    /// A worker's request to the generation's key-value store.
+    /// A worker's request to the generation's key-value store, or an answer to somebody who reads its log.
     std::function<void(const rendezvous::AgentEvent&)> ask_service;
     /// The generation that runs here; {0, 0}: none does.
     std::function<rendezvous::Generation()> generation;
@@ -54,6 +56,7 @@ class Supervisor {
   void Perform(const SignalWorker& effect) { workers_->SignalOne(effect.local_rank, effect.signal); }
   void Perform(const SendToWorker& effect) { channel_->SendToRank(effect.local_rank, effect.message); }
   void Perform(const InspectWorker& effect);
+  void Perform(const ReadLog& effect);
   void Perform(const CleanUp& effect);
 
  private:
@@ -68,6 +71,8 @@ class Supervisor {
   HeldPort held_port_;
   StoreForwarder store_;
   OutputMux output_;
+  LogReader logs_;
+  std::map<int, WorkerFiles> files_;  // of the newest worker of each local rank
   std::unique_ptr<ChannelServer> channel_;
   std::optional<LaunchPlan> launches_;
   std::unique_ptr<WorkerGroup> workers_;

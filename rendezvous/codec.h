@@ -23,6 +23,8 @@ class Hello;
 class Heartbeat;
 class JobStatus;
 class Lease;
+class LogPart;
+class LogsRequest;
 class ServiceEvent;
 class StatusRequest;
 }  // namespace wire
@@ -69,6 +71,11 @@ PeerService DecodeAsking(const wire::StatusRequest& request);
 wire::ControlRequest EncodeControl(const ControlQuestion& question);
 absl::StatusOr<ControlQuestion> DecodeControl(const std::string& call, const wire::ControlRequest& request,
                                               const std::string& address);
+/// A look at a worker's log, and the answer. kInvalidArgument: out of bounds.
+wire::LogsRequest EncodeLogsRequest(const std::string& job_id, const LogRequest& request);
+absl::StatusOr<LogRequest> DecodeLogsRequest(const wire::LogsRequest& request);
+wire::LogPart EncodeLogPart(const LogPart& part);
+absl::StatusOr<LogPart> DecodeLogPart(const wire::LogPart& part);
 /// What a service writes down for its successor.
 std::string EncodeMembership(const Assignment& generation);
 /// kInvalidArgument for anything else.

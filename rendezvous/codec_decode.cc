@@ -90,6 +90,8 @@ absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event) {
       return Said<CollectivesBroken>(event.broken());
     case wire::AgentEvent::kSteps:
       return Said<StepsCommitted>(event.steps());
+    case wire::AgentEvent::kLog:
+      return Said<LogPart>(event.log());
     case wire::AgentEvent::EVENT_NOT_SET:
       break;
   }
@@ -124,6 +126,8 @@ absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event)
       return Told<BudgetChanged>(event.budget());
     case wire::ServiceEvent::kControl:
       return Told<ControlCall>(event.control());
+    case wire::ServiceEvent::kLog:
+      return Told<LogRequest>(event.log());
     case wire::ServiceEvent::EVENT_NOT_SET:
       break;
   }
@@ -161,6 +165,13 @@ PeerService DecodeAsking(const wire::StatusRequest& in) {
   peer.last_number = peer.generation.number;
   return peer;
 }
+
+absl::StatusOr<LogRequest> DecodeLogsRequest(const wire::LogsRequest& in) {
+  MT_RETURN_IF_ERROR(validate::Check("job_id", in.job_id(), Size{0, kMaxName}));
+  return Checked<LogRequest>(in.read());
+}
+
+absl::StatusOr<LogPart> DecodeLogPart(const wire::LogPart& in) { return Checked<LogPart>(in); }
 
 absl::StatusOr<ControlQuestion> DecodeControl(const std::string& call, const wire::ControlRequest& in,
                                               const std::string& address) {

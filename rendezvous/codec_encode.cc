@@ -47,6 +47,7 @@ wire::AgentEvent EncodeAgentEvent(uint64_t sequence, const AgentSaid& said) {
                  [&](const StoreRead& e) { Encode(e, out.mutable_store_read()); },
                  [&](const CollectivesBroken& e) { Encode(e, out.mutable_broken()); },
                  [&](const StepsCommitted& e) { Encode(e, out.mutable_steps()); },
+                 [&](const LogPart& e) { Encode(e, out.mutable_log()); },
              },
              said.event);
   return out;
@@ -66,6 +67,7 @@ wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& eve
                  [&](const BudgetChanged& e) { Encode(e, out.mutable_budget()); },
                  [&](const Membership& e) { out.set_membership(Bytes(e.generation)); },
                  [&](const ControlCall& e) { Encode(e, out.mutable_control()); },
+                 [&](const LogRequest& e) { Encode(e, out.mutable_log()); },
              },
              event);
   return out;
@@ -91,6 +93,19 @@ wire::StatusRequest EncodeAsking(const std::string& job_id, const PeerService& a
   out.mutable_generation()->set_number(asks.generation.number);
   out.mutable_generation()->set_id(asks.generation.id);
   out.set_authority(asks.authority);
+  return out;
+}
+
+wire::LogsRequest EncodeLogsRequest(const std::string& job_id, const LogRequest& request) {
+  wire::LogsRequest out;
+  out.set_job_id(job_id);
+  Encode(request, out.mutable_read());
+  return out;
+}
+
+wire::LogPart EncodeLogPart(const LogPart& part) {
+  wire::LogPart out;
+  Encode(part, &out);
   return out;
 }
 

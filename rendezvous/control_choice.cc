@@ -80,6 +80,26 @@ absl::StatusOr<ControlDecision> DecideControl(const ControlQuestion& question, c
   return DecideControl(question, *job, now);
 }
 
+absl::StatusOr<RankPlace> FindRank(const Jobs& jobs, const std::string& job_id, int rank) {
+  MT_ASSIGN_OR_RETURN(const JobMachine* job, ChooseJob(jobs, job_id));
+  if (job->outcome()) return HasEndedError(*job, "its logs lie in the folders that its nodes named");
+  const std::string name = QuotedJob(job->settings().job_id);
+  if (!job->generation().running())
+    return absl::FailedPreconditionError(absl::StrCat(name, " runs no worker now; mtrun --status says why"));
+  const Assignment& last = *job->generation().last();
+  for (const Member& member : last.members) {
+    if (rank < member.first_rank || rank >= member.first_rank + member.workers) continue;
+    const RosterNode* node = job->roster().Find(member.node_id);
+    if (node != nullptr && node->connected)
+      return RankPlace{job->settings().job_id, member.node_id, job->roster().Name(member.node_id)};
+    return absl::FailedPreconditionError(
+        absl::StrCat("rank ", rank, " is on ", member.host, ", which is not connected"));
+  }
+  return absl::FailedPreconditionError(absl::StrCat("generation ", last.generation.number, " of ", name,
+                                                    " has no rank ", rank, ", but 0 to ",
+                                                    last.world_size - 1));
+}
+
 std::string DescribeControl(const ControlDecision& decision, const Jobs& jobs, TimePoint now) {
   const ControlCall& call = decision.event.call;
   if (call.call != ControlCall::kEvict) return decision.text;

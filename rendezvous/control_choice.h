@@ -35,6 +35,13 @@ absl::StatusOr<ControlDecision> DecideControl(const ControlQuestion& question, c
 absl::StatusOr<ControlDecision> DecideControl(const ControlQuestion& question, const Jobs& jobs,
                                               TimePoint now);
 
+/// Where a rank runs.
+struct RankPlace {
+  std::string job_id, node_id, name;
+};
+/// kNotFound, kFailedPrecondition as above.
+absl::StatusOr<RankPlace> FindRank(const Jobs& jobs, const std::string& job_id, int rank);
+
 /// The line for who asked, after the event.
 std::string DescribeControl(const ControlDecision& decision, const Jobs& jobs, TimePoint now);
 

@@ -120,6 +120,9 @@ std::string Describe(const AgentEvent& event) {
             return absl::StrCat("collectives broken in ", Describe(e.generation), " at rank ", e.rank, ": ",
                                 e.why);
           },
+          [](const LogPart& e) {
+            return absl::StrCat("log ", e.id, ": ", e.out.size() + e.err.size(), " bytes");
+          },
           [](const StepsCommitted& e) {
             return absl::StrCat(e.step, " steps committed in ", Describe(e.generation));
           },
@@ -144,6 +147,7 @@ std::string Describe(const ServiceEvent& event) {
           [](const Membership& e) {
             return absl::StrCat("of others: ", Describe(e.generation.assignment()));
           },
+          [](const LogRequest& e) { return absl::StrCat("wants log ", e.id, " of rank ", e.rank); },
           [](const ControlCall& e) { return absl::StrCat(Describe(e), e.leave ? "; leave" : ""); },
           [](const StoreReply& e) {
             std::vector<std::string> keys;

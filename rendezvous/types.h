@@ -17,6 +17,7 @@
 #include "base/worker_channel.h"
 #include "rendezvous/control_call.h"
 #include "rendezvous/fields.h"
+#include "rendezvous/log_call.h"
 
 namespace mtrun::rendezvous {
 
@@ -241,7 +242,7 @@ struct StepsCommitted {  // how far the job is, now and then, from the agent of 
   }
 };
 using AgentEvent = std::variant<OfferSent, WorkerFailed, WorkersFinished, Leaving, StoreSet, StoreRead,
-                                CollectivesBroken, StepsCommitted>;
+                                CollectivesBroken, StepsCommitted, LogPart>;
 
 // ---- service -> agent ----
 /// One object for all members: it grows with their number, and each of them gets it.
@@ -325,7 +326,7 @@ struct BudgetChanged {
   }
 };
 using ServiceEvent = std::variant<Assigned, GenerationDissolved, JobEnded, Refused, Waiting, StoreReply,
-                                  Redirect, BudgetChanged, Membership, ControlCall>;
+                                  Redirect, BudgetChanged, Membership, ControlCall, LogRequest>;
 
 /// The answer to a heartbeat: the service has heard this node in the generation that runs.
 struct Lease {

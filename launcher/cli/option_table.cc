@@ -14,7 +14,6 @@ constexpr char kRendezvous[] = "Rendezvous";
 constexpr char kFaults[] = "Failures and stopping";
 constexpr char kOutput[] = "Output";
 constexpr char kProgram[] = "Program";
-constexpr char kQuestions[] = "Questions to mtrun";
 constexpr char kTorchrun[] = "Accepted for torchrun's sake";
 
 constexpr char kStreams[] = "0 1 2 3";
@@ -194,7 +193,7 @@ std::vector<Option> OutputOptions() {
         .help = "Folder for the workers' output; /dev/null for no files [one of the newest 20 in "
                 "~/.local/state/mtrun].",
         .group = kOutput,
-        .hints = {"logs", "output", "output_dir"}},
+        .hints = {"output", "output_dir"}},
        &Options::log_dir,
        kPath},
       {{.name = "redirects",
@@ -270,85 +269,6 @@ std::vector<Option> ProgramOptions() {
   };
 }
 
-/// To the services of a job.
-std::vector<Option> ServiceQuestions() {
-  return {
-      {{.name = "status",
-        .help = "HOST:PORT: prints which jobs and nodes are there, their generation and restarts.",
-        .group = kQuestions,
-        .yields = true},
-       Asks{Options::Act::kStatus}},
-      {{.name = "json",
-        .kind = Kind::kBool,
-        .default_text = "false",
-        .help = "With --status: as JSON.",
-        .group = kQuestions,
-        .yields = true},
-       &Options::json},
-      {{.name = "watch",
-        .kind = Kind::kBool,
-        .default_text = "false",
-        .help = "With --status: prints it again whenever it changes, until the job ends.",
-        .group = kQuestions,
-        .yields = true},
-       &Options::watch},
-      {{.name = "drain",
-        .help = "NODE ENDPOINT: that node leaves its job after its step, as on SIGTERM to its mtrun.",
-        .group = kQuestions,
-        .yields = true},
-       Asks{Options::Act::kDrain}},
-      {{.name = "evict",
-        .help =
-            "NODE ENDPOINT: a node that was cut off or lost power never comes back; its job goes on without "
-            "it. If its workers still run, two generations may commit.",
-        .group = kQuestions,
-        .yields = true},
-       Asks{Options::Act::kEvict}},
-      {{.name = "stop",
-        .help = "ENDPOINT: ends the job on all its nodes.",
-        .group = kQuestions,
-        .yields = true},
-       Asks{Options::Act::kStop}},
-      {{.name = "checkpoint",
-        .kind = Kind::kBool,
-        .default_text = "false",
-        .help = "With --stop: trainers save first, as when SIGTERM comes to all nodes at once.",
-        .group = kQuestions,
-        .yields = true},
-       &Options::checkpoint},
-  };
-}
-
-std::vector<Option> Questions() {
-  return {
-      {{.name = "new_token",
-        .kind = Kind::kBool,
-        .default_text = "false",
-        .help = "Prints a new token for a cluster, for a file of mode 0600 or MTRUN_TOKEN.",
-        .group = kQuestions},
-       Asks{Options::Act::kNewToken}},
-      {{.name = "help",
-        .kind = Kind::kBool,
-        .default_text = "false",
-        .help = "Prints this.",
-        .group = kQuestions,
-        .letter = 'h'},
-       Asks{Options::Act::kHelp}},
-      {{.name = "version",
-        .kind = Kind::kBool,
-        .default_text = "false",
-        .help = "Prints the version.",
-        .group = kQuestions,
-        .yields = true},
-       Asks{Options::Act::kVersion}},
-      {{.name = "print_completion",
-        .help = "Prints the shell's completion: mtrun --print_completion bash.",
-        .group = kQuestions,
-        .choices = {"bash", "zsh"}},
-       Asks{Options::Act::kCompletion}},
-  };
-}
-
 std::vector<Option> OptionsWithoutEffect() {
   return {
       {{.name = "monitor_interval", .kind = Kind::kDouble, .group = kTorchrun, .min = 0},
@@ -376,7 +296,7 @@ const std::vector<Option>& OptionRows() {
     std::vector<Option> all;
     for (const auto& group :
          {NodeOptions(), RendezvousOptions(), ReachOptions(), FaultOptions(), OutputOptions(),
-          ProgramOptions(), ServiceQuestions(), Questions(), OptionsWithoutEffect()})
+          ProgramOptions(), StatusQuestions(), ControlQuestions(), OwnQuestions(), OptionsWithoutEffect()})
       all.insert(all.end(), group.begin(), group.end());
     for (Option& option : all) {
       const auto* without = std::get_if<NoEffect>(&option.target);

@@ -56,6 +56,11 @@ inline constexpr char kPath[] = "/";
 
 /// In the order in which they are read and shown. The help of a row without effect says so.
 const std::vector<Option>& OptionRows();
+/// Their parts that are questions (option_table_questions.cc): what a job does, what it is to do, mtrun
+/// itself.
+std::vector<Option> StatusQuestions();
+std::vector<Option> ControlQuestions();
+std::vector<Option> OwnQuestions();
 /// The rows' specs.
 std::vector<SettingSpec> OptionTable();
 

@@ -126,7 +126,8 @@ std::string HelpText() {
       "       mtrun --status HOST:PORT [--json] [--watch]\n"
       "       mtrun --drain NODE ENDPOINT [--rdzv_id ID]\n"
       "       mtrun --evict NODE ENDPOINT [--rdzv_id ID]\n"
-      "       mtrun --stop ENDPOINT [--checkpoint] [--rdzv_id ID]\n\n"
+      "       mtrun --stop ENDPOINT [--checkpoint] [--rdzv_id ID]\n"
+      "       mtrun --logs RANK ENDPOINT [--follow] [--rdzv_id ID]\n\n"
       "Starts the workers of this node and keeps them one job with those of the other nodes. Every flag may "
       "also be set\n"
       "as PET_<NAME> or in the mtrun: section of --config; dashes and underscores are alike.\n",

@@ -47,12 +47,14 @@ struct EntryPoint {
 };
 
 struct Options {
-  enum class Act { kRun, kHelp, kVersion, kCompletion, kStatus, kDrain, kEvict, kStop, kNewToken };
+  enum class Act { kRun, kHelp, kVersion, kCompletion, kStatus, kDrain, kEvict, kStop, kLogs, kNewToken };
   Act act = Act::kRun;
   std::string completion_shell;      // "bash" or "zsh"
   std::vector<std::string> asked;    // the endpoints of the services that a question is for
   std::string asked_node;            // host or node id of a drain, an eviction
   bool json = false, watch = false;  // of --status
+  int asked_rank = 0;                // of --logs
+  bool follow = false;               // of --logs
   bool checkpoint = false;           // of --stop
   std::vector<std::string> notes;    // what to warn of: accepted, but without effect
   rendezvous::JobSettings job;

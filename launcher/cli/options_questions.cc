@@ -18,7 +18,7 @@ struct ServiceQuestion {
   bool endpoint_follows;  // --evict NODE ENDPOINT
 };
 constexpr ServiceQuestion kServiceQuestions[] = {
-    {"status", false}, {"drain", true}, {"evict", true}, {"stop", false}};
+    {"status", false}, {"drain", true}, {"evict", true}, {"stop", false}, {"logs", true}};
 
 /// A switch that means something beside one question alone.
 struct Companion {
@@ -28,7 +28,8 @@ struct Companion {
 };
 constexpr Companion kCompanions[] = {{"json", "status", &Options::json},
                                      {"watch", "status", &Options::watch},
-                                     {"checkpoint", "stop", &Options::checkpoint}};
+                                     {"checkpoint", "stop", &Options::checkpoint},
+                                     {"follow", "logs", &Options::follow}};
 
 absl::Status WouldNotRun(absl::string_view flag, const std::string& program) {
   return absl::InvalidArgumentError(
@@ -85,6 +86,7 @@ absl::Status ReadServiceQuestion(const ServiceQuestion& question, const std::vec
     if (!rest.empty()) return WouldNotRun(name, rest.front());
     MT_RETURN_IF_ERROR(ReadEndpoints(name, settings->Text(name), options));
   }
+  if (name == "logs") options->asked_rank = static_cast<int>(settings->Int("logs"));
   options->job.job_id = settings->Text("rdzv_id");
   return absl::OkStatus();
 }
@@ -108,7 +110,8 @@ absl::Status ReadQuestion(const std::vector<std::string>& rest, Settings* settin
     if (settings->Bool(companion.name) &&
         (asked == nullptr || companion.question != std::string(asked->name)))
       return absl::InvalidArgumentError(
-          absl::StrCat("--", companion.name, " goes with --", companion.question, " HOST:PORT"));
+          absl::StrCat("--", companion.name, " goes with --", companion.question,
+                       companion.member == &Options::follow ? " RANK HOST:PORT" : " HOST:PORT"));
   }
   options->completion_shell = settings->Text("print_completion");
   options->insecure = settings->Bool("insecure");

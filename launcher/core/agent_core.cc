@@ -127,6 +127,9 @@ void AgentCore::OnService(const rendezvous::ServiceEvent& event) {
                           GiveUp(absl::StrCat("refused by the job: ", e.reason));
                         },
                         [this](const rendezvous::Waiting& e) { out_.Log(Level::kInfo, e.text); },
+                        [this](const rendezvous::LogRequest& e) {
+                          out_.Add(ReadLog{e, slots_.LocalRankOf(e.rank)});
+                        },
                         [this](const rendezvous::ControlCall& e) {
                           const bool asked = e.leave && drain_.Ask(rendezvous::Describe(e.by));
                           // Of its own drain a node says so itself.

@@ -77,6 +77,9 @@ std::string Describe(const Effect& effect) {
           },
           [](const InspectWorker& e) { return absl::StrCat("inspect worker ", e.local_rank, ": ", e.text); },
           [](const ShowNote& e) { return absl::StrCat("show \"", e.text, "\""); },
+          [](const ReadLog& e) {
+            return absl::StrCat("read the log of rank ", e.request.rank, ", local rank ", e.local_rank);
+          },
           [](const CleanUp&) { return std::string("clean up"); },
           [](const WriteLog& e) {
             static constexpr const char* kLetters[] = {"D", "I", "W", "E"};

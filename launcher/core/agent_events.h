@@ -111,6 +111,12 @@ struct ShowNote {
   std::string text;
   bool operator==(const ShowNote&) const = default;
 };
+/// Answer with what that worker has written; -1: no worker here has the rank.
+struct ReadLog {
+  rendezvous::LogRequest request;
+  int local_rank = -1;
+  bool operator==(const ReadLog&) const = default;
+};
 /// No worker is left: end whatever they started and forget the generation's files, connections and port.
 struct CleanUp {
   bool operator==(const CleanUp&) const = default;
@@ -128,7 +134,7 @@ struct Exit {
   bool operator==(const Exit&) const = default;
 };
 using Effect = std::variant<SendOffer, SendToService, StartWorkers, SignalWorkers, SignalWorker, SendToWorker,
-                            InspectWorker, ShowNote, CleanUp, WriteLog, Exit>;
+                            InspectWorker, ShowNote, ReadLog, CleanUp, WriteLog, Exit>;
 using Effects = std::vector<Effect>;
 
 std::string Describe(const Event& event);

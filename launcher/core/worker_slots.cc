@@ -70,6 +70,12 @@ std::vector<int> WorkerSlots::Listening() const {
   return Where([](const WorkerSlot& slot) { return slot.said_hello && slot.running(); });
 }
 
+int WorkerSlots::LocalRankOf(int rank) const {
+  for (const int local_rank : Members())
+    if ((*this)[local_rank].rank == rank) return local_rank;
+  return -1;
+}
+
 std::vector<int> WorkerSlots::Members() const {
   return Where([](const WorkerSlot& slot) { return slot.member(); });
 }

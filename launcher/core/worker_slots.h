@@ -67,6 +67,8 @@ class WorkerSlots {
   /// Who listens: running and greeted.
   std::vector<int> Listening() const;
   std::vector<int> Members() const;
+  /// -1: none has it.
+  int LocalRankOf(int rank) const;
   /// Running without a rank.
   std::vector<int> Idle() const;
 

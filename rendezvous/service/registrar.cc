@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
 #include "base/log.h"
-#include "rendezvous/control_choice.h"
 #include "rendezvous/service/peer_prober.h"
 
 namespace mtrun::rendezvous {
@@ -25,7 +24,8 @@ Registrar::Registrar(asio::io_context& loop, uint64_t service_id, const ServiceO
           options.own_job),
       timer_(loop),
       hello_timer_(loop),
-      probe_timer_(loop) {}
+      probe_timer_(loop),
+      logs_(loop) {}
 
 void Registrar::Begin(int port) {
   jobs_.Remember(states_.Load());
@@ -123,8 +123,10 @@ void Registrar::OnEvent(const StreamPtr& stream, const SessionPtr& session, cons
   if (arrival == StreamReceiver::Arrival::kGap)
     return Drop(stream,
                 absl::StrCat("event ", event.sequence(), " came after ", session->end.receiver.received()));
-  const absl::StatusOr<AgentSaid> said = DecodeAgentEvent(event);
+  absl::StatusOr<AgentSaid> said = DecodeAgentEvent(event);
   if (!said.ok()) return OnMalformed(session, said.status());
+  if (auto* log = std::get_if<LogPart>(&said->event))
+    return logs_.OnAnswer(session->node_id, std::move(*log));
   Step(session->job_id, Event{session->node_id, *said});
 }
 
@@ -362,33 +364,6 @@ void Registrar::CheckQuiet() {
     return entry.second->stream && !entry.second->end.sender.kept().empty();
   };
   if (quiet_ && std::none_of(sessions_.begin(), sessions_.end(), busy)) std::exchange(quiet_, nullptr)();
-}
-
-std::vector<std::string> Registrar::Untold() const { return jobs_.InEnded(); }
-
-void Registrar::FillStatus(wire::StatusReply& reply) const {
-  const TimePoint now = MonotonicNow();
-  reply.set_protocol(kProtocolVersion);
-  reply.set_uptime_ns((now - started_).count());
-  for (const auto& [job_id, job] : jobs_.jobs()) EncodeJobView(job.View(now), reply.add_jobs());
-  for (const JobTable::Forgotten& forgotten : jobs_.forgotten()) {
-    wire::ForgottenJob* job = reply.add_forgotten();
-    job->set_job_id(forgotten.job_id);
-    job->set_last_number(forgotten.last_number);
-  }
-}
-
-void Registrar::Control(const std::string& call, const std::string& address,
-                        const wire::ControlRequest& request, wire::ControlReply& reply) {
-  const absl::StatusOr<ControlQuestion> question = DecodeControl(call, request, address);
-  if (!question.ok()) return reply.set_text(std::string(question.status().message()));
-  const absl::StatusOr<ControlDecision> decision = DecideControl(*question, jobs_.jobs(), MonotonicNow());
-  reply.set_has_job(!absl::IsNotFound(decision.status()));
-  if (!decision.ok()) return reply.set_text(std::string(decision.status().message()));
-  Step(decision->job_id, Event{"", decision->event});
-  reply.set_done(true);
-  reply.set_generation(decision->generation);
-  reply.set_text(DescribeControl(*decision, jobs_.jobs(), MonotonicNow()));
 }
 
 }  // namespace mtrun::rendezvous

@@ -18,6 +18,7 @@
 #include "base/posix.h"
 #include "rendezvous/codec.h"
 #include "rendezvous/job_table.h"
+#include "rendezvous/service/log_calls.h"
 #include "rendezvous/service/outgoing.h"
 #include "rendezvous/service/server_stream.h"
 #include "rendezvous/service/service.h"
@@ -83,11 +84,14 @@ class Registrar final : public ServerStream::Owner {
   /// A call from outside (ControlCall::kDrain ...), over a connection from `address`.
   void Control(const std::string& call, const std::string& address, const wire::ControlRequest& request,
                wire::ControlReply& reply);
+  /// Asks the agent that runs the rank for its log; `done` is called once, then or later.
+  void Logs(const wire::LogsRequest& request, LogCalls::Done done);
   /// Ids of nodes that have not heard how their job ended, and may yet.
   std::vector<std::string> Untold() const;
   /// Calls `quiet` as soon as every agent that is connected has acknowledged everything.
   void WhenQuiet(std::function<void()> quiet) {
     quiet_ = std::move(quiet);
+    logs_.Close();
     CheckQuiet();
   }
 
@@ -127,6 +131,7 @@ class Registrar final : public ServerStream::Owner {
   std::deque<std::pair<TimePoint, std::weak_ptr<ServerStream>>> awaiting_hello_;  // oldest first
   asio::steady_timer timer_, hello_timer_, probe_timer_;
   EventEncoder encoder_;
+  LogCalls logs_;
   bool probing_ = false;
   TimePoint last_probe_, considered_;
   std::optional<TimePoint> probe_armed_for_;

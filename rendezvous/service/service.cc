@@ -24,10 +24,11 @@ namespace mtrun::rendezvous {
 namespace {
 
 /// Sessions carry bytes: many of them are sent the same (outgoing.h).
-using CallbackService = wire::Rendezvous::WithRawCallbackMethod_Session<
-    wire::Rendezvous::WithCallbackMethod_Status<wire::Rendezvous::WithCallbackMethod_Identify<
-        wire::Rendezvous::WithCallbackMethod_Evict<wire::Rendezvous::WithCallbackMethod_Drain<
-            wire::Rendezvous::WithCallbackMethod_Stop<wire::Rendezvous::Service>>>>>>;
+using CallbackService =
+    wire::Rendezvous::WithRawCallbackMethod_Session<wire::Rendezvous::WithCallbackMethod_Status<
+        wire::Rendezvous::WithCallbackMethod_Identify<wire::Rendezvous::WithCallbackMethod_Evict<
+            wire::Rendezvous::WithCallbackMethod_Drain<wire::Rendezvous::WithCallbackMethod_Stop<
+                wire::Rendezvous::WithCallbackMethod_Logs<wire::Rendezvous::Service>>>>>>>;
 
 /// gRPC's face: posts to the loop and returns.
 class Rpc final : public CallbackService {
@@ -65,6 +66,18 @@ class Rpc final : public CallbackService {
   grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context, const wire::ControlRequest* request,
                                  wire::ControlReply* reply) override {
     return Control(ControlCall::kStop, context, request, reply);
+  }
+  grpc::ServerUnaryReactor* Logs(grpc::CallbackServerContext* context, const wire::LogsRequest* request,
+                                 wire::LogsReply* reply) override {
+    acceptor_->OnCall(context->peer());
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    asio::post(loop_, [this, reactor, request, reply] {
+      registrar_.Logs(*request, [reactor, reply](const LogPart& part) {
+        *reply->mutable_part() = EncodeLogPart(part);
+        reactor->Finish(grpc::Status::OK);
+      });
+    });
+    return reactor;
   }
   grpc::ServerUnaryReactor* Identify(grpc::CallbackServerContext* context, const wire::IdentifyRequest*,
                                      wire::IdentifyReply* reply) override {

@@ -46,6 +46,7 @@ void Outbox::Observe(const ServiceEvent& event) {
                  [](const Refused&) {},
                  [](const Waiting&) {},
                  [](const ControlCall&) {},
+                 [](const LogRequest&) {},
                  [](const Redirect&) {},
                  [&](const BudgetChanged& e) { SeeBudget(e.restart_count, e.refunded); },
                  [&](const Membership& e) {
@@ -82,6 +83,7 @@ bool Outbox::Counts(const AgentSaid& said) const {
                         [&](const StoreRead& e) { return current(e.generation); },
                         [&](const CollectivesBroken& e) { return current(e.generation); },
                         [](const StepsCommitted&) { return false; },
+                        [](const LogPart&) { return false; },
                         [](const OfferSent&) { return false; },
                         [](const Leaving&) { return false; },
                     },

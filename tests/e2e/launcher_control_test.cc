@@ -94,6 +94,30 @@ TEST_F(ControlTest, ADrainedNodeLeavesAndTheOthersGoOn) {
   EXPECT_EQ(nodes_[0]->Wait(), 143) << nodes_[0]->Text();
 }
 
+TEST_F(ControlTest, ARanksLogIsReadFromElsewhereAndFollowed) {
+  const std::string more = folder_.File("more");
+  StartBoth("2", {Script("run.sh", absl::StrCat("echo out of $RANK; echo err of $RANK >&2\n"
+                                                "while [ ! -e ",
+                                                more,
+                                                " ]; do sleep 0.1; done\n"
+                                                "echo more of $RANK; exec sleep 1000\n"))});
+  for (const auto& node : nodes_) ASSERT_TRUE(node->WaitForLine("err of")) << node->Text();
+  const auto [logs, status] = Ask({"--logs", "1", endpoint_});
+  EXPECT_EQ(status, 0) << logs;
+  EXPECT_THAT(logs, AllOf(HasSubstr("out of 1\n"), HasSubstr("err of 1\n"), Not(HasSubstr("of 0"))));
+  const auto [none, none_status] = Ask({"--logs", "7", endpoint_});
+  EXPECT_EQ(none_status, 1);
+  EXPECT_THAT(none, HasSubstr("generation 1 of job \"job\" has no rank 7, but 0 to 1"));
+
+  Program follow(Command({"--logs", "1", endpoint_, "--follow"}), Environment());
+  ASSERT_TRUE(follow.WaitForLine("out of 1", kSoon)) << follow.Text();
+  support::WriteText(more, "");
+  ASSERT_TRUE(follow.WaitForLine("more of 1", kSoon)) << follow.Text();
+  Ask({"--stop", endpoint_});
+  for (const auto& node : nodes_) EXPECT_EQ(node->Wait(), 143) << node->Text();
+  EXPECT_EQ(follow.Wait(), 0) << follow.Text();
+}
+
 TEST_F(ControlTest, AWatchedStatusIsPrintedAgainUntilTheJobEnds) {
   StartToys("1:2");
   Program watch(Command({"--status", endpoint_, "--watch"}), Environment());

@@ -116,6 +116,10 @@ TEST(CodecFields, EveryFieldOfEveryMessageTravels) {
   Travels<Redirect, wire::Redirect>();
   Travels<BudgetChanged, wire::BudgetChanged>();
   Travels<Lease, wire::Lease>();
+  Travels<Requester, wire::Requester>();
+  Travels<ControlCall, wire::ControlCall>();
+  Travels<LogRequest, wire::LogRequest>();
+  Travels<LogPart, wire::LogPart>();
 }
 
 TEST(CodecFields, WhatIsSentIsCutToItsBound) {

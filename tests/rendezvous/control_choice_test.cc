@@ -77,6 +77,21 @@ TEST_F(ControlChoiceTest, AJobIsStoppedOnce) {
   EXPECT_THAT(Refusal({.call = ControlCall::kStop}), HasSubstr("has ended"));
 }
 
+TEST_F(ControlChoiceTest, ARankLeadsToItsNode) {
+  EXPECT_TRUE(absl::IsNotFound(FindRank(table_.jobs(), "", 0).status()));
+  Arrive("x", "node1");
+  EXPECT_THAT(std::string(FindRank(table_.jobs(), "", 0).status().message()),
+              HasSubstr("runs no worker now"));
+  Arrive("x", "node2");
+  const auto place = FindRank(table_.jobs(), "", 1);
+  ASSERT_TRUE(place.ok()) << place.status();
+  EXPECT_EQ(place->node_id, "node2-1");
+  EXPECT_EQ(FindRank(table_.jobs(), "x", 2).status().message(),
+            "generation 1 of job \"x\" has no rank 2, but 0 to 1");
+  table_.Step("x", Event{"node2-1", StreamClosed{"reset"}}, now_);
+  EXPECT_EQ(FindRank(table_.jobs(), "x", 1).status().message(), "rank 1 is on node2, which is not connected");
+}
+
 TEST(ControlCallTest, WhoAsksIsTextForALog) {
   const Requester by = Cleaned({"an\nna", "\033[2J", -5}, "10.0.0.7:4242");
   EXPECT_EQ(Describe(by), "an?na@?[2J (from 10.0.0.7:4242)");

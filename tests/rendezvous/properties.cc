@@ -93,6 +93,7 @@ void PropertyChecker::On(const Send& send) {
                  [&](const Refused&) { left_.insert(send.node_id); },
                  [&](const Redirect&) {},
                  [&](const ControlCall&) {},
+                 [&](const LogRequest&) {},
                  [&](const BudgetChanged& e) { OnBudget(e); },
                  [&](const Membership& e) {
                    for (const Member& member : e.generation.assignment().members) {

@@ -53,6 +53,13 @@ TEST(QuestionsTest, ControlCallsNameTheirServices) {
   EXPECT_EQ(stop->act, Options::Act::kStop);
   EXPECT_TRUE(stop->checkpoint);
   EXPECT_THAT(stop->asked, ElementsAre("node1:1", "node2:29400"));
+  const auto logs = Parse("--logs 3 node1 --follow");
+  ASSERT_TRUE(logs.ok()) << logs.status();
+  EXPECT_EQ(logs->act, Options::Act::kLogs);
+  EXPECT_EQ(logs->asked_rank, 3);
+  EXPECT_TRUE(logs->follow);
+  EXPECT_THAT(ErrorOf("--logs folder prog"), HasSubstr("--logs"));
+  EXPECT_THAT(ErrorOf("--follow prog"), HasSubstr("--follow goes with --logs RANK"));
   EXPECT_TRUE(Parse("--status node1 --watch")->watch);
   EXPECT_THAT(ErrorOf("--drain node3"), HasSubstr("--drain node3 needs an ENDPOINT"));
   EXPECT_THAT(ErrorOf("--stop node1 prog"), HasSubstr("--stop only asks"));

@@ -1,0 +1,52 @@
+#include "rendezvous/log_client.h"
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/codec.h"
+#include "rendezvous/unary_call.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+absl::StatusOr<LogPart> ReadAt(const std::string& where, const Credentials& credentials,
+                               const wire::LogsRequest& request) {
+  const auto reply = AskAsPerson<wire::LogsReply>(
+      where, credentials, [&](const std::string& endpoint, const std::string& token) {
+        return Ask<wire::LogsRequest, wire::LogsReply>(endpoint, credentials.insecure, token, kAnswerPatience,
+                                                       request, &wire::Rendezvous::Stub::Logs);
+      });
+  if (!reply.ok()) return reply.status();
+  absl::StatusOr<LogPart> part = DecodeLogPart(reply->part());
+  if (part.ok() && part->error.empty()) return part;
+  const std::string why = part.ok() ? part->error : std::string(part.status().message());
+  return absl::FailedPreconditionError(absl::StrCat(where, ": ", why));
+}
+
+}  // namespace
+
+absl::StatusOr<LogPart> ReadLog(const std::vector<std::string>& endpoints, const Credentials& credentials,
+                                const std::string& job_id, const LogRequest& request) {
+  const wire::LogsRequest question = EncodeLogsRequest(job_id, request);
+  absl::Status why;
+  for (const std::string& where : endpoints) {
+    const absl::StatusOr<LogPart> part = ReadAt(where, credentials, question);
+    if (part.ok()) return part;
+    // A service that answers knows more than one that is away.
+    if (why.ok() || absl::IsFailedPrecondition(part.status())) why = part.status();
+  }
+  return why;
+}
+
+std::string LogFollower::OnPart(const LogPart& part, TimePoint now) {
+  const bool again = begun() && part.attempt != next_.attempt;
+  heard_ = now;
+  next_.attempt = part.attempt;
+  next_.out = part.out_end;
+  next_.err = part.err_end;
+  return again ? absl::StrCat("rank ", next_.rank, " was started again: ", part.attempt) : "";
+}
+
+absl::Status LogFollower::OnError(const absl::Status& error, TimePoint now) const {
+  return heard_ && now - *heard_ < kPatience ? absl::OkStatus() : error;
+}
+
+}  // namespace mtrun::rendezvous
