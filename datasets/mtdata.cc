@@ -16,6 +16,7 @@
 #include "base/settings.h"
 #include "base/status_macros.h"
 #include "datasets/images/image.h"
+#include "datasets/images/image_file.h"
 #include "datasets/import.h"
 #include "datasets/importers.h"
 #include "datasets/info.h"
@@ -31,6 +32,7 @@ constexpr char kHelp[] = R"(mtdata makes and inspects the packed data sets that 
 
 usage: mtdata import SOURCE DEST [flags]   make the data set DEST (a new folder) from SOURCE
        mtdata info PATH [--verify]         show what the data set PATH holds
+       mtdata verify PATH                  compare every byte with the checksums and decode every encoded image
 
 SOURCE is one of
 )";
@@ -270,6 +272,37 @@ int RunInfo(const std::vector<std::string>& args) {
   return 0;
 }
 
+/// Every byte against the checksums, and every encoded image decoded.
+absl::Status VerifySplit(const std::string& path, const std::string& name) {
+  MT_ASSIGN_OR_RETURN(const PackedSplit split, PackedSplit::Open(path, name, /*verify=*/true));
+  for (int64_t i = 0; split.encoded() && i < split.size(); ++i) {
+    const absl::Span<const uint8_t> record = split.record(i);
+    const auto image =
+        DecodeImage({reinterpret_cast<const char*>(record.data()), record.size()}, {.max_pixels = INT64_MAX});
+    const std::string noun = absl::StrCat(path, ": image ", i, " of ", name);
+    if (!image.ok()) return Annotate(image.status(), noun);
+    if (image->size != split.image_size(i))
+      return absl::DataLossError(absl::StrCat(noun, " is ", SizeText(image->size), ", not ",
+                                              SizeText(split.image_size(i)), " as its shard says"));
+  }
+  return absl::OkStatus();
+}
+
+int RunVerify(const std::vector<std::string>& args) {
+  Settings settings("mtdata verify", {});
+  const auto positionals = Positionals(settings, args, {"PATH"});
+  if (!positionals.ok()) return Fail(kUsage, positionals.status());
+  const std::string path = positionals->front();
+  const auto index = ReadIndex(path);
+  if (!index.ok()) return Fail(kFailure, index.status());
+  for (const auto& [name, split] : index->splits) {
+    if (const absl::Status status = VerifySplit(path, name); !status.ok()) return Fail(kFailure, status);
+  }
+  std::cout << "verified: every shard has its SHA-256" << (index->encoded ? ", every image decodes" : "")
+            << "\n";
+  return 0;
+}
+
 int Run(const std::vector<std::string>& args) {
   const auto asks_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
   if (args.empty() || args[0] == "help" || std::any_of(args.begin(), args.end(), asks_help)) {
@@ -280,7 +313,8 @@ int Run(const std::vector<std::string>& args) {
   const std::vector<std::string> rest(args.begin() + 1, args.end());
   if (args[0] == "import") return RunImport(rest);
   if (args[0] == "info") return RunInfo(rest);
-  const std::string near = NearestName(args[0], {"import", "info"});
+  if (args[0] == "verify") return RunVerify(rest);
+  const std::string near = NearestName(args[0], {"import", "info", "verify"});
   return Fail(kUsage, absl::StrCat("unknown command \"", args[0], "\"",
                                    near.empty() ? "" : "; did you mean " + near + "?"));
 }

@@ -84,6 +84,23 @@ TEST_F(MtdataTest, ImportsAndInspects) {
   EXPECT_THAT(out_, AllOf(HasSubstr("digest"), HasSubstr("verified")));
 }
 
+TEST_F(MtdataTest, KeepsFilesAndVerifiesThem) {
+  WriteImages(folder_ / "in");
+  ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "out", "--store=encoded", "--short_side=3"}), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("3x3 to 3x3, JPEG and PNG files"));
+  ASSERT_EQ(Run({"verify", folder_ / "out"}), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("every image decodes"));
+  const std::string shard = folder_ / "out/train/shard_00000.safetensors";
+  std::string bytes = test::Read(shard);
+  bytes.back() ^= 1;
+  test::Write(shard, bytes);
+  EXPECT_EQ(Run({"verify", folder_ / "out"}), 1);
+  EXPECT_THAT(err_, HasSubstr("SHA-256"));
+  EXPECT_EQ(Run({"import", folder_ / "in", folder_ / "x", "--store=pixels", "--short_side=3"}), 1);
+  EXPECT_THAT(err_, HasSubstr("--store pixels"));
+  EXPECT_EQ(Run({"import", folder_ / "in", folder_ / "x", "--resize=3", "--short_side=3"}), 2);
+}
+
 TEST_F(MtdataTest, InfoFindsDamage) {
   WriteImages(folder_ / "in");
   ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "out"}), 0) << err_;

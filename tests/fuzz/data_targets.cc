@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "datasets/cifar.h"
+#include "datasets/encoded_shard.h"
 #include "datasets/idx.h"
 #include "datasets/image_source.h"
 #include "datasets/index.h"
@@ -62,6 +63,18 @@ void ReadShard(std::string_view bytes) {
   }
 }
 
+/// A shard of encoded images, whatever the index says of it.
+void ReadEncodedShard(std::string_view bytes) {
+  const auto shard = ParseEncodedShard({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, 3);
+  if (!shard.ok()) return;
+  for (int64_t i = 0; i < 3; ++i) {
+    const auto record = shard->record(i);
+    MT_CHECK(!record.empty() && shard->size(i).pixels() > 0 && shard->label(i) == shard->label(i));
+    MT_CHECK(
+        !Sha256Hex({reinterpret_cast<const char*>(record.data()), record.size()}).empty());  // can be read
+  }
+}
+
 }  // namespace
 
 void FuzzTar(std::string_view bytes) {
@@ -95,6 +108,7 @@ void FuzzCifar(std::string_view bytes) {
 
 void FuzzIndex(std::string_view bytes) {
   if (bytes.empty()) return;
+  if (bytes[0] == 'e') return ReadEncodedShard(bytes.substr(1));
   return bytes[0] % 2 == 0 ? ReadIndexFile(bytes.substr(1)) : ReadShard(bytes.substr(1));
 }
 

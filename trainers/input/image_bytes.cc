@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include <ATen/Parallel.h>
 #include <torch/types.h>
 
+#include "datasets/images/image_file.h"
 #include "trainers/device/transfer.h"
 
 namespace mtrun::trainers {
@@ -33,9 +35,42 @@ ImageBytes Resize(const ImageBytes& source, int size) {
   return out;
 }
 
+datasets::RgbImage DecodeSquare(const datasets::PackedSplit& data, int64_t id, const datasets::ImageBox& box,
+                                const datasets::ImageSize& target) {
+  const absl::Span<const uint8_t> record = data.record(id);
+  auto image = datasets::DecodeBox({reinterpret_cast<const char*>(record.data()), record.size()}, box, target,
+                                   datasets::DecodeMode::kExact, {.max_pixels = INT64_MAX});
+  TORCH_CHECK(image.ok(), "image ", id, " of the data set: ", std::string(image.status().message()),
+              " (mtdata info --verify finds damaged shards)");
+  return *std::move(image);
+}
+
+ImageBytes GatherEncoded(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size) {
+  const bool whole = !data.varies() && !IsLarger(data, size);
+  const datasets::ImageSize target =
+      whole ? datasets::ImageSize{data.height(), data.width()} : datasets::ImageSize{size, size};
+  const auto n = static_cast<int64_t>(ids.size());
+  ImageBytes out{.images = {}, .height = target.height, .width = target.width, .owner = {}};
+  out.owner = at::empty({n, target.height, target.width, datasets::PackedSplit::channels()}, at::kByte);
+  auto* pixels = out.owner.data_ptr<uint8_t>();
+  at::parallel_for(0, n, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const datasets::ImageBox box = datasets::CentredBox(data.image_size(ids[i]), target);
+      const datasets::RgbImage image = DecodeSquare(data, ids[i], box, target);
+      std::copy(image.pixels.begin(), image.pixels.end(), pixels + i * out.bytes_per_image());
+    }
+  });
+  for (int64_t i = 0; i < n; ++i) {
+    out.images.push_back(pixels + i * out.bytes_per_image());
+    out.gathered.Add(ids[i]);
+  }
+  return out;
+}
+
 }  // namespace
 
 ImageBytes GatherImages(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size) {
+  if (data.encoded()) return GatherEncoded(data, ids, size);
   ImageBytes source{.images = {}, .height = data.height(), .width = data.width(), .owner = {}};
   source.images.reserve(ids.size());
   for (const int64_t id : ids) {
@@ -54,7 +89,8 @@ at::Tensor PackImages(const ImageBytes& source, at::Device device) {
 }
 
 int64_t BytesOfAll(const datasets::PackedSplit& data, int size) {
-  const int64_t pixels = IsLarger(data, size) ? int64_t{size} * size : int64_t{data.height()} * data.width();
+  const bool square = IsLarger(data, size) || data.varies();
+  const int64_t pixels = square ? int64_t{size} * size : int64_t{data.height()} * data.width();
   return data.size() * pixels * datasets::PackedSplit::channels();
 }
 

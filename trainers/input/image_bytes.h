@@ -23,7 +23,9 @@ struct ImageBytes {
 };
 
 /// The images `ids` of `data`, which must outlive the result; larger ones are resized to `size` x `size`
-/// (bilinear, antialiased), each by itself.
+/// (bilinear, antialiased), each by itself. Encoded images are decoded, by ATen's threads; where they differ
+/// in size or are larger, the square in the middle of each is resized to `size` x `size`. Throws c10::Error
+/// when one cannot be decoded, which an import has excluded: the disk is to blame.
 ImageBytes GatherImages(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size);
 
 /// The images as uint8 [n, H, W, 3], in a HostBuffer for `device`.

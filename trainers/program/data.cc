@@ -12,6 +12,10 @@ using datasets::PackedSplit;
 absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test) {
   MT_ASSIGN_OR_RETURN(PackedSplit train, PackedSplit::Open(folder, "train"));
   absl::StatusOr<PackedSplit> test = PackedSplit::Open(folder, "test");
+  if (absl::IsNotFound(test.status())) {
+    absl::StatusOr<PackedSplit> val = PackedSplit::Open(folder, "val");
+    if (!absl::IsNotFound(val.status())) test = std::move(val);
+  }
   if (!needs_test && absl::IsNotFound(test.status())) test = PackedSplit::Open(folder, "train");
   MT_RETURN_IF_ERROR(test.status());
   if (train.size() == 0 || test->size() == 0) {

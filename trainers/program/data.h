@@ -15,10 +15,13 @@ struct RunData {
   /// Of the largest images, in pixels.
   int height() const { return std::max(train.height(), test.height()); }
   int width() const { return std::max(train.width(), test.width()); }
+  /// Whether images differ in size.
+  bool varies() const { return train.varies() || test.varies(); }
 };
 
-/// Both splits of the packed set in `folder`. Without a test split the training images stand for it, unless
-/// the program `needs_test`. kInvalidArgument for a split without images.
+/// The images to train on and to evaluate with, of the packed set in `folder`: its test split, or without one
+/// its val split, or without both the training images, unless the program `needs_test`. kInvalidArgument for
+/// a split without images.
 absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test);
 
 }  // namespace mtrun::trainers

@@ -29,7 +29,8 @@ MachineFacts FindMachine(const TrainOptions& options, const EnvironmentMap& envi
           .local_rank = assignment.local_rank,
           .local_world_size = assignment.local_world_size,
           .image_height = data.height(),
-          .image_width = data.width()};
+          .image_width = data.width(),
+          .images_vary = data.varies()};
 }
 
 absl::StatusOr<at::Device> UseMachine(const ResolvedRun& run, const TrainOptions& options) {

@@ -27,21 +27,25 @@ absl::Status FitImages(const ProgramRules& program, const TrainOptions& options,
     return absl::InvalidArgumentError(absl::StrCat("--image_size ", given, ": ", program.name,
                                                    " takes images of ", Square(takes), " only"));
   }
+  if (machine.images_vary && given == 0 && rule.size == 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.data, ": the images differ in size: give --image_size"));
   const bool larger = height > takes || width > takes;
   if (larger && given == 0 && !rule.enlarges) {
     return absl::InvalidArgumentError(absl::StrCat(options.data, ": the images are ", has, " and ",
                                                    program.name, " takes ", Square(takes),
                                                    ": give --image_size ", takes, " to have them resized"));
   }
-  const bool enlarged = rule.enlarges && !larger;
+  const bool enlarged = rule.enlarges && !larger && !machine.images_vary;
   const bool equal = height == takes && width == takes;
   run.image_size = takes;
   run.batch_image_size = enlarged ? std::max(height, width) : takes;
   run.derived.push_back({"image_size", absl::StrCat(takes),
-                         equal ? "as the data"
-                               : absl::StrCat(has, larger     ? " resized"
-                                                   : enlarged ? " enlarged on the device"
-                                                              : " padded with black")});
+                         machine.images_vary ? absl::StrCat("the middle of images up to ", has, ", resized")
+                         : equal             ? "as the data"
+                                             : absl::StrCat(has, larger     ? " resized"
+                                                                 : enlarged ? " enlarged on the device"
+                                                                            : " padded with black")});
   return absl::OkStatus();
 }
 

@@ -34,6 +34,7 @@ struct MachineFacts {
   int openmp_threads = 0;  // with OMP_NUM_THREADS: what it comes to; 0: it is not set
   int local_rank = 0, local_world_size = 1;
   int image_height = 0, image_width = 0;  // of the largest images, in pixels
+  bool images_vary = false;               // in size
 };
 
 /// A setting that the run fills in, and from where.

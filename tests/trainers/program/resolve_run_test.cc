@@ -65,6 +65,16 @@ TEST(ResolveRun, ImagesThatDoNotFitAreRefusedWithWhatToGive) {
   EXPECT_THAT(Refusal(kSmall, options, Cpu(64)), HasSubstr("small takes images of 32x32 only"));
 }
 
+TEST(ResolveRun, ImagesOfManySizesAreCutAndResized) {
+  MachineFacts machine = Cpu(28);
+  machine.images_vary = true;
+  const auto run = ResolveRun(kSmall, Auto(), machine);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->image_size, 32);
+  EXPECT_EQ(run->batch_image_size, 32);
+  EXPECT_EQ(run->derived[0].source, "the middle of images up to 28x28, resized");
+}
+
 TEST(ResolveRun, CoresAreSharedByTheWorkersOfANode) {
   MachineFacts machine = Cpu(32);
   machine.local_world_size = 3;
