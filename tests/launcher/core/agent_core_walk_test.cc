@@ -71,6 +71,14 @@ class World {
         return rendezvous::ServiceEvent(
             rendezvous::JobEnded{{random_() % 2 == 0, static_cast<int>(random_() % 2), "end", {}}});
       case 5:
+        if (random_() % 8 == 0) {
+          const int rank = static_cast<int>(random_() % 8);
+          return rendezvous::ServiceEvent(rendezvous::LogRequest{.id = ++asked_, .rank = rank});
+        }
+        if (random_() % 20 == 0) {
+          return rendezvous::ServiceEvent(rendezvous::ControlCall{
+              .call = rendezvous::ControlCall::kDrain, .node = "node1", .leave = random_() % 4 == 0});
+        }
         if (random_() % 20 != 0) return Tick{};
         return SignalReceived{random_() % 2 == 0 ? SIGTERM : SIGINT};
       case 6: {
@@ -189,6 +197,10 @@ class World {
   void Perform(const InspectWorker& effect) {
     EXPECT_TRUE(alive_.contains(effect.local_rank)) << "looks at no worker\n" << Trace();
   }
+  void Perform(const ReadLog& effect) {
+    EXPECT_EQ(effect.request.id, asked_) << Trace();
+    EXPECT_LT(effect.local_rank, workers_) << Trace();
+  }
   void Perform(const ShowNote&) {}
   void Perform(const WriteLog&) {}
   void Perform(const Exit& effect) {
@@ -206,6 +218,7 @@ class World {
   AgentCore core_;
   TimePoint now_;
   uint64_t generation_ = 0;
+  int64_t asked_ = 0;  // questions for a log
   int offered_workers_ = 0;
   bool offered_ = false, started_ = false, exited_ = false;
   std::map<int, Life> alive_;

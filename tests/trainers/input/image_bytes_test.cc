@@ -30,8 +30,8 @@ class EncodedImagesTest : public ::testing::Test {
   ~EncodedImagesTest() override { std::filesystem::remove_all(folder_); }
 
   datasets::PackedSplit Write(const std::vector<RgbImage>& images, bool damaged = false) {
-    datasets::Index index{.height = 1, .width = 1, .encoded = true, .min_height = 65535, .min_width = 65535};
-    index.classes = {"a"};
+    datasets::Index index{
+        .height = 1, .width = 1, .encoded = true, .min_height = 65535, .min_width = 65535, .classes = {"a"}};
     std::vector<datasets::Record> records;
     for (const RgbImage& image : images) {
       records.push_back({datasets::EncodePng(image), image.size});

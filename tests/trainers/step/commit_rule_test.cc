@@ -22,7 +22,7 @@ using testing::FakeNetwork;
 constexpr int kSteps = 4;
 
 /// A sample a micro-batch, eight a step, other numbers in each.
-class Numbers : public MicroBatchSource {
+class EightNumbers : public MicroBatchSource {
  public:
   int64_t micro_batches() const override { return 8; }
   int64_t SamplesInStep(int64_t) const override { return 8; }
@@ -53,7 +53,7 @@ struct Worker {
 
   const std::shared_ptr<Line> net = std::make_shared<Line>();
   ClassifierTask task;
-  Numbers source;
+  EightNumbers source;
   TrainState state;
   DataParallel sums;
   TrainStep step;
