@@ -10,7 +10,7 @@
 namespace mtrun::datasets {
 namespace {
 
-constexpr int kNumberWidth = 14;
+constexpr int kNameWidth = 12, kNumberWidth = 16, kBarWidth = 30;
 
 /// Columns on a terminal: bytes that do not continue a UTF-8 character.
 int Columns(const std::string& text) {
@@ -20,7 +20,7 @@ int Columns(const std::string& text) {
 /// First cell to the left, numbers to the right.
 std::string Line(const std::string& name, int name_width, const std::vector<std::string>& cells) {
   std::string line = name + std::string(std::max(0, name_width - Columns(name)), ' ');
-  for (const std::string& cell : cells) absl::StrAppendFormat(&line, "%*s", kNumberWidth, cell);
+  for (const std::string& cell : cells) absl::StrAppendFormat(&line, " %*s", kNumberWidth - 1, cell);
   return line + "\n";
 }
 
@@ -30,10 +30,54 @@ std::string SizeLine(const Index& index) {
                          index.height, index.width);
 }
 
+/// Rows from the first bin that has images to the last one: a gap in between is worth seeing.
+std::string SizeTable(const Census& census) {
+  size_t first = kSideBins.size(), last = 0;
+  int64_t sum = 0, most = 1;
+  for (size_t i = 0; i < kSideBins.size(); ++i) {
+    if (census.by_side[i] == 0) continue;
+    first = std::min(first, i);
+    last = i;
+    sum += census.by_side[i];
+    most = std::max(most, census.by_side[i]);
+  }
+  std::string text = Line("shorter side", kNameWidth, {"images", "share"});
+  for (size_t i = first; i <= last; ++i) {
+    const int64_t images = census.by_side[i];
+    const double share = static_cast<double>(images) / static_cast<double>(sum);
+    // Rounded up, so that the rarest size is still seen.
+    const auto bar = static_cast<size_t>((images * kBarWidth + most - 1) / most);
+    std::string line =
+        Line(SideBinName(i), kNameWidth, {WithCommas(images), absl::StrFormat("%.1f %%", 100 * share)});
+    line.pop_back();
+    absl::StrAppend(&text, line, bar == 0 ? "" : "  ", std::string(bar, '#'), "\n");
+  }
+  return text;
+}
+
+std::string FormatTable(const Census& census) {
+  std::string text = Line("format", kNameWidth, {"images", "bytes"});
+  const auto add = [&](const char* name, const FormatCount& count) {
+    if (count.images > 0) text += Line(name, kNameWidth, {WithCommas(count.images), WithCommas(count.bytes)});
+  };
+  add("JPEG", census.jpeg);
+  add("PNG", census.png);
+  add("other", census.other);
+  return text;
+}
+
 }  // namespace
 
+std::string CensusText(const Census& census) {
+  return absl::StrCat(
+      SizeTable(census), "\n", FormatTable(census), "\n",
+      Line("per image", kNameWidth, {"smallest", "median", "largest"}),
+      Line("bytes", kNameWidth,
+           {WithCommas(census.smallest), WithCommas(census.median), WithCommas(census.largest)}));
+}
+
 std::string InfoText(const std::string& path, const Index& index) {
-  int width = 12;
+  int width = kNameWidth;
   for (const std::string& name : index.classes) width = std::max(width, Columns(name));
   size_t shards = 0;
   for (const auto& [name, split] : index.splits) shards += split.shards.size();

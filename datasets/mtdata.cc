@@ -13,10 +13,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/log.h"
+#include "base/posix.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
+#include "datasets/contact_sheet.h"
 #include "datasets/images/image.h"
 #include "datasets/images/image_file.h"
+#include "datasets/images/png.h"
 #include "datasets/import.h"
 #include "datasets/importers.h"
 #include "datasets/info.h"
@@ -32,6 +35,7 @@ constexpr char kHelp[] = R"(mtdata makes and inspects the packed data sets that 
 
 usage: mtdata import SOURCE DEST [flags]   make the data set DEST (a new folder) from SOURCE
        mtdata info PATH [--verify]         show what the data set PATH holds
+       mtdata show PATH --png FILE [flags] draw images of the data set PATH as one picture
        mtdata verify PATH                  compare every byte with the checksums and decode every encoded image
 
 SOURCE is one of
@@ -47,6 +51,7 @@ examples:
   mtdata import cifar-10-binary.tar.gz data/cifar10
   mtdata import photos/ data/photos --resize 64x64 --skip_bad
   mtdata info data/cifar10 --verify
+  mtdata show data/cifar10 --png cifar10.png --split test
 
 exit status: 0 done, 1 it failed (the reason is on standard error), 2 wrong usage, 128+N stopped by signal N
 )";
@@ -131,6 +136,20 @@ std::vector<SettingSpec> InfoSpecs() {
            .default_text = "false",
            .help = "Read every byte and compare it with the checksums.",
            .group = "flags of info"}};
+}
+
+std::vector<SettingSpec> ShowSpecs() {
+  const std::string group = "flags of show";
+  SettingSpec count{.name = "count",
+                    .kind = SettingSpec::Kind::kInt,
+                    .default_text = "64",
+                    .help = "How many images, evenly spread over the split.",
+                    .group = group};
+  count.min = 1;
+  count.max = kMaxCells;
+  return {{.name = "png", .help = "File to write the picture to.", .group = group},
+          {.name = "split", .default_text = "train", .help = "Split whose images to draw.", .group = group},
+          count};
 }
 
 int Fail(int code, const std::string& text) {
@@ -268,7 +287,30 @@ int RunInfo(const std::vector<std::string>& args) {
     const auto opened = PackedSplit::Open(path, name, settings.Bool("verify"));
     if (!opened.ok()) return Fail(kFailure, opened.status());
   }
+  if (index->encoded) {
+    const auto census = TakeCensus(path, *index);
+    if (!census.ok()) return Fail(kFailure, census.status());
+    std::cout << "\n" << CensusText(*census);
+  }
   if (settings.Bool("verify")) std::cout << "\nverified: every shard has its SHA-256\n";
+  return 0;
+}
+
+int RunShow(const std::vector<std::string>& args) {
+  Settings settings("mtdata show", ShowSpecs());
+  const auto positionals = Positionals(settings, args, {"PATH"});
+  if (!positionals.ok()) return Fail(kUsage, positionals.status());
+  const std::string path = positionals->front(), png = settings.Text("png"), name = settings.Text("split");
+  if (png.empty()) return Fail(kUsage, "give --png FILE, which the picture is written to");
+  const auto split = PackedSplit::Open(path, name);
+  if (!split.ok()) return Fail(kFailure, split.status());
+  const auto sheet = MakeContactSheet(*split, settings.Int("count"));
+  if (!sheet.ok()) return Fail(kFailure, Annotate(sheet.status(), absl::StrCat(path, ": split ", name)));
+  const absl::Status written = WriteFileAtomically(png, EncodePng(sheet->picture));
+  if (!written.ok()) return Fail(kFailure, Annotate(written, "--png"));
+  std::cout << CellTable(*sheet, *split)
+            << absl::StrFormat("\n%s: %d of the %s images of %s, %d in a row\n", png, sheet->images.size(),
+                               WithCommas(split->size()), name, sheet->columns);
   return 0;
 }
 
@@ -307,14 +349,16 @@ int Run(const std::vector<std::string>& args) {
   const auto asks_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
   if (args.empty() || args[0] == "help" || std::any_of(args.begin(), args.end(), asks_help)) {
     std::cout << kHelp << FormatLines() << kAboutDest << Settings("mtdata", AllImportSpecs()).Help()
-              << Settings("mtdata", InfoSpecs()).Help() << kExamples;
+              << Settings("mtdata", InfoSpecs()).Help() << Settings("mtdata", ShowSpecs()).Help()
+              << kExamples;
     return args.empty() ? kUsage : 0;
   }
   const std::vector<std::string> rest(args.begin() + 1, args.end());
   if (args[0] == "import") return RunImport(rest);
   if (args[0] == "info") return RunInfo(rest);
+  if (args[0] == "show") return RunShow(rest);
   if (args[0] == "verify") return RunVerify(rest);
-  const std::string near = NearestName(args[0], {"import", "info", "verify"});
+  const std::string near = NearestName(args[0], {"import", "info", "show", "verify"});
   return Fail(kUsage, absl::StrCat("unknown command \"", args[0], "\"",
                                    near.empty() ? "" : "; did you mean " + near + "?"));
 }

@@ -20,13 +20,13 @@ TEST(InfoTest, AlignedTables) {
                 IndexDigest(index) +
                 "\n"
                 "\n"
-                "split               images        shards         bytes\n"
-                "test                     2             1         3,000\n"
-                "train                1,234             2     9,000,005\n"
+                "split                 images          shards           bytes\n"
+                "test                       2               1           3,000\n"
+                "train                  1,234               2       9,000,005\n"
                 "\n"
-                "class                 test         train\n"
-                "cat                      1         1,000\n"
-                "h\xC3\xA9ron                    1           234\n");
+                "class                   test           train\n"
+                "cat                        1           1,000\n"
+                "h\xC3\xA9ron                      1             234\n");
 }
 
 }  // namespace

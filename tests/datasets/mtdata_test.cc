@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/posix.h"
+#include "datasets/images/png.h"
 #include "datasets/importers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -112,6 +113,45 @@ TEST_F(MtdataTest, InfoFindsDamage) {
   EXPECT_THAT(err_, AllOf(HasSubstr(shard), HasSubstr("SHA-256")));
   EXPECT_EQ(Run({"info", folder_ / "in"}), 1);
   EXPECT_THAT(err_, HasSubstr("not a packed data set"));
+}
+
+TEST_F(MtdataTest, InfoCountsSizesAndFormatsOfFiles) {
+  WriteImages(folder_ / "in");
+  ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "out", "--store=encoded"}), 0) << err_;
+  ASSERT_EQ(Run({"info", folder_ / "out"}), 0) << err_;
+  EXPECT_THAT(out_,
+              AllOf(HasSubstr("\nbelow 32                   7         100.0 %  ####"),
+                    HasSubstr("\nPNG                        7"), HasSubstr("smallest          median")));
+  ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "pixels", "--store=pixels"}), 0) << err_;
+  ASSERT_EQ(Run({"info", folder_ / "pixels"}), 0) << err_;
+  EXPECT_THAT(out_, Not(HasSubstr("shorter side")));
+}
+
+TEST_F(MtdataTest, ShowDrawsASheetOfBothKindsOfSets) {
+  WriteImages(folder_ / "in");
+  for (const std::string store : {"encoded", "pixels"}) {
+    const std::string set = folder_ / store, png = folder_ / (store + ".png");
+    ASSERT_EQ(Run({"import", folder_ / "in", set, "--store=" + store}), 0) << err_;
+    ASSERT_EQ(Run({"show", set, "--png", png, "--count=4"}), 0) << err_;
+    EXPECT_THAT(out_,
+                AllOf(HasSubstr(" row  column         image  class\n   1       1             0  "),
+                      HasSubstr("\n   2       2             4  "), HasSubstr("4 of the 6 images of train")));
+    const auto picture = DecodePng(test::Read(png));
+    ASSERT_TRUE(picture.ok()) << picture.status();
+    EXPECT_EQ(picture->size, (ImageSize{198, 198}));
+  }
+  const std::string set = folder_ / "pixels";
+  ASSERT_EQ(Run({"show", set, "--png", folder_ / "val.png", "--split=val"}), 0) << err_;
+  EXPECT_EQ(Run({"show", set}), 2);
+  EXPECT_THAT(err_, HasSubstr("--png"));
+  EXPECT_EQ(Run({"show", set, "--png=" + (folder_ / "x.png"), "--count=0"}), 2);
+  EXPECT_EQ(Run({"show", set, "--png=" + (folder_ / "x.png"), "--split=test"}), 1);
+  EXPECT_THAT(err_, HasSubstr("it has: train, val"));
+  EXPECT_EQ(Run({"show", folder_ / "in", "--png=" + (folder_ / "x.png")}), 1);
+  EXPECT_THAT(err_, HasSubstr("not a packed data set"));
+  EXPECT_EQ(Run({"show", set, "--png=" + (folder_ / "none/x.png")}), 1);
+  EXPECT_THAT(err_, HasSubstr(folder_ / "none/x.png"));
+  EXPECT_FALSE(fs::exists(folder_ / "x.png"));
 }
 
 TEST_F(MtdataTest, Help) {
