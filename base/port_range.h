@@ -2,6 +2,7 @@
 // workers get as MTRUN_PORT_RANGE. A value.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 

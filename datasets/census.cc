@@ -14,9 +14,9 @@
 namespace mtrun::datasets {
 namespace {
 
-FormatCount& CountOf(Census& census, absl::Span<const uint8_t> record) {
+FormatCount& CountOf(Census& census, std::string_view record) {
   // FindImageKind looks at the first bytes alone, so that one page of each record is read.
-  const ImageKind kind = FindImageKind({reinterpret_cast<const char*>(record.data()), record.size()});
+  const ImageKind kind = FindImageKind(record);
   return kind == ImageKind::kJpeg ? census.jpeg : kind == ImageKind::kPng ? census.png : census.other;
 }
 
@@ -31,7 +31,7 @@ absl::Status CountShard(const std::string& path, const ShardEntry& entry, Census
   if (!shard.ok()) return Annotate(absl::DataLossError(shard.status().message()), path);
   for (int64_t i = 0; i < shard->images; ++i) {
     const ImageSize size = shard->size(i);
-    const absl::Span<const uint8_t> record = shard->record(i);
+    const std::string_view record = shard->record(i);
     const auto length = static_cast<int64_t>(record.size());
     ++census.by_side[SideBin(std::min(size.height, size.width))];
     FormatCount& count = CountOf(census, record);

@@ -21,11 +21,9 @@ absl::StatusOr<RgbImage> FittedImage(const PackedSplit& split, int64_t i) {
     const absl::Span<const uint8_t> pixels = split.image(i);
     return ResizeImage({size, {pixels.begin(), pixels.end()}}, target);
   }
-  const absl::Span<const uint8_t> record = split.record(i);
   // Its import has kept the user's limit of pixels, so that none is needed here.
-  auto image =
-      DecodeBox({reinterpret_cast<const char*>(record.data()), record.size()},
-                {0, 0, size.height, size.width}, target, DecodeMode::kFast, {.max_pixels = INT64_MAX});
+  auto image = DecodeBox(split.record(i), {0, 0, size.height, size.width}, target, DecodeMode::kFast,
+                         {.max_pixels = INT64_MAX});
   if (!image.ok()) return Annotate(absl::DataLossError(image.status().message()), absl::StrCat("image ", i));
   return image;
 }
@@ -53,11 +51,7 @@ std::vector<int64_t> SpreadOver(int64_t size, int64_t count) {
 }
 
 ImageSize FitIntoCell(const ImageSize& size) {
-  const int64_t longer = std::max(size.height, size.width);
-  const auto scaled = [&](int64_t side) {
-    return static_cast<int>(std::max<int64_t>(1, (2 * side * kCellSide + longer) / (2 * longer)));
-  };
-  return {scaled(size.height), scaled(size.width)};
+  return ScaledSize(size, kCellSide, std::max(size.height, size.width));
 }
 
 absl::StatusOr<ContactSheet> MakeContactSheet(const PackedSplit& split, int64_t count) {

@@ -90,9 +90,9 @@ ImageSize EncodedShard::size(int64_t i) const {
   return {At<int32_t>(sizes, 2 * i), At<int32_t>(sizes, 2 * i + 1)};
 }
 
-absl::Span<const uint8_t> EncodedShard::record(int64_t i) const {
+std::string_view EncodedShard::record(int64_t i) const {
   const auto begin = At<int64_t>(offsets, i), end = At<int64_t>(offsets, i + 1);
-  return {bytes + begin, static_cast<size_t>(end - begin)};
+  return {reinterpret_cast<const char*>(bytes + begin), static_cast<size_t>(end - begin)};
 }
 
 absl::StatusOr<EncodedShard> ParseEncodedShard(absl::Span<const uint8_t> file, int64_t images) {

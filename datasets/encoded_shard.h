@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -34,7 +35,7 @@ struct EncodedShard {
   int64_t label(int64_t i) const;
   ImageSize size(int64_t i) const;
   /// The file of image i.
-  absl::Span<const uint8_t> record(int64_t i) const;
+  std::string_view record(int64_t i) const;
 };
 
 /// Finds and checks all but the images themselves: offsets grow, begin at 0 and end with the bytes; sizes are

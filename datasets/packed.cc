@@ -147,7 +147,7 @@ const std::string& PackedSplit::digest() const { return state_->digest; }
 bool PackedSplit::encoded() const { return state_->index.encoded; }
 bool PackedSplit::varies() const { return state_->index.varies(); }
 
-absl::Span<const uint8_t> PackedSplit::record(int64_t i) const {
+std::string_view PackedSplit::record(int64_t i) const {
   MT_CHECK(encoded());
   const Shard& shard = state_->ShardOf(i);
   return shard.encoded.record(i - shard.first);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -37,7 +38,7 @@ class PackedSplit {
   /// uint8 [H, W, 3], row-major, in the mapped file. REQUIRES: !encoded().
   absl::Span<const uint8_t> image(int64_t i) const;
   /// The bytes of a JPEG or PNG file, in the mapped file. REQUIRES: encoded().
-  absl::Span<const uint8_t> record(int64_t i) const;
+  std::string_view record(int64_t i) const;
   ImageSize image_size(int64_t i) const;
   int64_t label(int64_t i) const;
   /// SHA-256 of the canonical index of the whole data set: the same data has the same digest on every node.

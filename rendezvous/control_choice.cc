@@ -3,15 +3,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/counted.h"
 #include "base/status_macros.h"
 #include "rendezvous/eviction.h"
 
 namespace mtrun::rendezvous {
 namespace {
-
-std::string Count(size_t count, absl::string_view what) {
-  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
-}
 
 /// What is left of the generation that runs when the node goes.
 std::string AfterDrain(const JobMachine& job, const std::string& node_id) {
@@ -19,8 +16,8 @@ std::string AfterDrain(const JobMachine& job, const std::string& node_id) {
   const size_t others = job.generation().last()->members.size() - 1;
   const auto least = static_cast<size_t>(job.settings().min_nodes);
   const std::string what = "its trainers finish their step, other workers are stopped";
-  if (others >= least) return absl::StrCat(what, "; the job continues with ", Count(others, "node"));
-  return absl::StrCat(what, "; then the job waits for others: it needs ", Count(least, "node"));
+  if (others >= least) return absl::StrCat(what, "; the job continues with ", Counted(others, "node"));
+  return absl::StrCat(what, "; then the job waits for others: it needs ", Counted(least, "node"));
 }
 
 absl::StatusOr<ControlDecision> DecideDrain(const ControlQuestion& question, const JobMachine& job,
@@ -47,7 +44,7 @@ absl::StatusOr<ControlDecision> DecideDrain(const ControlQuestion& question, con
 absl::StatusOr<ControlDecision> DecideStop(const ControlQuestion& question, const JobMachine& job) {
   if (job.outcome()) return HasEndedError(job, "there is nothing to stop");
   const std::string& job_id = job.settings().job_id;
-  const std::string nodes = Count(job.roster().size(), "node");
+  const std::string nodes = Counted(job.roster().size(), "node");
   std::string text = absl::StrCat(QuotedJob(job_id), " is stopped on ", nodes);
   if (question.checkpoint)
     text = absl::StrCat(QuotedJob(job_id), ": ", nodes,

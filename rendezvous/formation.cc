@@ -6,12 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/counted.h"
 #include "rendezvous/natural_order.h"
 
 namespace mtrun::rendezvous {
 namespace {
 
-std::string Nodes(size_t count) { return absl::StrCat(count, count == 1 ? " node" : " nodes"); }
+std::string Nodes(size_t count) { return Counted(static_cast<int64_t>(count), "node"); }
 std::string Are(size_t count) { return count == 1 ? " is" : " are"; }
 
 std::vector<Candidate> ChooseAtMost(std::vector<Candidate> ready, int max_nodes) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/counted.h"
 #include "nlohmann/json.hpp"
 #include "rendezvous/codec.h"
 #include "rendezvous/job_settings.h"
@@ -35,10 +36,6 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
-std::string Count(int64_t count, absl::string_view what) {
-  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
-}
-
 bool IsMember(const NodeView& node) { return node.first_rank >= 0; }
 
 /// "running for 4 min 05 s: generation 3 with 2 nodes (of 1 to 4) and 8 workers, 1 node waits".
@@ -51,10 +48,10 @@ std::string Heading(const JobView& job) {
   std::string text = absl::StrCat(job.phase, " for ", HumanDuration(job.phase_age), ": ");
   if (job.generation.number > 0) absl::StrAppend(&text, "generation ", job.generation.number, " with ");
   const JobSettings& wanted = job.settings;
-  absl::StrAppend(&text, Count(members, "node"), " (of ", wanted.min_nodes,
+  absl::StrAppend(&text, Counted(members, "node"), " (of ", wanted.min_nodes,
                   wanted.min_nodes == wanted.max_nodes ? "" : absl::StrCat(" to ", wanted.max_nodes),
-                  ") and ", Count(workers, "worker"));
-  if (waiting > 0) absl::StrAppend(&text, ", ", Count(waiting, "node"), waiting == 1 ? " waits" : " wait");
+                  ") and ", Counted(workers, "worker"));
+  if (waiting > 0) absl::StrAppend(&text, ", ", Counted(waiting, "node"), waiting == 1 ? " waits" : " wait");
   return text;
 }
 
@@ -162,7 +159,7 @@ std::string StatusTable(const ServiceStatus& status) {
     return absl::StrCat("no job: the service is up for ", HumanDuration(status.uptime),
                         " and nobody has joined it\n");
   std::string text = absl::StrCat("service up for ", HumanDuration(status.uptime), ", ",
-                                  Count(status.jobs.size(), "job"), "\n");
+                                  Counted(status.jobs.size(), "job"), "\n");
   for (const JobView& job : status.jobs) absl::StrAppend(&text, "\n", JobTable(job));
   return text;
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/counted.h"
 #include "base/endpoint.h"
 #include "base/signal_name.h"
 #include "rendezvous/overloaded.h"
@@ -21,8 +22,7 @@ std::string DescribeRanks(const Member& member) {
 }
 
 std::string DescribeOffer(const Offer& offer) {
-  std::string text =
-      absl::StrCat("offer: ", offer.workers, " worker", offer.workers == 1 ? "" : "s", " on ", offer.host);
+  std::string text = absl::StrCat("offer: ", Counted(offer.workers, "worker"), " on ", offer.host);
   if (offer.node_rank) absl::StrAppend(&text, ", node_rank ", *offer.node_rank);
   if (offer.holds) absl::StrAppend(&text, ", holds ", Describe(*offer.holds));
   return text;
@@ -51,10 +51,9 @@ std::string Describe(const Assignment& a) {
   for (size_t i = 0; i < shown; ++i)
     members.push_back(absl::StrCat(a.members[i].host, " (", DescribeRanks(a.members[i]), ")"));
   if (shown < a.members.size()) members.push_back(absl::StrCat(a.members.size() - shown, " more"));
-  std::string text =
-      absl::StrCat(Describe(a.generation), ": ", a.members.size(), " node", a.members.size() == 1 ? "" : "s",
-                   ", world size ", a.world_size, ": ", absl::StrJoin(members, ", "), "; master ",
-                   a.master_address, ":", a.master_port);
+  std::string text = absl::StrCat(
+      Describe(a.generation), ": ", Counted(static_cast<int64_t>(a.members.size()), "node"), ", world size ",
+      a.world_size, ": ", absl::StrJoin(members, ", "), "; master ", a.master_address, ":", a.master_port);
   if (a.restart_count > 0) absl::StrAppend(&text, "; restart ", a.restart_count);
   return text;
 }

@@ -190,6 +190,13 @@ RgbImage ResizeImage(const RgbImage& image, const ImageSize& target) {
   return ResizeBilinear(image, InEighths({0, 0, image.size.height, image.size.width}), target);
 }
 
+ImageSize ScaledSize(const ImageSize& size, int64_t over, int64_t under) {
+  const auto scaled = [&](int64_t side) {
+    return static_cast<int>(std::max<int64_t>(1, (2 * side * over + under) / (2 * under)));
+  };
+  return {scaled(size.height), scaled(size.width)};
+}
+
 ImageSize FitInto(const ImageSize& size, int short_side, int max_side) {
   const int64_t shorter = std::min(size.height, size.width), longer = std::max(size.height, size.width);
   // The smaller of the two scales short_side / shorter and max_side / longer, as a fraction of at most 1.
@@ -199,10 +206,7 @@ ImageSize FitInto(const ImageSize& size, int short_side, int max_side) {
   };
   shrink(short_side, shorter);
   shrink(max_side, longer);
-  const auto scaled = [&](int64_t side) {
-    return static_cast<int>(std::max<int64_t>(1, (2 * side * over + under) / (2 * under)));
-  };
-  return {scaled(size.height), scaled(size.width)};
+  return ScaledSize(size, over, under);
 }
 
 }  // namespace mtrun::datasets

@@ -30,8 +30,12 @@ RgbImage ResizeBilinear(const RgbImage& image, const EighthsBox& box, const Imag
 /// Stretches to `target`: area averaging where both sides shrink, else bilinear.
 RgbImage ResizeImage(const RgbImage& image, const ImageSize& target);
 
+/// The size with this image's shape at a scale of over / under. Sides are rounded half up, to at least one
+/// pixel. REQUIRES: both are positive, and a side times one of them fits.
+ImageSize ScaledSize(const ImageSize& size, int64_t over, int64_t under);
+
 /// The size with this image's shape whose shorter side is at most `short_side` and whose longer one at most
-/// `max_side` (0: any); never larger than `size`. Sides are rounded half up, to at least one pixel.
+/// `max_side` (0: any); never larger than `size`. Rounded as ScaledSize does.
 ImageSize FitInto(const ImageSize& size, int short_side, int max_side);
 
 }  // namespace mtrun::datasets

@@ -39,7 +39,6 @@ class EncodedImportTest : public testing::Test {
             .threads = threads,
             .shard_bytes = 3000};
   }
-  static std::string Bytes(absl::Span<const uint8_t> record) { return {record.begin(), record.end()}; }
   std::vector<std::string> Partial() const {
     std::vector<std::string> found;
     for (const std::string& name : test::Names(folder_.path())) {
@@ -62,8 +61,8 @@ TEST_F(EncodedImportTest, FilesKeepTheirBytesAndOrder) {
   EXPECT_EQ(train->size(), 24);
   EXPECT_TRUE(train->encoded() && train->varies());
   EXPECT_GT(report->index.splits.at("train").shards.size(), 3u);
-  EXPECT_EQ(Bytes(train->record(0)), test::Read(source_ + "/train/cat/100.png"));
-  EXPECT_EQ(Bytes(train->record(8)), test::Read(source_ + "/train/dog/101.jpg"));
+  EXPECT_EQ(train->record(0), test::Read(source_ + "/train/cat/100.png"));
+  EXPECT_EQ(train->record(8), test::Read(source_ + "/train/dog/101.jpg"));
   EXPECT_EQ(train->image_size(8), (ImageSize{21, 58}));
   EXPECT_EQ(train->label(7), 0);
   EXPECT_EQ(train->label(8), 1);
@@ -93,10 +92,10 @@ TEST_F(EncodedImportTest, LargerImagesAreMadeSmallerAndKeepTheirShape) {
   options.rules.short_side = 22;
   ASSERT_TRUE(Import(options, kGoOn).ok());
   const auto train = PackedSplit::Open(folder_ / "out", "train");
-  EXPECT_EQ(Bytes(train->record(0)), test::Read(source_ + "/train/cat/100.png"));  // 20x60
-  EXPECT_EQ(train->image_size(1), (ImageSize{22, 52}));                            // of 23x54
+  EXPECT_EQ(train->record(0), test::Read(source_ + "/train/cat/100.png"));  // 20x60
+  EXPECT_EQ(train->image_size(1), (ImageSize{22, 52}));                     // of 23x54
   for (int64_t i = 0; i < train->size(); ++i) {
-    const auto image = DecodeImage(Bytes(train->record(i)));
+    const auto image = DecodeImage(train->record(i));
     ASSERT_TRUE(image.ok()) << image.status();
     EXPECT_EQ(image->size, train->image_size(i));
     EXPECT_LE(std::min(image->size.height, image->size.width), 22);

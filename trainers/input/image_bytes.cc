@@ -37,9 +37,8 @@ ImageBytes Resize(const ImageBytes& source, int size) {
 
 datasets::RgbImage DecodeSquare(const datasets::PackedSplit& data, int64_t id, const datasets::ImageBox& box,
                                 const datasets::ImageSize& target) {
-  const absl::Span<const uint8_t> record = data.record(id);
-  auto image = datasets::DecodeBox({reinterpret_cast<const char*>(record.data()), record.size()}, box, target,
-                                   datasets::DecodeMode::kExact, {.max_pixels = INT64_MAX});
+  auto image = datasets::DecodeBox(data.record(id), box, target, datasets::DecodeMode::kExact,
+                                   {.max_pixels = INT64_MAX});
   TORCH_CHECK(image.ok(), "image ", id, " of the data set: ", std::string(image.status().message()),
               " (mtdata info --verify finds damaged shards)");
   return *std::move(image);
