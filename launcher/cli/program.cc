@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -84,6 +85,21 @@ absl::StatusOr<Program> ResolveTrainer(const EntryPoint& entry, const Environmen
                                           " (looked in ", absl::StrJoin(folders, ", "), ")"));
 }
 
+/// Where pip puts the package of a wheel whose programs are in <prefix>/bin.
+std::vector<fs::path> InPythonPackages(const fs::path& prefix) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator item(prefix / "lib", error), end; !error && item != end; item.increment(error)) {
+    if (!absl::StartsWith(item->path().filename().string(), "python3")) continue;
+    for (const char* packages : {"site-packages/mtrun", "dist-packages/mtrun"}) {
+      std::error_code ignored;
+      if (fs::is_directory(item->path() / packages, ignored)) found.push_back(item->path() / packages);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
 }  // namespace
 
 absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const EnvironmentMap& environment,
@@ -132,9 +148,16 @@ std::vector<std::string> TrainerFolders(const EnvironmentMap& environment,
                                         const std::string& executable_folder) {
   std::vector<std::string> folders =
       absl::StrSplit(Variable(environment, "MTRUN_TRAINER_PATH"), ':', absl::SkipEmpty());
-  const std::string installed = fs::path(executable_folder).parent_path() / "libexec/mtrun/trainers";
+  const fs::path prefix = fs::path(executable_folder).parent_path();
+  std::vector<fs::path> installed = InPythonPackages(prefix);
+  installed.insert(installed.begin(), prefix);
+  const size_t given = folders.size();
   std::error_code ignored;
-  folders.push_back(fs::is_directory(installed, ignored) ? installed : executable_folder);
+  for (const fs::path& top : installed) {
+    const fs::path folder = top / "libexec/mtrun/trainers";
+    if (fs::is_directory(folder, ignored)) folders.push_back(folder);
+  }
+  if (folders.size() == given) folders.push_back(executable_folder);
   return folders;
 }
 

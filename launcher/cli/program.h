@@ -32,7 +32,8 @@ std::string ProgramIdentity(const Program& program, const EntryPoint& entry);
 std::vector<std::string> ArgumentsFor(const Program& program, int local_rank);
 
 /// Folders that may hold trainers, in order: MTRUN_TRAINER_PATH, ../libexec/mtrun/trainers beside the
-/// executable, or (a build tree, which has none) the executable's own folder.
+/// executable, that of the package where pip has installed both, or (a build tree, which has neither) the
+/// executable's own folder.
 std::vector<std::string> TrainerFolders(const EnvironmentMap& environment,
                                         const std::string& executable_folder);
 /// Names of the trainers that are there, sorted.

@@ -83,6 +83,11 @@ TEST_F(CooperativeTest, AKilledPythonWorkerIsReplacedBesideTheOthers) {
   KillOneOfThree({support::TestFile("support/toys/cooperative.py")});
 }
 
+TEST_F(CooperativeTest, AKilledWorkerOfThePythonPackageIsReplacedBesideTheOthers) {
+  if (!HavePython()) GTEST_SKIP() << "there is no python3";
+  KillOneOfThree({support::TestFile("support/toys/joined.py")});
+}
+
 TEST_F(CooperativeTest, ADeathWithoutBudgetEndsTheJob) {
   const auto mtrun = StartAlone(2, {});
   ASSERT_TRUE(Met(*mtrun, 1, 2, 2));

@@ -47,8 +47,10 @@ if(MT_CUDA)
   file(GLOB cudart ${cuda_dir}/lib/libcudart.so.*)
   list(APPEND torch_libraries ${torch_lib}/libtorch_cuda.so ${torch_lib}/libc10_cuda.so ${torch_lib}/libtorch.so ${cudart})
 endif()
-# DT_RPATH (not RUNPATH) so that the libraries behind these are found too.
-target_link_options(mt_torch INTERFACE -Wl,--disable-new-dtags -Wl,-rpath,${torch_lib})
+# DT_RPATH (not RUNPATH) so that the libraries behind these are found too. Installing takes it away: it names a folder of
+# whoever builds.
+target_link_options(mt_torch INTERFACE -Wl,--disable-new-dtags)
+set(MT_TORCH_RPATH ${torch_lib})
 # One word: CMake drops a flag that it has seen before, a second --no-as-needed for example.
 list(JOIN torch_libraries "," torch_libraries)
 target_link_libraries(mt_torch INTERFACE "-Wl,--push-state,--no-as-needed,${torch_libraries},--pop-state"
@@ -67,4 +69,27 @@ target_precompile_headers(mt_torch_pch PRIVATE <algorithm> <chrono> <functional>
 function(mt_use_torch_pch target)
   target_precompile_headers(${target} REUSE_FROM mt_torch_pch)
   mt_bundle(${target})
+endfunction()
+
+# What an installed `program` needs of LibTorch goes to <prefix>/lib/mtrun, so that every user can start it and the prefix can be
+# moved. With CUDA that would be gigabytes, part of it found at run time only: there trainers ask for MT_TORCH_DIR.
+set(install_torch ON)
+if(MT_CUDA OR MT_STATIC)
+  set(install_torch OFF)
+endif()
+option(MT_INSTALL_TORCH "cmake --install copies what the trainers need of LibTorch" ${install_torch})
+function(mt_install_torch program)
+  if(NOT MT_INSTALL_TORCH)
+    return()
+  endif()
+  install(CODE "
+    file(GET_RUNTIME_DEPENDENCIES EXECUTABLES \"$<TARGET_FILE:${program}>\" RESOLVED_DEPENDENCIES_VAR libraries
+      UNRESOLVED_DEPENDENCIES_VAR missing POST_EXCLUDE_REGEXES \"^/(usr/)?lib\")
+    foreach(library IN LISTS libraries)
+      file(RELATIVE_PATH within \"${MT_TORCH_DIR}\" \"\${library}\")
+      if(NOT within MATCHES \"^[.][.]\")
+        get_filename_component(folder \"\${within}\" DIRECTORY)
+        file(INSTALL \"\${library}\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/mtrun/\${folder}\" FOLLOW_SYMLINK_CHAIN)
+      endif()
+    endforeach()")
 endfunction()

@@ -1,5 +1,9 @@
 # Packages from Debian, as found by `tools/setup`. docs/design.md says why each one is here.
 find_package(Threads REQUIRED)
+option(MT_STATIC "Link all packages but LibTorch into the programs, for tools/package" OFF)
+if(MT_STATIC)
+  include(StaticPackages)
+endif()
 find_package(absl REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)
@@ -11,6 +15,15 @@ find_package(ZLIB REQUIRED)
 find_package(LibArchive REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
+set(MT_SPDLOG spdlog::spdlog)
+if(MT_STATIC)
+  get_property(imported DIRECTORY PROPERTY IMPORTED_TARGETS)
+  list(FILTER imported INCLUDE REGEX "^(absl::|yaml-cpp$|gRPC::(address_sorting|gpr|grpc|grpc\\+\\+|upb)$)")
+  mt_link_statically(${imported})
+  set_target_properties(re2::re2 PROPERTIES INTERFACE_LINK_LIBRARIES "${MT_STATIC_re2};Threads::Threads")
+  mt_link_archive_statically()
+  set(MT_SPDLOG spdlog::spdlog_header_only fmt::fmt-header-only)  # Debian has no static ones
+endif()
 
 # For mtdata alone, to read WebP, BMP and TIFF; without it they are refused by name. libopencv-dev pulls in 210 packages; the
 # three small -dev packages carry no CMake config, hence find_library.

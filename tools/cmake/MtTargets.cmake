@@ -1,7 +1,7 @@
 # How every library, program and test of the project is declared.
 #   mt_library(NAME SOURCES a.cc ... [DEPS target ...] [PRIVATE_DEPS target ...] [TORCH])
-#   mt_program(NAME SOURCES a.cc ... [DEPS target ...] [TORCH] [DESTINATION dir])
-#   mt_trainer_links(PROGRAM FOLDER NAMES...)
+#   mt_program(NAME SOURCES a.cc ... [DEPS target ...] [TORCH] [DESTINATION dir] [COMPONENT package])
+#   mt_trainers(PROGRAM FOLDER SCRIPT NAMES...)
 #   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [TORCH] [GPU] [SERIAL] [SANITIZED] [LABELS l ...] [LONG filter]
 #     [TIMEOUT s])
 # TORCH marks what includes LibTorch's headers: it gets the shared precompiled header and LibTorch first on its link line.
@@ -87,34 +87,39 @@ function(mt_library name)
 endfunction()
 
 function(mt_program name)
-  cmake_parse_arguments(arg "TORCH" "DESTINATION" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "DESTINATION;COMPONENT" "SOURCES;DEPS" ${ARGN})
   if(NOT arg_DESTINATION)
     set(arg_DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
+  if(NOT arg_COMPONENT)
+    set(arg_COMPONENT trainers)
+  endif()
   add_executable(${name} ${arg_SOURCES})
+  if(MT_STATIC AND NOT arg_TORCH)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)  # LibTorch throws: trainers share its own
+  endif()
   if(arg_TORCH)
     target_link_libraries(${name} PRIVATE mt_torch)  # first: see LibTorch.cmake
+    set_target_properties(${name} PROPERTIES BUILD_RPATH ${MT_TORCH_RPATH})
     mt_use_torch_pch(${name})
   else()
     mt_use_plain_pch(${name})
   endif()
   target_link_libraries(${name} PRIVATE mt_warnings ${arg_DEPS})
   add_dependencies(mt_programs ${name})
-  install(TARGETS ${name} DESTINATION ${arg_DESTINATION})
+  install(TARGETS ${name} DESTINATION ${arg_DESTINATION} COMPONENT ${arg_COMPONENT})
 endfunction()
 
-# Each of NAMES becomes a link to the program `target`, which is installed in `folder`: in bin of the build, in
-# <folder>/trainers when installed, and a target of that name. The links are relative, so that a copied tree works.
-function(mt_trainer_links target folder)
+# Each of NAMES becomes a program: in bin of the build, and as a target, a link to the program `target`; installed in
+# <folder>/trainers a script that finds LibTorch and starts the one in `folder` under that name. So a copied tree works.
+function(mt_trainers target folder script)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
   add_custom_command(TARGET ${target} POST_BUILD COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/bin)
   foreach(name ${ARGN})
     add_custom_command(TARGET ${target} POST_BUILD
       COMMAND ${CMAKE_COMMAND} -E create_symlink ../${folder}/${target} ${CMAKE_BINARY_DIR}/bin/${name})
     add_custom_target(${name} DEPENDS ${target})
-    install(CODE "
-      file(MAKE_DIRECTORY \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}/trainers\")
-      file(CREATE_LINK ../${target} \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${folder}/trainers/${name}\" SYMBOLIC)")
+    install(PROGRAMS ${script} DESTINATION ${folder}/trainers RENAME ${name} COMPONENT trainers)
   endforeach()
 endfunction()
 
@@ -143,6 +148,7 @@ function(mt_test name)
   add_executable(${name} ${arg_SOURCES})
   if(arg_TORCH)
     target_link_libraries(${name} PRIVATE mt_torch)
+    set_target_properties(${name} PROPERTIES BUILD_RPATH ${MT_TORCH_RPATH})
     target_precompile_headers(${name} REUSE_FROM mt_torch_test_pch)
     mt_bundle(${name})
   else()

@@ -264,6 +264,8 @@ int RunProgram(int argc, char** argv, const Program& program) {
 int RunTrainer(int argc, char** argv, absl::Span<const Trainer> trainers) {
   const absl::StatusOr<Trainer> trainer = FindTrainer(trainers, argc > 0 ? argv[0] : "");
   if (trainer.ok()) return RunProgram(argc, argv, trainer->describe());
+  const absl::StatusOr<Trainer> named = FindTrainer(trainers, argc > 1 ? argv[1] : "");
+  if (named.ok()) return RunProgram(argc - 1, argv + 1, named->describe());
   std::fprintf(stderr, "%s\n", std::string(trainer.status().message()).c_str());
   return 2;
 }

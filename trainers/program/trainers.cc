@@ -14,7 +14,7 @@ absl::StatusOr<Trainer> FindTrainer(absl::Span<const Trainer> trainers, std::str
     absl::StrAppend(text, std::string(trainer.name));
   };
   return absl::NotFoundError(absl::StrCat("there is no trainer \"", std::string(name),
-                                          "\": this program is started by a link named ",
+                                          "\": this program is started by a link, or with a first argument, named ",
                                           absl::StrJoin(trainers, ", ", add_name)));
 }
 

@@ -1,0 +1,63 @@
+"""The worker's end of the channel to its agent: JSON lines over the Unix socket MTRUN_SOCKET (docs/protocol.md, "Channel
+between a worker and its agent")."""
+import json
+import os
+import socket
+import struct
+import threading
+
+PROTOCOL_VERSION = 1
+MOST_BYTES_A_LINE = 16 << 20
+
+
+class Channel:
+    """A reader thread of its own calls `hear(message)` for each message, and `lose(why)` once when the agent is gone.
+    `send` may be called from any thread; what is sent to an agent that is gone is dropped."""
+
+    def __init__(self, path, hear, lose):
+        """ConnectionError where nobody listens, or another user does."""
+        self._hear, self._lose, self._sending = hear, lose, threading.Lock()
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.connect("\0" + path[1:] if path.startswith("@") else path)
+            _, uid, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            if uid not in (0, os.getuid()):
+                raise PermissionError(f"it is user {uid}'s")
+        except OSError as error:
+            self._socket.close()
+            raise ConnectionError(f"cannot reach the agent at MTRUN_SOCKET={path}: {error}") from error
+        self._reader = threading.Thread(target=self._read, name="mtrun-channel", daemon=True)
+
+    def start(self):
+        self._reader.start()
+
+    def send(self, kind, **fields):
+        line = json.dumps({"type": kind, **fields}).encode() + b"\n"
+        try:
+            with self._sending:
+                self._socket.sendall(line)
+        except OSError:
+            pass  # the reader says why
+
+    def close(self):
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        if self._reader.is_alive() and threading.current_thread() is not self._reader:
+            self._reader.join()
+        self._socket.close()
+
+    def _read(self):
+        try:
+            with self._socket.makefile("rb") as lines:
+                while line := lines.readline(MOST_BYTES_A_LINE + 1):
+                    if len(line) > MOST_BYTES_A_LINE or not line.endswith(b"\n"):
+                        raise ValueError("a line without an end")
+                    message = json.loads(line)
+                    if not isinstance(message, dict):
+                        raise ValueError("a line that is no object")
+                    self._hear(message)
+            self._lose("it closed the channel")
+        except (OSError, ValueError) as error:
+            self._lose(str(error))

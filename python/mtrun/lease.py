@@ -1,0 +1,26 @@
+"""The lease of a node: until when its workers may commit what they compute (base/lease_page.h, docs/protocol.md)."""
+import mmap
+import struct
+import time
+
+MAGIC, VERSION, BYTES, LEASES = 0x657361656C746D00, 2, 4096, 8
+
+
+class LeasePage:
+    """The page that the agent shares with its workers."""
+
+    def __init__(self, descriptor):
+        """ValueError for a descriptor that is no such page."""
+        try:
+            self._page = mmap.mmap(descriptor, BYTES, prot=mmap.PROT_READ)
+        except OSError as error:
+            raise ValueError(f"MTRUN_LEASE={descriptor} is no page of a lease: {error}") from error
+        if struct.unpack_from("<QQ", self._page) != (MAGIC, VERSION):
+            raise ValueError(f"MTRUN_LEASE={descriptor} is no page of a lease of version {VERSION}")
+
+    def over(self, generation, now=None):
+        """Of the generation "number.id"; `now`: nanoseconds since boot."""
+        now = time.clock_gettime_ns(time.CLOCK_BOOTTIME) if now is None else now
+        wanted = int(generation.split(".")[1], 16)
+        leases = struct.unpack_from("<" + LEASES * "Qq", self._page, 24)
+        return not any(which == wanted and now < ends for which, ends in zip(leases[::2], leases[1::2]))

@@ -1,0 +1,116 @@
+"""The ledger of a run (docs/formats.md, "The ledger"): which samples each step had, so that `tools/verify_ledger` can prove
+that each was taken exactly once. One worker of a generation writes it."""
+import hashlib
+import json
+import os
+
+from mtrun.sampler import digest, hash_of
+
+START = "0" * 64
+
+
+class Ledger:
+    """`ledger.jsonl` in `folder`, which is made. Opening changes nothing; `begin` does, by the worker that writes."""
+
+    def __init__(self, folder, sampler, data=""):
+        """`data`: a digest or name of the data set, recorded."""
+        self.folder, self.path = folder, os.path.join(folder, "ledger.jsonl")
+        self._sampler, self._data, self._file = sampler, data, None
+        self._previous, self._last = START, {}
+
+    def head(self, run):
+        s = self._sampler
+        return {"ledger": 2, "run": run, "seed": s.seed, "size": s.size, "global_batch": s.global_batch,
+                "micro_batch": s.micro_batch, "shuffle": s.shuffle, "data": self._data}
+
+    def highest_generation(self):
+        """That any line names, 0 without one: a run that continues takes a higher one."""
+        return max((entry.get("generation", 0) for entry in self._lines()), default=0)
+
+    def run(self):
+        """Of the first line; None without one."""
+        return next((entry["run"] for entry in self._lines() if "ledger" in entry), None)
+
+    def begin(self, run, recent=()):
+        """This worker writes from here on, after what a predecessor left. `recent`: lines of steps that a predecessor may
+        not have written. ValueError where the file is another run's."""
+        os.makedirs(self.folder, exist_ok=True)
+        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._end_torn_line()
+        entries, self._last = list(self._lines()), {}
+        wanted = self.head(run)
+        for entry in entries:
+            if "ledger" in entry:
+                other = sorted(key for key, value in wanted.items() if key != "ledger" and entry.get(key) != value)
+                if other:
+                    raise ValueError(f"{self.path} is another run's ({', '.join(other)} differ): take another folder, or move "
+                                     "it away")
+            elif "step" in entry:
+                self._last[entry["step"]] = entry["generation"]
+        if not entries:
+            self._write(wanted)
+        highest = max((entry.get("generation", 0) for entry in entries), default=0)
+        for line in recent:
+            if self._last.get(line["step"]) != line["generation"] and line["generation"] >= highest:
+                self._write(line)
+
+    @staticmethod
+    def step_line(step, epoch, generation, world, ids, samples, hash, loss):
+        """Of a step that was applied. `ids`: as the order says; `samples` and `hash`: what the workers took, summed."""
+        return {"step": step, "epoch": epoch, "generation": generation, "world": world, "ids": digest(ids),
+                "samples": samples, "hash": f"{hash:016x}", "loss": f"{loss:.17g}", "status": "applied"}
+
+    def write(self, line):
+        """REQUIRES: begin."""
+        self._write(line)
+
+    def finish(self, program, settings, report):
+        """What says how long the run was to be and that it ended: config.yaml and report.json beside the ledger."""
+        s = self._sampler
+        settings = {"data": "", "seed": s.seed, "epochs": s.epochs, "max_steps": 0, "batch_size": s.micro_batch,
+                    "global_batch": s.global_batch, **settings}
+        lines = [f"{program}:"] + [f"  {name}: {json.dumps(value) if isinstance(value, bool) else value}"
+                                   for name, value in settings.items() if value != ""]
+        self._replace("config.yaml", "\n".join(lines) + "\n")
+        self._replace("report.json", json.dumps({"steps": s.step, **report}, indent=2) + "\n")
+
+    def _replace(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path + ".partial", "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".partial", path)
+
+    def _write(self, entry):
+        line = json.dumps({**entry, "prev": self._previous}, separators=(",", ":")).encode()
+        written = os.write(self._file, line + b"\n")
+        if written != len(line) + 1:
+            raise OSError(f"{self.path}: only {written} of {len(line) + 1} bytes could be written (is the disk full?)")
+        self._previous = hashlib.sha256(line).hexdigest()
+
+    def _end_torn_line(self):
+        with open(self.path, "rb") as file:
+            lines = file.read().split(b"\n")
+        if lines[-1]:
+            os.write(self._file, b"\n")  # what a killed writer left of its last line
+        last = next((line for line in reversed(lines) if line), None)
+        self._previous = hashlib.sha256(last).hexdigest() if last else START
+
+    def _lines(self):
+        try:
+            with open(self.path, "rb") as file:
+                for line in file:
+                    try:
+                        entry = json.loads(line)
+                    except ValueError:
+                        continue
+                    if isinstance(entry, dict):
+                        yield entry
+        except FileNotFoundError:
+            return
+
+
+def gathered(ids):
+    """Count and hash of the ids that a worker took, as `step_line` wants their sums."""
+    return len(ids), hash_of(ids)

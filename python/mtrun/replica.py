@@ -1,0 +1,252 @@
+"""A training run over torch.distributed that its workers hold together: whoever is left goes on in place, newcomers are
+handed the state, each sample is taken exactly once."""
+import hashlib
+import io
+import os
+import secrets
+import sys
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+
+from mtrun.job import Interrupted, Stopped
+from mtrun.ledger import Ledger, gathered
+from mtrun.torch import interruptible, leave_group, regroup
+
+RECENT = 16       # lines of the ledger that each worker remembers for a writer that died before it wrote them
+EXIT_DIFFERS = 3  # two workers hold different states of one step: nobody can say whose counts
+MASK63 = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that was applied. `loss`: mean over its samples, before the update."""
+    step: int
+    epoch: int
+    loss: float
+    samples: int
+    world_size: int
+    generation: int
+
+
+class Replica:
+    """What one worker holds of the run: `model`, `optimizer` and how far the `sampler` has come, the same on every worker
+    after every step. A step needs all workers of a generation and is applied when all their gradients are summed; so the
+    highest number of steps is the truth, and whoever is behind it takes over the state of the lowest such rank.
+
+    `folder`: gets ledger and checkpoints, from the newest of which a run that starts again continues; one folder for all
+    nodes, or one on each. `more`: further objects with state_dict and load_state_dict by name (a schedule, say)."""
+
+    def __init__(self, job, model, optimizer, sampler, folder=None, data="", backend=None, checkpoint_steps=0, more=None):
+        self.job, self.model, self.optimizer, self.sampler = job, model, optimizer, sampler
+        self._backend, self._folder, self._checkpoint_steps = backend, folder, checkpoint_steps
+        self._more = more or {}
+        self._ledger = Ledger(folder, sampler, data) if folder else None
+        self._run, self._generation = secrets.token_hex(8), 0
+        self._knows = False  # holds a state that counts: of a checkpoint, or of a generation that it was in
+        self._recent, self._writes = [], False
+        if folder:
+            self._load_newest()
+
+    # ---- the loop
+    def steps(self, loss_of):
+        """Trains to the end of the sampler and yields a Step for each one. `loss_of(ids)`: the mean loss over these samples,
+        to be differentiated. Regroups, hands over and leaves as it must; a worker that was asked to go ends here, one whose
+        whole job was asked to go saves and exits with 128 + signal."""
+        grouped = False
+        while True:
+            try:
+                if not grouped:
+                    self._enter()
+                    grouped = True
+                while not self.sampler.finished:
+                    taken, leaving, regroups = self._step(loss_of)
+                    yield taken
+                    if leaving == taken.world_size:
+                        self._save_for_all()
+                    if leaving and self.job.leaves:
+                        self.job.leave(f"after step {self.sampler.step}")
+                        leave_group(self.job)
+                        return
+                    if leaving or regroups:
+                        raise Interrupted("workers leave or join")
+                if self._finish():
+                    return
+                grouped = False
+            except Interrupted:
+                grouped = False
+            except Stopped:
+                return
+
+    def _finish(self):
+        """True when the job has ended; False when another generation begins first, which is to be taken part in."""
+        if self._folder and self._writes and not self.saved():
+            self.save()
+        with interruptible(self.job):
+            dist.barrier()  # all is on the disk before anybody says so
+        return self.job.done(self.sampler.step)
+
+    def _step(self, loss_of):
+        batches = self.sampler.micro_batches(self.job.rank, self.job.world_size)
+        ids, all_ids = [i for batch in batches for i in batch], self.sampler.ids()
+        self.optimizer.zero_grad(set_to_none=False)
+        loss = 0.0
+        for batch in batches:
+            part = loss_of(batch) * (len(batch) / len(all_ids))
+            part.backward()
+            loss += float(part.detach())
+        loss, samples, hash, leaving, regroups = self._sum(loss, ids)
+        self.job.hold()
+        self.optimizer.step()
+        return self._commit(all_ids, samples, hash, loss), leaving, regroups
+
+    def _sum(self, loss, ids):
+        """Gradients in place; the sums of the losses' parts, of what was taken, and of who wants to leave or regroup."""
+        count, hash = gathered(ids)
+        parameters = [p for p in self.model.parameters() if p.requires_grad]
+        for p in parameters:
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+        signed = hash - (1 << 64) if hash >> 63 else hash
+        exact = torch.tensor([count, signed, int(self.job.leaves), int(self.job.wants_regroup)])
+        mean = torch.tensor([loss], dtype=torch.float64)
+        flat = torch.cat([p.grad.reshape(-1) for p in parameters])
+        with interruptible(self.job):
+            for work in [dist.all_reduce(tensor, async_op=True) for tensor in (flat, exact, mean)]:
+                work.wait()
+        for p, grad in zip(parameters, flat.split([p.numel() for p in parameters])):
+            p.grad.copy_(grad.view_as(p))
+        samples, hash, leaving, regroups = exact.tolist()
+        return mean.item(), samples, hash % (1 << 64), leaving, regroups
+
+    def _commit(self, ids, samples, hash, loss):
+        taken = Step(self.sampler.step, self.sampler.epoch, loss, samples, self.job.world_size, self._generation)
+        line = Ledger.step_line(taken.step, taken.epoch, taken.generation, taken.world_size, ids, samples, hash, loss)
+        self._recent = (self._recent + [line])[-RECENT:]
+        self._knows = True
+        self.sampler.advance()
+        if self._ledger and self._writes:
+            self._ledger.write(line)
+        if self._writes and self._checkpoint_steps and self.sampler.step % self._checkpoint_steps == 0:
+            self.save()
+        self.job.progress(taken.epoch, self.sampler.step, self.sampler.step * self.sampler.global_batch)
+        return taken
+
+    # ---- a generation
+    def _enter(self):
+        regroup(self.job, self._backend)
+        with interruptible(self.job):
+            self._share()
+        writes = self.job.rank == 0
+        if self._ledger and writes and not self._writes:
+            self._ledger.begin(self._run, self._recent)
+        self._writes = writes
+
+    def _share(self):
+        """Members compare how far they are, and whoever is behind is given the state."""
+        known = self._ledger.highest_generation() if self._ledger else 0
+        mine = torch.tensor([self.sampler.step if self._knows else -1, max(self._generation, known), self._digest()])
+        all_of = [torch.zeros_like(mine) for _ in range(self.job.world_size)]
+        dist.all_gather(all_of, mine)
+        steps, generations, digests = zip(*(each.tolist() for each in all_of))
+        highest = max(steps)
+        source = steps.index(highest)
+        if len({digest for step, digest in zip(steps, digests) if step == highest and step >= 0}) > 1:
+            ranks = ", ".join(str(rank) for rank, step in enumerate(steps) if step == highest)
+            print(f"mtrun: ranks {ranks} hold different states after {highest} steps: nobody can say whose counts",
+                  file=sys.stderr)
+            sys.exit(EXIT_DIFFERS)
+        needy = [rank for rank, step in enumerate(steps) if rank != source and (step < highest or step < 0)]
+        if self.job.rank == source:
+            self._give(needy)
+        elif self.job.rank in needy:
+            self._take(source)
+        # The same number on all, above every one that any of them, or a ledger, knows.
+        self._generation = max(self.job.number, max(generations) + 1)
+
+    def _state(self):
+        return {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
+                "sampler": self.sampler.state_dict(), "run": self._run, "generation": self._generation,
+                "recent": self._recent, "more": {name: each.state_dict() for name, each in self._more.items()}}
+
+    def _restore(self, state):
+        self.sampler.load_state_dict(state["sampler"])
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        for name, each in self._more.items():
+            each.load_state_dict(state["more"][name])
+        self._run, self._generation, self._recent = state["run"], state["generation"], state["recent"]
+
+    def _digest(self):
+        found = hashlib.sha256()
+        for tensor in self.model.state_dict().values():
+            found.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        return int.from_bytes(found.digest()[:8], "little") & MASK63
+
+    def _give(self, ranks):
+        if not ranks:
+            return
+        file = io.BytesIO()
+        torch.save(self._state(), file)
+        payload = torch.frombuffer(bytearray(file.getbuffer()), dtype=torch.uint8)
+        for rank in ranks:
+            dist.send(torch.tensor([payload.numel()]), rank)
+            dist.send(payload, rank)
+
+    def _take(self, source):
+        size = torch.zeros(1, dtype=torch.int64)
+        dist.recv(size, source)
+        payload = torch.zeros(int(size), dtype=torch.uint8)
+        dist.recv(payload, source)
+        self._restore(torch.load(io.BytesIO(payload.numpy().tobytes()), weights_only=True))
+        self._knows = True
+
+    # ---- checkpoints
+    def saved(self):
+        """Whether the checkpoint of this very step is there."""
+        return os.path.exists(self._path(self.sampler.step))
+
+    def save(self):
+        """Whole or not at all: written beside, synced, renamed; the last two stay."""
+        self.job.hold()
+        os.makedirs(self._folder, exist_ok=True)
+        path = self._path(self.sampler.step)
+        with open(path + ".partial", "wb") as file:
+            torch.save(self._state(), file)
+            file.flush()
+            os.fsync(file.fileno())
+        self.job.hold()
+        os.replace(path + ".partial", path)
+        for step in self._checkpoints()[:-2]:
+            os.remove(self._path(step))
+
+    def _save_for_all(self):
+        """The whole job was asked to go."""
+        if self._folder and self._writes:
+            self.save()
+        with interruptible(self.job):
+            dist.barrier()
+        self.job.leave(f"all leave after step {self.sampler.step}")
+        leave_group(self.job)
+        sys.exit(self.job.exit_status)
+
+    def _path(self, step):
+        return os.path.join(self._folder, f"replica_{step}.pt")
+
+    def _checkpoints(self):
+        try:
+            names = os.listdir(self._folder)
+        except FileNotFoundError:
+            return []
+        return sorted(int(name[8:-3]) for name in names
+                      if name.startswith("replica_") and name.endswith(".pt") and name[8:-3].isdigit())
+
+    def _load_newest(self):
+        for step in reversed(self._checkpoints()):
+            try:
+                self._restore(torch.load(self._path(step), weights_only=True, map_location="cpu"))
+                self._knows = True
+                return
+            except (OSError, RuntimeError, KeyError, EOFError) as error:
+                print(f"mtrun: {self._path(step)} cannot be read, the one before it is taken: {error}", file=sys.stderr)

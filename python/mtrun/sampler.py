@@ -1,0 +1,122 @@
+"""The order of samples of mtrun's trainers, the same at any number of workers (docs/formats.md, "The order of samples")."""
+import hashlib
+import struct
+
+MASK = (1 << 64) - 1
+
+
+def splitmix(x):
+    z = (x + 0x9E3779B97F4A7C15) & MASK
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & MASK
+    return z ^ z >> 31
+
+
+def fnv1a(name):
+    h = 0xCBF29CE484222325
+    for c in name.encode():
+        h = (h ^ c) * 0x100000001B3 & MASK
+    return h
+
+
+class Permutation:
+    """Of the samples of one epoch: a Feistel network, walked until the number lies in [0, size)."""
+
+    def __init__(self, seed, size, epoch):
+        key = splitmix((fnv1a("sampler") ^ splitmix(seed)) + epoch & MASK)
+        self._size, self._half = size, max(4, ((size - 1).bit_length() + 1) // 2)
+        self._keys = [splitmix(key + r & MASK) for r in range(8)]
+
+    def __getitem__(self, position):
+        half, low, x = self._half, (1 << self._half) - 1, position
+        while True:
+            left, right = x >> half, x & low
+            for key in self._keys:
+                left, right = right, left ^ splitmix(key ^ right) >> 64 - half
+            x = left << half | right
+            if x < self._size:
+                return x
+
+
+def digest(ids):
+    """SHA-256 over the ids, each as 8 bytes little-endian: how the ledger names the samples of a step."""
+    return hashlib.sha256(struct.pack(f"<{len(ids)}q", *ids)).hexdigest()
+
+
+def hash_of(ids):
+    """What the workers' sums over these ids come to, modulo 2^64."""
+    return sum(splitmix(i) for i in ids) & MASK
+
+
+class ElasticSampler:
+    """Which samples a worker takes for which step. A step consumes `global_batch` samples, in micro-batches of
+    `micro_batch`; worker w of W computes a contiguous range of the micro-batches. Neither depends on W, so the batch of a
+    step is the same with any number of workers, and each sample is taken once an epoch while workers come and go."""
+
+    def __init__(self, size, global_batch, micro_batch, epochs=1, seed=0, shuffle=True):
+        for name, value in (("size", size), ("global_batch", global_batch), ("micro_batch", micro_batch), ("epochs", epochs)):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} is {value!r}, it has to be a whole number of at least 1")
+        if not isinstance(seed, int) or not 0 <= seed <= MASK:
+            raise ValueError(f"seed is {seed!r}, it has to be a whole number from 0 to 2^64 - 1")
+        self.size, self.global_batch, self.micro_batch = size, global_batch, micro_batch
+        self.epochs, self.seed, self.shuffle = epochs, seed, shuffle
+        self.step = 0  # finished steps
+        self._order = (-1, None)
+
+    @property
+    def steps_per_epoch(self):
+        return -(-self.size // self.global_batch)
+
+    @property
+    def steps(self):
+        """Of the whole run."""
+        return self.epochs * self.steps_per_epoch
+
+    @property
+    def epoch(self):
+        """Of the next step, from 0."""
+        return self.step // self.steps_per_epoch
+
+    @property
+    def finished(self):
+        return self.step >= self.steps
+
+    def ids(self):
+        """Of the next step, all workers' together."""
+        begin = self.step % self.steps_per_epoch * self.global_batch
+        positions = range(begin, min(begin + self.global_batch, self.size))
+        if not self.shuffle:
+            return list(positions)
+        if self._order[0] != self.epoch:
+            self._order = (self.epoch, Permutation(self.seed, self.size, self.epoch))
+        return [self._order[1][p] for p in positions]
+
+    def micro_batches(self, rank, world_size):
+        """Lists of ids: what this worker computes for the next step, one pass each; none where the step has fewer
+        micro-batches than there are workers before it."""
+        if not 0 <= rank < world_size:
+            raise ValueError(f"rank {rank} of {world_size} workers")
+        ids = self.ids()
+        each, larger = divmod(-(-self.global_batch // self.micro_batch), world_size)
+        begin = rank * each + min(rank, larger)
+        batches = (ids[v * self.micro_batch:(v + 1) * self.micro_batch]
+                   for v in range(begin, begin + each + (rank < larger)))
+        return [batch for batch in batches if batch]  # a short last step leaves some empty
+
+    def advance(self):
+        """The step is applied."""
+        self.step += 1
+
+    def state_dict(self):
+        return {"step": self.step, "size": self.size, "global_batch": self.global_batch, "micro_batch": self.micro_batch,
+                "seed": self.seed, "shuffle": self.shuffle}
+
+    def load_state_dict(self, state):
+        """ValueError where it is the state of another order."""
+        mine = self.state_dict()
+        other = sorted(name for name in mine if name != "step" and state.get(name) != mine[name])
+        if other:
+            raise ValueError("the state is of another order of samples: " +
+                             ", ".join(f"{name} {state.get(name)!r} instead of {mine[name]!r}" for name in other))
+        self.step = int(state["step"])

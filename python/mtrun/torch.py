@@ -1,0 +1,110 @@
+"""torch.distributed in a job whose membership changes: process groups that are left and made anew in the same process."""
+import contextlib
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from mtrun.job import Interrupted
+
+PATIENCE = 2.0           # seconds for the agent's word on why a collective failed; then it is said to be broken
+CONNECT_TIMEOUT = timedelta(seconds=600)
+STORE_KEY = "mtrun/torch_store"
+
+
+def regroup(job, backend=None):
+    """Leaves the process group that there is (its collectives are aborted), enters the job's next generation, and makes the
+    default process group of it, again and again until one connects. The first call makes the group of the generation that
+    the job is in already. Returns the Assignment. Raises mtrun.Stopped when no generation follows.
+    `backend`: as torch.distributed's; by default NCCL for CUDA tensors where there is a GPU, Gloo for those on a CPU."""
+    first = not dist.is_initialized() and not getattr(job, "_grouped", False)
+    while True:
+        leave_group(job)
+        if not first:
+            job.next()
+        first = False
+        job._grouped = True
+        try:
+            with interruptible(job):
+                _make_group(job, backend)
+            job.ready()
+            return job.assignment
+        except Interrupted:
+            if not job.elastic:
+                raise
+
+
+def leave_group(job):
+    """Ends the default process group of this process, if there is one, without waiting for anybody."""
+    job.on_break(None)
+    if dist.is_initialized():
+        _abort()
+        with contextlib.suppress(RuntimeError):
+            dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def interruptible(job):
+    """Around collectives: one that fails because the generation ended raises mtrun.Interrupted. The end of the generation
+    ends them at once; one that fails although nobody is lost is reported, so that everybody regroups."""
+    try:
+        with job.waits():
+            yield
+    except RuntimeError as error:
+        if isinstance(error, Interrupted) or not _of_a_collective(error):
+            raise
+        why = str(error).splitlines()[0]
+        if job.elastic and not job.wait_until_over(PATIENCE):
+            job.broken(why)
+            job.wait_until_over(None)
+        raise Interrupted(why) from error
+
+
+def _of_a_collective(error):
+    text = str(error)
+    return isinstance(error, dist.DistError) or any(word in text for word in ("gloo", "Gloo", "NCCL", "Connection closed",
+                                                                              "Connection reset", "aborted"))
+
+
+def _make_group(job, backend):
+    given = job.assignment
+    if given.world_size == 1 and not given.master_port:
+        store = dist.HashStore()
+    elif job.elastic:
+        store = _meet(job, given)
+    else:
+        store = dist.TCPStore(given.master_addr, given.master_port, given.world_size, given.rank == 0,
+                              timeout=CONNECT_TIMEOUT)
+    job.on_break(lambda why: _abort())
+    dist.init_process_group(backend, store=store, rank=given.rank, world_size=given.world_size, timeout=CONNECT_TIMEOUT)
+    dist.barrier()  # whoever is lost by now is found out here, not in the first step
+
+
+def _meet(job, given):
+    """A store of this generation, in rank 0's process; its port comes through the job's own key-value space."""
+    if given.rank == 0:
+        store = _listen(job, given)
+        job.store.set(STORE_KEY, str(store.port).encode())
+        return store
+    port = int(job.store.wait(STORE_KEY)[0])
+    return dist.TCPStore(given.master_addr, port, None, False, timeout=CONNECT_TIMEOUT)
+
+
+def _listen(job, given):
+    low, _, high = job.port_range.partition("-")
+    error = None
+    for port in range(int(low), int(high) + 1) if high else (0,):
+        try:
+            return dist.TCPStore("127.0.0.1", port, None, True, timeout=CONNECT_TIMEOUT, wait_for_workers=False)
+        except RuntimeError as failure:
+            error = failure
+    raise RuntimeError(f"no port of MTRUN_PORT_RANGE={job.port_range} is free for generation {given.number}") from error
+
+
+def _abort():
+    """Ends what waits in a collective, on this process alone. Any thread."""
+    with contextlib.suppress(Exception):
+        group = dist.distributed_c10d._get_default_group()
+        for device in group._device_types:
+            group._get_backend(device).abort()
+

@@ -1,0 +1,239 @@
+"""A worker's end of the channel, against an agent that the tests play."""
+import os
+import signal
+import struct
+import threading
+import time
+import unittest
+
+import support
+from mtrun import AgentLost, Interrupted, Stopped, join
+from support import Agent, assignment, in_thread
+
+
+class AgentCase(unittest.TestCase):
+    def setUp(self):
+        self.agent = Agent()
+        self.addCleanup(self.agent.close)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+
+    def joined(self, first=None, **environment):
+        """A job whose worker is in generation 1."""
+        joining = in_thread(lambda: join(self.agent.environment(**environment)))
+        self.agent.accept()
+        self.hello = [self.agent.heard(), self.agent.heard()]
+        self.agent.say(first or assignment(1))
+        job = joining.result()
+        self.addCleanup(job.close)
+        return job
+
+    def wait(self, holds):
+        deadline = time.monotonic() + 20
+        while not holds():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.002)
+
+
+class JobTest(AgentCase):
+    def test_says_hello_and_takes_its_assignment(self):
+        job = self.joined(assignment(4, rank=1, world_size=2))
+        self.assertEqual(self.hello[0], {"type": "hello", "protocol": 1, "pid": os.getpid(), "local_rank": 1,
+                                         "cooperative": True})
+        self.assertEqual((job.rank, job.world_size, job.number, job.generation, job.master_addr),
+                         (1, 2, 4, "4.4", "127.0.0.1"))
+        self.assertFalse(job.changed())
+
+    def test_a_death_ends_what_waits_and_the_next_generation_follows(self):
+        job, broken = self.joined(), threading.Event()
+        job.on_break(lambda why: broken.set())
+        self.agent.say({"type": "dissolved", "generation": "1.1", "why": "rank 1 was killed", "graceful": False})
+        self.assertTrue(broken.wait(20))
+        self.assertTrue(job.over() and job.changed())
+        with self.assertRaisesRegex(Interrupted, "rank 1 was killed"):
+            job.hold()
+        self.agent.say(assignment(2, world_size=1))
+        self.assertEqual(job.next().world_size, 1)
+        self.assertFalse(job.changed())
+
+    def test_a_graceful_end_waits_for_the_step(self):
+        job = self.joined()
+        job.on_break(lambda why: self.fail(f"aborted: {why}"))
+        self.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": True}, assignment(2))
+        self.wait(lambda: job.wants_regroup)
+        self.assertTrue(job.changed())
+        self.assertFalse(job.over())
+        job.hold()  # may commit
+        job.on_break(None)
+        self.assertEqual(job.next().generation, "2.2")
+        self.assertFalse(job.wants_regroup)
+
+    def test_a_death_after_a_graceful_end_ends_it_at_once(self):
+        job, broken = self.joined(), threading.Event()
+        job.on_break(lambda why: broken.set())
+        self.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": True},
+                       {"type": "dissolved", "generation": "1.1", "why": "lost", "graceful": False})
+        self.assertTrue(broken.wait(20))
+        self.assertTrue(job.over())
+
+    def test_what_ended_before_it_was_entered_is_passed_over(self):
+        job = self.joined()
+        self.agent.say({"type": "dissolved", "generation": "1.1", "why": "lost", "graceful": False}, assignment(2),
+                       {"type": "dissolved", "generation": "2.2", "why": "lost again", "graceful": False}, assignment(3))
+        self.wait(lambda: job._newest.number == 3)
+        self.assertEqual(job.next().number, 3)
+
+    def test_the_store(self):
+        job = self.joined()
+        job.store.set("key", b"\0value")
+        self.assertEqual(self.agent.heard(), {"type": "store_set", "key": "key", "value": "AHZhbHVl", "generation": "1.1"})
+        waiting = in_thread(lambda: job.store.wait("key", "other"))
+        asked = self.agent.heard()
+        self.assertEqual((asked["type"], asked["keys"], asked["generation"]), ("store_wait", ["key", "other"], "1.1"))
+        self.agent.say({"type": "store_values", "id": asked["id"], "values": {"other": "Qg==", "key": "QQ=="}, "error": ""})
+        self.assertEqual(waiting.result(), [b"A", b"B"])
+
+    def test_a_wait_for_a_value_ends_with_the_generation(self):
+        job = self.joined()
+        waiting = in_thread(lambda: job.store.wait("key"))
+        self.agent.heard()
+        self.agent.say({"type": "dissolved", "generation": "1.1", "why": "lost", "graceful": False})
+        with self.assertRaisesRegex(Interrupted, "no value of key: lost"):
+            waiting.result()
+
+    def test_done_waits_for_the_end_of_the_job(self):
+        job = self.joined()
+        ending = in_thread(lambda: job.done(7))
+        self.assertEqual(self.agent.heard(), {"type": "done", "step": 7, "generation": "1.1"})
+        self.agent.say({"type": "stop", "why": "success"})
+        self.assertTrue(ending.result())
+        with self.assertRaises(Stopped):
+            job.next()
+
+    def test_done_is_said_again_where_another_generation_begins_first(self):
+        job = self.joined()
+        ending = in_thread(lambda: job.done(7))
+        self.agent.heard()
+        self.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": True}, assignment(2))
+        self.assertFalse(ending.result())
+
+    def test_a_drain_and_a_signal_are_wishes_to_leave(self):
+        job = self.joined()
+        self.agent.say({"type": "drain", "deadline_seconds": 5, "why": "asked"})
+        self.wait(lambda: job.leaves)
+        self.assertEqual(job.exit_status, 128 + signal.SIGTERM)
+        job = join({})
+        os.kill(os.getpid(), signal.SIGINT)
+        self.wait(lambda: job.leaves)
+        self.assertEqual(job.exit_status, 128 + signal.SIGINT)
+        job.leave()  # nobody to tell
+
+    def test_a_lost_agent_is_said(self):
+        job = self.joined()
+        self.agent.hang_up()
+        self.wait(job.over)
+        with self.assertRaisesRegex(AgentLost, "the agent is gone"):
+            job.next()
+
+    def test_malformed_messages_end_the_channel_and_nothing_else(self):
+        for line in (b"nonsense\n", b"[1]\n", b'{"type":"assignment","rank":5}\n', b'{"type":"assignment"}\n'):
+            with self.subTest(line=line):
+                agent = self.agent = Agent()
+                self.addCleanup(agent.close)
+                job = self.joined()
+                agent.write(line)
+                self.wait(job.over)
+                with self.assertRaises(AgentLost):
+                    job.next()
+
+    def test_unknown_messages_and_fields_are_ignored(self):
+        job = self.joined(assignment(1, new_field=[1]))
+        self.agent.say({"type": "weather", "rain": True}, {"type": "stop", "why": "success", "more": 1})
+        self.wait(lambda: job.changed())
+
+    def test_nobody_at_the_socket(self):
+        with self.assertRaisesRegex(ConnectionError, "MTRUN_SOCKET=@nobody-listens-here"):
+            join({"MTRUN_SOCKET": "@nobody-listens-here"})
+
+    def test_waits_are_reported_once_a_second(self):
+        job = self.joined()
+        with job.waits():
+            said = self.agent.heard()
+        self.assertEqual((said["type"], said["generation"]), ("waiting", "1.1"))
+        self.assertGreaterEqual(said["seconds"], 1)
+
+
+class LeaseTest(AgentCase):
+    def page(self, *leases):
+        """A page as base/lease_page.cc makes it: pairs of a generation's id and when its lease ends."""
+        fd = os.memfd_create("lease")
+        self.addCleanup(os.close, fd)
+        os.ftruncate(fd, 4096)
+        leases = [*leases, *[(0, 0)] * (8 - len(leases))]
+        os.pwrite(fd, struct.pack("<QQQ", 0x657361656C746D00, 2, 0) + b"".join(struct.pack("<Qq", *l) for l in leases), 0)
+        return fd
+
+    def test_a_valid_lease_holds_nobody(self):
+        job = self.joined(MTRUN_LEASE=str(self.page((1, 2**62))))
+        job.hold()
+
+    def test_a_lease_that_is_over_holds_until_it_is_renewed(self):
+        fd = self.page((1, 1))
+        job = self.joined(MTRUN_LEASE=str(fd))
+        holding = in_thread(job.hold)
+        self.assertEqual(self.agent.heard(), {"type": "waiting", "generation": "1.1", "seconds": 1.0})
+        self.assertTrue(holding.is_alive())
+        os.pwrite(fd, struct.pack("<q", 2**62), 32)
+        holding.result()
+
+    def test_the_end_of_the_generation_ends_a_hold(self):
+        job = self.joined(MTRUN_LEASE=str(self.page((9, 2**62))))
+        holding = in_thread(job.hold)
+        self.agent.say({"type": "dissolved", "generation": "1.1", "why": "over", "graceful": False})
+        with self.assertRaises(Interrupted):
+            holding.result()
+
+    def test_who_is_told_to_go_holds_for_half_of_its_grace(self):
+        job = self.joined(MTRUN_LEASE=str(self.page((9, 2**62))), MTRUN_SHUTDOWN_TIMEOUT="0.1")
+        self.agent.say({"type": "drain", "deadline_seconds": 0.1, "why": "asked"})
+        with self.assertRaises(Interrupted):
+            in_thread(job.hold).result()
+
+    def test_another_descriptor_is_named(self):
+        fd = os.memfd_create("other")
+        self.addCleanup(os.close, fd)
+        os.ftruncate(fd, 4096)
+        with self.assertRaisesRegex(ValueError, f"MTRUN_LEASE={fd} is no page"):
+            join(self.agent.environment(MTRUN_LEASE=str(fd)))
+
+
+class AloneTest(unittest.TestCase):
+    def setUp(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+
+    def test_without_a_launcher_there_is_one_worker(self):
+        with join({}) as job:
+            self.assertEqual((job.rank, job.world_size, job.elastic, job.changed()), (0, 1, False, False))
+            job.hold()
+            job.progress(0, 1, 2)
+            self.assertTrue(job.done(1))
+
+    def test_under_another_launcher_the_membership_is_for_life(self):
+        job = join({"RANK": "2", "WORLD_SIZE": "4", "LOCAL_RANK": "0", "MASTER_ADDR": "node1", "MASTER_PORT": "29500",
+                    "TORCHELASTIC_RESTART_COUNT": "1"})
+        self.assertEqual((job.rank, job.world_size, job.master_addr, job.master_port, job.number),
+                         (2, 4, "node1", 29500, 2))
+        job.next()
+        with self.assertRaises(Stopped):
+            job.next()
+
+    def test_malformed_variables_are_named(self):
+        with self.assertRaisesRegex(ValueError, "RANK is '-1'"):
+            join({"RANK": "-1", "WORLD_SIZE": "4"})
+        with self.assertRaisesRegex(ValueError, "RANK is 4, it has to be below WORLD_SIZE, which is 4"):
+            join({"RANK": "4", "WORLD_SIZE": "4"})
+
+
+if __name__ == "__main__":
+    unittest.main()

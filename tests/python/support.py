@@ -1,0 +1,82 @@
+"""What the tests of the Python package share: the package's path, and an agent that says what a test tells it to."""
+import json
+import os
+import socket
+import sys
+import threading
+
+sys.dont_write_bytecode = True
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "python"))
+
+NODE = {"host": "here", "address": "127.0.0.1", "first_rank": 0, "workers": 2}
+
+
+def assignment(number, rank=0, world_size=2, **more):
+    return {"type": "assignment", "generation": f"{number}.{number:x}", "rank": rank, "local_rank": rank,
+            "world_size": world_size, "local_world_size": 2, "node_rank": 0, "peers": [NODE], **more}
+
+
+class Agent:
+    """Listens as mtrun's agent does, for one worker. `heard()` waits for its next message."""
+    _names = 0
+
+    def __init__(self):
+        Agent._names += 1
+        self.path = f"@mtrun-python-test-{os.getpid()}-{Agent._names}"
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind("\0" + self.path[1:])
+        self._listener.listen()
+        self._worker = self._lines = None
+
+    def environment(self, **more):
+        return {"MTRUN_SOCKET": self.path, "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "1", **more}
+
+    def accept(self):
+        self._worker = self._listener.accept()[0]
+        self._worker.settimeout(20)
+        self._lines = self._worker.makefile("rb")
+
+    def heard(self):
+        line = self._lines.readline()
+        return json.loads(line) if line else None
+
+    def say(self, *messages):
+        self.write("".join(json.dumps(message) + "\n" for message in messages).encode())
+
+    def write(self, data):
+        self._worker.sendall(data)
+
+    def hang_up(self):
+        if self._worker:
+            self._lines.close()
+            self._worker.close()
+            self._worker = None
+
+    def close(self):
+        self.hang_up()
+        self._listener.close()
+
+
+def in_thread(call):
+    """Runs `call` beside the test; `.result()` waits for what it returns or raises."""
+    class Running(threading.Thread):
+        value = error = None
+
+        def run(self):
+            try:
+                self.value = call()
+            except BaseException as error:  # the test's thread raises it
+                self.error = error
+
+        def result(self):
+            self.join(20)
+            if self.is_alive():
+                raise TimeoutError("still running")
+            if self.error:
+                raise self.error
+            return self.value
+
+    thread = Running(daemon=True)
+    thread.start()
+    return thread

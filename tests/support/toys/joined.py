@@ -1,0 +1,41 @@
+"""A cooperative worker by the Python package, without torch: enters one generation after the other, and says so as the toy
+worker in C++ does. SIGTERM: it leaves. SIGUSR1: its work is done."""
+import os
+import signal
+import sys
+import threading
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "python"))
+
+import mtrun  # noqa: E402
+
+finished = threading.Event()
+
+
+def meet(job):
+    """Tells all members who it is and waits for each of them."""
+    job.store.set(f"rank{job.rank}", str(os.getpid()).encode())
+    job.store.wait(*[f"rank{rank}" for rank in range(job.world_size)])
+    print(f"in generation {job.number}: rank {job.rank} of {job.world_size} pid {os.getpid()} .", flush=True)
+
+
+with mtrun.join() as job:
+    signal.signal(signal.SIGUSR1, lambda *_: finished.set())
+    while True:
+        try:
+            meet(job)
+            while not job.changed() and not finished.is_set():
+                job.wait_until_over(0.02)
+            if finished.is_set() and job.done(7):
+                break
+            if job.leaves:
+                job.leave()
+                break
+            print(f"dissolved generation {job.number}", flush=True)
+        except mtrun.Interrupted:
+            pass
+        try:
+            job.next()
+        except mtrun.Stopped:
+            break

@@ -1,0 +1,48 @@
+#!/bin/sh
+# Starts this training program with the LibTorch that is here: that of MT_TORCH_DIR, the one that was installed with it, that of
+# the Python environment that it is in, or python3's.
+name=${0##*/}
+here=$(dirname "$(readlink -f "$0")")  # <...>/libexec/mtrun/trainers
+
+complain() {
+  echo "$name: $*" >&2
+  exit 2
+}
+
+find_torch() {  # the folder that holds torch/
+  if [ -n "$MT_TORCH_DIR" ]; then
+    echo "$MT_TORCH_DIR"
+    return
+  fi
+  for folder in "$here/../../../lib/mtrun" "$here/../../../.."; do
+    if [ -e "$folder/torch/lib/libtorch_cpu.so" ]; then
+      echo "$folder"
+      return
+    fi
+  done
+  python3 -c 'import importlib.util as u, os
+spec = u.find_spec("torch")
+print(os.path.dirname(spec.submodule_search_locations[0]) if spec else "")' 2>/dev/null
+}
+
+torch=$(find_torch)
+if [ -z "$torch" ]; then
+  complain "the training programs need PyTorch 2.11, and there is none: pip install 'torch==2.11.*', or MT_TORCH_DIR=<site-packages>"
+fi
+if [ ! -e "$torch/torch/lib/libtorch_cpu.so" ]; then
+  complain "there is no torch/lib/libtorch_cpu.so in $torch${MT_TORCH_DIR:+ (MT_TORCH_DIR)}: PyTorch 2.11 is needed"
+fi
+if [ -e "$torch/torch/version.py" ]; then
+  version=$(sed -n "s/^__version__ = ['\"]\([^'\"]*\)['\"].*/\1/p" "$torch/torch/version.py")
+  case $version in
+    2.11.*) ;;
+    *) complain "the training programs need PyTorch 2.11, $torch has $version: pip install 'torch==2.11.*', or MT_TORCH_DIR=<site-packages>" ;;
+  esac
+fi
+
+program=$here/../trainer
+if [ -x "$here/../trainer-cuda" ] && [ -e "$torch/torch/lib/libtorch_cuda.so" ] && [ -e "$torch/nvidia/nccl" ]; then
+  program=$here/../trainer-cuda
+fi
+export LD_LIBRARY_PATH="$torch/torch/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+exec "$program" "$name" "$@"
