@@ -89,7 +89,8 @@ absl::StatusOr<Program> ResolveTrainer(const EntryPoint& entry, const Environmen
 std::vector<fs::path> InPythonPackages(const fs::path& prefix) {
   std::vector<fs::path> found;
   std::error_code error;
-  for (fs::directory_iterator item(prefix / "lib", error), end; !error && item != end; item.increment(error)) {
+  for (fs::directory_iterator item(prefix / "lib", error), end; !error && item != end;
+       item.increment(error)) {
     if (!absl::StartsWith(item->path().filename().string(), "python3")) continue;
     for (const char* packages : {"site-packages/mtrun", "dist-packages/mtrun"}) {
       std::error_code ignored;

@@ -1,5 +1,5 @@
-// The Python package's example over PyTorch and Gloo: workers and nodes are killed, leave and join, and the run goes
-// on in place. tools/test --full; tools/setup --peers installs what it imports.
+// The Python package's example over PyTorch and Gloo: workers and nodes are killed, leave and join, and the
+// run goes on in place. tools/test --full; tools/setup --peers installs what it imports.
 #include <signal.h>
 
 #include <cmath>
@@ -29,9 +29,16 @@ class PythonPackage : public LauncherTest {
     overlay["PYTHON_EXEC"] = PeersPython();
     overlay["PYTHONPATH"] = support::TestFile("../python");
     overlay["PYTHONDONTWRITEBYTECODE"] = "1";
-    std::vector<std::string> example = {support::TestFile("../python/examples/train_elastic.py"), "--float64",
-                                        "--size", "250", "--global_batch", "16", "--batch_size", "2",
-                                        "--folder", folder_.File(run)};
+    std::vector<std::string> example = {support::TestFile("../python/examples/train_elastic.py"),
+                                        "--float64",
+                                        "--size",
+                                        "250",
+                                        "--global_batch",
+                                        "16",
+                                        "--batch_size",
+                                        "2",
+                                        "--folder",
+                                        folder_.File(run)};
     example = Words(example, more);
     if (mtrun.empty()) return std::make_unique<Program>(Words({PeersPython()}, example), overlay);
     return std::make_unique<Program>(Command(Words(mtrun, example)), overlay);

@@ -1,5 +1,5 @@
-// All training programs are one executable, which is started through links: the name says which one it is. Where
-// there can be no links (a Python wheel) the first argument does: trainer cnnA --data ...
+// All training programs are one executable, which is started through links: the name says which one it is.
+// Where there can be no links (a Python wheel) the first argument does: trainer cnnA --data ...
 #pragma once
 
 #include <string>

@@ -107,8 +107,7 @@ TEST_F(ProgramTest, TrainersAreFoundInTheirFolders) {
               ElementsAre(built, "--epochs", "1"));
   const std::string installed = Make("libexec/mtrun/trainers/cnnA", true);
   EXPECT_EQ(Resolve({.trainer = "cnnA"})->file, installed);
-  const std::string packaged =
-      Make("lib/python3.11/site-packages/mtrun/libexec/mtrun/trainers/cnnB", true);
+  const std::string packaged = Make("lib/python3.11/site-packages/mtrun/libexec/mtrun/trainers/cnnB", true);
   EXPECT_EQ(Resolve({.trainer = "cnnB"})->file, packaged);
   EXPECT_EQ(Resolve({.trainer = "cnnA"})->file, installed);
   const std::string own = Make("mine/cnnA", true);
