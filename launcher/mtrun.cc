@@ -97,6 +97,7 @@ int Main(const std::vector<std::string>& args) {
       LogFiles::Make(options->log_dir, options->job.job_id, rendezvous::StateFolderOf(environment));
   if (!log_files.ok()) return Complain(log_files.status());
   for (const std::string& note : options->notes) log::Warning(note);
+  if (!options->derived.empty()) log::Info(options->derived);
   absl::StatusOr<PresencePort> presence = OpenPresence(*options);
   absl::StatusOr<LeaseAlarm> alarm = LeaseAlarm::Make();
   for (const absl::Status& status : {presence.status(), alarm.status()}) {

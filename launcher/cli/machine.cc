@@ -1,17 +1,15 @@
 #include "launcher/cli/machine.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <thread>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/processors.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -90,11 +88,7 @@ std::vector<std::string> VisibleGpus(int devices, const EnvironmentMap& environm
 
 MachineFacts LookAtMachine(const EnvironmentMap& environment, const std::string& root) {
   MachineFacts facts;
-  cpu_set_t allowed;
-  facts.cpus = sched_getaffinity(0, sizeof allowed, &allowed) == 0
-                   ? CPU_COUNT(&allowed)
-                   : static_cast<int>(std::thread::hardware_concurrency());
-  facts.cpus = std::max(facts.cpus, 1);
+  facts.cpus = UsableProcessors(root);
   facts.gpus = static_cast<int>(VisibleGpus(CountGpus(root), environment).size());
   return facts;
 }

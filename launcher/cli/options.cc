@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "launcher/cli/option_table.h"
 #include "launcher/cli/options_reading.h"
+#include "launcher/cli/slurm_step.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -85,6 +86,28 @@ void NoteIgnored(const Settings& settings, Options* options) {
   if (!said.empty()) options->notes.push_back(absl::StrCat("without effect: ", absl::StrJoin(said, ", ")));
 }
 
+bool IsGiven(const Settings& settings, const std::string& name) {
+  return settings.IsSet(name) && settings.SourceOf(name) != SettingSource::kDefault;
+}
+
+/// Within a Slurm step whose user has not said where the other nodes are, what Slurm says of them.
+absl::Status DeriveFromSlurm(const EnvironmentMap& environment, Settings* settings, Options* options) {
+  if (!IsInSlurmStep(environment)) return absl::OkStatus();
+  for (const char* name : {"standalone", "rdzv_endpoint", "master_addr", "master_port"}) {
+    if (IsGiven(*settings, name)) return absl::OkStatus();
+  }
+  MT_ASSIGN_OR_RETURN(const std::vector<DerivedSetting> derived, SettingsOfSlurmStep(environment));
+  std::vector<std::string> said;
+  const bool alone = derived.front().value == "1" && !IsGiven(*settings, "nnodes");
+  for (const DerivedSetting& each : derived) {
+    if (IsGiven(*settings, each.name) || (alone && each.name == "rdzv_endpoint")) continue;
+    settings->Derive(each.name, each.value, each.source);
+    said.push_back(absl::StrCat("--", each.name, " ", each.value, " (", each.source, ")"));
+  }
+  options->derived = absl::StrCat("from Slurm: ", absl::StrJoin(said, ", "));
+  return absl::OkStatus();
+}
+
 /// A flag nobody knows is often one of the program's, given too early.
 absl::Status WithAdvice(const absl::Status& status) {
   if (!absl::StartsWith(status.message(), "unknown flag") ||
@@ -110,6 +133,7 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const
   MT_RETURN_IF_ERROR(settings.ApplyEnvironment(environment, "PET_"));
   if (settings.IsSet("config"))
     MT_RETURN_IF_ERROR(Annotate(settings.ApplyYaml(settings.Text("config"), "mtrun"), "--config"));
+  MT_RETURN_IF_ERROR(DeriveFromSlurm(environment, &settings, &options));
   for (const Option& option : OptionRows()) {
     const OptionContext context{option.spec.name, settings, environment, machine, *rest};
     MT_RETURN_IF_ERROR(std::visit(TargetReader(context, &options), option.target));

@@ -57,6 +57,7 @@ struct Options {
   bool follow = false;               // of --logs
   bool checkpoint = false;           // of --stop
   std::vector<std::string> notes;    // what to warn of: accepted, but without effect
+  std::string derived;               // settings that nobody gave, and what they come from; for people
   rendezvous::JobSettings job;
   int workers = 1;
   std::string endpoint;  // "host:port"; standalone: "127.0.0.1:0"

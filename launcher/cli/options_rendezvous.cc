@@ -164,8 +164,8 @@ absl::Status ReadRendezvous(const OptionContext& context, Options* options) {
   MT_RETURN_IF_ERROR(ReadBackend(settings, options));
   MT_RETURN_IF_ERROR(ReadEndpoint(settings, options));
   MT_RETURN_IF_ERROR(ReadConf(settings, options));
-  options->run_id_given = settings.IsSet("rdzv_id");
-  if (options->run_id_given) {
+  options->run_id_given = settings.SourceOf("rdzv_id") != SettingSource::kDefault;
+  if (settings.IsSet("rdzv_id")) {
     options->job.job_id = settings.Text("rdzv_id");
     if (options->job.job_id.empty()) return NotAllowed(settings, "rdzv_id", "a name that is not empty");
   }

@@ -1,7 +1,6 @@
 #include "trainers/program/machine.h"
 
 #include <malloc.h>
-#include <thread>
 
 #include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
@@ -9,6 +8,7 @@
 #include <torch/cuda.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/processors.h"
 #include "base/status_macros.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/input/image_bytes.h"
@@ -24,7 +24,7 @@ MachineFacts FindMachine(const TrainOptions& options, const EnvironmentMap& envi
                          const Assignment& assignment, const RunData& data) {
   const bool cuda = options.device != "cpu" && torch::cuda::is_available();
   return {.gpus = cuda ? static_cast<int>(torch::cuda::device_count()) : 0,
-          .cores = static_cast<int>(std::thread::hardware_concurrency()),
+          .cores = UsableProcessors(),
           .openmp_threads = environment.count("OMP_NUM_THREADS") != 0 ? at::get_num_threads() : 0,
           .local_rank = assignment.local_rank,
           .local_world_size = assignment.local_world_size,

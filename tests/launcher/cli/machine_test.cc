@@ -33,6 +33,14 @@ TEST_F(MachineTest, NoDriverMeansNoGpus) {
   EXPECT_GE(LookAtMachine({}, root_.path()).cpus, 1);
 }
 
+TEST_F(MachineTest, AQuotaOfProcessorTimeBoundsTheProcessors) {
+  std::filesystem::create_directories(root_.path() + "/proc/self");
+  std::filesystem::create_directories(root_.path() + "/sys/fs/cgroup");
+  support::WriteText(root_.path() + "/proc/self/cgroup", "0::/\n");
+  support::WriteText(root_.path() + "/sys/fs/cgroup/cpu.max", "50000 100000\n");
+  EXPECT_EQ(LookAtMachine({}, root_.path()).cpus, 1);
+}
+
 TEST_F(MachineTest, GpusAreCountedFromTheDriverOrTheDeviceFiles) {
   Gpu("0000:1B:00.0");
   Gpu("0000:0a:00.0");

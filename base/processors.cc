@@ -1,0 +1,78 @@
+#include "base/processors.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace mtrun {
+namespace {
+
+std::string Text(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// Of two texts of microseconds; nothing where they name no limit ("max", -1, a missing file).
+std::optional<double> Quotient(absl::string_view quota, absl::string_view period) {
+  int64_t allowed = 0, each = 0;
+  if (!absl::SimpleAtoi(quota, &allowed) || !absl::SimpleAtoi(period, &each)) return std::nullopt;
+  if (allowed <= 0 || each <= 0) return std::nullopt;
+  return static_cast<double>(allowed) / static_cast<double>(each);
+}
+
+std::optional<double> QuotaOf(const std::string& folder, bool version2) {
+  if (!version2) return Quotient(Text(folder + "/cpu.cfs_quota_us"), Text(folder + "/cpu.cfs_period_us"));
+  const std::string text = Text(folder + "/cpu.max");  // "200000 100000" or "max 100000"
+  const std::vector<std::string> words = absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  return words.size() == 2 ? Quotient(words[0], words[1]) : std::nullopt;
+}
+
+void KeepSmaller(std::optional<double>* least, std::optional<double> found) {
+  if (found && (!*least || *found < **least)) *least = found;
+}
+
+}  // namespace
+
+std::optional<double> ProcessorQuota(const std::string& root) {
+  std::optional<double> least;
+  const std::string groups = Text(root + "/proc/self/cgroup");
+  for (const absl::string_view line : absl::StrSplit(groups, '\n', absl::SkipEmpty())) {
+    // "0::/a/b" (version 2) or "4:cpu,cpuacct:/a/b"
+    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (fields.size() != 3) continue;
+    const bool version2 = fields[0] == "0" && fields[1].empty();
+    const std::vector<std::string> controllers = absl::StrSplit(fields[1], ',');
+    if (!version2 && std::find(controllers.begin(), controllers.end(), "cpu") == controllers.end()) continue;
+    // A container's own group is mounted as the top one, where the path is the host's.
+    const std::string mount = root + (version2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu");
+    for (std::string path = fields[2]; absl::StartsWith(path, "/") && path != "/";
+         path.resize(path.rfind('/')))
+      KeepSmaller(&least, QuotaOf(mount + path, version2));
+    KeepSmaller(&least, QuotaOf(mount, version2));
+  }
+  return least;
+}
+
+int UsableProcessors(const std::string& root) {
+  cpu_set_t allowed;
+  int count = sched_getaffinity(0, sizeof allowed, &allowed) == 0
+                  ? CPU_COUNT(&allowed)
+                  : static_cast<int>(std::thread::hardware_concurrency());
+  if (const std::optional<double> quota = ProcessorQuota(root))
+    count = std::min(count, static_cast<int>(std::min(std::ceil(*quota), 1e6)));
+  return std::max(count, 1);
+}
+
+}  // namespace mtrun

@@ -1,0 +1,123 @@
+#include "launcher/cli/slurm_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/launcher/cli/parse_line.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// As srun --nodes=2 --ntasks-per-node=1 starts the second task.
+EnvironmentMap Step() {
+  return {{"SLURM_JOB_ID", "7001"},
+          {"SLURM_STEP_ID", "2"},
+          {"SLURM_STEP_NODELIST", "n[4-5]"},
+          {"SLURM_STEP_NUM_NODES", "2"},
+          {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+          {"SLURM_PROCID", "1"},
+          {"SLURM_NODEID", "1"},
+          {"SLURM_LOCALID", "0"}};
+}
+
+EnvironmentMap With(EnvironmentMap environment, const std::string& name, const std::string& value) {
+  environment[name] = value;
+  return environment;
+}
+
+TEST(SlurmStep, SaysWhoIsIn) {
+  EXPECT_THAT(*SettingsOfSlurmStep(Step()),
+              ElementsAre(DerivedSetting{"nnodes", "2", "SLURM_STEP_NODELIST"},
+                          DerivedSetting{"node_rank", "1", "SLURM_PROCID"},
+                          DerivedSetting{"rdzv_endpoint", "n4:17195",
+                                         "the first host of SLURM_STEP_NODELIST, a port by job and step"},
+                          DerivedSetting{"rdzv_id", "slurm-7001.2",
+                                         "SLURM_JOB_ID, SLURM_STEP_ID, SLURM_RESTART_COUNT"}));
+}
+
+TEST(SlurmStep, ABatchScriptAndAWorkerAreInNone) {
+  EXPECT_TRUE(IsInSlurmStep(Step()));
+  EnvironmentMap batch = Step();
+  batch.erase("SLURM_STEP_ID");
+  EXPECT_FALSE(IsInSlurmStep(batch));
+  EXPECT_FALSE(IsInSlurmStep(With(Step(), "MTRUN_SOCKET", "@x")));
+  EXPECT_FALSE(IsInSlurmStep({}));
+}
+
+TEST(SlurmStep, ARequeuedJobIsAnotherOne) {
+  EXPECT_EQ(SettingsOfSlurmStep(With(Step(), "SLURM_RESTART_COUNT", "3"))->at(3).value,
+            "slurm-7001.2-requeued-3");
+  EXPECT_EQ(SettingsOfSlurmStep(With(Step(), "SLURM_RESTART_COUNT", "0"))->at(3).value, "slurm-7001.2");
+}
+
+TEST(SlurmStep, GpusAreWorkers) {
+  EXPECT_EQ(SettingsOfSlurmStep(With(Step(), "SLURM_GPUS_ON_NODE", "4"))->back(),
+            (DerivedSetting{"nproc_per_node", "4", "SLURM_GPUS_ON_NODE"}));
+  EXPECT_EQ(SettingsOfSlurmStep(With(Step(), "SLURM_GPUS_ON_NODE", "0"))->size(), 4u);
+}
+
+TEST(SlurmStep, WhatIsMalformedIsNamed) {
+  const auto error = [](const EnvironmentMap& environment) {
+    return std::string(SettingsOfSlurmStep(environment).status().message());
+  };
+  EXPECT_THAT(error(With(Step(), "SLURM_JOB_ID", "x")), HasSubstr("SLURM_JOB_ID is \"x\""));
+  EXPECT_THAT(error(With(Step(), "SLURM_STEP_NODELIST", "n[1-")), HasSubstr("SLURM_STEP_NODELIST"));
+  EXPECT_THAT(error(With(Step(), "SLURM_STEP_TASKS_PER_NODE", "1(x")),
+              HasSubstr("SLURM_STEP_TASKS_PER_NODE"));
+  EXPECT_THAT(error(With(Step(), "SLURM_STEP_TASKS_PER_NODE", "4(x2)")),
+              AllOf(HasSubstr("4 tasks on a node"), HasSubstr("--ntasks-per-node=1")));
+}
+
+TEST(SlurmStep, TheCommandLineNeedsNothing) {
+  const auto options = Parse("train.py", Step());
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->job.min_nodes, 2);
+  EXPECT_EQ(options->job.max_nodes, 2);
+  EXPECT_EQ(options->node_rank, 1);
+  EXPECT_EQ(options->endpoint, "n4:17195");
+  EXPECT_EQ(options->job.job_id, "slurm-7001.2");
+  EXPECT_FALSE(options->run_id_given);  // different programs are still refused
+  EXPECT_FALSE(options->standalone);
+  EXPECT_THAT(options->derived, HasSubstr("--node_rank 1 (SLURM_PROCID)"));
+}
+
+TEST(SlurmStep, AFlagWins) {
+  const auto options = Parse("--nnodes 1:8 --rdzv_id mine --nproc_per_node 3 train.py",
+                             With(Step(), "SLURM_GPUS_ON_NODE", "4"));
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->job.min_nodes, 1);
+  EXPECT_EQ(options->job.max_nodes, 8);
+  EXPECT_EQ(options->job.job_id, "mine");
+  EXPECT_TRUE(options->run_id_given);
+  EXPECT_EQ(options->workers, 3);
+  EXPECT_EQ(options->endpoint, "n4:17195");
+  EXPECT_THAT(options->derived, testing::Not(HasSubstr("rdzv_id")));
+}
+
+TEST(SlurmStep, WhoSaysWhereTheOthersAreDerivesNothing) {
+  for (const char* line : {"--standalone train.py", "--nnodes 2 --rdzv_endpoint a:1 train.py",
+                           "--nnodes 2 --master_addr a --node_rank 0 train.py"}) {
+    // Not even an error of a step that does not fit.
+    const auto options = Parse(line, With(Step(), "SLURM_STEP_TASKS_PER_NODE", "4(x2)"));
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_THAT(options->derived, IsEmpty()) << line;
+    EXPECT_NE(options->endpoint, "n4:17195");
+  }
+  EXPECT_FALSE(Parse("train.py", With(Step(), "SLURM_STEP_TASKS_PER_NODE", "4(x2)")).ok());
+}
+
+TEST(SlurmStep, OneNodeStandsAlone) {
+  const auto options =
+      Parse("train.py", With(With(Step(), "SLURM_STEP_NODELIST", "n4"), "SLURM_PROCID", "0"));
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->job.max_nodes, 1);
+  EXPECT_TRUE(options->standalone);
+}
+
+}  // namespace
+}  // namespace mtrun::launcher
