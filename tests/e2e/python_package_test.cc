@@ -101,6 +101,25 @@ TEST_F(PythonPackage, KilledWorkersAreReplacedAndTheSurvivorsGoOnInPlace) {
   ExpectExactlyOnce("run");
 }
 
+TEST_F(PythonPackage, AsATrainerTheOthersDoNotWaitForAFreshWorkersStart) {
+  support::Overlay overlay = PythonEnvironment();
+  overlay["MTRUN_TRAINER_PATH"] = support::TestFile("../python/examples");
+  const std::string peers = std::filesystem::path(PeersPython()).parent_path();
+  overlay["PATH"] = absl::StrCat(peers, ":", std::getenv("PATH"));
+  Program mtrun(Command(Words({"--standalone", "--nproc_per_node", "3", "--trainer", "train_elastic.py"},
+                              Example("run", {"--epochs", "12", "--step_seconds", "0.1"}))),
+                overlay);
+  const auto first = PidsIn(mtrun, 1, 3);
+  ASSERT_TRUE(mtrun.WaitForLine("step 3 ", kSlow)) << mtrun.Text();
+  kill(first.at(1), SIGKILL);
+  ASSERT_TRUE(mtrun.WaitForLine("with 2 workers", kSlow)) << mtrun.Text();  // goes on without it
+  const auto third = PidsIn(mtrun, 3, 3);                                   // and it joins
+  EXPECT_EQ(third.at(0), first.at(0));
+  ASSERT_EQ(mtrun.Wait(kSlow), 0) << mtrun.Text();
+  ExpectAsAlone(Losses(mtrun), 12);
+  ExpectExactlyOnce("run");
+}
+
 TEST_F(PythonPackage, NodesJoinLeaveAndDie) {
   const auto node = [&](int rank) {
     return Train({"--nnodes", "1:3", "--nproc_per_node", "1", "--rdzv_endpoint", endpoint_, "--rdzv_conf",
