@@ -3,6 +3,8 @@
 #include <signal.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 
 #include "absl/strings/str_split.h"
@@ -22,26 +24,27 @@ class PythonPackage : public LauncherTest {
       GTEST_SKIP() << "no Python with PyTorch: tools/setup --peers makes one";
   }
 
-  /// The example, alone or under mtrun with these arguments; 16 steps an epoch.
-  std::unique_ptr<Program> Train(const std::vector<std::string>& mtrun, const std::string& run,
-                                 const std::vector<std::string>& more = {}) {
+  support::Overlay PythonEnvironment() const {
     support::Overlay overlay = Environment();
     overlay["PYTHON_EXEC"] = PeersPython();
     overlay["PYTHONPATH"] = support::TestFile("../python");
     overlay["PYTHONDONTWRITEBYTECODE"] = "1";
-    std::vector<std::string> example = {support::TestFile("../python/examples/train_elastic.py"),
-                                        "--float64",
-                                        "--size",
-                                        "250",
-                                        "--global_batch",
-                                        "16",
-                                        "--batch_size",
-                                        "2",
-                                        "--folder",
-                                        folder_.File(run)};
-    example = Words(example, more);
-    if (mtrun.empty()) return std::make_unique<Program>(Words({PeersPython()}, example), overlay);
-    return std::make_unique<Program>(Command(Words(mtrun, example)), overlay);
+    return overlay;
+  }
+  /// Arguments of the example: 16 steps an epoch.
+  std::vector<std::string> Example(const std::string& run, const std::vector<std::string>& more) const {
+    return Words({"--float64", "--size", "250", "--global_batch", "16", "--batch_size", "2", "--folder",
+                  folder_.File(run)},
+                 more);
+  }
+
+  /// The example, alone or under mtrun with these arguments.
+  std::unique_ptr<Program> Train(const std::vector<std::string>& mtrun, const std::string& run,
+                                 const std::vector<std::string>& more = {}) {
+    const std::vector<std::string> example =
+        Words({support::TestFile("../python/examples/train_elastic.py")}, Example(run, more));
+    if (mtrun.empty()) return std::make_unique<Program>(Words({PeersPython()}, example), PythonEnvironment());
+    return std::make_unique<Program>(Command(Words(mtrun, example)), PythonEnvironment());
   }
 
   static std::map<int, pid_t> PidsIn(Program& mtrun, int generation, int world) {
