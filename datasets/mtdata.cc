@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/settings.h"
@@ -78,11 +80,21 @@ void CatchStopSignals() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
 }
 
-/// "  idx      the MNIST family: ...", a line each.
+/// "  idx         the MNIST family: ...", in lines of 80 columns.
 std::string FormatLines() {
+  constexpr size_t kIndent = 13, kColumns = 80;
   std::string lines;
-  for (const Importer& importer : Importers())
-    absl::StrAppendFormat(&lines, "  %-8s %s\n", importer.name, importer.help);
+  for (const Importer& importer : Importers()) {
+    std::string line = absl::StrFormat("  %-10s", importer.name);
+    for (const absl::string_view word : absl::StrSplit(importer.help, ' ')) {
+      if (line.size() + 1 + word.size() > kColumns) {
+        absl::StrAppend(&lines, line, "\n");
+        line = std::string(kIndent - 1, ' ');
+      }
+      absl::StrAppend(&line, " ", word);
+    }
+    absl::StrAppend(&lines, line, "\n");
+  }
   return lines;
 }
 
