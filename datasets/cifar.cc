@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "datasets/archive_reader.h"
 #include "datasets/parallel.h"
-#include "datasets/tar_reader.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -58,7 +58,7 @@ bool IsCifarFile(const std::string& name) {
 }
 
 absl::StatusOr<Files> ReadFromArchive(const std::string& path) {
-  MT_ASSIGN_OR_RETURN(TarReader reader, TarReader::Open(path));
+  MT_ASSIGN_OR_RETURN(ArchiveReader reader, ArchiveReader::Open(path));
   Files files;
   int64_t left = kMaxBytes;
   for (;;) {

@@ -1,6 +1,11 @@
 #include "datasets/encoded_import.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <thread>
@@ -25,6 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kShardsInMemory = 4;
+constexpr size_t kPieceBytes = 1 << 20;
 constexpr int64_t kRoomToLeave = 16 << 20;  // for headers, the index and the file system's own tables
 
 /// One shard while its images are made.
@@ -63,7 +69,51 @@ void Widen(ShardState& state, const ImageSize& size) {
   state.largest = {std::max(state.largest.height, size.height), std::max(state.largest.width, size.width)};
 }
 
-/// Writes a shard and then what is to be remembered of it.
+/// Writes pieces to a file that appears whole or not at all, counting and hashing them.
+class PieceFile {
+ public:
+  explicit PieceFile(std::string path) : path_(std::move(path)), part_(path_ + ".part") {}
+  ~PieceFile() {
+    if (fd_.valid()) unlink(part_.c_str());
+  }
+
+  absl::Status Append(std::string_view piece) {
+    if (!fd_.valid()) {
+      fd_ = UniqueFd(open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+      if (!fd_.valid()) return ErrnoStatus(errno, "create " + part_);
+    }
+    sha_.Update(piece);
+    bytes_ += static_cast<int64_t>(piece.size());
+    waiting_ += piece;
+    return waiting_.size() < kPieceBytes ? absl::OkStatus() : Flush();
+  }
+
+  /// Its size and SHA-256 go into `entry`.
+  absl::Status Finish(ShardEntry& entry) {
+    MT_RETURN_IF_ERROR(Flush());
+    if (fsync(fd_.get()) != 0) return ErrnoStatus(errno, "sync " + part_);
+    if (rename(part_.c_str(), path_.c_str()) != 0) return ErrnoStatus(errno, "rename " + part_);
+    fd_.Reset();
+    entry.bytes = bytes_;
+    entry.sha256 = sha_.Hex();
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Flush() {
+    const absl::Status written = WriteAll(fd_.get(), waiting_);
+    waiting_.clear();
+    return Annotate(written, "write " + part_);
+  }
+
+  const std::string path_, part_;
+  UniqueFd fd_;
+  Sha256 sha_;
+  std::string waiting_;
+  int64_t bytes_ = 0;
+};
+
+/// Writes a shard and then what is to be remembered of it. The images are let go as they are written.
 absl::StatusOr<ShardState> WriteShard(const std::string& path, const ImageFiles& files, OpenShard shard) {
   ShardState state;
   std::vector<int64_t> labels;
@@ -77,14 +127,10 @@ absl::StatusOr<ShardState> WriteShard(const std::string& path, const ImageFiles&
   std::sort(shard.bad.begin(), shard.bad.end());
   state.bad = std::move(shard.bad);
   if (!records.empty()) {
-    std::string bytes = EncodeShardHead(labels, records);
-    for (Record& record : records) {
-      bytes += record.bytes;
-      record.bytes = {};
-    }
-    state.entry.bytes = static_cast<int64_t>(bytes.size());
-    state.entry.sha256 = Sha256Hex(bytes);
-    MT_RETURN_IF_ERROR(WriteFileAtomically(path, bytes));
+    PieceFile file(path);
+    MT_RETURN_IF_ERROR(file.Append(EncodeShardHead(labels, records)));
+    for (Record& record : records) MT_RETURN_IF_ERROR(file.Append(std::exchange(record.bytes, {})));
+    MT_RETURN_IF_ERROR(file.Finish(state.entry));
   }
   MT_RETURN_IF_ERROR(WriteFileAtomically(StatePath(path), EncodeShardState(state)));
   return state;
@@ -156,6 +202,7 @@ class ShardMaker {
   absl::Status Make(const Job& job) {
     const size_t image = plans_[job.shard].first + job.image;
     auto record = ReadRecord(image);
+    if (absl::IsAborted(record.status())) return record.status();  // the archive was changed: nothing holds
     ++done_;
     OpenShard full;
     {
@@ -225,7 +272,7 @@ std::vector<BadFile> ListBad(const ImageFiles& files, const ShardMaker& maker) {
   std::vector<BadFile> bad;
   for (size_t i = 0; i < maker.plans().size(); ++i) {
     for (const auto& [image, why] : maker.state(i).bad)
-      bad.push_back({files.file(maker.plans()[i].first + static_cast<size_t>(image)).path, why});
+      bad.push_back({std::string(files.file(maker.plans()[i].first + static_cast<size_t>(image)).path), why});
   }
   return bad;
 }

@@ -14,7 +14,7 @@ std::vector<ShardPlan> PlanShards(const ImageFiles& files, int64_t shard_bytes) 
     const int64_t more = files.file(i).bytes;
     const bool same_split = !shards.empty() && shards.back().split == images[i].split;
     if (!same_split || bytes + more > shard_bytes) {
-      shards.push_back({images[i].split, same_split ? shards.back().number + 1 : 0, i, 0});
+      shards.push_back({std::string(images[i].split), same_split ? shards.back().number + 1 : 0, i, 0});
       bytes = 0;
     }
     ++shards.back().count;

@@ -1,19 +1,16 @@
 #include "datasets/file_tree.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
+#include <chrono>
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/posix.h"
+#include "base/log.h"
 #include "base/status_macros.h"
-#include "datasets/tar_reader.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -22,136 +19,163 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMaxFile = int64_t{256} << 20;
 constexpr int kMaxDepth = 3;  // <split>/<class>/<image>
+constexpr size_t kTextBytes = 1 << 20;
+constexpr int kMaxNesting = 1;
+constexpr size_t kFilesToSay = 1 << 12;
+constexpr std::chrono::seconds kSayEvery{10};
 
-class FolderTree : public FileTree {
- public:
-  explicit FolderTree(std::string root) : root_(std::move(root)) {}
-
-  absl::Status List() {
-    std::error_code error;
-    std::vector<std::string> tops;
-    for (fs::directory_iterator entry(root_, error), end; !error && entry != end; entry.increment(error)) {
-      std::error_code ignored;
-      const std::string name = entry->path().filename().string();
-      if (entry->is_directory(ignored) && IsSplitFolder(name)) tops.push_back(name);
-    }
-    if (error) return ErrnoStatus(error.value(), absl::StrCat("list ", root_));
-    if (tops.empty()) return Collect("", 1);
-    for (const std::string& top : tops) MT_RETURN_IF_ERROR(Collect(top + "/", 2));
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::string> Read(size_t i) const override {
-    const SourceFile& file = files_[i];
-    if (file.bytes > kMaxFile) return absl::InvalidArgumentError("larger than 256 MiB");
-    auto bytes = ReadFile(absl::StrCat(root_, "/", file.path));
-    // A pipe has no size.
-    if (bytes.ok() && file.bytes > 0 && static_cast<int64_t>(bytes->size()) != file.bytes)
-      return absl::DataLossError("changed while it was imported");
-    return bytes;
-  }
-
- private:
-  /// Lists what lies in `prefix` ("" or "a/b/"), whose entries are `depth` names deep; a folder below
-  /// kMaxDepth is listed as a path, for ListTree to refuse.
-  absl::Status Collect(const std::string& prefix, int depth) {
-    std::error_code error;
-    for (fs::directory_iterator entry(fs::path(root_) / prefix, error), end; !error && entry != end;
-         entry.increment(error)) {
-      const std::string name = entry->path().filename().string();
-      if (name[0] == '.') continue;
-      struct stat about = {};
-      const bool there = stat(entry->path().c_str(), &about) == 0;
-      if (there && S_ISDIR(about.st_mode) && depth < kMaxDepth) {
-        MT_RETURN_IF_ERROR(Collect(absl::StrCat(prefix, name, "/"), depth + 1));
-        continue;
-      }
-      files_.push_back({.path = absl::StrCat(prefix, name, there && S_ISDIR(about.st_mode) ? "/" : ""),
-                        .bytes = about.st_size,
-                        .modified = about.st_mtim.tv_sec * 1'000'000'000 + about.st_mtim.tv_nsec});
-    }
-    return error ? ErrnoStatus(error.value(), absl::StrCat("list ", root_, "/", prefix)) : absl::OkStatus();
-  }
-
-  const std::string root_;
-};
-
-/// A file that has a descriptor and no name.
-absl::StatusOr<UniqueFd> NamelessFile(const std::string& folder) {
-  MT_RETURN_IF_ERROR(MakeFolders(folder));
-  std::string path = absl::StrCat(folder, "/.mtdata-spool-XXXXXX");
-  UniqueFd fd(mkostemp(path.data(), O_CLOEXEC));
-  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("make a file in ", folder));
-  unlink(path.c_str());
-  return fd;
-}
-
-class ArchiveTree : public FileTree {
- public:
-  explicit ArchiveTree(std::string path) : path_(std::move(path)) {}
-
-  absl::Status List(const std::string& spool_folder) {
-    MT_ASSIGN_OR_RETURN(spool_, NamelessFile(spool_folder));
-    struct stat about = {};
-    stat(path_.c_str(), &about);
-    MT_ASSIGN_OR_RETURN(TarReader reader, TarReader::Open(path_));
-    for (;;) {
-      MT_ASSIGN_OR_RETURN(const bool more, reader.Next());
-      if (!more) return absl::OkStatus();
-      files_.push_back({.path = reader.name(),
-                        .bytes = 0,
-                        .modified = about.st_mtim.tv_sec * 1'000'000'000 + about.st_mtim.tv_nsec});
-      offsets_.push_back(end_);
-      if (!reader.is_file()) {
-        files_.back().is_link = true;
-        continue;
-      }
-      MT_ASSIGN_OR_RETURN(const std::string bytes, reader.Read(kMaxFile));
-      MT_RETURN_IF_ERROR(Annotate(WriteAll(spool_.get(), bytes), "unpack " + path_));
-      files_.back().bytes = static_cast<int64_t>(bytes.size());
-      end_ += files_.back().bytes;
-    }
-  }
-
-  absl::StatusOr<std::string> Read(size_t i) const override {
-    if (files_[i].is_link)
-      return absl::InvalidArgumentError("a link in an archive; unpack it and import the folder");
-    std::string bytes(static_cast<size_t>(files_[i].bytes), '\0');
-    for (size_t done = 0; done < bytes.size();) {
-      const ssize_t n = pread(spool_.get(), bytes.data() + done, bytes.size() - done,
-                              offsets_[i] + static_cast<off_t>(done));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return ErrnoStatus(errno, "read what was unpacked");
-      if (n == 0) return absl::DataLossError("what was unpacked has become shorter");
-      done += static_cast<size_t>(n);
-    }
-    return bytes;
-  }
-
- private:
-  const std::string path_;
-  UniqueFd spool_;
-  std::vector<int64_t> offsets_;  // of the files in the spool
-  int64_t end_ = 0;
-};
+absl::string_view WithoutTar(absl::string_view name) { return name.substr(0, name.size() - 4); }
 
 }  // namespace
+
+/// An archive that is listed: its file, where it lies there, what stands before its paths.
+struct FileTree::Level {
+  uint32_t holder = 0;
+  bool spooled = false;  // it was itself unpacked
+  int nesting = 0;
+  std::string noun, prefix;
+};
+
+absl::string_view FileTree::Keep(absl::string_view text) {
+  if (texts_.empty() || texts_.back().capacity() - texts_.back().size() < text.size()) {
+    texts_.emplace_back();
+    texts_.back().reserve(std::max(kTextBytes, text.size()));
+  }
+  std::string& block = texts_.back();
+  block.append(text.data(), text.size());
+  return absl::string_view(block).substr(block.size() - text.size());
+}
+
+void FileTree::Add(absl::string_view path, int64_t bytes, int64_t modified, const Place& place) {
+  files_.push_back({.path = Keep(path), .bytes = bytes, .modified = modified});
+  places_.push_back(place);
+  if (files_.size() % kFilesToSay == 0 && MonotonicNow() - said_ >= kSayEvery) {
+    said_ = MonotonicNow();
+    log::Info("listed ", files_.size(), " files");
+  }
+}
+
+absl::Status FileTree::AddFolder(const std::string& folder, const std::string& prefix) {
+  std::error_code error;
+  std::vector<std::string> tops;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    const std::string name = entry->path().filename().string();
+    if (entry->is_directory(ignored) && IsSplitFolder(name)) tops.push_back(name);
+  }
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("list ", folder));
+  const auto root = static_cast<uint32_t>(roots_.size());
+  roots_.push_back(folder + "/");
+  prefix_size_.push_back(prefix.size());
+  if (tops.empty()) return Collect(root, "", prefix, 1);
+  for (const std::string& top : tops) MT_RETURN_IF_ERROR(Collect(root, top + "/", prefix, 2));
+  return absl::OkStatus();
+}
+
+/// Lists what lies in `folder` ("" or "a/b/") of a root, whose entries are `depth` names deep; a folder below
+/// kMaxDepth is listed as a path, for ListTree to refuse.
+absl::Status FileTree::Collect(uint32_t root, const std::string& folder, const std::string& prefix,
+                               int depth) {
+  std::error_code error;
+  const std::string at = absl::StrCat(roots_[root], folder);
+  for (fs::directory_iterator entry(at, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    struct stat about = {};
+    const bool is_folder = stat(entry->path().c_str(), &about) == 0 && S_ISDIR(about.st_mode);
+    if (is_folder && name[0] == '.') continue;
+    if (is_folder && depth < kMaxDepth) {
+      MT_RETURN_IF_ERROR(Collect(root, absl::StrCat(folder, name, "/"), prefix, depth + 1));
+    } else if (!is_folder && name[0] != '.' && depth < kMaxDepth && HasPlainTarName(name)) {
+      MT_RETURN_IF_ERROR(AddArchive(at + name, absl::StrCat(prefix, folder, WithoutTar(name), "/")));
+    } else {
+      Add(absl::StrCat(prefix, folder, name, is_folder ? "/" : ""), about.st_size,
+          about.st_mtim.tv_sec * 1'000'000'000 + about.st_mtim.tv_nsec, {.offset = 0, .holder = root});
+    }
+  }
+  return error ? ErrnoStatus(error.value(), absl::StrCat("list ", at)) : absl::OkStatus();
+}
+
+absl::Status FileTree::AddArchive(const std::string& path, const std::string& prefix) {
+  Level level{.noun = path, .prefix = prefix};
+  MT_ASSIGN_OR_RETURN(level.holder, contents_.AddHolder(path));
+  MT_ASSIGN_OR_RETURN(ArchiveReader reader, ArchiveReader::Open(path));
+  return ListEntries(reader, level);
+}
+
+absl::Status FileTree::ListEntries(ArchiveReader& reader, const Level& level) {
+  for (;;) {
+    MT_ASSIGN_OR_RETURN(const bool more, reader.Next());
+    if (!more) return absl::OkStatus();
+    const bool nested = reader.is_file() && level.nesting < kMaxNesting && HasPlainTarName(reader.name());
+    MT_RETURN_IF_ERROR(nested ? ListNested(reader, level) : AddEntry(reader, level));
+  }
+}
+
+absl::Status FileTree::AddEntry(ArchiveReader& reader, const Level& level) {
+  using Kind = Place::Kind;
+  Place place{.offset = reader.contents_at(), .holder = level.holder, .kind = Kind::kPart};
+  int64_t bytes = reader.bytes();
+  if (!reader.is_file()) {
+    place.kind = Kind::kLink;
+  } else if (reader.is_encrypted()) {
+    place.kind = Kind::kEncrypted;
+  } else if (bytes > kMaxFile) {  // Read says so
+    place.kind = Kind::kPart;
+  } else if (reader.is_zip()) {
+    place = {.offset = reader.header_at(), .holder = level.holder, .kind = Kind::kZipEntry};
+    if (bytes < 0) {
+      const auto drop = [](std::string_view) { return absl::OkStatus(); };
+      MT_ASSIGN_OR_RETURN(bytes, reader.ReadPieces(kMaxFile, drop));
+    }
+  } else if (reader.contents_at() < 0) {
+    MT_ASSIGN_OR_RETURN(const ByteRange range, contents_.Spool(reader, kMaxFile));
+    place = {.offset = range.begin, .holder = level.holder, .kind = Kind::kSpooled};
+    bytes = range.size;
+  } else if (level.spooled) {
+    place.kind = Kind::kSpooled;
+  }
+  Add(absl::StrCat(level.prefix, reader.name()), std::max<int64_t>(0, bytes),
+      contents_.modified(level.holder), place);
+  return absl::OkStatus();
+}
+
+absl::Status FileTree::ListNested(ArchiveReader& reader, const Level& level) {
+  Level inner = level;
+  ++inner.nesting;
+  inner.noun = absl::StrCat(level.noun, ": ", reader.name());
+  inner.prefix = absl::StrCat(level.prefix, WithoutTar(reader.name()), "/");
+  if (reader.contents_at() < 0) {
+    MT_ASSIGN_OR_RETURN(const ByteRange range, contents_.Spool(reader, INT64_MAX));
+    inner.spooled = true;
+    MT_ASSIGN_OR_RETURN(ArchiveReader nested, ArchiveReader::OpenRange(range, inner.noun));
+    return ListEntries(nested, inner);
+  }
+  MT_ASSIGN_OR_RETURN(ArchiveReader nested, ArchiveReader::OpenRange(reader.contents(), inner.noun));
+  return ListEntries(nested, inner);
+}
+
+absl::StatusOr<std::string> FileTree::Read(size_t i) const {
+  const SourceFile& file = files_[i];
+  const Place& place = places_[i];
+  if (file.bytes > kMaxFile) return absl::InvalidArgumentError("larger than 256 MiB");
+  if (place.kind != Place::Kind::kWhole) return contents_.Read(place, file.bytes);
+  const absl::string_view below = file.path.substr(prefix_size_[place.holder]);
+  return Contents::ReadWhole(absl::StrCat(roots_[place.holder], below), file.bytes, file.modified);
+}
 
 bool IsSplitFolder(absl::string_view name) {
   return name == "train" || name == "test" || name == "val" || name == "valid" || name == "validation";
 }
 
-absl::StatusOr<std::unique_ptr<FileTree>> OpenFileTree(const std::string& source,
-                                                       const std::string& spool_folder) {
-  std::error_code error;
-  if (fs::is_directory(source, error)) {
-    auto folder = std::make_unique<FolderTree>(source);
-    MT_RETURN_IF_ERROR(folder->List());
-    return folder;
+absl::StatusOr<std::shared_ptr<const FileTree>> OpenFileTree(const std::vector<TreeSource>& sources,
+                                                             const std::string& spool_folder) {
+  auto tree = std::make_shared<FileTree>(spool_folder);
+  for (const TreeSource& source : sources) {
+    std::error_code error;
+    MT_RETURN_IF_ERROR(fs::is_directory(source.path, error) ? tree->AddFolder(source.path, source.prefix)
+                                                            : tree->AddArchive(source.path, source.prefix));
   }
-  auto archive = std::make_unique<ArchiveTree>(source);
-  MT_RETURN_IF_ERROR(archive->List(spool_folder));
-  return archive;
+  return tree;
 }
 
 }  // namespace mtrun::datasets

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "datasets/parallel.h"
@@ -45,10 +46,10 @@ class ImageFolder : public ImageSource {
       const auto image = Decode(i);
       if (image.ok()) {
         size_ = image->size;
-        size_from_ = files_.file(i).path;
+        size_from_ = std::string(files_.file(i).path);
         return absl::OkStatus();
       }
-      bad.push_back({files_.file(i).path, std::string(image.status().message())});
+      bad.push_back({std::string(files_.file(i).path), std::string(image.status().message())});
     }
     return absl::InvalidArgumentError(absl::StrCat("not one of the ", bad.size(),
                                                    " files is an image that can be read; the first: ",
@@ -66,13 +67,14 @@ class ImageFolder : public ImageSource {
     const auto copy = [&](size_t i) -> absl::Status {
       const TreeImage& target = files_.listing.images[i];
       const auto image = Decode(i);
+      if (absl::IsAborted(image.status())) return image.status();  // the archive was changed: nothing holds
       if (!image.ok()) {
         const MutexLock lock(bad_mutex);
         bad[i] = std::string(image.status().message());
         return absl::OkStatus();
       }
-      if (image->size != size_) return MixedSizes(files_.file(i).path, image->size);
-      return sink.Put(target.split, positions_[i], {target.label}, image->size, image->pixels);
+      if (image->size != size_) return MixedSizes(std::string(files_.file(i).path), image->size);
+      return sink.Put(std::string(target.split), positions_[i], {target.label}, image->size, image->pixels);
     };
     const auto copy_some = [&](int64_t begin, int64_t end) -> absl::Status {
       for (int64_t i = begin; i < end; ++i) MT_RETURN_IF_ERROR(copy(static_cast<size_t>(i)));
@@ -98,7 +100,7 @@ class ImageFolder : public ImageSource {
 
   std::vector<BadFile> LeaveOut(const std::map<size_t, std::string>& bad) {
     std::vector<BadFile> files;
-    for (const auto& [index, why] : bad) files.push_back({files_.file(index).path, why});
+    for (const auto& [index, why] : bad) files.push_back({std::string(files_.file(index).path), why});
     size_t image = 0;
     std::erase_if(files_.listing.images, [&](const TreeImage&) { return bad.count(image++) != 0; });
     Number();
@@ -109,7 +111,8 @@ class ImageFolder : public ImageSource {
   void Number() {
     counts_.clear();
     positions_.clear();
-    for (const TreeImage& image : files_.listing.images) positions_.push_back(counts_[image.split]++);
+    for (const TreeImage& image : files_.listing.images)
+      positions_.push_back(counts_[std::string(image.split)]++);
   }
 
   ImageFiles files_;
@@ -139,10 +142,27 @@ bool LooksLikeImageFolder(const std::string& folder) {
   return false;
 }
 
+absl::StatusOr<std::unique_ptr<ImageSource>> MakeImageSource(ImageFiles files, const std::string& name,
+                                                             const ImageRules& rules) {
+  if (files.listing.images.empty())
+    return absl::InvalidArgumentError(absl::StrCat(name, ": no image is left"));
+  if (files.listing.images.front().split == "train" && files.listing.images.back().split == "train")
+    log::Warning(name,
+                 " has no test/ or val/, so there is nothing to evaluate with; --test_share 0.1 takes a "
+                 "tenth of the images");
+  return std::make_unique<ImageFolder>(std::move(files), rules);
+}
+
 absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageFolder(const std::string& source,
                                                              const SourceOptions& options) {
-  MT_ASSIGN_OR_RETURN(ImageFiles files, FindImageFiles(source, options.tree, options.spool_folder));
-  return std::make_unique<ImageFolder>(std::move(files), options.rules);
+  MT_ASSIGN_OR_RETURN(ImageFiles files, FindImageFiles({.source = source,
+                                                        .val_source = options.val_source,
+                                                        .test_source = options.test_source,
+                                                        .val_labels = options.val_labels,
+                                                        .class_list = options.class_list,
+                                                        .tree = options.tree,
+                                                        .spool_folder = options.spool_folder}));
+  return MakeImageSource(std::move(files), source, options.rules);
 }
 
 }  // namespace mtrun::datasets

@@ -45,7 +45,10 @@ class ImageSink {
 struct SourceOptions {
   ImageRules rules = {};
   TreeOptions tree = {};
-  std::string spool_folder = ".";  // see OpenFileTree
+  std::string spool_folder = ".";                 // see Contents
+  std::string val_source = "", test_source = "";  // of these splits, where they lie elsewhere
+  std::string val_labels = "";                    // file: the classes of val's images (ground_truth.h)
+  std::string class_list = "";                    // file: names of the classes (class_list.h)
 };
 
 /// A file that cannot be imported, and why.
@@ -64,8 +67,7 @@ class ImageSource {
   virtual const ImageFiles* files() const { return nullptr; }
   /// Sizes as in the source. Images that CopyTo has found bad are no longer counted.
   virtual PackedShape shape() const = 0;
-  /// Puts all images, or reports the bad ones: then the copy is not complete, and a second one to a new
-  /// writer leaves them out.
+  /// Puts all images but the bad ones, which it returns: their places stay empty.
   virtual absl::StatusOr<std::vector<BadFile>> CopyTo(ImageSink& sink, int threads) = 0;
 };
 

@@ -9,13 +9,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "datasets/archive_reader.h"
 #include "datasets/cifar.h"
 #include "datasets/encoded_import.h"
 #include "datasets/further_formats.h"
 #include "datasets/importers.h"
 #include "datasets/packed_writer.h"
 #include "datasets/progress.h"
-#include "datasets/tar_reader.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -39,7 +39,7 @@ std::string KnownFormats() {
 /// By the names in the archive, up to the first that tells.
 absl::StatusOr<std::string> DetectArchive(const std::string& source) {
   constexpr size_t kMostNames = 1000;
-  MT_ASSIGN_OR_RETURN(TarReader reader, TarReader::Open(source));
+  MT_ASSIGN_OR_RETURN(ArchiveReader reader, ArchiveReader::Open(source));
   std::vector<std::string> names;
   while (names.size() <= kMostNames) {
     MT_ASSIGN_OR_RETURN(const bool more, reader.Next());
@@ -54,46 +54,17 @@ absl::StatusOr<std::string> DetectArchive(const std::string& source) {
   return Importers().back().name;
 }
 
-absl::StatusOr<std::string> DetectFolder(const std::string& source) {
+absl::StatusOr<std::string> DetectFolder(const std::string& source, bool unlabelled) {
   for (const Importer& importer : Importers()) {
     if (importer.is_folder(source)) return importer.name;
   }
+  if (unlabelled) return Importers().back().name;
   std::error_code error;
   if (fs::exists(fs::path(source) / "data_batch_1", error)) {
     return absl::InvalidArgumentError(absl::StrCat(source, " ", kPythonCifar));
   }
   return absl::InvalidArgumentError(
       absl::StrCat(source, " is no data set in a known format; ", KnownFormats()));
-}
-
-/// One attempt: either an index, or the files that stand in the way.
-struct Attempt {
-  std::optional<Index> index;
-  std::vector<BadFile> bad;
-};
-
-absl::StatusOr<Attempt> TryOnce(ImageSource& source, const ImportOptions& options,
-                                const std::atomic<bool>& cancelled) {
-  PackedShape shape = source.shape();
-  if (shape.splits.count("train") == 0) return absl::InvalidArgumentError("no images to train on");
-  const ImageSize target = options.rules.fixed_size().value_or(ImageSize{shape.height, shape.width});
-  shape.height = target.height;
-  shape.width = target.width;
-  MT_ASSIGN_OR_RETURN(const std::unique_ptr<PackedWriter> writer,
-                      PackedWriter::Create(options.destination, shape,
-                                           {.shard_bytes = options.shard_bytes, .replace = options.replace}));
-  std::atomic<int64_t> done = 0;
-  ImageSink sink(*writer, options.rules, target, done, cancelled);
-  Attempt attempt;
-  {
-    const Progress progress(shape.images(), done);
-    MT_ASSIGN_OR_RETURN(attempt.bad, source.CopyTo(sink, options.threads));
-  }
-  if (cancelled) return absl::CancelledError("stopped");
-  if (attempt.bad.empty()) {
-    MT_ASSIGN_OR_RETURN(attempt.index, writer->Finish());
-  }
-  return attempt;
 }
 
 /// kAuto decided by the source's contents; kInvalidArgument for a store that does not go with source or
@@ -123,19 +94,29 @@ absl::StatusOr<Store> ChooseStore(const ImportOptions& options, const ImageFiles
 
 absl::StatusOr<ImportReport> ImportPixels(ImageSource& source, const ImportOptions& options,
                                           const std::atomic<bool>& cancelled) {
-  ImportReport report;
   if (absl::Status found = source.FindShape(); !found.ok()) return Annotate(found, options.source);
-  for (;;) {
-    MT_ASSIGN_OR_RETURN(Attempt attempt, TryOnce(source, options, cancelled));
-    if (attempt.index) {
-      report.index = std::move(*attempt.index);
-      return report;
-    }
-    if (!options.skip_bad) return BadFilesError(options.source, attempt.bad);
-    // Positions after a bad file move up, so the copy is made again without them.
-    log::Info("leaving out ", attempt.bad.size(), " bad files, importing the others");
-    report.left_out.insert(report.left_out.end(), attempt.bad.begin(), attempt.bad.end());
+  PackedShape shape = source.shape();
+  if (shape.splits.count("train") == 0) return absl::InvalidArgumentError("no images to train on");
+  const ImageSize target = options.rules.fixed_size().value_or(ImageSize{shape.height, shape.width});
+  shape.height = target.height;
+  shape.width = target.width;
+  MT_ASSIGN_OR_RETURN(const std::unique_ptr<PackedWriter> writer,
+                      PackedWriter::Create(options.destination, shape,
+                                           {.shard_bytes = options.shard_bytes, .replace = options.replace}));
+  std::atomic<int64_t> done = 0;
+  ImageSink sink(*writer, options.rules, target, done, cancelled);
+  ImportReport report;
+  {
+    const Progress progress(shape.images(), done);
+    MT_ASSIGN_OR_RETURN(report.left_out, source.CopyTo(sink, options.threads));
   }
+  if (cancelled) return absl::CancelledError("stopped");
+  if (!report.left_out.empty()) {
+    if (!options.skip_bad) return BadFilesError(options.source, report.left_out);
+    MT_RETURN_IF_ERROR(writer->CloseGaps());
+  }
+  MT_ASSIGN_OR_RETURN(report.index, writer->Finish());
+  return report;
 }
 
 /// The folder that will hold the destination.
@@ -157,14 +138,31 @@ absl::Status BadFilesError(const std::string& source, const std::vector<BadFile>
   return absl::DataLossError(text);
 }
 
-absl::StatusOr<std::string> DetectFormat(const std::string& source) {
+absl::StatusOr<std::string> DetectFormat(const std::string& source, bool unlabelled) {
   std::error_code error;
   const fs::file_status status = fs::status(source, error);
+  if (!fs::exists(status) && source.find('{') != std::string::npos) return "webdataset";
   if (!fs::exists(status)) return absl::NotFoundError(absl::StrCat("there is no ", source));
-  if (fs::is_directory(status)) return DetectFolder(source);
-  if (HasTarName(source)) return DetectArchive(source);
+  if (fs::is_directory(status)) return DetectFolder(source, unlabelled);
+  if (HasArchiveName(source)) return DetectArchive(source);
   return absl::InvalidArgumentError(absl::StrCat(
-      source, " is neither a folder nor a tar archive (.tar, .tar.gz, .tgz, ...); ", KnownFormats()));
+      source, " is neither a folder nor an archive (.tar, .tar.gz, .tgz, .zip, ...); ", KnownFormats()));
+}
+
+/// Flags that only files of images have.
+absl::Status CheckSourceFlags(const ImportOptions& options, const std::string& format, bool has_files) {
+  for (const auto& [flag, value] : {std::pair("val_source", &options.val_source),
+                                    {"test_source", &options.test_source},
+                                    {"val_labels", &options.val_labels},
+                                    {"class_list", &options.class_list}}) {
+    if (!has_files && !value->empty())
+      return absl::InvalidArgumentError(absl::StrCat("--", flag, ": ", format, " sources do without"));
+  }
+  if (format == "webdataset" && !options.val_labels.empty())
+    return absl::InvalidArgumentError("--val_labels: WebDataset archives hold the classes themselves");
+  if (format == "folder" && !options.class_list.empty() && options.val_labels.empty())
+    return absl::InvalidArgumentError("--class_list goes with --val_labels or WebDataset archives");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ImportReport> Import(const ImportOptions& options, const std::atomic<bool>& cancelled) {
@@ -172,18 +170,25 @@ absl::StatusOr<ImportReport> Import(const ImportOptions& options, const std::ato
   MT_RETURN_IF_ERROR(CheckRules(options.rules));
   std::string format = options.format;
   if (format == "auto") {
-    MT_ASSIGN_OR_RETURN(format, DetectFormat(options.source));
+    MT_ASSIGN_OR_RETURN(format, DetectFormat(options.source, options.tree.unlabelled));
   }
-  MT_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ImageSource> source,
-      ImporterNamed(format).open(
-          options.source,
-          {.rules = options.rules, .tree = options.tree, .spool_folder = ParentOf(options.destination)}));
+  SourceOptions about{.rules = options.rules,
+                      .tree = options.tree,
+                      .spool_folder = ParentOf(options.destination),
+                      .val_source = options.val_source,
+                      .test_source = options.test_source,
+                      .val_labels = options.val_labels,
+                      .class_list = options.class_list};
+  about.tree.skip_bad = options.skip_bad;
+  MT_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> source,
+                      ImporterNamed(format).open(options.source, about));
+  MT_RETURN_IF_ERROR(CheckSourceFlags(options, format, source->files() != nullptr));
   MT_ASSIGN_OR_RETURN(const Store store, ChooseStore(options, source->files()));
   MT_ASSIGN_OR_RETURN(ImportReport report, store == Store::kEncoded
                                                ? ImportEncoded(*source->files(), options, cancelled)
                                                : ImportPixels(*source, options, cancelled));
   report.format = format;
+  if (source->files() != nullptr) report.counts = source->files()->listing.left_out;
   report.seconds = ToSeconds(MonotonicNow() - start);
   return report;
 }

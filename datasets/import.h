@@ -20,9 +20,10 @@ namespace mtrun::datasets {
 enum class Store { kAuto, kPixels, kEncoded };
 
 struct ImportOptions {
-  std::string source;           // folder or tar archive
-  std::string destination;      // folder to make
-  std::string format = "auto";  // or one of ImporterNames
+  std::string source;            // folder, archive, or brace list of archives
+  std::string destination = "";  // folder to make
+  std::string format = "auto";   // or one of ImporterNames
+  std::string val_source = "", test_source = "", val_labels = "", class_list = "";  // see SourceOptions
   Store store = Store::kPixels;
   ImageRules rules = {};
   TreeOptions tree = {};
@@ -36,12 +37,14 @@ struct ImportReport {
   Index index;
   std::string format;             // the importer that was used
   std::vector<BadFile> left_out;  // only with skip_bad
+  LeftOut counts = {};            // what else was left out
   double seconds = 0;
 };
 
 /// The name of the importer (importers.h); kInvalidArgument tells what each of them looks like; kNotFound
 /// when there is no such path.
-absl::StatusOr<std::string> DetectFormat(const std::string& source);
+/// `unlabelled`: images may lie in the folder itself.
+absl::StatusOr<std::string> DetectFormat(const std::string& source, bool unlabelled = false);
 
 /// The error that lists them, the first 20 by name.
 absl::Status BadFilesError(const std::string& source, const std::vector<BadFile>& bad);

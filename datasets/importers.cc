@@ -7,6 +7,8 @@
 #include "datasets/cifar.h"
 #include "datasets/idx.h"
 #include "datasets/image_folder.h"
+#include "datasets/imagenet.h"
+#include "datasets/webdataset.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -35,10 +37,23 @@ const std::vector<Importer>& Importers() {
        .is_folder = [](const std::string& folder) { return !FindCifarFolder(folder).empty(); },
        .is_archive = LooksLikeCifar,
        .open = [](const std::string& source, const Options&) { return OpenCifar(source); }},
+      {.name = "imagenet",
+       .help = "ImageNet as distributed: ILSVRC2012_img_train.tar, or the folder with it and "
+               "ILSVRC2012_img_val.tar, the ground truth of val and meta.txt",
+       .is_folder = LooksLikeImageNet,
+       .is_archive = LooksLikeClassArchives,
+       .open = OpenImageNet},
+      {.name = "webdataset",
+       .help =
+           "WebDataset tars of <key>.jpg beside <key>.cls or <key>.json: a folder of them, one, or a brace "
+           "list as in train-{000000..000146}.tar",
+       .is_folder = LooksLikeWebDataset,
+       .is_archive = LooksLikeSamples,
+       .open = OpenWebDataset},
       {.name = "folder",
        .help =
            "JPEG and PNG images: train/<class>/<image> with val/... and test/..., or <class>/<image>, as a "
-           "folder or a tar archive",
+           "folder, a tar archive or a zip archive",
        .is_folder = LooksLikeImageFolder,
        .is_archive = [](const Names& names) { return IsInSplitFolder(names.back()); },
        .open = OpenImageFolder},

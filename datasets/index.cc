@@ -1,10 +1,12 @@
 #include "datasets/index.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "base/json_text.h"
 #include "base/posix.h"
 #include "base/sha256.h"
@@ -14,6 +16,7 @@
 namespace mtrun::datasets {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr char kFormat[] = "mtrun-packed";
@@ -209,12 +212,48 @@ absl::StatusOr<Index> DecodeIndex(std::string_view text) {
   return index;
 }
 
+namespace {
+
+/// As a shell takes it for one word.
+std::string Quoted(const std::string& path) {
+  const bool plain =
+      path.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+,:@%=") ==
+      std::string::npos;
+  return plain ? path : absl::StrCat("'", absl::StrReplaceAll(path, {{"'", "'\\''"}}), "'");
+}
+
+/// A command that makes a packed set of what lies at `root`, which is none.
+std::string HowToImport(const std::string& root) {
+  std::error_code error;
+  std::string source = root.empty() ? "." : root;
+  while (source.size() > 1 && source.back() == '/') source.pop_back();
+  if (source.back() == '.') source = fs::weakly_canonical(source, error).string();  // "." has no sibling
+  if (!fs::exists(source, error)) return absl::StrCat("make one with: mtdata import SOURCE ", source);
+  if (fs::is_directory(source, error) && fs::is_empty(source, error))
+    return absl::StrCat("it is empty; make one with: mtdata import SOURCE ", source);
+  bool has_folders = false, has_test = false;
+  for (const fs::directory_entry& entry : fs::directory_iterator(source, error)) {
+    std::error_code ignored;
+    if (!entry.is_directory(ignored)) continue;
+    const std::string name = entry.path().filename().string();
+    has_folders = true;
+    has_test |= name == "test" || name == "val" || name == "valid" || name == "validation";
+  }
+  const std::string packed = absl::StrCat(source, "-packed");
+  return absl::StrCat("if it holds images, make one of them with: mtdata import ", Quoted(source), " ",
+                      Quoted(packed), has_folders && !has_test ? " --test_share 0.1" : "", " and give ",
+                      Quoted(packed));
+}
+
+}  // namespace
+
 absl::StatusOr<Index> ReadIndex(const std::string& root) {
   const std::string path = absl::StrCat(root, "/", kIndexFile);
   const auto text = ReadFileStart(path, kMostBytes + 1);
-  if (absl::IsNotFound(text.status())) {
-    return absl::NotFoundError(absl::StrCat(root, " is not a packed data set (it has no ", kIndexFile,
-                                            "); make one with: mtdata import SOURCE ", root));
+  std::error_code error;
+  if (absl::IsNotFound(text.status()) || fs::is_regular_file(root, error)) {
+    return absl::NotFoundError(
+        absl::StrCat(root, " is not a packed data set (it has no ", kIndexFile, "); ", HowToImport(root)));
   }
   MT_RETURN_IF_ERROR(text.status());
   auto index = DecodeIndex(*text);

@@ -104,4 +104,26 @@ std::string InfoText(const std::string& path, const Index& index) {
   return text;
 }
 
+std::string LeftOutText(int64_t bad, const LeftOut& counts) {
+  constexpr int kReasonWidth = 24;
+  constexpr size_t kNamed = 5;
+  std::string text;
+  const auto row = [&](const char* reason, int64_t files, const std::string& note) {
+    if (files == 0) return;
+    std::string line = Line(reason, kReasonWidth, {WithCommas(files)});
+    line.pop_back();
+    absl::StrAppend(&text, line, note.empty() ? "" : "  ", note, "\n");
+  };
+  std::string classes;
+  for (size_t i = 0; i < counts.untrained_classes.size() && i < kNamed; ++i)
+    absl::StrAppend(&classes, i > 0 ? ", " : "", counts.untrained_classes[i]);
+  if (counts.untrained_classes.size() > kNamed) classes += ", ...";
+  row("bad image", bad, "");
+  row("no image by its name", counts.others, "");
+  row("name that is there twice", counts.duplicates, "the last one counts");
+  row("no class given", counts.unlabelled, "");
+  row("class that train lacks", counts.untrained, classes);
+  return text.empty() ? "" : absl::StrCat("\n", Line("left out", kReasonWidth, {"files"}), text);
+}
+
 }  // namespace mtrun::datasets

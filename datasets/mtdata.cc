@@ -1,6 +1,4 @@
 // mtdata: makes and inspects packed data sets. Exit status: 0, 1 failure, 2 usage, 128+signal when stopped.
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <csignal>
@@ -12,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/settings.h"
@@ -21,6 +21,7 @@
 #include "datasets/images/image_file.h"
 #include "datasets/images/png.h"
 #include "datasets/import.h"
+#include "datasets/import_flags.h"
 #include "datasets/importers.h"
 #include "datasets/info.h"
 #include "datasets/packed.h"
@@ -40,7 +41,9 @@ usage: mtdata import SOURCE DEST [flags]   make the data set DEST (a new folder)
 
 SOURCE is one of
 )";
-constexpr char kAboutDest[] = R"(Archives are .tar, .tar.gz, .tar.bz2, .tar.xz or .tar.zst.
+constexpr char kAboutDest[] =
+    R"(Archives are .tar, .tar.gz, .tar.bz2, .tar.xz, .tar.zst or .zip. A .tar is read where it lies; what is compressed as
+a whole is unpacked to a file without a name beside DEST.
 
 DEST appears only when it is complete. The same source gives the same bytes on every machine, whatever --threads is;
 the digest that `info` shows tells whether two nodes have the same data. docs/formats.md describes the files.
@@ -50,6 +53,9 @@ examples:
   mtdata import /usr/share/datasets/fashion-mnist data/fashion-mnist
   mtdata import cifar-10-binary.tar.gz data/cifar10
   mtdata import photos/ data/photos --resize 64x64 --skip_bad
+  mtdata import photos.zip data/photos --test_share 0.1
+  mtdata import imagenet/ data/imagenet --short_side 256
+  mtdata import 'wds/train-{000000..000146}.tar' data/wds --val_source 'wds/val-{000000..000006}.tar'
   mtdata info data/cifar10 --verify
   mtdata show data/cifar10 --png cifar10.png --split test
 
@@ -74,60 +80,22 @@ void CatchStopSignals() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
 }
 
-int UsableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
-
-/// "  idx      the MNIST family: ...", a line each.
+/// "  idx         the MNIST family: ...", in lines of 80 columns.
 std::string FormatLines() {
+  constexpr size_t kIndent = 13, kColumns = 80;
   std::string lines;
-  for (const Importer& importer : Importers())
-    absl::StrAppendFormat(&lines, "  %-8s %s\n", importer.name, importer.help);
+  for (const Importer& importer : Importers()) {
+    std::string line = absl::StrFormat("  %-10s", importer.name);
+    for (const absl::string_view word : absl::StrSplit(importer.help, ' ')) {
+      if (line.size() + 1 + word.size() > kColumns) {
+        absl::StrAppend(&lines, line, "\n");
+        line = std::string(kIndent - 1, ' ');
+      }
+      absl::StrAppend(&line, " ", word);
+    }
+    absl::StrAppend(&lines, line, "\n");
+  }
   return lines;
-}
-
-std::vector<SettingSpec> ImportSpecs() {
-  using Kind = SettingSpec::Kind;
-  const std::string group = "flags of import";
-  std::vector<SettingSpec> specs(7);
-  specs[0] = {.name = "format", .default_text = "auto", .help = "What SOURCE is.", .group = group};
-  specs[0].choices = ImporterNames();
-  specs[0].choices.insert(specs[0].choices.begin(), "auto");
-  specs[1] = {.name = "resize", .help = "Stretch every image to HEIGHTxWIDTH, as in 32x32.", .group = group};
-  specs[2] = {.name = "skip_bad",
-              .kind = Kind::kBool,
-              .default_text = "false",
-              .help = "Leave out image files that cannot be read.",
-              .group = group};
-  specs[3] = {.name = "threads",
-              .kind = Kind::kInt,
-              .default_text = absl::StrCat(UsableCores()),
-              .help = "Threads that decode (default: all cores).",
-              .group = group};
-  specs[3].min = 1;
-  specs[3].max = 1024;
-  specs[4] = {.name = "force",
-              .kind = Kind::kBool,
-              .default_text = "false",
-              .help = "Replace DEST when it is a packed data set already.",
-              .group = group};
-  specs[5] = {.name = "shard_mib",
-              .kind = Kind::kInt,
-              .default_text = "64",
-              .help = "Largest size of one shard file, in MiB.",
-              .group = group};
-  specs[5].min = 1;
-  specs[5].max = 65536;
-  specs[6] = {.name = "max_pixels",
-              .kind = Kind::kInt,
-              .default_text = absl::StrCat(DecodeLimits().max_pixels),
-              .help = "Refuse larger images: a small file may claim any size.",
-              .group = group};
-  specs[6].min = 1;
-  specs[6].max = int64_t{kMaxImageSide} * kMaxImageSide;
-  return specs;
 }
 
 std::vector<SettingSpec> InfoSpecs() {
@@ -177,101 +145,26 @@ absl::StatusOr<std::vector<std::string>> Positionals(Settings& settings, std::ve
       absl::StrCat("\"", positionals[names.size()], "\" is one argument too many; give ", expected));
 }
 
-/// Flags of what becomes of the images.
-std::vector<SettingSpec> ImageSpecs() {
-  using Kind = SettingSpec::Kind;
-  const std::string group = "flags of import: images";
-  const auto number = [&](const char* name, const char* text, int64_t min, int64_t max, const char* help) {
-    SettingSpec spec{.name = name, .kind = Kind::kInt, .default_text = text, .help = help, .group = group};
-    spec.min = min;
-    spec.max = max;
-    return spec;
-  };
-  SettingSpec store{.name = "store",
-                    .default_text = "auto",
-                    .help =
-                        "Keep JPEG and PNG files (encoded), or pixels of one size; auto: pixels where all "
-                        "images have one size of at most 64x64, or are given one.",
-                    .group = group};
-  store.choices = {"auto", "encoded", "pixels"};
-  return {store,
-          number("short_side", "0", 0, kMaxImageSide,
-                 "Make images smaller whose shorter side is longer, keeping their shape (0: any)."),
-          number("max_side", "0", 0, kMaxImageSide, "The same for the longer side."),
-          number("quality", "90", 1, 100, "Of JPEG images that are encoded again."),
-          {.name = "center_crop",
-           .help = "Cut the middle out in this shape, resize it to HEIGHTxWIDTH.",
-           .group = group},
-          {.name = "exif",
-           .kind = Kind::kBool,
-           .default_text = "false",
-           .help = "Turn images as the camera says.",
-           .group = group},
-          {.name = "test_share",
-           .kind = Kind::kDouble,
-           .default_text = "0",
-           .help = "Share of the images that become the test split, by a hash of class and file name.",
-           .group = group},
-          {.name = "unlabelled",
-           .kind = Kind::kBool,
-           .default_text = "false",
-           .help = "Folders are no classes: all images are of one.",
-           .group = group}};
-}
-
-std::vector<SettingSpec> AllImportSpecs() {
-  std::vector<SettingSpec> specs = ImportSpecs();
-  for (SettingSpec& spec : ImageSpecs()) specs.push_back(std::move(spec));
-  return specs;
-}
-
-absl::StatusOr<std::optional<ImageSize>> SizeOf(const Settings& settings, const std::string& flag) {
-  if (!settings.IsSet(flag)) return std::nullopt;
-  const auto size = ParseImageSize(settings.Text(flag));
-  if (!size.ok()) return Annotate(size.status(), "--" + flag);
-  return *size;
-}
-
-absl::Status ReadRules(const Settings& settings, ImportOptions& options) {
-  MT_ASSIGN_OR_RETURN(options.rules.stretch, SizeOf(settings, "resize"));
-  MT_ASSIGN_OR_RETURN(options.rules.centre, SizeOf(settings, "center_crop"));
-  options.rules.short_side = static_cast<int>(settings.Int("short_side"));
-  options.rules.max_side = static_cast<int>(settings.Int("max_side"));
-  options.rules.quality = static_cast<int>(settings.Int("quality"));
-  options.rules.exif = settings.Bool("exif");
-  options.rules.limits.max_pixels = settings.Int("max_pixels");
-  const std::string store = settings.Text("store");
-  options.store = store == "auto" ? Store::kAuto : store == "pixels" ? Store::kPixels : Store::kEncoded;
-  options.tree = {.test_share = settings.Double("test_share"), .unlabelled = settings.Bool("unlabelled")};
-  if (options.tree.test_share < 0 || options.tree.test_share >= 1)
-    return absl::InvalidArgumentError("--test_share is at least 0 and below 1");
-  return CheckRules(options.rules);
-}
-
 int RunImport(const std::vector<std::string>& args) {
-  Settings settings("mtdata import", AllImportSpecs());
+  Settings settings("mtdata import", ImportSpecs());
   const auto positionals = Positionals(settings, args, {"SOURCE", "DEST"});
   if (!positionals.ok()) return Fail(kUsage, positionals.status());
-  ImportOptions options{.source = (*positionals)[0], .destination = (*positionals)[1]};
-  options.format = settings.Text("format");
-  if (const absl::Status read = ReadRules(settings, options); !read.ok()) return Fail(kUsage, read);
-  options.skip_bad = settings.Bool("skip_bad");
-  options.replace = settings.Bool("force");
-  options.threads = static_cast<int>(settings.Int("threads"));
-  options.shard_bytes = settings.Int("shard_mib") << 20;
+  const auto options = ReadImportFlags(settings, (*positionals)[0], (*positionals)[1]);
+  if (!options.ok()) return Fail(kUsage, options.status());
 
   CatchStopSignals();
-  const auto report = Import(options, cancelled);
+  const auto report = Import(*options, cancelled);
   if (absl::IsCancelled(report.status()))
     return Fail(128 + stop_signal,
                 "stopped; nothing was imported (finished shards of encoded images are kept for "
                 "the same command)");
   if (!report.ok()) return Fail(kFailure, report.status());
   for (const BadFile& bad : report->left_out) log::Warning("left out ", bad.path, ": ", bad.why);
-  std::cout << InfoText(options.destination, report->index)
+  std::cout << InfoText(options->destination, report->index)
             << absl::StrFormat("\nimported %s images (%s) in %.1f s, %s left out\n",
                                WithCommas(report->index.images()), report->format, report->seconds,
-                               WithCommas(static_cast<int64_t>(report->left_out.size())));
+                               WithCommas(static_cast<int64_t>(report->left_out.size())))
+            << LeftOutText(static_cast<int64_t>(report->left_out.size()), report->counts);
   return 0;
 }
 
@@ -346,7 +239,7 @@ int RunVerify(const std::vector<std::string>& args) {
 int Run(const std::vector<std::string>& args) {
   const auto asks_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
   if (args.empty() || args[0] == "help" || std::any_of(args.begin(), args.end(), asks_help)) {
-    std::cout << kHelp << FormatLines() << kAboutDest << Settings("mtdata", AllImportSpecs()).Help()
+    std::cout << kHelp << FormatLines() << kAboutDest << Settings("mtdata", ImportSpecs()).Help()
               << Settings("mtdata", InfoSpecs()).Help() << Settings("mtdata", ShowSpecs()).Help()
               << kExamples;
     return args.empty() ? kUsage : 0;

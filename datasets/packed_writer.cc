@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -14,11 +17,14 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "datasets/atomic_folder.h"
+#include "datasets/mapped_file.h"
 #include "datasets/safetensors.h"
-#include "nlohmann/json.hpp"
+#include "datasets/utf8.h"
 
 namespace mtrun::datasets {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr int64_t kRoomToLeave = 16 << 20;  // for headers, the index and the file system's own tables
 
@@ -35,14 +41,6 @@ absl::Status WriteAt(int fd, absl::Span<const uint8_t> bytes, int64_t offset, co
 
 absl::Span<const uint8_t> AsBytes(const void* data, size_t size) {
   return {static_cast<const uint8_t*>(data), size};
-}
-
-bool IsUtf8(const std::string& text) {
-  try {
-    return !nlohmann::json(text).dump().empty();
-  } catch (const nlohmann::json::exception&) {
-    return false;
-  }
 }
 
 absl::Status CheckShape(const PackedShape& shape) {
@@ -82,6 +80,7 @@ class ShardWriter {
         images_(images),
         image_bytes_(shape.image_bytes()),
         labels_(images),
+        put_(images),
         missing_(images) {
     auto header = LayOutTensors(
         {{.name = "labels", .dtype = DType::kI64, .shape = {images}},
@@ -101,9 +100,29 @@ class ShardWriter {
         WriteAt(fd, pixels, header_.data_offset + header_.tensors[1].begin + first * image_bytes_, path_));
     const MutexLock lock(mutex_);
     std::copy(labels.begin(), labels.end(), labels_.begin() + first);
+    std::fill_n(put_.begin() + first, labels.size(), true);
     missing_ -= static_cast<int64_t>(labels.size());
     MT_CHECK(missing_ >= 0) << path_ << ": an image was put twice";
     return missing_ == 0 ? Complete() : absl::OkStatus();
+  }
+
+  /// Hands out what was put, image after image, from the file at `path`, where it lies now. When no other
+  /// thread is left.
+  absl::Status ReadBack(const std::string& path,
+                        const std::function<absl::Status(int64_t label, absl::Span<const uint8_t>)>& take)
+      const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (std::find(put_.begin(), put_.end(), true) == put_.end()) return absl::OkStatus();  // has no file
+    MT_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+    const int64_t first = header_.data_offset + header_.tensors[1].begin;
+    for (int64_t i = 0; i < images_; ++i) {
+      if (!put_[i]) continue;
+      MT_RETURN_IF_ERROR(take(labels_[i], file.bytes().subspan(first + i * image_bytes_, image_bytes_)));
+    }
+    return absl::OkStatus();
+  }
+
+  int64_t images_put() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return std::count(put_.begin(), put_.end(), true);
   }
 
   const ShardEntry& entry() const ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -139,6 +158,7 @@ class ShardWriter {
   Mutex mutex_;
   UniqueFd fd_ ABSL_GUARDED_BY(mutex_);
   std::vector<int64_t> labels_ ABSL_GUARDED_BY(mutex_);
+  std::vector<bool> put_ ABSL_GUARDED_BY(mutex_);
   int64_t missing_ ABSL_GUARDED_BY(mutex_);
   ShardEntry entry_ ABSL_GUARDED_BY(mutex_);
 };
@@ -159,15 +179,7 @@ class PackedWriter::Impl {
         images_per_shard_(std::max<int64_t>(1, shard_bytes / (shape_.image_bytes() + 8))) {}
 
   absl::Status MakeShards() {
-    for (const auto& [split, images] : shape_.splits) {
-      MT_RETURN_IF_ERROR(MakeFolders(absl::StrCat(folder_.path(), "/", split)));
-      auto& shards = splits_[split];
-      for (int64_t first = 0; first < images; first += images_per_shard_) {
-        shards.push_back(
-            std::make_unique<ShardWriter>(absl::StrCat(folder_.path(), "/", ShardFile(split, shards.size())),
-                                          std::min(images_per_shard_, images - first), shape_));
-      }
-    }
+    for (const auto& [split, images] : shape_.splits) MT_RETURN_IF_ERROR(MakeSplit(split, images));
     return absl::OkStatus();
   }
 
@@ -192,6 +204,33 @@ class PackedWriter::Impl {
     return absl::OkStatus();
   }
 
+  absl::Status CloseGaps() {
+    for (const auto& [split, images] : PackedShape(shape_).splits) {
+      const std::string folder = absl::StrCat(folder_.path(), "/", split), old = folder + ".gaps";
+      if (rename(folder.c_str(), old.c_str()) != 0) return ErrnoStatus(errno, "rename " + folder);
+      const Shards before = std::exchange(splits_[split], {});
+      int64_t put = 0, next = 0;
+      for (const auto& shard : before) put += shard->images_put();
+      shape_.splits[split] = put;
+      MT_RETURN_IF_ERROR(MakeSplit(split, put));
+      for (size_t i = 0; i < before.size(); ++i) {
+        const std::string path = absl::StrCat(old, "/", fs::path(ShardFile(split, i)).filename().string());
+        const auto take = [&](int64_t label, absl::Span<const uint8_t> pixels) {
+          return Put(split, next++, {&label, 1}, pixels);
+        };
+        MT_RETURN_IF_ERROR(before[i]->ReadBack(path, take));
+        unlink(path.c_str());
+      }
+      rmdir(old.c_str());
+      if (put > 0) continue;
+      rmdir(folder.c_str());
+      splits_.erase(split);
+      shape_.splits.erase(split);
+    }
+    if (shape_.splits.count("train") > 0) return absl::OkStatus();
+    return absl::InvalidArgumentError("no images to train on");
+  }
+
   absl::StatusOr<Index> Finish() {
     Index index{.height = shape_.height, .width = shape_.width, .classes = shape_.classes};
     for (const auto& [name, shards] : splits_) {
@@ -209,11 +248,24 @@ class PackedWriter::Impl {
   }
 
  private:
-  // Constant after MakeShards.
+  using Shards = std::vector<std::unique_ptr<ShardWriter>>;
+
+  absl::Status MakeSplit(const std::string& split, int64_t images) {
+    MT_RETURN_IF_ERROR(MakeFolders(absl::StrCat(folder_.path(), "/", split)));
+    Shards& shards = splits_[split];
+    for (int64_t first = 0; first < images; first += images_per_shard_) {
+      shards.push_back(
+          std::make_unique<ShardWriter>(absl::StrCat(folder_.path(), "/", ShardFile(split, shards.size())),
+                                        std::min(images_per_shard_, images - first), shape_));
+    }
+    return absl::OkStatus();
+  }
+
+  // Constant after MakeShards, but for CloseGaps.
   AtomicFolder folder_;
-  const PackedShape shape_;
+  PackedShape shape_;
   const int64_t images_per_shard_;
-  std::map<std::string, std::vector<std::unique_ptr<ShardWriter>>> splits_;
+  std::map<std::string, Shards> splits_;
 };
 
 absl::StatusOr<std::unique_ptr<PackedWriter>> PackedWriter::Create(const std::string& destination,
@@ -234,6 +286,8 @@ absl::Status PackedWriter::Put(const std::string& split, int64_t first, absl::Sp
                                absl::Span<const uint8_t> pixels) {
   return impl_->Put(split, first, labels, pixels);
 }
+
+absl::Status PackedWriter::CloseGaps() { return impl_->CloseGaps(); }
 
 absl::StatusOr<Index> PackedWriter::Finish() { return impl_->Finish(); }
 

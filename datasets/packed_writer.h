@@ -41,11 +41,14 @@ class PackedWriter {
                                                               const Options& options);
   ~PackedWriter();
 
-  /// Images first, first+1, ... of a split: `pixels` is uint8 [labels.size(), H, W, 3]. Each image exactly
+  /// Images first, first+1, ... of a split: `pixels` is uint8 [labels.size(), H, W, 3]. Each image at most
   /// once. REQUIRES: labels below the number of classes.
   absl::Status Put(const std::string& split, int64_t first, absl::Span<const int64_t> labels,
                    absl::Span<const uint8_t> pixels);
-  /// Writes the index and publishes. REQUIRES: every image was put.
+  /// Leaves out the images that were not put: those behind them move up. Copies what was put, by reading it
+  /// back. kInvalidArgument: no image of train was put. Once, after the last Put.
+  absl::Status CloseGaps();
+  /// Writes the index and publishes. REQUIRES: every image was put, or CloseGaps.
   absl::StatusOr<Index> Finish();
 
  private:

@@ -25,23 +25,11 @@ constexpr char kOneClass[] = "image";
 
 using Names = std::vector<absl::string_view>;
 
-/// One path taken apart; views of it, for there may be millions.
-struct Parts {
-  absl::string_view prefix, folder, class_name, file;  // folder: that of the split, "" without one
-  absl::string_view split;
-  size_t path = 0;  // its place among the paths
-};
-
-bool IsOther(absl::string_view file) {
-  static const auto& kEnds = *new std::vector<std::string>{".txt",  ".csv",  ".tsv", ".json", ".md",  ".xml",
-                                                           ".html", ".yaml", ".yml", ".db",   ".ini", ".log"};
-  return std::any_of(kEnds.begin(), kEnds.end(),
-                     [&](const std::string& end) { return absl::EndsWithIgnoreCase(file, end); });
-}
-
-bool IsHidden(const Names& names) {
-  return std::any_of(names.begin(), names.end(),
-                     [](absl::string_view name) { return absl::StartsWith(name, "."); });
+/// Hidden folders, and what macOS puts beside the files of a zip archive.
+bool IsInHiddenFolder(const Names& names) {
+  return std::any_of(names.begin(), names.end() - 1, [](absl::string_view name) {
+    return absl::StartsWith(name, ".") || name == "__MACOSX";
+  });
 }
 
 bool HasSplit(const Names& names) {
@@ -49,13 +37,15 @@ bool HasSplit(const Names& names) {
                      [](absl::string_view name) { return IsSplitFolder(name); });
 }
 
+/// A literal.
 absl::string_view SplitOf(absl::string_view folder) {
-  return folder == "valid" || folder == "validation" ? "val" : folder.empty() ? "train" : folder;
+  if (folder == "test") return "test";
+  return folder.empty() || folder == "train" ? "train" : "val";
 }
 
 /// Nothing when it lies outside of the split folders.
-absl::StatusOr<std::optional<Parts>> TakeApart(absl::string_view path, const Names& names, bool has_splits,
-                                               bool unlabelled) {
+absl::StatusOr<std::optional<NamedFile>> TakeApart(absl::string_view path, const Names& names,
+                                                   bool has_splits, bool unlabelled) {
   const auto split = has_splits ? std::find_if(names.begin(), names.end(), IsSplitFolder) : names.begin();
   const auto below = names.end() - split - (has_splits ? 1 : 0);  // <class> and <file>, or less, or more
   if (below < 1) return std::nullopt;
@@ -63,39 +53,41 @@ absl::StatusOr<std::optional<Parts>> TakeApart(absl::string_view path, const Nam
     return name == names.begin() ? absl::string_view()
                                  : path.substr(0, static_cast<size_t>(name->data() - path.data()) - 1);
   };
-  Parts parts{.prefix = has_splits ? before(split) : absl::string_view(),
-              .folder = has_splits ? *split : absl::string_view(),
-              .class_name = kOneClass,
-              .file = names.back(),
-              .split = SplitOf(has_splits ? *split : absl::string_view())};
-  if (unlabelled) return parts;
+  NamedFile file{.prefix = has_splits ? before(split) : absl::string_view(),
+                 .folder = has_splits ? *split : absl::string_view(),
+                 .class_name = {},
+                 .file = names.back()};
+  if (unlabelled || IsNoImageName(file.file)) return file;
   if (!has_splits) {  // the class is the last folder, whatever lies above
     if (below < 2) return std::nullopt;
-    parts.class_name = names[names.size() - 2];
-    parts.prefix = before(names.end() - 2);
-    return parts;
+    file.class_name = names[names.size() - 2];
+    file.prefix = before(names.end() - 2);
+    return file;
   }
   if (below == 1)
     return absl::InvalidArgumentError(absl::StrCat(path, " lies in no class folder; ", kExpected));
   if (below > 2)
     return absl::InvalidArgumentError(absl::StrCat(path, " lies deeper than split/class/image; ", kExpected));
-  parts.class_name = *(split + 1);
-  return parts;
+  file.class_name = *(split + 1);
+  return file;
 }
 
-absl::Status CheckSplits(const std::vector<absl::string_view>& paths, const std::vector<Parts>& parts,
-                         bool unlabelled) {
-  std::map<absl::string_view, absl::string_view> folders;  // split to the folder that it comes from
-  for (const Parts& part : parts) {
-    const absl::string_view folder = folders.emplace(part.split, part.folder).first->second;
-    if (folder != part.folder) {
-      return absl::InvalidArgumentError(absl::StrCat("it has ", folder, "/ and ", part.folder,
-                                                     "/, which are both the val split; leave one of them"));
-    }
-    if (part.prefix != parts[0].prefix && !unlabelled) {
-      return absl::InvalidArgumentError(absl::StrCat(paths[parts[0].path], " and ", paths[part.path],
+absl::Status CheckPrefixes(const std::vector<absl::string_view>& paths, const std::vector<NamedFile>& files) {
+  for (const NamedFile& file : files) {
+    if (file.prefix != files[0].prefix)
+      return absl::InvalidArgumentError(absl::StrCat(paths[files[0].path], " and ", paths[file.path],
                                                      " belong to two trees; import one of them"));
-    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSplits(const std::vector<NamedFile>& files) {
+  std::map<absl::string_view, absl::string_view> folders;  // split to the folder that it comes from
+  for (const NamedFile& file : files) {
+    const absl::string_view folder = folders.emplace(SplitOf(file.folder), file.folder).first->second;
+    if (folder != file.folder)
+      return absl::InvalidArgumentError(absl::StrCat("it has ", folder, "/ and ", file.folder,
+                                                     "/, which are both the val split; leave one of them"));
   }
   if (folders.count("train") == 0)
     return absl::InvalidArgumentError(absl::StrCat("no images to train on: ", kExpected));
@@ -103,79 +95,151 @@ absl::Status CheckSplits(const std::vector<absl::string_view>& paths, const std:
 }
 
 /// Whether an image is of the test share, by its name alone.
-bool InShare(const Parts& part, double share) {
-  const std::string digest = Sha256Hex(absl::StrCat(part.class_name, "/", part.file));
+bool InShare(const NamedFile& file, double share) {
+  const absl::string_view name = file.class_name.empty() ? kOneClass : file.class_name;
+  const std::string digest = Sha256Hex(absl::StrCat(name, "/", file.file));
   const uint64_t number = std::stoull(digest.substr(0, 16), nullptr, 16);
   return static_cast<double>(number) < std::ldexp(share, 64);
 }
 
-absl::Status TakeTestShare(std::vector<Parts>& parts, double share) {
+absl::Status TakeTestShare(std::vector<NamedFile>& files, double share) {
   if (share <= 0) return absl::OkStatus();
-  for (const Parts& part : parts) {
-    if (part.split != "train")
+  for (const NamedFile& file : files) {
+    if (SplitOf(file.folder) != "train")
       return absl::InvalidArgumentError(
-          absl::StrCat("--test_share: the source has a ", part.folder, "/ already"));
+          absl::StrCat("--test_share: the source has a ", file.folder, "/ already"));
   }
-  for (Parts& part : parts) {
-    if (InShare(part, share)) part.split = "test";
+  for (NamedFile& file : files) {
+    if (InShare(file, share)) file.folder = "test";
   }
-  const auto of_test = [](const Parts& part) { return part.split == "test"; };
-  if (!std::all_of(parts.begin(), parts.end(), of_test)) return absl::OkStatus();
+  const auto of_test = [](const NamedFile& file) { return file.folder == "test"; };
+  if (!std::all_of(files.begin(), files.end(), of_test)) return absl::OkStatus();
   return absl::InvalidArgumentError("--test_share leaves no images to train on");
 }
 
-absl::StatusOr<TreeListing> Label(const std::vector<absl::string_view>& paths,
-                                  const std::vector<Parts>& parts, int64_t others) {
-  TreeListing listing{.classes = {}, .images = {}, .others = others};
-  std::set<absl::string_view> classes;
-  for (const Parts& part : parts) {
-    if (part.split == "train") classes.insert(part.class_name);
-  }
-  for (const absl::string_view name : classes) listing.classes.emplace_back(name);
-  for (const Parts& part : parts) {
-    const absl::string_view path = paths[part.path];
-    const auto found = std::lower_bound(listing.classes.begin(), listing.classes.end(), part.class_name);
-    if (found == listing.classes.end() || *found != part.class_name) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": train/ has no class \"", part.class_name, "\""));
+/// Names to labels.
+class Labels {
+ public:
+  Labels(const std::vector<NamedFile>& files, const TreeOptions& options) : names_(options.classes) {
+    if (options.unlabelled) names_ = {kOneClass};
+    if (names_.empty()) {
+      std::set<absl::string_view> trained;
+      for (const NamedFile& file : files) {
+        if (SplitOf(file.folder) == "train") trained.insert(file.class_name);
+      }
+      for (const absl::string_view name : trained) names_.emplace_back(name);
     }
-    if (!listing.images.empty() && paths[listing.images.back().path] == path)
-      return absl::InvalidArgumentError(absl::StrCat(path, " is there twice"));
-    listing.images.push_back({std::string(part.split), found - listing.classes.begin(), part.path});
+    for (size_t i = 0; i < names_.size(); ++i) by_name_[names_[i]] = static_cast<int64_t>(i);
+    if (options.unlabelled) by_name_[""] = 0;
   }
-  return listing;
+  const std::vector<std::string>& names() const { return names_; }
+  /// -1: train has no such class.
+  int64_t Find(absl::string_view name) const {
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? -1 : found->second;
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::map<absl::string_view, int64_t> by_name_;  // views of names_
+};
+
+/// An image while it is sorted.
+struct Sorted {
+  absl::string_view split;
+  int64_t label;
+  const NamedFile* file;
+};
+
+/// Takes out what train has no class for.
+absl::StatusOr<std::vector<Sorted>> Label(const std::vector<absl::string_view>& paths,
+                                          const std::vector<NamedFile>& files, const Labels& labels,
+                                          bool skip_bad, LeftOut& left_out) {
+  std::vector<Sorted> sorted;
+  sorted.reserve(files.size());
+  std::set<absl::string_view> untrained;
+  for (const NamedFile& file : files) {
+    const int64_t label = labels.Find(file.class_name);
+    if (label >= 0) {
+      sorted.push_back({SplitOf(file.folder), label, &file});
+      continue;
+    }
+    if (!skip_bad)
+      return absl::InvalidArgumentError(absl::StrCat(paths[file.path], ": train/ has no class \"",
+                                                     file.class_name,
+                                                     "\"; --skip_bad leaves such images out"));
+    ++left_out.untrained;
+    untrained.insert(file.class_name);
+  }
+  for (const absl::string_view name : untrained) left_out.untrained_classes.emplace_back(name);
+  return sorted;
 }
 
 }  // namespace
+
+bool IsNoImageName(absl::string_view file) {
+  static const auto& kEnds = *new std::vector<std::string>{".txt",  ".csv",  ".tsv", ".json", ".md",  ".xml",
+                                                           ".html", ".yaml", ".yml", ".db",   ".ini", ".log"};
+  return absl::StartsWith(file, ".") || std::any_of(kEnds.begin(), kEnds.end(), [&](const std::string& end) {
+           return absl::EndsWithIgnoreCase(file, end);
+         });
+}
+
+absl::StatusOr<TreeListing> ListNamed(const std::vector<absl::string_view>& paths,
+                                      std::vector<NamedFile> files, const TreeOptions& options) {
+  MT_RETURN_IF_ERROR(CheckSplits(files));
+  MT_RETURN_IF_ERROR(TakeTestShare(files, options.test_share));
+  const Labels labels(files, options);
+  TreeListing listing{.classes = labels.names(), .images = {}, .left_out = {}};
+  MT_ASSIGN_OR_RETURN(std::vector<Sorted> sorted,
+                      Label(paths, files, labels, options.skip_bad, listing.left_out));
+  const auto key = [&](const Sorted& a) {
+    return std::tie(a.split, a.label, a.file->file, paths[a.file->path]);
+  };
+  std::sort(sorted.begin(), sorted.end(), [&](const Sorted& a, const Sorted& b) {
+    return key(a) != key(b) ? key(a) < key(b) : a.file->path < b.file->path;
+  });
+  listing.images.reserve(sorted.size());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    const size_t path = sorted[i].file->path;
+    if (i + 1 < sorted.size() && key(sorted[i]) == key(sorted[i + 1])) {
+      if (!options.skip_bad)
+        return absl::InvalidArgumentError(
+            absl::StrCat(paths[path], " is there twice; --skip_bad takes the last one"));
+      ++listing.left_out.duplicates;
+      continue;
+    }
+    listing.images.push_back({sorted[i].split, sorted[i].label, path});
+  }
+  return listing;
+}
 
 absl::StatusOr<TreeListing> ListTree(const std::vector<absl::string_view>& paths,
                                      const TreeOptions& options) {
   const auto names_of = [](absl::string_view path) -> Names { return absl::StrSplit(path, '/'); };
   const bool has_splits = std::any_of(paths.begin(), paths.end(), [&](absl::string_view path) {
     const Names names = names_of(path);
-    return !IsHidden(names) && HasSplit(names);
+    return !IsInHiddenFolder(names) && HasSplit(names);
   });
-  std::vector<Parts> parts;
+  std::vector<NamedFile> files;
+  files.reserve(paths.size());
   int64_t others = 0;
   for (size_t i = 0; i < paths.size(); ++i) {
     const Names names = names_of(paths[i]);
-    if (IsHidden(names)) continue;
-    MT_ASSIGN_OR_RETURN(auto part, TakeApart(paths[i], names, has_splits, options.unlabelled));
-    if (!part) continue;
-    part->path = i;
-    if (IsOther(part->file)) {
+    if (IsInHiddenFolder(names)) continue;
+    MT_ASSIGN_OR_RETURN(auto file, TakeApart(paths[i], names, has_splits, options.unlabelled));
+    if (!file) continue;
+    file->path = i;
+    if (IsNoImageName(file->file)) {
       ++others;
     } else {
-      parts.push_back(*part);
+      files.push_back(*file);
     }
   }
-  MT_RETURN_IF_ERROR(CheckSplits(paths, parts, options.unlabelled));
-  MT_RETURN_IF_ERROR(TakeTestShare(parts, options.test_share));
-  std::sort(parts.begin(), parts.end(), [&](const Parts& a, const Parts& b) {
-    return std::tie(a.split, a.class_name, a.file, paths[a.path]) <
-           std::tie(b.split, b.class_name, b.file, paths[b.path]);
-  });
-  return Label(paths, parts, others);
+  if (!options.unlabelled) MT_RETURN_IF_ERROR(CheckPrefixes(paths, files));
+  MT_ASSIGN_OR_RETURN(TreeListing listing, ListNamed(paths, std::move(files), options));
+  listing.left_out.others = others;
+  return listing;
 }
 
 }  // namespace mtrun::datasets

@@ -70,10 +70,14 @@ std::string Gzip(const std::string& bytes) {
   return out;
 }
 
-void WriteTarGz(const std::string& path, const std::vector<std::pair<std::string, std::string>>& entries) {
+void WriteArchive(const std::string& path, const std::vector<std::pair<std::string, std::string>>& entries) {
+  const std::string extension = fs::path(path).extension().string();
   archive* out = archive_write_new();
-  archive_write_set_format_ustar(out);
-  archive_write_add_filter_gzip(out);
+  if (extension == ".zip")
+    archive_write_set_format_zip(out);
+  else
+    archive_write_set_format_ustar(out);
+  if (extension == ".gz") archive_write_add_filter_gzip(out);
   MT_CHECK(archive_write_open_filename(out, path.c_str()) == ARCHIVE_OK) << path;
   for (const auto& [name, bytes] : entries) {
     archive_entry* entry = archive_entry_new();
@@ -81,12 +85,20 @@ void WriteTarGz(const std::string& path, const std::vector<std::pair<std::string
     archive_entry_set_size(entry, static_cast<la_int64_t>(bytes.size()));
     archive_entry_set_filetype(entry, name.back() == '/' ? AE_IFDIR : AE_IFREG);
     archive_entry_set_perm(entry, 0644);
+    if (extension == ".zip" && fs::path(name).extension() == ".jpg")
+      archive_write_zip_set_compression_store(out);
+    else if (extension == ".zip")
+      archive_write_zip_set_compression_deflate(out);
     archive_write_header(out, entry);
     archive_write_data(out, bytes.data(), bytes.size());
     archive_entry_free(entry);
   }
   archive_write_close(out);
   archive_write_free(out);
+}
+
+void WriteTarGz(const std::string& path, const std::vector<std::pair<std::string, std::string>>& entries) {
+  WriteArchive(path, entries);
 }
 
 std::vector<uint8_t> Picture(int height, int width, int number) {

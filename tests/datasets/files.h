@@ -36,6 +36,10 @@ std::string Gzip(const std::string& bytes);
 /// A tar.gz with these entries, in this order.
 void WriteTarGz(const std::string& path, const std::vector<std::pair<std::string, std::string>>& entries);
 
+/// An archive with these entries, in this order: how its name ends (.tar, .tar.gz, .zip) tells its kind. In a
+/// zip archive JPEG files are stored and the others deflated.
+void WriteArchive(const std::string& path, const std::vector<std::pair<std::string, std::string>>& entries);
+
 /// A deterministic test picture: uint8 [height, width, 3], RGB.
 std::vector<uint8_t> Picture(int height, int width, int number);
 /// An encoded file: ".png" or ".jpg".

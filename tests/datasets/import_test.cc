@@ -182,9 +182,12 @@ TEST_F(ImportTest, CancellingLeavesNothing) {
 TEST_F(ImportTest, DetectsFormats) {
   EXPECT_EQ(*DetectFormat(source_), "folder");
   EXPECT_TRUE(absl::IsNotFound(DetectFormat(folder_ / "none").status()));
+  test::Write(folder_ / "a.rar", "Rar");
+  EXPECT_THAT(std::string(DetectFormat(folder_ / "a.rar").status().message()),
+              HasSubstr("neither a folder nor an archive"));
   test::Write(folder_ / "a.zip", "PK");
   EXPECT_THAT(std::string(DetectFormat(folder_ / "a.zip").status().message()),
-              HasSubstr("neither a folder nor a tar"));
+              HasSubstr("neither a tar nor a zip"));
   test::Write(folder_ / "text/a.txt", "x");
   EXPECT_THAT(std::string(DetectFormat(folder_ / "text").status().message()), HasSubstr("known are: idx ("));
   test::Write(folder_ / "py/data_batch_1", "x");

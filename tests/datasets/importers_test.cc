@@ -9,7 +9,7 @@ namespace {
 using ::testing::UnorderedElementsAre;
 
 TEST(Importers, EachHasAllThatADataSetNeeds) {
-  EXPECT_THAT(ImporterNames(), UnorderedElementsAre("cifar", "folder", "idx"));
+  EXPECT_THAT(ImporterNames(), UnorderedElementsAre("cifar", "folder", "idx", "imagenet", "webdataset"));
   for (const Importer& importer : Importers()) {
     SCOPED_TRACE(importer.name);
     EXPECT_EQ(&ImporterNamed(importer.name), &importer);
@@ -28,6 +28,9 @@ TEST(Importers, AnArchiveIsKnownByItsNames) {
     return importers;
   };
   EXPECT_THAT(known_by({"cifar-10-batches-bin/data_batch_1.bin"}), UnorderedElementsAre("cifar"));
+  EXPECT_THAT(known_by({"n01440764.tar"}), UnorderedElementsAre("imagenet"));
+  EXPECT_THAT(known_by({"0001.jpg", "0001.cls"}), UnorderedElementsAre("webdataset"));
+  EXPECT_THAT(known_by({"0001.jpg", "0002.cls"}), UnorderedElementsAre());
   EXPECT_THAT(known_by({"photos/train/cat/1.png"}), UnorderedElementsAre("folder"));
   EXPECT_THAT(known_by({"readme.txt"}), UnorderedElementsAre());
 }

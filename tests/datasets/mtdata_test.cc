@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <regex>
 
 #include "base/posix.h"
 #include "datasets/images/png.h"
@@ -115,6 +116,42 @@ TEST_F(MtdataTest, InfoFindsDamage) {
   EXPECT_THAT(err_, HasSubstr("not a packed data set"));
 }
 
+TEST_F(MtdataTest, WhatIsAdvisedForAFolderOfImagesWorks) {
+  for (const std::string folder : {"my 'photos'", "plain"}) {
+    for (int i = 0; i < 40; ++i)
+      test::Write(folder_ / folder + "/cat/" + std::to_string(i) + ".png",
+                  test::Encode(".png", test::Picture(4, 4, i % 6), 4, 4));
+    EXPECT_EQ(Run({"info", folder_ / folder + "/"}), 1);
+    const std::string before = "make one of them with: mtdata ", after = " and give ";
+    const size_t begin = err_.find(before), end = err_.find(after);
+    ASSERT_TRUE(begin != std::string::npos && end != std::string::npos) << err_;
+    const std::string args = err_.substr(begin + before.size(), end - begin - before.size());
+    EXPECT_EQ(std::system((Mtdata() + " " + args + " > /dev/null").c_str()), 0) << args;
+    EXPECT_EQ(Run({"info", folder_ / folder + "-packed"}), 0) << err_;
+    EXPECT_THAT(out_, AllOf(HasSubstr("\ntest "), HasSubstr("\ntrain ")));
+  }
+  test::Write(folder_ / "plain.tar", "x");
+  EXPECT_EQ(Run({"info", folder_ / "plain.tar"}), 1);
+  EXPECT_THAT(err_, HasSubstr("mtdata import " + (folder_ / "plain.tar") + " "));
+}
+
+TEST_F(MtdataTest, WhatIsLeftOutIsCountedByItsReason) {
+  WriteImages(folder_ / "in");
+  test::Write(folder_ / "in/train/a/Thumbs.db", "x");
+  test::Write(folder_ / "in/train/a/cut.png", "x");
+  test::Write(folder_ / "in/val/unicorn/1.png", "x");
+  EXPECT_EQ(Run({"import", folder_ / "in", folder_ / "out"}), 1);
+  EXPECT_THAT(err_, HasSubstr("unicorn"));
+  for (const std::string store : {"pixels", "encoded"}) {
+    ASSERT_EQ(Run({"import", folder_ / "in", folder_ / store, "--skip_bad", "--store=" + store}), 0) << err_;
+    EXPECT_THAT(
+        out_, AllOf(HasSubstr("imported 7 images"), HasSubstr("\nbad image                              1\n"),
+                    HasSubstr("\nno image by its name                   1\n"),
+                    HasSubstr("\nclass that train lacks                 1  unicorn\n")));
+    EXPECT_THAT(err_, HasSubstr("left out train/a/cut.png"));
+  }
+}
+
 TEST_F(MtdataTest, InfoCountsSizesAndFormatsOfFiles) {
   WriteImages(folder_ / "in");
   ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "out", "--store=encoded"}), 0) << err_;
@@ -158,7 +195,9 @@ TEST_F(MtdataTest, Help) {
   EXPECT_EQ(Run({"--help"}), 0);
   EXPECT_THAT(out_, AllOf(HasSubstr("mtdata import SOURCE DEST"), HasSubstr("--skip_bad"),
                           HasSubstr("--verify"), HasSubstr("exit status")));
-  for (const Importer& importer : Importers()) EXPECT_THAT(out_, HasSubstr(importer.help));
+  const std::string flat = std::regex_replace(out_, std::regex("\\s+"), " ");  // lines are wrapped
+  for (const Importer& importer : Importers())
+    EXPECT_THAT(flat, HasSubstr(importer.name + " " + importer.help));
   EXPECT_EQ(Run({"import", "--help"}), 0);
 }
 

@@ -94,6 +94,33 @@ TEST(PackedWriterTest, OrderAndThreadsDoNotMatter) {
   EXPECT_EQ(WrittenBy(7, seed + 2), one);
 }
 
+TEST(PackedWriterTest, GapsAreClosed) {
+  const test::TempFolder folder;
+  const auto make = [&](const std::string& name, int64_t train, int64_t test) {
+    return *PackedWriter::Create(folder / name, Shape(train, test), {.shard_bytes = 60});
+  };
+  // 3 a shard: one of train is whole, one has no image, one has a gap; test has none.
+  const auto writer = make("gaps", 11, 2);
+  const std::vector<int64_t> put{0, 1, 2, 6, 8, 9, 10};
+  for (const int64_t i : put) ASSERT_TRUE(PutOne(*writer, "train", i).ok());
+  ASSERT_TRUE(writer->CloseGaps().ok());
+  const auto index = writer->Finish();
+  ASSERT_TRUE(index.ok()) << index.status();
+  EXPECT_EQ(index->splits.count("test"), 0u);
+  EXPECT_THAT(test::Names(folder / "gaps"), ElementsAre("index.json", "train"));
+  EXPECT_EQ(test::Names(folder / "gaps/train").size(), 3u);
+  const auto split = PackedSplit::Open(folder / "gaps", "train", true);
+  ASSERT_TRUE(split.ok()) << split.status();
+  ASSERT_EQ(split->size(), 7);
+  for (size_t i = 0; i < put.size(); ++i) {
+    EXPECT_EQ(split->label(static_cast<int64_t>(i)), put[i] % 2);
+    EXPECT_THAT(split->image(static_cast<int64_t>(i)), testing::ElementsAreArray(Pixels(put[i], 1)));
+  }
+  const auto nothing = make("nothing", 2, 1);
+  ASSERT_TRUE(PutOne(*nothing, "test", 0).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(nothing->CloseGaps()));
+}
+
 // The bytes of a tiny data set, so that a change of the format cannot go unnoticed.
 TEST(PackedWriterTest, GoldenBytes) {
   const test::TempFolder folder;

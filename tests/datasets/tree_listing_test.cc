@@ -75,12 +75,28 @@ TEST(ListTreeTest, WithoutLabelsEveryFileIsOfOneClass) {
   EXPECT_THAT(ListTree(paths, {.unlabelled = true})->classes, ElementsAre("image"));
 }
 
-TEST(ListTreeTest, HiddenFilesArePassedOverAndOthersCounted) {
+TEST(ListTreeTest, WhatIsNoImageByItsNameIsCounted) {
   const auto listing =
       ListTree({"train/a/1", "train/a/._1", "train/.DS_Store", ".git/train/x/y", "train/a/Thumbs.db"});
   ASSERT_TRUE(listing.ok()) << listing.status();
   EXPECT_EQ(listing->images.size(), 1u);
-  EXPECT_EQ(listing->others, 1);
+  EXPECT_EQ(listing->left_out, (LeftOut{.others = 3}));
+}
+
+TEST(ListTreeTest, DuplicatesAndUntrainedClassesAreLeftOutAndCounted) {
+  const Paths paths{"train/a/1", "train/b/1", "train/a/1", "val/x/1", "val/x/2", "val/w/1", "val/a/1"};
+  EXPECT_THAT(ListError(paths), HasSubstr("--skip_bad"));
+  const auto listing = ListTree(paths, {.skip_bad = true});
+  ASSERT_TRUE(listing.ok()) << listing.status();
+  EXPECT_EQ(listing->left_out, (LeftOut{.duplicates = 1, .untrained = 3, .untrained_classes = {"w", "x"}}));
+  ASSERT_EQ(listing->images.size(), 3u);
+  EXPECT_EQ(listing->images[0].path, 2u);  // the last one of its name
+}
+
+TEST(ListTreeTest, ClassesMayBeGivenInAnyOrder) {
+  EXPECT_THAT(Lines({"train/9/1", "train/10/1"}, {.classes = {"9", "10"}}),
+              ElementsAre("train 0 train/9/1", "train 1 train/10/1"));
+  EXPECT_THAT(ListError({"train/9/1"}, {.classes = {"8"}}), HasSubstr("no class \"9\""));
 }
 
 TEST(ListTreeTest, WhatDoesNotFitIsNamed) {

@@ -45,8 +45,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Target{"safetensors", FuzzSafetensors}, Target{"pickle", FuzzPickle},
                     Target{"error_file", FuzzErrorFile}, Target{"greeting", FuzzGreeting},
                     Target{"frames", FuzzFrames}, Target{"segment", FuzzSegment}, Target{"tar", FuzzTar},
-                    Target{"idx", FuzzIdx}, Target{"images", FuzzImages}, Target{"cifar", FuzzCifar},
-                    Target{"index", FuzzIndex}, Target{"checkpoint", FuzzCheckpoint}),
+                    Target{"archive", FuzzArchive}, Target{"sources", FuzzSources}, Target{"idx", FuzzIdx},
+                    Target{"images", FuzzImages}, Target{"cifar", FuzzCifar}, Target{"index", FuzzIndex},
+                    Target{"checkpoint", FuzzCheckpoint}),
     [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

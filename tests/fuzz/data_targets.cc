@@ -5,13 +5,13 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "datasets/archive_reader.h"
 #include "datasets/cifar.h"
 #include "datasets/encoded_shard.h"
 #include "datasets/idx.h"
 #include "datasets/image_source.h"
 #include "datasets/index.h"
 #include "datasets/packed.h"
-#include "datasets/tar_reader.h"
 #include "tests/fuzz/fuzz_targets.h"
 #include "tests/fuzz/input.h"
 
@@ -78,7 +78,7 @@ void ReadEncodedShard(std::string_view bytes) {
 
 void FuzzTar(std::string_view bytes) {
   const InputFile file(bytes);
-  auto reader = TarReader::Open(file.path());
+  auto reader = ArchiveReader::Open(file.path());
   while (reader.ok()) {
     const auto more = reader->Next();
     if (!more.ok() || !*more) return;

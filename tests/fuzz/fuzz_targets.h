@@ -30,6 +30,10 @@ void FuzzSegment(std::string_view bytes);
 void FuzzTar(std::string_view bytes);
 void FuzzIdx(std::string_view bytes);
 void FuzzCifar(std::string_view bytes);
+/// Archives of images, archives in them included, as trees of files.
+void FuzzArchive(std::string_view bytes);
+/// Lists that say what a source holds: braces, classes, ground truth, WebDataset's labels.
+void FuzzSources(std::string_view bytes);
 /// JPEG and PNG files.
 void FuzzImages(std::string_view bytes);
 /// index.json and shards of a packed data set.

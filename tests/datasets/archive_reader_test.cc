@@ -1,4 +1,4 @@
-#include "datasets/tar_reader.h"
+#include "datasets/archive_reader.h"
 
 #include <vector>
 
@@ -14,7 +14,7 @@ using testing::HasSubstr;
 /// Name and contents of every file, or the first error.
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ReadAll(const std::string& path,
                                                                          int64_t limit = 1 << 20) {
-  auto reader = TarReader::Open(path);
+  auto reader = ArchiveReader::Open(path);
   if (!reader.ok()) return reader.status();
   std::vector<std::pair<std::string, std::string>> files;
   for (;;) {
@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ReadAll(const s
   }
 }
 
-TEST(TarReaderTest, ReadsFilesInOrder) {
+TEST(ArchiveReaderTest, ReadsFilesInOrder) {
   const test::TempFolder folder;
   const std::string large(300000, 'z');
   test::WriteTarGz(folder / "a.tar.gz", {{"./d/", ""}, {"./d/b", large}, {"d/a", ""}});
@@ -36,7 +36,7 @@ TEST(TarReaderTest, ReadsFilesInOrder) {
   EXPECT_THAT(*files, testing::ElementsAre(testing::Pair("d/b", large), testing::Pair("d/a", "")));
 }
 
-TEST(TarReaderTest, EveryTruncationIsDataLossOrNoArchive) {
+TEST(ArchiveReaderTest, EveryTruncationIsDataLossOrNoArchive) {
   const test::TempFolder folder;
   std::string noise;
   for (int i = 0; i < 4000; ++i) noise.push_back(static_cast<char>(i * 2654435761u >> 13));
@@ -50,24 +50,25 @@ TEST(TarReaderTest, EveryTruncationIsDataLossOrNoArchive) {
   }
 }
 
-TEST(TarReaderTest, OtherFilesAreRefused) {
+TEST(ArchiveReaderTest, OtherFilesAreRefused) {
   const test::TempFolder folder;
   test::Write(folder / "a.tar", std::string(5000, 'x'));
   EXPECT_THAT(std::string(ReadAll(folder / "a.tar").status().message()), HasSubstr("a.tar"));
   EXPECT_TRUE(absl::IsNotFound(ReadAll(folder / "none.tar").status()));
 }
 
-TEST(TarReaderTest, AFileOverTheLimitIsRefused) {
+TEST(ArchiveReaderTest, AFileOverTheLimitIsRefused) {
   const test::TempFolder folder;
   test::WriteTarGz(folder / "a.tar.gz", {{"a", std::string(1000, 'x')}});
   EXPECT_TRUE(absl::IsInvalidArgument(ReadAll(folder / "a.tar.gz", 999).status()));
   EXPECT_TRUE(ReadAll(folder / "a.tar.gz", 1000).ok());
 }
 
-TEST(TarReaderTest, KnowsArchiveNames) {
-  EXPECT_TRUE(HasTarName("x/cifar-10-binary.tar.gz"));
-  EXPECT_TRUE(HasTarName("A.TGZ"));
-  EXPECT_FALSE(HasTarName("x.zip"));
+TEST(ArchiveReaderTest, KnowsArchiveNames) {
+  EXPECT_TRUE(HasArchiveName("x/cifar-10-binary.tar.gz"));
+  EXPECT_TRUE(HasArchiveName("A.TGZ"));
+  EXPECT_TRUE(HasArchiveName("x.zip"));
+  EXPECT_FALSE(HasArchiveName("x.rar"));
 }
 
 }  // namespace

@@ -1,0 +1,35 @@
+// Names of classes in the order of their numbers, from a text file. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace mtrun::datasets {
+
+/// More classes than this are a mistake: every split keeps a count for each.
+constexpr int64_t kMostClasses = 100'000;
+
+struct ClassList {
+  std::vector<std::string> names;      // in the order of the lines
+  std::map<int64_t, std::string> ids;  // the numbers that the lines give them; empty: they give none
+  bool operator==(const ClassList&) const = default;
+};
+
+/// A line for each class: its name is the first word, or the second one where the first is a number; what
+/// follows is passed over ("n01440764 tench", "449 n01440764 tench"). Empty lines count for nothing.
+/// kInvalidArgument names the line: a name or a number twice, numbers on some lines only, a name that can be
+/// no folder.
+absl::StatusOr<ClassList> ParseClassList(std::string_view text);
+
+/// kInvalidArgument: empty, ".x", with "/" or control characters, or not UTF-8.
+absl::Status CheckClassName(std::string_view name);
+
+/// A number without a sign of at most nine digits; -1 for all other texts.
+int64_t SmallNumber(std::string_view text);
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,71 @@
+#include "datasets/imagenet.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/status_macros.h"
+#include "datasets/archive_reader.h"
+#include "datasets/image_folder.h"
+
+namespace mtrun::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kTrain[] = "ILSVRC2012_img_train.tar", kVal[] = "ILSVRC2012_img_val.tar";
+constexpr char kHowToLabel[] =
+    "--val_labels FILE gives the classes of the validation images (the devkit's "
+    "ILSVRC2012_validation_ground_truth.txt with --class_list FILE, or \"<file> <class>\" lines)";
+
+/// "n01440764.tar", whatever folders it lies in.
+bool IsClassArchive(absl::string_view path) {
+  const absl::string_view name = path.substr(path.rfind('/') + 1);
+  return name.size() == 13 && name[0] == 'n' && HasPlainTarName(name) &&
+         std::all_of(name.begin() + 1, name.begin() + 9, [](char c) { return absl::ascii_isdigit(c); });
+}
+
+/// The first of the names that is there, in the folder or in the devkit's; "" when none is.
+std::string FindIn(const std::string& folder, const std::vector<std::string>& names) {
+  std::error_code error;
+  for (const std::string& place : {folder, folder + "/ILSVRC2012_devkit_t12/data"}) {
+    for (const std::string& name : names) {
+      std::string path = absl::StrCat(place, "/", name);
+      if (fs::is_regular_file(path, error)) return path;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+bool LooksLikeClassArchives(const std::vector<std::string>& names) { return IsClassArchive(names.back()); }
+
+bool LooksLikeImageNet(const std::string& folder) {
+  if (!FindIn(folder, {kTrain}).empty()) return true;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder + "/train", error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (IsClassArchive(entry->path().filename().string())) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageNet(const std::string& source,
+                                                          const SourceOptions& options) {
+  std::error_code error;
+  if (!fs::is_directory(source, error)) return OpenImageFolder(source, options);
+  SourceOptions found = options;
+  const std::string train = FindIn(source, {kTrain});
+  if (found.val_source.empty()) found.val_source = FindIn(source, {kVal});
+  if (found.val_labels.empty())
+    found.val_labels = FindIn(source, {"ILSVRC2012_validation_ground_truth.txt", "LOC_val_solution.csv"});
+  if (found.class_list.empty()) found.class_list = FindIn(source, {"meta.txt"});
+  if (!found.val_source.empty() && found.val_labels.empty() && !options.tree.unlabelled)
+    return absl::InvalidArgumentError(absl::StrCat(source, ": ", kHowToLabel));
+  return OpenImageFolder(train.empty() ? source : train, found);
+}
+
+}  // namespace mtrun::datasets

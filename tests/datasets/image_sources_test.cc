@@ -1,0 +1,288 @@
+// The same images through every kind of source: folder, tar, tar.gz, zip, ImageNet's tar of tars, WebDataset.
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "datasets/import.h"
+#include "datasets/packed.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/datasets/files.h"
+#include "tests/support/small_disk.h"
+
+namespace mtrun::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::atomic<bool> kGoOn = false;
+// In the order of their ILSVRC2012_IDs, which is not that of their names.
+const std::vector<std::string> kClasses{"n00000003", "n00000001", "n00000002"};
+const std::vector<std::string> kSorted{"n00000001", "n00000002", "n00000003"};
+
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+struct Photo {
+  std::string split, name, bytes;  // "n00000003_0.jpg"
+  size_t label = 0;                // in kClasses
+};
+
+/// 36 JPEGs of 20 to 55 pixels, of which val has 9; in an order of their own.
+std::vector<Photo> MakePhotos() {
+  std::vector<Photo> photos;
+  for (int i = 35; i >= 0; --i) {
+    Photo photo{.split = i % 4 == 0 ? "val" : "train", .name = {}, .bytes = {}, .label = size_t(i) % 3};
+    photo.name = photo.split == "val" ? absl::StrCat("ILSVRC2012_val_", 10000000 + i, ".jpg")
+                                      : absl::StrCat(kClasses[photo.label], "_", 100 + i, ".jpg");
+    photo.bytes = test::Encode(".jpg", test::Picture(20 + i, 55 - i, i), 20 + i, 55 - i);
+    photos.push_back(photo);
+  }
+  return photos;
+}
+
+class ImageSourcesTest : public testing::Test {
+ protected:
+  /// "<prefix><split>/<class>/<name>" of all.
+  Entries Tree(const std::string& prefix) const {
+    Entries entries;
+    for (const Photo& photo : photos_)
+      entries.emplace_back(absl::StrCat(prefix, photo.split, "/", kClasses[photo.label], "/", photo.name),
+                           photo.bytes);
+    return entries;
+  }
+  Entries Of(const std::string& split) const {
+    Entries entries;
+    for (const Photo& photo : photos_) {
+      if (photo.split == split) entries.emplace_back(photo.name, photo.bytes);
+    }
+    return entries;
+  }
+  void WriteFolder(const std::string& folder) const {
+    for (const auto& [name, bytes] : Tree(folder + "/")) test::Write(name, bytes);
+  }
+  void WriteImageNet(const std::string& folder) const {
+    fs::create_directories(folder + "/ILSVRC2012_devkit_t12/data");
+    Entries classes;
+    for (const std::string& name : kClasses) {
+      Entries images;
+      for (const auto& [file, bytes] : Of("train")) {
+        if (file.rfind(name, 0) == 0) images.emplace_back(file, bytes);
+      }
+      test::WriteArchive(folder + "/one.tar", images);
+      classes.emplace_back(name + ".tar", test::Read(folder + "/one.tar"));
+    }
+    fs::remove(folder + "/one.tar");
+    test::WriteArchive(folder + "/ILSVRC2012_img_train.tar", classes);
+    test::WriteArchive(folder + "/ILSVRC2012_img_val.tar", Of("val"));
+    std::string truth, meta;
+    for (auto photo = photos_.rbegin(); photo != photos_.rend(); ++photo) {
+      if (photo->split == "val") absl::StrAppend(&truth, photo->label + 1, "\n");
+    }
+    for (size_t i = 0; i < kClasses.size(); ++i) absl::StrAppend(&meta, i + 1, " ", kClasses[i], " words\n");
+    test::Write(folder + "/ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt", truth);
+    test::Write(folder + "/meta.txt", meta);
+  }
+  /// Two archives of train and one of val; .cls in the first, .json in the others.
+  void WriteWebDataset(const std::string& folder) const {
+    fs::create_directories(folder);
+    Entries train[2], val;
+    size_t number = 0;
+    for (const Photo& photo : photos_) {
+      Entries& shard = photo.split == "val" ? val : train[++number % 2];
+      const size_t label = std::find(kSorted.begin(), kSorted.end(), kClasses[photo.label]) - kSorted.begin();
+      const std::string key = photo.name.substr(0, photo.name.size() - 4);
+      if (&shard == &train[0]) shard.emplace_back(key + ".cls", absl::StrCat(label, "\n"));
+      shard.emplace_back(photo.name, photo.bytes);
+      if (&shard != &train[0]) shard.emplace_back(key + ".json", absl::StrCat("{\"label\": ", label, "}"));
+      shard.emplace_back(key + ".txt", "a caption");
+    }
+    test::WriteArchive(folder + "/train-000000.tar", train[0]);
+    test::WriteArchive(folder + "/train-000001.tar", train[1]);
+    test::WriteArchive(folder + "/val-000000.tar", val);
+    test::Write(folder + "/classes.txt", absl::StrJoin(kSorted, "\n"));
+  }
+
+  absl::StatusOr<ImportReport> Run(ImportOptions options, const std::string& name) const {
+    options.destination = folder_ / name;
+    if (options.store == Store::kPixels) options.store = Store::kEncoded;
+    options.threads = 2;
+    options.shard_bytes = 5000;
+    return Import(options, kGoOn);
+  }
+  std::string Error(const ImportOptions& options) const {
+    const auto report = Run(options, "refused");
+    EXPECT_FALSE(report.ok());
+    EXPECT_FALSE(fs::exists(folder_ / "refused"));
+    return std::string(report.status().message());
+  }
+
+  const test::TempFolder folder_;
+  const std::vector<Photo> photos_ = MakePhotos();
+};
+
+TEST_F(ImageSourcesTest, EveryKindOfSourceGivesTheSameSet) {
+  WriteFolder(folder_ / "tree");
+  WriteImageNet(folder_ / "imagenet");
+  WriteWebDataset(folder_ / "wds");
+  for (const char* name : {"a.tar", "a.tar.gz", "a.zip"}) test::WriteArchive(folder_ / name, Tree("set/"));
+  const std::string wds = folder_ / "wds/", imagenet = folder_ / "imagenet/", list = wds + "classes.txt";
+  const ImportOptions plain{.source = folder_ / "tree"};
+  ASSERT_TRUE(Run(plain, "expected").ok());
+  const auto expected = test::ReadTree(folder_ / "expected");
+  const std::vector<std::pair<std::string, ImportOptions>> sources{
+      {"folder", {.source = folder_ / "a.tar"}},
+      {"folder", {.source = folder_ / "a.tar.gz"}},
+      {"folder", {.source = folder_ / "a.zip"}},
+      {"imagenet", {.source = imagenet}},
+      {"imagenet",
+       {.source = imagenet + "ILSVRC2012_img_train.tar",
+        .val_source = imagenet + "ILSVRC2012_img_val.tar",
+        .val_labels = imagenet + "ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt",
+        .class_list = imagenet + "meta.txt"}},
+      {"webdataset", {.source = wds, .class_list = list}},
+      {"webdataset", {.source = wds + "{train,val}-{000000..000001}.tar", .class_list = list}},
+      {"webdataset",
+       {.source = wds + "train-{000000..000001}.tar",
+        .val_source = wds + "val-000000.tar",
+        .class_list = list}}};
+  test::Write(wds + "val-000001.tar", std::string(1024, '\0'));
+  for (const auto& [format, options] : sources) {
+    const auto report = Run(options, "out");
+    ASSERT_TRUE(report.ok()) << options.source << ": " << report.status();
+    EXPECT_EQ(report->format, format) << options.source;
+    EXPECT_EQ(report->index.classes, kSorted);
+    EXPECT_EQ(test::ReadTree(folder_ / "out"), expected) << options.source;
+    fs::remove_all(folder_ / "out");
+  }
+}
+
+TEST_F(ImageSourcesTest, ExtractedImageNetWithAFlatVal) {
+  WriteFolder(folder_ / "tree");
+  ASSERT_TRUE(Run({.source = folder_ / "tree"}, "expected").ok());
+  WriteImageNet(folder_ / "imagenet");
+  fs::create_directories(folder_ / "flat/train");
+  fs::copy(folder_ / "tree/train", folder_ / "flat/train", fs::copy_options::recursive);
+  std::string lines;
+  for (const Photo& photo : photos_) {
+    if (photo.split != "val") continue;
+    test::Write(folder_ / "flat/val/" + photo.name, photo.bytes);
+    absl::StrAppend(&lines, photo.name, " ", kClasses[photo.label], "\n");
+  }
+  test::Write(folder_ / "val.txt", lines);
+  EXPECT_THAT(Error({.source = folder_ / "flat"}), HasSubstr("lies in no class folder"));
+  ASSERT_TRUE(Run({.source = folder_ / "flat", .val_labels = folder_ / "val.txt"}, "out").ok());
+  EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "expected"));
+  // Of the outer archive unpacked alone.
+  const std::string half = folder_ / "half";
+  ASSERT_EQ(
+      std::system(("mkdir -p " + half + "/train && tar -xf " + folder_ / "imagenet/ILSVRC2012_img_train.tar" +
+                   " -C " + half + "/train && cp -r " + folder_ / "flat/val" + " " + half)
+                      .c_str()),
+      0);
+  ASSERT_TRUE(Run({.source = half, .val_labels = folder_ / "val.txt"}, "out2").ok());
+  EXPECT_EQ(test::ReadTree(folder_ / "out2"), test::ReadTree(folder_ / "expected"));
+}
+
+TEST_F(ImageSourcesTest, ImageNetWithoutLabelsSaysWhatToGive) {
+  WriteImageNet(folder_ / "in");
+  fs::remove_all(folder_ / "in/ILSVRC2012_devkit_t12");
+  EXPECT_THAT(Error({.source = folder_ / "in"}), HasSubstr("--val_labels FILE"));
+  const auto report = Run({.source = folder_ / "in", .tree = {.unlabelled = true}}, "all");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->index.classes, ElementsAre("image"));
+  EXPECT_EQ(report->index.images(), 36);
+}
+
+TEST_F(ImageSourcesTest, WebDatasetNumbersKeepTheirOrder) {
+  const std::string photo = photos_[0].bytes;
+  test::WriteArchive(folder_ / "a.tar",
+                     {{"x.jpg", photo}, {"x.cls", "10"}, {"y.jpg", photo}, {"y.cls", "9"}});
+  const auto report = Run({.source = folder_ / "a.tar"}, "out");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->index.classes.size(), 11u);
+  const auto train = PackedSplit::Open(folder_ / "out", "train");
+  EXPECT_EQ(train->label(0), 9);
+  EXPECT_EQ(train->label(1), 10);
+}
+
+TEST_F(ImageSourcesTest, WhatIsWrongWithWebDatasetsIsNamed) {
+  const std::string photo = photos_[0].bytes;
+  const auto error = [&](const Entries& entries) {
+    test::WriteArchive(folder_ / "a.tar", entries);
+    return Error({.source = folder_ / "a.tar", .format = "webdataset"});
+  };
+  EXPECT_THAT(error({{"x.jpg", photo}}), HasSubstr("x.jpg has no .cls and no .json"));
+  EXPECT_THAT(error({{"x.jpg", photo}, {"x.cls", "-1/"}}), HasSubstr("a.tar/x.cls: \"-1/\" cannot be"));
+  EXPECT_THAT(error({{"x.jpg", photo}, {"x.json", "{}"}}), HasSubstr("x.json: it has none of"));
+  EXPECT_THAT(error({{"x.jpg", photo}, {"x.png", photo}, {"x.cls", "1"}}),
+              HasSubstr("two images of one sample"));
+  EXPECT_THAT(error({{"x.jpg", photo}, {"x.jpg", photo}, {"x.cls", "1"}}), HasSubstr("twice"));
+  EXPECT_THAT(Error({.source = folder_ / "t-{0..1}.tar"}), HasSubstr("there is no "));
+  EXPECT_THAT(Error({.source = folder_ / "t-{0..1.tar"}), HasSubstr("brace"));
+  test::WriteArchive(folder_ / "a.tar",
+                     {{"w.jpg", photo}, {"w.cls", "0"}, {"w.jpg", photo}, {"x.jpg", photo}});
+  const auto report = Run({.source = folder_ / "a.tar", .format = "webdataset", .skip_bad = true}, "out");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->counts, (LeftOut{.duplicates = 1, .unlabelled = 1}));
+}
+
+TEST_F(ImageSourcesTest, ArchivesWithoutClassesForDiffusion) {
+  for (const std::string name : {"flat.tar", "flat.zip"}) {
+    test::WriteArchive(folder_ / name, Of("train"));
+    EXPECT_THAT(Error({.source = folder_ / name}), HasSubstr("no images to train on"));
+    const auto report = Run({.source = folder_ / name, .tree = {.unlabelled = true}}, name + ".out");
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->index.images(), 27);
+  }
+  EXPECT_EQ(test::ReadTree(folder_ / "flat.tar.out"), test::ReadTree(folder_ / "flat.zip.out"));
+  for (const auto& [name, bytes] : Of("train")) test::Write(folder_ / "flat/" + name, bytes);
+  ASSERT_TRUE(Run({.source = folder_ / "flat", .tree = {.unlabelled = true}}, "out").ok());
+  EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "flat.zip.out"));
+}
+
+TEST_F(ImageSourcesTest, BadFilesInEveryKindOfArchive) {
+  Entries entries = Tree("");
+  const std::string good = entries[1].second;
+  entries.emplace_back("train/n00000001/cut.jpg", good.substr(0, good.size() / 2));
+  entries.emplace_back("train/n00000001/empty.jpg", "");
+  entries.emplace_back("train/n00000001/text.jpg", "not an image");
+  entries.emplace_back("train/n00000001/Thumbs.db", "x");
+  entries.emplace_back("train/n00000001/.DS_Store", "x");
+  entries.emplace_back("train/n00000001/suffix.png", good);  // a JPEG by its bytes
+  entries.emplace_back("val/unicorn/1.jpg", good);
+  entries.emplace_back(entries[1]);
+  for (const std::string name : {"bad.tar", "bad.tar.gz", "bad.zip"}) {
+    test::WriteArchive(folder_ / name, entries);
+    EXPECT_THAT(Error({.source = folder_ / name}), HasSubstr("unicorn"));
+    const auto report = Run({.source = folder_ / name, .skip_bad = true}, name + ".out");
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->index.images(), 37) << name;
+    EXPECT_EQ(report->left_out.size(), 3u);
+    EXPECT_EQ(report->counts,
+              (LeftOut{.others = 2, .duplicates = 1, .untrained = 1, .untrained_classes = {"unicorn"}}));
+    EXPECT_EQ(test::ReadTree(folder_ / (name + ".out")), test::ReadTree(folder_ / "bad.tar.out"));
+  }
+}
+
+TEST_F(ImageSourcesTest, AFullDiskEndsAnImportThatGoesOnAfterwards) {
+  test::WriteArchive(folder_ / "a.tar", Tree(""));
+  WriteFolder(folder_ / "tree");
+  ASSERT_TRUE(Run({.source = folder_ / "a.tar"}, "expected").ok());
+  const auto disk = support::SmallDisk::Make(folder_ / "disk", 40 << 20);
+  if (!disk.ok()) GTEST_SKIP() << disk.status().message();
+  (*disk)->Fill();
+  ImportOptions options{.source = folder_ / "a.tar"};
+  options.rules.short_side = 1000;  // what it takes is not known ahead
+  const auto full = Run(options, "disk/out");
+  EXPECT_TRUE(absl::IsResourceExhausted(full.status())) << full.status();
+  EXPECT_FALSE(fs::exists(folder_ / "disk/out"));
+  (*disk)->Free();
+  ASSERT_TRUE(Run(options, "disk/out").ok());
+  EXPECT_EQ(test::ReadTree(folder_ / "disk/out"), test::ReadTree(folder_ / "expected"));
+}
+
+}  // namespace
+}  // namespace mtrun::datasets

@@ -1,0 +1,97 @@
+// What mtdata reads of sources of image files: archives, and the texts that say what they hold.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "datasets/brace_list.h"
+#include "datasets/class_list.h"
+#include "datasets/file_tree.h"
+#include "datasets/ground_truth.h"
+#include "datasets/tree_listing.h"
+#include "datasets/webdataset_names.h"
+#include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/input.h"
+
+namespace mtrun::fuzz {
+namespace {
+
+using namespace datasets;  // NOLINT: the code under test
+
+constexpr int64_t kMostRead = 1 << 20;
+
+void ReadClasses(std::string_view text) {
+  const auto list = ParseClassList(text);
+  if (!list.ok()) return;
+  const std::set<std::string> names(list->names.begin(), list->names.end());
+  MT_CHECK(!names.empty() && names.size() == list->names.size());
+  MT_CHECK(list->ids.empty() || list->ids.size() == list->names.size());
+}
+
+void ReadGroundTruth(std::string_view text) {
+  const std::vector<absl::string_view> files{"a_1.jpg", "a_2.jpg", "a_3.jpg"};
+  const ClassList plain{.names = {"z", "y", "x"}, .ids = {}};
+  const ClassList numbered{.names = {"z", "y"}, .ids = {{1, "z"}, {9, "y"}}};
+  for (const std::optional<ClassList>& classes : {std::optional<ClassList>(), {plain}, {numbered}}) {
+    const auto found = FindClasses(text, classes, files);
+    MT_CHECK(found.ok() ? found->size() == files.size() : !found.status().message().empty());
+  }
+}
+
+void ReadBraces(std::string_view text) {
+  const auto names = ExpandBraces(text);
+  if (!names.ok()) return;
+  MT_CHECK(!names->empty() && names->size() <= kMostBraceNames) << names->size();
+}
+
+void ReadLabels(std::string_view bytes) {
+  for (const auto& label : {ParseClassFile(bytes), ParseJsonFile(bytes)}) {
+    if (!label.ok()) continue;
+    MT_CHECK(SmallNumber(*label) >= 0 || CheckClassName(*label).ok()) << *label;
+  }
+  const absl::string_view path(bytes.data(), bytes.size());
+  const SampleName name = ParseSampleName(path);
+  MT_CHECK(path.substr(0, name.key.size()) == name.key && name.file.size() <= path.size());
+}
+
+}  // namespace
+
+void FuzzArchive(std::string_view bytes) {
+  const InputFile file(bytes);
+  static const InputFolder spool;
+  const auto tree = OpenFileTree({{.path = file.path(), .prefix = "train/"}}, spool.path());
+  if (!tree.ok()) return;
+  std::vector<absl::string_view> paths;
+  for (size_t i = 0; i < (*tree)->files().size(); ++i) {
+    const SourceFile& one = (*tree)->files()[i];
+    paths.push_back(one.path);
+    MT_CHECK(one.bytes >= 0) << one.path;
+    if (one.bytes > kMostRead) continue;
+    const auto contents = (*tree)->Read(i);
+    MT_CHECK(!contents.ok() || static_cast<int64_t>(contents->size()) <= one.bytes) << one.path;
+  }
+  for (const bool skip_bad : {false, true}) {
+    const auto listing = ListTree(paths, {.skip_bad = skip_bad});
+    if (!listing.ok()) continue;
+    for (const TreeImage& image : listing->images)
+      MT_CHECK(image.path < paths.size() && image.label < static_cast<int64_t>(listing->classes.size()));
+  }
+}
+
+void FuzzSources(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const std::string_view rest = bytes.substr(1);
+  switch (bytes[0]) {
+    case 'b':
+      return ReadBraces(rest);
+    case 'c':
+      return ReadClasses(rest);
+    case 'g':
+      return ReadGroundTruth(rest);
+    default:
+      return ReadLabels(rest);
+  }
+}
+
+}  // namespace mtrun::fuzz
