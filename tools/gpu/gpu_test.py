@@ -7,6 +7,7 @@ import importlib.util
 import io
 import os
 import sys
+import tarfile
 import tempfile
 import types
 import unittest
@@ -70,6 +71,16 @@ class DayTest(unittest.TestCase):
                 file.write("raise ImportError('no such thing')\n")
             with self.assertRaisesRegex(SystemExit, r"no such thing\): pip install torch==2\.11\.0"):
                 day.find_torch(folder)
+
+    def test_an_archive_that_is_not_whole_is_said_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            whole, archive = os.path.join(folder, "whole.tar.xz"), os.path.join(folder, "half.tar.xz")
+            with tarfile.open(whole, "w:xz") as file:
+                file.add(__file__, "mtrun-gpu/file")
+            with open(whole, "rb") as source, open(archive, "wb") as file:
+                file.write(source.read()[:1000])
+            with self.assertRaisesRegex(SystemExit, "half.tar.xz is not whole .*: copy it again"):
+                day.unpack(archive, folder)
 
     def test_what_fails_and_what_cannot_be_tried_is_said_and_the_rest_goes_on(self):
         def part(_):

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "trainers/collectives/all_reduce.h"
 #include "trainers/collectives/cpu_backend.h"
 #include "trainers/collectives/nccl_device.h"
 
@@ -21,21 +22,39 @@ class WatchedGroup : public c10d::ProcessGroup {
 
 WatchedGroup* Watched(const ProcessGroup& group) { return dynamic_cast<WatchedGroup*>(group.get()); }
 
+/// The CPU group by itself.
+absl::StatusOr<c10::intrusive_ptr<WatchedGroup>> ConnectWatched(const GroupMember& membership,
+                                                                const std::shared_ptr<Bootstrap>& bootstrap) {
+  MT_ASSIGN_OR_RETURN(auto core, Group::Connect(membership, bootstrap.get()));
+  auto group = c10::make_intrusive<WatchedGroup>(membership.rank, membership.world_size);
+  AddCpuBackend(*group, std::move(core));
+  return group;
+}
+
+absl::Status AddDevice(WatchedGroup& group, const GroupMember& membership,
+                       std::shared_ptr<Bootstrap> bootstrap, const DeviceMaker& make) {
+  group.device = make(membership, std::move(bootstrap));
+  MT_ASSIGN_OR_RETURN(group.watch, DeviceWatch::Connect(group.device, CpuBackendOf(group)->group()));
+  if (const auto backend = group.device->backend()) {
+    group.setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, backend);
+  }
+  return absl::OkStatus();
+}
+
+/// Each member says whether it computes on a device of its own.
+bool AllHaveDevices(const ProcessGroup& group, bool own) {
+  const std::vector<std::string> all = AllGather(group, own ? "device" : "memory");
+  return std::count(all.begin(), all.end(), "device") == group->getSize();
+}
+
 }  // namespace
 
 absl::StatusOr<ProcessGroup> ConnectDeviceGroup(const GroupMember& membership,
                                                 std::shared_ptr<Bootstrap> bootstrap,
                                                 const DeviceMaker& make) {
-  MT_ASSIGN_OR_RETURN(auto core, Group::Connect(membership, bootstrap.get()));
   try {
-    Group& members = *core;
-    auto group = c10::make_intrusive<WatchedGroup>(membership.rank, membership.world_size);
-    AddCpuBackend(*group, std::move(core));
-    group->device = make(membership, std::move(bootstrap));
-    MT_ASSIGN_OR_RETURN(group->watch, DeviceWatch::Connect(group->device, members));
-    if (const auto backend = group->device->backend()) {
-      group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL, backend);
-    }
+    MT_ASSIGN_OR_RETURN(const auto group, ConnectWatched(membership, bootstrap));
+    MT_RETURN_IF_ERROR(AddDevice(*group, membership, std::move(bootstrap), make));
     return group;
   } catch (const std::exception& error) {
     return absl::UnavailableError(absl::StrCat("connect the devices: ", error.what()));
@@ -43,10 +62,19 @@ absl::StatusOr<ProcessGroup> ConnectDeviceGroup(const GroupMember& membership,
 }
 
 absl::StatusOr<ProcessGroup> ConnectGroup(const GroupMember& membership, std::shared_ptr<Bootstrap> bootstrap,
-                                          at::Device device) {
-  if (!device.is_cuda()) return ConnectCpuGroup(membership, std::move(bootstrap));
-  MT_ASSIGN_OR_RETURN(const DeviceMaker make, NcclDevices(device));
-  return ConnectDeviceGroup(membership, std::move(bootstrap), make);
+                                          at::Device device, const DeviceMaker& devices) {
+  DeviceMaker make = devices;
+  if (!make && device.is_cuda()) {
+    MT_ASSIGN_OR_RETURN(make, NcclDevices(device));
+  }
+  try {
+    MT_ASSIGN_OR_RETURN(const auto group, ConnectWatched(membership, bootstrap));
+    const bool all = AllHaveDevices(group, make != nullptr);
+    if (make && all) MT_RETURN_IF_ERROR(AddDevice(*group, membership, std::move(bootstrap), make));
+    return group;
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(absl::StrCat("connect the devices: ", error.what()));
+  }
 }
 
 DeviceGroup* DeviceOf(const ProcessGroup& group) {

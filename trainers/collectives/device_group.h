@@ -39,10 +39,12 @@ absl::StatusOr<ProcessGroup> ConnectDeviceGroup(const GroupMember& membership,
                                                 std::shared_ptr<Bootstrap> bootstrap,
                                                 const DeviceMaker& make);
 
-/// For the tensors of `device`: the CPU group, with CUDA NCCL on it. All members the same kind of device.
+/// For the tensors of `device`: the CPU group, with what `devices` makes on it; where that is null, with CUDA
+/// NCCL. Members say first whether they have one: where only some do none is connected, for that would wait
+/// for ever, and the group is good for no more than finding out who differs (CheckAgreement does).
 /// kFailedPrecondition: CUDA where the program was built without (MT_CUDA).
 absl::StatusOr<ProcessGroup> ConnectGroup(const GroupMember& membership, std::shared_ptr<Bootstrap> bootstrap,
-                                          at::Device device);
+                                          at::Device device, const DeviceMaker& devices = nullptr);
 
 /// Null where no device stands beside the CPU group, or there is no group.
 DeviceGroup* DeviceOf(const ProcessGroup& group);

@@ -55,7 +55,8 @@ absl::StatusOr<std::string> AgreeOnGeneration(collectives::Bootstrap& bootstrap,
 
 absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Make(const EnvironmentMap& environment,
                                                                    at::Device device,
-                                                                   collectives::Protection protection) {
+                                                                   collectives::Protection protection,
+                                                                   collectives::DeviceMaker devices) {
   MT_ASSIGN_OR_RETURN(const Assignment assignment, ReadAssignment(environment));
   collectives::Wire wire{protection, {}};
   if (const auto ports = environment.find(kPortRangeVariable); ports != environment.end()) {
@@ -64,7 +65,8 @@ absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Make(const Environ
     wire.ports = *range;
   }
   const bool elastic = LaunchOf(environment) == Launch::kMtrun;
-  return std::unique_ptr<JobMembership>(new JobMembership(assignment, device, wire, elastic));
+  return std::unique_ptr<JobMembership>(
+      new JobMembership(assignment, device, std::move(devices), wire, elastic));
 }
 
 absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Joined(const EnvironmentMap& environment,
@@ -89,9 +91,13 @@ absl::Status JobMembership::Join(const EnvironmentMap& environment) {
   return ConnectByHand(worker, agent_serves);
 }
 
-JobMembership::JobMembership(Assignment assignment, at::Device device, const collectives::Wire& wire,
-                             bool elastic)
-    : device_(device), wire_(wire), elastic_(elastic), assignment_(std::move(assignment)) {}
+JobMembership::JobMembership(Assignment assignment, at::Device device, collectives::DeviceMaker devices,
+                             const collectives::Wire& wire, bool elastic)
+    : device_(device),
+      devices_(std::move(devices)),
+      wire_(wire),
+      elastic_(elastic),
+      assignment_(std::move(assignment)) {}
 
 JobMembership::~JobMembership() {
   waits_.reset();
@@ -135,10 +141,15 @@ absl::Status JobMembership::ConnectByHand(const WorkerEnv& worker, bool agent_se
   membership.world_size = worker.world_size;
   membership.wire = wire_;
   MT_ASSIGN_OR_RETURN(membership.generation, AgreeOnGeneration(*bootstrap_, worker.rank));
-  auto group = collectives::ConnectGroup(membership, bootstrap_, device_);
-  if (!group.ok()) return Annotate(group.status(), "connect to the other workers");
-  group_ = *std::move(group);
+  MT_ASSIGN_OR_RETURN(group_, ConnectGroup(membership));
   return absl::OkStatus();
+}
+
+absl::StatusOr<collectives::ProcessGroup> JobMembership::ConnectGroup(
+    const collectives::GroupMember& member) const {
+  auto group = collectives::ConnectGroup(member, bootstrap_, device_, devices_);
+  if (!group.ok()) return Annotate(group.status(), "connect to the other workers");
+  return group;
 }
 
 absl::Status JobMembership::Regroup(const absl::Status& why) {
@@ -197,9 +208,7 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
     membership.world_size = given.world_size;
     membership.generation = channel::ToText(given.generation);
     membership.wire = wire_;
-    auto group = collectives::ConnectGroup(membership, bootstrap_, device_);
-    if (!group.ok()) return Annotate(group.status(), "connect to the other workers");
-    group_ = *std::move(group);
+    MT_ASSIGN_OR_RETURN(group_, ConnectGroup(membership));
   }
   agent_link_->OnBreak([group = group_](const std::string& reason) {
     if (group) collectives::AbortGroup(group, reason);

@@ -25,11 +25,12 @@ class WaitReporter;
 
 class JobMembership final : public Membership {
  public:
-  /// Of nothing yet. With a CUDA `device` its groups sum that device's tensors too. Its workers listen on the
-  /// ports that MTRUN_PORT_RANGE names.
+  /// Of nothing yet. With a CUDA `device` its groups sum that device's tensors too, with `devices` what those
+  /// take. Its workers listen on the ports that MTRUN_PORT_RANGE names.
   static absl::StatusOr<std::unique_ptr<JobMembership>> Make(
       const EnvironmentMap& environment, at::Device device = at::Device(at::kCPU),
-      collectives::Protection protection = collectives::Protection::kTag);
+      collectives::Protection protection = collectives::Protection::kTag,
+      collectives::DeviceMaker devices = nullptr);
   /// Make, then Join.
   static absl::StatusOr<std::unique_ptr<JobMembership>> Joined(const EnvironmentMap& environment,
                                                                at::Device device = at::Device(at::kCPU));
@@ -60,13 +61,16 @@ class JobMembership final : public Membership {
   absl::Status ReportDone(int64_t step) override;
 
  private:
-  JobMembership(Assignment assignment, at::Device device, const collectives::Wire& wire, bool elastic);
+  JobMembership(Assignment assignment, at::Device device, collectives::DeviceMaker devices,
+                const collectives::Wire& wire, bool elastic);
+  absl::StatusOr<collectives::ProcessGroup> ConnectGroup(const collectives::GroupMember& member) const;
   absl::Status ConnectAgent(const WorkerEnv& worker);
   absl::Status ConnectByHand(const WorkerEnv& worker, bool agent_serves);
   absl::StatusOr<channel::Assignment> NextAssignment(const absl::Status& why);
   absl::Status Enter(const channel::Assignment& given);
 
   const at::Device device_;
+  const collectives::DeviceMaker devices_;
   const collectives::Wire wire_;
   const bool elastic_;
   std::optional<LeasePage> lease_;  // constant after ConnectAgent

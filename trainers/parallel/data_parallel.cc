@@ -45,14 +45,16 @@ struct DataParallel::Hook {
 };
 
 DataParallel::DataParallel(std::vector<at::Tensor> parameters, collectives::ProcessGroup group,
-                           int64_t bucket_bytes)
-    : parameters_(std::move(parameters)),
-      group_(std::move(group)),
-      buckets_(parameters_.empty()
-                   ? std::vector<Bucket>()
-                   : PlanBuckets(Numels(parameters_), bucket_bytes / parameters_.front().element_size())) {
+                           int64_t bucket_bytes, Gradients kind)
+    : parameters_(std::move(parameters)), group_(std::move(group)), fixed_(kind == Gradients::kFixed) {
   MT_CHECK(!parameters_.empty()) << "nothing to train";
   gradients_.resize(parameters_.size());
+  if (group_ || fixed_) MakeBuckets(bucket_bytes);
+  if (group_) AddHooks();
+}
+
+void DataParallel::MakeBuckets(int64_t bucket_bytes) {
+  buckets_ = PlanBuckets(Numels(parameters_), bucket_bytes / parameters_.front().element_size());
   bucket_of_.resize(parameters_.size());
   for (size_t b = 0; b < buckets_.size(); ++b) {
     flat_.push_back(MakeFlat(group_, buckets_[b].numel, parameters_.front()));
@@ -70,7 +72,6 @@ DataParallel::DataParallel(std::vector<at::Tensor> parameters, collectives::Proc
   }
   works_.resize(buckets_.size());
   missing_.resize(buckets_.size());
-  if (group_) AddHooks();
 }
 
 DataParallel::~DataParallel() = default;
@@ -83,7 +84,12 @@ void DataParallel::AddHooks() {
 
 void DataParallel::BeginStep() {
   torch::NoGradGuard no_grad;
-  for (auto& flat : flat_) flat.zero_();
+  if (fixed_) {
+    for (auto& flat : flat_) flat.zero_();
+  } else {
+    for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+  }
+  taken_.assign(parameters_.size(), fixed_);
   for (size_t b = 0; b < buckets_.size(); ++b) missing_[b] = buckets_[b].slots.size();
   for (auto& work : works_) work.reset();
   also_works_.clear();
@@ -93,17 +99,21 @@ void DataParallel::BeginStep() {
   last_round_ = false;
 }
 
-at::Tensor DataParallel::BucketSums() const {
+at::Tensor DataParallel::Sums() const {
   torch::NoGradGuard no_grad;
+  const std::vector<at::Tensor>& all = gradients_stay() ? flat_ : gradients_;
+  // Many tensors are a launch each on a device, unless one of foreach's takes them all.
+  if (!all.front().is_cpu()) return at::stack(at::_foreach_norm(all, 1)).to(at::kDouble);
   std::vector<at::Tensor> sums;
-  for (const at::Tensor& flat : flat_) sums.push_back(flat.sum());
+  for (const at::Tensor& tensor : all) sums.push_back(tensor.sum());
   return at::stack(sums).to(at::kDouble);
 }
 
 bool DataParallel::GradientsAreFinite(const at::Tensor& sums) const {
-  for (size_t b = 0; b < flat_.size(); ++b) {
-    const double sum = sums[static_cast<int64_t>(b)].item<double>();
-    if (!std::isfinite(sum) && !flat_[b].isfinite().all().item<bool>()) return false;
+  const std::vector<at::Tensor>& all = gradients_stay() ? flat_ : gradients_;
+  const double* const values = sums.const_data_ptr<double>();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!std::isfinite(values[i]) && !all[i].isfinite().all().item<bool>()) return false;
   }
   return true;
 }
@@ -124,7 +134,42 @@ void DataParallel::StartAlso() {
   }
 }
 
+/// A worker alone keeps what autograd has made; in dimensions of one element that may have other strides.
+void DataParallel::TakeGradients() {
+  torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    at::Tensor& found = parameters_[i].mutable_grad();
+    if (!found.defined() || found.strides() != parameters_[i].strides()) {
+      const at::Tensor own = at::zeros_like(parameters_[i]);
+      if (found.defined()) own.copy_(found);
+      found = own;
+    }
+    gradients_[i] = found;
+  }
+}
+
+/// From here on autograd adds to what is there.
+void DataParallel::TakeIntoBucket(size_t parameter) {
+  torch::NoGradGuard no_grad;
+  at::Tensor& found = parameters_[parameter].mutable_grad();
+  if (found.defined()) {
+    gradients_[parameter].copy_(found);
+  } else {
+    gradients_[parameter].zero_();
+  }
+  found = gradients_[parameter];
+  taken_[parameter] = true;
+}
+
+/// Where no backward pass came by.
+void DataParallel::FillBuckets() {
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (!taken_[i]) TakeIntoBucket(i);
+  }
+}
+
 void DataParallel::OnGradient(size_t parameter) {
+  if (!taken_[parameter]) TakeIntoBucket(parameter);
   if (!last_round_) return;
   --missing_[bucket_of_[parameter]];
   StartReadyBuckets();
@@ -148,10 +193,13 @@ void DataParallel::StartBucket(size_t bucket) {
 absl::Status DataParallel::FinishStep() {
   if (!group_) {
     notes_->all = {std::move(note_)};
-    return absl::OkStatus();
+    return TorchStatus("gradients", [&] {
+      if (!fixed_) TakeGradients();
+    });
   }
   return TorchStatus("sum of the gradients over the workers", [&] {
     StartAlso();
+    FillBuckets();
     while (started_ < buckets_.size()) StartBucket(started_++);
     if (device_ != nullptr) device_->MarkOwnWork();
     for (auto& work : also_works_) work->wait();

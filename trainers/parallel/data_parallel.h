@@ -6,6 +6,9 @@
 // A step is: BeginStep; backward of every own micro-batch but the last; SetNote and LastRound; backward of
 // the last; FinishStep. An idle member calls BeginStep, SetNote and FinishStep only. After an error the
 // gradients are in an unknown state: the step is aborted.
+//
+// Nothing is added to zeros: what the first backward pass of a step finds is taken as it is, by a worker
+// alone for good, by others into the bucket.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +31,15 @@ class DataParallel {
  public:
   static constexpr int64_t kDefaultBucketBytes = 8 << 20;
 
-  /// `parameters`: those that are trained, of one dtype and device; their .grad becomes a view that stays.
+  enum class Gradients {
+    kFree,
+    kFixed,  // the same tensors in each step, for captures of its work: buckets also for a worker alone
+  };
+
+  /// `parameters`: those that are trained, of one dtype and device; their .grad is this object's.
   /// `group`: null for a worker alone, which then has no hook and no cost.
   DataParallel(std::vector<at::Tensor> parameters, collectives::ProcessGroup group,
-               int64_t bucket_bytes = kDefaultBucketBytes);
+               int64_t bucket_bytes = kDefaultBucketBytes, Gradients kind = Gradients::kFree);
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
 
@@ -39,12 +47,12 @@ class DataParallel {
   /// the last forward pass of the step is done. An empty one is passed over.
   void SumAlso(const at::Tensor& tensor);
 
-  /// Zeroes the gradients; the note is empty.
+  /// There are no gradients yet; the note is empty.
   void BeginStep();
   /// What this worker tells the others with the last bucket, as many bytes on all; before the last backward.
   /// Only where notes_ride(): the sums of a device say nothing of the worker that takes part in them.
   void SetNote(std::string note) { note_ = std::move(note); }
-  bool notes_ride() const { return device_ == nullptr && flat_.back().is_cpu(); }
+  bool notes_ride() const { return device_ == nullptr && parameters_.back().is_cpu(); }
   /// The next backward is this worker's last one of the step: each bucket is reduced as soon as it is
   /// complete, and the tensors of SumAlso at once.
   void LastRound();
@@ -52,19 +60,26 @@ class DataParallel {
   absl::Status FinishStep();
   /// Everybody's, by rank, after FinishStep; where they ride.
   const std::vector<std::string>& notes() const { return notes_->all; }
-  /// A sum over each bucket, float64, on the device: where all of these are finite, so are the gradients.
-  at::Tensor BucketSums() const;
+  /// A sum over each bucket, or each gradient where there are none, float64, on the device: where all of
+  /// these are finite, so are the gradients. After FinishStep.
+  at::Tensor Sums() const;
   /// By their values: of `sums` read from the device, or where one has overflowed of the gradients
   /// themselves.
   bool GradientsAreFinite(const at::Tensor& sums) const;
 
   const collectives::ProcessGroup& group() const { return group_; }
-  /// gradients()[i] belongs to parameter i and has its strides.
+  /// gradients()[i] belongs to parameter i and has its strides. Unless gradients_stay() other tensors after
+  /// each FinishStep.
   const std::vector<at::Tensor>& gradients() const { return gradients_; }
+  bool gradients_stay() const { return !flat_.empty(); }
 
  private:
   struct Hook;
+  void MakeBuckets(int64_t bucket_bytes);
   void AddHooks();
+  void TakeGradients();
+  void TakeIntoBucket(size_t parameter);
+  void FillBuckets();
   void OnGradient(size_t parameter);
   void StartReadyBuckets();
   void StartBucket(size_t bucket);
@@ -74,14 +89,16 @@ class DataParallel {
   std::vector<at::Tensor> parameters_;
   collectives::ProcessGroup group_;
   collectives::DeviceGroup* device_ = nullptr;  // of the group, where it sums the gradients
-  std::vector<Bucket> buckets_;
-  std::vector<at::Tensor> flat_;       // one per bucket
-  std::vector<at::Tensor> gradients_;  // views of flat_
-  std::vector<size_t> bucket_of_;      // by parameter
+  const bool fixed_;
+  std::vector<Bucket> buckets_;    // none for a worker alone, unless fixed_
+  std::vector<at::Tensor> flat_;   // one per bucket
+  std::vector<size_t> bucket_of_;  // by parameter
   std::vector<at::Tensor> also_;
   std::vector<std::unique_ptr<Hook>> hooks_;
 
   // State of the running step.
+  std::vector<at::Tensor> gradients_;  // with buckets views of flat_, which stay
+  std::vector<bool> taken_;            // by parameter: its gradient has come into the bucket
   bool last_round_ = false;
   std::string note_;
   std::shared_ptr<collectives::Notes> notes_;

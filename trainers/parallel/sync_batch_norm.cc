@@ -16,6 +16,7 @@ struct SyncBatchNorm::Round : torch::CustomClassHolder {
   collectives::ProcessGroup group;
   int rank = 0, world_size = 1;
   std::vector<int64_t> members;
+  mutable at::Tensor index;  // `members` where the rows lie, from the first exchange on
 
   /// Rows of the members, in the order of ranks. One all-reduce of a table in which each worker fills its own
   /// row is an all-gather, and groups of the same round do not disturb each other.
@@ -26,7 +27,9 @@ struct SyncBatchNorm::Round : torch::CustomClassHolder {
       rows.select(0, rank).copy_(row);
       collectives::AllReduce(group, rows);
     }
-    return rows.index_select(0, at::tensor(members, at::TensorOptions(at::kLong).device(row.device())));
+    if (!index.defined())
+      index = at::tensor(members, at::TensorOptions(at::kLong)).to(row.device(), at::kLong, true);
+    return rows.index_select(0, index);
   }
 };
 
@@ -233,7 +236,9 @@ SyncBatchNorm::SyncBatchNorm(collectives::ProcessGroup group, int rank, int worl
 
 SyncBatchNorm::~SyncBatchNorm() = default;
 
-void SyncBatchNorm::SetRound(std::vector<int> members) {
+void SyncBatchNorm::SetRound(const std::vector<int>& members) {
+  if (round_ && std::equal(members.begin(), members.end(), round_->members.begin(), round_->members.end()))
+    return;
   round_ = c10::make_intrusive<Round>();
   round_->group = group_;
   round_->rank = rank_;

@@ -48,7 +48,7 @@ class SyncBatchNorm : public models::BatchNormScope {
 
   /// Whose samples the next passes are normalised with. An empty list: this worker has none and takes
   /// part in the collectives only.
-  void SetRound(std::vector<int> members);
+  void SetRound(const std::vector<int>& members);
 
   /// Throws what the group throws. Gradients of weight and bias are of the own samples only: their sum over
   /// the workers is the group's. Statistics are the whole group's, the same on each member.

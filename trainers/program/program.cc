@@ -188,8 +188,9 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
   CatchDrainSignals();
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<Task> task, MakeTaskOf(run, data.train, batch));
   run.joined = true;
-  MT_ASSIGN_OR_RETURN(const auto membership,
-                      JobMembership::Make(run.environment, batch.device, ProtectionOf(run.options)));
+  MT_ASSIGN_OR_RETURN(
+      const auto membership,
+      JobMembership::Make(run.environment, batch.device, ProtectionOf(run.options), run.program.devices));
   FaultPlan faults;
   return TrainTogether(run, InputsOf(run, data, batch, *task, asked, faults), *membership, asked.faults);
 }

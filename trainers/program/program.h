@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "base/settings.h"
 #include "base/worker_env.h"
+#include "trainers/collectives/device_group.h"
 #include "trainers/program/resolve_run.h"
 #include "trainers/run/options.h"
 #include "trainers/step/task.h"
@@ -44,6 +45,8 @@ struct Program {
 
   /// Optional. Membership from settings of its own: adds a launcher's variables to the environment.
   std::function<absl::Status(const Settings&, EnvironmentMap&)> launch = {};
+  /// Optional. Beside the CPU group of each generation, for gradients that lie in memory; null: nothing is.
+  collectives::DeviceMaker devices = {};
   /// Optional. What the settings ask for instead of training; nothing: train.
   std::function<std::optional<absl::Status>(const Settings&)> alternate_main = {};
 };

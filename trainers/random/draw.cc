@@ -47,7 +47,9 @@ at::Tensor Drawn(at::IntArrayRef shape, const at::Tensor& stream, DrawPlan plan)
 
 at::Tensor OnDevice(const RandomStream& stream, at::Device device) {
   const RandomStreamId& id = stream.id();
-  return at::tensor({id.key, id.step, id.micro_batch}, at::TensorOptions(at::kLong)).to(device);
+  const at::Tensor name = at::tensor({id.key, id.step, id.micro_batch}, at::TensorOptions(at::kLong));
+  // CUDA takes so few bytes at once: `name` may go, and nobody waits for the device.
+  return name.to(device, at::kLong, /*non_blocking=*/true);
 }
 
 at::Tensor DrawUniform(at::IntArrayRef shape, const at::Tensor& stream, int64_t first) {

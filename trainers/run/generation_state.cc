@@ -7,7 +7,8 @@ namespace mtrun::trainers {
 GenerationState::GenerationState(const TrainInputs& in, MicroBatchSource& source, TrainState& state,
                                  const collectives::ProcessGroup& group,
                                  std::function<absl::Status()> may_commit)
-    : data_parallel(state.trained(), group),
+    : data_parallel(state.trained(), group, DataParallel::kDefaultBucketBytes,
+                    in.graphs ? DataParallel::Gradients::kFixed : DataParallel::Gradients::kFree),
       runner(in.task, source, data_parallel, state,
              {.seed = in.options.seed,
               .precision = in.precision,

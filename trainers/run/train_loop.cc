@@ -263,8 +263,9 @@ absl::StatusOr<Evaluation> TrainLoop::EvaluateNow() {
   const int64_t size = wanted > 0 ? std::min(wanted, in_.test.size()) : in_.test.size();
   Reach(Fault::At::kEvaluate);
   const TrainState::Averaged averaged(state_);
-  return Evaluate(in_.task, *test_batches_, size, who.rank, who.world_size, membership_.group(),
-                  [this] { StillHere(); });
+  const EvaluationPart part{
+      .size = size, .rank = who.rank, .world_size = who.world_size, .precision = in_.precision};
+  return Evaluate(in_.task, *test_batches_, part, membership_.group(), [this] { StillHere(); });
 }
 
 /// Slow, but not hung.

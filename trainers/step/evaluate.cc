@@ -1,51 +1,92 @@
 #include "trainers/step/evaluate.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "trainers/collectives/all_reduce.h"
 #include "trainers/device/torch_status.h"
+#include "trainers/device/transfer.h"
 #include "trainers/parallel/partition.h"
 
 namespace mtrun::trainers {
 namespace {
 
-void AddSamples(Task& task, const ImageBatches& batches, MicroBatchRange range, Task::Sums& sums,
-                const std::function<void()>& each_batch) {
+Task::Sums NoSums(const Task& task) {
+  const at::TensorOptions where(task.module().parameters().front().device());
+  const int64_t classes = task.classes();
+  return {at::zeros({1}, where.dtype(at::kDouble)), at::zeros({classes * classes}, where.dtype(at::kLong))};
+}
+
+/// The device has two batches at most before it: each one's images take memory until it has been computed.
+absl::Status AddSamples(Task& task, const ImageBatches& batches, const EvaluationPart& part, Task::Sums& sums,
+                        const std::function<void()>& each_batch) {
+  const at::Device device = sums.loss.device();
+  const MicroBatchRange range = MicroBatchesOf(part.size, part.rank, part.world_size);
+  std::function<absl::Status()> computed;
   for (int64_t begin = range.begin; begin < range.end; begin += kEvaluationBatch) {
     each_batch();
     std::vector<int64_t> ids(std::min(kEvaluationBatch, range.end - begin));
     std::iota(ids.begin(), ids.end(), begin);
-    task.Evaluate(batches.Make(ids, {}), begin, sums);
+    {
+      const Autocast autocast(device.type(), part.precision);
+      task.Evaluate(batches.Make(ids, {}), begin, sums);
+    }
+    const auto last = std::exchange(computed, Arrival(device));
+    if (last) MT_RETURN_IF_ERROR(last());
   }
+  return absl::OkStatus();
 }
 
-void Sum(const collectives::ProcessGroup& group, const at::Tensor& tensor) {
-  if (group && tensor.numel() > 0) collectives::AllReduce(group, tensor);
+/// What the device has added up, read at once: the loss, then the counts, which float64 holds exactly.
+at::Tensor Read(const Task::Sums& sums) { return at::cat({sums.loss, sums.confusion.to(at::kDouble)}).cpu(); }
+
+/// Of all workers, in the order of ranks; as integers and through no device, as a step's record.
+void SumOverWorkers(const collectives::ProcessGroup& group, double& loss, const at::Tensor& confusion) {
+  if (!group) return;
+  std::string own(sizeof(loss), '\0');
+  std::memcpy(own.data(), &loss, sizeof(loss));
+  loss = 0;
+  for (const std::string& text : collectives::AllGather(group, own)) {
+    double part = 0;
+    MT_CHECK(text.size() == sizeof(part)) << "a loss of " << text.size() << " bytes";
+    std::memcpy(&part, text.data(), sizeof(part));
+    loss += part;
+  }
+  if (confusion.numel() > 0) collectives::AllReduce(group, confusion);
 }
 
 }  // namespace
 
-absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, int64_t size, int rank,
-                                    int world_size, const collectives::ProcessGroup& group,
+absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, const EvaluationPart& part,
+                                    const collectives::ProcessGroup& group,
                                     const std::function<void()>& each_batch) {
-  const int classes = task.classes();
-  Task::Sums sums;
-  sums.confusion.resize(static_cast<size_t>(classes) * classes);
+  double loss = 0;
+  at::Tensor confusion;
+  absl::Status computed;
   MT_RETURN_IF_ERROR(TorchStatus("evaluation", [&] {
     torch::NoGradGuard no_grad;
     task.module().eval();
-    AddSamples(task, batches, MicroBatchesOf(size, rank, world_size), sums, each_batch);
-    Sum(group,
-        at::from_blob(sums.confusion.data(), {static_cast<int64_t>(sums.confusion.size())}, at::kLong));
-    Sum(group, at::from_blob(&sums.loss, {1}, at::kDouble));
+    Task::Sums sums = NoSums(task);
+    computed = AddSamples(task, batches, part, sums, each_batch);
+    if (!computed.ok()) return;
+    const at::Tensor read = Read(sums);
+    loss = read[0].item<double>();
+    confusion = read.narrow(0, 1, read.numel() - 1).to(at::kLong);
+    SumOverWorkers(group, loss, confusion);
     task.module().train();
   }));
-  Evaluation result{ConfusionMatrix(0), sums.loss / static_cast<double>(size)};
-  if (classes == 0) return result;
-  result.matrix = ConfusionMatrix(std::move(sums.confusion));
-  MT_CHECK(result.matrix.total() == size) << result.matrix.total() << " of " << size << " samples evaluated";
+  MT_RETURN_IF_ERROR(computed);
+  Evaluation result{ConfusionMatrix(0), loss / static_cast<double>(part.size)};
+  if (task.classes() == 0) return result;
+  const int64_t* const counts = confusion.const_data_ptr<int64_t>();
+  result.matrix = ConfusionMatrix(std::vector<int64_t>(counts, counts + confusion.numel()));
+  MT_CHECK(result.matrix.total() == part.size)
+      << result.matrix.total() << " of " << part.size << " samples evaluated";
   return result;
 }
 

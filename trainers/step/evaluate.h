@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "trainers/collectives/cpu_group.h"
+#include "trainers/device/amp.h"
 #include "trainers/input/batch.h"
 #include "trainers/step/confusion_matrix.h"
 #include "trainers/step/task.h"
@@ -21,11 +22,18 @@ struct Evaluation {
 /// Images computed at once.
 inline constexpr int64_t kEvaluationBatch = 250;
 
-/// Over samples [0, size) of `batches`; worker `rank` takes a contiguous part. Every member calls it (`group`
-/// null: alone) and gets the same result. A pure function of the weights; leaves the network in training
-/// mode. `each_batch` is called before every one of this worker's.
+/// Who evaluates what: samples [0, size), of which worker `rank` takes a contiguous part.
+struct EvaluationPart {
+  int64_t size = 0;
+  int rank = 0, world_size = 1;
+  Precision precision = Precision::kFp32;  // that steps are computed in
+};
+
+/// Every member calls it (`group` null: alone) and gets the same result. A pure function of the weights;
+/// leaves the network in training mode. `each_batch` is called before every one of this worker's. The device
+/// counts and is read once, at the end.
 absl::StatusOr<Evaluation> Evaluate(
-    Task& task, const ImageBatches& batches, int64_t size, int rank, int world_size,
+    Task& task, const ImageBatches& batches, const EvaluationPart& part,
     const collectives::ProcessGroup& group, const std::function<void()>& each_batch = [] {});
 
 /// The task's picture of how the network does, a PNG at `path`; leaves the network in training mode.

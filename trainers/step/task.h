@@ -36,10 +36,10 @@ class Task {
     int64_t correct = 0;  // right predictions, where the task has classes ...
     at::Tensor counted;   // ... unless the device still counts them: then 0-dimensional
   };
-  /// What evaluation adds up; sums of parts are the whole.
+  /// What evaluation adds up, on the network's device; sums of parts are the whole.
   struct Sums {
-    double loss = 0;                 // over the samples, not their mean
-    std::vector<int64_t> confusion;  // [classes x classes], rows actual
+    at::Tensor loss;       // float64 [1]: over the samples, not their mean
+    at::Tensor confusion;  // int64 [classes x classes], rows actual
   };
 
   explicit Task(std::shared_ptr<torch::nn::Module> module) : module_(std::move(module)) {}
@@ -64,8 +64,9 @@ class Task {
   /// may hold several micro-batches, `random` being the first one's, so a network with batch normalisation
   /// draws no random numbers; and it may be empty: then the loss is 0 and so are the gradients.
   virtual Output Train(const Batch& batch, const RandomInputs& random) = 0;
-  /// Adds test samples first, first + 1, ...; `sums.confusion` has its size already. Random numbers may
-  /// depend on the sample's number alone. Runs without gradients, in evaluation mode.
+  /// Adds test samples first, first + 1, ... to `sums`. Random numbers may depend on the sample's number
+  /// alone. Runs without gradients, in evaluation mode, under the precision's autocast; on a GPU it does not
+  /// wait for the device.
   virtual void Evaluate(const Batch& batch, int64_t first, Sums& sums) = 0;
 
   /// Steps between pictures of how the network does; 0: it draws none.

@@ -33,7 +33,8 @@ TrainStep::TrainStep(Task& task, MicroBatchSource& source, DataParallel& data_pa
     captured_update_.emplace(options_.graphs);
     state_.KeepRateOnDevice();
   }
-  state_.BindGradients(data_parallel_.gradients());
+  if (data_parallel_.gradients_stay()) state_.BindGradients(data_parallel_.gradients());
+  MT_CHECK(data_parallel_.gradients_stay() || !options_.graphs) << "captures of gradients that move";
   data_parallel_.SumAlso(state_.statistics());
 }
 
@@ -163,22 +164,22 @@ void TrainStep::Tell() {
 /// and nobody applies anything unless everybody did. On the CPU a sum that has ended is whole, and its last
 /// phase has brought the records.
 absl::StatusOr<StepSums> TrainStep::SumRecords() {
-  const at::Tensor bucket_sums = data_parallel_.BucketSums();
+  const at::Tensor gradient_sums = data_parallel_.Sums();
   if (data_parallel_.notes_ride()) {
     StepSums sum = SumOf(data_parallel_.notes());
     sum.overflowed =
-        data_parallel_.GradientsAreFinite(bucket_sums) ? 0 : 1;  // alike everywhere, as the sums are
+        data_parallel_.GradientsAreFinite(gradient_sums) ? 0 : 1;  // alike everywhere, as the sums are
     return sum;
   }
   const collectives::ProcessGroup& group = data_parallel_.group();
   at::Tensor read;
   {
     const collectives::DeviceWatch::Wait wait(collectives::WatchOf(group));
-    read = at::cat({stats_.sums(), bucket_sums}).cpu();  // the one that the thread waits for the device in
+    read = at::cat({stats_.sums(), gradient_sums}).cpu();  // the one that the thread waits for the device in
   }
   StepSums own = stats_.Own(read);
   own.overflowed =
-      data_parallel_.GradientsAreFinite(read.narrow(0, StepStats::kSums, bucket_sums.numel())) ? 0 : 1;
+      data_parallel_.GradientsAreFinite(read.narrow(0, StepStats::kSums, gradient_sums.numel())) ? 0 : 1;
   if (!group) return own;
   MT_RETURN_IF_ERROR(collectives::GroupStatus(group));
   return SumOf(collectives::AllGather(group, Encode(own)));
@@ -224,6 +225,7 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
   if (options_.may_commit) MT_RETURN_IF_ERROR(options_.may_commit());
   bool applied = false;
   MT_RETURN_IF_ERROR(TorchStatus(absl::StrCat("update of step ", step), [&] {
+    if (!data_parallel_.gradients_stay()) state_.BindGradients(data_parallel_.gradients());
     applied = state_.Apply(learning_rate, finite, [this](const auto& update) { Update(update); });
   }));
   Reach(Fault::At::kApply, step);

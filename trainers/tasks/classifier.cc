@@ -53,12 +53,10 @@ Task::Output ClassifierTask::Train(const Batch& batch, const RandomInputs& rando
 
 void ClassifierTask::Evaluate(const Batch& batch, int64_t, Sums& sums) {
   const at::Tensor logits = Wide(model_.forward(batch.images));
-  const int64_t n = batch.labels.size(0);
-  sums.loss += loss_(logits, batch.labels).item<double>() * static_cast<double>(n);
-  const at::Tensor predicted = logits.argmax(1).cpu(), actual = batch.labels.cpu();
-  const int64_t* p = predicted.const_data_ptr<int64_t>();
-  const int64_t* a = actual.const_data_ptr<int64_t>();
-  for (int64_t i = 0; i < n; ++i) ++sums.confusion[a[i] * classes_ + p[i]];
+  const auto n = static_cast<double>(batch.labels.size(0));
+  sums.loss.add_(loss_(logits, batch.labels).to(at::kDouble).mul(n));
+  const at::Tensor cells = batch.labels * classes_ + logits.argmax(1);
+  sums.confusion.index_add_(0, cells, at::ones_like(cells));
 }
 
 std::unique_ptr<Task> Classify(Model model, int64_t classes) {

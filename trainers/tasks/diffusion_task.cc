@@ -69,7 +69,7 @@ void DiffusionTask::Evaluate(const Batch& batch, int64_t first, Sums& sums) {
   // Sample k has time k and the k-th of the noises, whatever is evaluated together.
   Draws draws{DrawBelow({n}, schedule_.steps(), times, first), EvaluationNoise(batch.images, first), {}};
   if (options_.classes > 0) draws.labels = batch.labels;
-  sums.loss += Loss(batch.images, draws).item<double>() * static_cast<double>(n);
+  sums.loss.add_(Loss(batch.images, draws).to(at::kDouble).mul(static_cast<double>(n)));
 }
 
 at::Tensor DiffusionTask::Guided(const at::Tensor& x, const at::Tensor& t, const at::Tensor& labels) const {

@@ -29,11 +29,17 @@ TEST(Device, MoreWorkersThanGpusAreRefused) {
     const auto third = ChooseDevice(wanted, 2, 2, 3);
     EXPECT_TRUE(absl::IsInvalidArgument(third.status()));
     const std::string text(third.status().message());
-    EXPECT_THAT(text, HasSubstr("there are 2 GPUs for 3 workers"));
+    EXPECT_THAT(text, HasSubstr("it sees 2 GPUs for 3 workers"));
     EXPECT_THAT(text, HasSubstr("--nproc_per_node 2"));
   }
-  EXPECT_THAT(std::string(ChooseDevice("cuda", 1, 1, 2).status().message()),
-              HasSubstr("there is 1 GPU for 2 workers"));
+}
+
+/// The first worker of a node sees two, the second one of them: it is the second that is told what to do.
+TEST(Device, AWorkerThatSeesFewerGpusThanTheOthersIsTold) {
+  EXPECT_EQ(*ChooseDevice("auto", 2, 0, 2), (DeviceChoice{true, 0}));
+  const std::string text(ChooseDevice("auto", 1, 1, 2).status().message());
+  EXPECT_THAT(text, HasSubstr("worker 1 of this node has no GPU of its own, it sees 1 GPU for 2 workers"));
+  EXPECT_THAT(text, HasSubstr("let each see all of the node's (CUDA_VISIBLE_DEVICES)"));
 }
 
 }  // namespace

@@ -33,35 +33,72 @@ void ExpectGradients(const DataParallel& dp, double factor) {
   }
 }
 
-TEST(DataParallel, AloneItOnlyKeepsFlatGradients) {
-  const auto parameters = Parameters();
-  DataParallel dp(parameters, nullptr);
-  for (int step = 0; step < 3; ++step) {
-    dp.BeginStep();
-    dp.SetNote("alone");
-    dp.LastRound();
-    Loss(parameters, 0.5).backward();
-    ASSERT_TRUE(dp.FinishStep().ok());
-    ExpectGradients(dp, 0.5);
-    EXPECT_EQ(dp.notes(), std::vector<std::string>{"alone"});
-    for (size_t i = 0; i < parameters.size(); ++i)
-      EXPECT_TRUE(parameters[i].grad().is_alias_of(dp.gradients()[i]));
+constexpr DataParallel::Gradients kKinds[] = {DataParallel::Gradients::kFree,
+                                              DataParallel::Gradients::kFixed};
+
+/// Of one pass or several, in steps one after the other; gradients stay the same tensors or they do not.
+TEST(DataParallel, AloneTheGradientsAreAutograds) {
+  for (const DataParallel::Gradients kind : kKinds) {
+    const auto parameters = Parameters();
+    DataParallel dp(parameters, nullptr, DataParallel::kDefaultBucketBytes, kind);
+    EXPECT_EQ(dp.gradients_stay(), kind == DataParallel::Gradients::kFixed);
+    for (int step = 0; step < 3; ++step) {
+      dp.BeginStep();
+      dp.SetNote("alone");
+      for (int pass = 0; pass < step; ++pass) Loss(parameters, 1).backward();
+      dp.LastRound();
+      Loss(parameters, 0.5).backward();
+      ASSERT_TRUE(dp.FinishStep().ok());
+      ExpectGradients(dp, step + 0.5);
+      EXPECT_EQ(dp.notes(), std::vector<std::string>{"alone"});
+      for (size_t i = 0; i < parameters.size(); ++i)
+        EXPECT_TRUE(parameters[i].grad().is_alias_of(dp.gradients()[i]));
+    }
   }
 }
 
-TEST(DataParallel, SeesAGradientThatIsNotFiniteAndNoOther) {
+/// Neither added to zeros nor copied.
+TEST(DataParallel, AloneTheGradientOfOnePassIsTakenAsItIs) {
+  const at::Tensor weight = at::ones({40}).requires_grad_();
+  const void* made = nullptr;
+  weight.register_hook([&](const at::Tensor& gradient) { made = gradient.const_data_ptr(); });
+  DataParallel dp({weight}, nullptr);
+  dp.BeginStep();
+  dp.LastRound();
+  (weight * at::arange(40, at::kFloat)).sum().backward();
+  ASSERT_TRUE(dp.FinishStep().ok());
+  EXPECT_EQ(dp.gradients()[0].const_data_ptr(), made);
+}
+
+TEST(DataParallel, AloneAParameterThatALossDoesNotUseHasAGradientOfZero) {
   const auto parameters = Parameters();
-  DataParallel dp(parameters, nullptr, /*bucket_bytes=*/1);
-  const auto finite_with = [&](float value) {
+  DataParallel dp(parameters, nullptr);
+  for (int step = 0; step < 2; ++step) {
     dp.BeginStep();
-    for (const at::Tensor& gradient : dp.gradients()) gradient.fill_(1);
-    dp.gradients()[1].narrow(0, 40, 2).fill_(value);
-    return dp.GradientsAreFinite(dp.BucketSums());
-  };
-  EXPECT_TRUE(finite_with(-3));
-  EXPECT_TRUE(finite_with(3e38F)) << "their sum overflows, they do not";
-  EXPECT_FALSE(finite_with(std::numeric_limits<float>::infinity()));
-  EXPECT_FALSE(finite_with(std::numeric_limits<float>::quiet_NaN()));
+    dp.LastRound();
+    (step == 0 ? Loss(parameters, 1) : parameters[0].sum()).backward();
+    ASSERT_TRUE(dp.FinishStep().ok());
+  }
+  EXPECT_TRUE(dp.gradients()[0].equal(at::ones({3, 2})));
+  EXPECT_TRUE(dp.gradients()[2].equal(at::zeros({7})));
+}
+
+TEST(DataParallel, SeesAGradientThatIsNotFiniteAndNoOther) {
+  for (const DataParallel::Gradients kind : kKinds) {
+    const auto parameters = Parameters();
+    DataParallel dp(parameters, nullptr, /*bucket_bytes=*/1, kind);
+    const auto finite_with = [&](float value) {
+      dp.BeginStep();
+      EXPECT_TRUE(dp.FinishStep().ok());
+      for (const at::Tensor& gradient : dp.gradients()) gradient.fill_(1);
+      dp.gradients()[1].narrow(0, 40, 2).fill_(value);
+      return dp.GradientsAreFinite(dp.Sums());
+    };
+    EXPECT_TRUE(finite_with(-3));
+    EXPECT_TRUE(finite_with(3e38F)) << "their sum overflows, they do not";
+    EXPECT_FALSE(finite_with(std::numeric_limits<float>::infinity()));
+    EXPECT_FALSE(finite_with(std::numeric_limits<float>::quiet_NaN()));
+  }
 }
 
 /// What rank `rank` says in a step.
@@ -97,19 +134,43 @@ TEST(DataParallel, SumsOverWorkersAndRounds) {
   }
 }
 
+/// Whatever the sums of the step before have left in its buckets.
 TEST(DataParallel, AnIdleMemberAddsNothing) {
-  RunRanks(3, [&](int rank, const collectives::ProcessGroup& group) {
+  for (const DataParallel::Gradients kind : kKinds) {
+    RunRanks(3, [&](int rank, const collectives::ProcessGroup& group) {
+      const auto parameters = Parameters();
+      DataParallel dp(parameters, group, 200, kind);
+      for (int step = 0; step < 3; ++step) {
+        dp.BeginStep();
+        dp.SetNote(Note(rank, step));
+        if (rank != step) {
+          dp.LastRound();
+          Loss(parameters, 2).backward();
+        }
+        ASSERT_TRUE(dp.FinishStep().ok());
+        ExpectGradients(dp, 4);
+        EXPECT_EQ(dp.notes(), NotesOf(3, step)) << "but it says what it has to say";
+      }
+    });
+  }
+}
+
+/// What one pass finds is there, whichever pass it is.
+TEST(DataParallel, APassMayUseWhatAnotherOneDoesNot) {
+  RunRanks(2, [&](int, const collectives::ProcessGroup& group) {
     const auto parameters = Parameters();
-    DataParallel dp(parameters, group, 200);
-    dp.BeginStep();
-    dp.SetNote(Note(rank, 0));
-    if (rank != 1) {
+    DataParallel dp(parameters, group, 1);
+    for (int step = 0; step < 2; ++step) {
+      dp.BeginStep();
+      parameters[0].sum().backward();
+      parameters[1].sum().backward();
       dp.LastRound();
-      Loss(parameters, 2).backward();
+      (parameters[1].sum() * 2).backward();
+      ASSERT_TRUE(dp.FinishStep().ok());
+      EXPECT_TRUE(dp.gradients()[0].equal(at::full({3, 2}, 2.0)));
+      EXPECT_TRUE(dp.gradients()[1].equal(at::full({100}, 6.0)));
+      EXPECT_TRUE(dp.gradients()[2].equal(at::zeros({7})));
     }
-    ASSERT_TRUE(dp.FinishStep().ok());
-    ExpectGradients(dp, 4);
-    EXPECT_EQ(dp.notes(), NotesOf(3, 0)) << "but it says what it has to say";
   });
 }
 
@@ -135,15 +196,23 @@ TEST(DataParallel, OtherTensorsAreSummedAlong) {
   });
 }
 
+/// The second one's dimension of one element may have any stride, and autograd has another one there.
 TEST(DataParallel, GradientsHaveTheirParametersStrides) {
-  const at::Tensor weight =
-      at::ones({4, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
-  DataParallel dp({weight, at::ones({2}).requires_grad_()}, nullptr);
-  EXPECT_EQ(dp.gradients()[0].strides(), weight.strides());
-  dp.BeginStep();
-  dp.LastRound();
-  (weight * at::arange(48, at::kFloat).view({4, 3, 2, 2})).sum().backward();
-  EXPECT_TRUE(dp.gradients()[0].equal(at::arange(48, at::kFloat).view({4, 3, 2, 2})));
+  for (const DataParallel::Gradients kind : kKinds) {
+    const at::Tensor weight =
+        at::ones({4, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
+    const at::Tensor odd = at::ones({4}).as_strided({4, 1}, {1, 7}).requires_grad_();
+    DataParallel dp({weight, odd}, nullptr, DataParallel::kDefaultBucketBytes, kind);
+    dp.BeginStep();
+    dp.LastRound();
+    ((weight * at::arange(48, at::kFloat).view({4, 3, 2, 2})).sum() + (odd * at::full({4, 1}, 2)).sum())
+        .backward();
+    ASSERT_TRUE(dp.FinishStep().ok());
+    EXPECT_EQ(dp.gradients()[0].strides(), weight.strides());
+    EXPECT_TRUE(dp.gradients()[0].equal(at::arange(48, at::kFloat).view({4, 3, 2, 2})));
+    EXPECT_EQ(dp.gradients()[1].strides(), odd.strides());
+    EXPECT_TRUE(dp.gradients()[1].equal(at::full({4, 1}, 2.0F)));
+  }
 }
 
 TEST(DataParallel, AParameterThatALossDoesNotUseIsReducedAllTheSame) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "tests/trainers/support/fake_device.h"
 #include "tests/trainers/support/rank_threads.h"
 
 namespace mtrun::trainers {
@@ -55,6 +56,33 @@ TEST(Agreement, MixedVersionsAreRefusedByBothVersionsNames) {
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("the version of mtrun: 0.1.0 (ranks 0, 1), 0.2.0 (rank 2)"));
     EXPECT_THAT(std::string(status.message()), Not(HasSubstr("new_option")));
+  });
+}
+
+/// A worker whose node has no GPU beside those that have one. A device that connected would wait for ever.
+TEST(Agreement, WhoHasNoDeviceIsToldFromWhoHas) {
+  testing::FakeNetwork network(3);
+  const collectives::DeviceMaker gpu = [&](const collectives::GroupMember& member, const auto&) {
+    ADD_FAILURE() << "rank " << member.rank << " connects its device";
+    return network.DeviceOf(member.rank);
+  };
+  testing::RunMixedRanks({gpu, nullptr, gpu}, [](int rank, const auto& group) {
+    ASSERT_TRUE(group.ok()) << group.status();
+    RunIdentity identity = IdentityWith("a");
+    identity.generation["device"] = rank == 1 ? "cpu" : "cuda";
+    EXPECT_EQ(std::string(CheckAgreement(*group, identity).message()),
+              "the workers of this job differ in device: cpu (rank 1), cuda (ranks 0, 2)");
+  });
+}
+
+TEST(Agreement, WhereAllHaveADeviceTheyConnect) {
+  testing::FakeNetwork network(2);
+  const collectives::DeviceMaker gpu = [&](const collectives::GroupMember& member, const auto&) {
+    return network.DeviceOf(member.rank);
+  };
+  testing::RunMixedRanks({gpu, gpu}, [](int, const auto& group) {
+    ASSERT_TRUE(group.ok()) << group.status();
+    EXPECT_NE(collectives::DeviceOf(*group), nullptr);
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/posix.h"
 #include "tests/trainers/support/packed_set.h"
+#include "tests/trainers/support/questions.h"
 #include "tests/trainers/support/rank_threads.h"
 #include "trainers/input/dataset_source.h"
 #include "trainers/models/batch_norm.h"
@@ -34,7 +35,9 @@ class Remembered : public Graph {
     ++counts_.captured;
   }
   void Replay() override {
+    const testing::Questions questions;
     work_();
+    EXPECT_EQ(questions.asked(), 0) << "a capture cannot wait for its device";
     ++counts_.replayed;
   }
 
@@ -108,7 +111,8 @@ class CapturedStepTest : public ::testing::Test {
                                  .ema_decay = 0.9};
     if (scaled_) learning.loss_scaling = GradScaler::Options{.initial_scale = 1024, .growth_interval = 4};
     TrainState state(*net, learning);
-    DataParallel dp(state.trained(), group);
+    DataParallel dp(state.trained(), group, DataParallel::kDefaultBucketBytes,
+                    graphs ? DataParallel::Gradients::kFixed : DataParallel::Gradients::kFree);
     std::set<int64_t> refused = graphs ? refused_ : std::set<int64_t>();
     int64_t step = 0;
     TrainStep runner(task, source, dp, state, {.seed = 7, .graphs = graphs, .may_commit = [&] {

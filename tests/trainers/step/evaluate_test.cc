@@ -2,11 +2,13 @@
 
 #include <filesystem>
 #include <mutex>
+#include <set>
 
 #include <gtest/gtest.h>
 
 #include "base/posix.h"
 #include "tests/trainers/support/packed_set.h"
+#include "tests/trainers/support/questions.h"
 #include "tests/trainers/support/rank_threads.h"
 #include "trainers/models/cnn_a.h"
 #include "trainers/tasks/classifier.h"
@@ -31,7 +33,8 @@ TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
       const auto net = std::make_shared<models::CnnA>(7);
       net->to(at::kDouble);
       const auto task = Classify(AsModel(net), 10);
-      const auto result = Evaluate(*task, batches, split->size(), rank, world, group);
+      const auto result =
+          Evaluate(*task, batches, {.size = split->size(), .rank = rank, .world_size = world}, group);
       ASSERT_TRUE(result.ok()) << result.status();
       EXPECT_TRUE(net->is_training());
       const std::lock_guard lock(mutex);
@@ -49,6 +52,49 @@ TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
     for (int p = 0; p < 10; ++p) row += results[0].matrix.at(c, p);
     EXPECT_EQ(row, c < 3 ? 27 : 26);
   }
+  std::filesystem::remove_all(folder);
+}
+
+/// What is computed in bfloat16 in training is so in evaluation, and counted all the same.
+TEST(Evaluate, ComputesInThePrecisionOfTheSteps) {
+  const std::string folder = *MakeTemporaryFolder("mtrun_evaluate_");
+  const std::string path =
+      testing::WritePackedSet(folder, "set", {.train = 1, .test = 30}, testing::LearnablePixel);
+  const auto split = datasets::PackedSplit::Open(path, "test");
+  ASSERT_TRUE(split.ok()) << split.status();
+  const BatchMaker batches(*split, {.image_size = 32});
+  const auto net = std::make_shared<models::CnnA>(7);
+  std::set<at::ScalarType> logits;
+  Model model = AsModel(net);
+  model.forward = [&](const at::Tensor& images) {
+    const at::Tensor out = net->forward(images);
+    logits.insert(out.scalar_type());
+    return out;
+  };
+  ClassifierTask task(model, MeanCrossEntropy, 10);
+  const auto full = Evaluate(task, batches, {.size = 30}, nullptr);
+  const auto half = Evaluate(task, batches, {.size = 30, .precision = Precision::kBf16}, nullptr);
+  ASSERT_TRUE(full.ok() && half.ok()) << full.status() << half.status();
+  EXPECT_EQ(logits, (std::set<at::ScalarType>{at::kFloat, at::kBFloat16}));
+  EXPECT_NE(half->loss, full->loss);
+  EXPECT_NEAR(half->loss, full->loss, 0.02 * full->loss);
+  EXPECT_EQ(half->matrix.total(), 30);
+  std::filesystem::remove_all(folder);
+}
+
+/// Over three batches: on a device each such question would wait for it.
+TEST(Evaluate, AsksTheDeviceOnce) {
+  const std::string folder = *MakeTemporaryFolder("mtrun_evaluate_");
+  const std::string path = testing::WritePackedSet(folder, "set", {.train = 1, .test = 3 * kEvaluationBatch},
+                                                   testing::LearnablePixel);
+  const auto split = datasets::PackedSplit::Open(path, "test");
+  ASSERT_TRUE(split.ok()) << split.status();
+  const BatchMaker batches(*split, {.image_size = 32});
+  const auto task = Classify(AsModel(std::make_shared<models::CnnA>(7)), 10);
+  testing::Questions questions;
+  const auto result = Evaluate(*task, batches, {.size = split->size()}, nullptr);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(questions.asked(), 1) << "its loss, which has been read";
   std::filesystem::remove_all(folder);
 }
 

@@ -7,11 +7,14 @@
 
 #include "base/posix.h"
 #include "tests/trainers/support/packed_set.h"
+#include "tests/trainers/support/questions.h"
 #include "trainers/input/dataset_source.h"
 #include "trainers/models/resnet18.h"
+#include "trainers/models/unet.h"
 #include "trainers/models/vit.h"
 #include "trainers/step/train_state.h"
 #include "trainers/tasks/classifier.h"
+#include "trainers/tasks/diffusion_task.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -36,8 +39,11 @@ class WarmUpTest : public ::testing::Test {
     for (const auto& tensors : {state.Weights(), state.Rest()}) {
       for (const auto& [name, tensor] : tensors) before.emplace_back(name, tensor.detach().clone());
     }
+    const testing::Questions questions;
     const absl::Status warm = WarmUp(task, *source_, 1, Precision::kFp32);
     ASSERT_TRUE(warm.ok()) << warm;
+    EXPECT_EQ(questions.asked(), 1)
+        << "a pass does not wait for the device; its loss at the end is waited for";
     size_t i = 0;
     for (const auto& tensors : {state.Weights(), state.Rest()}) {
       for (const auto& [name, tensor] : tensors) EXPECT_TRUE(tensor.equal(before[i++].second)) << name;
@@ -62,6 +68,21 @@ TEST_F(WarmUpTest, ANetworkThatDropsHasAStreamToDrawFrom) {
   model.set_stream = [net](at::Tensor stream) { net->SetStream(std::move(stream)); };
   const auto task = Classify(model, 10);
   ExpectToChangeNothing(*task);
+}
+
+TEST_F(WarmUpTest, ATaskThatDrawsNoiseDrawsItBefore) {
+  models::UnetOptions options;
+  options.channels = 4;
+  options.blocks = 1;
+  options.mults = {1, 2};
+  options.attention = {};
+  const auto net = std::make_shared<models::Unet>(1, options);
+  DiffusionTask task(net,
+                     [net](const at::Tensor& x, const at::Tensor& t, const at::Tensor& labels) {
+                       return net->forward(x, t, labels);
+                     },
+                     {.seed = 1});
+  ExpectToChangeNothing(task);
 }
 
 TEST_F(WarmUpTest, SaysWhatWentWrong) {

@@ -89,4 +89,13 @@ void RunRanksWithDevices(
   });
 }
 
+void RunMixedRanks(const std::vector<collectives::DeviceMaker>& devices,
+                   const std::function<void(int, const absl::StatusOr<collectives::ProcessGroup>&)>& body) {
+  RunMembers(static_cast<int>(devices.size()),
+             [&](const collectives::GroupMember& member, const auto& bootstrap) {
+               body(member.rank, collectives::ConnectGroup(member, bootstrap, at::Device(at::kCPU),
+                                                           devices[static_cast<size_t>(member.rank)]));
+             });
+}
+
 }  // namespace mtrun::trainers::testing

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "trainers/collectives/cpu_group.h"
 #include "trainers/collectives/device_group.h"
@@ -21,5 +22,9 @@ void RunRanks(int world, const std::function<void(int, const collectives::Proces
 void RunRanksWithDevices(
     int world, const collectives::DeviceMaker& devices,
     const std::function<void(int, const absl::StatusOr<collectives::ProcessGroup>&)>& body);
+
+/// The same where devices[rank] is null for ranks that have none.
+void RunMixedRanks(const std::vector<collectives::DeviceMaker>& devices,
+                   const std::function<void(int, const absl::StatusOr<collectives::ProcessGroup>&)>& body);
 
 }  // namespace mtrun::trainers::testing

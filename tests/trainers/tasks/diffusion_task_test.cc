@@ -20,9 +20,9 @@ DiffusionTask SilentTask() {
 }
 
 double Evaluated(DiffusionTask& task, int64_t first, int64_t n) {
-  Task::Sums sums;
+  Task::Sums sums{at::zeros({1}, at::kDouble), {}};
   task.Evaluate({at::zeros({n, 3, 5, 5}), at::zeros({n}, at::kLong)}, first, sums);
-  return sums.loss;
+  return sums.loss.item<double>();
 }
 
 TEST(DiffusionTask, ATestImageHasItsNoiseWhateverIsEvaluatedBesideIt) {
