@@ -9,6 +9,7 @@ find_package(Protobuf REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(LibArchive REQUIRED)
+find_package(CURL REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(PNG REQUIRED)
 
