@@ -2,9 +2,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <random>
+#include <thread>
 
 #include "base/data_key.h"
 #include "datasets/cache/cache_layout.h"
@@ -187,6 +191,60 @@ TEST_F(ServeFetch, HostileRequestsGetNothing) {
   EXPECT_THAT(support::Ask(port_, "DELETE /set/index.json HTTP/1.1\r\n" + key), HasSubstr("HTTP/1.1 405"));
   EXPECT_THAT(support::Ask(port_, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"),
               HasSubstr("HTTP/1.1 200"));
+}
+
+/// Any of what may happen to a cache, its fetcher and its server.
+class Storm : public ServeFetch {
+ protected:
+  void Strike(std::mt19937_64& random, std::unique_ptr<Program>& server) {
+    const std::vector<datasets::CachedFile> files = datasets::CachedFiles(folder_.File("cache"));
+    const std::string victim = files.empty() ? "" : files[random() % files.size()].path;
+    switch (random() % 5) {
+      case 0:
+        server->Signal(SIGKILL);
+        server->Wait();
+        server = Serve();
+        break;
+      case 1:
+        for (const pid_t pid : Fetchers()) kill(pid, SIGKILL);
+        break;
+      case 2:
+        if (!victim.empty()) std::fstream(victim).seekp(100).write("damage", 6);
+        break;
+      case 3:
+        if (!victim.empty()) truncate(victim.c_str(), 50);
+        break;
+      default:
+        if (!victim.empty()) unlink(victim.c_str());
+        break;
+    }
+  }
+  std::vector<pid_t> Fetchers() const {
+    std::vector<pid_t> fetchers;
+    for (const pid_t pid : mark_.Alive()) {
+      const std::string line = support::ReadText(absl::StrCat("/proc/", pid, "/cmdline"));
+      if (line.find("--node") != std::string::npos) fetchers.push_back(pid);
+    }
+    return fetchers;
+  }
+};
+
+TEST_F(Storm, LongAHundredFaultsAndEveryCopyIsWhole) {
+  const char* given = std::getenv("MTRUN_SEED");
+  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  std::cout << "MTRUN_SEED=" << seed << std::endl;
+  std::mt19937_64 random(seed);
+  auto server = Serve();
+  for (int round = 0; round < 25; ++round) {
+    const auto fetch = Fetch();
+    for (int fault = 0; fault < 4; ++fault) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
+      Strike(random, server);
+    }
+    ASSERT_EQ(fetch->Wait(), 0) << fetch->Text();
+    ExpectCopy(*Fetch());  // what was damaged behind the first one's back is mended by the next
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace
