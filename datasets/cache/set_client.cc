@@ -135,6 +135,7 @@ absl::Status SetClient::Hear(Duration patience) {
 
 absl::Status SetClient::OnMessage(const fetch::Message& message) {
   if (const auto* trouble = std::get_if<fetch::Trouble>(&message)) trouble_ = trouble->text;
+  if (std::holds_alternative<fetch::Here>(message)) told_ = true;
   if (const auto* failed = std::get_if<fetch::Failed>(&message))
     return absl::FailedPreconditionError(failed->text);
   if (const auto* opened = std::get_if<fetch::Opened>(&message)) return Adopt(opened->digest);
@@ -165,6 +166,8 @@ absl::Status SetClient::WaitUntil(const std::function<bool()>& done, const std::
       if (!socket_.valid()) std::this_thread::sleep_for(kLookEvery);
     }
     if (socket_.valid()) MT_RETURN_IF_ERROR(Hear(kLookEvery));
+    // What was there and could not be held is damaged or gone again: the fetcher has to look once more.
+    if (std::exchange(told_, false) && !done()) MT_RETURN_IF_ERROR(SendWants());
     Wait wait{.waited = MonotonicNow() - began, .trouble = trouble_};
     wait.of = static_cast<int64_t>(files.size());
     for (const std::string& file : files) wait.files += held_.count(file) != 0 ? 1 : 0;

@@ -76,6 +76,7 @@ class SetClient {
   std::string folder_;
   std::map<std::string, ShardEntry> entries_;
   std::vector<std::string> wanted_;
+  bool told_ = false;  // that a file is there
   std::map<std::string, UniqueFd> held_;
 };
 
