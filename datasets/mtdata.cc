@@ -16,6 +16,7 @@
 #include "base/posix.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
+#include "datasets/commands.h"
 #include "datasets/contact_sheet.h"
 #include "datasets/images/image.h"
 #include "datasets/images/image_file.h"
@@ -38,7 +39,8 @@ usage: mtdata import SOURCE DEST [flags]   make the data set DEST (a new folder)
        mtdata info PATH [--verify]         show what the data set PATH holds
        mtdata show PATH --png FILE [flags] draw images of the data set PATH as one picture
        mtdata verify PATH                  compare every byte with the checksums and decode every encoded image
-
+)";
+constexpr char kAboutSource[] = R"(
 SOURCE is one of
 )";
 constexpr char kAboutDest[] =
@@ -236,12 +238,21 @@ int RunVerify(const std::vector<std::string>& args) {
   return 0;
 }
 
-int Run(const std::vector<std::string>& args) {
+void PrintHelp(absl::Span<const Command> more) {
+  std::cout << kHelp;
+  for (const Command& command : more) std::cout << command.usage;
+  std::cout << kAboutSource << FormatLines() << kAboutDest << Settings("mtdata", ImportSpecs()).Help()
+            << Settings("mtdata", InfoSpecs()).Help() << Settings("mtdata", ShowSpecs()).Help();
+  for (const Command& command : more) std::cout << command.flags();
+  std::cout << kExamples;
+}
+
+}  // namespace
+
+int RunCommand(const std::vector<std::string>& args, absl::Span<const Command> more) {
   const auto asks_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
   if (args.empty() || args[0] == "help" || std::any_of(args.begin(), args.end(), asks_help)) {
-    std::cout << kHelp << FormatLines() << kAboutDest << Settings("mtdata", ImportSpecs()).Help()
-              << Settings("mtdata", InfoSpecs()).Help() << Settings("mtdata", ShowSpecs()).Help()
-              << kExamples;
+    PrintHelp(more);
     return args.empty() ? kUsage : 0;
   }
   const std::vector<std::string> rest(args.begin() + 1, args.end());
@@ -249,15 +260,14 @@ int Run(const std::vector<std::string>& args) {
   if (args[0] == "info") return RunInfo(rest);
   if (args[0] == "show") return RunShow(rest);
   if (args[0] == "verify") return RunVerify(rest);
-  const std::string near = NearestName(args[0], {"import", "info", "show", "verify"});
+  std::vector<std::string> names = {"import", "info", "show", "verify"};
+  for (const Command& command : more) {
+    if (args[0] == command.name) return command.run(rest);
+    names.push_back(command.name);
+  }
+  const std::string near = NearestName(args[0], names);
   return Fail(kUsage, absl::StrCat("unknown command \"", args[0], "\"",
                                    near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
-}  // namespace
 }  // namespace mtrun::datasets
-
-int main(int argc, char** argv) {
-  mtrun::log::SetUp("mtdata", mtrun::log::Level::kInfo);
-  return mtrun::datasets::Run({argv + 1, argv + argc});
-}

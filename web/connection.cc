@@ -1,7 +1,10 @@
 #include "web/connection.h"
 
-#include <boost/asio/write.hpp>
-#include <boost/beast/http/read.hpp>
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/post.hpp>
+#include <cerrno>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -11,10 +14,13 @@ namespace {
 
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
+using Next = Transport::Next;
 
 // A client that still sends when its connection is closed gets a reset, which may overtake the answer: so
 // what it sends is read for this long.
 constexpr auto kDrainPatience = std::chrono::seconds(1);
+// Sent in one turn, so that the others on this thread have theirs.
+constexpr int64_t kTurn = 1 << 20;
 
 template <typename Text>
 std::string ToString(const Text& text) {
@@ -34,13 +40,14 @@ bool ReadRequest(http::request<http::string_body>&& message, Request* request) {
 }
 
 int StatusOf(const boost::system::error_code& error) {
-  if (error == http::error::header_limit) return 431;
+  if (error == http::error::header_limit || error == http::error::buffer_overflow) return 431;
   return error == http::error::body_limit ? 413 : 400;
 }
 
 }  // namespace
 
-Connection::Connection(asio::io_context& io, UniqueFd socket, int64_t id, const Limits& limits, Owner& owner)
+Connection::Connection(asio::io_context& io, UniqueFd socket, int64_t id, const Limits& limits,
+                       const TlsContext* tls, Owner& owner)
     : id_(id),
       limits_(limits),
       owner_(owner),
@@ -50,74 +57,217 @@ Connection::Connection(asio::io_context& io, UniqueFd socket, int64_t id, const 
   // Of the protocol only the kind of socket matters here.
   Error error;
   socket_.assign(asio::ip::tcp::v6(), socket.get(), error);
-  if (!error) socket.Release();
-  parser_.header_limit(static_cast<uint32_t>(limits.header_bytes));
-  parser_.body_limit(limits.body_bytes);
+  if (error) return;
+  const int fd = socket.Release();
+  transport_ = tls != nullptr ? TlsTransport(fd, *tls) : PlainTransport(fd);
 }
 
 void Connection::Start() {
   if (!socket_.is_open()) return owner_.OnClosed(id_);
+  BeginRequest();
   Wait(Waits::kRequest, limits_.request_patience);
-  http::async_read(socket_, received_, parser_,
-                   [self = shared_from_this()](Error error, size_t) { self->OnRead(error); });
+  Read();
 }
 
-void Connection::OnRead(Error error) {
+void Connection::BeginRequest() {
+  parser_.emplace();
+  parser_->header_limit(static_cast<uint32_t>(limits_.header_bytes));
+  parser_->body_limit(limits_.body_bytes);
+  parser_->eager(true);
+}
+
+/// What is there, until a request is whole.
+void Connection::Read() {
   if (!socket_.is_open()) return;
-  // Beast's own errors are about what the client sent, all others about the connection.
-  static const boost::system::error_category& malformed =
-      http::make_error_code(http::error::bad_method).category();
-  if (error && (error.category() != malformed || error == http::error::end_of_stream)) return Close();
-  if (error) return Send(StatusResponse(StatusOf(error)));
+  while (Parse()) {
+    if (!Receive()) return;
+  }
+}
+
+/// False when nothing can be read now.
+bool Connection::Receive() {
+  const size_t room = std::min(limits_.header_bytes, received_.max_size() - received_.size());
+  const auto into = received_.prepare(room);
+  const Transport::Result result = transport_->Read(static_cast<char*>(into.data()), room);
+  if (result.next == Next::kClosed) {
+    parser_->got_some() ? Refuse(400) : Close();  // it may still listen
+    return false;
+  }
+  if (result.next != Next::kDone) {
+    AwaitSocket(result.next, &Connection::Read);
+    return false;
+  }
+  received_.commit(result.bytes);
+  if (std::exchange(idle_, false)) Wait(Waits::kRequest, limits_.request_patience);
+  return true;
+}
+
+/// Takes what has been received. True: more is needed.
+bool Connection::Parse() {
+  while (received_.size() > 0) {
+    Error error;
+    const size_t taken = parser_->put(received_.data(), error);
+    received_.consume(taken);
+    if (error && error != http::error::need_more) {
+      Refuse(StatusOf(error));
+      return false;
+    }
+    if (parser_->is_done()) {
+      OnMessage();
+      return false;
+    }
+    if (taken == 0 && received_.size() == received_.max_size()) {
+      Refuse(431);
+      return false;
+    }
+    if (error || taken == 0) break;
+  }
+  return true;
+}
+
+void Connection::Refuse(int status) {
+  exchange_ = {};
+  began_ = MonotonicNow();
+  with_body_ = true;
+  Send(StatusResponse(status), /*keep=*/false);
+}
+
+void Connection::OnMessage() {
   Request request;
-  const bool has_path = ReadRequest(parser_.release(), &request);
+  keeps_ = limits_.idle_patience > Duration::zero() && parser_->get().keep_alive();
+  exchange_ = {.method = ToString(parser_->get().method_string()),
+               .target = ToString(parser_->get().target())};
+  began_ = MonotonicNow();
+  const bool has_path = ReadRequest(parser_->release(), &request);
   with_body_ = request.method != "HEAD";
-  if (!has_path) return Send(StatusResponse(400));
+  if (!has_path) return Send(StatusResponse(400), /*keep=*/false);
   Wait(Waits::kHandler, limits_.handler_patience);
   owner_.OnRequest(id_, std::move(request));
 }
 
 void Connection::Answer(const Response& response) {
-  if (waits_ == Waits::kHandler) Send(response);
+  if (waits_ == Waits::kHandler && socket_.is_open()) Send(response, keeps_ && !finishing_);
 }
 
-void Connection::Send(const Response& response) {
-  answer_ = ToBytes(response, with_body_);
+void Connection::Send(Response response, bool keep) {
+  if (!CanBeSent(response)) response = StatusResponse(500);
+  keeps_ = keep;
+  exchange_.status = response.status;
+  answer_ = ToBytes(response, with_body_, keep);
+  answered_ = 0;
+  file_ = with_body_ && response.status != 304 ? std::move(response.file) : std::nullopt;
+  credit_ = 0;
   Wait(Waits::kReader, limits_.send_patience);
-  asio::async_write(socket_, asio::buffer(answer_), [self = shared_from_this()](Error error, size_t) {
-    if (error || !self->socket_.is_open()) return self->Close();
-    self->socket_.shutdown(asio::ip::tcp::socket::shutdown_send, error);
-    self->Wait(Waits::kReader, kDrainPatience);
-    self->Drain();
-  });
+  SendSome();
+}
+
+/// As much as the client takes, a turn at most.
+void Connection::SendSome() {
+  if (!socket_.is_open()) return;
+  int64_t turn = 0;
+  while (answered_ < answer_.size() || (file_ && file_->length > 0)) {
+    if (turn >= kTurn) return AwaitSocket(Next::kWritable, &Connection::SendSome);
+    const Transport::Result result = SendPiece();
+    if (result.next == Next::kClosed) return Close();
+    if (result.next != Next::kDone) return AwaitSocket(result.next, &Connection::SendSome);
+    turn += static_cast<int64_t>(result.bytes);
+    exchange_.bytes += static_cast<int64_t>(result.bytes);
+    credit_ += static_cast<int64_t>(result.bytes);
+    if (credit_ < limits_.send_least) continue;
+    credit_ = 0;
+    Wait(Waits::kReader, limits_.send_patience);
+  }
+  Sent();
+}
+
+Transport::Result Connection::SendPiece() {
+  if (answered_ < answer_.size()) {
+    const Transport::Result result = transport_->Write(std::string_view(answer_).substr(answered_));
+    answered_ += result.bytes;
+    return result;
+  }
+  const Transport::Result result =
+      transport_->SendFile(file_->fd->get(), file_->offset, std::min(file_->length, kTurn));
+  file_->offset += static_cast<int64_t>(result.bytes);
+  file_->length -= static_cast<int64_t>(result.bytes);
+  return result;
+}
+
+void Connection::Sent() {
+  file_.reset();
+  Tell(/*complete=*/true);
+  if (!keeps_ || finishing_) {
+    transport_->EndSending();
+    ending_ = true;
+    Wait(Waits::kReader, kDrainPatience);
+    return Drain();
+  }
+  BeginRequest();
+  idle_ = received_.size() == 0;
+  Wait(Waits::kRequest, idle_ ? limits_.idle_patience : limits_.request_patience);
+  // Requests that came together are answered one a turn, whoever sent them.
+  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->Read(); });
+}
+
+void Connection::Tell(bool complete) {
+  exchange_.complete = complete;
+  exchange_.seconds = ToSeconds(MonotonicNow() - began_);
+  owner_.OnExchange(id_, exchange_);
 }
 
 void Connection::Drain() {
-  socket_.async_read_some(asio::buffer(rest_), [self = shared_from_this()](Error error, size_t) {
+  if (!socket_.is_open()) return;
+  std::array<char, 512> rest;  // nobody reads it
+  while (true) {
+    const ssize_t read = recv(socket_.native_handle(), rest.data(), rest.size(), MSG_DONTWAIT);
+    if (read < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+      return AwaitSocket(Next::kReadable, &Connection::Drain);
+    if (read <= 0) return Close();
+  }
+}
+
+void Connection::AwaitSocket(Next next, void (Connection::*then)()) {
+  const auto what = next == Next::kReadable ? asio::socket_base::wait_read : asio::socket_base::wait_write;
+  socket_.async_wait(what, [self = shared_from_this(), then](Error error) {
     if (error) return self->Close();
-    self->Drain();
+    (self.get()->*then)();
   });
 }
 
 void Connection::Wait(Waits waits, Duration patience) {
   waits_ = waits;
   owner_.OnWaits(id_, waits);
-  timer_.expires_after(patience);
-  timer_.async_wait([self = shared_from_this()](Error error) {
-    // One that ran out just before it was set again says so too.
-    if (!error && self->timer_.expiry() <= asio::steady_timer::clock_type::now()) self->OnTimeout();
+  deadline_ = MonotonicNow() + patience;
+  if (!armed_ || deadline_ < *armed_) Arm();
+}
+
+/// A deadline that has moved on is looked at when the earlier one comes: of a large answer it moves often.
+void Connection::Arm() {
+  armed_ = deadline_;
+  timer_.expires_at(std::chrono::time_point_cast<asio::steady_timer::clock_type::duration>(deadline_));
+  timer_.async_wait([self = shared_from_this(), armed = deadline_](Error error) {
+    if (error || self->armed_ != armed) return;  // set again meanwhile
+    self->armed_.reset();
+    if (!self->socket_.is_open()) return;
+    return MonotonicNow() < self->deadline_ ? self->Arm() : self->OnTimeout();
   });
 }
 
 void Connection::OnTimeout() {
-  if (!socket_.is_open()) return;
-  if (waits_ == Waits::kHandler) return Send(StatusResponse(503));
+  if (waits_ == Waits::kHandler) return Send(StatusResponse(503), /*keep=*/false);
   Close();
+}
+
+void Connection::Finish() {
+  finishing_ = true;
+  if (waits_ == Waits::kRequest) Close();
 }
 
 void Connection::Close() {
   if (!socket_.is_open()) return;
+  if (waits_ == Waits::kReader && !ending_) Tell(/*complete=*/false);
   Error ignored;
+  transport_.reset();
   socket_.close(ignored);
   timer_.cancel();
   owner_.OnClosed(id_);

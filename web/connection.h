@@ -1,19 +1,21 @@
-// One connection: one request, one answer. Includes Boost: for http_server.cc alone.
+// One connection: a request, its answer, and the next one where connections are kept. Includes Boost: for
+// http_server.cc alone.
 #pragma once
 
-#include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/posix.h"
 #include "web/connection_slots.h"
 #include "web/http_server.h"
 #include "web/message.h"
+#include "web/transport.h"
 
 namespace mtrun::web {
 
@@ -26,25 +28,43 @@ class Connection : public std::enable_shared_from_this<Connection> {
     virtual void OnWaits(int64_t id, Waits waits) = 0;
     /// The request is whole; Answer ends it.
     virtual void OnRequest(int64_t id, Request request) = 0;
+    /// An answer has been sent, or broke off.
+    virtual void OnExchange(int64_t id, const Exchange& exchange) = 0;
     virtual void OnClosed(int64_t id) = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  Connection(boost::asio::io_context& io, UniqueFd socket, int64_t id, const Limits& limits, Owner& owner);
+  /// `tls`: null for none.
+  Connection(boost::asio::io_context& io, UniqueFd socket, int64_t id, const Limits& limits,
+             const TlsContext* tls, Owner& owner);
   void Start();
-  /// Only the first answer counts.
+  /// Only the first answer to a request counts.
   void Answer(const Response& response);
+  /// Takes no further request; closes at once where none is under way.
+  void Finish();
   void Close();
 
  private:
   using Error = boost::system::error_code;
+  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 
-  void OnRead(Error error);
-  void Send(const Response& response);
+  void BeginRequest();
+  void Read();
+  bool Receive();
+  bool Parse();
+  void OnMessage();
+  void Refuse(int status);
+  void Send(Response response, bool keep);
+  void SendSome();
+  Transport::Result SendPiece();
+  void Sent();
+  void Tell(bool complete);
   void Drain();
+  void AwaitSocket(Transport::Next next, void (Connection::*then)());
   void Wait(Waits waits, Duration patience);
+  void Arm();
   void OnTimeout();
 
   const int64_t id_;
@@ -52,12 +72,25 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Owner& owner_;
   boost::asio::ip::tcp::socket socket_;
   boost::asio::steady_timer timer_;
+  std::unique_ptr<Transport> transport_;
   boost::beast::flat_buffer received_;
-  boost::beast::http::request_parser<boost::beast::http::string_body> parser_;
+  std::optional<Parser> parser_;
   Waits waits_ = Waits::kRequest;
-  bool with_body_ = true;  // HEAD: without
-  std::string answer_;
-  std::array<char, 512> rest_;  // what comes after the request; nobody reads it
+  TimePoint deadline_{};
+  std::optional<TimePoint> armed_;  // what the timer is set to
+  bool idle_ = false;               // nothing of the next request has come
+  bool finishing_ = false;
+  bool ending_ = false;  // all has been sent, nothing that comes is read
+
+  // Of the exchange under way.
+  Exchange exchange_;
+  TimePoint began_{};
+  bool with_body_ = true;         // HEAD: without
+  bool keeps_ = false;            // the client would like another request
+  std::string answer_;            // head, and the body unless it is a file's
+  size_t answered_ = 0;           // bytes of it that are sent
+  std::optional<FileBody> file_;  // what is left of it
+  int64_t credit_ = 0;            // bytes since the patience began again
 };
 
 }  // namespace mtrun::web

@@ -1,11 +1,15 @@
 #include "web/http_server.h"
 
+#include <fcntl.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <future>
 #include <map>
 #include <stdexcept>
 #include <thread>
@@ -59,9 +63,11 @@ std::thread StartWithoutSignals(std::function<void()> run) {
 
 class Server : public HttpServer, public Connection::Owner {
  public:
-  Server(Listener listener, std::vector<Route> routes, const Limits& limits)
+  Server(Listener listener, const Service& service, const Limits& limits)
       : limits_(limits),
-        router_(std::move(routes)),
+        tls_(service.tls),
+        exchanged_(service.exchanged),
+        router_(service.routes),
         port_(listener.port),
         slots_(limits.connections),
         incoming_(io_, listener.socket.get()),
@@ -78,11 +84,29 @@ class Server : public HttpServer, public Connection::Owner {
   }
 
   int port() const override { return port_; }
+  int64_t connections() const override { return open_; }
+
+  bool Finish(Duration patience) override {
+    const TimePoint deadline = MonotonicNow() + patience;
+    door_->Post([this] {
+      finishing_ = true;
+      incoming_.close();
+      const auto connections = connections_;  // some leave while they are told
+      for (const auto& [id, connection] : connections) connection->Finish();
+      TellIfEmpty();
+    });
+    const MutexLock lock(mu_);
+    while (!empty_) {
+      if (!emptied_.WaitUntil(mu_, deadline)) return empty_;
+    }
+    return true;
+  }
 
  private:
   void AwaitConnection() {
-    incoming_.async_wait(asio::posix::stream_descriptor::wait_read,
-                         [this](const boost::system::error_code&) { AcceptOne(); });
+    incoming_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code&) {
+      if (!finishing_) AcceptOne();
+    });
   }
 
   /// One at a time, so that those before have their turn to be read.
@@ -97,7 +121,9 @@ class Server : public HttpServer, public Connection::Owner {
   void Pause(const absl::Status& reason) {
     if (!std::exchange(paused_, true)) log::Warning("port ", port_, ": ", reason.message());
     pause_.expires_after(kAcceptPause);
-    pause_.async_wait([this](const boost::system::error_code&) { AwaitConnection(); });
+    pause_.async_wait([this](const boost::system::error_code&) {
+      if (!finishing_) AwaitConnection();
+    });
   }
 
   void Admit(Accepted accepted) {
@@ -105,8 +131,11 @@ class Server : public HttpServer, public Connection::Owner {
     const ConnectionSlots::Admission admission = slots_.Admit(id, accepted.peer);
     if (admission.evicted) connections_.at(*admission.evicted)->Close();
     if (!admission.admitted) return;
-    const auto connection = std::make_shared<Connection>(io_, std::move(accepted.socket), id, limits_, *this);
+    const auto connection =
+        std::make_shared<Connection>(io_, std::move(accepted.socket), id, limits_, tls_.get(), *this);
     connections_[id] = connection;
+    if (exchanged_) peers_[id] = PeerText(accepted.peer);
+    ++open_;
     connection->Start();
   }
 
@@ -123,13 +152,32 @@ class Server : public HttpServer, public Connection::Owner {
     });
   }
 
+  void OnExchange(int64_t id, const Exchange& exchange) override {
+    if (!exchanged_) return;
+    Exchange told = exchange;
+    told.peer = peers_[id];
+    exchanged_(told);
+  }
+
   void OnClosed(int64_t id) override {
     slots_.Remove(id);
     connections_.erase(id);
+    peers_.erase(id);
+    --open_;
+    TellIfEmpty();
+  }
+
+  void TellIfEmpty() {
+    if (!finishing_ || !connections_.empty()) return;
+    const MutexLock lock(mu_);
+    empty_ = true;
+    emptied_.NotifyAll();
   }
 
   // Constant after construction.
   const Limits limits_;
+  const std::shared_ptr<const TlsContext> tls_;
+  const std::function<void(const Exchange&)> exchanged_;
   const Router router_;
   const int port_;
 
@@ -141,19 +189,73 @@ class Server : public HttpServer, public Connection::Owner {
   asio::posix::stream_descriptor incoming_;  // the listening socket
   asio::steady_timer pause_;
   bool paused_ = false;
+  bool finishing_ = false;
+  std::map<int64_t, std::string> peers_;  // of the connections, for people
+
+  std::atomic<int64_t> open_ = 0;
+  Mutex mu_;
+  Condition emptied_;
+  bool empty_ ABSL_GUARDED_BY(mu_) = false;
 
   const std::shared_ptr<LoopDoor> door_ = std::make_shared<LoopDoor>(io_);
   std::thread thread_;
 };
+
+/// Several servers at one socket, each with a thread and connections of its own.
+class Group : public HttpServer {
+ public:
+  explicit Group(std::vector<std::unique_ptr<Server>> servers) : servers_(std::move(servers)) {}
+
+  int port() const override { return servers_.front()->port(); }
+  int64_t connections() const override {
+    int64_t sum = 0;
+    for (const auto& server : servers_) sum += server->connections();
+    return sum;
+  }
+  bool Finish(Duration patience) override {
+    const TimePoint deadline = MonotonicNow() + patience;
+    std::vector<std::future<bool>> finished;
+    for (const auto& server : servers_) {
+      finished.push_back(
+          std::async(std::launch::async, [&] { return server->Finish(deadline - MonotonicNow()); }));
+    }
+    bool all = true;
+    for (std::future<bool>& one : finished) all = one.get() && all;
+    return all;
+  }
+
+ private:
+  const std::vector<std::unique_ptr<Server>> servers_;
+};
+
+/// Another descriptor of the same socket.
+absl::StatusOr<Listener> Again(const Listener& listener) {
+  UniqueFd fd(fcntl(listener.socket.get(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("serve port ", listener.port));
+  return Listener{std::move(fd), listener.port};
+}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address, int port,
                                                               std::vector<Route> routes,
                                                               const Limits& limits) {
-  MT_ASSIGN_OR_RETURN(Listener listener, Listen(address, port));
+  return StartService(address, port, Service{.routes = std::move(routes), .limits = limits});
+}
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::StartService(const std::string& address, int port,
+                                                                     const Service& service) {
+  MT_ASSIGN_OR_RETURN(const Listener listener, Listen(address, port));
+  const auto threads = static_cast<size_t>(std::max(1, service.threads));
+  Limits limits = service.limits;
+  limits.connections = std::max<size_t>(1, limits.connections / threads);
+  std::vector<std::unique_ptr<Server>> servers;
   try {
-    return std::make_unique<Server>(std::move(listener), std::move(routes), limits);
+    while (servers.size() < threads) {
+      MT_ASSIGN_OR_RETURN(Listener own, Again(listener));
+      servers.push_back(std::make_unique<Server>(std::move(own), service, limits));
+    }
+    return std::make_unique<Group>(std::move(servers));
   } catch (const std::runtime_error& error) {  // Boost and std::thread: the system has no more of something
     return absl::UnavailableError(absl::StrCat("serve port ", port, ": ", error.what()));
   }

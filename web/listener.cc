@@ -1,5 +1,6 @@
 #include "web/listener.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -64,6 +65,17 @@ absl::StatusOr<Listener> Listen(const std::string& address, int port) {
     return ErrnoStatus(errno, "read the number of the port");
   // The port stands at the same place in both kinds of address.
   return Listener{std::move(socket), ntohs(reinterpret_cast<const sockaddr_in&>(bound).sin_port)};
+}
+
+std::string PeerText(const std::string& peer) {
+  // An IPv4 address reaches a socket of both kinds in the last bytes of ::ffff:0:0/96.
+  const std::string mapped = std::string(10, '\0') + "\xff\xff";
+  const bool is_mapped = peer.size() == 16 && peer.compare(0, mapped.size(), mapped) == 0;
+  const std::string number = is_mapped ? peer.substr(mapped.size()) : peer;
+  char text[INET6_ADDRSTRLEN] = "?";
+  if (number.size() == 4) inet_ntop(AF_INET, number.data(), text, sizeof text);
+  if (number.size() == 16) inet_ntop(AF_INET6, number.data(), text, sizeof text);
+  return text;
 }
 
 absl::StatusOr<std::optional<Accepted>> Accept(int listener) {

@@ -25,6 +25,9 @@ struct Accepted {
   std::string peer;  // the client's address in a form for comparisons only
 };
 
+/// "192.0.2.7": a peer as people write it.
+std::string PeerText(const std::string& peer);
+
 /// The next connection, nothing when none waits. An error means that the system cannot give one now (no
 /// descriptor or no memory is free) and the connection still waits.
 absl::StatusOr<std::optional<Accepted>> Accept(int listener);

@@ -15,6 +15,8 @@ std::string NameOf(int status) {
 
 bool IsOneLine(std::string_view text) { return text.find_first_of("\r\n") == std::string_view::npos; }
 
+}  // namespace
+
 bool CanBeSent(const Response& response) {
   if (response.status < 200 || response.status > 599 || !IsOneLine(response.content_type)) return false;
   for (const auto& [name, value] : response.headers) {
@@ -22,8 +24,6 @@ bool CanBeSent(const Response& response) {
   }
   return true;
 }
-
-}  // namespace
 
 bool ReadTarget(std::string_view target, Request* request) {
   if (target.empty() || target.front() != '/') return false;
@@ -35,17 +35,17 @@ bool ReadTarget(std::string_view target, Request* request) {
 
 Response StatusResponse(int status) { return {.status = status, .body = NameOf(status) + "\n"}; }
 
-std::string ToBytes(const Response& response, bool with_body) {
-  if (!CanBeSent(response)) return ToBytes(StatusResponse(500), with_body);
+std::string ToBytes(const Response& response, bool with_body, bool keep) {
+  if (!CanBeSent(response)) return ToBytes(StatusResponse(500), with_body, keep);
   std::string bytes = absl::StrCat("HTTP/1.1 ", response.status, " ", NameOf(response.status), "\r\n");
   for (const auto& [name, value] : response.headers) absl::StrAppend(&bytes, name, ": ", value, "\r\n");
   const bool may_have_body = response.status != 204 && response.status != 304;
   if (may_have_body) {
     absl::StrAppend(&bytes, "Content-Type: ", response.content_type, "\r\n",
-                    "Content-Length: ", response.body.size(), "\r\n");
+                    "Content-Length: ", response.length(), "\r\n");
   }
-  absl::StrAppend(&bytes, "Connection: close\r\n\r\n");
-  if (may_have_body && with_body) bytes += response.body;
+  absl::StrAppend(&bytes, "Connection: ", keep ? "keep-alive" : "close", "\r\n\r\n");
+  if (may_have_body && with_body && !response.file) bytes += response.body;
   return bytes;
 }
 

@@ -1,11 +1,16 @@
 // What a client asks and what it is answered. Values; no sockets.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/posix.h"
 
 namespace mtrun::web {
 
@@ -22,20 +27,32 @@ struct Request {
 /// Sets path and query from what stands in a request's first line; false when that begins with no "/".
 bool ReadTarget(std::string_view target, Request* request);
 
+/// Bytes of an open file, sent from there.
+struct FileBody {
+  std::shared_ptr<const UniqueFd> fd = nullptr;
+  int64_t offset = 0, length = 0;
+  bool operator==(const FileBody&) const = default;
+};
+
 struct Response {
   int status = 200;  // 200 to 599
   std::string content_type = "text/plain; charset=utf-8";
   std::string body = "";
   std::vector<std::pair<std::string, std::string>> headers = {};  // besides type, length and connection
+  std::optional<FileBody> file = {};                              // the body instead of `body`
 
+  int64_t length() const { return file ? file->length : static_cast<int64_t>(body.size()); }
   bool operator==(const Response&) const = default;
 };
 
 /// The status, with its name as the body.
 Response StatusResponse(int status);
 
-/// What goes over the wire; to HEAD without the body, whose length it tells. A response that cannot be sent
-/// (a status out of range, a line break in a header) is sent as a 500.
-std::string ToBytes(const Response& response, bool with_body);
+/// A status out of range or a line break in a header cannot be sent.
+bool CanBeSent(const Response& response);
+
+/// What goes over the wire, but for a file's bytes; to HEAD without the body, whose length it tells. A
+/// response that cannot be sent is sent as a 500. `keep`: the connection takes another request.
+std::string ToBytes(const Response& response, bool with_body, bool keep = false);
 
 }  // namespace mtrun::web

@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/data_key.h"
 #include "base/status_macros.h"
 #include "base/token.h"
 
@@ -56,7 +57,13 @@ WorkerEnv MakeWorkerEnv(const rendezvous::Assignment& assignment, size_t member,
 
 EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node) {
   EnvironmentMap environment = node.parent;
-  environment.erase(kTokenVariable);  // workers have secrets of their own, of one generation
+  // Workers have secrets of their own, of one generation; of the cluster's token they get what opens data
+  // servers.
+  const auto token = environment.find(kTokenVariable);
+  if (token != environment.end() && !token->second.empty())
+    environment.try_emplace(kDataKeyVariable,
+                            DataKeyOf(std::string(absl::StripAsciiWhitespace(token->second))));
+  environment.erase(kTokenVariable);
   for (auto& [name, value] : ToEnvironment(worker)) environment[name] = value;
   // What a trainer derives its global batch from: what was asked for, never what happened to arrive.
   environment["MTRUN_CONFIGURED_WORLD"] = absl::StrCat(node.configured_world);

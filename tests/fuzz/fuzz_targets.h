@@ -43,4 +43,7 @@ void FuzzCheckpoint(std::string_view bytes);
 /// Python's pickles and the zip archives around them (.pth files).
 void FuzzPickle(std::string_view bytes);
 
+/// Requests, ranges and paths at a server of data sets; its URLs, redirects, and what fetchers are told.
+void FuzzServing(std::string_view bytes);
+
 }  // namespace mtrun::fuzz

@@ -10,6 +10,7 @@
 #include "base/error_file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "datasets/cache/data_url.h"
 #include "trainers/device/amp.h"
 #include "trainers/device/cuda_graph.h"
 #include "trainers/device/torch_status.h"
@@ -21,6 +22,7 @@
 #include "trainers/program/machine.h"
 #include "trainers/program/make_task.h"
 #include "trainers/program/preview.h"
+#include "trainers/program/remote_data.h"
 #include "trainers/program/results.h"
 #include "trainers/program/run_environment.h"
 #include "trainers/program/trainers.h"
@@ -43,6 +45,7 @@ struct Run {
   Assignment assignment;
   Precision precision = Precision::kFp32;
   GraphFactory graphs = nullptr;  // --graph
+  Duration data_wait = {};        // for a server's data
   bool joined = false;            // what fails from now on may not fail again at a restart
 };
 
@@ -156,6 +159,7 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
           .faults = &faults,
           .grace = asked.grace,
           .pace = asked.pace,
+          .data_wait = run.data_wait,
           .finish = [&run](const TrainState& state, const RunReport& report) {
             return WriteResults(run.options.model_folder, state, report);
           }};
@@ -176,7 +180,13 @@ collectives::Protection ProtectionOf(const TrainOptions& options) {
 }
 
 absl::StatusOr<int> TrainAndReport(Run& run) {
-  MT_ASSIGN_OR_RETURN(const RunData data, OpenData(run.options.data, run.program.needs_test_images));
+  std::unique_ptr<RemoteData> remote;  // holds what it has fetched
+  if (datasets::IsDataUrl(run.options.data)) {
+    MT_ASSIGN_OR_RETURN(remote, RemoteData::Fetch(run.options, run.environment));
+    run.data_wait = remote->waited();
+  }
+  MT_ASSIGN_OR_RETURN(const RunData data,
+                      OpenData(remote ? remote->folder() : run.options.data, run.program.needs_test_images));
   MT_ASSIGN_OR_RETURN(BatchOptions batch, Resolve(run, data));
   if (run.options.preview > 0) {
     if (run.assignment.rank == 0) MT_RETURN_IF_ERROR(WritePreview(run.options, data.train, batch));

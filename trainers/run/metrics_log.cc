@@ -53,6 +53,10 @@ std::string ToLine(const RegroupRecord& r) {
       r.generation, r.world, r.steps, r.assign, r.connect, r.state, r.first_step);
 }
 
+std::string ToLine(const DataWaitRecord& r) {
+  return absl::StrFormat("{\"data_wait\":%.6g,\"steps\":%d}\n", r.seconds, r.steps);
+}
+
 std::string ToLine(const SaveRecord& r) {
   return absl::StrFormat("{\"save\":%d,\"bytes\":%d,\"stall\":%.6g}\n", r.steps, r.bytes, r.stall);
 }
@@ -97,6 +101,11 @@ absl::Status MetricsLog::Write(const RegroupRecord& record) {
 }
 
 absl::Status MetricsLog::Write(const SaveRecord& record) {
+  pending_ += ToLine(record);
+  return absl::OkStatus();
+}
+
+absl::Status MetricsLog::Write(const DataWaitRecord& record) {
   pending_ += ToLine(record);
   return absl::OkStatus();
 }

@@ -47,6 +47,12 @@ struct SaveRecord {
   double stall = 0;   // seconds without a step because of it
 };
 
+/// The writer waited for data from a server.
+struct DataWaitRecord {
+  int64_t steps = 0;  // finished
+  double seconds = 0;
+};
+
 /// `{"step":0,"epoch":1,"loss":2.3025850929940459,"lr":0.001,"samples":16,"seconds":0.0009}`, numbers as
 /// %.17g.
 std::string ToLine(const StepRecord& record);
@@ -54,6 +60,8 @@ std::string ToLine(const StepRecord& record);
 std::string ToLine(const EvalRecord& record);
 /// `{"regroup":2,"world":3,"steps":500,"assign":0.003,...}`.
 std::string ToLine(const RegroupRecord& record);
+/// `{"data_wait":12.5,"steps":0}`.
+std::string ToLine(const DataWaitRecord& record);
 /// `{"save":500,"bytes":134087520,"stall":0.021}`.
 std::string ToLine(const SaveRecord& record);
 
@@ -70,6 +78,7 @@ class MetricsLog {
   absl::Status Write(const EvalRecord& record);
   absl::Status Write(const RegroupRecord& record);
   absl::Status Write(const SaveRecord& record);
+  absl::Status Write(const DataWaitRecord& record);
   absl::Status Flush();
   /// One more than the last step in the file when it was opened, after rewinds; 0 for an empty file.
   int64_t next_step() const { return next_step_; }

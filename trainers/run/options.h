@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "base/settings.h"
 #include "base/worker_env.h"
+#include "datasets/cache/set_request.h"
 #include "datasets/sampler.h"
 #include "trainers/input/source_options.h"
 #include "trainers/optim/lr_schedule.h"
@@ -25,6 +26,7 @@ inline constexpr char kEnvironmentPrefix[] = "MT_";
 
 struct TrainOptions {
   std::string data, model_folder, init_from;
+  datasets::RemoteOptions remote;  // where `data` is a URL
   int64_t epochs = 1;
   int64_t max_steps = 0;        // 0 = all epochs
   int64_t schedule_epochs = 0;  // how long a schedule is, 0 = as the run
@@ -76,7 +78,11 @@ void ListRunOptions(Table& t) {
   using O = TrainOptions;
   using enum Scope;
   t.Group("Run");
-  t.Add("data", "", kFree, "packed data set to train on (made by mtdata import)", &O::data);
+  t.Add(
+      "data", "", kFree,
+      "packed data set to train on (made by mtdata import), or where one is served: https://HOST:PORT/NAME, "
+      "s3://BUCKET/NAME",
+      &O::data);
   t.Add("model_folder", "runs/" + t.program(), kFree,
         "folder that gets settings, metrics, weights and report", &O::model_folder);
   t.template Add<std::string>("config", "", kFree, "YAML file with a section for this program");
@@ -240,6 +246,23 @@ void ListMachineOptions(Table& t) {
 }
 
 template <typename Table>
+void ListRemoteOptions(Table& t) {
+  using O = TrainOptions;
+  using R = datasets::RemoteOptions;
+  using enum Scope;
+  t.Group("Data from a server");
+  t.Add("cache", "", kFree, "folder that all workers of a node share; default ~/.cache/mtrun/data",
+        &O::remote, &R::cache);
+  t.Add("cache_gib", "0", kFree,
+        "what the whole cache may hold, the longest unused goes; 0 = as much as the disk", &O::remote,
+        &R::cache_gib);
+  t.Add("data_bearer_file", "", kFree, "file with the token that a server of others wants to be shown",
+        &O::remote, &R::bearer_file);
+  t.Add("data_redirects", "false", kFree, "follow redirects to other hosts, without showing them any token",
+        &O::remote, &R::redirects);
+}
+
+template <typename Table>
 void ListOptions(Table& t) {
   ListRunOptions(t);
   ListBatchOptions(t);
@@ -248,6 +271,7 @@ void ListOptions(Table& t) {
   ListImageOptions(t);
   ListCheckpointOptions(t);
   ListMachineOptions(t);
+  ListRemoteOptions(t);
 }
 
 /// A program's own values for settings: {"learning_rate", "0.001"}.

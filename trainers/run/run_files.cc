@@ -148,6 +148,10 @@ absl::Status RunFiles::Record(const RegroupRecord& record) {
   return folder_ ? Keep(folder_->Record(record)) : absl::OkStatus();
 }
 
+absl::Status RunFiles::Record(const DataWaitRecord& record) {
+  return folder_ ? Keep(folder_->Record(record)) : absl::OkStatus();
+}
+
 absl::Status RunFiles::Flush() { return folder_ ? Keep(folder_->Flush()) : absl::OkStatus(); }
 
 absl::Status RunFiles::Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best, TimePoint began) {

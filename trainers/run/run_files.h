@@ -73,6 +73,7 @@ class RunFiles {
   /// No-ops where this member is not the writer.
   absl::Status Record(const EvalRecord& record);
   absl::Status Record(const RegroupRecord& record);
+  absl::Status Record(const DataWaitRecord& record);
   /// What is still in memory goes to the file: another member may be the writer next.
   absl::Status Flush();
 

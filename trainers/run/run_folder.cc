@@ -75,6 +75,7 @@ absl::Status RunFolder::RecordSaved() {
 absl::Status RunFolder::Record(const EvalRecord& record) { return metrics_.Write(record); }
 
 absl::Status RunFolder::Record(const RegroupRecord& record) { return metrics_.Write(record); }
+absl::Status RunFolder::Record(const DataWaitRecord& record) { return metrics_.Write(record); }
 
 absl::Status RunFolder::Record(const SaveRecord& record) { return metrics_.Write(record); }
 

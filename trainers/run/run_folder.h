@@ -33,6 +33,7 @@ class RunFolder {
   absl::Status Record(const StepRecord& record, const checkpoints::LedgerStep& ledger, TimePoint now);
   absl::Status Record(const EvalRecord& record);
   absl::Status Record(const RegroupRecord& record);
+  absl::Status Record(const DataWaitRecord& record);
   absl::Status Record(const SaveRecord& record);
   /// The ledger learns what weights the checkpoints have that were saved meanwhile; with each step, too.
   absl::Status RecordSaved();

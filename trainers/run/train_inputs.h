@@ -40,8 +40,9 @@ struct TrainInputs {
   /// Stands between the run's source and its steps, null: nothing of the kind. For tests of workers that
   /// gather other samples than theirs.
   std::function<std::unique_ptr<MicroBatchSource>(MicroBatchSource& source)> step_source = nullptr;
-  Duration grace = {};  // from a polite signal to SIGKILL, zero: unknown
-  Duration pace = {};   // a step lasts at least so long: tests that need long steps
+  Duration grace = {};      // from a polite signal to SIGKILL, zero: unknown
+  Duration pace = {};       // a step lasts at least so long: tests that need long steps
+  Duration data_wait = {};  // that this worker has waited for its data before the run
   /// On the writer of the run's files, when the run is complete and before anybody is done: weights and
   /// report.
   std::function<absl::Status(const TrainState&, const RunReport&)> finish;

@@ -38,6 +38,7 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
           inputs, membership, [this](int64_t step) { return source_.DigestOfStep(step); },
           [this] { StillHere(); })),
       meter_(length_),
+      data_wait_(inputs.data_wait),
       report_(EmptyReport()),
       run_began_(start) {}
 
@@ -119,6 +120,8 @@ absl::Status TrainLoop::Enter() {
                       [this] { return lease_.Await(absl::StrCat("step ", steps())); });
   in_.task.module().train();
   MT_RETURN_IF_ERROR(EnterFiles(begun));
+  if (const Duration waited = std::exchange(data_wait_, Duration::zero()); waited > Duration::zero())
+    MT_RETURN_IF_ERROR(files_.Record(DataWaitRecord{.steps = steps(), .seconds = ToSeconds(waited)}));
   lifecycle_.Enter(who.world_size, files_.saves(), replica_.progress().finished);
   Announce(begun);
   entered_ = MonotonicNow();

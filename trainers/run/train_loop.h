@@ -103,6 +103,7 @@ class TrainLoop {
   LeaseWait lease_;
   RunFiles files_;
   EpochMeter meter_;
+  Duration data_wait_;  // not yet recorded
   std::optional<GenerationState> generation_;
   RunReport report_;                // of the replica's progress
   TimePoint run_began_;             // as if the whole run were this process's

@@ -1,0 +1,114 @@
+#include "datasets/cache/cache_layout.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+
+namespace mtrun::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// From the first 28 bits of the checksum: a moment of the years 1970 to 1978.
+timespec StampOf(const ShardEntry& entry) {
+  uint32_t seconds = 0;
+  const std::string digits = entry.sha256.substr(0, 7);
+  std::from_chars(digits.data(), digits.data() + digits.size(), seconds, 16);
+  return {.tv_sec = static_cast<time_t>(seconds) + 1, .tv_nsec = 0};
+}
+
+bool Fits(const struct stat& info, const ShardEntry& entry) {
+  const timespec stamp = StampOf(entry);
+  return S_ISREG(info.st_mode) && info.st_size == entry.bytes && info.st_mtim.tv_sec == stamp.tv_sec &&
+         info.st_mtim.tv_nsec == stamp.tv_nsec;
+}
+
+}  // namespace
+
+std::string DefaultCache(const EnvironmentMap& environment) {
+  const auto given = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
+  if (const std::string cache = given("XDG_CACHE_HOME"); !cache.empty()) return cache + "/mtrun/data";
+  const std::string home = given("HOME");
+  return (home.empty() ? "/root" : home) + "/.cache/mtrun/data";
+}
+
+std::string FetcherFile(const std::string& kind) { return absl::StrCat("fetcher.", HostName(), ".", kind); }
+
+std::vector<std::pair<std::string, ShardEntry>> ShardsOf(const Index& index) {
+  std::vector<std::pair<std::string, ShardEntry>> shards;
+  for (const bool train : {true, false}) {
+    for (const auto& [name, split] : index.splits) {
+      if ((name == "train") != train) continue;
+      for (size_t i = 0; i < split.shards.size(); ++i)
+        shards.emplace_back(ShardFile(name, i), split.shards[i]);
+    }
+  }
+  return shards;
+}
+
+bool IsVerified(const std::string& path, const ShardEntry& entry) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && Fits(info, entry);
+}
+
+absl::Status MarkVerified(const std::string& path, const ShardEntry& entry) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const timespec times[2] = {now, StampOf(entry)};
+  if (utimensat(AT_FDCWD, path.c_str(), times, 0) != 0)
+    return ErrnoStatus(errno, absl::StrCat("set the time of ", path));
+  return absl::OkStatus();
+}
+
+std::optional<UniqueFd> HoldShard(const std::string& path, const ShardEntry& entry) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  // Evicted between being opened and being locked: it has no name any more.
+  if (!fd.valid() || flock(fd.get(), LOCK_SH | LOCK_NB) != 0 || fstat(fd.get(), &info) != 0 ||
+      info.st_nlink == 0 || !Fits(info, entry)) {
+    return std::nullopt;
+  }
+  const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, {.tv_sec = 0, .tv_nsec = UTIME_OMIT}};
+  futimens(fd.get(), times);  // only the order of eviction suffers where it is not allowed
+  return fd;
+}
+
+bool EvictShard(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return errno == ENOENT;
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  return unlink(path.c_str()) == 0 || errno == ENOENT;
+}
+
+std::vector<CachedFile> CachedFiles(const std::string& cache) {
+  std::vector<CachedFile> files;
+  std::error_code ignored;
+  for (auto it = fs::recursive_directory_iterator(cache, ignored); it != fs::recursive_directory_iterator();
+       it.increment(ignored)) {
+    struct stat info {};
+    const std::string path = it->path().string();
+    if (it.depth() < 2 || stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    files.push_back({path, info.st_size, info.st_atim.tv_sec * 1'000'000'000 + info.st_atim.tv_nsec});
+  }
+  return files;
+}
+
+std::vector<CachedFile> InOrderOfUse(std::vector<CachedFile> files) {
+  std::sort(files.begin(), files.end(), [](const CachedFile& a, const CachedFile& b) {
+    return std::tie(a.used_ns, a.path) < std::tie(b.used_ns, b.path);
+  });
+  return files;
+}
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,221 @@
+#include "datasets/cache/set_client.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "base/unix_address.h"
+#include "datasets/cache/cache_layout.h"
+
+extern char** environ;
+
+namespace mtrun::datasets {
+namespace {
+
+// Between two looks at what has come, and two tries to reach a fetcher.
+constexpr Duration kLookEvery = std::chrono::milliseconds(100);
+// One that was started has so long to open its door before another is.
+constexpr Duration kStartPatience = std::chrono::seconds(2);
+
+/// Through a descriptor of the folder: a socket's own name may not be longer than 107 characters.
+absl::StatusOr<UniqueFd> ConnectIn(const std::string& folder) {
+  const UniqueFd at(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!at.valid()) return ErrnoStatus(errno, absl::StrCat("open ", folder));
+  MT_ASSIGN_OR_RETURN(const UnixAddress address,
+                      ParseUnixAddress(absl::StrCat("/proc/self/fd/", at.get(), "/", FetcherFile("sock"))));
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return ErrnoStatus(errno, "make a socket");
+  if (connect(fd.get(), address.get(), address.size) != 0) return ErrnoStatus(errno, "reach the fetcher");
+  if (!IsOfThisUser(fd.get()))
+    return absl::PermissionDeniedError(absl::StrCat("another user's program fetches data in ", folder));
+  return fd;
+}
+
+}  // namespace
+
+SetClient::SetClient(SetRequest request) : request_(std::move(request)) {}
+SetClient::~SetClient() = default;
+
+/// Its own session and none of this process's descriptors: it serves others after this process has gone.
+void SetClient::StartFetcher() {
+  started_ = MonotonicNow();
+  std::vector<std::string> words = request_.fetcher;
+  words.push_back(request_.cache);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const std::string log = absl::StrCat(request_.cache, "/", FetcherFile("log"));
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+  pid_t pid = 0;
+  const int error = posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) {
+    trouble_ =
+        absl::StrCat("start ", words[0], ", which fetches data: ", ErrnoStatus(error, "run it").message());
+    return;
+  }
+  waitpid(pid, nullptr, 0);  // it forks, and is done once that is
+}
+
+absl::Status SetClient::Connect() {
+  MT_RETURN_IF_ERROR(MakeFolders(request_.cache));
+  absl::StatusOr<UniqueFd> connected = ConnectIn(request_.cache);
+  if (absl::IsPermissionDenied(connected.status())) return connected.status();
+  if (!connected.ok()) {
+    if (MonotonicNow() - started_ > kStartPatience) StartFetcher();
+    return absl::OkStatus();
+  }
+  socket_ = *std::move(connected);
+  lines_.emplace();
+  MT_RETURN_IF_ERROR(Send(request_.open));
+  return SendWants();
+}
+
+absl::Status SetClient::SendWants() {
+  return wanted_.empty() ? absl::OkStatus() : Send(fetch::Want{wanted_});
+}
+
+/// A fetcher that has died is noticed where it is listened to.
+absl::Status SetClient::Send(const fetch::Message& message) {
+  const std::string line = fetch::Encode(message);
+  std::string_view rest = line;
+  while (socket_.valid() && !rest.empty()) {
+    const ssize_t sent = send(socket_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) socket_.Reset();
+    if (sent > 0) rest.remove_prefix(static_cast<size_t>(sent));
+  }
+  return absl::OkStatus();
+}
+
+/// What has come, waiting for `patience` at most where nothing has.
+absl::Status SetClient::Hear(Duration patience) {
+  pollfd waits{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+  const int milliseconds = static_cast<int>(patience / std::chrono::milliseconds(1));
+  if (poll(&waits, 1, milliseconds) <= 0) return absl::OkStatus();
+  std::array<char, 16 << 10> bytes;
+  const ssize_t read = recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (read < 0 && (errno == EAGAIN || errno == EINTR)) return absl::OkStatus();
+  if (read <= 0) {
+    socket_.Reset();
+    return absl::OkStatus();
+  }
+  absl::Status status = lines_->Append({bytes.data(), static_cast<size_t>(read)});
+  while (status.ok()) {
+    const std::optional<std::string> line = lines_->Next();
+    if (!line) break;
+    const auto message = fetch::Decode(*line);
+    status = message.ok() ? OnMessage(*message) : message.status();
+  }
+  return status;
+}
+
+absl::Status SetClient::OnMessage(const fetch::Message& message) {
+  if (const auto* trouble = std::get_if<fetch::Trouble>(&message)) trouble_ = trouble->text;
+  if (std::holds_alternative<fetch::Here>(message)) told_ = true;
+  if (const auto* failed = std::get_if<fetch::Failed>(&message))
+    return absl::FailedPreconditionError(failed->text);
+  if (const auto* opened = std::get_if<fetch::Opened>(&message)) return Adopt(opened->digest);
+  return absl::OkStatus();
+}
+
+absl::Status SetClient::Adopt(const std::string& digest) {
+  if (index_) {
+    if (IndexDigest(*index_) == digest) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        request_.open.url, " holds another data set now (digest ", digest.substr(0, 12), ", it was ",
+        IndexDigest(*index_).substr(0, 12), "): a run continues with the data that it began with"));
+  }
+  const std::string folder = absl::StrCat(request_.cache, "/", digest);
+  MT_ASSIGN_OR_RETURN(Index index, ReadIndex(folder));
+  for (auto& [file, entry] : ShardsOf(index)) entries_[file] = entry;
+  folder_ = folder;
+  index_ = std::move(index);
+  return absl::OkStatus();
+}
+
+absl::Status SetClient::WaitUntil(const std::function<bool()>& done, const std::vector<std::string>& files,
+                                  const Watch& watch) {
+  const TimePoint began = MonotonicNow();
+  while (!done()) {
+    if (!socket_.valid()) {
+      MT_RETURN_IF_ERROR(Connect());
+      if (!socket_.valid()) std::this_thread::sleep_for(kLookEvery);
+    }
+    if (socket_.valid()) MT_RETURN_IF_ERROR(Hear(kLookEvery));
+    // What was there and could not be held is damaged or gone again: the fetcher has to look once more.
+    if (std::exchange(told_, false) && !done()) MT_RETURN_IF_ERROR(SendWants());
+    Wait wait{.waited = MonotonicNow() - began, .trouble = trouble_};
+    wait.of = static_cast<int64_t>(files.size());
+    for (const std::string& file : files) wait.files += held_.count(file) != 0 ? 1 : 0;
+    if (watch) MT_RETURN_IF_ERROR(watch(wait));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetClient::Open(const Watch& watch) {
+  return WaitUntil([this] { return index_.has_value(); }, {}, watch);
+}
+
+absl::Status SetClient::Want(std::vector<std::string> files) {
+  if (files == wanted_) return absl::OkStatus();
+  wanted_ = std::move(files);
+  return SendWants();
+}
+
+bool SetClient::HoldAll(const std::vector<std::string>& files) {
+  bool all = true;
+  for (const std::string& file : files) {
+    if (held_.count(file) != 0) continue;
+    std::optional<UniqueFd> held = HoldShard(absl::StrCat(folder_, "/", file), entries_.at(file));
+    if (held) {
+      held_[file] = *std::move(held);
+    } else {
+      all = false;
+    }
+  }
+  return all;
+}
+
+absl::Status SetClient::Await(const std::vector<std::string>& files, const Watch& watch) {
+  for (const std::string& file : files) {
+    if (entries_.count(file) == 0)
+      return absl::NotFoundError(absl::StrCat(request_.open.url, " has no file ", file));
+  }
+  if (HoldAll(files)) return absl::OkStatus();
+  std::vector<std::string> wanted = files;
+  for (const std::string& file : wanted_) {
+    if (std::find(files.begin(), files.end(), file) == files.end()) wanted.push_back(file);
+  }
+  MT_RETURN_IF_ERROR(Want(std::move(wanted)));
+  return WaitUntil([&] { return HoldAll(files); }, files, watch);
+}
+
+void SetClient::Release(const std::vector<std::string>& files) {
+  for (const std::string& file : files) held_.erase(file);
+}
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,24 @@
+// The commands of mtdata that need no network, and how others join them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace mtrun::datasets {
+
+struct Command {
+  std::string name;
+  std::string usage;                   // its lines of the help's usage, indented
+  std::function<std::string()> flags;  // their help
+  /// What follows its name; the exit status.
+  std::function<int(const std::vector<std::string>& args)> run;
+};
+
+/// import, info, show and verify, or one of `more`; without the program's name. Exit status: 0, 1 failure, 2
+/// usage, 128+signal when stopped.
+int RunCommand(const std::vector<std::string>& args, absl::Span<const Command> more);
+
+}  // namespace mtrun::datasets

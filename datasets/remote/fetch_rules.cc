@@ -1,0 +1,81 @@
+#include "datasets/remote/fetch_rules.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace mtrun::datasets {
+namespace {
+
+using Kind = Judgement::Kind;
+
+constexpr int kMostHops = 5;
+constexpr int kMissingTries = 3;  // of a file that the index names
+constexpr Duration kFirstPause = std::chrono::milliseconds(100);
+constexpr Duration kLongestPause = std::chrono::seconds(5);
+constexpr int64_t kMostSeconds = 60;
+
+std::string Refused(const TransferEnd& end, const std::string& url) {
+  return absl::StrCat(url, " is refused (HTTP ", end.status,
+                      "): the server has another token than this machine, or asks for a bearer token "
+                      "(--data_bearer_file) or for s3's keys; a clock that is wrong does it too");
+}
+
+}  // namespace
+
+Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int tries) {
+  switch (end.link) {
+    case TransferEnd::Link::kBroken:
+      return {Kind::kAgain, absl::StrCat(url, ": ", end.error)};
+    case TransferEnd::Link::kNotWritten:
+      return {Kind::kAgain, end.error};
+    case TransferEnd::Link::kUntrusted:
+      return {Kind::kNever,
+              absl::StrCat(url, ": the server's certificate is not trusted: ", end.error,
+                           ". mtrun's own server has another token than this machine, or another "
+                           "server has a certificate that this system does not know; a clock "
+                           "that is wrong does it too")};
+    case TransferEnd::Link::kOk:
+      break;
+  }
+  if (end.status == 200 || end.status == 206) return {Kind::kDone, ""};
+  if (end.status == 416)
+    return {Kind::kRestart, absl::StrCat(url, " is shorter than what has been kept of it")};
+  if (end.status >= 300 && end.status < 400 && !end.location.empty()) return {Kind::kFollow, ""};
+  if (end.status == 401 || end.status == 403 || end.status == 407) return {Kind::kNever, Refused(end, url)};
+  const std::string answered = absl::StrCat(url, ": the server answers HTTP ", end.status);
+  if (end.status == 404 || end.status == 410) {
+    if (tries < kMissingTries) return {Kind::kAgain, answered};
+    return {Kind::kNever, absl::StrCat(url, " is not there (HTTP ", end.status,
+                                       "): the name is wrong, or the set is not whole")};
+  }
+  if (end.status >= 500 || end.status == 408 || end.status == 425 || end.status == 429)
+    return {Kind::kAgain, answered};
+  return {Kind::kNever, answered};
+}
+
+Duration PauseBefore(int tries, double random, std::optional<int64_t> wait_seconds) {
+  Duration pause = kFirstPause;
+  for (int i = 1; i < tries && pause < kLongestPause; ++i) pause *= 2;
+  pause = std::min(pause, kLongestPause);
+  pause -= Duration(static_cast<int64_t>(random * 0.5 * static_cast<double>(pause.count())));
+  const int64_t asked = std::clamp<int64_t>(wait_seconds.value_or(0), 0, kMostSeconds);
+  return std::max<Duration>(pause, std::chrono::seconds(asked));
+}
+
+Redirect JudgeRedirect(const DataUrl& from, const std::string& location, int hops, bool others_allowed) {
+  if (hops >= kMostHops) return {.why = absl::StrCat("it leads on after ", kMostHops, " redirects")};
+  // A query is the storage's business (signed addresses have one): who is asked is what counts here.
+  const absl::StatusOr<DataUrl> to = ParseDataUrl(location.substr(0, location.find_first_of("?#")));
+  if (!to.ok()) return {.why = absl::StrCat("it leads to ", to.status().message())};
+  if (from.scheme == "https" && to->scheme != "https") return {.why = "it leads away from https"};
+  if (to->scheme == "s3") return {.why = "it leads to s3"};
+  const bool same = to->host == from.host && to->port == from.port && to->scheme == from.scheme;
+  if (!same && !others_allowed) {
+    return {.why = absl::StrCat("it leads to ", to->host, ":", to->port,
+                                ", and only hosts that were named are asked (--data_redirects allows it)")};
+  }
+  return {.follow = true, .with_secrets = same};
+}
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,367 @@
+#include "datasets/remote/fetcher.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/data_key.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "base/tls_identity.h"
+#include "datasets/remote/cached_set.h"
+#include "datasets/remote/fetch_plan.h"
+#include "datasets/remote/fetch_rules.h"
+#include "datasets/remote/fetcher_door.h"
+#include "datasets/remote/origin.h"
+#include "datasets/remote/part_file.h"
+#include "datasets/remote/transfers.h"
+
+namespace mtrun::datasets {
+namespace {
+
+constexpr size_t kLargestIndex = 256 << 20;
+constexpr int kMostWrong = 2;  // a file that does not have its checksum so often will not have it
+constexpr Duration kFullPause = std::chrono::seconds(1);
+constexpr Duration kLongestWait = std::chrono::seconds(10);
+
+/// One URL with its secrets.
+struct Source {
+  Origin origin;
+  Trust trust;
+  bool proven = false;    // a transfer has succeeded: trust falls no more
+  std::string authority;  // that mtrun's own servers are trusted by
+  std::string trouble = "";
+};
+
+struct Client {
+  std::string source;
+  std::string set;  // "" until its index is there
+  std::vector<std::string> wanted;
+};
+
+/// A transfer under way.
+struct Job {
+  FetchId id;
+  std::string source;
+  std::optional<PartFile> part;  // none: the index
+  std::string text;              // of the index
+  absl::Status refused;          // by the part
+  int hops = 0;
+};
+
+class Fetcher {
+ public:
+  Fetcher(const FetcherOptions& options, FetcherDoor door)
+      : options_(options), door_(std::move(door)), plan_(options.connections) {}
+
+  void Run() {
+    TimePoint alone = MonotonicNow();
+    while (true) {
+      const TimePoint now = MonotonicNow();
+      if (door_.clients() > 0) alone = now;
+      if (now - alone >= options_.linger) break;
+      StartTransfers(now);
+      Duration patience = std::min<Duration>(kLongestWait, alone + options_.linger - now);
+      if (const auto look = plan_.NextLook(now)) patience = std::min<Duration>(patience, *look - now);
+      std::vector<pollfd> waits = door_.Waits();
+      for (const Transfers::Ended& ended : transfers_.Wait(waits, std::max(patience, Duration::zero())))
+        OnEnd(ended.id, ended.end);
+      for (FetcherDoor::News& news : door_.Hear()) OnNews(news);
+    }
+    door_.Close();
+  }
+
+ private:
+  // ---- clients
+
+  void OnNews(FetcherDoor::News& news) {
+    if (!news.message) {
+      clients_.erase(news.client);
+      return plan_.Leave(news.client);
+    }
+    if (const auto* open = std::get_if<fetch::Open>(&*news.message)) OnOpen(news.client, *open);
+    if (auto* want = std::get_if<fetch::Want>(&*news.message)) OnWant(news.client, std::move(want->files));
+  }
+
+  void OnOpen(int64_t client, const fetch::Open& open) {
+    const std::string key = Sha256Hex(fetch::Encode(open));
+    if (sources_.count(key) == 0) {
+      absl::StatusOr<Origin> origin = Origin::Make(open);
+      if (!origin.ok()) return door_.Send(client, fetch::Failed{std::string(origin.status().message())});
+      Source source{.origin = *origin, .trust = origin->first_trust(), .authority = ""};
+      if (!open.secrets.data_key.empty()) {
+        const absl::StatusOr<TlsIdentity> identity = DeriveIdentity(open.secrets.data_key);
+        if (identity.ok()) source.authority = identity->ca_certificate;
+      }
+      sources_.emplace(key, std::move(source));
+    }
+    clients_[client] = {.source = key, .set = "", .wanted = {}};
+    plan_.Want(client, key, {kIndexFile});
+  }
+
+  void OnWant(int64_t number, std::vector<std::string> files) {
+    const auto found = clients_.find(number);
+    if (found == clients_.end()) return;
+    found->second.wanted = std::move(files);
+    if (!found->second.set.empty()) PlanFor(number, found->second);
+  }
+
+  /// What it wants and is not there.
+  void PlanFor(int64_t number, const Client& client) {
+    const CachedSet& set = sets_.at(client.set);
+    std::vector<std::string> missing;
+    for (const std::string& file : client.wanted) {
+      if (set.Find(file) == nullptr)
+        return door_.Send(number, fetch::Failed{absl::StrCat("the set has no file ", file)});
+      if (set.Has(file)) {
+        door_.Send(number, fetch::Here{file});
+      } else {
+        if (!plan_.under_way({client.set, file})) set.SetAside(file);
+        missing.push_back(file);
+      }
+    }
+    plan_.Want(number, client.set, std::move(missing));
+  }
+
+  void Tell(const FetchId& id, const fetch::Message& message) {
+    for (const auto& [number, client] : clients_) {
+      if (client.set == id.set || (client.set.empty() && client.source == id.set))
+        door_.Send(number, message);
+    }
+  }
+
+  void SetTrouble(const std::string& key, const std::string& text) {
+    Source& source = sources_.at(key);
+    if (source.trouble == text) return;
+    if (!text.empty()) log::Warning(text);
+    source.trouble = text;
+    for (const auto& [number, client] : clients_) {
+      if (client.source == key) door_.Send(number, fetch::Trouble{text});
+    }
+  }
+
+  // ---- transfers
+
+  void StartTransfers(TimePoint now) {
+    while (const std::optional<FetchId> id = plan_.Next(now)) Begin(*id, now);
+  }
+
+  const std::string& SourceOf(const FetchId& id) const {
+    const auto found = source_of_.find(id.set);
+    return found == source_of_.end() ? id.set : found->second;
+  }
+
+  void Begin(const FetchId& id, TimePoint now) {
+    Job job{.id = id, .source = SourceOf(id), .part = {}, .text = "", .refused = {}};
+    if (id.file != kIndexFile) {
+      const absl::Status begun = BeginPart(job);
+      if (!begun.ok()) {
+        SetTrouble(job.source, std::string(begun.message()));
+        return plan_.Pause(id, now + kFullPause);
+      }
+      if (job.part->size() == sets_.at(id.set).Find(id.file)->bytes) return OnWhole(job);
+    }
+    const Source& source = sources_.at(job.source);
+    FetchRequest request = source.origin.RequestFor(id.file, source.trust, WallClockNs() / 1'000'000'000);
+    request.fresh = id.file == kIndexFile || wrong_.count(id) != 0;
+    Start(std::move(job), std::move(request));
+  }
+
+  absl::Status BeginPart(Job& job) {
+    const CachedSet& set = sets_.at(job.id.set);
+    const ShardEntry& entry = *set.Find(job.id.file);
+    MT_ASSIGN_OR_RETURN(PartFile part, PartFile::Open(set.PathOf(job.id.file), entry));
+    MT_RETURN_IF_ERROR(Room(job, entry.bytes - part.size(), /*full=*/false));
+    job.part.emplace(std::move(part));
+    return absl::OkStatus();
+  }
+
+  absl::Status Room(const Job& job, int64_t need, bool full) const {
+    std::set<std::string> keep;
+    for (const auto& [number, client] : clients_) {
+      if (client.set.empty()) continue;
+      for (const std::string& file : client.wanted) keep.insert(sets_.at(client.set).PathOf(file));
+    }
+    return MakeRoom(
+        options_.cache, need, sources_.at(job.source).origin.open().cache_bytes, full,
+        [&](const std::string& path) { return keep.count(path.substr(0, path.find(".part."))) == 0; });
+  }
+
+  void Start(Job made, FetchRequest request) {
+    const int64_t number = next_++;
+    Job& job = jobs_.emplace(number, std::move(made)).first->second;
+    if (job.part) request.from = job.part->size();
+    transfers_.Start(number, request, sources_.at(job.source).authority,
+                     [&job](int64_t offset, std::string_view bytes) { return Take(job, offset, bytes); });
+  }
+
+  static absl::Status Take(Job& job, int64_t offset, std::string_view bytes) {
+    if (!job.part) {
+      if (job.text.size() + bytes.size() > kLargestIndex)
+        return absl::DataLossError("what is called index.json there has no end");
+      job.text.append(bytes);
+      return absl::OkStatus();
+    }
+    // A server that knows no ranges sends the file from its first byte.
+    if (offset == 0 && job.part->size() > 0) job.refused = job.part->Restart();
+    if (job.refused.ok()) job.refused = job.part->Append(bytes);
+    return job.refused;
+  }
+
+  void OnEnd(int64_t number, const TransferEnd& end) {
+    Job job = std::move(jobs_.at(number));
+    jobs_.erase(number);
+    Source& source = sources_.at(job.source);
+    if (end.link == TransferEnd::Link::kUntrusted && source.trust == Trust::kDataKey && !source.proven) {
+      source.trust = Trust::kSystem;  // no server of mtrun's with this token: then it is any web server
+      return plan_.Pause(job.id, MonotonicNow());
+    }
+    if (absl::IsDataLoss(job.refused)) return OnWrong(job, job.refused);
+    if (end.link == TransferEnd::Link::kNotWritten) return OnNotWritten(job, end);
+    const std::string url = source.origin.UrlOf(job.id.file);
+    const int tries =
+        end.link == TransferEnd::Link::kOk && end.status / 100 == 2 ? 0 : plan_.CountTry(job.id);
+    const Judgement verdict = JudgeTransfer(end, url, tries);
+    switch (verdict.kind) {
+      case Judgement::Kind::kDone:
+        source.proven = true;
+        SetTrouble(job.source, "");
+        return job.part ? OnWhole(job) : OnIndex(job);
+      case Judgement::Kind::kAgain:
+        return OnAgain(job, verdict, end, tries);
+      case Judgement::Kind::kRestart:
+        if (job.part) job.part->Restart().IgnoreError();
+        return plan_.Pause(job.id, MonotonicNow());
+      case Judgement::Kind::kFollow:
+        return Follow(std::move(job), end.location);
+      case Judgement::Kind::kNever:
+        return Fail(job, verdict.text);
+    }
+  }
+
+  void OnAgain(const Job& job, const Judgement& verdict, const TransferEnd& end, int tries) {
+    SetTrouble(job.source, verdict.text);
+    const double random = static_cast<double>(RandomBits() >> 11) * 0x1p-53;
+    plan_.Pause(job.id, MonotonicNow() + PauseBefore(tries, random, end.wait_seconds));
+    // A run that begins again while the server is away needs no server for what is here.
+    if (job.part || end.link != TransferEnd::Link::kBroken) return;
+    absl::StatusOr<CachedSet> known =
+        CachedSet::Remembered(options_.cache, sources_.at(job.source).origin.open().url);
+    if (!known.ok()) return;
+    log::Warning("the copy of ", known->digest().substr(0, 12), " in the cache stands for the server");
+    Adopt(job.source, *std::move(known));
+    plan_.Done(job.id);
+  }
+
+  void Follow(Job job, const std::string& location) {
+    const Source& source = sources_.at(job.source);
+    const fetch::Open& open = source.origin.open();
+    const Redirect redirect = JudgeRedirect(source.origin.url(), location, job.hops++, open.redirects);
+    if (!redirect.follow) {
+      return Fail(job, absl::StrCat(source.origin.UrlOf(job.id.file),
+                                    " redirects, and is not followed: ", redirect.why));
+    }
+    Start(std::move(job), source.origin.Redirected(location, source.trust, redirect.with_secrets));
+  }
+
+  void OnNotWritten(const Job& job, const TransferEnd& end) {
+    const absl::Status room = absl::IsResourceExhausted(job.refused)
+                                  ? Room(job, sets_.at(job.id.set).Find(job.id.file)->bytes, /*full=*/true)
+                                  : job.refused;
+    SetTrouble(job.source,
+               room.ok() ? "" : absl::StrCat(end.error, "; nothing is lost, it goes on once there is room"));
+    plan_.Pause(job.id, MonotonicNow() + (room.ok() ? Duration::zero() : kFullPause));
+  }
+
+  /// All that the server has of it is here.
+  void OnWhole(Job& job) {
+    const absl::Status finished = job.part->Finish();
+    if (absl::IsDataLoss(finished)) return OnWrong(job, finished);
+    if (!finished.ok()) return OnNotWritten(job, {.error = std::string(finished.message())});
+    wrong_.erase(job.id);
+    SetTrouble(job.source, "");
+    plan_.Done(job.id);
+    Tell(job.id, fetch::Here{job.id.file});
+  }
+
+  /// Not the bytes that the index names.
+  void OnWrong(Job& job, const absl::Status& why) {
+    if (job.part) job.part->Restart().IgnoreError();
+    const int wrong = ++wrong_[job.id];
+    const std::string url = sources_.at(job.source).origin.UrlOf(job.id.file);
+    log::Warning(url, ": ", why.message());
+    if (wrong < kMostWrong) return plan_.Pause(job.id, MonotonicNow());
+    Fail(job, absl::StrCat(url, " has come ", wrong, " times with other bytes than its index.json names (",
+                           why.message(),
+                           "): the file is damaged there, or was replaced; `mtdata verify` on "
+                           "the server finds out"));
+  }
+
+  void OnIndex(Job& job) {
+    const std::string url = sources_.at(job.source).origin.open().url;
+    absl::StatusOr<CachedSet> set = CachedSet::Make(options_.cache, job.text);
+    if (absl::IsInvalidArgument(set.status()) || absl::IsDataLoss(set.status()))
+      return Fail(job, absl::StrCat(url, "/", kIndexFile, ": ", set.status().message()));
+    absl::Status kept = set.status();
+    if (kept.ok()) kept = set->Remember(options_.cache, url);
+    if (!kept.ok()) {  // the disk
+      SetTrouble(job.source, std::string(kept.message()));
+      return plan_.Pause(job.id, MonotonicNow() + kFullPause);
+    }
+    log::Info(url, " is the set ", set->digest().substr(0, 12));
+    plan_.Done(job.id);
+    Adopt(job.source, *std::move(set));
+  }
+
+  /// Those who wait for the index of this source have it.
+  void Adopt(const std::string& source, CachedSet set) {
+    const std::string key = source + "/" + set.digest(), digest = set.digest();
+    sets_.insert_or_assign(key, std::move(set));
+    source_of_[key] = source;
+    for (auto& [number, client] : clients_) {
+      if (client.source != source || !client.set.empty()) continue;
+      client.set = key;
+      door_.Send(number, fetch::Opened{digest});
+      PlanFor(number, client);
+    }
+  }
+
+  /// Nobody waits for it any more.
+  void Fail(const Job& job, const std::string& text) {
+    log::Error(text);
+    Tell(job.id, fetch::Failed{text});
+    wrong_.erase(job.id);
+    sources_.at(job.source).trouble.clear();
+    plan_.Done(job.id);
+  }
+
+  const FetcherOptions options_;
+  FetcherDoor door_;
+  FetchPlan plan_;
+  std::map<std::string, Source> sources_;         // by the hash of what opens them
+  std::map<std::string, CachedSet> sets_;         // by source and digest
+  std::map<std::string, std::string> source_of_;  // a set's
+  std::map<int64_t, Client> clients_;
+  std::map<int64_t, Job> jobs_;
+  std::map<FetchId, int> wrong_;
+  int64_t next_ = 0;
+  Transfers transfers_;  // last: its sinks write into jobs
+};
+
+}  // namespace
+
+absl::Status RunFetcher(const FetcherOptions& options, const std::function<void()>& ready) {
+  absl::StatusOr<FetcherDoor> door = FetcherDoor::Open(options.cache);
+  ready();
+  if (absl::IsAlreadyExists(door.status())) return absl::OkStatus();
+  MT_RETURN_IF_ERROR(door.status());
+  Fetcher(options, *std::move(door)).Run();
+  return absl::OkStatus();
+}
+
+}  // namespace mtrun::datasets

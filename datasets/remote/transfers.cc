@@ -1,0 +1,261 @@
+#include "datasets/remote/transfers.h"
+
+#include <curl/curl.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/string_view.h"
+#include "base/version.h"
+
+namespace mtrun::datasets {
+namespace {
+
+using Link = TransferEnd::Link;
+
+constexpr long kConnectSeconds = 10;
+// A server that has sent nothing for so long may be gone without a word.
+constexpr long kSilentSeconds = 15;
+constexpr long kBuffer = 512 << 10;
+
+struct Transfer {
+  int64_t id = 0;
+  CURL* easy = nullptr;
+  curl_slist* headers = nullptr;
+  Transfers::Sink sink;
+  std::array<char, CURL_ERROR_SIZE> error{};
+  int64_t from = 0, offset = 0;
+  int64_t range_at = -1;  // the first byte of a 206, as the server says
+  std::optional<int64_t> retry_after;
+  absl::Status refused;  // by the sink
+
+  ~Transfer() {
+    curl_easy_cleanup(easy);
+    curl_slist_free_all(headers);
+  }
+};
+
+long StatusOf(CURL* easy) {
+  long status = 0;
+  curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+  return status;
+}
+
+/// "bytes 100-199/1000" begins at 100.
+int64_t RangeStart(absl::string_view value) {
+  const absl::string_view text = absl::StripAsciiWhitespace(value);
+  int64_t start = -1;
+  if (!absl::StartsWithIgnoreCase(text, "bytes ")) return -1;
+  const absl::string_view rest = text.substr(6);
+  return absl::SimpleAtoi(rest.substr(0, rest.find('-')), &start) ? start : -1;
+}
+
+size_t OnHeader(char* bytes, size_t one, size_t count, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  const absl::string_view line(bytes, one * count);
+  const size_t colon = line.find(':');
+  if (absl::StartsWith(line, "HTTP/")) {  // of the answer itself, behind those of proxies
+    transfer.range_at = -1;
+    transfer.retry_after.reset();
+  }
+  if (colon == absl::string_view::npos) return one * count;
+  const absl::string_view name = line.substr(0, colon), value = line.substr(colon + 1);
+  int64_t seconds = 0;
+  if (absl::EqualsIgnoreCase(name, "content-range")) transfer.range_at = RangeStart(value);
+  if (absl::EqualsIgnoreCase(name, "retry-after") && absl::SimpleAtoi(value, &seconds))
+    transfer.retry_after = seconds;
+  return one * count;
+}
+
+size_t OnBody(char* bytes, size_t one, size_t count, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  const size_t size = one * count;
+  const long status = StatusOf(transfer.easy);
+  if (status != 200 && status != 206) return size;  // an error's page
+  if (transfer.offset < 0) {
+    transfer.offset = status == 206 ? transfer.range_at : 0;
+    if (status == 206 && transfer.range_at != transfer.from) {
+      transfer.refused = absl::UnavailableError("the server answers with another part of the file");
+      return 0;
+    }
+  }
+  transfer.refused = transfer.sink(transfer.offset, {bytes, size});
+  if (!transfer.refused.ok()) return 0;
+  transfer.offset += static_cast<int64_t>(size);
+  return size;
+}
+
+Link LinkOf(CURLcode code) {
+  switch (code) {
+    case CURLE_OK:
+      return Link::kOk;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+      return Link::kUntrusted;
+    default:
+      return Link::kBroken;
+  }
+}
+
+TransferEnd EndOf(const Transfer& transfer, CURLcode code) {
+  TransferEnd end{.link = LinkOf(code), .status = static_cast<int>(StatusOf(transfer.easy))};
+  if (code != CURLE_OK) end.error = transfer.error[0] != 0 ? transfer.error.data() : curl_easy_strerror(code);
+  if (!transfer.refused.ok()) {
+    end.error = std::string(transfer.refused.message());
+    if (!absl::IsUnavailable(transfer.refused)) end.link = Link::kNotWritten;
+  }
+  end.wait_seconds = transfer.retry_after;
+  char* location = nullptr;
+  curl_easy_getinfo(transfer.easy, CURLINFO_REDIRECT_URL, &location);
+  if (location != nullptr) end.location = location;
+  return end;
+}
+
+void SetTrust(CURL* easy, const FetchRequest& request, const std::string& authority) {
+  if (request.trust == Trust::kDataKey) {
+    curl_blob blob{const_cast<char*>(authority.data()), authority.size(), CURL_BLOB_COPY};
+    curl_easy_setopt(easy, CURLOPT_CAINFO, nullptr);
+    curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
+    curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &blob);
+    // Only who has the key has a certificate of this authority, so it does not matter by what name he is
+    // reached.
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+    return;
+  }
+  for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
+    const char* file = std::getenv(name);
+    if (file == nullptr || file[0] == 0) continue;
+    curl_easy_setopt(easy, CURLOPT_CAINFO, file);
+    return;
+  }
+}
+
+void SetRequest(Transfer& transfer, const FetchRequest& request) {
+  CURL* const easy = transfer.easy;
+  curl_easy_setopt(easy, CURLOPT_URL, request.url.c_str());
+  for (const auto& [name, value] : request.headers)
+    transfer.headers = curl_slist_append(transfer.headers, absl::StrCat(name, ": ", value).c_str());
+  if (request.from > 0) {
+    const std::string range = absl::StrCat("Range: bytes=", request.from, "-");
+    transfer.headers = curl_slist_append(transfer.headers, range.c_str());
+  }
+  if (request.fresh) transfer.headers = curl_slist_append(transfer.headers, "Cache-Control: no-cache");
+  curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer.headers);
+  if (request.direct) curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
+}
+
+void SetLimits(CURL* easy) {
+  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  // Several transfers at a time are several connections.
+  curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
+  curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, kSilentSeconds);
+  curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, kBuffer);
+  curl_easy_setopt(easy, CURLOPT_USERAGENT, absl::StrCat("mtdata/", Version()).c_str());
+  curl_easy_setopt(easy, CURLOPT_NETRC, long{CURL_NETRC_IGNORED});
+}
+
+}  // namespace
+
+class Transfers::Impl {
+ public:
+  Impl() {
+    static const CURLcode once = curl_global_init(CURL_GLOBAL_DEFAULT);
+    MT_CHECK(once == CURLE_OK) << curl_easy_strerror(once);
+    multi_ = curl_multi_init();
+  }
+  ~Impl() {
+    while (!transfers_.empty()) Cancel(transfers_.begin()->first);
+    curl_multi_cleanup(multi_);
+  }
+
+  void Start(int64_t id, const FetchRequest& request, const std::string& authority, Sink sink) {
+    auto made = std::make_unique<Transfer>();
+    Transfer& transfer = *made;
+    transfer.id = id;
+    transfer.easy = curl_easy_init();
+    transfer.sink = std::move(sink);
+    transfer.from = request.from;
+    transfer.offset = -1;
+    SetLimits(transfer.easy);
+    SetTrust(transfer.easy, request, authority);
+    SetRequest(transfer, request);
+    curl_easy_setopt(transfer.easy, CURLOPT_ERRORBUFFER, transfer.error.data());
+    curl_easy_setopt(transfer.easy, CURLOPT_HEADERFUNCTION, OnHeader);
+    curl_easy_setopt(transfer.easy, CURLOPT_HEADERDATA, &transfer);
+    curl_easy_setopt(transfer.easy, CURLOPT_WRITEFUNCTION, OnBody);
+    curl_easy_setopt(transfer.easy, CURLOPT_WRITEDATA, &transfer);
+    curl_easy_setopt(transfer.easy, CURLOPT_PRIVATE, &transfer);
+    curl_multi_add_handle(multi_, transfer.easy);
+    transfers_[id] = std::move(made);
+  }
+
+  void Cancel(int64_t id) {
+    const auto found = transfers_.find(id);
+    if (found == transfers_.end()) return;
+    curl_multi_remove_handle(multi_, found->second->easy);
+    transfers_.erase(found);
+  }
+
+  std::vector<Ended> Wait(std::vector<pollfd>& others, Duration patience) {
+    int running = 0;
+    curl_multi_perform(multi_, &running);
+    std::vector<Ended> ended = Collect();
+    if (!ended.empty()) patience = Duration::zero();
+    std::vector<curl_waitfd> also;
+    for (const pollfd& other : others)
+      also.push_back({.fd = other.fd,
+                      .events = static_cast<short>(((other.events & POLLIN) != 0 ? CURL_WAIT_POLLIN : 0) |
+                                                   ((other.events & POLLOUT) != 0 ? CURL_WAIT_POLLOUT : 0)),
+                      .revents = 0});
+    const auto milliseconds = std::max<int64_t>(0, patience / std::chrono::milliseconds(1));
+    curl_multi_poll(multi_, also.data(), static_cast<unsigned>(also.size()),
+                    static_cast<int>(std::min<int64_t>(milliseconds, 60'000)), nullptr);
+    // curl has no word for an end: what has ended is ready all the same.
+    poll(others.data(), others.size(), 0);
+    return ended;
+  }
+
+ private:
+  std::vector<Ended> Collect() {
+    std::vector<Ended> ended;
+    int left = 0;
+    while (CURLMsg* message = curl_multi_info_read(multi_, &left)) {
+      if (message->msg != CURLMSG_DONE) continue;
+      Transfer* transfer = nullptr;
+      curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
+      ended.push_back({transfer->id, EndOf(*transfer, message->data.result)});
+    }
+    for (const Ended& one : ended) Cancel(one.id);
+    return ended;
+  }
+
+  CURLM* multi_ = nullptr;
+  std::map<int64_t, std::unique_ptr<Transfer>> transfers_;
+};
+
+Transfers::Transfers() : impl_(std::make_unique<Impl>()) {}
+Transfers::~Transfers() = default;
+
+void Transfers::Start(int64_t id, const FetchRequest& request, const std::string& data_key_authority,
+                      Sink sink) {
+  impl_->Start(id, request, data_key_authority, std::move(sink));
+}
+void Transfers::Cancel(int64_t id) { impl_->Cancel(id); }
+std::vector<Transfers::Ended> Transfers::Wait(std::vector<pollfd>& others, Duration patience) {
+  return impl_->Wait(others, patience);
+}
+
+}  // namespace mtrun::datasets

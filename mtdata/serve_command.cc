@@ -1,0 +1,173 @@
+#include "mtdata/serve_command.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <iostream>
+#include <thread>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "base/data_key.h"
+#include "base/endpoint.h"
+#include "base/file_limit.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "base/status_macros.h"
+#include "base/tls_identity.h"
+#include "base/token.h"
+#include "mtdata/set_server.h"
+#include "mtdata/set_table.h"
+
+namespace mtrun::mtdata {
+namespace {
+
+constexpr int kFailure = 1, kUsage = 2;
+constexpr int kMostThreads = 8;
+
+std::vector<SettingSpec> Specs() {
+  using Kind = SettingSpec::Kind;
+  const std::string group = "flags of serve";
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const auto number = [&](const char* name, int64_t text, int64_t min, int64_t max, const char* help) {
+    SettingSpec spec{
+        .name = name, .kind = Kind::kInt, .default_text = absl::StrCat(text), .help = help, .group = group};
+    spec.min = min;
+    spec.max = max;
+    return spec;
+  };
+  return {{.name = "listen",
+           .help = "HOST:PORT to listen at: an address of this machine, * for all; port 0 is any free one.",
+           .group = group},
+          {.name = "token_file",
+           .help = "File with the cluster's token instead of MTRUN_TOKEN or ~/.mtrun/token.",
+           .group = group},
+          {.name = "plain",
+           .kind = Kind::kBool,
+           .default_text = "false",
+           .help = "Without TLS, for clients of this machine alone: --listen must be a loopback address.",
+           .group = group},
+          {.name = "access_log",
+           .kind = Kind::kBool,
+           .default_text = "true",
+           .help = "A line for each answer on standard error.",
+           .group = group},
+          number("threads", std::clamp(cores, 1, kMostThreads), 1, 64, "Threads that serve."),
+          number("connections", 4096, 1, 100'000,
+                 "Connections at a time; beyond it the one that has been idle longest goes."),
+          number("grace", 10, 0, 3600, "Seconds that answers under way may take after SIGTERM or SIGINT.")};
+}
+
+int Fail(int code, const absl::Status& status) {
+  std::cerr << "mtdata: " << status.message() << "\n";
+  return code;
+}
+
+struct Place {
+  std::string shown;    // what stands in URLs
+  std::string address;  // for the listener
+  int port = 0;
+};
+
+absl::StatusOr<Place> ReadPlace(const Settings& settings) {
+  const std::string text = settings.Text("listen");
+  if (text.empty()) return absl::InvalidArgumentError("give --listen HOST:PORT, as in --listen 0.0.0.0:8443");
+  if (text.substr(0, 2) == "*:") {
+    MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint("localhost" + text.substr(1)));
+    return Place{"*", "", endpoint.port};
+  }
+  MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
+  const bool local = absl::AsciiStrToLower(endpoint.host) == "localhost";
+  return Place{endpoint.host, local ? "127.0.0.1" : endpoint.host, endpoint.port};
+}
+
+absl::Status Announce(const Place& place, int port, const std::string& root, bool plain) {
+  const std::vector<ServedSet> sets = FindSets(root);
+  const std::string host = place.shown == "*" || place.address == "0.0.0.0" ? "THIS-HOST" : place.shown;
+  const std::string url = absl::StrCat(plain ? "http://" : "https://", ToText(Endpoint{host, port}));
+  std::cout << "serving " << root << " at " << url << "\n\n";
+  if (sets.empty()) {
+    std::cout << "there is no packed set in it yet: `mtdata import SOURCE " << root << "/NAME` makes one\n";
+  } else {
+    std::cout << TableOf(sets) << "\nuse one with: --data " << url
+              << (sets[0].name.empty() ? "" : "/" + sets[0].name) << "\n";
+  }
+  std::cout << std::flush;
+  return absl::OkStatus();
+}
+
+/// Blocked before the first thread, so that every thread leaves them to Await.
+sigset_t BlockStopSignals() {
+  sigset_t stops;
+  sigemptyset(&stops);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stops, number);
+  pthread_sigmask(SIG_BLOCK, &stops, nullptr);
+  return stops;
+}
+
+absl::StatusOr<SetServerOptions> OptionsOf(const Settings& settings, const std::string& root,
+                                           const Place& place) {
+  const bool plain = settings.Bool("plain");
+  if (plain && !IsLoopback(place.address))
+    return absl::InvalidArgumentError(
+        "--plain is for a loopback address: beyond this machine everything is encrypted");
+  MT_ASSIGN_OR_RETURN(const std::string token,
+                      LoadToken({.file = settings.Text("token_file")}, MissingToken::kMake));
+  const std::string key = DataKeyOf(token);
+  SetServerOptions options{.root = root, .bearer = BearerOf(key, !plain)};
+  options.threads = static_cast<int>(settings.Int("threads"));
+  options.connections = static_cast<size_t>(settings.Int("connections"));
+  options.access_log = settings.Bool("access_log");
+  if (plain) return options;
+  MT_ASSIGN_OR_RETURN(const TlsIdentity identity, DeriveIdentity(key));
+  MT_ASSIGN_OR_RETURN(options.tls, web::TlsContext::Make(identity.certificate, identity.private_key));
+  return options;
+}
+
+absl::StatusOr<int> Serve(const Settings& settings, const std::string& root) {
+  MT_ASSIGN_OR_RETURN(const Place place, ReadPlace(settings));
+  MT_ASSIGN_OR_RETURN(const SetServerOptions options, OptionsOf(settings, root, place));
+  MT_ASSIGN_OR_RETURN(const std::shared_ptr<SetServer> sets, SetServer::Make(options));
+  RaiseFileLimit();
+  const sigset_t stops = BlockStopSignals();
+  MT_ASSIGN_OR_RETURN(const std::unique_ptr<web::HttpServer> server,
+                      web::HttpServer::StartService(place.address, place.port, SetServer::ServiceOf(sets)));
+  sets->set_connections([http = server.get()] { return http->connections(); });
+  MT_RETURN_IF_ERROR(Announce(place, server->port(), root, options.tls == nullptr));
+  int number = 0;
+  sigwait(&stops, &number);
+  log::Info("stopping: answers under way have ", settings.Int("grace"), " s");
+  const bool finished = server->Finish(std::chrono::seconds(settings.Int("grace")));
+  if (!finished) log::Warning("some answers were broken off; their clients go on elsewhere or later");
+  return 0;
+}
+
+int Run(const std::vector<std::string>& args) {
+  Settings settings("mtdata serve", Specs());
+  std::vector<std::string> words, rest = args;
+  while (!rest.empty()) {
+    auto left = settings.ParseFlags(rest, /*positionals_allowed=*/true);
+    if (!left.ok()) return Fail(kUsage, left.status());
+    rest = *std::move(left);
+    if (rest.empty()) break;
+    words.push_back(rest.front());
+    rest.erase(rest.begin());
+  }
+  if (words.size() != 1)
+    return Fail(kUsage, absl::InvalidArgumentError(
+                            "give one folder, as in `mtdata serve data --listen 0.0.0.0:8443`"));
+  const absl::StatusOr<int> served = Serve(settings, words[0]);
+  if (served.ok()) return *served;
+  return Fail(absl::IsInvalidArgument(served.status()) ? kUsage : kFailure, served.status());
+}
+
+}  // namespace
+
+datasets::Command ServeCommand() {
+  return {.name = "serve",
+          .usage = "       mtdata serve ROOT --listen HOST:PORT serve the data sets below ROOT to trainers\n",
+          .flags = [] { return Settings("mtdata", Specs()).Help(); },
+          .run = Run};
+}
+
+}  // namespace mtrun::mtdata

@@ -1,0 +1,117 @@
+#include "mtdata/set_server.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/log.h"
+#include "base/sha256.h"
+#include "datasets/progress.h"
+#include "mtdata/set_table.h"
+#include "web/file_answer.h"
+#include "web/static_path.h"
+
+namespace mtrun::mtdata {
+namespace {
+
+constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
+constexpr size_t kLongestTarget = 200;  // in a line of the log
+
+/// What a stranger writes must not look like another line.
+std::string Printable(const std::string& text) {
+  std::string printable;
+  for (const char c : text.substr(0, kLongestTarget))
+    printable += absl::ascii_isgraph(static_cast<unsigned char>(c)) ? c : '?';
+  return printable;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<SetServer>> SetServer::Make(const SetServerOptions& options) {
+  UniqueFd root(open(options.root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid()) return ErrnoStatus(errno, absl::StrCat("open the folder ", options.root));
+  return std::shared_ptr<SetServer>(new SetServer(options, std::move(root)));
+}
+
+web::Service SetServer::ServiceOf(const std::shared_ptr<SetServer>& server) {
+  web::Service service;
+  service.routes = {{"GET", web::kEveryPath, [server](const web::Request& request, const web::Reply& reply) {
+                       reply(server->Answer(request));
+                     }}};
+  service.limits.connections = server->options_.connections;
+  service.limits.body_bytes = 0;
+  service.limits.request_patience = std::chrono::seconds(10);
+  service.limits.idle_patience = std::chrono::minutes(2);
+  service.tls = server->options_.tls;
+  service.threads = server->options_.threads;
+  service.exchanged = [server](const web::Exchange& exchange) { server->Count(exchange); };
+  return service;
+}
+
+bool SetServer::MayRead(const web::Request& request) const {
+  const auto shown = request.headers.find("authorization");
+  return shown != request.headers.end() && ConstantTimeEqual(shown->second, "Bearer " + options_.bearer);
+}
+
+web::Response SetServer::Answer(const web::Request& request) const {
+  if (request.path == "/healthz") return {.body = "ok\n"};
+  if (!MayRead(request)) {
+    web::Response refused = web::StatusResponse(401);
+    refused.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return refused;
+  }
+  if (request.path == "/metrics") return {.content_type = kMetricsType, .body = Metrics()};
+  if (request.path == "/")
+    return {.content_type = "application/json", .body = JsonOf(FindSets(options_.root))};
+  const auto names = web::SplitPath(request.path);
+  if (!names || !IsFileOfSet(*names)) return web::StatusResponse(404);
+  absl::StatusOr<web::OpenedFile> file = web::OpenBelow(root_.get(), *names);
+  if (!file.ok()) return web::StatusResponse(404);
+  const char* type = names->back() == datasets::kIndexFile ? "application/json" : "application/octet-stream";
+  web::Response response = web::AnswerFile(request, file->facts, type);
+  if (response.file) response.file->fd = std::make_shared<const UniqueFd>(std::move(file->fd));
+  return response;
+}
+
+void SetServer::Count(const web::Exchange& exchange) {
+  const int first = exchange.status / 100;
+  if (first >= 0 && first < 6) ++by_class_[first];
+  bytes_ += exchange.bytes;
+  broken_ += exchange.complete ? 0 : 1;
+  strangers_ += exchange.status == 401 ? 1 : 0;
+  if (options_.access_log) log::Info(LogLine(exchange));
+}
+
+std::string SetServer::Metrics() const {
+  std::string text;
+  const auto add = [&](const char* name, const char* kind, const char* help, double value) {
+    absl::StrAppendFormat(&text, "# HELP %s %s\n# TYPE %s %s\n%s %.15g\n", name, help, name, kind, name,
+                          value);
+  };
+  text += "# HELP mtdata_requests_total Requests that were answered.\n# TYPE mtdata_requests_total counter\n";
+  for (int first = 2; first < 6; ++first)
+    absl::StrAppendFormat(&text, "mtdata_requests_total{status=\"%dxx\"} %d\n", first,
+                          by_class_[first].load());
+  add("mtdata_sent_bytes_total", "counter", "Bytes of answers.", static_cast<double>(bytes_));
+  add("mtdata_broken_answers_total", "counter", "Answers whose client went away or was too slow.",
+      static_cast<double>(broken_));
+  add("mtdata_refused_total", "counter", "Requests without the key.", static_cast<double>(strangers_));
+  add("mtdata_connections", "gauge", "Open connections.",
+      static_cast<double>(connections_ ? connections_() : 0));
+  add("mtdata_uptime_seconds", "gauge", "Since the start.", ToSeconds(MonotonicNow() - started_));
+  return text;
+}
+
+std::string LogLine(const web::Exchange& exchange) {
+  const std::string what = exchange.method.empty()
+                               ? "no request"
+                               : absl::StrCat(Printable(exchange.method), " ", Printable(exchange.target));
+  return absl::StrFormat("%s %s %d %s bytes %.3f s%s", exchange.peer, what, exchange.status,
+                         datasets::WithCommas(exchange.bytes), exchange.seconds,
+                         exchange.complete ? "" : " (broken off)");
+}
+
+}  // namespace mtrun::mtdata

@@ -1,0 +1,86 @@
+#include "mtdata/set_table.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "datasets/progress.h"
+#include "nlohmann/json.hpp"
+
+namespace mtrun::mtdata {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kDepth = 2;
+constexpr size_t kMostSets = 1000;
+
+void Look(const std::string& root, const std::string& name, int depth, std::vector<ServedSet>& sets) {
+  const std::string folder = name.empty() ? root : absl::StrCat(root, "/", name);
+  std::error_code error;
+  if (sets.size() >= kMostSets) return;
+  if (fs::exists(folder + "/" + datasets::kIndexFile, error)) {
+    absl::StatusOr<datasets::Index> index = datasets::ReadIndex(folder);
+    if (index.ok()) sets.push_back({name, *std::move(index)});
+    return;
+  }
+  if (depth == kDepth) return;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string leaf = entry.path().filename().string();
+    if (leaf.front() == '.' || !entry.is_directory(error)) continue;
+    Look(root, name.empty() ? leaf : absl::StrCat(name, "/", leaf), depth + 1, sets);
+  }
+}
+
+}  // namespace
+
+std::vector<ServedSet> FindSets(const std::string& root) {
+  std::vector<ServedSet> sets;
+  Look(root, "", 0, sets);
+  std::sort(sets.begin(), sets.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return sets;
+}
+
+std::string TableOf(const std::vector<ServedSet>& sets) {
+  size_t width = 4;
+  for (const ServedSet& set : sets) width = std::max(width, set.name.size());
+  std::string table =
+      absl::StrFormat("%-*s %12s %10s  %-12s  %s\n", width, "name", "images", "MiB", "digest", "splits");
+  for (const ServedSet& set : sets) {
+    const std::string splits = absl::StrJoin(
+        set.index.splits, " ", [](std::string* out, const auto& split) { out->append(split.first); });
+    absl::StrAppendFormat(&table, "%-*s %12s %10.1f  %-12s  %s\n", width, set.name.empty() ? "/" : set.name,
+                          datasets::WithCommas(set.index.images()),
+                          static_cast<double>(set.index.bytes()) / (1 << 20),
+                          datasets::IndexDigest(set.index).substr(0, 12), splits);
+  }
+  return table;
+}
+
+std::string JsonOf(const std::vector<ServedSet>& sets) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const ServedSet& set : sets) {
+    list.push_back({{"name", set.name},
+                    {"digest", datasets::IndexDigest(set.index)},
+                    {"images", set.index.images()},
+                    {"bytes", set.index.bytes()}});
+  }
+  return list.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+bool IsFileOfSet(const std::vector<std::string>& names) {
+  if (names.empty()) return false;
+  const std::string& leaf = names.back();
+  if (leaf == datasets::kIndexFile) return true;
+  const absl::string_view prefix = "shard_", suffix = ".safetensors";
+  if (names.size() < 2 || !absl::StartsWith(leaf, prefix) || !absl::EndsWith(leaf, suffix)) return false;
+  const std::string digits = leaf.substr(prefix.size(), leaf.size() - prefix.size() - suffix.size());
+  const auto is_digit = [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); };
+  return digits.size() >= 5 && std::all_of(digits.begin(), digits.end(), is_digit);
+}
+
+}  // namespace mtrun::mtdata

@@ -1,0 +1,29 @@
+// Which packed sets lie below a folder.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "datasets/index.h"
+
+namespace mtrun::mtdata {
+
+struct ServedSet {
+  std::string name;  // of its folder below the root; "" for the root itself
+  datasets::Index index;
+};
+
+/// Those in `root` itself and up to two folders below it, by name, a thousand at most. What cannot be read is
+/// left out.
+std::vector<ServedSet> FindSets(const std::string& root);
+
+/// A table for people: name, images, splits, size, digest.
+std::string TableOf(const std::vector<ServedSet>& sets);
+/// [{"name": ..., "digest": ..., "images": ..., "bytes": ...}, ...]
+std::string JsonOf(const std::vector<ServedSet>& sets);
+
+/// Whether `names` may be a file of a packed set: <set>/index.json or <set>/<split>/shard_00000.safetensors.
+/// Nothing else below the root is given away. Pure.
+bool IsFileOfSet(const std::vector<std::string>& names);
+
+}  // namespace mtrun::mtdata

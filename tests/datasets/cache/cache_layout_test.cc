@@ -1,0 +1,76 @@
+#include "datasets/cache/cache_layout.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/program.h"
+
+namespace mtrun::datasets {
+namespace {
+
+using testing::ElementsAre;
+
+const ShardEntry kEntry{.images = 1, .bytes = 5, .sha256 = std::string(64, '7')};
+
+class CacheLayoutTest : public testing::Test {
+ protected:
+  CacheLayoutTest() : path_(folder_.File("digest/train/shard_00000.safetensors")) {
+    std::filesystem::create_directories(folder_.File("digest/train"));
+    support::WriteText(path_, "12345");
+  }
+  support::TemporaryFolder folder_;
+  const std::string path_;
+};
+
+TEST_F(CacheLayoutTest, AWriteTakesTheMarkAway) {
+  EXPECT_FALSE(IsVerified(path_, kEntry));
+  ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
+  EXPECT_TRUE(IsVerified(path_, kEntry));
+  ShardEntry other = kEntry;
+  other.sha256[0] = '8';
+  EXPECT_FALSE(IsVerified(path_, other));
+  std::fstream(path_).write("x", 1);
+  EXPECT_FALSE(IsVerified(path_, kEntry));
+}
+
+TEST_F(CacheLayoutTest, WhatIsHeldIsNotEvicted) {
+  EXPECT_FALSE(HoldShard(path_, kEntry));  // not verified
+  ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
+  {
+    const auto one = HoldShard(path_, kEntry), two = HoldShard(path_, kEntry);
+    EXPECT_TRUE(one && two);
+    EXPECT_TRUE(IsVerified(path_, kEntry));  // use does not touch the mark
+    EXPECT_FALSE(EvictShard(path_));
+  }
+  EXPECT_TRUE(EvictShard(path_));
+  EXPECT_TRUE(EvictShard(path_));  // it is gone
+  EXPECT_FALSE(HoldShard(path_, kEntry));
+}
+
+TEST_F(CacheLayoutTest, FilesOfSetsCountAndTheRestDoesNot) {
+  support::WriteText(folder_.File("digest/index.json"), "{}");
+  support::WriteText(folder_.File("fetcher.log"), "x");
+  ASSERT_EQ(CachedFiles(folder_.path()).size(), 1u);
+  EXPECT_EQ(CachedFiles(folder_.path())[0].path, path_);
+  EXPECT_EQ(CachedFiles(folder_.path())[0].bytes, 5);
+}
+
+TEST(CacheOrder, TheLongestUnusedComesFirst) {
+  const std::vector<CachedFile> files = InOrderOfUse({{"b", 1, 20}, {"c", 1, 10}, {"a", 1, 20}});
+  EXPECT_THAT(files, ElementsAre(CachedFile{"c", 1, 10}, CachedFile{"a", 1, 20}, CachedFile{"b", 1, 20}));
+}
+
+TEST(CacheOrder, TrainComesBeforeTheOtherSplits) {
+  Index index;
+  index.splits["a"] = {.class_counts = {}, .shards = {kEntry}};
+  index.splits["train"] = {.class_counts = {}, .shards = {kEntry, kEntry}};
+  const auto shards = ShardsOf(index);
+  ASSERT_EQ(shards.size(), 3u);
+  EXPECT_EQ(shards[0].first, "train/shard_00000.safetensors");
+  EXPECT_EQ(shards[2].first, "a/shard_00000.safetensors");
+}
+
+}  // namespace
+}  // namespace mtrun::datasets

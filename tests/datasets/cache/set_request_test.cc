@@ -1,0 +1,46 @@
+#include "datasets/cache/set_request.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::datasets {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TEST(SetRequestTest, OfMtrunsOwnServer) {
+  const auto request =
+      MakeSetRequest("https://h:1/x", {.cache_gib = 2},
+                     {{"MTRUN_DATA_KEY", "k"}, {"XDG_CACHE_HOME", "/c"}, {"AWS_ACCESS_KEY_ID", "a"}});
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->cache, "/c/mtrun/data");
+  EXPECT_EQ(request->open.secrets.data_key, "k");
+  EXPECT_EQ(request->open.secrets.access_key, "");  // another service's
+  EXPECT_EQ(request->open.cache_bytes, int64_t{2} << 30);
+}
+
+TEST(SetRequestTest, OfS3) {
+  const auto request = MakeSetRequest("s3://b/x", {.cache = "/c"},
+                                      {{"MTRUN_DATA_KEY", "k"},
+                                       {"AWS_ACCESS_KEY_ID", "a"},
+                                       {"AWS_SECRET_ACCESS_KEY", "s"},
+                                       {"AWS_DEFAULT_REGION", "r"},
+                                       {"AWS_ENDPOINT_URL", "https://e"}});
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->open.secrets, (fetch::Secrets{.access_key = "a", .secret_key = "s"}));
+  EXPECT_EQ(request->open.s3_endpoint, "https://e");
+  EXPECT_EQ(request->open.s3_region, "r");
+}
+
+TEST(SetRequestTest, ASetAboveTheBoundIsRefusedWithTheWaysOut) {
+  EXPECT_TRUE(CheckFits("u", 100, 0).ok());
+  EXPECT_TRUE(CheckFits("u", 100, 100).ok());
+  const absl::Status refused = CheckFits("https://h/x", int64_t{5} << 30, int64_t{2} << 30);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("5 GiB"), HasSubstr("--cache_gib 6"), HasSubstr("copy")));
+}
+
+}  // namespace
+}  // namespace mtrun::datasets

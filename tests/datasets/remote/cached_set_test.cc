@@ -1,0 +1,54 @@
+#include "datasets/remote/cached_set.h"
+
+#include <filesystem>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/datasets/files.h"
+
+namespace mtrun::datasets {
+namespace {
+
+using testing::HasSubstr;
+
+Index SmallIndex() {
+  Index index{.height = 2, .width = 2, .classes = {"a"}};
+  index.splits["train"] = {.class_counts = {1},
+                           .shards = {{.images = 1, .bytes = 5, .sha256 = std::string(64, '1')}}};
+  return index;
+}
+
+TEST(CachedSetTest, IsMadeFromItsIndexAndRemembered) {
+  const test::TempFolder cache;
+  const auto set = CachedSet::Make(cache.path(), EncodeIndex(SmallIndex()));
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_EQ(set->digest(), IndexDigest(SmallIndex()));
+  EXPECT_TRUE(ReadIndex(cache / set->digest()).ok());
+  EXPECT_EQ(set->Find("x"), nullptr);
+  ASSERT_NE(set->Find("train/shard_00000.safetensors"), nullptr);
+  EXPECT_FALSE(CachedSet::Remembered(cache.path(), "u").ok());
+  ASSERT_TRUE(set->Remember(cache.path(), "u").ok());
+  EXPECT_EQ(CachedSet::Remembered(cache.path(), "u")->digest(), set->digest());
+  EXPECT_FALSE(CachedSet::Make(cache.path(), "{}").ok());
+}
+
+TEST(MakeRoomTest, TheLongestUnusedGoesAndWhatIsNeededStays) {
+  const test::TempFolder cache;
+  for (const char* name : {"a", "b", "c"})
+    test::Write(cache / ("set/train/" + std::string(name)), std::string(100, 'x'));
+  const auto all = [](const std::string&) { return true; };
+  EXPECT_TRUE(MakeRoom(cache.path(), 1000, 0, false, all).ok());  // no bound
+  EXPECT_TRUE(MakeRoom(cache.path(), 100, 400, false, all).ok());
+  EXPECT_EQ(CachedFiles(cache.path()).size(), 3u);
+  EXPECT_TRUE(MakeRoom(cache.path(), 100, 300, false, all).ok());
+  EXPECT_EQ(CachedFiles(cache.path()).size(), 2u);
+  const absl::Status none = MakeRoom(cache.path(), 200, 300, false, [](const std::string&) { return false; });
+  EXPECT_TRUE(absl::IsResourceExhausted(none));
+  EXPECT_THAT(std::string(none.message()), HasSubstr("--cache_gib"));
+  EXPECT_EQ(CachedFiles(cache.path()).size(), 2u);
+  EXPECT_TRUE(MakeRoom(cache.path(), 50, 0, /*full=*/true, all).ok());
+  EXPECT_EQ(CachedFiles(cache.path()).size(), 1u);
+}
+
+}  // namespace
+}  // namespace mtrun::datasets

@@ -1,0 +1,73 @@
+#include "datasets/remote/fetch_plan.h"
+
+#include "gtest/gtest.h"
+
+namespace mtrun::datasets {
+namespace {
+
+constexpr TimePoint kStart{};
+constexpr Duration kSecond = std::chrono::seconds(1);
+using Got = std::optional<FetchId>;
+
+TEST(FetchPlanTest, FilesComeInTheOrderInWhichTheyAreNeeded) {
+  FetchPlan plan(2);
+  plan.Want(1, "s", {"b", "a", "c"});
+  EXPECT_EQ(plan.Next(kStart), Got({"s", "b"}));
+  EXPECT_EQ(plan.Next(kStart), Got({"s", "a"}));
+  EXPECT_EQ(plan.Next(kStart), std::nullopt);  // both connections are busy
+  plan.Done({"s", "b"});
+  EXPECT_EQ(plan.Next(kStart), Got({"s", "c"}));
+}
+
+TEST(FetchPlanTest, AFileIsFetchedOnceHoweverManyWantIt) {
+  FetchPlan plan(4);
+  plan.Want(1, "s", {"a"});
+  plan.Want(2, "s", {"a", "b"});
+  EXPECT_EQ(plan.Next(kStart), Got({"s", "a"}));
+  EXPECT_EQ(plan.Next(kStart), Got({"s", "b"}));
+  plan.Done({"s", "a"});
+  EXPECT_FALSE(plan.IsWanted({"s", "a"}));
+  EXPECT_EQ(plan.Next(kStart), std::nullopt);
+}
+
+TEST(FetchPlanTest, ClientsAreServedInTurns) {
+  FetchPlan plan(4);
+  plan.Want(1, "s", {"a", "b"});
+  plan.Want(2, "t", {"x", "y"});
+  EXPECT_EQ(plan.Next(kStart), Got({"s", "a"}));
+  EXPECT_EQ(plan.Next(kStart), Got({"t", "x"}));
+  EXPECT_EQ(plan.Next(kStart), Got({"s", "b"}));
+  EXPECT_EQ(plan.Next(kStart), Got({"t", "y"}));
+}
+
+TEST(FetchPlanTest, WhatPausesLetsTheNextPass) {
+  FetchPlan plan(4);
+  plan.Want(1, "s", {"a", "b"});
+  EXPECT_EQ(plan.Next(kStart), Got({"s", "a"}));
+  plan.Pause({"s", "a"}, kStart + kSecond);
+  EXPECT_EQ(plan.Next(kStart), Got({"s", "b"}));
+  EXPECT_EQ(plan.Next(kStart), std::nullopt);
+  EXPECT_EQ(plan.NextLook(kStart), kStart + kSecond);
+  EXPECT_EQ(plan.Next(kStart + kSecond), Got({"s", "a"}));
+  EXPECT_EQ(plan.NextLook(kStart), std::nullopt);
+}
+
+TEST(FetchPlanTest, WhoLeavesWantsNothing) {
+  FetchPlan plan(4);
+  plan.Want(1, "s", {"a", "b"});
+  plan.Pause({"s", "a"}, kStart + kSecond);
+  plan.Leave(1);
+  EXPECT_EQ(plan.Next(kStart + kSecond), std::nullopt);
+  EXPECT_EQ(plan.NextLook(kStart), std::nullopt);
+}
+
+TEST(FetchPlanTest, TriesAreCountedUntilOneSucceeds) {
+  FetchPlan plan(1);
+  EXPECT_EQ(plan.CountTry({"s", "a"}), 1);
+  EXPECT_EQ(plan.CountTry({"s", "a"}), 2);
+  plan.Done({"s", "a"});
+  EXPECT_EQ(plan.CountTry({"s", "a"}), 1);
+}
+
+}  // namespace
+}  // namespace mtrun::datasets

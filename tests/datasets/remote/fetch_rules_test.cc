@@ -1,0 +1,62 @@
+#include "datasets/remote/fetch_rules.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::datasets {
+namespace {
+
+using Kind = Judgement::Kind;
+using Link = TransferEnd::Link;
+using testing::HasSubstr;
+
+Kind Of(int status, int tries = 1) { return JudgeTransfer({.status = status}, "u", tries).kind; }
+
+TEST(FetchRules, ByStatus) {
+  for (const int status : {200, 206}) EXPECT_EQ(Of(status), Kind::kDone) << status;
+  for (const int status : {408, 425, 429, 500, 502, 503, 504})
+    EXPECT_EQ(Of(status, 100), Kind::kAgain) << status;
+  for (const int status : {400, 401, 403, 405, 407, 301, 204}) EXPECT_EQ(Of(status), Kind::kNever) << status;
+  EXPECT_EQ(Of(416), Kind::kRestart);
+  EXPECT_EQ(Of(404, 1), Kind::kAgain);  // a set that is being replaced
+  EXPECT_EQ(Of(404, 3), Kind::kNever);
+  EXPECT_EQ(JudgeTransfer({.status = 302, .location = "https://h/x"}, "u", 1).kind, Kind::kFollow);
+}
+
+TEST(FetchRules, ANetworkIsWaitedForAndAStrangerIsNot) {
+  EXPECT_EQ(JudgeTransfer({.link = Link::kBroken, .error = "refused"}, "u", 1000),
+            (Judgement{Kind::kAgain, "u: refused"}));
+  EXPECT_EQ(JudgeTransfer({.link = Link::kNotWritten, .error = "disk full"}, "u", 1).kind, Kind::kAgain);
+  const Judgement untrusted = JudgeTransfer({.link = Link::kUntrusted, .error = "x"}, "u", 1);
+  EXPECT_EQ(untrusted.kind, Kind::kNever);
+  EXPECT_THAT(untrusted.text, HasSubstr("token"));
+  EXPECT_THAT(JudgeTransfer({.status = 401}, "u", 1).text, HasSubstr("--data_bearer_file"));
+}
+
+TEST(FetchRules, PausesGrowToABoundAndAreSpread) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(PauseBefore(1, 0, {}), milliseconds(100));
+  EXPECT_EQ(PauseBefore(3, 0, {}), milliseconds(400));
+  EXPECT_EQ(PauseBefore(1000, 0, {}), milliseconds(5000));
+  EXPECT_EQ(PauseBefore(1000, 0.5, {}), milliseconds(3750));
+  EXPECT_EQ(PauseBefore(1, 0, 7), milliseconds(7000));
+  EXPECT_EQ(PauseBefore(1, 0, 1'000'000), milliseconds(60'000));
+  EXPECT_EQ(PauseBefore(1, 0, -5), milliseconds(100));
+}
+
+TEST(FetchRules, OnlyNamedHostsAreAsked) {
+  const DataUrl from{"https", "host", 8443, "/set"};
+  EXPECT_EQ(JudgeRedirect(from, "https://host:8443/other/index.json", 0, false), (Redirect{true, true, ""}));
+  for (const char* other : {"https://evil/x", "https://host:1/x", "https://127.0.0.1/x"}) {
+    EXPECT_FALSE(JudgeRedirect(from, other, 0, false).follow) << other;
+    EXPECT_EQ(JudgeRedirect(from, other, 0, true), (Redirect{true, false, ""})) << other;
+  }
+  EXPECT_TRUE(JudgeRedirect(from, "https://store/x?signature=a", 0, true).follow);
+  for (const char* never :
+       {"http://127.0.0.1/x", "http://host:8443/x", "ftp://x/y", "s3://b/x", "nonsense", ""})
+    EXPECT_FALSE(JudgeRedirect(from, never, 0, true).follow) << never;
+  EXPECT_FALSE(JudgeRedirect(from, "https://host:8443/x", 5, true).follow);
+}
+
+}  // namespace
+}  // namespace mtrun::datasets

@@ -1,0 +1,72 @@
+#include "datasets/remote/part_file.h"
+
+#include <filesystem>
+
+#include "datasets/cache/cache_layout.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/datasets/files.h"
+
+namespace mtrun::datasets {
+namespace {
+
+const std::string kBytes = "the bytes of a shard";
+const ShardEntry kEntry{
+    .images = 1, .bytes = static_cast<int64_t>(kBytes.size()), .sha256 = Sha256Hex(kBytes)};
+
+class PartFileTest : public testing::Test {
+ protected:
+  PartFile Open() {
+    auto part = PartFile::Open(path_, kEntry);
+    EXPECT_TRUE(part.ok()) << part.status();
+    return *std::move(part);
+  }
+  test::TempFolder folder_;
+  const std::string path_ = folder_ / "set/train/shard";
+};
+
+TEST_F(PartFileTest, GoesOnWhereAnEarlierProcessStopped) {
+  {
+    PartFile part = Open();
+    ASSERT_TRUE(part.Append(kBytes.substr(0, 7)).ok());
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  PartFile part = Open();
+  EXPECT_EQ(part.size(), 7);
+  ASSERT_TRUE(part.Append(kBytes.substr(7)).ok());
+  ASSERT_TRUE(part.Finish().ok());
+  EXPECT_EQ(test::Read(path_), kBytes);
+  EXPECT_TRUE(IsVerified(path_, kEntry));
+  EXPECT_EQ(test::Names(folder_ / "set/train").size(), 1u);
+}
+
+TEST_F(PartFileTest, OtherBytesAreNotKept) {
+  PartFile part = Open();
+  ASSERT_TRUE(part.Append(std::string(kBytes.size(), 'x')).ok());
+  EXPECT_TRUE(absl::IsDataLoss(part.Finish()));
+  EXPECT_EQ(part.size(), 0);
+  ASSERT_TRUE(part.Append(kBytes).ok());
+  EXPECT_TRUE(part.Finish().ok());
+}
+
+TEST_F(PartFileTest, TooManyAndTooFewAreNamed) {
+  PartFile part = Open();
+  ASSERT_TRUE(part.Append("abc").ok());
+  EXPECT_TRUE(absl::IsDataLoss(part.Append(kBytes)));
+  EXPECT_TRUE(absl::IsDataLoss(part.Finish()));
+}
+
+TEST_F(PartFileTest, APartThatIsTooLongBeginsAgain) {
+  { ASSERT_TRUE(Open().Append("x").ok()); }
+  for (const auto& name : test::Names(folder_ / "set/train"))
+    test::Write(folder_ / ("set/train/" + name), kBytes + "more");
+  EXPECT_EQ(Open().size(), 0);
+}
+
+TEST_F(PartFileTest, OneProcessWritesIt) {
+  const PartFile part = Open();
+  EXPECT_TRUE(absl::IsUnavailable(PartFile::Open(path_, kEntry).status()));
+}
+
+}  // namespace
+}  // namespace mtrun::datasets

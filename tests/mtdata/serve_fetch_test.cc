@@ -1,0 +1,251 @@
+// The server, the fetcher and the cache as real processes: what one of them loses, the others get again.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <random>
+#include <thread>
+
+#include "base/data_key.h"
+#include "datasets/cache/cache_layout.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/port.h"
+#include "tests/support/program.h"
+#include "tests/support/tcp_client.h"
+#include "tests/support/token.h"
+#include "tests/trainers/support/packed_set.h"
+
+namespace mtrun::mtdata {
+namespace {
+
+namespace fs = std::filesystem;
+using support::Program;
+using testing::HasSubstr;
+using testing::Not;
+
+class ServeFetch : public testing::Test {
+ protected:
+  ServeFetch() : port_(support::FreePort()) {
+    fs::create_directories(folder_.File("root"));
+    trainers::testing::WritePackedSet(folder_.File("root"), "set", {.train = 400, .test = 50},
+                                      trainers::testing::VariedPixel);
+  }
+
+  support::Overlay Environment() const {
+    support::Overlay environment = mark_.overlay();
+    environment["MTRUN_TOKEN"] = support::kToken;
+    return environment;
+  }
+  std::unique_ptr<Program> Serve(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> command = {support::BinaryFolder() + "/mtdata", "serve", folder_.File("root"),
+                                        "--listen", absl::StrCat("127.0.0.1:", port_)};
+    command.insert(command.end(), more.begin(), more.end());
+    auto server = std::make_unique<Program>(command, Environment());
+    EXPECT_TRUE(server->WaitForLine("use one with")) << server->Text();
+    return server;
+  }
+  std::unique_ptr<Program> Fetch(const std::string& name = "set", const support::Overlay& overlay = {},
+                                 const std::string& scheme = "https",
+                                 const std::vector<std::string>& more = {}) {
+    support::Overlay environment = Environment();
+    for (const auto& [variable, value] : overlay) environment[variable] = value;
+    std::vector<std::string> command = {support::BinaryFolder() + "/mtdata", "fetch",
+                                        absl::StrCat(scheme, "://127.0.0.1:", port_, "/", name), "--cache",
+                                        folder_.File("cache")};
+    command.insert(command.end(), more.begin(), more.end());
+    return std::make_unique<Program>(command, environment);
+  }
+  void ExpectCopy(Program& fetch) {
+    ASSERT_EQ(fetch.Wait(), 0) << fetch.Text();
+    const std::string copy = fetch.OutLines().at(0);
+    for (const auto& entry : fs::recursive_directory_iterator(folder_.File("root/set"))) {
+      if (!entry.is_regular_file()) continue;
+      const std::string file = fs::relative(entry.path(), folder_.File("root/set"));
+      EXPECT_EQ(support::ReadText(copy + "/" + file), support::ReadText(entry.path())) << file;
+    }
+  }
+  std::string Shard() const { return folder_.File("root/set/train/shard_00000.safetensors"); }
+  std::string CachedShard() const {
+    for (const datasets::CachedFile& file : datasets::CachedFiles(folder_.File("cache"))) {
+      if (file.path.find("/train/shard_00000.safetensors") != std::string::npos) return file.path;
+    }
+    return "";
+  }
+
+  const int port_;
+  support::Mark mark_;
+  support::TemporaryFolder folder_;
+};
+
+TEST_F(ServeFetch, ASetArrivesAndIsNotFetchedTwice) {
+  const auto server = Serve();
+  ExpectCopy(*Fetch());
+  ExpectCopy(*Fetch());
+  size_t shards = 0;
+  for (const std::string& line : server->ErrLines())
+    shards += line.find("shard_") != std::string::npos ? 1 : 0;
+  EXPECT_EQ(shards, 2u) << server->Text();
+  server->Signal(SIGTERM);
+  EXPECT_EQ(server->Wait(), 0) << server->Text();
+}
+
+TEST_F(ServeFetch, WithoutTlsOnThisMachineAlone) {
+  const auto server = Serve({"--plain"});
+  ExpectCopy(*Fetch("set", {}, "http"));
+  Program beyond({support::BinaryFolder() + "/mtdata", "serve", folder_.File("root"), "--listen", "0.0.0.0:0",
+                  "--plain"},
+                 Environment());
+  EXPECT_EQ(beyond.Wait(), 2);
+  EXPECT_THAT(beyond.Text(), HasSubstr("--plain is for a loopback address"));
+}
+
+TEST_F(ServeFetch, AnotherTokenOpensNothing) {
+  const auto server = Serve();
+  const auto fetch = Fetch("set", {{"MTRUN_TOKEN", support::kOtherToken}});
+  EXPECT_EQ(fetch->Wait(), 1);
+  EXPECT_THAT(fetch->Text(), HasSubstr("has another token than this machine"));
+  EXPECT_FALSE(fs::exists(folder_.File("cache/sources")));
+}
+
+TEST_F(ServeFetch, WhatIsNotThereIsNamed) {
+  const auto server = Serve();
+  const auto fetch = Fetch("nothing");
+  EXPECT_EQ(fetch->Wait(), 1);
+  EXPECT_THAT(fetch->Text(), HasSubstr("/nothing/index.json is not there (HTTP 404)"));
+}
+
+TEST_F(ServeFetch, AServerThatComesLateIsWaitedFor) {
+  const auto fetch = Fetch();
+  ASSERT_TRUE(fetch->WaitForLine("waiting: ")) << fetch->Text();
+  const auto server = Serve();
+  ExpectCopy(*fetch);
+}
+
+TEST_F(ServeFetch, AFetcherThatIsKilledIsStartedAgain) {
+  const auto fetch = Fetch();
+  ASSERT_TRUE(fetch->WaitForLine("waiting: ")) << fetch->Text();
+  std::vector<pid_t> fetchers;
+  for (const pid_t pid : mark_.Alive()) {
+    if (pid != fetch->pid()) fetchers.push_back(pid);
+  }
+  ASSERT_EQ(fetchers.size(), 1u);
+  kill(fetchers[0], SIGKILL);
+  const auto server = Serve();
+  ExpectCopy(*fetch);
+}
+
+TEST_F(ServeFetch, AShardThatIsDamagedOnTheServerIsNamed) {
+  const auto server = Serve();
+  std::fstream(Shard()).seekp(5000).write("damage", 6);
+  const auto fetch = Fetch();
+  EXPECT_EQ(fetch->Wait(), 1);
+  EXPECT_THAT(fetch->Text(), HasSubstr("train/shard_00000.safetensors has come 2 times with other bytes"));
+}
+
+TEST_F(ServeFetch, ACopyThatIsDamagedIsFetchedAgain) {
+  const auto server = Serve();
+  ExpectCopy(*Fetch());
+  std::fstream(CachedShard()).seekp(5000).write("damage", 6);
+  ExpectCopy(*Fetch());
+  fs::resize_file(CachedShard(), 100);  // a shorter one is gone on with, and begun again where that fails
+  ExpectCopy(*Fetch());
+}
+
+TEST_F(ServeFetch, WhatIsHereNeedsNoServer) {
+  auto server = Serve();
+  ExpectCopy(*Fetch());
+  server.reset();
+  const auto again = Fetch();
+  ExpectCopy(*again);
+}
+
+TEST_F(ServeFetch, ASetAboveTheBoundIsRefused) {
+  const auto server = Serve();
+  const auto fetch = Fetch("set", {}, "https", {"--cache_gib", "0.0001"});
+  EXPECT_EQ(fetch->Wait(), 2);
+  EXPECT_THAT(fetch->Text(), HasSubstr("--cache_gib"));
+}
+
+TEST_F(ServeFetch, HostileRequestsGetNothing) {
+  const auto server = Serve({"--plain"});
+  const std::string key = "Authorization: Bearer " + BearerOf(DataKeyOf(support::kToken), false) +
+                          "\r\nConnection: close\r\n\r\n";
+  const auto ask = [&](const std::string& target, const std::string& more = "") {
+    return support::Ask(port_, "GET " + target + " HTTP/1.1\r\n" + more + key);
+  };
+  EXPECT_THAT(ask("/set/index.json"), HasSubstr("HTTP/1.1 200"));
+  for (const char* target :
+       {"/../../etc/passwd", "/set/../../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/set//index.json",
+        "/set/index.json%00", "/etc/passwd", "/set/train/..%2f..%2findex.json"}) {
+    EXPECT_THAT(ask(target), HasSubstr("HTTP/1.1 404")) << target;
+  }
+  EXPECT_THAT(ask("/set/index.json", "Range: bytes=99999999999999999999-\r\n"), HasSubstr("HTTP/1.1 416"));
+  EXPECT_THAT(ask("/set/index.json", "Range: bytes=0-0,1-1,2-2\r\n"), HasSubstr("HTTP/1.1 200"));
+  EXPECT_THAT(support::Ask(port_, "GET /set/index.json HTTP/1.1\r\nConnection: close\r\n\r\n"),
+              HasSubstr("HTTP/1.1 401"));
+  EXPECT_THAT(support::Ask(port_, "DELETE /set/index.json HTTP/1.1\r\n" + key), HasSubstr("HTTP/1.1 405"));
+  EXPECT_THAT(support::Ask(port_, "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n"),
+              HasSubstr("HTTP/1.1 200"));
+}
+
+/// Any of what may happen to a cache, its fetcher and its server.
+class Storm : public ServeFetch {
+ protected:
+  void Strike(std::mt19937_64& random, std::unique_ptr<Program>& server) {
+    const std::vector<datasets::CachedFile> files = datasets::CachedFiles(folder_.File("cache"));
+    const std::string victim = files.empty() ? "" : files[random() % files.size()].path;
+    switch (random() % 5) {
+      case 0:
+        server->Signal(SIGKILL);
+        server->Wait();
+        server = Serve();
+        break;
+      case 1:
+        for (const pid_t pid : Fetchers()) kill(pid, SIGKILL);
+        break;
+      case 2:
+        if (!victim.empty()) std::fstream(victim).seekp(100).write("damage", 6);
+        break;
+      case 3:
+        if (!victim.empty()) truncate(victim.c_str(), 50);
+        break;
+      default:
+        if (!victim.empty()) unlink(victim.c_str());
+        break;
+    }
+  }
+  std::vector<pid_t> Fetchers() const {
+    std::vector<pid_t> fetchers;
+    for (const pid_t pid : mark_.Alive()) {
+      const std::string line = support::ReadText(absl::StrCat("/proc/", pid, "/cmdline"));
+      if (line.find("--node") != std::string::npos) fetchers.push_back(pid);
+    }
+    return fetchers;
+  }
+};
+
+TEST_F(Storm, LongAHundredFaultsAndEveryCopyIsWhole) {
+  const char* given = std::getenv("MTRUN_SEED");
+  const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  std::cout << "MTRUN_SEED=" << seed << std::endl;
+  std::mt19937_64 random(seed);
+  auto server = Serve();
+  for (int round = 0; round < 25; ++round) {
+    const auto fetch = Fetch();
+    for (int fault = 0; fault < 4; ++fault) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
+      Strike(random, server);
+    }
+    ASSERT_EQ(fetch->Wait(), 0) << fetch->Text();
+    ExpectCopy(*Fetch());  // what was damaged behind the first one's back is mended by the next
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace mtrun::mtdata

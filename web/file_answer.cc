@@ -1,0 +1,57 @@
+#include "web/file_answer.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "web/byte_range.h"
+
+namespace mtrun::web {
+namespace {
+
+std::string Header(const Request& request, const char* name) {
+  const auto found = request.headers.find(name);
+  return found == request.headers.end() ? "" : found->second;
+}
+
+/// Whether a list of entity tags names this one; a weak one is good enough here.
+bool Names(const std::string& list, const std::string& tag) {
+  for (const absl::string_view part : absl::StrSplit(list, ',')) {
+    absl::string_view one = absl::StripAsciiWhitespace(part);
+    if (one == "*" || one == tag || one == "W/" + tag) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string EntityTag(const FileFacts& facts) {
+  return absl::StrFormat("\"%x-%x-%x\"", facts.inode, facts.size, facts.changed_ns);
+}
+
+Response AnswerFile(const Request& request, const FileFacts& facts, const std::string& content_type) {
+  const std::string tag = EntityTag(facts);
+  Response response{.content_type = content_type, .headers = {{"ETag", tag}, {"Accept-Ranges", "bytes"}}};
+  if (Names(Header(request, "if-none-match"), tag)) {
+    response.status = 304;
+    return response;
+  }
+  const std::string only_of = Header(request, "if-range");
+  const bool ranged = only_of.empty() || only_of == tag;
+  const ByteRange range = SelectRange(ranged ? Header(request, "range") : "", facts.size);
+  if (range.kind == ByteRange::Kind::kImpossible) {
+    Response refused = StatusResponse(416);
+    refused.headers = {{"Content-Range", absl::StrCat("bytes */", facts.size)}};
+    return refused;
+  }
+  response.file = FileBody{.fd = nullptr, .offset = range.offset, .length = range.length};
+  if (range.kind == ByteRange::Kind::kPart) {
+    response.status = 206;
+    response.headers.emplace_back(
+        "Content-Range",
+        absl::StrCat("bytes ", range.offset, "-", range.offset + range.length - 1, "/", facts.size));
+  }
+  return response;
+}
+
+}  // namespace mtrun::web

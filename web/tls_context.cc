@@ -1,0 +1,76 @@
+#include "web/tls_context.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+
+namespace mtrun::web {
+namespace {
+
+absl::Status SslError(const char* what) {
+  std::array<char, 256> text{};
+  ERR_error_string_n(ERR_get_error(), text.data(), text.size());
+  return absl::InvalidArgumentError(absl::StrCat(what, ": ", text.data()));
+}
+
+template <auto Free>
+struct Freer {
+  template <typename T>
+  void operator()(T* p) const {
+    Free(p);
+  }
+};
+template <typename T, auto Free>
+using Owned = std::unique_ptr<T, Freer<Free>>;
+
+Owned<BIO, BIO_free_all> TextOf(const std::string& pem) {
+  return Owned<BIO, BIO_free_all>(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+}
+
+/// The first certificate is the server's, the others lead from it to a root.
+absl::Status UseCertificates(SSL_CTX* context, const std::string& pem) {
+  const auto text = TextOf(pem);
+  const Owned<X509, X509_free> own(PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr));
+  if (own == nullptr || SSL_CTX_use_certificate(context, own.get()) != 1) return SslError("certificate");
+  while (X509* next = PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)) {
+    if (SSL_CTX_add0_chain_cert(context, next) == 1) continue;
+    X509_free(next);
+    return SslError("certificate chain");
+  }
+  ERR_clear_error();  // the end of the text
+  return absl::OkStatus();
+}
+
+absl::Status UseKey(SSL_CTX* context, const std::string& pem) {
+  const auto text = TextOf(pem);
+  const Owned<EVP_PKEY, EVP_PKEY_free> key(PEM_read_bio_PrivateKey(text.get(), nullptr, nullptr, nullptr));
+  if (key == nullptr || SSL_CTX_use_PrivateKey(context, key.get()) != 1) return SslError("private key");
+  if (SSL_CTX_check_private_key(context) != 1) return SslError("the key is not the certificate's");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Make(const std::string& certificate,
+                                                                   const std::string& private_key) {
+  std::shared_ptr<const TlsContext> made(new TlsContext(SSL_CTX_new(TLS_server_method())));
+  SSL_CTX* const context = made->get();
+  if (context == nullptr) return SslError("TLS");
+  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  // A client ends a connection whenever it likes: what it got has its length before it.
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // tickets need no memory here
+  if (absl::Status used = UseCertificates(context, certificate); !used.ok()) return used;
+  if (absl::Status used = UseKey(context, private_key); !used.ok()) return used;
+  return made;
+}
+
+TlsContext::~TlsContext() { SSL_CTX_free(context_); }
+
+}  // namespace mtrun::web
