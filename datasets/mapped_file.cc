@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -22,6 +23,13 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   void* address = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (address == MAP_FAILED) return ErrnoStatus(errno, "map " + path);
   return MappedFile(absl::Span<const uint8_t>(static_cast<const uint8_t*>(address), size));
+}
+
+void MappedFile::WillNeed(absl::Span<const uint8_t> part) {
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(part.data());
+  const uintptr_t first = begin - begin % page;
+  madvise(reinterpret_cast<void*>(first), begin - first + part.size(), MADV_WILLNEED);
 }
 
 MappedFile::~MappedFile() {

@@ -24,6 +24,8 @@ class MappedFile {
   ~MappedFile();
 
   absl::Span<const uint8_t> bytes() const { return bytes_; }
+  /// Asks the kernel to read a part of some mapping and does not wait for it; that it may not is no error.
+  static void WillNeed(absl::Span<const uint8_t> part);
 
  private:
   explicit MappedFile(absl::Span<const uint8_t> bytes) : bytes_(bytes) {}

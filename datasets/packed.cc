@@ -139,6 +139,24 @@ PackedSplit& PackedSplit::operator=(PackedSplit&&) noexcept = default;
 PackedSplit::~PackedSplit() = default;
 
 int64_t PackedSplit::size() const { return state_->size; }
+std::vector<int64_t> PackedSplit::shard_counts() const {
+  std::vector<int64_t> counts;
+  for (size_t i = 0; i < state_->shards.size(); ++i) {
+    const bool last = i + 1 == state_->shards.size();
+    counts.push_back((last ? state_->size : state_->shards[i + 1].first) - state_->shards[i].first);
+  }
+  return counts;
+}
+
+void PackedSplit::WillNeed(int64_t i) const {
+  if (encoded()) {
+    const std::string_view bytes = record(i);
+    MappedFile::WillNeed({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
+  } else {
+    MappedFile::WillNeed(image(i));
+  }
+}
+
 int PackedSplit::height() const { return state_->index.height; }
 int PackedSplit::width() const { return state_->index.width; }
 const std::vector<std::string>& PackedSplit::class_names() const { return state_->index.classes; }

@@ -26,6 +26,8 @@ class PackedSplit {
   ~PackedSplit();
 
   int64_t size() const;
+  /// Images of each shard, in the order of the files.
+  std::vector<int64_t> shard_counts() const;
   /// Of all images; of the largest ones where they differ.
   int height() const;
   int width() const;
@@ -40,6 +42,8 @@ class PackedSplit {
   /// The bytes of a JPEG or PNG file, in the mapped file. REQUIRES: encoded().
   std::string_view record(int64_t i) const;
   ImageSize image_size(int64_t i) const;
+  /// Asks the kernel to read image i from the disk, if it is not in memory, and does not wait for it.
+  void WillNeed(int64_t i) const;
   int64_t label(int64_t i) const;
   /// SHA-256 of the canonical index of the whole data set: the same data has the same digest on every node.
   const std::string& digest() const;

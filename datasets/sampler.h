@@ -3,28 +3,36 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "absl/status/statusor.h"
+#include "datasets/batch_plan.h"
+#include "datasets/stream_order.h"
 
 namespace mtrun::datasets {
 
-/// How one optimizer step is cut: B samples in V = ceil(B/b) micro-batches of b, the last one
-/// possibly short.
-struct BatchPlan {
-  int64_t global_batch = 1;                                                                 // B
-  int64_t micro_batch = 1;                                                                  // b
-  int64_t micro_batches() const { return (global_batch + micro_batch - 1) / micro_batch; }  // V
-  bool operator==(const BatchPlan&) const = default;
+/// In which order an epoch consumes its samples. The numbers stand in checkpoints.
+enum class Shuffle {
+  kNone = 0,     // as they lie in the files
+  kFull = 1,     // one permutation of all
+  kStreams = 2,  // StreamOrder
 };
+/// "false", "true" or "streams".
+absl::StatusOr<Shuffle> ParseShuffle(std::string_view text);
 
 /// Order of samples. Value; cheap to copy; const methods are thread-safe.
 class Sampler {
  public:
   /// REQUIRES: size >= 1, plan.micro_batch >= 1, plan.global_batch >= 1.
   Sampler(uint64_t seed, int64_t size, BatchPlan plan, bool shuffle);
+  /// The streamed order over the shards; REQUIRES besides what StreamOrder does.
+  Sampler(uint64_t seed, BatchPlan plan, StreamShards shards);
 
   /// Steps of one epoch: ceil(size / B); the last one is short unless B divides size.
-  int64_t steps_per_epoch() const;
+  int64_t steps_per_epoch() const { return plan_.Steps(size_); }
   /// N, the samples of this step of an epoch (0-based).
   int64_t samples_in_step(int64_t step_in_epoch) const;
   /// Samples of one micro-batch, 0 for micro-batches beyond a short last step.
@@ -38,10 +46,14 @@ class Sampler {
   int64_t IdAt(int64_t epoch, int64_t position) const;
 
   uint64_t seed_;
-  int64_t size_;
+  int64_t size_ = 0;
   BatchPlan plan_;
-  bool shuffle_;
+  bool shuffle_ = true;
+  std::optional<StreamOrder> streams_;  // instead of one order of all samples
 };
+
+/// Over all samples of the shards.
+Sampler MakeSampler(uint64_t seed, BatchPlan plan, Shuffle shuffle, const StreamShards& shards);
 
 /// SHA-256 over the ids as little-endian int64, for the ledger.
 std::string DigestOfIds(const std::vector<int64_t>& ids);

@@ -22,6 +22,9 @@ STEPS = EACH * EPOCHS
 HEAD = {"ledger": 2, "run": "00000000000000ab", "seed": 3, "size": SIZE, "global_batch": BATCH, "micro_batch": 2, "shuffle": True}
 
 
+STREAMS = {**HEAD, "shuffle": "streams", "window": 2, "shards": [5, 1, 0, 7, 3, 2]}
+
+
 def canonical(entry):
     return json.dumps(entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -30,9 +33,9 @@ def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
-def step(number, **changes):
+def step(number, head=HEAD, **changes):
     """The honest line of a step: two workers, and from step 7 on one."""
-    order = samples.Order(HEAD, number // EACH)
+    order = samples.Order(head, number // EACH)
     first = number % EACH * BATCH
     ids = [order.sample(p) for p in range(first, min(first + BATCH, SIZE))]
     generation = 1 if number < 7 else 2
@@ -114,6 +117,24 @@ class VerifyTest(unittest.TestCase):
     def test_an_honest_run(self):
         self.run_of(steps())
         self.assertTrue(self.verify(0).endswith("\nevery sample exactly once\n"))
+
+    def streamed(self, run="run", **changes):
+        """A run in streams; its head."""
+        shards = [{"images": count} for count in STREAMS["shards"]]
+        data = self.data("data", splits={"train": {"images": SIZE, "shards": shards}})
+        self.run_of([step(number, STREAMS) for number in range(STEPS)], run=run, head={**STREAMS, "data": data, **changes})
+
+    def test_an_honest_run_in_streams(self):
+        self.streamed()
+        self.assertTrue(self.verify(0).endswith("\nevery sample exactly once\n"))
+
+    def test_each_epoch_of_streams_is_a_permutation(self):
+        for shards in ([SIZE], [1] * SIZE, [0, 9, 9], STREAMS["shards"]):
+            for batch, micro, window in ((4, 2, 1), (5, 2, 2), (18, 18, 3), (30, 7, 1), (1, 1, 9)):
+                head = {**STREAMS, "shards": shards, "global_batch": batch, "micro_batch": micro, "window": window}
+                for epoch in (0, 3):
+                    order = samples.Order(head, epoch)
+                    self.assertEqual(sorted(order.sample(p) for p in range(SIZE)), list(range(SIZE)), head)
 
     def test_one_that_was_stopped_is_partial(self):
         self.run_of(steps(range(8)))
@@ -288,6 +309,22 @@ class VerifyTest(unittest.TestCase):
             text = file.read()
         self.write("run", "ledger.jsonl", text.replace(b'"0.5"', b'"0.4"'))
         self.rejected("the chain is broken")
+
+    def test_streams_of_another_order(self):
+        self.streamed(window=1)
+        self.rejected("steps consumed other samples than the order says")
+        self.streamed(shuffle=True)
+        self.rejected("steps consumed other samples than the order says")
+        self.streamed(shards=[5, 1, 7, 3, 2])
+        self.rejected("the ledger's counts of shards are not those of")
+
+    def test_streams_that_do_not_add_up_are_no_first_line(self):
+        for changes in ({"shards": [5]}, {"shards": None}, {"shards": [19, -1]}, {"window": 0}, {"shuffle": "rivers"}):
+            self.streamed(**changes)
+            path = os.path.join(self.folder, "run")
+            done = subprocess.run([sys.executable, VERIFY, path], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, changes)
+            self.assertIn("no first line that names the run", done.stderr)
 
     def test_two_runs_in_one_file(self):
         self.run_of(steps(range(7)) + [HEAD] + steps(range(7, STEPS)))

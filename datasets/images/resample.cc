@@ -5,15 +5,10 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "datasets/images/blend.h"
 
 namespace mtrun::datasets {
 namespace {
-
-/// What one output position takes: source positions first .. first + count - 1, with weights from `at` on.
-struct Taps {
-  int first = 0, count = 0;
-  size_t at = 0;
-};
 
 /// For each output position of one direction.
 struct Kernel {
@@ -32,7 +27,8 @@ Kernel AreaKernel(int64_t from, int64_t to) {
   for (int64_t i = 0; i < to; ++i) {
     const int64_t begin = i * from, end = begin + from;
     const int64_t first = begin / to, last = (end + to - 1) / to;
-    kernel.taps.push_back({static_cast<int>(first), static_cast<int>(last - first), kernel.weights.size()});
+    kernel.taps.push_back({static_cast<int>(first), static_cast<int>(last - first),
+                           static_cast<int64_t>(kernel.weights.size())});
     for (int64_t j = first; j < last; ++j) {
       kernel.weights.push_back(static_cast<int32_t>(std::min(end, (j + 1) * to) - std::max(begin, j * to)));
     }
@@ -60,8 +56,6 @@ void SumColumns(const uint8_t* row, const Kernel& columns, uint32_t* sums) {
 
 // Bilinear ------------------------------------------------------------------------------------------------
 
-constexpr int kWeightBits = 22;  // 255 * 2^22 and the rounding fit into 31 bits
-
 /// The weight of source pixel x for output pixel i is the height of a triangle over the distance of their
 /// middles. In units of 1 / (2 to 8) pixel the middle of x lies at (2 x + 1) 8 to, that of i at
 /// 2 to begin + (2 i + 1) length, and the triangle reaches 2 max(length, 8 to) to each side; `begin` and
@@ -76,7 +70,8 @@ Kernel TriangleKernel(int64_t begin, int64_t length, int64_t to) {
     const int64_t first = std::max(lowest, (middle - reach) / unit - 1);
     const int64_t last = std::min(limit, (middle + reach) / unit + 2);
     heights.clear();
-    Taps taps{.first = static_cast<int>(first), .count = 0, .at = kernel.weights.size()};
+    Taps taps{
+        .first = static_cast<int>(first), .count = 0, .at = static_cast<int64_t>(kernel.weights.size())};
     for (int64_t x = first; x < last; ++x) {
       const int64_t height = reach - std::abs((2 * x + 1) * (unit / 2) - middle);
       if (height > 0) {
@@ -92,37 +87,6 @@ Kernel TriangleKernel(int64_t begin, int64_t length, int64_t to) {
     kernel.taps.push_back(taps);
   }
   return kernel;
-}
-
-uint8_t ToByte(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
-
-void BlendColumns(const uint8_t* row, const Kernel& columns, uint8_t* out) {
-  constexpr int32_t kHalf = 1 << (kWeightBits - 1);
-  for (const Taps& taps : columns.taps) {
-    const int32_t* weight = columns.weights_of(taps);
-    const uint8_t* pixel = row + size_t{3} * taps.first;
-    int32_t red = kHalf, green = kHalf, blue = kHalf;
-    for (int k = 0; k < taps.count; ++k, pixel += 3) {
-      red += weight[k] * pixel[0];
-      green += weight[k] * pixel[1];
-      blue += weight[k] * pixel[2];
-    }
-    *out++ = ToByte(red);
-    *out++ = ToByte(green);
-    *out++ = ToByte(blue);
-  }
-}
-
-/// One output row from rows of `stride` bytes; `sums` has room for one row.
-void BlendRows(const uint8_t* rows, size_t stride, const Taps& taps, const int32_t* weights,
-               std::vector<int32_t>& sums, uint8_t* out) {
-  std::fill(sums.begin(), sums.end(), 1 << (kWeightBits - 1));
-  for (int k = 0; k < taps.count; ++k) {
-    const uint8_t* row = rows + k * stride;
-    const int32_t weight = weights[k];
-    for (size_t x = 0; x < stride; ++x) sums[x] += weight * row[x];
-  }
-  for (size_t x = 0; x < stride; ++x) out[x] = ToByte(sums[x]);
 }
 
 }  // namespace
@@ -167,18 +131,19 @@ RgbImage ResizeBilinear(const RgbImage& image, const EighthsBox& box, const Imag
   const Kernel columns = TriangleKernel(box.left, box.width, target.width);
   const Kernel rows = TriangleKernel(box.top, box.height, target.height);
   const int first = rows.taps.front().first, last = rows.taps.back().first + rows.taps.back().count;
-  const size_t stride = size_t{3} * target.width;
+  const size_t stride = size_t{3} * target.width, width = size_t{3} * image.size.width;
   std::vector<uint8_t> narrow((last - first) * stride);  // the rows, as wide as the target
+  std::vector<uint8_t> row(width + 1);                   // with the byte behind its end that is read
   for (int y = first; y < last; ++y) {
-    BlendColumns(image.pixels.data() + size_t{3} * y * image.size.width, columns,
+    std::copy_n(image.pixels.data() + y * width, width, row.data());
+    BlendColumns(row.data(), columns.taps.data(), target.width, columns.weights.data(),
                  narrow.data() + (y - first) * stride);
   }
   RgbImage out = MakeImage(target);
-  std::vector<int32_t> sums(stride);
   for (int y = 0; y < target.height; ++y) {
     const Taps& taps = rows.taps[y];
-    BlendRows(narrow.data() + (taps.first - first) * stride, stride, taps, rows.weights_of(taps), sums,
-              out.pixels.data() + y * stride);
+    BlendRows(narrow.data() + (taps.first - first) * stride, static_cast<int64_t>(stride), taps.count,
+              rows.weights_of(taps), out.pixels.data() + y * stride);
   }
   return out;
 }

@@ -50,6 +50,8 @@ TEST_F(PackedTest, ReadsBack) {
     ASSERT_TRUE(split.ok()) << split.status();
     const PackedSplit moved = *std::move(split);
     EXPECT_EQ(moved.size(), 5);
+    EXPECT_THAT(moved.shard_counts(), ElementsAre(2, 2, 1));
+    for (int64_t i = 0; i < 5; ++i) moved.WillNeed(i);
     EXPECT_EQ(moved.height(), 2);
     EXPECT_EQ(moved.width(), 3);
     EXPECT_THAT(moved.class_names(), ElementsAre("a", "b", "c"));

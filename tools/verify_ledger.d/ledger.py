@@ -12,7 +12,16 @@ def whole(entry, key, least):
 
 def is_head(entry):
     keys = [("ledger", 1), ("seed", 0), ("size", 1), ("global_batch", 1), ("micro_batch", 1)]
-    return all(whole(entry, key, least) for key, least in keys) and isinstance(entry.get("run"), str)
+    return all(whole(entry, key, least) for key, least in keys) and isinstance(entry.get("run"), str) and has_order(entry)
+
+
+def has_order(entry):
+    """Streams need what they are made of, and it has to be all samples."""
+    shards = entry.get("shards")
+    if entry.get("shuffle") in (True, False):
+        return True
+    return (entry.get("shuffle") == "streams" and whole(entry, "window", 1) and isinstance(shards, list)
+            and all(type(count) is int and count >= 0 for count in shards) and sum(shards) == entry["size"])
 
 
 class Ledger:

@@ -19,18 +19,19 @@ def fnv1a(name):
     return h
 
 
-class Order:
-    """The permutation of one epoch."""
+def stream_key(seed, name, index):
+    return splitmix((fnv1a(name) ^ splitmix(seed)) + index & MASK)
 
-    def __init__(self, head, epoch):
-        self.size, self.shuffle = head["size"], head["shuffle"]
-        key = splitmix((fnv1a("sampler") ^ splitmix(head["seed"])) + epoch & MASK)
-        self.half = max(4, ((self.size - 1).bit_length() + 1) // 2)
+
+class Permutation:
+    """Of 0 .. size - 1."""
+
+    def __init__(self, key, size):
+        self.size = size
+        self.half = max(4, ((size - 1).bit_length() + 1) // 2)
         self.keys = [splitmix(key + r & MASK) for r in range(8)]
 
-    def sample(self, position):
-        if not self.shuffle:
-            return position
+    def __call__(self, position):
         half, low = self.half, (1 << self.half) - 1
         x = position
         while True:
@@ -40,6 +41,64 @@ class Order:
             x = left << half | right
             if x < self.size:
                 return x
+
+
+class Streams:
+    """The streamed order of one epoch: where position i of stream v lies."""
+
+    def __init__(self, head, epoch):
+        seed, counts = head["seed"], head["shards"]
+        self.batch, self.micro = head["global_batch"], head["micro_batch"]
+        whole, rest = divmod(head["size"], self.batch)
+        bounds = [whole * min(end, self.batch) + min(end, rest) for end in range(0, self.batch + self.micro, self.micro)]
+        first = running(counts)
+        permuted = Permutation(stream_key(seed, "shards", epoch), len(counts))
+        line, at = [], 0  # the permuted shards one behind the other: (where it begins, its first sample, its samples)
+        for shard in map(permuted, range(len(counts))):
+            line.append((at, first[shard], counts[shard]))
+            at += counts[shard]
+        self.streams = []
+        for stream, (begin, end) in enumerate(zip(bounds, bounds[1:])):
+            parts = [(start + max(begin, at) - at, min(end, at + count) - max(begin, at)) for at, start, count in line]
+            parts = [part for part in parts if part[1] > 0]
+            key = splitmix(stream_key(seed, "windows", epoch) + stream & MASK)
+            windows = [parts[i:i + head["window"]] for i in range(0, len(parts), head["window"])]
+            self.streams.append([(window, Permutation(splitmix(key + g & MASK), sum(count for _, count in window)))
+                                 for g, window in enumerate(windows)])
+
+    def __call__(self, position):
+        step, row = divmod(position, self.batch)
+        stream, row = divmod(row, self.micro)
+        at = step * min(self.micro, self.batch - stream * self.micro) + row
+        for window, permuted in self.streams[stream]:
+            if at < permuted.size:
+                at = permuted(at)
+                for start, count in window:
+                    if at < count:
+                        return start + at
+                    at -= count
+            at -= permuted.size
+        raise ValueError(f"position {position} is beyond the epoch")
+
+
+def running(counts):
+    total, sums = 0, []
+    for count in counts:
+        sums.append(total)
+        total += count
+    return sums
+
+
+class Order:
+    """Which sample is at a position of an epoch."""
+
+    def __init__(self, head, epoch):
+        if head["shuffle"] == "streams":
+            self.sample = Streams(head, epoch)
+        elif head["shuffle"]:
+            self.sample = Permutation(stream_key(head["seed"], "sampler", epoch), head["size"])
+        else:
+            self.sample = lambda position: position
 
 
 def digest(ids):

@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <random>
+#include <vector>
 
+#include "datasets/images/blend.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
 #include "tests/datasets/images/golden.h"
@@ -114,6 +116,36 @@ TEST(FitIntoTest, KeepsTheShapeAndNeverEnlarges) {
   EXPECT_EQ(FitInto({100, 120}, 256, 500), (ImageSize{100, 120}));
   EXPECT_EQ(FitInto({1, 5000}, 0, 100), (ImageSize{1, 100}));
   EXPECT_EQ(FitInto({400, 500}, 0, 0), (ImageSize{400, 500}));
+}
+
+// The processor's vectors compute what plain numbers do, to the last bit.
+TEST(BlendTest, IsTheSameWithAnyVectors) {
+  std::mt19937_64 random(test::Seed());
+  for (int round = 0; round < 200; ++round) {
+    const int pixels = 1 + static_cast<int>(random() % 40), outputs = 1 + static_cast<int>(random() % 30);
+    std::vector<uint8_t> row(3 * pixels + 1);
+    for (uint8_t& byte : row) byte = random() % 4 == 0 ? 255 : static_cast<uint8_t>(random());
+    std::vector<Taps> taps;
+    std::vector<int32_t> weights;
+    for (int i = 0; i < outputs; ++i) {
+      Taps one{.first = static_cast<int>(random() % pixels), .at = static_cast<int64_t>(weights.size())};
+      one.count = 1 + static_cast<int>(random() % (pixels - one.first));
+      for (int k = 0; k < one.count; ++k)
+        weights.push_back((1 << kWeightBits) / one.count + (k == 0 ? 1 : 0));
+      taps.push_back(one);
+    }
+    std::vector<uint8_t> found(3 * outputs), expected = found;
+    BlendColumns(row.data(), taps.data(), outputs, weights.data(), found.data());
+    BlendColumnsAnywhere(row.data(), taps.data(), outputs, weights.data(), expected.data());
+    ASSERT_EQ(found, expected);
+    const int64_t bytes = 1 + static_cast<int64_t>(random() % row.size());
+    const int count = static_cast<int>(static_cast<int64_t>(row.size()) / bytes);
+    const std::vector<int32_t> equal(count, (1 << kWeightBits) / count + 1);
+    found.assign(bytes, 0), expected.assign(bytes, 0);
+    BlendRows(row.data(), bytes, count, equal.data(), found.data());
+    BlendRowsAnywhere(row.data(), bytes, count, equal.data(), expected.data());
+    ASSERT_EQ(found, expected);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,96 @@
+#include "datasets/stream_order.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/splitmix.h"
+#include "base/status_macros.h"
+#include "datasets/permutation.h"
+
+namespace mtrun::datasets {
+namespace {
+
+/// A window of a stream: the permuted samples of some parts.
+struct Window {
+  const ShardPart* begin = nullptr;
+  const ShardPart* end = nullptr;
+  int64_t size = 0;
+  uint64_t key = 0;
+
+  int64_t IdAt(int64_t position) const {
+    int64_t at = Permuted(key, size, position);
+    const ShardPart* part = begin;
+    for (; at >= part->count; ++part) at -= part->count;
+    return part->first + at;
+  }
+};
+
+/// Cuts the parts into windows.
+std::vector<Window> WindowsOf(const std::vector<ShardPart>& parts, int64_t length, uint64_t stream_key) {
+  std::vector<Window> windows;
+  const auto count = static_cast<int64_t>(parts.size());
+  for (int64_t begin = 0; begin < count; begin += length) {
+    const int64_t end = std::min(count, begin + length);
+    Window window{parts.data() + begin, parts.data() + end, 0, SplitMix64(stream_key + windows.size())};
+    for (const ShardPart* part = window.begin; part != window.end; ++part) window.size += part->count;
+    windows.push_back(window);
+  }
+  return windows;
+}
+
+}  // namespace
+
+StreamOrder::StreamOrder(uint64_t seed, BatchPlan plan, StreamShards shards)
+    : seed_(seed), plan_(plan), shards_(std::move(shards)) {
+  MT_CHECK(shards_.window >= 1) << "window " << shards_.window;
+  for (const int64_t count : shards_.counts) {
+    MT_CHECK(count >= 0) << "a shard of " << count << " samples";
+    size_ += count;
+  }
+  MT_CHECK(size_ >= 1) << "no samples";
+}
+
+/// Samples of the streams before this one. In whole steps micro-batch v takes what lies between v b and
+/// (v + 1) b of the B samples, in a short last one likewise of those that are there.
+int64_t StreamOrder::Before(int64_t stream) const {
+  const int64_t whole = size_ / plan_.global_batch, rest = size_ % plan_.global_batch;
+  const int64_t end = stream * plan_.micro_batch;
+  return whole * std::min(end, plan_.global_batch) + std::min(end, rest);
+}
+
+int64_t StreamOrder::SamplesOf(int64_t stream) const { return Before(stream + 1) - Before(stream); }
+
+std::vector<ShardPart> StreamOrder::Parts(int64_t epoch, int64_t stream) const {
+  const auto count = static_cast<int64_t>(shards_.counts.size());
+  const uint64_t key = NamedStream(seed_, "shards").At(static_cast<uint64_t>(epoch));
+  std::vector<int64_t> first(shards_.counts.size());  // sample of each shard
+  for (size_t i = 1; i < first.size(); ++i) first[i] = first[i - 1] + shards_.counts[i - 1];
+  const int64_t begin = Before(stream), end = Before(stream + 1);
+  std::vector<ShardPart> parts;
+  int64_t at = 0;  // of the permuted shards, one behind the other
+  for (int64_t i = 0; i < count && at < end; ++i) {
+    const int64_t shard = Permuted(key, count, i), samples = shards_.counts[shard];
+    const int64_t from = std::max(begin, at), to = std::min(end, at + samples);
+    if (from < to) parts.push_back({shard, first[shard] + from - at, to - from});
+    at += samples;
+  }
+  return parts;
+}
+
+std::vector<int64_t> StreamOrder::Samples(int64_t epoch, int64_t stream, int64_t first, int64_t count) const {
+  MT_CHECK(first >= 0 && first + count <= SamplesOf(stream))
+      << first << " + " << count << " of " << SamplesOf(stream);
+  const std::vector<ShardPart> parts = Parts(epoch, stream);
+  const uint64_t epoch_key = NamedStream(seed_, "windows").At(static_cast<uint64_t>(epoch));
+  std::vector<int64_t> ids;
+  ids.reserve(count);
+  for (const Window& window :
+       WindowsOf(parts, shards_.window, SplitMix64(epoch_key + static_cast<uint64_t>(stream)))) {
+    for (; first < window.size && count > 0; ++first, --count) ids.push_back(window.IdAt(first));
+    first -= window.size;
+    if (count == 0) break;
+  }
+  return ids;
+}
+
+}  // namespace mtrun::datasets

@@ -1,0 +1,195 @@
+#include "datasets/stream_order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <set>
+#include <string>
+
+#include "datasets/sampler.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rapidcheck.h"
+
+namespace mtrun::datasets {
+namespace {
+
+using testing::ElementsAre;
+
+std::string Name(const BatchPlan& plan, const StreamShards& shards) {
+  std::string text = "B " + std::to_string(plan.global_batch) + " b " + std::to_string(plan.micro_batch) +
+                     " window " + std::to_string(shards.window) + " shards";
+  for (const int64_t count : shards.counts) text += " " + std::to_string(count);
+  return text;
+}
+
+int64_t ShardOf(const StreamShards& shards, int64_t id) {
+  int64_t shard = 0;
+  for (; id >= shards.counts[shard]; ++shard) id -= shards.counts[shard];
+  return shard;
+}
+
+std::vector<int64_t> Epoch(const Sampler& sampler, int64_t epoch) {
+  std::vector<int64_t> ids;
+  for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
+    const std::vector<int64_t> part = sampler.Step(epoch, step);
+    ids.insert(ids.end(), part.begin(), part.end());
+  }
+  return ids;
+}
+
+/// What holds of every epoch; "" or what does not.
+std::string Violation(uint64_t seed, const BatchPlan& plan, const StreamShards& shards, int64_t epoch) {
+  const Sampler sampler(seed, plan, shards);
+  const StreamOrder order(seed, plan, shards);
+  const int64_t size = order.size();
+  std::vector<int64_t> ids = Epoch(sampler, epoch);
+  std::sort(ids.begin(), ids.end());
+  for (int64_t i = 0; i < size; ++i) {
+    if (i >= static_cast<int64_t>(ids.size()) || ids[i] != i) return "not a permutation";
+  }
+  if (static_cast<int64_t>(ids.size()) != size) return "more than the samples";
+  for (int64_t v = 0; v < plan.micro_batches(); ++v) {
+    const std::vector<ShardPart> parts = order.Parts(epoch, v);
+    std::vector<int64_t> drawn;  // by micro-batch v, over the epoch
+    for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
+      const std::vector<int64_t> part = sampler.MicroBatch(epoch, step, v);
+      if (static_cast<int64_t>(part.size()) != plan.SamplesInMicroBatch(size, step, v)) return "a count";
+      drawn.insert(drawn.end(), part.begin(), part.end());
+    }
+    if (static_cast<int64_t>(drawn.size()) != order.SamplesOf(v))
+      return "another number of a stream's samples";
+    // The windows follow each other, and each is drawn whole before the next.
+    size_t at = 0;
+    for (size_t begin = 0; begin < parts.size(); begin += shards.window) {
+      std::set<int64_t> window;
+      for (size_t i = begin; i < std::min(parts.size(), begin + shards.window); ++i) {
+        if (parts[i].count <= 0 || ShardOf(shards, parts[i].first) != parts[i].shard ||
+            ShardOf(shards, parts[i].first + parts[i].count - 1) != parts[i].shard)
+          return "a part that is not of its shard";
+        for (int64_t k = 0; k < parts[i].count; ++k) window.insert(parts[i].first + k);
+      }
+      for (size_t i = 0; i < window.size(); ++i) {
+        if (window.count(drawn.at(at++)) == 0) return "a sample from beyond the window";
+      }
+    }
+  }
+  return "";
+}
+
+// All worlds of up to three shards of up to three samples, with all batches and windows of a few.
+TEST(StreamOrderTest, EverySmallWorldIsExact) {
+  int64_t worlds = 0;
+  for (int code = 1; code < 4 * 4 * 4; ++code) {
+    const std::vector<int64_t> counts = {code % 4, code / 4 % 4, code / 16};
+    for (int64_t batch = 1; batch <= 5; ++batch) {
+      for (int64_t micro = 1; micro <= batch; ++micro) {
+        for (int64_t window = 1; window <= 2; ++window) {
+          const StreamShards shards{counts, window};
+          ASSERT_EQ(Violation(code, {batch, micro}, shards, 1), "") << Name({batch, micro}, shards);
+          ++worlds;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(worlds, 63 * 15 * 2);
+}
+
+TEST(StreamOrderTest, RandomWorldsAreExact) {
+  rc::check("an epoch holds every sample once, a window at a time", [] {
+    const auto counts = *rc::gen::nonEmpty(rc::gen::container<std::vector<int64_t>>(rc::gen::inRange(0, 60)));
+    RC_PRE(std::accumulate(counts.begin(), counts.end(), int64_t{0}) > 0);
+    const BatchPlan plan{*rc::gen::inRange(1, 40), *rc::gen::inRange(1, 12)};
+    const StreamShards shards{counts, *rc::gen::inRange(1, 6)};
+    const std::string violation =
+        Violation(*rc::gen::arbitrary<uint64_t>(), plan, shards, *rc::gen::inRange(0, 5));
+    if (!violation.empty()) RC_FAIL(violation + ": " + Name(plan, shards));
+  });
+}
+
+// Computed by the Python lines of docs/formats.md.
+TEST(StreamOrderTest, GoldenValues) {
+  const StreamShards shards{{4, 3, 5, 2, 6}, 2};
+  const Sampler sampler(7, {6, 2}, shards);
+  EXPECT_THAT(sampler.Step(0, 0), ElementsAre(4, 12, 3, 7, 18, 15));
+  EXPECT_THAT(sampler.Step(3, 3), ElementsAre(1, 7));
+}
+
+TEST(StreamOrderTest, EpochsAndSeedsDiffer) {
+  const StreamShards shards{std::vector<int64_t>(20, 50), 4};
+  const Sampler a(1, {100, 10}, shards), b(2, {100, 10}, shards);
+  EXPECT_NE(Epoch(a, 0), Epoch(a, 1));
+  EXPECT_NE(Epoch(a, 0), Epoch(b, 0));
+  EXPECT_EQ(Epoch(a, 3), Epoch(Sampler(1, {100, 10}, shards), 3));
+}
+
+// Whoever computes half of the micro-batches reads about half of the shards, and no shard for long.
+TEST(StreamOrderTest, AWorkerReadsItsShareOfTheShards) {
+  const StreamShards shards{std::vector<int64_t>(100, 30), 4};
+  const StreamOrder order(5, {80, 10}, shards);
+  std::set<int64_t> half;
+  for (int64_t v = 0; v < 4; ++v) {
+    for (const ShardPart& part : order.Parts(2, v)) half.insert(part.shard);
+  }
+  EXPECT_GE(half.size(), 50U);
+  EXPECT_LE(half.size(), 51U);  // the streams' ends may share one
+}
+
+/// Mean number of different classes of a global batch, of `classes` that lie one behind the other.
+double ClassesOfABatch(const Sampler& sampler, int64_t size, int64_t classes) {
+  double sum = 0;
+  const int64_t steps = sampler.steps_per_epoch() - 1;  // whole ones
+  for (int64_t step = 0; step < steps; ++step) {
+    std::set<int64_t> seen;
+    for (const int64_t id : sampler.Step(0, step)) seen.insert(id * classes / size);
+    sum += static_cast<double>(seen.size());
+  }
+  return sum / static_cast<double>(steps);
+}
+
+// What docs/formats.md says of the order's quality: 100 classes that lie one behind the other in 200 shards.
+TEST(StreamOrderTest, MixesAsManyShardsAsItSays) {
+  constexpr int64_t kSize = 20000, kClasses = 100;
+  const BatchPlan plan{256, 32};  // 8 streams
+  const std::vector<int64_t> counts(200, 100);
+  const double full = ClassesOfABatch(Sampler(3, kSize, plan, true), kSize, kClasses);
+  const double wide = ClassesOfABatch(Sampler(3, plan, {counts, 16}), kSize, kClasses);
+  const double narrow = ClassesOfABatch(Sampler(3, plan, {counts, 1}), kSize, kClasses);
+  EXPECT_NEAR(full, 92.4, 1);    // 100 (1 - 0.99^256)
+  EXPECT_NEAR(narrow, 9.6, 1);   // 8 streams, a third of whose micro-batches begin another shard
+  EXPECT_GT(wide, 0.65 * full);  // of 128 shards, 72 classes at most twice
+}
+
+// Samples that lie side by side are not read side by side.
+TEST(StreamOrderTest, NeighboursAreApart) {
+  const StreamShards shards{std::vector<int64_t>(50, 200), 4};
+  const std::vector<int64_t> ids = Epoch(Sampler(9, {64, 64}, shards), 0);
+  int64_t beside = 0;
+  for (size_t i = 0; i + 1 < ids.size(); ++i) beside += std::abs(ids[i] - ids[i + 1]) == 1;
+  EXPECT_LT(beside, 60);  // of 9,999; 2 / 800 of them by chance
+}
+
+TEST(StreamOrderTest, TheDocumentedPythonAgrees) {
+  if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "no python3 here";
+  const StreamShards shards{{40, 0, 7, 300, 1, 55, 90, 90, 12}, 3};
+  std::string expected;
+  for (const int64_t id : Epoch(Sampler(2026, {50, 16}, shards), 5))
+    expected += (expected.empty() ? "" : ", ") + std::to_string(id);
+  const std::string script = "import re; tick = chr(96) * 3; text = open('" + std::string(MT_FORMATS_MD) +
+                             "').read(); "
+                             "[exec(b, globals()) for b in re.findall(tick + 'python(.*?)' + tick, text, "
+                             "re.S) if 'splitmix' in b or 'stream' in b]; "
+                             "assert [stream_id(2026, [40, 0, 7, 300, 1, 55, 90, 90, 12], 3, 50, 16, 5, p) "
+                             "for p in range(595)] == [" +
+                             expected + "]";
+  EXPECT_EQ(std::system(("python3 -c \"" + script + "\"").c_str()), 0);
+}
+
+TEST(StreamOrderDeathTest, ImpossibleWorldsStopTheProgram) {
+  EXPECT_DEATH(StreamOrder(0, {1, 1}, {{0, 0}, 1}), "no samples");
+  EXPECT_DEATH(StreamOrder(0, {1, 1}, {{1}, 0}), "window 0");
+}
+
+}  // namespace
+}  // namespace mtrun::datasets
