@@ -21,6 +21,13 @@ void AddSamples(Task& task, const ImageBatches& batches, MicroBatchRange range, 
   }
 }
 
+/// Whole batches: what a network makes of an image may depend, in the last bit, on how many there are.
+MicroBatchRange PartOf(int64_t size, int rank, int world_size) {
+  const int64_t batches = (size + kEvaluationBatch - 1) / kEvaluationBatch;
+  const MicroBatchRange range = MicroBatchesOf(batches, rank, world_size);
+  return {range.begin * kEvaluationBatch, std::min(range.end * kEvaluationBatch, size)};
+}
+
 void Sum(const collectives::ProcessGroup& group, const at::Tensor& tensor) {
   if (group && tensor.numel() > 0) collectives::AllReduce(group, tensor);
 }
@@ -36,7 +43,7 @@ absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, int
   MT_RETURN_IF_ERROR(TorchStatus("evaluation", [&] {
     torch::NoGradGuard no_grad;
     task.module().eval();
-    AddSamples(task, batches, MicroBatchesOf(size, rank, world_size), sums, each_batch);
+    AddSamples(task, batches, PartOf(size, rank, world_size), sums, each_batch);
     Sum(group,
         at::from_blob(sums.confusion.data(), {static_cast<int64_t>(sums.confusion.size())}, at::kLong));
     Sum(group, at::from_blob(&sums.loss, {1}, at::kDouble));

@@ -21,9 +21,10 @@ struct Evaluation {
 /// Images computed at once.
 inline constexpr int64_t kEvaluationBatch = 250;
 
-/// Over samples [0, size) of `batches`; worker `rank` takes a contiguous part. Every member calls it (`group`
-/// null: alone) and gets the same result. A pure function of the weights; leaves the network in training
-/// mode. `each_batch` is called before every one of this worker's.
+/// Over samples [0, size) of `batches`; worker `rank` takes contiguous batches. Every member calls it
+/// (`group` null: alone) and gets the same result, to the order of additions in float64 that of any other
+/// number of workers. A pure function of the weights; leaves the network in training mode. `each_batch` is
+/// called before every one of this worker's.
 absl::StatusOr<Evaluation> Evaluate(
     Task& task, const ImageBatches& batches, int64_t size, int rank, int world_size,
     const collectives::ProcessGroup& group, const std::function<void()>& each_batch = [] {});
