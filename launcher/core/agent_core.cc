@@ -161,7 +161,7 @@ void AgentCore::OnAssigned(const rendezvous::Assignment& assignment) {
     stop_.next = Next::kRejoin;
   } else if (assignment_ && slots_.Cooperative()) {
     out_.Tell(slots_.Listening(), channel::Dissolved{assignment_->generation, why});
-    regroup_.Ended(why, assignment_->world_size, now_);
+    if (config_.warm_up) regroup_.Ended(why, assignment_->world_size, now_);
     Regroup(/*graceful=*/false);
     Enter(assignment, member);
   } else {
@@ -173,7 +173,7 @@ void AgentCore::OnDissolved(const rendezvous::GenerationDissolved& event) {
   if (!assignment_ || assignment_->generation != event.generation || stop_.exit) return;
   out_.Log(config_.brief ? Level::kDebug : Level::kInfo,
            absl::StrCat("generation ", event.generation.number, " ended: ", event.reason));
-  regroup_.Ended(event.reason, assignment_->world_size, now_);
+  if (config_.warm_up) regroup_.Ended(event.reason, assignment_->world_size, now_);
   restart_count_ = event.restart_count;
   out_.Tell(slots_.Listening(), channel::Dissolved{event.generation, event.reason, event.graceful});
   if (phase_ == Phase::kStopping) {

@@ -40,8 +40,7 @@ void AgentCore::Enter(const rendezvous::Assignment& assignment, size_t member) {
   phase_ = Phase::kRunning;
   const bool again = config_.brief && assignment.generation.number > 1;
   out_.Log(again ? Level::kDebug : Level::kInfo, FormationMessage(assignment, self, config_.max_restarts));
-  if (const auto line = regroup_.Entered(assignment.world_size, config_.warm_up, now_))
-    out_.Log(Level::kInfo, *line);
+  regroup_.Entered(assignment.world_size);
   if (slots_.empty()) slots_.Reset(self.workers);
   slots_.AssignRanks(self.workers, self.first_rank);
   for (const int local_rank : slots_.Members()) {

@@ -66,24 +66,16 @@ void RegroupLine::Ended(std::string_view reason, int workers, TimePoint now) {
   entered_ = false;
 }
 
-std::optional<std::string> RegroupLine::Entered(int workers, bool reports_steps, TimePoint now) {
-  if (reason_.empty()) return std::nullopt;
+void RegroupLine::Entered(int workers) {
   after_ = workers;
   entered_ = true;
-  if (reports_steps) return std::nullopt;
-  return Line(absl::StrCat("started again after ", HumanDuration(now - ended_)));
 }
 
 std::optional<std::string> RegroupLine::OnSteps(int64_t steps, TimePoint now) {
   if (reason_.empty() || !entered_) return std::nullopt;
-  return Line(absl::StrCat("step ", steps, " continues after ", HumanDuration(now - ended_)));
-}
-
-std::string RegroupLine::Line(const std::string& rest) {
-  const std::string workers =
-      before_ == after_ ? absl::StrCat(after_, after_ == 1 ? " worker" : " workers")
-                        : absl::StrCat(before_, " -> ", after_, after_ == 1 ? " worker" : " workers");
-  return absl::StrCat(std::exchange(reason_, ""), ": ", workers, ", ", rest);
+  const std::string before = before_ == after_ ? "" : absl::StrCat(before_, " -> ");
+  return absl::StrCat(std::exchange(reason_, ""), ": ", before, after_, after_ == 1 ? " worker" : " workers",
+                      ", step ", steps, " continues after ", HumanDuration(now - ended_));
 }
 
 }  // namespace mtrun::launcher

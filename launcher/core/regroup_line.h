@@ -18,16 +18,14 @@ class RegroupLine {
  public:
   /// A generation of so many workers ended here.
   void Ended(std::string_view reason, int workers, TimePoint now);
-  /// The next one begins. The line of workers that report no steps comes now.
-  std::optional<std::string> Entered(int workers, bool reports_steps, TimePoint now);
+  /// The next one begins.
+  void Entered(int workers);
   /// So many steps are finished: the line, once after Entered.
   std::optional<std::string> OnSteps(int64_t steps, TimePoint now);
 
   bool operator==(const RegroupLine&) const = default;
 
  private:
-  std::string Line(const std::string& rest);
-
   std::string reason_;  // "": nothing to tell
   int before_ = 0, after_ = 0;
   bool entered_ = false;

@@ -28,7 +28,7 @@ TEST(RegroupLine, ComesWithTheFirstStepOfTheNextGeneration) {
   EXPECT_FALSE(line.OnSteps(800, kStart)) << "nothing has happened";
   line.Ended("node2 is lost: connection reset", 3, kStart);
   EXPECT_FALSE(line.OnSteps(811, kStart)) << "of the old one";
-  EXPECT_FALSE(line.Entered(2, /*reports_steps=*/true, kStart + milliseconds(10)));
+  line.Entered(2);
   EXPECT_EQ(line.OnSteps(812, kStart + milliseconds(30)),
             "node2 lost (killed): 3 -> 2 workers, step 812 continues after 30 ms");
   EXPECT_FALSE(line.OnSteps(813, kStart + milliseconds(40))) << "once";
@@ -38,16 +38,17 @@ TEST(RegroupLine, AnotherEndMeanwhileIsStillOneLine) {
   RegroupLine line;
   line.Ended("node2 is lost: connection reset", 3, kStart);
   line.Ended("node3 is lost: connection reset", 2, kStart + milliseconds(20));
-  EXPECT_FALSE(line.Entered(1, true, kStart + milliseconds(30)));
+  line.Entered(1);
   EXPECT_EQ(line.OnSteps(5, kStart + milliseconds(50)),
             "node3 lost (killed): 3 -> 1 worker, step 5 continues after 50 ms");
 }
 
-TEST(RegroupLine, AProgramThatReportsNoStepsIsToldOfAtOnce) {
+TEST(RegroupLine, TheSameNumberIsSaidOnce) {
   RegroupLine line;
-  line.Ended("node2 joins", 2, kStart);
-  EXPECT_EQ(line.Entered(4, /*reports_steps=*/false, kStart + milliseconds(500)),
-            "node2 joins: 2 -> 4 workers, started again after 500 ms");
+  line.Ended("rank 1 (local 0, pid 100) on node2: exit code 1; restart 1 of 3", 2, kStart);
+  line.Entered(2);
+  EXPECT_EQ(line.OnSteps(7, kStart + milliseconds(500)),
+            "rank 1 on node2: exit code 1: 2 workers, step 7 continues after 500 ms");
 }
 
 }  // namespace
