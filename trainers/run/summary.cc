@@ -12,7 +12,7 @@
 namespace mtrun::trainers {
 namespace {
 
-constexpr int kLeastColumns = 80;
+constexpr int kUsualColumns = 80, kLeastColumns = 64;
 constexpr int kWorstClasses = 10;
 constexpr int kLeastName = 6;
 
@@ -30,17 +30,16 @@ int LongestName(const RunReport& r) {
 }
 
 std::string Results(const RunReport& r) {
-  const std::string loss = absl::StrFormat("%.4f", r.test_loss);
   const std::string chosen = !r.chosen_by_validation ? ""
-                             : r.tested_epoch > 0    ? " by validation, which was tested"
-                                                     : " by validation";
+                             : r.tested_epoch > 0    ? ", by validation: its weights were tested"
+                                                     : ", by validation; the final weights were tested";
   if (r.class_names.empty()) {
-    return absl::StrFormat("test loss      %s; best %.4f in epoch %d%s\n", loss, r.best_loss, r.best_epoch,
-                           chosen);
+    return absl::StrFormat("test loss      %.4f\nbest loss      %.4f in epoch %d%s\n", r.test_loss,
+                           r.best_loss, r.best_epoch, chosen);
   }
-  return absl::StrFormat("test accuracy  %s, loss %s, %d images; best %s in epoch %d%s\n",
-                         Percent(r.matrix.Accuracy()), loss, r.matrix.total(), Percent(r.best_accuracy),
-                         r.best_epoch, chosen);
+  return absl::StrFormat("test accuracy  %s, loss %.4f, %d images\nbest accuracy  %s in epoch %d%s\n",
+                         Percent(r.matrix.Accuracy()), r.test_loss, r.matrix.total(),
+                         Percent(r.best_accuracy), r.best_epoch, chosen);
 }
 
 std::string Head(const RunReport& r) {
@@ -50,10 +49,10 @@ std::string Head(const RunReport& r) {
   std::string text = absl::StrCat(r.program, "\n", Results(r), "trained        ", count(r.epochs, "epoch"),
                                   ", ", count(r.steps, "step"), " of ", r.global_batch,
                                   " in micro-batches of ", r.micro_batch, "\n");
-  absl::StrAppendFormat(&text, "workers        %d on %s, %.0f images/s, %s, of which %s training\n",
-                        r.world_size, count(r.nodes, "node"), r.images_per_second,
-                        HumanDuration(FromSeconds(r.seconds)),
-                        HumanDuration(FromSeconds(r.training_seconds)));
+  absl::StrAppendFormat(
+      &text, "workers        %d on %s, %.0f images/s\ntook           %s, of which %s training\n",
+      r.world_size, count(r.nodes, "node"), r.images_per_second, HumanDuration(FromSeconds(r.seconds)),
+      HumanDuration(FromSeconds(r.training_seconds)));
   return text;
 }
 
@@ -100,9 +99,8 @@ std::string Figure(double fraction, const Layout& layout) {
 std::string Matrix(const RunReport& r, int columns) {
   const Layout layout = LayoutFor(r, columns);
   const int classes = r.matrix.classes();
-  std::string text =
-      absl::StrCat("\nrows: actual class; columns: predicted class",
-                   layout.counts ? "" : ", percent of the row", "; recall, precision and F1 in percent\n");
+  std::string text = absl::StrCat("\nrows actual, columns predicted",
+                                  layout.counts ? "" : " (percent of the row)", "; figures in percent\n");
   absl::StrAppend(&text, std::string(static_cast<size_t>(layout.name), ' '));
   for (int c = 0; c < classes; ++c) absl::StrAppendFormat(&text, "%*d", layout.cell, c);
   const bool words = layout.figure >= 7;
@@ -154,7 +152,7 @@ std::string WorstClasses(const RunReport& r, int columns) {
 
 std::string ClassesText(const RunReport& report, int columns) {
   if (report.class_names.empty() || report.matrix.classes() == 0) return "";
-  columns = std::max(columns, kLeastColumns);
+  columns = columns == 0 ? kUsualColumns : std::max(columns, kLeastColumns);
   return report.matrix.classes() <= kMostMatrixClasses ? Matrix(report, columns)
                                                        : WorstClasses(report, columns);
 }
