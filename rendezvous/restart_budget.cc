@@ -12,7 +12,8 @@ std::string Restarts(int count) { return absl::StrCat(count, count == 1 ? " rest
 }  // namespace
 
 std::string RestartText(int count, int refunded, int max_restarts) {
-  if (refunded == 0) return absl::StrCat("restart ", count, " of ", max_restarts);
+  if (refunded == 0)
+    return absl::StrCat("restart ", count, count <= max_restarts ? absl::StrCat(" of ", max_restarts) : "");
   return absl::StrCat("restart ", count, " (", count - refunded, " of ", max_restarts, " used)");
 }
 

@@ -52,7 +52,7 @@ TEST_F(TrainerCheckTest, AFlagOfMtrunBehindTheNameIsCalledThat) {
 }
 
 TEST_F(TrainerCheckTest, AFileWithoutASectionIsWarnedOfOnce) {
-  support::WriteText(folder_.File("c.yaml"), "cnnB:\n  epochs: 1\n");
+  support::WriteText(folder_.File("c.yaml"), "vit:\n  epochs: 1\n");
   const std::string data =
       testing::WritePackedSet(folder_.path(), "data", {.train = 8, .test = 4}, testing::LearnablePixel);
   const std::string text =
