@@ -244,8 +244,9 @@ TEST_F(SettingsTest, ATableMayShowWhatDiffersFromTheDefaultsAlone) {
 TEST_F(SettingsTest, AFileWithoutTheSectionIsWarnedAbout) {
   ::testing::internal::CaptureStderr();
   EXPECT_TRUE(settings_.ApplyYaml(File("vit:\n  a: 1\ndiffusion:\n  b: 2\n"), "cnnA").ok());
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr("config.yaml: there is no section \"cnnA\", and others are not read: vit, diffusion"));
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      HasSubstr("config.yaml: there is no section \"cnnA\", and others are not read: vit, diffusion"));
   ::testing::internal::CaptureStderr();
   EXPECT_TRUE(settings_.ApplyYaml(File("cnnB:\n  a: 1\n"), "cnnA", MissingSection::kFine).ok());
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");

@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class TrainerCheckTest : public ::testing::Test {
+class CheckedFirstTest : public ::testing::Test {
  protected:
   /// Output of `mtrun ARGS`, which ends with `status`.
   std::string Mtrun(testing::Args args, int status) {
@@ -31,7 +31,7 @@ class TrainerCheckTest : public ::testing::Test {
   const support::TemporaryFolder folder_;
 };
 
-TEST_F(TrainerCheckTest, ATypoIsToldOnceAndNoWorkerStarts) {
+TEST_F(CheckedFirstTest, ATypoIsToldOnceAndNoWorkerStarts) {
   const std::string text = Mtrun(
       {"--standalone", "--nproc_per_node", "3", "--trainer", "cnnA", "--data", "d", "--lerning_rate", "1"},
       2);
@@ -39,19 +39,19 @@ TEST_F(TrainerCheckTest, ATypoIsToldOnceAndNoWorkerStarts) {
   EXPECT_THAT(text, Not(HasSubstr("generation 1")));
 }
 
-TEST_F(TrainerCheckTest, SoIsDataThatIsNotThere) {
+TEST_F(CheckedFirstTest, SoIsDataThatIsNotThere) {
   const std::string text = Mtrun(
       {"--standalone", "--nproc_per_node", "3", "--trainer", "cnnA", "--data", folder_.File("none")}, 2);
   EXPECT_EQ(Times(text, folder_.File("none")), 1) << text;
 }
 
-TEST_F(TrainerCheckTest, AFlagOfMtrunBehindTheNameIsCalledThat) {
+TEST_F(CheckedFirstTest, AFlagOfMtrunBehindTheNameIsCalledThat) {
   const std::string text =
       Mtrun({"--standalone", "--trainer", "cnnA", "--data", "d", "--nproc_per_node", "2"}, 2);
   EXPECT_THAT(text, HasSubstr("--nproc_per_node is a flag of mtrun: put it in front of --trainer cnnA"));
 }
 
-TEST_F(TrainerCheckTest, AFileWithoutASectionIsWarnedOfOnce) {
+TEST_F(CheckedFirstTest, AFileWithoutASectionIsWarnedOfOnce) {
   support::WriteText(folder_.File("c.yaml"), "vit:\n  epochs: 1\n");
   const std::string data =
       testing::WritePackedSet(folder_.path(), "data", {.train = 8, .test = 4}, testing::LearnablePixel);
@@ -62,7 +62,7 @@ TEST_F(TrainerCheckTest, AFileWithoutASectionIsWarnedOfOnce) {
   EXPECT_EQ(Times(text, "there is no section \"cnnA\""), 1) << text;
 }
 
-TEST_F(TrainerCheckTest, HelpVersionAndTheList) {
+TEST_F(CheckedFirstTest, HelpVersionAndTheList) {
   const std::string help = Mtrun({"--standalone", "--nproc_per_node", "4", "--trainer", "cnnA", "--help"}, 0);
   EXPECT_EQ(Times(help, "--learning_rate X"), 1);
   EXPECT_THAT(Mtrun({"--trainer", "vit", "--version"}, 0), HasSubstr("vit " + Version()));
