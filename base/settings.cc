@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "base/log.h"
 #include "base/settings_file.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
@@ -78,7 +79,7 @@ std::string Suggestion(std::string_view name, const std::vector<std::string>& ca
 }
 
 constexpr size_t kHelpFlag = 26;  // columns of --help: the flag,
-constexpr size_t kHelpText = 80;  // and what it does
+constexpr size_t kHelpText = 50;  // and what it does
 
 /// In lines that fit the right column of --help.
 std::string Wrapped(std::string_view text) {
@@ -93,6 +94,13 @@ std::string Wrapped(std::string_view text) {
     column += word.size() + (column > 0 ? 1 : 0);
   }
   return wrapped;
+}
+
+/// At most `room` bytes; of a path the end tells most.
+std::string WithoutMiddle(const std::string& text, size_t room) {
+  constexpr size_t kBeginning = 8;
+  if (text.size() <= room || room < 2 * kBeginning) return text;
+  return absl::StrCat(text.substr(0, kBeginning), "...", text.substr(text.size() - (room - kBeginning - 3)));
 }
 
 std::string YamlQuoted(const std::string& text) {
@@ -266,8 +274,10 @@ Settings::Entry* Settings::Named(const std::string& name) {
   return nullptr;
 }
 
-absl::Status Settings::ApplyYaml(const std::string& path, std::string_view section) {
-  MT_ASSIGN_OR_RETURN(const std::vector<FileSetting> found, ReadSettingsFile(path, section));
+absl::Status Settings::ApplyYaml(const std::string& path, std::string_view section, MissingSection missing) {
+  std::string warning;
+  MT_ASSIGN_OR_RETURN(const std::vector<FileSetting> found, ReadSettingsFile(path, section, warning));
+  if (!warning.empty() && missing == MissingSection::kWarn) log::Warning(warning);
   std::vector<std::string> names;
   for (const Entry& entry : entries_) names.push_back(entry.spec.name);
   for (const FileSetting& setting : found) {
@@ -319,17 +329,25 @@ void Settings::Derive(std::string_view name, std::string_view text, std::string_
   value.set = true;
 }
 
-std::string Settings::Table() const {
+std::string Settings::Table(bool all, size_t columns) const {
+  constexpr size_t kValue = 40;  // a longer value takes the place of its reason
+  std::vector<const Entry*> rows;
   size_t name_width = 0, value_width = 0;
   for (const Entry& entry : entries_) {
+    if (!entry.value.set || (!all && entry.value.text == entry.spec.default_text)) continue;
+    rows.push_back(&entry);
     name_width = std::max(name_width, entry.spec.name.size());
-    value_width = std::max(value_width, std::min<size_t>(entry.value.text.size(), 40));
+    value_width = std::max(value_width, std::min(entry.value.text.size(), kValue));
   }
   std::string table;
-  for (const Entry& entry : entries_) {
-    if (!entry.value.set) continue;
-    absl::StrAppendFormat(&table, "  %-*s  %-*s  %s\n", static_cast<int>(name_width), entry.spec.name,
-                          static_cast<int>(value_width), entry.value.text, entry.value.where);
+  for (const Entry* entry : rows) {
+    const std::string start = absl::StrFormat("  %-*s  ", static_cast<int>(name_width), entry->spec.name);
+    const size_t room = columns > start.size() ? columns - start.size() : 0;
+    const std::string value = columns > 0 ? WithoutMiddle(entry->value.text, room) : entry->value.text;
+    std::string line =
+        absl::StrFormat("%s%-*s  %s", start, static_cast<int>(value_width), value, entry->value.where);
+    if (columns > 0 && line.size() > columns) line.resize(columns);
+    absl::StrAppend(&table, line, "\n");
   }
   return table;
 }

@@ -34,6 +34,9 @@ struct SettingSpec {
   bool yields = false;  // an abbreviation that fits another setting, or its hints, does not mean this one
 };
 
+/// What a settings file without the section that is looked for means.
+enum class MissingSection { kWarn, kFine };
+
 enum class SettingSource { kDefault, kFile, kEnvironment, kFlag };
 
 class Settings {
@@ -50,8 +53,9 @@ class Settings {
   /// counts as not set.
   absl::Status ApplyEnvironment(const EnvironmentMap& environment, std::string_view prefix);
   /// Reads one section of a file (settings_file.h). An unknown key is an error with its line and the nearest
-  /// valid name.
-  absl::Status ApplyYaml(const std::string& path, std::string_view section);
+  /// valid name; a file without the section is warned of.
+  absl::Status ApplyYaml(const std::string& path, std::string_view section,
+                         MissingSection missing = MissingSection::kWarn);
 
   bool IsSet(std::string_view name) const;  // given anywhere, or with a default
   SettingSource SourceOf(std::string_view name) const;
@@ -63,8 +67,9 @@ class Settings {
   /// "batch_size x workers").
   void Derive(std::string_view name, std::string_view text, std::string_view reason);
 
-  /// Aligned columns name, value, where the value came from; settings at their defaults too.
-  std::string Table() const;
+  /// Aligned columns name, value, where the value came from, of what differs from the default (or of `all`).
+  /// `columns` > 0: long values lose their middle, and reasons their end, so that no line is longer.
+  std::string Table(bool all = true, size_t columns = 0) const;
   /// `section:\n  name: value` lines that ApplyYaml reads back.
   std::string Yaml(std::string_view section) const;
   /// Grouped --help text of all settings (no usage line).

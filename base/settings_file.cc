@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/log.h"
 #include "base/nearest_name.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -66,14 +65,17 @@ absl::Status NoSection(const std::string& where, const std::string& key, std::st
 
 }  // namespace
 
-absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& path, std::string_view section) {
+absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& path, std::string_view section,
+                                                          std::string& warning) {
   MT_ASSIGN_OR_RETURN(const YAML::Node root, LoadYaml(path));
   std::string near;  // where a section stands whose name is almost this one's
+  std::vector<std::string> others;
   std::vector<FileSetting> settings;
   bool found = false;
   for (const auto& item : root) {
     const std::string key = item.first.Scalar();
     const std::string where = LineOf(path, item.first);
+    others.push_back(key);
     if (!item.second.IsMap() && !item.second.IsNull()) return NoSection(where, key, section);
     if (key == section) {
       found = true;
@@ -83,7 +85,12 @@ absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& pat
           absl::StrCat(where, ": section \"", key, "\" is not read; did you mean \"", View(section), "\"?");
     }
   }
-  if (!found && !near.empty()) log::Warning(near);
+  if (found) return settings;
+  warning = !near.empty()
+                ? near
+                : absl::StrCat(path, ": there is no section \"", View(section), "\", and ",
+                               others.empty() ? "no other one"
+                                              : "others are not read: " + absl::StrJoin(others, ", "));
   return settings;
 }
 

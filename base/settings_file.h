@@ -16,9 +16,10 @@ struct FileSetting {
   bool operator==(const FileSetting&) const = default;
 };
 
-/// What the section holds, in its order; nothing where it is missing, with a warning where another one's name
-/// is near. Other sections belong to other programs. Errors of the file, and kInvalidArgument with the line
-/// for values that stand in no section or are neither single nor a list.
-absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& path, std::string_view section);
+/// What the section holds, in its order; nothing where it is missing, with a `warning` that says so. Other
+/// sections belong to other programs. Errors of the file, and kInvalidArgument with the line for values that
+/// stand in no section or are neither single nor a list.
+absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& path, std::string_view section,
+                                                          std::string& warning);
 
 }  // namespace mtrun

@@ -16,6 +16,7 @@
 #include "base/posix.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
+#include "base/version.h"
 #include "datasets/commands.h"
 #include "datasets/contact_sheet.h"
 #include "datasets/images/image.h"
@@ -39,6 +40,7 @@ usage: mtdata import SOURCE DEST [flags]   make the data set DEST (a new folder)
        mtdata info PATH [--verify]         show what the data set PATH holds
        mtdata show PATH --png FILE [flags] draw images of the data set PATH as one picture
        mtdata verify PATH                  compare every byte with the checksums and decode every encoded image
+       mtdata --version
 )";
 constexpr char kAboutSource[] = R"(
 SOURCE is one of
@@ -254,6 +256,10 @@ int RunCommand(const std::vector<std::string>& args, absl::Span<const Command> m
   if (args.empty() || args[0] == "help" || std::any_of(args.begin(), args.end(), asks_help)) {
     PrintHelp(more);
     return args.empty() ? kUsage : 0;
+  }
+  if (args[0] == "--version") {
+    std::cout << "mtdata " << Version() << "\n";
+    return 0;
   }
   const std::vector<std::string> rest(args.begin() + 1, args.end());
   if (args[0] == "import") return RunImport(rest);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -96,9 +97,11 @@ struct PackedSplit::State {
   Index index;
   std::string digest;
   std::vector<Shard> shards;
-  int64_t size = 0;
+  int64_t size = 0;  // of all shards
   size_t image_bytes = 0;
+  std::optional<std::vector<int64_t>> ids = {};  // what is left of them; nothing: all
 
+  int64_t Find(int64_t i) const { return ids ? ids->at(static_cast<size_t>(i)) : i; }
   const Shard& ShardOf(int64_t i) const {
     MT_CHECK(i >= 0 && i < size) << "image " << i << " of " << size;
     const auto after =
@@ -138,7 +141,15 @@ PackedSplit::PackedSplit(PackedSplit&&) noexcept = default;
 PackedSplit& PackedSplit::operator=(PackedSplit&&) noexcept = default;
 PackedSplit::~PackedSplit() = default;
 
-int64_t PackedSplit::size() const { return state_->size; }
+PackedSplit PackedSplit::Restricted(std::vector<int64_t> ids) && {
+  for (int64_t& id : ids) id = state_->Find(id);
+  state_->ids = std::move(ids);
+  return std::move(*this);
+}
+
+int64_t PackedSplit::size() const {
+  return state_->ids ? static_cast<int64_t>(state_->ids->size()) : state_->size;
+}
 std::vector<int64_t> PackedSplit::shard_counts() const {
   std::vector<int64_t> counts;
   for (size_t i = 0; i < state_->shards.size(); ++i) {
@@ -167,23 +178,27 @@ bool PackedSplit::varies() const { return state_->index.varies(); }
 
 std::string_view PackedSplit::record(int64_t i) const {
   MT_CHECK(encoded());
+  i = state_->Find(i);
   const Shard& shard = state_->ShardOf(i);
   return shard.encoded.record(i - shard.first);
 }
 
 ImageSize PackedSplit::image_size(int64_t i) const {
   if (!encoded()) return {height(), width()};
+  i = state_->Find(i);
   const Shard& shard = state_->ShardOf(i);
   return shard.encoded.size(i - shard.first);
 }
 
 absl::Span<const uint8_t> PackedSplit::image(int64_t i) const {
   MT_CHECK(!encoded());
+  i = state_->Find(i);
   const Shard& shard = state_->ShardOf(i);
   return {shard.images + static_cast<size_t>(i - shard.first) * state_->image_bytes, state_->image_bytes};
 }
 
 int64_t PackedSplit::label(int64_t i) const {
+  i = state_->Find(i);
   const Shard& shard = state_->ShardOf(i);
   return LabelAt(shard, i - shard.first);
 }

@@ -21,6 +21,8 @@ class PackedSplit {
   /// size disagrees with the index. With `verify` the SHA-256 of each shard is compared too.
   static absl::StatusOr<PackedSplit> Open(const std::string& root, const std::string& split,
                                           bool verify = false);
+  /// Those of its images alone, in that order: image i is the old ids[i]. REQUIRES: each is below size().
+  PackedSplit Restricted(std::vector<int64_t> ids) &&;
   PackedSplit(PackedSplit&&) noexcept;
   PackedSplit& operator=(PackedSplit&&) noexcept;
   ~PackedSplit();

@@ -41,7 +41,8 @@ AgentConfig CoreConfig(const Options& options, const rendezvous::Offer& offer, c
           options.job.fence_timeout,
           options.warm_up,
           options.hang_notice,
-          options.hang_timeout};
+          options.hang_timeout,
+          options.warm_up && isatty(STDERR_FILENO) == 1};
 }
 
 class Agent {

@@ -20,6 +20,7 @@
 #include "launcher/net/presence_port.h"
 #include "launcher/output/log_files.h"
 #include "launcher/questions.h"
+#include "launcher/trainer_check.h"
 #include "launcher/workers/command_line.h"
 #include "launcher/workers/guardian.h"
 #include "launcher/workers/lease_alarm.h"
@@ -88,8 +89,16 @@ int Main(const std::vector<std::string>& args) {
     const absl::Status asked = AskServices(*options);
     return asked.ok() ? 0 : Complain(asked, kFailed);
   }
+  if (options->entry.trainer == "list") {
+    std::cout << ListTrainers(environment, *folder);
+    return 0;
+  }
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());
+  if (!options->entry.trainer.empty()) {
+    if (AsksTrainer(options->entry.words)) BecomeTrainer(*program);
+    if (const int wrong = CheckTrainer(*options, *program); wrong != 0) return wrong;
+  }
   if (!options->run_id_given) options->job.program = ProgramIdentity(*program, options->entry);
   if (options->standalone && !options->run_id_given)
     options->job.job_id = absl::StrFormat("%016x", RandomBits());

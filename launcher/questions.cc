@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "launcher/top.h"
 #include "rendezvous/control_client.h"
 #include "rendezvous/log_client.h"
 #include "rendezvous/status_client.h"
@@ -93,6 +94,7 @@ absl::Status Control(const Options& options) {
 }  // namespace
 
 absl::Status AskServices(const Options& options) {
+  if (options.act == Options::Act::kTop) return RunTop(options.asked.front(), CredentialsOf(options));
   if (options.act == Options::Act::kLogs) return ShowLogs(options);
   if (options.act != Options::Act::kStatus) return Control(options);
   return options.watch ? WatchStatus(options) : ShowStatus(options);

@@ -13,6 +13,7 @@
 #include "base/token.h"
 #include "launcher/net/etcd_probe.h"
 #include "launcher/net/held_port.h"
+#include "launcher/net/name_wait.h"
 #include "launcher/workers/guardian.h"
 #include "rendezvous/service/state_folder.h"
 #include "rendezvous/session/local_session.h"
@@ -74,7 +75,7 @@ absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& op
                                                                const PresencePort& presence, int* signal) {
   MT_ASSIGN_OR_RETURN(RendezvousAccess access, FindRendezvous(options, presence));
   const bool hosting = access.hosting && !access.hosting->endpoint().empty();
-  const TimePoint give_up = MonotonicNow() + options.job.join_timeout;
+  NameWait wait(options.connect_timeout, MonotonicNow());
   while (access.address.empty()) {
     MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(access.endpoint));
     absl::StatusOr<std::string> address = AddressTowards(endpoint, hosting);
@@ -82,8 +83,8 @@ absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& op
       access.address = *std::move(address);
       break;
     }
-    if (MonotonicNow() >= give_up) return address.status();
-    log::Warning(address.status().message(), "; trying again");
+    MT_ASSIGN_OR_RETURN(const std::string news, wait.OnFailure(address.status(), MonotonicNow()));
+    if (!news.empty()) log::Warning(news);
     if ((*signal = StopSignalWithin(kResolvePause)) != 0) return std::nullopt;
   }
   // A list names the services that may take over.

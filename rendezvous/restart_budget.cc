@@ -11,9 +11,13 @@ std::string Restarts(int count) { return absl::StrCat(count, count == 1 ? " rest
 
 }  // namespace
 
-std::string RestartBudget::UsedText() const {
-  return absl::StrCat("restart ", used(), " of ", max_restarts_);
+std::string RestartText(int count, int refunded, int max_restarts) {
+  if (refunded == 0)
+    return absl::StrCat("restart ", count, count <= max_restarts ? absl::StrCat(" of ", max_restarts) : "");
+  return absl::StrCat("restart ", count, " (", count - refunded, " of ", max_restarts, " used)");
 }
+
+std::string RestartBudget::UsedText() const { return RestartText(count_, refunded_, max_restarts_); }
 
 void RestartBudget::Raise(int count, int refunded) {
   count_ = std::max(count_, count);

@@ -12,6 +12,9 @@
 namespace mtrun::rendezvous {
 
 /// Invariant: 0 <= refunded() and 0 <= used() <= max_restarts.
+/// "restart 2 of 3"; where steps have given some back "restart 5 (1 of 3 used)".
+std::string RestartText(int count, int refunded, int max_restarts);
+
 class RestartBudget {
  public:
   static constexpr int kMaxEarlyFailures = 3;  // in a row, of trainers that had never been ready
@@ -26,7 +29,7 @@ class RestartBudget {
   int refunded() const { return refunded_; }  // of those, given back
   int used() const { return count_ - refunded_; }
   bool Valid() const { return refunded_ >= 0 && used() >= 0 && used() <= max_restarts_; }
-  /// "restart 1 of 3".
+  /// As RestartText.
   std::string UsedText() const;
 
   /// What an agent knows from an earlier service. Neither number goes down.

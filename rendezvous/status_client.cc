@@ -57,7 +57,10 @@ std::string Heading(const JobView& job) {
 
 std::string JobTable(const JobView& job) {
   std::string text = absl::StrCat("job ", job.settings.job_id, ": ", Heading(job), "\n");
-  absl::StrAppend(&text, "  restarts ", job.restart_count, " of ", job.settings.max_restarts, "\n");
+  // Beyond the budget steps have given some back.
+  const bool beyond = job.restart_count > job.settings.max_restarts;
+  absl::StrAppend(&text, "  restarts ", job.restart_count, beyond ? ", of which at most " : " of ",
+                  job.settings.max_restarts, beyond ? " count" : "", "\n");
   if (!job.reason.empty()) absl::StrAppend(&text, "  last change: ", job.reason, "\n");
   if (!job.authority) absl::StrAppend(&text, "  this service sees too few nodes to change anything\n");
   std::vector<std::vector<std::string>> rows = {

@@ -117,6 +117,12 @@ absl::Status WithAdvice(const absl::Status& status) {
       status.message(), " (flags of your own program go after its name; --help lists those of mtrun)"));
 }
 
+/// With a trainer the file may be meant for that alone.
+absl::Status ReadConfig(Settings& settings) {
+  const MissingSection missing = RunsTrainer(settings) ? MissingSection::kFine : MissingSection::kWarn;
+  return Annotate(settings.ApplyYaml(settings.Text("config"), "mtrun", missing), "--config");
+}
+
 }  // namespace
 
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const EnvironmentMap& environment,
@@ -131,8 +137,7 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const
   MT_RETURN_IF_ERROR(ReadQuestion(*rest, &settings, &options));
   if (options.act != Options::Act::kRun) return options;
   MT_RETURN_IF_ERROR(settings.ApplyEnvironment(environment, "PET_"));
-  if (settings.IsSet("config"))
-    MT_RETURN_IF_ERROR(Annotate(settings.ApplyYaml(settings.Text("config"), "mtrun"), "--config"));
+  if (settings.IsSet("config")) MT_RETURN_IF_ERROR(ReadConfig(settings));
   MT_RETURN_IF_ERROR(DeriveFromSlurm(environment, &settings, &options));
   for (const Option& option : OptionRows()) {
     const OptionContext context{option.spec.name, settings, environment, machine, *rest};
@@ -147,14 +152,16 @@ std::string HelpText() {
       "usage: mtrun [flags] PROGRAM [arguments]\n"
       "       mtrun [flags] -m MODULE [arguments]\n"
       "       mtrun [flags] --trainer NAME [the trainer's flags]\n"
+      "       mtrun --trainer list\n"
       "       mtrun --status HOST:PORT [--json] [--watch]\n"
+      "       mtrun --top HOST:PORT\n"
       "       mtrun --drain NODE ENDPOINT [--rdzv_id ID]\n"
       "       mtrun --evict NODE ENDPOINT [--rdzv_id ID]\n"
       "       mtrun --stop ENDPOINT [--checkpoint] [--rdzv_id ID]\n"
       "       mtrun --logs RANK ENDPOINT [--follow] [--rdzv_id ID]\n\n"
-      "Starts the workers of this node and keeps them one job with those of the other nodes. Every flag may "
-      "also be set\n"
-      "as PET_<NAME> or in the mtrun: section of --config; dashes and underscores are alike.\n",
+      "Starts the workers of this node and keeps them one job with those of the other\n"
+      "nodes. Every flag may also be set as PET_<NAME> or in the mtrun: section of\n"
+      "--config; dashes and underscores are alike.\n",
       Settings("mtrun", OptionTable()).Help());
 }
 

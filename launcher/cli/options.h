@@ -47,7 +47,19 @@ struct EntryPoint {
 };
 
 struct Options {
-  enum class Act { kRun, kHelp, kVersion, kCompletion, kStatus, kDrain, kEvict, kStop, kLogs, kNewToken };
+  enum class Act {
+    kRun,
+    kHelp,
+    kVersion,
+    kCompletion,
+    kStatus,
+    kDrain,
+    kEvict,
+    kStop,
+    kLogs,
+    kTop,
+    kNewToken
+  };
   Act act = Act::kRun;
   std::string completion_shell;      // "bash" or "zsh"
   std::vector<std::string> asked;    // the endpoints of the services that a question is for

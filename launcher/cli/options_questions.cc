@@ -17,8 +17,8 @@ struct ServiceQuestion {
   const char* name;
   bool endpoint_follows;  // --evict NODE ENDPOINT
 };
-constexpr ServiceQuestion kServiceQuestions[] = {
-    {"status", false}, {"drain", true}, {"evict", true}, {"stop", false}, {"logs", true}};
+constexpr ServiceQuestion kServiceQuestions[] = {{"status", false}, {"top", false},  {"drain", true},
+                                                 {"evict", true},   {"stop", false}, {"logs", true}};
 
 /// A switch that means something beside one question alone.
 struct Companion {
@@ -42,8 +42,8 @@ absl::Status ReadEndpoints(absl::string_view question, const std::string& text, 
     if (!endpoint.ok()) return Annotate(endpoint.status(), absl::StrCat("--", question));
     options->asked.push_back(ToText(*endpoint));
   }
-  if (question == "status" && options->asked.size() > 1)
-    return absl::InvalidArgumentError("--status asks one service: give one HOST:PORT");
+  if ((question == "status" || question == "top") && options->asked.size() > 1)
+    return absl::InvalidArgumentError(absl::StrCat("--", question, " asks one service: give one HOST:PORT"));
   return absl::OkStatus();
 }
 

@@ -161,6 +161,7 @@ void AgentCore::OnAssigned(const rendezvous::Assignment& assignment) {
     stop_.next = Next::kRejoin;
   } else if (assignment_ && slots_.Cooperative()) {
     out_.Tell(slots_.Listening(), channel::Dissolved{assignment_->generation, why});
+    if (config_.warm_up) regroup_.Ended(why, assignment_->world_size, now_);
     Regroup(/*graceful=*/false);
     Enter(assignment, member);
   } else {
@@ -170,7 +171,9 @@ void AgentCore::OnAssigned(const rendezvous::Assignment& assignment) {
 
 void AgentCore::OnDissolved(const rendezvous::GenerationDissolved& event) {
   if (!assignment_ || assignment_->generation != event.generation || stop_.exit) return;
-  out_.Log(Level::kInfo, absl::StrCat("generation ", event.generation.number, " ended: ", event.reason));
+  out_.Log(config_.brief ? Level::kDebug : Level::kInfo,
+           absl::StrCat("generation ", event.generation.number, " ended: ", event.reason));
+  if (config_.warm_up) regroup_.Ended(event.reason, assignment_->world_size, now_);
   restart_count_ = event.restart_count;
   out_.Tell(slots_.Listening(), channel::Dissolved{event.generation, event.reason, event.graceful});
   if (phase_ == Phase::kStopping) {
@@ -325,6 +328,9 @@ void AgentCore::OnProgress(int local_rank, int64_t step) {
   Moved(local_rank);
   slot.said_ready = true;
   watch_.SetStep(local_rank, step);
+  if (assignment_ && slot.member()) {
+    if (const auto line = regroup_.OnSteps(step, now_)) out_.Log(Level::kInfo, *line);
+  }
   if (assignment_ && slot.rank == 0 && report_.AddSteps(step))
     out_.Send(rendezvous::StepsCommitted{assignment_->generation, step});
 }

@@ -25,6 +25,7 @@
 #include "launcher/core/effect_list.h"
 #include "launcher/core/generation_report.h"
 #include "launcher/core/hang_watch.h"
+#include "launcher/core/regroup_line.h"
 #include "launcher/core/service_link.h"
 #include "launcher/core/stop_ladder.h"
 #include "launcher/core/warm_pool.h"
@@ -46,6 +47,8 @@ struct AgentConfig {
   // Zero: never.
   Duration hang_notice = Duration::zero();
   Duration hang_timeout = Duration::zero();
+  // On a terminal a regrouping of trainers is one line, and its details are for debugging.
+  bool brief = false;
   bool operator==(const AgentConfig&) const = default;
 };
 
@@ -134,6 +137,7 @@ class AgentCore {
   std::optional<rendezvous::Assignment> last_;  // while regrouping: the one that is over
   bool ends_step_ = false;                      // its workers may still end its last step
   size_t member_ = 0;                           // this node's place in either
+  RegroupLine regroup_;                         // what people are told of the last one
   GenerationReport report_;                     // of this (the last) generation
   uint64_t last_number_ = 0;                    // of the last generation here
   int restart_count_ = 0;                       // that this node has heard of

@@ -38,7 +38,9 @@ void AgentCore::Enter(const rendezvous::Assignment& assignment, size_t member) {
   report_ = {};
   pool_.offered = self.workers;  // what became ready since then is offered again
   phase_ = Phase::kRunning;
-  out_.Log(Level::kInfo, FormationMessage(assignment, self, config_.max_restarts));
+  const bool again = config_.brief && assignment.generation.number > 1;
+  out_.Log(again ? Level::kDebug : Level::kInfo, FormationMessage(assignment, self, config_.max_restarts));
+  regroup_.Entered(assignment.world_size);
   if (slots_.empty()) slots_.Reset(self.workers);
   slots_.AssignRanks(self.workers, self.first_rank);
   for (const int local_rank : slots_.Members()) {

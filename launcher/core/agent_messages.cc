@@ -1,6 +1,7 @@
 #include "launcher/core/agent_messages.h"
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/restart_budget.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -19,10 +20,9 @@ std::string FormationMessage(const rendezvous::Assignment& assignment, const ren
                                   nodes == 1 ? " node, " : " nodes, ", "world size ", assignment.world_size,
                                   "; this is node ", self.node_rank, " with ", RankRange(self), "; master ",
                                   assignment.master_address, ":", assignment.master_port);
-  if (assignment.restart_count > 0) absl::StrAppend(&text, "; restart ", assignment.restart_count);
-  // Beyond the budget some have been given back.
-  if (assignment.restart_count > 0 && assignment.restart_count <= max_restarts)
-    absl::StrAppend(&text, " of ", max_restarts);
+  if (assignment.restart_count > 0)
+    absl::StrAppend(&text, "; ",
+                    rendezvous::RestartText(assignment.restart_count, assignment.refunded, max_restarts));
   return text;
 }
 

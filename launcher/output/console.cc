@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
+#include "base/terminal.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -35,20 +36,29 @@ class Console::State {
  public:
   State(int out, int err) : fds_{out, err}, terminals_{isatty(out) == 1, isatty(err) == 1} {}
 
-  bool IsTerminal(int which) const { return terminals_[which]; }
-
-  enum class Kind { kLines, kUpdate, kSaid };
-  void Put(int which, std::string text, Kind kind) {
+  void Put(int which, std::string text, bool waits) {
     const MutexLock lock(mu_);
-    // An update that stands on the screen makes room for what comes next.
-    if (std::exchange(update_shown_, kind == Kind::kUpdate)) text.insert(0, "\x1b[K");
-    if (kind != Kind::kSaid) WaitForRoom(text.size());
+    if (waits) WaitForRoom(text.size());
     if (bytes_ > 0 && bytes_ + text.size() > kQueueBytes) {
       lost_ += std::count(text.begin(), text.end(), '\n');
       return;
     }
+    // The line that stays makes room for what comes, and stands below it again.
+    Erase();
     SayWhatIsLost();
     Append(which, std::move(text));
+    Draw();
+  }
+
+  void Update(int which, const std::string& text) {
+    if (!terminals_[which]) return;
+    const MutexLock lock(mu_);
+    if (bytes_ > kQueueBytes / 2) return;  // nobody looks
+    if (which == update_which_ || !text.empty()) Erase();
+    if (which != update_which_ && text.empty()) return;
+    update_ = text;
+    update_which_ = which;
+    Draw();
   }
 
   bool Flush(Duration patience) {
@@ -105,6 +115,18 @@ class Console::State {
     changed_.NotifyAll();
   }
 
+  void Erase() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (!update_.empty()) Append(update_which_, "\r\x1b[K");
+  }
+
+  /// Ends at the left: whoever else writes there writes over it. In its last column a terminal may wrap.
+  void Draw() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (update_.empty()) return;
+    const int columns = TerminalSize::Of(fds_[update_which_]).columns;
+    Append(update_which_,
+           absl::StrCat(ClipColumns(update_, static_cast<size_t>(std::max(columns, 2) - 1)), "\r"));
+  }
+
   /// Returns when `size` bytes fit, or when the console has taken nothing for a while.
   void WaitForRoom(size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     while (bytes_ + size > kQueueBytes && bytes_ > 0) {
@@ -150,7 +172,8 @@ class Console::State {
   size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // in the queue and being written
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
-  bool update_shown_ ABSL_GUARDED_BY(mu_) = false;
+  std::string update_ ABSL_GUARDED_BY(mu_);  // the line that stays
+  int update_which_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t progress_ ABSL_GUARDED_BY(mu_) = 1;  // successful writes
   uint64_t stuck_at_ ABSL_GUARDED_BY(mu_) = 0;  // value of progress_ at which it was blocked
   int64_t lost_ ABSL_GUARDED_BY(mu_) = 0;       // lines, since the last notice
@@ -162,17 +185,16 @@ Console::Console(int out, int err) : state_(std::make_shared<State>(out, err)) {
 }
 
 Console::~Console() {
+  for (const int which : {0, 1}) state_->Update(which, "");
   Flush(kExitPatience);
   state_->Stop();
 }
 
-void Console::Lines(int which, std::string text) { state_->Put(which, std::move(text), State::Kind::kLines); }
+void Console::Lines(int which, std::string text) { state_->Put(which, std::move(text), /*waits=*/true); }
 
-void Console::Say(std::string text) { state_->Put(1, std::move(text), State::Kind::kSaid); }
+void Console::Say(std::string text) { state_->Put(1, std::move(text), /*waits=*/false); }
 
-void Console::Update(int which, const std::string& text) {
-  if (state_->IsTerminal(which)) state_->Put(which, absl::StrCat(text, "\r"), State::Kind::kUpdate);
-}
+void Console::Update(int which, const std::string& text) { state_->Update(which, text); }
 
 bool Console::Flush(Duration patience) { return state_->Flush(patience); }
 

@@ -28,7 +28,8 @@ class Console {
   void Lines(int which, std::string text);
   /// As Lines to the error stream, but never waits: a full queue loses it.
   void Say(std::string text);
-  /// A line that will be rewritten; shown only on a terminal.
+  /// The line that stays below all others until the next one takes its place, cut to the terminal's width;
+  /// shown only on a terminal. "": there is none any more.
   void Update(int which, const std::string& text);
   /// Waits until everything is written, at most `patience`; false when it is not.
   bool Flush(Duration patience);

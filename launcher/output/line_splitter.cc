@@ -36,6 +36,11 @@ std::vector<Piece> LineSplitter::Feed(std::string_view bytes) {
   return pieces;
 }
 
+std::optional<std::string> LineSplitter::Standing() const {
+  if (pending_.empty() || pending_.back() != '\r') return std::nullopt;
+  return pending_.substr(0, pending_.size() - 1);
+}
+
 std::vector<Piece> LineSplitter::Flush() {
   if (pending_.empty()) return {};
   const size_t size = pending_.size();

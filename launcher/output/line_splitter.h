@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,8 @@ class LineSplitter {
   /// The pieces that `bytes` complete; together with what Flush would give they cover all bytes fed, in
   /// order.
   std::vector<Piece> Feed(std::string_view bytes);
+  /// The update that Feed holds back because the next byte may be a '\n'; nothing: it holds none.
+  std::optional<std::string> Standing() const;
   /// What is left at the end of the stream.
   std::vector<Piece> Flush();
 

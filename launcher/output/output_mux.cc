@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "base/terminal.h"
 #include "launcher/output/line_splitter.h"
 
 namespace mtrun::launcher {
@@ -25,6 +26,7 @@ namespace {
 
 constexpr Duration kExitPatience = std::chrono::seconds(2);
 constexpr size_t kReadSize = 64 << 10;
+constexpr Duration kKeepUpdateEvery = std::chrono::seconds(5);
 constexpr int kReadsInARow = 16;  // then the other streams have their turn
 
 /// One log file, or none.
@@ -41,7 +43,10 @@ struct Stream {
   LogFile file, filtered;
   std::vector<std::string> filters;
   bool to_console = true;
+  bool thins_updates = false;
   LineSplitter splitter = LineSplitter();
+  bool update_stands = false;  // its update is the console's line that stays
+  TimePoint update_kept = {};  // when one went to the file
 
   bool WantsLines() const { return to_console || which == 1 || !filters.empty(); }
   bool Matches(const std::string& line) const {
@@ -108,7 +113,10 @@ class OutputMux::Impl {
       const bool in_a_hurry = wanted != done || stop;
       ReadWhatIsThere(in_a_hurry ? 0 : -1);
       if (close || stop) {
-        for (Stream& stream : streams_) Show(stream, stream.splitter.Flush());
+        for (Stream& stream : streams_) {
+          Show(stream, stream.splitter.Flush());
+          if (stream.update_stands) ShowUpdate(stream, "");
+        }
         streams_.clear();
         SayWhatIsLost();
       }
@@ -157,25 +165,52 @@ class OutputMux::Impl {
       if (size < 0 && errno == EAGAIN) return false;
       if (size <= 0) {
         Show(stream, stream.splitter.Flush());
+        if (stream.update_stands) ShowUpdate(stream, "");
         return true;
       }
       const std::string_view bytes(buffer_.data(), static_cast<size_t>(size));
-      WriteToFile(stream.file, bytes);
-      if (stream.WantsLines()) Show(stream, stream.splitter.Feed(bytes));
+      if (!stream.thins_updates) WriteToFile(stream.file, bytes);
+      if (!stream.WantsLines()) continue;
+      Show(stream, stream.splitter.Feed(bytes));
+      if (const auto standing = stream.splitter.Standing()) ShowUpdate(stream, *standing);
     }
     return false;
   }
 
+  void ShowUpdate(Stream& stream, const std::string& text) {
+    if (!stream.to_console) return;
+    stream.update_stands = !text.empty();
+    console_->Update(stream.which, text.empty() ? "" : absl::StrCat(stream.prefix, text));
+  }
+
+  /// What a file gets where updates are thinned out: whole lines, and an update now and then as one of them.
+  static std::string FileText(Stream& stream, const std::vector<Piece>& pieces) {
+    std::string text;
+    for (const Piece& piece : pieces) {
+      if (piece.kind == Piece::Kind::kUpdate) {
+        const TimePoint now = MonotonicNow();
+        if (piece.text.empty() || now - stream.update_kept < kKeepUpdateEvery) continue;
+        stream.update_kept = now;
+        absl::StrAppend(&text, WithoutEscapes(piece.text), "\n");
+      } else {
+        absl::StrAppend(&text, piece.text, piece.kind == Piece::Kind::kLine ? "\n" : "");
+      }
+    }
+    return text;
+  }
+
   void Show(Stream& stream, const std::vector<Piece>& pieces) {
     if (stream.which == 1) KeepTail(stream.local_rank, pieces);
+    if (stream.thins_updates) WriteToFile(stream.file, FileText(stream, pieces));
     std::string lines, filtered;
     for (const Piece& piece : pieces) {
       if (piece.kind == Piece::Kind::kUpdate) {
         // Rare but for terminals, which show no other lines before it.
         if (stream.to_console && !lines.empty()) console_->Lines(stream.which, std::exchange(lines, {}));
-        if (stream.to_console) console_->Update(stream.which, absl::StrCat(stream.prefix, piece.text));
+        ShowUpdate(stream, piece.text);
         continue;
       }
+      if (stream.update_stands) ShowUpdate(stream, "");  // its own line takes the update's place
       if (stream.to_console) absl::StrAppend(&lines, stream.prefix, piece.text, "\n");
       if (stream.Matches(piece.text)) absl::StrAppend(&filtered, stream.prefix, piece.text, "\n");
     }
@@ -249,7 +284,8 @@ absl::Status OutputMux::Add(WorkerStreams streams) {
   MT_ASSIGN_OR_RETURN(LogFile filtered_out, OpenLog(!streams.out_filters.empty(), streams.filtered_out_file));
   MT_ASSIGN_OR_RETURN(LogFile filtered_err, OpenLog(!streams.err_filters.empty(), streams.filtered_err_file));
   impl_->Add(Stream{streams.local_rank, 0, streams.prefix, std::move(streams.out), std::move(out_file),
-                    std::move(filtered_out), streams.out_filters, streams.plan.out.console});
+                    std::move(filtered_out), streams.out_filters, streams.plan.out.console,
+                    streams.thins_updates});
   impl_->Add(Stream{streams.local_rank, 1, streams.prefix, std::move(streams.err), std::move(err_file),
                     std::move(filtered_err), streams.err_filters, streams.plan.err.console});
   return absl::OkStatus();

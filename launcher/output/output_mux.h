@@ -24,6 +24,7 @@ struct WorkerStreams {
   // Lines that hold one of the texts also go to a file of the whole attempt, with their prefix.
   std::vector<std::string> out_filters, err_filters;
   std::string filtered_out_file, filtered_err_file;
+  bool thins_updates = false;  // of standard output: a file gets one of its updates every 5 s, as a line
 };
 
 /// Methods may be called from any thread.

@@ -1,10 +1,13 @@
 #include "launcher/workers/launch_plan.h"
 
+#include <unistd.h>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/data_key.h"
 #include "base/log.h"
 #include "base/posix.h"
+#include "base/terminal.h"
 #include "base/token.h"
 #include "launcher/cli/machine.h"
 #include "launcher/workers/text_template.h"
@@ -100,7 +103,18 @@ WorkerLaunch LaunchPlan::For(const rendezvous::Assignment& assignment, size_t me
   streams.err_filters = options_.err_filters;
   streams.filtered_out_file = launch.files.filtered_out;
   streams.filtered_err_file = launch.files.filtered_err;
+  launch.spec.environment.erase(kColumnsVariable);  // of an mtrun that runs this one
+  if (!options_.entry.trainer.empty()) ShowProgress(launch);
   return launch;
+}
+
+/// A trainer whose output is seen on a terminal keeps a line there.
+void LaunchPlan::ShowProgress(WorkerLaunch& launch) const {
+  const int columns = TerminalSize::Of(STDOUT_FILENO).columns;
+  const int room = columns - static_cast<int>(ColumnsOf(launch.streams.prefix));
+  if (columns == 0 || room <= 0 || !launch.streams.plan.out.console) return;
+  launch.spec.environment[kColumnsVariable] = absl::StrCat(room);
+  launch.streams.thins_updates = true;
 }
 
 }  // namespace mtrun::launcher

@@ -34,6 +34,7 @@ class LaunchPlan {
 
  private:
   void TieToProcessors();
+  void ShowProgress(WorkerLaunch& launch) const;
 
   const Options& options_;
   const Program& program_;

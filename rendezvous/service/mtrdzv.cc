@@ -15,6 +15,7 @@
 #include "base/settings.h"
 #include "base/status_macros.h"
 #include "base/token.h"
+#include "base/version.h"
 #include "base/worker_env.h"
 #include "rendezvous/service/service.h"
 #include "rendezvous/service/state_folder.h"
@@ -38,7 +39,7 @@ constexpr char kUsage[] =
     "use.\n"
     "\n";
 
-std::vector<SettingSpec> Specs() {
+std::vector<SettingSpec> ServiceSpecs() {
   using Kind = SettingSpec::Kind;
   return {
       {.name = "endpoint",
@@ -89,13 +90,24 @@ std::vector<SettingSpec> Specs() {
        .default_text = "false",
        .help = "With status: JSON for programs instead of a table.",
        .group = "Service"},
-      {.name = "help",
-       .kind = Kind::kBool,
-       .default_text = "false",
-       .help = "Show this text.",
-       .group = "Service",
-       .letter = 'h'},
   };
+}
+
+std::vector<SettingSpec> Specs() {
+  using Kind = SettingSpec::Kind;
+  std::vector<SettingSpec> specs = ServiceSpecs();
+  specs.push_back({.name = "version",
+                   .kind = Kind::kBool,
+                   .default_text = "false",
+                   .help = "Show the version.",
+                   .group = "Service"});
+  specs.push_back({.name = "help",
+                   .kind = Kind::kBool,
+                   .default_text = "false",
+                   .help = "Show this text.",
+                   .group = "Service",
+                   .letter = 'h'});
+  return specs;
 }
 
 absl::StatusOr<Endpoint> WhereToListen(const Settings& settings) {
@@ -153,6 +165,10 @@ absl::Status Run(int argc, char** argv, const sigset_t& signals) {
   MT_ASSIGN_OR_RETURN(const auto words, ParseAll(settings, std::vector<std::string>(argv + 1, argv + argc)));
   if (settings.Bool("help")) {
     std::cout << kUsage << settings.Help();
+    return absl::OkStatus();
+  }
+  if (settings.Bool("version")) {
+    std::cout << "mtrdzv " << Version() << "\n";
     return absl::OkStatus();
   }
   log::Level level = log::Level::kInfo;

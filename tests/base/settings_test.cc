@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "absl/strings/str_split.h"
 #include "base/posix.h"
 
 namespace mtrun {
@@ -12,6 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using Kind = SettingSpec::Kind;
 
 std::vector<SettingSpec> Specs() {
@@ -222,6 +224,37 @@ TEST_F(SettingsTest, DerivedValuesShowTheirReason) {
   settings_.Derive("batch_size", "64", "2 workers x 32");
   EXPECT_EQ(settings_.Int("batch_size"), 64);
   EXPECT_THAT(settings_.Table(), HasSubstr("2 workers x 32"));
+}
+
+TEST_F(SettingsTest, ATableMayShowWhatDiffersFromTheDefaultsAlone) {
+  const std::string none = settings_.Table(/*all=*/false);
+  EXPECT_EQ(none, "");
+  ASSERT_TRUE(
+      settings_.ParseFlags({"--batch_size", "8", "--data", std::string(100, 'd') + "/end"}, false).ok());
+  const std::string table = settings_.Table(false);
+  EXPECT_THAT(table, HasSubstr("batch_size  8 "));
+  EXPECT_THAT(table, Not(HasSubstr("learning_rate")));
+  EXPECT_THAT(settings_.Table(true), HasSubstr("learning_rate"));
+  for (const absl::string_view line : absl::StrSplit(settings_.Table(true, 60), '\n'))
+    EXPECT_LE(line.size(), 60);
+  EXPECT_THAT(settings_.Table(false, 60), HasSubstr("dddddddd...ddd"));
+  EXPECT_THAT(settings_.Table(false, 60), HasSubstr("/end"));
+}
+
+TEST_F(SettingsTest, AFileWithoutTheSectionIsWarnedAbout) {
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(settings_.ApplyYaml(File("vit:\n  a: 1\ndiffusion:\n  b: 2\n"), "cnnA").ok());
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      HasSubstr("config.yaml: there is no section \"cnnA\", and others are not read: vit, diffusion"));
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(settings_.ApplyYaml(File("cnnB:\n  a: 1\n"), "cnnA", MissingSection::kFine).ok());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(SettingsTest, HelpFitsEightyColumns) {
+  for (const absl::string_view line : absl::StrSplit(settings_.Help(), '\n'))
+    EXPECT_LE(line.size(), 80) << line;
 }
 
 TEST_F(SettingsTest, HelpNamesEverySetting) {

@@ -32,6 +32,7 @@ TEST(RestartBudget, AllowsSoManyRestarts) {
   EXPECT_EQ(RestartsAllowed(budget, Failure()), 2);
   EXPECT_EQ(budget.Note(Failure()), "the budget of 2 restarts is used up");
   EXPECT_EQ(budget.UsedText(), "restart 2 of 2");
+  EXPECT_EQ(RestartText(14, 4, 10), "restart 14 (10 of 10 used)");
   EXPECT_TRUE(budget.Valid());
   EXPECT_EQ(RestartBudget(0, 0).Note(Failure()), "no restarts are allowed (max_restarts 0)");
 }

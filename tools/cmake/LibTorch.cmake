@@ -61,7 +61,8 @@ target_link_libraries(mt_torch INTERFACE "-Wl,--push-state,--no-as-needed,${torc
 # optimizers, data loaders, serialization and every module, it is 5 s, so files include what they need instead.
 set(torch_headers <torch/csrc/autograd/autograd.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp> <torch/nn/module.h>
   <torch/types.h> <torch/utils.h>)
-file(WRITE ${CMAKE_BINARY_DIR}/torch_pch.cc "// Only carries the precompiled header.\n")
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/torch_pch.cc
+  CONTENT "// Only carries the precompiled header.\n")
 add_library(mt_torch_pch STATIC ${CMAKE_BINARY_DIR}/torch_pch.cc)
 target_link_libraries(mt_torch_pch PRIVATE mt_warnings mt_torch absl::statusor)
 target_precompile_headers(mt_torch_pch PRIVATE <algorithm> <chrono> <functional> <map> <memory> <optional> <string> <vector>

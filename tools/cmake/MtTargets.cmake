@@ -60,7 +60,7 @@ function(mt_use_plain_pch target)
     return()  # Clang wants the very same flags
   endif()
   if(NOT TARGET mt_plain_pch)
-    file(WRITE ${CMAKE_BINARY_DIR}/plain_pch.cc "// Only carries the precompiled header.\n")
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/plain_pch.cc CONTENT "// Only carries the precompiled header.\n")
     add_library(mt_plain_pch STATIC ${CMAKE_BINARY_DIR}/plain_pch.cc)
     target_link_libraries(mt_plain_pch PRIVATE mt_warnings absl::statusor absl::str_format)
     target_precompile_headers(mt_plain_pch PRIVATE ${plain_headers})
@@ -126,7 +126,7 @@ endfunction()
 # Half of a test's compile time is the optimiser working on assertions and a third is gtest's headers: tests compile with
 # -O0 and share a precompiled header. What they test, and their support libraries, keep the preset's flags.
 function(mt_test_pch name)
-  file(WRITE ${CMAKE_BINARY_DIR}/${name}.cc "// Only carries the precompiled header.\n")
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${name}.cc CONTENT "// Only carries the precompiled header.\n")
   add_library(${name} STATIC ${CMAKE_BINARY_DIR}/${name}.cc)
   target_link_libraries(${name} PRIVATE mt_warnings ${ARGN} GTest::gmock)
   target_compile_options(${name} PRIVATE -O0)

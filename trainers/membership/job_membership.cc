@@ -214,6 +214,7 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
     if (group) collectives::AbortGroup(group, reason);
   });
   connected_at_ = MonotonicNow();
+  told_progress_.reset();  // the first step of a generation is news
   if (group_) {
     waits_->Watch(entered_, [group = group_] { return collectives::WaitingFor(group); });
   } else {

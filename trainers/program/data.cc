@@ -1,5 +1,8 @@
 #include "trainers/program/data.h"
 
+#include <algorithm>
+#include <cmath>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,20 +12,84 @@ namespace mtrun::trainers {
 
 using datasets::PackedSplit;
 
-absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test) {
+namespace {
+
+/// Nothing where the set has no such split.
+absl::StatusOr<std::optional<PackedSplit>> OpenIfThere(const std::string& folder, const char* name) {
+  absl::StatusOr<PackedSplit> split = PackedSplit::Open(folder, name);
+  if (absl::IsNotFound(split.status())) return std::optional<PackedSplit>();
+  MT_RETURN_IF_ERROR(split.status());
+  if (split->size() == 0)
+    return absl::InvalidArgumentError(absl::StrCat(folder, ": the ", name, " split holds no images"));
+  return std::optional<PackedSplit>(*std::move(split));
+}
+
+absl::StatusOr<PackedSplit> OpenTrain(const std::string& folder) {
   MT_ASSIGN_OR_RETURN(PackedSplit train, PackedSplit::Open(folder, "train"));
-  absl::StatusOr<PackedSplit> test = PackedSplit::Open(folder, "test");
-  if (absl::IsNotFound(test.status())) {
-    absl::StatusOr<PackedSplit> val = PackedSplit::Open(folder, "val");
-    if (!absl::IsNotFound(val.status())) test = std::move(val);
+  if (train.size() == 0)
+    return absl::InvalidArgumentError(absl::StrCat(folder, ": the train split holds no images"));
+  return train;
+}
+
+}  // namespace
+
+ImageShape ShapeOf(const PackedSplit& split) { return {split.height(), split.width(), split.varies()}; }
+
+ImageShape RunData::shape() const {
+  ImageShape shape = ShapeOf(train);
+  for (const PackedSplit* split : {&test, final_test ? &*final_test : &test}) {
+    shape.height = std::max(shape.height, split->height());
+    shape.width = std::max(shape.width, split->width());
+    shape.varies = shape.varies || split->varies();
   }
-  if (!needs_test && absl::IsNotFound(test.status())) test = PackedSplit::Open(folder, "train");
-  MT_RETURN_IF_ERROR(test.status());
-  if (train.size() == 0 || test->size() == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(folder, ": the ", train.size() == 0 ? "train" : "test", " split holds no images"));
+  return shape;
+}
+
+Shares KeepBack(const PackedSplit& split, double share) {
+  std::map<int64_t, int64_t> seen, all;
+  for (int64_t i = 0; i < split.size(); ++i) ++all[split.label(i)];
+  // Of n images round(n share), one after every 1/share of them.
+  const auto taken = [&](int64_t label, int64_t first) {
+    const int64_t n = all[label];
+    int64_t wanted = std::llround(static_cast<double>(n) * share);
+    if (n >= 2) wanted = std::clamp<int64_t>(wanted, 1, n - 1);
+    return first * wanted / n;
+  };
+  Shares shares;
+  for (int64_t i = 0; i < split.size(); ++i) {
+    const int64_t label = split.label(i), before = seen[label]++;
+    const bool kept = taken(label, before + 1) > taken(label, before);
+    (kept ? shares.kept_back : shares.others).push_back(i);
   }
-  return RunData{std::move(train), *std::move(test)};
+  return shares;
+}
+
+absl::StatusOr<PackedSplit> OpenTest(const std::string& folder) {
+  for (const char* name : {"test", "val"}) {
+    MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> split, OpenIfThere(folder, name));
+    if (split) return *std::move(split);
+  }
+  return PackedSplit::Open(folder, "test").status();  // says what is there
+}
+
+absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test, double validation_share) {
+  MT_ASSIGN_OR_RETURN(PackedSplit train, OpenTrain(folder));
+  MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> test, OpenIfThere(folder, "test"));
+  MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> val, OpenIfThere(folder, "val"));
+  if (validation_share > 0) {
+    Shares shares = KeepBack(train, validation_share);
+    if (shares.kept_back.empty() || shares.others.empty())
+      return absl::InvalidArgumentError(absl::StrCat("--validation_share ", validation_share, ": ", folder,
+                                                     " has too few training images for it"));
+    MT_ASSIGN_OR_RETURN(PackedSplit again, OpenTrain(folder));
+    val = std::move(again).Restricted(std::move(shares.kept_back));
+    train = std::move(train).Restricted(std::move(shares.others));
+  }
+  if (val && test) return RunData{std::move(train), *std::move(val), *std::move(test)};
+  if (test || val) return RunData{std::move(train), test ? *std::move(test) : *std::move(val)};
+  if (needs_test) return PackedSplit::Open(folder, "test").status();
+  MT_ASSIGN_OR_RETURN(PackedSplit again, OpenTrain(folder));
+  return RunData{std::move(train), std::move(again)};
 }
 
 }  // namespace mtrun::trainers

@@ -1,27 +1,45 @@
 // The images that a run trains on and is evaluated with.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "datasets/packed.h"
 
 namespace mtrun::trainers {
 
-struct RunData {
-  datasets::PackedSplit train, test;
+/// Of images: the height and width of the largest ones, and whether they differ in size.
+struct ImageShape {
+  int height = 0, width = 0;
+  bool varies = false;
+};
+ImageShape ShapeOf(const datasets::PackedSplit& split);
 
-  /// Of the largest images, in pixels.
-  int height() const { return std::max(train.height(), test.height()); }
-  int width() const { return std::max(train.width(), test.width()); }
-  /// Whether images differ in size.
-  bool varies() const { return train.varies() || test.varies(); }
+struct RunData {
+  datasets::PackedSplit train, test;                               // `test`: evaluated after each epoch
+  std::optional<datasets::PackedSplit> final_test = std::nullopt;  // tested once, when all is trained
+
+  /// Of the largest images.
+  ImageShape shape() const;
 };
 
-/// The images to train on and to evaluate with, of the packed set in `folder`: its test split, or without one
-/// its val split, or without both the training images, unless the program `needs_test`. kInvalidArgument for
-/// a split without images.
-absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test);
+/// The images to train on and to evaluate with, of the packed set in `folder`. After each epoch its val split
+/// is evaluated, or the `validation_share` of its training images that is kept back, and its test split is
+/// for the end; without either its test split, or without one the training images, unless the program
+/// `needs_test`. kInvalidArgument for a split without images.
+absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test, double validation_share = 0);
+
+/// Images to evaluate a trained network with: the test split, or without one val.
+absl::StatusOr<datasets::PackedSplit> OpenTest(const std::string& folder);
+
+/// Of each class `share` of the images, spread over the split: those kept back, and the others. A pure
+/// function of the labels. At least one of a class of two or more.
+struct Shares {
+  std::vector<int64_t> kept_back, others;
+};
+Shares KeepBack(const datasets::PackedSplit& split, double share);
 
 }  // namespace mtrun::trainers

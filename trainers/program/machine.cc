@@ -21,16 +21,16 @@ void KeepFreedMemory() {
 }
 
 MachineFacts FindMachine(const TrainOptions& options, const EnvironmentMap& environment,
-                         const Assignment& assignment, const RunData& data) {
+                         const Assignment& assignment, const ImageShape& images) {
   const bool cuda = options.device != "cpu" && torch::cuda::is_available();
   return {.gpus = cuda ? static_cast<int>(torch::cuda::device_count()) : 0,
           .cores = UsableProcessors(),
           .openmp_threads = environment.count("OMP_NUM_THREADS") != 0 ? at::get_num_threads() : 0,
           .local_rank = assignment.local_rank,
           .local_world_size = assignment.local_world_size,
-          .image_height = data.height(),
-          .image_width = data.width(),
-          .images_vary = data.varies()};
+          .image_height = images.height,
+          .image_width = images.width,
+          .images_vary = images.varies};
 }
 
 absl::StatusOr<at::Device> UseMachine(const ResolvedRun& run, const TrainOptions& options) {
@@ -51,6 +51,7 @@ absl::StatusOr<Residency> ResolveResidency(const TrainOptions& options, const Ru
                                            at::Device device) {
   ResidencyNeeds needs{.cuda = device.is_cuda(), .share = options.resident_share};
   needs.images = BytesOfAll(data.train, image_size) + BytesOfAll(data.test, image_size);
+  if (data.final_test) needs.images += BytesOfAll(*data.final_test, image_size);
   if (needs.cuda) {
     MT_RETURN_IF_ERROR(TorchStatus("ask for the GPU's free memory", [&] {
       needs.free = static_cast<int64_t>(at::accelerator::getMemoryInfo(device.index()).first);

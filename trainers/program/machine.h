@@ -19,7 +19,7 @@ namespace mtrun::trainers {
 void KeepFreedMemory();
 
 MachineFacts FindMachine(const TrainOptions& options, const EnvironmentMap& environment,
-                         const Assignment& assignment, const RunData& data);
+                         const Assignment& assignment, const ImageShape& images);
 
 /// Threads, and the current device with the fast paths of its libraries.
 absl::StatusOr<at::Device> UseMachine(const ResolvedRun& run, const TrainOptions& options);

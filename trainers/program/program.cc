@@ -1,6 +1,8 @@
 #include "trainers/program/program.h"
 
 #include <signal.h>
+#include <unistd.h>
+#include <cerrno>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -9,22 +11,24 @@
 #include "base/clock.h"
 #include "base/error_file.h"
 #include "base/log.h"
+#include "base/posix.h"
 #include "base/status_macros.h"
+#include "base/version.h"
 #include "datasets/cache/data_url.h"
 #include "trainers/device/amp.h"
-#include "trainers/device/cuda_graph.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/membership/drain.h"
 #include "trainers/membership/job_membership.h"
 #include "trainers/membership/numeric_names.h"
-#include "trainers/membership/slurm.h"
 #include "trainers/program/data.h"
+#include "trainers/program/description.h"
 #include "trainers/program/machine.h"
-#include "trainers/program/make_task.h"
+#include "trainers/program/modes.h"
 #include "trainers/program/preview.h"
 #include "trainers/program/remote_data.h"
 #include "trainers/program/results.h"
 #include "trainers/program/run_environment.h"
+#include "trainers/program/run_setup.h"
 #include "trainers/program/trainers.h"
 #include "trainers/run/state_sync.h"
 #include "trainers/run/train_loop.h"
@@ -32,27 +36,6 @@
 
 namespace mtrun::trainers {
 namespace {
-
-using datasets::PackedSplit;
-
-/// A run before it trains: what was asked for and what was found.
-struct Run {
-  const Program& program;
-  EnvironmentMap environment;
-  const TimePoint start;
-  Settings settings;
-  TrainOptions options;
-  Assignment assignment;
-  Precision precision = Precision::kFp32;
-  GraphFactory graphs = nullptr;  // --graph
-  Duration data_wait = {};        // for a server's data
-  bool joined = false;            // what fails from now on may not fail again at a restart
-};
-
-ProgramRules RulesOf(const Program& program) {
-  return {
-      .name = program.name, .images = program.images, .channels_last_on_cpu = program.channels_last_on_cpu};
-}
 
 void WarnOfIdleWorkers(const Run& run) {
   const int64_t micro_batches = run.options.plan.micro_batches();
@@ -68,45 +51,12 @@ int ExitStatus(const Run& run, const Outcome& outcome) {
   return run.options.drain_exit_code != 0 ? run.options.drain_exit_code : 128 + outcome.signal;
 }
 
-/// What the settings leave open, decided and put into their table.
-absl::StatusOr<BatchOptions> Resolve(Run& run, const RunData& data) {
-  MT_ASSIGN_OR_RETURN(const ResolvedRun resolved,
-                      ResolveRun(RulesOf(run.program), run.options,
-                                 FindMachine(run.options, run.environment, run.assignment, data)));
-  for (const DerivedSetting& setting : resolved.derived)
-    run.settings.Derive(setting.name, setting.value, setting.source);
-  run.options.image_size = resolved.image_size;
-  run.options.amp = resolved.precision == "fp32" ? "off" : resolved.precision;
-  MT_ASSIGN_OR_RETURN(const at::Device device, UseMachine(resolved, run.options));
-  MT_ASSIGN_OR_RETURN(run.precision, ParsePrecision(resolved.precision, device.type()));
-  if (run.options.graph) {
-    MT_ASSIGN_OR_RETURN(run.graphs, CudaGraphs(device));
-  }
-  return BatchOptions{
-      .image_size = resolved.batch_image_size,
-      .dtype = run.options.float64 ? at::kDouble : at::kFloat,
-      .device = device,
-      .format = resolved.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous};
-}
-
 absl::StatusOr<bool> KeepResident(Run& run, const RunData& data, const BatchOptions& batch) {
   MT_ASSIGN_OR_RETURN(const Residency residency,
                       ResolveResidency(run.options, data, batch.image_size, batch.device));
   if (!residency.why.empty())
     run.settings.Derive("resident", residency.resident ? "on" : "off", residency.why);
   return residency.resident;
-}
-
-absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, const PackedSplit& train,
-                                                 const BatchOptions& batch) {
-  return MakeTask(run.program,
-                  {.settings = run.settings,
-                   .options = run.options,
-                   .classes = static_cast<int64_t>(train.class_names().size()),
-                   .image_size = run.options.image_size,
-                   .device = batch.device,
-                   .first = run.assignment.rank == 0},
-                  batch);
 }
 
 /// Everything that takes its time before this worker says that it is ready: the others wait for it behind
@@ -124,7 +74,7 @@ absl::Status SetUp(const Run& run, const TrainInputs& inputs, Membership& member
 absl::StatusOr<int> TrainTogether(Run& run, const TrainInputs& inputs, JobMembership& membership,
                                   const std::vector<Fault>& faults) {
   *inputs.faults = FaultPlan(faults, run.assignment.rank);
-  ProgressLine progress(/*quiet=*/true);
+  ProgressLine progress(/*quiet=*/true, ScreenOf(run.environment, isatty(STDOUT_FILENO) == 1));
   std::optional<TrainLoop> loop;
   MT_RETURN_IF_ERROR(SetUp(run, inputs, membership, progress, loop));
   const absl::Status joined = membership.Join(run.environment);
@@ -141,6 +91,25 @@ absl::StatusOr<int> TrainTogether(Run& run, const TrainInputs& inputs, JobMember
   return ExitStatus(run, outcome);
 }
 
+/// `columns`: of the screen, 0 for a file.
+std::string Greeting(const Run& run, int columns) {
+  const bool all = run.settings.Text("settings") == "all";
+  const std::string what =
+      all ? " settings\n" : " settings that differ from the defaults (--settings all shows the others)\n";
+  return absl::StrCat(run.program.name, what, run.settings.Table(all, static_cast<size_t>(columns)));
+}
+
+Description DescribeRun(const Run& run, const RunData& data, const BatchOptions& batch) {
+  const ImageShape images = data.shape();
+  return {.program = run.program.name,
+          .classes = data.train.class_names(),
+          .image_size = run.options.image_size,
+          .input_size = batch.image_size,
+          .data_height = images.height,
+          .data_width = images.width,
+          .data_varies = images.varies};
+}
+
 TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& batch, Task& task,
                      const RunEnvironment& asked, FaultPlan& faults) {
   return {.program = run.program.name,
@@ -151,18 +120,22 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
           .batch = batch,
           .precision = run.precision,
           .graphs = run.graphs,
+          .final_test = data.final_test ? &*data.final_test : nullptr,
+          .metadata = ToMetadata(DescribeRun(run, data, batch)),
           .identity = MakeIdentity(run.program.name, data.train.digest(), run.options, run.settings,
                                    run.program.settings,
                                    task.draws() || run.options.augmentation.any() || run.options.warps.any()),
           .settings = run.settings.Yaml(run.program.name),
-          .greeting = absl::StrCat(run.program.name, " settings\n", run.settings.Table()),
+          .greeting = [&run](int columns) { return Greeting(run, columns); },
           .faults = &faults,
           .grace = asked.grace,
           .pace = asked.pace,
           .data_wait = run.data_wait,
-          .finish = [&run](const TrainState& state, const RunReport& report) {
-            return WriteResults(run.options.model_folder, state, report);
-          }};
+          .finish =
+              [&run, metadata = ToMetadata(DescribeRun(run, data, batch))](const TrainState& state,
+                                                                           const RunReport& report) {
+                return WriteResults(run.options.model_folder, state, report, metadata);
+              }};
 }
 
 /// Any node's first worker may come to write the run's files. A full disk may have room when it does: only
@@ -175,8 +148,15 @@ absl::Status CheckFolder(const Run& run) {
   return absl::OkStatus();
 }
 
-collectives::Protection ProtectionOf(const TrainOptions& options) {
-  return options.encrypt_gradients ? collectives::Protection::kEncrypt : collectives::Protection::kTag;
+/// --check: what a person may have mistyped, without a network or a device.
+absl::StatusOr<int> Check(const Run& run, const RunData& data) {
+  MT_RETURN_IF_ERROR(ResolveRun(RulesOf(run.program), run.options,
+                                FindMachine(run.options, run.environment, run.assignment, data.shape()))
+                         .status());
+  if (const std::string& file = run.options.init_from; !file.empty() && access(file.c_str(), R_OK) != 0)
+    return ErrnoStatus(errno, absl::StrCat("--init_from ", file));
+  MT_RETURN_IF_ERROR(CheckFolder(run));
+  return 0;
 }
 
 absl::StatusOr<int> TrainAndReport(Run& run) {
@@ -186,8 +166,10 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
     run.data_wait = remote->waited();
   }
   MT_ASSIGN_OR_RETURN(const RunData data,
-                      OpenData(remote ? remote->folder() : run.options.data, run.program.needs_test_images));
-  MT_ASSIGN_OR_RETURN(BatchOptions batch, Resolve(run, data));
+                      OpenData(remote ? remote->folder() : run.options.data, run.program.needs_test_images,
+                               run.options.validation_share));
+  if (Asked(run.settings, "check")) return Check(run, data);
+  MT_ASSIGN_OR_RETURN(BatchOptions batch, Resolve(run, data.shape()));
   if (run.options.preview > 0) {
     if (run.assignment.rank == 0) MT_RETURN_IF_ERROR(WritePreview(run.options, data.train, batch));
     return 0;
@@ -196,7 +178,8 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
   MT_RETURN_IF_ERROR(CheckFolder(run));
   MT_ASSIGN_OR_RETURN(const RunEnvironment asked, ReadRunEnvironment(run.environment));
   CatchDrainSignals();
-  MT_ASSIGN_OR_RETURN(const std::unique_ptr<Task> task, MakeTaskOf(run, data.train, batch));
+  MT_ASSIGN_OR_RETURN(const std::unique_ptr<Task> task,
+                      MakeTaskOf(run, static_cast<int64_t>(data.train.class_names().size()), batch));
   run.joined = true;
   MT_ASSIGN_OR_RETURN(
       const auto membership,
@@ -221,26 +204,30 @@ Settings SettingsOf(const Program& program) {
   return MakeSettings(program.name, program.recipe, program.settings, program.aliases);
 }
 
-/// Membership and options; the settings have been read.
-absl::Status ReadRun(Run& run) {
-  AddSlurm(run.environment);
-  if (run.program.launch) MT_RETURN_IF_ERROR(run.program.launch(run.settings, run.environment));
-  MT_ASSIGN_OR_RETURN(run.assignment, ReadAssignment(run.environment));
-  MT_ASSIGN_OR_RETURN(const int64_t configured, ConfiguredWorld(run.environment));
-  if (const std::string folder = run.settings.Text("model_folder"); run.settings.Bool("resume")) {
-    if (const auto batch = BatchOfNewest(folder)) AdoptBatch(*batch, run.settings);
-  }
-  MT_ASSIGN_OR_RETURN(run.options, MakeOptions(configured, run.settings));
-  return absl::OkStatus();
-}
-
 int PrintHelp(const Run& run) {
   const char* name = run.program.name.c_str();
+  if (Asked(run.settings, "version")) {
+    std::printf("%s %s\n", name, Version().c_str());
+    return 0;
+  }
   std::printf(
-      "%s\nusage: %s --data FOLDER [flags]   or   mtrun --nproc_per_node N --trainer %s --data FOLDER "
-      "[flags]\n%s",
-      run.program.summary.c_str(), name, name, run.settings.Help().c_str());
+      "%s\n"
+      "usage: mtrun --nproc_per_node N --trainer %s --data FOLDER [flags]\n"
+      "       %s --data FOLDER [flags]                            one worker\n"
+      "       %s --evaluate RUN|CHECKPOINT --data FOLDER\n"
+      "       %s --predict FILE|FOLDER... --out predictions.csv\n"
+      "       %s --export FOLDER\n%s",
+      run.program.summary.c_str(), name, name, name, name, name, run.settings.Help().c_str());
   return 0;
+}
+
+/// Its exit status; -1: it is to train.
+int RunModeIfAsked(Run& run) {
+  std::optional<absl::StatusOr<int>> done;
+  const absl::Status thrown = TorchStatus(run.program.name, [&] { done = RunMode(run); });
+  if (!thrown.ok()) return Fail(run, thrown, 1);
+  if (!done) return -1;
+  return done->ok() ? **done : Fail(run, done->status(), run.joined ? 1 : 2);
 }
 
 }  // namespace
@@ -250,8 +237,9 @@ int RunProgram(int argc, char** argv, const Program& program) {
   KeepFreedMemory();
   KeepAddressesNumeric();
   log::SetUp(program.name, log::Level::kInfo);
-  Run run{program, CurrentEnvironment(), start, SettingsOf(program), {}, {}};
-  const auto wanted = ReadSettings(program.name, {argv + 1, argv + argc}, run.environment, run.settings);
+  Run run{program, CurrentEnvironment(), start, SettingsOf(program), {}, {}, {}};
+  const auto wanted =
+      ReadSettings(program.name, {argv + 1, argv + argc}, run.environment, run.settings, &run.files);
   if (!wanted.ok()) return Fail(run, wanted.status(), 2);
   if (!*wanted) return PrintHelp(run);
   if (program.alternate_main) {
@@ -259,7 +247,9 @@ int RunProgram(int argc, char** argv, const Program& program) {
       return done->ok() ? 0 : Fail(run, *done, 1);
     }
   }
+  if (const int mode = RunModeIfAsked(run); mode >= 0) return mode;
   if (const absl::Status status = ReadRun(run); !status.ok()) return Fail(run, status, 2);
+  if (Asked(run.settings, "check_settings")) return 0;
   absl::StatusOr<int> exit_status = absl::UnknownError("no result");
   // The last door: what LibTorch throws elsewhere, an error of the device that is noticed late for example,
   // ends this worker with its reason.

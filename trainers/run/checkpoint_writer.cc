@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "trainers/run/run_links.h"
 
 namespace mtrun::trainers {
 
@@ -14,7 +15,8 @@ using checkpoints::Saver;
 
 class CheckpointWriter::Listener {
  public:
-  Listener(Duration grace, double last_seconds) : grace_(grace), last_seconds_(last_seconds) {
+  Listener(std::string path, Duration grace, double last_seconds)
+      : path_(std::move(path)), grace_(grace), last_seconds_(last_seconds) {
     const MutexLock lock(mutex_);
     WarnIfTooSlow("the last checkpoint took ");
   }
@@ -32,6 +34,13 @@ class CheckpointWriter::Listener {
     last_seconds_ = result.seconds;
     saved_.push_back({result.step, result.weights});
     WarnIfTooSlow("saving a checkpoint took ");
+    const absl::Status linked = UpdateLinks(path_, result.step, best_);
+    if (!linked.ok() && !std::exchange(said_no_links_, true)) log::Warning(std::string(linked.message()));
+  }
+
+  void SetBest(std::optional<int64_t> best) {
+    const MutexLock lock(mutex_);
+    best_ = best;
   }
 
   std::vector<Saved> TakeSaved() {
@@ -53,8 +62,11 @@ class CheckpointWriter::Listener {
                  "checkpoint is lost when the job is stopped");
   }
 
+  const std::string path_;
   const Duration grace_;
   mutable Mutex mutex_;
+  std::optional<int64_t> best_ ABSL_GUARDED_BY(mutex_);
+  bool said_no_links_ ABSL_GUARDED_BY(mutex_) = false;
   double last_seconds_ ABSL_GUARDED_BY(mutex_);
   bool failed_last_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Saved> saved_ ABSL_GUARDED_BY(mutex_);
@@ -62,7 +74,7 @@ class CheckpointWriter::Listener {
 };
 
 CheckpointWriter::CheckpointWriter(const Options& options)
-    : listener_(std::make_shared<Listener>(options.grace, options.last_seconds)),
+    : listener_(std::make_shared<Listener>(options.path, options.grace, options.last_seconds)),
       saver_(checkpoints::RealFiles(),
              Saver::Rules{.root = options.path,
                           .unique = absl::StrCat(options.generation, ".", getpid()),
@@ -73,6 +85,7 @@ CheckpointWriter::CheckpointWriter(const Options& options)
 CheckpointWriter::~CheckpointWriter() = default;
 
 void CheckpointWriter::Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best) {
+  listener_->SetBest(best);
   saver_.Submit(std::move(snapshot), best);
 }
 

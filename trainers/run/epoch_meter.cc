@@ -1,12 +1,14 @@
 #include "trainers/run/epoch_meter.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace mtrun::trainers {
 
 void EpochMeter::Restart(TimePoint now, int64_t samples) {
   since_ = now;
   samples_ = samples;
+  speed_ = 0;
 }
 
 void EpochMeter::Add(const StepResult& result, double seconds, RunProgress& progress) {
@@ -22,8 +24,13 @@ void EpochMeter::Add(const StepResult& result, double seconds, RunProgress& prog
 
 ProgressState EpochMeter::Show(int64_t steps, double loss, double learning_rate, const RunProgress& progress,
                                TimePoint now) {
-  const double speed = static_cast<double>(progress.samples - samples_) / ToSeconds(now - since_);
+  // On a terminal a line comes every 0.2 s, too short a time for a number that people read.
+  constexpr double kSeconds = 2;
+  const double passed = ToSeconds(now - since_);
+  const double measured = static_cast<double>(progress.samples - samples_) / passed;
+  const double before = speed_, kept = before == 0 ? 0 : std::exp(-passed / kSeconds);
   Restart(now, progress.samples);
+  const double speed = speed_ = kept * before + (1 - kept) * measured;
   const double samples_per_step = static_cast<double>(progress.samples) / static_cast<double>(steps);
   return {.epoch = length_.EpochOf(steps),
           .epochs = length_.epochs,

@@ -23,7 +23,8 @@ class EpochMeter {
   /// One more step, that took `seconds`. A skipped one counts its samples and its time alone.
   static void Add(const StepResult& result, double seconds, RunProgress& progress);
 
-  /// After `steps` steps, `progress.samples` in all; the speed is since the last call or Restart.
+  /// After `steps` steps, `progress.samples` in all; the speed is that of the last seconds, since Restart at
+  /// most.
   ProgressState Show(int64_t steps, double loss, double learning_rate, const RunProgress& progress,
                      TimePoint now);
 
@@ -37,6 +38,7 @@ class EpochMeter {
   RunLength length_;
   TimePoint since_;
   int64_t samples_ = 0;  // consumed until then
+  double speed_ = 0;     // images a second, 0: not known yet
 };
 
 }  // namespace mtrun::trainers

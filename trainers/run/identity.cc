@@ -68,6 +68,9 @@ RunIdentity MakeIdentity(const std::string& program, const std::string& data, co
   identity.run["program"] = program;
   identity.run["data"] = data;
   identity.not_of_run.erase("data");
+  // Runs of earlier releases, and all others without it, say nothing.
+  if (options.validation_share > 0) identity.run["validation_share"] = absl::StrCat(options.validation_share);
+  identity.not_of_run.erase("validation_share");
   if (draws) identity.run.insert_or_assign(kRandomStreams, std::string(kRandomStreamVersion));
   if (options.random_streams != "new") identity.not_of_run.erase(kRandomStreams);
   return identity;

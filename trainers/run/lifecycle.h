@@ -76,6 +76,8 @@ class Lifecycle {
   /// A step was applied. `wanted_to_leave`: this member's own vote in it.
   void Stepped(VoteCount votes, bool wanted_to_leave);
   void Evaluated();
+  /// The run ends at `at`, before its length is reached: an evaluation has said so, to all members alike.
+  void EndAt(const checkpoints::Position& at) { rules_.steps = at.steps; }
   /// The checkpoint of `at` was handed over.
   void Saved(const checkpoints::Position& at, TimePoint now);
 

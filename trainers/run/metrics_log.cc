@@ -34,11 +34,12 @@ std::string ToLine(const StepRecord& r) {
 }
 
 std::string ToLine(const EvalRecord& r) {
-  std::string line = absl::StrFormat("{\"eval\":%d,\"steps\":%d,\"train_loss\":%s,\"test_loss\":%s", r.epoch,
-                                     r.steps, Full(r.train_loss), Full(r.test_loss));
+  const char* const evaluated = r.validation ? "val" : "test";
+  std::string line = absl::StrFormat("{\"eval\":%d,\"steps\":%d,\"train_loss\":%s,\"%s_loss\":%s", r.epoch,
+                                     r.steps, Full(r.train_loss), evaluated, Full(r.test_loss));
   if (r.classified) {
-    absl::StrAppendFormat(&line, ",\"train_accuracy\":%s,\"test_accuracy\":%s", Full(r.train_accuracy),
-                          Full(r.test_accuracy));
+    absl::StrAppendFormat(&line, ",\"train_accuracy\":%s,\"%s_accuracy\":%s", Full(r.train_accuracy),
+                          evaluated, Full(r.test_accuracy));
   }
   // A checkpoint may not know them any more.
   absl::StrAppend(

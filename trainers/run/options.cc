@@ -64,6 +64,21 @@ absl::StatusOr<TrainOptions> ToOptions(const Settings& settings) {
   return o;
 }
 
+/// With --predict files follow, and flags may stand between and behind them; nothing does otherwise.
+absl::Status TakeFiles(const std::string& program, std::vector<std::string> rest, Settings& settings,
+                       std::vector<std::string>* more) {
+  while (!rest.empty()) {
+    if (!settings.IsSet("predict")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", rest.front(), "\" is not a flag; ", program, " takes flags only (see --help)"));
+    }
+    more->push_back(rest.front());
+    rest.erase(rest.begin());
+    MT_ASSIGN_OR_RETURN(rest, settings.ParseFlags(rest, /*positionals_allowed=*/true));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<bool> ParseFloat64(std::string_view precision) { return precision == "float64"; }
@@ -92,18 +107,25 @@ Settings MakeSettings(const std::string& program, const Recipe& recipe, const st
 }
 
 absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<std::string>& args,
-                                  const EnvironmentMap& environment, Settings& settings) {
-  MT_RETURN_IF_ERROR(settings.ParseFlags(args, /*positionals_allowed=*/false));
-  if (settings.IsSet("help") && settings.Bool("help")) return false;
+                                  const EnvironmentMap& environment, Settings& settings,
+                                  std::vector<std::string>* more) {
+  MT_ASSIGN_OR_RETURN(std::vector<std::string> rest, settings.ParseFlags(args, more != nullptr));
+  for (const char* asked : {"help", "version"}) {
+    if (settings.IsSet(asked) && settings.Bool(asked)) return false;
+  }
+  MT_RETURN_IF_ERROR(TakeFiles(program, std::move(rest), settings, more));
   MT_RETURN_IF_ERROR(settings.ApplyEnvironment(environment, kEnvironmentPrefix));
   if (const std::string file = settings.Text("config"); !file.empty()) {
-    MT_RETURN_IF_ERROR(ApplySettingsFile(file, program, settings));
+    const bool known = environment.contains(kCheckedVariable);
+    MT_RETURN_IF_ERROR(
+        ApplySettingsFile(file, program, settings, known ? MissingSection::kFine : MissingSection::kWarn));
   }
   return true;
 }
 
-absl::Status ApplySettingsFile(const std::string& path, const std::string& program, Settings& settings) {
-  return settings.ApplyYaml(path, program);
+absl::Status ApplySettingsFile(const std::string& path, const std::string& program, Settings& settings,
+                               MissingSection missing) {
+  return settings.ApplyYaml(path, program, missing);
 }
 
 void AdoptBatch(const datasets::BatchPlan& checkpoint, Settings& settings) {

@@ -60,7 +60,9 @@ struct TrainOptions {
   int64_t checkpoint_steps = 0, checkpoint_epochs = 1;  // a checkpoint every so many, 0 = never
   double checkpoint_seconds = 0;                        // likewise
   int keep_checkpoints = 3;
-  int drain_exit_code = 0;  // of a run that a signal stopped, 0 = 128 + the signal
+  int drain_exit_code = 0;            // of a run that a signal stopped, 0 = 128 + the signal
+  double validation_share = 0;        // of the training images, kept back to choose the best epoch by
+  int64_t early_stopping_epochs = 0;  // without a better one that end the run, 0 = never
 
   SourceOptions source() const {
     return {.seed = seed, .plan = plan, .shuffle = shuffle, .augmentation = augmentation, .warps = warps};
@@ -88,8 +90,32 @@ void ListRunOptions(Table& t) {
   t.template Add<std::string>("config", "", kFree, "YAML file with a section for this program");
   t.Add("init_from", "", kFree, "safetensors or .pth file with initial weights by PyTorch names",
         &O::init_from);
+  t.template Add<std::string>("settings", "changed", kFree,
+                              "which settings are shown: those that differ from their defaults, or all")
+      .Choices({"changed", "all"});
   t.Add("seed", "0", kRun, "seed of weights, order of samples and augmentation", &O::seed);
+  t.template Add<bool>("check", "", kFree, "look for what is wrong with settings, data and folder, and end");
+  t.template Add<bool>("check_settings", "", kFree, "look for what is wrong with the settings, and end");
+  t.template Add<bool>("version", "", kFree, "show the version");
   t.template Add<bool>("help", "", kFree, "show this text");
+}
+
+template <typename Table>
+void ListModeOptions(Table& t) {
+  using enum Scope;
+  t.Group("Instead of training");
+  t.template Add<std::string>("evaluate", "", kFree,
+                              "evaluate a run, checkpoint or file of weights on the test images of --data");
+  t.template Add<std::string>("predict", "", kFree,
+                              "classify image files, or those of a folder; more files may follow");
+  t.template Add<std::string>("export", "", kFree,
+                              "folder that gets weights, a model.py for PyTorch, and a description");
+  t.template Add<std::string>(
+      "weights_of", "", kFree,
+      "with predict and export: the run, checkpoint or file of weights; default: model_folder");
+  t.template Add<std::string>("out", "", kFree, "with predict: the .csv or .jsonl file to write");
+  t.template Add<int64_t>("top_k", "5", kFree, "with predict: how many classes are named for an image")
+      .Min(1);
 }
 
 template <typename Table>
@@ -109,6 +135,13 @@ void ListBatchOptions(Table& t) {
         "images of one step over all workers; default batch_size x accumulation_steps x workers", &O::plan,
         &datasets::BatchPlan::global_batch)
       .Min(1);
+  t.Add("validation_share", "0", kFree,
+        "part of the training images, of each class, that is kept back to choose the best epoch by; 0 = the "
+        "data's own val split, where it has one",
+        &O::validation_share)
+      .Max(0.9);
+  t.Add("early_stopping_epochs", "0", kGeneration, "end after so many epochs without a better one, 0 = never",
+        &O::early_stopping_epochs);
   t.Add("shuffle", "true", kRun, "another order of the images each epoch", &O::shuffle);
   t.Add("eval_images", "0", kRun, "test images evaluated after each epoch, 0 = all", &O::eval_images);
 }
@@ -265,6 +298,7 @@ void ListRemoteOptions(Table& t) {
 template <typename Table>
 void ListOptions(Table& t) {
   ListRunOptions(t);
+  ListModeOptions(t);
   ListBatchOptions(t);
   ListOptimizerOptions(t);
   ListPrecisionOptions(t);
@@ -285,13 +319,18 @@ std::vector<Option> AllOptions(const std::string& program, const std::vector<Opt
 Settings MakeSettings(const std::string& program, const Recipe& recipe, const std::vector<Option>& own = {},
                       const std::vector<std::pair<std::string, std::string>>& aliases = {});
 
+/// Set by an mtrun that has run the program with --check before: what was warned of is known.
+inline constexpr char kCheckedVariable[] = "MTRUN_CHECKED";
+
 /// Fills `settings` from `args` (without the program's name), the environment and the file named by --config.
-/// False when the help text is asked for and nothing else is to be read. kInvalidArgument for unknown or
-/// malformed settings.
+/// False when the help text or the version is asked for and nothing else is to be read. `more`: with
+/// --predict, the files that follow. kInvalidArgument for unknown or malformed settings.
 absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<std::string>& args,
-                                  const EnvironmentMap& environment, Settings& settings);
+                                  const EnvironmentMap& environment, Settings& settings,
+                                  std::vector<std::string>* more = nullptr);
 /// The section `program` of a YAML file; what has been set from elsewhere stays.
-absl::Status ApplySettingsFile(const std::string& path, const std::string& program, Settings& settings);
+absl::Status ApplySettingsFile(const std::string& path, const std::string& program, Settings& settings,
+                               MissingSection missing = MissingSection::kWarn);
 /// What a checkpoint was trained with and no restart may change: without global_batch among the settings it
 /// takes the checkpoint's, whatever the number of workers now; batch_size likewise. Before MakeOptions.
 void AdoptBatch(const datasets::BatchPlan& checkpoint, Settings& settings);

@@ -1,20 +1,16 @@
 #include "trainers/run/progress.h"
 
 #include <unistd.h>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/log.h"
+#include "base/terminal.h"
 
 namespace mtrun::trainers {
-
-std::string ToText(const ProgressState& s) {
-  std::string text = absl::StrFormat("epoch %d/%d  step %d/%d  loss %.4f  lr %.4g  %.0f images/s", s.epoch,
-                                     s.epochs, s.step, s.steps, s.loss, s.learning_rate, s.images_per_second);
-  if (s.step < s.steps) absl::StrAppend(&text, "  ", HumanDuration(FromSeconds(s.seconds_left)), " left");
-  return text;
-}
 
 ProgressPacer::ProgressPacer(bool terminal, int64_t log_every, TimePoint start)
     : every_(terminal ? std::chrono::milliseconds(200) : std::chrono::seconds(5)),
@@ -28,29 +24,75 @@ bool ProgressPacer::Due(int64_t finished_steps, TimePoint now) {
   return true;
 }
 
-ProgressLine::ProgressLine(bool quiet) : quiet_(quiet), terminal_(isatty(STDOUT_FILENO) == 1) {}
+Screen ScreenOf(const EnvironmentMap& environment, bool terminal) {
+  const auto dumb = environment.find("TERM");
+  if (terminal && dumb != environment.end() && dumb->second == "dumb") return {};  // it cannot erase a line
+  if (terminal) return {Screen::Kind::kTerminal, 0, WantsColours(environment)};
+  int columns = 0;
+  const auto found = environment.find(kColumnsVariable);
+  if (found == environment.end() || !absl::SimpleAtoi(found->second, &columns) || columns <= 0) return {};
+  return {Screen::Kind::kLauncher, columns, WantsColours(environment)};
+}
+
+ProgressLine::ProgressLine(bool quiet, const Screen& screen) : quiet_(quiet), screen_(screen) {
+  if (screen_.kind != Screen::Kind::kTerminal) return;
+  log::SetSink([this](const std::string& line) {
+    const MutexLock lock(mu_);
+    Erase();
+    std::fflush(stdout);
+    std::fputs(line.c_str(), stderr);
+    std::fflush(stderr);
+    Redraw();
+  });
+}
+
+ProgressLine::~ProgressLine() {
+  if (screen_.kind == Screen::Kind::kTerminal) log::SetSink({});
+  const MutexLock lock(mu_);
+  Erase();
+  if (screen_.kind == Screen::Kind::kLauncher && !shown_.empty()) std::fputc('\r', stdout);
+  std::fflush(stdout);
+}
+
+std::optional<int> ProgressLine::columns() const {
+  if (screen_.kind == Screen::Kind::kTerminal) return TerminalSize::Of(STDOUT_FILENO).columns;
+  if (screen_.kind == Screen::Kind::kLauncher) return screen_.columns;
+  return std::nullopt;
+}
+
+void ProgressLine::Show(const ProgressState& state) {
+  if (!terminal()) return Print(ProgressText(state));
+  // When its last column is written a terminal may wrap.
+  Show(ProgressText(state, columns().value_or(0) - 1, screen_.colours));
+}
 
 void ProgressLine::Show(const std::string& text) {
   if (quiet_) return;
-  if (!terminal_) return Print(text);
+  if (!terminal()) return Print(text);
+  const MutexLock lock(mu_);
   Erase();
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-  shown_ = text.size();
+  shown_ = ClipColumns(text, static_cast<size_t>(std::max(columns().value_or(0), 1) - 1));
+  Redraw();
 }
 
 void ProgressLine::Print(const std::string& text) {
   if (quiet_ || text.empty()) return;
+  const MutexLock lock(mu_);
   Erase();
   std::fputs(text.c_str(), stdout);
   if (text.back() != '\n') std::fputc('\n', stdout);
-  std::fflush(stdout);
+  Redraw();
 }
 
+/// Under mtrun a line takes the place of the one that stays by itself.
 void ProgressLine::Erase() {
-  if (shown_ == 0) return;
-  std::fputs(absl::StrCat("\r", std::string(shown_, ' '), "\r").c_str(), stdout);
-  shown_ = 0;
+  if (screen_.kind == Screen::Kind::kTerminal && !shown_.empty()) std::fputs("\r\x1b[K", stdout);
+}
+
+void ProgressLine::Redraw() {
+  std::fputs(shown_.c_str(), stdout);
+  if (screen_.kind == Screen::Kind::kLauncher && !shown_.empty()) std::fputc('\r', stdout);
+  std::fflush(stdout);
 }
 
 }  // namespace mtrun::trainers

@@ -1,26 +1,17 @@
-// The line that shows how far a run is: rewritten in place on a terminal, otherwise a line now and then. The
-// decision when and the text are pure; ProgressLine prints. Not thread-safe.
+// What a run shows while it goes on: a line that stays in its place on a terminal, plain lines now and then
+// elsewhere. The decision when and the text are pure; ProgressLine prints. Training thread only.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/clock.h"
+#include "base/mutex.h"
+#include "base/worker_env.h"
+#include "trainers/run/progress_text.h"
 
 namespace mtrun::trainers {
-
-struct ProgressState {
-  int64_t epoch = 1, epochs = 1;  // 1-based
-  int64_t step = 0, steps = 0;    // finished, of the whole run
-  double loss = 0, learning_rate = 0;
-  double images_per_second = 0;
-  double seconds_left = 0;
-};
-
-/// `epoch 2/10  step 1234/31250  loss 1.2345  lr 0.001  8612 images/s  2 min 05 s left`.
-std::string ToText(const ProgressState& state);
 
 /// Says when a line is due.
 class ProgressPacer {
@@ -36,25 +27,51 @@ class ProgressPacer {
   TimePoint next_;
 };
 
-/// Prints to standard output, or nowhere (`quiet`: all ranks but 0).
+/// Where the line is seen.
+struct Screen {
+  enum class Kind {
+    kPipe,      // a file or a program reads it: plain lines
+    kTerminal,  // standard output is one
+    kLauncher,  // mtrun shows it on one (kColumnsVariable)
+  };
+  Kind kind = Kind::kPipe;
+  int columns = 0;  // kLauncher: that a line may have; a terminal is asked each time
+  bool colours = false;
+  bool operator==(const Screen&) const = default;
+};
+
+/// `terminal`: whether standard output is one.
+Screen ScreenOf(const EnvironmentMap& environment, bool terminal);
+
+/// Prints to standard output, or nowhere (`quiet`: all ranks but 0). On a terminal of its own it takes the
+/// log's lines too, so that they come above the line that stays.
 class ProgressLine {
  public:
-  explicit ProgressLine(bool quiet);
+  ProgressLine(bool quiet, const Screen& screen);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
 
   /// Rank 0 may become another worker.
   void SetQuiet(bool quiet) { quiet_ = quiet; }
-  bool terminal() const { return terminal_; }
-  /// The passing line.
+  bool terminal() const { return screen_.kind != Screen::Kind::kPipe; }
+  /// Columns that text which stays should keep to; nothing where nobody cares.
+  std::optional<int> columns() const;
+  bool colours() const { return screen_.colours; }
+  /// The line that stays, or one more where there is no terminal.
+  void Show(const ProgressState& state);
+  /// Another one in its place.
   void Show(const std::string& text);
-  /// Text that stays; ends with a newline of its own if it has none.
+  /// Text above it; ends with a newline of its own if it has none.
   void Print(const std::string& text);
 
  private:
-  void Erase();
+  void Erase() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Redraw() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   bool quiet_;
-  const bool terminal_;
-  size_t shown_ = 0;  // columns of the passing line
+  const Screen screen_;
+  Mutex mu_;                                // other threads log
+  std::string shown_ ABSL_GUARDED_BY(mu_);  // the line that stays
 };
 
 }  // namespace mtrun::trainers

@@ -37,13 +37,17 @@ Rows Results(const RunReport& r) {
             {"best loss", absl::StrFormat("%.4f in epoch %d", r.best_loss, r.best_epoch)}};
   }
   return {{"test accuracy", Percent(r.matrix.Accuracy())},
-          {"best accuracy", absl::StrFormat("%s in epoch %d", Percent(r.best_accuracy), r.best_epoch)},
+          {"best accuracy", absl::StrFormat("%s in epoch %d%s", Percent(r.best_accuracy), r.best_epoch,
+                                            r.chosen_by_validation ? ", of the validation images" : "")},
           {"test loss", absl::StrFormat("%.4f", r.test_loss)},
           {"test images", absl::StrCat(r.matrix.total())}};
 }
 
 std::string Summary(const RunReport& r) {
   Rows rows = Results(r);
+  if (r.chosen_by_validation)
+    rows.emplace_back("tested weights",
+                      r.tested_epoch > 0 ? absl::StrCat("of epoch ", r.tested_epoch) : "the final ones");
   rows.insert(
       rows.end(),
       {{"epochs", absl::StrCat(r.epochs)},
@@ -57,13 +61,11 @@ std::string Summary(const RunReport& r) {
 
 std::string PerClass(const RunReport& r) {
   const int width = NameWidth(r);
-  std::string text =
-      absl::StrFormat("%-*s  accuracy  precision   recall       f1  specificity\n", width, "class");
+  std::string text = absl::StrFormat("%-*s   recall  precision       f1  specificity\n", width, "class");
   for (int c = 0; c < r.matrix.classes(); ++c) {
     const ClassFigures f = r.matrix.Figures(c);
-    absl::StrAppendFormat(&text, "%-*s  %8s  %9s  %7s  %7s  %11s\n", width, r.class_names[c],
-                          Percent(f.accuracy), Percent(f.precision), Percent(f.recall), Percent(f.f1),
-                          Percent(f.specificity));
+    absl::StrAppendFormat(&text, "%-*s  %7s  %9s  %7s  %11s\n", width, r.class_names[c], Percent(f.recall),
+                          Percent(f.precision), Percent(f.f1), Percent(f.specificity));
   }
   return text;
 }
@@ -104,6 +106,7 @@ bool RunReport::Add(const EvalRecord& record) {
   test_loss = record.test_loss;
   epochs = record.epoch;
   training_seconds += record.seconds;
+  chosen_by_validation = record.validation;
   history.push_back(record);
   return new_best;
 }
@@ -126,6 +129,8 @@ nlohmann::json ReportJson(const RunReport& r) {
       {"program", r.program},
       {"best_loss", r.best_loss},
       {"best_epoch", r.best_epoch},
+      {"chosen_by_validation", r.chosen_by_validation},
+      {"tested_epoch", r.tested_epoch > 0 ? nlohmann::json(r.tested_epoch) : nlohmann::json(nullptr)},
       {"test_loss", r.test_loss},
       {"epochs", r.epochs},
       {"steps", r.steps},
@@ -159,14 +164,23 @@ nlohmann::json ReportJson(const RunReport& r) {
   return json;
 }
 
-std::string EpochText(const EvalRecord& e, int64_t epochs, bool new_best) {
+std::string EpochText(const EvalRecord& e, int64_t epochs, bool new_best, int columns) {
+  const char* const evaluated = e.validation ? "val" : "test";
   const auto figures = [&](double loss, double accuracy) {
     const std::string text = absl::StrFormat("loss %.4f", loss);
     return e.classified ? absl::StrCat(text, " accuracy ", Percent(accuracy)) : text;
   };
-  return absl::StrFormat("epoch %d/%d  train %s  test %s%s  %.1f s", e.epoch, epochs,
-                         figures(e.train_loss, e.train_accuracy), figures(e.test_loss, e.test_accuracy),
-                         new_best ? "  new best" : "", e.seconds);
+  std::string text = absl::StrFormat(
+      "epoch %d/%d  train %s  %s %s%s  %.1f s", e.epoch, epochs, figures(e.train_loss, e.train_accuracy),
+      evaluated, figures(e.test_loss, e.test_accuracy), new_best ? "  new best" : "", e.seconds);
+  if (columns == 0 || text.size() <= static_cast<size_t>(columns)) return text;
+  const auto brief = [&](double loss, double accuracy) {
+    const std::string number = absl::StrFormat("%.3f", loss);
+    return e.classified ? absl::StrCat(number, " ", Percent(accuracy)) : number;
+  };
+  return absl::StrFormat("epoch %d/%d  train %s  %s %s%s  %.1f s", e.epoch, epochs,
+                         brief(e.train_loss, e.train_accuracy), evaluated,
+                         brief(e.test_loss, e.test_accuracy), new_best ? "  best" : "", e.seconds);
 }
 
 absl::Status WriteReport(const RunReport& report, const std::string& folder) {

@@ -21,7 +21,8 @@ json ToJson(const EvalRecord& r) {
           {"test_loss", Number(r.test_loss)},
           {"test_accuracy", Number(r.test_accuracy)},
           {"seconds", Number(r.seconds)},
-          {"classified", r.classified}};
+          {"classified", r.classified},
+          {"validation", r.validation}};
 }
 
 absl::StatusOr<EvalRecord> EvalRecordFromJson(const json& entry) {
@@ -35,6 +36,7 @@ absl::StatusOr<EvalRecord> EvalRecordFromJson(const json& entry) {
   fields.ReadOrNull("test_accuracy", r.test_accuracy);
   fields.ReadOrNull("seconds", r.seconds);
   fields.Read("classified", r.classified);
+  if (fields.Has("validation")) fields.Read("validation", r.validation);
   MT_RETURN_IF_ERROR(fields.status());
   return r;
 }

@@ -26,6 +26,15 @@ TrainState::Options StateOptions(const TrainInputs& in) {
   return out;
 }
 
+RunReport EmptyReport(const TrainInputs& in) {
+  RunReport report;
+  report.program = in.program;
+  if (in.task.classes() > 0) report.class_names = in.test.class_names();
+  report.global_batch = in.options.plan.global_batch;
+  report.micro_batch = in.options.plan.micro_batch;
+  return report;
+}
+
 RunFiles::Options FilesOptions(const TrainInputs& in, const Membership& membership,
                                std::function<std::string(int64_t step)> sample_ids,
                                std::function<void()> still_here) {

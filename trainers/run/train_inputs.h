@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -28,15 +29,21 @@ struct TrainInputs {
   const std::string& program;  // its name
   const TrainOptions& options;
   const datasets::PackedSplit& train;
-  const datasets::PackedSplit& test;
+  const datasets::PackedSplit& test;  // evaluated after each epoch, and what the best one is chosen by
   Task& task;
   BatchOptions batch;
   Precision precision = Precision::kFp32;
   GraphFactory graphs = nullptr;  // --graph
-  RunIdentity identity;           // what members and restarts must agree on
-  std::string settings;           // config.yaml
-  std::string greeting;           // for people, where the run begins or continues from a checkpoint
-  FaultPlan* faults = nullptr;    // null: none are planned
+  /// Images that the best weights are tested with, once, when the run is complete; null: those of `test`
+  /// serve.
+  const datasets::PackedSplit* final_test = nullptr;
+  std::map<std::string, std::string> metadata = {};  // of files with weights
+  RunIdentity identity;                              // what members and restarts must agree on
+  std::string settings;                              // config.yaml
+  /// For people, where the run begins or continues from a checkpoint; `columns`: of their screen, 0: there is
+  /// none. Null: nothing.
+  std::function<std::string(int columns)> greeting = nullptr;
+  FaultPlan* faults = nullptr;  // null: none are planned
   /// Stands between the run's source and its steps, null: nothing of the kind. For tests of workers that
   /// gather other samples than theirs.
   std::function<std::unique_ptr<MicroBatchSource>(MicroBatchSource& source)> step_source = nullptr;
@@ -54,6 +61,9 @@ std::unique_ptr<MicroBatchSource> MakeStepSource(MicroBatchSource& source, const
 
 /// How the run's state is trained.
 TrainState::Options StateOptions(const TrainInputs& in);
+
+/// Of a run that has not been evaluated yet.
+RunReport EmptyReport(const TrainInputs& in);
 
 /// How the run's files are kept. `sample_ids` is the digest of a step's samples; `still_here` is called while
 /// the disk is full. All references outlive the files.

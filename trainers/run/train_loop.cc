@@ -13,9 +13,11 @@
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "trainers/checkpoints/ledger.h"
+#include "trainers/device/memory.h"
 #include "trainers/membership/drain.h"
 #include "trainers/run/agreement.h"
 #include "trainers/run/state_sync.h"
+#include "trainers/run/summary.h"
 
 namespace mtrun::trainers {
 
@@ -27,6 +29,8 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
       source_(inputs.train, inputs.options.source(), inputs.batch),
       step_source_(MakeStepSource(source_, inputs)),
       test_batches_(MakeImageBatches(inputs.test, inputs.batch)),
+      final_batches_(inputs.final_test != nullptr ? MakeImageBatches(*inputs.final_test, inputs.batch)
+                                                  : nullptr),
       state_(inputs.task.module(), StateOptions(inputs)),
       length_(LengthOf(inputs.options, source_.steps_per_epoch())),
       schedule_(LrScheduleOf(inputs.options, length_)),
@@ -39,17 +43,8 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
           [this] { StillHere(); })),
       meter_(length_),
       data_wait_(inputs.data_wait),
-      report_(EmptyReport()),
+      report_(EmptyReport(inputs)),
       run_began_(start) {}
-
-RunReport TrainLoop::EmptyReport() const {
-  RunReport report;
-  report.program = in_.program;
-  if (in_.task.classes() > 0) report.class_names = in_.test.class_names();
-  report.global_batch = in_.options.plan.global_batch;
-  report.micro_batch = in_.options.plan.micro_batch;
-  return report;
-}
 
 absl::StatusOr<Outcome> TrainLoop::Run() {
   while (true) {
@@ -57,7 +52,8 @@ absl::StatusOr<Outcome> TrainLoop::Run() {
     if (status.ok()) break;
     if (!membership_.elastic() || !MeansRegroup(status)) return status;
     broke_ = MonotonicNow();
-    log::Info("regrouping: ", std::string(status.message()));
+    // Its launcher tells people, in one line for all workers of a node.
+    log::Debug("regrouping: ", std::string(status.message()));
     // What the old group lent goes first: its memory, and the hooks that write into it.
     generation_.reset();
     const absl::Status regrouped = membership_.Regroup(status);
@@ -119,10 +115,12 @@ absl::Status TrainLoop::Enter() {
   generation_.emplace(in_, step_source_ ? *step_source_ : source_, state_, membership_.group(),
                       [this] { return lease_.Await(absl::StrCat("step ", steps())); });
   in_.task.module().train();
+  writer_ = begun.writer;
   MT_RETURN_IF_ERROR(EnterFiles(begun));
   if (const Duration waited = std::exchange(data_wait_, Duration::zero()); waited > Duration::zero())
     MT_RETURN_IF_ERROR(files_.Record(DataWaitRecord{.steps = steps(), .seconds = ToSeconds(waited)}));
   lifecycle_.Enter(who.world_size, files_.saves(), replica_.progress().finished);
+  StopIfStale();
   Announce(begun);
   entered_ = MonotonicNow();
   meter_.Restart(entered_, replica_.progress().samples);
@@ -148,11 +146,12 @@ void TrainLoop::Announce(const RunReplica::Begun& begun) {
   const Assignment& who = membership_.assignment();
   progress_.SetQuiet(who.rank != 0);
   const bool resumed = !begun.resumed.empty();
-  if (begun.fresh || resumed) progress_.Print(in_.greeting);
+  if ((begun.fresh || resumed) && in_.greeting)
+    progress_.Print(in_.greeting(progress_.columns().value_or(0)));
   if (resumed) {
     progress_.Print(absl::StrCat("resumed from ", begun.resumed, " at step ", steps()));
     WarnOfOtherSchedule();
-  } else if (!begun.fresh) {
+  } else if (!begun.fresh && !progress_.terminal()) {  // there its launcher says so
     progress_.Print(absl::StrCat("continuing with ", who.world_size,
                                  who.world_size == 1 ? " worker" : " workers", " at step ", steps()));
   }
@@ -176,7 +175,7 @@ absl::Status TrainLoop::CheckMembersAgree() const {
 /// After taking a run over from a checkpoint or another member: what this one knew of it counts no more.
 void TrainLoop::AdoptProgress(const RunReplica::Begun& begun) {
   const RunProgress& progress = replica_.progress();
-  report_ = EmptyReport();
+  report_ = EmptyReport(in_);
   for (const EvalRecord& record : progress.history) report_.Add(record);
   if (!progress.confusion.empty()) report_.matrix = ConfusionMatrix(progress.confusion);
   files_.Forget();
@@ -230,8 +229,13 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
                           .gathered = result.gathered};
   replica_.FinishStep();
   membership_.ReportProgress(step.record.epoch, steps(), progress.samples);
-  if (membership_.assignment().rank == 0 && pacer_.Due(steps(), now))
-    progress_.Show(ToText(meter_.Show(steps(), result.loss, learning_rate, progress, now)));
+  const double smoothed = smoothed_.Add(result.loss);
+  if (membership_.assignment().rank == 0 && pacer_.Due(steps(), now)) {
+    ProgressState state = meter_.Show(steps(), smoothed, learning_rate, progress, now);
+    state.world = membership_.assignment().world_size;
+    state.memory = MemoryInUse(in_.batch.device);
+    progress_.Show(state);
+  }
   const int64_t every = in_.task.picture_every();
   if (files_.writes() && every > 0 && steps() % every == 0)
     MT_RETURN_IF_ERROR(files_.WithRoom([this] { return DrawPicture(); }));
@@ -258,38 +262,7 @@ absl::Status TrainLoop::DrawPicture() {
                                absl::StrFormat("%s/samples_%07d.png", in_.options.model_folder, steps()));
 }
 
-// ---- evaluations and checkpoints
-
-absl::StatusOr<Evaluation> TrainLoop::EvaluateNow() {
-  const Assignment& who = membership_.assignment();
-  const int64_t wanted = in_.options.eval_images;
-  const int64_t size = wanted > 0 ? std::min(wanted, in_.test.size()) : in_.test.size();
-  Reach(Fault::At::kEvaluate);
-  const TrainState::Averaged averaged(state_);
-  const EvaluationPart part{
-      .size = size, .rank = who.rank, .world_size = who.world_size, .precision = in_.precision};
-  return Evaluate(in_.task, *test_batches_, part, membership_.group(), [this] { StillHere(); });
-}
-
-/// Slow, but not hung.
-void TrainLoop::StillHere() {
-  membership_.ReportProgress(length_.EpochOf(steps()), steps(), replica_.progress().samples);
-}
-
-absl::Status TrainLoop::EndEpoch() {
-  MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateNow());
-  MT_RETURN_IF_ERROR(lease_.Await(absl::StrCat("the evaluation of step ", steps())));
-  RunProgress& progress = replica_.progress();
-  const EvalRecord record =
-      meter_.EndEpoch(steps(), evaluation.loss, evaluation.matrix, in_.task.classes() > 0, progress);
-  const bool new_best = report_.Add(record);
-  report_.matrix = evaluation.matrix;
-  replica_.FinishEvaluation();
-  lifecycle_.Evaluated();
-  progress_.Print(EpochText(record, in_.options.epochs, new_best));
-  meter_.Restart(MonotonicNow(), progress.samples);
-  return files_.Record(record);
-}
+// ---- checkpoints; evaluations are in train_loop_evaluation.cc
 
 absl::Status TrainLoop::Save() {
   const TimePoint began = MonotonicNow();
@@ -298,6 +271,7 @@ absl::Status TrainLoop::Save() {
   replica_.progress().saving = files_.last_save_seconds();
   replica_.progress().schedule_steps = schedule_.steps;
   MT_ASSIGN_OR_RETURN(checkpoints::Snapshot snapshot, replica_.TakeSnapshot());
+  snapshot.model.metadata = in_.metadata;
   snapshot.may_commit = [this] { return lease_.MayCommit(); };
   MT_RETURN_IF_ERROR(files_.Save(std::move(snapshot), report_.BestSteps(), began));
   Reach(Fault::At::kSave);
@@ -312,6 +286,7 @@ absl::Status TrainLoop::FinishRun() {
   RunProgress& progress = replica_.progress();
   const bool first = !progress.finished;
   MT_RETURN_IF_ERROR(lease_.Await("the results"));
+  if (first && final_batches_) MT_RETURN_IF_ERROR(TestBest());
   if (first) MT_RETURN_IF_ERROR(WriteResults());
   // Nobody is done before everything is on the disk: until then a successor of rank 0 would have to write it.
   MT_RETURN_IF_ERROR(Barrier());
@@ -327,7 +302,7 @@ absl::Status TrainLoop::WriteResults() {
   report_.steps = steps();
   report_.seconds = SecondsOfRun();
   report_.images_per_second = static_cast<double>(replica_.progress().samples) / report_.training_seconds;
-  progress_.Print("\n" + ReportText(report_));
+  progress_.Print("\n" + SummaryText(report_, progress_.columns().value_or(0)));
   if (!files_.Wait().ok()) {
     MT_RETURN_IF_ERROR(Save());
     // Its failure has been logged; the weights by themselves may still fit.

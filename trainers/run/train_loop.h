@@ -65,7 +65,9 @@ class TrainLoop {
   absl::Status DrawPicture();
 
   absl::Status EndEpoch();
-  absl::StatusOr<Evaluation> EvaluateNow();
+  absl::StatusOr<Evaluation> EvaluateOn(const ImageBatches& batches, int64_t size);
+  absl::Status TestBest();
+  void StopIfStale();
   void StillHere();
   absl::Status Save();
 
@@ -79,7 +81,6 @@ class TrainLoop {
   absl::Status Barrier() const;
   void Reach(Fault::At at);
   int64_t steps() const { return replica_.position().steps; }
-  RunReport EmptyReport() const;
   RunFiles::Start FilesStart(bool fresh) const;
   double SecondsOfRun() const { return ToSeconds(MonotonicNow() - run_began_); }
 
@@ -92,6 +93,7 @@ class TrainLoop {
   DatasetSource source_;
   const std::unique_ptr<MicroBatchSource> step_source_;  // null where steps take their batches from source_
   const std::unique_ptr<ImageBatches> test_batches_;
+  const std::unique_ptr<ImageBatches> final_batches_;  // null: test_batches_ serve
   TrainState state_;
   const RunLength length_;
   const LrSchedule schedule_;
@@ -104,7 +106,9 @@ class TrainLoop {
   RunFiles files_;
   EpochMeter meter_;
   Duration data_wait_;  // not yet recorded
+  SmoothedLoss smoothed_;
   std::optional<GenerationState> generation_;
+  int writer_ = 0;                  // rank that writes the run's files
   RunReport report_;                // of the replica's progress
   TimePoint run_began_;             // as if the whole run were this process's
   std::optional<TimePoint> broke_;  // when the last membership did; until the first step of the next one

@@ -22,11 +22,18 @@ Task::Sums NoSums(const Task& task) {
   return {at::zeros({1}, where.dtype(at::kDouble)), at::zeros({classes * classes}, where.dtype(at::kLong))};
 }
 
+/// Whole batches: what a network makes of an image may depend, in the last bit, on how many there are.
+MicroBatchRange RangeOf(const EvaluationPart& part) {
+  const int64_t batches = (part.size + kEvaluationBatch - 1) / kEvaluationBatch;
+  const MicroBatchRange range = MicroBatchesOf(batches, part.rank, part.world_size);
+  return {range.begin * kEvaluationBatch, std::min(range.end * kEvaluationBatch, part.size)};
+}
+
 /// The device has two batches at most before it: each one's images take memory until it has been computed.
 absl::Status AddSamples(Task& task, const ImageBatches& batches, const EvaluationPart& part, Task::Sums& sums,
                         const std::function<void()>& each_batch) {
   const at::Device device = sums.loss.device();
-  const MicroBatchRange range = MicroBatchesOf(part.size, part.rank, part.world_size);
+  const MicroBatchRange range = RangeOf(part);
   std::function<absl::Status()> computed;
   for (int64_t begin = range.begin; begin < range.end; begin += kEvaluationBatch) {
     each_batch();

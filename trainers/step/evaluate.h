@@ -22,7 +22,7 @@ struct Evaluation {
 /// Images computed at once.
 inline constexpr int64_t kEvaluationBatch = 250;
 
-/// Who evaluates what: samples [0, size), of which worker `rank` takes a contiguous part.
+/// Who evaluates what: samples [0, size), of which worker `rank` takes contiguous batches.
 struct EvaluationPart {
   int64_t size = 0;
   int rank = 0, world_size = 1;

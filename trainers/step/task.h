@@ -69,6 +69,13 @@ class Task {
   /// wait for the device.
   virtual void Evaluate(const Batch& batch, int64_t first, Sums& sums) = 0;
 
+  /// Scores of the classes for images [n, 3, S, S], float32 or float64 [n, classes]; undefined where the task
+  /// has none. Runs without gradients, in evaluation mode.
+  virtual at::Tensor Scores(const at::Tensor& images) {
+    static_cast<void>(images);
+    return {};
+  }
+
   /// Steps between pictures of how the network does; 0: it draws none.
   virtual int64_t picture_every() const { return 0; }
   /// One such picture, a PNG. In evaluation mode.

@@ -51,6 +51,8 @@ Task::Output ClassifierTask::Train(const Batch& batch, const RandomInputs& rando
   return output;
 }
 
+at::Tensor ClassifierTask::Scores(const at::Tensor& images) { return Wide(model_.forward(images)); }
+
 void ClassifierTask::Evaluate(const Batch& batch, int64_t, Sums& sums) {
   const at::Tensor logits = Wide(model_.forward(batch.images));
   const auto n = static_cast<double>(batch.labels.size(0));

@@ -39,6 +39,7 @@ class ClassifierTask : public Task {
   ClassifierTask(Model model, MeanLoss loss, int classes);
 
   int classes() const override { return classes_; }
+  at::Tensor Scores(const at::Tensor& images) override;
   bool draws_during_pass() const override { return model_.set_stream != nullptr; }
   Output Train(const Batch& batch, const RandomInputs& random) override;
   void Evaluate(const Batch& batch, int64_t first, Sums& sums) override;

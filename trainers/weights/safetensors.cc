@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "datasets/mapped_file.h"
 #include "datasets/safetensors.h"
 #include "trainers/weights/pth_reader.h"
 
@@ -128,6 +129,13 @@ absl::StatusOr<NamedTensors> ParseTensors(std::string_view text) {
     tensors.emplace_back(info.name, std::move(tensor));
   }
   return tensors;
+}
+
+absl::StatusOr<std::map<std::string, std::string>> ReadMetadata(const std::string& path) {
+  MT_ASSIGN_OR_RETURN(const datasets::MappedFile file, datasets::MappedFile::Open(path));
+  auto header = datasets::ParseSafetensorsHeader(file.bytes());
+  if (!header.ok()) return Annotate(header.status(), path);
+  return std::move(header->metadata);
 }
 
 NamedTensors StateDict(const torch::nn::Module& module) {

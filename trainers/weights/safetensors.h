@@ -27,6 +27,8 @@ absl::Status SaveTensors(const std::string& path, const NamedTensors& tensors,
 absl::StatusOr<NamedTensors> LoadTensors(const std::string& path);
 /// The same from a file's bytes.
 absl::StatusOr<NamedTensors> ParseTensors(std::string_view file);
+/// What a file says of itself, with none of its tensors read. Errors name the file.
+absl::StatusOr<std::map<std::string, std::string>> ReadMetadata(const std::string& path);
 /// The dtype's name in safetensors files; nothing for those that they lack.
 std::optional<datasets::DType> FileDType(at::ScalarType type);
 

@@ -1,7 +1,10 @@
 #include "launcher/output/console.h"
 
 #include <fcntl.h>
+#include <pty.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,6 +55,62 @@ TEST(ConsoleTest, LinesComeOutInOrder) {
   }
   out.write.Reset();
   EXPECT_EQ(ReadAll(out.read.get()), expected);
+}
+
+/// A terminal of 20 columns that changes no byte.
+struct Terminal {
+  UniqueFd screen, console;
+  Terminal() {
+    int master = -1, slave = -1;
+    winsize size = {};
+    size.ws_col = 20;
+    size.ws_row = 5;
+    MT_CHECK(openpty(&master, &slave, nullptr, nullptr, &size) == 0);
+    screen = UniqueFd(master);
+    console = UniqueFd(slave);
+    termios mode = {};
+    MT_CHECK(tcgetattr(slave, &mode) == 0);
+    mode.c_oflag &= ~static_cast<tcflag_t>(OPOST);
+    MT_CHECK(tcsetattr(slave, TCSANOW, &mode) == 0);
+  }
+  std::string Read() const {
+    char bytes[4096];
+    const ssize_t size = read(screen.get(), bytes, sizeof bytes);
+    return {bytes, static_cast<size_t>(std::max<ssize_t>(size, 0))};
+  }
+};
+
+TEST(ConsoleTest, AnUpdateStaysBelowWhatComes) {
+  const Terminal terminal;
+  Console console(terminal.console.get(), terminal.console.get());
+  console.Update(0, "step 1");
+  console.Lines(1, "a warning\n");
+  console.Update(0, "step 2");
+  console.Update(0, "");
+  console.Lines(0, "done\n");
+  ASSERT_TRUE(console.Flush(kPatience));
+  EXPECT_EQ(terminal.Read(), "step 1\r\r\x1b[Ka warning\nstep 1\r\r\x1b[Kstep 2\r\r\x1b[Kdone\n");
+}
+
+TEST(ConsoleTest, AnUpdateIsCutToTheTerminalsWidth) {
+  const Terminal terminal;
+  Console console(terminal.console.get(), terminal.console.get());
+  console.Update(0, "0123456789012345678901234567890");
+  ASSERT_TRUE(console.Flush(kPatience));
+  EXPECT_EQ(terminal.Read(), "0123456789012345678\r") << "the last column may wrap";
+}
+
+TEST(ConsoleTest, AnUpdateErasesNothingInAFile) {
+  const Terminal terminal;
+  Pipe errors;
+  {
+    Console console(terminal.console.get(), errors.write.get());
+    console.Update(0, "step 1");
+    console.Lines(1, "a warning\n");
+    ASSERT_TRUE(console.Flush(kPatience));
+  }
+  errors.write.Reset();
+  EXPECT_EQ(ReadAll(errors.read.get()), "a warning\n");
 }
 
 TEST(ConsoleTest, ASlowReaderHoldsUpAndLosesNothing) {

@@ -20,6 +20,17 @@ TEST(LineSplitterTest, CutsAtNewlines) {
   EXPECT_THAT(splitter.Flush(), IsEmpty());
 }
 
+TEST(LineSplitterTest, TheLastUpdateStandsUntilMoreComes) {
+  LineSplitter splitter;
+  EXPECT_EQ(splitter.Standing(), std::nullopt);
+  splitter.Feed("10%\r20%\r");
+  EXPECT_EQ(splitter.Standing(), "20%");
+  splitter.Feed("30");
+  EXPECT_EQ(splitter.Standing(), std::nullopt) << "not whole yet";
+  splitter.Feed("%\r");
+  EXPECT_EQ(splitter.Standing(), "30%");
+}
+
 TEST(LineSplitterTest, AReturnAloneIsAnUpdate) {
   LineSplitter splitter;
   EXPECT_THAT(splitter.Feed("10%\r20%\r"), ElementsAre(Piece{Kind::kUpdate, "10%", 4}));

@@ -45,7 +45,7 @@ struct FakeWorker {
 
 class OutputMuxTest : public testing::Test {
  protected:
-  FakeWorker AddWorker(OutputMux& mux, int local_rank, OutputPlan plan = {}) {
+  FakeWorker AddWorker(OutputMux& mux, int local_rank, OutputPlan plan = {}, bool thins_updates = false) {
     Pipe out, err;
     WorkerStreams streams;
     streams.local_rank = local_rank;
@@ -53,6 +53,7 @@ class OutputMuxTest : public testing::Test {
     streams.out = std::move(out.read);
     streams.err = std::move(err.read);
     streams.plan = plan;
+    streams.thins_updates = thins_updates;
     streams.out_file = folder_.File(absl::StrCat("out", local_rank));
     streams.err_file = folder_.File(absl::StrCat("err", local_rank));
     EXPECT_TRUE(mux.Add(std::move(streams)).ok());
@@ -154,7 +155,16 @@ TEST_F(OutputMuxTest, UpdatesAreForTerminalsOnly) {
   char bytes[200];
   const ssize_t size = read(master, bytes, sizeof bytes);
   ASSERT_GT(size, 0);
-  EXPECT_EQ(std::string(bytes, static_cast<size_t>(size)), "[w1]:10%\r\x1b[K[w1]:20%\r\x1b[K[w1]:done\n");
+  EXPECT_EQ(std::string(bytes, static_cast<size_t>(size)), "[w1]:10%\r\r\x1b[K[w1]:20%\r\r\x1b[K[w1]:done\n");
+}
+
+TEST_F(OutputMuxTest, ThinnedUpdatesAreALineNowAndThen) {
+  OutputMux mux(out_.get(), err_.get());
+  const FakeWorker worker = AddWorker(mux, 0, {}, /*thins_updates=*/true);
+  ASSERT_TRUE(WriteAll(worker.out.get(), "\x1b[1mstep 1\x1b[0m\rstep 2\rstep 3\rdone\nrest").ok());
+  mux.CloseAll(kPatience);
+  EXPECT_EQ(support::ReadText(folder_.File("out0")), "step 1\ndone\nrest")
+      << "one every 5 s, without colours";
 }
 
 TEST_F(OutputMuxTest, AConsoleThatStandsStillStopsNothing) {

@@ -40,6 +40,22 @@ TEST(Lifecycle, StepsUntilTheEpochEndsThenEvaluates) {
   }
 }
 
+TEST(Lifecycle, EndsEarlyWhereAnEvaluationSaysSo) {
+  Lifecycle life = Member(/*saves=*/true);
+  life.Evaluated();
+  EXPECT_EQ(Next(life, After(8, true)), Action::kSave) << "every epoch";
+  life.Saved(After(8, true), TimePoint());
+  EXPECT_EQ(Next(life, After(8, true)), Action::kStep);
+  life.EndAt(After(8, true));
+  EXPECT_EQ(Next(life, After(8, true)), Action::kFinish);
+  Lifecycle unsaved = Member(/*saves=*/true, 2, {.steps = 10, .steps_per_epoch = 4});
+  unsaved.EndAt(After(8, true));
+  EXPECT_EQ(Next(unsaved, After(8, true)), Action::kSave) << "before the end";
+  EXPECT_EQ(Why(unsaved, After(8, true)), Cause::kBeforeEnd);
+  unsaved.Enter(3, /*saves=*/false, false);
+  EXPECT_EQ(Next(unsaved, After(8, true)), Action::kFinish) << "in the next generation too";
+}
+
 TEST(Lifecycle, SavesWhatTheRulesAskForOnce) {
   Lifecycle life = Member(/*saves=*/true);
   EXPECT_EQ(Next(life, After(2)), Action::kStep);

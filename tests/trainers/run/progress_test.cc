@@ -12,21 +12,13 @@ using std::chrono::seconds;
 
 const TimePoint kStart{std::chrono::hours(1)};
 
-TEST(Progress, TheLineSaysWhereTheRunIs) {
-  const ProgressState state{.epoch = 2,
-                            .epochs = 10,
-                            .step = 1234,
-                            .steps = 31250,
-                            .loss = 1.23456,
-                            .learning_rate = 0.001,
-                            .images_per_second = 8612.4,
-                            .seconds_left = 125};
-  EXPECT_EQ(ToText(state), "epoch 2/10  step 1234/31250  loss 1.2346  lr 0.001  8612 images/s  " +
-                               HumanDuration(seconds(125)) + " left");
-}
-
-TEST(Progress, TheLastStepHasNothingLeft) {
-  EXPECT_EQ(ToText(ProgressState{.step = 5, .steps = 5}).find("left"), std::string::npos);
+TEST(Screen, IsATerminalOrMtrunsOrAPipe) {
+  EXPECT_EQ(ScreenOf({}, /*terminal=*/false), Screen{});
+  EXPECT_EQ(ScreenOf({}, true), (Screen{Screen::Kind::kTerminal, 0, true}));
+  EXPECT_EQ(ScreenOf({{"NO_COLOR", "1"}}, true), (Screen{Screen::Kind::kTerminal, 0, false}));
+  EXPECT_EQ(ScreenOf({{"TERM", "dumb"}}, true), Screen{}) << "it cannot erase a line";
+  EXPECT_EQ(ScreenOf({{"MTRUN_COLUMNS", "69"}}, false), (Screen{Screen::Kind::kLauncher, 69, true}));
+  EXPECT_EQ(ScreenOf({{"MTRUN_COLUMNS", "x"}}, false), Screen{});
 }
 
 TEST(ProgressPacer, OutsideATerminalALineNowAndThen) {

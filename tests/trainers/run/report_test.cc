@@ -50,9 +50,9 @@ TEST(Report, TellsTheWholeStoryInAlignedColumns) {
             "seconds        63.1, of which 58.0 training\n"
             "images/s       8612\n"
             "\n"
-            "class  accuracy  precision   recall       f1  specificity\n"
-            "plane    85.3 %     82.3 %   90.0 %   86.0 %       80.6 %\n"
-            "car      85.3 %     89.0 %   80.6 %   84.6 %       90.0 %\n"
+            "class   recall  precision       f1  specificity\n"
+            "plane   90.0 %     82.3 %   86.0 %       80.6 %\n"
+            "car     80.6 %     89.0 %   84.6 %       90.0 %\n"
             "\n"
             "confusion matrix (rows actual, columns predicted)\n"
             "        plane     car\n"
@@ -120,6 +120,33 @@ TEST(Report, AnEpochIsOneLine) {
   EXPECT_EQ(
       EpochText(record, 10, true),
       "epoch 1/10  train loss 1.9300 accuracy 29.1 %  test loss 1.8000 accuracy 34.0 %  new best  5.2 s");
+  EXPECT_EQ(EpochText(record, 10, true, 69),
+            "epoch 1/10  train 1.930 29.1 %  test 1.800 34.0 %  best  5.2 s");
+  EvalRecord chosen = record;
+  chosen.validation = true;
+  EXPECT_EQ(EpochText(chosen, 10, false, 60), "epoch 1/10  train 1.930 29.1 %  val 1.800 34.0 %  5.2 s");
+}
+
+TEST(Report, IsStaleWhenNoEpochWasBetterForSoLong) {
+  RunReport report;
+  EXPECT_FALSE(report.IsStale(1)) << "no epoch has been evaluated";
+  report.Add({.epoch = 1, .test_accuracy = 0.5});
+  report.Add({.epoch = 2, .test_accuracy = 0.6});
+  EXPECT_FALSE(report.IsStale(1));
+  report.Add({.epoch = 3, .test_accuracy = 0.6});
+  EXPECT_TRUE(report.IsStale(1));
+  EXPECT_FALSE(report.IsStale(2));
+  EXPECT_FALSE(report.IsStale(0)) << "never";
+}
+
+TEST(Report, ValidationIsNoTest) {
+  RunReport report = Example();
+  report.chosen_by_validation = true;
+  report.tested_epoch = 3;
+  EXPECT_THAT(ReportText(report), HasSubstr("best accuracy   86.0 % in epoch 3, of the validation images\n"));
+  EXPECT_THAT(ReportText(report), HasSubstr("tested weights  of epoch 3\n"));
+  EXPECT_EQ(ReportJson(report)["tested_epoch"], 3);
+  EXPECT_TRUE(ReportJson(Example())["tested_epoch"].is_null());
 }
 
 TEST(Report, FilesAreWritten) {

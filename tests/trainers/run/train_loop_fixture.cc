@@ -56,7 +56,7 @@ MemberResult TrainLoopTest::Train(ThreadJob& job, int member, const std::string&
     weights_[member] = net->weight;
   }
   const std::unique_ptr<Task> task = Classify(AsModel(net), kClasses);
-  ProgressLine progress(/*quiet=*/true);
+  ProgressLine progress(/*quiet=*/true, {});
   const std::string name = "toy";
   TrainLoop loop({.program = name,
                   .options = options,
@@ -68,7 +68,6 @@ MemberResult TrainLoopTest::Train(ThreadJob& job, int member, const std::string&
                                .generation = {},
                                .not_of_run = {}},
                   .settings = "toy:\n",
-                  .greeting = "",
                   .step_source = mutants_.count(member) != 0 ? mutants_.at(member) : nullptr,
                   .finish =
                       [this](const TrainState&, const RunReport&) {

@@ -1,0 +1,90 @@
+#include "base/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/string_view.h"
+
+namespace mtrun {
+namespace {
+
+constexpr char kEscape = '\x1b';
+
+/// Length of the escape sequence that `text` begins with, 0: with none. CSI sequences end with a letter or
+/// one of @[\]^_`{|}~; others are two bytes long.
+size_t EscapeLength(std::string_view text) {
+  if (text.empty() || text[0] != kEscape) return 0;
+  if (text.size() < 2 || text[1] != '[') return text.size() < 2 ? 1 : 2;
+  for (size_t i = 2; i < text.size(); ++i) {
+    if (text[i] >= 0x40 && text[i] <= 0x7e) return i + 1;
+  }
+  return text.size();
+}
+
+/// UTF-8: the second and further bytes of a character.
+bool Continues(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
+
+/// Calls `escape` with each sequence and `other` with each byte between them.
+template <typename Escape, typename Other>
+void Walk(std::string_view text, Escape escape, Other other) {
+  while (!text.empty()) {
+    const size_t length = EscapeLength(text);
+    if (length > 0) {
+      escape(text.substr(0, length));
+    } else {
+      other(text[0]);
+    }
+    text.remove_prefix(length > 0 ? length : 1);
+  }
+}
+
+}  // namespace
+
+TerminalSize TerminalSize::Of(int fd) {
+  constexpr int kColumns = 80, kRows = 24;  // where the terminal does not say
+  winsize size = {};
+  if (isatty(fd) != 1) return {};
+  if (ioctl(fd, TIOCGWINSZ, &size) != 0) return {kColumns, kRows};
+  return {size.ws_col > 0 ? size.ws_col : kColumns, size.ws_row > 0 ? size.ws_row : kRows};
+}
+
+bool WantsColours(const EnvironmentMap& environment) {
+  const auto no = environment.find("NO_COLOR");
+  if (no != environment.end() && !no->second.empty()) return false;
+  const auto terminal = environment.find("TERM");
+  return terminal == environment.end() || terminal->second != "dumb";
+}
+
+std::string Coloured(std::string_view text, std::string_view colour, bool colours) {
+  if (!colours || text.empty()) return std::string(text);
+  return absl::StrCat("\x1b[", View(colour), "m", View(text), "\x1b[0m");
+}
+
+size_t ColumnsOf(std::string_view line) {
+  size_t columns = 0;
+  Walk(
+      line, [](std::string_view) {}, [&](char byte) { columns += Continues(byte) ? 0 : 1; });
+  return columns;
+}
+
+std::string ClipColumns(std::string_view line, size_t columns) {
+  std::string clipped;
+  size_t seen = 0;
+  Walk(
+      line, [&](std::string_view sequence) { clipped += sequence; },
+      [&](char byte) {
+        if (!Continues(byte)) ++seen;
+        if (seen <= columns) clipped += byte;
+      });
+  return clipped;
+}
+
+std::string WithoutEscapes(std::string_view text) {
+  std::string plain;
+  Walk(
+      text, [](std::string_view) {}, [&](char byte) { plain += byte; });
+  return plain;
+}
+
+}  // namespace mtrun

@@ -1,0 +1,81 @@
+#include "launcher/core/regroup_line.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/string_view.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr size_t kLongest = 48;
+
+/// "rank 1 (local 0, pid 100) on node2: killed by SIGKILL, log ...": without what stands in brackets.
+std::string WithoutBrackets(std::string_view text) {
+  std::string plain;
+  int depth = 0;
+  for (const char c : text) {
+    if (c == '(') ++depth;
+    if (depth == 0) plain += c;
+    if (c == ')' && depth > 0) --depth;
+  }
+  for (size_t twice; (twice = plain.find("  ")) != std::string::npos;) plain.erase(twice, 1);
+  return plain;
+}
+
+std::string Before(const std::string& text, const char* mark) { return text.substr(0, text.find(mark)); }
+
+/// "node2" of "node2 is lost: why".
+std::optional<std::pair<std::string, std::string>> Split(const std::string& text, const std::string& mark) {
+  const size_t at = text.find(mark);
+  if (at == std::string::npos) return std::nullopt;
+  return std::pair(text.substr(0, at), text.substr(at + mark.size()));
+}
+
+std::string HowLost(const std::string& why) {
+  if (absl::StartsWith(why, "no heartbeat for ")) return absl::StrCat("silent for ", why.substr(17));
+  if (absl::StrContains(why, "connection") || absl::StrContains(why, "closed") ||
+      absl::StrContains(why, "reset"))
+    return "killed";
+  if (absl::StrContains(why, "evicted")) return "evicted";
+  return why;
+}
+
+}  // namespace
+
+std::string ShortReason(std::string_view reason) {
+  std::string text = Before(WithoutBrackets(reason), "; ");
+  text = Before(text, ", log ");
+  if (const auto lost = Split(text, " is lost: ")) {
+    text = absl::StrCat(lost->first, " lost (", HowLost(lost->second), ")");
+  } else if (const auto leaves = Split(text, " leaves: ")) {
+    text = absl::StrCat(leaves->first, " left (", leaves->second, ")");
+  } else if (const auto signal = Split(text, " received ")) {
+    text =
+        absl::StrCat(signal->first, " left (", signal->second == "SIGINT" ? "Ctrl-C" : signal->second, ")");
+  }
+  if (text.size() <= kLongest) return text;
+  return absl::StrCat(text.substr(0, kLongest - 3), "...");
+}
+
+void RegroupLine::Ended(std::string_view reason, int workers, TimePoint now) {
+  if (reason_.empty() || entered_) before_ = workers;  // else another one has not begun meanwhile
+  if (reason_.empty() || entered_) ended_ = now;
+  reason_ = ShortReason(reason);
+  entered_ = false;
+}
+
+void RegroupLine::Entered(int workers) {
+  after_ = workers;
+  entered_ = true;
+}
+
+std::optional<std::string> RegroupLine::OnSteps(int64_t steps, TimePoint now) {
+  if (reason_.empty() || !entered_) return std::nullopt;
+  const std::string before = before_ == after_ ? "" : absl::StrCat(before_, " -> ");
+  return absl::StrCat(std::exchange(reason_, ""), ": ", before, after_, after_ == 1 ? " worker" : " workers",
+                      ", step ", steps, " continues after ", HumanDuration(now - ended_));
+}
+
+}  // namespace mtrun::launcher

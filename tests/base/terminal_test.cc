@@ -1,0 +1,49 @@
+#include "base/terminal.h"
+
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+namespace mtrun {
+namespace {
+
+TEST(Terminal, EscapeSequencesTakeNoColumn) {
+  EXPECT_EQ(ColumnsOf("step 5"), 6);
+  EXPECT_EQ(ColumnsOf("\x1b[1mstep\x1b[0m 5"), 6);
+  EXPECT_EQ(ColumnsOf("\x1b[38;5;208mx\x1b[K"), 1);
+  EXPECT_EQ(ColumnsOf("größe"), 5) << "a character of UTF-8 is one column";
+}
+
+TEST(Terminal, ALineIsClippedToColumns) {
+  EXPECT_EQ(ClipColumns("step 1234", 6), "step 1");
+  EXPECT_EQ(ClipColumns("step", 6), "step");
+  EXPECT_EQ(ClipColumns("größe", 3), "grö");
+  EXPECT_EQ(ClipColumns("\x1b[1mstep 1234\x1b[0m", 4), "\x1b[1mstep\x1b[0m") << "the colour ends";
+  EXPECT_EQ(ClipColumns("\x1b[1mstep\x1b[0m", 0), "\x1b[1m\x1b[0m");
+}
+
+TEST(Terminal, AFileGetsNoEscapes) {
+  EXPECT_EQ(WithoutEscapes("\x1b[1mstep\x1b[0m 5\x1b[K"), "step 5");
+  EXPECT_EQ(WithoutEscapes("cut off \x1b[1"), "cut off ");
+  EXPECT_EQ(WithoutEscapes("cut off \x1b"), "cut off ");
+}
+
+TEST(Terminal, NoColorIsHeard) {
+  EXPECT_TRUE(WantsColours({}));
+  EXPECT_TRUE(WantsColours({{"NO_COLOR", ""}}));
+  EXPECT_FALSE(WantsColours({{"NO_COLOR", "1"}}));
+  EXPECT_FALSE(WantsColours({{"TERM", "dumb"}}));
+  EXPECT_EQ(Coloured("x", "31", true), "\x1b[31mx\x1b[0m");
+  EXPECT_EQ(Coloured("x", "31", false), "x");
+}
+
+TEST(Terminal, APipeIsNone) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  EXPECT_EQ(TerminalSize::Of(ends[1]), (TerminalSize{0, 0}));
+  close(ends[0]);
+  close(ends[1]);
+}
+
+}  // namespace
+}  // namespace mtrun

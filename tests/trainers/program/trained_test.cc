@@ -1,0 +1,293 @@
+// What one does with a trained network: --evaluate, --predict, --export, best and latest, validation and
+// early stopping, as a user starts them.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include <gmock/gmock.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "datasets/images/image.h"
+#include "datasets/images/png.h"
+#include "datasets/packed.h"
+#include "nlohmann/json.hpp"
+#include "tests/trainers/support/trainer_program.h"
+#include "trainers/models/unet.h"
+#include "trainers/weights/safetensors.h"
+
+namespace mtrun::trainers {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using support::ReadText;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using testing::Args;
+using ::testing::HasSubstr;
+using testing::LearnablePixel;
+using ::testing::Not;
+using testing::Report;
+using testing::WritePackedSet;
+
+constexpr support::Seconds kSlow{180};
+
+class TrainedTest : public ::testing::Test {
+ protected:
+  std::string Data(const testing::SetShape& shape = {.train = 300, .test = 620}) {
+    return WritePackedSet(folder_.path(), "data", shape, LearnablePixel);
+  }
+  Args Train(const std::string& data, const std::string& run, const Args& more = {}) {
+    Args args = {"--data", data, "--model_folder", folder_.File(run), "--learning_rate", "0.05"};
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+  }
+  json Evaluate(const std::string& what, const std::string& data, int world = 1) {
+    const std::string out = folder_.File("evaluation.json");
+    std::error_code ignored;
+    fs::remove(out, ignored);
+    testing::Run("cnnA", world, {"--evaluate", what, "--data", data, "--out", out}, kSlow);
+    return json::parse(ReadText(out));
+  }
+  std::string Failure(const std::string& program, const Args& args) {
+    const auto started = testing::Start(program, args);
+    EXPECT_EQ(started->Wait(), 2) << started->Text();
+    return started->Text();
+  }
+  /// The first `count` test images as PNG files; their paths.
+  std::vector<std::string> WritePngs(const std::string& data, int64_t count) {
+    const auto split = datasets::PackedSplit::Open(data, "test");
+    fs::create_directories(folder_.File("png"));
+    std::vector<std::string> files;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto pixels = split->image(i);
+      const datasets::RgbImage image{{split->height(), split->width()}, {pixels.begin(), pixels.end()}};
+      files.push_back(folder_.File(absl::StrCat("png/", 1000 + i, ".png")));
+      std::ofstream(files.back(), std::ios::binary) << datasets::EncodePng(image);
+    }
+    return files;
+  }
+  std::vector<json> Predict(const std::string& program, const std::string& weights, const Args& files) {
+    const std::string out = folder_.File("predictions.jsonl");
+    Args args = {"--weights_of", weights, "--out", out, "--top_k", "10", "--predict"};
+    args.insert(args.end(), files.begin(), files.end());
+    testing::Run(program, 1, args, kSlow);
+    std::vector<json> lines;
+    for (const absl::string_view line : absl::StrSplit(ReadText(out), '\n', absl::SkipEmpty()))
+      lines.push_back(json::parse(line.begin(), line.end()));
+    return lines;
+  }
+  /// Runs a script with the peers' Python; its output.
+  std::string Python(const std::string& script, const Args& args) {
+    const std::string file = folder_.File("check.py");
+    std::ofstream(file) << script;
+    Args words = {testing::PeersPython(), file};
+    words.insert(words.end(), args.begin(), args.end());
+    support::Program python(words, testing::NoLauncher());
+    EXPECT_EQ(python.Wait(kSlow), 0) << python.Text();
+    return python.Text();
+  }
+
+  const support::TemporaryFolder folder_;
+};
+
+/// 620 test images are three batches: any number of workers has the same ones.
+TEST_F(TrainedTest, EvaluateIsTheRunsOwnAtAnyWorldSize) {
+  const std::string data = Data(), run = folder_.File("run");
+  testing::Run("cnnA", 1, Train(data, "run", {"--epochs", "2"}), kSlow);
+  const json report = Report(run);
+  for (const int world : {1, 2, 4}) {
+    const json evaluation = Evaluate(run, data, world);
+    EXPECT_EQ(evaluation["confusion_rows_actual"], report["confusion_rows_actual"]) << world;
+    EXPECT_NEAR(evaluation["loss"].get<double>(), report["test_loss"].get<double>(),
+                1e-12 * report["test_loss"].get<double>())
+        << world;
+  }
+  for (const char* what : {"latest", "model.safetensors", "step_38"}) {
+    const json evaluation = Evaluate(absl::StrCat(run, "/", what), data);
+    EXPECT_EQ(evaluation["confusion_rows_actual"], report["confusion_rows_actual"]) << what;
+  }
+}
+
+TEST_F(TrainedTest, TheAverageIsWhatCounts) {
+  const std::string data = Data({.train = 100, .test = 40}), run = folder_.File("run");
+  testing::Run("cnnA", 1, Train(data, "run", {"--epochs", "1", "--ema_decay", "0.9"}), kSlow);
+  const double loss = Report(run)["test_loss"];
+  EXPECT_NEAR(Evaluate(run, data)["loss"].get<double>(), loss, 1e-12 * loss);
+  EXPECT_NEAR(Evaluate(run + "/latest", data)["loss"].get<double>(), loss, 1e-12 * loss)
+      << "of the checkpoint";
+}
+
+TEST_F(TrainedTest, WhatIsNotOurOwnIsRefusedByName) {
+  const std::string data = Data({.train = 32, .test = 10}), run = folder_.File("run");
+  testing::Run("cnnA", 1, Train(data, "run", {"--epochs", "1"}), kSlow);
+  EXPECT_THAT(Failure("cnnB", {"--evaluate", run + "/latest", "--data", data}),
+              HasSubstr("was trained by cnnA, not by cnnB"));
+  EXPECT_THAT(Failure("cnnB", {"--predict", data, "--weights_of", run + "/model.safetensors"}),
+              AnyOf(HasSubstr("was trained by cnnA, not by cnnB"), HasSubstr("no .jpg")));
+  EXPECT_THAT(Failure("cnnA", {"--evaluate", folder_.File("none"), "--data", data}),
+              HasSubstr("does not exist"));
+  EXPECT_THAT(Failure("cnnA", {"--evaluate", data, "--data", data}), HasSubstr("holds no weights"));
+  EXPECT_THAT(Failure("cnnA", {"--evaluate", run, "--export", run, "--data", data}),
+              HasSubstr("exclude each other"));
+  const std::string other =
+      WritePackedSet(folder_.path(), "other", {.classes = 3, .train = 30, .test = 9}, LearnablePixel);
+  EXPECT_THAT(Failure("cnnA", {"--evaluate", run, "--data", other}), HasSubstr("class 3 of "));
+}
+
+TEST_F(TrainedTest, PredictReadsImagesOfAnySize) {
+  const std::string data = Data(), run = folder_.File("run");
+  testing::Run("cnnA", 1, Train(data, "run", {"--epochs", "3", "--momentum", "0.9"}), kSlow);
+  WritePngs(data, 40);
+  std::ofstream(folder_.File("png/broken.png")) << "no image";
+  const datasets::RgbImage wide = datasets::MakeImage({50, 400});
+  std::ofstream(folder_.File("png/wide.png"), std::ios::binary) << datasets::EncodePng(wide);
+  const std::vector<json> lines = Predict("cnnA", run, {folder_.File("png")});
+  ASSERT_EQ(lines.size(), 42u);
+  const auto split = datasets::PackedSplit::Open(data, "test");
+  int right = 0;
+  for (int64_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(lines[i]["file"], folder_.File(absl::StrCat("png/", 1000 + i, ".png"))) << "in order of names";
+    double sum = 0;
+    for (const json& top : lines[i]["top"]) sum += top["probability"].get<double>();
+    EXPECT_NEAR(sum, 1, 1e-9);
+    right += lines[i]["top"][0]["class"] == split->class_names()[split->label(i)] ? 1 : 0;
+  }
+  EXPECT_GT(right, 35) << "the network has learnt them: it was given what it was trained with";
+  EXPECT_THAT(lines[40]["error"].get<std::string>(), HasSubstr("unknown"));
+  EXPECT_EQ(lines[41]["top"].size(), 10u);
+}
+
+TEST_F(TrainedTest, BestIsChosenByValidationAndTheTestComesOnce) {
+  const std::string data = Data({.train = 200, .test = 60}), run = folder_.File("run");
+  const std::string text =
+      testing::Run("cnnA", 2,
+                   Train(data, "run",
+                         {"--epochs", "30", "--validation_share", "0.2", "--early_stopping_epochs", "2",
+                          "--momentum", "0.9", "--keep_checkpoints", "1"}),
+                   kSlow);
+  const json report = Report(run);
+  EXPECT_TRUE(report["chosen_by_validation"]);
+  const int64_t best = report["best_epoch"], epochs = report["epochs"];
+  EXPECT_EQ(report["tested_epoch"], best);
+  EXPECT_LT(epochs, 30) << text;
+  EXPECT_EQ(epochs, best + 2);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("  val loss "), HasSubstr("stops early"), Not(HasSubstr("  test loss "))));
+  int64_t images = 0;
+  for (const json& row : report["confusion_rows_actual"])
+    images += std::accumulate(row.begin(), row.end(), int64_t{0},
+                              [](int64_t sum, const json& n) { return sum + n.get<int64_t>(); });
+  EXPECT_EQ(images, 60) << "the test images";
+  EXPECT_EQ(ReadText(run + "/metrics.jsonl").find("test_loss"), std::string::npos);
+  const std::string step = fs::read_symlink(run + "/best").string();
+  EXPECT_EQ(step, absl::StrCat("step_", best * 10)) << "160 images of 16 a step";
+  EXPECT_TRUE(fs::exists(run + "/best/DONE"));
+  EXPECT_EQ(fs::read_symlink(run + "/latest").string(), absl::StrCat("step_", epochs * 10));
+  const double loss = report["test_loss"];
+  for (const char* what : {"", "/best", "/model_best.safetensors"})
+    EXPECT_NEAR(Evaluate(run + what, data)["loss"].get<double>(), loss, 1e-12 * loss) << what;
+}
+
+TEST_F(TrainedTest, ARunThatGoesOnKeepsItsShare) {
+  const std::string data = Data({.train = 100, .test = 20});
+  testing::Run("cnnA", 1, Train(data, "run", {"--epochs", "1", "--validation_share", "0.2"}), kSlow);
+  EXPECT_THAT(Failure("cnnA", Train(data, "run", {"--epochs", "2"})), HasSubstr("validation_share is 0.2"));
+  testing::Run("cnnA", 1, Train(data, "run", {"--epochs", "2", "--validation_share", "0.2"}), kSlow);
+}
+
+// ---- --export
+
+constexpr char kCompareClassifier[] = R"(
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import model, torch
+from PIL import Image
+network = model.load()
+worst = 0
+for line in open(sys.argv[2]):
+    line = json.loads(line)
+    with torch.no_grad(), Image.open(line['file']) as image:
+        got = network(model.preprocess(image).to(next(network.parameters()).dtype)).double().softmax(1)[0]
+    for top in line['top']:
+        worst = max(worst, abs(float(got[model.CONFIG['classes'].index(top['class'])]) - top['probability']))
+assert worst < 1e-5, worst
+from safetensors import safe_open
+with safe_open(sys.argv[1] + '/model.safetensors', 'pt') as file:
+    about = file.metadata()
+assert json.loads(about['classes']) == model.CONFIG['classes'], about
+assert about['program'] == model.CONFIG['program'] and about['pixels'].startswith('(x / 255 - 0.5)'), about
+print('same', worst)
+)";
+
+class ExportTest : public TrainedTest {
+ protected:
+  void SetUp() override {
+    if (testing::PeersPython().empty()) GTEST_SKIP() << "no Python with PyTorch (tools/setup --peers)";
+  }
+  void ExpectSameInPython(const std::string& program, const std::string& data, const Args& more) {
+    Args args = Train(data, program, {"--max_steps", "2", "--batch_size", "4", "--eval_images", "4"});
+    args.insert(args.end(), more.begin(), more.end());
+    testing::Run(program, 1, args, kSlow);
+    const std::string run = folder_.File(program), out = folder_.File(program + "-export");
+    testing::Run(program, 1, {"--export", out, "--weights_of", run}, kSlow);
+    Predict(program, run, WritePngs(data, 4));
+    EXPECT_THAT(Python(kCompareClassifier, {out, folder_.File("predictions.jsonl")}), HasSubstr("same"));
+  }
+};
+
+TEST_F(ExportTest, ClassifiersComputeTheSameInPyTorch) {
+  const std::string data = Data({.height = 28, .width = 32, .train = 16, .test = 8});
+  for (const char* program : {"cnnA", "cnnB", "vit"}) {
+    SCOPED_TRACE(program);
+    ExpectSameInPython(program, data, {});
+  }
+  ExpectSameInPython("resnet18", data, {"--image_size", "64", "--normalize", "imagenet"});
+}
+
+constexpr char kRunUnet[] = R"(
+import sys
+sys.path.insert(0, sys.argv[1])
+import model, torch
+from safetensors.torch import load_file
+given = load_file(sys.argv[2])
+with torch.no_grad():
+    got = model.load()(given['x'], given['t'], given['labels'])
+worst = float((got - given['want']).abs().max())
+assert worst < 1e-5 * max(1.0, float(given['want'].abs().max())), worst
+print('same', worst)
+)";
+
+TEST_F(ExportTest, TheDiffusionNetworkComputesTheSameInPyTorch) {
+  const std::string data = Data({.height = 16, .width = 16, .classes = 3, .train = 8, .test = 4});
+  testing::Run("diffusion", 1,
+               Train(data, "diffusion",
+                     {"--max_steps", "3", "--batch_size", "4", "--channels", "8", "--mults", "1,2",
+                      "--blocks", "1", "--attention", "8", "--conditional", "--eval_images", "4"}),
+               kSlow);
+  const std::string out = folder_.File("export");
+  testing::Run("diffusion", 1, {"--export", out, "--model_folder", folder_.File("diffusion")}, kSlow);
+  models::UnetOptions options;
+  options.channels = 8;
+  options.mults = {1, 2};
+  options.blocks = 1;
+  options.attention = {8};
+  options.image_size = 16;
+  options.classes = 3;
+  const auto net = std::make_shared<models::Unet>(0, options);
+  ASSERT_TRUE(InitFrom(out + "/model.safetensors", *net).ok());
+  net->eval();
+  torch::NoGradGuard no_grad;
+  const at::Tensor x = at::randn({2, 3, 16, 16}), t = at::tensor({3, 700}, at::kLong),
+                   labels = at::tensor({1, 3}, at::kLong);
+  const at::Tensor want = net->forward(x, t, labels);
+  ASSERT_TRUE(SaveTensors(folder_.File("given.safetensors"),
+                          {{"x", x}, {"t", t}, {"labels", labels}, {"want", want}}, {})
+                  .ok());
+  EXPECT_THAT(Python(kRunUnet, {out, folder_.File("given.safetensors")}), HasSubstr("same"));
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

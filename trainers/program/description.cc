@@ -1,0 +1,72 @@
+#include "trainers/program/description.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/json_text.h"
+#include "nlohmann/json.hpp"
+
+namespace mtrun::trainers {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kMostClassBytes = 16 << 20;
+constexpr int kLargestSide = 1 << 16;
+
+absl::Status Malformed(const std::string& name) {
+  return absl::InvalidArgumentError(absl::StrCat("metadata \"", name, "\" is malformed"));
+}
+
+/// {"classes": [...]}: a list alone is no object.
+absl::Status ReadClasses(const std::string& text, std::vector<std::string>& classes) {
+  const absl::StatusOr<json> object =
+      ParseJsonObject(absl::StrCat("{\"classes\":", text, "}"), kMostClassBytes);
+  if (!object.ok() || !(*object)["classes"].is_array()) return Malformed("classes");
+  for (const json& name : (*object)["classes"]) {
+    if (!name.is_string()) return Malformed("classes");
+    classes.push_back(name.get<std::string>());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+datasets::ImageSize Description::target() const {
+  const bool fits = !data_varies && data_height <= input_size && data_width <= input_size;
+  return fits ? datasets::ImageSize{data_height, data_width} : datasets::ImageSize{input_size, input_size};
+}
+
+std::map<std::string, std::string> ToMetadata(const Description& d) {
+  return {{"program", d.program},
+          {"classes", json(d.classes).dump(-1, ' ', false, json::error_handler_t::replace)},
+          {"image_size", absl::StrCat(d.image_size)},
+          {"input_size", absl::StrCat(d.input_size)},
+          {"data_height", absl::StrCat(d.data_height)},
+          {"data_width", absl::StrCat(d.data_width)},
+          {"data_varies", d.data_varies ? "true" : "false"},
+          {"pixels", kPixelRule}};
+}
+
+absl::StatusOr<Description> DescriptionOf(const std::map<std::string, std::string>& metadata) {
+  Description d;
+  const auto text = [&](const char* name) {
+    const auto found = metadata.find(name);
+    return found == metadata.end() ? "" : found->second;
+  };
+  if (metadata.count("classes") == 0)
+    return absl::NotFoundError("the file does not say what it was trained on");
+  d.program = text("program");
+  if (const absl::Status read = ReadClasses(text("classes"), d.classes); !read.ok()) return read;
+  for (const auto& [name, member] :
+       std::map<const char*, int Description::*>{{"image_size", &Description::image_size},
+                                                 {"input_size", &Description::input_size},
+                                                 {"data_height", &Description::data_height},
+                                                 {"data_width", &Description::data_width}}) {
+    if (!absl::SimpleAtoi(text(name), &(d.*member)) || d.*member < 1 || d.*member > kLargestSide)
+      return Malformed(name);
+  }
+  d.data_varies = text("data_varies") == "true";
+  return d;
+}
+
+}  // namespace mtrun::trainers

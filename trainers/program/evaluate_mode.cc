@@ -1,0 +1,130 @@
+// --evaluate: a trained network on the test images of a data set.
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "trainers/membership/assignment.h"
+#include "trainers/membership/drain.h"
+#include "trainers/membership/job_membership.h"
+#include "trainers/program/modes.h"
+#include "trainers/program/trained_network.h"
+#include "trainers/run/progress.h"
+#include "trainers/run/summary.h"
+#include "trainers/step/evaluate.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using datasets::PackedSplit;
+
+absl::Status CheckClasses(const WeightsSource& source, const PackedSplit& data, const std::string& folder) {
+  const absl::StatusOr<Description> known = DescriptionOf(source.metadata);
+  if (absl::IsNotFound(known.status())) return absl::OkStatus();
+  if (!known.ok()) return Annotate(known.status(), source.file);
+  const auto& theirs = known->classes;
+  const auto& ours = data.class_names();
+  for (size_t i = 0; i < std::max(theirs.size(), ours.size()); ++i) {
+    const std::string was = i < theirs.size() ? theirs[i] : "none", is = i < ours.size() ? ours[i] : "none";
+    if (was == is) continue;
+    return absl::InvalidArgumentError(absl::StrCat("class ", i, " of ", folder, " is \"", is, "\", and ",
+                                                   source.what, " was trained with \"", was, "\""));
+  }
+  return absl::OkStatus();
+}
+
+nlohmann::json EvaluationJson(const Run& run, const TrainedNetwork& network, const RunReport& report,
+                              int64_t images) {
+  nlohmann::json json = {{"program", run.program.name},
+                         {"weights", network.source.what},
+                         {"data", run.options.data},
+                         {"images", images},
+                         {"loss", report.test_loss}};
+  if (report.class_names.empty()) return json;
+  json["accuracy"] = report.matrix.Accuracy();
+  json["correct"] = report.matrix.correct();
+  json["class_names"] = report.class_names;
+  json["confusion_rows_actual"] = nlohmann::json::array();
+  const auto& counts = report.matrix.counts();
+  const auto side = static_cast<std::ptrdiff_t>(report.matrix.classes());
+  for (std::ptrdiff_t row = 0; row < side; ++row) {
+    json["confusion_rows_actual"].push_back(
+        std::vector<int64_t>(counts.begin() + row * side, counts.begin() + (row + 1) * side));
+  }
+  return json;
+}
+
+absl::Status Tell(const Run& run, const TrainedNetwork& network, const Evaluation& evaluation,
+                  int64_t images) {
+  RunReport report;
+  report.program = run.program.name;
+  if (network.task->classes() > 0) report.class_names = network.description.classes;
+  report.matrix = evaluation.matrix;
+  report.test_loss = evaluation.loss;
+  const std::string accuracy = report.class_names.empty()
+                                   ? ""
+                                   : absl::StrFormat(", accuracy %.2f %% (%d right)",
+                                                     100 * report.matrix.Accuracy(), report.matrix.correct());
+  const ProgressLine line(/*quiet=*/false, ScreenOf(run.environment, isatty(STDOUT_FILENO) == 1));
+  std::printf("%s: %s\n%d images of %s: loss %.6f%s\n%s", run.program.name.c_str(),
+              network.source.what.c_str(), static_cast<int>(images), run.options.data.c_str(),
+              report.test_loss, accuracy.c_str(), ClassesText(report, line.columns().value_or(0)).c_str());
+  std::fflush(stdout);
+  const std::string out = run.settings.Text("out");
+  return out.empty() ? absl::OkStatus()
+                     : WriteFileAtomically(out, EvaluationJson(run, network, report, images).dump(1) + "\n");
+}
+
+/// With whoever takes part; the evaluation is done over where one of them is lost. Rank 0 tells what it came
+/// to, once, before anybody is done.
+absl::Status EvaluateTogether(const Run& run, const TrainedNetwork& network, const PackedSplit& data,
+                              Membership& membership) {
+  const auto batches = MakeImageBatches(data, network.batch);
+  const int64_t wanted = run.options.eval_images;
+  const int64_t size = wanted > 0 ? std::min(wanted, data.size()) : data.size();
+  bool told = false;
+  while (true) {
+    const Assignment& who = membership.assignment();
+    const EvaluationPart part{
+        .size = size, .rank = who.rank, .world_size = who.world_size, .precision = run.precision};
+    absl::StatusOr<Evaluation> result = Evaluate(*network.task, *batches, part, membership.group(),
+                                                 [&] { membership.ReportProgress(0, 0, 0); });
+    absl::Status status = result.status();
+    if (status.ok() && who.rank == 0 && !std::exchange(told, true))
+      MT_RETURN_IF_ERROR(Tell(run, network, *result, size));
+    if (status.ok()) status = membership.ReportDone(0);
+    if (status.ok()) return status;
+    if (!membership.elastic() || !MeansRegroup(status)) return status;
+    MT_RETURN_IF_ERROR(membership.Regroup(status));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<int> EvaluateMode(Run& run) {
+  MT_ASSIGN_OR_RETURN(const WeightsSource source, OpenSource(run, run.settings.Text("evaluate")));
+  MT_ASSIGN_OR_RETURN(const PackedSplit data, OpenTest(run.options.data));
+  MT_RETURN_IF_ERROR(CheckClasses(source, data, run.options.data));
+  MT_ASSIGN_OR_RETURN(const TrainedNetwork network,
+                      MakeTrained(run, source, ShapeOf(data), data.class_names()));
+  if (Asked(run.settings, "check")) return 0;
+  CatchDrainSignals();
+  run.joined = true;
+  MT_ASSIGN_OR_RETURN(const auto membership,
+                      JobMembership::Make(run.environment, network.batch.device, ProtectionOf(run.options)));
+  const absl::Status joined = membership->Join(run.environment);
+  if (absl::IsCancelled(joined)) return 128 + (DrainSignal() != 0 ? DrainSignal() : SIGTERM);
+  MT_RETURN_IF_ERROR(joined);
+  MT_RETURN_IF_ERROR(EvaluateTogether(run, network, data, *membership));
+  return 0;
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,49 @@
+// --export: a trained network as a folder that plain PyTorch reads.
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "nlohmann/json.hpp"
+#include "trainers/program/modes.h"
+#include "trainers/program/python_model.h"
+#include "trainers/program/trained_network.h"
+#include "trainers/run/best_weights.h"
+
+namespace mtrun::trainers {
+namespace {
+
+nlohmann::json Config(const Run& run, const TrainedNetwork& network) {
+  const Description& d = network.description;
+  const datasets::ImageSize target = d.target();
+  nlohmann::json config = {{"program", d.program},       {"weights", network.source.what},
+                           {"classes", d.classes},       {"image_size", d.image_size},
+                           {"input_size", d.input_size}, {"target_size", {target.height, target.width}},
+                           {"pixels", kPixelRule}};
+  for (const Option& option : run.program.settings) {
+    if (option.scope == Scope::kRun) config[option.spec.name] = run.settings.Text(option.spec.name);
+  }
+  return config;
+}
+
+}  // namespace
+
+absl::StatusOr<int> ExportMode(Run& run) {
+  const std::string folder = run.settings.Text("export"), named = run.settings.Text("weights_of");
+  MT_ASSIGN_OR_RETURN(const TrainedNetwork network,
+                      OpenTrained(run, named.empty() ? run.settings.Text("model_folder") : named));
+  if (Asked(run.settings, "check") || run.assignment.rank != 0) return 0;
+  MT_RETURN_IF_ERROR(CheckWritable(folder));
+  MT_RETURN_IF_ERROR(SaveTensors(folder + "/model.safetensors", StateDict(network.task->module()),
+                                 ToMetadata(network.description)));
+  const nlohmann::json config = Config(run, network);
+  MT_RETURN_IF_ERROR(WriteFileAtomically(
+      folder + "/model.json", config.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
+  MT_RETURN_IF_ERROR(
+      WriteFileAtomically(folder + "/model.py", PythonModel(run.program.name, network.task->classes() > 0)));
+  log::Info(network.source.what, " is exported to ", folder, ": model.safetensors, model.py, model.json");
+  return 0;
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,161 @@
+// --predict: image files of any size to the most probable classes.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <torch/types.h>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "base/string_view.h"
+#include "datasets/images/exif.h"
+#include "datasets/images/image_file.h"
+#include "datasets/images/resample.h"
+#include "trainers/device/torch_status.h"
+#include "trainers/input/byte_values.h"
+#include "trainers/input/place_images.h"
+#include "trainers/program/modes.h"
+#include "trainers/program/prediction.h"
+#include "trainers/program/trained_network.h"
+
+namespace mtrun::trainers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kAtOnce = 64;
+
+bool HasImageName(const fs::path& path) {
+  const std::string end = absl::AsciiStrToLower(path.extension().string());
+  return end == ".jpg" || end == ".jpeg" || end == ".png";
+}
+
+/// Files as they are named; of folders the images in and below them, by their names.
+absl::StatusOr<std::vector<std::string>> ListFiles(const std::vector<std::string>& named) {
+  std::vector<std::string> files;
+  for (const std::string& name : named) {
+    std::error_code error;
+    if (!fs::is_directory(name, error)) {
+      files.push_back(name);
+      continue;
+    }
+    const size_t first = files.size();
+    for (fs::recursive_directory_iterator item(name, error), end; !error && item != end;
+         item.increment(error)) {
+      if (HasImageName(item->path())) files.push_back(item->path().string());
+    }
+    if (error) return absl::InternalError(absl::StrCat("list ", name, ": ", error.message()));
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(first), files.end());
+    if (files.size() == first)
+      return absl::NotFoundError(absl::StrCat(name, " holds no .jpg, .jpeg or .png files"));
+  }
+  return files;
+}
+
+/// Upright, its middle, at `target`'s size.
+absl::StatusOr<datasets::RgbImage> ReadImage(const std::string& file, const datasets::ImageSize& target) {
+  MT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file));
+  MT_ASSIGN_OR_RETURN(datasets::RgbImage image, datasets::DecodeImage(bytes));
+  image = datasets::Upright(image, datasets::ExifOrientation(bytes));
+  if (image.size == target) return image;
+  return datasets::ResizeBilinear(image, datasets::InEighths(datasets::CentredBox(image.size, target)),
+                                  target);
+}
+
+/// [n, 3, S, S] of images of one size.
+at::Tensor ToInput(const std::vector<datasets::RgbImage>& images, const TrainedNetwork& network) {
+  const datasets::ImageSize size = images.front().size;
+  at::Tensor bytes = at::empty({static_cast<int64_t>(images.size()), size.height, size.width, 3}, at::kByte);
+  auto* out = bytes.data_ptr<uint8_t>();
+  std::vector<int64_t> ids;
+  for (const datasets::RgbImage& image : images) {
+    out = std::copy(image.pixels.begin(), image.pixels.end(), out);
+    ids.push_back(static_cast<int64_t>(ids.size()));
+  }
+  const BatchOptions& batch = network.batch;
+  return PlaceImages(bytes, PlacementTable(ids, {}, at::kCPU), NormalisedByteValues(batch.dtype),
+                     batch.image_size)
+      .to(batch.device)
+      .contiguous(batch.format);
+}
+
+/// Predictions of files [first, first + kAtOnce). A file that cannot be read is one with an error.
+std::vector<Prediction> PredictSome(const TrainedNetwork& network, const std::vector<std::string>& files,
+                                    size_t first, size_t k) {
+  std::vector<Prediction> predictions;
+  std::vector<datasets::RgbImage> images;
+  std::vector<size_t> read;
+  for (size_t i = first; i < std::min(first + kAtOnce, files.size()); ++i) {
+    predictions.push_back({.file = files[i]});
+    absl::StatusOr<datasets::RgbImage> image = ReadImage(files[i], network.description.target());
+    if (!image.ok()) {
+      predictions.back().error = std::string(image.status().message());
+      continue;
+    }
+    read.push_back(predictions.size() - 1);
+    images.push_back(*std::move(image));
+  }
+  if (images.empty()) return predictions;
+  torch::NoGradGuard no_grad;
+  const at::Tensor probabilities =
+      network.task->Scores(ToInput(images, network)).to(at::kDouble).softmax(1).cpu().contiguous();
+  for (size_t row = 0; row < read.size(); ++row) {
+    const double* values =
+        probabilities.const_data_ptr<double>() + static_cast<int64_t>(row) * probabilities.size(1);
+    predictions[read[row]].best =
+        TopK({values, values + probabilities.size(1)}, network.description.classes, k);
+  }
+  return predictions;
+}
+
+std::string SourcePath(const Run& run) {
+  const std::string named = run.settings.Text("weights_of");
+  return named.empty() ? run.settings.Text("model_folder") : named;
+}
+
+}  // namespace
+
+absl::StatusOr<int> PredictMode(Run& run) {
+  std::vector<std::string> named = run.files;
+  named.insert(named.begin(), run.settings.Text("predict"));
+  const std::string out = run.settings.Text("out");
+  PredictionFormat format = PredictionFormat::kCsv;
+  if (!out.empty()) {
+    MT_ASSIGN_OR_RETURN(format, FormatOf(out));
+  }
+  MT_ASSIGN_OR_RETURN(const std::vector<std::string> files, ListFiles(named));
+  MT_ASSIGN_OR_RETURN(const TrainedNetwork network, OpenTrained(run, SourcePath(run)));
+  if (network.task->classes() == 0)
+    return absl::InvalidArgumentError(absl::StrCat("--predict: ", run.program.name, " knows no classes"));
+  if (Asked(run.settings, "check")) return 0;
+  if (run.assignment.rank != 0) return 0;
+  const size_t k =
+      std::min(static_cast<size_t>(run.settings.Int("top_k")), network.description.classes.size());
+  std::string text = HeadLine(format, k);
+  size_t failed = 0;
+  for (size_t first = 0; first < files.size(); first += kAtOnce) {
+    std::vector<Prediction> some;
+    MT_RETURN_IF_ERROR(TorchStatus("predict", [&] { some = PredictSome(network, files, first, k); }));
+    for (const Prediction& prediction : some) {
+      text += ToLine(prediction, format, k);
+      if (prediction.error.empty()) continue;
+      ++failed;
+      log::Warning(prediction.file, " is passed over: ", prediction.error);
+    }
+  }
+  if (out.empty()) {
+    std::fputs(text.c_str(), stdout);
+  } else {
+    MT_RETURN_IF_ERROR(WriteFileAtomically(out, text));
+    log::Info(files.size() - failed, " of ", files.size(), " images are classified in ", out, " by ",
+              network.source.what);
+  }
+  return failed == files.size() ? 1 : 0;
+}
+
+}  // namespace mtrun::trainers

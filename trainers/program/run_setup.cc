@@ -1,0 +1,68 @@
+#include "trainers/program/run_setup.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "trainers/device/cuda_graph.h"
+#include "trainers/membership/slurm.h"
+#include "trainers/program/machine.h"
+#include "trainers/program/make_task.h"
+#include "trainers/run/run_replica.h"
+
+namespace mtrun::trainers {
+
+ProgramRules RulesOf(const Program& program) {
+  return {
+      .name = program.name, .images = program.images, .channels_last_on_cpu = program.channels_last_on_cpu};
+}
+
+bool Asked(const Settings& settings, const char* name) { return settings.IsSet(name) && settings.Bool(name); }
+
+absl::Status ReadRun(Run& run) {
+  AddSlurm(run.environment);
+  if (run.program.launch) MT_RETURN_IF_ERROR(run.program.launch(run.settings, run.environment));
+  MT_ASSIGN_OR_RETURN(run.assignment, ReadAssignment(run.environment));
+  MT_ASSIGN_OR_RETURN(const int64_t configured, ConfiguredWorld(run.environment));
+  if (const std::string folder = run.settings.Text("model_folder"); run.settings.Bool("resume")) {
+    if (const auto batch = BatchOfNewest(folder)) AdoptBatch(*batch, run.settings);
+  }
+  MT_ASSIGN_OR_RETURN(run.options, MakeOptions(configured, run.settings));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images) {
+  MT_ASSIGN_OR_RETURN(const ResolvedRun resolved,
+                      ResolveRun(RulesOf(run.program), run.options,
+                                 FindMachine(run.options, run.environment, run.assignment, images)));
+  for (const DerivedSetting& setting : resolved.derived)
+    run.settings.Derive(setting.name, setting.value, setting.source);
+  run.options.image_size = resolved.image_size;
+  run.options.amp = resolved.precision == "fp32" ? "off" : resolved.precision;
+  MT_ASSIGN_OR_RETURN(const at::Device device, UseMachine(resolved, run.options));
+  MT_ASSIGN_OR_RETURN(run.precision, ParsePrecision(resolved.precision, device.type()));
+  if (run.options.graph) {
+    MT_ASSIGN_OR_RETURN(run.graphs, CudaGraphs(device));
+  }
+  return BatchOptions{
+      .image_size = resolved.batch_image_size,
+      .dtype = run.options.float64 ? at::kDouble : at::kFloat,
+      .device = device,
+      .format = resolved.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous};
+}
+
+absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, int64_t classes, const BatchOptions& batch) {
+  return MakeTask(run.program,
+                  {.settings = run.settings,
+                   .options = run.options,
+                   .classes = classes,
+                   .image_size = run.options.image_size,
+                   .device = batch.device,
+                   .first = run.assignment.rank == 0},
+                  batch);
+}
+
+collectives::Protection ProtectionOf(const TrainOptions& options) {
+  return options.encrypt_gradients ? collectives::Protection::kEncrypt : collectives::Protection::kTag;
+}
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,54 @@
+// What a training program finds out before it computes: settings, workers, data, machine, network.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/settings.h"
+#include "base/worker_env.h"
+#include "trainers/collectives/frame_cipher.h"
+#include "trainers/device/amp.h"
+#include "trainers/device/graph.h"
+#include "trainers/input/batch.h"
+#include "trainers/membership/assignment.h"
+#include "trainers/program/data.h"
+#include "trainers/program/program.h"
+#include "trainers/program/resolve_run.h"
+
+namespace mtrun::trainers {
+
+/// A run before it trains: what was asked for and what was found.
+struct Run {
+  const Program& program;
+  EnvironmentMap environment;
+  const TimePoint start;
+  Settings settings;
+  std::vector<std::string> files;  // --predict's further ones
+  TrainOptions options;
+  Assignment assignment;
+  Precision precision = Precision::kFp32;
+  GraphFactory graphs = nullptr;  // --graph
+  Duration data_wait = {};        // for a server's data
+  bool joined = false;            // what fails from now on may not fail again at a restart
+};
+
+ProgramRules RulesOf(const Program& program);
+
+/// Whether a setting without a default was given as true.
+bool Asked(const Settings& settings, const char* name);
+
+/// Membership and options; the settings have been read.
+absl::Status ReadRun(Run& run);
+
+/// What the settings leave open, decided and put into their table.
+absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images);
+
+absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, int64_t classes, const BatchOptions& batch);
+
+collectives::Protection ProtectionOf(const TrainOptions& options);
+
+}  // namespace mtrun::trainers

@@ -1,0 +1,77 @@
+#include "trainers/program/trained_network.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace mtrun::trainers {
+namespace {
+
+bool Has(const Program& program, const std::string& setting) {
+  for (const Option& option : program.settings) {
+    if (option.spec.name == setting) return true;
+  }
+  return false;
+}
+
+/// Of weights that do not say what they were trained with.
+absl::StatusOr<Description> FromData(const Run& run, const WeightsSource& source) {
+  const absl::StatusOr<datasets::PackedSplit> data = OpenTest(run.options.data);
+  if (!data.ok())
+    return absl::InvalidArgumentError(absl::StrCat(
+        source.file,
+        " does not say which classes it knows: give the data set that it was trained with (--data): ",
+        data.status().message()));
+  const ImageShape shape = ShapeOf(*data);
+  return Description{.program = run.program.name,
+                     .classes = data->class_names(),
+                     .data_height = shape.height,
+                     .data_width = shape.width,
+                     .data_varies = shape.varies};
+}
+
+}  // namespace
+
+absl::StatusOr<WeightsSource> OpenSource(Run& run, const std::string& path) {
+  MT_ASSIGN_OR_RETURN(WeightsSource source, FindWeights(path));
+  MT_RETURN_IF_ERROR(CheckProgram(source, run.program.name));
+  MT_RETURN_IF_ERROR(AdoptRunSettings(source, run.program, run.settings));
+  if (run.settings.Text("data").empty()) run.settings.Derive("data", "none", "not needed");
+  // What it began with is no matter any more, and may be gone.
+  run.settings.Derive("init_from", "", source.what);
+  if (Has(run.program, "weights")) run.settings.Derive("weights", "", source.what);
+  MT_RETURN_IF_ERROR(ReadRun(run));
+  return source;
+}
+
+absl::StatusOr<TrainedNetwork> MakeTrained(Run& run, const WeightsSource& source, const ImageShape& shape,
+                                           const std::vector<std::string>& classes) {
+  MT_ASSIGN_OR_RETURN(const BatchOptions batch, Resolve(run, shape));
+  MT_ASSIGN_OR_RETURN(std::unique_ptr<Task> task,
+                      MakeTaskOf(run, static_cast<int64_t>(classes.size()), batch));
+  MT_RETURN_IF_ERROR(LoadInto(source, task->module()));
+  task->module().eval();
+  Description description{.program = run.program.name,
+                          .classes = classes,
+                          .image_size = run.options.image_size,
+                          .input_size = batch.image_size,
+                          .data_height = shape.height,
+                          .data_width = shape.width,
+                          .data_varies = shape.varies};
+  return TrainedNetwork{source, std::move(description), batch, std::move(task)};
+}
+
+absl::StatusOr<TrainedNetwork> OpenTrained(Run& run, const std::string& path) {
+  MT_ASSIGN_OR_RETURN(const WeightsSource source, OpenSource(run, path));
+  absl::StatusOr<Description> known = DescriptionOf(source.metadata);
+  if (absl::IsNotFound(known.status())) known = FromData(run, source);
+  if (!known.ok()) return Annotate(known.status(), source.file);
+  // Weights without their run's settings still know the size.
+  if (known->image_size > 0 && run.options.image_size == 0 && run.program.images.adjustable)
+    run.options.image_size = known->image_size;
+  return MakeTrained(run, source, {known->data_height, known->data_width, known->data_varies},
+                     known->classes);
+}
+
+}  // namespace mtrun::trainers

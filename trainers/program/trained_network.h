@@ -1,0 +1,33 @@
+// A network with the weights that somebody names, ready to compute.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "trainers/program/description.h"
+#include "trainers/program/run_setup.h"
+#include "trainers/program/weights_source.h"
+
+namespace mtrun::trainers {
+
+struct TrainedNetwork {
+  WeightsSource source;
+  Description description;
+  BatchOptions batch;
+  std::unique_ptr<Task> task;
+};
+
+/// Finds the weights at `path` and reads the settings that go with them into `run`.
+absl::StatusOr<WeightsSource> OpenSource(Run& run, const std::string& path);
+
+/// Makes the network that `source` is of, for images of `shape` and so many classes.
+absl::StatusOr<TrainedNetwork> MakeTrained(Run& run, const WeightsSource& source, const ImageShape& shape,
+                                           const std::vector<std::string>& classes);
+
+/// Both, for images like those it was trained with: as its file says, or, where an earlier release wrote it,
+/// as
+/// --data has them.
+absl::StatusOr<TrainedNetwork> OpenTrained(Run& run, const std::string& path);
+
+}  // namespace mtrun::trainers

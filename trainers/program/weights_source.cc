@@ -1,0 +1,156 @@
+#include "trainers/program/weights_source.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/json_text.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "trainers/checkpoints/checkpoint.h"
+#include "trainers/checkpoints/manifest.h"
+#include "trainers/checkpoints/run_state.h"
+#include "trainers/run/best_weights.h"
+#include "trainers/weights/pth_reader.h"
+
+namespace mtrun::trainers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kAverage[] = "ema/";
+constexpr size_t kMostReport = 64 << 20;
+
+bool Exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::string ConfigIn(const std::string& folder) {
+  const std::string config = folder + "/config.yaml";
+  return Exists(config) ? config : "";
+}
+
+/// Only safetensors files have metadata.
+void ReadAbout(WeightsSource& source) {
+  if (absl::StatusOr<std::map<std::string, std::string>> metadata = ReadMetadata(source.file); metadata.ok())
+    source.metadata = *std::move(metadata);
+  if (const auto program = source.metadata.find("program"); program != source.metadata.end())
+    source.program = program->second;
+}
+
+absl::StatusOr<WeightsSource> FromFile(const std::string& path) {
+  WeightsSource source{.what = path, .file = path, .average = "", .config = ""};
+  source.config = ConfigIn(fs::path(path).parent_path().string());
+  ReadAbout(source);
+  return source;
+}
+
+absl::StatusOr<WeightsSource> FromCheckpoint(const checkpoints::Checkpoint& checkpoint,
+                                             const std::string& run) {
+  WeightsSource source{.what = checkpoint.path,
+                       .file = checkpoint.path + "/" + checkpoints::kModelFile,
+                       .average = "",
+                       .config = ConfigIn(run)};
+  ReadAbout(source);
+  MT_ASSIGN_OR_RETURN(const checkpoints::RunState state, checkpoints::DecodeRunState(checkpoint.state));
+  const auto program = state.identity.find("program"), decay = state.identity.find("ema_decay");
+  if (program != state.identity.end()) source.program = program->second;
+  if (decay != state.identity.end() && decay->second != "0")
+    source.average = checkpoint.path + "/" + checkpoints::kOptimizerFile;
+  return source;
+}
+
+/// `folder` may be a link, such as best.
+absl::StatusOr<WeightsSource> FromStep(const std::string& folder) {
+  std::error_code unreadable;
+  const fs::path real = fs::canonical(folder, unreadable);
+  const auto step = checkpoints::ParseStepFolder(real.filename().string());
+  if (unreadable || !step)
+    return absl::InvalidArgumentError(absl::StrCat(folder, " has another name than a checkpoint, step_N"));
+  MT_ASSIGN_OR_RETURN(const checkpoints::Checkpoint checkpoint,
+                      checkpoints::ReadCheckpoint(checkpoints::RealFiles(), real.string(), *step));
+  return FromCheckpoint(checkpoint, real.parent_path().string());
+}
+
+/// The file that the report's figures of the test images are of; "": there is no report.
+absl::StatusOr<std::string> ReportedFile(const std::string& folder) {
+  const std::string report = folder + "/report.json";
+  if (!Exists(report)) return std::string();
+  MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(report));
+  const auto object = ParseJsonObject(text, kMostReport);
+  if (!object.ok()) return Annotate(object.status(), report);
+  const auto tested = object->find("tested_epoch");
+  const bool best = tested != object->end() && tested->is_number_integer();
+  if (best && Exists(absl::StrCat(folder, "/", kBestFile))) return absl::StrCat(folder, "/", kBestFile);
+  for (const char* name : {"/model_ema.safetensors", "/model.safetensors"}) {
+    if (Exists(folder + name)) return folder + name;
+  }
+  return std::string();
+}
+
+absl::StatusOr<WeightsSource> FromRun(const std::string& folder) {
+  MT_ASSIGN_OR_RETURN(const std::string file, ReportedFile(folder));
+  if (!file.empty()) return FromFile(file);
+  MT_ASSIGN_OR_RETURN(const checkpoints::Search search,
+                      checkpoints::FindNewest(checkpoints::RealFiles(), folder));
+  if (search.newest) return FromCheckpoint(*search.newest, folder);
+  for (const char* name : {"/model_ema.safetensors", "/model.safetensors"}) {
+    if (Exists(folder + name)) return FromFile(folder + name);
+  }
+  return absl::NotFoundError(absl::StrCat(
+      folder, " holds no weights: it is neither a run's folder nor a checkpoint (step_N) in one"));
+}
+
+}  // namespace
+
+absl::StatusOr<WeightsSource> FindWeights(const std::string& path) {
+  std::error_code ignored;
+  if (!Exists(path)) return absl::NotFoundError(absl::StrCat(path, " does not exist"));
+  if (!fs::is_directory(path, ignored)) return FromFile(path);
+  const std::string folder = fs::path(path + "/").parent_path().string();
+  return Exists(absl::StrCat(folder, "/", checkpoints::kDoneFile)) ? FromStep(folder) : FromRun(folder);
+}
+
+absl::Status CheckProgram(const WeightsSource& source, const std::string& program) {
+  if (source.program.empty() || source.program == program) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(source.what, " was trained by ", source.program, ", not by ",
+                                                 program, ": start ", source.program, " with it"));
+}
+
+absl::Status AdoptRunSettings(const WeightsSource& source, const Program& program, Settings& settings) {
+  if (source.config.empty()) return absl::OkStatus();
+  Settings run = MakeSettings(program.name, program.recipe, program.settings, program.aliases);
+  MT_RETURN_IF_ERROR(run.ApplyYaml(source.config, program.name, MissingSection::kFine));
+  for (const Option& option : AllOptions(program.name, program.settings)) {
+    const std::string& name = option.spec.name;
+    const bool wanted = option.scope == Scope::kRun || name == "data";
+    if (!wanted || settings.SourceOf(name) != SettingSource::kDefault) continue;
+    if (run.SourceOf(name) == SettingSource::kFile) settings.Derive(name, run.Text(name), source.config);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadInto(const WeightsSource& source, const torch::nn::Module& module) {
+  MT_ASSIGN_OR_RETURN(NamedTensors weights, LoadWeights(source.file));
+  if (!source.average.empty()) {
+    MT_ASSIGN_OR_RETURN(const NamedTensors rest, LoadTensors(source.average));
+    for (auto& [name, tensor] : weights) {
+      for (const auto& [of, average] : rest) {
+        if (of == absl::StrCat(kAverage, name)) tensor = average;
+      }
+    }
+  }
+  NamedTensors model = StateDict(module);
+  std::erase_if(model, [&](const auto& item) {  // files from before PyTorch 0.4.1 lack them
+    return absl::EndsWith(item.first, ".num_batches_tracked") &&
+           std::none_of(weights.begin(), weights.end(), [&](const auto& w) { return w.first == item.first; });
+  });
+  const absl::Status copied = CopyTensors(weights, model);
+  if (copied.ok()) return copied;
+  return absl::InvalidArgumentError(
+      absl::StrCat(source.file, " does not hold this network's weights: ", copied.message()));
+}
+
+}  // namespace mtrun::trainers

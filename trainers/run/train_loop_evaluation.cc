@@ -1,0 +1,84 @@
+// Evaluations of a run: after each epoch, and the test of the best weights at its end.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "trainers/run/best_weights.h"
+#include "trainers/run/train_loop.h"
+
+namespace mtrun::trainers {
+
+absl::StatusOr<Evaluation> TrainLoop::EvaluateOn(const ImageBatches& batches, int64_t size) {
+  const Assignment& who = membership_.assignment();
+  const int64_t wanted = in_.options.eval_images;
+  Reach(Fault::At::kEvaluate);
+  const EvaluationPart part{.size = wanted > 0 ? std::min(wanted, size) : size,
+                            .rank = who.rank,
+                            .world_size = who.world_size,
+                            .precision = in_.precision};
+  return Evaluate(in_.task, batches, part, membership_.group(), [this] { StillHere(); });
+}
+
+/// Slow, but not hung.
+void TrainLoop::StillHere() {
+  membership_.ReportProgress(length_.EpochOf(steps()), steps(), replica_.progress().samples);
+}
+
+absl::Status TrainLoop::EndEpoch() {
+  std::optional<TrainState::Averaged> averaged(std::in_place, state_);
+  MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateOn(*test_batches_, in_.test.size()));
+  averaged.reset();
+  MT_RETURN_IF_ERROR(lease_.Await(absl::StrCat("the evaluation of step ", steps())));
+  RunProgress& progress = replica_.progress();
+  EvalRecord record =
+      meter_.EndEpoch(steps(), evaluation.loss, evaluation.matrix, in_.task.classes() > 0, progress);
+  record.validation = in_.final_test != nullptr;
+  progress.history.back() = record;
+  const bool new_best = report_.Add(record);
+  report_.matrix = evaluation.matrix;
+  replica_.FinishEvaluation();
+  lifecycle_.Evaluated();
+  progress_.Print(EpochText(record, in_.options.epochs, new_best, progress_.columns().value_or(0)));
+  MT_RETURN_IF_ERROR(files_.Record(record));
+  if (new_best && files_.writes()) {
+    MT_RETURN_IF_ERROR(files_.WithRoom([this] {
+      return SaveBest(in_.options.model_folder, state_, steps(), report_.best_epoch, in_.metadata);
+    }));
+  }
+  StopIfStale();
+  meter_.Restart(MonotonicNow(), progress.samples);
+  return absl::OkStatus();
+}
+
+/// All members know the same history.
+void TrainLoop::StopIfStale() {
+  const int64_t patience = in_.options.early_stopping_epochs;
+  const checkpoints::Position& at = replica_.position();
+  if (!at.evaluated || !report_.IsStale(patience) || at.steps >= length_.steps) return;
+  lifecycle_.EndAt(at);
+  progress_.Print(absl::StrCat("no epoch was better than epoch ", report_.best_epoch, " for ", patience,
+                               patience == 1 ? " epoch" : " epochs", ": the run stops early"));
+}
+
+/// Once, when everything is trained: by the weights of the best epoch, as the writer's folder has them, or by
+/// the final ones where it does not.
+absl::Status TrainLoop::TestBest() {
+  BorrowedWeights weights(state_);
+  std::string found;
+  if (membership_.assignment().rank == writer_)
+    found = weights.Load(in_.options.model_folder, report_.BestSteps(), report_.best_epoch);
+  MT_RETURN_IF_ERROR(weights.Share(membership_.group(), membership_.assignment().rank, writer_, found));
+  std::optional<TrainState::Averaged> averaged;
+  if (found.empty()) averaged.emplace(state_);
+  MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateOn(*final_batches_, in_.final_test->size()));
+  averaged.reset();
+  report_.matrix = evaluation.matrix;
+  report_.test_loss = evaluation.loss;
+  report_.tested_epoch = found.empty() ? 0 : report_.best_epoch;
+  return absl::OkStatus();
+}
+
+}  // namespace mtrun::trainers
