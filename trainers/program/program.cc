@@ -1,6 +1,7 @@
 #include "trainers/program/program.h"
 
 #include <signal.h>
+#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -18,7 +19,9 @@
 #include "trainers/membership/numeric_names.h"
 #include "trainers/membership/slurm.h"
 #include "trainers/program/data.h"
+#include "trainers/program/environment_json.h"
 #include "trainers/program/machine.h"
+#include "trainers/program/make_report.h"
 #include "trainers/program/make_task.h"
 #include "trainers/program/preview.h"
 #include "trainers/program/results.h"
@@ -32,6 +35,9 @@ namespace mtrun::trainers {
 namespace {
 
 using datasets::PackedSplit;
+
+/// The other workers wait meanwhile.
+constexpr Duration kReportPatience = std::chrono::seconds(60);
 
 /// A run before it trains: what was asked for and what was found.
 struct Run {
@@ -152,12 +158,16 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
                                    run.program.settings,
                                    task.draws() || run.options.augmentation.any() || run.options.warps.any()),
           .settings = run.settings.Yaml(run.program.name),
+          .environment = EnvironmentJson(run.program.name, batch.device),
           .greeting = absl::StrCat(run.program.name, " settings\n", run.settings.Table()),
           .faults = &faults,
+          .preview = [&run, &data, batch] { return DrawPreview(run.options, data.train, batch); },
           .grace = asked.grace,
           .pace = asked.pace,
-          .finish = [&run](const TrainState& state, const RunReport& report) {
-            return WriteResults(run.options.model_folder, state, report);
+          .finish = [&run](const TrainState& state, const RunReport& report) -> absl::Status {
+            MT_RETURN_IF_ERROR(WriteResults(run.options.model_folder, state, report));
+            if (run.options.report) MakeReport(run.options.model_folder, kReportPatience);
+            return absl::OkStatus();
           }};
 }
 

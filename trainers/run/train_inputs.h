@@ -35,11 +35,14 @@ struct TrainInputs {
   GraphFactory graphs = nullptr;  // --graph
   RunIdentity identity;           // what members and restarts must agree on
   std::string settings;           // config.yaml
+  std::string environment;        // environment.json, "": none
   std::string greeting;           // for people, where the run begins or continues from a checkpoint
   FaultPlan* faults = nullptr;    // null: none are planned
   /// Stands between the run's source and its steps, null: nothing of the kind. For tests of workers that
   /// gather other samples than theirs.
   std::function<std::unique_ptr<MicroBatchSource>(MicroBatchSource& source)> step_source = nullptr;
+  /// Makes `preview.png` in the model_folder for the curves and the report; its path. Null: none.
+  std::function<absl::StatusOr<std::string>()> preview = nullptr;
   Duration grace = {};  // from a polite signal to SIGKILL, zero: unknown
   Duration pace = {};   // a step lasts at least so long: tests that need long steps
   /// On the writer of the run's files, when the run is complete and before anybody is done: weights and

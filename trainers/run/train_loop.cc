@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/membership/drain.h"
 #include "trainers/run/agreement.h"
+#include "trainers/run/flight_file.h"
 #include "trainers/run/state_sync.h"
 
 namespace mtrun::trainers {
@@ -37,6 +37,7 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
       files_(FilesOptions(
           inputs, membership, [this](int64_t step) { return source_.DigestOfStep(step); },
           [this] { StillHere(); })),
+      watch_(files_, state_, inputs.options.clip_norm > 0),
       meter_(length_),
       report_(EmptyReport()),
       run_began_(start) {}
@@ -54,8 +55,17 @@ absl::StatusOr<Outcome> TrainLoop::Run() {
   while (true) {
     const absl::Status status = RunGeneration();
     if (status.ok()) break;
+    if (!std::exchange(in_order_, false)) {
+      const Assignment& who = membership_.assignment();
+      WriteFlight(in_.options.model_folder, {.rank = who.rank,
+                                             .world = who.world_size,
+                                             .generation = replica_.generation(),
+                                             .steps = steps(),
+                                             .why = std::string(status.message())});
+    }
     if (!membership_.elastic() || !MeansRegroup(status)) return status;
     broke_ = MonotonicNow();
+    why_ = std::string(status.message());
     log::Info("regrouping: ", std::string(status.message()));
     // What the old group lent goes first: its memory, and the hooks that write into it.
     generation_.reset();
@@ -92,6 +102,7 @@ absl::StatusOr<bool> TrainLoop::RunOnce() {
       MT_RETURN_IF_ERROR(Save());
       return false;
     case Action::kRegroup:
+      in_order_ = true;
       return absl::UnavailableError(Describe(decision, lifecycle_, at));
     case Action::kLeave:
       MT_RETURN_IF_ERROR(Leave(decision.cause));
@@ -123,22 +134,8 @@ absl::Status TrainLoop::Enter() {
   Announce(begun);
   entered_ = MonotonicNow();
   meter_.Restart(entered_, replica_.progress().samples);
-  return absl::OkStatus();
-}
-
-absl::Status TrainLoop::EnterFiles(const RunReplica::Begun& begun) {
-  const Assignment& who = membership_.assignment();
-  return files_.Enter(
-      {.rank = who.rank, .writer = begun.writer, .nodes = who.nodes, .first_on_node = who.first_on_node},
-      FilesStart(begun.fresh), [this] { return Barrier(); });
-}
-
-RunFiles::Start TrainLoop::FilesStart(bool fresh) const {
-  return {.run = replica_.run(),
-          .generation = replica_.generation(),
-          .steps = steps(),
-          .fresh = fresh,
-          .last_save_seconds = replica_.progress().saving};
+  watch_.Enter(who, in_.options.plan.micro_batches(), entered_);
+  return begun.fresh ? DrawPreview() : absl::OkStatus();
 }
 
 void TrainLoop::Announce(const RunReplica::Begun& begun) {
@@ -215,16 +212,19 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
   const TimePoint now = MonotonicNow();
   RunProgress& progress = replica_.progress();
   EpochMeter::Add(result, ToSeconds(now - began), progress);
-  const FinishedStep step{.record = {.step = steps(),
-                                     .epoch = length_.EpochOf(steps() + 1),
-                                     .loss = result.loss,
-                                     .learning_rate = learning_rate,
-                                     .samples = result.samples,
-                                     .seconds = ToSeconds(now - began),
-                                     .skipped = result.skipped},
-                          .generation = replica_.generation(),
-                          .world = membership_.assignment().world_size,
-                          .gathered = result.gathered};
+  FinishedStep step{.record = {.step = steps(),
+                               .epoch = length_.EpochOf(steps() + 1),
+                               .loss = result.loss,
+                               .learning_rate = learning_rate,
+                               .samples = result.samples,
+                               .seconds = ToSeconds(now - began),
+                               .skipped = result.skipped},
+                    .generation = replica_.generation(),
+                    .world = membership_.assignment().world_size,
+                    .gathered = result.gathered,
+                    .times = result.times};
+  if (in_.task.classes() > 0) step.correct = result.correct;
+  watch_.Look(step, now);
   replica_.FinishStep();
   membership_.ReportProgress(step.record.epoch, steps(), progress.samples);
   if (membership_.assignment().rank == 0 && pacer_.Due(steps(), now))
@@ -232,27 +232,8 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
   const int64_t every = in_.task.picture_every();
   if (files_.writes() && every > 0 && steps() % every == 0)
     MT_RETURN_IF_ERROR(files_.WithRoom([this] { return DrawPicture(); }));
-  return files_.Record(step, now);
-}
-
-/// After the first step of a new membership.
-absl::Status TrainLoop::ReportRegroup() {
-  if (!files_.writes()) return absl::OkStatus();
-  const TimePoint broke = *std::exchange(broke_, std::nullopt);
-  return files_.Record(
-      RegroupRecord{.generation = replica_.generation(),
-                    .world = membership_.assignment().world_size,
-                    .steps = steps(),
-                    .assign = ToSeconds(membership_.assigned_at() - broke),
-                    .connect = ToSeconds(membership_.connected_at() - membership_.assigned_at()),
-                    .state = ToSeconds(entered_ - membership_.connected_at()),
-                    .first_step = ToSeconds(MonotonicNow() - entered_)});
-}
-
-absl::Status TrainLoop::DrawPicture() {
-  const TrainState::Averaged averaged(state_);
-  return trainers::DrawPicture(in_.task,
-                               absl::StrFormat("%s/samples_%07d.png", in_.options.model_folder, steps()));
+  MT_RETURN_IF_ERROR(files_.Record(step, now));
+  return watch_.Count(result, steps(), now);
 }
 
 // ---- evaluations and checkpoints
@@ -284,7 +265,7 @@ absl::Status TrainLoop::EndEpoch() {
   lifecycle_.Evaluated();
   progress_.Print(EpochText(record, in_.options.epochs, new_best));
   meter_.Restart(MonotonicNow(), progress.samples);
-  return files_.Record(record);
+  return files_.Record(record, evaluation.matrix);
 }
 
 absl::Status TrainLoop::Save() {
