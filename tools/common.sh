@@ -2,6 +2,7 @@
 cache_dir="${XDG_CACHE_HOME:-$HOME/.cache}/mtrun"
 torch_dir="${MT_TORCH_DIR:-$cache_dir/libtorch-2.11.0}"
 peers_dir="$cache_dir/peers"
+viewers_dir="$cache_dir/viewers"
 log_dir="$PWD/build/logs"
 jobs=$(nproc)
 mkdir -p "$log_dir"

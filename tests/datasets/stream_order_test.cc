@@ -167,7 +167,7 @@ TEST(StreamOrderTest, NeighboursAreApart) {
   const std::vector<int64_t> ids = Epoch(Sampler(9, {64, 64}, shards), 0);
   int64_t beside = 0;
   for (size_t i = 0; i + 1 < ids.size(); ++i) beside += std::abs(ids[i] - ids[i + 1]) == 1;
-  EXPECT_LT(beside, 60);  // of 9,999; 2 / 800 of them by chance
+  EXPECT_LT(beside, 60);  // of 9,999; 2 / 800 of them at random
 }
 
 TEST(StreamOrderTest, TheDocumentedPythonAgrees) {

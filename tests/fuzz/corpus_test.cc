@@ -47,8 +47,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Target{"frames", FuzzFrames}, Target{"segment", FuzzSegment}, Target{"tar", FuzzTar},
                     Target{"archive", FuzzArchive}, Target{"sources", FuzzSources}, Target{"idx", FuzzIdx},
                     Target{"images", FuzzImages}, Target{"cifar", FuzzCifar}, Target{"index", FuzzIndex},
-                    Target{"checkpoint", FuzzCheckpoint},
-                    Target{"serving", FuzzServing}),
+                    Target{"checkpoint", FuzzCheckpoint}, Target{"serving", FuzzServing},
+                    Target{"report", FuzzReport}),
     [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

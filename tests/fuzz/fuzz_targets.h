@@ -40,6 +40,9 @@ void FuzzImages(std::string_view bytes);
 void FuzzIndex(std::string_view bytes);
 /// What a training run continues from: manifest, state, ledger, metrics; and the claims of other ranks.
 void FuzzCheckpoint(std::string_view bytes);
+/// What mtreport reads of a run folder, a line each: metrics, or behind a letter ledger, settings,
+/// environment, report and manifest; and the page of it.
+void FuzzReport(std::string_view bytes);
 /// Python's pickles and the zip archives around them (.pth files).
 void FuzzPickle(std::string_view bytes);
 

@@ -8,6 +8,8 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "absl/status/status.h"
+#include "base/clock.h"
+#include "trainers/collectives/flight_record.h"
 
 namespace mtrun::collectives {
 namespace {
@@ -20,18 +22,40 @@ std::exception_ptr AsException(const absl::Status& status) {
   return std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__}, Text(status)));
 }
 
+const char* NameOf(c10d::OpType type) {
+  switch (type) {
+    case c10d::OpType::ALLREDUCE:
+    case c10d::OpType::ALLREDUCE_COALESCED:
+      return "all-reduce";
+    case c10d::OpType::BROADCAST:
+      return "broadcast";
+    case c10d::OpType::BARRIER:
+      return "barrier";
+    default:
+      return "all-gather";
+  }
+}
+
+int64_t BytesOf(const std::vector<at::Tensor>& tensors) {
+  int64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
 /// The work of one c10d call: one or more operations, of which the last ends last.
 class CpuWork : public c10d::Work {
  public:
   CpuWork(int rank, c10d::OpType type, std::vector<at::Tensor> tensors)
       : c10d::Work(rank, type),
         tensors_(std::move(tensors)),
+        number_(FlightRecord::OfProcess().Began(NameOf(type), BytesOf(tensors_), MonotonicNow())),
         future_(c10::make_intrusive<Future>(c10::ListType::ofTensors())) {}
 
   /// The callback of the last operation. It holds the tensors until the operation is over, even when nobody
   /// waits.
   Group::OnDone Finisher() const {
-    return [tensors = tensors_, future = future_](const absl::Status& status) {
+    return [tensors = tensors_, future = future_, number = number_](const absl::Status& status) {
+      FlightRecord::OfProcess().Ended(number, status, MonotonicNow());
       if (status.ok()) {
         future->markCompleted(c10::IValue(tensors));
       } else {
@@ -62,6 +86,7 @@ class CpuWork : public c10d::Work {
   }
 
   const std::vector<at::Tensor> tensors_;
+  const uint64_t number_;  // in the flight record
   const c10::intrusive_ptr<Future> future_;
   std::vector<std::shared_ptr<collectives::Work>> operations_;
 };

@@ -20,6 +20,15 @@ bool MeansRegroup(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kAborted;
 }
 
+std::string HostOf(const Assignment& assignment, int rank) {
+  int first = 0;
+  for (const MemberNode& member : assignment.members) {
+    if (rank < first + member.workers) return member.host;
+    first += member.workers;
+  }
+  return "";
+}
+
 Launch LaunchOf(const EnvironmentMap& environment) {
   if (Has(environment, "MTRUN_SOCKET")) return Launch::kMtrun;
   return IsLaunched(environment) ? Launch::kByHand : Launch::kAlone;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,13 +15,24 @@ namespace mtrun::trainers {
 /// Where the assignment comes from.
 enum class Launch { kAlone, kByHand, kMtrun };
 
+/// A node and how many of the workers are on it.
+struct MemberNode {
+  std::string host;
+  int workers = 0;
+  bool operator==(const MemberNode&) const = default;
+};
+
 struct Assignment {
   int rank = 0, world_size = 1;
   int local_rank = 0, local_world_size = 1;
   bool first_on_node = true;  // its lowest rank; local rank 0 may have no worker for a while
   int nodes = 1;
+  std::vector<MemberNode> members = {};  // by first rank; empty where only the launcher knows
   bool operator==(const Assignment&) const = default;
 };
+
+/// The host of a rank, "" where it is not known.
+std::string HostOf(const Assignment& assignment, int rank);
 
 /// kMtrun when MTRUN_SOCKET is there, kByHand with RANK and WORLD_SIZE, else kAlone.
 Launch LaunchOf(const EnvironmentMap& environment);

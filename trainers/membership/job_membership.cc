@@ -195,12 +195,15 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
   agent_link_->OnBreak([this](const std::string& reason) { agent_->Abort(reason); });
   waits_->Watch(entered_, [since = assigned_at_] { return MonotonicNow() - since; });
   group_.reset();
+  std::vector<MemberNode> members;
+  for (const channel::Peer& peer : given.peers) members.push_back({peer.host, peer.workers});
   assignment_ = {.rank = given.rank,
                  .world_size = given.world_size,
                  .local_rank = given.local_rank,
                  .local_world_size = given.local_world_size,
                  .first_on_node = given.rank == FirstRankHere(given),
-                 .nodes = std::max<int>(1, static_cast<int>(given.peers.size()))};
+                 .nodes = std::max<int>(1, static_cast<int>(given.peers.size())),
+                 .members = std::move(members)};
   generation_ = given.generation.number;
   if (given.world_size > 1) {
     collectives::GroupMember membership;

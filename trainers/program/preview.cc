@@ -28,20 +28,34 @@ at::Tensor FirstImages(MicroBatchSource& source, int64_t count) {
   return at::cat(images).narrow(0, 0, count);
 }
 
+absl::Status WriteFirst(const std::string& path, int64_t count, const TrainOptions& options,
+                        const datasets::PackedSplit& train, const BatchOptions& batch) {
+  DatasetSource source(train, options.source(), batch);
+  absl::Status written;
+  MT_RETURN_IF_ERROR(TorchStatus("preview", [&] {
+    written = WriteImageGrid(path, FirstImages(source, std::min(count, train.size())));
+  }));
+  return written;
+}
+
 }  // namespace
 
 absl::Status WritePreview(const TrainOptions& options, const datasets::PackedSplit& train,
                           const BatchOptions& batch) {
   MT_RETURN_IF_ERROR(CheckWritable(options.model_folder));
-  DatasetSource source(train, options.source(), batch);
   const std::string path = options.model_folder + "/preview.png";
-  absl::Status written;
-  MT_RETURN_IF_ERROR(TorchStatus("preview", [&] {
-    written = WriteImageGrid(path, FirstImages(source, std::min(options.preview, train.size())));
-  }));
-  MT_RETURN_IF_ERROR(written);
+  MT_RETURN_IF_ERROR(WriteFirst(path, options.preview, options, train, batch));
   log::Info("training images are in ", path);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> DrawPreview(const TrainOptions& options, const datasets::PackedSplit& train,
+                                        BatchOptions batch) {
+  constexpr int64_t kSmall = 64, kMany = 64, kFew = 12;  // of large images fewer
+  batch.resident = false;
+  const std::string path = options.model_folder + "/preview.png";
+  MT_RETURN_IF_ERROR(WriteFirst(path, options.image_size <= kSmall ? kMany : kFew, options, train, batch));
+  return path;
 }
 
 }  // namespace mtrun::trainers

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -22,7 +23,9 @@
 #include "trainers/membership/numeric_names.h"
 #include "trainers/program/data.h"
 #include "trainers/program/description.h"
+#include "trainers/program/environment_json.h"
 #include "trainers/program/machine.h"
+#include "trainers/program/make_report.h"
 #include "trainers/program/modes.h"
 #include "trainers/program/preview.h"
 #include "trainers/program/remote_data.h"
@@ -36,6 +39,9 @@
 
 namespace mtrun::trainers {
 namespace {
+
+/// The other workers wait meanwhile.
+constexpr Duration kReportPatience = std::chrono::seconds(60);
 
 void WarnOfIdleWorkers(const Run& run) {
   const int64_t micro_batches = run.options.plan.micro_batches();
@@ -126,16 +132,19 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
                                    run.program.settings,
                                    task.draws() || run.options.augmentation.any() || run.options.warps.any()),
           .settings = run.settings.Yaml(run.program.name),
+          .environment = EnvironmentJson(run.program.name, batch.device),
           .greeting = [&run](int columns) { return Greeting(run, columns); },
           .faults = &faults,
+          .preview = [&run, &data, batch] { return DrawPreview(run.options, data.train, batch); },
           .grace = asked.grace,
           .pace = asked.pace,
           .data_wait = run.data_wait,
-          .finish =
-              [&run, metadata = ToMetadata(DescribeRun(run, data, batch))](const TrainState& state,
-                                                                           const RunReport& report) {
-                return WriteResults(run.options.model_folder, state, report, metadata);
-              }};
+          .finish = [&run, metadata = ToMetadata(DescribeRun(run, data, batch))](
+                        const TrainState& state, const RunReport& report) -> absl::Status {
+            MT_RETURN_IF_ERROR(WriteResults(run.options.model_folder, state, report, metadata));
+            if (run.options.report) MakeReport(run.options.model_folder, kReportPatience);
+            return absl::OkStatus();
+          }};
 }
 
 /// Any node's first worker may come to write the run's files. A full disk may have room when it does: only

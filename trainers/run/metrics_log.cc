@@ -1,6 +1,7 @@
 #include "trainers/run/metrics_log.h"
 
 #include <fcntl.h>
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -21,9 +22,18 @@ using checkpoints::ReadJsonLinesEnd;
 
 constexpr Duration kFlushEvery = std::chrono::seconds(1);
 constexpr size_t kFlushBytes = 256 << 10;
+/// Members and workers of a line: it stays far below the longest one that is read.
+constexpr size_t kMostListed = 1000;
 
 /// Every digit of a double; JSON has no word for what is not finite but null.
 std::string Full(double value) { return std::isfinite(value) ? absl::StrFormat("%.17g", value) : "null"; }
+
+std::string Times(const std::vector<StepTimes>& all, double StepTimes::*part) {
+  std::string list;
+  for (size_t i = 0; i < std::min(all.size(), kMostListed); ++i)
+    absl::StrAppendFormat(&list, "%s%.4g", i == 0 ? "" : ",", all[i].*part);
+  return list;
+}
 
 }  // namespace
 
@@ -62,6 +72,24 @@ std::string ToLine(const SaveRecord& r) {
   return absl::StrFormat("{\"save\":%d,\"bytes\":%d,\"stall\":%.6g}\n", r.steps, r.bytes, r.stall);
 }
 
+std::string ToLine(const GenerationRecord& r) {
+  nlohmann::ordered_json line = {{"generation", r.generation}, {"steps", r.steps}, {"world", r.world}};
+  line["members"] = nlohmann::json::array();
+  for (size_t i = 0; i < std::min(r.members.size(), kMostListed); ++i)
+    line["members"].push_back({r.members[i].host, r.members[i].workers});
+  line["why"] = r.why;
+  line["time"] = r.time;
+  // What another program says of itself need not be UTF-8.
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string ToLine(const WorkersRecord& r) {
+  const std::string straggler = r.straggler ? absl::StrCat(",\"straggler\":", *r.straggler) : "";
+  return absl::StrCat("{\"workers\":", r.steps, ",\"compute\":[", Times(r.times, &StepTimes::compute),
+                      "],\"wait\":[", Times(r.times, &StepTimes::wait), "],\"data\":[",
+                      Times(r.times, &StepTimes::data), "]", straggler, "}\n");
+}
+
 absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, int64_t step) {
   UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!file.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
@@ -85,10 +113,15 @@ MetricsLog::~MetricsLog() {
 }
 
 absl::Status MetricsLog::Write(const StepRecord& record, TimePoint now) {
+  const bool flush = WillFlush(now);
   pending_ += ToLine(record);
-  if (now - flushed_ < kFlushEvery && pending_.size() < kFlushBytes) return absl::OkStatus();
+  if (!flush) return absl::OkStatus();
   flushed_ = now;
   return Flush();
+}
+
+bool MetricsLog::WillFlush(TimePoint now) const {
+  return now - flushed_ >= kFlushEvery || pending_.size() >= kFlushBytes;
 }
 
 absl::Status MetricsLog::Write(const EvalRecord& record) {
@@ -107,6 +140,16 @@ absl::Status MetricsLog::Write(const SaveRecord& record) {
 }
 
 absl::Status MetricsLog::Write(const DataWaitRecord& record) {
+  pending_ += ToLine(record);
+  return absl::OkStatus();
+}
+
+absl::Status MetricsLog::Write(const GenerationRecord& record) {
+  pending_ += ToLine(record);
+  return Flush();
+}
+
+absl::Status MetricsLog::Write(const WorkersRecord& record) {
   pending_ += ToLine(record);
   return absl::OkStatus();
 }

@@ -4,12 +4,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/posix.h"
+#include "trainers/membership/assignment.h"
+#include "trainers/step/step_sums.h"
 
 namespace mtrun::trainers {
 
@@ -54,6 +58,23 @@ struct DataWaitRecord {
   double seconds = 0;
 };
 
+/// A membership begins to train behind `steps` finished steps.
+struct GenerationRecord {
+  uint64_t generation = 0;
+  int64_t steps = 0;
+  int world = 1;
+  std::vector<MemberNode> members;  // by node; empty where no launcher says who they are
+  std::string why;                  // why the one before it ended; "" of a run's first one
+  double time = 0;                  // seconds since 1970
+};
+
+/// Means of the last steps, of each worker's own clock.
+struct WorkersRecord {
+  int64_t steps = 0;             // finished
+  std::vector<StepTimes> times;  // by rank, of one step
+  std::optional<int> straggler;  // the rank that is slow
+};
+
 /// `{"step":0,"epoch":1,"loss":2.3025850929940459,"lr":0.001,"samples":16,"seconds":0.0009}`, numbers as
 /// %.17g.
 std::string ToLine(const StepRecord& record);
@@ -65,6 +86,12 @@ std::string ToLine(const RegroupRecord& record);
 std::string ToLine(const DataWaitRecord& record);
 /// `{"save":500,"bytes":134087520,"stall":0.021}`.
 std::string ToLine(const SaveRecord& record);
+/// `{"generation":2,"steps":500,"world":3,"members":[["node1",2],["node2",1]],"why":"...","time":...}`. Of
+/// very many members the first ones.
+std::string ToLine(const GenerationRecord& record);
+/// `{"workers":500,"compute":[0.0121,...],"wait":[...],"data":[...],"straggler":3}`. Of very many workers the
+/// first ones.
+std::string ToLine(const WorkersRecord& record);
 
 class MetricsLog {
  public:
@@ -80,7 +107,11 @@ class MetricsLog {
   absl::Status Write(const RegroupRecord& record);
   absl::Status Write(const SaveRecord& record);
   absl::Status Write(const DataWaitRecord& record);
+  absl::Status Write(const GenerationRecord& record);
+  absl::Status Write(const WorkersRecord& record);
   absl::Status Flush();
+  /// The next step's line goes to the file at once, with all before it.
+  bool WillFlush(TimePoint now) const;
   /// One more than the last step in the file when it was opened, after rewinds; 0 for an empty file.
   int64_t next_step() const { return next_step_; }
 

@@ -60,6 +60,8 @@ struct TrainOptions {
   int64_t checkpoint_steps = 0, checkpoint_epochs = 1;  // a checkpoint every so many, 0 = never
   double checkpoint_seconds = 0;                        // likewise
   int keep_checkpoints = 3;
+  bool tensorboard = true;            // curves in tb/ of the model_folder
+  bool report = true;                 // report.html beside them when the run is complete
   int drain_exit_code = 0;            // of a run that a signal stopped, 0 = 128 + the signal
   double validation_share = 0;        // of the training images, kept back to choose the best epoch by
   int64_t early_stopping_epochs = 0;  // without a better one that end the run, 0 = never
@@ -87,6 +89,10 @@ void ListRunOptions(Table& t) {
       &O::data);
   t.Add("model_folder", "runs/" + t.program(), kFree,
         "folder that gets settings, metrics, weights and report", &O::model_folder);
+  t.Add("tensorboard", "true", kFree,
+        "write curves and pictures for TensorBoard into tb/ of the model_folder", &O::tensorboard);
+  t.Add("report", "true", kFree,
+        "at the end: report.html and plots in the model_folder (mtreport makes them)", &O::report);
   t.template Add<std::string>("config", "", kFree, "YAML file with a section for this program");
   t.Add("init_from", "", kFree, "safetensors or .pth file with initial weights by PyTorch names",
         &O::init_from);

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/posix.h"
 #include "base/status_macros.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/writer_mark.h"
@@ -36,10 +38,20 @@ absl::Status RunFiles::Enter(const Place& place, const Start& start,
   if (place.rank == place.writer) {
     if (!ContinuesAt(start)) MT_RETURN_IF_ERROR(WithRoom([&] { return ClearFolder(start); }));
     MT_RETURN_IF_ERROR(BecomeWriter(start));
+    MT_RETURN_IF_ERROR(RecordGeneration(place, start));
   } else {
     folder_.reset();
   }
   return place.nodes > 1 ? FindRole(place, start, barrier) : absl::OkStatus();
+}
+
+absl::Status RunFiles::RecordGeneration(const Place& place, const Start& start) {
+  return Keep(folder_->Record(GenerationRecord{.generation = start.generation,
+                                               .steps = start.steps,
+                                               .world = place.world,
+                                               .members = place.members,
+                                               .why = start.why,
+                                               .time = static_cast<double>(WallClockNs()) * 1e-9}));
 }
 
 /// A generation between this one and the last one that wrote from here may have left lines.
@@ -63,8 +75,13 @@ absl::Status RunFiles::BecomeWriter(const Start& start) {
 }
 
 absl::Status RunFiles::OpenFolder(const Start& start) {
-  RunFolder::Options options{
-      .checkpoints = WriterOptions(start), .settings = options_.settings, .ledger = options_.ledger};
+  RunFolder::Options options{.checkpoints = WriterOptions(start),
+                             .settings = options_.settings,
+                             .environment = options_.environment,
+                             .tensorboard = options_.tensorboard,
+                             .evaluations = start.evaluations,
+                             .matrix = ConfusionMatrix(start.confusion),
+                             .ledger = options_.ledger};
   options.ledger.run = start.run;
   MT_ASSIGN_OR_RETURN(folder_, RunFolder::Open(options, start.steps));
   return absl::OkStatus();
@@ -112,7 +129,7 @@ absl::Status RunFiles::Record(const FinishedStep& step, TimePoint now) {
 
 absl::Status RunFiles::Write(const FinishedStep& step, TimePoint now) {
   const StepRecord& record = step.record;
-  return Keep(folder_->Record(record,
+  return Keep(folder_->Record(step,
                               checkpoints::LedgerStep{.step = record.step,
                                                       .epoch = record.epoch - 1,
                                                       .generation = step.generation,
@@ -140,8 +157,18 @@ absl::Status RunFiles::AwaitRoom(absl::Status done, const std::function<absl::St
   return done;
 }
 
-absl::Status RunFiles::Record(const EvalRecord& record) {
+absl::Status RunFiles::Record(const EvalRecord& record, const ConfusionMatrix& matrix) {
+  return folder_ ? Keep(folder_->Record(record, matrix)) : absl::OkStatus();
+}
+
+absl::Status RunFiles::Record(const WorkersRecord& record) {
   return folder_ ? Keep(folder_->Record(record)) : absl::OkStatus();
+}
+
+void RunFiles::AddPicture(std::string_view tag, int64_t steps, const std::string& path) {
+  constexpr size_t kMostBytes = 16 << 20;
+  if (!folder_ || !options_.tensorboard) return;
+  if (const auto png = ReadFileStart(path, kMostBytes); png.ok()) folder_->AddPicture(tag, steps, *png);
 }
 
 absl::Status RunFiles::Record(const RegroupRecord& record) {

@@ -9,28 +9,24 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "datasets/sample_sum.h"
+#include "trainers/membership/assignment.h"
 #include "trainers/run/checkpoint_writer.h"
+#include "trainers/run/finished_step.h"
 #include "trainers/run/lifecycle.h"
 #include "trainers/run/run_folder.h"
 
 namespace mtrun::trainers {
-
-/// A finished step as the run's files record it.
-struct FinishedStep {
-  StepRecord record;
-  uint64_t generation = 1;
-  int world = 1;
-  datasets::SampleSum gathered = {};  // by all members
-};
 
 class RunFiles {
  public:
   struct Options {
     std::string path;                // --model_folder
     std::string settings;            // config.yaml
+    std::string environment = "";    // environment.json, "": none
+    bool tensorboard = false;        // tb/
     checkpoints::LedgerHead ledger;  // its run is filled in when the files are opened
     int keep_last = 3;               // checkpoints
     Duration grace = {};             // from a polite signal to SIGKILL, zero: unknown
@@ -42,14 +38,19 @@ class RunFiles {
   /// What the files are opened for.
   struct Start {
     uint64_t run = 0, generation = 1;
-    int64_t steps = 0;             // finished
-    bool fresh = false;            // the run begins: what an earlier one left moves aside
-    double last_save_seconds = 0;  // of the run, 0: not known
+    int64_t steps = 0;                         // finished
+    bool fresh = false;                        // the run begins: what an earlier one left moves aside
+    double last_save_seconds = 0;              // of the run, 0: not known
+    std::string why = "";                      // the generation before this one ended, or the run goes on
+    std::vector<EvalRecord> evaluations = {};  // of the run so far
+    std::vector<int64_t> confusion = {};       // of the last one; empty without classes
   };
   /// Who this member is in a generation.
   struct Place {
     int rank = 0, writer = 0, nodes = 1;
     bool first_on_node = true;
+    int world = 1;
+    std::vector<MemberNode> members = {};
   };
 
   explicit RunFiles(Options options) : options_(std::move(options)) {}
@@ -63,6 +64,8 @@ class RunFiles {
   void Forget() { recent_.clear(); }
 
   bool writes() const { return folder_ != nullptr; }
+  /// Curves for TensorBoard, too.
+  bool draws() const { return folder_ != nullptr && options_.tensorboard; }
   bool saves() const { return folder_ != nullptr || copies_ != nullptr; }
   /// What the last checkpoint took to be written, 0: not known. Only where it saves.
   double last_save_seconds() const { return folder_ || copies_ ? Writer().last_seconds() : 0; }
@@ -71,9 +74,12 @@ class RunFiles {
   /// kUnavailable: Options::await_room does not want to wait any more.
   absl::Status Record(const FinishedStep& step, TimePoint now);
   /// No-ops where this member is not the writer.
-  absl::Status Record(const EvalRecord& record);
+  absl::Status Record(const EvalRecord& record, const ConfusionMatrix& matrix = ConfusionMatrix(0));
   absl::Status Record(const RegroupRecord& record);
   absl::Status Record(const DataWaitRecord& record);
+  absl::Status Record(const WorkersRecord& record);
+  /// For the curves alone: what a PNG file shows. One that cannot be read is left out.
+  void AddPicture(std::string_view tag, int64_t steps, const std::string& path);
   /// What is still in memory goes to the file: another member may be the writer next.
   absl::Status Flush();
 
@@ -88,6 +94,7 @@ class RunFiles {
   std::string LastCheckpoint();
 
  private:
+  absl::Status RecordGeneration(const Place& place, const Start& start);
   absl::Status FindRole(const Place& place, const Start& start, const std::function<absl::Status()>& barrier);
   bool ContinuesAt(const Start& start) const;
   absl::Status ClearFolder(const Start& start) const;

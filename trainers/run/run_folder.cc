@@ -39,27 +39,67 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& option
   CheckpointWriter::Options checkpoints = options.checkpoints;
   const std::string& path = checkpoints.path;
   MT_RETURN_IF_ERROR(CheckRunFolder(path));
-  MT_RETURN_IF_ERROR(WriteFileAtomically(path + "/config.yaml", options.settings));
+  const std::string config = path + "/config.yaml";
+  const bool other_settings = ReadFile(config).value_or("") != options.settings;
+  MT_RETURN_IF_ERROR(WriteFileAtomically(config, options.settings));
+  if (!options.environment.empty())
+    MT_RETURN_IF_ERROR(WriteFileAtomically(path + "/environment.json", options.environment));
   MT_ASSIGN_OR_RETURN(MetricsLog metrics, MetricsLog::Continue(path + "/" + kMetrics, step));
   MT_ASSIGN_OR_RETURN(checkpoints::Ledger ledger,
                       checkpoints::Ledger::Open(path + "/" + kLedgerFile, options.ledger));
   if (ledger.next_step() > step) MT_RETURN_IF_ERROR(ledger.Rewind(step, checkpoints.generation));
   RemoveAbortedSaves(path);
   checkpoints.first = [path] { return SyncRecords(path); };
-  return std::unique_ptr<RunFolder>(new RunFolder(checkpoints, std::move(metrics), std::move(ledger)));
+  std::unique_ptr<RunFolder> folder(new RunFolder(checkpoints, std::move(metrics), std::move(ledger)));
+  if (options.tensorboard) MT_RETURN_IF_ERROR(folder->OpenBoard(options, other_settings));
+  return folder;
 }
 
-absl::Status RunFolder::Record(const StepRecord& record, const checkpoints::LedgerStep& step, TimePoint now) {
+/// Curves are for looking at: what keeps them from being written stops no run, but for a full disk, which is
+/// waited for.
+absl::Status RunFolder::OpenBoard(const Options& options, bool other_settings) {
+  absl::StatusOr<Board> board = Board::Open(options.checkpoints.path, metrics_.next_step());
+  if (absl::IsResourceExhausted(board.status())) return board.status();
+  if (!board.ok()) {
+    log::Warning("no curves for TensorBoard are written: ", std::string(board.status().message()));
+    return absl::OkStatus();
+  }
+  board_.emplace(*std::move(board));
+  if (board_->fresh() || other_settings) board_->AddSettings(metrics_.next_step(), options.settings);
+  for (const EvalRecord& record : options.evaluations) {
+    if (record.steps < metrics_.next_step()) continue;
+    board_->Add(record);
+    if (record == options.evaluations.back()) board_->AddMatrix(record.steps, options.matrix);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunFolder::FlushBoard() {
+  if (!board_) return absl::OkStatus();
+  absl::Status flushed = board_->Flush();
+  if (flushed.ok() || absl::IsResourceExhausted(flushed)) return flushed;
+  log::Warning("no more curves for TensorBoard are written: ", std::string(flushed.message()));
+  board_.reset();
+  return absl::OkStatus();
+}
+
+absl::Status RunFolder::Record(const FinishedStep& step, const checkpoints::LedgerStep& line, TimePoint now) {
+  const StepRecord& record = step.record;
   absl::Status written;
-  if (record.step >= ledger_.next_step()) written = ledger_.Append(step);
+  if (record.step >= ledger_.next_step()) written = ledger_.Append(line);
   written.Update(RecordSaved());
   next_step_ = record.step + 1;
-  if (record.step >= metrics_.next_step()) written.Update(metrics_.Write(record, now));
+  if (record.step < metrics_.next_step()) return written;
+  if (board_) board_->Add(step, now);
+  // Curves first: whoever goes on where the metrics end finds them complete until there.
+  if (metrics_.WillFlush(now)) written.Update(FlushBoard());
+  written.Update(metrics_.Write(record, now));
   return written;
 }
 
 absl::Status RunFolder::Flush() {
   absl::Status written = ledger_.Flush();
+  written.Update(FlushBoard());
   written.Update(metrics_.Flush());
   return written;
 }
@@ -72,9 +112,34 @@ absl::Status RunFolder::RecordSaved() {
   return written;
 }
 
-absl::Status RunFolder::Record(const EvalRecord& record) { return metrics_.Write(record); }
+absl::Status RunFolder::Record(const EvalRecord& record, const ConfusionMatrix& matrix) {
+  if (board_) {
+    board_->Add(record);
+    board_->AddMatrix(record.steps, matrix);
+  }
+  absl::Status written = FlushBoard();
+  written.Update(metrics_.Write(record));
+  return written;
+}
 
-absl::Status RunFolder::Record(const RegroupRecord& record) { return metrics_.Write(record); }
+absl::Status RunFolder::Record(const GenerationRecord& record) {
+  absl::Status written = FlushBoard();
+  written.Update(metrics_.Write(record));
+  return written;
+}
+
+absl::Status RunFolder::Record(const WorkersRecord& record) { return metrics_.Write(record); }
+
+void RunFolder::AddPicture(std::string_view tag, int64_t steps, std::string_view png) {
+  if (board_) board_->AddPicture(tag, steps, png);
+}
+
+absl::Status RunFolder::Record(const RegroupRecord& record) {
+  absl::Status written = FlushBoard();
+  written.Update(metrics_.Write(record));
+  return written;
+}
+
 absl::Status RunFolder::Record(const DataWaitRecord& record) { return metrics_.Write(record); }
 
 absl::Status RunFolder::Record(const SaveRecord& record) { return metrics_.Write(record); }

@@ -5,12 +5,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "trainers/checkpoints/ledger.h"
+#include "trainers/run/board.h"
 #include "trainers/run/checkpoint_writer.h"
+#include "trainers/run/finished_step.h"
 #include "trainers/run/metrics_log.h"
 
 namespace mtrun::trainers {
@@ -20,6 +25,12 @@ class RunFolder {
   struct Options {
     CheckpointWriter::Options checkpoints;  // names the folder
     std::string settings;                   // config.yaml
+    std::string environment;                // environment.json, "": none
+    bool tensorboard = false;               // tb/
+    // Evaluations of the run so far and the matrix of the last one: its curves lack those that an earlier
+    // writer's file is taken back with.
+    std::vector<EvalRecord> evaluations;
+    ConfusionMatrix matrix{0};
     checkpoints::LedgerHead ledger;
   };
 
@@ -30,11 +41,15 @@ class RunFolder {
   int64_t next_step() const { return next_step_; }
   /// Whether nobody has continued the files since.
   bool IsLast() const { return ledger_.IsLast(); }
-  absl::Status Record(const StepRecord& record, const checkpoints::LedgerStep& ledger, TimePoint now);
-  absl::Status Record(const EvalRecord& record);
+  absl::Status Record(const FinishedStep& step, const checkpoints::LedgerStep& ledger, TimePoint now);
+  absl::Status Record(const EvalRecord& record, const ConfusionMatrix& matrix);
   absl::Status Record(const RegroupRecord& record);
   absl::Status Record(const DataWaitRecord& record);
   absl::Status Record(const SaveRecord& record);
+  absl::Status Record(const GenerationRecord& record);
+  absl::Status Record(const WorkersRecord& record);
+  /// For the curves alone: a PNG file.
+  void AddPicture(std::string_view tag, int64_t steps, std::string_view png);
   /// The ledger learns what weights the checkpoints have that were saved meanwhile; with each step, too.
   absl::Status RecordSaved();
   /// What is still in memory goes to the file: another member may be the writer next.
@@ -45,7 +60,10 @@ class RunFolder {
 
  private:
   RunFolder(const CheckpointWriter::Options& checkpoints, MetricsLog metrics, checkpoints::Ledger ledger);
+  absl::Status OpenBoard(const Options& options, bool other_settings);
+  absl::Status FlushBoard();
 
+  std::optional<Board> board_;
   MetricsLog metrics_;
   checkpoints::Ledger ledger_;
   int64_t next_step_ = 0;

@@ -41,6 +41,8 @@ RunFiles::Options FilesOptions(const TrainInputs& in, const Membership& membersh
   const datasets::BatchPlan& plan = in.options.plan;
   return {.path = in.options.model_folder,
           .settings = in.settings,
+          .environment = in.environment,
+          .tensorboard = in.options.tensorboard,
           .ledger = {.run = 0,
                      .seed = in.options.seed,
                      .size = in.train.size(),

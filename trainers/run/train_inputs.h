@@ -40,6 +40,7 @@ struct TrainInputs {
   std::map<std::string, std::string> metadata = {};  // of files with weights
   RunIdentity identity;                              // what members and restarts must agree on
   std::string settings;                              // config.yaml
+  std::string environment = {};                      // environment.json, "": none
   /// For people, where the run begins or continues from a checkpoint; `columns`: of their screen, 0: there is
   /// none. Null: nothing.
   std::function<std::string(int columns)> greeting = nullptr;
@@ -47,6 +48,8 @@ struct TrainInputs {
   /// Stands between the run's source and its steps, null: nothing of the kind. For tests of workers that
   /// gather other samples than theirs.
   std::function<std::unique_ptr<MicroBatchSource>(MicroBatchSource& source)> step_source = nullptr;
+  /// Makes `preview.png` in the model_folder for the curves and the report; its path. Null: none.
+  std::function<absl::StatusOr<std::string>()> preview = nullptr;
   Duration grace = {};      // from a polite signal to SIGKILL, zero: unknown
   Duration pace = {};       // a step lasts at least so long: tests that need long steps
   Duration data_wait = {};  // that this worker has waited for its data before the run

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
@@ -16,6 +15,7 @@
 #include "trainers/device/memory.h"
 #include "trainers/membership/drain.h"
 #include "trainers/run/agreement.h"
+#include "trainers/run/flight_file.h"
 #include "trainers/run/state_sync.h"
 #include "trainers/run/summary.h"
 
@@ -41,6 +41,7 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
       files_(FilesOptions(
           inputs, membership, [this](int64_t step) { return source_.DigestOfStep(step); },
           [this] { StillHere(); })),
+      watch_(files_, state_, inputs.options.clip_norm > 0),
       meter_(length_),
       data_wait_(inputs.data_wait),
       report_(EmptyReport(inputs)),
@@ -50,8 +51,17 @@ absl::StatusOr<Outcome> TrainLoop::Run() {
   while (true) {
     const absl::Status status = RunGeneration();
     if (status.ok()) break;
+    if (!std::exchange(in_order_, false)) {
+      const Assignment& who = membership_.assignment();
+      WriteFlight(in_.options.model_folder, {.rank = who.rank,
+                                             .world = who.world_size,
+                                             .generation = replica_.generation(),
+                                             .steps = steps(),
+                                             .why = std::string(status.message())});
+    }
     if (!membership_.elastic() || !MeansRegroup(status)) return status;
     broke_ = MonotonicNow();
+    why_ = std::string(status.message());
     // Its launcher tells people, in one line for all workers of a node.
     log::Debug("regrouping: ", std::string(status.message()));
     // What the old group lent goes first: its memory, and the hooks that write into it.
@@ -89,6 +99,7 @@ absl::StatusOr<bool> TrainLoop::RunOnce() {
       MT_RETURN_IF_ERROR(Save());
       return false;
     case Action::kRegroup:
+      in_order_ = true;
       return absl::UnavailableError(Describe(decision, lifecycle_, at));
     case Action::kLeave:
       MT_RETURN_IF_ERROR(Leave(decision.cause));
@@ -124,22 +135,8 @@ absl::Status TrainLoop::Enter() {
   Announce(begun);
   entered_ = MonotonicNow();
   meter_.Restart(entered_, replica_.progress().samples);
+  watch_.Enter(who, in_.options.plan.micro_batches(), entered_);
   return absl::OkStatus();
-}
-
-absl::Status TrainLoop::EnterFiles(const RunReplica::Begun& begun) {
-  const Assignment& who = membership_.assignment();
-  return files_.Enter(
-      {.rank = who.rank, .writer = begun.writer, .nodes = who.nodes, .first_on_node = who.first_on_node},
-      FilesStart(begun.fresh), [this] { return Barrier(); });
-}
-
-RunFiles::Start TrainLoop::FilesStart(bool fresh) const {
-  return {.run = replica_.run(),
-          .generation = replica_.generation(),
-          .steps = steps(),
-          .fresh = fresh,
-          .last_save_seconds = replica_.progress().saving};
 }
 
 void TrainLoop::Announce(const RunReplica::Begun& begun) {
@@ -217,16 +214,19 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
   const TimePoint now = MonotonicNow();
   RunProgress& progress = replica_.progress();
   EpochMeter::Add(result, ToSeconds(now - began), progress);
-  const FinishedStep step{.record = {.step = steps(),
-                                     .epoch = length_.EpochOf(steps() + 1),
-                                     .loss = result.loss,
-                                     .learning_rate = learning_rate,
-                                     .samples = result.samples,
-                                     .seconds = ToSeconds(now - began),
-                                     .skipped = result.skipped},
-                          .generation = replica_.generation(),
-                          .world = membership_.assignment().world_size,
-                          .gathered = result.gathered};
+  FinishedStep step{.record = {.step = steps(),
+                               .epoch = length_.EpochOf(steps() + 1),
+                               .loss = result.loss,
+                               .learning_rate = learning_rate,
+                               .samples = result.samples,
+                               .seconds = ToSeconds(now - began),
+                               .skipped = result.skipped},
+                    .generation = replica_.generation(),
+                    .world = membership_.assignment().world_size,
+                    .gathered = result.gathered,
+                    .times = result.times};
+  if (in_.task.classes() > 0) step.correct = result.correct;
+  watch_.Look(step, now);
   replica_.FinishStep();
   membership_.ReportProgress(step.record.epoch, steps(), progress.samples);
   const double smoothed = smoothed_.Add(result.loss);
@@ -239,27 +239,8 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
   const int64_t every = in_.task.picture_every();
   if (files_.writes() && every > 0 && steps() % every == 0)
     MT_RETURN_IF_ERROR(files_.WithRoom([this] { return DrawPicture(); }));
-  return files_.Record(step, now);
-}
-
-/// After the first step of a new membership.
-absl::Status TrainLoop::ReportRegroup() {
-  if (!files_.writes()) return absl::OkStatus();
-  const TimePoint broke = *std::exchange(broke_, std::nullopt);
-  return files_.Record(
-      RegroupRecord{.generation = replica_.generation(),
-                    .world = membership_.assignment().world_size,
-                    .steps = steps(),
-                    .assign = ToSeconds(membership_.assigned_at() - broke),
-                    .connect = ToSeconds(membership_.connected_at() - membership_.assigned_at()),
-                    .state = ToSeconds(entered_ - membership_.connected_at()),
-                    .first_step = ToSeconds(MonotonicNow() - entered_)});
-}
-
-absl::Status TrainLoop::DrawPicture() {
-  const TrainState::Averaged averaged(state_);
-  return trainers::DrawPicture(in_.task,
-                               absl::StrFormat("%s/samples_%07d.png", in_.options.model_folder, steps()));
+  MT_RETURN_IF_ERROR(files_.Record(step, now));
+  return watch_.Count(result, steps(), now);
 }
 
 // ---- checkpoints; evaluations are in train_loop_evaluation.cc

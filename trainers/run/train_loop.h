@@ -20,6 +20,7 @@
 #include "trainers/run/report.h"
 #include "trainers/run/run_files.h"
 #include "trainers/run/run_replica.h"
+#include "trainers/run/step_watch.h"
 #include "trainers/run/train_inputs.h"
 #include "trainers/step/evaluate.h"
 #include "trainers/step/train_state.h"
@@ -81,7 +82,7 @@ class TrainLoop {
   absl::Status Barrier() const;
   void Reach(Fault::At at);
   int64_t steps() const { return replica_.position().steps; }
-  RunFiles::Start FilesStart(bool fresh) const;
+  RunFiles::Start FilesStart(bool fresh, const std::string& resumed = "") const;
   double SecondsOfRun() const { return ToSeconds(MonotonicNow() - run_began_); }
 
   // Constant after construction.
@@ -104,6 +105,7 @@ class TrainLoop {
   Lifecycle lifecycle_;
   LeaseWait lease_;
   RunFiles files_;
+  StepWatch watch_;
   EpochMeter meter_;
   Duration data_wait_;  // not yet recorded
   SmoothedLoss smoothed_;
@@ -112,6 +114,8 @@ class TrainLoop {
   RunReport report_;                // of the replica's progress
   TimePoint run_began_;             // as if the whole run were this process's
   std::optional<TimePoint> broke_;  // when the last membership did; until the first step of the next one
+  std::string why_;                 // it did
+  bool in_order_ = false;           // it does, and nothing has failed
   TimePoint entered_;               // when the running one began its steps
   Outcome outcome_;
 };

@@ -42,7 +42,7 @@ absl::Status TrainLoop::EndEpoch() {
   replica_.FinishEvaluation();
   lifecycle_.Evaluated();
   progress_.Print(EpochText(record, in_.options.epochs, new_best, progress_.columns().value_or(0)));
-  MT_RETURN_IF_ERROR(files_.Record(record));
+  MT_RETURN_IF_ERROR(files_.Record(record, evaluation.matrix));
   if (new_best && files_.writes()) {
     MT_RETURN_IF_ERROR(files_.WithRoom([this] {
       return SaveBest(in_.options.model_folder, state_, steps(), report_.best_epoch, in_.metadata);

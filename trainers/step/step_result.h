@@ -1,9 +1,11 @@
-// What a finished step comes to, the same on every member. Free of LibTorch.
+// What a finished step comes to, the same on every member but for `times`. Free of LibTorch.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "datasets/sample_sum.h"
+#include "trainers/step/step_sums.h"
 
 namespace mtrun::trainers {
 
@@ -15,6 +17,9 @@ struct StepResult {
   int leaving = 0;                    // members that want to go after this step
   int regrouping = 0;                 // members that know of a new generation to come after this step
   datasets::SampleSum gathered = {};  // by all members, each where it made its batches
+  StepTimes times = {};               // this member's own
+  std::vector<StepTimes> last_times = {};  // everybody's in the generation's step before, by rank; zero in
+                                           // its first one
 };
 
 }  // namespace mtrun::trainers

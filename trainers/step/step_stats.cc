@@ -9,9 +9,10 @@ StepStats::StepStats(at::Device device, int64_t passes, bool on_device)
       losses_(at::zeros({passes}, at::TensorOptions(at::kDouble).device(device))),
       sums_(at::zeros({kSums}, losses_.options())) {}
 
-void StepStats::Begin(StepVotes votes) {
+void StepStats::Begin(StepVotes votes, const StepTimes& last) {
   record_ = {};
   record_.Vote(votes);
+  record_.last = last;
   losses_.zero_();
   if (on_device_) sums_.zero_();
 }

@@ -20,7 +20,8 @@ class StepStats {
   /// `passes`: at most so many a step. `on_device`: sums stay there.
   StepStats(at::Device device, int64_t passes, bool on_device);
 
-  void Begin(StepVotes votes);
+  /// `last`: of the step before.
+  void Begin(StepVotes votes, const StepTimes& last = {});
   /// The result of pass number `pass`, of weight n_micro_batch / N. A capture can repeat it if on_device.
   void Add(size_t pass, const Task::Output& output, double weight);
   /// The samples that this worker took for a pass.

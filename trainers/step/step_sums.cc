@@ -7,7 +7,14 @@
 
 namespace mtrun::trainers {
 
-static_assert(std::is_trivially_copyable_v<StepSums> && sizeof(StepSums) == 7 * 8, "no padding travels");
+static_assert(std::is_trivially_copyable_v<StepSums> && sizeof(StepSums) == 10 * 8, "no padding travels");
+
+StepTimes& StepTimes::operator+=(const StepTimes& other) {
+  compute += other.compute;
+  wait += other.wait;
+  data += other.data;
+  return *this;
+}
 
 StepSums& StepSums::operator+=(const StepSums& other) {
   loss += other.loss;
@@ -36,6 +43,13 @@ StepSums SumOf(const std::vector<std::string>& encoded) {
   StepSums sum;
   for (const std::string& bytes : encoded) sum += DecodeStepSums(bytes);
   return sum;
+}
+
+std::vector<StepTimes> LastTimes(const std::vector<std::string>& encoded) {
+  std::vector<StepTimes> times;
+  times.reserve(encoded.size());
+  for (const std::string& bytes : encoded) times.push_back(DecodeStepSums(bytes).last);
+  return times;
 }
 
 }  // namespace mtrun::trainers

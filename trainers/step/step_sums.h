@@ -18,12 +18,25 @@ struct StepVotes {
   bool regroup = false;
 };
 
+/// Where a worker's time went in a step, in seconds. With a GPU as its host sees it: what the device computes
+/// is in `wait`, because that is when the host waits for it.
+struct StepTimes {
+  double compute = 0;  // own passes and the update
+  double wait = 0;     // for the sums: for other workers, and for the network
+  double data = 0;     // for batches
+  bool operator==(const StepTimes&) const = default;
+  double busy() const { return compute + data; }
+  double total() const { return compute + wait + data; }
+  StepTimes& operator+=(const StepTimes& other);
+};
+
 struct StepSums {
   double loss = 0;      // weighted: the sum over the workers is the mean over the step's samples
   int64_t correct = 0;  // right predictions
   int64_t leaving = 0, regrouping = 0;  // workers that vote so
   int64_t overflowed = 0;               // workers that found sums which are not finite
   datasets::SampleSum gathered = {};    // that were taken for batches
+  StepTimes last = {};                  // of the step before this one; each worker's own, not summed
   bool operator==(const StepSums&) const = default;
 
   void Vote(StepVotes votes) {
@@ -39,5 +52,6 @@ std::string Encode(const StepSums& record);
 StepSums DecodeStepSums(std::string_view bytes);
 /// Of all workers, by rank.
 StepSums SumOf(const std::vector<std::string>& encoded);
+std::vector<StepTimes> LastTimes(const std::vector<std::string>& encoded);
 
 }  // namespace mtrun::trainers

@@ -71,8 +71,16 @@ at::Tensor TrainState::RootGradient(const at::Tensor& loss, double weight) const
   return at::scalar_tensor(weight, loss.options().requires_grad(false));
 }
 
+double TrainState::GradientNorm() const {
+  torch::NoGradGuard no_grad;
+  if (clipped_norm_.defined()) return clipped_norm_.item<double>();
+  return at::stack(at::_foreach_norm(gradients_, 2)).norm().item<double>();
+}
+
+double TrainState::LossScale() const { return scaler_ ? scaler_->scale().item<double>() : 0; }
+
 void TrainState::Update() {
-  if (options_.clip_norm > 0) ClipGradients(gradients_, options_.clip_norm);
+  if (options_.clip_norm > 0) clipped_norm_ = ClipGradients(gradients_, options_.clip_norm);
   optimizer_->Update();
   statistics_.Move();
   if (ema_) ema_->Update();

@@ -61,6 +61,10 @@ class TrainState {
   using Repeat = std::function<void(const std::function<void()>& update)>;
   bool Apply(
       double learning_rate, bool finite, const Repeat& repeat = [](const auto& update) { update(); });
+  /// L2 norm of the last step's gradients, before clipping; waits for the device.
+  double GradientNorm() const;
+  /// Of loss scaling, 0 without it; waits for the device.
+  double LossScale() const;
   void KeepRateOnDevice() { optimizer_->KeepRateOnDevice(); }
 
   /// While it lives, the network computes with the average, if there is one.
@@ -85,6 +89,7 @@ class TrainState {
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<GradScaler> scaler_;
   std::optional<Ema> ema_;
+  at::Tensor clipped_norm_;  // before clipping, of the last update; undefined without it
 };
 
 /// Parameters that require gradients, in the module's order.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "trainers/collectives/all_reduce.h"
 #include "trainers/collectives/device_group.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/step/random_inputs.h"
@@ -111,7 +112,9 @@ void TrainStep::Compute(int64_t step, const std::vector<SyncRound>& passes) {
   // A member without micro-batches votes all the same.
   if (passes.empty()) Tell();
   for (size_t i = 0; i < passes.size(); ++i) {
+    const TimePoint began = MonotonicNow();
     const Batch batch = BatchOf(step, passes[i].micro_batches);
+    data_ += MonotonicNow() - began;
     MT_CHECK(batch.gathered.count == batch.labels.size(0))
         << "a batch of " << batch.labels.size(0) << " samples, " << batch.gathered.count << " gathered";
     stats_.AddGathered(batch.gathered);
@@ -139,7 +142,9 @@ bool TrainStep::ComputeCaptured(int64_t step, const std::vector<SyncRound>& pass
   std::vector<PassInputs> inputs;
   for (size_t i = 0; i < passes.size(); ++i) {
     const int64_t micro_batch = passes[i].micro_batches.begin;
+    const TimePoint began = MonotonicNow();
     const BatchInputs batch = source_.Inputs(step, micro_batch);
+    data_ += MonotonicNow() - began;
     stats_.AddGathered(batch.gathered);
     inputs.push_back({batch.tensors, RandomInputsOf(step, micro_batch, shape.samples[i])});
   }
@@ -166,7 +171,7 @@ void TrainStep::Tell() {
 absl::StatusOr<StepSums> TrainStep::SumRecords() {
   const at::Tensor gradient_sums = data_parallel_.Sums();
   if (data_parallel_.notes_ride()) {
-    StepSums sum = SumOf(data_parallel_.notes());
+    StepSums sum = SumUp(data_parallel_.notes());
     sum.overflowed =
         data_parallel_.GradientsAreFinite(gradient_sums) ? 0 : 1;  // alike everywhere, as the sums are
     return sum;
@@ -180,9 +185,20 @@ absl::StatusOr<StepSums> TrainStep::SumRecords() {
   StepSums own = stats_.Own(read);
   own.overflowed =
       data_parallel_.GradientsAreFinite(read.narrow(0, StepStats::kSums, gradient_sums.numel())) ? 0 : 1;
-  if (!group) return own;
+  if (!group) return SumUp({Encode(own)});
   MT_RETURN_IF_ERROR(collectives::GroupStatus(group));
-  return SumOf(collectives::AllGather(group, Encode(own)));
+  return SumUp(collectives::AllGather(group, Encode(own)));
+}
+
+StepSums TrainStep::SumUp(const Records& records) {
+  last_times_ = LastTimes(records);
+  return SumOf(records);
+}
+
+void TrainStep::CountTimes(TimePoint began, Duration waited) {
+  own_times_ = {.compute = ToSeconds(MonotonicNow() - began - waited - data_),
+                .wait = ToSeconds(waited),
+                .data = ToSeconds(data_)};
 }
 
 absl::StatusOr<StepSums> TrainStep::FinishSums(int64_t step) {
@@ -208,9 +224,11 @@ void TrainStep::Update(const std::function<void()>& update) {
 
 absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size, double learning_rate,
                                           StepVotes votes) {
+  const TimePoint began = MonotonicNow();
+  data_ = {};
   data_parallel_.BeginStep();
   state_.BeginStep();
-  stats_.Begin(votes);
+  stats_.Begin(votes, own_times_);
   MT_RETURN_IF_ERROR(TorchStatus(absl::StrCat("step ", step), [&] {
     const std::vector<SyncRound> passes = Passes(step, rank, world_size);
     first_micro_batches_.clear();
@@ -218,11 +236,15 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
     Compute(step, passes);
   }));
   Reach(Fault::At::kAllReduce, step);
+  const TimePoint computed = MonotonicNow();
   MT_ASSIGN_OR_RETURN(const StepSums record, FinishSums(step));
+  Duration waited = MonotonicNow() - computed;
   const bool finite = std::isfinite(record.loss) && record.overflowed == 0;
   if (!state_.scales_loss()) MT_RETURN_IF_ERROR(CheckFinite(step, record));
   // Captured or not: the update is a capture of its own, which is replayed after this.
+  const TimePoint summed = MonotonicNow();
   if (options_.may_commit) MT_RETURN_IF_ERROR(options_.may_commit());
+  waited += MonotonicNow() - summed;
   bool applied = false;
   MT_RETURN_IF_ERROR(TorchStatus(absl::StrCat("update of step ", step), [&] {
     if (!data_parallel_.gradients_stay()) state_.BindGradients(data_parallel_.gradients());
@@ -235,13 +257,16 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
         absl::StrCat("step ", step, ": gradients are not finite at any loss scale for ", skipped_in_a_row_,
                      " steps in a row. A lower learning_rate, a warm-up or --amp off usually helps"));
   }
+  CountTimes(began, waited);
   return StepResult{.loss = record.loss,
                     .correct = record.correct,
                     .samples = source_.SamplesInStep(step),
                     .skipped = !applied,
                     .leaving = static_cast<int>(record.leaving),
                     .regrouping = static_cast<int>(record.regrouping),
-                    .gathered = record.gathered};
+                    .gathered = record.gathered,
+                    .times = own_times_,
+                    .last_times = std::move(last_times_)};
 }
 
 absl::Status TrainStep::CheckFinite(int64_t step, const StepSums& record) const {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "trainers/device/amp.h"
 #include "trainers/device/graph.h"
 #include "trainers/input/batch.h"
@@ -65,8 +66,12 @@ class TrainStep {
   void Tell();
   void ForwardAndBackward(size_t pass, const Batch& batch, const RandomInputs& random,
                           int64_t samples_in_step, const std::function<void()>& before_backward);
+  /// Of all members, by rank.
+  using Records = std::vector<std::string>;
   absl::StatusOr<StepSums> FinishSums(int64_t step);
   absl::StatusOr<StepSums> SumRecords();
+  StepSums SumUp(const Records& records);
+  void CountTimes(TimePoint began, Duration waited);
   void Update(const std::function<void()>& update);
   void Reach(Fault::At at, int64_t step) {
     if (options_.faults != nullptr) options_.faults->Reach(at, step);
@@ -84,6 +89,9 @@ class TrainStep {
   std::vector<int64_t> first_micro_batches_;                       // of each pass of the running step
   std::optional<CapturedStep> captured_passes_, captured_update_;  // with graphs
   int64_t skipped_in_a_row_ = 0;
+  Duration data_ = {};                 // of the running step so far
+  StepTimes own_times_;                // of the last one
+  std::vector<StepTimes> last_times_;  // as the running step's records have them
 };
 
 }  // namespace mtrun::trainers

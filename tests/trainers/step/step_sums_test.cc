@@ -13,7 +13,8 @@ TEST(StepSumsTest, ComesBackAsItWas) {
                         .leaving = 1,
                         .regrouping = 2,
                         .overflowed = 3,
-                        .gathered = {std::numeric_limits<uint64_t>::max() - 1, 5}};
+                        .gathered = {std::numeric_limits<uint64_t>::max() - 1, 5},
+                        .last = {.compute = 0.25, .wait = 0.5, .data = 1}};
   EXPECT_EQ(DecodeStepSums(Encode(record)), record);
 }
 
@@ -26,6 +27,16 @@ TEST(StepSumsTest, ASumIsExact) {
   EXPECT_EQ(sum.loss, 0.1 + 0.1 + 0.1);
   EXPECT_EQ(sum.correct, 3 * many);
   EXPECT_EQ(sum.gathered, (datasets::SampleSum{std::numeric_limits<uint64_t>::max() - 2, 3 * many}));
+}
+
+TEST(StepSumsTest, EverybodysTimesAreKeptApart) {
+  StepSums own, other;
+  own.last = {.compute = 1, .wait = 2, .data = 3};
+  other.last = {.compute = 4, .wait = 5, .data = 6};
+  const std::vector<std::string> all = {Encode(own), Encode(other)};
+  EXPECT_EQ(LastTimes(all), (std::vector<StepTimes>{own.last, other.last}));
+  EXPECT_EQ(SumOf(all).last, StepTimes{});
+  EXPECT_EQ(own.last.busy(), 4);
 }
 
 TEST(StepSumsTest, VotesAreCounted) {

@@ -1,0 +1,156 @@
+// mtreport: a page about finished, stopped or running runs, from their folders alone.
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/settings.h"
+#include "base/status_macros.h"
+#include "base/version.h"
+#include "report/assets.h"
+#include "report/html.h"
+#include "report/page.h"
+#include "report/plots.h"
+#include "report/read_run.h"
+#include "report/result_file.h"
+
+namespace mtrun::report {
+namespace {
+
+constexpr int kFailure = 1, kUsage = 2;
+
+constexpr char kHelp[] =
+    R"(mtreport: a page about runs: curves, confusion matrix, classes, timeline, checkpoints, settings.
+
+usage: mtreport RUN... [--out FILE]
+
+  RUN is a --model_folder of a trainer, finished or not, of this release or an earlier one. Of several runs the
+  curves lie over each other. The page is one file that needs nothing else and asks nobody for anything.
+
+  Beside the page of one run: accuracy_plot.png, training_metrics.png and, when the run is complete,
+  {batch}_{epochs}_{nodes}_{gpus}.txt with its figures as text.
+
+)";
+
+constexpr char kExamples[] = R"(
+Examples
+  mtreport runs/cnnA                                  # runs/cnnA/report.html
+  mtreport runs/cnnA runs/cnnA-tuned --out both.html  # one over the other
+)";
+
+std::vector<SettingSpec> Specs() {
+  using Kind = SettingSpec::Kind;
+  return {{.name = "out", .help = "the page; default report.html in the folder of the run", .group = "Flags"},
+          {.name = "plots",
+           .kind = Kind::kBool,
+           .default_text = "true",
+           .help = "write what stands beside the page, too",
+           .group = "Flags"},
+          {.name = "quiet",
+           .kind = Kind::kBool,
+           .default_text = "false",
+           .help = "say nothing but what is wrong",
+           .group = "Flags"},
+          {.name = "version",
+           .kind = Kind::kBool,
+           .default_text = "false",
+           .help = "print the version and end",
+           .group = "Flags"}};
+}
+
+int Fail(int status, const std::string& text) {
+  std::cerr << "mtreport: " << text << "\n";
+  return status;
+}
+
+/// Flags may stand before, between and behind the runs.
+absl::StatusOr<std::vector<std::string>> RunsOf(Settings& settings, std::vector<std::string> args) {
+  std::vector<std::string> runs;
+  while (true) {
+    MT_ASSIGN_OR_RETURN(args, settings.ParseFlags(args, /*positionals_allowed=*/true));
+    if (args.empty()) break;
+    runs.push_back(args.front());
+    args.erase(args.begin());
+  }
+  if (runs.empty()) return absl::InvalidArgumentError("give a run: its --model_folder (--help says more)");
+  return runs;
+}
+
+/// Names of what was written in `folder`.
+absl::StatusOr<std::vector<std::string>> WriteBeside(const RunRecord& run, const std::string& folder) {
+  std::vector<std::string> written;
+  const auto plot = [&](const std::vector<Panel>& panels, const std::string& name) -> absl::Status {
+    if (panels.empty()) return absl::OkStatus();
+    const absl::Status status = WritePlot(panels, folder + "/" + name);
+    if (absl::IsUnimplemented(status)) return absl::OkStatus();
+    if (status.ok()) written.push_back(name);
+    return status;
+  };
+  MT_RETURN_IF_ERROR(plot(AccuracyPlot(run), "accuracy_plot.png"));
+  MT_RETURN_IF_ERROR(plot(MetricsPlot(run), "training_metrics.png"));
+  if (run.result) {
+    written.push_back(ResultFileName(*run.result));
+    MT_RETURN_IF_ERROR(
+        WriteFileAtomically(absl::StrCat(folder, "/", written.back()), ResultFileText(run, *run.result)));
+  }
+  return written;
+}
+
+absl::Status Report(const Settings& settings, const std::vector<std::string>& folders) {
+  std::vector<RunRecord> runs;
+  for (const std::string& folder : folders) {
+    MT_ASSIGN_OR_RETURN(RunRecord run, ReadRun(folder));
+    runs.push_back(std::move(run));
+  }
+  std::string out = settings.Text("out");
+  if (out.empty() && folders.size() > 1)
+    return absl::InvalidArgumentError("of several runs: give --out FILE");
+  if (out.empty()) out = folders[0] + "/report.html";
+  const std::string clock = WallClockText();
+  const std::string made = absl::StrCat(clock.substr(0, 10), " ", clock.substr(11, 5), " UTC");
+  const std::string page = Page(runs, made);
+  MT_RETURN_IF_ERROR(WriteFileAtomically(out, page));
+  const bool quiet = settings.Bool("quiet");
+  if (!quiet) std::cout << absl::StrFormat("%s  %s\n", out, html::Bytes(static_cast<int64_t>(page.size())));
+  if (!quiet && ChartLibrary().empty())
+    std::cerr
+        << "mtreport: built without Chart.js (Debian: libjs-chart.js): the page has tables, no curves\n";
+  if (runs.size() > 1 || !settings.Bool("plots")) return absl::OkStatus();
+  const std::string folder = std::filesystem::absolute(out).parent_path();
+  MT_ASSIGN_OR_RETURN(const std::vector<std::string> written, WriteBeside(runs[0], folder));
+  for (const std::string& name : written) {
+    if (!quiet) std::cout << (std::filesystem::path(out).parent_path() / name).string() << "\n";
+  }
+  return absl::OkStatus();
+}
+
+int Run(const std::vector<std::string>& args) {
+  for (const std::string& arg : args) {
+    if (arg != "--help" && arg != "-h") continue;
+    std::cout << kHelp << Settings("mtreport", Specs()).Help() << kExamples;
+    return 0;
+  }
+  Settings settings("mtreport", Specs());
+  if (args == std::vector<std::string>{"--version"}) {
+    std::cout << "mtreport " << Version() << "\n";
+    return 0;
+  }
+  const auto runs = RunsOf(settings, args);
+  if (!runs.ok()) return Fail(kUsage, std::string(runs.status().message()));
+  const absl::Status done = Report(settings, *runs);
+  if (done.ok()) return 0;
+  return Fail(absl::IsInvalidArgument(done) ? kUsage : kFailure, std::string(done.message()));
+}
+
+}  // namespace
+}  // namespace mtrun::report
+
+int main(int argc, char** argv) {
+  mtrun::log::SetUp("mtreport", mtrun::log::Level::kInfo);
+  return mtrun::report::Run({argv + 1, argv + argc});
+}

@@ -1,0 +1,40 @@
+#include "report/result_file.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "report/read_run.h"
+#include "tests/support/program.h"
+
+namespace mtrun::report {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ResultFile, IsNamedAsItWas) {
+  EXPECT_EQ(ResultFileName({.epochs = 10, .micro_batch = 64, .world = 4, .nodes = 2}), "64_10_2_2.txt");
+  EXPECT_EQ(ResultFileName({.epochs = 10, .micro_batch = 16, .world = 1, .nodes = 0}), "16_10_1_1.txt");
+}
+
+TEST(ResultFile, HoldsWhatTheConsoleSaid) {
+  RunRecord run = ReadRun(support::TestFile("testdata/formats/0.1.0/run")).value();
+  const std::string text = ResultFileText(run, *run.result);
+  for (const char* part :
+       {"Epoch 1: train accuracy 12.50 %, test accuracy 25.00 %", "New best accuracy: 50.00 %",
+        "1: accuracy 50.00 %, precision 33.33 %, recall 100.00 %", "Accuracy plot: accuracy_plot.png",
+        "Best accuracy: 50.00 %", "Confusion matrix", "      1      0      0"})
+    EXPECT_THAT(text, HasSubstr(part));
+}
+
+TEST(ResultFile, HasALossEvery512Steps) {
+  RunRecord run;
+  for (int64_t step = 0; step < 1200; ++step) run.steps.push_back({.step = step, .loss = 0.5});
+  run.epochs = {{.epoch = 1, .steps = 600, .train_loss = 1, .test_loss = 2, .seconds = 3},
+                {.epoch = 2, .steps = 1200, .train_loss = 1, .test_loss = 2, .seconds = 3}};
+  const std::string text = ResultFileText(run, {});
+  EXPECT_THAT(text, HasSubstr("Epoch 1, step 512, loss 0.5000\nEpoch 1: train loss 1.0000"));
+  EXPECT_THAT(text, HasSubstr("Epoch 2, step 512, loss 0.5000\n"));
+  EXPECT_THAT(text, HasSubstr("3.00 s, 6.00 s in all"));
+}
+
+}  // namespace
+}  // namespace mtrun::report

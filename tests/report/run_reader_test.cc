@@ -1,0 +1,116 @@
+#include "report/run_reader.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::report {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+std::vector<int64_t> StepsOf(const RunRecord& run) {
+  std::vector<int64_t> steps;
+  for (const StepPoint& step : run.steps) steps.push_back(step.step);
+  return steps;
+}
+
+std::string Step(int64_t step, double loss = 1) {
+  return absl::StrCat(R"({"step":)", step, R"(,"epoch":1,"loss":)", loss,
+                      R"(,"lr":0.1,"samples":4,"seconds":0.5})");
+}
+
+TEST(RunReader, WhatWasTakenBackDoesNotCount) {
+  RunReader reader;
+  for (const int64_t step : {0, 1, 2}) reader.AddMetrics(Step(step, 1));
+  reader.AddMetrics(R"({"eval":1,"steps":3,"train_loss":1,"test_loss":2,"seconds":1})");
+  reader.AddMetrics(R"({"rewind":1})");
+  reader.AddMetrics(
+      R"({"generation":2,"steps":1,"world":3,"members":[["a",2],["b",1]],"why":"c is lost","time":1e9})");
+  for (const int64_t step : {1, 2}) reader.AddMetrics(Step(step, 5));
+  reader.AddMetrics(
+      R"({"regroup":2,"world":3,"steps":2,"assign":0.5,"connect":0.25,"state":0,"first_step":0.25})");
+  const RunRecord run = reader.Take();
+  EXPECT_THAT(StepsOf(run), ElementsAre(0, 1, 2));
+  EXPECT_EQ(run.steps[1].loss, 5);
+  EXPECT_TRUE(run.epochs.empty());
+  ASSERT_EQ(run.generations.size(), 1u);
+  const Generation& generation = run.generations[0];
+  EXPECT_EQ(generation.number, 2u);
+  EXPECT_EQ(generation.world, 3);
+  EXPECT_EQ(generation.redone, 2);
+  EXPECT_EQ(generation.why, "c is lost");
+  EXPECT_EQ(generation.lost, 1.0);
+  EXPECT_THAT(generation.members, ElementsAre(Pair("a", 2), Pair("b", 1)));
+  EXPECT_EQ(run.unread_lines, 0);
+}
+
+TEST(RunReader, TheLedgerKnowsTheWorldOfEveryStep) {
+  RunReader reader;
+  reader.AddLedger(R"({"ledger":2,"run":"77"})");
+  for (const auto& [step, generation, world] :
+       std::vector<std::tuple<int, int, int>>{{0, 1, 2}, {1, 1, 2}, {2, 2, 1}, {2, 1, 2}, {3, 2, 1}}) {
+    reader.AddLedger(
+        absl::StrCat(R"({"step":)", step, R"(,"generation":)", generation, R"(,"world":)", world, "}"));
+  }
+  EXPECT_THAT(reader.Take().worlds,
+              ElementsAre(Pair(0, 2), Pair(2, 1)));  // the late line of generation 1 is none
+}
+
+TEST(RunReader, LinesThatAreNoneAreCountedAndPassedOver) {
+  RunReader reader;
+  for (const char* line :
+       {R"({"step":3,"lo)", "[]", "", R"({"later":1})", R"({"step":"x"})", R"({"step":-4})"})
+    reader.AddMetrics(line);
+  reader.AddMetrics(R"({"step":0,"loss":null,"lr":"odd","samples":1e99,"seconds":{}})");
+  const RunRecord run = reader.Take();
+  EXPECT_EQ(run.unread_lines, 6);
+  ASSERT_EQ(run.steps.size(), 1u);
+  EXPECT_TRUE(std::isnan(run.steps[0].loss) && std::isnan(run.steps[0].seconds));
+  EXPECT_EQ(run.steps[0].samples, 0);
+}
+
+TEST(RunReader, AResultOfWrongShapesIsMadeRight) {
+  RunReader reader;
+  reader.AddResult(
+      R"({"program":"cnnA","class_names":["a",7],"per_class":[{"recall":1},{"recall":"x"}],
+          "confusion_rows_actual":[[1],[2,3,4],[5]],"best_epoch":1})");
+  reader.AddCheckpoint(
+      4, R"({"files":{"model.safetensors":{"bytes":10,"sha256":"ab"},"x":{"bytes":-5},"y":3}})");
+  reader.AddMetrics(R"({"eval":1,"steps":4,"train_loss":1,"test_loss":2,"seconds":1})");
+  const RunRecord run = reader.Take();
+  ASSERT_TRUE(run.result);
+  EXPECT_EQ(run.program, "cnnA");
+  EXPECT_THAT(run.result->confusion, ElementsAre(ElementsAre(1, 0), ElementsAre(2, 3)));
+  EXPECT_EQ(run.result->classes[1].images, 5);
+  ASSERT_EQ(run.checkpoints.size(), 1u);
+  EXPECT_EQ(run.checkpoints[0].bytes, 10);
+  EXPECT_TRUE(run.checkpoints[0].best);
+  reader.AddResult(R"({"per_class":{"a":1},"class_names":5,"confusion_rows_actual":3})");
+  EXPECT_TRUE(reader.Take().result->confusion.empty());
+}
+
+TEST(RunReader, SettingsAndEnvironmentAreTables) {
+  RunReader reader;
+  reader.AddSettings("cnnA:\n  data: \"a: b\"\n  seed: 3\n");
+  reader.AddEnvironment(R"({"format":"x","host":"node1","cores":2})");
+  const RunRecord run = reader.Take();
+  EXPECT_EQ(run.program, "cnnA");
+  EXPECT_THAT(run.settings, ElementsAre(Pair("data", "a: b"), Pair("seed", "3")));
+  EXPECT_THAT(run.environment, ElementsAre(Pair("cores", "2"), Pair("host", "node1")));
+}
+
+TEST(RunReader, SecondsForPeople) {
+  EXPECT_EQ(SecondsText(0.0123), "12 ms");
+  EXPECT_EQ(SecondsText(12.34), "12.3 s");
+  EXPECT_EQ(SecondsText(125), "2 min 05 s");
+  EXPECT_EQ(SecondsText(9000), "2.5 h");
+  EXPECT_EQ(SecondsText(NAN), "?");
+}
+
+}  // namespace
+}  // namespace mtrun::report

@@ -1,0 +1,43 @@
+// What a run shows of its steps beside their results: how fast each worker is, now and then the size of
+// gradients and loss scale. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "trainers/membership/assignment.h"
+#include "trainers/run/run_files.h"
+#include "trainers/run/worker_times.h"
+#include "trainers/step/step_result.h"
+#include "trainers/step/train_state.h"
+
+namespace mtrun::trainers {
+
+class StepWatch {
+ public:
+  /// The references must outlive this. `clips`: gradients are clipped, so their norm is known.
+  StepWatch(RunFiles& files, const TrainState& state, bool clips)
+      : files_(files), state_(state), clips_(clips) {}
+
+  /// A generation begins in which a step has `micro_batches`.
+  void Enter(const Assignment& who, int64_t micro_batches, TimePoint now);
+  /// Fills in what is due for the curves of `step`, where this member writes them.
+  void Look(FinishedStep& step, TimePoint now);
+  /// Counts where the time of all workers went, records it when that is due, and rank 0 names one that is
+  /// slow.
+  absl::Status Count(const StepResult& result, int64_t steps, TimePoint now);
+
+ private:
+  void Tell(const WorkersRecord& record);
+
+  RunFiles& files_;
+  const TrainState& state_;
+  const bool clips_;
+  Assignment who_;
+  WorkerTimes times_;
+  std::optional<int> told_;  // the worker that was named last
+  TimePoint looked_{};
+};
+
+}  // namespace mtrun::trainers

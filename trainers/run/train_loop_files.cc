@@ -1,0 +1,67 @@
+// TrainLoop's part in the run's files: who this member is for them, and what it draws.
+#include "trainers/run/train_loop.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+
+namespace mtrun::trainers {
+
+absl::Status TrainLoop::EnterFiles(const RunReplica::Begun& begun) {
+  const Assignment& who = membership_.assignment();
+  MT_RETURN_IF_ERROR(files_.Enter({.rank = who.rank,
+                                   .writer = begun.writer,
+                                   .nodes = who.nodes,
+                                   .first_on_node = who.first_on_node,
+                                   .world = who.world_size,
+                                   .members = who.members},
+                                  FilesStart(begun.fresh, begun.resumed), [this] { return Barrier(); }));
+  if (!begun.fresh || !files_.writes() || !in_.preview) return absl::OkStatus();
+  return files_.WithRoom([this]() -> absl::Status {
+    MT_ASSIGN_OR_RETURN(const std::string path, in_.preview());
+    files_.AddPicture("preview", 0, path);
+    return absl::OkStatus();
+  });
+}
+
+RunFiles::Start TrainLoop::FilesStart(bool fresh, const std::string& resumed) const {
+  return {.run = replica_.run(),
+          .generation = replica_.generation(),
+          .steps = steps(),
+          .fresh = fresh,
+          .last_save_seconds = replica_.progress().saving,
+          .why = resumed.empty()
+                     ? why_
+                     : absl::StrCat("continued from ", std::filesystem::path(resumed).filename().string()),
+          .evaluations = replica_.progress().history,
+          .confusion = replica_.progress().confusion};
+}
+
+/// After the first step of a new membership.
+absl::Status TrainLoop::ReportRegroup() {
+  if (!files_.writes()) return absl::OkStatus();
+  const TimePoint broke = *std::exchange(broke_, std::nullopt);
+  return files_.Record(
+      RegroupRecord{.generation = replica_.generation(),
+                    .world = membership_.assignment().world_size,
+                    .steps = steps(),
+                    .assign = ToSeconds(membership_.assigned_at() - broke),
+                    .connect = ToSeconds(membership_.connected_at() - membership_.assigned_at()),
+                    .state = ToSeconds(entered_ - membership_.connected_at()),
+                    .first_step = ToSeconds(MonotonicNow() - entered_)});
+}
+
+absl::Status TrainLoop::DrawPicture() {
+  const std::string path = absl::StrFormat("%s/samples_%07d.png", in_.options.model_folder, steps());
+  {
+    const TrainState::Averaged averaged(state_);
+    MT_RETURN_IF_ERROR(trainers::DrawPicture(in_.task, path));
+  }
+  files_.AddPicture("samples", steps(), path);
+  return absl::OkStatus();
+}
+
+}  // namespace mtrun::trainers
