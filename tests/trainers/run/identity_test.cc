@@ -50,6 +50,7 @@ TEST(Identity, EveryOptionCountsAsItsScopeSays) {
   for (const Option& option : AllOptions("toy", OwnOptions())) {
     const std::string& name = option.spec.name;
     if (name == "help" || name == "config") continue;  // they ask for something else
+    if (name == "validation_share") continue;          // of the run where it is given, else said by nobody
     SCOPED_TRACE(name);
     const std::string from = name == "augment" || name == "sync_bn" ? "true" : option.spec.default_text;
     Args others;
@@ -62,6 +63,11 @@ TEST(Identity, EveryOptionCountsAsItsScopeSays) {
     ++seen;
   }
   EXPECT_GT(seen, 40);
+}
+
+TEST(Identity, AValidationShareIsOfTheRunThatHasOne) {
+  EXPECT_EQ(IdentityOf({"--validation_share", "0.2"}).run.at("validation_share"), "0.2");
+  EXPECT_EQ(IdentityOf({}).run.count("validation_share"), 0u);  // as in checkpoints of earlier releases
 }
 
 TEST(Identity, HasTheNamesAndTextsThatCheckpointsHave) {

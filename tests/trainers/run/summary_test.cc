@@ -52,9 +52,9 @@ TEST(Summary, TwoClassesWordForWord) {
             "took           3 min 20 s, of which 3 min 00 s training\n"
             "\n"
             "rows actual, columns predicted; figures in percent\n"
-            "            0  1  recall   prec.      F1\n"
-            " 0 kind_0  50  .   100.0    98.0    99.0\n"
-            " 1 kind_1   1 49    98.0   100.0    99.0\n");
+            "           0  1  recall   prec.      F1\n"
+            " 0 kind_0 50  .   100.0    98.0    99.0\n"
+            " 1 kind_1  1 49    98.0   100.0    99.0\n");
 }
 
 TEST(Summary, TenClassesOfAThousandFitAScreen) {
