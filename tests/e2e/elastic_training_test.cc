@@ -321,7 +321,7 @@ TEST_F(ElasticTrainingTest, WhoWaitsForALostServiceDoesNotStandStill) {
   ASSERT_TRUE(other->WaitForLine("world size 2")) << host->Text() << other->Text();
   ASSERT_TRUE(host->WaitForLine("epoch 2/100000")) << host->Text();
   host->Signal(SIGKILL);
-  ASSERT_TRUE(other->WaitForLine("regrouping: ")) << other->Text();
+  ASSERT_TRUE(other->WaitForLine("lost the rendezvous service")) << other->Text();
   // One line in five seconds without a service.
   ASSERT_TRUE(other->WaitForLines("still cannot reach the rendezvous service", 3)) << other->Text();
   EXPECT_THAT(other->Text(), Not(HasSubstr(": no progress for ")));
