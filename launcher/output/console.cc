@@ -37,9 +37,16 @@ class Console::State {
 
   bool IsTerminal(int which) const { return terminals_[which]; }
 
-  enum class Kind { kLines, kUpdate, kSaid };
-  void Put(int which, std::string text, Kind kind) {
+  enum class Kind { kLines, kUpdate, kSaid, kBegun, kRaw };
+  void Put(int which, std::string text, Kind kind, int64_t owner = 0, size_t shown = 0) {
     const MutexLock lock(mu_);
+    const bool goes_on = owner != 0 && owner == std::exchange(unfinished_of_, 0) && unfinished_[which];
+    if (goes_on) text.erase(0, shown);
+    if (kind != Kind::kRaw && !goes_on && StandsInALine(which)) text.insert(0, "\n");
+    if (text.empty()) return;
+    if (kind == Kind::kBegun) unfinished_of_ = owner;
+    if (terminals_[0] && terminals_[1]) unfinished_[1 - which] = false;
+    unfinished_[which] = kind != Kind::kUpdate && text.back() != '\n';
     // An update that stands on the screen makes room for what comes next.
     if (std::exchange(update_shown_, kind == Kind::kUpdate)) text.insert(0, "\x1b[K");
     if (kind != Kind::kSaid) WaitForRoom(text.size());
@@ -82,6 +89,11 @@ class Console::State {
     int which = 0;
     std::string text;
   };
+
+  /// On a terminal an unfinished line, of either stream, must end before another one begins.
+  bool StandsInALine(int which) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return terminals_[which] && (unfinished_[which] || (terminals_[1 - which] && unfinished_[1 - which]));
+  }
 
   /// What is to be written next; nothing when all is written and nothing more will come.
   std::optional<Chunk> Take() {
@@ -151,9 +163,11 @@ class Console::State {
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool update_shown_ ABSL_GUARDED_BY(mu_) = false;
-  uint64_t progress_ ABSL_GUARDED_BY(mu_) = 1;  // successful writes
-  uint64_t stuck_at_ ABSL_GUARDED_BY(mu_) = 0;  // value of progress_ at which it was blocked
-  int64_t lost_ ABSL_GUARDED_BY(mu_) = 0;       // lines, since the last notice
+  bool unfinished_[2] ABSL_GUARDED_BY(mu_) = {false, false};  // what was put last did not end its line
+  int64_t unfinished_of_ ABSL_GUARDED_BY(mu_) = 0;            // whose it is, where somebody may finish it
+  uint64_t progress_ ABSL_GUARDED_BY(mu_) = 1;                // successful writes
+  uint64_t stuck_at_ ABSL_GUARDED_BY(mu_) = 0;                // value of progress_ at which it was blocked
+  int64_t lost_ ABSL_GUARDED_BY(mu_) = 0;                     // lines, since the last notice
 };
 
 Console::Console(int out, int err) : state_(std::make_shared<State>(out, err)) {
@@ -167,6 +181,18 @@ Console::~Console() {
 }
 
 void Console::Lines(int which, std::string text) { state_->Put(which, std::move(text), State::Kind::kLines); }
+
+void Console::Finish(int which, std::string text, int64_t owner, size_t shown) {
+  state_->Put(which, std::move(text), State::Kind::kLines, owner, shown);
+}
+
+void Console::Begin(int which, std::string text, int64_t owner, size_t shown) {
+  state_->Put(which, std::move(text), State::Kind::kBegun, owner, shown);
+}
+
+void Console::Raw(int which, std::string bytes) { state_->Put(which, std::move(bytes), State::Kind::kRaw); }
+
+bool Console::IsTerminal(int which) const { return state_->IsTerminal(which); }
 
 void Console::Say(std::string text) { state_->Put(1, std::move(text), State::Kind::kSaid); }
 

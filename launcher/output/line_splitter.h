@@ -31,6 +31,8 @@ class LineSplitter {
   std::vector<Piece> Feed(std::string_view bytes);
   /// What is left at the end of the stream.
   std::vector<Piece> Flush();
+  /// The line that has begun, so far.
+  std::string_view pending() const { return pending_; }
 
  private:
   const size_t bound_;

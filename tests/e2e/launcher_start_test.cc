@@ -56,7 +56,7 @@ TEST_F(LauncherTest, PythonScriptsGetTheEnvironmentOfTorchrun) {
                                                          {"MASTER_ADDR", "127.0.0.1"},
                                                          {"TORCHELASTIC_RESTART_COUNT", "0"},
                                                          {"TORCHELASTIC_MAX_RESTARTS", "3"},
-                                                         {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                                                         {"TORCHELASTIC_USE_AGENT_STORE", "True"},
                                                          {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
                                                          {"OMP_NUM_THREADS", "1"},
                                                          {"SENTINEL", "from the parent"}};

@@ -46,7 +46,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Target{"error_file", FuzzErrorFile}, Target{"greeting", FuzzGreeting},
                     Target{"frames", FuzzFrames}, Target{"segment", FuzzSegment}, Target{"tar", FuzzTar},
                     Target{"idx", FuzzIdx}, Target{"images", FuzzImages}, Target{"cifar", FuzzCifar},
-                    Target{"index", FuzzIndex}, Target{"checkpoint", FuzzCheckpoint}),
+                    Target{"index", FuzzIndex}, Target{"checkpoint", FuzzCheckpoint},
+                    Target{"tcp_store", FuzzTcpStore}),
     [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

@@ -1,10 +1,13 @@
 #include "launcher/output/console.h"
 
 #include <fcntl.h>
+#include <pty.h>
 #include <signal.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -52,6 +55,60 @@ TEST(ConsoleTest, LinesComeOutInOrder) {
   }
   out.write.Reset();
   EXPECT_EQ(ReadAll(out.read.get()), expected);
+}
+
+/// What a terminal shows of what `say` says to it.
+std::string Shown(const std::function<void(Console&)>& say) {
+  int master = -1, slave = -1;
+  MT_CHECK(openpty(&master, &slave, nullptr, nullptr, nullptr) == 0);
+  UniqueFd reader(master), writer(slave);
+  termios modes;
+  tcgetattr(slave, &modes);
+  cfmakeraw(&modes);
+  tcsetattr(slave, TCSANOW, &modes);
+  {
+    Console console(slave, slave);
+    say(console);
+    EXPECT_TRUE(console.Flush(kPatience));
+  }
+  writer.Reset();
+  return ReadAll(reader.get());
+}
+
+TEST(ConsoleTest, APromptIsFinishedWhereItStands) {
+  EXPECT_EQ(Shown([](Console& console) {
+              console.Begin(0, "[a]:name", 7, 0);
+              console.Begin(0, "[a]:name? ", 7, 8);
+              console.Finish(0, "[a]:name? Eve\n[a]:next\n", 7, 10);
+            }),
+            "[a]:name? Eve\n[a]:next\n");
+}
+
+TEST(ConsoleTest, ALineOfSomebodyElseEndsThePromptWhichIsShownAgain) {
+  EXPECT_EQ(Shown([](Console& console) {
+              console.Begin(0, "[a]:name? ", 7, 0);
+              console.Finish(1, "[b]:line\n", 8, 0);
+              console.Finish(0, "[a]:name? Eve\n", 7, 10);
+            }),
+            "[a]:name? \n[b]:line\n[a]:name? Eve\n");
+}
+
+TEST(ConsoleTest, RawBytesPassAndOwnLinesBeginAtALinesBegin) {
+  EXPECT_EQ(Shown([](Console& console) {
+              console.Raw(0, "50%\r");
+              console.Raw(0, "60%");
+              console.Say("mtrun: hello\n");
+              console.Raw(0, "70%\n");
+            }),
+            "50%\r60%\nmtrun: hello\n70%\n");
+  Pipe out;
+  {
+    Console console(out.write.get(), out.write.get());
+    console.Raw(0, "no");
+    console.Raw(0, " end");
+  }
+  out.write.Reset();
+  EXPECT_EQ(ReadAll(out.read.get()), "no end");
 }
 
 TEST(ConsoleTest, ASlowReaderHoldsUpAndLosesNothing) {

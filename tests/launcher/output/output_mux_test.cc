@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <thread>
 
@@ -45,7 +46,8 @@ struct FakeWorker {
 
 class OutputMuxTest : public testing::Test {
  protected:
-  FakeWorker AddWorker(OutputMux& mux, int local_rank, OutputPlan plan = {}) {
+  FakeWorker AddWorker(OutputMux& mux, int local_rank, OutputPlan plan = {},
+                       const std::function<void(WorkerStreams&)>& change = {}) {
     Pipe out, err;
     WorkerStreams streams;
     streams.local_rank = local_rank;
@@ -55,6 +57,7 @@ class OutputMuxTest : public testing::Test {
     streams.plan = plan;
     streams.out_file = folder_.File(absl::StrCat("out", local_rank));
     streams.err_file = folder_.File(absl::StrCat("err", local_rank));
+    if (change) change(streams);
     EXPECT_TRUE(mux.Add(std::move(streams)).ok());
     return {std::move(out.write), std::move(err.write)};
   }
@@ -238,6 +241,60 @@ TEST_F(OutputMuxTest, FilesGetEverythingAtAnyRate) {
   mux.CloseAll(kPatience);
   for (int rank = 0; rank < kWorkers; ++rank)
     EXPECT_EQ(std::filesystem::file_size(folder_.File(absl::StrCat("out", rank))), kBytes);
+}
+
+TEST_F(OutputMuxTest, RawBytesPassUnchangedAndTheTailIsKept) {
+  const std::string bytes = std::string("{\"a\": 1}\r50%\0\xff no end", 24);
+  {
+    OutputMux mux(out_.get(), err_.get());
+    FakeWorker worker = AddWorker(mux, 0, {}, [](WorkerStreams& streams) { streams.raw = true; });
+    ASSERT_TRUE(WriteAll(worker.out.get(), bytes).ok());
+    ASSERT_TRUE(WriteAll(worker.err.get(), "why\nit failed").ok());
+    worker.out.Reset();
+    worker.err.Reset();
+    EXPECT_EQ(mux.TailOfError(0, kPatience), "why\nit failed");
+    mux.CloseAll(kPatience);
+  }
+  EXPECT_EQ(support::ReadText(console_out_), bytes);
+  EXPECT_EQ(support::ReadText(console_err_), "why\nit failed");
+  EXPECT_EQ(support::ReadText(folder_.File("out0")), bytes);
+}
+
+TEST_F(OutputMuxTest, ABoundedFileKeepsTheNewestBytes) {
+  const std::string block(1000, 'x');
+  {
+    OutputMux mux(out_.get(), err_.get());
+    FakeWorker worker = AddWorker(mux, 0, {.out = {.console = false}}, [&](WorkerStreams& streams) {
+      streams.out_file = folder_.File("out.log");
+      streams.most_log_bytes = 400'000;
+    });
+    for (int i = 0; i < 3000; ++i) ASSERT_TRUE(WriteAll(worker.out.get(), block).ok());
+    ASSERT_TRUE(WriteAll(worker.out.get(), "the end\n").ok());
+    mux.CloseAll(kPatience);
+  }
+  const std::string newest = support::ReadText(folder_.File("out.log"));
+  const std::string older = support::ReadText(folder_.File("out.1.log"));
+  EXPECT_THAT(newest, testing::EndsWith("x"
+                                        "the end\n"));
+  EXPECT_GT(newest.size() + older.size(), 200'000u);
+  EXPECT_LT(newest.size() + older.size(), 400'000u + 2 * (64 << 10));
+}
+
+TEST_F(OutputMuxTest, WhatIsLeftBehindIsStillCarried) {
+  FakeWorker worker;
+  {
+    OutputMux mux(out_.get(), err_.get());
+    worker = AddWorker(mux, 0);
+    ASSERT_TRUE(WriteAll(worker.out.get(), "before\n").ok());
+    mux.LeaveBehind(kPatience);
+  }
+  ASSERT_TRUE(WriteAll(worker.out.get(), "after\n").ok());
+  worker.out.Reset();
+  worker.err.Reset();
+  int status = -1;
+  EXPECT_GT(waitpid(-1, &status, 0), 0);  // the carrier
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(support::ReadText(folder_.File("out0")), "before\nafter\n");
 }
 
 TEST_F(OutputMuxTest, AFileThatCannotBeOpenedIsNamed) {
