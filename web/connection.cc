@@ -2,6 +2,7 @@
 
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/read.hpp>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -40,36 +41,46 @@ int StatusOf(const boost::system::error_code& error) {
 
 }  // namespace
 
-Connection::Connection(asio::io_context& io, UniqueFd socket, int64_t id, const Limits& limits, Owner& owner)
+Connection::Connection(asio::io_context& io, asio::ssl::context* tls, Accepted accepted, int64_t id,
+                       const Limits& limits, Owner& owner)
     : id_(id),
       limits_(limits),
       owner_(owner),
-      socket_(io),
+      peer_(std::move(accepted.peer)),
+      stream_(io, tls),
       timer_(io),
       received_(2 * limits.header_bytes) {  // a body passes through in pieces
   // Of the protocol only the kind of socket matters here.
   Error error;
-  socket_.assign(asio::ip::tcp::v6(), socket.get(), error);
-  if (!error) socket.Release();
+  stream_.socket().assign(asio::ip::tcp::v6(), accepted.socket.get(), error);
+  if (!error) accepted.socket.Release();
   parser_.header_limit(static_cast<uint32_t>(limits.header_bytes));
   parser_.body_limit(limits.body_bytes);
 }
 
 void Connection::Start() {
-  if (!socket_.is_open()) return owner_.OnClosed(id_);
+  if (!stream_.socket().is_open()) return owner_.OnClosed(id_);
   Wait(Waits::kRequest, limits_.request_patience);
-  http::async_read(socket_, received_, parser_,
+  if (!stream_.encrypted()) return Read();
+  stream_.Handshake([self = shared_from_this()](Error error) {
+    if (error) return self->Close();
+    self->Read();
+  });
+}
+
+void Connection::Read() {
+  http::async_read(stream_, received_, parser_,
                    [self = shared_from_this()](Error error, size_t) { self->OnRead(error); });
 }
 
 void Connection::OnRead(Error error) {
-  if (!socket_.is_open()) return;
+  if (!stream_.socket().is_open()) return;
   // Beast's own errors are about what the client sent, all others about the connection.
   static const boost::system::error_category& malformed =
       http::make_error_code(http::error::bad_method).category();
   if (error && (error.category() != malformed || error == http::error::end_of_stream)) return Close();
   if (error) return Send(StatusResponse(StatusOf(error)));
-  Request request;
+  Request request{.peer = peer_};
   const bool has_path = ReadRequest(parser_.release(), &request);
   with_body_ = request.method != "HEAD";
   if (!has_path) return Send(StatusResponse(400));
@@ -78,22 +89,66 @@ void Connection::OnRead(Error error) {
 }
 
 void Connection::Answer(const Response& response) {
-  if (waits_ == Waits::kHandler) Send(response);
+  if (waits_ == Waits::kHandler) return Send(response);
+  if (response.live) response.live->Detach();
 }
 
 void Connection::Send(const Response& response) {
   answer_ = ToBytes(response, with_body_);
+  live_ = response.live;
+  if (!with_body_) Forget();
+  if (live_) {
+    live_->Attach(owner_.WakerOf(id_));
+    AwaitEnd();
+  }
   Wait(Waits::kReader, limits_.send_patience);
-  asio::async_write(socket_, asio::buffer(answer_), [self = shared_from_this()](Error error, size_t) {
-    if (error || !self->socket_.is_open()) return self->Close();
-    self->socket_.shutdown(asio::ip::tcp::socket::shutdown_send, error);
-    self->Wait(Waits::kReader, kDrainPatience);
-    self->Drain();
+  Write();
+}
+
+void Connection::Write() {
+  writing_ = true;
+  asio::async_write(stream_, asio::buffer(answer_), [self = shared_from_this()](Error error, size_t) {
+    self->writing_ = false;
+    if (error || !self->stream_.socket().is_open()) return self->Close();
+    if (!self->live_) return self->End();
+    self->timer_.cancel();
+    self->OnWake();
   });
 }
 
+void Connection::OnWake() {
+  if (writing_ || !live_ || !stream_.socket().is_open()) return;
+  LiveBody::Next next = live_->Take();
+  if (next.ended) return End();
+  if (!next.text) return;
+  answer_ = *std::move(next.text);
+  Wait(Waits::kReader, limits_.send_patience);
+  Write();
+}
+
+/// Of a live body nothing may be sent for long: that its client has gone is read.
+void Connection::AwaitEnd() {
+  stream_.async_read_some(asio::buffer(rest_), [self = shared_from_this()](Error error, size_t) {
+    if (error) return self->Close();
+    if (self->live_) self->AwaitEnd();
+  });
+}
+
+void Connection::End() {
+  Forget();
+  Wait(Waits::kReader, kDrainPatience);
+  stream_.Shutdown([self = shared_from_this()](Error) {
+    if (self->stream_.socket().is_open()) self->Drain();
+  });
+}
+
+/// Nobody sets a live body any more for nobody.
+void Connection::Forget() {
+  if (const auto live = std::exchange(live_, nullptr)) live->Detach();
+}
+
 void Connection::Drain() {
-  socket_.async_read_some(asio::buffer(rest_), [self = shared_from_this()](Error error, size_t) {
+  stream_.socket().async_read_some(asio::buffer(rest_), [self = shared_from_this()](Error error, size_t) {
     if (error) return self->Close();
     self->Drain();
   });
@@ -110,15 +165,16 @@ void Connection::Wait(Waits waits, Duration patience) {
 }
 
 void Connection::OnTimeout() {
-  if (!socket_.is_open()) return;
+  if (!stream_.socket().is_open()) return;
   if (waits_ == Waits::kHandler) return Send(StatusResponse(503));
   Close();
 }
 
 void Connection::Close() {
-  if (!socket_.is_open()) return;
+  if (!stream_.socket().is_open()) return;
   Error ignored;
-  socket_.close(ignored);
+  stream_.socket().close(ignored);
+  Forget();
   timer_.cancel();
   owner_.OnClosed(id_);
 }

@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <stdexcept>
@@ -57,12 +58,25 @@ std::thread StartWithoutSignals(std::function<void()> run) {
   return thread;
 }
 
+using Tls = asio::ssl::context;
+
+absl::StatusOr<Tls> MakeTls(const TlsKeys& keys) {
+  Tls tls(Tls::tls_server);
+  tls.set_options(Tls::no_tlsv1 | Tls::no_tlsv1_1 | Tls::single_dh_use);
+  boost::system::error_code error;
+  tls.use_certificate_chain(asio::buffer(keys.certificate), error);
+  if (!error) tls.use_private_key(asio::buffer(keys.private_key), Tls::pem, error);
+  if (error) return absl::InvalidArgumentError(absl::StrCat("TLS certificate and key: ", error.message()));
+  return tls;
+}
+
 class Server : public HttpServer, public Connection::Owner {
  public:
-  Server(Listener listener, std::vector<Route> routes, const Limits& limits)
+  Server(Listener listener, std::vector<Route> routes, const Limits& limits, std::optional<Tls> tls)
       : limits_(limits),
         router_(std::move(routes)),
         port_(listener.port),
+        tls_(std::move(tls)),
         slots_(limits.connections),
         incoming_(io_, listener.socket.get()),
         pause_(io_) {
@@ -105,7 +119,8 @@ class Server : public HttpServer, public Connection::Owner {
     const ConnectionSlots::Admission admission = slots_.Admit(id, accepted.peer);
     if (admission.evicted) connections_.at(*admission.evicted)->Close();
     if (!admission.admitted) return;
-    const auto connection = std::make_shared<Connection>(io_, std::move(accepted.socket), id, limits_, *this);
+    const auto connection =
+        std::make_shared<Connection>(io_, tls_ ? &*tls_ : nullptr, std::move(accepted), id, limits_, *this);
     connections_[id] = connection;
     connection->Start();
   }
@@ -118,9 +133,21 @@ class Server : public HttpServer, public Connection::Owner {
     (*found.handler)(std::move(request), [this, id, door = door_](Response response) {
       door->Post([this, id, response = std::move(response)] {
         const auto connection = connections_.find(id);
-        if (connection != connections_.end()) connection->second->Answer(response);
+        if (connection != connections_.end()) return connection->second->Answer(response);
+        if (response.live) response.live->Detach();
       });
     });
+  }
+
+  std::function<void()> WakerOf(int64_t id) override {
+    return [this, id, door = door_] {
+      door->Post([this, id] {
+        const auto connection = connections_.find(id);
+        if (connection == connections_.end()) return;
+        const std::shared_ptr<Connection> kept = connection->second;  // over its own end
+        kept->OnWake();
+      });
+    };
   }
 
   void OnClosed(int64_t id) override {
@@ -134,6 +161,7 @@ class Server : public HttpServer, public Connection::Owner {
   const int port_;
 
   // Loop thread only.
+  std::optional<Tls> tls_;
   asio::io_context io_;
   ConnectionSlots slots_;
   std::map<int64_t, std::shared_ptr<Connection>> connections_;
@@ -149,11 +177,15 @@ class Server : public HttpServer, public Connection::Owner {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address, int port,
-                                                              std::vector<Route> routes,
-                                                              const Limits& limits) {
+                                                              std::vector<Route> routes, const Limits& limits,
+                                                              const std::optional<TlsKeys>& keys) {
+  std::optional<Tls> tls;
+  if (keys) {
+    MT_ASSIGN_OR_RETURN(tls, MakeTls(*keys));
+  }
   MT_ASSIGN_OR_RETURN(Listener listener, Listen(address, port));
   try {
-    return std::make_unique<Server>(std::move(listener), std::move(routes), limits);
+    return std::make_unique<Server>(std::move(listener), std::move(routes), limits, std::move(tls));
   } catch (const std::runtime_error& error) {  // Boost and std::thread: the system has no more of something
     return absl::UnavailableError(absl::StrCat("serve port ", port, ": ", error.what()));
   }
