@@ -23,6 +23,7 @@
 #include "launcher/workers/command_line.h"
 #include "launcher/workers/guardian.h"
 #include "launcher/workers/lease_alarm.h"
+#include "page/passwords.h"
 #include "rendezvous/service/state_folder.h"
 
 namespace mtrun::launcher {
@@ -84,6 +85,13 @@ int Main(const std::vector<std::string>& args) {
     std::cout << MakeToken() << std::endl;
     return 0;
   }
+  if (options->act == Options::Act::kPasswords) {
+    const absl::StatusOr<std::string> token =
+        LoadToken({options->token_file, options->weak_token}, MissingToken::kMake);
+    if (!token.ok()) return Complain(token.status());
+    std::cout << page::PasswordTable(*token) << std::flush;
+    return 0;
+  }
   if (options->act != Options::Act::kRun) {
     const absl::Status asked = AskServices(*options);
     return asked.ok() ? 0 : Complain(asked, kFailed);
@@ -91,7 +99,7 @@ int Main(const std::vector<std::string>& args) {
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());
   if (!options->run_id_given) options->job.program = ProgramIdentity(*program, options->entry);
-  if (options->standalone && !options->run_id_given)
+  if ((options->standalone || options->endpoint == "127.0.0.1:0") && !options->run_id_given)
     options->job.job_id = absl::StrFormat("%016x", RandomBits());
   absl::StatusOr<LogFiles> log_files =
       LogFiles::Make(options->log_dir, options->job.job_id, rendezvous::StateFolderOf(environment));

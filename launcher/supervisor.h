@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -15,9 +16,11 @@
 #include "launcher/channel/store_forwarder.h"
 #include "launcher/core/agent_events.h"
 #include "launcher/net/held_port.h"
+#include "launcher/observe/use_report.h"
 #include "launcher/output/log_reader.h"
 #include "launcher/output/output_mux.h"
 #include "launcher/workers/launch_plan.h"
+#include "launcher/workers/stack_dump.h"
 #include "launcher/workers/worker_group.h"
 
 namespace mtrun::launcher {
@@ -30,6 +33,8 @@ class Supervisor {
     std::function<void(const rendezvous::AgentEvent&)> ask_service;
     /// The generation that runs here; {0, 0}: none does.
     std::function<rendezvous::Generation()> generation;
+    /// Of a worker in that generation by its local rank, -1: none.
+    std::function<int(int)> rank_of;
   };
 
   /// The references must outlive it.
@@ -47,6 +52,10 @@ class Supervisor {
   /// After a reconnect: questions of the workers that are still open.
   std::vector<rendezvous::AgentEvent> OpenQuestions() const { return store_.Open(); }
   void Answer(const rendezvous::StoreReply& reply);
+  /// Somebody watches.
+  void Answer(const rendezvous::UseAsked& question);
+  /// Writes down what all workers do now, for people.
+  void DumpStacks();
 
   void OnChildSignal() { workers_->OnChildSignal(); }
   void KillAll() { workers_->Clear(); }
@@ -62,6 +71,7 @@ class Supervisor {
  private:
   void OnMessage(int64_t connection, int local_rank, const channel::WorkerMessage& message);
   void OnExited(const WorkerExited& event);
+  std::map<int, int64_t> RunningPids() const;
 
   asio::io_context& io_;
   const Options& options_;
@@ -72,6 +82,9 @@ class Supervisor {
   StoreForwarder store_;
   OutputMux output_;
   LogReader logs_;
+  UseReport use_;
+  StackDump stacks_;
+  std::set<int> reporting_;           // local ranks of workers that know Watch
   std::map<int, WorkerFiles> files_;  // of the newest worker of each local rank
   std::unique_ptr<ChannelServer> channel_;
   std::optional<LaunchPlan> launches_;

@@ -47,7 +47,19 @@ struct EntryPoint {
 };
 
 struct Options {
-  enum class Act { kRun, kHelp, kVersion, kCompletion, kStatus, kDrain, kEvict, kStop, kLogs, kNewToken };
+  enum class Act {
+    kRun,
+    kHelp,
+    kVersion,
+    kCompletion,
+    kStatus,
+    kDrain,
+    kEvict,
+    kStop,
+    kLogs,
+    kNewToken,
+    kPasswords
+  };
   Act act = Act::kRun;
   std::string completion_shell;      // "bash" or "zsh"
   std::vector<std::string> asked;    // the endpoints of the services that a question is for
@@ -83,6 +95,7 @@ struct Options {
   std::string prefix_template = "[${role_name}${local_rank}]:";
   std::vector<std::string> out_filters, err_filters;  // lines that are also kept apart
   std::string event_log;                              // "" for none
+  std::string http;                                   // where the live page is: HOST:PORT, "" for none
   PortRange port_range;
   SignalPlan signals = DefaultSignals();
   std::string preempt_file;  // "" for none

@@ -21,6 +21,24 @@ void Registrar::FillStatus(wire::StatusReply& reply) const {
   }
 }
 
+void Registrar::Watch(wire::WatchReply& reply) {
+  const TimePoint now = MonotonicNow();
+  if (const auto question = lookout_.OnWatched(now)) {
+    for (const auto& [key, session] : sessions_) {
+      // What waits for an agent that is away is not to grow by this, nor of one that is behind.
+      if (session->stream && session->end.sender.kept().empty()) Send(*session, UseAsked{*question});
+    }
+  }
+  FillStatus(*reply.mutable_status());
+  for (const WatchedNode& node : lookout_.Uses(now)) EncodeWatchedNode(node, reply.add_nodes());
+  for (const Happening& happening : lookout_.Happenings()) EncodeHappening(happening, reply.add_happenings());
+  for (const Lookout::Ended& ended : lookout_.EndedJobs(now)) {
+    if (jobs_.jobs().contains(ended.job.settings.job_id)) continue;
+    EncodeJobView(ended.job, reply.add_ended());
+    reply.add_ended_age_ns((now - ended.at).count());
+  }
+}
+
 void Registrar::Control(const std::string& call, const std::string& address,
                         const wire::ControlRequest& request, wire::ControlReply& reply) {
   const absl::StatusOr<ControlQuestion> question = DecodeControl(call, request, address);

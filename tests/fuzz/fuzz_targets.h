@@ -36,6 +36,8 @@ void FuzzImages(std::string_view bytes);
 void FuzzIndex(std::string_view bytes);
 /// What a training run continues from: manifest, state, ledger, metrics; and the claims of other ranks.
 void FuzzCheckpoint(std::string_view bytes);
+/// What a browser sends to the live page: headers, cookies, forms, credentials.
+void FuzzPage(std::string_view bytes);
 /// Python's pickles and the zip archives around them (.pth files).
 void FuzzPickle(std::string_view bytes);
 
