@@ -25,8 +25,10 @@ std::string FlagOf(const SettingSpec& spec) { return absl::StrCat("--", spec.nam
 
 std::string Allowed(const SettingSpec& spec) {
   using Kind = SettingSpec::Kind;
+  if (spec.kind == Kind::kBool)
+    return absl::StrCat("true", spec.choices.empty() ? " or " : ", ",
+                        spec.choices.empty() ? "false" : "false or ", absl::StrJoin(spec.choices, " or "));
   if (!spec.choices.empty()) return absl::StrCat("one of ", absl::StrJoin(spec.choices, ", "));
-  if (spec.kind == Kind::kBool) return "true or false";
   if (spec.kind == Kind::kString) return "text";
   std::string text = spec.kind == Kind::kInt ? "a whole number" : "a number";
   if (spec.min && spec.max) return absl::StrCat(text, " from ", *spec.min, " to ", *spec.max);
@@ -50,11 +52,15 @@ bool InBounds(const SettingSpec& spec, double value) {
   return std::isfinite(value) && (!spec.min || value >= *spec.min) && (!spec.max || value <= *spec.max);
 }
 
+bool IsChoice(const SettingSpec& spec, std::string_view text) {
+  return std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end();
+}
+
 bool Fits(const SettingSpec& spec, std::string_view text) {
   switch (spec.kind) {
     case SettingSpec::Kind::kBool: {
       bool value = false;
-      return ParseBool(text, &value);
+      return ParseBool(text, &value) || IsChoice(spec, text);
     }
     case SettingSpec::Kind::kInt: {
       int64_t value = 0;
@@ -65,8 +71,7 @@ bool Fits(const SettingSpec& spec, std::string_view text) {
       return absl::SimpleAtod(View(text), &value) && InBounds(spec, value);
     }
     case SettingSpec::Kind::kString:
-      return spec.choices.empty() ||
-             std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end();
+      return spec.choices.empty() || IsChoice(spec, text);
   }
   return false;
 }
@@ -208,7 +213,13 @@ absl::StatusOr<size_t> Settings::ParseOne(const std::vector<std::string>& args, 
     if (arg.size() > 2) value = arg.substr(arg[2] == '=' ? 3 : 2);
   }
   size_t used = 1;
-  if (!value && entry->spec.kind == SettingSpec::Kind::kBool) value = negated ? "false" : "true";
+  if (!value && entry->spec.kind == SettingSpec::Kind::kBool) {
+    // One that has choices takes what follows it, where that is a value; others never do.
+    const bool follows =
+        !negated && !entry->spec.choices.empty() && i + 1 < args.size() && Fits(entry->spec, args[i + 1]);
+    used = follows ? 2 : 1;
+    value = follows ? args[i + 1] : negated ? "false" : "true";
+  }
   if (!value) {
     if (i + 1 >= args.size() || (args[i + 1].size() > 2 && args[i + 1].starts_with("--"))) {
       return absl::InvalidArgumentError(absl::StrCat(arg, " needs a value: ", Allowed(entry->spec)));
@@ -354,6 +365,8 @@ std::string Settings::Help() const {
     absl::StrAppend(&flag, FlagOf(entry.spec));
     if (entry.spec.kind == SettingSpec::Kind::kInt) absl::StrAppend(&flag, " N");
     if (entry.spec.kind == SettingSpec::Kind::kDouble) absl::StrAppend(&flag, " X");
+    if (entry.spec.kind == SettingSpec::Kind::kBool && !entry.spec.choices.empty())
+      absl::StrAppend(&flag, "[=true|false|", absl::StrJoin(entry.spec.choices, "|"), "]");
     if (entry.spec.kind == SettingSpec::Kind::kString) {
       absl::StrAppend(&flag, " ",
                       entry.spec.choices.empty() ? "TEXT" : absl::StrJoin(entry.spec.choices, "|"));

@@ -28,7 +28,7 @@ struct SettingSpec {
   char letter = 0;                 // short form, 0 = none
   std::optional<double> min = {};  // numbers: inclusive bounds
   std::optional<double> max = {};
-  std::vector<std::string> choices = {};  // strings: what is allowed, empty = anything
+  std::vector<std::string> choices = {};  // strings: what is allowed, empty = all; kBool: further values
   std::vector<std::string> aliases = {};  // other names that are accepted
   std::vector<std::string> hints = {};    // what other programs call it: only for "did you mean"
   bool yields = false;  // an abbreviation that fits another setting, or its hints, does not mean this one

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/packed.h"
+#include "datasets/sampler.h"
 
 namespace mtrun::trainers {
 
@@ -18,6 +19,9 @@ struct RunData {
   /// Whether images differ in size.
   bool varies() const { return train.varies() || test.varies(); }
 };
+
+/// kInvalidArgument where the order needs counts of more shards than a ledger's first line holds.
+absl::Status CheckOrder(datasets::Shuffle shuffle, const datasets::PackedSplit& train);
 
 /// The images to train on and to evaluate with, of the packed set in `folder`: its test split, or without one
 /// its val split, or without both the training images, unless the program `needs_test`. kInvalidArgument for

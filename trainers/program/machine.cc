@@ -49,6 +49,14 @@ absl::StatusOr<at::Device> UseMachine(const ResolvedRun& run, const TrainOptions
 
 absl::StatusOr<Residency> ResolveResidency(const TrainOptions& options, const RunData& data, int image_size,
                                            at::Device device) {
+  if (options.ReadingNow().changes()) {
+    if (options.resident == "on") {
+      return absl::InvalidArgumentError(
+          "--resident on: training images that are cut, coloured or sized anew each time are not kept on the "
+          "device");
+    }
+    return Residency{false, "training images change each time"};
+  }
   ResidencyNeeds needs{.cuda = device.is_cuda(), .share = options.resident_share};
   needs.images = BytesOfAll(data.train, image_size) + BytesOfAll(data.test, image_size);
   if (needs.cuda) {

@@ -43,7 +43,8 @@ struct Run {
   Assignment assignment;
   Precision precision = Precision::kFp32;
   GraphFactory graphs = nullptr;  // --graph
-  bool joined = false;            // what fails from now on may not fail again at a restart
+  ResolvedRun resolved = {};
+  bool joined = false;  // what fails from now on may not fail again at a restart
 };
 
 ProgramRules RulesOf(const Program& program) {
@@ -67,9 +68,10 @@ int ExitStatus(const Run& run, const Outcome& outcome) {
 
 /// What the settings leave open, decided and put into their table.
 absl::StatusOr<BatchOptions> Resolve(Run& run, const RunData& data) {
-  MT_ASSIGN_OR_RETURN(const ResolvedRun resolved,
+  MT_ASSIGN_OR_RETURN(run.resolved,
                       ResolveRun(RulesOf(run.program), run.options,
                                  FindMachine(run.options, run.environment, run.assignment, data)));
+  const ResolvedRun& resolved = run.resolved;
   for (const DerivedSetting& setting : resolved.derived)
     run.settings.Derive(setting.name, setting.value, setting.source);
   run.options.image_size = resolved.image_size;
@@ -83,7 +85,10 @@ absl::StatusOr<BatchOptions> Resolve(Run& run, const RunData& data) {
       .image_size = resolved.batch_image_size,
       .dtype = run.options.float64 ? at::kDouble : at::kFloat,
       .device = device,
-      .format = resolved.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous};
+      .format = resolved.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous,
+      .grows = run.options.reading.growth.from > 0,
+      .read_threads = resolved.read_threads,
+      .read_ahead = run.options.read_ahead};
 }
 
 absl::StatusOr<bool> KeepResident(Run& run, const RunData& data, const BatchOptions& batch) {
@@ -101,6 +106,8 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, const PackedSpl
                    .options = run.options,
                    .classes = static_cast<int64_t>(train.class_names().size()),
                    .image_size = run.options.image_size,
+                   .eval_image_size = run.resolved.eval_image_size,
+                   .enlarged_from = run.resolved.enlarged_from,
                    .device = batch.device,
                    .first = run.assignment.rank == 0},
                   batch);
@@ -138,6 +145,19 @@ absl::StatusOr<int> TrainTogether(Run& run, const TrainInputs& inputs, JobMember
   return ExitStatus(run, outcome);
 }
 
+/// Test images: of another size, perhaps, and always of the same one.
+BatchOptions TestBatch(const Run& run, BatchOptions batch) {
+  batch.image_size = run.resolved.eval_batch_image_size;
+  batch.part = run.options.eval_part;
+  batch.grows = false;
+  return batch;
+}
+
+bool DrawsInputs(const TrainOptions& options) {
+  const Reading reading = options.ReadingNow();
+  return options.augmentation.any() || options.warps.any() || reading.crop || reading.jitter.any();
+}
+
 TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& batch, Task& task,
                      const RunEnvironment& asked, FaultPlan& faults) {
   return {.program = run.program.name,
@@ -146,11 +166,11 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
           .test = data.test,
           .task = task,
           .batch = batch,
+          .test_batch = TestBatch(run, batch),
           .precision = run.precision,
           .graphs = run.graphs,
           .identity = MakeIdentity(run.program.name, data.train.digest(), run.options, run.settings,
-                                   run.program.settings,
-                                   task.draws() || run.options.augmentation.any() || run.options.warps.any()),
+                                   run.program.settings, task.draws() || DrawsInputs(run.options)),
           .settings = run.settings.Yaml(run.program.name),
           .greeting = absl::StrCat(run.program.name, " settings\n", run.settings.Table()),
           .faults = &faults,
@@ -177,6 +197,7 @@ collectives::Protection ProtectionOf(const TrainOptions& options) {
 
 absl::StatusOr<int> TrainAndReport(Run& run) {
   MT_ASSIGN_OR_RETURN(const RunData data, OpenData(run.options.data, run.program.needs_test_images));
+  MT_RETURN_IF_ERROR(CheckOrder(run.options.shuffle, data.train));
   MT_ASSIGN_OR_RETURN(BatchOptions batch, Resolve(run, data));
   if (run.options.preview > 0) {
     if (run.assignment.rank == 0) MT_RETURN_IF_ERROR(WritePreview(run.options, data.train, batch));

@@ -40,6 +40,7 @@ std::string ToLine(const EvalRecord& r) {
     absl::StrAppendFormat(&line, ",\"train_accuracy\":%s,\"test_accuracy\":%s", Full(r.train_accuracy),
                           Full(r.test_accuracy));
   }
+  if (r.test_top5) absl::StrAppend(&line, ",\"test_top5\":", Full(*r.test_top5));
   // A checkpoint may not know them any more.
   absl::StrAppend(
       &line, ",\"seconds\":", std::isfinite(r.seconds) ? absl::StrFormat("%.6g", r.seconds) : "null", "}\n");

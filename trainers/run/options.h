@@ -30,17 +30,26 @@ struct TrainOptions {
   int64_t schedule_epochs = 0;  // how long a schedule is, 0 = as the run
   datasets::BatchPlan plan;
   OptimizerOptions optimizer;
-  LrSchedule schedule;  // `steps` is filled in once the data's size is known
+  int64_t warmup_epochs = 0;  // instead of schedule.warmup_steps, 0 = these
+  LrSchedule schedule;        // `steps` is filled in once the data's size is known
   uint64_t seed = 0;
-  bool shuffle = true;
-  std::string amp = "off";         // off, bf16, fp16, or auto: fp16 on a GPU, else off
-  double clip_norm = 0;            // 0 = off
-  double ema_decay = 0;            // 0 = off
-  int64_t sync_micro_batches = 0;  // --sync_bn over groups of so many micro-batches; 0 = off
-  Augmentation augmentation;       // all off with --augment=false
-  ImageAugmentation warps;         // likewise; flip and crop are in `augmentation`
-  int image_size = 0;              // 0 = what the program takes
-  int threads = 0;                 // 0 = cores / workers on this node
+  datasets::Shuffle shuffle = datasets::Shuffle::kFull;
+  int64_t shuffle_window = datasets::kStreamWindow;  // shards that a stream mixes
+  std::string amp = "off";                           // off, bf16, fp16, or auto: fp16 on a GPU, else off
+  double clip_norm = 0;                              // 0 = off
+  double ema_decay = 0;                              // 0 = off
+  int64_t sync_micro_batches = 0;    // --sync_bn over groups of so many micro-batches; 0 = off
+  Augmentation augmentation;         // all off with --augment=false
+  ImageAugmentation warps;           // likewise; flip and crop are in `augmentation`
+  bool random_resized_crop = false;  // likewise
+  RandomCrop crop;                   // of random_resized_crop
+  Reading reading;                   // but for `crop`, which source() fills in; jitter is augmentation too
+  int image_size = 0;                // 0 = what the program takes
+  int eval_image_size = 0;           // of test images, 0 = image_size
+  double eval_part = 1;              // of the shorter side of encoded test images, that is shown
+  int read_threads = 0;              // that decode training images, 0 = as threads
+  int read_ahead = 4;                // micro-batches
+  int threads = 0;                   // 0 = cores / workers on this node
   bool float64 = false;
   std::string device = "auto";
   std::string channels_last =
@@ -61,7 +70,18 @@ struct TrainOptions {
   int drain_exit_code = 0;  // of a run that a signal stopped, 0 = 128 + the signal
 
   SourceOptions source() const {
-    return {.seed = seed, .plan = plan, .shuffle = shuffle, .augmentation = augmentation, .warps = warps};
+    return {.seed = seed,
+            .plan = plan,
+            .shuffle = shuffle,
+            .shuffle_window = shuffle_window,
+            .augmentation = augmentation,
+            .warps = warps,
+            .reading = ReadingNow()};
+  }
+  Reading ReadingNow() const {
+    Reading now = reading;
+    if (random_resized_crop) now.crop = crop;
+    return now;
   }
 };
 
@@ -103,7 +123,16 @@ void ListBatchOptions(Table& t) {
         "images of one step over all workers; default batch_size x accumulation_steps x workers", &O::plan,
         &datasets::BatchPlan::global_batch)
       .Min(1);
-  t.Add("shuffle", "true", kRun, "another order of the images each epoch", &O::shuffle);
+  t.AddParsed(
+       "shuffle", "true", kRun,
+       "another order of the images each epoch; streams: one for disks and networks, a few shards at a "
+       "time for each micro-batch of a step",
+       datasets::ParseShuffle, &O::shuffle)
+      .FlagOr({"streams"});
+  t.Add("shuffle_window", absl::StrCat(datasets::kStreamWindow), kRun,
+        "shards that each of the streams mixes at a time", &O::shuffle_window)
+      .Min(1)
+      .Since(absl::StrCat(datasets::kStreamWindow));
   t.Add("eval_images", "0", kRun, "test images evaluated after each epoch, 0 = all", &O::eval_images);
 }
 
@@ -125,11 +154,12 @@ void ListOptimizerOptions(Table& t) {
         &OptimizerOptions::decay_vectors);
   t.AddParsed("schedule", "constant", kRun, "learning rate over the run", ParseLrScheduleKind, &O::schedule,
               &LrSchedule::kind)
-      .Choices({"constant", "cosine", "one_cycle"});
+      .Choices({"constant", "cosine", "one_cycle", "linear"});
   t.Add("schedule_epochs", "0", kGeneration, "epochs that the schedule is made for, 0 = those of the run",
         &O::schedule_epochs);
   t.Add("warmup_steps", "0", kRun, "steps of linear warm-up from a tenth of the learning rate", &O::schedule,
         &LrSchedule::warmup_steps);
+  t.Add("warmup_epochs", "0", kRun, "epochs of it instead, 0 = warmup_steps", &O::warmup_epochs).Since("0");
   t.Add("clip_norm", "0", kRun, "scale gradients down to this L2 norm, 0 = off", &O::clip_norm);
   t.Add("ema_decay", "0", kRun, "keep, evaluate and save a moving average of the weights, 0 = off",
         &O::ema_decay)
@@ -156,19 +186,32 @@ void ListPrecisionOptions(Table& t) {
 }
 
 template <typename Table>
-void ListImageOptions(Table& t) {
+void ListAugmentations(Table& t) {
   using O = TrainOptions;
   using enum Scope;
-  t.Group("Images");
-  t.Add("image_size", "", kRun,
-        "pixels a side that the network is given; larger images are resized when it is set", &O::image_size)
-      .Min(1);
   t.template Add<bool>("augment", "false", kRun, "augment training images as the settings below say")
       .Through("flip");
   t.Add("flip", "true", kRun, "with augment: mirror half of the images", &O::augmentation,
         &Augmentation::flip);
   t.Add("crop_padding", "0", kRun, "with augment: shift images by up to this many pixels", &O::augmentation,
         &Augmentation::crop_padding);
+  t.Add("random_resized_crop", "false", kRun,
+        "with augment: show a random part of each image, of 3:4 to 4:3, at image_size",
+        &O::random_resized_crop)
+      .Since("0");
+  t.Add("crop_min_area", "0.08", kRun, "of random_resized_crop: least part of an image's area", &O::crop,
+        &RandomCrop::min_area)
+      .Min(1e-4)
+      .Max(1)
+      .Since("0.08");
+  t.Add("color_jitter", "0", kRun,
+        "with augment: change brightness, contrast and saturation by up to this factor either way",
+        &O::reading, &Reading::jitter, &ColourJitter::colours)
+      .Since("0");
+  t.Add("hue_jitter", "0", kRun, "with augment: turn the hue by up to this part of a circle", &O::reading,
+        &Reading::jitter, &ColourJitter::hue)
+      .Max(0.5)
+      .Since("0");
   t.Add("rotation", "0", kRun, "with augment: turn by up to this many degrees", &O::warps,
         &ImageAugmentation::rotation)
       .Max(180);
@@ -183,6 +226,42 @@ void ListImageOptions(Table& t) {
   t.Add("erasing", "0", kRun, "with augment: probability that 2 to 20 % of an image is erased", &O::warps,
         &ImageAugmentation::erasing)
       .Max(1);
+}
+
+template <typename Table>
+void ListImageOptions(Table& t) {
+  using O = TrainOptions;
+  using enum Scope;
+  t.Group("Images");
+  t.Add("image_size", "", kRun,
+        "pixels a side that the network is given; larger images are resized when it is set", &O::image_size)
+      .Min(1);
+  t.Add("image_size_from", "0", kRun,
+        "pixels a side of the first epochs' training images, which grow to image_size; 0 = no growth",
+        &O::reading, &Reading::growth, &ImageGrowth::from)
+      .Since("0");
+  t.Add("grow_after", "0", kRun, "epochs of that first size", &O::reading, &Reading::growth,
+        &ImageGrowth::first)
+      .Since("0");
+  t.Add("grown_after", "0", kRun, "epochs before those of the last size", &O::reading, &Reading::growth,
+        &ImageGrowth::end)
+      .Since("0");
+  t.Add("eval_image_size", "0", kRun, "pixels a side of test images, 0 = image_size", &O::eval_image_size)
+      .Since("0");
+  t.Add("eval_part", "1", kRun,
+        "cut encoded test images to a square of this part of their shorter side, as 224 of 256: 0.875",
+        &O::eval_part)
+      .Min(0.01)
+      .Max(1)
+      .Since("1");
+  t.AddParsed(
+       "decode", "fast", kRun,
+       "of JPEG training images: fast skips what is cut away and what the result cannot show; exact is "
+       "within 1 level of Pillow",
+       ParseDecodeMode, &O::reading, &Reading::decode)
+      .Choices({"fast", "exact"})
+      .Since("1");
+  ListAugmentations(t);
   t.Add("preview", "0", kFree,
         "write the first so many training images, augmented, to preview.png in the model_folder and end",
         &O::preview);
@@ -236,6 +315,8 @@ void ListMachineOptions(Table& t) {
       .Max(1);
   t.Add("threads", "0", kFree, "threads of this worker, 0 = OMP_NUM_THREADS or cores / workers on this node",
         &O::threads);
+  t.Add("read_threads", "0", kFree, "threads that decode training images, 0 = as threads", &O::read_threads);
+  t.Add("read_ahead", "4", kFree, "micro-batches that they read ahead", &O::read_ahead);
   t.Add("log_every", "0", kFree, "steps between progress lines, 0 = by time", &O::log_every);
 }
 

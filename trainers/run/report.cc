@@ -1,6 +1,7 @@
 #include "trainers/run/report.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,10 +37,12 @@ Rows Results(const RunReport& r) {
     return {{"test loss", absl::StrFormat("%.4f", r.test_loss)},
             {"best loss", absl::StrFormat("%.4f in epoch %d", r.best_loss, r.best_epoch)}};
   }
-  return {{"test accuracy", Percent(r.matrix.Accuracy())},
-          {"best accuracy", absl::StrFormat("%s in epoch %d", Percent(r.best_accuracy), r.best_epoch)},
-          {"test loss", absl::StrFormat("%.4f", r.test_loss)},
-          {"test images", absl::StrCat(r.matrix.total())}};
+  Rows rows = {{"test accuracy", Percent(r.matrix.Accuracy())},
+               {"best accuracy", absl::StrFormat("%s in epoch %d", Percent(r.best_accuracy), r.best_epoch)},
+               {"test loss", absl::StrFormat("%.4f", r.test_loss)},
+               {"test images", absl::StrCat(r.matrix.total())}};
+  if (r.test_top5) rows.insert(rows.begin() + 1, {"among five", Percent(*r.test_top5)});
+  return rows;
 }
 
 std::string Summary(const RunReport& r) {
@@ -55,11 +58,11 @@ std::string Summary(const RunReport& r) {
   return TwoColumns(rows);
 }
 
-std::string PerClass(const RunReport& r) {
+std::string PerClass(const RunReport& r, const std::vector<int>& classes) {
   const int width = NameWidth(r);
   std::string text =
       absl::StrFormat("%-*s  accuracy  precision   recall       f1  specificity\n", width, "class");
-  for (int c = 0; c < r.matrix.classes(); ++c) {
+  for (const int c : classes) {
     const ClassFigures f = r.matrix.Figures(c);
     absl::StrAppendFormat(&text, "%-*s  %8s  %9s  %7s  %7s  %11s\n", width, r.class_names[c],
                           Percent(f.accuracy), Percent(f.precision), Percent(f.recall), Percent(f.f1),
@@ -91,6 +94,30 @@ std::string MatrixText(const RunReport& r) {
   return text + "\n";
 }
 
+/// Of many classes the report names so many of the worst and of the most frequent confusions.
+constexpr int kMostNamed = 10;
+
+std::string ConfusionsText(const RunReport& r) {
+  const int width = NameWidth(r);
+  std::string text = absl::StrFormat("the %d most frequent confusions\n%-*s  %-*s  images\n", kMostNamed,
+                                     width, "actual", width, "predicted");
+  for (const ConfusionMatrix::Confusion& c : r.matrix.Confusions(kMostNamed)) {
+    absl::StrAppendFormat(&text, "%-*s  %-*s  %6d\n", width, r.class_names[c.actual], width,
+                          r.class_names[c.predicted], c.count);
+  }
+  return text;
+}
+
+/// By name, so that nobody has to sort a large matrix.
+void AddWorst(const RunReport& r, nlohmann::json& json) {
+  for (const int c : r.matrix.WorstClasses(kMostNamed)) json["worst_classes"].push_back(r.class_names[c]);
+  for (const ConfusionMatrix::Confusion& c : r.matrix.Confusions(kMostNamed)) {
+    json["confusions"].push_back({{"actual", r.class_names[c.actual]},
+                                  {"predicted", r.class_names[c.predicted]},
+                                  {"images", c.count}});
+  }
+}
+
 }  // namespace
 
 bool RunReport::Add(const EvalRecord& record) {
@@ -102,6 +129,7 @@ bool RunReport::Add(const EvalRecord& record) {
     best_epoch = record.epoch;
   }
   test_loss = record.test_loss;
+  test_top5 = record.test_top5;
   epochs = record.epoch;
   training_seconds += record.seconds;
   history.push_back(record);
@@ -118,7 +146,13 @@ std::optional<int64_t> RunReport::BestSteps() const {
 std::string ReportText(const RunReport& r) {
   const std::string summary = absl::StrCat(r.program, "\n", Summary(r));
   if (r.class_names.empty()) return summary;
-  return absl::StrCat(summary, "\n", PerClass(r), "\n", MatrixText(r));
+  if (r.matrix.classes() >= kManyClasses) {
+    return absl::StrCat(summary, "\nthe ", kMostNamed, " classes that are found least\n",
+                        PerClass(r, r.matrix.WorstClasses(kMostNamed)), "\n", ConfusionsText(r));
+  }
+  std::vector<int> classes(r.matrix.classes());
+  std::iota(classes.begin(), classes.end(), 0);
+  return absl::StrCat(summary, "\n", PerClass(r, classes), "\n", MatrixText(r));
 }
 
 nlohmann::json ReportJson(const RunReport& r) {
@@ -145,6 +179,8 @@ nlohmann::json ReportJson(const RunReport& r) {
   if (r.class_names.empty()) return json;
   json["test_accuracy"] = r.matrix.Accuracy();
   json["best_accuracy"] = r.best_accuracy;
+  if (r.test_top5) json["test_top5"] = *r.test_top5;
+  if (r.matrix.classes() >= kManyClasses) AddWorst(r, json);
   const auto& counts = r.matrix.counts();
   for (int c = 0; c < r.matrix.classes(); ++c) {
     const ClassFigures f = r.matrix.Figures(c);

@@ -19,8 +19,9 @@ struct RunReport {
   std::vector<std::string> class_names;  // none: the task has no classes
   ConfusionMatrix matrix{0};             // on the test images, with the final weights
   double test_loss = 0;
-  double best_accuracy = 0;  // over the evaluations of all epochs; without classes
-  double best_loss = 0;      // the loss decides
+  std::optional<double> test_top5 = {};  // of many classes
+  double best_accuracy = 0;              // over the evaluations of all epochs; without classes
+  double best_loss = 0;                  // the loss decides
   int64_t best_epoch = 0;
   int64_t epochs = 0, steps = 0;  // finished
   int64_t global_batch = 0, micro_batch = 0;
@@ -38,7 +39,8 @@ struct RunReport {
 
 /// Aligned table with the line `test accuracy  85.3 %`, figures per class (one against the rest), and the
 /// confusion matrix with rows actual and columns predicted (numbered where the names would not fit a line).
-/// Without classes the losses alone.
+/// Of kManyClasses or more the worst
+/// ones and the most frequent confusions stand there instead. Without classes the losses alone.
 std::string ReportText(const RunReport& report);
 nlohmann::json ReportJson(const RunReport& report);
 /// `epoch 1/10  train loss 1.93 accuracy 29.1 %  test loss 1.80 accuracy 34.0 %  new best  5.2 s`.

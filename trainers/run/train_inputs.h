@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -31,6 +32,7 @@ struct TrainInputs {
   const datasets::PackedSplit& test;
   Task& task;
   BatchOptions batch;
+  std::optional<BatchOptions> test_batch = {};  // nothing: as `batch`
   Precision precision = Precision::kFp32;
   GraphFactory graphs = nullptr;  // --graph
   RunIdentity identity;           // what members and restarts must agree on

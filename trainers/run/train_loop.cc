@@ -26,7 +26,7 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
       start_(start),
       source_(inputs.train, inputs.options.source(), inputs.batch),
       step_source_(MakeStepSource(source_, inputs)),
-      test_batches_(MakeImageBatches(inputs.test, inputs.batch)),
+      test_batches_(MakeImageBatches(inputs.test, inputs.test_batch.value_or(inputs.batch))),
       state_(inputs.task.module(), StateOptions(inputs)),
       length_(LengthOf(inputs.options, source_.steps_per_epoch())),
       schedule_(LrScheduleOf(inputs.options, length_)),
@@ -276,8 +276,8 @@ absl::Status TrainLoop::EndEpoch() {
   MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateNow());
   MT_RETURN_IF_ERROR(lease_.Await(absl::StrCat("the evaluation of step ", steps())));
   RunProgress& progress = replica_.progress();
-  const EvalRecord record =
-      meter_.EndEpoch(steps(), evaluation.loss, evaluation.matrix, in_.task.classes() > 0, progress);
+  const EvalRecord record = meter_.EndEpoch(steps(), evaluation.loss, evaluation.matrix,
+                                            in_.task.classes() > 0, progress, evaluation.top5);
   const bool new_best = report_.Add(record);
   report_.matrix = evaluation.matrix;
   replica_.FinishEvaluation();

@@ -6,6 +6,9 @@
 
 namespace mtrun::trainers {
 
+/// Of so many classes nobody reads all: the first five guesses count too, and reports name the worst ones.
+inline constexpr int kManyClasses = 20;
+
 /// One class against the rest. A ratio whose denominator is 0 is 0.
 struct ClassFigures {
   double accuracy = 0, precision = 0, recall = 0, f1 = 0, specificity = 0;
@@ -29,6 +32,16 @@ class ConfusionMatrix {
   /// Correct over total, 0 for an empty matrix.
   double Accuracy() const;
   ClassFigures Figures(int c) const;
+
+  struct Confusion {
+    int actual = 0, predicted = 0;
+    int64_t count = 0;
+    bool operator==(const Confusion&) const = default;
+  };
+  /// At most `most` classes that have samples, the one with the lowest recall first; of equal ones the first.
+  std::vector<int> WorstClasses(int most) const;
+  /// At most `most` pairs of different classes, the most frequent one first; none that never happened.
+  std::vector<Confusion> Confusions(int most) const;
 
  private:
   int classes_;

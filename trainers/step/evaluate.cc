@@ -40,12 +40,14 @@ absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, int
     Sum(group,
         at::from_blob(sums.confusion.data(), {static_cast<int64_t>(sums.confusion.size())}, at::kLong));
     Sum(group, at::from_blob(&sums.loss, {1}, at::kDouble));
+    Sum(group, at::from_blob(&sums.top5, {1}, at::kLong));
     task.module().train();
   }));
   Evaluation result{ConfusionMatrix(0), sums.loss / static_cast<double>(size)};
   if (classes == 0) return result;
   result.matrix = ConfusionMatrix(std::move(sums.confusion));
   MT_CHECK(result.matrix.total() == size) << result.matrix.total() << " of " << size << " samples evaluated";
+  if (classes >= kManyClasses) result.top5 = static_cast<double>(sums.top5) / static_cast<double>(size);
   return result;
 }
 

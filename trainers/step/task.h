@@ -40,6 +40,7 @@ class Task {
   struct Sums {
     double loss = 0;                 // over the samples, not their mean
     std::vector<int64_t> confusion;  // [classes x classes], rows actual
+    int64_t top5 = 0;  // samples whose class is among the first five guesses, of kManyClasses or more
   };
 
   explicit Task(std::shared_ptr<torch::nn::Module> module) : module_(std::move(module)) {}

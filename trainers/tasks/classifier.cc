@@ -1,5 +1,7 @@
 #include "trainers/tasks/classifier.h"
 
+#include "trainers/step/confusion_matrix.h"
+
 namespace mtrun::trainers {
 namespace {
 
@@ -38,6 +40,13 @@ at::Tensor MeanCrossEntropy(const at::Tensor& logits, const at::Tensor& labels) 
   return at::cross_entropy_loss(logits, labels);
 }
 
+MeanLoss SmoothedCrossEntropy(double smoothing) {
+  return [smoothing](const at::Tensor& logits, const at::Tensor& labels) {
+    return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Mean, /*ignore_index=*/-100,
+                                  smoothing);
+  };
+}
+
 ClassifierTask::ClassifierTask(Model model, MeanLoss loss, int classes)
     : Task(model.module), model_(std::move(model)), loss_(std::move(loss)), classes_(classes) {}
 
@@ -54,15 +63,20 @@ Task::Output ClassifierTask::Train(const Batch& batch, const RandomInputs& rando
 void ClassifierTask::Evaluate(const Batch& batch, int64_t, Sums& sums) {
   const at::Tensor logits = Wide(model_.forward(batch.images));
   const int64_t n = batch.labels.size(0);
-  sums.loss += loss_(logits, batch.labels).item<double>() * static_cast<double>(n);
+  sums.loss += MeanCrossEntropy(logits, batch.labels).item<double>() * static_cast<double>(n);
   const at::Tensor predicted = logits.argmax(1).cpu(), actual = batch.labels.cpu();
   const int64_t* p = predicted.const_data_ptr<int64_t>();
   const int64_t* a = actual.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < n; ++i) ++sums.confusion[a[i] * classes_ + p[i]];
+  if (classes_ < kManyClasses) return;
+  const at::Tensor guesses = std::get<1>(logits.topk(5, 1));
+  sums.top5 += guesses.eq(batch.labels.unsqueeze(1)).any(1).sum().item<int64_t>();
 }
 
-std::unique_ptr<Task> Classify(Model model, int64_t classes) {
-  return std::make_unique<ClassifierTask>(std::move(model), MeanCrossEntropy, static_cast<int>(classes));
+std::unique_ptr<Task> Classify(Model model, int64_t classes, double smoothing) {
+  return std::make_unique<ClassifierTask>(std::move(model),
+                                          smoothing > 0 ? SmoothedCrossEntropy(smoothing) : MeanCrossEntropy,
+                                          static_cast<int>(classes));
 }
 
 }  // namespace mtrun::trainers

@@ -39,7 +39,7 @@ TEST_F(OptionsTest, TheRecipeIsTheDefault) {
   EXPECT_EQ(o->plan, (datasets::BatchPlan{16, 16}));
   EXPECT_EQ(o->schedule.base, 0.001);
   EXPECT_EQ(o->model_folder, "runs/cnnA");
-  EXPECT_TRUE(o->shuffle);
+  EXPECT_EQ(o->shuffle, datasets::Shuffle::kFull);
   EXPECT_FALSE(o->augmentation.flip);
 }
 
