@@ -62,8 +62,8 @@ absl::StatusOr<Outcome> TrainLoop::Run() {
     if (!membership_.elastic() || !MeansRegroup(status)) return status;
     broke_ = MonotonicNow();
     why_ = std::string(status.message());
-    // Its launcher tells people, in one line for all workers of a node.
-    log::Debug("regrouping: ", std::string(status.message()));
+    // On a terminal its launcher tells people, in one line for all workers of a node; a log has every reason.
+    if (!progress_.terminal()) log::Info("regrouping: ", std::string(status.message()));
     // What the old group lent goes first: its memory, and the hooks that write into it.
     generation_.reset();
     const absl::Status regrouped = membership_.Regroup(status);
