@@ -17,7 +17,9 @@ TEST(NameWait, SaysSoOnceInHalfAMinuteAndEnds) {
     const auto news = wait.OnFailure(unknown, start + seconds(i));
     ASSERT_TRUE(news.ok()) << i;
     said += news->empty() ? 0 : 1;
-    if (i == 0) EXPECT_THAT(*news, HasSubstr("trying again for 1 min 00 s"));
+    if (i == 0) {
+      EXPECT_THAT(*news, HasSubstr("trying again for 1 min 00 s"));
+    }
   }
   EXPECT_EQ(said, 2);
   const auto over = wait.OnFailure(unknown, start + seconds(60));
