@@ -74,7 +74,7 @@ std::string Grouped(int64_t number) {
   std::string digits =
       absl::StrCat(negative ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number));
   for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
+    digits.insert(static_cast<size_t>(at), 1, ',');
   return absl::StrCat(negative ? "-" : "", digits);
 }
 

@@ -8,7 +8,7 @@
 namespace mtrun::trainers::testing {
 namespace {
 
-thread_local int64_t count = 0;
+thread_local int64_t asked_so_far = 0;
 thread_local int within = 0;  // kernels that only a processor's implementation asks in
 
 /// A tensor's value, or what has a size that only the device knows.
@@ -27,7 +27,7 @@ struct Within : at::ObserverContext {
 
 std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
   const std::string name = function.name();
-  if (within == 0 && Asks(name)) ++count;
+  if (within == 0 && Asks(name)) ++asked_so_far;
   return absl::StartsWith(name, "aten::_fused_") ? std::make_unique<Within>() : nullptr;
 }
 
@@ -37,9 +37,9 @@ void End(const at::RecordFunction&, at::ObserverContext*) {}
 }  // namespace
 
 Questions::Questions() : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(Begin, End))) {
-  count = 0;
+  asked_so_far = 0;
 }
 Questions::~Questions() { at::removeCallback(handle_); }
-int64_t Questions::asked() const { return count; }
+int64_t Questions::asked() const { return asked_so_far; }
 
 }  // namespace mtrun::trainers::testing
