@@ -36,8 +36,11 @@ std::optional<double> Maybe(const json& object, const char* key) {
   const double number = Number(object, key);
   return std::isfinite(number) ? std::optional(number) : std::nullopt;
 }
+/// What counts something stays far below this: beyond it a number counts as not there, and nothing overflows.
+constexpr int64_t kMostWhole = int64_t{1} << 53;
 int64_t Whole(const json& object, const char* key, int64_t otherwise = 0) {
-  return WholeNumber<int64_t>(At(object, key)).value_or(otherwise);
+  const int64_t number = WholeNumber<int64_t>(At(object, key)).value_or(otherwise);
+  return number > kMostWhole || number < -kMostWhole ? otherwise : number;
 }
 int WholeInt(const json& object, const char* key) { return WholeNumber<int>(At(object, key)).value_or(0); }
 std::string Text(const json& object, const char* key) {
