@@ -15,28 +15,16 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/openssl_owned.h"
 #include "base/status_macros.h"
 
 namespace mtrun {
 namespace {
 
-template <auto Free>
-struct Freer {
-  template <typename T>
-  void operator()(T* p) const {
-    Free(p);
-  }
-};
-template <typename T, auto Free>
-using Owned = std::unique_ptr<T, Freer<Free>>;
 using Key = Owned<EVP_PKEY, EVP_PKEY_free>;
 using Certificate = Owned<X509, X509_free>;
 
-absl::Status SslError(absl::string_view what) {
-  std::array<char, 256> text{};
-  ERR_error_string_n(ERR_get_error(), text.data(), text.size());
-  return absl::InternalError(absl::StrCat(what, ": ", text.data()));
-}
+absl::Status SslError(absl::string_view what) { return absl::InternalError(SslReason(what)); }
 
 absl::StatusOr<std::array<unsigned char, 48>> Hkdf(std::string_view token, std::string_view purpose) {
   const Owned<EVP_KDF, EVP_KDF_free> kdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr));

@@ -5,9 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/settings.h"
 
 namespace mtrun::datasets {
+
+/// Reads the flags of `args`, which may stand before, between and after the words; the words.
+absl::StatusOr<std::vector<std::string>> WordsOf(Settings& settings, std::vector<std::string> args);
+/// Says on standard error why a command fails; `code`.
+int Complain(int code, const absl::Status& status);
 
 struct Command {
   std::string name;

@@ -1,24 +1,17 @@
 #include "datasets/import_flags.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/processors.h"
 #include "base/status_macros.h"
 #include "datasets/images/image_file.h"
 #include "datasets/importers.h"
 
 namespace mtrun::datasets {
 namespace {
-
-int UsableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
 
 std::vector<SettingSpec> MainSpecs() {
   using Kind = SettingSpec::Kind;
@@ -35,7 +28,7 @@ std::vector<SettingSpec> MainSpecs() {
               .group = group};
   specs[3] = {.name = "threads",
               .kind = Kind::kInt,
-              .default_text = absl::StrCat(UsableCores()),
+              .default_text = absl::StrCat(UsableProcessors()),
               .help = "Threads that decode (default: all cores).",
               .group = group};
   specs[3].min = 1;

@@ -124,24 +124,17 @@ std::vector<SettingSpec> ShowSpecs() {
           count};
 }
 
-int Fail(int code, const std::string& text) {
-  std::cerr << "mtdata: " << text << "\n";
+int Fail(int code, const absl::Status& status) {
+  Complain(code, status);
   if (code == kUsage) std::cerr << "mtdata --help tells how to use it\n";
   return code;
 }
 
-int Fail(int code, const absl::Status& status) { return Fail(code, std::string(status.message())); }
+int Fail(int code, const std::string& text) { return Fail(code, absl::UnknownError(text)); }
 
-/// Flags may stand before, between and after the positional arguments.
-absl::StatusOr<std::vector<std::string>> Positionals(Settings& settings, std::vector<std::string> args,
+absl::StatusOr<std::vector<std::string>> Positionals(Settings& settings, const std::vector<std::string>& args,
                                                      const std::vector<std::string>& names) {
-  std::vector<std::string> positionals;
-  while (!args.empty()) {
-    MT_ASSIGN_OR_RETURN(args, settings.ParseFlags(args, /*positionals_allowed=*/true));
-    if (args.empty()) break;
-    positionals.push_back(args.front());
-    args.erase(args.begin());
-  }
+  MT_ASSIGN_OR_RETURN(std::vector<std::string> positionals, WordsOf(settings, args));
   if (positionals.size() == names.size()) return positionals;
   const std::string expected = absl::StrJoin(names, " and ");
   if (positionals.size() < names.size()) return absl::InvalidArgumentError(absl::StrCat("give ", expected));
@@ -250,6 +243,22 @@ void PrintHelp(absl::Span<const Command> more) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<std::string>> WordsOf(Settings& settings, std::vector<std::string> args) {
+  std::vector<std::string> words;
+  while (!args.empty()) {
+    MT_ASSIGN_OR_RETURN(args, settings.ParseFlags(args, /*positionals_allowed=*/true));
+    if (args.empty()) break;
+    words.push_back(args.front());
+    args.erase(args.begin());
+  }
+  return words;
+}
+
+int Complain(int code, const absl::Status& status) {
+  std::cerr << "mtdata: " << status.message() << "\n";
+  return code;
+}
 
 int RunCommand(const std::vector<std::string>& args, absl::Span<const Command> more) {
   const auto asks_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };

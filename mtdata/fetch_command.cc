@@ -71,17 +71,12 @@ std::vector<SettingSpec> Specs() {
       connections};
 }
 
-int Fail(int code, const absl::Status& status) {
-  std::cerr << "mtdata: " << status.message() << "\n";
-  return code;
-}
-
 /// In the background: the parent ends when clients find the child, or it has failed.
 int RunNode(const std::string& cache, int connections) {
   int ready[2];
-  if (pipe2(ready, O_CLOEXEC) != 0) return Fail(kFailure, ErrnoStatus(errno, "make a pipe"));
+  if (pipe2(ready, O_CLOEXEC) != 0) return datasets::Complain(kFailure, ErrnoStatus(errno, "make a pipe"));
   const pid_t child = fork();
-  if (child < 0) return Fail(kFailure, ErrnoStatus(errno, "fork"));
+  if (child < 0) return datasets::Complain(kFailure, ErrnoStatus(errno, "fork"));
   if (child > 0) {
     close(ready[1]);
     char byte = 0;
@@ -144,32 +139,25 @@ absl::Status FetchAll(const std::string& url, const datasets::RemoteOptions& opt
 
 int Run(const std::vector<std::string>& args) {
   Settings settings("mtdata fetch", Specs());
-  std::vector<std::string> words, rest = args;
-  while (!rest.empty()) {
-    auto left = settings.ParseFlags(rest, /*positionals_allowed=*/true);
-    if (!left.ok()) return Fail(kUsage, left.status());
-    rest = *std::move(left);
-    if (rest.empty()) break;
-    words.push_back(rest.front());
-    rest.erase(rest.begin());
-  }
-  if (words.size() != 1)
-    return Fail(kUsage,
-                absl::InvalidArgumentError("give one URL, as in `mtdata fetch https://host:8443/photos`"));
+  const auto words = datasets::WordsOf(settings, args);
+  if (!words.ok()) return datasets::Complain(kUsage, words.status());
+  if (words->size() != 1)
+    return datasets::Complain(
+        kUsage, absl::InvalidArgumentError("give one URL, as in `mtdata fetch https://host:8443/photos`"));
   RaiseFileLimit();
-  if (settings.Bool("node")) return RunNode(words[0], static_cast<int>(settings.Int("connections")));
+  if (settings.Bool("node")) return RunNode(words->front(), static_cast<int>(settings.Int("connections")));
   struct sigaction action {};
   action.sa_handler = OnStop;
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaction(number, &action, nullptr);
-  const absl::Status fetched = FetchAll(words[0], {.cache = settings.Text("cache"),
-                                                   .cache_gib = settings.Double("cache_gib"),
-                                                   .bearer_file = settings.Text("data_bearer_file"),
-                                                   .redirects = settings.Bool("data_redirects")});
+  const absl::Status fetched = FetchAll(words->front(), {.cache = settings.Text("cache"),
+                                                         .cache_gib = settings.Double("cache_gib"),
+                                                         .bearer_file = settings.Text("data_bearer_file"),
+                                                         .redirects = settings.Bool("data_redirects")});
   if (fetched.ok()) return 0;
-  return Fail(stop_signal != 0                   ? 128 + stop_signal
-              : absl::IsInvalidArgument(fetched) ? kUsage
-                                                 : kFailure,
-              fetched);
+  return datasets::Complain(stop_signal != 0                   ? 128 + stop_signal
+                            : absl::IsInvalidArgument(fetched) ? kUsage
+                                                               : kFailure,
+                            fetched);
 }
 
 }  // namespace

@@ -58,11 +58,6 @@ std::vector<SettingSpec> Specs() {
           number("grace", 10, 0, 3600, "Seconds that answers under way may take after SIGTERM or SIGINT.")};
 }
 
-int Fail(int code, const absl::Status& status) {
-  std::cerr << "mtdata: " << status.message() << "\n";
-  return code;
-}
-
 struct Place {
   std::string shown;    // what stands in URLs
   std::string address;  // for the listener
@@ -144,21 +139,15 @@ absl::StatusOr<int> Serve(const Settings& settings, const std::string& root) {
 
 int Run(const std::vector<std::string>& args) {
   Settings settings("mtdata serve", Specs());
-  std::vector<std::string> words, rest = args;
-  while (!rest.empty()) {
-    auto left = settings.ParseFlags(rest, /*positionals_allowed=*/true);
-    if (!left.ok()) return Fail(kUsage, left.status());
-    rest = *std::move(left);
-    if (rest.empty()) break;
-    words.push_back(rest.front());
-    rest.erase(rest.begin());
-  }
-  if (words.size() != 1)
-    return Fail(kUsage, absl::InvalidArgumentError(
-                            "give one folder, as in `mtdata serve data --listen 0.0.0.0:8443`"));
-  const absl::StatusOr<int> served = Serve(settings, words[0]);
+  const auto words = datasets::WordsOf(settings, args);
+  if (!words.ok()) return datasets::Complain(kUsage, words.status());
+  if (words->size() != 1)
+    return datasets::Complain(
+        kUsage,
+        absl::InvalidArgumentError("give one folder, as in `mtdata serve data --listen 0.0.0.0:8443`"));
+  const absl::StatusOr<int> served = Serve(settings, words->front());
   if (served.ok()) return *served;
-  return Fail(absl::IsInvalidArgument(served.status()) ? kUsage : kFailure, served.status());
+  return datasets::Complain(absl::IsInvalidArgument(served.status()) ? kUsage : kFailure, served.status());
 }
 
 }  // namespace

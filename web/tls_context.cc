@@ -4,28 +4,12 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 
-#include <array>
-
-#include "absl/strings/str_cat.h"
+#include "base/openssl_owned.h"
 
 namespace mtrun::web {
 namespace {
 
-absl::Status SslError(const char* what) {
-  std::array<char, 256> text{};
-  ERR_error_string_n(ERR_get_error(), text.data(), text.size());
-  return absl::InvalidArgumentError(absl::StrCat(what, ": ", text.data()));
-}
-
-template <auto Free>
-struct Freer {
-  template <typename T>
-  void operator()(T* p) const {
-    Free(p);
-  }
-};
-template <typename T, auto Free>
-using Owned = std::unique_ptr<T, Freer<Free>>;
+absl::Status SslError(const char* what) { return absl::InvalidArgumentError(SslReason(what)); }
 
 Owned<BIO, BIO_free_all> TextOf(const std::string& pem) {
   return Owned<BIO, BIO_free_all>(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));

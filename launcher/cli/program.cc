@@ -164,7 +164,8 @@ std::vector<std::string> TrainerFolders(const EnvironmentMap& environment,
 
 std::vector<std::string> FindTrainers(const EnvironmentMap& environment,
                                       const std::string& executable_folder) {
-  const std::set<std::string> not_trainers = {"mtrun", "mtrdzv", "mtdata"};
+  const std::set<std::string> not_trainers = {"mtrun",    "mtrdzv",          "mtdata",
+                                              "mtreport", "allreduce_ranks", "rendezvous_agents"};
   std::set<std::string> names;
   for (const std::string& folder : TrainerFolders(environment, executable_folder)) {
     std::error_code error;

@@ -118,7 +118,7 @@ TEST_F(ProgramTest, TrainersAreFoundInTheirFolders) {
 TEST_F(ProgramTest, AMissingTrainerListsTheOthers) {
   Make("bin/cnnA", true);
   Make("bin/vit", true);
-  Make("bin/mtrun", true);
+  for (const char* other : {"mtrun", "mtrdzv", "mtdata", "mtreport"}) Make(absl::StrCat("bin/", other), true);
   const auto program = Resolve({.trainer = "cnnB"});
   EXPECT_EQ(program.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(program.status().message()),

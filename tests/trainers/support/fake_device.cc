@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include "tests/trainers/support/stream_work.h"
+
 namespace mtrun::trainers::testing {
 namespace {
 
@@ -11,26 +13,6 @@ namespace {
 constexpr double kGarbage = 1e6;
 
 }  // namespace
-
-class FakeWork : public c10d::Work {
- public:
-  void Finish() {
-    const MutexLock lock(mu_);
-    done_ = true;
-    changed_.NotifyAll();
-  }
-  /// As for a device, nothing says that it was aborted.
-  bool wait(std::chrono::milliseconds) override {
-    const MutexLock lock(mu_);
-    while (!done_) changed_.Wait(mu_);
-    return true;
-  }
-
- private:
-  Mutex mu_;
-  Condition changed_;
-  bool done_ ABSL_GUARDED_BY(mu_) = false;
-};
 
 class FakeDevice : public collectives::DeviceGroup {
  public:
@@ -56,7 +38,7 @@ class FakeDevice : public collectives::DeviceGroup {
   bool Takes(const at::Tensor& tensor) const override { return tensor.is_floating_point(); }
   c10::intrusive_ptr<c10d::Work> StartAllReduce(const at::Tensor& tensor,
                                                 c10d::ReduceOp::RedOpType) override {
-    auto work = c10::make_intrusive<FakeWork>();
+    auto work = c10::make_intrusive<StreamWork>();
     const MutexLock lock(network_.mu_);
     queue_.push_back({tensor, work});
     network_.changed_.NotifyAll();
@@ -66,7 +48,7 @@ class FakeDevice : public collectives::DeviceGroup {
  private:
   struct Queued {
     at::Tensor tensor;
-    c10::intrusive_ptr<FakeWork> work;
+    c10::intrusive_ptr<StreamWork> work;
   };
 
   std::optional<Queued> Next() {

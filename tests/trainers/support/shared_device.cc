@@ -17,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "tests/trainers/support/stream_work.h"
 #include "trainers/collectives/all_reduce.h"
 
 namespace mtrun::trainers::testing {
@@ -57,25 +58,6 @@ absl::StatusOr<DeviceFault> ParseDeviceFault(absl::string_view text) {
 }
 
 /// Of another group, as abort() leaves them: whole only where nobody is aborted.
-class StreamWork : public c10d::Work {
- public:
-  void Finish() {
-    const MutexLock lock(mu_);
-    done_ = true;
-    changed_.NotifyAll();
-  }
-  bool wait(std::chrono::milliseconds) override {
-    const MutexLock lock(mu_);
-    while (!done_) changed_.Wait(mu_);
-    return true;
-  }
-
- private:
-  Mutex mu_;
-  Condition changed_;
-  bool done_ ABSL_GUARDED_BY(mu_) = false;
-};
-
 class SharedDevice : public collectives::DeviceGroup {
  public:
   SharedDevice(GroupMember member, std::shared_ptr<collectives::Bootstrap> bootstrap,
