@@ -48,7 +48,7 @@ AgentConfig CoreConfig(const Options& options, const rendezvous::Offer& offer, c
 class Agent {
  public:
   Agent(const Options& options, const Program& program, LogFiles& log_files, const PresencePort& presence,
-        const LeaseAlarm& alarm, RendezvousAccess access)
+        const LeaseAlarm& alarm, RendezvousAccess access, std::shared_ptr<StoreDoor> door)
       : options_(options),
         program_(program),
         log_folder_(log_files.folder()),
@@ -61,7 +61,7 @@ class Agent {
         deadline_(io_),
         stamp_(io_),
         preemption_(io_, options_.preempt_file, [this] { Feed(SignalReceived{SIGTERM}); }),
-        supervisor_(io_, options, program, log_files,
+        supervisor_(io_, options, program, log_files, std::move(door),
                     {[this](const Event& event) { OnWorkers(event); },
                      [this](const rendezvous::AgentEvent& event) { session_->Send(event); },
                      [this] {
@@ -233,12 +233,24 @@ class Agent {
   void Feed(const Event& event) {
     watching_.events.Write(event);
     const Effects effects = core_.Step(event, MonotonicNow());
+    BeginGeneration();
     SetAlarm();  // before the workers are there: this process may be stopped at any moment
     for (const Effect& effect : effects) {
       watching_.events.Write(effect);
       std::visit([this](const auto& e) { Perform(e); }, effect);
     }
     ArmDeadline();
+  }
+
+  /// Before its workers start.
+  void BeginGeneration() {
+    const std::optional<rendezvous::Assignment>& now = core_.assignment();
+    if (!now || now->generation == begun_) return;
+    begun_ = now->generation;
+    size_t member = 0;
+    while (now->members[member].node_id != offer_.node_id) ++member;
+    const absl::Status served = supervisor_.BeginGeneration(*now, member);
+    if (!served.ok()) log::Error("no store for the workers: ", served.message());
   }
 
   /// While there are workers that cannot hold.
@@ -289,7 +301,11 @@ class Agent {
   void Perform(const Exit& effect) {
     exit_code_ = effect.code;
     job_ended_ = effect.job_ended;
-    if (effect.outcome) ReportOutcome(*effect.outcome, program_.name, error_file_, *supervisor_.console());
+    if (effect.outcome) {
+      const auto cause = effect.outcome->root_cause.value_or(rendezvous::WorkerFailure());
+      ReportOutcome(*effect.outcome, program_.name, supervisor_.OtherFailures(cause), error_file_,
+                    *supervisor_.console());
+    }
     if (!session_->Flush(kFlushPatience)) log::Debug("the service did not acknowledge everything");
     io_.stop();
   }
@@ -320,6 +336,7 @@ class Agent {
   std::optional<Succession> succession_;  // uses the session
   int exit_code_ = 1;
   bool job_ended_ = false;
+  rendezvous::Generation begun_;
   uint64_t run_ = 0;  // the incarnation of the job; 0: it has heard of none
 };
 
@@ -328,13 +345,14 @@ class Agent {
 int RunAgent(const Options& options, const Program& program, LogFiles& log_files,
              const PresencePort& presence, const LeaseAlarm& alarm) {
   int signal = 0;
-  absl::StatusOr<std::optional<RendezvousAccess>> access = OpenRendezvous(options, presence, &signal);
+  const auto door = std::make_shared<StoreDoor>();
+  absl::StatusOr<std::optional<RendezvousAccess>> access = OpenRendezvous(options, presence, &signal, door);
   if (!access.ok()) {
     log::Error(access.status().message());
     return 1;
   }
   if (!access->has_value()) return 128 + signal;
-  const int code = Agent(options, program, log_files, presence, alarm, **std::move(access)).Run();
+  const int code = Agent(options, program, log_files, presence, alarm, **std::move(access), door).Run();
   log::SetSink({});
   return code;
 }

@@ -2,15 +2,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "launcher/output/console.h"
+#include "launcher/output/failure_report.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::launcher {
 
-/// `error_file`: TORCHELASTIC_ERROR_FILE of mtrun itself, "" for none; one that cannot be written is warned
-/// of.
+/// `others`: workers of this node that failed too. `error_file`: TORCHELASTIC_ERROR_FILE of mtrun itself, ""
+/// for none; one that cannot be written is warned of.
 void ReportOutcome(const rendezvous::JobOutcome& outcome, const std::string& program,
-                   const std::string& error_file, Console& console);
+                   const std::vector<OtherFailure>& others, const std::string& error_file, Console& console);
 
 }  // namespace mtrun::launcher

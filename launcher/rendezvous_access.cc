@@ -32,12 +32,16 @@ absl::Status RefuseEtcd(const Options& options, const Endpoint& endpoint) {
                    "c10d --rdzv_endpoint HOST:29400 instead, where HOST is one of the nodes"));
 }
 
-absl::Status HostIfMine(const Options& options, const PresencePort& presence, RendezvousAccess* access) {
+absl::Status HostIfMine(const Options& options, const PresencePort& presence, std::shared_ptr<StoreDoor> door,
+                        RendezvousAccess* access) {
   rendezvous::HostOptions credentials;
   credentials.insecure = access->insecure;
   credentials.token = access->token;
   credentials.presence_port = presence.port();
   credentials.presence_id = presence.id();
+  credentials.strangers = [door = std::move(door)](UniqueFd connection) {
+    door->Enter(std::move(connection));
+  };
   credentials.state_folder = rendezvous::StateFolderOf(CurrentEnvironment());
   access->hosting = std::make_unique<Hosting>(options, std::move(credentials));
   MT_RETURN_IF_ERROR(access->hosting->Begin());
@@ -50,10 +54,11 @@ absl::Status HostIfMine(const Options& options, const PresencePort& presence, Re
   return absl::OkStatus();
 }
 
-absl::StatusOr<RendezvousAccess> FindRendezvous(const Options& options, const PresencePort& presence) {
+absl::StatusOr<RendezvousAccess> FindRendezvous(const Options& options, const PresencePort& presence,
+                                                std::shared_ptr<StoreDoor> door) {
   RendezvousAccess access;
   access.endpoint = options.endpoint;
-  access.address = options.local_addr;
+  access.address = options.local_addr.empty() ? options.master_addr : options.local_addr;
   if (options.standalone) return access;  // nobody else will come
   MT_ASSIGN_OR_RETURN(const Endpoint wanted, ParseEndpoint(options.endpoint));
   MT_RETURN_IF_ERROR(RefuseEtcd(options, wanted));
@@ -65,15 +70,16 @@ absl::StatusOr<RendezvousAccess> FindRendezvous(const Options& options, const Pr
     MT_ASSIGN_OR_RETURN(access.token,
                         LoadToken({options.token_file, options.weak_token}, MissingToken::kMake));
   }
-  MT_RETURN_IF_ERROR(HostIfMine(options, presence, &access));
+  MT_RETURN_IF_ERROR(HostIfMine(options, presence, std::move(door), &access));
   return access;
 }
 
 }  // namespace
 
 absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& options,
-                                                               const PresencePort& presence, int* signal) {
-  MT_ASSIGN_OR_RETURN(RendezvousAccess access, FindRendezvous(options, presence));
+                                                               const PresencePort& presence, int* signal,
+                                                               std::shared_ptr<StoreDoor> door) {
+  MT_ASSIGN_OR_RETURN(RendezvousAccess access, FindRendezvous(options, presence, std::move(door)));
   const bool hosting = access.hosting && !access.hosting->endpoint().empty();
   NameWait wait(options.connect_timeout, MonotonicNow());
   while (access.address.empty()) {

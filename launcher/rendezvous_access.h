@@ -10,6 +10,7 @@
 #include "launcher/cli/options.h"
 #include "launcher/hosting.h"
 #include "launcher/net/presence_port.h"
+#include "launcher/store/store_door.h"
 #include "rendezvous/session/session_client.h"
 #include "rendezvous/types.h"
 
@@ -25,9 +26,11 @@ struct RendezvousAccess {
 
 /// Starts the service where it is this node's to host, and finds out this node's address: a name may appear
 /// in DNS only later, so that is tried until the job's join timeout. Nothing when a stop signal came first
-/// (`*signal`). kFailedPrecondition where an etcd server answers.
+/// (`*signal`). `door`: for those who look for PyTorch's store at the endpoint. kFailedPrecondition where an
+/// etcd server answers.
 absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& options,
-                                                               const PresencePort& presence, int* signal);
+                                                               const PresencePort& presence, int* signal,
+                                                               std::shared_ptr<StoreDoor> door);
 
 /// What this node offers; a random part makes its id unique.
 rendezvous::Offer MakeOffer(const Options& options, const RendezvousAccess& access,

@@ -1,10 +1,14 @@
 #include "launcher/supervisor.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/endpoint.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "launcher/workers/hang_report.h"
@@ -17,17 +21,20 @@ constexpr Duration kOutputPatience = std::chrono::seconds(1);
 }  // namespace
 
 Supervisor::Supervisor(asio::io_context& io, const Options& options, const Program& program,
-                       LogFiles& log_files, Handler handler)
+                       LogFiles& log_files, std::shared_ptr<StoreDoor> door, Handler handler)
     : io_(io),
       options_(options),
       program_(program),
       log_files_(log_files),
+      door_(std::move(door)),
       handler_(std::move(handler)),
       output_(STDOUT_FILENO, STDERR_FILENO),
       logs_(io),
-      workers_(WorkerGroup::Make(io_, output_,
-                                 {[this](const WorkerExited& e) { OnExited(e); },
-                                  [this](const WorkerGone& e) { handler_.event(e); }})) {}
+      workers_(WorkerGroup::Make(
+          io_, output_,
+          {[this](const WorkerExited& e) { OnExited(e); }, [this](const WorkerGone& e) { handler_.event(e); },
+           [this](const ProcessSpec& spec) { return StartProcess(spec); },
+           [this] { return warm_python_ ? warm_python_->pid() : -1; }})) {}
 
 absl::Status Supervisor::Start(const std::string& timer_file, const KeptFiles& kept) {
   MT_ASSIGN_OR_RETURN(
@@ -35,12 +42,78 @@ absl::Status Supervisor::Start(const std::string& timer_file, const KeptFiles& k
         OnMessage(connection, local_rank, message);
       }));
   launches_.emplace(options_, program_, log_files_, channel_->name(), timer_file, kept);
+  if (options_.warm_python && !program_.python)
+    log::Warning("--warm_python has no effect: ", program_.name, " is not run by a Python interpreter");
+  StartWarmPython();
   return absl::OkStatus();
 }
 
+void Supervisor::StartWarmPython() {
+  if (!options_.warm_python || !program_.python) return;
+  if (warm_python_ && warm_python_->IsAlive()) return;
+  if (!std::exchange(warm_was_ready_, false)) return;
+  absl::StatusOr<std::unique_ptr<WarmPython>> started =
+      WarmPython::Start(program_.file, launches_->CommonEnvironment(), options_.preload);
+  if (!started.ok()) return log::Warning("--warm_python: ", started.status().message());
+  warm_python_ = *std::move(started);
+  WorkerStreams streams;
+  streams.local_rank = -1;
+  streams.prefix = "[warm_python]:";
+  streams.out = warm_python_->TakeOutput();
+  streams.err = warm_python_->TakeError();
+  streams.plan = {{.file = false}, {.file = false}};
+  const absl::Status added = output_.Add(std::move(streams));
+  if (!added.ok()) log::Warning("--warm_python: ", added.message());
+}
+
+/// A worker whose interpreter is not warm yet does not wait for it.
+absl::StatusOr<Process> Supervisor::StartProcess(const ProcessSpec& spec) {
+  if (warm_python_ && warm_python_->IsReady()) {
+    warm_was_ready_ = true;
+    absl::StatusOr<Process> forked = warm_python_->Fork(spec);
+    if (forked.ok()) return forked;
+    log::Warning("--warm_python: ", forked.status().message(), "; the worker starts without it");
+    warm_python_.reset();
+  }
+  return Process::Start(spec);
+}
+
 absl::Status Supervisor::HoldFreshPort() {
-  MT_ASSIGN_OR_RETURN(held_port_, HeldPort::Open(options_.master_port, options_.port_range));
+  if (options_.master_port != 0) ServeStore(nullptr);  // the one that has the port
+  absl::StatusOr<HeldPort> fresh = HeldPort::Open(options_.master_port, options_.port_range);
+  if (!fresh.ok() && torch_store_) {  // a narrow --port_range: the last generation's is the one that is left
+    ServeStore(nullptr);
+    fresh = HeldPort::Open(options_.master_port, options_.port_range);
+  }
+  MT_ASSIGN_OR_RETURN(held_port_, std::move(fresh));
+  return options_.agent_store() ? held_port_.Listen() : absl::OkStatus();
+}
+
+absl::Status Supervisor::BeginGeneration(const rendezvous::Assignment& assignment, size_t member) {
+  StartWarmPython();
+  failures_.clear();
+  first_rank_ = assignment.members[member].first_rank;
+  const bool serve = member == 0 && options_.agent_store();
+  if (member != 0 || !options_.hold_port) held_port_.Release();
+  if (!serve) ServeStore(nullptr);
+  if (!serve) return absl::OkStatus();
+  UniqueFd socket = held_port_.Take();
+  if (!socket.valid() && torch_store_) {  // the service has moved on by itself: the port is the last one's
+    torch_store_->StartOver();
+    return absl::OkStatus();
+  }
+  if (!socket.valid()) return absl::InternalError("MASTER_PORT is not held");
+  const std::string& address = assignment.master_address;  // a name is not looked up: that may take a while
+  const bool here = address == "localhost" || (IsIpAddress(address) && IsLoopback(address));
+  MT_ASSIGN_OR_RETURN(std::unique_ptr<TcpStoreServer> store,
+                      TcpStoreServer::Start(std::move(socket), {.this_machine_only = here}));
+  ServeStore(std::move(store));
   return absl::OkStatus();
+}
+
+void Supervisor::ServeStore(std::unique_ptr<TcpStoreServer> store) {
+  door_->LeadTo(store.get());
+  torch_store_ = std::move(store);
 }
 
 void Supervisor::Answer(const rendezvous::StoreReply& reply) {
@@ -60,11 +133,15 @@ void Supervisor::OnMessage(int64_t connection, int local_rank, const channel::Wo
 
 void Supervisor::OnExited(const WorkerExited& event) {
   channel_->ReadRest(event.local_rank);  // "done" and "leaving" say what the exit means
-  handler_.event(event);
+  WorkerExited told = event;
+  if (options_.agent_store() && absl::StrContains(told.message, "ddress already in use"))
+    absl::StrAppend(&told.message, "\n(mtrun serves PyTorch's store on MASTER_PORT ", held_port(),
+                    ", as torchrun does; a program whose rank 0 listens there itself needs --store rank0)");
+  if (event.exit_code != 0 || event.signal != 0) failures_.push_back(told);
+  handler_.event(told);
 }
 
 void Supervisor::Perform(const StartWorkers& effect) {
-  if (!effect.warm_up && (effect.member != 0 || !options_.hold_port)) held_port_.Release();
   const auto launch = [&](int local_rank) {
     WorkerLaunch made = launches_->For(effect.assignment, effect.member, local_rank);
     files_[local_rank] = made.files;
@@ -82,6 +159,19 @@ void Supervisor::Perform(const StartWorkers& effect) {
   workers_->Start(std::move(launches));
 }
 
+std::vector<OtherFailure> Supervisor::OtherFailures(const rendezvous::WorkerFailure& cause) const {
+  std::vector<OtherFailure> others;
+  for (const WorkerExited& failed : failures_) {
+    const bool same = failed.pid == cause.pid && failed.local_rank == cause.local_rank;
+    // Who only obeyed, and had nothing to say, did not fail.
+    const bool told = failed.signal == SIGTERM || failed.signal == SIGKILL;
+    if (same || (told && !failed.recorded)) continue;
+    others.push_back({first_rank_ + failed.local_rank, failed.local_rank, failed.exit_code, failed.signal,
+                      failed.wall_time, failed.message});
+  }
+  return others;
+}
+
 void Supervisor::Perform(const InspectWorker& effect) {
   log::Warning(effect.text, "; ", DescribeHang("", workers_->PidOf(effect.local_rank)));
 }
@@ -96,9 +186,14 @@ void Supervisor::Perform(const ReadLog& effect) {
              [this](const rendezvous::LogPart& part) { handler_.ask_service(part); });
 }
 
-void Supervisor::Perform(const CleanUp&) {
-  output_.CloseAll(kOutputPatience);
-  workers_->Clear();
+void Supervisor::Perform(const CleanUp& effect) {
+  if (effect.leave) {
+    output_.LeaveBehind(kOutputPatience);
+    workers_->Leave();
+  } else {
+    output_.CloseAll(kOutputPatience);
+    workers_->Clear();
+  }
   channel_->DisconnectAll();
   store_.Clear();
   held_port_.Release();

@@ -15,9 +15,13 @@
 #include "launcher/channel/store_forwarder.h"
 #include "launcher/core/agent_events.h"
 #include "launcher/net/held_port.h"
+#include "launcher/output/failure_report.h"
 #include "launcher/output/log_reader.h"
 #include "launcher/output/output_mux.h"
+#include "launcher/store/store_door.h"
+#include "launcher/store/tcp_store_server.h"
 #include "launcher/workers/launch_plan.h"
+#include "launcher/workers/warm_python.h"
 #include "launcher/workers/worker_group.h"
 
 namespace mtrun::launcher {
@@ -34,7 +38,8 @@ class Supervisor {
 
   /// The references must outlive it.
   Supervisor(asio::io_context& io, const Options& options, const Program& program, LogFiles& log_files,
-             Handler handler);
+             std::shared_ptr<StoreDoor> door, Handler handler);
+  ~Supervisor() { door_->LeadTo(nullptr); }
 
   /// Opens the workers' channel. `timer_file`: TORCHELASTIC_TIMER_FILE for them, "" for none.
   absl::Status Start(const std::string& timer_file, const KeptFiles& kept);
@@ -42,11 +47,17 @@ class Supervisor {
   /// Holds another port for MASTER_PORT.
   absl::Status HoldFreshPort();
   int held_port() const { return held_port_.port(); }
+  /// The generation that begins here. On its first node PyTorch's store is served at MASTER_PORT from now on
+  /// (the last generation's ends), or the port stays held for rank 0; elsewhere the port is given back.
+  absl::Status BeginGeneration(const rendezvous::Assignment& assignment, size_t member);
   const std::shared_ptr<Console>& console() const { return output_.console(); }
 
   /// After a reconnect: questions of the workers that are still open.
   std::vector<rendezvous::AgentEvent> OpenQuestions() const { return store_.Open(); }
   void Answer(const rendezvous::StoreReply& reply);
+
+  /// Of this node's workers of the newest generation, in order of their ends.
+  std::vector<OtherFailure> OtherFailures(const rendezvous::WorkerFailure& cause) const;
 
   void OnChildSignal() { workers_->OnChildSignal(); }
   void KillAll() { workers_->Clear(); }
@@ -62,19 +73,29 @@ class Supervisor {
  private:
   void OnMessage(int64_t connection, int local_rank, const channel::WorkerMessage& message);
   void OnExited(const WorkerExited& event);
+  absl::StatusOr<Process> StartProcess(const ProcessSpec& spec);
+  void ServeStore(std::unique_ptr<TcpStoreServer> store);
+  /// With --warm_python: unless one is there, or one has failed to import its modules.
+  void StartWarmPython();
 
   asio::io_context& io_;
   const Options& options_;
   const Program& program_;
   LogFiles& log_files_;
+  const std::shared_ptr<StoreDoor> door_;  // leads to torch_store_
   const Handler handler_;
   HeldPort held_port_;
+  std::unique_ptr<TcpStoreServer> torch_store_;  // of the newest generation that had its first node here
   StoreForwarder store_;
   OutputMux output_;
   LogReader logs_;
-  std::map<int, WorkerFiles> files_;  // of the newest worker of each local rank
+  std::vector<WorkerExited> failures_;  // of the newest generation
+  int first_rank_ = 0;                  // in it
+  std::map<int, WorkerFiles> files_;    // of the newest worker of each local rank
   std::unique_ptr<ChannelServer> channel_;
   std::optional<LaunchPlan> launches_;
+  std::unique_ptr<WarmPython> warm_python_;
+  bool warm_was_ready_ = true;  // the last one
   std::unique_ptr<WorkerGroup> workers_;
 };
 

@@ -54,6 +54,8 @@ FormationDecision DecideFirst(const FormationInput& input, TimePoint now) {
 
 bool NewcomerLess(const Candidate& a, const Candidate& b) {
   if (a.host != b.host) return NaturalLess(a.host, b.host);
+  if (a.address != b.address) return NaturalLess(a.address, b.address);
+  if (a.arrival != b.arrival) return a.arrival < b.arrival;
   return NaturalLess(a.node_id, b.node_id);
 }
 

@@ -20,6 +20,7 @@ struct Candidate {
   std::optional<int> node_rank;  // --node_rank
   std::optional<int> place;      // its node_rank in the last generation: a survivor
   uint64_t arrival = 0;          // grows with each offer
+  std::string address = {};      // at which others reach it; orders the nodes of one host
 };
 
 struct FormationInput {
@@ -46,8 +47,9 @@ struct FormationDecision {
 /// survivors go before newcomers when there are more than max_nodes.
 FormationDecision DecideFormation(const FormationInput& input, TimePoint now);
 
-/// The order of nodes: survivors by their places, newcomers behind them by natural order of hosts (then
-/// node_id); then each node with a node_rank is put at that place (or as near as the others' ranks allow).
+/// The order of nodes: survivors by their places, newcomers behind them by natural order of hosts (on
+/// one host by address, then by arrival); then each node with a node_rank is put at that place (or as near as
+/// the others' ranks allow).
 std::vector<std::string> OrderNodes(std::vector<Candidate> nodes);
 
 /// Members with contiguous ranks in the given order of offers, and node 0's address and port as the master's.

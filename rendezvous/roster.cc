@@ -229,8 +229,8 @@ FormationInput Roster::Candidates(bool whole) const {
   if (!whole) return input;
   for (const std::string& node_id : index_.ready()) {
     const RosterNode& node = nodes_.at(node_id);
-    input.ready.push_back(
-        Candidate{node_id, node.offer->host, node.offer->node_rank, node.place, node.arrival});
+    input.ready.push_back(Candidate{node_id, node.offer->host, node.offer->node_rank, node.place,
+                                    node.arrival, node.offer->address});
   }
   return input;
 }

@@ -101,6 +101,20 @@ std::vector<Option> RendezvousOptions() {
   };
 }
 
+/// Who serves MASTER_PORT.
+std::vector<Option> StoreOptions() {
+  return {
+      {{.name = "store",
+        .default_text = "agent",
+        .help = "PyTorch's TCPStore on MASTER_PORT: agent: node 0's mtrun serves it, as torchrun; rank0: the "
+                "worker of rank 0 listens there. The same on all nodes.",
+        .group = kRendezvous,
+        .choices = {"agent", "rank0"},
+        .yields = true},
+       ReadStore},
+  };
+}
+
 /// Of this node alone: where it is reached, and by whom.
 std::vector<Option> ReachOptions() {
   return {
@@ -217,6 +231,15 @@ std::vector<Option> OutputOptions() {
                 "[[${role_name}${local_rank}]:].",
         .group = kOutput},
        ReadPrefix},
+      {{.name = "console",
+        .help =
+            "Lines on the console: prefix, or plain, without one. What a program's only worker prints passes "
+            "unchanged, on a terminal to a terminal, unless prefix, --tee or a template asks for lines "
+            "[prefix; for a program with one worker plain].",
+        .group = kOutput,
+        .choices = {"prefix", "plain"},
+        .yields = true},
+       &Options::console_format},
       {{.name = "duplicate_stdout_filters",
         .help = "Lines with any of these texts (A,B; ,, is a comma) also go to filtered_stdout.log.",
         .group = kOutput},
@@ -269,6 +292,26 @@ std::vector<Option> ProgramOptions() {
   };
 }
 
+std::vector<Option> WarmOptions() {
+  return {
+      {{.name = "warm_python",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help =
+            "Keeps an interpreter that has imported --preload; once it is ready workers are forked from it, "
+            "which spares a restart the imports.",
+        .group = kProgram,
+        .yields = true},
+       &Options::warm_python},
+      {{.name = "preload",
+        .default_text = "torch",
+        .help = "Modules that --warm_python imports: A,B.",
+        .group = kProgram,
+        .yields = true},
+       &Options::preload},
+  };
+}
+
 std::vector<Option> OptionsWithoutEffect() {
   return {
       {{.name = "monitor_interval", .kind = Kind::kDouble, .group = kTorchrun, .min = 0},
@@ -294,9 +337,9 @@ std::vector<Option> OptionsWithoutEffect() {
 const std::vector<Option>& OptionRows() {
   static const std::vector<Option> rows = [] {
     std::vector<Option> all;
-    for (const auto& group :
-         {NodeOptions(), RendezvousOptions(), ReachOptions(), FaultOptions(), OutputOptions(),
-          ProgramOptions(), StatusQuestions(), ControlQuestions(), OwnQuestions(), OptionsWithoutEffect()})
+    for (const auto& group : {NodeOptions(), RendezvousOptions(), StoreOptions(), ReachOptions(),
+                              FaultOptions(), OutputOptions(), ProgramOptions(), WarmOptions(),
+                              StatusQuestions(), ControlQuestions(), OwnQuestions(), OptionsWithoutEffect()})
       all.insert(all.end(), group.begin(), group.end());
     for (Option& option : all) {
       const auto* without = std::get_if<NoEffect>(&option.target);

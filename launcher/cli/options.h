@@ -82,7 +82,9 @@ struct Options {
   Duration hang_notice = Duration::zero(), hang_timeout = Duration::zero();  // zero: never
   Duration connect_timeout = std::chrono::seconds(600);  // until the service is reached for the first time
   bool hold_port = true;
-  int master_port = 0;       // one node with --master_port: its MASTER_PORT; 0: any free one
+  std::string store = "agent";  // who serves PyTorch's TCPStore on MASTER_PORT: "agent", "rank0"
+  std::string master_addr;      // one node with --master_addr: its MASTER_ADDR
+  int master_port = 0;          // one node with --master_port: its MASTER_PORT; 0: any free one
   bool may_be_etcd = false;  // --rdzv_backend etcd*: the endpoint may be an etcd server, which cannot serve
   bool insecure = false;     // no token, no TLS
   std::string token_file;    // "": MTRUN_TOKEN or ~/.mtrun/token
@@ -93,6 +95,8 @@ struct Options {
   Duration shutdown_timeout = std::chrono::seconds(30);
   std::map<int, int> redirects, tee;  // local rank (-1: all) -> 0 none, 1 stdout, 2 stderr, 3 both
   std::set<int> console_ranks;        // local ranks that the console shows; none: all
+  std::string console_format;  // "prefix", "plain"; "": plain for one worker, whose bytes then pass unchanged
+  bool prefix_given = false;
   std::string prefix_template = "[${role_name}${local_rank}]:";
   std::vector<std::string> out_filters, err_filters;  // lines that are also kept apart
   std::string event_log;                              // "" for none
@@ -102,9 +106,15 @@ struct Options {
   bool virtual_local_rank = false;
   std::string numa_binding;  // "", "node", "socket", "exclusive", "core-complex"
   EntryPoint entry;
+  bool warm_python = false;  // workers are forked from an interpreter that has imported `preload`
+  std::vector<std::string> preload = {"torch"};  // modules
 
   /// Files and console for one worker. By default both; --redirects alone takes a stream off the console.
   OutputPlan OutputOf(int local_rank) const;
+  /// The bytes of this node's only worker, a program, go to the console as they are.
+  bool RawConsole() const;
+  /// Trainers meet over the worker channel: no port is opened for a store that nobody asks.
+  bool agent_store() const { return store == "agent" && hold_port && entry.trainer.empty(); }
 };
 
 /// `args` without the program's own name. kInvalidArgument names flag, value and what is allowed.

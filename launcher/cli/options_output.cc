@@ -51,12 +51,20 @@ std::vector<std::string> SplitTexts(const std::string& text) {
 
 absl::Status ReadPrefix(const OptionContext& context, Options* options) {
   const auto variable = context.environment.find("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
-  if (context.settings.IsSet(context.name)) {
+  options->prefix_given = context.settings.IsSet(context.name);
+  if (options->prefix_given) {
     options->prefix_template = context.settings.Text(context.name);
   } else if (variable != context.environment.end() && !variable->second.empty()) {
     options->prefix_template = variable->second;
+    options->prefix_given = true;
   }
   return absl::OkStatus();
+}
+
+bool Options::RawConsole() const {
+  if (!entry.trainer.empty()) return false;  // lines, one of which may stay on a terminal
+  if (!console_format.empty()) return console_format == "plain" && workers == 1;
+  return workers == 1 && tee.empty() && !prefix_given;
 }
 
 OutputPlan Options::OutputOf(int local_rank) const {

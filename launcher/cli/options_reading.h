@@ -29,6 +29,7 @@ absl::Status ReadQuestion(const std::vector<std::string>& rest, Settings* settin
 
 /// Back-end, endpoint, --rdzv_conf, --rdzv_id; after the nodes.
 absl::Status ReadRendezvous(const OptionContext& context, Options* options);
+absl::Status ReadStore(const OptionContext& context, Options* options);
 
 // Failures and stopping (options_faults.cc).
 absl::Status ReadRestarts(const OptionContext& context, Options* options);

@@ -86,6 +86,7 @@ bool ReadStandalone(const Settings& settings, Options* options) {
   // Nobody else can fall silent: the agent would only wake itself.
   options->job.heartbeat_interval = kAloneHeartbeat;
   if (settings.IsSet("master_port")) options->master_port = static_cast<int>(settings.Int("master_port"));
+  options->master_addr = settings.Text("master_addr");
   if (!alone) {
     options->notes.push_back(absl::StrCat("--standalone runs this node alone, not ",
                                           Named(settings, "nnodes"), " ", settings.Text("nnodes")));
@@ -103,7 +104,13 @@ absl::Status ReadEndpoint(const Settings& settings, Options* options) {
   if (ReadStandalone(settings, options)) return absl::OkStatus();
   std::string name = "rdzv_endpoint";
   std::string text = settings.Text(name);
-  if (text.empty() && (settings.IsSet("master_addr") || settings.IsSet("master_port"))) {
+  // torchrun's static back-end, its default, meets at 127.0.0.1:29500 when nothing is given.
+  const std::string backend = settings.Text("rdzv_backend");
+  const bool by_default = settings.SourceOf("rdzv_backend") == SettingSource::kDefault || backend == "static";
+  if (text.empty() && by_default && !settings.IsSet("master_addr") && !settings.IsSet("master_port"))
+    options->notes.push_back(absl::StrCat("no --rdzv_endpoint: the nodes meet at 127.0.0.1:", kStaticPort,
+                                          ", so all of them must be on this machine"));
+  if (text.empty() && (by_default || settings.IsSet("master_addr") || settings.IsSet("master_port"))) {
     name = settings.IsSet("master_addr") ? "master_addr" : "master_port";
     const std::string host = settings.IsSet("master_addr") ? settings.Text("master_addr") : "127.0.0.1";
     text = ToText(
@@ -164,11 +171,19 @@ absl::Status ReadRendezvous(const OptionContext& context, Options* options) {
   MT_RETURN_IF_ERROR(ReadBackend(settings, options));
   MT_RETURN_IF_ERROR(ReadEndpoint(settings, options));
   MT_RETURN_IF_ERROR(ReadConf(settings, options));
-  options->run_id_given = settings.SourceOf("rdzv_id") != SettingSource::kDefault;
-  if (settings.IsSet("rdzv_id")) {
-    options->job.job_id = settings.Text("rdzv_id");
-    if (options->job.job_id.empty()) return NotAllowed(settings, "rdzv_id", "a name that is not empty");
-  }
+  // An empty one, of a variable that is not set, is none.
+  const std::string run_id = settings.Text("rdzv_id");
+  options->run_id_given = !run_id.empty() && settings.SourceOf("rdzv_id") != SettingSource::kDefault;
+  if (!run_id.empty()) options->job.job_id = run_id;
+  return absl::OkStatus();
+}
+
+absl::Status ReadStore(const OptionContext& context, Options* options) {
+  options->store = context.settings.Text("store");
+  // torchrun's way to say so.
+  const auto variable = context.environment.find("TORCH_DISABLE_SHARE_RDZV_TCP_STORE");
+  const bool disabled = variable != context.environment.end() && variable->second == "1";
+  if (disabled && context.settings.SourceOf("store") == SettingSource::kDefault) options->store = "rank0";
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -34,6 +35,18 @@ bool IsFile(const std::string& path) {
 
 bool IsExecutable(const std::string& path) { return IsFile(path) && access(path.c_str(), X_OK) == 0; }
 
+/// A Python program that is executable itself: a script whose first line names a Python, a zip archive.
+bool IsPythonProgram(const std::string& path) {
+  constexpr size_t kFirstLine = 256;
+  const absl::StatusOr<std::string> start = ReadFileStart(path, kFirstLine);
+  if (!start.ok()) return false;
+  if (absl::StartsWith(*start, "PK\x03\x04")) return true;
+  return absl::StartsWith(*start, "#!") && absl::StrContains(start->substr(0, start->find('\n')), "python");
+}
+
+/// What Python runs although it is no file.
+bool IsPythonFolder(const std::string& path) { return IsFile(path + "/__main__.py"); }
+
 /// The executable that a shell would take for `name`, "" for none.
 std::string FindOnPath(const std::string& name, const EnvironmentMap& environment) {
   if (absl::StrContains(name, '/')) return IsExecutable(name) ? name : "";
@@ -42,6 +55,18 @@ std::string FindOnPath(const std::string& name, const EnvironmentMap& environmen
     if (IsExecutable(candidate)) return candidate;
   }
   return "";
+}
+
+/// "${local_rank}", and "$local_rank" where the name ends there, as Python's string.Template has them.
+std::string WithLocalRank(const std::string& word, const std::string& rank) {
+  constexpr std::string_view kName = "$local_rank";
+  std::string filled = absl::StrReplaceAll(word, {{"${local_rank}", rank}});
+  for (size_t at = filled.find(kName); at != std::string::npos; at = filled.find(kName, at + 1)) {
+    const size_t end = at + kName.size();
+    if (end < filled.size() && (absl::ascii_isalnum(filled[end]) || filled[end] == '_')) continue;
+    filled.replace(at, kName.size(), rank);
+  }
+  return filled;
 }
 
 absl::StatusOr<std::string> FindPython(const EnvironmentMap& environment) {
@@ -61,7 +86,8 @@ absl::StatusOr<std::string> FindPython(const EnvironmentMap& environment) {
 absl::StatusOr<Program> WithPython(std::vector<std::string> words, bool module,
                                    const EnvironmentMap& environment) {
   MT_ASSIGN_OR_RETURN(std::string python, FindPython(environment));
-  Program program{.file = python, .argv = {python, "-u"}, .name = fs::path(words.front()).filename()};
+  Program program{
+      .file = python, .argv = {python, "-u"}, .name = fs::path(words.front()).filename(), .python = true};
   if (module) program.argv.push_back("-m");
   program.argv.insert(program.argv.end(), words.begin(), words.end());
   return program;
@@ -108,6 +134,8 @@ absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const Environmen
   if (!entry.trainer.empty()) return ResolveTrainer(entry, environment, executable_folder);
   if (entry.module) return WithPython(entry.words, true, environment);
   const std::string& name = entry.words.front();
+  if (!entry.no_python && (IsPythonFolder(name) || IsPythonProgram(name)))
+    return WithPython(entry.words, false, environment);
   const bool python_script = entry.run_path || (absl::EndsWith(name, ".py") && !entry.no_python);
   std::string file = python_script ? "" : FindOnPath(name, environment);
   if (file.empty() && !python_script && IsExecutable(name)) file = absl::StrCat("./", name);
@@ -140,7 +168,7 @@ std::string ProgramIdentity(const Program& program, const EntryPoint& entry) {
 std::vector<std::string> ArgumentsFor(const Program& program, int local_rank) {
   std::vector<std::string> argv;
   for (const std::string& word : program.argv) {
-    argv.push_back(absl::StrReplaceAll(word, {{"${local_rank}", absl::StrCat(local_rank)}}));
+    argv.push_back(WithLocalRank(word, absl::StrCat(local_rank)));
   }
   return argv;
 }

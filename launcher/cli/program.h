@@ -15,10 +15,12 @@ struct Program {
   std::string file;               // what exec gets; found and executable
   std::vector<std::string> argv;  // argv[0] included; may hold ${local_rank}
   std::string name;               // for messages: "cnnA", "train.py"
+  bool python = false;            // argv is an interpreter, "-u" and what it runs
   bool operator==(const Program&) const = default;
 };
 
-/// `.py` files, files without the right to execute and modules run with $PYTHON_EXEC, else
+/// `.py` files, files without the right to execute, scripts whose first line names a Python, zip archives and
+/// folders with __main__.py, and modules run with $PYTHON_EXEC, else
 /// $VIRTUAL_ENV/bin/python, else python3 of PATH, with -u; other programs are executed themselves. kNotFound
 /// says what was looked for and where.
 absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const EnvironmentMap& environment,
@@ -28,7 +30,7 @@ absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const Environmen
 /// 3f2a90bc11d4"). Neither arguments nor folders.
 std::string ProgramIdentity(const Program& program, const EntryPoint& entry);
 
-/// Replaces ${local_rank} in every argument.
+/// Replaces ${local_rank} and $local_rank in every argument.
 std::vector<std::string> ArgumentsFor(const Program& program, int local_rank);
 
 /// Folders that may hold trainers, in order: MTRUN_TRAINER_PATH, ../libexec/mtrun/trainers beside the

@@ -171,9 +171,11 @@ absl::Status ReadConfPair(absl::string_view name, absl::string_view value, bool 
   }
   std::sort(names.begin(), names.end());
   const std::string near = NearestName({name.data(), name.size()}, names);
-  return absl::InvalidArgumentError(absl::StrCat("unknown key \"", name, "\"",
-                                                 near.empty() ? "" : "; did you mean " + near + "?",
-                                                 " (keys: ", absl::StrJoin(names, ", "), ")"));
+  // As torchrun, whose back-ends have keys of their own.
+  options->notes.push_back(absl::StrCat("--rdzv_conf: unknown key \"", name, "\" has no effect",
+                                        near.empty() ? "" : "; did you mean " + near + "?",
+                                        " (keys: ", absl::StrJoin(names, ", "), ")"));
+  return absl::OkStatus();
 }
 
 std::string ConfHelp() {

@@ -205,7 +205,9 @@ void AgentCore::Settle() {
 void AgentCore::FinishStop() {
   stop_.Finish();
   if (drain_.Succeeded(slots_)) stop_.exit->code = 0;
-  if (!slots_.empty()) out_.Add(CleanUp{});
+  const bool exits = stop_.next == Next::kExit && drain_.signal() == 0;
+  const bool success = exits && stop_.exit->code == 0 && !stop_.exit->outcome;
+  if (!slots_.empty()) out_.Add(CleanUp{.leave = success});
   slots_.Clear();
   switch (stop_.next) {
     case Next::kAwaitService:

@@ -80,7 +80,7 @@ std::string Describe(const Effect& effect) {
           [](const ReadLog& e) {
             return absl::StrCat("read the log of rank ", e.request.rank, ", local rank ", e.local_rank);
           },
-          [](const CleanUp&) { return std::string("clean up"); },
+          [](const CleanUp& e) { return std::string(e.leave ? "clean up, leave the rest" : "clean up"); },
           [](const WriteLog& e) {
             static constexpr const char* kLetters[] = {"D", "I", "W", "E"};
             return absl::StrCat("log ", kLetters[static_cast<int>(e.level)], ": ", e.text);

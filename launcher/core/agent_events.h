@@ -40,6 +40,7 @@ struct WorkerExited {
   int signal = 0;
   std::string log_file = {}, message = {}, wall_time = {};
   int64_t failed_at_ns = 0;  // wall clock since 1970: when its error was recorded, else when it ended
+  bool recorded = false;     // it had written an error file
   bool by_lease = false;     // the guardian killed it because this node's lease had ended
   bool operator==(const WorkerExited&) const = default;
 };
@@ -118,7 +119,9 @@ struct ReadLog {
   bool operator==(const ReadLog&) const = default;
 };
 /// No worker is left: end whatever they started and forget the generation's files, connections and port.
+/// `leave`: after a success; what they started lives on.
 struct CleanUp {
+  bool leave = false;
   bool operator==(const CleanUp&) const = default;
 };
 struct WriteLog {

@@ -55,7 +55,7 @@ WorkerEnv MakeWorkerEnv(const rendezvous::Assignment& assignment, size_t member,
   return worker;
 }
 
-EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node) {
+EnvironmentMap CommonEnvironment(const NodeContext& node) {
   EnvironmentMap environment = node.parent;
   // Workers have secrets of their own, of one generation; of the cluster's token they get what opens data
   // servers.
@@ -64,14 +64,20 @@ EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node)
     environment.try_emplace(kDataKeyVariable,
                             DataKeyOf(std::string(absl::StripAsciiWhitespace(token->second))));
   environment.erase(kTokenVariable);
+  if (node.set_omp) environment.insert_or_assign("OMP_NUM_THREADS", std::string("1"));
+  return environment;
+}
+
+EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node) {
+  EnvironmentMap environment = CommonEnvironment(node);
   for (auto& [name, value] : ToEnvironment(worker)) environment[name] = value;
+  if (node.agent_store) environment.insert_or_assign("TORCHELASTIC_USE_AGENT_STORE", std::string("True"));
   // What a trainer derives its global batch from: what was asked for, never what happened to arrive.
   environment["MTRUN_CONFIGURED_WORLD"] = absl::StrCat(node.configured_world);
   // What a trainer's last checkpoint must fit into.
   environment["MTRUN_SHUTDOWN_TIMEOUT"] = absl::StrCat(ToSeconds(node.shutdown_timeout));
   if (!node.port_range.any()) environment[kPortRangeVariable] = ToText(node.port_range);
   environment.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
-  if (node.set_omp) environment.insert_or_assign("OMP_NUM_THREADS", std::string("1"));
   if (node.virtual_local_rank) {
     environment.insert_or_assign("LOCAL_RANK", std::string("0"));  // GCC 12 warns about =
     environment["CUDA_VISIBLE_DEVICES"] = DeviceOf(node.parent, worker.local_rank);

@@ -20,6 +20,7 @@ struct NodeContext {
   int lease = -1;           // MTRUN_LEASE: an inherited descriptor; -1: no lease
   bool set_omp = false;     // see NeedsOmpThreads
   bool virtual_local_rank = false;
+  bool agent_store = false;                      // TORCHELASTIC_USE_AGENT_STORE
   Duration shutdown_timeout = Duration::zero();  // MTRUN_SHUTDOWN_TIMEOUT
   PortRange port_range = {};                     // MTRUN_PORT_RANGE
   std::string timer_file = {};                   // TORCHELASTIC_TIMER_FILE, "" for none
@@ -37,6 +38,8 @@ bool NeedsOmpThreads(const EnvironmentMap& parent, int workers);
 /// only.
 WorkerEnv MakeWorkerEnv(const rendezvous::Assignment& assignment, size_t member, int local_rank,
                         const NodeContext& node, const std::string& error_file);
+/// mtrun's environment as far as workers get it, without what is the worker's own.
+EnvironmentMap CommonEnvironment(const NodeContext& node);
 /// mtrun's environment overlaid with the worker's. With virtual local ranks LOCAL_RANK is 0 and
 /// CUDA_VISIBLE_DEVICES the worker's own entry of the parent's.
 EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node);

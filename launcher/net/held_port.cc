@@ -69,6 +69,11 @@ absl::StatusOr<HeldPort> HeldPort::Open(int port, const PortRange& ports) {
   return held;
 }
 
+absl::Status HeldPort::Listen() {
+  if (listen(socket_.get(), SOMAXCONN) == 0) return absl::OkStatus();
+  return ErrnoStatus(errno, absl::StrCat("listen on port ", port_, " for MASTER_PORT"));
+}
+
 absl::StatusOr<std::string> AddressTowards(const Endpoint& endpoint, bool hosting) {
   if (IsLoopback(endpoint.host)) return "127.0.0.1";
   if (hosting && IsIpAddress(endpoint.host)) return endpoint.host;

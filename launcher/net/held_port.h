@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "base/endpoint.h"
@@ -10,15 +11,19 @@
 
 namespace mtrun::launcher {
 
-/// A free TCP port that stays ours: bound with SO_REUSEADDR, not listening, dual-stack. Whoever binds it with
-/// SO_REUSEADDR too may listen on it (PyTorch's TCPStore does); whoever asks for any free port does not get
-/// it.
+/// A free TCP port that stays ours: bound with SO_REUSEADDR, not listening yet, dual-stack. Whoever binds it
+/// with SO_REUSEADDR too may listen on it (PyTorch's TCPStore does); whoever asks for any free port does not
+/// get it.
 class HeldPort {
  public:
   /// `port` 0: any free one of `ports`.
   static absl::StatusOr<HeldPort> Open(int port = 0, const PortRange& ports = {});
   int port() const { return port_; }
   void Release() { socket_.Reset(); }
+  /// From here on nobody else may listen on it either. What connects waits for whoever takes the socket.
+  absl::Status Listen();
+  /// The socket, for whoever listens on it in this process; not valid after Release.
+  UniqueFd Take() { return std::move(socket_); }
 
  private:
   UniqueFd socket_;

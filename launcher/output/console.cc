@@ -36,9 +36,12 @@ class Console::State {
  public:
   State(int out, int err) : fds_{out, err}, terminals_{isatty(out) == 1, isatty(err) == 1} {}
 
-  void Put(int which, std::string text, bool waits) {
+  bool IsTerminal(int which) const { return terminals_[which]; }
+
+  enum class Kind { kLines, kSaid, kBegun, kRaw };
+  void Put(int which, std::string text, Kind kind, int64_t owner = 0, size_t shown = 0) {
     const MutexLock lock(mu_);
-    if (waits) WaitForRoom(text.size());
+    if (kind != Kind::kSaid) WaitForRoom(text.size());
     if (bytes_ > 0 && bytes_ + text.size() > kQueueBytes) {
       lost_ += std::count(text.begin(), text.end(), '\n');
       return;
@@ -46,7 +49,15 @@ class Console::State {
     // The line that stays makes room for what comes, and stands below it again.
     Erase();
     SayWhatIsLost();
-    Append(which, std::move(text));
+    const bool goes_on = owner != 0 && owner == std::exchange(unfinished_of_, 0) && unfinished_[which];
+    if (goes_on) text.erase(0, shown);
+    if (kind != Kind::kRaw && !goes_on && StandsInALine(which)) text.insert(0, "\n");
+    if (kind == Kind::kBegun) unfinished_of_ = owner;
+    if (!text.empty()) {
+      EndLines(which);
+      unfinished_[which] = text.back() != '\n';
+      Append(which, std::move(text));
+    }
     Draw();
   }
 
@@ -93,6 +104,17 @@ class Console::State {
     std::string text;
   };
 
+  /// On a terminal an unfinished line, of either stream, must end before another one begins.
+  bool StandsInALine(int which) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return terminals_[which] && (unfinished_[which] || (terminals_[1 - which] && unfinished_[1 - which]));
+  }
+
+  /// Of the stream, and of the other one on the same screen.
+  void EndLines(int which) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    unfinished_[which] = false;
+    if (terminals_[0] && terminals_[1]) unfinished_[1 - which] = false;
+  }
+
   /// What is to be written next; nothing when all is written and nothing more will come.
   std::optional<Chunk> Take() {
     const MutexLock lock(mu_);
@@ -116,12 +138,14 @@ class Console::State {
   }
 
   void Erase() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (!update_.empty()) Append(update_which_, "\r\x1b[K");
+    if (std::exchange(update_drawn_, false)) Append(update_which_, "\r\x1b[K");
   }
 
-  /// Ends at the left: whoever else writes there writes over it. In its last column a terminal may wrap.
+  /// Ends at the left: whoever else writes there writes over it. In its last column a terminal may wrap. A
+  /// prompt stands where it is until it is answered or another line comes.
   void Draw() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (update_.empty()) return;
+    if (update_.empty() || StandsInALine(update_which_)) return;
+    update_drawn_ = true;
     const int columns = TerminalSize::Of(fds_[update_which_]).columns;
     Append(update_which_,
            absl::StrCat(ClipColumns(update_, static_cast<size_t>(std::max(columns, 2) - 1)), "\r"));
@@ -140,8 +164,9 @@ class Console::State {
 
   void SayWhatIsLost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (lost_ == 0) return;
-    Append(1, absl::StrCat("mtrun: ", std::exchange(lost_, 0),
+    Append(1, absl::StrCat(StandsInALine(1) ? "\n" : "", "mtrun: ", std::exchange(lost_, 0),
                            " lines are missing here: the console was blocked\n"));
+    EndLines(1);
   }
 
   void Write(int which, std::string_view text) {
@@ -174,9 +199,12 @@ class Console::State {
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   std::string update_ ABSL_GUARDED_BY(mu_);  // the line that stays
   int update_which_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t progress_ ABSL_GUARDED_BY(mu_) = 1;  // successful writes
-  uint64_t stuck_at_ ABSL_GUARDED_BY(mu_) = 0;  // value of progress_ at which it was blocked
-  int64_t lost_ ABSL_GUARDED_BY(mu_) = 0;       // lines, since the last notice
+  bool update_drawn_ ABSL_GUARDED_BY(mu_) = false;            // not where a line of others has not ended
+  bool unfinished_[2] ABSL_GUARDED_BY(mu_) = {false, false};  // what was put last did not end its line
+  int64_t unfinished_of_ ABSL_GUARDED_BY(mu_) = 0;            // whose it is, where somebody may finish it
+  uint64_t progress_ ABSL_GUARDED_BY(mu_) = 1;                // successful writes
+  uint64_t stuck_at_ ABSL_GUARDED_BY(mu_) = 0;                // value of progress_ at which it was blocked
+  int64_t lost_ ABSL_GUARDED_BY(mu_) = 0;                     // lines, since the last notice
 };
 
 Console::Console(int out, int err) : state_(std::make_shared<State>(out, err)) {
@@ -190,9 +218,21 @@ Console::~Console() {
   state_->Stop();
 }
 
-void Console::Lines(int which, std::string text) { state_->Put(which, std::move(text), /*waits=*/true); }
+void Console::Lines(int which, std::string text) { state_->Put(which, std::move(text), State::Kind::kLines); }
 
-void Console::Say(std::string text) { state_->Put(1, std::move(text), /*waits=*/false); }
+void Console::Finish(int which, std::string text, int64_t owner, size_t shown) {
+  state_->Put(which, std::move(text), State::Kind::kLines, owner, shown);
+}
+
+void Console::Begin(int which, std::string text, int64_t owner, size_t shown) {
+  state_->Put(which, std::move(text), State::Kind::kBegun, owner, shown);
+}
+
+void Console::Raw(int which, std::string bytes) { state_->Put(which, std::move(bytes), State::Kind::kRaw); }
+
+bool Console::IsTerminal(int which) const { return state_->IsTerminal(which); }
+
+void Console::Say(std::string text) { state_->Put(1, std::move(text), State::Kind::kSaid); }
 
 void Console::Update(int which, const std::string& text) { state_->Update(which, text); }
 

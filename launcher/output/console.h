@@ -3,6 +3,7 @@
 // slow holds its writers up, and one that takes nothing for a second loses lines, which are counted and said.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,10 +27,18 @@ class Console {
 
   /// Whole lines, each ended, in one piece as far as PIPE_BUF allows. `which`: 0 output, 1 error.
   void Lines(int which, std::string text);
+  /// The same for lines of which `owner` (not 0) may have shown the beginning: where that still stands at the
+  /// end of the screen, the first `shown` bytes are left out.
+  void Finish(int which, std::string text, int64_t owner, size_t shown);
+  /// The beginning of a line that may not end soon, a prompt; likewise.
+  void Begin(int which, std::string text, int64_t owner, size_t shown);
+  /// Any bytes, unchanged.
+  void Raw(int which, std::string bytes);
+  bool IsTerminal(int which) const;
   /// As Lines to the error stream, but never waits: a full queue loses it.
   void Say(std::string text);
   /// The line that stays below all others until the next one takes its place, cut to the terminal's width;
-  /// shown only on a terminal. "": there is none any more.
+  /// shown only on a terminal, and not behind a line that has not ended. "": there is none any more.
   void Update(int which, const std::string& text);
   /// Waits until everything is written, at most `patience`; false when it is not.
   bool Flush(Duration patience);

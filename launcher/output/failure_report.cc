@@ -1,5 +1,7 @@
 #include "launcher/output/failure_report.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/signal_name.h"
@@ -14,15 +16,34 @@ void Field(std::string* box, absl::string_view name, absl::string_view value) {
   if (!value.empty()) absl::StrAppend(box, "  ", name, std::string(12 - name.size(), ' '), ": ", value, "\n");
 }
 
-std::string HowItEnded(const rendezvous::WorkerFailure& failure) {
+template <typename Failure>
+std::string HowItEnded(const Failure& failure) {
   if (failure.signal != 0)
     return absl::StrCat("killed by ", SignalName(failure.signal), " (signal ", failure.signal, ")");
   return absl::StrCat("exit code ", failure.exit_code);
 }
 
+/// The line that says most: the first of a recorded error, the last of what a worker only printed.
+absl::string_view Gist(absl::string_view message) {
+  const size_t last = message.rfind('\n');
+  if (message.substr(0, 1) == "(" && last != absl::string_view::npos) message.remove_prefix(last + 1);
+  return message.substr(0, std::min(message.find('\n'), size_t{200}));
+}
+
+void List(const std::vector<OtherFailure>& others, std::string* box) {
+  if (others.empty()) return;
+  absl::StrAppend(box, "Also failed on this node (later, or because of it):\n");
+  for (const OtherFailure& other : others) {
+    absl::StrAppend(box, "  rank ", other.rank, " (local rank ", other.local_rank, "): ", HowItEnded(other),
+                    ", ", other.wall_time, "\n");
+    if (!other.message.empty()) absl::StrAppend(box, "    | ", Gist(other.message), "\n");
+  }
+}
+
 }  // namespace
 
-std::string FailureReport(const std::string& program, const rendezvous::JobOutcome& outcome) {
+std::string FailureReport(const std::string& program, const rendezvous::JobOutcome& outcome,
+                          const std::vector<OtherFailure>& others) {
   const std::string thick(kWidth, '='), thin(kWidth, '-');
   std::string box =
       absl::StrCat(thick, "\n", program, outcome.stopped ? " STOPPED\n" : " FAILED\n", thin, "\n");
@@ -44,6 +65,7 @@ std::string FailureReport(const std::string& program, const rendezvous::JobOutco
         absl::StrAppend(&box, "    | ", line, "\n");
     }
   }
+  List(others, &box);
   absl::StrAppend(&box, thick, "\n");
   return box;
 }

@@ -3,12 +3,21 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "rendezvous/types.h"
 
 namespace mtrun::launcher {
 
-/// Several lines, the last one ended.
-std::string FailureReport(const std::string& program, const rendezvous::JobOutcome& outcome);
+/// A worker of this node that failed too.
+struct OtherFailure {
+  int rank = 0, local_rank = 0;
+  int exit_code = 0, signal = 0;  // exit_code is valid when signal is 0
+  std::string wall_time, message;
+};
+
+/// Several lines, the last one ended. Of each of the others one line and the first of its message.
+std::string FailureReport(const std::string& program, const rendezvous::JobOutcome& outcome,
+                          const std::vector<OtherFailure>& others = {});
 
 }  // namespace mtrun::launcher

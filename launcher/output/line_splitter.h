@@ -34,6 +34,8 @@ class LineSplitter {
   std::optional<std::string> Standing() const;
   /// What is left at the end of the stream.
   std::vector<Piece> Flush();
+  /// The line that has begun, so far.
+  std::string_view pending() const { return pending_; }
 
  private:
   const size_t bound_;

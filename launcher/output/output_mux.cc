@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/terminal.h"
+#include "launcher/output/left_output.h"
 #include "launcher/output/line_splitter.h"
 
 namespace mtrun::launcher {
@@ -28,12 +30,28 @@ constexpr Duration kExitPatience = std::chrono::seconds(2);
 constexpr size_t kReadSize = 64 << 10;
 constexpr Duration kKeepUpdateEvery = std::chrono::seconds(5);
 constexpr int kReadsInARow = 16;  // then the other streams have their turn
+constexpr int kPromptAfterMs = 150;
+constexpr int kTerminalMs = 20;
 
-/// One log file, or none.
+/// One log file, or none. A bounded one keeps the newest bytes: full to half of them it is put aside as
+/// "<name>.1.log", in the place of what was there.
 struct LogFile {
   std::string path;
   UniqueFd fd;
+  size_t most_bytes = 0;  // 0: no bound
+  size_t bytes = 0;       // where there is one: in the file
 };
+
+absl::Status MakeRoom(LogFile& file) {
+  if (file.most_bytes == 0 || file.bytes < file.most_bytes / 2) return absl::OkStatus();
+  const std::string aside = absl::StrCat(file.path.substr(0, file.path.rfind('.')), ".1.log");
+  if (rename(file.path.c_str(), aside.c_str()) != 0) return ErrnoStatus(errno, "put it aside");
+  UniqueFd fresh(open(file.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!fresh.valid()) return ErrnoStatus(errno, "open it again");
+  file.fd = std::move(fresh);
+  file.bytes = 0;
+  return absl::OkStatus();
+}
 
 struct Stream {
   int local_rank = 0;
@@ -44,22 +62,30 @@ struct Stream {
   std::vector<std::string> filters;
   bool to_console = true;
   bool thins_updates = false;
+  bool raw = false;
+  bool terminal = false;  // what is written to a terminal may be read a moment later
   LineSplitter splitter = LineSplitter();
+  size_t shown = 0;            // bytes of the line that has begun which the console shows already
+  bool rewrites = false;       // the line that has begun takes an update's place: it is the next one
   bool update_stands = false;  // its update is the console's line that stays
   TimePoint update_kept = {};  // when one went to the file
 
-  bool WantsLines() const { return to_console || which == 1 || !filters.empty(); }
+  bool ShowsLines() const { return to_console && !raw; }
+  bool WantsLines() const { return ShowsLines() || thins_updates || which == 1 || !filters.empty(); }
+  int64_t owner() const { return 2 * int64_t{local_rank} + which + 1; }
   bool Matches(const std::string& line) const {
     return std::any_of(filters.begin(), filters.end(),
                        [&](const std::string& text) { return line.find(text) != std::string::npos; });
   }
 };
 
-absl::StatusOr<LogFile> OpenLog(bool wanted, const std::string& path) {
+absl::StatusOr<LogFile> OpenLog(bool wanted, const std::string& path, size_t most_bytes = 0) {
   if (!wanted || path.empty()) return LogFile();
   UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open log file ", path));
-  return LogFile{path, std::move(fd)};
+  struct stat info = {};
+  if (most_bytes > 0) fstat(fd.get(), &info);
+  return LogFile{path, std::move(fd), most_bytes, static_cast<size_t>(info.st_size)};
 }
 
 }  // namespace
@@ -72,14 +98,16 @@ class OutputMux::Impl {
 
   void Add(Stream stream) {
     fcntl(stream.source.get(), F_SETFL, O_NONBLOCK);
+    stream.terminal = isatty(stream.source.get()) == 1;
     const MutexLock lock(mu_);
     if (stream.which == 1) tails_[stream.local_rank] = TailBuffer();
     incoming_.push_back(std::move(stream));
     Wake();
   }
 
-  bool WaitForPass(Duration patience, bool close) {
+  bool WaitForPass(Duration patience, bool close, bool keep = false) {
     const MutexLock lock(mu_);
+    keep_wanted_ = keep_wanted_ || keep;
     const uint64_t wanted = ++passes_wanted_;
     close_wanted_ = close_wanted_ || close;
     Wake();
@@ -88,6 +116,13 @@ class OutputMux::Impl {
       if (!pass_done_.WaitUntil(mu_, deadline)) return passes_done_ >= wanted;
     }
     return true;
+  }
+
+  /// Ends all streams; those that somebody may still write to.
+  std::vector<OpenOutput> TakeOpen(Duration patience) {
+    WaitForPass(patience, true, true);
+    const MutexLock lock(mu_);
+    return std::move(left_open_);
   }
 
   const std::shared_ptr<Console>& console() const { return console_; }
@@ -101,22 +136,22 @@ class OutputMux::Impl {
   void Run() {
     while (true) {
       uint64_t wanted = 0, done = 0;
-      bool close = false, stop = false;
+      bool close = false, stop = false, keep = false;
       {
         const MutexLock lock(mu_);
         streams_.splice(streams_.end(), incoming_);
         wanted = passes_wanted_;
         done = passes_done_;
         close = std::exchange(close_wanted_, false);
+        keep = std::exchange(keep_wanted_, false);
         stop = stop_;
       }
       const bool in_a_hurry = wanted != done || stop;
-      ReadWhatIsThere(in_a_hurry ? 0 : -1);
+      ReadWhatIsThere(in_a_hurry ? 0 : HasPrompt() ? kPromptAfterMs : -1, in_a_hurry);
+      if (in_a_hurry && HasTerminal()) ReadWhatIsThere(kTerminalMs, in_a_hurry);
       if (close || stop) {
-        for (Stream& stream : streams_) {
-          Show(stream, stream.splitter.Flush());
-          if (stream.update_stands) ShowUpdate(stream, "");
-        }
+        for (Stream& stream : streams_) ShowTheEnd(stream);
+        if (keep) KeepOpen();
         streams_.clear();
         SayWhatIsLost();
       }
@@ -144,10 +179,37 @@ class OutputMux::Impl {
  private:
   void Wake() { eventfd_write(wake_.get(), 1); }
 
-  void ReadWhatIsThere(int timeout_ms) {
+  /// A line that has begun, for a terminal that does not show it yet.
+  bool IsPrompt(const Stream& stream) const {
+    return stream.ShowsLines() && stream.splitter.pending().size() > stream.shown &&
+           !stream.splitter.Standing() && console_->IsTerminal(stream.which);
+  }
+  bool HasTerminal() const {
+    return std::any_of(streams_.begin(), streams_.end(), [](const Stream& s) { return s.terminal; });
+  }
+  bool HasPrompt() const {
+    return std::any_of(streams_.begin(), streams_.end(), [this](const Stream& s) { return IsPrompt(s); });
+  }
+  void ShowPrompts() {
+    for (Stream& stream : streams_) {
+      if (!IsPrompt(stream)) continue;
+      const std::string pending(stream.splitter.pending());
+      const size_t shown = stream.shown == 0 ? 0 : stream.prefix.size() + stream.shown;
+      stream.shown = pending.size();
+      if (stream.rewrites) {
+        ShowUpdate(stream, pending);
+      } else {
+        console_->Begin(stream.which, absl::StrCat(stream.prefix, pending), stream.owner(), shown);
+      }
+    }
+  }
+
+  void ReadWhatIsThere(int timeout_ms, bool in_a_hurry) {
     std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}};
     for (const Stream& stream : streams_) fds.push_back({stream.source.get(), POLLIN, 0});
-    if (poll(fds.data(), fds.size(), timeout_ms) <= 0) return;
+    const int ready = poll(fds.data(), fds.size(), timeout_ms);
+    if (ready == 0 && !in_a_hurry) ShowPrompts();
+    if (ready <= 0) return;
     eventfd_t ignored = 0;
     if (fds[0].revents != 0) eventfd_read(wake_.get(), &ignored);
     size_t i = 1;
@@ -164,12 +226,12 @@ class OutputMux::Impl {
       if (size < 0 && errno == EINTR) continue;
       if (size < 0 && errno == EAGAIN) return false;
       if (size <= 0) {
-        Show(stream, stream.splitter.Flush());
-        if (stream.update_stands) ShowUpdate(stream, "");
+        ShowTheEnd(stream);
         return true;
       }
       const std::string_view bytes(buffer_.data(), static_cast<size_t>(size));
       if (!stream.thins_updates) WriteToFile(stream.file, bytes);
+      if (stream.to_console && stream.raw) console_->Raw(stream.which, std::string(bytes));
       if (!stream.WantsLines()) continue;
       Show(stream, stream.splitter.Feed(bytes));
       if (const auto standing = stream.splitter.Standing()) ShowUpdate(stream, *standing);
@@ -178,9 +240,14 @@ class OutputMux::Impl {
   }
 
   void ShowUpdate(Stream& stream, const std::string& text) {
-    if (!stream.to_console) return;
+    if (!stream.ShowsLines() || (text.empty() && !stream.update_stands)) return;
     stream.update_stands = !text.empty();
     console_->Update(stream.which, text.empty() ? "" : absl::StrCat(stream.prefix, text));
+  }
+
+  void ShowTheEnd(Stream& stream) {
+    Show(stream, stream.splitter.Flush());
+    ShowUpdate(stream, "");
   }
 
   /// What a file gets where updates are thinned out: whole lines, and an update now and then as one of them.
@@ -199,23 +266,34 @@ class OutputMux::Impl {
     return text;
   }
 
+  /// ReadWhatIsThere has dropped those that have ended.
+  void KeepOpen() {
+    const MutexLock lock(mu_);
+    for (Stream& stream : streams_)
+      left_open_.push_back({std::move(stream.source), std::move(stream.file.fd),
+                            stream.to_console ? STDOUT_FILENO + stream.which : -1});
+  }
+
   void Show(Stream& stream, const std::vector<Piece>& pieces) {
     if (stream.which == 1) KeepTail(stream.local_rank, pieces);
     if (stream.thins_updates) WriteToFile(stream.file, FileText(stream, pieces));
+    const size_t shown = stream.shown == 0 ? 0 : stream.prefix.size() + stream.shown;
+    if (!pieces.empty()) stream.shown = 0;
+    if (!pieces.empty()) stream.rewrites = pieces.back().kind == Piece::Kind::kUpdate;
     std::string lines, filtered;
     for (const Piece& piece : pieces) {
       if (piece.kind == Piece::Kind::kUpdate) {
         // Rare but for terminals, which show no other lines before it.
-        if (stream.to_console && !lines.empty()) console_->Lines(stream.which, std::exchange(lines, {}));
+        if (stream.ShowsLines() && !lines.empty()) console_->Lines(stream.which, std::exchange(lines, {}));
         ShowUpdate(stream, piece.text);
         continue;
       }
-      if (stream.update_stands) ShowUpdate(stream, "");  // its own line takes the update's place
-      if (stream.to_console) absl::StrAppend(&lines, stream.prefix, piece.text, "\n");
+      ShowUpdate(stream, "");  // its own line takes the update's place
+      if (stream.ShowsLines()) absl::StrAppend(&lines, stream.prefix, piece.text, "\n");
       if (stream.Matches(piece.text)) absl::StrAppend(&filtered, stream.prefix, piece.text, "\n");
     }
     WriteToFile(stream.filtered, filtered);
-    if (!lines.empty()) console_->Lines(stream.which, std::move(lines));
+    if (!lines.empty()) console_->Finish(stream.which, std::move(lines), stream.owner(), shown);
   }
 
   void KeepTail(int local_rank, const std::vector<Piece>& pieces) {
@@ -231,7 +309,9 @@ class OutputMux::Impl {
   /// A full disk may have room again later, so every write is tried.
   void WriteToFile(LogFile& file, std::string_view bytes) {
     if (!file.fd.valid() || bytes.empty()) return;
-    const absl::Status written = WriteAll(file.fd.get(), bytes);
+    absl::Status written = MakeRoom(file);
+    if (written.ok()) written = WriteAll(file.fd.get(), bytes);
+    file.bytes += bytes.size();
     if (written.ok()) return;
     if (lost_bytes_ == 0) {
       log::Warning("log file ", file.path, ": ", written.message(),
@@ -259,7 +339,8 @@ class OutputMux::Impl {
   std::list<Stream> incoming_ ABSL_GUARDED_BY(mu_);
   std::map<int, TailBuffer> tails_ ABSL_GUARDED_BY(mu_);
   uint64_t passes_wanted_ ABSL_GUARDED_BY(mu_) = 0, passes_done_ ABSL_GUARDED_BY(mu_) = 0;
-  bool close_wanted_ ABSL_GUARDED_BY(mu_) = false;
+  bool close_wanted_ ABSL_GUARDED_BY(mu_) = false, keep_wanted_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<OpenOutput> left_open_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false, stopped_ ABSL_GUARDED_BY(mu_) = false;
 };
 
@@ -279,21 +360,30 @@ OutputMux::~OutputMux() {
 const std::shared_ptr<Console>& OutputMux::console() const { return impl_->console(); }
 
 absl::Status OutputMux::Add(WorkerStreams streams) {
-  MT_ASSIGN_OR_RETURN(LogFile out_file, OpenLog(streams.plan.out.file, streams.out_file));
-  MT_ASSIGN_OR_RETURN(LogFile err_file, OpenLog(streams.plan.err.file, streams.err_file));
+  MT_ASSIGN_OR_RETURN(LogFile out_file,
+                      OpenLog(streams.plan.out.file, streams.out_file, streams.most_log_bytes));
+  MT_ASSIGN_OR_RETURN(LogFile err_file,
+                      OpenLog(streams.plan.err.file, streams.err_file, streams.most_log_bytes));
   MT_ASSIGN_OR_RETURN(LogFile filtered_out, OpenLog(!streams.out_filters.empty(), streams.filtered_out_file));
   MT_ASSIGN_OR_RETURN(LogFile filtered_err, OpenLog(!streams.err_filters.empty(), streams.filtered_err_file));
   impl_->Add(Stream{streams.local_rank, 0, streams.prefix, std::move(streams.out), std::move(out_file),
                     std::move(filtered_out), streams.out_filters, streams.plan.out.console,
-                    streams.thins_updates});
+                    streams.thins_updates, streams.raw});
   impl_->Add(Stream{streams.local_rank, 1, streams.prefix, std::move(streams.err), std::move(err_file),
-                    std::move(filtered_err), streams.err_filters, streams.plan.err.console});
+                    std::move(filtered_err), streams.err_filters, streams.plan.err.console,
+                    /*thins_updates=*/false, streams.raw});
   return absl::OkStatus();
 }
 
 std::string OutputMux::TailOfError(int local_rank, Duration patience) {
   impl_->WaitForPass(patience, false);
   return impl_->Tail(local_rank);
+}
+
+void OutputMux::LeaveBehind(Duration patience) {
+  std::vector<OpenOutput> open = impl_->TakeOpen(patience);
+  impl_->FlushConsole(patience);
+  if (!open.empty()) CarryOn(std::move(open));
 }
 
 void OutputMux::CloseAll(Duration patience) {

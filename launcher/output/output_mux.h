@@ -20,6 +20,8 @@ struct WorkerStreams {
   std::string prefix;  // "[default0]:"
   UniqueFd out, err;   // what mtrun reads
   OutputPlan plan;
+  bool raw = false;                // to the console byte by byte, without the prefix
+  size_t most_log_bytes = 0;       // of each of its own files, in two parts; 0: no bound
   std::string out_file, err_file;  // "" for none; appended to
   // Lines that hold one of the texts also go to a file of the whole attempt, with their prefix.
   std::vector<std::string> out_filters, err_filters;
@@ -45,6 +47,10 @@ class OutputMux {
   std::string TailOfError(int local_rank, Duration patience);
   /// Writes what has come so far and closes all streams: the generation is over.
   void CloseAll(Duration patience);
+  /// The same, but what is still open is given to a process that carries it to the same files and console
+  /// until nobody writes any more: processes that the workers have started outlive this one. Line by line
+  /// work ends here: their bytes go without prefix.
+  void LeaveBehind(Duration patience);
 
  private:
   class Impl;

@@ -75,12 +75,20 @@ bool Reap(pid_t child, int* status) {
   _exit(128 + WTERMSIG(status));
 }
 
+/// Its signal waits.
+bool ParentIsGone() {
+  sigset_t pending;
+  return sigpending(&pending) == 0 && sigismember(&pending, ParentGoneSignal()) == 1;
+}
+
 /// Signals down, status up, no process outlives this one.
 void OnSignal(int signal, pid_t child, const char* who) {
   int status = 0;
   if (signal == SIGCHLD) {
     if (!Reap(child, &status)) return;
-    Sweep();
+    // After a success what the workers have started is theirs; an agent that stops or fails kills its
+    // own.
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || ParentIsGone()) Sweep();
     EndLike(status, who, child);
   }
   if (signal == ParentGoneSignal()) {

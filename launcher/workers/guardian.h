@@ -8,7 +8,7 @@
 // Whoever loses its child kills every descendant (orphans come to it, being a subreaper); whoever loses its
 // parent does so too. So one of them may be killed, or front and agent together (killall mtrun: the guardian
 // has another name, and for pkill -f other command lines), and nothing is left. Stop signals are passed down,
-// the exit status is passed up.
+// the exit status is passed up. With 0 nothing is killed: what a successful job left running is meant to.
 #pragma once
 
 #include <signal.h>

@@ -27,6 +27,9 @@ std::vector<std::string> VisibleAddresses(const EnvironmentMap& environment) {
   return addresses;
 }
 
+/// Of each stream, where nobody has asked for log files.
+constexpr size_t kMostKeptLogBytes = 16 << 20;
+
 }  // namespace
 
 LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles& log_files,
@@ -44,6 +47,7 @@ LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles&
     if (token.ok()) node_.parent.insert_or_assign(kDataKeyVariable, DataKeyOf(*token));
   }
   node_.virtual_local_rank = options.virtual_local_rank;
+  node_.agent_store = options.agent_store();
   node_.timer_file = std::move(timer_file);
   node_.lease = kept.lease;
   node_.set_omp = NeedsOmpThreads(node_.parent, options.workers);
@@ -96,7 +100,12 @@ WorkerLaunch LaunchPlan::For(const rendezvous::Assignment& assignment, size_t me
                                                            {"local_rank", absl::StrCat(local_rank)},
                                                            {"rank", absl::StrCat(worker.rank)},
                                                            {"hostname", HostName()}});
+  if (options_.console_format == "plain") streams.prefix.clear();
   streams.plan = options_.OutputOf(local_rank);
+  streams.raw = options_.RawConsole();
+  launch.spec.out_terminal = streams.raw && streams.plan.out.console && isatty(STDOUT_FILENO) == 1;
+  launch.spec.err_terminal = streams.raw && streams.plan.err.console && isatty(STDERR_FILENO) == 1;
+  if (options_.log_dir.empty()) streams.most_log_bytes = kMostKeptLogBytes;
   streams.out_file = launch.files.out;
   streams.err_file = launch.files.err;
   streams.out_filters = options_.out_filters;

@@ -28,6 +28,8 @@ class LaunchPlan {
   LaunchPlan(const Options& options, const Program& program, LogFiles& log_files, std::string socket,
              std::string timer_file, const KeptFiles& kept);
 
+  /// What workers get whatever their ranks are.
+  EnvironmentMap CommonEnvironment() const { return launcher::CommonEnvironment(node_); }
   /// `member` is this node's place among the assignment's. A worker whose folder cannot be made runs without
   /// files.
   WorkerLaunch For(const rendezvous::Assignment& assignment, size_t member, int local_rank);

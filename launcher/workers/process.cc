@@ -6,10 +6,13 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +32,31 @@ absl::StatusOr<Pipe> MakePipe() {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make a pipe for a worker");
   return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+/// A terminal whose size is that of `like`, where that is one. What is written is read as it is: the terminal
+/// that it is shown on adds the carriage returns.
+absl::StatusOr<Pipe> MakeTerminal(int like) {
+  UniqueFd master(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!master.valid() || grantpt(master.get()) != 0 || unlockpt(master.get()) != 0)
+    return ErrnoStatus(errno, "make a terminal for a worker");
+  UniqueFd worker(ioctl(master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!worker.valid()) return ErrnoStatus(errno, "open a worker's terminal");
+  termios modes = {};
+  if (tcgetattr(worker.get(), &modes) == 0) {
+    modes.c_oflag &= ~static_cast<tcflag_t>(OPOST);
+    modes.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    tcsetattr(worker.get(), TCSANOW, &modes);
+  }
+  winsize size = {};
+  if (ioctl(like, TIOCGWINSZ, &size) == 0) ioctl(worker.get(), TIOCSWINSZ, &size);
+  return Pipe{std::move(master), std::move(worker)};
+}
+
+absl::StatusOr<Pipe> MakeStream(bool terminal, int like) {
+  if (!terminal) return MakePipe();
+  absl::StatusOr<Pipe> made = MakeTerminal(like);
+  return made.ok() ? std::move(made) : MakePipe();  // a container without /dev/pts
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& words) {
@@ -95,8 +123,8 @@ absl::Status CannotExecute(int error, const std::string& file) {
 }  // namespace
 
 absl::StatusOr<Process> Process::Start(const ProcessSpec& spec) {
-  MT_ASSIGN_OR_RETURN(Pipe output, MakePipe());
-  MT_ASSIGN_OR_RETURN(Pipe error, MakePipe());
+  MT_ASSIGN_OR_RETURN(Pipe output, MakeStream(spec.out_terminal, STDOUT_FILENO));
+  MT_ASSIGN_OR_RETURN(Pipe error, MakeStream(spec.err_terminal, STDERR_FILENO));
   MT_ASSIGN_OR_RETURN(Pipe report, MakePipe());
   std::vector<std::string> variables;
   for (const auto& [name, value] : spec.environment) variables.push_back(absl::StrCat(name, "=", value));
@@ -136,6 +164,19 @@ absl::StatusOr<Process> Process::Start(const ProcessSpec& spec) {
   return process;
 }
 
+absl::StatusOr<Process> Process::StartBy(
+    const std::function<absl::StatusOr<pid_t>(int output, int error)>& start, const ProcessSpec& spec) {
+  MT_ASSIGN_OR_RETURN(Pipe output, MakeStream(spec.out_terminal, STDOUT_FILENO));
+  MT_ASSIGN_OR_RETURN(Pipe error, MakeStream(spec.err_terminal, STDERR_FILENO));
+  Process process;
+  MT_ASSIGN_OR_RETURN(process.pid_, start(output.write.get(), error.write.get()));
+  process.pidfd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, process.pid_, 0)));
+  if (!process.pidfd_.valid()) return ErrnoStatus(errno, "watch a worker (pidfd_open needs Linux 5.3)");
+  process.output_ = std::move(output.read);
+  process.error_ = std::move(error.read);
+  return process;
+}
+
 Process::Process(Process&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       pidfd_(std::move(other.pidfd_)),
@@ -158,6 +199,8 @@ std::optional<ExitStatus> Process::Poll() const {
   if (info.si_code == CLD_EXITED) return ExitStatus{info.si_status, 0};
   return ExitStatus{0, info.si_status};
 }
+
+void Process::Leave() { waitpid(std::exchange(pid_, -1), nullptr, WNOHANG); }
 
 void Process::Signal(int signal) const {
   // Between fork and setsid the group does not exist yet; Start waits for the exec, so it does here unless

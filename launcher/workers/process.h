@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct ProcessSpec {
   std::vector<int> cpus = {};           // what it may run on; none: what this process may
   std::optional<int> memory_node = {};  // NUMA node whose memory it prefers
   std::vector<int> kept = {};           // descriptors that stay open besides the first three, and no others
+  // Standard output, error on a terminal of its own instead of a pipe, as large as that of this process.
+  bool out_terminal = false, err_terminal = false;
 };
 
 struct ExitStatus {
@@ -33,10 +36,14 @@ struct ExitStatus {
 /// process meanwhile.
 class Process {
  public:
-  /// Standard input is inherited, output and error are pipes; the limit of open files is what mtrun began
-  /// with. An exec that fails is an error here, not an
-  /// exit of the worker.
+  /// Standard input is inherited, output and error are pipes or terminals that pass every byte unchanged; the
+  /// limit of open files is what mtrun began with. An exec that fails is an error here, not an exit of the
+  /// worker.
   static absl::StatusOr<Process> Start(const ProcessSpec& spec);
+  /// `start` makes it: given its standard output and error it returns the pid of a child of this process,
+  /// which leads a session.
+  static absl::StatusOr<Process> StartBy(
+      const std::function<absl::StatusOr<pid_t>(int output, int error)>& start, const ProcessSpec& spec);
   Process(Process&& other) noexcept;
   Process& operator=(Process&&) = delete;
   /// Kills the group and reaps the leader.
@@ -53,6 +60,8 @@ class Process {
   std::optional<ExitStatus> Poll() const;
   /// To the whole group.
   void Signal(int signal) const;
+  /// Reaps the leader, which has ended, and leaves its group alone. Nothing else may be called after it.
+  void Leave();
 
  private:
   Process() = default;

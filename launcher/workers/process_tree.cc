@@ -69,10 +69,10 @@ bool GroupIsAlive(pid_t group, const std::vector<ProcessInfo>& processes) {
   return false;
 }
 
-int KillDescendants(pid_t root, const std::function<void(const ProcessInfo&)>& before) {
+int KillDescendants(pid_t root, const std::function<void(const ProcessInfo&)>& before, pid_t spared) {
   int alive = 0;
   for (const ProcessInfo& process : DescendantsOf(root, ListProcesses())) {
-    if (process.state == 'Z' || process.state == 'X') continue;
+    if (process.state == 'Z' || process.state == 'X' || process.pid == spared) continue;
     if (before) before(process);
     if (kill(process.pid, SIGKILL) == 0) ++alive;
   }

@@ -21,7 +21,8 @@ std::vector<ProcessInfo> DescendantsOf(pid_t root, const std::vector<ProcessInfo
 /// True while a process of the group is more than a zombie.
 bool GroupIsAlive(pid_t group, const std::vector<ProcessInfo>& processes);
 /// Sends SIGKILL to every descendant of `root` (not to itself); the number that was still alive. `before`
-/// hears of each first.
-int KillDescendants(pid_t root, const std::function<void(const ProcessInfo&)>& before = {});
+/// hears of each first. `spared` is left out, not its descendants.
+int KillDescendants(pid_t root, const std::function<void(const ProcessInfo&)>& before = {},
+                    pid_t spared = -1);
 
 }  // namespace mtrun::launcher

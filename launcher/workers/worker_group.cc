@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <asio.hpp>
+#include <limits>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +21,9 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr Duration kOutputPatience = std::chrono::milliseconds(300);
-constexpr Duration kRecordPatience = std::chrono::milliseconds(500);
+// A worker's own signal may be seen so much later than it came.
+constexpr int64_t kSignalMarginNs = 1'000'000'000;
+constexpr int kKillRounds = 20;
 
 /// The exit status of a worker that was not started: shells' for what another try does not mend, else 1 (no
 /// descriptor, process or memory was left).
@@ -53,7 +56,7 @@ class Group : public WorkerGroup {
  public:
   Group(asio::io_context& io, OutputMux& output, Handler handler)
       : io_(io), output_(output), handler_(std::move(handler)), hold_(io) {}
-  ~Group() override { Clear(); }
+  ~Group() override { left_ ? Forget() : Clear(); }
 
   bool empty() const override { return workers_.empty(); }
 
@@ -90,24 +93,25 @@ class Group : public WorkerGroup {
   }
 
   void OnChildSignal() override {
-    const std::vector<ProcessInfo> processes = ListProcesses();
-    for (const ProcessInfo& process : processes) {
-      if (process.parent == getpid() && process.state == 'Z' && !IsLeader(process.pid))
-        waitpid(process.pid, nullptr, WNOHANG);
-    }
+    ReapOrphans();
     LookForExits();
   }
 
   void Clear() override {
-    hold_.cancel();
-    holding_ = false;
-    failed_.clear();
-    workers_.clear();
-    // What left its worker's session has no group to kill. What a dying process starts meanwhile is the
-    // guardian's.
-    if (KillDescendants(getpid()) > 0) KillDescendants(getpid());
-    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    Forget();
+    // What left its worker's session has no group to kill. What a dying process starts meanwhile has its turn
+    // in the next round, or is the guardian's.
+    for (int round = 0; round < kKillRounds && KillDescendants(getpid(), {}, handler_.helper()) > 0;
+         ++round) {
     }
+    ReapOrphans();
+  }
+
+  void Leave() override {
+    for (const auto& worker : workers_)
+      if (worker->process && worker->process->Poll()) worker->process->Leave();
+    Forget();
+    left_ = true;
   }
 
  private:
@@ -118,6 +122,12 @@ class Group : public WorkerGroup {
     ExitStatus status;
     std::optional<int64_t> recorded_at;
     int64_t ended_at = 0;
+    /// One without a record ended of something that no Python could catch, which comes before what others
+    /// recorded meanwhile; or it just exited, which says least.
+    int64_t since() const {
+      if (recorded_at) return *recorded_at;
+      return status.signal != 0 ? ended_at - kSignalMarginNs : std::numeric_limits<int64_t>::max();
+    }
   };
   struct Worker {
     std::optional<Process> process;
@@ -127,7 +137,23 @@ class Group : public WorkerGroup {
     int64_t serial = 0;  // what was posted for another one is dropped
   };
 
+  void ReapOrphans() {
+    for (const ProcessInfo& process : ListProcesses()) {
+      const bool ended = process.parent == getpid() && process.state == 'Z';
+      if (ended && !IsLeader(process.pid) && process.pid != handler_.helper())
+        waitpid(process.pid, nullptr, WNOHANG);
+    }
+  }
+
+  void Forget() {
+    hold_.cancel();
+    holding_ = false;
+    failed_.clear();
+    workers_.clear();
+  }
+
   void Fill(size_t place, WorkerLaunch& launch) {
+    left_ = false;
     workers_[place] = std::make_unique<Worker>();
     Worker& worker = *workers_[place];
     worker.serial = ++last_serial_;
@@ -141,7 +167,7 @@ class Group : public WorkerGroup {
   }
 
   absl::Status StartOne(Worker& worker, WorkerLaunch& launch) {
-    MT_ASSIGN_OR_RETURN(Process process, Process::Start(launch.spec));
+    MT_ASSIGN_OR_RETURN(Process process, handler_.start(launch.spec));
     launch.streams.out = process.TakeOutput();
     launch.streams.err = process.TakeError();
     worker.process.emplace(std::move(process));
@@ -182,45 +208,44 @@ class Group : public WorkerGroup {
         failed_.push_back({local_rank, *status, RecordedAt(worker.files), WallClockNs()});
       }
     }
-    ReportFailures(kRecordPatience);
+    ReportFailures();
     LookForGone();
   }
 
-  /// The first one counts as the cause of all. One killed by a signal recorded nothing and is the likelier
-  /// cause of others that ended meanwhile; else the one that recorded its error first, which may be one that
-  /// is still on its way out.
-  void ReportFailures(Duration patience) {
+  /// The first one counts as the cause of all: the one whose error is the earliest, which may be one that is
+  /// still on its way out.
+  void ReportFailures() {
     if (failed_.empty()) return;
-    const auto order = [](const Failed& a, const Failed& b) {
-      if ((a.status.signal != 0) != (b.status.signal != 0)) return a.status.signal != 0;
-      if (a.recorded_at.has_value() != b.recorded_at.has_value()) return a.recorded_at.has_value();
-      return a.recorded_at.has_value() && *a.recorded_at < *b.recorded_at;
-    };
-    std::stable_sort(failed_.begin(), failed_.end(), order);
-    if (patience > Duration::zero() && AnEarlierErrorIsOnItsWay()) {
-      if (std::exchange(holding_, true)) return;
-      hold_.expires_after(patience);
-      hold_.async_wait([this](std::error_code error) {
-        if (error) return;
-        ReportFailures(Duration::zero());
-        LookForGone();
-      });
-      return;
-    }
+    std::stable_sort(failed_.begin(), failed_.end(),
+                     [](const Failed& a, const Failed& b) { return a.since() < b.since(); });
+    if (!WithEarlierErrors().empty()) return Hold(SIGTERM);
     hold_.cancel();
     holding_ = false;
     for (const Failed& failed : std::exchange(failed_, {}))
       ReportExit(failed.local_rank, failed.status, failed.recorded_at.value_or(failed.ended_at));
   }
 
-  bool AnEarlierErrorIsOnItsWay() const {
-    const Failed& first = failed_.front();
-    if (first.status.signal != 0) return false;
-    return std::any_of(workers_.begin(), workers_.end(), [&](const auto& worker) {
-      if (worker->life != Life::kRunning) return false;
-      const std::optional<int64_t> recorded_at = RecordedAt(worker->files);
-      return recorded_at && (!first.recorded_at || *recorded_at < *first.recorded_at);
+  /// Those who have recorded one ends by themselves, else by `signal`, else by SIGKILL.
+  void Hold(int signal) {
+    if (std::exchange(holding_, true)) return;
+    hold_.expires_after(handler_.record_patience);
+    hold_.async_wait([this, signal](std::error_code error) {
+      if (error) return;
+      for (const Worker* worker : WithEarlierErrors()) worker->process->Signal(signal);
+      holding_ = false;
+      if (!failed_.empty()) Hold(SIGKILL);
     });
+  }
+
+  /// Workers that still run and have recorded an error before the first one that has ended badly.
+  std::vector<const Worker*> WithEarlierErrors() const {
+    std::vector<const Worker*> found;
+    for (const auto& worker : workers_) {
+      if (failed_.empty() || worker->life != Life::kRunning) continue;
+      const std::optional<int64_t> recorded_at = RecordedAt(worker->files);
+      if (recorded_at && *recorded_at < failed_.front().since()) found.push_back(worker.get());
+    }
+    return found;
   }
 
   void ReportExit(int local_rank, const ExitStatus& status, int64_t at) {
@@ -234,6 +259,7 @@ class Group : public WorkerGroup {
     event.log_file = worker.files.err;
     event.failed_at_ns = at;
     event.wall_time = WallClockText(at);
+    event.recorded = RecordedAt(worker.files).has_value();
     if (status.code != 0 || status.signal != 0) {
       event.message = FailureMessage(worker.files, output_.TailOfError(local_rank, kOutputPatience));
     }
@@ -272,6 +298,7 @@ class Group : public WorkerGroup {
   const Handler handler_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Failed> failed_;
+  bool left_ = false;  // what is left of the last workers lives on
   bool holding_ = false;
   asio::steady_timer hold_;  // how long failed_ waits for an earlier error
   int64_t last_serial_ = 0;

@@ -31,6 +31,11 @@ class WorkerGroup {
   struct Handler {
     std::function<void(const WorkerExited&)> exited;
     std::function<void(const WorkerGone&)> gone;
+    std::function<absl::StatusOr<Process>(const ProcessSpec&)> start = Process::Start;
+    /// A child of this process that is no worker and lives on, -1 for none.
+    std::function<pid_t()> helper = [] { return -1; };
+    /// How long a worker that has recorded an error may take to end before it is told to, and then killed.
+    Duration record_patience = std::chrono::seconds(5);
   };
 
   static std::unique_ptr<WorkerGroup> Make(asio::io_context& io, OutputMux& output, Handler handler);
@@ -51,6 +56,8 @@ class WorkerGroup {
   virtual void OnChildSignal() = 0;
   /// Kills and reaps all workers and everything else that descends from this process.
   virtual void Clear() = 0;
+  /// Forgets the workers, which have ended; what they have started lives on.
+  virtual void Leave() = 0;
 };
 
 }  // namespace mtrun::launcher

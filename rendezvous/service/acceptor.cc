@@ -46,8 +46,9 @@ class AsioAcceptor final : public Acceptor {
 
   int port() const override { return port_; }
 
-  void Begin(Receiver receiver) override {
+  void Begin(Receiver receiver, Strangers strangers) override {
     receiver_ = std::move(receiver);
+    strangers_ = std::move(strangers);
     for (Listener& listener : listeners_) AwaitConnections(listener);
     thread_ = std::thread([this] { loop_.run(); });
   }
@@ -94,10 +95,29 @@ class AsioAcceptor final : public Acceptor {
       if (!socket.valid()) return errno == EAGAIN;
       UniqueFd watched(fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
       if (!watched.valid()) return false;
-      Watch(std::move(watched), PeerOf(address));
-      HandOver(listener, std::move(socket));
+      const uint64_t id = Watch(std::move(watched), PeerOf(address));
+      if (strangers_) {
+        AwaitFirstByte(id, listener, std::move(socket));
+      } else {
+        HandOver(listener, std::move(socket));
+      }
     }
     return true;
+  }
+
+  /// Bounded as all that are unknown: one that is cut ends here too.
+  void AwaitFirstByte(uint64_t id, int listener, UniqueFd socket) {
+    const auto waiting = std::make_shared<stream_descriptor>(loop_, socket.Release());
+    waiting->async_wait(stream_descriptor::wait_read, [this, id, listener, waiting](std::error_code error) {
+      if (error) return;
+      UniqueFd fd(waiting->release());
+      char first = 1;
+      if (recv(fd.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) != 1 || first != 0)
+        return HandOver(listener, std::move(fd));
+      watched_.erase(id);
+      unknown_.Remove(id);
+      strangers_(std::move(fd));
+    });
   }
 
   void HandOver(int listener, UniqueFd socket) {
@@ -109,7 +129,7 @@ class AsioAcceptor final : public Acceptor {
     receiver_->HandleNewConnection(&connection);
   }
 
-  void Watch(UniqueFd socket, const std::string& peer) {
+  uint64_t Watch(UniqueFd socket, const std::string& peer) {
     const uint64_t id = ++last_id_;
     if (const auto oldest = unknown_.Add(id, peer, MonotonicNow()))
       Cut(*oldest, "too many are open from there that have not shown the cluster's token");
@@ -118,6 +138,7 @@ class AsioAcceptor final : public Acceptor {
       if (!error) OnGone(id);
     });
     if (unknown_.size() == 1) AwaitDeadline();
+    return id;
   }
 
   void OnGone(uint64_t id) {
@@ -161,6 +182,7 @@ class AsioAcceptor final : public Acceptor {
   const int port_;
   const bool quiet_;
   Receiver receiver_;
+  Strangers strangers_;
   std::thread thread_;  // the only one that touches what follows, once it runs
   asio::io_context loop_{1};
   std::list<Listener> listeners_;

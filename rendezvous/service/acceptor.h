@@ -6,6 +6,7 @@
 
 #include <grpcpp/server_builder.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/endpoint.h"
+#include "base/posix.h"
 
 namespace mtrun::rendezvous {
 
@@ -20,13 +22,16 @@ class Acceptor {
  public:
   using Receiver = std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor>;
 
+  using Strangers = std::function<void(UniqueFd)>;
+
   /// One socket an address and all on one port. kAlreadyExists where one cannot be bound. `quiet`: nobody
   /// shows a token here, and who leaves without a call is no news.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::vector<Endpoint>& addresses, bool quiet);
   virtual ~Acceptor() = default;
   virtual int port() const = 0;
-  /// Connections that have come since Listen go to `receiver` too, whose server has started.
-  virtual void Begin(Receiver receiver) = 0;
+  /// Connections that have come since Listen go to `receiver` too, whose server has started. Those that begin
+  /// with a zero byte, as neither TLS nor HTTP/2 does, go to `strangers` where there is one, unread.
+  virtual void Begin(Receiver receiver, Strangers strangers) = 0;
   /// Listens no more; connections that gRPC has go on. Before that server goes.
   virtual void Stop() = 0;
   /// A call has come over the connection of this peer, as gRPC names it. Any thread, at any time.

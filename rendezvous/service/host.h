@@ -2,6 +2,7 @@
 // port and then reads its own nonce back through the endpoint hosts; names, aliases and NAT do not matter.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/port_range.h"
+#include "base/posix.h"
 
 namespace mtrun::rendezvous {
 
@@ -22,6 +24,7 @@ struct HostOptions {
   PortRange ports = {};     // where a service listens that stands by
   uint64_t presence_id = 0;
   std::string state_folder = {};  // see ServiceOptions
+  std::function<void(UniqueFd)> strangers = {};
 };
 
 class Host {

@@ -140,7 +140,7 @@ class GrpcService final : public Service {
     registrar_.Begin(port());
     thread_ = std::thread([this] { loop_.run(); });
     calls_thread_ = std::thread([this] { calls_.run(); });
-    acceptor_->Begin(std::move(receiver));
+    acceptor_->Begin(std::move(receiver), options_.strangers);
     return absl::OkStatus();
   }
 

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/posix.h"
 
 namespace mtrun::rendezvous {
 
@@ -29,6 +31,7 @@ struct ServiceOptions {
   // address; "" for a service at the endpoint.
   std::string standby_address = {};
   std::string state_folder = {};  // where it writes down who is in its jobs, for its successor; "": nowhere
+  std::function<void(UniqueFd)> strangers = {};  // gets connections that begin with a zero byte; any thread
   Duration flush_timeout = std::chrono::seconds(2);  // how long the end may wait for acknowledgements
 };
 

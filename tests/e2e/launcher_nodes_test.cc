@@ -305,9 +305,9 @@ TEST_F(NamespacesTest, WorkersMeetAtTheMasterOverTcp) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   const std::string script = support::TestFile("support/toys/meet.py");
   // The one that does not host comes first: it says that it waits, and goes on once there is a service.
-  const auto second = StartNode(1, {script});
+  const auto second = StartNode(1, {"--store=rank0", script});
   ASSERT_TRUE(second->WaitForLine("hosted elsewhere")) << second->Text();
-  const auto first = StartNode(0, {script});
+  const auto first = StartNode(0, {"--store=rank0", script});
   EXPECT_EQ(first->Wait(), 0) << first->Text();
   EXPECT_EQ(second->Wait(), 0) << second->Text();
   EXPECT_TRUE(first->WaitForLine("MET [0, 1, 2, 3] at 10.77.0.1", Seconds(0))) << first->Text();

@@ -56,7 +56,7 @@ TEST_F(LauncherTest, PythonScriptsGetTheEnvironmentOfTorchrun) {
                                                          {"MASTER_ADDR", "127.0.0.1"},
                                                          {"TORCHELASTIC_RESTART_COUNT", "0"},
                                                          {"TORCHELASTIC_MAX_RESTARTS", "3"},
-                                                         {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+                                                         {"TORCHELASTIC_USE_AGENT_STORE", "True"},
                                                          {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
                                                          {"OMP_NUM_THREADS", "1"},
                                                          {"SENTINEL", "from the parent"}};
@@ -148,7 +148,7 @@ TEST_F(LauncherTest, WrongCommandLinesSaySoAndStartNothing) {
       {{"--standalone", "no_such.py"}, "\"no_such.py\" does not exist"},
       {{"--nnodes", "3:1", "true"}, "--nnodes: \"3:1\""},
       {{"--nproc_per_nodes", "2", "true"}, "did you mean --nproc_per_node?"},
-      {{"--nnodes", "2", "true"}, "--rdzv_endpoint"},
+      {{"--nnodes", "2", "--rdzv_backend", "c10d", "true"}, "--rdzv_endpoint"},
       {{"--no_python", "-m", "x"}, "exclude"},
       {{}, "nothing to run"},
       {{"--standalone", "--log_dir", "/dev/null/x", "true"}, "--log_dir"},

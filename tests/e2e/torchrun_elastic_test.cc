@@ -232,7 +232,7 @@ class TorchrunStore : public NetworkTest {
     overlay["PYTHONUNBUFFERED"] = "1";
     return std::make_unique<Program>(
         network_->On(node, Command({"--nnodes", "1:2", "--rdzv_endpoint", endpoints_[0], "--insecure",
-                                    "--node_rank", absl::StrCat(node_rank), "--rdzv_conf",
+                                    "--store=rank0", "--node_rank", absl::StrCat(node_rank), "--rdzv_conf",
                                     "last_call_timeout=" + last_call, folder_.File("meet_and_stay.py")})),
         overlay);
   }

@@ -148,11 +148,12 @@ TEST_P(Failing, Behaviour69And70TheRootCauseIsTheEarliestErrorAlsoInTheFlatForm)
   const auto run = Run({}, absl::StrCat("record() { echo '{\"message\":\"'$1'\",\"timestamp\":'$2'}' > "
                                         "$TORCHELASTIC_ERROR_FILE; }\n",
                                         "if [ $RANK = 1 ]; then record 'the cause' 1700000000; touch ",
-                                        folder_.File("failed"), "; sleep 0.4; exit 3; fi\n", "while [ ! -e ",
+                                        folder_.File("failed"), "; sleep 2; exit 3; fi\n", "while [ ! -e ",
                                         folder_.File("failed"), " ]; do sleep 0.02; done; sleep 0.05\n",
                                         "record 'peer lost' \\\"1700000005\\\"; exit 4\n"));
   EXPECT_EQ(run->Wait(), Failed(3)) << run->Text();
   EXPECT_EQ(Own()["message"], "the cause") << run->Text();
+  EXPECT_THAT(run->Text(), HasSubstr("peer lost"));  // listed below it
 }
 
 /// 41, 42: the workers get the launcher's signal, and so do the processes that they started.
@@ -271,15 +272,14 @@ TEST_F(TorchrunFailure, Behaviour36To38NodesMayFinishAtDifferentTimesWithoutABar
 }
 
 TEST_F(TorchrunFailure, MasterMayFinishSecondsBeforeTheOthers) {
-  // The store lives in rank 0's process (USE_AGENT_STORE=False): what the others need of it they have by
-  // then.
+  // It serves the store itself: what the others need of it they have by then.
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
   const std::string script = folder_.File("late.py");
   support::WriteText(
       script,
       absl::StrCat("import os, runpy, time\nrunpy.run_path('", support::TestFile("support/toys/meet.py"),
                    "')\nif os.environ['RANK'] != '0':\n    time.sleep(2)\n    print('LATE')\n"));
-  Program mtrun(Command({"--standalone", "--nproc_per_node=3", script}), Environment());
+  Program mtrun(Command({"--standalone", "--store=rank0", "--nproc_per_node=3", script}), Environment());
   EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
   EXPECT_THAT(From(mtrun.OutLines(), "LATE"), SizeIs(2));
 }
@@ -314,15 +314,15 @@ TEST_F(TorchrunFailure, Behaviour43SignalsThatAreNotListedHaveTheirUsualEffect) 
 
 TEST_F(TorchrunFailure, Behaviour44TheGraceBeforeSigkillCanBeChosen) {
   // torchrun 2.11 has neither the flag nor the variable: its grace is 30 s.
-  const std::string script = Script("run.sh", "trap '' TERM\necho up\nwhile true; do sleep 0.05; done\n");
+  const std::string script = Script("run.sh", "trap '' TERM\necho ready\nwhile true; do sleep 0.05; done\n");
   const support::Overlay environment = {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "1000"}};
   const auto run = Agent("1", {"--shutdown_timeout=0.1", script}, environment);  // the flag wins
-  ASSERT_TRUE(run->WaitForLine("]:up")) << run->Text();
+  ASSERT_TRUE(run->WaitForLine("ready")) << run->Text();
   run->Signal(SIGTERM);
   EXPECT_EQ(run->Wait(kSoon), 128 + SIGTERM) << run->Text();
   EXPECT_THAT(run->Text(), HasSubstr("killing them"));
   const auto variable = Agent("1", {script}, {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "0"}});
-  ASSERT_TRUE(variable->WaitForLine("]:up")) << variable->Text();
+  ASSERT_TRUE(variable->WaitForLine("ready")) << variable->Text();
   variable->Signal(SIGTERM);
   EXPECT_EQ(variable->Wait(kSoon), 128 + SIGTERM) << variable->Text();
   const auto negative = Agent("1", {"--shutdown_timeout=-1", script});

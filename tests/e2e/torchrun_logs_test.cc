@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/posix.h"
 #include "nlohmann/json.hpp"
@@ -125,6 +126,44 @@ TEST_P(Logs, Behaviour73TheFileTimerEndsAWorkerThatHangs) {
   }
 }
 
+TEST_P(Logs, OneWorkersBytesPassUnchanged) {
+  const std::string script =
+      Script("bytes.sh", "printf '{\"a\": 1}\\r50%%\\001\\n  no end'; echo a prompt >&2\n");
+  const std::string whole = absl::StrJoin(Command({"--standalone", "--no_python", script}), " ");
+  Program run({"sh", "-c", absl::StrCat(whole, " > ", folder_.File("r.json"))}, Environment());
+  EXPECT_EQ(run.Wait(), 0) << run.Text();
+  EXPECT_EQ(support::ReadText(folder_.File("r.json")), "{\"a\": 1}\r50%\001\n  no end");
+  EXPECT_THAT(run.ErrLines(), testing::Contains("a prompt"));
+}
+
+TEST_P(Logs, OneWorkerOnATerminalHasATerminal) {
+  if (!HavePython()) GTEST_SKIP() << "there is no python3";
+  support::WriteText(folder_.File("ask.py"),
+                     "import os, sys\n"
+                     "print('TTY', sys.stdin.isatty(), sys.stdout.isatty(), sys.stderr.isatty())\n"
+                     "print('GOT', input('name? '), os.get_terminal_size().columns)\n");
+  // A terminal of its own, into which "Eve" is typed once the prompt stands there.
+  support::WriteText(folder_.File("type.py"),
+                     "import fcntl, os, pty, struct, sys, termios\n"
+                     "pid, master = pty.fork()\n"
+                     "if pid == 0:\n"
+                     "    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 33, 111, 0, 0))\n"
+                     "    os.execvp(sys.argv[1], sys.argv[1:])\n"
+                     "text, typed = b'', False\n"
+                     "while True:\n"
+                     "    try: more = os.read(master, 1000)\n"
+                     "    except OSError: break\n"
+                     "    if not more: break\n"
+                     "    text += more\n"
+                     "    if b'name? ' in text and not typed: typed = os.write(master, b'Eve\\n') > 0\n"
+                     "print(text.decode().replace('\\r', ''))\n"
+                     "sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n");
+  Program run(Words({"python3", folder_.File("type.py")}, Command({"--standalone", folder_.File("ask.py")})),
+              Environment());
+  EXPECT_EQ(run.Wait(), 0) << run.Text();
+  EXPECT_THAT(run.Text(), AllOf(HasSubstr("TTY True True True"), HasSubstr("GOT Eve 111")));
+}
+
 // ---- mtrun's own ----
 
 class TorchrunLogs : public LogsTest<LauncherTest> {};
@@ -149,6 +188,35 @@ TEST_F(TorchrunLogs, TheConsoleShowsTheLocalRanksOfTheFilter) {
   EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
   EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default1]:out 1"));
   EXPECT_EQ(Log(0, "stdout.log"), "out 0\n");
+}
+
+TEST_F(TorchrunLogs, TheConsoleMayBePlainOrPrefixed) {
+  Program plain(Command(Flags({"--console=plain", Speak()})), Environment());
+  EXPECT_EQ(plain.Wait(), 0) << plain.Text();
+  EXPECT_THAT(plain.OutLines(), UnorderedElementsAre("out 0", "out 1"));
+  Program prefixed(Command({"--standalone", "--console=prefix", Speak()}), Environment());
+  EXPECT_EQ(prefixed.Wait(), 0) << prefixed.Text();
+  EXPECT_THAT(prefixed.OutLines(), ElementsAre("[default0]:out 0"));
+  Program teed(Command({"--standalone", "--tee=3", Speak()}), Environment());
+  EXPECT_EQ(teed.Wait(), 0) << teed.Text();
+  EXPECT_THAT(teed.OutLines(), ElementsAre("[default0]:out 0"));
+}
+
+TEST_F(TorchrunLogs, KeptFilesAreBoundedWhereNobodyHasAskedForThem) {
+  const std::string script =
+      Script("run.sh", "head -c 40000000 /dev/zero | tr '\\0' x\necho; echo the end\n");
+  Program mtrun({"sh", "-c", absl::StrCat(Mtrun(), " --standalone ", script, " > /dev/null")}, Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  uintmax_t kept = 0;
+  std::string newest;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path())) {
+    if (!entry.is_regular_file() || !entry.path().filename().string().starts_with("stdout")) continue;
+    kept += entry.file_size();
+    if (entry.path().filename() == "stdout.log") newest = support::ReadText(entry.path());
+  }
+  EXPECT_GT(kept, uintmax_t{8} << 20);
+  EXPECT_LT(kept, uintmax_t{17} << 20);
+  EXPECT_THAT(newest, testing::EndsWith("\nthe end\n"));
 }
 
 TEST_F(TorchrunLogs, FilteredLinesAreDuplicated) {
@@ -187,7 +255,7 @@ TEST_F(TorchrunLogs, DevNullMeansNoFiles) {
                          Script("say.sh", "echo file [$TORCHELASTIC_ERROR_FILE]\n")}),
                 Environment());
   EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
-  EXPECT_THAT(mtrun.OutLines(), ElementsAre("[default0]:file []"));
+  EXPECT_THAT(mtrun.OutLines(), ElementsAre("file []"));
 }
 
 TEST_F(TorchrunLogs, Behaviour73TheHealthEndpointAnswersAlsoWhileOthersFinish) {
@@ -256,6 +324,10 @@ TEST_F(TorchrunLogs, AWorkerMayCloseItsOutput) {
 TEST_F(TorchrunLogs, GrandchildrenThatHoldTheOutputDoNotHoldTheRun) {
   Program mtrun(Command(Flags({Script("run.sh", "setsid sleep 1000 &\necho done\n")})), Environment());
   EXPECT_EQ(mtrun.Wait(kSoon), 0) << mtrun.Text();
+  for (const pid_t pid : mark_.Alive()) {  // they live on, and so does who carries their output
+    const std::string command = support::ReadText(absl::StrCat("/proc/", pid, "/comm"));
+    if (command == "sleep\n") kill(pid, SIGKILL);
+  }
   EXPECT_TRUE(mark_.WaitForNone(kSoon));
 }
 

@@ -43,6 +43,8 @@ void FuzzCheckpoint(std::string_view bytes);
 /// What mtreport reads of a run folder, a line each: metrics, or behind a letter ledger, settings,
 /// environment, report and manifest; and the page of it.
 void FuzzReport(std::string_view bytes);
+/// Clients of PyTorch's store that the agent serves.
+void FuzzTcpStore(std::string_view bytes);
 /// Python's pickles and the zip archives around them (.pth files).
 void FuzzPickle(std::string_view bytes);
 

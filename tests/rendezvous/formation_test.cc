@@ -20,9 +20,16 @@ TEST(OrderNodes, NewcomersComeInNaturalOrder) {
               ElementsAre("node1", "node2", "node10"));
 }
 
-TEST(OrderNodes, SameHostIsOrderedByNodeId) {
-  EXPECT_THAT(OrderNodes({{"h-20-b", "h", {}, {}, 0}, {"h-3-a", "h", {}, {}, 1}}),
+TEST(OrderNodes, NodesOfOneHostAreOrderedByAddressThenByArrival) {
+  EXPECT_THAT(OrderNodes({{"h-20-b", "h", {}, {}, 1}, {"h-3-a", "h", {}, {}, 2}}),
+              ElementsAre("h-20-b", "h-3-a"));
+  EXPECT_THAT(OrderNodes({{"h-20-b", "h", {}, {}, 1}, {"h-3-a", "h", {}, {}, 1}}),
               ElementsAre("h-3-a", "h-20-b"));
+  EXPECT_THAT(OrderNodes({{"a", "h", {}, {}, 1, "127.0.0.10"},
+                          {"b", "h", {}, {}, 3, "127.0.0.9"},
+                          {"c", "h", {}, {}, 2, "127.0.0.9"},
+                          {"d", "g", {}, {}, 4, "127.0.0.99"}}),
+              ElementsAre("d", "c", "b", "a"));
 }
 
 TEST(OrderNodes, SurvivorsKeepTheirOrderBeforeNewcomers) {

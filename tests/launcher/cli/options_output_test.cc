@@ -39,5 +39,32 @@ TEST(OptionsOutputTest, TheLinePrefixIsATemplate) {
   EXPECT_EQ(Parse("--log_line_prefix_template=${hostname} x", environment)->prefix_template, "${hostname}");
 }
 
+TEST(OptionsTest, TheStoreIsTheAgentsUnlessSomebodyWantsRankZeros) {
+  EXPECT_TRUE(Parse("x")->agent_store());
+  EXPECT_FALSE(Parse("--store rank0 x")->agent_store());
+  EXPECT_FALSE(Parse("--rdzv_conf hold_port=false x")->agent_store());
+  EXPECT_FALSE(Parse("--trainer cnnA")->agent_store());
+  EXPECT_THAT(ErrorOf("--store nobody x"), HasSubstr("--store"));
+  const EnvironmentMap disabled = {{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"}};
+  EXPECT_FALSE(ParseOptions({"x"}, disabled, {})->agent_store());
+  EXPECT_TRUE(ParseOptions({"--store=agent", "x"}, disabled, {})->agent_store());
+}
+
+TEST(OptionsTest, OneWorkersBytesPassUnlessLinesAreWanted) {
+  EXPECT_TRUE(Parse("x")->RawConsole());
+  EXPECT_TRUE(Parse("--console plain x")->RawConsole());
+  for (const char* line :
+       {"--nproc_per_node 2 x", "--console prefix x", "--tee 3 x", "--log_line_prefix_template=[${rank}] x",
+        "--nproc_per_node 2 --console plain x", "--trainer cnnA", "--console plain --trainer cnnA"})
+    EXPECT_FALSE(Parse(line)->RawConsole()) << line;
+}
+
+TEST(OptionsTest, AWarmInterpreterPreloadsTorch) {
+  EXPECT_FALSE(Parse("x")->warm_python);
+  EXPECT_THAT(Parse("--warm_python x")->preload, ElementsAre("torch"));
+  EXPECT_THAT(Parse("--warm_python --preload torch,transformers x")->preload,
+              ElementsAre("torch", "transformers"));
+}
+
 }  // namespace
 }  // namespace mtrun::launcher

@@ -64,7 +64,13 @@ TEST(OptionsTest, EndpointComesFromTheEndpointOrTheMaster) {
   EXPECT_EQ(Parse("--nnodes 2 --master_addr node0 --master_port 77 x")->endpoint, "node0:77");
   EXPECT_EQ(Parse("--nnodes 2 --master_addr node0 x")->endpoint, "node0:29500");
   EXPECT_EQ(Parse("--standalone --rdzv_endpoint node0:1 x")->endpoint, "127.0.0.1:0");
-  EXPECT_THAT(ErrorOf("--nnodes 2 x"), AllOf(HasSubstr("--nnodes"), HasSubstr("--rdzv_endpoint")));
+  // torchrun's static defaults.
+  for (const char* line : {"--nnodes 2 x", "--nnodes 2 --rdzv_backend static x"}) {
+    EXPECT_EQ(Parse(line)->endpoint, "127.0.0.1:29500");
+    EXPECT_THAT(Parse(line)->notes, ElementsAre(HasSubstr("on this machine")));
+  }
+  EXPECT_THAT(ErrorOf("--nnodes 2 --rdzv_backend c10d x"),
+              AllOf(HasSubstr("--nnodes"), HasSubstr("--rdzv_endpoint")));
   EXPECT_THAT(ErrorOf("--nnodes 2 --rdzv_endpoint node0:x x"),
               AllOf(HasSubstr("--rdzv_endpoint"), HasSubstr("port")));
   EXPECT_THAT(ErrorOf("--nnodes 2 --rdzv_endpoint node0:0 x"), HasSubstr("1 to 65535"));
@@ -76,6 +82,7 @@ TEST(OptionsTest, OneNodeNeedsNoRendezvous) {
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_TRUE(plain->standalone);
   EXPECT_EQ(plain->master_port, 777);
+  EXPECT_EQ(plain->master_addr, "nowhere");
   EXPECT_EQ(plain->job.heartbeat_interval, std::chrono::hours(1));
   EXPECT_EQ(Parse("--rdzv_conf keep_alive_interval=0.1 x")->job.heartbeat_interval,
             std::chrono::milliseconds(100));
@@ -100,7 +107,8 @@ TEST(OptionsTest, BackEndsOfTorchrunAreMtrunsOwnService) {
   EXPECT_EQ(Parse("--rdzv_backend etcd --nnodes 2 --rdzv_endpoint a:29400 x")->endpoint, "a:29400");
   EXPECT_THAT(ErrorOf("--rdzv_backend zeus x"),
               AllOf(HasSubstr("\"zeus\""), HasSubstr("--rdzv_backend c10d")));
-  EXPECT_THAT(ErrorOf("--rdzv_conf protocol=http x"), HasSubstr("unknown key \"protocol\""));
+  EXPECT_THAT(Parse("--rdzv_conf protocol=http x")->notes,
+              ElementsAre(HasSubstr("unknown key \"protocol\"")));
 }
 
 TEST(OptionsTest, ALeaseIsLongerThanTheSilenceThatLosesANode) {
@@ -137,9 +145,10 @@ TEST(OptionsTest, ConfReadsFractionsAndNamesTheBadKey) {
   EXPECT_THAT(ErrorOf("--rdzv_conf store_type=file x"),
               AllOf(HasSubstr("store_type=\"file\""), HasSubstr("--rdzv_backend c10d --rdzv_endpoint")));
   EXPECT_THAT(ErrorOf("--rdzv_conf close_timeout=-1 x"), HasSubstr("close_timeout"));
-  EXPECT_THAT(ErrorOf("--rdzv_id= x"), HasSubstr("--rdzv_id"));
-  EXPECT_THAT(ErrorOf("--rdzv_conf join_timout=3 x"),
-              AllOf(HasSubstr("--rdzv_conf"), HasSubstr("did you mean join_timeout?")));
+  EXPECT_FALSE(Parse("--rdzv_id= x")->run_id_given);
+  EXPECT_EQ(Parse("--rdzv_id= x")->job.job_id, "none");
+  EXPECT_THAT(Parse("--rdzv_conf join_timout=3 x")->notes,
+              ElementsAre(AllOf(HasSubstr("--rdzv_conf"), HasSubstr("did you mean join_timeout?"))));
   EXPECT_THAT(ErrorOf("--rdzv_conf join_timeout=soon x"),
               AllOf(HasSubstr("join_timeout"), HasSubstr("soon")));
   EXPECT_THAT(ErrorOf("--rdzv_conf join_timeout=0 x"), HasSubstr("more than 0"));

@@ -47,6 +47,24 @@ TEST_F(ProgramTest, PythonRunsScriptsAndModules) {
   EXPECT_THAT(Resolve({.words = {plain}})->argv, ElementsAre(python, "-u", plain));
 }
 
+TEST_F(ProgramTest, PythonRunsItsOwnExecutablesFoldersAndArchives) {
+  const std::string python = Make("path/python3", true), main = Make("app/__main__.py", false);
+  const auto write = [&](const std::string& name, const std::string& text) {
+    const std::string path = Make(name, true);
+    std::ofstream(path) << text;
+    return path;
+  };
+  for (const std::string& program :
+       {write("train", "#!/usr/bin/env python3\nprint(1)\n"), write("app.pyz", "#!/opt/python3.9 -s\nPK\3\4"),
+        write("app.zip", "PK\3\4..."), folder_ + "/app"}) {
+    EXPECT_THAT(Resolve({.words = {program, "x"}})->argv, ElementsAre(python, "-u", program, "x"));
+    EXPECT_TRUE(Resolve({.words = {program}})->python);
+  }
+  const std::string shell = write("run", "#!/bin/sh\n# not python\n");
+  EXPECT_EQ(Resolve({.words = {shell}})->file, shell);
+  EXPECT_EQ(Resolve({.words = {folder_ + "/train"}, .no_python = true})->file, folder_ + "/train");
+}
+
 TEST_F(ProgramTest, ChoosesThePython) {
   const std::string script = Make("train.py", false), on_path = Make("path/python3", true);
   const std::string venv = Make("venv/bin/python", true), named = Make("other/python", true);
@@ -94,9 +112,11 @@ TEST_F(ProgramTest, ScriptsAreToldApartByWhatIsInThem) {
 }
 
 TEST_F(ProgramTest, LocalRankIsPutIntoArguments) {
-  const Program program{
-      .file = "p", .argv = {"p", "--out=${local_rank}.txt", "$$", "${local_rank}${local_rank}"}, .name = "p"};
-  EXPECT_THAT(ArgumentsFor(program, 3), ElementsAre("p", "--out=3.txt", "$$", "33"));
+  const Program program{.file = "p",
+                        .argv = {"p", "--out=${local_rank}.txt", "$$", "${local_rank}${local_rank}",
+                                 "$local_rank/a", "$local_ranks"},
+                        .name = "p"};
+  EXPECT_THAT(ArgumentsFor(program, 3), ElementsAre("p", "--out=3.txt", "$$", "33", "3/a", "$local_ranks"));
 }
 
 TEST_F(ProgramTest, TrainersAreFoundInTheirFolders) {

@@ -58,6 +58,8 @@ TEST(WorkerEnvironmentTest, OverlaysTheParents) {
   EXPECT_EQ(environment.at("RANK"), "1");
   EXPECT_EQ(environment.at("WORLD_SIZE"), "6");
   EXPECT_EQ(environment.at("TORCHELASTIC_USE_AGENT_STORE"), "False");
+  node.agent_store = true;
+  EXPECT_EQ(MakeEnvironment(WorkerEnv(), node).at("TORCHELASTIC_USE_AGENT_STORE"), "True");
   EXPECT_EQ(environment.at("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "1");
   EXPECT_EQ(environment.at("MTRUN_CONFIGURED_WORLD"), "8");
   EXPECT_EQ(environment.at("MTRUN_SHUTDOWN_TIMEOUT"), "0");

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -70,34 +71,38 @@ struct Terminal {
     console = UniqueFd(slave);
     termios mode = {};
     MT_CHECK(tcgetattr(slave, &mode) == 0);
-    mode.c_oflag &= ~static_cast<tcflag_t>(OPOST);
+    cfmakeraw(&mode);
     MT_CHECK(tcsetattr(slave, TCSANOW, &mode) == 0);
-  }
-  std::string Read() const {
-    char bytes[4096];
-    const ssize_t size = read(screen.get(), bytes, sizeof bytes);
-    return {bytes, static_cast<size_t>(std::max<ssize_t>(size, 0))};
   }
 };
 
+/// What a terminal shows of what `say` says to it.
+std::string Shown(const std::function<void(Console&)>& say) {
+  Terminal terminal;
+  {
+    Console console(terminal.console.get(), terminal.console.get());
+    say(console);
+    EXPECT_TRUE(console.Flush(kPatience));
+  }
+  terminal.console.Reset();
+  return ReadAll(terminal.screen.get());
+}
+
 TEST(ConsoleTest, AnUpdateStaysBelowWhatComes) {
-  const Terminal terminal;
-  Console console(terminal.console.get(), terminal.console.get());
-  console.Update(0, "step 1");
-  console.Lines(1, "a warning\n");
-  console.Update(0, "step 2");
-  console.Update(0, "");
-  console.Lines(0, "done\n");
-  ASSERT_TRUE(console.Flush(kPatience));
-  EXPECT_EQ(terminal.Read(), "step 1\r\r\x1b[Ka warning\nstep 1\r\r\x1b[Kstep 2\r\r\x1b[Kdone\n");
+  EXPECT_EQ(Shown([](Console& console) {
+              console.Update(0, "step 1");
+              console.Lines(1, "a warning\n");
+              console.Update(0, "step 2");
+              console.Update(0, "");
+              console.Lines(0, "done\n");
+            }),
+            "step 1\r\r\x1b[Ka warning\nstep 1\r\r\x1b[Kstep 2\r\r\x1b[Kdone\n");
 }
 
 TEST(ConsoleTest, AnUpdateIsCutToTheTerminalsWidth) {
-  const Terminal terminal;
-  Console console(terminal.console.get(), terminal.console.get());
-  console.Update(0, "0123456789012345678901234567890");
-  ASSERT_TRUE(console.Flush(kPatience));
-  EXPECT_EQ(terminal.Read(), "0123456789012345678\r") << "the last column may wrap";
+  EXPECT_EQ(Shown([](Console& console) { console.Update(0, "0123456789012345678901234567890"); }),
+            "0123456789012345678\r\r\x1b[K")
+      << "the last column may wrap";
 }
 
 TEST(ConsoleTest, AnUpdateErasesNothingInAFile) {
@@ -111,6 +116,53 @@ TEST(ConsoleTest, AnUpdateErasesNothingInAFile) {
   }
   errors.write.Reset();
   EXPECT_EQ(ReadAll(errors.read.get()), "a warning\n");
+}
+
+TEST(ConsoleTest, APromptIsFinishedWhereItStands) {
+  EXPECT_EQ(Shown([](Console& console) {
+              console.Begin(0, "[a]:name", 7, 0);
+              console.Begin(0, "[a]:name? ", 7, 8);
+              console.Finish(0, "[a]:name? Eve\n[a]:next\n", 7, 10);
+            }),
+            "[a]:name? Eve\n[a]:next\n");
+}
+
+TEST(ConsoleTest, ALineOfSomebodyElseEndsThePromptWhichIsShownAgain) {
+  EXPECT_EQ(Shown([](Console& console) {
+              console.Begin(0, "[a]:name? ", 7, 0);
+              console.Finish(1, "[b]:line\n", 8, 0);
+              console.Finish(0, "[a]:name? Eve\n", 7, 10);
+            }),
+            "[a]:name? \n[b]:line\n[a]:name? Eve\n");
+}
+
+TEST(ConsoleTest, AnUpdateWaitsUntilThePromptIsAnswered) {
+  EXPECT_EQ(Shown([](Console& console) {
+              console.Update(0, "step 1");
+              console.Begin(0, "[a]:name? ", 7, 0);
+              console.Update(0, "step 2");
+              console.Finish(0, "[a]:name? Eve\n", 7, 10);
+              console.Update(0, "");
+            }),
+            "step 1\r\r\x1b[K[a]:name? Eve\nstep 2\r\r\x1b[K");
+}
+
+TEST(ConsoleTest, RawBytesPassAndOwnLinesBeginAtALinesBegin) {
+  EXPECT_EQ(Shown([](Console& console) {
+              console.Raw(0, "50%\r");
+              console.Raw(0, "60%");
+              console.Say("mtrun: hello\n");
+              console.Raw(0, "70%\n");
+            }),
+            "50%\r60%\nmtrun: hello\n70%\n");
+  Pipe out;
+  {
+    Console console(out.write.get(), out.write.get());
+    console.Raw(0, "no");
+    console.Raw(0, " end");
+  }
+  out.write.Reset();
+  EXPECT_EQ(ReadAll(out.read.get()), "no end");
 }
 
 TEST(ConsoleTest, ASlowReaderHoldsUpAndLosesNothing) {

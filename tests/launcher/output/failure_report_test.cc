@@ -35,5 +35,20 @@ TEST(FailureReportTest, LeavesOutWhatIsNotKnown) {
   EXPECT_THAT(FailureReport("x", outcome), AllOf(HasSubstr("exit code 3"), Not(HasSubstr("log file"))));
 }
 
+TEST(FailureReportTest, ListsWhoElseFailed) {
+  rendezvous::JobOutcome outcome;
+  outcome.root_cause = rendezvous::WorkerFailure();
+  EXPECT_THAT(FailureReport("x", outcome), Not(HasSubstr("Also failed")));
+  const std::string box = FailureReport(
+      "x", outcome,
+      {{0, 0, 1, 0, "09:00:01", "ConnectionError: the peer is gone\nTraceback ..."},
+       {3, 1, 0, 11, "09:00:02", "(no error was recorded; the last lines of standard error)\na\nlast"}});
+  EXPECT_THAT(box, HasSubstr("Also failed on this node (later, or because of it):\n"
+                             "  rank 0 (local rank 0): exit code 1, 09:00:01\n"
+                             "    | ConnectionError: the peer is gone\n"
+                             "  rank 3 (local rank 1): killed by SIGSEGV (signal 11), 09:00:02\n"
+                             "    | last\n"));
+}
+
 }  // namespace
 }  // namespace mtrun::launcher

@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <thread>
 
@@ -43,9 +44,34 @@ struct FakeWorker {
   UniqueFd out, err;
 };
 
+/// A terminal that changes no byte.
+struct Screen {
+  UniqueFd reader, terminal;
+  std::string shown;
+  Screen() {
+    int master = -1, slave = -1;
+    MT_CHECK(openpty(&master, &slave, nullptr, nullptr, nullptr) == 0);
+    reader = UniqueFd(master);
+    terminal = UniqueFd(slave);
+    termios mode = {};
+    MT_CHECK(tcgetattr(slave, &mode) == 0);
+    cfmakeraw(&mode);
+    MT_CHECK(tcsetattr(slave, TCSANOW, &mode) == 0);
+  }
+  void Await(const std::string& text) {
+    char bytes[200];
+    while (shown.find(text) == std::string::npos) {
+      const ssize_t size = read(reader.get(), bytes, sizeof bytes);
+      ASSERT_GT(size, 0);
+      shown.append(bytes, static_cast<size_t>(size));
+    }
+  }
+};
+
 class OutputMuxTest : public testing::Test {
  protected:
-  FakeWorker AddWorker(OutputMux& mux, int local_rank, OutputPlan plan = {}, bool thins_updates = false) {
+  FakeWorker AddWorker(OutputMux& mux, int local_rank, OutputPlan plan = {},
+                       const std::function<void(WorkerStreams&)>& change = {}) {
     Pipe out, err;
     WorkerStreams streams;
     streams.local_rank = local_rank;
@@ -53,9 +79,9 @@ class OutputMuxTest : public testing::Test {
     streams.out = std::move(out.read);
     streams.err = std::move(err.read);
     streams.plan = plan;
-    streams.thins_updates = thins_updates;
     streams.out_file = folder_.File(absl::StrCat("out", local_rank));
     streams.err_file = folder_.File(absl::StrCat("err", local_rank));
+    if (change) change(streams);
     EXPECT_TRUE(mux.Add(std::move(streams)).ok());
     return {std::move(out.write), std::move(err.write)};
   }
@@ -141,26 +167,32 @@ TEST_F(OutputMuxTest, UpdatesAreForTerminalsOnly) {
     EXPECT_EQ(support::ReadText(console_out_), "[w0]:done\n");
     EXPECT_EQ(support::ReadText(folder_.File("out0")), "10%\r20%\rdone\n");  // files get everything
   }
-  int master = -1, slave = -1;
-  ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
-  const UniqueFd reader(master), terminal(slave);
-  termios mode = {};
-  ASSERT_EQ(tcgetattr(slave, &mode), 0);
-  mode.c_oflag &= ~static_cast<tcflag_t>(OPOST);
-  ASSERT_EQ(tcsetattr(slave, TCSANOW, &mode), 0);
-  OutputMux mux(slave, slave);
+  Screen screen;
+  OutputMux mux(screen.terminal.get(), screen.terminal.get());
   const FakeWorker worker = AddWorker(mux, 1);
   ASSERT_TRUE(WriteAll(worker.out.get(), "10%\r20%\rdone\n").ok());
-  mux.CloseAll(kPatience);
-  char bytes[200];
-  const ssize_t size = read(master, bytes, sizeof bytes);
-  ASSERT_GT(size, 0);
-  EXPECT_EQ(std::string(bytes, static_cast<size_t>(size)), "[w1]:10%\r\r\x1b[K[w1]:20%\r\r\x1b[K[w1]:done\n");
+  screen.Await("done\n");
+  EXPECT_EQ(screen.shown, "[w1]:10%\r\r\x1b[K[w1]:20%\r\r\x1b[K[w1]:done\n");
+}
+
+TEST_F(OutputMuxTest, ALineThatRewritesTheLastOneIsAnUpdateNoPrompt) {
+  Screen screen;
+  OutputMux mux(screen.terminal.get(), screen.terminal.get());
+  const FakeWorker worker = AddWorker(mux, 1);
+  ASSERT_TRUE(WriteAll(worker.out.get(), "\r10%").ok());
+  screen.Await("10%\r");
+  ASSERT_TRUE(WriteAll(worker.out.get(), "\r20%").ok());
+  screen.Await("20%\r");
+  ASSERT_TRUE(WriteAll(worker.out.get(), "\nname? ").ok());
+  screen.Await("name? ");
+  EXPECT_THAT(screen.shown, testing::StartsWith("[w1]:10%\r\r\x1b[K"));
+  EXPECT_THAT(screen.shown, testing::EndsWith("[w1]:20%\r\r\x1b[K[w1]:20%\n[w1]:name? "));
 }
 
 TEST_F(OutputMuxTest, ThinnedUpdatesAreALineNowAndThen) {
   OutputMux mux(out_.get(), err_.get());
-  const FakeWorker worker = AddWorker(mux, 0, {}, /*thins_updates=*/true);
+  const FakeWorker worker =
+      AddWorker(mux, 0, {}, [](WorkerStreams& streams) { streams.thins_updates = true; });
   ASSERT_TRUE(WriteAll(worker.out.get(), "\x1b[1mstep 1\x1b[0m\rstep 2\rstep 3\rdone\nrest").ok());
   mux.CloseAll(kPatience);
   EXPECT_EQ(support::ReadText(folder_.File("out0")), "step 1\ndone\nrest")
@@ -248,6 +280,60 @@ TEST_F(OutputMuxTest, FilesGetEverythingAtAnyRate) {
   mux.CloseAll(kPatience);
   for (int rank = 0; rank < kWorkers; ++rank)
     EXPECT_EQ(std::filesystem::file_size(folder_.File(absl::StrCat("out", rank))), kBytes);
+}
+
+TEST_F(OutputMuxTest, RawBytesPassUnchangedAndTheTailIsKept) {
+  const std::string bytes = std::string("{\"a\": 1}\r50%\0\xff no end", 24);
+  {
+    OutputMux mux(out_.get(), err_.get());
+    FakeWorker worker = AddWorker(mux, 0, {}, [](WorkerStreams& streams) { streams.raw = true; });
+    ASSERT_TRUE(WriteAll(worker.out.get(), bytes).ok());
+    ASSERT_TRUE(WriteAll(worker.err.get(), "why\nit failed").ok());
+    worker.out.Reset();
+    worker.err.Reset();
+    EXPECT_EQ(mux.TailOfError(0, kPatience), "why\nit failed");
+    mux.CloseAll(kPatience);
+  }
+  EXPECT_EQ(support::ReadText(console_out_), bytes);
+  EXPECT_EQ(support::ReadText(console_err_), "why\nit failed");
+  EXPECT_EQ(support::ReadText(folder_.File("out0")), bytes);
+}
+
+TEST_F(OutputMuxTest, ABoundedFileKeepsTheNewestBytes) {
+  const std::string block(1000, 'x');
+  {
+    OutputMux mux(out_.get(), err_.get());
+    FakeWorker worker = AddWorker(mux, 0, {.out = {.console = false}}, [&](WorkerStreams& streams) {
+      streams.out_file = folder_.File("out.log");
+      streams.most_log_bytes = 400'000;
+    });
+    for (int i = 0; i < 3000; ++i) ASSERT_TRUE(WriteAll(worker.out.get(), block).ok());
+    ASSERT_TRUE(WriteAll(worker.out.get(), "the end\n").ok());
+    mux.CloseAll(kPatience);
+  }
+  const std::string newest = support::ReadText(folder_.File("out.log"));
+  const std::string older = support::ReadText(folder_.File("out.1.log"));
+  EXPECT_THAT(newest, testing::EndsWith("x"
+                                        "the end\n"));
+  EXPECT_GT(newest.size() + older.size(), 200'000u);
+  EXPECT_LT(newest.size() + older.size(), 400'000u + 2 * (64 << 10));
+}
+
+TEST_F(OutputMuxTest, WhatIsLeftBehindIsStillCarried) {
+  FakeWorker worker;
+  {
+    OutputMux mux(out_.get(), err_.get());
+    worker = AddWorker(mux, 0);
+    ASSERT_TRUE(WriteAll(worker.out.get(), "before\n").ok());
+    mux.LeaveBehind(kPatience);
+  }
+  ASSERT_TRUE(WriteAll(worker.out.get(), "after\n").ok());
+  worker.out.Reset();
+  worker.err.Reset();
+  int status = -1;
+  EXPECT_GT(waitpid(-1, &status, 0), 0);  // the carrier
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(support::ReadText(folder_.File("out0")), "before\nafter\n");
 }
 
 TEST_F(OutputMuxTest, AFileThatCannotBeOpenedIsNamed) {

@@ -46,7 +46,7 @@ class GuardianTest : public testing::Test {
       const sigset_t signals = StopSignals();
       int signal = 0;
       sigwait(&signals, &signal);
-      _exit(signal == SIGTERM ? 42 : 43);
+      _exit(signal == SIGTERM ? 42 : signal == SIGQUIT ? 0 : 43);
     }
     close(pipe_ends[1]);
     pid_t pids[2];
@@ -94,6 +94,14 @@ TEST_F(GuardianTest, SignalsGoDownAndTheStatusComesUp) {
   kill(front_, SIGTERM);
   EXPECT_EQ(WaitForFront(), 42);
   EXPECT_TRUE(mark_.WaitForNone(kSoon));  // what the agent left is swept, too
+}
+
+TEST_F(GuardianTest, WhatASuccessLeavesBehindLivesOn) {
+  Start();
+  kill(front_, SIGQUIT);
+  EXPECT_EQ(WaitForFront(), 0);
+  EXPECT_TRUE(Ended(agent_) && Ended(guardian_));
+  EXPECT_EQ(mark_.Alive().size(), 4u);
 }
 
 TEST_F(GuardianTest, NothingOutlivesAKilledFront) {

@@ -132,6 +132,14 @@ TEST(ProcessTest, TheLimitOfOpenFilesIsTheOneThatMtrunBeganWith) {
   setrlimit(RLIMIT_NOFILE, &before);
 }
 
+TEST(ProcessTest, ATerminalPassesEveryByte) {
+  ProcessSpec spec = Shell("[ -t 1 ] && printf 'a terminal\\n\\001'; [ -t 2 ] || printf ', one'");
+  spec.out_terminal = true;
+  auto process = Process::Start(spec);
+  ASSERT_TRUE(process.ok());
+  EXPECT_EQ(ReadAll(process->TakeOutput()), "a terminal\n\1, one");
+}
+
 TEST(ProcessTest, SignalsReachTheWholeGroup) {
   const support::Mark mark;
   auto process = Process::Start(Shell("sleep 1000 & sleep 1000", {{support::Mark::kVariable, mark.value()}}));

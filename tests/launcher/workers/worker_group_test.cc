@@ -88,12 +88,14 @@ class WorkerGroupTest : public testing::Test {
   asio::io_context io_;
   asio::posix::stream_descriptor signals_{io_};
   OutputMux output_{STDOUT_FILENO, STDERR_FILENO};
+  const Duration record_patience_ = std::chrono::seconds(3);
   std::vector<WorkerExited> exited_;
   std::vector<int> gone_;
   std::unique_ptr<WorkerGroup> group_ =
       WorkerGroup::Make(io_, output_,
                         {[this](const WorkerExited& e) { exited_.push_back(e); },
-                         [this](const WorkerGone& e) { gone_.push_back(e.local_rank); }});
+                         [this](const WorkerGone& e) { gone_.push_back(e.local_rank); }, Process::Start,
+                         [] { return -1; }, record_patience_});
 };
 
 TEST_F(WorkerGroupTest, ReportsExitsWithTheEndOfStandardError) {
@@ -151,12 +153,33 @@ TEST_F(WorkerGroupTest, TheErrorThatWasRecordedFirstIsReportedFirst) {
   EXPECT_EQ(exited_[1].message, "the consequence");
 }
 
-TEST_F(WorkerGroupTest, AnErrorOnItsWayIsNotWaitedForLong) {
+TEST_F(WorkerGroupTest, AWorkerThatRecordsAndNeedsSecondsToEndIsStillTheCause) {
   const std::string recorded = folder_.File("error1.json");
   Start({absl::StrCat("while [ ! -s ", recorded, " ]; do sleep 0.01; done; exit 4"),
-         "echo '{\"message\":\"caught\"}' > $TORCHELASTIC_ERROR_FILE; sleep 1000"});
+         "echo '{\"message\":\"the cause\"}' > $TORCHELASTIC_ERROR_FILE; sleep 1.5; exit 3"});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 2; }));
+  EXPECT_EQ(exited_[0].message, "the cause");
+  EXPECT_EQ(exited_[0].exit_code, 3);
+  EXPECT_TRUE(exited_[0].recorded);
+  EXPECT_EQ(exited_[1].exit_code, 4);
+  EXPECT_FALSE(exited_[1].recorded);
+}
+
+TEST_F(WorkerGroupTest, WhoRecordsAndStaysIsToldToEnd) {
+  const std::string recorded = folder_.File("error1.json");
+  Start({absl::StrCat("while [ ! -s ", recorded, " ]; do sleep 0.01; done; exit 4"),
+         "echo '{\"message\":\"the cause\"}' > $TORCHELASTIC_ERROR_FILE; exec sleep 1000"});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 2; }));
+  EXPECT_EQ(exited_[0].message, "the cause");
+  EXPECT_EQ(exited_[0].signal, SIGTERM);
+}
+
+TEST_F(WorkerGroupTest, LeaveLeavesWhatTheWorkersStarted) {
+  Start({"sleep 1000 & setsid sleep 1000 & exit 0"});
   ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
-  EXPECT_EQ(exited_[0].local_rank, 0);
+  group_->Leave();
+  EXPECT_TRUE(group_->empty());
+  EXPECT_EQ(mark_.Alive().size(), 2u);
 }
 
 TEST_F(WorkerGroupTest, AProgramThatCannotStartIsAFailure) {

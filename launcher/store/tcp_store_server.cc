@@ -1,0 +1,249 @@
+#include "launcher/store/tcp_store_server.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <asio.hpp>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "launcher/store/store_state.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using asio::posix::stream_descriptor;
+
+constexpr int kAcceptedATurn = 64;
+constexpr int kReadsInARow = 8;  // then the others have their turn
+constexpr auto kPauseWithoutFiles = std::chrono::milliseconds(100);
+constexpr auto kGreetingPatience = std::chrono::seconds(10);
+constexpr size_t kMostUnsent = 1 << 20;  // from a client that does not read its answers nothing more is read
+
+/// The 16 bytes of an IPv6 address; IPv4's are mapped.
+in6_addr AddressOf(const sockaddr_storage& from) {
+  if (from.ss_family == AF_INET6) return reinterpret_cast<const sockaddr_in6&>(from).sin6_addr;
+  in6_addr mapped = {};
+  mapped.s6_addr[10] = mapped.s6_addr[11] = 0xff;
+  std::memcpy(&mapped.s6_addr[12], &reinterpret_cast<const sockaddr_in&>(from).sin_addr, 4);
+  return mapped;
+}
+
+/// Over loopback, or from one of its addresses to the same.
+bool IsFromHere(int socket) {
+  sockaddr_storage peer = {}, own = {};
+  socklen_t peer_size = sizeof peer, own_size = sizeof own;
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0 ||
+      getsockname(socket, reinterpret_cast<sockaddr*>(&own), &own_size) != 0)
+    return false;
+  const in6_addr from = AddressOf(peer), to = AddressOf(own);
+  const bool loopback =
+      IN6_IS_ADDR_LOOPBACK(&from) || (IN6_IS_ADDR_V4MAPPED(&from) && from.s6_addr[12] == 127);
+  return loopback || std::memcmp(&from, &to, sizeof from) == 0;
+}
+
+class Server;
+
+/// One client; lives as long as an operation on it is under way.
+class Client : public std::enable_shared_from_this<Client> {
+ public:
+  Client(asio::io_context& io, UniqueFd socket, int64_t id, Server& server)
+      : id_(id), socket_(io, socket.Release()), greeting_(io), server_(server) {}
+
+  void Begin() {
+    greeting_.expires_after(kGreetingPatience);
+    greeting_.async_wait([self = shared_from_this()](std::error_code error) {
+      if (!error && !self->parser_.validated()) self->Close();
+    });
+    Read();
+  }
+  void Send(std::string bytes);
+  void Close();
+
+ private:
+  void Read();
+  void ReadAvailable();
+  /// Those that are here, as long as the client reads its answers.
+  absl::Status TakeRequests();
+  void CloseBecause(const absl::Status& status);
+  void Write();
+
+  const int64_t id_;
+  stream_descriptor socket_;
+  asio::steady_timer greeting_;
+  Server& server_;
+  bool open_ = true, reading_ = false;
+  StoreParser parser_;
+  std::string unsent_, sending_;
+};
+
+class Server final : public TcpStoreServer {
+ public:
+  Server(UniqueFd socket, Options options)
+      : options_(options), listener_(io_, socket.Release()), pause_(io_), work_(io_.get_executor()) {
+    AwaitConnections();
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  ~Server() override {
+    io_.stop();
+    thread_.join();
+    // Operations under way hold the clients, the loop holds the operations.
+    std::exchange(clients_, {});
+  }
+
+  void Adopt(UniqueFd connection) override {
+    asio::post(io_, [this, fd = std::make_shared<UniqueFd>(std::move(connection))] { Add(std::move(*fd)); });
+  }
+
+  void StartOver() override {
+    asio::post(io_, [this] {
+      while (!clients_.empty()) std::shared_ptr(clients_.begin()->second)->Close();
+      state_ = StoreState();
+    });
+  }
+
+  absl::Status OnRequest(int64_t client, StoreRequest request) {
+    MT_ASSIGN_OR_RETURN(std::vector<StoreAnswer> answers, state_.Apply(client, std::move(request)));
+    for (StoreAnswer& answer : answers) {
+      const auto found = clients_.find(answer.client);
+      if (found != clients_.end()) found->second->Send(std::move(answer.bytes));
+    }
+    return absl::OkStatus();
+  }
+  void OnClosed(int64_t client) {
+    state_.Forget(client);
+    clients_.erase(client);
+  }
+
+ private:
+  void AwaitConnections() {
+    listener_.async_wait(stream_descriptor::wait_read, [this](std::error_code error) {
+      if (error) return;
+      if (AcceptSome()) return AwaitConnections();
+      pause_.expires_after(kPauseWithoutFiles);  // it stays readable: without a pause the loop would spin
+      pause_.async_wait([this](std::error_code stopped) {
+        if (!stopped) AwaitConnections();
+      });
+    });
+  }
+
+  /// False where this process has no descriptor left.
+  bool AcceptSome() {
+    for (int i = 0; i < kAcceptedATurn; ++i) {
+      UniqueFd socket(accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (!socket.valid() && (errno == EINTR || errno == ECONNABORTED)) continue;
+      if (!socket.valid()) return errno == EAGAIN;
+      Add(std::move(socket));
+    }
+    return true;
+  }
+
+  void Add(UniqueFd socket) {
+    if (options_.this_machine_only && !IsFromHere(socket.get())) return;
+    const int on = 1;
+    setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const int64_t id = ++last_id_;
+    const auto client = std::make_shared<Client>(io_, std::move(socket), id, *this);
+    clients_.emplace(id, client);
+    client->Begin();
+  }
+
+  const Options options_;
+  std::thread thread_;  // the only one that touches what follows, once it runs
+  StoreState state_;
+  std::map<int64_t, std::shared_ptr<Client>> clients_;
+  int64_t last_id_ = 0;
+  asio::io_context io_{1};  // after what its handlers touch
+  stream_descriptor listener_;
+  asio::steady_timer pause_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+};
+
+void Client::Read() {
+  if (reading_ || !open_) return;
+  reading_ = true;
+  socket_.async_wait(stream_descriptor::wait_read, [self = shared_from_this()](std::error_code error) {
+    self->reading_ = false;
+    if (error) return self->Close();
+    self->ReadAvailable();
+    if (self->unsent_.size() < kMostUnsent) self->Read();
+  });
+}
+
+void Client::ReadAvailable() {
+  std::array<char, 16 << 10> bytes;
+  for (int i = 0; i < kReadsInARow && open_ && unsent_.size() < kMostUnsent; ++i) {
+    const ssize_t size = recv(socket_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) return;
+    if (size <= 0) return Close();
+    parser_.Append({bytes.data(), static_cast<size_t>(size)});
+    const absl::Status status = TakeRequests();
+    if (!status.ok()) return CloseBecause(status);
+  }
+}
+
+absl::Status Client::TakeRequests() {
+  while (open_ && unsent_.size() < kMostUnsent) {
+    MT_ASSIGN_OR_RETURN(std::optional<StoreRequest> request, parser_.Next());
+    if (!request) break;
+    if (request->command == StoreCommand::kValidate) greeting_.cancel();
+    MT_RETURN_IF_ERROR(server_.OnRequest(id_, *std::move(request)));
+  }
+  return absl::OkStatus();
+}
+
+void Client::Send(std::string bytes) {
+  if (!open_) return;
+  unsent_ += bytes;
+  if (sending_.empty()) Write();
+}
+
+void Client::Write() {
+  sending_ = std::exchange(unsent_, {});
+  asio::async_write(socket_, asio::buffer(sending_),
+                    [self = shared_from_this()](std::error_code error, size_t) {
+                      if (error) return self->Close();
+                      self->sending_.clear();
+                      if (!self->open_) return;
+                      if (!self->unsent_.empty()) self->Write();
+                      const absl::Status status = self->TakeRequests();
+                      if (!status.ok()) return self->CloseBecause(status);
+                      if (self->unsent_.size() < kMostUnsent) self->Read();
+                    });
+}
+
+/// A stranger at the port is no news, a worker that is cut off is.
+void Client::CloseBecause(const absl::Status& status) {
+  if (parser_.validated())
+    log::Warning("store on MASTER_PORT: ", status.message(), "; the connection is closed");
+  Close();
+}
+
+void Client::Close() {
+  if (!std::exchange(open_, false)) return;
+  greeting_.cancel();
+  std::error_code ignored;
+  socket_.close(ignored);
+  server_.OnClosed(id_);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TcpStoreServer>> TcpStoreServer::Start(UniqueFd socket, Options options) {
+  const int flags = fcntl(socket.get(), F_GETFL);
+  if (fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0 || listen(socket.get(), SOMAXCONN) != 0)
+    return ErrnoStatus(errno, "listen on MASTER_PORT");
+  return std::make_unique<Server>(std::move(socket), options);
+}
+
+}  // namespace mtrun::launcher

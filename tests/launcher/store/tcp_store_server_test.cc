@@ -1,0 +1,112 @@
+#include "launcher/store/tcp_store_server.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "gtest/gtest.h"
+#include "launcher/net/held_port.h"
+#include "launcher/store/store_requests.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using enum StoreCommand;
+
+const StoreRequest kGreeting = {.command = kValidate, .number = StoreParser::kMagic};
+
+class Connection {
+ public:
+  explicit Connection(int port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  void Say(const std::string& bytes) { EXPECT_TRUE(WriteAll(socket_.get(), bytes).ok()); }
+  /// `size` bytes, fewer when the server hangs up.
+  std::string Hear(size_t size) {
+    std::string bytes(size, '\0');
+    const ssize_t got = recv(socket_.get(), bytes.data(), size, MSG_WAITALL);
+    bytes.resize(got < 0 ? 0 : static_cast<size_t>(got));
+    return bytes;
+  }
+  UniqueFd& socket() { return socket_; }
+
+ private:
+  UniqueFd socket_;
+};
+
+class TcpStoreServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto held = HeldPort::Open();
+    ASSERT_TRUE(held.ok() && held->Listen().ok());
+    port_ = held->port();
+    auto server = TcpStoreServer::Start(held->Take(), {.this_machine_only = true});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  int port_ = 0;
+  std::unique_ptr<TcpStoreServer> server_;
+};
+
+TEST_F(TcpStoreServerTest, OneClientsKeyEndsTheOthersWait) {
+  Connection first(port_), second(port_);
+  first.Say(Encode(kGreeting) + Encode({kWait, {"k"}}));
+  second.Say(Encode(kGreeting) + Encode({kPing, {}, {}, 7}));
+  EXPECT_EQ(second.Hear(4), std::string("\7\0\0\0", 4));
+  second.Say(Encode({kSet, {"k"}, {"v"}}));
+  EXPECT_EQ(first.Hear(1), std::string(1, '\0'));
+}
+
+TEST_F(TcpStoreServerTest, StrangersAndThoseWhoBreakTheProtocolAreHungUpOn) {
+  Connection stranger(port_), client(port_);
+  stranger.Say("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(stranger.Hear(1), "");
+  client.Say(Encode(kGreeting) + Encode({kWait, {"a"}}) + Encode({kWait, {"a"}}));
+  EXPECT_EQ(client.Hear(1), "");
+}
+
+TEST_F(TcpStoreServerTest, WhoDoesNotReadIsNotReadFromButLosesNothing) {
+  Connection client(port_);
+  const std::string value(1 << 20, 'v');
+  client.Say(Encode(kGreeting) + Encode({kSet, {"k"}, {value}}));
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += Encode({kGet, {"k"}});
+  client.Say(many);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(client.Hear(8 + value.size()).size(), 8 + value.size()) << i;
+}
+
+TEST_F(TcpStoreServerTest, StartingOverForgetsEverything) {
+  Connection before(port_);
+  before.Say(Encode(kGreeting) + Encode({kAdd, {"k"}, {}, 1}));
+  EXPECT_EQ(before.Hear(8).size(), 8u);
+  server_->StartOver();
+  EXPECT_EQ(before.Hear(1), "");
+  Connection after(port_);
+  after.Say(Encode(kGreeting) + Encode({kNumKeys}));
+  EXPECT_EQ(after.Hear(8), std::string(8, '\0'));
+}
+
+TEST_F(TcpStoreServerTest, ItsEndClosesEveryConnection) {
+  Connection client(port_);
+  client.Say(Encode(kGreeting) + Encode({kWait, {"a"}}) + Encode({kCheck, {"a"}}));
+  EXPECT_EQ(client.Hear(1), "\1");
+  server_.reset();
+  EXPECT_EQ(client.Hear(1), "");
+}
+
+TEST_F(TcpStoreServerTest, AConnectionFromElsewhereIsAdopted) {
+  auto other = HeldPort::Open();
+  ASSERT_TRUE(other.ok() && other->Listen().ok());
+  Connection client(other->port());
+  const UniqueFd listener = other->Take();
+  server_->Adopt(UniqueFd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
+  client.Say(Encode(kGreeting) + Encode({kCheck, {"a"}}));
+  EXPECT_EQ(client.Hear(1), "\1");
+}
+
+}  // namespace
+}  // namespace mtrun::launcher
