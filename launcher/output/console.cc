@@ -51,7 +51,7 @@ class Console::State {
     SayWhatIsLost();
     const bool goes_on = owner != 0 && owner == std::exchange(unfinished_of_, 0) && unfinished_[which];
     if (goes_on) text.erase(0, shown);
-    if (kind != Kind::kRaw && !goes_on && StandsInALine(which)) text.insert(0, "\n");
+    if (kind != Kind::kRaw && !goes_on && StandsInALine(which)) text.insert(text.begin(), '\n');
     if (kind == Kind::kBegun) unfinished_of_ = owner;
     if (!text.empty()) {
       EndLines(which);

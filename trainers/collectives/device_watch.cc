@@ -26,7 +26,8 @@ void Raise(int fd) {
   MT_CHECK(write(fd, &one, sizeof(one)) == sizeof(one)) << "eventfd";
 }
 
-/// A connect under way; outlives who waits for it.
+/// A connect under way; outlives who waits for it. The device it keeps only while nobody else does, or it
+/// would destroy it when what the device needs has long gone.
 struct Connecting {
   explicit Connecting(std::shared_ptr<Device> d) : device(std::move(d)), ended(eventfd(0, EFD_CLOEXEC)) {}
 
@@ -37,12 +38,13 @@ struct Connecting {
       const MutexLock lock(mu);
       status = done;
       given_up = abandoned;
+      if (!given_up) device.reset();
     }
     Raise(ended.get());
     if (given_up) device->Abort();
   }
 
-  const std::shared_ptr<Device> device;
+  std::shared_ptr<Device> device;  // of its thread
   const UniqueFd ended;
   Mutex mu;
   std::optional<absl::Status> status ABSL_GUARDED_BY(mu);

@@ -103,6 +103,19 @@ TEST(DeviceWatchTest, AMemberThatIsGoneEndsTheWaitOfWhoConnects) {
   });
 }
 
+/// The thread that connected it may still run when all that the device needs is gone.
+TEST(DeviceWatchTest, AConnectedDeviceIsKeptByItsWatchAlone) {
+  RunThreads(2, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    for (int i = 0; i < 500; ++i) {
+      const auto device = ConnectedDevice();
+      const auto watch = DeviceWatch::Connect(device, **group);
+      EXPECT_EQ(device.use_count(), 2) << "the test and the watch";
+    }
+  });
+}
+
 TEST(DeviceWatchTest, AMemberThatIsKilledEndsTheWaitOfWhoConnects) {
   Ranks ranks(2, [](const RankContext& context) {
     auto group = context.Connect("1.a");

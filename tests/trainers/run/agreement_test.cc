@@ -61,10 +61,10 @@ TEST(Agreement, MixedVersionsAreRefusedByBothVersionsNames) {
 
 /// A worker whose node has no GPU beside those that have one. A device that connected would wait for ever.
 TEST(Agreement, WhoHasNoDeviceIsToldFromWhoHas) {
-  testing::FakeNetwork network(3);
+  const auto network = testing::FakeNetwork::Make(3);
   const collectives::DeviceMaker gpu = [&](const collectives::GroupMember& member, const auto&) {
     ADD_FAILURE() << "rank " << member.rank << " connects its device";
-    return network.DeviceOf(member.rank);
+    return network->DeviceOf(member.rank);
   };
   testing::RunMixedRanks({gpu, nullptr, gpu}, [](int rank, const auto& group) {
     ASSERT_TRUE(group.ok()) << group.status();
@@ -76,9 +76,9 @@ TEST(Agreement, WhoHasNoDeviceIsToldFromWhoHas) {
 }
 
 TEST(Agreement, WhereAllHaveADeviceTheyConnect) {
-  testing::FakeNetwork network(2);
+  const auto network = testing::FakeNetwork::Make(2);
   const collectives::DeviceMaker gpu = [&](const collectives::GroupMember& member, const auto&) {
-    return network.DeviceOf(member.rank);
+    return network->DeviceOf(member.rank);
   };
   testing::RunMixedRanks({gpu, gpu}, [](int, const auto& group) {
     ASSERT_TRUE(group.ok()) << group.status();

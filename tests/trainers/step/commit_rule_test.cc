@@ -143,16 +143,16 @@ int Live(const Schedule& schedule, int rank, FakeNetwork& network, const collect
 void Play(uint64_t seed, const std::vector<at::Tensor>& exact) {
   SCOPED_TRACE(absl::StrCat("MTRUN_SEED=", seed));
   const Schedule schedule = MakeSchedule(seed);
-  FakeNetwork network(schedule.world);
+  const auto network = FakeNetwork::Make(schedule.world);
   for (int rank = 0; rank < schedule.world; ++rank)
-    network.Delay(rank, schedule.delays[static_cast<size_t>(rank)]);
+    network->Delay(rank, schedule.delays[static_cast<size_t>(rank)]);
   std::atomic<int> least = kSteps, most = 0;
   const auto device = [&](const collectives::GroupMember& member,
                           const std::shared_ptr<collectives::Bootstrap>&) {
-    return network.DeviceOf(member.rank);
+    return network->DeviceOf(member.rank);
   };
   testing::RunRanksWithDevices(schedule.world, device, [&](int rank, const auto& group) {
-    const int applied = group.ok() ? Live(schedule, rank, network, *group, exact) : 0;
+    const int applied = group.ok() ? Live(schedule, rank, *network, *group, exact) : 0;
     for (int seen = least; applied < seen && !least.compare_exchange_weak(seen, applied);) continue;
     for (int seen = most; applied > seen && !most.compare_exchange_weak(seen, applied);) continue;
   });

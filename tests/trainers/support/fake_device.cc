@@ -16,22 +16,22 @@ constexpr double kGarbage = 1e6;
 
 class FakeDevice : public collectives::DeviceGroup {
  public:
-  FakeDevice(FakeNetwork& network, int rank)
-      : network_(network), rank_(rank), stream_([this] { RunStream(); }) {}
+  FakeDevice(std::shared_ptr<FakeNetwork> network, int rank)
+      : network_(std::move(network)), rank_(rank), stream_([this] { RunStream(); }) {}
   ~FakeDevice() override {
     {
-      const MutexLock lock(network_.mu_);
+      const MutexLock lock(network_->mu_);
       gone_ = true;
-      network_.changed_.NotifyAll();
+      network_->changed_.NotifyAll();
     }
     stream_.join();
   }
 
   absl::Status Connect() override { return absl::OkStatus(); }
   absl::Status Error() override {
-    return network_.IsBroken(rank_) ? absl::UnavailableError("the test broke it") : absl::OkStatus();
+    return network_->IsBroken(rank_) ? absl::UnavailableError("the test broke it") : absl::OkStatus();
   }
-  void Abort() override { network_.Abort(rank_); }
+  void Abort() override { network_->Abort(rank_); }
   void MarkOwnWork() override {}
   bool OwnWorkIsDone() override { return true; }
 
@@ -39,9 +39,9 @@ class FakeDevice : public collectives::DeviceGroup {
   c10::intrusive_ptr<c10d::Work> StartAllReduce(const at::Tensor& tensor,
                                                 c10d::ReduceOp::RedOpType) override {
     auto work = c10::make_intrusive<StreamWork>();
-    const MutexLock lock(network_.mu_);
+    const MutexLock lock(network_->mu_);
     queue_.push_back({tensor, work});
-    network_.changed_.NotifyAll();
+    network_->changed_.NotifyAll();
     return work;
   }
 
@@ -52,8 +52,8 @@ class FakeDevice : public collectives::DeviceGroup {
   };
 
   std::optional<Queued> Next() {
-    const MutexLock lock(network_.mu_);
-    while (queue_.empty() && !gone_) network_.changed_.Wait(network_.mu_);
+    const MutexLock lock(network_->mu_);
+    while (queue_.empty() && !gone_) network_->changed_.Wait(network_->mu_);
     if (gone_) return std::nullopt;
     Queued next = std::move(queue_.front());
     queue_.pop_front();
@@ -62,23 +62,23 @@ class FakeDevice : public collectives::DeviceGroup {
 
   void RunStream() {
     for (size_t sum = 0; auto next = Next(); ++sum) {
-      std::this_thread::sleep_for(network_.DelayOf(rank_));
-      const auto result = network_.Sum(rank_, sum, next->tensor, gone_);
+      std::this_thread::sleep_for(network_->DelayOf(rank_));
+      const auto result = network_->Sum(rank_, sum, next->tensor, gone_);
       if (result) next->tensor.copy_(*result);
       next->work->Finish();
       if (!result) return;
     }
   }
 
-  FakeNetwork& network_;
+  const std::shared_ptr<FakeNetwork> network_;
   const int rank_;
-  std::deque<Queued> queue_;  // this and the following: guarded by network_.mu_
+  std::deque<Queued> queue_;  // this and the following: guarded by network_->mu_
   bool gone_ = false;
   std::thread stream_;
 };
 
 std::shared_ptr<collectives::DeviceGroup> FakeNetwork::DeviceOf(int rank) {
-  return std::make_shared<FakeDevice>(*this, rank);
+  return std::make_shared<FakeDevice>(shared_from_this(), rank);
 }
 
 void FakeNetwork::Delay(int rank, Duration delay) {

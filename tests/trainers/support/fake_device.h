@@ -16,10 +16,12 @@
 
 namespace mtrun::trainers::testing {
 
-/// What the devices of one generation are connected by. Thread-safe; outlives them.
-class FakeNetwork {
+/// What the devices of one generation are connected by; they keep it. Thread-safe.
+class FakeNetwork : public std::enable_shared_from_this<FakeNetwork> {
  public:
-  explicit FakeNetwork(int world) : ranks_(static_cast<size_t>(world)) {}
+  static std::shared_ptr<FakeNetwork> Make(int world) {
+    return std::shared_ptr<FakeNetwork>(new FakeNetwork(world));
+  }
 
   /// A member's device, once.
   std::shared_ptr<collectives::DeviceGroup> DeviceOf(int rank);
@@ -30,6 +32,7 @@ class FakeNetwork {
 
  private:
   friend class FakeDevice;
+  explicit FakeNetwork(int world) : ranks_(static_cast<size_t>(world)) {}
   struct Rank {
     bool aborted = false, broken = false;
     Duration delay = {};

@@ -46,10 +46,7 @@ ThreadJob::Generation ThreadJob::Meet(int member) {
       // The last one to come, or the first to see that nobody else does, begins it for all.
       current_ = {.number = before + 1, .ranks = {}, .bootstrap = MakeThreadBootstrap()};
       for (const int each : members_) current_.ranks.emplace(each, static_cast<int>(current_.ranks.size()));
-      if (devices_) {
-        networks_.push_back(std::make_unique<FakeNetwork>(static_cast<int>(members_.size())));
-        current_.network = networks_.back().get();
-      }
+      if (devices_) current_.network = FakeNetwork::Make(static_cast<int>(members_.size()));
       waiting_.clear();
       joining_.clear();
       changed_.notify_all();

@@ -12,7 +12,6 @@
 #include <set>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "base/lease_page.h"
 #include "tests/trainers/support/fake_device.h"
@@ -43,7 +42,7 @@ class ThreadJob {
     uint64_t number = 0;
     std::map<int, int> ranks;  // by member
     std::shared_ptr<collectives::Bootstrap> bootstrap;
-    FakeNetwork* network = nullptr;  // of its devices
+    std::shared_ptr<FakeNetwork> network;  // of its devices
   };
   /// Waits until all members wait; nothing when nobody is left to wait for.
   Generation Meet(int member);
@@ -55,7 +54,6 @@ class ThreadJob {
   Generation current_;
   std::set<int> joining_;
   bool devices_ = false;
-  std::vector<std::unique_ptr<FakeNetwork>> networks_;  // of all generations: devices may outlive theirs
 };
 
 /// One member's view; for the thread that is the member.
@@ -108,7 +106,7 @@ class ThreadMembership final : public Membership {
   Assignment assignment_;
   uint64_t generation_ = 0;
   collectives::ProcessGroup group_;
-  FakeNetwork* network_ = nullptr;
+  std::shared_ptr<FakeNetwork> network_;
   TimePoint entered_at_;
   bool over_ = false, drains_ = false;
   std::function<void()> look_;
