@@ -17,9 +17,11 @@
 #include "launcher/cli/machine.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/program.h"
+#include "launcher/doctor/doctor.h"
 #include "launcher/net/presence_port.h"
 #include "launcher/output/log_files.h"
 #include "launcher/questions.h"
+#include "launcher/rendezvous_access.h"
 #include "launcher/trainer_check.h"
 #include "launcher/workers/command_line.h"
 #include "launcher/workers/guardian.h"
@@ -59,6 +61,30 @@ absl::StatusOr<PresencePort> OpenPresence(const Options& options) {
                             options.port_range);
 }
 
+/// A question: nothing is run.
+int Answer(const Options& options, const EnvironmentMap& environment) {
+  switch (options.act) {
+    case Options::Act::kHelp:
+      std::cout << HelpText();
+      return 0;
+    case Options::Act::kVersion:
+      std::cout << "mtrun " << Version() << std::endl;
+      return 0;
+    case Options::Act::kCompletion:
+      std::cout << CompletionScript(options.completion_shell);
+      return 0;
+    case Options::Act::kNewToken:
+      std::cout << MakeToken() << std::endl;
+      return 0;
+    case Options::Act::kDoctor:
+      return RunDoctor(options, environment);
+    default:
+      break;
+  }
+  const absl::Status asked = AskServices(options);
+  return asked.ok() ? 0 : Complain(asked, kFailed);
+}
+
 int Main(const std::vector<std::string>& args) {
   OpenStandardDescriptors();
   RaiseFileLimit();
@@ -69,30 +95,12 @@ int Main(const std::vector<std::string>& args) {
   if (!folder.ok()) return Complain(folder.status());
   absl::StatusOr<Options> options = ParseOptions(args, environment, LookAtMachine(environment));
   if (!options.ok()) return Complain(options.status());
-  if (options->act == Options::Act::kHelp) {
-    std::cout << HelpText();
-    return 0;
-  }
-  if (options->act == Options::Act::kVersion) {
-    std::cout << "mtrun " << Version() << std::endl;
-    return 0;
-  }
-  if (options->act == Options::Act::kCompletion) {
-    std::cout << CompletionScript(options->completion_shell);
-    return 0;
-  }
-  if (options->act == Options::Act::kNewToken) {
-    std::cout << MakeToken() << std::endl;
-    return 0;
-  }
-  if (options->act != Options::Act::kRun) {
-    const absl::Status asked = AskServices(*options);
-    return asked.ok() ? 0 : Complain(asked, kFailed);
-  }
+  if (options->act != Options::Act::kRun) return Answer(*options, environment);
   if (options->entry.trainer == "list") {
     std::cout << ListTrainers(environment, *folder);
     return 0;
   }
+  if (const absl::Status settled = SettleLocalAddress(&*options); !settled.ok()) return Complain(settled);
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());
   if (!options->entry.trainer.empty()) {
