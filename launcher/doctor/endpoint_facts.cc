@@ -87,7 +87,8 @@ EndpointFacts Reach(const Endpoint& endpoint) {
     const UniqueFd socket(::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const int error = Connect(socket, *entry);
     if (error != 0) {
-      facts.error = absl::StrCat(error == ECONNREFUSED ? "" : absl::StrCat(text, ": "), Words(error));
+      facts.failed = text;
+      facts.error = Words(error);
     } else if (facts.answering.empty()) {
       Measure(socket, *entry, &facts);
     }

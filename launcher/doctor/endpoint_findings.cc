@@ -27,9 +27,10 @@ Finding JudgeSilence(const EndpointFacts& facts) {
                          " yet, which is this machine: an mtrun here would host it")};
   }
   const bool refused = facts.error == "connection refused";
-  return {Health::kFail, "endpoint",
-          absl::StrCat("nobody answers at ", endpoint, " (", absl::StrJoin(facts.addresses, ", "),
-                       "): ", facts.error),
+  std::string found = absl::StrCat("nobody answers at ", endpoint);
+  if (facts.addresses != std::vector{facts.endpoint.host})
+    absl::StrAppend(&found, " (", absl::StrJoin(facts.addresses, ", "), ")");
+  return {Health::kFail, "endpoint", absl::StrCat(found, ": ", facts.error),
           refused ? "start mtrdzv or that node's mtrun first, and look at the port's number"
                   : "look at the address, the cable and the firewalls in between"};
 }
@@ -41,8 +42,7 @@ Finding JudgeReach(const EndpointFacts& facts) {
   if (!facts.own_address.empty()) absl::StrAppend(&found, ", from ", facts.own_address);
   if (!facts.interface.empty()) absl::StrAppend(&found, " on ", facts.interface);
   if (!facts.error.empty()) {
-    return {Health::kWarn, "endpoint",
-            absl::StrCat(found, "; not at another of its addresses (", facts.error, ")"),
+    return {Health::kWarn, "endpoint", absl::StrCat(found, "; not at ", facts.failed, " (", facts.error, ")"),
             "name only addresses that answer"};
   }
   if (facts.resolving >= kSlowName) {

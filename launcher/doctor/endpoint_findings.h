@@ -30,7 +30,8 @@ struct EndpointFacts {
   Duration resolving = Duration::zero();
   bool here = false;           // one of them is this machine's
   std::string answering = {};  // the first address that takes a connection, "" for none
-  std::string error = {};      // why the last of the others does not
+  std::string failed = {};     // the last of those that do not, "" for none
+  std::string error = {};      // and why
   Duration round_trip = Duration::zero();
   std::string own_address = {};  // from which this machine reaches it
   std::string interface = {};    // with that address, "" on loopback

@@ -138,7 +138,8 @@ FolderFacts LookAtFolder(const std::string& holds, const std::string& path, bool
   if (!fs::is_directory(there, error)) {
     facts.error = absl::StrCat(there.string(), " is no folder");
   } else if (const int why = TryToWrite(there); why != 0 && why != ENOSPC) {
-    facts.error = std::string(ErrnoStatus(why, absl::StrCat("write to ", there.string())).message());
+    facts.error =
+        std::string(ErrnoStatus(why, absl::StrCat(there == path ? "write to " : "make ", path)).message());
   } else {
     facts.free = why == 0 ? FreeBytes(there) : 0;
   }

@@ -60,7 +60,7 @@ Findings JudgeLimits(const LimitFacts& limits) {
 Finding JudgeSharedMemory(const SharedMemoryFacts& memory) {
   constexpr char kSubject[] = "shared memory";
   constexpr char kMore[] =
-      "more for the container (docker run --shm-size=8g; in Kubernetes an emptyDir with medium: Memory at "
+      "give the container more (docker run --shm-size=8g; in Kubernetes an emptyDir with medium: Memory at "
       "/dev/shm)";
   if (!memory.memory_file_error.empty()) {
     return {Health::kFail, kSubject,
@@ -74,7 +74,7 @@ Finding JudgeSharedMemory(const SharedMemoryFacts& memory) {
   if (memory.free < kFullMemory) {
     return {
         Health::kFail, kSubject,
-        absl::StrCat("/dev/shm is full (", HumanBytes(memory.free), " free); NCCL and data loaders need it"),
+        absl::StrCat("/dev/shm has only ", HumanBytes(memory.free), " free; NCCL and data loaders need it"),
         absl::StrCat("remove what fills it, or ", kMore)};
   }
   const std::string found = absl::StrCat("/dev/shm has ", HumanBytes(memory.free), " free; memfd works");

@@ -34,14 +34,14 @@ struct FolderFacts {
   bool given = false;      // by a flag: mtrun takes no other one
 };
 struct GpuFacts {
-  int listed = 0;                     // by the driver
-  int present = 0;                    // that have a device file here: a container may be given some alone
-  int usable = 0;                     // whose device files this user may open
-  int visible = 0;                    // what CUDA_VISIBLE_DEVICES leaves
-  std::string driver = {};            // its version
-  std::optional<std::string> chosen;  // CUDA_VISIBLE_DEVICES
-  std::string closed = {};            // a device file beside them that cannot be opened, "" for none
-  bool has_library = false;           // libcuda.so.1 loads
+  int listed = 0;           // by the driver
+  int present = 0;          // that have a device file here: a container may be given some alone
+  int usable = 0;           // whose device files this user may open
+  int visible = 0;          // what CUDA_VISIBLE_DEVICES leaves
+  std::string driver = {};  // its version
+  std::optional<std::string> chosen = {};  // CUDA_VISIBLE_DEVICES
+  std::string closed = {};                 // a device file beside them that cannot be opened, "" for none
+  bool has_library = false;                // libcuda.so.1 loads
 };
 struct HostFacts {
   LimitFacts limits;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -92,11 +93,13 @@ Finding JudgeName(const NameFacts& name, bool several) {
 
 Finding JudgeAddress(const NodeFacts& node) {
   if (!node.address.ok())
-    return {Health::kFail, "--local_addr", std::string(node.address.status().message())};
+    return {Health::kFail, "--local_addr",
+            std::string(absl::StripPrefix(node.address.status().message(), "--local_addr: "))};
   if (!node.local_addr.empty()) {
     const std::string interface = InterfaceOf(*node.address, node.interfaces);
+    const std::string on = interface.empty() || interface == node.local_addr ? "" : " on ";
     return {Health::kOk, "--local_addr",
-            absl::StrCat(node.local_addr, " is ", *node.address, interface.empty() ? "" : " on ", interface)};
+            absl::StrCat(node.local_addr, " is ", *node.address, on, on.empty() ? "" : interface)};
   }
   const bool reachable = std::any_of(node.interfaces.begin(), node.interfaces.end(),
                                      [](const InterfaceAddress& each) { return each.IsForPeers(); });

@@ -78,11 +78,15 @@ std::optional<Network> ParseNetwork(std::string_view text) {
 absl::StatusOr<std::string> InNetwork(std::string_view text, const Interfaces& interfaces) {
   const std::optional<Network> network = ParseNetwork(text);
   if (!network) return Wrong(text, "is no network like 10.0.0.0/8 or fd00::/64", interfaces);
+  std::string on_loopback;  // its user says that all nodes are on this machine
   for (const InterfaceAddress& each : interfaces) {
     const std::optional<Number> number = NumberOf(each.address);
-    if (each.up && number && network->Contains(*number)) return each.address;
+    if (!number || !network->Contains(*number)) continue;
+    if (each.IsForPeers()) return each.address;
+    if (each.loopback && each.up && on_loopback.empty()) on_loopback = each.address;
   }
-  return Wrong(text, "holds no address of this machine", interfaces);
+  if (!on_loopback.empty()) return on_loopback;
+  return Wrong(text, "holds no address at which others reach this machine", interfaces);
 }
 
 absl::StatusOr<std::string> OnInterface(std::string_view name, const Interfaces& interfaces, bool six) {

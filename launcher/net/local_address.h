@@ -24,7 +24,8 @@ struct InterfaceAddress {
 inline constexpr char kAutoAddress[] = "auto";
 
 /// What `text` means: an address or a name (itself), an interface (its first address for peers, IPv4 before
-/// IPv6 unless `six`), a CIDR ("10.0.0.0/8": the first address in it), or "auto", which stays.
+/// IPv6 unless `six`), a CIDR ("10.0.0.0/8": the first address for peers in it, else one of
+/// loopback), or "auto", which stays.
 /// kInvalidArgument says what is wrong and which interfaces there are. `is_known`: whether a name resolves; a
 /// name with a dot may do so later.
 absl::StatusOr<std::string> ChooseAddress(std::string_view text,

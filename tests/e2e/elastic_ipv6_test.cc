@@ -29,13 +29,13 @@ TEST_F(Ipv6Test, ANodeDiesAndThenTheHost) {
   ASSERT_TRUE(Met(*a, 1, 2) && Met(*b, 1, 2)) << a->Text() << b->Text();
   b->Signal(SIGKILL);
   ASSERT_TRUE(Met(*a, 2, 1));
-  b = Start(1, "1:2");
+  b = Start(1, "1:2", "", "20");
   ASSERT_TRUE(Met(*a, 3, 2) && Met(*b, 3, 2)) << a->Text() << b->Text();
   // Its presence port refuses, and the service of the other one takes over.
   a->Signal(SIGKILL);
   ASSERT_TRUE(Met(*b, 4, 1));
   EXPECT_EQ(PidIn(*b, 4), PidIn(*b, 3));
-  const auto again = Start(0, "1:2");
+  const auto again = Start(0, "1:2", "", "20");
   ASSERT_TRUE(Met(*again, 5, 2) && Met(*b, 5, 2)) << again->Text() << b->Text();
 }
 

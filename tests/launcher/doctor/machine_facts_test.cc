@@ -67,7 +67,7 @@ TEST_F(MachineFactsTest, FoldersAreTriedAndLeftAsTheyWere) {
   EXPECT_FALSE(std::filesystem::exists(root_.File("a")));
   Put("file", "");
   EXPECT_THAT(folders(root_.File("file/logs"))[0].error, HasSubstr("file is no folder"));
-  EXPECT_THAT(folders("/proc/no/logs")[0].error, HasSubstr("write to /proc: "));
+  EXPECT_THAT(folders("/proc/no/logs")[0].error, HasSubstr("make /proc/no/logs: "));
   EXPECT_THAT(folders("/dev/null"), SizeIs(1));
   EXPECT_THAT(LookAtHost("", {}).folders[0].path, "");
 }

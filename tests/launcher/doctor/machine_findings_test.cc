@@ -51,7 +51,7 @@ TEST(MachineFindingsTest, SharedMemory) {
   EXPECT_THAT(container.mend, HasSubstr("--shm-size"));
   const Finding full = JudgeSharedMemory({.free = 4096});
   EXPECT_EQ(full.health, Health::kFail);
-  EXPECT_THAT(full.found, HasSubstr("/dev/shm is full (4 KiB free)"));
+  EXPECT_THAT(full.found, HasSubstr("/dev/shm has only 4 KiB free"));
   const Finding none = JudgeSharedMemory({.shm_error = "write to /dev/shm: Permission denied", .free = kGiB});
   EXPECT_EQ(none.health, Health::kFail);
   EXPECT_THAT(none.mend, HasSubstr("mount a tmpfs"));

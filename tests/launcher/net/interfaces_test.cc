@@ -37,7 +37,9 @@ TEST(InterfacesTest, AutoStaysOnLoopbackWhereTheEndpointIs) {
   EXPECT_EQ(AutoAddress({"no-such-host.invalid", 1}).status().code(), absl::StatusCode::kUnavailable);
   // Through an address of this machine it comes back to that.
   const std::string own = FirstForPeers(ListInterfaces(), /*six=*/false);
-  if (!own.empty()) EXPECT_EQ(*AutoAddress({own, 1}), own);
+  if (!own.empty()) {
+    EXPECT_EQ(*AutoAddress({own, 1}), own);
+  }
 }
 
 }  // namespace

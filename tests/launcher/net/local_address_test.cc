@@ -46,8 +46,10 @@ TEST(LocalAddressTest, ANetworkIsTheFirstAddressInIt) {
   EXPECT_EQ(Chosen("192.168.0.0/16"), "192.168.7.2");
   EXPECT_EQ(Chosen("10.0.0.2/32"), "10.0.0.2");
   EXPECT_EQ(Chosen("fd00::/8"), "fd00::2");
-  EXPECT_THAT(Chosen("10.0.0.0/31"), HasSubstr("holds no address of this machine"));
+  EXPECT_THAT(Chosen("10.0.0.0/31"), HasSubstr("holds no address at which"));
   EXPECT_EQ(Chosen("0.0.0.0/0"), "10.0.0.2");
+  EXPECT_EQ(Chosen("127.0.0.0/8"), "127.0.0.1");
+  EXPECT_THAT(Chosen("fe80::/10"), HasSubstr("holds no address at which"));
 }
 
 TEST(LocalAddressTest, WhatIsWrongNamesTheInterfaces) {
