@@ -97,7 +97,7 @@ Finding JudgeMtu(const EndpointFacts& facts) {
                           : absl::StrCat(bytes, " as far as known: its host answers no probe");
   if (facts.interface_mtu > mtu.bytes) {
     return {Health::kWarn, kSubject, absl::StrCat(found, "; ", facts.interface, " has ", facts.interface_mtu),
-            "jumbo frames need every switch on the way"};
+            "give it that MTU too, or let every switch on the way pass jumbo frames"};
   }
   return {Health::kOk, kSubject, found};
 }

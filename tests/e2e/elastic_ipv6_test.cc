@@ -6,6 +6,7 @@ namespace {
 
 using testing::AllOf;
 using testing::Each;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -37,6 +38,15 @@ TEST_F(Ipv6Test, ANodeDiesAndThenTheHost) {
   EXPECT_EQ(PidIn(*b, 4), PidIn(*b, 3));
   const auto again = Start(0, "1:2", "", "20");
   ASSERT_TRUE(Met(*again, 5, 2) && Met(*b, 5, 2)) << again->Text() << b->Text();
+}
+
+TEST_F(Ipv6Test, RanksSumBetweenNodesAlsoAfterOneDied) {
+  toy_ = {"--max_restarts", "1", support::BinaryFolder() + "/../tests/toy_sums"};
+  const auto a = Start(0, "2"), b = Start(1, "2");
+  EXPECT_EQ(a->Wait(), 0) << a->Text();
+  EXPECT_EQ(b->Wait(), 0) << b->Text();
+  for (Program* node : {a.get(), b.get()})
+    EXPECT_THAT(From(node->OutLines(), "SUM"), ElementsAre("SUM 3 in attempt 1")) << node->Text();
 }
 
 TEST_F(Ipv6Test, AServiceOfItsOwnAndTheStoreOnMasterPort) {
@@ -75,12 +85,11 @@ TEST_F(Ipv6Test, ANodeAloneMeetsOnItsLoopback) {
   const auto alone = On(0, {"--standalone", "--nproc_per_node", "2",
                             support::TestFile("support/toys/store_client.py"), "late"});
   EXPECT_EQ(alone->Wait(), 0) << alone->Text();
-  const std::vector<std::string> job = {
-      "--nnodes", "2", "--rdzv_endpoint", "[::1]:29400", support::TestFile("support/toys/store_client.py"),
-      "late"};
+  const std::vector<std::string> job = {"--nnodes", "2", "--rdzv_endpoint", "[::1]:29400", Environ()};
   const auto a = On(0, job), b = On(0, job);
   EXPECT_EQ(a->Wait(), 0) << a->Text();
   EXPECT_EQ(b->Wait(), 0) << b->Text();
+  EXPECT_THAT(From(a->OutLines(), "MASTER"), ElementsAre(HasSubstr("MASTER ::1 ")));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // mtrun --doctor as a user sees it: beside services that answer, refuse, or are not there.
 #include <sys/stat.h>
 
-#include "tests/e2e/launcher.h"
+#include "tests/e2e/cluster.h"
 
 namespace mtrun::e2e {
 namespace {
@@ -94,6 +94,26 @@ TEST_F(DoctorTest, LowLimitsEndNothing) {
   Program mtrun({"sh", "-c", "ulimit -n 40; exec \"$0\" --doctor " + endpoint_, Mtrun()}, Environment());
   EXPECT_EQ(mtrun.Wait(), 1) << mtrun.Text();
   EXPECT_THAT(mtrun.Text(), HasSubstr("FAIL  open files      mtrun may open 40, each worker 40"));
+}
+
+class DoctorNetworkTest : public NetworkTest {
+ protected:
+  DoctorNetworkTest() : NetworkTest(2) {}
+  std::string PathMtuFrom(int node) const {
+    Program mtrun(network_->On(node, {Mtrun(), "--doctor", endpoints_[0], "--insecure"}), Environment());
+    mtrun.Wait();
+    const auto line = mtrun.WaitForLine("path MTU", Seconds(0));
+    return line.value_or(mtrun.Text());
+  }
+};
+
+TEST_F(DoctorNetworkTest, PacketsThatGetLostAreFound) {
+  const auto service = StartService();
+  EXPECT_THAT(PathMtuFrom(1), HasSubstr("ok    path MTU        1500 bytes, and packets of that size arrive"));
+  Program larger(network_->On(1, {"ip", "link", "set", "eth0", "mtu", "9000"}));  // the switch has 1500
+  ASSERT_EQ(larger.Wait(), 0) << larger.Text();
+  EXPECT_THAT(PathMtuFrom(1), AllOf(HasSubstr("FAIL"), HasSubstr("packets of 9000 bytes get lost"),
+                                    HasSubstr("give eth0 a smaller MTU")));
 }
 
 }  // namespace
