@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/control_groups.h"
 #include "base/file_limit.h"
 #include "base/posix.h"
 #include "launcher/cli/machine.h"
@@ -188,20 +189,8 @@ GpuFacts LookAtGpus(const EnvironmentMap& environment, const std::string& root) 
 
 uint64_t ProcessesOfGroups(const std::string& root) {
   uint64_t least = kNoLimit;
-  const std::string groups = Text(root + "/proc/self/cgroup");
-  for (const absl::string_view line : absl::StrSplit(groups, '\n', absl::SkipEmpty())) {
-    // "0::/a/b" (version 2) or "5:pids:/a/b"
-    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (fields.size() != 3) continue;
-    const bool version2 = fields[0] == "0" && fields[1].empty();
-    if (!version2 && fields[1] != "pids") continue;
-    // A container's own group is mounted as the top one, where the path is the host's.
-    const std::string mount = root + (version2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/pids");
-    for (std::string path = fields[2]; absl::StartsWith(path, "/") && path != "/";
-         path.resize(path.rfind('/')))
-      least = std::min(least, RoomIn(mount + path));
-    least = std::min(least, RoomIn(mount));
-  }
+  for (const ControlGroup& group : ControlGroupsOf("pids", root))
+    least = std::min(least, RoomIn(group.folder));
   return least;
 }
 
