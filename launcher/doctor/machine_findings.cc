@@ -8,11 +8,11 @@
 namespace mtrun::launcher {
 namespace {
 
-// mtrun keeps some tens of files itself, 8 for each worker, 3 for each other node where it hosts.
+// An mtrun that hosts has 32 files open, 6 more for each worker, and one or more for each node that it serves.
 constexpr uint64_t kFewestFiles = 128, kFewFiles = 4096;
-// A program with a data loader's processes; POSIX gives each process at least this many nearly everywhere.
+// What a shell usually has; data loaders pass tensors on as files.
 constexpr uint64_t kFewWorkerFiles = 1024;
-// mtrun and its guardian have about 20 threads; a worker of LibTorch some tens.
+// mtrun is three processes with 22 threads; each worker has its own, of LibTorch some tens.
 constexpr uint64_t kFewestProcesses = 32, kFewProcesses = 512;
 constexpr uint64_t kMiB = 1 << 20, kGiB = 1 << 30;
 constexpr uint64_t kFullMemory = 16 * kMiB;
