@@ -110,7 +110,8 @@ RemoteJob::Effects RemoteJob::OnEnded(size_t host, int status, TimePoint now) {
   if (over_) return {};
   hosts_[host].stage = Stage::kEnded;
   ++ended_;
-  if (status_ == 0) status_ = status;
+  // A node that failed while the job could do without it is not the job's end; those that end later are.
+  if (status_ == 0 || (!fail_at_ && !stopping_)) status_ = status;
   return Settle(now);
 }
 

@@ -92,7 +92,7 @@ class RemoteJob {
   std::string endpoint_;  // "": nobody has been launched
   size_t ended_ = 0;      // mtruns that have said how
   bool stopping_ = false, over_ = false;
-  int status_ = 0;  // of the job: the first failure's
+  int status_ = 0;  // of the job, as far as it is known
   int signal_ = 0, stops_ = 0;
   std::optional<TimePoint> fail_at_, cut_at_;
   Effects effects_;  // of the event that is being taken
