@@ -127,7 +127,8 @@ void RemoteJob::Leave(size_t host, const std::string& why, TimePoint now) {
   const bool ran = state.stage == Stage::kRunning;
   state.stage = stopping_ ? Stage::kEnded : Stage::kAbsent;
   const Duration pause = std::min(kLongestRetry, kFirstRetry * (1 << std::min(state.failures, 4)));
-  state.retry_at = now + pause;
+  // Its mtrun may not know yet that the connection is gone.
+  state.retry_at = now + (ran ? std::max<Duration>(pause, kLongestSilence) : pause);
   ++state.failures;
   if (state.last_why == why) return;
   state.last_why = why;
@@ -207,22 +208,28 @@ void RemoteJob::SettleStarted(TimePoint now) {
   Stop(SIGTERM, now);
 }
 
-RemoteJob::Effects RemoteJob::Settle(TimePoint now) {
-  if (!stopping_) {
-    if (endpoint_.empty() && !IsEnough()) {
-      Say(RemoteEffect::Kind::kFail,
-          absl::StrCat("nothing is started: the job needs ", Hosts(config_.least),
-                       " (--nnodes), and at most ", Coming(), " of ", hosts_.size(), " can be reached"));
-      if (status_ == 0) status_ = 1;
-      Stop(SIGTERM, now);
-    } else {
-      Connect();
-      Launch();
-      if (!endpoint_.empty()) SettleStarted(now);
-    }
+/// What follows when nobody has been launched.
+void RemoteJob::SettleUnstarted(TimePoint now) {
+  if (IsEnough()) return;
+  // What is wrong with a lone host has been said.
+  if (hosts_.size() > 1) {
+    Say(RemoteEffect::Kind::kFail,
+        absl::StrCat("nothing is started: the job needs ", Hosts(config_.least), " (--nnodes), and at most ",
+                     Coming(), " of ", hosts_.size(), " can be reached"));
   }
-  const bool started = stopping_ || !endpoint_.empty();
-  if (started && Count(Stage::kRunning) == 0 && (stopping_ || ended_ > 0)) {
+  if (status_ == 0) status_ = 1;
+  Stop(SIGTERM, now);
+}
+
+/// Every event ends here.
+RemoteJob::Effects RemoteJob::Settle(TimePoint now) {
+  if (!stopping_ && endpoint_.empty()) SettleUnstarted(now);
+  if (!stopping_) {
+    Connect();
+    Launch();
+    if (!endpoint_.empty()) SettleStarted(now);
+  }
+  if (Count(Stage::kRunning) == 0 && (stopping_ || ended_ > 0)) {
     for (const Stage stage : {Stage::kConnecting, Stage::kGreeted}) Disconnect(stage);
     over_ = true;
     // Nobody knows how it went on the others.

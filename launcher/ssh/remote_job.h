@@ -84,6 +84,7 @@ class RemoteJob {
   void Leave(size_t host, const std::string& why, TimePoint now);
   void Stop(int signal, TimePoint now);
   void Disconnect(Stage stage);
+  void SettleUnstarted(TimePoint now);
   void SettleStarted(TimePoint now);
   Effects Settle(TimePoint now);
 

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "base/token.h"
 #include "base/version.h"
+#include "launcher/cli/program.h"
 #include "launcher/ssh/remote_job.h"
 #include "launcher/ssh/ssh_launch.h"
 #include "launcher/ssh/ssh_loop.h"
@@ -49,11 +50,17 @@ absl::StatusOr<SshLaunch> PrepareLaunch(const Options& options, const std::vecto
     hostfile = *std::move(text);
   }
   MT_ASSIGN_OR_RETURN(SshLaunch launch, MakeSshLaunch(options, hostfile, args, here));
-  // The hosts refuse one that mtrun has not made, unless they are told otherwise.
-  if (launch.most > 1 && !options.insecure) {
-    MT_ASSIGN_OR_RETURN(launch.order.token,
-                        LoadToken({options.token_file, /*weak=*/true}, MissingToken::kMake, environment));
+  if (FindOnPath(launch.ssh.front(), environment).empty()) {
+    return absl::NotFoundError(absl::StrCat("--ssh: there is no program ", launch.ssh.front(),
+                                            " here (OpenSSH's client is needed)"));
   }
+  // The hosts refuse a token that mtrun has not made, unless they are told otherwise. A job that meets nobody
+  // may need it for its data.
+  const bool needed = !options.token_file.empty() || (launch.most > 1 && !options.insecure);
+  absl::StatusOr<std::string> token = LoadToken(
+      {options.token_file, /*weak=*/true}, needed ? MissingToken::kMake : MissingToken::kRefuse, environment);
+  if (needed) MT_RETURN_IF_ERROR(token.status());
+  if (token.ok()) launch.order.token = *std::move(token);
   return launch;
 }
 

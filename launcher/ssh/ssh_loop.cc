@@ -36,6 +36,7 @@ SshLoop::SshLoop(SshLaunch launch, RemoteJob::Config config, EnvironmentMap envi
       environment_(std::move(environment)),
       signals_(std::move(signals)),
       console_(std::make_shared<Console>(STDOUT_FILENO, STDERR_FILENO)),
+      boxes_(std::make_shared<std::set<std::string>>()),
       job_(std::move(config)),
       remotes_(launch_.hosts.size()),
       next_beat_(MonotonicNow() + kBeatInterval) {}
@@ -88,7 +89,7 @@ void SshLoop::PerformOne(const RemoteEffect& effect) {
 
 void SshLoop::Connect(size_t host) {
   Remote& remote = remotes_[host] = Remote();
-  remote.streams = std::make_unique<HostStreams>(PrefixOf(launch_, host), console_);
+  remote.streams = std::make_unique<HostStreams>(PrefixOf(launch_, host), console_, FailureBoxes(boxes_));
   auto opened = Connection::Open(SshCommand(launch_.ssh, launch_.hosts[host], launch_.mtrun), environment_);
   if (!opened.ok()) return Perform(job_.OnLost(host, std::string(opened.status().message()), MonotonicNow()));
   remote.connection = *std::move(opened);

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,7 @@ class SshLoop {
   const EnvironmentMap environment_;
   const UniqueFd signals_;
   const std::shared_ptr<Console> console_;
+  const std::shared_ptr<std::set<std::string>> boxes_;  // that have been shown
   RemoteJob job_;
   std::vector<Remote> remotes_;
   std::deque<RemoteEffect> effects_;  // to be performed; performing one may bring more

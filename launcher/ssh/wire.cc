@@ -168,7 +168,8 @@ std::optional<Greeting> HostOutput::TakeGreeting() {
     greeted_ = true;
     return Greeting{FromWord(words[1]), FromWord(words[2]), FromWord(words[3])};
   }
-  if (pending_.size() > kLongestGreeting) pending_.erase(0, pending_.size() - kLongestGreeting);
+  // Of a longer line an end is kept that cannot be taken for a beginning.
+  if (pending_.size() > kLongestGreeting) pending_.replace(0, pending_.size() - kLongestGreeting, " ");
   return std::nullopt;
 }
 

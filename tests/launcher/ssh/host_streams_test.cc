@@ -18,7 +18,7 @@ class HostStreamsTest : public testing::Test {
     const UniqueFd fds[] = {UniqueFd(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)),
                             UniqueFd(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600))};
     auto console = std::make_shared<Console>(fds[0].get(), fds[1].get());
-    HostStreams streams(prefix, console);
+    HostStreams streams(prefix, console, FailureBoxes(std::make_shared<std::set<std::string>>()));
     for (const std::string& piece : pieces) streams.Show(0, piece);
     streams.Show(1, "error\n");
     streams.Finish();
