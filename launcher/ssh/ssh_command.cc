@@ -97,6 +97,8 @@ std::string WhyUnreachable(const Host& host, const RemoteMtrun& mtrun, std::stri
     return absl::StrCat("there is no mtrun at ", mtrun.path, mtrun.given ? "" : ", nor on its PATH",
                         " (--ssh_mtrun names another place): ", line);
   }
+  if (absl::StrContains(line, "unknown flag") && absl::StrContains(line, kSshHostFlag))
+    return absl::StrCat("the mtrun there is older than --hosts: ", line);
   absl::ConsumePrefix(&line, "ssh: ");
   if (line.empty()) return absl::StrCat("ssh ended with status ", status);
   return std::string(line);

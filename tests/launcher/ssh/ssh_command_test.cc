@@ -77,6 +77,7 @@ TEST(SshCommandTest, WhatSshSaysIsOneSentence) {
             "there is no mtrun at /opt/mtrun, nor on its PATH (--ssh_mtrun names another place): sh: 1: "
             "exec: mtrun: "
             "not found");
+  EXPECT_THAT(why("mtrun: unknown flag --ssh_host (see --help)\n", 2), HasSubstr("older"));
   EXPECT_EQ(why("", 255), "ssh ended with status 255");
   EXPECT_EQ(why(std::string(5000, 'x').c_str(), 255).size(), 300u);
 }
