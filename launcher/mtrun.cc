@@ -22,6 +22,8 @@
 #include "launcher/output/log_files.h"
 #include "launcher/questions.h"
 #include "launcher/rendezvous_access.h"
+#include "launcher/ssh/host_end.h"
+#include "launcher/ssh/ssh_job.h"
 #include "launcher/trainer_check.h"
 #include "launcher/workers/command_line.h"
 #include "launcher/workers/guardian.h"
@@ -61,8 +63,8 @@ absl::StatusOr<PresencePort> OpenPresence(const Options& options) {
                             options.port_range);
 }
 
-/// A question: nothing is run.
-int Answer(const Options& options, const EnvironmentMap& environment) {
+/// What needs no program of this node: its exit status.
+int Answer(const Options& options, const std::vector<std::string>& args, const EnvironmentMap& environment) {
   switch (options.act) {
     case Options::Act::kHelp:
       std::cout << HelpText();
@@ -78,6 +80,10 @@ int Answer(const Options& options, const EnvironmentMap& environment) {
       return 0;
     case Options::Act::kDoctor:
       return RunDoctor(options, environment);
+    case Options::Act::kSsh: {
+      const absl::StatusOr<int> ended = RunOverSsh(options, args, environment);
+      return ended.ok() ? *ended : Complain(ended.status());
+    }
     default:
       break;
   }
@@ -85,17 +91,24 @@ int Answer(const Options& options, const EnvironmentMap& environment) {
   return asked.ok() ? 0 : Complain(asked, kFailed);
 }
 
-int Main(const std::vector<std::string>& args) {
+int Main(std::vector<std::string> args) {
   OpenStandardDescriptors();
   RaiseFileLimit();
   KeepOpenSslUntilTheEnd();
+  std::vector<DerivedSetting> derived;
+  if (IsHostEnd(args)) {
+    absl::StatusOr<Order> order = BecomeHostEnd();
+    if (!order.ok()) return Complain(order.status());
+    args = order->args;
+    derived = order->settings;
+  }
   const EnvironmentMap environment = CurrentEnvironment();
   SetUpLog(environment);
   const absl::StatusOr<std::string> folder = ExecutableFolder();
   if (!folder.ok()) return Complain(folder.status());
-  absl::StatusOr<Options> options = ParseOptions(args, environment, LookAtMachine(environment));
+  absl::StatusOr<Options> options = ParseOptions(args, environment, LookAtMachine(environment), derived);
   if (!options.ok()) return Complain(options.status());
-  if (options->act != Options::Act::kRun) return Answer(*options, environment);
+  if (options->act != Options::Act::kRun) return Answer(*options, args, environment);
   if (options->entry.trainer == "list") {
     std::cout << ListTrainers(environment, *folder);
     return 0;
