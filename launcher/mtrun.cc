@@ -28,6 +28,7 @@
 #include "launcher/workers/command_line.h"
 #include "launcher/workers/guardian.h"
 #include "launcher/workers/lease_alarm.h"
+#include "page/passwords.h"
 #include "rendezvous/service/state_folder.h"
 
 namespace mtrun::launcher {
@@ -63,6 +64,15 @@ absl::StatusOr<PresencePort> OpenPresence(const Options& options) {
                             options.port_range);
 }
 
+/// What to log in with on the live page.
+int SayPasswords(const Options& options) {
+  const absl::StatusOr<std::string> token =
+      LoadToken({options.token_file, options.weak_token}, MissingToken::kMake);
+  if (!token.ok()) return Complain(token.status());
+  std::cout << page::PasswordTable(*token) << std::flush;
+  return 0;
+}
+
 /// What needs no program of this node: its exit status.
 int Answer(const Options& options, const std::vector<std::string>& args, const EnvironmentMap& environment) {
   switch (options.act) {
@@ -78,6 +88,8 @@ int Answer(const Options& options, const std::vector<std::string>& args, const E
     case Options::Act::kNewToken:
       std::cout << MakeToken() << std::endl;
       return 0;
+    case Options::Act::kPasswords:
+      return SayPasswords(options);
     case Options::Act::kDoctor:
       return RunDoctor(options, environment);
     case Options::Act::kSsh: {
@@ -121,7 +133,7 @@ int Main(std::vector<std::string> args) {
     if (const int wrong = CheckTrainer(*options, *program); wrong != 0) return wrong;
   }
   if (!options->run_id_given) options->job.program = ProgramIdentity(*program, options->entry);
-  if (options->standalone && !options->run_id_given)
+  if ((options->standalone || options->endpoint == "127.0.0.1:0") && !options->run_id_given)
     options->job.job_id = absl::StrFormat("%016x", RandomBits());
   absl::StatusOr<LogFiles> log_files =
       LogFiles::Make(options->log_dir, options->job.job_id, rendezvous::StateFolderOf(environment));
