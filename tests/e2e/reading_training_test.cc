@@ -1,5 +1,6 @@
 // Training from JPEG files that are cut, coloured and mixed a few shards at a time: the run is a function of
 // its settings, whoever reads on however many threads, and whoever dies.
+#include "base/posix.h"
 #include "tests/e2e/training.h"
 #include "tests/trainers/support/encoded_set.h"
 

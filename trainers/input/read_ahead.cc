@@ -52,15 +52,12 @@ ReadAhead::Key ReadAhead::After(const Key& key) const {
   return next.second < end_ && is_there() ? next : Key(key.first + 1, begin_);
 }
 
-/// What is read of a micro-batch, from now on if not before; null where it has no images or no more memory
-/// may be taken.
-ReadAhead::Reads* ReadAhead::Find(const Key& key, int64_t most_bytes) {
+/// What is read of a micro-batch, from now on if not before; null where it has no images.
+ReadAhead::Reads* ReadAhead::Find(const Key& key) {
   const auto found = ring_.find(key);
   if (found != ring_.end()) return &found->second;
   const Request request = request_of_(key.first, key.second);
-  const datasets::ImageSize size = ReadSize(data_, options_.reading, request.size);
-  const int64_t bytes = 3 * size.pixels() * static_cast<int64_t>(request.ids.size());
-  if (bytes == 0 || bytes > most_bytes) return nullptr;
+  if (request.ids.empty()) return nullptr;
   return &ring_.emplace(key, Begin(request, key, /*first=*/false)).first->second;
 }
 
@@ -68,14 +65,16 @@ ReadAhead::Reads* ReadAhead::Find(const Key& key, int64_t most_bytes) {
 std::set<ReadAhead::Key> ReadAhead::BeginNext() {
   std::set<Key> next;
   if (begin_ == end_) return next;
-  int64_t left = options_.most_bytes;
+  int64_t left = options_.most_bytes, last = 0;
   Key key = next_;
   // A short step may have none of these micro-batches.
   for (int tries = 0; tries < 2 * options_.ahead && static_cast<int>(next.size()) < options_.ahead; ++tries) {
-    if (const Reads* const reads = Find(key, next.empty() ? INT64_MAX : left)) {
+    if (const Reads* const reads = Find(key)) {
       next.insert(key);
-      left -= static_cast<int64_t>(reads->bytes->owner.nbytes());
+      last = static_cast<int64_t>(reads->bytes->owner.nbytes());
+      left -= last;
     }
+    if (left < last) break;
     key = After(key);
   }
   return next;

@@ -61,7 +61,7 @@ class ReadAhead {
     std::shared_ptr<ImageBytes> bytes;
   };
   Reads Begin(const Request& request, const Key& key, bool first);
-  Reads* Find(const Key& key, int64_t most_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Reads* Find(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::set<Key> BeginNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fill() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Key After(const Key& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

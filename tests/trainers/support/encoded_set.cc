@@ -52,7 +52,7 @@ datasets::ShardEntry WriteShard(const std::string& path, int64_t first, int64_t 
 datasets::SplitEntry WriteSplit(const std::string& path, const std::string& split, int64_t first,
                                 const std::vector<int64_t>& counts) {
   EXPECT_TRUE(MakeFolders(absl::StrCat(path, "/", split)).ok());
-  datasets::SplitEntry entry{.class_counts = std::vector<int64_t>(kClasses)};
+  datasets::SplitEntry entry{.class_counts = std::vector<int64_t>(kClasses), .shards = {}};
   for (const int64_t count : counts) {
     const std::string file = absl::StrCat(path, "/", datasets::ShardFile(split, entry.shards.size()));
     entry.shards.push_back(WriteShard(file, first, count, entry.class_counts));
@@ -66,7 +66,8 @@ datasets::SplitEntry WriteSplit(const std::string& path, const std::string& spli
 std::string WriteEncodedSet(const std::string& folder, const std::string& name,
                             const std::vector<int64_t>& train, int64_t test) {
   const std::string path = absl::StrCat(folder, "/", name);
-  datasets::Index index{.height = 79, .width = 79, .encoded = true, .min_height = 40, .min_width = 40};
+  datasets::Index index{
+      .height = 79, .width = 79, .encoded = true, .min_height = 40, .min_width = 40, .classes = {}};
   for (int c = 0; c < kClasses; ++c) index.classes.push_back(absl::StrCat("class", c));
   index.splits["train"] = WriteSplit(path, "train", 0, train);
   index.splits["test"] = WriteSplit(path, "test", 10000, {test});
