@@ -1,7 +1,6 @@
 #include "base/settings.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 
 #include "absl/strings/ascii.h"
@@ -21,56 +20,6 @@ namespace mtrun {
 namespace {
 
 std::string Canonical(std::string_view flag) { return absl::StrReplaceAll(View(flag), {{"-", "_"}}); }
-
-std::string FlagOf(const SettingSpec& spec) { return absl::StrCat("--", spec.name); }
-
-std::string Allowed(const SettingSpec& spec) {
-  using Kind = SettingSpec::Kind;
-  if (!spec.choices.empty()) return absl::StrCat("one of ", absl::StrJoin(spec.choices, ", "));
-  if (spec.kind == Kind::kBool) return "true or false";
-  if (spec.kind == Kind::kString) return "text";
-  std::string text = spec.kind == Kind::kInt ? "a whole number" : "a number";
-  if (spec.min && spec.max) return absl::StrCat(text, " from ", *spec.min, " to ", *spec.max);
-  if (spec.min) return absl::StrCat(text, ", ", *spec.min, " or more");
-  if (spec.max) return absl::StrCat(text, ", at most ", *spec.max);
-  return text;
-}
-
-bool ParseBool(std::string_view text, bool* value) {
-  const std::string lower = absl::AsciiStrToLower(View(text));
-  for (const char* yes : {"1", "true", "yes", "on"}) {
-    if (lower == yes) return *value = true, true;
-  }
-  for (const char* no : {"0", "false", "no", "off"}) {
-    if (lower == no) return *value = false, true;
-  }
-  return false;
-}
-
-bool InBounds(const SettingSpec& spec, double value) {
-  return std::isfinite(value) && (!spec.min || value >= *spec.min) && (!spec.max || value <= *spec.max);
-}
-
-bool Fits(const SettingSpec& spec, std::string_view text) {
-  switch (spec.kind) {
-    case SettingSpec::Kind::kBool: {
-      bool value = false;
-      return ParseBool(text, &value);
-    }
-    case SettingSpec::Kind::kInt: {
-      int64_t value = 0;
-      return absl::SimpleAtoi(View(text), &value) && InBounds(spec, static_cast<double>(value));
-    }
-    case SettingSpec::Kind::kDouble: {
-      double value = 0;
-      return absl::SimpleAtod(View(text), &value) && InBounds(spec, value);
-    }
-    case SettingSpec::Kind::kString:
-      return spec.choices.empty() ||
-             std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end();
-  }
-  return false;
-}
 
 std::string Suggestion(std::string_view name, const std::vector<std::string>& candidates,
                        std::string_view before) {
@@ -216,7 +165,13 @@ absl::StatusOr<size_t> Settings::ParseOne(const std::vector<std::string>& args, 
     if (arg.size() > 2) value = arg.substr(arg[2] == '=' ? 3 : 2);
   }
   size_t used = 1;
-  if (!value && entry->spec.kind == SettingSpec::Kind::kBool) value = negated ? "false" : "true";
+  if (!value && entry->spec.kind == SettingSpec::Kind::kBool) {
+    // One that has choices takes what follows it, where that is a value; others never do.
+    const bool follows =
+        !negated && !entry->spec.choices.empty() && i + 1 < args.size() && Fits(entry->spec, args[i + 1]);
+    used = follows ? 2 : 1;
+    value = follows ? args[i + 1] : negated ? "false" : "true";
+  }
   if (!value) {
     if (i + 1 >= args.size() || (args[i + 1].size() > 2 && args[i + 1].starts_with("--"))) {
       return absl::InvalidArgumentError(absl::StrCat(arg, " needs a value: ", Allowed(entry->spec)));
@@ -372,6 +327,8 @@ std::string Settings::Help() const {
     absl::StrAppend(&flag, FlagOf(entry.spec));
     if (entry.spec.kind == SettingSpec::Kind::kInt) absl::StrAppend(&flag, " N");
     if (entry.spec.kind == SettingSpec::Kind::kDouble) absl::StrAppend(&flag, " X");
+    if (entry.spec.kind == SettingSpec::Kind::kBool && !entry.spec.choices.empty())
+      absl::StrAppend(&flag, "[=true|false|", absl::StrJoin(entry.spec.choices, "|"), "]");
     if (entry.spec.kind == SettingSpec::Kind::kString) {
       absl::StrAppend(&flag, " ",
                       entry.spec.choices.empty() ? "TEXT" : absl::StrJoin(entry.spec.choices, "|"));

@@ -14,25 +14,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/nearest_name.h"  // IWYU pragma: export
+#include "base/setting_spec.h"  // IWYU pragma: export
 #include "base/worker_env.h"
 
 namespace mtrun {
-
-struct SettingSpec {
-  enum class Kind { kString, kInt, kDouble, kBool };
-  std::string name;                // with underscores: "batch_size"
-  Kind kind = Kind::kString;       // kBool: `--shuffle`, `--shuffle=false`, `--no_shuffle`
-  std::string default_text = "";   // "" = not set
-  std::string help = "";           // one sentence for --help
-  std::string group = "";          // heading in --help
-  char letter = 0;                 // short form, 0 = none
-  std::optional<double> min = {};  // numbers: inclusive bounds
-  std::optional<double> max = {};
-  std::vector<std::string> choices = {};  // strings: what is allowed, empty = anything
-  std::vector<std::string> aliases = {};  // other names that are accepted
-  std::vector<std::string> hints = {};    // what other programs call it: only for "did you mean"
-  bool yields = false;  // an abbreviation that fits another setting, or its hints, does not mean this one
-};
 
 /// What a settings file without the section that is looked for means.
 enum class MissingSection { kWarn, kFine };

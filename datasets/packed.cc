@@ -143,6 +143,7 @@ PackedSplit::~PackedSplit() = default;
 
 PackedSplit PackedSplit::Restricted(std::vector<int64_t> ids) && {
   for (int64_t& id : ids) id = state_->Find(id);
+  MT_CHECK(std::is_sorted(ids.begin(), ids.end())) << "images in another order";
   state_->ids = std::move(ids);
   return std::move(*this);
 }
@@ -151,10 +152,16 @@ int64_t PackedSplit::size() const {
   return state_->ids ? static_cast<int64_t>(state_->ids->size()) : state_->size;
 }
 std::vector<int64_t> PackedSplit::shard_counts() const {
+  // How many of its images lie before the old image i.
+  const auto before = [this](int64_t i) {
+    if (!state_->ids) return i;
+    return std::lower_bound(state_->ids->begin(), state_->ids->end(), i) - state_->ids->begin();
+  };
   std::vector<int64_t> counts;
   for (size_t i = 0; i < state_->shards.size(); ++i) {
     const bool last = i + 1 == state_->shards.size();
-    counts.push_back((last ? state_->size : state_->shards[i + 1].first) - state_->shards[i].first);
+    const int64_t end = last ? state_->size : state_->shards[i + 1].first;
+    counts.push_back(before(end) - before(state_->shards[i].first));
   }
   return counts;
 }

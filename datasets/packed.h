@@ -21,14 +21,14 @@ class PackedSplit {
   /// size disagrees with the index. With `verify` the SHA-256 of each shard is compared too.
   static absl::StatusOr<PackedSplit> Open(const std::string& root, const std::string& split,
                                           bool verify = false);
-  /// Those of its images alone, in that order: image i is the old ids[i]. REQUIRES: each is below size().
+  /// Those of its images alone: image i is the old ids[i]. REQUIRES: each is below size(), and they ascend.
   PackedSplit Restricted(std::vector<int64_t> ids) &&;
   PackedSplit(PackedSplit&&) noexcept;
   PackedSplit& operator=(PackedSplit&&) noexcept;
   ~PackedSplit();
 
   int64_t size() const;
-  /// Images of each shard, in the order of the files.
+  /// Images of each shard, in the order of the files; of a restricted split those that are left.
   std::vector<int64_t> shard_counts() const;
   /// Of all images; of the largest ones where they differ.
   int height() const;

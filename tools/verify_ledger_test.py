@@ -128,6 +128,17 @@ class VerifyTest(unittest.TestCase):
         self.streamed()
         self.assertTrue(self.verify(0).endswith("\nevery sample exactly once\n"))
 
+    def test_a_run_that_keeps_images_back_for_validation(self):
+        size = SIZE + 2
+        shards = [{"images": count} for count in [STREAMS["shards"][0] + 2] + STREAMS["shards"][1:]]
+        for head in (HEAD, STREAMS):
+            data = self.data("data", splits={"train": {"images": size, "shards": shards}})
+            self.run_of([step(number, head) for number in range(STEPS)], head={**head, "data": data})
+            self.rejected("the run had other data than")
+            with open(os.path.join(self.folder, "run", "config.yaml"), "a", encoding="utf-8") as file:
+                file.write("  validation_share: 0.1\n")
+            self.verify(0)
+
     def test_each_epoch_of_streams_is_a_permutation(self):
         for shards in ([SIZE], [1] * SIZE, [0, 9, 9], STREAMS["shards"]):
             for batch, micro, window in ((4, 2, 1), (5, 2, 2), (18, 18, 3), (30, 7, 1), (1, 1, 9)):

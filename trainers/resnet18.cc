@@ -35,6 +35,15 @@ trainers::Option OfRun(std::string name, std::string value, std::string help,
           .scope = trainers::Scope::kRun};
 }
 
+/// Likewise; checkpoints of releases that did not have it were made with `value`.
+trainers::Option OfScratch(std::string name, std::string value, std::string help, SettingSpec::Kind kind) {
+  trainers::Option option = OfRun(std::move(name), value, std::move(help));
+  option.spec.kind = kind;
+  if (kind == SettingSpec::Kind::kDouble) option.spec.min = 0, option.spec.max = 0.999;
+  option.since = std::move(value);
+  return option;
+}
+
 /// Each worker has its own.
 trainers::Option ByHand(std::string name, std::string value, std::string help) {
   return {.spec = {.name = std::move(name),
@@ -57,6 +66,9 @@ const std::vector<trainers::Option> kSettings = {
     OfRun("normalize", "half",
           "pixels: half (x - 0.5) / 0.5, or imagenet by the mean and deviation of torchvision's weights",
           {"half", "imagenet"}),
+    OfScratch("label_smoothing", "0", "spread this part of a training label over all classes",
+              SettingSpec::Kind::kDouble),
+    OfScratch("zero_init", "false", "residual blocks begin as their shortcuts", SettingSpec::Kind::kBool),
     ByHand("dist_url", "tcp://127.0.0.1:23456",
            "where the workers meet, when neither mtrun nor torchrun started them"),
     ByHand("world_size", "1", "workers of the job, likewise", 1),
@@ -78,24 +90,28 @@ at::Tensor ByImageNet(const at::Tensor& images) {
 absl::StatusOr<std::unique_ptr<trainers::Task>> MakeTask(const trainers::TaskInputs& in) {
   const auto net = std::make_shared<models::ResNet18>(in.options.seed, models::kStem224, in.classes);
   const std::string weights = in.settings.Text("weights"), train = in.settings.Text("train");
+  if (in.settings.Bool("zero_init")) net->ZeroLastNorms();
   if (!weights.empty()) MT_RETURN_IF_ERROR(trainers::InitFrom(weights, *net, /*last_layer=*/"fc."));
   const bool only_last = train == "last" || (train == "auto" && !weights.empty());
   if (only_last) net->FreezeBackbone();
   if (only_last && weights.empty() && in.options.init_from.empty() && in.first) {
     log::Warning("--train last without --weights: the last layer learns on top of random features");
   }
-  const int64_t size = in.image_size;
+  const int64_t train_size = in.image_size, eval_size = in.eval_image_size, small = in.enlarged_from;
+  const trainers::Reading reading = in.options.ReadingNow();
+  const bool cut = reading.crop || reading.growth.from > 0;  // training images have their size already
   const bool imagenet = in.settings.Text("normalize") == "imagenet";
   return trainers::Classify(
       {net,
        [=](const at::Tensor& images) {
-         const bool small = images.size(2) != size;
+         const int64_t size = net->is_training() ? train_size : eval_size;
+         const bool enlarge = images.size(2) == small && small != size && !(cut && net->is_training());
          const at::Tensor x =
-             small ? at::upsample_bilinear2d(images, {size, size}, /*align_corners=*/false) : images;
+             enlarge ? at::upsample_bilinear2d(images, {size, size}, /*align_corners=*/false) : images;
          return net->forward(imagenet ? ByImageNet(x) : x);
        },
        {}},
-      in.classes);
+      in.classes, in.settings.Double("label_smoothing"));
 }
 
 /// tcp://HOST:PORT and rank as the variables that a launcher would have set.
@@ -123,15 +139,16 @@ absl::Status Launch(const Settings& settings, EnvironmentMap& environment) {
 }  // namespace
 
 trainers::Program ResNet18Program() {
-  return {.name = "resnet18",
-          .summary = "Trains ResNet-18, or a new last layer of a trained one, to classify images.",
-          .recipe = kRecipe,
-          .settings = kSettings,
-          .aliases = {{"model_folder", "checkpoint"}},
-          .images = {.size = models::kStem224.image_size, .adjustable = true, .enlarges = true},
-          .channels_last_on_cpu = true,
-          .make_task = MakeTask,
-          .launch = Launch};
+  return {
+      .name = "resnet18",
+      .summary = "Trains ResNet-18, or a new last layer of a trained one, to classify images.",
+      .recipe = kRecipe,
+      .settings = kSettings,
+      .aliases = {{"model_folder", "checkpoint"}},
+      .images = {.size = models::kStem224.image_size, .adjustable = true, .enlarges = true, .any_size = true},
+      .channels_last_on_cpu = true,
+      .make_task = MakeTask,
+      .launch = Launch};
 }
 
 }  // namespace mtrun

@@ -102,6 +102,34 @@ TEST_F(SettingsTest, BooleansInEveryForm) {
   EXPECT_TRUE(settings_.Bool("shuffle"));
 }
 
+TEST_F(SettingsTest, AFlagWithChoicesMayHaveAValueBehindIt) {
+  std::vector<SettingSpec> specs = {{.name = "shuffle",
+                                     .kind = SettingSpec::Kind::kBool,
+                                     .default_text = "true",
+                                     .help = "Order.",
+                                     .choices = {"streams"}},
+                                    {.name = "next", .help = "Text."}};
+  const auto text = [&](std::vector<std::string> args) {
+    Settings settings("cnnA", specs);
+    const auto rest = settings.ParseFlags(args, /*positionals_allowed=*/true);
+    EXPECT_TRUE(rest.ok()) << rest.status();
+    return settings.Text("shuffle") + (rest->empty() ? "" : "," + rest->front());
+  };
+  EXPECT_EQ(text({"--shuffle", "streams"}), "streams");
+  EXPECT_EQ(text({"--shuffle=streams"}), "streams");
+  EXPECT_EQ(text({"--shuffle", "false"}), "false");
+  EXPECT_EQ(text({"--shuffle", "0"}), "false");
+  EXPECT_EQ(text({"--no_shuffle"}), "false");
+  EXPECT_EQ(text({"--shuffle"}), "true");
+  EXPECT_EQ(text({"--shuffle", "--next", "x"}), "true");
+  EXPECT_EQ(text({"--shuffle", "train.py"}), "true,train.py");
+  EXPECT_EQ(text({"--no_shuffle", "true"}), "false,true");
+  Settings settings("cnnA", specs);
+  EXPECT_THAT(std::string(settings.ParseFlags({"--shuffle=rivers"}, false).status().message()),
+              HasSubstr("\"rivers\" is not allowed; it takes true, false or streams"));
+  EXPECT_THAT(settings.Help(), HasSubstr("--shuffle[=true|false|streams]"));
+}
+
 TEST_F(SettingsTest, TheProgramAndItsArgumentsAreLeftAlone) {
   EXPECT_THAT(*Parse({"--batch_size", "2", "train.py", "--batch_size", "9"}),
               ElementsAre("train.py", "--batch_size", "9"));

@@ -66,6 +66,15 @@ TEST_F(PackedTest, ReadsBack) {
   EXPECT_EQ(test->digest(), IndexDigest(*ReadIndex(root_)));
 }
 
+TEST_F(PackedTest, ARestrictedOneCountsWhatIsLeftOfEachShard) {
+  auto whole = PackedSplit::Open(root_, "train");
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const PackedSplit some = (*std::move(whole)).Restricted({0, 1, 4});
+  EXPECT_EQ(some.size(), 3);
+  EXPECT_THAT(some.shard_counts(), ElementsAre(2, 0, 1));
+  EXPECT_EQ(some.image(2)[0], 40);
+}
+
 TEST_F(PackedTest, AnUnknownSplitListsThoseThatAreThere) {
   const auto split = PackedSplit::Open(root_, "val");
   EXPECT_TRUE(absl::IsNotFound(split.status()));

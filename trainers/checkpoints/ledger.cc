@@ -83,15 +83,21 @@ Tail TailOf(const JsonLinesEnd& end) {
 }  // namespace
 
 std::string ToLine(const LedgerHead& head, std::string_view previous) {
-  const nlohmann::ordered_json line = {{"ledger", kVersion},
-                                       {"run", RunText(head.run)},
-                                       {"seed", head.seed},
-                                       {"size", head.size},
-                                       {"global_batch", head.global_batch},
-                                       {"micro_batch", head.micro_batch},
-                                       {"shuffle", head.shuffle},
-                                       {"data", head.data},
-                                       {"prev", std::string(previous)}};
+  const bool streams = head.shuffle == datasets::Shuffle::kStreams;
+  nlohmann::ordered_json line = {{"ledger", kVersion},
+                                 {"run", RunText(head.run)},
+                                 {"seed", head.seed},
+                                 {"size", head.size},
+                                 {"global_batch", head.global_batch},
+                                 {"micro_batch", head.micro_batch},
+                                 {"shuffle", head.shuffle != datasets::Shuffle::kNone},
+                                 {"data", head.data}};
+  if (streams) {
+    line["shuffle"] = "streams";
+    line["window"] = head.shards.window;
+    line["shards"] = head.shards.counts;
+  }
+  line["prev"] = std::string(previous);
   return line.dump();
 }
 

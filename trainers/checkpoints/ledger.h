@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "base/posix.h"
 #include "datasets/sample_sum.h"
+#include "datasets/sampler.h"
 
 namespace mtrun::checkpoints {
 
@@ -22,8 +23,9 @@ struct LedgerHead {
   uint64_t seed = 0;
   int64_t size = 0;  // samples of an epoch
   int64_t global_batch = 1, micro_batch = 1;
-  bool shuffle = true;
-  std::string data;  // digest of the data set
+  datasets::Shuffle shuffle = datasets::Shuffle::kFull;
+  datasets::StreamShards shards = {};  // named where the order is kStreams
+  std::string data;                    // digest of the data set
 };
 
 struct LedgerStep {

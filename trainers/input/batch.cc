@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include "base/status_macros.h"
@@ -14,6 +15,7 @@ namespace mtrun::trainers {
 namespace {
 
 constexpr int kChannels = datasets::PackedSplit::channels();
+constexpr int64_t kGrain = 1 << 19;  // values that are worth a thread
 
 /// Columns [first, last) of the output that lie on the source; output column x shows source column x - left,
 /// or the mirrored one.
@@ -61,19 +63,29 @@ BatchMaker::BatchMaker(const datasets::PackedSplit& data, const Options& options
   MT_CHECK(options.device.is_cpu());
 }
 
+BatchInputs ImageBatches::InputsOf(const ImageBytes&, absl::Span<const Placement>) const {
+  MT_CHECK(false) << "all images lie on the device";
+  return {};
+}
+
 BatchInputs BatchMaker::Inputs(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const {
-  MT_CHECK(placements.empty() || placements.size() == ids.size());
-  const auto n = static_cast<int64_t>(ids.size());
-  const int size = options_.image_size;
-  const ImageBytes source = GatherImages(data_, ids, size);
+  return InputsOf(GatherImages(data_, ids, options_.image_size, options_.part), placements);
+}
+
+BatchInputs BatchMaker::InputsOf(const ImageBytes& source, absl::Span<const Placement> placements) const {
+  MT_CHECK(placements.empty() || placements.size() == source.images.size());
+  const auto n = static_cast<int64_t>(source.images.size());
+  const int size = options_.grows ? source.height : options_.image_size;
   Batch batch{at::empty({n, kChannels, size, size}, at::TensorOptions(options_.dtype)),
               at::empty({n}, at::TensorOptions(at::kLong))};
   const auto fill = [&](auto* out) {
     const int64_t stride = static_cast<int64_t>(kChannels) * size * size;
-    for (int64_t i = 0; i < n; ++i) {
-      Place(source.images[i], source.height, source.width, placements.empty() ? Placement{} : placements[i],
-            size, out + i * stride);
-    }
+    at::parallel_for(0, n, std::max<int64_t>(1, kGrain / stride), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        Place(source.images[i], source.height, source.width, placements.empty() ? Placement{} : placements[i],
+              size, out + i * stride);
+      }
+    });
   };
   if (options_.dtype == at::kFloat) {
     fill(batch.images.data_ptr<float>());
@@ -81,7 +93,7 @@ BatchInputs BatchMaker::Inputs(absl::Span<const int64_t> ids, absl::Span<const P
     fill(batch.images.data_ptr<double>());
   }
   int64_t* labels = batch.labels.data_ptr<int64_t>();
-  for (int64_t i = 0; i < n; ++i) labels[i] = data_.label(ids[i]);
+  std::copy(source.labels.begin(), source.labels.end(), labels);
   return {{batch.images, batch.labels}, source.gathered};
 }
 

@@ -15,6 +15,8 @@
 
 namespace mtrun::trainers {
 
+struct ImageBytes;
+
 struct Batch {
   at::Tensor images;                  // [n, 3, S, S], (x/255 - 0.5) / 0.5
   at::Tensor labels;                  // int64 [n]
@@ -38,6 +40,11 @@ struct BatchOptions {
   at::Device device = at::Device(at::kCPU);
   at::MemoryFormat format = at::MemoryFormat::Contiguous;  // of the images
   bool resident = false;                                   // all images lie on the device
+  bool grows = false;    // batches are as large as their images, which are square
+  double part = 1;       // of the shorter side that encoded images are cut to, where they are
+  int read_threads = 1;  // of a source that reads ahead
+  int read_ahead = 4;    // micro-batches that it does ...
+  int64_t read_ahead_bytes = int64_t{512} << 20;  // ... in at most so many
 };
 
 /// The images of a split, batch by batch. Smaller images are centred on black, larger ones resized (bilinear,
@@ -50,6 +57,8 @@ class ImageBatches {
     const BatchInputs inputs = Inputs(ids, placements);
     return WithGathered(Compose(inputs.tensors), inputs.gathered);
   }
+  /// Of images that have been read; not where all lie on the device.
+  virtual BatchInputs InputsOf(const ImageBytes& source, absl::Span<const Placement> placements) const;
   /// Make in two halves. All that a batch depends on, on the device ...
   virtual BatchInputs Inputs(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const = 0;
   /// ... and the batch, by device operations whose kind and sizes depend on the inputs' sizes alone.
@@ -64,6 +73,7 @@ class BatchMaker : public ImageBatches {
   /// `data` must outlive this.
   BatchMaker(const datasets::PackedSplit& data, const Options& options);
   BatchInputs Inputs(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const override;
+  BatchInputs InputsOf(const ImageBytes& source, absl::Span<const Placement> placements) const override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override;
 
  private:

@@ -7,13 +7,41 @@
 
 namespace mtrun::trainers {
 
+bool ReadsAhead(const datasets::PackedSplit& data, const Reading& reading, const BatchOptions& batch) {
+  return reading.changes() || (data.encoded() && !batch.resident);
+}
+
 DatasetSource::DatasetSource(const datasets::PackedSplit& data, const SourceOptions& options,
                              const BatchOptions& batch)
     : options_(options),
-      sampler_(options.seed, data.size(), options.plan, options.shuffle),
+      sampler_(MakeSampler(options.seed, options.plan, options.shuffle,
+                           {data.shard_counts(), options.shuffle_window})),
       batches_(MakeImageBatches(data, batch)),
+      image_size_(batch.image_size),
       format_(batch.format),
-      device_(batch.device) {}
+      device_(batch.device),
+      reader_(ReadsAhead(data, options.reading, batch)
+                  ? std::make_unique<ReadAhead>(
+                        data,
+                        ReadAhead::Options{.reading = options.reading,
+                                           .seed = options.seed,
+                                           .device = batch.device,
+                                           .threads = batch.read_threads,
+                                           .ahead = batch.read_ahead,
+                                           .most_bytes = batch.read_ahead_bytes},
+                        [this](int64_t step, int64_t micro_batch) {
+                          return ReadAhead::Request{IdsOf(step, micro_batch), SizeOf(step)};
+                        })
+                  : nullptr) {}
+
+std::vector<int64_t> DatasetSource::IdsOf(int64_t step, int64_t micro_batch) const {
+  const int64_t each = sampler_.steps_per_epoch();
+  return sampler_.MicroBatch(step / each, step % each, micro_batch);
+}
+
+int DatasetSource::SizeOf(int64_t step) const {
+  return SizeInEpoch(options_.reading.growth, image_size_, step / sampler_.steps_per_epoch());
+}
 
 int64_t DatasetSource::SamplesInStep(int64_t step) const {
   return sampler_.samples_in_step(step % sampler_.steps_per_epoch());
@@ -24,15 +52,14 @@ int64_t DatasetSource::SamplesInMicroBatch(int64_t step, int64_t micro_batch) co
 }
 
 BatchInputs DatasetSource::Placed(int64_t step, int64_t micro_batch) const {
-  const int64_t each = sampler_.steps_per_epoch();
-  const std::vector<int64_t> ids = sampler_.MicroBatch(step / each, step % each, micro_batch);
   std::vector<Placement> placements;
   if (options_.augmentation.any()) {
     placements =
         DrawPlacements(options_.augmentation, RandomStream(options_.seed, step, micro_batch, "augment"),
-                       static_cast<int64_t>(ids.size()));
+                       SamplesInMicroBatch(step, micro_batch));
   }
-  return batches_->Inputs(ids, placements);
+  if (reader_) return batches_->InputsOf(reader_->Take(step, micro_batch), placements);
+  return batches_->Inputs(IdsOf(step, micro_batch), placements);
 }
 
 Batch DatasetSource::Warped(Batch batch, const at::Tensor& random) const {

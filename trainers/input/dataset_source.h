@@ -10,9 +10,14 @@
 #include "datasets/sampler.h"
 #include "trainers/input/batch.h"
 #include "trainers/input/micro_batch_source.h"
+#include "trainers/input/read_ahead.h"
 #include "trainers/input/source_options.h"
 
 namespace mtrun::trainers {
+
+/// Whether images are read ahead and decoded on threads of the source: encoded ones that do not lie on the
+/// device, and those that are another part or size each time.
+bool ReadsAhead(const datasets::PackedSplit& data, const Reading& reading, const BatchOptions& batch);
 
 /// A packed training split in the sampler's order, augmented as the options say: a pure function of (options,
 /// data).
@@ -27,18 +32,25 @@ class DatasetSource : public MicroBatchSource {
   Batch Make(int64_t step, int64_t micro_batch) override;
   BatchInputs Inputs(int64_t step, int64_t micro_batch) override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override;
+  void Expect(int64_t step, int64_t begin, int64_t end) override {
+    if (reader_) reader_->Expect(step, begin, end);
+  }
   /// For the ledger: datasets::DigestOfIds of all samples of the step.
   std::string DigestOfStep(int64_t step) const;
 
  private:
   BatchInputs Placed(int64_t step, int64_t micro_batch) const;
+  std::vector<int64_t> IdsOf(int64_t step, int64_t micro_batch) const;
+  int SizeOf(int64_t step) const;
   Batch Warped(Batch batch, const at::Tensor& random) const;
 
   const SourceOptions options_;
   const datasets::Sampler sampler_;
   const std::unique_ptr<ImageBatches> batches_;
+  const int image_size_;  // at the end of a run whose images grow
   const at::MemoryFormat format_;
   const at::Device device_;
+  const std::unique_ptr<ReadAhead> reader_;  // null: `batches_` finds the images by itself
 };
 
 }  // namespace mtrun::trainers

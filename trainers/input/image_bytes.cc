@@ -7,6 +7,7 @@
 
 #include "datasets/images/image_file.h"
 #include "trainers/device/transfer.h"
+#include "trainers/input/random_crop.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -23,7 +24,12 @@ ImageBytes Resize(const ImageBytes& source, int size) {
     std::copy_n(source.images[i], source.bytes_per_image(),
                 pixels.data_ptr<uint8_t>() + i * source.bytes_per_image());
   }
-  ImageBytes out{.images = {}, .height = size, .width = size, .owner = {}, .gathered = source.gathered};
+  ImageBytes out{.images = {},
+                 .height = size,
+                 .width = size,
+                 .owner = {},
+                 .labels = source.labels,
+                 .gathered = source.gathered};
   out.owner = at::_upsample_bilinear2d_aa(pixels.permute({0, 3, 1, 2}).to(at::kFloat), {size, size}, false)
                   .round()
                   .clamp(0, 255)
@@ -40,11 +46,12 @@ datasets::RgbImage DecodeSquare(const datasets::PackedSplit& data, int64_t id, c
   auto image = datasets::DecodeBox(data.record(id), box, target, datasets::DecodeMode::kExact,
                                    {.max_pixels = INT64_MAX});
   TORCH_CHECK(image.ok(), "image ", id, " of the data set: ", std::string(image.status().message()),
-              " (mtdata info --verify finds damaged shards)");
+              " (mtdata verify finds damaged images)");
   return *std::move(image);
 }
 
-ImageBytes GatherEncoded(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size) {
+ImageBytes GatherEncoded(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size,
+                         double part) {
   const bool whole = !data.varies() && !IsLarger(data, size);
   const datasets::ImageSize target =
       whole ? datasets::ImageSize{data.height(), data.width()} : datasets::ImageSize{size, size};
@@ -54,7 +61,9 @@ ImageBytes GatherEncoded(const datasets::PackedSplit& data, absl::Span<const int
   auto* pixels = out.owner.data_ptr<uint8_t>();
   at::parallel_for(0, n, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const datasets::ImageBox box = datasets::CentredBox(data.image_size(ids[i]), target);
+      const datasets::ImageSize image_size = data.image_size(ids[i]);
+      const datasets::ImageBox box =
+          whole || part == 1 ? datasets::CentredBox(image_size, target) : CentreSquare(image_size, part);
       const datasets::RgbImage image = DecodeSquare(data, ids[i], box, target);
       std::copy(image.pixels.begin(), image.pixels.end(), pixels + i * out.bytes_per_image());
     }
@@ -62,24 +71,28 @@ ImageBytes GatherEncoded(const datasets::PackedSplit& data, absl::Span<const int
   for (int64_t i = 0; i < n; ++i) {
     out.images.push_back(pixels + i * out.bytes_per_image());
     out.gathered.Add(ids[i]);
+    out.labels.push_back(data.label(ids[i]));
   }
   return out;
 }
 
 }  // namespace
 
-ImageBytes GatherImages(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size) {
-  if (data.encoded()) return GatherEncoded(data, ids, size);
+ImageBytes GatherImages(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size,
+                        double part) {
+  if (data.encoded()) return GatherEncoded(data, ids, size, part);
   ImageBytes source{.images = {}, .height = data.height(), .width = data.width(), .owner = {}};
   source.images.reserve(ids.size());
   for (const int64_t id : ids) {
     source.images.push_back(data.image(id).data());
     source.gathered.Add(id);
+    source.labels.push_back(data.label(id));
   }
   return IsLarger(data, size) ? Resize(source, size) : source;
 }
 
 at::Tensor PackImages(const ImageBytes& source, at::Device device) {
+  if (source.packed) return source.owner;
   at::Tensor packed = HostBuffer({static_cast<int64_t>(source.images.size()), source.height, source.width, 3},
                                  at::kByte, device);
   auto* out = packed.data_ptr<uint8_t>();

@@ -30,6 +30,13 @@ class MicroBatchSource {
     static_cast<void>(step);
     static_cast<void>(micro_batch);
   }
+  /// A hint: of `step`, and of the steps after it, micro-batches begin .. end - 1 are likely to be asked for,
+  /// one after the other.
+  virtual void Expect(int64_t step, int64_t begin, int64_t end) {
+    static_cast<void>(step);
+    static_cast<void>(begin);
+    static_cast<void>(end);
+  }
 };
 
 }  // namespace mtrun::trainers

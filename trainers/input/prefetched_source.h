@@ -34,6 +34,7 @@ class PrefetchedSource : public MicroBatchSource {
   BatchInputs Inputs(int64_t step, int64_t micro_batch) override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override { return source_.Compose(inputs); }
   void Ahead(int64_t step, int64_t micro_batch) override;
+  void Expect(int64_t step, int64_t begin, int64_t end) override { source_.Expect(step, begin, end); }
 
  private:
   struct Sent {

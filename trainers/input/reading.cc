@@ -90,10 +90,16 @@ absl::Status ReadImage(const PackedSplit& data, const Reading& reading, int64_t 
   return absl::OkStatus();
 }
 
-absl::StatusOr<datasets::DecodeMode> ParseDecodeMode(std::string_view text) {
-  if (text == "exact") return datasets::DecodeMode::kExact;
-  if (text == "fast") return datasets::DecodeMode::kFast;
+absl::StatusOr<DecodeChoice> ParseDecodeChoice(std::string_view text) {
+  if (text == "auto") return DecodeChoice::kAuto;
+  if (text == "exact") return DecodeChoice::kExact;
+  if (text == "fast") return DecodeChoice::kFast;
   return absl::InvalidArgumentError(absl::StrCat("unknown way to decode \"", std::string(text), "\""));
+}
+
+datasets::DecodeMode DecodeModeFor(DecodeChoice choice, const Reading& reading) {
+  const bool fast = choice == DecodeChoice::kFast || (choice == DecodeChoice::kAuto && reading.changes());
+  return fast ? datasets::DecodeMode::kFast : datasets::DecodeMode::kExact;
 }
 
 }  // namespace mtrun::trainers

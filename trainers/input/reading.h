@@ -47,7 +47,12 @@ absl::Status ReadImage(const datasets::PackedSplit& data, const Reading& reading
                        const RandomStream& stream, int64_t number, uint8_t* out);
 inline constexpr char kReadPurpose[] = "read";
 
-/// "exact" or "fast".
-absl::StatusOr<datasets::DecodeMode> ParseDecodeMode(std::string_view text);
+/// What is asked for; the numbers stand in checkpoints.
+enum class DecodeChoice { kAuto = 0, kExact = 1, kFast = 2 };
+/// "auto", "exact" or "fast".
+absl::StatusOr<DecodeChoice> ParseDecodeChoice(std::string_view text);
+/// Auto is fast where an image is another one each time, and no other way to it can be expected to make the
+/// same.
+datasets::DecodeMode DecodeModeFor(DecodeChoice choice, const Reading& reading);
 
 }  // namespace mtrun::trainers

@@ -28,7 +28,8 @@ at::Tensor Upload(const datasets::PackedSplit& data, const BatchOptions& options
   for (int64_t begin = 0; begin < data.size(); begin += kUpload) {
     std::vector<int64_t> ids(std::min(kUpload, data.size() - begin));
     std::iota(ids.begin(), ids.end(), begin);
-    const at::Tensor part = PackImages(GatherImages(data, ids, options.image_size), options.device);
+    const at::Tensor part =
+        PackImages(GatherImages(data, ids, options.image_size, options.part), options.device);
     if (!all.defined()) {
       all = at::empty({data.size(), part.size(1), part.size(2), part.size(3)},
                       at::TensorOptions(at::kByte).device(options.device));

@@ -6,6 +6,7 @@
 #include "datasets/sampler.h"
 #include "trainers/input/image_augmentation.h"
 #include "trainers/input/placement.h"
+#include "trainers/input/reading.h"
 
 namespace mtrun::trainers {
 
@@ -13,9 +14,11 @@ namespace mtrun::trainers {
 struct SourceOptions {
   uint64_t seed = 0;
   datasets::BatchPlan plan;
-  bool shuffle = true;
+  datasets::Shuffle shuffle = datasets::Shuffle::kFull;
+  int64_t shuffle_window = datasets::kStreamWindow;
   Augmentation augmentation;
   ImageAugmentation warps;
+  Reading reading;
 };
 
 }  // namespace mtrun::trainers

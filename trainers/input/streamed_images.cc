@@ -1,5 +1,6 @@
 #include "trainers/input/streamed_images.h"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -17,12 +18,14 @@ StreamedImages::StreamedImages(const datasets::PackedSplit& data, const BatchOpt
 
 BatchInputs StreamedImages::Inputs(absl::Span<const int64_t> ids,
                                    absl::Span<const Placement> placements) const {
-  const ImageBytes source = GatherImages(data_, ids, options_.image_size);
-  std::vector<int64_t> rows(ids.size());  // of the bytes that are sent
+  return InputsOf(GatherImages(data_, ids, options_.image_size, options_.part), placements);
+}
+
+BatchInputs StreamedImages::InputsOf(const ImageBytes& source, absl::Span<const Placement> placements) const {
+  std::vector<int64_t> rows(source.images.size());  // of the bytes that are sent
   std::iota(rows.begin(), rows.end(), 0);
-  const at::Tensor labels = HostBuffer({static_cast<int64_t>(ids.size())}, at::kLong, options_.device);
-  int64_t* label = labels.data_ptr<int64_t>();
-  for (const int64_t id : ids) *label++ = data_.label(id);
+  const at::Tensor labels = HostBuffer({static_cast<int64_t>(rows.size())}, at::kLong, options_.device);
+  std::copy(source.labels.begin(), source.labels.end(), labels.data_ptr<int64_t>());
   const at::Tensor table = PlacementTable(rows, placements, options_.device);
   return {{Send(PackImages(source, options_.device), options_.device), Send(table, options_.device),
            Send(labels, options_.device)},
@@ -30,8 +33,8 @@ BatchInputs StreamedImages::Inputs(absl::Span<const int64_t> ids,
 }
 
 Batch StreamedImages::Compose(const std::vector<at::Tensor>& inputs) const {
-  return {PlaceImages(inputs[0], inputs[1], values_, options_.image_size).contiguous(options_.format),
-          inputs[2]};
+  const int size = options_.grows ? static_cast<int>(inputs[0].size(1)) : options_.image_size;
+  return {PlaceImages(inputs[0], inputs[1], values_, size).contiguous(options_.format), inputs[2]};
 }
 
 }  // namespace mtrun::trainers

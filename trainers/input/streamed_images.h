@@ -14,6 +14,7 @@ class StreamedImages : public ImageBatches {
   /// The images' bytes uint8 [n, H, W, 3], one PlacementTable and the labels, from host memory that LibTorch
   /// hands out again once they have arrived.
   BatchInputs Inputs(absl::Span<const int64_t> ids, absl::Span<const Placement> placements) const override;
+  BatchInputs InputsOf(const ImageBytes& source, absl::Span<const Placement> placements) const override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override;
 
  private:

@@ -25,6 +25,8 @@ class BasicBlock : public torch::nn::Module {
   BasicBlock(int64_t in, int64_t out, int64_t stride, const std::string& shortcut_name);
 
   at::Tensor forward(const at::Tensor& x);
+  /// Without gradients.
+  void ZeroLastNorm() { bn2_->named_parameters()["weight"].zero_(); }
 
  private:
   torch::nn::Conv2d conv1_;
@@ -41,6 +43,10 @@ class ResNetStage : public torch::nn::Module {
   ResNetStage(int64_t in, int64_t out, int64_t stride, const std::string& shortcut_name);
 
   at::Tensor forward(const at::Tensor& x) { return second_->forward(first_->forward(x)); }
+  void ZeroLastNorms() {
+    first_->ZeroLastNorm();
+    second_->ZeroLastNorm();
+  }
 
  private:
   std::shared_ptr<BasicBlock> first_, second_;

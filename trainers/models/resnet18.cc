@@ -33,6 +33,11 @@ at::Tensor ResNet18::forward(const at::Tensor& images) {
   return fc_->forward(x.mean({2, 3}));
 }
 
+void ResNet18::ZeroLastNorms() {
+  torch::NoGradGuard no_grad;
+  for (const auto& stage : {layer1_, layer2_, layer3_, layer4_}) stage->ZeroLastNorms();
+}
+
 void ResNet18::FreezeBackbone() {
   for (const auto& parameter : parameters()) at::Tensor(parameter).set_requires_grad(false);
   for (const auto& parameter : fc_->parameters()) at::Tensor(parameter).set_requires_grad(true);

@@ -35,6 +35,9 @@ class ResNet18 : public torch::nn::Module {
 
   at::Tensor forward(const at::Tensor& images);
 
+  /// Blocks begin as their shortcuts: the weights of each one's last norm become 0 (Goyal et al. 2017).
+  void ZeroLastNorms();
+
   /// Everything but the last layer stops learning and stays in evaluation mode, so that its running
   /// statistics do not change either.
   void FreezeBackbone();

@@ -32,17 +32,18 @@ double LearningRate(const LrSchedule& s, int64_t step) {
     return s.base * (s.warmup_start + (1.0 - s.warmup_start) * fraction);
   }
   if (s.kind == LrSchedule::Kind::kConstant || s.steps <= s.warmup_steps) return s.base;
-  return CosineBetween(
-      s.base, 0.0,
-      static_cast<double>(step - s.warmup_steps) / static_cast<double>(s.steps - s.warmup_steps));
+  const double fraction =
+      static_cast<double>(step - s.warmup_steps) / static_cast<double>(s.steps - s.warmup_steps);
+  return s.kind == LrSchedule::Kind::kLinear ? s.base * (1 - fraction) : CosineBetween(s.base, 0.0, fraction);
 }
 
 absl::StatusOr<LrSchedule::Kind> ParseLrScheduleKind(std::string_view text) {
   if (text == "constant") return LrSchedule::Kind::kConstant;
   if (text == "cosine") return LrSchedule::Kind::kCosine;
   if (text == "one_cycle") return LrSchedule::Kind::kOneCycle;
+  if (text == "linear") return LrSchedule::Kind::kLinear;
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown schedule \"", std::string(text), "\": constant, cosine or one_cycle"));
+      absl::StrCat("unknown schedule \"", std::string(text), "\": constant, cosine, one_cycle or linear"));
 }
 
 }  // namespace mtrun::trainers

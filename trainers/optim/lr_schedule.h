@@ -10,11 +10,11 @@
 namespace mtrun::trainers {
 
 struct LrSchedule {
-  enum class Kind { kConstant, kCosine, kOneCycle };
+  enum class Kind { kConstant, kCosine, kOneCycle, kLinear };
   Kind kind = Kind::kConstant;
   double base = 0.1;          // the rate that is warmed up to; the peak of one-cycle
-  int64_t steps = 1;          // length of the run; cosine and one-cycle end there
-  int64_t warmup_steps = 0;   // linear, before constant or cosine (one-cycle brings its own)
+  int64_t steps = 1;          // length of the run; all but constant end there
+  int64_t warmup_steps = 0;   // linear, before all others (one-cycle brings its own)
   double warmup_start = 0.1;  // fraction of base at step 0 of the warm-up
   double peak_at = 0.3;       // one-cycle: fraction of the run spent rising
   double start_div = 25;      // one-cycle: starts at base / start_div ...
@@ -23,10 +23,11 @@ struct LrSchedule {
 };
 
 /// Rate used in `step` (0-based). Equal to PyTorch's LinearLR, CosineAnnealingLR(T_max = steps - warmup) and
-/// OneCycleLR(total_steps = steps + 1, anneal "cos"). Steps past the end keep the last value.
+/// OneCycleLR(total_steps = steps + 1, anneal "cos"); linear falls to 0 at the end. Steps past the end keep
+/// the last value.
 double LearningRate(const LrSchedule& schedule, int64_t step);
 
-/// "constant" "cosine" "one_cycle".
+/// "constant" "cosine" "one_cycle" "linear".
 absl::StatusOr<LrSchedule::Kind> ParseLrScheduleKind(std::string_view text);
 
 }  // namespace mtrun::trainers

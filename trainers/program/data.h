@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "datasets/packed.h"
+#include "datasets/sampler.h"
 
 namespace mtrun::trainers {
 
@@ -41,5 +42,8 @@ struct Shares {
   std::vector<int64_t> kept_back, others;
 };
 Shares KeepBack(const datasets::PackedSplit& split, double share);
+
+/// kInvalidArgument where the order needs counts of more shards than a ledger's first line holds.
+absl::Status CheckOrder(datasets::Shuffle shuffle, const datasets::PackedSplit& train);
 
 }  // namespace mtrun::trainers

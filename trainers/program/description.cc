@@ -32,8 +32,7 @@ absl::Status ReadClasses(const std::string& text, std::vector<std::string>& clas
 }  // namespace
 
 datasets::ImageSize Description::target() const {
-  const bool fits = !data_varies && data_height <= input_size && data_width <= input_size;
-  return fits ? datasets::ImageSize{data_height, data_width} : datasets::ImageSize{input_size, input_size};
+  return whole() ? datasets::ImageSize{data_height, data_width} : datasets::ImageSize{input_size, input_size};
 }
 
 std::map<std::string, std::string> ToMetadata(const Description& d) {

@@ -20,6 +20,8 @@ struct Description {
   bool data_varies = false;             // in size
   bool operator==(const Description&) const = default;
 
+  /// Whether images are taken as they are; else the square in the middle of each is.
+  bool whole() const { return !data_varies && data_height <= input_size && data_width <= input_size; }
   /// What an image of any size is resized to before it is centred on black: the size of the training images,
   /// or that of the input where they were larger or differed.
   datasets::ImageSize target() const;

@@ -51,6 +51,7 @@ nlohmann::json EvaluationJson(const Run& run, const TrainedNetwork& network, con
   if (report.class_names.empty()) return json;
   json["accuracy"] = report.matrix.Accuracy();
   json["correct"] = report.matrix.correct();
+  if (report.test_top5) json["top5"] = *report.test_top5;
   json["class_names"] = report.class_names;
   json["confusion_rows_actual"] = nlohmann::json::array();
   const auto& counts = report.matrix.counts();
@@ -69,14 +70,18 @@ absl::Status Tell(const Run& run, const TrainedNetwork& network, const Evaluatio
   if (network.task->classes() > 0) report.class_names = network.description.classes;
   report.matrix = evaluation.matrix;
   report.test_loss = evaluation.loss;
+  report.test_top5 = evaluation.top5;
   const std::string accuracy = report.class_names.empty()
                                    ? ""
                                    : absl::StrFormat(", accuracy %.2f %% (%d right)",
                                                      100 * report.matrix.Accuracy(), report.matrix.correct());
+  const std::string top5 =
+      report.test_top5 ? absl::StrFormat(", among five %.2f %%", 100 * *report.test_top5) : "";
   const ProgressLine line(/*quiet=*/false, ScreenOf(run.environment, isatty(STDOUT_FILENO) == 1));
-  std::printf("%s: %s\n%d images of %s: loss %.6f%s\n%s", run.program.name.c_str(),
+  std::printf("%s: %s\n%d images of %s: loss %.6f%s%s\n%s", run.program.name.c_str(),
               network.source.what.c_str(), static_cast<int>(images), run.options.data.c_str(),
-              report.test_loss, accuracy.c_str(), ClassesText(report, line.columns().value_or(0)).c_str());
+              report.test_loss, accuracy.c_str(), top5.c_str(),
+              ClassesText(report, line.columns().value_or(0)).c_str());
   std::fflush(stdout);
   const std::string out = run.settings.Text("out");
   return out.empty() ? absl::OkStatus()

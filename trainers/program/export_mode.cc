@@ -20,7 +20,7 @@ nlohmann::json Config(const Run& run, const TrainedNetwork& network) {
   nlohmann::json config = {{"program", d.program},       {"weights", network.source.what},
                            {"classes", d.classes},       {"image_size", d.image_size},
                            {"input_size", d.input_size}, {"target_size", {target.height, target.width}},
-                           {"pixels", kPixelRule}};
+                           {"part", network.batch.part}, {"pixels", kPixelRule}};
   for (const Option& option : run.program.settings) {
     if (option.scope == Scope::kRun) config[option.spec.name] = run.settings.Text(option.spec.name);
   }

@@ -47,11 +47,22 @@ absl::StatusOr<at::Device> UseMachine(const ResolvedRun& run, const TrainOptions
   return device;
 }
 
-absl::StatusOr<Residency> ResolveResidency(const TrainOptions& options, const RunData& data, int image_size,
-                                           at::Device device) {
+absl::StatusOr<Residency> ResolveResidency(const TrainOptions& options, const RunData& data,
+                                           const ResolvedRun& run, at::Device device) {
+  const Reading reading = options.ReadingNow();
+  const bool fast = data.train.encoded() && reading.decode == datasets::DecodeMode::kFast;
+  if (reading.changes() || fast) {
+    if (options.resident != "on")
+      return Residency{false, reading.changes() ? "training images change each time" : "--decode fast"};
+    return absl::InvalidArgumentError(
+        "--resident on: images on the device are decoded exactly, once; it goes neither with --decode fast "
+        "nor "
+        "with training images that are another part, size or colour each time");
+  }
   ResidencyNeeds needs{.cuda = device.is_cuda(), .share = options.resident_share};
-  needs.images = BytesOfAll(data.train, image_size) + BytesOfAll(data.test, image_size);
-  if (data.final_test) needs.images += BytesOfAll(*data.final_test, image_size);
+  needs.images =
+      BytesOfAll(data.train, run.batch_image_size) + BytesOfAll(data.test, run.eval_batch_image_size);
+  if (data.final_test) needs.images += BytesOfAll(*data.final_test, run.eval_batch_image_size);
   if (needs.cuda) {
     MT_RETURN_IF_ERROR(TorchStatus("ask for the GPU's free memory", [&] {
       needs.free = static_cast<int64_t>(at::accelerator::getMemoryInfo(device.index()).first);

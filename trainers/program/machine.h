@@ -24,8 +24,8 @@ MachineFacts FindMachine(const TrainOptions& options, const EnvironmentMap& envi
 /// Threads, and the current device with the fast paths of its libraries.
 absl::StatusOr<at::Device> UseMachine(const ResolvedRun& run, const TrainOptions& options);
 
-/// Whether all images, resized where they will be to `image_size` pixels a side, go to the device.
-absl::StatusOr<Residency> ResolveResidency(const TrainOptions& options, const RunData& data, int image_size,
-                                           at::Device device);
+/// Whether all images, of the sizes in which `run` reads them, go to the device.
+absl::StatusOr<Residency> ResolveResidency(const TrainOptions& options, const RunData& data,
+                                           const ResolvedRun& run, at::Device device);
 
 }  // namespace mtrun::trainers

@@ -19,6 +19,7 @@
 #include "trainers/device/torch_status.h"
 #include "trainers/input/byte_values.h"
 #include "trainers/input/place_images.h"
+#include "trainers/input/random_crop.h"
 #include "trainers/program/modes.h"
 #include "trainers/program/prediction.h"
 #include "trainers/program/trained_network.h"
@@ -57,14 +58,17 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::vector<std::string
   return files;
 }
 
-/// Upright, its middle, at `target`'s size.
-absl::StatusOr<datasets::RgbImage> ReadImage(const std::string& file, const datasets::ImageSize& target) {
+/// Upright, its middle as test images are cut, at the size that the network is given.
+absl::StatusOr<datasets::RgbImage> ReadImage(const std::string& file, const TrainedNetwork& network) {
+  const datasets::ImageSize target = network.description.target();
+  const bool part = network.batch.part != 1 && !network.description.whole();
   MT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file));
   MT_ASSIGN_OR_RETURN(datasets::RgbImage image, datasets::DecodeImage(bytes));
   image = datasets::Upright(image, datasets::ExifOrientation(bytes));
-  if (image.size == target) return image;
-  return datasets::ResizeBilinear(image, datasets::InEighths(datasets::CentredBox(image.size, target)),
-                                  target);
+  if (image.size == target && !part) return image;
+  const datasets::ImageBox box =
+      part ? CentreSquare(image.size, network.batch.part) : datasets::CentredBox(image.size, target);
+  return datasets::ResizeBilinear(image, datasets::InEighths(box), target);
 }
 
 /// [n, 3, S, S] of images of one size.
@@ -92,7 +96,7 @@ std::vector<Prediction> PredictSome(const TrainedNetwork& network, const std::ve
   std::vector<size_t> read;
   for (size_t i = first; i < std::min(first + kAtOnce, files.size()); ++i) {
     predictions.push_back({.file = files[i]});
-    absl::StatusOr<datasets::RgbImage> image = ReadImage(files[i], network.description.target());
+    absl::StatusOr<datasets::RgbImage> image = ReadImage(files[i], network);
     if (!image.ok()) {
       predictions.back().error = std::string(image.status().message());
       continue;

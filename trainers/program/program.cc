@@ -59,7 +59,7 @@ int ExitStatus(const Run& run, const Outcome& outcome) {
 
 absl::StatusOr<bool> KeepResident(Run& run, const RunData& data, const BatchOptions& batch) {
   MT_ASSIGN_OR_RETURN(const Residency residency,
-                      ResolveResidency(run.options, data, batch.image_size, batch.device));
+                      ResolveResidency(run.options, data, run.resolved, batch.device));
   if (!residency.why.empty())
     run.settings.Derive("resident", residency.resident ? "on" : "off", residency.why);
   return residency.resident;
@@ -109,11 +109,16 @@ Description DescribeRun(const Run& run, const RunData& data, const BatchOptions&
   const ImageShape images = data.shape();
   return {.program = run.program.name,
           .classes = data.train.class_names(),
-          .image_size = run.options.image_size,
-          .input_size = batch.image_size,
+          .image_size = run.resolved.eval_image_size,
+          .input_size = TestBatch(run, batch).image_size,
           .data_height = images.height,
           .data_width = images.width,
           .data_varies = images.varies};
+}
+
+bool DrawsInputs(const TrainOptions& options) {
+  const Reading reading = options.ReadingNow();
+  return options.augmentation.any() || options.warps.any() || reading.crop || reading.jitter.any();
 }
 
 TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& batch, Task& task,
@@ -124,13 +129,13 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
           .test = data.test,
           .task = task,
           .batch = batch,
+          .test_batch = TestBatch(run, batch),
           .precision = run.precision,
           .graphs = run.graphs,
           .final_test = data.final_test ? &*data.final_test : nullptr,
           .metadata = ToMetadata(DescribeRun(run, data, batch)),
           .identity = MakeIdentity(run.program.name, data.train.digest(), run.options, run.settings,
-                                   run.program.settings,
-                                   task.draws() || run.options.augmentation.any() || run.options.warps.any()),
+                                   run.program.settings, task.draws() || DrawsInputs(run.options)),
           .settings = run.settings.Yaml(run.program.name),
           .environment = EnvironmentJson(run.program.name, batch.device),
           .greeting = [&run](int columns) { return Greeting(run, columns); },
@@ -177,6 +182,7 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
   MT_ASSIGN_OR_RETURN(const RunData data,
                       OpenData(remote ? remote->folder() : run.options.data, run.program.needs_test_images,
                                run.options.validation_share));
+  MT_RETURN_IF_ERROR(CheckOrder(run.options.shuffle, data.train));
   if (Asked(run.settings, "check")) return Check(run, data);
   MT_ASSIGN_OR_RETURN(BatchOptions batch, Resolve(run, data.shape()));
   if (run.options.preview > 0) {

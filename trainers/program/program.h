@@ -25,8 +25,10 @@ namespace mtrun::trainers {
 struct TaskInputs {
   const Settings& settings;
   const TrainOptions& options;
-  int64_t classes;  // of the data
-  int image_size;   // that the network computes with
+  int64_t classes;      // of the data
+  int image_size;       // that the network computes with
+  int eval_image_size;  // likewise with test images
+  int enlarged_from;    // images of so many pixels a side are to be enlarged to it; 0: none are
   at::Device device;
   bool first;  // rank 0: the one that warns
 };

@@ -14,6 +14,19 @@ std::string DeviceText(const DeviceChoice& device) {
   return device.cuda ? absl::StrCat("cuda:", device.index) : "cpu";
 }
 
+/// Images of further sizes than the one that the network `takes`.
+absl::Status CheckOtherSizes(const ProgramRules& program, const TrainOptions& options, int takes) {
+  const int from = options.reading.growth.from;
+  if (!program.images.any_size && (from > 0 || options.eval_image_size > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(from > 0 ? "--image_size_from " : "--eval_image_size ",
+                                                   from > 0 ? from : options.eval_image_size, ": ",
+                                                   program.name, " takes images of one size only"));
+  }
+  if (from <= takes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--image_size_from ", from, ": images grow to --image_size ", takes, ", which is less"));
+}
+
 /// Checks the images against what the network takes; the settings table says what happens to them.
 absl::Status FitImages(const ProgramRules& program, const TrainOptions& options, const MachineFacts& machine,
                        ResolvedRun& run) {
@@ -36,21 +49,28 @@ absl::Status FitImages(const ProgramRules& program, const TrainOptions& options,
                                                    program.name, " takes ", Square(takes),
                                                    ": give --image_size ", takes, " to have them resized"));
   }
+  MT_RETURN_IF_ERROR(CheckOtherSizes(program, options, takes));
+  const Reading reading = options.ReadingNow();
   const bool enlarged = rule.enlarges && !larger && !machine.images_vary;
+  const bool cut = reading.crop || reading.growth.from > 0;  // training images, whatever their size
   const bool equal = height == takes && width == takes;
   run.image_size = takes;
-  run.batch_image_size = enlarged ? std::max(height, width) : takes;
+  run.batch_image_size = enlarged && !cut ? std::max(height, width) : takes;
+  run.eval_image_size = options.eval_image_size > 0 ? options.eval_image_size : takes;
+  run.eval_batch_image_size = enlarged ? std::max(height, width) : run.eval_image_size;
+  run.enlarged_from = enlarged ? std::max(height, width) : 0;
   run.derived.push_back({"image_size", absl::StrCat(takes),
-                         machine.images_vary ? absl::StrCat("the middle of images up to ", has, ", resized")
-                         : equal             ? "as the data"
-                                             : absl::StrCat(has, larger     ? " resized"
-                                                                 : enlarged ? " enlarged on the device"
-                                                                            : " padded with black")});
+                         reading.crop          ? absl::StrCat("random parts of images up to ", has)
+                         : machine.images_vary ? absl::StrCat("the middle of images up to ", has, ", resized")
+                         : equal               ? "as the data"
+                                               : absl::StrCat(has, larger     ? " resized"
+                                                                   : enlarged ? " enlarged on the device"
+                                                                              : " padded with black")});
   return absl::OkStatus();
 }
 
 /// Cores are shared by the workers of a node; a launcher's OMP_NUM_THREADS is taken as it is.
-void ResolveThreads(const TrainOptions& options, const MachineFacts& machine, ResolvedRun& run) {
+void FindThreads(const TrainOptions& options, const MachineFacts& machine, ResolvedRun& run) {
   run.threads = options.threads;
   if (run.threads != 0) return;
   const bool openmp = machine.openmp_threads != 0;
@@ -58,6 +78,11 @@ void ResolveThreads(const TrainOptions& options, const MachineFacts& machine, Re
       openmp ? machine.openmp_threads : std::max(1, machine.cores / std::max(1, machine.local_world_size));
   run.derived.push_back(
       {"threads", absl::StrCat(run.threads), openmp ? "OMP_NUM_THREADS" : "cores / workers on this node"});
+}
+
+void ResolveThreads(const TrainOptions& options, const MachineFacts& machine, ResolvedRun& run) {
+  FindThreads(options, machine, run);
+  run.read_threads = options.read_threads > 0 ? options.read_threads : run.threads;
 }
 
 absl::Status ResolveDevice(const TrainOptions& options, const MachineFacts& machine, ResolvedRun& run) {

@@ -18,6 +18,7 @@ struct ImageRule {
   int size = 32;            // pixels a side; 0: those of the data
   bool adjustable = false;  // --image_size may say otherwise
   bool enlarges = false;    // the task enlarges smaller images itself, on the device
+  bool any_size = false;    // the network takes images of any size, of another one each time
 };
 
 /// What a program says about itself.
@@ -46,7 +47,11 @@ struct DerivedSetting {
 struct ResolvedRun {
   int image_size = 0;        // pixels a side that the network computes with
   int batch_image_size = 0;  // and as images come to the device
+  int eval_image_size = 0;   // likewise for test images
+  int eval_batch_image_size = 0;
+  int enlarged_from = 0;  // images that come with so many are enlarged on the device; 0: none are
   int threads = 1;
+  int read_threads = 1;  // that decode training images
   DeviceChoice device;
   std::string precision = "fp32";  // fp32, bf16 or fp16
   bool channels_last = false;

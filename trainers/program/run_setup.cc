@@ -31,9 +31,10 @@ absl::Status ReadRun(Run& run) {
 }
 
 absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images) {
-  MT_ASSIGN_OR_RETURN(const ResolvedRun resolved,
+  MT_ASSIGN_OR_RETURN(run.resolved,
                       ResolveRun(RulesOf(run.program), run.options,
                                  FindMachine(run.options, run.environment, run.assignment, images)));
+  const ResolvedRun& resolved = run.resolved;
   for (const DerivedSetting& setting : resolved.derived)
     run.settings.Derive(setting.name, setting.value, setting.source);
   run.options.image_size = resolved.image_size;
@@ -47,7 +48,18 @@ absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images) {
       .image_size = resolved.batch_image_size,
       .dtype = run.options.float64 ? at::kDouble : at::kFloat,
       .device = device,
-      .format = resolved.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous};
+      .format = resolved.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous,
+      .grows = run.options.reading.growth.from > 0,
+      .read_threads = resolved.read_threads,
+      .read_ahead = run.options.read_ahead,
+      .read_ahead_bytes = run.options.read_ahead_mib << 20};
+}
+
+BatchOptions TestBatch(const Run& run, BatchOptions batch) {
+  batch.image_size = run.resolved.eval_batch_image_size;
+  batch.part = run.options.eval_part;
+  batch.grows = false;
+  return batch;
 }
 
 absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, int64_t classes, const BatchOptions& batch) {
@@ -56,6 +68,8 @@ absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, int64_t classes
                    .options = run.options,
                    .classes = classes,
                    .image_size = run.options.image_size,
+                   .eval_image_size = run.resolved.eval_image_size,
+                   .enlarged_from = run.resolved.enlarged_from,
                    .device = batch.device,
                    .first = run.assignment.rank == 0},
                   batch);

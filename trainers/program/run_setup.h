@@ -32,8 +32,9 @@ struct Run {
   Assignment assignment;
   Precision precision = Precision::kFp32;
   GraphFactory graphs = nullptr;  // --graph
-  Duration data_wait = {};        // for a server's data
-  bool joined = false;            // what fails from now on may not fail again at a restart
+  ResolvedRun resolved = {};
+  Duration data_wait = {};  // for a server's data
+  bool joined = false;      // what fails from now on may not fail again at a restart
 };
 
 ProgramRules RulesOf(const Program& program);
@@ -46,6 +47,9 @@ absl::Status ReadRun(Run& run);
 
 /// What the settings leave open, decided and put into their table.
 absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images);
+
+/// Of test images, after Resolve: of another size, perhaps, and always of the same one.
+BatchOptions TestBatch(const Run& run, BatchOptions batch);
 
 absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, int64_t classes, const BatchOptions& batch);
 

@@ -47,14 +47,15 @@ absl::StatusOr<WeightsSource> OpenSource(Run& run, const std::string& path) {
 
 absl::StatusOr<TrainedNetwork> MakeTrained(Run& run, const WeightsSource& source, const ImageShape& shape,
                                            const std::vector<std::string>& classes) {
-  MT_ASSIGN_OR_RETURN(const BatchOptions batch, Resolve(run, shape));
+  MT_ASSIGN_OR_RETURN(const BatchOptions training, Resolve(run, shape));
+  const BatchOptions batch = TestBatch(run, training);
   MT_ASSIGN_OR_RETURN(std::unique_ptr<Task> task,
                       MakeTaskOf(run, static_cast<int64_t>(classes.size()), batch));
   MT_RETURN_IF_ERROR(LoadInto(source, task->module()));
   task->module().eval();
   Description description{.program = run.program.name,
                           .classes = classes,
-                          .image_size = run.options.image_size,
+                          .image_size = run.resolved.eval_image_size,
                           .input_size = batch.image_size,
                           .data_height = shape.height,
                           .data_width = shape.width,

@@ -69,6 +69,7 @@ void Board::Add(const EvalRecord& record) {
     scalars.push_back({"accuracy/test", record.test_accuracy});
     scalars.push_back({"accuracy/train_epoch", record.train_accuracy});
   }
+  if (record.test_top5) scalars.push_back({"accuracy/test_top5", *record.test_top5});
   file_.Add(WallClock(), record.steps, scalars);
 }
 

@@ -43,7 +43,8 @@ ProgressState EpochMeter::Show(int64_t steps, double loss, double learning_rate,
 }
 
 EvalRecord EpochMeter::EndEpoch(int64_t steps, double test_loss, const ConfusionMatrix& matrix,
-                                bool classified, RunProgress& progress) const {
+                                bool classified, RunProgress& progress,
+                                std::optional<double> test_top5) const {
   const EpochSums& sums = progress.sums;
   const auto seen = static_cast<double>(std::max<int64_t>(sums.samples, 1));
   const EvalRecord record{.steps = steps,
@@ -53,6 +54,7 @@ EvalRecord EpochMeter::EndEpoch(int64_t steps, double test_loss, const Confusion
                           .test_loss = test_loss,
                           .test_accuracy = matrix.Accuracy(),
                           .seconds = sums.seconds,
+                          .test_top5 = test_top5,
                           .classified = classified};
   progress.history.push_back(record);
   progress.confusion = matrix.counts();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/clock.h"
 #include "trainers/run/metrics_log.h"
@@ -30,7 +31,7 @@ class EpochMeter {
 
   /// The epoch ends after `steps` steps: its record, which `progress` gets too; the sums begin again.
   EvalRecord EndEpoch(int64_t steps, double test_loss, const ConfusionMatrix& matrix, bool classified,
-                      RunProgress& progress) const;
+                      RunProgress& progress, std::optional<double> test_top5 = {}) const;
 
   bool operator==(const EpochMeter&) const = default;
 

@@ -31,8 +31,8 @@ void AddOption(const Option& option, const TrainOptions& options, const Settings
   if (option.scope != Scope::kRun) identity.not_of_run.insert(option.identity_name());
   if (!option.through.empty()) return;
   if (option.scope == Scope::kRun) {
-    identity.run[option.identity_name()] =
-        option.text ? option.text(options) : settings.Text(option.spec.name);
+    const std::string text = option.text ? option.text(options) : settings.Text(option.spec.name);
+    if (text != option.since) identity.run[option.identity_name()] = text;
   } else if (option.scope == Scope::kGeneration) {
     identity.generation[option.spec.name] = GenerationText(option, options, settings);
   }

@@ -51,6 +51,7 @@ std::string ToLine(const EvalRecord& r) {
     absl::StrAppendFormat(&line, ",\"train_accuracy\":%s,\"%s_accuracy\":%s", Full(r.train_accuracy),
                           evaluated, Full(r.test_accuracy));
   }
+  if (r.test_top5) absl::StrAppendFormat(&line, ",\"%s_top5\":%s", evaluated, Full(*r.test_top5));
   // A checkpoint may not know them any more.
   absl::StrAppend(
       &line, ",\"seconds\":", std::isfinite(r.seconds) ? absl::StrFormat("%.6g", r.seconds) : "null", "}\n");

@@ -29,8 +29,9 @@ struct EvalRecord {
   int64_t steps = 0, epoch = 0;               // finished steps and epochs
   double train_loss = 0, train_accuracy = 0;  // means over the epoch's steps, with the weights of each step
   double test_loss = 0, test_accuracy = 0;
-  double seconds = 0;       // training part of the epoch
-  bool classified = true;   // false: the task has no classes, and the line no accuracies
+  double seconds = 0;                    // training part of the epoch
+  std::optional<double> test_top5 = {};  // of many classes: right among the first five guesses
+  bool classified = true;                // false: the task has no classes, and the line no accuracies
   bool validation = false;  // the evaluated images are not the test's: the line says val_ for test_
   bool operator==(const EvalRecord&) const = default;
 };

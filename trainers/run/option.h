@@ -5,6 +5,7 @@
 #include <concepts>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -30,8 +31,9 @@ enum class Scope {
 struct Option {
   SettingSpec spec;
   Scope scope;
-  std::string identity = "";  // its name in checkpoints; "": the flag's
-  std::string through = "";   // another option, whose value says what this one does; "": its own value does
+  std::string identity = "";              // its name in checkpoints; "": the flag's
+  std::optional<std::string> since = {};  // its text in checkpoints of releases that did not have it
+  std::string through = "";  // another option, whose value says what this one does; "": its own value does
   std::function<absl::Status(const Settings&, TrainOptions&)> read = nullptr;  // null: no member
   std::function<std::string(const TrainOptions&)> text = nullptr;  // the member as checkpoints show it
 
@@ -53,6 +55,13 @@ class OptionRow {
   OptionRow& Was(std::string name) {
     option_.spec.aliases.push_back(name);
     return InCheckpoints(std::move(name));
+  }
+  /// Checkpoints of releases without it were made with `text`, as checkpoints show it; they do not name it.
+  OptionRow& Since(std::string text) { return option_.since = std::move(text), *this; }
+  /// A flag that may stand alone or be true or false, or one of `choices`.
+  OptionRow& FlagOr(std::vector<std::string> choices) {
+    option_.spec.kind = SettingSpec::Kind::kBool;
+    return Choices(std::move(choices));
   }
   /// It does nothing that `option` does not show.
   OptionRow& Through(std::string option) { return option_.through = std::move(option), *this; }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "trainers/run/option_list.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -15,6 +16,20 @@ absl::Status CheckTogether(const TrainOptions& o) {
   }
   if (o.schedule.kind == LrSchedule::Kind::kOneCycle && o.schedule.warmup_steps > 0) {
     return absl::InvalidArgumentError("--schedule one_cycle warms up by itself: give no --warmup_steps");
+  }
+  if (o.schedule.kind == LrSchedule::Kind::kOneCycle && o.warmup_epochs > 0) {
+    return absl::InvalidArgumentError("--schedule one_cycle warms up by itself: give no --warmup_epochs");
+  }
+  if (const ImageGrowth& growth = o.reading.growth; growth.from > 0) {
+    if (growth.end == 0)
+      return absl::InvalidArgumentError("--image_size_from needs --grown_after: the epochs that it lasts");
+    if (growth.end < growth.first)
+      return absl::InvalidArgumentError(
+          absl::StrCat("--grown_after ", growth.end, " is before --grow_after ", growth.first));
+  }
+  if (o.graph && o.reading.growth.from > 0) {
+    return absl::InvalidArgumentError(
+        "--graph and --image_size_from exclude each other: a captured step takes images of one size");
   }
   if (o.float64 && (o.amp == "bf16" || o.amp == "fp16")) {
     return absl::InvalidArgumentError(
@@ -55,6 +70,8 @@ absl::StatusOr<TrainOptions> ToOptions(const Settings& settings) {
   if (!settings.Bool("augment")) {
     o.augmentation = {};
     o.warps = {};
+    o.random_resized_crop = false;
+    o.reading.jitter = {};
   }
   if (!settings.Bool("sync_bn")) {
     o.sync_micro_batches = 0;

@@ -36,11 +36,13 @@ Rows Results(const RunReport& r) {
     return {{"test loss", absl::StrFormat("%.4f", r.test_loss)},
             {"best loss", absl::StrFormat("%.4f in epoch %d", r.best_loss, r.best_epoch)}};
   }
-  return {{"test accuracy", Percent(r.matrix.Accuracy())},
-          {"best accuracy", absl::StrFormat("%s in epoch %d%s", Percent(r.best_accuracy), r.best_epoch,
-                                            r.chosen_by_validation ? ", of the validation images" : "")},
-          {"test loss", absl::StrFormat("%.4f", r.test_loss)},
-          {"test images", absl::StrCat(r.matrix.total())}};
+  Rows rows = {{"test accuracy", Percent(r.matrix.Accuracy())},
+               {"best accuracy", absl::StrFormat("%s in epoch %d%s", Percent(r.best_accuracy), r.best_epoch,
+                                                 r.chosen_by_validation ? ", of the validation images" : "")},
+               {"test loss", absl::StrFormat("%.4f", r.test_loss)},
+               {"test images", absl::StrCat(r.matrix.total())}};
+  if (r.test_top5) rows.insert(rows.begin() + 1, {"among five", Percent(*r.test_top5)});
+  return rows;
 }
 
 std::string Summary(const RunReport& r) {
@@ -93,6 +95,27 @@ std::string MatrixText(const RunReport& r) {
   return text + "\n";
 }
 
+std::string ConfusionsText(const RunReport& r) {
+  const int width = NameWidth(r);
+  std::string text = absl::StrFormat("the %d most frequent confusions\n%-*s  %-*s  images\n", kMostNamed,
+                                     width, "actual", width, "predicted");
+  for (const ConfusionMatrix::Confusion& c : r.matrix.Confusions()) {
+    absl::StrAppendFormat(&text, "%-*s  %-*s  %6d\n", width, r.class_names[c.actual], width,
+                          r.class_names[c.predicted], c.count);
+  }
+  return text;
+}
+
+/// By name, so that nobody has to sort a large matrix.
+void AddWorst(const RunReport& r, nlohmann::json& json) {
+  for (const int c : r.matrix.WorstClasses()) json["worst_classes"].push_back(r.class_names[c]);
+  for (const ConfusionMatrix::Confusion& c : r.matrix.Confusions()) {
+    json["confusions"].push_back({{"actual", r.class_names[c.actual]},
+                                  {"predicted", r.class_names[c.predicted]},
+                                  {"images", c.count}});
+  }
+}
+
 }  // namespace
 
 bool RunReport::Add(const EvalRecord& record) {
@@ -104,6 +127,7 @@ bool RunReport::Add(const EvalRecord& record) {
     best_epoch = record.epoch;
   }
   test_loss = record.test_loss;
+  test_top5 = record.test_top5;
   epochs = record.epoch;
   training_seconds += record.seconds;
   chosen_by_validation = record.validation;
@@ -121,7 +145,8 @@ std::optional<int64_t> RunReport::BestSteps() const {
 std::string ReportText(const RunReport& r) {
   const std::string summary = absl::StrCat(r.program, "\n", Summary(r));
   if (r.class_names.empty()) return summary;
-  return absl::StrCat(summary, "\n", PerClass(r), "\n", MatrixText(r));
+  const bool many = r.matrix.classes() >= kManyClasses;
+  return absl::StrCat(summary, "\n", PerClass(r), "\n", many ? ConfusionsText(r) : MatrixText(r));
 }
 
 nlohmann::json ReportJson(const RunReport& r) {
@@ -150,6 +175,8 @@ nlohmann::json ReportJson(const RunReport& r) {
   if (r.class_names.empty()) return json;
   json["test_accuracy"] = r.matrix.Accuracy();
   json["best_accuracy"] = r.best_accuracy;
+  if (r.test_top5) json["test_top5"] = *r.test_top5;
+  if (r.matrix.classes() >= kManyClasses) AddWorst(r, json);
   const auto& counts = r.matrix.counts();
   for (int c = 0; c < r.matrix.classes(); ++c) {
     const ClassFigures f = r.matrix.Figures(c);

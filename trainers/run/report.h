@@ -19,8 +19,9 @@ struct RunReport {
   std::vector<std::string> class_names;  // none: the task has no classes
   ConfusionMatrix matrix{0};             // on the test images, with the final weights
   double test_loss = 0;
-  double best_accuracy = 0;  // over the evaluations of all epochs; without classes
-  double best_loss = 0;      // the loss decides
+  std::optional<double> test_top5 = {};  // of many classes
+  double best_accuracy = 0;              // over the evaluations of all epochs; without classes
+  double best_loss = 0;                  // the loss decides
   int64_t best_epoch = 0;
   int64_t tested_epoch = 0;  // whose weights the figures of the test images are of, 0: the final ones
   bool chosen_by_validation = false;  // the best epoch; else by the test images
@@ -40,9 +41,10 @@ struct RunReport {
   std::optional<int64_t> BestSteps() const;
 };
 
-/// Aligned table with the line `test accuracy  85.3 %`, figures per class, and the
-/// confusion matrix with rows actual and columns predicted (numbered where the names would not fit a line).
-/// Without classes the losses alone.
+/// Aligned table with the line `test accuracy  85.3 %`, figures per class, and the confusion matrix with rows
+/// actual and columns predicted (numbered where the names would not fit a line); of kManyClasses or more the
+/// most frequent confusions stand there instead, and the matrix in the JSON alone. Without classes the losses
+/// alone.
 std::string ReportText(const RunReport& report);
 nlohmann::json ReportJson(const RunReport& report);
 /// `epoch 1/10  train loss 1.93 accuracy 29.1 %  test loss 1.80 accuracy 34.0 %  new best  5.2 s`.

@@ -26,6 +26,7 @@ LrSchedule LrScheduleOf(const TrainOptions& options, const RunLength& length) {
   LrSchedule schedule = options.schedule;
   schedule.steps =
       options.schedule_epochs > 0 ? options.schedule_epochs * length.steps_per_epoch : length.steps;
+  if (options.warmup_epochs > 0) schedule.warmup_steps = options.warmup_epochs * length.steps_per_epoch;
   return schedule;
 }
 

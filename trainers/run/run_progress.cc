@@ -14,15 +14,17 @@ using nlohmann::json;
 json Number(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 
 json ToJson(const EvalRecord& r) {
-  return {{"steps", r.steps},
-          {"epoch", r.epoch},
-          {"train_loss", Number(r.train_loss)},
-          {"train_accuracy", Number(r.train_accuracy)},
-          {"test_loss", Number(r.test_loss)},
-          {"test_accuracy", Number(r.test_accuracy)},
-          {"seconds", Number(r.seconds)},
-          {"classified", r.classified},
-          {"validation", r.validation}};
+  json entry = {{"steps", r.steps},
+                {"epoch", r.epoch},
+                {"train_loss", Number(r.train_loss)},
+                {"train_accuracy", Number(r.train_accuracy)},
+                {"test_loss", Number(r.test_loss)},
+                {"test_accuracy", Number(r.test_accuracy)},
+                {"seconds", Number(r.seconds)},
+                {"classified", r.classified},
+                {"validation", r.validation}};
+  if (r.test_top5) entry["test_top5"] = Number(*r.test_top5);
+  return entry;
 }
 
 absl::StatusOr<EvalRecord> EvalRecordFromJson(const json& entry) {
@@ -37,6 +39,7 @@ absl::StatusOr<EvalRecord> EvalRecordFromJson(const json& entry) {
   fields.ReadOrNull("seconds", r.seconds);
   fields.Read("classified", r.classified);
   if (fields.Has("validation")) fields.Read("validation", r.validation);
+  if (fields.Has("test_top5")) fields.ReadOrNull("test_top5", r.test_top5.emplace());
   MT_RETURN_IF_ERROR(fields.status());
   return r;
 }

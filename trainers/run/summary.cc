@@ -1,7 +1,6 @@
 #include "trainers/run/summary.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +12,6 @@ namespace mtrun::trainers {
 namespace {
 
 constexpr int kUsualColumns = 80, kLeastColumns = 64;
-constexpr int kWorstClasses = 10;
 constexpr int kLeastName = 6;
 
 std::string Percent(double fraction) { return absl::StrFormat("%.1f %%", 100 * fraction); }
@@ -37,8 +35,9 @@ std::string Results(const RunReport& r) {
     return absl::StrFormat("test loss      %.4f\nbest loss      %.4f in epoch %d%s\n", r.test_loss,
                            r.best_loss, r.best_epoch, chosen);
   }
-  return absl::StrFormat("test accuracy  %s, loss %.4f, %d images\nbest accuracy  %s in epoch %d%s\n",
-                         Percent(r.matrix.Accuracy()), r.test_loss, r.matrix.total(),
+  const std::string top5 = r.test_top5 ? absl::StrCat(", among five ", Percent(*r.test_top5)) : "";
+  return absl::StrFormat("test accuracy  %s%s, loss %.4f, %d images\nbest accuracy  %s in epoch %d%s\n",
+                         Percent(r.matrix.Accuracy()), top5, r.test_loss, r.matrix.total(),
                          Percent(r.best_accuracy), r.best_epoch, chosen);
 }
 
@@ -128,11 +127,7 @@ std::string TakenFor(const RunReport& r, int actual) {
 }
 
 std::string WorstClasses(const RunReport& r, int columns) {
-  std::vector<int> order(static_cast<size_t>(r.matrix.classes()));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return r.matrix.Figures(a).f1 < r.matrix.Figures(b).f1; });
-  order.resize(std::min<size_t>(order.size(), kWorstClasses));
+  const std::vector<int> order = r.matrix.WorstClasses();
   constexpr int kFigures = 3 * 8 + 2;
   const int name = std::min(LongestName(r), (columns - kFigures) / 2 - 1);
   std::string text = absl::StrFormat(
@@ -148,13 +143,27 @@ std::string WorstClasses(const RunReport& r, int columns) {
   return text;
 }
 
+std::string Confusions(const RunReport& r, int columns) {
+  constexpr int kFigures = 2 * 2 + 8;
+  const int name = std::min(LongestName(r), (columns - kFigures) / 2);
+  std::string text = "\nthe most frequent confusions\n";
+  absl::StrAppend(&text, Padded("actual", name), "  ", Padded("predicted", std::max(name, 9)),
+                  "    images\n");
+  for (const ConfusionMatrix::Confusion& c : r.matrix.Confusions()) {
+    absl::StrAppendFormat(&text, "%s  %s  %8d\n", Padded(r.class_names[c.actual], name),
+                          Padded(r.class_names[c.predicted], std::max(name, 9)), c.count);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string ClassesText(const RunReport& report, int columns) {
   if (report.class_names.empty() || report.matrix.classes() == 0) return "";
   columns = columns == 0 ? kUsualColumns : std::max(columns, kLeastColumns);
-  return report.matrix.classes() <= kMostMatrixClasses ? Matrix(report, columns)
-                                                       : WorstClasses(report, columns);
+  return report.matrix.classes() <= kMostMatrixClasses
+             ? Matrix(report, columns)
+             : WorstClasses(report, columns) + Confusions(report, columns);
 }
 
 std::string SummaryText(const RunReport& report, int columns) {

@@ -49,6 +49,7 @@ RunFiles::Options FilesOptions(const TrainInputs& in, const Membership& membersh
                      .global_batch = plan.global_batch,
                      .micro_batch = plan.micro_batch,
                      .shuffle = in.options.shuffle,
+                     .shards = {in.train.shard_counts(), in.options.shuffle_window},
                      .data = in.train.digest()},
           .keep_last = in.options.keep_checkpoints,
           .grace = in.grace,

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -32,6 +33,7 @@ struct TrainInputs {
   const datasets::PackedSplit& test;  // evaluated after each epoch, and what the best one is chosen by
   Task& task;
   BatchOptions batch;
+  std::optional<BatchOptions> test_batch = {};  // nothing: as `batch`
   Precision precision = Precision::kFp32;
   GraphFactory graphs = nullptr;  // --graph
   /// Images that the best weights are tested with, once, when the run is complete; null: those of `test`

@@ -28,9 +28,10 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
       start_(start),
       source_(inputs.train, inputs.options.source(), inputs.batch),
       step_source_(MakeStepSource(source_, inputs)),
-      test_batches_(MakeImageBatches(inputs.test, inputs.batch)),
-      final_batches_(inputs.final_test != nullptr ? MakeImageBatches(*inputs.final_test, inputs.batch)
-                                                  : nullptr),
+      test_batches_(MakeImageBatches(inputs.test, inputs.test_batch.value_or(inputs.batch))),
+      final_batches_(inputs.final_test != nullptr
+                         ? MakeImageBatches(*inputs.final_test, inputs.test_batch.value_or(inputs.batch))
+                         : nullptr),
       state_(inputs.task.module(), StateOptions(inputs)),
       length_(LengthOf(inputs.options, source_.steps_per_epoch())),
       schedule_(LrScheduleOf(inputs.options, length_)),

@@ -33,8 +33,8 @@ absl::Status TrainLoop::EndEpoch() {
   averaged.reset();
   MT_RETURN_IF_ERROR(lease_.Await(absl::StrCat("the evaluation of step ", steps())));
   RunProgress& progress = replica_.progress();
-  EvalRecord record =
-      meter_.EndEpoch(steps(), evaluation.loss, evaluation.matrix, in_.task.classes() > 0, progress);
+  EvalRecord record = meter_.EndEpoch(steps(), evaluation.loss, evaluation.matrix, in_.task.classes() > 0,
+                                      progress, evaluation.top5);
   record.validation = in_.final_test != nullptr;
   progress.history.back() = record;
   const bool new_best = report_.Add(record);
@@ -77,6 +77,7 @@ absl::Status TrainLoop::TestBest() {
   averaged.reset();
   report_.matrix = evaluation.matrix;
   report_.test_loss = evaluation.loss;
+  report_.test_top5 = evaluation.top5;
   report_.tested_epoch = found.empty() ? 0 : report_.best_epoch;
   return absl::OkStatus();
 }

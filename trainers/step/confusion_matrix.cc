@@ -1,5 +1,6 @@
 #include "trainers/step/confusion_matrix.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -53,6 +54,33 @@ ClassFigures ConfusionMatrix::Figures(int c) const {
   f.f1 = f.precision + f.recall == 0 ? 0.0 : 2 * f.precision * f.recall / (f.precision + f.recall);
   f.specificity = Ratio(tn, tn + fp);
   return f;
+}
+
+std::vector<int> ConfusionMatrix::WorstClasses(int most) const {
+  std::vector<std::pair<double, int>> scores;
+  for (int c = 0; c < classes_; ++c) {
+    const auto row = counts_.begin() + static_cast<std::ptrdiff_t>(c) * classes_;
+    if (std::accumulate(row, row + classes_, int64_t{0}) > 0) scores.emplace_back(Figures(c).f1, c);
+  }
+  std::sort(scores.begin(), scores.end());
+  scores.resize(std::min(scores.size(), static_cast<size_t>(most)));
+  std::vector<int> worst;
+  for (const auto& [score, c] : scores) worst.push_back(c);
+  return worst;
+}
+
+std::vector<ConfusionMatrix::Confusion> ConfusionMatrix::Confusions(int most) const {
+  std::vector<Confusion> all;
+  for (int actual = 0; actual < classes_; ++actual) {
+    for (int predicted = 0; predicted < classes_; ++predicted) {
+      if (actual != predicted && at(actual, predicted) > 0)
+        all.push_back({actual, predicted, at(actual, predicted)});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Confusion& a, const Confusion& b) { return a.count > b.count; });
+  all.resize(std::min(all.size(), static_cast<size_t>(most)));
+  return all;
 }
 
 }  // namespace mtrun::trainers

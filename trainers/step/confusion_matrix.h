@@ -6,6 +6,12 @@
 
 namespace mtrun::trainers {
 
+/// Of so many classes nobody reads all: the first five guesses count too, and the screen names the worst
+/// ones.
+inline constexpr int kManyClasses = 21;
+/// ... so many of them, and as many confusions.
+inline constexpr int kMostNamed = 10;
+
 /// One class against the rest. A ratio whose denominator is 0 is 0.
 struct ClassFigures {
   double accuracy = 0, precision = 0, recall = 0, f1 = 0, specificity = 0;
@@ -29,6 +35,16 @@ class ConfusionMatrix {
   /// Correct over total, 0 for an empty matrix.
   double Accuracy() const;
   ClassFigures Figures(int c) const;
+
+  struct Confusion {
+    int actual = 0, predicted = 0;
+    int64_t count = 0;
+    bool operator==(const Confusion&) const = default;
+  };
+  /// Classes that have samples, the one of the lowest F1 first; of equal ones the first.
+  std::vector<int> WorstClasses(int most = kMostNamed) const;
+  /// Pairs of different classes, the most frequent one first; none that never happened.
+  std::vector<Confusion> Confusions(int most = kMostNamed) const;
 
  private:
   int classes_;

@@ -19,7 +19,9 @@ namespace {
 Task::Sums NoSums(const Task& task) {
   const at::TensorOptions where(task.module().parameters().front().device());
   const int64_t classes = task.classes();
-  return {at::zeros({1}, where.dtype(at::kDouble)), at::zeros({classes * classes}, where.dtype(at::kLong))};
+  const at::TensorOptions counts = where.dtype(at::kLong);
+  return {at::zeros({1}, where.dtype(at::kDouble)), at::zeros({classes * classes}, counts),
+          at::zeros({classes >= kManyClasses ? 1 : 0}, counts)};
 }
 
 /// Whole batches: what a network makes of an image may depend, in the last bit, on how many there are.
@@ -50,10 +52,12 @@ absl::Status AddSamples(Task& task, const ImageBatches& batches, const Evaluatio
 }
 
 /// What the device has added up, read at once: the loss, then the counts, which float64 holds exactly.
-at::Tensor Read(const Task::Sums& sums) { return at::cat({sums.loss, sums.confusion.to(at::kDouble)}).cpu(); }
+at::Tensor Read(const Task::Sums& sums) {
+  return at::cat({sums.loss, sums.confusion.to(at::kDouble), sums.top5.to(at::kDouble)}).cpu();
+}
 
 /// Of all workers, in the order of ranks; as integers and through no device, as a step's record.
-void SumOverWorkers(const collectives::ProcessGroup& group, double& loss, const at::Tensor& confusion) {
+void SumOverWorkers(const collectives::ProcessGroup& group, double& loss, const at::Tensor& counts) {
   if (!group) return;
   std::string own(sizeof(loss), '\0');
   std::memcpy(own.data(), &loss, sizeof(loss));
@@ -64,7 +68,7 @@ void SumOverWorkers(const collectives::ProcessGroup& group, double& loss, const 
     std::memcpy(&part, text.data(), sizeof(part));
     loss += part;
   }
-  if (confusion.numel() > 0) collectives::AllReduce(group, confusion);
+  if (counts.numel() > 0) collectives::AllReduce(group, counts);
 }
 
 }  // namespace
@@ -73,7 +77,7 @@ absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, con
                                     const collectives::ProcessGroup& group,
                                     const std::function<void()>& each_batch) {
   double loss = 0;
-  at::Tensor confusion;
+  at::Tensor counts;  // the confusion matrix, then the right ones among the first five guesses
   absl::Status computed;
   MT_RETURN_IF_ERROR(TorchStatus("evaluation", [&] {
     torch::NoGradGuard no_grad;
@@ -83,17 +87,20 @@ absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, con
     if (!computed.ok()) return;
     const at::Tensor read = Read(sums);
     loss = read[0].item<double>();
-    confusion = read.narrow(0, 1, read.numel() - 1).to(at::kLong);
-    SumOverWorkers(group, loss, confusion);
+    counts = read.narrow(0, 1, read.numel() - 1).to(at::kLong);
+    SumOverWorkers(group, loss, counts);
     task.module().train();
   }));
   MT_RETURN_IF_ERROR(computed);
   Evaluation result{ConfusionMatrix(0), loss / static_cast<double>(part.size)};
   if (task.classes() == 0) return result;
-  const int64_t* const counts = confusion.const_data_ptr<int64_t>();
-  result.matrix = ConfusionMatrix(std::vector<int64_t>(counts, counts + confusion.numel()));
+  const int64_t cells = int64_t{task.classes()} * task.classes();
+  const int64_t* const count = counts.const_data_ptr<int64_t>();
+  result.matrix = ConfusionMatrix(std::vector<int64_t>(count, count + cells));
   MT_CHECK(result.matrix.total() == part.size)
       << result.matrix.total() << " of " << part.size << " samples evaluated";
+  if (counts.numel() > cells)
+    result.top5 = static_cast<double>(count[cells]) / static_cast<double>(part.size);
   return result;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -15,8 +16,9 @@
 namespace mtrun::trainers {
 
 struct Evaluation {
-  ConfusionMatrix matrix{0};  // of a task with classes
-  double loss = 0;            // mean over the samples
+  ConfusionMatrix matrix{0};        // of a task with classes
+  double loss = 0;                  // mean over the samples
+  std::optional<double> top5 = {};  // part of the samples whose class is among the first five guesses
 };
 
 /// Images computed at once.

@@ -40,6 +40,8 @@ class Task {
   struct Sums {
     at::Tensor loss;       // float64 [1]: over the samples, not their mean
     at::Tensor confusion;  // int64 [classes x classes], rows actual
+    /// int64 [1]: of the samples those whose class is among the first five guesses; [0] below kManyClasses.
+    at::Tensor top5 = {};
   };
 
   explicit Task(std::shared_ptr<torch::nn::Module> module) : module_(std::move(module)) {}

@@ -106,8 +106,10 @@ void TrainStep::ForwardAndBackward(size_t pass, const Batch& batch, const Random
   torch::autograd::backward({output.loss}, {state_.RootGradient(output.loss, weight)});
 }
 
-void TrainStep::Compute(int64_t step, const std::vector<SyncRound>& passes) {
+void TrainStep::Compute(int64_t step, int rank, int world_size, const std::vector<SyncRound>& passes) {
   Reach(Fault::At::kForward, step);
+  const MicroBatchRange own = MicroBatchesOf(source_.micro_batches(), rank, world_size);
+  source_.Expect(step, own.begin, own.end);
   if (ComputeCaptured(step, passes)) return;
   // A member without micro-batches votes all the same.
   if (passes.empty()) Tell();
@@ -233,7 +235,7 @@ absl::StatusOr<StepResult> TrainStep::Run(int64_t step, int rank, int world_size
     const std::vector<SyncRound> passes = Passes(step, rank, world_size);
     first_micro_batches_.clear();
     for (const SyncRound& pass : passes) first_micro_batches_.push_back(pass.micro_batches.begin);
-    Compute(step, passes);
+    Compute(step, rank, world_size, passes);
   }));
   Reach(Fault::At::kAllReduce, step);
   const TimePoint computed = MonotonicNow();

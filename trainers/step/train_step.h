@@ -61,7 +61,7 @@ class TrainStep {
   Batch BatchOf(int64_t step, MicroBatchRange micro_batches);
   void LookAhead(int64_t step, const std::vector<SyncRound>& passes, size_t pass);
   RandomInputs RandomInputsOf(int64_t step, int64_t micro_batch, int64_t samples) const;
-  void Compute(int64_t step, const std::vector<SyncRound>& passes);
+  void Compute(int64_t step, int rank, int world_size, const std::vector<SyncRound>& passes);
   bool ComputeCaptured(int64_t step, const std::vector<SyncRound>& passes);
   void Tell();
   void ForwardAndBackward(size_t pass, const Batch& batch, const RandomInputs& random,

@@ -1,5 +1,7 @@
 #include "trainers/tasks/classifier.h"
 
+#include "trainers/step/confusion_matrix.h"
+
 namespace mtrun::trainers {
 namespace {
 
@@ -38,6 +40,13 @@ at::Tensor MeanCrossEntropy(const at::Tensor& logits, const at::Tensor& labels) 
   return at::cross_entropy_loss(logits, labels);
 }
 
+MeanLoss SmoothedCrossEntropy(double smoothing) {
+  return [smoothing](const at::Tensor& logits, const at::Tensor& labels) {
+    return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Mean, /*ignore_index=*/-100,
+                                  smoothing);
+  };
+}
+
 ClassifierTask::ClassifierTask(Model model, MeanLoss loss, int classes)
     : Task(model.module), model_(std::move(model)), loss_(std::move(loss)), classes_(classes) {}
 
@@ -56,13 +65,18 @@ at::Tensor ClassifierTask::Scores(const at::Tensor& images) { return Wide(model_
 void ClassifierTask::Evaluate(const Batch& batch, int64_t, Sums& sums) {
   const at::Tensor logits = Wide(model_.forward(batch.images));
   const auto n = static_cast<double>(batch.labels.size(0));
-  sums.loss.add_(loss_(logits, batch.labels).to(at::kDouble).mul(n));
+  sums.loss.add_(MeanCrossEntropy(logits, batch.labels).to(at::kDouble).mul(n));
   const at::Tensor cells = batch.labels * classes_ + logits.argmax(1);
   sums.confusion.index_add_(0, cells, at::ones_like(cells));
+  if (sums.top5.numel() == 0) return;
+  const at::Tensor guesses = std::get<1>(logits.topk(5, 1));
+  sums.top5.add_(guesses.eq(batch.labels.unsqueeze(1)).sum());
 }
 
-std::unique_ptr<Task> Classify(Model model, int64_t classes) {
-  return std::make_unique<ClassifierTask>(std::move(model), MeanCrossEntropy, static_cast<int>(classes));
+std::unique_ptr<Task> Classify(Model model, int64_t classes, double smoothing) {
+  return std::make_unique<ClassifierTask>(std::move(model),
+                                          smoothing > 0 ? SmoothedCrossEntropy(smoothing) : MeanCrossEntropy,
+                                          static_cast<int>(classes));
 }
 
 }  // namespace mtrun::trainers

@@ -32,10 +32,15 @@ Model AsModel(std::shared_ptr<Net> net) {
 using MeanLoss = std::function<at::Tensor(const at::Tensor&, const at::Tensor&)>;
 
 at::Tensor MeanCrossEntropy(const at::Tensor& logits, const at::Tensor& labels);
+/// Against the label with probability 1 - smoothing + smoothing / classes, the others with smoothing /
+/// classes (Szegedy et al. 2016).
+MeanLoss SmoothedCrossEntropy(double smoothing);
 
-/// Loss, right predictions and a confusion matrix of a network of any kind.
+/// Loss, right predictions and a confusion matrix of a network of any kind. Evaluation takes
+/// MeanCrossEntropy.
 class ClassifierTask : public Task {
  public:
+  /// `loss`: of training.
   ClassifierTask(Model model, MeanLoss loss, int classes);
 
   int classes() const override { return classes_; }
@@ -50,7 +55,7 @@ class ClassifierTask : public Task {
   const int classes_;
 };
 
-/// The task of most classifiers.
-std::unique_ptr<Task> Classify(Model model, int64_t classes);
+/// The task of most classifiers; `smoothing` of the labels while training.
+std::unique_ptr<Task> Classify(Model model, int64_t classes, double smoothing = 0);
 
 }  // namespace mtrun::trainers

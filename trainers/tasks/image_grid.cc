@@ -5,7 +5,7 @@
 
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "trainers/tasks/png.h"
+#include "datasets/images/png.h"
 
 namespace mtrun::trainers {
 
@@ -33,9 +33,10 @@ at::Tensor ImageGrid(const at::Tensor& images, int64_t per_row, int64_t border) 
 absl::Status WriteImageGrid(const std::string& path, const at::Tensor& images, int64_t per_row) {
   if (per_row == 0) per_row = std::llround(std::ceil(std::sqrt(static_cast<double>(images.size(0)))));
   const at::Tensor grid = ImageGrid(images, per_row);
-  return WriteFileAtomically(path,
-                             EncodePng(static_cast<int>(grid.size(1)), static_cast<int>(grid.size(0)),
-                                       {grid.const_data_ptr<uint8_t>(), static_cast<size_t>(grid.numel())}));
+  const auto* rgb = grid.const_data_ptr<uint8_t>();
+  const datasets::RgbImage image{.size = {static_cast<int>(grid.size(0)), static_cast<int>(grid.size(1))},
+                                 .pixels = {rgb, rgb + grid.numel()}};
+  return WriteFileAtomically(path, datasets::EncodePng(image));
 }
 
 }  // namespace mtrun::trainers

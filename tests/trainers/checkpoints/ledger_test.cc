@@ -63,6 +63,36 @@ TEST_F(LedgerTest, LinesAreChainedOverWritersAndRewinds) {
   EXPECT_EQ(line["hash"], "00000000000000ff");
 }
 
+TEST_F(LedgerTest, TheHeadNamesTheOrder) {
+  const auto parsed = [](const LedgerHead& head) {
+    return nlohmann::json::parse(ToLine(head, kLedgerStart));
+  };
+  LedgerHead head = head_;
+  head.shards = {{60, 40}, 3};
+  EXPECT_EQ(parsed(head)["shuffle"], true);
+  EXPECT_FALSE(parsed(head).contains("shards")) << "a permutation of all samples knows no shards";
+  head.shuffle = datasets::Shuffle::kNone;
+  EXPECT_EQ(parsed(head)["shuffle"], false);
+  head.shuffle = datasets::Shuffle::kStreams;
+  EXPECT_EQ(parsed(head)["shuffle"], "streams");
+  EXPECT_EQ(parsed(head)["window"], 3);
+  EXPECT_EQ(parsed(head)["shards"], nlohmann::json({60, 40}));
+}
+
+/// A line must not be longer than what a successor reads of it.
+TEST_F(LedgerTest, AHeadOfManyShardsIsReadAgain) {
+  LedgerHead head = head_;
+  head.shuffle = datasets::Shuffle::kStreams;
+  head.shards.counts.assign(8192, 999'999'999'999);
+  {
+    auto ledger = Ledger::Open(path_, head);
+    ASSERT_TRUE(ledger.ok());
+    ASSERT_TRUE(ledger->Append(StepAt(0)).ok());
+  }
+  EXPECT_EQ(*RunOfLedger(path_), head.run);
+  EXPECT_EQ(Ledger::Open(path_, head)->next_step(), 1);
+}
+
 TEST_F(LedgerTest, ACheckpointsWeightsStandInTheGenerationBeforeThem) {
   auto ledger = Ledger::Open(path_, head_);
   ASSERT_TRUE(ledger.ok());

@@ -32,8 +32,18 @@ TEST(Reading, ChangesWhereNoEpochIsTheNext) {
   EXPECT_TRUE(Reading{.crop = RandomCrop{}}.changes());
   EXPECT_TRUE((Reading{.jitter = {.hue = 0.1}}.changes()));
   EXPECT_TRUE((Reading{.growth = {.from = 32}}.changes()));
-  EXPECT_EQ(*ParseDecodeMode("exact"), datasets::DecodeMode::kExact);
-  EXPECT_FALSE(ParseDecodeMode("slow").ok());
+}
+
+TEST(Reading, IsFastOfItselfWhereImagesChangeAlone) {
+  using datasets::DecodeMode;
+  const Reading same, cut{.crop = RandomCrop{}};
+  EXPECT_EQ(DecodeModeFor(*ParseDecodeChoice("auto"), same), DecodeMode::kExact) << "as earlier releases";
+  EXPECT_EQ(DecodeModeFor(*ParseDecodeChoice("auto"), cut), DecodeMode::kFast);
+  for (const Reading& reading : {same, cut}) {
+    EXPECT_EQ(DecodeModeFor(*ParseDecodeChoice("exact"), reading), DecodeMode::kExact);
+    EXPECT_EQ(DecodeModeFor(*ParseDecodeChoice("fast"), reading), DecodeMode::kFast);
+  }
+  EXPECT_FALSE(ParseDecodeChoice("slow").ok());
 }
 
 }  // namespace

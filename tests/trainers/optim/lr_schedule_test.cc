@@ -28,6 +28,16 @@ TEST(LrSchedule, WarmUpIsLinearFromATenth) {
   EXPECT_DOUBLE_EQ(LearningRate(schedule, 10), 1);
 }
 
+TEST(LrSchedule, LinearRisesThenFallsToNothing) {
+  const LrSchedule schedule{
+      .kind = *ParseLrScheduleKind("linear"), .base = 0.5, .steps = 160, .warmup_steps = 20};
+  EXPECT_DOUBLE_EQ(LearningRate(schedule, 0), 0.05);
+  EXPECT_DOUBLE_EQ(LearningRate(schedule, 20), 0.5);
+  EXPECT_DOUBLE_EQ(LearningRate(schedule, 90), 0.25);
+  EXPECT_DOUBLE_EQ(LearningRate(schedule, 160), 0);
+  EXPECT_EQ(LearningRate(schedule, 1000), 0);
+}
+
 TEST(LrSchedule, OneCycleRisesThenFalls) {
   const LrSchedule schedule{.kind = Kind::kOneCycle, .base = 0.1, .steps = 100};
   EXPECT_NEAR(LearningRate(schedule, 0), 0.1 / 25, 1e-12);

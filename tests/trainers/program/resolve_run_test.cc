@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 const ProgramRules kSmall{.name = "small", .images = {.size = 32}};
 const ProgramRules kAny{.name = "any", .images = {.size = 0, .adjustable = true}};
 const ProgramRules kLarge{.name = "large",
-                          .images = {.size = 224, .adjustable = true, .enlarges = true},
+                          .images = {.size = 224, .adjustable = true, .enlarges = true, .any_size = true},
                           .channels_last_on_cpu = true};
 
 MachineFacts Cpu(int side) { return {.cores = 8, .image_height = side, .image_width = side}; }
@@ -73,6 +73,49 @@ TEST(ResolveRun, ImagesOfManySizesAreCutAndResized) {
   EXPECT_EQ(run->image_size, 32);
   EXPECT_EQ(run->batch_image_size, 32);
   EXPECT_EQ(run->derived[0].source, "the middle of images up to 28x28, resized");
+}
+
+TEST(ResolveRun, TestImagesMayBeOfAnotherSize) {
+  TrainOptions options = Auto();
+  EXPECT_EQ(ResolveRun(kLarge, options, Cpu(500))->eval_image_size, 224);
+  options.eval_image_size = 256;
+  const auto cut = ResolveRun(kLarge, options, Cpu(500)), enlarged = ResolveRun(kLarge, options, Cpu(32));
+  ASSERT_TRUE(cut.ok() && enlarged.ok());
+  EXPECT_EQ(cut->batch_image_size, 224);
+  EXPECT_EQ(cut->eval_batch_image_size, 256);
+  EXPECT_EQ(enlarged->eval_image_size, 256);
+  EXPECT_EQ(enlarged->eval_batch_image_size, 32);
+  EXPECT_EQ(enlarged->enlarged_from, 32);
+  EXPECT_THAT(Refusal(kSmall, options, Cpu(32)),
+              HasSubstr("--eval_image_size 256: small takes images of one"));
+}
+
+TEST(ResolveRun, RandomPartsComeInTheNetworksSize) {
+  TrainOptions options = Auto();
+  options.random_resized_crop = true;
+  const auto run = ResolveRun(kLarge, options, Cpu(32));
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->batch_image_size, 224) << "not enlarged on the device";
+  EXPECT_EQ(run->eval_batch_image_size, 32);
+  EXPECT_THAT(run->derived,
+              Contains(DerivedSetting{"image_size", "224", "random parts of images up to 32x32"}));
+}
+
+TEST(ResolveRun, ImagesGrowWhereTheNetworkTakesAnySize) {
+  TrainOptions options = Auto();
+  options.reading.growth = {.from = 160, .first = 1, .end = 2};
+  EXPECT_TRUE(ResolveRun(kLarge, options, Cpu(500)).ok());
+  EXPECT_THAT(Refusal(kSmall, options, Cpu(32)),
+              HasSubstr("--image_size_from 160: small takes images of one"));
+  options.image_size = 128;
+  EXPECT_THAT(Refusal(kLarge, options, Cpu(500)), HasSubstr("grow to --image_size 128, which is less"));
+}
+
+TEST(ResolveRun, ReadingHasThreadsOfItsOwn) {
+  TrainOptions options = Auto();
+  EXPECT_EQ(ResolveRun(kSmall, options, Cpu(32))->read_threads, 8) << "as computing";
+  options.read_threads = 3;
+  EXPECT_EQ(ResolveRun(kSmall, options, Cpu(32))->read_threads, 3);
 }
 
 TEST(ResolveRun, CoresAreSharedByTheWorkersOfANode) {

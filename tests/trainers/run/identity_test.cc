@@ -83,6 +83,21 @@ TEST(Identity, HasTheNamesAndTextsThatCheckpointsHave) {
   EXPECT_EQ(identity.run.at("words"), "x");
 }
 
+/// What an earlier release could not say stands in no checkpoint until it says something else.
+TEST(Identity, ALaterOptionIsNamedOnlyWhereItIsNotWhatItWas) {
+  const RunIdentity usual = IdentityOf({}), wide = IdentityOf({"--shuffle_window", "9"});
+  EXPECT_EQ(usual.run.count("shuffle_window"), 0u);
+  EXPECT_EQ(wide.run.at("shuffle_window"), "9");
+  EXPECT_FALSE(CheckContinues(wide, usual.run).ok());
+  EXPECT_FALSE(CheckContinues(usual, wide.run).ok());
+}
+
+TEST(Identity, TheOrderHasTheNumbersThatCheckpointsHave) {
+  EXPECT_EQ(IdentityOf({}).run.at("shuffle"), "1");
+  EXPECT_EQ(IdentityOf({"--shuffle=false"}).run.at("shuffle"), "0");
+  EXPECT_EQ(IdentityOf({"--shuffle", "streams"}).run.at("shuffle"), "2");
+}
+
 TEST(Identity, AValueIsTakenAsItIs) {
   const std::string odd = "/data/a b=c \"d\"";
   const RunIdentity identity = IdentityOf({"--words", odd, "--init_from", "a b", "--place", odd});

@@ -49,6 +49,14 @@ TEST(MetricsLines, ASkippedStepSaysSoAndATaskWithoutClassesHasNoAccuracy) {
   EXPECT_EQ(json.count("train_accuracy"), 0u);
 }
 
+TEST(MetricsLines, TheFirstFiveGuessesAreNamedByWhatWasEvaluated) {
+  const EvalRecord test{.epoch = 1, .test_top5 = 0.9}, val{.epoch = 1, .test_top5 = 0.9, .validation = true};
+  EXPECT_EQ(nlohmann::json::parse(ToLine(test))["test_top5"], 0.9);
+  EXPECT_EQ(nlohmann::json::parse(ToLine(val))["val_top5"], 0.9);
+  EXPECT_EQ(nlohmann::json::parse(ToLine(val)).count("test_top5"), 0u);
+  EXPECT_EQ(nlohmann::json::parse(ToLine(EvalRecord{.epoch = 1})).count("test_top5"), 0u);
+}
+
 TEST(MetricsLines, ASaveSaysHowLongStepsStoodStill) {
   EXPECT_EQ(ToLine(SaveRecord{.steps = 938, .bytes = 134087520, .stall = 0.021}),
             "{\"save\":938,\"bytes\":134087520,\"stall\":0.021}\n");

@@ -39,8 +39,41 @@ TEST_F(OptionsTest, TheRecipeIsTheDefault) {
   EXPECT_EQ(o->plan, (datasets::BatchPlan{16, 16}));
   EXPECT_EQ(o->schedule.base, 0.001);
   EXPECT_EQ(o->model_folder, "runs/cnnA");
-  EXPECT_TRUE(o->shuffle);
+  EXPECT_EQ(o->shuffle, datasets::Shuffle::kFull);
   EXPECT_FALSE(o->augmentation.flip);
+}
+
+TEST_F(OptionsTest, TheOrderIsAFlagOrAName) {
+  using datasets::Shuffle;
+  EXPECT_EQ(Parse({"--data", "d", "--shuffle"})->shuffle, Shuffle::kFull);
+  EXPECT_EQ(Parse({"--data", "d", "--no_shuffle"})->shuffle, Shuffle::kNone);
+  EXPECT_EQ(Parse({"--data", "d", "--shuffle", "streams"})->shuffle, Shuffle::kStreams);
+  EXPECT_EQ(Parse({"--data", "d"}, 1, {{"MT_SHUFFLE", "streams"}})->shuffle, Shuffle::kStreams);
+  EXPECT_THAT(settings_.Yaml("cnnA"), HasSubstr("shuffle: streams"));
+  EXPECT_EQ(Parse({"--data", "d", "--shuffle", "streams", "--shuffle_window", "3"})->source().shuffle_window,
+            3);
+}
+
+TEST_F(OptionsTest, WithoutAugmentImagesAreReadAlike) {
+  const Args args = {"--data",          "d",   "--random_resized_crop", "--color_jitter", "0.4",
+                     "--crop_min_area", "0.25"};
+  EXPECT_FALSE(Parse(args)->ReadingNow().changes());
+  Args augmented = args;
+  augmented.push_back("--augment");
+  const Reading reading = Parse(augmented)->source().reading;
+  ASSERT_TRUE(reading.crop);
+  EXPECT_EQ(reading.crop->min_area, 0.25);
+  EXPECT_EQ(reading.jitter.colours, 0.4);
+  EXPECT_EQ(reading.decode, datasets::DecodeMode::kFast);
+  EXPECT_EQ(Parse({"--data", "d"})->ReadingNow().decode, datasets::DecodeMode::kExact);
+}
+
+TEST_F(OptionsTest, WhatGrowsDoesSoForSomeEpochs) {
+  EXPECT_THAT(ErrorOf({"--data", "d", "--image_size_from", "16"}), HasSubstr("needs --grown_after"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--image_size_from", "16", "--grow_after", "5", "--grown_after", "4"}),
+              HasSubstr("--grown_after 4 is before --grow_after 5"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--schedule", "one_cycle", "--warmup_epochs", "1"}),
+              HasSubstr("give no --warmup_epochs"));
 }
 
 TEST_F(OptionsTest, GlobalBatchIsBatchTimesAccumulationTimesConfiguredWorkers) {

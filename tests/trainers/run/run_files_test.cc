@@ -34,7 +34,7 @@ RunFiles::Options In(const std::string& path) {
                      .size = 8,
                      .global_batch = 2,
                      .micro_batch = 2,
-                     .shuffle = true,
+                     .shuffle = datasets::Shuffle::kFull,
                      .data = "digest"},
           .keep_last = 3,
           .grace = {},

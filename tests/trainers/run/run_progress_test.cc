@@ -15,7 +15,8 @@ RunProgress Example() {
   p.seconds = 12.25;
   p.saving = 0.75;
   p.history = {{.steps = 60, .epoch = 1, .train_loss = 2.3, .test_loss = 1.0 / 3, .test_accuracy = 0.4},
-               {.steps = 120, .epoch = 2, .classified = false}};
+               {.steps = 120, .epoch = 2, .classified = false},
+               {.steps = 180, .epoch = 3, .test_top5 = 2.0 / 3}};
   p.confusion = {1, 2, 3, 4};
   p.finished = true;
   p.schedule_steps = 1800;

@@ -173,7 +173,7 @@ class OneImageLess final : public Mutant {
   OneImageLess(MicroBatchSource& source, const std::string& data, const TrainOptions& options)
       : Mutant(source),
         data_(*datasets::PackedSplit::Open(data, "train")),
-        sampler_(options.seed, data_.size(), options.plan, options.shuffle),
+        sampler_(options.seed, data_.size(), options.plan, options.shuffle == datasets::Shuffle::kFull),
         images_(data_, {.image_size = kSide, .dtype = at::kDouble}) {}
   Batch Make(int64_t step, int64_t micro_batch) override {
     const int64_t each = sampler_.steps_per_epoch();

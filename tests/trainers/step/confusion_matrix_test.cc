@@ -33,6 +33,24 @@ TEST(ConfusionMatrix, NothingDividesByZero) {
   EXPECT_EQ(never_seen.specificity, 1);
 }
 
+TEST(ConfusionMatrix, NamesTheWorstAndTheMostFrequent) {
+  ConfusionMatrix matrix(5);  // class 4 has no samples
+  matrix.Add(0, 0, 8);
+  matrix.Add(0, 1, 2);
+  matrix.Add(1, 1, 4);
+  matrix.Add(1, 2, 6);
+  matrix.Add(2, 2, 10);
+  matrix.Add(3, 1, 2);
+  matrix.Add(3, 3, 8);
+  EXPECT_EQ(matrix.WorstClasses(), (std::vector<int>{1, 2, 0, 3}));
+  EXPECT_EQ(matrix.WorstClasses(2), (std::vector<int>{1, 2}));
+  using Confusion = ConfusionMatrix::Confusion;
+  EXPECT_EQ(matrix.Confusions(), (std::vector<Confusion>{{1, 2, 6}, {0, 1, 2}, {3, 1, 2}}));
+  EXPECT_EQ(matrix.Confusions(1), (std::vector<Confusion>{{1, 2, 6}}));
+  EXPECT_TRUE(ConfusionMatrix(3).WorstClasses().empty());
+  EXPECT_TRUE(ConfusionMatrix(0).Confusions().empty());
+}
+
 TEST(ConfusionMatrix, ComesBackFromItsCounts) {
   ConfusionMatrix matrix(3);
   matrix.Add(2, 1, 5);

@@ -55,6 +55,48 @@ TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
   std::filesystem::remove_all(folder);
 }
 
+/// The rank of the label among the logits is known: label + image number modulo the classes.
+TEST(Evaluate, CountsTheFirstFiveGuessesOfManyClasses) {
+  constexpr int kClasses = kManyClasses;
+  const std::string folder = *MakeTemporaryFolder("mtrun_evaluate_");
+  const std::string path =
+      testing::WritePackedSet(folder, "set", {.train = 1, .test = 30}, testing::LearnablePixel);
+  const auto split = datasets::PackedSplit::Open(path, "test");
+  ASSERT_TRUE(split.ok()) << split.status();
+  const BatchMaker batches(*split, {.image_size = 32});
+  const auto net = std::make_shared<models::CnnA>(7);
+  for (const auto& [best, expected] : {std::pair{0, 1.0}, {4, 1.0}, {5, 0.0}}) {
+    Model model = AsModel(net);
+    // Class c, of which image i has i mod 10, comes after `best` others.
+    model.forward = [best = best](const at::Tensor& images) {
+      at::Tensor logits = at::zeros({images.size(0), kClasses});
+      for (int64_t i = 0; i < images.size(0); ++i) {
+        for (int k = 0; k < best; ++k) logits[i][10 + k] = 9;
+        logits[i][i % 10] = 5;
+      }
+      return logits;
+    };
+    ClassifierTask task(model, MeanCrossEntropy, kClasses);
+    const auto result = Evaluate(task, batches, {.size = 30}, nullptr);
+    ASSERT_TRUE(result.ok()) << result.status();
+    ASSERT_TRUE(result->top5);
+    EXPECT_EQ(*result->top5, expected) << best;
+    EXPECT_EQ(result->matrix.correct(), best == 0 ? 30 : 0);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+/// The loss of a test image is that of its label alone, whatever training's was.
+TEST(Evaluate, SmoothsNoLabels) {
+  const at::Tensor logits = at::arange(3, at::kDouble).mul(1.5).unsqueeze(0);
+  const at::Tensor label = at::zeros({1}, at::kLong);
+  const double own = MeanCrossEntropy(logits, label).item<double>();
+  const at::Tensor log = logits.log_softmax(1);
+  EXPECT_NEAR(SmoothedCrossEntropy(0.3)(logits, label).item<double>(),
+              0.7 * own - 0.3 * log.mean().item<double>(), 1e-6);
+  EXPECT_EQ(SmoothedCrossEntropy(0)(logits, label).item<double>(), own);
+}
+
 /// What is computed in bfloat16 in training is so in evaluation, and counted all the same.
 TEST(Evaluate, ComputesInThePrecisionOfTheSteps) {
   const std::string folder = *MakeTemporaryFolder("mtrun_evaluate_");

@@ -1,7 +1,5 @@
 #include "tests/trainers/support/picture.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -9,38 +7,11 @@
 
 #include <gtest/gtest.h>
 
+#include "datasets/images/png.h"
 #include "tests/support/program.h"
-#include "tests/trainers/support/big_endian.h"
 
 namespace mtrun::trainers::testing {
 namespace {
-
-struct Png {
-  size_t width = 0, height = 0;
-  std::string rows;  // each with its filter type in front
-};
-
-/// What EncodePng writes: eight bits, three channels, rows without a filter.
-Png ReadPng(const std::string& path) {
-  const std::string file = support::ReadText(path);
-  Png png;
-  EXPECT_GT(file.size(), 45u) << path;
-  if (file.size() <= 45) return png;
-  png.width = BigEndian(file, 16);
-  png.height = BigEndian(file, 20);
-  std::string packed;
-  for (size_t at = 8; at + 12 <= file.size(); at += 12 + BigEndian(file, at)) {
-    if (file.compare(at + 4, 4, "IDAT") == 0) packed += file.substr(at + 8, BigEndian(file, at));
-  }
-  png.rows.resize(png.height * (1 + 3 * png.width));
-  uLongf size = png.rows.size();
-  EXPECT_EQ(uncompress(reinterpret_cast<Bytef*>(png.rows.data()), &size,
-                       reinterpret_cast<const Bytef*>(packed.data()), packed.size()),
-            Z_OK)
-      << path;
-  EXPECT_EQ(size, png.rows.size()) << path;
-  return png;
-}
 
 /// Mean, variance and covariance of pairs of numbers as they come.
 class Moments {
@@ -63,19 +34,22 @@ double Rounded(double value, double unit) { return std::round(value / unit) * un
 
 Pictures ReadGrid(const std::string& path, int size, int64_t count) {
   constexpr int kBorder = 2;
-  const Png png = ReadPng(path);
-  const size_t stride = 1 + 3 * png.width;
-  const int64_t columns = (static_cast<int64_t>(png.width) - kBorder) / (size + kBorder);
   Pictures pictures{.size = size, .rgb = {}};
+  const auto png = datasets::DecodePng(support::ReadText(path));
+  EXPECT_TRUE(png.ok()) << path << ": " << png.status();
+  if (!png.ok()) return pictures;
+  const auto width = static_cast<size_t>(png->size.width);
+  const int64_t columns = (png->size.width - kBorder) / (size + kBorder);
   EXPECT_GT(columns, 0) << path;
   for (int64_t i = 0; i < count && columns > 0; ++i) {
     const auto left = static_cast<size_t>(kBorder + i % columns * (size + kBorder));
     const auto top = static_cast<size_t>(kBorder + i / columns * (size + kBorder));
     std::string image;
     for (size_t y = top; y < top + static_cast<size_t>(size); ++y) {
-      EXPECT_LT(y, png.height) << path;
-      EXPECT_EQ(png.rows.at(y * stride), 0) << "a filtered row";
-      image += png.rows.substr(y * stride + 1 + 3 * left, 3 * static_cast<size_t>(size));
+      const size_t begin = 3 * (y * width + left), bytes = 3 * static_cast<size_t>(size);
+      EXPECT_LE(begin + bytes, png->pixels.size()) << path;
+      if (begin + bytes > png->pixels.size()) return pictures;
+      image.append(reinterpret_cast<const char*>(png->pixels.data()) + begin, bytes);
     }
     pictures.rgb.push_back(std::move(image));
   }

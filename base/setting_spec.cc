@@ -1,0 +1,72 @@
+#include "base/setting_spec.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/string_view.h"
+
+namespace mtrun {
+namespace {
+
+bool InBounds(const SettingSpec& spec, double value) {
+  return std::isfinite(value) && (!spec.min || value >= *spec.min) && (!spec.max || value <= *spec.max);
+}
+
+bool IsChoice(const SettingSpec& spec, std::string_view text) {
+  return std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end();
+}
+
+}  // namespace
+
+std::string FlagOf(const SettingSpec& spec) { return absl::StrCat("--", spec.name); }
+
+std::string Allowed(const SettingSpec& spec) {
+  using Kind = SettingSpec::Kind;
+  if (spec.kind == Kind::kBool)
+    return absl::StrCat("true", spec.choices.empty() ? " or " : ", ",
+                        spec.choices.empty() ? "false" : "false or ", absl::StrJoin(spec.choices, " or "));
+  if (!spec.choices.empty()) return absl::StrCat("one of ", absl::StrJoin(spec.choices, ", "));
+  if (spec.kind == Kind::kString) return "text";
+  std::string text = spec.kind == Kind::kInt ? "a whole number" : "a number";
+  if (spec.min && spec.max) return absl::StrCat(text, " from ", *spec.min, " to ", *spec.max);
+  if (spec.min) return absl::StrCat(text, ", ", *spec.min, " or more");
+  if (spec.max) return absl::StrCat(text, ", at most ", *spec.max);
+  return text;
+}
+
+bool ParseBool(std::string_view text, bool* value) {
+  const std::string lower = absl::AsciiStrToLower(View(text));
+  for (const char* yes : {"1", "true", "yes", "on"}) {
+    if (lower == yes) return *value = true, true;
+  }
+  for (const char* no : {"0", "false", "no", "off"}) {
+    if (lower == no) return *value = false, true;
+  }
+  return false;
+}
+
+bool Fits(const SettingSpec& spec, std::string_view text) {
+  switch (spec.kind) {
+    case SettingSpec::Kind::kBool: {
+      bool value = false;
+      return ParseBool(text, &value) || IsChoice(spec, text);
+    }
+    case SettingSpec::Kind::kInt: {
+      int64_t value = 0;
+      return absl::SimpleAtoi(View(text), &value) && InBounds(spec, static_cast<double>(value));
+    }
+    case SettingSpec::Kind::kDouble: {
+      double value = 0;
+      return absl::SimpleAtod(View(text), &value) && InBounds(spec, value);
+    }
+    case SettingSpec::Kind::kString:
+      return spec.choices.empty() || IsChoice(spec, text);
+  }
+  return false;
+}
+
+}  // namespace mtrun
