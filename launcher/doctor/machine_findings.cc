@@ -8,7 +8,8 @@
 namespace mtrun::launcher {
 namespace {
 
-// An mtrun that hosts has 32 files open, 6 more for each worker, and one or more for each node that it serves.
+// An mtrun that hosts has 32 files open, 6 more for each worker, and one or more for each node that it
+// serves.
 constexpr uint64_t kFewestFiles = 128, kFewFiles = 4096;
 // What a shell usually has; data loaders pass tensors on as files.
 constexpr uint64_t kFewWorkerFiles = 1024;
