@@ -18,6 +18,7 @@
 #include "launcher/cli/options.h"
 #include "launcher/cli/program.h"
 #include "launcher/doctor/doctor.h"
+#include "launcher/net/local_address.h"
 #include "launcher/net/presence_port.h"
 #include "launcher/output/log_files.h"
 #include "launcher/questions.h"
@@ -60,8 +61,8 @@ void SetUpLog(const EnvironmentMap& environment) {
 absl::StatusOr<PresencePort> OpenPresence(const Options& options) {
   if (options.standalone) return PresencePort();
   // The nodes of a job on loopback know each other as 127.0.0.1, unless --local_addr says otherwise.
-  return PresencePort::Open(/*on_loopback=*/options.local_addr.empty() && IsOnLoopback(options),
-                            options.port_range);
+  const bool is_told = !options.local_addr.empty() && options.local_addr != kAutoAddress;
+  return PresencePort::Open(/*on_loopback=*/!is_told && IsOnLoopback(options), options.port_range);
 }
 
 /// What to log in with on the live page.

@@ -129,24 +129,6 @@ SharedMemoryFacts LookAtSharedMemory() {
   return facts;
 }
 
-/// Of a folder that mtrun would make: the one above it that is there.
-FolderFacts LookAtFolder(const std::string& holds, const std::string& path, bool given) {
-  FolderFacts facts{.holds = holds, .path = path, .given = given};
-  if (path.empty()) return facts;
-  std::error_code error;
-  fs::path there = fs::absolute(path, error);
-  while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
-  if (!fs::is_directory(there, error)) {
-    facts.error = absl::StrCat(there.string(), " is no folder");
-  } else if (const int why = TryToWrite(there); why != 0 && why != ENOSPC) {
-    facts.error =
-        std::string(ErrnoStatus(why, absl::StrCat(there == path ? "write to " : "make ", path)).message());
-  } else {
-    facts.free = why == 0 ? FreeBytes(there) : 0;
-  }
-  return facts;
-}
-
 std::vector<FolderFacts> LookAtFolders(const std::string& log_dir, const EnvironmentMap& environment) {
   const std::string state = rendezvous::StateFolderOf(environment);
   std::vector<FolderFacts> folders;
@@ -186,6 +168,23 @@ GpuFacts LookAtGpus(const EnvironmentMap& environment, const std::string& root) 
 }
 
 }  // namespace
+
+FolderFacts LookAtFolder(const std::string& holds, const std::string& path, bool given) {
+  FolderFacts facts{.holds = holds, .path = path, .given = given};
+  if (path.empty()) return facts;
+  std::error_code error;
+  fs::path there = fs::absolute(path, error);
+  while (!fs::exists(there, error) && there.has_relative_path()) there = there.parent_path();
+  if (!fs::is_directory(there, error)) {
+    facts.error = absl::StrCat(there.string(), " is no folder");
+  } else if (const int why = TryToWrite(there); why != 0 && why != ENOSPC) {
+    facts.error =
+        std::string(ErrnoStatus(why, absl::StrCat(there == path ? "write to " : "make ", path)).message());
+  } else {
+    facts.free = why == 0 ? FreeBytes(there) : 0;
+  }
+  return facts;
+}
 
 uint64_t ProcessesOfGroups(const std::string& root) {
   uint64_t least = kNoLimit;

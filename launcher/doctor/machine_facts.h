@@ -13,6 +13,9 @@ namespace mtrun::launcher {
 HostFacts LookAtHost(const std::string& log_dir, const EnvironmentMap& environment,
                      const std::string& root = "");
 
+/// Whether mtrun could write there; of a folder that it would make, where that would be.
+FolderFacts LookAtFolder(const std::string& holds, const std::string& path, bool given);
+
 /// Further processes that the control groups of this process allow; kNoLimit where none says.
 uint64_t ProcessesOfGroups(const std::string& root);
 

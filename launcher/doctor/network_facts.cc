@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "base/token.h"
+#include "launcher/doctor/machine_facts.h"
 #include "launcher/net/interfaces.h"
 
 namespace mtrun::launcher {
@@ -70,8 +71,11 @@ TokenFacts LookAtToken(const Options& options, const EnvironmentMap& environment
   if (facts.insecure) return facts;
   const auto variable = environment.find(kTokenVariable);
   const bool by_variable = !facts.given && variable != environment.end() && !variable->second.empty();
-  facts.from = facts.given ? options.token_file : by_variable ? kTokenVariable : "~/.mtrun/token";
+  const std::string path = DefaultTokenPath(environment);
+  facts.from = facts.given ? options.token_file : by_variable ? kTokenVariable : path;
   facts.status = LoadToken({options.token_file, /*weak=*/false}, MissingToken::kRefuse, environment).status();
+  if (absl::IsNotFound(facts.status) && !facts.given && !by_variable)
+    facts.make_error = LookAtFolder("token", path.substr(0, path.rfind('/')), facts.given).error;
   return facts;
 }
 

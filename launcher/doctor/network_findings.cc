@@ -68,6 +68,10 @@ Finding JudgeToken(const TokenFacts& token, bool several) {
   if (token.status.ok()) return {Health::kOk, kSubject, absl::StrCat("from ", token.from)};
   const bool none = absl::IsNotFound(token.status);
   if (!none || token.given) return {Health::kFail, kSubject, std::string(token.status.message())};
+  if (!token.make_error.empty()) {
+    return {Health::kFail, kSubject, absl::StrCat("none, and mtrun makes none: ", token.make_error),
+            "set HOME or MTRUN_TOKEN, or give --token_file FILE"};
+  }
   if (!several)
     return {Health::kOk, kSubject, absl::StrCat("none yet; mtrun makes ", token.from, " at its first use")};
   return {Health::kWarn, kSubject, "none here",

@@ -32,6 +32,7 @@ struct TokenFacts {
   std::string from = {};  // "MTRUN_TOKEN", the file's name
   bool given = false;     // by a flag: mtrun makes none
   absl::Status status = absl::OkStatus();
+  std::string make_error = {};  // why mtrun cannot make one where there is none
 };
 struct NameFacts {
   std::string own = {};

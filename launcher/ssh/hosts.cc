@@ -46,7 +46,11 @@ absl::StatusOr<int> ReadWorkers(absl::string_view item, absl::string_view number
 absl::StatusOr<std::vector<std::string>> ReadNames(absl::string_view item, absl::string_view text) {
   if (!absl::StartsWith(text, "[")) return ExpandHostlist({text.data(), text.size()});
   const absl::string_view address = text.substr(1, text.size() - 2);
-  if (!IsIpAddress({address.data(), address.size()}))
+  // The system's own reader stops at a zero byte.
+  const bool plain = std::all_of(address.begin(), address.end(), [](char c) {
+    return absl::ascii_isxdigit(static_cast<unsigned char>(c)) || c == ':' || c == '.';
+  });
+  if (!plain || !IsIpAddress({address.data(), address.size()}))
     return Refuse(item, "what stands in brackets is no address");
   return std::vector<std::string>{std::string(address)};
 }

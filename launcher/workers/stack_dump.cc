@@ -24,6 +24,7 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr size_t kMostProcesses = 32;  // of a worker
+constexpr int kLookMs = 100;           // how often a wait looks whether it is to end
 
 std::string ContentOf(const std::string& path) {
   std::string text = ReadFile(path).value_or("");
@@ -31,12 +32,24 @@ std::string ContentOf(const std::string& path) {
   return text;
 }
 
-/// Runs the command with its output at the end of `file`; false when it fails or takes too long. Its end is
-/// read from a pidfd: the agent reaps whatever ends.
-bool RunInto(const std::string& file, const std::vector<std::string>& command) {
+/// No tool is to load symbols from elsewhere: that is a connection that nobody named, and takes long.
+std::vector<char*> EnvironmentOfTools() {
+  std::vector<char*> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!absl::StartsWith(*entry, "DEBUGINFOD_URLS=")) environment.push_back(*entry);
+  }
+  environment.push_back(nullptr);
+  return environment;
+}
+
+/// Runs the command with its output at the end of `file`; false when it fails, takes too long or `ending`
+/// becomes true. Its end is read from a pidfd: the agent reaps whatever ends.
+bool RunInto(const std::string& file, const std::vector<std::string>& command,
+             const std::atomic<bool>& ending) {
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
+  std::vector<char*> environment = EnvironmentOfTools();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -45,19 +58,22 @@ bool RunInto(const std::string& file, const std::vector<std::string>& command) {
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   pid_t pid = -1;
-  const bool spawned = posix_spawn(&pid, words[0], &actions, nullptr, words.data(), environ) == 0;
+  const bool spawned = posix_spawn(&pid, words[0], &actions, nullptr, words.data(), environment.data()) == 0;
   posix_spawn_file_actions_destroy(&actions);
   if (!spawned) return false;
   const UniqueFd ended(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   pollfd wait = {ended.get(), POLLIN, 0};
-  const int patience = static_cast<int>(StackDump::kToolPatience / std::chrono::milliseconds(1));
-  const bool in_time = !ended.valid() || poll(&wait, 1, patience) == 1;
+  const TimePoint deadline = MonotonicNow() + StackDump::kToolPatience;
+  bool in_time = !ended.valid();
+  while (!in_time && !ending && MonotonicNow() < deadline) in_time = poll(&wait, 1, kLookMs) == 1;
   if (!in_time) syscall(SYS_pidfd_send_signal, ended.get(), SIGKILL, nullptr, 0);
   int status = 0;
   return in_time && (waitpid(pid, &status, 0) != pid || status == 0);
 }
 
-void WriteOne(const std::string& file, const StackTools& tools, int64_t pid) {
+void WriteOne(const std::string& file, const StackTools& tools, int64_t pid,
+              const std::atomic<bool>& ending) {
+  if (ending) return;
   const std::string folder = absl::StrCat("/proc/", pid);
   std::string line = ContentOf(folder + "/cmdline");
   std::replace(line.begin(), line.end(), '\0', ' ');
@@ -69,11 +85,12 @@ void WriteOne(const std::string& file, const StackTools& tools, int64_t pid) {
     if (fd.valid()) WriteAll(fd.get(), text).IgnoreError();
   };
   append(absl::StrCat("== process ", pid, ": ", line, "\n"));
-  if (!command.empty() && RunInto(file, command)) return append("\n");
+  if (!command.empty() && RunInto(file, command, ending)) return append("\n");
   append(KernelStacks("", pid) + "\n");
 }
 
-std::string WriteAllOf(const std::string& folder, const std::map<std::string, int64_t>& pids) {
+std::string WriteAllOf(const std::string& folder, const std::map<std::string, int64_t>& pids,
+                       const std::atomic<bool>& ending) {
   std::string time = WallClockText();
   std::replace_if(
       time.begin(), time.end(), [](char c) { return c == ' ' || c == ':'; }, '-');
@@ -85,10 +102,10 @@ std::string WriteAllOf(const std::string& folder, const std::map<std::string, in
   const std::vector<ProcessInfo> processes = ListProcesses();
   for (const auto& [name, pid] : pids) {
     const std::string file = absl::StrCat(into, "/", name, ".txt");
-    WriteOne(file, tools, pid);
+    WriteOne(file, tools, pid, ending);
     std::vector<ProcessInfo> below = DescendantsOf(static_cast<pid_t>(pid), processes);
     if (below.size() > kMostProcesses) below.resize(kMostProcesses);
-    for (const ProcessInfo& process : below) WriteOne(file, tools, process.pid);
+    for (const ProcessInfo& process : below) WriteOne(file, tools, process.pid, ending);
   }
   return absl::StrCat(
       "the stacks of ", Counted(pids.size(), "worker"), " are in ", into,
@@ -143,7 +160,7 @@ void StackDump::Write(const std::string& folder, std::map<std::string, int64_t> 
   if (pids.empty()) return log::Info("no stacks are written: no worker runs here now");
   busy_ = true;
   asio::post(pool_, [this, folder, pids = std::move(pids)] {
-    const std::string said = WriteAllOf(folder, pids);
+    const std::string said = WriteAllOf(folder, pids, ending_);
     asio::post(io_, [this, said] {
       busy_ = false;
       log::Info(said);

@@ -4,6 +4,7 @@
 
 #include <asio/io_context.hpp>
 #include <asio/thread_pool.hpp>
+#include <atomic>
 #include <map>
 #include <string>
 #include <vector>
@@ -32,7 +33,11 @@ class StackDump {
   static constexpr Duration kToolPatience = std::chrono::seconds(20);  // a process
 
   explicit StackDump(asio::io_context& io) : io_(io) {}
-  ~StackDump() { pool_.join(); }
+  /// Ends one that goes on: nobody waits for a debugger.
+  ~StackDump() {
+    ending_ = true;
+    pool_.join();
+  }
 
   /// Writes `folder`/stacks_<time>/<name>.txt for each of `pids` and all that descends from it, and says
   /// where they lie. Loop thread only; while one goes on another is refused.
@@ -41,6 +46,7 @@ class StackDump {
  private:
   asio::io_context& io_;
   bool busy_ = false;
+  std::atomic<bool> ending_ = false;
   asio::thread_pool pool_{1};
 };
 

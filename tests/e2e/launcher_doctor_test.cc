@@ -70,6 +70,8 @@ TEST_F(DoctorTest, AServiceThatRefuses) {
   Ask({endpoint_}, {{kTokenVariable, std::nullopt}, {"HOME", folder_.path()}});
   EXPECT_THAT(Line("service"), HasSubstr("not asked: there is no token to show"));
   EXPECT_FALSE(std::filesystem::exists(folder_.File(".mtrun")));
+  EXPECT_EQ(Ask({}, {{kTokenVariable, std::nullopt}, {"HOME", "/proc/none"}}), 1);
+  EXPECT_THAT(Line("token"), AllOf(HasSubstr("FAIL"), HasSubstr("make /proc/none/.mtrun: ")));
 }
 
 TEST_F(DoctorTest, NobodyThere) {

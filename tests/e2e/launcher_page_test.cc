@@ -70,7 +70,8 @@ TEST_F(PageTest, OneNodeAloneHasAPageToo) {
   }
   EXPECT_EQ(files, 2);
   kill(mtrun.pid(), SIGTERM);
-  EXPECT_EQ(mtrun.Wait(), 143) << mtrun.Text();
+  // 0 as of a node that is drained where all workers have left well before the service hears of it.
+  EXPECT_THAT(mtrun.Wait(), testing::Optional(testing::AnyOf(0, 143))) << mtrun.Text();
 }
 
 TEST_F(PageTest, AnEndedJobIsStillShownByItsService) {

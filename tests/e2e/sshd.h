@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>

@@ -27,7 +27,7 @@ void CheckHosts(const absl::StatusOr<std::vector<Host>>& hosts) {
     MT_CHECK(!host.name.empty() && host.workers >= 0) << destination;
     MT_CHECK(destination.front() != '-' && host.name.front() != '-') << destination;
     for (const char c : destination)
-      MT_CHECK(absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-._@:%", c))
+      MT_CHECK(absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-._@:", c))
           << destination;
     const bool bracketed = absl::StrContains(host.name, ':');
     const std::string written = absl::StrCat(host.user, host.user.empty() ? "" : "@", bracketed ? "[" : "",

@@ -52,6 +52,22 @@ TEST_F(LiveTest, PiecesComeAsTheyAreSetUntilTheEnd) {
   AwaitGone(*body);
 }
 
+TEST_F(LiveTest, AClientMayWaitLongerThanItMayTakeToRead) {
+  const Limits limits = {.send_patience = std::chrono::milliseconds(20)};
+  auto server = HttpServer::Start("127.0.0.1", 0, {{"GET", "/live", held_.handler()}}, limits);
+  ASSERT_TRUE(server.ok()) << server.status();
+  TcpClient client((*server)->port());
+  client.Send(kGet);
+  const auto body = AnswerLive();
+  for (const char* text : {"1", "2", "3"}) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    body->Set(text);
+  }
+  EXPECT_FALSE(body->gone());
+  body->End();
+  EXPECT_THAT(client.ReadAll(), EndsWith("3"));
+}
+
 TEST_F(LiveTest, AClientThatGoesIsNoticedAlthoughNothingIsSent) {
   std::shared_ptr<LiveBody> body;
   {

@@ -48,6 +48,9 @@ TEST(NetworkFindingsTest, Token) {
   TokenFacts token{.from = "~/.mtrun/token", .status = absl::NotFoundError("no token")};
   EXPECT_EQ(JudgeToken(token, false).health, Health::kOk);
   EXPECT_THAT(JudgeToken(token, true).mend, HasSubstr("copy ~/.mtrun/token"));
+  token.make_error = "make /h/.mtrun: Permission denied";
+  EXPECT_EQ(JudgeToken(token, true).found, "none, and mtrun makes none: make /h/.mtrun: Permission denied");
+  EXPECT_EQ(JudgeToken(token, true).health, Health::kFail);
   token.given = true;
   EXPECT_EQ(JudgeToken(token, false), (Finding{Health::kFail, "token", "no token"}));
   token = {.from = "~/.mtrun/token", .status = absl::PermissionDeniedError("run `chmod 600 f`")};

@@ -49,6 +49,7 @@ TEST(HostsTest, WhatIsNoHostIsRefused) {
   }
   EXPECT_THAT(ErrorOf(ParseHosts("-oProxyCommand=x")), HasSubstr("host"));
   EXPECT_THAT(ErrorOf(ParseHosts(std::string("a\0b", 3))), HasSubstr("\\x00"));
+  EXPECT_THAT(ErrorOf(ParseHosts(std::string("[::1\0]", 6))), HasSubstr("no address"));
   EXPECT_THAT(ErrorOf(ParseHosts("n[1-5000]")), HasSubstr("4096"));
   EXPECT_THAT(ErrorOf(ParseHosts("a,b,me@a")), AllOf(HasSubstr("\"a\""), HasSubstr("twice")));
   EXPECT_THAT(ErrorOf(ParseHosts("n[1,1]")), HasSubstr("twice"));

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <asio/io_context.hpp>
 #include <filesystem>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -47,6 +49,28 @@ TEST(StackDumpTest, WithoutAToolTheKernelTells) {
             "thread 8 \"a) b\": state D, waits in io_schedule\n[<0>] io_schedule+0x1\n");
   EXPECT_EQ(KernelStacks(folder.path(), 9), "it is gone\n");
   EXPECT_THAT(KernelStacks("", getpid()), AllOf(HasSubstr("thread "), HasSubstr("state ")));
+}
+
+TEST(StackDumpTest, NobodyWaitsForAToolThatHangs) {
+  const support::TemporaryFolder folder;
+  support::WriteText(folder.File("eu-stack"), "#!/bin/sh\nexec sleep 600\n", true);
+  const std::string path = getenv("PATH");
+  setenv("PATH", (folder.path() + ":" + path).c_str(), 1);
+  const TimePoint began = MonotonicNow();
+  {
+    asio::io_context io;
+    StackDump dump(io);
+    dump.Write(folder.path(), {{"rank_0", getpid()}});
+    const auto begun = [&] {
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
+        if (entry.path().filename() == "rank_0.txt") return true;
+      }
+      return false;
+    };
+    while (!begun()) std::this_thread::yield();  // the test's time limit ends it
+  }
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_LT(MonotonicNow() - began, StackDump::kToolPatience);
 }
 
 }  // namespace
