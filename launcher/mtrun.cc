@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <optional>
 
 #include "absl/strings/str_format.h"
 #include "base/file_limit.h"
@@ -20,6 +21,8 @@
 #include "launcher/net/presence_port.h"
 #include "launcher/output/log_files.h"
 #include "launcher/questions.h"
+#include "launcher/ssh/host_end.h"
+#include "launcher/ssh/ssh_job.h"
 #include "launcher/trainer_check.h"
 #include "launcher/workers/command_line.h"
 #include "launcher/workers/guardian.h"
@@ -59,40 +62,58 @@ absl::StatusOr<PresencePort> OpenPresence(const Options& options) {
                             options.port_range);
 }
 
-int Main(const std::vector<std::string>& args) {
+/// What needs no program of this node: its exit status.
+std::optional<int> Answer(const Options& options, const std::vector<std::string>& args,
+                          const EnvironmentMap& environment, const std::string& folder) {
+  if (options.act == Options::Act::kHelp) {
+    std::cout << HelpText();
+    return 0;
+  }
+  if (options.act == Options::Act::kVersion) {
+    std::cout << "mtrun " << Version() << std::endl;
+    return 0;
+  }
+  if (options.act == Options::Act::kCompletion) {
+    std::cout << CompletionScript(options.completion_shell);
+    return 0;
+  }
+  if (options.act == Options::Act::kNewToken) {
+    std::cout << MakeToken() << std::endl;
+    return 0;
+  }
+  if (options.act == Options::Act::kSsh) {
+    const absl::StatusOr<int> ended = RunOverSsh(options, args, environment);
+    return ended.ok() ? *ended : Complain(ended.status());
+  }
+  if (options.act != Options::Act::kRun) {
+    const absl::Status asked = AskServices(options);
+    return asked.ok() ? 0 : Complain(asked, kFailed);
+  }
+  if (options.entry.trainer == "list") {
+    std::cout << ListTrainers(environment, folder);
+    return 0;
+  }
+  return std::nullopt;
+}
+
+int Main(std::vector<std::string> args) {
   OpenStandardDescriptors();
   RaiseFileLimit();
   KeepOpenSslUntilTheEnd();
+  std::vector<DerivedSetting> derived;
+  if (IsHostEnd(args)) {
+    absl::StatusOr<Order> order = BecomeHostEnd();
+    if (!order.ok()) return Complain(order.status());
+    args = order->args;
+    derived = order->settings;
+  }
   const EnvironmentMap environment = CurrentEnvironment();
   SetUpLog(environment);
   const absl::StatusOr<std::string> folder = ExecutableFolder();
   if (!folder.ok()) return Complain(folder.status());
-  absl::StatusOr<Options> options = ParseOptions(args, environment, LookAtMachine(environment));
+  absl::StatusOr<Options> options = ParseOptions(args, environment, LookAtMachine(environment), derived);
   if (!options.ok()) return Complain(options.status());
-  if (options->act == Options::Act::kHelp) {
-    std::cout << HelpText();
-    return 0;
-  }
-  if (options->act == Options::Act::kVersion) {
-    std::cout << "mtrun " << Version() << std::endl;
-    return 0;
-  }
-  if (options->act == Options::Act::kCompletion) {
-    std::cout << CompletionScript(options->completion_shell);
-    return 0;
-  }
-  if (options->act == Options::Act::kNewToken) {
-    std::cout << MakeToken() << std::endl;
-    return 0;
-  }
-  if (options->act != Options::Act::kRun) {
-    const absl::Status asked = AskServices(*options);
-    return asked.ok() ? 0 : Complain(asked, kFailed);
-  }
-  if (options->entry.trainer == "list") {
-    std::cout << ListTrainers(environment, *folder);
-    return 0;
-  }
+  if (const std::optional<int> answered = Answer(*options, args, environment, *folder)) return *answered;
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());
   if (!options->entry.trainer.empty()) {

@@ -25,17 +25,6 @@ absl::Status Malformed(std::string_view text, absl::string_view why) {
 
 bool IsNameCharacter(char c) { return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_'; }
 
-/// Where the list's item that begins at `begin` ends: at a comma outside of brackets, or at the end.
-size_t EndOfItem(std::string_view text, size_t begin) {
-  bool inside = false;
-  for (size_t i = begin; i < text.size(); ++i) {
-    if (text[i] == '[') inside = true;
-    if (text[i] == ']') inside = false;
-    if (text[i] == ',' && !inside) return i;
-  }
-  return text.size();
-}
-
 absl::StatusOr<int64_t> ReadNumber(std::string_view text, std::string_view digits) {
   int64_t number = 0;
   for (const char c : digits) {
@@ -101,11 +90,21 @@ absl::Status AddItem(std::string_view text, std::string_view item, std::vector<s
 
 }  // namespace
 
+size_t EndOfHostlistItem(std::string_view text, size_t begin) {
+  bool inside = false;
+  for (size_t i = begin; i < text.size(); ++i) {
+    if (text[i] == '[') inside = true;
+    if (text[i] == ']') inside = false;
+    if (text[i] == ',' && !inside) return i;
+  }
+  return text.size();
+}
+
 absl::StatusOr<std::vector<std::string>> ExpandHostlist(std::string_view text) {
   if (text.empty() || text.size() > kMostLength) return Malformed(text, "it is empty or too long");
   std::vector<std::string> hosts;
   for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = EndOfItem(text, begin);
+    const size_t end = EndOfHostlistItem(text, begin);
     MT_RETURN_IF_ERROR(AddItem(text, text.substr(begin, end - begin), &hosts));
     begin = end + 1;
   }

@@ -17,6 +17,9 @@ inline constexpr size_t kMostHosts = 65536;
 /// kMostHosts hosts, or has characters that no host name has.
 absl::StatusOr<std::vector<std::string>> ExpandHostlist(std::string_view text);
 
+/// Where the list's item that begins at `begin` ends: at a comma outside of brackets, or at the end.
+size_t EndOfHostlistItem(std::string_view text, size_t begin);
+
 /// "2(x3),1": 2, 2, 2, 1, as SLURM_STEP_TASKS_PER_NODE has it. kInvalidArgument likewise.
 absl::StatusOr<std::vector<int>> ExpandCounts(std::string_view text);
 

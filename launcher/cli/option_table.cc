@@ -24,7 +24,7 @@ std::vector<Option> NodeOptions() {
         .default_text = "1",
         .help = "Nodes: N, or MIN:MAX for an elastic job.",
         .group = kNodes,
-        .hints = {"num_nodes", "num_machines", "machines", "hosts"}},
+        .hints = {"num_nodes", "num_machines", "machines"}},
        ReadNodes},
       {{.name = "nproc_per_node",
         .default_text = "1",
@@ -337,7 +337,7 @@ std::vector<Option> OptionsWithoutEffect() {
 const std::vector<Option>& OptionRows() {
   static const std::vector<Option> rows = [] {
     std::vector<Option> all;
-    for (const auto& group : {NodeOptions(), RendezvousOptions(), StoreOptions(), ReachOptions(),
+    for (const auto& group : {NodeOptions(), SshRows(), RendezvousOptions(), StoreOptions(), ReachOptions(),
                               FaultOptions(), OutputOptions(), ProgramOptions(), WarmOptions(),
                               StatusQuestions(), ControlQuestions(), OwnQuestions(), OptionsWithoutEffect()})
       all.insert(all.end(), group.begin(), group.end());

@@ -61,6 +61,8 @@ const std::vector<Option>& OptionRows();
 std::vector<Option> StatusQuestions();
 std::vector<Option> ControlQuestions();
 std::vector<Option> OwnQuestions();
+/// About other machines over ssh (option_table_ssh.cc).
+std::vector<Option> SshRows();
 /// The rows' specs.
 std::vector<SettingSpec> OptionTable();
 

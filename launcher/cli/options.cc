@@ -86,10 +86,6 @@ void NoteIgnored(const Settings& settings, Options* options) {
   if (!said.empty()) options->notes.push_back(absl::StrCat("without effect: ", absl::StrJoin(said, ", ")));
 }
 
-bool IsGiven(const Settings& settings, const std::string& name) {
-  return settings.IsSet(name) && settings.SourceOf(name) != SettingSource::kDefault;
-}
-
 /// Within a Slurm step whose user has not said where the other nodes are, what Slurm says of them.
 absl::Status DeriveFromSlurm(const EnvironmentMap& environment, Settings* settings, Options* options) {
   if (!IsInSlurmStep(environment)) return absl::OkStatus();
@@ -126,7 +122,8 @@ absl::Status ReadConfig(Settings& settings) {
 }  // namespace
 
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const EnvironmentMap& environment,
-                                     const MachineFacts& machine) {
+                                     const MachineFacts& machine,
+                                     const std::vector<DerivedSetting>& derived) {
   Settings settings("mtrun", OptionTable());
   const auto own_end = args.begin() + static_cast<std::ptrdiff_t>(OwnArguments(args));
   absl::StatusOr<std::vector<std::string>> rest = settings.ParseFlags({args.begin(), own_end}, true);
@@ -138,7 +135,13 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const
   if (options.act != Options::Act::kRun) return options;
   MT_RETURN_IF_ERROR(settings.ApplyEnvironment(environment, "PET_"));
   if (settings.IsSet("config")) MT_RETURN_IF_ERROR(ReadConfig(settings));
-  MT_RETURN_IF_ERROR(DeriveFromSlurm(environment, &settings, &options));
+  for (const DerivedSetting& each : derived) settings.Derive(each.name, each.value, each.source);
+  if (derived.empty() && NamesHosts(settings)) {
+    const std::string hosts = "hosts";
+    MT_RETURN_IF_ERROR(ReadHosts({hosts, settings, environment, machine, *rest}, &options));
+    return options;
+  }
+  if (derived.empty()) MT_RETURN_IF_ERROR(DeriveFromSlurm(environment, &settings, &options));
   for (const Option& option : OptionRows()) {
     const OptionContext context{option.spec.name, settings, environment, machine, *rest};
     MT_RETURN_IF_ERROR(std::visit(TargetReader(context, &options), option.target));
@@ -152,6 +155,7 @@ std::string HelpText() {
       "usage: mtrun [flags] PROGRAM [arguments]\n"
       "       mtrun [flags] -m MODULE [arguments]\n"
       "       mtrun [flags] --trainer NAME [the trainer's flags]\n"
+      "       mtrun --hosts HOST,HOST [flags] PROGRAM [arguments]\n"
       "       mtrun --trainer list\n"
       "       mtrun --status HOST:PORT [--json] [--watch]\n"
       "       mtrun --top HOST:PORT\n"

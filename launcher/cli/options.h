@@ -13,6 +13,7 @@
 #include "base/endpoint.h"
 #include "base/port_range.h"
 #include "base/worker_env.h"
+#include "launcher/cli/derived_setting.h"
 #include "launcher/cli/signals.h"
 #include "rendezvous/job_settings.h"
 #include "rendezvous/types.h"
@@ -46,9 +47,20 @@ struct EntryPoint {
   bool operator==(const EntryPoint&) const = default;
 };
 
+/// The machines on which this mtrun starts others by ssh, and how (launcher/ssh); texts as they were given.
+struct SshOptions {
+  std::string hosts, hostfile;        // both "": none, the workers run here
+  std::string program = "ssh";        // and its first arguments
+  std::vector<std::string> exported;  // "NAME", "NAME=VALUE"
+  std::string folder, mtrun;          // on the hosts; "": as here
+  bool nodes_given = false, endpoint_given = false, id_given = false;
+  int port = 0;  // of the endpoint; 0: not given
+};
+
 struct Options {
   enum class Act {
     kRun,
+    kSsh,
     kHelp,
     kVersion,
     kCompletion,
@@ -106,6 +118,7 @@ struct Options {
   bool virtual_local_rank = false;
   std::string numa_binding;  // "", "node", "socket", "exclusive", "core-complex"
   EntryPoint entry;
+  SshOptions ssh;
   bool warm_python = false;  // workers are forked from an interpreter that has imported `preload`
   std::vector<std::string> preload = {"torch"};  // modules
 
@@ -117,9 +130,12 @@ struct Options {
   bool agent_store() const { return store == "agent" && hold_port && entry.trainer.empty(); }
 };
 
-/// `args` without the program's own name. kInvalidArgument names flag, value and what is allowed.
+/// `args` without the program's own name. kInvalidArgument names flag, value and what is allowed. With hosts
+/// (Act::kSsh) only what this end needs is read: the mtruns there read the rest, of their machines. `derived`
+/// takes the place of flags, as an mtrun that another one has started is told them.
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const EnvironmentMap& environment,
-                                     const MachineFacts& machine);
+                                     const MachineFacts& machine,
+                                     const std::vector<DerivedSetting>& derived = {});
 
 /// Whether every endpoint where the job's service may be is on this machine: then it needs no token.
 bool IsOnLoopback(const Options& options, const Resolver& resolve = ResolveHost);

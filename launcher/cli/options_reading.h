@@ -14,6 +14,11 @@ std::string Named(const Settings& settings, const std::string& name);
 /// "--nnodes: "3:1" is not allowed; it takes N or MIN:MAX".
 absl::Status NotAllowed(const Settings& settings, const std::string& name, absl::string_view allowed);
 
+/// By a flag, a variable or a file.
+inline bool IsGiven(const Settings& settings, const std::string& name) {
+  return settings.IsSet(name) && settings.SourceOf(name) != SettingSource::kDefault;
+}
+
 /// --trainer: of trainers more is known than of other programs.
 inline bool RunsTrainer(const Settings& settings) { return !settings.Text("trainer").empty(); }
 
@@ -38,6 +43,11 @@ absl::Status ReadHangNotice(const OptionContext& context, Options* options);
 absl::Status ReadHangTimeout(const OptionContext& context, Options* options);
 absl::Status ReadSignals(const OptionContext& context, Options* options);
 absl::Status ReadPortRange(const OptionContext& context, Options* options);
+
+// Other machines over ssh (options_ssh.cc).
+bool NamesHosts(const Settings& settings);
+/// All that the end which starts the others needs; nothing where no hosts are named.
+absl::Status ReadHosts(const OptionContext& context, Options* options);
 
 // Output (options_output.cc).
 absl::Status ReadPrefix(const OptionContext& context, Options* options);

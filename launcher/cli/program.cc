@@ -47,16 +47,6 @@ bool IsPythonProgram(const std::string& path) {
 /// What Python runs although it is no file.
 bool IsPythonFolder(const std::string& path) { return IsFile(path + "/__main__.py"); }
 
-/// The executable that a shell would take for `name`, "" for none.
-std::string FindOnPath(const std::string& name, const EnvironmentMap& environment) {
-  if (absl::StrContains(name, '/')) return IsExecutable(name) ? name : "";
-  for (absl::string_view folder : absl::StrSplit(Variable(environment, "PATH"), ':')) {
-    const std::string candidate = folder.empty() ? name : absl::StrCat(folder, "/", name);
-    if (IsExecutable(candidate)) return candidate;
-  }
-  return "";
-}
-
 /// "${local_rank}", and "$local_rank" where the name ends there, as Python's string.Template has them.
 std::string WithLocalRank(const std::string& word, const std::string& rank) {
   constexpr std::string_view kName = "$local_rank";
@@ -128,6 +118,15 @@ std::vector<fs::path> InPythonPackages(const fs::path& prefix) {
 }
 
 }  // namespace
+
+std::string FindOnPath(const std::string& name, const EnvironmentMap& environment) {
+  if (absl::StrContains(name, '/')) return IsExecutable(name) ? name : "";
+  for (absl::string_view folder : absl::StrSplit(Variable(environment, "PATH"), ':')) {
+    const std::string candidate = folder.empty() ? name : absl::StrCat(folder, "/", name);
+    if (IsExecutable(candidate)) return candidate;
+  }
+  return "";
+}
 
 absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const EnvironmentMap& environment,
                                        const std::string& executable_folder) {

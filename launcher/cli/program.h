@@ -26,6 +26,9 @@ struct Program {
 absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const EnvironmentMap& environment,
                                        const std::string& executable_folder);
 
+/// The executable that a shell would take for `name`, "" for none.
+std::string FindOnPath(const std::string& name, const EnvironmentMap& environment);
+
 /// Tells programs apart that meet under one job id: the name, of a script also what is in it ("train.py
 /// 3f2a90bc11d4"). Neither arguments nor folders.
 std::string ProgramIdentity(const Program& program, const EntryPoint& entry);

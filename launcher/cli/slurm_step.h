@@ -8,14 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "base/worker_env.h"
+#include "launcher/cli/derived_setting.h"
 
 namespace mtrun::launcher {
-
-/// A setting, and what it was derived from.
-struct DerivedSetting {
-  std::string name, value, source;
-  bool operator==(const DerivedSetting&) const = default;
-};
 
 /// True in a process that srun started, and that no mtrun did.
 bool IsInSlurmStep(const EnvironmentMap& environment);

@@ -71,7 +71,7 @@ struct Launch {
   const char* file;
   char* const* argv;
   char* const* environment;
-  int output, error, report;
+  int input, output, error, report;  // input -1: inherited
   pid_t parent;
   const cpu_set_t* cpus;                // nullptr: leave as it is
   const unsigned long* preferred_node;  // a mask of kNodeBits, nullptr: leave as it is
@@ -107,7 +107,8 @@ cpu_set_t SetOf(const std::vector<int>& cpus) {
   close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   for (const int* fd = launch.kept; fd != launch.kept_end; ++fd) fcntl(*fd, F_SETFD, 0);
   setrlimit(RLIMIT_NOFILE, &launch.files);
-  if (tied && dup2(launch.output, STDOUT_FILENO) >= 0 && dup2(launch.error, STDERR_FILENO) >= 0) {
+  const bool fed = launch.input < 0 || dup2(launch.input, STDIN_FILENO) >= 0;
+  if (tied && fed && dup2(launch.output, STDOUT_FILENO) >= 0 && dup2(launch.error, STDERR_FILENO) >= 0) {
     execve(launch.file, launch.argv, launch.environment);
   }
   const int reason = errno;
@@ -137,6 +138,7 @@ absl::StatusOr<Process> Process::Start(const ProcessSpec& spec) {
   const Launch launch = {.file = spec.file.c_str(),
                          .argv = argv.data(),
                          .environment = environment.data(),
+                         .input = spec.input,
                          .output = output.write.get(),
                          .error = error.write.get(),
                          .report = report.write.get(),

@@ -22,6 +22,7 @@ struct ProcessSpec {
   EnvironmentMap environment;           // all of it
   std::vector<int> cpus = {};           // what it may run on; none: what this process may
   std::optional<int> memory_node = {};  // NUMA node whose memory it prefers
+  int input = -1;                       // its standard input; -1: that of this process
   std::vector<int> kept = {};           // descriptors that stay open besides the first three, and no others
   // Standard output, error on a terminal of its own instead of a pipe, as large as that of this process.
   bool out_terminal = false, err_terminal = false;
@@ -36,9 +37,8 @@ struct ExitStatus {
 /// process meanwhile.
 class Process {
  public:
-  /// Standard input is inherited, output and error are pipes or terminals that pass every byte unchanged; the
-  /// limit of open files is what mtrun began with. An exec that fails is an error here, not an exit of the
-  /// worker.
+  /// Standard output and error are pipes or terminals that pass every byte unchanged; the limit of open files
+  /// is what mtrun began with. An exec that fails is an error here, not an exit of the worker.
   static absl::StatusOr<Process> Start(const ProcessSpec& spec);
   /// `start` makes it: given its standard output and error it returns the pid of a child of this process,
   /// which leads a session.

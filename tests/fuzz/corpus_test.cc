@@ -48,7 +48,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Target{"archive", FuzzArchive}, Target{"sources", FuzzSources}, Target{"idx", FuzzIdx},
                     Target{"images", FuzzImages}, Target{"cifar", FuzzCifar}, Target{"index", FuzzIndex},
                     Target{"checkpoint", FuzzCheckpoint}, Target{"serving", FuzzServing},
-                    Target{"report", FuzzReport}, Target{"tcp_store", FuzzTcpStore}),
+                    Target{"report", FuzzReport}, Target{"tcp_store", FuzzTcpStore},
+                    Target{"hosts", FuzzHosts}),
     [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

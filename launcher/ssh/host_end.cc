@@ -1,0 +1,129 @@
+#include "launcher/ssh/host_end.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "base/token.h"
+#include "base/version.h"
+#include "launcher/ssh/ssh_command.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr int kNoOrder = 1, kSignalled = 128;
+
+Greeting OwnGreeting() {
+  Greeting greeting = {.version = Version(), .host = HostName()};
+  // "client 50022 server 22"
+  const char* connection = getenv("SSH_CONNECTION");
+  const std::vector<std::string> words = absl::StrSplit(connection == nullptr ? "" : connection, ' ');
+  if (words.size() == 4) greeting.address = words[2];
+  return greeting;
+}
+
+/// Standard input, until it says nothing for too long.
+class OrderStream {
+ public:
+  /// The next message; nothing when the connection is gone, or when `other` (-1: none) can be read.
+  std::optional<HostInput::Message> Next(int other, bool* other_is_ready) {
+    while (true) {
+      absl::StatusOr<std::optional<HostInput::Message>> message = input_.Next();
+      if (!message.ok()) return std::nullopt;
+      if (*message) return *std::move(message);
+      pollfd ready[] = {{STDIN_FILENO, POLLIN, 0}, {other, POLLIN, 0}};
+      constexpr auto kSilence = std::chrono::duration_cast<std::chrono::milliseconds>(kLongestSilence);
+      const int count = poll(ready, 2, static_cast<int>(kSilence.count()));
+      if (count < 0 && errno == EINTR) continue;
+      *other_is_ready = count > 0 && ready[1].revents != 0;
+      if (count <= 0 || *other_is_ready || !Read()) return std::nullopt;
+    }
+  }
+
+ private:
+  bool Read() {
+    char bytes[4096];
+    ssize_t size = -1;
+    do size = read(STDIN_FILENO, bytes, sizeof bytes);
+    while (size < 0 && errno == EINTR);
+    if (size > 0) input_.Append({bytes, static_cast<size_t>(size)});
+    return size > 0;
+  }
+
+  HostInput input_;
+};
+
+int StatusOf(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status); }
+
+/// The life of the process that stays with the connection.
+[[noreturn]] void Attend(pid_t child, OrderStream& orders) {
+  prctl(PR_SET_NAME, "mt-ssh");
+  // What comes to all processes of this name comes to the child, too, whose end is to be told.
+  for (const int ignored : {SIGPIPE, SIGTERM, SIGINT, SIGHUP}) signal(ignored, SIG_IGN);
+  const UniqueFd ended(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  bool has_ended = false;
+  while (const auto message = orders.Next(ended.get(), &has_ended)) {
+    if (const auto* signal = std::get_if<HostInput::Signal>(&*message)) kill(child, signal->number);
+  }
+  // Who started this job is gone, and with him whoever could stop it.
+  if (!has_ended) kill(child, SIGTERM);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  WriteAll(STDOUT_FILENO, EncodeEnd(StatusOf(status))).IgnoreError();
+  _exit(StatusOf(status));
+}
+
+absl::Status Follow(const Order& order) {
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null.valid() || dup2(null.get(), STDIN_FILENO) < 0) return ErrnoStatus(errno, "open /dev/null");
+  for (const auto& [name, value] : order.environment) setenv(name.c_str(), value.c_str(), 1);
+  if (!order.token.empty()) setenv(kTokenVariable, order.token.c_str(), 1);
+  if (chdir(order.folder.c_str()) != 0) {
+    return ErrnoStatus(errno,
+                       absl::StrCat("go to the folder ", order.folder, " (--ssh_folder names another one)"));
+  }
+  setenv("PWD", order.folder.c_str(), 1);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsHostEnd(const std::vector<std::string>& args) {
+  return args.size() == 1 && args.front() == kSshHostFlag;
+}
+
+absl::StatusOr<Order> BecomeHostEnd() {
+  MT_RETURN_IF_ERROR(WriteAll(STDOUT_FILENO, Encode(OwnGreeting())));
+  OrderStream orders;
+  std::optional<Order> order;
+  bool ignored = false;
+  while (!order) {
+    std::optional<HostInput::Message> message = orders.Next(-1, &ignored);
+    if (!message) _exit(kNoOrder);
+    if (auto* given = std::get_if<Order>(&*message)) order = std::move(*given);
+  }
+  const pid_t parent = getpid(), child = fork();
+  if (child < 0) return ErrnoStatus(errno, "fork");
+  if (child > 0) Attend(child, orders);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(kSignalled + SIGKILL);
+  MT_RETURN_IF_ERROR(Follow(*order));
+  return *std::move(order);
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,265 @@
+#include "launcher/ssh/remote_job.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/endpoint.h"
+#include "base/status_macros.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr int kSignalled = 128;
+
+bool IsLoopbackAddress(const std::string& address) {
+  return IsIpAddress(address) &&
+         IsLoopback(address, [](const std::string&) { return std::vector<std::string>(); });
+}
+
+/// localhost and its addresses mean another machine on each host.
+bool MeansItself(const std::string& name) { return name == "localhost" || IsLoopbackAddress(name); }
+
+std::string Hosts(size_t count) { return absl::StrCat(count, count == 1 ? " host" : " hosts"); }
+
+}  // namespace
+
+RemoteJob::RemoteJob(Config config) : config_(std::move(config)), hosts_(config_.hosts.size()) {
+  MT_CHECK(!hosts_.empty() && config_.least >= 1 && config_.least <= hosts_.size());
+}
+
+size_t RemoteJob::Count(Stage stage) const {
+  return static_cast<size_t>(
+      std::count_if(hosts_.begin(), hosts_.end(), [&](const State& host) { return host.stage == stage; }));
+}
+
+size_t RemoteJob::Coming() const {
+  return Count(Stage::kWaiting) + Count(Stage::kConnecting) + Count(Stage::kGreeted);
+}
+
+void RemoteJob::Say(RemoteEffect::Kind kind, std::string text) { Do(kind, 0, 0, std::move(text)); }
+
+void RemoteJob::Do(RemoteEffect::Kind kind, size_t host, int number, std::string text) {
+  effects_.push_back({kind, host, number, std::move(text)});
+}
+
+void RemoteJob::Connect() {
+  size_t connecting = Count(Stage::kConnecting);
+  for (size_t i = 0; i < hosts_.size() && connecting < kMostAtOnce; ++i) {
+    if (hosts_[i].stage != Stage::kWaiting) continue;
+    hosts_[i].stage = Stage::kConnecting;
+    Do(RemoteEffect::Kind::kConnect, i);
+    ++connecting;
+  }
+}
+
+/// The first host that is there, once it is known of those before it that they are not. The others reach it
+/// where ssh did; where that was within its own machine, under its name.
+bool RemoteJob::ChooseEndpoint() {
+  if (!endpoint_.empty()) return true;
+  const auto known = [](const State& host) {
+    return host.stage != Stage::kAbsent && host.stage != Stage::kEnded;
+  };
+  const auto first = std::find_if(hosts_.begin(), hosts_.end(), known);
+  if (first == hosts_.end() || first->stage != Stage::kGreeted) return false;
+  const auto apart = [](const State& host) {
+    return host.stage == Stage::kGreeted && !IsLoopbackAddress(host.greeting.address);
+  };
+  const Greeting& greeting = first->greeting;
+  const std::string& name = config_.hosts[static_cast<size_t>(first - hosts_.begin())];
+  endpoint_ = greeting.address;
+  if (endpoint_.empty() || (IsLoopbackAddress(endpoint_) && std::any_of(hosts_.begin(), hosts_.end(), apart)))
+    endpoint_ = MeansItself(name) ? greeting.host : name;
+  return true;
+}
+
+void RemoteJob::Launch() {
+  if (Count(Stage::kGreeted) + Count(Stage::kRunning) < config_.least && endpoint_.empty()) return;
+  if (!ChooseEndpoint()) return;
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].stage != Stage::kGreeted) continue;
+    hosts_[i].stage = Stage::kRunning;
+    Do(RemoteEffect::Kind::kLaunch, i, 0, endpoint_);
+  }
+}
+
+RemoteJob::Effects RemoteJob::Start(TimePoint now) { return Settle(now); }
+
+RemoteJob::Effects RemoteJob::OnGreeting(size_t host, const Greeting& greeting, TimePoint now) {
+  State& state = hosts_[host];
+  if (over_ || state.stage != Stage::kConnecting) return {};
+  if (greeting.version != config_.version) {
+    Say(RemoteEffect::Kind::kFail,
+        absl::StrCat(config_.hosts[host], " has mtrun ", greeting.version, ", this is ", config_.version,
+                     ": the mtruns of a job must be of one version"));
+    Do(RemoteEffect::Kind::kDisconnect, host);
+    state.stage = Stage::kEnded;
+    if (status_ == 0) status_ = 1;
+    return Settle(now);
+  }
+  if (state.failures > 0)
+    Say(RemoteEffect::Kind::kInform, absl::StrCat(config_.hosts[host], " is there now"));
+  state = {.stage = Stage::kGreeted, .greeting = greeting};
+  return Settle(now);
+}
+
+RemoteJob::Effects RemoteJob::OnEnded(size_t host, int status, TimePoint now) {
+  if (over_) return {};
+  hosts_[host].stage = Stage::kEnded;
+  ++ended_;
+  // A node that failed while the job could do without it is not the job's end; those that end later are.
+  if (status_ == 0 || (!fail_at_ && !stopping_)) status_ = status;
+  return Settle(now);
+}
+
+RemoteJob::Effects RemoteJob::OnLost(size_t host, const std::string& why, TimePoint now) {
+  if (over_) return {};
+  Leave(host, why, now);
+  return Settle(now);
+}
+
+/// Without it, and with another try where the job can do without it.
+void RemoteJob::Leave(size_t host, const std::string& why, TimePoint now) {
+  State& state = hosts_[host];
+  const bool ran = state.stage == Stage::kRunning;
+  state.stage = stopping_ ? Stage::kEnded : Stage::kAbsent;
+  const Duration pause = std::min(kLongestRetry, kFirstRetry * (1 << std::min(state.failures, 4)));
+  // Its mtrun may not know yet that the connection is gone.
+  state.retry_at = now + (ran ? std::max<Duration>(pause, kLongestSilence) : pause);
+  ++state.failures;
+  if (state.last_why == why) return;
+  state.last_why = why;
+  const bool enough = IsEnough() && !stopping_;
+  Say(enough ? RemoteEffect::Kind::kWarn : RemoteEffect::Kind::kFail,
+      absl::StrCat(ran ? "the connection to " : "", config_.hosts[host],
+                   ran ? " is lost: " : " cannot be reached: ", why,
+                   enough ? "; the job does without it, and it is tried again" : ""));
+}
+
+RemoteJob::Effects RemoteJob::OnSignal(int signal, bool stops, TimePoint now) {
+  if (over_) return {};
+  if (stops) {
+    if (signal_ == 0) signal_ = signal;
+    ++stops_;
+    if (!stopping_) {
+      Stop(signal, now);
+      return Settle(now);
+    }
+  }
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].stage == Stage::kRunning) Do(RemoteEffect::Kind::kSignal, i, signal);
+  }
+  // Their mtruns have been told twice.
+  if (stops_ >= 3) Disconnect(Stage::kRunning);
+  return Settle(now);
+}
+
+void RemoteJob::Stop(int signal, TimePoint now) {
+  stopping_ = true;
+  cut_at_ = now + config_.stop_patience;
+  fail_at_.reset();
+  for (const Stage stage : {Stage::kWaiting, Stage::kConnecting, Stage::kGreeted, Stage::kAbsent})
+    Disconnect(stage);
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].stage == Stage::kRunning) Do(RemoteEffect::Kind::kSignal, i, signal);
+  }
+}
+
+void RemoteJob::Disconnect(Stage stage) {
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].stage != stage) continue;
+    if (stage != Stage::kWaiting && stage != Stage::kAbsent) Do(RemoteEffect::Kind::kDisconnect, i);
+    hosts_[i].stage = Stage::kEnded;
+  }
+}
+
+RemoteJob::Effects RemoteJob::OnTime(TimePoint now) {
+  if (over_) return {};
+  for (State& host : hosts_) {
+    if (host.stage == Stage::kAbsent && now >= host.retry_at) host.stage = Stage::kWaiting;
+  }
+  if (fail_at_ && now >= *fail_at_) Stop(SIGTERM, now);
+  if (cut_at_ && now >= *cut_at_) {
+    if (Count(Stage::kRunning) > 0) {
+      Say(RemoteEffect::Kind::kWarn,
+          absl::StrCat(Hosts(Count(Stage::kRunning)),
+                       " did not end in time: the connections are cut, which ends all"));
+    }
+    Disconnect(Stage::kRunning);
+  }
+  return Settle(now);
+}
+
+/// What follows when some have been launched, and no signal has come.
+void RemoteJob::SettleStarted(TimePoint now) {
+  if (IsEnough()) return;
+  if (ended_ > 0) {
+    // A job that ends does so everywhere; one whose node failed to start would be waited for in vain.
+    if (status_ != 0 && !fail_at_) fail_at_ = now + kFailPatience;
+    return;
+  }
+  Say(RemoteEffect::Kind::kFail,
+      absl::StrCat("the job ends: it needs ", Hosts(config_.least), " (--nnodes), and ",
+                   Count(Stage::kRunning) + Coming(), " of ", hosts_.size(), " are left"));
+  if (status_ == 0) status_ = 1;
+  Stop(SIGTERM, now);
+}
+
+/// What follows when nobody has been launched.
+void RemoteJob::SettleUnstarted(TimePoint now) {
+  if (IsEnough()) return;
+  // What is wrong with a lone host has been said.
+  if (hosts_.size() > 1) {
+    Say(RemoteEffect::Kind::kFail,
+        absl::StrCat("nothing is started: the job needs ", Hosts(config_.least), " (--nnodes), and at most ",
+                     Coming(), " of ", hosts_.size(), " can be reached"));
+  }
+  if (status_ == 0) status_ = 1;
+  Stop(SIGTERM, now);
+}
+
+/// Every event ends here.
+RemoteJob::Effects RemoteJob::Settle(TimePoint now) {
+  if (!stopping_ && endpoint_.empty()) SettleUnstarted(now);
+  if (!stopping_) {
+    Connect();
+    Launch();
+    if (!endpoint_.empty()) SettleStarted(now);
+  }
+  if (Count(Stage::kRunning) == 0 && (stopping_ || ended_ > 0)) {
+    for (const Stage stage : {Stage::kConnecting, Stage::kGreeted}) Disconnect(stage);
+    over_ = true;
+    // Nobody knows how it went on the others.
+    if (status_ == 0 && ended_ < config_.least) status_ = signal_ != 0 ? kSignalled + signal_ : 1;
+    Do(RemoteEffect::Kind::kExit, 0, status_);
+  }
+  return std::exchange(effects_, {});
+}
+
+std::optional<TimePoint> RemoteJob::next_time() const {
+  std::optional<TimePoint> next;
+  const auto consider = [&](const std::optional<TimePoint>& time) {
+    if (time && (!next || *time < *next)) next = time;
+  };
+  if (over_) return next;
+  for (const State& host : hosts_) {
+    if (host.stage == Stage::kAbsent) consider(host.retry_at);
+  }
+  consider(fail_at_);
+  if (Count(Stage::kRunning) > 0) consider(cut_at_);
+  return next;
+}
+
+std::string RemoteJob::Describe() const {
+  constexpr const char* kStages[] = {"waits", "connects", "greeted", "runs", "absent", "ended"};
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < hosts_.size(); ++i)
+    texts.push_back(absl::StrCat(config_.hosts[i], " ", kStages[static_cast<size_t>(hosts_[i].stage)]));
+  return absl::StrCat(absl::StrJoin(texts, ", "), endpoint_.empty() ? "" : absl::StrCat("; at ", endpoint_),
+                      stopping_ ? "; stopping" : "", over_ ? "; over" : "");
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,95 @@
+#include "launcher/ssh/ssh_job.h"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix.h"
+#include "base/status_macros.h"
+#include "base/token.h"
+#include "base/version.h"
+#include "launcher/cli/program.h"
+#include "launcher/ssh/remote_job.h"
+#include "launcher/ssh/ssh_launch.h"
+#include "launcher/ssh/ssh_loop.h"
+#include "launcher/workers/guardian.h"
+
+namespace mtrun::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A job that ends tells its members, and hosts wait for those that have not heard it.
+constexpr Duration kEndPatience = std::chrono::seconds(20);
+
+/// The working folder under the name by which the user went there: that is the one which hosts share.
+absl::StatusOr<std::string> WorkingFolder(const EnvironmentMap& environment) {
+  std::error_code error;
+  const fs::path real = fs::current_path(error);
+  if (error) return ErrnoStatus(error.value(), "find the working folder");
+  const auto named = environment.find("PWD");
+  if (named == environment.end() || named->second.rfind('/', 0) != 0) return real.string();
+  return fs::equivalent(named->second, real, error) ? named->second : real.string();
+}
+
+absl::StatusOr<SshLaunch> PrepareLaunch(const Options& options, const std::vector<std::string>& args,
+                                        const EnvironmentMap& environment) {
+  SshSurroundings here = {.environment = environment, .random = RandomBits()};
+  MT_ASSIGN_OR_RETURN(here.folder, WorkingFolder(environment));
+  MT_ASSIGN_OR_RETURN(here.mtrun, ExecutableFolder());
+  here.mtrun += "/mtrun";
+  std::string hostfile;
+  if (!options.ssh.hostfile.empty()) {
+    absl::StatusOr<std::string> text = ReadFile(options.ssh.hostfile);
+    if (!text.ok()) return Annotate(text.status(), "--hostfile");
+    hostfile = *std::move(text);
+  }
+  MT_ASSIGN_OR_RETURN(SshLaunch launch, MakeSshLaunch(options, hostfile, args, here));
+  if (FindOnPath(launch.ssh.front(), environment).empty()) {
+    return absl::NotFoundError(absl::StrCat("--ssh: there is no program ", launch.ssh.front(),
+                                            " here (OpenSSH's client is needed)"));
+  }
+  // The hosts refuse a token that mtrun has not made, unless they are told otherwise. A job that meets nobody
+  // may need it for its data.
+  const bool needed = !options.token_file.empty() || (launch.most > 1 && !options.insecure);
+  absl::StatusOr<std::string> token = LoadToken(
+      {options.token_file, /*weak=*/true}, needed ? MissingToken::kMake : MissingToken::kRefuse, environment);
+  if (needed) MT_RETURN_IF_ERROR(token.status());
+  if (token.ok()) launch.order.token = *std::move(token);
+  return launch;
+}
+
+absl::StatusOr<UniqueFd> WatchSignals(const SignalPlan& plan) {
+  SetSignals(plan);
+  sigset_t watched = StopSignals();
+  for (const int signal : plan.forward) sigaddset(&watched, signal);
+  sigprocmask(SIG_BLOCK, &watched, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);
+  UniqueFd fd(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.valid()) return ErrnoStatus(errno, "watch signals");
+  return fd;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunOverSsh(const Options& options, const std::vector<std::string>& args,
+                               const EnvironmentMap& environment) {
+  MT_ASSIGN_OR_RETURN(SshLaunch launch, PrepareLaunch(options, args, environment));
+  MT_ASSIGN_OR_RETURN(UniqueFd signals, WatchSignals(options.signals));
+  RemoteJob::Config config = {.least = static_cast<size_t>(launch.least),
+                              .version = Version(),
+                              .stop_patience = options.shutdown_timeout + kEndPatience};
+  for (const Host& host : launch.hosts) config.hosts.push_back(host.name);
+  EnvironmentMap of_ssh = environment;
+  of_ssh.erase(kTokenVariable);
+  SshLoop loop(std::move(launch), std::move(config), std::move(of_ssh), std::move(signals));
+  return loop.Run();
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,212 @@
+#include "launcher/ssh/ssh_loop.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/endpoint.h"
+#include "base/log.h"
+#include "base/signal_name.h"
+#include "launcher/workers/guardian.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr size_t kChunk = 64 << 10, kMostSaid = 16 << 10;
+// Its last lines may be on their way when a host has said how its mtrun ended; a process that it has left
+// running holds the streams open.
+constexpr Duration kLastLines = std::chrono::seconds(1);
+
+std::string PrefixOf(const SshLaunch& launch, size_t host) {
+  return launch.hosts.size() == 1 ? "" : absl::StrCat(launch.hosts[host].name, ": ");
+}
+
+std::string HowItEnded(const ExitStatus& status) {
+  if (status.signal != 0) return absl::StrCat("ssh was ended by ", SignalName(status.signal));
+  return absl::StrCat("ssh ended with status ", status.code);
+}
+
+}  // namespace
+
+SshLoop::SshLoop(SshLaunch launch, RemoteJob::Config config, EnvironmentMap environment, UniqueFd signals)
+    : launch_(std::move(launch)),
+      environment_(std::move(environment)),
+      signals_(std::move(signals)),
+      console_(std::make_shared<Console>(STDOUT_FILENO, STDERR_FILENO)),
+      boxes_(std::make_shared<std::set<std::string>>()),
+      job_(std::move(config)),
+      remotes_(launch_.hosts.size()),
+      next_beat_(MonotonicNow() + kBeatInterval) {}
+
+int SshLoop::Run() {
+  log::SetSink([console = console_](std::string line) { console->Say(std::move(line)); });
+  Perform(job_.Start(MonotonicNow()));
+  while (!exit_status_) Poll();
+  remotes_.clear();
+  constexpr Duration kConsolePatience = std::chrono::seconds(5);
+  console_->Flush(kConsolePatience);
+  log::SetSink({});
+  return *exit_status_;
+}
+
+void SshLoop::Perform(RemoteJob::Effects effects) {
+  const bool performing = !effects_.empty();
+  std::move(effects.begin(), effects.end(), std::back_inserter(effects_));
+  if (performing) return;
+  while (!effects_.empty()) {
+    PerformOne(effects_.front());
+    effects_.pop_front();
+  }
+}
+
+void SshLoop::PerformOne(const RemoteEffect& effect) {
+  Remote& remote = remotes_[effect.host];
+  switch (effect.kind) {
+    case RemoteEffect::Kind::kConnect:
+      return Connect(effect.host);
+    case RemoteEffect::Kind::kLaunch:
+      return Launch(effect.host, effect.text);
+    case RemoteEffect::Kind::kSignal:
+      return remote.connection->Send(EncodeSignal(effect.number));
+    case RemoteEffect::Kind::kDisconnect:
+      if (remote.streams) remote.streams->Finish();
+      remote = Remote();
+      return;
+    case RemoteEffect::Kind::kInform:
+      return log::Info(effect.text);
+    case RemoteEffect::Kind::kWarn:
+      return log::Warning(effect.text);
+    case RemoteEffect::Kind::kFail:
+      return log::Error(effect.text);
+    case RemoteEffect::Kind::kExit:
+      exit_status_ = effect.number;
+      return;
+  }
+}
+
+void SshLoop::Connect(size_t host) {
+  Remote& remote = remotes_[host] = Remote();
+  remote.streams = std::make_unique<HostStreams>(PrefixOf(launch_, host), console_, FailureBoxes(boxes_));
+  auto opened = Connection::Open(SshCommand(launch_.ssh, launch_.hosts[host], launch_.mtrun), environment_);
+  if (!opened.ok()) return Perform(job_.OnLost(host, std::string(opened.status().message()), MonotonicNow()));
+  remote.connection = *std::move(opened);
+}
+
+void SshLoop::Launch(size_t host, const std::string& endpoint) {
+  const Order order = OrderFor(launch_, host, endpoint);
+  remotes_[host].connection->Send(Encode(order));
+  if (std::exchange(said_endpoint_, true)) return;
+  for (const DerivedSetting& setting : order.settings) {
+    if (setting.name == "rdzv_endpoint")
+      log::Info("the hosts meet at ", setting.value, " (--rdzv_endpoint names another place)");
+  }
+}
+
+int SshLoop::PatienceMs() const {
+  TimePoint until = next_beat_;
+  if (const auto next = job_.next_time()) until = std::min(until, *next);
+  for (const Remote& remote : remotes_) {
+    if (remote.end_status) until = std::min(until, remote.cut_at);
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - MonotonicNow()).count();
+  return static_cast<int>(std::max<int64_t>(left, 0));
+}
+
+void SshLoop::Poll() {
+  std::vector<pollfd> polled = {{signals_.get(), POLLIN, 0}};
+  std::vector<size_t> hosts;
+  for (size_t host = 0; host < remotes_.size(); ++host) {
+    if (!remotes_[host].connection) continue;
+    remotes_[host].connection->AddTo(&polled);
+    hosts.push_back(host);
+  }
+  if (poll(polled.data(), polled.size(), PatienceMs()) < 0) return;  // EINTR after a stop and continue
+  OnSignals();
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    const pollfd* of_host = &polled[1 + i * Connection::kPolled];
+    Remote& remote = remotes_[hosts[i]];
+    // An event of another host may have ended it.
+    if (!remote.connection) continue;
+    if (of_host[0].revents != 0) remote.connection->SendMore();
+    const bool late = remote.end_status && MonotonicNow() >= remote.cut_at;
+    if (late || of_host[1].revents != 0 || of_host[2].revents != 0 || of_host[3].revents != 0)
+      OnConnection(hosts[i], late || of_host[3].revents != 0);
+  }
+  if (MonotonicNow() >= next_beat_) Beat();
+  Perform(job_.OnTime(MonotonicNow()));
+}
+
+void SshLoop::OnSignals() {
+  signalfd_siginfo info;
+  while (read(signals_.get(), &info, sizeof info) == sizeof info) {
+    const int signal = static_cast<int>(info.ssi_signo);
+    Perform(job_.OnSignal(signal, /*stops=*/!IsForwarded(signal), MonotonicNow()));
+  }
+}
+
+void SshLoop::OnConnection(size_t host, bool process_ended) {
+  // Of a host that runs, a part at a time, so that none keeps the others waiting.
+  bool more = ReadOutput(host);
+  more = ReadError(host) || more;
+  while (process_ended && more && remotes_[host].connection) {
+    more = ReadOutput(host);
+    more = ReadError(host) || more;
+  }
+  if (process_ended && remotes_[host].connection) Close(host);
+}
+
+bool SshLoop::ReadOutput(size_t host) {
+  Remote& remote = remotes_[host];
+  if (!remote.connection) return false;
+  const std::string bytes = remote.connection->Take(0, kChunk);
+  const HostOutput::Piece piece = remote.output.Feed(bytes);
+  remote.streams->Show(0, piece.output);
+  if (piece.end_status) {
+    remote.end_status = piece.end_status;
+    remote.cut_at = MonotonicNow() + kLastLines;
+  }
+  if (piece.greeting) {
+    remote.greeted = true;
+    Perform(job_.OnGreeting(host, *piece.greeting, MonotonicNow()));
+  }
+  return !bytes.empty();
+}
+
+bool SshLoop::ReadError(size_t host) {
+  Remote& remote = remotes_[host];
+  if (!remote.connection) return false;
+  const std::string bytes = remote.connection->Take(1, kChunk);
+  if (remote.greeted) {
+    remote.streams->Show(1, bytes);
+  } else {
+    remote.said += bytes;
+    if (remote.said.size() > kMostSaid) remote.said.erase(0, remote.said.size() - kMostSaid);
+  }
+  return !bytes.empty();
+}
+
+void SshLoop::Close(size_t host) {
+  Remote remote = std::exchange(remotes_[host], Remote());
+  remote.streams->Show(0, remote.output.Flush());
+  remote.streams->Finish();
+  const ExitStatus status = remote.connection->ended().value_or(ExitStatus());
+  const TimePoint now = MonotonicNow();
+  if (remote.end_status) return Perform(job_.OnEnded(host, *remote.end_status, now));
+  const bool silent = remote.greeted || status.signal != 0;
+  Perform(job_.OnLost(host,
+                      silent ? HowItEnded(status)
+                             : WhyUnreachable(launch_.hosts[host], launch_.mtrun, remote.said, status.code),
+                      now));
+}
+
+void SshLoop::Beat() {
+  next_beat_ = MonotonicNow() + kBeatInterval;
+  for (Remote& remote : remotes_) {
+    if (remote.connection && remote.greeted) remote.connection->Send(EncodeBeat());
+  }
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,67 @@
+// The loop behind RunOverSsh: connections, signals and time on one side, RemoteJob's decisions on the other.
+#pragma once
+
+#include <poll.h>
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/posix.h"
+#include "launcher/output/console.h"
+#include "launcher/ssh/connection.h"
+#include "launcher/ssh/host_streams.h"
+#include "launcher/ssh/remote_job.h"
+#include "launcher/ssh/ssh_launch.h"
+
+namespace mtrun::launcher {
+
+class SshLoop {
+ public:
+  /// `environment`: of ssh. `signals`: a signalfd.
+  SshLoop(SshLaunch launch, RemoteJob::Config config, EnvironmentMap environment, UniqueFd signals);
+
+  /// The job's exit status.
+  int Run();
+
+ private:
+  struct Remote {
+    std::unique_ptr<Connection> connection;  // null: none
+    HostOutput output;
+    std::unique_ptr<HostStreams> streams;
+    bool greeted = false;
+    std::string said;  // on standard error, before the greeting
+    std::optional<int> end_status;
+    TimePoint cut_at;  // once it has an end_status
+  };
+
+  void Perform(RemoteJob::Effects effects);
+  void PerformOne(const RemoteEffect& effect);
+  void Connect(size_t host);
+  void Launch(size_t host, const std::string& endpoint);
+  int PatienceMs() const;
+  void Poll();
+  void OnSignals();
+  void OnConnection(size_t host, bool process_ended);
+  bool ReadOutput(size_t host);
+  bool ReadError(size_t host);
+  void Close(size_t host);
+  void Beat();
+
+  const SshLaunch launch_;
+  const EnvironmentMap environment_;
+  const UniqueFd signals_;
+  const std::shared_ptr<Console> console_;
+  const std::shared_ptr<std::set<std::string>> boxes_;  // that have been shown
+  RemoteJob job_;
+  std::vector<Remote> remotes_;
+  std::deque<RemoteEffect> effects_;  // to be performed; performing one may bring more
+  TimePoint next_beat_;
+  bool said_endpoint_ = false;
+  std::optional<int> exit_status_;
+};
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,161 @@
+// mtrun --hosts: jobs on other machines by real ssh and sshd, each host in a network namespace.
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "tests/e2e/sshd.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::Not;
+using testing::UnorderedElementsAre;
+
+/// The ssh processes that are children of `mtrun`.
+std::vector<pid_t> SshsOf(const Program& mtrun) {
+  const std::string all =
+      support::ReadText(absl::StrCat("/proc/", mtrun.pid(), "/task/", mtrun.pid(), "/children"));
+  std::vector<pid_t> pids;
+  for (const std::string& pid : std::vector<std::string>(absl::StrSplit(all, ' ', absl::SkipEmpty())))
+    pids.push_back(std::stoi(pid));
+  return pids;
+}
+
+std::string CommandLineOf(pid_t pid) {
+  std::string words = support::ReadText(absl::StrCat("/proc/", pid, "/cmdline"));
+  std::replace(words.begin(), words.end(), '\0', ' ');
+  return words;
+}
+
+TEST_F(SshTest, TwoHostsRunOneJob) {
+  const auto one = Sshd(1), two = Sshd(2);
+  const std::string script = Script(
+      "run.sh",
+      "echo rank $RANK of $WORLD_SIZE on $(hostname) in $(pwd) says \"$SAYS\" with \"$1\"\nsleep 0.2\n");
+  const auto mtrun = Start({"--hosts", "one,two:2", "--export", "SAYS=it's $HOME", script, "a b'c"});
+  EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
+  const std::string tail = absl::StrCat(" in ", folder_.path(), " says it's $HOME with a b'c");
+  EXPECT_THAT(
+      From(mtrun->OutLines(), ""),
+      UnorderedElementsAre("one: rank 0 of 3 on node1" + tail, "two: [default0]:rank 1 of 3 on node2" + tail,
+                           "two: [default1]:rank 2 of 3 on node2" + tail))
+      << mtrun->Text();
+}
+
+/// Command lines and environments are seen by others, on either machine.
+TEST_F(SshTest, TheTokenIsOnNoCommandLine) {
+  const auto one = Sshd(1), two = Sshd(2);
+  const auto mtrun = Start({"--hosts", "one,two", Script("run.sh", "echo ready; sleep 1000\n")});
+  ASSERT_TRUE(mtrun->WaitForLines("ready", 2)) << mtrun->Text();
+  ASSERT_EQ(SshsOf(*mtrun).size(), 2u);
+  for (const pid_t ssh : SshsOf(*mtrun)) {
+    EXPECT_THAT(CommandLineOf(ssh), HasSubstr("BatchMode=yes"));
+    EXPECT_THAT(support::ReadText(absl::StrCat("/proc/", ssh, "/environ")), Not(HasSubstr(support::kToken)));
+  }
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (!std::isdigit(static_cast<unsigned char>(name[0]))) continue;
+    EXPECT_THAT(CommandLineOf(std::stoi(name)), Not(HasSubstr(support::kToken)));
+  }
+  mtrun->Signal(SIGTERM);
+  EXPECT_EQ(mtrun->Wait(), 128 + SIGTERM) << mtrun->Text();
+}
+
+TEST_F(SshTest, AnUnreachableHostIsNamedAndNothingStarts) {
+  const auto one = Sshd(1);
+  const auto mtrun = Start({"--hosts", "one,two", Touch()});
+  EXPECT_EQ(mtrun->Wait(), 1) << mtrun->Text();
+  EXPECT_THAT(mtrun->Text(), AllOf(HasSubstr("two cannot be reached"), HasSubstr("Connection refused"),
+                                   HasSubstr("needs 2 hosts")));
+  EXPECT_THAT(Ran(), testing::IsEmpty());
+}
+
+TEST_F(SshTest, AboveTheLeastAnUnreachableHostIsTriedAgain) {
+  const auto one = Sshd(1);
+  const auto mtrun =
+      Start({"--hosts", "two,one", "--nnodes", "1:2",
+             Script("run.sh", "echo $(hostname) of $WORLD_SIZE\n[ $WORLD_SIZE = 2 ] || sleep 1000\n")});
+  ASSERT_TRUE(mtrun->WaitForLine("one: node1 of 1", kSoon)) << mtrun->Text();
+  EXPECT_TRUE(mtrun->WaitForLine("two cannot be reached", Seconds(0))) << mtrun->Text();
+  const auto two = Sshd(2);
+  EXPECT_TRUE(mtrun->WaitForLine("two is there now", kSoon)) << mtrun->Text();
+  EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
+  EXPECT_THAT(From(mtrun->OutLines(), " of 2"), testing::SizeIs(2)) << mtrun->Text();
+}
+
+TEST_F(SshTest, CtrlCEndsAllProcesses) {
+  const auto one = Sshd(1), two = Sshd(2);
+  const auto mtrun = Start({"--hosts", "one:2,two:2", Script("run.sh", "echo ready; sleep 1000\n")});
+  ASSERT_TRUE(mtrun->WaitForLines("ready", 4)) << mtrun->Text();
+  // As a terminal does, to the whole group.
+  kill(-mtrun->pid(), SIGINT);
+  EXPECT_EQ(mtrun->Wait(), 128 + SIGINT) << mtrun->Text();
+  EXPECT_TRUE(mark_.WaitForNone(Seconds(5)));
+}
+
+TEST_F(SshTest, ALostConnectionEndsItsHostAndAJobThatNeedsIt) {
+  const auto one = Sshd(1), two = Sshd(2);
+  const auto mtrun = Start({"--hosts", "one,two", Script("run.sh", "echo ready; sleep 1000\n")});
+  ASSERT_TRUE(mtrun->WaitForLines("ready", 2)) << mtrun->Text();
+  for (const pid_t ssh : SshsOf(*mtrun)) {
+    if (absl::StrContains(CommandLineOf(ssh), "-- two ")) kill(ssh, SIGKILL);
+  }
+  EXPECT_EQ(mtrun->Wait(), 1) << mtrun->Text();
+  EXPECT_THAT(mtrun->Text(), HasSubstr("the connection to two is lost: ssh was ended by SIGKILL"));
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+}
+
+TEST_F(SshTest, NothingOutlivesAKilledMtrun) {
+  const auto one = Sshd(1), two = Sshd(2);
+  const auto mtrun = Start({"--hosts", "one,two", Script("run.sh", "echo ready; sleep 1000\n")});
+  ASSERT_TRUE(mtrun->WaitForLines("ready", 2)) << mtrun->Text();
+  mtrun->Signal(SIGKILL);
+  EXPECT_TRUE(mark_.WaitForNone(kSoon));
+}
+
+TEST_F(SshTest, AFailureHasItsBoxAndItsStatus) {
+  const auto one = Sshd(1), two = Sshd(2);
+  const auto mtrun =
+      Start({"--hosts", "one,two",
+             Script("run.sh", "[ $RANK = 1 ] && echo the cause >&2 && exit 255\nsleep 1000\n")});
+  EXPECT_EQ(mtrun->Wait(), 255) << mtrun->Text();
+  EXPECT_THAT(mtrun->Text(), AllOf(HasSubstr("run.sh FAILED"), HasSubstr("two: the cause")));
+}
+
+TEST_F(SshTest, WhoWouldAskIsNamed) {
+  const auto one = Sshd(1, "PubkeyAuthentication no\nPasswordAuthentication yes"), two = Sshd(2);
+  const auto asks = Start({"--hosts", "one", "x"});
+  EXPECT_EQ(asks->Wait(), 1) << asks->Text();
+  EXPECT_THAT(asks->Text(), HasSubstr("one cannot be reached: it asks for a password"));
+  support::WriteText(folder_.File("known"), "");
+  const auto unknown = Start({"--hosts", "two", "x"});
+  EXPECT_EQ(unknown->Wait(), 1) << unknown->Text();
+  EXPECT_THAT(unknown->Text(), HasSubstr("two cannot be reached: its host key is not known here"));
+}
+
+TEST_F(SshTest, WhatAHostDoesNotHaveIsNamed) {
+  const auto one = Sshd(1);
+  const auto mtrun = Start({"--hosts", "one", "--ssh_mtrun", "/nowhere/mtrun", "x"});
+  EXPECT_EQ(mtrun->Wait(), 1) << mtrun->Text();
+  EXPECT_THAT(mtrun->Text(), HasSubstr("there is no mtrun at /nowhere/mtrun"));
+  const auto folder = Start({"--hosts", "one", "--ssh_folder", "/nowhere", "x"});
+  EXPECT_EQ(folder->Wait(), 2) << folder->Text();
+  EXPECT_THAT(folder->Text(), HasSubstr("/nowhere"));
+}
+
+/// A lone host's output is what the program wrote.
+TEST_F(SshTest, ALoneHostsOutputPassesUnchanged) {
+  const auto one = Sshd(1);
+  const auto mtrun = Start({"--hosts", "one", Script("run.sh", "printf 'a\\nb'\n")});
+  EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
+  EXPECT_THAT(mtrun->OutLines(), testing::ElementsAre("a", "b"));
+}
+
+}  // namespace
+}  // namespace mtrun::e2e
