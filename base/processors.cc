@@ -9,10 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/control_groups.h"
 
 namespace mtrun {
 namespace {
@@ -47,21 +46,8 @@ void KeepSmaller(std::optional<double>* least, std::optional<double> found) {
 
 std::optional<double> ProcessorQuota(const std::string& root) {
   std::optional<double> least;
-  const std::string groups = Text(root + "/proc/self/cgroup");
-  for (const absl::string_view line : absl::StrSplit(groups, '\n', absl::SkipEmpty())) {
-    // "0::/a/b" (version 2) or "4:cpu,cpuacct:/a/b"
-    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (fields.size() != 3) continue;
-    const bool version2 = fields[0] == "0" && fields[1].empty();
-    const std::vector<std::string> controllers = absl::StrSplit(fields[1], ',');
-    if (!version2 && std::find(controllers.begin(), controllers.end(), "cpu") == controllers.end()) continue;
-    // A container's own group is mounted as the top one, where the path is the host's.
-    const std::string mount = root + (version2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu");
-    for (std::string path = fields[2]; absl::StartsWith(path, "/") && path != "/";
-         path.resize(path.rfind('/')))
-      KeepSmaller(&least, QuotaOf(mount + path, version2));
-    KeepSmaller(&least, QuotaOf(mount, version2));
-  }
+  for (const ControlGroup& group : ControlGroupsOf("cpu", root))
+    KeepSmaller(&least, QuotaOf(group.folder, group.version2));
   return least;
 }
 

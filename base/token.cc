@@ -24,13 +24,6 @@ constexpr size_t kDigits = 64;          // 256 bits
 constexpr size_t kWeakCharacters = 32;  // 128 bits, where they are random digits
 constexpr Duration kWriterPatience = std::chrono::seconds(2);
 
-std::string DefaultPath(const EnvironmentMap& environment) {
-  const auto home = environment.find("HOME");
-  if (home != environment.end() && !home->second.empty()) return home->second + "/.mtrun/token";
-  const passwd* user = getpwuid(getuid());
-  return absl::StrCat(user != nullptr ? user->pw_dir : "/root", "/.mtrun/token");
-}
-
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
@@ -113,6 +106,13 @@ absl::StatusOr<std::string> LoadDefault(const std::string& path, MissingToken mi
 
 }  // namespace
 
+std::string DefaultTokenPath(const EnvironmentMap& environment) {
+  const auto home = environment.find("HOME");
+  if (home != environment.end() && !home->second.empty()) return home->second + "/.mtrun/token";
+  const passwd* user = getpwuid(getuid());
+  return absl::StrCat(user != nullptr ? user->pw_dir : "/root", "/.mtrun/token");
+}
+
 std::string MakeToken() {
   std::string token = kMark;
   for (int i = 0; i < 4; ++i) absl::StrAppendFormat(&token, "%016x", RandomBits());
@@ -141,7 +141,7 @@ absl::StatusOr<std::string> LoadToken(const TokenSource& source, MissingToken mi
     MT_RETURN_IF_ERROR(Annotate(CheckToken(token, source.weak), kTokenVariable));
     return token;
   }
-  const std::string file = source.file.empty() ? DefaultPath(environment) : source.file;
+  const std::string file = source.file.empty() ? DefaultTokenPath(environment) : source.file;
   absl::StatusOr<std::string> token = source.file.empty() ? LoadDefault(file, missing) : ReadToken(file);
   MT_RETURN_IF_ERROR(token.status());
   MT_RETURN_IF_ERROR(Annotate(CheckToken(*token, source.weak), absl::StrCat("token file ", file)));

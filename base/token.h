@@ -20,6 +20,9 @@ std::string MakeToken();
 /// as many guesses as he likes. With `weak` any 32 characters will do.
 absl::Status CheckToken(std::string_view token, bool weak = false);
 
+/// ~/.mtrun/token of this user.
+std::string DefaultTokenPath(const EnvironmentMap& environment);
+
 struct TokenSource {
   std::string file = {};  // "": the variable MTRUN_TOKEN, or else ~/.mtrun/token
   bool weak = false;      // see CheckToken

@@ -352,7 +352,9 @@ int RunAgent(const Options& options, const Program& program, LogFiles& log_files
     return 1;
   }
   if (!access->has_value()) return 128 + signal;
-  const int code = Agent(options, program, log_files, presence, alarm, **std::move(access), door).Run();
+  Options settled = options;
+  settled.local_interface = (*access)->interface;
+  const int code = Agent(settled, program, log_files, presence, alarm, **std::move(access), door).Run();
   log::SetSink({});
   return code;
 }

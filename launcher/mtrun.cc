@@ -17,9 +17,12 @@
 #include "launcher/cli/machine.h"
 #include "launcher/cli/options.h"
 #include "launcher/cli/program.h"
+#include "launcher/doctor/doctor.h"
+#include "launcher/net/local_address.h"
 #include "launcher/net/presence_port.h"
 #include "launcher/output/log_files.h"
 #include "launcher/questions.h"
+#include "launcher/rendezvous_access.h"
 #include "launcher/trainer_check.h"
 #include "launcher/workers/command_line.h"
 #include "launcher/workers/guardian.h"
@@ -55,8 +58,32 @@ void SetUpLog(const EnvironmentMap& environment) {
 absl::StatusOr<PresencePort> OpenPresence(const Options& options) {
   if (options.standalone) return PresencePort();
   // The nodes of a job on loopback know each other as 127.0.0.1, unless --local_addr says otherwise.
-  return PresencePort::Open(/*on_loopback=*/options.local_addr.empty() && IsOnLoopback(options),
-                            options.port_range);
+  const bool is_told = !options.local_addr.empty() && options.local_addr != kAutoAddress;
+  return PresencePort::Open(/*on_loopback=*/!is_told && IsOnLoopback(options), options.port_range);
+}
+
+/// A question: nothing is run.
+int Answer(const Options& options, const EnvironmentMap& environment) {
+  switch (options.act) {
+    case Options::Act::kHelp:
+      std::cout << HelpText();
+      return 0;
+    case Options::Act::kVersion:
+      std::cout << "mtrun " << Version() << std::endl;
+      return 0;
+    case Options::Act::kCompletion:
+      std::cout << CompletionScript(options.completion_shell);
+      return 0;
+    case Options::Act::kNewToken:
+      std::cout << MakeToken() << std::endl;
+      return 0;
+    case Options::Act::kDoctor:
+      return RunDoctor(options, environment);
+    default:
+      break;
+  }
+  const absl::Status asked = AskServices(options);
+  return asked.ok() ? 0 : Complain(asked, kFailed);
 }
 
 int Main(const std::vector<std::string>& args) {
@@ -69,30 +96,12 @@ int Main(const std::vector<std::string>& args) {
   if (!folder.ok()) return Complain(folder.status());
   absl::StatusOr<Options> options = ParseOptions(args, environment, LookAtMachine(environment));
   if (!options.ok()) return Complain(options.status());
-  if (options->act == Options::Act::kHelp) {
-    std::cout << HelpText();
-    return 0;
-  }
-  if (options->act == Options::Act::kVersion) {
-    std::cout << "mtrun " << Version() << std::endl;
-    return 0;
-  }
-  if (options->act == Options::Act::kCompletion) {
-    std::cout << CompletionScript(options->completion_shell);
-    return 0;
-  }
-  if (options->act == Options::Act::kNewToken) {
-    std::cout << MakeToken() << std::endl;
-    return 0;
-  }
-  if (options->act != Options::Act::kRun) {
-    const absl::Status asked = AskServices(*options);
-    return asked.ok() ? 0 : Complain(asked, kFailed);
-  }
+  if (options->act != Options::Act::kRun) return Answer(*options, environment);
   if (options->entry.trainer == "list") {
     std::cout << ListTrainers(environment, *folder);
     return 0;
   }
+  if (const absl::Status settled = SettleLocalAddress(&*options); !settled.ok()) return Complain(settled);
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());
   if (!options->entry.trainer.empty()) {

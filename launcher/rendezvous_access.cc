@@ -13,6 +13,7 @@
 #include "base/token.h"
 #include "launcher/net/etcd_probe.h"
 #include "launcher/net/held_port.h"
+#include "launcher/net/interfaces.h"
 #include "launcher/net/name_wait.h"
 #include "launcher/workers/guardian.h"
 #include "rendezvous/service/state_folder.h"
@@ -59,6 +60,7 @@ absl::StatusOr<RendezvousAccess> FindRendezvous(const Options& options, const Pr
   RendezvousAccess access;
   access.endpoint = options.endpoint;
   access.address = options.local_addr.empty() ? options.master_addr : options.local_addr;
+  if (options.local_addr == kAutoAddress) access.address.clear();
   if (options.standalone) return access;  // nobody else will come
   MT_ASSIGN_OR_RETURN(const Endpoint wanted, ParseEndpoint(options.endpoint));
   MT_RETURN_IF_ERROR(RefuseEtcd(options, wanted));
@@ -76,6 +78,13 @@ absl::StatusOr<RendezvousAccess> FindRendezvous(const Options& options, const Pr
 
 }  // namespace
 
+absl::Status SettleLocalAddress(Options* options) {
+  if (options->local_addr.empty() || options->local_addr == kAutoAddress) return absl::OkStatus();
+  MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(options->endpoint));
+  MT_ASSIGN_OR_RETURN(options->local_addr, ChooseOwnAddress(options->local_addr, endpoint));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& options,
                                                                const PresencePort& presence, int* signal,
                                                                std::shared_ptr<StoreDoor> door) {
@@ -84,7 +93,8 @@ absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& op
   NameWait wait(options.connect_timeout, MonotonicNow());
   while (access.address.empty()) {
     MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(access.endpoint));
-    absl::StatusOr<std::string> address = AddressTowards(endpoint, hosting);
+    absl::StatusOr<std::string> address =
+        options.local_addr == kAutoAddress ? AutoAddress(endpoint) : AddressTowards(endpoint, hosting);
     if (address.ok()) {
       access.address = *std::move(address);
       break;
@@ -92,6 +102,11 @@ absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& op
     MT_ASSIGN_OR_RETURN(const std::string news, wait.OnFailure(address.status(), MonotonicNow()));
     if (!news.empty()) log::Warning(news);
     if ((*signal = StopSignalWithin(kResolvePause)) != 0) return std::nullopt;
+  }
+  if (!options.local_addr.empty()) {
+    access.interface = InterfaceOf(access.address, ListInterfaces());
+    if (options.local_addr == kAutoAddress && !options.standalone)
+      log::Info("--local_addr auto: the other nodes reach this one at ", access.address);
   }
   // A list names the services that may take over.
   if (access.hosting && options.job.endpoints.size() < 2)

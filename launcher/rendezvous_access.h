@@ -16,10 +16,15 @@
 
 namespace mtrun::launcher {
 
+/// Makes an address or a name of what --local_addr says; "auto" waits for the endpoint to resolve.
+/// kInvalidArgument names the interfaces of this machine.
+absl::Status SettleLocalAddress(Options* options);
+
 struct RendezvousAccess {
   std::unique_ptr<Hosting> hosting;  // null for a node alone
   std::string endpoint;              // with its real port
   std::string address;               // this node's, for peers
+  std::string interface = {};        // with that address, where --local_addr was given; "" for none
   bool insecure = false;
   std::string token;
 };

@@ -145,6 +145,7 @@ absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insec
           endpoint, insecure, token, patience, EncodeAsking(job_id, asks), &wire::Rendezvous::Stub::Status)));
   ServiceStatus status;
   status.uptime = Duration(reply.uptime_ns());
+  status.wall_clock_ns = reply.wall_clock_ns();
   for (const wire::JobStatus& job : reply.jobs()) status.jobs.push_back(DecodeJobView(job));
   for (const wire::ForgottenJob& job : reply.forgotten()) status.forgotten[job.job_id()] = job.last_number();
   return status;

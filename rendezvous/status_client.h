@@ -24,6 +24,7 @@ absl::Status CheckPlainText(const std::string& endpoint, Duration patience);
 
 struct ServiceStatus {
   Duration uptime = Duration::zero();
+  int64_t wall_clock_ns = 0;  // the service's, when it answered; 0: one of an older mtrun
   std::vector<JobView> jobs;
   std::map<std::string, uint64_t> forgotten;  // jobs whose nodes are all gone: the last generation's number
 };

@@ -119,7 +119,9 @@ std::vector<Option> StoreOptions() {
 std::vector<Option> ReachOptions() {
   return {
       {{.name = "local_addr",
-        .help = "Address at which the other nodes reach this one.",
+        .help =
+            "Where the other nodes reach this one: an address, an interface (eth0), a network (10.0.0.0/8) "
+            "or auto. NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME follow, unless they are set.",
         .group = kRendezvous,
         .hints = {"address", "bind", "interface"}},
        &Options::local_addr},

@@ -84,6 +84,15 @@ std::vector<Option> ControlQuestions() {
 
 std::vector<Option> OwnQuestions() {
   return {
+      {{.name = "doctor",
+        .kind = Kind::kBool,
+        .default_text = "false",
+        .help =
+            "[ENDPOINT]: a line for each thing that a job needs of this machine, and of the way to ENDPOINT: "
+            "ok, warn or FAIL, and what to do; exits with 1 if something fails.",
+        .group = kQuestions,
+        .yields = true},
+       Asks{Options::Act::kDoctor}},
       {{.name = "new_token",
         .kind = Kind::kBool,
         .default_text = "false",

@@ -158,7 +158,8 @@ std::string HelpText() {
       "       mtrun --drain NODE ENDPOINT [--rdzv_id ID]\n"
       "       mtrun --evict NODE ENDPOINT [--rdzv_id ID]\n"
       "       mtrun --stop ENDPOINT [--checkpoint] [--rdzv_id ID]\n"
-      "       mtrun --logs RANK ENDPOINT [--follow] [--rdzv_id ID]\n\n"
+      "       mtrun --logs RANK ENDPOINT [--follow] [--rdzv_id ID]\n"
+      "       mtrun --doctor [ENDPOINT]\n\n"
       "Starts the workers of this node and keeps them one job with those of the other\n"
       "nodes. Every flag may also be set as PET_<NAME> or in the mtrun: section of\n"
       "--config; dashes and underscores are alike.\n",

@@ -58,6 +58,7 @@ struct Options {
     kStop,
     kLogs,
     kTop,
+    kDoctor,
     kNewToken
   };
   Act act = Act::kRun;
@@ -89,7 +90,8 @@ struct Options {
   bool insecure = false;     // no token, no TLS
   std::string token_file;    // "": MTRUN_TOKEN or ~/.mtrun/token
   bool weak_token = false;   // one that mtrun has not made will do
-  std::string local_addr;
+  std::string local_addr;    // as it was given; from SettleLocalAddress on an address, a name or "auto"
+  std::string local_interface;  // with the address that --local_addr comes to, "" for none; see NodeContext
   std::string role = "default";
   std::string log_dir;  // "" = a temporary folder; "/dev/null" = no files
   Duration shutdown_timeout = std::chrono::seconds(30);

@@ -63,6 +63,22 @@ absl::Status ReadWithEndpoint(const std::string& name, const std::vector<std::st
   return ReadEndpoints(name, rest.front(), options);
 }
 
+/// `--doctor [ENDPOINT]`, and flags on either side: those that say what would be used.
+absl::Status ReadDoctor(const std::vector<std::string>& rest, Settings* settings, Options* options) {
+  if (!rest.empty()) {
+    MT_RETURN_IF_ERROR(ReadEndpoints("doctor", rest.front(), options));
+    MT_ASSIGN_OR_RETURN(const std::vector<std::string> more,
+                        settings->ParseFlags({rest.begin() + 1, rest.end()}, true));
+    if (!more.empty()) return WouldNotRun("doctor", more.front());
+  }
+  options->log_dir = settings->Text("log_dir");
+  options->local_addr = settings->Text("local_addr");
+  const absl::StatusOr<PortRange> range = ParsePortRange(settings->Text("port_range"));
+  if (!range.ok()) return Annotate(range.status(), "--port_range");
+  options->port_range = *range;
+  return absl::OkStatus();
+}
+
 /// The question to a service that is asked, if any.
 absl::StatusOr<const ServiceQuestion*> FindServiceQuestion(const Settings& settings) {
   const ServiceQuestion* found = nullptr;
@@ -113,6 +129,10 @@ absl::Status ReadQuestion(const std::vector<std::string>& rest, Settings* settin
           absl::StrCat("--", companion.name, " goes with --", companion.question,
                        companion.member == &Options::follow ? " RANK HOST:PORT" : " HOST:PORT"));
   }
+  if (asked != nullptr && settings->Bool("doctor"))
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", asked->name, " and --doctor are two questions: give one of them"));
+  if (options->act == Options::Act::kDoctor) MT_RETURN_IF_ERROR(ReadDoctor(rest, settings, options));
   options->completion_shell = settings->Text("print_completion");
   options->insecure = settings->Bool("insecure");
   options->token_file = settings->Text("token_file");

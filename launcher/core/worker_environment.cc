@@ -78,6 +78,10 @@ EnvironmentMap MakeEnvironment(const WorkerEnv& worker, const NodeContext& node)
   environment["MTRUN_SHUTDOWN_TIMEOUT"] = absl::StrCat(ToSeconds(node.shutdown_timeout));
   if (!node.port_range.any()) environment[kPortRangeVariable] = ToText(node.port_range);
   environment.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  if (!node.interface.empty()) {
+    environment.try_emplace("NCCL_SOCKET_IFNAME", absl::StrCat("=", node.interface));  // without "=" a prefix
+    environment.try_emplace("GLOO_SOCKET_IFNAME", node.interface);
+  }
   if (node.virtual_local_rank) {
     environment.insert_or_assign("LOCAL_RANK", std::string("0"));  // GCC 12 warns about =
     environment["CUDA_VISIBLE_DEVICES"] = DeviceOf(node.parent, worker.local_rank);

@@ -23,8 +23,9 @@ struct NodeContext {
   bool agent_store = false;                      // TORCHELASTIC_USE_AGENT_STORE
   Duration shutdown_timeout = Duration::zero();  // MTRUN_SHUTDOWN_TIMEOUT
   PortRange port_range = {};                     // MTRUN_PORT_RANGE
-  std::string timer_file = {};                   // TORCHELASTIC_TIMER_FILE, "" for none
-  EnvironmentMap parent = {};                    // mtrun's own environment
+  std::string interface = {};   // NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME unless set; "": none
+  std::string timer_file = {};  // TORCHELASTIC_TIMER_FILE, "" for none
+  EnvironmentMap parent = {};   // mtrun's own environment
 };
 
 /// The entry of CUDA_VISIBLE_DEVICES (without it the number) that local rank `local_rank` gets; "" when there

@@ -74,8 +74,18 @@ absl::Status HeldPort::Listen() {
   return ErrnoStatus(errno, absl::StrCat("listen on port ", port_, " for MASTER_PORT"));
 }
 
+std::string LoopbackAddress() {
+  const UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool has_four =
+      socket.valid() && bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  return has_four ? "127.0.0.1" : "::1";
+}
+
 absl::StatusOr<std::string> AddressTowards(const Endpoint& endpoint, bool hosting) {
-  if (IsLoopback(endpoint.host)) return "127.0.0.1";
+  if (IsLoopback(endpoint.host)) return LoopbackAddress();
   if (hosting && IsIpAddress(endpoint.host)) return endpoint.host;
   addrinfo hints = {};
   hints.ai_socktype = SOCK_DGRAM;

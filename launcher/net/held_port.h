@@ -30,9 +30,12 @@ class HeldPort {
   int port_ = 0;
 };
 
-/// The address that other nodes can reach this one at: 127.0.0.1 for a loopback endpoint; the endpoint's own
-/// when this node hosts and it is an IP address; else the local address from which packets to the endpoint
-/// leave (nothing is sent). kUnavailable when the endpoint's name does not resolve.
+/// 127.0.0.1, or ::1 on a machine that has IPv6 alone.
+std::string LoopbackAddress();
+
+/// The address that other nodes can reach this one at: LoopbackAddress for a loopback endpoint; the
+/// endpoint's own when this node hosts and it is an IP address; else the local address from which packets to
+/// the endpoint leave (nothing is sent). kUnavailable when the endpoint's name does not resolve.
 absl::StatusOr<std::string> AddressTowards(const Endpoint& endpoint, bool hosting);
 
 }  // namespace mtrun::launcher

@@ -15,17 +15,18 @@ namespace {
 constexpr int kLowestNumber = 10;
 
 absl::Status Bind(int socket, int family, bool on_loopback, int port) {
-  sockaddr_in6 any = {};
-  any.sin6_family = AF_INET6;
-  any.sin6_port = htons(static_cast<uint16_t>(port));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = any.sin6_port;
-  address.sin_addr.s_addr = htonl(on_loopback ? INADDR_LOOPBACK : INADDR_ANY);
-  const bool six = family == AF_INET6;
+  sockaddr_in6 six = {};
+  six.sin6_family = AF_INET6;
+  six.sin6_port = htons(static_cast<uint16_t>(port));
+  six.sin6_addr = on_loopback ? in6addr_loopback : in6addr_any;
+  sockaddr_in four = {};
+  four.sin_family = AF_INET;
+  four.sin_port = six.sin6_port;
+  four.sin_addr.s_addr = htonl(on_loopback ? INADDR_LOOPBACK : INADDR_ANY);
+  const bool is_six = family == AF_INET6;
   const auto* where =
-      six ? reinterpret_cast<const sockaddr*>(&any) : reinterpret_cast<const sockaddr*>(&address);
-  if (bind(socket, where, six ? sizeof any : sizeof address) != 0)
+      is_six ? reinterpret_cast<const sockaddr*>(&six) : reinterpret_cast<const sockaddr*>(&four);
+  if (bind(socket, where, is_six ? sizeof six : sizeof four) != 0)
     return ErrnoStatus(errno, "bind the presence port");
   return absl::OkStatus();
 }
@@ -54,8 +55,9 @@ absl::StatusOr<PresencePort> PresencePort::Open(bool on_loopback, const PortRang
   const auto listen_within = [&](int family) {
     return OpenWithin(ports, RandomBits(), [&](int port) { return Listen(family, on_loopback, port); });
   };
+  // As LoopbackAddress: of loopback IPv4, unless this machine has IPv6 alone.
   absl::StatusOr<UniqueFd> socket = listen_within(on_loopback ? AF_INET : AF_INET6);
-  if (!socket.ok() && !on_loopback) socket = listen_within(AF_INET);
+  if (!socket.ok()) socket = listen_within(on_loopback ? AF_INET6 : AF_INET);
   MT_RETURN_IF_ERROR(socket.status());
   sockaddr_storage address = {};
   socklen_t size = sizeof address;

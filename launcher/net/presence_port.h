@@ -15,8 +15,8 @@ namespace mtrun::launcher {
 
 class PresencePort {
  public:
-  /// A free port of `ports`, on 127.0.0.1 alone or on every address. Whatever is forked and executed from
-  /// here on holds it too. A fresh id.
+  /// A free port of `ports`, on 127.0.0.1 (::1 without IPv4) alone or on every address. Whatever is forked
+  /// and executed from here on holds it too. A fresh id.
   static absl::StatusOr<PresencePort> Open(bool on_loopback, const PortRange& ports = {});
   PresencePort() = default;  // none
 

@@ -39,6 +39,7 @@ LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles&
   node_.configured_world = options.job.max_nodes * options.workers;
   node_.shutdown_timeout = options.shutdown_timeout;
   node_.port_range = options.port_range;
+  node_.interface = options.local_interface;
   node_.run_id = options.job.job_id;
   node_.socket = std::move(socket);
   node_.parent = CurrentEnvironment();

@@ -13,6 +13,7 @@ void Registrar::FillStatus(wire::StatusReply& reply) const {
   const TimePoint now = MonotonicNow();
   reply.set_protocol(kProtocolVersion);
   reply.set_uptime_ns((now - started_).count());
+  reply.set_wall_clock_ns(WallClockNs());
   for (const auto& [job_id, job] : jobs_.jobs()) EncodeJobView(job.View(now), reply.add_jobs());
   for (const JobTable::Forgotten& forgotten : jobs_.forgotten()) {
     wire::ForgottenJob* job = reply.add_forgotten();

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/endpoint.h"
 #include "tests/e2e/launcher.h"
 #include "tests/support/network.h"
 
@@ -18,13 +19,14 @@ namespace mtrun::e2e {
 
 class NetworkTest : public LauncherTest {
  protected:
-  explicit NetworkTest(int nodes = 3) : nodes_(nodes) {}
+  explicit NetworkTest(int nodes = 3, support::Network::Family family = support::Network::Family::kFour)
+      : nodes_(nodes), family_(family) {}
 
   void SetUp() override {
-    auto network = support::Network::Make(nodes_);
+    auto network = support::Network::Make(nodes_, family_);
     if (!network.ok()) GTEST_SKIP() << network.status().message();
     network_ = *std::move(network);
-    endpoints_ = {network_->Address(0) + ":29400"};
+    endpoints_ = {ToText(Endpoint{network_->Address(0)})};
   }
 
   /// A service of its own on node 0; an error of the test when it does not come up.
@@ -81,6 +83,7 @@ class NetworkTest : public LauncherTest {
   static pid_t AgentOf(const Program& mtrun) { return ChildOf(ChildOf(mtrun.pid())); }
 
   const int nodes_;
+  const support::Network::Family family_;
   std::unique_ptr<support::Network> network_;
   std::vector<std::string> endpoints_;
   std::vector<std::string> toy_ = {support::BinaryFolder() + "/../tests/toy_worker", "cooperative"};

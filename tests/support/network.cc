@@ -15,8 +15,8 @@ std::vector<std::string> Join(std::vector<std::string> words, const std::vector<
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Network>> Network::Make(int nodes) {
-  std::unique_ptr<Network> network(new Network(geteuid() != 0));
+absl::StatusOr<std::unique_ptr<Network>> Network::Make(int nodes, Family family) {
+  std::unique_ptr<Network> network(new Network(geteuid() != 0, family));
   for (int node = 0; node <= nodes; ++node) {
     std::vector<std::string> enter = {"unshare", "--net", "--uts"};
     if (network->own_user_ && node == 0) enter = {"unshare", "--user", "--map-root-user", "--net", "--uts"};
@@ -31,7 +31,9 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Make(int nodes) {
                "--uts"};
     }
     const std::string script =
-        absl::StrCat("hostname node", node, " && ip link set lo up && echo ready && exec sleep 1000000");
+        absl::StrCat("hostname node", node, " && ip link set lo up && ",
+                     family == Family::kFour ? "" : "ip addr del 127.0.0.1/8 dev lo && ",
+                     "echo ready && exec sleep 1000000");
     network->holders_.push_back(std::make_unique<Program>(Join(enter, {"sh", "-c", script})));
     if (!network->holders_.back()->WaitForLine("ready")) {
       return absl::PermissionDeniedError(
@@ -53,12 +55,15 @@ absl::Status Network::Wire(int nodes) const {
   MT_RETURN_IF_ERROR(Run(nodes, script));
   for (int node = 0; node < nodes; ++node) {
     MT_RETURN_IF_ERROR(
-        Run(node, absl::StrCat("ip addr add ", Address(node), "/24 dev eth0 && ip link set eth0 up")));
+        Run(node, absl::StrCat("ip link set eth0 up && ip addr add ", Address(node),
+                               family_ == Family::kFour ? "/24 dev eth0" : "/64 dev eth0 nodad")));
   }
   return absl::OkStatus();
 }
 
-std::string Network::Address(int node) const { return absl::StrCat("10.78.0.", node + 1); }
+std::string Network::Address(int node) const {
+  return absl::StrCat(family_ == Family::kFour ? "10.78.0." : "fd78::", node + 1);
+}
 
 std::vector<std::string> Network::On(int node, const std::vector<std::string>& argv) const {
   std::vector<std::string> enter = {

@@ -15,10 +15,12 @@ namespace mtrun::support {
 
 class Network {
  public:
-  /// As root, or in a user namespace of its own. An error says why neither is allowed here.
-  static absl::StatusOr<std::unique_ptr<Network>> Make(int nodes);
+  enum class Family { kFour, kSixAlone };
+  /// As root, or in a user namespace of its own. An error says why neither is allowed here. kSixAlone: no
+  /// node has any IPv4 address, not even on loopback.
+  static absl::StatusOr<std::unique_ptr<Network>> Make(int nodes, Family family = Family::kFour);
 
-  /// 10.78.0.1 and so on; host names node0, node1, ...
+  /// 10.78.0.1 and so on, or fd78::1; host names node0, node1, ...
   std::string Address(int node) const;
   /// `argv` wrapped so that it runs on that node; the process is the program's own.
   std::vector<std::string> On(int node, const std::vector<std::string>& argv) const;
@@ -28,13 +30,14 @@ class Network {
   absl::Status SetUplink(const std::vector<int>& nodes, bool up) const;
 
  private:
-  explicit Network(bool own_user) : own_user_(own_user) {}
+  Network(bool own_user, Family family) : own_user_(own_user), family_(family) {}
   absl::Status Wire(int nodes) const;
   /// A shell script on that node (the switch is the last one).
   absl::Status Run(int node, absl::string_view script) const;
   int hub() const { return static_cast<int>(holders_.size()) - 1; }
 
   const bool own_user_;  // whether there is a user namespace around all
+  const Family family_;
   std::vector<std::unique_ptr<Program>> holders_;
 };
 

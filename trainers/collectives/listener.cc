@@ -72,7 +72,14 @@ absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, const PortRange& 
     loopback.sin_family = AF_INET;
     loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (address != "localhost") inet_pton(AF_INET, address.c_str(), &loopback.sin_addr);
-    return bind_within(loopback, &loopback.sin_port);
+    auto fd = bind_within(loopback, &loopback.sin_port);
+    if (fd.ok() || address != "localhost") return fd;
+  }
+  if (address == "localhost" || address == "::1") {  // of machines that have IPv6 alone
+    sockaddr_in6 loopback = {};
+    loopback.sin6_family = AF_INET6;
+    loopback.sin6_addr = in6addr_loopback;
+    return bind_within(loopback, &loopback.sin6_port);
   }
   sockaddr_in6 any6 = {};
   any6.sin6_family = AF_INET6;

@@ -69,5 +69,29 @@ TEST(QuestionsTest, ControlCallsNameTheirServices) {
   EXPECT_THAT(ErrorOf("--status node1,node2"), HasSubstr("asks one service"));
 }
 
+TEST(QuestionsTest, TheDoctorMayBeToldAnEndpointAndWhatWouldBeUsed) {
+  const auto alone = Parse("--doctor");
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(alone->act, Options::Act::kDoctor);
+  EXPECT_THAT(alone->asked, ElementsAre());
+  for (const char* line :
+       {"--doctor node1 --insecure --log_dir /l --local_addr eth0 --port_range 5000-5009",
+        "--insecure --log_dir /l --local_addr eth0 --port_range 5000-5009 --doctor node1"}) {
+    const auto options = Parse(line);
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->act, Options::Act::kDoctor);
+    EXPECT_THAT(options->asked, ElementsAre("node1:29400"));
+    EXPECT_TRUE(options->insecure);
+    EXPECT_EQ(options->log_dir, "/l");
+    EXPECT_EQ(options->local_addr, "eth0");
+    EXPECT_EQ(options->port_range, (PortRange{5000, 5009}));
+  }
+  EXPECT_THAT(Parse("--doctor node1:1,[fd00::1]:2")->asked, ElementsAre("node1:1", "[fd00::1]:2"));
+  EXPECT_THAT(ErrorOf("--doctor node1 prog"), HasSubstr("--doctor only asks"));
+  EXPECT_THAT(ErrorOf("--doctor node1:x"), AllOf(HasSubstr("--doctor"), HasSubstr("node1:x")));
+  EXPECT_THAT(ErrorOf("--doctor --port_range 9-1"), HasSubstr("--port_range"));
+  EXPECT_THAT(ErrorOf("--doctor --status node1"), HasSubstr("two questions"));
+}
+
 }  // namespace
 }  // namespace mtrun::launcher

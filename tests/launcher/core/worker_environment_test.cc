@@ -108,5 +108,17 @@ TEST(WorkerEnvironmentTest, TheChannelTellsTheSame) {
                           channel::Peer{"node2", "10.0.0.3", 3, 3}));
 }
 
+TEST(WorkerEnvironmentTest, LibrariesTakeTheInterfaceOfTheAddressUnlessTold) {
+  NodeContext node{.interface = "eth1", .parent = {{"GLOO_SOCKET_IFNAME", "eth9"}}};
+  const WorkerEnv worker = MakeWorkerEnv(ThreeNodes(), 0, 0, node, "");
+  EXPECT_EQ(MakeEnvironment(worker, node).at("NCCL_SOCKET_IFNAME"), "=eth1");
+  EXPECT_EQ(MakeEnvironment(worker, node).at("GLOO_SOCKET_IFNAME"), "eth9");
+  node.parent = {{"NCCL_SOCKET_IFNAME", "ib"}};
+  EXPECT_EQ(MakeEnvironment(worker, node).at("NCCL_SOCKET_IFNAME"), "ib");
+  EXPECT_EQ(MakeEnvironment(worker, node).at("GLOO_SOCKET_IFNAME"), "eth1");
+  node.interface = "";
+  EXPECT_FALSE(MakeEnvironment(worker, node).contains("GLOO_SOCKET_IFNAME"));
+}
+
 }  // namespace
 }  // namespace mtrun::launcher

@@ -1,0 +1,115 @@
+#include "launcher/doctor/endpoint_findings.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/counted.h"
+
+namespace mtrun::launcher {
+namespace {
+
+constexpr Duration kSlowName = std::chrono::seconds(1);
+constexpr Duration kSlowRoundTrip = std::chrono::milliseconds(100);
+constexpr Duration kClocksApart = std::chrono::seconds(1);
+
+std::string Milliseconds(Duration duration) { return absl::StrFormat("%.3g ms", ToSeconds(duration) * 1000); }
+
+/// Where nobody can be reached.
+Finding JudgeSilence(const EndpointFacts& facts) {
+  const std::string endpoint = ToText(facts.endpoint);
+  if (facts.addresses.empty()) {
+    return {Health::kFail, "endpoint", absl::StrCat(endpoint, ": the name does not resolve"),
+            "look for a typo, or give an address"};
+  }
+  if (facts.here) {
+    return {Health::kOk, "endpoint",
+            absl::StrCat("nobody listens at ", endpoint,
+                         " yet, which is this machine: an mtrun here would host it")};
+  }
+  const bool refused = facts.error == "connection refused";
+  std::string found = absl::StrCat("nobody answers at ", endpoint);
+  if (facts.addresses != std::vector{facts.endpoint.host})
+    absl::StrAppend(&found, " (", absl::StrJoin(facts.addresses, ", "), ")");
+  return {Health::kFail, "endpoint", absl::StrCat(found, ": ", facts.error),
+          refused ? "start mtrdzv or that node's mtrun first, and look at the port's number"
+                  : "look at the address, the cable and the firewalls in between"};
+}
+
+Finding JudgeReach(const EndpointFacts& facts) {
+  std::string found = absl::StrCat(ToText(facts.endpoint), " answers");
+  if (facts.answering != facts.endpoint.host) absl::StrAppend(&found, " at ", facts.answering);
+  absl::StrAppend(&found, ", round trip ", Milliseconds(facts.round_trip));
+  if (!facts.own_address.empty()) absl::StrAppend(&found, ", from ", facts.own_address);
+  if (!facts.interface.empty()) absl::StrAppend(&found, " on ", facts.interface);
+  if (!facts.error.empty()) {
+    return {Health::kWarn, "endpoint", absl::StrCat(found, "; not at ", facts.failed, " (", facts.error, ")"),
+            "name only addresses that answer"};
+  }
+  if (facts.resolving >= kSlowName) {
+    return {Health::kWarn, "endpoint",
+            absl::StrCat(found, "; its name took ", HumanDuration(facts.resolving)),
+            "look at the name servers in /etc/resolv.conf"};
+  }
+  if (facts.round_trip >= kSlowRoundTrip)
+    return {Health::kWarn, "endpoint", found, "this is far: each all-reduce takes several of these"};
+  return {Health::kOk, "endpoint", found};
+}
+
+Finding JudgeService(const EndpointFacts& facts) {
+  constexpr char kSubject[] = "service";
+  if (!facts.service) return {Health::kWarn, kSubject, absl::StrCat("not asked: ", facts.not_asked)};
+  const ServiceFacts& service = *facts.service;
+  if (!service.status.ok()) return {Health::kFail, kSubject, std::string(service.status.message())};
+  const std::string found = absl::StrCat(
+      facts.insecure ? "it takes whoever comes, without TLS" : "TLS, and the token fits", ", up for ",
+      HumanDuration(service.uptime), ", ", Counted(static_cast<int64_t>(service.jobs), "job"));
+  if (facts.insecure)
+    return {Health::kWarn, kSubject, found, "leave --insecure out on a network that others use"};
+  return {Health::kOk, kSubject, found};
+}
+
+Finding JudgeClocks(const ServiceFacts& service) {
+  constexpr char kSubject[] = "its clock";
+  if (!service.tells_time) return {Health::kOk, kSubject, "not told: the service is of an older mtrun"};
+  const bool ahead = service.clock_ahead > Duration::zero();
+  const Duration apart = ahead ? service.clock_ahead : -service.clock_ahead;
+  if (apart <= service.clock_doubt)
+    return {Health::kOk, kSubject, absl::StrCat("agrees to ", Milliseconds(service.clock_doubt))};
+  const std::string found =
+      absl::StrCat("this machine is ", HumanDuration(apart), ahead ? " ahead" : " behind");
+  if (apart < kClocksApart) return {Health::kOk, kSubject, found};
+  return {Health::kWarn, kSubject, absl::StrCat(found, "; the root cause of a failure goes by clocks"),
+          "run chrony or systemd-timesyncd on both"};
+}
+
+Finding JudgeMtu(const EndpointFacts& facts) {
+  constexpr char kSubject[] = "path MTU";
+  const PathMtu& mtu = facts.mtu;
+  if (mtu.bytes == 0) return {Health::kOk, kSubject, "not known"};
+  const std::string bytes = absl::StrCat(mtu.bytes, " bytes");
+  if (mtu.proof == MtuProof::kLost) {
+    return {Health::kFail, kSubject, absl::StrCat("packets of ", bytes, " get lost, small ones arrive"),
+            absl::StrCat("give ", facts.interface.empty() ? "the interface" : facts.interface,
+                         " a smaller MTU (ip link set mtu 1400), or let ICMP through")};
+  }
+  std::string found = mtu.proof == MtuProof::kArrives
+                          ? absl::StrCat(bytes, ", and packets of that size arrive")
+                          : absl::StrCat(bytes, " as far as known: its host answers no probe");
+  if (facts.interface_mtu > mtu.bytes) {
+    return {Health::kWarn, kSubject, absl::StrCat(found, "; ", facts.interface, " has ", facts.interface_mtu),
+            "give it that MTU too, or let every switch on the way pass jumbo frames"};
+  }
+  return {Health::kOk, kSubject, found};
+}
+
+}  // namespace
+
+Findings JudgeEndpoint(const EndpointFacts& facts) {
+  if (facts.answering.empty()) return {JudgeSilence(facts)};
+  Findings findings = {JudgeReach(facts), JudgeService(facts)};
+  if (facts.service && facts.service->status.ok()) findings.push_back(JudgeClocks(*facts.service));
+  findings.push_back(JudgeMtu(facts));
+  return findings;
+}
+
+}  // namespace mtrun::launcher

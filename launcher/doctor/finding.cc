@@ -1,0 +1,56 @@
+#include "launcher/doctor/finding.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/terminal.h"
+
+namespace mtrun::launcher {
+namespace {
+
+struct Word {
+  const char* text;
+  const char* colour;
+};
+
+Word WordFor(Health health) {
+  if (health == Health::kFail) return {"FAIL", "31"};
+  if (health == Health::kWarn) return {"warn", "33"};
+  return {"ok", "32"};
+}
+
+}  // namespace
+
+std::string Render(const Findings& findings, bool colours) {
+  size_t width = 0;
+  for (const Finding& finding : findings) width = std::max(width, finding.subject.size());
+  std::string text;
+  for (const Finding& finding : findings) {
+    const Word word = WordFor(finding.health);
+    const std::string padded = absl::StrFormat("%-4s", word.text);
+    absl::StrAppendFormat(&text, "%s  %-*s  %s%s%s\n", Coloured(padded, word.colour, colours),
+                          static_cast<int>(width), finding.subject, finding.found,
+                          finding.mend.empty() ? "" : ": ", finding.mend);
+  }
+  return text;
+}
+
+int ExitStatusOf(const Findings& findings) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding& finding) { return finding.health == Health::kFail; })
+             ? 1
+             : 0;
+}
+
+std::string HumanBytes(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) value /= 1024, ++unit;
+  const bool whole = value >= 10 || value == static_cast<double>(static_cast<uint64_t>(value));
+  return whole ? absl::StrFormat("%.0f %s", value, kUnits[unit])
+               : absl::StrFormat("%.1f %s", value, kUnits[unit]);
+}
+
+}  // namespace mtrun::launcher

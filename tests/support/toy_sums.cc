@@ -1,0 +1,43 @@
+// A worker that sums with the others over the CPU process group, as trainers do, without LibTorch. Of the
+// first attempt rank 1 dies once all are connected.
+#include <signal.h>
+#include <unistd.h>
+
+#include <iostream>
+
+#include "base/status_macros.h"
+#include "base/worker_client.h"
+#include "base/worker_env.h"
+#include "trainers/collectives/agent_store.h"
+#include "trainers/collectives/group.h"
+
+namespace mtrun {
+namespace {
+
+absl::Status Run() {
+  MT_ASSIGN_OR_RETURN(const WorkerEnv worker, ParseWorkerEnv(CurrentEnvironment()));
+  channel::Hello hello;
+  hello.pid = getpid();
+  hello.local_rank = worker.local_rank;
+  MT_ASSIGN_OR_RETURN(const auto agent, WorkerClient::Connect(worker.socket, hello, {}));
+  collectives::AgentStore store(*agent);
+  const collectives::GroupMember member = {worker.rank, worker.world_size, worker.generation, ""};
+  MT_ASSIGN_OR_RETURN(const auto group, collectives::Group::Connect(member, &store));
+  MT_RETURN_IF_ERROR(group->Barrier()->Wait());
+  if (worker.restart_count == 0 && worker.rank == 1) raise(SIGKILL);
+  float sum = static_cast<float>(worker.rank + 1);
+  MT_RETURN_IF_ERROR(
+      group->AllReduce(&sum, 1, collectives::DataType::kFloat32, collectives::ReduceOp::kSum)->Wait());
+  std::cout << "SUM " << sum << " in attempt " << worker.restart_count << std::endl;
+  return group->Barrier()->Wait();
+}
+
+}  // namespace
+}  // namespace mtrun
+
+int main() {
+  const absl::Status status = mtrun::Run();
+  if (status.ok()) return 0;
+  std::cerr << status << std::endl;
+  return 1;
+}
