@@ -27,6 +27,7 @@ void Visit(V& v, Hello& m) {
   v.Field("pid", m.pid);
   v.Field("local_rank", m.local_rank);
   v.Field("cooperative", m.cooperative);
+  v.Optional("reports", m.reports);
 }
 template <typename V>
 void Visit(V& v, Ready& m) {
@@ -39,6 +40,18 @@ void Visit(V& v, Progress& m) {
   v.Field("epoch", m.epoch);
   v.Field("step", m.step);
   v.Field("samples", m.samples);
+}
+template <typename V>
+void Visit(V& v, StepTimes& m) {
+  v.Type("step_times");
+  v.Field("step", m.step);
+  v.Field("data_seconds", m.data_seconds);
+  v.Field("exchange_seconds", m.exchange_seconds);
+}
+template <typename V>
+void Visit(V& v, Watch& m) {
+  v.Type("watch");
+  v.Field("seconds", m.seconds);
 }
 template <typename V>
 void Visit(V& v, StoreSet& m) {
@@ -152,6 +165,9 @@ class Writer {
   void Optional(const char* name, const Generation& value) {
     if (value.number != 0) Field(name, value);
   }
+  void Optional(const char* name, bool value) {
+    if (value) Field(name, value);
+  }
   void Bytes(const char* name, const std::string& value) { object_[name] = absl::Base64Escape(value); }
   void Bytes(const char* name, const ByteMap& values) {
     json object = json::object();
@@ -193,6 +209,9 @@ class Reader {
     }
   }
   void Optional(const char* name, Generation& value) {
+    if (fields_.Has(name)) Field(name, value);
+  }
+  void Optional(const char* name, bool& value) {
     if (fields_.Has(name)) Field(name, value);
   }
   void Bytes(const char* name, std::string& value) {

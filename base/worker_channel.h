@@ -34,6 +34,7 @@ struct Hello {
   int64_t pid = 0;
   int local_rank = 0;
   bool cooperative = false;  // stays alive over a dissolved generation and takes the next assignment
+  bool reports = false;      // knows Watch
   bool operator==(const Hello&) const = default;
 };
 /// Its group of `generation` is connected; number 0: it has prepared everything and waits for its first
@@ -47,6 +48,14 @@ struct Progress {
   int64_t step = 0;     // finished steps
   int64_t samples = 0;  // consumed samples in all
   bool operator==(const Progress&) const = default;
+};
+/// Where the time of a step goes, on average since it was said the last time: while somebody watches, every
+/// two seconds at most.
+struct StepTimes {
+  int64_t step = 0;
+  double data_seconds = 0;      // of a step, waiting for input
+  double exchange_seconds = 0;  // of a step, waiting for other workers
+  bool operator==(const StepTimes&) const = default;
 };
 /// Key-value space of a generation: the one named, or (number 0) whichever is current when the agent reads
 /// this. Values are bytes. What belongs to a generation that is over is dropped.
@@ -95,8 +104,8 @@ struct Broken {
   bool operator==(const Broken&) const = default;
 };
 
-using WorkerMessage =
-    std::variant<Hello, Ready, Progress, StoreSet, StoreGet, StoreWait, Done, Leaving, Waiting, Broken>;
+using WorkerMessage = std::variant<Hello, Ready, Progress, StoreSet, StoreGet, StoreWait, Done, Leaving,
+                                   Waiting, Broken, StepTimes>;
 
 // ---- agent -> worker
 // ------------------------------------------------------------------------------------------
@@ -134,7 +143,13 @@ struct StoreValues {
   bool operator==(const StoreValues&) const = default;
 };
 
-using AgentMessage = std::variant<Assignment, Dissolved, Drain, Stop, StoreValues>;
+/// To workers that know it: somebody watches for the next `seconds`.
+struct Watch {
+  double seconds = 0;
+  bool operator==(const Watch&) const = default;
+};
+
+using AgentMessage = std::variant<Assignment, Dissolved, Drain, Stop, StoreValues, Watch>;
 
 /// One line with its '\n'.
 std::string Encode(const WorkerMessage& message);

@@ -17,6 +17,7 @@
 #include "base/posix.h"
 #include "base/signal_name.h"
 #include "base/status_macros.h"
+#include "base/token.h"
 #include "launcher/core/agent_core.h"
 #include "launcher/observe/monitors.h"
 #include "launcher/observe/preempt_file.h"
@@ -25,6 +26,7 @@
 #include "launcher/succession.h"
 #include "launcher/supervisor.h"
 #include "launcher/workers/guardian.h"
+#include "page/page.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -66,7 +68,8 @@ class Agent {
                      [this](const rendezvous::AgentEvent& event) { session_->Send(event); },
                      [this] {
                        return core_.assignment() ? core_.assignment()->generation : rendezvous::Generation{};
-                     }}) {
+                     },
+                     [this](int local_rank) { return core_.RankOf(local_rank); }}) {
     // From here on mtrun's own lines queue up with the workers': a terminal that is blocked holds up no
     // decision.
     log::SetSink([console = supervisor_.console()](std::string line) { console->Say(std::move(line)); });
@@ -79,6 +82,7 @@ class Agent {
       return 1;
     }
     io_.run();
+    page_.reset();
     succession_.reset();
     session_.reset();  // before the service, so that nothing reconnects
     if (access_.hosting && job_ended_) access_.hosting->Forget(run_);
@@ -97,9 +101,30 @@ class Agent {
       error_file_ = found->second;
     if (!log_folder_.empty()) log::Info("the workers' output is kept in ", log_folder_);
     MT_RETURN_IF_ERROR(preemption_.Watch());
+    MT_RETURN_IF_ERROR(ServePage());
     StartSession();
     ArmDeadline();
     return absl::OkStatus();
+  }
+
+  /// Of the services that may have the job; more of them are known with each generation.
+  absl::Status ServePage() {
+    if (options_.http.empty()) return absl::OkStatus();
+    page::PageOptions page{options_.http, PlacesOfServices(nullptr), access_.insecure, access_.token,
+                           access_.token};
+    if (access_.insecure) {
+      MT_ASSIGN_OR_RETURN(page.page_token,
+                          LoadToken({options_.token_file, options_.weak_token}, MissingToken::kMake));
+    }
+    MT_ASSIGN_OR_RETURN(page_, page::Page::Start(page));
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> PlacesOfServices(const rendezvous::Assignment* generation) const {
+    std::vector<std::string> places = options_.job.endpoints;
+    if (places.empty()) places.push_back(access_.endpoint);
+    if (generation != nullptr) rendezvous::AppendServices(*generation, &places);
+    return places;
   }
 
   /// A node alone is the whole job: nobody forms a generation without it.
@@ -140,6 +165,10 @@ class Agent {
     if (IsForwarded(signal)) {
       log::Info("passing ", SignalName(signal), " on to the workers");
       return supervisor_.Perform(SignalWorkers{signal});
+    }
+    if (AsksForStacks(signal)) {
+      log::Info("received ", SignalName(signal), ": writing down the stacks of all workers here");
+      return supervisor_.DumpStacks();
     }
     Feed(SignalReceived{signal});
   }
@@ -219,6 +248,11 @@ class Agent {
 
   void OnServiceEvent(const rendezvous::ServiceEvent& event) {
     if (const auto* reply = std::get_if<rendezvous::StoreReply>(&event)) return supervisor_.Answer(*reply);
+    if (const auto* question = std::get_if<rendezvous::UseAsked>(&event))
+      return supervisor_.Answer(*question);
+    if (const auto* call = std::get_if<rendezvous::ControlCall>(&event);
+        call != nullptr && call->call == rendezvous::ControlCall::kStacks)
+      supervisor_.DumpStacks();
     if (const auto* mine = std::get_if<rendezvous::Assigned>(&event)) OnMembership(mine->assignment());
     if (const auto* others = std::get_if<rendezvous::Membership>(&event))
       OnMembership(others->generation.assignment());
@@ -227,6 +261,7 @@ class Agent {
 
   void OnMembership(const rendezvous::Assignment& generation) {
     run_ = generation.incarnation;
+    if (page_) page_->SetEndpoints(PlacesOfServices(&generation));
     if (succession_) succession_->OnMembership(generation);
   }
 
@@ -334,6 +369,7 @@ class Agent {
   Supervisor supervisor_;
   std::unique_ptr<rendezvous::SessionClient> session_;
   std::optional<Succession> succession_;  // uses the session
+  std::unique_ptr<page::Page> page_;
   int exit_code_ = 1;
   bool job_ended_ = false;
   rendezvous::Generation begun_;

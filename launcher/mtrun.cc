@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <optional>
 
 #include "absl/strings/str_format.h"
 #include "base/file_limit.h"
@@ -24,6 +25,7 @@
 #include "launcher/workers/command_line.h"
 #include "launcher/workers/guardian.h"
 #include "launcher/workers/lease_alarm.h"
+#include "page/passwords.h"
 #include "rendezvous/service/state_folder.h"
 
 namespace mtrun::launcher {
@@ -59,6 +61,28 @@ absl::StatusOr<PresencePort> OpenPresence(const Options& options) {
                             options.port_range);
 }
 
+/// What needs neither a service nor a program.
+std::optional<int> AnswerAlone(const Options& options) {
+  using Act = Options::Act;
+  if (options.act == Act::kHelp) {
+    std::cout << HelpText();
+  } else if (options.act == Act::kVersion) {
+    std::cout << "mtrun " << Version() << std::endl;
+  } else if (options.act == Act::kCompletion) {
+    std::cout << CompletionScript(options.completion_shell);
+  } else if (options.act == Act::kNewToken) {
+    std::cout << MakeToken() << std::endl;
+  } else if (options.act == Act::kPasswords) {
+    const absl::StatusOr<std::string> token =
+        LoadToken({options.token_file, options.weak_token}, MissingToken::kMake);
+    if (!token.ok()) return Complain(token.status());
+    std::cout << page::PasswordTable(*token) << std::flush;
+  } else {
+    return std::nullopt;
+  }
+  return 0;
+}
+
 int Main(const std::vector<std::string>& args) {
   OpenStandardDescriptors();
   RaiseFileLimit();
@@ -69,22 +93,7 @@ int Main(const std::vector<std::string>& args) {
   if (!folder.ok()) return Complain(folder.status());
   absl::StatusOr<Options> options = ParseOptions(args, environment, LookAtMachine(environment));
   if (!options.ok()) return Complain(options.status());
-  if (options->act == Options::Act::kHelp) {
-    std::cout << HelpText();
-    return 0;
-  }
-  if (options->act == Options::Act::kVersion) {
-    std::cout << "mtrun " << Version() << std::endl;
-    return 0;
-  }
-  if (options->act == Options::Act::kCompletion) {
-    std::cout << CompletionScript(options->completion_shell);
-    return 0;
-  }
-  if (options->act == Options::Act::kNewToken) {
-    std::cout << MakeToken() << std::endl;
-    return 0;
-  }
+  if (const std::optional<int> answered = AnswerAlone(*options)) return *answered;
   if (options->act != Options::Act::kRun) {
     const absl::Status asked = AskServices(*options);
     return asked.ok() ? 0 : Complain(asked, kFailed);
@@ -100,7 +109,7 @@ int Main(const std::vector<std::string>& args) {
     if (const int wrong = CheckTrainer(*options, *program); wrong != 0) return wrong;
   }
   if (!options->run_id_given) options->job.program = ProgramIdentity(*program, options->entry);
-  if (options->standalone && !options->run_id_given)
+  if ((options->standalone || options->endpoint == "127.0.0.1:0") && !options->run_id_given)
     options->job.job_id = absl::StrFormat("%016x", RandomBits());
   absl::StatusOr<LogFiles> log_files =
       LogFiles::Make(options->log_dir, options->job.job_id, rendezvous::StateFolderOf(environment));

@@ -17,6 +17,7 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr Duration kOutputPatience = std::chrono::seconds(1);
+constexpr double kWatchSeconds = 6;  // over two questions that are lost
 
 }  // namespace
 
@@ -30,6 +31,8 @@ Supervisor::Supervisor(asio::io_context& io, const Options& options, const Progr
       handler_(std::move(handler)),
       output_(STDOUT_FILENO, STDERR_FILENO),
       logs_(io),
+      use_(io),
+      stacks_(io),
       workers_(WorkerGroup::Make(
           io_, output_,
           {[this](const WorkerExited& e) { OnExited(e); }, [this](const WorkerGone& e) { handler_.event(e); },
@@ -121,6 +124,12 @@ void Supervisor::Answer(const rendezvous::StoreReply& reply) {
 }
 
 void Supervisor::OnMessage(int64_t connection, int local_rank, const channel::WorkerMessage& message) {
+  if (const auto* progress = std::get_if<channel::Progress>(&message))
+    use_.steps().OnProgress(local_rank, *progress, MonotonicNow());
+  if (const auto* hello = std::get_if<channel::Hello>(&message); hello != nullptr && hello->reports)
+    reporting_.insert(local_rank);
+  if (const auto* times = std::get_if<channel::StepTimes>(&message))
+    return use_.steps().OnTimes(local_rank, *times);
   if (!StoreForwarder::IsRequest(message)) return handler_.event(WorkerSaid{local_rank, message});
   const rendezvous::Generation current = handler_.generation();
   if (!StoreForwarder::Fits(message, current)) {
@@ -145,6 +154,8 @@ void Supervisor::Perform(const StartWorkers& effect) {
   const auto launch = [&](int local_rank) {
     WorkerLaunch made = launches_->For(effect.assignment, effect.member, local_rank);
     files_[local_rank] = made.files;
+    use_.steps().OnStarted(local_rank);
+    reporting_.erase(local_rank);
     return made;
   };
   if (!workers_->empty()) {  // the others live on
@@ -170,6 +181,33 @@ std::vector<OtherFailure> Supervisor::OtherFailures(const rendezvous::WorkerFail
                       failed.wall_time, failed.message});
   }
   return others;
+}
+
+std::map<int, int64_t> Supervisor::RunningPids() const {
+  std::map<int, int64_t> pids;
+  for (const auto& [local_rank, files] : files_) {
+    if (const int64_t pid = workers_->PidOf(local_rank); pid > 0) pids[local_rank] = pid;
+  }
+  return pids;
+}
+
+void Supervisor::Answer(const rendezvous::UseAsked& question) {
+  rendezvous::NodeUse use{.asked = question.id};
+  for (const auto& [local_rank, pid] : RunningPids()) {
+    use.workers.push_back({.rank = handler_.rank_of(local_rank), .local_rank = local_rank, .pid = pid});
+    if (reporting_.contains(local_rank)) channel_->SendToRank(local_rank, channel::Watch{kWatchSeconds});
+  }
+  use_.Measure(std::move(use), MonotonicNow(),
+               [this](const rendezvous::NodeUse& measured) { handler_.ask_service(measured); });
+}
+
+void Supervisor::DumpStacks() {
+  std::map<std::string, int64_t> pids;
+  for (const auto& [local_rank, pid] : RunningPids()) {
+    const int rank = handler_.rank_of(local_rank);
+    pids[rank >= 0 ? absl::StrCat("rank_", rank) : absl::StrCat("local_rank_", local_rank)] = pid;
+  }
+  stacks_.Write(log_files_.folder(), std::move(pids));
 }
 
 void Supervisor::Perform(const InspectWorker& effect) {

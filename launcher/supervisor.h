@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -15,12 +16,14 @@
 #include "launcher/channel/store_forwarder.h"
 #include "launcher/core/agent_events.h"
 #include "launcher/net/held_port.h"
+#include "launcher/observe/use_report.h"
 #include "launcher/output/failure_report.h"
 #include "launcher/output/log_reader.h"
 #include "launcher/output/output_mux.h"
 #include "launcher/store/store_door.h"
 #include "launcher/store/tcp_store_server.h"
 #include "launcher/workers/launch_plan.h"
+#include "launcher/workers/stack_dump.h"
 #include "launcher/workers/warm_python.h"
 #include "launcher/workers/worker_group.h"
 
@@ -34,6 +37,8 @@ class Supervisor {
     std::function<void(const rendezvous::AgentEvent&)> ask_service;
     /// The generation that runs here; {0, 0}: none does.
     std::function<rendezvous::Generation()> generation;
+    /// Of a worker in that generation by its local rank, -1: none.
+    std::function<int(int)> rank_of;
   };
 
   /// The references must outlive it.
@@ -55,6 +60,10 @@ class Supervisor {
   /// After a reconnect: questions of the workers that are still open.
   std::vector<rendezvous::AgentEvent> OpenQuestions() const { return store_.Open(); }
   void Answer(const rendezvous::StoreReply& reply);
+  /// Somebody watches.
+  void Answer(const rendezvous::UseAsked& question);
+  /// Writes down what all workers do now, for people.
+  void DumpStacks();
 
   /// Of this node's workers of the newest generation, in order of their ends.
   std::vector<OtherFailure> OtherFailures(const rendezvous::WorkerFailure& cause) const;
@@ -77,6 +86,7 @@ class Supervisor {
   void ServeStore(std::unique_ptr<TcpStoreServer> store);
   /// With --warm_python: unless one is there, or one has failed to import its modules.
   void StartWarmPython();
+  std::map<int, int64_t> RunningPids() const;
 
   asio::io_context& io_;
   const Options& options_;
@@ -89,6 +99,9 @@ class Supervisor {
   StoreForwarder store_;
   OutputMux output_;
   LogReader logs_;
+  UseReport use_;
+  StackDump stacks_;
+  std::set<int> reporting_;             // local ranks of workers that know Watch
   std::vector<WorkerExited> failures_;  // of the newest generation
   int first_rank_ = 0;                  // in it
   std::map<int, WorkerFiles> files_;    // of the newest worker of each local rank

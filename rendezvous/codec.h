@@ -25,8 +25,10 @@ class JobStatus;
 class Lease;
 class LogPart;
 class LogsRequest;
+class Happening;
 class ServiceEvent;
 class StatusRequest;
+class WatchedNode;
 }  // namespace wire
 
 inline constexpr int kProtocolVersion = 1;
@@ -80,6 +82,11 @@ absl::StatusOr<LogPart> DecodeLogPart(const wire::LogPart& part);
 std::string EncodeMembership(const Assignment& generation);
 /// kInvalidArgument for anything else.
 absl::StatusOr<Assignment> DecodeMembership(const std::string& bytes);
+void EncodeWatchedNode(const WatchedNode& node, wire::WatchedNode* out);
+/// From a service that is trusted.
+WatchedNode DecodeWatchedNode(const wire::WatchedNode& in);
+void EncodeHappening(const Happening& happening, wire::Happening* out);
+Happening DecodeHappening(const wire::Happening& in);
 void EncodeJobView(const JobView& view, wire::JobStatus* status);
 JobView DecodeJobView(const wire::JobStatus& status);
 

@@ -92,6 +92,8 @@ absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event) {
       return Said<StepsCommitted>(event.steps());
     case wire::AgentEvent::kLog:
       return Said<LogPart>(event.log());
+    case wire::AgentEvent::kUse:
+      return Said<NodeUse>(event.use());
     case wire::AgentEvent::EVENT_NOT_SET:
       break;
   }
@@ -128,6 +130,8 @@ absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event)
       return Told<ControlCall>(event.control());
     case wire::ServiceEvent::kLog:
       return Told<LogRequest>(event.log());
+    case wire::ServiceEvent::kUseAsked:
+      return Told<UseAsked>(event.use_asked());
     case wire::ServiceEvent::EVENT_NOT_SET:
       break;
   }
@@ -164,6 +168,18 @@ PeerService DecodeAsking(const wire::StatusRequest& in) {
   peer.authority = in.authority();
   peer.last_number = peer.generation.number;
   return peer;
+}
+
+WatchedNode DecodeWatchedNode(const wire::WatchedNode& in) {
+  WatchedNode node;
+  codec::Decode(in, &node);
+  return node;
+}
+
+Happening DecodeHappening(const wire::Happening& in) {
+  Happening happening;
+  codec::Decode(in, &happening);
+  return happening;
 }
 
 absl::StatusOr<LogRequest> DecodeLogsRequest(const wire::LogsRequest& in) {

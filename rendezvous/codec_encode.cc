@@ -48,6 +48,7 @@ wire::AgentEvent EncodeAgentEvent(uint64_t sequence, const AgentSaid& said) {
                  [&](const CollectivesBroken& e) { Encode(e, out.mutable_broken()); },
                  [&](const StepsCommitted& e) { Encode(e, out.mutable_steps()); },
                  [&](const LogPart& e) { Encode(e, out.mutable_log()); },
+                 [&](const NodeUse& e) { Encode(e, out.mutable_use()); },
              },
              said.event);
   return out;
@@ -68,6 +69,7 @@ wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& eve
                  [&](const Membership& e) { out.set_membership(Bytes(e.generation)); },
                  [&](const ControlCall& e) { Encode(e, out.mutable_control()); },
                  [&](const LogRequest& e) { Encode(e, out.mutable_log()); },
+                 [&](const UseAsked& e) { Encode(e, out.mutable_use_asked()); },
              },
              event);
   return out;
@@ -102,6 +104,10 @@ wire::LogsRequest EncodeLogsRequest(const std::string& job_id, const LogRequest&
   Encode(request, out.mutable_read());
   return out;
 }
+
+void EncodeWatchedNode(const WatchedNode& node, wire::WatchedNode* out) { Encode(node, out); }
+
+void EncodeHappening(const Happening& happening, wire::Happening* out) { Encode(happening, out); }
 
 wire::LogPart EncodeLogPart(const LogPart& part) {
   wire::LogPart out;

@@ -36,6 +36,7 @@ std::string Describe(const ControlCall& call) {
   if (call.call == ControlCall::kStop)
     return absl::StrCat("the job is stopped", by,
                         call.checkpoint ? ": all nodes leave after a step, and trainers save" : "");
+  if (call.call == ControlCall::kStacks) return absl::StrCat("stacks of all workers are asked for", by);
   return absl::StrCat("\"", call.call, "\" is asked for", by);
 }
 

@@ -25,9 +25,10 @@ struct Requester {
 
 /// Every node of the job hears of it.
 struct ControlCall {
-  static constexpr char kDrain[] = "drain";  // a node leaves after its step
-  static constexpr char kEvict[] = "evict";  // a node that is not connected never comes back
-  static constexpr char kStop[] = "stop";    // the job ends
+  static constexpr char kDrain[] = "drain";    // a node leaves after its step
+  static constexpr char kEvict[] = "evict";    // a node that is not connected never comes back
+  static constexpr char kStop[] = "stop";      // the job ends
+  static constexpr char kStacks[] = "stacks";  // nodes write down their workers' stacks
   std::string call;
   std::string node = {};    // drain, evict: its host where that names one node only, else its id
   bool checkpoint = false;  // stop: all nodes leave together, so that trainers save

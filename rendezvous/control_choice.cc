@@ -59,12 +59,22 @@ absl::StatusOr<ControlDecision> DecideStop(const ControlQuestion& question, cons
       .text = std::move(text)};
 }
 
+absl::StatusOr<ControlDecision> DecideStacks(const ControlQuestion& question, const JobMachine& job) {
+  if (job.outcome()) return HasEndedError(job, "there are no workers");
+  const std::string& job_id = job.settings().job_id;
+  return ControlDecision{.job_id = job_id,
+                         .event = {ControlCall{.call = ControlCall::kStacks, .by = question.by}, ""},
+                         .text = absl::StrCat(QuotedJob(job_id), ": ", Counted(job.roster().size(), "node"),
+                                              " write the stacks of their workers into their log folders")};
+}
+
 }  // namespace
 
 absl::StatusOr<ControlDecision> DecideControl(const ControlQuestion& question, const JobMachine& job,
                                               TimePoint now) {
   if (question.call == ControlCall::kDrain) return DecideDrain(question, job, now);
   if (question.call == ControlCall::kStop) return DecideStop(question, job);
+  if (question.call == ControlCall::kStacks) return DecideStacks(question, job);
   MT_ASSIGN_OR_RETURN(const Eviction eviction, ChooseMember(job, question.node, now));
   return ControlDecision{.job_id = eviction.job_id,
                          .event = EvictionEvent(eviction, question.by),

@@ -30,6 +30,7 @@ std::string Lines(const std::vector<ControlAnswer>& answers, bool (*wanted)(cons
 
 UnaryCall<wire::ControlRequest, wire::ControlReply> MethodOf(const std::string& call) {
   if (call == ControlCall::kDrain) return &wire::Rendezvous::Stub::Drain;
+  if (call == ControlCall::kStacks) return &wire::Rendezvous::Stub::Stacks;
   return call == ControlCall::kEvict ? &wire::Rendezvous::Stub::Evict : &wire::Rendezvous::Stub::Stop;
 }
 
@@ -56,13 +57,18 @@ Requester ThisProcess() {
 
 absl::StatusOr<std::string> AskToControl(const std::vector<std::string>& endpoints,
                                          const Credentials& credentials, const ControlQuestion& question) {
+  MT_ASSIGN_OR_RETURN(const std::string token, TokenOf(credentials));
+  return ControlWith(endpoints, credentials.insecure, token, question);
+}
+
+absl::StatusOr<std::string> ControlWith(const std::vector<std::string>& endpoints, bool insecure,
+                                        const std::string& token, const ControlQuestion& question) {
   const wire::ControlRequest request = EncodeControl(question);
   const auto tell = [&](const std::string& where) {
-    const auto reply = AskAsPerson<wire::ControlReply>(
-        where, credentials, [&](const std::string& endpoint, const std::string& token) {
-          return Ask<wire::ControlRequest, wire::ControlReply>(
-              endpoint, credentials.insecure, token, kAnswerPatience, request, MethodOf(question.call));
-        });
+    const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(where);
+    if (!endpoint.ok()) return ControlAnswer{.endpoint = where, .reached = endpoint.status()};
+    const auto reply = Ask<wire::ControlRequest, wire::ControlReply>(
+        ToText(*endpoint), insecure, token, kAnswerPatience, request, MethodOf(question.call));
     ControlAnswer answer{.endpoint = where, .reached = reply.status()};
     if (reply.ok()) {
       answer.done = reply->done();

@@ -27,6 +27,9 @@ absl::StatusOr<std::string> JudgeAnswers(const std::vector<ControlAnswer>& answe
 /// This process, as it says who it is.
 Requester ThisProcess();
 
+/// AskToControl with the token itself.
+absl::StatusOr<std::string> ControlWith(const std::vector<std::string>& endpoints, bool insecure,
+                                        const std::string& token, const ControlQuestion& question);
 /// Asks the service at each of `endpoints` (host:port), all at once, for 5 s at most.
 absl::StatusOr<std::string> AskToControl(const std::vector<std::string>& endpoints,
                                          const Credentials& credentials, const ControlQuestion& question);

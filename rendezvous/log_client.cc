@@ -7,13 +7,11 @@
 namespace mtrun::rendezvous {
 namespace {
 
-absl::StatusOr<LogPart> ReadAt(const std::string& where, const Credentials& credentials,
+absl::StatusOr<LogPart> ReadAt(const std::string& where, bool insecure, const std::string& token,
                                const wire::LogsRequest& request) {
-  const auto reply = AskAsPerson<wire::LogsReply>(
-      where, credentials, [&](const std::string& endpoint, const std::string& token) {
-        return Ask<wire::LogsRequest, wire::LogsReply>(endpoint, credentials.insecure, token, kAnswerPatience,
-                                                       request, &wire::Rendezvous::Stub::Logs);
-      });
+  MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(where));
+  const auto reply = Ask<wire::LogsRequest, wire::LogsReply>(
+      ToText(endpoint), insecure, token, kAnswerPatience, request, &wire::Rendezvous::Stub::Logs);
   if (!reply.ok()) return reply.status();
   absl::StatusOr<LogPart> part = DecodeLogPart(reply->part());
   if (part.ok() && part->error.empty()) return part;
@@ -23,17 +21,24 @@ absl::StatusOr<LogPart> ReadAt(const std::string& where, const Credentials& cred
 
 }  // namespace
 
-absl::StatusOr<LogPart> ReadLog(const std::vector<std::string>& endpoints, const Credentials& credentials,
-                                const std::string& job_id, const LogRequest& request) {
+absl::StatusOr<LogPart> ReadLogWith(const std::vector<std::string>& endpoints, bool insecure,
+                                    const std::string& token, const std::string& job_id,
+                                    const LogRequest& request) {
   const wire::LogsRequest question = EncodeLogsRequest(job_id, request);
   absl::Status why;
   for (const std::string& where : endpoints) {
-    const absl::StatusOr<LogPart> part = ReadAt(where, credentials, question);
+    const absl::StatusOr<LogPart> part = ReadAt(where, insecure, token, question);
     if (part.ok()) return part;
     // A service that answers knows more than one that is away.
     if (why.ok() || absl::IsFailedPrecondition(part.status())) why = part.status();
   }
   return why;
+}
+
+absl::StatusOr<LogPart> ReadLog(const std::vector<std::string>& endpoints, const Credentials& credentials,
+                                const std::string& job_id, const LogRequest& request) {
+  MT_ASSIGN_OR_RETURN(const std::string token, TokenOf(credentials));
+  return ReadLogWith(endpoints, credentials.insecure, token, job_id, request);
 }
 
 std::string LogFollower::OnPart(const LogPart& part, TimePoint now) {

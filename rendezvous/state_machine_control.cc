@@ -17,7 +17,7 @@ void JobMachine::OnControl(const ControlAsked& asked, TimePoint now) {
     generation_.RuleOut();
     departures_.OnEvicted(asked.node_id);
     if (node != nullptr) Lose(asked.node_id, absl::StrCat("evicted by ", rendezvous::Describe(call.by)));
-  } else if (!drain && !call.checkpoint) {
+  } else if (call.call == ControlCall::kStop && !call.checkpoint) {
     End(StoppedOutcome(call), now);
   }
 }

@@ -122,6 +122,9 @@ std::string Describe(const AgentEvent& event) {
           [](const LogPart& e) {
             return absl::StrCat("log ", e.id, ": ", e.out.size() + e.err.size(), " bytes");
           },
+          [](const NodeUse& e) {
+            return absl::StrCat("use ", e.asked, " of ", Counted(e.workers.size(), "worker"));
+          },
           [](const StepsCommitted& e) {
             return absl::StrCat(e.step, " steps committed in ", Describe(e.generation));
           },
@@ -147,6 +150,7 @@ std::string Describe(const ServiceEvent& event) {
             return absl::StrCat("of others: ", Describe(e.generation.assignment()));
           },
           [](const LogRequest& e) { return absl::StrCat("wants log ", e.id, " of rank ", e.rank); },
+          [](const UseAsked& e) { return absl::StrCat("wants use ", e.id); },
           [](const ControlCall& e) { return absl::StrCat(Describe(e), e.leave ? "; leave" : ""); },
           [](const StoreReply& e) {
             std::vector<std::string> keys;

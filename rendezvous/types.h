@@ -18,6 +18,7 @@
 #include "rendezvous/control_call.h"
 #include "rendezvous/fields.h"
 #include "rendezvous/log_call.h"
+#include "rendezvous/node_use.h"
 
 namespace mtrun::rendezvous {
 
@@ -242,7 +243,7 @@ struct StepsCommitted {  // how far the job is, now and then, from the agent of 
   }
 };
 using AgentEvent = std::variant<OfferSent, WorkerFailed, WorkersFinished, Leaving, StoreSet, StoreRead,
-                                CollectivesBroken, StepsCommitted, LogPart>;
+                                CollectivesBroken, StepsCommitted, LogPart, NodeUse>;
 
 // ---- service -> agent ----
 /// One object for all members: it grows with their number, and each of them gets it.
@@ -326,7 +327,7 @@ struct BudgetChanged {
   }
 };
 using ServiceEvent = std::variant<Assigned, GenerationDissolved, JobEnded, Refused, Waiting, StoreReply,
-                                  Redirect, BudgetChanged, Membership, ControlCall, LogRequest>;
+                                  Redirect, BudgetChanged, Membership, ControlCall, LogRequest, UseAsked>;
 
 /// The answer to a heartbeat: the service has heard this node in the generation that runs.
 struct Lease {

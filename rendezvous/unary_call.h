@@ -49,14 +49,17 @@ absl::StatusOr<Reply> Ask(const std::string& endpoint, bool insecure, const std:
       absl::StrCat("no rendezvous service answers at ", endpoint, ": ", WhyUnreachable(status)));
 }
 
-/// `ask(endpoint, token)` for a person. A token is not made for that.
+/// Where none is, it is not made. "" for plain text.
+inline absl::StatusOr<std::string> TokenOf(const Credentials& credentials) {
+  if (credentials.insecure) return std::string();
+  return LoadToken(credentials.token, MissingToken::kRefuse);
+}
+
+/// `ask(endpoint, token)` for a person.
 template <typename Reply, typename Asker>
 absl::StatusOr<Reply> AskAsPerson(const std::string& where, const Credentials& credentials, Asker ask) {
   MT_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(where));
-  std::string token;
-  if (!credentials.insecure) {
-    MT_ASSIGN_OR_RETURN(token, LoadToken(credentials.token, MissingToken::kRefuse));
-  }
+  MT_ASSIGN_OR_RETURN(const std::string token, TokenOf(credentials));
   return ask(ToText(endpoint), token);
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -146,18 +147,27 @@ void Connection::OnMessage() {
 }
 
 void Connection::Answer(const Response& response) {
-  if (waits_ == Waits::kHandler && socket_.is_open()) Send(response, keeps_ && !finishing_);
+  if (waits_ == Waits::kHandler && socket_.is_open()) return Send(response, keeps_ && !finishing_);
+  if (response.live) response.live->Detach();
 }
 
 void Connection::Send(Response response, bool keep) {
-  if (!CanBeSent(response)) response = StatusResponse(500);
-  keeps_ = keep;
+  live_ = std::move(response.live);
+  const bool can_be_sent = CanBeSent(response);
+  if (!can_be_sent) response = StatusResponse(500);
+  if (!can_be_sent || !with_body_) Forget();
+  response.live = live_;
+  keeps_ = keep && !live_;
   exchange_.status = response.status;
-  answer_ = ToBytes(response, with_body_, keep);
+  answer_ = ToBytes(response, with_body_, keeps_);
   answered_ = 0;
   file_ = with_body_ && response.status != 304 ? std::move(response.file) : std::nullopt;
   credit_ = 0;
   Wait(Waits::kReader, limits_.send_patience);
+  if (live_) {
+    live_->Attach(owner_.WakerOf(id_));
+    AwaitSocket(Next::kReadable, &Connection::AwaitEnd);
+  }
   SendSome();
 }
 
@@ -165,7 +175,7 @@ void Connection::Send(Response response, bool keep) {
 void Connection::SendSome() {
   if (!socket_.is_open()) return;
   int64_t turn = 0;
-  while (answered_ < answer_.size() || (file_ && file_->length > 0)) {
+  while (HasMore()) {
     if (turn >= kTurn) return AwaitSocket(Next::kWritable, &Connection::SendSome);
     const Transport::Result result = SendPiece();
     if (result.next == Next::kClosed) return Close();
@@ -177,7 +187,41 @@ void Connection::SendSome() {
     credit_ = 0;
     Wait(Waits::kReader, limits_.send_patience);
   }
-  Sent();
+  if (!live_) return Sent();
+  deadline_ = TimePoint::max();  // the client waits for us
+}
+
+bool Connection::HasMore() {
+  return answered_ < answer_.size() || (file_ && file_->length > 0) || (live_ && TakeLive());
+}
+
+bool Connection::TakeLive() {
+  LiveBody::Next next = live_->Take();
+  if (next.ended) Forget();
+  if (!next.text) return false;
+  answer_ = *std::move(next.text);
+  answered_ = 0;
+  credit_ = 0;
+  Wait(Waits::kReader, limits_.send_patience);
+  return true;
+}
+
+void Connection::OnWake() {
+  if (live_ && answered_ == answer_.size()) SendSome();  // else it is being sent
+}
+
+/// Of a live body nothing may be sent for long: that its client has gone is read.
+void Connection::AwaitEnd() {
+  if (!live_ || !socket_.is_open()) return;
+  std::array<char, 512> rest;  // nobody reads it
+  const Transport::Result result = transport_->Read(rest.data(), rest.size());
+  if (result.next == Next::kClosed) return Close();
+  AwaitSocket(result.next == Next::kDone ? Next::kReadable : result.next, &Connection::AwaitEnd);
+}
+
+/// Nobody sets a live body any more for nobody.
+void Connection::Forget() {
+  if (const auto live = std::exchange(live_, nullptr)) live->Detach();
 }
 
 Transport::Result Connection::SendPiece() {
@@ -260,7 +304,7 @@ void Connection::OnTimeout() {
 
 void Connection::Finish() {
   finishing_ = true;
-  if (waits_ == Waits::kRequest) Close();
+  if (waits_ == Waits::kRequest || live_) Close();
 }
 
 void Connection::Close() {
@@ -269,6 +313,7 @@ void Connection::Close() {
   Error ignored;
   transport_.reset();
   socket_.close(ignored);
+  Forget();
   timer_.cancel();
   owner_.OnClosed(id_);
 }

@@ -7,6 +7,7 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     /// An answer has been sent, or broke off.
     virtual void OnExchange(int64_t id, const Exchange& exchange) = 0;
     virtual void OnClosed(int64_t id) = 0;
+    /// Leads to OnWake of the connection, from any thread, also when both are gone.
+    virtual std::function<void()> WakerOf(int64_t id) = 0;
 
    protected:
     ~Owner() = default;
@@ -39,10 +42,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// `tls`: null for none.
   Connection(boost::asio::io_context& io, UniqueFd socket, int64_t id, const Limits& limits,
              const TlsContext* tls, Owner& owner);
+  ~Connection() { Forget(); }
   void Start();
   /// Only the first answer to a request counts.
   void Answer(const Response& response);
-  /// Takes no further request; closes at once where none is under way.
+  /// Its live body has something to take.
+  void OnWake();
+  /// Takes no further request; closes at once where none is under way, or its answer has no end of its own.
   void Finish();
   void Close();
 
@@ -58,9 +64,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Refuse(int status);
   void Send(Response response, bool keep);
   void SendSome();
+  bool HasMore();
+  bool TakeLive();
   Transport::Result SendPiece();
   void Sent();
   void Tell(bool complete);
+  void AwaitEnd();
+  void Forget();
   void Drain();
   void AwaitSocket(Transport::Next next, void (Connection::*then)());
   void Wait(Waits waits, Duration patience);
@@ -85,12 +95,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Of the exchange under way.
   Exchange exchange_;
   TimePoint began_{};
-  bool with_body_ = true;         // HEAD: without
-  bool keeps_ = false;            // the client would like another request
-  std::string answer_;            // head, and the body unless it is a file's
-  size_t answered_ = 0;           // bytes of it that are sent
+  bool with_body_ = true;  // HEAD: without
+  bool keeps_ = false;     // the client would like another request
+  std::string answer_;     // head, and the body unless it is a file's; then what is taken of a live one
+  size_t answered_ = 0;    // bytes of it that are sent
   std::optional<FileBody> file_;  // what is left of it
-  int64_t credit_ = 0;            // bytes since the patience began again
+  std::shared_ptr<LiveBody> live_;
+  int64_t credit_ = 0;  // bytes since the patience began again
 };
 
 }  // namespace mtrun::web

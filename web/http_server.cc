@@ -134,7 +134,7 @@ class Server : public HttpServer, public Connection::Owner {
     const auto connection =
         std::make_shared<Connection>(io_, std::move(accepted.socket), id, limits_, tls_.get(), *this);
     connections_[id] = connection;
-    if (exchanged_) peers_[id] = PeerText(accepted.peer);
+    peers_[id] = accepted.peer;
     ++open_;
     connection->Start();
   }
@@ -142,20 +142,33 @@ class Server : public HttpServer, public Connection::Owner {
   void OnWaits(int64_t id, Waits waits) override { slots_.Change(id, waits); }
 
   void OnRequest(int64_t id, Request request) override {
+    request.peer = peers_[id];
     const Router::Found found = router_.Find(request.method, request.path);
     if (found.handler == nullptr) return connections_.at(id)->Answer(found.otherwise);
     (*found.handler)(std::move(request), [this, id, door = door_](Response response) {
       door->Post([this, id, response = std::move(response)] {
         const auto connection = connections_.find(id);
-        if (connection != connections_.end()) connection->second->Answer(response);
+        if (connection != connections_.end()) return connection->second->Answer(response);
+        if (response.live) response.live->Detach();
       });
     });
+  }
+
+  std::function<void()> WakerOf(int64_t id) override {
+    return [this, id, door = door_] {
+      door->Post([this, id] {
+        const auto connection = connections_.find(id);
+        if (connection == connections_.end()) return;
+        const std::shared_ptr<Connection> kept = connection->second;  // over its own end
+        kept->OnWake();
+      });
+    };
   }
 
   void OnExchange(int64_t id, const Exchange& exchange) override {
     if (!exchanged_) return;
     Exchange told = exchange;
-    told.peer = peers_[id];
+    told.peer = PeerText(peers_[id]);
     exchanged_(told);
   }
 
@@ -190,7 +203,7 @@ class Server : public HttpServer, public Connection::Owner {
   asio::steady_timer pause_;
   bool paused_ = false;
   bool finishing_ = false;
-  std::map<int64_t, std::string> peers_;  // of the connections, for people
+  std::map<int64_t, std::string> peers_;  // of the connections
 
   std::atomic<int64_t> open_ = 0;
   Mutex mu_;

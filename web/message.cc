@@ -40,12 +40,10 @@ std::string ToBytes(const Response& response, bool with_body, bool keep) {
   std::string bytes = absl::StrCat("HTTP/1.1 ", response.status, " ", NameOf(response.status), "\r\n");
   for (const auto& [name, value] : response.headers) absl::StrAppend(&bytes, name, ": ", value, "\r\n");
   const bool may_have_body = response.status != 204 && response.status != 304;
-  if (may_have_body) {
-    absl::StrAppend(&bytes, "Content-Type: ", response.content_type, "\r\n",
-                    "Content-Length: ", response.length(), "\r\n");
-  }
+  if (may_have_body) absl::StrAppend(&bytes, "Content-Type: ", response.content_type, "\r\n");
+  if (may_have_body && !response.live) absl::StrAppend(&bytes, "Content-Length: ", response.length(), "\r\n");
   absl::StrAppend(&bytes, "Connection: ", keep ? "keep-alive" : "close", "\r\n\r\n");
-  if (may_have_body && with_body && !response.file) bytes += response.body;
+  if (may_have_body && with_body && !response.file && !response.live) bytes += response.body;
   return bytes;
 }
 

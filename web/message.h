@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/posix.h"
+#include "web/live_body.h"
 
 namespace mtrun::web {
 
@@ -20,6 +21,7 @@ struct Request {
   std::string query = "";                           // what follows the first "?", not decoded
   std::map<std::string, std::string> headers = {};  // names in lower case; repeated ones joined by ", "
   std::string body = "";
+  std::string peer = "";  // the client's address in a form for comparisons only
 
   bool operator==(const Request&) const = default;
 };
@@ -40,6 +42,7 @@ struct Response {
   std::string body = "";
   std::vector<std::pair<std::string, std::string>> headers = {};  // besides type, length and connection
   std::optional<FileBody> file = {};                              // the body instead of `body`
+  std::shared_ptr<LiveBody> live = {};                            // likewise, for as long as the client reads
 
   int64_t length() const { return file ? file->length : static_cast<int64_t>(body.size()); }
   bool operator==(const Response&) const = default;
@@ -51,8 +54,9 @@ Response StatusResponse(int status);
 /// A status out of range or a line break in a header cannot be sent.
 bool CanBeSent(const Response& response);
 
-/// What goes over the wire, but for a file's bytes; to HEAD without the body, whose length it tells. A
-/// response that cannot be sent is sent as a 500. `keep`: the connection takes another request.
+/// What goes over the wire, but for a file's bytes and a live body, whose end is that of the connection; to
+/// HEAD without the body, whose length it tells. A response that cannot be sent is sent as a 500. `keep`: the
+/// connection takes another request.
 std::string ToBytes(const Response& response, bool with_body, bool keep = false);
 
 }  // namespace mtrun::web

@@ -3,7 +3,11 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 
+#include <array>
+
+#include "absl/strings/str_format.h"
 #include "base/openssl_owned.h"
 
 namespace mtrun::web {
@@ -56,5 +60,17 @@ absl::StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Make(const std::st
 }
 
 TlsContext::~TlsContext() { SSL_CTX_free(context_); }
+
+absl::StatusOr<std::string> Fingerprint(const std::string& certificate) {
+  const auto text = TextOf(certificate);
+  const Owned<X509, X509_free> first(PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr));
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned size = 0;
+  if (first == nullptr || X509_digest(first.get(), EVP_sha256(), digest.data(), &size) != 1)
+    return SslError("certificate");
+  std::string pairs;
+  for (unsigned i = 0; i < size; ++i) absl::StrAppendFormat(&pairs, "%s%02X", i == 0 ? "" : ":", digest[i]);
+  return pairs;
+}
 
 }  // namespace mtrun::web

@@ -27,4 +27,7 @@ class TlsContext {
   ssl_ctx_st* const context_;
 };
 
+/// SHA-256 of the first certificate as browsers show it: "AB:CD:...", 32 pairs. kInvalidArgument: it is none.
+absl::StatusOr<std::string> Fingerprint(const std::string& certificate);
+
 }  // namespace mtrun::web

@@ -58,7 +58,8 @@ struct Options {
     kStop,
     kLogs,
     kTop,
-    kNewToken
+    kNewToken,
+    kPasswords
   };
   Act act = Act::kRun;
   std::string completion_shell;      // "bash" or "zsh"
@@ -100,6 +101,7 @@ struct Options {
   std::string prefix_template = "[${role_name}${local_rank}]:";
   std::vector<std::string> out_filters, err_filters;  // lines that are also kept apart
   std::string event_log;                              // "" for none
+  std::string http;                                   // where the live page is: HOST:PORT, "" for none
   PortRange port_range;
   SignalPlan signals = DefaultSignals();
   std::string preempt_file;  // "" for none

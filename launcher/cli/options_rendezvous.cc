@@ -77,12 +77,22 @@ absl::Status ReadEndpointList(const Settings& settings, const std::string& text,
   return absl::OkStatus();
 }
 
+/// One node whose page asks a service: a real one, at a free port of this machine.
+bool AskedAlone(const Settings& settings, Options* options) {
+  options->standalone = false;
+  options->is_host = true;
+  options->job.max_nodes = 1;
+  if (settings.IsSet("master_port")) options->master_port = static_cast<int>(settings.Int("master_port"));
+  return true;
+}
+
 /// One node needs no rendezvous; only a port it was told to use counts, as MASTER_PORT.
 bool ReadStandalone(const Settings& settings, Options* options) {
   const bool alone = options->job.max_nodes == 1;
   options->standalone = settings.Bool("standalone") || (alone && settings.Text("rdzv_endpoint").empty());
   if (!options->standalone) return false;
   options->endpoint = "127.0.0.1:0";
+  if (!settings.Text("http").empty()) return AskedAlone(settings, options);
   // Nobody else can fall silent: the agent would only wake itself.
   options->job.heartbeat_interval = kAloneHeartbeat;
   if (settings.IsSet("master_port")) options->master_port = static_cast<int>(settings.Int("master_port"));

@@ -77,6 +77,10 @@ class AgentCore {
   Phase phase() const { return phase_; }
   /// Nothing while no generation runs here.
   const std::optional<rendezvous::Assignment>& assignment() const { return assignment_; }
+  /// Of the worker of that local rank in the generation that runs, -1: none.
+  int RankOf(int local_rank) const {
+    return assignment_ && local_rank < slots_.size() ? slots_[local_rank].rank : -1;
+  }
   /// Ordinary ones run: they commit what they like.
   bool workers_die_with_lease() const;
   /// A signal was received, and the workers may still leave by themselves.

@@ -176,8 +176,14 @@ bool IsForwarded(int signal) {
   return std::find(forward.begin(), forward.end(), signal) != forward.end();
 }
 
+bool AsksForStacks(int signal) {
+  return signal == SIGUSR2 && !IsForwarded(signal) &&
+         std::find(Plan().stop.begin(), Plan().stop.end(), signal) == Plan().stop.end();
+}
+
 sigset_t WatchedSignals() {
   sigset_t set = StopSignals();
+  sigaddset(&set, SIGUSR2);
   for (const int signal : Plan().forward) sigaddset(&set, signal);
   sigaddset(&set, SIGCHLD);
   sigaddset(&set, ParentGoneSignal());

@@ -29,6 +29,8 @@ sigset_t StopSignals();
 int StopSignalWithin(Duration pause);
 /// True for a signal that is passed on to the workers and stops nothing.
 bool IsForwarded(int signal);
+/// SIGUSR2, unless it stops mtrun or is passed on: the agent writes down what its workers do.
+bool AsksForStacks(int signal);
 /// All that the agent reads through a signalfd: those above, SIGCHLD and ParentGoneSignal().
 sigset_t WatchedSignals();
 

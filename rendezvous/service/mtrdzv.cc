@@ -17,6 +17,8 @@
 #include "base/token.h"
 #include "base/version.h"
 #include "base/worker_env.h"
+#include "page/page.h"
+#include "page/passwords.h"
 #include "rendezvous/service/service.h"
 #include "rendezvous/service/state_folder.h"
 #include "rendezvous/status_client.h"
@@ -29,6 +31,7 @@ constexpr char kUsage[] =
     "\n"
     "usage: mtrdzv [--port 29400] [--host ADDRESS]       serve until SIGTERM or SIGINT\n"
     "       mtrdzv status HOST:PORT [--json]             show the jobs and nodes of a running service\n"
+    "       mtrdzv passwords                             print the passwords of the live page (--http)\n"
     "\n"
     "mtrun hosts the service itself on the node that --rdzv_endpoint names; a stand-alone one outlives any "
     "node. Agents whose\n"
@@ -38,6 +41,25 @@ constexpr char kUsage[] =
     "Agents and service must share one token: MTRUN_TOKEN, or the file ~/.mtrun/token that is made at first "
     "use.\n"
     "\n";
+
+std::vector<SettingSpec> SecuritySpecs() {
+  using Kind = SettingSpec::Kind;
+  return {
+      {.name = "insecure",
+       .kind = Kind::kBool,
+       .default_text = "false",
+       .help = "No TLS, no token: anybody who reaches the port can take part.",
+       .group = "Security"},
+      {.name = "token_file",
+       .help = "File with the cluster's token instead of MTRUN_TOKEN or ~/.mtrun/token.",
+       .group = "Security"},
+      {.name = "weak_token",
+       .kind = Kind::kBool,
+       .default_text = "false",
+       .help = "Takes a token that mtrun has not made, of at least 32 characters.",
+       .group = "Security"},
+  };
+}
 
 std::vector<SettingSpec> ServiceSpecs() {
   using Kind = SettingSpec::Kind;
@@ -67,19 +89,9 @@ std::vector<SettingSpec> ServiceSpecs() {
        .help = "Folder where the service writes down who is in its jobs, so that the next one at this port "
                "knows whom to wait for; \"\" for none.",
        .group = "Service"},
-      {.name = "insecure",
-       .kind = Kind::kBool,
-       .default_text = "false",
-       .help = "No TLS, no token: anybody who reaches the port can take part.",
-       .group = "Security"},
-      {.name = "token_file",
-       .help = "File with the cluster's token instead of MTRUN_TOKEN or ~/.mtrun/token.",
-       .group = "Security"},
-      {.name = "weak_token",
-       .kind = Kind::kBool,
-       .default_text = "false",
-       .help = "Takes a token that mtrun has not made, of at least 32 characters.",
-       .group = "Security"},
+      {.name = "http",
+       .help = "HOST:PORT: serves a live page of the jobs there; 127.0.0.1:8080 for this machine alone.",
+       .group = "Service"},
       {.name = "log_level",
        .default_text = "info",
        .help = "Lowest level that is shown.",
@@ -96,6 +108,8 @@ std::vector<SettingSpec> ServiceSpecs() {
 std::vector<SettingSpec> Specs() {
   using Kind = SettingSpec::Kind;
   std::vector<SettingSpec> specs = ServiceSpecs();
+  const std::vector<SettingSpec> security = SecuritySpecs();
+  specs.insert(specs.end(), security.begin(), security.end());
   specs.push_back({.name = "version",
                    .kind = Kind::kBool,
                    .default_text = "false",
@@ -115,6 +129,28 @@ absl::StatusOr<Endpoint> WhereToListen(const Settings& settings) {
   return Endpoint{settings.Text("host"), static_cast<int>(settings.Int("port"))};
 }
 
+TokenSource SourceOf(const Settings& settings) {
+  return {settings.Text("token_file"), settings.Bool("weak_token")};
+}
+
+absl::StatusOr<std::unique_ptr<page::Page>> ServePage(const Settings& settings, Endpoint service,
+                                                      const std::string& token) {
+  // All addresses of this machine: one of them is enough.
+  if (service.host == "::" || service.host == "0.0.0.0" || service.host.empty())
+    service.host = service.host == "0.0.0.0" ? "127.0.0.1" : "localhost";
+  page::PageOptions page{settings.Text("http"), {ToText(service)}, settings.Bool("insecure"), token, token};
+  if (token.empty()) {
+    MT_ASSIGN_OR_RETURN(page.page_token, LoadToken(SourceOf(settings), MissingToken::kMake));
+  }
+  return page::Page::Start(page);
+}
+
+absl::Status ShowPasswords(const Settings& settings) {
+  MT_ASSIGN_OR_RETURN(const std::string token, LoadToken(SourceOf(settings), MissingToken::kMake));
+  std::cout << page::PasswordTable(token);
+  return absl::OkStatus();
+}
+
 absl::Status Serve(const Settings& settings, const sigset_t& signals) {
   RaiseFileLimit();
   MT_ASSIGN_OR_RETURN(Endpoint endpoint, WhereToListen(settings));
@@ -122,8 +158,7 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
   options.listen = ToText(endpoint);
   options.insecure = settings.Bool("insecure");
   if (!options.insecure) {
-    const TokenSource source = {settings.Text("token_file"), settings.Bool("weak_token")};
-    MT_ASSIGN_OR_RETURN(options.token, LoadToken(source, MissingToken::kMake));
+    MT_ASSIGN_OR_RETURN(options.token, LoadToken(SourceOf(settings), MissingToken::kMake));
   }
   options.recovery_window = FromSeconds(settings.Double("recovery_window"));
   // At a free port no other one follows.
@@ -135,6 +170,10 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
   endpoint.port = service->port();
   log::Info("serving at ", ToText(endpoint),
             options.insecure ? ", without TLS: ANYBODY who reaches the port can take part" : ", with TLS");
+  std::unique_ptr<page::Page> page;
+  if (settings.IsSet("http")) {
+    MT_ASSIGN_OR_RETURN(page, ServePage(settings, endpoint, options.token));
+  }
   int signal = 0;
   sigwait(&signals, &signal);
   log::Info("stopping on SIG", sigabbrev_np(signal));
@@ -176,8 +215,10 @@ absl::Status Run(int argc, char** argv, const sigset_t& signals) {
   log::SetUp("mtrdzv", level);
   if (words.empty()) return Serve(settings, signals);
   if (words[0] == "status") return ShowStatus(settings, words);
+  if (words[0] == "passwords" && words.size() == 1) return ShowPasswords(settings);
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown command \"", words[0], "\": there is `mtrdzv` and `mtrdzv status HOST:PORT`"));
+      absl::StrCat("unknown command \"", words[0],
+                   "\": there is `mtrdzv`, `mtrdzv status HOST:PORT` and `mtrdzv passwords`"));
 }
 
 }  // namespace

@@ -127,6 +127,8 @@ void Registrar::OnEvent(const StreamPtr& stream, const SessionPtr& session, cons
   if (!said.ok()) return OnMalformed(session, said.status());
   if (auto* log = std::get_if<LogPart>(&said->event))
     return logs_.OnAnswer(session->node_id, std::move(*log));
+  if (auto* use = std::get_if<NodeUse>(&said->event))
+    return lookout_.OnUse({session->job_id, session->node_id}, std::move(*use), MonotonicNow());
   Step(session->job_id, Event{session->node_id, *said});
 }
 
@@ -145,7 +147,10 @@ void Registrar::OnEnded(const StreamPtr& stream, const std::string& why) {
     if (!session->closing) Step(session->job_id, Event{session->node_id, StreamClosed{why}});
     const auto entry = sessions_.find({session->job_id, session->node_id});
     const bool current = entry != sessions_.end() && entry->second == session;
-    if (current && !Knows(*session)) sessions_.erase(entry);  // it had left
+    if (current && !Knows(*session)) {  // it had left
+      lookout_.OnNodeGone(entry->first);
+      sessions_.erase(entry);
+    }
   }
   CheckQuiet();
 }
@@ -160,9 +165,10 @@ bool Registrar::Knows(const ServiceSession& session) const {
 }
 
 void Registrar::Step(const std::string& job_id, const Event& event) {
-  const bool had = jobs_.jobs().contains(job_id);
+  const Before before = LookBefore(job_id);
   Perform(jobs_.Step(job_id, event, MonotonicNow()));
-  WriteDown(job_id, had);
+  NoteEnd(job_id, before);
+  WriteDown(job_id, before.had);
   ArmTimer();
   ConsiderProbing();
 }
@@ -259,6 +265,7 @@ void Registrar::Probe(std::vector<ProbeRequest> wanted) {
 void Registrar::Perform(const std::vector<JobTable::JobEffect>& effects) {
   for (const auto& [job_id, effect] : effects) {
     if (const auto* line = std::get_if<LogLine>(&effect)) {
+      lookout_.OnLine(job_id, WallClockNs(), line->text);
       // Inside an agent its own lines say what every agent is told.
       log::Write(line->told && options_.embedded ? log::Level::kDebug : log::Level::kInfo,
                  absl::StrCat("rendezvous ", job_id, ": ", line->text));
@@ -304,6 +311,7 @@ void Registrar::Close(const SessionKey& key) {
   if (found == sessions_.end()) return;
   const SessionPtr session = found->second;
   sessions_.erase(found);
+  lookout_.OnNodeGone(key);
   session->closing = true;
   Pump(*session);
 }
@@ -351,10 +359,13 @@ void Registrar::ArmTimer() {
 
 void Registrar::OnTimer() {
   armed_for_.reset();
-  std::vector<std::string> job_ids;
-  for (const auto& [job_id, job] : jobs_.jobs()) job_ids.push_back(job_id);
+  std::map<std::string, Before> before;
+  for (const auto& [job_id, job] : jobs_.jobs()) before[job_id] = LookBefore(job_id);
   Perform(jobs_.Tick(MonotonicNow()));
-  for (const std::string& job_id : job_ids) WriteDown(job_id, /*had=*/true);
+  for (const auto& [job_id, was] : before) {
+    NoteEnd(job_id, was);
+    WriteDown(job_id, /*had=*/true);
+  }
   ArmTimer();
   ConsiderProbing();
 }

@@ -19,6 +19,7 @@
 #include "rendezvous/codec.h"
 #include "rendezvous/job_table.h"
 #include "rendezvous/service/log_calls.h"
+#include "rendezvous/service/lookout.h"
 #include "rendezvous/service/outgoing.h"
 #include "rendezvous/service/server_stream.h"
 #include "rendezvous/service/service.h"
@@ -86,6 +87,8 @@ class Registrar final : public ServerStream::Owner {
                wire::ControlReply& reply);
   /// Asks the agent that runs the rank for its log; `done` is called once, then or later.
   void Logs(const wire::LogsRequest& request, LogCalls::Done done);
+  /// Somebody watches.
+  void Watch(wire::WatchReply& reply);
   /// Ids of nodes that have not heard how their job ended, and may yet.
   std::vector<std::string> Untold() const;
   /// Calls `quiet` as soon as every agent that is connected has acknowledged everything.
@@ -104,6 +107,14 @@ class Registrar final : public ServerStream::Owner {
   void OnMalformed(const SessionPtr& session, const absl::Status& status);
   void Step(const std::string& job_id, const Event& event);
   void OnHeartbeat(ServiceSession& session, const Heartbeat& heartbeat);
+  /// Of a job, before something happens to it.
+  struct Before {
+    bool had = false, had_ended = false;
+    std::optional<JobView> last = {};  // of one whose last nodes may leave it
+  };
+  Before LookBefore(const std::string& job_id) const;
+  /// For those who look later.
+  void NoteEnd(const std::string& job_id, const Before& before);
   void WriteDown(const std::string& job_id, bool had);
   void Perform(const std::vector<JobTable::JobEffect>& effects);
   void Send(ServiceSession& session, const ServiceEvent& event);
@@ -132,6 +143,7 @@ class Registrar final : public ServerStream::Owner {
   asio::steady_timer timer_, hello_timer_, probe_timer_;
   EventEncoder encoder_;
   LogCalls logs_;
+  Lookout lookout_;
   bool probing_ = false;
   TimePoint last_probe_, considered_;
   std::optional<TimePoint> probe_armed_for_;

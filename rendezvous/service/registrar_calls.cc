@@ -6,6 +6,22 @@
 #include "rendezvous/service/registrar.h"
 
 namespace mtrun::rendezvous {
+namespace {
+
+constexpr size_t kFewNodes = 8;  // of a job that one event may empty
+
+/// What is shown of a job that all nodes have left, none of them at its end.
+JobView ShownAsEnded(JobView job) {
+  job.phase = "ended";
+  job.reason = "its last node is gone";
+  for (NodeView& node : job.nodes) {
+    node.state = "gone";
+    node.node_rank = node.first_rank = -1;
+  }
+  return job;
+}
+
+}  // namespace
 
 std::vector<std::string> Registrar::Untold() const { return jobs_.InEnded(); }
 
@@ -18,6 +34,45 @@ void Registrar::FillStatus(wire::StatusReply& reply) const {
     wire::ForgottenJob* job = reply.add_forgotten();
     job->set_job_id(forgotten.job_id);
     job->set_last_number(forgotten.last_number);
+  }
+}
+
+Registrar::Before Registrar::LookBefore(const std::string& job_id) const {
+  const auto job = jobs_.jobs().find(job_id);
+  if (job == jobs_.jobs().end()) return {};
+  Before before{.had = true, .had_ended = job->second.outcome().has_value()};
+  // An embedded service ends with its mtrun: nobody looks at it later.
+  if (!options_.embedded && job->second.roster().size() <= kFewNodes)
+    before.last = job->second.View(MonotonicNow());
+  return before;
+}
+
+void Registrar::NoteEnd(const std::string& job_id, const Before& before) {
+  const TimePoint now = MonotonicNow();
+  const auto job = jobs_.jobs().find(job_id);
+  if (job == jobs_.jobs().end()) {
+    if (before.had && !before.had_ended && before.last) lookout_.OnEnded(ShownAsEnded(*before.last), now);
+    return;
+  }
+  if (!before.had) lookout_.OnBegun(job_id);
+  if (job->second.outcome() && !before.had_ended) lookout_.OnEnded(job->second.View(now), now);
+}
+
+void Registrar::Watch(wire::WatchReply& reply) {
+  const TimePoint now = MonotonicNow();
+  if (const auto question = lookout_.OnWatched(now)) {
+    for (const auto& [key, session] : sessions_) {
+      // What waits for an agent that is away is not to grow by this, nor of one that is behind.
+      if (session->stream && session->end.sender.kept().empty()) Send(*session, UseAsked{*question});
+    }
+  }
+  FillStatus(*reply.mutable_status());
+  for (const WatchedNode& node : lookout_.Uses(now)) EncodeWatchedNode(node, reply.add_nodes());
+  for (const Happening& happening : lookout_.Happenings()) EncodeHappening(happening, reply.add_happenings());
+  for (const Lookout::Ended& ended : lookout_.EndedJobs(now)) {
+    if (jobs_.jobs().contains(ended.job.settings.job_id)) continue;
+    EncodeJobView(ended.job, reply.add_ended());
+    reply.add_ended_age_ns((now - ended.at).count());
   }
 }
 

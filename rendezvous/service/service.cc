@@ -28,7 +28,8 @@ using CallbackService =
     wire::Rendezvous::WithRawCallbackMethod_Session<wire::Rendezvous::WithCallbackMethod_Status<
         wire::Rendezvous::WithCallbackMethod_Identify<wire::Rendezvous::WithCallbackMethod_Evict<
             wire::Rendezvous::WithCallbackMethod_Drain<wire::Rendezvous::WithCallbackMethod_Stop<
-                wire::Rendezvous::WithCallbackMethod_Logs<wire::Rendezvous::Service>>>>>>>;
+                wire::Rendezvous::WithCallbackMethod_Stacks<wire::Rendezvous::WithCallbackMethod_Watch<
+                    wire::Rendezvous::WithCallbackMethod_Logs<wire::Rendezvous::Service>>>>>>>>>;
 
 /// gRPC's face: posts to the loop and returns.
 class Rpc final : public CallbackService {
@@ -66,6 +67,20 @@ class Rpc final : public CallbackService {
   grpc::ServerUnaryReactor* Stop(grpc::CallbackServerContext* context, const wire::ControlRequest* request,
                                  wire::ControlReply* reply) override {
     return Control(ControlCall::kStop, context, request, reply);
+  }
+  grpc::ServerUnaryReactor* Stacks(grpc::CallbackServerContext* context, const wire::ControlRequest* request,
+                                   wire::ControlReply* reply) override {
+    return Control(ControlCall::kStacks, context, request, reply);
+  }
+  grpc::ServerUnaryReactor* Watch(grpc::CallbackServerContext* context, const wire::WatchRequest*,
+                                  wire::WatchReply* reply) override {
+    acceptor_->OnCall(context->peer());
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    asio::post(loop_, [this, reactor, reply] {
+      registrar_.Watch(*reply);
+      reactor->Finish(grpc::Status::OK);
+    });
+    return reactor;
   }
   grpc::ServerUnaryReactor* Logs(grpc::CallbackServerContext* context, const wire::LogsRequest* request,
                                  wire::LogsReply* reply) override {

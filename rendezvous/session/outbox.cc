@@ -47,6 +47,7 @@ void Outbox::Observe(const ServiceEvent& event) {
                  [](const Waiting&) {},
                  [](const ControlCall&) {},
                  [](const LogRequest&) {},
+                 [](const UseAsked&) {},
                  [](const Redirect&) {},
                  [&](const BudgetChanged& e) { SeeBudget(e.restart_count, e.refunded); },
                  [&](const Membership& e) {
@@ -84,6 +85,7 @@ bool Outbox::Counts(const AgentSaid& said) const {
                         [&](const CollectivesBroken& e) { return current(e.generation); },
                         [](const StepsCommitted&) { return false; },
                         [](const LogPart&) { return false; },
+                        [](const NodeUse&) { return false; },
                         [](const OfferSent&) { return false; },
                         [](const Leaving&) { return false; },
                     },

@@ -38,18 +38,20 @@ TEST_P(Corpus, IsTaken) {
   EXPECT_GE(inputs, 5u);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Targets, Corpus,
-    testing::Values(Target{"messages", FuzzMessages}, Target{"channel", FuzzChannel},
-                    Target{"state_machine", FuzzStateMachine}, Target{"settings", FuzzSettings},
-                    Target{"safetensors", FuzzSafetensors}, Target{"pickle", FuzzPickle},
-                    Target{"error_file", FuzzErrorFile}, Target{"greeting", FuzzGreeting},
-                    Target{"frames", FuzzFrames}, Target{"segment", FuzzSegment}, Target{"tar", FuzzTar},
-                    Target{"archive", FuzzArchive}, Target{"sources", FuzzSources}, Target{"idx", FuzzIdx},
-                    Target{"images", FuzzImages}, Target{"cifar", FuzzCifar}, Target{"index", FuzzIndex},
-                    Target{"checkpoint", FuzzCheckpoint}, Target{"serving", FuzzServing},
-                    Target{"report", FuzzReport}, Target{"tcp_store", FuzzTcpStore}),
-    [](const auto& param_info) { return param_info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Targets, Corpus,
+                         testing::Values(Target{"messages", FuzzMessages}, Target{"channel", FuzzChannel},
+                                         Target{"state_machine", FuzzStateMachine},
+                                         Target{"settings", FuzzSettings}, Target{"page", FuzzPage},
+                                         Target{"safetensors", FuzzSafetensors}, Target{"pickle", FuzzPickle},
+                                         Target{"error_file", FuzzErrorFile},
+                                         Target{"greeting", FuzzGreeting}, Target{"frames", FuzzFrames},
+                                         Target{"segment", FuzzSegment}, Target{"tar", FuzzTar},
+                                         Target{"archive", FuzzArchive}, Target{"sources", FuzzSources},
+                                         Target{"idx", FuzzIdx}, Target{"images", FuzzImages},
+                                         Target{"cifar", FuzzCifar}, Target{"index", FuzzIndex},
+                                         Target{"checkpoint", FuzzCheckpoint}, Target{"serving", FuzzServing},
+                                         Target{"report", FuzzReport}, Target{"tcp_store", FuzzTcpStore}),
+                         [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
 }  // namespace mtrun::fuzz

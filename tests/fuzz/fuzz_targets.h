@@ -45,6 +45,8 @@ void FuzzCheckpoint(std::string_view bytes);
 void FuzzReport(std::string_view bytes);
 /// Clients of PyTorch's store that the agent serves.
 void FuzzTcpStore(std::string_view bytes);
+/// What a browser sends to the live page: headers, cookies, forms, credentials.
+void FuzzPage(std::string_view bytes);
 /// Python's pickles and the zip archives around them (.pth files).
 void FuzzPickle(std::string_view bytes);
 

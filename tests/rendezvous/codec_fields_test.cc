@@ -120,6 +120,10 @@ TEST(CodecFields, EveryFieldOfEveryMessageTravels) {
   Travels<ControlCall, wire::ControlCall>();
   Travels<LogRequest, wire::LogRequest>();
   Travels<LogPart, wire::LogPart>();
+  Travels<NodeUse, wire::NodeUse>();
+  Travels<UseAsked, wire::UseAsked>();
+  Travels<WatchedNode, wire::WatchedNode>();
+  Travels<Happening, wire::Happening>();
 }
 
 TEST(CodecFields, WhatIsSentIsCutToItsBound) {

@@ -77,6 +77,15 @@ TEST_F(ControlChoiceTest, AJobIsStoppedOnce) {
   EXPECT_THAT(Refusal({.call = ControlCall::kStop}), HasSubstr("has ended"));
 }
 
+TEST_F(ControlChoiceTest, AskedForStacksAJobGoesOn) {
+  Arrive("x", "node1");
+  const auto decision = Decide({.call = ControlCall::kStacks, .by = {"anna", "login1", 7}});
+  ASSERT_TRUE(decision.ok()) << decision.status();
+  EXPECT_THAT(decision->text, HasSubstr("write the stacks of their workers"));
+  table_.Step("x", Event{"", decision->event}, now_);
+  EXPECT_FALSE(table_.jobs().at("x").outcome());
+}
+
 TEST_F(ControlChoiceTest, ARankLeadsToItsNode) {
   EXPECT_TRUE(absl::IsNotFound(FindRank(table_.jobs(), "", 0).status()));
   Arrive("x", "node1");

@@ -94,6 +94,7 @@ void PropertyChecker::On(const Send& send) {
                  [&](const Redirect&) {},
                  [&](const ControlCall&) {},
                  [&](const LogRequest&) {},
+                 [&](const UseAsked&) {},
                  [&](const BudgetChanged& e) { OnBudget(e); },
                  [&](const Membership& e) {
                    for (const Member& member : e.generation.assignment().members) {

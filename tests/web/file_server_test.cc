@@ -147,13 +147,5 @@ TEST_F(FileServer, WhatSpeaksNoTlsIsClosed) {
   EXPECT_THAT(Ask(port(), "GET /file HTTP/1.1\r\n\r\n"), testing::Not(HasSubstr("HTTP/1.1 2")));
 }
 
-TEST(TlsContextTest, KeysThatAreNoneAreRefused) {
-  const auto identity = DeriveIdentity("a token for this test alone, long enough");
-  const auto other = DeriveIdentity("another token for this test, long enough too");
-  EXPECT_FALSE(TlsContext::Make("", "").ok());
-  EXPECT_FALSE(TlsContext::Make(identity->certificate, "nonsense").ok());
-  EXPECT_FALSE(TlsContext::Make(identity->certificate, other->private_key).ok());
-}
-
 }  // namespace
 }  // namespace mtrun::web

@@ -66,6 +66,18 @@ TEST_F(HttpServerTest, ARequestReachesItsHandler) {
       EndsWith("\r\n\r\nPOST /page?  body"));
 }
 
+TEST_F(HttpServerTest, ARequestSaysFromWhomItComes) {
+  const TcpClient one(server_->port()), other(server_->port(), "127.0.0.2"), again(server_->port());
+  std::vector<std::string> peers;
+  for (const TcpClient* client : {&one, &other, &again}) {
+    client->Send(kHold);
+    peers.push_back(held_.Next().first.peer);
+  }
+  EXPECT_NE(peers[0], "");
+  EXPECT_NE(peers[0], peers[1]);
+  EXPECT_EQ(peers[0], peers[2]);
+}
+
 TEST_F(HttpServerTest, ToHeadGoesNoBody) {
   const std::string reply = AskServer("HEAD /page HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(reply, StartsWith("HTTP/1.1 200 OK\r\n"));

@@ -30,6 +30,11 @@ TEST(MessageTest, AResponseSaysNoMoreThanItMust) {
   EXPECT_EQ(ToBytes(response, false), head);
 }
 
+TEST(MessageTest, ALiveBodyEndsWithItsConnection) {
+  EXPECT_EQ(ToBytes({.content_type = "text/a", .body = "x", .live = std::make_shared<LiveBody>()}, true),
+            "HTTP/1.1 200 OK\r\nContent-Type: text/a\r\nConnection: close\r\n\r\n");
+}
+
 TEST(MessageTest, SomeStatusesHaveNoBody) {
   EXPECT_EQ(ToBytes({.status = 304, .body = "x"}, true),
             "HTTP/1.1 304 Not Modified\r\nConnection: close\r\n\r\n");

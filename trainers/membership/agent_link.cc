@@ -1,10 +1,21 @@
 #include "trainers/membership/agent_link.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace mtrun::trainers {
+namespace {
+
+constexpr double kLongestWatch = 60;  // seconds
+
+}  // namespace
 
 void AgentLink::Hear(const channel::AgentMessage& message) {
+  if (const auto* watch = std::get_if<channel::Watch>(&message)) {
+    watched_until_ = MonotonicNow() + FromSeconds(std::clamp(watch->seconds, 0.0, kLongestWatch));
+    return;
+  }
   const MutexLock lock(mutex_);
   if (const auto* assignment = std::get_if<channel::Assignment>(&message)) {
     const bool other = !entered_ || *entered_ != assignment->generation;

@@ -118,6 +118,7 @@ absl::Status JobMembership::ConnectAgent(const WorkerEnv& worker) {
   hello.pid = getpid();
   hello.local_rank = worker.local_rank;
   hello.cooperative = true;
+  hello.reports = true;
   auto agent = WorkerClient::Connect(worker.socket, hello, std::move(handler));
   if (!agent.ok()) return Annotate(agent.status(), absl::StrCat("connect to mtrun at ", worker.socket));
   agent_ = *std::move(agent);
@@ -249,6 +250,14 @@ void JobMembership::ReportProgress(int64_t epoch, int64_t step, int64_t samples)
   told_progress_ = now;
   // Nothing to do about a failure here: a lost agent reports itself through the link.
   agent_->Send(channel::Progress{.epoch = epoch, .step = step, .samples = samples}).IgnoreError();
+}
+
+void JobMembership::ReportTimes(int64_t step, double data_seconds, double exchange_seconds) {
+  if (!agent_) return;
+  const TimePoint now = MonotonicNow();
+  const bool watched = now < agent_link_->watched_until();
+  if (const auto mean = times_.Add({step, data_seconds, exchange_seconds}, watched, now))
+    agent_->Send(*mean).IgnoreError();
 }
 
 absl::Status JobMembership::ReportDone(int64_t step) {

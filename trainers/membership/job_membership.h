@@ -17,6 +17,7 @@
 #include "base/worker_env.h"
 #include "trainers/collectives/device_group.h"
 #include "trainers/membership/membership.h"
+#include "trainers/membership/step_times_mean.h"
 
 namespace mtrun::trainers {
 
@@ -57,6 +58,7 @@ class JobMembership final : public Membership {
 
   /// Tell the agent. A lost agent is not these calls' business. No-ops without mtrun.
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples) override;
+  void ReportTimes(int64_t step, double data_seconds, double exchange_seconds) override;
   void ReportLeaving(std::string_view why) override;
   absl::Status ReportDone(int64_t step) override;
 
@@ -84,6 +86,7 @@ class JobMembership final : public Membership {
   std::shared_ptr<collectives::Bootstrap> bootstrap_;
   collectives::ProcessGroup group_;
   std::optional<TimePoint> told_progress_;
+  StepTimesMean times_;
   std::unique_ptr<WaitReporter> waits_;  // reads the group and the lease: it goes first
 };
 

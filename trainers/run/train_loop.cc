@@ -229,6 +229,7 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
   watch_.Look(step, now);
   replica_.FinishStep();
   membership_.ReportProgress(step.record.epoch, steps(), progress.samples);
+  membership_.ReportTimes(steps(), result.times.data, result.times.wait);
   const double smoothed = smoothed_.Add(result.loss);
   if (membership_.assignment().rank == 0 && pacer_.Due(steps(), now)) {
     ProgressState state = meter_.Show(steps(), smoothed, learning_rate, progress, now);

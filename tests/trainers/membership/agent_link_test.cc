@@ -137,5 +137,14 @@ TEST_F(AgentLinkTest, ADrainIsAWishAndBreaksNothing) {
   EXPECT_THAT(breaks_, IsEmpty());
 }
 
+TEST_F(AgentLinkTest, SomebodyWatchesForAMinuteAtMost) {
+  EXPECT_LT(agent_link_.watched_until(), Now());
+  agent_link_.Hear(channel::Watch{.seconds = 1e9});
+  EXPECT_GT(agent_link_.watched_until(), Now());
+  EXPECT_LE(agent_link_.watched_until(), Now() + std::chrono::minutes(1));
+  agent_link_.Hear(channel::Watch{.seconds = -1});
+  EXPECT_LE(agent_link_.watched_until(), Now());
+}
+
 }  // namespace
 }  // namespace mtrun::trainers

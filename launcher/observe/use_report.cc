@@ -1,0 +1,25 @@
+#include "launcher/observe/use_report.h"
+
+#include <asio/post.hpp>
+#include <utility>
+
+#include "launcher/observe/use_reader.h"
+
+namespace mtrun::launcher {
+
+void UseReport::Measure(rendezvous::NodeUse use, TimePoint now, Done done) {
+  if (busy_) return;
+  busy_ = true;
+  for (rendezvous::WorkerUse& worker : use.workers) steps_.Fill(worker.local_rank, now, &worker);
+  asio::post(pool_, [this, use = std::move(use), done = std::move(done)]() mutable {
+    ReadUse("", &use);
+    if (!std::exchange(looked_for_gpus_, true)) gpus_ = Gpus::Load();
+    if (gpus_) use.gpus = gpus_->Read();
+    asio::post(io_, [this, use = std::move(use), done = std::move(done)] {
+      busy_ = false;
+      done(use);
+    });
+  });
+}
+
+}  // namespace mtrun::launcher

@@ -1,0 +1,38 @@
+// Answers people who watch with what this node's workers use, measured on a thread of its own: nothing here
+// holds up the agent's loop, on whose thread all methods run.
+#pragma once
+
+#include <asio/io_context.hpp>
+#include <asio/thread_pool.hpp>
+#include <functional>
+#include <memory>
+
+#include "launcher/observe/gpus.h"
+#include "launcher/observe/worker_steps.h"
+
+namespace mtrun::launcher {
+
+class UseReport {
+ public:
+  using Done = std::function<void(const rendezvous::NodeUse&)>;
+
+  explicit UseReport(asio::io_context& io) : io_(io) {}
+  ~UseReport() { pool_.join(); }
+
+  WorkerSteps& steps() { return steps_; }
+  /// Measures the workers in `use`, of which rank, local rank and pid are set; `done` is called on the loop
+  /// later. While one measurement goes on another question is not answered.
+  void Measure(rendezvous::NodeUse use, TimePoint now, Done done);
+
+ private:
+  asio::io_context& io_;
+  WorkerSteps steps_;
+  bool busy_ = false;
+  // Pool thread only.
+  bool looked_for_gpus_ = false;
+  std::unique_ptr<Gpus> gpus_;
+
+  asio::thread_pool pool_{1};
+};
+
+}  // namespace mtrun::launcher

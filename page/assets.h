@@ -1,0 +1,15 @@
+// What a browser loads of the page: files of page/assets, which the build puts into the program.
+#pragma once
+
+#include <string>
+
+namespace mtrun::page {
+
+const std::string& PageHtml();
+const std::string& PageCss();
+const std::string& PageJs();
+const std::string& PartsJs();
+const std::string& ChartJs();
+const std::string& IconSvg();
+
+}  // namespace mtrun::page

@@ -1,0 +1,107 @@
+#include "page/calls.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/json_text.h"
+#include "base/status_macros.h"
+#include "page/gate.h"
+#include "page/request_parts.h"
+#include "page/state_json.h"
+#include "rendezvous/control_client.h"
+#include "rendezvous/log_client.h"
+
+namespace mtrun::page {
+namespace {
+
+constexpr char kCrowded[] = "too many calls wait already; try again";
+constexpr size_t kMostBody = 4096;
+
+absl::Status ReadNumber(const std::map<std::string, std::string>& form, const std::string& name,
+                        int64_t least, int64_t most, int64_t* number) {
+  const auto found = form.find(name);
+  if (found == form.end()) return absl::OkStatus();
+  if (absl::SimpleAtoi(found->second, number) && *number >= least && *number <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " must be a number from ", least, " to ", most));
+}
+
+std::string TextOr(const std::map<std::string, std::string>& form, const std::string& name) {
+  const auto found = form.find(name);
+  return found == form.end() ? "" : found->second;
+}
+
+}  // namespace
+
+web::Response JsonResponse(const nlohmann::json& json) {
+  return {.content_type = "application/json", .body = Line(json)};
+}
+
+absl::StatusOr<LogQuestion> ReadLogQuestion(const std::string& query) {
+  const auto form = ParseForm(query);
+  if (!form) return absl::InvalidArgumentError("the query cannot be read");
+  LogQuestion question{TextOr(*form, "job"), {.attempt = TextOr(*form, "attempt")}};
+  int64_t rank = -1;
+  constexpr int64_t kMostRank = int64_t{rendezvous::kMaxNodes} * rendezvous::kMaxWorkersPerNode;
+  MT_RETURN_IF_ERROR(ReadNumber(*form, "rank", 0, kMostRank, &rank));
+  if (rank < 0) return absl::InvalidArgumentError("rank is missing");
+  question.read.rank = static_cast<int>(rank);
+  MT_RETURN_IF_ERROR(ReadNumber(*form, "out", -1, INT64_MAX, &question.read.out));
+  MT_RETURN_IF_ERROR(ReadNumber(*form, "err", -1, INT64_MAX, &question.read.err));
+  return question;
+}
+
+absl::StatusOr<rendezvous::ControlQuestion> ReadControlQuestion(const std::string& call,
+                                                                const std::string& body) {
+  MT_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJsonObject(body, kMostBody));
+  rendezvous::ControlQuestion question{.call = call};
+  for (const auto& [name, value] : json.items()) {
+    if (name == "job" && value.is_string()) {
+      question.job_id = value;
+    } else if (name == "node" && value.is_string()) {
+      question.node = value;
+    } else if (name == "checkpoint" && value.is_boolean()) {
+      question.checkpoint = value;
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", name, "\" is not taken: job and node are texts, checkpoint is true or false"));
+    }
+  }
+  const bool wants_node = call == rendezvous::ControlCall::kDrain || call == rendezvous::ControlCall::kEvict;
+  if (wants_node && question.node.empty()) return absl::InvalidArgumentError("node is missing");
+  question.by = rendezvous::ThisProcess();
+  question.by.user = absl::StrCat("the page's operator as ", question.by.user);
+  return question;
+}
+
+void Calls::ReadLog(std::vector<std::string> endpoints, const std::string& query, web::Reply reply) {
+  const absl::StatusOr<LogQuestion> question = ReadLogQuestion(query);
+  if (!question.ok()) return reply(Refusal(400, std::string(question.status().message())));
+  const bool added = tasks_.Add([this, endpoints = std::move(endpoints), question = *question, reply] {
+    const auto part =
+        rendezvous::ReadLogWith(endpoints, access_.insecure, access_.token, question.job_id, question.read);
+    if (!part.ok()) return reply(Refusal(409, std::string(part.status().message())));
+    reply(JsonResponse({{"attempt", part->attempt},
+                        {"out", part->out},
+                        {"err", part->err},
+                        {"out_end", part->out_end},
+                        {"err_end", part->err_end},
+                        {"more", part->more}}));
+  });
+  if (!added) reply(Refusal(503, kCrowded));
+}
+
+void Calls::Control(std::vector<std::string> endpoints, const std::string& call, const std::string& body,
+                    web::Reply reply) {
+  const absl::StatusOr<rendezvous::ControlQuestion> question = ReadControlQuestion(call, body);
+  if (!question.ok()) return reply(Refusal(400, std::string(question.status().message())));
+  const bool added = tasks_.Add([this, endpoints = std::move(endpoints), question = *question, reply] {
+    const auto done = rendezvous::ControlWith(endpoints, access_.insecure, access_.token, question);
+    if (!done.ok()) return reply(Refusal(409, std::string(done.status().message())));
+    reply(JsonResponse({{"done", *done}}));
+  });
+  if (!added) reply(Refusal(503, kCrowded));
+}
+
+}  // namespace mtrun::page

@@ -1,0 +1,215 @@
+#include "page/page.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/endpoint.h"
+#include "base/log.h"
+#include "base/posix.h"
+#include "base/sha256.h"
+#include "base/status_macros.h"
+#include "base/tls_identity.h"
+#include "page/assets.h"
+#include "page/calls.h"
+#include "page/gate.h"
+#include "page/metrics.h"
+#include "page/request_parts.h"
+#include "page/state_json.h"
+#include "page/watcher.h"
+#include "web/http_server.h"
+
+namespace mtrun::page {
+namespace {
+
+using web::Reply;
+using web::Request;
+using web::Response;
+
+std::string RandomText() { return absl::StrFormat("%016x%016x", RandomBits(), RandomBits()); }
+
+/// A number, and whether it is on this machine alone.
+struct Place {
+  std::string address;
+  int port = 0;
+  bool loopback = false;
+};
+
+absl::StatusOr<Place> PlaceOf(const std::string& listen) {
+  absl::StatusOr<Endpoint> endpoint = ParseEndpoint(listen);
+  if (!endpoint.ok())
+    return absl::InvalidArgumentError(absl::StrCat("--http: ", endpoint.status().message()));
+  if (IsIpAddress(endpoint->host)) return Place{endpoint->host, endpoint->port, IsLoopback(endpoint->host)};
+  const std::vector<std::string> addresses = ResolveHost(endpoint->host);
+  if (addresses.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--http: \"", endpoint->host,
+                                                   "\" leads to no address; give one of this machine's, "
+                                                   "127.0.0.1 for this machine alone"));
+  }
+  return Place{addresses.front(), endpoint->port, IsLoopback(addresses.front())};
+}
+
+/// Its own, so that the page's key opens nothing of the rendezvous.
+absl::StatusOr<TlsIdentity> IdentityOf(const std::string& token) {
+  return DeriveIdentity(HmacSha256(token, "mtrun live page, TLS 1"));
+}
+
+class LivePage final : public Page {
+ public:
+  LivePage(const PageOptions& options, GateConfig gate)
+      : gate_(std::move(gate)),
+        client_(options.insecure, options.token),
+        watcher_([this](const auto& endpoints) { return client_.Ask(endpoints); }, options.endpoints),
+        calls_({options.insecure, options.token}) {}
+
+  ~LivePage() override { server_.reset(); }  // no handler runs on what goes first
+
+  /// `tls`: null for plain text.
+  absl::Status Listen(const Place& place, std::shared_ptr<const web::TlsContext> tls) {
+    web::Service service{.routes = Routes(), .tls = std::move(tls)};
+    service.limits.handler_patience = std::chrono::seconds(10);  // a call to a service has 5 s
+    service.limits.connections = 128;
+    MT_ASSIGN_OR_RETURN(server_, web::HttpServer::StartService(place.address, place.port, service));
+    return absl::OkStatus();
+  }
+
+  int port() const override { return server_->port(); }
+  void SetEndpoints(std::vector<std::string> endpoints) override {
+    watcher_.SetEndpoints(std::move(endpoints));
+  }
+
+ private:
+  using Need = Gate::Need;
+  using Act = std::function<void(const Request&, const Gate::Pass&, const Reply&)>;
+
+  /// `act` behind the gate; all answers are guarded.
+  web::Handler Behind(Need need, Act act) {
+    return [this, need, act = std::move(act)](const Request& request, const Reply& reply) {
+      const Reply guarded = [reply](Response response) { reply(Guarded(std::move(response))); };
+      Gate::Pass pass = gate_.Check(request, need, MonotonicNow());
+      if (pass.refusal) return guarded(*std::move(pass.refusal));
+      act(request, pass, guarded);
+    };
+  }
+
+  web::Handler Asset(const char* type, const std::string& text) {
+    return Behind(Need::kNothing, [type, &text](const auto&, const auto&, const Reply& reply) {
+      reply({.content_type = type, .body = text});
+    });
+  }
+
+  std::vector<web::Route> Routes() {
+    std::vector<web::Route> routes = {
+        {"GET", "/", Asset("text/html; charset=utf-8", PageHtml())},
+        {"GET", "/page.css", Asset("text/css; charset=utf-8", PageCss())},
+        {"GET", "/page.js", Asset("text/javascript; charset=utf-8", PageJs())},
+        {"GET", "/parts.js", Asset("text/javascript; charset=utf-8", PartsJs())},
+        {"GET", "/chart.js", Asset("text/javascript; charset=utf-8", ChartJs())},
+        {"GET", "/icon.svg", Asset("image/svg+xml", IconSvg())},
+        {"GET", "/healthz",
+         Behind(Need::kNothing,
+                [](const auto&, const auto&, const Reply& reply) { reply({.body = "ok\n"}); })},
+        {"GET", "/readyz",
+         Behind(Need::kNothing,
+                [this](const auto&, const auto&, const Reply& reply) {
+                  watcher_.Look([reply](const nlohmann::json& state) {
+                    const bool answers = state["answers"];
+                    reply({.status = answers ? 200 : 503,
+                           .body = answers ? "ok\n" : "no rendezvous service answers\n"});
+                  });
+                })},
+        {"POST", "/login",
+         [this](const Request& request, const Reply& reply) {
+           reply(Guarded(gate_.LogIn(request, MonotonicNow())));
+         }},
+        {"POST", "/logout", [this](const Request& request, const Reply& reply) {
+           reply(Guarded(gate_.LogOut(request, MonotonicNow())));
+         }}};
+    AddViews(&routes);
+    AddCalls(&routes);
+    return routes;
+  }
+
+  void AddViews(std::vector<web::Route>* routes) {
+    routes->push_back(
+        {"GET", "/api/session",
+         Behind(Need::kNothing, [this](const Request& request, const auto&, const Reply& reply) {
+           const Gate::Pass pass = gate_.Check(request, Need::kViewer, MonotonicNow());
+           if (pass.refusal) return reply(JsonResponse({{"role", nullptr}}));
+           reply(JsonResponse({{"role", NameOf(pass.role)}, {"csrf", pass.csrf}}));
+         })});
+    routes->push_back(
+        {"GET", "/api/state", Behind(Need::kViewer, [this](const auto&, const auto&, const Reply& reply) {
+           watcher_.Look([reply](const nlohmann::json& state) { reply(JsonResponse(state)); });
+         })});
+    routes->push_back(
+        {"GET", "/api/live", Behind(Need::kViewer, [this](const auto&, const auto&, const Reply& reply) {
+           const auto live = std::make_shared<web::LiveBody>();
+           reply({.content_type = "text/event-stream", .live = live});
+           watcher_.AddListener(live);
+         })});
+    routes->push_back(
+        {"GET", "/metrics", Behind(Need::kViewer, [this](const auto&, const auto&, const Reply& reply) {
+           watcher_.Look([reply](const nlohmann::json& state) {
+             reply({.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = MetricsText(state)});
+           });
+         })});
+    routes->push_back({"GET", "/api/log",
+                       Behind(Need::kViewer, [this](const Request& request, const auto&, const Reply& reply) {
+                         calls_.ReadLog(watcher_.endpoints(), request.query, reply);
+                       })});
+  }
+
+  void AddCalls(std::vector<web::Route>* routes) {
+    for (const char* call : {"drain", "evict", "stop", "stacks"}) {
+      routes->push_back(
+          {"POST", absl::StrCat("/api/", call),
+           Behind(Need::kOperator, [this, call](const Request& request, const auto&, const Reply& reply) {
+             calls_.Control(watcher_.endpoints(), call, request.body, reply);
+           })});
+    }
+  }
+
+  Gate gate_;                       // the server's thread alone
+  rendezvous::WatchClient client_;  // the watcher's thread alone
+  Watcher watcher_;
+  Calls calls_;
+  std::unique_ptr<web::HttpServer> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Page>> Page::Start(const PageOptions& options) {
+  MT_ASSIGN_OR_RETURN(const Place place, PlaceOf(options.listen));
+  std::shared_ptr<const web::TlsContext> tls;
+  TlsIdentity identity;
+  if (!place.loopback) {
+    MT_ASSIGN_OR_RETURN(identity, IdentityOf(options.page_token));
+    MT_ASSIGN_OR_RETURN(
+        tls, web::TlsContext::Make(identity.certificate + identity.ca_certificate, identity.private_key));
+  }
+  MT_ASSIGN_OR_RETURN(const Endpoint wanted, ParseEndpoint(options.listen));
+  GateConfig gate{.token = options.page_token,
+                  .encrypted = tls != nullptr,
+                  .port = place.port,
+                  .names = {absl::AsciiStrToLower(HostName()), absl::AsciiStrToLower(wanted.host)},
+                  .random = RandomText};
+  const std::string own = gate.names.front();
+  gate.names.push_back(own.substr(0, own.find('.')));
+  auto page = std::make_unique<LivePage>(options, std::move(gate));
+  if (const absl::Status listens = page->Listen(place, tls); !listens.ok())
+    return absl::Status(listens.code(), absl::StrCat("--http: ", listens.message()));
+  log::Info("the page is at ", tls ? "https://" : "http://", ToText({wanted.host, page->port()}),
+            "/ (its passwords: mtrun --http_passwords)");
+  if (tls) {
+    MT_ASSIGN_OR_RETURN(const std::string fingerprint, web::Fingerprint(identity.certificate));
+    log::Info("SHA-256 fingerprint of the page's certificate: ", fingerprint);
+  }
+  return page;
+}
+
+}  // namespace mtrun::page

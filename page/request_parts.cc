@@ -1,0 +1,114 @@
+#include "page/request_parts.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/endpoint.h"
+#include "base/string_view.h"
+
+namespace mtrun::page {
+namespace {
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char lower = absl::ascii_tolower(static_cast<unsigned char>(c));
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+bool Decode(absl::string_view text, std::string* out) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      *out += text[i] == '+' ? ' ' : text[i];
+      continue;
+    }
+    if (i + 2 >= text.size() || HexDigit(text[i + 1]) < 0 || HexDigit(text[i + 2]) < 0) return false;
+    *out += static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2]));
+    i += 2;
+  }
+  return true;
+}
+
+bool IsPort(absl::string_view text) {
+  int port = 0;
+  return text.size() <= 5 && std::all_of(text.begin(), text.end(), absl::ascii_isdigit) &&
+         absl::SimpleAtoi(text, &port) && port <= 65535;
+}
+
+bool IsHostCharacter(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' || c == '_';
+}
+
+}  // namespace
+
+std::string CookieIn(std::string_view header, std::string_view name) {
+  for (absl::string_view pair : absl::StrSplit(View(header), ';')) {
+    pair = absl::StripAsciiWhitespace(pair);
+    const size_t mark = pair.find('=');
+    if (mark == absl::string_view::npos || pair.substr(0, mark) != View(name)) continue;
+    return std::string(pair.substr(mark + 1));
+  }
+  return "";
+}
+
+std::optional<std::map<std::string, std::string>> ParseForm(std::string_view text) {
+  std::map<std::string, std::string> fields;
+  size_t count = 0;
+  for (const absl::string_view pair : absl::StrSplit(View(text), '&', absl::SkipEmpty())) {
+    if (++count > kMostFields) return std::nullopt;
+    const size_t mark = pair.find('=');
+    std::string name, value;
+    if (!Decode(pair.substr(0, mark), &name)) return std::nullopt;
+    if (mark != absl::string_view::npos && !Decode(pair.substr(mark + 1), &value)) return std::nullopt;
+    fields[name] = std::move(value);
+  }
+  return fields;
+}
+
+std::optional<std::string> BasicPasswordIn(std::string_view header) {
+  absl::string_view rest = absl::StripAsciiWhitespace(View(header));
+  if (!absl::StartsWithIgnoreCase(rest, "basic ")) return std::nullopt;
+  std::string decoded;
+  if (!absl::Base64Unescape(absl::StripAsciiWhitespace(rest.substr(6)), &decoded)) return std::nullopt;
+  const size_t mark = decoded.find(':');
+  if (mark == std::string::npos) return std::nullopt;
+  return decoded.substr(mark + 1);
+}
+
+std::optional<std::string> HostIn(std::string_view header) {
+  const absl::string_view text = absl::StripAsciiWhitespace(View(header));
+  if (absl::StartsWith(text, "[")) {
+    const size_t end = text.find(']');
+    if (end == absl::string_view::npos) return std::nullopt;
+    const absl::string_view port = text.substr(end + 1);
+    std::string address = absl::AsciiStrToLower(text.substr(1, end - 1));
+    if (!IsIpAddress(address) || (!port.empty() && (port[0] != ':' || !IsPort(port.substr(1)))))
+      return std::nullopt;
+    return address;
+  }
+  const size_t mark = text.find(':');
+  const absl::string_view host = text.substr(0, mark);
+  if (host.empty() || !std::all_of(host.begin(), host.end(), IsHostCharacter)) return std::nullopt;
+  if (mark != absl::string_view::npos && !IsPort(text.substr(mark + 1))) return std::nullopt;
+  return absl::AsciiStrToLower(host);
+}
+
+bool IsOurHost(std::string_view header, const std::vector<std::string>& names) {
+  const std::optional<std::string> host = HostIn(header);
+  if (!host) return false;
+  return IsIpAddress(*host) || *host == "localhost" ||
+         std::find(names.begin(), names.end(), *host) != names.end();
+}
+
+bool IsOwnOrigin(std::string_view origin, std::string_view host, bool encrypted) {
+  if (!HostIn(host)) return false;
+  const std::string own =
+      absl::StrCat(encrypted ? "https://" : "http://", absl::StripAsciiWhitespace(View(host)));
+  return absl::EqualsIgnoreCase(absl::StripAsciiWhitespace(View(origin)), own);
+}
+
+}  // namespace mtrun::page

@@ -1,0 +1,77 @@
+#include "page/watcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "page/state_json.h"
+
+namespace mtrun::page {
+
+Watcher::Watcher(Ask ask, std::vector<std::string> endpoints)
+    : ask_(std::move(ask)), endpoints_(std::move(endpoints)), thread_([this] { Run(); }) {}
+
+Watcher::~Watcher() {
+  {
+    const MutexLock lock(mu_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  thread_.join();
+  for (const auto& listener : listeners_) listener->End();
+}
+
+void Watcher::SetEndpoints(std::vector<std::string> endpoints) {
+  const MutexLock lock(mu_);
+  endpoints_ = std::move(endpoints);
+}
+
+std::vector<std::string> Watcher::endpoints() const {
+  const MutexLock lock(mu_);
+  return endpoints_;
+}
+
+void Watcher::AddListener(std::shared_ptr<web::LiveBody> listener) {
+  const MutexLock lock(mu_);
+  listeners_.push_back(std::move(listener));
+  changed_.NotifyAll();
+}
+
+void Watcher::Look(Told told) {
+  const MutexLock lock(mu_);
+  looking_.push_back(std::move(told));
+  changed_.NotifyAll();
+}
+
+void Watcher::DropGone() {
+  std::erase_if(listeners_, [](const auto& listener) { return listener->gone(); });
+}
+
+void Watcher::Run() {
+  mu_.Lock();
+  while (!stopping_) {
+    DropGone();
+    if (!Wanted()) {
+      changed_.Wait(mu_);
+      continue;
+    }
+    const std::vector<std::string> endpoints = endpoints_;
+    std::vector<Told> looking = std::exchange(looking_, {});
+    mu_.Unlock();
+    const absl::StatusOr<rendezvous::WatchedState> state = ask_(endpoints);
+    const TimePoint now = MonotonicNow();
+    if (state.ok()) history_.OnState(*state, now);
+    const nlohmann::json json =
+        state.ok() ? StateJson(*state, history_, now) : SilenceJson(std::string(state.status().message()));
+    const std::string event = absl::StrCat("event: state\ndata: ", Line(json), "\n");
+    for (const Told& told : looking) told(json);
+    mu_.Lock();
+    for (const auto& listener : listeners_) listener->Set(event);
+    // A pause between two questions also where many look one after the other.
+    const TimePoint next = now + kPause;
+    while (!stopping_ && MonotonicNow() < next) changed_.WaitUntil(mu_, next);
+  }
+  mu_.Unlock();
+}
+
+}  // namespace mtrun::page

@@ -1,0 +1,52 @@
+#include "rendezvous/service/lookout.h"
+
+#include <algorithm>
+
+namespace mtrun::rendezvous {
+
+std::optional<int64_t> Lookout::OnWatched(TimePoint now) {
+  if (asked_at_ && now - *asked_at_ < kAskPause) return std::nullopt;
+  asked_at_ = now;
+  return ++asked_;
+}
+
+void Lookout::OnUse(const NodeKey& node, NodeUse use, TimePoint now) { uses_[node] = {std::move(use), now}; }
+
+void Lookout::OnLine(const std::string& job_id, int64_t wall_ns, const std::string& text) {
+  std::deque<Happening>& lines = happenings_[job_id];
+  if (lines.empty()) told_of_.push_back(job_id);
+  lines.push_back({job_id, ++happened_, wall_ns, text.substr(0, kMaxName * 4)});
+  if (lines.size() > kMostHappenings) lines.pop_front();
+  if (told_of_.size() <= kMostEnded) return;
+  happenings_.erase(told_of_.front());
+  told_of_.pop_front();
+}
+
+void Lookout::OnEnded(const JobView& job, TimePoint now) {
+  ended_[job.settings.job_id] = {job, now};
+  if (ended_.size() <= kMostEnded) return;
+  ended_.erase(std::min_element(ended_.begin(), ended_.end(),
+                                [](const auto& a, const auto& b) { return a.second.at < b.second.at; }));
+}
+
+std::vector<WatchedNode> Lookout::Uses(TimePoint now) const {
+  std::vector<WatchedNode> nodes;
+  for (const auto& [key, use] : uses_) nodes.push_back({key.first, key.second, now - use.second, use.first});
+  return nodes;
+}
+
+std::vector<Happening> Lookout::Happenings() const {
+  std::vector<Happening> all;
+  for (const auto& [job_id, lines] : happenings_) all.insert(all.end(), lines.begin(), lines.end());
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  return all;
+}
+
+std::vector<Lookout::Ended> Lookout::EndedJobs(TimePoint now) {
+  std::erase_if(ended_, [&](const auto& entry) { return now - entry.second.at > kEndedShown; });
+  std::vector<Ended> all;
+  for (const auto& [job_id, ended] : ended_) all.push_back(ended);
+  return all;
+}
+
+}  // namespace mtrun::rendezvous

@@ -1,0 +1,58 @@
+#include <map>
+#include <string>
+
+#include "base/status_macros.h"
+#include "page/gate.h"
+#include "page/metrics.h"
+#include "page/request_parts.h"
+#include "tests/fuzz/fuzz_targets.h"
+#include "tests/support/token.h"
+
+namespace mtrun::fuzz {
+namespace {
+
+using page::Gate;
+
+/// "name: value" lines, then a body behind an empty line.
+web::Request RequestIn(std::string_view bytes) {
+  web::Request request{.method = "POST", .peer = "peer"};
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\n');
+    const std::string_view line = bytes.substr(0, end);
+    bytes = end == std::string_view::npos ? "" : bytes.substr(end + 1);
+    if (line.empty()) break;
+    const size_t mark = line.find(": ");
+    if (mark != std::string_view::npos)
+      request.headers[std::string(line.substr(0, mark))] = line.substr(mark + 2);
+  }
+  request.body = bytes;
+  return request;
+}
+
+void ReadParts(std::string_view bytes) {
+  if (const auto host = page::HostIn(bytes)) {
+    MT_CHECK(!host->empty() && host->find_first_of(" /@\"<>\n") == std::string::npos) << *host;
+    MT_CHECK(!page::IsOwnOrigin("null", bytes, false));
+  }
+  const auto form = page::ParseForm(bytes);
+  MT_CHECK(!form || form->size() <= page::kMostFields) << form->size();
+  const std::string cookie = page::CookieIn(bytes, "s");
+  MT_CHECK(cookie.find(';') == std::string::npos) << cookie;
+  page::BasicPasswordIn(bytes);
+  const std::string label = page::LabelText(std::string(bytes));
+  MT_CHECK(label.find('\n') == std::string::npos) << label;
+}
+
+}  // namespace
+
+void FuzzPage(std::string_view bytes) {
+  ReadParts(bytes);
+  // Nobody gets in by what he writes: the token is not in the corpus, and no session was begun.
+  Gate gate({.token = support::kToken, .port = 1, .random = [] { return std::string("random"); }});
+  const web::Request request = RequestIn(bytes);
+  MT_CHECK(gate.Check(request, Gate::Need::kViewer, TimePoint()).refusal.has_value());
+  MT_CHECK(gate.Check(request, Gate::Need::kOperator, TimePoint()).refusal.has_value());
+  MT_CHECK(gate.LogIn(request, TimePoint()).status >= 400);
+}
+
+}  // namespace mtrun::fuzz

@@ -1,0 +1,33 @@
+#include "page/calls.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::page {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(CallsTest, ALogQuestionIsReadFromTheQuery) {
+  const auto question = ReadLogQuestion("job=a%20b&rank=3&attempt=%2Fx&out=10&err=-1");
+  ASSERT_TRUE(question.ok()) << question.status();
+  EXPECT_EQ(question->job_id, "a b");
+  EXPECT_EQ(question->read, (rendezvous::LogRequest{0, 3, "/x", 10, -1}));
+  for (const char* bad : {"", "rank=", "rank=-1", "rank=x", "rank=1&out=-2", "rank=99999999999", "rank=%"})
+    EXPECT_TRUE(absl::IsInvalidArgument(ReadLogQuestion(bad).status())) << bad;
+}
+
+TEST(CallsTest, AControlQuestionIsReadFromTheBody) {
+  const auto stop = ReadControlQuestion("stop", R"({"job": "a", "checkpoint": true})");
+  ASSERT_TRUE(stop.ok()) << stop.status();
+  EXPECT_EQ(stop->job_id, "a");
+  EXPECT_TRUE(stop->checkpoint);
+  EXPECT_THAT(stop->by.user, HasSubstr("the page's operator"));
+  EXPECT_EQ(ReadControlQuestion("drain", R"({"node": "n1"})")->node, "n1");
+  for (const char* bad : {"", "[]", "{", R"({"node": 1})", R"({"x": "y"})", R"({"job": "a"})"})
+    EXPECT_FALSE(ReadControlQuestion("drain", bad).ok()) << bad;
+  EXPECT_FALSE(ReadControlQuestion("stop", std::string(5000, ' ') + "{}").ok());
+}
+
+}  // namespace
+}  // namespace mtrun::page

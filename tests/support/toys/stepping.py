@@ -1,0 +1,50 @@
+"""A cooperative worker without any library that makes steps and tells of them, as trainers do.
+
+It takes 50 ms a step, says what of that it waited for input while somebody watches, and prints a line that no page may take
+for HTML. Drained or sent SIGTERM it leaves after its step.
+"""
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+channel = socket.socket(socket.AF_UNIX)
+channel.connect(os.environ["MTRUN_SOCKET"].replace("@", "\0", 1))
+leaving = []
+signal.signal(signal.SIGTERM, lambda *_: leaving.append("SIGTERM"))
+
+
+def say(kind, **fields):
+    channel.sendall((json.dumps({"type": kind, **fields}) + "\n").encode())
+
+
+say("hello", protocol=1, pid=os.getpid(), local_rank=int(os.environ["LOCAL_RANK"]), cooperative=True, reports=True)
+pending, generation, rank, step, watched, told = b"", None, 0, 0, 0.0, 0.0
+while not leaving:
+    if select.select([channel], [], [], 0.05)[0]:
+        pending += (received := channel.recv(65536))
+        if not received:
+            sys.exit("the agent is gone")
+    *lines, pending = pending.split(b"\n")
+    for message in map(json.loads, lines):
+        if message["type"] == "assignment":
+            generation, rank = message["generation"], message["rank"]
+            say("ready", generation=generation)
+            print(f"rank {rank} of {message['world_size']} says <script>document.title='taken'</script>", flush=True)
+        elif message["type"] == "dissolved":
+            generation = None
+        elif message["type"] == "drain":
+            leaving.append(message["why"])
+        elif message["type"] == "watch":
+            watched = time.monotonic() + message["seconds"]
+    if generation is None:
+        continue
+    step += 1
+    say("progress", epoch=0, step=step, samples=32 * step)
+    if time.monotonic() < watched and time.monotonic() - told >= 2:
+        told = time.monotonic()
+        say("step_times", step=step, data_seconds=0.004, exchange_seconds=0.0 if rank == 1 else 0.03)
+say("leaving", why=leaving[0])

@@ -1,0 +1,27 @@
+#include "trainers/membership/step_times_mean.h"
+
+#include "gtest/gtest.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using channel::StepTimes;
+
+constexpr TimePoint kStart = TimePoint(std::chrono::hours(1));
+
+TEST(StepTimesMean, NothingIsToldWhileNobodyWatches) {
+  StepTimesMean mean;
+  for (int step = 1; step < 100; ++step)
+    EXPECT_FALSE(mean.Add({step, 0.1, 0.2}, false, kStart + std::chrono::seconds(step)));
+}
+
+TEST(StepTimesMean, TheMeanIsToldEveryTwoSeconds) {
+  StepTimesMean mean;
+  EXPECT_FALSE(mean.Add({1, 8, 8}, false, kStart));
+  EXPECT_EQ(mean.Add({2, 0.5, 0.25}, true, kStart), (StepTimes{2, 0.5, 0.25}));
+  EXPECT_FALSE(mean.Add({3, 1, 2}, true, kStart + std::chrono::milliseconds(1999)));
+  EXPECT_EQ(mean.Add({4, 3, 4}, true, kStart + StepTimesMean::kEvery), (StepTimes{4, 2, 3}));
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

@@ -1,0 +1,24 @@
+#include "trainers/membership/step_times_mean.h"
+
+namespace mtrun::trainers {
+
+std::optional<channel::StepTimes> StepTimesMean::Add(const channel::StepTimes& step, bool watched,
+                                                     TimePoint now) {
+  if (!watched) {
+    *this = {};
+    return std::nullopt;
+  }
+  ++steps_;
+  sum_.step = step.step;
+  sum_.data_seconds += step.data_seconds;
+  sum_.exchange_seconds += step.exchange_seconds;
+  if (told_ && now - *told_ < kEvery) return std::nullopt;
+  channel::StepTimes mean = sum_;
+  mean.data_seconds /= static_cast<double>(steps_);
+  mean.exchange_seconds /= static_cast<double>(steps_);
+  *this = {};
+  told_ = now;
+  return mean;
+}
+
+}  // namespace mtrun::trainers
