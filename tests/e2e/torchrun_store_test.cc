@@ -53,7 +53,9 @@ TEST_P(AgentStore, IsFoundWhereTheNodesOfAStaticJobMeet) {
                   "--master_addr=127.0.0.1", "--master_port", port, Toy(), "endpoint", "127.0.0.1:" + port});
   };
   const auto first = node("0");  // it hosts the rendezvous, as the node of --master_addr does
-  if (!torchrun()) ASSERT_TRUE(first->WaitForLine("hosting the rendezvous")) << first->Text();
+  if (!torchrun()) {
+    ASSERT_TRUE(first->WaitForLine("hosting the rendezvous")) << first->Text();
+  }
   const auto second = node("1");
   EXPECT_EQ(first->Wait(), 0) << first->Text();
   EXPECT_EQ(second->Wait(), 0) << second->Text();
