@@ -97,5 +97,18 @@ TEST(normal_init, ClassesReachTheUnetsOutput) {
   EXPECT_EQ(Parameter(*net, "class_embedding.weight").sizes(), at::IntArrayRef({4, 32}));
 }
 
+TEST(ZeroInit, ABlockBeginsAsItsShortcut) {
+  ResNet18 net(3, kStem32);
+  net.ZeroLastNorms();
+  int blocks = 0;
+  for (const auto& p : net.named_parameters()) {
+    const bool last = p.key().ends_with("bn2.weight");
+    blocks += last ? 1 : 0;
+    if (p.value().dim() == 1 && p.key().ends_with(".weight"))
+      EXPECT_EQ(p.value().detach().abs().max().item<float>(), last ? 0 : 1) << p.key();
+  }
+  EXPECT_EQ(blocks, 8);
+}
+
 }  // namespace
 }  // namespace mtrun::models

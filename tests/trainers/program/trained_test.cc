@@ -13,6 +13,7 @@
 #include "datasets/images/png.h"
 #include "datasets/packed.h"
 #include "nlohmann/json.hpp"
+#include "tests/trainers/support/encoded_set.h"
 #include "tests/trainers/support/trainer_program.h"
 #include "trainers/models/unet.h"
 #include "trainers/weights/safetensors.h"
@@ -109,6 +110,29 @@ TEST_F(TrainedTest, EvaluateIsTheRunsOwnAtAnyWorldSize) {
     const json evaluation = Evaluate(absl::StrCat(run, "/", what), data);
     EXPECT_EQ(evaluation["confusion_rows_actual"], report["confusion_rows_actual"]) << what;
   }
+}
+
+/// Training saw random parts, at first small ones; test images have another size, and show their middle.
+TEST_F(TrainedTest, EvaluateSeesTestImagesAsTheRunDid) {
+  const std::string data = testing::WriteEncodedSet(folder_.path(), "data", {7, 5}, 20),
+                    run = folder_.File("run");
+  testing::Run("resnet18", 1, Train(data, "run", {"--epochs",          "2",
+                                                  "--batch_size",      "4",
+                                                  "--image_size",      "64",
+                                                  "--image_size_from", "32",
+                                                  "--grow_after",      "1",
+                                                  "--grown_after",     "1",
+                                                  "--augment",         "--random_resized_crop",
+                                                  "--eval_image_size", "48",
+                                                  "--eval_part",       "0.75",
+                                                  "--label_smoothing", "0.1",
+                                                  "--zero_init"}),
+               kSlow);
+  const std::string out = folder_.File("evaluation.json");
+  testing::Run("resnet18", 1, {"--evaluate", run, "--data", data, "--out", out}, kSlow);
+  const json evaluation = json::parse(ReadText(out)), report = Report(run);
+  EXPECT_EQ(evaluation["confusion_rows_actual"], report["confusion_rows_actual"]);
+  EXPECT_NEAR(evaluation["loss"].get<double>(), report["test_loss"].get<double>(), 1e-6);
 }
 
 TEST_F(TrainedTest, TheAverageIsWhatCounts) {

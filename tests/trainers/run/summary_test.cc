@@ -75,7 +75,7 @@ TEST(Summary, TwentyClassesFitEightyColumnsInPercent) {
 
 TEST(Summary, OfMoreClassesTheWorstAreNamed) {
   const std::string text = SummaryText(Report(100, 200, "a_class_with_a_very_long_name_indeed"));
-  ExpectFits(text, 80, 31);
+  ExpectFits(text, 80, 32);
   EXPECT_THAT(text, HasSubstr("\nthe most frequent confusions\n"));
   EXPECT_THAT(text, HasSubstr("the 10 worst of 100 classes"));
   EXPECT_THAT(text, Not(HasSubstr("rows actual")));

@@ -44,7 +44,7 @@ ThreadJob::Generation ThreadJob::Meet(int member) {
     if (current_.number != before) return current_;
     if (waiting_ == members_) {
       // The last one to come, or the first to see that nobody else does, begins it for all.
-      current_ = {.number = before + 1, .ranks = {}, .bootstrap = MakeThreadBootstrap()};
+      current_ = {.number = before + 1, .ranks = {}, .bootstrap = MakeThreadBootstrap(), .network = {}};
       for (const int each : members_) current_.ranks.emplace(each, static_cast<int>(current_.ranks.size()));
       if (devices_) current_.network = FakeNetwork::Make(static_cast<int>(members_.size()));
       waiting_.clear();
