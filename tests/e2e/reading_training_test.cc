@@ -26,7 +26,7 @@ class ReadingTrainingTest : public TrainingRuns {
 TEST_F(ReadingTrainingTest, StreamsOfRandomPartsAreTheSameForAnyWorkersThreadsAndDeaths) {
   const auto training =
       Train({"--standalone", "--nproc_per_node", "3"}, "faulty", 3, Words(streamed_, many_threads_),
-            {{"MTRUN_FAULTS", "rank=1 step=8 at=backward do=kill"}});
+            {{"MTRUN_FAULTS", "rank=1 step=11 at=backward do=kill"}});
   ASSERT_EQ(training->Wait(), 0) << training->Text();
   EXPECT_THAT(training->Text(), AllOf(HasSubstr("fault fired: "), HasSubstr("continuing with ")));
   ExpectUndisturbed("faulty", 3, Words(streamed_, {"--read_threads", "1", "--read_ahead", "0"}));

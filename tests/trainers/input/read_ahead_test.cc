@@ -236,8 +236,9 @@ TEST_F(ReadAheadTest, ADamagedImageIsNamedWhereItIsTaken) {
 }
 
 TEST_F(ReadAheadTest, ASourceGrowsItsImages) {
-  SourceOptions options{
-      .seed = 3, .plan = {.global_batch = 4, .micro_batch = 2}, .shuffle = datasets::Shuffle::kFull};
+  SourceOptions options;
+  options.seed = 3;
+  options.plan = {.global_batch = 4, .micro_batch = 2};
   options.augmentation.flip = true;
   options.reading = {.crop = RandomCrop{}, .growth = {.from = 32, .first = 1, .end = 2}};
   const BatchOptions batch{.image_size = 96, .grows = true, .read_threads = 2};
