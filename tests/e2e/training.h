@@ -68,7 +68,7 @@ class TrainingRuns : public LauncherTest {
   /// Every step's loss is that of one worker alone, up to the order of additions, and the ledger is exact.
   void ExpectUndisturbed(const std::string& run, int epochs, const std::vector<std::string>& more = {}) {
     const auto alone = TrainHere(1, "alone", epochs, more);
-    ASSERT_EQ(alone->Wait(), 0) << alone->Text();
+    ASSERT_EQ(alone->Wait(Seconds(300)), 0) << alone->Text();
     const auto expected = Losses("alone"), seen = Losses(run);
     ASSERT_EQ(expected.size(), static_cast<size_t>(epochs * kStepsPerEpoch));
     ASSERT_EQ(seen.size(), expected.size());
