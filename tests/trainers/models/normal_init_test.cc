@@ -104,8 +104,8 @@ TEST(ZeroInit, ABlockBeginsAsItsShortcut) {
   for (const auto& p : net.named_parameters()) {
     const bool last = p.key().ends_with("bn2.weight");
     blocks += last ? 1 : 0;
-    if (p.value().dim() == 1 && p.key().ends_with(".weight"))
-      EXPECT_EQ(p.value().detach().abs().max().item<float>(), last ? 0 : 1) << p.key();
+    if (p.value().dim() != 1 || !p.key().ends_with(".weight")) continue;
+    EXPECT_EQ(p.value().detach().abs().max().item<float>(), last ? 0 : 1) << p.key();
   }
   EXPECT_EQ(blocks, 8);
 }
