@@ -96,7 +96,7 @@ std::string MatrixText(const RunReport& r) {
 }
 
 std::string ConfusionsText(const RunReport& r) {
-  const int width = NameWidth(r);
+  const int width = std::max(NameWidth(r), 9);  // "predicted"
   std::string text = absl::StrFormat("the %d most frequent confusions\n%-*s  %-*s  images\n", kMostNamed,
                                      width, "actual", width, "predicted");
   for (const ConfusionMatrix::Confusion& c : r.matrix.Confusions()) {
