@@ -174,9 +174,7 @@ std::vector<OtherFailure> Supervisor::OtherFailures(const rendezvous::WorkerFail
   std::vector<OtherFailure> others;
   for (const WorkerExited& failed : failures_) {
     const bool same = failed.pid == cause.pid && failed.local_rank == cause.local_rank;
-    // Who only obeyed, and had nothing to say, did not fail.
-    const bool told = failed.signal == SIGTERM || failed.signal == SIGKILL;
-    if (same || (told && !failed.recorded)) continue;
+    if (same || OnlyObeyed(failed)) continue;
     others.push_back({first_rank_ + failed.local_rank, failed.local_rank, failed.exit_code, failed.signal,
                       failed.wall_time, failed.message});
   }

@@ -1,11 +1,12 @@
 #include "launcher/output/failure_report.h"
 
+#include <signal.h>
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/signal_name.h"
-#include "launcher/core/agent_events.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -41,6 +42,12 @@ void List(const std::vector<OtherFailure>& others, std::string* box) {
 }
 
 }  // namespace
+
+bool OnlyObeyed(const WorkerExited& ended) {
+  // Who has a handler for SIGTERM says by its exit code why it ended, as a shell does.
+  const int signal = ended.signal != 0 ? ended.signal : ended.exit_code - 128;
+  return !ended.recorded && (signal == SIGTERM || (signal == SIGKILL && ended.signal != 0));
+}
 
 std::string FailureReport(const std::string& program, const rendezvous::JobOutcome& outcome,
                           const std::vector<OtherFailure>& others) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/core/agent_events.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::launcher {
@@ -15,6 +16,9 @@ struct OtherFailure {
   int exit_code = 0, signal = 0;  // exit_code is valid when signal is 0
   std::string wall_time, message;
 };
+
+/// Its mtrun told it to stop, as torchrun does, and it had no error to record: that is no failure of its own.
+bool OnlyObeyed(const WorkerExited& ended);
 
 /// Several lines, the last one ended. Of each of the others one line and the first of its message.
 std::string FailureReport(const std::string& program, const rendezvous::JobOutcome& outcome,

@@ -50,5 +50,19 @@ TEST(FailureReportTest, ListsWhoElseFailed) {
                              "    | last\n"));
 }
 
+TEST(FailureReportTest, WhoWasStoppedIsNoFailure) {
+  const auto obeyed = [](int exit_code, int signal, bool recorded) {
+    return OnlyObeyed({.exit_code = exit_code, .signal = signal, .recorded = recorded});
+  };
+  EXPECT_TRUE(obeyed(0, 15, false));
+  EXPECT_TRUE(obeyed(0, 9, false)) << "it did not stop in time";
+  EXPECT_TRUE(obeyed(143, 0, false)) << "it has a handler, as our trainers have";
+  EXPECT_FALSE(obeyed(0, 15, true)) << "it wrote down what had gone wrong";
+  EXPECT_FALSE(obeyed(143, 0, true));
+  EXPECT_FALSE(obeyed(137, 0, false));
+  EXPECT_FALSE(obeyed(1, 0, false));
+  EXPECT_FALSE(obeyed(0, 11, false));
+}
+
 }  // namespace
 }  // namespace mtrun::launcher
