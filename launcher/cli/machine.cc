@@ -16,19 +16,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> Names(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator item(folder, error), end; !error && item != end; item.increment(error))
-    names.push_back(item->path().filename());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 /// nvidia0, nvidia1, ..., not nvidiactl.
 int CountDeviceFiles(const std::string& root) {
   int count = 0;
-  for (const std::string& name : Names(root + "/dev")) {
+  for (const std::string& name : NamesIn(root + "/dev")) {
     if (!name.starts_with("nvidia") || name.size() == 6) continue;
     const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
     count += std::all_of(name.begin() + 6, name.end(), digit) ? 1 : 0;
@@ -46,8 +37,17 @@ int LeadingNumber(absl::string_view entry) {
 
 }  // namespace
 
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator item(folder, error), end; !error && item != end; item.increment(error))
+    names.push_back(item->path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 std::vector<std::string> GpuAddresses(const std::string& root) {
-  std::vector<std::string> addresses = Names(root + "/proc/driver/nvidia/gpus");
+  std::vector<std::string> addresses = NamesIn(root + "/proc/driver/nvidia/gpus");
   for (std::string& address : addresses) absl::AsciiStrToLower(&address);
   return addresses;
 }

@@ -11,6 +11,8 @@
 
 namespace mtrun::launcher {
 
+/// What lies in a folder, sorted; nothing where there is none.
+std::vector<std::string> NamesIn(const std::string& folder);
 /// GPUs of the NVIDIA driver; where device files are hidden from this container, those that are not.
 int CountGpus(const std::string& root);
 /// PCI addresses of the GPUs in CUDA's order by bus ("0000:1b:00.0"), lower case.

@@ -29,14 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> Names(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator item(folder, error), end; !error && item != end; item.increment(error))
-    names.push_back(item->path().filename());
-  return names;
-}
-
 bool IsNumber(absl::string_view text) {
   return !text.empty() &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
@@ -61,7 +53,7 @@ uint64_t FieldOf(const std::string& status, absl::string_view field) {
 /// Processes and threads of this user, as the kernel counts them.
 uint64_t ThreadsOfUser(const std::string& root) {
   uint64_t threads = 0;
-  for (const std::string& name : Names(root + "/proc")) {
+  for (const std::string& name : NamesIn(root + "/proc")) {
     if (!IsNumber(name)) continue;
     const std::string status = Text(absl::StrCat(root, "/proc/", name, "/status"));
     if (!status.empty() && FieldOf(status, "Uid:") == getuid()) threads += FieldOf(status, "Threads:");
@@ -95,7 +87,7 @@ LimitFacts LookAtLimits(const std::string& root) {
     facts.processes_from = "pids.max of the control group";
   }
   if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0) facts.locked_memory = LimitOf(limit.rlim_cur);
-  facts.infiniband = !Names(root + "/sys/class/infiniband").empty();
+  facts.infiniband = !NamesIn(root + "/sys/class/infiniband").empty();
   return facts;
 }
 
@@ -142,7 +134,7 @@ GpuFacts LookAtGpus(const EnvironmentMap& environment, const std::string& root) 
   GpuFacts facts;
   facts.listed = static_cast<int>(GpuAddresses(root).size());
   const auto opens = [](const std::string& path) { return access(path.c_str(), R_OK | W_OK) == 0; };
-  for (const std::string& name : Names(root + "/dev")) {
+  for (const std::string& name : NamesIn(root + "/dev")) {
     if (!absl::StartsWith(name, "nvidia") || !IsNumber(absl::StripPrefix(name, "nvidia"))) continue;
     ++facts.present;
     if (opens(absl::StrCat(root, "/dev/", name))) ++facts.usable;
