@@ -303,7 +303,7 @@ TEST_F(OutputMuxTest, ABoundedFileKeepsTheNewestBytes) {
   const std::string block(1000, 'x');
   {
     OutputMux mux(out_.get(), err_.get());
-    FakeWorker worker = AddWorker(mux, 0, {.out = {.console = false}}, [&](WorkerStreams& streams) {
+    FakeWorker worker = AddWorker(mux, 0, {.out = {.console = false}, .err = {}}, [&](WorkerStreams& streams) {
       streams.out_file = folder_.File("out.log");
       streams.most_log_bytes = 400'000;
     });
