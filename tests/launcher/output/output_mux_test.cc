@@ -303,10 +303,11 @@ TEST_F(OutputMuxTest, ABoundedFileKeepsTheNewestBytes) {
   const std::string block(1000, 'x');
   {
     OutputMux mux(out_.get(), err_.get());
-    FakeWorker worker = AddWorker(mux, 0, {.out = {.console = false}, .err = {}}, [&](WorkerStreams& streams) {
-      streams.out_file = folder_.File("out.log");
-      streams.most_log_bytes = 400'000;
-    });
+    FakeWorker worker =
+        AddWorker(mux, 0, {.out = {.console = false}, .err = {}}, [&](WorkerStreams& streams) {
+          streams.out_file = folder_.File("out.log");
+          streams.most_log_bytes = 400'000;
+        });
     for (int i = 0; i < 3000; ++i) ASSERT_TRUE(WriteAll(worker.out.get(), block).ok());
     ASSERT_TRUE(WriteAll(worker.out.get(), "the end\n").ok());
     mux.CloseAll(kPatience);
