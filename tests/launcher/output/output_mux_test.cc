@@ -283,7 +283,8 @@ TEST_F(OutputMuxTest, FilesGetEverythingAtAnyRate) {
 }
 
 TEST_F(OutputMuxTest, RawBytesPassUnchangedAndTheTailIsKept) {
-  const std::string bytes = std::string("{\"a\": 1}\r50%\0\xff no end", 24);
+  using std::string_literals::operator""s;
+  const std::string bytes = "{\"a\": 1}\r50%\0\xff no end"s;
   {
     OutputMux mux(out_.get(), err_.get());
     FakeWorker worker = AddWorker(mux, 0, {}, [](WorkerStreams& streams) { streams.raw = true; });
