@@ -12,9 +12,9 @@ namespace mtrun {
 namespace {
 
 /// Reads variables into fields and remembers the first complaint.
-class Reader {
+class EnvironmentReader {
  public:
-  explicit Reader(const EnvironmentMap& environment) : environment_(environment) {}
+  explicit EnvironmentReader(const EnvironmentMap& environment) : environment_(environment) {}
 
   void Number(const char* name, int low, int high, bool required, int* field) {
     const auto found = environment_.find(name);
@@ -80,7 +80,7 @@ bool IsLaunched(const EnvironmentMap& environment) {
 
 absl::StatusOr<WorkerEnv> ParseWorkerEnv(const EnvironmentMap& environment) {
   WorkerEnv w;
-  Reader reader(environment);
+  EnvironmentReader reader(environment);
   reader.Number("WORLD_SIZE", 1, kMany, true, &w.world_size);
   reader.Number("RANK", 0, w.world_size - 1, true, &w.rank);
   reader.Number("LOCAL_WORLD_SIZE", 1, w.world_size, false, &w.local_world_size);

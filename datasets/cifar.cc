@@ -24,8 +24,9 @@ namespace fs = std::filesystem;
 constexpr int kSide = 32;
 constexpr int64_t kPlane = int64_t{kSide} * kSide;
 constexpr int64_t kPixels = 3 * kPlane;
-constexpr int64_t kMaxBytes = int64_t{1} << 30;  // of all files together; the published sets have 185 MB
-constexpr int64_t kChunk = 1024;                 // images that one thread converts at a time
+constexpr int64_t kMostCifarBytes = int64_t{1}
+                                    << 30;  // of all files together; the published sets have 185 MB
+constexpr int64_t kCifarChunk = 1024;       // images that one thread converts at a time
 
 /// One of the two published sets.
 struct Kind {
@@ -60,7 +61,7 @@ bool IsCifarFile(const std::string& name) {
 absl::StatusOr<Files> ReadFromArchive(const std::string& path) {
   MT_ASSIGN_OR_RETURN(ArchiveReader reader, ArchiveReader::Open(path));
   Files files;
-  int64_t left = kMaxBytes;
+  int64_t left = kMostCifarBytes;
   for (;;) {
     MT_ASSIGN_OR_RETURN(const bool more, reader.Next());
     if (!more) return files;
@@ -168,10 +169,10 @@ class Cifar : public ImageSource {
     for (const auto& [split, files] : splits_) {
       int64_t before = 0;
       for (const RecordFile& file : files) {
-        MT_RETURN_IF_ERROR(
-            ParallelChunks(file.images(), kChunk, threads, [&, &name = split](int64_t begin, int64_t end) {
-              return CopyChunk(sink, name, file, before, begin, end);
-            }));
+        MT_RETURN_IF_ERROR(ParallelChunks(file.images(), kCifarChunk, threads,
+                                          [&, &name = split](int64_t begin, int64_t end) {
+                                            return CopyChunk(sink, name, file, before, begin, end);
+                                          }));
         before += file.images();
       }
     }

@@ -14,6 +14,8 @@ namespace mtrun::datasets {
 
 /// Reads the flags of `args`, which may stand before, between and after the words; the words.
 absl::StatusOr<std::vector<std::string>> WordsOf(Settings& settings, std::vector<std::string> args);
+/// What a command that fails exits with.
+inline constexpr int kFailure = 1, kUsage = 2;
 /// Says on standard error why a command fails; `code`.
 int Complain(int code, const absl::Status& status);
 

@@ -29,7 +29,7 @@ absl::StatusOr<RgbImage> FittedImage(const PackedSplit& split, int64_t i) {
 }
 
 /// Copies `image` to the middle of the cell whose upper left pixel is (top, left).
-void Place(const RgbImage& image, int top, int left, RgbImage& picture) {
+void PutImage(const RgbImage& image, int top, int left, RgbImage& picture) {
   top += (kCellSide - image.size.height) / 2;
   left += (kCellSide - image.size.width) / 2;
   const size_t row = size_t{3} * image.size.width;
@@ -66,8 +66,8 @@ absl::StatusOr<ContactSheet> MakeContactSheet(const PackedSplit& split, int64_t 
   std::fill(sheet.picture.pixels.begin(), sheet.picture.pixels.end(), kBackground);
   for (int cell = 0; cell < cells; ++cell) {
     MT_ASSIGN_OR_RETURN(const RgbImage image, FittedImage(split, sheet.images[static_cast<size_t>(cell)]));
-    Place(image, cell / sheet.columns * kPitch + kCellBorder, cell % sheet.columns * kPitch + kCellBorder,
-          sheet.picture);
+    PutImage(image, cell / sheet.columns * kPitch + kCellBorder, cell % sheet.columns * kPitch + kCellBorder,
+             sheet.picture);
   }
   return sheet;
 }

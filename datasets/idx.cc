@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr uint32_t kImagesMagic = 0x00000803;  // unsigned bytes, three dimensions
 constexpr uint32_t kLabelsMagic = 0x00000801;
-constexpr int64_t kMaxBytes = int64_t{1} << 36;
-constexpr int64_t kChunk = 1024;
+constexpr int64_t kMostIdxBytes = int64_t{1} << 36;
+constexpr int64_t kIdxChunk = 1024;
 const char* const kFashion[] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
                                 "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 
@@ -96,7 +96,7 @@ absl::StatusOr<IdxArray> ReadIdx(const std::string& path, uint32_t magic, int di
   int64_t expected = 1;
   for (int i = 0; i < dimensions; ++i) {
     array.sizes.push_back(BigEndian(header, 4 + 4 * i));
-    if (__builtin_mul_overflow(expected, array.sizes.back(), &expected) || expected > kMaxBytes) {
+    if (__builtin_mul_overflow(expected, array.sizes.back(), &expected) || expected > kMostIdxBytes) {
       return absl::InvalidArgumentError(absl::StrCat(path, " claims impossible sizes"));
     }
   }
@@ -163,7 +163,7 @@ class Idx : public ImageSource {
 
   absl::StatusOr<std::vector<BadFile>> CopyTo(ImageSink& sink, int threads) override {
     for (const auto& [name, split] : splits_) {
-      MT_RETURN_IF_ERROR(ParallelChunks(split.images.sizes[0], kChunk, threads,
+      MT_RETURN_IF_ERROR(ParallelChunks(split.images.sizes[0], kIdxChunk, threads,
                                         [&, &set = name, &from = split](int64_t begin, int64_t end) {
                                           return CopyChunk(sink, set, from, begin, end);
                                         }));
@@ -189,8 +189,8 @@ class Idx : public ImageSource {
   const std::map<std::string, Split> splits_;
 };
 
-absl::StatusOr<std::vector<std::string>> ClassNames(const std::string& folder,
-                                                    const std::map<std::string, Split>& splits) {
+absl::StatusOr<std::vector<std::string>> IdxClassNames(const std::string& folder,
+                                                       const std::map<std::string, Split>& splits) {
   int highest = 9;
   std::string where;
   for (const auto& [name, split] : splits) {
@@ -231,7 +231,7 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenIdx(const std::string& folder) 
   }
   if (train.sizes[1] > 65535 || train.sizes[2] > 65535)
     return absl::InvalidArgumentError(train.path + ": images too large");
-  MT_ASSIGN_OR_RETURN(std::vector<std::string> classes, ClassNames(folder, splits));
+  MT_ASSIGN_OR_RETURN(std::vector<std::string> classes, IdxClassNames(folder, splits));
   return std::make_unique<Idx>(std::move(classes), std::move(splits));
 }
 

@@ -18,7 +18,7 @@ int Columns(const std::string& text) {
 }
 
 /// First cell to the left, numbers to the right.
-std::string Line(const std::string& name, int name_width, const std::vector<std::string>& cells) {
+std::string InfoLine(const std::string& name, int name_width, const std::vector<std::string>& cells) {
   std::string line = name + std::string(std::max(0, name_width - Columns(name)), ' ');
   for (const std::string& cell : cells) absl::StrAppendFormat(&line, " %*s", kNumberWidth - 1, cell);
   return line + "\n";
@@ -41,14 +41,14 @@ std::string SizeTable(const Census& census) {
     sum += census.by_side[i];
     most = std::max(most, census.by_side[i]);
   }
-  std::string text = Line("shorter side", kNameWidth, {"images", "share"});
+  std::string text = InfoLine("shorter side", kNameWidth, {"images", "share"});
   for (size_t i = first; i <= last; ++i) {
     const int64_t images = census.by_side[i];
     const double share = static_cast<double>(images) / static_cast<double>(sum);
     // Rounded up, so that the rarest size is still seen.
     const auto bar = static_cast<size_t>((images * kBarWidth + most - 1) / most);
     std::string line =
-        Line(SideBinName(i), kNameWidth, {WithCommas(images), absl::StrFormat("%.1f %%", 100 * share)});
+        InfoLine(SideBinName(i), kNameWidth, {WithCommas(images), absl::StrFormat("%.1f %%", 100 * share)});
     line.pop_back();
     absl::StrAppend(&text, line, bar == 0 ? "" : "  ", std::string(bar, '#'), "\n");
   }
@@ -56,9 +56,10 @@ std::string SizeTable(const Census& census) {
 }
 
 std::string FormatTable(const Census& census) {
-  std::string text = Line("format", kNameWidth, {"images", "bytes"});
+  std::string text = InfoLine("format", kNameWidth, {"images", "bytes"});
   const auto add = [&](const char* name, const FormatCount& count) {
-    if (count.images > 0) text += Line(name, kNameWidth, {WithCommas(count.images), WithCommas(count.bytes)});
+    if (count.images > 0)
+      text += InfoLine(name, kNameWidth, {WithCommas(count.images), WithCommas(count.bytes)});
   };
   add("JPEG", census.jpeg);
   add("PNG", census.png);
@@ -71,9 +72,9 @@ std::string FormatTable(const Census& census) {
 std::string CensusText(const Census& census) {
   return absl::StrCat(
       SizeTable(census), "\n", FormatTable(census), "\n",
-      Line("per image", kNameWidth, {"smallest", "median", "largest"}),
-      Line("bytes", kNameWidth,
-           {WithCommas(census.smallest), WithCommas(census.median), WithCommas(census.largest)}));
+      InfoLine("per image", kNameWidth, {"smallest", "median", "largest"}),
+      InfoLine("bytes", kNameWidth,
+               {WithCommas(census.smallest), WithCommas(census.median), WithCommas(census.largest)}));
 }
 
 std::string InfoText(const std::string& path, const Index& index) {
@@ -87,19 +88,19 @@ std::string InfoText(const std::string& path, const Index& index) {
       path, SizeLine(index), WithCommas(index.images()), index.classes.size(), WithCommas(index.bytes()),
       shards, shards == 1 ? "" : "s", IndexDigest(index));
 
-  text += Line("split", width, {"images", "shards", "bytes"});
+  text += InfoLine("split", width, {"images", "shards", "bytes"});
   std::vector<std::string> heads;
   for (const auto& [name, split] : index.splits) {
-    text += Line(name, width,
-                 {WithCommas(split.images()), WithCommas(static_cast<int64_t>(split.shards.size())),
-                  WithCommas(split.bytes())});
+    text += InfoLine(name, width,
+                     {WithCommas(split.images()), WithCommas(static_cast<int64_t>(split.shards.size())),
+                      WithCommas(split.bytes())});
     heads.push_back(name);
   }
-  text += "\n" + Line("class", width, heads);
+  text += "\n" + InfoLine("class", width, heads);
   for (size_t i = 0; i < index.classes.size(); ++i) {
     std::vector<std::string> counts;
     for (const auto& [name, split] : index.splits) counts.push_back(WithCommas(split.class_counts[i]));
-    text += Line(index.classes[i], width, counts);
+    text += InfoLine(index.classes[i], width, counts);
   }
   return text;
 }
@@ -110,7 +111,7 @@ std::string LeftOutText(int64_t bad, const LeftOut& counts) {
   std::string text;
   const auto row = [&](const char* reason, int64_t files, const std::string& note) {
     if (files == 0) return;
-    std::string line = Line(reason, kReasonWidth, {WithCommas(files)});
+    std::string line = InfoLine(reason, kReasonWidth, {WithCommas(files)});
     line.pop_back();
     absl::StrAppend(&text, line, note.empty() ? "" : "  ", note, "\n");
   };
@@ -123,7 +124,7 @@ std::string LeftOutText(int64_t bad, const LeftOut& counts) {
   row("name that is there twice", counts.duplicates, "the last one counts");
   row("no class given", counts.unlabelled, "");
   row("class that train lacks", counts.untrained, classes);
-  return text.empty() ? "" : absl::StrCat("\n", Line("left out", kReasonWidth, {"files"}), text);
+  return text.empty() ? "" : absl::StrCat("\n", InfoLine("left out", kReasonWidth, {"files"}), text);
 }
 
 }  // namespace mtrun::datasets

@@ -32,8 +32,6 @@
 namespace mtrun::datasets {
 namespace {
 
-constexpr int kFailure = 1, kUsage = 2;
-
 constexpr char kHelp[] = R"(mtdata makes and inspects the packed data sets that the trainers read.
 
 usage: mtdata import SOURCE DEST [flags]   make the data set DEST (a new folder) from SOURCE

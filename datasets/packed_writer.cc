@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kRoomToLeave = 16 << 20;  // for headers, the index and the file system's own tables
+constexpr int64_t kPackedRoomToLeave = 16 << 20;  // for headers, the index and the file system's own tables
 
 absl::Status WriteAt(int fd, absl::Span<const uint8_t> bytes, int64_t offset, const std::string& path) {
   while (!bytes.empty()) {
@@ -62,8 +62,8 @@ absl::Status CheckShape(const PackedShape& shape) {
   return absl::OkStatus();
 }
 
-absl::Status CheckRoom(const std::string& folder, const PackedShape& shape) {
-  const int64_t needed = shape.images() * (shape.image_bytes() + 8) + kRoomToLeave;
+absl::Status CheckDiskRoom(const std::string& folder, const PackedShape& shape) {
+  const int64_t needed = shape.images() * (shape.image_bytes() + 8) + kPackedRoomToLeave;
   MT_ASSIGN_OR_RETURN(const int64_t there, FreeDiskBytes(folder));
   if (there >= needed) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("the data set needs ", needed >> 20, " MiB, the disk of ",
@@ -273,7 +273,7 @@ absl::StatusOr<std::unique_ptr<PackedWriter>> PackedWriter::Create(const std::st
                                                                    const Options& options) {
   MT_RETURN_IF_ERROR(CheckShape(shape));
   MT_ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(destination, options.replace, kIndexFile));
-  MT_RETURN_IF_ERROR(CheckRoom(folder.path(), shape));
+  MT_RETURN_IF_ERROR(CheckDiskRoom(folder.path(), shape));
   auto impl = std::make_unique<Impl>(std::move(folder), shape, options.shard_bytes);
   MT_RETURN_IF_ERROR(impl->MakeShards());
   return std::unique_ptr<PackedWriter>(new PackedWriter(std::move(impl)));

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's bound
 constexpr int64_t kAlignment = 64;
-constexpr int kMaxDepth = 3;  // { "tensor": { "shape": [
+constexpr int kMaxJsonDepth = 3;  // { "tensor": { "shape": [
 constexpr char kMetadata[] = "__metadata__";
 
 struct DTypeRow {
@@ -194,7 +194,7 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::Span<const uint8_
   const char* begin = reinterpret_cast<const char*>(file.data()) + kLengthBytes;
   if (length == 0 || *begin != '{')
     return absl::InvalidArgumentError("not a safetensors file: no '{' behind the length");
-  const auto json = ParseJson({begin, static_cast<size_t>(length)}, kMaxHeaderBytes, kMaxDepth);
+  const auto json = ParseJson({begin, static_cast<size_t>(length)}, kMaxHeaderBytes, kMaxJsonDepth);
   if (!json.ok()) return Malformed(std::string(json.status().message()));
 
   SafetensorsHeader header;

@@ -23,16 +23,16 @@ constexpr char kExpected[] =
     "expected train/<class>/<image> with val/<class>/<image> and test/<class>/<image>, or <class>/<image>";
 constexpr char kOneClass[] = "image";
 
-using Names = std::vector<absl::string_view>;
+using PathNames = std::vector<absl::string_view>;
 
 /// Hidden folders, and what macOS puts beside the files of a zip archive.
-bool IsInHiddenFolder(const Names& names) {
+bool IsInHiddenFolder(const PathNames& names) {
   return std::any_of(names.begin(), names.end() - 1, [](absl::string_view name) {
     return absl::StartsWith(name, ".") || name == "__MACOSX";
   });
 }
 
-bool HasSplit(const Names& names) {
+bool HasSplit(const PathNames& names) {
   return std::any_of(names.begin(), names.end() - 1,
                      [](absl::string_view name) { return IsSplitFolder(name); });
 }
@@ -44,12 +44,12 @@ absl::string_view SplitOf(absl::string_view folder) {
 }
 
 /// Nothing when it lies outside of the split folders.
-absl::StatusOr<std::optional<NamedFile>> TakeApart(absl::string_view path, const Names& names,
+absl::StatusOr<std::optional<NamedFile>> TakeApart(absl::string_view path, const PathNames& names,
                                                    bool has_splits, bool unlabelled) {
   const auto split = has_splits ? std::find_if(names.begin(), names.end(), IsSplitFolder) : names.begin();
   const auto below = names.end() - split - (has_splits ? 1 : 0);  // <class> and <file>, or less, or more
   if (below < 1) return std::nullopt;
-  const auto before = [&](Names::const_iterator name) {  // what stands in front of a name
+  const auto before = [&](PathNames::const_iterator name) {  // what stands in front of a name
     return name == names.begin() ? absl::string_view()
                                  : path.substr(0, static_cast<size_t>(name->data() - path.data()) - 1);
   };
@@ -117,7 +117,7 @@ absl::Status TakeTestShare(std::vector<NamedFile>& files, double share) {
   return absl::InvalidArgumentError("--test_share leaves no images to train on");
 }
 
-/// Names to labels.
+/// PathNames to labels.
 class Labels {
  public:
   Labels(const std::vector<NamedFile>& files, const TreeOptions& options) : names_(options.classes) {
@@ -216,16 +216,16 @@ absl::StatusOr<TreeListing> ListNamed(const std::vector<absl::string_view>& path
 
 absl::StatusOr<TreeListing> ListTree(const std::vector<absl::string_view>& paths,
                                      const TreeOptions& options) {
-  const auto names_of = [](absl::string_view path) -> Names { return absl::StrSplit(path, '/'); };
+  const auto names_of = [](absl::string_view path) -> PathNames { return absl::StrSplit(path, '/'); };
   const bool has_splits = std::any_of(paths.begin(), paths.end(), [&](absl::string_view path) {
-    const Names names = names_of(path);
+    const PathNames names = names_of(path);
     return !IsInHiddenFolder(names) && HasSplit(names);
   });
   std::vector<NamedFile> files;
   files.reserve(paths.size());
   int64_t others = 0;
   for (size_t i = 0; i < paths.size(); ++i) {
-    const Names names = names_of(paths[i]);
+    const PathNames names = names_of(paths[i]);
     if (IsInHiddenFolder(names)) continue;
     MT_ASSIGN_OR_RETURN(auto file, TakeApart(paths[i], names, has_splits, options.unlabelled));
     if (!file) continue;

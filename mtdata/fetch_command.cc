@@ -27,14 +27,13 @@ namespace {
 
 using datasets::SetClient;
 
-constexpr int kFailure = 1, kUsage = 2;
 constexpr off_t kLargestLog = 1 << 20;
 constexpr Duration kSayEvery = std::chrono::seconds(1);
 
 std::atomic<int> stop_signal = 0;
 extern "C" void OnStop(int number) { stop_signal = number; }
 
-std::vector<SettingSpec> Specs() {
+std::vector<SettingSpec> FetchSpecs() {
   using Kind = SettingSpec::Kind;
   const std::string group = "flags of fetch";
   SettingSpec connections{.name = "connections",
@@ -74,13 +73,14 @@ std::vector<SettingSpec> Specs() {
 /// In the background: the parent ends when clients find the child, or it has failed.
 int RunNode(const std::string& cache, int connections) {
   int ready[2];
-  if (pipe2(ready, O_CLOEXEC) != 0) return datasets::Complain(kFailure, ErrnoStatus(errno, "make a pipe"));
+  if (pipe2(ready, O_CLOEXEC) != 0)
+    return datasets::Complain(datasets::kFailure, ErrnoStatus(errno, "make a pipe"));
   const pid_t child = fork();
-  if (child < 0) return datasets::Complain(kFailure, ErrnoStatus(errno, "fork"));
+  if (child < 0) return datasets::Complain(datasets::kFailure, ErrnoStatus(errno, "fork"));
   if (child > 0) {
     close(ready[1]);
     char byte = 0;
-    return read(ready[0], &byte, 1) == 1 ? 0 : kFailure;
+    return read(ready[0], &byte, 1) == 1 ? 0 : datasets::kFailure;
   }
   setsid();
   signal(SIGPIPE, SIG_IGN);
@@ -93,7 +93,7 @@ int RunNode(const std::string& cache, int connections) {
         static_cast<void>(write(ready[1], &byte, 1));
       });
   if (!status.ok()) log::Error(status.message());
-  return status.ok() ? 0 : kFailure;
+  return status.ok() ? 0 : datasets::kFailure;
 }
 
 /// A line when something changes, and one a second while files come.
@@ -137,13 +137,14 @@ absl::Status FetchAll(const std::string& url, const datasets::RemoteOptions& opt
   return absl::OkStatus();
 }
 
-int Run(const std::vector<std::string>& args) {
-  Settings settings("mtdata fetch", Specs());
+int RunFetch(const std::vector<std::string>& args) {
+  Settings settings("mtdata fetch", FetchSpecs());
   const auto words = datasets::WordsOf(settings, args);
-  if (!words.ok()) return datasets::Complain(kUsage, words.status());
+  if (!words.ok()) return datasets::Complain(datasets::kUsage, words.status());
   if (words->size() != 1)
     return datasets::Complain(
-        kUsage, absl::InvalidArgumentError("give one URL, as in `mtdata fetch https://host:8443/photos`"));
+        datasets::kUsage,
+        absl::InvalidArgumentError("give one URL, as in `mtdata fetch https://host:8443/photos`"));
   RaiseFileLimit();
   if (settings.Bool("node")) return RunNode(words->front(), static_cast<int>(settings.Int("connections")));
   struct sigaction action {};
@@ -155,8 +156,8 @@ int Run(const std::vector<std::string>& args) {
                                                          .redirects = settings.Bool("data_redirects")});
   if (fetched.ok()) return 0;
   return datasets::Complain(stop_signal != 0                   ? 128 + stop_signal
-                            : absl::IsInvalidArgument(fetched) ? kUsage
-                                                               : kFailure,
+                            : absl::IsInvalidArgument(fetched) ? datasets::kUsage
+                                                               : datasets::kFailure,
                             fetched);
 }
 
@@ -167,8 +168,8 @@ datasets::Command FetchCommand() {
       .name = "fetch",
       .usage =
           "       mtdata fetch URL [flags]            bring a set from a server into this machine's cache\n",
-      .flags = [] { return Settings("mtdata", Specs()).Help(); },
-      .run = Run};
+      .flags = [] { return Settings("mtdata", FetchSpecs()).Help(); },
+      .run = RunFetch};
 }
 
 }  // namespace mtrun::mtdata

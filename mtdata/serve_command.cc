@@ -22,10 +22,9 @@
 namespace mtrun::mtdata {
 namespace {
 
-constexpr int kFailure = 1, kUsage = 2;
 constexpr int kMostThreads = 8;
 
-std::vector<SettingSpec> Specs() {
+std::vector<SettingSpec> ServeSpecs() {
   using Kind = SettingSpec::Kind;
   const std::string group = "flags of serve";
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -137,17 +136,18 @@ absl::StatusOr<int> Serve(const Settings& settings, const std::string& root) {
   return 0;
 }
 
-int Run(const std::vector<std::string>& args) {
-  Settings settings("mtdata serve", Specs());
+int RunServe(const std::vector<std::string>& args) {
+  Settings settings("mtdata serve", ServeSpecs());
   const auto words = datasets::WordsOf(settings, args);
-  if (!words.ok()) return datasets::Complain(kUsage, words.status());
+  if (!words.ok()) return datasets::Complain(datasets::kUsage, words.status());
   if (words->size() != 1)
     return datasets::Complain(
-        kUsage,
+        datasets::kUsage,
         absl::InvalidArgumentError("give one folder, as in `mtdata serve data --listen 0.0.0.0:8443`"));
   const absl::StatusOr<int> served = Serve(settings, words->front());
   if (served.ok()) return *served;
-  return datasets::Complain(absl::IsInvalidArgument(served.status()) ? kUsage : kFailure, served.status());
+  return datasets::Complain(absl::IsInvalidArgument(served.status()) ? datasets::kUsage : datasets::kFailure,
+                            served.status());
 }
 
 }  // namespace
@@ -155,8 +155,8 @@ int Run(const std::vector<std::string>& args) {
 datasets::Command ServeCommand() {
   return {.name = "serve",
           .usage = "       mtdata serve ROOT --listen HOST:PORT serve the data sets below ROOT to trainers\n",
-          .flags = [] { return Settings("mtdata", Specs()).Help(); },
-          .run = Run};
+          .flags = [] { return Settings("mtdata", ServeSpecs()).Help(); },
+          .run = RunServe};
 }
 
 }  // namespace mtrun::mtdata

@@ -8,7 +8,7 @@
 namespace mtrun::rendezvous {
 namespace {
 
-std::string Shown(const std::string& key) {
+std::string ShownKey(const std::string& key) {
   return absl::StrCat("\"", absl::CHexEscape(key.substr(0, 80)), "\"");
 }
 
@@ -19,16 +19,16 @@ std::string KeyValueStore::RefusalOf(const std::string& key, const std::string& 
     return absl::StrCat("store key of ", key.size(), " bytes: 1 to ", kMaxKeyBytes, " are allowed");
   }
   if (value.size() > kMaxValueBytes) {
-    return absl::StrCat("store value of ", Shown(key), " has ", value.size(), " bytes, at most ",
+    return absl::StrCat("store value of ", ShownKey(key), " has ", value.size(), " bytes, at most ",
                         kMaxValueBytes, " are allowed");
   }
   const auto old = values_.find(key);
   const size_t replaced = old == values_.end() ? 0 : old->first.size() + old->second.size();
   if (total_bytes_ - replaced + key.size() + value.size() > kMaxTotalBytes) {
-    return absl::StrCat("store is full (", kMaxTotalBytes, " bytes): ", Shown(key), " was not kept");
+    return absl::StrCat("store is full (", kMaxTotalBytes, " bytes): ", ShownKey(key), " was not kept");
   }
   if (old == values_.end() && values_.size() >= kMaxEntries) {
-    return absl::StrCat("store is full (", kMaxEntries, " keys): ", Shown(key), " was not kept");
+    return absl::StrCat("store is full (", kMaxEntries, " keys): ", ShownKey(key), " was not kept");
   }
   return "";
 }
@@ -91,7 +91,7 @@ std::vector<KeyValueStore::Answer> KeyValueStore::Read(const std::string& node_i
   if (!wait) {
     const auto missing = std::find_if(keys.begin(), keys.end(),
                                       [&](const std::string& key) { return !values_.contains(key); });
-    answer.error = absl::StrCat("store has no key ", Shown(*missing));
+    answer.error = absl::StrCat("store has no key ", ShownKey(*missing));
     return {std::move(answer)};
   }
   if (waiters_.size() >= kMaxWaiters) {

@@ -20,9 +20,9 @@ namespace {
 
 void ToOurLog(gpr_log_func_args* args) { log::Debug("grpc: ", args->message); }
 
-using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
+using ChannelKey = std::shared_ptr<grpc::ChannelCredentials>;
 
-absl::StatusOr<Credentials> DeriveCredentials(const std::string& token) {
+absl::StatusOr<ChannelKey> DeriveCredentials(const std::string& token) {
   MT_ASSIGN_OR_RETURN(const TlsIdentity identity, DeriveIdentity(token));
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = identity.ca_certificate;
@@ -32,12 +32,12 @@ absl::StatusOr<Credentials> DeriveCredentials(const std::string& token) {
 }
 
 /// A process speaks for one cluster: its token's credentials are derived once (half a millisecond each time).
-absl::StatusOr<Credentials> CredentialsOf(const std::string& token) {
+absl::StatusOr<ChannelKey> CredentialsOf(const std::string& token) {
   static std::mutex mutex;
-  static auto* const last = new std::pair<std::string, Credentials>();
+  static auto* const last = new std::pair<std::string, ChannelKey>();
   const std::lock_guard lock(mutex);
   if (last->second == nullptr || last->first != token) {
-    MT_ASSIGN_OR_RETURN(Credentials derived, DeriveCredentials(token));
+    MT_ASSIGN_OR_RETURN(ChannelKey derived, DeriveCredentials(token));
     *last = {token, std::move(derived)};
   }
   return last->second;
@@ -58,7 +58,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(b
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& endpoint, bool insecure,
                                                            const std::string& token) {
   QuietGrpcLog();
-  Credentials credentials = grpc::InsecureChannelCredentials();
+  ChannelKey credentials = grpc::InsecureChannelCredentials();
   if (!insecure) {
     MT_ASSIGN_OR_RETURN(credentials, CredentialsOf(token));
   }

@@ -34,7 +34,7 @@ std::string Lost(const RunRecord& run) {
   return SecondsText(lost);
 }
 
-std::string Epochs(const RunRecord& run) {
+std::string EpochRows(const RunRecord& run) {
   std::vector<std::vector<Cell>> rows;
   const bool classified = std::any_of(run.epochs.begin(), run.epochs.end(),
                                       [](const auto& e) { return e.test_accuracy.has_value(); });
@@ -220,7 +220,7 @@ std::string Sections(const RunRecord& run) {
         " of metrics.jsonl could not be read: what a killed writer leaves, or a later release.</p>\n");
   }
   out += Stragglers(run);
-  out += Section("Epochs", Epochs(run));
+  out += Section("Epochs", EpochRows(run));
   if (run.result) {
     out += Section("Classes", Classes(*run.result));
     out += Section("Confusion matrix", Matrix(*run.result));

@@ -31,12 +31,13 @@ show_progress() {
   done
 }
 
-# build PRESET [TARGET ...]: configures and builds; the log is shown only when something is wrong.
+# build PRESET [-DNAME=VALUE ...] [TARGET ...]: configures and builds; the log is shown only when something is wrong.
 build() {
-  local preset="$1" log="$log_dir/build-$1.log"
+  local preset="$1" log="$log_dir/build-$1.log" settings=()
   shift
+  while [[ "${1:-}" == -D* ]]; do settings+=("$1"); shift; done
   stage "building preset $preset"
-  if ! cmake --preset "$preset" >"$log" 2>&1; then
+  if ! cmake --preset "$preset" "${settings[@]}" >"$log" 2>&1; then
     cat "$log" >&2
     fail "cmake could not configure preset $preset (tools/setup installs what it asks for)"
   fi

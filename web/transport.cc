@@ -13,16 +13,16 @@
 namespace mtrun::web {
 namespace {
 
-using Next = Transport::Next;
+using NextHandler = Transport::Next;
 using Result = Transport::Result;
 
 // Read from the disk at once, for encryption.
 constexpr int64_t kChunk = 256 << 10;
 
-Result ResultOf(ssize_t passed, Next otherwise) {
-  if (passed > 0) return {Next::kDone, static_cast<size_t>(passed)};
+Result ResultOf(ssize_t passed, NextHandler otherwise) {
+  if (passed > 0) return {NextHandler::kDone, static_cast<size_t>(passed)};
   const bool later = passed < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
-  return {later ? otherwise : Next::kClosed, 0};
+  return {later ? otherwise : NextHandler::kClosed, 0};
 }
 
 class Plain : public Transport {
@@ -30,14 +30,14 @@ class Plain : public Transport {
   explicit Plain(int socket) : socket_(socket) {}
 
   Result Read(char* into, size_t most) override {
-    return ResultOf(recv(socket_, into, most, 0), Next::kReadable);
+    return ResultOf(recv(socket_, into, most, 0), NextHandler::kReadable);
   }
   Result Write(std::string_view bytes) override {
-    return ResultOf(send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL), Next::kWritable);
+    return ResultOf(send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL), NextHandler::kWritable);
   }
   Result SendFile(int file, int64_t offset, int64_t most) override {
     off_t from = offset;
-    return ResultOf(sendfile(socket_, file, &from, static_cast<size_t>(most)), Next::kWritable);
+    return ResultOf(sendfile(socket_, file, &from, static_cast<size_t>(most)), NextHandler::kWritable);
   }
   void EndSending() override { shutdown(socket_, SHUT_WR); }
 
@@ -72,10 +72,10 @@ class Tls : public Transport {
       chunk_.resize(static_cast<size_t>(std::max<ssize_t>(read, 0)));
       chunk_at_ = offset;
     }
-    if (chunk_.empty()) return {Next::kClosed, 0};
+    if (chunk_.empty()) return {NextHandler::kClosed, 0};
     const std::string_view rest = std::string_view(chunk_).substr(static_cast<size_t>(offset - chunk_at_));
     const Result result = Write(rest.substr(0, static_cast<size_t>(most)));
-    if (result.next == Next::kDone && result.bytes == rest.size()) std::string().swap(chunk_);
+    if (result.next == NextHandler::kDone && result.bytes == rest.size()) std::string().swap(chunk_);
     return result;
   }
 
@@ -87,15 +87,15 @@ class Tls : public Transport {
  private:
   template <typename Operation>
   Result Perform(const Operation& operation, const size_t& bytes) {
-    if (!usable_) return {Next::kClosed, 0};
+    if (!usable_) return {NextHandler::kClosed, 0};
     ERR_clear_error();
     const int returned = operation();
-    if (returned == 1) return {Next::kDone, bytes};
+    if (returned == 1) return {NextHandler::kDone, bytes};
     const int error = SSL_get_error(ssl_, returned);
-    if (error == SSL_ERROR_WANT_READ) return {Next::kReadable, 0};
-    if (error == SSL_ERROR_WANT_WRITE) return {Next::kWritable, 0};
+    if (error == SSL_ERROR_WANT_READ) return {NextHandler::kReadable, 0};
+    if (error == SSL_ERROR_WANT_WRITE) return {NextHandler::kWritable, 0};
     usable_ = false;  // after a fatal error nothing more may be sent
-    return {Next::kClosed, 0};
+    return {NextHandler::kClosed, 0};
   }
 
   const int socket_;

@@ -54,7 +54,7 @@ absl::Status ReadHost(std::string_view text, DataUrl& url) {
   return absl::OkStatus();
 }
 
-absl::Status Read(std::string_view text, DataUrl& url) {
+absl::Status ReadSmallFile(std::string_view text, DataUrl& url) {
   const size_t mark = text.find(kMark);
   url.scheme = absl::AsciiStrToLower(View(text.substr(0, mark)));
   if (url.scheme != "https" && url.scheme != "http" && url.scheme != "s3")
@@ -87,7 +87,7 @@ bool IsDataUrl(std::string_view text) {
 absl::StatusOr<DataUrl> ParseDataUrl(std::string_view text) {
   DataUrl url;
   if (!IsDataUrl(text)) return absl::InvalidArgumentError(absl::StrCat("\"", View(text), "\" is no URL"));
-  MT_RETURN_IF_ERROR(Annotate(Read(text, url), absl::StrCat("\"", View(text), "\"")));
+  MT_RETURN_IF_ERROR(Annotate(ReadSmallFile(text, url), absl::StrCat("\"", View(text), "\"")));
   return url;
 }
 

@@ -62,7 +62,7 @@ class PngReader {
   char message_[128] = {};
 };
 
-absl::StatusOr<ImageSize> Begin(PngReader& reader, std::string_view file, const DecodeLimits& limits) {
+absl::StatusOr<ImageSize> BeginPng(PngReader& reader, std::string_view file, const DecodeLimits& limits) {
   if (!IsPng(file)) return absl::InvalidArgumentError("not a PNG image");
   MT_RETURN_IF_ERROR(reader.Call([&] { png_read_info(reader.png(), reader.info()); }));
   const int64_t height = png_get_image_height(reader.png(), reader.info());
@@ -95,12 +95,12 @@ bool IsPng(std::string_view file) {
 
 absl::StatusOr<ImageSize> PngSize(std::string_view file) {
   PngReader reader(file);
-  return Begin(reader, file, {.max_pixels = INT64_MAX});
+  return BeginPng(reader, file, {.max_pixels = INT64_MAX});
 }
 
 absl::StatusOr<RgbImage> DecodePng(std::string_view file, const DecodeLimits& limits) {
   PngReader reader(file);
-  MT_ASSIGN_OR_RETURN(const ImageSize size, Begin(reader, file, limits));
+  MT_ASSIGN_OR_RETURN(const ImageSize size, BeginPng(reader, file, limits));
   const size_t stride = size_t{3} * size.width;
   MT_RETURN_IF_ERROR(reader.Call([&] {
     AskForRgb(reader.png(), reader.info());

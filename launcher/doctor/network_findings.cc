@@ -10,7 +10,7 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr int kFewPorts = 1000;
-constexpr Duration kSlowName = std::chrono::seconds(1);
+constexpr Duration kSlowResolving = std::chrono::seconds(1);
 constexpr Duration kWrongClock = std::chrono::seconds(1);
 
 Finding JudgeRange(const PortFacts& ports) {
@@ -88,7 +88,7 @@ Finding JudgeName(const NameFacts& name, bool several) {
   const bool here_alone = std::all_of(name.addresses.begin(), name.addresses.end(),
                                       [](const std::string& address) { return IsLoopback(address); });
   if (here_alone) return {bad, kSubject, absl::StrCat(found, ", which no other machine reaches"), mend};
-  if (name.took >= kSlowName) {
+  if (name.took >= kSlowResolving) {
     return {Health::kWarn, kSubject, absl::StrCat(found, ", after ", HumanDuration(name.took)),
             "look at the name servers in /etc/resolv.conf"};
   }

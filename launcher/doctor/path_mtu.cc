@@ -12,7 +12,7 @@
 namespace mtrun::launcher {
 namespace {
 
-constexpr int kPatienceMs = 700;
+constexpr int kProbePatienceMs = 700;
 constexpr int kHeaders4 = 28, kHeaders6 = 48;  // IP and UDP
 constexpr int kMostPayload = 65507;
 constexpr int kMostSizes = 3;  // routers on the way that each want smaller ones
@@ -46,7 +46,7 @@ class Probe {
     const std::vector<char> zeros(static_cast<size_t>(payload));
     if (send(socket_.get(), zeros.data(), zeros.size(), MSG_NOSIGNAL) < 0) return Judge(errno);
     pollfd ready = {socket_.get(), POLLIN, 0};
-    if (poll(&ready, 1, kPatienceMs) != 1) return Answer::kNone;
+    if (poll(&ready, 1, kProbePatienceMs) != 1) return Answer::kNone;
     char byte = 0;
     return recv(socket_.get(), &byte, 1, 0) < 0 ? Judge(errno) : Answer::kArrived;
   }

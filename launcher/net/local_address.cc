@@ -32,7 +32,7 @@ std::optional<Number> NumberOf(const std::string& address) {
   return std::nullopt;
 }
 
-bool IsSix(const std::string& address) { return absl::StrContains(address, ':'); }
+bool IsIpv6Text(const std::string& address) { return absl::StrContains(address, ':'); }
 
 bool IsLinkLocal(const std::string& address) {
   const std::optional<Number> number = NumberOf(address.substr(0, address.find('%')));
@@ -125,7 +125,7 @@ std::string FirstForPeers(const Interfaces& interfaces, bool six) {
   std::string other;
   for (const InterfaceAddress& each : interfaces) {
     if (!each.IsForPeers()) continue;
-    if (IsSix(each.address) == six) return each.address;
+    if (IsIpv6Text(each.address) == six) return each.address;
     if (other.empty()) other = each.address;
   }
   return other;

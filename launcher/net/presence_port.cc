@@ -14,7 +14,7 @@ namespace {
 // Scripts of a shell give out 0 to 9 by themselves: "exec 3>log" in a worker would close the port.
 constexpr int kLowestNumber = 10;
 
-absl::Status Bind(int socket, int family, bool on_loopback, int port) {
+absl::Status BindPresence(int socket, int family, bool on_loopback, int port) {
   sockaddr_in6 six = {};
   six.sin6_family = AF_INET6;
   six.sin6_port = htons(static_cast<uint16_t>(port));
@@ -36,7 +36,7 @@ absl::StatusOr<UniqueFd> Listen(int family, bool on_loopback, int port) {
   if (!socket.valid()) return ErrnoStatus(errno, "make the presence port");
   const int off = 0;
   if (family == AF_INET6) setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  MT_RETURN_IF_ERROR(Bind(socket.get(), family, on_loopback, port));
+  MT_RETURN_IF_ERROR(BindPresence(socket.get(), family, on_loopback, port));
   if (listen(socket.get(), SOMAXCONN) != 0) return ErrnoStatus(errno, "listen on the presence port");
   return socket;
 }

@@ -8,9 +8,9 @@
 namespace mtrun::launcher {
 namespace {
 
-class Server : public HealthServer {
+class HttpHealthServer : public HealthServer {
  public:
-  Server(asio::io_context& io, std::unique_ptr<web::HttpServer> http)
+  HttpHealthServer(asio::io_context& io, std::unique_ptr<web::HttpServer> http)
       : keeps_running_(io.get_executor()), http_(std::move(http)) {}
 
   int port() const override { return http_->port(); }
@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<HealthServer>> HealthServer::Start(asio::io_conte
       web::HttpServer::Start("", port, {{"GET", web::kEveryPath, answer}});
   if (!http.ok())
     return absl::UnavailableError(absl::StrCat("the health endpoint cannot ", http.status().message()));
-  return std::make_unique<Server>(io, *std::move(http));
+  return std::make_unique<HttpHealthServer>(io, *std::move(http));
 }
 
 }  // namespace mtrun::launcher

@@ -26,7 +26,7 @@
 namespace mtrun::launcher {
 namespace {
 
-constexpr Duration kExitPatience = std::chrono::seconds(2);
+constexpr Duration kDrainPatience = std::chrono::seconds(2);
 constexpr size_t kReadSize = 64 << 10;
 constexpr Duration kKeepUpdateEvery = std::chrono::seconds(5);
 constexpr int kReadsInARow = 16;  // then the other streams have their turn
@@ -350,7 +350,7 @@ OutputMux::OutputMux(int console_out, int console_err)
 }
 
 OutputMux::~OutputMux() {
-  if (impl_->Stop(kExitPatience)) {
+  if (impl_->Stop(kDrainPatience)) {
     impl_->thread_.join();
   } else {
     impl_->thread_.detach();  // it keeps Impl alive and hangs in a write to a file (a network disk)

@@ -16,7 +16,7 @@
 namespace mtrun::launcher {
 namespace {
 
-using Group = std::vector<Processor>;
+using NumaGroup = std::vector<Processor>;
 
 std::string Text(const std::string& path) {
   const absl::StatusOr<std::string> text = ReadFile(path);
@@ -48,15 +48,15 @@ int CacheOf(const std::string& folder, int cpu) {
   return lowest;
 }
 
-Group Where(const Group& processors, int Processor::*field, int value) {
-  Group found;
+NumaGroup Where(const NumaGroup& processors, int Processor::*field, int value) {
+  NumaGroup found;
   for (const Processor& processor : processors) {
     if (processor.*field == value) found.push_back(processor);
   }
   return found;
 }
 
-Binding BindTo(const Group& processors) {
+Binding BindTo(const NumaGroup& processors) {
   Binding binding;
   std::set<int> nodes;
   for (const Processor& processor : processors) {
@@ -86,8 +86,8 @@ std::vector<int> Homes(const Topology& topology, size_t slots) {
   return homes;
 }
 
-absl::StatusOr<Binding> ShareOf(const Group& node, size_t index, size_t sharers) {
-  std::map<int, Group> cores;
+absl::StatusOr<Binding> ShareOf(const NumaGroup& node, size_t index, size_t sharers) {
+  std::map<int, NumaGroup> cores;
   for (const Processor& processor : node) cores[processor.core].push_back(processor);
   if (cores.size() < sharers) {
     return absl::FailedPreconditionError(
@@ -97,7 +97,7 @@ absl::StatusOr<Binding> ShareOf(const Group& node, size_t index, size_t sharers)
   const size_t each = cores.size() / sharers, more = cores.size() % sharers;
   const size_t begin = index * each + std::min(index, more);
   const size_t end = begin + each + (index < more ? 1 : 0);
-  Group share;
+  NumaGroup share;
   size_t i = 0;
   for (const auto& [core, processors] : cores) {
     if (i >= begin && i < end) share.insert(share.end(), processors.begin(), processors.end());
@@ -106,13 +106,13 @@ absl::StatusOr<Binding> ShareOf(const Group& node, size_t index, size_t sharers)
   return BindTo(share);
 }
 
-Binding ComplexOf(const Group& node, size_t index) {
-  std::map<int, Group> by_cache;
+Binding ComplexOf(const NumaGroup& node, size_t index) {
+  std::map<int, NumaGroup> by_cache;
   for (const Processor& processor : node) by_cache[processor.cache].push_back(processor);
-  std::vector<Group> complexes;
+  std::vector<NumaGroup> complexes;
   for (const auto& [cache, processors] : by_cache) complexes.push_back(processors);
   std::stable_sort(complexes.begin(), complexes.end(),
-                   [](const Group& a, const Group& b) { return a.size() > b.size(); });
+                   [](const NumaGroup& a, const NumaGroup& b) { return a.size() > b.size(); });
   return BindTo(complexes[index % complexes.size()]);
 }
 
@@ -151,7 +151,7 @@ absl::StatusOr<std::vector<Binding>> BindWorkers(const Topology& topology, std::
   const std::vector<int> homes = Homes(topology, slots);
   std::vector<Binding> bindings;
   for (size_t i = 0; i < wanted; ++i) {
-    const Group node = Where(topology.processors, &Processor::node, homes[i]);
+    const NumaGroup node = Where(topology.processors, &Processor::node, homes[i]);
     const auto index =
         static_cast<size_t>(std::count(homes.begin(), homes.begin() + static_cast<long>(i), homes[i]));
     const auto sharers = static_cast<size_t>(std::count(homes.begin(), homes.end(), homes[i]));

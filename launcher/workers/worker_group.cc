@@ -23,7 +23,7 @@ namespace {
 constexpr Duration kOutputPatience = std::chrono::milliseconds(300);
 // A worker's own signal may be seen so much later than it came.
 constexpr int64_t kSignalMarginNs = 1'000'000'000;
-constexpr int kKillRounds = 20;
+constexpr int kGroupKillRounds = 20;
 
 /// The exit status of a worker that was not started: shells' for what another try does not mend, else 1 (no
 /// descriptor, process or memory was left).
@@ -101,7 +101,7 @@ class Group : public WorkerGroup {
     Forget();
     // What left its worker's session has no group to kill. What a dying process starts meanwhile has its turn
     // in the next round, or is the guardian's.
-    for (int round = 0; round < kKillRounds && KillDescendants(getpid(), {}, handler_.helper()) > 0;
+    for (int round = 0; round < kGroupKillRounds && KillDescendants(getpid(), {}, handler_.helper()) > 0;
          ++round) {
     }
     ReapOrphans();

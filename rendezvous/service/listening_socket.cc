@@ -6,28 +6,16 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "rendezvous/service/address_list.h"
 
 namespace mtrun::rendezvous {
 namespace {
 
 constexpr unsigned kUserTimeoutMs = 5000;  // as gRPC's keepalive: a peer that acknowledges nothing is gone
-
-using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-AddressList Resolve(const Endpoint& endpoint) {
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  if (getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &list) != 0)
-    list = nullptr;
-  return {list, freeaddrinfo};
-}
 
 absl::Status CannotListen(const Endpoint& endpoint) {
   return absl::AlreadyExistsError(absl::StrCat("cannot listen on ", ToText(endpoint),
@@ -48,7 +36,7 @@ absl::StatusOr<UniqueFd> ListenAtOne(const addrinfo& address, const Endpoint& en
 }
 
 absl::StatusOr<std::vector<UniqueFd>> ListenAtAll(const Endpoint& endpoint) {
-  const AddressList list = Resolve(endpoint);
+  const AddressList list = Resolve(endpoint, AI_PASSIVE);
   if (list == nullptr) return CannotListen(endpoint);
   std::vector<UniqueFd> sockets;
   for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {

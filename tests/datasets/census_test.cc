@@ -15,7 +15,7 @@ using testing::HasSubstr;
 constexpr char kJpegHead[] = "\xFF\xD8\xFF", kPngHead[] = "\x89PNG\r\n\x1A\n";
 
 /// Bytes that begin as such a file does and cannot be decoded: a census must not try.
-std::string File(const std::string& head, size_t bytes) {
+std::string SetFile(const std::string& head, size_t bytes) {
   return head + std::string(bytes - head.size(), 'x');
 }
 
@@ -35,9 +35,11 @@ TEST(CensusTest, CountsSizesFormatsAndBytesOfAllSplits) {
   Index index{
       .height = 5000, .width = 5000, .encoded = true, .min_height = 20, .min_width = 20, .classes = {"a"}};
   AddSplit(folder.path(), "train",
-           {{File(kJpegHead, 100), {300, 400}}, {File(kJpegHead, 50), {383, 256}}, {File("BM", 7), {20, 90}}},
+           {{SetFile(kJpegHead, 100), {300, 400}},
+            {SetFile(kJpegHead, 50), {383, 256}},
+            {SetFile("BM", 7), {20, 90}}},
            index);
-  AddSplit(folder.path(), "val", {{File(kPngHead, 30), {5000, 4096}}}, index);
+  AddSplit(folder.path(), "val", {{SetFile(kPngHead, 30), {5000, 4096}}}, index);
   const auto census = TakeCensus(folder.path(), index);
   ASSERT_TRUE(census.ok()) << census.status();
   EXPECT_EQ(census->by_side[SideBin(20)], 1);
@@ -54,7 +56,7 @@ TEST(CensusTest, CountsSizesFormatsAndBytesOfAllSplits) {
 TEST(CensusTest, NamesADamagedShard) {
   const test::TempFolder folder;
   Index index{.height = 3, .width = 3, .encoded = true, .min_height = 3, .min_width = 3, .classes = {"a"}};
-  AddSplit(folder.path(), "train", {{File(kJpegHead, 9), {3, 3}}}, index);
+  AddSplit(folder.path(), "train", {{SetFile(kJpegHead, 9), {3, 3}}}, index);
   const std::string shard = folder / ShardFile("train", 0);
   test::Write(shard, test::Read(shard) + "x");
   EXPECT_THAT(std::string(TakeCensus(folder.path(), index).status().message()), HasSubstr(shard));

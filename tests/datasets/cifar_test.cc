@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// A record whose red plane is `r`, green `r`+1, blue `r`+2, with a different first pixel in each plane.
-std::string Record(const std::string& labels, int r) {
+std::string CifarRecord(const std::string& labels, int r) {
   std::string record = labels;
   for (int c = 0; c < 3; ++c)
     record += std::string(1, static_cast<char>(100 + c)) + std::string(1023, static_cast<char>(r + c));
@@ -22,10 +22,11 @@ std::string Record(const std::string& labels, int r) {
 
 void WriteCifar10(const std::string& folder) {
   for (const int batch : {1, 2, 10}) {
-    test::Write(folder + "/data_batch_" + std::to_string(batch) + ".bin",
-                Record(std::string(1, static_cast<char>(batch % 10)), batch) + Record("\3", batch + 100));
+    test::Write(
+        folder + "/data_batch_" + std::to_string(batch) + ".bin",
+        CifarRecord(std::string(1, static_cast<char>(batch % 10)), batch) + CifarRecord("\3", batch + 100));
   }
-  test::Write(folder + "/test_batch.bin", Record("\x09", 50));
+  test::Write(folder + "/test_batch.bin", CifarRecord("\x09", 50));
 }
 
 std::string OpenError(const std::string& source) {
@@ -77,8 +78,8 @@ TEST(CifarTest, AnArchiveGivesTheSameBytes) {
 
 TEST(CifarTest, Cifar100TakesFineLabelsAndItsNames) {
   const test::TempFolder folder;
-  test::Write(folder / "in/train.bin", Record("\x05\x63", 1) + Record("\x13\x02", 2));
-  test::Write(folder / "in/test.bin", Record(std::string("\0\0", 2), 1));
+  test::Write(folder / "in/train.bin", CifarRecord("\x05\x63", 1) + CifarRecord("\x13\x02", 2));
+  test::Write(folder / "in/test.bin", CifarRecord(std::string("\0\0", 2), 1));
   std::string names;
   for (int i = 0; i < 100; ++i) names += "name" + std::to_string(i) + "\r\n";
   test::Write(folder / "in/fine_label_names.txt", names);
@@ -98,7 +99,7 @@ TEST(CifarTest, ErrorsNameTheFile) {
   EXPECT_THAT(OpenError(folder.path()), HasSubstr("data_batch_2.bin is truncated: 1 whole images"));
   test::Write(folder / "data_batch_2.bin", "");
   EXPECT_THAT(OpenError(folder.path()), HasSubstr("data_batch_2.bin is truncated"));
-  test::Write(folder / "data_batch_2.bin", Record("\x0A", 1));
+  test::Write(folder / "data_batch_2.bin", CifarRecord("\x0A", 1));
   EXPECT_THAT(OpenError(folder.path()), HasSubstr("data_batch_2.bin: image 0 has label 10"));
   test::Write(folder / "data_batch_2.bin", good);
   ASSERT_TRUE(OpenCifar(folder.path()).ok());

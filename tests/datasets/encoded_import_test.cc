@@ -16,8 +16,6 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::atomic<bool> kGoOn = false;
-
 /// 24 images of as many sizes for training and 3 for each of val and test, JPEG and PNG.
 class EncodedImportTest : public testing::Test {
  protected:
@@ -52,7 +50,7 @@ class EncodedImportTest : public testing::Test {
 };
 
 TEST_F(EncodedImportTest, FilesKeepTheirBytesAndOrder) {
-  const auto report = Import(Options("out"), kGoOn);
+  const auto report = Import(Options("out"), test::kGoOn);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_TRUE(report->index.encoded);
   EXPECT_EQ(*ReadIndex(folder_ / "out"), report->index);
@@ -80,7 +78,7 @@ TEST_F(EncodedImportTest, TheNumberOfThreadsAndTheArchiveDoNotMatter) {
   archive.source = folder_ / "photos.tar.gz";
   for (ImportOptions* options : {&one, &eight, &archive}) {
     options->rules.short_side = 24;
-    const auto report = Import(*options, kGoOn);
+    const auto report = Import(*options, test::kGoOn);
     ASSERT_TRUE(report.ok()) << report.status();
   }
   EXPECT_EQ(test::ReadTree(folder_ / "one"), test::ReadTree(folder_ / "eight"));
@@ -90,7 +88,7 @@ TEST_F(EncodedImportTest, TheNumberOfThreadsAndTheArchiveDoNotMatter) {
 TEST_F(EncodedImportTest, LargerImagesAreMadeSmallerAndKeepTheirShape) {
   ImportOptions options = Options("out");
   options.rules.short_side = 22;
-  ASSERT_TRUE(Import(options, kGoOn).ok());
+  ASSERT_TRUE(Import(options, test::kGoOn).ok());
   const auto train = PackedSplit::Open(folder_ / "out", "train");
   EXPECT_EQ(train->record(0), test::Read(source_ + "/train/cat/100.png"));  // 20x60
   EXPECT_EQ(train->image_size(1), (ImageSize{22, 52}));                     // of 23x54
@@ -106,7 +104,7 @@ TEST_F(EncodedImportTest, WhatIsFinishedStaysWhenItIsStopped) {
   // A bad file ends the first attempt after all that is good has been made.
   test::Write(source_ + "/train/dog/105.jpg", "not an image");
   test::Write(source_ + "/train/dog/zzz.jpg", "");
-  const auto refused = Import(Options("out"), kGoOn);
+  const auto refused = Import(Options("out"), test::kGoOn);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(std::string(refused.status().message()),
               testing::AllOf(HasSubstr("2 bad image files"), HasSubstr("train/dog/105.jpg: not a JPEG")));
@@ -116,7 +114,7 @@ TEST_F(EncodedImportTest, WhatIsFinishedStaysWhenItIsStopped) {
   fs::remove(folder_ / Partial()[0] + "/train/shard_00002.safetensors");  // as if it had been lost
   ImportOptions options = Options("out");
   options.skip_bad = true;
-  const auto report = Import(options, kGoOn);
+  const auto report = Import(options, test::kGoOn);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->left_out.size(), 2u);
   EXPECT_EQ(fs::last_write_time(folder_ / "out/train/shard_00001.safetensors"), written);
@@ -125,7 +123,7 @@ TEST_F(EncodedImportTest, WhatIsFinishedStaysWhenItIsStopped) {
 
   ImportOptions whole = Options("whole");
   whole.skip_bad = true;
-  ASSERT_TRUE(Import(whole, kGoOn).ok());
+  ASSERT_TRUE(Import(whole, test::kGoOn).ok());
   EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "whole"));
 }
 
@@ -133,16 +131,16 @@ TEST_F(EncodedImportTest, CancellingLeavesNoDataSet) {
   const std::atomic<bool> cancelled = true;
   EXPECT_TRUE(absl::IsCancelled(Import(Options("out"), cancelled).status()));
   EXPECT_FALSE(fs::exists(folder_ / "out"));
-  EXPECT_TRUE(Import(Options("out"), kGoOn).ok());
+  EXPECT_TRUE(Import(Options("out"), test::kGoOn).ok());
 }
 
 TEST_F(EncodedImportTest, ReplacingLeavesNothingOfTheOldSet) {
-  ASSERT_TRUE(Import(Options("out"), kGoOn).ok());
-  EXPECT_TRUE(absl::IsAlreadyExists(Import(Options("out"), kGoOn).status()));
+  ASSERT_TRUE(Import(Options("out"), test::kGoOn).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(Import(Options("out"), test::kGoOn).status()));
   ImportOptions options = Options("out");
   options.replace = true;
   options.rules.max_side = 30;
-  ASSERT_TRUE(Import(options, kGoOn).ok());
+  ASSERT_TRUE(Import(options, test::kGoOn).ok());
   EXPECT_LE(ReadIndex(folder_ / "out")->width, 30);
   EXPECT_THAT(test::Names(folder_.path()), ElementsAre("out", "photos"));
 }
@@ -150,7 +148,7 @@ TEST_F(EncodedImportTest, ReplacingLeavesNothingOfTheOldSet) {
 TEST_F(EncodedImportTest, PythonReadsAShard) {
   if (std::system("python3 -c 'import numpy, safetensors.numpy' 2>/dev/null") != 0)
     GTEST_SKIP() << "python3 has no numpy or safetensors here";
-  ASSERT_TRUE(Import(Options("out"), kGoOn).ok());
+  ASSERT_TRUE(Import(Options("out"), test::kGoOn).ok());
   const std::string script = "python3 -c \"from safetensors.numpy import load_file; t = load_file('" +
                              folder_ / "out/train/shard_00000.safetensors" +
                              "'); o = t['offsets']; assert bytes(t['bytes'][:o[1]]) == open('" + source_ +

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::Pair;
 
 /// What each file reads as: contents or error.
-std::map<std::string, std::string> ReadAll(const FileTree& tree) {
+std::map<std::string, std::string> ReadTree(const FileTree& tree) {
   std::map<std::string, std::string> all;
   for (size_t i = 0; i < tree.files().size(); ++i) {
     const auto bytes = tree.Read(i);
@@ -44,7 +44,7 @@ TEST(FileTreeTest, EveryKindOfArchiveHoldsTheSameFiles) {
   const test::TempFolder folder;
   for (const std::string name : {"a.tar", "a.tar.gz", "a.zip"}) {
     test::WriteArchive(folder / name, {{"./d/", ""}, {"./d/b", kLarge}, {"d/e.jpg", "xyz"}, {"d/a", ""}});
-    EXPECT_THAT(ReadAll(*Open(folder / name, folder.path(), "p/")),
+    EXPECT_THAT(ReadTree(*Open(folder / name, folder.path(), "p/")),
                 ElementsAre(Pair("p/d/a", ""), Pair("p/d/b", kLarge), Pair("p/d/e.jpg", "xyz")))
         << name;
   }
@@ -58,12 +58,12 @@ TEST(FileTreeTest, ATarInATarIsAFolder) {
                                     Pair("n2/2.jpg", "b"));
   for (const std::string name : {"all.tar", "all.tar.gz", "all.zip"}) {
     test::WriteArchive(folder / name, {{"n1.tar", inner}, {"n2.tar", inner}});
-    EXPECT_THAT(ReadAll(*Open(folder / name, folder.path())), expected) << name;
+    EXPECT_THAT(ReadTree(*Open(folder / name, folder.path())), expected) << name;
   }
   test::Write(folder / "tree/train/n1.tar", inner);
   test::Write(folder / "tree/train/n2/1.jpg", "x");
   EXPECT_THAT(
-      ReadAll(*Open(folder / "tree", folder.path())),
+      ReadTree(*Open(folder / "tree", folder.path())),
       ElementsAre(Pair("train/n1/1.jpg", kLarge), Pair("train/n1/2.jpg", "b"), Pair("train/n2/1.jpg", "x")));
 }
 
@@ -123,7 +123,7 @@ TEST(FileTreeTest, AZipThatWasWrittenToAPipeTellsItsSizesByReading) {
       "z = zipfile.ZipFile(sys.stdout.buffer, 'w', zipfile.ZIP_DEFLATED)\n"
       "z.write('1.txt'); z.write('2.txt'); z.close()\" | cat > piped.zip";
   ASSERT_EQ(std::system(script.c_str()), 0);
-  EXPECT_THAT(ReadAll(*Open(folder / "piped.zip", folder.path())),
+  EXPECT_THAT(ReadTree(*Open(folder / "piped.zip", folder.path())),
               ElementsAre(Pair("1.txt", std::string(28, 'a')), Pair("2.txt", "b")));
 }
 

@@ -1,6 +1,7 @@
 // Small files that tests make: a folder that goes away, archives, gzip, images.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -10,6 +11,9 @@
 #include "absl/types/span.h"
 
 namespace mtrun::datasets::test {
+
+/// For an import that nobody stops.
+inline const std::atomic<bool> kGoOn = false;
 
 /// A new folder under TMPDIR, removed by the destructor.
 class TempFolder {

@@ -41,12 +41,12 @@ void WriteSet(const std::string& folder, bool gzip) {
   test::Write(folder + "/t10k-labels-idx1-ubyte" + end, pack(Labels("\x02")));
 }
 
-absl::StatusOr<ImportReport> ImportTo(const std::string& source, const std::string& destination) {
+absl::StatusOr<ImportReport> ImportIdxTo(const std::string& source, const std::string& destination) {
   const std::atomic<bool> cancelled = false;
   return Import({.source = source, .destination = destination, .threads = 2}, cancelled);
 }
 
-std::string OpenError(const std::string& folder) {
+std::string IdxOpenError(const std::string& folder) {
   const auto opened = OpenIdx(folder);
   EXPECT_FALSE(opened.ok());
   return std::string(opened.status().message());
@@ -55,7 +55,7 @@ std::string OpenError(const std::string& folder) {
 TEST(IdxTest, GreyKeepsItsSizeAndGetsItsChannelRepeated) {
   const test::TempFolder folder;
   WriteSet(folder / "mnist", true);
-  const auto report = ImportTo(folder / "mnist", folder / "out");
+  const auto report = ImportIdxTo(folder / "mnist", folder / "out");
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->format, "idx");
   const auto train = PackedSplit::Open(folder / "out", "train", true);
@@ -73,15 +73,15 @@ TEST(IdxTest, PlainAndGzipGiveTheSameBytes) {
   const test::TempFolder folder;
   WriteSet(folder / "a", true);
   WriteSet(folder / "b", false);
-  ASSERT_TRUE(ImportTo(folder / "a", folder / "out_a").ok());
-  ASSERT_TRUE(ImportTo(folder / "b", folder / "out_b").ok());
+  ASSERT_TRUE(ImportIdxTo(folder / "a", folder / "out_a").ok());
+  ASSERT_TRUE(ImportIdxTo(folder / "b", folder / "out_b").ok());
   EXPECT_EQ(test::ReadTree(folder / "out_a"), test::ReadTree(folder / "out_b"));
 }
 
 TEST(IdxTest, AFolderCalledFashionHasTheNamesOfFashionMnist) {
   const test::TempFolder folder;
   WriteSet(folder / "Fashion-MNIST", true);
-  ASSERT_TRUE(ImportTo(folder / "Fashion-MNIST/", folder / "out").ok());
+  ASSERT_TRUE(ImportIdxTo(folder / "Fashion-MNIST/", folder / "out").ok());
   EXPECT_EQ(PackedSplit::Open(folder / "out", "test")->class_names()[9], "Ankle boot");
 }
 
@@ -102,7 +102,7 @@ TEST(IdxTest, ErrorsNameTheFile) {
   const auto with = [&](const std::string& path, const std::string& bytes) {
     const std::string before = test::Read(path);
     test::Write(path, bytes);
-    const std::string error = OpenError(set);
+    const std::string error = IdxOpenError(set);
     test::Write(path, before);
     EXPECT_THAT(error, HasSubstr(path));
     return error;
@@ -125,12 +125,12 @@ TEST(IdxTest, ATruncatedGzipIsDataLoss) {
   const std::string path = folder / "set/train-images-idx3-ubyte.gz", whole = test::Read(path);
   for (size_t size = 11; size < whole.size() - 8; ++size) {
     test::Write(path, whole.substr(0, size));
-    EXPECT_THAT(OpenError(folder / "set"), HasSubstr(path)) << size;
+    EXPECT_THAT(IdxOpenError(folder / "set"), HasSubstr(path)) << size;
   }
   std::string damaged = whole;
   damaged[whole.size() - 5] ^= 1;  // the checksum
   test::Write(path, damaged);
-  EXPECT_THAT(OpenError(folder / "set"), HasSubstr("truncated or damaged"));
+  EXPECT_THAT(IdxOpenError(folder / "set"), HasSubstr("truncated or damaged"));
 }
 
 TEST(IdxTest, AMissingCompanionIsNamed) {
@@ -138,7 +138,7 @@ TEST(IdxTest, AMissingCompanionIsNamed) {
   WriteSet(folder / "set", true);
   ASSERT_EQ(std::remove((folder / "set/t10k-labels-idx1-ubyte.gz").c_str()), 0);
   EXPECT_TRUE(LooksLikeIdx(folder / "set"));
-  EXPECT_THAT(OpenError(folder / "set"), HasSubstr("t10k-labels-idx1-ubyte"));
+  EXPECT_THAT(IdxOpenError(folder / "set"), HasSubstr("t10k-labels-idx1-ubyte"));
 }
 
 }  // namespace

@@ -18,7 +18,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::atomic<bool> kGoOn = false;
 // In the order of their ILSVRC2012_IDs, which is not that of their names.
 const std::vector<std::string> kClasses{"n00000003", "n00000001", "n00000002"};
 const std::vector<std::string> kSorted{"n00000001", "n00000002", "n00000003"};
@@ -110,7 +109,7 @@ class ImageSourcesTest : public testing::Test {
     if (options.store == Store::kPixels) options.store = Store::kEncoded;
     options.threads = 2;
     options.shard_bytes = 5000;
-    return Import(options, kGoOn);
+    return Import(options, test::kGoOn);
   }
   std::string Error(const ImportOptions& options) const {
     const auto report = Run(options, "refused");

@@ -18,8 +18,6 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-const std::atomic<bool> kGoOn = false;
-
 /// train: 2 classes with 15 images of 8x8 each, JPEG and PNG; test: 4 of each.
 class ImportTest : public testing::Test {
  protected:
@@ -40,7 +38,7 @@ class ImportTest : public testing::Test {
     return {.source = source_, .destination = folder_ / destination, .threads = threads, .shard_bytes = 2000};
   }
   std::string ErrorOf(const ImportOptions& options) const {
-    const auto report = Import(options, kGoOn);
+    const auto report = Import(options, test::kGoOn);
     EXPECT_FALSE(report.ok());
     return std::string(report.status().message());
   }
@@ -50,16 +48,16 @@ class ImportTest : public testing::Test {
 };
 
 TEST_F(ImportTest, TheNumberOfThreadsDoesNotMatter) {
-  const auto one = Import(Options("one", 1), kGoOn);
+  const auto one = Import(Options("one", 1), test::kGoOn);
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_EQ(one->format, "folder");
   EXPECT_EQ(one->index.images(), 38);
-  ASSERT_TRUE(Import(Options("eight", 8), kGoOn).ok());
+  ASSERT_TRUE(Import(Options("eight", 8), test::kGoOn).ok());
   EXPECT_EQ(test::ReadTree(folder_ / "one"), test::ReadTree(folder_ / "eight"));
 }
 
 TEST_F(ImportTest, ImagesComeInTheOrderOfTheirNames) {
-  ASSERT_TRUE(Import(Options("out"), kGoOn).ok());
+  ASSERT_TRUE(Import(Options("out"), test::kGoOn).ok());
   const auto train = PackedSplit::Open(folder_ / "out", "train", true);
   ASSERT_TRUE(train.ok());
   EXPECT_EQ(train->size(), 30);
@@ -77,10 +75,10 @@ TEST_F(ImportTest, AnArchiveInAnyOrderGivesTheSameBytes) {
     entries.insert(entries.begin(), {"./set/" + name, bytes});
   entries.emplace_back("./set/README", "not an image");
   test::WriteTarGz(folder_ / "photos.tar.gz", entries);
-  ASSERT_TRUE(Import(Options("a"), kGoOn).ok());
+  ASSERT_TRUE(Import(Options("a"), test::kGoOn).ok());
   ImportOptions options = Options("b", 3);
   options.source = folder_ / "photos.tar.gz";
-  const auto report = Import(options, kGoOn);
+  const auto report = Import(options, test::kGoOn);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(test::ReadTree(folder_ / "a"), test::ReadTree(folder_ / "b"));
 }
@@ -115,12 +113,12 @@ TEST_F(ImportTest, TheListOfBadFilesIsCapped) {
 }
 
 TEST_F(ImportTest, SkipBadGivesWhatAFolderWithoutThemGives) {
-  ASSERT_TRUE(Import(Options("clean"), kGoOn).ok());
+  ASSERT_TRUE(Import(Options("clean"), test::kGoOn).ok());
   test::Write(source_ + "/train/cat/00.jpg", "not an image");
   test::Write(source_ + "/test/dog/zz.png", "");
   ImportOptions options = Options("out");
   options.skip_bad = true;
-  const auto report = Import(options, kGoOn);
+  const auto report = Import(options, test::kGoOn);
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_THAT(report->left_out, SizeIs(2));
   EXPECT_EQ(report->left_out[0].path, "test/dog/zz.png");
@@ -145,7 +143,7 @@ TEST_F(ImportTest, MixedSizesNeedAResize) {
   EXPECT_THAT(error, HasSubstr("--resize"));
   ImportOptions options = Options("out");
   options.rules.stretch = ImageSize{4, 5};
-  const auto report = Import(options, kGoOn);
+  const auto report = Import(options, test::kGoOn);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->index.height, 4);
   EXPECT_EQ(report->index.width, 5);
@@ -156,7 +154,7 @@ TEST_F(ImportTest, MixedSizesNeedAResize) {
 }
 
 TEST_F(ImportTest, AnExistingDestinationIsKeptUnlessReplaced) {
-  ASSERT_TRUE(Import(Options("out"), kGoOn).ok());
+  ASSERT_TRUE(Import(Options("out"), test::kGoOn).ok());
   const auto before = test::ReadTree(folder_ / "out");
   test::Write(source_ + "/train/dog/99.png", test::Encode(".png", test::Picture(8, 8, 3), 8, 8));
   EXPECT_THAT(ErrorOf(Options("out")), HasSubstr("exists"));
@@ -168,7 +166,7 @@ TEST_F(ImportTest, AnExistingDestinationIsKeptUnlessReplaced) {
   ErrorOf(options);
   EXPECT_EQ(test::ReadTree(folder_ / "out"), before);
   fs::remove(source_ + "/train/dog/98.png");
-  ASSERT_TRUE(Import(options, kGoOn).ok());
+  ASSERT_TRUE(Import(options, test::kGoOn).ok());
   EXPECT_EQ(PackedSplit::Open(folder_ / "out", "train")->size(), 31);
   EXPECT_THAT(test::Names(folder_.path()), ElementsAre("out", "photos"));
 }

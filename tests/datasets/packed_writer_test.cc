@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr int64_t kImage = 3 * 2 * 2;
+constexpr int64_t kSmallImage = 3 * 2 * 2;
 
 PackedShape Shape(int64_t train, int64_t test) {
   return {.height = 2, .width = 2, .classes = {"a", "b"}, .splits = {{"train", train}, {"test", test}}};
@@ -27,7 +27,7 @@ PackedShape Shape(int64_t train, int64_t test) {
 std::vector<uint8_t> Pixels(int64_t first, int64_t count) {
   std::vector<uint8_t> pixels;
   for (int64_t i = first; i < first + count; ++i)
-    pixels.insert(pixels.end(), kImage, static_cast<uint8_t>(i));
+    pixels.insert(pixels.end(), kSmallImage, static_cast<uint8_t>(i));
   return pixels;
 }
 

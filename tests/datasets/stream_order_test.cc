@@ -30,7 +30,7 @@ int64_t ShardOf(const StreamShards& shards, int64_t id) {
   return shard;
 }
 
-std::vector<int64_t> Epoch(const Sampler& sampler, int64_t epoch) {
+std::vector<int64_t> StreamEpoch(const Sampler& sampler, int64_t epoch) {
   std::vector<int64_t> ids;
   for (int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
     const std::vector<int64_t> part = sampler.Step(epoch, step);
@@ -44,7 +44,7 @@ std::string Violation(uint64_t seed, const BatchPlan& plan, const StreamShards& 
   const Sampler sampler(seed, plan, shards);
   const StreamOrder order(seed, plan, shards);
   const int64_t size = order.size();
-  std::vector<int64_t> ids = Epoch(sampler, epoch);
+  std::vector<int64_t> ids = StreamEpoch(sampler, epoch);
   std::sort(ids.begin(), ids.end());
   for (int64_t i = 0; i < size; ++i) {
     if (i >= static_cast<int64_t>(ids.size()) || ids[i] != i) return "not a permutation";
@@ -119,9 +119,9 @@ TEST(StreamOrderTest, GoldenValues) {
 TEST(StreamOrderTest, EpochsAndSeedsDiffer) {
   const StreamShards shards{std::vector<int64_t>(20, 50), 4};
   const Sampler a(1, {100, 10}, shards), b(2, {100, 10}, shards);
-  EXPECT_NE(Epoch(a, 0), Epoch(a, 1));
-  EXPECT_NE(Epoch(a, 0), Epoch(b, 0));
-  EXPECT_EQ(Epoch(a, 3), Epoch(Sampler(1, {100, 10}, shards), 3));
+  EXPECT_NE(StreamEpoch(a, 0), StreamEpoch(a, 1));
+  EXPECT_NE(StreamEpoch(a, 0), StreamEpoch(b, 0));
+  EXPECT_EQ(StreamEpoch(a, 3), StreamEpoch(Sampler(1, {100, 10}, shards), 3));
 }
 
 // Whoever computes half of the micro-batches reads about half of the shards, and no shard for long.
@@ -164,7 +164,7 @@ TEST(StreamOrderTest, MixesAsManyShardsAsItSays) {
 // Samples that lie side by side are not read side by side.
 TEST(StreamOrderTest, NeighboursAreApart) {
   const StreamShards shards{std::vector<int64_t>(50, 200), 4};
-  const std::vector<int64_t> ids = Epoch(Sampler(9, {64, 64}, shards), 0);
+  const std::vector<int64_t> ids = StreamEpoch(Sampler(9, {64, 64}, shards), 0);
   int64_t beside = 0;
   for (size_t i = 0; i + 1 < ids.size(); ++i) beside += std::abs(ids[i] - ids[i + 1]) == 1;
   EXPECT_LT(beside, 60);  // of 9,999; 2 / 800 of them at random
@@ -174,7 +174,7 @@ TEST(StreamOrderTest, TheDocumentedPythonAgrees) {
   if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "no python3 here";
   const StreamShards shards{{40, 0, 7, 300, 1, 55, 90, 90, 12}, 3};
   std::string expected;
-  for (const int64_t id : Epoch(Sampler(2026, {50, 16}, shards), 5))
+  for (const int64_t id : StreamEpoch(Sampler(2026, {50, 16}, shards), 5))
     expected += (expected.empty() ? "" : ", ") + std::to_string(id);
   const std::string script = "import re; tick = chr(96) * 3; text = open('" + std::string(MT_FORMATS_MD) +
                              "').read(); "

@@ -11,11 +11,11 @@ namespace {
 
 using namespace collectives;  // NOLINT: the code under test
 
-constexpr uint64_t kGeneration = 42;
+constexpr uint64_t kSegmentGeneration = 42;
 constexpr size_t kSlot = 2 * kPage;
 
 template <typename T>
-T Take(std::string_view& bytes) {
+T TakeNumber(std::string_view& bytes) {
   T value{};
   std::memcpy(static_cast<void*>(&value), bytes.data(), std::min(sizeof(T), bytes.size()));
   bytes.remove_prefix(std::min(sizeof(T), bytes.size()));
@@ -28,23 +28,23 @@ T Take(std::string_view& bytes) {
 // bytes. The rest are notices, each with the number of bytes that are wanted of what it exposes.
 void FuzzSegment(std::string_view bytes) {
   if (bytes.empty()) return;
-  auto own = OwnSegment::Create(kGeneration, 1, 2, kSlot);
+  auto own = OwnSegment::Create(kSegmentGeneration, 1, 2, kSlot);
   MT_CHECK(own.ok()) << own.status();
   const auto first = (*own)->Allocate(kPage), second = (*own)->Allocate(3 * kPage);
   MT_CHECK(first.ok() && second.ok());
   auto file = (*own)->ReadOnly();
   MT_CHECK(file.ok());
-  const bool damaged = Take<uint8_t>(bytes) % 2 == 1;
+  const bool damaged = TakeNumber<uint8_t>(bytes) % 2 == 1;
   if (damaged) {
     const size_t size = std::min<size_t>(32, bytes.size());
     std::memcpy(static_cast<void*>(&(*own)->header()), bytes.data(), size);
     bytes.remove_prefix(size);
   }
-  const auto peer = PeerSegment::Open(*std::move(file), kGeneration, 1, 2, kSlot);
+  const auto peer = PeerSegment::Open(*std::move(file), kSegmentGeneration, 1, 2, kSlot);
   MT_CHECK(peer.ok() || damaged) << peer.status();
   while (peer.ok() && !bytes.empty()) {
-    const Notice notice = Take<Notice>(bytes);
-    const size_t wanted = Take<uint16_t>(bytes);
+    const Notice notice = TakeNumber<Notice>(bytes);
+    const size_t wanted = TakeNumber<uint16_t>(bytes);
     const auto view = (*peer)->View(notice, wanted);
     const volatile char* const exposed = view.ok() ? *view : nullptr;
     for (size_t i = 0; view.ok() && i < wanted; ++i) exposed[i];  // ends the process where nothing is

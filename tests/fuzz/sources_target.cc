@@ -19,7 +19,7 @@ namespace {
 
 using namespace datasets;  // NOLINT: the code under test
 
-constexpr int64_t kMostRead = 1 << 20;
+constexpr int64_t kMostOfSource = 1 << 20;
 
 void ReadClasses(std::string_view text) {
   const auto list = ParseClassList(text);
@@ -67,7 +67,7 @@ void FuzzArchive(std::string_view bytes) {
     const SourceFile& one = (*tree)->files()[i];
     paths.push_back(one.path);
     MT_CHECK(one.bytes >= 0) << one.path;
-    if (one.bytes > kMostRead) continue;
+    if (one.bytes > kMostOfSource) continue;
     const auto contents = (*tree)->Read(i);
     MT_CHECK(!contents.ok() || static_cast<int64_t>(contents->size()) <= one.bytes) << one.path;
   }

@@ -15,7 +15,7 @@ using testing::Not;
 using web::Request;
 using web::Response;
 
-constexpr TimePoint kNow{};
+constexpr TimePoint kGateNow{};
 
 class GateTest : public testing::Test {
  protected:
@@ -36,7 +36,7 @@ class GateTest : public testing::Test {
   static std::string Form(Role role) { return "password=" + PasswordOf(role, support::kToken); }
   /// With the cookie of somebody who has just logged in.
   Request From(Role role) {
-    const Response response = gate_.LogIn(Post(Form(role)), kNow);
+    const Response response = gate_.LogIn(Post(Form(role)), kGateNow);
     EXPECT_EQ(response.status, 204) << response.body;
     const std::string cookie = response.headers.at(0).second;
     Request request = Post("");
@@ -44,7 +44,7 @@ class GateTest : public testing::Test {
     return request;
   }
   int StatusOf(const Request& request, Gate::Need need) {
-    const Gate::Pass pass = gate_.Check(request, need, kNow);
+    const Gate::Pass pass = gate_.Check(request, need, kGateNow);
     return pass.refusal ? pass.refusal->status : 200;
   }
 
@@ -55,10 +55,10 @@ TEST_F(GateTest, WithoutAPasswordNothingIsSeen) {
   EXPECT_EQ(StatusOf(Post(""), Gate::Need::kNothing), 200);
   EXPECT_EQ(StatusOf(Post(""), Gate::Need::kViewer), 401);
   EXPECT_EQ(StatusOf(Post(""), Gate::Need::kOperator), 401);
-  EXPECT_EQ(gate_.LogIn(Post("password=wrong"), kNow).status, 403);
-  EXPECT_EQ(gate_.LogIn(Post(absl::StrCat("password=", support::kToken)), kNow).status, 403);
-  EXPECT_EQ(gate_.LogIn(Post("user=a"), kNow).status, 400);
-  EXPECT_EQ(gate_.LogIn(Post("password=%"), kNow).status, 400);
+  EXPECT_EQ(gate_.LogIn(Post("password=wrong"), kGateNow).status, 403);
+  EXPECT_EQ(gate_.LogIn(Post(absl::StrCat("password=", support::kToken)), kGateNow).status, 403);
+  EXPECT_EQ(gate_.LogIn(Post("user=a"), kGateNow).status, 400);
+  EXPECT_EQ(gate_.LogIn(Post("password=%"), kGateNow).status, 400);
   Request guessed = Post("");
   guessed.headers["cookie"] = "mtrun_8080=random7";
   EXPECT_EQ(StatusOf(guessed, Gate::Need::kViewer), 401);
@@ -72,23 +72,23 @@ TEST_F(GateTest, ForeignHostsAreRefusedWhateverTheyShow) {
     EXPECT_EQ(StatusOf(request, need), 421);
   Request login = Post(Form(Role::kViewer));
   login.headers["host"] = "rebound.example";
-  EXPECT_EQ(gate_.LogIn(login, kNow).status, 421);
+  EXPECT_EQ(gate_.LogIn(login, kGateNow).status, 421);
 }
 
 TEST_F(GateTest, TheCookieIsOutOfReachOfScriptsAndOtherSites) {
-  const Response plain = gate_.LogIn(Post(Form(Role::kViewer)), kNow);
+  const Response plain = gate_.LogIn(Post(Form(Role::kViewer)), kGateNow);
   EXPECT_EQ(plain.headers.at(0).second, "mtrun_8080=random1; Path=/; HttpOnly; SameSite=Strict");
   Gate encrypted = Make(true);
-  const Response secure = encrypted.LogIn(Post(Form(Role::kViewer), "https://node1:8080"), kNow);
+  const Response secure = encrypted.LogIn(Post(Form(Role::kViewer), "https://node1:8080"), kGateNow);
   EXPECT_EQ(secure.headers.at(0).second,
             "__Host-mtrun_8080=random1; Path=/; HttpOnly; SameSite=Strict; Secure");
-  EXPECT_EQ(encrypted.LogIn(Post(Form(Role::kViewer), "http://node1:8080"), kNow).status, 403);
+  EXPECT_EQ(encrypted.LogIn(Post(Form(Role::kViewer), "http://node1:8080"), kGateNow).status, 403);
 }
 
 TEST_F(GateTest, AForgedPostIsRefused) {
   Request request = From(Role::kOperator);
   EXPECT_EQ(StatusOf(request, Gate::Need::kOperator), 403);  // without the page's mark
-  const std::string csrf = gate_.Check(request, Gate::Need::kViewer, kNow).csrf;
+  const std::string csrf = gate_.Check(request, Gate::Need::kViewer, kGateNow).csrf;
   request.headers["x-csrf-token"] = csrf + "x";
   EXPECT_EQ(StatusOf(request, Gate::Need::kOperator), 403);
   request.headers["x-csrf-token"] = csrf;
@@ -101,18 +101,18 @@ TEST_F(GateTest, AForgedPostIsRefused) {
 
 TEST_F(GateTest, AViewerChangesNothing) {
   Request request = From(Role::kViewer);
-  const Gate::Pass pass = gate_.Check(request, Gate::Need::kViewer, kNow);
+  const Gate::Pass pass = gate_.Check(request, Gate::Need::kViewer, kGateNow);
   EXPECT_EQ(pass.role, Role::kViewer);
   request.headers["x-csrf-token"] = pass.csrf;
-  const Gate::Pass refused = gate_.Check(request, Gate::Need::kOperator, kNow);
+  const Gate::Pass refused = gate_.Check(request, Gate::Need::kOperator, kGateNow);
   ASSERT_TRUE(refused.refusal);
   EXPECT_EQ(refused.refusal->status, 403);
   EXPECT_THAT(refused.refusal->body, HasSubstr("operator's password"));
 }
 
 TEST_F(GateTest, ALogInFromAnotherPageIsRefused) {
-  EXPECT_EQ(gate_.LogIn(Post(Form(Role::kViewer), "http://evil.example"), kNow).status, 403);
-  EXPECT_EQ(gate_.LogIn(Post(Form(Role::kViewer), ""), kNow).status, 403);
+  EXPECT_EQ(gate_.LogIn(Post(Form(Role::kViewer), "http://evil.example"), kGateNow).status, 403);
+  EXPECT_EQ(gate_.LogIn(Post(Form(Role::kViewer), ""), kGateNow).status, 403);
 }
 
 TEST_F(GateTest, ScrapersLookByBasicCredentialsAndChangeNothing) {
@@ -127,9 +127,9 @@ TEST_F(GateTest, ScrapersLookByBasicCredentialsAndChangeNothing) {
 }
 
 TEST_F(GateTest, GuessesAreSlowedAlsoWithARightOneAmongThem) {
-  for (int i = 0; i < Attempts::kEach; ++i) EXPECT_EQ(gate_.LogIn(Post("password=x"), kNow).status, 403);
-  EXPECT_EQ(gate_.LogIn(Post(Form(Role::kViewer)), kNow).status, 429);
-  EXPECT_EQ(gate_.LogIn(Post(Form(Role::kViewer)), kNow + Attempts::kBackEach).status, 204);
+  for (int i = 0; i < Attempts::kEach; ++i) EXPECT_EQ(gate_.LogIn(Post("password=x"), kGateNow).status, 403);
+  EXPECT_EQ(gate_.LogIn(Post(Form(Role::kViewer)), kGateNow).status, 429);
+  EXPECT_EQ(gate_.LogIn(Post(Form(Role::kViewer)), kGateNow + Attempts::kBackEach).status, 204);
 }
 
 TEST_F(GateTest, LoggedOutACookieIsWorthNothing) {
@@ -137,9 +137,9 @@ TEST_F(GateTest, LoggedOutACookieIsWorthNothing) {
   EXPECT_EQ(StatusOf(request, Gate::Need::kViewer), 200);
   Request forged = request;
   forged.headers["origin"] = "http://evil.example";
-  EXPECT_EQ(gate_.LogOut(forged, kNow).status, 403);
+  EXPECT_EQ(gate_.LogOut(forged, kGateNow).status, 403);
   EXPECT_EQ(StatusOf(request, Gate::Need::kViewer), 200);
-  EXPECT_THAT(gate_.LogOut(request, kNow).headers.at(0).second, HasSubstr("Max-Age=0"));
+  EXPECT_THAT(gate_.LogOut(request, kGateNow).headers.at(0).second, HasSubstr("Max-Age=0"));
   EXPECT_EQ(StatusOf(request, Gate::Need::kViewer), 401);
 }
 

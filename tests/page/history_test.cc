@@ -9,56 +9,56 @@ namespace {
 
 using testing::Optional;
 
-constexpr TimePoint kNow{};
+constexpr TimePoint kHistoryNow{};
 
 TEST(HistoryTest, CountersBecomeRatesBetweenTwoAnswers) {
   History history;
-  history.OnState(AState(1, 1), kNow);
+  history.OnState(AState(1, 1), kHistoryNow);
   EXPECT_EQ(history.BusyOf("job", "n0-1-abc"), std::nullopt);
-  history.OnState(AState(1, 2), kNow);
+  history.OnState(AState(1, 2), kHistoryNow);
   EXPECT_THAT(history.BusyOf("job", "n0-1-abc"), Optional(2.0));
   EXPECT_THAT(history.BusyOf("job", "n0-1-abc", 100), Optional(0.5));
   EXPECT_THAT(history.RateOf("job"), Optional(64.0));
-  history.OnState(AState(1, 2), kNow);  // the same answer again says nothing new
+  history.OnState(AState(1, 2), kHistoryNow);  // the same answer again says nothing new
   EXPECT_THAT(history.BusyOf("job", "n0-1-abc"), Optional(2.0));
 }
 
 TEST(HistoryTest, AnotherProcessStartsFromNothing) {
   History history;
-  history.OnState(AState(1, 1), kNow);
+  history.OnState(AState(1, 1), kHistoryNow);
   auto state = AState(1, 2);
   state.nodes[0].use.workers[0].pid = 999;
   state.nodes[0].use.workers[0].samples = 3;  // the job began again
-  history.OnState(state, kNow);
+  history.OnState(state, kHistoryNow);
   EXPECT_EQ(history.BusyOf("job", "n0-1-abc", 999), std::nullopt);
   EXPECT_EQ(history.RateOf("job"), std::nullopt);
 }
 
 TEST(HistoryTest, ANodeThatIsGoneIsKeptForAWhileWithTheReason) {
   History history;
-  history.OnState(AState(2, 1), kNow);
+  history.OnState(AState(2, 1), kHistoryNow);
   auto state = AState(1, 2);
   state.happenings.push_back(
       {"job", 1, 0, "n1-1-abc is dead: its host answers that there is no such process"});
-  history.OnState(state, kNow);
+  history.OnState(state, kHistoryNow);
   auto gone = history.GoneOf("job");
   ASSERT_EQ(gone.size(), 1u);
   EXPECT_EQ(gone.begin()->second.why, state.happenings[0].text);
   EXPECT_FALSE(gone.begin()->second.left);
-  history.OnState(state, kNow + History::kGoneShown);
+  history.OnState(state, kHistoryNow + History::kGoneShown);
   EXPECT_EQ(history.GoneOf("job").size(), 1u);
-  history.OnState(state, kNow + History::kGoneShown + Duration(1));
+  history.OnState(state, kHistoryNow + History::kGoneShown + Duration(1));
   EXPECT_TRUE(history.GoneOf("job").empty());
 }
 
 TEST(HistoryTest, ANodeThatIsBackOrHasLeftIsNotLost) {
   History history;
-  history.OnState(AState(2, 1), kNow);
+  history.OnState(AState(2, 1), kHistoryNow);
   auto state = AState(1, 2);
   state.happenings.push_back({"job", 1, 0, "n1 is asked to leave by anna"});
-  history.OnState(state, kNow);
+  history.OnState(state, kHistoryNow);
   EXPECT_TRUE(history.GoneOf("job").begin()->second.left);
-  history.OnState(AState(2, 3), kNow);
+  history.OnState(AState(2, 3), kHistoryNow);
   EXPECT_TRUE(history.GoneOf("job").empty());
 }
 
@@ -66,22 +66,22 @@ TEST(HistoryTest, ALostNodeIsReplacedByOneThatArrivesThere) {
   History history;
   auto state = AState(2, 1);
   for (auto& node : state.status.jobs[0].nodes) node.address = "127.0.0.1";
-  history.OnState(state, kNow);
+  history.OnState(state, kHistoryNow);
   state.status.jobs[0].nodes.pop_back();
-  history.OnState(state, kNow);
+  history.OnState(state, kHistoryNow);
   EXPECT_EQ(history.GoneOf("job").size(), 1u);
   state.status.jobs[0].nodes.push_back(ANode("n7", 1));
   state.status.jobs[0].nodes.back().address = "127.0.0.1";
-  history.OnState(state, kNow);
+  history.OnState(state, kHistoryNow);
   EXPECT_TRUE(history.GoneOf("job").empty());
 }
 
 TEST(HistoryTest, NodesOfAJobThatEndedAreNotLost) {
   History history;
-  history.OnState(AState(2, 1), kNow);
+  history.OnState(AState(2, 1), kHistoryNow);
   auto state = AState(1, 2);
   state.status.jobs[0].phase = "ended";
-  history.OnState(state, kNow);
+  history.OnState(state, kHistoryNow);
   EXPECT_TRUE(history.GoneOf("job").empty());
 }
 

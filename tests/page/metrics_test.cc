@@ -15,12 +15,12 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr TimePoint kNow{};
+constexpr TimePoint kMetricsNow{};
 
 std::string TextOf(rendezvous::WatchedState state) {
   History history;
-  history.OnState(state, kNow);
-  return MetricsText(StateJson(state, history, kNow));
+  history.OnState(state, kMetricsNow);
+  return MetricsText(StateJson(state, history, kMetricsNow));
 }
 
 TEST(MetricsTest, FamiliesStandTogetherBehindTheirHelpAndType) {

@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 using ::testing::Key;
 using ::testing::SizeIs;
 
-TimePoint At(double second) { return TimePoint(FromSeconds(second)); }
+TimePoint DepartureAt(double second) { return TimePoint(FromSeconds(second)); }
 
 JobSettings WithLease(Duration lease = seconds(10)) {
   JobSettings settings;
@@ -29,12 +29,12 @@ class DeparturesTest : public ::testing::Test {
  protected:
   explicit DeparturesTest(Duration lease = seconds(10))
       : departures_(WithLease(lease)), roster_(WithLease(lease)) {
-    departures_.OnGeneration(*generation_.last(), At(0));
+    departures_.OnGeneration(*generation_.last(), DepartureAt(0));
     generation_.Stop();
   }
-  bool Over(double second) const { return departures_.Over(generation_, roster_, At(second)); }
+  bool Over(double second) const { return departures_.Over(generation_, roster_, DepartureAt(second)); }
   void Arrive(const std::string& node, double second) {
-    roster_.Open(node, At(second));
+    roster_.Open(node, DepartureAt(second));
     roster_.Change(node, [](RosterNode& entry) { entry.greeted = true; });
   }
 
@@ -44,9 +44,9 @@ class DeparturesTest : public ::testing::Test {
 };
 
 TEST_F(DeparturesTest, NothingIsOverForCertainWithoutASign) {
-  EXPECT_TRUE(departures_.Over(GenerationRecord(), roster_, At(0))) << "there was none";
+  EXPECT_TRUE(departures_.Over(GenerationRecord(), roster_, DepartureAt(0))) << "there was none";
   EXPECT_FALSE(Over(1));
-  EXPECT_THAT(departures_.WhyNot(generation_, roster_, At(1)).value_or(""),
+  EXPECT_THAT(departures_.WhyNot(generation_, roster_, DepartureAt(1)).value_or(""),
               AllOf(HasSubstr("generation 1 may still run on node1, node2"),
                     HasSubstr("mtrun --evict NODE ENDPOINT")));
   Arrive("node1", 1);
@@ -83,14 +83,15 @@ TEST_F(DeparturesTest, AMemberThatOffersNoWorkersYetHasLeftToo) {
 
 TEST_F(DeparturesTest, ALeaseCountsFromWhenItsMemberWasHeardLast) {
   EXPECT_EQ(departures_.Margin(), FromSeconds(1.2));
-  EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), At(11.2));
+  EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), DepartureAt(11.2));
   EXPECT_FALSE(Over(11.1));
   EXPECT_TRUE(Over(11.2));
-  departures_.OnLost("node1", At(3));
+  departures_.OnLost("node1", DepartureAt(3));
   Arrive("node2", 5);
-  EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), At(14.2)) << "of the first one";
-  departures_.OnGeneration(*generation_.last(), At(4));
-  EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), At(15.2)) << "of node1 since the new one began";
+  EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), DepartureAt(14.2)) << "of the first one";
+  departures_.OnGeneration(*generation_.last(), DepartureAt(4));
+  EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), DepartureAt(15.2))
+      << "of node1 since the new one began";
 }
 
 /// Two nodes whose workers end a step of generation 1 are about to be in generation 2.
@@ -109,9 +110,9 @@ class LeavingBehindAStepTest : public DeparturesTest {
     roster_.TakeOffer(node, offer);
   }
   void FormsWith(const std::vector<std::string>& nodes, double second) {
-    departures_.OnFormed(generation_, roster_, At(second));
+    departures_.OnFormed(generation_, roster_, DepartureAt(second));
     generation_ = Running(generation_.id().number + 1, nodes);
-    departures_.OnGeneration(*generation_.last(), At(second));
+    departures_.OnGeneration(*generation_.last(), DepartureAt(second));
     generation_.Stop();
     for (const std::string& node : nodes)
       roster_.Change(node, [](RosterNode& entry) { entry.offered = false; });
@@ -120,7 +121,7 @@ class LeavingBehindAStepTest : public DeparturesTest {
 
 TEST_F(LeavingBehindAStepTest, SufficesWhereTheNextOneNeedsThem) {
   EXPECT_TRUE(Over(1));
-  for (const char* node : {"node1", "node2"}) roster_.Close(node, "reset", At(1));
+  for (const char* node : {"node1", "node2"}) roster_.Close(node, "reset", DepartureAt(1));
   EXPECT_FALSE(Over(1)) << "it forms without them";
   Arrive("node1", 1);
   EXPECT_TRUE(Over(1));
@@ -146,9 +147,9 @@ TEST_F(LeavingBehindAStepTest, WhoMayRunOnIsNamedWithItsGeneration) {
   roster_.Erase("node1");
   roster_.Erase("node2");
   EXPECT_FALSE(Over(2));
-  EXPECT_THAT(departures_.WhyNot(generation_, roster_, At(2)).value_or(""),
+  EXPECT_THAT(departures_.WhyNot(generation_, roster_, DepartureAt(2)).value_or(""),
               HasSubstr("generation 1 may still run on node1, node2"));
-  EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), At(13.2));
+  EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), DepartureAt(13.2));
   EXPECT_FALSE(Over(13.1));
   EXPECT_TRUE(Over(13.2));
 }
@@ -190,10 +191,10 @@ TEST_F(LeavingBehindAStepTest, OfManyInARowTheOneWithTheFewestMembersCounts) {
 
 TEST_F(DeparturesTest, AnEvictionIsOfOneGeneration) {
   departures_.OnEvicted("node1");
-  roster_.Expect(generation_.last()->members[0], At(9), At(0));
+  roster_.Expect(generation_.last()->members[0], DepartureAt(9), DepartureAt(0));
   EXPECT_THAT(departures_.Request(generation_, roster_), ElementsAre(Key("node2"))) << "nothing to find out";
   EXPECT_THAT(departures_.Describe(), HasSubstr("evicted {node1}"));
-  departures_.OnGeneration(MakeGeneration(2, {"node1", "node2"}), At(1));
+  departures_.OnGeneration(MakeGeneration(2, {"node1", "node2"}), DepartureAt(1));
   EXPECT_FALSE(departures_.Gone("node1")) << "it came back and was taken in";
 }
 
@@ -205,7 +206,8 @@ class NeverTest : public DeparturesTest {
 TEST_F(NeverTest, ALeaseThatNeverEndsHoldsForEver) {
   EXPECT_EQ(departures_.FirstLeaseEnd(generation_, roster_), std::nullopt);
   EXPECT_FALSE(Over(1e6));
-  EXPECT_THAT(departures_.WhyNot(generation_, roster_, At(1)).value_or(""), HasSubstr("fence_timeout=never"));
+  EXPECT_THAT(departures_.WhyNot(generation_, roster_, DepartureAt(1)).value_or(""),
+              HasSubstr("fence_timeout=never"));
 }
 
 TEST_F(DeparturesTest, ARunningGenerationIsAskedWhoAnswersAFewTimes) {
@@ -217,7 +219,7 @@ TEST_F(DeparturesTest, ARunningGenerationIsAskedWhoAnswersAFewTimes) {
   EXPECT_THAT(departures_.Request(running, roster_), ElementsAre(Key("node2")));
   for (int i = 1; i < Departures::kMostLooks; ++i) departures_.OnProbed({});
   EXPECT_THAT(departures_.Request(running, roster_), IsEmpty()) << "a firewall may be in between";
-  departures_.OnGeneration(MakeGeneration(2, {"node2", "node3"}), At(1));
+  departures_.OnGeneration(MakeGeneration(2, {"node2", "node3"}), DepartureAt(1));
   EXPECT_FALSE(departures_.Verified("node1")) << "no member any more";
 }
 
@@ -225,7 +227,7 @@ TEST_F(DeparturesTest, WhoIsMissingIsAskedAsLongAsItTakes) {
   for (int i = 0; i < 100; ++i) departures_.OnProbed({"node1", "node2"});
   Arrive("node1", 0);
   EXPECT_THAT(departures_.Request(generation_, roster_), ElementsAre(Key("node2")));
-  roster_.Close("node1", "reset", At(1));
+  roster_.Close("node1", "reset", DepartureAt(1));
   EXPECT_THAT(departures_.Request(generation_, roster_), SizeIs(2));
   departures_.OnDead("node2");
   EXPECT_THAT(departures_.Request(generation_, roster_), ElementsAre(Key("node1")));
@@ -236,7 +238,7 @@ TEST_F(DeparturesTest, OfManyMembersAFewAreAsked) {
   for (int i = 0; i < 1000; ++i) nodes.push_back("node" + std::to_string(i));
   const GenerationRecord many = Running(1, nodes);
   EXPECT_THAT(departures_.Request(many, roster_), SizeIs(Departures::kMostLooked));
-  EXPECT_THAT(departures_.WhyNot(many, roster_, At(1)).value_or(""), HasSubstr("node2, 997 more"));
+  EXPECT_THAT(departures_.WhyNot(many, roster_, DepartureAt(1)).value_or(""), HasSubstr("node2, 997 more"));
 }
 
 TEST_F(DeparturesTest, IsAValue) {

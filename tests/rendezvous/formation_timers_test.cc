@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::seconds;
 
-JobSettings Settings() {
+JobSettings TimerSettings() {
   JobSettings settings;
   settings.min_nodes = 2;
   settings.max_nodes = 3;
@@ -20,7 +20,7 @@ JobSettings Settings() {
 constexpr TimePoint At(int second) { return TimePoint() + seconds(second); }
 
 TEST(FormationTimers, TheJoinTimeoutRunsFromTheFirstOffer) {
-  FormationTimers timers(Settings());
+  FormationTimers timers(TimerSettings());
   EXPECT_FALSE(timers.JoinTimedOut(At(100)));
   timers.OnOffer(At(1));
   timers.OnOffer(At(5));
@@ -31,7 +31,7 @@ TEST(FormationTimers, TheJoinTimeoutRunsFromTheFirstOffer) {
 }
 
 TEST(FormationTimers, TheLastCallRunsWhileEnoughAreReady) {
-  FormationTimers timers(Settings());
+  FormationTimers timers(TimerSettings());
   timers.OnReady(1, At(1));
   EXPECT_EQ(timers.last_call_ends(), std::nullopt);
   timers.OnReady(2, At(2));
@@ -42,14 +42,14 @@ TEST(FormationTimers, TheLastCallRunsWhileEnoughAreReady) {
 }
 
 TEST(FormationTimers, TooFewNodesAreWaitedForSoLong) {
-  FormationTimers timers(Settings());
+  FormationTimers timers(TimerSettings());
   timers.OnNodes(1, At(0));
   timers.OnNodes(1, At(4));
   EXPECT_FALSE(timers.HoldTimedOut(At(4)));
   EXPECT_TRUE(timers.HoldTimedOut(At(5)));
   timers.OnNodes(2, At(4));
   EXPECT_FALSE(timers.HoldTimedOut(At(5)));
-  JobSettings for_ever = Settings();
+  JobSettings for_ever = TimerSettings();
   for_ever.min_nodes_timeout = Duration::zero();
   FormationTimers patient(for_ever);
   patient.OnNodes(0, At(0));
@@ -57,7 +57,7 @@ TEST(FormationTimers, TooFewNodesAreWaitedForSoLong) {
 }
 
 TEST(FormationTimers, TheNextDeadlineIsTheFirstOne) {
-  FormationTimers timers(Settings());
+  FormationTimers timers(TimerSettings());
   timers.OnNodes(1, At(0));
   timers.Retry(At(7));
   EXPECT_EQ(timers.NextDeadline(false), At(5));
@@ -68,7 +68,7 @@ TEST(FormationTimers, TheNextDeadlineIsTheFirstOne) {
 }
 
 TEST(FormationTimers, IsAValue) {
-  FormationTimers a(Settings()), b(Settings());
+  FormationTimers a(TimerSettings()), b(TimerSettings());
   EXPECT_EQ(a, b);
   b.OnNodes(1, At(0));
   EXPECT_FALSE(a == b);

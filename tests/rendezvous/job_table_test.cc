@@ -10,7 +10,7 @@
 namespace mtrun::rendezvous {
 namespace {
 
-JobSettings Settings(const std::string& job_id) {
+JobSettings TableSettings(const std::string& job_id) {
   JobSettings settings;
   settings.job_id = job_id;
   return settings;
@@ -35,7 +35,7 @@ class JobTableTest : public ::testing::Test {
   }
   std::vector<JobTable::JobEffect> Open(const std::string& job, const std::string& node,
                                         uint64_t incarnation = 0) {
-    StreamOpened opened{Settings(job), {}, 0};
+    StreamOpened opened{TableSettings(job), {}, 0};
     opened.incarnation = incarnation;
     return table_.Step(job, Event{node, opened}, now_);
   }
@@ -283,7 +283,7 @@ TEST_F(ColdRestartTest, ItIsAnotherRun) {
 TEST(JobTable, AServiceOfAListThatHasJustStartedDoesNotBeginAgainAtOnce) {
   const TimePoint started;
   JobTable table({3, started, std::chrono::seconds(3)});
-  StreamOpened opened{Settings("a"), {}, 0};
+  StreamOpened opened{TableSettings("a"), {}, 0};
   opened.settings.endpoints = {"service1", "service2"};
   opened.last = MakeAssignment({1, 11}, {MakeOffer("node1")}, 0, 0);
   table.Step("a", Event{"node2", opened}, started);
@@ -308,7 +308,7 @@ TEST(JobTable, AServiceThatStandsByGivesALeaseToAMemberThatItsHostHadNotLost) {
   const auto lease = [&](Duration silence) {
     JobTable table(
         {3, now, Duration::zero(), false, 0, {"node1:29400", /*embedded=*/true, /*standby=*/true}});
-    StreamOpened opened{Settings("a"), {1, 11}, 0};
+    StreamOpened opened{TableSettings("a"), {1, 11}, 0};
     opened.silence = silence;
     table.Step("a", Event{"node2", opened}, now);
     Offer offer = MakeOffer("node2");
@@ -319,7 +319,7 @@ TEST(JobTable, AServiceThatStandsByGivesALeaseToAMemberThatItsHostHadNotLost) {
     EXPECT_EQ(table.jobs().at("a").RunBy("node2"), held.generation);
     return table.LeaseFor("a", "node2", std::chrono::seconds(9));
   };
-  const Duration lost = Settings("a").LostAfter();
+  const Duration lost = TableSettings("a").LostAfter();
   const Lease given = lease(lost - Duration(1)), none = lease(lost);
   EXPECT_EQ(given.sent, std::chrono::seconds(9));
   EXPECT_EQ(given.generation.number, 1u);
@@ -335,7 +335,7 @@ TEST(JobTable, AStandAloneServiceBeginsAgainOnceTheLastNodesAreKnownToBeGone) {
     Assignment before = MakeAssignment({5, 55}, {MakeOffer("node1")}, 0, 0);
     before.incarnation = 77;
     table.Remember({{"a", {before, std::move(verified)}}});
-    table.Step("a", Event{"node2", StreamOpened{Settings("a"), {}, 0}}, now);
+    table.Step("a", Event{"node2", StreamOpened{TableSettings("a"), {}, 0}}, now);
     table.Step("a", Event{"node2", AgentSaid{OfferSent{MakeOffer("node2")}, {}}}, now);
     EXPECT_TRUE(table.jobs().at("a").WantsProbe()->members.contains("node1"));
     ProbeResult looked;

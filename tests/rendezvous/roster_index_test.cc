@@ -11,9 +11,9 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-constexpr TimePoint kBegin;
+constexpr TimePoint kIndexBegin;
 
-NodeFacets Ready(const std::string& told, TimePoint lost_at = kBegin) {
+NodeFacets Ready(const std::string& told, TimePoint lost_at = kIndexBegin) {
   NodeFacets facets;
   facets.here = facets.ready = true;
   facets.host = "host";
@@ -24,7 +24,7 @@ NodeFacets Ready(const std::string& told, TimePoint lost_at = kBegin) {
 
 TEST(RosterIndex, FollowsANodeFromItsComingToItsGoing) {
   RosterIndex index;
-  const NodeFacets here = Ready("old", kBegin + seconds(2));
+  const NodeFacets here = Ready("old", kIndexBegin + seconds(2));
   index.Change("a", NodeFacets(), here);
   EXPECT_THAT(index.ready(), ElementsAre("a"));
   EXPECT_THAT(index.told(), ElementsAre(Pair("old", ElementsAre("a"))));
@@ -54,17 +54,18 @@ TEST(RosterIndex, HasTheNodesByWhatTheyWereToldLast) {
 
 TEST(RosterIndex, HasTheNextLossFirst) {
   RosterIndex index;
-  index.Change("a", NodeFacets(), Ready("", kBegin + seconds(1)));
-  index.Change("b", NodeFacets(), Ready("", kBegin + seconds(2)));
-  index.ChangeLoss("a", kBegin + seconds(1), kBegin + seconds(3));
-  EXPECT_THAT(index.losses(), ElementsAre(Pair(kBegin + seconds(2), "b"), Pair(kBegin + seconds(3), "a")));
-  index.Change("b", Ready("", kBegin + seconds(2)), Ready("news", kBegin + seconds(4)));
+  index.Change("a", NodeFacets(), Ready("", kIndexBegin + seconds(1)));
+  index.Change("b", NodeFacets(), Ready("", kIndexBegin + seconds(2)));
+  index.ChangeLoss("a", kIndexBegin + seconds(1), kIndexBegin + seconds(3));
+  EXPECT_THAT(index.losses(),
+              ElementsAre(Pair(kIndexBegin + seconds(2), "b"), Pair(kIndexBegin + seconds(3), "a")));
+  index.Change("b", Ready("", kIndexBegin + seconds(2)), Ready("news", kIndexBegin + seconds(4)));
   EXPECT_EQ(index.losses().begin()->second, "a");
 }
 
 TEST(RosterIndex, KnowsWhetherAnyNodeIsOfAnotherRun) {
   RosterIndex index;
-  const JobRun run(9, kBegin);
+  const JobRun run(9, kIndexBegin);
   NodeFacets own = Ready(""), other = Ready("");
   own.run = 9, other.run = 8;
   index.Change("a", NodeFacets(), Ready(""));

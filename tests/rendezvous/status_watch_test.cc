@@ -9,7 +9,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-TimePoint At(int milliseconds) { return TimePoint(std::chrono::milliseconds(milliseconds)); }
+TimePoint AtMs(int milliseconds) { return TimePoint(std::chrono::milliseconds(milliseconds)); }
 
 ServiceStatus StatusOf(const std::string& phase, int age = 1) {
   ServiceStatus status;
@@ -28,47 +28,47 @@ ServiceStatus StatusOf(const std::string& phase, int age = 1) {
 
 TEST(StatusWatchTest, AgesAloneAreNoNews) {
   StatusWatch watch(/*json=*/false, /*rows=*/0);
-  EXPECT_THAT(watch.OnAnswer(StatusOf("forming"), At(0)), StartsWith("service up"));
-  EXPECT_EQ(watch.OnAnswer(StatusOf("forming", 2), At(500)), "");
-  EXPECT_THAT(watch.OnAnswer(StatusOf("running", 3), At(1000)), HasSubstr("job train: running"));
+  EXPECT_THAT(watch.OnAnswer(StatusOf("forming"), AtMs(0)), StartsWith("service up"));
+  EXPECT_EQ(watch.OnAnswer(StatusOf("forming", 2), AtMs(500)), "");
+  EXPECT_THAT(watch.OnAnswer(StatusOf("running", 3), AtMs(1000)), HasSubstr("job train: running"));
   EXPECT_FALSE(watch.over());
 }
 
 TEST(StatusWatchTest, ATerminalShowsAgesInPlace) {
   StatusWatch watch(/*json=*/false, /*rows=*/24);
-  EXPECT_THAT(watch.OnAnswer(StatusOf("running"), At(0)), StartsWith("\033[2J\033[Hservice up"));
-  EXPECT_THAT(watch.OnAnswer(StatusOf("running", 2), At(500)), StartsWith("\033[Hservice up for 2"));
+  EXPECT_THAT(watch.OnAnswer(StatusOf("running"), AtMs(0)), StartsWith("\033[2J\033[Hservice up"));
+  EXPECT_THAT(watch.OnAnswer(StatusOf("running", 2), AtMs(500)), StartsWith("\033[Hservice up for 2"));
   EXPECT_EQ(Redrawn("a\nb\nc\n", 2, false), "\033[Ha\033[K\nb\033[K\033[J");
 }
 
 TEST(StatusWatchTest, ProgramsReadAnObjectALine) {
   StatusWatch watch(/*json=*/true, /*rows=*/24);
-  const std::string line = watch.OnAnswer(StatusOf("running"), At(0));
+  const std::string line = watch.OnAnswer(StatusOf("running"), AtMs(0));
   EXPECT_THAT(line, StartsWith("{\"jobs\":[{"));
   EXPECT_EQ(line.find('\n'), line.size() - 1);
 }
 
 TEST(StatusWatchTest, TheEndOfTheJobEndsIt) {
   StatusWatch ended(false, 0), gone(false, 0), empty(false, 0);
-  ended.OnAnswer(StatusOf("running"), At(0));
-  EXPECT_THAT(ended.OnAnswer(StatusOf("ended"), At(500)), HasSubstr("ended"));
+  ended.OnAnswer(StatusOf("running"), AtMs(0));
+  EXPECT_THAT(ended.OnAnswer(StatusOf("ended"), AtMs(500)), HasSubstr("ended"));
   EXPECT_TRUE(ended.over());
-  gone.OnAnswer(StatusOf("running"), At(0));
-  EXPECT_THAT(gone.OnAnswer({}, At(500)), HasSubstr("no job")) << "a service that outlives its jobs";
+  gone.OnAnswer(StatusOf("running"), AtMs(0));
+  EXPECT_THAT(gone.OnAnswer({}, AtMs(500)), HasSubstr("no job")) << "a service that outlives its jobs";
   EXPECT_TRUE(gone.over());
-  empty.OnAnswer({}, At(0));
+  empty.OnAnswer({}, AtMs(0));
   EXPECT_FALSE(empty.over()) << "the job is still to come";
 }
 
 TEST(StatusWatchTest, AServiceMayBeAwayForAMoment) {
   StatusWatch watch(false, 0);
   const absl::Status away = absl::UnavailableError("nobody");
-  EXPECT_EQ(watch.OnSilence(away, At(0)).status(), away) << "it has never answered";
-  watch.OnAnswer(StatusOf("running"), At(0));
-  EXPECT_EQ(watch.OnSilence(away, At(2900)).value(), "");
-  watch.OnAnswer(StatusOf("running"), At(3000));
-  EXPECT_EQ(watch.OnSilence(away, At(5900)).value(), "");
-  EXPECT_THAT(watch.OnSilence(away, At(6000)).value(),
+  EXPECT_EQ(watch.OnSilence(away, AtMs(0)).status(), away) << "it has never answered";
+  watch.OnAnswer(StatusOf("running"), AtMs(0));
+  EXPECT_EQ(watch.OnSilence(away, AtMs(2900)).value(), "");
+  watch.OnAnswer(StatusOf("running"), AtMs(3000));
+  EXPECT_EQ(watch.OnSilence(away, AtMs(5900)).value(), "");
+  EXPECT_THAT(watch.OnSilence(away, AtMs(6000)).value(),
               HasSubstr("the job has ended, or another node hosts it"));
 }
 

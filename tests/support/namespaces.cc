@@ -15,11 +15,6 @@ std::vector<std::string> Holder(int node) {
           absl::StrCat("hostname node", node, " && ip link set lo up && echo ready && exec sleep 1000000")};
 }
 
-std::vector<std::string> Join(std::vector<std::string> words, const std::vector<std::string>& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TwoNodes>> TwoNodes::Make() {
@@ -31,7 +26,7 @@ absl::StatusOr<std::unique_ptr<TwoNodes>> TwoNodes::Make() {
       const std::string first = absl::StrCat(nodes->holders_[0]->pid());
       enter = {"nsenter", "--target", first, "--user", "--preserve-credentials", "unshare", "--net", "--uts"};
     }
-    nodes->holders_[node] = std::make_unique<Program>(Join(enter, Holder(node)));
+    nodes->holders_[node] = std::make_unique<Program>(Joined(enter, Holder(node)));
     if (!nodes->holders_[node]->WaitForLine("ready")) {
       return absl::PermissionDeniedError(
           absl::StrCat("no network namespaces here: ", nodes->holders_[node]->Text()));
@@ -53,8 +48,8 @@ std::string TwoNodes::Address(int node) const { return absl::StrCat("10.77.0.", 
 std::vector<std::string> TwoNodes::On(int node, const std::vector<std::string>& argv) const {
   std::vector<std::string> enter = {"nsenter", "--target", absl::StrCat(holders_[node]->pid()), "--net",
                                     "--uts"};
-  if (own_user_) enter = Join(enter, {"--user", "--preserve-credentials"});
-  return Join(enter, argv);
+  if (own_user_) enter = Joined(enter, {"--user", "--preserve-credentials"});
+  return Joined(enter, argv);
 }
 
 absl::Status TwoNodes::SetLink(int node, bool up) const {

@@ -6,15 +6,6 @@
 #include "base/status_macros.h"
 
 namespace mtrun::support {
-namespace {
-
-std::vector<std::string> Join(std::vector<std::string> words, const std::vector<std::string>& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Network>> Network::Make(int nodes, Family family) {
   std::unique_ptr<Network> network(new Network(geteuid() != 0, family));
   for (int node = 0; node <= nodes; ++node) {
@@ -34,7 +25,7 @@ absl::StatusOr<std::unique_ptr<Network>> Network::Make(int nodes, Family family)
         absl::StrCat("hostname node", node, " && ip link set lo up && ",
                      family == Family::kFour ? "" : "ip addr del 127.0.0.1/8 dev lo && ",
                      "echo ready && exec sleep 1000000");
-    network->holders_.push_back(std::make_unique<Program>(Join(enter, {"sh", "-c", script})));
+    network->holders_.push_back(std::make_unique<Program>(Joined(enter, {"sh", "-c", script})));
     if (!network->holders_.back()->WaitForLine("ready")) {
       return absl::PermissionDeniedError(
           absl::StrCat("no network namespaces here: ", network->holders_.back()->Text()));
@@ -68,8 +59,8 @@ std::string Network::Address(int node) const {
 std::vector<std::string> Network::On(int node, const std::vector<std::string>& argv) const {
   std::vector<std::string> enter = {
       "nsenter", "--target", absl::StrCat(holders_[static_cast<size_t>(node)]->pid()), "--net", "--uts"};
-  if (own_user_) enter = Join(enter, {"--user", "--preserve-credentials"});
-  return Join(enter, argv);
+  if (own_user_) enter = Joined(enter, {"--user", "--preserve-credentials"});
+  return Joined(enter, argv);
 }
 
 absl::Status Network::SetLink(int node, bool up) const {

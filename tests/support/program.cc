@@ -47,6 +47,11 @@ bool Poll(Seconds patience, Condition condition) {
 
 }  // namespace
 
+std::vector<std::string> Joined(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 std::string BinaryFolder() { return Variable("MT_BIN"); }
 std::string TestFile(const std::string& name) { return Variable("MT_SOURCE_DIR") + "/tests/" + name; }
 

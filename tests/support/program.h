@@ -20,6 +20,9 @@ using Seconds = std::chrono::duration<double>;
 /// Long enough for a loaded machine with sanitizers; a test that waits this long has failed.
 inline constexpr Seconds kPatience{60};
 
+/// A command line with `more` behind it.
+std::vector<std::string> Joined(std::vector<std::string> words, const std::vector<std::string>& more);
+
 /// The folder that holds mtrun: $MT_BIN, which ctest sets.
 std::string BinaryFolder();
 /// A file under tests/ of the source tree.

@@ -20,8 +20,8 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr char kGet[] = "GET /page HTTP/1.1\r\nHost: x\r\n\r\n";
-constexpr char kHold[] = "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n";
+constexpr char kGetPage[] = "GET /page HTTP/1.1\r\nHost: x\r\n\r\n";
+constexpr char kHoldRequest[] = "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n";
 
 void Echo(const Request& request, const Reply& reply) {
   const auto kind = request.headers.find("content-type");
@@ -70,7 +70,7 @@ TEST_F(HttpServerTest, ARequestSaysFromWhomItComes) {
   const TcpClient one(server_->port()), other(server_->port(), "127.0.0.2"), again(server_->port());
   std::vector<std::string> peers;
   for (const TcpClient* client : {&one, &other, &again}) {
-    client->Send(kHold);
+    client->Send(kHoldRequest);
     peers.push_back(held_.Next().first.peer);
   }
   EXPECT_NE(peers[0], "");
@@ -99,7 +99,7 @@ TEST_F(HttpServerTest, ALargeAnswerArrivesWhole) {
 
 TEST_F(HttpServerTest, AReplyMayComeFromAnyThreadAndOnlyTheFirstCounts) {
   const TcpClient client(server_->port());
-  client.Send(kHold);
+  client.Send(kHoldRequest);
   const Reply reply = held_.Next().second;
   std::thread([&] {
     reply({.body = "first"});
@@ -107,32 +107,32 @@ TEST_F(HttpServerTest, AReplyMayComeFromAnyThreadAndOnlyTheFirstCounts) {
   }).join();
   EXPECT_THAT(client.ReadAll(), EndsWith("\r\n\r\nfirst"));
   reply({.body = "late"});
-  EXPECT_THAT(AskServer(kGet), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(AskServer(kGetPage), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
 TEST_F(HttpServerTest, OtherRequestsDoNotWaitForAHandler) {
   const TcpClient client(server_->port());
-  client.Send(kHold);
+  client.Send(kHoldRequest);
   const Reply reply = held_.Next().second;
-  EXPECT_THAT(AskServer(kGet), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(AskServer(kGetPage), StartsWith("HTTP/1.1 200 OK\r\n"));
   reply({.body = "done"});
   EXPECT_THAT(client.ReadAll(), EndsWith("\r\n\r\ndone"));
 }
 
 TEST_F(HttpServerTest, AHandlerThatNeverRepliesIsA503) {
   Restart({.handler_patience = std::chrono::milliseconds(50)});
-  EXPECT_THAT(AskServer(kHold), StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
+  EXPECT_THAT(AskServer(kHoldRequest), StartsWith("HTTP/1.1 503 Service Unavailable\r\n"));
   held_.Next().second({.body = "late"});
-  EXPECT_THAT(AskServer(kGet), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(AskServer(kGetPage), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
 TEST_F(HttpServerTest, AClientThatHasGoneIsNotAnswered) {
   {
     const TcpClient client(server_->port());
-    client.Send(kHold);
+    client.Send(kHoldRequest);
   }
   held_.Next().second({.body = std::string(1 << 20, 'x')});
-  EXPECT_THAT(AskServer(kGet), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(AskServer(kGetPage), StartsWith("HTTP/1.1 200 OK\r\n"));
 }
 
 TEST_F(HttpServerTest, ItEndsWithOpenConnectionsAndPendingHandlers) {
@@ -141,7 +141,7 @@ TEST_F(HttpServerTest, ItEndsWithOpenConnectionsAndPendingHandlers) {
   half.Send("GET /pa");
   reader.Send("GET /large HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(reader.Hears(support::kPatience));
-  waiting.Send(kHold);
+  waiting.Send(kHoldRequest);
   const Reply reply = held_.Next().second;
   server_.reset();
   reply({.body = "late"});
@@ -152,7 +152,7 @@ TEST_F(HttpServerTest, ItEndsWhileOtherThreadsReply) {
   for (int round = 0; round < 50; ++round) {
     std::vector<TcpClient> clients;
     std::vector<Reply> replies;
-    for (int i = 0; i < 8; ++i) clients.emplace_back(server_->port()).Send(kHold);
+    for (int i = 0; i < 8; ++i) clients.emplace_back(server_->port()).Send(kHoldRequest);
     for (int i = 0; i < 8; ++i) replies.push_back(held_.Next().second);
     std::thread other([&] {
       for (const Reply& reply : replies) reply({.body = "x"});
@@ -174,7 +174,7 @@ TEST_F(HttpServerTest, NoDescriptorPassesToAnotherProgram) {
   const std::set<std::string> before = Descriptors();
   Restart(kPatient);
   const TcpClient client(server_->port());
-  client.Send(kHold);
+  client.Send(kHoldRequest);
   held_.Next();  // so the connection is accepted
   int more = 0;
   for (const std::string& path : Descriptors()) {

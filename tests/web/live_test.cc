@@ -17,7 +17,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr char kGet[] = "GET /live HTTP/1.1\r\nHost: x\r\n\r\n";
+constexpr char kGetLive[] = "GET /live HTTP/1.1\r\nHost: x\r\n\r\n";
 
 class LiveTest : public testing::Test {
  protected:
@@ -41,7 +41,7 @@ class LiveTest : public testing::Test {
 
 TEST_F(LiveTest, PiecesComeAsTheyAreSetUntilTheEnd) {
   TcpClient client(server_->port());
-  client.Send(kGet);
+  client.Send(kGetLive);
   const auto body = AnswerLive();
   body->Set("data: 1\n\n");
   EXPECT_TRUE(client.Hears(support::Seconds(30)));
@@ -57,7 +57,7 @@ TEST_F(LiveTest, AClientMayWaitLongerThanItMayTakeToRead) {
   auto server = HttpServer::Start("127.0.0.1", 0, {{"GET", "/live", held_.handler()}}, limits);
   ASSERT_TRUE(server.ok()) << server.status();
   TcpClient client((*server)->port());
-  client.Send(kGet);
+  client.Send(kGetLive);
   const auto body = AnswerLive();
   for (const char* text : {"1", "2", "3"}) {
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
@@ -72,7 +72,7 @@ TEST_F(LiveTest, AClientThatGoesIsNoticedAlthoughNothingIsSent) {
   std::shared_ptr<LiveBody> body;
   {
     TcpClient client(server_->port());
-    client.Send(kGet);
+    client.Send(kGetLive);
     body = AnswerLive();
     body->Set("data: 1\n\n");
     EXPECT_TRUE(client.Hears(support::Seconds(30)));
@@ -82,7 +82,7 @@ TEST_F(LiveTest, AClientThatGoesIsNoticedAlthoughNothingIsSent) {
 
 TEST_F(LiveTest, ABodyOutlivesItsServer) {
   TcpClient client(server_->port());
-  client.Send(kGet);
+  client.Send(kGetLive);
   const auto body = AnswerLive();
   body->Set("x");
   EXPECT_TRUE(client.Hears(support::Seconds(30)));
@@ -94,7 +94,7 @@ TEST_F(LiveTest, ABodyOutlivesItsServer) {
 TEST_F(LiveTest, ASlowClientGetsTheNewestAlone) {
   constexpr size_t kSize = 16 << 20;  // more than the kernel takes for a client that does not read
   TcpClient client(server_->port());
-  client.Send(kGet);
+  client.Send(kGetLive);
   const auto body = AnswerLive();
   for (const char c : {'a', 'b', 'c', 'd'}) {
     body->Set(std::string(kSize, c));
@@ -109,7 +109,7 @@ TEST_F(LiveTest, ASlowClientGetsTheNewestAlone) {
 
 TEST_F(LiveTest, AServerThatFinishesWaitsForNone) {
   TcpClient client(server_->port());
-  client.Send(kGet);
+  client.Send(kGetLive);
   const auto body = AnswerLive();
   body->Set("data: 1\n\n");
   EXPECT_TRUE(client.Hears(support::Seconds(30)));
@@ -119,7 +119,7 @@ TEST_F(LiveTest, AServerThatFinishesWaitsForNone) {
 
 TEST_F(LiveTest, WhatCannotBeSentIsGoneAtOnce) {
   TcpClient client(server_->port());
-  client.Send(kGet);
+  client.Send(kGetLive);
   const auto body = std::make_shared<LiveBody>();
   held_.Next().second({.content_type = "a\nb", .live = body});
   EXPECT_THAT(client.ReadAll(), HasSubstr("HTTP/1.1 500 "));
@@ -133,7 +133,7 @@ TEST_F(LiveTest, ABodyForNobodyIsGoneAtOnce) {
     AwaitGone(*AnswerLive());
   }
   TcpClient client(server_->port());
-  client.Send(kGet);
+  client.Send(kGetLive);
   const auto [request, reply] = held_.Next();
   reply({.body = "first"});
   const auto second = std::make_shared<LiveBody>();

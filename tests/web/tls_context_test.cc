@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
 
-constexpr char kGet[] = "GET / HTTP/1.1\r\n\r\n";
+constexpr char kGetBare[] = "GET / HTTP/1.1\r\n\r\n";
 
 TlsIdentity Identity(const std::string& token = support::kToken) {
   const auto identity = DeriveIdentity(token);
@@ -52,7 +52,7 @@ std::string AskEncrypted(int port, int version = TLS1_3_VERSION) {
   BIO_set_conn_hostname(bio.get(), absl::StrCat("127.0.0.1:", port).c_str());
   std::string answer;
   if (BIO_do_connect(bio.get()) != 1) return answer;
-  BIO_write(bio.get(), kGet, sizeof kGet - 1);
+  BIO_write(bio.get(), kGetBare, sizeof kGetBare - 1);
   std::array<char, 4096> bytes;
   for (int size = 0; (size = BIO_read(bio.get(), bytes.data(), bytes.size())) > 0;)
     answer.append(bytes.data(), static_cast<size_t>(size));
@@ -64,7 +64,7 @@ void SaySecret(const Request&, const Reply& reply) { reply({.body = std::string(
 TEST(TlsContextTest, AnswersAreEncrypted) {
   const auto server = Serve(SaySecret);
   EXPECT_THAT(AskEncrypted(server->port()), AllOf(HasSubstr("HTTP/1.1 200 OK\r\n"), EndsWith("xsecret")));
-  EXPECT_THAT(support::Ask(server->port(), kGet), Not(HasSubstr("secret")));
+  EXPECT_THAT(support::Ask(server->port(), kGetBare), Not(HasSubstr("secret")));
 }
 
 TEST(TlsContextTest, OldVersionsAreRefused) {

@@ -69,7 +69,6 @@ target_precompile_headers(mt_torch_pch PRIVATE <algorithm> <chrono> <functional>
   <absl/status/statusor.h> <absl/strings/str_cat.h> ${torch_headers})
 function(mt_use_torch_pch target)
   target_precompile_headers(${target} REUSE_FROM mt_torch_pch)
-  mt_bundle(${target})
 endfunction()
 
 # What an installed `program` needs of LibTorch goes to <prefix>/lib/mtrun, so that every user can start it and the prefix can be

@@ -2,11 +2,12 @@
 #   mt_library(NAME SOURCES a.cc ... [DEPS target ...] [PRIVATE_DEPS target ...] [TORCH])
 #   mt_program(NAME SOURCES a.cc ... [DEPS target ...] [TORCH] [DESTINATION dir] [COMPONENT package])
 #   mt_trainers(PROGRAM FOLDER SCRIPT NAMES...)
-#   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [TORCH] [GPU] [SERIAL] [SANITIZED] [LABELS l ...] [LONG filter]
-#     [TIMEOUT s])
+#   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [PROGRAMS program ...] [TORCH] [GPU] [SERIAL] [SANITIZED] [LABELS l ...]
+#     [LONG filter] [TIMEOUT s])
 # TORCH marks what includes LibTorch's headers: it gets the shared precompiled header and LibTorch first on its link line.
 # PRIVATE_DEPS are used in .cc files only: their include folders and definitions do not reach the library's users.
 # GPU: the test sees this machine's GPUs; the others see none, so that they do the same everywhere.
+# PROGRAMS: what the test starts. SANITIZED: tools/test runs it in preset dev alone, as all unit tests without TORCH.
 # A test is NAME.cc unless SOURCES says otherwise; each of its cases becomes one ctest test. Cases that fit the filter LONG
 # (as --gtest_filter) have the label long besides. A test without GPU, SERIAL, LABELS, LONG and TIMEOUT is a unit test: besides
 # its cases (label case) ctest has the whole binary as one test (label unit), which tools/test runs instead: a start of its own
@@ -25,7 +26,10 @@ endif()
 option(MT_WERROR "Warnings are errors" ${in_ci})
 
 add_library(mt_warnings INTERFACE)
-target_compile_options(mt_warnings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wsuggest-override
+# Of bundles alone: GCC takes a neighbour's names for global ones and its unnamed namespace for a header's. tools/check --lint
+# has Clang look for shadowed names in each file.
+target_compile_options(mt_warnings INTERFACE -Wall -Wextra -Wnon-virtual-dtor -Wsuggest-override
+  $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local -Wno-subobject-linkage>
   -pthread  # everywhere, so that all targets can share a precompiled header
   $<$<BOOL:${MT_WERROR}>:-Werror>)
 target_include_directories(mt_warnings INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
@@ -40,6 +44,12 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 if(MT_SANITIZE)
   add_compile_options(-fsanitize=${MT_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MT_SANITIZE})
+  if(MT_SANITIZE MATCHES "address" AND MT_SANITIZE MATCHES "undefined")
+    # AddressSanitizer finds these as well; a check at each access doubles the code. In the tests' own code neither are those
+    # of alignment and dynamic types worth a third of the compile time.
+    add_compile_options(-fno-sanitize=null,object-size)
+    set(test_options -fno-sanitize=alignment,vptr)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC's manual of -fsanitize warns of its own false alarms there: the checks that it inserts mislead those of its warnings
     # that follow values through the optimised code. The release preset has them all.
@@ -68,14 +78,23 @@ function(mt_use_plain_pch target)
   target_precompile_headers(${target} REUSE_FROM mt_plain_pch)
 endfunction()
 
-# Compiles the target's files in bundles of 8, for headers that cost more than the code.
-function(mt_bundle target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+# Three quarters of a file's compile time are templates that its neighbours instantiate as well, so files of a target are
+# compiled in bundles: names that a file keeps to itself must differ within a target.
+option(MT_BUNDLES "Compile files of a target together; OFF: each alone" ON)
+option(MT_DEV_TESTS "Build the tests that tools/test runs in preset dev alone" ON)
+option(MT_LONG_TESTS "Build the tests that tools/test --full alone runs" ON)
+function(mt_bundle target torch)
+  set(files 16)
+  if(torch)
+    set(files 8)  # the most that still compile while somebody waits
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${MT_BUNDLES} UNITY_BUILD_BATCH_SIZE ${files})
 endfunction()
 
 function(mt_library name)
   cmake_parse_arguments(arg "TORCH" "" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
-  add_library(${name} STATIC ${arg_SOURCES})
+  add_library(${name} STATIC EXCLUDE_FROM_ALL ${arg_SOURCES})
+  mt_bundle(${name} "${arg_TORCH}")
   target_link_libraries(${name} PRIVATE mt_warnings ${arg_PRIVATE_DEPS} PUBLIC ${arg_DEPS})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   if(arg_TORCH)
@@ -129,12 +148,12 @@ function(mt_test_pch name)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/${name}.cc CONTENT "// Only carries the precompiled header.\n")
   add_library(${name} STATIC ${CMAKE_BINARY_DIR}/${name}.cc)
   target_link_libraries(${name} PRIVATE mt_warnings ${ARGN} GTest::gmock)
-  target_compile_options(${name} PRIVATE -O0)
+  target_compile_options(${name} PRIVATE -O0 ${test_options})
   target_precompile_headers(${name} PRIVATE ${plain_headers} <gmock/gmock.h> <gtest/gtest.h>)
 endfunction()
 
 function(mt_test name)
-  cmake_parse_arguments(arg "TORCH;GPU;SERIAL;SANITIZED" "TIMEOUT;LONG" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;GPU;SERIAL;SANITIZED" "TIMEOUT;LONG" "SOURCES;DEPS;PROGRAMS;LABELS" ${ARGN})
   if(NOT arg_SOURCES)
     set(arg_SOURCES ${name}.cc)
   endif()
@@ -142,19 +161,25 @@ function(mt_test name)
   if(arg_GPU OR arg_SERIAL OR arg_LABELS OR arg_LONG OR arg_TIMEOUT)
     set(unit FALSE)
   endif()
+  if((NOT MT_DEV_TESTS AND NOT arg_TORCH AND (unit OR arg_SANITIZED)) OR (NOT MT_LONG_TESTS AND "long" IN_LIST arg_LABELS))
+    return()
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
   add_executable(${name} ${arg_SOURCES})
+  mt_bundle(${name} "${arg_TORCH}")
+  if(arg_PROGRAMS)
+    add_dependencies(${name} ${arg_PROGRAMS})
+  endif()
   if(arg_TORCH)
     target_link_libraries(${name} PRIVATE mt_torch)
     set_target_properties(${name} PROPERTIES BUILD_RPATH ${MT_TORCH_RPATH})
     target_precompile_headers(${name} REUSE_FROM mt_torch_test_pch)
-    mt_bundle(${name})
   else()
     target_precompile_headers(${name} REUSE_FROM mt_plain_test_pch)
   endif()
-  target_compile_options(${name} PRIVATE -O0)
+  target_compile_options(${name} PRIVATE -O0 ${test_options})
   target_link_libraries(${name} PRIVATE mt_warnings ${arg_DEPS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   set(properties TIMEOUT ${arg_TIMEOUT})
@@ -163,9 +188,6 @@ function(mt_test name)
   endif()
   if(unit)
     set(arg_LABELS case)
-  endif()
-  if(arg_SANITIZED AND NOT MT_SANITIZE)
-    list(APPEND arg_LABELS sanitized)
   endif()
   if(arg_LABELS)
     # One word: of a list gtest_discover_tests keeps the first entry alone. `ctest -L` matches parts of it.

@@ -24,7 +24,7 @@ namespace {
 using nlohmann::json;
 
 /// 1: without "samples" and "hash", and generations may begin again after a rewind.
-constexpr int kVersion = 2;
+constexpr int kLedgerVersion = 2;
 
 /// -1 where it cannot be told.
 int64_t SizeOf(int fd) {
@@ -84,7 +84,7 @@ Tail TailOf(const JsonLinesEnd& end) {
 
 std::string ToLine(const LedgerHead& head, std::string_view previous) {
   const bool streams = head.shuffle == datasets::Shuffle::kStreams;
-  nlohmann::ordered_json line = {{"ledger", kVersion},
+  nlohmann::ordered_json line = {{"ledger", kLedgerVersion},
                                  {"run", RunText(head.run)},
                                  {"seed", head.seed},
                                  {"size", head.size},

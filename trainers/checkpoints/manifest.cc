@@ -12,9 +12,9 @@
 namespace mtrun::checkpoints {
 namespace {
 
-constexpr char kFormat[] = "mtrun-checkpoint";
-constexpr int kVersion = 1;
-constexpr size_t kMostBytes = 1 << 20;
+constexpr char kManifestFormat[] = "mtrun-checkpoint";
+constexpr int kManifestVersion = 1;
+constexpr size_t kMostManifestBytes = 1 << 20;
 constexpr char kStepPrefix[] = "step_";
 
 bool IsHexDigest(const std::string& text) {
@@ -50,20 +50,21 @@ std::string EncodeManifest(const Manifest& manifest) {
   nlohmann::ordered_json files = nlohmann::ordered_json::object();
   for (const auto& [name, record] : manifest)
     files[name] = {{"bytes", record.bytes}, {"sha256", record.sha256}};
-  const nlohmann::ordered_json json = {{"format", kFormat}, {"version", kVersion}, {"files", files}};
+  const nlohmann::ordered_json json = {
+      {"format", kManifestFormat}, {"version", kManifestVersion}, {"files", files}};
   return json.dump(1) + "\n";
 }
 
 absl::StatusOr<Manifest> DecodeManifest(std::string_view text) {
-  const absl::StatusOr<nlohmann::json> parsed = ParseJson(text, kMostBytes);
+  const absl::StatusOr<nlohmann::json> parsed = ParseJson(text, kMostManifestBytes);
   if (!parsed.ok()) return Malformed(parsed.status().message());
   const nlohmann::json& json = *parsed;
-  if (!json.is_object() || json.value("format", nlohmann::json()) != kFormat)
+  if (!json.is_object() || json.value("format", nlohmann::json()) != kManifestFormat)
     return Malformed("another format");
   const nlohmann::json version = json.value("version", nlohmann::json());
-  if (version != kVersion) {
+  if (version != kManifestVersion) {
     return absl::FailedPreconditionError(absl::StrCat("the checkpoint has format version ", version.dump(),
-                                                      "; this program reads version ", kVersion));
+                                                      "; this program reads version ", kManifestVersion));
   }
   const nlohmann::json files = json.value("files", nlohmann::json());
   if (!files.is_object() || files.empty()) return Malformed("no files");

@@ -14,9 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr char kFormat[] = "mtrun-run-state";
-constexpr int kVersion = 1;
-constexpr size_t kMostBytes = size_t{256} << 20;  // the confusion matrix of 5000 classes
+constexpr char kStateFormat[] = "mtrun-run-state";
+constexpr int kStateVersion = 1;
+constexpr size_t kMostStateBytes = size_t{256} << 20;  // the confusion matrix of 5000 classes
 
 absl::Status Wrong(const char* field) {
   return absl::InvalidArgumentError(absl::StrCat("state.json: \"", field, "\" is missing or malformed"));
@@ -46,8 +46,8 @@ absl::StatusOr<Identity> DecodeIdentity(const json& entry) {
 }  // namespace
 
 std::string EncodeRunState(const RunState& state) {
-  const nlohmann::ordered_json text = {{"format", kFormat},
-                                       {"version", kVersion},
+  const nlohmann::ordered_json text = {{"format", kStateFormat},
+                                       {"version", kStateVersion},
                                        {"run", absl::StrFormat("%016x", state.run)},
                                        {"position",
                                         {{"generation", state.position.generation},
@@ -59,13 +59,13 @@ std::string EncodeRunState(const RunState& state) {
 }
 
 absl::StatusOr<RunState> DecodeRunState(std::string_view text) {
-  const absl::StatusOr<json> parsed = ParseJson(text, kMostBytes);
+  const absl::StatusOr<json> parsed = ParseJson(text, kMostStateBytes);
   if (!parsed.ok()) return Annotate(parsed.status(), "state.json");
   const json& state = *parsed;
-  if (!state.is_object() || state.value("format", json()) != kFormat) return Wrong("format");
-  if (const json version = state.value("version", json()); version != kVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("state.json has version ", version.dump(), "; this program reads version ", kVersion));
+  if (!state.is_object() || state.value("format", json()) != kStateFormat) return Wrong("format");
+  if (const json version = state.value("version", json()); version != kStateVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("state.json has version ", version.dump(),
+                                                      "; this program reads version ", kStateVersion));
   }
   RunState result;
   const json run = state.value("run", json());

@@ -14,10 +14,10 @@
 namespace mtrun::collectives {
 namespace {
 
-constexpr char kMagic[] = "mtrcoll1";
-constexpr size_t kNonceBytes = 16;
+constexpr char kHelloMagic[] = "mtrcoll1";
+constexpr size_t kHelloNonceBytes = 16;
 constexpr size_t kMacBytes = 32;
-constexpr size_t kHelloBytes = 8 + 4 + 4 + 1 + kNonceBytes;
+constexpr size_t kHelloBytes = 8 + 4 + 4 + 1 + kHelloNonceBytes;
 constexpr char kWelcome = 'W';
 
 std::string RandomBytes(size_t count) {
@@ -50,8 +50,8 @@ Link Link::Dialed(UniqueFd fd, const Secret& secret, int me, int peer, Purpose p
   link.state_ = State::kConnecting;
   link.peer_ = peer;
   link.purpose_ = purpose;
-  link.hello_ = kMagic + Number(static_cast<uint32_t>(me)) + Number(static_cast<uint32_t>(peer)) +
-                static_cast<char>(purpose) + RandomBytes(kNonceBytes);
+  link.hello_ = kHelloMagic + Number(static_cast<uint32_t>(me)) + Number(static_cast<uint32_t>(peer)) +
+                static_cast<char>(purpose) + RandomBytes(kHelloNonceBytes);
   return link;
 }
 
@@ -84,24 +84,24 @@ absl::Status Link::OnHello() {
   MT_ASSIGN_OR_RETURN(const bool complete, Receive(kHelloBytes));
   if (!complete) return absl::OkStatus();
   hello_ = std::exchange(inbox_, "");
-  if (hello_.compare(0, 8, kMagic) != 0) return absl::UnauthenticatedError("not a member of this group");
+  if (hello_.compare(0, 8, kHelloMagic) != 0) return absl::UnauthenticatedError("not a member of this group");
   if (NumberAt(hello_, 12) != static_cast<uint32_t>(me_))
     return absl::UnauthenticatedError("meant for another rank");
   const int peer = static_cast<int>(NumberAt(hello_, 8));
   if (peer < 0) return absl::UnauthenticatedError("not a rank");
   peer_ = peer;
   purpose_ = static_cast<Purpose>(hello_[16]);
-  nonce_ = RandomBytes(kNonceBytes);
+  nonce_ = RandomBytes(kHelloNonceBytes);
   MT_RETURN_IF_ERROR(Send(nonce_ + Mac("accept"), -1));
   state_ = State::kProof;
   return absl::OkStatus();
 }
 
 absl::Status Link::OnChallenge() {
-  MT_ASSIGN_OR_RETURN(const bool complete, Receive(kNonceBytes + kMacBytes));
+  MT_ASSIGN_OR_RETURN(const bool complete, Receive(kHelloNonceBytes + kMacBytes));
   if (!complete) return absl::OkStatus();
-  nonce_ = inbox_.substr(0, kNonceBytes);
-  const std::string mac = inbox_.substr(kNonceBytes);
+  nonce_ = inbox_.substr(0, kHelloNonceBytes);
+  const std::string mac = inbox_.substr(kHelloNonceBytes);
   inbox_.clear();
   if (!ConstantTimeEqual(mac, Mac("accept"))) {
     return absl::UnauthenticatedError("somebody else answers there (wrong key or generation)");

@@ -30,7 +30,7 @@ namespace {
 
 // Connections that have not yet said who they are, beyond those of ranks that are still expected.
 constexpr size_t kMostStrangers = 256;
-constexpr size_t kMostAtOnce = 256;  // accepted in one turn
+constexpr size_t kMostDialsAtOnce = 256;  // accepted in one turn
 
 /// Turns an abort of the bootstrap into a readable descriptor, through a wait for a key that only this object
 /// sets.
@@ -220,7 +220,7 @@ class MeshBuilder {
   void AcceptSome() {
     for (const bool local : {true, false}) {
       const int listener = local ? unix_listener_.get() : tcp_listener_.get();
-      for (size_t count = 0; count < kMostAtOnce; ++count) {
+      for (size_t count = 0; count < kMostDialsAtOnce; ++count) {
         UniqueFd fd = AcceptOne(listener);
         if (!fd.valid()) break;
         if (!local) TuneTcp(fd.get());

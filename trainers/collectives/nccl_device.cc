@@ -36,7 +36,7 @@ void QuietWatchdogs() {
   setenv("TORCH_NCCL_NONBLOCKING_TIMEOUT", "60", /*overwrite=*/0);
 }
 
-const char* Name(c10d::ErrorType error) {
+const char* NcclName(c10d::ErrorType error) {
   switch (error) {
     case c10d::ErrorType::SUCCESS:
       return "no error";
@@ -73,7 +73,7 @@ class NcclDevice : public DeviceGroup {
   absl::Status Error() override {
     if (aborted_) return absl::AbortedError("it was aborted");
     const c10d::ErrorType error = nccl_->getError();
-    return error == c10d::ErrorType::SUCCESS ? absl::OkStatus() : absl::UnavailableError(Name(error));
+    return error == c10d::ErrorType::SUCCESS ? absl::OkStatus() : absl::UnavailableError(NcclName(error));
   }
 
   void Abort() override {

@@ -17,7 +17,7 @@
 namespace mtrun::collectives {
 namespace {
 
-constexpr uint64_t kMagic = 0x3130656c6f63746dULL;  // "mtcole01"
+constexpr uint64_t kSegmentMagic = 0x3130656c6f63746dULL;  // "mtcole01"
 
 size_t RoundUpToPage(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 size_t BaseBytes(size_t slot_bytes) { return kPage + 2 * slot_bytes; }
@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<OwnSegment>> OwnSegment::Create(uint64_t generati
     segment->end_ = bytes;
   }
   auto* header = new (segment->base_->data()) SegmentHeader();
-  header->magic = kMagic;
+  header->magic = kSegmentMagic;
   header->generation = generation;
   header->slot_bytes = slot_bytes;
   header->rank = static_cast<uint32_t>(rank);
@@ -155,7 +155,7 @@ absl::StatusOr<std::unique_ptr<PeerSegment>> PeerSegment::Open(UniqueFd file, ui
   segment->file_ = std::move(file);
   segment->slot_bytes_ = slot_bytes;
   const SegmentHeader& header = segment->header();
-  if (header.magic != kMagic || header.generation != generation || header.slot_bytes != slot_bytes ||
+  if (header.magic != kSegmentMagic || header.generation != generation || header.slot_bytes != slot_bytes ||
       header.rank != static_cast<uint32_t>(rank) || header.world != static_cast<uint32_t>(world)) {
     return absl::InternalError(
         absl::StrCat("the shared memory of rank ", rank,

@@ -8,7 +8,7 @@ namespace {
 constexpr size_t kPrefix = 3;
 constexpr size_t kLongestReason = kMostNoticeBytes - kPrefix;
 
-size_t Number(char byte) { return static_cast<unsigned char>(byte); }
+size_t NoticeNumber(char byte) { return static_cast<unsigned char>(byte); }
 
 }  // namespace
 
@@ -25,7 +25,8 @@ std::optional<ShutdownNotice> DecodeShutdownNotice(std::string_view bytes) {
   if (bytes.empty()) return std::nullopt;
   if (bytes[0] == 'G') return ShutdownNotice{};
   if (bytes[0] == 'A' && bytes.size() < kPrefix) return std::nullopt;
-  const size_t size = bytes[0] == 'A' ? Number(bytes[1]) + 256 * Number(bytes[2]) : kMostNoticeBytes;
+  const size_t size =
+      bytes[0] == 'A' ? NoticeNumber(bytes[1]) + 256 * NoticeNumber(bytes[2]) : kMostNoticeBytes;
   if (size > kLongestReason) return ShutdownNotice{.graceful = false, .why = "it sent what is no notice"};
   if (bytes.size() < kPrefix + size) return std::nullopt;
   return ShutdownNotice{.graceful = false, .why = std::string(bytes.substr(kPrefix, size))};

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kFirstPause{1};
 constexpr std::chrono::milliseconds kLongestPause{20};
 
 // One line, where LibTorch adds a stack trace.
-std::string Text(const std::exception& error) {
+std::string TextOf(const std::exception& error) {
   const auto* ours = dynamic_cast<const c10::Error*>(&error);
   return ours == nullptr ? error.what() : ours->what_without_backtrace();
 }
@@ -35,7 +35,7 @@ absl::Status StoreBootstrap::Set(std::string_view key, std::string_view value) {
     store_->set(std::string(key), std::vector<uint8_t>(value.begin(), value.end()));
     return absl::OkStatus();
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("set a key in the TCP store: ", Text(error)));
+    return absl::UnavailableError(absl::StrCat("set a key in the TCP store: ", TextOf(error)));
   }
 }
 
@@ -65,7 +65,7 @@ absl::StatusOr<bool> StoreBootstrap::AllThere(const std::vector<std::string>& ke
   try {
     return store_->check(keys);
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("look for keys in the TCP store: ", Text(error)));
+    return absl::UnavailableError(absl::StrCat("look for keys in the TCP store: ", TextOf(error)));
   }
 }
 
@@ -79,7 +79,7 @@ absl::StatusOr<std::map<std::string, std::string>> StoreBootstrap::Read(
     }
     return values;
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("read keys from the TCP store: ", Text(error)));
+    return absl::UnavailableError(absl::StrCat("read keys from the TCP store: ", TextOf(error)));
   }
 }
 
@@ -105,7 +105,7 @@ absl::StatusOr<std::shared_ptr<Bootstrap>> ConnectTcpStore(const std::string& ho
         std::make_shared<StoreBootstrap>(c10::make_intrusive<c10d::TCPStore>(host, options), timeout));
   } catch (const std::exception& error) {
     return absl::UnavailableError(absl::StrCat(options.isServer ? "serve" : "reach", " the TCP store at ",
-                                               host, " port ", port, ": ", Text(error)));
+                                               host, " port ", port, ": ", TextOf(error)));
   }
 }
 

@@ -37,7 +37,7 @@ at::Tensor Geometric(const at::Tensor& images, RandOperation operation, double s
 }
 
 /// Luma, ITU-R 601.
-at::Tensor Grey(const at::Tensor& x) {
+at::Tensor GreyValues(const at::Tensor& x) {
   return x.narrow(1, 0, 1) * 0.299 + x.narrow(1, 1, 1) * 0.587 + x.narrow(1, 2, 1) * 0.114;
 }
 
@@ -55,7 +55,7 @@ at::Tensor Smooth(const at::Tensor& x) {
 }
 
 /// Between x (factor 1) and another image (factor 0), or beyond.
-at::Tensor Blend(const at::Tensor& x, const at::Tensor& other, const at::Tensor& factor) {
+at::Tensor BlendValues(const at::Tensor& x, const at::Tensor& other, const at::Tensor& factor) {
   return (x * factor + other * (1 - factor)).clamp(0, 255);
 }
 
@@ -85,11 +85,11 @@ at::Tensor OnBytes(const at::Tensor& x, RandOperation operation, double strength
     case RandOperation::kBrightness:
       return (x * factor).clamp(0, 255);
     case RandOperation::kColor:
-      return Blend(x, Grey(x), factor);
+      return BlendValues(x, GreyValues(x), factor);
     case RandOperation::kContrast:
-      return Blend(x, Grey(x).mean({1, 2, 3}, true), factor);
+      return BlendValues(x, GreyValues(x).mean({1, 2, 3}, true), factor);
     case RandOperation::kSharpness:
-      return Blend(x, Smooth(x), factor);
+      return BlendValues(x, Smooth(x), factor);
     case RandOperation::kPosterize: {
       const double unit = std::exp2(std::round(kPosterizeBits * strength));
       return (x.round() / unit).floor() * unit;

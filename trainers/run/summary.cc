@@ -14,7 +14,7 @@ namespace {
 constexpr int kUsualColumns = 80, kLeastColumns = 64;
 constexpr int kLeastName = 6;
 
-std::string Percent(double fraction) { return absl::StrFormat("%.1f %%", 100 * fraction); }
+std::string SummaryPercent(double fraction) { return absl::StrFormat("%.1f %%", 100 * fraction); }
 
 std::string Padded(const std::string& text, int width) {
   const std::string clipped = ClipColumns(text, static_cast<size_t>(width));
@@ -27,7 +27,7 @@ int LongestName(const RunReport& r) {
   return static_cast<int>(longest);
 }
 
-std::string Results(const RunReport& r) {
+std::string SummaryResults(const RunReport& r) {
   const std::string chosen = !r.chosen_by_validation ? ""
                              : r.tested_epoch > 0    ? ", by validation: its weights were tested"
                                                      : ", by validation; the final weights were tested";
@@ -35,19 +35,19 @@ std::string Results(const RunReport& r) {
     return absl::StrFormat("test loss      %.4f\nbest loss      %.4f in epoch %d%s\n", r.test_loss,
                            r.best_loss, r.best_epoch, chosen);
   }
-  const std::string top5 = r.test_top5 ? absl::StrCat(", among five ", Percent(*r.test_top5)) : "";
+  const std::string top5 = r.test_top5 ? absl::StrCat(", among five ", SummaryPercent(*r.test_top5)) : "";
   return absl::StrFormat("test accuracy  %s%s, loss %.4f, %d images\nbest accuracy  %s in epoch %d%s\n",
-                         Percent(r.matrix.Accuracy()), top5, r.test_loss, r.matrix.total(),
-                         Percent(r.best_accuracy), r.best_epoch, chosen);
+                         SummaryPercent(r.matrix.Accuracy()), top5, r.test_loss, r.matrix.total(),
+                         SummaryPercent(r.best_accuracy), r.best_epoch, chosen);
 }
 
 std::string Head(const RunReport& r) {
   const auto count = [](int64_t number, const char* noun) {
     return absl::StrCat(number, " ", noun, number == 1 ? "" : "s");
   };
-  std::string text = absl::StrCat(r.program, "\n", Results(r), "trained        ", count(r.epochs, "epoch"),
-                                  ", ", count(r.steps, "step"), " of ", r.global_batch,
-                                  " in micro-batches of ", r.micro_batch, "\n");
+  std::string text = absl::StrCat(r.program, "\n", SummaryResults(r), "trained        ",
+                                  count(r.epochs, "epoch"), ", ", count(r.steps, "step"), " of ",
+                                  r.global_batch, " in micro-batches of ", r.micro_batch, "\n");
   absl::StrAppendFormat(
       &text, "workers        %d on %s, %.0f images/s\ntook           %s, of which %s training\n",
       r.world_size, count(r.nodes, "node"), r.images_per_second, HumanDuration(FromSeconds(r.seconds)),

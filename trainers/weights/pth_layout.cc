@@ -50,7 +50,7 @@ bool IsTensor(const PickleValue& value) {
   return IsCallOf(value, kRebuildTensor) || IsCallOf(value, kRebuildParameter);
 }
 
-absl::Status Broken(absl::string_view what) {
+absl::Status BrokenLayout(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("broken weights: ", what));
 }
 
@@ -63,13 +63,14 @@ struct Storage {
 /// ("storage", type, key, location, numel) and, in old files, a view of it that nobody uses any more.
 absl::StatusOr<Storage> ReadStorage(const PickleValue& value) {
   if (value.kind != Kind::kPersistent || value.argument->kind != Kind::kTuple)
-    return Broken("a tensor without storage");
+    return BrokenLayout("a tensor without storage");
   const auto& id = value.argument->items;
   const bool fits = id.size() >= 5 && id[0]->text == "storage" && id[1]->kind == Kind::kGlobal &&
                     id[2]->kind == Kind::kString && id[4]->kind == Kind::kInt && id[4]->integer >= 0;
-  if (!fits || (id.size() > 5 && id[5]->kind != Kind::kNone)) return Broken("a storage of an unknown form");
+  if (!fits || (id.size() > 5 && id[5]->kind != Kind::kNone))
+    return BrokenLayout("a storage of an unknown form");
   const auto type = StorageTypes().find(id[1]->text);
-  if (type == StorageTypes().end()) return Broken(absl::StrCat(id[1]->text, " is no storage"));
+  if (type == StorageTypes().end()) return BrokenLayout(absl::StrCat(id[1]->text, " is no storage"));
   return Storage{id[2]->text, type->second, id[4]->integer};
 }
 
@@ -98,23 +99,23 @@ absl::StatusOr<Layout> ReadLayout(const PickleValue& offset, const PickleValue& 
                                   const PickleValue& strides, int64_t available) {
   const auto size = ReadSizes(sizes), stride = ReadSizes(strides);
   if (!size || !stride || size->size() != stride->size() || offset.kind != Kind::kInt || offset.integer < 0) {
-    return Broken("a tensor without a proper shape");
+    return BrokenLayout("a tensor without a proper shape");
   }
   Layout layout{*size, *stride, offset.integer, 1};
   if (std::count(size->begin(), size->end(), 0) > 0) {
     layout.numel = 0;
     const bool plain = std::all_of(size->begin(), size->end(), [](int64_t n) { return n < kMostOfEmpty; });
-    if (!plain || size->size() > 2) return Broken("an empty tensor of a strange shape");
+    if (!plain || size->size() > 2) return BrokenLayout("an empty tensor of a strange shape");
     return layout;
   }
   __int128 last = layout.offset;
   for (size_t d = 0; d < size->size(); ++d) {
     last += static_cast<__int128>((*size)[d] - 1) * (*stride)[d];
     if (last >= available || layout.numel > available / (*size)[d])
-      return Broken("a tensor goes beyond its storage");
+      return BrokenLayout("a tensor goes beyond its storage");
     layout.numel *= (*size)[d];
   }
-  if (last >= available) return Broken("a tensor goes beyond its storage");
+  if (last >= available) return BrokenLayout("a tensor goes beyond its storage");
   return layout;
 }
 
@@ -150,10 +151,10 @@ class TensorReader {
     if (IsCallOf(value, kRebuildParameter)) {
       // One level: a parameter is made of a tensor, never of a parameter.
       if (arguments.empty() || !IsCallOf(*arguments[0], kRebuildTensor))
-        return Broken("a parameter without tensor");
+        return BrokenLayout("a parameter without tensor");
       return Read(*arguments[0]);
     }
-    if (arguments.size() < 4) return Broken("a tensor without a proper shape");
+    if (arguments.size() < 4) return BrokenLayout("a tensor without a proper shape");
     MT_ASSIGN_OR_RETURN(const Storage storage, ReadStorage(*arguments[0]));
     MT_ASSIGN_OR_RETURN(Layout layout,
                         ReadLayout(*arguments[1], *arguments[2], *arguments[3], storage.numel));
@@ -165,11 +166,11 @@ class TensorReader {
     MT_ASSIGN_OR_RETURN(const absl::string_view bytes, storages_.Bytes(storage));
     const uint64_t element = SizeOf(storage.type);
     if (bytes.size() / element != static_cast<uint64_t>(storage.numel) || bytes.size() % element != 0) {
-      return Broken(absl::StrCat("storage ", storage.key, " has ", bytes.size(), " bytes instead of ",
-                                 storage.numel, " x ", element));
+      return BrokenLayout(absl::StrCat("storage ", storage.key, " has ", bytes.size(), " bytes instead of ",
+                                       storage.numel, " x ", element));
     }
     const uint64_t needed = static_cast<uint64_t>(layout.numel) * element;
-    if (needed > bytes_left_) return Broken("tensors share more memory than weights do");
+    if (needed > bytes_left_) return BrokenLayout("tensors share more memory than weights do");
     bytes_left_ -= needed;
     return StoredTensor{.name = {},
                         .type = storage.type,
@@ -277,7 +278,7 @@ class LegacyStorages : public StorageSource {
   void Add(const std::string& key, absl::string_view bytes) { places_[key] = bytes; }
   absl::StatusOr<absl::string_view> Bytes(const Storage& storage) const override {
     const auto found = places_.find(storage.key);
-    if (found == places_.end()) return Broken(absl::StrCat("storage ", storage.key, " is missing"));
+    if (found == places_.end()) return BrokenLayout(absl::StrCat("storage ", storage.key, " is missing"));
     return found->second;
   }
 
@@ -306,20 +307,20 @@ absl::StatusOr<std::vector<StoredTensor>> ParseLegacy(absl::string_view file) {
   }
   const Pickle& object = pickles[3];
   const PickleValue& keys = *pickles[4].root;
-  if (keys.kind != Kind::kList) return Broken("no list of storages");
+  if (keys.kind != Kind::kList) return BrokenLayout("no list of storages");
   MT_ASSIGN_OR_RETURN(const auto storages, StoragesOf(object));
   LegacyStorages places;
   for (const PickleValue* key : keys.items) {
     const auto storage = storages.find(key->text);
     if (storage == storages.end())
-      return Broken(absl::StrCat("storage ", key->text, " belongs to no tensor"));
+      return BrokenLayout(absl::StrCat("storage ", key->text, " belongs to no tensor"));
     int64_t numel = 0;
-    if (rest.size() < sizeof(numel)) return Broken("cut off in its storages");
+    if (rest.size() < sizeof(numel)) return BrokenLayout("cut off in its storages");
     std::memcpy(&numel, rest.data(), sizeof(numel));
     rest.remove_prefix(sizeof(numel));
     const uint64_t element = SizeOf(storage->second.type);
     if (numel != storage->second.numel || static_cast<uint64_t>(numel) > rest.size() / element) {
-      return Broken(absl::StrCat("storage ", key->text, " is cut off or has another size"));
+      return BrokenLayout(absl::StrCat("storage ", key->text, " is cut off or has another size"));
     }
     places.Add(key->text, rest.substr(0, numel * element));
     rest.remove_prefix(numel * element);

@@ -24,7 +24,7 @@ constexpr std::pair<DType, at::ScalarType> kTypes[] = {
     {DType::kF16, at::kHalf},  {DType::kBF16, at::kBFloat16}, {DType::kF32, at::kFloat},
     {DType::kF64, at::kDouble}};
 
-at::ScalarType ToTorchType(DType type) {
+at::ScalarType TorchTypeOf(DType type) {
   for (const auto& [file, torch] : kTypes) {
     if (file == type) return torch;
   }
@@ -123,7 +123,7 @@ absl::StatusOr<NamedTensors> ParseTensors(std::string_view text) {
   MT_ASSIGN_OR_RETURN(const datasets::SafetensorsHeader header, datasets::ParseSafetensorsHeader(file));
   NamedTensors tensors;
   for (const auto& info : header.tensors) {
-    at::Tensor tensor = at::empty(info.shape, ToTorchType(info.dtype));
+    at::Tensor tensor = at::empty(info.shape, TorchTypeOf(info.dtype));
     const absl::Span<const uint8_t> bytes = datasets::TensorBytes(file, header, info);
     if (!bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
     tensors.emplace_back(info.name, std::move(tensor));

@@ -33,7 +33,7 @@ std::optional<absl::string_view> Slice(absl::string_view bytes, uint64_t offset,
   return bytes.substr(offset, size);
 }
 
-absl::Status Broken(absl::string_view what) {
+absl::Status BrokenZip(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("not an intact zip file: ", what));
 }
 
@@ -42,13 +42,13 @@ struct Directory {
 };
 
 absl::StatusOr<Directory> FindDirectory(absl::string_view file) {
-  if (file.size() < kEndSize) return Broken("too short");
+  if (file.size() < kEndSize) return BrokenZip("too short");
   const uint64_t last = file.size() - kEndSize;
   uint64_t end = last + 1;
   while (end > 0 && last - (end - 1) <= kLongestComment && Load<uint32_t>(file, end - 1) != kEndSignature)
     --end;
   if (end == 0 || Load<uint32_t>(file, end - 1) != kEndSignature)
-    return Broken("it has no end record (cut off?)");
+    return BrokenZip("it has no end record (cut off?)");
   --end;
   Directory directory{*Load<uint32_t>(file, end + 16), *Load<uint16_t>(file, end + 10)};
   const uint64_t locator = end - std::min(end, kLocator64Size);
@@ -56,7 +56,7 @@ absl::StatusOr<Directory> FindDirectory(absl::string_view file) {
   const uint64_t end64 = *Load<uint64_t>(file, locator + 8);
   const auto record = Slice(file, end64, kEnd64Size);
   if (!record || Load<uint32_t>(*record, 0) != kEnd64Signature)
-    return Broken("its zip64 end record is not where it says");
+    return BrokenZip("its zip64 end record is not where it says");
   return Directory{*Load<uint64_t>(*record, 48), *Load<uint64_t>(*record, 32)};
 }
 
@@ -93,23 +93,24 @@ absl::StatusOr<ZipArchive> ZipArchive::Open(absl::string_view file) {
   for (uint64_t i = 0; i < directory.entries; ++i) {
     const auto fixed = Slice(file, at, kEntrySize);
     if (!fixed || Load<uint32_t>(*fixed, 0) != kEntrySignature)
-      return Broken(absl::StrCat("its directory breaks off at entry ", i));
+      return BrokenZip(absl::StrCat("its directory breaks off at entry ", i));
     const uint64_t name_size = *Load<uint16_t>(*fixed, 28), extra_size = *Load<uint16_t>(*fixed, 30);
     const auto name = Slice(file, at + kEntrySize, name_size);
     const auto extra = Slice(file, at + kEntrySize + name_size, extra_size);
-    if (!name || !extra) return Broken(absl::StrCat("its directory breaks off at entry ", i));
+    if (!name || !extra) return BrokenZip(absl::StrCat("its directory breaks off at entry ", i));
     uint64_t size = *Load<uint32_t>(*fixed, 24), stored = *Load<uint32_t>(*fixed, 20),
              header = *Load<uint32_t>(*fixed, 42);
     if (!ReadZip64(*extra, size, stored, header))
-      return Broken(absl::StrCat("entry ", i, " has a broken zip64 field"));
+      return BrokenZip(absl::StrCat("entry ", i, " has a broken zip64 field"));
     Entry entry{.header = header,
                 .size = size,
                 .crc = *Load<uint32_t>(*fixed, 16),
                 .flags = *Load<uint16_t>(*fixed, 8),
                 .method = *Load<uint16_t>(*fixed, 10)};
-    if (entry.method == kStored && stored != size) return Broken(absl::StrCat("entry ", i, " has two sizes"));
+    if (entry.method == kStored && stored != size)
+      return BrokenZip(absl::StrCat("entry ", i, " has two sizes"));
     if (!archive.entries_.emplace(std::string(*name), entry).second) {
-      return Broken(absl::StrCat("it has two entries named ", *name));
+      return BrokenZip(absl::StrCat("it has two entries named ", *name));
     }
     at += kEntrySize + name_size + extra_size + *Load<uint16_t>(*fixed, 32);
   }

@@ -11,14 +11,14 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
 
-Origin Of(const fetch::Open& open) {
+Origin OriginOf(const fetch::Open& open) {
   auto origin = Origin::Make(open);
   EXPECT_TRUE(origin.ok()) << origin.status();
   return *origin;
 }
 
 TEST(OriginTest, TheDerivedBearerIsForWhoHasProvedToHoldTheKey) {
-  const Origin origin = Of({.url = "https://h:1/x", .secrets = {.data_key = "k", .bearer = "theirs"}});
+  const Origin origin = OriginOf({.url = "https://h:1/x", .secrets = {.data_key = "k", .bearer = "theirs"}});
   EXPECT_EQ(origin.first_trust(), Trust::kDataKey);
   const FetchRequest own = origin.RequestFor("index.json", Trust::kDataKey, 0);
   EXPECT_EQ(own.url, "https://h:1/x/index.json");
@@ -28,15 +28,15 @@ TEST(OriginTest, TheDerivedBearerIsForWhoHasProvedToHoldTheKey) {
 }
 
 TEST(OriginTest, AnotherServerGetsNothingOfOurs) {
-  const Origin origin = Of({.url = "https://h/x", .secrets = {.data_key = "k"}});
+  const Origin origin = OriginOf({.url = "https://h/x", .secrets = {.data_key = "k"}});
   EXPECT_THAT(origin.RequestFor("index.json", Trust::kSystem, 0).headers, IsEmpty());
   EXPECT_THAT(origin.Redirected("https://o/x", Trust::kDataKey, false).headers, IsEmpty());
   EXPECT_EQ(origin.Redirected("https://o/x", Trust::kDataKey, false).trust, Trust::kSystem);
 }
 
 TEST(OriginTest, OnThisMachineThereIsNoProxyAndAnotherBearer) {
-  const FetchRequest request =
-      Of({.url = "http://127.0.0.1:80/x", .secrets = {.data_key = "k"}}).RequestFor("f", Trust::kSystem, 0);
+  const FetchRequest request = OriginOf({.url = "http://127.0.0.1:80/x", .secrets = {.data_key = "k"}})
+                                   .RequestFor("f", Trust::kSystem, 0);
   EXPECT_TRUE(request.direct);
   EXPECT_THAT(request.headers, ElementsAre(Pair("Authorization", "Bearer " + BearerOf("k", false))));
 }
@@ -44,12 +44,13 @@ TEST(OriginTest, OnThisMachineThereIsNoProxyAndAnotherBearer) {
 TEST(OriginTest, S3IsAskedByPath) {
   const fetch::Secrets keys{.access_key = "a", .secret_key = "s"};
   const FetchRequest request =
-      Of({.url = "s3://bucket/some/set", .secrets = keys, .s3_endpoint = "https://store:9000"})
+      OriginOf({.url = "s3://bucket/some/set", .secrets = keys, .s3_endpoint = "https://store:9000"})
           .RequestFor("train/shard_00000.safetensors", Trust::kSystem, 0);
   EXPECT_EQ(request.url, "https://store:9000/bucket/some/set/train/shard_00000.safetensors");
   EXPECT_EQ(request.headers.size(), 3u);
-  EXPECT_EQ(Of({.url = "s3://b/x", .secrets = keys, .s3_region = "r"}).RequestFor("f", Trust::kSystem, 0).url,
-            "https://s3.r.amazonaws.com/b/x/f");
+  EXPECT_EQ(
+      OriginOf({.url = "s3://b/x", .secrets = keys, .s3_region = "r"}).RequestFor("f", Trust::kSystem, 0).url,
+      "https://s3.r.amazonaws.com/b/x/f");
   EXPECT_FALSE(Origin::Make({.url = "s3://b/x"}).ok());
   EXPECT_FALSE(Origin::Make({.url = "s3://b/x", .secrets = keys, .s3_endpoint = "http://example.org"}).ok());
 }

@@ -9,24 +9,24 @@ namespace {
 
 using Heard = Drain::Heard;
 
-TimePoint At(int milliseconds) { return TimePoint(std::chrono::milliseconds(milliseconds)); }
+TimePoint AtMs(int milliseconds) { return TimePoint(std::chrono::milliseconds(milliseconds)); }
 
 TEST(DrainTest, TheSameSignalSoonAfterIsAnEcho) {
   Drain drain;
   EXPECT_EQ(drain.Describe(), "no signal");
-  EXPECT_EQ(drain.Hear(SIGTERM, At(0)), Heard::kFirst);
+  EXPECT_EQ(drain.Hear(SIGTERM, AtMs(0)), Heard::kFirst);
   const Drain before = drain;
-  EXPECT_EQ(drain.Hear(SIGTERM, At(99)), Heard::kEcho);
+  EXPECT_EQ(drain.Hear(SIGTERM, AtMs(99)), Heard::kEcho);
   EXPECT_EQ(drain, before);
-  EXPECT_EQ(drain.Hear(SIGINT, At(99)), Heard::kAgain) << "another signal counts";
-  EXPECT_EQ(drain.Hear(SIGTERM, At(100)), Heard::kAgain);
+  EXPECT_EQ(drain.Hear(SIGINT, AtMs(99)), Heard::kAgain) << "another signal counts";
+  EXPECT_EQ(drain.Hear(SIGTERM, AtMs(100)), Heard::kAgain);
   EXPECT_EQ(drain.signal(), SIGTERM);
   EXPECT_EQ(drain.exit_code(), 128 + SIGTERM);
 }
 
 TEST(DrainTest, OnlyAnUnexpectedEndAbortsTheStep) {
   Drain drain;
-  drain.Hear(SIGTERM, At(0));
+  drain.Hear(SIGTERM, AtMs(0));
   const WorkerSlot slot;
   EXPECT_FALSE(drain.AbortsStep({.exit_code = 0}, slot));
   EXPECT_FALSE(drain.AbortsStep({.signal = SIGTERM}, slot)) << "the signal that it was sent";
@@ -43,10 +43,10 @@ TEST(DrainTest, SucceedsWhenAllLeftByThemselvesAndWell) {
   slots[0] =
       WorkerSlot{.life = WorkerSlot::Life::kGone, .rank = 0, .said_leaving = true, .exited_with_0 = true};
   Drain drain;
-  drain.Hear(SIGTERM, At(0));
-  drain.Begin(At(30000));
+  drain.Hear(SIGTERM, AtMs(0));
+  drain.Begin(AtMs(30000));
   EXPECT_TRUE(drain.begun());
-  EXPECT_EQ(drain.deadline(), At(30000));
+  EXPECT_EQ(drain.deadline(), AtMs(30000));
   EXPECT_FALSE(drain.Succeeded(slots)) << "they were killed";
   drain.Complete();
   EXPECT_TRUE(drain.Succeeded(slots));
@@ -58,7 +58,7 @@ TEST(DrainTest, SucceedsWhenAllLeftByThemselvesAndWell) {
 TEST(DrainTest, WhoIsAskedLeavesAsOnASignal) {
   Drain drain;
   EXPECT_TRUE(drain.Ask("anna@login1"));
-  EXPECT_EQ(drain.Hear(SIGTERM, At(0)), Drain::Heard::kFirst);
+  EXPECT_EQ(drain.Hear(SIGTERM, AtMs(0)), Drain::Heard::kFirst);
   EXPECT_EQ(drain.why(), "was asked to leave by anna@login1");
   EXPECT_EQ(drain.exit_code(), 143);
   EXPECT_FALSE(drain.Ask("bob@login2")) << "it leaves already";
@@ -68,14 +68,14 @@ TEST(DrainTest, WhoIsAskedLeavesAsOnASignal) {
 TEST(DrainTest, TheSignalBehindARequestHurriesNobody) {
   Drain drain;
   drain.Ask("anna@login1");
-  drain.Hear(SIGTERM, At(0));
-  EXPECT_EQ(drain.Hear(SIGTERM, At(2000)), Drain::Heard::kKnown) << "a scheduler's";
-  EXPECT_EQ(drain.Hear(SIGTERM, At(4000)), Drain::Heard::kAgain);
+  drain.Hear(SIGTERM, AtMs(0));
+  EXPECT_EQ(drain.Hear(SIGTERM, AtMs(2000)), Drain::Heard::kKnown) << "a scheduler's";
+  EXPECT_EQ(drain.Hear(SIGTERM, AtMs(4000)), Drain::Heard::kAgain);
 }
 
 TEST(DrainTest, WhoLeavesOnASignalIsNotAsked) {
   Drain drain;
-  drain.Hear(SIGINT, At(0));
+  drain.Hear(SIGINT, AtMs(0));
   EXPECT_FALSE(drain.Ask("anna@login1"));
   EXPECT_EQ(drain.why(), "received SIGINT");
 }

@@ -7,119 +7,119 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TimePoint At(double second) { return TimePoint(FromSeconds(second)); }
+TimePoint HostAt(double second) { return TimePoint(FromSeconds(second)); }
 
 const rendezvous::ServiceHost kHost{true, {"node1:7000", 77}};
 
 /// One that has been there since 0 s.
 HostWatch Connected(bool majority = false) {
   HostWatch watch(majority, milliseconds(1500));
-  watch.OnConnected(kHost, At(0));
+  watch.OnConnected(kHost, HostAt(0));
   return watch;
 }
 
 HostWatch Verified(bool majority = false) {
   HostWatch watch = Connected(majority);
-  watch.OnLooked(kHost, {.alive = true}, At(0.1));
+  watch.OnLooked(kHost, {.alive = true}, HostAt(0.1));
   return watch;
 }
 
 TEST(HostWatch, AHostThatIsThereIsLookedAtUntilItAnswers) {
   HostWatch watch = Connected();
-  EXPECT_EQ(watch.Look(At(0)), kHost);
-  watch.OnLooked(kHost, {}, At(0.1));
-  EXPECT_EQ(watch.Look(At(0.2)), std::nullopt);
-  EXPECT_EQ(watch.NextDeadline(), At(0.3));
-  EXPECT_EQ(watch.Look(At(0.3)), kHost);
-  watch.OnLooked(kHost, {.alive = true}, At(0.4));
-  EXPECT_EQ(watch.Look(At(100)), std::nullopt);
+  EXPECT_EQ(watch.Look(HostAt(0)), kHost);
+  watch.OnLooked(kHost, {}, HostAt(0.1));
+  EXPECT_EQ(watch.Look(HostAt(0.2)), std::nullopt);
+  EXPECT_EQ(watch.NextDeadline(), HostAt(0.3));
+  EXPECT_EQ(watch.Look(HostAt(0.3)), kHost);
+  watch.OnLooked(kHost, {.alive = true}, HostAt(0.4));
+  EXPECT_EQ(watch.Look(HostAt(100)), std::nullopt);
   EXPECT_EQ(watch.NextDeadline(), std::nullopt);
 }
 
 TEST(HostWatch, AFirewallIsNotAskedForEver) {
   HostWatch watch = Connected();
-  for (int i = 0; i < HostWatch::kMostLooks; ++i) watch.OnLooked(kHost, {.dead = true}, At(i));
-  EXPECT_EQ(watch.Look(At(100)), std::nullopt);
-  watch.OnDisconnected(At(100));
-  EXPECT_EQ(watch.Look(At(100)), std::nullopt) << "its refusal would prove nothing";
-  EXPECT_FALSE(watch.TakeOver(At(1000)));
+  for (int i = 0; i < HostWatch::kMostLooks; ++i) watch.OnLooked(kHost, {.dead = true}, HostAt(i));
+  EXPECT_EQ(watch.Look(HostAt(100)), std::nullopt);
+  watch.OnDisconnected(HostAt(100));
+  EXPECT_EQ(watch.Look(HostAt(100)), std::nullopt) << "its refusal would prove nothing";
+  EXPECT_FALSE(watch.TakeOver(HostAt(1000)));
 }
 
 TEST(HostWatch, ARefusalProvesADeath) {
   HostWatch watch = Verified();
-  watch.OnLooked(kHost, {.dead = true}, At(0.2));
-  EXPECT_FALSE(watch.TakeOver(At(0.2))) << "while it is there nobody is dead";
-  watch.OnDisconnected(At(5));
-  EXPECT_EQ(watch.Look(At(5)), kHost);
-  watch.OnLooked(kHost, {}, At(5.1));
-  EXPECT_FALSE(watch.TakeOver(At(5.1))) << "silent";
-  watch.OnLooked(kHost, {.dead = true}, At(5.4));
-  EXPECT_TRUE(watch.TakeOver(At(5.4)));
-  EXPECT_FALSE(watch.TakeOver(At(5.5))) << "said once";
-  EXPECT_EQ(watch.Look(At(6)), std::nullopt);
+  watch.OnLooked(kHost, {.dead = true}, HostAt(0.2));
+  EXPECT_FALSE(watch.TakeOver(HostAt(0.2))) << "while it is there nobody is dead";
+  watch.OnDisconnected(HostAt(5));
+  EXPECT_EQ(watch.Look(HostAt(5)), kHost);
+  watch.OnLooked(kHost, {}, HostAt(5.1));
+  EXPECT_FALSE(watch.TakeOver(HostAt(5.1))) << "silent";
+  watch.OnLooked(kHost, {.dead = true}, HostAt(5.4));
+  EXPECT_TRUE(watch.TakeOver(HostAt(5.4)));
+  EXPECT_FALSE(watch.TakeOver(HostAt(5.5))) << "said once";
+  EXPECT_EQ(watch.Look(HostAt(6)), std::nullopt);
 }
 
 TEST(HostWatch, TheNextHostIsAnotherOne) {
   HostWatch watch = Verified();
-  watch.OnDisconnected(At(5));
-  watch.OnLooked(kHost, {.dead = true}, At(5));
-  EXPECT_TRUE(watch.TakeOver(At(5)));
-  watch.OnConnected({true, {"node2:7000", 78}}, At(6));
-  EXPECT_EQ(watch.Look(At(6))->presence.endpoint, "node2:7000");
-  watch.OnDisconnected(At(7));
-  EXPECT_EQ(watch.Look(At(7)), std::nullopt) << "it has not answered yet";
+  watch.OnDisconnected(HostAt(5));
+  watch.OnLooked(kHost, {.dead = true}, HostAt(5));
+  EXPECT_TRUE(watch.TakeOver(HostAt(5)));
+  watch.OnConnected({true, {"node2:7000", 78}}, HostAt(6));
+  EXPECT_EQ(watch.Look(HostAt(6))->presence.endpoint, "node2:7000");
+  watch.OnDisconnected(HostAt(7));
+  EXPECT_EQ(watch.Look(HostAt(7)), std::nullopt) << "it has not answered yet";
 }
 
 TEST(HostWatch, WhereAMajorityDecidesSilenceSuffices) {
   HostWatch watch = Connected(/*majority=*/true);
-  EXPECT_FALSE(watch.TakeOver(At(100)));
-  watch.OnDisconnected(At(100));
-  watch.OnDisconnected(At(101));
-  EXPECT_EQ(watch.NextDeadline(), At(101.5));
-  EXPECT_FALSE(watch.TakeOver(At(101.4)));
-  EXPECT_TRUE(watch.TakeOver(At(101.5)));
-  EXPECT_FALSE(watch.TakeOver(At(102)));
+  EXPECT_FALSE(watch.TakeOver(HostAt(100)));
+  watch.OnDisconnected(HostAt(100));
+  watch.OnDisconnected(HostAt(101));
+  EXPECT_EQ(watch.NextDeadline(), HostAt(101.5));
+  EXPECT_FALSE(watch.TakeOver(HostAt(101.4)));
+  EXPECT_TRUE(watch.TakeOver(HostAt(101.5)));
+  EXPECT_FALSE(watch.TakeOver(HostAt(102)));
 }
 
 TEST(HostWatch, AServiceThatStandsAloneIsNobodysToTakeOver) {
   HostWatch watch(false, milliseconds(1500));
-  watch.OnConnected({false, {}}, At(0));
-  watch.OnDisconnected(At(1));
-  EXPECT_EQ(watch.Look(At(1)), std::nullopt);
-  EXPECT_FALSE(watch.TakeOver(At(100)));
+  watch.OnConnected({false, {}}, HostAt(0));
+  watch.OnDisconnected(HostAt(1));
+  EXPECT_EQ(watch.Look(HostAt(1)), std::nullopt);
+  EXPECT_FALSE(watch.TakeOver(HostAt(100)));
   EXPECT_EQ(watch.NextDeadline(), std::nullopt);
 }
 
 TEST(HostWatch, ALookThatWasUnderWayIsAboutAnotherHost) {
   HostWatch watch = Connected();
-  watch.OnConnected({true, {"node2:7000", 78}}, At(1));
-  watch.OnLooked(kHost, {.alive = true}, At(1.1));
-  watch.OnDisconnected(At(2));
-  EXPECT_EQ(watch.Look(At(2)), std::nullopt) << "it has not answered yet";
+  watch.OnConnected({true, {"node2:7000", 78}}, HostAt(1));
+  watch.OnLooked(kHost, {.alive = true}, HostAt(1.1));
+  watch.OnDisconnected(HostAt(2));
+  EXPECT_EQ(watch.Look(HostAt(2)), std::nullopt) << "it has not answered yet";
 }
 
 /// It has not answered at its presence port before it died; the service has.
 TEST(HostWatch, AServiceThatRefusesIsDead) {
   const rendezvous::ServiceHost taker{true, {"node2:7000", 78}, "node2:30001"};
   HostWatch watch(false, milliseconds(1500));
-  watch.OnConnected(taker, At(0));
-  watch.OnDisconnected(At(1));
-  EXPECT_EQ(watch.Look(At(1)), taker);
-  watch.OnLooked(taker, {}, At(1.5));
-  EXPECT_FALSE(watch.TakeOver(At(1.5)));
-  watch.OnLooked(taker, {.dead = true}, At(2));
-  EXPECT_FALSE(watch.TakeOver(At(2))) << "it may be a firewall that refuses there";
-  watch.OnLooked(taker, {.refused = true}, At(3));
-  EXPECT_TRUE(watch.TakeOver(At(3)));
+  watch.OnConnected(taker, HostAt(0));
+  watch.OnDisconnected(HostAt(1));
+  EXPECT_EQ(watch.Look(HostAt(1)), taker);
+  watch.OnLooked(taker, {}, HostAt(1.5));
+  EXPECT_FALSE(watch.TakeOver(HostAt(1.5)));
+  watch.OnLooked(taker, {.dead = true}, HostAt(2));
+  EXPECT_FALSE(watch.TakeOver(HostAt(2))) << "it may be a firewall that refuses there";
+  watch.OnLooked(taker, {.refused = true}, HostAt(3));
+  EXPECT_TRUE(watch.TakeOver(HostAt(3)));
 }
 
 /// Behind the endpoint another machine may come to be.
 TEST(HostWatch, ARefusalAtTheEndpointProvesNothing) {
   HostWatch watch = Connected();
-  watch.OnDisconnected(At(1));
-  EXPECT_EQ(watch.Look(At(1)), std::nullopt);
-  watch.OnLooked(kHost, {.refused = true}, At(1));
-  EXPECT_FALSE(watch.TakeOver(At(1)));
+  watch.OnDisconnected(HostAt(1));
+  EXPECT_EQ(watch.Look(HostAt(1)), std::nullopt);
+  watch.OnLooked(kHost, {.refused = true}, HostAt(1));
+  EXPECT_FALSE(watch.TakeOver(HostAt(1)));
 }
 
 }  // namespace

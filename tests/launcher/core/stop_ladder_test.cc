@@ -11,31 +11,31 @@ namespace {
 using testing::ElementsAre;
 using Rung = StopLadder::Rung;
 
-TimePoint At(int second) { return TimePoint(std::chrono::seconds(second)); }
+TimePoint StopAt(int second) { return TimePoint(std::chrono::seconds(second)); }
 
 TEST(StopLadderTest, ClimbsFromTheSignalToGivingUp) {
   StopLadder stop;
-  EXPECT_EQ(stop.At(At(1000)), Rung::kWait) << "nothing has begun";
-  stop.Begin(At(30));
-  EXPECT_EQ(stop.At(At(29)), Rung::kWait);
-  EXPECT_EQ(stop.At(At(30)), Rung::kKill);
+  EXPECT_EQ(stop.At(StopAt(1000)), Rung::kWait) << "nothing has begun";
+  stop.Begin(StopAt(30));
+  EXPECT_EQ(stop.At(StopAt(29)), Rung::kWait);
+  EXPECT_EQ(stop.At(StopAt(30)), Rung::kKill);
   EffectList out;
-  stop.Kill(At(30), &out);
+  stop.Kill(StopAt(30), &out);
   EXPECT_THAT(out.Take(), ElementsAre(Effect(SignalWorkers{SIGKILL})));
-  EXPECT_EQ(stop.deadline(), At(30) + StopLadder::kKillPatience);
-  EXPECT_EQ(stop.At(At(34)), Rung::kWait);
-  EXPECT_EQ(stop.At(At(35)), Rung::kGiveUp);
+  EXPECT_EQ(stop.deadline(), StopAt(30) + StopLadder::kKillPatience);
+  EXPECT_EQ(stop.At(StopAt(34)), Rung::kWait);
+  EXPECT_EQ(stop.At(StopAt(35)), Rung::kGiveUp);
   stop.Finish();
-  EXPECT_EQ(stop.At(At(1000)), Rung::kWait);
-  stop.Begin(At(60));
-  EXPECT_EQ(stop.At(At(60)), Rung::kKill) << "the next stop begins at the bottom";
+  EXPECT_EQ(stop.At(StopAt(1000)), Rung::kWait);
+  stop.Begin(StopAt(60));
+  EXPECT_EQ(stop.At(StopAt(60)), Rung::kKill) << "the next stop begins at the bottom";
 }
 
 TEST(StopLadderTest, AnotherDeadlineKeepsTheRung) {
   StopLadder stop;
-  stop.Begin(At(30));
-  stop.SetDeadline(At(10));
-  EXPECT_EQ(stop.At(At(10)), Rung::kKill);
+  stop.Begin(StopAt(30));
+  stop.SetDeadline(StopAt(10));
+  EXPECT_EQ(stop.At(StopAt(10)), Rung::kKill);
 }
 
 TEST(StopLadderTest, Text) {
@@ -43,7 +43,7 @@ TEST(StopLadderTest, Text) {
   EXPECT_EQ(stop.Describe(), "awaits the service");
   stop.next = StopLadder::Next::kExit;
   stop.exit = Exit{143, std::nullopt};
-  stop.Begin(At(30));
+  stop.Begin(StopAt(30));
   EXPECT_EQ(stop.Describe(), "exits with 143; signalled");
 }
 

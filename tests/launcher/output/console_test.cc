@@ -16,21 +16,10 @@
 #include "base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/launcher/output/pipe.h"
 
 namespace mtrun::launcher {
 namespace {
-
-constexpr Duration kPatience = std::chrono::seconds(60);
-
-struct Pipe {
-  UniqueFd read, write;
-  Pipe() {
-    int fds[2];
-    MT_CHECK(pipe2(fds, O_CLOEXEC) == 0);
-    read = UniqueFd(fds[0]);
-    write = UniqueFd(fds[1]);
-  }
-};
 
 /// Everything until the other end is closed.
 std::string ReadAll(int fd) {

@@ -19,6 +19,7 @@
 #include "base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/launcher/output/pipe.h"
 #include "tests/support/program.h"
 
 namespace mtrun::launcher {
@@ -26,18 +27,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr Duration kPatience = std::chrono::seconds(60);
-
-struct Pipe {
-  UniqueFd read, write;
-  Pipe() {
-    int fds[2];
-    MT_CHECK(pipe2(fds, O_CLOEXEC) == 0);
-    read = UniqueFd(fds[0]);
-    write = UniqueFd(fds[1]);
-  }
-};
 
 /// A worker's ends of its two streams.
 struct FakeWorker {

@@ -12,7 +12,7 @@ namespace {
 
 using enum StoreCommand;
 
-const StoreRequest kGreeting = {.command = kValidate, .number = StoreParser::kMagic};
+const StoreRequest kHello = {.command = kValidate, .number = StoreParser::kMagic};
 
 class Connection {
  public:
@@ -54,8 +54,8 @@ class TcpStoreServerTest : public testing::Test {
 
 TEST_F(TcpStoreServerTest, OneClientsKeyEndsTheOthersWait) {
   Connection first(port_), second(port_);
-  first.Say(Encode(kGreeting) + Encode({kWait, {"k"}}));
-  second.Say(Encode(kGreeting) + Encode({kPing, {}, {}, 7}));
+  first.Say(Encode(kHello) + Encode({kWait, {"k"}}));
+  second.Say(Encode(kHello) + Encode({kPing, {}, {}, 7}));
   EXPECT_EQ(second.Hear(4), std::string("\7\0\0\0", 4));
   second.Say(Encode({kSet, {"k"}, {"v"}}));
   EXPECT_EQ(first.Hear(1), std::string(1, '\0'));
@@ -65,14 +65,14 @@ TEST_F(TcpStoreServerTest, StrangersAndThoseWhoBreakTheProtocolAreHungUpOn) {
   Connection stranger(port_), client(port_);
   stranger.Say("GET / HTTP/1.1\r\n\r\n");
   EXPECT_EQ(stranger.Hear(1), "");
-  client.Say(Encode(kGreeting) + Encode({kWait, {"a"}}) + Encode({kWait, {"a"}}));
+  client.Say(Encode(kHello) + Encode({kWait, {"a"}}) + Encode({kWait, {"a"}}));
   EXPECT_EQ(client.Hear(1), "");
 }
 
 TEST_F(TcpStoreServerTest, WhoDoesNotReadIsNotReadFromButLosesNothing) {
   Connection client(port_);
   const std::string value(1 << 20, 'v');
-  client.Say(Encode(kGreeting) + Encode({kSet, {"k"}, {value}}));
+  client.Say(Encode(kHello) + Encode({kSet, {"k"}, {value}}));
   std::string many;
   for (int i = 0; i < 100; ++i) many += Encode({kGet, {"k"}});
   client.Say(many);
@@ -81,18 +81,18 @@ TEST_F(TcpStoreServerTest, WhoDoesNotReadIsNotReadFromButLosesNothing) {
 
 TEST_F(TcpStoreServerTest, StartingOverForgetsEverything) {
   Connection before(port_);
-  before.Say(Encode(kGreeting) + Encode({kAdd, {"k"}, {}, 1}));
+  before.Say(Encode(kHello) + Encode({kAdd, {"k"}, {}, 1}));
   EXPECT_EQ(before.Hear(8).size(), 8u);
   server_->StartOver();
   EXPECT_EQ(before.Hear(1), "");
   Connection after(port_);
-  after.Say(Encode(kGreeting) + Encode({kNumKeys}));
+  after.Say(Encode(kHello) + Encode({kNumKeys}));
   EXPECT_EQ(after.Hear(8), std::string(8, '\0'));
 }
 
 TEST_F(TcpStoreServerTest, ItsEndClosesEveryConnection) {
   Connection client(port_);
-  client.Say(Encode(kGreeting) + Encode({kWait, {"a"}}) + Encode({kCheck, {"a"}}));
+  client.Say(Encode(kHello) + Encode({kWait, {"a"}}) + Encode({kCheck, {"a"}}));
   EXPECT_EQ(client.Hear(1), "\1");
   server_.reset();
   EXPECT_EQ(client.Hear(1), "");
@@ -104,7 +104,7 @@ TEST_F(TcpStoreServerTest, AConnectionFromElsewhereIsAdopted) {
   Connection client(other->port());
   const UniqueFd listener = other->Take();
   server_->Adopt(UniqueFd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
-  client.Say(Encode(kGreeting) + Encode({kCheck, {"a"}}));
+  client.Say(Encode(kHello) + Encode({kCheck, {"a"}}));
   EXPECT_EQ(client.Hear(1), "\1");
 }
 

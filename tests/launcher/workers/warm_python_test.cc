@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string ReadAll(UniqueFd fd) {
+std::string ReadStream(UniqueFd fd) {
   std::string text;
   char bytes[4096];
   for (ssize_t size; (size = read(fd.get(), bytes, sizeof bytes)) > 0;)
@@ -82,9 +82,9 @@ TEST_F(WarmPythonTest, AWorkerHasWhatAnExecutedOneHas) {
   spec.kept = {kept.get()};
   auto worker = warm_->Fork(spec);
   ASSERT_TRUE(worker.ok()) << worker.status();
-  EXPECT_EQ(ReadAll(worker->TakeOutput()),
+  EXPECT_EQ(ReadStream(worker->TakeOutput()),
             "__main__ ['--x', 'two words'] b'this\\xff' False True\nTrue True\n/dev/null\n");
-  EXPECT_EQ(ReadAll(worker->TakeError()), "to error\n");
+  EXPECT_EQ(ReadStream(worker->TakeError()), "to error\n");
   EXPECT_EQ(WaitFor(*worker).code, 7);
 }
 
@@ -94,7 +94,7 @@ TEST_F(WarmPythonTest, SeveralWorkersAreItsCallersChildren) {
   for (int i = 0; i < 3; ++i) {
     auto worker = warm_->Fork(SpecOf("import os, slow\nprint(os.getppid(), slow.pid)\n"));
     ASSERT_TRUE(worker.ok()) << worker.status();
-    EXPECT_EQ(ReadAll(worker->TakeOutput()), absl::StrCat(getpid(), " ", warm_->pid(), "\n"));
+    EXPECT_EQ(ReadStream(worker->TakeOutput()), absl::StrCat(getpid(), " ", warm_->pid(), "\n"));
     EXPECT_EQ(WaitFor(*worker).code, 0);
   }
 }
@@ -104,7 +104,7 @@ TEST_F(WarmPythonTest, AnErrorIsTheWorkersOwn) {
   ASSERT_TRUE(warm_->IsReady());
   auto worker = warm_->Fork(SpecOf("raise RuntimeError('of the script')\n"));
   ASSERT_TRUE(worker.ok()) << worker.status();
-  EXPECT_THAT(ReadAll(worker->TakeError()), HasSubstr("RuntimeError: of the script"));
+  EXPECT_THAT(ReadStream(worker->TakeError()), HasSubstr("RuntimeError: of the script"));
   EXPECT_EQ(WaitFor(*worker).code, 1);
   auto killed = warm_->Fork(SpecOf("import os\nos.kill(os.getpid(), 9)\n"));
   ASSERT_TRUE(killed.ok()) << killed.status();
@@ -115,7 +115,7 @@ TEST_F(WarmPythonTest, AnErrorIsTheWorkersOwn) {
 TEST_F(WarmPythonTest, WithoutItsModulesItNeverBecomesReady) {
   Start("no_such_module");
   EXPECT_FALSE(warm_->IsReady());
-  EXPECT_THAT(ReadAll(warm_->TakeError()), HasSubstr("no_such_module"));
+  EXPECT_THAT(ReadStream(warm_->TakeError()), HasSubstr("no_such_module"));
 }
 
 TEST_F(WarmPythonTest, OneThatWasKilledIsSaid) {

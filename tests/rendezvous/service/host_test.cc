@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kHostPatience{30};
 
 HostOptions At(const std::string& endpoint) {
   HostOptions options;
@@ -32,7 +32,7 @@ TEST(StartIfHost, TakesAFreePortForAStandaloneRun) {
   ASSERT_NE(*host, nullptr);
   EXPECT_THAT((*host)->endpoint(), ::testing::Not(HasSubstr(":0")));
   EXPECT_THAT((*host)->reason(), HasSubstr("leads to this agent"));
-  EXPECT_TRUE(ReadStatus((*host)->endpoint(), true, "", kPatience).ok());
+  EXPECT_TRUE(ReadStatus((*host)->endpoint(), true, "", kHostPatience).ok());
 }
 
 TEST(StartIfHost, HostsBehindATokenToo) {
@@ -42,7 +42,7 @@ TEST(StartIfHost, HostsBehindATokenToo) {
   const auto host = StartIfHost(options);
   ASSERT_TRUE(host.ok()) << host.status();
   ASSERT_NE(*host, nullptr);
-  EXPECT_TRUE(ReadStatus((*host)->endpoint(), false, options.token, kPatience).ok());
+  EXPECT_TRUE(ReadStatus((*host)->endpoint(), false, options.token, kHostPatience).ok());
 }
 
 TEST(StartIfHost, OneOfSeveralAgentsHosts) {
@@ -111,7 +111,7 @@ TEST(StartIfHost, LocalhostIsLoopbackInAnyCase) {
   const auto host = StartIfHost(options);
   ASSERT_TRUE(host.ok()) << host.status();
   ASSERT_NE(*host, nullptr);
-  EXPECT_TRUE(ReadStatus((*host)->endpoint(), true, "", kPatience).ok());
+  EXPECT_TRUE(ReadStatus((*host)->endpoint(), true, "", kHostPatience).ok());
 }
 
 TEST(StartIfHost, RefusesAMalformedEndpoint) {

@@ -12,7 +12,7 @@ namespace {
 
 using State = PeerService::State;
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kPeerPatience{30};
 
 std::unique_ptr<Service> StartOnLoopback() {
   ServiceOptions options;
@@ -28,10 +28,10 @@ std::string EndpointOf(const Service& service) { return absl::StrCat("127.0.0.1:
 TEST(PeerProber, TellsAListenerFromARefusal) {
   auto service = StartOnLoopback();
   const std::string endpoint = EndpointOf(*service);
-  EXPECT_EQ(TryConnect(endpoint, kPatience), Presence::kOpen);
+  EXPECT_EQ(TryConnect(endpoint, kPeerPatience), Presence::kOpen);
   service.reset();
-  EXPECT_EQ(TryConnect(endpoint, kPatience), Presence::kRefused);
-  EXPECT_EQ(TryConnect("no endpoint:", kPatience), Presence::kSilent);
+  EXPECT_EQ(TryConnect(endpoint, kPeerPatience), Presence::kRefused);
+  EXPECT_EQ(TryConnect("no endpoint:", kPeerPatience), Presence::kSilent);
 }
 
 TEST(PeerProber, KnowsItselfAServiceWithoutTheJobAndOneThatIsGone) {
@@ -46,7 +46,7 @@ TEST(PeerProber, KnowsItselfAServiceWithoutTheJobAndOneThatIsGone) {
   ProbeOptions options;
   options.service_id = self->id();
   options.insecure = true;
-  options.patience = kPatience;
+  options.patience = kPeerPatience;
   const ProbeResult result = ProbePeers(request, options);
   ASSERT_EQ(result.peers.size(), 3u);
   EXPECT_EQ(result.peers[0].state, State::kSelf);

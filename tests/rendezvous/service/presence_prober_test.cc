@@ -16,8 +16,8 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using Then = Talker::Then;
 
-constexpr std::chrono::seconds kPatience{30};     // an answer comes long before
-constexpr std::chrono::milliseconds kShort{200};  // where none comes
+constexpr std::chrono::seconds kPresencePatience{30};  // an answer comes long before
+constexpr std::chrono::milliseconds kShort{200};       // where none comes
 
 std::string Refusing() { return Talker("", Then::kClose).endpoint(); }
 
@@ -29,7 +29,7 @@ TEST(PresenceProber, TellsTheIdFromAnotherAndFromARefusal) {
                                              {"web", {web.endpoint(), 7}},
                                              {"terse", {terse.endpoint(), 7}},
                                              {"refused", {Refusing(), 7}}},
-                                            kPatience);
+                                            kPresencePatience);
   EXPECT_THAT(found.alive, ElementsAre("here"));
   EXPECT_THAT(found.dead, ElementsAre("other", "refused", "terse", "web"));
 }
@@ -57,7 +57,8 @@ TEST(PresenceProber, TriesEachAddressOfAName) {
   const Talker right(PresenceGreeting(7), Then::kClose);
   const std::string port = right.endpoint().substr(right.endpoint().find(':'));
   // Often ::1 comes first, where nobody listens.
-  EXPECT_THAT(ProbePresence({{"here", {"localhost" + port, 7}}}, kPatience).alive, ElementsAre("here"));
+  EXPECT_THAT(ProbePresence({{"here", {"localhost" + port, 7}}}, kPresencePatience).alive,
+              ElementsAre("here"));
 }
 
 TEST(PresenceProber, FiveHundredFitIntoFewDescriptors) {
@@ -70,7 +71,7 @@ TEST(PresenceProber, FiveHundredFitIntoFewDescriptors) {
   ASSERT_EQ(close(lowest_free), 0);
   const rlimit few = {static_cast<rlim_t>(lowest_free) + kPresenceCallsAtOnce + 8, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
-  const PresenceFound found = ProbePresence(members, kPatience);
+  const PresenceFound found = ProbePresence(members, kPresencePatience);
   setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_EQ(found.alive.size(), members.size());
   EXPECT_THAT(found.dead, IsEmpty());

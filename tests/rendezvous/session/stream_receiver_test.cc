@@ -6,18 +6,18 @@
 namespace mtrun::rendezvous {
 namespace {
 
-using Arrival = StreamReceiver::Arrival;
+using StreamArrival = StreamReceiver::Arrival;
 
 TEST(StreamReceiver, TellsNewFromRepeatedAndMissing) {
   StreamReceiver receiver;
-  EXPECT_EQ(receiver.Take(1), Arrival::kNew);
-  EXPECT_EQ(receiver.Take(2), Arrival::kNew);
-  EXPECT_EQ(receiver.Take(1), Arrival::kRepeated);
-  EXPECT_EQ(receiver.Take(2), Arrival::kRepeated);
-  EXPECT_EQ(receiver.Take(4), Arrival::kGap);
+  EXPECT_EQ(receiver.Take(1), StreamArrival::kNew);
+  EXPECT_EQ(receiver.Take(2), StreamArrival::kNew);
+  EXPECT_EQ(receiver.Take(1), StreamArrival::kRepeated);
+  EXPECT_EQ(receiver.Take(2), StreamArrival::kRepeated);
+  EXPECT_EQ(receiver.Take(4), StreamArrival::kGap);
   EXPECT_EQ(receiver.received(), 2u);
-  EXPECT_EQ(receiver.Take(3), Arrival::kNew);
-  EXPECT_EQ(receiver.Take(0), Arrival::kRepeated);
+  EXPECT_EQ(receiver.Take(3), StreamArrival::kNew);
+  EXPECT_EQ(receiver.Take(0), StreamArrival::kRepeated);
 }
 
 TEST(StreamReceiver, OwesAnAcknowledgementForWhateverCame) {
@@ -40,7 +40,7 @@ TEST(StreamReceiver, StartsOverAtOne) {
   receiver.Take(2);
   receiver.StartOver();
   EXPECT_EQ(receiver.received(), 0u);
-  EXPECT_EQ(receiver.Take(1), Arrival::kNew);
+  EXPECT_EQ(receiver.Take(1), StreamArrival::kNew);
 }
 
 TEST(StreamReceiver, IsAValueThatDescribesItself) {

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Snapshot SnapshotOf(int64_t step) {
+Snapshot EmptySnapshot(int64_t step) {
   Snapshot snapshot;
   snapshot.step = step;
   snapshot.state = "{}";
@@ -30,7 +30,7 @@ TEST(SaverTest, WritesBehindTheCallerAndKeepsTheRules) {
       told.push_back(result.step);
     });
     for (const int64_t step : {10, 20, 30, 40}) {
-      saver.Submit(SnapshotOf(step), /*best=*/10);
+      saver.Submit(EmptySnapshot(step), /*best=*/10);
       EXPECT_TRUE(saver.Wait().ok());
     }
   }
@@ -42,10 +42,10 @@ TEST(SaverTest, AFailureIsToldAndTheNextSuccessClearsIt) {
   FakeDisk disk;
   disk.free_bytes = 0;
   Saver saver(disk, {.root = "/run", .unique = "1.1"}, [](const Saver::Result&) {});
-  saver.Submit(SnapshotOf(10), std::nullopt);
+  saver.Submit(EmptySnapshot(10), std::nullopt);
   EXPECT_EQ(saver.Wait().code(), absl::StatusCode::kResourceExhausted);
   disk.free_bytes = 1 << 30;
-  saver.Submit(SnapshotOf(20), std::nullopt);
+  saver.Submit(EmptySnapshot(20), std::nullopt);
   EXPECT_TRUE(saver.Wait().ok());
 }
 
@@ -53,14 +53,14 @@ TEST(SaverTest, ClosingFinishesWhatWasSubmitted) {
   FakeDisk disk;
   {
     Saver(disk, {.root = "/run", .unique = "1"}, [](const Saver::Result&) {
-    }).Submit(SnapshotOf(7), std::nullopt);
+    }).Submit(EmptySnapshot(7), std::nullopt);
   }
   EXPECT_THAT(*CompleteSteps(disk, "/run"), ElementsAre(7));
 }
 
 TEST(RealFilesTest, ACheckpointOnARealDisk) {
   const std::string root = *MakeTemporaryFolder("mtrun-checkpoint-");
-  Snapshot snapshot = SnapshotOf(5);
+  Snapshot snapshot = EmptySnapshot(5);
   const std::vector<uint8_t> bytes(1 << 20, 3);
   snapshot.model = {.infos = {{.name = "w", .dtype = datasets::DType::kU8, .shape = {1 << 20}}},
                     .bytes = {absl::Span<const uint8_t>(bytes)}};

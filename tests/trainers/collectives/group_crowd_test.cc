@@ -22,7 +22,7 @@
 namespace mtrun::collectives {
 namespace {
 
-constexpr int kMany = 300;  // more than a listener keeps of those that say nothing
+constexpr int kCrowd = 300;  // more than a listener keeps of those that say nothing
 constexpr std::chrono::seconds kPatience{20};
 
 /// Rank 0 in a process, alone on its host. It accepts nothing before Begin(): until then connections wait for
@@ -57,7 +57,7 @@ class Crowd {
     for (Link& link : links_) EXPECT_TRUE(link.Advance(-1).ok());
   }
   void Strangers(const char* from) {
-    for (int i = 0; i < kMany; ++i) {
+    for (int i = 0; i < kCrowd; ++i) {
       UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
       sockaddr_in address = {};
       address.sin_family = AF_INET;

@@ -56,12 +56,6 @@ Heard HearError(Ranks& ranks, int rank) {
   return heard;
 }
 
-struct Layout {
-  std::string name;
-  std::vector<int> hosts;
-};
-void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
-
 class GroupFailureTest : public ::testing::TestWithParam<Layout> {
  protected:
   const std::vector<int>& hosts() const { return GetParam().hosts; }

@@ -64,12 +64,6 @@ std::string Expected(int world, size_t count, DataType dtype, ReduceOp op) {
   return output;
 }
 
-struct Layout {
-  std::string name;
-  std::vector<int> hosts;
-};
-void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
-
 void CheckAllReduces(Group& group, size_t count, DataType dtype) {
   for (ReduceOp op : kOps) {
     if (op == ReduceOp::kAverage && (dtype == DataType::kInt64 || dtype == DataType::kUint8)) continue;

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,13 @@ struct RankContext {
                                                  const std::vector<int>& hosts = {},
                                                  size_t slot_bytes = 1 << 20) const;
 };
+/// Which host each rank believes to be on, for tests over several.
+struct Layout {
+  std::string name;
+  std::vector<int> hosts;
+};
+inline void PrintTo(const Layout& layout, std::ostream* out) { *out << layout.name; }
+
 using RankBody = std::function<void(const RankContext&)>;
 
 /// The membership and options that RankContext::Connect uses, for tests that change the ranks themselves.

@@ -73,7 +73,7 @@ TEST_F(BatchTest, LargeImagesAreResized) {
 
 /// flip, then a window moved by (dx, dy) over the padded image: what the placement promises, by tensor
 /// operations.
-at::Tensor Reference(const at::Tensor& bytes, const Placement& p, int padding) {
+at::Tensor ReferenceBatch(const at::Tensor& bytes, const Placement& p, int padding) {
   const at::Tensor flipped = p.flip ? bytes.flip({3}) : bytes;
   const at::Tensor padded = at::constant_pad_nd(flipped, {padding, padding, padding, padding}, 0);
   return padded.narrow(2, padding + p.dy, 32).narrow(3, padding + p.dx, 32);
@@ -85,7 +85,7 @@ TEST_F(BatchTest, PlacementsFlipAndShift) {
   for (const Placement& p : {Placement{}, Placement{0, 0, true}, Placement{3, -2, false},
                              Placement{-4, 1, true}, Placement{4, 4, true}, Placement{40, 0, false}}) {
     const Batch batch = maker.Make(std::vector<int64_t>{1}, std::vector<Placement>{p});
-    const at::Tensor want = Normalised(Reference(Bytes(split, {1}), p, 40), at::kFloat);
+    const at::Tensor want = Normalised(ReferenceBatch(Bytes(split, {1}), p, 40), at::kFloat);
     EXPECT_TRUE(batch.images.equal(want)) << "dx " << p.dx << " dy " << p.dy << " flip " << p.flip;
   }
 }

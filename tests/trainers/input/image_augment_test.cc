@@ -9,7 +9,7 @@
 namespace mtrun::trainers {
 namespace {
 
-RandomStream Stream(uint64_t seed) { return {seed, 2, 3, "warp"}; }
+RandomStream AugmentStream(uint64_t seed) { return {seed, 2, 3, "warp"}; }
 at::Generator Generator(uint64_t seed) { return at::detail::createCPUGenerator(seed); }
 
 at::Tensor Images(int64_t n, int64_t side = 16) {
@@ -26,7 +26,7 @@ at::Tensor Augment(const at::Tensor& images, const ImageAugmentation& options, c
 
 TEST(image_augment, NothingAskedForIsNothingDone) {
   const at::Tensor x = Images(2);
-  EXPECT_TRUE(Augment(x, {}, Stream(1)).is_same(x));
+  EXPECT_TRUE(Augment(x, {}, AugmentStream(1)).is_same(x));
 }
 
 TEST(image_augment, IsAFunctionOfTheStream) {
@@ -46,7 +46,7 @@ TEST(image_augment, RotationStaysWithinItsAngle) {
   const int64_t side = 32, n = 100;
   at::Tensor x = at::full({n, 3, side, side}, kBlack);
   x.narrow(2, 15, 2).narrow(3, 27, 2).fill_(1);  // 12 pixels right of the middle
-  const at::Tensor y = Augment(x, {.rotation = 15}, Stream(1)).select(1, 0) + 1;
+  const at::Tensor y = Augment(x, {.rotation = 15}, AugmentStream(1)).select(1, 0) + 1;
   const at::Tensor pixel = at::arange(side, at::kFloat) - (side - 1) / 2.0;
   const at::Tensor mass = y.sum({1, 2});
   const at::Tensor cx = (y.sum(1) * pixel).sum(1) / mass, cy = (y.sum(2) * pixel).sum(1) / mass;
@@ -61,7 +61,7 @@ TEST(image_augment, TranslationStaysWithinItsPart) {
   const int64_t side = 30, n = 200;
   at::Tensor x = at::full({n, 3, side, side}, kBlack);
   x.narrow(2, 14, 2).narrow(3, 14, 2).fill_(1);
-  const at::Tensor y = Augment(x, {.translation = 0.1}, Stream(1)).select(1, 0) + 1;
+  const at::Tensor y = Augment(x, {.translation = 0.1}, AugmentStream(1)).select(1, 0) + 1;
   const at::Tensor pixel = at::arange(side, at::kFloat) - (side - 1) / 2.0;
   const at::Tensor cx = (y.sum(1) * pixel).sum(1) / y.sum({1, 2});
   EXPECT_LE(cx.abs().max().item<double>(), 3.01);
@@ -72,7 +72,7 @@ TEST(image_augment, TranslationStaysWithinItsPart) {
 TEST(image_augment, ErasingMakesOneGreyRectangleOfTheRightSize) {
   const int64_t side = 32, n = 400;
   const at::Tensor x = at::ones({n, 3, side, side});
-  const at::Tensor erased = Augment(x, {.erasing = 0.5}, Stream(1)) == 0;
+  const at::Tensor erased = Augment(x, {.erasing = 0.5}, AugmentStream(1)) == 0;
   EXPECT_TRUE(erased.select(1, 0).equal(erased.select(1, 2)));
   int hit = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -90,10 +90,12 @@ TEST(image_augment, ErasingMakesOneGreyRectangleOfTheRightSize) {
   EXPECT_NEAR(hit, 200, 50);
 }
 
-TEST(image_augment, AnEmptyBatchPasses) { EXPECT_EQ(Augment(Images(0), Everything(), Stream(1)).size(0), 0); }
+TEST(image_augment, AnEmptyBatchPasses) {
+  EXPECT_EQ(Augment(Images(0), Everything(), AugmentStream(1)).size(0), 0);
+}
 
 TEST(image_augment, DoublesStayDoubles) {
-  const at::Tensor y = Augment(Images(4).to(at::kDouble), Everything(), Stream(1));
+  const at::Tensor y = Augment(Images(4).to(at::kDouble), Everything(), AugmentStream(1));
   EXPECT_EQ(y.scalar_type(), at::kDouble);
 }
 

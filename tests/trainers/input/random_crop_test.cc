@@ -10,17 +10,17 @@ namespace {
 
 using datasets::ImageBox;
 using datasets::ImageSize;
-using Draws = std::array<double, kCropDraws>;
+using CropDraws = std::array<double, kCropDraws>;
 
 /// Multiples of the golden ratio: spread evenly, and the same in any language.
-Draws Spread(int start) {
-  Draws draws;
+CropDraws Spread(int start) {
+  CropDraws draws;
   for (int k = 0; k < kCropDraws; ++k) draws[k] = std::fmod((start + 1) * 0.6180339887498949 * (k + 1), 1.0);
   return draws;
 }
 
-Draws All(double value) {
-  Draws draws;
+CropDraws All(double value) {
+  CropDraws draws;
   draws.fill(value);
   return draws;
 }

@@ -10,27 +10,27 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kGib = int64_t{1} << 30;
 
-ResidencyNeeds Gpu(int64_t images, int64_t free, double share = 0.5) {
+ResidencyNeeds GpuWith(int64_t images, int64_t free, double share = 0.5) {
   return {.cuda = true, .images = images, .free = free, .share = share};
 }
 
 TEST(Residency, AutoKeepsWhatFitsIntoTheShareOfAGpu) {
-  EXPECT_TRUE(ChooseResidency("auto", Gpu(4 * kGib, 8 * kGib))->resident);
-  EXPECT_FALSE(ChooseResidency("auto", Gpu(4 * kGib + 1, 8 * kGib))->resident);
-  EXPECT_TRUE(ChooseResidency("auto", Gpu(6 * kGib, 8 * kGib, 0.75))->resident);
+  EXPECT_TRUE(ChooseResidency("auto", GpuWith(4 * kGib, 8 * kGib))->resident);
+  EXPECT_FALSE(ChooseResidency("auto", GpuWith(4 * kGib + 1, 8 * kGib))->resident);
+  EXPECT_TRUE(ChooseResidency("auto", GpuWith(6 * kGib, 8 * kGib, 0.75))->resident);
   EXPECT_FALSE(ChooseResidency("auto", {.cuda = false, .images = 1, .free = 0})->resident);
-  EXPECT_EQ(ChooseResidency("auto", Gpu(3 * kGib, 4 * kGib))->why,
+  EXPECT_EQ(ChooseResidency("auto", GpuWith(3 * kGib, 4 * kGib))->why,
             "auto: 3 GiB of images, 4 GiB free, above the resident_share");
 }
 
 TEST(Residency, OnAndOffAreObeyed) {
-  EXPECT_FALSE(ChooseResidency("off", Gpu(1, 8 * kGib))->resident);
-  EXPECT_TRUE(ChooseResidency("on", Gpu(7 * kGib, 8 * kGib))->resident);
+  EXPECT_FALSE(ChooseResidency("off", GpuWith(1, 8 * kGib))->resident);
+  EXPECT_TRUE(ChooseResidency("on", GpuWith(7 * kGib, 8 * kGib))->resident);
   EXPECT_TRUE(ChooseResidency("on", {.cuda = false, .images = kGib, .free = 0})->resident);
 }
 
 TEST(Residency, MoreThanTheGpuHoldsIsRefused) {
-  const auto status = ChooseResidency("on", Gpu(9 * kGib, 8 * kGib)).status();
+  const auto status = ChooseResidency("on", GpuWith(9 * kGib, 8 * kGib)).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("--resident on: 9 GiB of images, 8 GiB free"));
 }

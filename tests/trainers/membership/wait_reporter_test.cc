@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::seconds;
 
-TimePoint At(int second) { return TimePoint(seconds(second)); }
+TimePoint AtSecond(int second) { return TimePoint(seconds(second)); }
 
 /// What was sent, and a way to wait for it.
 class Heard {
@@ -36,19 +36,20 @@ class Heard {
 
 TEST(CountedWait, IsTheWaitWhileTheLeaseIsValid) {
   CountedWait counted;
-  EXPECT_EQ(counted.Count(Duration::zero(), false, At(1)), Duration::zero());
-  EXPECT_EQ(counted.Count(seconds(700), false, At(701)), seconds(700));
+  EXPECT_EQ(counted.Count(Duration::zero(), false, AtSecond(1)), Duration::zero());
+  EXPECT_EQ(counted.Count(seconds(700), false, AtSecond(701)), seconds(700));
 }
 
 /// Whoever holds, and whoever waits for one who does, is neither hung nor in a broken group.
 TEST(CountedWait, DoesNotCountWhatPassesWhileTheLeaseIsOver) {
   CountedWait counted;
-  EXPECT_EQ(counted.Count(seconds(9), true, At(10)), seconds(1));
-  EXPECT_EQ(counted.Count(Duration::zero(), true, At(11)), seconds(1)) << "a worker that does not wait, too";
-  EXPECT_EQ(counted.Count(seconds(3599), true, At(3600)), seconds(1));
-  EXPECT_EQ(counted.Count(seconds(3600), false, At(3601)), seconds(1));
-  EXPECT_EQ(counted.Count(seconds(3605), false, At(3606)), seconds(6));
-  EXPECT_EQ(counted.Count(seconds(2), false, At(3700)), seconds(2)) << "another wait";
+  EXPECT_EQ(counted.Count(seconds(9), true, AtSecond(10)), seconds(1));
+  EXPECT_EQ(counted.Count(Duration::zero(), true, AtSecond(11)), seconds(1))
+      << "a worker that does not wait, too";
+  EXPECT_EQ(counted.Count(seconds(3599), true, AtSecond(3600)), seconds(1));
+  EXPECT_EQ(counted.Count(seconds(3600), false, AtSecond(3601)), seconds(1));
+  EXPECT_EQ(counted.Count(seconds(3605), false, AtSecond(3606)), seconds(6));
+  EXPECT_EQ(counted.Count(seconds(2), false, AtSecond(3700)), seconds(2)) << "another wait";
 }
 
 TEST(WaitReporterTest, SpeaksWhileSomebodyWaitsAndNamesTheGeneration) {

@@ -31,13 +31,13 @@ at::Tensor Buffer(const torch::nn::Module& module, const std::string& name) {
 }
 
 /// PyTorch's own layer, the reference.
-torch::nn::BatchNorm2d Reference(int64_t channels) { return torch::nn::BatchNorm2d(channels); }
+torch::nn::BatchNorm2d ReferenceNorm(int64_t channels) { return torch::nn::BatchNorm2d(channels); }
 
 TEST(batch_norm, OutputAndGradientsArePyTorchs) {
   const at::Tensor x = Random({4, 3, 5, 5}, 1), weight = Random({4, 3, 5, 5}, 2);
   at::Tensor a = x.clone().requires_grad_(), b = x.clone().requires_grad_();
   auto ours = std::make_shared<BatchNorm>(3);
-  auto theirs = Reference(3);
+  auto theirs = ReferenceNorm(3);
   (ours->forward(a) * weight).sum().backward();
   (theirs->forward(b) * weight).sum().backward();
   EXPECT_TRUE(at::allclose(a.grad(), b.grad(), 1e-5, 1e-6));
@@ -48,7 +48,7 @@ TEST(batch_norm, OutputAndGradientsArePyTorchs) {
 
 TEST(batch_norm, StatisticsStayWithoutStepAndMoveOnceAStep) {
   TwoLayers net;
-  auto theirs = Reference(3);
+  auto theirs = ReferenceNorm(3);
   RunningStatistics statistics(net);
   const at::Tensor x = Random({4, 3, 5, 5}, 1);
   statistics.BeginStep();
@@ -71,7 +71,7 @@ TEST(batch_norm, UnequalMicroBatchesAreWeightedByTheirCount) {
   statistics.BeginStep();
   for (const int64_t n : {6, 2, 3}) {
     const at::Tensor x = Random({n, 3, 4, 4}, n);
-    auto alone = Reference(3);
+    auto alone = ReferenceNorm(3);
     alone->forward(x);
     mean += alone->running_mean * (n / 11.0);
     variance += alone->running_var * (n / 11.0);

@@ -11,7 +11,7 @@
 namespace mtrun::models {
 namespace {
 
-at::Tensor Reference(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
+at::Tensor ReferencePool(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias) {
   return at::max_pool2d(at::relu(at::conv2d(input, weight, bias)), 2);
 }
 
@@ -46,7 +46,7 @@ TEST(ConvReluPool, EqualsThreeOperationsForwardAndBackward) {
         theirs.push_back(values[i].clone().requires_grad_(i > 0 || c.input_gradient));
       }
       const at::Tensor got = ConvReluPool(ours[0], ours[1], ours[2]);
-      const at::Tensor want = Reference(theirs[0], theirs[1], theirs[2]);
+      const at::Tensor want = ReferencePool(theirs[0], theirs[1], theirs[2]);
       ExpectClose(got, want, "output");
       const at::Tensor gradient = random(want.sizes());
       got.backward(gradient);
@@ -66,7 +66,7 @@ TEST(ConvReluPool, TheFirstOfEqualsWins) {
   for (const bool kernels : {true, false}) {
     const at::Tensor input = at::ones({1, 4, 6, 6}).requires_grad_();
     const at::Tensor w = weight.clone().requires_grad_();
-    (kernels ? ConvReluPool(input, w, bias) : Reference(input, w, bias)).sum().backward();
+    (kernels ? ConvReluPool(input, w, bias) : ReferencePool(input, w, bias)).sum().backward();
     EXPECT_EQ(input.grad()[0][0][1][1].item<float>(), 4) << kernels;
     EXPECT_EQ(input.grad()[0][0][1][2].item<float>(), 0) << kernels;
     EXPECT_EQ(input.grad()[0][0][2][1].item<float>(), 0) << kernels;

@@ -6,15 +6,15 @@
 namespace mtrun::trainers {
 namespace {
 
-using Kind = LrSchedule::Kind;
+using ScheduleKind = LrSchedule::Kind;
 
 TEST(LrSchedule, ConstantStays) {
-  const LrSchedule schedule{.kind = Kind::kConstant, .base = 0.3, .steps = 10};
+  const LrSchedule schedule{.kind = ScheduleKind::kConstant, .base = 0.3, .steps = 10};
   for (const int64_t step : {0, 5, 9, 10, 1000}) EXPECT_EQ(LearningRate(schedule, step), 0.3);
 }
 
 TEST(LrSchedule, CosineEndsAtZeroAndStaysThere) {
-  const LrSchedule schedule{.kind = Kind::kCosine, .base = 0.2, .steps = 40};
+  const LrSchedule schedule{.kind = ScheduleKind::kCosine, .base = 0.2, .steps = 40};
   EXPECT_EQ(LearningRate(schedule, 0), 0.2);
   EXPECT_NEAR(LearningRate(schedule, 20), 0.1, 1e-12);
   EXPECT_NEAR(LearningRate(schedule, 40), 0, 1e-12);
@@ -22,7 +22,7 @@ TEST(LrSchedule, CosineEndsAtZeroAndStaysThere) {
 }
 
 TEST(LrSchedule, WarmUpIsLinearFromATenth) {
-  const LrSchedule schedule{.kind = Kind::kConstant, .base = 1, .steps = 100, .warmup_steps = 10};
+  const LrSchedule schedule{.kind = ScheduleKind::kConstant, .base = 1, .steps = 100, .warmup_steps = 10};
   EXPECT_DOUBLE_EQ(LearningRate(schedule, 0), 0.1);
   EXPECT_DOUBLE_EQ(LearningRate(schedule, 5), 0.55);
   EXPECT_DOUBLE_EQ(LearningRate(schedule, 10), 1);
@@ -39,7 +39,7 @@ TEST(LrSchedule, LinearRisesThenFallsToNothing) {
 }
 
 TEST(LrSchedule, OneCycleRisesThenFalls) {
-  const LrSchedule schedule{.kind = Kind::kOneCycle, .base = 0.1, .steps = 100};
+  const LrSchedule schedule{.kind = ScheduleKind::kOneCycle, .base = 0.1, .steps = 100};
   EXPECT_NEAR(LearningRate(schedule, 0), 0.1 / 25, 1e-12);
   for (int64_t k = 1; k < 29; ++k) EXPECT_GT(LearningRate(schedule, k), LearningRate(schedule, k - 1));
   for (int64_t k = 31; k <= 100; ++k) EXPECT_LT(LearningRate(schedule, k), LearningRate(schedule, k - 1));
@@ -47,7 +47,7 @@ TEST(LrSchedule, OneCycleRisesThenFalls) {
 }
 
 TEST(LrSchedule, TinyRunsStayFiniteAndPositive) {
-  for (const Kind kind : {Kind::kConstant, Kind::kCosine, Kind::kOneCycle}) {
+  for (const ScheduleKind kind : {ScheduleKind::kConstant, ScheduleKind::kCosine, ScheduleKind::kOneCycle}) {
     for (int64_t steps = 1; steps <= 5; ++steps) {
       for (const int64_t warmup : {0, 3, 9}) {
         const LrSchedule schedule{.kind = kind, .base = 0.1, .steps = steps, .warmup_steps = warmup};
@@ -62,9 +62,9 @@ TEST(LrSchedule, TinyRunsStayFiniteAndPositive) {
 }
 
 TEST(LrSchedule, ParsesItsNames) {
-  EXPECT_EQ(*ParseLrScheduleKind("one_cycle"), Kind::kOneCycle);
-  EXPECT_EQ(*ParseLrScheduleKind("cosine"), Kind::kCosine);
-  EXPECT_EQ(*ParseLrScheduleKind("constant"), Kind::kConstant);
+  EXPECT_EQ(*ParseLrScheduleKind("one_cycle"), ScheduleKind::kOneCycle);
+  EXPECT_EQ(*ParseLrScheduleKind("cosine"), ScheduleKind::kCosine);
+  EXPECT_EQ(*ParseLrScheduleKind("constant"), ScheduleKind::kConstant);
   EXPECT_THAT(std::string(ParseLrScheduleKind("cos").status().message()), ::testing::HasSubstr("cosine"));
 }
 

@@ -6,7 +6,7 @@
 namespace mtrun::trainers {
 namespace {
 
-using Kind = OptimizerOptions::Kind;
+using OptimizerKind = OptimizerOptions::Kind;
 
 TEST(Optimizer, SgdFollowsTheGradientOfTheMoment) {
   const at::Tensor parameter = at::ones({3}), gradient = at::full({3}, 2.0);
@@ -36,9 +36,10 @@ TEST(Optimizer, StateIsNamedByParameter) {
     return out;
   };
   using Names = std::vector<std::string>;
-  EXPECT_EQ(names({.kind = Kind::kSgd}), Names{});
-  EXPECT_EQ(names({.kind = Kind::kSgd, .momentum = 0.9}), (Names{"0.momentum_buffer", "1.momentum_buffer"}));
-  EXPECT_EQ(names({.kind = Kind::kAdamW}, {"fc.weight", "fc.bias"}),
+  EXPECT_EQ(names({.kind = OptimizerKind::kSgd}), Names{});
+  EXPECT_EQ(names({.kind = OptimizerKind::kSgd, .momentum = 0.9}),
+            (Names{"0.momentum_buffer", "1.momentum_buffer"}));
+  EXPECT_EQ(names({.kind = OptimizerKind::kAdamW}, {"fc.weight", "fc.bias"}),
             (Names{"fc.weight.exp_avg", "fc.weight.exp_avg_sq", "fc.weight.step", "fc.bias.exp_avg",
                    "fc.bias.exp_avg_sq", "fc.bias.step"}));
 }
@@ -46,8 +47,8 @@ TEST(Optimizer, StateIsNamedByParameter) {
 /// Some steps, then the state copied into a fresh optimizer over a copy of the parameter: both go on alike.
 TEST(Optimizer, CopiedStateGoesOnAlike) {
   for (const auto& options :
-       {OptimizerOptions{.kind = Kind::kSgd, .momentum = 0.9, .nesterov = true},
-        OptimizerOptions{.kind = Kind::kAdam}, OptimizerOptions{.kind = Kind::kAdamW}}) {
+       {OptimizerOptions{.kind = OptimizerKind::kSgd, .momentum = 0.9, .nesterov = true},
+        OptimizerOptions{.kind = OptimizerKind::kAdam}, OptimizerOptions{.kind = OptimizerKind::kAdamW}}) {
     const at::Tensor parameter = at::ones({3}), gradient = at::tensor({1.0f, -2.0f, 0.5f});
     const auto first = MakeOptimizer(options, {parameter});
     first->BindGradients({gradient});
@@ -68,7 +69,7 @@ TEST(Optimizer, VectorsCanBeSparedTheWeightDecay) {
   const auto after = [](bool decay_vectors, at::IntArrayRef shape) {
     const at::Tensor vector = at::ones({2}), matrix = at::ones({2, 2});
     const auto optimizer = MakeOptimizer(
-        {.kind = Kind::kSgd, .weight_decay = 0.5, .decay_vectors = decay_vectors}, {vector, matrix});
+        {.kind = OptimizerKind::kSgd, .weight_decay = 0.5, .decay_vectors = decay_vectors}, {vector, matrix});
     optimizer->BindGradients({at::zeros({2}), at::zeros({2, 2})});
     optimizer->Step(1);
     return (shape.size() == 1 ? vector : matrix).max().item<float>();

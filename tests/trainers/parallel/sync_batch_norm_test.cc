@@ -130,7 +130,7 @@ Statistics Step(int64_t micro_batches, int64_t filled, int64_t group_micro_batch
 }
 
 /// PyTorch's own batch norm over each whole group.
-Statistics Reference(int64_t filled, int64_t group_micro_batches) {
+Statistics ReferenceSync(int64_t filled, int64_t group_micro_batches) {
   constexpr int64_t kMicro = 3;
   Net net;
   net.to(at::kDouble);
@@ -173,7 +173,7 @@ TEST(sync_batch_norm, EqualsBatchNormOverTheGroupAtAnyNumberOfWorkers) {
   };
   for (const Case& c :
        {Case{2, 2, 2}, Case{4, 4, 4}, Case{6, 6, 3}, Case{5, 5, 2}, Case{5, 3, 2}, Case{3, 1, 3}}) {
-    const Statistics want = Reference(c.filled, c.group);
+    const Statistics want = ReferenceSync(c.filled, c.group);
     for (const int world : {1, 2, 3, 4}) {
       SCOPED_TRACE(absl::StrCat(c.micro_batches, " micro-batches, ", c.filled, " filled, groups of ", c.group,
                                 ", workers ", world));
@@ -187,7 +187,7 @@ TEST(sync_batch_norm, EqualsBatchNormOverTheGroupAtAnyNumberOfWorkers) {
 }
 
 TEST(sync_batch_norm, Float32IsCloseAndBfloat16Works) {
-  const Statistics want = Reference(4, 4);
+  const Statistics want = ReferenceSync(4, 4);
   std::vector<Statistics> got(3);
   RunRanks(3, [&](int rank, const collectives::ProcessGroup& group) {
     got[rank] = Step(4, 4, 4, rank, 3, group, at::kFloat);

@@ -11,14 +11,14 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Args = std::vector<std::string>;
-using Kind = SettingSpec::Kind;
+using SettingKind = SettingSpec::Kind;
 
 const std::vector<Option>& OwnOptions() {
   static const auto& own = *new std::vector<Option>{
       {.spec = {.name = "words", .default_text = "x"}, .scope = Scope::kRun},
       {.spec = {.name = "layout", .default_text = "x"}, .scope = Scope::kGeneration},
       {.spec = {.name = "place", .default_text = "x"}, .scope = Scope::kFree},
-      {.spec = {.name = "flag", .kind = Kind::kBool, .default_text = "false"}, .scope = Scope::kRun}};
+      {.spec = {.name = "flag", .kind = SettingKind::kBool, .default_text = "false"}, .scope = Scope::kRun}};
   return own;
 }
 
@@ -35,12 +35,12 @@ RunIdentity IdentityOf(Args args) {
 
 /// A value of the option that is not `from`.
 std::string OtherValue(const SettingSpec& spec, const std::string& from) {
-  if (spec.kind == Kind::kBool) return from == "true" ? "false" : "true";
+  if (spec.kind == SettingKind::kBool) return from == "true" ? "false" : "true";
   for (const std::string& choice : spec.choices) {
     if (choice != from && choice != "auto") return choice;
   }
-  if (spec.kind == Kind::kString) return "something else";
-  if (spec.kind == Kind::kDouble) return from == "0.5" ? "0.25" : "0.5";
+  if (spec.kind == SettingKind::kString) return "something else";
+  if (spec.kind == SettingKind::kDouble) return from == "0.5" ? "0.25" : "0.5";
   return from == "7" ? "8" : "7";
 }
 

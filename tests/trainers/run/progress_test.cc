@@ -10,7 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-const TimePoint kStart{std::chrono::hours(1)};
+const TimePoint kProgressStart{std::chrono::hours(1)};
 
 TEST(Screen, IsATerminalOrMtrunsOrAPipe) {
   EXPECT_EQ(ScreenOf({}, /*terminal=*/false), Screen{});
@@ -22,25 +22,25 @@ TEST(Screen, IsATerminalOrMtrunsOrAPipe) {
 }
 
 TEST(ProgressPacer, OutsideATerminalALineNowAndThen) {
-  ProgressPacer pacer(/*terminal=*/false, /*log_every=*/0, kStart);
-  EXPECT_FALSE(pacer.Due(1, kStart + milliseconds(999)));
-  EXPECT_TRUE(pacer.Due(2, kStart + seconds(1)));
-  EXPECT_FALSE(pacer.Due(3, kStart + milliseconds(5999)));
-  EXPECT_TRUE(pacer.Due(4, kStart + seconds(6)));
+  ProgressPacer pacer(/*terminal=*/false, /*log_every=*/0, kProgressStart);
+  EXPECT_FALSE(pacer.Due(1, kProgressStart + milliseconds(999)));
+  EXPECT_TRUE(pacer.Due(2, kProgressStart + seconds(1)));
+  EXPECT_FALSE(pacer.Due(3, kProgressStart + milliseconds(5999)));
+  EXPECT_TRUE(pacer.Due(4, kProgressStart + seconds(6)));
 }
 
 TEST(ProgressPacer, OnATerminalFiveTimesASecond) {
-  ProgressPacer pacer(/*terminal=*/true, /*log_every=*/0, kStart);
-  EXPECT_TRUE(pacer.Due(1, kStart));
-  EXPECT_FALSE(pacer.Due(2, kStart + milliseconds(199)));
-  EXPECT_TRUE(pacer.Due(3, kStart + milliseconds(200)));
+  ProgressPacer pacer(/*terminal=*/true, /*log_every=*/0, kProgressStart);
+  EXPECT_TRUE(pacer.Due(1, kProgressStart));
+  EXPECT_FALSE(pacer.Due(2, kProgressStart + milliseconds(199)));
+  EXPECT_TRUE(pacer.Due(3, kProgressStart + milliseconds(200)));
 }
 
 TEST(ProgressPacer, LogEveryCountsSteps) {
-  ProgressPacer pacer(/*terminal=*/false, /*log_every=*/512, kStart);
-  EXPECT_FALSE(pacer.Due(511, kStart + seconds(100)));
-  EXPECT_TRUE(pacer.Due(512, kStart));
-  EXPECT_TRUE(pacer.Due(1024, kStart));
+  ProgressPacer pacer(/*terminal=*/false, /*log_every=*/512, kProgressStart);
+  EXPECT_FALSE(pacer.Due(511, kProgressStart + seconds(100)));
+  EXPECT_TRUE(pacer.Due(512, kProgressStart));
+  EXPECT_TRUE(pacer.Due(1024, kProgressStart));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-RunReport Example() {
+RunReport ExampleReport() {
   RunReport report;
   report.program = "cnnA";
   report.class_names = {"plane", "car"};
@@ -33,11 +33,11 @@ RunReport Example() {
 }
 
 TEST(Report, HasTheLineThatScriptsLookFor) {
-  EXPECT_THAT(ReportText(Example()), HasSubstr("\ntest accuracy  85.3 %\n"));
+  EXPECT_THAT(ReportText(ExampleReport()), HasSubstr("\ntest accuracy  85.3 %\n"));
 }
 
 TEST(Report, TellsTheWholeStoryInAlignedColumns) {
-  EXPECT_EQ(ReportText(Example()),
+  EXPECT_EQ(ReportText(ExampleReport()),
             "cnnA\n"
             "test accuracy  85.3 %\n"
             "best accuracy  86.0 % in epoch 3\n"
@@ -61,7 +61,7 @@ TEST(Report, TellsTheWholeStoryInAlignedColumns) {
 }
 
 TEST(Report, LongNamesStandWholeOrAsNumbers) {
-  RunReport few = Example();
+  RunReport few = ExampleReport();
   few.class_names = {"Ankle boot", "T-shirt/top"};
   EXPECT_THAT(ReportText(few), HasSubstr("              Ankle boot  T-shirt/top\n"
                                          "Ankle boot           450           50\n"));
@@ -127,7 +127,7 @@ TEST(Report, BestIsTheHighestAccuracy) {
 }
 
 TEST(Report, JsonHoldsFiguresAndHistory) {
-  const nlohmann::json json = ReportJson(Example());
+  const nlohmann::json json = ReportJson(ExampleReport());
   EXPECT_EQ(json["test_accuracy"], 0.853);
   EXPECT_EQ(json["confusion_rows_actual"], (std::vector<std::vector<int>>{{450, 50}, {97, 403}}));
   EXPECT_EQ(json["per_class"][0]["recall"], 0.9);
@@ -165,20 +165,20 @@ TEST(Report, IsStaleWhenNoEpochWasBetterForSoLong) {
 }
 
 TEST(Report, ValidationIsNoTest) {
-  RunReport report = Example();
+  RunReport report = ExampleReport();
   report.chosen_by_validation = true;
   report.tested_epoch = 3;
   EXPECT_THAT(ReportText(report), HasSubstr("best accuracy   86.0 % in epoch 3, of the validation images\n"));
   EXPECT_THAT(ReportText(report), HasSubstr("tested weights  of epoch 3\n"));
   EXPECT_EQ(ReportJson(report)["tested_epoch"], 3);
-  EXPECT_TRUE(ReportJson(Example())["tested_epoch"].is_null());
+  EXPECT_TRUE(ReportJson(ExampleReport())["tested_epoch"].is_null());
 }
 
 TEST(Report, FilesAreWritten) {
   const std::string folder = *MakeTemporaryFolder("mtrun_report_");
-  ASSERT_TRUE(WriteReport(Example(), folder).ok());
-  EXPECT_EQ(*ReadFile(folder + "/report.txt"), ReportText(Example()));
-  EXPECT_EQ(nlohmann::json::parse(*ReadFile(folder + "/report.json")), ReportJson(Example()));
+  ASSERT_TRUE(WriteReport(ExampleReport(), folder).ok());
+  EXPECT_EQ(*ReadFile(folder + "/report.txt"), ReportText(ExampleReport()));
+  EXPECT_EQ(nlohmann::json::parse(*ReadFile(folder + "/report.json")), ReportJson(ExampleReport()));
   std::filesystem::remove_all(folder);
 }
 

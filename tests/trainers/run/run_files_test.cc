@@ -42,11 +42,11 @@ RunFiles::Options In(const std::string& path) {
           .sample_ids = [](int64_t step) { return absl::StrCat("ids", step); }};
 }
 
-RunFiles::Start At(int64_t steps, uint64_t generation = 1, bool fresh = false) {
+RunFiles::Start RunAt(int64_t steps, uint64_t generation = 1, bool fresh = false) {
   return {.run = 77, .generation = generation, .steps = steps, .fresh = fresh, .last_save_seconds = 0};
 }
 
-FinishedStep Step(int64_t step) {
+FinishedStep FileStep(int64_t step) {
   return {.record = {.step = step, .epoch = 1, .loss = 1, .learning_rate = 0.1, .samples = 2, .seconds = 0.1},
           .generation = 1,
           .world = 2,
@@ -77,12 +77,12 @@ class RunFilesTest : public ::testing::Test {
 
 TEST_F(RunFilesTest, TheWriterHasEverythingAndTheOthersNothing) {
   RunFiles writer(In(folder_.path())), other(In(folder_.path()));
-  ASSERT_TRUE(writer.Enter({.rank = 0, .writer = 0}, At(0, 1, true), NoBarrier).ok());
-  ASSERT_TRUE(other.Enter({.rank = 1, .writer = 0}, At(0, 1, true), NoBarrier).ok());
+  ASSERT_TRUE(writer.Enter({.rank = 0, .writer = 0}, RunAt(0, 1, true), NoBarrier).ok());
+  ASSERT_TRUE(other.Enter({.rank = 1, .writer = 0}, RunAt(0, 1, true), NoBarrier).ok());
   EXPECT_TRUE(writer.writes() && writer.saves());
   EXPECT_FALSE(other.writes() || other.saves());
   for (RunFiles* files : {&writer, &other}) {
-    ASSERT_TRUE(files->Record(Step(0), MonotonicNow()).ok());
+    ASSERT_TRUE(files->Record(FileStep(0), MonotonicNow()).ok());
     ASSERT_TRUE(files->Record(EvalRecord{.steps = 1, .epoch = 1}).ok());
     ASSERT_TRUE(files->Flush().ok());
   }
@@ -103,25 +103,25 @@ TEST_F(RunFilesTest, TheWriterHasEverythingAndTheOthersNothing) {
 
 TEST_F(RunFilesTest, ANewWriterRecordsWhatItsPredecessorCouldNot) {
   RunFiles first(In(folder_.path())), second(In(folder_.path()));
-  ASSERT_TRUE(first.Enter({.rank = 0, .writer = 0}, At(0, 1, true), NoBarrier).ok());
-  ASSERT_TRUE(second.Enter({.rank = 1, .writer = 0}, At(0, 1, true), NoBarrier).ok());
-  ASSERT_TRUE(first.Record(Step(0), MonotonicNow()).ok());
-  for (const int64_t step : {0, 1, 2}) ASSERT_TRUE(second.Record(Step(step), MonotonicNow()).ok());
+  ASSERT_TRUE(first.Enter({.rank = 0, .writer = 0}, RunAt(0, 1, true), NoBarrier).ok());
+  ASSERT_TRUE(second.Enter({.rank = 1, .writer = 0}, RunAt(0, 1, true), NoBarrier).ok());
+  ASSERT_TRUE(first.Record(FileStep(0), MonotonicNow()).ok());
+  for (const int64_t step : {0, 1, 2}) ASSERT_TRUE(second.Record(FileStep(step), MonotonicNow()).ok());
   ASSERT_TRUE(first.Flush().ok());
-  ASSERT_TRUE(second.Enter({.rank = 0, .writer = 0}, At(3, 2), NoBarrier).ok());
+  ASSERT_TRUE(second.Enter({.rank = 0, .writer = 0}, RunAt(3, 2), NoBarrier).ok());
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1", "2"));
 }
 
 /// Behind a cut uplink it kept its files open while spares went on from a checkpoint, and died.
 TEST_F(RunFilesTest, AWriterThatWasAwayContinuesBehindWhatOthersWrote) {
   RunFiles first(In(folder_.path())), spare(In(folder_.path()));
-  ASSERT_TRUE(first.BecomeWriter(At(0)).ok());
-  for (const int64_t step : {0, 1}) ASSERT_TRUE(first.Record(Step(step), MonotonicNow()).ok());
-  ASSERT_TRUE(spare.BecomeWriter(At(2, 2)).ok());
-  FinishedStep step = Step(2);
+  ASSERT_TRUE(first.BecomeWriter(RunAt(0)).ok());
+  for (const int64_t step : {0, 1}) ASSERT_TRUE(first.Record(FileStep(step), MonotonicNow()).ok());
+  ASSERT_TRUE(spare.BecomeWriter(RunAt(2, 2)).ok());
+  FinishedStep step = FileStep(2);
   step.generation = 2;
   ASSERT_TRUE(spare.Record(step, MonotonicNow()).ok());
-  ASSERT_TRUE(first.BecomeWriter(At(2, 3)).ok());
+  ASSERT_TRUE(first.BecomeWriter(RunAt(2, 3)).ok());
   step.generation = 3;
   ASSERT_TRUE(first.Record(step, MonotonicNow()).ok());
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1", "2", "2"));
@@ -136,18 +136,18 @@ TEST_F(RunFilesTest, AWriterThatWasAwayContinuesBehindWhatOthersWrote) {
 
 TEST_F(RunFilesTest, WhatAnotherMembersStateReplacedIsForgotten) {
   RunFiles files(In(folder_.path()));
-  ASSERT_TRUE(files.Record(Step(0), MonotonicNow()).ok());
+  ASSERT_TRUE(files.Record(FileStep(0), MonotonicNow()).ok());
   files.Forget();
-  ASSERT_TRUE(files.BecomeWriter(At(1)).ok());
+  ASSERT_TRUE(files.BecomeWriter(RunAt(1)).ok());
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre());
 }
 
 TEST_F(RunFilesTest, ANodeWithAFolderOfItsOwnSavesCopies) {
   RunFiles writer(In(folder_.path())), shares(In(folder_.path())), apart(In(other_.path()));
   // The writer marks its folder before anybody looks for the mark.
-  ASSERT_TRUE(writer.Enter({.rank = 0, .writer = 0, .nodes = 3}, At(0), Passed).ok());
-  ASSERT_TRUE(shares.Enter({.rank = 1, .writer = 0, .nodes = 3}, At(0), Passed).ok());
-  ASSERT_TRUE(apart.Enter({.rank = 2, .writer = 0, .nodes = 3}, At(0), Passed).ok());
+  ASSERT_TRUE(writer.Enter({.rank = 0, .writer = 0, .nodes = 3}, RunAt(0), Passed).ok());
+  ASSERT_TRUE(shares.Enter({.rank = 1, .writer = 0, .nodes = 3}, RunAt(0), Passed).ok());
+  ASSERT_TRUE(apart.Enter({.rank = 2, .writer = 0, .nodes = 3}, RunAt(0), Passed).ok());
   EXPECT_FALSE(shares.saves());
   EXPECT_TRUE(apart.saves());
   EXPECT_FALSE(apart.writes());
@@ -155,12 +155,12 @@ TEST_F(RunFilesTest, ANodeWithAFolderOfItsOwnSavesCopies) {
   ASSERT_TRUE(apart.Wait().ok());
   EXPECT_TRUE(fs::exists(other_.path() + "/step_4/DONE"));
   EXPECT_FALSE(fs::exists(other_.path() + "/metrics.jsonl"));
-  EXPECT_FALSE(apart.Enter({.rank = 2, .writer = 0, .nodes = 3}, At(4, 2), NoBarrier).ok())
+  EXPECT_FALSE(apart.Enter({.rank = 2, .writer = 0, .nodes = 3}, RunAt(4, 2), NoBarrier).ok())
       << "with several nodes all wait for the mark";
 }
 
 RunFiles::Start OfRun(uint64_t run, int64_t steps, uint64_t generation, bool fresh = false) {
-  RunFiles::Start start = At(steps, generation, fresh);
+  RunFiles::Start start = RunAt(steps, generation, fresh);
   start.run = run;
   return start;
 }
@@ -177,7 +177,7 @@ TEST_F(RunFilesTest, ARunThatWasGivenUpLeavesTheFolderToTheOneThatCounts) {
   RunFiles begun(In(folder_.path())), copies(In(other_.path()));
   ASSERT_TRUE(begun.Enter({.rank = 0, .writer = 0, .nodes = 2}, OfRun(5, 0, 23, true), Passed).ok());
   ASSERT_TRUE(copies.Enter({.rank = 1, .writer = 0, .nodes = 2}, OfRun(5, 0, 23, true), Passed).ok());
-  ASSERT_TRUE(begun.Record(Step(0), MonotonicNow()).ok());
+  ASSERT_TRUE(begun.Record(FileStep(0), MonotonicNow()).ok());
   ASSERT_TRUE(copies.Save(SnapshotOf(5, 900), {}, MonotonicNow()).ok());
   ASSERT_TRUE(copies.Wait().ok());
   // The writer's is another node's now.
@@ -201,12 +201,12 @@ TEST_F(RunFilesTest, ARunThatWasGivenUpLeavesTheFolderToTheOneThatCounts) {
 TEST_F(RunFilesTest, ARunThatWasMovedAsideContinuesInItsOwnLedger) {
   RunFiles first(In(folder_.path())), begun(In(folder_.path()));
   ASSERT_TRUE(first.Enter({.rank = 0, .writer = 0}, OfRun(9, 0, 22, true), Passed).ok());
-  for (const int64_t step : {0, 1}) ASSERT_TRUE(first.Record(Step(step), MonotonicNow()).ok());
+  for (const int64_t step : {0, 1}) ASSERT_TRUE(first.Record(FileStep(step), MonotonicNow()).ok());
   ASSERT_TRUE(begun.Enter({.rank = 0, .writer = 0}, OfRun(5, 0, 23, true), Passed).ok());
-  ASSERT_TRUE(begun.Record(Step(0), MonotonicNow()).ok());
+  ASSERT_TRUE(begun.Record(FileStep(0), MonotonicNow()).ok());
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0"));
   ASSERT_TRUE(first.Enter({.rank = 0, .writer = 0}, OfRun(9, 2, 24), Passed).ok());
-  ASSERT_TRUE(first.Record(Step(2), MonotonicNow()).ok());
+  ASSERT_TRUE(first.Record(FileStep(2), MonotonicNow()).ok());
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1", "2"));
   EXPECT_FALSE(fs::exists(folder_.path() + "/previous_1"));
   EXPECT_EQ(*checkpoints::RunOfLedger(folder_.path() + "/previous_2/ledger.jsonl"), 5u);
@@ -227,7 +227,7 @@ TEST_F(RunFilesTest, WithoutACheckpointThatIsSaid) {
 
 /// Writes the steps from `first` on, each of which the full disk may cut anywhere.
 void RecordSteps(RunFiles& files, int64_t first, int64_t end) {
-  for (int64_t step = first; step < end; ++step) ASSERT_TRUE(files.Record(Step(step), TimePoint()).ok());
+  for (int64_t step = first; step < end; ++step) ASSERT_TRUE(files.Record(FileStep(step), TimePoint()).ok());
 }
 
 TEST(RunFilesOnAFullDisk, WaitsForRoomAndWritesEveryLineWhole) {
@@ -244,7 +244,7 @@ TEST(RunFilesOnAFullDisk, WaitsForRoomAndWritesEveryLineWhole) {
   };
   (*disk)->Fill();
   RunFiles files(options);
-  ASSERT_TRUE(files.BecomeWriter(At(0, 1, /*fresh=*/true)).ok());
+  ASSERT_TRUE(files.BecomeWriter(RunAt(0, 1, /*fresh=*/true)).ok());
   EXPECT_EQ(waits, 2);  // for the folder
   RecordSteps(files, 0, 10);
   (*disk)->Fill();
@@ -271,7 +271,7 @@ TEST(RunFilesOnAFullDisk, WhatIsMoreUrgentEndsTheWait) {
   options.await_room = [](const absl::Status&) { return false; };
   (*disk)->Fill();
   RunFiles files(options);
-  EXPECT_TRUE(absl::IsUnavailable(files.BecomeWriter(At(0))));
+  EXPECT_TRUE(absl::IsUnavailable(files.BecomeWriter(RunAt(0))));
   EXPECT_FALSE(files.writes());
 }
 

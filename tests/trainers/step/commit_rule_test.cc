@@ -19,7 +19,7 @@ namespace {
 using std::chrono::microseconds;
 using testing::FakeNetwork;
 
-constexpr int kSteps = 4;
+constexpr int kRuleSteps = 4;
 
 /// A sample a micro-batch, eight a step, other numbers in each.
 class EightNumbers : public MicroBatchSource {
@@ -63,7 +63,7 @@ struct Worker {
 std::vector<at::Tensor> Exact() {
   Worker alone(nullptr);
   std::vector<at::Tensor> weights = {alone.net->weight.detach().clone()};
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kRuleSteps; ++step) {
     EXPECT_TRUE(alone.step.Run(step, 0, 1, 0.1).ok());
     weights.push_back(alone.net->weight.detach().clone());
   }
@@ -93,7 +93,7 @@ Schedule MakeSchedule(uint64_t seed) {
   schedule.world = 2 + below(3);
   schedule.fault = {.kind = static_cast<Fault::Kind>(below(4)),
                     .rank = below(static_cast<uint64_t>(schedule.world)),
-                    .step = below(kSteps),
+                    .step = below(kRuleSteps),
                     .after = microseconds(below(1500)),
                     .group_later = microseconds(below(2) * below(2000))};
   for (int rank = 0; rank < schedule.world; ++rank) {
@@ -123,7 +123,7 @@ int Live(const Schedule& schedule, int rank, FakeNetwork& network, const collect
   const Fault& fault = schedule.fault;
   std::thread strike;
   int applied = 0;
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kRuleSteps; ++step) {
     std::this_thread::sleep_for(schedule.stops[index]);
     const bool struck = fault.rank == rank && fault.step == step;
     if (struck && fault.kind == Fault::Kind::kDies) break;
@@ -146,7 +146,7 @@ void Play(uint64_t seed, const std::vector<at::Tensor>& exact) {
   const auto network = FakeNetwork::Make(schedule.world);
   for (int rank = 0; rank < schedule.world; ++rank)
     network->Delay(rank, schedule.delays[static_cast<size_t>(rank)]);
-  std::atomic<int> least = kSteps, most = 0;
+  std::atomic<int> least = kRuleSteps, most = 0;
   const auto device = [&](const collectives::GroupMember& member,
                           const std::shared_ptr<collectives::Bootstrap>&) {
     return network->DeviceOf(member.rank);

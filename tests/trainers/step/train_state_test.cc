@@ -8,8 +8,8 @@ namespace mtrun::trainers {
 namespace {
 
 /// A layer, a batch normalisation, and a loss that both take part in.
-struct Net : torch::nn::Module {
-  Net() {
+struct StateNet : torch::nn::Module {
+  StateNet() {
     fc = register_module("fc", torch::nn::Linear(3, 4));
     bn = register_module("bn", std::make_shared<models::BatchNorm>(4));
     torch::NoGradGuard no_grad;
@@ -51,7 +51,7 @@ struct Training {
     for (const auto& item : state.Rest()) all.push_back(item);
     return all;
   }
-  Net net;
+  StateNet net;
   TrainState state;
   std::vector<at::Tensor> gradients;
 };

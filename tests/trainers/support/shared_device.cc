@@ -26,7 +26,7 @@ namespace {
 using collectives::GroupMember;
 
 /// What stale buffers hold: nothing that a sum of the tests comes to.
-constexpr double kGarbage = 1e6;
+constexpr double kSharedGarbage = 1e6;
 
 struct DeviceFault {
   enum class Kind { kNone, kKill, kError, kHang };
@@ -151,7 +151,7 @@ class SharedDevice : public collectives::DeviceGroup {
     try {
       collectives::AllReduce(group_, tensor);
     } catch (const std::exception&) {
-      tensor.fill_(kGarbage);
+      tensor.fill_(kSharedGarbage);
     }
   }
 

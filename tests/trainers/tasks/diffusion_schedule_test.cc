@@ -8,10 +8,10 @@
 namespace mtrun::trainers {
 namespace {
 
-using Kind = DiffusionSchedule::Kind;
+using DiffusionKind = DiffusionSchedule::Kind;
 
 TEST(diffusion_schedule, NoiseGrowsFromNearlyNoneToNearlyAll) {
-  for (const Kind kind : {Kind::kLinear, Kind::kCosine}) {
+  for (const DiffusionKind kind : {DiffusionKind::kLinear, DiffusionKind::kCosine}) {
     const DiffusionSchedule schedule(kind);
     ASSERT_EQ(schedule.steps(), 1000);
     EXPECT_EQ(schedule.alpha_bar(-1), 1);
@@ -26,7 +26,7 @@ TEST(diffusion_schedule, NoiseGrowsFromNearlyNoneToNearlyAll) {
 }
 
 TEST(diffusion_schedule, EachRowGetsItsOwnTime) {
-  const DiffusionSchedule schedule(Kind::kLinear);
+  const DiffusionSchedule schedule(DiffusionKind::kLinear);
   const at::Tensor x0 = at::ones({2, 3, 2, 2}), noise = at::full({2, 3, 2, 2}, -1.0f);
   const at::Tensor x = schedule.AddNoise(x0, at::tensor({5, 700}, at::kLong), noise);
   for (const auto& [row, t] : {std::pair{0, 5}, std::pair{1, 700}}) {
@@ -37,7 +37,7 @@ TEST(diffusion_schedule, EachRowGetsItsOwnTime) {
 
 /// A network that knows the answer: sampling gives back the image, for both kinds of target.
 TEST(diffusion_schedule, SamplingWithTheTruthGivesTheImage) {
-  const DiffusionSchedule schedule(Kind::kCosine);
+  const DiffusionSchedule schedule(DiffusionKind::kCosine);
   const at::Tensor x0 = at::linspace(-1, 1, 12).view({1, 3, 2, 2});
   for (const DiffusionTarget target : {DiffusionTarget::kEpsilon, DiffusionTarget::kVelocity}) {
     const auto truth = [&](const at::Tensor& x, const at::Tensor& t) {
@@ -54,7 +54,7 @@ TEST(diffusion_schedule, SamplingWithTheTruthGivesTheImage) {
 }
 
 TEST(diffusion_schedule, ClippingKeepsTheEstimateInRange) {
-  const DiffusionSchedule schedule(Kind::kLinear);
+  const DiffusionSchedule schedule(DiffusionKind::kLinear);
   const auto wild = [](const at::Tensor& x, const at::Tensor&) { return -3 * x; };
   const at::Tensor start = at::ones({1, 3, 2, 2});
   EXPECT_LE(DiffusionSampler(schedule, DiffusionTarget::kEpsilon, wild, true)
@@ -78,7 +78,7 @@ TEST(diffusion_schedule, DdimTimesAreSpreadOverAll) {
 }
 
 TEST(diffusion_schedule, Names) {
-  EXPECT_EQ(*ParseDiffusionKind("cosine"), Kind::kCosine);
+  EXPECT_EQ(*ParseDiffusionKind("cosine"), DiffusionKind::kCosine);
   EXPECT_EQ(*ParseDiffusionTarget("v"), DiffusionTarget::kVelocity);
   EXPECT_THAT(std::string(ParseDiffusionKind("quadratic").status().message()),
               ::testing::HasSubstr("linear or cosine"));

@@ -7,7 +7,7 @@ namespace mtrun::trainers {
 namespace {
 
 using ::testing::HasSubstr;
-using Kind = PickleValue::Kind;
+using ValueKind = PickleValue::Kind;
 
 absl::StatusOr<Pickle> Parse(absl::string_view bytes) {
   return ParsePickle(bytes, {"collections.OrderedDict"});
@@ -29,13 +29,13 @@ TEST(pickle, Containers) {
   ASSERT_EQ(items.size(), 8u);
   EXPECT_EQ(items[0]->integer, 1);
   EXPECT_EQ(items[1]->integer, -2);
-  EXPECT_EQ(items[2]->kind, Kind::kBool);
-  EXPECT_EQ(items[3]->kind, Kind::kNone);
+  EXPECT_EQ(items[2]->kind, ValueKind::kBool);
+  EXPECT_EQ(items[3]->kind, ValueKind::kNone);
   EXPECT_EQ(items[4]->real, 2.5);
   EXPECT_EQ(items[5]->text, "text");
-  EXPECT_EQ(items[6]->kind, Kind::kTuple);
+  EXPECT_EQ(items[6]->kind, ValueKind::kTuple);
   EXPECT_EQ(items[6]->items[1]->integer, 4);
-  EXPECT_EQ(items[7]->kind, Kind::kDict);
+  EXPECT_EQ(items[7]->kind, ValueKind::kDict);
   EXPECT_EQ(items[7]->items[1]->integer, 300);
   EXPECT_EQ(pickle->size, bytes.size());
 }
@@ -50,7 +50,7 @@ TEST(pickle, LongIntegers) {
 TEST(pickle, CallsAreValues) {
   const auto pickle = Parse("ccollections\nOrderedDict\n)R(K\1K\2u.");
   ASSERT_TRUE(pickle.ok()) << pickle.status();
-  EXPECT_EQ(pickle->root->kind, Kind::kCall);
+  EXPECT_EQ(pickle->root->kind, ValueKind::kCall);
   EXPECT_EQ(pickle->root->callee->text, "collections.OrderedDict");
   EXPECT_EQ(pickle->root->items.size(), 2u);
 }

@@ -23,14 +23,14 @@ std::string Path(const std::string& name) {
   return std::string(source == nullptr ? "." : source) + "/tests/testdata/pth/" + name;
 }
 
-std::string Bytes(const std::string& name) {
+std::string PthBytes(const std::string& name) {
   const auto file = ReadFile(Path(name));
   EXPECT_TRUE(file.ok()) << file.status();
   return file.value_or("");
 }
 
 /// What Python saved twice: with torch.save and as safetensors.
-void ExpectSame(const std::string& name) {
+void ExpectSameTensors(const std::string& name) {
   SCOPED_TRACE(name);
   const auto got = LoadPth(Path(name + ".pth"));
   const auto saved = LoadTensors(Path(name + ".safetensors"));
@@ -49,10 +49,10 @@ void ExpectSame(const std::string& name) {
 }
 
 TEST(pth_reader, ReadsWhatPythonSaves) {
-  for (const char* name : {"zip", "legacy", "protocol4", "module", "parameters"}) ExpectSame(name);
+  for (const char* name : {"zip", "legacy", "protocol4", "module", "parameters"}) ExpectSameTensors(name);
 }
 
-TEST(pth_reader, FindsTheWeightsInACheckpointAndDropsTheDdpPrefix) { ExpectSame("checkpoint"); }
+TEST(pth_reader, FindsTheWeightsInACheckpointAndDropsTheDdpPrefix) { ExpectSameTensors("checkpoint"); }
 
 TEST(pth_reader, KeepsTheOrderOfTheFile) {
   const auto got = LoadPth(Path("module.pth"));
@@ -92,7 +92,7 @@ TEST(pth_reader, SaysWhatItFoundInstead) {
 
 TEST(pth_reader, EveryTruncationIsAnError) {
   for (const char* name : {"zip.pth", "legacy.pth"}) {
-    const std::string file = Bytes(name);
+    const std::string file = PthBytes(name);
     for (size_t size = 0; size < file.size(); ++size) {
       EXPECT_FALSE(ParsePth(absl::string_view(file).substr(0, size)).ok()) << name << " " << size;
     }
@@ -100,7 +100,7 @@ TEST(pth_reader, EveryTruncationIsAnError) {
 }
 
 TEST(pth_reader, DamagedBytesAreNoticedByTheChecksum) {
-  std::string file = Bytes("zip.pth");
+  std::string file = PthBytes("zip.pth");
   const auto archive = ZipArchive::Open(file);
   ASSERT_TRUE(archive.ok());
   const auto data = archive->Read("zip/data/0");
@@ -150,7 +150,8 @@ void RepairChecksum(std::string& file, const std::string& name, absl::string_vie
 /// Neither crash nor endless memory, whatever is in the file; run under AddressSanitizer by the dev preset.
 TEST(pth_reader, AnyBytesAtAll) {
   std::mt19937_64 random(Seed());
-  const std::string zip = Bytes("zip.pth"), legacy = Bytes("legacy.pth"), protocol4 = Bytes("protocol4.pth");
+  const std::string zip = PthBytes("zip.pth"), legacy = PthBytes("legacy.pth"),
+                    protocol4 = PthBytes("protocol4.pth");
   int errors = 0;
   for (int round = 0; round < 3000; ++round) {
     std::string file = round % 3 == 0 ? zip : round % 3 == 1 ? legacy : protocol4;
@@ -164,7 +165,8 @@ TEST(pth_reader, AnyBytesAtAll) {
 TEST(pth_reader, AnyPickleAtAll) {
   std::mt19937_64 random(Seed());
   for (const char* name : {"zip", "protocol4"}) {
-    const std::string original = Bytes(std::string(name) + ".pth"), entry = std::string(name) + "/data.pkl";
+    const std::string original = PthBytes(std::string(name) + ".pth"),
+                      entry = std::string(name) + "/data.pkl";
     const auto archive = ZipArchive::Open(original);
     ASSERT_TRUE(archive.ok());
     const absl::string_view data = *archive->Read(entry);

@@ -15,8 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct TwoLayers : torch::nn::Module {
-  TwoLayers() {
+struct TwoTensors : torch::nn::Module {
+  TwoTensors() {
     register_module("fc1", torch::nn::Linear(3, 4));
     register_module("bn", torch::nn::BatchNorm1d(4));
   }
@@ -28,7 +28,7 @@ class SafetensorsTest : public ::testing::Test {
   ~SafetensorsTest() override { std::filesystem::remove_all(folder_); }
   std::string InitError(const NamedTensors& file) {
     EXPECT_TRUE(SaveTensors(path_, file, {}).ok());
-    const TwoLayers model;
+    const TwoTensors model;
     const absl::Status status = InitFrom(path_, model);
     return status.ok() ? "no error" : std::string(status.message());
   }
@@ -58,9 +58,9 @@ TEST_F(SafetensorsTest, EveryDtypeComesBack) {
 }
 
 TEST_F(SafetensorsTest, AModelIsSetFromAFile) {
-  const TwoLayers first;
+  const TwoTensors first;
   ASSERT_TRUE(SaveTensors(path_, StateDict(first), {}).ok());
-  TwoLayers second;
+  TwoTensors second;
   second.to(at::kDouble);
   ASSERT_TRUE(InitFrom(path_, second).ok());
   for (const auto& p : first.named_parameters()) {
@@ -69,7 +69,7 @@ TEST_F(SafetensorsTest, AModelIsSetFromAFile) {
 }
 
 TEST_F(SafetensorsTest, WhatDoesNotFitIsNamed) {
-  NamedTensors state = StateDict(TwoLayers());
+  NamedTensors state = StateDict(TwoTensors());
   EXPECT_EQ(InitError(state), "no error");
   NamedTensors renamed = state;
   renamed[0].first = "fc2.weight";
