@@ -2,12 +2,13 @@
 #   mt_library(NAME SOURCES a.cc ... [DEPS target ...] [PRIVATE_DEPS target ...] [TORCH])
 #   mt_program(NAME SOURCES a.cc ... [DEPS target ...] [TORCH] [DESTINATION dir] [COMPONENT package])
 #   mt_trainers(PROGRAM FOLDER SCRIPT NAMES...)
-#   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [PROGRAMS program ...] [TORCH] [GPU] [SERIAL] [SANITIZED] [LABELS l ...]
-#     [LONG filter] [TIMEOUT s])
+#   mt_test(NAME [SOURCES a.cc ...] [DEPS target ...] [PROGRAMS program ...] [TORCH] [GPU] [SERIAL] [SANITIZED] [THOROUGH]
+#     [LABELS l ...] [LONG filter] [TIMEOUT s])
 # TORCH marks what includes LibTorch's headers: it gets the shared precompiled header and LibTorch first on its link line.
 # PRIVATE_DEPS are used in .cc files only: their include folders and definitions do not reach the library's users.
 # GPU: the test sees this machine's GPUs; the others see none, so that they do the same everywhere.
-# PROGRAMS: what the test starts. SANITIZED: tools/test runs it in preset dev alone, as all unit tests without TORCH.
+# PROGRAMS: what the test starts. SANITIZED: tools/test runs it in preset dev alone, as all unit tests without TORCH but those
+# marked THOROUGH, which do more where no sanitizer slows them down.
 # A test is NAME.cc unless SOURCES says otherwise; each of its cases becomes one ctest test. Cases that fit the filter LONG
 # (as --gtest_filter) have the label long besides. A test without GPU, SERIAL, LABELS, LONG and TIMEOUT is a unit test: besides
 # its cases (label case) ctest has the whole binary as one test (label unit), which tools/test runs instead: a start of its own
@@ -45,10 +46,10 @@ if(MT_SANITIZE)
   add_compile_options(-fsanitize=${MT_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MT_SANITIZE})
   if(MT_SANITIZE MATCHES "address" AND MT_SANITIZE MATCHES "undefined")
-    # AddressSanitizer finds these as well; a check at each access doubles the code. In the tests' own code neither are those
-    # of alignment and dynamic types worth a third of the compile time.
-    add_compile_options(-fno-sanitize=null,object-size)
-    set(test_options -fno-sanitize=alignment,vptr)
+    # AddressSanitizer finds what null and object-size look for, and mostly what vptr does, which moreover opens a pipe at each
+    # check; at each access they make half of the code. In the tests' own code alignment is not worth a tenth of the time.
+    add_compile_options(-fno-sanitize=null,object-size,vptr)
+    set(test_options -fno-sanitize=alignment)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC's manual of -fsanitize warns of its own false alarms there: the checks that it inserts mislead those of its warnings
@@ -153,7 +154,7 @@ function(mt_test_pch name)
 endfunction()
 
 function(mt_test name)
-  cmake_parse_arguments(arg "TORCH;GPU;SERIAL;SANITIZED" "TIMEOUT;LONG" "SOURCES;DEPS;PROGRAMS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;GPU;SERIAL;SANITIZED;THOROUGH" "TIMEOUT;LONG" "SOURCES;DEPS;PROGRAMS;LABELS" ${ARGN})
   if(NOT arg_SOURCES)
     set(arg_SOURCES ${name}.cc)
   endif()
@@ -161,7 +162,11 @@ function(mt_test name)
   if(arg_GPU OR arg_SERIAL OR arg_LABELS OR arg_LONG OR arg_TIMEOUT)
     set(unit FALSE)
   endif()
-  if((NOT MT_DEV_TESTS AND NOT arg_TORCH AND (unit OR arg_SANITIZED)) OR (NOT MT_LONG_TESTS AND "long" IN_LIST arg_LABELS))
+  set(dev_alone FALSE)
+  if((unit OR arg_SANITIZED) AND NOT arg_TORCH AND NOT arg_THOROUGH)
+    set(dev_alone TRUE)
+  endif()
+  if((dev_alone AND NOT MT_DEV_TESTS) OR (NOT MT_LONG_TESTS AND "long" IN_LIST arg_LABELS))
     return()
   endif()
   if(NOT arg_TIMEOUT)
