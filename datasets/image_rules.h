@@ -20,7 +20,6 @@ struct ImageRules {
   int quality = 90;                  // of JPEGs that are encoded again
   bool exif = false;                 // turned as the camera says
   DecodeLimits limits = {};
-  bool operator==(const ImageRules&) const = default;
   /// The size of every image, where the rules fix it.
   std::optional<ImageSize> fixed_size() const { return stretch ? stretch : centre; }
   /// One line, equal for equal rules.

@@ -314,12 +314,12 @@ TEST_F(ElasticTrainingTest, AnyWorkerThatCarriesTheRunSavesItWhenItsNodeGoesWhil
 TEST_F(ElasticTrainingTest, WhoWaitsForALostServiceDoesNotStandStill) {
   const std::vector<std::string> meeting = {"--nnodes", "1:2", "--rdzv_endpoint", endpoint_};
   const auto host = Train(Words(meeting, {"--node_rank", "0"}), "run", 100000);
-  ASSERT_TRUE(host->WaitForLine("hosting the rendezvous")) << host->Text();
+  ASSERT_TRUE(host->WaitForLine("epoch 1/100000")) << host->Text();
   const auto other = Train(Words(meeting, {"--node_rank", "1", "--hang_notice", "10", "--hang_timeout", "12",
                                            "--rdzv_conf", "is_host=0"}),  // it would take the host's place
                            "run", 100000);
   ASSERT_TRUE(other->WaitForLine("world size 2")) << host->Text() << other->Text();
-  ASSERT_TRUE(host->WaitForLine("epoch 2/100000")) << host->Text();
+  ASSERT_TRUE(host->WaitForLine("continuing with 2 workers")) << host->Text();
   host->Signal(SIGKILL);
   ASSERT_TRUE(other->WaitForLine("lost the rendezvous service")) << other->Text();
   // One line in five seconds without a service.
