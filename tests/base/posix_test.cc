@@ -141,7 +141,7 @@ TEST_F(PosixTest, TemporaryFoldersArePrivateAndDistinct) {
 TEST_F(PosixTest, FactsAboutThisMachine) {
   EXPECT_GT(*FreeDiskBytes(folder_), 0);
   EXPECT_FALSE(HostName().empty());
-  EXPECT_TRUE(std::filesystem::exists(*ExecutableFolder() + "/posix_test"));
+  EXPECT_TRUE(std::filesystem::exists(*ExecutableFolder() + "/base_test"));
   EXPECT_NE(RandomBits(), RandomBits());
 }
 
