@@ -1,13 +1,13 @@
-// OpenSSL's objects with their owner: Owned<X509, X509_free>; and what it says of its last failure.
+// OpenSSL's objects with their owner: Owned<X509, X509_free>; and what it says of its last failure. A program
+// that links this keeps OpenSSL's state until it is gone (openssl_owned.cc).
 #pragma once
 
 #include <openssl/err.h>
 
-#include <array>
 #include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace mtrun {
 
@@ -22,10 +22,6 @@ template <typename T, auto Free>
 using Owned = std::unique_ptr<T, Freer<Free>>;
 
 /// "<what>: error:0A00...": the oldest failure of this thread that nobody has taken.
-inline std::string SslReason(absl::string_view what) {
-  std::array<char, 256> text{};
-  ERR_error_string_n(ERR_get_error(), text.data(), text.size());
-  return absl::StrCat(what, ": ", text.data());
-}
+std::string SslReason(absl::string_view what);
 
 }  // namespace mtrun

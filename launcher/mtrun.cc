@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "base/file_limit.h"
 #include "base/log.h"
-#include "base/openssl.h"
 #include "base/posix.h"
 #include "base/token.h"
 #include "base/version.h"
@@ -107,7 +106,6 @@ int Answer(const Options& options, const std::vector<std::string>& args, const E
 int Main(std::vector<std::string> args) {
   OpenStandardDescriptors();
   RaiseFileLimit();
-  KeepOpenSslUntilTheEnd();
   std::vector<DerivedSetting> derived;
   if (IsHostEnd(args)) {
     absl::StatusOr<Order> order = BecomeHostEnd();

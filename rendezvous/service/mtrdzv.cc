@@ -11,7 +11,6 @@
 #include "base/endpoint.h"
 #include "base/file_limit.h"
 #include "base/log.h"
-#include "base/openssl.h"
 #include "base/settings.h"
 #include "base/status_macros.h"
 #include "base/token.h"
@@ -225,7 +224,6 @@ absl::Status Run(int argc, char** argv, const sigset_t& signals) {
 }  // namespace mtrun::rendezvous
 
 int main(int argc, char** argv) {
-  mtrun::KeepOpenSslUntilTheEnd();
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

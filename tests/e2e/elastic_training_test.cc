@@ -3,6 +3,7 @@
 // exactly once.
 #include <signal.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -34,6 +35,26 @@ class ElasticTrainingTest : public TrainingRuns {
     return Train({"--nnodes", nnodes, "--nproc_per_node", "1", "--rdzv_endpoint", endpoint_, "--rdzv_conf",
                   "last_call_timeout=0.1", "--node_rank", absl::StrCat(rank)},
                  run, epochs, more, overlay);
+  }
+
+  /// The trainer as a command of its own.
+  std::vector<std::string> ByHand(const std::string& run) const {
+    std::vector<std::string> words = Trainer(run, 1);
+    words.erase(words.begin());  // --trainer
+    words[0] = absl::StrCat(support::BinaryFolder(), "/", words[0]);
+    return words;
+  }
+
+  /// From then on one waits for the others in the group that it joins. `sockets`: of it, mtrun's one for the
+  /// node's presence included.
+  bool WaitUntilAWorkerListens(int sockets) const {
+    const auto deadline = std::chrono::steady_clock::now() + support::kPatience;
+    while (std::ranges::none_of(Workers(),
+                                [&](pid_t pid) { return support::ListeningSockets(pid) >= sockets; })) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(Seconds(0.02));
+    }
+    return true;
   }
 
   /// By the event logs of all agents.
@@ -328,6 +349,39 @@ TEST_F(ElasticTrainingTest, WhoWaitsForALostServiceDoesNotStandStill) {
   other->Signal(SIGTERM);
   EXPECT_EQ(other->Wait(), 143) << other->Text();
   EXPECT_THAT(other->Text(), HasSubstr("the same command continues from"));
+}
+
+/// The other node's worker never connects, and nobody tells that the generation is over.
+TEST_F(ElasticTrainingTest, WhoStillConnectsWhileTheServiceIsLostCanLeave) {
+  const std::string script = Script("train.sh", absl::StrCat("[ $STAY ] && echo here && sleep 1000\nexec ",
+                                                             absl::StrJoin(ByHand("run"), " "), "\n"));
+  const std::vector<std::string> meeting = {"--nnodes", "2", "--rdzv_endpoint", endpoint_};
+  support::Overlay stays = Environment();
+  stays["STAY"] = "1";
+  Program host(Command(Words(meeting, {"--node_rank", "0", script})), stays);
+  Program other(Command(Words(meeting, {"--node_rank", "1", "--rdzv_conf", "is_host=0", script})),
+                Environment());
+  ASSERT_TRUE(host.WaitForLine("here")) << host.Text() << other.Text();
+  ASSERT_TRUE(WaitUntilAWorkerListens(2)) << other.Text();
+  host.Signal(SIGKILL);
+  ASSERT_TRUE(other.WaitForLine("lost the rendezvous service")) << other.Text();
+  other.Signal(SIGTERM);
+  EXPECT_EQ(other.Wait(), 143) << other.Text();
+  EXPECT_THAT(other.Text(),
+              AllOf(HasSubstr("this worker had not begun to train"), Not(HasSubstr("have not left within"))));
+}
+
+TEST_F(ElasticTrainingTest, WhoWaitsForWorkersThatNobodyStartsCanLeave) {
+  support::Overlay environment = Environment();
+  for (const auto& [name, value] :
+       support::Overlay{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}})
+    environment[name] = value;
+  environment["MASTER_PORT"] = absl::StrCat(support::FreePort());
+  Program alone(ByHand("run"), environment);
+  ASSERT_TRUE(WaitUntilAWorkerListens(1)) << alone.Text();
+  alone.Signal(SIGTERM);
+  EXPECT_EQ(alone.Wait(), 143) << alone.Text();
+  EXPECT_THAT(alone.Text(), HasSubstr("received SIGTERM: this worker had not begun to train"));
 }
 
 TEST_F(ElasticTrainingTest, APreemptFileLetsTheNodeGo) {

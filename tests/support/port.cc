@@ -7,11 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 
@@ -80,6 +84,23 @@ int FreePort() {
   }
   MT_CHECK(false) << "every port is in use";
   return 0;
+}
+
+int ListeningSockets(pid_t pid) {
+  std::set<std::string> listening;  // "socket:[inode]"
+  for (const char* table : {"tcp", "tcp6"}) {
+    std::ifstream file(absl::StrCat("/proc/", pid, "/net/", table));
+    for (std::string line; std::getline(file, line);) {
+      const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+      if (words.size() > 9 && words[3] == "0A") listening.insert(absl::StrCat("socket:[", words[9], "]"));
+    }
+  }
+  int count = 0;
+  std::error_code error;
+  for (const auto& fd : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/fd"), error)) {
+    count += listening.contains(std::filesystem::read_symlink(fd.path(), error).string()) ? 1 : 0;
+  }
+  return count;
 }
 
 }  // namespace mtrun::support

@@ -84,6 +84,7 @@ class Training:
         self.back = {}          # node -> when it is started again
         self.service, self.service_back = None, None
         self.log = []           # (wall time, what, node)
+        self.at_last_step = set()  # pids of the workers when the ledger's newest step was seen
         self.done = False
 
     # ---- what runs
@@ -109,8 +110,8 @@ class Training:
 
     # ---- what is done to it
 
-    def members(self):
-        """(node, agent, worker) of the workers that are in the group; a world of one node has the oldest."""
+    def workers(self):
+        """(node, agent, worker) of all that are to be up."""
         found = []
         for node, front in enumerate(self.fronts):
             if front is None or node in self.back:
@@ -118,8 +119,15 @@ class Training:
             agent = cluster.child(cluster.child(front.pid) or 0)
             for worker in storm.children(agent):
                 found.append((node, agent, worker))
+        return found
+
+    def members(self):
+        """Those of the group. A world of one node has the oldest of those that were there at the last step: one that starts is no
+        member, and a node whose workers fail to start again and again gives up."""
+        found = self.workers()
         connected = [each for each in found if storm.is_connected(each[2])]
-        return connected or sorted(found, key=lambda each: storm.age(each[2]))[:1]
+        were_there = [each for each in found if each[2] in self.at_last_step]
+        return connected or sorted(were_there, key=lambda each: storm.age(each[2]))[:1]
 
     def fail(self):
         """A failure that hits a member; False when there is none to hit."""
@@ -199,6 +207,7 @@ class Training:
             for line in ledger.new():
                 if "step" in line:
                     last, steps = now, max(steps, line["step"] + 1)
+                    self.at_last_step = {worker for _, _, worker in self.workers()}
                     began = began or now
             if began and not due:
                 due = {what: now + self.pause(what, mean) for what, mean in every.items() if mean}

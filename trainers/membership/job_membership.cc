@@ -15,6 +15,7 @@
 #include "trainers/collectives/tcp_store_bootstrap.h"
 #include "trainers/membership/agent_link.h"
 #include "trainers/membership/drain.h"
+#include "trainers/membership/drain_watch.h"
 #include "trainers/membership/wait_reporter.h"
 
 namespace mtrun::trainers {
@@ -88,7 +89,8 @@ absl::Status JobMembership::Join(const EnvironmentMap& environment) {
   if (assignment_.world_size == 1) return absl::OkStatus();
   const auto agent_store = environment.find("TORCHELASTIC_USE_AGENT_STORE");
   const bool agent_serves = agent_store != environment.end() && agent_store->second == "True";
-  return ConnectByHand(worker, agent_serves);
+  const absl::Status connected = ConnectByHand(worker, agent_serves);
+  return !connected.ok() && wants_drain() ? absl::CancelledError(drain_wish()) : connected;
 }
 
 JobMembership::JobMembership(Assignment assignment, at::Device device, collectives::DeviceMaker devices,
@@ -137,6 +139,7 @@ absl::Status JobMembership::ConnectByHand(const WorkerEnv& worker, bool agent_se
   }
   MT_ASSIGN_OR_RETURN(bootstrap_, collectives::ConnectTcpStore(worker.master_addr, worker.master_port,
                                                                worker.rank, worker.world_size, agent_serves));
+  const DrainWatch watch = GiveUpWhenDrained();
   collectives::GroupMember membership;
   membership.rank = worker.rank;
   membership.world_size = worker.world_size;
@@ -144,6 +147,10 @@ absl::Status JobMembership::ConnectByHand(const WorkerEnv& worker, bool agent_se
   MT_ASSIGN_OR_RETURN(membership.generation, AgreeOnGeneration(*bootstrap_, worker.rank));
   MT_ASSIGN_OR_RETURN(group_, ConnectGroup(membership));
   return absl::OkStatus();
+}
+
+DrainWatch JobMembership::GiveUpWhenDrained() const {
+  return DrainWatch([this] { return wants_drain(); }, [this] { bootstrap_->Abort(drain_wish()); });
 }
 
 absl::StatusOr<collectives::ProcessGroup> JobMembership::ConnectGroup(
@@ -212,6 +219,7 @@ absl::Status JobMembership::Enter(const channel::Assignment& given) {
     membership.world_size = given.world_size;
     membership.generation = channel::ToText(given.generation);
     membership.wire = wire_;
+    const DrainWatch watch = GiveUpWhenDrained();
     MT_ASSIGN_OR_RETURN(group_, ConnectGroup(membership));
   }
   agent_link_->OnBreak([group = group_](const std::string& reason) {

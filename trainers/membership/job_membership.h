@@ -16,6 +16,7 @@
 #include "base/worker_client.h"
 #include "base/worker_env.h"
 #include "trainers/collectives/device_group.h"
+#include "trainers/membership/drain_watch.h"
 #include "trainers/membership/membership.h"
 #include "trainers/membership/step_times_mean.h"
 
@@ -65,6 +66,8 @@ class JobMembership final : public Membership {
  private:
   JobMembership(Assignment assignment, at::Device device, collectives::DeviceMaker devices,
                 const collectives::Wire& wire, bool elastic);
+  /// While it lives, nothing waits for long in the bootstrap.
+  DrainWatch GiveUpWhenDrained() const;
   absl::StatusOr<collectives::ProcessGroup> ConnectGroup(const collectives::GroupMember& member) const;
   absl::Status ConnectAgent(const WorkerEnv& worker);
   absl::Status ConnectByHand(const WorkerEnv& worker, bool agent_serves);

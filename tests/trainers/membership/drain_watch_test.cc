@@ -1,0 +1,61 @@
+#include "trainers/membership/drain_watch.h"
+
+#include <atomic>
+#include <future>
+
+#include <gtest/gtest.h>
+
+namespace mtrun::trainers {
+namespace {
+
+constexpr std::chrono::seconds kFar{30};
+
+TEST(DrainWatch, EndsTheWaitOfWhoIsToGo) {
+  std::promise<void> ended;
+  std::atomic<bool> wants{false}, asked{false};
+  const DrainWatch watch(
+      [&] {
+        asked = true;
+        asked.notify_all();
+        return wants.load();
+      },
+      [&] { ended.set_value(); }, Duration::zero());
+  asked.wait(false);
+  std::future<void> end = ended.get_future();
+  EXPECT_EQ(end.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  wants = true;
+  EXPECT_EQ(end.wait_for(kFar), std::future_status::ready);
+}
+
+TEST(DrainWatch, AWaitThatSucceedsInTimeIsLeftAlone) {
+  std::atomic<int> ended{0};
+  {
+    std::promise<void> asked;
+    std::atomic<int> times{0};
+    const DrainWatch watch(
+        [&] {
+          if (times++ == 0) asked.set_value();
+          return true;
+        },
+        [&] { ++ended; }, kFar);
+    asked.get_future().wait();
+  }
+  EXPECT_EQ(ended, 0);
+}
+
+TEST(DrainWatch, GivesUpOnce) {
+  std::atomic<int> ended{0};
+  {
+    const DrainWatch watch([] { return true; },
+                           [&] {
+                             ++ended;
+                             ended.notify_all();
+                           },
+                           Duration::zero());
+    ended.wait(0);
+  }
+  EXPECT_EQ(ended, 1);
+}
+
+}  // namespace
+}  // namespace mtrun::trainers
