@@ -1,5 +1,5 @@
-// Ends a wait for the other workers on behalf of one that is to go: a signal and an agent's wish wake nobody
-// who waits for keys or connections, and where the service is lost too nobody else ends the wait.
+// Ends a wait for the other workers on behalf of one that is to go: a signal and an agent's request wake
+// nobody who waits for keys or connections, and where the service is lost too nobody else ends the wait.
 #pragma once
 
 #include <functional>

@@ -1,0 +1,105 @@
+// Nodes that are told to go, whatever their workers wait for.
+#include <signal.h>
+
+#include <algorithm>
+
+#include "tests/e2e/training.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class LeavingTest : public TrainingRuns {
+ protected:
+  /// The trainer as a command of its own.
+  std::vector<std::string> ByHand(const std::string& run) const {
+    std::vector<std::string> words = Trainer(run, 1);
+    words.erase(words.begin());  // --trainer
+    words[0] = absl::StrCat(support::BinaryFolder(), "/", words[0]);
+    return words;
+  }
+
+  /// From then on one waits for the others in the group that it joins. `sockets`: of it, mtrun's one for the
+  /// node's presence included.
+  bool WaitUntilAWorkerListens(int sockets) const {
+    const auto deadline = std::chrono::steady_clock::now() + support::kPatience;
+    while (std::ranges::none_of(Workers(),
+                                [&](pid_t pid) { return support::ListeningSockets(pid) >= sockets; })) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(Seconds(0.02));
+    }
+    return true;
+  }
+};
+
+TEST_F(LeavingTest, WhoWaitsForALostServiceDoesNotStandStill) {
+  const std::vector<std::string> meeting = {"--nnodes", "1:2", "--rdzv_endpoint", endpoint_};
+  const auto host = Train(Words(meeting, {"--node_rank", "0"}), "run", 100000);
+  ASSERT_TRUE(host->WaitForLine("epoch 1/100000")) << host->Text();
+  const auto other = Train(Words(meeting, {"--node_rank", "1", "--hang_notice", "10", "--hang_timeout", "12",
+                                           "--rdzv_conf", "is_host=0"}),  // it would take the host's place
+                           "run", 100000);
+  ASSERT_TRUE(other->WaitForLine("world size 2")) << host->Text() << other->Text();
+  ASSERT_TRUE(host->WaitForLine("continuing with 2 workers")) << host->Text();
+  host->Signal(SIGKILL);
+  ASSERT_TRUE(other->WaitForLine("lost the rendezvous service")) << other->Text();
+  // One line in five seconds without a service.
+  ASSERT_TRUE(other->WaitForLines("still cannot reach the rendezvous service", 3)) << other->Text();
+  EXPECT_THAT(other->Text(), Not(HasSubstr(": no progress for ")));
+  other->Signal(SIGTERM);
+  EXPECT_EQ(other->Wait(), 143) << other->Text();
+  EXPECT_THAT(other->Text(), HasSubstr("the same command continues from"));
+}
+
+/// The other node's worker never connects, and nobody tells that the generation is over.
+TEST_F(LeavingTest, WhoStillConnectsWhileTheServiceIsLostCanLeave) {
+  const std::string script = Script("train.sh", absl::StrCat("[ $STAY ] && echo here && sleep 1000\nexec ",
+                                                             absl::StrJoin(ByHand("run"), " "), "\n"));
+  const std::vector<std::string> meeting = {"--nnodes", "2", "--rdzv_endpoint", endpoint_};
+  support::Overlay stays = Environment();
+  stays["STAY"] = "1";
+  Program host(Command(Words(meeting, {"--node_rank", "0", script})), stays);
+  Program other(Command(Words(meeting, {"--node_rank", "1", "--rdzv_conf", "is_host=0", script})),
+                Environment());
+  ASSERT_TRUE(host.WaitForLine("here")) << host.Text() << other.Text();
+  ASSERT_TRUE(WaitUntilAWorkerListens(2)) << other.Text();
+  host.Signal(SIGKILL);
+  ASSERT_TRUE(other.WaitForLine("lost the rendezvous service")) << other.Text();
+  other.Signal(SIGTERM);
+  EXPECT_EQ(other.Wait(), 143) << other.Text();
+  EXPECT_THAT(other.Text(),
+              AllOf(HasSubstr("this worker had not begun to train"), Not(HasSubstr("have not left within"))));
+}
+
+TEST_F(LeavingTest, WhoWaitsForWorkersThatNobodyStartsCanLeave) {
+  support::Overlay environment = Environment();
+  for (const auto& [name, value] :
+       support::Overlay{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}})
+    environment[name] = value;
+  environment["MASTER_PORT"] = absl::StrCat(support::FreePort());
+  Program alone(ByHand("run"), environment);
+  ASSERT_TRUE(WaitUntilAWorkerListens(1)) << alone.Text();
+  alone.Signal(SIGTERM);
+  EXPECT_EQ(alone.Wait(), 143) << alone.Text();
+  EXPECT_THAT(alone.Text(), HasSubstr("received SIGTERM: this worker had not begun to train"));
+}
+
+TEST_F(LeavingTest, APreemptFileLetsTheNodeGo) {
+  const std::string file = folder_.File("preempt");
+  const auto training =
+      Train({"--standalone", "--nproc_per_node", "2", "--preempt_file", file}, "run", 100000);
+  ASSERT_TRUE(training->WaitForLine("epoch 2/100000")) << training->Text();
+  support::WriteText(file, "");
+  EXPECT_EQ(training->Wait(), 143) << training->Text();
+  EXPECT_THAT(training->Text(),
+              AllOf(HasSubstr("has appeared"), HasSubstr("the same command continues from")));
+  const auto again = Train({"--standalone", "--preempt_file", file}, "run", 100000);
+  EXPECT_EQ(again->Wait(), 1);
+  EXPECT_THAT(again->Text(), HasSubstr("is there already: this node is to go. Remove it"));
+}
+
+}  // namespace
+}  // namespace mtrun::e2e
