@@ -282,9 +282,7 @@ class Agent {
     const std::optional<rendezvous::Assignment>& now = core_.assignment();
     if (!now || now->generation == begun_) return;
     begun_ = now->generation;
-    size_t member = 0;
-    while (now->members[member].node_id != offer_.node_id) ++member;
-    const absl::Status served = supervisor_.BeginGeneration(*now, member);
+    const absl::Status served = supervisor_.BeginGeneration(*now, core_.member());
     if (!served.ok()) log::Error("no store for the workers: ", served.message());
   }
 

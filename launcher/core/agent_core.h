@@ -77,6 +77,8 @@ class AgentCore {
   Phase phase() const { return phase_; }
   /// Nothing while no generation runs here.
   const std::optional<rendezvous::Assignment>& assignment() const { return assignment_; }
+  /// This node's place in `assignment().members`.
+  size_t member() const { return member_; }
   /// Of the worker of that local rank in the generation that runs, -1: none.
   int RankOf(int local_rank) const {
     return assignment_ && local_rank < slots_.size() ? slots_[local_rank].rank : -1;
