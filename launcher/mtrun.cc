@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <iostream>
 
 #include "absl/strings/str_format.h"
@@ -22,6 +23,7 @@
 #include "launcher/output/log_files.h"
 #include "launcher/questions.h"
 #include "launcher/rendezvous_access.h"
+#include "launcher/service_program.h"
 #include "launcher/ssh/host_end.h"
 #include "launcher/ssh/ssh_job.h"
 #include "launcher/trainer_check.h"
@@ -156,6 +158,8 @@ int Main(std::vector<std::string> args) {
 }  // namespace mtrun::launcher
 
 int main(int argc, char** argv) {
+  if (argc > 0 && std::filesystem::path(argv[0]).filename() == mtrun::launcher::kServiceProgram)
+    return mtrun::launcher::RunServiceProgram(argc, argv);
   mtrun::launcher::KeepCommandLine(argc, argv);
   return mtrun::launcher::Main({argv + 1, argv + argc});
 }

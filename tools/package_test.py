@@ -44,6 +44,11 @@ def run(*command, expected=0, **more):
     return done.stdout + done.stderr
 
 
+def text_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 def files_of(folder):
     return {os.path.relpath(os.path.join(parent, name), folder) for parent, _, names in os.walk(folder) for name in names
             if not name.endswith(".pyc")}
@@ -68,11 +73,11 @@ class Trying(unittest.TestCase):
             running = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=env, cwd=self.folder)
         try:
             self.kill_a_worker(running, model)
-            self.assertEqual(running.wait(PATIENCE), 0, open(log, encoding="utf-8").read())
+            self.assertEqual(running.wait(PATIENCE), 0, text_of(log))
         finally:
             if running.poll() is None:
                 running.kill()
-        self.assertIn("killed by SIGKILL", open(log, encoding="utf-8").read())
+        self.assertIn("killed by SIGKILL", text_of(log))
         self.assertIn("every sample exactly once", run(sys.executable, verify, model))
 
     def kill_a_worker(self, running, model):
@@ -146,8 +151,8 @@ class WheelTest(Trying):
         digests = set()
         for number, program in enumerate((built, self.bin("mtdata"))):
             data = os.path.join(self.folder, f"data{number}")
-            run(program, "import", os.path.join(TOP, "tests", "testdata", "cifar10"), data)
-            digests.add(re.search(r'"digest": *"(\w+)"', open(os.path.join(data, "index.json"), encoding="utf-8").read()).group(1))
+            run(program, "import", os.path.join(TOP, "tests", "testdata", "cifar10", "cifar10-2500.tar.xz"), data)
+            digests.add(re.search(r'"digest": *"(\w+)"', text_of(os.path.join(data, "index.json"))).group(1))
         self.assertEqual(len(digests), 1)
 
     def test_the_package_is_imported(self):
@@ -158,10 +163,11 @@ class WheelTest(Trying):
         self.assertEqual(files_of(self.venv) - self.before, set())
 
     def test_programs_need_glibc_alone(self):
-        for name in ("mtrun", "mtrdzv", "mtdata"):
+        for name in ("mtrun", "mtdata"):
             self.assertNotIn("not found", run("ldd", self.bin(name)))
             self.assertNotRegex(run("ldd", self.bin(name)), r"libgrpc|libprotobuf|libssl|libstdc")
-            self.assertIn("0.1.0", run(self.bin(name), "--version"))
+        for name in ("mtrun", "mtrdzv", "mtdata"):  # mtrdzv is mtrun by another name
+            self.assertRegex(run(self.bin(name), "--version"), name + r" 0\.1\.0")
 
 
 class TarballTest(Trying):
@@ -218,7 +224,8 @@ class CleanRootTest(Trying):
     @staticmethod
     def mirror():
         """The archive that this machine's apt uses."""
-        for path in ["/etc/apt/sources.list", *glob.glob("/etc/apt/sources.list.d/*")]:
+        folder = "/etc/apt/sources.list.d/"
+        for path in glob.glob("/etc/apt/sources.list") + glob.glob(folder + "*.list") + glob.glob(folder + "*.sources"):
             with open(path, encoding="utf-8") as file:
                 found = re.search(r"(?:^deb\s(?:\[[^]]*\]\s)?|^URIs:\s*)(\w+://\S+/debian/?)\s", file.read(), re.M)
             if found:

@@ -206,5 +206,18 @@ TEST_F(LauncherTest, AnUnreachableEndpointIsSaidWhileItRetries) {
               AllOf(HasSubstr("no rendezvous service answered at " + endpoint), HasSubstr("join_timeout")));
 }
 
+/// A wheel holds one program for both.
+TEST_F(LauncherTest, MtrunIsTheServiceByThatName) {
+  const std::string link = folder_.File("mtrdzv");
+  std::filesystem::create_symlink(support::BinaryFolder() + "/mtrun", link);
+  Program version({link, "--version"}, Environment());
+  EXPECT_EQ(version.Wait(), 0);
+  EXPECT_THAT(version.Text(), HasSubstr("mtrdzv "));
+  Program service({link, "--host", "127.0.0.1", "--port", "0"}, Environment());
+  EXPECT_TRUE(service.WaitForLine("serving at 127.0.0.1:")) << service.Text();
+  service.Signal(SIGTERM);
+  EXPECT_EQ(service.Wait(), 0) << service.Text();
+}
+
 }  // namespace
 }  // namespace mtrun::e2e

@@ -146,7 +146,7 @@ function(mt_program name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   if(MT_STATIC AND NOT arg_TORCH)
-    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)  # LibTorch throws: trainers share its own
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections)  # LibTorch throws: trainers share its own
   endif()
   if(arg_TORCH)
     target_link_libraries(${name} PRIVATE mt_torch)  # first: see LibTorch.cmake

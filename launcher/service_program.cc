@@ -1,4 +1,5 @@
-// mtrdzv: the rendezvous service as a program of its own, and a look into a running one.
+#include "launcher/service_program.h"
+
 #include <pthread.h>
 #include <signal.h>
 
@@ -22,7 +23,7 @@
 #include "rendezvous/service/state_folder.h"
 #include "rendezvous/status_client.h"
 
-namespace mtrun::rendezvous {
+namespace mtrun::launcher {
 namespace {
 
 constexpr char kUsage[] =
@@ -153,7 +154,7 @@ absl::Status ShowPasswords(const Settings& settings) {
 absl::Status Serve(const Settings& settings, const sigset_t& signals) {
   RaiseFileLimit();
   MT_ASSIGN_OR_RETURN(Endpoint endpoint, WhereToListen(settings));
-  ServiceOptions options;
+  rendezvous::ServiceOptions options;
   options.listen = ToText(endpoint);
   options.insecure = settings.Bool("insecure");
   if (!options.insecure) {
@@ -162,10 +163,10 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
   options.recovery_window = FromSeconds(settings.Double("recovery_window"));
   // At a free port no other one follows.
   if (endpoint.port != 0) {
-    options.state_folder =
-        settings.IsSet("state_folder") ? settings.Text("state_folder") : StateFolderOf(CurrentEnvironment());
+    options.state_folder = settings.IsSet("state_folder") ? settings.Text("state_folder")
+                                                          : rendezvous::StateFolderOf(CurrentEnvironment());
   }
-  MT_ASSIGN_OR_RETURN(const auto service, Service::Start(options));
+  MT_ASSIGN_OR_RETURN(const auto service, rendezvous::Service::Start(options));
   endpoint.port = service->port();
   log::Info("serving at ", ToText(endpoint),
             options.insecure ? ", without TLS: ANYBODY who reaches the port can take part" : ", with TLS");
@@ -181,9 +182,11 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
 
 absl::Status ShowStatus(const Settings& settings, const std::vector<std::string>& words) {
   if (words.size() != 2) return absl::InvalidArgumentError("give one endpoint: mtrdzv status HOST:PORT");
-  const Credentials credentials = {settings.Bool("insecure"), {settings.Text("token_file"), /*weak=*/true}};
-  MT_ASSIGN_OR_RETURN(const ServiceStatus status, AskForStatus(words[1], credentials));
-  std::cout << (settings.Bool("json") ? StatusJson(status) : StatusTable(status));
+  const rendezvous::Credentials credentials = {settings.Bool("insecure"),
+                                               {settings.Text("token_file"), /*weak=*/true}};
+  MT_ASSIGN_OR_RETURN(const rendezvous::ServiceStatus status,
+                      rendezvous::AskForStatus(words[1], credentials));
+  std::cout << (settings.Bool("json") ? rendezvous::StatusJson(status) : rendezvous::StatusTable(status));
   return absl::OkStatus();
 }
 
@@ -198,7 +201,7 @@ absl::StatusOr<std::vector<std::string>> ParseAll(Settings& settings, std::vecto
   }
 }
 
-absl::Status Run(int argc, char** argv, const sigset_t& signals) {
+absl::Status RunService(int argc, char** argv, const sigset_t& signals) {
   Settings settings("mtrdzv", Specs());
   MT_ASSIGN_OR_RETURN(const auto words, ParseAll(settings, std::vector<std::string>(argv + 1, argv + argc)));
   if (settings.Bool("help")) {
@@ -221,16 +224,17 @@ absl::Status Run(int argc, char** argv, const sigset_t& signals) {
 }
 
 }  // namespace
-}  // namespace mtrun::rendezvous
 
-int main(int argc, char** argv) {
+int RunServiceProgram(int argc, char** argv) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before the first thread: sigwait takes them
-  const absl::Status status = mtrun::rendezvous::Run(argc, argv, signals);
+  const absl::Status status = RunService(argc, argv, signals);
   if (status.ok()) return 0;
   std::cerr << "mtrdzv: " << status.message() << "\n";
   return absl::IsInvalidArgument(status) ? 2 : 1;
 }
+
+}  // namespace mtrun::launcher

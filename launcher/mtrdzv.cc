@@ -1,0 +1,3 @@
+#include "launcher/service_program.h"
+
+int main(int argc, char** argv) { return mtrun::launcher::RunServiceProgram(argc, argv); }
