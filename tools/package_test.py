@@ -239,10 +239,13 @@ class CleanRootTest(Trying):
             shutil.copy(path, os.path.join(root, "tmp"))
         shutil.copytree(FASHION, os.path.join(root, "tmp", "fashion"))
         names = " ".join("/tmp/" + os.path.basename(path) for path in debs)
-        run("chroot", root, "sh", "-ec", f"""
+        # In namespaces of its own: programs look into /proc, and nothing of it is left.
+        within = ["unshare", "--mount", "--pid", "--fork", f"--mount-proc={root}/proc", "chroot", root]
+        run(*within, "sh", "-ec", f"""
 python3 -m venv /opt/v
 /opt/v/bin/pip install -q --no-index --no-deps /tmp/{os.path.basename(wheel)}
 /opt/v/bin/mtrun --version
+/opt/v/bin/mtrdzv --version
 /opt/v/bin/mtdata import /tmp/fashion /tmp/data
 /opt/v/bin/mtrun --standalone --nproc_per_node 2 --no_python sh -c 'exit 0'
 /opt/v/bin/pip uninstall -q -y mtrun

@@ -86,7 +86,7 @@ option(MT_BUNDLES "Compile files of a target together; OFF: each alone" ON)
 option(MT_DEV_TESTS "Build the tests that tools/test runs in preset dev alone" ON)
 option(MT_LONG_TESTS "Build the tests that tools/test --full alone runs" ON)
 # Sets OUT to what is compiled for a target: its files alone, or files that include several. They say so relative to the root and
-# not, as UNITY_BUILD does, by whole paths, so that ccache knows them in another checkout.
+# not, as UNITY_BUILD does, by whole paths, so that ccache knows them in another checkout (base_dir = ..., hash_dir = false).
 function(mt_bundle out target torch)
   set(together ${ARGN})
   list(LENGTH together all)
