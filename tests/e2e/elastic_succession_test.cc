@@ -90,7 +90,8 @@ TEST_F(SuccessionTest, AHostThatRemembersNothingFindsItToo) {
   Kill(*a);
   ASSERT_TRUE(Met(*b, 2, 2) && Met(*c, 2, 2)) << b->Text() << c->Text();
   ASSERT_THAT(WrittenDown(), Not(testing::IsEmpty()));
-  std::filesystem::remove_all(folder_.File("mtrun"));
+  // These files alone: the logs of those that live lie in the same folder.
+  for (const std::string& file : WrittenDown()) std::filesystem::remove(file);
   const auto again = Begin(0);
   ASSERT_TRUE(Met(*again, 3, 3) && Met(*b, 3, 3) && Met(*c, 3, 3)) << again->Text();
   Finish({again.get(), b.get(), c.get()}, 3);
