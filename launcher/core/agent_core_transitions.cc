@@ -1,6 +1,7 @@
 // The agent's core: from one phase to the next. agent_core.cc has the events that lead there.
 #include <algorithm>
 #include <csignal>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,14 @@
 namespace mtrun::launcher {
 
 using log::Level;
+
+namespace {
+
+bool HasOtherNodes(const std::optional<rendezvous::Assignment>& generation) {
+  return generation && generation->members.size() > 1;
+}
+
+}  // namespace
 
 // ---- generations ----
 
@@ -204,7 +213,7 @@ void AgentCore::Settle() {
 
 void AgentCore::FinishStop() {
   stop_.Finish();
-  if (drain_.Succeeded(slots_)) stop_.exit->code = 0;
+  if (drain_.Succeeded(slots_, HasOtherNodes(assignment_ ? assignment_ : last_))) stop_.exit->code = 0;
   const bool exits = stop_.next == Next::kExit && drain_.signal() == 0;
   const bool success = exits && stop_.exit->code == 0 && !stop_.exit->outcome;
   if (!slots_.empty()) out_.Add(CleanUp{.leave = success});

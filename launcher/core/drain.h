@@ -42,8 +42,11 @@ class Drain {
 
   /// The worker's end aborts the step that the others wanted to finish.
   bool AbortsStep(const WorkerExited& exited, const WorkerSlot& slot) const;
-  /// The other nodes continue: for a scheduler this one has done its part, and mtrun exits with 0.
-  bool Succeeded(const WorkerSlots& slots) const { return complete_ && slots.AllMembersLeftWell(); }
+  /// For a scheduler this node has done its part, and mtrun exits with 0: its workers left well, and either the
+  /// others go on with the job or it was done.
+  bool Succeeded(const WorkerSlots& slots, bool others_go_on) const {
+    return complete_ && slots.AllMembersLeftWell() && (others_go_on || slots.AllMembersDone());
+  }
 
   std::string Describe() const;
   bool operator==(const Drain&) const = default;

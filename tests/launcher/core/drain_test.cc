@@ -47,12 +47,15 @@ TEST(DrainTest, SucceedsWhenAllLeftByThemselvesAndWell) {
   drain.Begin(AtMs(30000));
   EXPECT_TRUE(drain.begun());
   EXPECT_EQ(drain.deadline(), AtMs(30000));
-  EXPECT_FALSE(drain.Succeeded(slots)) << "they were killed";
+  EXPECT_FALSE(drain.Succeeded(slots, true)) << "they were killed";
   drain.Complete();
-  EXPECT_TRUE(drain.Succeeded(slots));
+  EXPECT_TRUE(drain.Succeeded(slots, true));
+  EXPECT_FALSE(drain.Succeeded(slots, false)) << "the job is not done, and nobody is left to do it";
+  slots[0].said_done = true;
+  EXPECT_TRUE(drain.Succeeded(slots, false));
   EXPECT_EQ(drain.Describe(), "received SIGTERM; drains; complete");
   slots[0].exited_with_0 = false;
-  EXPECT_FALSE(drain.Succeeded(slots));
+  EXPECT_FALSE(drain.Succeeded(slots, true));
 }
 
 TEST(DrainTest, WhoIsAskedLeavesAsOnASignal) {
