@@ -42,8 +42,8 @@ class Drain {
 
   /// The worker's end aborts the step that the others wanted to finish.
   bool AbortsStep(const WorkerExited& exited, const WorkerSlot& slot) const;
-  /// For a scheduler this node has done its part, and mtrun exits with 0: its workers left well, and either the
-  /// others go on with the job or it was done.
+  /// For a scheduler this node has done its part, and mtrun exits with 0: its workers left well, and either
+  /// the others go on with the job or it was done.
   bool Succeeded(const WorkerSlots& slots, bool others_go_on) const {
     return complete_ && slots.AllMembersLeftWell() && (others_go_on || slots.AllMembersDone());
   }
