@@ -60,7 +60,7 @@ Line LineOf(const ProgressState& s) {
   const int64_t percent = s.steps > 0 ? 100 * s.step / s.steps : 0;
   const std::string epoch = absl::StrCat(s.epoch, "/", s.epochs), step = absl::StrCat(s.step, "/", s.steps);
   const std::string rate = absl::StrFormat("lr %.4g", s.learning_rate);
-  const std::string speed = absl::StrFormat(s.images_per_second < 100 ? "%.1f" : "%.0f", s.images_per_second);
+  const std::string speed = absl::StrFormat("%.*f", s.images_per_second < 100 ? 1 : 0, s.images_per_second);
   Line line;
   line[kEpoch] = {"epoch " + epoch, "ep " + epoch};
   line[kStep] = {"step " + step, step, "1"};

@@ -92,7 +92,7 @@ std::string Cell(const ConfusionMatrix& matrix, int actual, int predicted, int64
 }
 
 std::string Figure(double fraction, const Layout& layout) {
-  return absl::StrFormat(layout.decimals ? "%*.1f" : "%*.0f", layout.figure, 100 * fraction);
+  return absl::StrFormat("%*.*f", layout.figure, layout.decimals ? 1 : 0, 100 * fraction);
 }
 
 std::string Matrix(const RunReport& r, int columns) {
