@@ -27,7 +27,8 @@ absl::Status PmiClient::Send(std::string_view bytes) {
   // What is said is shorter than any socket's buffer: where that is full nobody listens.
   const ssize_t sent = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent == static_cast<ssize_t>(bytes.size())) return absl::OkStatus();
-  return absl::UnavailableError(sent < 0 ? ErrnoStatus(errno, "PMI2: send").message() : "PMI2: nobody listens");
+  return absl::UnavailableError(sent < 0 ? ErrnoStatus(errno, "PMI2: send").message()
+                                         : "PMI2: nobody listens");
 }
 
 absl::StatusOr<std::string> PmiClient::Receive(const std::string& question) {
@@ -42,7 +43,8 @@ absl::StatusOr<std::string> PmiClient::Receive(const std::string& question) {
     if (size > 0) return std::string(bytes, static_cast<size_t>(size));
     if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (size < 0) return absl::UnavailableError(ErrnoStatus(errno, "PMI2: receive").message());
-    return absl::UnavailableError(absl::StrCat("PMI2: the connection was closed instead of an answer to ", question));
+    return absl::UnavailableError(
+        absl::StrCat("PMI2: the connection was closed instead of an answer to ", question));
   }
 }
 
@@ -50,7 +52,8 @@ absl::StatusOr<PmiMessage> PmiClient::Ask(const PmiMessage& question) {
   MT_RETURN_IF_ERROR(Send(Encode(question)));
   while (true) {
     auto answer = answers_.Next();
-    if (!answer.ok()) return Annotate(answer.status(), absl::StrCat("PMI2: the answer to ", question.command));
+    if (!answer.ok())
+      return Annotate(answer.status(), absl::StrCat("PMI2: the answer to ", question.command));
     if (*answer) {
       if ((*answer)->command != question.command + "-response")
         return absl::InvalidArgumentError(absl::StrCat("PMI2: another answer than to ", question.command));
@@ -67,7 +70,8 @@ absl::Status PmiClient::Begin() {
   MT_RETURN_IF_ERROR(Send(kGreeting));
   std::string line;
   while (line.empty() || line.back() != '\n') {
-    if (line.size() > kLongestGreeting) return absl::InvalidArgumentError("PMI2: the answer to init has no end");
+    if (line.size() > kLongestGreeting)
+      return absl::InvalidArgumentError("PMI2: the answer to init has no end");
     MT_ASSIGN_OR_RETURN(const std::string more, Receive("init"));
     line += more;
   }
@@ -75,7 +79,8 @@ absl::Status PmiClient::Begin() {
   if (!absl::StartsWith(words, " cmd=response_to_init ") || !absl::StrContains(words, " rc=0 ") ||
       !absl::StrContains(words, " pmi_version=2 "))
     return absl::InvalidArgumentError("PMI2: the answer to init is not that of version 2");
-  return Ask({"fullinit", {{"pmijobid", job_}, {"pmirank", absl::StrCat(rank_)}, {"threaded", "FALSE"}}}).status();
+  return Ask({"fullinit", {{"pmijobid", job_}, {"pmirank", absl::StrCat(rank_)}, {"threaded", "FALSE"}}})
+      .status();
 }
 
 absl::Status PmiClient::Put(const std::string& key, const std::string& value) {
@@ -85,7 +90,8 @@ absl::Status PmiClient::Put(const std::string& key, const std::string& value) {
 absl::Status PmiClient::Fence() { return Ask({"kvs-fence"}).status(); }
 
 absl::StatusOr<std::string> PmiClient::Get(const std::string& key) {
-  MT_ASSIGN_OR_RETURN(const PmiMessage answer, Ask({"kvs-get", {{"jobid", job_}, {"srcid", "-1"}, {"key", key}}}));
+  MT_ASSIGN_OR_RETURN(const PmiMessage answer,
+                      Ask({"kvs-get", {{"jobid", job_}, {"srcid", "-1"}, {"key", key}}}));
   if (answer.Field("found") != "TRUE") return absl::NotFoundError(absl::StrCat("PMI2: nobody has put ", key));
   return std::string(answer.Field("value"));
 }

@@ -1,5 +1,5 @@
-// A task's connection to the process manager over PMI2: one question after the other, all before one deadline.
-// Not thread-safe.
+// A task's connection to the process manager over PMI2: one question after the other, all before one
+// deadline. Not thread-safe.
 #pragma once
 
 #include <string>

@@ -74,7 +74,8 @@ absl::StatusOr<std::string> ShareTokenOfStep(UniqueFd socket, const PmiPlace& pl
 
 absl::Status TakeTokenOfStep(const TokenSource& source, const EnvironmentMap& environment) {
   if (!environment.contains(kFd) || !source.file.empty()) return absl::OkStatus();
-  if (!absl::IsNotFound(LoadToken(source, MissingToken::kRefuse, environment).status())) return absl::OkStatus();
+  if (!absl::IsNotFound(LoadToken(source, MissingToken::kRefuse, environment).status()))
+    return absl::OkStatus();
   MT_ASSIGN_OR_RETURN(const PmiPlace place, PmiPlaceOf(environment));
   MT_ASSIGN_OR_RETURN(const std::string token, ShareTokenOfStep(UniqueFd(place.fd), place, kPatience));
   setenv(kTokenVariable, token.c_str(), 1);

@@ -1,5 +1,5 @@
-// What the end-to-end tests with Slurm share: a cluster of their own, of Debian's slurmctld, slurmd and munged,
-// each node in a network namespace, with key, configuration and state in the test's folder.
+// What the end-to-end tests with Slurm share: a cluster of their own, of Debian's slurmctld, slurmd and
+// munged, each node in a network namespace, with key, configuration and state in the test's folder.
 #pragma once
 
 #include <unistd.h>
@@ -38,7 +38,7 @@ class SlurmTest : public LauncherTest {
                                  folder_.File("munge.pid"), "--log-file", folder_.File("munge.log"),
                                  "--seed-file", folder_.File("munge.seed")},
         daemons_.overlay());
-    ASSERT_TRUE(munged_->WaitForLine("Created 2 work threads")) << munged_->Text();
+    ASSERT_TRUE(munged_->WaitForLine("work threads")) << munged_->Text();
     controller_ = Daemon(0, "/usr/sbin/slurmctld");
     ASSERT_TRUE(controller_->WaitForLine("Running as primary controller")) << controller_->Text();
     for (int node = 1; node < kNodes; ++node) slurmds_.push_back(Daemon(node, "/usr/sbin/slurmd"));
@@ -64,24 +64,27 @@ class SlurmTest : public LauncherTest {
     support::WriteText(
         folder_.File("slurm.conf"),
         absl::StrCat(
-            "ClusterName=test\nSlurmctldHost=node0(", network_->Address(0), ")\nSlurmUser=root\nSlurmdUser=root\n",
+            "ClusterName=test\nSlurmctldHost=node0(", network_->Address(0),
+            ")\nSlurmUser=root\nSlurmdUser=root\n",
             // A requeued job waits until the credentials of its last run are out of date.
-            "AuthInfo=socket=", folder_.File("munge"), ",cred_expire=2\nStateSaveLocation=", folder_.File("state"),
-            "\nSlurmdSpoolDir=", folder_.File("spool-%n"), "\nSlurmctldPidFile=", folder_.File("controller.pid"),
-            "\nSlurmdPidFile=", folder_.File("slurmd-%n.pid"),
+            "AuthInfo=socket=", folder_.File("munge"), ",cred_expire=5\nStateSaveLocation=",
+            folder_.File("state"), "\nSlurmdSpoolDir=", folder_.File("spool-%n"), "\nSlurmctldPidFile=",
+            folder_.File("controller.pid"), "\nSlurmdPidFile=", folder_.File("slurmd-%n.pid"),
             "\nProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nSelectType=select/linear\n"
             "JobAcctGatherType=jobacct_gather/none\nKillWait=10\nReturnToService=2\nMailProg=/bin/true\n"
-            "SchedulerType=sched/builtin\nPropagateResourceLimits=NONE\nNodeName=node[1-",
-            kNodes - 1, "] CPUs=2 State=UNKNOWN\nPartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE\n"));
+            "SchedulerType=sched/"
+            "builtin\nSchedulerParameters=sched_interval=2\nPropagateResourceLimits=NONE\nNodeName=node[1-",
+            kNodes - 1,
+            "] CPUs=2 State=UNKNOWN\nPartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE\n"));
   }
 
   /// `argv` on that node, which knows the others by their names.
   std::vector<std::string> On(int node, const std::vector<std::string>& argv) const {
-    return network_->On(node, Words({"unshare", "--mount", "sh", "-c",
-                                     absl::StrCat("mount --bind ", folder_.File("hosts"),
-                                                  " /etc/hosts && exec \"$@\""),
-                                     "sh"},
-                                    argv));
+    return network_->On(
+        node,
+        Words({"unshare", "--mount", "sh", "-c",
+               absl::StrCat("mount --bind ", folder_.File("hosts"), " /etc/hosts && exec \"$@\""), "sh"},
+              argv));
   }
 
   /// What it starts carries the mark of the daemons: Slurm's own processes end with them.
@@ -89,14 +92,6 @@ class SlurmTest : public LauncherTest {
     support::Overlay overlay = daemons_.overlay();
     overlay["SLURM_CONF"] = folder_.File("slurm.conf");
     return std::make_unique<Program>(On(node, {path, "-D"}), overlay);
-  }
-
-  bool WaitForMunge() const {
-    for (const auto end = std::chrono::steady_clock::now() + support::kPatience;
-         std::chrono::steady_clock::now() < end;) {
-      if (Program({"munge", "--no-input", "--socket", folder_.File("munge")}).Wait() == 0) return true;
-    }
-    return false;
   }
 
   /// Of who submits a job, which Slurm gives to its tasks: home is shared, and mtrun in the PATH.
@@ -113,7 +108,8 @@ class SlurmTest : public LauncherTest {
     return overlay;
   }
 
-  std::unique_ptr<Program> Start(const std::vector<std::string>& command, const support::Overlay& overlay) const {
+  std::unique_ptr<Program> Start(const std::vector<std::string>& command,
+                                 const support::Overlay& overlay) const {
     return std::make_unique<Program>(On(0, command), overlay, folder_.path());
   }
   std::unique_ptr<Program> Start(const std::vector<std::string>& command) const {
@@ -128,10 +124,9 @@ class SlurmTest : public LauncherTest {
 
   /// Submits a script of the test's folder with output in "job.out"; its number.
   std::string Submit(const std::vector<std::string>& options, const std::string& script) const {
-    const std::string id = Ask(Words(Words({"sbatch", "--parsable", "--output", folder_.File("job.out"),
-                                            "--open-mode=append"},
-                                           options),
-                                     {script}));
+    const std::string id = Ask(Words(
+        Words({"sbatch", "--parsable", "--output", folder_.File("job.out"), "--open-mode=append"}, options),
+        {script}));
     return std::string(absl::StripAsciiWhitespace(id));
   }
   std::string Output() const { return support::ReadText(folder_.File("job.out")); }

@@ -37,7 +37,8 @@ TEST(DrainTest, OnlyAnUnexpectedEndAbortsTheStep) {
   EXPECT_FALSE(drain.AbortsStep({.exit_code = 1}, WorkerSlot{.said_done = true}));
 }
 
-constexpr WorkerSlot kLeft = {.life = WorkerSlot::Life::kGone, .rank = 0, .said_leaving = true, .exit_code = 0};
+constexpr WorkerSlot kLeft = {
+    .life = WorkerSlot::Life::kGone, .rank = 0, .said_leaving = true, .exit_code = 0};
 
 TEST(DrainTest, SucceedsWhenAllLeftByThemselvesAndWell) {
   WorkerSlots slots("node1");

@@ -18,8 +18,9 @@ absl::Status BeginWith(std::vector<std::string> answers, Duration patience = kLo
 TEST(PmiClient, SaysWhoItIs) {
   ScriptedManager manager({ScriptedManager::kHello, ScriptedManager::Ok("fullinit")});
   EXPECT_TRUE(PmiClient(manager.TakeClient(), "5.0", 1, MonotonicNow() + kLong).Begin().ok());
-  EXPECT_EQ(manager.Heard(), "cmd=init pmi_version=2 pmi_subversion=0\n" +
-                                 Encode({"fullinit", {{"pmijobid", "5.0"}, {"pmirank", "1"}, {"threaded", "FALSE"}}}));
+  EXPECT_EQ(manager.Heard(),
+            "cmd=init pmi_version=2 pmi_subversion=0\n" +
+                Encode({"fullinit", {{"pmijobid", "5.0"}, {"pmirank", "1"}, {"threaded", "FALSE"}}}));
 }
 
 TEST(PmiClient, GetsWhatIsThere) {
@@ -36,7 +37,8 @@ TEST(PmiClient, WhoeverIsNoProcessManagerIsRefused) {
   EXPECT_THAT(BeginWith({"cmd=response_to_init rc=0 pmi_version=1\n"}).message(), HasSubstr("version 2"));
   EXPECT_THAT(BeginWith({"cmd=response_to_init rc=-1 pmi_version=2\n"}).message(), HasSubstr("version 2"));
   EXPECT_THAT(BeginWith({std::string(5000, 'x')}).message(), HasSubstr("has no end"));
-  EXPECT_THAT(BeginWith({ScriptedManager::kHello, "xxxxxxxxxx"}).message(), HasSubstr("the answer to fullinit"));
+  EXPECT_THAT(BeginWith({ScriptedManager::kHello, "xxxxxxxxxx"}).message(),
+              HasSubstr("the answer to fullinit"));
   EXPECT_THAT(BeginWith({ScriptedManager::kHello, ScriptedManager::Ok("kvs-get")}).message(),
               HasSubstr("another answer than to fullinit"));
   EXPECT_THAT(BeginWith({ScriptedManager::kHello, Encode({"fullinit-response", {{"rc", "14"}}})}).message(),

@@ -24,8 +24,7 @@ TEST(PmiMessage, IsWrittenAsSlurmReadsIt) {
 TEST(PmiMessage, IsReadAsSlurmWritesIt) {
   const auto message = Parse("47    cmd=kvs-get-response;rc=0;found=TRUE;value=a=b;");
   ASSERT_TRUE(message.ok()) << message.status();
-  EXPECT_EQ(**message,
-            (PmiMessage{"kvs-get-response", {{"rc", "0"}, {"found", "TRUE"}, {"value", "a=b"}}}));
+  EXPECT_EQ(**message, (PmiMessage{"kvs-get-response", {{"rc", "0"}, {"found", "TRUE"}, {"value", "a=b"}}}));
   EXPECT_EQ((*message)->Field("value"), "a=b");
   EXPECT_EQ((*message)->Field("nothing"), "");
 }
@@ -44,9 +43,9 @@ TEST(PmiMessage, ComesInPieces) {
 }
 
 TEST(PmiMessage, WhatIsNoneIsRefusedWithoutItsText) {
-  for (const char* bytes :
-       {"abc   cmd=x;", "      cmd=x;", "-5    cmd=x;", "65537 cmd=x;", "999999", "0     ", "12    secret=x;yy=",
-        "6     secret", "13    cmd=;secret=1", "14    cmd=x;secret;y=", "6     =x;y=z"}) {
+  for (const char* bytes : {"abc   cmd=x;", "      cmd=x;", "-5    cmd=x;", "65537 cmd=x;", "999999",
+                            "0     ", "12    secret=x;yy=", "6     secret", "13    cmd=;secret=1",
+                            "14    cmd=x;secret;y=", "6     =x;y=z"}) {
     const auto message = Parse(bytes);
     EXPECT_FALSE(message.ok()) << bytes;
     EXPECT_THAT(std::string(message.status().message()), Not(HasSubstr("secret")));

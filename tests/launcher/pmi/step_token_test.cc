@@ -62,12 +62,14 @@ TEST(StepToken, TheOthersReadIt) {
 TEST(StepToken, AnErrorSaysWhatToDoAndTellsNoToken) {
   ScriptedManager wrong(Holding("mtrun1-abc"));
   const std::string error(ShareTokenOfStep(wrong.TakeClient(), {10, "5.0", 1}, kLong).status().message());
-  EXPECT_THAT(error, AllOf(HasSubstr("what rank 0 has put"), HasSubstr("--token_file FILE"), Not(HasSubstr("abc"))));
+  EXPECT_THAT(error,
+              AllOf(HasSubstr("what rank 0 has put"), HasSubstr("--token_file FILE"), Not(HasSubstr("abc"))));
   std::vector<std::string> silent = Answers({});
   silent.emplace_back("");
   ScriptedManager fence(silent);
-  EXPECT_THAT(ShareTokenOfStep(fence.TakeClient(), {10, "5.0", 1}, kShort).status().message(),
-              AllOf(HasSubstr("no answer to kvs-fence within"), HasSubstr("every task of the step has to come")));
+  EXPECT_THAT(
+      ShareTokenOfStep(fence.TakeClient(), {10, "5.0", 1}, kShort).status().message(),
+      AllOf(HasSubstr("no answer to kvs-fence within"), HasSubstr("every task of the step has to come")));
 }
 
 }  // namespace

@@ -11,21 +11,21 @@ namespace mtrun::trainers {
 namespace {
 
 /// As its exit status says.
-int Heard(std::initializer_list<int> signals) {
+int HeardOf(std::initializer_list<int> signals) {
   CatchDrainSignals();
   for (const int signal : signals) raise(signal);
   return DrainSignal();
 }
 
 TEST(DrainSignalsDeathTest, OneThatComesTwiceAtOnceIsOne) {
-  EXPECT_EXIT(_exit(Heard({})), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(_exit(Heard({SIGUSR1, SIGUSR1, SIGUSR1})), testing::ExitedWithCode(SIGUSR1), "");
-  EXPECT_EXIT(_exit(Heard({SIGUSR1, SIGTERM, SIGTERM})), testing::ExitedWithCode(SIGTERM), "");
+  EXPECT_EXIT(_exit(HeardOf({})), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(_exit(HeardOf({SIGUSR1, SIGUSR1, SIGUSR1})), testing::ExitedWithCode(SIGUSR1), "");
+  EXPECT_EXIT(_exit(HeardOf({SIGUSR1, SIGTERM, SIGTERM})), testing::ExitedWithCode(SIGTERM), "");
 }
 
 TEST(DrainSignalsDeathTest, OneThatComesAgainKills) {
   const auto again = [] {
-    Heard({SIGTERM});
+    HeardOf({SIGTERM});
     const timespec echo = {kSignalEchoMs / 1000, kSignalEchoMs % 1000 * 1'000'000};
     nanosleep(&echo, nullptr);
     raise(SIGTERM);
