@@ -21,6 +21,7 @@
 #include "launcher/net/local_address.h"
 #include "launcher/net/presence_port.h"
 #include "launcher/output/log_files.h"
+#include "launcher/pmi/step_token.h"
 #include "launcher/questions.h"
 #include "launcher/rendezvous_access.h"
 #include "launcher/service_program.h"
@@ -141,6 +142,11 @@ int Main(std::vector<std::string> args) {
   if (!log_files.ok()) return Complain(log_files.status());
   for (const std::string& note : options->notes) log::Warning(note);
   if (!options->derived.empty()) log::Info(options->derived);
+  // Of a step whose nodes Slurm told: where a service elsewhere is given, its token is too.
+  if (!options->derived.empty() && !options->standalone && !options->insecure) {
+    const absl::Status taken = TakeTokenOfStep({options->token_file, options->weak_token}, environment);
+    if (!taken.ok()) return Complain(taken, kFailed);
+  }
   absl::StatusOr<PresencePort> presence = OpenPresence(*options);
   absl::StatusOr<LeaseAlarm> alarm = LeaseAlarm::Make();
   for (const absl::Status& status : {presence.status(), alarm.status()}) {

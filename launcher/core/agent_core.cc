@@ -213,7 +213,7 @@ void AgentCore::OnExited(const WorkerExited& event) {
   WorkerSlot& slot = slots_[event.local_rank];
   MT_CHECK(slot.running()) << "a second exit; " << Describe();
   slot.life = WorkerSlot::Life::kExited;
-  slot.exited_with_0 = event.signal == 0 && event.exit_code == 0;
+  slot.exit_code = event.signal == 0 ? event.exit_code : -1;
   if (!WorkersLive(phase_)) return;  // told to go: not a failure
   // Nobody's failure, whatever this agent has heard since: the guardian may have been quicker, or this agent
   // stopped.
@@ -229,7 +229,7 @@ void AgentCore::OnExited(const WorkerExited& event) {
              rendezvous::Describe(MakeFailure(event, slots_, watch_.KilledAfter(event.local_rank))));
     return LeaveAfterDrain(drain_.signal());
   }
-  if (!slot.exited_with_0 && !slot.said_done) return OnFailedWorker(event);
+  if (slot.exit_code != 0 && !slot.said_done) return OnFailedWorker(event);
   if (slot.said_leaving && !slot.said_done)
     return ReportBroken(event.local_rank, "its process has left the job");
   slot.exited_well = true;

@@ -213,7 +213,8 @@ void AgentCore::Settle() {
 
 void AgentCore::FinishStop() {
   stop_.Finish();
-  if (drain_.Succeeded(slots_, HasOtherNodes(assignment_ ? assignment_ : last_))) stop_.exit->code = 0;
+  if (drain_.complete())
+    stop_.exit->code = drain_.ExitCode(slots_, HasOtherNodes(assignment_ ? assignment_ : last_));
   const bool exits = stop_.next == Next::kExit && drain_.signal() == 0;
   const bool success = exits && stop_.exit->code == 0 && !stop_.exit->outcome;
   if (!slots_.empty()) out_.Add(CleanUp{.leave = success});

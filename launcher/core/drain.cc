@@ -34,6 +34,12 @@ bool Drain::AbortsStep(const WorkerExited& exited, const WorkerSlot& slot) const
   return code != 0 && code != exit_code() && !slot.said_leaving && !slot.said_done;
 }
 
+int Drain::ExitCode(const WorkerSlots& slots, bool others_go_on) const {
+  if (slots.AllMembersLeftWell() && (others_go_on || slots.AllMembersDone())) return 0;
+  const int status = slots.StatusOfLeavers();
+  return status != 0 ? status : exit_code();
+}
+
 std::string Drain::Describe() const {
   if (!heard_) return "no signal";
   return absl::StrCat(why(), begun() ? "; drains" : "", complete_ ? "; complete" : "");

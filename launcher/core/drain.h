@@ -29,7 +29,7 @@ class Drain {
   bool Ask(const std::string& by);
   /// The first one; 0 before any.
   int signal() const { return signal_; }
-  /// mtrun's exit status: 128 + signal.
+  /// 128 + signal: mtrun's exit status, unless its workers' own says more.
   int exit_code() const { return 128 + signal_; }
   std::string why() const;  // "received SIGTERM", "was asked to leave by anna@login1"
 
@@ -39,14 +39,16 @@ class Drain {
   TimePoint deadline() const { return *deadline_; }
   /// All workers have left by themselves.
   void Complete() { complete_ = true; }
+  bool complete() const { return complete_; }
 
   /// The worker's end aborts the step that the others wanted to finish.
   bool AbortsStep(const WorkerExited& exited, const WorkerSlot& slot) const;
-  /// For a scheduler this node has done its part, and mtrun exits with 0: its workers left well, and either
-  /// the others go on with the job or it was done.
-  bool Succeeded(const WorkerSlots& slots, bool others_go_on) const {
-    return complete_ && slots.AllMembersLeftWell() && (others_go_on || slots.AllMembersDone());
-  }
+  /// mtrun's exit status. 0 where all left well and for a scheduler this node has done its part: the other
+  /// nodes go on with the job, or it was done. Workers that have saved the run may end with a status of their
+  /// own, which is mtrun's then (--drain_exit_code of the trainers): by it a batch script knows what to do
+  /// next.
+  /// REQUIRES: complete.
+  int ExitCode(const WorkerSlots& slots, bool others_go_on) const;
 
   std::string Describe() const;
   bool operator==(const Drain&) const = default;

@@ -32,7 +32,7 @@ Counts CountOf(const WorkerSlots& slots) {
 WarmPool::AfterExit WarmPool::OnExit(int local_rank, bool wrong_settings, WorkerSlots* slots) {
   const bool others = slots->AnyMemberRunning();
   WorkerSlot& slot = (*slots)[local_rank];
-  if (slot.exited_with_0 && !others) return AfterExit::kNothingToTrain;
+  if (slot.exit_code == 0 && !others) return AfterExit::kNothingToTrain;
   const int exits = ++early_exits_.at(static_cast<size_t>(local_rank));
   slot.given_up = exits >= kMaxEarlyExits || wrong_settings;
   if (!slot.given_up) return AfterExit::kRetry;

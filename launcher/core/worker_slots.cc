@@ -126,9 +126,19 @@ bool WorkerSlots::Cooperative() const {
 
 bool WorkerSlots::AllMembersLeftWell() const {
   const auto left_well = [](const WorkerSlot& slot) {
-    return !slot.member() || (slot.exited_with_0 && (slot.said_leaving || slot.said_done));
+    return !slot.member() || (slot.exit_code == 0 && (slot.said_leaving || slot.said_done));
   };
   return !Members().empty() && std::all_of(slots_.begin(), slots_.end(), left_well);
+}
+
+int WorkerSlots::StatusOfLeavers() const {
+  int status = 0;
+  for (const WorkerSlot& slot : slots_) {
+    if ((!slot.said_leaving && !slot.said_done) || slot.exit_code == 0) continue;
+    if (slot.exit_code < 0 || (status != 0 && status != slot.exit_code)) return 0;
+    status = slot.exit_code;
+  }
+  return status;
 }
 
 void WorkerSlots::GiveUpOnLeftovers() {

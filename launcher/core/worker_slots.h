@@ -26,7 +26,7 @@ struct WorkerSlot {
   bool said_done = false;     // and is cooperative: its result is safe, its exit does not matter
   bool said_leaving = false;  // and is cooperative
   bool exited_well = false;   // as a member of the generation that runs
-  bool exited_with_0 = false;
+  int exit_code = -1;         // of a process that ended by itself; -1: it runs, or a signal ended it
 
   bool running() const { return life == Life::kRunning; }
   bool member() const { return rank >= 0; }
@@ -85,6 +85,9 @@ class WorkerSlots {
   bool Cooperative() const;
   /// There are members, and each left or was done, and exited with 0.
   bool AllMembersLeftWell() const;
+  /// The one status but 0 with which workers that left or were done have exited; 0 where there is none, where
+  /// there are several, or where a signal ended one.
+  int StatusOfLeavers() const;
 
   /// What dead workers left must be gone by then.
   const std::optional<TimePoint>& leftovers_deadline() const { return leftovers_deadline_; }

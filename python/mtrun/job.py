@@ -10,6 +10,9 @@ from mtrun.assignment import parse_assignment, read_assignment
 from mtrun.channel import PROTOCOL_VERSION, Channel
 from mtrun.lease import LeasePage
 
+# Slurm sends a signal to every process of a step, and mtrun passes its own on: one so soon after the first is the first.
+SIGNAL_ECHO_SECONDS = 1.0
+CAUGHT = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 HOLD_SECONDS = 0.005  # between two looks at a lease that is over: its page tells nobody when it changes
 
 
@@ -27,7 +30,8 @@ class AgentLost(Exception):
 
 def join(environment=None):
     """The Job of this process. ConnectionError where MTRUN_SOCKET names no agent, ValueError for malformed variables.
-    On the main thread, SIGTERM and SIGINT become `job.leaves` from here on; the same signal again has its usual effect."""
+    On the main thread, SIGTERM, SIGINT and SIGUSR1 become `job.leaves` from here on; the same signal again, a second later or
+    more, has its usual effect."""
     return Job(dict(os.environ) if environment is None else environment)
 
 
@@ -59,6 +63,7 @@ class Job:
         self._why_ended = self._stop = self._lost = None
         self._abort, self._questions, self._answers = None, 0, {}
         self._signal, self._channel, self._lease = 0, None, None
+        self._signalled = {}  # when each signal came first
         self._reporter = self._waits_since = None
         self._grace = float(environment.get("MTRUN_SHUTDOWN_TIMEOUT", 30))
         self._catch_signals()
@@ -78,12 +83,16 @@ class Job:
     def _catch_signals(self):
         if threading.current_thread() is not threading.main_thread():
             return
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in CAUGHT:
             signal.signal(number, self._caught)
 
     def _caught(self, number, _):
-        self._signal = number
-        signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.default_int_handler)
+        now = time.monotonic()
+        if now - self._signalled.setdefault(number, now) < SIGNAL_ECHO_SECONDS:
+            self._signal = number
+        else:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+            signal.raise_signal(number)
 
     def __enter__(self):
         return self

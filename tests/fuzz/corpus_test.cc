@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Target{"images", FuzzImages}, Target{"cifar", FuzzCifar}, Target{"index", FuzzIndex},
                     Target{"checkpoint", FuzzCheckpoint}, Target{"serving", FuzzServing},
                     Target{"report", FuzzReport}, Target{"tcp_store", FuzzTcpStore},
-                    Target{"hosts", FuzzHosts}, Target{"page", FuzzPage}),
+                    Target{"hosts", FuzzHosts}, Target{"pmi", FuzzPmi}, Target{"page", FuzzPage}),
     [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace

@@ -47,6 +47,8 @@ void FuzzReport(std::string_view bytes);
 void FuzzTcpStore(std::string_view bytes);
 /// Lists and files of hosts for ssh, and what the ends of such a connection say to each other.
 void FuzzHosts(std::string_view bytes);
+/// What a process manager answers over PMI2.
+void FuzzPmi(std::string_view bytes);
 /// What a browser sends to the live page: headers, cookies, forms, credentials.
 void FuzzPage(std::string_view bytes);
 /// Python's pickles and the zip archives around them (.pth files).

@@ -5,9 +5,11 @@ import struct
 import threading
 import time
 import unittest
+import unittest.mock
 
 import support
 from mtrun import AgentLost, Interrupted, Stopped, join
+from mtrun.job import CAUGHT
 from support import Agent, assignment, in_thread
 
 
@@ -15,7 +17,7 @@ class AgentCase(unittest.TestCase):
     def setUp(self):
         self.agent = Agent()
         self.addCleanup(self.agent.close)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in CAUGHT:
             self.addCleanup(signal.signal, number, signal.getsignal(number))
 
     def joined(self, first=None, **environment):
@@ -128,6 +130,18 @@ class JobTest(AgentCase):
         self.assertEqual(job.exit_status, 128 + signal.SIGINT)
         job.leave()  # nobody to tell
 
+    def test_a_signal_counts_once_however_often_it_comes_at_first(self):
+        job = join({})
+        for _ in range(3):
+            os.kill(os.getpid(), signal.SIGUSR1)  # by itself it would kill
+            self.wait(lambda: job.leaves)
+        self.assertEqual(job.exit_status, 128 + signal.SIGUSR1)
+        os.kill(os.getpid(), signal.SIGINT)
+        self.wait(lambda: job.exit_status == 128 + signal.SIGINT)
+        with unittest.mock.patch("mtrun.job.SIGNAL_ECHO_SECONDS", 0), self.assertRaises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Event().wait(20)
+
     def test_a_lost_agent_is_said(self):
         job = self.joined()
         self.agent.hang_up()
@@ -209,7 +223,7 @@ class LeaseTest(AgentCase):
 
 class AloneTest(unittest.TestCase):
     def setUp(self):
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in CAUGHT:
             self.addCleanup(signal.signal, number, signal.getsignal(number))
 
     def test_without_a_launcher_there_is_one_worker(self):

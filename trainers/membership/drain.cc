@@ -1,27 +1,45 @@
 #include "trainers/membership/drain.h"
 
-#include <string.h>
+#include <signal.h>
+#include <time.h>
 
+#include <array>
 #include <atomic>
-#include <csignal>
-
-#include "absl/strings/str_cat.h"
+#include <cstdint>
 
 namespace mtrun::trainers {
 namespace {
 
 std::atomic<int> drain_signal{0};
-static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may touch nothing else");
+std::array<std::atomic<int64_t>, NSIG> first_ms{};  // when each came first; 0: it has not
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free,
+              "a signal handler may touch nothing else");
 
-void OnSignal(int signal) { drain_signal.store(signal, std::memory_order_relaxed); }
+/// Never 0.
+int64_t NowMs() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return 1 + now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+void OnSignal(int signal) {
+  const int64_t now = NowMs();
+  int64_t first = 0;
+  if (first_ms[static_cast<size_t>(signal)].compare_exchange_strong(first, now)) {
+    drain_signal.store(signal, std::memory_order_relaxed);
+  } else if (now - first >= kSignalEchoMs) {
+    // Takes effect when this handler returns.
+    ::signal(signal, SIG_DFL);
+    raise(signal);
+  }
+}
 
 }  // namespace
 
 void CatchDrainSignals() {
   struct sigaction action = {};
   action.sa_handler = OnSignal;
-  // The second one kills: a person who asks twice means it. Reads and waits go on after the first.
-  action.sa_flags = SA_RESETHAND | SA_RESTART;
+  action.sa_flags = SA_RESTART;  // reads and waits go on
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaction(signal, &action, nullptr);
 }

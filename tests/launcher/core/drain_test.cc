@@ -37,25 +37,43 @@ TEST(DrainTest, OnlyAnUnexpectedEndAbortsTheStep) {
   EXPECT_FALSE(drain.AbortsStep({.exit_code = 1}, WorkerSlot{.said_done = true}));
 }
 
+constexpr WorkerSlot kLeft = {
+    .life = WorkerSlot::Life::kGone, .rank = 0, .said_leaving = true, .exit_code = 0};
+
 TEST(DrainTest, SucceedsWhenAllLeftByThemselvesAndWell) {
   WorkerSlots slots("node1");
   slots.Reset(1);
-  slots[0] =
-      WorkerSlot{.life = WorkerSlot::Life::kGone, .rank = 0, .said_leaving = true, .exited_with_0 = true};
+  slots[0] = kLeft;
   Drain drain;
   drain.Hear(SIGTERM, AtMs(0));
   drain.Begin(AtMs(30000));
   EXPECT_TRUE(drain.begun());
   EXPECT_EQ(drain.deadline(), AtMs(30000));
-  EXPECT_FALSE(drain.Succeeded(slots, true)) << "they were killed";
+  EXPECT_FALSE(drain.complete());
   drain.Complete();
-  EXPECT_TRUE(drain.Succeeded(slots, true));
-  EXPECT_FALSE(drain.Succeeded(slots, false)) << "the job is not done, and nobody is left to do it";
+  EXPECT_EQ(drain.ExitCode(slots, true), 0);
+  EXPECT_EQ(drain.ExitCode(slots, false), 128 + SIGTERM) << "nobody is left to do what is not done";
   slots[0].said_done = true;
-  EXPECT_TRUE(drain.Succeeded(slots, false));
+  EXPECT_EQ(drain.ExitCode(slots, false), 0);
   EXPECT_EQ(drain.Describe(), "received SIGTERM; drains; complete");
-  slots[0].exited_with_0 = false;
-  EXPECT_FALSE(drain.Succeeded(slots, true));
+}
+
+/// --drain_exit_code of the trainers.
+TEST(DrainTest, TheWorkersStatusIsItsOwn) {
+  WorkerSlots slots("node1");
+  slots.Reset(3);
+  for (int i = 0; i < 3; ++i) slots[i] = kLeft;
+  Drain drain;
+  drain.Hear(SIGUSR1, AtMs(0));
+  drain.Complete();
+  slots[0].exit_code = slots[2].exit_code = 85;
+  EXPECT_EQ(drain.ExitCode(slots, true), 85) << "worker 1 left a step earlier, for the others continued";
+  slots[2].exit_code = 86;
+  EXPECT_EQ(drain.ExitCode(slots, true), 128 + SIGUSR1) << "they do not agree";
+  slots[2].exit_code = -1;
+  EXPECT_EQ(drain.ExitCode(slots, true), 128 + SIGUSR1) << "a signal ended one";
+  slots[2] = WorkerSlot{.life = WorkerSlot::Life::kGone, .exit_code = 1};
+  EXPECT_EQ(drain.ExitCode(slots, true), 85) << "one that was in no generation says nothing";
 }
 
 TEST(DrainTest, WhoIsAskedLeavesAsOnASignal) {

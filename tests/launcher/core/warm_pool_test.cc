@@ -46,7 +46,7 @@ TEST(WarmPoolTest, WrongSettingsAreNotRetried) {
 TEST(WarmPoolTest, AnExitWith0BesideNobodyMeansNothingToTrain) {
   WarmPool pool(2);
   WorkerSlots slots = Fresh(false);
-  slots[1].exited_with_0 = true;
+  slots[1].exit_code = 0;
   EXPECT_EQ(pool.OnExit(1, false, &slots), AfterExit::kNothingToTrain);
   EXPECT_FALSE(slots[1].given_up);
   slots[0].rank = 0;

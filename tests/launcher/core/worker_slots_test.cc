@@ -128,7 +128,7 @@ TEST(WorkerSlotsTest, LeavingWellNeedsTheWordAndTheStatus) {
   WorkerSlots slots = Running(1);
   slots[0].said_leaving = true;
   EXPECT_FALSE(slots.AllMembersLeftWell());
-  slots[0].exited_with_0 = true;
+  slots[0].exit_code = 0;
   EXPECT_TRUE(slots.AllMembersLeftWell());
   slots[0].rank = -1;
   EXPECT_FALSE(slots.AllMembersLeftWell()) << "nobody left anything";

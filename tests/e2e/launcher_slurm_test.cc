@@ -1,0 +1,146 @@
+// mtrun under a real Slurm: what it takes from its variables, signals, limits, lost nodes and requeues, and a
+// token by PMI2. tools/test --full; tools/setup --test-tools installs Slurm.
+#include <csignal>
+
+#include "tests/e2e/slurm.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::UnorderedElementsAre;
+
+/// Workers of two nodes each say once who they are.
+constexpr char kSaysWhoItIs[] = "echo rank $RANK of $WORLD_SIZE on $(hostname)\n";
+constexpr char kStays[] = "echo ready on $(hostname)\nsleep 1000\n";
+
+TEST_F(SlurmTest, SrunNeedsNoFlag) {
+  const auto srun = Start({"srun", "-N2", "mtrun", "--nproc_per_node", "2", Script("run.sh", kSaysWhoItIs)});
+  EXPECT_EQ(srun->Wait(), 0) << srun->Text();
+  std::vector<std::string> ranks;
+  for (const std::string& line : From(srun->OutLines(), "rank ")) ranks.push_back(line);
+  EXPECT_THAT(ranks, UnorderedElementsAre("rank 0 of 4 on node1", "rank 1 of 4 on node1",
+                                          "rank 2 of 4 on node2", "rank 3 of 4 on node2"));
+  for (const char* derived :
+       {"--nnodes 2 (SLURM_STEP_NODELIST)", "--node_rank 0 (SLURM_PROCID)", "--node_rank 1 (SLURM_PROCID)",
+        "--rdzv_endpoint node1:15001 (the first host of SLURM_STEP_NODELIST, a port by job and step)",
+        "--rdzv_id slurm-1.0 (SLURM_JOB_ID, SLURM_STEP_ID, SLURM_RESTART_COUNT)"})
+    EXPECT_THAT(srun->Text(), HasSubstr(derived));
+}
+
+TEST_F(SlurmTest, AFlagWins) {
+  const auto srun =
+      Start({"srun", "-N2", "mtrun", "--rdzv_id", "mine", "--nnodes", "1:2", "--rdzv_conf",
+             "last_call_timeout=60", Script("run.sh", "echo run $TORCHELASTIC_RUN_ID of $WORLD_SIZE\n")});
+  EXPECT_EQ(srun->Wait(), 0) << srun->Text();
+  EXPECT_THAT(srun->Text(), AllOf(HasSubstr("run mine of 2"), Not(HasSubstr("--rdzv_id slurm")),
+                                  Not(HasSubstr("--nnodes 2 (")), HasSubstr("--node_rank 1 (SLURM_PROCID)")));
+}
+
+/// Two steps of one allocation, at the same time.
+TEST_F(SlurmTest, StepsOfABatchScriptDoNotMeet) {
+  const std::string run = Script("run.sh", "echo step $TORCHELASTIC_RUN_ID rank $RANK of $WORLD_SIZE\n");
+  const std::string step = absl::StrCat("srun --overlap mtrun ", run, " &\n");
+  const std::string id = Submit({"-N2", "--wait"}, Script("job.sh", step + step + "wait\n"));
+  for (const char* number : {"0", "1"})
+    for (const char* rank : {"0", "1"})
+      EXPECT_THAT(Output(), HasSubstr(absl::StrCat("step slurm-", id, ".", number, " rank ", rank, " of 2")));
+}
+
+TEST_F(SlurmTest, SeveralTasksANodeAreRefused) {
+  const auto srun = Start({"srun", "-N1", "-n2", "mtrun", Script("run.sh", kSaysWhoItIs)});
+  EXPECT_EQ(srun->Wait(), 2) << srun->Text();
+  EXPECT_THAT(srun->Text(), HasSubstr("srun --ntasks-per-node=1 mtrun --nproc_per_node 2"));
+}
+
+TEST_F(SlurmTest, AFailureIsSrunsStatus) {
+  const auto srun = Start({"srun", "-N2", "mtrun",
+                           Script("run.sh", "[ $RANK = 1 ] && echo the cause >&2 && exit 7\nsleep 1000\n")});
+  EXPECT_EQ(srun->Wait(), 7) << srun->Text();
+  EXPECT_THAT(srun->Text(), AllOf(HasSubstr("run.sh FAILED"), HasSubstr("the cause")));
+}
+
+TEST_F(SlurmTest, ScancelLeavesNoProcess) {
+  const std::string id =
+      Submit({"-N2"}, Script("job.sh", absl::StrCat("srun mtrun ", Script("run.sh", kStays), "\n")));
+  ASSERT_TRUE(WaitForOutput("ready on node1")) << Output();
+  ASSERT_TRUE(WaitForOutput("ready on node2")) << Output();
+  Ask({"scancel", id});
+  EXPECT_TRUE(mark_.WaitForNone(kSoon)) << Output();
+  EXPECT_THAT(Output(), HasSubstr("received SIGTERM"));
+}
+
+/// Of workers that are no cooperative ones mtrun's status is the signal's.
+TEST_F(SlurmTest, BeforeItsTimeIsOverAJobIsStoppedAndQueuedAgainAndContinues) {
+  const std::string saved = folder_.File("saved"),
+                    run =
+                        Script("run.sh",
+                               absl::StrCat("[ -e ", saved,
+                                            ".$RANK ] && echo continues $TORCHELASTIC_RUN_ID && exit 0\n",
+                                            "trap 'touch ", saved, ".$RANK; echo saved $RANK; exit 0' USR1\n",
+                                            "echo ready $RANK\nsleep 1000 & wait; wait\n"));
+  const std::string job =
+      Script("job.sh", absl::StrCat("srun --kill-on-bad-exit=0 mtrun ", run,
+                                    "\nstatus=$?\necho status $status\n"
+                                    "[ $status = 138 ] && scontrol requeue $SLURM_JOB_ID\nexit $status\n"));
+  const std::string id = Submit({"-N2", "--time=1", "--signal=USR1@45", "--requeue"}, job);
+  ASSERT_TRUE(WaitForOutput("ready 1")) << Output();
+  ASSERT_TRUE(WaitForOutput("status 138", kMinutes)) << Output();
+  ASSERT_TRUE(WaitForOutput("status 0", kMinutes)) << Output();
+  EXPECT_THAT(Output(), AllOf(HasSubstr("received SIGUSR1"), HasSubstr("saved 0"), HasSubstr("saved 1"),
+                              HasSubstr(absl::StrCat("continues slurm-", id, ".0-requeued-1"))));
+}
+
+/// Slurm kills what runs there; also where that is the rendezvous.
+class SlurmDownTest : public SlurmTest, public testing::WithParamInterface<int> {};
+
+TEST_P(SlurmDownTest, WithoutANodeThatIsSetDownTheOthersContinue) {
+  const int lost = GetParam(), left = 3 - lost;
+  const std::string run = Script("run.sh", absl::StrCat(kSaysWhoItIs, "[ $WORLD_SIZE = 1 ] || sleep 1000\n"));
+  const auto srun = Start({"srun", "-N2", "--no-kill", "--kill-on-bad-exit=0", "mtrun", "--nnodes", "1:2",
+                           "--rdzv_conf", "last_call_timeout=60", run});
+  ASSERT_TRUE(srun->WaitForLines(" of 2 on ", 2)) << srun->Text();
+  Ask({"scontrol", "update", absl::StrCat("nodename=node", lost), "state=down", "reason=test"});
+  EXPECT_TRUE(srun->WaitForLine(absl::StrCat("rank 0 of 1 on node", left))) << srun->Text();
+  EXPECT_TRUE(srun->WaitForLine("the job has ended: its node finished")) << srun->Text();
+  EXPECT_EQ(srun->Wait(), 128 + SIGKILL) << "of all tasks' statuses srun has the highest\n" << srun->Text();
+}
+
+INSTANTIATE_TEST_SUITE_P(Node, SlurmDownTest, testing::Values(1, 2));
+
+TEST_F(SlurmTest, ARequeueBeginsAnotherJob) {
+  const std::string run =
+      Script("run.sh", "echo run $TORCHELASTIC_RUN_ID\n[ \"$SLURM_RESTART_COUNT\" = 1 ] || sleep 1000\n");
+  const std::string id =
+      Submit({"-N2", "--requeue"}, Script("job.sh", absl::StrCat("srun mtrun ", run, "\necho over\n")));
+  ASSERT_TRUE(WaitForOutput(absl::StrCat("run slurm-", id, ".0"))) << Output();
+  Ask({"scontrol", "requeue", id});
+  ASSERT_TRUE(WaitForOutput("over", kMinutes)) << Output();
+  EXPECT_THAT(Output(), HasSubstr(absl::StrCat("run slurm-", id, ".0-requeued-1")));
+}
+
+TEST_F(SlurmTest, Pmi2BringsTheTokenWhereNoFileDoes) {
+  const std::string run =
+      Script("run.sh", "env | grep -E '^(PMI_|MTRUN_TOKEN)'\necho rank $RANK of $WORLD_SIZE\n");
+  const auto srun = Start({"srun", "--mpi=pmi2", "-N2", "mtrun", run}, WithoutToken());
+  EXPECT_EQ(srun->Wait(), 0) << srun->Text();
+  EXPECT_TRUE(srun->WaitForLines("by Slurm's key-value space", 2)) << srun->Text();
+  EXPECT_THAT(srun->Text(),
+              AllOf(HasSubstr("rank 1 of 2"), Not(HasSubstr("PMI_RANK")), Not(HasSubstr("mtrun1-"))));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File(".mtrun/token")));
+}
+
+TEST_F(SlurmTest, ASharedHomesTokenComesBeforePmi2) {
+  const auto first = Start({"srun", "-N2", "mtrun", Script("run.sh", kSaysWhoItIs)}, WithoutToken());
+  EXPECT_EQ(first->Wait(), 0) << first->Text();
+  EXPECT_TRUE(std::filesystem::exists(folder_.File(".mtrun/token")));
+  const auto second =
+      Start({"srun", "--mpi=pmi2", "-N2", "mtrun", Script("run.sh", kSaysWhoItIs)}, WithoutToken());
+  EXPECT_EQ(second->Wait(), 0) << second->Text();
+  EXPECT_THAT(second->Text(), AllOf(HasSubstr("rank 1 of 2"), Not(HasSubstr("key-value space"))));
+}
+
+}  // namespace
+}  // namespace mtrun::e2e

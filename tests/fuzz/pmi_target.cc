@@ -1,0 +1,43 @@
+#include <string>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "launcher/pmi/message.h"
+#include "tests/fuzz/fuzz_targets.h"
+
+namespace mtrun::fuzz {
+namespace {
+
+using namespace launcher;  // NOLINT: the code under test
+
+/// All messages up to the first that is none.
+std::vector<PmiMessage> ReadPmi(std::string_view bytes, size_t at_once) {
+  PmiParser parser;
+  std::vector<PmiMessage> messages;
+  while (!bytes.empty()) {
+    const std::string_view piece = bytes.substr(0, at_once);
+    bytes.remove_prefix(piece.size());
+    parser.Append(piece);
+    while (true) {
+      auto message = parser.Next();
+      if (!message.ok()) return messages;
+      if (!*message) break;
+      messages.push_back(**std::move(message));
+    }
+  }
+  return messages;
+}
+
+}  // namespace
+
+void FuzzPmi(std::string_view bytes) {
+  const std::vector<PmiMessage> messages = ReadPmi(bytes, bytes.size());
+  MT_CHECK(ReadPmi(bytes, 1) == messages) << "in pieces as in one";
+  for (const PmiMessage& message : messages) {
+    MT_CHECK(!message.command.empty());
+    const std::vector<PmiMessage> copy = ReadPmi(Encode(message), PmiParser::kMostBytes);
+    MT_CHECK(copy.size() == 1 && copy.front() == message) << message.command;
+  }
+}
+
+}  // namespace mtrun::fuzz
