@@ -9,7 +9,7 @@ import sys
 TRAINERS = ("cnnA", "cnnB", "vit", "resnet18", "diffusion")
 FOLDER = os.path.join("docs", "flags")
 INDENT = " " * 30  # what continues the text of a flag
-NOTE = "<!-- Made by `tools/docs flags` from what the programs print for --help. -->\n"
+NOTE = "<!-- Made by `tools/docs flags` from what the programs print for --help. -->"
 
 
 class Flag:
@@ -77,11 +77,11 @@ def program_page(name, text):
 
 
 def default_of(flags):
-    """{trainer: Flag} of one flag -> one default, or each trainer's where they differ."""
-    values = {flag.default for flag in flags.values()}
-    if len(values) == 1:
-        return code(values.pop())
-    return ", ".join(f"{trainer} {code(flag.default) or 'none'}" for trainer, flag in flags.items())
+    """{trainer: Flag} of one flag -> the default of most, then those that differ by name."""
+    values = {trainer: flag.default.replace(trainer, "NAME") for trainer, flag in flags.items()}
+    common = max(values.values(), key=list(values.values()).count)
+    others = [f"{trainer} {code(value) or 'none'}" for trainer, value in values.items() if value != common]
+    return "; ".join([code(common) or "none"] + ([", ".join(others)] if others else [])) if others else code(common)
 
 
 def trainers_page(texts):
@@ -91,7 +91,7 @@ def trainers_page(texts):
             everything.setdefault((flag.spelling, flag.text), {})[trainer] = flag
     common = {key: flags for key, flags in everything.items() if len(flags) == len(texts)}
     parts = [f"# All flags of the trainers\n{NOTE}",
-             "First those that all trainers take. Where recipes differ the default of each trainer is named.\n"
+             "First those that all trainers take. The default is that of most; a recipe that differs is named.\n"
              "[The trainers](../trainers.md) says what they are for."]
     for group, flags in by_group([next(iter(flags.values())) for flags in common.values()]):
         rows = [f"| {code(flag.spelling)} | {cell(flag.text)} | {default_of(common[flag.spelling, flag.text])} |" for flag in flags]
