@@ -4,18 +4,22 @@ import re
 
 from mkdocs.structure.files import File
 
+CODE = re.compile(r"`[^`]*`")
 ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 OUTSIDE = re.compile(r"\]\(((?:\.\./)+)([^)#\s]+)")
 
 
-def open_lists(text):
-    """A list may begin right below a paragraph; Markdown's first definition, MkDocs', wants an empty line there."""
+def as_github_reads(text):
+    """A list may begin right below a paragraph; Markdown's first definition, MkDocs', wants an empty line there. In a table a |
+    of code is written \\|, which MkDocs would show as it is."""
     lines, fenced, before = [], False, ""
     for line in text.split("\n"):
         if line.startswith("```"):
             fenced = not fenced
         if not fenced and ITEM.match(line) and before and not before.startswith((" ", "#")) and not ITEM.match(before):
             lines.append("")
+        if not fenced and line.startswith("|"):
+            line = CODE.sub(lambda code: code[0].replace("\\|", "|"), line)
         lines.append(line)
         before = line
     return "\n".join(lines)
@@ -48,4 +52,4 @@ def on_page_markdown(markdown, page, config, files):
     for link, path in outside(os.path.dirname(docs), docs, page.file.src_uri):
         here = os.path.relpath(f"source/{path}.txt", os.path.dirname(page.file.src_uri) or ".")
         markdown = markdown.replace(f"]({link}", f"]({here}")
-    return open_lists(markdown)
+    return as_github_reads(markdown)
