@@ -10,13 +10,15 @@ OUTSIDE = re.compile(r"\]\(((?:\.\./)+)([^)#\s]+)")
 
 
 def as_github_reads(text):
-    """A list may begin right below a paragraph; Markdown's first definition, MkDocs', wants an empty line there. In a table a |
+    """A list or table may begin right below a paragraph; Markdown's first definition, MkDocs', wants an empty line. In a table a |
     of code is written \\|, which MkDocs would show as it is."""
     lines, fenced, before = [], False, ""
     for line in text.split("\n"):
         if line.startswith("```"):
             fenced = not fenced
-        if not fenced and ITEM.match(line) and before and not before.startswith((" ", "#")) and not ITEM.match(before):
+        begins_list = ITEM.match(line) and not before.startswith(" ") and not ITEM.match(before)
+        begins_table = line.startswith("|") and not before.startswith("|")
+        if not fenced and before and (begins_list or begins_table):
             lines.append("")
         if not fenced and line.startswith("|"):
             line = CODE.sub(lambda code: code[0].replace("\\|", "|"), line)
