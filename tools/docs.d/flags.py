@@ -53,6 +53,12 @@ def code(text):
     return f"`{text}`".replace("|", "\\|") if text else ""
 
 
+def name_and_value(spelling):
+    """The flag, and what it takes, each by itself: the one is not to be broken, the other may be long."""
+    found = re.fullmatch(r"(.*--\w+) (\S+)", spelling)
+    return f"{code(found[1])} {code(found[2])}" if found else code(spelling)
+
+
 def by_group(flags):
     groups = {}
     for flag in flags:
@@ -61,7 +67,7 @@ def by_group(flags):
 
 
 def table(flags):
-    rows = (f"| {code(flag.spelling)} | {cell(flag.text)} | {code(flag.default)} |" for flag in flags)
+    rows = (f"| {name_and_value(flag.spelling)} | {cell(flag.text)} | {code(flag.default)} |" for flag in flags)
     return "\n".join(["| flag | what it says | default |", "| --- | --- | --- |", *rows])
 
 
@@ -71,9 +77,9 @@ def title(group):
 
 
 def program_page(name, text):
-    parts = [f"# All flags of {name}\n{NOTE}", f"```\n{head(text)}\n```"]
+    parts = [f"# All flags of {name}", f"```\n{head(text)}\n```"]
     parts += [f"## {title(group)}\n{table(flags)}" for group, flags in by_group(parse_flags(text))]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, NOTE]) + "\n"
 
 
 def default_of(flags):
@@ -90,17 +96,17 @@ def trainers_page(texts):
         for flag in parse_flags(text):
             everything.setdefault((flag.spelling, flag.text), {})[trainer] = flag
     common = {key: flags for key, flags in everything.items() if len(flags) == len(texts)}
-    parts = [f"# All flags of the trainers\n{NOTE}",
+    parts = ["# All flags of the trainers",
              "First those that all trainers take. The default is that of most; a recipe that differs is named.\n"
              "[The trainers](../trainers.md) says what they are for."]
     for group, flags in by_group([next(iter(flags.values())) for flags in common.values()]):
-        rows = [f"| {code(flag.spelling)} | {cell(flag.text)} | {default_of(common[flag.spelling, flag.text])} |" for flag in flags]
+        rows = [f"| {name_and_value(flag.spelling)} | {cell(flag.text)} | {default_of(common[flag.spelling, flag.text])} |" for flag in flags]
         parts.append("\n".join([f"## {title(group)}", "| flag | what it says | default |", "| --- | --- | --- |", *rows]))
     for trainer in texts:
         own = [flags[trainer] for key, flags in everything.items() if key not in common and trainer in flags]
         if own:
             parts.append(f"## Of {trainer}\n{table(own)}")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, NOTE]) + "\n"
 
 
 def help_of(path):
