@@ -257,6 +257,7 @@ const Settings::Entry& Settings::Get(std::string_view name) const {
 
 bool Settings::IsSet(std::string_view name) const { return Get(name).value.set; }
 SettingSource Settings::SourceOf(std::string_view name) const { return Get(name).value.source; }
+bool Settings::IsDerived(std::string_view name) const { return Get(name).value.derived; }
 std::string Settings::Text(std::string_view name) const { return Get(name).value.text; }
 
 int64_t Settings::Int(std::string_view name) const {
@@ -281,7 +282,7 @@ void Settings::Derive(std::string_view name, std::string_view text, std::string_
   Value& value = entries_[static_cast<size_t>(&Get(name) - entries_.data())].value;
   value.text = text;
   value.where = reason;
-  value.set = true;
+  value.set = value.derived = true;
 }
 
 std::string Settings::Table(bool all, size_t columns) const {

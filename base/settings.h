@@ -44,6 +44,7 @@ class Settings {
 
   bool IsSet(std::string_view name) const;  // given anywhere, or with a default
   SettingSource SourceOf(std::string_view name) const;
+  bool IsDerived(std::string_view name) const;  // by Derive
   std::string Text(std::string_view name) const;
   int64_t Int(std::string_view name) const;
   double Double(std::string_view name) const;
@@ -66,6 +67,7 @@ class Settings {
     SettingSource source = SettingSource::kDefault;
     std::string where;  // "flag", "PET_NNODES", "cnnA.yaml:7", or the reason of Derive
     bool set = false;
+    bool derived = false;
   };
   struct Entry {
     SettingSpec spec;

@@ -51,7 +51,8 @@ std::vector<SettingSpec> ServeSpecs() {
            .default_text = "true",
            .help = "A line for each answer on standard error.",
            .group = group},
-          number("threads", std::clamp(cores, 1, kMostThreads), 1, 64, "Threads that serve."),
+          number("threads", std::clamp(cores, 1, kMostThreads), 1, 64,
+                 "Threads that serve (default: all cores, 8 at most)."),
           number("connections", 4096, 1, 100'000,
                  "Connections at a time; beyond it the one that has been idle longest goes."),
           number("grace", 10, 0, 3600, "Seconds that answers under way may take after SIGTERM or SIGINT.")};

@@ -3,6 +3,7 @@ cache_dir="${XDG_CACHE_HOME:-$HOME/.cache}/mtrun"
 torch_dir="${MT_TORCH_DIR:-$cache_dir/libtorch-2.11.0}"
 peers_dir="$cache_dir/peers"
 viewers_dir="$cache_dir/viewers"
+docs_dir="$cache_dir/docs"
 log_dir="$PWD/build/logs"
 jobs=$(nproc)
 mkdir -p "$log_dir"
@@ -51,5 +52,24 @@ build() {
     grep -E -A12 'error|FAILED' "$log" | head -n 60 >&2
     fail "the build of preset $preset failed; the whole log is $log"
   fi
+  stage_done
+}
+
+# python_environment NAME DIR LIST IMPORTS SIZE: a Python environment at DIR with the wheels of tools/wheels/LIST.txt, complete
+# when IMPORTS can be imported. With check_only=1 it only says whether it is there.
+python_environment() {
+  local name="$1" dir="$2" list="$3" imports="$4" size="$5"
+  if [ -x "$dir/bin/python" ] && "$dir/bin/python" -c "import $imports" 2>/dev/null; then
+    say "$name: at $dir"
+    return 0
+  fi
+  if [ "${check_only:-0}" = 1 ]; then
+    say "$name missing: tools/setup $([ "$list" = peers ] && echo --peers || echo --test-tools) makes $dir ($size)"
+    return 1
+  fi
+  stage "$name: making $dir ($size)"
+  [ -x "$dir/bin/python" ] || python3 -m venv "$dir" || fail "python3 -m venv failed: tools/setup installs it"
+  "$dir/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r "tools/wheels/$list.txt" \
+    >"$log_dir/$list.log" 2>&1 || fail "pip install failed; see $log_dir/$list.log"
   stage_done
 }

@@ -54,6 +54,7 @@ void DeriveBatch(Settings& settings, int64_t configured_world) {
     return;
   }
   const int64_t global_batch = settings.Int("global_batch");
+  if (settings.IsDerived("batch_size")) return;  // AdoptBatch
   if (settings.SourceOf("batch_size") == SettingSource::kDefault) {
     settings.Derive("batch_size", absl::StrCat((global_batch + parts - 1) / parts),
                     absl::StrCat("global_batch / (accumulation_steps x ", Workers(configured_world), ")"));
@@ -146,8 +147,11 @@ absl::Status ApplySettingsFile(const std::string& path, const std::string& progr
 }
 
 void AdoptBatch(const datasets::BatchPlan& checkpoint, Settings& settings) {
-  if (settings.IsSet("global_batch")) return;
-  settings.Derive("global_batch", absl::StrCat(checkpoint.global_batch), "the checkpoint in model_folder");
+  const bool named = settings.IsSet("global_batch");
+  if (named && settings.Int("global_batch") != checkpoint.global_batch) return;
+  if (!named) {
+    settings.Derive("global_batch", absl::StrCat(checkpoint.global_batch), "the checkpoint in model_folder");
+  }
   if (settings.SourceOf("batch_size") == SettingSource::kDefault) {
     settings.Derive("batch_size", absl::StrCat(checkpoint.micro_batch), "the checkpoint in model_folder");
   }

@@ -116,8 +116,9 @@ absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<
 /// The section `program` of a YAML file; what has been set from elsewhere stays.
 absl::Status ApplySettingsFile(const std::string& path, const std::string& program, Settings& settings,
                                MissingSection missing = MissingSection::kWarn);
-/// What a checkpoint was trained with and no restart may change: without global_batch among the settings it
-/// takes the checkpoint's, whatever the number of workers now; batch_size likewise. Before MakeOptions.
+/// What a checkpoint was trained with and no restart may change: without global_batch among the settings, or
+/// with the checkpoint's, it takes the checkpoint's, whatever the number of workers now; batch_size likewise.
+/// Before MakeOptions.
 void AdoptBatch(const datasets::BatchPlan& checkpoint, Settings& settings);
 /// kInvalidArgument for settings that are missing or contradict each other. `configured_world`: workers that
 /// the job is configured for. Without global_batch it is batch_size x accumulation_steps x workers; with

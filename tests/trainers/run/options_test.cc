@@ -94,6 +94,22 @@ TEST_F(OptionsTest, AGlobalBatchAloneIsShared) {
   EXPECT_EQ(Parse({"--data", "d", "--global_batch", "16"}, 40)->plan, (datasets::BatchPlan{16, 1}));
 }
 
+TEST_F(OptionsTest, ARunThatContinuesKeepsItsBatchWithAnyNumberOfWorkers) {
+  const datasets::BatchPlan checkpoint{32, 16};
+  const auto plan = [&](Args args, int64_t world) {
+    settings_ = MakeSettings("cnnA", kRecipe);
+    MT_CHECK(ReadSettings("cnnA", args, {}, settings_).value());
+    AdoptBatch(checkpoint, settings_);
+    return MakeOptions(world, settings_)->plan;
+  };
+  for (const int64_t world : {1, 2, 4, 40}) {
+    EXPECT_EQ(plan({"--data", "d"}, world), checkpoint) << world << " workers";
+    EXPECT_EQ(plan({"--data", "d", "--global_batch", "32"}, world), checkpoint) << world << " workers";
+  }
+  EXPECT_EQ(plan({"--data", "d", "--batch_size", "8"}, 4), (datasets::BatchPlan{32, 8}));
+  EXPECT_EQ(plan({"--data", "d", "--global_batch", "64"}, 4), (datasets::BatchPlan{64, 16}));
+}
+
 TEST_F(OptionsTest, AMicroBatchIsNeverMoreThanTheGlobalOne) {
   EXPECT_EQ(Parse({"--data", "d", "--batch_size", "64", "--global_batch", "10"})->plan,
             (datasets::BatchPlan{10, 10}));
