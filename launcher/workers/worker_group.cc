@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/error_file.h"
 #include "base/status_macros.h"
+#include "launcher/output/failure_message.h"
 #include "launcher/workers/process_tree.h"
 #include "rendezvous/types.h"
 
@@ -35,8 +36,7 @@ int StatusOfNotStarted(const absl::Status& why) {
 
 /// What the worker said about its end: its error file, else the last lines of its standard error.
 std::string FailureMessage(const WorkerFiles& files, const std::string& tail) {
-  std::string lines =
-      tail.empty() ? "" : absl::StrCat("(no error was recorded; the last lines of standard error)\n", tail);
+  std::string lines = tail.empty() ? "" : absl::StrCat(kTailHeading, "\n", tail);
   if (files.error.empty()) return lines;
   const absl::StatusOr<ErrorRecord> record = ReadErrorFile(files.error);
   if (absl::IsNotFound(record.status())) return lines;

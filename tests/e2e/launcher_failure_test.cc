@@ -38,6 +38,25 @@ TEST_F(LauncherTest, AnErrorFileIsShown) {
   EXPECT_THAT(mtrun.Text(), HasSubstr("| ValueError: from the file"));
 }
 
+TEST_F(LauncherTest, WorkersThatFailAlikeAreToldOnceAndInAFewLines) {
+  // All record the same error with a traceback of 300 lines, and then end together.
+  const std::string script = Script("run.sh", R"(
+frames=$(for i in $(seq 300); do printf 'frame %d\\n' $i; done)
+printf '{"message":{"message":"ValueError: no layer %d","extraInfo":{"py_callstack":"%s","timestamp":"1"}}}' \
+  $RANK "$frames" > $TORCHELASTIC_ERROR_FILE
+trap '' TERM
+touch $0.up$RANK
+while [ $(ls $0.up* | wc -l) -lt 8 ]; do sleep 0.02; done
+exit 1
+)");
+  Program mtrun(Command({"--standalone", "--nproc_per_node", "8", script}), Environment());
+  EXPECT_EQ(mtrun.Wait(), 1) << mtrun.Text();
+  EXPECT_THAT(From(mtrun.ErrLines(), "ValueError: no layer"), testing::SizeIs(1)) << mtrun.Text();
+  EXPECT_THAT(mtrun.Text(),
+              AllOf(HasSubstr("failed alike: ranks "), HasSubstr("| frame 300\n"),
+                    HasSubstr("more lines in "), HasSubstr("/error.json)"), Not(HasSubstr("Also failed"))));
+}
+
 TEST_F(LauncherTest, AKilledWorkerEndsTheJobAndIsNamed) {
   const std::string script = Script("run.sh", "echo rank $RANK pid $$ .; sleep 1000 & wait\n");
   Program mtrun(Command({"--standalone", "--nproc_per_node", "3", "--max_restarts", "0", script}),
