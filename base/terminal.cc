@@ -2,6 +2,7 @@
 
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "base/string_view.h"
@@ -57,7 +58,7 @@ bool WantsColours(const EnvironmentMap& environment) {
 }
 
 std::string Coloured(std::string_view text, std::string_view colour, bool colours) {
-  if (!colours || text.empty()) return std::string(text);
+  if (!colours || text.empty() || colour.empty()) return std::string(text);
   return absl::StrCat("\x1b[", View(colour), "m", View(text), "\x1b[0m");
 }
 
@@ -78,6 +79,29 @@ std::string ClipColumns(std::string_view line, size_t columns) {
         if (seen <= columns) clipped += byte;
       });
   return clipped;
+}
+
+std::string WrapColumns(std::string_view line, size_t columns, size_t indent) {
+  std::string wrapped;
+  size_t column = 0;
+  bool first = true;  // of the words of this line
+  while (!line.empty()) {
+    const size_t blanks = std::min(line.find_first_not_of(' '), line.size());
+    const std::string_view word = line.substr(blanks, line.find(' ', blanks) - blanks);
+    const size_t width = ColumnsOf(word);
+    if (!first && column + blanks + width > columns) {
+      wrapped += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else {
+      wrapped.append(blanks, ' ');
+      column += blanks;
+    }
+    wrapped += word;
+    column += width;
+    first = false;
+    line.remove_prefix(blanks + word.size());
+  }
+  return wrapped;
 }
 
 std::string WithoutEscapes(std::string_view text) {

@@ -21,13 +21,17 @@ struct TerminalSize {
 /// Whether people want colours: not with a NO_COLOR that is not empty (no-color.org), nor on a dumb terminal.
 bool WantsColours(const EnvironmentMap& environment);
 
-/// `text` in a colour: "1" bold, "31" red, as in ECMA-48's SGR. As it is where `colours` is false.
+/// `text` in a colour: "1" bold, "31" red, as in ECMA-48's SGR. As it is where `colours` is false or `colour`
+/// "".
 std::string Coloured(std::string_view text, std::string_view colour, bool colours);
 
 /// Columns of one line of UTF-8: escape sequences have none, every other character has one.
 size_t ColumnsOf(std::string_view line);
 /// The first `columns` columns of a line; escape sequences behind them stay, so that colours end.
 std::string ClipColumns(std::string_view line, size_t columns);
+/// A line broken at blanks into lines of at most `columns`, all but the first begun with `indent` of them. A
+/// word that is longer stays whole: paths and commands can be copied.
+std::string WrapColumns(std::string_view line, size_t columns, size_t indent);
 /// Without escape sequences, for a file.
 std::string WithoutEscapes(std::string_view text);
 

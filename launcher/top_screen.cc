@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 namespace mtrun::launcher {
@@ -19,6 +21,26 @@ std::string ColourOf(const std::string& line) {
   if (absl::StrContains(line, " member ")) return kGreen;
   if (absl::StrContains(line, " spare ") || absl::StrContains(line, " leaving ")) return kYellow;
   return "";
+}
+
+constexpr size_t kIndent = 4, kMostLines = 3;  // of a text that is longer than a line
+
+/// The heading of a table of nodes, or a node.
+bool IsRow(absl::string_view line) {
+  if (absl::StartsWith(line, "  node ")) return true;
+  return line.size() > 2 && line.substr(0, 2) == "  " && (absl::ascii_isdigit(line[2]) || line[2] == '-');
+}
+
+/// Rows of a table are clipped, so that their columns stand; texts go on in the next line.
+std::vector<std::string> Fitted(const std::string& line, size_t columns) {
+  if (IsRow(line)) return {ClipColumns(line, columns)};
+  std::vector<std::string> fitted = absl::StrSplit(WrapColumns(line, columns, kIndent), '\n');
+  if (fitted.size() > kMostLines) {
+    fitted.resize(kMostLines);
+    fitted.back() = ClipColumns(fitted.back(), columns - 4) + " ...";
+  }
+  for (std::string& part : fitted) part = ClipColumns(part, columns);
+  return fitted;
 }
 
 }  // namespace
@@ -59,24 +81,33 @@ std::string TopScreen::Draw(const TerminalSize& size) const {
   std::string heading = absl::StrCat("mtrun --top ", where_, "  ", last_time_, "  q quits");
   heading.resize(std::max(heading.size(), columns), ' ');
   std::vector<std::string> lines = {Coloured(ClipColumns(heading, columns), kReversed, colours_)};
-  if (!silence_.empty()) lines.push_back(Coloured(absl::StrCat("no answer: ", silence_), kRed, colours_));
+  const auto add = [&](const std::string& line, const std::string& colour) {
+    for (const std::string& part : Fitted(line, columns)) lines.push_back(Coloured(part, colour, colours_));
+  };
+  if (!silence_.empty()) add(absl::StrCat("no answer: ", silence_), kRed);
   for (const absl::string_view line : absl::StrSplit(table_, '\n'))
-    lines.push_back(Coloured(std::string(line), ColourOf(std::string(line)), colours_));
+    add(std::string(line), ColourOf(std::string(line)));
   const size_t last = rows - 1;
   if (lines.size() > last) {
     lines.resize(last);
-    lines.push_back(Coloured("... a taller terminal shows more", kYellow, colours_));
+    lines.push_back(Coloured(ClipColumns("... a taller terminal shows more", columns), kYellow, colours_));
   } else if (lines.size() + 1 < last && !changes_.empty()) {
     lines.push_back(Coloured("changes", kBold, colours_));
-    const size_t room = std::min(last + 1 - lines.size(), changes_.size());
-    lines.insert(lines.end(), changes_.end() - static_cast<std::ptrdiff_t>(room), changes_.end());
+    const std::vector<std::string> newest = NewestChanges(rows - lines.size(), columns);
+    lines.insert(lines.end(), newest.begin(), newest.end());
   }
-  std::string text;
-  for (size_t row = 0; row < rows; ++row) {
-    if (row > 0) text += "\n";
-    if (row < lines.size()) text += ClipColumns(lines[row], columns);
+  lines.resize(rows);
+  return absl::StrJoin(lines, "\n");
+}
+
+std::vector<std::string> TopScreen::NewestChanges(size_t room, size_t columns) const {
+  std::deque<std::string> newest;
+  for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
+    const std::vector<std::string> parts = Fitted(*change, columns);
+    if (newest.size() + parts.size() > room) break;
+    newest.insert(newest.begin(), parts.begin(), parts.end());
   }
-  return text;
+  return {newest.begin(), newest.end()};
 }
 
 }  // namespace mtrun::launcher

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/clock.h"
@@ -27,6 +28,8 @@ class TopScreen {
 
  private:
   void AddChange(const std::string& time, const std::string& what);
+  /// As many as fit into `room` lines, the newest last.
+  std::vector<std::string> NewestChanges(size_t room, size_t columns) const;
 
   const std::string where_;
   const bool colours_;

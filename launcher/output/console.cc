@@ -65,6 +65,7 @@ class Console::State {
     if (!terminals_[which]) return;
     const MutexLock lock(mu_);
     if (bytes_ > kQueueBytes / 2) return;  // nobody looks
+    if (update_drawn_ && which == update_which_ && text == update_) return;
     if (which == update_which_ || !text.empty()) Erase();
     if (which != update_which_ && text.empty()) return;
     update_ = text;

@@ -5,13 +5,15 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/signal_name.h"
+#include "launcher/output/failure_message.h"
 
 namespace mtrun::launcher {
 namespace {
 
 constexpr size_t kWidth = 80;
+/// Causes beside the root cause, two lines each: with heading and rest at most kMostLines.
+constexpr size_t kMostOthers = (kMostLines - 2) / 2;
 
 void Field(std::string* box, absl::string_view name, absl::string_view value) {
   if (!value.empty()) absl::StrAppend(box, "  ", name, std::string(12 - name.size(), ' '), ": ", value, "\n");
@@ -24,21 +26,47 @@ std::string HowItEnded(const Failure& failure) {
   return absl::StrCat("exit code ", failure.exit_code);
 }
 
-/// The line that says most: the first of a recorded error, the last of what a worker only printed.
-absl::string_view Gist(absl::string_view message) {
-  const size_t last = message.rfind('\n');
-  if (message.substr(0, 1) == "(" && last != absl::string_view::npos) message.remove_prefix(last + 1);
-  return message.substr(0, std::min(message.find('\n'), size_t{200}));
+void AddCause(const FailureCause& cause, std::string* box) {
+  const std::string local =
+      cause.ranks.size() == 1 ? absl::StrCat(" (local rank ", cause.first.local_rank, ")") : "";
+  absl::StrAppend(box, "  ", RanksText(cause.ranks), local, ": ", HowItEnded(cause.first), ", ",
+                  cause.first.wall_time, "\n");
+  const std::string gist = Gist(cause.first.message);
+  if (!gist.empty()) absl::StrAppend(box, "    | ", gist, "\n");
 }
 
-void List(const std::vector<OtherFailure>& others, std::string* box) {
-  if (others.empty()) return;
+void List(const std::vector<FailureCause>& causes, std::string* box) {
+  if (causes.empty()) return;
   absl::StrAppend(box, "Also failed on this node (later, or because of it):\n");
-  for (const OtherFailure& other : others) {
-    absl::StrAppend(box, "  rank ", other.rank, " (local rank ", other.local_rank, "): ", HowItEnded(other),
-                    ", ", other.wall_time, "\n");
-    if (!other.message.empty()) absl::StrAppend(box, "    | ", Gist(other.message), "\n");
+  std::vector<int> hidden;
+  for (size_t i = 0; i < causes.size(); ++i) {
+    if (i < kMostOthers) {
+      AddCause(causes[i], box);
+    } else {
+      hidden.insert(hidden.end(), causes[i].ranks.begin(), causes[i].ranks.end());
+    }
   }
+  if (hidden.empty()) return;
+  std::sort(hidden.begin(), hidden.end());
+  const size_t more = causes.size() - kMostOthers;
+  absl::StrAppend(box, "  ", RanksText(hidden), ": ", more, more == 1 ? " more cause" : " more causes",
+                  ", in the log of each\n");
+}
+
+void AddRootCause(const rendezvous::WorkerFailure& cause, const std::vector<int>& alike, std::string* box) {
+  absl::StrAppend(box, "Root cause (the earliest failure of all nodes):\n");
+  Field(box, "what", HowItEnded(cause));
+  const std::string rank = cause.rank < 0 ? "none yet" : absl::StrCat(cause.rank);
+  Field(box, "rank", absl::StrCat(rank, " (local rank ", cause.local_rank, ")"));
+  if (!alike.empty()) Field(box, "failed alike", absl::StrCat(RanksText(alike), " of this node"));
+  Field(box, "pid", absl::StrCat(cause.pid));
+  Field(box, "host", cause.host);
+  Field(box, "time", cause.wall_time);
+  Field(box, "log file", cause.log_file);
+  if (cause.message.empty()) return;
+  absl::StrAppend(box, "  message     :\n");
+  for (const std::string& line : Excerpt(cause.message, cause.log_file))
+    absl::StrAppend(box, "    | ", line, "\n");
 }
 
 }  // namespace
@@ -56,23 +84,12 @@ std::string FailureReport(const std::string& program, const rendezvous::JobOutco
       absl::StrCat(thick, "\n", program, outcome.stopped ? " STOPPED\n" : " FAILED\n", thin, "\n");
   Field(&box, "reason", outcome.reason);
   Field(&box, "exit code", absl::StrCat(outcome.exit_code));
+  std::vector<FailureCause> causes = FoldCauses(others);
   if (outcome.root_cause) {
-    const rendezvous::WorkerFailure& cause = *outcome.root_cause;
-    absl::StrAppend(&box, "Root cause (the earliest failure of all nodes):\n");
-    Field(&box, "what", HowItEnded(cause));
-    const std::string rank = cause.rank < 0 ? "none yet" : absl::StrCat(cause.rank);
-    Field(&box, "rank", absl::StrCat(rank, " (local rank ", cause.local_rank, ")"));
-    Field(&box, "pid", absl::StrCat(cause.pid));
-    Field(&box, "host", cause.host);
-    Field(&box, "time", cause.wall_time);
-    Field(&box, "log file", cause.log_file);
-    if (!cause.message.empty()) {
-      absl::StrAppend(&box, "  message     :\n");
-      for (absl::string_view line : absl::StrSplit(cause.message, '\n'))
-        absl::StrAppend(&box, "    | ", line, "\n");
-    }
+    const std::vector<int> alike = TakeAlike(*outcome.root_cause, &causes);
+    AddRootCause(*outcome.root_cause, alike, &box);
   }
-  List(others, &box);
+  List(causes, &box);
   absl::StrAppend(&box, thick, "\n");
   return box;
 }

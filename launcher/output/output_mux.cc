@@ -16,10 +16,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/terminal.h"
+#include "launcher/output/error_tail.h"
 #include "launcher/output/left_output.h"
 #include "launcher/output/line_splitter.h"
 
@@ -100,7 +102,7 @@ class OutputMux::Impl {
     fcntl(stream.source.get(), F_SETFL, O_NONBLOCK);
     stream.terminal = isatty(stream.source.get()) == 1;
     const MutexLock lock(mu_);
-    if (stream.which == 1) tails_[stream.local_rank] = TailBuffer();
+    if (stream.which == 1) tails_[stream.local_rank] = {};
     incoming_.push_back(std::move(stream));
     Wake();
   }
@@ -128,9 +130,9 @@ class OutputMux::Impl {
   const std::shared_ptr<Console>& console() const { return console_; }
   void FlushConsole(Duration patience) { console_->Flush(patience); }
 
-  std::string Tail(int local_rank) {
+  ErrorTail Tail(int local_rank) {
     const MutexLock lock(mu_);
-    return tails_[local_rank].Text();
+    return tails_[local_rank];
   }
 
   void Run() {
@@ -298,12 +300,7 @@ class OutputMux::Impl {
 
   void KeepTail(int local_rank, const std::vector<Piece>& pieces) {
     const MutexLock lock(mu_);
-    TailBuffer& tail = tails_[local_rank];
-    // Updates in between may push it a little further back than needed; never nearer.
-    const size_t first = pieces.size() > 4 * TailBuffer::kLines ? pieces.size() - 4 * TailBuffer::kLines : 0;
-    for (size_t i = first; i < pieces.size(); ++i) {
-      if (pieces[i].kind != Piece::Kind::kUpdate) tail.Add(pieces[i].text);
-    }
+    tails_[local_rank].Add(pieces, WallClockNs());
   }
 
   /// A full disk may have room again later, so every write is tried.
@@ -337,7 +334,7 @@ class OutputMux::Impl {
   Mutex mu_;
   Condition pass_done_;
   std::list<Stream> incoming_ ABSL_GUARDED_BY(mu_);
-  std::map<int, TailBuffer> tails_ ABSL_GUARDED_BY(mu_);
+  std::map<int, ErrorTail> tails_ ABSL_GUARDED_BY(mu_);
   uint64_t passes_wanted_ ABSL_GUARDED_BY(mu_) = 0, passes_done_ ABSL_GUARDED_BY(mu_) = 0;
   bool close_wanted_ ABSL_GUARDED_BY(mu_) = false, keep_wanted_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<OpenOutput> left_open_ ABSL_GUARDED_BY(mu_);
@@ -377,7 +374,12 @@ absl::Status OutputMux::Add(WorkerStreams streams) {
 
 std::string OutputMux::TailOfError(int local_rank, Duration patience) {
   impl_->WaitForPass(patience, false);
-  return impl_->Tail(local_rank);
+  return impl_->Tail(local_rank).Text();
+}
+
+std::optional<int64_t> OutputMux::TracebackAt(int local_rank, Duration patience) {
+  impl_->WaitForPass(patience, false);
+  return impl_->Tail(local_rank).traceback_at();
 }
 
 void OutputMux::LeaveBehind(Duration patience) {

@@ -3,7 +3,9 @@
 // loses nothing. A full disk is warned of once and stops nothing but the logs.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,9 @@ class OutputMux {
   /// The last lines of the worker's standard error, everything included that it had written before the call
   /// (unless the console is blocked for longer than `patience`).
   std::string TailOfError(int local_rank, Duration patience);
+  /// When it wrote the last line there that begins a traceback of Python, in nanoseconds since 1970; nothing:
+  /// it has written none. As above.
+  std::optional<int64_t> TracebackAt(int local_rank, Duration patience);
   /// Writes what has come so far and closes all streams: the generation is over.
   void CloseAll(Duration patience);
   /// The same, but what is still open is given to a process that carries it to the same files and console

@@ -2,13 +2,12 @@
 
 #include <time.h>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/error_file.h"
 #include "base/json_text.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "launcher/output/failure_message.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -49,9 +48,8 @@ std::string OwnErrorFile(std::string_view record, const rendezvous::JobOutcome& 
 
 absl::Status WriteOwnErrorFile(const std::string& path, const rendezvous::JobOutcome& outcome) {
   std::string record;
-  if (outcome.root_cause && absl::EndsWith(outcome.root_cause->log_file, "/stderr.log")) {
-    const std::string beside =
-        absl::StrCat(absl::StripSuffix(outcome.root_cause->log_file, "stderr.log"), "error.json");
+  const std::string beside = outcome.root_cause ? ErrorFileBeside(outcome.root_cause->log_file) : "";
+  if (!beside.empty()) {
     // One byte more than is parsed: a longer file is not taken for its beginning.
     if (auto text = ReadFileStart(beside, kMostErrorFileBytes + 1); text.ok()) record = *std::move(text);
   }

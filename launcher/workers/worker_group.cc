@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/error_file.h"
 #include "base/status_macros.h"
+#include "launcher/output/failure_message.h"
 #include "launcher/workers/process_tree.h"
 #include "rendezvous/types.h"
 
@@ -24,6 +25,10 @@ constexpr Duration kOutputPatience = std::chrono::milliseconds(300);
 // A worker's own signal may be seen so much later than it came.
 constexpr int64_t kSignalMarginNs = 1'000'000'000;
 constexpr int kGroupKillRounds = 20;
+constexpr int kPythonFailedStatus = 1;  // Python's, of an exception that nobody caught
+/// Of one that has just printed a traceback and still runs: it is on its way out, or it has caught it.
+constexpr Duration kTracebackPatience = std::chrono::seconds(1);
+constexpr int64_t kFreshTracebackNs = 5'000'000'000;
 
 /// The exit status of a worker that was not started: shells' for what another try does not mend, else 1 (no
 /// descriptor, process or memory was left).
@@ -35,8 +40,7 @@ int StatusOfNotStarted(const absl::Status& why) {
 
 /// What the worker said about its end: its error file, else the last lines of its standard error.
 std::string FailureMessage(const WorkerFiles& files, const std::string& tail) {
-  std::string lines =
-      tail.empty() ? "" : absl::StrCat("(no error was recorded; the last lines of standard error)\n", tail);
+  std::string lines = tail.empty() ? "" : absl::StrCat(kTailHeading, "\n", tail);
   if (files.error.empty()) return lines;
   const absl::StatusOr<ErrorRecord> record = ReadErrorFile(files.error);
   if (absl::IsNotFound(record.status())) return lines;
@@ -120,12 +124,12 @@ class Group : public WorkerGroup {
   struct Failed {
     int local_rank = 0;
     ExitStatus status;
-    std::optional<int64_t> recorded_at;
+    std::optional<int64_t> error_at;
     int64_t ended_at = 0;
-    /// One without a record ended of something that no Python could catch, which comes before what others
-    /// recorded meanwhile; or it just exited, which says least.
+    /// One without a known error ended of something that no Python could catch, which comes before what
+    /// others recorded meanwhile; or it just exited, which says least.
     int64_t since() const {
-      if (recorded_at) return *recorded_at;
+      if (error_at) return *error_at;
       return status.signal != 0 ? ended_at - kSignalMarginNs : std::numeric_limits<int64_t>::max();
     }
   };
@@ -147,7 +151,7 @@ class Group : public WorkerGroup {
 
   void Forget() {
     hold_.cancel();
-    holding_ = false;
+    holding_ = waited_ = false;
     failed_.clear();
     workers_.clear();
   }
@@ -205,7 +209,7 @@ class Group : public WorkerGroup {
       if (status->code == 0 && status->signal == 0) {
         ReportExit(local_rank, *status, WallClockNs());
       } else {
-        failed_.push_back({local_rank, *status, RecordedAt(worker.files), WallClockNs()});
+        failed_.push_back({local_rank, *status, ErrorAt(local_rank, *status), WallClockNs()});
       }
     }
     ReportFailures();
@@ -219,10 +223,11 @@ class Group : public WorkerGroup {
     std::stable_sort(failed_.begin(), failed_.end(),
                      [](const Failed& a, const Failed& b) { return a.since() < b.since(); });
     if (!WithEarlierErrors().empty()) return Hold(SIGTERM);
+    if (!waited_ && PrintedEarlierError()) return WaitForEnd();
     hold_.cancel();
-    holding_ = false;
+    holding_ = waited_ = false;
     for (const Failed& failed : std::exchange(failed_, {}))
-      ReportExit(failed.local_rank, failed.status, failed.recorded_at.value_or(failed.ended_at));
+      ReportExit(failed.local_rank, failed.status, failed.error_at.value_or(failed.ended_at));
   }
 
   /// Those who have recorded one ends by themselves, else by `signal`, else by SIGKILL.
@@ -234,6 +239,38 @@ class Group : public WorkerGroup {
       for (const Worker* worker : WithEarlierErrors()) worker->process->Signal(signal);
       holding_ = false;
       if (!failed_.empty()) Hold(SIGKILL);
+    });
+  }
+
+  /// When its error happened: when it recorded it, else when it printed the traceback that Python ends with.
+  /// Peers that fail because its connections close are later than both, but may end sooner.
+  std::optional<int64_t> ErrorAt(int local_rank, const ExitStatus& status) {
+    const std::optional<int64_t> recorded = RecordedAt(workers_[static_cast<size_t>(local_rank)]->files);
+    if (recorded || status.signal != 0 || status.code != kPythonFailedStatus) return recorded;
+    return output_.TracebackAt(local_rank, kOutputPatience);
+  }
+
+  /// Whether a worker that still runs has just printed a traceback, before the first one that has ended badly
+  /// did.
+  bool PrintedEarlierError() {
+    const int64_t first = failed_.front().since(), fresh = WallClockNs() - kFreshTracebackNs;
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      if (workers_[i]->life != Life::kRunning) continue;
+      const auto printed = output_.TracebackAt(static_cast<int>(i), kOutputPatience);
+      if (printed && *printed<first&& * printed> fresh) return true;
+    }
+    return false;
+  }
+
+  /// One that has caught its error lives on, so nobody is told to end.
+  void WaitForEnd() {
+    if (std::exchange(holding_, true)) return;
+    hold_.expires_after(kTracebackPatience);
+    hold_.async_wait([this](std::error_code error) {
+      if (error) return;
+      holding_ = false;
+      waited_ = true;
+      ReportFailures();
     });
   }
 
@@ -300,6 +337,7 @@ class Group : public WorkerGroup {
   std::vector<Failed> failed_;
   bool left_ = false;  // what is left of the last workers lives on
   bool holding_ = false;
+  bool waited_ = false;      // long enough for whoever has printed a traceback
   asio::steady_timer hold_;  // how long failed_ waits for an earlier error
   int64_t last_serial_ = 0;
 };

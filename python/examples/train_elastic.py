@@ -56,10 +56,12 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     sampler = mtrun.ElasticSampler(args.size, args.global_batch, args.batch_size, epochs=args.epochs)
 
-    def loss_of(ids):
-        return torch.nn.functional.cross_entropy(model(images[ids]), labels[ids])
-
     with mtrun.join() as job:
+        def loss_of(ids):
+            with job.loads():
+                inputs, wanted = images[ids], labels[ids]
+            return torch.nn.functional.cross_entropy(model(inputs), wanted)
+
         replica = Replica(job, model, optimizer, sampler, folder=args.folder, data="made-up", checkpoint_steps=50)
         generation = 0
         for taken in replica.steps(loss_of):

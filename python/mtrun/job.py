@@ -9,10 +9,12 @@ import time
 from mtrun.assignment import parse_assignment, read_assignment
 from mtrun.channel import PROTOCOL_VERSION, Channel
 from mtrun.lease import LeasePage
+from mtrun.step_times import StepTimes, watch_seconds
 
 # Slurm sends a signal to every process of a step, and mtrun passes its own on: one so soon after the first is the first.
 SIGNAL_ECHO_SECONDS = 1.0
 CAUGHT = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+PROGRESS_SECONDS = 0.5  # between two reports of it
 HOLD_SECONDS = 0.005  # between two looks at a lease that is over: its page tells nobody when it changes
 
 
@@ -65,6 +67,7 @@ class Job:
         self._signal, self._channel, self._lease = 0, None, None
         self._signalled = {}  # when each signal came first
         self._reporter = self._waits_since = None
+        self._times, self._watched_until, self._told_progress = StepTimes(), 0.0, None
         self._grace = float(environment.get("MTRUN_SHUTDOWN_TIMEOUT", 30))
         self._catch_signals()
         if self.elastic:
@@ -75,7 +78,7 @@ class Job:
             self._lease = LeasePage(int(environment["MTRUN_LEASE"]))
         self._channel = Channel(environment["MTRUN_SOCKET"], self._hear, self._lose)
         self._say("hello", protocol=PROTOCOL_VERSION, pid=os.getpid(), local_rank=self.assignment.local_rank,
-                  cooperative=True)
+                  cooperative=True, reports=True)
         self._channel.start()
         self._say("ready", generation="0.0")
         self.next()
@@ -162,6 +165,8 @@ class Job:
                 raise AgentLost(self._lost)
             self.assignment, self._graceful = self._newest, False
             self._entered = self._newest.generation
+            self._times.restart()
+            self._told_progress = None  # the first step of a generation is news
             return self.assignment
 
     def ready(self):
@@ -178,22 +183,40 @@ class Job:
             return self._changed.wait_for(lambda: self._over() or self._stop is not None, seconds)
 
     # ---- what a worker tells
-    def progress(self, epoch, step, samples):
-        """`step`: finished steps, `samples`: consumed in all."""
-        self._say("progress", epoch=epoch, step=step, samples=samples)
+    def progress(self, epoch, step, samples=-1):
+        """After each step. `step`: finished steps; `samples`: consumed in all, where they are counted. The agent hears of it
+        every half a second, and while somebody watches every two what the steps waited for."""
+        if not self.elastic:
+            return
+        now = time.monotonic()
+        if self._told_progress is None or now - self._told_progress >= PROGRESS_SECONDS:
+            self._told_progress = now
+            self._say("progress", epoch=epoch, step=step, samples=samples)
+        if means := self._times.finish(step, now < self._watched_until, now):
+            self._say("step_times", **means)
+
+    @contextlib.contextmanager
+    def loads(self):
+        """Around what waits for a step's input: those who watch see the time apart from computing."""
+        since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._times.data += time.monotonic() - since
 
     @contextlib.contextmanager
     def waits(self):
         """Around what waits for other workers: the agent hears of it once a second, so that this one is not taken for the
-        one that hangs."""
+        one that hangs; and those who watch see the time apart from computing."""
         if self.elastic and not self._reporter:
             self._reporter = threading.Thread(target=self._report_waits, name="mtrun-waits", daemon=True)
             self._reporter.start()
-        self._waits_since = time.monotonic()
+        since = self._waits_since = time.monotonic()
         try:
             yield
         finally:
             self._waits_since = None
+            self._times.exchange += time.monotonic() - since
 
     def _report_waits(self):
         while True:
@@ -285,6 +308,8 @@ class Job:
             elif kind == "stop":
                 self._stop = str(message.get("why", "")) or "the job has ended"
                 self._break(self._stop)
+            elif kind == "watch":
+                self._watched_until = time.monotonic() + watch_seconds(message)
             elif kind == "store_values":
                 self._answers[message.get("id")] = (message.get("values", {}), message.get("error", ""))
             self._changed.notify_all()

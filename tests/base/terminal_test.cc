@@ -22,6 +22,17 @@ TEST(Terminal, ALineIsClippedToColumns) {
   EXPECT_EQ(ClipColumns("\x1b[1mstep\x1b[0m", 0), "\x1b[1m\x1b[0m");
 }
 
+TEST(Terminal, ALineIsBrokenAtBlanks) {
+  EXPECT_EQ(WrapColumns("step 1234 is done", 20, 2), "step 1234 is done");
+  EXPECT_EQ(WrapColumns("step 1234 is done", 9, 2), "step 1234\n  is done");
+  EXPECT_EQ(WrapColumns("  a  größe b", 10, 4), "  a  größe\n    b") << "blanks between words stay";
+  EXPECT_EQ(WrapColumns("see /a/very/long/path.log there", 10, 2), "see\n  /a/very/long/path.log\n  there");
+  EXPECT_EQ(WrapColumns("/a/very/long/path", 4, 2), "/a/very/long/path");
+  EXPECT_EQ(WrapColumns("\x1b[1mone two\x1b[0m", 7, 2), "\x1b[1mone two\x1b[0m");
+  EXPECT_EQ(WrapColumns("one   ", 3, 2), "one\n  ");
+  EXPECT_EQ(WrapColumns("", 4, 2), "");
+}
+
 TEST(Terminal, AFileGetsNoEscapes) {
   EXPECT_EQ(WithoutEscapes("\x1b[1mstep\x1b[0m 5\x1b[K"), "step 5");
   EXPECT_EQ(WithoutEscapes("cut off \x1b[1"), "cut off ");
@@ -35,6 +46,7 @@ TEST(Terminal, NoColorIsHeard) {
   EXPECT_FALSE(WantsColours({{"TERM", "dumb"}}));
   EXPECT_EQ(Coloured("x", "31", true), "\x1b[31mx\x1b[0m");
   EXPECT_EQ(Coloured("x", "31", false), "x");
+  EXPECT_EQ(Coloured("x", "", true), "x");
 }
 
 TEST(Terminal, APipeIsNone) {

@@ -38,6 +38,56 @@ TEST_F(LauncherTest, AnErrorFileIsShown) {
   EXPECT_THAT(mtrun.Text(), HasSubstr("| ValueError: from the file"));
 }
 
+TEST_F(LauncherTest, WorkersThatFailAlikeAreToldOnceAndInAFewLines) {
+  // All record the same error with a traceback of 300 lines, and then end together.
+  const std::string script = Script("run.sh", R"(
+frames=$(for i in $(seq 300); do printf 'frame %d\\n' $i; done)
+printf '{"message":{"message":"ValueError: no layer %d","extraInfo":{"py_callstack":"%s","timestamp":"1"}}}' \
+  $RANK "$frames" > $TORCHELASTIC_ERROR_FILE
+trap '' TERM
+touch $0.up$RANK
+while [ $(ls $0.up* | wc -l) -lt 8 ]; do sleep 0.02; done
+exit 1
+)");
+  Program mtrun(Command({"--standalone", "--nproc_per_node", "8", script}), Environment());
+  EXPECT_EQ(mtrun.Wait(), 1) << mtrun.Text();
+  EXPECT_THAT(From(mtrun.ErrLines(), "ValueError: no layer"), testing::SizeIs(1)) << mtrun.Text();
+  EXPECT_THAT(mtrun.Text(),
+              AllOf(HasSubstr("failed alike: ranks "), HasSubstr("| frame 300\n"),
+                    HasSubstr("more lines in "), HasSubstr("/error.json)"), Not(HasSubstr("Also failed"))));
+}
+
+/// Rank 1 raises and is slow to end; what it had open is closed before, and its peers end sooner.
+TEST_F(LauncherTest, TheRootCauseIsTheErrorThatOthersFollowed) {
+  if (!HavePython()) GTEST_SKIP() << "no python3 here";
+  support::WriteText(folder_.File("chain.py"), R"(
+import atexit, os, socket, time
+rank, path = int(os.environ["RANK"]), os.path.join(os.path.dirname(__file__), "socket")
+if rank == 1:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+    os.rename(path, path + ".up")
+    peers = [listener.accept()[0] for _ in range(3)]
+    atexit.register(lambda: ([peer.close() for peer in peers], time.sleep(0.3)))
+    raise ValueError("no such layer: conv9")
+while not os.path.exists(path + ".up"):
+    time.sleep(0.01)
+peer = socket.socket(socket.AF_UNIX)
+peer.connect(path + ".up")
+if not peer.recv(1):
+    raise ConnectionError(f"rank {rank}: closed by its peer")
+)");
+  Program mtrun(
+      Command({"--standalone", "--nproc_per_node", "4", "--no_python", "python3", folder_.File("chain.py")}),
+      Environment());
+  EXPECT_EQ(mtrun.Wait(), 1) << mtrun.Text();
+  const std::string box = mtrun.Text().substr(mtrun.Text().find("Root cause"));
+  EXPECT_THAT(box, AllOf(HasSubstr("  rank        : 1 "), HasSubstr("| ValueError: no such layer: conv9")))
+      << box;
+  EXPECT_THAT(box, Not(HasSubstr("failed alike")));
+}
+
 TEST_F(LauncherTest, AKilledWorkerEndsTheJobAndIsNamed) {
   const std::string script = Script("run.sh", "echo rank $RANK pid $$ .; sleep 1000 & wait\n");
   Program mtrun(Command({"--standalone", "--nproc_per_node", "3", "--max_restarts", "0", script}),

@@ -16,6 +16,7 @@ namespace {
 using page::PasswordOf;
 using page::Role;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 constexpr int kSkipped = 77;  // page_driver.py
@@ -33,15 +34,20 @@ class PageTest : public LauncherTest {
     return support::Ask(
         port_, absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: localhost\r\n", Basic(Role::kViewer), "\r\n"));
   }
-  /// Asks until `text` is in the answer.
-  testing::AssertionResult Shows(const std::string& path, const std::string& text) const {
+  /// Asks until the answer is as wanted.
+  testing::AssertionResult Shows(const std::string& path,
+                                 const testing::Matcher<const std::string&>& wanted) const {
     std::string answer;
     const TimePoint end = MonotonicNow() + FromSeconds(kSoon.count());
     while (MonotonicNow() < end) {
       answer = Get(path);
-      if (answer.find(text) != std::string::npos) return testing::AssertionSuccess();
+      if (wanted.Matches(answer)) return testing::AssertionSuccess();
     }
     return testing::AssertionFailure() << answer;
+  }
+  /// Asks until `text` is in the answer.
+  testing::AssertionResult Shows(const std::string& path, const char* text) const {
+    return Shows(path, HasSubstr(text));
   }
 
   const int port_ = support::FreePort();
@@ -71,6 +77,22 @@ TEST_F(PageTest, OneNodeAloneHasAPageToo) {
   EXPECT_EQ(files, 2);
   kill(mtrun.pid(), SIGTERM);
   // 0 as of a node that is drained where all workers have left well before the service hears of it.
+  EXPECT_THAT(mtrun.Wait(), testing::Optional(testing::AnyOf(0, 143))) << mtrun.Text();
+}
+
+TEST_F(PageTest, WorkersByThePythonPackageTellWhereTheirStepsGo) {
+  if (!HavePython()) GTEST_SKIP() << "no python3 here";
+  Program mtrun(Command({"--standalone", "--nproc_per_node", "3", "--http", absl::StrCat("127.0.0.1:", port_),
+                         "--no_python", "python3", support::TestFile("support/toys/joined.py")}),
+                Environment());
+  ASSERT_TRUE(mtrun.WaitForLine("the page is at http://127.0.0.1:", kSoon)) << mtrun.Text();
+  // Rank 1 has waited for nobody, so it is the slowest.
+  EXPECT_TRUE(
+      Shows("/api/state", ContainsRegex(R"("stragglers":.."node":"[^"]*","own_step_s":[0-9.]*,"rank":1,)")))
+      << mtrun.Text();
+  EXPECT_TRUE(Shows("/api/state", "\"data_wait_s\":0.0"));
+  EXPECT_TRUE(Shows("/api/state", ContainsRegex("\"samples_per_s\":[1-9]")));
+  kill(mtrun.pid(), SIGTERM);
   EXPECT_THAT(mtrun.Wait(), testing::Optional(testing::AnyOf(0, 143))) << mtrun.Text();
 }
 

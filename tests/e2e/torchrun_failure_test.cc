@@ -378,8 +378,10 @@ TEST_F(TorchrunFailure, TheLastLinesOfStandardErrorStandInForATraceback) {
                                     "25; do echo line $i >&2; done; exit 1\n");
   Program mtrun(Command({"--standalone", "-r", "3", script}), Environment());
   EXPECT_EQ(mtrun.Wait(), 1);
-  EXPECT_THAT(mtrun.Text(),
-              AllOf(HasSubstr("| line 6\n"), HasSubstr("| line 25\n"), Not(HasSubstr("| line 5\n"))));
+  EXPECT_THAT(
+      mtrun.Text(),
+      AllOf(HasSubstr("| line 15\n"), HasSubstr("| line 25\n"), Not(HasSubstr("| line 14\n")),
+            HasSubstr("| (9 more lines, and all before them in "), HasSubstr("/attempt_0/0/stderr.log)")));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "launcher/top_screen.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include "absl/strings/str_cat.h"
@@ -63,6 +65,29 @@ TEST(TopScreen, TellsWhatHasChanged) {
   screen.OnAnswer({}, "14:00:05");
   EXPECT_THAT(screen.Draw({120, 30}),
               HasSubstr("14:00:05  the service answers again\n14:00:05  train is gone"));
+}
+
+TEST(TopScreen, ALongTextGoesOnInTheNextLineAndATableKeepsItsColumns) {
+  TopScreen screen("node1:29400", false);
+  rendezvous::ServiceStatus status =
+      Status(2, "rank 5 (local 1, pid 4711) on node2: exit code 1; restart 1 of 3");
+  status.jobs[0].settings.job_id = "a-job-with-quite-a-long-name";
+  status.jobs[0].nodes[0].address = "2001:0db8:0000:0000:0000:0000:0000:0001";
+  screen.OnAnswer(status, "14:00:00");
+  const auto lines = Lines(screen, {60, 30});
+  const auto at = [&](const std::string& begin) {
+    return static_cast<size_t>(
+        std::find_if(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.starts_with(begin); }) -
+        lines.begin());
+  };
+  ASSERT_LT(at("job a-job"), lines.size());
+  EXPECT_THAT(lines[at("job a-job") + 1], testing::StartsWith("    ")) << "the rest of it";
+  EXPECT_EQ(lines[at("  last change:")], "  last change: rank 5 (local 1, pid 4711) on node2: exit");
+  EXPECT_EQ(lines[at("  last change:") + 1], "    code 1; restart 1 of 3");
+  EXPECT_THAT(lines[at("  0 ") + 1], testing::StartsWith("  1 ")) << "a row is one line";
+  EXPECT_THAT(screen.Draw({60, 30}), HasSubstr("restart 1 of 3\n\n"))
+      << "the change, whole, is the last text";
 }
 
 }  // namespace

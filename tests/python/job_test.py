@@ -41,7 +41,7 @@ class JobTest(AgentCase):
     def test_says_hello_and_takes_its_assignment(self):
         job = self.joined(assignment(4, rank=1, world_size=2))
         self.assertEqual(self.hello[0], {"type": "hello", "protocol": 1, "pid": os.getpid(), "local_rank": 1,
-                                         "cooperative": True})
+                                         "cooperative": True, "reports": True})
         self.assertEqual((job.rank, job.world_size, job.number, job.generation, job.master_addr),
                          (1, 2, 4, "4.4", "127.0.0.1"))
         self.assertFalse(job.changed())
@@ -150,7 +150,8 @@ class JobTest(AgentCase):
             job.next()
 
     def test_malformed_messages_end_the_channel_and_nothing_else(self):
-        for line in (b"nonsense\n", b"[1]\n", b'{"type":"assignment","rank":5}\n', b'{"type":"assignment"}\n'):
+        for line in (b"nonsense\n", b"[1]\n", b'{"type":"assignment","rank":5}\n', b'{"type":"assignment"}\n',
+                     b'{"type":"watch","seconds":"6"}\n'):
             with self.subTest(line=line):
                 agent = self.agent = Agent()
                 self.addCleanup(agent.close)
@@ -175,6 +176,41 @@ class JobTest(AgentCase):
             said = self.agent.heard()
         self.assertEqual((said["type"], said["generation"]), ("waiting", "1.1"))
         self.assertGreaterEqual(said["seconds"], 1)
+
+    def test_progress_is_told_every_half_a_second_and_first_in_a_generation(self):
+        job, begun = self.joined(), time.monotonic()
+        for step in range(1, 51):
+            job.progress(0, step, 8 * step)
+        most = 1 + int((time.monotonic() - begun) / 0.5)
+        self.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": True}, assignment(2))
+        self.wait(lambda: job.wants_regroup)
+        job.next()
+        job.progress(0, 51)
+        job.ready()
+        heard = []
+        while (said := self.agent.heard())["type"] == "progress":
+            heard.append(said)
+        self.assertEqual(said["type"], "ready")
+        self.assertEqual(heard[0], {"type": "progress", "epoch": 0, "step": 1, "samples": 8})
+        self.assertEqual(heard[-1], {"type": "progress", "epoch": 0, "step": 51, "samples": -1})
+        self.assertLessEqual(len(heard), most + 1)
+
+    def test_what_steps_wait_for_is_told_while_somebody_watches(self):
+        job = self.joined()
+        job.progress(0, 1)
+        job.progress(0, 2)  # nobody watches
+        self.assertEqual(self.agent.heard()["type"], "progress")
+        self.agent.say({"type": "watch", "seconds": 6})
+        self.wait(lambda: job._watched_until)
+        with job.loads():
+            time.sleep(0.02)
+        with job.waits():
+            time.sleep(0.05)
+        job.progress(0, 3)
+        said = self.agent.heard()
+        self.assertEqual((said["type"], said["step"]), ("step_times", 3))
+        self.assertGreaterEqual(said["data_seconds"], 0.02)
+        self.assertGreaterEqual(said["exchange_seconds"], 0.05)
 
 
 class LeaseTest(AgentCase):

@@ -101,7 +101,7 @@ absl::StatusOr<int> TrainTogether(Run& run, const TrainInputs& inputs, JobMember
 std::string Greeting(const Run& run, int columns) {
   const bool all = run.settings.Text("settings") == "all";
   const std::string what =
-      all ? " settings\n" : " settings that differ from the defaults (--settings all shows the others)\n";
+      all ? " settings\n" : ": settings that are not the defaults (all: --settings all)\n";
   return absl::StrCat(run.program.name, what, run.settings.Table(all, static_cast<size_t>(columns)));
 }
 

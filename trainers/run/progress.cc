@@ -79,6 +79,9 @@ void ProgressLine::Print(const std::string& text) {
   if (quiet_ || text.empty()) return;
   const MutexLock lock(mu_);
   Erase();
+  // The end of the line that stays and a newline would be the end of a line of text.
+  if (screen_.kind == Screen::Kind::kLauncher && !shown_.empty() && text.front() == '\n')
+    std::fputc('\r', stdout);
   std::fputs(text.c_str(), stdout);
   if (text.back() != '\n') std::fputc('\n', stdout);
   Redraw();

@@ -94,6 +94,14 @@ TEST(ConsoleTest, AnUpdateIsCutToTheTerminalsWidth) {
       << "the last column may wrap";
 }
 
+TEST(ConsoleTest, TheSameUpdateIsWrittenOnce) {
+  EXPECT_EQ(Shown([](Console& console) {
+              console.Update(0, "step 1");
+              console.Update(0, "step 1");
+            }),
+            Shown([](Console& console) { console.Update(0, "step 1"); }));
+}
+
 TEST(ConsoleTest, AnUpdateErasesNothingInAFile) {
   const Terminal terminal;
   Pipe errors;

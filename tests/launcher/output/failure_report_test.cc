@@ -1,5 +1,8 @@
 #include "launcher/output/failure_report.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -48,6 +51,40 @@ TEST(FailureReportTest, ListsWhoElseFailed) {
                              "    | ConnectionError: the peer is gone\n"
                              "  rank 3 (local rank 1): killed by SIGSEGV (signal 11), 09:00:02\n"
                              "    | last\n"));
+}
+
+TEST(FailureReportTest, WhoFailedAlikeIsNamedOnce) {
+  const std::string traceback = "(no error was recorded; the last lines of standard error)\nValueError: conv";
+  rendezvous::JobOutcome outcome;
+  outcome.root_cause = rendezvous::WorkerFailure{
+      .host = "node1", .rank = 3, .local_rank = 3, .exit_code = 1, .message = traceback + "3"};
+  std::vector<OtherFailure> others;
+  for (const int rank : {0, 1, 2, 4, 5})
+    others.push_back({rank, rank, 1, 0, "09:00:01", absl::StrCat(traceback, rank)});
+  for (const int rank : {6, 7}) others.push_back({rank, rank, 1, 0, "09:00:02", "OSError: gone"});
+  const std::string box = FailureReport("x", outcome, others);
+  EXPECT_THAT(box, HasSubstr("  rank        : 3 (local rank 3)\n"
+                             "  failed alike: ranks 0-2, 4-5 of this node\n"));
+  EXPECT_THAT(box, HasSubstr("Also failed on this node (later, or because of it):\n"
+                             "  ranks 6-7: exit code 1, 09:00:02\n"
+                             "    | OSError: gone\n===="));
+}
+
+TEST(FailureReportTest, IsBoundedWhateverFails) {
+  rendezvous::JobOutcome outcome;
+  outcome.root_cause =
+      rendezvous::WorkerFailure{.host = "node1", .exit_code = 1, .log_file = "/logs/0/stderr.log"};
+  for (int i = 0; i < 500; ++i) absl::StrAppend(&outcome.root_cause->message, "frame ", i, "\n");
+  std::vector<OtherFailure> others;
+  for (int rank = 1; rank < 64; ++rank)
+    others.push_back({rank, rank, 1, 0, "09:00:01", std::string(static_cast<size_t>(rank), 'x')});
+  const std::string box = FailureReport("x", outcome, others);
+  EXPECT_THAT(box, HasSubstr("    | frame 499\n    | (489 more lines in /logs/0/error.json)\n"
+                             "Also failed on this node (later, or because of it):\n"));
+  EXPECT_THAT(box, HasSubstr("  ranks 6-63: 58 more causes, in the log of each\n"));
+  const std::string also = box.substr(box.find("Also failed"));
+  EXPECT_EQ(std::count(also.begin(), also.end(), '\n'), 12 + 1) << box;  // and the rule
+  EXPECT_LE(std::count(box.begin(), box.end(), '\n'), 40) << box;
 }
 
 TEST(FailureReportTest, WhoWasStoppedIsNoFailure) {

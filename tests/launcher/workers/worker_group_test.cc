@@ -165,6 +165,32 @@ TEST_F(WorkerGroupTest, AWorkerThatRecordsAndNeedsSecondsToEndIsStillTheCause) {
   EXPECT_FALSE(exited_[1].recorded);
 }
 
+/// What a Python program without torchrun's `record` does: the peers of one that has raised end faster.
+TEST_F(WorkerGroupTest, TheTracebackThatWasPrintedFirstIsReportedFirst) {
+  const std::string printed = folder_.File("printed"),
+                    raise = "echo 'Traceback (most recent call last):' >&2; ";
+  const std::string consequence = absl::StrCat("while [ ! -e ", printed, " ]; do sleep 0.01; done; ", raise,
+                                               "echo 'ConnectionError: gone' >&2; exit 1");
+  Start({consequence,
+         absl::StrCat(raise, "echo 'ValueError: the cause' >&2; sleep 0.05; touch ", printed,
+                      "; sleep 0.3; exit 1"),
+         consequence});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 3; }));
+  EXPECT_EQ(exited_[0].local_rank, 1);
+  EXPECT_THAT(exited_[0].message, EndsWith("ValueError: the cause"));
+  EXPECT_LT(exited_[0].failed_at_ns, exited_[1].failed_at_ns);
+}
+
+TEST_F(WorkerGroupTest, ATracebackOfOneThatLivesOnHoldsUpForAMomentOnly) {
+  const std::string printed = folder_.File("printed");
+  Start({absl::StrCat("while [ ! -e ", printed, " ]; do sleep 0.01; done; exit 4"),
+         absl::StrCat("echo 'Traceback (most recent call last):' >&2; sleep 0.05; touch ", printed,
+                      "; exec sleep 1000")});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
+  EXPECT_EQ(exited_[0].exit_code, 4);
+  EXPECT_GT(group_->PidOf(1), 0) << "it is not told to end";
+}
+
 TEST_F(WorkerGroupTest, WhoRecordsAndStaysIsToldToEnd) {
   const std::string recorded = folder_.File("error1.json");
   Start({absl::StrCat("while [ ! -s ", recorded, " ]; do sleep 0.01; done; exit 4"),

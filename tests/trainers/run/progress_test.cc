@@ -21,6 +21,19 @@ TEST(Screen, IsATerminalOrMtrunsOrAPipe) {
   EXPECT_EQ(ScreenOf({{"MTRUN_COLUMNS", "x"}}, false), Screen{});
 }
 
+TEST(ProgressLine, UnderMtrunABlankLineIsNotTheEndOfTheOneThatStays) {
+  testing::internal::CaptureStdout();
+  {
+    ProgressLine line(/*quiet=*/false, {Screen::Kind::kLauncher, 60, false});
+    line.Print("\nbegins\n");
+    line.Show("step 1");
+    line.Print("\nresults\n");
+    line.Print("more\n");
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStdout(),
+            "\nbegins\nstep 1\r\r\nresults\nstep 1\rmore\nstep 1\r\r");
+}
+
 TEST(ProgressPacer, OutsideATerminalALineNowAndThen) {
   ProgressPacer pacer(/*terminal=*/false, /*log_every=*/0, kProgressStart);
   EXPECT_FALSE(pacer.Due(1, kProgressStart + milliseconds(999)));

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Runs a real job in a tmux of WIDTH columns, looks at the screen while it hangs, regroups, ends and is watched by --top, and
+checks that nothing wraps, that tables align and that the words are there. For terminal_test.cc; each check prints a line, a
+failure ends it with the screen.
+
+usage: terminal_driver.py WIDTH BIN_FOLDER ARCHIVE FOLDER
+ARCHIVE: of images, for mtdata. FOLDER gets data, run and the screens as text. Exit 77: there is no tmux here."""
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+if not shutil.which("tmux"):
+    print("no tmux here")
+    sys.exit(77)
+
+width, binaries, archive, folder = int(sys.argv[1]), *sys.argv[2:]
+ROWS, PATIENCE = 50, 60
+STEPS, STOPPED_AT = 252, 40
+TMUX = ["tmux", "-L", f"mtrun-test-{os.getpid()}", "-f", "/dev/null"]
+
+
+def tmux(*args):
+    return subprocess.run([*TMUX, *args], check=True, capture_output=True, text=True).stdout
+
+
+def screen(window, history=False, joined=False):
+    """Its lines, without blanks at their ends; `history`: with what has scrolled out of it; `joined`: wrapped ones are one."""
+    more = ["-S", "-"] if history else []
+    return [line.rstrip() for line in tmux("capture-pane", "-p", "-t", window, *more, *["-J"] * joined).splitlines()]
+
+
+def fail(what, lines):
+    raise SystemExit(f"FAILED: {what}\n" + "\n".join(f"  |{line}" for line in lines if line))
+
+
+def wait(what, window, pattern, history=False):
+    """Until a line, joined with what was wrapped of it, matches; returns the match."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        lines = screen(window, history, joined=True)
+        if found := next(filter(None, (re.search(pattern, line) for line in lines)), None):
+            return found
+        if any(re.match(r"exit \d+$", line) for line in lines):
+            break
+        time.sleep(0.02)
+    fail(f"{what}: no {pattern!r} before the end, or within {PATIENCE} s", screen(window, history))
+
+
+def check(what, true, lines):
+    if not true:
+        fail(what, lines)
+    print("ok:", what, flush=True)
+
+
+def keep(name, lines):
+    with open(os.path.join(folder, f"{name}_{width}.txt"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines).rstrip() + "\n")
+
+
+def look(name, window, history=False):
+    """The screen, which must be as wide as the terminal at most."""
+    lines = screen(window, history)
+    keep(name, lines)
+    wrapped = [line for line in screen(window, history, joined=True) if len(line) > width]
+    check(f"{name}: nothing wraps at {width} columns", not wrapped, wrapped + lines)
+    return lines
+
+
+def is_progress(line):
+    return re.match(r"\[cnnA\d\]:ep(och)? \d+/\d+ .*\d+/\d+ .*%", line) is not None
+
+
+def hangs():
+    """Rank 1 has stopped itself in its step: the line stays where it is."""
+    pid = int(wait("the worker stops", "run", r"fault fired: rank=1 .*pid=(\d+)")[1])
+    wait("it is named", "run", r"no progress for [345]\.\d s since step")
+    lines = [line for line in look("progress", "run") if line]
+    check("the progress line is the last one", is_progress(lines[-1]), lines)
+    check("there is one", sum(map(is_progress, lines)) == 1, lines)
+    words = ["epoch 1/3", "images/s", "3 workers", "MiB", "left"] if width > 100 else ["ep 1/3", "/s", "3w", "left"]
+    check("it says what there is room for", all(word in lines[-1] for word in [*words, f"/{STEPS}", "loss", "lr"]), lines)
+    return pid
+
+
+def watched(endpoint):
+    tmux("new-window", "-d", "-n", "watch", f"exec {binaries}/mtrun --top {endpoint}")
+    wait("--top shows the job", "watch", r"no progress for")
+    lines = look("top", "watch")
+    check("--top says who is in", any(re.search(r"a-job-with-quite-a-long-name-for-a-line: running for .*generation 1", line)
+                                      for line in lines), lines)
+    text = " ".join(line.strip() for line in lines)
+    check("--top says it whole", "with 1 node (of 1 to 2) and 3 workers" in text and "rank 1 (local 1)" in text, lines)
+    head = next(i for i, line in enumerate(lines) if line.startswith("  node "))
+    for word in ("address", "state", "ranks", "silent"):
+        at = lines[head].index(word)
+        check(f"--top: {word} stands in its column", lines[head + 1][at - 1] == " " and lines[head + 1][at] != " ", lines)
+    tmux("send-keys", "-t", "watch", "q")
+
+
+def regroups(pid):
+    os.kill(pid, signal.SIGKILL)
+    wait("the others continue", "run", r"killed by SIGKILL: 3 -> 2 workers", history=True)
+
+
+def ends():
+    wait("the job ends", "run", r"the job has ended: its node finished", history=True)
+    wait("mtrun ends", "run", r"^exit 0$", history=True)
+    lines = look("end", "run", history=True)
+    check("no progress line is left over", not any(map(is_progress, lines)), lines)
+    check("the regrouping is told", re.search(r"rank 1 on \S+: killed by SIGKILL: 3 -> 2 workers, step \d+ continues after \d+ ms",
+                                             " ".join(line.strip() for line in lines)), lines)
+    for word in ("test accuracy", "best accuracy", "trained ", "workers ", "took ", "weights, metrics, checkpoints"):
+        check(f"the summary has '{word.strip()}'", any(line.startswith("[cnnA0]:" + word) for line in lines), lines)
+    head = next(i for i, line in enumerate(lines) if "rows actual, columns predicted" in line) + 1
+    table = lines[head:head + 11]
+    check("the confusion matrix aligns", len({len(line) for line in table}) == 1 and len(table[0]) < width, table)
+    check("it names the classes", table[1].startswith("[cnnA0]: 0 airplane") and "10" not in table[1].split()[1], table)
+
+
+def main():
+    data = subprocess.run([f"{binaries}/mtdata", "import", archive, os.path.join(folder, "data")], capture_output=True, text=True)
+    if data.returncode != 0:
+        raise SystemExit(data.stderr)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        endpoint = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [f"{binaries}/mtrun", "--nnodes", "1:2", "--nproc_per_node", "3", "--rdzv_endpoint", endpoint, "--rdzv_id",
+               "a-job-with-quite-a-long-name-for-a-line", "--rdzv_conf", "last_call_timeout=0.2", "--hang_notice", "3",
+               "--log_dir", "logs", "--trainer", "cnnA", "--data", "data", "--model_folder", "run", "--epochs", "3",
+               "--batch_size", "4", "--global_batch", "24", "--threads", "1", "--report=false"]
+    try:
+        tmux("new-session", "-d", "-x", str(width), "-y", str(ROWS), "-c", folder, "cat")
+        tmux("set", "-g", "history-limit", "5000")
+        faults = f"MTRUN_FAULTS='rank=1 step={STOPPED_AT} at=backward do=stop'"
+        tmux("new-window", "-d", "-c", folder, "-n", "run", f"{faults} {' '.join(command)}; echo exit $?; exec cat")
+        pid = hangs()
+        watched(endpoint)
+        regroups(pid)
+        ends()
+    finally:
+        subprocess.run([*TMUX, "kill-server"], check=False, capture_output=True)
+    print("all is well")
+
+
+main()

@@ -1,0 +1,35 @@
+#include "launcher/output/error_tail.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::launcher {
+namespace {
+
+using testing::Optional;
+
+TEST(ErrorTailTest, KeepsTheLastLinesAndNoUpdate) {
+  ErrorTail tail;
+  std::vector<Piece> pieces;
+  for (int i = 0; i < 500; ++i) pieces.push_back({.text = std::to_string(i)});
+  pieces.push_back({.kind = Piece::Kind::kUpdate, .text = "10 %"});
+  tail.Add(pieces, 1);
+  EXPECT_THAT(tail.Text(), testing::StartsWith("480\n481\n"));
+  EXPECT_THAT(tail.Text(), testing::EndsWith("\n499"));
+  EXPECT_EQ(tail.traceback_at(), std::nullopt);
+}
+
+TEST(ErrorTailTest, KnowsWhenTheLastTracebackCame) {
+  ErrorTail tail;
+  tail.Add({{.text = "Traceback (most recent call last):"}, {.text = "ValueError"}}, 5);
+  EXPECT_THAT(tail.traceback_at(), Optional(5));
+  tail.Add({{.text = "no Traceback"}}, 6);
+  EXPECT_THAT(tail.traceback_at(), Optional(5));
+  std::vector<Piece> long_one = {{.text = "[rank3]: Traceback (most recent call last):"}};
+  for (int i = 0; i < 500; ++i) long_one.push_back({.text = "  File"});
+  tail.Add(long_one, 7);
+  EXPECT_THAT(tail.traceback_at(), Optional(7)) << "its beginning is no longer among the last lines";
+}
+
+}  // namespace
+}  // namespace mtrun::launcher

@@ -1,0 +1,47 @@
+"""Where the time of steps goes: what is told, and when."""
+import unittest
+
+import support  # noqa: F401  the package's path
+from mtrun.step_times import StepTimes, watch_seconds
+
+
+class StepTimesTest(unittest.TestCase):
+    def setUp(self):
+        self.times = StepTimes()
+
+    def step(self, number, now, data=0.0, exchange=0.0, watched=True):
+        self.times.data += data
+        self.times.exchange += exchange
+        return self.times.finish(number, watched, now)
+
+    def test_means_are_told_at_once_and_then_every_two_seconds(self):
+        self.assertIsNone(self.step(7, 10.0, data=9.0, exchange=9.0))  # began before this worker was in
+        self.assertEqual(self.step(8, 10.1, data=0.25, exchange=0.5),
+                         {"step": 8, "data_seconds": 0.25, "exchange_seconds": 0.5})
+        self.assertIsNone(self.step(9, 10.2, data=1.0, exchange=2.0))
+        self.assertIsNone(self.step(10, 12.0, data=0.0, exchange=0.0))
+        self.assertEqual(self.step(11, 12.1, data=0.5, exchange=1.0),
+                         {"step": 11, "data_seconds": 0.5, "exchange_seconds": 1.0})
+
+    def test_what_nobody_watched_is_not_told_later(self):
+        self.step(1, 10.0)
+        self.assertIsNone(self.step(2, 11.0, data=5.0, watched=False))
+        self.assertEqual(self.step(3, 12.0, data=0.5)["data_seconds"], 0.5)
+
+    def test_a_generation_begins_with_a_step_that_is_not_told(self):
+        self.step(1, 10.0)
+        self.times.exchange += 30.0  # the way to the next group
+        self.times.restart()
+        self.assertIsNone(self.step(2, 50.0, exchange=1.0))
+        self.assertEqual(self.step(3, 51.0, exchange=0.25)["exchange_seconds"], 0.25)
+
+    def test_a_watch_is_bounded_and_a_malformed_one_named(self):
+        for said, meant in ((6, 6), (0.5, 0.5), (-1, 0), (1e9, 60), (float("nan"), 0)):
+            self.assertEqual(watch_seconds({"seconds": said}), meant)
+        for message in ({}, {"seconds": "6"}, {"seconds": None}):
+            with self.assertRaisesRegex(ValueError, "watch is malformed"):
+                watch_seconds(message)
+
+
+if __name__ == "__main__":
+    unittest.main()
