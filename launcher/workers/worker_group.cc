@@ -257,7 +257,7 @@ class Group : public WorkerGroup {
     for (size_t i = 0; i < workers_.size(); ++i) {
       if (workers_[i]->life != Life::kRunning) continue;
       const auto printed = output_.TracebackAt(static_cast<int>(i), kOutputPatience);
-      if (printed && *printed<first&& * printed> fresh) return true;
+      if (printed.has_value() && fresh < *printed && *printed < first) return true;
     }
     return false;
   }
