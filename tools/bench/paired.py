@@ -52,6 +52,11 @@ def wall_seconds(command, env=None):
     return took
 
 
+def output(command, env=None):
+    """What a command prints, without blanks at its ends. A failure raises."""
+    return subprocess.run(command, env={**os.environ, **(env or {})}, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def seconds_until(command, text):
     """From exec to the first line of standard output that holds `text`; the program is then ended."""
     started = time.perf_counter()
