@@ -15,7 +15,7 @@ class Drain {
  public:
   /// The same signal again within this time is one signal: a terminal, `timeout` and schedulers send it
   /// several times over.
-  static constexpr Duration kSignalEcho = std::chrono::milliseconds(100);
+  static constexpr Duration kSignalEcho = std::chrono::milliseconds(500);
 
   enum class Heard {
     kFirst,

@@ -149,6 +149,17 @@ TEST_F(SshTest, WhatAHostDoesNotHaveIsNamed) {
   EXPECT_THAT(folder->Text(), HasSubstr("/nowhere"));
 }
 
+TEST_F(SshTest, StandardInputIsNotPassedOn) {
+  const auto one = Sshd(1), two = Sshd(2);
+  const std::string run = Script("run.sh", "while read -r line; do echo got $line; done; echo end\n");
+  const std::vector<std::string> typed = {"sh", "-c", "echo typed | \"$@\"", "sh"};
+  Program mtrun(network_->On(0, Words(typed, {Mtrun(), "--ssh", "ssh -F " + folder_.File("client"), "--hosts",
+                                              "one,two", run})),
+                Environment(), folder_.path());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_THAT(mtrun.OutLines(), UnorderedElementsAre("one: end", "two: end"));
+}
+
 /// A lone host's output is what the program wrote.
 TEST_F(SshTest, ALoneHostsOutputPassesUnchanged) {
   const auto one = Sshd(1);

@@ -32,16 +32,14 @@ class SlurmTest : public LauncherTest {
     if (!network.ok()) GTEST_SKIP() << network.status().message();
     network_ = *std::move(network);
     WriteConfiguration();
-    munged_ = std::make_unique<Program>(
-        std::vector<std::string>{"/usr/sbin/munged", "--foreground", "--force", "--key-file",
-                                 folder_.File("munge.key"), "--socket", folder_.File("munge"), "--pid-file",
-                                 folder_.File("munge.pid"), "--log-file", folder_.File("munge.log"),
-                                 "--seed-file", folder_.File("munge.seed")},
-        daemons_.overlay());
+    munged_ = Daemon({"/usr/sbin/munged", "--foreground", "--force", "--key-file", folder_.File("munge.key"),
+                      "--socket", folder_.File("munge"), "--pid-file", folder_.File("munge.pid"),
+                      "--log-file", folder_.File("munge.log"), "--seed-file", folder_.File("munge.seed")});
     ASSERT_TRUE(munged_->WaitForLine("work threads")) << munged_->Text();
-    controller_ = Daemon(0, "/usr/sbin/slurmctld");
+    controller_ = Daemon(On(0, {"/usr/sbin/slurmctld", "-D"}));
     ASSERT_TRUE(controller_->WaitForLine("Running as primary controller")) << controller_->Text();
-    for (int node = 1; node < kNodes; ++node) slurmds_.push_back(Daemon(node, "/usr/sbin/slurmd"));
+    for (int node = 1; node < kNodes; ++node)
+      slurmds_.push_back(Daemon(On(node, {"/usr/sbin/slurmd", "-D"})));
     for (const auto& slurmd : slurmds_) ASSERT_TRUE(slurmd->WaitForLine("slurmd started")) << slurmd->Text();
   }
 
@@ -87,11 +85,12 @@ class SlurmTest : public LauncherTest {
               argv));
   }
 
-  /// What it starts carries the mark of the daemons: Slurm's own processes end with them.
-  std::unique_ptr<Program> Daemon(int node, const std::string& path) const {
+  /// What it starts carries the mark of the daemons: Slurm's own processes end with them. They do so with the
+  /// test, too, however that ends.
+  std::unique_ptr<Program> Daemon(const std::vector<std::string>& argv) const {
     support::Overlay overlay = daemons_.overlay();
     overlay["SLURM_CONF"] = folder_.File("slurm.conf");
-    return std::make_unique<Program>(On(node, {path, "-D"}), overlay);
+    return std::make_unique<Program>(Words({"setpriv", "--pdeathsig", "KILL"}, argv), overlay);
   }
 
   /// Of who submits a job, which Slurm gives to its tasks: home is shared, and mtrun in the PATH.

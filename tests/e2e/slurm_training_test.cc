@@ -21,7 +21,7 @@ TEST_F(SlurmTest, TheShippedBatchScriptSavesIsQueuedAgainAndContinues) {
   EXPECT_THAT(Output(), AllOf(HasSubstr("received SIGUSR1: stopped at step"),
                               HasSubstr(absl::StrCat("--rdzv_id slurm-", id, ".0-requeued-1"))));
   Program verify({"python3", support::TestFile("../tools/verify_ledger"), folder_.File("runs/cnnA")});
-  EXPECT_EQ(verify.Wait(), 0) << verify.Text();
+  EXPECT_EQ(verify.Wait(), 0) << verify.Text() << Output();
 }
 
 }  // namespace

@@ -162,7 +162,8 @@ FileRole RoleOf(int rank, int writer, bool first_on_node, bool sees_mark) {
 
 bool SavesBeforeStopping(bool holds, int64_t steps, uint64_t generation, const std::vector<int64_t>& saved,
                          uint64_t highest) {
-  return holds && generation >= highest && std::count(saved.begin(), saved.end(), steps) == 0;
+  const auto as_far = [steps](int64_t other) { return other >= steps; };
+  return holds && generation >= highest && std::none_of(saved.begin(), saved.end(), as_far);
 }
 
 }  // namespace mtrun::trainers

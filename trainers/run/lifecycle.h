@@ -137,7 +137,8 @@ FileRole RoleOf(int rank, int writer, bool first_on_node, bool sees_mark);
 /// A worker that is told to go while it waits: whether it must save what it holds. `holds`: it has a
 /// state, of `steps` steps in `generation`; `saved`: steps of the complete checkpoints in its folder;
 /// `highest`: the highest generation that has written there: others have gone on, and nobody would continue
-/// from its state.
+/// from its state. Nor would anybody where a member that was a step further has saved: to save here, too,
+/// would take the records of that step back.
 bool SavesBeforeStopping(bool holds, int64_t steps, uint64_t generation, const std::vector<int64_t>& saved,
                          uint64_t highest);
 

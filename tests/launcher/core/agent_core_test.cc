@@ -26,8 +26,8 @@ TEST(AgentCoreTest, AnEchoOfTheSignalDoesNotKill) {
   core.Step(SessionConnected{}, TimePoint());
   core.Step(rendezvous::ServiceEvent(rendezvous::Assigned{AssignmentOf(1, 1, 0, 1)}), TimePoint());
   core.Step(SignalReceived{SIGTERM}, TimePoint(std::chrono::milliseconds(0)));
-  EXPECT_THAT(core.Step(SignalReceived{SIGTERM}, TimePoint(std::chrono::milliseconds(50))), IsEmpty());
-  const Effects effects = core.Step(SignalReceived{SIGTERM}, TimePoint(std::chrono::milliseconds(150)));
+  EXPECT_THAT(core.Step(SignalReceived{SIGTERM}, TimePoint(std::chrono::milliseconds(450))), IsEmpty());
+  const Effects effects = core.Step(SignalReceived{SIGTERM}, TimePoint(std::chrono::milliseconds(550)));
   EXPECT_THAT(effects, testing::Contains(Effect(SignalWorkers{SIGKILL})));
 }
 

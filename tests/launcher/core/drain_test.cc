@@ -16,10 +16,10 @@ TEST(DrainTest, TheSameSignalSoonAfterIsAnEcho) {
   EXPECT_EQ(drain.Describe(), "no signal");
   EXPECT_EQ(drain.Hear(SIGTERM, AtMs(0)), Heard::kFirst);
   const Drain before = drain;
-  EXPECT_EQ(drain.Hear(SIGTERM, AtMs(99)), Heard::kEcho);
+  EXPECT_EQ(drain.Hear(SIGTERM, AtMs(499)), Heard::kEcho);
   EXPECT_EQ(drain, before);
-  EXPECT_EQ(drain.Hear(SIGINT, AtMs(99)), Heard::kAgain) << "another signal counts";
-  EXPECT_EQ(drain.Hear(SIGTERM, AtMs(100)), Heard::kAgain);
+  EXPECT_EQ(drain.Hear(SIGINT, AtMs(499)), Heard::kAgain) << "another signal counts";
+  EXPECT_EQ(drain.Hear(SIGTERM, AtMs(500)), Heard::kAgain);
   EXPECT_EQ(drain.signal(), SIGTERM);
   EXPECT_EQ(drain.exit_code(), 128 + SIGTERM);
 }

@@ -174,6 +174,7 @@ TEST(Lifecycle, OneWriterAndACopyOnEveryNodeThatDoesNotShareItsFolder) {
 TEST(Lifecycle, AHeldStateIsSavedUnlessAnotherWasFaster) {
   EXPECT_TRUE(SavesBeforeStopping(true, 7, 2, {3, 6}, 2));
   EXPECT_FALSE(SavesBeforeStopping(true, 7, 2, {3, 7}, 2));
+  EXPECT_FALSE(SavesBeforeStopping(true, 7, 2, {3, 8}, 2)) << "its last step was aborted, another's was not";
   EXPECT_FALSE(SavesBeforeStopping(false, 0, 0, {}, 0));
   EXPECT_FALSE(SavesBeforeStopping(true, 7, 2, {3, 6}, 3)) << "the others went on without it";
 }
