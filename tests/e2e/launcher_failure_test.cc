@@ -251,7 +251,7 @@ TEST_F(LauncherTest, ASecondSignalKillsAtOnce) {
   ASSERT_TRUE(mtrun.WaitForLine("ready")) << mtrun.Text();
   mtrun.Signal(SIGTERM);
   ASSERT_TRUE(mtrun.WaitForLine("received SIGTERM"));
-  usleep(200'000);  // what comes sooner counts as an echo of the first
+  usleep(600'000);  // what comes sooner counts as an echo of the first
   mtrun.Signal(SIGTERM);
   EXPECT_EQ(mtrun.Wait(kSoon), 128 + SIGTERM) << mtrun.Text();
 }
