@@ -1,6 +1,7 @@
 #include "datasets/packed.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -19,7 +20,6 @@ namespace {
 
 struct Shard {
   MappedFile file;
-  int64_t first = 0;  // number of its first image in the split
   const uint8_t* images = nullptr;
   const uint8_t* labels = nullptr;
   EncodedShard encoded = {};  // of an encoded set, which has no `images`
@@ -94,26 +94,44 @@ absl::StatusOr<Shard> OpenShard(const std::string& path, const Index& index, con
 }  // namespace
 
 struct PackedSplit::State {
+  std::string root, name;
   Index index;
   std::string digest;
-  std::vector<Shard> shards;
-  int64_t size = 0;  // of all shards
+  std::vector<int64_t> firsts;  // number of each shard's first image in the split
+  std::vector<std::optional<Shard>> shards;
+  std::vector<std::atomic<bool>> here;  // whether others may look at a shard
+  int64_t size = 0;                     // of all shards
   size_t image_bytes = 0;
   std::optional<std::vector<int64_t>> ids = {};  // what is left of them; nothing: all
 
   int64_t Find(int64_t i) const { return ids ? ids->at(static_cast<size_t>(i)) : i; }
-  const Shard& ShardOf(int64_t i) const {
+  size_t NumberOf(int64_t i) const {
     MT_CHECK(i >= 0 && i < size) << "image " << i << " of " << size;
-    const auto after =
-        std::upper_bound(shards.begin(), shards.end(), i,
-                         [](int64_t value, const Shard& shard) { return value < shard.first; });
-    return *std::prev(after);
+    return static_cast<size_t>(std::upper_bound(firsts.begin(), firsts.end(), i) - firsts.begin()) - 1;
+  }
+  bool Has(size_t number) const { return here[number].load(std::memory_order_acquire); }
+  const Shard& ShardAt(size_t number) const {
+    MT_CHECK(Has(number)) << "shard " << number << " of " << name << " is not here yet";
+    return *shards[number];
+  }
+
+  absl::Status Add(size_t number, bool verify) {
+    MT_CHECK(number < shards.size()) << number << " of " << shards.size();
+    if (Has(number)) return absl::OkStatus();
+    const std::string path = absl::StrCat(root, "/", ShardFile(name, number));
+    auto shard = OpenShard(path, index, index.splits.at(name).shards[number], verify);
+    if (!shard.ok()) return Annotate(absl::DataLossError(shard.status().message()), path);
+    shards[number].emplace(*std::move(shard));
+    here[number].store(true, std::memory_order_release);
+    return absl::OkStatus();
   }
 };
 
-absl::StatusOr<PackedSplit> PackedSplit::Open(const std::string& root, const std::string& split,
-                                              bool verify) {
+absl::StatusOr<std::unique_ptr<PackedSplit::State>> PackedSplit::ReadState(const std::string& root,
+                                                                           const std::string& split) {
   auto state = std::make_unique<State>();
+  state->root = root;
+  state->name = split;
   MT_ASSIGN_OR_RETURN(state->index, ReadIndex(root));
   const auto found = state->index.splits.find(split);
   if (found == state->index.splits.end()) {
@@ -126,15 +144,28 @@ absl::StatusOr<PackedSplit> PackedSplit::Open(const std::string& root, const std
   state->digest = IndexDigest(state->index);
   state->image_bytes = size_t{3} * state->index.height * state->index.width;
   for (const ShardEntry& entry : found->second.shards) {
-    const std::string path = absl::StrCat(root, "/", ShardFile(split, state->shards.size()));
-    auto shard = OpenShard(path, state->index, entry, verify);
-    if (!shard.ok()) return Annotate(absl::DataLossError(shard.status().message()), path);
-    shard->first = state->size;
+    state->firsts.push_back(state->size);
     state->size += entry.images;
-    state->shards.push_back(*std::move(shard));
   }
+  state->shards.resize(state->firsts.size());
+  state->here = std::vector<std::atomic<bool>>(state->firsts.size());
+  return state;
+}
+
+absl::StatusOr<PackedSplit> PackedSplit::Open(const std::string& root, const std::string& split,
+                                              bool verify) {
+  MT_ASSIGN_OR_RETURN(std::unique_ptr<State> state, ReadState(root, split));
+  for (size_t number = 0; number < state->shards.size(); ++number)
+    MT_RETURN_IF_ERROR(state->Add(number, verify));
   return PackedSplit(std::move(state));
 }
+
+absl::StatusOr<PackedSplit> PackedSplit::OpenIndex(const std::string& root, const std::string& split) {
+  MT_ASSIGN_OR_RETURN(std::unique_ptr<State> state, ReadState(root, split));
+  return PackedSplit(std::move(state));
+}
+
+absl::Status PackedSplit::Add(size_t number) { return state_->Add(number, /*verify=*/false); }
 
 PackedSplit::PackedSplit(std::unique_ptr<State> state) : state_(std::move(state)) {}
 PackedSplit::PackedSplit(PackedSplit&&) noexcept = default;
@@ -160,8 +191,8 @@ std::vector<int64_t> PackedSplit::shard_counts() const {
   std::vector<int64_t> counts;
   for (size_t i = 0; i < state_->shards.size(); ++i) {
     const bool last = i + 1 == state_->shards.size();
-    const int64_t end = last ? state_->size : state_->shards[i + 1].first;
-    counts.push_back(before(end) - before(state_->shards[i].first));
+    const int64_t end = last ? state_->size : state_->firsts[i + 1];
+    counts.push_back(before(end) - before(state_->firsts[i]));
   }
   return counts;
 }
@@ -175,6 +206,10 @@ void PackedSplit::WillNeed(int64_t i) const {
   }
 }
 
+const std::string& PackedSplit::name() const { return state_->name; }
+size_t PackedSplit::shard_of(int64_t i) const { return state_->NumberOf(state_->Find(i)); }
+bool PackedSplit::has(int64_t i) const { return state_->Has(shard_of(i)); }
+
 int PackedSplit::height() const { return state_->index.height; }
 int PackedSplit::width() const { return state_->index.width; }
 const std::vector<std::string>& PackedSplit::class_names() const { return state_->index.classes; }
@@ -186,28 +221,30 @@ bool PackedSplit::varies() const { return state_->index.varies(); }
 std::string_view PackedSplit::record(int64_t i) const {
   MT_CHECK(encoded());
   i = state_->Find(i);
-  const Shard& shard = state_->ShardOf(i);
-  return shard.encoded.record(i - shard.first);
+  const size_t number = state_->NumberOf(i);
+  return state_->ShardAt(number).encoded.record(i - state_->firsts[number]);
 }
 
 ImageSize PackedSplit::image_size(int64_t i) const {
   if (!encoded()) return {height(), width()};
   i = state_->Find(i);
-  const Shard& shard = state_->ShardOf(i);
-  return shard.encoded.size(i - shard.first);
+  const size_t number = state_->NumberOf(i);
+  return state_->ShardAt(number).encoded.size(i - state_->firsts[number]);
 }
 
 absl::Span<const uint8_t> PackedSplit::image(int64_t i) const {
   MT_CHECK(!encoded());
   i = state_->Find(i);
-  const Shard& shard = state_->ShardOf(i);
-  return {shard.images + static_cast<size_t>(i - shard.first) * state_->image_bytes, state_->image_bytes};
+  const size_t number = state_->NumberOf(i);
+  return {
+      state_->ShardAt(number).images + static_cast<size_t>(i - state_->firsts[number]) * state_->image_bytes,
+      state_->image_bytes};
 }
 
 int64_t PackedSplit::label(int64_t i) const {
   i = state_->Find(i);
-  const Shard& shard = state_->ShardOf(i);
-  return LabelAt(shard, i - shard.first);
+  const size_t number = state_->NumberOf(i);
+  return LabelAt(state_->ShardAt(number), i - state_->firsts[number]);
 }
 
 }  // namespace mtrun::datasets

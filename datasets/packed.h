@@ -1,6 +1,6 @@
 // A packed data set, opened for reading: folders `<root>/<split>/` of memory-mapped safetensors shards with
 // an index.json (docs/formats.md), of pixels (version 1) or of encoded images (version 2). Free of OpenCV and
-// LibTorch. Immutable after Open; const methods are thread-safe.
+// LibTorch. Immutable after Open, but for shards that are added; const methods are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,12 @@ class PackedSplit {
   /// size disagrees with the index. With `verify` the SHA-256 of each shard is compared too.
   static absl::StatusOr<PackedSplit> Open(const std::string& root, const std::string& split,
                                           bool verify = false);
+  /// The same of a set whose shards are still to come: none is there yet, has() says of which images the
+  /// methods below may be asked. The files are those of Add.
+  static absl::StatusOr<PackedSplit> OpenIndex(const std::string& root, const std::string& split);
+  /// Shard `number` has come: maps it, unless it was added before. kDataLoss as Open. One thread at a time;
+  /// others may read meanwhile.
+  absl::Status Add(size_t number);
   /// Those of its images alone: image i is the old ids[i]. REQUIRES: each is below size(), and they ascend.
   PackedSplit Restricted(std::vector<int64_t> ids) &&;
   PackedSplit(PackedSplit&&) noexcept;
@@ -28,6 +34,11 @@ class PackedSplit {
   ~PackedSplit();
 
   int64_t size() const;
+  const std::string& name() const;
+  /// Whether image i is there: its shard is, since Open or Add.
+  bool has(int64_t i) const;
+  /// The number of the shard that image i lies in.
+  size_t shard_of(int64_t i) const;
   /// Images of each shard, in the order of the files; of a restricted split those that are left.
   std::vector<int64_t> shard_counts() const;
   /// Of all images; of the largest ones where they differ.
@@ -52,6 +63,7 @@ class PackedSplit {
 
  private:
   struct State;
+  static absl::StatusOr<std::unique_ptr<State>> ReadState(const std::string& root, const std::string& split);
   explicit PackedSplit(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -1,6 +1,7 @@
 #include "datasets/stream_order.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/splitmix.h"
@@ -91,6 +92,47 @@ std::vector<int64_t> StreamOrder::Samples(int64_t epoch, int64_t stream, int64_t
     if (count == 0) break;
   }
   return ids;
+}
+
+/// Shards that these streams read from this step on, the earliest first; one may be named more than once.
+/// Within a window any sample may come first.
+std::vector<int64_t> StreamOrder::Needs(int64_t epoch, int64_t from_step, int64_t begin, int64_t end) const {
+  std::vector<std::pair<int64_t, int64_t>> needs;  // step, shard
+  for (int64_t stream = begin; stream < end; ++stream) {
+    const int64_t each =
+        std::min(plan_.micro_batch, plan_.global_batch - stream * plan_.micro_batch);  // samples of a step
+    const std::vector<ShardPart> parts = Parts(epoch, stream);
+    int64_t at = 0;
+    for (const Window& window : WindowsOf(parts, shards_.window, 0)) {
+      const int64_t first = at / each, last = (at + window.size - 1) / each;
+      at += window.size;
+      if (last < from_step) continue;
+      for (const ShardPart* part = window.begin; part != window.end; ++part)
+        needs.emplace_back(std::max(first, from_step), part->shard);
+    }
+  }
+  std::stable_sort(needs.begin(), needs.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<int64_t> shards;
+  for (const auto& [step, shard] : needs) shards.push_back(shard);
+  return shards;
+}
+
+ShardsAhead StreamOrder::Ahead(int64_t epoch, int64_t step_in_epoch, int64_t begin, int64_t end) const {
+  ShardsAhead ahead;
+  std::vector<bool> seen(shards_.counts.size());
+  const auto add = [&](const std::vector<int64_t>& shards, std::vector<int64_t>& to) {
+    for (const int64_t shard : shards) {
+      if (!seen[static_cast<size_t>(shard)]) to.push_back(shard);
+      seen[static_cast<size_t>(shard)] = true;
+    }
+  };
+  std::vector<int64_t> all(shards_.counts.size());
+  std::iota(all.begin(), all.end(), 0);
+  add(Needs(epoch, step_in_epoch, begin, end), ahead.this_epoch);
+  add(Needs(epoch + 1, 0, begin, end), ahead.later);
+  add(all, ahead.later);
+  return ahead;
 }
 
 }  // namespace mtrun::datasets

@@ -26,6 +26,13 @@ struct ShardPart {
   bool operator==(const ShardPart&) const = default;
 };
 
+/// All shards, each once, in the order in which somebody needs them.
+struct ShardsAhead {
+  std::vector<int64_t> this_epoch;
+  std::vector<int64_t> later;  // in the next epoch, then those of others as they lie
+  bool operator==(const ShardsAhead&) const = default;
+};
+
 /// Value; const methods are thread-safe and take O(shards).
 class StreamOrder {
  public:
@@ -41,9 +48,12 @@ class StreamOrder {
   std::vector<ShardPart> Parts(int64_t epoch, int64_t stream) const;
   /// The ids at positions first .. first + count - 1 of the stream. REQUIRES: they are there.
   std::vector<int64_t> Samples(int64_t epoch, int64_t stream, int64_t first, int64_t count) const;
+  /// As whoever computes micro-batches begin .. end - 1 needs them from this step of this epoch on.
+  ShardsAhead Ahead(int64_t epoch, int64_t step_in_epoch, int64_t begin, int64_t end) const;
 
  private:
   int64_t Before(int64_t stream) const;
+  std::vector<int64_t> Needs(int64_t epoch, int64_t from_step, int64_t begin, int64_t end) const;
 
   uint64_t seed_;
   BatchPlan plan_;

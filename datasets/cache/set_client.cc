@@ -94,8 +94,13 @@ absl::Status SetClient::Connect() {
   return SendWants();
 }
 
+/// What is held already need not be answered again.
 absl::Status SetClient::SendWants() {
-  return wanted_.empty() ? absl::OkStatus() : Send(fetch::Want{wanted_});
+  fetch::Want want;
+  for (const std::string& file : wanted_) {
+    if (held_.count(file) == 0) want.files.push_back(file);
+  }
+  return want.files.empty() ? absl::OkStatus() : Send(want);
 }
 
 /// A fetcher that has died is noticed where it is listened to.
@@ -135,7 +140,10 @@ absl::Status SetClient::Hear(Duration patience) {
 
 absl::Status SetClient::OnMessage(const fetch::Message& message) {
   if (const auto* trouble = std::get_if<fetch::Trouble>(&message)) trouble_ = trouble->text;
-  if (std::holds_alternative<fetch::Here>(message)) told_ = true;
+  if (const auto* here = std::get_if<fetch::Here>(&message)) {
+    told_ = true;
+    here_.push_back(here->file);
+  }
   if (const auto* failed = std::get_if<fetch::Failed>(&message))
     return absl::FailedPreconditionError(failed->text);
   if (const auto* opened = std::get_if<fetch::Opened>(&message)) return Adopt(opened->digest);
@@ -211,7 +219,30 @@ absl::Status SetClient::Await(const std::vector<std::string>& files, const Watch
     if (std::find(files.begin(), files.end(), file) == files.end()) wanted.push_back(file);
   }
   MT_RETURN_IF_ERROR(Want(std::move(wanted)));
-  return WaitUntil([&] { return HoldAll(files); }, files, watch);
+  collects_ = true;
+  const auto there = [&] { return HoldAll(files); };
+  const absl::Status came = WaitUntil(there, files, watch);
+  if (!absl::IsFailedPrecondition(came) || wanted_.size() == files.size()) return came;
+  log::Warning("shards that may not be needed yet: ", came.message());
+  socket_.Reset();
+  wanted_ = files;
+  return WaitUntil(there, files, watch);
+}
+
+std::vector<std::string> SetClient::Collect() {
+  if (!collects_) return {};
+  absl::Status heard = socket_.valid() ? absl::OkStatus() : Connect();
+  if (heard.ok() && socket_.valid()) heard = Hear(Duration::zero());
+  if (!heard.ok()) {
+    log::Warning("shards that are not needed yet: ", heard.message());
+    collects_ = false;
+    socket_.Reset();  // Await asks once more
+  }
+  std::vector<std::string> held;
+  for (const std::string& file : std::exchange(here_, {})) {
+    if (held_.count(file) == 0 && entries_.count(file) != 0 && HoldAll({file})) held.push_back(file);
+  }
+  return held;
 }
 
 void SetClient::Release(const std::vector<std::string>& files) {

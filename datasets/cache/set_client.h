@@ -49,9 +49,12 @@ class SetClient {
   const std::string& folder() const { return folder_; }
   /// What is needed next, in this order, from now on: fetched ahead of the wait for it.
   absl::Status Want(std::vector<std::string> files);
-  /// Waits until these files are there and holds them for as long as this object lives. What they need is
-  /// fetched first when Want has not named it.
+  /// Waits until these files are there and holds them for as long as this object lives. They are fetched
+  /// before all others; where one of the others cannot be had, alone.
   absl::Status Await(const std::vector<std::string>& files, const Watch& watch);
+  /// Of the files that were wanted those that have come since and are held from now on. Waits for nothing:
+  /// what keeps the others is for Await to say.
+  std::vector<std::string> Collect();
   /// Gives files back: they may be evicted.
   void Release(const std::vector<std::string>& files);
 
@@ -76,7 +79,9 @@ class SetClient {
   std::string folder_;
   std::map<std::string, ShardEntry> entries_;
   std::vector<std::string> wanted_;
-  bool told_ = false;  // that a file is there
+  bool told_ = false;              // that a file is there
+  std::vector<std::string> here_;  // files that were said to be there, not looked at yet
+  bool collects_ = true;           // false: something is wrong that the next Await will say
   std::map<std::string, UniqueFd> held_;
 };
 

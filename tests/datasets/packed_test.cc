@@ -14,6 +14,7 @@
 namespace mtrun::datasets {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -73,6 +74,40 @@ TEST_F(PackedTest, ARestrictedOneCountsWhatIsLeftOfEachShard) {
   EXPECT_EQ(some.size(), 3);
   EXPECT_THAT(some.shard_counts(), ElementsAre(2, 0, 1));
   EXPECT_EQ(some.image(2)[0], 40);
+}
+
+TEST_F(PackedTest, ShardsThatAreStillToComeAreAddedOneByOne) {
+  const fs::path aside = folder_ / "aside";
+  fs::rename(shard_, aside);
+  auto split = PackedSplit::OpenIndex(root_, "train");
+  ASSERT_TRUE(split.ok()) << split.status();
+  EXPECT_EQ(split->name(), "train");
+  EXPECT_EQ(split->size(), 5);
+  EXPECT_THAT(split->shard_counts(), ElementsAre(2, 2, 1));
+  for (int64_t i = 0; i < 5; ++i) {
+    EXPECT_FALSE(split->has(i));
+    EXPECT_EQ(split->shard_of(i), static_cast<size_t>(i / 2));
+  }
+  ASSERT_TRUE(split->Add(2).ok());
+  EXPECT_TRUE(split->has(4));
+  EXPECT_FALSE(split->has(3));
+  EXPECT_EQ(split->image(4)[0], 40);
+
+  const absl::Status missing = split->Add(1);
+  EXPECT_TRUE(absl::IsDataLoss(missing)) << missing;
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("shard_00001"));
+  EXPECT_FALSE(split->has(2));
+  fs::rename(aside, shard_);
+  ASSERT_TRUE(split->Add(1).ok());
+  ASSERT_TRUE(split->Add(1).ok()) << "once more";
+  EXPECT_EQ(split->label(3), 0);
+  EXPECT_EQ(split->image(3)[0], 30);
+}
+
+TEST_F(PackedTest, AnImageThatIsNotHereEndsTheProgramAndNotSilently) {
+  const auto split = PackedSplit::OpenIndex(root_, "train");
+  ASSERT_TRUE(split.ok());
+  EXPECT_DEATH(static_cast<void>(split->label(0)), "shard 0 of train is not here yet");
 }
 
 TEST_F(PackedTest, AnUnknownSplitListsThoseThatAreThere) {

@@ -1,12 +1,16 @@
 #include "datasets/stream_order.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "datasets/sampler.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -189,6 +193,62 @@ TEST(StreamOrderTest, TheDocumentedPythonAgrees) {
 TEST(StreamOrderDeathTest, ImpossibleWorldsStopTheProgram) {
   EXPECT_DEATH(StreamOrder(0, {1, 1}, {{0, 0}, 1}), "no samples");
   EXPECT_DEATH(StreamOrder(0, {1, 1}, {{1}, 0}), "window 0");
+}
+
+/// By the samples of every step that is left: the step in which these streams touch each shard first.
+std::map<int64_t, int64_t> FirstSteps(const Sampler& sampler, const StreamShards& shards, int64_t from,
+                                      int64_t begin, int64_t end) {
+  std::map<int64_t, int64_t> first;
+  for (int64_t step = from; step < sampler.steps_per_epoch(); ++step) {
+    for (int64_t v = begin; v < end; ++v) {
+      for (const int64_t id : sampler.MicroBatch(0, step, v)) first.emplace(ShardOf(shards, id), step);
+    }
+  }
+  return first;
+}
+
+TEST(StreamOrderTest, ShardsAheadAreThoseThatTheStepsNeedTheEarliestFirst) {
+  for (const int64_t window : {1, 3}) {
+    const StreamShards shards{{4, 7, 3, 5, 9, 2, 6, 4, 8, 5, 3, 6}, window};
+    const BatchPlan plan{.global_batch = 7, .micro_batch = 2};
+    const Sampler sampler(5, plan, shards);
+    const StreamOrder order(5, plan, shards);
+    for (const auto& [from, begin, end] : std::vector<std::array<int64_t, 3>>{
+             {0, 0, 4}, {0, 1, 2}, {3, 0, 2}, {7, 2, 4}, {sampler.steps_per_epoch() - 1, 3, 4}, {2, 1, 1}}) {
+      SCOPED_TRACE(absl::StrCat("window ", window, " from ", from, " streams ", begin, " to ", end));
+      const ShardsAhead ahead = order.Ahead(0, from, begin, end);
+      std::map<int64_t, int64_t> first = FirstSteps(sampler, shards, from, begin, end);
+      if (window == 1) {  // else a shard may be touched later than its window begins
+        for (size_t i = 0; i < ahead.this_epoch.size(); ++i) {
+          ASSERT_EQ(first.count(ahead.this_epoch[i]), 1u);
+          if (i > 0) {
+            EXPECT_LE(first[ahead.this_epoch[i - 1]], first[ahead.this_epoch[i]]) << i;
+          }
+        }
+      }
+      for (const auto& [shard, step] : first)
+        EXPECT_THAT(ahead.this_epoch, testing::Contains(shard)) << "needed in step " << step;
+      std::vector<int64_t> all = ahead.this_epoch;
+      all.insert(all.end(), ahead.later.begin(), ahead.later.end());
+      std::sort(all.begin(), all.end());
+      EXPECT_THAT(all, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
+    }
+  }
+}
+
+TEST(StreamOrderTest, LaterShardsAreThoseOfTheNextEpochFirst) {
+  const StreamShards shards{std::vector<int64_t>(20, 3), 1};
+  const StreamOrder order(5, {.global_batch = 6, .micro_batch = 2}, shards);
+  const ShardsAhead ahead = order.Ahead(0, 9, 0, 1);  // the last step of an epoch
+  ASSERT_EQ(ahead.this_epoch.size(), 1u);
+  std::vector<int64_t> next;
+  for (const ShardPart& part : order.Parts(1, 0)) {
+    if (part.shard != ahead.this_epoch[0]) next.push_back(part.shard);
+  }
+  ASSERT_GE(next.size(), 6u);
+  EXPECT_EQ(
+      std::vector<int64_t>(ahead.later.begin(), ahead.later.begin() + static_cast<int64_t>(next.size())),
+      next);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The samples of a run as its steps consume them. Make is for one thread at a time, the rest is thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -23,12 +24,14 @@ bool ReadsAhead(const datasets::PackedSplit& data, const Reading& reading, const
 /// data).
 class DatasetSource : public MicroBatchSource {
  public:
+  /// `data` must outlive this.
   DatasetSource(const datasets::PackedSplit& data, const SourceOptions& options, const BatchOptions& batch);
 
   int64_t steps_per_epoch() const { return sampler_.steps_per_epoch(); }
   int64_t micro_batches() const override { return options_.plan.micro_batches(); }
   int64_t SamplesInStep(int64_t step) const override;
   int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const override;
+  bool Has(int64_t step, int64_t micro_batch) const override;
   Batch Make(int64_t step, int64_t micro_batch) override;
   BatchInputs Inputs(int64_t step, int64_t micro_batch) override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override;
@@ -39,11 +42,15 @@ class DatasetSource : public MicroBatchSource {
   std::string DigestOfStep(int64_t step) const;
 
  private:
+  bool HasAll() const;
   BatchInputs Placed(int64_t step, int64_t micro_batch) const;
   std::vector<int64_t> IdsOf(int64_t step, int64_t micro_batch) const;
   int SizeOf(int64_t step) const;
   Batch Warped(Batch batch, const at::Tensor& random) const;
 
+  const datasets::PackedSplit& data_;
+  const std::vector<int64_t> firsts_;     // an image of each shard
+  mutable std::atomic<size_t> here_ = 0;  // of these so many are there: what has come stays
   const SourceOptions options_;
   const datasets::Sampler sampler_;
   const std::unique_ptr<ImageBatches> batches_;

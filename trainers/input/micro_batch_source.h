@@ -25,6 +25,13 @@ class MicroBatchSource {
     return {{batch.images, batch.labels}, batch.gathered};
   }
   virtual Batch Compose(const std::vector<at::Tensor>& inputs) const { return {inputs[0], inputs[1]}; }
+  /// Whether the data of a micro-batch are here: others may not be asked for yet, and a hint of them is
+  /// passed over. Any thread.
+  virtual bool Has(int64_t step, int64_t micro_batch) const {
+    static_cast<void>(step);
+    static_cast<void>(micro_batch);
+    return true;
+  }
   /// A hint: the next call of Make or Inputs is likely to be this one, which is allowed.
   virtual void Ahead(int64_t step, int64_t micro_batch) {
     static_cast<void>(step);

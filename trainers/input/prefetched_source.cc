@@ -42,6 +42,8 @@ BatchInputs PrefetchedSource::Inputs(int64_t step, int64_t micro_batch) {
 
 void PrefetchedSource::Ahead(int64_t step, int64_t micro_batch) {
   if (promised_) promised_->sent.wait();
+  promised_.reset();
+  if (!source_.Has(step, micro_batch)) return;
   std::packaged_task<Sent()> task([this, step, micro_batch] { return MakeAhead(step, micro_batch); });
   promised_ = Promised{step, micro_batch, task.get_future()};
   {

@@ -29,6 +29,7 @@ class PrefetchedSource : public MicroBatchSource {
   int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const override {
     return source_.SamplesInMicroBatch(step, micro_batch);
   }
+  bool Has(int64_t step, int64_t micro_batch) const override { return source_.Has(step, micro_batch); }
   Batch Make(int64_t step, int64_t micro_batch) override;
   /// Throws what the source's throws. What was made ahead for another call is dropped.
   BatchInputs Inputs(int64_t step, int64_t micro_batch) override;

@@ -52,12 +52,14 @@ ReadAhead::Key ReadAhead::After(const Key& key) const {
   return next.second < end_ && is_there() ? next : Key(key.first + 1, begin_);
 }
 
-/// What is read of a micro-batch, from now on if not before; null where it has no images.
+/// What is read of a micro-batch, from now on if not before; null where it has no images, or where not all of
+/// them are there yet.
 ReadAhead::Reads* ReadAhead::Find(const Key& key) {
   const auto found = ring_.find(key);
   if (found != ring_.end()) return &found->second;
   const Request request = request_of_(key.first, key.second);
-  if (request.ids.empty()) return nullptr;
+  const auto is_here = [this](int64_t id) { return data_.has(id); };
+  if (request.ids.empty() || !std::all_of(request.ids.begin(), request.ids.end(), is_here)) return nullptr;
   return &ring_.emplace(key, Begin(request, key, /*first=*/false)).first->second;
 }
 

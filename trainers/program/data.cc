@@ -14,9 +14,16 @@ using datasets::PackedSplit;
 
 namespace {
 
+using OpenSplit = absl::StatusOr<PackedSplit> (*)(const std::string& folder, const std::string& name);
+
+absl::StatusOr<PackedSplit> OpenWhole(const std::string& folder, const std::string& name) {
+  return PackedSplit::Open(folder, name);
+}
+
 /// Nothing where the set has no such split.
-absl::StatusOr<std::optional<PackedSplit>> OpenIfThere(const std::string& folder, const char* name) {
-  absl::StatusOr<PackedSplit> split = PackedSplit::Open(folder, name);
+absl::StatusOr<std::optional<PackedSplit>> OpenIfThere(const std::string& folder, const char* name,
+                                                       OpenSplit open = OpenWhole) {
+  absl::StatusOr<PackedSplit> split = open(folder, name);
   if (absl::IsNotFound(split.status())) return std::optional<PackedSplit>();
   MT_RETURN_IF_ERROR(split.status());
   if (split->size() == 0)
@@ -24,11 +31,22 @@ absl::StatusOr<std::optional<PackedSplit>> OpenIfThere(const std::string& folder
   return std::optional<PackedSplit>(*std::move(split));
 }
 
-absl::StatusOr<PackedSplit> OpenTrain(const std::string& folder) {
-  MT_ASSIGN_OR_RETURN(PackedSplit train, PackedSplit::Open(folder, "train"));
+absl::StatusOr<PackedSplit> OpenTrain(const std::string& folder, OpenSplit open = OpenWhole) {
+  MT_ASSIGN_OR_RETURN(PackedSplit train, open(folder, "train"));
   if (train.size() == 0)
     return absl::InvalidArgumentError(absl::StrCat(folder, ": the train split holds no images"));
   return train;
+}
+
+/// What is trained on and what for evaluations; without any the training images once more.
+absl::StatusOr<RunData> Together(const std::string& folder, bool needs_test, OpenSplit open,
+                                 PackedSplit train, std::optional<PackedSplit> val) {
+  MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> test, OpenIfThere(folder, "test", open));
+  if (val && test) return RunData{std::move(train), *std::move(val), *std::move(test)};
+  if (test || val) return RunData{std::move(train), test ? *std::move(test) : *std::move(val)};
+  if (needs_test) return open(folder, "test").status();
+  MT_ASSIGN_OR_RETURN(PackedSplit again, OpenTrain(folder, open));
+  return RunData{std::move(train), std::move(again)};
 }
 
 }  // namespace
@@ -43,6 +61,12 @@ ImageShape RunData::shape() const {
     shape.varies = shape.varies || split->varies();
   }
   return shape;
+}
+
+std::vector<PackedSplit*> RunData::splits() {
+  std::vector<PackedSplit*> all{&train, &test};
+  if (final_test) all.push_back(&*final_test);
+  return all;
 }
 
 Shares KeepBack(const PackedSplit& split, double share) {
@@ -74,7 +98,6 @@ absl::StatusOr<PackedSplit> OpenTest(const std::string& folder) {
 
 absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test, double validation_share) {
   MT_ASSIGN_OR_RETURN(PackedSplit train, OpenTrain(folder));
-  MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> test, OpenIfThere(folder, "test"));
   MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> val, OpenIfThere(folder, "val"));
   if (validation_share > 0) {
     Shares shares = KeepBack(train, validation_share);
@@ -85,11 +108,16 @@ absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test, dou
     val = std::move(again).Restricted(std::move(shares.kept_back));
     train = std::move(train).Restricted(std::move(shares.others));
   }
-  if (val && test) return RunData{std::move(train), *std::move(val), *std::move(test)};
-  if (test || val) return RunData{std::move(train), test ? *std::move(test) : *std::move(val)};
-  if (needs_test) return PackedSplit::Open(folder, "test").status();
-  MT_ASSIGN_OR_RETURN(PackedSplit again, OpenTrain(folder));
-  return RunData{std::move(train), std::move(again)};
+  return Together(folder, needs_test, OpenWhole, std::move(train), std::move(val));
+}
+
+absl::StatusOr<RunData> OpenArrivingData(const std::string& folder, bool needs_test) {
+  MT_ASSIGN_OR_RETURN(PackedSplit train, OpenTrain(folder, PackedSplit::OpenIndex));
+  MT_ASSIGN_OR_RETURN(std::optional<PackedSplit> val, OpenIfThere(folder, "val", PackedSplit::OpenIndex));
+  MT_ASSIGN_OR_RETURN(RunData data,
+                      Together(folder, needs_test, PackedSplit::OpenIndex, std::move(train), std::move(val)));
+  data.arrives = true;
+  return data;
 }
 
 absl::Status CheckOrder(datasets::Shuffle shuffle, const PackedSplit& train) {

@@ -22,9 +22,12 @@ ImageShape ShapeOf(const datasets::PackedSplit& split);
 struct RunData {
   datasets::PackedSplit train, test;                               // `test`: evaluated after each epoch
   std::optional<datasets::PackedSplit> final_test = std::nullopt;  // tested once, when all is trained
+  bool arrives = false;                                            // shards are still to come
 
   /// Of the largest images.
   ImageShape shape() const;
+  /// Those there are, train first.
+  std::vector<datasets::PackedSplit*> splits();
 };
 
 /// The images to train on and to evaluate with, of the packed set in `folder`. After each epoch its val split
@@ -32,6 +35,8 @@ struct RunData {
 /// for the end; without either its test split, or without one the training images, unless the program
 /// `needs_test`. kInvalidArgument for a split without images.
 absl::StatusOr<RunData> OpenData(const std::string& folder, bool needs_test, double validation_share = 0);
+/// The same where shards are still to come: splits opened by their index, none kept back.
+absl::StatusOr<RunData> OpenArrivingData(const std::string& folder, bool needs_test);
 
 /// Images to evaluate a trained network with: the test split, or without one val.
 absl::StatusOr<datasets::PackedSplit> OpenTest(const std::string& folder);

@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "datasets/cache/data_url.h"
+#include "trainers/checkpoints/checkpoint.h"
 #include "trainers/device/amp.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/membership/drain.h"
@@ -76,6 +77,39 @@ absl::Status SetUp(const Run& run, const TrainInputs& inputs, Membership& member
   return inputs.batch.device.is_cpu() ? absl::OkStatus() : loop->WarmUp();
 }
 
+/// Opens the run's data; where they lie on a server, and the order allows it, while they are still to come.
+absl::StatusOr<RunData> FindData(const Run& run, RemoteData* remote) {
+  if (remote != nullptr && TrainsWhileDataComes(run.options))
+    return OpenArrivingData(remote->folder(), run.program.needs_test_images);
+  if (remote != nullptr) MT_RETURN_IF_ERROR(remote->AwaitAll());
+  return OpenData(remote != nullptr ? remote->folder() : run.options.data, run.program.needs_test_images,
+                  run.options.validation_share);
+}
+
+/// Where the run is likely to begin, as the worker that this one is likely to be.
+absl::Status AwaitFirstSteps(const Run& run, const BatchOptions& batch, DataArrival& arrival) {
+  int64_t step = 0;
+  if (run.options.resume) {
+    const auto saved = checkpoints::CompleteSteps(checkpoints::RealFiles(), run.options.model_folder);
+    if (saved.ok() && !saved->empty()) step = saved->back();
+  }
+  return arrival.AwaitFirst(step, run.assignment.rank, run.assignment.world_size, !batch.device.is_cpu(),
+                            nullptr);
+}
+
+/// Before this worker says that it is ready: what its first steps need of data that come while it trains.
+/// Images that are to lie on the device are all needed at once.
+absl::Status AwaitFirstData(Run& run, const BatchOptions& batch, RemoteData& remote, RunData& data) {
+  run.data_wait = remote.waited();
+  if (data.arrives) {
+    DataArrival& arrival = remote.Begin(data.splits(), run.options);
+    MT_RETURN_IF_ERROR(batch.resident ? arrival.AwaitAll(nullptr) : AwaitFirstSteps(run, batch, arrival));
+    run.data_wait += arrival.TakeWaited();
+    if (!batch.resident) run.arrival = &arrival;
+  }
+  return absl::OkStatus();
+}
+
 /// With the other workers, to the end.
 absl::StatusOr<int> TrainTogether(Run& run, const TrainInputs& inputs, JobMembership& membership,
                                   const std::vector<Fault>& faults) {
@@ -123,6 +157,10 @@ bool DrawsInputs(const TrainOptions& options) {
 
 TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& batch, Task& task,
                      const RunEnvironment& asked, FaultPlan& faults) {
+  // Not of images that may still be to come.
+  std::function<absl::StatusOr<std::string>()> preview;
+  if (run.arrival == nullptr)
+    preview = [&run, &data, batch] { return DrawPreview(run.options, data.train, batch); };
   return {.program = run.program.name,
           .options = run.options,
           .train = data.train,
@@ -140,10 +178,11 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
           .environment = EnvironmentJson(run.program.name, batch.device),
           .greeting = [&run](int columns) { return Greeting(run, columns); },
           .faults = &faults,
-          .preview = [&run, &data, batch] { return DrawPreview(run.options, data.train, batch); },
+          .preview = preview,
           .grace = asked.grace,
           .pace = asked.pace,
           .data_wait = run.data_wait,
+          .arrival = run.arrival,
           .finish = [&run, metadata = ToMetadata(DescribeRun(run, data, batch))](
                         const TrainState& state, const RunReport& report) -> absl::Status {
             MT_RETURN_IF_ERROR(WriteResults(run.options.model_folder, state, report, metadata));
@@ -176,12 +215,9 @@ absl::StatusOr<int> Check(const Run& run, const RunData& data) {
 absl::StatusOr<int> TrainAndReport(Run& run) {
   std::unique_ptr<RemoteData> remote;  // holds what it has fetched
   if (datasets::IsDataUrl(run.options.data)) {
-    MT_ASSIGN_OR_RETURN(remote, RemoteData::Fetch(run.options, run.environment));
-    run.data_wait = remote->waited();
+    MT_ASSIGN_OR_RETURN(remote, RemoteData::Open(run.options, run.environment));
   }
-  MT_ASSIGN_OR_RETURN(const RunData data,
-                      OpenData(remote ? remote->folder() : run.options.data, run.program.needs_test_images,
-                               run.options.validation_share));
+  MT_ASSIGN_OR_RETURN(RunData data, FindData(run, remote.get()));
   MT_RETURN_IF_ERROR(CheckOrder(run.options.shuffle, data.train));
   if (Asked(run.settings, "check")) return Check(run, data);
   MT_ASSIGN_OR_RETURN(BatchOptions batch, Resolve(run, data.shape()));
@@ -190,6 +226,7 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
     return 0;
   }
   MT_ASSIGN_OR_RETURN(batch.resident, KeepResident(run, data, batch));
+  if (remote) MT_RETURN_IF_ERROR(AwaitFirstData(run, batch, *remote, data));
   MT_RETURN_IF_ERROR(CheckFolder(run));
   MT_ASSIGN_OR_RETURN(const RunEnvironment asked, ReadRunEnvironment(run.environment));
   CatchDrainSignals();

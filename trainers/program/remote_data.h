@@ -1,37 +1,52 @@
-// A run's data where --data names a server: this node's cache has it before the other workers are met. Free
-// of LibTorch. Not thread-safe.
+// A run's data where --data names a server: this node's cache has it before the other workers are met, or, in
+// the streamed order, what the first steps need of it. Free of LibTorch. Not thread-safe.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/worker_env.h"
 #include "datasets/cache/set_client.h"
+#include "datasets/packed.h"
+#include "trainers/run/data_arrival.h"
+#include "trainers/run/data_news.h"
 #include "trainers/run/options.h"
 
 namespace mtrun::trainers {
 
 class RemoteData {
  public:
-  /// Waits for all that the run reads: of a permutation over the whole set every shard is needed from the
-  /// first step on. Says once what it waits for, and when that is over. kInvalidArgument,
+  /// Waits for the index. Says once what it waits for, and when that is over. kInvalidArgument,
   /// kFailedPrecondition: no time mends it.
-  static absl::StatusOr<std::unique_ptr<RemoteData>> Fetch(const TrainOptions& options,
-                                                           const EnvironmentMap& environment);
+  static absl::StatusOr<std::unique_ptr<RemoteData>> Open(const TrainOptions& options,
+                                                          const EnvironmentMap& environment);
 
-  /// What PackedSplit::Open takes. Its shards are held, and stay, as long as this object lives.
+  /// What PackedSplit takes. Shards that were waited for are held, and stay, as long as this object lives.
   const std::string& folder() const { return client_.folder(); }
-  /// How long the run has waited for its data.
+  /// Waits for every shard: of a permutation over the whole set each is needed from the first steps on.
+  absl::Status AwaitAll();
+  /// The shards of these splits come while the run trains. The splits must outlive this object's use.
+  DataArrival& Begin(const std::vector<datasets::PackedSplit*>& splits, const TrainOptions& options);
+  /// How long Open and AwaitAll have waited.
   Duration waited() const { return waited_; }
 
  private:
-  explicit RemoteData(datasets::SetRequest request) : client_(std::move(request)) {}
-  absl::Status Wait(const std::string& url, int64_t cache_bytes);
+  RemoteData(const std::string& url, datasets::SetRequest request)
+      : url_(url), client_(std::move(request)), news_(url) {}
+  absl::Status OpenIndex(int64_t cache_bytes);
 
+  const std::string url_;
   datasets::SetClient client_;
+  DataNews news_;
+  std::optional<DataArrival> arrival_;
   Duration waited_{};
 };
+
+/// Whether the order of samples and the settings let a run begin before all of its data is here.
+bool TrainsWhileDataComes(const TrainOptions& options);
 
 }  // namespace mtrun::trainers

@@ -18,6 +18,7 @@
 #include "trainers/program/data.h"
 #include "trainers/program/program.h"
 #include "trainers/program/resolve_run.h"
+#include "trainers/run/data_arrival.h"
 
 namespace mtrun::trainers {
 
@@ -33,8 +34,9 @@ struct Run {
   Precision precision = Precision::kFp32;
   GraphFactory graphs = nullptr;  // --graph
   ResolvedRun resolved = {};
-  Duration data_wait = {};  // for a server's data
-  bool joined = false;      // what fails from now on may not fail again at a restart
+  Duration data_wait = {};         // for a server's data
+  DataArrival* arrival = nullptr;  // of data that come while it trains
+  bool joined = false;             // what fails from now on may not fail again at a restart
 };
 
 ProgramRules RulesOf(const Program& program);

@@ -15,6 +15,7 @@
 #include "trainers/input/batch.h"
 #include "trainers/input/micro_batch_source.h"
 #include "trainers/membership/membership.h"
+#include "trainers/run/data_arrival.h"
 #include "trainers/run/identity.h"
 #include "trainers/run/options.h"
 #include "trainers/run/report.h"
@@ -52,9 +53,10 @@ struct TrainInputs {
   std::function<std::unique_ptr<MicroBatchSource>(MicroBatchSource& source)> step_source = nullptr;
   /// Makes `preview.png` in the model_folder for the curves and the report; its path. Null: none.
   std::function<absl::StatusOr<std::string>()> preview = nullptr;
-  Duration grace = {};      // from a polite signal to SIGKILL, zero: unknown
-  Duration pace = {};       // a step lasts at least so long: tests that need long steps
-  Duration data_wait = {};  // that this worker has waited for its data before the run
+  Duration grace = {};             // from a polite signal to SIGKILL, zero: unknown
+  Duration pace = {};              // a step lasts at least so long: tests that need long steps
+  Duration data_wait = {};         // that this worker has waited for its data before the run
+  DataArrival* arrival = nullptr;  // of what is still to come; null: all images are there
   /// On the writer of the run's files, when the run is complete and before anybody is done: weights and
   /// report.
   std::function<absl::Status(const TrainState&, const RunReport&)> finish;

@@ -44,7 +44,7 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
           [this] { StillHere(); })),
       watch_(files_, state_, inputs.options.clip_norm > 0),
       meter_(length_),
-      data_wait_(inputs.data_wait),
+      data_wait_(inputs.arrival, inputs.data_wait, membership, files_, [this] { StillHere(); }),
       report_(EmptyReport(inputs)),
       run_began_(start) {}
 
@@ -52,6 +52,10 @@ absl::StatusOr<Outcome> TrainLoop::Run() {
   while (true) {
     const absl::Status status = RunGeneration();
     if (status.ok()) break;
+    if (absl::IsCancelled(status)) {  // it is to go, and waited for its data
+      MT_RETURN_IF_ERROR(StopWhileWaiting(std::string(status.message())));
+      break;
+    }
     if (!std::exchange(in_order_, false)) {
       const Assignment& who = membership_.assignment();
       WriteFlight(in_.options.model_folder, {.rank = who.rank,
@@ -129,8 +133,7 @@ absl::Status TrainLoop::Enter() {
   in_.task.module().train();
   writer_ = begun.writer;
   MT_RETURN_IF_ERROR(EnterFiles(begun));
-  if (const Duration waited = std::exchange(data_wait_, Duration::zero()); waited > Duration::zero())
-    MT_RETURN_IF_ERROR(files_.Record(DataWaitRecord{.steps = steps(), .seconds = ToSeconds(waited)}));
+  MT_RETURN_IF_ERROR(data_wait_.Enter(steps()));
   lifecycle_.Enter(who.world_size, files_.saves(), replica_.progress().finished);
   StopIfStale();
   Announce(begun);
@@ -196,15 +199,17 @@ absl::Status TrainLoop::Step() {
   const Assignment& who = membership_.assignment();
   const TimePoint began = MonotonicNow();
   Pace(began);
+  MT_ASSIGN_OR_RETURN(const Duration waited, data_wait_.AwaitStep(steps()));
   const double learning_rate = LearningRate(schedule_, steps());
   const StepVotes votes{.leave = membership_.wants_drain(), .regroup = membership_.wants_regroup()};
-  const absl::StatusOr<StepResult> result =
+  absl::StatusOr<StepResult> result =
       generation_->runner.Run(steps(), who.rank, who.world_size, learning_rate, votes);
   if (absl::IsOutOfRange(result.status())) {
     // The numbers have broken down: it helps to know where the run can begin again.
     return absl::OutOfRangeError(absl::StrCat(result.status().message(), ". ", files_.LastCheckpoint()));
   }
   MT_RETURN_IF_ERROR(result.status());
+  result->times.data += ToSeconds(waited);
   MT_RETURN_IF_ERROR(Account(*result, learning_rate, began));
   lifecycle_.Stepped({result->leaving, result->regrouping}, votes.leave);
   return broke_ ? ReportRegroup() : absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "trainers/input/dataset_source.h"
 #include "trainers/input/micro_batch_source.h"
 #include "trainers/membership/membership.h"
+#include "trainers/run/data_wait.h"
 #include "trainers/run/epoch_meter.h"
 #include "trainers/run/generation_state.h"
 #include "trainers/run/lease_wait.h"
@@ -66,7 +67,7 @@ class TrainLoop {
   absl::Status DrawPicture();
 
   absl::Status EndEpoch();
-  absl::StatusOr<Evaluation> EvaluateOn(const ImageBatches& batches, int64_t size);
+  absl::StatusOr<Evaluation> EvaluateOn(const ImageBatches& batches, const datasets::PackedSplit& split);
   absl::Status TestBest();
   void StopIfStale();
   void StillHere();
@@ -107,7 +108,7 @@ class TrainLoop {
   RunFiles files_;
   StepWatch watch_;
   EpochMeter meter_;
-  Duration data_wait_;  // not yet recorded
+  DataWait data_wait_;
   SmoothedLoss smoothed_;
   std::optional<GenerationState> generation_;
   int writer_ = 0;                  // rank that writes the run's files

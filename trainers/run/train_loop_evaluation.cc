@@ -11,14 +11,15 @@
 
 namespace mtrun::trainers {
 
-absl::StatusOr<Evaluation> TrainLoop::EvaluateOn(const ImageBatches& batches, int64_t size) {
+absl::StatusOr<Evaluation> TrainLoop::EvaluateOn(const ImageBatches& batches,
+                                                 const datasets::PackedSplit& split) {
   const Assignment& who = membership_.assignment();
   const int64_t wanted = in_.options.eval_images;
+  const int64_t size = wanted > 0 ? std::min(wanted, split.size()) : split.size();
+  MT_RETURN_IF_ERROR(data_wait_.AwaitImages(split, size, steps()));
   Reach(Fault::At::kEvaluate);
-  const EvaluationPart part{.size = wanted > 0 ? std::min(wanted, size) : size,
-                            .rank = who.rank,
-                            .world_size = who.world_size,
-                            .precision = in_.precision};
+  const EvaluationPart part{
+      .size = size, .rank = who.rank, .world_size = who.world_size, .precision = in_.precision};
   return Evaluate(in_.task, batches, part, membership_.group(), [this] { StillHere(); });
 }
 
@@ -29,7 +30,7 @@ void TrainLoop::StillHere() {
 
 absl::Status TrainLoop::EndEpoch() {
   std::optional<TrainState::Averaged> averaged(std::in_place, state_);
-  MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateOn(*test_batches_, in_.test.size()));
+  MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateOn(*test_batches_, in_.test));
   averaged.reset();
   MT_RETURN_IF_ERROR(lease_.Await(absl::StrCat("the evaluation of step ", steps())));
   RunProgress& progress = replica_.progress();
@@ -73,7 +74,7 @@ absl::Status TrainLoop::TestBest() {
   MT_RETURN_IF_ERROR(weights.Share(membership_.group(), membership_.assignment().rank, writer_, found));
   std::optional<TrainState::Averaged> averaged;
   if (found.empty()) averaged.emplace(state_);
-  MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateOn(*final_batches_, in_.final_test->size()));
+  MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateOn(*final_batches_, *in_.final_test));
   averaged.reset();
   report_.matrix = evaluation.matrix;
   report_.test_loss = evaluation.loss;

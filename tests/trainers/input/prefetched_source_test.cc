@@ -23,6 +23,7 @@ class NotedSource : public MicroBatchSource {
   int64_t micro_batches() const override { return 2; }
   int64_t SamplesInStep(int64_t) const override { return 2; }
   int64_t SamplesInMicroBatch(int64_t, int64_t) const override { return 1; }
+  bool Has(int64_t step, int64_t) const override { return step < 100; }
   Batch Make(int64_t step, int64_t micro_batch) override {
     if (step < 0) throw std::runtime_error("no such step");
     const std::lock_guard lock(mutex_);
@@ -66,6 +67,16 @@ TEST(PrefetchedSource, AnotherBatchThanAnnouncedIsMadeAllTheSame) {
   EXPECT_THAT(Name(prefetched.Make(7, 1)), ElementsAre(7, 1));
   EXPECT_THAT(Name(prefetched.Make(7, 0)), ElementsAre(7, 0)) << "dropped, so made again";
   EXPECT_EQ(source.Makers(), "amm");
+}
+
+TEST(PrefetchedSource, WhatIsNotHereYetIsNotMadeAhead) {
+  NotedSource source;
+  PrefetchedSource prefetched(source, at::Device(at::kCPU));
+  EXPECT_FALSE(prefetched.Has(100, 0));
+  prefetched.Ahead(99, 0);
+  prefetched.Ahead(100, 0);
+  EXPECT_THAT(Name(prefetched.Make(100, 0)), ElementsAre(100, 0)) << "it has come meanwhile";
+  EXPECT_EQ(source.Makers(), "am");
 }
 
 TEST(PrefetchedSource, AnErrorComesWhereTheBatchIsAskedFor) {

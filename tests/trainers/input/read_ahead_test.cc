@@ -137,6 +137,17 @@ TEST_F(ReadAheadTest, ReadsTheStepsAfterTheExpectedOne) {
   EXPECT_THAT(asked, ::testing::Contains(std::pair<int64_t, int64_t>(12, 0)));
 }
 
+TEST_F(ReadAheadTest, ImagesThatAreStillToComeAreNotReadAhead) {
+  auto arriving = datasets::PackedSplit::OpenIndex(folder_, "train");
+  ASSERT_TRUE(arriving.ok()) << arriving.status();
+  ReadAhead reader(*arriving, Cropped(2, 3), RequestOf), whole(*data_, Cropped(2, 3), RequestOf);
+  reader.Expect(0, 0, 2);
+  EXPECT_EQ(reader.held(), 0);
+  ASSERT_TRUE(arriving->Add(0).ok());
+  EXPECT_EQ(BytesOf(reader.Take(0, 0)), BytesOf(whole.Take(0, 0)));
+  EXPECT_EQ(reader.held(), 3);
+}
+
 TEST_F(ReadAheadTest, WhatWasTakenBeforeItsStepIsNotReadAgain) {
   Mutex mutex;
   std::multiset<std::pair<int64_t, int64_t>> asked;

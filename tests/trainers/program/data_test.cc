@@ -1,5 +1,6 @@
 #include "trainers/program/data.h"
 
+#include <filesystem>
 #include <map>
 
 #include <gmock/gmock.h>
@@ -60,6 +61,27 @@ TEST_F(DataTest, WithoutAnyTheTrainingImagesServeWhereThatMakesSense) {
   const auto data = OpenData(path, false);
   ASSERT_TRUE(data.ok()) << data.status();
   EXPECT_EQ(data->test.size(), 3);
+}
+
+TEST_F(DataTest, OfASetThatIsStillToComeTheSplitsAreThereAndNoImage) {
+  const std::string path = Write("set", {{"train", {0, 1, 2}}, {"val", {0, 1}}, {"test", {2}}});
+  for (const char* split : {"train", "val", "test"}) std::filesystem::remove_all(path + "/" + split);
+  EXPECT_FALSE(OpenData(path, true).ok());
+  auto data = OpenArrivingData(path, true);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_TRUE(data->arrives);
+  EXPECT_EQ(data->shape().height, 1);
+  std::vector<std::string> names;
+  for (const datasets::PackedSplit* split : data->splits()) {
+    names.push_back(split->name());
+    EXPECT_FALSE(split->has(0));
+  }
+  EXPECT_THAT(names, ElementsAre("train", "val", "test"));
+
+  auto alone = OpenArrivingData(Write("alone", {{"train", {0, 1, 2}}}), false);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(alone->splits()[1]->name(), "train") << "evaluated for want of others";
+  EXPECT_TRUE(absl::IsNotFound(OpenArrivingData(folder_.File("alone"), true).status()));
 }
 
 TEST_F(DataTest, AShareOfEachClassIsKeptBack) {

@@ -1,0 +1,153 @@
+// Training in the streamed order while a server still sends the data: workers begin with what their first
+// steps need, wait for the rest where they need it, and the run is the one of a set that was there all along.
+#include <signal.h>
+
+#include <atomic>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "datasets/index.h"
+#include "datasets/sampler.h"
+#include "tests/e2e/training.h"
+#include "tests/trainers/support/encoded_set.h"
+#include "web/http_server.h"
+
+namespace mtrun::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// A server of the set in `folder` as /data, which has no more than the named files until it is opened.
+class GatedServer {
+ public:
+  GatedServer(std::string folder, std::set<std::string> files)
+      : folder_(std::move(folder)), files_(std::move(files)) {
+    auto server = web::HttpServer::Start(
+        "127.0.0.1", 0,
+        {{"GET", web::kEveryPath,
+          [this](const web::Request& request, const web::Reply& reply) { reply(Answer(request)); }}});
+    EXPECT_TRUE(server.ok()) << server.status();
+    if (server.ok()) server_ = *std::move(server);
+  }
+  std::string url() const { return absl::StrCat("http://127.0.0.1:", server_->port(), "/data"); }
+  void Open() { open_ = true; }
+  /// Files that were asked for in vain.
+  int refused() const { return refused_; }
+
+ private:
+  web::Response Answer(const web::Request& request) {
+    const std::string file = request.path.substr(std::string("/data/").size());
+    if (!std::filesystem::exists(folder_ + "/" + file)) return web::StatusResponse(404);
+    if (open_ || files_.count(file) != 0) return {.body = support::ReadText(folder_ + "/" + file)};
+    ++refused_;
+    return web::StatusResponse(503);
+  }
+
+  const std::string folder_;
+  const std::set<std::string> files_;
+  std::atomic<bool> open_ = false;
+  std::atomic<int> refused_ = 0;
+  std::unique_ptr<web::HttpServer> server_;  // last: it uses what is above
+};
+
+class ArrivingTrainingTest : public TrainingRuns {
+ protected:
+  static constexpr int kEpochs = 2;
+  static constexpr int64_t kWindow = 1;
+
+  void SetUp() override { data_ = trainers::testing::WriteEncodedSet(folder_.path(), "data", counts_, 40); }
+  /// What the first two steps need, and the index.
+  std::set<std::string> FirstFiles() const {
+    std::set<std::string> files = {datasets::kIndexFile};
+    const datasets::Sampler sampler(/*seed=*/0, {.global_batch = 12, .micro_batch = 2}, {counts_, kWindow});
+    for (const int64_t step : {0, 1}) {
+      for (const int64_t id : sampler.Step(0, step))
+        files.insert(datasets::ShardFile("train", static_cast<size_t>(id / counts_[0])));
+    }
+    return files;
+  }
+  /// Its ledger has a line for each as soon as it is done.
+  int StepsOf(const std::string& run) const {
+    int steps = 0;
+    for (const absl::string_view line :
+         absl::StrSplit(support::ReadText(folder_.File(run) + "/ledger.jsonl"), '\n'))
+      steps += absl::StartsWith(line, "{\"step\":") ? 1 : 0;
+    return steps;
+  }
+  std::vector<std::string> Arriving(const std::string& url) const {
+    return Words(order_, {"--data", url, "--cache", folder_.File("cache")});
+  }
+
+  const std::vector<int64_t> counts_ = std::vector<int64_t>(25, 4);  // images of each shard
+  const std::vector<std::string> order_ = {"--image_size", "32", "--shuffle",        "streams",
+                                           "--seed",       "0",  "--shuffle_window", absl::StrCat(kWindow)};
+};
+
+TEST_F(ArrivingTrainingTest, WorkersBeginWithTheFirstShardsAndWaitForTheOthers) {
+  ASSERT_LT(FirstFiles().size(), counts_.size());
+  GatedServer server(data_, FirstFiles());
+  const auto training = Train({"--standalone", "--nproc_per_node", "2", "--max_restarts", "3",
+                               "--hang_notice", "4", "--hang_timeout", "12"},
+                              "run", kEpochs, Arriving(server.url()));
+  ASSERT_TRUE(training->WaitForLine("the run waits for its data, nothing is lost: ")) << training->Text();
+  for (int i = 0; i < 600 && StepsOf("run") < 2; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_GE(StepsOf("run"), 2) << "steps of which everything was there: " << training->Text();
+  std::this_thread::sleep_for(std::chrono::seconds(5));  // longer than a worker may hang unnoticed
+  EXPECT_LT(StepsOf("run"), kStepsPerEpoch) << "steps of which something was not";
+  EXPECT_THAT(training->Text(), Not(HasSubstr("no progress for")));
+  EXPECT_GT(server.refused(), 0);
+  // Who dies meanwhile is replaced, and the one that waits meets the new one.
+  const std::set<pid_t> workers = Workers();
+  ASSERT_EQ(workers.size(), 2u);
+  kill(*workers.begin(), SIGKILL);
+  ASSERT_TRUE(training->WaitForLine("regrouping: ")) << training->Text();
+  server.Open();
+  ASSERT_EQ(training->Wait(Seconds(120)), 0) << training->Text();
+  EXPECT_THAT(training->Text(), HasSubstr("HTTP 503"));
+  EXPECT_THAT(support::ReadText(folder_.File("run") + "/metrics.jsonl"), HasSubstr("{\"data_wait\":"));
+  ExpectUndisturbed("run", kEpochs, order_);
+}
+
+TEST_F(ArrivingTrainingTest, LongAPermutationOfAllWaitsForAll) {
+  GatedServer server(data_, FirstFiles());
+  const auto training = TrainHere(1, "run", 1, Words(Arriving(server.url()), {"--shuffle", "true"}));
+  ASSERT_TRUE(training->WaitForLine("the run waits for its data")) << training->Text();
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("run") + "/metrics.jsonl"));
+  server.Open();
+  ASSERT_EQ(training->Wait(Seconds(120)), 0) << training->Text();
+}
+
+TEST_F(ArrivingTrainingTest, LongAWorkerAloneThatWaitsSavesWhenItIsToGo) {
+  GatedServer server(data_, FirstFiles());
+  std::vector<std::string> command = Trainer("run", kEpochs, Arriving(server.url()));
+  command.erase(command.begin());  // --trainer, for mtrun
+  command.front() = support::BinaryFolder() + "/" + program_;
+  Program alone(command, Environment());
+  for (int i = 0; i < 600 && StepsOf("run") < 2; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  const int steps = StepsOf("run");
+  alone.Signal(SIGTERM);
+  EXPECT_EQ(alone.Wait(), 128 + SIGTERM) << alone.Text();
+  EXPECT_THAT(alone.Text(), HasSubstr(absl::StrCat("stopped at step ", steps, " of ")));
+  server.Open();
+  Program again(command, Environment());
+  ASSERT_EQ(again.Wait(Seconds(120)), 0) << again.Text();
+  EXPECT_THAT(again.Text(), HasSubstr(absl::StrCat("at step ", steps)));
+  ExpectUndisturbed("run", kEpochs, order_);
+}
+
+TEST_F(ArrivingTrainingTest, LongAShardThatIsNeverThereEndsTheRunWhereItIsNeeded) {
+  std::filesystem::remove(data_ + "/test/shard_00000.safetensors");
+  GatedServer server(data_, {});
+  server.Open();
+  const auto training = TrainHere(1, "run", 1, Arriving(server.url()));
+  EXPECT_NE(training->Wait(Seconds(120)), 0) << training->Text();
+  EXPECT_THAT(training->Text(), HasSubstr("test/shard_00000.safetensors"));
+  EXPECT_EQ(StepsOf("run"), kStepsPerEpoch) << training->Text();
+}
+
+}  // namespace
+}  // namespace mtrun::e2e

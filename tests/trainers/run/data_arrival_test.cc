@@ -1,0 +1,218 @@
+#include "trainers/run/data_arrival.h"
+
+#include <poll.h>
+
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/mutex.h"
+#include "base/posix.h"
+#include "datasets/cache/cache_layout.h"
+#include "datasets/packed_writer.h"
+#include "datasets/remote/cached_set.h"
+#include "datasets/remote/fetcher_door.h"
+#include "tests/support/program.h"
+
+namespace mtrun::trainers {
+namespace {
+
+namespace fs = std::filesystem;
+namespace fetch = datasets::fetch;
+using datasets::PackedSplit;
+using ::testing::ElementsAreArray;
+
+/// The fetcher of a cache, which brings what the test lets through. Its methods are for any thread.
+class FakeFetcher {
+ public:
+  FakeFetcher(std::string cache, std::string set) : cache_(std::move(cache)), set_(std::move(set)) {
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~FakeFetcher() {
+    {
+      const MutexLock lock(mutex_);
+      ends_ = true;
+    }
+    thread_.join();
+  }
+  void Let(const std::vector<std::string>& files) {
+    const MutexLock lock(mutex_);
+    let_.insert(let_.end(), files.begin(), files.end());
+  }
+  /// Whoever wants this file is told that it cannot be had.
+  void Refuse(const std::string& file) {
+    const MutexLock lock(mutex_);
+    refused_ = file;
+  }
+  std::vector<std::vector<std::string>> wants() const {
+    const MutexLock lock(mutex_);
+    return wants_;
+  }
+
+ private:
+  void Run() {
+    auto door = datasets::FetcherDoor::Open(cache_);
+    ASSERT_TRUE(door.ok()) << door.status();
+    while (true) {
+      std::vector<pollfd> waits = door->Waits();
+      poll(waits.data(), waits.size(), 5);
+      for (const auto& news : door->Hear()) Answer(*door, news);
+      const MutexLock lock(mutex_);
+      if (ends_) return door->Close();
+      for (const std::string& file : std::exchange(let_, {})) Bring(*door, file);
+    }
+  }
+  void Answer(datasets::FetcherDoor& door, const datasets::FetcherDoor::News& news) {
+    if (!news.message) return;
+    client_ = news.client;
+    if (std::holds_alternative<fetch::Open>(*news.message)) {
+      auto made = datasets::CachedSet::Make(cache_, support::ReadText(set_ + "/index.json"));
+      ASSERT_TRUE(made.ok()) << made.status();
+      copy_.emplace(*std::move(made));
+      door.Send(client_, fetch::Opened{copy_->digest()});
+    }
+    const auto* want = std::get_if<fetch::Want>(&*news.message);
+    if (want == nullptr) return;
+    const MutexLock lock(mutex_);
+    wants_.push_back(want->files);
+    for (const std::string& file : want->files) {
+      if (file == refused_) door.Send(client_, fetch::Failed{file + " is not there"});
+      if (copy_->Has(file)) door.Send(client_, fetch::Here{file});
+    }
+  }
+  void Bring(datasets::FetcherDoor& door, const std::string& file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const std::string to = copy_->PathOf(file);
+    fs::create_directories(fs::path(to).parent_path());
+    fs::copy_file(set_ + "/" + file, to, fs::copy_options::skip_existing);
+    EXPECT_TRUE(datasets::MarkVerified(to, *copy_->Find(file)).ok());
+    door.Send(client_, fetch::Here{file});
+  }
+
+  const std::string cache_, set_;
+  int64_t client_ = 0;                       // of the thread alone, as the next one
+  std::optional<datasets::CachedSet> copy_;  // the set as far as it is in the cache
+  mutable Mutex mutex_;
+  std::vector<std::string> let_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::vector<std::string>> wants_ ABSL_GUARDED_BY(mutex_);
+  std::string refused_ ABSL_GUARDED_BY(mutex_);
+  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+/// 40 images in shards of two, 5 steps of 8 in micro-batches of 2; another split of one shard.
+class DataArrivalTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    datasets::PackedShape shape{.height = 1, .width = 1, .classes = {"a"}};
+    shape.splits = {{"train", 40}, {"test", 1}};
+    auto writer = datasets::PackedWriter::Create(set_, shape, {.shard_bytes = 2 * 11});
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    for (const auto& [split, images] : shape.splits) {
+      const auto count = static_cast<size_t>(images);
+      ASSERT_TRUE(
+          (*writer)->Put(split, 0, std::vector<int64_t>(count, 0), std::vector<uint8_t>(3 * count, 7)).ok());
+    }
+    ASSERT_TRUE((*writer)->Finish().ok());
+    fetcher_ = std::make_unique<FakeFetcher>(cache_, set_);
+    const absl::Status opened = client_.Open(nullptr);
+    ASSERT_TRUE(opened.ok()) << opened;
+    auto train = PackedSplit::OpenIndex(client_.folder(), "train"),
+         test = PackedSplit::OpenIndex(client_.folder(), "test");
+    ASSERT_TRUE(train.ok() && test.ok());
+    train_.emplace(*std::move(train));
+    test_.emplace(*std::move(test));
+    arrival_.emplace(client_, "https://host/set", std::vector<PackedSplit*>{&*train_, &*test_}, order_);
+  }
+  std::vector<std::string> FilesOf(const std::vector<int64_t>& shards) const {
+    std::vector<std::string> files;
+    for (const int64_t shard : shards)
+      files.push_back(datasets::ShardFile("train", static_cast<size_t>(shard)));
+    return files;
+  }
+  /// What rank 0 of two needs from the beginning.
+  datasets::ShardsAhead Ahead() const {
+    return datasets::StreamOrder(order_.seed, order_.plan, {train_->shard_counts(), order_.window})
+        .Ahead(0, 0, 0, 2);
+  }
+  std::vector<int64_t> IdsOf(int64_t step) const {
+    const datasets::Sampler sampler(order_.seed, order_.plan, {train_->shard_counts(), order_.window});
+    std::vector<int64_t> ids = sampler.MicroBatch(0, step, 0);
+    for (const int64_t id : sampler.MicroBatch(0, step, 1)) ids.push_back(id);
+    return ids;
+  }
+  int64_t Here() const {
+    int64_t here = 0;
+    for (int64_t i = 0; i < train_->size(); ++i) here += train_->has(i) ? 1 : 0;
+    return here;
+  }
+
+  const support::TemporaryFolder folder_;
+  const std::string set_ = folder_.File("set"), cache_ = folder_.File("cache");
+  const DataArrival::Order order_{.seed = 3, .plan = {.global_batch = 8, .micro_batch = 2}, .window = 1};
+  std::unique_ptr<FakeFetcher> fetcher_;
+  datasets::SetClient client_{{.cache = cache_, .open = {.url = "https://host/set"}, .fetcher = {"false"}}};
+  std::optional<PackedSplit> train_, test_;
+  std::optional<DataArrival> arrival_;
+};
+
+TEST_F(DataArrivalTest, AStepWaitsForItsShardsWhichAreWantedInTheOrderOfNeed) {
+  const datasets::ShardsAhead ahead = Ahead();
+  std::vector<std::string> order = FilesOf(ahead.this_epoch);
+  order.push_back("test/shard_00000.safetensors");
+  for (const std::string& file : FilesOf(ahead.later)) order.push_back(file);
+  ASSERT_TRUE(arrival_->Follow(0, 0, 2).ok());
+  int looks = 0;
+  const absl::Status came = arrival_->AwaitStep(0, 0, 2, [&] {
+    if (++looks == 1) fetcher_->Let(FilesOf(ahead.this_epoch));
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(came.ok()) << came;
+  EXPECT_GT(looks, 0);
+  EXPECT_GT(arrival_->TakeWaited(), Duration::zero());
+  EXPECT_EQ(arrival_->TakeWaited(), Duration::zero());
+  for (const int64_t id : IdsOf(0)) EXPECT_TRUE(train_->has(id)) << id;
+  EXPECT_THAT(fetcher_->wants().at(0), ElementsAreArray(order));
+
+  // What has come since is taken along without a wait for the rest.
+  for (int64_t step = 1; step < 5; ++step) ASSERT_TRUE(arrival_->AwaitStep(step, 0, 2, nullptr).ok());
+  EXPECT_GE(Here(), 20);
+  EXPECT_LT(Here(), 40) << "others' shards";
+}
+
+TEST_F(DataArrivalTest, WhatWasHereBeforeIsNotWaitedFor) {
+  std::vector<std::string> all;
+  for (const auto& [file, entry] : datasets::ShardsOf(client_.index())) all.push_back(file);
+  fetcher_->Let(all);
+  ASSERT_TRUE(arrival_->AwaitFirst(0, 1, 2, /*warm_up=*/true, nullptr).ok());
+  ASSERT_TRUE(arrival_->AwaitAll(nullptr).ok());
+  EXPECT_EQ(Here(), 40);
+  EXPECT_TRUE(test_->has(0));
+}
+
+TEST_F(DataArrivalTest, AWaitEndsWithTheErrorOfWhoLooks) {
+  const absl::Status ended =
+      arrival_->AwaitImages(*test_, 1, [] { return absl::UnavailableError("the group is no more"); });
+  EXPECT_TRUE(absl::IsUnavailable(ended)) << ended;
+  EXPECT_FALSE(test_->has(0));
+}
+
+TEST_F(DataArrivalTest, AShardThatCannotBeHadIsNoneOfTheStepsThatDoNotNeedIt) {
+  fetcher_->Refuse("test/shard_00000.safetensors");
+  ASSERT_TRUE(arrival_->Follow(0, 0, 2).ok());
+  fetcher_->Let(FilesOf(Ahead().this_epoch));
+  for (int64_t step = 0; step < 5; ++step) {
+    const absl::Status came = arrival_->AwaitStep(step, 0, 2, nullptr);
+    ASSERT_TRUE(came.ok()) << step << ": " << came;
+  }
+  const absl::Status needed = arrival_->AwaitImages(*test_, 1, nullptr);
+  EXPECT_TRUE(absl::IsFailedPrecondition(needed)) << needed;
+  EXPECT_THAT(std::string(needed.message()),
+              ::testing::HasSubstr("test/shard_00000.safetensors is not there"));
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

@@ -1,0 +1,71 @@
+// Data that a server sends while a run trains on it, in the streamed order: fetched as this worker's steps
+// need it, waited for before them. Free of LibTorch. Training thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "datasets/cache/set_client.h"
+#include "datasets/packed.h"
+#include "datasets/sampler.h"
+#include "datasets/stream_order.h"
+#include "trainers/parallel/partition.h"
+#include "trainers/run/data_news.h"
+
+namespace mtrun::trainers {
+
+class DataArrival {
+ public:
+  /// Called several times a second while something is waited for; an error ends the wait with it.
+  using Watch = std::function<absl::Status()>;
+  struct Order {
+    uint64_t seed = 0;
+    datasets::BatchPlan plan;
+    int64_t window = datasets::kStreamWindow;
+    int64_t sync_micro_batches = 0;  // normalised together, 0: each alone
+  };
+
+  /// `splits`: opened by their index, those with training images first. All references must outlive this;
+  /// `url` is for messages.
+  DataArrival(datasets::SetClient& client, const std::string& url,
+              const std::vector<datasets::PackedSplit*>& splits, const Order& order);
+
+  /// From now on this worker has `rank` in a world of `world_size`: what its part of `step` and of the steps
+  /// after it needs is fetched next, in this order.
+  absl::Status Follow(int64_t step, int rank, int world_size);
+  /// Follow, and waits for what the first steps need. `warm_up`: so does one before them, on the first
+  /// micro-batch of all.
+  absl::Status AwaitFirst(int64_t step, int rank, int world_size, bool warm_up, const Watch& watch);
+  /// Until the images of this worker's part of a step are there; at once where they are.
+  absl::Status AwaitStep(int64_t step, int rank, int world_size, const Watch& watch);
+  /// Until the first `size` images of one of the splits are.
+  absl::Status AwaitImages(const datasets::PackedSplit& split, int64_t size, const Watch& watch);
+  absl::Status AwaitAll(const Watch& watch);
+
+  /// What has been waited for since this was asked last.
+  Duration TakeWaited() { return std::exchange(waited_, Duration::zero()); }
+
+ private:
+  MicroBatchRange NeededBy(int rank, int world_size) const;
+  void AddFilesOf(int64_t step, MicroBatchRange micro_batches, std::set<std::string>& files) const;
+  absl::Status Await(const std::set<std::string>& files, const Watch& watch);
+  absl::Status Add(const std::vector<std::string>& files);
+
+  datasets::SetClient& client_;
+  const std::vector<datasets::PackedSplit*> splits_;
+  const Order settings_;
+  const datasets::Sampler sampler_;
+  const datasets::StreamOrder order_;
+  std::map<std::string, std::vector<std::pair<datasets::PackedSplit*, size_t>>> missing_;  // by file: shards
+  DataNews news_;
+  Duration waited_{};
+};
+
+}  // namespace mtrun::trainers
