@@ -48,6 +48,15 @@ Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int trie
 /// never more than a minute.
 Duration PauseBefore(int tries, double random, std::optional<int64_t> wait_seconds);
 
+/// Copies of a file that had other bytes than its checksum, in a row.
+struct WrongCopies {
+  int whole = 0;    // as the server has sent them
+  int resumed = 0;  // gone on with from what lay on this disk, and may have been damaged there
+  /// The next one will be no other.
+  bool Hopeless() const { return whole >= 2 || resumed >= 10; }
+  bool operator==(const WrongCopies&) const = default;
+};
+
 /// Whether a redirect may be followed, and with what. Only names that the user gave are asked: another host
 /// or port only with `others_allowed`, and then without any secret; never from https to http.
 struct Redirect {

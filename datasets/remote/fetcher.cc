@@ -25,7 +25,6 @@ namespace mtrun::datasets {
 namespace {
 
 constexpr size_t kLargestIndex = 256 << 20;
-constexpr int kMostWrong = 2;  // a file that does not have its checksum so often will not have it
 constexpr Duration kFullPause = std::chrono::seconds(1);
 constexpr Duration kLongestWait = std::chrono::seconds(10);
 
@@ -280,8 +279,9 @@ class Fetcher {
 
   /// All that the server has of it is here.
   void OnWhole(Job& job) {
+    const bool resumed = job.part->resumed();
     const absl::Status finished = job.part->Finish();
-    if (absl::IsDataLoss(finished)) return OnWrong(job, finished);
+    if (absl::IsDataLoss(finished)) return OnWrong(job, finished, resumed);
     if (!finished.ok()) return OnNotWritten(job, {.error = std::string(finished.message())});
     wrong_.erase(job.id);
     SetTrouble(job.source, "");
@@ -290,14 +290,15 @@ class Fetcher {
   }
 
   /// Not the bytes that the index names.
-  void OnWrong(Job& job, const absl::Status& why) {
+  void OnWrong(Job& job, const absl::Status& why, bool resumed = false) {
     if (job.part) job.part->Restart().IgnoreError();
-    const int wrong = ++wrong_[job.id];
+    WrongCopies& wrong = wrong_[job.id];
+    ++(resumed ? wrong.resumed : wrong.whole);
     const std::string url = sources_.at(job.source).origin.UrlOf(job.id.file);
     log::Warning(url, ": ", why.message());
-    if (wrong < kMostWrong) return plan_.Pause(job.id, MonotonicNow());
-    Fail(job, absl::StrCat(url, " has come ", wrong, " times with other bytes than its index.json names (",
-                           why.message(),
+    if (!wrong.Hopeless()) return plan_.Pause(job.id, MonotonicNow());
+    Fail(job, absl::StrCat(url, " has come ", wrong.whole + wrong.resumed,
+                           " times with other bytes than its index.json names (", why.message(),
                            "): the file is damaged there, or was replaced; `mtdata verify` on "
                            "the server finds out"));
   }
@@ -348,7 +349,7 @@ class Fetcher {
   std::map<std::string, std::string> source_of_;  // a set's
   std::map<int64_t, Client> clients_;
   std::map<int64_t, Job> jobs_;
-  std::map<FetchId, int> wrong_;
+  std::map<FetchId, WrongCopies> wrong_;
   int64_t next_ = 0;
   Transfers transfers_;  // last: its sinks write into jobs
 };

@@ -39,6 +39,7 @@ absl::Status PartFile::ReadAgain() {
     if (read < 0 && errno == EINTR) continue;
     if (read < 0) return ErrnoStatus(errno, absl::StrCat("read ", part_));
     if (read == 0) return absl::OkStatus();
+    resumed_ = true;
     size_ += read;
     if (size_ > entry_.bytes) return Restart();
     sum_->Update(std::string_view(piece).substr(0, static_cast<size_t>(read)));
@@ -63,6 +64,7 @@ absl::Status PartFile::Append(std::string_view bytes) {
 absl::Status PartFile::Restart() {
   if (ftruncate(fd_.get(), 0) != 0) return ErrnoStatus(errno, absl::StrCat("cut ", part_));
   size_ = 0;
+  resumed_ = false;
   sum_ = std::make_unique<Sha256>();
   return absl::OkStatus();
 }

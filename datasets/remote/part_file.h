@@ -22,6 +22,8 @@ class PartFile {
 
   /// Bytes that are there: where the next piece belongs.
   int64_t size() const { return size_; }
+  /// Some of them are of an earlier try, and may have been damaged on this disk since.
+  bool resumed() const { return resumed_; }
   /// kDataLoss: more than the file has. kResourceExhausted: the disk is full; what fits is kept.
   absl::Status Append(std::string_view bytes);
   /// From the first byte again.
@@ -38,6 +40,7 @@ class PartFile {
   ShardEntry entry_;
   UniqueFd fd_;
   int64_t size_ = 0;
+  bool resumed_ = false;
   std::unique_ptr<Sha256> sum_ = std::make_unique<Sha256>();
 };
 

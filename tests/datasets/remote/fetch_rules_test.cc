@@ -33,6 +33,13 @@ TEST(FetchRules, ANetworkIsWaitedForAndAStrangerIsNot) {
   EXPECT_THAT(JudgeTransfer({.status = 401}, "u", 1).text, HasSubstr("--data_bearer_file"));
 }
 
+TEST(FetchRules, ADamagedDiskIsNotTheServersFault) {
+  EXPECT_FALSE((WrongCopies{.whole = 1}).Hopeless());
+  EXPECT_TRUE((WrongCopies{.whole = 2}).Hopeless());
+  EXPECT_FALSE((WrongCopies{.whole = 1, .resumed = 9}).Hopeless());
+  EXPECT_TRUE((WrongCopies{.resumed = 10}).Hopeless());
+}
+
 TEST(FetchRules, PausesGrowToABoundAndAreSpread) {
   using std::chrono::milliseconds;
   EXPECT_EQ(PauseBefore(1, 0, {}), milliseconds(100));

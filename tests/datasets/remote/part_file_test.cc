@@ -33,6 +33,7 @@ TEST_F(PartFileTest, GoesOnWhereAnEarlierProcessStopped) {
   EXPECT_FALSE(std::filesystem::exists(path_));
   PartFile part = Open();
   EXPECT_EQ(part.size(), 7);
+  EXPECT_TRUE(part.resumed());
   ASSERT_TRUE(part.Append(kBytes.substr(7)).ok());
   ASSERT_TRUE(part.Finish().ok());
   EXPECT_EQ(test::Read(path_), kBytes);
@@ -45,8 +46,18 @@ TEST_F(PartFileTest, OtherBytesAreNotKept) {
   ASSERT_TRUE(part.Append(std::string(kBytes.size(), 'x')).ok());
   EXPECT_TRUE(absl::IsDataLoss(part.Finish()));
   EXPECT_EQ(part.size(), 0);
+  EXPECT_FALSE(part.resumed());
   ASSERT_TRUE(part.Append(kBytes).ok());
   EXPECT_TRUE(part.Finish().ok());
+}
+
+TEST_F(PartFileTest, WhatBeginsAgainIsNoLongerOfAnEarlierTry) {
+  { ASSERT_TRUE(Open().Append("x").ok()); }
+  PartFile part = Open();
+  ASSERT_TRUE(part.Append(kBytes.substr(1)).ok());
+  EXPECT_TRUE(part.resumed());
+  EXPECT_TRUE(absl::IsDataLoss(part.Finish())) << "the first byte is another";
+  EXPECT_FALSE(part.resumed());
 }
 
 TEST_F(PartFileTest, TooManyAndTooFewAreNamed) {
