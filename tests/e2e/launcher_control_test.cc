@@ -127,7 +127,8 @@ TEST_F(ControlTest, AWatchedStatusIsPrintedAgainUntilTheJobEnds) {
   nodes_[0]->Signal(SIGTERM);
   EXPECT_EQ(watch.Wait(), 0) << watch.Text();
   EXPECT_LT(From(watch.OutLines(), "service up").size(), 6u) << "ages alone are no news\n" << watch.Text();
-  for (const auto& node : nodes_) EXPECT_EQ(node->Wait(), 0) << node->Text();
+  EXPECT_EQ(nodes_[1]->Wait(), 0) << nodes_[1]->Text();
+  EXPECT_EQ(nodes_[0]->Wait(), 143) << "nobody goes on with the job\n" << nodes_[0]->Text();
 }
 
 TEST_F(ControlTest, AStoppedJobEndsOnAllNodes) {

@@ -76,8 +76,7 @@ TEST_F(PageTest, OneNodeAloneHasAPageToo) {
   }
   EXPECT_EQ(files, 2);
   kill(mtrun.pid(), SIGTERM);
-  // 0 as of a node that is drained where all workers have left well before the service hears of it.
-  EXPECT_THAT(mtrun.Wait(), testing::Optional(testing::AnyOf(0, 143))) << mtrun.Text();
+  EXPECT_EQ(mtrun.Wait(), 143) << mtrun.Text();
 }
 
 TEST_F(PageTest, WorkersByThePythonPackageTellWhereTheirStepsGo) {
@@ -93,7 +92,7 @@ TEST_F(PageTest, WorkersByThePythonPackageTellWhereTheirStepsGo) {
   EXPECT_TRUE(Shows("/api/state", "\"data_wait_s\":0.0"));
   EXPECT_TRUE(Shows("/api/state", ContainsRegex("\"samples_per_s\":[1-9]")));
   kill(mtrun.pid(), SIGTERM);
-  EXPECT_THAT(mtrun.Wait(), testing::Optional(testing::AnyOf(0, 143))) << mtrun.Text();
+  EXPECT_EQ(mtrun.Wait(), 143) << mtrun.Text();
 }
 
 TEST_F(PageTest, AnEndedJobIsStillShownByItsService) {
