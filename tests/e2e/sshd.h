@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,7 +59,7 @@ class SshTest : public LauncherTest {
                              folder_.File("host_key"), "\nAuthorizedKeysFile ", folder_.File("authorized"),
                              "\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nSetEnv ",
                              support::Mark::kVariable, "=", mark_.value(), " XDG_STATE_HOME=", folder_.path(),
-                             " TMPDIR=", folder_.path(), "\n"));
+                             " TMPDIR=", folder_.path(), Sanitizers(), "\n"));
     // Its folder for privilege separation is a fixed one, which may be missing here.
     const std::string script =
         absl::StrCat("mount -t tmpfs none /run && mkdir /run/sshd && exec ", kSshd, " -D -e -f ", config);
@@ -71,6 +72,16 @@ class SshTest : public LauncherTest {
   std::unique_ptr<Program> Start(const std::vector<std::string>& args) const {
     const std::vector<std::string> ssh = {Mtrun(), "--ssh", "ssh -F " + folder_.File("client")};
     return std::make_unique<Program>(network_->On(0, Words(ssh, args)), Environment(), folder_.path());
+  }
+
+  /// What a sanitizer of this test is told, so that programs behind an sshd hear it too.
+  static std::string Sanitizers() {
+    std::string settings;
+    for (const char* name : {"TSAN_OPTIONS", "LSAN_OPTIONS"}) {
+      if (const char* value = std::getenv(name); value != nullptr)
+        absl::StrAppend(&settings, " ", name, "=", value);
+    }
+    return settings;
   }
 
   static constexpr const char* kNames[] = {"", "one", "two"};
