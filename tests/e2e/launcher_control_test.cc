@@ -128,7 +128,7 @@ TEST_F(ControlTest, AWatchedStatusIsPrintedAgainUntilTheJobEnds) {
   EXPECT_EQ(watch.Wait(), 0) << watch.Text();
   EXPECT_LT(From(watch.OutLines(), "service up").size(), 6u) << "ages alone are no news\n" << watch.Text();
   EXPECT_EQ(nodes_[1]->Wait(), 0) << nodes_[1]->Text();
-  EXPECT_EQ(nodes_[0]->Wait(), 143) << "nobody goes on with the job\n" << nodes_[0]->Text();
+  EXPECT_EQ(nodes_[0]->Wait(), 143) << "nobody is left to do the job\n" << nodes_[0]->Text();
 }
 
 TEST_F(ControlTest, AStoppedJobEndsOnAllNodes) {
