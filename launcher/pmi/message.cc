@@ -1,5 +1,8 @@
 #include "launcher/pmi/message.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

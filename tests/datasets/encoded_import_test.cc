@@ -1,5 +1,6 @@
 #include "datasets/encoded_import.h"
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "datasets/images/image_file.h"
@@ -8,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
+#include "tests/support/peers_python.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -146,10 +148,10 @@ TEST_F(EncodedImportTest, ReplacingLeavesNothingOfTheOldSet) {
 }
 
 TEST_F(EncodedImportTest, PythonReadsAShard) {
-  if (std::system("python3 -c 'import numpy, safetensors.numpy' 2>/dev/null") != 0)
-    GTEST_SKIP() << "python3 has no numpy or safetensors here";
+  const std::string python = support::PeersPython();
+  if (python.empty()) GTEST_SKIP() << "no Python with PyTorch (tools/setup --peers)";
   ASSERT_TRUE(Import(Options("out"), test::kGoOn).ok());
-  const std::string script = "python3 -c \"from safetensors.numpy import load_file; t = load_file('" +
+  const std::string script = python + " -c \"from safetensors.numpy import load_file; t = load_file('" +
                              folder_ / "out/train/shard_00000.safetensors" +
                              "'); o = t['offsets']; assert bytes(t['bytes'][:o[1]]) == open('" + source_ +
                              "/train/cat/100.png', 'rb').read() and list(t['sizes'][0]) == [20, 60]\"";

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
+#include "tests/support/peers_python.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -181,10 +182,9 @@ TEST_F(PackedTest, OutOfRangeStopsTheProgram) {
 }
 
 TEST_F(PackedTest, PythonOpensAShardInOneLine) {
-  if (std::system("python3 -c 'import numpy, safetensors.numpy' 2>/dev/null") != 0) {
-    GTEST_SKIP() << "python3 has no numpy or safetensors here";
-  }
-  const std::string script = "python3 -c \"from safetensors.numpy import load_file; t = load_file('" +
+  const std::string python = support::PeersPython();
+  if (python.empty()) GTEST_SKIP() << "no Python with PyTorch (tools/setup --peers)";
+  const std::string script = python + " -c \"from safetensors.numpy import load_file; t = load_file('" +
                              shard_ +
                              "'); assert t['images'].shape == (2, 2, 3, 3) and t['images'][1].max() == 30 "
                              "and list(t['labels']) == [2, 0]\"";

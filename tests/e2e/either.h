@@ -3,21 +3,12 @@
 // cases are called Torchrun/... and labelled long.
 #pragma once
 
-#include <cstdlib>
-
 #include "tests/e2e/launcher.h"
+#include "tests/support/peers_python.h"
 
 namespace mtrun::e2e {
 
-/// The Python of tools/setup --peers.
-inline std::string PeersPython() {
-  if (const char* named = std::getenv("MT_PEERS_PYTHON")) return named;
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  return absl::StrCat(
-      cache != nullptr ? std::string(cache) : absl::StrCat(home != nullptr ? home : "", "/.cache"),
-      "/mtrun/peers/bin/python");
-}
+using support::PeersPython;
 
 inline bool PeersHave(const std::string& module) {
   return Program({PeersPython(), "-c", "import " + module}).Wait() == 0;

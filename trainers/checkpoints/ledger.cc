@@ -121,8 +121,14 @@ std::string CheckpointLine(int64_t steps, uint64_t generation, std::string_view 
 }
 
 absl::StatusOr<uint64_t> HighestGeneration(const std::string& path) {
+  MT_ASSIGN_OR_RETURN(const LedgerEnd end, EndOfLedger(path));
+  return end.generation;
+}
+
+absl::StatusOr<LedgerEnd> EndOfLedger(const std::string& path) {
   MT_ASSIGN_OR_RETURN(const JsonLinesEnd end, ReadJsonLinesEnd(path));
-  return TailOf(end).generation;
+  const Tail tail = TailOf(end);
+  return LedgerEnd{.generation = tail.generation, .next_step = tail.next_step};
 }
 
 absl::StatusOr<std::optional<uint64_t>> RunOfLedger(const std::string& path) {

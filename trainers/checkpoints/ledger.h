@@ -52,6 +52,14 @@ std::string CheckpointLine(int64_t steps, uint64_t generation, std::string_view 
 
 /// The highest generation in the ledger at `path`; 0 where there is none.
 absl::StatusOr<uint64_t> HighestGeneration(const std::string& path);
+/// How far a ledger is.
+struct LedgerEnd {
+  uint64_t generation = 0;  // the highest
+  int64_t next_step = 0;    // behind the last one that counts
+  bool operator==(const LedgerEnd&) const = default;
+};
+/// Of the ledger at `path`; all zeros where there is none.
+absl::StatusOr<LedgerEnd> EndOfLedger(const std::string& path);
 
 /// The run that the ledger at `path` is of; nothing where there is none.
 absl::StatusOr<std::optional<uint64_t>> RunOfLedger(const std::string& path);

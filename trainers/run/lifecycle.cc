@@ -160,10 +160,12 @@ FileRole RoleOf(int rank, int writer, bool first_on_node, bool sees_mark) {
   return first_on_node && !sees_mark ? FileRole::kCopies : FileRole::kNone;
 }
 
-bool SavesBeforeStopping(bool holds, int64_t steps, uint64_t generation, const std::vector<int64_t>& saved,
-                         uint64_t highest) {
+LastSave LastSaveOf(bool holds, int64_t steps, uint64_t generation, const std::vector<int64_t>& saved,
+                    const checkpoints::LedgerEnd& ledger) {
   const auto as_far = [steps](int64_t other) { return other >= steps; };
-  return holds && generation >= highest && std::none_of(saved.begin(), saved.end(), as_far);
+  if (!holds || generation < ledger.generation || std::any_of(saved.begin(), saved.end(), as_far))
+    return LastSave::kNone;
+  return generation == ledger.generation && ledger.next_step > steps ? LastSave::kBeside : LastSave::kWriter;
 }
 
 }  // namespace mtrun::trainers

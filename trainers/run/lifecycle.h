@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "trainers/checkpoints/ledger.h"
 #include "trainers/checkpoints/position.h"
 
 namespace mtrun::trainers {
@@ -134,12 +135,17 @@ FileRole RoleOf(int rank, int writer, bool first_on_node, bool sees_mark);
 
 // ---- held outside of a generation
 
-/// A worker that is told to go while it waits: whether it must save what it holds. `holds`: it has a
-/// state, of `steps` steps in `generation`; `saved`: steps of the complete checkpoints in its folder;
-/// `highest`: the highest generation that has written there: others have gone on, and nobody would continue
-/// from its state. Nor would anybody where a member that was a step further has saved: to save here, too,
-/// would take the records of that step back.
-bool SavesBeforeStopping(bool holds, int64_t steps, uint64_t generation, const std::vector<int64_t>& saved,
-                         uint64_t highest);
+/// What a worker that is told to go while it waits does with the state that it holds.
+enum class LastSave {
+  kNone,    // others have gone on, or have saved as much: nobody would continue from it
+  kWriter,  // a checkpoint, and whatever the records of the run lack
+  /// A checkpoint alone. A member of its generation has recorded a step that was aborted here, and may be
+  /// saving it, or have died before it could: then the run goes on from this one, and does that step again.
+  kBeside,
+};
+/// `holds`: it has a state, of `steps` steps in `generation`; `saved`: steps of the complete checkpoints in
+/// its folder; `ledger`: how far the records are there.
+LastSave LastSaveOf(bool holds, int64_t steps, uint64_t generation, const std::vector<int64_t>& saved,
+                    const checkpoints::LedgerEnd& ledger);
 
 }  // namespace mtrun::trainers

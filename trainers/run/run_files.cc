@@ -74,6 +74,11 @@ absl::Status RunFiles::BecomeWriter(const Start& start) {
   return absl::OkStatus();
 }
 
+void RunFiles::SaveBeside(const Start& start) {
+  folder_.reset();
+  copies_ = std::make_unique<CheckpointWriter>(WriterOptions(start));
+}
+
 absl::Status RunFiles::OpenFolder(const Start& start) {
   RunFolder::Options options{.checkpoints = WriterOptions(start),
                              .settings = options_.settings,

@@ -60,6 +60,8 @@ class RunFiles {
   absl::Status Enter(const Place& place, const Start& start, const std::function<absl::Status()>& barrier);
   /// This member becomes the writer, outside of a generation too.
   absl::Status BecomeWriter(const Start& start);
+  /// This member saves checkpoints in a folder whose writer may be at work, and touches nothing else there.
+  void SaveBeside(const Start& start);
   /// The state of another member, or of a checkpoint, counts: the remembered steps are not its own any more.
   void Forget() { recent_.clear(); }
 

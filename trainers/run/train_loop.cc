@@ -344,11 +344,19 @@ absl::Status TrainLoop::SaveUnlessSaved() {
   MT_RETURN_IF_ERROR(CheckRunFolder(path));
   MT_ASSIGN_OR_RETURN(const UniqueFd turn, LockFolder(path));
   MT_ASSIGN_OR_RETURN(const auto saved, checkpoints::CompleteSteps(checkpoints::RealFiles(), path));
-  const uint64_t highest =
-      checkpoints::HighestGeneration(absl::StrCat(path, "/", checkpoints::kLedgerFile)).value_or(0);
-  if (!SavesBeforeStopping(replica_.exists(), steps(), replica_.generation(), saved, highest))
-    return absl::OkStatus();
-  MT_RETURN_IF_ERROR(files_.BecomeWriter(FilesStart(/*fresh=*/false)));
+  const checkpoints::LedgerEnd ledger =
+      checkpoints::EndOfLedger(absl::StrCat(path, "/", checkpoints::kLedgerFile))
+          .value_or(checkpoints::LedgerEnd{});
+  switch (LastSaveOf(replica_.exists(), steps(), replica_.generation(), saved, ledger)) {
+    case LastSave::kNone:
+      return absl::OkStatus();
+    case LastSave::kWriter:
+      MT_RETURN_IF_ERROR(files_.BecomeWriter(FilesStart(/*fresh=*/false)));
+      break;
+    case LastSave::kBeside:
+      files_.SaveBeside(FilesStart(/*fresh=*/false));
+      break;
+  }
   MT_RETURN_IF_ERROR(Save());
   return files_.Wait();
 }

@@ -36,7 +36,9 @@ TEST(FailureCausesTest, HowTheyEndedDoes) {
 
 TEST(FailureCausesTest, WhoFailedAsTheRootCauseDidIsTakenOut) {
   auto causes = FoldCauses({Failure(0, "x 1"), Failure(3, "y"), Failure(2, "x 2")});
-  const rendezvous::WorkerFailure root{.host = "a", .rank = 1, .exit_code = 1, .message = "x 3\nTraceback"};
+  rendezvous::WorkerFailure root;
+  root.exit_code = 1;
+  root.message = "x 3\nTraceback";
   EXPECT_THAT(TakeAlike(root, &causes), ElementsAre(0, 2));
   ASSERT_THAT(causes, SizeIs(1));
   EXPECT_EQ(causes[0].first.message, "y");

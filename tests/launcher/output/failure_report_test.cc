@@ -56,8 +56,11 @@ TEST(FailureReportTest, ListsWhoElseFailed) {
 TEST(FailureReportTest, WhoFailedAlikeIsNamedOnce) {
   const std::string traceback = "(no error was recorded; the last lines of standard error)\nValueError: conv";
   rendezvous::JobOutcome outcome;
-  outcome.root_cause = rendezvous::WorkerFailure{
-      .host = "node1", .rank = 3, .local_rank = 3, .exit_code = 1, .message = traceback + "3"};
+  rendezvous::WorkerFailure& root = outcome.root_cause.emplace();
+  root.host = "node1";
+  root.rank = root.local_rank = 3;
+  root.exit_code = 1;
+  root.message = traceback + "3";
   std::vector<OtherFailure> others;
   for (const int rank : {0, 1, 2, 4, 5})
     others.push_back({rank, rank, 1, 0, "09:00:01", absl::StrCat(traceback, rank)});
@@ -72,9 +75,11 @@ TEST(FailureReportTest, WhoFailedAlikeIsNamedOnce) {
 
 TEST(FailureReportTest, IsBoundedWhateverFails) {
   rendezvous::JobOutcome outcome;
-  outcome.root_cause =
-      rendezvous::WorkerFailure{.host = "node1", .exit_code = 1, .log_file = "/logs/0/stderr.log"};
-  for (int i = 0; i < 500; ++i) absl::StrAppend(&outcome.root_cause->message, "frame ", i, "\n");
+  rendezvous::WorkerFailure& root = outcome.root_cause.emplace();
+  root.host = "node1";
+  root.exit_code = 1;
+  root.log_file = "/logs/0/stderr.log";
+  for (int i = 0; i < 500; ++i) absl::StrAppend(&root.message, "frame ", i, "\n");
   std::vector<OtherFailure> others;
   for (int rank = 1; rank < 64; ++rank)
     others.push_back({rank, rank, 1, 0, "09:00:01", std::string(static_cast<size_t>(rank), 'x')});

@@ -121,6 +121,8 @@ TEST_F(LedgerTest, ALateWriterHarmsNothing) {
   EXPECT_EQ(Ledger::Open(path_, head_)->next_step(), 2);
   EXPECT_EQ(*HighestGeneration(path_), 2u);
   EXPECT_EQ(*HighestGeneration(folder_ + "/none"), 0u);
+  EXPECT_EQ(*EndOfLedger(path_), (LedgerEnd{.generation = 2, .next_step = 2}));
+  EXPECT_EQ(*EndOfLedger(folder_ + "/none"), LedgerEnd{});
 }
 
 /// Earlier releases numbered generations from 1 again when nobody was left who knew them.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/splitmix.h"
+#include "tests/support/peers_python.h"
 #include "tests/trainers/support/trainer_program.h"
 #include "trainers/models/cnn_a.h"
 #include "trainers/models/resnet18.h"
@@ -47,7 +48,7 @@ save_file({"output": y}, target)
 class InterchangeTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    python_ = testing::PeersPython();
+    python_ = support::PeersPython();
     if (python_.empty()) GTEST_SKIP() << "no Python with PyTorch (tools/setup --peers)";
     support::WriteText(folder_.File("script.py"), kScript);
   }

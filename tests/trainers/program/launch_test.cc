@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tests/support/peers_python.h"
 #include "tests/support/port.h"
 #include "tests/trainers/support/trainer_program.h"
 
@@ -31,7 +32,7 @@ class LaunchTest : public ::testing::Test {
 
 /// torchrun's agent serves the store that our workers meet at.
 TEST_F(LaunchTest, UnderTorchrun) {
-  const std::string python = testing::PeersPython();
+  const std::string python = support::PeersPython();
   if (python.empty()) GTEST_SKIP() << "no torchrun (tools/setup --peers)";
   testing::Args args = {
       python, "-m",          "torch.distributed.run",          "--standalone", "--nproc_per_node",

@@ -13,6 +13,7 @@
 #include "datasets/images/png.h"
 #include "datasets/packed.h"
 #include "nlohmann/json.hpp"
+#include "tests/support/peers_python.h"
 #include "tests/trainers/support/encoded_set.h"
 #include "tests/trainers/support/trainer_program.h"
 #include "trainers/models/unet.h"
@@ -84,7 +85,7 @@ class TrainedTest : public ::testing::Test {
   std::string Python(const std::string& script, const Args& args) {
     const std::string file = folder_.File("check.py");
     std::ofstream(file) << script;
-    Args words = {testing::PeersPython(), file};
+    Args words = {support::PeersPython(), file};
     words.insert(words.end(), args.begin(), args.end());
     support::Program python(words, testing::NoLauncher());
     EXPECT_EQ(python.Wait(kSlow), 0) << python.Text();
@@ -249,7 +250,7 @@ print('same', worst)
 class ExportTest : public TrainedTest {
  protected:
   void SetUp() override {
-    if (testing::PeersPython().empty()) GTEST_SKIP() << "no Python with PyTorch (tools/setup --peers)";
+    if (support::PeersPython().empty()) GTEST_SKIP() << "no Python with PyTorch (tools/setup --peers)";
   }
   void ExpectSameInPython(const std::string& program, const std::string& data, const Args& more) {
     Args args = Train(data, program, {"--max_steps", "2", "--batch_size", "4", "--eval_images", "4"});

@@ -172,11 +172,18 @@ TEST(Lifecycle, OneWriterAndACopyOnEveryNodeThatDoesNotShareItsFolder) {
 }
 
 TEST(Lifecycle, AHeldStateIsSavedUnlessAnotherWasFaster) {
-  EXPECT_TRUE(SavesBeforeStopping(true, 7, 2, {3, 6}, 2));
-  EXPECT_FALSE(SavesBeforeStopping(true, 7, 2, {3, 7}, 2));
-  EXPECT_FALSE(SavesBeforeStopping(true, 7, 2, {3, 8}, 2)) << "its last step was aborted, another's was not";
-  EXPECT_FALSE(SavesBeforeStopping(false, 0, 0, {}, 0));
-  EXPECT_FALSE(SavesBeforeStopping(true, 7, 2, {3, 6}, 3)) << "the others went on without it";
+  EXPECT_EQ(LastSaveOf(true, 7, 2, {3, 6}, {2, 7}), LastSave::kWriter);
+  EXPECT_EQ(LastSaveOf(true, 7, 2, {3, 6}, {2, 5}), LastSave::kWriter) << "the writer died before it wrote";
+  EXPECT_EQ(LastSaveOf(true, 7, 2, {3, 7}, {2, 7}), LastSave::kNone);
+  EXPECT_EQ(LastSaveOf(true, 7, 2, {3, 8}, {2, 8}), LastSave::kNone) << "another's last step was not aborted";
+  EXPECT_EQ(LastSaveOf(false, 0, 0, {}, {}), LastSave::kNone);
+  EXPECT_EQ(LastSaveOf(true, 7, 2, {3, 6}, {3, 7}), LastSave::kNone) << "the others went on without it";
+}
+
+TEST(Lifecycle, WhoIsAStepBehindTakesNothingBack) {
+  EXPECT_EQ(LastSaveOf(true, 7, 2, {3, 6}, {2, 8}), LastSave::kBeside) << "somebody may be saving step 8";
+  EXPECT_EQ(LastSaveOf(true, 7, 2, {3, 6}, {1, 8}), LastSave::kWriter)
+      << "an earlier generation's, superseded";
 }
 
 }  // namespace

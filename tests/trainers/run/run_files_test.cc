@@ -14,6 +14,7 @@
 #include "tests/support/small_disk.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/ledger.h"
+#include "trainers/checkpoints/manifest.h"
 #include "trainers/checkpoints/run_state.h"
 
 namespace mtrun::trainers {
@@ -132,6 +133,27 @@ TEST_F(RunFilesTest, AWriterThatWasAwayContinuesBehindWhatOthersWrote) {
     previous = Sha256Hex(std::string(line));
   }
   EXPECT_THAT(ledger, HasSubstr(R"({"rewind":2,"generation":3,)"));
+}
+
+/// Told to go, a step behind the writer, which is saving that step.
+TEST_F(RunFilesTest, WhoSavesBesideTheWriterTakesNothingBack) {
+  RunFiles writer(In(folder_.path())), behind(In(folder_.path()));
+  ASSERT_TRUE(writer.BecomeWriter(RunAt(0)).ok());
+  for (const int64_t step : {0, 1}) ASSERT_TRUE(writer.Record(FileStep(step), MonotonicNow()).ok());
+  ASSERT_TRUE(writer.Flush().ok());
+  const std::string ledger = ReadFile(folder_.path() + "/ledger.jsonl").value_or("");
+  const std::string unfinished = absl::StrCat(folder_.path(), "/", checkpoints::PartialFolder(2, "1.1"));
+  fs::create_directories(unfinished);
+
+  behind.SaveBeside(RunAt(1));
+  ASSERT_TRUE(behind.Save(Snapshot(1), {}, MonotonicNow()).ok());
+  ASSERT_TRUE(behind.Wait().ok());
+  EXPECT_EQ(*checkpoints::CompleteSteps(checkpoints::RealFiles(), folder_.path()), (std::vector<int64_t>{1}));
+  EXPECT_EQ(ReadFile(folder_.path() + "/ledger.jsonl").value_or(""), ledger);
+  EXPECT_TRUE(fs::exists(unfinished));
+  ASSERT_TRUE(writer.Save(Snapshot(2), {}, MonotonicNow()).ok());
+  ASSERT_TRUE(writer.Wait().ok());
+  EXPECT_EQ(checkpoints::CompleteSteps(checkpoints::RealFiles(), folder_.path())->back(), 2);
 }
 
 TEST_F(RunFilesTest, WhatAnotherMembersStateReplacedIsForgotten) {

@@ -1,6 +1,5 @@
 #include "tests/trainers/support/trainer_program.h"
 
-#include <unistd.h>
 #include <zlib.h>
 
 #include <cstdlib>
@@ -108,19 +107,6 @@ std::string Run(const std::string& program, int world, const Args& args, support
   for (const auto& worker : workers)
     EXPECT_EQ(worker->Wait(patience), 0) << "world " << world << "\n" << worker->Text();
   return workers[0]->Text();
-}
-
-std::string PeersPython() {
-  std::vector<std::string> candidates;
-  if (const char* named = std::getenv("MT_PEERS_PYTHON"); named != nullptr) candidates.push_back(named);
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  if (cache != nullptr) candidates.push_back(absl::StrCat(cache, "/mtrun/peers/bin/python"));
-  if (home != nullptr) candidates.push_back(absl::StrCat(home, "/.cache/mtrun/peers/bin/python"));
-  for (const std::string& path : candidates) {
-    if (access(path.c_str(), X_OK) == 0) return path;
-  }
-  return "";
 }
 
 std::string FashionSet(const std::string& folder, int64_t train, int64_t test) {

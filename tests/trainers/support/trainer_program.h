@@ -39,9 +39,6 @@ std::vector<std::unique_ptr<support::Program>> StartWorld(const std::string& pro
 std::string Run(const std::string& program, int world, const Args& args,
                 support::Seconds patience = support::kPatience);
 
-/// The Python that has PyTorch (MT_PEERS_PYTHON, or the environment of tools/setup --peers); "" without one.
-std::string PeersPython();
-
 /// Debian's Fashion-MNIST, the first `train` and `test` images, as a packed set `<folder>/fashion`; "" where
 /// the package is not installed.
 std::string FashionSet(const std::string& folder, int64_t train, int64_t test);

@@ -1,0 +1,25 @@
+#include "tests/support/peers_python.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace mtrun::support {
+
+std::string PeersPython() {
+  std::vector<std::string> candidates;
+  if (const char* named = std::getenv("MT_PEERS_PYTHON"); named != nullptr) candidates.push_back(named);
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (cache != nullptr) candidates.push_back(absl::StrCat(cache, "/mtrun/peers/bin/python"));
+  if (home != nullptr) candidates.push_back(absl::StrCat(home, "/.cache/mtrun/peers/bin/python"));
+  for (const std::string& path : candidates) {
+    if (access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
+
+}  // namespace mtrun::support
