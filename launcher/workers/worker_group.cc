@@ -254,9 +254,11 @@ class Group : public WorkerGroup {
   /// did.
   bool PrintedEarlierError() {
     const int64_t first = failed_.front().since(), fresh = WallClockNs() - kFreshTracebackNs;
+    Duration patience = kOutputPatience;  // once: what all had written by now has come then
     for (size_t i = 0; i < workers_.size(); ++i) {
       if (workers_[i]->life != Life::kRunning) continue;
-      const auto printed = output_.TracebackAt(static_cast<int>(i), kOutputPatience);
+      const auto printed =
+          output_.TracebackAt(static_cast<int>(i), std::exchange(patience, Duration::zero()));
       if (printed.has_value() && fresh < *printed && *printed < first) return true;
     }
     return false;

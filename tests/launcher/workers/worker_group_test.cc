@@ -172,7 +172,7 @@ TEST_F(WorkerGroupTest, TheTracebackThatWasPrintedFirstIsReportedFirst) {
   const std::string consequence = absl::StrCat("while [ ! -e ", printed, " ]; do sleep 0.01; done; ", raise,
                                                "echo 'ConnectionError: gone' >&2; exit 1");
   Start({consequence,
-         absl::StrCat(raise, "echo 'ValueError: the cause' >&2; sleep 0.05; touch ", printed,
+         absl::StrCat(raise, "echo 'ValueError: the cause' >&2; sleep 0.3; touch ", printed,
                       "; sleep 0.3; exit 1"),
          consequence});
   ASSERT_TRUE(RunUntil([&] { return exited_.size() == 3; }));
@@ -184,7 +184,7 @@ TEST_F(WorkerGroupTest, TheTracebackThatWasPrintedFirstIsReportedFirst) {
 TEST_F(WorkerGroupTest, ATracebackOfOneThatLivesOnHoldsUpForAMomentOnly) {
   const std::string printed = folder_.File("printed");
   Start({absl::StrCat("while [ ! -e ", printed, " ]; do sleep 0.01; done; exit 4"),
-         absl::StrCat("echo 'Traceback (most recent call last):' >&2; sleep 0.05; touch ", printed,
+         absl::StrCat("echo 'Traceback (most recent call last):' >&2; sleep 0.3; touch ", printed,
                       "; exec sleep 1000")});
   ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
   EXPECT_EQ(exited_[0].exit_code, 4);
