@@ -202,7 +202,8 @@ TEST_F(WorkerGroupTest, WhoRecordsAndStaysIsToldToEnd) {
 
 TEST_F(WorkerGroupTest, LeaveLeavesWhatTheWorkersStarted) {
   Start({"sleep 1000 & setsid sleep 1000 & exit 0"});
-  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
+  // While a process begins its program its environment, and with it the mark, cannot be read.
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1 && mark_.Alive().size() == 2; }));
   group_->Leave();
   EXPECT_TRUE(group_->empty());
   EXPECT_EQ(mark_.Alive().size(), 2u);
