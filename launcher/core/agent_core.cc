@@ -131,7 +131,7 @@ void AgentCore::OnService(const rendezvous::ServiceEvent& event) {
                           out_.Add(ReadLog{e, slots_.LocalRankOf(e.rank)});
                         },
                         [this](const rendezvous::ControlCall& e) {
-                          const bool asked = e.leave && drain_.Ask(rendezvous::Describe(e.by));
+                          const bool asked = e.leave && drain_.Ask(rendezvous::Describe(e.by), e.checkpoint);
                           // Of its own drain a node says so itself.
                           if (!asked || e.checkpoint) out_.Log(Level::kWarning, rendezvous::Describe(e));
                           if (asked) OnSignal(SIGTERM);

@@ -17,7 +17,8 @@ Drain::Heard Drain::Hear(int signal, TimePoint now) {
   return Heard::kFirst;
 }
 
-bool Drain::Ask(const std::string& by) {
+bool Drain::Ask(const std::string& by, bool all_nodes) {
+  all_nodes_ |= all_nodes;
   if (heard_) return false;
   asked_by_ = by;
   signal_awaited_ = true;
@@ -35,7 +36,8 @@ bool Drain::AbortsStep(const WorkerExited& exited, const WorkerSlot& slot) const
 }
 
 int Drain::ExitCode(const WorkerSlots& slots, bool others_go_on) const {
-  if (slots.AllMembersLeftWell() && (others_go_on || slots.AllMembersDone())) return 0;
+  const bool goes_on = others_go_on && !all_nodes_;
+  if (slots.AllMembersLeftWell() && (goes_on || slots.AllMembersDone())) return 0;
   const int status = slots.StatusOfLeavers();
   return status != 0 ? status : exit_code();
 }

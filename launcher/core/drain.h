@@ -25,8 +25,8 @@ class Drain {
   };
   Heard Hear(int signal, TimePoint now);
   /// An operator asks: as SIGTERM, which the caller has to feed it next. False where this node leaves
-  /// already.
-  bool Ask(const std::string& by);
+  /// already. `all_nodes`: the whole job stops, and no other node goes on with it.
+  bool Ask(const std::string& by, bool all_nodes);
   /// The first one; 0 before any.
   int signal() const { return signal_; }
   /// 128 + signal: mtrun's exit status, unless its workers' own says more.
@@ -58,6 +58,7 @@ class Drain {
   std::optional<TimePoint> heard_;
   std::string asked_by_ = {};    // "" for a signal
   bool signal_awaited_ = false;  // asked, and no signal has come since
+  bool all_nodes_ = false;       // asked to stop the job
   std::optional<TimePoint> deadline_;
   bool complete_ = false;
 };

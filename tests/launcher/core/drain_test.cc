@@ -76,19 +76,35 @@ TEST(DrainTest, TheWorkersStatusIsItsOwn) {
   EXPECT_EQ(drain.ExitCode(slots, true), 85) << "one that was in no generation says nothing";
 }
 
+TEST(DrainTest, NobodyGoesOnWithAJobThatStops) {
+  WorkerSlots slots("node1");
+  slots.Reset(2);
+  slots[0] = slots[1] = kLeft;
+  Drain asked, signalled;
+  asked.Ask("anna@login1", true);
+  for (Drain* drain : {&asked, &signalled}) {
+    drain->Hear(SIGTERM, AtMs(0));
+    drain->Complete();
+  }
+  EXPECT_EQ(asked.ExitCode(slots, true), 143);
+  EXPECT_EQ(signalled.ExitCode(slots, true), 0);
+  signalled.Ask("anna@login1", true);
+  EXPECT_EQ(signalled.ExitCode(slots, true), 143) << "the others were stopped while this node left";
+}
+
 TEST(DrainTest, WhoIsAskedLeavesAsOnASignal) {
   Drain drain;
-  EXPECT_TRUE(drain.Ask("anna@login1"));
+  EXPECT_TRUE(drain.Ask("anna@login1", false));
   EXPECT_EQ(drain.Hear(SIGTERM, AtMs(0)), Drain::Heard::kFirst);
   EXPECT_EQ(drain.why(), "was asked to leave by anna@login1");
   EXPECT_EQ(drain.exit_code(), 143);
-  EXPECT_FALSE(drain.Ask("bob@login2")) << "it leaves already";
+  EXPECT_FALSE(drain.Ask("bob@login2", false)) << "it leaves already";
   EXPECT_EQ(drain.why(), "was asked to leave by anna@login1");
 }
 
 TEST(DrainTest, TheSignalBehindARequestHurriesNobody) {
   Drain drain;
-  drain.Ask("anna@login1");
+  drain.Ask("anna@login1", false);
   drain.Hear(SIGTERM, AtMs(0));
   EXPECT_EQ(drain.Hear(SIGTERM, AtMs(2000)), Drain::Heard::kKnown) << "a scheduler's";
   EXPECT_EQ(drain.Hear(SIGTERM, AtMs(4000)), Drain::Heard::kAgain);
@@ -97,7 +113,7 @@ TEST(DrainTest, TheSignalBehindARequestHurriesNobody) {
 TEST(DrainTest, WhoLeavesOnASignalIsNotAsked) {
   Drain drain;
   drain.Hear(SIGINT, AtMs(0));
-  EXPECT_FALSE(drain.Ask("anna@login1"));
+  EXPECT_FALSE(drain.Ask("anna@login1", false));
   EXPECT_EQ(drain.why(), "received SIGINT");
 }
 
