@@ -13,7 +13,9 @@ namespace mtrun::e2e {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::ElementsAre;
+using testing::Eq;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
@@ -88,7 +90,7 @@ TEST_P(Failing, Behaviour34AFailureDoesNotWaitForOtherNodes) {
   EXPECT_NE(ended(*first), ended(*second));
   for (Program* node : {first.get(), second.get()}) {
     node->Signal(SIGTERM);
-    EXPECT_EQ(node->Wait(), 1) << node->Text();
+    EXPECT_THAT(node->Wait(), AnyOf(Eq(1), Eq(143))) << "the signal meets torchrun anywhere\n" << node->Text();
   }
 }
 
