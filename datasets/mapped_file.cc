@@ -27,9 +27,8 @@ absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
 
 void MappedFile::WillNeed(absl::Span<const uint8_t> part) {
   static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(part.data());
-  const uintptr_t first = begin - begin % page;
-  madvise(reinterpret_cast<void*>(first), begin - first + part.size(), MADV_WILLNEED);
+  const uintptr_t inside = reinterpret_cast<uintptr_t>(part.data()) % page;
+  madvise(const_cast<uint8_t*>(part.data()) - inside, inside + part.size(), MADV_WILLNEED);
 }
 
 MappedFile::~MappedFile() {

@@ -281,6 +281,7 @@ class Fetcher {
   void OnWhole(Job& job) {
     const bool resumed = job.part->resumed();
     const absl::Status finished = job.part->Finish();
+    if (absl::IsAborted(finished)) return OnWrong(job, finished, /*resumed=*/true);
     if (absl::IsDataLoss(finished)) return OnWrong(job, finished, resumed);
     if (!finished.ok()) return OnNotWritten(job, {.error = std::string(finished.message())});
     wrong_.erase(job.id);

@@ -77,8 +77,15 @@ absl::Status PartFile::Finish() {
     return absl::DataLossError(absl::StrCat(path_, ": what came does not have the SHA-256 of the index"));
   }
   if (fsync(fd_.get()) != 0) return ErrnoStatus(errno, absl::StrCat("fsync ", part_));
-  fd_.Reset();
+  // What came is right: is it what lies here? Marked before it is read, so that a later write takes the mark
+  // away.
   MT_RETURN_IF_ERROR(MarkVerified(part_, entry_));
+  MT_ASSIGN_OR_RETURN(const std::string here, Sha256OfFile(part_));
+  if (here != entry_.sha256) {
+    MT_RETURN_IF_ERROR(Restart());
+    return absl::AbortedError(absl::StrCat(part_, " was written to by somebody else while it came"));
+  }
+  fd_.Reset();
   if (rename(part_.c_str(), path_.c_str()) != 0) return ErrnoStatus(errno, absl::StrCat("rename ", part_));
   return SyncFolder(path_.substr(0, path_.rfind('/')));
 }

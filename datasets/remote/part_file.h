@@ -29,7 +29,8 @@ class PartFile {
   /// From the first byte again.
   absl::Status Restart();
   /// Compares the checksum, writes to the disk, marks as verified and puts the file into its place.
-  /// kDataLoss: these are not the bytes that the index names; nothing is kept.
+  /// kDataLoss: these are not the bytes that the index names; kAborted: they came, but others lie here, since
+  /// somebody writes to the file. Nothing is kept.
   absl::Status Finish();
 
  private:

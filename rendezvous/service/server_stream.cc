@@ -28,7 +28,7 @@ ServerStream* ServerStream::Make(asio::io_context& loop, asio::io_context& calls
 }
 
 void ServerStream::Write(grpc::ByteBuffer message) {
-  out_ = std::move(message);
+  out_.Swap(&message);
   writing_ = true;
   asio::post(calls_, [self = shared_from_this()] { self->StartWrite(&self->out_); });
 }

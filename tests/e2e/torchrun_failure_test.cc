@@ -90,7 +90,8 @@ TEST_P(Failing, Behaviour34AFailureDoesNotWaitForOtherNodes) {
   EXPECT_NE(ended(*first), ended(*second));
   for (Program* node : {first.get(), second.get()}) {
     node->Signal(SIGTERM);
-    EXPECT_THAT(node->Wait(), AnyOf(Eq(1), Eq(143))) << "the signal meets torchrun anywhere\n" << node->Text();
+    EXPECT_THAT(node->Wait(), AnyOf(Eq(1), Eq(143))) << "the signal meets torchrun anywhere\n"
+                                                     << node->Text();
   }
 }
 

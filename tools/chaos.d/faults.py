@@ -316,7 +316,7 @@ class Faults:
         time.sleep(0.01)
 
     def ended_by_itself(self, node):
-        self.problems.append(f"node{node.number}: mtrun ended by itself with {node.front.returncode}")
+        self.problems.append(f"node{node.number}: mtrun ended by itself with {node.front.returncode}{node.last_words()}")
         node.state = DOWN
         now = time.monotonic()
         self.later(1.0, lambda: self.join(node, {"to": now}))
@@ -329,7 +329,7 @@ class Faults:
             if late.node.state in (DOWN, GONE) or code == 0 or (code == 1 and self.services.hosts):
                 self.late.remove(late)  # killed with its node, or told
             elif code is not None:
-                self.problems.append(f"{name} ended with {code} instead of 0")
+                self.problems.append(f"{name} ended with {code} instead of 0{late.node.last_words()}")
                 self.late.remove(late)
             elif late.deaf(now):
                 late.since = max(late.since, now)

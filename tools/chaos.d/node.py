@@ -24,10 +24,18 @@ class Node:
                 str(owner.SHUTDOWN_SECONDS), "--event_log", os.path.join(owner.folder, f"events-{self.number}.jsonl"),
                 "--log_dir", os.path.join(owner.logs, f"logs-{self.number}")] + owner.program(self)
         environment = {**owner.environment, "MTRUN_CHAOS_JOB": str(owner.job)}
-        self.front = owner.cluster.start(self.number, argv, os.path.join(owner.folder, f"node-{self.number}.log"), environment)
+        self.front = owner.cluster.start(self.number, argv, self.log(), environment)
         self.changes, self.started = False, time.time()
         if self.state != CUT:
             self.state = WHOLE
+
+    def log(self):
+        return os.path.join(self.owner.folder, f"node-{self.number}.log")
+
+    def last_words(self, lines=8):
+        """The end of its log, below a problem."""
+        with open(self.log(), encoding="utf-8", errors="replace") as file:
+            return "".join(f"\n      {line.rstrip()}" for line in file.readlines()[-lines:])
 
     def agent(self):
         """mtrun's grandchild (launcher/workers/guardian.h)."""

@@ -158,7 +158,8 @@ class Chaos(faults.Faults):
             while node.runs() and node.front.poll() is None and time.monotonic() < end:
                 time.sleep(0.01)
             if node.runs() and node.front.poll() != 0:
-                self.problems.append(f"node{node.number}: mtrun ended with {node.front.poll()} instead of 0 (None: not at all)")
+                self.problems.append(f"node{node.number}: mtrun ended with {node.front.poll()} instead of 0 (None: not at all)"
+                                     f"{node.last_words()}")
         for process in self.burners:
             process.terminate()
             process.wait()

@@ -1,6 +1,7 @@
 #include "datasets/remote/part_file.h"
 
 #include <filesystem>
+#include <fstream>
 
 #include "datasets/cache/cache_layout.h"
 #include "gmock/gmock.h"
@@ -49,6 +50,18 @@ TEST_F(PartFileTest, OtherBytesAreNotKept) {
   EXPECT_FALSE(part.resumed());
   ASSERT_TRUE(part.Append(kBytes).ok());
   EXPECT_TRUE(part.Finish().ok());
+}
+
+TEST_F(PartFileTest, WhatSomebodyWritesToWhileItComesIsNotTakenForVerified) {
+  PartFile part = Open();
+  ASSERT_TRUE(part.Append(kBytes).ok());
+  const std::string name = folder_ / ("set/train/" + test::Names(folder_ / "set/train").at(0));
+  std::fstream(name).seekp(4).write("damage", 6);
+  EXPECT_TRUE(absl::IsAborted(part.Finish())) << "no fault of the server's";
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  ASSERT_TRUE(part.Append(kBytes).ok());
+  ASSERT_TRUE(part.Finish().ok());
+  EXPECT_EQ(test::Read(path_), kBytes);
 }
 
 TEST_F(PartFileTest, WhatBeginsAgainIsNoLongerOfAnEarlierTry) {
