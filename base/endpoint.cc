@@ -21,11 +21,18 @@ absl::Status Wrong(absl::string_view text, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is not HOST or HOST:PORT: ", why));
 }
 
+bool IsInterfaceCharacter(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+         absl::string_view("-_.~:").find(c) != absl::string_view::npos;
+}
+
 /// Of a network interface, too: "fe80::1%eth0".
 bool IsV6Address(absl::string_view host) {
   in6_addr address;
   const std::string text(host.substr(0, host.find('%')));
-  return inet_pton(AF_INET6, text.c_str(), &address) == 1;
+  const absl::string_view interface = host.substr(std::min(text.size() + 1, host.size()));
+  return inet_pton(AF_INET6, text.c_str(), &address) == 1 &&
+         std::all_of(interface.begin(), interface.end(), IsInterfaceCharacter);
 }
 
 bool IsLoopbackAddress(const std::string& host) {
@@ -91,6 +98,7 @@ std::string ToText(const Endpoint& endpoint) {
 }
 
 bool IsIpAddress(std::string_view host) {
+  if (host.find('\0') != std::string_view::npos) return false;  // inet_pton would read up to there
   in_addr v4;
   return inet_pton(AF_INET, std::string(host).c_str(), &v4) == 1 || IsV6Address(View(host));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -75,12 +76,13 @@ EndMark ReadEnd(std::string_view text, std::optional<int>* status) {
   if (begun != kEnd.substr(0, begun.size())) return EndMark::kNone;
   const size_t end = std::min(text.find('\n'), text.size());
   const std::string_view digits = text.substr(begun.size(), end - begun.size());
-  int number = 0;
-  if (digits.size() > kStatusDigits || (!digits.empty() && !absl::SimpleAtoi(View(digits), &number)))
+  const auto is_digit = [](unsigned char c) { return absl::ascii_isdigit(c); };
+  if (digits.size() > kStatusDigits || !std::all_of(digits.begin(), digits.end(), is_digit))
     return EndMark::kNone;
   if (end == text.size()) return EndMark::kBegun;
   if (digits.empty()) return EndMark::kNone;
-  *status = number;
+  int number = 0;
+  *status = absl::SimpleAtoi(View(digits), &number) ? number : 0;
   return EndMark::kWhole;
 }
 

@@ -46,6 +46,9 @@ TEST(RequestPartsTest, AHostIsReadWithoutItsPort) {
   for (const char* bad :
        {"", ":80", "a:b", "a:99999", "[::1", "[evil.example]", "a b", "a/b", "a@b", "[::1]x"})
     EXPECT_EQ(HostIn(bad), std::nullopt) << bad;
+  EXPECT_EQ(HostIn(std::string_view("[::\0<b>]", 8)), std::nullopt) << "found by fuzzing";
+  EXPECT_EQ(HostIn("[fe80::1%<b>]"), std::nullopt);
+  EXPECT_EQ(HostIn("[fe80::1%eth0]:80"), "fe80::1%eth0");
 }
 
 TEST(RequestPartsTest, NamesOfOthersAreNotOurHost) {

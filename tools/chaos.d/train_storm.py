@@ -19,7 +19,7 @@ import screen
 import services
 
 DISK_MIB = 24
-PATIENCE = 120.0   # without a new step
+PATIENCE = 60.0    # without a new step
 LAST_STEPS = 3     # of a run: no node starts any more, one becomes late
 CALM_STEPS = 30    # with a list: nothing else happens to a run's last steps
 
@@ -78,7 +78,8 @@ class TrainStorm(faults.Faults):
         if self.watched[-1].look(now):
             self.last_step = now
         if now - self.last_step > PATIENCE:
-            raise RuntimeError(f"run {self.job}: no step for {PATIENCE:.0f} s")
+            heard = "".join(f"\n  node{node.number} ({node.state}):{node.last_words()}" for node in self.nodes)
+            raise RuntimeError(f"run {self.job}: no step for {PATIENCE:.0f} s{heard}")
         if self.services.hosts:
             self.wants_calm = self.watched[-1].steps >= self.args.steps - CALM_STEPS
         if not self.ending and self.watched[-1].steps >= self.args.steps - LAST_STEPS and self.job not in self.over:

@@ -80,8 +80,9 @@ TEST(WireTest, TheGreetingStandsAmongWhatTheShellPrints) {
 
 TEST(WireTest, TheEndIsToldFromOutputThatLooksLikeIt) {
   const std::string zero(1, '\0');
-  const std::string sent = absl::StrCat("a", zero, "b", zero, "mtrun ended x\n", zero, "mtrun ended \n", zero,
-                                        "mtrun ended 1234\n", zero);
+  const std::string sent =
+      absl::StrCat("a", zero, "b", zero, "mtrun ended x\n", zero, "mtrun ended \n", zero,
+                   "mtrun ended 1234\n", zero, "mtrun ended  41\n", zero, "mtrun ended -41\n", zero);
   for (const size_t cut : {size_t{1}, size_t{3}, size_t{7}, size_t{1000}}) {
     HostOutput output;
     output.Feed(Encode(Greeting{"1", "h", ""}));
