@@ -70,7 +70,13 @@ class TrainStorm(faults.Faults):
         return True
 
     def next_runs(self, job):
-        return self.stop or (self.job > job and self.watched[-1].steps > 0)
+        """Or none will: an earlier return would be taken for a member of a run that goes on, and the next one waits for it."""
+        return (self.stop and self.job in self.over) or (self.job > job and self.watched[-1].steps > 0)
+
+    def fire(self, fault):
+        """What has not been possible until the last run was over never is: the report tells what is scarce."""
+        if not self.stop or self.job not in self.over:
+            super().fire(fault)
 
     def turn(self):
         super().turn()
