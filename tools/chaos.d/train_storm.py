@@ -122,7 +122,8 @@ class TrainStorm(faults.Faults):
         while not self.stop or self.job not in self.over or not self.is_calm():
             self.turn()
             enough = min(self.job, self.counts()["reuse"]) >= self.args.each
-            self.stop = self.stop or (enough and time.monotonic() > end)
+            if enough and time.monotonic() > end and not self.ending and not self.late:
+                self.stop = True  # who is late hears of it from the next run
             self.progress.show(f"run {self.job}, step {self.watched[-1].steps}: "
                                + ", ".join(f"{kind} {count}" for kind, count in self.counts().items()))
         self.services.stop()
