@@ -16,12 +16,13 @@ stage_done() { printf '   done in %d s\n' $((SECONDS - stage_started)); }
 # show_progress LOG: how far ninja is and how long the rest takes at this pace. In a terminal one line that is rewritten,
 # else a line every 30 s. Ends with the script that started it.
 show_progress() {
-  local began=$SECONDS shown=$SECONDS done=0 all=0 line
+  local began=$SECONDS shown=$SECONDS done=0 all=0 line before=
   while sleep 1 && kill -0 $$ 2>/dev/null; do
     read -r done all < <(grep -oE '^\[[0-9]+/[0-9]+\]' "$1" | tail -n 1 | tr -c '0-9\n' ' ') || true
     line="   the first files compile, log: $1"
-    if [ "${done:-0}" != 0 ]; then
-      line="   $done of $all, about $(((SECONDS - began) * (all - done) / done)) s left, log: $1"
+    before=${before:-${done:-0}}  # of a build that began earlier
+    if [ "${done:-0}" -gt "$before" ]; then
+      line="   $done of $all, about $(((SECONDS - began) * (all - done) / (done - before))) s left, log: $1"
     fi
     if [ -t 1 ]; then
       printf '\r\033[K%s' "$line"
@@ -42,7 +43,7 @@ build() {
     cat "$log" >&2
     fail "cmake could not configure preset $preset (tools/setup installs what it asks for)"
   fi
-  show_progress "$log" &
+  [ -n "${unwatched:-}" ] || show_progress "$log" &
   local watcher=$! status=0
   NINJA_STATUS='[%f/%t] ' cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"} >>"$log" 2>&1 || status=$?
   kill "$watcher" 2>/dev/null
