@@ -4,10 +4,12 @@
 #include <atomic>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/mutex.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "datasets/encoded_shard.h"
@@ -97,33 +99,60 @@ struct PackedSplit::State {
   std::string root, name;
   Index index;
   std::string digest;
-  std::vector<int64_t> firsts;  // number of each shard's first image in the split
-  std::vector<std::optional<Shard>> shards;
-  std::vector<std::atomic<bool>> here;  // whether others may look at a shard
-  int64_t size = 0;                     // of all shards
+  std::vector<int64_t> firsts;                  // number of each shard's first image in the split
+  std::vector<std::atomic<const Shard*>> here;  // what others may look at, null: it is not there
+  std::atomic<size_t> missing = 0;
+  bool comes_and_goes = false;
+  int64_t size = 0;  // of all shards
   size_t image_bytes = 0;
   std::optional<std::vector<int64_t>> ids = {};  // what is left of them; nothing: all
+  mutable Mutex mutex;
+  std::vector<std::shared_ptr<const Shard>> shards ABSL_GUARDED_BY(mutex);
 
   int64_t Find(int64_t i) const { return ids ? ids->at(static_cast<size_t>(i)) : i; }
   size_t NumberOf(int64_t i) const {
     MT_CHECK(i >= 0 && i < size) << "image " << i << " of " << size;
     return static_cast<size_t>(std::upper_bound(firsts.begin(), firsts.end(), i) - firsts.begin()) - 1;
   }
-  bool Has(size_t number) const { return here[number].load(std::memory_order_acquire); }
+  bool Has(size_t number) const { return here[number].load(std::memory_order_acquire) != nullptr; }
   const Shard& ShardAt(size_t number) const {
-    MT_CHECK(Has(number)) << "shard " << number << " of " << name << " is not here yet";
-    return *shards[number];
+    const Shard* const shard = here[number].load(std::memory_order_acquire);
+    MT_CHECK(shard != nullptr) << "shard " << number << " of " << name << " is not here";
+    return *shard;
   }
 
   absl::Status Add(size_t number, bool verify) {
-    MT_CHECK(number < shards.size()) << number << " of " << shards.size();
+    MT_CHECK(number < here.size()) << number << " of " << here.size();
     if (Has(number)) return absl::OkStatus();
     const std::string path = absl::StrCat(root, "/", ShardFile(name, number));
     auto shard = OpenShard(path, index, index.splits.at(name).shards[number], verify);
     if (!shard.ok()) return Annotate(absl::DataLossError(shard.status().message()), path);
-    shards[number].emplace(*std::move(shard));
-    here[number].store(true, std::memory_order_release);
+    const MutexLock lock(mutex);
+    shards[number] = std::make_shared<const Shard>(*std::move(shard));
+    here[number].store(shards[number].get(), std::memory_order_release);
+    --missing;
     return absl::OkStatus();
+  }
+
+  bool Drop(size_t number) {
+    const MutexLock lock(mutex);
+    std::shared_ptr<const Shard>& shard = shards.at(number);
+    if (shard == nullptr) return true;
+    if (shard.use_count() > 1) return false;
+    here[number].store(nullptr, std::memory_order_release);
+    shard.reset();
+    ++missing;
+    return true;
+  }
+
+  std::optional<Held> Hold(const std::set<size_t>& numbers) const {
+    Held held;
+    const MutexLock lock(mutex);
+    for (const size_t number : numbers) {
+      if (shards[number] == nullptr) return std::nullopt;
+      held.push_back(shards[number]);
+    }
+    return held;
   }
 };
 
@@ -147,25 +176,41 @@ absl::StatusOr<std::unique_ptr<PackedSplit::State>> PackedSplit::ReadState(const
     state->firsts.push_back(state->size);
     state->size += entry.images;
   }
-  state->shards.resize(state->firsts.size());
-  state->here = std::vector<std::atomic<bool>>(state->firsts.size());
+  const size_t shards = state->firsts.size();
+  state->here = std::vector<std::atomic<const Shard*>>(shards);
+  state->missing = shards;
+  const MutexLock lock(state->mutex);
+  state->shards.resize(shards);
   return state;
 }
 
 absl::StatusOr<PackedSplit> PackedSplit::Open(const std::string& root, const std::string& split,
                                               bool verify) {
   MT_ASSIGN_OR_RETURN(std::unique_ptr<State> state, ReadState(root, split));
-  for (size_t number = 0; number < state->shards.size(); ++number)
+  for (size_t number = 0; number < state->here.size(); ++number)
     MT_RETURN_IF_ERROR(state->Add(number, verify));
   return PackedSplit(std::move(state));
 }
 
 absl::StatusOr<PackedSplit> PackedSplit::OpenIndex(const std::string& root, const std::string& split) {
   MT_ASSIGN_OR_RETURN(std::unique_ptr<State> state, ReadState(root, split));
+  state->comes_and_goes = true;
   return PackedSplit(std::move(state));
 }
 
 absl::Status PackedSplit::Add(size_t number) { return state_->Add(number, /*verify=*/false); }
+
+bool PackedSplit::Drop(size_t number) {
+  MT_CHECK(state_->comes_and_goes) << name() << " was opened as a whole";
+  return state_->Drop(number);
+}
+
+std::optional<PackedSplit::Held> PackedSplit::Hold(absl::Span<const int64_t> ids) const {
+  if (!state_->comes_and_goes) return Held();
+  std::set<size_t> numbers;
+  for (const int64_t id : ids) numbers.insert(shard_of(id));
+  return state_->Hold(numbers);
+}
 
 PackedSplit::PackedSplit(std::unique_ptr<State> state) : state_(std::move(state)) {}
 PackedSplit::PackedSplit(PackedSplit&&) noexcept = default;
@@ -189,8 +234,9 @@ std::vector<int64_t> PackedSplit::shard_counts() const {
     return std::lower_bound(state_->ids->begin(), state_->ids->end(), i) - state_->ids->begin();
   };
   std::vector<int64_t> counts;
-  for (size_t i = 0; i < state_->shards.size(); ++i) {
-    const bool last = i + 1 == state_->shards.size();
+  const size_t shards = state_->here.size();
+  for (size_t i = 0; i < shards; ++i) {
+    const bool last = i + 1 == shards;
     const int64_t end = last ? state_->size : state_->firsts[i + 1];
     counts.push_back(before(end) - before(state_->firsts[i]));
   }
@@ -209,6 +255,7 @@ void PackedSplit::WillNeed(int64_t i) const {
 const std::string& PackedSplit::name() const { return state_->name; }
 size_t PackedSplit::shard_of(int64_t i) const { return state_->NumberOf(state_->Find(i)); }
 bool PackedSplit::has(int64_t i) const { return state_->Has(shard_of(i)); }
+bool PackedSplit::has_all() const { return state_->missing == 0; }
 
 int PackedSplit::height() const { return state_->index.height; }
 int PackedSplit::width() const { return state_->index.width; }

@@ -1,10 +1,11 @@
 // A packed data set, opened for reading: folders `<root>/<split>/` of memory-mapped safetensors shards with
 // an index.json (docs/formats.md), of pixels (version 1) or of encoded images (version 2). Free of OpenCV and
-// LibTorch. Immutable after Open, but for shards that are added; const methods are thread-safe.
+// LibTorch. Immutable after Open, but for shards that are added and dropped; const methods are thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,13 @@ class PackedSplit {
   /// Shard `number` has come: maps it, unless it was added before. kDataLoss as Open. One thread at a time;
   /// others may read meanwhile.
   absl::Status Add(size_t number);
+  /// Unmaps shard `number`, which may be added again; false: somebody holds it, it stays. REQUIRES:
+  /// OpenIndex; others look at its images only while they hold them. The thread of Add.
+  bool Drop(size_t number);
+  /// Keeps shards from being dropped.
+  using Held = std::vector<std::shared_ptr<const void>>;
+  /// Of all these images; nothing where one is not there.
+  std::optional<Held> Hold(absl::Span<const int64_t> ids) const;
   /// Those of its images alone: image i is the old ids[i]. REQUIRES: each is below size(), and they ascend.
   PackedSplit Restricted(std::vector<int64_t> ids) &&;
   PackedSplit(PackedSplit&&) noexcept;
@@ -37,6 +45,8 @@ class PackedSplit {
   const std::string& name() const;
   /// Whether image i is there: its shard is, since Open or Add.
   bool has(int64_t i) const;
+  /// Whether all shards are.
+  bool has_all() const;
   /// The number of the shard that image i lies in.
   size_t shard_of(int64_t i) const;
   /// Images of each shard, in the order of the files; of a restricted split those that are left.

@@ -191,7 +191,8 @@ absl::Status SetClient::Open(const Watch& watch) {
 absl::Status SetClient::Want(std::vector<std::string> files) {
   if (files == wanted_) return absl::OkStatus();
   wanted_ = std::move(files);
-  return SendWants();
+  // That nothing is wanted any more is worth a message, too: the fetcher keeps what is.
+  return wanted_.empty() ? Send(fetch::Want{}) : SendWants();
 }
 
 bool SetClient::HoldAll(const std::vector<std::string>& files) {

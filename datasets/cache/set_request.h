@@ -13,6 +13,7 @@ namespace mtrun::datasets {
 struct RemoteOptions {
   std::string cache = "";        // folder, "": DefaultCache
   double cache_gib = 0;          // of the whole cache, 0: as much as the disk holds
+  double fetch_ahead_gib = 4;    // of a node, of what its steps need later, 0: no bound
   std::string bearer_file = "";  // what a server of others wants to be shown, "": nothing
   bool redirects = false;        // to other hosts
 };

@@ -105,10 +105,42 @@ TEST_F(PackedTest, ShardsThatAreStillToComeAreAddedOneByOne) {
   EXPECT_EQ(split->image(3)[0], 30);
 }
 
+TEST_F(PackedTest, AShardIsDroppedUnlessSomebodyHoldsIt) {
+  auto split = PackedSplit::OpenIndex(root_, "train");
+  ASSERT_TRUE(split.ok()) << split.status();
+  EXPECT_FALSE(split->Hold({4}).has_value()) << "not there";
+  for (const size_t number : {0, 1, 2}) {
+    EXPECT_FALSE(split->has_all());
+    ASSERT_TRUE(split->Add(number).ok());
+  }
+  EXPECT_TRUE(split->has_all());
+  {
+    const auto held = split->Hold({2, 3, 4});
+    ASSERT_TRUE(held.has_value());
+    EXPECT_EQ(held->size(), 2u) << "shards";
+    EXPECT_FALSE(split->Drop(1));
+    EXPECT_FALSE(split->Drop(2));
+    EXPECT_TRUE(split->Drop(0));
+    EXPECT_TRUE(split->Drop(0)) << "once more";
+    EXPECT_FALSE(split->has(1));
+    EXPECT_FALSE(split->has_all());
+    EXPECT_EQ(split->image(4)[0], 40);
+  }
+  EXPECT_TRUE(split->Drop(1));
+  EXPECT_FALSE(split->Hold({2}).has_value());
+  ASSERT_TRUE(split->Add(1).ok());
+  EXPECT_EQ(split->image(3)[0], 30);
+
+  const auto whole = PackedSplit::Open(root_, "train");
+  ASSERT_TRUE(whole.ok());
+  EXPECT_TRUE(whole->has_all());
+  EXPECT_TRUE(whole->Hold({0, 4}).has_value());
+}
+
 TEST_F(PackedTest, AnImageThatIsNotHereEndsTheProgramAndNotSilently) {
   const auto split = PackedSplit::OpenIndex(root_, "train");
   ASSERT_TRUE(split.ok());
-  EXPECT_DEATH(static_cast<void>(split->label(0)), "shard 0 of train is not here yet");
+  EXPECT_DEATH(static_cast<void>(split->label(0)), "shard 0 of train is not here");
 }
 
 TEST_F(PackedTest, AnUnknownSplitListsThoseThatAreThere) {

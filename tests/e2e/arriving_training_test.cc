@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_format.h"
 #include "datasets/index.h"
 #include "datasets/sampler.h"
 #include "tests/e2e/training.h"
@@ -34,12 +35,16 @@ class GatedServer {
   void Open() { open_ = true; }
   /// Files that were asked for in vain.
   int refused() const { return refused_; }
+  int given() const { return given_; }
 
  private:
   web::Response Answer(const web::Request& request) {
     const std::string file = request.path.substr(std::string("/data/").size());
     if (!std::filesystem::exists(folder_ + "/" + file)) return web::StatusResponse(404);
-    if (open_ || files_.count(file) != 0) return {.body = support::ReadText(folder_ + "/" + file)};
+    if (open_ || files_.count(file) != 0) {
+      ++given_;
+      return {.body = support::ReadText(folder_ + "/" + file)};
+    }
     ++refused_;
     return web::StatusResponse(503);
   }
@@ -47,7 +52,7 @@ class GatedServer {
   const std::string folder_;
   const std::set<std::string> files_;
   std::atomic<bool> open_ = false;
-  std::atomic<int> refused_ = 0;
+  std::atomic<int> refused_ = 0, given_ = 0;
   std::unique_ptr<web::HttpServer> server_;  // last: it uses what is above
 };
 
@@ -74,6 +79,28 @@ class ArrivingTrainingTest : public TrainingRuns {
          absl::StrSplit(support::ReadText(folder_.File(run) + "/ledger.jsonl"), '\n'))
       steps += absl::StartsWith(line, "{\"step\":") ? 1 : 0;
     return steps;
+  }
+  /// That holds the test split and so many of the largest training shards.
+  int64_t BytesOfCache(int64_t shards) const {
+    const auto index = datasets::ReadIndex(data_);
+    EXPECT_TRUE(index.ok()) << index.status();
+    int64_t largest = 0, bytes = 0;
+    for (const auto& shard : index->splits.at("train").shards) largest = std::max(largest, shard.bytes);
+    for (const auto& shard : index->splits.at("test").shards) bytes += shard.bytes;
+    return bytes + shards * largest;
+  }
+  /// Of the shards there, unfinished ones too.
+  static int64_t BytesIn(const std::string& cache) {
+    int64_t bytes = 0;
+    std::error_code gone;  // a file may go meanwhile
+    for (auto it = std::filesystem::recursive_directory_iterator(cache, gone);
+         !gone && it != std::filesystem::recursive_directory_iterator(); it.increment(gone)) {
+      const std::string name = it->path().filename().string();
+      std::error_code error;
+      const auto size = absl::StartsWith(name, "shard_") ? it->file_size(error) : 0;
+      if (!error) bytes += static_cast<int64_t>(size);
+    }
+    return bytes;
   }
   std::vector<std::string> Arriving(const std::string& url) const {
     return Words(order_, {"--data", url, "--cache", folder_.File("cache")});
@@ -108,6 +135,53 @@ TEST_F(ArrivingTrainingTest, WorkersBeginWithTheFirstShardsAndWaitForTheOthers) 
   EXPECT_THAT(training->Text(), HasSubstr("HTTP 503"));
   EXPECT_THAT(support::ReadText(folder_.File("run") + "/metrics.jsonl"), HasSubstr("{\"data_wait\":"));
   ExpectUndisturbed("run", kEpochs, order_);
+}
+
+// Twenty shards of twenty-five and the test split: what six streams of two workers need at a time is
+// eighteen.
+TEST_F(ArrivingTrainingTest, ACacheThatIsSmallerThanTheSetIsFilledAgainAndAgain) {
+  constexpr int kMoreEpochs = 3;
+  const int64_t bound = BytesOfCache(20);
+  GatedServer server(data_, {});
+  server.Open();
+  const std::vector<std::string> flags =
+      Words(Arriving(server.url()),
+            {"--cache_gib", absl::StrFormat("%.15f", static_cast<double>(bound) / (int64_t{1} << 30)),
+             "--fetch_ahead_gib", "0.00005", "--resident", "off"});
+  const auto training =
+      Train({"--standalone", "--nproc_per_node", "2", "--max_restarts", "3"}, "run", kMoreEpochs, flags);
+  int64_t most = 0;
+  bool killed = false;
+  std::optional<int> status;
+  for (int i = 0; i < 24000 && !status; ++i) {
+    most = std::max(most, BytesIn(folder_.File("cache")));
+    const std::set<pid_t> workers = Workers();
+    if (!killed && StepsOf("run") >= kStepsPerEpoch && workers.size() == 2) {
+      killed = true;
+      kill(*workers.begin(), SIGKILL);
+    }
+    status = training->Wait(Seconds(0.005));
+  }
+  ASSERT_EQ(status, 0) << training->Text();
+  EXPECT_TRUE(killed);
+  EXPECT_GT(most, 0);
+  EXPECT_LE(most, bound);
+  EXPECT_GT(server.given(), static_cast<int>(counts_.size()) + 2) << "some came more than once";
+  ExpectUndisturbed("run", kMoreEpochs, order_);
+}
+
+TEST_F(ArrivingTrainingTest, LongACacheThatIsTooSmallIsRefusedWithTheWaysOut) {
+  GatedServer server(data_, {});
+  server.Open();
+  const std::string small =
+      absl::StrFormat("%.15f", static_cast<double>(BytesOfCache(10)) / (int64_t{1} << 30));
+  for (const std::string order : {"streams", "true"}) {
+    const auto training =
+        TrainHere(1, "run", 1, Words(Arriving(server.url()), {"--cache_gib", small, "--shuffle", order}));
+    EXPECT_EQ(training->Wait(Seconds(60)), 2) << training->Text();
+    EXPECT_THAT(training->Text(), HasSubstr("--cache_gib"));
+    EXPECT_THAT(training->Text(), HasSubstr("--shuffle streams"));
+  }
 }
 
 TEST_F(ArrivingTrainingTest, LongAPermutationOfAllWaitsForAll) {

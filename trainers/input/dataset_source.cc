@@ -8,20 +8,6 @@
 
 namespace mtrun::trainers {
 
-namespace {
-
-std::vector<int64_t> FirstsOf(const datasets::PackedSplit& data) {
-  std::vector<int64_t> firsts;
-  int64_t first = 0;
-  for (const int64_t count : data.shard_counts()) {
-    if (count > 0) firsts.push_back(first);
-    first += count;
-  }
-  return firsts;
-}
-
-}  // namespace
-
 bool ReadsAhead(const datasets::PackedSplit& data, const Reading& reading, const BatchOptions& batch) {
   return reading.changes() || (data.encoded() && !batch.resident);
 }
@@ -29,7 +15,6 @@ bool ReadsAhead(const datasets::PackedSplit& data, const Reading& reading, const
 DatasetSource::DatasetSource(const datasets::PackedSplit& data, const SourceOptions& options,
                              const BatchOptions& batch)
     : data_(data),
-      firsts_(FirstsOf(data)),
       options_(options),
       sampler_(MakeSampler(options.seed, options.plan, options.shuffle,
                            {data.shard_counts(), options.shuffle_window})),
@@ -68,15 +53,8 @@ int64_t DatasetSource::SamplesInMicroBatch(int64_t step, int64_t micro_batch) co
   return sampler_.samples_in_micro_batch(step % sampler_.steps_per_epoch(), micro_batch);
 }
 
-bool DatasetSource::HasAll() const {
-  size_t here = here_;
-  while (here < firsts_.size() && data_.has(firsts_[here])) ++here;
-  here_ = here;  // another thread's may be larger: this one's is true as well
-  return here == firsts_.size();
-}
-
 bool DatasetSource::Has(int64_t step, int64_t micro_batch) const {
-  if (HasAll()) return true;
+  if (data_.has_all()) return true;
   const std::vector<int64_t> ids = IdsOf(step, micro_batch);
   return std::all_of(ids.begin(), ids.end(), [this](int64_t id) { return data_.has(id); });
 }

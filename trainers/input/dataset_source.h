@@ -1,7 +1,6 @@
 // The samples of a run as its steps consume them. Make is for one thread at a time, the rest is thread-safe.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -42,15 +41,12 @@ class DatasetSource : public MicroBatchSource {
   std::string DigestOfStep(int64_t step) const;
 
  private:
-  bool HasAll() const;
   BatchInputs Placed(int64_t step, int64_t micro_batch) const;
   std::vector<int64_t> IdsOf(int64_t step, int64_t micro_batch) const;
   int SizeOf(int64_t step) const;
   Batch Warped(Batch batch, const at::Tensor& random) const;
 
   const datasets::PackedSplit& data_;
-  const std::vector<int64_t> firsts_;     // an image of each shard
-  mutable std::atomic<size_t> here_ = 0;  // of these so many are there: what has come stays
   const SourceOptions options_;
   const datasets::Sampler sampler_;
   const std::unique_ptr<ImageBatches> batches_;

@@ -1,6 +1,8 @@
 #include "trainers/input/image_bytes.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <torch/types.h>
@@ -80,8 +82,11 @@ ImageBytes GatherEncoded(const datasets::PackedSplit& data, absl::Span<const int
 
 ImageBytes GatherImages(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size,
                         double part) {
+  std::optional<datasets::PackedSplit::Held> held = data.Hold(ids);
+  TORCH_CHECK(held, "images of the data set that are not here");
   if (data.encoded()) return GatherEncoded(data, ids, size, part);
   ImageBytes source{.images = {}, .height = data.height(), .width = data.width(), .owner = {}};
+  source.held = *std::move(held);
   source.images.reserve(ids.size());
   for (const int64_t id : ids) {
     source.images.push_back(data.image(id).data());

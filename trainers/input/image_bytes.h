@@ -16,8 +16,9 @@ namespace mtrun::trainers {
 struct ImageBytes {
   std::vector<const uint8_t*> images;
   int height = 0, width = 0;
-  at::Tensor owner;     // keeps resized bytes alive; the others lie in the mapped data
-  bool packed = false;  // `owner` is what PackImages makes
+  at::Tensor owner;                       // keeps resized bytes alive; the others lie in the mapped data
+  datasets::PackedSplit::Held held = {};  // ... which stays mapped for them
+  bool packed = false;                    // `owner` is what PackImages makes
   std::vector<int64_t> labels = {};
   datasets::SampleSum gathered = {};
 
@@ -27,8 +28,8 @@ struct ImageBytes {
 /// The images `ids` of `data`, which must outlive the result; larger ones are resized to `size` x `size`
 /// (bilinear, antialiased), each by itself. Encoded images are decoded exactly, by ATen's threads; where they
 /// differ in size or are larger, a square in the middle of each, of `part` of the shorter side, is resized to
-/// `size` x `size`. Throws c10::Error when one cannot be decoded, which an import has excluded: the disk is
-/// to blame.
+/// `size` x `size`. Throws c10::Error when one is not there, or cannot be decoded, which an import has
+/// excluded: the disk is to blame.
 ImageBytes GatherImages(const datasets::PackedSplit& data, absl::Span<const int64_t> ids, int size,
                         double part = 1);
 

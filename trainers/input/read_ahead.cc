@@ -1,8 +1,9 @@
 #include "trainers/input/read_ahead.h"
 
-#include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include <torch/types.h>
 
@@ -14,7 +15,8 @@ namespace mtrun::trainers {
 ReadAhead::ReadAhead(const datasets::PackedSplit& data, const Options& options, RequestOf request_of)
     : data_(data), options_(options), request_of_(std::move(request_of)), pool_(options.threads) {}
 
-ReadAhead::Reads ReadAhead::Begin(const Request& request, const Key& key, bool first) {
+ReadAhead::Reads ReadAhead::Begin(const Request& request, const Key& key, datasets::PackedSplit::Held held,
+                                  bool first) {
   const datasets::ImageSize size = ReadSize(data_, options_.reading, request.size);
   const auto n = static_cast<int64_t>(request.ids.size());
   auto bytes = std::make_shared<ImageBytes>();
@@ -36,7 +38,7 @@ ReadAhead::Reads ReadAhead::Begin(const Request& request, const Key& key, bool f
   job.announce = [this, ids] {
     for (const int64_t id : *ids) data_.WillNeed(id);
   };
-  job.work = [this, ids, bytes, pixels, stream, size = request.size](int64_t i) {
+  job.work = [this, ids, bytes, pixels, stream, size = request.size, held = std::move(held)](int64_t i) {
     const int64_t id = (*ids)[i];
     bytes->labels[i] = data_.label(id);
     return ReadImage(data_, options_.reading, id, size, stream, i, pixels + i * bytes->bytes_per_image());
@@ -58,9 +60,10 @@ ReadAhead::Reads* ReadAhead::Find(const Key& key) {
   const auto found = ring_.find(key);
   if (found != ring_.end()) return &found->second;
   const Request request = request_of_(key.first, key.second);
-  const auto is_here = [this](int64_t id) { return data_.has(id); };
-  if (request.ids.empty() || !std::all_of(request.ids.begin(), request.ids.end(), is_here)) return nullptr;
-  return &ring_.emplace(key, Begin(request, key, /*first=*/false)).first->second;
+  if (request.ids.empty()) return nullptr;
+  std::optional<datasets::PackedSplit::Held> held = data_.Hold(request.ids);
+  if (!held) return nullptr;
+  return &ring_.emplace(key, Begin(request, key, *std::move(held), /*first=*/false)).first->second;
 }
 
 /// The next ones, which are there or under way from now on.
@@ -115,7 +118,10 @@ ImageBytes ReadAhead::Take(int64_t step, int64_t micro_batch) {
       reads = found->second;
       ring_.erase(found);
     } else {
-      reads = Begin(request_of_(step, micro_batch), key, /*first=*/true);
+      const Request request = request_of_(step, micro_batch);
+      std::optional<datasets::PackedSplit::Held> held = data_.Hold(request.ids);
+      TORCH_CHECK(held, "images of the data set that are not here");
+      reads = Begin(request, key, *std::move(held), /*first=*/true);
     }
     if (micro_batch >= begin_ && micro_batch < end_) {
       next_ = After(key);

@@ -60,7 +60,7 @@ class ReadAhead {
     ReadPool::TicketPtr ticket;
     std::shared_ptr<ImageBytes> bytes;
   };
-  Reads Begin(const Request& request, const Key& key, bool first);
+  Reads Begin(const Request& request, const Key& key, datasets::PackedSplit::Held held, bool first);
   Reads* Find(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::set<Key> BeginNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fill() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -215,7 +215,8 @@ absl::StatusOr<int> Check(const Run& run, const RunData& data) {
 absl::StatusOr<int> TrainAndReport(Run& run) {
   std::unique_ptr<RemoteData> remote;  // holds what it has fetched
   if (datasets::IsDataUrl(run.options.data)) {
-    MT_ASSIGN_OR_RETURN(remote, RemoteData::Open(run.options, run.environment));
+    MT_ASSIGN_OR_RETURN(remote,
+                        RemoteData::Open(run.options, run.environment, run.assignment.local_world_size));
   }
   MT_ASSIGN_OR_RETURN(RunData data, FindData(run, remote.get()));
   MT_RETURN_IF_ERROR(CheckOrder(run.options.shuffle, data.train));

@@ -28,19 +28,25 @@ absl::Status CheckFileLimit(const std::string& url, size_t shards) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RemoteData>> RemoteData::Open(const TrainOptions& options,
-                                                             const EnvironmentMap& environment) {
+                                                             const EnvironmentMap& environment, int workers) {
   MT_ASSIGN_OR_RETURN(datasets::SetRequest request,
                       datasets::MakeSetRequest(options.data, options.remote, environment));
-  const int64_t cache_bytes = request.open.cache_bytes;
+  const DataNeeds needs{.cache_bytes = request.open.cache_bytes,
+                        .fetch_ahead_gib = options.remote.fetch_ahead_gib,
+                        .arrives = TrainsWhileDataComes(options),
+                        .plan = options.plan,
+                        .window = options.shuffle_window,
+                        .each_needs_all = options.sync_micro_batches > 0,
+                        .workers = workers};
   std::unique_ptr<RemoteData> data(new RemoteData(options.data, std::move(request)));
-  MT_RETURN_IF_ERROR(data->OpenIndex(cache_bytes));
+  MT_RETURN_IF_ERROR(data->OpenIndex(needs));
   return data;
 }
 
-absl::Status RemoteData::OpenIndex(int64_t cache_bytes) {
+absl::Status RemoteData::OpenIndex(const DataNeeds& needs) {
   const TimePoint began = MonotonicNow();
   MT_RETURN_IF_ERROR(client_.Open([this](const SetClient::Wait& wait) { return news_(wait); }));
-  MT_RETURN_IF_ERROR(datasets::CheckFits(url_, client_.index().bytes(), cache_bytes));
+  MT_ASSIGN_OR_RETURN(bounds_, BoundsOf(url_, client_.index(), needs));
   RaiseFileLimit();
   MT_RETURN_IF_ERROR(CheckFileLimit(url_, datasets::ShardsOf(client_.index()).size()));
   waited_ = MonotonicNow() - began;
@@ -61,7 +67,7 @@ DataArrival& RemoteData::Begin(const std::vector<datasets::PackedSplit*>& splits
                                const TrainOptions& options) {
   const DataArrival::Order order{options.seed, options.plan, options.shuffle_window,
                                  options.sync_micro_batches};
-  return arrival_.emplace(client_, url_, splits, order);
+  return arrival_.emplace(client_, url_, splits, order, bounds_);
 }
 
 bool TrainsWhileDataComes(const TrainOptions& options) {

@@ -14,6 +14,7 @@
 #include "datasets/packed.h"
 #include "trainers/run/data_arrival.h"
 #include "trainers/run/data_news.h"
+#include "trainers/run/data_window.h"
 #include "trainers/run/options.h"
 
 namespace mtrun::trainers {
@@ -22,8 +23,9 @@ class RemoteData {
  public:
   /// Waits for the index. Says once what it waits for, and when that is over. kInvalidArgument,
   /// kFailedPrecondition: no time mends it.
+  /// `workers`: of this node, which share what it fetches ahead and keeps.
   static absl::StatusOr<std::unique_ptr<RemoteData>> Open(const TrainOptions& options,
-                                                          const EnvironmentMap& environment);
+                                                          const EnvironmentMap& environment, int workers);
 
   /// What PackedSplit takes. Shards that were waited for are held, and stay, as long as this object lives.
   const std::string& folder() const { return client_.folder(); }
@@ -37,11 +39,12 @@ class RemoteData {
  private:
   RemoteData(const std::string& url, datasets::SetRequest request)
       : url_(url), client_(std::move(request)), news_(url) {}
-  absl::Status OpenIndex(int64_t cache_bytes);
+  absl::Status OpenIndex(const DataNeeds& needs);
 
   const std::string url_;
   datasets::SetClient client_;
   DataNews news_;
+  DataBounds bounds_;
   std::optional<DataArrival> arrival_;
   Duration waited_{};
 };

@@ -1,6 +1,10 @@
 #include "trainers/run/data_arrival.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "datasets/cache/cache_layout.h"
 #include "datasets/index.h"
 
 namespace mtrun::trainers {
@@ -11,6 +15,8 @@ using datasets::SetClient;
 
 // Of which everything is there before a worker meets the others, so that they do not soon wait for it.
 constexpr int64_t kFirstSteps = 2;
+// What is needed next changes with every step, by little.
+constexpr Duration kLookEvery = std::chrono::seconds(1);
 
 datasets::StreamShards ShardsOf(const PackedSplit& train, const DataArrival::Order& order) {
   return {train.shard_counts(), order.window};
@@ -19,17 +25,27 @@ datasets::StreamShards ShardsOf(const PackedSplit& train, const DataArrival::Ord
 }  // namespace
 
 DataArrival::DataArrival(SetClient& client, const std::string& url, const std::vector<PackedSplit*>& splits,
-                         const Order& order)
+                         const Order& order, const DataBounds& bounds)
     : client_(client),
+      url_(url),
       splits_(splits),
       settings_(order),
+      bounds_(bounds),
       sampler_(order.seed, order.plan, ShardsOf(*splits.front(), order)),
       order_(order.seed, order.plan, ShardsOf(*splits.front(), order)),
       news_(url) {
+  std::map<std::string, int64_t> bytes;
+  for (const auto& [file, entry] : datasets::ShardsOf(client.index())) bytes[file] = entry.bytes;
   for (PackedSplit* split : splits) {
     const size_t shards = split->shard_counts().size();
-    for (size_t i = 0; i < shards; ++i)
-      missing_[datasets::ShardFile(split->name(), i)].emplace_back(split, i);
+    for (size_t i = 0; i < shards; ++i) {
+      const std::string name = datasets::ShardFile(split->name(), i);
+      File& file = files_[name];
+      file.shards.emplace_back(split, i);
+      file.bytes = bytes.at(name);
+      file.is_training = split->name() == splits.front()->name();
+      missing_.insert(name);
+    }
   }
 }
 
@@ -39,15 +55,16 @@ MicroBatchRange DataArrival::NeededBy(int rank, int world_size) const {
   return settings_.sync_micro_batches > 0 ? MicroBatchRange{0, all} : MicroBatchesOf(all, rank, world_size);
 }
 
-absl::Status DataArrival::Follow(int64_t step, int rank, int world_size) {
+std::vector<NeededFile> DataArrival::InOrderOfNeed(int64_t step, int rank, int world_size) const {
   const int64_t each = sampler_.steps_per_epoch();
   const MicroBatchRange own = NeededBy(rank, world_size);
   const datasets::ShardsAhead ahead = order_.Ahead(step / each, step % each, own.begin, own.end);
   const std::string& train = splits_.front()->name();
-  std::vector<std::string> files;
+  std::vector<NeededFile> files;
   const auto add = [&](const std::string& split, int64_t number) {
-    const std::string file = datasets::ShardFile(split, static_cast<size_t>(number));
-    if (missing_.count(file) != 0) files.push_back(file);
+    std::string name = datasets::ShardFile(split, static_cast<size_t>(number));
+    const File& file = files_.at(name);
+    files.push_back({std::move(name), file.bytes, file.is_training});
   };
   for (const int64_t shard : ahead.this_epoch) add(train, shard);
   // An epoch ends with an evaluation.
@@ -56,34 +73,54 @@ absl::Status DataArrival::Follow(int64_t step, int rank, int world_size) {
     for (int64_t i = 0; i < shards && split->name() != train; ++i) add(split->name(), i);
   }
   for (const int64_t shard : ahead.later) add(train, shard);
-  return client_.Want(std::move(files));
+  return files;
 }
 
-void DataArrival::AddFilesOf(int64_t step, MicroBatchRange micro_batches,
-                             std::set<std::string>& files) const {
+std::set<std::string> DataArrival::FilesOf(int64_t step, MicroBatchRange micro_batches) const {
   const int64_t each = sampler_.steps_per_epoch();
   const PackedSplit& train = *splits_.front();
+  std::set<std::string> files;
   for (int64_t v = micro_batches.begin; v < micro_batches.end; ++v) {
-    for (const int64_t id : sampler_.MicroBatch(step / each, step % each, v)) {
-      if (!train.has(id)) files.insert(datasets::ShardFile(train.name(), train.shard_of(id)));
-    }
+    for (const int64_t id : sampler_.MicroBatch(step / each, step % each, v))
+      files.insert(datasets::ShardFile(train.name(), train.shard_of(id)));
   }
+  return files;
+}
+
+/// What is read before the next look.
+std::set<std::string> DataArrival::FirstFiles(int64_t step, int rank, int world_size) const {
+  std::set<std::string> files;
+  for (int64_t i = step; i < step + kFirstSteps; ++i) files.merge(FilesOf(i, NeededBy(rank, world_size)));
+  return files;
+}
+
+absl::Status DataArrival::Follow(int64_t step, int rank, int world_size) {
+  looked_ = MonotonicNow();
+  const DataWindow window =
+      WindowOf(InOrderOfNeed(step, rank, world_size), FirstFiles(step, rank, world_size), bounds_);
+  if (!bounds_.keeps_all()) DropAllBut(window.keep);
+  std::vector<std::string> files;
+  for (const std::string& file : window.fetch) {
+    if (missing_.count(file) != 0) files.push_back(file);
+  }
+  return client_.Want(std::move(files));
 }
 
 absl::Status DataArrival::AwaitFirst(int64_t step, int rank, int world_size, bool warm_up,
                                      const Watch& watch) {
   MT_RETURN_IF_ERROR(Follow(step, rank, world_size));
-  std::set<std::string> files;
-  for (int64_t i = step; i < step + kFirstSteps; ++i) AddFilesOf(i, NeededBy(rank, world_size), files);
-  if (warm_up) AddFilesOf(0, {0, 1}, files);
+  std::set<std::string> files = FirstFiles(step, rank, world_size);
+  if (warm_up) files.merge(FilesOf(0, {0, 1}));
   return Await(files, watch);
 }
 
 absl::Status DataArrival::AwaitStep(int64_t step, int rank, int world_size, const Watch& watch) {
-  if (missing_.empty()) return absl::OkStatus();
+  if (missing_.empty() && bounds_.keeps_all()) return absl::OkStatus();
   MT_RETURN_IF_ERROR(Add(client_.Collect()));
-  std::set<std::string> files;
-  AddFilesOf(step, NeededBy(rank, world_size), files);
+  const std::set<std::string> files = FilesOf(step, NeededBy(rank, world_size));
+  const auto is_missing = [this](const std::string& file) { return missing_.count(file) != 0; };
+  const bool waits = std::any_of(files.begin(), files.end(), is_missing);
+  if (waits || MonotonicNow() - looked_ >= kLookEvery) MT_RETURN_IF_ERROR(Follow(step, rank, world_size));
   return Await(files, watch);
 }
 
@@ -95,9 +132,11 @@ absl::Status DataArrival::AwaitImages(const PackedSplit& split, int64_t size, co
 }
 
 absl::Status DataArrival::AwaitAll(const Watch& watch) {
-  std::set<std::string> files;
-  for (const auto& [file, shards] : missing_) files.insert(file);
-  return Await(files, watch);
+  if (bounds_.keeps_all()) return Await(std::set<std::string>(missing_), watch);
+  return absl::InvalidArgumentError(
+      absl::StrCat(url_,
+                   ": the cache (--cache_gib) is smaller than the set, and images that are kept on the "
+                   "device are needed all at once: --resident off reads them step by step"));
 }
 
 absl::Status DataArrival::Await(const std::set<std::string>& files, const Watch& watch) {
@@ -120,12 +159,23 @@ absl::Status DataArrival::Await(const std::set<std::string>& files, const Watch&
 
 absl::Status DataArrival::Add(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
-    const auto found = missing_.find(file);
-    if (found == missing_.end()) continue;
-    for (const auto& [split, number] : found->second) MT_RETURN_IF_ERROR(split->Add(number));
-    missing_.erase(found);
+    if (missing_.erase(file) == 0) continue;
+    for (const auto& [split, number] : files_.at(file).shards) MT_RETURN_IF_ERROR(split->Add(number));
   }
   return absl::OkStatus();
+}
+
+/// What a thread still reads stays until the next look.
+void DataArrival::DropAllBut(const std::set<std::string>& keep) {
+  std::vector<std::string> gone;
+  for (const auto& [name, file] : files_) {
+    if (keep.count(name) != 0 || missing_.count(name) != 0) continue;
+    const bool dropped = std::all_of(file.shards.begin(), file.shards.end(),
+                                     [](const auto& shard) { return shard.first->Drop(shard.second); });
+    if (dropped) gone.push_back(name);
+  }
+  missing_.insert(gone.begin(), gone.end());
+  client_.Release(gone);
 }
 
 }  // namespace mtrun::trainers

@@ -1,5 +1,6 @@
 // Data that a server sends while a run trains on it, in the streamed order: fetched as this worker's steps
-// need it, waited for before them. Free of LibTorch. Training thread only.
+// need it, waited for before them, and given back where the cache is smaller than the set. Free of LibTorch.
+// Training thread only.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "datasets/stream_order.h"
 #include "trainers/parallel/partition.h"
 #include "trainers/run/data_news.h"
+#include "trainers/run/data_window.h"
 
 namespace mtrun::trainers {
 
@@ -35,10 +37,11 @@ class DataArrival {
   /// `splits`: opened by their index, those with training images first. All references must outlive this;
   /// `url` is for messages.
   DataArrival(datasets::SetClient& client, const std::string& url,
-              const std::vector<datasets::PackedSplit*>& splits, const Order& order);
+              const std::vector<datasets::PackedSplit*>& splits, const Order& order,
+              const DataBounds& bounds = {});
 
   /// From now on this worker has `rank` in a world of `world_size`: what its part of `step` and of the steps
-  /// after it needs is fetched next, in this order.
+  /// after it needs is fetched next, in this order. What it needs last goes where not all may stay.
   absl::Status Follow(int64_t step, int rank, int world_size);
   /// Follow, and waits for what the first steps need. `warm_up`: so does one before them, on the first
   /// micro-batch of all.
@@ -47,6 +50,7 @@ class DataArrival {
   absl::Status AwaitStep(int64_t step, int rank, int world_size, const Watch& watch);
   /// Until the first `size` images of one of the splits are.
   absl::Status AwaitImages(const datasets::PackedSplit& split, int64_t size, const Watch& watch);
+  /// kInvalidArgument where the cache is smaller than the set.
   absl::Status AwaitAll(const Watch& watch);
 
   /// What has been waited for since this was asked last.
@@ -54,16 +58,28 @@ class DataArrival {
 
  private:
   MicroBatchRange NeededBy(int rank, int world_size) const;
-  void AddFilesOf(int64_t step, MicroBatchRange micro_batches, std::set<std::string>& files) const;
+  std::set<std::string> FilesOf(int64_t step, MicroBatchRange micro_batches) const;
+  std::set<std::string> FirstFiles(int64_t step, int rank, int world_size) const;
+  std::vector<NeededFile> InOrderOfNeed(int64_t step, int rank, int world_size) const;
   absl::Status Await(const std::set<std::string>& files, const Watch& watch);
   absl::Status Add(const std::vector<std::string>& files);
+  void DropAllBut(const std::set<std::string>& keep);
 
   datasets::SetClient& client_;
+  const std::string url_;
   const std::vector<datasets::PackedSplit*> splits_;
   const Order settings_;
+  const DataBounds bounds_;
   const datasets::Sampler sampler_;
   const datasets::StreamOrder order_;
-  std::map<std::string, std::vector<std::pair<datasets::PackedSplit*, size_t>>> missing_;  // by file: shards
+  struct File {
+    std::vector<std::pair<datasets::PackedSplit*, size_t>> shards;
+    int64_t bytes = 0;
+    bool is_training = false;
+  };
+  std::map<std::string, File> files_;
+  std::set<std::string> missing_;
+  TimePoint looked_{};  // at what is needed next
   DataNews news_;
   Duration waited_{};
 };

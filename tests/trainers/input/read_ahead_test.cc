@@ -148,6 +148,20 @@ TEST_F(ReadAheadTest, ImagesThatAreStillToComeAreNotReadAhead) {
   EXPECT_EQ(reader.held(), 3);
 }
 
+TEST_F(ReadAheadTest, WhatIsReadAheadKeepsItsShardHere) {
+  auto arriving = datasets::PackedSplit::OpenIndex(folder_, "train");
+  ASSERT_TRUE(arriving.ok()) << arriving.status();
+  {
+    ReadAhead reader(*arriving, Cropped(2, 3), RequestOf);
+    EXPECT_THROW(reader.Take(0, 0), c10::Error) << "it is not there";
+    ASSERT_TRUE(arriving->Add(0).ok());
+    reader.Expect(0, 0, 2);
+    EXPECT_FALSE(arriving->Drop(0)) << "somebody reads";
+    EXPECT_EQ(reader.Take(0, 0).labels.size(), 3u);
+  }
+  EXPECT_TRUE(arriving->Drop(0));
+}
+
 TEST_F(ReadAheadTest, WhatWasTakenBeforeItsStepIsNotReadAgain) {
   Mutex mutex;
   std::multiset<std::pair<int64_t, int64_t>> asked;

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -125,8 +126,13 @@ class DataArrivalTest : public ::testing::Test {
     ASSERT_TRUE(train.ok() && test.ok());
     train_.emplace(*std::move(train));
     test_.emplace(*std::move(test));
-    arrival_.emplace(client_, "https://host/set", std::vector<PackedSplit*>{&*train_, &*test_}, order_);
+    Begin({});
   }
+  void Begin(const DataBounds& bounds) {
+    arrival_.emplace(client_, "https://host/set", std::vector<PackedSplit*>{&*train_, &*test_}, order_,
+                     bounds);
+  }
+  int64_t shard_bytes() const { return client_.index().splits.at("train").shards.front().bytes; }
   std::vector<std::string> FilesOf(const std::vector<int64_t>& shards) const {
     std::vector<std::string> files;
     for (const int64_t shard : shards)
@@ -181,6 +187,66 @@ TEST_F(DataArrivalTest, AStepWaitsForItsShardsWhichAreWantedInTheOrderOfNeed) {
   for (int64_t step = 1; step < 5; ++step) ASSERT_TRUE(arrival_->AwaitStep(step, 0, 2, nullptr).ok());
   EXPECT_GE(Here(), 20);
   EXPECT_LT(Here(), 40) << "others' shards";
+}
+
+TEST_F(DataArrivalTest, NoMoreIsWantedAheadThanTheBound) {
+  Begin({.ahead = 5 * shard_bytes()});
+  ASSERT_TRUE(arrival_->Follow(0, 0, 2).ok());
+  const std::vector<std::string> needed = FilesOf(Ahead().this_epoch);
+  fetcher_->Let(needed);
+  for (int64_t step = 0; step < 5; ++step) ASSERT_TRUE(arrival_->AwaitStep(step, 0, 2, nullptr).ok());
+  std::set<std::string> wanted;
+  for (const auto& files : fetcher_->wants()) {
+    wanted.insert(files.begin(), files.end());
+    EXPECT_LE(files.size(), 8u) << "of two steps of two streams, at a border of shards";
+  }
+  EXPECT_LE(wanted.size(), needed.size() + 5) << "the share of this worker, and what it is ahead of it";
+  EXPECT_EQ(wanted.count("test/shard_00000.safetensors"), 1u) << "of the evaluation, behind the last step";
+}
+
+TEST_F(DataArrivalTest, ASmallerCacheIsFilledAgainAndAgain) {
+  Begin({.ahead = 6 * shard_bytes(), .hold = 9 * shard_bytes()});
+  std::vector<std::string> all;
+  for (const auto& [file, entry] : datasets::ShardsOf(client_.index())) all.push_back(file);
+  fetcher_->Let(all);
+  ASSERT_TRUE(arrival_->AwaitImages(*test_, 1, nullptr).ok());
+  std::set<int64_t> seen;
+  for (int64_t step = 0; step < 10; ++step) {  // two epochs
+    // Alone from the fourth step on: then all streams are its own.
+    const int world = step < 3 ? 2 : 1;
+    ASSERT_TRUE(arrival_->Follow(step, 0, world).ok());
+    ASSERT_TRUE(arrival_->AwaitStep(step, 0, world, nullptr).ok()) << step;
+    const datasets::Sampler sampler(order_.seed, order_.plan, {train_->shard_counts(), order_.window});
+    for (int64_t v = 0; v < 4 / world; ++v) {
+      for (const int64_t id : sampler.MicroBatch(step / 5, step % 5, v)) {
+        ASSERT_TRUE(train_->has(id)) << id << " in step " << step;
+        seen.insert(id);
+      }
+    }
+    EXPECT_LE(Here(), 2 * (9 + 6)) << "images of what may be held, and of a step's shards before that";
+    EXPECT_TRUE(test_->has(0));
+  }
+  EXPECT_EQ(seen.size(), 40u);
+  EXPECT_TRUE(absl::IsInvalidArgument(arrival_->AwaitAll(nullptr)));
+}
+
+TEST_F(DataArrivalTest, WhatIsHeldByAReaderStaysUntilTheNextLook) {
+  Begin({.ahead = shard_bytes(), .hold = shard_bytes()});
+  std::vector<std::string> all;
+  for (const auto& [file, entry] : datasets::ShardsOf(client_.index())) all.push_back(file);
+  fetcher_->Let(all);
+  ASSERT_TRUE(arrival_->Follow(0, 0, 2).ok());
+  ASSERT_TRUE(arrival_->AwaitStep(0, 0, 2, nullptr).ok());
+  const std::vector<int64_t> ids = IdsOf(0);
+  auto held = train_->Hold(ids);
+  ASSERT_TRUE(held.has_value());
+  ASSERT_TRUE(arrival_->Follow(4, 1, 2).ok());
+  for (const int64_t id : ids) EXPECT_TRUE(train_->has(id)) << id;
+  held.reset();
+  ASSERT_TRUE(arrival_->Follow(4, 1, 2).ok());
+  int64_t here = 0;
+  for (const int64_t id : ids) here += train_->has(id) ? 1 : 0;
+  EXPECT_LT(here, 4) << "but for what the last step of the other worker needs";
 }
 
 TEST_F(DataArrivalTest, WhatWasHereBeforeIsNotWaitedFor) {

@@ -1,0 +1,101 @@
+#include "trainers/run/data_window.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mtrun::trainers {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr int64_t kGib = int64_t{1} << 30;
+
+/// `train` shards of a GiB, and a test split of half a one.
+datasets::Index SetOf(int train) {
+  datasets::Index index{.height = 1, .width = 1, .classes = {"a"}};
+  for (int i = 0; i < train; ++i) index.splits["train"].shards.push_back({.images = 1, .bytes = kGib});
+  index.splits["test"].shards.push_back({.images = 1, .bytes = kGib / 2});
+  return index;
+}
+
+/// 4 micro-batches a step on 2 workers of a node: 2 streams each.
+DataNeeds Needs(int64_t cache_gib, double ahead_gib = 0) {
+  return {.cache_bytes = cache_gib * kGib,
+          .fetch_ahead_gib = ahead_gib,
+          .arrives = true,
+          .plan = {.global_batch = 8, .micro_batch = 2},
+          .window = 3,
+          .workers = 2};
+}
+
+std::string Refusal(int train, const DataNeeds& needs) {
+  const auto bounds = BoundsOf("https://h/x", SetOf(train), needs);
+  EXPECT_TRUE(absl::IsInvalidArgument(bounds.status())) << bounds.status();
+  return std::string(bounds.status().message());
+}
+
+TEST(DataBoundsTest, WhereTheCacheHoldsTheSetOnlyWhatIsFetchedAheadIsBound) {
+  for (const int64_t cache : {0, 101}) {
+    EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(cache)), DataBounds());
+    EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(cache, 4)), (DataBounds{.ahead = 2 * kGib}));
+  }
+}
+
+TEST(DataBoundsTest, WorkersOfANodeShareASmallerCache) {
+  const int64_t each = (50 * kGib - kGib / 2) / 2;
+  EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(50)), (DataBounds{.ahead = each, .hold = each}));
+  EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(50, 4)), (DataBounds{.ahead = 2 * kGib, .hold = each}));
+  DataNeeds same = Needs(50, 4);
+  same.each_needs_all = true;
+  EXPECT_EQ(*BoundsOf("u", SetOf(100), same), (DataBounds{.ahead = 4 * kGib, .hold = 2 * each}));
+}
+
+TEST(DataBoundsTest, ACacheThatCannotHoldWhatIsNeededAtATimeIsRefusedWithTheWaysOut) {
+  // 4 streams of 3 windows of 3 shards, and the test split.
+  EXPECT_TRUE(BoundsOf("u", SetOf(100), Needs(37)).ok());
+  EXPECT_THAT(Refusal(100, Needs(36)),
+              AllOf(HasSubstr("100 GiB"), HasSubstr("may hold 36"), HasSubstr("needs 36.9 GiB at a time"),
+                    HasSubstr("--shuffle_window")));
+  DataNeeds permuted = Needs(60);
+  permuted.arrives = false;
+  EXPECT_THAT(Refusal(100, permuted),
+              AllOf(HasSubstr("--cache_gib"), HasSubstr("--shuffle streams"), HasSubstr("36.9 GiB")));
+  // A set of fewer shards than that is needed whole.
+  EXPECT_THAT(Refusal(20, Needs(20)), HasSubstr("needs 20.7 GiB"));
+}
+
+const std::vector<NeededFile> kOrder = {{"a", 10},           {"b", 10}, {"c", 10},
+                                        {"test", 50, false}, {"d", 10}, {"e", 10}};
+
+TEST(DataWindowTest, WithoutBoundsAllIsFetchedInItsOrder) {
+  const DataWindow window = WindowOf(kOrder, {"a"}, {});
+  EXPECT_THAT(window.fetch, ElementsAre("a", "b", "c", "test", "d", "e"));
+  EXPECT_EQ(window.keep.size(), 6u);
+}
+
+TEST(DataWindowTest, FetchesSoManyBytesAheadAndKeepsTheNextOnes) {
+  const DataWindow window = WindowOf(kOrder, {"a"}, {.ahead = 20, .hold = 40});
+  EXPECT_THAT(window.fetch, ElementsAre("a", "b"));
+  EXPECT_THAT(window.keep, ElementsAre("a", "b", "c", "d", "test"));
+}
+
+TEST(DataWindowTest, WhatTheNextStepsNeedIsFetchedAndKeptWhateverTheBounds) {
+  const DataWindow window = WindowOf(kOrder, {"c", "e"}, {.ahead = 1, .hold = 1});
+  EXPECT_THAT(window.fetch, ElementsAre("c", "e"));
+  EXPECT_THAT(window.keep, ElementsAre("c", "e", "test"));
+  // It is among what the bounds allow.
+  EXPECT_THAT(WindowOf(kOrder, {"e"}, {.ahead = 20, .hold = 20}).keep, ElementsAre("a", "e", "test"));
+}
+
+TEST(DataWindowTest, NothingIsNeeded) {
+  const DataWindow window = WindowOf({}, {}, {.ahead = 1, .hold = 1});
+  EXPECT_THAT(window.fetch, IsEmpty());
+  EXPECT_THAT(window.keep, IsEmpty());
+}
+
+}  // namespace
+}  // namespace mtrun::trainers

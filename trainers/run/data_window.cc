@@ -1,0 +1,97 @@
+#include "trainers/run/data_window.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "datasets/cache/set_request.h"
+
+namespace mtrun::trainers {
+namespace {
+
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+// Of a stream: the one that it draws from, the next one, and what is left of the one before or is still on
+// its way.
+constexpr int64_t kWindowsAtATime = 3;
+
+/// What a set consists of, in bytes.
+struct Sizes {
+  int64_t train = 0, largest_shard = 0, others = 0;
+  int64_t all() const { return train + others; }
+};
+
+Sizes SizesOf(const datasets::Index& index) {
+  Sizes sizes;
+  for (const auto& [name, split] : index.splits) {
+    for (const datasets::ShardEntry& shard : split.shards) {
+      (name == "train" ? sizes.train : sizes.others) += shard.bytes;
+      if (name == "train") sizes.largest_shard = std::max(sizes.largest_shard, shard.bytes);
+    }
+  }
+  return sizes;
+}
+
+/// How many parts the node's share is cut into: its workers need different shards, or all the same ones.
+int64_t PartsOf(const DataNeeds& needs) {
+  return needs.each_needs_all ? 1 : std::max<int64_t>(1, needs.workers);
+}
+
+/// What a cache must hold where the node has all micro-batches, as one that is alone has.
+int64_t LeastCache(const Sizes& sizes, const DataNeeds& needs) {
+  const int64_t parts = PartsOf(needs);
+  const int64_t streams = (needs.plan.micro_batches() + parts - 1) / parts;  // of a worker
+  const int64_t shards = parts * streams * needs.window * kWindowsAtATime;
+  return sizes.others + std::min(shards * sizes.largest_shard, sizes.train);
+}
+
+std::string GibUpwards(int64_t bytes) {
+  return absl::StrFormat("%.3g", (static_cast<double>(bytes) / kGib) * 1.01 + 0.001);
+}
+
+absl::Status CheckCache(const std::string& url, const Sizes& sizes, const DataNeeds& needs) {
+  const int64_t least = LeastCache(sizes, needs);
+  if (needs.arrives && needs.cache_bytes >= least) return absl::OkStatus();
+  const std::string refused(datasets::CheckFits(url, sizes.all(), needs.cache_bytes).message());
+  if (!needs.arrives) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        refused, "; or train in the order --shuffle streams, without --validation_share and --preview: it ",
+        "needs ", GibUpwards(least), " GiB at a time"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(refused, "; --shuffle streams needs ", GibUpwards(least),
+                                                 " GiB at a time, less with a smaller --shuffle_window"));
+}
+
+}  // namespace
+
+absl::StatusOr<DataBounds> BoundsOf(const std::string& url, const datasets::Index& index,
+                                    const DataNeeds& needs) {
+  const Sizes sizes = SizesOf(index);
+  DataBounds bounds;
+  if (needs.cache_bytes > 0 && needs.cache_bytes < sizes.all()) {
+    MT_RETURN_IF_ERROR(CheckCache(url, sizes, needs));
+    bounds.hold = (needs.cache_bytes - sizes.others) / PartsOf(needs);
+  }
+  if (needs.fetch_ahead_gib > 0)
+    bounds.ahead = static_cast<int64_t>(needs.fetch_ahead_gib * kGib) / PartsOf(needs);
+  bounds.ahead = std::min(bounds.ahead, bounds.hold);
+  return bounds;
+}
+
+DataWindow WindowOf(const std::vector<NeededFile>& order, const std::set<std::string>& now,
+                    const DataBounds& bounds) {
+  DataWindow window;
+  int64_t sum = 0;
+  for (const NeededFile& needed : order) {
+    if (now.count(needed.file) != 0) sum += needed.is_training ? needed.bytes : 0;
+  }
+  for (const NeededFile& needed : order) {
+    const bool is_now = now.count(needed.file) != 0;
+    if (needed.is_training && !is_now) sum += needed.bytes;
+    if (is_now || !needed.is_training || sum <= bounds.hold) window.keep.insert(needed.file);
+    if (is_now || sum <= bounds.ahead) window.fetch.push_back(needed.file);
+  }
+  return window;
+}
+
+}  // namespace mtrun::trainers
