@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -239,9 +241,11 @@ std::vector<std::string> SetClient::Collect() {
     collects_ = false;
     socket_.Reset();  // Await asks once more
   }
+  // The fetcher tells of what others wanted, too: who held that would keep it from being evicted.
+  const std::set<std::string> wanted(wanted_.begin(), wanted_.end());
   std::vector<std::string> held;
   for (const std::string& file : std::exchange(here_, {})) {
-    if (held_.count(file) == 0 && entries_.count(file) != 0 && HoldAll({file})) held.push_back(file);
+    if (held_.count(file) == 0 && wanted.count(file) != 0 && HoldAll({file})) held.push_back(file);
   }
   return held;
 }

@@ -175,9 +175,18 @@ class Fetcher {
     const CachedSet& set = sets_.at(job.id.set);
     const ShardEntry& entry = *set.Find(job.id.file);
     MT_ASSIGN_OR_RETURN(PartFile part, PartFile::Open(set.PathOf(job.id.file), entry));
-    MT_RETURN_IF_ERROR(Room(job, entry.bytes - part.size(), /*full=*/false));
+    MT_RETURN_IF_ERROR(Room(job, entry.bytes - part.size() + UnderWay(), /*full=*/false));
     job.part.emplace(std::move(part));
     return absl::OkStatus();
+  }
+
+  /// Bytes that transfers still bring.
+  int64_t UnderWay() const {
+    int64_t bytes = 0;
+    for (const auto& [number, job] : jobs_) {
+      if (job.part) bytes += sets_.at(job.id.set).Find(job.id.file)->bytes - job.part->size();
+    }
+    return bytes;
   }
 
   absl::Status Room(const Job& job, int64_t need, bool full) const {

@@ -91,15 +91,18 @@ class ArrivingTrainingTest : public TrainingRuns {
   }
   /// Of the shards there, unfinished ones too.
   static int64_t BytesIn(const std::string& cache) {
-    int64_t bytes = 0;
-    std::error_code gone;  // a file may go meanwhile
+    std::map<std::string, int64_t> sizes;  // a file may be renamed while this looks
+    std::error_code gone;                  // or go
     for (auto it = std::filesystem::recursive_directory_iterator(cache, gone);
          !gone && it != std::filesystem::recursive_directory_iterator(); it.increment(gone)) {
-      const std::string name = it->path().filename().string();
+      const std::string path = it->path().string();
       std::error_code error;
-      const auto size = absl::StartsWith(name, "shard_") ? it->file_size(error) : 0;
-      if (!error) bytes += static_cast<int64_t>(size);
+      const auto size = absl::StrContains(path, "/shard_") ? it->file_size(error) : 0;
+      int64_t& known = sizes[path.substr(0, path.find(".part."))];
+      if (!error) known = std::max(known, static_cast<int64_t>(size));
     }
+    int64_t bytes = 0;
+    for (const auto& [path, size] : sizes) bytes += size;
     return bytes;
   }
   std::vector<std::string> Arriving(const std::string& url) const {

@@ -294,10 +294,12 @@ void ListRemoteOptions(Table& t) {
         &O::remote, &R::cache);
   t.Add("cache_gib", "0", kFree,
         "what the whole cache may hold, the longest unused goes; 0 = as much as the disk", &O::remote,
-        &R::cache_gib);
+        &R::cache_gib)
+      .Min(0);
   t.Add("fetch_ahead_gib", "4", kFree,
         "what a node fetches before its steps need it (--shuffle streams); 0 = all", &O::remote,
-        &R::fetch_ahead_gib);
+        &R::fetch_ahead_gib)
+      .Min(0);
   t.Add("data_bearer_file", "", kFree, "file with the token that a server of others wants to be shown",
         &O::remote, &R::bearer_file);
   t.Add("data_redirects", "false", kFree, "follow redirects to other hosts, without showing them any token",
