@@ -61,7 +61,7 @@ class Job:
         self.store = Store(self)
         self._changed = threading.Condition()
         self._newest, self._entered, self._ended = None, None, None
-        self._graceful = self._drained = False
+        self._graceful = self._drained = self._connects = False
         self._why_ended = self._stop = self._lost = None
         self._abort, self._questions, self._answers = None, 0, {}
         self._signal, self._channel, self._lease = 0, None, None
@@ -169,6 +169,21 @@ class Job:
             self._told_progress = None  # the first step of a generation is news
             return self.assignment
 
+    @contextlib.contextmanager
+    def connects(self):
+        """Around what connects the group of the entered generation: there is no step yet that its members could finish
+        together, so that a graceful end is one under way. Interrupted where it has ended meanwhile."""
+        with self._changed:
+            self._connects = True
+        try:
+            yield
+            with self._changed:
+                if self._over():
+                    raise Interrupted(self._why_ended or "the generation is over")
+        finally:
+            with self._changed:
+                self._connects = False
+
     def ready(self):
         """The group of this generation is connected."""
         self._say("ready", generation=self.generation)
@@ -181,6 +196,11 @@ class Job:
         """False when the generation still runs after so many seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: self._over() or self._stop is not None, seconds)
+
+    def wait_until_ends(self, seconds):
+        """The same where a graceful end counts as well: a step that has failed is none to be finished."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._over() or self._graceful or self._stop is not None, seconds)
 
     # ---- what a worker tells
     def progress(self, epoch, step, samples=-1):
@@ -285,7 +305,7 @@ class Job:
     def _over(self):
         if self._lost or self._stop:
             return True
-        if self._entered is None or self._graceful:
+        if self._entered is None or (self._graceful and not self._connects):
             return False  # a graceful end: the next assignment may be there before this worker's last step
         return self._ended == self._entered or self._newest.generation != self._entered
 
@@ -299,7 +319,7 @@ class Job:
         with self._changed:
             if kind == "assignment":
                 self._newest = parse_assignment(message)
-                if self._entered not in (None, self._newest.generation) and not self._graceful:
+                if self._over():
                     self._break(f"generation {self._newest.number} has begun")
             elif kind == "dissolved":
                 self._dissolve(message)
@@ -318,7 +338,7 @@ class Job:
         self._ended, self._why_ended = message.get("generation"), str(message.get("why", ""))
         if self._ended == self._entered:
             self._graceful = bool(message.get("graceful"))
-            if not self._graceful:
+            if self._over():
                 self._break(self._why_ended)
 
     def _lose(self, why):

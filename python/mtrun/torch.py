@@ -1,15 +1,13 @@
 """torch.distributed in a job whose membership changes: process groups that are left and made anew in the same process."""
 import contextlib
-from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
 from mtrun.job import Interrupted
+from mtrun.torch_store import CONNECT_TIMEOUT, meet
 
 PATIENCE = 2.0           # seconds for the agent's word on why a collective failed; then it is said to be broken
-CONNECT_TIMEOUT = timedelta(seconds=600)
-STORE_KEY = "mtrun/torch_store"
 
 
 def regroup(job, backend=None):
@@ -25,7 +23,7 @@ def regroup(job, backend=None):
         first = False
         job._grouped = True
         try:
-            with interruptible(job):
+            with job.connects(), interruptible(job):
                 _make_group(job, backend)
             job.ready()
             return job.assignment
@@ -54,9 +52,9 @@ def interruptible(job):
         if isinstance(error, Interrupted) or not _of_a_collective(error):
             raise
         why = str(error).splitlines()[0]
-        if job.elastic and not job.wait_until_over(PATIENCE):
+        if job.elastic and not job.wait_until_ends(PATIENCE):
             job.broken(why)
-            job.wait_until_over(None)
+            job.wait_until_ends(None)
         raise Interrupted(why) from error
 
 
@@ -68,37 +66,16 @@ def _of_a_collective(error):
 
 def _make_group(job, backend):
     given = job.assignment
+    job.on_break(lambda why: _abort())
     if given.world_size == 1 and not given.master_port:
         store = dist.HashStore()
     elif job.elastic:
-        store = _meet(job, given)
+        store = meet(job, _abort)
     else:
         store = dist.TCPStore(given.master_addr, given.master_port, given.world_size, given.rank == 0,
                               timeout=CONNECT_TIMEOUT)
-    job.on_break(lambda why: _abort())
     dist.init_process_group(backend, store=store, rank=given.rank, world_size=given.world_size, timeout=CONNECT_TIMEOUT)
     dist.barrier()  # whoever is lost by now is found out here, not in the first step
-
-
-def _meet(job, given):
-    """A store of this generation, in rank 0's process; its port comes through the job's own key-value space."""
-    if given.rank == 0:
-        store = _listen(job, given)
-        job.store.set(STORE_KEY, str(store.port).encode())
-        return store
-    port = int(job.store.wait(STORE_KEY)[0])
-    return dist.TCPStore(given.master_addr, port, None, False, timeout=CONNECT_TIMEOUT)
-
-
-def _listen(job, given):
-    low, _, high = job.port_range.partition("-")
-    error = None
-    for port in range(int(low), int(high) + 1) if high else (0,):
-        try:
-            return dist.TCPStore("127.0.0.1", port, None, True, timeout=CONNECT_TIMEOUT, wait_for_workers=False)
-        except RuntimeError as failure:
-            error = failure
-    raise RuntimeError(f"no port of MTRUN_PORT_RANGE={job.port_range} is free for generation {given.number}") from error
 
 
 def _abort():

@@ -123,6 +123,12 @@ TEST_F(PythonPackage, AsATrainerTheOthersDoNotWaitForAFreshWorkersStart) {
   ExpectExactlyOnce("run");
 }
 
+// While one connects the other leaves, dies or falls silent: told by an agent that the test plays.
+TEST_F(PythonPackage, AGroupThatDoesNotComeToBeIsLeftAtOnce) {
+  Program test({PeersPython(), support::TestFile("python/regroup_with_torch.py")}, PythonEnvironment());
+  EXPECT_EQ(test.Wait(kSlow), 0) << test.Text();
+}
+
 TEST_F(PythonPackage, NodesJoinLeaveAndDie) {
   const auto node = [&](int rank) {
     return Train({"--nnodes", "1:3", "--nproc_per_node", "1", "--rdzv_endpoint", endpoint_, "--rdzv_conf",

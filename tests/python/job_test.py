@@ -65,10 +65,36 @@ class JobTest(AgentCase):
         self.wait(lambda: job.wants_regroup)
         self.assertTrue(job.changed())
         self.assertFalse(job.over())
+        self.assertFalse(job.wait_until_over(0))
+        self.assertTrue(job.wait_until_ends(0))  # where its step has failed
         job.hold()  # may commit
         job.on_break(None)
         self.assertEqual(job.next().generation, "2.2")
         self.assertFalse(job.wants_regroup)
+
+    def test_a_graceful_end_interrupts_who_still_connects(self):
+        job, broken = self.joined(), threading.Event()
+        with self.assertRaisesRegex(Interrupted, "a node joins"):
+            with job.connects():
+                job.on_break(lambda why: broken.set())
+                self.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": True})
+                self.assertTrue(broken.wait(20))
+                self.assertTrue(job.wait_until_over(20))
+        self.assertFalse(job.over())
+        self.agent.say(assignment(2))
+        self.assertEqual(job.next().generation, "2.2")
+        with job.connects():
+            pass  # nobody has ended this one
+        self.assertFalse(job.changed())
+
+    def test_what_fails_while_it_connects_says_so_itself(self):
+        job = self.joined()
+        with self.assertRaises(KeyError):
+            with job.connects():
+                raise KeyError("of the user's")
+        self.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": True})
+        self.wait(lambda: job.wants_regroup)
+        self.assertFalse(job.over())
 
     def test_a_death_after_a_graceful_end_ends_it_at_once(self):
         job, broken = self.joined(), threading.Event()

@@ -1,0 +1,139 @@
+"""The store over which a generation's process group connects: whoever waits in it for a member that will not come is
+interrupted when the generation ends, instead of after torch.distributed's minutes."""
+import contextlib
+import os
+import socket
+import threading
+import time
+from datetime import timedelta
+
+import torch.distributed as dist
+
+from mtrun.job import Interrupted
+
+CONNECT_TIMEOUT = timedelta(seconds=600)
+STORE_KEY = "mtrun/torch_store"
+TRY_SECONDS = 1.0             # of one try to reach rank 0's store
+LOST_SECONDS = 2.0            # for the agent's word on why the store is gone
+LOOK_SECONDS = (0.001, 0.05)  # between two looks for a key: at first, and at most
+
+
+class GenerationStore(dist.Store):
+    """`store`, whose waits raise Interrupted when the generation ends."""
+
+    def __init__(self, job, store):
+        super().__init__()
+        self._job, self._store = job, store
+
+    def wait(self, keys, timeout=CONNECT_TIMEOUT):
+        deadline, pause = time.monotonic() + timeout.total_seconds(), LOOK_SECONDS[0]
+        while not self._checked(keys):
+            if self._job.wait_until_over(pause):
+                raise Interrupted(f"the generation ended before {', '.join(keys)} came")
+            if time.monotonic() >= deadline:
+                raise dist.DistStoreError(f"no {', '.join(keys)} within {timeout}")
+            pause = min(2 * pause, LOOK_SECONDS[1])
+
+    def _checked(self, keys):
+        try:
+            return self._store.check(keys)
+        except RuntimeError:  # its connection was cut, or rank 0 is lost and that is about to be told
+            if self._job.wait_until_over(LOST_SECONDS):
+                return False
+            raise
+
+    def get(self, key):
+        self.wait([key])
+        return self._store.get(key)
+
+    def set(self, key, value):
+        self._store.set(key, value)
+
+    def add(self, key, amount):
+        return self._store.add(key, amount)
+
+    def check(self, keys):
+        return self._store.check(keys)
+
+    def compare_set(self, key, expected, desired):
+        return self._store.compare_set(key, expected, desired)
+
+    def delete_key(self, key):
+        return self._store.delete_key(key)
+
+    def num_keys(self):
+        return self._store.num_keys()
+
+
+def meet(job, abort):
+    """A store of the entered generation, in rank 0's process; its port comes through the job's own key-value space. When the
+    generation ends, this process's connections to it are cut and `abort` is called."""
+    given = job.assignment
+    if given.rank == 0:
+        store = _listen(job, given)
+        job.store.set(STORE_KEY, str(store.port).encode())
+        job.on_break(lambda why: _cut("127.0.0.1", store.port, abort))
+    else:
+        port = int(job.store.wait(STORE_KEY)[0])
+        job.on_break(lambda why: _cut(given.master_addr, port, abort))
+        store = _reach(job, given.master_addr, port)
+    return GenerationStore(job, store)
+
+
+def _cut(address, port, abort):
+    """Who waits for an answer from a store that is silent hears nothing of its timeout either."""
+    try:
+        addresses = {info[4][0] for info in socket.getaddrinfo(address, port)}
+    except OSError:
+        addresses = {address}
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(name))) as connection:
+            if connection.family in (socket.AF_INET, socket.AF_INET6):
+                peer = connection.getpeername()
+                if peer[1] == port and peer[0].removeprefix("::ffff:") in addresses:
+                    connection.shutdown(socket.SHUT_RDWR)
+    abort()
+
+
+def _listen(job, given):
+    low, _, high = job.port_range.partition("-")
+    error = None
+    for port in range(int(low), int(high) + 1) if high else (0,):
+        try:
+            return dist.TCPStore("127.0.0.1", port, None, True, timeout=CONNECT_TIMEOUT, wait_for_workers=False)
+        except RuntimeError as failure:
+            error = failure
+    raise RuntimeError(f"no port of MTRUN_PORT_RANGE={job.port_range} is free for generation {given.number}") from error
+
+
+def _reach(job, address, port):
+    """The store of rank 0, once it answers. TCPStore tries for minutes, and waits for an answer for ever: it does so on a
+    thread, which is left behind when the generation ends."""
+    while True:
+        try:
+            socket.create_connection((address, port), TRY_SECONDS).close()  # TCPStore says much where nobody listens
+            break
+        except OSError as error:
+            if job.wait_until_over(LOOK_SECONDS[1]):
+                raise Interrupted(f"the generation ended before rank 0's store was reached: {error}") from error
+    connecting = _Connecting(address, port)
+    connecting.start()
+    while connecting.is_alive():
+        if job.wait_until_over(0):
+            raise Interrupted("the generation ended before rank 0's store answered")
+        connecting.join(LOOK_SECONDS[1])
+    if connecting.error:
+        raise connecting.error
+    return connecting.store
+
+
+class _Connecting(threading.Thread):
+    def __init__(self, address, port):
+        super().__init__(name="mtrun-connects", daemon=True)
+        self._where, self.store, self.error = (address, port), None, None
+
+    def run(self):
+        try:
+            self.store = dist.TCPStore(*self._where, None, False, timeout=CONNECT_TIMEOUT)
+        except RuntimeError as error:
+            self.error = error

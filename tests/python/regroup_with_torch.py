@@ -1,0 +1,95 @@
+"""Process groups that do not come to be: each test's agent ends the generation while this worker connects. It needs PyTorch;
+tests/e2e/python_package_test.cc runs it."""
+import base64
+import socket
+import time
+import unittest
+
+import support
+import torch
+import torch.distributed as dist
+from mtrun import join
+from mtrun.torch import leave_group, regroup
+from support import Agent, assignment, in_thread
+
+SOON = 10.0  # seconds; torch.distributed itself waits for 600
+
+
+def dissolved(why, graceful):
+    return {"type": "dissolved", "generation": "1.1", "why": why, "graceful": graceful}
+
+
+class RegroupTest(unittest.TestCase):
+    def setUp(self):
+        self.agent = Agent()
+        self.addCleanup(self.agent.close)
+
+    def joined(self, rank):
+        joining = in_thread(lambda: join(self.agent.environment()))
+        self.agent.accept()
+        for _ in range(2):
+            self.agent.heard()
+        self.agent.say(assignment(1, rank=rank))
+        self.job = joining.result()
+        self.addCleanup(self.job.close)
+        self.addCleanup(leave_group, self.job)
+
+    def heard(self, kind):
+        """Its next message of this kind."""
+        while message := self.agent.heard():
+            if message["type"] == kind:
+                return message
+        self.fail(f"the worker has gone without \"{kind}\"")
+
+    def tells_port(self, port):
+        """The agent's answer to where rank 0's store is."""
+        question = self.heard("store_wait")
+        values = {key: base64.b64encode(str(port).encode()).decode() for key in question["keys"]}
+        self.agent.say({"type": "store_values", "id": question["id"], "values": values})
+
+    def goes_on_alone(self, regrouping):
+        """In the next generation, in which a sum is this worker's own."""
+        began = time.monotonic()
+        self.agent.say(assignment(2, rank=0, world_size=1, local_world_size=1))
+        self.assertEqual(regrouping.result().generation, "2.2")
+        self.assertLess(time.monotonic() - began, SOON)
+        mine = torch.ones(1)
+        dist.all_reduce(mine)
+        self.assertEqual(mine.item(), 1)
+
+    def test_rank_0_waits_for_a_member_that_leaves(self):
+        for graceful in (True, False):
+            with self.subTest(graceful=graceful):
+                self.joined(rank=0)
+                regrouping = in_thread(lambda: regroup(self.job, "gloo"))
+                self.heard("store_set")
+                time.sleep(0.5)  # until it waits in the middle of init_process_group: nothing tells
+                self.agent.say(dissolved("a node joins", graceful))
+                self.goes_on_alone(regrouping)
+                leave_group(self.job)
+                self.agent.hang_up()
+
+    def test_a_store_that_is_gone(self):
+        self.joined(rank=1)
+        regrouping = in_thread(lambda: regroup(self.job, "gloo"))
+        with socket.socket() as reserved:
+            reserved.bind(("127.0.0.1", 0))
+            self.tells_port(reserved.getsockname()[1])
+            time.sleep(0.2)
+            self.agent.say(dissolved("rank 0 was killed", False))
+            self.goes_on_alone(regrouping)
+
+    def test_a_store_that_never_answers(self):
+        self.joined(rank=1)
+        regrouping = in_thread(lambda: regroup(self.job, "gloo"))
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            self.tells_port(silent.getsockname()[1])
+            time.sleep(0.2)
+            self.agent.say(dissolved("rank 0 is silent", False))
+            self.goes_on_alone(regrouping)
+
+
+if __name__ == "__main__":
+    unittest.main()
