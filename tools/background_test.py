@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Tests of tools/background.sh: what was begun is waited for with its status, and nothing outlives the script. tools/check
+runs it."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "background.sh")
+HEAD = f"""set -uo pipefail
+source {SCRIPT}
+begun_dir=$PWD
+trap end_all EXIT
+trap 'exit 143' TERM
+"""
+
+
+class BackgroundTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def said(self, script):
+        """What the script prints."""
+        done = subprocess.run(["bash", "-c", HEAD + script], cwd=self.folder, capture_output=True, text=True, timeout=60,
+                              check=False)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_each_has_its_status_whenever_it_is_asked_for(self):
+        self.assertEqual(self.said("""
+            begin first ahead bash -c 'exit 3'
+            begin second now bash -c 'exit 4'
+            finish second; echo $?
+            begin third now true
+            finish third; echo $?
+            sleep 0.2
+            finish first; echo $?
+            has_begun first || echo none"""), ["4", "0", "3", "none"])
+
+    def test_a_function_that_exits_ends_itself_alone(self):
+        self.assertEqual(self.said("""
+            fails() { exit 5; }
+            begin it now fails
+            finish it; echo $?"""), ["5"])
+
+    def test_what_is_killed_has_failed(self):
+        self.assertEqual(self.said("""
+            begin it now sleep 1000
+            kill -KILL -- "-${begun[it]}"
+            finish it; echo $?"""), ["1"])
+
+    def test_another_try_does_not_see_the_status_of_the_last_one(self):
+        self.assertEqual(self.said("""
+            begin it now true; finish it; echo $?
+            begin it now bash -c 'exit 6'; finish it; echo $?"""), ["0", "6"])
+
+    def test_a_signal_to_the_script_ends_all_that_it_has_begun(self):
+        script = subprocess.Popen(["bash", "-c", HEAD + """
+            begin ahead ahead sleep 1001
+            begin now now bash -c 'sleep 1001 & echo $! >child; wait'
+            finish now"""], cwd=self.folder)
+        child = os.path.join(self.folder, "child")
+        self.wait(lambda: os.path.exists(child) and os.path.getsize(child) > 0)
+        with open(child, encoding="ascii") as file:
+            pid = int(file.read())
+        script.send_signal(signal.SIGTERM)
+        self.assertEqual(script.wait(20), 143)
+        self.wait(lambda: not self.runs(pid))
+
+    def runs(self, pid):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+                return file.read().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
+
+    def wait(self, holds):
+        deadline = time.monotonic() + 20
+        while not holds():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+
+if __name__ == "__main__":
+    unittest.main()
