@@ -12,19 +12,19 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-constexpr int64_t kGib = int64_t{1} << 30;
+constexpr int64_t kShard = int64_t{1} << 30;
 
 /// `train` shards of a GiB, and a test split of half a one.
 datasets::Index SetOf(int train) {
   datasets::Index index{.height = 1, .width = 1, .classes = {"a"}};
-  for (int i = 0; i < train; ++i) index.splits["train"].shards.push_back({.images = 1, .bytes = kGib});
-  index.splits["test"].shards.push_back({.images = 1, .bytes = kGib / 2});
+  for (int i = 0; i < train; ++i) index.splits["train"].shards.push_back({.images = 1, .bytes = kShard});
+  index.splits["test"].shards.push_back({.images = 1, .bytes = kShard / 2});
   return index;
 }
 
 /// 4 micro-batches a step on 2 workers of a node: 2 streams each.
 DataNeeds Needs(int64_t cache_gib, double ahead_gib = 0) {
-  return {.cache_bytes = cache_gib * kGib,
+  return {.cache_bytes = cache_gib * kShard,
           .fetch_ahead_gib = ahead_gib,
           .arrives = true,
           .plan = {.global_batch = 8, .micro_batch = 2},
@@ -32,7 +32,7 @@ DataNeeds Needs(int64_t cache_gib, double ahead_gib = 0) {
           .workers = 2};
 }
 
-std::string Refusal(int train, const DataNeeds& needs) {
+std::string RefusalOf(int train, const DataNeeds& needs) {
   const auto bounds = BoundsOf("https://h/x", SetOf(train), needs);
   EXPECT_TRUE(absl::IsInvalidArgument(bounds.status())) << bounds.status();
   return std::string(bounds.status().message());
@@ -41,31 +41,31 @@ std::string Refusal(int train, const DataNeeds& needs) {
 TEST(DataBoundsTest, WhereTheCacheHoldsTheSetOnlyWhatIsFetchedAheadIsBound) {
   for (const int64_t cache : {0, 101}) {
     EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(cache)), DataBounds());
-    EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(cache, 4)), (DataBounds{.ahead = 2 * kGib}));
+    EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(cache, 4)), (DataBounds{.ahead = 2 * kShard}));
   }
 }
 
 TEST(DataBoundsTest, WorkersOfANodeShareASmallerCache) {
-  const int64_t each = (50 * kGib - kGib / 2) / 2;
+  const int64_t each = (50 * kShard - kShard / 2) / 2;
   EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(50)), (DataBounds{.ahead = each, .hold = each}));
-  EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(50, 4)), (DataBounds{.ahead = 2 * kGib, .hold = each}));
+  EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(50, 4)), (DataBounds{.ahead = 2 * kShard, .hold = each}));
   DataNeeds same = Needs(50, 4);
   same.each_needs_all = true;
-  EXPECT_EQ(*BoundsOf("u", SetOf(100), same), (DataBounds{.ahead = 4 * kGib, .hold = 2 * each}));
+  EXPECT_EQ(*BoundsOf("u", SetOf(100), same), (DataBounds{.ahead = 4 * kShard, .hold = 2 * each}));
 }
 
 TEST(DataBoundsTest, ACacheThatCannotHoldWhatIsNeededAtATimeIsRefusedWithTheWaysOut) {
   // 4 streams of 3 windows of 3 shards, and the test split.
   EXPECT_TRUE(BoundsOf("u", SetOf(100), Needs(37)).ok());
-  EXPECT_THAT(Refusal(100, Needs(36)),
+  EXPECT_THAT(RefusalOf(100, Needs(36)),
               AllOf(HasSubstr("100 GiB"), HasSubstr("may hold 36"), HasSubstr("needs 36.9 GiB at a time"),
                     HasSubstr("--shuffle_window")));
   DataNeeds permuted = Needs(60);
   permuted.arrives = false;
-  EXPECT_THAT(Refusal(100, permuted),
+  EXPECT_THAT(RefusalOf(100, permuted),
               AllOf(HasSubstr("--cache_gib"), HasSubstr("--shuffle streams"), HasSubstr("36.9 GiB")));
   // A set of fewer shards than that is needed whole.
-  EXPECT_THAT(Refusal(20, Needs(20)), HasSubstr("needs 20.7 GiB"));
+  EXPECT_THAT(RefusalOf(20, Needs(20)), HasSubstr("needs 20.7 GiB"));
 }
 
 const std::vector<NeededFile> kOrder = {{"a", 10},           {"b", 10}, {"c", 10},
