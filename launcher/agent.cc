@@ -196,9 +196,10 @@ class Agent {
     handler.leased = [this, post](const rendezvous::Generation& generation, Duration from) {
       if (!lease_) return;
       const Duration ends = from + options_.job.fence_timeout;
+      // First of all: workers that have held may be done before this thread goes on.
+      post(LeaseRenewed{MonotonicNow() + (ends - BootNow())});
       lease_->Set(generation.id, ends);
       if (alarmed_) alarm_.Set(ends);
-      post(LeaseRenewed{MonotonicNow() + (ends - BootNow())});
     };
     handler.failed = [post](absl::Status status) { post(SessionFailed{std::string(status.message())}); };
     if (access_.hosting) access_.hosting->Seek();

@@ -38,6 +38,7 @@ struct HelloData {
   std::string node_id;
   uint64_t session_id = 0;
   uint64_t service_id = 0;
+  uint64_t attempt = 0;
   StreamOpened opened;
   bool operator==(const HelloData&) const = default;
   template <typename Self, typename Field>
@@ -45,6 +46,7 @@ struct HelloData {
     field("node_id", self.node_id, Size{1, kMaxName});
     field("session_id", self.session_id);
     field("service_id", self.service_id);
+    field("attempt", self.attempt);
     StreamOpened::Fields(self.opened, field);
   }
 };

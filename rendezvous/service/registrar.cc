@@ -89,6 +89,8 @@ void Registrar::OnHello(const StreamPtr& stream, const wire::Hello& message, uin
                           absl::StrCat("this service already serves ", kMostSessions, " agents")});
   }
   const SessionPtr session = FindOrMakeSession(*hello);
+  if (!session->end.Takes(hello->attempt))
+    return stream->Close({grpc::StatusCode::ABORTED, "its agent has opened a newer stream since"});
   if (session->stream) {  // a half-open connection that this one replaces
     session->stream->session.reset();
     session->stream->Close({grpc::StatusCode::ABORTED, "replaced by a newer stream of the same agent"});

@@ -17,6 +17,7 @@ class AgentEnd {
   void OpenStream(Duration now) {
     welcomed_ = false;
     said_hello_ = now;
+    ++attempt_;
   }
   /// The stream is gone; true when it had been welcomed.
   bool CloseStream();
@@ -39,6 +40,8 @@ class AgentEnd {
   Duration Silence(Duration now) const;
 
   bool welcomed() const { return welcomed_; }
+  /// The number of the newest stream, over all services, from 1: goes with its Hello.
+  uint64_t attempt() const { return attempt_; }
   /// Of the last Welcome, 0 for none: goes with the next Hello.
   uint64_t welcomed_by() const { return welcomed_by_; }
 
@@ -52,6 +55,7 @@ class AgentEnd {
   void HeardByTheJob(Duration sent);
 
   bool welcomed_ = false;
+  uint64_t attempt_ = 0;
   uint64_t welcomed_by_ = 0;
   Duration said_hello_ = Duration::zero();
   // When the newest Hello or heartbeat was sent that a service has heard, and one that had the job.

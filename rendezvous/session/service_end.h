@@ -19,6 +19,13 @@ class ServiceEnd {
   /// `id` goes with each Welcome: an agent that was welcomed with it counts on from there.
   explicit ServiceEnd(uint64_t id = 0) : id_(id) {}
 
+  /// Whether `attempt` is the newest that the agent has made: the stream counts, and it alone. Another one
+  /// was given up since, and its Hello was under way for longer, behind a cable that was out for example.
+  bool Takes(uint64_t attempt) {
+    if (attempt < newest_) return false;
+    newest_ = attempt;
+    return true;
+  }
   /// The agent said Hello on a new stream: `welcomed_by` is the id of the last Welcome that it heard, 0 for
   /// none, `acknowledged` what it received. True when both ends go on where they were, for Welcome to say so;
   /// otherwise both begin at 1. (Not the service's own id decides: it may have forgotten the agent since, and
@@ -49,6 +56,7 @@ class ServiceEnd {
 
  private:
   uint64_t id_ = 0;
+  uint64_t newest_ = 0;  // attempt of the agent's
   bool opened_ = false;
 };
 

@@ -175,6 +175,7 @@ wire::AgentMessage SessionCore::MakeHello() const {
   hello.node_id = options_.node_id;
   hello.session_id = session_id_;
   hello.service_id = end_.welcomed_by();
+  hello.attempt = end_.attempt();
   hello.opened = end_.outbox.Opening(options_.job);
   hello.opened.silence = end_.Silence(BootNow());
   wire::AgentMessage message;

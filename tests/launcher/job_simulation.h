@@ -189,6 +189,7 @@ class JobSimulation {
     uint64_t incarnation = 0, service_id = 0;
     bool open = true, up_dead = false, down_dead = false;
     TimePoint last_up, last_down;
+    bool given_up = false;  // by the agent: what it has sent still arrives
   };
   struct Due {
     TimePoint when;
@@ -296,8 +297,8 @@ class JobSimulation {
   // Services, as rendezvous/service/registrar.cc.
   void BootService(size_t service);
   void KillService(size_t service);
-  void OnHello(size_t service, uint64_t connection, rendezvous::StreamOpened opened, uint64_t welcomed_by,
-               uint64_t acknowledged);
+  void OnHello(size_t service, uint64_t connection, uint64_t attempt, rendezvous::StreamOpened opened,
+               uint64_t welcomed_by, uint64_t acknowledged);
   void OnUp(size_t service, uint64_t connection, uint64_t sequence, const rendezvous::AgentSaid& said,
             uint64_t acknowledged);
   void OnBeat(size_t service, uint64_t connection, const std::string& node_id, Duration sent,

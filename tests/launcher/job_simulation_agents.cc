@@ -132,8 +132,9 @@ void JobSimulation::Connect(size_t index) {
   agent.heard = now_;
   rendezvous::StreamOpened opened = agent.end.outbox.Opening(settings_[agent.job]);
   opened.silence = agent.end.Silence(NowOn(agent.node) - TimePoint());
-  Up(id, [this, id, place, welcomed_by = agent.end.welcomed_by(), received = agent.end.receiver.Acknowledge(),
-          opened] { OnHello(place, id, opened, welcomed_by, received); });
+  Up(id, [this, id, place, attempt = agent.end.attempt(), welcomed_by = agent.end.welcomed_by(),
+          received = agent.end.receiver.Acknowledge(),
+          opened] { OnHello(place, id, attempt, opened, welcomed_by, received); });
   Beat(index, id);
 }
 

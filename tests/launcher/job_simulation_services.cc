@@ -31,8 +31,8 @@ void JobSimulation::KillService(size_t index) {
   }
 }
 
-void JobSimulation::OnHello(size_t index, uint64_t id, rendezvous::StreamOpened opened, uint64_t welcomed_by,
-                            uint64_t acknowledged) {
+void JobSimulation::OnHello(size_t index, uint64_t id, uint64_t attempt, rendezvous::StreamOpened opened,
+                            uint64_t welcomed_by, uint64_t acknowledged) {
   Service& service = services_[index];
   const Connection& connection = connections_.at(id);
   const std::string node_id = agents_[connection.agent].node_id;
@@ -41,6 +41,8 @@ void JobSimulation::OnHello(size_t index, uint64_t id, rendezvous::StreamOpened 
   if (session.incarnation != connection.incarnation)
     session = Session{.incarnation = connection.incarnation,
                       .end = rendezvous::ServiceEnd<rendezvous::ServiceEvent>(++ids_)};
+  if (!session.end.Takes(attempt)) return;
+  if (session.connection != 0 && session.connection != id) End(session.connection, By::kService);
   const bool resumed = session.end.Open(welcomed_by, acknowledged);
   session.connection = id;
   Note("service ", index, ": hello of ", node_id, resumed ? ", resumed" : "");

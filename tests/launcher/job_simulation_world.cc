@@ -187,7 +187,7 @@ void JobSimulation::Up(uint64_t id, std::function<void()> deliver) {
   connection.last_up = std::max({connection.last_up, now_, passes}) + Delay(20);
   At(connection.last_up - now_, [this, id, deliver = std::move(deliver)] {
     const Connection& c = connections_.at(id);
-    if (c.open && !c.up_dead) AsService(c.service, c.service_id, deliver);
+    if ((c.open || c.given_up) && !c.up_dead) AsService(c.service, c.service_id, deliver);
   });
 }
 
@@ -206,6 +206,7 @@ void JobSimulation::End(uint64_t id, By by) {
   Connection& connection = connections_.at(id);
   if (!connection.open) return;
   connection.open = false;
+  connection.given_up = by == By::kAgent;
   const size_t agent = connection.agent, node = agents_[agent].node, service = connection.service;
   const auto lost = [this, id, agent, incarnation = connection.incarnation] {
     Awake(agent, incarnation, [this, id, agent] { Lost(agent, id); });
@@ -216,7 +217,8 @@ void JobSimulation::End(uint64_t id, By by) {
     At(network_.Until(service, node) - now_, lost);
   }
   if (by == By::kService || connection.up_dead) return;
-  At(std::max(Duration::zero(), network_.Until(node, service) - now_) + Delay(5),
+  const TimePoint last = by == By::kAgent ? connection.last_up : now_;
+  At(std::max({Duration::zero(), network_.Until(node, service) - now_, last - now_}) + Delay(5),
      [this, id, service, service_id = connection.service_id] {
        AsService(service, service_id, [this, id] { OnStreamEnded(id); });
      });

@@ -236,7 +236,7 @@ function(mt_test name)
     set(devices "CUDA_VISIBLE_DEVICES=;")
   endif()
   set_target_properties(${name} PROPERTIES CROSSCOMPILING_EMULATOR
-    "env;${devices}TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1:ignore_noninstrumented_modules=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp;XDG_STATE_HOME=${CMAKE_BINARY_DIR}/state;MT_BIN=${CMAKE_BINARY_DIR}/bin;MT_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+    "env;${devices}TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=1:die_after_fork=0:ignore_noninstrumented_modules=1;LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp;XDG_STATE_HOME=${CMAKE_BINARY_DIR}/state;MT_BIN=${CMAKE_BINARY_DIR}/bin;MT_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
   if(unit)
     add_test(NAME ${name} COMMAND ${name} --gtest_output=xml:${CMAKE_BINARY_DIR}/test-results/${name}.xml)
     set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS unit)

@@ -138,6 +138,44 @@ TEST_F(RegistrarTest, AWelcomeThatWasLostIsNotTakenForHeard) {
   EXPECT_TRUE(welcome.welcome().resumed());
 }
 
+// The agent gave up an attempt while a cable was out, and was welcomed in another one; then the first one's
+// Hello arrives. It must not end the stream, and the numbers of the session stay as they are.
+TEST_F(RegistrarTest, AHelloThatWasOvertakenByANewerOneChangesNothing) {
+  Start();
+  HelloData hello;
+  hello.node_id = "node1";
+  hello.session_id = 1;
+  hello.service_id = 99;  // of the service that it has left
+  hello.attempt = 2;
+  wire::AgentMessage message;
+  *message.mutable_hello() = EncodeHello(hello);
+  wire::ServiceMessage welcome;
+  ASSERT_TRUE(stream_->Write(message) && stream_->Read(&welcome));
+  ASSERT_TRUE(welcome.has_welcome());
+  Offer offer;
+  offer.node_id = offer.host = "node1";
+  ASSERT_TRUE(Say(OfferSent{offer}));
+  std::optional<ServiceEvent> event = Next();
+  while (event && !std::holds_alternative<Assigned>(*event)) event = Next();
+  ASSERT_TRUE(event.has_value());
+
+  hello.attempt = 1;
+  *message.mutable_hello() = EncodeHello(hello);
+  grpc::ClientContext late_context;
+  const auto late = stub_->Session(&late_context);
+  ASSERT_TRUE(late->Write(message));
+  wire::ServiceMessage none;
+  while (late->Read(&none)) EXPECT_FALSE(none.has_welcome());
+  EXPECT_EQ(late->Finish().error_code(), grpc::StatusCode::ABORTED);
+
+  const Generation generation = std::get<Assigned>(*event).assignment().generation;
+  ASSERT_TRUE(Say(WorkersFinished{generation, true}));
+  event = Next();
+  while (event && !std::holds_alternative<JobEnded>(*event)) event = Next();
+  ASSERT_TRUE(event.has_value()) << "the stream has ended";
+  EXPECT_TRUE(std::get<JobEnded>(*event).outcome.success);
+}
+
 TEST_F(RegistrarTest, EventsOutOfOrderEndTheStream) {
   Start();
   SayHello();

@@ -23,6 +23,7 @@ TEST(AgentEnd, GoesOnWhereAResumedSessionWas) {
   end.OpenStream(Duration::zero());
   EXPECT_FALSE(end.welcomed());
   EXPECT_EQ(end.welcomed_by(), 7u);
+  EXPECT_EQ(end.attempt(), 1u);
   end.OnWelcome(7, true, 1);
   EXPECT_EQ(end.outbox.Next()->sequence, 2u);
   EXPECT_EQ(end.Take(1), Arrival::kRepeated);

@@ -61,6 +61,14 @@ TEST(ServiceEnd, BeginsAtOneWithAnAgentOfAnotherWelcome) {
   EXPECT_EQ(*next->message, "b");
 }
 
+TEST(ServiceEnd, AHelloThatWasOvertakenDoesNotCount) {
+  End end(kId);
+  EXPECT_TRUE(end.Takes(2));
+  EXPECT_FALSE(end.Takes(1));
+  EXPECT_TRUE(end.Takes(5));  // those between went to other services
+  EXPECT_FALSE(end.Takes(4));
+}
+
 TEST(ServiceEnd, IsAValueThatDescribesItself) {
   End end(kId);
   end.sender.Add("a");
