@@ -14,6 +14,7 @@ std::optional<std::string> PropertyChecker::Observe(const Event& event, const st
   BeforeEffects(event);
   for (const Effect& effect : effects) std::visit([&](const auto& e) { On(e); }, effect);
   AfterEffects(machine, now);
+  if (std::holds_alternative<Heartbeat>(event.what)) OnHeartbeat(event.node_id, machine);
   return broken_;
 }
 
@@ -26,7 +27,6 @@ void PropertyChecker::BeforeEffects(const Event& event) {
   }
   const auto* asked = std::get_if<ControlAsked>(&event.what);
   if (asked != nullptr && asked->call.call == ControlCall::kEvict) left_.insert(asked->node_id);
-  if (present_.contains(event.node_id)) heard_[event.node_id] = now_;
   if (const auto* opened = std::get_if<StreamOpened>(&event.what)) {
     present_.insert(event.node_id);
     expected_.erase(event.node_id);
@@ -62,6 +62,13 @@ void PropertyChecker::BeforeEffects(const Event& event) {
     running_.erase(event.node_id);
     std::erase_if(waiting_, [&](const auto& waiter) { return waiter.first == event.node_id; });
   }
+}
+
+/// Its answer renews the lease of the generation that it names, and of no other.
+void PropertyChecker::OnHeartbeat(const std::string& node_id, const JobMachine& machine) {
+  const Generation leased = machine.LeaseFor(node_id, Duration::zero()).generation;
+  const bool runs = live_ && leased == live_->generation, ran = last_ && leased == last_->generation;
+  if (runs || ran) heard_[node_id] = now_;
 }
 
 void PropertyChecker::OnHeld(const std::string& node_id, const Assignment& held) {

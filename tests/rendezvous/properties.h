@@ -28,6 +28,7 @@ class PropertyChecker {
 
  private:
   void BeforeEffects(const Event& event);
+  void OnHeartbeat(const std::string& node_id, const JobMachine& machine);
   void OnHeld(const std::string& node_id, const Assignment& held);
   void On(const Send& send);
   void On(const CloseSession& close);
@@ -66,8 +67,8 @@ class PropertyChecker {
   std::set<std::string> dead_;      // nodes whose agents were found gone since it began
   std::set<std::string>
       out_;  // nodes that offered again, or of which a worker failed or broke, since it began
-  std::set<std::string> answered_;  // nodes that once answered at their presence ports
-  std::map<std::string, TimePoint> heard_;
+  std::set<std::string> answered_;          // nodes that once answered at their presence ports
+  std::map<std::string, TimePoint> heard_;  // when its lease was renewed last
   TimePoint now_, began_;
   Generation formed_;  // here, the last one
   Duration excused_ = Duration::zero();
