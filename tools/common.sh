@@ -33,6 +33,19 @@ show_progress() {
   done
 }
 
+# watched LOG COMMAND ...: shows the progress of a build that writes LOG for as long as the command runs.
+watched() {
+  show_progress "$1" &
+  local watcher=$! status=0
+  "${@:2}" || status=$?
+  kill "$watcher" 2>/dev/null
+  wait "$watcher" 2>/dev/null || true
+  if [ -t 1 ]; then printf '\r\033[K'; fi
+  return $status
+}
+
+compile() { NINJA_STATUS='[%f/%t] ' cmake --build --preset "$2" -j "$jobs" "${@:3}" >>"$1" 2>&1; }  # compile LOG PRESET ...
+
 # build PRESET [-DNAME=VALUE ...] [TARGET ...]: configures and builds; the log is shown only when something is wrong.
 build() {
   local preset="$1" log="$log_dir/build-$1.log" settings=()
@@ -43,12 +56,8 @@ build() {
     cat "$log" >&2
     fail "cmake could not configure preset $preset (tools/setup installs what it asks for)"
   fi
-  [ -n "${unwatched:-}" ] || show_progress "$log" &
-  local watcher=$! status=0
-  NINJA_STATUS='[%f/%t] ' cmake --build --preset "$preset" -j "$jobs" ${1:+--target "$@"} >>"$log" 2>&1 || status=$?
-  kill "$watcher" 2>/dev/null
-  wait "$watcher" 2>/dev/null || true
-  if [ -t 1 ]; then printf '\r\033[K'; fi
+  local compile=(compile "$log" "$preset" ${1:+--target "$@"}) status=0
+  if [ -n "${unwatched:-}" ]; then "${compile[@]}"; else watched "$log" "${compile[@]}"; fi || status=$?
   if [ "$status" != 0 ]; then
     grep -E -A12 'error|FAILED' "$log" | head -n 60 >&2
     fail "the build of preset $preset failed; the whole log is $log"

@@ -81,13 +81,11 @@ absl::StatusOr<SetRequest> MakeSetRequest(const std::string& url, const RemoteOp
 
 absl::Status CheckFits(const std::string& url, int64_t bytes, int64_t cache_bytes) {
   if (cache_bytes == 0 || bytes <= cache_bytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      url, " has ", Gib(bytes), " GiB, the cache may hold ", Gib(cache_bytes),
-      ", and what is needed of it next may lie in any shard: it would be fetched again and again. "
-      "Give --cache_gib ",
-      Gib(bytes + (1 << 30)),
-      " (or 0: as much as the disk holds), perhaps with --cache on a larger disk; or copy "
-      "the set to a folder of each node and give that"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(url, " has ", Gib(bytes), " GiB, the cache may hold ", Gib(cache_bytes),
+                   ": give --cache_gib ", Gib(bytes + (1 << 30)),
+                   " (or 0: as much as the disk holds), perhaps with --cache on a larger disk; or copy "
+                   "the set to a folder of each node and give that"));
 }
 
 }  // namespace mtrun::datasets

@@ -64,6 +64,9 @@ class GenerationStore(dist.Store):
     def num_keys(self):
         return self._store.num_keys()
 
+    # The names by which C++ calls them, another store around this one for example.
+    deleteKey, getNumKeys = delete_key, num_keys
+
 
 def meet(job, abort):
     """A store of the entered generation, in rank 0's process; its port comes through the job's own key-value space. When the

@@ -4,12 +4,14 @@ import base64
 import socket
 import time
 import unittest
+from datetime import timedelta
 
 import support
 import torch
 import torch.distributed as dist
 from mtrun import join
 from mtrun.torch import leave_group, regroup
+from mtrun.torch_store import GenerationStore
 from support import Agent, assignment, in_thread
 
 SOON = 10.0  # seconds; torch.distributed itself waits for 600
@@ -56,6 +58,17 @@ class RegroupTest(unittest.TestCase):
         mine = torch.ones(1)
         dist.all_reduce(mine)
         self.assertEqual(mine.item(), 1)
+
+    def test_its_store_answers_as_another_one_asks_it(self):
+        self.joined(rank=0)
+        store = GenerationStore(self.job, dist.HashStore())
+        around = dist.PrefixStore("group", store)
+        around.set("key", "1")
+        self.assertEqual((around.get("key"), around.check(["key"]), around.add("count", 3)), (b"1", True, 3))
+        self.assertEqual(around.compare_set("key", "1", "2"), b"2")
+        self.assertEqual((around.delete_key("key"), around.check(["key"]), around.num_keys()), (True, False, 1))
+        with self.assertRaisesRegex(dist.DistStoreError, "no key within"):
+            store.wait(["key"], timedelta(seconds=0.05))
 
     def test_rank_0_waits_for_a_member_that_leaves(self):
         for graceful in (True, False):

@@ -57,6 +57,11 @@ class DataArrival {
   Duration TakeWaited() { return std::exchange(waited_, Duration::zero()); }
 
  private:
+  struct File {
+    std::vector<std::pair<datasets::PackedSplit*, size_t>> shards;
+    int64_t bytes = 0;
+    bool is_training = false;
+  };
   MicroBatchRange NeededBy(int rank, int world_size) const;
   std::set<std::string> FilesOf(int64_t step, MicroBatchRange micro_batches) const;
   std::set<std::string> FirstFiles(int64_t step, int rank, int world_size) const;
@@ -72,11 +77,6 @@ class DataArrival {
   const DataBounds bounds_;
   const datasets::Sampler sampler_;
   const datasets::StreamOrder order_;
-  struct File {
-    std::vector<std::pair<datasets::PackedSplit*, size_t>> shards;
-    int64_t bytes = 0;
-    bool is_training = false;
-  };
   std::map<std::string, File> files_;
   std::set<std::string> missing_;
   TimePoint looked_{};  // at what is needed next

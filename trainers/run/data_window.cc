@@ -24,9 +24,10 @@ struct Sizes {
 Sizes SizesOf(const datasets::Index& index) {
   Sizes sizes;
   for (const auto& [name, split] : index.splits) {
+    const bool trains = name == "train";
     for (const datasets::ShardEntry& shard : split.shards) {
-      (name == "train" ? sizes.train : sizes.others) += shard.bytes;
-      if (name == "train") sizes.largest_shard = std::max(sizes.largest_shard, shard.bytes);
+      (trains ? sizes.train : sizes.others) += shard.bytes;
+      if (trains) sizes.largest_shard = std::max(sizes.largest_shard, shard.bytes);
     }
   }
   return sizes;
@@ -83,7 +84,7 @@ DataWindow WindowOf(const std::vector<NeededFile>& order, const std::set<std::st
   DataWindow window;
   int64_t sum = 0;
   for (const NeededFile& needed : order) {
-    if (now.count(needed.file) != 0) sum += needed.is_training ? needed.bytes : 0;
+    if (needed.is_training && now.count(needed.file) != 0) sum += needed.bytes;
   }
   for (const NeededFile& needed : order) {
     const bool is_now = now.count(needed.file) != 0;
