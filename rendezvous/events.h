@@ -1,6 +1,7 @@
 // What goes into a job's state machine and what comes out of it, as values.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -71,19 +72,22 @@ struct PeerService {
     kSilent,      // no answer: it may have the job
     kGone,        // its host answers that there is no such process
     kSelf,        // the service that asks
-    kWithoutJob,  // it answers, and does not know this job, or its end
+    kWithoutJob,  // it answers, and does not know this job, or only how it ended
     kWithJob,
   };
   std::string endpoint;
   State state = State::kSilent;
   Generation generation;             // with the job: the newest it knows, {0, 0} for none
   bool authority = false;            // with the job: it may change the membership
-  uint64_t incarnation = 0;          // of the run that it has, or that has ended there; 0: unknown
+  uint64_t incarnation = 0;          // of the run that it has; 0: unknown
   RunProof proof = RunProof::kNone;  // that it has that run
   uint64_t last_number = 0;          // of generations that it has known, also where it has forgotten the job
-  /// It answers that this run is over.
-  bool SaysEnded(const JobRun& run) const {
-    return state == State::kWithoutJob && incarnation == run.incarnation();
+  std::vector<EndedRun> ended = {};  // runs of the job that are over there
+  /// How it answers that this run is over; null where it does not.
+  const EndedRun* FindEnd(const JobRun& run) const {
+    const auto end = std::find_if(ended.begin(), ended.end(),
+                                  [&](const EndedRun& e) { return e.incarnation == run.incarnation(); });
+    return end == ended.end() ? nullptr : &*end;
   }
   bool operator==(const PeerService&) const = default;
 };

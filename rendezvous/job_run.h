@@ -21,6 +21,14 @@ enum class RunProof {
   kFormed,   // it has formed one
 };
 
+/// A run that is over at a service: its nodes hear there how it has ended.
+struct EndedRun {
+  uint64_t incarnation = 0;
+  uint64_t last_number = 0;  // of its generations there
+  bool success = false;      // all members of that one have finished
+  bool operator==(const EndedRun&) const = default;
+};
+
 class JobRun {
  public:
   /// `own`: its incarnation unless it hears of another one, at least 1. Nodes of an earlier run that still

@@ -6,6 +6,14 @@
 #include "base/splitmix.h"
 
 namespace mtrun::rendezvous {
+namespace {
+
+/// REQUIRES: it has ended.
+EndedRun EndOf(const JobMachine& job) {
+  return {job.incarnation(), job.last_number(), job.outcome()->success};
+}
+
+}  // namespace
 
 std::vector<JobTable::JobEffect> JobTable::Step(const std::string& job_id, const Event& event,
                                                 TimePoint now) {
@@ -99,6 +107,19 @@ bool JobTable::Has(const std::string& job_id, const std::string& node_id) const 
                      [&](const auto& past) { return past.first == job_id && past.second.Has(node_id); });
 }
 
+std::map<std::string, std::vector<EndedRun>> JobTable::EndedRuns() const {
+  std::map<std::string, std::vector<EndedRun>> runs;
+  for (const Ended& ended : ended_) runs[ended.job_id].push_back(ended.run);
+  const auto add = [&](const auto& jobs) {
+    for (const auto& [job_id, job] : jobs) {
+      if (job.outcome()) runs[job_id].push_back(EndOf(job));
+    }
+  };
+  add(past_);
+  add(jobs_);
+  return runs;
+}
+
 uint64_t JobTable::LastNumber(const std::string& job_id) const {
   if (const auto job = jobs_.find(job_id); job != jobs_.end()) return job->second.last_number();
   const auto forgotten = std::find_if(forgotten_.begin(), forgotten_.end(),
@@ -111,7 +132,7 @@ bool JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& 
   for (Effect& effect : job.Step(event, now)) effects.emplace_back(job_id, std::move(effect));
   if (!job.Gone()) return false;
   if (const auto& outcome = job.outcome()) {
-    ended_.push_back(Ended{job_id, job.incarnation(), *outcome});
+    ended_.push_back(Ended{job_id, EndOf(job), *outcome});
     if (ended_.size() > kMaxRemembered) ended_.pop_front();
   } else if (job.last_number() > 0) {
     // It is at another service now: who comes to the endpoint next must not begin another run beside it.
@@ -140,7 +161,7 @@ JobTable::Past::iterator JobTable::FindPast(const std::string& job_id, const std
 
 const JobTable::Ended* JobTable::FindEnded(const std::string& job_id, uint64_t incarnation) const {
   const auto ended = std::find_if(ended_.begin(), ended_.end(), [&](const Ended& e) {
-    return e.job_id == job_id && e.incarnation == incarnation;
+    return e.job_id == job_id && e.run.incarnation == incarnation;
   });
   return ended == ended_.end() ? nullptr : &*ended;
 }

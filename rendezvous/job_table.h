@@ -52,13 +52,15 @@ class JobTable {
     uint64_t last_number = 0;
   };
   const std::deque<Forgotten>& forgotten() const { return forgotten_; }
+  /// Runs that are over, by job, also those with nodes that have yet to hear how.
+  std::map<std::string, std::vector<EndedRun>> EndedRuns() const;
   /// The highest number that was given to a generation of the job while it was known here.
   uint64_t LastNumber(const std::string& job_id) const;
 
  private:
   struct Ended {
     std::string job_id;
-    uint64_t incarnation = 0;
+    EndedRun run;
     JobOutcome outcome;
   };
   /// The job is not here, and has had so many generations.

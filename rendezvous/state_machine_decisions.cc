@@ -73,7 +73,7 @@ void Forget(GenerationRecord* generation, Roster* roster) {
 
 /// Why the job is at another service.
 std::string WhyThere(const PeerService& peer, const GenerationRecord& generation, const JobRun& run) {
-  if (generation.known() && peer.SaysEnded(run)) return "it has ended there";
+  if (generation.known() && peer.FindEnd(run) != nullptr) return "it has ended there";
   if (generation.known() && peer.proof != RunProof::kNone && run.IsOther(peer.incarnation))
     return "another run of it has begun there";
   if (peer.generation.number > 0) return absl::StrCat("it has ", Describe(peer.generation));
@@ -196,7 +196,11 @@ FormationDecision JobMachine::DecideNext(TimePoint now) {
   if (const auto why_not = departures_.WhyNot(generation_, roster_, now))
     return PutOff(*why_not, departures_.FirstLeaseEnd(generation_, roster_));
   input.ready = roster_.Candidates(/*whole=*/true).ready;
-  return DecideFormation(input, now);
+  decision = DecideFormation(input, now);
+  if (!decision.form) return decision;
+  if (const auto why_not = quorum_.WhyNotOf(decision.order, generation_, roster_, departures_))
+    return PutOff(*why_not, std::nullopt);
+  return decision;
 }
 
 void JobMachine::Form(const FormationDecision& decision, TimePoint now) {
@@ -339,7 +343,7 @@ void JobMachine::MoveTo(const PeerService& peer) {
     effects_.Reply(generation_.id(), store_.Close("the service has moved"));
     generation_.Stop();
   }
-  const bool ended = generation_.known() && peer.SaysEnded(run_);
+  const bool ended = generation_.known() && peer.FindEnd(run_) != nullptr;
   for (const auto& [node_id, node] : roster_.TakeAll()) {
     // Who was in no run of it has no end to hear of, and comes again.
     if (!ended || node.run == run_.incarnation())

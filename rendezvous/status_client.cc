@@ -148,6 +148,8 @@ absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insec
   status.wall_clock_ns = reply.wall_clock_ns();
   for (const wire::JobStatus& job : reply.jobs()) status.jobs.push_back(DecodeJobView(job));
   for (const wire::ForgottenJob& job : reply.forgotten()) status.forgotten[job.job_id()] = job.last_number();
+  for (const wire::EndedRun& run : reply.ended())
+    status.ended[run.job_id()].push_back({run.incarnation(), run.last_number(), run.success()});
   return status;
 }
 

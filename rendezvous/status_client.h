@@ -27,6 +27,7 @@ struct ServiceStatus {
   int64_t wall_clock_ns = 0;  // the service's, when it answered; 0: one of an older mtrun
   std::vector<JobView> jobs;
   std::map<std::string, uint64_t> forgotten;  // jobs whose nodes are all gone: the last generation's number
+  std::map<std::string, std::vector<EndedRun>> ended;  // by job
 };
 /// `asks`: the service that asks, which has the job `job_id`; without an endpoint where somebody only looks.
 absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insecure, const std::string& token,

@@ -51,6 +51,12 @@ bool IsHostOf(const std::string& host, const Member& member) {
          shortened(member.host, host);
 }
 
+/// Whatever this service has decided of its last generation.
+bool IsCertain(const EndedRun& end, const GenerationRecord& generation) {
+  const uint64_t last = generation.id().number;
+  return end.last_number > last || (end.success && end.last_number == last);
+}
+
 /// The service of a node that never comes back does not either.
 bool IsEvicted(const PeerService& peer, const GenerationRecord& generation, const Departures& departures) {
   const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(peer.endpoint);
@@ -107,10 +113,11 @@ void TakeoverQuorum::OnProbed(std::vector<PeerService> peers, const JobRun& run,
   for (PeerService& peer : peers_) {
     if (peer.state != State::kWithJob || !run.IsOther(peer.incarnation) || peer.proof >= run.Proof(now))
       continue;
-    const std::string endpoint = peer.endpoint;
-    peer = PeerService();
-    peer.endpoint = endpoint;
-    peer.state = State::kWithoutJob;
+    PeerService without;
+    without.endpoint = peer.endpoint;
+    without.state = State::kWithoutJob;
+    without.ended = peer.ended;
+    peer = std::move(without);
   }
   if (HasChanged(before, peers_)) changed_at_ = now;
 }
@@ -195,9 +202,13 @@ bool TakeoverQuorum::HostMayHaveGoneOn(const GenerationRecord& generation, const
 
 bool TakeoverQuorum::HasEnough(const GenerationRecord& generation, const Roster& roster,
                                const Departures& departures) const {
-  if (HostMayHaveGoneOn(generation, roster, departures)) return false;
+  return !HostMayHaveGoneOn(generation, roster, departures) &&
+         AreEnough(generation, roster.attendance().absent(), departures);
+}
+
+bool TakeoverQuorum::AreEnough(const GenerationRecord& generation, const std::set<int>& absent,
+                               const Departures& departures) const {
   const std::vector<Member>& members = generation.last()->members;
-  const std::set<int>& absent = roster.attendance().absent();
   // Counted from those that are gone: there are few, and members may be thousands.
   size_t missing = absent.size(), here = members.size(), counted = members.size();
   for (const std::string& node_id : departures.AllGone()) {
@@ -239,6 +250,24 @@ std::optional<std::string> TakeoverQuorum::WhyNot(const GenerationRecord& genera
                       missing.size() == 1 ? " is" : " are",
                       " not here and may still run elsewhere (--rdzv_conf takeover=any continues without); ",
                       Departures::kAdvice);
+}
+
+std::optional<std::string> TakeoverQuorum::WhyNotOf(const std::vector<std::string>& nodes,
+                                                    const GenerationRecord& generation, const Roster& roster,
+                                                    const Departures& departures) const {
+  if (!DecidedByMembers(generation, departures)) return std::nullopt;
+  const std::set<std::string> inside(nodes.begin(), nodes.end());
+  std::set<int> missing = roster.attendance().absent();
+  std::vector<std::string> names;
+  for (const Member& member : generation.last()->members) {
+    const bool left_out = !inside.contains(member.node_id) && !departures.Gone(member.node_id);
+    if (left_out && missing.insert(member.node_rank).second) names.push_back(member.host);
+  }
+  if (names.empty() || AreEnough(generation, missing, departures)) return std::nullopt;
+  return absl::StrCat("waiting for ", absl::StrJoin(names, ", "), " to be ready: without ",
+                      names.size() == 1 ? "it" : "them", " too few nodes of generation ",
+                      generation.id().number,
+                      " would be in the next one, and another service could form one too");
 }
 
 bool TakeoverQuorum::Allows(const GenerationRecord& generation, const Roster& roster,
@@ -291,7 +320,8 @@ const PeerService* TakeoverQuorum::FindWhereOver(const GenerationRecord& generat
                                                  bool authority, TimePoint now) const {
   if (!generation.known()) return nullptr;
   const auto over = std::find_if(peers_.begin(), peers_.end(), [&](const PeerService& peer) {
-    const bool ended = peer.SaysEnded(run) && !authority;
+    const EndedRun* end = peer.FindEnd(run);
+    const bool ended = end != nullptr && (!authority || IsCertain(*end, generation));
     const bool replaced =
         peer.state == State::kWithJob && run.IsOther(peer.incarnation) && peer.proof > run.Proof(now);
     return ended || replaced;

@@ -9,9 +9,10 @@
 // members of the last generation that may still be alive, which are all but those that left, those whose host
 // answers that their agent is gone, and those that an operator has evicted. Where some are missing it needs
 // more than half of all but those that left or were evicted, for the dead may have gone on with the missing
-// before they died; of two halves the one with the lowest rank. Before the first generation, and where none
-// of the members is left, it is the first service of the list that is there, once every other one has
-// answered that it does not have the job (or is gone).
+// before they died; of two halves the one with the lowest rank. A member that is registered and would not be
+// in the next generation counts as missing: it may turn to another service before it hears of that one.
+// Before the first generation, and where none of the members is left, it is the first service of the list
+// that is there, once every other one has answered that it does not have the job (or is gone).
 //
 // A host that decided alone may have gone on without those members whom it had lost, with nodes that nobody
 // else knows of. So a member's service takes over from it only where it had heard a member until it died, or
@@ -20,6 +21,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -82,6 +84,12 @@ class TakeoverQuorum {
   /// Why this service may not change the membership, for people; nothing when it may.
   std::optional<std::string> WhyNot(const GenerationRecord& generation, const Roster& roster,
                                     const Departures& departures) const;
+  /// Why it may not form a generation of these `nodes` although it may change the membership; nothing when it
+  /// may. A member of the last one that is here and would be left out counts as missing: nobody has told it
+  /// yet, and it may turn to another service before.
+  std::optional<std::string> WhyNotOf(const std::vector<std::string>& nodes,
+                                      const GenerationRecord& generation, const Roster& roster,
+                                      const Departures& departures) const;
   /// It may: the same without a text, for every event.
   bool Allows(const GenerationRecord& generation, const Roster& roster, const Departures& departures) const;
   /// More than half of those members of a generation that may be alive are here, of several services.
@@ -91,7 +99,8 @@ class TakeoverQuorum {
   const PeerService* FindSuccessor(const GenerationRecord& generation, const Roster& roster,
                                    const Departures& departures) const;
   /// The service at which this run has ended, or another one with more proof has begun; null where none is
-  /// known. An end elsewhere does not count where this one has `authority`.
+  /// known. Where this one has `authority`, an end elsewhere counts only if it is certain that no node has
+  /// gone on here since: all members of the last generation have finished there, or it had a newer one.
   const PeerService* FindWhereOver(const GenerationRecord& generation, const JobRun& run, bool authority,
                                    TimePoint now) const;
   /// Presence ports of members that are not accounted for.
@@ -109,6 +118,9 @@ class TakeoverQuorum {
                          const Departures& departures) const;
   /// Enough of them are here.
   bool HasEnough(const GenerationRecord& generation, const Roster& roster,
+                 const Departures& departures) const;
+  /// The same without these ranks, which may be of members that are gone.
+  bool AreEnough(const GenerationRecord& generation, const std::set<int>& absent,
                  const Departures& departures) const;
   std::optional<std::string> WhyNotBegin() const;
   std::optional<std::string> WhyNotBeginAgain(const GenerationRecord& generation,

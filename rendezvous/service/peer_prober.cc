@@ -55,10 +55,11 @@ PeerService ProbeService(const std::string& endpoint, const ProbeRequest& wanted
   peer.state = PeerService::State::kWithoutJob;
   if (const auto forgotten = status->forgotten.find(wanted.job_id); forgotten != status->forgotten.end())
     peer.last_number = forgotten->second;
+  if (const auto ended = status->ended.find(wanted.job_id); ended != status->ended.end())
+    peer.ended = ended->second;
   for (const JobView& job : status->jobs) {
-    if (job.settings.job_id != wanted.job_id) continue;
+    if (job.settings.job_id != wanted.job_id || job.phase == "ended") continue;
     peer.incarnation = job.incarnation;
-    if (job.phase == "ended") continue;
     peer.proof = job.proof;
     peer.state = PeerService::State::kWithJob;
     peer.generation = job.generation;

@@ -36,6 +36,15 @@ void Registrar::FillStatus(wire::StatusReply& reply) const {
     job->set_job_id(forgotten.job_id);
     job->set_last_number(forgotten.last_number);
   }
+  for (const auto& [job_id, runs] : jobs_.EndedRuns()) {
+    for (const EndedRun& run : runs) {
+      wire::EndedRun* ended = reply.add_ended();
+      ended->set_job_id(job_id);
+      ended->set_incarnation(run.incarnation);
+      ended->set_last_number(run.last_number);
+      ended->set_success(run.success);
+    }
+  }
 }
 
 Registrar::Before Registrar::LookBefore(const std::string& job_id) const {

@@ -30,6 +30,7 @@
 #include "rendezvous/job_settings.h"
 #include "rendezvous/job_table.h"
 #include "rendezvous/session/agent_end.h"
+#include "rendezvous/session/retry_schedule.h"
 #include "rendezvous/session/service_end.h"
 #include "tests/launcher/simulated_clocks.h"
 #include "tests/launcher/simulated_network.h"
@@ -78,11 +79,11 @@ class JobSimulation {
   std::optional<std::string> Run();
   /// What happened, with `trace`.
   std::string Trace() const;
-  static constexpr const char* kFaults[] = {"agent killed",  "agent frozen",         "cable pulled",
-                                            "stream broken", "service killed",       "worker killed",
-                                            "broken",        "agent told to go",     "link cut",
-                                            "one way cut",   "worker frozen",        "guardian frozen",
-                                            "power lost",    "service lost for good"};
+  static constexpr const char* kFaults[] = {"agent killed",  "agent frozen",          "cable pulled",
+                                            "stream broken", "service killed",        "worker killed",
+                                            "broken",        "agent told to go",      "link cut",
+                                            "one way cut",   "worker frozen",         "guardian frozen",
+                                            "power lost",    "service lost for good", "cut behind a hello"};
   static constexpr char kEvicted[] = "evicted";  // no fault, but what an operator says after some
   const std::map<std::string, int>& fired() const { return fired_; }
   size_t generations() const { return formed_.size(); }
@@ -140,7 +141,9 @@ class JobSimulation {
     std::vector<Worker> workers;
     uint64_t connection = 0;
     bool connecting = false;
-    bool over = false;  // it connects no more
+    std::unique_ptr<rendezvous::RetrySchedule> patience;
+    bool cut_behind_hello = false;  // when it says the next one
+    bool over = false;              // it connects no more
     size_t place = 0;
     TimePoint heard;  // true time
     uint64_t timer = 0;
@@ -183,12 +186,18 @@ class JobSimulation {
     std::map<std::string, std::pair<rendezvous::Generation, size_t>> kept;
     std::map<std::string, rendezvous::Generation> known;  // before the step in progress, by job
   };
-  /// A TCP connection. A direction that is dead loses all in silence, until the connection is given up.
+  /// One direction of a connection.
+  struct Way {
+    TimePoint last;         // when the newest that was sent arrives
+    TimePoint out, resent;  // until when it was out last, and when TCP tries again what was lost then
+    bool dead = false;      // loses all in silence, until the connection is given up
+  };
+  /// A TCP connection.
   struct Connection {
     size_t agent = 0, service = 0;
     uint64_t incarnation = 0, service_id = 0;
-    bool open = true, up_dead = false, down_dead = false;
-    TimePoint last_up, last_down;
+    Way up = {}, down = {};
+    bool open = true;
     bool given_up = false;  // by the agent: what it has sent still arrives
   };
   struct Due {
@@ -235,6 +244,7 @@ class JobSimulation {
   void EvictDead(const std::string& node_id);
   bool BreakCollectives(size_t agent, int local_rank);
   bool CutSome(size_t node, bool both_ways);
+  bool CutBehindHello(size_t agent);
   bool LoseService(size_t service, bool for_good);
   bool MembersLive() const;
   void Mend();
@@ -338,8 +348,16 @@ class JobSimulation {
   static void OnMembership(Agent& agent, const rendezvous::Assignment& generation);
 
   // Streams.
-  void Up(uint64_t connection, std::function<void()> deliver);
-  void Down(uint64_t connection, std::function<void()> deliver);
+  enum class To { kService, kAgent };
+  void Up(uint64_t connection, std::function<void()> deliver) {
+    Carry(connection, To::kService, std::move(deliver));
+  }
+  void Down(uint64_t connection, std::function<void()> deliver) {
+    Carry(connection, To::kAgent, std::move(deliver));
+  }
+  void Carry(uint64_t connection, To to, std::function<void()> deliver);
+  void Arrive(uint64_t connection, To to, std::function<void()> deliver);
+  Way& Pass(uint64_t connection, To to);
   void End(uint64_t connection, By by);
   void OnStreamEnded(uint64_t connection);
 

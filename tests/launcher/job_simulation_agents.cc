@@ -33,6 +33,7 @@ void JobSimulation::Boot(size_t index) {
   agent.endpoints = settings_[job].endpoints;
   if (agent.endpoints.empty()) agent.endpoints.push_back(setup_.hosted ? kEndpoint : "service0");
   config.endpoint = agent.endpoints.front();
+  agent.patience = std::make_unique<rendezvous::RetrySchedule>(seconds(10), Duration::zero());
   if (setup_.hosted) config.offer.service_port = BootHosted(index);
   config.max_restarts = settings_[job].max_restarts;
   config.shutdown_timeout = seconds(1);
@@ -59,7 +60,7 @@ void JobSimulation::Die(size_t index, bool lingers) {
   if (setup_.hosted && !lingers) KillService(index);
   if (connection != 0 && connections_.at(connection).open) {
     // What it sent still arrives.
-    const TimePoint last = std::max(now_, connections_.at(connection).last_up);
+    const TimePoint last = std::max(now_, connections_.at(connection).up.last);
     At(last - now_ + Duration(1), [this, connection] { End(connection, By::kAgent); });
   }
 }
@@ -126,8 +127,7 @@ void JobSimulation::Connect(size_t index) {
   }
   const uint64_t id = agent.connection = ++ids_;
   agent.silent = agent.redirected = false;
-  connections_[id] =
-      Connection{index, place, agent.incarnation, services_[place].id, true, false, false, now_, now_};
+  connections_[id] = Connection{index, place, agent.incarnation, services_[place].id};
   agent.end.OpenStream(NowOn(agent.node) - TimePoint());
   agent.heard = now_;
   rendezvous::StreamOpened opened = agent.end.outbox.Opening(settings_[agent.job]);
@@ -135,14 +135,19 @@ void JobSimulation::Connect(size_t index) {
   Up(id, [this, id, place, attempt = agent.end.attempt(), welcomed_by = agent.end.welcomed_by(),
           received = agent.end.receiver.Acknowledge(),
           opened] { OnHello(place, id, attempt, opened, welcomed_by, received); });
+  if (std::exchange(agent.cut_behind_hello, false) && !calm_)
+    CutLink(agent.node, place, now_ + Delay(3500), /*for_good=*/false);
   Beat(index, id);
 }
 
 void JobSimulation::Beat(size_t index, uint64_t id) {
   Agent& agent = agents_[index];
   if (agent.connection != id) return;
-  if (now_ - agent.heard > seconds(3)) {
+  const Duration lost_after = settings_[agent.job].LostAfter();
+  if (now_ - agent.heard >
+      agent.patience->Patience(agent.end.welcomed(), agent.endpoints.size(), lost_after)) {
     agent.silent = true;
+    if (!agent.end.welcomed()) agent.patience->AttemptSilent();
     End(id, By::kAgent);
     return Lost(index, id);  // where the other end has gone in silence
   }
@@ -219,7 +224,7 @@ void JobSimulation::Lost(size_t index, uint64_t id) {
   agent.connection = 0;
   const bool welcomed = agent.end.CloseStream();
   const bool elsewhere = agent.silent || !welcomed;
-  if (setup_.hosted && elsewhere && !agent.redirected) MoveOn(agent);
+  if (elsewhere && !agent.redirected) MoveOn(agent);
   if (agent.watch && welcomed) agent.watch->OnDisconnected(NowOn(agent.node));
   Feed(index, SessionDisconnected{"lost"});
   if (agents_[index].incarnation != 0 && !agents_[index].over) Retry(index, milliseconds(50));

@@ -46,8 +46,8 @@ void JobSimulation::CutLink(size_t from, size_t to, TimePoint until, bool for_go
   if (!for_good) return;
   for (auto& [id, connection] : connections_) {
     const size_t node = agents_[connection.agent].node;
-    connection.up_dead |= node == from && connection.service == to;
-    connection.down_dead |= node == to && connection.service == from;
+    connection.up.dead |= node == from && connection.service == to;
+    connection.down.dead |= node == to && connection.service == from;
   }
 }
 
@@ -102,6 +102,15 @@ bool JobSimulation::CutSome(size_t node, bool both_ways) {
   const bool for_good = !OneIn(3), away = both_ways || OneIn(2);
   if (away) CutLink(node, other, until, for_good);
   if (both_ways || !away) CutLink(other, node, until, for_good);
+  return true;
+}
+
+/// The cable is pulled just behind the next Hello of a node, which begins a new stream for it.
+bool JobSimulation::CutBehindHello(size_t index) {
+  Agent& agent = agents_[index];
+  if (agent.incarnation == 0) return false;
+  agent.cut_behind_hello = true;
+  if (agent.connection != 0) End(agent.connection, By::kNetwork);
   return true;
 }
 
@@ -179,6 +188,8 @@ bool JobSimulation::Do(size_t kind, size_t index) {
       return LosePower(index);
     case 13:
       return LoseService(OneIn(2) ? 0 : random_() % services_.size(), /*for_good=*/true);
+    case 14:
+      return CutBehindHello(index);
     default:
       if (there) agent.muted_until = std::max(agent.muted_until, now_ + Delay(3500));
       return there;
@@ -199,7 +210,7 @@ void JobSimulation::Mend() {
   network_.MendAll();
   for (size_t i = 0; i < services_.size(); ++i) BootService(i);
   for (size_t i = 0; i < agents_.size(); ++i) {
-    agents_[i].frozen = false;
+    agents_[i].frozen = agents_[i].cut_behind_hello = false;
     agents_[i].muted_until = now_;
     for (const auto& act : std::exchange(agents_[i].backlog, {})) At(Duration(1), act);
     for (int worker = 0; worker < setup_.workers; ++worker) ThawWorker(i, worker);

@@ -52,6 +52,7 @@ void JobSimulation::OnHello(size_t index, uint64_t id, uint64_t attempt, rendezv
     Agent& a = agents_[agent];
     if (a.connection != id) return;
     a.heard = now_;
+    a.patience->Connected();
     a.end.OnWelcome(record, resumed, received);
     if (a.watch) {
       a.watch->OnConnected(host, NowOn(a.node));
@@ -214,12 +215,13 @@ rendezvous::PeerService JobSimulation::LookAtService(size_t index, const std::st
     AskAs(index, other, wanted);
     peer.state = State::kWithoutJob;
     peer.last_number = services_[other].jobs->LastNumber(wanted.job_id);
+    peer.ended = services_[other].jobs->EndedRuns()[wanted.job_id];
     const auto& jobs = services_[other].jobs->jobs();
     const auto job = jobs.find(wanted.job_id);
     if (job == jobs.end()) return peer;
     const rendezvous::JobView view = job->second.View(NowOn(other));
-    peer.incarnation = view.incarnation;
     if (view.phase == "ended") return peer;
+    peer.incarnation = view.incarnation;
     peer.proof = view.proof;
     peer.state = State::kWithJob;
     peer.generation = view.generation;

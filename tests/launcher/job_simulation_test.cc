@@ -38,10 +38,7 @@ JobSimulation::Setup SetupOf(uint64_t seed, bool trace) {
   setup.runs = random() % 16 == 0 ? 2 : 1;
   setup.forget_runs = setup.runs > 1 && random() % 2 == 0;
   // Where another run follows nobody can say of which one a node is that begins meanwhile.
-  // A node that is cut off while the job ends may wait for ever where a service does not know of the end
-  // (seed 76812).
-  const bool late = std::getenv("MTRUN_LATE_FAULTS") != nullptr;
-  if (late && setup.runs == 1 && random() % 2 == 0) setup.late_faults = 1 + static_cast<int>(random() % 3);
+  if (setup.runs == 1 && random() % 2 == 0) setup.late_faults = 1 + static_cast<int>(random() % 3);
   setup.hosted = setup.services == 1 && setup.jobs == 1 && setup.runs == 1 && random() % 2 == 0;
   setup.majority = setup.hosted && !setup.firewall && random() % 4 == 0;
   // The host of the endpoint that has lost its memory may begin another run, whose nodes are refused where

@@ -180,25 +180,36 @@ std::string JobSimulation::Trace() const { return absl::StrJoin(trace_, "\n"); }
 
 // ---- streams ----
 
-/// What a direction that is out for a while holds up arrives when it passes again, unless it is dead.
-void JobSimulation::Up(uint64_t id, std::function<void()> deliver) {
+/// A direction of a connection as it is now: what is lost while it is out TCP sends again, some time after it
+/// passes, and what comes behind that waits.
+JobSimulation::Way& JobSimulation::Pass(uint64_t id, To to) {
   Connection& connection = connections_.at(id);
-  const TimePoint passes = network_.Until(agents_[connection.agent].node, connection.service);
-  connection.last_up = std::max({connection.last_up, now_, passes}) + Delay(20);
-  At(connection.last_up - now_, [this, id, deliver = std::move(deliver)] {
-    const Connection& c = connections_.at(id);
-    if ((c.open || c.given_up) && !c.up_dead) AsService(c.service, c.service_id, deliver);
-  });
+  const size_t node = agents_[connection.agent].node, service = connection.service;
+  Way& way = to == To::kService ? connection.up : connection.down;
+  const TimePoint out = to == To::kService ? network_.Until(node, service) : network_.Until(service, node);
+  if (out > now_ && out != way.out) {
+    way.out = out;
+    way.resent = out + Delay(OneIn(2) ? 2000 : 20);
+  }
+  return way;
 }
 
-void JobSimulation::Down(uint64_t id, std::function<void()> deliver) {
-  Connection& connection = connections_.at(id);
-  const TimePoint passes = network_.Until(connection.service, agents_[connection.agent].node);
-  connection.last_down = std::max({connection.last_down, now_, passes}) + Delay(20);
-  At(connection.last_down - now_, [this, id, deliver = std::move(deliver)] {
-    const Connection& c = connections_.at(id);
-    if (c.open && !c.down_dead) Awake(c.agent, c.incarnation, deliver);
-  });
+void JobSimulation::Carry(uint64_t id, To to, std::function<void()> deliver) {
+  Way& way = Pass(id, to);
+  way.last = std::max({way.last, now_, way.resent}) + Delay(20);
+  At(way.last - now_, [this, id, to, deliver = std::move(deliver)] { Arrive(id, to, deliver); });
+}
+
+void JobSimulation::Arrive(uint64_t id, To to, std::function<void()> deliver) {
+  Way& way = Pass(id, to);
+  if (way.dead) return;
+  if (way.resent > now_) {
+    way.last = std::max(way.last, way.resent);
+    return At(way.resent - now_, [this, id, to, deliver = std::move(deliver)] { Arrive(id, to, deliver); });
+  }
+  const Connection& c = connections_.at(id);
+  if (to == To::kAgent && c.open) return Awake(c.agent, c.incarnation, deliver);
+  if (to == To::kService && (c.open || c.given_up)) AsService(c.service, c.service_id, deliver);
 }
 
 /// It is closed, by an end or by what lies between them; the other end hears of it where something can.
@@ -211,14 +222,14 @@ void JobSimulation::End(uint64_t id, By by) {
   const auto lost = [this, id, agent, incarnation = connection.incarnation] {
     Awake(agent, incarnation, [this, id, agent] { Lost(agent, id); });
   };
-  if (by == By::kAgent || (!connection.down_dead && network_.Passes(service, node, now_))) {
+  if (by == By::kAgent || (!connection.down.dead && network_.Passes(service, node, now_))) {
     lost();
-  } else if (!connection.down_dead) {
+  } else if (!connection.down.dead) {
     At(network_.Until(service, node) - now_, lost);
   }
-  if (by == By::kService || connection.up_dead) return;
-  const TimePoint last = by == By::kAgent ? connection.last_up : now_;
-  At(std::max({Duration::zero(), network_.Until(node, service) - now_, last - now_}) + Delay(5),
+  if (by == By::kAgent) return Up(id, [this, id] { OnStreamEnded(id); });
+  if (by == By::kService || connection.up.dead) return;
+  At(std::max(Duration::zero(), network_.Until(node, service) - now_) + Delay(5),
      [this, id, service, service_id = connection.service_id] {
        AsService(service, service_id, [this, id] { OnStreamEnded(id); });
      });

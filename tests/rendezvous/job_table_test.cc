@@ -97,6 +97,20 @@ TEST_F(JobTableTest, ANodeThatWasAwayAtTheEndHearsTheOutcome) {
   EXPECT_TRUE(table_.jobs().empty());
 }
 
+TEST_F(JobTableTest, OtherServicesHearOfRunsThatAreOver) {
+  const Assignment first = RunAll("a", "node1");
+  EXPECT_TRUE(table_.EndedRuns().empty());
+  Say("a", "node1", WorkersFinished{first.generation, false});
+  const EndedRun succeeded{first.incarnation, 1, true};
+  EXPECT_EQ(table_.EndedRuns(), (std::map<std::string, std::vector<EndedRun>>{{"a", {succeeded}}}))
+      << "its node is still here";
+  Say("a", "node1", Leaving{"done"});
+  const Assignment second = RunAll("a", "node2");
+  EXPECT_EQ(table_.EndedRuns().at("a"), std::vector<EndedRun>{succeeded}) << "the second one has not ended";
+  Say("a", "node2", WorkerFailed{second.generation, WorkerFailure{"node2", 0, 0, 1, 7, 0, "", "", ""}});
+  EXPECT_EQ(table_.EndedRuns().at("a").back(), (EndedRun{second.incarnation, 1, false}));
+}
+
 TEST_F(JobTableTest, AnIdCanBeUsedAgainBeforeTheNodesOfTheEndedJobAreGone) {
   const Assignment first = RunAll("a", "node1");
   ASSERT_NE(Find<JobEnded>(Say("a", "node1", WorkersFinished{first.generation, false})), nullptr);

@@ -102,11 +102,12 @@ class Interpreter {
       if (generation == "same") {
         peer.generation = world_->generation();
       } else if (generation == "ended") {
-        peer.incarnation = world_->machine().incarnation();
+        const bool success = parts.size() > 2 && parts[2] == "success";
+        peer.ended = {{world_->machine().incarnation(), world_->generation().number, success}};
       } else if (!generation.empty()) {
         peer.generation = {std::stoull(generation), 1};
       }
-      peer.authority = parts.size() > 2;
+      peer.authority = parts.size() > 2 && generation != "ended";
       if (peer.authority && parts[2] == "another") {
         peer.incarnation = world_->machine().incarnation() + 1;
         peer.proof = RunProof::kMembers;

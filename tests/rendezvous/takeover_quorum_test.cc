@@ -65,6 +65,27 @@ TEST(TakeoverQuorum, LaterItNeedsMoreThanHalfOfThoseThatMayBeAlive) {
   EXPECT_EQ(WhyNot(quorum, generation, Here({"node1"}), left), "");
 }
 
+/// It could turn to another service, which knows of no next generation, before it is told of that one.
+TEST(TakeoverQuorum, AMemberThatIsHereAndWouldBeLeftOutCountsAsMissing) {
+  const GenerationRecord generation = Running(1, {"node1", "node2", "node3"});
+  const Roster here = HereAfter(generation, {"node1", "node2", "node3", "node4"});
+  const auto why_not = [&](const std::vector<std::string>& nodes, const Departures& departures = kNobodyGone,
+                           const TakeoverQuorum& quorum = TakeoverQuorum(WithServices(2))) {
+    EXPECT_TRUE(quorum.Allows(generation, here, departures)) << "of some nodes it may";
+    return quorum.WhyNotOf(nodes, generation, here, departures).value_or("");
+  };
+  EXPECT_EQ(why_not({"node1", "node2", "node4"}), "") << "more than half";
+  EXPECT_THAT(why_not({"node1", "node4"}),
+              AllOf(HasSubstr("waiting for node2, node3 to be ready"), HasSubstr("without them")));
+  Departures gone = kNobodyGone;
+  gone.OnLeft("node2");
+  EXPECT_THAT(why_not({"node1", "node4"}, gone), HasSubstr("waiting for node3 to be ready: without it"));
+  gone.OnDead("node3");
+  EXPECT_EQ(why_not({"node1", "node4"}, gone), "") << "it cannot turn to another one any more";
+  for (const TakeoverQuorum& other : {TakeoverQuorum(WithServices(1)), TakeoverQuorum(WithServices(2, true))})
+    EXPECT_EQ(why_not({"node4"}, kNobodyGone, other), "");
+}
+
 PeerService OfRun(PeerService peer, uint64_t incarnation, RunProof proof = RunProof::kNone) {
   peer.incarnation = incarnation;
   peer.proof = proof;
@@ -85,6 +106,12 @@ TEST(TakeoverQuorum, AServiceWithAnotherRunCountsAsOneWithoutTheJob) {
             nullptr);
 }
 
+PeerService WithEnd(EndedRun run) {
+  PeerService peer = Peer(1, State::kWithoutJob);
+  peer.ended = {run};
+  return peer;
+}
+
 TEST(TakeoverQuorum, GoesWhereItsRunHasEndedOrAnotherOneIsCertain) {
   JobRun run(9, TimePoint());
   const GenerationRecord generation = Running(3, {"node1", "node2"});
@@ -94,15 +121,22 @@ TEST(TakeoverQuorum, GoesWhereItsRunHasEndedOrAnotherOneIsCertain) {
     const PeerService* over = quorum.FindWhereOver(generation, run, authority, TimePoint());
     return over == nullptr ? "" : over->endpoint;
   };
-  EXPECT_EQ(where(OfRun(Peer(1, State::kWithoutJob), 9)), "service1") << "it has ended there";
-  EXPECT_EQ(where(OfRun(Peer(1, State::kWithoutJob), 9), /*authority=*/true), "") << "it goes on here";
-  EXPECT_EQ(where(OfRun(Peer(1, State::kWithoutJob), 8)), "") << "another one has ended";
+  EXPECT_EQ(where(WithEnd({9, 3, false})), "service1") << "it has ended there";
+  EXPECT_EQ(where(WithEnd({9, 3, false}), /*authority=*/true), "") << "it goes on here";
+  EXPECT_EQ(where(WithEnd({9, 2, true}), /*authority=*/true), "") << "nor had it heard of this generation";
+  EXPECT_EQ(where(WithEnd({9, 3, true}), /*authority=*/true), "service1") << "all members have finished";
+  EXPECT_EQ(where(WithEnd({9, 4, false}), /*authority=*/true), "service1") << "it had a newer generation";
+  EXPECT_EQ(where(WithEnd({8, 3, true})), "") << "another one has ended";
   EXPECT_EQ(where(Peer(1, State::kWithoutJob)), "");
+  PeerService used_again = OfRun(Peer(1, State::kWithJob, 1), 8);
+  used_again.ended = {{9, 3, false}};
+  EXPECT_EQ(where(used_again), "service1") << "its id is used again there";
   EXPECT_EQ(where(OfRun(Peer(1, State::kWithJob, 1), 8, RunProof::kMembers), true), "service1");
   EXPECT_EQ(where(OfRun(Peer(1, State::kWithJob, 1), 8)), "") << "that service has only heard of it";
   EXPECT_EQ(where(OfRun(Peer(1, State::kWithJob, 1), 9, RunProof::kMembers)), "") << "the same run";
   run.Prove(RunProof::kMembers);
   EXPECT_EQ(where(OfRun(Peer(1, State::kWithJob, 1), 8, RunProof::kMembers)), "") << "this one goes on";
+  EXPECT_EQ(where(used_again), "service1");
   EXPECT_EQ(where(OfRun(Peer(1, State::kWithJob, 1), 8, RunProof::kFormed)), "service1");
 }
 

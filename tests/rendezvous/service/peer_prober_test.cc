@@ -5,7 +5,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/service/service.h"
+#include "rendezvous/status_client.h"
 #include "tests/rendezvous/service/talker.h"
+#include "tests/rendezvous/session/test_agent.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -54,6 +56,43 @@ TEST(PeerProber, KnowsItselfAServiceWithoutTheJobAndOneThatIsGone) {
   EXPECT_EQ(result.peers[2].state, State::kGone);
   EXPECT_THAT(result.alive, ::testing::ElementsAre("node1"));
   EXPECT_THAT(result.dead, ::testing::ElementsAre("node2"));
+}
+
+/// A job with one node runs to its end, and the node leaves. The incarnation of the run.
+uint64_t RunToItsEnd(const std::string& endpoint) {
+  SessionOptions options;
+  options.endpoint = endpoint;
+  options.insecure = true;
+  options.job.job_id = "job";
+  TestAgent agent("node1", options);
+  agent.Offer();
+  const auto assigned = agent.Next<Assigned>();
+  if (!assigned) return 0;
+  agent.session().Send(WorkersFinished{assigned->assignment().generation, false});
+  EXPECT_TRUE(agent.Next<JobEnded>());
+  agent.session().Send(Leaving{"the job has ended"});
+  agent.session().Flush(kTestPatience);
+  return assigned->assignment().incarnation;
+}
+
+TEST(PeerProber, HearsOfARunThatIsOverAndWhoseNodesAreGone) {
+  const auto self = StartOnLoopback(), other = StartOnLoopback();
+  const uint64_t incarnation = RunToItsEnd(EndpointOf(*other));
+  const auto status = ReadStatus(EndpointOf(*other), true, "", kPeerPatience);
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_TRUE(status->jobs.empty());
+  ProbeRequest request;
+  request.job_id = "job";
+  request.endpoints = {EndpointOf(*self), EndpointOf(*other)};
+  ProbeOptions options;
+  options.service_id = self->id();
+  options.insecure = true;
+  options.patience = kPeerPatience;
+  const ProbeResult result = ProbePeers(request, options);
+  EXPECT_EQ(result.peers.at(1).state, State::kWithoutJob);
+  EXPECT_THAT(result.peers.at(1).ended, ::testing::ElementsAre(EndedRun{incarnation, 1, true}));
+  request.job_id = "another";
+  EXPECT_TRUE(ProbePeers(request, options).peers.at(1).ended.empty());
 }
 
 }  // namespace
