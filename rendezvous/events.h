@@ -48,12 +48,14 @@ struct Heartbeat {
   Duration main_loop_age = Duration::zero();  // since the agent's main loop last turned
   std::string note = {};                      // what the agent wants people to see, "" for nothing
   Duration sent = Duration::zero();           // since the agent's machine started (CLOCK_BOOTTIME)
+  Generation knows = {};                      // the newest one that the agent has heard of
   bool operator==(const Heartbeat&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
     field("main_loop_age", self.main_loop_age, Range{0, kMaxNanoseconds});
     field("note", self.note, Size{0, kMaxText});
     field("sent", self.sent);
+    field("knows", self.knows);
   }
 };
 /// That the event is about, {0, 0} for none.

@@ -16,7 +16,7 @@ absl::StatusOr<Eviction> ChooseMember(const JobMachine& job, const std::string& 
         QuotedJob(job_id), " has had no generation: it waits for no member (", job.View(now).reason, ")"));
   }
   std::vector<NodeName> members;
-  for (const Member& member : generation.last()->members) members.push_back({member.node_id, member.host});
+  for (const Member* member : job.AwaitedMembers()) members.push_back({member->node_id, member->host});
   const absl::StatusOr<NodeName> member =
       ChooseNode(members, name, "member",
                  absl::StrCat("generation ", generation.id().number, " of ", QuotedJob(job_id)));

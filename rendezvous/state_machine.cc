@@ -111,6 +111,7 @@ void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event,
 }
 
 void JobMachine::OnHeartbeat(const std::string& node_id, const Heartbeat& event, TimePoint now) {
+  quorum_.OnKnown(node_id, event.knows, generation_.id());
   if (!Has(node_id) || !roster_.Beat(node_id, event.main_loop_age, event.note, now)) return;
   effects_.Log(absl::StrCat(roster_.Name(node_id), " is alive, but its main loop has not turned for ",
                             HumanDuration(event.main_loop_age)));
@@ -185,6 +186,7 @@ void JobMachine::OnOffer(const std::string& node_id, const Offer& offer, const A
     return Lose(node_id, "it is of another run");
   }
   timers_.OnOffer(now);
+  quorum_.OnKnown(node_id, said.seen, generation_.id());
   if (offer.holds) {
     OnHeldGeneration(node_id, offer, said.held, now);
   } else {
@@ -345,6 +347,7 @@ void JobMachine::OnSteps(int64_t step) {
   progressed_ = true;
   backoff_.OnStep();
   departures_.OnStep();
+  quorum_.OnStep();
   const std::vector<std::string> refunds = budget_.OnSteps(step);
   for (const std::string& text : refunds) effects_.Log(text);
   if (refunds.empty()) return;

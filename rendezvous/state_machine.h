@@ -100,6 +100,8 @@ class JobMachine {
   uint64_t incarnation() const { return run_.incarnation(); }
   /// The last one that was formed, adopted or heard of; nothing before the first.
   const std::optional<Assignment>& last_generation() const { return generation_.last(); }
+  /// Its members, and those of earlier ones that the next one may wait for too.
+  std::vector<const Member*> AwaitedMembers() const;
   /// A member of the last generation is known to run it: a service that starts afresh here must know of it.
   bool IsKnownToRun() const;
   /// Ids of members of the last generation that have answered at their presence ports.

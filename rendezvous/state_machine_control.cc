@@ -8,8 +8,9 @@ void JobMachine::OnControl(const ControlAsked& asked, TimePoint now) {
   if (outcome_) return;
   const RosterNode* node = roster_.Find(asked.node_id);
   const bool evict = call.call == ControlCall::kEvict, drain = call.call == ControlCall::kDrain;
-  if (evict && (generation_.FindLast(asked.node_id) == nullptr || (node != nullptr && node->connected)))
-    return;
+  const bool member =
+      generation_.FindLast(asked.node_id) != nullptr || quorum_.FindEarlier(asked.node_id) != nullptr;
+  if (evict && (!member || (node != nullptr && node->connected))) return;
   if (drain && (node == nullptr || node->expected)) return;
   effects_.LogTold(rendezvous::Describe(call));
   control_.Tell(call, drain ? asked.node_id : "", evict ? asked.node_id : "", roster_, &effects_);

@@ -211,6 +211,7 @@ void JobMachine::Form(const FormationDecision& decision, TimePoint now) {
   formed.incarnation = run_.incarnation();
   run_.Prove(RunProof::kFormed);
   departures_.OnFormed(generation_, roster_, now);
+  quorum_.OnFollowed(generation_, departures_);
   const Assigned assigned(std::move(formed));
   Begin(assigned.assignment(), now);
   quorum_.OnGeneration(/*formed_here=*/true);

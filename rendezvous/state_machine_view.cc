@@ -50,6 +50,16 @@ Lease JobMachine::LeaseFor(const std::string& node_id, Duration sent) const {
   return {sent, authority ? RunBy(node_id) : Generation{}, authority};
 }
 
+std::vector<const Member*> JobMachine::AwaitedMembers() const {
+  std::vector<const Member*> members;
+  if (!generation_.known()) return members;
+  for (const Member& member : generation_.last()->members) members.push_back(&member);
+  for (const Member* earlier : quorum_.Earlier(departures_)) {
+    if (generation_.FindLast(earlier->node_id) == nullptr) members.push_back(earlier);
+  }
+  return members;
+}
+
 bool JobMachine::IsKnownToRun() const {
   const auto& last = generation_.last();
   return last && RunBy(last->members.front().node_id) == last->generation;

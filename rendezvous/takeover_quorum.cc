@@ -133,9 +133,25 @@ bool TakeoverQuorum::NothingLeft(const GenerationRecord& generation, const Depar
   return !Applies(generation) || (!takeover_any_ && !Stale(now));
 }
 
+void TakeoverQuorum::OnFollowed(const GenerationRecord& generation, const Departures& departures) {
+  if (DecidedByMembers(generation, departures))
+    return predecessors_.OnFollowed(*generation.last(), departures);
+  predecessors_.Clear();
+}
+
 std::vector<const Member*> TakeoverQuorum::Unaccounted(const GenerationRecord& generation,
                                                        const Roster& roster,
                                                        const Departures& departures) const {
+  std::vector<const Member*> members = Absent(generation, roster, departures);
+  for (const Member* member : predecessors_.Remaining(departures)) {
+    if (generation.FindLast(member->node_id) == nullptr && roster.Find(member->node_id) == nullptr)
+      members.push_back(member);
+  }
+  return members;
+}
+
+std::vector<const Member*> TakeoverQuorum::Absent(const GenerationRecord& generation, const Roster& roster,
+                                                  const Departures& departures) const {
   std::vector<const Member*> members;
   if (!generation.known()) return members;
   for (const int rank : roster.attendance().absent()) {
@@ -243,7 +259,7 @@ std::optional<std::string> TakeoverQuorum::WhyNot(const GenerationRecord& genera
                         "waiting for a service at ",
                         role_.endpoint, ": start mtrun there again; ", Departures::kAdvice);
   }
-  const std::vector<const Member*> missing = Unaccounted(generation, roster, departures);
+  const std::vector<const Member*> missing = Absent(generation, roster, departures);
   std::vector<std::string> names;
   for (const Member* member : missing) names.push_back(member->host);
   return absl::StrCat("holding: of generation ", generation.id().number, " ", absl::StrJoin(names, ", "),
@@ -263,11 +279,24 @@ std::optional<std::string> TakeoverQuorum::WhyNotOf(const std::vector<std::strin
     const bool left_out = !inside.contains(member.node_id) && !departures.Gone(member.node_id);
     if (left_out && missing.insert(member.node_rank).second) names.push_back(member.host);
   }
-  if (names.empty() || AreEnough(generation, missing, departures)) return std::nullopt;
-  return absl::StrCat("waiting for ", absl::StrJoin(names, ", "), " to be ready: without ",
-                      names.size() == 1 ? "it" : "them", " too few nodes of generation ",
-                      generation.id().number,
-                      " would be in the next one, and another service could form one too");
+  if (!names.empty() && !AreEnough(generation, missing, departures)) {
+    return absl::StrCat("waiting for ", absl::StrJoin(names, ", "), " to be ready: without ",
+                        names.size() == 1 ? "it" : "them", " too few nodes of generation ",
+                        generation.id().number,
+                        " would be in the next one, and another service could form one too");
+  }
+  names.clear();
+  const Predecessors::Predecessor* earlier = predecessors_.FindUnsure(inside, departures);
+  if (earlier == nullptr) return std::nullopt;
+  for (const Member& member : earlier->generation.members) {
+    const bool counts = inside.contains(member.node_id) || earlier->aware.contains(member.node_id) ||
+                        earlier->gone.contains(member.node_id) || departures.Gone(member.node_id);
+    if (!counts) names.push_back(member.host);
+  }
+  return absl::StrCat("holding: of generation ", earlier->generation.generation.number, " ",
+                      absl::StrJoin(names, ", "),
+                      " may not have heard that it was followed, and another service could follow it too; ",
+                      Departures::kAdvice);
 }
 
 bool TakeoverQuorum::Allows(const GenerationRecord& generation, const Roster& roster,
@@ -348,7 +377,8 @@ std::string TakeoverQuorum::Describe() const {
                                  peer.authority ? " authority" : ""));
   }
   return absl::StrCat(takeover_any_ ? "takeover by any" : "takeover by majority", ", services {",
-                      absl::StrJoin(peers, ", "), "}", moved_ ? ", moved" : "");
+                      absl::StrJoin(peers, ", "), "}", moved_ ? ", moved" : "",
+                      predecessors_.empty() ? "" : absl::StrCat(", before it ", predecessors_.Describe()));
 }
 
 }  // namespace mtrun::rendezvous

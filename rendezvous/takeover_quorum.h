@@ -30,6 +30,7 @@
 #include "rendezvous/generation_record.h"
 #include "rendezvous/job_run.h"
 #include "rendezvous/job_settings.h"
+#include "rendezvous/predecessors.h"
 #include "rendezvous/roster.h"
 #include "rendezvous/types.h"
 
@@ -63,7 +64,17 @@ class TakeoverQuorum {
   void OnProbed(std::vector<PeerService> peers, const JobRun& run, TimePoint seen, TimePoint now);
   void OnMoved() { moved_ = true; }
   /// The last generation was formed here, or elsewhere and is known from others.
-  void OnGeneration(bool formed_here) { formed_here_ = formed_here; }
+  void OnGeneration(bool formed_here) {
+    formed_here_ = formed_here;
+    if (!formed_here) predecessors_.Clear();
+  }
+  /// The last generation is about to be followed by one that is formed here.
+  void OnFollowed(const GenerationRecord& generation, const Departures& departures);
+  /// The node knows of this one; and the last one has made a step.
+  void OnKnown(const std::string& node_id, const Generation& known, const Generation& last) {
+    predecessors_.OnKnown(node_id, known, last);
+  }
+  void OnStep() { predecessors_.Clear(); }
 
   /// No member can decide where the job is, the other services do: there has been no generation, or nobody of
   /// the last one is left.
@@ -78,7 +89,8 @@ class TakeoverQuorum {
   /// may be on their way here. Nothing as long as all are as they were seen first.
   std::optional<TimePoint> changed_at() const { return changed_at_; }
 
-  /// Members of the last generation that may be alive and are not registered here.
+  /// Members of the last generation, and of those before it that may be followed elsewhere, that may be alive
+  /// and are not registered here.
   std::vector<const Member*> Unaccounted(const GenerationRecord& generation, const Roster& roster,
                                          const Departures& departures) const;
   /// Why this service may not change the membership, for people; nothing when it may.
@@ -86,7 +98,7 @@ class TakeoverQuorum {
                                     const Departures& departures) const;
   /// Why it may not form a generation of these `nodes` although it may change the membership; nothing when it
   /// may. A member of the last one that is here and would be left out counts as missing: nobody has told it
-  /// yet, and it may turn to another service before.
+  /// yet, and it may turn to another service before. The same holds of earlier ones (Predecessors).
   std::optional<std::string> WhyNotOf(const std::vector<std::string>& nodes,
                                       const GenerationRecord& generation, const Roster& roster,
                                       const Departures& departures) const;
@@ -103,6 +115,12 @@ class TakeoverQuorum {
   /// gone on here since: all members of the last generation have finished there, or it had a newer one.
   const PeerService* FindWhereOver(const GenerationRecord& generation, const JobRun& run, bool authority,
                                    TimePoint now) const;
+  /// A member of a generation before the last one that may be followed elsewhere.
+  const Member* FindEarlier(const std::string& node_id) const { return predecessors_.Find(node_id); }
+  /// All of those that are not gone.
+  std::vector<const Member*> Earlier(const Departures& departures) const {
+    return predecessors_.Remaining(departures);
+  }
   /// Presence ports of members that are not accounted for.
   std::map<std::string, PresenceProbe> Missing(const GenerationRecord& generation, const Roster& roster,
                                                const Departures& departures) const;
@@ -116,6 +134,9 @@ class TakeoverQuorum {
   /// A dead host may have gone on with others: it may have lost all members here before it was found dead.
   bool HostMayHaveGoneOn(const GenerationRecord& generation, const Roster& roster,
                          const Departures& departures) const;
+  /// Of the last generation alone.
+  std::vector<const Member*> Absent(const GenerationRecord& generation, const Roster& roster,
+                                    const Departures& departures) const;
   /// Enough of them are here.
   bool HasEnough(const GenerationRecord& generation, const Roster& roster,
                  const Departures& departures) const;
@@ -135,6 +156,7 @@ class TakeoverQuorum {
   TimePoint seen_at_;
   std::optional<TimePoint> changed_at_;
   bool moved_ = false, formed_here_ = false;
+  Predecessors predecessors_;
 };
 
 }  // namespace mtrun::rendezvous

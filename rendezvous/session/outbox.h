@@ -34,6 +34,8 @@ class Outbox {
 
   bool AllAcknowledged() const { return sender_.kept().empty(); }
   Generation seen() const { return seen_; }
+  /// The newest one that it has heard of, also where it is no member; {0, 0} for none.
+  Generation known() const { return last_ ? last_->generation : Generation{}; }
   int seen_restarts() const { return seen_restarts_; }
   int seen_refunds() const { return seen_refunds_; }
   /// What goes with a Hello.

@@ -312,7 +312,7 @@ class JobSimulation {
   void OnUp(size_t service, uint64_t connection, uint64_t sequence, const rendezvous::AgentSaid& said,
             uint64_t acknowledged);
   void OnBeat(size_t service, uint64_t connection, const std::string& node_id, Duration sent,
-              uint64_t acknowledged);
+              const rendezvous::Generation& knows, uint64_t acknowledged);
   void StepService(size_t service, const std::string& job_id, const rendezvous::Event& event);
   void PerformService(size_t service, const std::vector<rendezvous::JobTable::JobEffect>& effects);
   void PumpDown(Session& session);

@@ -91,14 +91,14 @@ void JobSimulation::OnUp(size_t index, uint64_t id, uint64_t sequence, const ren
 }
 
 void JobSimulation::OnBeat(size_t index, uint64_t id, const std::string& node_id, Duration sent,
-                           uint64_t acknowledged) {
+                           const rendezvous::Generation& knows, uint64_t acknowledged) {
   Service& service = services_[index];
   const auto session = service.sessions.find(node_id);
   if (session == service.sessions.end() || session->second.connection != id) return;
   session->second.end.sender.Acknowledge(acknowledged);
   const size_t agent = connections_.at(id).agent;
   const std::string& job_id = settings_[agents_[agent].job].job_id;
-  StepService(index, job_id, {node_id, rendezvous::Heartbeat{}});
+  StepService(index, job_id, {node_id, rendezvous::Heartbeat{.knows = knows}});
   Down(id, [this, agent, lease = service.jobs->LeaseFor(job_id, node_id, sent)] { OnLease(agent, lease); });
 }
 

@@ -50,7 +50,9 @@ std::vector<std::string> ClusterSimulation::Close(const std::string& node, const
 }
 
 std::vector<std::string> ClusterSimulation::Beat(const std::string& node, Duration main_loop_age) {
-  return Step(Event{node, Heartbeat{main_loop_age}});
+  const auto assigned = assignments_.find(node);
+  const Generation knows = assigned != assignments_.end() ? assigned->second.generation : Generation{};
+  return Step(Event{node, Heartbeat{.main_loop_age = main_loop_age, .knows = knows}});
 }
 
 std::vector<std::string> ClusterSimulation::Say(const std::string& node, AgentEvent event,

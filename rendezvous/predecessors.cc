@@ -1,0 +1,98 @@
+#include "rendezvous/predecessors.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+void Note(const Departures& departures, Predecessors::Predecessor* predecessor) {
+  for (const Member& member : predecessor->generation.members) {
+    if (departures.Gone(member.node_id)) predecessor->gone.insert(member.node_id);
+    if (departures.SentAway(member.node_id)) predecessor->sent_away.insert(member.node_id);
+  }
+}
+
+/// Enough of its members are aware for nobody to follow it elsewhere.
+bool IsSure(const Predecessors::Predecessor& predecessor) {
+  return AreMost(
+      predecessor.generation.members, [&](const std::string& id) { return predecessor.aware.contains(id); },
+      predecessor.gone, predecessor.sent_away);
+}
+
+}  // namespace
+
+bool AreMost(const std::vector<Member>& members, const std::function<bool(const std::string&)>& present,
+             const std::set<std::string>& gone, const std::set<std::string>& sent_away) {
+  size_t here = 0, missing = 0, counted = 0;
+  for (const Member& member : members) {
+    if (sent_away.contains(member.node_id)) continue;
+    ++counted;
+    if (gone.contains(member.node_id)) continue;
+    ++(present(member.node_id) ? here : missing);
+  }
+  return missing == 0 || 2 * here > counted;
+}
+
+void Predecessors::OnFollowed(const Assignment& last, const Departures& departures) {
+  predecessors_.push_back({last, {}, {}, {}});
+  for (Predecessor& each : predecessors_) Note(departures, &each);
+  std::erase_if(predecessors_, IsSure);
+}
+
+void Predecessors::OnKnown(const std::string& node_id, const Generation& generation, const Generation& last) {
+  if (predecessors_.empty()) return;
+  bool later = generation == last;
+  for (size_t i = predecessors_.size(); i-- > 0;) {
+    Predecessor& each = predecessors_[i];
+    if (later) each.aware.insert(node_id);
+    later = later || generation == each.generation.generation;
+  }
+  std::erase_if(predecessors_, IsSure);
+}
+
+const Predecessors::Predecessor* Predecessors::FindUnsure(const std::set<std::string>& nodes,
+                                                          const Departures& departures) const {
+  const auto unsure = std::find_if(predecessors_.begin(), predecessors_.end(), [&](Predecessor each) {
+    Note(departures, &each);
+    each.aware.insert(nodes.begin(), nodes.end());
+    return !IsSure(each);
+  });
+  return unsure == predecessors_.end() ? nullptr : &*unsure;
+}
+
+std::vector<const Member*> Predecessors::Remaining(const Departures& departures) const {
+  std::set<std::string> seen;
+  std::vector<const Member*> members;
+  for (const Predecessor& each : predecessors_) {
+    for (const Member& member : each.generation.members) {
+      const bool gone = each.gone.contains(member.node_id) || departures.Gone(member.node_id);
+      if (!gone && seen.insert(member.node_id).second) members.push_back(&member);
+    }
+  }
+  return members;
+}
+
+const Member* Predecessors::Find(const std::string& node_id) const {
+  for (const Predecessor& each : predecessors_) {
+    for (const Member& member : each.generation.members) {
+      if (member.node_id == node_id) return &member;
+    }
+  }
+  return nullptr;
+}
+
+std::string Predecessors::Describe() const {
+  std::vector<std::string> texts;
+  for (const Predecessor& each : predecessors_) {
+    texts.push_back(absl::StrCat(each.generation.generation.number, " known by {",
+                                 absl::StrJoin(each.aware, " "), "}, gone {", absl::StrJoin(each.gone, " "),
+                                 "}"));
+  }
+  return absl::StrJoin(texts, ", ");
+}
+
+}  // namespace mtrun::rendezvous

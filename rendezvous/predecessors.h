@@ -1,0 +1,53 @@
+// Generations before the last one that was formed here, whose members may take them for the last one still.
+// Of several services another one may have enough of such a generation's members, and follow it with a
+// generation of its own. So a service goes on from its last generation only with nodes that would do for each
+// of these as well, until enough members know that theirs was followed (TakeoverQuorum). Pure; a value; not
+// thread-safe.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rendezvous/departures.h"
+#include "rendezvous/types.h"
+
+namespace mtrun::rendezvous {
+
+class Predecessors {
+ public:
+  struct Predecessor {
+    Assignment generation;
+    std::set<std::string> gone, sent_away;  // members, as Departures knew them
+    std::set<std::string> aware;            // members that know of a later generation of this service
+    bool operator==(const Predecessor&) const = default;
+  };
+
+  /// `last` is about to be followed by one that is formed here.
+  void OnFollowed(const Assignment& last, const Departures& departures);
+  /// The node knows of `generation`; that of this service is the `last` one.
+  void OnKnown(const std::string& node_id, const Generation& generation, const Generation& last);
+  /// The last generation has made a step, so that all of its members know of it; or it was formed elsewhere.
+  void Clear() { predecessors_.clear(); }
+
+  /// One for which these nodes and those that know are not enough, as of now; null for none.
+  const Predecessor* FindUnsure(const std::set<std::string>& nodes, const Departures& departures) const;
+  /// Members that are not gone, of all of them, each once.
+  std::vector<const Member*> Remaining(const Departures& departures) const;
+  const Member* Find(const std::string& node_id) const;
+
+  bool empty() const { return predecessors_.empty(); }
+  std::string Describe() const;
+  bool operator==(const Predecessors&) const = default;
+
+ private:
+  std::vector<Predecessor> predecessors_;  // the oldest first
+};
+
+/// More than half of the members but those that were `sent_away` are present, or all that are not gone. (The
+/// dead count against it: before they died they may have gone on with those that are not present.)
+bool AreMost(const std::vector<Member>& members, const std::function<bool(const std::string&)>& present,
+             const std::set<std::string>& gone, const std::set<std::string>& sent_away);
+
+}  // namespace mtrun::rendezvous
