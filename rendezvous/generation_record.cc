@@ -35,8 +35,8 @@ bool GenerationRecord::IsNews(const Generation& generation) const {
 
 bool GenerationRecord::Fits(const Assignment& last, const JobSettings& settings) const {
   const size_t nodes = last.members.size();
-  return last.generation.number >= number_ && ValidateAssignment(last).ok() &&
-         nodes >= static_cast<size_t>(settings.min_nodes) && nodes <= static_cast<size_t>(settings.max_nodes);
+  return ValidateAssignment(last).ok() && nodes >= static_cast<size_t>(settings.min_nodes) &&
+         nodes <= static_cast<size_t>(settings.max_nodes);
 }
 
 bool GenerationRecord::MayBeLast(const Assignment& last, const JobSettings& settings) const {
@@ -48,9 +48,10 @@ bool GenerationRecord::CanAdopt(const Assignment& held, const std::string& repor
   // Two services gave out one number. The generation that was only heard of never ran: a member of it runs
   // the other one, and would have told of it before that one formed.
   const bool never_ran = heard_of_ && held.generation.number == id().number && FindLast(reporter) != nullptr;
-  return (never_ran || IsNews(held.generation)) && Fits(held, settings) &&
-         std::any_of(held.members.begin(), held.members.end(),
-                     [&](const Member& m) { return m.node_id == reporter; });
+  return (never_ran || IsNews(held.generation)) && held.generation.number >= number_ &&
+         Fits(held, settings) && std::any_of(held.members.begin(), held.members.end(), [&](const Member& m) {
+           return m.node_id == reporter;
+         });
 }
 
 void GenerationRecord::Take(Assignment assignment) {

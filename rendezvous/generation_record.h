@@ -39,7 +39,7 @@ class GenerationRecord {
   Generation Next(uint64_t seed, const std::string& job_id);
   /// May take the place of the last one: it is newer, or the one that was only heard of.
   bool IsNews(const Generation& generation) const;
-  /// It can be the job's last one, as far as is known here.
+  /// It is the last one that is known here, though a newer one may have been given out elsewhere.
   bool MayBeLast(const Assignment& last, const JobSettings& settings) const;
   /// A member says that it runs it: it is news, or has the number of one that was only heard of, and within
   /// the job's bounds.

@@ -149,7 +149,9 @@ void JobMachine::OnProbed(const ProbeResult& result, TimePoint now) {
   for (const PeerService& peer : result.peers) generation_.Saw(peer.last_number);
   if (result.heard) {
     const PeerService& peer = result.peers.front();
-    if (peer.authority && peer.generation > generation_.id()) MoveTo(peer);
+    // One of lower numbers is behind: it was cut off while others went on.
+    const bool behind = peer.generation.number < generation_.number();
+    if (peer.authority && peer.generation > generation_.id() && !behind) MoveTo(peer);
     return;
   }
   departures_.OnProbed(result.alive);
@@ -230,6 +232,8 @@ void JobMachine::OnHeldGeneration(const std::string& node_id, const Offer& offer
   if (held && !failing_ && held->generation == *offer.holds &&
       generation_.CanAdopt(*held, node_id, settings_)) {
     Adopt(node_id, *held, now);
+  } else if (held) {
+    HearOf(*held, node_id, now);  // where a newer one was formed, its members know of it
   }
   generation_.Saw(offer.holds->number);
   const bool is_last = generation_.id() == *offer.holds;

@@ -79,6 +79,7 @@ TEST(GenerationRecord, AdoptsOnlyWhatIsNewerValidAndWithinTheBounds) {
   GenerationRecord newer = record;
   newer.Saw(5);
   EXPECT_FALSE(newer.CanAdopt(held, "node1", UpTo(1, 2))) << "a newer one exists";
+  EXPECT_TRUE(newer.MayBeLast(held, UpTo(1, 2))) << "no newer one whose members are known";
 }
 
 TEST(GenerationRecord, WhatWasOnlyHeardOfMayBeAdopted) {

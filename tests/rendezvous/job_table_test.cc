@@ -266,6 +266,15 @@ TEST_F(HostedJobTableTest, HowFarAJobIsElsewhereIsKeptForTheOtherServices) {
   EXPECT_EQ(table_.LastNumber("a"), 5u);
 }
 
+/// It was cut off while others went on from its generation.
+TEST_F(HostedJobTableTest, AServiceWithLowerNumbersIsBehind) {
+  ASSERT_NE(Join("a", "node1"), nullptr);
+  Hear("a", 5);
+  EXPECT_EQ(Join("a", "node3"), nullptr);
+  EXPECT_EQ(Find<Redirect>(Hear("a", 4)), nullptr);
+  EXPECT_NE(Find<Redirect>(Hear("a", 5)), nullptr);
+}
+
 class ColdRestartTest : public HostedJobTableTest {
  protected:
   static constexpr uint64_t kBefore = 77;
