@@ -23,6 +23,7 @@ struct RunData {
   datasets::PackedSplit train, test;                               // `test`: evaluated after each epoch
   std::optional<datasets::PackedSplit> final_test = std::nullopt;  // tested once, when all is trained
   bool arrives = false;                                            // shards are still to come
+  bool stays = true;  // the cache has room for all of it at a time
 
   /// Of the largest images.
   ImageShape shape() const;

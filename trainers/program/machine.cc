@@ -59,7 +59,7 @@ absl::StatusOr<Residency> ResolveResidency(const TrainOptions& options, const Ru
         "nor "
         "with training images that are another part, size or colour each time");
   }
-  ResidencyNeeds needs{.cuda = device.is_cuda(), .share = options.resident_share};
+  ResidencyNeeds needs{.cuda = device.is_cuda(), .stay = data.stays, .share = options.resident_share};
   needs.images =
       BytesOfAll(data.train, run.batch_image_size) + BytesOfAll(data.test, run.eval_batch_image_size);
   if (data.final_test) needs.images += BytesOfAll(*data.final_test, run.eval_batch_image_size);

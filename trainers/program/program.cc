@@ -79,8 +79,11 @@ absl::Status SetUp(const Run& run, const TrainInputs& inputs, Membership& member
 
 /// Opens the run's data; where they lie on a server, and the order allows it, while they are still to come.
 absl::StatusOr<RunData> FindData(const Run& run, RemoteData* remote) {
-  if (remote != nullptr && TrainsWhileDataComes(run.options))
-    return OpenArrivingData(remote->folder(), run.program.needs_test_images);
+  if (remote != nullptr && TrainsWhileDataComes(run.options)) {
+    MT_ASSIGN_OR_RETURN(RunData data, OpenArrivingData(remote->folder(), run.program.needs_test_images));
+    data.stays = remote->keeps_all();
+    return data;
+  }
   if (remote != nullptr) MT_RETURN_IF_ERROR(remote->AwaitAll());
   return OpenData(remote != nullptr ? remote->folder() : run.options.data, run.program.needs_test_images,
                   run.options.validation_share);

@@ -29,6 +29,8 @@ class RemoteData {
 
   /// What PackedSplit takes. Shards that were waited for are held, and stay, as long as this object lives.
   const std::string& folder() const { return client_.folder(); }
+  /// The cache has room for all of the set at a time.
+  bool keeps_all() const { return bounds_.keeps_all(); }
   /// Waits for every shard: of a permutation over the whole set each is needed from the first steps on.
   absl::Status AwaitAll();
   /// The shards of these splits come while the run trains. The splits must outlive this object's use.

@@ -27,7 +27,6 @@ datasets::StreamShards ShardsOf(const PackedSplit& train, const DataArrival::Ord
 DataArrival::DataArrival(SetClient& client, const std::string& url, const std::vector<PackedSplit*>& splits,
                          const Order& order, const DataBounds& bounds)
     : client_(client),
-      url_(url),
       splits_(splits),
       settings_(order),
       bounds_(bounds),
@@ -132,11 +131,7 @@ absl::Status DataArrival::AwaitImages(const PackedSplit& split, int64_t size, co
 }
 
 absl::Status DataArrival::AwaitAll(const Watch& watch) {
-  if (bounds_.keeps_all()) return Await(std::set<std::string>(missing_), watch);
-  return absl::InvalidArgumentError(
-      absl::StrCat(url_,
-                   ": the cache (--cache_gib) is smaller than the set, and images that are kept on the "
-                   "device are needed all at once: --resident off reads them step by step"));
+  return Await(std::set<std::string>(missing_), watch);
 }
 
 absl::Status DataArrival::Await(const std::set<std::string>& files, const Watch& watch) {

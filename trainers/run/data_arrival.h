@@ -50,7 +50,7 @@ class DataArrival {
   absl::Status AwaitStep(int64_t step, int rank, int world_size, const Watch& watch);
   /// Until the first `size` images of one of the splits are.
   absl::Status AwaitImages(const datasets::PackedSplit& split, int64_t size, const Watch& watch);
-  /// kInvalidArgument where the cache is smaller than the set.
+  /// Until all are. REQUIRES: the cache holds all of the set.
   absl::Status AwaitAll(const Watch& watch);
 
   /// What has been waited for since this was asked last.
@@ -71,7 +71,6 @@ class DataArrival {
   void DropAllBut(const std::set<std::string>& keep);
 
   datasets::SetClient& client_;
-  const std::string url_;
   const std::vector<datasets::PackedSplit*> splits_;
   const Order settings_;
   const DataBounds bounds_;

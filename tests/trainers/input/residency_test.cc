@@ -29,6 +29,19 @@ TEST(Residency, OnAndOffAreObeyed) {
   EXPECT_TRUE(ChooseResidency("on", {.cuda = false, .images = kGib, .free = 0})->resident);
 }
 
+TEST(Residency, ASetThatIsNeverWholeIsReadStepByStep) {
+  ResidencyNeeds needs = GpuWith(1 * kGib, 8 * kGib);
+  needs.stay = false;
+  const absl::StatusOr<Residency> chosen = ChooseResidency("auto", needs);
+  EXPECT_FALSE(chosen->resident);
+  EXPECT_THAT(chosen->why, HasSubstr("the cache (--cache_gib) is smaller than the set"));
+  for (const bool cuda : {true, false}) {
+    needs.cuda = cuda;
+    EXPECT_THAT(std::string(ChooseResidency("on", needs).status().message()), HasSubstr("--resident off"));
+    EXPECT_FALSE(ChooseResidency("off", needs)->resident);
+  }
+}
+
 TEST(Residency, MoreThanTheGpuHoldsIsRefused) {
   const auto status = ChooseResidency("on", GpuWith(9 * kGib, 8 * kGib)).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
