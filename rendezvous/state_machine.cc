@@ -151,7 +151,8 @@ void JobMachine::OnProbed(const ProbeResult& result, TimePoint now) {
     const PeerService& peer = result.peers.front();
     // One of lower numbers is behind: it was cut off while others went on.
     const bool behind = peer.generation.number < generation_.number();
-    if (peer.authority && peer.generation > generation_.id() && !behind) MoveTo(peer);
+    const bool holds_the_same = peer.generation == generation_.id() && !HasAuthority();
+    if (peer.authority && !behind && (peer.generation > generation_.id() || holds_the_same)) MoveTo(peer);
     return;
   }
   departures_.OnProbed(result.alive);

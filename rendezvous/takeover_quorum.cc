@@ -19,10 +19,10 @@ bool Answers(const PeerService& peer) {
 
 constexpr char kStandsBy[] = "this service takes a job over from a host that is dead, and knows of none";
 
-/// Where this one stands by: the endpoint's service has heard that the job has gone on elsewhere, and knows
-/// those that have it or will hear from them.
-bool KnowsNewer(const PeerService& peer, const std::string& endpoint, const Generation& current) {
-  return peer.state == State::kWithoutJob && peer.endpoint == endpoint && peer.last_number > current.number;
+/// Where this one stands by: the endpoint's service has heard that the job has gone on elsewhere, from
+/// `number` on, and knows those that have it or will hear from them.
+bool KnowsOf(uint64_t number, const PeerService& peer, const std::string& endpoint) {
+  return peer.state == State::kWithoutJob && peer.endpoint == endpoint && peer.last_number >= number;
 }
 
 bool HasRunIt(const PeerService& peer) { return peer.state == State::kWithJob && peer.generation.number > 0; }
@@ -317,8 +317,10 @@ const PeerService* TakeoverQuorum::FindSuccessor(const GenerationRecord& generat
   if (known && role_.standby) {
     // One that starts afresh at the endpoint has read what a host that has gone on wrote down.
     const bool gone_on = HostMayHaveGoneOn(generation, roster, departures);
+    // One that holds goes there too: who has authority may be none of the services that it knows.
+    const uint64_t behind = current.number + (Allows(generation, roster, departures) ? 1 : 0);
     const auto meeting = std::find_if(peers_.begin(), peers_.end(), [&](const PeerService& peer) {
-      return KnowsNewer(peer, role_.endpoint, current) ||
+      return KnowsOf(behind, peer, role_.endpoint) ||
              (gone_on && peer.endpoint == role_.endpoint && Answers(peer));
     });
     if (meeting != peers_.end()) return &*meeting;

@@ -272,6 +272,7 @@ TEST_F(HostedJobTableTest, AServiceWithLowerNumbersIsBehind) {
   Hear("a", 5);
   EXPECT_EQ(Join("a", "node3"), nullptr);
   EXPECT_EQ(Find<Redirect>(Hear("a", 4)), nullptr);
+  EXPECT_EQ(Find<Redirect>(Hear("a", 1)), nullptr) << "nor one with the members that are known here";
   EXPECT_NE(Find<Redirect>(Hear("a", 5)), nullptr);
 }
 

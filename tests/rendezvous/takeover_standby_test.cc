@@ -72,20 +72,24 @@ TEST(TakeoverQuorum, AServiceThatStandsByServesOnlyWhomItCanTakeOver) {
 /// Its members do not know where the job is now; who serves the endpoint does, or hears of it.
 TEST(TakeoverQuorum, OneThatStandsByAndIsBehindGivesWayToTheEndpoint) {
   const GenerationRecord generation = WithServicesOfMembers();
-  const auto successor = [&](uint64_t heard, bool standby, State state = State::kWithoutJob) {
+  const auto successor = [&](uint64_t heard, bool standby, State state = State::kWithoutJob,
+                             const std::vector<std::string>& nodes = {"node2"}) {
     TakeoverQuorum quorum(JobSettings(), {"node1:29400", /*embedded=*/true, standby});
     PeerService peer = Peer(1, state);
     peer.endpoint = "node1:29400";
     peer.last_number = heard;
     quorum.OnProbed({peer}, kRun, TimePoint(), TimePoint());
-    Roster here = Leased({"node2"});
+    Roster here = Leased(nodes);
     here.Follow(generation.last());
     const PeerService* found = quorum.FindSuccessor(generation, here, kNobodyGone);
     return found == nullptr ? "" : found->endpoint;
   };
   const uint64_t own = generation.id().number;
   EXPECT_EQ(successor(own + 1, /*standby=*/true), "node1:29400");
-  EXPECT_EQ(successor(own, true), "");
+  EXPECT_EQ(successor(own, true), "node1:29400") << "it holds, and others may have the rest";
+  EXPECT_EQ(successor(own - 1, true), "");
+  EXPECT_EQ(successor(own, true, State::kWithoutJob, {"node2", "node3"}), "") << "it has authority";
+  EXPECT_EQ(successor(own + 1, true, State::kWithoutJob, {"node2", "node3"}), "node1:29400");
   EXPECT_EQ(successor(own + 1, true, State::kSilent), "");
   EXPECT_EQ(successor(own + 1, /*standby=*/false), "");
 }
