@@ -103,6 +103,8 @@ class ScheduleTest(unittest.TestCase):
 
     def test_what_has_not_fired_is_named(self):
         self.assertEqual(schedule.scarce({"disk": 1, "gone": 1, "cut": 0}, ["disk", "gone", "cut"], 2), ["disk (1)", "cut (0)"])
+        self.assertEqual(schedule.scarce({"spare": 1}, ["spare"], 3), [], "a spare may be needed less often on a slow machine")
+        self.assertEqual(schedule.scarce({"spare": 0}, ["spare"], 3), ["spare (0)"])
 
 
 class PropertiesTest(FolderTest):

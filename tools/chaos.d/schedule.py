@@ -22,6 +22,8 @@ KINDS = {
 }
 ONE_SERVICE, LIST = ("service", "away"), ("gone",)
 AT_MOST_ONCE = ("gone",)
+# No fault of the plan, but what follows from some: how often depends on how fast the nodes are.
+FOLLOWS = ("spare",)
 
 
 @dataclasses.dataclass
@@ -83,6 +85,6 @@ def make(seed, seconds, gap, nodes, kinds, each=0):
 
 
 def scarce(counts, kinds, each):
-    """What fired more seldom than it had to: at least once, and `each` times what can happen often."""
+    """What fired more seldom than it had to: at least once, and `each` times what the plan can make happen often."""
     return [f"{kind} ({counts[kind]})" for kind in kinds
-            if counts[kind] < (min(each, 1) if kind in AT_MOST_ONCE else each)]
+            if counts[kind] < (min(each, 1) if kind in AT_MOST_ONCE + FOLLOWS else each)]
