@@ -16,11 +16,20 @@ void Note(const Departures& departures, Predecessors::Predecessor* predecessor) 
   }
 }
 
+const Member* FindIn(const Predecessors::Predecessor& predecessor, const std::string& node_id) {
+  return predecessor.index.Find(predecessor.generation.members, node_id);
+}
+
 /// Enough of its members are aware for nobody to follow it elsewhere.
 bool IsSure(const Predecessors::Predecessor& predecessor) {
-  return AreMost(
-      predecessor.generation.members, [&](const std::string& id) { return predecessor.aware.contains(id); },
-      predecessor.gone, predecessor.sent_away);
+  const size_t members = predecessor.generation.members.size(), aware = predecessor.aware.size();
+  // Of thousands all are looked at only when it may be.
+  const bool may_be =
+      2 * aware + predecessor.sent_away.size() > members || aware + predecessor.gone.size() >= members;
+  return may_be && AreMost(
+                       predecessor.generation.members,
+                       [&](const std::string& id) { return predecessor.aware.contains(id); },
+                       predecessor.gone, predecessor.sent_away);
 }
 
 }  // namespace
@@ -38,27 +47,29 @@ bool AreMost(const std::vector<Member>& members, const std::function<bool(const 
 }
 
 void Predecessors::OnFollowed(const Assignment& last, const Departures& departures) {
-  predecessors_.push_back({last, {}, {}, {}});
+  predecessors_.push_back({last, MemberIndex(last.members), {}, {}, {}});
   for (Predecessor& each : predecessors_) Note(departures, &each);
   std::erase_if(predecessors_, IsSure);
 }
 
 void Predecessors::OnKnown(const std::string& node_id, const Generation& generation, const Generation& last) {
   if (predecessors_.empty()) return;
-  bool later = generation == last;
+  bool later = generation == last, news = false;
   for (size_t i = predecessors_.size(); i-- > 0;) {
     Predecessor& each = predecessors_[i];
-    if (later) each.aware.insert(node_id);
+    if (later && FindIn(each, node_id) != nullptr) news |= each.aware.insert(node_id).second;
     later = later || generation == each.generation.generation;
   }
-  std::erase_if(predecessors_, IsSure);
+  if (news) std::erase_if(predecessors_, IsSure);
 }
 
 const Predecessors::Predecessor* Predecessors::FindUnsure(const std::set<std::string>& nodes,
                                                           const Departures& departures) const {
   const auto unsure = std::find_if(predecessors_.begin(), predecessors_.end(), [&](Predecessor each) {
     Note(departures, &each);
-    each.aware.insert(nodes.begin(), nodes.end());
+    for (const std::string& node_id : nodes) {
+      if (FindIn(each, node_id) != nullptr) each.aware.insert(node_id);
+    }
     return !IsSure(each);
   });
   return unsure == predecessors_.end() ? nullptr : &*unsure;
@@ -78,9 +89,7 @@ std::vector<const Member*> Predecessors::Remaining(const Departures& departures)
 
 const Member* Predecessors::Find(const std::string& node_id) const {
   for (const Predecessor& each : predecessors_) {
-    for (const Member& member : each.generation.members) {
-      if (member.node_id == node_id) return &member;
-    }
+    if (const Member* member = FindIn(each, node_id)) return member;
   }
   return nullptr;
 }

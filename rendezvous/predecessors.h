@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "rendezvous/departures.h"
+#include "rendezvous/member_index.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::rendezvous {
@@ -19,6 +20,7 @@ class Predecessors {
  public:
   struct Predecessor {
     Assignment generation;
+    MemberIndex index;                      // of its members
     std::set<std::string> gone, sent_away;  // members, as Departures knew them
     std::set<std::string> aware;            // members that know of a later generation of this service
     bool operator==(const Predecessor&) const = default;

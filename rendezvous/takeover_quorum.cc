@@ -143,6 +143,7 @@ std::vector<const Member*> TakeoverQuorum::Unaccounted(const GenerationRecord& g
                                                        const Roster& roster,
                                                        const Departures& departures) const {
   std::vector<const Member*> members = Absent(generation, roster, departures);
+  if (!awaits_earlier_) return members;
   for (const Member* member : predecessors_.Remaining(departures)) {
     if (generation.FindLast(member->node_id) == nullptr && roster.Find(member->node_id) == nullptr)
       members.push_back(member);
@@ -270,7 +271,8 @@ std::optional<std::string> TakeoverQuorum::WhyNot(const GenerationRecord& genera
 
 std::optional<std::string> TakeoverQuorum::WhyNotOf(const std::vector<std::string>& nodes,
                                                     const GenerationRecord& generation, const Roster& roster,
-                                                    const Departures& departures) const {
+                                                    const Departures& departures) {
+  awaits_earlier_ = false;
   if (!DecidedByMembers(generation, departures)) return std::nullopt;
   const std::set<std::string> inside(nodes.begin(), nodes.end());
   std::set<int> missing = roster.attendance().absent();
@@ -288,6 +290,7 @@ std::optional<std::string> TakeoverQuorum::WhyNotOf(const std::vector<std::strin
   names.clear();
   const Predecessors::Predecessor* earlier = predecessors_.FindUnsure(inside, departures);
   if (earlier == nullptr) return std::nullopt;
+  awaits_earlier_ = true;
   for (const Member& member : earlier->generation.members) {
     const bool counts = inside.contains(member.node_id) || earlier->aware.contains(member.node_id) ||
                         earlier->gone.contains(member.node_id) || departures.Gone(member.node_id);

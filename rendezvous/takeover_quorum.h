@@ -89,8 +89,8 @@ class TakeoverQuorum {
   /// may be on their way here. Nothing as long as all are as they were seen first.
   std::optional<TimePoint> changed_at() const { return changed_at_; }
 
-  /// Members of the last generation, and of those before it that may be followed elsewhere, that may be alive
-  /// and are not registered here.
+  /// Members of the last generation that may be alive and are not registered here; and of those before it
+  /// where WhyNotOf waits for them.
   std::vector<const Member*> Unaccounted(const GenerationRecord& generation, const Roster& roster,
                                          const Departures& departures) const;
   /// Why this service may not change the membership, for people; nothing when it may.
@@ -101,7 +101,7 @@ class TakeoverQuorum {
   /// yet, and it may turn to another service before. The same holds of earlier ones (Predecessors).
   std::optional<std::string> WhyNotOf(const std::vector<std::string>& nodes,
                                       const GenerationRecord& generation, const Roster& roster,
-                                      const Departures& departures) const;
+                                      const Departures& departures);
   /// It may: the same without a text, for every event.
   bool Allows(const GenerationRecord& generation, const Roster& roster, const Departures& departures) const;
   /// More than half of those members of a generation that may be alive are here, of several services.
@@ -157,6 +157,7 @@ class TakeoverQuorum {
   std::optional<TimePoint> changed_at_;
   bool moved_ = false, formed_here_ = false;
   Predecessors predecessors_;
+  bool awaits_earlier_ = false;  // members of predecessors
 };
 
 }  // namespace mtrun::rendezvous

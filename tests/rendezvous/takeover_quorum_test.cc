@@ -70,7 +70,7 @@ TEST(TakeoverQuorum, AMemberThatIsHereAndWouldBeLeftOutCountsAsMissing) {
   const GenerationRecord generation = Running(1, {"node1", "node2", "node3"});
   const Roster here = HereAfter(generation, {"node1", "node2", "node3", "node4"});
   const auto why_not = [&](const std::vector<std::string>& nodes, const Departures& departures = kNobodyGone,
-                           const TakeoverQuorum& quorum = TakeoverQuorum(WithServices(2))) {
+                           TakeoverQuorum quorum = TakeoverQuorum(WithServices(2))) {
     EXPECT_TRUE(quorum.Allows(generation, here, departures)) << "of some nodes it may";
     return quorum.WhyNotOf(nodes, generation, here, departures).value_or("");
   };
