@@ -74,6 +74,9 @@ def _make_group(job, backend):
     else:
         store = dist.TCPStore(given.master_addr, given.master_port, given.world_size, given.rank == 0,
                               timeout=CONNECT_TIMEOUT)
+    # One that did not come to be keeps its number, which is part of the keys over which its members meet: those that have
+    # just begun count from 0.
+    dist.distributed_c10d._world.group_count = 0
     dist.init_process_group(backend, store=store, rank=given.rank, world_size=given.world_size, timeout=CONNECT_TIMEOUT)
     dist.barrier()  # whoever is lost by now is found out here, not in the first step
 

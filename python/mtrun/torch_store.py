@@ -3,6 +3,7 @@ interrupted when the generation ends, instead of after torch.distributed's minut
 import contextlib
 import os
 import socket
+import stat
 import threading
 import time
 from datetime import timedelta
@@ -90,12 +91,19 @@ def _cut(address, port, abort):
     except OSError:
         addresses = {address}
     for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(name))) as connection:
-            if connection.family in (socket.AF_INET, socket.AF_INET6):
-                peer = connection.getpeername()
-                if peer[1] == port and peer[0].removeprefix("::ffff:") in addresses:
-                    connection.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            _cut_one(int(name), addresses, port)
     abort()
+
+
+def _cut_one(descriptor, addresses, port):
+    if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+        return
+    with socket.socket(fileno=os.dup(descriptor)) as connection:
+        if connection.family in (socket.AF_INET, socket.AF_INET6):
+            peer = connection.getpeername()
+            if peer[1] == port and peer[0].removeprefix("::ffff:") in addresses:
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 def _listen(job, given):

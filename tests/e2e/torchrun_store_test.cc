@@ -68,13 +68,13 @@ constexpr char kTorchLate[] =
     "dist.init_process_group('gloo', init_method=os.environ.get('METHOD', 'env://'),\n"
     "  rank=int(os.environ['RANK']), world_size=int(os.environ['WORLD_SIZE']))\n"
     "total = torch.tensor([dist.get_rank() + 1.0]); dist.all_reduce(total)\n"
-    "print('TOTAL', total.item(), flush=True)\n"
+    "print(f'TOTAL {total.item()}', flush=True)\n"
     "if dist.get_rank() == 0: os._exit(0)\n"
     "time.sleep(2)\n"
     "store = dist.distributed_c10d._get_default_store()\n"
-    "store.set('late', 'yes'); print('LATE', store.get('late').decode(), flush=True)\n"
+    "store.set('late', 'yes'); print(f\"LATE {store.get('late').decode()}\", flush=True)\n"
     "client = dist.TCPStore(os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']), is_master=False)\n"
-    "client.add('n', 1); print('CLIENT', client.check(['n']), flush=True)\n"
+    "client.add('n', 1); print(f\"CLIENT {client.check(['n'])}\", flush=True)\n"
     "os._exit(0)\n";
 
 class Torch : public AgentStore {

@@ -1,7 +1,10 @@
 """Process groups that do not come to be: each test's agent ends the generation while this worker connects. It needs PyTorch;
 tests/e2e/python_package_test.cc runs it."""
 import base64
+import os
 import socket
+import subprocess
+import sys
 import time
 import unittest
 from datetime import timedelta
@@ -15,6 +18,13 @@ from mtrun.torch_store import GenerationStore
 from support import Agent, assignment, in_thread
 
 SOON = 10.0  # seconds; torch.distributed itself waits for 600
+# A member whose process has made no group before.
+FRESH = """import sys
+import torch.distributed as dist
+store = dist.TCPStore("127.0.0.1", int(sys.argv[1]), None, False)
+dist.init_process_group("gloo", store=store, rank=1, world_size=2)
+dist.barrier()
+"""
 
 
 def dissolved(why, graceful):
@@ -81,6 +91,31 @@ class RegroupTest(unittest.TestCase):
                 self.goes_on_alone(regrouping)
                 leave_group(self.job)
                 self.agent.hang_up()
+
+    def test_a_member_that_has_just_begun_meets_one_that_had_tried_before(self):
+        self.joined(rank=0)
+        regrouping = in_thread(lambda: regroup(self.job, "gloo"))
+        self.heard("store_set")
+        time.sleep(0.5)
+        self.agent.say(dissolved("a node joins", True))
+        self.agent.say(assignment(2, rank=0))
+        port = base64.b64decode(self.heard("store_set")["value"]).decode()
+        with subprocess.Popen([sys.executable, "-c", FRESH, port]) as fresh:
+            try:
+                self.assertEqual(fresh.wait(6 * SOON), 0)
+            finally:
+                fresh.kill()
+        self.assertEqual(regrouping.result().generation, "2.2")
+
+    def test_no_descriptor_is_left_behind(self):
+        self.joined(rank=0)
+        regrouping = in_thread(lambda: regroup(self.job, "gloo"))
+        self.heard("store_set")
+        time.sleep(0.5)
+        before = set(os.listdir("/proc/self/fd"))
+        self.agent.say(dissolved("a node joins", False))
+        self.goes_on_alone(regrouping)
+        self.assertLessEqual(len(set(os.listdir("/proc/self/fd")) - before), 4, "sockets of the next group")
 
     def test_a_store_that_is_gone(self):
         self.joined(rank=1)
