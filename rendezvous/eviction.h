@@ -14,11 +14,11 @@ namespace mtrun::rendezvous {
 /// Whom to evict, and how people call it.
 struct Eviction {
   std::string job_id, node_id, name;
-  Generation generation;  // the last one of the job; the node is a member of it
+  Generation generation;  // the last one of the job; the node is a member of it, or of one before that counts
 };
 
-/// The member of the job's last generation that `name` (a host or a node id) means. kFailedPrecondition says
-/// why there is none, or why it cannot be evicted: it is connected.
+/// The one of the job's members that may be waited for (JobMachine::AwaitedMembers) that `name` (a host or a
+/// node id) means. kFailedPrecondition says why there is none, or why it cannot be evicted: it is connected.
 absl::StatusOr<Eviction> ChooseMember(const JobMachine& job, const std::string& name, TimePoint now);
 
 /// The same among the jobs of a service. `job_id` "": the only one that has not ended. kNotFound: the service

@@ -43,7 +43,7 @@ bool AreMost(const std::vector<Member>& members, const std::function<bool(const 
     if (gone.contains(member.node_id)) continue;
     ++(present(member.node_id) ? here : missing);
   }
-  return missing == 0 || 2 * here > counted;
+  return AreMost(here, missing, counted);
 }
 
 void Predecessors::OnFollowed(const Assignment& last, const Departures& departures) {

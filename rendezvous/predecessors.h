@@ -5,6 +5,7 @@
 // thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <set>
 #include <string>
@@ -47,8 +48,13 @@ class Predecessors {
   std::vector<Predecessor> predecessors_;  // the oldest first
 };
 
-/// More than half of the members but those that were `sent_away` are present, or all that are not gone. (The
-/// dead count against it: before they died they may have gone on with those that are not present.)
+/// Enough of a generation's members are `here` for nobody to follow it without them: all that are not gone,
+/// or more than half of those that count. (The dead count against it: before they died they may have gone on
+/// with those that are missing.)
+inline bool AreMost(size_t here, size_t missing, size_t counted) {
+  return missing == 0 || 2 * here > counted;
+}
+/// The same of members by name: those that were `sent_away` do not count.
 bool AreMost(const std::vector<Member>& members, const std::function<bool(const std::string&)>& present,
              const std::set<std::string>& gone, const std::set<std::string>& sent_away);
 

@@ -235,10 +235,8 @@ bool TakeoverQuorum::AreEnough(const GenerationRecord& generation, const std::se
     --here;
     if (departures.SentAway(node_id)) --counted;
   }
-  if (missing == 0) return true;
   here -= missing;
-  // Before they died, the dead ones may have gone on with those that are missing.
-  if (2 * here > counted) return true;
+  if (AreMost(here, missing, counted)) return true;
   // Of two halves one alone has the lowest rank. Services of a list may know different generations, and may
   // not count on that.
   if (listed_ || 2 * here != counted) return false;
