@@ -1,6 +1,7 @@
 # Commands in the background, by name, each in a process group of its own. Sourced; the caller names a folder that is there in
 # begun_dir, calls end_all when it exits, and exits on the signals that are to end it.
 declare -A begun=()  # process groups
+last_begun=""        # the newest of them
 
 begin() {  # begin NAME now|ahead COMMAND ...; ahead: with what others leave of the processors
   local name="$1" when="$2"
@@ -14,6 +15,7 @@ begin() {  # begin NAME now|ahead COMMAND ...; ahead: with what others leave of 
     mv "$begun_dir/$name.ending" "$begun_dir/$name.ended"
   ) &
   begun[$name]=$!
+  last_begun=$!
   set +m
 }
 
@@ -35,4 +37,6 @@ end_all() {
     # The number of one that has ended may be another's by now.
     [ -e "$begun_dir/$name.ended" ] || kill -- "-${begun[$name]}" 2>/dev/null
   done
+  # A signal may have come before the newest one could be noted.
+  [ "${!:-}" = "$last_begun" ] || kill -- "-$!" 2>/dev/null
 }

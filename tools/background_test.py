@@ -64,14 +64,29 @@ class BackgroundTest(unittest.TestCase):
         script = subprocess.Popen(["bash", "-c", HEAD + """
             begin ahead ahead sleep 1001
             begin now now bash -c 'sleep 1001 & echo $! >child; wait'
-            finish now"""], cwd=self.folder)
-        child = os.path.join(self.folder, "child")
-        self.wait(lambda: os.path.exists(child) and os.path.getsize(child) > 0)
-        with open(child, encoding="ascii") as file:
-            pid = int(file.read())
+            finish now"""], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        pid = self.child()
         script.send_signal(signal.SIGTERM)
         self.assertEqual(script.wait(20), 143)
         self.wait(lambda: not self.runs(pid))
+
+    def test_a_signal_ends_what_has_just_begun(self):
+        script = subprocess.Popen(["bash", "-c", HEAD + """
+            just_begun() { until [ -s child ]; do sleep 0.01; done; exit 143; }
+            set -T
+            trap '[[ $BASH_COMMAND != begun* ]] || just_begun' DEBUG
+            begin now now bash -c 'sleep 1001 & echo $! >child; wait'"""], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL)
+        self.assertEqual(script.wait(20), 143)
+        pid = self.child()
+        self.wait(lambda: not self.runs(pid))
+
+    def child(self):
+        """The process that the script began."""
+        path = os.path.join(self.folder, "child")
+        self.wait(lambda: os.path.exists(path) and os.path.getsize(path) > 0)
+        with open(path, encoding="ascii") as file:
+            return int(file.read())
 
     def runs(self, pid):
         try:

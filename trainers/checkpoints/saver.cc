@@ -22,30 +22,32 @@ Saver::~Saver() {
 void Saver::Submit(Snapshot snapshot, std::optional<int64_t> best) {
   {
     const MutexLock lock(mutex_);
-    waiting_ = Job{std::move(snapshot), best};
+    std::erase_if(waiting_, [&](const Job& job) { return job.snapshot.step != best; });
+    waiting_.push_back({std::move(snapshot), best});
   }
   changed_.NotifyAll();
 }
 
 absl::Status Saver::Wait() {
   const MutexLock lock(mutex_);
-  while (waiting_ || writing_) changed_.Wait(mutex_);
+  while (!waiting_.empty() || writing_) changed_.Wait(mutex_);
   return last_;
 }
 
 void Saver::Run() {
   const MutexLock lock(mutex_);
   while (true) {
-    while (!waiting_ && !closing_) changed_.Wait(mutex_);
-    if (!waiting_) return;
-    const Job job = *std::exchange(waiting_, std::nullopt);
+    while (waiting_.empty() && !closing_) changed_.Wait(mutex_);
+    if (waiting_.empty()) return;
+    const Job job = std::move(waiting_.front());
+    waiting_.pop_front();
     writing_ = true;
     mutex_.Unlock();
     const TimePoint began = MonotonicNow();
     std::string weights;
     const absl::Status status = Save(job, weights);
-    told_(
-        {job.snapshot.step, status, ToSeconds(MonotonicNow() - began), job.snapshot.TensorBytes(), weights});
+    told_({job.snapshot.step, job.best, status, ToSeconds(MonotonicNow() - began), job.snapshot.TensorBytes(),
+           weights});
     mutex_.Lock();
     writing_ = false;
     last_ = status;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ class Saver {
   };
   struct Result {
     int64_t step = 0;
+    std::optional<int64_t> best;  // as it was submitted
     absl::Status status;
     double seconds = 0;
     int64_t bytes = 0;
@@ -38,8 +40,9 @@ class Saver {
   /// Finishes what was submitted.
   ~Saver();
 
-  /// Takes the snapshot over at once. One that still waits for an earlier save to end is replaced by it:
-  /// a slow disk gets fewer checkpoints instead of a queue. `best`: the step to keep whatever its age.
+  /// Takes the snapshot over at once. One that still waits for an earlier save to end is replaced by it,
+  /// unless it is the best one: a slow disk gets fewer checkpoints instead of a queue, and at most two wait.
+  /// `best`: the step to keep whatever its age.
   void Submit(Snapshot snapshot, std::optional<int64_t> best);
   /// Waits until everything submitted is on the disk or has failed; the last save's status.
   absl::Status Wait();
@@ -58,7 +61,7 @@ class Saver {
 
   mutable Mutex mutex_;
   Condition changed_;
-  std::optional<Job> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Job> waiting_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status last_ ABSL_GUARDED_BY(mutex_);

@@ -34,13 +34,8 @@ class CheckpointWriter::Listener {
     last_seconds_ = result.seconds;
     saved_.push_back({result.step, result.weights});
     WarnIfTooSlow("saving a checkpoint took ");
-    const absl::Status linked = UpdateLinks(path_, result.step, best_);
+    const absl::Status linked = UpdateLinks(path_, result.step, result.best);
     if (!linked.ok() && !std::exchange(said_no_links_, true)) log::Warning(std::string(linked.message()));
-  }
-
-  void SetBest(std::optional<int64_t> best) {
-    const MutexLock lock(mutex_);
-    best_ = best;
   }
 
   std::vector<Saved> TakeSaved() {
@@ -65,7 +60,6 @@ class CheckpointWriter::Listener {
   const std::string path_;
   const Duration grace_;
   mutable Mutex mutex_;
-  std::optional<int64_t> best_ ABSL_GUARDED_BY(mutex_);
   bool said_no_links_ ABSL_GUARDED_BY(mutex_) = false;
   double last_seconds_ ABSL_GUARDED_BY(mutex_);
   bool failed_last_ ABSL_GUARDED_BY(mutex_) = false;
@@ -85,7 +79,6 @@ CheckpointWriter::CheckpointWriter(const Options& options)
 CheckpointWriter::~CheckpointWriter() = default;
 
 void CheckpointWriter::Save(checkpoints::Snapshot snapshot, std::optional<int64_t> best) {
-  listener_->SetBest(best);
   saver_.Submit(std::move(snapshot), best);
 }
 

@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "base/posix.h"
 #include "tests/trainers/checkpoints/support/fake_disk.h"
 
@@ -36,6 +40,37 @@ TEST(SaverTest, WritesBehindTheCallerAndKeepsTheRules) {
   }
   EXPECT_THAT(told, ElementsAre(10, 20, 30, 40));
   EXPECT_THAT(*CompleteSteps(disk, "/run"), ElementsAre(10, 30, 40));
+}
+
+/// Submits 10 while 5 is being written, then 15, 20 and 25: the steps that are written. `best_of`: the best
+/// one as each is submitted.
+std::vector<int64_t> WrittenBySlowDisk(const std::function<std::optional<int64_t>(int64_t)>& best_of) {
+  FakeDisk disk;
+  absl::Notification writing, go_on;
+  std::vector<int64_t> written;
+  const auto first = [&] {
+    if (!writing.HasBeenNotified()) writing.Notify();
+    go_on.WaitForNotification();
+    return absl::OkStatus();
+  };
+  Saver saver(disk, {.root = "/run", .unique = "1.1", .keep_last = 1, .first = first},
+              [&](const Saver::Result& result) { written.push_back(result.step); });
+  for (const int64_t step : {5, 10, 15, 20, 25}) {
+    saver.Submit(EmptySnapshot(step), best_of(step));
+    writing.WaitForNotification();
+  }
+  go_on.Notify();
+  EXPECT_TRUE(saver.Wait().ok());
+  return written;
+}
+
+TEST(SaverTest, OnASlowDiskTheBestIsNotReplacedByTheNewest) {
+  EXPECT_THAT(WrittenBySlowDisk([](int64_t) { return std::nullopt; }), ElementsAre(5, 25));
+  EXPECT_THAT(WrittenBySlowDisk([](int64_t step) { return std::min<int64_t>(step, 15); }),
+              ElementsAre(5, 15, 25));
+  EXPECT_THAT(WrittenBySlowDisk([](int64_t step) { return step; }), ElementsAre(5, 25))
+      << "the last best one";
+  EXPECT_THAT(WrittenBySlowDisk([](int64_t) { return 5; }), ElementsAre(5, 25)) << "written already";
 }
 
 TEST(SaverTest, AFailureIsToldAndTheNextSuccessClearsIt) {
