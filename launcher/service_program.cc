@@ -2,9 +2,11 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "base/token.h"
 #include "base/version.h"
 #include "base/worker_env.h"
+#include "launcher/output/console.h"
 #include "page/page.h"
 #include "page/passwords.h"
 #include "rendezvous/service/service.h"
@@ -151,8 +154,28 @@ absl::Status ShowPasswords(const Settings& settings) {
   return absl::OkStatus();
 }
 
+/// While it lives the log's lines queue up for standard error: a reader that stands still, or is gone, holds up
+/// no decision and ends no service.
+class QueuedLog {
+ public:
+  QueuedLog() : console_(std::make_shared<Console>(STDOUT_FILENO, STDERR_FILENO)) {
+    signal(SIGPIPE, SIG_IGN);
+    log::SetSink([console = console_](std::string line) { console->Say(std::move(line)); });
+  }
+  ~QueuedLog() {
+    constexpr Duration kPatience = std::chrono::seconds(1);
+    log::SetSink({});
+    console_->Flush(kPatience);
+  }
+  QueuedLog(const QueuedLog&) = delete;
+
+ private:
+  std::shared_ptr<Console> console_;
+};
+
 absl::Status Serve(const Settings& settings, const sigset_t& signals) {
   RaiseFileLimit();
+  const QueuedLog queued;
   MT_ASSIGN_OR_RETURN(Endpoint endpoint, WhereToListen(settings));
   rendezvous::ServiceOptions options;
   options.listen = ToText(endpoint);

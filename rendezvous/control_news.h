@@ -24,6 +24,8 @@ class ControlNews {
             const Roster& roster, EffectList* effects);
   /// A node's stream is there.
   void OnOpened(const std::string& node_id, EffectList* effects);
+  /// Its session is over, and what it was sent may be lost with it: it is told again should it come back.
+  void OnGone(const std::string& node_id) { told_.erase(node_id); }
 
   /// How the job ends when its last node has left, which is `what`.
   JobOutcome OutcomeOfLast(const std::string& what) const;

@@ -142,7 +142,9 @@ void JobMachine::OnProbed(const ProbeResult& result, TimePoint now) {
   if (outcome_) {
     for (const std::string& node_id : result.dead) {
       const RosterNode* node = roster_.Find(node_id);
-      if (node != nullptr && !node->connected && departures_.Verified(node_id)) roster_.Erase(node_id);
+      if (node == nullptr || node->connected || !departures_.Verified(node_id)) continue;
+      roster_.Erase(node_id);
+      effects_.Close(node_id);
     }
     return;
   }
@@ -382,6 +384,7 @@ void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, T
   // Its waiters go with it: an agent that has left expects nothing more.
   store_.DropNode(node_id);
   roster_.Erase(node_id);
+  control_.OnGone(node_id);
   MemberGone(node_id, what);
   // With nobody left there is nobody to tell; the outcome is for the log.
   const bool nobody = roster_.empty() && generation_.finished().empty() && !failing_;

@@ -320,6 +320,7 @@ void JobMachine::Lose(const std::string& node_id, const std::string& why) {
   if (const RosterNode* node = roster_.Find(node_id); node != nullptr && node->greeted)
     departures_.OnLost(node_id, node->heard_at);
   roster_.Erase(node_id);
+  control_.OnGone(node_id);
   effects_.Close(node_id);
   if (outcome_) return;
   effects_.Log(what);
