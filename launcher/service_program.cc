@@ -154,8 +154,8 @@ absl::Status ShowPasswords(const Settings& settings) {
   return absl::OkStatus();
 }
 
-/// While it lives the log's lines queue up for standard error: a reader that stands still, or is gone, holds up
-/// no decision and ends no service.
+/// While it lives the log's lines queue up for standard error: a reader that stands still, or is gone, holds
+/// up no decision and ends no service.
 class QueuedLog {
  public:
   QueuedLog() : console_(std::make_shared<Console>(STDOUT_FILENO, STDERR_FILENO)) {

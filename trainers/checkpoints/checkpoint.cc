@@ -199,18 +199,20 @@ absl::StatusOr<Search> FindNewest(Files& files, const std::string& root) {
   return search;
 }
 
-absl::Status RemovePartialFolders(Files& files, const std::string& root) {
+absl::Status RemovePartialFolders(Files& files, const std::string& root,
+                                  const std::function<bool(const std::string& name)>& aborted) {
   MT_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(root));
   for (const std::string& name : names) {
-    if (IsPartialFolder(name)) MT_RETURN_IF_ERROR(files.Remove(absl::StrCat(root, "/", name)));
+    if (IsPartialFolder(name) && aborted(name))
+      MT_RETURN_IF_ERROR(files.Remove(absl::StrCat(root, "/", name)));
   }
   return absl::OkStatus();
 }
 
-absl::Status RemoveOldSteps(Files& files, const std::string& root, int keep_last,
+absl::Status RemoveOldSteps(Files& files, const std::string& root, int64_t saved, int keep_last,
                             std::optional<int64_t> best) {
   MT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CompleteSteps(files, root));
-  for (const int64_t step : StepsToRemove(steps, keep_last, best)) {
+  for (const int64_t step : StepsToRemove(steps, saved, keep_last, best)) {
     // Under a partial name first: a removal that is cut off must not leave a step that looks whole.
     const std::string going = absl::StrCat(root, "/", PartialFolder(step, "removed"));
     MT_RETURN_IF_ERROR(files.Remove(going));

@@ -79,8 +79,10 @@ absl::StatusOr<Search> FindNewest(Files& files, const std::string& root);
 
 /// Removes what killed saves left, and the steps that the rules do not keep. Failures are returned, and
 /// nothing else depends on them.
-absl::Status RemovePartialFolders(Files& files, const std::string& root);
-absl::Status RemoveOldSteps(Files& files, const std::string& root, int keep_last,
+absl::Status RemovePartialFolders(Files& files, const std::string& root,
+                                  const std::function<bool(const std::string& name)>& aborted);
+/// `saved`: the step that is on the disk now; see StepsToRemove.
+absl::Status RemoveOldSteps(Files& files, const std::string& root, int64_t saved, int keep_last,
                             std::optional<int64_t> best);
 
 }  // namespace mtrun::checkpoints

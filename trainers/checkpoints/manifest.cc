@@ -81,8 +81,9 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view text) {
   return manifest;
 }
 
-std::vector<int64_t> StepsToRemove(std::vector<int64_t> complete, int keep_last,
+std::vector<int64_t> StepsToRemove(std::vector<int64_t> complete, int64_t saved, int keep_last,
                                    std::optional<int64_t> best) {
+  std::erase_if(complete, [&](int64_t step) { return step > saved; });
   std::sort(complete.begin(), complete.end());
   const size_t keep = static_cast<size_t>(std::max(1, keep_last));
   complete.resize(complete.size() - std::min(complete.size(), keep));

@@ -39,7 +39,10 @@ std::string EncodeManifest(const Manifest& manifest);
 /// kInvalidArgument says what is wrong; another version is kFailedPrecondition.
 absl::StatusOr<Manifest> DecodeManifest(std::string_view text);
 
-/// Which complete checkpoints to remove: all but the newest `keep_last` (at least 1 is kept) and `best`.
-std::vector<int64_t> StepsToRemove(std::vector<int64_t> complete, int keep_last, std::optional<int64_t> best);
+/// Which complete checkpoints to remove now that `saved` is on the disk: of the steps until it all but the
+/// newest `keep_last` (at least 1 is kept) and `best`. Whatever is further is not this run's newest: it was
+/// passed over, being damaged, or is another writer's.
+std::vector<int64_t> StepsToRemove(std::vector<int64_t> complete, int64_t saved, int keep_last,
+                                   std::optional<int64_t> best);
 
 }  // namespace mtrun::checkpoints

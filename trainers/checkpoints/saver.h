@@ -20,7 +20,7 @@ class Saver {
  public:
   struct Rules {
     std::string root;    // the run folder
-    std::string unique;  // makes partial names nobody else's: "<generation>.<pid>"
+    std::string unique;  // makes partial names nobody else's
     int keep_last = 3;   // complete checkpoints, the best one besides
     /// Brings to the disk what a checkpoint builds on, on the saver's thread before each save; its failure
     /// is the save's.

@@ -5,6 +5,8 @@
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "datasets/safetensors.h"
+#include "trainers/checkpoints/checkpoint.h"
+#include "trainers/checkpoints/manifest.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/run/state_sync.h"
 #include "trainers/weights/safetensors.h"
@@ -15,12 +17,31 @@ namespace {
 constexpr char kSteps[] = "steps";
 
 /// kFailedPrecondition: the file is of other steps.
-absl::Status LoadOf(const std::string& path, int64_t steps, const NamedTensors& weights) {
+absl::Status CheckSteps(const std::string& path, int64_t steps) {
   MT_ASSIGN_OR_RETURN(const auto metadata, ReadMetadata(path));
   const auto of = metadata.find(kSteps);
-  if (of == metadata.end() || of->second != absl::StrCat(steps))
-    return absl::FailedPreconditionError(absl::StrCat(path, " is not of step ", steps));
+  if (of != metadata.end() && of->second == absl::StrCat(steps)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(path, " is not of step ", steps));
+}
+
+absl::Status LoadOf(const std::string& path, int64_t steps, const NamedTensors& weights) {
+  MT_RETURN_IF_ERROR(CheckSteps(path, steps));
   MT_ASSIGN_OR_RETURN(const NamedTensors loaded, LoadTensors(path));
+  return CopyTensors(loaded, weights);
+}
+
+/// As they were evaluated. A node that did not write the run's files then has its own checkpoint alone.
+absl::Status LoadOfCheckpoint(const std::string& folder, int64_t steps, const NamedTensors& weights) {
+  const std::string path = absl::StrCat(folder, "/", checkpoints::StepFolder(steps));
+  MT_ASSIGN_OR_RETURN(const checkpoints::Checkpoint checkpoint,
+                      checkpoints::ReadCheckpoint(checkpoints::RealFiles(), path, steps));
+  MT_ASSIGN_OR_RETURN(NamedTensors loaded, ParseTensors(checkpoint.model));
+  MT_ASSIGN_OR_RETURN(const NamedTensors rest, ParseTensors(checkpoint.optimizer));
+  const std::map<std::string, at::Tensor> others(rest.begin(), rest.end());
+  for (auto& [name, tensor] : loaded) {
+    if (const auto average = others.find(absl::StrCat("ema/", name)); average != others.end())
+      tensor = average->second;
+  }
   return CopyTensors(loaded, weights);
 }
 
@@ -40,6 +61,10 @@ absl::Status SaveBest(const std::string& folder, const TrainState& state, int64_
   return SaveTensors(absl::StrCat(folder, "/", kBestFile), weights, WeightsMetadata(metadata, steps, epoch));
 }
 
+bool HoldsBest(const std::string& folder, int64_t steps) {
+  return CheckSteps(absl::StrCat(folder, "/", kBestFile), steps).ok();
+}
+
 BorrowedWeights::BorrowedWeights(const TrainState& state) : weights_(state.Weights()) {
   for (const auto& [name, tensor] : weights_) own_.emplace_back(name, tensor.clone());
 }
@@ -51,8 +76,9 @@ BorrowedWeights::~BorrowedWeights() {
 
 std::string BorrowedWeights::Load(const std::string& folder, std::optional<int64_t> steps, int64_t epoch) {
   const std::string path = absl::StrCat(folder, "/", kBestFile);
-  const absl::Status loaded =
+  absl::Status loaded =
       steps ? LoadOf(path, *steps, weights_) : absl::NotFoundError("no epoch was evaluated");
+  if (steps && !loaded.ok() && LoadOfCheckpoint(folder, *steps, weights_).ok()) loaded = absl::OkStatus();
   if (loaded.ok()) return absl::StrCat("epoch ", epoch);
   log::Warning("the final weights are tested, not those of epoch ", epoch, ": ",
                std::string(loaded.message()));
@@ -63,7 +89,7 @@ absl::Status BorrowedWeights::Share(const collectives::ProcessGroup& group, int 
                                     std::string& loaded) {
   std::vector<at::Tensor> tensors;
   for (const auto& item : weights_) tensors.push_back(item.second);
-  return TakeOver(group, rank, source, tensors, loaded);
+  return TakeOver(group, rank, source, /*receives=*/true, tensors, loaded);
 }
 
 }  // namespace mtrun::trainers

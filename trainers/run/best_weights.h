@@ -22,6 +22,9 @@ std::map<std::string, std::string> WeightsMetadata(std::map<std::string, std::st
 absl::Status SaveBest(const std::string& folder, const TrainState& state, int64_t steps, int64_t epoch,
                       const std::map<std::string, std::string>& metadata);
 
+/// Whether `folder`'s file is of `steps` finished steps.
+bool HoldsBest(const std::string& folder, int64_t steps);
+
 /// While it lives the network may compute with other weights; then it has its own again, to the last bit.
 class BorrowedWeights {
  public:
@@ -29,8 +32,9 @@ class BorrowedWeights {
   ~BorrowedWeights();
   BorrowedWeights(const BorrowedWeights&) = delete;
 
-  /// Takes those of `folder` that are of `steps` finished steps: what they are, "" and a warning where there
-  /// are none.
+  /// Takes those of `folder` that are of `steps` finished steps, else its checkpoint's of them: what they
+  /// are,
+  /// "" and a warning where there are none.
   std::string Load(const std::string& folder, std::optional<int64_t> steps, int64_t epoch);
   /// Everybody takes those of rank `source`, which has `loaded` them; "" where it has not. Collective.
   absl::Status Share(const collectives::ProcessGroup& group, int rank, int source, std::string& loaded);

@@ -1,12 +1,11 @@
 #include "trainers/run/checkpoint_writer.h"
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/mutex.h"
+#include "trainers/run/aborted_saves.h"
 #include "trainers/run/run_links.h"
 
 namespace mtrun::trainers {
@@ -71,7 +70,7 @@ CheckpointWriter::CheckpointWriter(const Options& options)
     : listener_(std::make_shared<Listener>(options.path, options.grace, options.last_seconds)),
       saver_(checkpoints::RealFiles(),
              Saver::Rules{.root = options.path,
-                          .unique = absl::StrCat(options.generation, ".", getpid()),
+                          .unique = SaverName(options.generation),
                           .keep_last = options.keep_last,
                           .first = options.first},
              [listener = listener_](const Saver::Result& result) { listener->Hear(result); }) {}

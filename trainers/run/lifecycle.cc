@@ -70,7 +70,7 @@ std::optional<Decision> Lifecycle::SaveIsDue(const Position& at, TimePoint now) 
       (at.steps / each) % rules_.save_epochs == 0) {
     return Decision{Action::kSave, Cause::kEveryEpochs};
   }
-  if (!at.evaluated && rules_.save_steps > 0 && at.steps % rules_.save_steps == 0)
+  if (rules_.save_steps > 0 && at.steps % rules_.save_steps == 0)
     return Decision{Action::kSave, Cause::kEverySteps};
   if (rules_.save_interval > Duration::zero() && now - saved_at_ >= rules_.save_interval)
     return Decision{Action::kSave, Cause::kEveryInterval};

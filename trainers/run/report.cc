@@ -125,6 +125,7 @@ bool RunReport::Add(const EvalRecord& record) {
     best_accuracy = record.test_accuracy;
     best_loss = record.test_loss;
     best_epoch = record.epoch;
+    best_steps = record.steps;
   }
   test_loss = record.test_loss;
   test_top5 = record.test_top5;
@@ -133,13 +134,6 @@ bool RunReport::Add(const EvalRecord& record) {
   chosen_by_validation = record.validation;
   history.push_back(record);
   return new_best;
-}
-
-std::optional<int64_t> RunReport::BestSteps() const {
-  for (const EvalRecord& record : history) {
-    if (record.epoch == best_epoch) return record.steps;
-  }
-  return std::nullopt;
 }
 
 std::string ReportText(const RunReport& r) {

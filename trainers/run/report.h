@@ -19,10 +19,10 @@ struct RunReport {
   std::vector<std::string> class_names;  // none: the task has no classes
   ConfusionMatrix matrix{0};             // on the test images, with the final weights
   double test_loss = 0;
-  std::optional<double> test_top5 = {};  // of many classes
-  double best_accuracy = 0;              // over the evaluations of all epochs; without classes
-  double best_loss = 0;                  // the loss decides
-  int64_t best_epoch = 0;
+  std::optional<double> test_top5 = {};    // of many classes
+  double best_accuracy = 0;                // over the evaluations of all epochs; without classes
+  double best_loss = 0;                    // the loss decides
+  int64_t best_epoch = 0, best_steps = 0;  // steps finished then
   int64_t tested_epoch = 0;  // whose weights the figures of the test images are of, 0: the final ones
   bool chosen_by_validation = false;  // the best epoch; else by the test images
   int64_t epochs = 0, steps = 0;      // finished
@@ -38,7 +38,9 @@ struct RunReport {
   /// Whether `patience` epochs (0: never) have passed since the best one.
   bool IsStale(int64_t patience) const { return patience > 0 && epochs - best_epoch >= patience; }
   /// Finished steps at the best evaluation; nothing before the first one.
-  std::optional<int64_t> BestSteps() const;
+  std::optional<int64_t> BestSteps() const {
+    return history.empty() ? std::nullopt : std::optional(best_steps);
+  }
 };
 
 /// Aligned table with the line `test accuracy  85.3 %`, figures per class, and the confusion matrix with rows

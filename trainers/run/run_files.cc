@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/writer_mark.h"
+#include "trainers/run/aborted_saves.h"
 #include "trainers/run/other_runs.h"
 
 namespace mtrun::trainers {

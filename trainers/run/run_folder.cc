@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "trainers/checkpoints/checkpoint.h"
+#include "trainers/run/aborted_saves.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -143,11 +143,6 @@ absl::Status RunFolder::Record(const RegroupRecord& record) {
 absl::Status RunFolder::Record(const DataWaitRecord& record) { return metrics_.Write(record); }
 
 absl::Status RunFolder::Record(const SaveRecord& record) { return metrics_.Write(record); }
-
-void RemoveAbortedSaves(const std::string& path) {
-  const absl::Status removed = checkpoints::RemovePartialFolders(checkpoints::RealFiles(), path);
-  if (!removed.ok()) log::Warning(std::string(removed.message()));
-}
 
 absl::Status CheckRunFolder(const std::string& path) {
   const absl::Status status = CheckWritable(path);

@@ -70,8 +70,6 @@ class RunFolder {
   CheckpointWriter writer_;
 };
 
-/// Removes what killed saves left; nobody else writes here. A failure is logged, and training continues.
-void RemoveAbortedSaves(const std::string& path);
 /// Everything that could fail at the first save fails here.
 absl::Status CheckRunFolder(const std::string& path);
 

@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/checkpoints/manifest.h"
+#include "trainers/device/torch_status.h"
 #include "trainers/run/lifecycle.h"
 #include "trainers/run/state_sync.h"
 
@@ -25,6 +26,26 @@ std::vector<at::Tensor> Values(const NamedTensors& tensors) {
   for (const auto& item : tensors) values.push_back(item.second);
   return values;
 }
+
+/// What tensors hold while another member's values are on their way into them: a hand-over that breaks must
+/// leave neither a half of another state nor less than there was.
+class OwnValues {
+ public:
+  absl::Status Keep(const std::vector<at::Tensor>& tensors) {
+    return TorchStatus("keep the own state", [&] {
+      for (const at::Tensor& tensor : tensors)
+        copies_.push_back(tensor.detach().to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false,
+                                             /*copy=*/true));
+    });
+  }
+  void PutBack(const std::vector<at::Tensor>& tensors) const {
+    torch::NoGradGuard no_grad;
+    for (size_t i = 0; i < tensors.size(); ++i) tensors[i].detach().copy_(copies_[i]);
+  }
+
+ private:
+  std::vector<at::Tensor> copies_;  // in the host's memory
+};
 
 }  // namespace
 
@@ -115,9 +136,13 @@ absl::Status RunReplica::Receive(Membership& membership, const StatePlan& plan, 
                  plan.source, "'s: it takes that one");
   }
   std::string text = rank == plan.source ? EncodeState() : "";
-  if (receives) run_ = 0;  // until all of it has come
-  MT_RETURN_IF_ERROR(TakeOver(membership.group(), rank, plan.source, Values(Tensors()), text));
-  return receives ? AdoptState(text) : absl::OkStatus();
+  const std::vector<at::Tensor> tensors = Values(Tensors());
+  OwnValues own;
+  if (receives) MT_RETURN_IF_ERROR(own.Keep(tensors));
+  absl::Status taken = TakeOver(membership.group(), rank, plan.source, receives, tensors, text);
+  if (receives && taken.ok()) taken = AdoptState(text);
+  if (receives && !taken.ok()) own.PutBack(tensors);
+  return taken;
 }
 
 absl::StatusOr<std::string> RunReplica::LoadNewest(const std::string& folder) {

@@ -47,8 +47,8 @@ class RunReplica {
   /// Collective, first thing in a generation: the member that is furthest gives its state to those behind.
   /// Where nobody holds the run, the newest checkpoint in `folder` (`resume`) on any node is the source,
   /// else it begins. kFailedPrecondition: the checkpoint is of another run, the message lists what differs.
-  /// kUnavailable: the group broke; who was about to receive holds nothing then. IsRivalry(): two members
-  /// hold different states of the highest position.
+  /// kUnavailable: the group broke; who was about to receive holds what it held before. IsRivalry(): two
+  /// members hold different states of the highest position.
   absl::StatusOr<Begun> Enter(Membership& membership, const std::string& folder, bool resume);
 
   /// A copy of everything, for a checkpoint.

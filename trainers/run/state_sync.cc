@@ -103,12 +103,15 @@ absl::StatusOr<checkpoints::StatePlan> AgreeOnState(const collectives::ProcessGr
 
 bool IsRivalry(const absl::Status& status) { return status.GetPayload(kRivalry).has_value(); }
 
-absl::Status TakeOver(const collectives::ProcessGroup& group, int rank, int source,
+absl::Status TakeOver(const collectives::ProcessGroup& group, int rank, int source, bool receives,
                       const std::vector<at::Tensor>& tensors, std::string& text) {
   if (!group) return absl::OkStatus();
   MT_RETURN_IF_ERROR(TorchStatus("take over the state of the run", [&] {
     torch::NoGradGuard no_grad;
-    for (const at::Tensor& tensor : tensors) Broadcast(group, source, tensor);
+    // An aborted NCCL may have written anything: not over what this member holds.
+    const bool reads = rank == source || receives;
+    for (const at::Tensor& tensor : tensors)
+      Broadcast(group, source, reads ? tensor : at::empty_like(tensor.detach()));
     BroadcastText(group, rank, source, text);
     if (!tensors.empty() && tensors.front().is_cuda()) torch::cuda::synchronize();
   }));

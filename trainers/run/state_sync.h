@@ -26,9 +26,10 @@ absl::StatusOr<checkpoints::StatePlan> AgreeOnState(const collectives::ProcessGr
 
 bool IsRivalry(const absl::Status& status);
 
-/// Copies rank `source`'s values into `tensors` (same order, shapes and dtypes on all members) and its `text`
-/// into everybody's. kUnavailable when the group breaks; then `tensors` are in an unknown state.
-absl::Status TakeOver(const collectives::ProcessGroup& group, int rank, int source,
+/// Copies rank `source`'s values into the `tensors` (same order, shapes and dtypes on all members) of those
+/// that receive, and its `text` into everybody's. Collective. kUnavailable when the group breaks; then the
+/// tensors of those that receive are in an unknown state.
+absl::Status TakeOver(const collectives::ProcessGroup& group, int rank, int source, bool receives,
                       const std::vector<at::Tensor>& tensors, std::string& text);
 
 /// A number that almost surely differs when a bit differs. Device tensors are copied to the host.

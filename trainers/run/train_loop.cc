@@ -135,6 +135,7 @@ absl::Status TrainLoop::Enter() {
   MT_RETURN_IF_ERROR(EnterFiles(begun));
   MT_RETURN_IF_ERROR(data_wait_.Enter(steps()));
   lifecycle_.Enter(who.world_size, files_.saves(), replica_.progress().finished);
+  MT_RETURN_IF_ERROR(KeepBestOfOthers(begun));
   StopIfStale();
   Announce(begun);
   entered_ = MonotonicNow();
@@ -243,10 +244,10 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
     state.memory = MemoryInUse(in_.batch.device);
     progress_.Show(state);
   }
+  MT_RETURN_IF_ERROR(files_.Record(step, now));  // before what may have to wait for room
   const int64_t every = in_.task.picture_every();
   if (files_.writes() && every > 0 && steps() % every == 0)
     MT_RETURN_IF_ERROR(files_.WithRoom([this] { return DrawPicture(); }));
-  MT_RETURN_IF_ERROR(files_.Record(step, now));
   return watch_.Count(result, steps(), now);
 }
 
@@ -272,7 +273,9 @@ absl::Status TrainLoop::Save() {
 /// members get here again, and what is on the disk already is not written twice.
 absl::Status TrainLoop::FinishRun() {
   RunProgress& progress = replica_.progress();
-  const bool first = !progress.finished;
+  // The barrier below may have ended for some before their membership broke: what they know all know now.
+  MT_ASSIGN_OR_RETURN(const std::optional<int> written, FirstMember(membership_.group(), progress.finished));
+  const bool first = !written;
   MT_RETURN_IF_ERROR(lease_.Await("the results"));
   if (first && final_batches_) MT_RETURN_IF_ERROR(TestBest());
   if (first) MT_RETURN_IF_ERROR(WriteResults());

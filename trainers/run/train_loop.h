@@ -68,6 +68,8 @@ class TrainLoop {
 
   absl::Status EndEpoch();
   absl::StatusOr<Evaluation> EvaluateOn(const ImageBatches& batches, const datasets::PackedSplit& split);
+  absl::Status KeepBest();
+  absl::Status KeepBestOfOthers(const RunReplica::Begun& begun);
   absl::Status TestBest();
   void StopIfStale();
   void StillHere();

@@ -44,14 +44,26 @@ absl::Status TrainLoop::EndEpoch() {
   lifecycle_.Evaluated();
   progress_.Print(EpochText(record, in_.options.epochs, new_best, progress_.columns().value_or(0)));
   MT_RETURN_IF_ERROR(files_.Record(record, evaluation.matrix));
-  if (new_best && files_.writes()) {
-    MT_RETURN_IF_ERROR(files_.WithRoom([this] {
-      return SaveBest(in_.options.model_folder, state_, steps(), report_.best_epoch, in_.metadata);
-    }));
-  }
+  if (new_best) MT_RETURN_IF_ERROR(KeepBest());
   StopIfStale();
   meter_.Restart(MonotonicNow(), progress.samples);
   return absl::OkStatus();
+}
+
+absl::Status TrainLoop::KeepBest() {
+  if (!files_.writes()) return absl::OkStatus();
+  return files_.WithRoom([this] {
+    return SaveBest(in_.options.model_folder, state_, steps(), report_.best_epoch, in_.metadata);
+  });
+}
+
+/// Whoever wrote the run's files when the best epoch was evaluated may have gone before its weights and their
+/// checkpoint were on the disk. While no step has followed, the members hold them still.
+absl::Status TrainLoop::KeepBestOfOthers(const RunReplica::Begun& begun) {
+  const bool held = !begun.fresh && begun.resumed.empty() && replica_.position().evaluated;
+  if (!held || report_.BestSteps() != steps()) return absl::OkStatus();
+  lifecycle_.Evaluated();  // so that a checkpoint is due where one is after that epoch
+  return HoldsBest(in_.options.model_folder, steps()) ? absl::OkStatus() : KeepBest();
 }
 
 /// All members know the same history.
@@ -64,8 +76,8 @@ void TrainLoop::StopIfStale() {
                                patience == 1 ? " epoch" : " epochs", ": the run stops early"));
 }
 
-/// Once, when everything is trained: by the weights of the best epoch, as the writer's folder has them, or by
-/// the final ones where it does not.
+/// Once, when everything is trained: by the weights of the best epoch, as the writer's folder or its
+/// checkpoint of that epoch has them, or by the final ones where neither does.
 absl::Status TrainLoop::TestBest() {
   BorrowedWeights weights(state_);
   std::string found;

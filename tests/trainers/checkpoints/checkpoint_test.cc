@@ -96,7 +96,7 @@ TEST(CheckpointTest, TheMachineMayStopAtEveryOperation) {
       const int64_t newest = NewestStep(later);
       EXPECT_TRUE(newest == 10 || newest == 20) << "operation " << operation << ", found " << newest;
       // And the run that goes on from there saves again, whatever is left.
-      EXPECT_TRUE(RemovePartialFolders(later, kRun).ok());
+      EXPECT_TRUE(RemovePartialFolders(later, kRun, [](const std::string&) { return true; }).ok());
       EXPECT_TRUE(WriteCheckpoint(later, kRun, SnapshotOf(20), "3.9").ok());
       EXPECT_EQ(NewestStep(later), 20);
     }
@@ -206,7 +206,7 @@ TEST(CheckpointTest, OldStepsGoAndTheMachineMayStopMeanwhile) {
     for (const int64_t step : {20, 30, 40})
       ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOf(step), "1").ok());
     disk.Plan(Fault::kStop, operation);
-    const absl::Status status = RemoveOldSteps(disk, kRun, 2, 10);
+    const absl::Status status = RemoveOldSteps(disk, kRun, 40, 2, 10);
     for (const Survives survives : kOutcomes) {
       FakeDisk later = disk.AfterStop(survives);
       EXPECT_EQ(NewestStep(later), 40);
@@ -249,10 +249,11 @@ TEST(ManifestTest, RoundTripAndRefusals) {
 }
 
 TEST(ManifestTest, RetentionKeepsTheNewestAndTheBest) {
-  EXPECT_THAT(StepsToRemove({30, 10, 20, 40}, 2, std::nullopt), ElementsAre(10, 20));
-  EXPECT_THAT(StepsToRemove({30, 10, 20, 40}, 2, 10), ElementsAre(20));
-  EXPECT_THAT(StepsToRemove({10}, 0, std::nullopt), IsEmpty()) << "one always stays";
-  EXPECT_THAT(StepsToRemove({}, 2, 5), IsEmpty());
+  EXPECT_THAT(StepsToRemove({30, 10, 20, 40}, 40, 2, std::nullopt), ElementsAre(10, 20));
+  EXPECT_THAT(StepsToRemove({30, 10, 20, 40}, 40, 2, 10), ElementsAre(20));
+  EXPECT_THAT(StepsToRemove({10}, 10, 0, std::nullopt), IsEmpty()) << "one always stays";
+  EXPECT_THAT(StepsToRemove({}, 10, 2, 5), IsEmpty());
+  EXPECT_THAT(StepsToRemove({10, 20, 80}, 20, 1, std::nullopt), ElementsAre(10)) << "80 was passed over";
 }
 
 }  // namespace

@@ -65,6 +65,9 @@ TEST(Lifecycle, SavesWhatTheRulesAskForOnce) {
   life.Saved(After(3), TimePoint());
   EXPECT_EQ(Next(life, After(3)), Action::kStep);
   EXPECT_EQ(Next(Member(/*saves=*/false), After(3)), Action::kStep) << "another member saves";
+  const Lifecycle by_steps = Member(/*saves=*/true, 2, {.steps = 10, .steps_per_epoch = 4, .save_steps = 4});
+  EXPECT_EQ(Next(by_steps, After(4)), Action::kEvaluate);
+  EXPECT_EQ(Why(by_steps, After(4, true)), Cause::kEverySteps) << "where an epoch ends, too";
 }
 
 TEST(Lifecycle, AnEpochThatMaxStepsCutShortIsNoWholeOne) {

@@ -32,6 +32,16 @@ RunReport ExampleReport() {
   return report;
 }
 
+/// A run whose last epoch --max_steps cut short goes on and evaluates that epoch again, at its end.
+TEST(Report, TheBestStepIsThatOfTheBestEvaluation) {
+  RunReport report;
+  EXPECT_EQ(report.BestSteps(), std::nullopt);
+  EXPECT_TRUE(report.Add({.steps = 10, .epoch = 3, .test_accuracy = 0.5}));
+  EXPECT_TRUE(report.Add({.steps = 12, .epoch = 3, .test_accuracy = 0.6}));
+  EXPECT_FALSE(report.Add({.steps = 16, .epoch = 4, .test_accuracy = 0.6}));
+  EXPECT_EQ(report.BestSteps(), 12);
+}
+
 TEST(Report, HasTheLineThatScriptsLookFor) {
   EXPECT_THAT(ReportText(ExampleReport()), HasSubstr("\ntest accuracy  85.3 %\n"));
 }

@@ -267,14 +267,7 @@ Lines RunSimulation::FormBroken(int joins, int dies) {
   Gather(joins);
   Lines lines;
   const StatePlan plan = Meet(lines);
-  for (const int rank : plan.receive) {
-    SimulatedMember& m = member(ranks_[static_cast<size_t>(rank)]);
-    m.carries = m.finished = false;
-    m.state = {};
-  }
-  for (const int i : ranks_) {
-    member(i).phase = Phase::kWaiting;
-  }
+  for (const int i : ranks_) member(i).phase = Phase::kWaiting;
   member(ranks_[static_cast<size_t>(plan.source)]).carries = true;
   ranks_.clear();
   lines.push_back("the states are not handed over");

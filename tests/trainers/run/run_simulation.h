@@ -82,7 +82,7 @@ class RunSimulation {
   /// A generation of everybody who waits, of who is done, and of `joins` new members.
   bool CanForm(int joins) const;
   Lines Form(int joins);
-  /// The same, but a member dies while the states are handed over: who was to receive holds nothing then.
+  /// The same, but a member dies while the states are handed over: who was to receive holds what it did.
   Lines FormBroken(int joins, int dies);
 
   /// Nobody can do anything any more without a new member.

@@ -21,9 +21,20 @@ TEST(StateSync, TheSourcesValuesGoToAll) {
   RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
     const std::vector<at::Tensor> tensors = Tensors(rank + 5);
     std::string text = absl::StrCat("progress of ", rank);
-    ASSERT_TRUE(TakeOver(group, rank, /*source=*/1, tensors, text).ok());
+    ASSERT_TRUE(TakeOver(group, rank, /*source=*/1, /*receives=*/true, tensors, text).ok());
     for (const at::Tensor& t : tensors) EXPECT_TRUE(t.detach().equal(at::full_like(t.detach(), 6)));
     EXPECT_EQ(text, "progress of 1");
+  });
+}
+
+/// An aborted NCCL leaves undefined numbers: not in what a member holds that receives nothing.
+TEST(StateSync, WhoDoesNotReceiveKeepsItsOwn) {
+  RunRanks(3, [](int rank, const collectives::ProcessGroup& group) {
+    const std::vector<at::Tensor> tensors = Tensors(rank + 5);
+    std::string text;
+    ASSERT_TRUE(TakeOver(group, rank, /*source=*/1, /*receives=*/rank == 0, tensors, text).ok());
+    for (const at::Tensor& t : tensors)
+      EXPECT_TRUE(t.detach().equal(at::full_like(t.detach(), rank == 2 ? 7 : 6))) << rank;
   });
 }
 

@@ -3,6 +3,7 @@
 #include <set>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "tests/trainers/support/packed_set.h"
 #include "tests/trainers/support/trainer_program.h"
 #include "trainers/tasks/classifier.h"
@@ -55,7 +56,8 @@ MemberResult TrainLoopTest::Train(ThreadJob& job, int member, const std::string&
     const MutexLock lock(mu_);
     weights_[member] = net->weight;
   }
-  const std::unique_ptr<Task> task = Classify(AsModel(net), kClasses);
+  std::unique_ptr<Task> task = Classify(AsModel(net), kClasses);
+  if (tasks_) task = tasks_(std::move(task));
   ProgressLine progress(/*quiet=*/true, {});
   const std::string name = "toy";
   TrainLoop loop({.program = name,
@@ -64,13 +66,16 @@ MemberResult TrainLoopTest::Train(ThreadJob& job, int member, const std::string&
                   .test = *test,
                   .task = *task,
                   .batch = {.image_size = kSide, .dtype = at::kDouble},
+                  .final_test = validates_ ? &*test : nullptr,
                   .identity = {.run = {{"program", name}, {"data", train->digest()}},
                                .generation = {},
                                .not_of_run = {}},
                   .settings = "toy:\n",
                   .step_source = mutants_.count(member) != 0 ? mutants_.at(member) : nullptr,
                   .finish =
-                      [this](const TrainState&, const RunReport&) {
+                      [this](const TrainState&, const RunReport& report) {
+                        const MutexLock lock(mu_);
+                        reports_.push_back(report);
                         ++finished_;
                         return absl::OkStatus();
                       }},
@@ -88,12 +93,14 @@ std::vector<MemberResult> TrainLoopTest::TrainAll(int world, const std::string& 
   for (int i = 0; i < world; ++i) members.insert(i);
   ThreadJob job(members);
   if (devices_) job.UseDevices();
+  if (nodes_) job.UseNodes();
   std::vector<MemberResult> results(static_cast<size_t>(world));
   std::vector<std::thread> threads;
   for (int i = 0; i < world; ++i) {
     threads.emplace_back([&, i] {
       const auto hook = hooks.find(i);
-      results[static_cast<size_t>(i)] = Train(job, i, run, hook == hooks.end() ? nullptr : hook->second);
+      const std::string folder = nodes_ ? absl::StrCat(run, i) : run;
+      results[static_cast<size_t>(i)] = Train(job, i, folder, hook == hooks.end() ? nullptr : hook->second);
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -53,13 +53,17 @@ class TrainLoopTest : public ::testing::Test {
 
   const support::TemporaryFolder folder_;
   std::map<int, std::function<std::unique_ptr<MicroBatchSource>(MicroBatchSource&)>> mutants_;  // by member
+  std::function<std::unique_ptr<Task>(std::unique_ptr<Task>)> tasks_;  // null: the toy itself
   std::string data_;
   TrainOptions options_;
   Mutex mu_;
   std::map<int, at::Tensor> weights_ ABSL_GUARDED_BY(mu_);  // that members train
   std::atomic<int> finished_{0};
   uint64_t generations_ = 0;
-  bool devices_ = false;  // members of TrainAll have one
+  bool devices_ = false;    // members of TrainAll have one
+  bool nodes_ = false;      // members of TrainAll are nodes with folders of their own, <run><member>
+  bool validates_ = false;  // the images that epochs are evaluated on are not the test's
+  std::vector<RunReport> reports_ ABSL_GUARDED_BY(mu_);  // of those that wrote the results
 };
 
 }  // namespace mtrun::trainers::testing

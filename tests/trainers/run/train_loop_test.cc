@@ -104,6 +104,22 @@ TEST_F(TrainLoopTest, MembersWithDifferentStatesOfOneStepStopTheRunAndAreNamed) 
   EXPECT_EQ(finished_, 0);
 }
 
+/// Its folder has no model_best.safetensors: the best epoch was another node's to write.
+TEST_F(TrainLoopTest, TheBestWeightsAreTestedWhoeverWritesInTheEnd) {
+  nodes_ = validates_ = true;
+  options_.schedule.base = 0;  // no later epoch is better
+  const auto leave = [](ThreadMembership& self, int64_t steps) {
+    if (steps == 8) self.Drain();
+  };
+  const std::vector<MemberResult> results = TrainAll(2, "nodes", {{0, leave}});
+  ExpectComplete(results[1]);
+  EXPECT_FALSE(fs::exists(folder_.path() + "/nodes1/model_best.safetensors"));
+  const MutexLock lock(mu_);
+  ASSERT_EQ(reports_.size(), 1u);
+  EXPECT_EQ(reports_[0].best_epoch, 1);
+  EXPECT_EQ(reports_[0].tested_epoch, 1);
+}
+
 TEST_F(TrainLoopTest, ANewcomerReceivesTheRun) {
   const at::Tensor reference = TrainAlone();
   ThreadJob job({0});
@@ -140,6 +156,39 @@ TEST_F(TrainLoopTest, WhenAllLeaveTheRunStopsAndIsContinued) {
     ExpectComplete(result);
     ExpectSameRun("stopped", result.weight, reference);
   }
+}
+
+/// Draws a picture each 4 steps; the disk has no room for the first one.
+class PicturesOnAFullDisk final : public Task {
+ public:
+  explicit PicturesOnAFullDisk(std::unique_ptr<Task> toy)
+      : Task(toy->module().shared_from_this()), toy_(std::move(toy)) {}
+  int classes() const override { return toy_->classes(); }
+  Output Train(const Batch& batch, const RandomInputs& random) override { return toy_->Train(batch, random); }
+  void Evaluate(const Batch& batch, int64_t first, Sums& sums) override {
+    toy_->Evaluate(batch, first, sums);
+  }
+  int64_t picture_every() const override { return 4; }
+  absl::Status DrawPicture(const std::string& path) override {
+    if (std::exchange(full_, false)) return absl::ResourceExhaustedError("no space left on device");
+    support::WriteText(path, "picture");
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::unique_ptr<Task> toy_;
+  bool full_ = true;
+};
+
+TEST_F(TrainLoopTest, AStepWhosePictureFindsNoRoomIsInTheLedger) {
+  tasks_ = [](std::unique_ptr<Task> toy) { return std::make_unique<PicturesOnAFullDisk>(std::move(toy)); };
+  const auto end = [ended = std::make_shared<bool>(false)](ThreadMembership& self, int64_t steps) {
+    if (steps == 4 && !std::exchange(*ended, true)) self.EndGeneration();
+  };
+  for (const MemberResult& result : TrainAll(2, "run", {{0, end}})) ExpectComplete(result);
+  EXPECT_EQ(generations_, 2u);
+  const auto [status, text] = Verify("run");
+  EXPECT_EQ(status, 0) << text;
 }
 
 // ---- what the ledger proves

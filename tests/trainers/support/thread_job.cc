@@ -63,10 +63,10 @@ absl::Status ThreadMembership::Enter() {
   const int world = static_cast<int>(next.ranks.size()), rank = next.ranks.at(member_);
   assignment_ = {.rank = rank,
                  .world_size = world,
-                 .local_rank = rank,
-                 .local_world_size = world,
-                 .first_on_node = rank == 0,
-                 .nodes = 1};
+                 .local_rank = job_.nodes_ ? 0 : rank,
+                 .local_world_size = job_.nodes_ ? 1 : world,
+                 .first_on_node = job_.nodes_ || rank == 0,
+                 .nodes = job_.nodes_ ? world : 1};
   generation_ = next.number;
   entered_at_ = MonotonicNow();
   if (world == 1) return absl::OkStatus();

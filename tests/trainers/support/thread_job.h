@@ -30,6 +30,8 @@ class ThreadJob {
 
   /// Beside each generation's CPU group stand devices (fake_device.h). Before the first one.
   void UseDevices() { devices_ = true; }
+  /// Each member is a node. Before the first generation.
+  void UseNodes() { nodes_ = true; }
   /// A newcomer: the running generation is asked to end after a step.
   void Join(int member);
   /// The member ends, as told or not; the generation that it was in is over.
@@ -53,7 +55,7 @@ class ThreadJob {
   std::set<int> members_, waiting_;  // this and the following: guarded by mutex_
   Generation current_;
   std::set<int> joining_;
-  bool devices_ = false;
+  bool devices_ = false, nodes_ = false;
 };
 
 /// One member's view; for the thread that is the member.

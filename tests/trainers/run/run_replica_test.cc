@@ -1,0 +1,87 @@
+// What a member holds while the states of a run are handed over, with threads as workers.
+#include "trainers/run/run_replica.h"
+
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+
+#include "tests/support/program.h"
+#include "tests/trainers/support/thread_job.h"
+#include "trainers/run/state_sync.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using testing::ThreadJob;
+using testing::ThreadMembership;
+
+/// A member that stands at step 5, gives the first tensor of its state and dies.
+void GiveAPartAndDie(ThreadJob& job, int member, const at::Tensor& first) {
+  ThreadMembership membership(job, member);
+  ASSERT_TRUE(membership.Enter().ok());
+  const Assignment& who = membership.assignment();
+  ASSERT_TRUE(AgreeOnState(membership.group(), who.rank, who.world_size,
+                           {.run = 9, .position = {1, 5, false}}, membership.generation())
+                  .ok());
+  std::vector<at::Tensor> tensors{first};
+  c10d::BroadcastOptions options;
+  options.rootRank = who.rank;
+  membership.group()->broadcast(tensors, options)->wait();
+  membership.BreakGroup();
+  job.Gone(member);
+}
+
+class RunReplicaTest : public ::testing::Test {
+ protected:
+  const support::TemporaryFolder folder_;
+  torch::nn::Linear network_ = torch::nn::Linear(3, 2);
+  TrainState state_{*network_, {.optimizer = {.momentum = 0.9}, .ema_decay = 0.9}};
+  RunReplica replica_{RunIdentity(), state_};
+};
+
+TEST_F(RunReplicaTest, AHandOverThatBreaksLeavesWhatWasThere) {
+  const at::Tensor before = network_->weight.detach().clone();
+  ThreadJob job({0, 1});
+  std::thread source([&] { GiveAPartAndDie(job, 0, at::full({2, 3}, 7.0)); });
+  ThreadMembership membership(job, 1);
+  ASSERT_TRUE(membership.Enter().ok());
+  const absl::Status broken = replica_.Enter(membership, folder_.path(), /*resume=*/true).status();
+  source.join();
+  EXPECT_TRUE(absl::IsUnavailable(broken)) << broken;
+  EXPECT_TRUE(network_->weight.detach().equal(before)) << network_->weight;
+  EXPECT_FALSE(replica_.exists());
+
+  // Nobody else holds the run: it begins, with this member's own weights.
+  ASSERT_TRUE(membership.Regroup(broken).ok());
+  const auto begun = replica_.Enter(membership, folder_.path(), /*resume=*/true);
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  EXPECT_TRUE(begun->fresh);
+  EXPECT_TRUE(network_->weight.detach().equal(before));
+  EXPECT_EQ(replica_.position().steps, 0);
+}
+
+TEST_F(RunReplicaTest, WhoIsBehindKeepsItsStateWhereTheHandOverBreaks) {
+  ThreadJob job({0, 1});
+  ThreadMembership membership(job, 1);
+  std::thread source([&] { GiveAPartAndDie(job, 0, at::full({2, 3}, 7.0)); });
+  ASSERT_TRUE(membership.Enter().ok());
+  {
+    ThreadJob alone({1});
+    ThreadMembership first(alone, 1);
+    ASSERT_TRUE(first.Enter().ok());
+    ASSERT_TRUE(replica_.Enter(first, folder_.path(), /*resume=*/false).ok());
+  }
+  for (int step = 0; step < 4; ++step) replica_.FinishStep();
+  const at::Tensor before = network_->weight.detach().clone();
+  const uint64_t run = replica_.run();
+  const absl::Status broken = replica_.Enter(membership, folder_.path(), /*resume=*/true).status();
+  source.join();
+  EXPECT_TRUE(absl::IsUnavailable(broken)) << broken;
+  EXPECT_TRUE(network_->weight.detach().equal(before)) << network_->weight;
+  EXPECT_EQ(replica_.run(), run);
+  EXPECT_EQ(replica_.position().steps, 4);
+}
+
+}  // namespace
+}  // namespace mtrun::trainers
