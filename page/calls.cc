@@ -1,5 +1,6 @@
 #include "page/calls.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -17,6 +18,7 @@ namespace mtrun::page {
 namespace {
 
 constexpr char kCrowded[] = "too many calls wait already; try again";
+constexpr char kStaleCall[] = "it had to wait too long and was not done; try again";
 constexpr size_t kMostBody = 4096;
 
 absl::Status ReadNumber(const std::map<std::string, std::string>& form, const std::string& name,
@@ -75,12 +77,36 @@ absl::StatusOr<rendezvous::ControlQuestion> ReadControlQuestion(const std::strin
   return question;
 }
 
+std::vector<std::string> Calls::InOrder(std::vector<std::string> endpoints) const {
+  const MutexLock lock(mu_);
+  std::stable_partition(endpoints.begin(), endpoints.end(),
+                        [this](const std::string& where)
+                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return where == answered_; });
+  return endpoints;
+}
+
+absl::StatusOr<rendezvous::LogPart> Calls::ReadAnywhere(const std::vector<std::string>& endpoints,
+                                                        const LogQuestion& question) {
+  absl::Status why;
+  for (const std::string& where : endpoints) {
+    const auto part =
+        rendezvous::ReadLogWith({where}, access_.insecure, access_.token, question.job_id, question.read);
+    if (part.ok()) {
+      const MutexLock lock(mu_);
+      answered_ = where;
+      return part;
+    }
+    // A service that answers knows more than one that is away.
+    if (why.ok() || absl::IsFailedPrecondition(part.status())) why = part.status();
+  }
+  return why;
+}
+
 void Calls::ReadLog(std::vector<std::string> endpoints, const std::string& query, web::Reply reply) {
   const absl::StatusOr<LogQuestion> question = ReadLogQuestion(query);
   if (!question.ok()) return reply(Refusal(400, std::string(question.status().message())));
-  const bool added = tasks_.Add([this, endpoints = std::move(endpoints), question = *question, reply] {
-    const auto part =
-        rendezvous::ReadLogWith(endpoints, access_.insecure, access_.token, question.job_id, question.read);
+  const bool added = reads_.Add([this, endpoints = std::move(endpoints), question = *question, reply] {
+    const absl::StatusOr<rendezvous::LogPart> part = ReadAnywhere(InOrder(endpoints), question);
     if (!part.ok()) return reply(Refusal(409, std::string(part.status().message())));
     reply(JsonResponse({{"attempt", part->attempt},
                         {"out", part->out},
@@ -96,11 +122,14 @@ void Calls::Control(std::vector<std::string> endpoints, const std::string& call,
                     web::Reply reply) {
   const absl::StatusOr<rendezvous::ControlQuestion> question = ReadControlQuestion(call, body);
   if (!question.ok()) return reply(Refusal(400, std::string(question.status().message())));
-  const bool added = tasks_.Add([this, endpoints = std::move(endpoints), question = *question, reply] {
-    const auto done = rendezvous::ControlWith(endpoints, access_.insecure, access_.token, question);
-    if (!done.ok()) return reply(Refusal(409, std::string(done.status().message())));
-    reply(JsonResponse({{"done", *done}}));
-  });
+  const TimePoint asked = MonotonicNow();
+  const bool added =
+      controls_.Add([this, endpoints = std::move(endpoints), question = *question, reply, asked] {
+        if (MonotonicNow() - asked >= kStale) return reply(Refusal(503, kStaleCall));
+        const auto done = rendezvous::ControlWith(endpoints, access_.insecure, access_.token, question);
+        if (!done.ok()) return reply(Refusal(409, std::string(done.status().message())));
+        reply(JsonResponse({{"done", *done}}));
+      });
   if (!added) reply(Refusal(503, kCrowded));
 }
 

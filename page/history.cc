@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 
@@ -72,7 +73,8 @@ void History::OnSamples(const WatchedNode& node) {
     if (worker.rank != 0 || worker.samples < 0) continue;
     Job& job = jobs_[node.job_id];
     const Duration at = node.use.measured;
-    if (job.samples && worker.samples >= job.samples->second && at > job.samples->first) {
+    const bool same = std::exchange(job.counted, node.node_id) == node.node_id;
+    if (same && job.samples && worker.samples >= job.samples->second && at > job.samples->first) {
       job.rate =
           static_cast<double>(worker.samples - job.samples->second) / ToSeconds(at - job.samples->first);
     } else {

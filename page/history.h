@@ -46,6 +46,7 @@ class History {
     std::map<std::string, rendezvous::NodeView> nodes;  // the newest, by id
     std::map<std::string, GoneNode> gone;
     std::optional<std::pair<Duration, int64_t>> samples;  // when, how many
+    std::string counted;                                  // the node whose clock and count that are: rank 0's
     std::optional<double> rate;
   };
   void OnUse(const rendezvous::WatchedNode& node);

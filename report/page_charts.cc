@@ -82,8 +82,10 @@ void AddLoss(const std::vector<RunRecord>& runs, const RunRecord& run, size_t nu
   if (!train.empty()) series.push_back(line);
   const Json test = Epochs(run, [](const EpochPoint& epoch) { return std::optional(epoch.test_loss); });
   if (!test.empty()) {
-    series.push_back(
-        {{"name", NameIn(runs, run, "test")}, {"colour", 2 * number + 1}, {"points", test}, {"dots", true}});
+    series.push_back({{"name", NameIn(runs, run, EvaluatedOn(run))},
+                      {"colour", 2 * number + 1},
+                      {"points", test},
+                      {"dots", true}});
   }
 }
 
@@ -99,7 +101,7 @@ void AddAccuracy(const std::vector<RunRecord>& runs, const RunRecord& run, size_
                     {"points", train},
                     {"dots", true},
                     {"dashed", runs.size() > 1}});
-  series.push_back({{"name", NameIn(runs, run, "test")},
+  series.push_back({{"name", NameIn(runs, run, EvaluatedOn(run))},
                     {"colour", 2 * number + (runs.size() == 1 ? 1 : 0)},
                     {"points", test},
                     {"dots", true}});

@@ -51,8 +51,10 @@ std::string EpochRows(const RunRecord& run) {
     row.push_back({SecondsText(epoch.seconds), true});
     rows.push_back(row);
   }
-  std::vector<Cell> head = {{"epoch", true}, {"steps", true}, {"train loss", true}, {"test loss", true}};
-  if (classified) head.insert(head.end(), {{"train accuracy", true}, {"test accuracy", true}});
+  const std::string on = EvaluatedOn(run);
+  std::vector<Cell> head = {
+      {"epoch", true}, {"steps", true}, {"train loss", true}, {absl::StrCat(on, " loss"), true}};
+  if (classified) head.insert(head.end(), {{"train accuracy", true}, {absl::StrCat(on, " accuracy"), true}});
   head.push_back({"training", true});
   return html::TableOf(head, rows);
 }
@@ -184,9 +186,12 @@ std::string Tiles(const RunRecord& run) {
   std::string out = "<div class=\"tiles\">";
   if (const auto& result = run.result) {
     if (result->test_accuracy) {
-      out += Tile(Percent(*result->test_accuracy), "test accuracy");
+      const std::string tested =
+          result->tested_epoch > 0 ? absl::StrCat(", of epoch ", result->tested_epoch) : "";
+      out += Tile(Percent(*result->test_accuracy), absl::StrCat("test accuracy", tested));
       out += Tile(Percent(result->best_accuracy.value_or(NAN)),
-                  absl::StrCat("best, in epoch ", result->best_epoch));
+                  absl::StrCat("best", result->chosen_by_validation ? " of the validation" : "",
+                               ", in epoch ", result->best_epoch));
     }
     out += Tile(Plain(result->test_loss), "test loss");
     out += Tile(absl::StrCat(Grouped(result->epochs), " / ", Grouped(result->steps)), "epochs / steps");
@@ -200,9 +205,11 @@ std::string Tiles(const RunRecord& run) {
         "workers at the end");
   } else {
     out += Tile(Grouped(run.steps.empty() ? 0 : run.steps.back().step + 1), "steps so far");
-    if (!run.epochs.empty()) out += Tile(Plain(run.epochs.back().test_loss), "last test loss");
+    if (!run.epochs.empty())
+      out += Tile(Plain(run.epochs.back().test_loss), absl::StrCat("last ", EvaluatedOn(run), " loss"));
     if (!run.epochs.empty() && run.epochs.back().test_accuracy)
-      out += Tile(Percent(*run.epochs.back().test_accuracy), "last test accuracy");
+      out += Tile(Percent(*run.epochs.back().test_accuracy),
+                  absl::StrCat("last ", EvaluatedOn(run), " accuracy"));
   }
   if (run.generations.size() > 1) {
     out += Tile(absl::StrCat(run.generations.size() - 1), "changes of the membership");

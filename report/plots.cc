@@ -30,16 +30,17 @@ std::vector<Panel> AccuracyPlot(const RunRecord& run) {
   const auto percent = [](std::optional<double> share) {
     return share ? std::optional(100 * *share) : std::nullopt;
   };
-  return PanelOf("Accuracy", "accuracy, %",
-                 {LineOf(run, "train", [&](const EpochPoint& e) { return percent(e.train_accuracy); }),
-                  LineOf(run, "test", [&](const EpochPoint& e) { return percent(e.test_accuracy); })});
+  return PanelOf(
+      "Accuracy", "accuracy, %",
+      {LineOf(run, "train", [&](const EpochPoint& e) { return percent(e.train_accuracy); }),
+       LineOf(run, EvaluatedOn(run), [&](const EpochPoint& e) { return percent(e.test_accuracy); })});
 }
 
 std::vector<Panel> MetricsPlot(const RunRecord& run) {
-  std::vector<Panel> panels =
-      PanelOf("Loss", "loss",
-              {LineOf(run, "train", [](const EpochPoint& e) { return std::optional(e.train_loss); }),
-               LineOf(run, "test", [](const EpochPoint& e) { return std::optional(e.test_loss); })});
+  std::vector<Panel> panels = PanelOf(
+      "Loss", "loss",
+      {LineOf(run, "train", [](const EpochPoint& e) { return std::optional(e.train_loss); }),
+       LineOf(run, EvaluatedOn(run), [](const EpochPoint& e) { return std::optional(e.test_loss); })});
   for (Panel& panel : AccuracyPlot(run)) panels.push_back(std::move(panel));
   return panels;
 }

@@ -28,11 +28,12 @@ std::string EpochLines(const RunRecord& run) {
     first = epoch.steps;
     total += std::isfinite(epoch.seconds) ? epoch.seconds : 0;
     absl::StrAppendFormat(&out, "Epoch %d: ", epoch.epoch);
+    const char* const on = epoch.validation ? "validation" : "test";
     if (epoch.test_accuracy) {
-      absl::StrAppendFormat(&out, "train accuracy %.2f %%, test accuracy %.2f %%",
-                            PercentOf(epoch.train_accuracy), PercentOf(epoch.test_accuracy));
+      absl::StrAppendFormat(&out, "train accuracy %.2f %%, %s accuracy %.2f %%",
+                            PercentOf(epoch.train_accuracy), on, PercentOf(epoch.test_accuracy));
     } else {
-      absl::StrAppendFormat(&out, "train loss %.4f, test loss %.4f", epoch.train_loss, epoch.test_loss);
+      absl::StrAppendFormat(&out, "train loss %.4f, %s loss %.4f", epoch.train_loss, on, epoch.test_loss);
     }
     absl::StrAppendFormat(&out, ", %.2f s, %.2f s in all\n", epoch.seconds, total);
     if (epoch.test_accuracy && *epoch.test_accuracy > best) {

@@ -100,6 +100,8 @@ void RunReader::AddMetrics(std::string_view text) {
     AddWorkers(*line);
   } else if (line->contains("save")) {
     run_.saves.emplace_back(Whole(*line, "save"), Number(*line, "stall", 0));
+  } else if (line->contains("data_wait")) {
+    // Not shown.
   } else {
     ++run_.unread_lines;
   }
@@ -120,13 +122,15 @@ void RunReader::AddStep(const json& line) {
 }
 
 void RunReader::AddEpoch(const json& line) {
+  const bool validation = line.contains("val_loss");
   const EpochPoint point{.epoch = Whole(line, "eval"),
                          .steps = Whole(line, "steps"),
                          .train_loss = Number(line, "train_loss"),
-                         .test_loss = Number(line, "test_loss"),
+                         .test_loss = Number(line, validation ? "val_loss" : "test_loss"),
                          .train_accuracy = Maybe(line, "train_accuracy"),
-                         .test_accuracy = Maybe(line, "test_accuracy"),
-                         .seconds = Number(line, "seconds")};
+                         .test_accuracy = Maybe(line, validation ? "val_accuracy" : "test_accuracy"),
+                         .seconds = Number(line, "seconds"),
+                         .validation = validation};
   // An evaluation is done again where a run continues from before it.
   std::erase_if(run_.epochs, [&](const EpochPoint& other) { return other.epoch >= point.epoch; });
   run_.epochs.push_back(point);
@@ -247,6 +251,8 @@ void RunReader::AddResult(std::string_view text) {
                 .best_accuracy = Maybe(*object, "best_accuracy"),
                 .test_loss = Number(*object, "test_loss"),
                 .best_loss = Number(*object, "best_loss"),
+                .chosen_by_validation = At(*object, "chosen_by_validation") == json(true),
+                .tested_epoch = Whole(*object, "tested_epoch"),
                 .best_epoch = Whole(*object, "best_epoch"),
                 .epochs = Whole(*object, "epochs"),
                 .steps = Whole(*object, "steps"),

@@ -21,6 +21,7 @@ struct EpochPoint {
   double train_loss = 0, test_loss = 0;
   std::optional<double> train_accuracy = {}, test_accuracy = {};  // nothing without classes
   double seconds = 0;                                             // of training
+  bool validation = false;  // test_loss and test_accuracy are of the validation images
 };
 
 /// A membership of the run. What is not known is 0 or empty: releases differ in what they write.
@@ -65,6 +66,8 @@ struct Result {
   std::string program = "";
   std::optional<double> test_accuracy = {}, best_accuracy = {};
   double test_loss = 0, best_loss = 0;
+  bool chosen_by_validation = false;  // the best epoch: best_accuracy and best_loss are of those images
+  int64_t tested_epoch = 0;           // whose weights the test images were evaluated with, 0: the final ones
   int64_t best_epoch = 0, epochs = 0, steps = 0, global_batch = 0, micro_batch = 0, world = 0, nodes = 0;
   double seconds = 0, training_seconds = 0, images_per_second = 0;
   std::vector<ClassRow> classes = {};
@@ -88,5 +91,10 @@ struct RunRecord {
   std::optional<Result> result;
   int64_t unread_lines = 0;  // of a killed writer, or of a later release
 };
+
+/// What the epochs were evaluated on: "validation" or "test".
+inline const char* EvaluatedOn(const RunRecord& run) {
+  return !run.epochs.empty() && run.epochs.back().validation ? "validation" : "test";
+}
 
 }  // namespace mtrun::report

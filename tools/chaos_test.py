@@ -16,6 +16,7 @@ import hearing
 import properties
 import runs
 import schedule
+import train
 
 
 def wall(seconds):
@@ -49,7 +50,7 @@ class Mtrun:
     """Of a node, as a storm sees it. `status` is None while it runs."""
 
     def __init__(self, number, status, started=0.0):
-        self.number, self.status, self.started = number, status, started
+        self.number, self.status, self.started, self.returncode = number, status, started, status
         self.front = self
 
     def poll(self):
@@ -78,6 +79,13 @@ class HearingTest(FolderTest):
         self.assertEqual(told.members(), {0, 2})
         self.assertTrue(told.knows_job(Mtrun(0, None)) and told.knows_job(Mtrun(4, None, started=3.5)))
         self.assertFalse(told.knows_job(Mtrun(1, None)) or told.knows_job(Mtrun(4, None, started=4.5)))
+
+
+class TrainTest(unittest.TestCase):
+    def test_each_mtrun_ends_well_unless_something_was_done_to_it(self):
+        fronts = [Mtrun(0, 0), Mtrun(1, 1), Mtrun(2, -9), None]
+        self.assertEqual(train.ended_badly(fronts, {fronts[2]}), ["mtrun of node 1 ended with 1"])
+        self.assertEqual(train.ended_badly(fronts, {fronts[1], fronts[2]}), [])
 
 
 class ScheduleTest(unittest.TestCase):
@@ -172,6 +180,14 @@ class RunsTest(FolderTest):
     def test_where_none_does_the_run_begins_at_a_checkpoint(self):
         redone = self.redone([{"kind": "node", "node": 0, "from": 3.0}], (1, 0), (1, 1), (1, 2), (2, 1))
         self.assertEqual((redone.judged, redone.again, redone.problems), (0, 1, []))
+
+    def test_who_ends_without_a_cause_is_no_excuse(self):
+        for faults, problems in (([], 1), ([{"kind": "cut", "node": 0, "from": 3.0}], 1),
+                                 ([{"kind": "worker", "node": 0, "from": 2.9}], 0)):
+            with self.subTest(faults=faults), tempfile.TemporaryDirectory() as self.folder:
+                self.write("events-0.jsonl", [{"event": "worker_exited", "time": wall(3), "host": "node0"}])
+                redone = self.redone(faults, (1, 0), (1, 1), (1, 2), (2, 1))
+                self.assertEqual(len(redone.problems), problems, redone.problems)
 
     def test_losses_that_differ_are_seen(self):
         self.assertEqual(runs.difference({0: 1.0}, {0: 1.0}), 0.0)

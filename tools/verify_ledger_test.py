@@ -72,9 +72,9 @@ class VerifyTest(unittest.TestCase):
         with open(path, "wb") as file:
             file.write(text.encode() if isinstance(text, str) else text)
 
-    def settings(self, run, epochs=EPOCHS, max_steps=0, seed=3):
+    def settings(self, run, epochs=EPOCHS, max_steps=0, seed=3, patience=0):
         self.write(run, "config.yaml", f"cnnA:\n  data: {os.path.join(self.folder, 'data')}\n  seed: {seed}\n  epochs: {epochs}\n"
-                   f"  max_steps: {max_steps}\n  batch_size: 2\n  global_batch: {BATCH}\n")
+                   f"  max_steps: {max_steps}\n  batch_size: 2\n  global_batch: {BATCH}\n  early_stopping_epochs: {patience}\n")
 
     def ledger(self, run, lines, head=None):
         previous, text, before = "0" * 64, b"", None
@@ -146,6 +146,21 @@ class VerifyTest(unittest.TestCase):
                 for epoch in (0, 3):
                     order = samples.Order(head, epoch)
                     self.assertEqual(sorted(order.sample(p) for p in range(SIZE)), list(range(SIZE)), head)
+
+    def test_a_run_that_stops_early_is_complete(self):
+        self.run_of(steps(range(2 * EACH)))
+        self.settings("run", patience=1)
+        self.write("run", "report.json", json.dumps({"steps": 2 * EACH, "epochs": 2, "best_epoch": 1}))
+        self.verify(0)
+        self.write("run", "report.json", json.dumps({"steps": 2 * EACH, "epochs": 2, "best_epoch": 2}))
+        self.rejected("10 steps are recorded, the settings in ")
+        self.write("run", "report.json", json.dumps({"steps": STEPS, "epochs": 2, "best_epoch": 1}))
+        self.rejected("10 steps are recorded, the report in ")
+
+    def test_steps_of_a_run_may_end_within_an_epoch(self):
+        self.run_of(steps(range(EACH + 2)))
+        self.settings("run", max_steps=EACH + 2)
+        self.verify(0)
 
     def test_one_that_was_stopped_is_partial(self):
         self.run_of(steps(range(8)))

@@ -340,8 +340,12 @@ function openLog(job, rank) {
 }
 
 async function readLog(reading) {
+  if (reading.asking) return;
+  reading.asking = true;
+  clearTimeout(reading.timer);
   const {job, rank, attempt, out, err} = reading;
   const view = byId('log');
+  let pause = 1000;
   try {
     const part = await call(`/api/log?${new URLSearchParams({job, rank, attempt, out, err})}`);
     if (log !== reading) return;
@@ -351,11 +355,15 @@ async function readLog(reading) {
     while (view.childNodes.length > 200) view.firstChild.remove();
     if (fresh && atEnd) view.scrollTop = view.scrollHeight;
     Object.assign(reading, {attempt: part.attempt, out: part.out_end, err: part.err_end});
+    setText(byId('log-title'), `Log of rank ${rank}`);
+    if (part.more) pause = 0;
   } catch (error) {
     if (log !== reading) return;
     setText(byId('log-title'), `Log of rank ${rank}: ${error.message}`);
+  } finally {
+    reading.asking = false;
   }
-  if (byId('log-follow').checked) reading.timer = setTimeout(() => readLog(reading), 1000);
+  if (byId('log-follow').checked) reading.timer = setTimeout(() => readLog(reading), pause);
 }
 
 byId('log-close').addEventListener('click', closeLog);

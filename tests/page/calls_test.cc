@@ -1,5 +1,14 @@
 #include "page/calls.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <future>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,6 +36,43 @@ TEST(CallsTest, AControlQuestionIsReadFromTheBody) {
   for (const char* bad : {"", "[]", "{", R"({"node": 1})", R"({"x": "y"})", R"({"job": "a"})"})
     EXPECT_FALSE(ReadControlQuestion("drain", bad).ok()) << bad;
   EXPECT_FALSE(ReadControlQuestion("stop", std::string(5000, ' ') + "{}").ok());
+}
+
+/// Accepts and says nothing.
+class SilentService {
+ public:
+  SilentService() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(socket_.get(), any, size), 0);
+    EXPECT_EQ(listen(socket_.get(), 64), 0);
+    EXPECT_EQ(getsockname(socket_.get(), any, &size), 0);
+    endpoint_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  }
+  const std::string& endpoint() const { return endpoint_; }
+
+ private:
+  const UniqueFd socket_;
+  std::string endpoint_;
+};
+
+TEST(CallsTest, WhatWaitsForLogsHoldsUpNoControlCall) {
+  const SilentService silent;
+  Calls calls({.insecure = true});
+  std::atomic<int> read = 0;
+  const auto count = [&read](const web::Response&) { ++read; };
+  for (int i = 0; i < 4; ++i) calls.ReadLog({silent.endpoint()}, "job=a&rank=0", count);
+  std::promise<int> status;
+  const TimePoint asked = MonotonicNow();
+  // Nobody listens there: it is refused at once.
+  calls.Control({"127.0.0.1:1"}, "stop", R"({"job": "a"})",
+                [&](const web::Response& response) { status.set_value(response.status); });
+  EXPECT_EQ(status.get_future().get(), 409);
+  EXPECT_LT(MonotonicNow() - asked, std::chrono::seconds(4)) << "the logs take 5 s each";
+  EXPECT_EQ(read, 0);
 }
 
 }  // namespace

@@ -85,5 +85,24 @@ TEST(HistoryTest, NodesOfAJobThatEndedAreNotLost) {
   EXPECT_TRUE(history.GoneOf("job").empty());
 }
 
+/// Its clock began when its machine did.
+TEST(HistoryTest, ARateIsOfOneNodesClock) {
+  History history;
+  const auto count = [&](const std::string& node, double measured, int64_t samples, int64_t asked) {
+    auto state = AState(1, asked);
+    state.nodes[0].node_id = node;
+    state.nodes[0].use.measured = FromSeconds(measured);
+    state.nodes[0].use.workers[0].samples = samples;
+    history.OnState(state, kHistoryNow);
+  };
+  count("a", 98, 800, 1);
+  count("a", 100, 1000, 2);
+  EXPECT_THAT(history.RateOf("job"), Optional(100.0));
+  count("b", 100.01, 1100, 3);
+  EXPECT_EQ(history.RateOf("job"), std::nullopt) << "rank 0 is on another node now";
+  count("b", 102.01, 1300, 4);
+  EXPECT_THAT(history.RateOf("job"), Optional(100.0));
+}
+
 }  // namespace
 }  // namespace mtrun::page

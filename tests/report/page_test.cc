@@ -55,6 +55,18 @@ TEST(Page, ChartsMarkWhereTheMembershipChanged) {
   EXPECT_EQ(charts[4]["series"][0]["points"], nlohmann::ordered_json::parse("[[0,2],[3,1],[9,1]]"));
 }
 
+TEST(Page, SaysWhichImagesAFigureIsOf) {
+  RunRecord run = Old();
+  for (EpochPoint& epoch : run.epochs) epoch.validation = true;
+  run.result->chosen_by_validation = true;
+  run.result->tested_epoch = run.result->best_epoch = 2;
+  EXPECT_EQ(ChartsOf({run})[0]["series"][1]["name"], "validation");
+  const std::string page = Page({run}, "today");
+  for (const char* part : {"validation loss", "validation accuracy", "test accuracy, of epoch 2",
+                           "best of the validation, in epoch 2"})
+    EXPECT_THAT(page, HasSubstr(part)) << part;
+}
+
 TEST(Page, SeveralRunsLieOverEachOther) {
   RunRecord other = Old();
   other.name = "other";

@@ -49,6 +49,22 @@ TEST(RunReader, WhatWasTakenBackDoesNotCount) {
   EXPECT_EQ(run.unread_lines, 0);
 }
 
+TEST(RunReader, ValidationImagesStandWhereTheTestsWould) {
+  RunReader reader;
+  reader.AddMetrics(R"({"data_wait":1.5,"steps":1})");
+  reader.AddMetrics(
+      R"({"eval":1,"steps":3,"train_loss":1,"val_loss":2,"train_accuracy":0.4,"val_accuracy":0.5,"seconds":1})");
+  reader.AddResult(R"({"program":"cnnA","chosen_by_validation":true,"best_epoch":1,"tested_epoch":1})");
+  const RunRecord run = reader.Take();
+  EXPECT_EQ(run.unread_lines, 0);
+  ASSERT_EQ(run.epochs.size(), 1u);
+  EXPECT_EQ(run.epochs[0].test_loss, 2);
+  EXPECT_EQ(run.epochs[0].test_accuracy, 0.5);
+  EXPECT_STREQ(EvaluatedOn(run), "validation");
+  EXPECT_TRUE(run.result->chosen_by_validation);
+  EXPECT_EQ(run.result->tested_epoch, 1);
+}
+
 TEST(RunReader, TheLedgerKnowsTheWorldOfEveryStep) {
   RunReader reader;
   reader.AddLedger(R"({"ledger":2,"run":"77"})");

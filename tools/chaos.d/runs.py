@@ -11,7 +11,8 @@ TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, os.path.join(TOOLS, "verify_ledger.d"))
 import ledger as ledgers  # noqa: E402
 
-SLACK_SECONDS = 1.0  # a line may be seen so much after it was written
+SLACK_SECONDS = 1.0   # a line may be seen so much after it was written
+BEFORE_SECONDS = 5.0  # a fault may end a worker that its node has just started for the next generation
 ENDS_PROCESSES = ("worker", "agent", "node", "leave", "gone")
 
 
@@ -64,15 +65,31 @@ class Story:
                 hosts = {node["host"] for node in event["nodes"]}
                 self.members.setdefault(event["generation"], (event["t"], hosts))
 
+    def between(self, before, after):
+        """From when to when the first of two generations was the newest, and who was in both."""
+        if before not in self.members or after not in self.members:
+            return 0.0, 0.0, set()
+        (since, old), (until, new) = self.members[before], self.members[after]
+        return since, until, old & new
+
+    def hit(self, since, until):
+        """Nodes to which something was done that ends processes."""
+        return {f"node{fault['node']}" for fault in self.faults
+                if fault["kind"] in ENDS_PROCESSES and since <= fault["from"] <= until}
+
+    def ended(self, since, until):
+        """Nodes of which a worker has ended."""
+        return {host for when, host in self.exits if since <= when <= until}
+
     def survivors(self, before, after):
         """Members of both whose processes nothing has ended between their beginnings."""
-        if before not in self.members or after not in self.members:
-            return set()
-        (since, old), (until, new) = self.members[before], self.members[after]
-        hurt = {host for when, host in self.exits if since <= when <= until}
-        hurt |= {f"node{fault['node']}" for fault in self.faults
-                 if fault["kind"] in ENDS_PROCESSES and since <= fault["from"] <= until}
-        return (old & new) - hurt
+        since, until, both = self.between(before, after)
+        return both - self.ended(since, until) - self.hit(since, until)
+
+    def without_cause(self, before, after):
+        """Members of both of which a worker has ended although nothing was done to them: workers stay over generations."""
+        since, until, both = self.between(before, after)
+        return (both & self.ended(since, until)) - self.hit(since - BEFORE_SECONDS, until)
 
 
 class Redone:
@@ -89,6 +106,9 @@ class Redone:
         for generation in sorted(steps):
             back = {step for step in live if step >= min(steps[generation])}
             self.total += len(back)
+            if before is not None and (ended := story.without_cause(before, generation)):
+                self.problems.append(f"between generations {before} and {generation} workers of {', '.join(sorted(ended))} ended "
+                                     "although nothing was done to them")
             if before is not None and (left := story.survivors(before, generation)):
                 self.judged += 1
                 if len(back) > 1:

@@ -145,7 +145,8 @@ def compare(run, alone):
     return worst, [] if worst <= 1e-9 else [f"losses differ by {worst:.3g}"]
 
 
-def report(args, training, alone, left):
+def report(args, training, alone, left, bad_ends):
+    """Prints the table; whether all is well. `left`: processes, `bad_ends`: of mtruns, in words."""
     run = os.path.join(training.folder, "run")
     executed = {(line["step"], line["generation"]) for line in properties.lines_of(os.path.join(run, "ledger.jsonl"))
                 if "step" in line}
@@ -162,6 +163,7 @@ def report(args, training, alone, left):
     worst, problems = compare(run, alone)
     if left:
         problems.append(f"{len(left)} processes are left: {left}")
+    problems += bad_ends
     times = regroups(run)
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {wall:.0f} s; seed {args.seed}")
     screen.table(["figure", "value", "target"], [

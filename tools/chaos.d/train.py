@@ -72,6 +72,12 @@ def parse(argv):
     return args
 
 
+def ended_badly(fronts, hit):
+    """The mtruns to which nothing was done, and which did not end with 0: one a node, None where there never was one."""
+    return [f"mtrun of node {node} ended with {front.returncode}" for node, front in enumerate(fronts)
+            if front is not None and front not in hit and front.returncode != 0]
+
+
 class Training:
     def __init__(self, args):
         self.args, self.choose = args, random.Random(args.seed)
@@ -85,6 +91,7 @@ class Training:
         self.service, self.service_back = None, None
         self.log = []           # (wall time, what, node)
         self.at_last_step = set()  # pids of the workers when the ledger's newest step was seen
+        self.hit = set()        # mtruns that were killed or told to go
         self.done = False
 
     # ---- what runs
@@ -147,6 +154,7 @@ class Training:
             self.cluster.set_link(node, False)
             self.cluster.kill_all(node)
         if what != "worker":
+            self.hit.add(self.fronts[node])
             self.leave_for(node)
         return True
 
@@ -157,6 +165,7 @@ class Training:
             return False
         node = self.choose.choice(here)
         cluster.send(self.fronts[node].pid, signal.SIGTERM)
+        self.hit.add(self.fronts[node])
         self.leave_for(node)
         self.log.append((time.time(), "leave", node))
         return True
@@ -257,7 +266,8 @@ def main(argv):
     try:
         training.run()
         left = training.cluster.processes()
-        good = storm.report(args, training, training.undisturbed(), left)
+        bad_ends = ended_badly(training.fronts, training.hit)
+        good = storm.report(args, training, training.undisturbed(), left, bad_ends)
     except RuntimeError as error:
         print(f"chaos: {error}")
     finally:

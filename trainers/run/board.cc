@@ -64,12 +64,15 @@ void Board::AddGauges(const FinishedStep& step, TimePoint now) {
 }
 
 void Board::Add(const EvalRecord& record) {
-  std::vector<Scalar> scalars = {{"loss/test", record.test_loss}, {"loss/train_epoch", record.train_loss}};
+  const bool test = !record.validation;
+  std::vector<Scalar> scalars = {{test ? "loss/test" : "loss/validation", record.test_loss},
+                                 {"loss/train_epoch", record.train_loss}};
   if (record.classified) {
-    scalars.push_back({"accuracy/test", record.test_accuracy});
+    scalars.push_back({test ? "accuracy/test" : "accuracy/validation", record.test_accuracy});
     scalars.push_back({"accuracy/train_epoch", record.train_accuracy});
   }
-  if (record.test_top5) scalars.push_back({"accuracy/test_top5", *record.test_top5});
+  if (record.test_top5)
+    scalars.push_back({test ? "accuracy/test_top5" : "accuracy/validation_top5", *record.test_top5});
   file_.Add(WallClock(), record.steps, scalars);
 }
 

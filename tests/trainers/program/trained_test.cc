@@ -214,6 +214,8 @@ TEST_F(TrainedTest, BestIsChosenByValidationAndTheTestComesOnce) {
   const double loss = report["test_loss"];
   for (const char* what : {"", "/best", "/model_best.safetensors"})
     EXPECT_NEAR(Evaluate(run + what, data)["loss"].get<double>(), loss, 1e-12 * loss) << what;
+  support::Program verify({"python3", support::TestFile("../tools/verify_ledger"), run, "--data", data});
+  EXPECT_EQ(verify.Wait(), 0) << verify.Text();
 }
 
 TEST_F(TrainedTest, ARunThatGoesOnKeepsItsShare) {

@@ -94,6 +94,19 @@ TEST_F(BoardTest, ANewWriterClosesTheGap) {
   EXPECT_EQ(Curve("loss/train"), (Points{{0, 1}, {1, 2}, {2, 2}, {3, 2}}));
 }
 
+TEST_F(BoardTest, ValidationImagesAreNotTheTests) {
+  RunFiles files(In());
+  ASSERT_TRUE(files.BecomeWriter(At(0, 1)).ok());
+  Record(files, {0, 1}, 1);
+  EvalRecord record{.steps = 2, .epoch = 1, .test_loss = 4, .test_accuracy = 0.25};
+  record.validation = true;
+  ASSERT_TRUE(files.Record(record, ConfusionMatrix(2)).ok());
+  ASSERT_TRUE(files.Flush().ok());
+  EXPECT_EQ(Curve("accuracy/validation"), (Points{{2, 0.25}}));
+  EXPECT_EQ(Curve("loss/validation"), (Points{{2, 4}}));
+  EXPECT_EQ(Curve("loss/test"), Points());
+}
+
 TEST_F(BoardTest, AnEvaluationWhereTheRunGoesOnStays) {
   const EvalRecord record{
       .steps = 2, .epoch = 1, .train_loss = 2, .train_accuracy = 0.5, .test_loss = 4, .test_accuracy = 0.25};
