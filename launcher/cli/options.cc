@@ -119,6 +119,12 @@ absl::Status ReadConfig(Settings& settings) {
   return Annotate(settings.ApplyYaml(settings.Text("config"), "mtrun", missing), "--config");
 }
 
+/// Is the same whatever is set.
+bool AsksNobody(Options::Act act) {
+  using Act = Options::Act;
+  return act == Act::kHelp || act == Act::kVersion || act == Act::kCompletion || act == Act::kNewToken;
+}
+
 }  // namespace
 
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const EnvironmentMap& environment,
@@ -132,9 +138,13 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& args, const
 
   Options options;
   MT_RETURN_IF_ERROR(ReadQuestion(*rest, &settings, &options));
-  if (options.act != Options::Act::kRun) return options;
+  if (AsksNobody(options.act)) return options;
   MT_RETURN_IF_ERROR(settings.ApplyEnvironment(environment, "PET_"));
   if (settings.IsSet("config")) MT_RETURN_IF_ERROR(ReadConfig(settings));
+  if (options.act != Options::Act::kRun) {
+    MT_RETURN_IF_ERROR(ReadAskers(settings, &options));
+    return options;
+  }
   for (const DerivedSetting& each : derived) settings.Derive(each.name, each.value, each.source);
   if (derived.empty() && NamesHosts(settings)) {
     const std::string hosts = "hosts";

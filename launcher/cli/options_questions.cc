@@ -1,5 +1,6 @@
 // Questions to mtrun, which then runs nothing.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -8,6 +9,7 @@
 #include "base/endpoint.h"
 #include "base/status_macros.h"
 #include "launcher/cli/options_reading.h"
+#include "launcher/cli/rdzv_conf.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -71,11 +73,6 @@ absl::Status ReadDoctor(const std::vector<std::string>& rest, Settings* settings
                         settings->ParseFlags({rest.begin() + 1, rest.end()}, true));
     if (!more.empty()) return WouldNotRun("doctor", more.front());
   }
-  options->log_dir = settings->Text("log_dir");
-  options->local_addr = settings->Text("local_addr");
-  const absl::StatusOr<PortRange> range = ParsePortRange(settings->Text("port_range"));
-  if (!range.ok()) return Annotate(range.status(), "--port_range");
-  options->port_range = *range;
   return absl::OkStatus();
 }
 
@@ -103,7 +100,6 @@ absl::Status ReadServiceQuestion(const ServiceQuestion& question, const std::vec
     MT_RETURN_IF_ERROR(ReadEndpoints(name, settings->Text(name), options));
   }
   if (name == "logs") options->asked_rank = static_cast<int>(settings->Int("logs"));
-  options->job.job_id = settings->Text("rdzv_id");
   return absl::OkStatus();
 }
 
@@ -134,8 +130,26 @@ absl::Status ReadQuestion(const std::vector<std::string>& rest, Settings* settin
         absl::StrCat("--", asked->name, " and --doctor are two questions: give one of them"));
   if (options->act == Options::Act::kDoctor) MT_RETURN_IF_ERROR(ReadDoctor(rest, settings, options));
   options->completion_shell = settings->Text("print_completion");
-  options->insecure = settings->Bool("insecure");
-  options->token_file = settings->Text("token_file");
+  return absl::OkStatus();
+}
+
+absl::Status ReadAskers(const Settings& settings, Options* options) {
+  options->insecure = settings.Bool("insecure");
+  options->token_file = settings.Text("token_file");
+  for (const absl::string_view pair :
+       absl::StrSplit(settings.Text("rdzv_conf"), ',', absl::SkipWhitespace())) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(pair, absl::MaxSplits('=', 1));
+    if (absl::StripAsciiWhitespace(parts.first) != "weak_token") continue;
+    MT_RETURN_IF_ERROR(
+        Annotate(ReadConfPair("weak_token", parts.second, /*fixed=*/false, options), "--rdzv_conf"));
+  }
+  options->job.job_id = settings.Text("rdzv_id");
+  options->log_dir = settings.Text("log_dir");
+  options->local_addr = settings.Text("local_addr");
+  const absl::StatusOr<PortRange> range = ParsePortRange(settings.Text("port_range"));
+  if (!range.ok()) return Annotate(range.status(), "--port_range");
+  options->port_range = *range;
   return absl::OkStatus();
 }
 

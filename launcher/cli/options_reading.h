@@ -31,6 +31,8 @@ absl::Status ReadEntry(const OptionContext& context, Options* options);
 
 /// Which question is asked, if any, and of whom (options_questions.cc). `rest`: what is not mtrun's flags.
 absl::Status ReadQuestion(const std::vector<std::string>& rest, Settings* settings, Options* options);
+/// As whom a question is asked, and what the doctor looks at: from flags, environment and --config as ever.
+absl::Status ReadAskers(const Settings& settings, Options* options);
 
 /// Back-end, endpoint, --rdzv_conf, --rdzv_id; after the nodes.
 absl::Status ReadRendezvous(const OptionContext& context, Options* options);

@@ -20,6 +20,23 @@ TEST(QuestionsTest, HelpNamesEveryFlagOfTheContract) {
   for (const SettingSpec& spec : OptionTable()) EXPECT_THAT(HelpText(), HasSubstr("--" + spec.name));
 }
 
+TEST(QuestionsTest, AreAskedAsWhoeverTheEnvironmentSays) {
+  const EnvironmentMap environment = {{"PET_TOKEN_FILE", "/etc/site.token"},
+                                      {"PET_RDZV_ID", "run7"},
+                                      {"PET_LOCAL_ADDR", "10.0.0.1"},
+                                      {"PET_RDZV_CONF", "join_timeout=3,weak_token=1"}};
+  for (const char* line : {"--http_passwords", "--doctor", "--status node1", "--drain node3 node1"}) {
+    const auto options = Parse(line, environment);
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->token_file, "/etc/site.token") << line;
+    EXPECT_EQ(options->job.job_id, "run7");
+    EXPECT_EQ(options->local_addr, "10.0.0.1");
+    EXPECT_TRUE(options->weak_token);
+  }
+  EXPECT_EQ(Parse("--http_passwords --token_file /mine", environment)->token_file, "/mine");
+  EXPECT_EQ(Parse("--version", {{"PET_NNODES", "many"}})->act, Options::Act::kVersion);
+}
+
 TEST(QuestionsTest, AnEvictionNamesANodeAndWhereItsJobMeets) {
   for (const char* line : {"--evict node3 node1", "--rdzv_id run7 --insecure --evict=node3 node1:29400",
                            "--evict node3 node1 --insecure --rdzv-id run7"}) {
