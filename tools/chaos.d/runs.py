@@ -59,7 +59,7 @@ class Story:
 
     def __init__(self, evidence, faults, began, ended):
         self.members, self.faults = {}, faults  # generation -> (since, hosts)
-        self.exits = [(event["t"], event["host"]) for event in evidence.events_of("worker_exited")]
+        self.exits = [(event["t"], event["host"], event.get("exit_code") == 0) for event in evidence.events_of("worker_exited")]
         for event in evidence.events_of("generation_assigned"):
             if began <= event["t"] <= ended:
                 hosts = {node["host"] for node in event["nodes"]}
@@ -77,9 +77,9 @@ class Story:
         return {f"node{fault['node']}" for fault in self.faults
                 if fault["kind"] in ENDS_PROCESSES and since <= fault["from"] <= until}
 
-    def ended(self, since, until):
-        """Nodes of which a worker has ended."""
-        return {host for when, host in self.exits if since <= when <= until}
+    def ended(self, since, until, badly=False):
+        """Nodes of which a worker has ended. `badly`: with success it has been one of the last run, which was over."""
+        return {host for when, host, well in self.exits if since <= when <= until and not (badly and well)}
 
     def survivors(self, before, after):
         """Members of both whose processes nothing has ended between their beginnings."""
@@ -89,7 +89,7 @@ class Story:
     def without_cause(self, before, after):
         """Members of both of which a worker has ended although nothing was done to them: workers stay over generations."""
         since, until, both = self.between(before, after)
-        return (both & self.ended(since, until)) - self.hit(since - BEFORE_SECONDS, until)
+        return (both & self.ended(since, until, badly=True)) - self.hit(since - BEFORE_SECONDS, until)
 
 
 class Redone:
