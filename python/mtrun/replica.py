@@ -1,5 +1,6 @@
 """A training run over torch.distributed that its workers hold together: whoever is left goes on in place, newcomers are
 handed the state, each sample is taken exactly once."""
+import ctypes
 import hashlib
 import io
 import os
@@ -181,7 +182,7 @@ class Replica:
     def _digest(self):
         found = hashlib.sha256()
         for tensor in self.model.state_dict().values():
-            found.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+            found.update(_bytes_of(tensor))
         return int.from_bytes(found.digest()[:8], "little") & MASK63
 
     def _give(self, ranks):
@@ -197,9 +198,9 @@ class Replica:
     def _take(self, source):
         size = torch.zeros(1, dtype=torch.int64)
         dist.recv(size, source)
-        payload = torch.zeros(int(size), dtype=torch.uint8)
-        dist.recv(payload, source)
-        self._restore(torch.load(io.BytesIO(payload.numpy().tobytes()), weights_only=True))
+        data = bytearray(int(size))
+        dist.recv(torch.frombuffer(data, dtype=torch.uint8), source)
+        self._restore(torch.load(io.BytesIO(data), weights_only=True, map_location="cpu"))
         self._knows = True
 
     # ---- checkpoints
@@ -250,3 +251,9 @@ class Replica:
                 return
             except (OSError, RuntimeError, KeyError, EOFError) as error:
                 print(f"mtrun: {self._path(step)} cannot be read, the one before it is taken: {error}", file=sys.stderr)
+
+
+def _bytes_of(tensor):
+    """A copy; tensor.numpy() would need NumPy, without which PyTorch can be installed."""
+    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    return ctypes.string_at(flat.data_ptr(), flat.numel()) if flat.numel() else b""
