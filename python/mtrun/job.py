@@ -16,6 +16,8 @@ SIGNAL_ECHO_SECONDS = 1.0
 CAUGHT = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 PROGRESS_SECONDS = 0.5  # between two reports of it
 HOLD_SECONDS = 0.005  # between two looks at a lease that is over: its page tells nobody when it changes
+LOOK_SECONDS = 0.1  # while waiting for an assignment: those wake who waits, signals do not
+FOLLOWS_SECONDS = 1.0  # so long a worker that is asked to go still follows the others into a generation that is near
 
 
 class Interrupted(RuntimeError):
@@ -33,7 +35,7 @@ class AgentLost(Exception):
 def join(environment=None):
     """The Job of this process. ConnectionError where MTRUN_SOCKET names no agent, ValueError for malformed variables.
     On the main thread, SIGTERM, SIGINT and SIGUSR1 become `job.leaves` from here on; the same signal again, a second later or
-    more, has its usual effect."""
+    more, has its usual effect. A worker that is asked to go before it has a place exits with `job.exit_status`."""
     return Job(dict(os.environ) if environment is None else environment)
 
 
@@ -81,7 +83,13 @@ class Job:
                   cooperative=True, reports=True)
         self._channel.start()
         self._say("ready", generation="0.0")
-        self.next()
+        try:
+            self.next()
+        except Stopped:
+            if not self.leaves:
+                raise
+            self.leave()
+            raise SystemExit(self.exit_status) from None
 
     def _catch_signals(self):
         if threading.current_thread() is not threading.main_thread():
@@ -149,16 +157,16 @@ class Job:
 
     # ---- generations
     def next(self, timeout=None):
-        """Waits for the next generation's Assignment, enters and returns it. Stopped when there will be none, AgentLost when
-        the agent is gone, TimeoutError after `timeout` seconds. Without mtrun there is only the first."""
+        """Waits for the next generation's Assignment, enters and returns it. Stopped when there will be none, or when this
+        worker is asked to go and none is near; AgentLost when the agent is gone, TimeoutError after `timeout` seconds. Without
+        mtrun there is only the first."""
         if not self.elastic:
             if self._entered:
                 raise Stopped("without mtrun no other generation follows")
             self._entered = self.assignment.generation
             return self.assignment
         with self._changed:
-            if not self._changed.wait_for(lambda: self._stop or self._lost or self._has_next(), timeout):
-                raise TimeoutError(f"no assignment within {timeout} s")
+            self._await_next(timeout)
             if self._stop:
                 raise Stopped(self._stop)
             if self._lost:
@@ -168,6 +176,17 @@ class Job:
             self._times.restart()
             self._told_progress = None  # the first step of a generation is news
             return self.assignment
+
+    def _await_next(self, timeout):
+        began = time.monotonic()
+        while not (self._stop or self._lost or self._has_next()):
+            waited = time.monotonic() - began
+            # Who has trained follows for a moment: where all are asked to go, they best agree on it after a step.
+            if self.leaves and (self._entered is None or waited >= FOLLOWS_SECONDS):
+                raise Stopped("this worker was asked to go")
+            if timeout is not None and waited >= timeout:
+                raise TimeoutError(f"no assignment within {timeout} s")
+            self._changed.wait(LOOK_SECONDS if timeout is None else min(LOOK_SECONDS, timeout - waited))
 
     @contextlib.contextmanager
     def connects(self):
@@ -262,21 +281,22 @@ class Job:
         self._say("leaving", why=why)
 
     # ---- the lease
-    def hold(self):
+    def hold(self, outside=False):
         """Before anything is committed: returns when this node's lease is valid, at once or after a while. Interrupted when
-        the generation ends meanwhile, or this worker is asked to go and has held for half of its grace."""
+        the generation ends meanwhile, or this worker is asked to go and has held for half of its grace. `outside`: the
+        generation may be over, what is committed is what this worker goes with."""
         told, gives_up = time.monotonic(), None
         while self._lease and self._lease.over(self.generation):
             now = time.monotonic()
             if now - told >= 1:
                 told = now
                 self._say("waiting", generation=self.generation, seconds=1.0)
-            if self.leaves:
+            if self.leaves or outside:
                 gives_up = gives_up or now + self._grace / 2
-            if self.over() or (gives_up and now >= gives_up):
+            if (self.over() and not outside) or (gives_up and now >= gives_up):
                 raise Interrupted("no rendezvous service has answered within fence_timeout")
             time.sleep(HOLD_SECONDS)
-        if self.over():
+        if self.over() and not outside:
             raise Interrupted(self._why_ended or "the generation is over")
 
     # ---- the channel

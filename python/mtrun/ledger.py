@@ -27,6 +27,15 @@ class Ledger:
         """That any line names, 0 without one: a run that continues takes a higher one."""
         return max((entry.get("generation", 0) for entry in self._lines()), default=0)
 
+    def end(self):
+        """The highest generation that any line names, and the step that follows its last line; (0, 0) without one."""
+        generation = next_step = 0
+        for entry in self._lines():
+            if entry.get("generation", -1) >= generation and ("step" in entry or "rewind" in entry):
+                generation = entry["generation"]
+                next_step = entry["step"] + 1 if "step" in entry else entry["rewind"]
+        return generation, next_step
+
     def run(self):
         """Of the first line; None without one."""
         return next((entry["run"] for entry in self._lines() if "ledger" in entry), None)

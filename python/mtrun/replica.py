@@ -1,6 +1,8 @@
 """A training run over torch.distributed that its workers hold together: whoever is left goes on in place, newcomers are
 handed the state, each sample is taken exactly once."""
+import contextlib
 import ctypes
+import fcntl
 import hashlib
 import io
 import os
@@ -47,6 +49,7 @@ class Replica:
         self._run, self._generation = secrets.token_hex(8), 0
         self._knows = False  # holds a state that counts: of a checkpoint, or of a generation that it was in
         self._recent, self._writes = [], False
+        self._votes_to_leave = False  # in the step that was summed last
         if folder:
             self._load_newest()
 
@@ -54,7 +57,7 @@ class Replica:
     def steps(self, loss_of):
         """Trains to the end of the sampler and yields a Step for each one. `loss_of(ids)`: the mean loss over these samples,
         to be differentiated. Regroups, hands over and leaves as it must; a worker that was asked to go ends here, one whose
-        whole job was asked to go saves and exits with 128 + signal."""
+        whole job was asked to go, or that waits for others then, saves and exits with 128 + signal."""
         grouped = False
         while True:
             try:
@@ -66,7 +69,8 @@ class Replica:
                     yield taken
                     if leaving == taken.world_size:
                         self._save_for_all()
-                    if leaving and self.job.leaves:
+                    # By its vote, as the others know it: who is asked since goes on, and says so in the next step.
+                    if leaving and self._votes_to_leave:
                         self.job.leave(f"after step {self.sampler.step}")
                         leave_group(self.job)
                         return
@@ -78,7 +82,20 @@ class Replica:
             except Interrupted:
                 grouped = False
             except Stopped:
+                self._stop_while_waiting()
                 return
+
+    def _stop_while_waiting(self):
+        """No generation follows for this worker: what it holds may be the newest that there is."""
+        if self._folder and self._knows:
+            try:
+                self._save_unless_saved()
+            except Interrupted as error:
+                print(f"mtrun: step {self.sampler.step} is not saved: {error}", file=sys.stderr)
+        leave_group(self.job)
+        if self.job.leaves:
+            self.job.leave(f"asked to go after step {self.sampler.step}")
+            sys.exit(self.job.exit_status)
 
     def _finish(self):
         """True when the job has ended; False when another generation begins first, which is to be taken part in."""
@@ -110,7 +127,8 @@ class Replica:
             if p.grad is None:
                 p.grad = torch.zeros_like(p)
         signed = hash - (1 << 64) if hash >> 63 else hash
-        exact = torch.tensor([count, signed, int(self.job.leaves), int(self.job.wants_regroup)])
+        self._votes_to_leave = self.job.leaves
+        exact = torch.tensor([count, signed, int(self._votes_to_leave), int(self.job.wants_regroup)])
         mean = torch.tensor([loss], dtype=torch.float64)
         flat = torch.cat([p.grad.reshape(-1) for p in parameters])
         with interruptible(self.job):
@@ -208,19 +226,41 @@ class Replica:
         """Whether the checkpoint of this very step is there."""
         return os.path.exists(self._path(self.sampler.step))
 
-    def save(self):
-        """Whole or not at all: written beside, synced, renamed; the last two stay."""
-        self.job.hold()
+    def save(self, outside=False):
+        """Whole or not at all: written beside, synced, renamed; the last two stay. `outside`: of a generation."""
+        self.job.hold(outside)
         os.makedirs(self._folder, exist_ok=True)
         path = self._path(self.sampler.step)
         with open(path + ".partial", "wb") as file:
             torch.save(self._state(), file)
             file.flush()
             os.fsync(file.fileno())
-        self.job.hold()
+        self.job.hold(outside)
         os.replace(path + ".partial", path)
         for step in self._checkpoints()[:-2]:
             os.remove(self._path(step))
+
+    def _save_unless_saved(self):
+        """Others who hold the state may be asked to go at the same time: the first to come saves it for all. Nothing is saved
+        where others have gone on without this worker, or have saved as much."""
+        with self._alone_in_folder():
+            step, (generation, next_step) = self.sampler.step, self._ledger.end()
+            if self._generation < generation or max(self._checkpoints(), default=-1) >= step:
+                return
+            # A member may have recorded a step that was aborted here: its line stays until the step is done again.
+            if self._generation > generation or next_step <= step:
+                self._ledger.begin(self._run, self._recent)
+            self.save(outside=True)
+
+    @contextlib.contextmanager
+    def _alone_in_folder(self):
+        os.makedirs(self._folder, exist_ok=True)
+        folder = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
 
     def _save_for_all(self):
         """The whole job was asked to go."""

@@ -129,6 +129,12 @@ TEST_F(PythonPackage, AGroupThatDoesNotComeToBeIsLeftAtOnce) {
   EXPECT_EQ(test.Wait(kSlow), 0) << test.Text();
 }
 
+// What a Replica keeps of what it has trained, whatever it is told and whenever.
+TEST_F(PythonPackage, AReplicaLosesNothing) {
+  Program test({PeersPython(), support::TestFile("python/replica_with_torch.py")}, PythonEnvironment());
+  EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
+}
+
 TEST_F(PythonPackage, NodesJoinLeaveAndDie) {
   const auto node = [&](int rank) {
     return Train({"--nnodes", "1:3", "--nproc_per_node", "1", "--rdzv_endpoint", endpoint_, "--rdzv_conf",

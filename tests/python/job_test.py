@@ -156,6 +156,30 @@ class JobTest(AgentCase):
         self.assertEqual(job.exit_status, 128 + signal.SIGINT)
         job.leave()  # nobody to tell
 
+    def test_who_is_asked_to_go_waits_for_no_generation_that_is_not_near(self):
+        job = self.joined()
+        self.agent.say({"type": "dissolved", "generation": "1.1", "why": "lost", "graceful": False},
+                       {"type": "drain", "deadline_seconds": 5, "why": "asked"})
+        self.wait(lambda: job.leaves)
+        began = time.monotonic()
+        with self.assertRaisesRegex(Stopped, "asked to go"):
+            job.next(timeout=20)
+        self.assertLess(time.monotonic() - began, 10)
+        self.agent.say(assignment(2, world_size=1))
+        self.wait(lambda: job._newest.number == 2)
+        self.assertEqual(job.next().number, 2)  # one that is there is entered: its members would miss this worker
+
+    def test_who_is_asked_to_go_before_it_has_a_place_exits(self):
+        joining = in_thread(lambda: join(self.agent.environment()))
+        self.agent.accept()
+        for _ in range(2):
+            self.agent.heard()
+        self.agent.say({"type": "drain", "deadline_seconds": 5, "why": "asked"})
+        with self.assertRaises(SystemExit) as left:
+            joining.result()
+        self.assertEqual(left.exception.code, 128 + signal.SIGTERM)
+        self.assertEqual(self.agent.heard()["type"], "leaving")
+
     def test_a_signal_counts_once_however_often_it_comes_at_first(self):
         job = join({})
         for _ in range(3):

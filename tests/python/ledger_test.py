@@ -75,6 +75,18 @@ class LedgerTest(unittest.TestCase):
         self.assertEqual(status, 0, said)
         self.assertIn("superseded lines 1", said)
 
+    def test_its_end_is_that_of_the_highest_generation(self):
+        ledger = Ledger(self.folder, self.sampler)
+        self.assertEqual(ledger.end(), (0, 0))
+        first = self.writer()
+        self.step(1, first)
+        self.step(1, first)
+        self.assertEqual(ledger.end(), (1, 2))
+        self.sampler.step, self.recent = 1, self.recent[:1]
+        self.step(3, self.writer())
+        self.step(1, first)  # a writer that does not know that its generation is over
+        self.assertEqual(ledger.end(), (3, 2))
+
     def test_other_samples_than_the_order_says_are_found(self):
         ledger = self.writer()
         self.step(1, ledger, gathers=self.sampler.ids()[1:])

@@ -32,9 +32,9 @@ class Agent:
     def environment(self, **more):
         return {"MTRUN_SOCKET": self.path, "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "1", **more}
 
-    def accept(self):
+    def accept(self, timeout=20):
         self._worker = self._listener.accept()[0]
-        self._worker.settimeout(20)
+        self._worker.settimeout(timeout)
         self._lines = self._worker.makefile("rb")
 
     def heard(self):
