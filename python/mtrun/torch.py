@@ -5,9 +5,11 @@ import torch
 import torch.distributed as dist
 
 from mtrun.job import Interrupted
+from mtrun.sockets import NewConnections
 from mtrun.torch_store import CONNECT_TIMEOUT, meet
 
 PATIENCE = 2.0           # seconds for the agent's word on why a collective failed; then it is said to be broken
+_connections = None      # of the group that there is, or that is being made
 
 
 def regroup(job, backend=None):
@@ -34,11 +36,13 @@ def regroup(job, backend=None):
 
 def leave_group(job):
     """Ends the default process group of this process, if there is one, without waiting for anybody."""
+    global _connections
     job.on_break(None)
     if dist.is_initialized():
         _abort()
         with contextlib.suppress(RuntimeError):
             dist.destroy_process_group()
+    _connections = None
 
 
 @contextlib.contextmanager
@@ -65,6 +69,7 @@ def _of_a_collective(error):
 
 
 def _make_group(job, backend):
+    global _connections
     given = job.assignment
     job.on_break(lambda why: _abort())
     if given.world_size == 1 and not given.master_port:
@@ -77,8 +82,10 @@ def _make_group(job, backend):
     # One that did not come to be keeps its number, which is part of the keys over which its members meet: those that have
     # just begun count from 0.
     dist.distributed_c10d._world.group_count = 0
+    _connections = NewConnections()
     dist.init_process_group(backend, store=store, rank=given.rank, world_size=given.world_size, timeout=CONNECT_TIMEOUT)
     dist.barrier()  # whoever is lost by now is found out here, not in the first step
+    _connections.complete()
 
 
 def _abort():
@@ -87,4 +94,6 @@ def _abort():
         group = dist.distributed_c10d._get_default_group()
         for device in group._device_types:
             group._get_backend(device).abort()
+    if _connections:
+        _connections.shut_down()  # Gloo's abort does nothing: it would wait for a silent peer for minutes
 

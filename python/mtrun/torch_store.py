@@ -1,9 +1,7 @@
 """The store over which a generation's process group connects: whoever waits in it for a member that will not come is
 interrupted when the generation ends, instead of after torch.distributed's minutes."""
 import contextlib
-import os
 import socket
-import stat
 import threading
 import time
 from datetime import timedelta
@@ -11,6 +9,7 @@ from datetime import timedelta
 import torch.distributed as dist
 
 from mtrun.job import Interrupted
+from mtrun.sockets import connections, duplicate
 
 CONNECT_TIMEOUT = timedelta(seconds=600)
 STORE_KEY = "mtrun/torch_store"
@@ -90,20 +89,12 @@ def _cut(address, port, abort):
         addresses = {info[4][0] for info in socket.getaddrinfo(address, port)}
     except OSError:
         addresses = {address}
-    for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):
-            _cut_one(int(name), addresses, port)
-    abort()
-
-
-def _cut_one(descriptor, addresses, port):
-    if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-        return
-    with socket.socket(fileno=os.dup(descriptor)) as connection:
-        if connection.family in (socket.AF_INET, socket.AF_INET6):
+    for descriptor, _ in connections():
+        with contextlib.suppress(OSError), duplicate(descriptor) as connection:
             peer = connection.getpeername()
             if peer[1] == port and peer[0].removeprefix("::ffff:") in addresses:
                 connection.shutdown(socket.SHUT_RDWR)
+    abort()
 
 
 def _listen(job, given):

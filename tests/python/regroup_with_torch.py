@@ -2,6 +2,7 @@
 tests/e2e/python_package_test.cc runs it."""
 import base64
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,8 +13,8 @@ from datetime import timedelta
 import support
 import torch
 import torch.distributed as dist
-from mtrun import join
-from mtrun.torch import leave_group, regroup
+from mtrun import Interrupted, join
+from mtrun.torch import interruptible, leave_group, regroup
 from mtrun.torch_store import GenerationStore
 from support import Agent, assignment, in_thread
 
@@ -24,6 +25,8 @@ import torch.distributed as dist
 store = dist.TCPStore("127.0.0.1", int(sys.argv[1]), None, False)
 dist.init_process_group("gloo", store=store, rank=1, world_size=2)
 dist.barrier()
+print("connected", flush=True)
+sys.stdin.readline()
 """
 
 
@@ -100,12 +103,35 @@ class RegroupTest(unittest.TestCase):
         self.agent.say(dissolved("a node joins", True))
         self.agent.say(assignment(2, rank=0))
         port = base64.b64decode(self.heard("store_set")["value"]).decode()
-        with subprocess.Popen([sys.executable, "-c", FRESH, port]) as fresh:
+        with subprocess.Popen([sys.executable, "-c", FRESH, port], stdin=subprocess.DEVNULL) as fresh:
             try:
                 self.assertEqual(fresh.wait(6 * SOON), 0)
             finally:
                 fresh.kill()
         self.assertEqual(regrouping.result().generation, "2.2")
+
+    def sums(self):
+        with interruptible(self.job):
+            dist.all_reduce(torch.ones(1 << 20))
+
+    def test_a_member_that_falls_silent_holds_nobody_up(self):
+        self.joined(rank=0)
+        regrouping = in_thread(lambda: regroup(self.job, "gloo"))
+        port = base64.b64decode(self.heard("store_set")["value"]).decode()
+        with subprocess.Popen([sys.executable, "-c", FRESH, port], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as silent:
+            try:
+                self.assertEqual(silent.stdout.readline(), b"connected\n")
+                regrouping.result()
+                silent.send_signal(signal.SIGSTOP)  # as a node whose cable is drawn: no connection says so
+                summing = in_thread(self.sums)
+                time.sleep(0.5)
+                self.agent.say(dissolved("rank 1 is silent", False))
+                with self.assertRaises(Interrupted):
+                    summing.result()
+                regrouping = in_thread(lambda: regroup(self.job, "gloo"))
+                self.goes_on_alone(regrouping)
+            finally:
+                silent.kill()
 
     def test_no_descriptor_is_left_behind(self):
         self.joined(rank=0)

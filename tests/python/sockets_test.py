@@ -1,0 +1,64 @@
+"""Which connections are a group's, and that they end, and nobody else's."""
+import socket
+import unittest
+
+import support
+from mtrun.sockets import NewConnections
+
+
+class SocketsTest(unittest.TestCase):
+    def pair(self):
+        """Two ends of a TCP connection, and what has accepted it."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        near = socket.create_connection(listener.getsockname())
+        far = listener.accept()[0]
+        for each in (listener, near, far):
+            self.addCleanup(each.close)
+        far.settimeout(20)
+        return near, far, listener
+
+    def assertEnded(self, far):
+        self.assertEqual(far.recv(1), b"")
+
+    def assertWorks(self, near, far):
+        near.sendall(b"x")
+        self.assertEqual(far.recv(1), b"x")
+
+    def test_what_was_made_meanwhile_ends_and_nothing_else(self):
+        before = self.pair()
+        new = NewConnections()
+        during = self.pair()
+        unix = socket.socketpair()
+        for each in unix:
+            self.addCleanup(each.close)
+        new.complete()
+        after = self.pair()
+        new.shut_down()
+        self.assertEnded(during[1])
+        self.assertWorks(*before[:2])
+        self.assertWorks(*after[:2])
+        self.assertWorks(*unix)
+        socket.create_connection(during[2].getsockname()).close()  # who listens goes on
+        new.shut_down()  # once more harms nothing
+
+    def test_before_it_is_complete_all_that_was_made_ends(self):
+        new = NewConnections()
+        _, far, _ = self.pair()
+        new.shut_down()
+        self.assertEnded(far)
+
+    def test_a_number_that_another_one_has_now_is_left_alone(self):
+        new = NewConnections()
+        near, far, listener = self.pair()
+        new.complete()
+        numbers = (near.fileno(), far.fileno(), listener.fileno())
+        for each in (near, far, listener):
+            each.close()
+        other = self.pair()
+        self.assertEqual(sorted(each.fileno() for each in other), sorted(numbers))
+        new.shut_down()
+        self.assertWorks(*other[:2])
+
+
+if __name__ == "__main__":
+    unittest.main()
