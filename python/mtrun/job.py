@@ -325,7 +325,7 @@ class Job:
     def _over(self):
         if self._lost or self._stop:
             return True
-        if self._entered is None or (self._graceful and not self._connects):
+        if self._newest is None or self._entered is None or (self._graceful and not self._connects):
             return False  # a graceful end: the next assignment may be there before this worker's last step
         return self._ended == self._entered or self._newest.generation != self._entered
 

@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from mtrun.job import Interrupted, Stopped
 from mtrun.ledger import Ledger, gathered
-from mtrun.torch import interruptible, leave_group, regroup
+from mtrun.torch import finish, interruptible, leave_group, regroup
 
 RECENT = 16       # lines of the ledger that each worker remembers for a writer that died before it wrote them
 EXIT_DIFFERS = 3  # two workers hold different states of one step: nobody can say whose counts
@@ -120,7 +120,8 @@ class Replica:
         return self._commit(all_ids, samples, hash, loss), leaving, regroups
 
     def _sum(self, loss, ids):
-        """Gradients in place; the sums of the losses' parts, of what was taken, and of who wants to leave or regroup."""
+        """Gradients in place; the sums of the losses' parts, of what was taken, and of who wants to leave or regroup. These
+        come last: they are there on any worker only when the gradients' sums are whole on every one."""
         count, hash = gathered(ids)
         parameters = [p for p in self.model.parameters() if p.requires_grad]
         for p in parameters:
@@ -131,13 +132,17 @@ class Replica:
         exact = torch.tensor([count, signed, int(self._votes_to_leave), int(self.job.wants_regroup)])
         mean = torch.tensor([loss], dtype=torch.float64)
         flat = torch.cat([p.grad.reshape(-1) for p in parameters])
-        with interruptible(self.job):
-            for work in [dist.all_reduce(tensor, async_op=True) for tensor in (flat, exact, mean)]:
-                work.wait()
+        self._add_up(flat)
+        self._add_up(exact, mean)
         for p, grad in zip(parameters, flat.split([p.numel() for p in parameters])):
             p.grad.copy_(grad.view_as(p))
         samples, hash, leaving, regroups = exact.tolist()
         return mean.item(), samples, hash % (1 << 64), leaving, regroups
+
+    def _add_up(self, *tensors):
+        with interruptible(self.job):
+            for tensor, work in [(tensor, dist.all_reduce(tensor, async_op=True)) for tensor in tensors]:
+                finish(self.job, work, tensor)
 
     def _commit(self, ids, samples, hash, loss):
         taken = Step(self.sampler.step, self.sampler.epoch, loss, samples, self.job.world_size, self._generation)

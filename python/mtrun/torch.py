@@ -20,7 +20,7 @@ def regroup(job, backend=None):
     first = not dist.is_initialized() and not getattr(job, "_grouped", False)
     while True:
         leave_group(job)
-        if not first:
+        if not first or not job.elastic:
             job.next()
         first = False
         job._grouped = True
@@ -60,6 +60,25 @@ def interruptible(job):
             job.broken(why)
             job.wait_until_ends(None)
         raise Interrupted(why) from error
+
+
+def finish(job, work, tensor):
+    """Waits until the sum is in `tensor`; raises where it is none. NCCL's own wait has but put it into a stream, and one that
+    was aborted leaves any numbers and no error."""
+    work.wait()
+    if tensor.is_cuda:
+        torch.cuda.current_stream(tensor.device).synchronize()
+    if job.over():
+        raise Interrupted("the generation ended within a sum")
+    if error := _error_of(tensor.device):
+        raise dist.DistBackendError(f"a sum failed: {error}")
+
+
+def _error_of(device):
+    """What has befallen this device's backend, as far as it says so."""
+    get_error = getattr(dist.distributed_c10d._get_default_group()._get_backend(device), "get_error", None)
+    error = get_error() if get_error else None
+    return None if error is None or error.name == "SUCCESS" else error.name
 
 
 def _of_a_collective(error):

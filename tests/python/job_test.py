@@ -325,6 +325,7 @@ class AloneTest(unittest.TestCase):
         self.assertEqual((job.rank, job.world_size, job.master_addr, job.master_port, job.number),
                          (2, 4, "node1", 29500, 2))
         job.next()
+        self.assertFalse(job.over())
         with self.assertRaises(Stopped):
             job.next()
 

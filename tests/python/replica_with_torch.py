@@ -1,21 +1,30 @@
 """Workers that train a Replica in processes of their own, beside agents that the tests play. It needs PyTorch, but not NumPy;
 tests/e2e/python_package_test.cc runs it."""
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 sys.modules["numpy"] = None  # PyTorch does without
 
 import support
+import torch
+import torch.distributed as dist
+from mtrun import ElasticSampler, join
+from mtrun.job import CAUGHT
+from mtrun.replica import Replica
 from support import Agent, assignment
 
+ALL_REDUCE = dist.all_reduce
 SOON = 60.0  # seconds: a start of PyTorch on a loaded machine
-# A worker: says "wants N" before it computes step N and goes on when it is told to, says "did N" behind it.
-WORKER = """import sys
+# A worker: with `norm` its network has buffers; rank 0 changes them outside of a step with `strays`. It says "wants N" before it computes step N and goes on when it is told to, says "did N" behind it.
+WORKER = """import os
+import sys
 sys.modules["numpy"] = None
 sys.path.insert(0, sys.argv[1])
 import torch
@@ -24,17 +33,25 @@ from mtrun.replica import Replica
 
 torch.manual_seed(0)
 model = torch.nn.Linear(2, 1)
+if sys.argv[3] != "plain":
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1))
+model = model.double()
+buffers = lambda: [float(x) for b in model.buffers() for x in b.reshape(-1)]
 sampler = mtrun.ElasticSampler(40, 4, 2, epochs=1)
 
 def loss_of(ids):
     print("wants", sampler.step, flush=True)
+    print("before", sampler.step, *buffers(), flush=True)
     sys.stdin.readline()
-    return model(torch.tensor([[float(i), 1.0] for i in ids])).pow(2).mean()
+    return model(torch.tensor([[float(i), 1.0 + i % 3] for i in ids], dtype=torch.float64)).pow(2).mean()
 
 with mtrun.join() as job:
     replica = Replica(job, model, torch.optim.SGD(model.parameters(), lr=1e-4), sampler, folder=sys.argv[2])
     for taken in replica.steps(loss_of):
+        print("loss", taken.step, taken.loss, flush=True)
         print("did", taken.step, flush=True)
+        if sys.argv[3] == "strays" and job.rank == 0:
+            model(torch.ones(4, 2, dtype=torch.float64))
 print("ended", flush=True)
 """
 
@@ -42,15 +59,16 @@ print("ended", flush=True)
 class Worker:
     """One process, and its agent. `values`: the key-value space, shared by all of a generation."""
 
-    def __init__(self, case, folder, values):
+    def __init__(self, case, folder, values, model="plain", alone=False):
         self.agent, self.values, self.heard, self.lines = Agent(), values, [], []
         case.addCleanup(self.agent.close)
-        environment = {**os.environ, **self.agent.environment(), "PYTHONDONTWRITEBYTECODE": "1",
+        environment = {**os.environ, **({} if alone else self.agent.environment()), "PYTHONDONTWRITEBYTECODE": "1",
                        "PYTHONWARNINGS": "ignore::UserWarning"}  # of PyTorch, that there is no NumPy
-        self.process = subprocess.Popen([sys.executable, "-c", WORKER, os.path.join(support.ROOT, "python"), folder],
+        package = os.path.join(support.ROOT, "python")
+        self.process = subprocess.Popen([sys.executable, "-c", WORKER, package, folder, model],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         case.addCleanup(self.close)
-        self.threads = [threading.Thread(target=self._serve, daemon=True), threading.Thread(target=self._read, daemon=True)]
+        self.threads = [threading.Thread(target=call, daemon=True) for call in ([] if alone else [self._serve]) + [self._read]]
         for thread in self.threads:
             thread.start()
 
@@ -62,9 +80,14 @@ class Worker:
         self.process.stdin.close()
         self.process.stdout.close()
 
-    def tell(self):
-        self.process.stdin.write("\n")
+    def tell(self, micro_batches=1):
+        self.process.stdin.write(micro_batches * "\n")
         self.process.stdin.flush()
+
+    def told(self, word, step):
+        """The numbers behind its last line of this kind."""
+        line = [line.split() for line in self.lines if line.startswith(f"{word} {step} ")][-1]
+        return [float(number) for number in line[2:]]
 
     def await_line(self, line):
         self._await(lambda: line in self.lines, f"'{line}'")
@@ -107,17 +130,23 @@ def wait(holds, why):
 DRAIN = {"type": "drain", "deadline_seconds": 30, "why": "asked"}
 
 
-class StopTest(unittest.TestCase):
-    def setUp(self):
+class ReplicaCase(unittest.TestCase):
+    def start(self, model="plain"):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.folder, values = folder.name, {}
-        self.workers = [Worker(self, folder.name, values) for _ in range(2)]
+        self.folder, self.values = folder.name, {}
+        self.workers = [Worker(self, folder.name, self.values, model) for _ in range(2)]
         for rank, worker in enumerate(self.workers):
             worker.await_message("ready")
             worker.agent.say(assignment(1, rank=rank))
         for worker in self.workers:
             worker.await_line("wants 0")
+
+    def step(self, number):
+        for worker in self.workers:
+            worker.tell()
+        for worker in self.workers:
+            worker.await_line(f"did {number}")
 
     def checkpoints(self):
         return sorted(name for name in os.listdir(self.folder) if name.endswith(".pt"))
@@ -126,6 +155,11 @@ class StopTest(unittest.TestCase):
         verify = [sys.executable, os.path.join(support.ROOT, "tools", "verify_ledger"), self.folder, "--partial"]
         done = subprocess.run(verify, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+class StopTest(ReplicaCase):
+    def setUp(self):
+        self.start()
 
     def drain_behind_the_vote_of(self, late):
         """One is in the step's sums, and has said that it stays, when both are asked to go."""
@@ -142,7 +176,7 @@ class StopTest(unittest.TestCase):
         for late in (1, 0):
             with self.subTest(late=late):
                 if late == 0:
-                    self.setUp()
+                    self.start()
                 left, saved = self.drain_behind_the_vote_of(late)
                 self.assertEqual(left.status(), 0)
                 self.assertEqual(saved.status(), 128 + 15)
@@ -191,6 +225,83 @@ class StopTest(unittest.TestCase):
         self.assertEqual(self.checkpoints(), [])
         first.process.kill()
         self.verify()
+
+
+class BuffersTest(ReplicaCase):
+    def regroup(self):
+        """While both wait in step 2, which is given up."""
+        for worker in self.workers:
+            worker.await_line("wants 2")
+        self.values.clear()
+        for rank, worker in enumerate(self.workers):
+            worker.agent.say({"type": "dissolved", "generation": "1.1", "why": "cut off", "graceful": False},
+                             assignment(2, rank=rank))
+            worker.tell()
+        for worker in self.workers:
+            wait(lambda: worker.lines.count("wants 2") == 2 or worker.process.poll(), lambda: f"no step 2 but {worker.lines}")
+
+    def test_running_statistics_are_those_of_a_worker_alone(self):
+        self.start("norm")
+        self.step(0)
+        self.step(1)
+        self.regroup()
+        self.step(2)
+        alone = Worker(self, self.folder + "/alone", {}, "norm", alone=True)
+        alone.tell(6)
+        alone.await_line("did 2")
+        for step in range(3):
+            for worker in self.workers:
+                for got, wanted in zip(worker.told("loss", step) + worker.told("before", step),
+                                       alone.told("loss", step) + alone.told("before", step), strict=True):
+                    self.assertAlmostEqual(got, wanted, delta=1e-9)
+
+    def test_what_one_worker_has_done_to_them_besides_ends_no_run(self):
+        self.start("strays")
+        self.step(0)
+        self.step(1)
+        self.regroup()
+        first, second = self.workers
+        self.assertEqual(first.told("before", 2), second.told("before", 2))
+        self.step(2)
+
+
+class Sum:
+    """Of gradients, in the place of torch's Work."""
+    def __init__(self, wait):
+        self.wait = wait
+
+
+class AbortedSumTest(unittest.TestCase):
+    def fail(self):
+        time.sleep(0.1)
+        raise RuntimeError("NCCL communicator was aborted")
+
+    def test_a_sum_that_fails_late(self):
+        self.expect_no_step(lambda job: Sum(self.fail))
+
+    def test_a_sum_that_is_aborted_without_an_error(self):
+        self.expect_no_step(lambda job: Sum(lambda: setattr(job, "_stop", "the end")))
+
+    def test_a_sum_whose_backend_knows_of_an_error(self):
+        with unittest.mock.patch("mtrun.torch._error_of", lambda device: "COMM_ERROR", create=True):
+            self.expect_no_step(lambda job: Sum(lambda: None))
+
+    def expect_no_step(self, sum_of):
+        for number in CAUGHT:
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        model, sampler, began = torch.nn.Linear(2, 1), ElasticSampler(8, 4, 2), []
+        before = model.weight.detach().clone()
+
+        def all_reduce(tensor, **more):
+            began.append(tensor.dtype)
+            return sum_of(job) if tensor.dtype == torch.float32 else ALL_REDUCE(tensor, **more)
+
+        with join({}) as job, unittest.mock.patch("torch.distributed.all_reduce", all_reduce):
+            replica = Replica(job, model, torch.optim.SGD(model.parameters(), lr=0.1), sampler)
+            taken = list(replica.steps(lambda ids: model(torch.ones(len(ids), 2)).mean()))
+        self.assertEqual((taken, sampler.step), ([], 0))
+        self.assertTrue(torch.equal(model.weight, before))
+        self.assertEqual(began, [torch.float32], "who has no whole gradients must not send what others wait for")
 
 
 if __name__ == "__main__":
