@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 
+from mtrun.buffers import Buffers
 from mtrun.job import Interrupted, Stopped
 from mtrun.ledger import Ledger, gathered
 from mtrun.torch import finish, interruptible, leave_group, regroup
@@ -45,6 +46,7 @@ class Replica:
         self.job, self.model, self.optimizer, self.sampler = job, model, optimizer, sampler
         self._backend, self._folder, self._checkpoint_steps = backend, folder, checkpoint_steps
         self._more = more or {}
+        self._buffers = Buffers(model)
         self._ledger = Ledger(folder, sampler, data) if folder else None
         self._run, self._generation = secrets.token_hex(8), 0
         self._knows = False  # holds a state that counts: of a checkpoint, or of a generation that it was in
@@ -109,19 +111,22 @@ class Replica:
         batches = self.sampler.micro_batches(self.job.rank, self.job.world_size)
         ids, all_ids = [i for batch in batches for i in batch], self.sampler.ids()
         self.optimizer.zero_grad(set_to_none=False)
+        self._buffers.begin()
         loss = 0.0
         for batch in batches:
-            part = loss_of(batch) * (len(batch) / len(all_ids))
-            part.backward()
+            with self._buffers.micro_batch():
+                part = loss_of(batch) * (len(batch) / len(all_ids))
+                part.backward()
             loss += float(part.detach())
-        loss, samples, hash, leaving, regroups = self._sum(loss, ids)
+        loss, samples, hash, leaving, regroups, buffers = self._sum(loss, ids)
         self.job.hold()
         self.optimizer.step()
+        self._buffers.apply(*buffers)
         return self._commit(all_ids, samples, hash, loss), leaving, regroups
 
     def _sum(self, loss, ids):
-        """Gradients in place; the sums of the losses' parts, of what was taken, and of who wants to leave or regroup. These
-        come last: they are there on any worker only when the gradients' sums are whole on every one."""
+        """Gradients in place; the sums of the losses' parts, of what was taken, of who wants to leave or regroup, and of what
+        buffers are to become. These come last: they are there on any worker only when the gradients' sums are whole on every one."""
         count, hash = gathered(ids)
         parameters = [p for p in self.model.parameters() if p.requires_grad]
         for p in parameters:
@@ -130,14 +135,15 @@ class Replica:
         signed = hash - (1 << 64) if hash >> 63 else hash
         self._votes_to_leave = self.job.leaves
         exact = torch.tensor([count, signed, int(self._votes_to_leave), int(self.job.wants_regroup)])
-        mean = torch.tensor([loss], dtype=torch.float64)
         flat = torch.cat([p.grad.reshape(-1) for p in parameters])
-        self._add_up(flat)
+        counts = self._buffers.counts()
+        self._add_up(flat, *([counts] if self._buffers.any() else []))
+        mean = torch.cat([torch.tensor([loss], dtype=torch.float64), self._buffers.sums(counts)])
         self._add_up(exact, mean)
         for p, grad in zip(parameters, flat.split([p.numel() for p in parameters])):
             p.grad.copy_(grad.view_as(p))
         samples, hash, leaving, regroups = exact.tolist()
-        return mean.item(), samples, hash % (1 << 64), leaving, regroups
+        return mean[0].item(), samples, hash % (1 << 64), leaving, regroups, (counts, mean[1:])
 
     def _add_up(self, *tensors):
         with interruptible(self.job):
@@ -170,10 +176,12 @@ class Replica:
     def _share(self):
         """Members compare how far they are, and whoever is behind is given the state."""
         known = self._ledger.highest_generation() if self._ledger else 0
-        mine = torch.tensor([self.sampler.step if self._knows else -1, max(self._generation, known), self._digest()])
+        step = self.sampler.step if self._knows else -1
+        parameters, buffers = _digest(self.model.parameters()), _digest(self._buffers.tensors().values())
+        mine = torch.tensor([step, max(self._generation, known), parameters, buffers])
         all_of = [torch.zeros_like(mine) for _ in range(self.job.world_size)]
         dist.all_gather(all_of, mine)
-        steps, generations, digests = zip(*(each.tolist() for each in all_of))
+        steps, generations, digests, buffers = zip(*(each.tolist() for each in all_of))
         highest = max(steps)
         source = steps.index(highest)
         if len({digest for step, digest in zip(steps, digests) if step == highest and step >= 0}) > 1:
@@ -181,7 +189,9 @@ class Replica:
             print(f"mtrun: ranks {ranks} hold different states after {highest} steps: nobody can say whose counts",
                   file=sys.stderr)
             sys.exit(EXIT_DIFFERS)
-        needy = [rank for rank, step in enumerate(steps) if rank != source and (step < highest or step < 0)]
+        # Buffers are what the program made of them outside of a step, too: those of the source count.
+        needy = [rank for rank, step in enumerate(steps)
+                 if rank != source and (step < highest or step < 0 or buffers[rank] != buffers[source])]
         if self.job.rank == source:
             self._give(needy)
         elif self.job.rank in needy:
@@ -201,12 +211,6 @@ class Replica:
         for name, each in self._more.items():
             each.load_state_dict(state["more"][name])
         self._run, self._generation, self._recent = state["run"], state["generation"], state["recent"]
-
-    def _digest(self):
-        found = hashlib.sha256()
-        for tensor in self.model.state_dict().values():
-            found.update(_bytes_of(tensor))
-        return int.from_bytes(found.digest()[:8], "little") & MASK63
 
     def _give(self, ranks):
         if not ranks:
@@ -296,6 +300,13 @@ class Replica:
                 return
             except (OSError, RuntimeError, KeyError, EOFError) as error:
                 print(f"mtrun: {self._path(step)} cannot be read, the one before it is taken: {error}", file=sys.stderr)
+
+
+def _digest(tensors):
+    found = hashlib.sha256()
+    for tensor in tensors:
+        found.update(_bytes_of(tensor))
+    return int.from_bytes(found.digest()[:8], "little") & MASK63
 
 
 def _bytes_of(tensor):
