@@ -49,6 +49,7 @@ class Replica:
         self._buffers = Buffers(model)
         self._ledger = Ledger(folder, sampler, data) if folder else None
         self._run, self._generation = secrets.token_hex(8), 0
+        self._begins_again = False  # a run of which the ledger is left, but no checkpoint
         self._knows = False  # holds a state that counts: of a checkpoint, or of a generation that it was in
         self._recent, self._writes = [], False
         self._votes_to_leave = False  # in the step that was summed last
@@ -69,6 +70,7 @@ class Replica:
                 while not self.sampler.finished:
                     taken, leaving, regroups = self._step(loss_of)
                     yield taken
+                    self._save_if_due()  # with what the program has done to `more` behind its step
                     if leaving == taken.world_size:
                         self._save_for_all()
                     # By its vote, as the others know it: who is asked since goes on, and says so in the next step.
@@ -158,8 +160,6 @@ class Replica:
         self.sampler.advance()
         if self._ledger and self._writes:
             self._ledger.write(line)
-        if self._writes and self._checkpoint_steps and self.sampler.step % self._checkpoint_steps == 0:
-            self.save()
         self.job.progress(taken.epoch, self.sampler.step, self.sampler.step * self.sampler.global_batch)
         return taken
 
@@ -176,7 +176,7 @@ class Replica:
     def _share(self):
         """Members compare how far they are, and whoever is behind is given the state."""
         known = self._ledger.highest_generation() if self._ledger else 0
-        step = self.sampler.step if self._knows else -1
+        step = self.sampler.step if self._knows else -1 if self._begins_again else -2
         parameters, buffers = _digest(self.model.parameters()), _digest(self._buffers.tensors().values())
         mine = torch.tensor([step, max(self._generation, known), parameters, buffers])
         all_of = [torch.zeros_like(mine) for _ in range(self.job.world_size)]
@@ -249,6 +249,10 @@ class Replica:
         for step in self._checkpoints()[:-2]:
             os.remove(self._path(step))
 
+    def _save_if_due(self):
+        if self._writes and self._folder and self._checkpoint_steps and self.sampler.step % self._checkpoint_steps == 0:
+            self.save()
+
     def _save_unless_saved(self):
         """Others who hold the state may be asked to go at the same time: the first to come saves it for all. Nothing is saved
         where others have gone on without this worker, or have saved as much."""
@@ -300,6 +304,8 @@ class Replica:
                 return
             except (OSError, RuntimeError, KeyError, EOFError) as error:
                 print(f"mtrun: {self._path(step)} cannot be read, the one before it is taken: {error}", file=sys.stderr)
+        if run := self._ledger.run():
+            self._run, self._begins_again = run, True
 
 
 def _digest(tensors):

@@ -18,7 +18,9 @@ import torch.distributed as dist
 from mtrun import ElasticSampler, join
 from mtrun.buffers import Buffers
 from mtrun.job import CAUGHT
+from mtrun.ledger import Ledger
 from mtrun.replica import Replica
+from mtrun.torch import leave_group
 from support import Agent, assignment
 
 ALL_REDUCE = dist.all_reduce
@@ -226,6 +228,61 @@ class StopTest(ReplicaCase):
         self.assertEqual(self.checkpoints(), [])
         first.process.kill()
         self.verify()
+
+
+class RestartTest(ReplicaCase):
+    def alone(self, folder):
+        return Worker(self, folder, {}, alone=True)
+
+    def run_of(self, folder):
+        return Ledger(folder, ElasticSampler(40, 4, 2)).run()
+
+    def two_steps_and_death(self, folder):
+        worker = self.alone(folder)
+        worker.tell(4)
+        worker.await_line("did 1")
+        worker.process.kill()
+
+    def test_a_run_of_which_no_checkpoint_is_left_begins_again_in_its_ledger(self):
+        with tempfile.TemporaryDirectory() as self.folder:
+            self.two_steps_and_death(self.folder)
+            run = self.run_of(self.folder)
+            again = self.alone(self.folder)
+            again.tell(6)
+            again.await_line("did 2")
+            self.assertEqual(self.run_of(self.folder), run)
+            self.verify()
+
+    def test_it_is_the_run_of_whichever_node_has_a_ledger(self):
+        with tempfile.TemporaryDirectory() as self.folder:
+            second = os.path.join(self.folder, "second")
+            self.two_steps_and_death(second)
+            values = {}
+            workers = [Worker(self, folder, values) for folder in (self.folder, second)]
+            for rank, worker in enumerate(workers):
+                worker.await_message("ready")
+                worker.agent.say(assignment(1, rank=rank))
+                worker.tell()
+            for worker in workers:
+                worker.await_line("did 0")
+            self.assertEqual(self.run_of(self.folder), self.run_of(second))
+
+    def test_a_schedule_is_saved_with_the_step_that_it_follows(self):
+        for number in CAUGHT:
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        with tempfile.TemporaryDirectory() as self.folder:
+            for epochs in (1, 2):
+                model = torch.nn.Linear(1, 1)
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+                with join({}) as job:
+                    replica = Replica(job, model, optimizer, ElasticSampler(8, 4, 4, epochs), folder=self.folder,
+                                      checkpoint_steps=1, more={"schedule": schedule})
+                    for taken in replica.steps(lambda ids: model(torch.ones(len(ids), 1)).mean()):
+                        schedule.step()
+                        self.assertEqual(schedule.last_epoch, taken.step + 1)
+                    leave_group(job)
+            self.assertEqual(taken.step, 3)
 
 
 class BuffersTest(ReplicaCase):
