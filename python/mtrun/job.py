@@ -59,6 +59,7 @@ class Job:
     def __init__(self, environment):
         self.elastic = bool(environment.get("MTRUN_SOCKET"))
         self.assignment = read_assignment(environment)
+        self.agent_serves = environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # torchrun's, on MASTER_PORT
         self.port_range = environment.get("MTRUN_PORT_RANGE", "")
         self.store = Store(self)
         self._changed = threading.Condition()

@@ -96,8 +96,8 @@ def _make_group(job, backend):
     elif job.elastic:
         store = meet(job, _abort)
     else:
-        store = dist.TCPStore(given.master_addr, given.master_port, given.world_size, given.rank == 0,
-                              timeout=CONNECT_TIMEOUT)
+        serves = given.rank == 0 and not job.agent_serves
+        store = dist.TCPStore(given.master_addr, given.master_port, given.world_size, serves, timeout=CONNECT_TIMEOUT)
     # One that did not come to be keeps its number, which is part of the keys over which its members meet: those that have
     # just begun count from 0.
     dist.distributed_c10d._world.group_count = 0

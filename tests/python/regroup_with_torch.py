@@ -14,6 +14,7 @@ import support
 import torch
 import torch.distributed as dist
 from mtrun import Interrupted, join
+from mtrun.job import CAUGHT
 from mtrun.torch import interruptible, leave_group, regroup
 from mtrun.torch_store import GenerationStore
 from support import Agent, assignment, in_thread
@@ -142,6 +143,21 @@ class RegroupTest(unittest.TestCase):
         self.agent.say(dissolved("a node joins", False))
         self.goes_on_alone(regrouping)
         self.assertLessEqual(len(set(os.listdir("/proc/self/fd")) - before), 4, "sockets of the next group")
+
+    def test_the_agents_store_of_torchrun_is_used(self):
+        for number in CAUGHT:
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        for serves in ("True", "False"):
+            with self.subTest(agent_serves=serves):
+                agents = dist.TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
+                port = agents.port
+                if serves == "False":
+                    del agents
+                job = join({"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+                            "TORCHELASTIC_USE_AGENT_STORE": serves})
+                regroup(job, "gloo")
+                dist.barrier()
+                leave_group(job)
 
     def test_a_store_that_is_gone(self):
         self.joined(rank=1)
