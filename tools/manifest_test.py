@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""What a pod of configs/kubernetes/training-job.yaml ends with, its mtrun played by a script."""
+import os
+import signal
+import subprocess
+import tempfile
+import textwrap
+import unittest
+
+MANIFEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "configs", "kubernetes", "training-job.yaml")
+WAITS = "trap 'exit {status}' TERM\necho \"$@\"\nwhile :; do sleep 0.02; done\n"
+
+
+def command():
+    """Of the container, in front of its args: Kubernetes hands it over as it stands."""
+    with open(MANIFEST, encoding="utf-8") as file:
+        text = file.read()
+    script = text.split("            - |\n")[1].split("            - mtrun\n")[0] if "            - |\n" in text else 'exec mtrun "$@"'
+    return ["sh", "-c", textwrap.dedent(script), "mtrun"]
+
+
+class ManifestTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def start(self, mtrun, *arguments):
+        path = os.path.join(self.folder, "mtrun")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + mtrun)
+        os.chmod(path, 0o755)
+        pod = subprocess.Popen(command() + list(arguments), stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, "PATH": self.folder + ":" + os.environ["PATH"]})
+        self.addCleanup(pod.stdout.close)
+        self.addCleanup(pod.kill)
+        return pod
+
+    def told(self, status):
+        """The end of one whose mtrun ends with `status` when it is told to stop."""
+        pod = self.start(WAITS.format(status=status), "--trainer", "two words")
+        self.assertEqual(pod.stdout.readline(), "--trainer two words\n")
+        pod.send_signal(signal.SIGTERM)
+        return pod.wait(20)
+
+    def test_one_that_was_told_to_go_has_not_succeeded(self):
+        self.assertEqual(self.told(0), 143)  # 0: the others go on; the Job is to replace this one
+
+    def test_what_failed_meanwhile_is_told(self):
+        self.assertEqual(self.told(9), 9)
+
+    def test_otherwise_it_is_mtruns_status(self):
+        for status in (0, 1, 143):
+            self.assertEqual(self.start(f"exit {status}\n").wait(20), status)
+
+    def test_nothing_in_it_is_kubernetes_own(self):
+        self.assertNotIn("$(", command()[2])
+
+
+if __name__ == "__main__":
+    unittest.main()
