@@ -81,7 +81,7 @@ class Client : public std::enable_shared_from_this<Client> {
   stream_descriptor socket_;
   asio::steady_timer greeting_;
   Server& server_;
-  bool open_ = true, reading_ = false;
+  bool open_ = true, reading_ = false, writing_ = false;
   StoreParser parser_;
   std::string unsent_, sending_;
 };
@@ -205,13 +205,16 @@ absl::Status Client::TakeRequests() {
 void Client::Send(std::string bytes) {
   if (!open_) return;
   unsent_ += bytes;
-  if (sending_.empty()) Write();
+  if (!writing_ && !unsent_.empty()) Write();
 }
 
+/// One at a time: `sending_` stays as it is until its handler runs.
 void Client::Write() {
+  writing_ = true;
   sending_ = std::exchange(unsent_, {});
   asio::async_write(socket_, asio::buffer(sending_),
                     [self = shared_from_this()](std::error_code error, size_t) {
+                      self->writing_ = false;
                       if (error) return self->Close();
                       self->sending_.clear();
                       if (!self->open_) return;

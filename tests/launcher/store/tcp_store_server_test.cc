@@ -79,6 +79,18 @@ TEST_F(TcpStoreServerTest, WhoDoesNotReadIsNotReadFromButLosesNothing) {
   for (int i = 0; i < 100; ++i) ASSERT_EQ(client.Hear(8 + value.size()).size(), 8 + value.size()) << i;
 }
 
+TEST_F(TcpStoreServerTest, AnAnswerOfNoBytesLeavesTheOthersWhole) {
+  Connection client(port_);
+  std::string value(1 << 20, '\0');
+  for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(i * 2654435761u >> 16);
+  client.Say(Encode(kHello) + Encode({kSet, {"k"}, {value}}));
+  client.Say(Encode({kMultiGet}) + Encode({kGet, {"k"}}) + Encode({kGet, {"k"}}));
+  for (int i = 0; i < 2; ++i) {
+    client.Hear(8);
+    EXPECT_TRUE(client.Hear(value.size()) == value) << i;
+  }
+}
+
 TEST_F(TcpStoreServerTest, StartingOverForgetsEverything) {
   Connection before(port_);
   before.Say(Encode(kHello) + Encode({kAdd, {"k"}, {}, 1}));
