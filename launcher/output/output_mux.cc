@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +23,7 @@
 #include "launcher/output/error_tail.h"
 #include "launcher/output/left_output.h"
 #include "launcher/output/line_splitter.h"
+#include "launcher/output/worker_log.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -35,32 +35,12 @@ constexpr int kReadsInARow = 16;  // then the other streams have their turn
 constexpr int kPromptAfterMs = 150;
 constexpr int kTerminalMs = 20;
 
-/// One log file, or none. A bounded one keeps the newest bytes: full to half of them it is put aside as
-/// "<name>.1.log", in the place of what was there.
-struct LogFile {
-  std::string path;
-  UniqueFd fd;
-  size_t most_bytes = 0;  // 0: no bound
-  size_t bytes = 0;       // where there is one: in the file
-};
-
-absl::Status MakeRoom(LogFile& file) {
-  if (file.most_bytes == 0 || file.bytes < file.most_bytes / 2) return absl::OkStatus();
-  const std::string aside = absl::StrCat(file.path.substr(0, file.path.rfind('.')), ".1.log");
-  if (rename(file.path.c_str(), aside.c_str()) != 0) return ErrnoStatus(errno, "put it aside");
-  UniqueFd fresh(open(file.path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!fresh.valid()) return ErrnoStatus(errno, "open it again");
-  file.fd = std::move(fresh);
-  file.bytes = 0;
-  return absl::OkStatus();
-}
-
 struct Stream {
   int local_rank = 0;
   int which = 0;  // 0 output, 1 error
   std::string prefix;
   UniqueFd source;
-  LogFile file, filtered;
+  WorkerLog file, filtered;
   std::vector<std::string> filters;
   bool to_console = true;
   bool thins_updates = false;
@@ -81,13 +61,9 @@ struct Stream {
   }
 };
 
-absl::StatusOr<LogFile> OpenLog(bool wanted, const std::string& path, size_t most_bytes = 0) {
-  if (!wanted || path.empty()) return LogFile();
-  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open log file ", path));
-  struct stat info = {};
-  if (most_bytes > 0) fstat(fd.get(), &info);
-  return LogFile{path, std::move(fd), most_bytes, static_cast<size_t>(info.st_size)};
+absl::StatusOr<WorkerLog> OpenLog(bool wanted, const std::string& path, size_t most_bytes = 0) {
+  if (!wanted || path.empty()) return WorkerLog();
+  return WorkerLog::Open(path, most_bytes);
 }
 
 }  // namespace
@@ -272,7 +248,7 @@ class OutputMux::Impl {
   void KeepOpen() {
     const MutexLock lock(mu_);
     for (Stream& stream : streams_)
-      left_open_.push_back({std::move(stream.source), std::move(stream.file.fd),
+      left_open_.push_back({std::move(stream.source), stream.file.Release(),
                             stream.to_console ? STDOUT_FILENO + stream.which : -1});
   }
 
@@ -303,15 +279,11 @@ class OutputMux::Impl {
     tails_[local_rank].Add(pieces, WallClockNs());
   }
 
-  /// A full disk may have room again later, so every write is tried.
-  void WriteToFile(LogFile& file, std::string_view bytes) {
-    if (!file.fd.valid() || bytes.empty()) return;
-    absl::Status written = MakeRoom(file);
-    if (written.ok()) written = WriteAll(file.fd.get(), bytes);
-    file.bytes += bytes.size();
+  void WriteToFile(WorkerLog& file, std::string_view bytes) {
+    const absl::Status written = file.Write(bytes);
     if (written.ok()) return;
     if (lost_bytes_ == 0) {
-      log::Warning("log file ", file.path, ": ", written.message(),
+      log::Warning("log file ", file.path(), ": ", written.message(),
                    "; the workers continue, what does not fit into the log files is lost");
     }
     lost_bytes_ += bytes.size();
@@ -357,12 +329,14 @@ OutputMux::~OutputMux() {
 const std::shared_ptr<Console>& OutputMux::console() const { return impl_->console(); }
 
 absl::Status OutputMux::Add(WorkerStreams streams) {
-  MT_ASSIGN_OR_RETURN(LogFile out_file,
+  MT_ASSIGN_OR_RETURN(WorkerLog out_file,
                       OpenLog(streams.plan.out.file, streams.out_file, streams.most_log_bytes));
-  MT_ASSIGN_OR_RETURN(LogFile err_file,
+  MT_ASSIGN_OR_RETURN(WorkerLog err_file,
                       OpenLog(streams.plan.err.file, streams.err_file, streams.most_log_bytes));
-  MT_ASSIGN_OR_RETURN(LogFile filtered_out, OpenLog(!streams.out_filters.empty(), streams.filtered_out_file));
-  MT_ASSIGN_OR_RETURN(LogFile filtered_err, OpenLog(!streams.err_filters.empty(), streams.filtered_err_file));
+  MT_ASSIGN_OR_RETURN(WorkerLog filtered_out,
+                      OpenLog(!streams.out_filters.empty(), streams.filtered_out_file));
+  MT_ASSIGN_OR_RETURN(WorkerLog filtered_err,
+                      OpenLog(!streams.err_filters.empty(), streams.filtered_err_file));
   impl_->Add(Stream{streams.local_rank, 0, streams.prefix, std::move(streams.out), std::move(out_file),
                     std::move(filtered_out), streams.out_filters, streams.plan.out.console,
                     streams.thins_updates, streams.raw});
