@@ -65,6 +65,7 @@ void Supervisor::StartWarmPython() {
   streams.out = warm_python_->TakeOutput();
   streams.err = warm_python_->TakeError();
   streams.plan = {{.file = false}, {.file = false}};
+  streams.lives_on = true;
   const absl::Status added = output_.Add(std::move(streams));
   if (!added.ok()) log::Warning("--warm_python: ", added.message());
 }

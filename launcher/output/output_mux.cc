@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <list>
 #include <map>
 #include <thread>
@@ -36,6 +37,7 @@ constexpr int kPromptAfterMs = 150;
 constexpr int kTerminalMs = 20;
 
 struct Stream {
+  uint64_t serial = 0;  // the one that is added later has the larger one
   int local_rank = 0;
   int which = 0;  // 0 output, 1 error
   std::string prefix;
@@ -45,6 +47,7 @@ struct Stream {
   bool to_console = true;
   bool thins_updates = false;
   bool raw = false;
+  bool lives_on = false;
   bool terminal = false;  // what is written to a terminal may be read a moment later
   LineSplitter splitter = LineSplitter();
   size_t shown = 0;            // bytes of the line that has begun which the console shows already
@@ -78,6 +81,7 @@ class OutputMux::Impl {
     fcntl(stream.source.get(), F_SETFL, O_NONBLOCK);
     stream.terminal = isatty(stream.source.get()) == 1;
     const MutexLock lock(mu_);
+    stream.serial = ++last_serial_;
     if (stream.which == 1) tails_[stream.local_rank] = {};
     incoming_.push_back(std::move(stream));
     Wake();
@@ -87,7 +91,7 @@ class OutputMux::Impl {
     const MutexLock lock(mu_);
     keep_wanted_ = keep_wanted_ || keep;
     const uint64_t wanted = ++passes_wanted_;
-    close_wanted_ = close_wanted_ || close;
+    if (close) close_up_to_ = last_serial_;  // it may come late: what is added meanwhile stays open
     Wake();
     const TimePoint deadline = MonotonicNow() + patience;
     while (passes_done_ < wanted) {
@@ -113,24 +117,26 @@ class OutputMux::Impl {
 
   void Run() {
     while (true) {
-      uint64_t wanted = 0, done = 0;
-      bool close = false, stop = false, keep = false;
+      uint64_t wanted = 0, done = 0, close_up_to = 0;
+      bool stop = false, keep = false;
       {
         const MutexLock lock(mu_);
         streams_.splice(streams_.end(), incoming_);
         wanted = passes_wanted_;
         done = passes_done_;
-        close = std::exchange(close_wanted_, false);
+        close_up_to = std::exchange(close_up_to_, 0);
         keep = std::exchange(keep_wanted_, false);
         stop = stop_;
       }
       const bool in_a_hurry = wanted != done || stop;
       ReadWhatIsThere(in_a_hurry ? 0 : HasPrompt() ? kPromptAfterMs : -1, in_a_hurry);
       if (in_a_hurry && HasTerminal()) ReadWhatIsThere(kTerminalMs, in_a_hurry);
-      if (close || stop) {
-        for (Stream& stream : streams_) ShowTheEnd(stream);
-        if (keep) KeepOpen();
-        streams_.clear();
+      if (close_up_to > 0 || stop) {
+        End(
+            [&](const Stream& stream) {
+              return stop || (stream.serial <= close_up_to && (keep || !stream.lives_on));
+            },
+            keep);
         SayWhatIsLost();
       }
       const MutexLock lock(mu_);
@@ -244,12 +250,23 @@ class OutputMux::Impl {
     return text;
   }
 
-  /// ReadWhatIsThere has dropped those that have ended.
-  void KeepOpen() {
+  /// Those that meet `which`; ReadWhatIsThere has dropped those that have ended by themselves.
+  void End(const std::function<bool(const Stream&)>& which, bool keep) {
+    for (auto stream = streams_.begin(); stream != streams_.end();) {
+      if (!which(*stream)) {
+        ++stream;
+        continue;
+      }
+      ShowTheEnd(*stream);
+      if (keep) KeepOpen(*stream);
+      stream = streams_.erase(stream);
+    }
+  }
+
+  void KeepOpen(Stream& stream) {
     const MutexLock lock(mu_);
-    for (Stream& stream : streams_)
-      left_open_.push_back({std::move(stream.source), stream.file.Release(),
-                            stream.to_console ? STDOUT_FILENO + stream.which : -1});
+    left_open_.push_back({std::move(stream.source), stream.file.Release(),
+                          stream.to_console ? STDOUT_FILENO + stream.which : -1});
   }
 
   void Show(Stream& stream, const std::vector<Piece>& pieces) {
@@ -308,7 +325,9 @@ class OutputMux::Impl {
   std::list<Stream> incoming_ ABSL_GUARDED_BY(mu_);
   std::map<int, ErrorTail> tails_ ABSL_GUARDED_BY(mu_);
   uint64_t passes_wanted_ ABSL_GUARDED_BY(mu_) = 0, passes_done_ ABSL_GUARDED_BY(mu_) = 0;
-  bool close_wanted_ ABSL_GUARDED_BY(mu_) = false, keep_wanted_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t last_serial_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t close_up_to_ ABSL_GUARDED_BY(mu_) = 0;  // 0: nothing is to be closed
+  bool keep_wanted_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<OpenOutput> left_open_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false, stopped_ ABSL_GUARDED_BY(mu_) = false;
 };
@@ -337,12 +356,12 @@ absl::Status OutputMux::Add(WorkerStreams streams) {
                       OpenLog(!streams.out_filters.empty(), streams.filtered_out_file));
   MT_ASSIGN_OR_RETURN(WorkerLog filtered_err,
                       OpenLog(!streams.err_filters.empty(), streams.filtered_err_file));
-  impl_->Add(Stream{streams.local_rank, 0, streams.prefix, std::move(streams.out), std::move(out_file),
+  impl_->Add(Stream{0, streams.local_rank, 0, streams.prefix, std::move(streams.out), std::move(out_file),
                     std::move(filtered_out), streams.out_filters, streams.plan.out.console,
-                    streams.thins_updates, streams.raw});
-  impl_->Add(Stream{streams.local_rank, 1, streams.prefix, std::move(streams.err), std::move(err_file),
+                    streams.thins_updates, streams.raw, streams.lives_on});
+  impl_->Add(Stream{0, streams.local_rank, 1, streams.prefix, std::move(streams.err), std::move(err_file),
                     std::move(filtered_err), streams.err_filters, streams.plan.err.console,
-                    /*thins_updates=*/false, streams.raw});
+                    /*thins_updates=*/false, streams.raw, streams.lives_on});
   return absl::OkStatus();
 }
 

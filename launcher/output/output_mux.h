@@ -28,6 +28,7 @@ struct WorkerStreams {
   // Lines that hold one of the texts also go to a file of the whole attempt, with their prefix.
   std::vector<std::string> out_filters, err_filters;
   std::string filtered_out_file, filtered_err_file;
+  bool lives_on = false;       // its writer belongs to no generation: CloseAll leaves it open
   bool thins_updates = false;  // of standard output: a file gets one of its updates every 5 s, as a line
 };
 
@@ -50,7 +51,8 @@ class OutputMux {
   /// When it wrote the last line there that begins a traceback of Python, in nanoseconds since 1970; nothing:
   /// it has written none. As above.
   std::optional<int64_t> TracebackAt(int local_rank, Duration patience);
-  /// Writes what has come so far and closes all streams: the generation is over.
+  /// Writes what has come so far and closes all streams that were added before: the generation is over. After
+  /// `patience` it comes back, and both happen later.
   void CloseAll(Duration patience);
   /// The same, but what is still open is given to a process that carries it to the same files and console
   /// until nobody writes any more: processes that the workers have started outlive this one. Line by line

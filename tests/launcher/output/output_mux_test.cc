@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pty.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -269,6 +270,50 @@ TEST_F(OutputMuxTest, FilesGetEverythingAtAnyRate) {
   mux.CloseAll(kPatience);
   for (int rank = 0; rank < kWorkers; ++rank)
     EXPECT_EQ(std::filesystem::file_size(folder_.File(absl::StrCat("out", rank))), kBytes);
+}
+
+/// A file that takes nothing kept a generation's end waiting, which then came over the next one's workers:
+/// they died of SIGPIPE.
+TEST_F(OutputMuxTest, ALateCloseEndsNoStreamThatCameAfterIt) {
+  signal(SIGPIPE, SIG_IGN);
+  const std::string fifo = folder_.File("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const UniqueFd reader(open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_EQ(fcntl(reader.get(), F_SETFL, 0), 0);
+  OutputMux mux(out_.get(), err_.get());
+  const OutputPlan files_only = {{true, false}, {true, false}};
+  const FakeWorker first =
+      AddWorker(mux, 0, files_only, [&](WorkerStreams& streams) { streams.out_file = fifo; });
+  const std::string text(200'000, 'x');
+  ASSERT_GT(fcntl(first.out.get(), F_SETPIPE_SZ, 1 << 20), 0);
+  ASSERT_TRUE(WriteAll(first.out.get(), text).ok());
+  mux.CloseAll(std::chrono::milliseconds(50));
+  const FakeWorker second = AddWorker(mux, 1, files_only);
+  std::string carried(text.size(), '\0');
+  for (size_t got = 0; got < text.size();) {
+    const ssize_t size = read(reader.get(), carried.data() + got, text.size() - got);
+    ASSERT_GT(size, 0);
+    got += static_cast<size_t>(size);
+  }
+  EXPECT_TRUE(carried == text);
+  mux.TailOfError(1, kPatience);  // the close is behind us then
+  EXPECT_FALSE(WriteAll(first.out.get(), "late").ok());
+  EXPECT_TRUE(WriteAll(second.out.get(), "next\n").ok());
+  mux.CloseAll(kPatience);
+  EXPECT_EQ(support::ReadText(folder_.File("out1")), "next\n");
+}
+
+TEST_F(OutputMuxTest, WhatLivesOnIsNotClosedWithAGeneration) {
+  signal(SIGPIPE, SIG_IGN);
+  OutputMux mux(out_.get(), err_.get());
+  const FakeWorker helper = AddWorker(mux, -1, {}, [](WorkerStreams& streams) { streams.lives_on = true; });
+  const FakeWorker worker = AddWorker(mux, 0);
+  mux.CloseAll(kPatience);
+  EXPECT_FALSE(WriteAll(worker.out.get(), "late").ok());
+  EXPECT_TRUE(WriteAll(helper.out.get(), "still here\n").ok());
+  EXPECT_TRUE(WriteAll(helper.err.get(), "and here\n").ok());
+  EXPECT_EQ(mux.TailOfError(-1, kPatience), "and here");
+  EXPECT_EQ(support::ReadText(folder_.File("out-1")), "still here\n");
 }
 
 TEST_F(OutputMuxTest, RawBytesPassUnchangedAndTheTailIsKept) {
