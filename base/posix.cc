@@ -65,6 +65,17 @@ absl::StatusOr<std::string> ReadUpTo(int fd, const std::string& path, size_t mos
   return contents;
 }
 
+absl::StatusOr<UniqueFd> LockFileOf(const std::string& folder, int how) {
+  const std::string path = absl::StrCat(folder, "/", kFolderLockFile);
+  // NFS locks only what may be written.
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
+  while (flock(fd.get(), how) != 0) {
+    if (errno != EINTR) return ErrnoStatus(errno, absl::StrCat("lock ", path));
+  }
+  return fd;
+}
+
 }  // namespace
 
 absl::Status ErrnoStatus(int error_number, std::string_view what) {
@@ -135,13 +146,10 @@ absl::Status SyncFile(const std::string& path) { return SyncOpened(path, 0); }
 
 absl::Status SyncFolder(const std::string& path) { return SyncOpened(path, O_DIRECTORY); }
 
-absl::StatusOr<UniqueFd> LockFolder(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
-  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
-  while (flock(fd.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return ErrnoStatus(errno, absl::StrCat("lock ", path));
-  }
-  return fd;
+absl::StatusOr<UniqueFd> LockFolder(const std::string& path) { return LockFileOf(path, LOCK_EX); }
+
+absl::StatusOr<UniqueFd> TryLockFolder(const std::string& path) {
+  return LockFileOf(path, LOCK_EX | LOCK_NB);
 }
 
 absl::Status WriteAll(int fd, std::string_view bytes) { return WriteRest(fd, &bytes); }

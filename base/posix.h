@@ -43,9 +43,14 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
 /// What was written to the file, or which entries the folder has, is on the disk when this returns OK.
 absl::Status SyncFile(const std::string& path);
 absl::Status SyncFolder(const std::string& path);
-/// Waits until nobody else holds the folder, and holds it until the descriptor is closed (flock: the death of
-/// the holder frees it; over NFS it holds between machines).
+/// The file in a folder by which it is held: over NFS the lock of a file holds between machines, that of a
+/// folder does not.
+inline constexpr const char* kFolderLockFile = ".lock";
+/// Waits until nobody else holds the folder, and holds it until the descriptor is closed (flock on its
+/// kFolderLockFile, which is made and stays: the death of the holder frees it).
 absl::StatusOr<UniqueFd> LockFolder(const std::string& path);
+/// The same, but kUnavailable where somebody holds it.
+absl::StatusOr<UniqueFd> TryLockFolder(const std::string& path);
 /// Writes all bytes to a descriptor, going on after short writes and EINTR.
 absl::Status WriteAll(int fd, std::string_view bytes);
 /// The same; what could be written is taken off the front of `bytes`, so that the rest can follow later.

@@ -88,11 +88,14 @@ absl::StatusOr<AtomicFolder> AtomicFolder::Resume(const std::string& destination
   MentionLeftOvers(parent, prefix, path);
   for (;;) {
     MT_RETURN_IF_ERROR(MakeFolders(path));
-    MT_ASSIGN_OR_RETURN(UniqueFd lock, LockFolder(path));
+    absl::StatusOr<UniqueFd> lock = LockFolder(path);
+    if (absl::IsNotFound(lock.status())) continue;
+    MT_RETURN_IF_ERROR(lock.status());
     // The one that held it may have published it meanwhile: then this is no longer the folder of that name.
+    const std::string file = absl::StrCat(path, "/", kFolderLockFile);
     struct stat held = {}, named = {};
-    if (fstat(lock.get(), &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino)
-      return AtomicFolder(target, path, replace, std::move(lock));
+    if (fstat(lock->get(), &held) == 0 && stat(file.c_str(), &named) == 0 && held.st_ino == named.st_ino)
+      return AtomicFolder(target, path, replace, *std::move(lock));
   }
 }
 
@@ -123,6 +126,8 @@ absl::Status AtomicFolder::Publish() {
   } else {
     return ErrnoStatus(errno, "rename to " + destination_);
   }
+  // Only now: whoever came before the rename would have held the new data set.
+  if (lock_.valid()) unlink(absl::StrCat(destination_, "/", kFolderLockFile).c_str());
   lock_.Reset();  // what path_ names now, if anything, is an old data set: it goes
   return SyncFolder(fs::path(destination_).parent_path().string());
 }

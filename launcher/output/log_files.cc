@@ -1,8 +1,6 @@
 #include "launcher/output/log_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,11 +45,14 @@ std::string DateOf(const std::string& name) {
   return std::regex_match(name, found, named) ? found[1].str() : "";
 }
 
-/// Not valid where a run that goes on holds it.
-UniqueFd TryLock(const std::string& folder) {
-  UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.valid() && flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd.Reset();
-  return fd;
+/// Unless a run that goes on holds it.
+void RemoveRun(const std::string& folder) {
+  std::error_code error;
+  absl::StatusOr<UniqueFd> lock = TryLockFolder(folder);
+  if (!lock.ok()) return;
+  std::filesystem::remove_all(folder, error);
+  lock->Reset();
+  if (error) std::filesystem::remove_all(folder, error);  // NFS keeps a file that is open under another name
 }
 
 /// Several mtruns may do so at once.
@@ -63,9 +64,7 @@ void RemoveOldRuns(const std::string& state_folder) {
     if (!date.empty() && entry.is_directory(error)) runs.emplace_back(date, entry.path());
   }
   std::sort(runs.rbegin(), runs.rend());
-  for (size_t i = LogFiles::kMostRuns; i < runs.size(); ++i) {
-    if (TryLock(runs[i].second).valid()) std::filesystem::remove_all(runs[i].second, error);
-  }
+  for (size_t i = LogFiles::kMostRuns; i < runs.size(); ++i) RemoveRun(runs[i].second);
 }
 
 }  // namespace
@@ -77,7 +76,7 @@ absl::StatusOr<LogFiles> LogFiles::Make(const std::string& log_dir, const std::s
   if (log_dir.empty() && !state_folder.empty() && MakeFolders(state_folder).ok()) {
     files.folder_ = RunFolder(state_folder, AsFileName(run_id));
     if (mkdir(files.folder_.c_str(), 0700) == 0) {
-      files.lock_ = std::make_shared<UniqueFd>(TryLock(files.folder_));
+      files.lock_ = std::make_shared<UniqueFd>(TryLockFolder(files.folder_).value_or(UniqueFd()));
       RemoveOldRuns(state_folder);
       return files;
     }

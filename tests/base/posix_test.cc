@@ -1,6 +1,7 @@
 #include "base/posix.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -127,6 +128,18 @@ TEST_F(PosixTest, OneAtATimeHoldsAFolder) {
   other.join();
   EXPECT_TRUE(second);
   EXPECT_EQ(LockFolder(folder_ + "/none").status().code(), absl::StatusCode::kNotFound);
+}
+
+/// NFS keeps the lock of a folder on the machine that took it, that of a file is everybody's.
+TEST_F(PosixTest, AFolderIsHeldByAFileInIt) {
+  auto held = LockFolder(folder_);
+  ASSERT_TRUE(held.ok()) << held.status();
+  const UniqueFd file(open((folder_ + "/.lock").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_TRUE(file.valid());
+  EXPECT_NE(flock(file.get(), LOCK_EX | LOCK_NB), 0);
+  EXPECT_EQ(TryLockFolder(folder_).status().code(), absl::StatusCode::kUnavailable);
+  held->Reset();
+  EXPECT_TRUE(TryLockFolder(folder_).ok());
 }
 
 TEST_F(PosixTest, TemporaryFoldersArePrivateAndDistinct) {

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -78,6 +80,24 @@ TEST(AtomicFolderTest, ADestinationThatAppearsMeanwhileIsKept) {
   test::Write(folder / "b/index.json", "faster");
   EXPECT_TRUE(absl::IsAlreadyExists(made->Publish()));
   EXPECT_EQ(test::Read(folder / "b/index.json"), "faster");
+}
+
+TEST(AtomicFolderTest, TwoOfOneKeyDoNotShareAFolder) {
+  const test::TempFolder folder;
+  auto first = AtomicFolder::Resume(folder / "b", false, "index.json", "key");
+  ASSERT_TRUE(first.ok()) << first.status();
+  test::Write(first->path() + "/index.json", "x");
+  std::thread other([&] {
+    auto second = AtomicFolder::Resume(folder / "b", false, "index.json", "key");
+    if (absl::IsAlreadyExists(second.status())) return;  // it came late
+    ASSERT_TRUE(second.ok()) << second.status();
+    EXPECT_FALSE(fs::exists(second->path() + "/index.json"));
+    EXPECT_TRUE(absl::IsAlreadyExists(second->Publish()));
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // mostly it waits for the first one by then
+  EXPECT_TRUE(first->Publish().ok());
+  other.join();
+  EXPECT_THAT(test::Names(folder / "b"), testing::ElementsAre("index.json"));
 }
 
 TEST(AtomicFolderTest, AParentThatIsAFileIsAnError) {

@@ -37,7 +37,8 @@ TEST(LogFilesTest, WithoutAFolderTheNewestRunsOfTheUserAreKept) {
     return state.File(absl::StrFormat("job-20260101-0000%02d-0000000%x", i, i % 16));
   };
   for (int i = 0; i < 30; ++i) std::filesystem::create_directories(old(i) + "/attempt_0/0");
-  const UniqueFd goes_on(open(old(3).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // A file's lock: NFS keeps that of a folder on the machine that took it.
+  const UniqueFd goes_on(open((old(3) + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_EQ(flock(goes_on.get(), LOCK_EX), 0);
   const auto files = LogFiles::Make("", "job", state.path());
   ASSERT_TRUE(files.ok()) << files.status();
