@@ -11,6 +11,7 @@
 #include "base/endpoint.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "launcher/workers/guardian.h"
 #include "launcher/workers/hang_report.h"
 
 namespace mtrun::launcher {
@@ -29,7 +30,7 @@ Supervisor::Supervisor(asio::io_context& io, const Options& options, const Progr
       log_files_(log_files),
       door_(std::move(door)),
       handler_(std::move(handler)),
-      output_(STDOUT_FILENO, STDERR_FILENO),
+      output_(STDOUT_FILENO, STDERR_FILENO, StopSignalPending),
       logs_(io),
       use_(io),
       stacks_(io),

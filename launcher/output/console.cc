@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <optional>
 #include <thread>
@@ -19,7 +20,9 @@
 namespace mtrun::launcher {
 namespace {
 
-constexpr Duration kExitPatience = std::chrono::seconds(2);
+constexpr Duration kExitPatience = std::chrono::seconds(2);     // without progress
+constexpr Duration kLookEvery = std::chrono::milliseconds(50);  // for a hurry
+constexpr int kLastWordMs = 50;
 constexpr size_t kChunk = 64 << 10;
 
 /// How much of `text` to write at once: whole lines, no more than a pipe takes in one piece, whoever else
@@ -30,11 +33,25 @@ size_t PieceSize(std::string_view text) {
   return end == std::string_view::npos ? PIPE_BUF : end + 1;
 }
 
+/// Of a write's error: nobody will ever read what is written there.
+bool IsForGood(int error_number) {
+  return error_number == EPIPE || error_number == EIO || error_number == EBADF;
+}
+
+constexpr const char* kStreamNames[] = {"standard output", "standard error"};
+
 }  // namespace
 
 class Console::State {
  public:
-  State(int out, int err) : fds_{out, err}, terminals_{isatty(out) == 1, isatty(err) == 1} {}
+  State(int out, int err, std::function<bool()> hurry)
+      : fds_{out, err}, terminals_{isatty(out) == 1, isatty(err) == 1}, hurry_(std::move(hurry)) {}
+
+  bool InAHurry() const { return hurry_ && hurry_(); }
+  uint64_t Progress() {
+    const MutexLock lock(mu_);
+    return progress_;
+  }
 
   bool IsTerminal(int which) const { return terminals_[which]; }
 
@@ -81,6 +98,37 @@ class Console::State {
       if (!changed_.WaitUntil(mu_, deadline)) return queue_.empty() && !writing_;
     }
     return true;
+  }
+
+  bool FlushAll() {
+    const MutexLock lock(mu_);
+    SayWhatIsLost();
+    SayWhatIsRefused();
+    uint64_t seen = progress_;
+    TimePoint deadline = MonotonicNow() + kExitPatience;
+    while (!queue_.empty() || writing_) {
+      if (InAHurry() || MonotonicNow() >= deadline) return false;
+      changed_.WaitUntil(mu_, MonotonicNow() + kLookEvery);
+      if (progress_ != std::exchange(seen, progress_)) deadline = MonotonicNow() + kExitPatience;
+    }
+    return true;
+  }
+
+  void GiveUp() {
+    size_t dropped = 0;
+    {
+      const MutexLock lock(mu_);
+      dropped = bytes_;
+      for (const Chunk& chunk : std::exchange(queue_, {})) bytes_ -= chunk.text.size();
+    }
+    if (dropped == 0) return;
+    const std::string text = absl::StrCat(
+        "mtrun: about ", dropped, " bytes of output are missing here: the console did not take them\n");
+    pollfd ready = {fds_[1], POLLOUT, 0};
+    // The thread that writes may hang; a pipe with room takes a line without a wait.
+    if (poll(&ready, 1, kLastWordMs) == 1 && (ready.revents & POLLOUT) != 0 &&
+        write(fds_[1], text.data(), text.size()) < 0)
+      return;  // nobody is left to be told
   }
 
   void Stop() {
@@ -170,6 +218,31 @@ class Console::State {
     EndLines(1);
   }
 
+  /// Of a disk that was full, at the end; the first time is said at once.
+  void SayWhatIsRefused() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    for (const int which : {0, 1}) {
+      if (refused_[which] == 0) continue;
+      SayOn(1 - which, absl::StrCat("mtrun: ", std::exchange(refused_[which], 0), " bytes are missing on ",
+                                    kStreamNames[which], "\n"));
+    }
+  }
+
+  void SayOn(int which, const std::string& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    Erase();
+    Append(which, absl::StrCat(StandsInALine(which) ? "\n" : "", line));
+    EndLines(which);
+    Draw();
+  }
+
+  void OnRefused(int which, size_t bytes, int error_number) {
+    const MutexLock lock(mu_);
+    ++progress_;
+    refused_[which] += bytes;
+    if (std::exchange(warned_[which], true)) return;
+    SayOn(1 - which, absl::StrCat("mtrun: ", kStreamNames[which], ": ", std::strerror(error_number),
+                                  "; the job continues, what cannot be written is lost\n"));
+  }
+
   void Write(int which, std::string_view text) {
     while (!text.empty() && !broken_[which]) {
       const ssize_t written = write(fds_[which], text.data(), PieceSize(text));
@@ -179,7 +252,8 @@ class Console::State {
         poll(&ready, 1, -1);
         continue;
       }
-      // A reader that is gone takes the console with it, not the job.
+      // A reader that is gone takes the console with it, not the job; a disk may have room again later.
+      if (written < 0 && !IsForGood(errno)) return OnRefused(which, text.size(), errno);
       if (written < 0) broken_[which] = true;
       if (written > 0) text.remove_prefix(static_cast<size_t>(written));
       const MutexLock lock(mu_);
@@ -190,6 +264,7 @@ class Console::State {
 
   const int fds_[2];
   const bool terminals_[2];
+  const std::function<bool()> hurry_;
   bool broken_[2] = {false, false};  // writer thread only
 
   Mutex mu_;
@@ -206,16 +281,19 @@ class Console::State {
   uint64_t progress_ ABSL_GUARDED_BY(mu_) = 1;                // successful writes
   uint64_t stuck_at_ ABSL_GUARDED_BY(mu_) = 0;                // value of progress_ at which it was blocked
   int64_t lost_ ABSL_GUARDED_BY(mu_) = 0;                     // lines, since the last notice
+  size_t refused_[2] ABSL_GUARDED_BY(mu_) = {0, 0};           // bytes that a full disk did not take
+  bool warned_[2] ABSL_GUARDED_BY(mu_) = {false, false};      // of the first of them
 };
 
-Console::Console(int out, int err) : state_(std::make_shared<State>(out, err)) {
+Console::Console(int out, int err, std::function<bool()> hurry)
+    : state_(std::make_shared<State>(out, err, std::move(hurry))) {
   // The thread keeps its state alive: it may hang in a write for ever.
   std::thread([state = state_] { state->Run(); }).detach();
 }
 
 Console::~Console() {
   for (const int which : {0, 1}) state_->Update(which, "");
-  Flush(kExitPatience);
+  if (!FlushAll()) GiveUp();
   state_->Stop();
 }
 
@@ -238,5 +316,13 @@ void Console::Say(std::string text) { state_->Put(1, std::move(text), State::Kin
 void Console::Update(int which, const std::string& text) { state_->Update(which, text); }
 
 bool Console::Flush(Duration patience) { return state_->Flush(patience); }
+
+bool Console::FlushAll() { return state_->FlushAll(); }
+
+void Console::GiveUp() { state_->GiveUp(); }
+
+bool Console::InAHurry() const { return state_->InAHurry(); }
+
+uint64_t Console::Progress() const { return state_->Progress(); }
 
 }  // namespace mtrun::launcher

@@ -1,9 +1,11 @@
 // The terminal or pipe that mtrun's own output goes to. A thread of its own writes, so that a console that
 // is blocked (Ctrl-S, a full pipe) holds up nothing: lines wait in a queue of 4 MiB, a console that is only
 // slow holds its writers up, and one that takes nothing for a second loses lines, which are counted and said.
+// A disk that is full costs what comes until it has room again.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,9 +21,9 @@ class Console {
   static constexpr Duration kBlockedAfter = std::chrono::seconds(1);
 
   /// Writes to two descriptors, which stay the caller's and must outlive the process's last write: a thread
-  /// that hangs in a write is given up.
-  Console(int out, int err);
-  /// Gives the console up when it is blocked.
+  /// that hangs in a write is given up. `hurry` (any thread): whether the end may wait no more.
+  Console(int out, int err, std::function<bool()> hurry = {});
+  /// FlushAll, else GiveUp.
   ~Console();
   Console(const Console&) = delete;
 
@@ -42,6 +44,14 @@ class Console {
   void Update(int which, const std::string& text);
   /// Waits until everything is written, at most `patience`; false when it is not.
   bool Flush(Duration patience);
+  /// Waits until everything is written, for as long as the console takes something now and then and there is
+  /// no hurry; false when it is not.
+  bool FlushAll();
+  /// Drops what is not written yet and says so on the error stream, where that takes something.
+  void GiveUp();
+  bool InAHurry() const;
+  /// Grows with each write that went well.
+  uint64_t Progress() const;
 
  private:
   class State;

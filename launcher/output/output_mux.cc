@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <list>
 #include <map>
@@ -30,6 +31,7 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr Duration kDrainPatience = std::chrono::seconds(2);
+constexpr Duration kLookForMoves = std::chrono::milliseconds(50);  // for what has moved
 constexpr size_t kReadSize = 64 << 10;
 constexpr Duration kKeepUpdateEvery = std::chrono::seconds(5);
 constexpr int kReadsInARow = 16;  // then the other streams have their turn
@@ -73,8 +75,8 @@ absl::StatusOr<WorkerLog> OpenLog(bool wanted, const std::string& path, size_t m
 
 class OutputMux::Impl {
  public:
-  Impl(int console_out, int console_err)
-      : console_(std::make_shared<Console>(console_out, console_err)),
+  Impl(int console_out, int console_err, std::function<bool()> hurry)
+      : console_(std::make_shared<Console>(console_out, console_err, std::move(hurry))),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
   void Add(Stream stream) {
@@ -87,28 +89,38 @@ class OutputMux::Impl {
     Wake();
   }
 
-  bool WaitForPass(Duration patience, bool close, bool keep = false) {
+  /// What follows when a pass is over, beside what every pass does.
+  struct Wish {
+    bool close = false, keep = false, stop = false;
+  };
+
+  /// `at_the_end`: for as long as something moves; `patience` without that, or a hurry, is too long.
+  bool WaitForPass(Duration patience, Wish wish, bool at_the_end = false) {
     const MutexLock lock(mu_);
-    keep_wanted_ = keep_wanted_ || keep;
+    keep_wanted_ = keep_wanted_ || wish.keep;
+    stop_ = stop_ || wish.stop;
+    if (wish.close) close_up_to_ = last_serial_;  // it may come late: what is added meanwhile stays open
     const uint64_t wanted = ++passes_wanted_;
-    if (close) close_up_to_ = last_serial_;  // it may come late: what is added meanwhile stays open
     Wake();
-    const TimePoint deadline = MonotonicNow() + patience;
+    uint64_t moved = at_the_end ? Moved() : 0;
+    TimePoint deadline = MonotonicNow() + patience;
     while (passes_done_ < wanted) {
-      if (!pass_done_.WaitUntil(mu_, deadline)) return passes_done_ >= wanted;
+      if (MonotonicNow() >= deadline || (at_the_end && console_->InAHurry())) return false;
+      pass_done_.WaitUntil(mu_, at_the_end ? std::min(deadline, MonotonicNow() + kLookForMoves) : deadline);
+      const uint64_t now = at_the_end ? Moved() : 0;
+      if (now != std::exchange(moved, now)) deadline = MonotonicNow() + patience;
     }
     return true;
   }
 
   /// Ends all streams; those that somebody may still write to.
   std::vector<OpenOutput> TakeOpen(Duration patience) {
-    WaitForPass(patience, true, true);
+    WaitForPass(patience, {.close = true, .keep = true}, /*at_the_end=*/true);
     const MutexLock lock(mu_);
     return std::move(left_open_);
   }
 
   const std::shared_ptr<Console>& console() const { return console_; }
-  void FlushConsole(Duration patience) { console_->Flush(patience); }
 
   ErrorTail Tail(int local_rank) {
     const MutexLock lock(mu_);
@@ -141,26 +153,16 @@ class OutputMux::Impl {
       }
       const MutexLock lock(mu_);
       passes_done_ = wanted;
-      stopped_ = stop;
       pass_done_.NotifyAll();
       if (stop) return;
     }
   }
 
-  bool Stop(Duration patience) {
-    const MutexLock lock(mu_);
-    stop_ = true;
-    Wake();
-    const TimePoint deadline = MonotonicNow() + patience;
-    while (!stopped_) {
-      if (!pass_done_.WaitUntil(mu_, deadline)) return stopped_;
-    }
-    return true;
-  }
-
   std::thread thread_;
 
  private:
+  /// Grows whenever the console or this thread has got on.
+  uint64_t Moved() const { return console_->Progress() + read_; }
   void Wake() { eventfd_write(wake_.get(), 1); }
 
   /// A line that has begun, for a terminal that does not show it yet.
@@ -209,6 +211,7 @@ class OutputMux::Impl {
       const ssize_t size = read(stream.source.get(), buffer_.data(), buffer_.size());
       if (size < 0 && errno == EINTR) continue;
       if (size < 0 && errno == EAGAIN) return false;
+      ++read_;
       if (size <= 0) {
         ShowTheEnd(stream);
         return true;
@@ -318,6 +321,8 @@ class OutputMux::Impl {
   std::vector<char> buffer_ = std::vector<char>(kReadSize);
   std::list<Stream> streams_;
   size_t lost_bytes_ = 0, lost_said_ = 0;
+
+  std::atomic<uint64_t> read_ = 0;  // blocks
   const UniqueFd wake_;
 
   Mutex mu_;
@@ -329,20 +334,22 @@ class OutputMux::Impl {
   uint64_t close_up_to_ ABSL_GUARDED_BY(mu_) = 0;  // 0: nothing is to be closed
   bool keep_wanted_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<OpenOutput> left_open_ ABSL_GUARDED_BY(mu_);
-  bool stop_ ABSL_GUARDED_BY(mu_) = false, stopped_ ABSL_GUARDED_BY(mu_) = false;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-OutputMux::OutputMux(int console_out, int console_err)
-    : impl_(std::make_shared<Impl>(console_out, console_err)) {
+OutputMux::OutputMux(int console_out, int console_err, std::function<bool()> hurry)
+    : impl_(std::make_shared<Impl>(console_out, console_err, std::move(hurry))) {
   impl_->thread_ = std::thread([impl = impl_] { impl->Run(); });
 }
 
 OutputMux::~OutputMux() {
-  if (impl_->Stop(kDrainPatience)) {
+  if (impl_->WaitForPass(kDrainPatience, {.stop = true}, /*at_the_end=*/true)) {
     impl_->thread_.join();
-  } else {
-    impl_->thread_.detach();  // it keeps Impl alive and hangs in a write to a file (a network disk)
+    return;
   }
+  impl_->thread_.detach();  // it keeps Impl alive and hangs in a write to a file (a network disk)
+  log::Warning("the last of the workers' output is lost: log files or the console do not take it");
+  if (!console()->FlushAll()) console()->GiveUp();
 }
 
 const std::shared_ptr<Console>& OutputMux::console() const { return impl_->console(); }
@@ -366,24 +373,24 @@ absl::Status OutputMux::Add(WorkerStreams streams) {
 }
 
 std::string OutputMux::TailOfError(int local_rank, Duration patience) {
-  impl_->WaitForPass(patience, false);
+  impl_->WaitForPass(patience, {});
   return impl_->Tail(local_rank).Text();
 }
 
 std::optional<int64_t> OutputMux::TracebackAt(int local_rank, Duration patience) {
-  impl_->WaitForPass(patience, false);
+  impl_->WaitForPass(patience, {});
   return impl_->Tail(local_rank).traceback_at();
 }
 
 void OutputMux::LeaveBehind(Duration patience) {
   std::vector<OpenOutput> open = impl_->TakeOpen(patience);
-  impl_->FlushConsole(patience);
+  console()->FlushAll();
   if (!open.empty()) CarryOn(std::move(open));
 }
 
 void OutputMux::CloseAll(Duration patience) {
-  impl_->WaitForPass(patience, true);
-  impl_->FlushConsole(patience);
+  impl_->WaitForPass(patience, {.close = true});
+  console()->Flush(patience);
 }
 
 }  // namespace mtrun::launcher

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,9 +36,11 @@ struct WorkerStreams {
 /// Methods may be called from any thread.
 class OutputMux {
  public:
-  /// Writes to the descriptors `console_out` and `console_err`, which stay the caller's.
-  OutputMux(int console_out, int console_err);
-  /// Writes what has come so far, then forgets all streams. Bounded: a blocked console is given up.
+  /// Writes to the descriptors `console_out` and `console_err`, which stay the caller's. `hurry`: see
+  /// Console.
+  OutputMux(int console_out, int console_err, std::function<bool()> hurry = {});
+  /// Writes what has come so far, for as long as that goes on and there is no hurry, then forgets all
+  /// streams.
   ~OutputMux();
   OutputMux(const OutputMux&) = delete;
 
@@ -54,9 +57,10 @@ class OutputMux {
   /// Writes what has come so far and closes all streams that were added before: the generation is over. After
   /// `patience` it comes back, and both happen later.
   void CloseAll(Duration patience);
-  /// The same, but what is still open is given to a process that carries it to the same files and console
-  /// until nobody writes any more: processes that the workers have started outlive this one. Line by line
-  /// work ends here: their bytes go without prefix.
+  /// The same at the job's end: it waits for as long as files and console take something and there is no
+  /// hurry, `patience` without that. What is still open is given to a process that carries it to the same
+  /// files and console until nobody writes any more: processes that the workers have started outlive this
+  /// one. Line by line work ends here: their bytes go without prefix.
   void LeaveBehind(Duration patience);
 
  private:

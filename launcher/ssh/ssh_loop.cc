@@ -35,7 +35,7 @@ SshLoop::SshLoop(SshLaunch launch, RemoteJob::Config config, EnvironmentMap envi
     : launch_(std::move(launch)),
       environment_(std::move(environment)),
       signals_(std::move(signals)),
-      console_(std::make_shared<Console>(STDOUT_FILENO, STDERR_FILENO)),
+      console_(std::make_shared<Console>(STDOUT_FILENO, STDERR_FILENO, StopSignalPending)),
       boxes_(std::make_shared<std::set<std::string>>()),
       job_(std::move(config)),
       remotes_(launch_.hosts.size()),
@@ -46,8 +46,7 @@ int SshLoop::Run() {
   Perform(job_.Start(MonotonicNow()));
   while (!exit_status_) Poll();
   remotes_.clear();
-  constexpr Duration kConsolePatience = std::chrono::seconds(5);
-  console_->Flush(kConsolePatience);
+  console_->FlushAll();
   log::SetSink({});
   return *exit_status_;
 }

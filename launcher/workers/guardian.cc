@@ -164,6 +164,13 @@ int StopSignalWithin(Duration pause) {
   return signal > 0 ? signal : 0;
 }
 
+bool StopSignalPending() {
+  sigset_t pending;
+  sigset_t ends = StopSignals();
+  sigaddset(&ends, ParentGoneSignal());
+  return sigpending(&pending) == 0 && sigandset(&pending, &pending, &ends) == 0 && !sigisemptyset(&pending);
+}
+
 sigset_t StopSignals() {
   sigset_t set;
   sigemptyset(&set);

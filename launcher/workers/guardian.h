@@ -27,6 +27,8 @@ void SetSignals(SignalPlan plan);
 sigset_t StopSignals();
 /// One of them that is pending or comes within `pause`, taken; 0 for none. They must be blocked.
 int StopSignalWithin(Duration pause);
+/// One of them, or ParentGoneSignal(), is pending; it stays so. They must be blocked.
+bool StopSignalPending();
 /// True for a signal that is passed on to the workers and stops nothing.
 bool IsForwarded(int signal);
 /// SIGUSR2, unless it stops mtrun or is passed on: the agent writes down what its workers do.

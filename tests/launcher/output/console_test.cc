@@ -12,11 +12,14 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/launcher/output/pipe.h"
+#include "tests/support/program.h"
+#include "tests/support/small_disk.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -178,6 +181,74 @@ TEST(ConsoleTest, ASlowReaderHoldsUpAndLosesNothing) {
   out.write.Reset();
   reader.join();
   EXPECT_EQ(text.size(), kBlocks * (64 << 10));
+}
+
+TEST(ConsoleTest, TheEndWaitsForASlowReader) {
+  Pipe out;
+  std::string text;
+  std::thread reader([&] {
+    std::string bytes(64 << 10, '\0');
+    for (ssize_t size; (size = read(out.read.get(), bytes.data(), bytes.size())) > 0;) {
+      text.append(bytes, 0, static_cast<size_t>(size));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  });
+  const size_t size = Console::kQueueBytes;
+  {
+    Console console(out.write.get(), out.write.get());
+    for (size_t put = 0; put < size; put += 64 << 10)
+      console.Lines(0, std::string((64 << 10) - 1, 'x') + "\n");
+  }
+  out.write.Reset();
+  reader.join();
+  EXPECT_EQ(text.size(), size);
+}
+
+TEST(ConsoleTest, WhatTheEndDropsIsSaidWhereSomethingIsTaken) {
+  signal(SIGPIPE, SIG_IGN);  // as mtrun does
+  const support::TemporaryFolder folder;
+  const UniqueFd err(open(folder.File("err").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  Pipe out;  // nobody reads it
+  { Console(out.write.get(), err.get()).Lines(0, std::string(100'000, 'x') + "\n"); }
+  EXPECT_EQ(support::ReadText(folder.File("err")),
+            "mtrun: about 100001 bytes of output are missing here: the console did not take them\n");
+}
+
+TEST(ConsoleTest, AHurryEndsTheWait) {
+  signal(SIGPIPE, SIG_IGN);
+  Pipe out;
+  const TimePoint begin = MonotonicNow();
+  {
+    Console(out.write.get(), out.write.get(), [] { return true; }).Lines(0, std::string(100'000, 'x') + "\n");
+  }
+  EXPECT_LT(MonotonicNow() - begin, std::chrono::seconds(1));
+}
+
+/// What could not be written was all that ever came: the disk's first moment without room ended the output.
+TEST(ConsoleTest, AFullDiskCostsNothingThatComesLater) {
+  const support::TemporaryFolder folder;
+  const auto disk = support::SmallDisk::Make(folder.File("disk"), 64 << 10);
+  if (!disk.ok()) GTEST_SKIP() << disk.status().message();
+  const UniqueFd out(open(folder.File("disk/out").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const UniqueFd err(open(folder.File("err").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  {
+    Console console(out.get(), err.get());
+    const auto say = [&](const std::string& text) {
+      console.Lines(0, text);
+      EXPECT_TRUE(console.Flush(kPatience));
+    };
+    say("before\n");
+    (*disk)->Fill();
+    for (int i = 0; i < 3; ++i) say(std::string(10'000, 'x') + "\n");
+    (*disk)->Free();
+    say("after\n");
+  }
+  const std::string kept = support::ReadText(folder.File("disk/out")),
+                    said = support::ReadText(folder.File("err"));
+  EXPECT_THAT(kept, testing::StartsWith("before\n"));
+  EXPECT_THAT(kept, testing::EndsWith("after\n"));
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(said, "No space left")).size(), 2u) << said;
+  EXPECT_THAT(said, testing::EndsWith(" bytes are missing on standard output\n"));
 }
 
 TEST(ConsoleTest, LinesThatAStandingConsoleLosesAreCountedAndSaid) {

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <pty.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -11,7 +9,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <thread>
 
@@ -20,6 +17,7 @@
 #include "base/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/launcher/output/output_mux_fixture.h"
 #include "tests/launcher/output/pipe.h"
 #include "tests/support/program.h"
 
@@ -28,11 +26,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-/// A worker's ends of its two streams.
-struct FakeWorker {
-  UniqueFd out, err;
-};
 
 /// A terminal that changes no byte.
 struct Screen {
@@ -56,31 +49,6 @@ struct Screen {
       shown.append(bytes, static_cast<size_t>(size));
     }
   }
-};
-
-class OutputMuxTest : public testing::Test {
- protected:
-  FakeWorker AddWorker(OutputMux& mux, int local_rank, OutputPlan plan = {},
-                       const std::function<void(WorkerStreams&)>& change = {}) {
-    Pipe out, err;
-    WorkerStreams streams;
-    streams.local_rank = local_rank;
-    streams.prefix = absl::StrCat("[w", local_rank, "]:");
-    streams.out = std::move(out.read);
-    streams.err = std::move(err.read);
-    streams.plan = plan;
-    streams.out_file = folder_.File(absl::StrCat("out", local_rank));
-    streams.err_file = folder_.File(absl::StrCat("err", local_rank));
-    if (change) change(streams);
-    EXPECT_TRUE(mux.Add(std::move(streams)).ok());
-    return {std::move(out.write), std::move(err.write)};
-  }
-
-  const support::TemporaryFolder folder_;
-  // Files as consoles: what is written can be read at leisure.
-  const std::string console_out_ = folder_.File("console_out"), console_err_ = folder_.File("console_err");
-  const UniqueFd out_{open(console_out_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
-  const UniqueFd err_{open(console_err_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)};
 };
 
 TEST_F(OutputMuxTest, LinesGoToFilesAndWithAPrefixToTheConsole) {
@@ -272,50 +240,6 @@ TEST_F(OutputMuxTest, FilesGetEverythingAtAnyRate) {
     EXPECT_EQ(std::filesystem::file_size(folder_.File(absl::StrCat("out", rank))), kBytes);
 }
 
-/// A file that takes nothing kept a generation's end waiting, which then came over the next one's workers:
-/// they died of SIGPIPE.
-TEST_F(OutputMuxTest, ALateCloseEndsNoStreamThatCameAfterIt) {
-  signal(SIGPIPE, SIG_IGN);
-  const std::string fifo = folder_.File("fifo");
-  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  const UniqueFd reader(open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  ASSERT_EQ(fcntl(reader.get(), F_SETFL, 0), 0);
-  OutputMux mux(out_.get(), err_.get());
-  const OutputPlan files_only = {{true, false}, {true, false}};
-  const FakeWorker first =
-      AddWorker(mux, 0, files_only, [&](WorkerStreams& streams) { streams.out_file = fifo; });
-  const std::string text(200'000, 'x');
-  ASSERT_GT(fcntl(first.out.get(), F_SETPIPE_SZ, 1 << 20), 0);
-  ASSERT_TRUE(WriteAll(first.out.get(), text).ok());
-  mux.CloseAll(std::chrono::milliseconds(50));
-  const FakeWorker second = AddWorker(mux, 1, files_only);
-  std::string carried(text.size(), '\0');
-  for (size_t got = 0; got < text.size();) {
-    const ssize_t size = read(reader.get(), carried.data() + got, text.size() - got);
-    ASSERT_GT(size, 0);
-    got += static_cast<size_t>(size);
-  }
-  EXPECT_TRUE(carried == text);
-  mux.TailOfError(1, kPatience);  // the close is behind us then
-  EXPECT_FALSE(WriteAll(first.out.get(), "late").ok());
-  EXPECT_TRUE(WriteAll(second.out.get(), "next\n").ok());
-  mux.CloseAll(kPatience);
-  EXPECT_EQ(support::ReadText(folder_.File("out1")), "next\n");
-}
-
-TEST_F(OutputMuxTest, WhatLivesOnIsNotClosedWithAGeneration) {
-  signal(SIGPIPE, SIG_IGN);
-  OutputMux mux(out_.get(), err_.get());
-  const FakeWorker helper = AddWorker(mux, -1, {}, [](WorkerStreams& streams) { streams.lives_on = true; });
-  const FakeWorker worker = AddWorker(mux, 0);
-  mux.CloseAll(kPatience);
-  EXPECT_FALSE(WriteAll(worker.out.get(), "late").ok());
-  EXPECT_TRUE(WriteAll(helper.out.get(), "still here\n").ok());
-  EXPECT_TRUE(WriteAll(helper.err.get(), "and here\n").ok());
-  EXPECT_EQ(mux.TailOfError(-1, kPatience), "and here");
-  EXPECT_EQ(support::ReadText(folder_.File("out-1")), "still here\n");
-}
-
 TEST_F(OutputMuxTest, RawBytesPassUnchangedAndTheTailIsKept) {
   using std::string_literals::operator""s;
   const std::string bytes = "{\"a\": 1}\r50%\0\xff no end"s;
@@ -353,23 +277,6 @@ TEST_F(OutputMuxTest, ABoundedFileKeepsTheNewestBytes) {
                                         "the end\n"));
   EXPECT_GT(newest.size() + older.size(), 200'000u);
   EXPECT_LT(newest.size() + older.size(), 400'000u + 2 * (64 << 10));
-}
-
-TEST_F(OutputMuxTest, WhatIsLeftBehindIsStillCarried) {
-  FakeWorker worker;
-  {
-    OutputMux mux(out_.get(), err_.get());
-    worker = AddWorker(mux, 0);
-    ASSERT_TRUE(WriteAll(worker.out.get(), "before\n").ok());
-    mux.LeaveBehind(kPatience);
-  }
-  ASSERT_TRUE(WriteAll(worker.out.get(), "after\n").ok());
-  worker.out.Reset();
-  worker.err.Reset();
-  int status = -1;
-  EXPECT_GT(waitpid(-1, &status, 0), 0);  // the carrier
-  EXPECT_EQ(status, 0);
-  EXPECT_EQ(support::ReadText(folder_.File("out0")), "before\nafter\n");
 }
 
 TEST_F(OutputMuxTest, AFileThatCannotBeOpenedIsNamed) {
