@@ -13,9 +13,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/error_file.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "launcher/output/failure_message.h"
 #include "launcher/workers/process_tree.h"
+#include "launcher/workers/record_ladder.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::launcher {
@@ -59,7 +61,11 @@ std::optional<int64_t> RecordedAt(const WorkerFiles& files) {
 class Group : public WorkerGroup {
  public:
   Group(asio::io_context& io, OutputMux& output, Handler handler)
-      : io_(io), output_(output), handler_(std::move(handler)), hold_(io) {}
+      : io_(io),
+        output_(output),
+        handler_(std::move(handler)),
+        ladder_(handler_.record_patience),
+        hold_(io) {}
   ~Group() override { left_ ? Forget() : Clear(); }
 
   bool empty() const override { return workers_.empty(); }
@@ -138,7 +144,8 @@ class Group : public WorkerGroup {
     std::optional<asio::posix::stream_descriptor> watch;
     WorkerFiles files;
     Life life = Life::kRunning;
-    int64_t serial = 0;  // what was posted for another one is dropped
+    bool given_up = false;  // its end is waited for no more
+    int64_t serial = 0;     // what was posted for another one is dropped
   };
 
   void ReapOrphans() {
@@ -152,6 +159,7 @@ class Group : public WorkerGroup {
   void Forget() {
     hold_.cancel();
     holding_ = waited_ = false;
+    ladder_ = RecordLadder(handler_.record_patience);
     failed_.clear();
     workers_.clear();
   }
@@ -222,24 +230,37 @@ class Group : public WorkerGroup {
     if (failed_.empty()) return;
     std::stable_sort(failed_.begin(), failed_.end(),
                      [](const Failed& a, const Failed& b) { return a.since() < b.since(); });
-    if (!WithEarlierErrors().empty()) return Hold(SIGTERM);
+    if (AwaitsEarlierErrors()) return;
     if (!waited_ && PrintedEarlierError()) return WaitForEnd();
     hold_.cancel();
     holding_ = waited_ = false;
+    ladder_ = RecordLadder(handler_.record_patience);
     for (const Failed& failed : std::exchange(failed_, {}))
       ReportExit(failed.local_rank, failed.status, failed.error_at.value_or(failed.ended_at));
   }
 
-  /// Those who have recorded one ends by themselves, else by `signal`, else by SIGKILL.
-  void Hold(int signal) {
-    if (std::exchange(holding_, true)) return;
-    hold_.expires_after(handler_.record_patience);
-    hold_.async_wait([this, signal](std::error_code error) {
+  /// Of those who still run and have recorded one: RecordLadder says for how long.
+  bool AwaitsEarlierErrors() {
+    const std::vector<Worker*> earlier = WithEarlierErrors();
+    if (earlier.empty()) return false;
+    const RecordLadder::Rung due = ladder_.At(MonotonicNow());
+    for (Worker* worker : earlier) {
+      if (due == RecordLadder::Rung::kTerminate) worker->process->Signal(SIGTERM);
+      if (due == RecordLadder::Rung::kKill) worker->process->Signal(SIGKILL);
+      if (due != RecordLadder::Rung::kReport) continue;
+      worker->given_up = true;
+      log::Warning("worker ", worker->process->pid(), " recorded an error and cannot be killed: ",
+                   "the failures of others are reported without it");
+    }
+    if (due == RecordLadder::Rung::kReport) return false;
+    if (std::exchange(holding_, true)) return true;
+    hold_.expires_at(*ladder_.deadline());
+    hold_.async_wait([this](std::error_code error) {
       if (error) return;
-      for (const Worker* worker : WithEarlierErrors()) worker->process->Signal(signal);
       holding_ = false;
-      if (!failed_.empty()) Hold(SIGKILL);
+      LookForExits();
     });
+    return true;
   }
 
   /// When its error happened: when it recorded it, else when it printed the traceback that Python ends with.
@@ -277,10 +298,10 @@ class Group : public WorkerGroup {
   }
 
   /// Workers that still run and have recorded an error before the first one that has ended badly.
-  std::vector<const Worker*> WithEarlierErrors() const {
-    std::vector<const Worker*> found;
+  std::vector<Worker*> WithEarlierErrors() const {
+    std::vector<Worker*> found;
     for (const auto& worker : workers_) {
-      if (failed_.empty() || worker->life != Life::kRunning) continue;
+      if (failed_.empty() || worker->life != Life::kRunning || worker->given_up) continue;
       const std::optional<int64_t> recorded_at = RecordedAt(worker->files);
       if (recorded_at && *recorded_at < failed_.front().since()) found.push_back(worker.get());
     }
@@ -337,10 +358,11 @@ class Group : public WorkerGroup {
   const Handler handler_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Failed> failed_;
-  bool left_ = false;  // what is left of the last workers lives on
+  bool left_ = false;    // what is left of the last workers lives on
+  RecordLadder ladder_;  // of what failed_ waits for
   bool holding_ = false;
   bool waited_ = false;      // long enough for whoever has printed a traceback
-  asio::steady_timer hold_;  // how long failed_ waits for an earlier error
+  asio::steady_timer hold_;  // until it is looked at again
   int64_t last_serial_ = 0;
 };
 
