@@ -46,11 +46,12 @@ void RemoteJob::Do(RemoteEffect::Kind kind, size_t host, int number, std::string
   effects_.push_back({kind, host, number, std::move(text)});
 }
 
-void RemoteJob::Connect() {
+void RemoteJob::Connect(TimePoint now) {
   size_t connecting = Count(Stage::kConnecting);
   for (size_t i = 0; i < hosts_.size() && connecting < kMostAtOnce; ++i) {
     if (hosts_[i].stage != Stage::kWaiting) continue;
     hosts_[i].stage = Stage::kConnecting;
+    hosts_[i].greets_by = now + kGreetingPatience;
     Do(RemoteEffect::Kind::kConnect, i);
     ++connecting;
   }
@@ -181,6 +182,14 @@ RemoteJob::Effects RemoteJob::OnTime(TimePoint now) {
   for (State& host : hosts_) {
     if (host.stage == Stage::kAbsent && now >= host.retry_at) host.stage = Stage::kWaiting;
   }
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    if (hosts_[i].stage != Stage::kConnecting || now < hosts_[i].greets_by) continue;
+    Do(RemoteEffect::Kind::kDisconnect, i);
+    Leave(i,
+          absl::StrCat("no mtrun has answered there within ", kGreetingPatience / std::chrono::seconds(1),
+                       " s (a file that its shell reads may wait for something)"),
+          now);
+  }
   if (fail_at_ && now >= *fail_at_) Stop(SIGTERM, now);
   if (cut_at_ && now >= *cut_at_) {
     if (Count(Stage::kRunning) > 0) {
@@ -225,7 +234,7 @@ void RemoteJob::SettleUnstarted(TimePoint now) {
 RemoteJob::Effects RemoteJob::Settle(TimePoint now) {
   if (!stopping_ && endpoint_.empty()) SettleUnstarted(now);
   if (!stopping_) {
-    Connect();
+    Connect(now);
     Launch();
     if (!endpoint_.empty()) SettleStarted(now);
   }
@@ -247,6 +256,7 @@ std::optional<TimePoint> RemoteJob::next_time() const {
   if (over_) return next;
   for (const State& host : hosts_) {
     if (host.stage == Stage::kAbsent) consider(host.retry_at);
+    if (host.stage == Stage::kConnecting) consider(host.greets_by);
   }
   consider(fail_at_);
   if (Count(Stage::kRunning) > 0) consider(cut_at_);

@@ -43,6 +43,9 @@ class RemoteJob {
   static constexpr size_t kMostAtOnce = 8;
   /// Once a host that is needed has failed, the others have so long to end by themselves.
   static constexpr Duration kFailPatience = std::chrono::seconds(10);
+  /// A host that ssh has not reached says so much earlier; one that lets it in may have a shell whose files
+  /// wait for something.
+  static constexpr Duration kGreetingPatience = std::chrono::seconds(60);
   static constexpr Duration kFirstRetry = std::chrono::seconds(5), kLongestRetry = std::chrono::seconds(60);
 
   explicit RemoteJob(Config config);
@@ -68,6 +71,7 @@ class RemoteJob {
   struct State {
     Stage stage = Stage::kWaiting;
     Greeting greeting;
+    TimePoint greets_by = {};  // where it connects
     TimePoint retry_at = {};
     int failures = 0;           // since it was last there
     std::string last_why = {};  // what was said of it
@@ -78,7 +82,7 @@ class RemoteJob {
   bool IsEnough() const { return Count(Stage::kRunning) + Coming() >= config_.least; }
   void Say(RemoteEffect::Kind kind, std::string text);
   void Do(RemoteEffect::Kind kind, size_t host, int number = 0, std::string text = {});
-  void Connect();
+  void Connect(TimePoint now);
   void Launch();
   bool ChooseEndpoint();
   void Leave(size_t host, const std::string& why, TimePoint now);

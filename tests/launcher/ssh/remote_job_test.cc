@@ -90,7 +90,7 @@ class Player {
 };
 
 TEST(RemoteJobTest, Scripts) {
-  support::ExpectScripts("tests/launcher/ssh/testdata", "remote_job_", 5, [](const std::string& script) {
+  support::ExpectScripts("tests/launcher/ssh/testdata", "remote_job_", 6, [](const std::string& script) {
     Player player;
     return support::ReplayTraces(script, [&](const std::string& line) { return player.Run(line); });
   });
