@@ -25,7 +25,8 @@ using Socket = asio::local::stream_protocol::socket;
 
 constexpr size_t kMostWaitingBytes = 64 << 20;  // for a worker that does not read
 constexpr int kReadsInARow = 16;                // then the others have their turn
-constexpr int kReadsAtTheEnd = 4096;            // of a worker that cannot add anything
+constexpr auto kPauseWithoutDescriptors = std::chrono::milliseconds(100);
+constexpr int kReadsAtTheEnd = 4096;  // of a worker that cannot add anything
 
 /// One worker's connection; lives as long as an operation on it is under way.
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -124,6 +125,7 @@ class Server : public ChannelServer {
       : io_(io),
         name_(std::move(name)),
         listener_(io, listener.Release()),
+        pause_(io),
         on_message_(std::move(on_message)) {
     Accept();
   }
@@ -174,15 +176,21 @@ class Server : public ChannelServer {
   void Accept() {
     listener_.async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code error) {
       if (error) return;
-      AcceptPending();
-      Accept();
+      if (AcceptPending()) return Accept();
+      pause_.expires_after(
+          kPauseWithoutDescriptors);  // it stays readable: without a pause the loop would spin
+      pause_.async_wait([this](std::error_code stopped) {
+        if (!stopped) Accept();
+      });
     });
   }
 
-  void AcceptPending() {
+  /// False where this process has no descriptor left.
+  bool AcceptPending() {
     while (true) {
       const int fd = accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd < 0) return;
+      if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+      if (fd < 0) return errno == EAGAIN;
       if (IsOfThisUser(fd)) {
         Serve(fd);
       } else {
@@ -229,6 +237,7 @@ class Server : public ChannelServer {
   asio::io_context& io_;
   const std::string name_;
   asio::posix::stream_descriptor listener_;
+  asio::steady_timer pause_;
   const OnMessage on_message_;
   int64_t next_id_ = 1;
   std::map<int64_t, std::weak_ptr<Connection>> connections_;

@@ -1,5 +1,6 @@
 #include "launcher/channel/channel_server.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,6 +86,20 @@ TEST_F(ChannelServerTest, NothingIsLeftOfItsSocket) {
   EXPECT_EQ(name.front(), '@') << "no file";
   server_.reset();
   EXPECT_FALSE(WorkerClient::Connect(name, channel::Hello{}, WorkerClient::Handler()).ok());
+}
+
+/// The socket stays readable where it cannot be accepted.
+TEST_F(ChannelServerTest, WithoutDescriptorsTheLoopDoesNotSpin) {
+  const UniqueFd worker = ConnectRaw();
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {3, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const size_t turns = io_.run_for(std::chrono::milliseconds(200));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_LT(turns, 20u);
+  ASSERT_TRUE(WriteAll(worker.get(), channel::Encode(channel::Hello{})).ok());
+  EXPECT_TRUE(RunUntil([&] { return heard_.size() == 1; }));
 }
 
 TEST_F(ChannelServerTest, MessagesGoBothWays) {
