@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <asio.hpp>
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "base/lease_page.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/posix.h"
 #include "base/signal_name.h"
 #include "base/status_macros.h"
@@ -199,6 +199,7 @@ class Agent {
       // First of all: workers that have held may be done before this thread goes on.
       post(LeaseRenewed{MonotonicNow() + (ends - BootNow())});
       lease_->Set(generation.id, ends);
+      const MutexLock lock(alarm_mutex_);
       if (alarmed_) alarm_.Set(ends);
     };
     handler.failed = [post](absl::Status status) { post(SessionFailed{std::string(status.message())}); };
@@ -290,7 +291,8 @@ class Agent {
   /// While there are workers that cannot hold.
   void SetAlarm() {
     const bool wanted = lease_ && core_.workers_die_with_lease();
-    if (alarmed_.exchange(wanted) != wanted) alarm_.Set(wanted ? lease_->deadline() : std::nullopt);
+    const MutexLock lock(alarm_mutex_);  // what the session's thread sets must not outlive it
+    if (std::exchange(alarmed_, wanted) != wanted) alarm_.Set(wanted ? lease_->deadline() : std::nullopt);
   }
 
   void ArmDeadline() {
@@ -355,7 +357,8 @@ class Agent {
 
   // Set before the session starts, whose thread renews it and the alarm.
   std::optional<LeasePage> lease_;
-  std::atomic<bool> alarmed_ = false;
+  Mutex alarm_mutex_;
+  bool alarmed_ ABSL_GUARDED_BY(alarm_mutex_) = false;
 
   // Loop thread only.
   asio::io_context io_;
