@@ -268,6 +268,7 @@ class Agent {
   }
 
   void Feed(const Event& event) {
+    if (std::holds_alternative<SignalReceived>(event)) supervisor_.OnStopSignal();
     watching_.events.Write(event);
     const Effects effects = core_.Step(event, MonotonicNow());
     BeginGeneration();
@@ -329,7 +330,6 @@ class Agent {
   }
 
   void Perform(const SendToService& effect) { session_->Send(effect.event); }
-
   void Perform(const ShowNote& effect) { session_->SetNote(effect.text); }
 
   void Perform(const WriteLog& effect) { log::Write(effect.level, effect.text); }

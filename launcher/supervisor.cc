@@ -18,6 +18,7 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr Duration kOutputPatience = std::chrono::seconds(1);
+constexpr Duration kStopPatience = std::chrono::seconds(2);
 constexpr double kWatchSeconds = 6;  // over two questions that are lost
 
 }  // namespace
@@ -30,7 +31,9 @@ Supervisor::Supervisor(asio::io_context& io, const Options& options, const Progr
       log_files_(log_files),
       door_(std::move(door)),
       handler_(std::move(handler)),
-      output_(STDOUT_FILENO, STDERR_FILENO, StopSignalPending),
+      hurry_at_(std::make_shared<std::optional<TimePoint>>()),
+      output_(STDOUT_FILENO, STDERR_FILENO,
+              [at = hurry_at_] { return StopSignalPending() || (*at && MonotonicNow() >= **at); }),
       logs_(io),
       use_(io),
       stacks_(io),
@@ -225,6 +228,7 @@ void Supervisor::Perform(const ReadLog& effect) {
 }
 
 void Supervisor::Perform(const CleanUp& effect) {
+  if (stopping_) *hurry_at_ = MonotonicNow() + kStopPatience;
   if (effect.leave) {
     output_.LeaveBehind(kOutputPatience);
     workers_->Leave();

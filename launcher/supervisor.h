@@ -68,6 +68,8 @@ class Supervisor {
   /// Of this node's workers of the newest generation, in order of their ends.
   std::vector<OtherFailure> OtherFailures(const rendezvous::WorkerFailure& cause) const;
 
+  /// Somebody wants this mtrun to go: its end waits for no slow console then.
+  void OnStopSignal() { stopping_ = true; }
   void OnChildSignal() { workers_->OnChildSignal(); }
   void KillAll() { workers_->Clear(); }
 
@@ -97,6 +99,9 @@ class Supervisor {
   HeldPort held_port_;
   std::unique_ptr<TcpStoreServer> torch_store_;  // of the newest generation that had its first node here
   StoreForwarder store_;
+  bool stopping_ = false;
+  // From when on the output's end may wait no more. The console, which asks, may outlive this object.
+  const std::shared_ptr<std::optional<TimePoint>> hurry_at_;
   OutputMux output_;
   LogReader logs_;
   UseReport use_;

@@ -107,9 +107,9 @@ class Console::State {
     uint64_t seen = progress_;
     TimePoint deadline = MonotonicNow() + kExitPatience;
     while (!queue_.empty() || writing_) {
-      if (InAHurry() || MonotonicNow() >= deadline) return false;
       changed_.WaitUntil(mu_, MonotonicNow() + kLookEvery);
       if (progress_ != std::exchange(seen, progress_)) deadline = MonotonicNow() + kExitPatience;
+      if (InAHurry() || MonotonicNow() >= deadline) return queue_.empty() && !writing_;
     }
     return true;
   }
@@ -118,6 +118,7 @@ class Console::State {
     size_t dropped = 0;
     {
       const MutexLock lock(mu_);
+      if (std::exchange(given_up_, true)) return;
       dropped = bytes_;
       for (const Chunk& chunk : std::exchange(queue_, {})) bytes_ -= chunk.text.size();
     }
@@ -273,6 +274,7 @@ class Console::State {
   size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // in the queue and being written
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  bool given_up_ ABSL_GUARDED_BY(mu_) = false;
   std::string update_ ABSL_GUARDED_BY(mu_);  // the line that stays
   int update_which_ ABSL_GUARDED_BY(mu_) = 0;
   bool update_drawn_ ABSL_GUARDED_BY(mu_) = false;            // not where a line of others has not ended

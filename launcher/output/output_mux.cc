@@ -105,10 +105,10 @@ class OutputMux::Impl {
     uint64_t moved = at_the_end ? Moved() : 0;
     TimePoint deadline = MonotonicNow() + patience;
     while (passes_done_ < wanted) {
-      if (MonotonicNow() >= deadline || (at_the_end && console_->InAHurry())) return false;
       pass_done_.WaitUntil(mu_, at_the_end ? std::min(deadline, MonotonicNow() + kLookForMoves) : deadline);
       const uint64_t now = at_the_end ? Moved() : 0;
       if (now != std::exchange(moved, now)) deadline = MonotonicNow() + patience;
+      if (MonotonicNow() >= deadline || (at_the_end && console_->InAHurry())) return passes_done_ >= wanted;
     }
     return true;
   }
