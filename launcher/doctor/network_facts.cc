@@ -73,7 +73,8 @@ TokenFacts LookAtToken(const Options& options, const EnvironmentMap& environment
   const bool by_variable = !facts.given && variable != environment.end() && !variable->second.empty();
   const std::string path = DefaultTokenPath(environment);
   facts.from = facts.given ? options.token_file : by_variable ? kTokenVariable : path;
-  facts.status = LoadToken({options.token_file, options.weak_token}, MissingToken::kRefuse, environment).status();
+  facts.status =
+      LoadToken({options.token_file, options.weak_token}, MissingToken::kRefuse, environment).status();
   if (absl::IsNotFound(facts.status) && !facts.given && !by_variable)
     facts.make_error = LookAtFolder("token", path.substr(0, path.rfind('/')), facts.given).error;
   return facts;

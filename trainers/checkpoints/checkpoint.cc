@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "base/string_view.h"
 #include "trainers/checkpoints/manifest.h"
+#include "trainers/checkpoints/run_state.h"
 
 namespace mtrun::checkpoints {
 namespace {
@@ -82,15 +83,30 @@ absl::Status WriteFiles(Files& files, const std::string& folder, const Snapshot&
   return save.Finish();
 }
 
-/// True when `path` holds this step whole. What is damaged goes out of the way, under a name that no search
-/// takes for a checkpoint.
-absl::StatusOr<bool> HasIntact(Files& files, const std::string& root, int64_t step, std::string_view unique) {
+bool Supersedes(const Snapshot& snapshot, const Checkpoint& other) {
+  return PositionOf(snapshot.state, snapshot.step).generation >
+         PositionOf(other.state, other.step).generation;
+}
+
+/// True when this step is there whole. What is damaged goes out of the way, under a name that no search takes
+/// for a checkpoint.
+absl::StatusOr<bool> HasIntact(Files& files, const std::string& root, const Snapshot& snapshot,
+                               std::string_view unique) {
+  const int64_t step = snapshot.step;
   const std::string path = absl::StrCat(root, "/", StepFolder(step));
   if (!files.Exists(path)) return false;
-  if (ReadCheckpoint(files, path, step).ok()) return true;
+  if (const auto there = ReadCheckpoint(files, path, step); there.ok()) return !Supersedes(snapshot, *there);
   const std::string aside = absl::StrCat(root, "/.", StepFolder(step), ".damaged-", View(unique));
   MT_RETURN_IF_ERROR(files.Rename(path, aside));
   return false;
+}
+
+/// Under a partial name first: a removal that is cut off must not leave a step that looks whole.
+absl::Status RemoveStep(Files& files, const std::string& root, int64_t step) {
+  const std::string going = absl::StrCat(root, "/", PartialFolder(step, "removed"));
+  MT_RETURN_IF_ERROR(files.Remove(going));
+  MT_RETURN_IF_ERROR(files.Rename(absl::StrCat(root, "/", StepFolder(step)), going));
+  return files.Remove(going);
 }
 
 absl::Status Publish(Files& files, const std::string& root, const Snapshot& snapshot,
@@ -98,13 +114,21 @@ absl::Status Publish(Files& files, const std::string& root, const Snapshot& snap
   MT_RETURN_IF_ERROR(WriteFiles(files, partial, snapshot));
   if (snapshot.may_commit) MT_RETURN_IF_ERROR(snapshot.may_commit());
   const std::string path = absl::StrCat(root, "/", StepFolder(snapshot.step));
-  const absl::Status renamed = files.Rename(partial, path);
-  // Another writer of a shared folder was faster, with the same contents.
-  if (absl::IsAlreadyExists(renamed) && ReadCheckpoint(files, path, snapshot.step).ok()) {
-    return files.Remove(partial);
+  absl::Status renamed = files.Rename(partial, path);
+  if (absl::IsAlreadyExists(renamed)) {
+    const absl::StatusOr<Checkpoint> there = ReadCheckpoint(files, path, snapshot.step);
+    // Another writer of a shared folder was faster, with the same contents.
+    if (there.ok() && !Supersedes(snapshot, *there)) return files.Remove(partial);
+    if (there.ok()) MT_RETURN_IF_ERROR(RemoveStep(files, root, snapshot.step));
+    if (there.ok()) renamed = files.Rename(partial, path);
   }
   MT_RETURN_IF_ERROR(renamed);
   return files.SyncFolder(root);
+}
+
+Position PositionOn(Files& files, const std::string& root, int64_t step) {
+  return PositionOf(files.Read(absl::StrCat(root, "/", StepFolder(step), "/", kStateFile)).value_or(""),
+                    step);
 }
 
 absl::StatusOr<std::string> ReadVerified(Files& files, const std::string& folder, const Manifest& manifest,
@@ -130,7 +154,7 @@ int64_t Snapshot::TensorBytes() const { return TotalBytes(model.bytes) + TotalBy
 absl::Status WriteCheckpoint(Files& files, const std::string& root, const Snapshot& snapshot,
                              std::string_view unique) {
   MT_RETURN_IF_ERROR(files.MakeFolder(root));
-  MT_ASSIGN_OR_RETURN(const bool there, HasIntact(files, root, snapshot.step, unique));
+  MT_ASSIGN_OR_RETURN(const bool there, HasIntact(files, root, snapshot, unique));
   if (there) return absl::OkStatus();
   MT_RETURN_IF_ERROR(CheckRoom(files, root, snapshot));
   if (snapshot.arrived) MT_RETURN_IF_ERROR(snapshot.arrived());
@@ -172,6 +196,18 @@ absl::StatusOr<std::vector<int64_t>> CompleteSteps(Files& files, const std::stri
   return steps;
 }
 
+Position PositionOf(const std::string& state, int64_t step) {
+  const absl::StatusOr<RunState> decoded = DecodeRunState(state);
+  return decoded.ok() ? decoded->position : Position{.generation = 0, .steps = step, .evaluated = false};
+}
+
+absl::StatusOr<std::vector<Position>> CompletePositions(Files& files, const std::string& root) {
+  MT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CompleteSteps(files, root));
+  std::vector<Position> positions;
+  for (const int64_t step : steps) positions.push_back(PositionOn(files, root, step));
+  return positions;
+}
+
 std::optional<std::string> StateOfNewest(Files& files, const std::string& root) {
   const auto steps = CompleteSteps(files, root);
   if (!steps.ok() || steps->empty()) return std::nullopt;
@@ -181,13 +217,14 @@ std::optional<std::string> StateOfNewest(Files& files, const std::string& root) 
 
 absl::StatusOr<Search> FindNewest(Files& files, const std::string& root) {
   MT_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(root));
-  std::vector<int64_t> steps;
+  std::vector<std::pair<Position, int64_t>> found;
   for (const std::string& name : names) {
-    if (const std::optional<int64_t> step = ParseStepFolder(name)) steps.push_back(*step);
+    if (const std::optional<int64_t> step = ParseStepFolder(name))
+      found.emplace_back(PositionOn(files, root, *step), *step);
   }
-  std::sort(steps.rbegin(), steps.rend());
+  std::sort(found.rbegin(), found.rend());
   Search search;
-  for (const int64_t step : steps) {
+  for (const auto& [position, step] : found) {
     const std::string name = StepFolder(step);
     auto checkpoint = ReadCheckpoint(files, absl::StrCat(root, "/", name), step);
     if (checkpoint.ok()) {
@@ -209,16 +246,15 @@ absl::Status RemovePartialFolders(Files& files, const std::string& root,
   return absl::OkStatus();
 }
 
-absl::Status RemoveOldSteps(Files& files, const std::string& root, int64_t saved, int keep_last,
+absl::Status RemoveOldSteps(Files& files, const std::string& root, const Position& saved, int keep_last,
                             std::optional<int64_t> best) {
   MT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CompleteSteps(files, root));
-  for (const int64_t step : StepsToRemove(steps, saved, keep_last, best)) {
-    // Under a partial name first: a removal that is cut off must not leave a step that looks whole.
-    const std::string going = absl::StrCat(root, "/", PartialFolder(step, "removed"));
-    MT_RETURN_IF_ERROR(files.Remove(going));
-    MT_RETURN_IF_ERROR(files.Rename(absl::StrCat(root, "/", StepFolder(step)), going));
-    MT_RETURN_IF_ERROR(files.Remove(going));
+  std::vector<int64_t> going = StepsToRemove(steps, saved.steps, keep_last, best);
+  for (const int64_t step : steps) {
+    if (step > saved.steps && PositionOn(files, root, step).generation < saved.generation)
+      going.push_back(step);
   }
+  for (const int64_t step : going) MT_RETURN_IF_ERROR(RemoveStep(files, root, step));
   return absl::OkStatus();
 }
 

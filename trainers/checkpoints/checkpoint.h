@@ -20,6 +20,7 @@
 #include "absl/types/span.h"
 #include "datasets/safetensors.h"
 #include "trainers/checkpoints/files.h"
+#include "trainers/checkpoints/position.h"
 
 namespace mtrun::checkpoints {
 
@@ -45,7 +46,8 @@ struct Snapshot {
 };
 
 /// Writes `root`/step_N. `unique` makes the partial name nobody else's. A complete and intact step_N that is
-/// there already is left as it is (OK); a damaged one is moved aside to .step_N.damaged-<unique>. On an error
+/// there already is left as it is (OK), unless an earlier generation made it: then a later one has continued
+/// from before it, and it is replaced. A damaged one is moved aside to .step_N.damaged-<unique>. On an error
 /// the partial folder is removed as far as the disk allows. kResourceExhausted: not enough room, found before
 /// the first byte.
 absl::Status WriteCheckpoint(Files& files, const std::string& root, const Snapshot& snapshot,
@@ -65,6 +67,10 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& path,
 
 /// Complete (with DONE, digests not looked at) steps in `root`, ascending.
 absl::StatusOr<std::vector<int64_t>> CompleteSteps(Files& files, const std::string& root);
+/// Where the run was, as their state.json have it; generation 0 where that does not say.
+absl::StatusOr<std::vector<Position>> CompletePositions(Files& files, const std::string& root);
+/// What state.json of `step` says, likewise.
+Position PositionOf(const std::string& state, int64_t step);
 
 /// What state.json of the newest complete step in `root` says, with none of its tensors read; nothing without
 /// one.
@@ -74,15 +80,16 @@ struct Search {
   std::optional<Checkpoint> newest;
   std::vector<std::string> passed_over;  // "step_80: damaged: model.safetensors ..."; newer than `newest`
 };
-/// Reads from the newest down until one is intact. Errors only when `root` cannot be listed.
+/// Reads from the highest position down until one is intact. Errors only when `root` cannot be listed.
 absl::StatusOr<Search> FindNewest(Files& files, const std::string& root);
 
 /// Removes what killed saves left, and the steps that the rules do not keep. Failures are returned, and
 /// nothing else depends on them.
 absl::Status RemovePartialFolders(Files& files, const std::string& root,
                                   const std::function<bool(const std::string& name)>& aborted);
-/// `saved`: the step that is on the disk now; see StepsToRemove.
-absl::Status RemoveOldSteps(Files& files, const std::string& root, int64_t saved, int keep_last,
+/// `saved` is on the disk now. What is further and of an earlier generation goes, for a later one has
+/// continued from before it; for the others see StepsToRemove.
+absl::Status RemoveOldSteps(Files& files, const std::string& root, const Position& saved, int keep_last,
                             std::optional<int64_t> best);
 
 }  // namespace mtrun::checkpoints

@@ -346,7 +346,7 @@ absl::Status TrainLoop::SaveUnlessSaved() {
   const std::string& path = in_.options.model_folder;
   MT_RETURN_IF_ERROR(CheckRunFolder(path));
   MT_ASSIGN_OR_RETURN(const UniqueFd turn, LockFolder(path));
-  MT_ASSIGN_OR_RETURN(const auto saved, checkpoints::CompleteSteps(checkpoints::RealFiles(), path));
+  MT_ASSIGN_OR_RETURN(const auto saved, checkpoints::CompletePositions(checkpoints::RealFiles(), path));
   const checkpoints::LedgerEnd ledger =
       checkpoints::EndOfLedger(absl::StrCat(path, "/", checkpoints::kLedgerFile))
           .value_or(checkpoints::LedgerEnd{});

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/trainers/checkpoints/support/fake_disk.h"
 #include "trainers/checkpoints/manifest.h"
+#include "trainers/checkpoints/run_state.h"
 
 namespace mtrun::checkpoints {
 namespace {
@@ -200,13 +201,43 @@ TEST(CheckpointTest, OneThatMayNotBeCommittedLeavesNothing) {
   EXPECT_EQ(NewestStep(disk), 20);
 }
 
+/// The bytes tell the generation.
+Snapshot SnapshotOfGeneration(uint64_t generation, int64_t step) {
+  Snapshot snapshot = SnapshotOf(static_cast<int64_t>(generation));
+  snapshot.step = step;
+  snapshot.state = EncodeRunState({.run = 7, .position = {generation, step, false}});
+  return snapshot;
+}
+
+/// Members of generation 8 had made 76 steps, and one of their folders came back only when generations 9 to
+/// 12 had continued from step 65.
+TEST(CheckpointTest, WhatALaterGenerationHasContinuedFromBeforeIsReplaced) {
+  FakeDisk disk;
+  for (const int64_t step : {64, 74, 75, 76})
+    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, step), "8.1").ok());
+  ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(12, 73), "12.1").ok());
+  EXPECT_EQ(FindNewest(disk, kRun)->newest->step, 73) << "the higher generation counts, then the steps";
+  ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(12, 74), "12.1").ok());
+  const auto newest = FindNewest(disk, kRun)->newest;
+  ASSERT_TRUE(newest);
+  EXPECT_EQ(newest->step, 74);
+  EXPECT_EQ(newest->model.back(), 12);
+  EXPECT_EQ(PositionOf(newest->state, 74).generation, 12u);
+  ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, 74), "8.1").ok()) << "a late writer";
+  EXPECT_EQ(FindNewest(disk, kRun)->newest->model.back(), 12);
+  ASSERT_TRUE(RemoveOldSteps(disk, kRun, {12, 74, false}, 2, 64).ok());
+  EXPECT_THAT(*disk.List(kRun), ElementsAre("step_64", "step_73", "step_74"));
+  EXPECT_THAT(*CompletePositions(disk, kRun),
+              ElementsAre(Position{8, 64, false}, Position{12, 73, false}, Position{12, 74, false}));
+}
+
 TEST(CheckpointTest, OldStepsGoAndTheMachineMayStopMeanwhile) {
   for (int operation = 0;; ++operation) {
     FakeDisk disk = DiskWithStep10();
     for (const int64_t step : {20, 30, 40})
       ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOf(step), "1").ok());
     disk.Plan(Fault::kStop, operation);
-    const absl::Status status = RemoveOldSteps(disk, kRun, 40, 2, 10);
+    const absl::Status status = RemoveOldSteps(disk, kRun, {0, 40, false}, 2, 10);
     for (const Survives survives : kOutcomes) {
       FakeDisk later = disk.AfterStop(survives);
       EXPECT_EQ(NewestStep(later), 40);

@@ -173,8 +173,13 @@ Lines RunSimulation::Break(int i) {
 
 Lines RunSimulation::Write(int i) {
   SimulatedMember& m = member(i);
+  const Position& at = m.writing->position;
+  // Of earlier generations: a later one has continued from before them.
+  std::erase_if(DiskOf(i), [&at](const SimulatedState& state) {
+    return state.position.steps >= at.steps && state.position.generation < at.generation;
+  });
   // A whole checkpoint of these steps that is there already is left as it is.
-  if (!IsOnDisk(i, m.writing->position.steps)) DiskOf(i).insert(*m.writing);
+  if (!IsOnDisk(i, at.steps)) DiskOf(i).insert(*m.writing);
   const Lines lines = {absl::StrCat(Name(i), "'s checkpoint of ", ToText(*m.writing), " is on the disk")};
   m.writing.reset();
   CheckStates();
@@ -204,10 +209,9 @@ StatePlan RunSimulation::Compare() const {
 void RunSimulation::LoadNewest() {
   for (const int i : ranks_) {
     if ((!own_folders_ && i != ranks_.front()) || DiskOf(i).empty()) continue;
-    // As FindNewest: by steps, whatever the generation.
     const auto newest =
         std::max_element(DiskOf(i).begin(), DiskOf(i).end(),
-                         [](const auto& a, const auto& b) { return a.position.steps < b.position.steps; });
+                         [](const auto& a, const auto& b) { return a.position < b.position; });
     member(i).state = *newest;
     member(i).carries = true;
   }
