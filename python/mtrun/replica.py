@@ -246,7 +246,10 @@ class Replica:
             os.fsync(file.fileno())
         self.job.hold(outside)
         os.replace(path + ".partial", path)
-        for step in self._checkpoints()[:-2]:
+        steps = self._checkpoints()
+        # What lies further on an earlier generation has left: this one has continued from before it.
+        superseded = [] if outside else [step for step in steps if step > self.sampler.step]
+        for step in superseded + [step for step in steps if step not in superseded][:-2]:
             os.remove(self._path(step))
 
     def _save_if_due(self):

@@ -267,6 +267,23 @@ class RestartTest(ReplicaCase):
                 worker.await_line("did 0")
             self.assertEqual(self.run_of(self.folder), self.run_of(second))
 
+    def test_what_an_earlier_generation_left_further_on_is_not_kept_instead_of_the_new(self):
+        for number in CAUGHT:
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        with tempfile.TemporaryDirectory() as folder:
+            for step in (8, 9):
+                with open(os.path.join(folder, f"replica_{step}.pt"), "wb"):
+                    pass  # its node was away while others went on
+            model = torch.nn.Linear(1, 1)
+            with join({}) as job:
+                replica = Replica(job, model, torch.optim.SGD(model.parameters(), lr=0.1), ElasticSampler(16, 4, 4, 1),
+                                  folder=folder, checkpoint_steps=1)
+                for _ in replica.steps(lambda ids: model(torch.ones(len(ids), 1)).mean()):
+                    pass
+                leave_group(job)
+            self.assertEqual(sorted(name for name in os.listdir(folder) if name.startswith("replica_")),
+                             ["replica_3.pt", "replica_4.pt"])
+
     def test_a_schedule_is_saved_with_the_step_that_it_follows(self):
         for number in CAUGHT:
             self.addCleanup(signal.signal, number, signal.getsignal(number))
