@@ -1,5 +1,6 @@
 #include "datasets/remote/fetcher.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -158,6 +159,9 @@ class Fetcher {
   void Begin(const FetchId& id, TimePoint now) {
     Job job{.id = id, .source = SourceOf(id), .part = {}, .text = "", .refused = {}};
     if (id.file != kIndexFile) {
+      // Another client may have asked for the same set in another way, or another machine have brought it.
+      if (sets_.at(id.set).Has(id.file)) return OnHere(job);
+      if (Comes(id)) return plan_.Pause(id, now + kFullPause);
       const absl::Status begun = BeginPart(job);
       if (!begun.ok()) {
         SetTrouble(job.source, std::string(begun.message()));
@@ -169,6 +173,15 @@ class Fetcher {
     FetchRequest request = source.origin.RequestFor(id.file, source.trust, WallClockNs() / 1'000'000'000);
     request.fresh = id.file == kIndexFile || wrong_.count(id) != 0;
     Start(std::move(job), std::move(request));
+  }
+
+  /// Whether a transfer for another source brings the same file.
+  bool Comes(const FetchId& id) const {
+    const std::string path = sets_.at(id.set).PathOf(id.file);
+    return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+      const Job& job = entry.second;
+      return job.part && sets_.at(job.id.set).PathOf(job.id.file) == path;
+    });
   }
 
   absl::Status BeginPart(Job& job) {
@@ -293,6 +306,10 @@ class Fetcher {
     if (absl::IsAborted(finished)) return OnWrong(job, finished, /*resumed=*/true);
     if (absl::IsDataLoss(finished)) return OnWrong(job, finished, resumed);
     if (!finished.ok()) return OnNotWritten(job, {.error = std::string(finished.message())});
+    OnHere(job);
+  }
+
+  void OnHere(const Job& job) {
     wrong_.erase(job.id);
     SetTrouble(job.source, "");
     plan_.Done(job.id);

@@ -86,7 +86,19 @@ absl::Status PartFile::Finish() {
     return absl::AbortedError(absl::StrCat(part_, " was written to by somebody else while it came"));
   }
   fd_.Reset();
-  if (rename(part_.c_str(), path_.c_str()) != 0) return ErrnoStatus(errno, absl::StrCat("rename ", part_));
+  return Place();
+}
+
+/// A verified file that is there already, by another machine's fetcher, stays: its readers hold locks on it,
+/// which would be locks on nothing if this one took its name.
+absl::Status PartFile::Place() {
+  const bool linked = link(part_.c_str(), path_.c_str()) == 0;
+  if (linked || IsVerified(path_, entry_)) {
+    if (unlink(part_.c_str()) != 0 && errno != ENOENT)
+      return ErrnoStatus(errno, absl::StrCat("remove ", part_));
+  } else if (rename(part_.c_str(), path_.c_str()) != 0) {  // over a damaged one, or links are not supported
+    return ErrnoStatus(errno, absl::StrCat("rename ", part_));
+  }
   return SyncFolder(path_.substr(0, path_.rfind('/')));
 }
 

@@ -28,7 +28,8 @@ class PartFile {
   absl::Status Append(std::string_view bytes);
   /// From the first byte again.
   absl::Status Restart();
-  /// Compares the checksum, writes to the disk, marks as verified and puts the file into its place.
+  /// Compares the checksum, writes to the disk, marks as verified and puts the file into its place, unless a
+  /// verified one is there.
   /// kDataLoss: these are not the bytes that the index names; kAborted: they came, but others lie here, since
   /// somebody writes to the file. Nothing is kept.
   absl::Status Finish();
@@ -36,6 +37,7 @@ class PartFile {
  private:
   PartFile(std::string path, const ShardEntry& entry, UniqueFd fd);
   absl::Status ReadAgain();
+  absl::Status Place();
 
   std::string path_, part_;
   ShardEntry entry_;

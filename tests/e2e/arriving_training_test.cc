@@ -2,7 +2,6 @@
 // steps need, wait for the rest where they need it, and the run is the one of a set that was there all along.
 #include <signal.h>
 
-#include <atomic>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -10,51 +9,15 @@
 #include "datasets/index.h"
 #include "datasets/sampler.h"
 #include "tests/e2e/training.h"
+#include "tests/support/gated_server.h"
 #include "tests/trainers/support/encoded_set.h"
-#include "web/http_server.h"
 
 namespace mtrun::e2e {
 namespace {
 
+using support::GatedServer;
 using testing::HasSubstr;
 using testing::Not;
-
-/// A server of the set in `folder` as /data, which has no more than the named files until it is opened.
-class GatedServer {
- public:
-  GatedServer(std::string folder, std::set<std::string> files)
-      : folder_(std::move(folder)), files_(std::move(files)) {
-    auto server = web::HttpServer::Start(
-        "127.0.0.1", 0,
-        {{"GET", web::kEveryPath,
-          [this](const web::Request& request, const web::Reply& reply) { reply(Answer(request)); }}});
-    EXPECT_TRUE(server.ok()) << server.status();
-    if (server.ok()) server_ = *std::move(server);
-  }
-  std::string url() const { return absl::StrCat("http://127.0.0.1:", server_->port(), "/data"); }
-  void Open() { open_ = true; }
-  /// Files that were asked for in vain.
-  int refused() const { return refused_; }
-  int given() const { return given_; }
-
- private:
-  web::Response Answer(const web::Request& request) {
-    const std::string file = request.path.substr(std::string("/data/").size());
-    if (!std::filesystem::exists(folder_ + "/" + file)) return web::StatusResponse(404);
-    if (open_ || files_.count(file) != 0) {
-      ++given_;
-      return {.body = support::ReadText(folder_ + "/" + file)};
-    }
-    ++refused_;
-    return web::StatusResponse(503);
-  }
-
-  const std::string folder_;
-  const std::set<std::string> files_;
-  std::atomic<bool> open_ = false;
-  std::atomic<int> refused_ = 0, given_ = 0;
-  std::unique_ptr<web::HttpServer> server_;  // last: it uses what is above
-};
 
 class ArrivingTrainingTest : public TrainingRuns {
  protected:

@@ -87,6 +87,28 @@ TEST_F(PartFileTest, APartThatIsTooLongBeginsAgain) {
   EXPECT_EQ(Open().size(), 0);
 }
 
+TEST_F(PartFileTest, AVerifiedFileStaysInItsPlace) {
+  PartFile part = Open();
+  ASSERT_TRUE(part.Append(kBytes).ok());
+  test::Write(path_, kBytes);  // by the fetcher of another machine, meanwhile
+  ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
+  const auto held = HoldShard(path_, kEntry);
+  ASSERT_TRUE(held);
+  ASSERT_TRUE(part.Finish().ok());
+  EXPECT_FALSE(EvictShard(path_)) << "it is another file than the one that is held";
+  EXPECT_EQ(test::Names(folder_ / "set/train").size(), 1u);
+}
+
+TEST_F(PartFileTest, ADamagedFileMakesRoom) {
+  PartFile part = Open();
+  ASSERT_TRUE(part.Append(kBytes).ok());
+  test::Write(path_, "damaged");
+  ASSERT_TRUE(part.Finish().ok());
+  EXPECT_EQ(test::Read(path_), kBytes);
+  EXPECT_TRUE(IsVerified(path_, kEntry));
+  EXPECT_EQ(test::Names(folder_ / "set/train").size(), 1u);
+}
+
 TEST_F(PartFileTest, OneProcessWritesIt) {
   const PartFile part = Open();
   EXPECT_TRUE(absl::IsUnavailable(PartFile::Open(path_, kEntry).status()));

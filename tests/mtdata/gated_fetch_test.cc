@@ -1,0 +1,59 @@
+// The fetcher as a process of its own, between its clients and a server that has what the test wants it to.
+#include "datasets/index.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/gated_server.h"
+#include "tests/support/program.h"
+#include "tests/support/token.h"
+#include "tests/trainers/support/packed_set.h"
+
+namespace mtrun::mtdata {
+namespace {
+
+using datasets::kIndexFile;
+using support::GatedServer;
+using support::Program;
+using testing::Contains;
+using testing::Pair;
+
+class GatedFetch : public testing::Test {
+ protected:
+  GatedFetch()
+      : set_(trainers::testing::WritePackedSet(folder_.path(), "data", {.train = 400, .test = 50},
+                                               trainers::testing::VariedPixel)) {}
+
+  std::unique_ptr<Program> Fetch(const std::string& url, const std::vector<std::string>& more = {}) {
+    support::Overlay environment = mark_.overlay();
+    environment["MTRUN_TOKEN"] = support::kToken;
+    return std::make_unique<Program>(
+        support::Joined({support::BinaryFolder() + "/mtdata", "fetch", url, "--cache", cache_}, more),
+        environment);
+  }
+  void ExpectCopy(Program& fetch) {
+    ASSERT_EQ(fetch.Wait(), 0) << fetch.Text();
+    const std::string copy = fetch.OutLines().at(0);
+    for (const std::string& file : {train_, test_})
+      EXPECT_EQ(support::ReadText(copy + "/" + file), support::ReadText(set_ + "/" + file)) << file;
+  }
+
+  const std::string train_ = "train/shard_00000.safetensors", test_ = "test/shard_00000.safetensors";
+  support::Mark mark_;
+  support::TemporaryFolder folder_;
+  const std::string cache_ = folder_.File("cache"), set_;
+};
+
+TEST_F(GatedFetch, WhatTwoAskForInDifferentWaysComesOnce) {
+  GatedServer server(set_, {kIndexFile});
+  const auto one = Fetch(server.url(), {"--cache_gib", "1"});
+  const auto two = Fetch(server.url(), {"--cache_gib", "2"});
+  for (const auto& fetch : {one.get(), two.get()})
+    ASSERT_TRUE(fetch->WaitForLine("waiting: ")) << fetch->Text();
+  server.Open();
+  ExpectCopy(*one);
+  ExpectCopy(*two);
+  EXPECT_THAT(server.GivenFiles(), Contains(Pair(train_, 1)));
+  EXPECT_THAT(server.GivenFiles(), Contains(Pair(test_, 1)));
+}
+
+}  // namespace
+}  // namespace mtrun::mtdata
