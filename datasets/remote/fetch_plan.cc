@@ -38,6 +38,9 @@ std::optional<FetchId> FetchPlan::Next(TimePoint now) {
 }
 
 std::optional<TimePoint> FetchPlan::NextLook(TimePoint now) const {
+  // Whoever waits for transfers hears of their ends; a moment that is over already would wake it all the
+  // time.
+  if (busy_.size() >= connections_) return std::nullopt;
   std::optional<TimePoint> next;
   for (const auto& [id, when] : paused_) {
     if (IsWanted(id)) next = Earlier(next, std::max(when, now));

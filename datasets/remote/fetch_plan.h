@@ -32,7 +32,8 @@ class FetchPlan {
   /// The next file to fetch now: it counts as under way from here on. Nothing when as many connections as
   /// allowed are busy, when nothing is wanted, or when what is wanted pauses.
   std::optional<FetchId> Next(TimePoint now);
-  /// When Next may have something that pauses now.
+  /// When Next may have something that pauses now. Nothing while all connections are busy, too: the next
+  /// look is when one of them ends.
   std::optional<TimePoint> NextLook(TimePoint now) const;
 
   /// A file is there; it is wanted no more.

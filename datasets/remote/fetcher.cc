@@ -15,17 +15,16 @@
 #include "base/status_macros.h"
 #include "base/tls_identity.h"
 #include "datasets/remote/cached_set.h"
+#include "datasets/remote/fetch_job.h"
 #include "datasets/remote/fetch_plan.h"
 #include "datasets/remote/fetch_rules.h"
 #include "datasets/remote/fetcher_door.h"
 #include "datasets/remote/origin.h"
-#include "datasets/remote/part_file.h"
 #include "datasets/remote/transfers.h"
 
 namespace mtrun::datasets {
 namespace {
 
-constexpr size_t kLargestIndex = 256 << 20;
 constexpr Duration kFullPause = std::chrono::seconds(1);
 constexpr Duration kLongestWait = std::chrono::seconds(10);
 
@@ -44,15 +43,7 @@ struct Client {
   std::vector<std::string> wanted;
 };
 
-/// A transfer under way.
-struct Job {
-  FetchId id;
-  std::string source;
-  std::optional<PartFile> part;  // none: the index
-  std::string text;              // of the index
-  absl::Status refused;          // by the part
-  int hops = 0;
-};
+using Job = FetchJob;
 
 class Fetcher {
  public:
@@ -218,20 +209,7 @@ class Fetcher {
     Job& job = jobs_.emplace(number, std::move(made)).first->second;
     if (job.part) request.from = job.part->size();
     transfers_.Start(number, request, sources_.at(job.source).authority,
-                     [&job](int64_t offset, std::string_view bytes) { return Take(job, offset, bytes); });
-  }
-
-  static absl::Status Take(Job& job, int64_t offset, std::string_view bytes) {
-    if (!job.part) {
-      if (job.text.size() + bytes.size() > kLargestIndex)
-        return absl::DataLossError("what is called index.json there has no end");
-      job.text.append(bytes);
-      return absl::OkStatus();
-    }
-    // A server that knows no ranges sends the file from its first byte.
-    if (offset == 0 && job.part->size() > 0) job.refused = job.part->Restart();
-    if (job.refused.ok()) job.refused = job.part->Append(bytes);
-    return job.refused;
+                     [&job](int64_t offset, std::string_view bytes) { return job.Take(offset, bytes); });
   }
 
   void OnEnd(int64_t number, const TransferEnd& end) {
@@ -242,9 +220,12 @@ class Fetcher {
       source.trust = Trust::kSystem;  // no server of mtrun's with this token: then it is any web server
       return plan_.Pause(job.id, MonotonicNow());
     }
-    if (absl::IsDataLoss(job.refused)) return OnWrong(job, job.refused);
-    if (end.link == TransferEnd::Link::kNotWritten) return OnNotWritten(job, end);
     const std::string url = source.origin.UrlOf(job.id.file);
+    if (absl::IsDataLoss(job.refused)) {
+      if (!job.part) return Fail(job, absl::StrCat(url, " ", job.refused.message()));
+      return OnWrong(job, job.refused);
+    }
+    if (end.link == TransferEnd::Link::kNotWritten) return OnNotWritten(job);
     const int tries =
         end.link == TransferEnd::Link::kOk && end.status / 100 == 2 ? 0 : plan_.CountTry(job.id);
     const Judgement verdict = JudgeTransfer(end, url, tries);
@@ -290,22 +271,22 @@ class Fetcher {
     Start(std::move(job), source.origin.Redirected(location, source.trust, redirect.with_secrets));
   }
 
-  void OnNotWritten(const Job& job, const TransferEnd& end) {
-    const absl::Status room = absl::IsResourceExhausted(job.refused)
-                                  ? Room(job, sets_.at(job.id.set).Find(job.id.file)->bytes, /*full=*/true)
-                                  : job.refused;
-    SetTrouble(job.source,
-               room.ok() ? "" : absl::StrCat(end.error, "; nothing is lost, it goes on once there is room"));
+  void OnNotWritten(const Job& job) {
+    const bool full = absl::IsResourceExhausted(job.refused);
+    const absl::Status room =
+        full ? Room(job, sets_.at(job.id.set).Find(job.id.file)->bytes, /*full=*/true) : job.refused;
+    const char* then = full ? "; nothing is lost, it goes on once there is room" : "; it is tried again";
+    SetTrouble(job.source, room.ok() ? "" : absl::StrCat(job.refused.message(), then));
     plan_.Pause(job.id, MonotonicNow() + (room.ok() ? Duration::zero() : kFullPause));
   }
 
   /// All that the server has of it is here.
   void OnWhole(Job& job) {
     const bool resumed = job.part->resumed();
-    const absl::Status finished = job.part->Finish();
+    const absl::Status finished = job.Finish();
     if (absl::IsAborted(finished)) return OnWrong(job, finished, /*resumed=*/true);
     if (absl::IsDataLoss(finished)) return OnWrong(job, finished, resumed);
-    if (!finished.ok()) return OnNotWritten(job, {.error = std::string(finished.message())});
+    if (!finished.ok()) return OnNotWritten(job);
     OnHere(job);
   }
 

@@ -11,7 +11,9 @@
 #include <thread>
 
 #include "base/data_key.h"
+#include "base/posix.h"
 #include "datasets/cache/cache_layout.h"
+#include "datasets/index.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/port.h"
@@ -145,6 +147,30 @@ TEST_F(ServeFetch, AShardThatIsDamagedOnTheServerIsNamed) {
   const auto fetch = Fetch();
   EXPECT_EQ(fetch->Wait(), 1);
   EXPECT_THAT(fetch->Text(), HasSubstr("train/shard_00000.safetensors has come 2 times with other bytes"));
+}
+
+TEST_F(ServeFetch, AnIndexThatHasNoEndIsNamed) {
+  const auto server = Serve();
+  fs::resize_file(folder_.File("root/set/index.json"), 257 << 20);
+  const auto fetch = Fetch();
+  EXPECT_EQ(fetch->Wait(support::Seconds(20)), 1);
+  EXPECT_THAT(fetch->Text(), HasSubstr("/set/index.json is larger than 256 MiB, and no index of a set is"));
+}
+
+// Here a folder that took its place meanwhile; a disk may be full, too.
+TEST_F(ServeFetch, WhatKeepsAWholeShardFromItsPlaceIsTold) {
+  const auto server = Serve();
+  const auto index = datasets::ReadIndex(folder_.File("root/set"));
+  ASSERT_TRUE(index.ok()) << index.status();
+  const std::string place =
+      folder_.File("cache/" + datasets::IndexDigest(*index) + "/train/shard_00000.safetensors");
+  fs::create_directories(place + "/folder");
+  support::WriteText(place + ".part." + HostName(), "");
+  const auto fetch = Fetch();
+  const auto said = fetch->WaitForLine("waiting: ", support::Seconds(20));
+  EXPECT_THAT(said.value_or(fetch->Text()), HasSubstr("Is a directory; it is tried again"));
+  fs::remove_all(place);
+  ExpectCopy(*fetch);
 }
 
 TEST_F(ServeFetch, ACopyThatIsDamagedIsFetchedAgain) {

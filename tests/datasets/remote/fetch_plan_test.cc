@@ -52,6 +52,19 @@ TEST(FetchPlanTest, WhatPausesLetsTheNextPass) {
   EXPECT_EQ(plan.NextLook(kStart), std::nullopt);
 }
 
+TEST(FetchPlanTest, WhileAllConnectionsAreBusyThereIsNothingToLookFor) {
+  FetchPlan plan(1);
+  plan.Want(1, "s", {"a", "b"});
+  EXPECT_EQ(plan.Next(kStart), Got({"s", "a"}));
+  plan.Pause({"s", "a"}, kStart);
+  EXPECT_EQ(plan.NextLook(kStart), kStart);
+  EXPECT_EQ(plan.Next(kStart), Got({"s", "a"}));
+  plan.Pause({"s", "b"}, kStart);
+  EXPECT_EQ(plan.NextLook(kStart), std::nullopt) << "that one of them ends is heard of without looking";
+  plan.Done({"s", "a"});
+  EXPECT_EQ(plan.NextLook(kStart), kStart);
+}
+
 TEST(FetchPlanTest, WhoLeavesWantsNothing) {
   FetchPlan plan(4);
   plan.Want(1, "s", {"a", "b"});

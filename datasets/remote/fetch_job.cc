@@ -1,0 +1,31 @@
+#include "datasets/remote/fetch_job.h"
+
+namespace mtrun::datasets {
+namespace {
+
+constexpr size_t kLargestIndex = 256 << 20;
+
+}  // namespace
+
+absl::Status FetchJob::Take(int64_t offset, std::string_view bytes) {
+  if (!part) {
+    if (text.size() + bytes.size() > kLargestIndex) {
+      refused = absl::DataLossError("is larger than 256 MiB, and no index of a set is");
+    } else {
+      text.append(bytes);
+    }
+    return refused;
+  }
+  // A server that knows no ranges sends the file from its first byte.
+  if (offset == 0 && part->size() > 0) refused = part->Restart();
+  if (refused.ok()) refused = part->Append(bytes);
+  return refused;
+}
+
+absl::Status FetchJob::Finish() {
+  absl::Status finished = part->Finish();
+  if (!absl::IsAborted(finished) && !absl::IsDataLoss(finished)) refused = finished;
+  return finished;
+}
+
+}  // namespace mtrun::datasets
