@@ -10,11 +10,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <filesystem>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/unix_address.h"
@@ -44,6 +47,23 @@ absl::StatusOr<UniqueFd> ConnectIn(const std::string& folder) {
   return fd;
 }
 
+/// What mtdata has said last, without time and name, of what is behind `from` in its log (all of a shorter
+/// one); of another program the last line.
+std::string SaidLast(const std::string& log, uintmax_t from) {
+  const absl::StatusOr<std::string> text = ReadFile(log);
+  if (!text.ok()) return std::string(text.status().message());
+  std::string words, last = "it does not say why";
+  for (const absl::string_view line :
+       absl::StrSplit(absl::string_view(*text).substr(from <= text->size() ? from : 0), '\n')) {
+    if (!line.empty()) last = std::string(line);
+    for (const absl::string_view mark : {"mtdata: ", " mtdata E "}) {
+      const size_t at = line.find(mark);
+      if (at != absl::string_view::npos) words = std::string(line.substr(at + mark.size()));
+    }
+  }
+  return words.empty() ? last : words;
+}
+
 }  // namespace
 
 SetClient::SetClient(SetRequest request) : request_(std::move(request)) {}
@@ -58,6 +78,8 @@ void SetClient::StartFetcher() {
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   const std::string log = absl::StrCat(request_.cache, "/", FetcherFile("log"));
+  std::error_code no_log;
+  const uintmax_t said = std::filesystem::file_size(log, no_log);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -74,12 +96,16 @@ void SetClient::StartFetcher() {
   const int error = posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
+  int status = 0;
+  while (error == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }  // it forks, and is done once clients find the other one
+  cannot_start_ = cannot_start_ || error != 0 || status != 0;
   if (error != 0) {
     trouble_ =
         absl::StrCat("start ", words[0], ", which fetches data: ", ErrnoStatus(error, "run it").message());
-    return;
+  } else if (status != 0) {
+    trouble_ = absl::StrCat("the fetcher ends at once: ", SaidLast(log, said), " (its log: ", log, ")");
   }
-  waitpid(pid, nullptr, 0);  // it forks, and is done once that is
 }
 
 absl::Status SetClient::Connect() {
@@ -91,6 +117,7 @@ absl::Status SetClient::Connect() {
     return absl::OkStatus();
   }
   socket_ = *std::move(connected);
+  if (std::exchange(cannot_start_, false)) trouble_.clear();
   lines_.emplace();
   MT_RETURN_IF_ERROR(Send(request_.open));
   return SendWants();

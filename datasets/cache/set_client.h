@@ -73,7 +73,8 @@ class SetClient {
   const SetRequest request_;
   UniqueFd socket_;
   std::optional<LineBuffer> lines_;
-  TimePoint started_{};  // the last fetcher
+  TimePoint started_{};        // the last fetcher
+  bool cannot_start_ = false;  // since there was a fetcher; the trouble is why
   std::string trouble_;
   std::optional<Index> index_;
   std::string folder_;

@@ -366,10 +366,14 @@ class Fetcher {
 
 absl::Status RunFetcher(const FetcherOptions& options, const std::function<void()>& ready) {
   absl::StatusOr<FetcherDoor> door = FetcherDoor::Open(options.cache);
-  ready();
-  if (absl::IsAlreadyExists(door.status())) return absl::OkStatus();
+  if (absl::IsAlreadyExists(door.status())) {
+    ready();
+    return absl::OkStatus();
+  }
   MT_RETURN_IF_ERROR(door.status());
-  Fetcher(options, *std::move(door)).Run();
+  Fetcher fetcher(options, *std::move(door));  // which may find no libcurl
+  ready();
+  fetcher.Run();
   return absl::OkStatus();
 }
 

@@ -48,8 +48,10 @@ absl::StatusOr<FetcherDoor> FetcherDoor::Open(const std::string& cache) {
   MT_RETURN_IF_ERROR(MakeFolders(cache));
   MT_ASSIGN_OR_RETURN(UniqueFd lock, Lock(absl::StrCat(cache, "/", FetcherFile("lock"))));
   const std::string path = absl::StrCat(cache, "/", FetcherFile("sock"));
-  MT_ASSIGN_OR_RETURN(UniqueFd socket, Listen(cache, path));
-  return FetcherDoor(std::move(lock), std::move(socket), path);
+  absl::StatusOr<UniqueFd> socket = Listen(cache, path);
+  // Whatever is in the way there, no other fetcher is: the lock is this one's.
+  if (!socket.ok()) return absl::FailedPreconditionError(socket.status().message());
+  return FetcherDoor(std::move(lock), *std::move(socket), path);
 }
 
 std::vector<pollfd> FetcherDoor::Waits() const {

@@ -13,6 +13,7 @@
 #include "base/data_key.h"
 #include "base/posix.h"
 #include "datasets/cache/cache_layout.h"
+#include "datasets/cache/set_client.h"
 #include "datasets/index.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,6 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using support::Program;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -79,6 +81,20 @@ class ServeFetch : public testing::Test {
     return "";
   }
 
+  std::vector<pid_t> Fetchers() const {
+    std::vector<pid_t> fetchers;
+    for (const pid_t pid : mark_.Alive()) {
+      const std::string line = support::ReadText(absl::StrCat("/proc/", pid, "/cmdline"));
+      if (line.find("--node") != std::string::npos) fetchers.push_back(pid);
+    }
+    return fetchers;
+  }
+  static size_t CountOf(Program& program, const std::string& text) {
+    size_t count = 0;
+    for (const std::string& line : program.ErrLines()) count += line.find(text) != std::string::npos ? 1 : 0;
+    return count;
+  }
+
   const int port_;
   support::Mark mark_;
   support::TemporaryFolder folder_;
@@ -88,10 +104,7 @@ TEST_F(ServeFetch, ASetArrivesAndIsNotFetchedTwice) {
   const auto server = Serve();
   ExpectCopy(*Fetch());
   ExpectCopy(*Fetch());
-  size_t shards = 0;
-  for (const std::string& line : server->ErrLines())
-    shards += line.find("shard_") != std::string::npos ? 1 : 0;
-  EXPECT_EQ(shards, 2u) << server->Text();
+  EXPECT_EQ(CountOf(*server, "shard_"), 2u) << server->Text();
   server->Signal(SIGTERM);
   EXPECT_EQ(server->Wait(), 0) << server->Text();
 }
@@ -131,14 +144,47 @@ TEST_F(ServeFetch, AServerThatComesLateIsWaitedFor) {
 TEST_F(ServeFetch, AFetcherThatIsKilledIsStartedAgain) {
   const auto fetch = Fetch();
   ASSERT_TRUE(fetch->WaitForLine("waiting: ")) << fetch->Text();
-  std::vector<pid_t> fetchers;
-  for (const pid_t pid : mark_.Alive()) {
-    if (pid != fetch->pid()) fetchers.push_back(pid);
-  }
+  const std::vector<pid_t> fetchers = Fetchers();
   ASSERT_EQ(fetchers.size(), 1u);
   kill(fetchers[0], SIGKILL);
   const auto server = Serve();
   ExpectCopy(*fetch);
+}
+
+TEST_F(ServeFetch, WhyNoFetcherCanRunIsTold) {
+  const auto server = Serve();
+  for (const std::string kind : {"lock", "sock"}) {
+    const std::string file = folder_.File("cache/" + datasets::FetcherFile(kind));
+    fs::create_directories(file + "/folder");
+    const auto fetch = Fetch();
+    const auto said = fetch->WaitForLine("waiting: the fetcher ends at once: ", support::Seconds(15));
+    EXPECT_THAT(said.value_or("nothing is said"),
+                AllOf(HasSubstr(kind == "lock" ? ".lock: Is a directory" : ".sock: Address already in use"),
+                      HasSubstr(folder_.File("cache/" + datasets::FetcherFile("log")))));
+    fs::remove_all(file);
+    ExpectCopy(*fetch);
+    EXPECT_EQ(CountOf(*fetch, "ends at once"), 1u) << fetch->Text();
+    for (const pid_t pid : Fetchers()) kill(pid, SIGKILL);
+    fs::remove_all(folder_.File("cache"));
+  }
+}
+
+TEST_F(ServeFetch, AnMtdataThatCannotFetchIsNamed) {
+  const std::string old = folder_.File("old");
+  fs::create_directories(old);
+  support::WriteText(old + "/mtdata", "#!/bin/sh\necho 'mtdata: unknown command' >&2\necho hint\nexit 2\n",
+                     true);
+  datasets::SetClient client({.cache = folder_.File("cache"),
+                              .open = {.url = "https://127.0.0.1/set"},
+                              .fetcher = {old + "/mtdata", "fetch", "--node"}});
+  std::string trouble;
+  const absl::Status opened = client.Open([&](const datasets::SetClient::Wait& wait) {
+    trouble = wait.trouble;
+    return trouble.empty() && wait.waited < std::chrono::seconds(5) ? absl::OkStatus()
+                                                                    : absl::CancelledError("seen");
+  });
+  EXPECT_TRUE(absl::IsCancelled(opened)) << opened;
+  EXPECT_THAT(trouble, HasSubstr("the fetcher ends at once: unknown command ("));
 }
 
 TEST_F(ServeFetch, AShardThatIsDamagedOnTheServerIsNamed) {
@@ -244,14 +290,6 @@ class Storm : public ServeFetch {
         if (!victim.empty()) unlink(victim.c_str());
         break;
     }
-  }
-  std::vector<pid_t> Fetchers() const {
-    std::vector<pid_t> fetchers;
-    for (const pid_t pid : mark_.Alive()) {
-      const std::string line = support::ReadText(absl::StrCat("/proc/", pid, "/cmdline"));
-      if (line.find("--node") != std::string::npos) fetchers.push_back(pid);
-    }
-    return fetchers;
   }
 };
 
