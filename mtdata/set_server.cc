@@ -69,7 +69,11 @@ web::Response SetServer::Answer(const web::Request& request) const {
   const auto names = web::SplitPath(request.path);
   if (!names || !IsFileOfSet(*names)) return web::StatusResponse(404);
   absl::StatusOr<web::OpenedFile> file = web::OpenBelow(root_.get(), *names);
-  if (!file.ok()) return web::StatusResponse(404);
+  if (absl::IsNotFound(file.status())) return web::StatusResponse(404);
+  if (!file.ok()) {  // a client takes a 404 for final, and waits after this
+    log::Warning(file.status().message());
+    return web::StatusResponse(503);
+  }
   const char* type = names->back() == datasets::kIndexFile ? "application/json" : "application/octet-stream";
   web::Response response = web::AnswerFile(request, file->facts, type);
   if (response.file) response.file->fd = std::make_shared<const UniqueFd>(std::move(file->fd));

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace mtrun::web {
@@ -64,6 +65,15 @@ UniqueFd Open(int root, const std::vector<std::string>& names) {
   return fd;
 }
 
+/// No such name, a name that leads out of the folder, or a socket. All else (no descriptors left, a disk or
+/// network in trouble) says nothing about whether there is such a file.
+bool SaysItIsNotThere(int why) {
+  for (const int one : {ENOENT, ENOTDIR, ELOOP, EXDEV, ENAMETOOLONG, ENXIO}) {
+    if (why == one) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<std::vector<std::string>> SplitPath(std::string_view path) {
@@ -87,7 +97,11 @@ absl::StatusOr<OpenedFile> OpenBelow(int root, const std::vector<std::string>& n
   if (names.empty()) return none;
   OpenedFile opened{.fd = Open(root, names), .facts = {}};
   struct stat info {};
-  if (!opened.fd.valid() || fstat(opened.fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return none;
+  if (!opened.fd.valid() || fstat(opened.fd.get(), &info) != 0) {
+    const int why = errno;
+    return SaysItIsNotThere(why) ? none : ErrnoStatus(why, absl::StrCat("open ", absl::StrJoin(names, "/")));
+  }
+  if (!S_ISREG(info.st_mode)) return none;
   opened.facts = {.size = info.st_size,
                   .inode = static_cast<int64_t>(info.st_ino),
                   .changed_ns = info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec};

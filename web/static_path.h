@@ -23,7 +23,8 @@ struct OpenedFile {
   FileFacts facts;
 };
 /// Opens an ordinary file below the folder that `root` is a descriptor of. Symbolic links are followed as
-/// long as they stay below it. kNotFound for all that is not there, lies outside, or is no ordinary file.
+/// long as they stay below it. kNotFound for all that is not there, lies outside, or is no ordinary file; any
+/// other error where that cannot be said now.
 absl::StatusOr<OpenedFile> OpenBelow(int root, const std::vector<std::string>& names);
 
 }  // namespace mtrun::web

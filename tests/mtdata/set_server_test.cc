@@ -1,5 +1,7 @@
 #include "mtdata/set_server.h"
 
+#include <sys/resource.h>
+
 #include <filesystem>
 
 #include "gmock/gmock.h"
@@ -52,6 +54,17 @@ TEST_F(SetServerTest, AndNothingElse) {
         "/small/train/shard_1.safetensors", "/small/train/../index.json", "//small/index.json"}) {
     EXPECT_EQ(Ask(path).status, 404) << path;
   }
+}
+
+TEST_F(SetServerTest, WhatCannotBeReadNowIsNotSaidToBeMissing) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const int status = Ask("/small/index.json").status;
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(status, 503) << "a client waits, and takes a 404 for final";
+  EXPECT_EQ(Ask("/small/index.json").status, 200);
 }
 
 TEST_F(SetServerTest, StrangersGetNothing) {

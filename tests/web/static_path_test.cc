@@ -1,6 +1,7 @@
 #include "web/static_path.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Optional;
 
@@ -44,6 +46,8 @@ class OpenBelowTest : public testing::Test {
     fs::create_symlink("set", folder_.File("root/alias"));
     fs::create_symlink("..", folder_.File("root/out"));
     mkfifo(folder_.File("root/set/pipe").c_str(), 0600);
+    mknod(folder_.File("root/set/socket").c_str(), S_IFSOCK | 0600, 0);
+    fs::create_symlink("loop", folder_.File("root/loop"));
     root_ = UniqueFd(open(folder_.File("root").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
   absl::StatusOr<OpenedFile> Open(const std::vector<std::string>& names) {
@@ -62,10 +66,31 @@ TEST_F(OpenBelowTest, FilesBelowTheRootAreThere) {
 }
 
 TEST_F(OpenBelowTest, NothingElseIs) {
-  for (const std::vector<std::string>& names : std::vector<std::vector<std::string>>{
-           {}, {"none"}, {"set"}, {"set", "up"}, {"set", "absolute"}, {"out", "secret"}, {"set", "pipe"}}) {
+  for (const std::vector<std::string>& names :
+       std::vector<std::vector<std::string>>{{},
+                                             {"none"},
+                                             {"set"},
+                                             {"set", "up"},
+                                             {"set", "absolute"},
+                                             {"out", "secret"},
+                                             {"set", "pipe"},
+                                             {"set", "socket"},
+                                             {"set", "index.json", "x"},
+                                             {"loop"},
+                                             {std::string(300, 'a')}}) {
     EXPECT_TRUE(absl::IsNotFound(Open(names).status())) << testing::PrintToString(names);
   }
+}
+
+TEST_F(OpenBelowTest, WhatCannotBeOpenedNowIsNotCalledMissing) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status status = Open({"set", "index.json"}).status();
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("open set/index.json"));
 }
 
 }  // namespace
