@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "datasets/remote/fetch_rules.h"
 
 namespace mtrun::datasets {
 
@@ -40,9 +41,11 @@ class FetchPlan {
   void Done(const FetchId& id);
   /// It is not, another try is allowed from `when` on.
   void Pause(const FetchId& id, TimePoint when);
-  /// Tries in vain in a row, with one that fails now.
-  int CountTry(const FetchId& id) { return ++tries_[id]; }
-  void ForgetTries(const FetchId& id) { tries_.erase(id); }
+  /// Those in vain since it was last there, with one that ends so now.
+  Tries CountTry(const FetchId& id, const TransferEnd& end) {
+    tries_[id].Count(end);
+    return tries_[id];
+  }
 
   bool IsWanted(const FetchId& id) const;
   bool under_way(const FetchId& id) const { return busy_.count(id) != 0; }
@@ -62,7 +65,7 @@ class FetchPlan {
   int64_t last_served_ = -1;
   std::set<FetchId> busy_;
   std::map<FetchId, TimePoint> paused_;
-  std::map<FetchId, int> tries_;
+  std::map<FetchId, Tries> tries_;
 };
 
 }  // namespace mtrun::datasets

@@ -21,9 +21,21 @@ std::string Refused(const TransferEnd& end, const std::string& url) {
                       "(--data_bearer_file) or for s3's keys; a clock that is wrong does it too");
 }
 
+bool IsRedirect(const TransferEnd& end) {
+  return end.status >= 300 && end.status < 400 && !end.location.empty();
+}
+bool SaysMissing(const TransferEnd& end) { return end.status == 404 || end.status == 410; }
+
 }  // namespace
 
-Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int tries) {
+void Tries::Count(const TransferEnd& end) {
+  const bool answered = end.link == TransferEnd::Link::kOk;
+  if (answered && IsRedirect(end)) return;
+  ++all;
+  missing = answered && SaysMissing(end) ? missing + 1 : 0;
+}
+
+Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int missing) {
   switch (end.link) {
     case TransferEnd::Link::kBroken:
       return {Kind::kAgain, absl::StrCat(url, ": ", end.error)};
@@ -41,11 +53,11 @@ Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int trie
   if (end.status == 200 || end.status == 206) return {Kind::kDone, ""};
   if (end.status == 416)
     return {Kind::kRestart, absl::StrCat(url, " is shorter than what has been kept of it")};
-  if (end.status >= 300 && end.status < 400 && !end.location.empty()) return {Kind::kFollow, ""};
+  if (IsRedirect(end)) return {Kind::kFollow, ""};
   if (end.status == 401 || end.status == 403 || end.status == 407) return {Kind::kNever, Refused(end, url)};
   const std::string answered = absl::StrCat(url, ": the server answers HTTP ", end.status);
-  if (end.status == 404 || end.status == 410) {
-    if (tries < kMissingTries) return {Kind::kAgain, answered};
+  if (SaysMissing(end)) {
+    if (missing < kMissingTries) return {Kind::kAgain, answered};
     return {Kind::kNever, absl::StrCat(url, " is not there (HTTP ", end.status,
                                        "): the name is wrong, or the set is not whole")};
   }

@@ -39,9 +39,18 @@ struct Judgement {
   bool operator==(const Judgement&) const = default;
 };
 
-/// `url`: what was asked for, for the texts. `tries`: of this file in a row that were in vain, with this one;
-/// after a 404 or the like it may be the set that is being replaced.
-Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int tries);
+/// Of one file, in a row and in vain.
+struct Tries {
+  int all = 0;
+  int missing = 0;  // the last ones of them, to which the server said that it has no such file
+  /// One more. A redirect is none yet.
+  void Count(const TransferEnd& end);
+  bool operator==(const Tries&) const = default;
+};
+
+/// `url`: what was asked for, for the texts. `missing`: as in Tries, with this one. The first ones may be of
+/// a set that is being replaced, or of a server that has just come back.
+Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int missing);
 
 /// Before the next try: twice as long each time, from a tenth of a second to 5 s, less up to a half of it
 /// (`random` in [0, 1)), so that many clients do not come together; longer where the server asks for it, but

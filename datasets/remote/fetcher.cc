@@ -226,16 +226,16 @@ class Fetcher {
       return OnWrong(job, job.refused);
     }
     if (end.link == TransferEnd::Link::kNotWritten) return OnNotWritten(job);
-    const int tries =
-        end.link == TransferEnd::Link::kOk && end.status / 100 == 2 ? 0 : plan_.CountTry(job.id);
-    const Judgement verdict = JudgeTransfer(end, url, tries);
+    const bool came = end.link == TransferEnd::Link::kOk && end.status / 100 == 2;
+    const Tries tries = came ? Tries() : plan_.CountTry(job.id, end);
+    const Judgement verdict = JudgeTransfer(end, url, tries.missing);
     switch (verdict.kind) {
       case Judgement::Kind::kDone:
         source.proven = true;
         SetTrouble(job.source, "");
         return job.part ? OnWhole(job) : OnIndex(job);
       case Judgement::Kind::kAgain:
-        return OnAgain(job, verdict, end, tries);
+        return OnAgain(job, verdict, end, tries.all);
       case Judgement::Kind::kRestart:
         if (job.part) job.part->Restart().IgnoreError();
         return plan_.Pause(job.id, MonotonicNow());

@@ -1,4 +1,7 @@
 // The fetcher as a process of its own, between its clients and a server that has what the test wants it to.
+#include <chrono>
+#include <thread>
+
 #include "datasets/index.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -14,6 +17,7 @@ using datasets::kIndexFile;
 using support::GatedServer;
 using support::Program;
 using testing::Contains;
+using testing::HasSubstr;
 using testing::Pair;
 
 class GatedFetch : public testing::Test {
@@ -53,6 +57,27 @@ TEST_F(GatedFetch, WhatTwoAskForInDifferentWaysComesOnce) {
   ExpectCopy(*two);
   EXPECT_THAT(server.GivenFiles(), Contains(Pair(train_, 1)));
   EXPECT_THAT(server.GivenFiles(), Contains(Pair(test_, 1)));
+}
+
+TEST_F(GatedFetch, AServerThatComesBackMayBeWithoutAFileFirst) {
+  GatedServer server(set_, {kIndexFile, test_});
+  const auto fetch = Fetch(server.url());
+  for (int i = 0; i < 600 && server.refused() < 4; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  server.RefuseWith(404);
+  const int before = server.refused();
+  for (int i = 0; i < 600 && server.refused() == before; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  server.Open();
+  ExpectCopy(*fetch);
+}
+
+TEST_F(GatedFetch, AFileThatIsMissingAgainAndAgainIsNamed) {
+  GatedServer server(set_, {kIndexFile, test_}, 404);
+  const auto fetch = Fetch(server.url());
+  EXPECT_EQ(fetch->Wait(), 1);
+  EXPECT_THAT(fetch->Text(), HasSubstr(train_ + " is not there (HTTP 404)"));
+  EXPECT_EQ(server.refused(), 3);
 }
 
 }  // namespace

@@ -76,10 +76,11 @@ TEST(FetchPlanTest, WhoLeavesWantsNothing) {
 
 TEST(FetchPlanTest, TriesAreCountedUntilOneSucceeds) {
   FetchPlan plan(1);
-  EXPECT_EQ(plan.CountTry({"s", "a"}), 1);
-  EXPECT_EQ(plan.CountTry({"s", "a"}), 2);
+  const TransferEnd missing{.status = 404};
+  EXPECT_EQ(plan.CountTry({"s", "a"}, {.status = 503}), (Tries{.all = 1}));
+  EXPECT_EQ(plan.CountTry({"s", "a"}, missing), (Tries{.all = 2, .missing = 1}));
   plan.Done({"s", "a"});
-  EXPECT_EQ(plan.CountTry({"s", "a"}), 1);
+  EXPECT_EQ(plan.CountTry({"s", "a"}, missing), (Tries{.all = 1, .missing = 1}));
 }
 
 }  // namespace

@@ -23,6 +23,26 @@ TEST(FetchRules, ByStatus) {
   EXPECT_EQ(JudgeTransfer({.status = 302, .location = "https://h/x"}, "u", 1).kind, Kind::kFollow);
 }
 
+TEST(FetchRules, OnlyAnswersThatItIsMissingCountForMissing) {
+  const auto final = [](const Tries& tries) {
+    return JudgeTransfer({.status = 404}, "u", tries.missing).kind == Kind::kNever;
+  };
+  Tries tries;
+  for (int i = 0; i < 5; ++i) tries.Count({.status = 503});
+  tries.Count({.status = 404});
+  EXPECT_EQ(tries, (Tries{.all = 6, .missing = 1}));
+  EXPECT_FALSE(final(tries)) << "the server has just come back";
+  tries.Count({.status = 410});
+  tries.Count({.link = Link::kBroken, .status = 404});
+  EXPECT_EQ(tries, (Tries{.all = 8, .missing = 0}));
+  for (int i = 0; i < 3; ++i) {
+    tries.Count({.status = 302, .location = "https://h/x"});
+    tries.Count({.status = 404});
+  }
+  EXPECT_EQ(tries, (Tries{.all = 11, .missing = 3}));
+  EXPECT_TRUE(final(tries));
+}
+
 TEST(FetchRules, ANetworkIsWaitedForAndAStrangerIsNot) {
   EXPECT_EQ(JudgeTransfer({.link = Link::kBroken, .error = "refused"}, "u", 1000),
             (Judgement{Kind::kAgain, "u: refused"}));
