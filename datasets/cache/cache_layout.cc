@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <tuple>
@@ -85,7 +86,8 @@ std::optional<UniqueFd> HoldShard(const std::string& path, const ShardEntry& ent
 }
 
 bool EvictShard(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // NFS locks alone only what may be written to.
+  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd.valid()) return errno == ENOENT;
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
   return unlink(path.c_str()) == 0 || errno == ENOENT;
