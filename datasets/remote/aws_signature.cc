@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/sha256.h"
+#include "base/string_view.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -74,6 +75,21 @@ std::string AwsEncode(std::string_view text, bool keep_slash) {
     }
   }
   return encoded;
+}
+
+std::string AwsEncodeAgain(std::string_view path) {
+  std::string decoded;
+  for (size_t i = 0; i < path.size(); ++i) {
+    const std::string_view digits = path.substr(i).substr(1, 2);
+    const auto is_digit = [](char c) { return absl::ascii_isxdigit(static_cast<unsigned char>(c)); };
+    if (path[i] == '%' && digits.size() == 2 && is_digit(digits[0]) && is_digit(digits[1])) {
+      decoded += absl::HexStringToBytes(View(digits));
+      i += 2;
+    } else {
+      decoded += path[i];
+    }
+  }
+  return AwsEncode(decoded, /*keep_slash=*/true);
 }
 
 std::string AwsCanonicalRequest(const AwsRequest& request, const Headers& headers) {

@@ -41,5 +41,8 @@ std::string AwsStringToSign(const std::string& canonical_request, const AwsIdent
 
 /// Percent-encodes all but letters, digits, "-", ".", "_", "~" and, with `keep_slash`, "/".
 std::string AwsEncode(std::string_view text, bool keep_slash);
+/// A path of a URL, in whatever form it was given, as AwsEncode has it: what is percent-encoded is decoded
+/// first. s3 signs this form of what it was asked for.
+std::string AwsEncodeAgain(std::string_view path);
 
 }  // namespace mtrun::datasets

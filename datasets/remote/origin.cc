@@ -54,8 +54,8 @@ void Origin::AddBearer(Trust trust, FetchRequest& request) const {
 }
 
 void Origin::SignForS3(const std::string& file, int64_t seconds, FetchRequest& request) const {
-  const std::string path =
-      absl::StrCat(endpoint_.path, "/", AwsEncode(url_.host, false), url_.path, "/", AwsEncode(file, true));
+  const std::string path = absl::StrCat(AwsEncodeAgain(endpoint_.path), "/", AwsEncode(url_.host, false),
+                                        AwsEncodeAgain(url_.path), "/", AwsEncode(file, true));
   request.url = absl::StrCat(ToText(DataUrl{endpoint_.scheme, endpoint_.host, endpoint_.port, ""}), path);
   request.direct = IsLoopback(endpoint_.host);
   const AwsIdentity identity{.access_key = open_.secrets.access_key,

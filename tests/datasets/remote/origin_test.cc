@@ -55,5 +55,20 @@ TEST(OriginTest, S3IsAskedByPath) {
   EXPECT_FALSE(Origin::Make({.url = "s3://b/x", .secrets = keys, .s3_endpoint = "http://example.org"}).ok());
 }
 
+// The store signs what it has decoded and encoded again, whatever form it was asked in.
+TEST(OriginTest, S3PathsAreEncodedAsTheStoreDoesWhateverFormTheyAreGivenIn) {
+  const fetch::Secrets keys{.access_key = "a", .secret_key = "s"};
+  const auto ask = [&](const std::string& url, const std::string& endpoint = "https://h") {
+    return OriginOf({.url = url, .secrets = keys, .s3_endpoint = endpoint})
+        .RequestFor("f", Trust::kSystem, 0);
+  };
+  const FetchRequest encoded = ask("s3://b/d%3D1/x%2By%40%C3%A9");
+  EXPECT_EQ(encoded.url, "https://h/b/d%3D1/x%2By%40%C3%A9/f");
+  EXPECT_EQ(ask("s3://b/d=1/x+y@\xc3\xa9"), encoded);
+  EXPECT_EQ(ask("s3://b/%64=1/x%2by%40%c3%a9"), encoded);
+  EXPECT_EQ(ask("s3://b/50%/%zz%2").url, "https://h/b/50%25/%25zz%252/f");
+  EXPECT_EQ(ask("s3://b/x", "https://h/a:b").url, "https://h/a%3Ab/b/x/f");
+}
+
 }  // namespace
 }  // namespace mtrun::datasets
