@@ -20,6 +20,7 @@
 #include "datasets/atomic_folder.h"
 #include "datasets/encoded_plan.h"
 #include "datasets/encoded_shard.h"
+#include "datasets/further_formats.h"
 #include "datasets/parallel.h"
 #include "datasets/progress.h"
 #include "datasets/shard_state.h"
@@ -38,6 +39,7 @@ struct OpenShard {
   const ShardPlan* plan = nullptr;
   std::vector<std::optional<Record>> records;
   std::vector<std::pair<int64_t, std::string>> bad;
+  bool unread = false;  // some of the bad may be read by another attempt
   size_t missing = 0;
 };
 
@@ -68,6 +70,9 @@ void Widen(ShardState& state, const ImageSize& size) {
   state.smallest = {std::min(state.smallest.height, size.height), std::min(state.smallest.width, size.width)};
   state.largest = {std::max(state.largest.height, size.height), std::max(state.largest.width, size.width)};
 }
+
+/// Whether the bytes of a file are why it is bad. A disk or a permission may be others the next time.
+bool IsOfTheFile(const absl::Status& why) { return absl::IsInvalidArgument(why) || absl::IsDataLoss(why); }
 
 /// Writes pieces to a file that appears whole or not at all, counting and hashing them.
 class PieceFile {
@@ -113,7 +118,8 @@ class PieceFile {
   int64_t bytes_ = 0;
 };
 
-/// Writes a shard and then what is to be remembered of it. The images are let go as they are written.
+/// Writes a shard and then what is to be remembered of it: nothing where another attempt may make another
+/// one. The images are let go as they are written.
 absl::StatusOr<ShardState> WriteShard(const std::string& path, const ImageFiles& files, OpenShard shard) {
   ShardState state;
   std::vector<int64_t> labels;
@@ -131,6 +137,12 @@ absl::StatusOr<ShardState> WriteShard(const std::string& path, const ImageFiles&
     MT_RETURN_IF_ERROR(file.Append(EncodeShardHead(labels, records)));
     for (Record& record : records) MT_RETURN_IF_ERROR(file.Append(std::exchange(record.bytes, {})));
     MT_RETURN_IF_ERROR(file.Finish(state.entry));
+  }
+  if (shard.unread) {
+    std::error_code error;
+    fs::remove(StatePath(path), error);
+    return error ? ErrnoStatus(error.value(), "remove " + StatePath(path))
+                 : absl::StatusOr<ShardState>(state);
   }
   MT_RETURN_IF_ERROR(WriteFileAtomically(StatePath(path), EncodeShardState(state)));
   return state;
@@ -193,7 +205,7 @@ class ShardMaker {
     if (image_ == 0) {
       ++in_memory_;
       const ShardPlan& plan = plans_[shard_];
-      open_[shard_] = {.plan = &plan, .records = {}, .bad = {}, .missing = plan.count};
+      open_[shard_] = {.plan = &plan, .records = {}, .bad = {}, .unread = false, .missing = plan.count};
       open_[shard_].records.resize(plan.count);
     }
     return Job{shard_, image_++};
@@ -212,6 +224,7 @@ class ShardMaker {
         shard.records[job.image] = *std::move(record);
       } else {
         shard.bad.emplace_back(static_cast<int64_t>(job.image), std::string(record.status().message()));
+        shard.unread = shard.unread || !IsOfTheFile(record.status());
       }
       if (--shard.missing > 0) return absl::OkStatus();
       full = std::move(shard);
@@ -304,7 +317,7 @@ absl::Status AddShard(const std::string& root, const ImageFiles& files, const Sh
 
 absl::StatusOr<ImportReport> ImportEncoded(const ImageFiles& files, const ImportOptions& options,
                                            const std::atomic<bool>& cancelled) {
-  const std::string key = ImportKey(files, options.rules, options.shard_bytes);
+  const std::string key = ImportKey(files, options.rules, options.shard_bytes, ReadsFurtherFormats());
   MT_ASSIGN_OR_RETURN(AtomicFolder folder,
                       AtomicFolder::Resume(options.destination, options.replace, kIndexFile, key));
   MT_RETURN_IF_ERROR(CheckRoom(folder.path(), files, options.rules));

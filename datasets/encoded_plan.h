@@ -24,7 +24,9 @@ struct ShardPlan {
 std::vector<ShardPlan> PlanShards(const ImageFiles& files, int64_t shard_bytes);
 
 /// 16 hexadecimal digits that name an import: equal for equal sources (paths, sizes, times of change), rules
-/// and cuts, so that another attempt finds the shards of the first.
-std::string ImportKey(const ImageFiles& files, const ImageRules& rules, int64_t shard_bytes);
+/// and cuts, and what the program reads, so that another attempt finds the shards of the first and only what
+/// it would have made itself. `further_formats`: ReadsFurtherFormats.
+std::string ImportKey(const ImageFiles& files, const ImageRules& rules, int64_t shard_bytes,
+                      bool further_formats);
 
 }  // namespace mtrun::datasets

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "datasets/encoded_plan.h"
 #include "datasets/images/image_file.h"
 #include "datasets/images/png.h"
 #include "datasets/packed.h"
@@ -127,6 +128,33 @@ TEST_F(EncodedImportTest, WhatIsFinishedStaysWhenItIsStopped) {
   whole.skip_bad = true;
   ASSERT_TRUE(Import(whole, test::kGoOn).ok());
   EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "whole"));
+}
+
+TEST_F(EncodedImportTest, AFileThatCouldNotBeReadIsReadByTheNextAttempt) {
+  test::Write(source_ + "/train/dog/105.jpg", "not an image");
+  const auto files = FindImageFiles({.source = source_});
+  ASSERT_TRUE(files.ok()) << files.status();
+  const std::string lost = source_ + "/train/cat/103.jpg", aside = folder_ / "aside";
+  fs::rename(lost, aside);
+  EXPECT_THAT(std::string(ImportEncoded(*files, Options("out"), test::kGoOn).status().message()),
+              HasSubstr("2 bad image files"));
+  fs::rename(aside, lost);
+  ImportOptions options = Options("out");
+  options.skip_bad = true;
+  const auto report = ImportEncoded(*files, options, test::kGoOn);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->left_out.size(), 1u);
+
+  options.destination = folder_ / "whole";
+  ASSERT_TRUE(ImportEncoded(*files, options, test::kGoOn).ok());
+  EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "whole"));
+}
+
+TEST_F(EncodedImportTest, ABuildThatReadsMoreFormatsBeginsAgain) {
+  const auto files = FindImageFiles({.source = source_});
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(ImportKey(*files, {}, 1, true), ImportKey(*files, {}, 1, true));
+  EXPECT_NE(ImportKey(*files, {}, 1, true), ImportKey(*files, {}, 1, false));
 }
 
 TEST_F(EncodedImportTest, CancellingLeavesNoDataSet) {
