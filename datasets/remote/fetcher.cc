@@ -92,6 +92,10 @@ class Fetcher {
       sources_.emplace(key, std::move(source));
     }
     clients_[client] = {.source = key, .set = "", .wanted = {}};
+    Source& source = sources_.at(key);
+    // Who has been turned away may come back because there is another server now.
+    if (!source.proven && !plan_.under_way({key, kIndexFile})) source.trust = source.origin.first_trust();
+    if (!source.trouble.empty()) door_.Send(client, fetch::Trouble{source.trouble});
     plan_.Want(client, key, {kIndexFile});
   }
 

@@ -59,6 +59,17 @@ TEST_F(GatedFetch, WhatTwoAskForInDifferentWaysComesOnce) {
   EXPECT_THAT(server.GivenFiles(), Contains(Pair(test_, 1)));
 }
 
+TEST_F(GatedFetch, WhoComesLaterIsToldOfTheTroubleToo) {
+  GatedServer server(set_, {});
+  const auto one = Fetch(server.url());
+  ASSERT_TRUE(one->WaitForLine("waiting: ")) << one->Text();
+  const auto two = Fetch(server.url());
+  EXPECT_TRUE(two->WaitForLine("index.json: the server answers HTTP 503", support::Seconds(15)));
+  server.Open();
+  ExpectCopy(*one);
+  ExpectCopy(*two);
+}
+
 TEST_F(GatedFetch, AServerThatComesBackMayBeWithoutAFileFirst) {
   GatedServer server(set_, {kIndexFile, test_});
   const auto fetch = Fetch(server.url());

@@ -45,11 +45,14 @@ class ServeFetch : public testing::Test {
     environment["MTRUN_TOKEN"] = support::kToken;
     return environment;
   }
-  std::unique_ptr<Program> Serve(const std::vector<std::string>& more = {}) {
+  std::unique_ptr<Program> Serve(const std::vector<std::string>& more = {},
+                                 const support::Overlay& overlay = {}) {
     std::vector<std::string> command = {support::BinaryFolder() + "/mtdata", "serve", folder_.File("root"),
                                         "--listen", absl::StrCat("127.0.0.1:", port_)};
     command.insert(command.end(), more.begin(), more.end());
-    auto server = std::make_unique<Program>(command, Environment());
+    support::Overlay environment = Environment();
+    for (const auto& [variable, value] : overlay) environment[variable] = value;
+    auto server = std::make_unique<Program>(command, environment);
     EXPECT_TRUE(server->WaitForLine("use one with")) << server->Text();
     return server;
   }
@@ -125,6 +128,17 @@ TEST_F(ServeFetch, AnotherTokenOpensNothing) {
   EXPECT_EQ(fetch->Wait(), 1);
   EXPECT_THAT(fetch->Text(), HasSubstr("has another token than this machine"));
   EXPECT_FALSE(fs::exists(folder_.File("cache/sources")));
+}
+
+TEST_F(ServeFetch, TheRightServerIsTrustedAlsoAfterAnotherOneWasThere) {
+  auto server = Serve({}, {{"MTRUN_TOKEN", support::kOtherToken}});
+  const auto refused = Fetch();
+  EXPECT_EQ(refused->Wait(), 1);
+  EXPECT_THAT(refused->Text(), HasSubstr("the server's certificate is not trusted"));
+  ASSERT_EQ(Fetchers().size(), 1u) << "it stays for a while";
+  server.reset();
+  server = Serve();
+  ExpectCopy(*Fetch());
 }
 
 TEST_F(ServeFetch, WhatIsNotThereIsNamed) {
