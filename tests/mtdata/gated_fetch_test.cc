@@ -64,7 +64,7 @@ TEST_F(GatedFetch, WhoComesLaterIsToldOfTheTroubleToo) {
   const auto one = Fetch(server.url());
   ASSERT_TRUE(one->WaitForLine("waiting: ")) << one->Text();
   const auto two = Fetch(server.url());
-  EXPECT_TRUE(two->WaitForLine("index.json: the server answers HTTP 503", support::Seconds(15)));
+  EXPECT_TRUE(two->WaitForLine("index.json: the server answers HTTP 503"));
   server.Open();
   ExpectCopy(*one);
   ExpectCopy(*two);

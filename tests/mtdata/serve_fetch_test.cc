@@ -171,7 +171,7 @@ TEST_F(ServeFetch, WhyNoFetcherCanRunIsTold) {
     const std::string file = folder_.File("cache/" + datasets::FetcherFile(kind));
     fs::create_directories(file + "/folder");
     const auto fetch = Fetch();
-    const auto said = fetch->WaitForLine("waiting: the fetcher ends at once: ", support::Seconds(15));
+    const auto said = fetch->WaitForLine("waiting: the fetcher ends at once: ");
     EXPECT_THAT(said.value_or("nothing is said"),
                 AllOf(HasSubstr(kind == "lock" ? ".lock: Is a directory" : ".sock: Address already in use"),
                       HasSubstr(folder_.File("cache/" + datasets::FetcherFile("log")))));
@@ -213,7 +213,7 @@ TEST_F(ServeFetch, AnIndexThatHasNoEndIsNamed) {
   const auto server = Serve();
   fs::resize_file(folder_.File("root/set/index.json"), 257 << 20);
   const auto fetch = Fetch();
-  EXPECT_EQ(fetch->Wait(support::Seconds(20)), 1);
+  EXPECT_EQ(fetch->Wait(), 1);
   EXPECT_THAT(fetch->Text(), HasSubstr("/set/index.json is larger than 256 MiB, and no index of a set is"));
 }
 
@@ -227,7 +227,7 @@ TEST_F(ServeFetch, WhatKeepsAWholeShardFromItsPlaceIsTold) {
   fs::create_directories(place + "/folder");
   support::WriteText(place + ".part." + HostName(), "");
   const auto fetch = Fetch();
-  const auto said = fetch->WaitForLine("waiting: ", support::Seconds(20));
+  const auto said = fetch->WaitForLine("waiting: ");
   EXPECT_THAT(said.value_or(fetch->Text()), HasSubstr("Is a directory; it is tried again"));
   fs::remove_all(place);
   ExpectCopy(*fetch);
