@@ -154,19 +154,16 @@ absl::Status ShowPasswords(const Settings& settings) {
   return absl::OkStatus();
 }
 
-/// While it lives the log's lines queue up for standard error: a reader that stands still, or is gone, holds
-/// up no decision and ends no service.
+/// While it lives the log's lines queue up for standard error: a reader that hangs, or is gone, holds up
+/// no decision and ends no service.
 class QueuedLog {
  public:
   QueuedLog() : console_(std::make_shared<Console>(STDOUT_FILENO, STDERR_FILENO)) {
     signal(SIGPIPE, SIG_IGN);
     log::SetSink([console = console_](std::string line) { console->Say(std::move(line)); });
   }
-  ~QueuedLog() {
-    constexpr Duration kPatience = std::chrono::seconds(1);
-    log::SetSink({});
-    console_->Flush(kPatience);
-  }
+  /// Nobody logs any more; the console gives its reader a moment for what is still queued.
+  ~QueuedLog() { log::SetSink({}); }
   QueuedLog(const QueuedLog&) = delete;
 
  private:

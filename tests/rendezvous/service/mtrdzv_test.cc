@@ -56,11 +56,16 @@ class Program {
     return seen_;
   }
   std::string ReadAll() { return ReadUntil(""); }
+  /// What nobody reads from now on is full after a page.
+  void NarrowOutput() { EXPECT_GT(fcntl(output_.get(), F_SETPIPE_SZ, 4096), 0); }
+  /// Whoever reads is gone.
+  void CloseOutput() { output_ = UniqueFd(); }
   std::string Endpoint() {
     const std::string text = ReadUntil("without TLS");
     const size_t begin = text.find("serving at ") + 11;
     return text.substr(begin, text.find(',', begin) - begin);
   }
+  pid_t pid() const { return pid_; }
   /// The wait status.
   int Stop(int signal) {
     kill(pid_, signal);
@@ -122,6 +127,44 @@ TEST(Mtrdzv, ShowsItsJobsAndStopsOnSigterm) {
   Program json({"status", endpoint, "--insecure", "--json"});
   EXPECT_THAT(json.ReadAll(), HasSubstr("\"phase\": \"running\""));
   EXPECT_EQ(json.Wait(), 0);
+  const int ended = service.Stop(SIGTERM);
+  EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << ended;
+}
+
+/// A job of its own comes, runs and is left; the service logs some lines about it.
+void ComeAndGo(const std::string& endpoint, const std::string& job_id) {
+  SessionOptions options = Options(endpoint);
+  options.job.job_id = job_id;
+  TestAgent agent("node1", options);
+  agent.Offer();
+  ASSERT_TRUE(agent.Next<Assigned>().has_value()) << job_id;
+  agent.session().Send(Leaving{"that was all"});
+  EXPECT_TRUE(agent.session().Flush(kTestPatience)) << job_id;
+}
+
+TEST(Mtrdzv, AnswersAlsoWhenNobodyReadsItsLog) {
+  Program service({"--insecure", "--host", "127.0.0.1", "--port", "0"});
+  const std::string endpoint = service.Endpoint();
+  service.NarrowOutput();
+  for (int i = 0; i < 40 && !HasFatalFailure(); ++i) ComeAndGo(endpoint, absl::StrCat("job", i));
+  Program status({"status", endpoint, "--insecure"});
+  EXPECT_THAT(status.ReadAll(), HasSubstr("no job: the service is up"));
+  EXPECT_EQ(status.Wait(), 0);
+  // Whoever looks later finds all of it.
+  kill(service.pid(), SIGTERM);
+  const std::string log = service.ReadAll();
+  EXPECT_THAT(log, HasSubstr("job39: job ended"));
+  EXPECT_THAT(log, HasSubstr("stopping on SIGTERM"));
+  const int ended = service.Wait();
+  EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << ended;
+}
+
+TEST(Mtrdzv, OutlivesWhoReadsItsLog) {
+  Program service({"--insecure", "--host", "127.0.0.1", "--port", "0"});
+  const std::string endpoint = service.Endpoint();
+  service.CloseOutput();
+  ComeAndGo(endpoint, "one");
+  ComeAndGo(endpoint, "two");
   const int ended = service.Stop(SIGTERM);
   EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << ended;
 }
