@@ -311,6 +311,7 @@ void JobMachine::Evict(const std::string& node_id, const WorkerFailure& failure)
   departures_.OnLeft(node_id);
   effects_.Refuse(node_id, absl::StrCat(why, "; start it as the others are started"));
   roster_.Erase(node_id);
+  control_.OnGone(node_id);
   if (member) Dissolve(why);
 }
 
