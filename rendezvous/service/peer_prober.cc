@@ -87,9 +87,11 @@ Presence TryConnect(const std::string& text, Duration patience) {
 
 ProbeResult ProbePeers(const ProbeRequest& wanted, const ProbeOptions& options) {
   std::vector<std::future<PeerService>> peers;
+  // Where the system has no threads left they are asked one after the other.
+  constexpr std::launch kAtOnceIfPossible = std::launch::async | std::launch::deferred;
   for (const std::string& endpoint : wanted.endpoints) {
     peers.push_back(
-        std::async(std::launch::async, [&, endpoint] { return ProbeService(endpoint, wanted, options); }));
+        std::async(kAtOnceIfPossible, [&, endpoint] { return ProbeService(endpoint, wanted, options); }));
   }
   PresenceFound members = ProbePresence(wanted.members, options.patience);
   ProbeResult looked;

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
 #include "base/log.h"
-#include "rendezvous/service/peer_prober.h"
 
 namespace mtrun::rendezvous {
 
@@ -197,71 +196,6 @@ void Registrar::WriteDown(const std::string& job_id, bool had) {
   } else if (job->second.IsKnownToRun()) {
     states_.Keep(job_id, *job->second.last_generation(), job->second.verified());
   }
-}
-
-Registrar::~Registrar() {
-  if (prober_.joinable()) prober_.join();
-}
-
-void Registrar::ConsiderProbing() {
-  if (probing_) return;
-  const TimePoint now = MonotonicNow();
-  if (now < considered_ + kConsiderPause) return ArmProbeTimer(considered_ + kConsiderPause);
-  considered_ = now;
-  std::vector<ProbeRequest> wanted;
-  std::optional<TimePoint> later;
-  for (const auto& [job_id, job] : jobs_.jobs()) {
-    std::optional<ProbeRequest> request = job.WantsProbe();
-    if (!request) continue;
-    const TimePoint due = last_probe_ + job.ProbeInterval();
-    if (due <= now) wanted.push_back(*std::move(request));
-    if (due > now && (!later || due < *later)) later = due;
-  }
-  if (wanted.empty()) {
-    if (later) ArmProbeTimer(*later);
-    return;
-  }
-  probing_ = true;
-  if (prober_.joinable()) prober_.join();
-  prober_ = std::thread([this, wanted = std::move(wanted)]() mutable { Probe(std::move(wanted)); });
-}
-
-void Registrar::ArmProbeTimer(TimePoint due) {
-  if (probe_armed_for_ && *probe_armed_for_ <= due) return;
-  probe_armed_for_ = due;
-  probe_timer_.expires_at(std::chrono::time_point_cast<std::chrono::steady_clock::duration>(due));
-  probe_timer_.async_wait([this](const std::error_code& error) {
-    if (error) return;
-    probe_armed_for_.reset();
-    ConsiderProbing();
-  });
-}
-
-// On a thread of its own: what does not answer takes its time.
-void Registrar::Probe(std::vector<ProbeRequest> wanted) {
-  ProbeOptions options;
-  options.service_id = service_id_;
-  options.insecure = options_.insecure;
-  options.token = options_.token;
-  options.asks = own_endpoint_;
-  struct Found {
-    std::string job_id;
-    TimePoint began;
-    ProbeResult result;
-  };
-  std::vector<Found> found;
-  for (const ProbeRequest& request : wanted) {
-    const TimePoint began = MonotonicNow();
-    found.push_back({request.job_id, began, ProbePeers(request, options)});
-  }
-  asio::post(loop_, [this, found = std::move(found)]() mutable {
-    probing_ = false;
-    last_probe_ = MonotonicNow();
-    for (Found& look : found) {
-      look.result.took = last_probe_ - look.began;
-      Step(look.job_id, Event{"", std::move(look.result)});
-    }
-  });
 }
 
 void Registrar::Perform(const std::vector<JobTable::JobEffect>& effects) {

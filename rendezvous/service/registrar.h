@@ -124,7 +124,7 @@ class Registrar final : public ServerStream::Owner {
   void ArmHelloTimer();
   void ConsiderProbing();
   void ArmProbeTimer(TimePoint due);
-  void Probe(std::vector<ProbeRequest> wanted);
+  void Probe(const std::vector<ProbeRequest>& wanted);
   void Pump(ServiceSession& session);
   bool Knows(const ServiceSession& session) const;
   void ArmTimer();
@@ -144,7 +144,7 @@ class Registrar final : public ServerStream::Owner {
   EventEncoder encoder_;
   LogCalls logs_;
   Lookout lookout_;
-  bool probing_ = false;
+  bool probing_ = false, complained_ = false;
   TimePoint last_probe_, considered_;
   std::optional<TimePoint> probe_armed_for_;
   std::thread prober_;

@@ -8,6 +8,7 @@
 #include "rendezvous/status_client.h"
 #include "tests/rendezvous/service/talker.h"
 #include "tests/rendezvous/session/test_agent.h"
+#include "tests/support/no_threads.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -56,6 +57,19 @@ TEST(PeerProber, KnowsItselfAServiceWithoutTheJobAndOneThatIsGone) {
   EXPECT_EQ(result.peers[2].state, State::kGone);
   EXPECT_THAT(result.alive, ::testing::ElementsAre("node1"));
   EXPECT_THAT(result.dead, ::testing::ElementsAre("node2"));
+}
+
+TEST(PeerProber, AsksOneAfterTheOtherWhereThereAreNoThreads) {
+  auto one = StartOnLoopback(), two = StartOnLoopback();
+  ProbeRequest request;
+  request.endpoints = {EndpointOf(*one), EndpointOf(*two)};
+  one.reset();
+  two.reset();
+  const support::NoThreads none;
+  const ProbeResult result = ProbePeers(request, {.insecure = true});
+  ASSERT_EQ(result.peers.size(), 2u);
+  EXPECT_EQ(result.peers[0].state, State::kGone);
+  EXPECT_EQ(result.peers[1].state, State::kGone);
 }
 
 /// A job with one node runs to its end, and the node leaves. The incarnation of the run.

@@ -25,7 +25,8 @@ class Talker {
   }
   Talker(const Talker&) = delete;
 
-  std::string endpoint() const { return absl::StrCat("127.0.0.1:", acceptor_.local_endpoint().port()); }
+  int port() const { return acceptor_.local_endpoint().port(); }
+  std::string endpoint() const { return absl::StrCat("127.0.0.1:", port()); }
 
  private:
   void Accept() {
