@@ -15,25 +15,32 @@ void Outbox::Add(const AgentEvent& event) {
     said.seen = seen_;
     if (offer->offer.holds && assignment_ && assignment_->generation == *offer->offer.holds)
       said.held = assignment_;
-    if (!offer->offer.holds) assignment_.reset();  // it has left what it was in
+    if (!offer->offer.holds) Leave();  // what it was in
   }
   sender_.Add(std::move(said));
 }
 
 void Outbox::Acknowledge(uint64_t sequence) {
-  for (AgentSaid& said : sender_.Acknowledge(sequence)) reports_.push_back(std::move(said));
-  ForgetPast();
+  for (AgentSaid& said : sender_.Acknowledge(sequence)) {
+    if (!Counts(said)) continue;
+    if (const auto* set = std::get_if<StoreSet>(&said.event)) {
+      sets_.insert_or_assign(set->key, *set);
+    } else {
+      reports_.push_back(std::move(said));
+    }
+  }
 }
 
 void Outbox::Observe(const ServiceEvent& event) {
   std::visit(Overloaded{
                  [&](const Assigned& e) {
+                   if (current() != e.assignment().generation) Leave();
                    assignment_ = last_ = e.assignment();
                    seen_ = e.assignment().generation;
                    SeeBudget(e.assignment().restart_count, e.assignment().refunded);
                  },
                  [&](const GenerationDissolved& e) {
-                   if (assignment_ && assignment_->generation == e.generation) assignment_.reset();
+                   if (assignment_ && assignment_->generation == e.generation) Leave();
                    SeeBudget(e.restart_count, e.refunded);
                  },
                  [&](const StoreReply& e) {
@@ -56,7 +63,6 @@ void Outbox::Observe(const ServiceEvent& event) {
                  },
              },
              event);
-  ForgetPast();
 }
 
 StreamOpened Outbox::Opening(const JobSettings& settings) const {
@@ -92,8 +98,10 @@ bool Outbox::Counts(const AgentSaid& said) const {
                     said.event);
 }
 
-void Outbox::ForgetPast() {
-  std::erase_if(reports_, [&](const AgentSaid& said) { return !Counts(said); });
+void Outbox::Leave() {
+  assignment_.reset();
+  reports_.clear();
+  sets_.clear();
 }
 
 void Outbox::StartOver() {
@@ -102,15 +110,17 @@ void Outbox::StartOver() {
     // Answered long ago, or contradicted by what the agent says as soon as it is connected.
     return std::holds_alternative<OfferSent>(said.event) && said.seen < seen_;
   });
+  for (auto& [key, set] : sets_) sender_.Add(AgentSaid{std::move(set), std::nullopt, {}});
   for (AgentSaid& said : reports_) sender_.Add(std::move(said));
   for (AgentSaid& said : unheard) sender_.Add(std::move(said));
+  sets_.clear();
   reports_.clear();
 }
 
 std::string Outbox::Describe() const {
-  return absl::StrCat(sender_.Describe(), "; ", reports_.size(), " reports for a new service; seen ",
-                      rendezvous::Describe(seen_), ", ", seen_restarts_, " restarts, ", seen_refunds_,
-                      " given back");
+  return absl::StrCat(sender_.Describe(), "; ", sets_.size() + reports_.size(),
+                      " reports for a new service; seen ", rendezvous::Describe(seen_), ", ", seen_restarts_,
+                      " restarts, ", seen_refunds_, " given back");
 }
 
 }  // namespace mtrun::rendezvous

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -49,10 +50,13 @@ class Outbox {
  private:
   void SeeBudget(int restarts, int refunds);
   bool Counts(const AgentSaid& said) const;
-  void ForgetPast();
+  /// The generation that it is in; reports about it count no more.
+  void Leave();
 
   StreamSender<AgentSaid> sender_;
-  std::deque<AgentSaid> reports_;         // acknowledged, and a new service would need them
+  // Acknowledged, and a new service would need them: of a key the newest set, and all others in order.
+  std::map<std::string, StoreSet> sets_;
+  std::deque<AgentSaid> reports_;
   std::optional<Assignment> assignment_;  // of the generation that has not ended yet
   std::optional<Assignment> last_;        // the newest generation that it knows of
   Generation seen_;

@@ -55,6 +55,30 @@ TEST(Outbox, ANewServiceHearsReportsOfTheRunningGenerationAgain) {
                           "2 store wait other (id 5) in generation 1", "3 workers finished in generation 1"));
 }
 
+TEST(Outbox, OfAKeyANewServiceHearsTheNewestValue) {
+  Outbox box;
+  box.Observe(AssignedTo(1));
+  box.Add(StoreRead{Generation{1, 1}, 5, {"other"}, true});
+  for (int i = 1; i <= 10'000; ++i) {
+    box.Add(StoreSet{Generation{1, 1}, "key", std::to_string(i)});
+    box.Next();
+    box.Acknowledge(static_cast<uint64_t>(i));
+  }
+  box.Add(StoreSet{Generation{1, 1}, "another", "v"});
+  Drain(box);
+  box.Acknowledge(10'002);
+  EXPECT_THAT(box.Describe(), ::testing::HasSubstr("; 3 reports for a new service;"));
+  box.StartOver();
+  std::vector<AgentEvent> again;
+  while (const auto next = box.Next()) again.push_back(next->message->event);
+  EXPECT_THAT(again, ElementsAre(AgentEvent(StoreSet{Generation{1, 1}, "another", "v"}),
+                                 AgentEvent(StoreSet{Generation{1, 1}, "key", "10000"}),
+                                 AgentEvent(StoreRead{Generation{1, 1}, 5, {"other"}, true})));
+  box.Acknowledge(3);
+  box.Observe(AssignedTo(2));
+  EXPECT_THAT(box.Describe(), ::testing::HasSubstr("; 0 reports for a new service;"));
+}
+
 TEST(Outbox, ReportsOfADissolvedGenerationAreForgotten) {
   Outbox box;
   box.Observe(AssignedTo(1));
