@@ -89,8 +89,10 @@ std::vector<std::string> Hosting::Untold() const {
 }
 
 void Hosting::Forget(uint64_t incarnation) const {
-  for (const std::string& endpoint : endpoints_)
-    rendezvous::ForgetRun(credentials_.state_folder, endpoint, options_.job.job_id, incarnation);
+  for (const std::string& endpoint : endpoints_) {
+    rendezvous::ForgetRun(credentials_.state_folder, rendezvous::StateKey(endpoint, credentials_.state_host),
+                          options_.job.job_id, incarnation);
+  }
 }
 
 void Hosting::Run() {

@@ -44,6 +44,7 @@ absl::Status HostIfMine(const Options& options, const PresencePort& presence, st
     door->Enter(std::move(connection));
   };
   credentials.state_folder = rendezvous::StateFolderOf(CurrentEnvironment());
+  credentials.state_host = HostName();
   access->hosting = std::make_unique<Hosting>(options, std::move(credentials));
   MT_RETURN_IF_ERROR(access->hosting->Begin());
   const std::string own = access->hosting->endpoint();

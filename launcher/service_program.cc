@@ -182,9 +182,11 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
   }
   options.recovery_window = FromSeconds(settings.Double("recovery_window"));
   // At a free port no other one follows.
-  if (endpoint.port != 0) {
-    options.state_folder = settings.IsSet("state_folder") ? settings.Text("state_folder")
-                                                          : rendezvous::StateFolderOf(CurrentEnvironment());
+  if (endpoint.port != 0 && settings.IsSet("state_folder")) {
+    options.state_folder = settings.Text("state_folder");
+  } else if (endpoint.port != 0) {  // in a home that other machines may share
+    options.state_folder = rendezvous::StateFolderOf(CurrentEnvironment());
+    options.state_host = HostName();
   }
   MT_ASSIGN_OR_RETURN(const auto service, rendezvous::Service::Start(options));
   endpoint.port = service->port();

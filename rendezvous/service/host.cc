@@ -65,6 +65,7 @@ absl::StatusOr<std::unique_ptr<Host>> StartIfHost(const HostOptions& options) {
   service_options.listen = ToText({local ? endpoint.host : "::", endpoint.port});
   service_options.own_job = options.job_id;
   service_options.state_folder = options.state_folder;
+  service_options.state_host = options.state_host;
   service_options.strangers = options.strangers;
   absl::StatusOr<std::unique_ptr<Service>> service = Service::Start(service_options);
   if (absl::IsAlreadyExists(service.status())) {

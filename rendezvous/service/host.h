@@ -23,7 +23,7 @@ struct HostOptions {
   int presence_port = 0;    // of this mtrun, 0: none
   PortRange ports = {};     // where a service listens that stands by
   uint64_t presence_id = 0;
-  std::string state_folder = {};  // see ServiceOptions
+  std::string state_folder = {}, state_host = {};  // see ServiceOptions
   std::function<void(UniqueFd)> strangers = {};
 };
 

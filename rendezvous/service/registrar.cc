@@ -14,7 +14,8 @@ Registrar::Registrar(asio::io_context& loop, uint64_t service_id, const ServiceO
       service_id_(service_id),
       options_(options),
       started_(MonotonicNow()),
-      states_(options.state_folder, options.endpoint.empty() ? options.listen : options.endpoint),
+      states_(options.state_folder,
+              StateKey(options.endpoint.empty() ? options.listen : options.endpoint, options.state_host)),
       jobs_(
           JobMachine::Options{.seed = RandomBits(),
                               .service_started = started_,

@@ -31,6 +31,7 @@ struct ServiceOptions {
   // address; "" for a service at the endpoint.
   std::string standby_address = {};
   std::string state_folder = {};  // where it writes down who is in its jobs, for its successor; "": nowhere
+  std::string state_host = {};    // this machine's name where others may use that folder too; see StateKey
   std::function<void(UniqueFd)> strangers = {};  // gets connections that begin with a zero byte; any thread
   Duration flush_timeout = std::chrono::seconds(2);  // how long the end may wait for acknowledgements
 };

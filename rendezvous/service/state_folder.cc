@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/endpoint.h"
 #include "base/json_text.h"
 #include "base/log.h"
 #include "base/posix.h"
@@ -65,6 +66,16 @@ std::string PathOf(const std::string& folder, const std::string& endpoint, const
 }
 
 }  // namespace
+
+std::string StateKey(const std::string& endpoint, const std::string& host) {
+  const absl::StatusOr<Endpoint> parsed = ParseEndpoint(endpoint);
+  if (host.empty() || !parsed.ok()) return endpoint;
+  // The same key each time, whatever a resolver says today.
+  const auto localhost = [](const std::string&) { return std::vector<std::string>{"127.0.0.1"}; };
+  const bool every_interface = parsed->host == "::" || parsed->host == "0.0.0.0";
+  return every_interface || IsLoopback(parsed->host, localhost) ? absl::StrCat(endpoint, " on ", host)
+                                                                : endpoint;
+}
 
 StateFolder::StateFolder(std::string folder, std::string endpoint)
     : folder_(std::move(folder)), endpoint_(std::move(endpoint)) {}

@@ -17,9 +17,14 @@
 
 namespace mtrun::rendezvous {
 
+/// What tells the files of those services from others' in the folder that follow one another at `endpoint`,
+/// which is that of their jobs or where they listen. Where it names no machine ("[::]:29400", "localhost")
+/// every machine has one: `host` is this one's name, "" where no other one uses the folder.
+std::string StateKey(const std::string& endpoint, const std::string& host);
+
 class StateFolder {
  public:
-  /// `folder` "": nothing is kept. `endpoint`: of the services that follow one another, or where they listen.
+  /// `folder` "": nothing is kept. `endpoint`: see StateKey.
   StateFolder(std::string folder, std::string endpoint);
   /// All that was to be written is.
   ~StateFolder();
@@ -51,7 +56,7 @@ class StateFolder {
 };
 
 /// This run of the job has ended, at whichever service: what a service here wrote down of it goes, so that
-/// the next run of its id waits for none of its nodes. Waits for the disk.
+/// the next run of its id waits for none of its nodes. `endpoint`: see StateKey. Waits for the disk.
 void ForgetRun(const std::string& folder, const std::string& endpoint, const std::string& job_id,
                uint64_t incarnation);
 

@@ -7,7 +7,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/control_client.h"
+#include "rendezvous/service/state_folder.h"
 #include "rendezvous/status_client.h"
+#include "tests/rendezvous/session/test_agent.h"
 #include "tests/support/program.h"
 #include "tests/support/token.h"
 
@@ -68,6 +70,27 @@ TEST(Service, LocalhostIsServedOnEachOfItsAddresses) {
   const auto id = ReadServiceId(absl::StrCat("127.0.0.1:", port), true, "", kPatience);
   ASSERT_TRUE(id.ok()) << id.status();
   EXPECT_EQ(*id, (*service)->id());
+}
+
+TEST(Service, WritesItsJobsDownUnderTheNameOfItsMachine) {
+  const support::TemporaryFolder folder;
+  ServiceOptions options;
+  options.listen = "127.0.0.1:0";
+  options.insecure = true;
+  options.state_folder = folder.File("state");
+  options.state_host = "login1";
+  auto service = Service::Start(options);
+  ASSERT_TRUE(service.ok()) << service.status();
+  SessionOptions session;
+  session.endpoint = absl::StrCat("127.0.0.1:", (*service)->port());
+  session.insecure = true;
+  session.job.job_id = "job";
+  TestAgent agent("node1", session);
+  agent.Offer();
+  agent.NextGeneration();
+  agent.session().Flush(kTestPatience);
+  service->reset();
+  EXPECT_TRUE(StateFolder(options.state_folder, "127.0.0.1:0 on login1").Load().contains("job"));
 }
 
 }  // namespace

@@ -81,6 +81,25 @@ TEST_F(StateFolderTest, AJobThatHasEndedElsewhereIsForgotten) {
   EXPECT_THAT(Load(), IsEmpty());
 }
 
+TEST_F(StateFolderTest, MachinesThatShareAHomeKeepTheirFilesApart) {
+  for (const char* endpoint :
+       {"[::]:29400", "0.0.0.0:29400", "localhost:29400", "127.0.0.1:29400", "[::1]:29400"}) {
+    const std::string here = StateKey(endpoint, "login1"), there = StateKey(endpoint, "login2");
+    RememberedJob job = one_;
+    job.generation.incarnation = 7;
+    { StateFolder(path(), here).Keep("job", job.generation, job.verified); }
+    EXPECT_THAT(Load(there), IsEmpty()) << endpoint;
+    ForgetRun(path(), there, "job", 7);
+    EXPECT_THAT(Load(here), ElementsAre(Pair("job", job))) << endpoint;
+    ForgetRun(path(), here, "job", 7);
+    EXPECT_THAT(Load(here), IsEmpty()) << endpoint;
+    EXPECT_EQ(StateKey(endpoint, ""), endpoint) << "the folder is this machine's own";
+  }
+  // Whichever machine is behind that name or address.
+  for (const char* endpoint : {"node1:29400", "10.0.0.1:29400", "[fe80::1%eth0]:29400"})
+    EXPECT_EQ(StateKey(endpoint, "login1"), endpoint);
+}
+
 TEST_F(StateFolderTest, WhatCannotBeReadIsPassedOver) {
   { StateFolder(path(), "node1:29400").Keep("job", one_.generation, one_.verified); }
   ASSERT_EQ(Files().size(), 1u);
