@@ -84,9 +84,10 @@ void Registrar::OnHello(const StreamPtr& stream, const wire::Hello& message, uin
     return stream->Close(
         {static_cast<grpc::StatusCode>(hello.status().code()), std::string(hello.status().message())});
   }
-  if (sessions_.size() >= kMostSessions) {
+  const bool known = sessions_.contains({hello->opened.settings.job_id, hello->node_id});
+  if (!known && sessions_.size() >= options_.most_agents) {
     return stream->Close({grpc::StatusCode::RESOURCE_EXHAUSTED,
-                          absl::StrCat("this service already serves ", kMostSessions, " agents")});
+                          absl::StrCat("this service already serves ", options_.most_agents, " agents")});
   }
   const SessionPtr session = FindOrMakeSession(*hello);
   if (!session->end.Takes(hello->attempt))
@@ -129,8 +130,11 @@ void Registrar::OnEvent(const StreamPtr& stream, const SessionPtr& session, cons
   if (!said.ok()) return OnMalformed(session, said.status());
   if (auto* log = std::get_if<LogPart>(&said->event))
     return logs_.OnAnswer(session->node_id, std::move(*log));
-  if (auto* use = std::get_if<NodeUse>(&said->event))
-    return lookout_.OnUse({session->job_id, session->node_id}, std::move(*use), MonotonicNow());
+  if (auto* use = std::get_if<NodeUse>(&said->event)) {
+    if (!session->closing)
+      lookout_.OnUse({session->job_id, session->node_id}, std::move(*use), MonotonicNow());
+    return;
+  }
   Step(session->job_id, Event{session->node_id, *said});
 }
 
@@ -234,6 +238,7 @@ void Registrar::DropOverflowed(const SessionPtr& session) {
   const std::string why =
       absl::StrCat("it does not acknowledge what it is sent (", session->kept_bytes >> 20, " MiB wait)");
   log::Warning("rendezvous ", session->job_id, ": ", session->node_id, ": ", why, "; it is dropped");
+  lookout_.OnNodeGone(entry->first);
   sessions_.erase(entry);
   session->closing = true;
   if (const StreamPtr stream = std::exchange(session->stream, nullptr)) {

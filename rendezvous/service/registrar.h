@@ -61,7 +61,6 @@ class Registrar final : public ServerStream::Owner {
   /// What may wait for one agent's acknowledgement; an agent that lets more pile up is dropped.
   static constexpr size_t kMostUnacknowledgedBytes = 64 << 20;
   static constexpr size_t kMostUnacknowledgedEvents = 100'000;
-  static constexpr size_t kMostSessions = 20'000;
   /// Whom to probe is not asked more often: where thousands of nodes come at once each is an event, and the
   /// answer is about all of them.
   static constexpr Duration kConsiderPause = std::chrono::milliseconds(5);

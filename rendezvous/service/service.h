@@ -22,6 +22,7 @@ struct ServiceOptions {
       std::chrono::seconds(3);  // how long a new service waits for nodes that still run
   Duration hello_patience = std::chrono::seconds(10);  // how long a stream may take until it says Hello
   bool embedded = false;                               // in an agent, which logs what it is told
+  size_t most_agents = 20'000;                         // at once
   std::string own_job = {};                            // of that agent, which begins with it
   // Of that agent: its presence port, 0 for none.
   int presence_port = 0;

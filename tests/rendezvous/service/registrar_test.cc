@@ -17,11 +17,12 @@ using ::testing::HasSubstr;
 
 class RegistrarTest : public ::testing::Test {
  protected:
-  void Start(Duration hello_patience = std::chrono::seconds(10)) {
+  void Start(Duration hello_patience = std::chrono::seconds(10), size_t most_agents = 100) {
     ServiceOptions options;
     options.listen = "127.0.0.1:0";
     options.insecure = true;
     options.hello_patience = hello_patience;
+    options.most_agents = most_agents;
     auto service = Service::Start(options);
     ASSERT_TRUE(service.ok()) << service.status();
     service_ = *std::move(service);
@@ -176,6 +177,29 @@ TEST_F(RegistrarTest, AHelloThatWasOvertakenByANewerOneChangesNothing) {
   EXPECT_TRUE(std::get<JobEnded>(*event).outcome.success);
 }
 
+TEST_F(RegistrarTest, AServiceThatIsFullTakesItsOwnAgentsBack) {
+  Start(std::chrono::seconds(10), /*most_agents=*/1);
+  SayHello();
+  wire::ServiceMessage welcome;
+  ASSERT_TRUE(stream_->Read(&welcome));
+  const auto open = [&](const std::string& node_id) {
+    HelloData hello;
+    hello.node_id = node_id;
+    hello.session_id = 1;
+    hello.attempt = 2;
+    wire::AgentMessage message;
+    *message.mutable_hello() = EncodeHello(hello);
+    grpc::ClientContext context;
+    const auto stream = stub_->Session(&context);
+    EXPECT_TRUE(stream->Write(message));
+    if (stream->Read(&welcome)) return grpc::StatusCode::OK;
+    return stream->Finish().error_code();
+  };
+  EXPECT_EQ(open("node2"), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(open("node1"), grpc::StatusCode::OK) << "its connection broke, and it is here again";
+  EXPECT_TRUE(welcome.welcome().resumed());
+}
+
 TEST_F(RegistrarTest, EventsOutOfOrderEndTheStream) {
   Start();
   SayHello();
@@ -187,6 +211,16 @@ TEST_F(RegistrarTest, EventsOutOfOrderEndTheStream) {
 TEST_F(RegistrarTest, AnAgentThatNeverAcknowledgesIsDropped) {
   Start();
   const Generation generation = RunGeneration();
+  ASSERT_TRUE(Say(NodeUse{}));
+  const auto watched = [&] {
+    grpc::ClientContext context;
+    wire::WatchReply reply;
+    EXPECT_TRUE(stub_->Watch(&context, {}, &reply).ok());
+    return reply.nodes_size();
+  };
+  const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
+  while (watched() == 0 && MonotonicNow() < give_up) {
+  }
   ASSERT_TRUE(Say(StoreSet{generation, "key", std::string(KeyValueStore::kMaxValueBytes, 'x')}));
   const size_t answers = Registrar::kMostUnacknowledgedBytes / KeyValueStore::kMaxValueBytes + 1;
   for (size_t i = 0; i < answers; ++i) {
@@ -195,6 +229,7 @@ TEST_F(RegistrarTest, AnAgentThatNeverAcknowledgesIsDropped) {
   // Its own status, or (when the agent did not even read) that of a cancelled call.
   EXPECT_THAT(End().error_code(),
               ::testing::AnyOf(grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::CANCELLED));
+  EXPECT_EQ(watched(), 0);
 }
 
 TEST_F(RegistrarTest, AnOperatorEvictsANodeThatIsNotConnected) {
