@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/splitmix.h"
+#include "base/start_thread.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "rendezvous/codec.h"
@@ -77,17 +78,20 @@ std::string StateKey(const std::string& endpoint, const std::string& host) {
                                                                 : endpoint;
 }
 
-StateFolder::StateFolder(std::string folder, std::string endpoint)
-    : folder_(std::move(folder)), endpoint_(std::move(endpoint)) {}
+StateFolder::StateFolder(std::string folder, std::string endpoint, Duration pause)
+    : folder_(std::move(folder)), endpoint_(std::move(endpoint)), pause_(pause) {}
 
 StateFolder::~StateFolder() {
-  if (!thread_.joinable()) return;
   {
     const MutexLock lock(mu_);
     stopping_ = true;
     changed_.NotifyAll();
   }
-  thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  } else if (lacks_thread_) {
+    Run();
+  }
 }
 
 std::map<std::string, RememberedJob> StateFolder::Load() {
@@ -112,6 +116,7 @@ void StateFolder::Keep(const std::string& job_id, const Assignment& generation,
                        const std::set<std::string>& verified) {
   if (folder_.empty()) return;
   const std::pair<Generation, size_t> wanted(generation.generation, verified.size());
+  if (lacks_thread_) StartWriter();
   if (std::exchange(kept_[job_id], wanted) == wanted) return;
   const std::string ids =
       nlohmann::json(verified).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
@@ -125,38 +130,63 @@ void StateFolder::Forget(const std::string& job_id) {
 }
 
 void StateFolder::Put(const std::string& job_id, std::string contents) {
-  const MutexLock lock(mu_);
-  due_[PathOf(folder_, endpoint_, job_id)] = std::move(contents);
-  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
-  changed_.NotifyAll();
+  {
+    const MutexLock lock(mu_);
+    const std::string path = PathOf(folder_, endpoint_, job_id);
+    failed_.erase(path);
+    due_[path] = std::move(contents);
+    changed_.NotifyAll();
+  }
+  StartWriter();
+}
+
+void StateFolder::StartWriter() {
+  const TimePoint now = MonotonicNow();
+  if (thread_.joinable() || now < start_again_) return;
+  start_again_ = now + pause_;
+  lacks_thread_ = !StartThread(&thread_, [this] { Run(); });
+  if (lacks_thread_) Complain("there is no thread left");
 }
 
 void StateFolder::Run() {
   mu_.Lock();
-  while (!stopping_ || !due_.empty()) {
-    if (due_.empty()) {
+  while (true) {
+    if (stopping_ || MonotonicNow() >= retry_at_) due_.merge(failed_);
+    if (due_.empty() && stopping_) break;
+    if (due_.empty() && failed_.empty()) {
       changed_.Wait(mu_);
-      continue;
+    } else if (due_.empty()) {
+      changed_.WaitUntil(mu_, retry_at_);
+    } else {
+      auto next = due_.extract(due_.begin());
+      mu_.Unlock();
+      const bool written = Write(next.key(), next.mapped());
+      mu_.Lock();
+      if (written || stopping_) continue;
+      if (failed_.empty()) retry_at_ = MonotonicNow() + pause_;
+      if (!due_.contains(next.key())) failed_.insert(std::move(next));
     }
-    const auto next = due_.extract(due_.begin());
-    mu_.Unlock();
-    Write(next.key(), next.mapped());
-    mu_.Lock();
   }
   mu_.Unlock();
 }
 
-void StateFolder::Write(const std::string& path, const std::string& contents) {
+/// False when it failed.
+bool StateFolder::Write(const std::string& path, const std::string& contents) {
   std::error_code error;
   if (contents.empty()) {
     fs::remove(path, error);
-    return;
+    return !error;
   }
   fs::create_directories(folder_, error);
   const absl::Status written = WriteFileAtomically(path, contents);
-  if (written.ok() || std::exchange(complained_, true)) return;
+  if (!written.ok()) Complain(std::string(written.message()));
+  return written.ok();
+}
+
+void StateFolder::Complain(const std::string& why) {
+  if (std::exchange(complained_, true)) return;
   log::Warning(
-      "who is in the job cannot be written down: ", written.message(),
+      "who is in the job cannot be written down: ", why,
       "; should this process die, a service that starts in its place does not know whom to wait for");
 }
 

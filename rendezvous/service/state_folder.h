@@ -1,7 +1,7 @@
 // What a service writes down for one that starts afresh at its endpoint: who is in the generations of its
 // jobs, a small file each. The fresh one knows then whom it must account for. A file goes
-// with its job. Failing to write costs no more than that, and is said once. Not thread-safe; files are
-// written on a thread of its own, so that nobody waits for a disk.
+// with its job. Failing to write costs no more than that, is said once, and is tried again. Not thread-safe;
+// files are written on a thread of its own, so that nobody waits for a disk.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "rendezvous/remembered_job.h"
 #include "rendezvous/types.h"
@@ -24,8 +25,10 @@ std::string StateKey(const std::string& endpoint, const std::string& host);
 
 class StateFolder {
  public:
-  /// `folder` "": nothing is kept. `endpoint`: see StateKey.
-  StateFolder(std::string folder, std::string endpoint);
+  static constexpr Duration kPause = std::chrono::seconds(5);
+
+  /// `folder` "": nothing is kept. `endpoint`: see StateKey. `pause`: before what failed is tried again.
+  StateFolder(std::string folder, std::string endpoint, Duration pause = kPause);
   /// All that was to be written is.
   ~StateFolder();
   StateFolder(const StateFolder&) = delete;
@@ -41,17 +44,24 @@ class StateFolder {
 
  private:
   void Put(const std::string& job_id, std::string contents);
+  void StartWriter();
   void Run();
-  void Write(const std::string& path, const std::string& contents);
+  bool Write(const std::string& path, const std::string& contents);
+  void Complain(const std::string& why);
 
   const std::string folder_, endpoint_;
+  const Duration pause_;
   std::map<std::string, std::pair<Generation, size_t>> kept_;  // by job id; how many are verified
 
   Mutex mu_;
   Condition changed_;
-  std::map<std::string, std::string> due_ ABSL_GUARDED_BY(mu_);  // contents by path, "": no file any more
+  // Contents by path, "": no file any more. What has failed is due again at retry_at_.
+  std::map<std::string, std::string> due_ ABSL_GUARDED_BY(mu_), failed_ ABSL_GUARDED_BY(mu_);
+  TimePoint retry_at_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  bool complained_ = false;  // the thread's
+  bool complained_ = false;  // the thread's, where there is one
+  bool lacks_thread_ = false;
+  TimePoint start_again_;
   std::thread thread_;
 };
 

@@ -1,6 +1,7 @@
 #include "rendezvous/service/state_folder.h"
 
 #include <filesystem>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "base/posix.h"
@@ -8,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/codec.h"
 #include "tests/rendezvous/job_values.h"
+#include "tests/support/no_threads.h"
 #include "tests/support/program.h"
 
 namespace mtrun::rendezvous {
@@ -143,6 +145,36 @@ TEST_F(StateFolderTest, AFolderThatCannotBeMadeCostsNothingElse) {
   StateFolder none("", "node1:29400");
   none.Keep("job", one_.generation, one_.verified);
   EXPECT_THAT(none.Load(), IsEmpty());
+}
+
+TEST_F(StateFolderTest, WhatCouldNotBeWrittenIsTriedAgain) {
+  ASSERT_TRUE(WriteFileAtomically(path(), "in the way").ok());
+  StateFolder states(path(), "node1:29400", /*pause=*/std::chrono::milliseconds(10));
+  states.Keep("job", one_.generation, one_.verified);
+  states.Keep("other", one_.generation, one_.verified);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  states.Keep("other", two_.generation, two_.verified);
+  fs::remove(path());
+  const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
+  while (Load().size() < 2 && MonotonicNow() < give_up) states.Keep("job", one_.generation, one_.verified);
+  EXPECT_THAT(Load(), ElementsAre(Pair("job", one_), Pair("other", two_)));
+}
+
+TEST_F(StateFolderTest, WithoutAThreadItIsWrittenAsSoonAsThereIsOne) {
+  StateFolder states(path(), "node1:29400", /*pause=*/std::chrono::milliseconds(10));
+  {
+    const support::NoThreads none;
+    states.Keep("job", one_.generation, one_.verified);
+  }
+  const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
+  while (Load().empty() && MonotonicNow() < give_up) states.Keep("job", one_.generation, one_.verified);
+  EXPECT_THAT(Load(), ElementsAre(Pair("job", one_)));
+}
+
+TEST_F(StateFolderTest, WithoutAnyThreadItIsWrittenAtTheEnd) {
+  const support::NoThreads none;
+  { StateFolder(path(), "node1:29400").Keep("job", one_.generation, one_.verified); }
+  EXPECT_THAT(Load(), ElementsAre(Pair("job", one_)));
 }
 
 TEST(StateFolderOf, FollowsTheEnvironment) {
