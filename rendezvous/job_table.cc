@@ -83,6 +83,15 @@ std::optional<TimePoint> JobTable::NextDeadline() const {
   return next;
 }
 
+std::optional<TimePoint> JobTable::NextDeadlineOf(const std::string& job_id) const {
+  std::optional<TimePoint> next;
+  if (const auto job = jobs_.find(job_id); job != jobs_.end()) next = job->second.NextDeadline();
+  for (const auto& [past_id, job] : past_) {
+    if (past_id == job_id) next = Earlier(next, job.NextDeadline());
+  }
+  return next;
+}
+
 Lease JobTable::LeaseFor(const std::string& job_id, const std::string& node_id, Duration sent) const {
   const auto job = jobs_.find(job_id);
   return job == jobs_.end() ? Lease{.sent = sent} : job->second.LeaseFor(node_id, sent);

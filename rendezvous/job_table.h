@@ -36,6 +36,8 @@ class JobTable {
   /// Steps every job whose deadline has come.
   std::vector<JobEffect> Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
+  /// The same of this job, also of earlier ones under its id: no step of it changes another one's.
+  std::optional<TimePoint> NextDeadlineOf(const std::string& job_id) const;
   /// See JobMachine.
   Lease LeaseFor(const std::string& job_id, const std::string& node_id, Duration sent) const;
   /// Ids of nodes that have not heard how their job ended.

@@ -106,8 +106,9 @@ void Roster::Close(const std::string& node_id, const std::string& why, TimePoint
   });
 }
 
-void Roster::Touch(const std::string& node_id, TimePoint now) {
-  RosterNode& node = nodes_.at(node_id);
+void Roster::Touch(const std::string& node_id, TimePoint now) { Touch(node_id, nodes_.at(node_id), now); }
+
+void Roster::Touch(const std::string& node_id, RosterNode& node, TimePoint now) {
   node.heard_at = now;
   node.extensions = 0;
   // What was read from a broken stream last does not revive it.
@@ -116,8 +117,10 @@ void Roster::Touch(const std::string& node_id, TimePoint now) {
 
 bool Roster::Beat(const std::string& node_id, Duration main_loop_age, const std::string& note,
                   TimePoint now) {
-  Touch(node_id, now);
-  RosterNode& node = nodes_.at(node_id);
+  const auto known = nodes_.find(node_id);
+  if (known == nodes_.end()) return false;
+  RosterNode& node = known->second;
+  Touch(node_id, node, now);
   const bool was_stuck = node.main_loop_age >= kStuckMainLoop;
   node.main_loop_age = main_loop_age;
   if (node.note != note) node.note = note, node.noted_at = now;

@@ -89,7 +89,7 @@ class Roster {
   void Close(const std::string& node_id, const std::string& why, TimePoint now);
   /// It was heard of: its lease begins again. A broken stream is judged by its grace alone.
   void Touch(const std::string& node_id, TimePoint now);
-  /// True when its main loop has just become stuck.
+  /// The same, if it is here. True when its main loop has just become stuck.
   bool Beat(const std::string& node_id, Duration main_loop_age, const std::string& note, TimePoint now);
   /// An offer for the next generation; one without workers only says that they are starting.
   void TakeOffer(const std::string& node_id, const Offer& offer);
@@ -138,6 +138,7 @@ class Roster {
   bool operator==(const Roster&) const = default;
 
  private:
+  void Touch(const std::string& node_id, RosterNode& node, TimePoint now);
   static NodeFacets FacetsOf(const RosterNode& node);
   void Reindex(const std::string& node_id, const NodeFacets& before, const NodeFacets& after);
   std::string ShortName(const std::string& node_id) const;

@@ -112,7 +112,7 @@ void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event,
 
 void JobMachine::OnHeartbeat(const std::string& node_id, const Heartbeat& event, TimePoint now) {
   quorum_.OnKnown(node_id, event.knows, generation_.id());
-  if (!Has(node_id) || !roster_.Beat(node_id, event.main_loop_age, event.note, now)) return;
+  if (!roster_.Beat(node_id, event.main_loop_age, event.note, now)) return;
   effects_.Log(absl::StrCat(roster_.Name(node_id), " is alive, but its main loop has not turned for ",
                             HumanDuration(event.main_loop_age)));
 }

@@ -175,7 +175,7 @@ void Registrar::Step(const std::string& job_id, const Event& event) {
   Perform(jobs_.Step(job_id, event, MonotonicNow()));
   NoteEnd(job_id, before);
   WriteDown(job_id, before.had);
-  ArmTimer();
+  ArmTimer(jobs_.NextDeadlineOf(job_id));
   ConsiderProbing();
 }
 
@@ -183,7 +183,7 @@ void Registrar::Step(const std::string& job_id, const Event& event) {
 void Registrar::OnHeartbeat(ServiceSession& session, const Heartbeat& heartbeat) {
   session.heartbeat = heartbeat.sent;
   Perform(jobs_.Step(session.job_id, Event{session.node_id, heartbeat}, MonotonicNow()));
-  ArmTimer();
+  ArmTimer(jobs_.NextDeadlineOf(session.job_id));
 }
 
 /// `had`: it was here before the step.
@@ -224,10 +224,11 @@ void Registrar::Send(ServiceSession& session, const ServiceEvent& event) {
   session.kept_bytes += session.end.sender.kept().back().size();
   const bool too_much = session.kept_bytes > kMostUnacknowledgedBytes ||
                         session.end.sender.kept().size() > kMostUnacknowledgedEvents;
-  const auto entry = sessions_.find({session.job_id, session.node_id});
-  if (too_much && entry != sessions_.end() && !std::exchange(session.overflowed, true)) {
+  if (too_much && !session.overflowed) {
+    const auto entry = sessions_.find({session.job_id, session.node_id});
+    session.overflowed = entry != sessions_.end();
     // Later: the effects of the step in progress come first.
-    asio::post(loop_, [this, dropped = entry->second] { DropOverflowed(dropped); });
+    if (session.overflowed) asio::post(loop_, [this, dropped = entry->second] { DropOverflowed(dropped); });
   }
   Pump(session);
 }
@@ -285,8 +286,7 @@ void Registrar::Pump(ServiceSession& session) {
   stream->Write(ToBytes(message));
 }
 
-void Registrar::ArmTimer() {
-  const std::optional<TimePoint> due = jobs_.NextDeadline();
+void Registrar::ArmTimer(std::optional<TimePoint> due) {
   // Heartbeats move deadlines back all the time; a timer that fires early finds nothing due and is armed
   // again.
   if (!due || (armed_for_ && *armed_for_ <= *due)) return;
@@ -308,7 +308,7 @@ void Registrar::OnTimer() {
     NoteEnd(job_id, was);
     WriteDown(job_id, /*had=*/true);
   }
-  ArmTimer();
+  ArmTimer(jobs_.NextDeadline());
   ConsiderProbing();
 }
 

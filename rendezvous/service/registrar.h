@@ -126,7 +126,8 @@ class Registrar final : public ServerStream::Owner {
   void Probe(const std::vector<ProbeRequest>& wanted);
   void Pump(ServiceSession& session);
   bool Knows(const ServiceSession& session) const;
-  void ArmTimer();
+  /// At the latest then.
+  void ArmTimer(std::optional<TimePoint> due);
   void OnTimer();
   void CheckQuiet();
 

@@ -30,6 +30,8 @@ ServerStream* ServerStream::Make(asio::io_context& loop, asio::io_context& calls
 void ServerStream::Write(grpc::ByteBuffer message) {
   out_.Swap(&message);
   writing_ = true;
+  write_due_ = hears_;
+  if (hears_) return;
   asio::post(calls_, [self = shared_from_this()] { self->StartWrite(&self->out_); });
 }
 
@@ -65,11 +67,22 @@ void ServerStream::OnReadDone(bool ok) {
   const bool good = ok && Parse(&in_, message.get());
   asio::post(loop_, [self = shared_from_this(), good, message = std::move(message)] {
     if (!good) return self->End("its stream ended");
-    if (self->closing_) return;
-    self->owner_.OnMessage(self, *message);
-    // The next one only now: an agent that floods is slowed down instead of filling memory.
-    if (self->closing_) return;
-    asio::post(self->calls_, [self] { self->StartRead(&self->in_); });
+    if (!self->closing_) self->Hear(*message);
+  });
+}
+
+void ServerStream::Hear(const wire::AgentMessage& message) {
+  const std::shared_ptr<ServerStream> self = shared_from_this();
+  hears_ = true;
+  owner_.OnMessage(self, message);
+  hears_ = false;
+  // The next one only now: an agent that floods is slowed down instead of filling memory. Together with the
+  // answer, which nearly every heartbeat has: the other thread is woken once.
+  const bool writes = std::exchange(write_due_, false), reads = !closing_;
+  if (!writes && !reads) return;
+  asio::post(calls_, [self, writes, reads] {
+    if (writes) self->StartWrite(&self->out_);
+    if (reads) self->StartRead(&self->in_);
   });
 }
 

@@ -59,6 +59,7 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   void OnCancel() override;
   void OnDone() override;
 
+  void Hear(const wire::AgentMessage& message);
   void End(const std::string& why);
   void FinishIfClosing();
 
@@ -69,6 +70,7 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
   // Deciding thread only (`calls` and gRPC read out_ and status_ and write in_ between start and callback).
   grpc::ByteBuffer in_, out_;
   bool writing_ = false, closing_ = false, finished_ = false, ended_ = false;
+  bool hears_ = false, write_due_ = false;  // the owner is told; what it writes meanwhile begins behind that
   grpc::Status status_;
 };
 

@@ -57,6 +57,30 @@ class JobTableTest : public ::testing::Test {
   JobTable table_;
 };
 
+TEST_F(JobTableTest, NoStepOfAJobMovesTheDeadlineOfAnother) {
+  EXPECT_FALSE(table_.NextDeadlineOf("a").has_value());
+  Run("a", "node1");
+  const auto first = table_.NextDeadlineOf("a");
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(table_.NextDeadline(), first);
+  now_ += std::chrono::milliseconds(100);
+  const Generation generation = Run("b", "node1");
+  EXPECT_EQ(table_.NextDeadlineOf("a"), first);
+  EXPECT_EQ(table_.NextDeadline(), first);
+  EXPECT_GT(table_.NextDeadlineOf("b"), first);
+  // An ended one that nodes have yet to leave counts under its id, beside the next one.
+  Say("b", "node1", WorkersFinished{generation, false});
+  const auto ended = table_.NextDeadlineOf("b");
+  Run("b", "node2");
+  EXPECT_LT(table_.NextDeadlineOf("b"), ended);
+  Say("b", "node2", Leaving{"that was all"});
+  EXPECT_EQ(table_.NextDeadlineOf("b"), ended);
+  EXPECT_EQ(table_.NextDeadlineOf("a"), first);
+  table_.Step("a", Event{"node1", Heartbeat{}}, now_);
+  EXPECT_GT(table_.NextDeadlineOf("a"), first);
+  EXPECT_EQ(table_.NextDeadlineOf("b"), ended);
+}
+
 TEST_F(JobTableTest, JobsDoNotMeet) {
   const Generation a = Run("a", "node1"), b = Run("b", "node1");
   EXPECT_NE(a.id, b.id);
