@@ -259,9 +259,18 @@ void Registrar::Close(const SessionKey& key) {
   Pump(*session);
 }
 
+/// Says all that there is to say, as far as the stream takes it; OnWritable goes on with the rest.
 void Registrar::Pump(ServiceSession& session) {
+  const auto wants = [&] {
+    return session.welcome_due || !session.end.sender.AllWritten() ||
+           session.end.receiver.acknowledgement_due() || session.closing;
+  };
+  while (session.stream && wants() && session.stream->writable()) WriteNext(session);
+}
+
+/// REQUIRES: there is something, and the stream is writable.
+void Registrar::WriteNext(ServiceSession& session) {
   const StreamPtr stream = session.stream;
-  if (!stream || !stream->writable()) return;
   wire::ServiceMessage message;
   if (session.welcome_due) {
     session.welcome_due = false;
@@ -274,7 +283,6 @@ void Registrar::Pump(ServiceSession& session) {
   } else if (const auto next = session.end.sender.Next()) {
     return stream->Write(ToBytes(session.end.receiver.Acknowledge(), next->sequence, *next->message));
   } else if (!session.end.receiver.acknowledgement_due()) {
-    if (!session.closing) return;
     session.stream.reset();
     stream->session.reset();
     return stream->Close(grpc::Status::OK);

@@ -125,6 +125,7 @@ class Registrar final : public ServerStream::Owner {
   void ArmProbeTimer(TimePoint due);
   void Probe(const std::vector<ProbeRequest>& wanted);
   void Pump(ServiceSession& session);
+  void WriteNext(ServiceSession& session);
   bool Knows(const ServiceSession& session) const;
   /// At the latest then.
   void ArmTimer(std::optional<TimePoint> due);

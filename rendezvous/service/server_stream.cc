@@ -29,7 +29,7 @@ ServerStream* ServerStream::Make(asio::io_context& loop, asio::io_context& calls
 
 void ServerStream::Write(grpc::ByteBuffer message) {
   out_.Swap(&message);
-  writing_ = true;
+  writing_ = Writing::kWriting;
   write_due_ = hears_;
   if (hears_) return;
   asio::post(calls_, [self = shared_from_this()] { self->StartWrite(&self->out_); });
@@ -44,12 +44,12 @@ void ServerStream::Close(grpc::Status status) {
 }
 
 void ServerStream::Abort(grpc::Status status) {
-  if (writing_) context_.TryCancel();
+  if (!IsIdle()) context_.TryCancel();
   Close(std::move(status));
 }
 
 void ServerStream::FinishIfClosing() {
-  if (!closing_ || writing_ || finished_) return;
+  if (!closing_ || finished_ || !IsIdle()) return;
   finished_ = true;
   asio::post(calls_, [self = shared_from_this()] { self->Finish(self->status_); });
 }
@@ -86,9 +86,17 @@ void ServerStream::Hear(const wire::AgentMessage& message) {
   });
 }
 
+bool ServerStream::IsIdle() {
+  Writing now = Writing::kWriting;
+  return !writing_.compare_exchange_strong(now, Writing::kAwaited) && now == Writing::kIdle;
+}
+
 void ServerStream::OnWriteDone(bool ok) {
+  // What it wrote stays in out_ until the next write: from here on that belongs to the deciding thread.
+  Writing now = Writing::kWriting;
+  if (ok && writing_.compare_exchange_strong(now, Writing::kIdle)) return;
   asio::post(loop_, [self = shared_from_this(), ok] {
-    self->writing_ = false;
+    self->writing_ = Writing::kIdle;
     self->out_.Clear();
     if (!ok) self->End("its connection broke");
     if (self->closing_) return self->FinishIfClosing();

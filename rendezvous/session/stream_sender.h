@@ -26,10 +26,12 @@ class StreamSender {
     kept_.push_back(std::move(message));
     return acknowledged_ + kept_.size();
   }
+  /// On the current stream.
+  bool AllWritten() const { return written_ == kept_.size(); }
   /// The next one to be written on the current stream, which counts as written from now on; its message is
   /// valid until the next change. Nothing when all of them are written.
   std::optional<Item> Next() {
-    if (written_ == kept_.size()) return std::nullopt;
+    if (AllWritten()) return std::nullopt;
     const Item item{acknowledged_ + written_ + 1, &kept_[written_]};
     ++written_;
     if (item.sequence > sent_) sent_ = item.sequence;

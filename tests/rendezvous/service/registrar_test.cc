@@ -3,6 +3,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <thread>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -198,6 +200,44 @@ TEST_F(RegistrarTest, AServiceThatIsFullTakesItsOwnAgentsBack) {
   EXPECT_EQ(open("node2"), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(open("node1"), grpc::StatusCode::OK) << "its connection broke, and it is here again";
   EXPECT_TRUE(welcome.welcome().resumed());
+}
+
+TEST_F(RegistrarTest, AStreamThatComesBackHearsAllThatWaits) {
+  Start();
+  RunGeneration();
+  HelloData hello;
+  hello.node_id = "node1";
+  hello.session_id = 1;
+  hello.attempt = 2;
+  wire::AgentMessage message;
+  *message.mutable_hello() = EncodeHello(hello);
+  for (const char* question : {"one", "two"}) {
+    ASSERT_TRUE(Say(StoreRead{{}, 1, {question}, false}));
+    ASSERT_TRUE(Next().has_value());
+  }
+  grpc::ClientContext context;
+  const auto second = stub_->Session(&context);
+  ASSERT_TRUE(second->Write(message));
+  std::vector<uint64_t> numbers;
+  wire::ServiceMessage heard;
+  while (numbers.size() < 3 && second->Read(&heard)) {
+    if (heard.has_event()) numbers.push_back(heard.event().sequence());
+  }
+  EXPECT_THAT(numbers, ::testing::ElementsAre(1, 2, 3)) << "nothing was acknowledged";
+}
+
+TEST_F(RegistrarTest, NoAnswerIsLeftBehindHoweverWritesEnd) {
+  Start();
+  const Generation generation = RunGeneration();
+  constexpr int64_t kQuestions = 5000;
+  std::thread asks([&] {
+    for (int64_t i = 1; i <= kQuestions; ++i) Say(StoreRead{generation, i, {"key"}, false});
+  });
+  int64_t answers = 0;
+  for (std::optional<ServiceEvent> event; answers < kQuestions && (event = Next());)
+    answers += std::holds_alternative<StoreReply>(*event) ? 1 : 0;
+  asks.join();
+  EXPECT_EQ(answers, kQuestions);
 }
 
 TEST_F(RegistrarTest, EventsOutOfOrderEndTheStream) {
