@@ -14,7 +14,7 @@ std::set<std::string> WaitingNews::Choose(const std::map<std::string, std::set<s
   const size_t older = told.size() - told.count("") - (text.empty() ? 0 : told.count(text));
   waits_ = paced && older > 0;
   if (paced || older == 0) return chosen;
-  if (many) next_ = now + kPause;
+  if (many) next_ = now + PauseAmong(nodes);
   for (const auto& [before, node_ids] : told) {
     if (before != text) chosen.insert(node_ids.begin(), node_ids.end());
   }

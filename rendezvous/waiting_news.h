@@ -2,6 +2,7 @@
 // a while: otherwise each node that comes would be announced to all the others. A value; not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,8 +14,12 @@ namespace mtrun::rendezvous {
 
 class WaitingNews {
  public:
-  static constexpr size_t kFewNodes = 32;  // beyond it news comes once in kPause
+  static constexpr size_t kFewNodes = 32;  // beyond it news comes once in a pause
   static constexpr Duration kPause = std::chrono::seconds(1);
+  /// So that telling all takes the same part of the time however many they are.
+  static Duration PauseAmong(size_t nodes) {
+    return std::max(kPause, Duration(std::chrono::milliseconds(nodes)));
+  }
 
   /// `told`: the waiting nodes by what they were told last, "" for nothing yet. `nodes`: of the job in all.
   /// Returns which of them are to be told `text` now; those that are not wait for due().

@@ -32,6 +32,16 @@ TEST(WaitingNews, AmongManyNodesChangesAreToldOnceInAWhile) {
   EXPECT_FALSE(news.due().has_value());
 }
 
+TEST(WaitingNews, TheMoreNodesTheMoreSeldom) {
+  for (const size_t nodes : {size_t{1000}, size_t{5000}}) {
+    WaitingNews news;
+    const TimePoint now;
+    news.Choose({{kOld, {"a"}}}, kNew, nodes, now);
+    EXPECT_THAT(news.Choose({{kOld, {"a"}}}, kNew, nodes, now), IsEmpty());
+    EXPECT_EQ(news.due(), now + std::chrono::milliseconds(nodes));
+  }
+}
+
 TEST(WaitingNews, TheFirstNewsOfANodeNeverWaits) {
   WaitingNews news;
   const TimePoint now;
