@@ -56,7 +56,9 @@ wire::Hello EncodeHello(const HelloData& hello);
 absl::StatusOr<HelloData> DecodeHello(const wire::Hello& hello);
 
 wire::AgentEvent EncodeAgentEvent(uint64_t sequence, const AgentSaid& said);
-absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event);
+/// `runs`: the generation that runs here, nullptr for none. An offer that holds it comes without `held`: of
+/// what is known nothing is to be learned, and after a service has started again every member says it.
+absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event, const Assignment* runs = nullptr);
 
 wire::ServiceEvent EncodeServiceEvent(uint64_t sequence, const ServiceEvent& event);
 absl::StatusOr<ServiceEvent> DecodeServiceEvent(const wire::ServiceEvent& event);

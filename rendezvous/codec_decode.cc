@@ -35,12 +35,17 @@ absl::StatusOr<Assigned> DecodeAssigned(const std::string& bytes) {
   return Assigned(std::move(assignment));
 }
 
-absl::StatusOr<AgentSaid> DecodeOffer(const wire::Offer& in) {
+bool IsSame(const wire::Assignment& held, const Assignment& runs) {
+  return held.generation().number() == runs.generation.number &&
+         held.generation().id() == runs.generation.id && held.incarnation() == runs.incarnation;
+}
+
+absl::StatusOr<AgentSaid> DecodeOffer(const wire::Offer& in, const Assignment* runs) {
   AgentSaid said;
   MT_ASSIGN_OR_RETURN(Offer offer, Checked<Offer>(in));
   said.seen = {in.seen().number(), in.seen().id()};
   MT_RETURN_IF_ERROR(validate::Check("seen", said.seen, Unbound{}));
-  if (offer.holds && in.has_held()) {
+  if (offer.holds && in.has_held() && !(runs != nullptr && IsSame(in.held(), *runs))) {
     MT_ASSIGN_OR_RETURN(said.held, CheckedAssignment(in.held()));
   }
   said.event = OfferSent{std::move(offer)};
@@ -72,10 +77,10 @@ absl::StatusOr<HelloData> DecodeHello(const wire::Hello& in) {
   return hello;
 }
 
-absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event) {
+absl::StatusOr<AgentSaid> DecodeAgentEvent(const wire::AgentEvent& event, const Assignment* runs) {
   switch (event.event_case()) {
     case wire::AgentEvent::kOffer:
-      return DecodeOffer(event.offer());
+      return DecodeOffer(event.offer(), runs);
     case wire::AgentEvent::kFailed:
       return Said<WorkerFailed>(event.failed());
     case wire::AgentEvent::kFinished:

@@ -97,6 +97,12 @@ Lease JobTable::LeaseFor(const std::string& job_id, const std::string& node_id, 
   return job == jobs_.end() ? Lease{.sent = sent} : job->second.LeaseFor(node_id, sent);
 }
 
+const Assignment* JobTable::RunningIn(const std::string& job_id) const {
+  const auto job = jobs_.find(job_id);
+  const bool runs = job != jobs_.end() && job->second.generation().running();
+  return runs ? &*job->second.last_generation() : nullptr;
+}
+
 std::vector<std::string> JobTable::InEnded() const {
   std::vector<std::string> nodes;
   const auto add = [&](const auto& jobs) {

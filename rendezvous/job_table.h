@@ -42,6 +42,8 @@ class JobTable {
   Lease LeaseFor(const std::string& job_id, const std::string& node_id, Duration sent) const;
   /// Ids of nodes that have not heard how their job ended.
   std::vector<std::string> InEnded() const;
+  /// The generation of the job that runs, nullptr for none. Valid until the next step.
+  const Assignment* RunningIn(const std::string& job_id) const;
   /// In the job or in an earlier one under its id.
   bool Has(const std::string& job_id, const std::string& node_id) const;
 

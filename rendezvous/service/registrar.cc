@@ -126,7 +126,7 @@ void Registrar::OnEvent(const StreamPtr& stream, const SessionPtr& session, cons
   if (arrival == StreamReceiver::Arrival::kGap)
     return Drop(stream,
                 absl::StrCat("event ", event.sequence(), " came after ", session->end.receiver.received()));
-  absl::StatusOr<AgentSaid> said = DecodeAgentEvent(event);
+  absl::StatusOr<AgentSaid> said = DecodeAgentEvent(event, jobs_.RunningIn(session->job_id));
   if (!said.ok()) return OnMalformed(session, said.status());
   if (auto* log = std::get_if<LogPart>(&said->event))
     return logs_.OnAnswer(session->node_id, std::move(*log));
@@ -135,7 +135,7 @@ void Registrar::OnEvent(const StreamPtr& stream, const SessionPtr& session, cons
       lookout_.OnUse({session->job_id, session->node_id}, std::move(*use), MonotonicNow());
     return;
   }
-  Step(session->job_id, Event{session->node_id, *said});
+  Step(session->job_id, Event{session->node_id, *std::move(said)});
 }
 
 void Registrar::OnMalformed(const SessionPtr& session, const absl::Status& status) {

@@ -60,6 +60,19 @@ TEST(Codec, AgentEventsComeBackAsTheyWere) {
   EXPECT_EQ(RoundTrip(fresh), fresh);
 }
 
+TEST(Codec, AnOfferThatHoldsWhatRunsComesWithoutTheMembership) {
+  const AgentSaid said{OfferSent{SomeOffer()}, SomeAssignment(), Generation{2, 5}};
+  const wire::AgentEvent event = EncodeAgentEvent(7, said);
+  Assignment runs = SomeAssignment();
+  const AgentSaid without{said.event, std::nullopt, said.seen};
+  EXPECT_EQ(DecodeAgentEvent(event, &runs).value_or(AgentSaid{}), without);
+  runs.incarnation = 7;
+  EXPECT_EQ(DecodeAgentEvent(event, &runs).value_or(AgentSaid{}), said) << "another run's";
+  runs = SomeAssignment();
+  ++runs.generation.number;
+  EXPECT_EQ(DecodeAgentEvent(event, &runs).value_or(AgentSaid{}), said) << "another generation";
+}
+
 TEST(Codec, ServiceEventsComeBackAsTheyWere) {
   const std::vector<ServiceEvent> all = {
       Assigned{SomeAssignment()},

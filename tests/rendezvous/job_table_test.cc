@@ -81,6 +81,16 @@ TEST_F(JobTableTest, NoStepOfAJobMovesTheDeadlineOfAnother) {
   EXPECT_EQ(table_.NextDeadlineOf("b"), ended);
 }
 
+TEST_F(JobTableTest, KnowsWhatRuns) {
+  EXPECT_EQ(table_.RunningIn("a"), nullptr);
+  const Assignment runs = RunAll("a", "node1");
+  ASSERT_NE(table_.RunningIn("a"), nullptr);
+  EXPECT_EQ(*table_.RunningIn("a"), runs);
+  EXPECT_EQ(table_.RunningIn("b"), nullptr);
+  Say("a", "node1", WorkersFinished{runs.generation, false});
+  EXPECT_EQ(table_.RunningIn("a"), nullptr);
+}
+
 TEST_F(JobTableTest, JobsDoNotMeet) {
   const Generation a = Run("a", "node1"), b = Run("b", "node1");
   EXPECT_NE(a.id, b.id);
