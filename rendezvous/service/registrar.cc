@@ -28,7 +28,7 @@ Registrar::Registrar(asio::io_context& loop, uint64_t service_id, const ServiceO
       logs_(loop) {}
 
 void Registrar::Begin(int port) {
-  jobs_.Remember(states_.Load());
+  jobs_.Remember(states_.Load(), states_.LoadEnds());
   if (!options_.standby_address.empty()) own_endpoint_ = ToText(Endpoint{options_.standby_address, port});
 }
 
@@ -196,8 +196,9 @@ void Registrar::WriteDown(const std::string& job_id, bool had) {
   }
   // Of a list the others know of it, and it may end at any of them.
   if (!options_.embedded && job->second.settings().endpoints.size() > 1) return;
-  if (job->second.outcome()) {
-    states_.Forget(job_id);
+  if (const auto& outcome = job->second.outcome()) {
+    const EndedRun run = {job->second.incarnation(), job->second.last_number(), outcome->success};
+    states_.End(job_id, {run, *outcome});
   } else if (job->second.IsKnownToRun()) {
     states_.Keep(job_id, *job->second.last_generation(), job->second.verified());
   }

@@ -27,6 +27,9 @@ namespace fs = std::filesystem;
 // membership. The first form had no ids.
 constexpr char kHeading[] = "mtrun membership 2", kFirstHeading[] = "mtrun membership 1";
 constexpr char kEnding[] = ".membership";
+// A heading, the endpoint, the job and the end (JSON) in a line each.
+constexpr char kEndHeading[] = "mtrun end 1", kEndEnding[] = ".end";
+constexpr auto kEndsStay = std::chrono::hours(24);
 constexpr size_t kMostBytes = size_t{16} << 20;
 
 struct Kept {
@@ -59,11 +62,48 @@ absl::StatusOr<Kept> Read(const std::string& path) {
       parts[1], parts[2], {std::move(generation), first_form ? std::set<std::string>() : ReadIds(parts[3])}};
 }
 
+struct KeptEnd {
+  std::string endpoint, job_id;
+  RememberedEnd end;
+};
+
+absl::StatusOr<KeptEnd> ReadEnd(const std::string& path) {
+  MT_ASSIGN_OR_RETURN(const std::string contents, ReadFileStart(path, kMostBytes));
+  const std::vector<std::string> parts = absl::StrSplit(contents, absl::MaxSplits('\n', 3));
+  if (parts.size() != 4 || parts[0] != kEndHeading) return absl::InvalidArgumentError("another kind of file");
+  MT_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJsonObject(parts[3], kMostBytes));
+  KeptEnd kept{parts[1], parts[2], {}};
+  const nlohmann::json reason = json.value("reason", nlohmann::json());
+  const nlohmann::json success = json.value("success", nlohmann::json());
+  const auto run = WholeNumber<uint64_t>(json.value("run", nlohmann::json()));
+  const auto number = WholeNumber<uint64_t>(json.value("generation", nlohmann::json()));
+  const auto code = WholeNumber<int>(json.value("exit_code", nlohmann::json()));
+  if (!run || !number || !code || !reason.is_string() || !success.is_boolean())
+    return absl::InvalidArgumentError("malformed");
+  kept.end.run = {*run, *number, success.get<bool>()};
+  kept.end.outcome = {
+      .success = success.get<bool>(), .exit_code = *code, .reason = reason.get<std::string>()};
+  kept.end.outcome.stopped = json.value("stopped", nlohmann::json()) == nlohmann::json(true);
+  return kept;
+}
+
+std::string EncodeEnd(const RememberedEnd& end) {
+  const nlohmann::json json = {
+      {"run", end.run.incarnation},
+      {"generation", end.run.last_number},
+      {"success", end.outcome.success},
+      {"exit_code", end.outcome.exit_code},
+      {"reason", end.outcome.root_cause ? Describe(end.outcome) : end.outcome.reason},
+      {"stopped", end.outcome.stopped}};
+  return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
 /// Job ids and endpoints may have any characters and any length.
-std::string PathOf(const std::string& folder, const std::string& endpoint, const std::string& job_id) {
+std::string PathOf(const std::string& folder, const std::string& endpoint, const std::string& job_id,
+                   const char* ending = kEnding) {
   uint64_t hash = 0;
   for (const unsigned char c : absl::StrCat(endpoint, "\n", job_id)) hash = SplitMix64(hash ^ c);
-  return absl::StrCat(folder, "/", absl::StrFormat("%016x", hash), kEnding);
+  return absl::StrCat(folder, "/", absl::StrFormat("%016x", hash), ending);
 }
 
 }  // namespace
@@ -120,19 +160,50 @@ void StateFolder::Keep(const std::string& job_id, const Assignment& generation,
   if (std::exchange(kept_[job_id], wanted) == wanted) return;
   const std::string ids =
       nlohmann::json(verified).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  Put(job_id,
+  Put(PathOf(folder_, endpoint_, job_id),
       absl::StrCat(kHeading, "\n", endpoint_, "\n", job_id, "\n", ids, "\n", EncodeMembership(generation)));
+}
+
+std::map<std::string, RememberedEnd> StateFolder::LoadEnds() {
+  std::map<std::string, RememberedEnd> found;
+  std::error_code error;
+  if (folder_.empty()) return found;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    const std::string path = entry.path().string();
+    if (!absl::EndsWith(path, kEndEnding)) continue;
+    std::error_code gone;
+    const fs::file_time_type at = fs::last_write_time(entry.path(), gone);
+    if (gone) continue;
+    if (fs::file_time_type::clock::now() - at > kEndsStay) {
+      fs::remove(entry.path(), gone);
+      continue;
+    }
+    absl::StatusOr<KeptEnd> kept = ReadEnd(path);
+    if (!kept.ok()) {
+      log::Warning(path, " is passed over: ", kept.status().message());
+    } else if (kept->endpoint == endpoint_) {
+      found[kept->job_id] = std::move(kept->end);
+    }
+  }
+  return found;
+}
+
+/// The end first: at no moment is there nothing of a run that somebody still has a generation of.
+void StateFolder::End(const std::string& job_id, const RememberedEnd& end) {
+  if (folder_.empty() || !kept_.contains(job_id)) return;
+  Put(PathOf(folder_, endpoint_, job_id, kEndEnding),
+      absl::StrCat(kEndHeading, "\n", endpoint_, "\n", job_id, "\n", EncodeEnd(end)));
+  Forget(job_id);
 }
 
 void StateFolder::Forget(const std::string& job_id) {
   if (folder_.empty() || kept_.erase(job_id) == 0) return;
-  Put(job_id, "");
+  Put(PathOf(folder_, endpoint_, job_id), "");
 }
 
-void StateFolder::Put(const std::string& job_id, std::string contents) {
+void StateFolder::Put(const std::string& path, std::string contents) {
   {
     const MutexLock lock(mu_);
-    const std::string path = PathOf(folder_, endpoint_, job_id);
     failed_.erase(path);
     due_[path] = std::move(contents);
     changed_.NotifyAll();

@@ -1,7 +1,8 @@
 // What a service writes down for one that starts afresh at its endpoint: who is in the generations of its
-// jobs, a small file each. The fresh one knows then whom it must account for. A file goes
-// with its job. Failing to write costs no more than that, is said once, and is tried again. Not thread-safe;
-// files are written on a thread of its own, so that nobody waits for a disk.
+// jobs, a small file each, and how the last run of each ended. The fresh one knows then whom it must account
+// for, and whose run is over. The first goes with its job, the second after a day. Failing to write costs no
+// more than that, is said once, and is tried again. Not thread-safe; files are written on a thread of its
+// own, so that nobody waits for a disk.
 #pragma once
 
 #include <map>
@@ -39,11 +40,15 @@ class StateFolder {
   /// This generation runs, and these of its members are verified; the same again changes nothing, and costs
   /// next to nothing: it is called at each event of the job.
   void Keep(const std::string& job_id, const Assignment& generation, const std::set<std::string>& verified);
-  /// The job has ended.
+  /// How the last run of each job ended, by job id: those of the last day.
+  std::map<std::string, RememberedEnd> LoadEnds();
+  /// The run has ended so; again, it changes nothing.
+  void End(const std::string& job_id, const RememberedEnd& end);
+  /// Nobody is left that knows of the job.
   void Forget(const std::string& job_id);
 
  private:
-  void Put(const std::string& job_id, std::string contents);
+  void Put(const std::string& path, std::string contents);
   void StartWriter();
   void Run();
   bool Write(const std::string& path, const std::string& contents);

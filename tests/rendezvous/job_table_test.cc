@@ -57,6 +57,19 @@ class JobTableTest : public ::testing::Test {
   JobTable table_;
 };
 
+/// It was cut off while the job ended, and the service's process with it; the id is used again at once.
+TEST_F(JobTableTest, ANodeOfARunThatEndedBeforeTheServiceBeganHearsHow) {
+  table_.Remember({}, {{"a", {{7, 3, true}, {.success = true, .reason = "all 3 nodes finished"}}}});
+  const auto effects = Open("a", "late", /*incarnation=*/7);
+  const JobEnded* ended = Find<JobEnded>(effects);
+  ASSERT_NE(ended, nullptr);
+  EXPECT_TRUE(ended->outcome.success);
+  const Assignment next = RunAll("a", "node1");
+  EXPECT_NE(next.incarnation, 7u);
+  EXPECT_NE(Find<JobEnded>(Open("a", "late", 7)), nullptr) << "beside the next run, too";
+  EXPECT_EQ(Find<GenerationDissolved>(Open("a", "node2")), nullptr);
+}
+
 TEST_F(JobTableTest, NoStepOfAJobMovesTheDeadlineOfAnother) {
   EXPECT_FALSE(table_.NextDeadlineOf("a").has_value());
   Run("a", "node1");

@@ -69,6 +69,39 @@ TEST_F(StateFolderTest, AJobThatHasEndedIsForgotten) {
   EXPECT_THAT(Load(), IsEmpty()) << "the service that has written it down is not the one where the job ends";
 }
 
+TEST_F(StateFolderTest, HowTheLastRunOfAJobEndedIsKeptForADay) {
+  const RememberedEnd good{{7, 3, true}, {.success = true, .exit_code = 0, .reason = "all 3 nodes finished"}},
+      bad{{~uint64_t{0}, 4, false},
+          {.success = false, .exit_code = 137, .reason = "a \"reason\"\nof two lines"}};
+  {
+    StateFolder states(path(), "node1:29400");
+    states.End("never ran", good);
+    for (const RememberedEnd* end : {&good, &bad}) {
+      states.Keep("job", one_.generation, one_.verified);
+      states.End("job", *end);
+      states.End("job", good);  // said again
+    }
+    states.Keep("job", two_.generation, two_.verified);  // the next run
+  }
+  StateFolder states(path(), "node1:29400");
+  EXPECT_THAT(states.LoadEnds(), ElementsAre(Pair("job", bad)));
+  EXPECT_THAT(states.Load(), ElementsAre(Pair("job", two_)));
+  EXPECT_THAT(StateFolder(path(), "node2:29400").LoadEnds(), IsEmpty());
+  for (const std::string& file : Files())
+    fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  EXPECT_THAT(states.LoadEnds(), IsEmpty());
+  EXPECT_EQ(Files().size(), 1u) << "the membership";
+}
+
+TEST_F(StateFolderTest, AnEndThatCannotBeReadIsPassedOver) {
+  StateFolder(path(), "node1:29400").Keep("job", one_.generation, one_.verified);
+  for (const char* text : {"", "mtrun end 1\nnode1:29400\njob\n", "mtrun end 1\nnode1:29400\njob\n{}",
+                           "mtrun end 1\nnode1:29400\njob\n{\"run\":-1,\"generation\":1,\"success\":true}"}) {
+    support::WriteText(path() + "/0123456789abcdef.end", text);
+    EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), IsEmpty()) << text;
+  }
+}
+
 TEST_F(StateFolderTest, AJobThatHasEndedElsewhereIsForgotten) {
   RememberedJob ended = one_;
   ended.generation.incarnation = 7;
