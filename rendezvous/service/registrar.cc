@@ -260,7 +260,7 @@ void Registrar::Close(const SessionKey& key) {
   Pump(*session);
 }
 
-/// Says all that there is to say, as far as the stream takes it; OnWritable goes on with the rest.
+/// Says all that there is to say, as far as the stream takes it; the rest follows when it is writable.
 void Registrar::Pump(ServiceSession& session) {
   const auto wants = [&] {
     return session.welcome_due || !session.end.sender.AllWritten() ||

@@ -81,8 +81,9 @@ absl::StatusOr<KeptEnd> ReadEnd(const std::string& path) {
   if (!run || !number || !code || !reason.is_string() || !success.is_boolean())
     return absl::InvalidArgumentError("malformed");
   kept.end.run = {*run, *number, success.get<bool>()};
-  kept.end.outcome = {
-      .success = success.get<bool>(), .exit_code = *code, .reason = reason.get<std::string>()};
+  kept.end.outcome.success = success.get<bool>();
+  kept.end.outcome.exit_code = *code;
+  kept.end.outcome.reason = reason.get<std::string>();
   kept.end.outcome.stopped = json.value("stopped", nlohmann::json()) == nlohmann::json(true);
   return kept;
 }

@@ -59,7 +59,7 @@ class JobTableTest : public ::testing::Test {
 
 /// It was cut off while the job ended, and the service's process with it; the id is used again at once.
 TEST_F(JobTableTest, ANodeOfARunThatEndedBeforeTheServiceBeganHearsHow) {
-  table_.Remember({}, {{"a", {{7, 3, true}, {.success = true, .reason = "all 3 nodes finished"}}}});
+  table_.Remember({}, {{"a", {{7, 3, true}, JobOutcome{true, 0, "all 3 nodes finished", {}, false}}}});
   const auto effects = Open("a", "late", /*incarnation=*/7);
   const JobEnded* ended = Find<JobEnded>(effects);
   ASSERT_NE(ended, nullptr);
@@ -68,40 +68,6 @@ TEST_F(JobTableTest, ANodeOfARunThatEndedBeforeTheServiceBeganHearsHow) {
   EXPECT_NE(next.incarnation, 7u);
   EXPECT_NE(Find<JobEnded>(Open("a", "late", 7)), nullptr) << "beside the next run, too";
   EXPECT_EQ(Find<GenerationDissolved>(Open("a", "node2")), nullptr);
-}
-
-TEST_F(JobTableTest, NoStepOfAJobMovesTheDeadlineOfAnother) {
-  EXPECT_FALSE(table_.NextDeadlineOf("a").has_value());
-  Run("a", "node1");
-  const auto first = table_.NextDeadlineOf("a");
-  ASSERT_TRUE(first.has_value());
-  EXPECT_EQ(table_.NextDeadline(), first);
-  now_ += std::chrono::milliseconds(100);
-  const Generation generation = Run("b", "node1");
-  EXPECT_EQ(table_.NextDeadlineOf("a"), first);
-  EXPECT_EQ(table_.NextDeadline(), first);
-  EXPECT_GT(table_.NextDeadlineOf("b"), first);
-  // An ended one that nodes have yet to leave counts under its id, beside the next one.
-  Say("b", "node1", WorkersFinished{generation, false});
-  const auto ended = table_.NextDeadlineOf("b");
-  Run("b", "node2");
-  EXPECT_LT(table_.NextDeadlineOf("b"), ended);
-  Say("b", "node2", Leaving{"that was all"});
-  EXPECT_EQ(table_.NextDeadlineOf("b"), ended);
-  EXPECT_EQ(table_.NextDeadlineOf("a"), first);
-  table_.Step("a", Event{"node1", Heartbeat{}}, now_);
-  EXPECT_GT(table_.NextDeadlineOf("a"), first);
-  EXPECT_EQ(table_.NextDeadlineOf("b"), ended);
-}
-
-TEST_F(JobTableTest, KnowsWhatRuns) {
-  EXPECT_EQ(table_.RunningIn("a"), nullptr);
-  const Assignment runs = RunAll("a", "node1");
-  ASSERT_NE(table_.RunningIn("a"), nullptr);
-  EXPECT_EQ(*table_.RunningIn("a"), runs);
-  EXPECT_EQ(table_.RunningIn("b"), nullptr);
-  Say("a", "node1", WorkersFinished{runs.generation, false});
-  EXPECT_EQ(table_.RunningIn("a"), nullptr);
 }
 
 TEST_F(JobTableTest, JobsDoNotMeet) {
