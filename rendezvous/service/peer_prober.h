@@ -13,7 +13,7 @@ namespace mtrun::rendezvous {
 struct ProbeOptions {
   uint64_t service_id = 0;  // of the service that asks
   bool insecure = false;
-  std::string token;
+  std::string token = {};
   std::string asks = {};  // endpoint of the service that asks, for those to hear that are not of its list
   Duration patience = std::chrono::milliseconds(700);  // for each answer
 };

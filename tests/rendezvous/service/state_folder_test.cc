@@ -71,8 +71,7 @@ TEST_F(StateFolderTest, AJobThatHasEndedIsForgotten) {
 
 TEST_F(StateFolderTest, HowTheLastRunOfAJobEndedIsKeptForADay) {
   const RememberedEnd good{{7, 3, true}, JobOutcome{true, 0, "all 3 nodes finished", {}, false}},
-      bad{{~uint64_t{0}, 4, false},
-          JobOutcome{false, 137, "a \"reason\"\nof two lines", {}, true}};
+      bad{{~uint64_t{0}, 4, false}, JobOutcome{false, 137, "a \"reason\"\nof two lines", {}, true}};
   {
     StateFolder states(path(), "node1:29400");
     states.End("never ran", good);
