@@ -234,8 +234,9 @@ void ListCheckpointOptions(Table& t) {
   using O = TrainOptions;
   using enum Scope;
   t.Group("Checkpoints");
-  t.Add("resume", "true", kFree, "continue from the newest checkpoint in model_folder; false: start over",
-        &O::resume);
+  // Who looks for a checkpoint makes other collective calls than who does not.
+  t.Add("resume", "true", kGeneration,
+        "continue from the newest checkpoint in model_folder; false: start over", &O::resume);
   t.Add("random_streams", "same", kFree,
         "new: continue also from a checkpoint whose random numbers were drawn in another way, by an earlier "
         "release",
@@ -268,7 +269,8 @@ void ListMachineOptions(Table& t) {
         &O::encrypt_gradients);
   t.Add("tf32", "true", kRun, "on a GPU: multiply float32 with 10 bits of mantissa, several times faster",
         &O::tf32);
-  t.Add("graph", "false", kFree, "on a GPU: capture a step as a CUDA graph and replay it", &O::graph);
+  // A captured update has its learning rate in float32, on the device: other bits.
+  t.Add("graph", "false", kGeneration, "on a GPU: capture a step as a CUDA graph and replay it", &O::graph);
   t.Add("resident", "auto", kFree,
         "keep all images on the device; auto: on a GPU where they fit into resident_share", &O::resident)
       .Choices({"auto", "on", "off"});

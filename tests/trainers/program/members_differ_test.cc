@@ -51,6 +51,12 @@ TEST_F(MembersDiffer, InWhatAChoiceComesTo) {
               HasSubstr("the workers of this job differ in amp: bf16 (rank 1), off (rank 0)"));
 }
 
+/// Else one would look for a checkpoint, and wait for what the other says of its own.
+TEST_F(MembersDiffer, InWhetherTheyResume) {
+  EXPECT_THAT(Refusal("cnnA", {{}, {"--resume=false"}}),
+              HasSubstr("the workers of this job differ in resume: 0 (rank 1), 1 (rank 0)"));
+}
+
 TEST_F(MembersDiffer, InATextWithBlanks) {
   EXPECT_THAT(
       Refusal("diffusion", {{"--mults", "1, 2", "--channels", "4"}, {"--mults", "1, 1", "--channels", "4"}}),

@@ -142,6 +142,17 @@ TEST(Identity, ACheckpointWithOtherRandomNumbersIsContinuedOnPurposeAlone) {
   EXPECT_THAT(std::string(CheckContinues(now, earlier).message()), HasSubstr("seed is 0"));
 }
 
+/// A captured update rounds the learning rate to float32, and who looks for a checkpoint makes other
+/// collective calls than who does not.
+TEST(Identity, MembersShareWhatChangesTheirBitsOrTheirCalls) {
+  const RunIdentity usual = IdentityOf({"--sync_bn=false"});
+  for (const char* flag : {"--graph", "--resume=false"}) {
+    const RunIdentity other = IdentityOf({"--sync_bn=false", flag});
+    EXPECT_NE(EncodeClaim(other, "1"), EncodeClaim(usual, "1")) << flag;
+    EXPECT_TRUE(CheckContinues(other, usual.run).ok()) << flag << ": a restart may differ";
+  }
+}
+
 TEST(Identity, DifferencesAreNamedWithWhoHasWhat) {
   const std::string bf16 = EncodeClaim(IdentityOf({"--amp", "bf16"}), "0.1.0");
   const std::string off = EncodeClaim(IdentityOf({"--words", "a b"}), "0.1.0");
