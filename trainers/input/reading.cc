@@ -26,9 +26,11 @@ std::array<double, kWords> Draws(const RandomStream& stream, int64_t number) {
   return draws;
 }
 
-ImageBox BoxOf(const Reading& reading, const ImageSize& size, const ImageSize& target,
-               absl::Span<const double> draws) {
+/// All of an image that is kept as pixels, as GatherImages shows it.
+ImageBox BoxOf(const PackedSplit& data, const Reading& reading, const ImageSize& size,
+               const ImageSize& target, absl::Span<const double> draws) {
   if (reading.crop) return RandomCropBox(size, *reading.crop, draws.first(kCropDraws));
+  if (!data.encoded()) return {.top = 0, .left = 0, .height = size.height, .width = size.width};
   return datasets::CentredBox(size, target);
 }
 
@@ -81,7 +83,7 @@ absl::Status ReadImage(const PackedSplit& data, const Reading& reading, int64_t 
     std::copy(image.begin(), image.end(), out);
   } else {
     const absl::StatusOr<RgbImage> image =
-        Cut(data, reading, id, BoxOf(reading, whole, target, draws), target);
+        Cut(data, reading, id, BoxOf(data, reading, whole, target, draws), target);
     if (!image.ok()) return image.status();
     std::copy(image->pixels.begin(), image->pixels.end(), out);
   }

@@ -27,7 +27,7 @@ struct ImageGrowth {
 int SizeInEpoch(const ImageGrowth& growth, int last, int64_t epoch);
 
 struct Reading {
-  std::optional<RandomCrop> crop = {};  // nothing: the square in the middle
+  std::optional<RandomCrop> crop = {};  // nothing: the square in the middle of files, all of pixels
   ColourJitter jitter = {};
   ImageGrowth growth = {};
   datasets::DecodeMode decode = datasets::DecodeMode::kFast;

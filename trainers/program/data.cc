@@ -51,7 +51,9 @@ absl::StatusOr<RunData> Together(const std::string& folder, bool needs_test, Ope
 
 }  // namespace
 
-ImageShape ShapeOf(const PackedSplit& split) { return {split.height(), split.width(), split.varies()}; }
+ImageShape ShapeOf(const PackedSplit& split) {
+  return {split.height(), split.width(), split.varies(), !split.encoded()};
+}
 
 ImageShape RunData::shape() const {
   ImageShape shape = ShapeOf(train);

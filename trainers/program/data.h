@@ -12,10 +12,11 @@
 
 namespace mtrun::trainers {
 
-/// Of images: the height and width of the largest ones, and whether they differ in size.
+/// Of images: the height and width of the largest ones, whether they differ in size, and whether they are
+/// kept as pixels, not as files.
 struct ImageShape {
   int height = 0, width = 0;
-  bool varies = false;
+  bool varies = false, pixels = false;
 };
 ImageShape ShapeOf(const datasets::PackedSplit& split);
 

@@ -2,8 +2,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/json_text.h"
 #include "nlohmann/json.hpp"
+#include "trainers/input/random_crop.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -12,6 +14,7 @@ using nlohmann::json;
 
 constexpr size_t kMostClassBytes = 16 << 20;
 constexpr int kLargestSide = 1 << 16;
+constexpr char kPixels[] = "pixels", kPart[] = "part", kSettings[] = "settings";
 
 absl::Status Malformed(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("metadata \"", name, "\" is malformed"));
@@ -29,7 +32,35 @@ absl::Status ReadClasses(const std::string& text, std::vector<std::string>& clas
   return absl::OkStatus();
 }
 
+/// {"normalize": "imagenet"}.
+absl::Status ReadSettings(const std::string& text, std::map<std::string, std::string>& settings) {
+  const absl::StatusOr<json> object = ParseJsonObject(text, kMostClassBytes);
+  if (!object.ok()) return Malformed(kSettings);
+  for (const auto& [name, value] : object->items()) {
+    if (!value.is_string()) return Malformed(kSettings);
+    settings[name] = value.get<std::string>();
+  }
+  return absl::OkStatus();
+}
+
+/// What files of earlier releases do not say.
+absl::Status ReadLater(const std::map<std::string, std::string>& metadata, Description& d) {
+  if (const auto part = metadata.find(kPart); part != metadata.end()) {
+    if (!absl::SimpleAtod(part->second, &d.part) || !(d.part > 0 && d.part <= 1)) return Malformed(kPart);
+  }
+  const auto settings = metadata.find(kSettings);
+  return settings == metadata.end() ? absl::OkStatus() : ReadSettings(settings->second, d.settings);
+}
+
 }  // namespace
+
+datasets::ImageSize Description::shape() const {
+  return cut() ? datasets::ImageSize{input_size, input_size} : datasets::ImageSize{data_height, data_width};
+}
+
+datasets::ImageBox Description::Shown(const datasets::ImageSize& image) const {
+  return cut() && part != 1 ? CentreSquare(image, part) : datasets::CentredBox(image, shape());
+}
 
 datasets::ImageSize Description::target() const {
   return whole() ? datasets::ImageSize{data_height, data_width} : datasets::ImageSize{input_size, input_size};
@@ -43,6 +74,9 @@ std::map<std::string, std::string> ToMetadata(const Description& d) {
           {"data_height", absl::StrCat(d.data_height)},
           {"data_width", absl::StrCat(d.data_width)},
           {"data_varies", d.data_varies ? "true" : "false"},
+          {"data_store", d.data_pixels ? kPixels : "encoded"},
+          {kPart, absl::StrFormat("%.17g", d.part)},
+          {kSettings, json(d.settings).dump(-1, ' ', false, json::error_handler_t::replace)},
           {"pixels", kPixelRule}};
 }
 
@@ -65,6 +99,8 @@ absl::StatusOr<Description> DescriptionOf(const std::map<std::string, std::strin
       return Malformed(name);
   }
   d.data_varies = text("data_varies") == "true";
+  d.data_pixels = text("data_store") == kPixels;
+  if (const absl::Status read = ReadLater(metadata, d); !read.ok()) return read;
   return d;
 }
 

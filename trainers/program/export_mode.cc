@@ -14,16 +14,19 @@
 namespace mtrun::trainers {
 namespace {
 
-nlohmann::json Config(const Run& run, const TrainedNetwork& network) {
+nlohmann::json Config(const TrainedNetwork& network) {
   const Description& d = network.description;
-  const datasets::ImageSize target = d.target();
-  nlohmann::json config = {{"program", d.program},       {"weights", network.source.what},
-                           {"classes", d.classes},       {"image_size", d.image_size},
-                           {"input_size", d.input_size}, {"target_size", {target.height, target.width}},
-                           {"part", network.batch.part}, {"pixels", kPixelRule}};
-  for (const Option& option : run.program.settings) {
-    if (option.scope == Scope::kRun) config[option.spec.name] = run.settings.Text(option.spec.name);
-  }
+  const datasets::ImageSize target = d.target(), shape = d.shape();
+  nlohmann::json config = {{"program", d.program},
+                           {"weights", network.source.what},
+                           {"classes", d.classes},
+                           {"image_size", d.image_size},
+                           {"input_size", d.input_size},
+                           {"target_size", {target.height, target.width}},
+                           {"shape", {shape.height, shape.width}},
+                           {"part", d.part},
+                           {"pixels", kPixelRule}};
+  for (const auto& [name, text] : d.settings) config[name] = text;
   return config;
 }
 
@@ -37,7 +40,7 @@ absl::StatusOr<int> ExportMode(Run& run) {
   MT_RETURN_IF_ERROR(CheckWritable(folder));
   MT_RETURN_IF_ERROR(SaveTensors(folder + "/model.safetensors", StateDict(network.task->module()),
                                  ToMetadata(network.description)));
-  const nlohmann::json config = Config(run, network);
+  const nlohmann::json config = Config(network);
   MT_RETURN_IF_ERROR(WriteFileAtomically(
       folder + "/model.json", config.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
   MT_RETURN_IF_ERROR(

@@ -19,7 +19,6 @@
 #include "trainers/device/torch_status.h"
 #include "trainers/input/byte_values.h"
 #include "trainers/input/place_images.h"
-#include "trainers/input/random_crop.h"
 #include "trainers/program/modes.h"
 #include "trainers/program/prediction.h"
 #include "trainers/program/trained_network.h"
@@ -61,13 +60,10 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::vector<std::string
 /// Upright, its middle as test images are cut, at the size that the network is given.
 absl::StatusOr<datasets::RgbImage> ReadImage(const std::string& file, const TrainedNetwork& network) {
   const datasets::ImageSize target = network.description.target();
-  const bool part = network.batch.part != 1 && !network.description.whole();
   MT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file));
   MT_ASSIGN_OR_RETURN(datasets::RgbImage image, datasets::DecodeImage(bytes));
   image = datasets::Upright(image, datasets::ExifOrientation(bytes));
-  if (image.size == target && !part) return image;
-  const datasets::ImageBox box =
-      part ? CentreSquare(image.size, network.batch.part) : datasets::CentredBox(image.size, target);
+  const datasets::ImageBox box = network.description.Shown(image.size);
   return datasets::ResizeBilinear(image, datasets::InEighths(box), target);
 }
 

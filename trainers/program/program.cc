@@ -142,15 +142,9 @@ std::string Greeting(const Run& run, int columns) {
   return absl::StrCat(run.program.name, what, run.settings.Table(all, static_cast<size_t>(columns)));
 }
 
-Description DescribeRun(const Run& run, const RunData& data, const BatchOptions& batch) {
-  const ImageShape images = data.shape();
-  return {.program = run.program.name,
-          .classes = data.train.class_names(),
-          .image_size = run.resolved.eval_image_size,
-          .input_size = TestBatch(run, batch).image_size,
-          .data_height = images.height,
-          .data_width = images.width,
-          .data_varies = images.varies};
+std::map<std::string, std::string> MetadataOf(const Run& run, const RunData& data,
+                                              const BatchOptions& batch) {
+  return ToMetadata(Describe(run, data.shape(), data.train.class_names(), TestBatch(run, batch)));
 }
 
 bool DrawsInputs(const TrainOptions& options) {
@@ -174,7 +168,7 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
           .precision = run.precision,
           .graphs = run.graphs,
           .final_test = data.final_test ? &*data.final_test : nullptr,
-          .metadata = ToMetadata(DescribeRun(run, data, batch)),
+          .metadata = MetadataOf(run, data, batch),
           .identity = MakeIdentity(run.program.name, data.train.digest(), run.options, run.settings,
                                    run.program.settings, task.draws() || DrawsInputs(run.options)),
           .settings = run.settings.Yaml(run.program.name),
@@ -186,8 +180,8 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
           .pace = asked.pace,
           .data_wait = run.data_wait,
           .arrival = run.arrival,
-          .finish = [&run, metadata = ToMetadata(DescribeRun(run, data, batch))](
-                        const TrainState& state, const RunReport& report) -> absl::Status {
+          .finish = [&run, metadata = MetadataOf(run, data, batch)](const TrainState& state,
+                                                                    const RunReport& report) -> absl::Status {
             MT_RETURN_IF_ERROR(WriteResults(run.options.model_folder, state, report, metadata));
             if (run.options.report) MakeReport(run.options.model_folder, kReportPatience);
             return absl::OkStatus();

@@ -53,6 +53,12 @@ struct Program {
   std::function<std::optional<absl::Status>(const Settings&)> alternate_main = {};
 };
 
+/// Whether weights keep this one of a program's own settings. Not where they came from: a path of one
+/// machine.
+inline bool IsOfNetwork(const Option& option) {
+  return option.scope == Scope::kRun && option.spec.name != "weights";
+}
+
 /// Settings, data, other workers, training, evaluation, report. Exit status: 0; 2 for what fails before the
 /// other workers are met (settings, data, weights, run folder: a restart would fail again); 1 for what fails
 /// later; the reason is on standard error (and in TORCHELASTIC_ERROR_FILE).

@@ -62,6 +62,23 @@ BatchOptions TestBatch(const Run& run, BatchOptions batch) {
   return batch;
 }
 
+Description Describe(const Run& run, const ImageShape& images, const std::vector<std::string>& classes,
+                     const BatchOptions& test_batch) {
+  Description d{.program = run.program.name,
+                .classes = classes,
+                .image_size = run.resolved.eval_image_size,
+                .input_size = test_batch.image_size,
+                .data_height = images.height,
+                .data_width = images.width,
+                .data_varies = images.varies,
+                .data_pixels = images.pixels};
+  if (d.cut()) d.part = test_batch.part;
+  for (const Option& option : run.program.settings) {
+    if (IsOfNetwork(option)) d.settings[option.spec.name] = run.settings.Text(option.spec.name);
+  }
+  return d;
+}
+
 absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, int64_t classes, const BatchOptions& batch) {
   return MakeTask(run.program,
                   {.settings = run.settings,

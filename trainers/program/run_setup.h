@@ -16,6 +16,7 @@
 #include "trainers/input/batch.h"
 #include "trainers/membership/assignment.h"
 #include "trainers/program/data.h"
+#include "trainers/program/description.h"
 #include "trainers/program/program.h"
 #include "trainers/program/resolve_run.h"
 #include "trainers/run/data_arrival.h"
@@ -52,6 +53,10 @@ absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images);
 
 /// Of test images, after Resolve: of another size, perhaps, and always of the same one.
 BatchOptions TestBatch(const Run& run, BatchOptions batch);
+
+/// Of the network that this run trains or uses, after Resolve: what its weights say of themselves.
+Description Describe(const Run& run, const ImageShape& images, const std::vector<std::string>& classes,
+                     const BatchOptions& test_batch);
 
 absl::StatusOr<std::unique_ptr<Task>> MakeTaskOf(const Run& run, int64_t classes, const BatchOptions& batch);
 

@@ -28,7 +28,8 @@ absl::StatusOr<Description> FromData(const Run& run, const WeightsSource& source
                      .classes = data->class_names(),
                      .data_height = shape.height,
                      .data_width = shape.width,
-                     .data_varies = shape.varies};
+                     .data_varies = shape.varies,
+                     .data_pixels = shape.pixels};
 }
 
 }  // namespace
@@ -53,14 +54,7 @@ absl::StatusOr<TrainedNetwork> MakeTrained(Run& run, const WeightsSource& source
                       MakeTaskOf(run, static_cast<int64_t>(classes.size()), batch));
   MT_RETURN_IF_ERROR(LoadInto(source, task->module()));
   task->module().eval();
-  Description description{.program = run.program.name,
-                          .classes = classes,
-                          .image_size = run.resolved.eval_image_size,
-                          .input_size = batch.image_size,
-                          .data_height = shape.height,
-                          .data_width = shape.width,
-                          .data_varies = shape.varies};
-  return TrainedNetwork{source, std::move(description), batch, std::move(task)};
+  return TrainedNetwork{source, Describe(run, shape, classes, batch), batch, std::move(task)};
 }
 
 absl::StatusOr<TrainedNetwork> OpenTrained(Run& run, const std::string& path) {
@@ -71,7 +65,8 @@ absl::StatusOr<TrainedNetwork> OpenTrained(Run& run, const std::string& path) {
   // Weights without their run's settings still know the size.
   if (known->image_size > 0 && run.options.image_size == 0 && run.program.images.adjustable)
     run.options.image_size = known->image_size;
-  return MakeTrained(run, source, {known->data_height, known->data_width, known->data_varies},
+  return MakeTrained(run, source,
+                     {known->data_height, known->data_width, known->data_varies, known->data_pixels},
                      known->classes);
 }
 

@@ -8,9 +8,11 @@
 #include "base/json_text.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "nlohmann/json.hpp"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/checkpoints/manifest.h"
 #include "trainers/checkpoints/run_state.h"
+#include "trainers/program/description.h"
 #include "trainers/run/best_weights.h"
 #include "trainers/weights/pth_reader.h"
 
@@ -32,17 +34,43 @@ std::string ConfigIn(const std::string& folder) {
   return Exists(config) ? config : "";
 }
 
+/// Of the run that a file lies in: beside it, or where it is a checkpoint's above that.
+std::string ConfigOf(const std::string& file) {
+  const fs::path parent = fs::path(file).parent_path();
+  std::error_code unreadable;
+  const fs::path folder = fs::canonical(parent.empty() ? "." : parent, unreadable);
+  if (unreadable) return "";
+  if (std::string config = ConfigIn(folder.string()); !config.empty()) return config;
+  const bool step = checkpoints::ParseStepFolder(folder.filename().string()).has_value();
+  return step ? ConfigIn(folder.parent_path().string()) : "";
+}
+
+/// Exports of earlier releases tell model.json alone what images and network depend on.
+void ReadExported(WeightsSource& source) {
+  const absl::StatusOr<std::string> text =
+      ReadFile((fs::path(source.file).parent_path() / "model.json").string());
+  if (!text.ok()) return;
+  const auto object = ParseJsonObject(*text, kMostReport);
+  if (!object.ok()) return;
+  nlohmann::json settings = nlohmann::json::object();
+  for (const auto& [name, value] : object->items()) {
+    if (value.is_string()) settings[name] = value;
+    if (name == "part" && value.is_number()) source.metadata[name] = value.dump();
+  }
+  source.metadata["settings"] = settings.dump();
+}
+
 /// Only safetensors files have metadata.
 void ReadAbout(WeightsSource& source) {
   if (absl::StatusOr<std::map<std::string, std::string>> metadata = ReadMetadata(source.file); metadata.ok())
     source.metadata = *std::move(metadata);
   if (const auto program = source.metadata.find("program"); program != source.metadata.end())
     source.program = program->second;
+  if (!source.metadata.empty() && source.metadata.count("settings") == 0) ReadExported(source);
 }
 
 absl::StatusOr<WeightsSource> FromFile(const std::string& path) {
-  WeightsSource source{.what = path, .file = path, .average = "", .config = ""};
-  source.config = ConfigIn(fs::path(path).parent_path().string());
+  WeightsSource source{.what = path, .file = path, .average = "", .config = ConfigOf(path)};
   ReadAbout(source);
   return source;
 }
@@ -103,6 +131,23 @@ absl::StatusOr<WeightsSource> FromRun(const std::string& folder) {
       folder, " holds no weights: it is neither a run's folder nor a checkpoint (step_N) in one"));
 }
 
+/// What weights say of the settings that they need, where no config.yaml does; another release's may be
+/// unknown here.
+std::vector<std::string> FlagsOf(const WeightsSource& source, const Program& program) {
+  const absl::StatusOr<Description> known = DescriptionOf(source.metadata);
+  if (!known.ok()) return {};  // whoever needs it says why
+  std::vector<std::string> flags;
+  if (const auto part = source.metadata.find("part"); part != source.metadata.end())
+    flags.push_back(absl::StrCat("--eval_part=", part->second));
+  if (program.images.adjustable) flags.push_back(absl::StrCat("--image_size=", known->image_size));
+  for (const Option& option : program.settings) {
+    const auto found = known->settings.find(option.spec.name);
+    if (IsOfNetwork(option) && found != known->settings.end())
+      flags.push_back(absl::StrCat("--", option.spec.name, "=", found->second));
+  }
+  return flags;
+}
+
 }  // namespace
 
 absl::StatusOr<WeightsSource> FindWeights(const std::string& path) {
@@ -120,14 +165,20 @@ absl::Status CheckProgram(const WeightsSource& source, const std::string& progra
 }
 
 absl::Status AdoptRunSettings(const WeightsSource& source, const Program& program, Settings& settings) {
-  if (source.config.empty()) return absl::OkStatus();
   Settings run = MakeSettings(program.name, program.recipe, program.settings, program.aliases);
-  MT_RETURN_IF_ERROR(run.ApplyYaml(source.config, program.name, MissingSection::kFine));
+  const bool alone = source.config.empty();
+  const std::string& where = alone ? source.file : source.config;
+  if (!alone) {
+    MT_RETURN_IF_ERROR(run.ApplyYaml(where, program.name, MissingSection::kFine));
+  } else if (const auto read = run.ParseFlags(FlagsOf(source, program), /*positionals_allowed=*/false);
+             !read.ok()) {
+    return Annotate(read.status(), where);
+  }
   for (const Option& option : AllOptions(program.name, program.settings)) {
     const std::string& name = option.spec.name;
     const bool wanted = option.scope == Scope::kRun || name == "data";
     if (!wanted || settings.SourceOf(name) != SettingSource::kDefault) continue;
-    if (run.SourceOf(name) == SettingSource::kFile) settings.Derive(name, run.Text(name), source.config);
+    if (run.SourceOf(name) != SettingSource::kDefault) settings.Derive(name, run.Text(name), where);
   }
   return absl::OkStatus();
 }

@@ -29,7 +29,8 @@ absl::StatusOr<WeightsSource> FindWeights(const std::string& path);
 /// kInvalidArgument names both programs where the weights are another one's.
 absl::Status CheckProgram(const WeightsSource& source, const std::string& program);
 
-/// What the run was trained with and no flag says otherwise: the network and its images depend on it.
+/// What the run was trained with and no flag says otherwise: the network and its images depend on it. Of its
+/// config.yaml; weights that lie elsewhere say themselves what they need.
 absl::Status AdoptRunSettings(const WeightsSource& source, const Program& program, Settings& settings);
 
 /// Into the network; names and shapes must be exactly its own.

@@ -10,6 +10,9 @@
 #include "datasets/images/image_file.h"
 #include "datasets/images/png.h"
 #include "datasets/index.h"
+#include "tests/support/program.h"
+#include "tests/trainers/support/packed_set.h"
+#include "trainers/input/reading.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -93,6 +96,23 @@ TEST_F(EncodedImagesTest, ADamagedImageIsNamed) {
   } catch (const c10::Error& error) {
     EXPECT_NE(std::string(error.what()).find("image 0 of the data set: damaged PNG"), std::string::npos);
   }
+}
+
+/// What reads images one by one shows the same of pixels: all of them, whatever their shape.
+TEST(PixelImages, AreStretchedWhicheverWayTheyAreRead) {
+  const support::TemporaryFolder folder;
+  const std::string path =
+      testing::WritePackedSet(folder.path(), "set", {.height = 48, .width = 64, .train = 2, .test = 1},
+                              [](int64_t image, int64_t, int y, int x, int c) {
+                                return static_cast<uint8_t>(2 * y + x + 40 * c + 10 * image);
+                              });
+  const auto split = datasets::PackedSplit::Open(path, "train");
+  ASSERT_TRUE(split.ok()) << split.status();
+  const Reading hardly{.jitter = {.colours = 1e-9}};
+  const ImageBytes whole = GatherImages(*split, {1}, 32);
+  std::vector<uint8_t> read(static_cast<size_t>(whole.bytes_per_image()));
+  ASSERT_TRUE(ReadImage(*split, hardly, 1, 32, RandomStream(1, 0, 0, kReadPurpose), 0, read.data()).ok());
+  for (size_t i = 0; i < read.size(); ++i) EXPECT_NEAR(read[i], whole.images[0][i], 1) << i;
 }
 
 }  // namespace

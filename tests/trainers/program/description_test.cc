@@ -13,7 +13,10 @@ const Description kExample{.program = "resnet18",
                            .input_size = 32,
                            .data_height = 28,
                            .data_width = 32,
-                           .data_varies = false};
+                           .data_varies = false,
+                           .data_pixels = true,
+                           .part = 0.875,
+                           .settings = {{"normalize", "imagenet"}, {"train", "all"}}};
 
 TEST(Description, SurvivesAFile) {
   const auto read = DescriptionOf(ToMetadata(kExample));
@@ -30,7 +33,9 @@ TEST(Description, WhatIsMalformedIsNamed) {
                                                                      {"classes", "\"a\""},
                                                                      {"image_size", "0"},
                                                                      {"input_size", "-4"},
-                                                                     {"data_width", "1e9"}}) {
+                                                                     {"data_width", "1e9"},
+                                                                     {"part", "0"},
+                                                                     {"settings", "{\"a\":1}"}}) {
     auto metadata = ToMetadata(kExample);
     metadata[name] = text;
     EXPECT_THAT(std::string(DescriptionOf(metadata).status().message()), HasSubstr(name)) << text;
@@ -46,6 +51,22 @@ TEST(Description, ImagesAreResizedToThoseOfTheTraining) {
   Description large = kExample;
   large.data_height = large.data_width = 64;
   EXPECT_EQ(large.target(), (datasets::ImageSize{32, 32}));
+}
+
+/// As an evaluation shows it: files are cut to a square, pixels are resized whole, small ones stay.
+TEST(Description, ShowsOfAnImageWhatAnEvaluationDoes) {
+  Description files{.input_size = 32, .data_height = 48, .data_width = 64}, pixels = files, small = files;
+  pixels.data_pixels = true;
+  small.input_size = 64;
+  EXPECT_EQ(files.Shown({48, 64}), (datasets::ImageBox{0, 8, 48, 48}));
+  EXPECT_EQ(pixels.Shown({48, 64}), (datasets::ImageBox{0, 0, 48, 64}));
+  EXPECT_EQ(pixels.Shown({96, 64}), (datasets::ImageBox{24, 0, 48, 64})) << "as the training's shape";
+  EXPECT_EQ(small.Shown({48, 64}), (datasets::ImageBox{0, 0, 48, 64}));
+  files.part = pixels.part = small.part = 0.5;
+  EXPECT_EQ(files.Shown({48, 64}), (datasets::ImageBox{12, 20, 24, 24}));
+  EXPECT_EQ(pixels.Shown({48, 64}), (datasets::ImageBox{0, 0, 48, 64}))
+      << "an evaluation knows no part there";
+  EXPECT_EQ(small.Shown({48, 64}), (datasets::ImageBox{0, 0, 48, 64}));
 }
 
 }  // namespace

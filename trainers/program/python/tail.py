@@ -10,6 +10,20 @@ def load(folder=HERE):
     return model.eval()
 
 
+def shown(width, height):
+    """The part of an image that is shown, as of test images: left, top, right, bottom."""
+    shape_height, shape_width = CONFIG["shape"]
+    box_width, box_height = width, height
+    if CONFIG["part"] != 1:
+        box_width = box_height = max(1, round(CONFIG["part"] * min(width, height)))
+    elif height * shape_width > width * shape_height:
+        box_height = min(height, max(1, (2 * width * shape_height + shape_width) // (2 * shape_width)))
+    else:
+        box_width = min(width, max(1, (2 * height * shape_width + shape_height) // (2 * shape_height)))
+    left, top = (width - box_width) // 2, (height - box_height) // 2
+    return left, top, left + box_width, top + box_height
+
+
 def preprocess(image):
     """A PIL image of any size -> [1, 3, S, S], as in training: the middle of the image, resized where it has
     another size than the training images, centred on black where the network takes larger ones."""
@@ -17,11 +31,7 @@ def preprocess(image):
 
     image = ImageOps.exif_transpose(image).convert("RGB")
     size, (height, width) = CONFIG["input_size"], CONFIG["target_size"]
-    if image.size != (width, height):
-        scale = min(image.width / width, image.height / height)
-        box_width, box_height = round(width * scale), round(height * scale)
-        left, top = (image.width - box_width) // 2, (image.height - box_height) // 2
-        image = image.crop((left, top, left + box_width, top + box_height)).resize((width, height), Image.BILINEAR)
+    image = image.crop(shown(*image.size)).resize((width, height), Image.BILINEAR)
     canvas = Image.new("RGB", (size, size))
     canvas.paste(image, ((size - width) // 2, (size - height) // 2))
     pixels = torch.frombuffer(bytearray(canvas.tobytes()), dtype=torch.uint8).view(1, size, size, 3)
