@@ -144,9 +144,12 @@ absl::StatusOr<std::unique_ptr<trainers::Task>> MakeTask(const trainers::TaskInp
 }
 
 /// The file's class embedding has a row for each class and one for none.
-int64_t ClassesOf(const trainers::NamedTensors& weights) {
+absl::StatusOr<int64_t> ClassesOf(const trainers::NamedTensors& weights) {
   for (const auto& [name, tensor] : weights) {
-    if (name == "class_embedding.weight") return tensor.size(0) - 1;
+    if (name != "class_embedding.weight") continue;
+    if (tensor.dim() != 2 || tensor.size(0) < 2 || tensor.numel() == 0)
+      return absl::InvalidArgumentError(absl::StrCat("its ", name, " is no embedding of classes"));
+    return tensor.size(0) - 1;
   }
   return 0;
 }
@@ -161,7 +164,9 @@ absl::Status DrawSamples(Settings settings) {
   if (file.empty()) file = folder + "/model_ema.safetensors";
   MT_ASSIGN_OR_RETURN(const trainers::NamedTensors weights, trainers::LoadTensors(file));
   const int size = settings.IsSet("image_size") ? static_cast<int>(settings.Int("image_size")) : 32;
-  MT_ASSIGN_OR_RETURN(const auto task, MakeDiffusion(settings, size, ClassesOf(weights)));
+  const absl::StatusOr<int64_t> classes = ClassesOf(weights);
+  if (!classes.ok()) return Annotate(classes.status(), file);
+  MT_ASSIGN_OR_RETURN(const auto task, MakeDiffusion(settings, size, *classes));
   MT_RETURN_IF_ERROR(trainers::InitFrom(file, task->module()));
   MT_RETURN_IF_ERROR(CheckWritable(folder));
   const std::string picture = folder + "/samples.png";

@@ -293,9 +293,11 @@ int RunProgram(int argc, char** argv, const Program& program) {
   if (!wanted.ok()) return Fail(run, wanted.status(), 2);
   if (!*wanted) return PrintHelp(run);
   if (program.alternate_main) {
-    if (const std::optional<absl::Status> done = program.alternate_main(run.settings)) {
-      return done->ok() ? 0 : Fail(run, *done, 1);
-    }
+    std::optional<absl::Status> done;
+    const absl::Status thrown =
+        TorchStatus(program.name, [&] { done = program.alternate_main(run.settings); });
+    if (!thrown.ok()) done = thrown;
+    if (done) return done->ok() ? 0 : Fail(run, *done, 1);
   }
   if (const int mode = RunModeIfAsked(run); mode >= 0) return mode;
   if (const absl::Status status = ReadRun(run); !status.ok()) return Fail(run, status, 2);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/support/port.h"
 #include "tests/trainers/support/trainer_program.h"
+#include "trainers/weights/safetensors.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -125,6 +126,18 @@ TEST_F(ProgramsTest, DiffusionDrawsGridsAndSamplesWithoutTraining) {
               HasSubstr("model_ema.safetensors"));
   EXPECT_THAT(Failure("diffusion", {"--sample", "4", "--model_folder", run, "--channels", "16"}, 1),
               HasSubstr("other shape"));
+}
+
+/// A file of weights may be anybody's: what it cannot be is said, not thrown.
+TEST_F(ProgramsTest, DiffusionRefusesWeightsThatNoNetworkHas) {
+  const std::string weights = folder_.File("weights.safetensors");
+  const Args sample = {"--sample", "1", "--model_folder", folder_.File("run"), "--init_from", weights};
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{}, {8}, {0, 4}, {1LL << 50, 0}}) {
+    ASSERT_TRUE(SaveTensors(weights, {{"class_embedding.weight", at::zeros(shape)}}, {}).ok());
+    EXPECT_THAT(Failure("diffusion", sample, 1), HasSubstr("class_embedding.weight"))
+        << at::IntArrayRef(shape);
+  }
 }
 
 TEST_F(ProgramsTest, APreviewShowsAugmentedImagesAndTrainsNothing) {
