@@ -98,8 +98,11 @@ absl::Status EvaluateTogether(const Run& run, const TrainedNetwork& network, con
   bool told = false;
   while (true) {
     const Assignment& who = membership.assignment();
-    const EvaluationPart part{
-        .size = size, .rank = who.rank, .world_size = who.world_size, .precision = run.precision};
+    const EvaluationPart part{.size = size,
+                              .rank = who.rank,
+                              .world_size = who.world_size,
+                              .precision = run.precision,
+                              .image_size = run.options.test_image_size()};
     absl::StatusOr<Evaluation> result = Evaluate(*network.task, *batches, part, membership.group(),
                                                  [&] { membership.ReportProgress(0, 0, 0); });
     absl::Status status = result.status();

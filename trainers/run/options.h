@@ -76,6 +76,7 @@ struct TrainOptions {
   double validation_share = 0;        // of the training images, kept back to choose the best epoch by
   int64_t early_stopping_epochs = 0;  // without a better one that end the run, 0 = never
 
+  int test_image_size() const { return eval_image_size > 0 ? eval_image_size : image_size; }
   SourceOptions source() const {
     return {.seed = seed,
             .plan = plan,

@@ -18,8 +18,11 @@ absl::StatusOr<Evaluation> TrainLoop::EvaluateOn(const ImageBatches& batches,
   const int64_t size = wanted > 0 ? std::min(wanted, split.size()) : split.size();
   MT_RETURN_IF_ERROR(data_wait_.AwaitImages(split, size, steps()));
   Reach(Fault::At::kEvaluate);
-  const EvaluationPart part{
-      .size = size, .rank = who.rank, .world_size = who.world_size, .precision = in_.precision};
+  const EvaluationPart part{.size = size,
+                            .rank = who.rank,
+                            .world_size = who.world_size,
+                            .precision = in_.precision,
+                            .image_size = in_.options.test_image_size()};
   return Evaluate(in_.task, batches, part, membership_.group(), [this] { StillHere(); });
 }
 

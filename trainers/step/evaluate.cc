@@ -25,21 +25,22 @@ Task::Sums NoSums(const Task& task) {
 }
 
 /// Whole batches: what a network makes of an image may depend, in the last bit, on how many there are.
-MicroBatchRange RangeOf(const EvaluationPart& part) {
-  const int64_t batches = (part.size + kEvaluationBatch - 1) / kEvaluationBatch;
+MicroBatchRange RangeOf(const EvaluationPart& part, int64_t at_once) {
+  const int64_t batches = (part.size + at_once - 1) / at_once;
   const MicroBatchRange range = MicroBatchesOf(batches, part.rank, part.world_size);
-  return {range.begin * kEvaluationBatch, std::min(range.end * kEvaluationBatch, part.size)};
+  return {range.begin * at_once, std::min(range.end * at_once, part.size)};
 }
 
 /// The device has two batches at most before it: each one's images take memory until it has been computed.
 absl::Status AddSamples(Task& task, const ImageBatches& batches, const EvaluationPart& part, Task::Sums& sums,
                         const std::function<void()>& each_batch) {
   const at::Device device = sums.loss.device();
-  const MicroBatchRange range = RangeOf(part);
+  const int64_t at_once = EvaluationBatch(part.image_size);
+  const MicroBatchRange range = RangeOf(part, at_once);
   std::function<absl::Status()> computed;
-  for (int64_t begin = range.begin; begin < range.end; begin += kEvaluationBatch) {
+  for (int64_t begin = range.begin; begin < range.end; begin += at_once) {
     each_batch();
-    std::vector<int64_t> ids(std::min(kEvaluationBatch, range.end - begin));
+    std::vector<int64_t> ids(std::min(at_once, range.end - begin));
     std::iota(ids.begin(), ids.end(), begin);
     {
       const Autocast autocast(device.type(), part.precision);
@@ -72,6 +73,12 @@ void SumOverWorkers(const collectives::ProcessGroup& group, double& loss, const 
 }
 
 }  // namespace
+
+int64_t EvaluationBatch(int image_size) {
+  constexpr int64_t kPixels = kEvaluationBatch * 224 * 224;
+  const int64_t pixels = std::max(int64_t{1}, int64_t{image_size} * image_size);
+  return std::clamp(kPixels / pixels, int64_t{1}, kEvaluationBatch);
+}
 
 absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, const EvaluationPart& part,
                                     const collectives::ProcessGroup& group,

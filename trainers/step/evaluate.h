@@ -21,14 +21,18 @@ struct Evaluation {
   std::optional<double> top5 = {};  // part of the samples whose class is among the first five guesses
 };
 
-/// Images computed at once.
+/// Images computed at once, at most.
 inline constexpr int64_t kEvaluationBatch = 250;
+/// Of so many pixels a side: as many as fit into the memory of kEvaluationBatch of 224 x 224. No more than
+/// that of smaller ones, so that these are computed as they always were.
+int64_t EvaluationBatch(int image_size);
 
 /// Who evaluates what: samples [0, size), of which worker `rank` takes contiguous batches.
 struct EvaluationPart {
   int64_t size = 0;
   int rank = 0, world_size = 1;
   Precision precision = Precision::kFp32;  // that steps are computed in
+  int image_size = 0;                      // pixels a side that the network computes with, 0: few
 };
 
 /// Every member calls it (`group` null: alone) and gets the same result. A pure function of the weights;

@@ -124,6 +124,31 @@ TEST(Evaluate, ComputesInThePrecisionOfTheSteps) {
   std::filesystem::remove_all(folder);
 }
 
+/// What 250 images of 1024 x 1024 take no device has.
+TEST(Evaluate, ComputesFewerLargeImagesAtOnce) {
+  const std::string folder = *MakeTemporaryFolder("mtrun_evaluate_");
+  const std::string path =
+      testing::WritePackedSet(folder, "set", {.train = 1, .test = 30}, testing::LearnablePixel);
+  const auto split = datasets::PackedSplit::Open(path, "test");
+  ASSERT_TRUE(split.ok()) << split.status();
+  const BatchMaker batches(*split, {.image_size = 32});
+  const auto net = std::make_shared<models::CnnA>(7);
+  for (const auto& [image_size, largest] : {std::pair{32, 30}, {224, 30}, {1024, 11}, {8192, 1}}) {
+    int64_t seen = 0;
+    Model model = AsModel(net);
+    model.forward = [&](const at::Tensor& images) {
+      seen = std::max(seen, images.size(0));
+      return net->forward(images);
+    };
+    ClassifierTask task(model, MeanCrossEntropy, 10);
+    const auto result = Evaluate(task, batches, {.size = 30, .image_size = image_size}, nullptr);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(seen, largest) << image_size;
+  }
+  for (const int image_size : {0, 28, 32, 224}) EXPECT_EQ(EvaluationBatch(image_size), kEvaluationBatch);
+  std::filesystem::remove_all(folder);
+}
+
 /// Over three batches: on a device each such question would wait for it.
 TEST(Evaluate, AsksTheDeviceOnce) {
   const std::string folder = *MakeTemporaryFolder("mtrun_evaluate_");
