@@ -232,10 +232,13 @@ absl::StatusOr<std::vector<StoredTensor>> ReadTensors(const PickleValue& root, c
   MT_ASSIGN_OR_RETURN(const PickleValue* dict, FindStateDict(root));
   TensorReader reader(storages, kMostShared * file_size);
   std::vector<StoredTensor> tensors;
+  std::set<absl::string_view> names;
   for (size_t i = 0; i < dict->items.size(); i += 2) {
     auto tensor = reader.Read(*dict->items[i + 1]);
     if (!tensor.ok()) return Annotate(tensor.status(), dict->items[i]->text);
     tensor->name = dict->items[i]->text;
+    if (!names.insert(dict->items[i]->text).second)
+      return BrokenLayout(absl::StrCat("two tensors named ", tensor->name));
     tensors.push_back(*std::move(tensor));
   }
   StripModulePrefix(tensors);
@@ -349,6 +352,23 @@ uint64_t SizeOf(StoredType type) {
   }
   MT_CHECK(false) << "stored type " << static_cast<int>(type);
   return 1;
+}
+
+void CopyElements(const StoredTensor& stored, char* out) {
+  const uint64_t element = SizeOf(stored.type);
+  const char* const first = stored.storage.data() + static_cast<uint64_t>(stored.offset) * element;
+  std::vector<int64_t> index(stored.sizes.size(), 0);
+  int64_t from = 0;
+  for (int64_t i = 0; i < stored.numel; ++i, out += element) {
+    std::memcpy(out, first + static_cast<uint64_t>(from) * element, element);
+    for (size_t d = index.size(); d-- > 0;) {
+      if (stored.sizes[d] == 1) continue;  // its stride may be any number
+      from += stored.strides[d];
+      if (++index[d] < stored.sizes[d]) break;
+      from -= stored.sizes[d] * stored.strides[d];
+      index[d] = 0;
+    }
+  }
 }
 
 bool LooksLikePth(absl::string_view file) {

@@ -38,6 +38,9 @@ struct StoredTensor {
   absl::string_view storage;  // whole, within the file's bytes
 };
 
+/// Writes numel elements, in the order of a contiguous tensor. The stride of a side of 1 does not matter.
+void CopyElements(const StoredTensor& stored, char* out);
+
 /// By the first bytes of a file.
 bool LooksLikePth(absl::string_view file);
 

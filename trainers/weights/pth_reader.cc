@@ -54,17 +54,7 @@ at::Tensor Gather(const StoredTensor& stored) {
     std::memcpy(out, first, static_cast<size_t>(stored.numel) * element);
     return Clean(tensor);
   }
-  std::vector<int64_t> index(stored.sizes.size(), 0);
-  int64_t from = 0;
-  for (int64_t i = 0; i < stored.numel; ++i, out += element) {
-    std::memcpy(out, first + from * static_cast<int64_t>(element), element);
-    for (size_t d = index.size(); d-- > 0;) {
-      from += stored.strides[d];
-      if (++index[d] < stored.sizes[d]) break;
-      from -= stored.sizes[d] * stored.strides[d];
-      index[d] = 0;
-    }
-  }
+  CopyElements(stored, out);
   return Clean(tensor);
 }
 

@@ -8,6 +8,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include "absl/strings/str_cat.h"
 #include "base/posix.h"
@@ -56,20 +57,9 @@ bool Same(const std::vector<StoredTensor>& a, const std::vector<StoredTensor>& b
 uint64_t SumOfAll(const std::vector<StoredTensor>& tensors) {
   uint64_t sum = 0;
   for (const StoredTensor& tensor : tensors) {
-    std::vector<int64_t> index(tensor.sizes.size(), 0);
-    int64_t at = tensor.offset;
-    for (int64_t i = 0; i < tensor.numel; ++i) {
-      const uint64_t element = SizeOf(tensor.type);
-      for (uint64_t b = 0; b < element; ++b) {
-        sum += static_cast<uint8_t>(tensor.storage.data()[static_cast<uint64_t>(at) * element + b]);
-      }
-      for (size_t d = index.size(); d-- > 0;) {
-        at += tensor.strides[d];
-        if (++index[d] < tensor.sizes[d]) break;
-        at -= tensor.sizes[d] * tensor.strides[d];
-        index[d] = 0;
-      }
-    }
+    std::string bytes(static_cast<uint64_t>(tensor.numel) * SizeOf(tensor.type), 0);
+    CopyElements(tensor, bytes.data());
+    for (const char byte : bytes) sum += static_cast<uint8_t>(byte);
   }
   return sum;
 }
@@ -146,6 +136,87 @@ TEST(pth_layout, SaysWhereTensorsLie) {
   EXPECT_LE(first.storage.data() + first.storage.size(), file.data() + file.size());
   EXPECT_FALSE(LooksLikePth("{\"__metadata__\"}"));
   EXPECT_TRUE(LooksLikePth(file.substr(0, 14)));
+}
+
+// ---- files that were made to do harm
+
+template <typename T>
+void AddNumber(std::string& out, T value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+/// A zip file of plain entries.
+std::string ZipOf(const std::vector<std::pair<std::string, std::string>>& entries) {
+  std::string out, directory;
+  for (const auto& [name, data] : entries) {
+    std::string about(8, 0);  // flags, method, time and date, in front of the checksum
+    AddNumber<uint32_t>(
+        about, static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size())));
+    AddNumber<uint32_t>(about, static_cast<uint32_t>(data.size()));
+    AddNumber<uint32_t>(about, static_cast<uint32_t>(data.size()));
+    AddNumber<uint32_t>(about, static_cast<uint32_t>(name.size()));  // and no extra field
+    directory += absl::StrCat("PK\1\2", std::string(4, 0), about, std::string(10, 0));
+    AddNumber<uint32_t>(directory, static_cast<uint32_t>(out.size()));
+    directory += name;
+    out += absl::StrCat("PK\3\4", std::string(2, 0), about, name, data);
+  }
+  const auto at = static_cast<uint32_t>(out.size()), count = static_cast<uint32_t>(entries.size());
+  out += absl::StrCat(directory, "PK\5\6", std::string(4, 0));
+  AddNumber<uint32_t>(out, count << 16 | count);
+  AddNumber<uint32_t>(out, static_cast<uint32_t>(directory.size()));
+  AddNumber<uint32_t>(out, at);
+  return out + std::string(2, 0);
+}
+
+std::string PickledText(const std::string& text) {
+  std::string out = "X";
+  AddNumber<uint32_t>(out, static_cast<uint32_t>(text.size()));
+  return out + text;
+}
+
+/// A state dict of tensors of one element, named so, in one storage of `numel` float32.
+std::string PickleOf(const std::vector<std::string>& names, int32_t numel) {
+  std::string size = "J";
+  AddNumber<int32_t>(size, numel);
+  // Made once, then taken from the memo.
+  const std::string call = "ctorch._utils\n_rebuild_tensor_v2\nq\1";
+  const std::string storage = absl::StrCat("(", PickledText("storage"), "ctorch\nFloatStorage\n",
+                                           PickledText("0"), PickledText("cpu"), size, "tQq\2");
+  std::string out = "\x80\2}(";
+  for (const std::string& name : names) {
+    const bool first = &name == &names.front();
+    absl::StrAppend(&out, PickledText(name), first ? call : "h\1", "(", first ? storage : "h\2",
+                    absl::string_view("K\0K\1\x85K\1\x85\x89NtR", 12));
+  }
+  return out + "u.";
+}
+
+/// 3 + 8 MB that would cost hours if each tensor's storage were verified anew.
+TEST(pth_layout, AStorageIsVerifiedOnceForAllThatLieInIt) {
+  constexpr int kNumel = 2 << 20;
+  std::vector<std::string> names;
+  for (int i = 0; i < 100000; ++i) names.push_back(absl::StrCat(i));
+  const std::string file =
+      ZipOf({{"x/data.pkl", PickleOf(names, kNumel)}, {"x/data/0", std::string(4 * kNumel, 1)}});
+  const auto parsed = ParsePthLayout(file);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->size(), names.size());
+}
+
+/// Of a side of 1 the stride says nothing, and PyTorch takes any; the dev preset sees where it is added up.
+TEST(pth_layout, TheStrideOfASideOfOneMayBeAnything) {
+  const std::string bytes = "abcdefgh";
+  const StoredTensor column{
+      .sizes = {2, 1}, .strides = {1, INT64_MAX}, .offset = 0, .numel = 2, .storage = bytes};
+  std::string out(8, 0);
+  CopyElements(column, out.data());
+  EXPECT_EQ(out, bytes);
+}
+
+TEST(pth_layout, ANameThatComesTwiceIsRefused) {
+  const std::string file = ZipOf({{"x/data.pkl", PickleOf({"a", "b", "a"}, 1)}, {"x/data/0", "abcd"}});
+  EXPECT_THAT(std::string(ParsePthLayout(file).status().message()),
+              ::testing::HasSubstr("two tensors named a"));
 }
 
 }  // namespace

@@ -106,6 +106,21 @@ TEST(zip_archive, RefusesWhatItCannotRead) {
   EXPECT_THAT(std::string(ZipArchive::Open(c).status().message()), HasSubstr("two entries named x"));
 }
 
+TEST(zip_archive, VerifiesAnEntryOnce) {
+  const std::string file = MakeZip("x", "data");
+  const auto archive = ZipArchive::Open(file);
+  ASSERT_TRUE(archive.ok()) << archive.status();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(*archive->Read("x"), "data");
+  EXPECT_EQ(archive->verifications(), 1);
+}
+
+/// Many names for one large part of a file: each would be verified.
+TEST(zip_archive, EntriesThatOverlapAreRefused) {
+  std::string file = MakeZip("x", std::string(1000, 'd'), {.copies = 2});
+  file[file.rfind("PK\1\2") + 46] = 'y';  // the name in the directory
+  EXPECT_THAT(std::string(ZipArchive::Open(file).status().message()), HasSubstr("its entries overlap"));
+}
+
 TEST(zip_archive, NoticesDamage) {
   const std::string good = MakeZip("x", "data");
   std::string bad = good;
