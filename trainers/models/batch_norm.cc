@@ -48,7 +48,8 @@ at::Tensor BatchNorm::forward(const at::Tensor& x) {
     return at::batch_norm(x, weight_, bias_, running_mean_, running_var_, /*training=*/false, kMomentum, kEps,
                           at::globalContext().userEnabledCuDNN());
   }
-  Normalised result = scope_ ? scope_->Normalise(x, weight_, bias_, kEps) : NormaliseAlone(x);
+  const std::shared_ptr<BatchNormScope> scope = scope_.lock();
+  Normalised result = scope ? scope->Normalise(x, weight_, bias_, kEps) : NormaliseAlone(x);
   if (!result.known) WarnOfOneValue();
   if (sum_.defined() && x.size(0) > 0 && result.known) {
     torch::NoGradGuard no_grad;

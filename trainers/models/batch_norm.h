@@ -45,15 +45,15 @@ class BatchNorm : public torch::nn::Module {
   /// Training mode: by the mean and variance of `x` alone, or of the scope. Evaluation: by the running
   /// statistics.
   at::Tensor forward(const at::Tensor& x);
-  /// Null: each pass by itself.
-  void SetScope(std::shared_ptr<BatchNormScope> scope) { scope_ = std::move(scope); }
+  /// Null: each pass by itself, as when nobody else holds the scope any more: it ends with its generation.
+  void SetScope(const std::shared_ptr<BatchNormScope>& scope) { scope_ = scope; }
 
  private:
   friend class RunningStatistics;
   Normalised NormaliseAlone(const at::Tensor& x) const;
 
   at::Tensor weight_, bias_, running_mean_, running_var_, num_batches_tracked_;
-  std::shared_ptr<BatchNormScope> scope_;
+  std::weak_ptr<BatchNormScope> scope_;
   at::Tensor sum_;    // float64 [2, C], of statistics times samples; undefined: nobody collects
   at::Tensor count_;  // float64 [1], samples
 };

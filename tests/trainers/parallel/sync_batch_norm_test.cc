@@ -76,6 +76,16 @@ struct Net : torch::nn::Module {
   torch::nn::Conv2d conv{nullptr};
 };
 
+/// The group of a generation that is over must go: its connections are.
+TEST(sync_batch_norm, GoesWithTheStepThatMadeIt) {
+  Net net;
+  std::shared_ptr<SyncBatchNorm> scope = MakeSyncBatchNorm(net, nullptr, 0, 1);
+  const std::weak_ptr<SyncBatchNorm> seen = scope;
+  scope.reset();
+  EXPECT_TRUE(seen.expired()) << "layers hold it";
+  EXPECT_TRUE(net.forward(at::rand({2, 3, 4, 4})).defined());
+}
+
 struct Statistics {
   std::vector<at::Tensor> gradients, buffers;
   double loss = 0;
