@@ -1,5 +1,6 @@
 #include "trainers/optim/clip_grad_norm.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/types.h>
@@ -30,6 +31,25 @@ TEST(clip, SameAsPyTorchs) {
   const double want = torch::nn::utils::clip_grad_norm_(parameters, 2.0);
   EXPECT_NEAR(ClipGradients(gradients, 2.0).item<double>(), want, 1e-5 * want);
   for (size_t i = 0; i < gradients.size(); ++i) EXPECT_TRUE(at::allclose(gradients[i], parameters[i].grad()));
+}
+
+/// LibTorch 2.11 adds up squares in one thread, unlike sums: another version may not.
+TEST(clip, SameBitsWithAnyNumberOfThreads) {
+  const int before = at::get_num_threads();
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    for (int i = 0; i < 20; ++i) {  // most sums that differ have the same root
+      const at::Tensor gradient = at::rand({1 << 20}, type);
+      std::vector<at::Tensor> norms;
+      for (const int threads : {1, 4}) {
+        at::set_num_threads(threads);
+        norms.push_back(ClipGradients({gradient.clone(), gradient.narrow(0, 0, 70000).clone()}, 1.0));
+      }
+      EXPECT_TRUE(norms[0].equal(norms[1])) << (norms[0] - norms[1]).item<double>() << toString(type);
+      const double want = at::cat({gradient, gradient.narrow(0, 0, 70000)}).norm().item<double>();
+      EXPECT_NEAR(norms[0].item<double>(), want, 1e-5 * want);
+    }
+  }
+  at::set_num_threads(before);
 }
 
 }  // namespace
