@@ -332,7 +332,10 @@ TEST_F(ExportTest, PyTorchSeesThePartThatIsShown) {
 /// The whole of larger pixels, stretched.
 TEST_F(ExportTest, PyTorchStretchesPixelsAsTrainingDid) {
   const std::string data = Data({.height = 48, .width = 64, .train = 16, .test = 8});
-  ExpectSameInPython("cnnA", data, {"--image_size", "32", "--eval_part", "0.75", "--max_steps", "60", "--epochs", "20", "--momentum", "0.9"}, "1e-2");
+  ExpectSameInPython("cnnA", data,
+                     {"--image_size", "32", "--eval_part", "0.75", "--max_steps", "60", "--epochs", "20",
+                      "--momentum", "0.9"},
+                     "1e-2");
 }
 
 constexpr char kRunUnet[] = R"(

@@ -191,7 +191,7 @@ std::string PickleOf(const std::vector<std::string>& names, int32_t numel) {
   return out + "u.";
 }
 
-/// 3 + 8 MB that would cost hours if each tensor's storage were verified anew.
+/// 3 + 8 MB that would cost hours if each tensor's storage were verified again.
 TEST(pth_layout, AStorageIsVerifiedOnceForAllThatLieInIt) {
   constexpr int kNumel = 2 << 20;
   std::vector<std::string> names;
