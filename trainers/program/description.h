@@ -12,8 +12,8 @@
 namespace mtrun::trainers {
 
 struct Description {
-  std::string program;
-  std::vector<std::string> classes;
+  std::string program = {};
+  std::vector<std::string> classes = {};
   int image_size = 0;                   // pixels a side that the network computes with
   int input_size = 0;                   // and that it is given: it may enlarge them itself
   int data_height = 0, data_width = 0;  // of the training images, of the largest ones where they differ

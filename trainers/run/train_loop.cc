@@ -20,6 +20,15 @@
 #include "trainers/run/summary.h"
 
 namespace mtrun::trainers {
+namespace {
+
+/// Without keeping a processor busy; a step that is aborted is not waited for.
+void Pace(const Membership& membership, TimePoint until) {
+  while (MonotonicNow() < until && !membership.generation_is_over())
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+}  // namespace
 
 TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine& progress, TimePoint start)
     : in_(inputs),
@@ -135,7 +144,7 @@ absl::Status TrainLoop::Enter() {
   MT_RETURN_IF_ERROR(EnterFiles(begun));
   MT_RETURN_IF_ERROR(data_wait_.Enter(steps()));
   lifecycle_.Enter(who.world_size, files_.saves(), replica_.progress().finished);
-  MT_RETURN_IF_ERROR(KeepBestOfOthers(begun));
+  if (!begun.fresh && begun.resumed.empty()) MT_RETURN_IF_ERROR(KeepBest(/*of_others=*/true));
   StopIfStale();
   Announce(begun);
   entered_ = MonotonicNow();
@@ -190,16 +199,10 @@ absl::Status TrainLoop::Barrier() const { return FirstMember(membership_.group()
 
 // ---- a step
 
-/// Without keeping a processor busy; a step that is aborted is not waited for.
-void TrainLoop::Pace(TimePoint began) const {
-  while (MonotonicNow() - began < in_.pace && !membership_.generation_is_over())
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-}
-
 absl::Status TrainLoop::Step() {
   const Assignment& who = membership_.assignment();
   const TimePoint began = MonotonicNow();
-  Pace(began);
+  Pace(membership_, began + in_.pace);
   MT_ASSIGN_OR_RETURN(const Duration waited, data_wait_.AwaitStep(steps()));
   const double learning_rate = LearningRate(schedule_, steps());
   const StepVotes votes{.leave = membership_.wants_drain(), .regroup = membership_.wants_regroup()};

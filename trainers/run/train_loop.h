@@ -61,15 +61,13 @@ class TrainLoop {
   absl::StatusOr<bool> RunOnce();
 
   absl::Status Step();
-  void Pace(TimePoint began) const;
   absl::Status Account(const StepResult& result, double learning_rate, TimePoint began);
   absl::Status ReportRegroup();
   absl::Status DrawPicture();
 
   absl::Status EndEpoch();
   absl::StatusOr<Evaluation> EvaluateOn(const ImageBatches& batches, const datasets::PackedSplit& split);
-  absl::Status KeepBest();
-  absl::Status KeepBestOfOthers(const RunReplica::Begun& begun);
+  absl::Status KeepBest(bool of_others = false);
   absl::Status TestBest();
   void StopIfStale();
   void StillHere();

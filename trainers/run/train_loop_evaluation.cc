@@ -53,20 +53,16 @@ absl::Status TrainLoop::EndEpoch() {
   return absl::OkStatus();
 }
 
-absl::Status TrainLoop::KeepBest() {
-  if (!files_.writes()) return absl::OkStatus();
+/// `of_others`: whoever wrote the run's files when this epoch was evaluated may have gone before its weights
+/// and their checkpoint were on the disk. While no step has followed, the members hold them still.
+absl::Status TrainLoop::KeepBest(bool of_others) {
+  if (!replica_.position().evaluated || report_.BestSteps() != steps()) return absl::OkStatus();
+  if (of_others) lifecycle_.Evaluated();  // so that a checkpoint is due where one is after that epoch
+  if (!files_.writes() || (of_others && HoldsBest(in_.options.model_folder, steps())))
+    return absl::OkStatus();
   return files_.WithRoom([this] {
     return SaveBest(in_.options.model_folder, state_, steps(), report_.best_epoch, in_.metadata);
   });
-}
-
-/// Whoever wrote the run's files when the best epoch was evaluated may have gone before its weights and their
-/// checkpoint were on the disk. While no step has followed, the members hold them still.
-absl::Status TrainLoop::KeepBestOfOthers(const RunReplica::Begun& begun) {
-  const bool held = !begun.fresh && begun.resumed.empty() && replica_.position().evaluated;
-  if (!held || report_.BestSteps() != steps()) return absl::OkStatus();
-  lifecycle_.Evaluated();  // so that a checkpoint is due where one is after that epoch
-  return HoldsBest(in_.options.model_folder, steps()) ? absl::OkStatus() : KeepBest();
 }
 
 /// All members know the same history.

@@ -31,11 +31,11 @@ uint64_t SizeOf(StoredType type);
 /// One tensor: element (i, j, ...) is storage[offset + i * strides[0] + j * strides[1] + ...], in elements.
 /// All of them lie within the storage, and no tensor repeats elements beyond a bound.
 struct StoredTensor {
-  std::string name;
+  std::string name = {};
   StoredType type = StoredType::kFloat32;
-  std::vector<int64_t> sizes, strides;
+  std::vector<int64_t> sizes = {}, strides = {};
   int64_t offset = 0, numel = 1;
-  absl::string_view storage;  // whole, within the file's bytes
+  absl::string_view storage = {};  // whole, within the file's bytes
 };
 
 /// Writes numel elements, in the order of a contiguous tensor. The stride of a side of 1 does not matter.
