@@ -15,6 +15,18 @@ EndedRun EndOf(const JobMachine& job) {
 
 }  // namespace
 
+void JobTable::Remember(Remembered remembered, const std::vector<RememberedEnd>& ends) {
+  remembered_ = std::move(remembered);
+  for (const RememberedEnd& end : ends) {
+    ended_.push_back({end.job_id, end.run, end.outcome});
+    if (ended_.size() > kMaxRemembered) ended_.pop_front();
+    // The service died between the two: what is over is waited for no more.
+    const auto known = remembered_.find(end.job_id);
+    if (known != remembered_.end() && known->second.generation.incarnation == end.run.incarnation)
+      remembered_.erase(known);
+  }
+}
+
 std::vector<JobTable::JobEffect> JobTable::Step(const std::string& job_id, const Event& event,
                                                 TimePoint now) {
   std::vector<JobEffect> effects;
@@ -40,7 +52,11 @@ void JobTable::Admit(const std::string& job_id, const Event& event, const Stream
     effects.emplace_back(job_id, Send{event.node_id, std::move(why)});
     effects.emplace_back(job_id, CloseSession{event.node_id});
   };
-  if (const Ended* ended = FindEnded(job_id, opened.incarnation)) return turn_away(JobEnded{ended->outcome});
+  // Whoever knows of a later generation is of a part of the run that has gone on without the one that ended
+  // here.
+  const Ended* over = FindEnded(job_id, opened.incarnation);
+  if (over != nullptr && opened.seen.number <= over->run.last_number)
+    return turn_away(JobEnded{over->outcome});
   const auto job = jobs_.find(job_id);
   if (job != jobs_.end()) {
     const bool ended = job->second.outcome().has_value();

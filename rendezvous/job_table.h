@@ -29,12 +29,8 @@ class JobTable {
       : options_(std::move(options)), own_job_(std::move(own_job)) {}
 
   /// Before the first step: what a service at this endpoint wrote down of its jobs before it died, and how
-  /// the last runs ended there.
-  void Remember(Remembered remembered, const std::map<std::string, RememberedEnd>& ends = {}) {
-    remembered_ = std::move(remembered);
-    for (const auto& [job_id, end] : ends) ended_.push_back({job_id, end.run, end.outcome});
-    while (ended_.size() > kMaxRemembered) ended_.pop_front();
-  }
+  /// runs ended there, the oldest first.
+  void Remember(Remembered remembered, const std::vector<RememberedEnd>& ends = {});
   /// Only StreamOpened makes a job; other events of an unknown one change nothing, but what another service
   /// says of it is kept for the others.
   std::vector<JobEffect> Step(const std::string& job_id, const Event& event, TimePoint now);

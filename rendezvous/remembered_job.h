@@ -17,6 +17,7 @@ struct RememberedJob {
 
 /// A run of a job that is over: a node that was away then, and has a generation of it still, hears how.
 struct RememberedEnd {
+  std::string job_id;
   EndedRun run;
   JobOutcome outcome;  // without its root cause
   bool operator==(const RememberedEnd&) const = default;

@@ -7,7 +7,9 @@ import hashlib
 import io
 import os
 import secrets
+import socket
 import sys
+import time
 from dataclasses import dataclass
 
 import torch
@@ -240,17 +242,28 @@ class Replica:
         self.job.hold(outside)
         os.makedirs(self._folder, exist_ok=True)
         path = self._path(self.sampler.step)
-        with open(path + ".partial", "wb") as file:
+        self._remove_aborted()
+        partial = f"{path}.{socket.gethostname()}.{os.getpid()}.partial"
+        with open(partial, "wb") as file:
             torch.save(self._state(), file)
             file.flush()
             os.fsync(file.fileno())
         self.job.hold(outside)
-        os.replace(path + ".partial", path)
+        os.replace(partial, path)
         steps = self._checkpoints()
         # What lies further on an earlier generation has left: this one has continued from before it.
         superseded = [] if outside else [step for step in steps if step > self.sampler.step]
         for step in superseded + [step for step in steps if step not in superseded][:-2]:
             os.remove(self._path(step))
+
+    def _remove_aborted(self):
+        """Saves that were killed: nobody writes to them any more."""
+        for name in os.listdir(self._folder):
+            path = os.path.join(self._folder, name)
+            if name.startswith("replica_") and name.endswith(".partial"):
+                with contextlib.suppress(FileNotFoundError):
+                    if time.time() - os.stat(path).st_mtime > 600:
+                        os.remove(path)
 
     def _save_if_due(self):
         if self._writes and self._folder and self._checkpoint_steps and self.sampler.step % self._checkpoint_steps == 0:
@@ -271,12 +284,13 @@ class Replica:
     @contextlib.contextmanager
     def _alone_in_folder(self):
         os.makedirs(self._folder, exist_ok=True)
-        folder = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
+        # Over NFS the lock of a folder would hold on one machine alone.
+        lock = os.open(os.path.join(self._folder, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX)
             yield
         finally:
-            os.close(folder)
+            os.close(lock)
 
     def _save_for_all(self):
         """The whole job was asked to go."""

@@ -198,7 +198,7 @@ void Registrar::WriteDown(const std::string& job_id, bool had) {
   if (!options_.embedded && job->second.settings().endpoints.size() > 1) return;
   if (const auto& outcome = job->second.outcome()) {
     const EndedRun run = {job->second.incarnation(), job->second.last_number(), outcome->success};
-    states_.End(job_id, {run, *outcome});
+    states_.End({job_id, run, *outcome});
   } else if (job->second.IsKnownToRun()) {
     states_.Keep(job_id, *job->second.last_generation(), job->second.verified());
   }

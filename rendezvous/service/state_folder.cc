@@ -1,5 +1,6 @@
 #include "rendezvous/service/state_folder.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -63,22 +64,44 @@ absl::StatusOr<Kept> Read(const std::string& path) {
 }
 
 struct KeptEnd {
-  std::string endpoint, job_id;
+  std::string endpoint;
   RememberedEnd end;
 };
+
+/// Of the last day, by the time of their writing; older ones go.
+std::vector<std::string> EndsIn(const std::string& folder) {
+  std::vector<std::pair<fs::file_time_type, std::string>> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (!absl::EndsWith(entry.path().string(), kEndEnding)) continue;
+    std::error_code gone;
+    const fs::file_time_type at = fs::last_write_time(entry.path(), gone);
+    if (gone) continue;
+    if (fs::file_time_type::clock::now() - at > kEndsStay) {
+      fs::remove(entry.path(), gone);
+    } else {
+      found.emplace_back(at, entry.path().string());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> paths;
+  for (auto& [at, path] : found) paths.push_back(std::move(path));
+  return paths;
+}
 
 absl::StatusOr<KeptEnd> ReadEnd(const std::string& path) {
   MT_ASSIGN_OR_RETURN(const std::string contents, ReadFileStart(path, kMostBytes));
   const std::vector<std::string> parts = absl::StrSplit(contents, absl::MaxSplits('\n', 3));
   if (parts.size() != 4 || parts[0] != kEndHeading) return absl::InvalidArgumentError("another kind of file");
   MT_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJsonObject(parts[3], kMostBytes));
-  KeptEnd kept{parts[1], parts[2], {}};
+  KeptEnd kept{parts[1], {}};
+  kept.end.job_id = parts[2];
   const nlohmann::json reason = json.value("reason", nlohmann::json());
   const nlohmann::json success = json.value("success", nlohmann::json());
   const auto run = WholeNumber<uint64_t>(json.value("run", nlohmann::json()));
   const auto number = WholeNumber<uint64_t>(json.value("generation", nlohmann::json()));
   const auto code = WholeNumber<int>(json.value("exit_code", nlohmann::json()));
-  if (!run || !number || !code || !reason.is_string() || !success.is_boolean())
+  if (!run || *run == 0 || !number || !code || !reason.is_string() || !success.is_boolean())
     return absl::InvalidArgumentError("malformed");
   kept.end.run = {*run, *number, success.get<bool>()};
   kept.end.outcome.success = success.get<bool>();
@@ -165,36 +188,26 @@ void StateFolder::Keep(const std::string& job_id, const Assignment& generation,
       absl::StrCat(kHeading, "\n", endpoint_, "\n", job_id, "\n", ids, "\n", EncodeMembership(generation)));
 }
 
-std::map<std::string, RememberedEnd> StateFolder::LoadEnds() {
-  std::map<std::string, RememberedEnd> found;
-  std::error_code error;
+std::vector<RememberedEnd> StateFolder::LoadEnds() {
+  std::vector<RememberedEnd> found;
   if (folder_.empty()) return found;
-  for (const auto& entry : fs::directory_iterator(folder_, error)) {
-    const std::string path = entry.path().string();
-    if (!absl::EndsWith(path, kEndEnding)) continue;
-    std::error_code gone;
-    const fs::file_time_type at = fs::last_write_time(entry.path(), gone);
-    if (gone) continue;
-    if (fs::file_time_type::clock::now() - at > kEndsStay) {
-      fs::remove(entry.path(), gone);
-      continue;
-    }
+  for (const std::string& path : EndsIn(folder_)) {
     absl::StatusOr<KeptEnd> kept = ReadEnd(path);
     if (!kept.ok()) {
       log::Warning(path, " is passed over: ", kept.status().message());
     } else if (kept->endpoint == endpoint_) {
-      found[kept->job_id] = std::move(kept->end);
+      found.push_back(std::move(kept->end));
     }
   }
   return found;
 }
 
 /// The end first: at no moment is there nothing of a run that somebody still has a generation of.
-void StateFolder::End(const std::string& job_id, const RememberedEnd& end) {
-  if (folder_.empty() || !kept_.contains(job_id)) return;
-  Put(PathOf(folder_, endpoint_, job_id, kEndEnding),
-      absl::StrCat(kEndHeading, "\n", endpoint_, "\n", job_id, "\n", EncodeEnd(end)));
-  Forget(job_id);
+void StateFolder::End(const RememberedEnd& end) {
+  if (folder_.empty() || !kept_.contains(end.job_id)) return;
+  Put(PathOf(folder_, endpoint_, end.job_id, kEndEnding),
+      absl::StrCat(kEndHeading, "\n", endpoint_, "\n", end.job_id, "\n", EncodeEnd(end)));
+  Forget(end.job_id);
 }
 
 void StateFolder::Forget(const std::string& job_id) {
@@ -250,6 +263,7 @@ bool StateFolder::Write(const std::string& path, const std::string& contents) {
     return !error;
   }
   fs::create_directories(folder_, error);
+  if (absl::EndsWith(path, kEndEnding)) EndsIn(folder_);  // a service may run for months
   const absl::Status written = WriteFileAtomically(path, contents);
   if (!written.ok()) Complain(std::string(written.message()));
   return written.ok();

@@ -40,10 +40,10 @@ class StateFolder {
   /// This generation runs, and these of its members are verified; the same again changes nothing, and costs
   /// next to nothing: it is called at each event of the job.
   void Keep(const std::string& job_id, const Assignment& generation, const std::set<std::string>& verified);
-  /// How the last run of each job ended, by job id: those of the last day.
-  std::map<std::string, RememberedEnd> LoadEnds();
+  /// How the last run of each job ended: those of the last day, the oldest first.
+  std::vector<RememberedEnd> LoadEnds();
   /// The run has ended so; again, it changes nothing.
-  void End(const std::string& job_id, const RememberedEnd& end);
+  void End(const RememberedEnd& end);
   /// Nobody is left that knows of the job.
   void Forget(const std::string& job_id);
 

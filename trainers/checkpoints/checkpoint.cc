@@ -1,6 +1,7 @@
 #include "trainers/checkpoints/checkpoint.h"
 
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -84,8 +85,8 @@ absl::Status WriteFiles(Files& files, const std::string& folder, const Snapshot&
 }
 
 bool Supersedes(const Snapshot& snapshot, const Checkpoint& other) {
-  return PositionOf(snapshot.state, snapshot.step).generation >
-         PositionOf(other.state, other.step).generation;
+  const std::optional<Position> ours = PositionOf(snapshot.state), theirs = PositionOf(other.state);
+  return ours && theirs && ours->generation > theirs->generation;
 }
 
 /// True when this step is there whole. What is damaged goes out of the way, under a name that no search takes
@@ -109,26 +110,42 @@ absl::Status RemoveStep(Files& files, const std::string& root, int64_t step) {
   return files.Remove(going);
 }
 
+/// In place of one that it supersedes, which is there until the new one is.
+absl::Status Replace(Files& files, const std::string& root, const Snapshot& snapshot,
+                     const std::string& partial) {
+  const std::string path = absl::StrCat(root, "/", StepFolder(snapshot.step));
+  const std::string aside = absl::StrCat(root, "/", PartialFolder(snapshot.step, "removed"));
+  // Reading what was there may have taken long.
+  if (snapshot.may_commit) MT_RETURN_IF_ERROR(snapshot.may_commit());
+  MT_RETURN_IF_ERROR(files.Remove(aside));
+  MT_RETURN_IF_ERROR(files.Rename(path, aside));
+  if (const absl::Status renamed = files.Rename(partial, path); !renamed.ok()) {
+    files.Rename(aside, path).IgnoreError();
+    return renamed;
+  }
+  MT_RETURN_IF_ERROR(files.SyncFolder(root));
+  files.Remove(aside).IgnoreError();  // room is all that it costs
+  return absl::OkStatus();
+}
+
 absl::Status Publish(Files& files, const std::string& root, const Snapshot& snapshot,
                      const std::string& partial) {
   MT_RETURN_IF_ERROR(WriteFiles(files, partial, snapshot));
   if (snapshot.may_commit) MT_RETURN_IF_ERROR(snapshot.may_commit());
   const std::string path = absl::StrCat(root, "/", StepFolder(snapshot.step));
-  absl::Status renamed = files.Rename(partial, path);
+  const absl::Status renamed = files.Rename(partial, path);
   if (absl::IsAlreadyExists(renamed)) {
     const absl::StatusOr<Checkpoint> there = ReadCheckpoint(files, path, snapshot.step);
+    if (there.ok() && Supersedes(snapshot, *there)) return Replace(files, root, snapshot, partial);
     // Another writer of a shared folder was faster, with the same contents.
-    if (there.ok() && !Supersedes(snapshot, *there)) return files.Remove(partial);
-    if (there.ok()) MT_RETURN_IF_ERROR(RemoveStep(files, root, snapshot.step));
-    if (there.ok()) renamed = files.Rename(partial, path);
+    if (there.ok()) return files.Remove(partial);
   }
   MT_RETURN_IF_ERROR(renamed);
   return files.SyncFolder(root);
 }
 
-Position PositionOn(Files& files, const std::string& root, int64_t step) {
-  return PositionOf(files.Read(absl::StrCat(root, "/", StepFolder(step), "/", kStateFile)).value_or(""),
-                    step);
+std::optional<Position> PositionOn(Files& files, const std::string& root, int64_t step) {
+  return PositionOf(files.Read(absl::StrCat(root, "/", StepFolder(step), "/", kStateFile)).value_or(""));
 }
 
 absl::StatusOr<std::string> ReadVerified(Files& files, const std::string& folder, const Manifest& manifest,
@@ -196,15 +213,16 @@ absl::StatusOr<std::vector<int64_t>> CompleteSteps(Files& files, const std::stri
   return steps;
 }
 
-Position PositionOf(const std::string& state, int64_t step) {
+std::optional<Position> PositionOf(const std::string& state) {
   const absl::StatusOr<RunState> decoded = DecodeRunState(state);
-  return decoded.ok() ? decoded->position : Position{.generation = 0, .steps = step, .evaluated = false};
+  return decoded.ok() ? std::optional(decoded->position) : std::nullopt;
 }
 
 absl::StatusOr<std::vector<Position>> CompletePositions(Files& files, const std::string& root) {
   MT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CompleteSteps(files, root));
   std::vector<Position> positions;
-  for (const int64_t step : steps) positions.push_back(PositionOn(files, root, step));
+  for (const int64_t step : steps)
+    positions.push_back(PositionOn(files, root, step).value_or(Position{.generation = 0, .steps = step}));
   return positions;
 }
 
@@ -217,14 +235,16 @@ std::optional<std::string> StateOfNewest(Files& files, const std::string& root) 
 
 absl::StatusOr<Search> FindNewest(Files& files, const std::string& root) {
   MT_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(root));
-  std::vector<std::pair<Position, int64_t>> found;
+  std::vector<std::tuple<bool, Position, int64_t>> found;
   for (const std::string& name : names) {
-    if (const std::optional<int64_t> step = ParseStepFolder(name))
-      found.emplace_back(PositionOn(files, root, *step), *step);
+    const std::optional<int64_t> step = ParseStepFolder(name);
+    if (!step) continue;
+    const std::optional<Position> position = PositionOn(files, root, *step);
+    found.emplace_back(!position, position.value_or(Position()), *step);
   }
   std::sort(found.rbegin(), found.rend());
   Search search;
-  for (const auto& [position, step] : found) {
+  for (const auto& [unknown, position, step] : found) {
     const std::string name = StepFolder(step);
     auto checkpoint = ReadCheckpoint(files, absl::StrCat(root, "/", name), step);
     if (checkpoint.ok()) {
@@ -246,15 +266,17 @@ absl::Status RemovePartialFolders(Files& files, const std::string& root,
   return absl::OkStatus();
 }
 
-absl::Status RemoveOldSteps(Files& files, const std::string& root, const Position& saved, int keep_last,
+absl::Status RemoveOldSteps(Files& files, const std::string& root, int64_t step,
+                            const std::optional<Position>& saved, int keep_last,
                             std::optional<int64_t> best) {
   MT_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CompleteSteps(files, root));
-  std::vector<int64_t> going = StepsToRemove(steps, saved.steps, keep_last, best);
-  for (const int64_t step : steps) {
-    if (step > saved.steps && PositionOn(files, root, step).generation < saved.generation)
-      going.push_back(step);
+  std::vector<int64_t> going = StepsToRemove(steps, step, keep_last, best);
+  for (const int64_t other : steps) {
+    if (other <= step || !saved) continue;
+    const std::optional<Position> position = PositionOn(files, root, other);
+    if (position && position->generation < saved->generation) going.push_back(other);
   }
-  for (const int64_t step : going) MT_RETURN_IF_ERROR(RemoveStep(files, root, step));
+  for (const int64_t other : going) MT_RETURN_IF_ERROR(RemoveStep(files, root, other));
   return absl::OkStatus();
 }
 

@@ -69,8 +69,8 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& path,
 absl::StatusOr<std::vector<int64_t>> CompleteSteps(Files& files, const std::string& root);
 /// Where the run was, as their state.json have it; generation 0 where that does not say.
 absl::StatusOr<std::vector<Position>> CompletePositions(Files& files, const std::string& root);
-/// What state.json of `step` says, likewise.
-Position PositionOf(const std::string& state, int64_t step);
+/// What the text of a state.json says; nothing where it cannot be read.
+std::optional<Position> PositionOf(const std::string& state);
 
 /// What state.json of the newest complete step in `root` says, with none of its tensors read; nothing without
 /// one.
@@ -80,16 +80,17 @@ struct Search {
   std::optional<Checkpoint> newest;
   std::vector<std::string> passed_over;  // "step_80: damaged: model.safetensors ..."; newer than `newest`
 };
-/// Reads from the highest position down until one is intact. Errors only when `root` cannot be listed.
+/// Reads from the highest position down until one is intact; those whose position cannot be read are tried
+/// first. Errors only when `root` cannot be listed.
 absl::StatusOr<Search> FindNewest(Files& files, const std::string& root);
 
 /// Removes what killed saves left, and the steps that the rules do not keep. Failures are returned, and
 /// nothing else depends on them.
 absl::Status RemovePartialFolders(Files& files, const std::string& root,
                                   const std::function<bool(const std::string& name)>& aborted);
-/// `saved` is on the disk now. What is further and of an earlier generation goes, for a later one has
-/// continued from before it; for the others see StepsToRemove.
-absl::Status RemoveOldSteps(Files& files, const std::string& root, const Position& saved, int keep_last,
-                            std::optional<int64_t> best);
+/// `step` is on the disk now, at position `saved`. What is further and of an earlier generation goes, for a
+/// later one has continued from before it; for the others see StepsToRemove.
+absl::Status RemoveOldSteps(Files& files, const std::string& root, int64_t step,
+                            const std::optional<Position>& saved, int keep_last, std::optional<int64_t> best);
 
 }  // namespace mtrun::checkpoints

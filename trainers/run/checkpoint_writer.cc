@@ -72,7 +72,11 @@ CheckpointWriter::CheckpointWriter(const Options& options)
              Saver::Rules{.root = options.path,
                           .unique = SaverName(options.generation),
                           .keep_last = options.keep_last,
-                          .first = options.first},
+                          .first =
+                              [path = options.path, first = options.first] {
+                                RemoveAbortedSaves(path);  // another machine's was too fresh before
+                                return first ? first() : absl::OkStatus();
+                              }},
              [listener = listener_](const Saver::Result& result) { listener->Hear(result); }) {}
 
 CheckpointWriter::~CheckpointWriter() = default;

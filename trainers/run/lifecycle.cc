@@ -160,12 +160,15 @@ FileRole RoleOf(int rank, int writer, bool first_on_node, bool sees_mark) {
   return first_on_node && !sees_mark ? FileRole::kCopies : FileRole::kNone;
 }
 
-LastSave LastSaveOf(bool holds, int64_t steps, uint64_t generation, const std::vector<Position>& saved,
+LastSave LastSaveOf(bool holds, const Position& at, uint64_t generation, const std::vector<Position>& saved,
                     const checkpoints::LedgerEnd& ledger) {
-  const auto as_far = [&](const Position& other) { return other >= Position{generation, steps, false}; };
+  const auto as_far = [&at](const Position& other) {
+    return other >= Position{at.generation, at.steps, false};
+  };
   if (!holds || generation < ledger.generation || std::any_of(saved.begin(), saved.end(), as_far))
     return LastSave::kNone;
-  return generation == ledger.generation && ledger.next_step > steps ? LastSave::kBeside : LastSave::kWriter;
+  return generation == ledger.generation && ledger.next_step > at.steps ? LastSave::kBeside
+                                                                        : LastSave::kWriter;
 }
 
 }  // namespace mtrun::trainers

@@ -143,9 +143,9 @@ enum class LastSave {
   /// saving it, or have died before it could: then the run goes on from this one, and does that step again.
   kBeside,
 };
-/// `holds`: it has a state, of `steps` steps in `generation`; `saved`: of the complete checkpoints in
+/// `holds`: it has a state, as of `at`, and was in `generation` last; `saved`: the complete checkpoints in
 /// its folder; `ledger`: how far the records are there.
-LastSave LastSaveOf(bool holds, int64_t steps, uint64_t generation,
+LastSave LastSaveOf(bool holds, const checkpoints::Position& at, uint64_t generation,
                     const std::vector<checkpoints::Position>& saved, const checkpoints::LedgerEnd& ledger);
 
 }  // namespace mtrun::trainers

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <torch/cuda.h>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -141,7 +143,13 @@ absl::Status RunReplica::Receive(Membership& membership, const StatePlan& plan, 
   if (receives) MT_RETURN_IF_ERROR(own.Keep(tensors));
   absl::Status taken = TakeOver(membership.group(), rank, plan.source, receives, tensors, text);
   if (receives && taken.ok()) taken = AdoptState(text);
-  if (receives && !taken.ok()) own.PutBack(tensors);
+  if (!receives || taken.ok()) return taken;
+  // What is still on its way to a device must not come behind the own values.
+  const absl::Status back = TorchStatus("take the own state again", [&] {
+    if (!tensors.empty() && tensors.front().is_cuda()) torch::cuda::synchronize();
+    own.PutBack(tensors);
+  });
+  if (!back.ok()) run_ = 0;
   return taken;
 }
 

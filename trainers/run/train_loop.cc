@@ -349,11 +349,14 @@ absl::Status TrainLoop::SaveUnlessSaved() {
   const std::string& path = in_.options.model_folder;
   MT_RETURN_IF_ERROR(CheckRunFolder(path));
   MT_ASSIGN_OR_RETURN(const UniqueFd turn, LockFolder(path));
+  MT_ASSIGN_OR_RETURN(const std::optional<uint64_t> run,
+                      checkpoints::RunOfLedger(absl::StrCat(path, "/", checkpoints::kLedgerFile)));
+  if (run && *run != replica_.run()) return absl::OkStatus();  // another one has the folder now
   MT_ASSIGN_OR_RETURN(const auto saved, checkpoints::CompletePositions(checkpoints::RealFiles(), path));
   const checkpoints::LedgerEnd ledger =
       checkpoints::EndOfLedger(absl::StrCat(path, "/", checkpoints::kLedgerFile))
           .value_or(checkpoints::LedgerEnd{});
-  switch (LastSaveOf(replica_.exists(), steps(), replica_.generation(), saved, ledger)) {
+  switch (LastSaveOf(replica_.exists(), replica_.position(), replica_.generation(), saved, ledger)) {
     case LastSave::kNone:
       return absl::OkStatus();
     case LastSave::kWriter:

@@ -70,20 +70,22 @@ TEST_F(StateFolderTest, AJobThatHasEndedIsForgotten) {
 }
 
 TEST_F(StateFolderTest, HowTheLastRunOfAJobEndedIsKeptForADay) {
-  const RememberedEnd good{{7, 3, true}, JobOutcome{true, 0, "all 3 nodes finished", {}, false}},
-      bad{{~uint64_t{0}, 4, false}, JobOutcome{false, 137, "a \"reason\"\nof two lines", {}, true}};
+  const RememberedEnd good{"job", {7, 3, true}, JobOutcome{true, 0, "all 3 nodes finished", {}, false}},
+      bad{"job", {~uint64_t{0}, 4, false}, JobOutcome{false, 137, "a \"reason\"\nof two lines", {}, true}};
   {
     StateFolder states(path(), "node1:29400");
-    states.End("never ran", good);
+    RememberedEnd other = good;
+    other.job_id = "never ran";
+    states.End(other);
     for (const RememberedEnd* end : {&good, &bad}) {
       states.Keep("job", one_.generation, one_.verified);
-      states.End("job", *end);
-      states.End("job", good);  // said again
+      states.End(*end);
+      states.End(good);  // said again
     }
     states.Keep("job", two_.generation, two_.verified);  // the next run
   }
   StateFolder states(path(), "node1:29400");
-  EXPECT_THAT(states.LoadEnds(), ElementsAre(Pair("job", bad)));
+  EXPECT_THAT(states.LoadEnds(), ElementsAre(bad));
   EXPECT_THAT(states.Load(), ElementsAre(Pair("job", two_)));
   EXPECT_THAT(StateFolder(path(), "node2:29400").LoadEnds(), IsEmpty());
   for (const std::string& file : Files())
@@ -95,6 +97,8 @@ TEST_F(StateFolderTest, HowTheLastRunOfAJobEndedIsKeptForADay) {
 TEST_F(StateFolderTest, AnEndThatCannotBeReadIsPassedOver) {
   StateFolder(path(), "node1:29400").Keep("job", one_.generation, one_.verified);
   for (const char* text : {"", "mtrun end 1\nnode1:29400\njob\n", "mtrun end 1\nnode1:29400\njob\n{}",
+                           "mtrun end 1\nnode1:29400\njob\n{\"run\":0,\"generation\":1,\"success\":true,"
+                           "\"exit_code\":0,\"reason\":\"\"}",
                            "mtrun end 1\nnode1:29400\njob\n{\"run\":-1,\"generation\":1,\"success\":true}"}) {
     support::WriteText(path() + "/0123456789abcdef.end", text);
     EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), IsEmpty()) << text;

@@ -205,7 +205,7 @@ TEST(CheckpointTest, OneThatMayNotBeCommittedLeavesNothing) {
 Snapshot SnapshotOfGeneration(uint64_t generation, int64_t step) {
   Snapshot snapshot = SnapshotOf(static_cast<int64_t>(generation));
   snapshot.step = step;
-  snapshot.state = EncodeRunState({.run = 7, .position = {generation, step, false}});
+  snapshot.state = EncodeRunState({.run = 7, .position = {generation, step, false}, .identity = {}});
   return snapshot;
 }
 
@@ -222,13 +222,43 @@ TEST(CheckpointTest, WhatALaterGenerationHasContinuedFromBeforeIsReplaced) {
   ASSERT_TRUE(newest);
   EXPECT_EQ(newest->step, 74);
   EXPECT_EQ(newest->model.back(), 12);
-  EXPECT_EQ(PositionOf(newest->state, 74).generation, 12u);
+  EXPECT_EQ(PositionOf(newest->state)->generation, 12u);
   ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, 74), "8.1").ok()) << "a late writer";
   EXPECT_EQ(FindNewest(disk, kRun)->newest->model.back(), 12);
-  ASSERT_TRUE(RemoveOldSteps(disk, kRun, {12, 74, false}, 2, 64).ok());
+  ASSERT_TRUE(RemoveOldSteps(disk, kRun, 74, Position{12, 74, false}, 2, 64).ok());
   EXPECT_THAT(*disk.List(kRun), ElementsAre("step_64", "step_73", "step_74"));
   EXPECT_THAT(*CompletePositions(disk, kRun),
               ElementsAre(Position{8, 64, false}, Position{12, 73, false}, Position{12, 74, false}));
+}
+
+TEST(CheckpointTest, TheMachineMayStopWhileAStepIsReplaced) {
+  for (int operation = 0;; ++operation) {
+    FakeDisk disk;
+    ASSERT_TRUE(disk.MakeFolder(kRun).ok() && disk.SyncFolder("").ok());
+    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, 73), "8.1").ok());
+    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, 74), "8.1").ok());
+    disk.Plan(Fault::kStop, operation);
+    const absl::Status status = WriteCheckpoint(disk, kRun, SnapshotOfGeneration(12, 74), "12.1");
+    for (const Survives survives : kOutcomes) {
+      FakeDisk later = disk.AfterStop(survives);
+      const auto newest = FindNewest(later, kRun)->newest;
+      ASSERT_TRUE(newest) << operation;
+      EXPECT_TRUE(disk.fired() || newest->model.back() == 12);
+    }
+    if (!disk.fired()) break;
+  }
+}
+
+TEST(CheckpointTest, AStepWhosePositionCannotBeReadIsTriedAndStays) {
+  FakeDisk disk;
+  for (const int64_t step : {70, 80})
+    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, step), "8.1").ok());
+  disk.Bytes("/run/step_80/state.json")->front() = '[';
+  const auto search = FindNewest(disk, kRun);
+  EXPECT_EQ(search->newest->step, 70);
+  EXPECT_THAT(search->passed_over, ElementsAre(HasSubstr("step_80: ")));
+  ASSERT_TRUE(RemoveOldSteps(disk, kRun, 70, Position{9, 70, false}, 1, std::nullopt).ok());
+  EXPECT_THAT(*disk.List(kRun), ElementsAre("step_70", "step_80"));
 }
 
 TEST(CheckpointTest, OldStepsGoAndTheMachineMayStopMeanwhile) {
@@ -237,7 +267,7 @@ TEST(CheckpointTest, OldStepsGoAndTheMachineMayStopMeanwhile) {
     for (const int64_t step : {20, 30, 40})
       ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOf(step), "1").ok());
     disk.Plan(Fault::kStop, operation);
-    const absl::Status status = RemoveOldSteps(disk, kRun, {0, 40, false}, 2, 10);
+    const absl::Status status = RemoveOldSteps(disk, kRun, 40, std::nullopt, 2, 10);
     for (const Survives survives : kOutcomes) {
       FakeDisk later = disk.AfterStop(survives);
       EXPECT_EQ(NewestStep(later), 40);

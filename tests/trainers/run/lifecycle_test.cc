@@ -175,24 +175,27 @@ TEST(Lifecycle, OneWriterAndACopyOnEveryNodeThatDoesNotShareItsFolder) {
 }
 
 TEST(Lifecycle, AHeldStateIsSavedUnlessAnotherWasFaster) {
-  EXPECT_EQ(LastSaveOf(true, 7, 2, {{1, 3}, {2, 6}}, {2, 7}), LastSave::kWriter);
-  EXPECT_EQ(LastSaveOf(true, 7, 2, {{1, 3}, {2, 6}}, {2, 5}), LastSave::kWriter)
+  EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 3}, {2, 6}}, {2, 7}), LastSave::kWriter);
+  EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 3}, {2, 6}}, {2, 5}), LastSave::kWriter)
       << "the writer died before it wrote";
-  EXPECT_EQ(LastSaveOf(true, 7, 2, {{1, 3}, {2, 7}}, {2, 7}), LastSave::kNone);
-  EXPECT_EQ(LastSaveOf(true, 7, 2, {{1, 3}, {2, 8}}, {2, 8}), LastSave::kNone)
+  EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 3}, {2, 7}}, {2, 7}), LastSave::kNone);
+  EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 3}, {2, 8}}, {2, 8}), LastSave::kNone)
       << "another's last step was not aborted";
-  EXPECT_EQ(LastSaveOf(false, 0, 0, {}, {}), LastSave::kNone);
-  EXPECT_EQ(LastSaveOf(true, 7, 2, {{1, 3}, {2, 6}}, {3, 7}), LastSave::kNone)
+  EXPECT_EQ(LastSaveOf(false, {}, 0, {}, {}), LastSave::kNone);
+  EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 3}, {2, 6}}, {3, 7}), LastSave::kNone)
       << "the others went on without it";
 }
 
 TEST(Lifecycle, WhoIsAStepBehindTakesNothingBack) {
-  EXPECT_EQ(LastSaveOf(true, 7, 2, {{1, 3}, {2, 6}}, {2, 8}), LastSave::kBeside)
+  EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 3}, {2, 6}}, {2, 8}), LastSave::kBeside)
       << "somebody may be saving step 8";
-  EXPECT_EQ(LastSaveOf(true, 7, 2, {{1, 3}, {2, 6}}, {1, 8}), LastSave::kWriter)
+  EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 3}, {2, 6}}, {1, 8}), LastSave::kWriter)
       << "an earlier generation's, superseded";
-  EXPECT_EQ(LastSaveOf(true, 7, 2, {{1, 9}, {2, 6}}, {2, 7}), LastSave::kWriter) << "a checkpoint likewise";
-  EXPECT_EQ(LastSaveOf(true, 7, 2, {{3, 5}}, {2, 7}), LastSave::kNone) << "others have continued from before";
+  EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{1, 9}, {2, 6}}, {2, 7}), LastSave::kWriter)
+      << "a checkpoint likewise";
+  EXPECT_EQ(LastSaveOf(true, {2, 7}, 2, {{3, 5}}, {2, 7}), LastSave::kNone)
+      << "others have continued from before";
+  EXPECT_EQ(LastSaveOf(true, {2, 7}, 3, {{2, 7}}, {2, 7}), LastSave::kNone) << "no step has followed";
 }
 
 }  // namespace
