@@ -57,37 +57,6 @@ class JobTableTest : public ::testing::Test {
   JobTable table_;
 };
 
-/// It was cut off while the job ended, and the service's process with it; the id is used again at once.
-TEST_F(JobTableTest, ANodeOfARunThatEndedBeforeTheServiceBeganHearsHow) {
-  table_.Remember({}, {{"a", {7, 3, true}, JobOutcome{true, 0, "all 3 nodes finished", {}, false}}});
-  const auto effects = Open("a", "late", /*incarnation=*/7);
-  const JobEnded* ended = Find<JobEnded>(effects);
-  ASSERT_NE(ended, nullptr);
-  EXPECT_TRUE(ended->outcome.success);
-  const Assignment next = RunAll("a", "node1");
-  EXPECT_NE(next.incarnation, 7u);
-  EXPECT_NE(Find<JobEnded>(Open("a", "late", 7)), nullptr) << "beside the next run, too";
-}
-
-/// A minority that ended it, by its own time limit for instance: the others have gone on.
-TEST_F(JobTableTest, AnEndDoesNotCountForThoseWhoKnowOfALaterGeneration) {
-  table_.Remember({}, {{"a", {7, 3, false}, JobOutcome{false, 1, "fewer than 2 nodes", {}, false}}});
-  StreamOpened opened{TableSettings("a"), Generation{4, 9}, 0};
-  opened.incarnation = 7;
-  const auto effects = table_.Step("a", Event{"node1", opened}, now_);
-  EXPECT_EQ(Find<JobEnded>(effects), nullptr);
-  EXPECT_TRUE(table_.Has("a", "node1"));
-}
-
-/// Killed between writing the end and removing the membership.
-TEST_F(JobTableTest, AMembershipOfARunThatIsOverIsNotWaitedFor) {
-  Assignment over = MakeGeneration(3, {"node1", "node2"});
-  over.incarnation = 7;
-  table_.Remember({{"a", {over, {}}}},
-                  {{"a", {7, 3, true}, JobOutcome{true, 0, "all 2 nodes finished", {}, false}}});
-  EXPECT_NE(RunAll("a", "node5").incarnation, 7u);
-}
-
 TEST_F(JobTableTest, JobsDoNotMeet) {
   const Generation a = Run("a", "node1"), b = Run("b", "node1");
   EXPECT_NE(a.id, b.id);

@@ -1,0 +1,70 @@
+// Runs that ended before the service began: what was written down of them.
+#include "gtest/gtest.h"
+#include "rendezvous/job_table.h"
+#include "tests/rendezvous/job_values.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+class JobTableEndsTest : public ::testing::Test {
+ protected:
+  /// What a node of that run hears; `seen`: the newest generation that it knows of.
+  template <typename Kind>
+  bool Hears(const std::string& node, uint64_t incarnation, const Generation& seen = {}) {
+    StreamOpened opened;
+    opened.settings.job_id = "a";
+    opened.seen = seen;
+    opened.incarnation = incarnation;
+    return Says<Kind>(table_.Step("a", Event{node, opened}, TimePoint()));
+  }
+  /// Whether it is given a generation.
+  bool Runs(const std::string& node) {
+    Hears<Assigned>(node, 0);
+    Offer offer;
+    offer.node_id = offer.host = node;
+    return Says<Assigned>(table_.Step("a", Event{node, AgentSaid{OfferSent{offer}, {}, {}}}, TimePoint()));
+  }
+  static RememberedEnd End(bool success) {
+    return {"a", {7, 3, success}, JobOutcome{success, success ? 0 : 1, "it was enough", {}, false}};
+  }
+
+  JobTable table_{{3, TimePoint(), Duration::zero()}};
+
+ private:
+  template <typename Kind>
+  static bool Says(const std::vector<JobTable::JobEffect>& effects) {
+    for (const auto& [job_id, effect] : effects) {
+      const auto* send = std::get_if<Send>(&effect);
+      if (send != nullptr && std::holds_alternative<Kind>(send->event)) return true;
+    }
+    return false;
+  }
+};
+
+/// It was cut off while the job ended, and the service's process with it; the id is used again at once.
+TEST_F(JobTableEndsTest, ANodeThatComesLateHearsHow) {
+  table_.Remember({}, {End(true)});
+  EXPECT_TRUE(Hears<JobEnded>("late", 7));
+  EXPECT_TRUE(Runs("node1"));
+  EXPECT_NE(table_.jobs().at("a").incarnation(), 7u);
+  EXPECT_TRUE(Hears<JobEnded>("late", 7, {3, 5})) << "beside the next run, too";
+}
+
+/// A minority that ended it, by its own time limit for instance: the others have gone on.
+TEST_F(JobTableEndsTest, AnEndDoesNotCountForThoseWhoKnowOfALaterGeneration) {
+  table_.Remember({}, {End(false)});
+  EXPECT_FALSE(Hears<JobEnded>("node1", 7, {4, 9}));
+  EXPECT_TRUE(table_.Has("a", "node1"));
+}
+
+/// Killed between writing the end and removing the membership.
+TEST_F(JobTableEndsTest, AMembershipOfARunThatIsOverIsNotWaitedFor) {
+  Assignment over = MakeGeneration(3, {"node1", "node2"});
+  over.incarnation = 7;
+  table_.Remember({{"a", {over, {}}}}, {End(true)});
+  EXPECT_TRUE(Runs("node5"));
+  EXPECT_NE(table_.jobs().at("a").incarnation(), 7u);
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous
