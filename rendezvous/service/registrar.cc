@@ -262,6 +262,8 @@ void Registrar::Close(const SessionKey& key) {
 
 /// Says all that there is to say, as far as the stream takes it; the rest follows when it is writable.
 void Registrar::Pump(ServiceSession& session) {
+  // The stream may be the last one that keeps it, and is closed behind the last word.
+  const SessionPtr kept = session.stream ? session.stream->session : nullptr;
   const auto wants = [&] {
     return session.welcome_due || !session.end.sender.AllWritten() ||
            session.end.receiver.acknowledgement_due() || session.closing;
