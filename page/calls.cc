@@ -87,19 +87,12 @@ std::vector<std::string> Calls::InOrder(std::vector<std::string> endpoints) cons
 
 absl::StatusOr<rendezvous::LogPart> Calls::ReadAnywhere(const std::vector<std::string>& endpoints,
                                                         const LogQuestion& question) {
-  absl::Status why;
-  for (const std::string& where : endpoints) {
-    const auto part =
-        rendezvous::ReadLogWith({where}, access_.insecure, access_.token, question.job_id, question.read);
-    if (part.ok()) {
-      const MutexLock lock(mu_);
-      answered_ = where;
-      return part;
-    }
-    // A service that answers knows more than one that is away.
-    if (why.ok() || absl::IsFailedPrecondition(part.status())) why = part.status();
-  }
-  return why;
+  std::string answered;
+  const auto part = rendezvous::ReadLogWith(endpoints, access_.insecure, access_.token, question.job_id,
+                                            question.read, &answered);
+  const MutexLock lock(mu_);
+  if (part.ok()) answered_ = answered;
+  return part;
 }
 
 void Calls::ReadLog(std::vector<std::string> endpoints, const std::string& query, web::Reply reply) {

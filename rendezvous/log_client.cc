@@ -23,11 +23,12 @@ absl::StatusOr<LogPart> ReadAt(const std::string& where, bool insecure, const st
 
 absl::StatusOr<LogPart> ReadLogWith(const std::vector<std::string>& endpoints, bool insecure,
                                     const std::string& token, const std::string& job_id,
-                                    const LogRequest& request) {
+                                    const LogRequest& request, std::string* answered) {
   const wire::LogsRequest question = EncodeLogsRequest(job_id, request);
   absl::Status why;
   for (const std::string& where : endpoints) {
     const absl::StatusOr<LogPart> part = ReadAt(where, insecure, token, question);
+    if (part.ok() && answered != nullptr) *answered = where;
     if (part.ok()) return part;
     // A service that answers knows more than one that is away.
     if (why.ok() || absl::IsFailedPrecondition(part.status())) why = part.status();

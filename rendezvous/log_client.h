@@ -12,10 +12,10 @@
 
 namespace mtrun::rendezvous {
 
-/// ReadLog with the token itself.
+/// ReadLog with the token itself. `answered`: the endpoint that had the job, unchanged without one.
 absl::StatusOr<LogPart> ReadLogWith(const std::vector<std::string>& endpoints, bool insecure,
                                     const std::string& token, const std::string& job_id,
-                                    const LogRequest& request);
+                                    const LogRequest& request, std::string* answered = nullptr);
 /// What the first of `endpoints` says that has the job. kFailedPrecondition: why there is nothing.
 absl::StatusOr<LogPart> ReadLog(const std::vector<std::string>& endpoints, const Credentials& credentials,
                                 const std::string& job_id, const LogRequest& request);

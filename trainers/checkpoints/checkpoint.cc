@@ -102,23 +102,22 @@ absl::StatusOr<bool> HasIntact(Files& files, const std::string& root, const Snap
   return false;
 }
 
-/// Under a partial name first: a removal that is cut off must not leave a step that looks whole.
-absl::Status RemoveStep(Files& files, const std::string& root, int64_t step) {
-  const std::string going = absl::StrCat(root, "/", PartialFolder(step, "removed"));
-  MT_RETURN_IF_ERROR(files.Remove(going));
-  MT_RETURN_IF_ERROR(files.Rename(absl::StrCat(root, "/", StepFolder(step)), going));
-  return files.Remove(going);
+/// Gives a step the name of what goes, which it returns: a removal that is cut off must not leave a step that
+/// looks whole.
+absl::StatusOr<std::string> SetAside(Files& files, const std::string& root, int64_t step) {
+  const std::string aside = absl::StrCat(root, "/", PartialFolder(step, "removed"));
+  MT_RETURN_IF_ERROR(files.Remove(aside));
+  MT_RETURN_IF_ERROR(files.Rename(absl::StrCat(root, "/", StepFolder(step)), aside));
+  return aside;
 }
 
 /// In place of one that it supersedes, which is there until the new one is.
 absl::Status Replace(Files& files, const std::string& root, const Snapshot& snapshot,
                      const std::string& partial) {
-  const std::string path = absl::StrCat(root, "/", StepFolder(snapshot.step));
-  const std::string aside = absl::StrCat(root, "/", PartialFolder(snapshot.step, "removed"));
   // Reading what was there may have taken long.
   if (snapshot.may_commit) MT_RETURN_IF_ERROR(snapshot.may_commit());
-  MT_RETURN_IF_ERROR(files.Remove(aside));
-  MT_RETURN_IF_ERROR(files.Rename(path, aside));
+  MT_ASSIGN_OR_RETURN(const std::string aside, SetAside(files, root, snapshot.step));
+  const std::string path = absl::StrCat(root, "/", StepFolder(snapshot.step));
   if (const absl::Status renamed = files.Rename(partial, path); !renamed.ok()) {
     files.Rename(aside, path).IgnoreError();
     return renamed;
@@ -276,7 +275,10 @@ absl::Status RemoveOldSteps(Files& files, const std::string& root, int64_t step,
     const std::optional<Position> position = PositionOn(files, root, other);
     if (position && position->generation < saved->generation) going.push_back(other);
   }
-  for (const int64_t other : going) MT_RETURN_IF_ERROR(RemoveStep(files, root, other));
+  for (const int64_t other : going) {
+    MT_ASSIGN_OR_RETURN(const std::string aside, SetAside(files, root, other));
+    MT_RETURN_IF_ERROR(files.Remove(aside));
+  }
   return absl::OkStatus();
 }
 

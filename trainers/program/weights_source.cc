@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -21,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kAverage[] = "ema/";
 constexpr size_t kMostReport = 64 << 20;
 
 bool Exists(const std::string& path) {
@@ -187,11 +187,7 @@ absl::Status LoadInto(const WeightsSource& source, const torch::nn::Module& modu
   MT_ASSIGN_OR_RETURN(NamedTensors weights, LoadWeights(source.file));
   if (!source.average.empty()) {
     MT_ASSIGN_OR_RETURN(const NamedTensors rest, LoadTensors(source.average));
-    for (auto& [name, tensor] : weights) {
-      for (const auto& [of, average] : rest) {
-        if (of == absl::StrCat(kAverage, name)) tensor = average;
-      }
-    }
+    weights = WithAverages(std::move(weights), rest);
   }
   NamedTensors model = StateDict(module);
   std::erase_if(model, [&](const auto& item) {  // files from before PyTorch 0.4.1 lack them

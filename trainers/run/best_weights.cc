@@ -35,14 +35,9 @@ absl::Status LoadOfCheckpoint(const std::string& folder, int64_t steps, const Na
   const std::string path = absl::StrCat(folder, "/", checkpoints::StepFolder(steps));
   MT_ASSIGN_OR_RETURN(const checkpoints::Checkpoint checkpoint,
                       checkpoints::ReadCheckpoint(checkpoints::RealFiles(), path, steps));
-  MT_ASSIGN_OR_RETURN(NamedTensors loaded, ParseTensors(checkpoint.model));
+  MT_ASSIGN_OR_RETURN(const NamedTensors loaded, ParseTensors(checkpoint.model));
   MT_ASSIGN_OR_RETURN(const NamedTensors rest, ParseTensors(checkpoint.optimizer));
-  const std::map<std::string, at::Tensor> others(rest.begin(), rest.end());
-  for (auto& [name, tensor] : loaded) {
-    if (const auto average = others.find(absl::StrCat("ema/", name)); average != others.end())
-      tensor = average->second;
-  }
-  return CopyTensors(loaded, weights);
+  return CopyTensors(WithAverages(loaded, rest), weights);
 }
 
 }  // namespace
@@ -59,6 +54,15 @@ absl::Status SaveBest(const std::string& folder, const TrainState& state, int64_
   NamedTensors weights = state.AveragedWeights();
   if (weights.empty()) weights = state.Weights();
   return SaveTensors(absl::StrCat(folder, "/", kBestFile), weights, WeightsMetadata(metadata, steps, epoch));
+}
+
+NamedTensors WithAverages(NamedTensors weights, const NamedTensors& rest) {
+  const std::map<std::string, at::Tensor> others(rest.begin(), rest.end());
+  for (auto& [name, tensor] : weights) {
+    if (const auto average = others.find(absl::StrCat("ema/", name)); average != others.end())
+      tensor = average->second;
+  }
+  return weights;
 }
 
 bool HoldsBest(const std::string& folder, int64_t steps) {

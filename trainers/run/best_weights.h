@@ -22,6 +22,9 @@ std::map<std::string, std::string> WeightsMetadata(std::map<std::string, std::st
 absl::Status SaveBest(const std::string& folder, const TrainState& state, int64_t steps, int64_t epoch,
                       const std::map<std::string, std::string>& metadata);
 
+/// A checkpoint's weights as they are evaluated: `rest` has the average of those that are averaged.
+NamedTensors WithAverages(NamedTensors weights, const NamedTensors& rest);
+
 /// Whether `folder`'s file is of `steps` finished steps.
 bool HoldsBest(const std::string& folder, int64_t steps);
 

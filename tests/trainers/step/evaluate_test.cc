@@ -1,12 +1,11 @@
 #include "trainers/step/evaluate.h"
 
-#include <filesystem>
 #include <mutex>
 #include <set>
 
 #include <gtest/gtest.h>
 
-#include "base/posix.h"
+#include "tests/support/program.h"
 #include "tests/trainers/support/packed_set.h"
 #include "tests/trainers/support/questions.h"
 #include "tests/trainers/support/rank_threads.h"
@@ -16,16 +15,27 @@
 namespace mtrun::trainers {
 namespace {
 
+/// A data set with so many test images.
+class TestImages {
+ public:
+  explicit TestImages(int64_t count)
+      : split_(*datasets::PackedSplit::Open(
+            testing::WritePackedSet(folder_.path(), "set", {.train = 1, .test = count},
+                                    testing::LearnablePixel),
+            "test")) {}
+  const datasets::PackedSplit& split() const { return split_; }
+
+ private:
+  const support::TemporaryFolder folder_;
+  const datasets::PackedSplit split_;
+};
+
 using testing::RunRanks;
 
 /// 263 test images do not divide by the number of workers nor by the evaluation batch.
 TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
-  const std::string folder = *MakeTemporaryFolder("mtrun_evaluate_");
-  const std::string path =
-      testing::WritePackedSet(folder, "set", {.train = 1, .test = 263}, testing::LearnablePixel);
-  const auto split = datasets::PackedSplit::Open(path, "test");
-  ASSERT_TRUE(split.ok()) << split.status();
-  const BatchMaker batches(*split, {.image_size = 32, .dtype = at::kDouble});
+  const TestImages set(263);
+  const BatchMaker batches(set.split(), {.image_size = 32, .dtype = at::kDouble});
   std::vector<Evaluation> results;
   for (const int world : {1, 2, 3, 5}) {
     std::mutex mutex;
@@ -34,7 +44,7 @@ TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
       net->to(at::kDouble);
       const auto task = Classify(AsModel(net), 10);
       const auto result =
-          Evaluate(*task, batches, {.size = split->size(), .rank = rank, .world_size = world}, group);
+          Evaluate(*task, batches, {.size = set.split().size(), .rank = rank, .world_size = world}, group);
       ASSERT_TRUE(result.ok()) << result.status();
       EXPECT_TRUE(net->is_training());
       const std::lock_guard lock(mutex);
@@ -52,18 +62,13 @@ TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
     for (int p = 0; p < 10; ++p) row += results[0].matrix.at(c, p);
     EXPECT_EQ(row, c < 3 ? 27 : 26);
   }
-  std::filesystem::remove_all(folder);
 }
 
 /// The rank of the label among the logits is known: label + image number modulo the classes.
 TEST(Evaluate, CountsTheFirstFiveGuessesOfManyClasses) {
   constexpr int kClasses = kManyClasses;
-  const std::string folder = *MakeTemporaryFolder("mtrun_evaluate_");
-  const std::string path =
-      testing::WritePackedSet(folder, "set", {.train = 1, .test = 30}, testing::LearnablePixel);
-  const auto split = datasets::PackedSplit::Open(path, "test");
-  ASSERT_TRUE(split.ok()) << split.status();
-  const BatchMaker batches(*split, {.image_size = 32});
+  const TestImages set(30);
+  const BatchMaker batches(set.split(), {.image_size = 32});
   const auto net = std::make_shared<models::CnnA>(7);
   for (const auto& [best, expected] : {std::pair{0, 1.0}, {4, 1.0}, {5, 0.0}}) {
     Model model = AsModel(net);
@@ -83,7 +88,6 @@ TEST(Evaluate, CountsTheFirstFiveGuessesOfManyClasses) {
     EXPECT_EQ(*result->top5, expected) << best;
     EXPECT_EQ(result->matrix.correct(), best == 0 ? 30 : 0);
   }
-  std::filesystem::remove_all(folder);
 }
 
 /// The loss of a test image is that of its label alone, whatever training's was.
@@ -99,12 +103,8 @@ TEST(Evaluate, SmoothsNoLabels) {
 
 /// What is computed in bfloat16 in training is so in evaluation, and counted all the same.
 TEST(Evaluate, ComputesInThePrecisionOfTheSteps) {
-  const std::string folder = *MakeTemporaryFolder("mtrun_evaluate_");
-  const std::string path =
-      testing::WritePackedSet(folder, "set", {.train = 1, .test = 30}, testing::LearnablePixel);
-  const auto split = datasets::PackedSplit::Open(path, "test");
-  ASSERT_TRUE(split.ok()) << split.status();
-  const BatchMaker batches(*split, {.image_size = 32});
+  const TestImages set(30);
+  const BatchMaker batches(set.split(), {.image_size = 32});
   const auto net = std::make_shared<models::CnnA>(7);
   std::set<at::ScalarType> logits;
   Model model = AsModel(net);
@@ -121,17 +121,12 @@ TEST(Evaluate, ComputesInThePrecisionOfTheSteps) {
   EXPECT_NE(half->loss, full->loss);
   EXPECT_NEAR(half->loss, full->loss, 0.02 * full->loss);
   EXPECT_EQ(half->matrix.total(), 30);
-  std::filesystem::remove_all(folder);
 }
 
 /// What 250 images of 1024 x 1024 take no device has.
 TEST(Evaluate, ComputesFewerLargeImagesAtOnce) {
-  const std::string folder = *MakeTemporaryFolder("mtrun_evaluate_");
-  const std::string path =
-      testing::WritePackedSet(folder, "set", {.train = 1, .test = 30}, testing::LearnablePixel);
-  const auto split = datasets::PackedSplit::Open(path, "test");
-  ASSERT_TRUE(split.ok()) << split.status();
-  const BatchMaker batches(*split, {.image_size = 32});
+  const TestImages set(30);
+  const BatchMaker batches(set.split(), {.image_size = 32});
   const auto net = std::make_shared<models::CnnA>(7);
   for (const auto& [image_size, largest] : {std::pair{32, 30}, {224, 30}, {1024, 11}, {8192, 1}}) {
     int64_t seen = 0;
@@ -146,23 +141,17 @@ TEST(Evaluate, ComputesFewerLargeImagesAtOnce) {
     EXPECT_EQ(seen, largest) << image_size;
   }
   for (const int image_size : {0, 28, 32, 224}) EXPECT_EQ(EvaluationBatch(image_size), kEvaluationBatch);
-  std::filesystem::remove_all(folder);
 }
 
 /// Over three batches: on a device each such question would wait for it.
 TEST(Evaluate, AsksTheDeviceOnce) {
-  const std::string folder = *MakeTemporaryFolder("mtrun_evaluate_");
-  const std::string path = testing::WritePackedSet(folder, "set", {.train = 1, .test = 3 * kEvaluationBatch},
-                                                   testing::LearnablePixel);
-  const auto split = datasets::PackedSplit::Open(path, "test");
-  ASSERT_TRUE(split.ok()) << split.status();
-  const BatchMaker batches(*split, {.image_size = 32});
+  const TestImages set(3 * kEvaluationBatch);
+  const BatchMaker batches(set.split(), {.image_size = 32});
   const auto task = Classify(AsModel(std::make_shared<models::CnnA>(7)), 10);
   testing::Questions questions;
-  const auto result = Evaluate(*task, batches, {.size = split->size()}, nullptr);
+  const auto result = Evaluate(*task, batches, {.size = set.split().size()}, nullptr);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(questions.asked(), 1) << "its loss, which has been read";
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
