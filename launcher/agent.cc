@@ -85,7 +85,7 @@ class Agent {
     page_.reset();
     succession_.reset();
     session_.reset();  // before the service, so that nothing reconnects
-    if (access_.hosting && job_ended_) access_.hosting->Forget(run_);
+    if (access_.hosting && outcome_) access_.hosting->NoteEnd(run_, *outcome_);
     AwaitTold();
     return exit_code_;
   }
@@ -222,7 +222,8 @@ class Agent {
       if (!std::exchange(said, true))
         log::Info("still hosting the rendezvous for a moment: ", absl::StrJoin(untold, ", "),
                   untold.size() == 1 ? " has" : " have", " not heard yet that the job has ended");
-      if (StopSignalWithin(kToldPause) != 0) return;
+      if (const int signal = StopSignalWithin(kToldPause); signal != 0)
+        return void(kill(getpid(), signal));  // whoever waits behind this one sees it as well
     }
   }
 
@@ -258,11 +259,12 @@ class Agent {
     if (const auto* mine = std::get_if<rendezvous::Assigned>(&event)) OnMembership(mine->assignment());
     if (const auto* others = std::get_if<rendezvous::Membership>(&event))
       OnMembership(others->generation.assignment());
+    if (const auto* ended = std::get_if<rendezvous::JobEnded>(&event)) outcome_ = ended->outcome;
     Feed(event);
   }
 
   void OnMembership(const rendezvous::Assignment& generation) {
-    run_ = generation.incarnation;
+    run_ = {generation.incarnation, generation.generation.number};
     if (page_) page_->SetEndpoints(PlacesOfServices(&generation));
     if (succession_) succession_->OnMembership(generation);
   }
@@ -298,10 +300,7 @@ class Agent {
 
   void ArmDeadline() {
     const std::optional<TimePoint> when = core_.NextDeadline();
-    if (!when) {
-      deadline_.cancel();
-      return;
-    }
+    if (!when) return void(deadline_.cancel());
     deadline_.expires_at(*when);
     deadline_.async_wait([this](std::error_code error) {
       if (!error) Feed(Tick{});
@@ -375,7 +374,8 @@ class Agent {
   int exit_code_ = 1;
   bool job_ended_ = false;
   rendezvous::Generation begun_;
-  uint64_t run_ = 0;  // the incarnation of the job; 0: it has heard of none
+  rendezvous::EndedRun run_;                       // that it knows of; incarnation 0: it has heard of none
+  std::optional<rendezvous::JobOutcome> outcome_;  // as the service has told it
 };
 
 }  // namespace

@@ -88,10 +88,12 @@ std::vector<std::string> Hosting::Untold() const {
   return untold;
 }
 
-void Hosting::Forget(uint64_t incarnation) const {
+void Hosting::NoteEnd(rendezvous::EndedRun run, const rendezvous::JobOutcome& outcome) const {
+  run.success = outcome.success;
+  const rendezvous::RememberedEnd end{options_.job.job_id, run, outcome};
   for (const std::string& endpoint : endpoints_) {
-    rendezvous::ForgetRun(credentials_.state_folder, rendezvous::StateKey(endpoint, credentials_.state_host),
-                          options_.job.job_id, incarnation);
+    rendezvous::NoteEnd(credentials_.state_folder, rendezvous::StateKey(endpoint, credentials_.state_host),
+                        end);
   }
 }
 

@@ -42,8 +42,8 @@ class Hosting {
   std::string endpoint() const;
   /// Of the service here that members may turn to; 0: none.
   int service_port() const { return service_port_; }
-  /// This run of the job has ended, wherever its service was then: the next one is to know nothing of it.
-  void Forget(uint64_t incarnation) const;
+  /// This run of the job has ended so, wherever its service was then. See rendezvous::NoteEnd.
+  void NoteEnd(rendezvous::EndedRun run, const rendezvous::JobOutcome& outcome) const;
   /// Ids of nodes that have not heard how their job ended, see Service; none where this node does not host.
   std::vector<std::string> Untold() const;
 

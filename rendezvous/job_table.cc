@@ -72,6 +72,7 @@ void JobTable::Admit(const std::string& job_id, const Event& event, const Stream
   options.seed = SplitMix64(options_.seed + ++made_);
   options.host_begins = !own_job_.empty() && job_id == own_job_;
   options.last_number = LastNumber(job_id);
+  options.run = RunToContinue(job_id);
   if (auto remembered = remembered_.extract(job_id)) options.remembered = std::move(remembered.mapped());
   jobs_.emplace(job_id, JobMachine(opened.settings, options));
 }
@@ -151,11 +152,17 @@ std::map<std::string, std::vector<EndedRun>> JobTable::EndedRuns() const {
   return runs;
 }
 
+std::optional<RememberedEnd> JobTable::LastEnd(const std::string& job_id) const {
+  const auto last = std::find_if(ended_.rbegin(), ended_.rend(),
+                                 [&](const Ended& ended) { return ended.job_id == job_id; });
+  if (last == ended_.rend()) return std::nullopt;
+  return RememberedEnd{last->job_id, last->run, last->outcome};
+}
+
 uint64_t JobTable::LastNumber(const std::string& job_id) const {
   if (const auto job = jobs_.find(job_id); job != jobs_.end()) return job->second.last_number();
-  const auto forgotten = std::find_if(forgotten_.begin(), forgotten_.end(),
-                                      [&](const Forgotten& f) { return f.job_id == job_id; });
-  return forgotten == forgotten_.end() ? 0 : forgotten->last_number;
+  const Forgotten* forgotten = FindForgotten(job_id);
+  return forgotten == nullptr ? 0 : forgotten->last_number;
 }
 
 bool JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& event, TimePoint now,
@@ -169,17 +176,32 @@ bool JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& 
     // It is at another service now: who comes to the endpoint next must not begin another run beside it.
     const bool at_endpoint = options_.role.embedded && !options_.role.standby;
     if (at_endpoint && job.last_generation()) remembered_[job_id] = {*job.last_generation(), {}};
-    Forget(job_id, job.last_number());
+    Forget(job_id, job.last_number(), job.IsServedAlone() ? job.incarnation() : 0);
   }
   effects.emplace_back(job_id, LogLine{"its last node is gone; the job is forgotten", false});
   return true;
 }
 
-void JobTable::Forget(const std::string& job_id, uint64_t last_number) {
+void JobTable::Forget(const std::string& job_id, uint64_t last_number, uint64_t run) {
   last_number = std::max(last_number, LastNumber(job_id));
   std::erase_if(forgotten_, [&](const Forgotten& forgotten) { return forgotten.job_id == job_id; });
-  forgotten_.push_back(Forgotten{job_id, last_number});
+  forgotten_.push_back(Forgotten{job_id, last_number, run});
   if (forgotten_.size() > kMaxRemembered) forgotten_.pop_front();
+}
+
+const JobTable::Forgotten* JobTable::FindForgotten(const std::string& job_id) const {
+  const auto found = std::find_if(forgotten_.begin(), forgotten_.end(),
+                                  [&](const Forgotten& forgotten) { return forgotten.job_id == job_id; });
+  return found == forgotten_.end() ? nullptr : &*found;
+}
+
+uint64_t JobTable::RunToContinue(const std::string& job_id) const {
+  const Forgotten* forgotten = FindForgotten(job_id);
+  if (forgotten == nullptr) return 0;
+  const std::vector<EndedRun> ended = EndedRuns()[job_id];
+  const bool over = std::any_of(ended.begin(), ended.end(),
+                                [&](const EndedRun& run) { return run.incarnation == forgotten->run; });
+  return over ? 0 : forgotten->run;
 }
 
 JobTable::Past::iterator JobTable::FindPast(const std::string& job_id, const std::string& node_id,

@@ -55,10 +55,13 @@ class JobTable {
   struct Forgotten {
     std::string job_id;
     uint64_t last_number = 0;
+    uint64_t run = 0;  // its incarnation, where it can have gone on nowhere else; 0: not known
   };
   const std::deque<Forgotten>& forgotten() const { return forgotten_; }
   /// Runs that are over, by job, also those with nodes that have yet to hear how.
   std::map<std::string, std::vector<EndedRun>> EndedRuns() const;
+  /// How the last run of the job ended that is over for all its nodes here.
+  std::optional<RememberedEnd> LastEnd(const std::string& job_id) const;
   /// The highest number that was given to a generation of the job while it was known here.
   uint64_t LastNumber(const std::string& job_id) const;
 
@@ -68,8 +71,11 @@ class JobTable {
     EndedRun run;
     JobOutcome outcome;
   };
-  /// The job is not here, and has had so many generations.
-  void Forget(const std::string& job_id, uint64_t last_number);
+  /// The job is not here, and has had so many generations. `run`: see Forgotten.
+  void Forget(const std::string& job_id, uint64_t last_number, uint64_t run = 0);
+  const Forgotten* FindForgotten(const std::string& job_id) const;
+  /// The run that the next nodes of the job go on with: nobody has said that it is over. 0: a new one.
+  uint64_t RunToContinue(const std::string& job_id) const;
 
   using Jobs = std::map<std::string, JobMachine>;
   using Past = std::list<std::pair<std::string, JobMachine>>;

@@ -39,7 +39,7 @@ bool ChecksAll([[maybe_unused]] size_t nodes) {
 JobMachine::JobMachine(JobSettings settings, Options options)
     : settings_(std::move(settings)),
       options_(std::move(options)),
-      run_(NewIncarnation(options_.seed, settings_.job_id),
+      run_(options_.run != 0 ? options_.run : NewIncarnation(options_.seed, settings_.job_id),
            options_.service_started + options_.recovery_window),
       roster_(settings_),
       timers_(settings_),

@@ -52,6 +52,8 @@ class JobMachine {
     TakeoverQuorum::Role role = {};
     /// What a service at this endpoint wrote down before it died.
     std::optional<RememberedJob> remembered = {};
+    /// The incarnation of the run that goes on, of which an earlier record knows nothing else; 0: a new one.
+    uint64_t run = 0;
     bool operator==(const Options&) const = default;
   };
   /// So long an ended job waits for nodes that have not heard of it.
@@ -108,6 +110,8 @@ class JobMachine {
   const std::set<std::string>& verified() const { return departures_.verified(); }
   /// This service may change who is in the job.
   bool HasAuthority() const { return quorum_.Allows(generation_, roster_, departures_); }
+  /// No other service can have the job.
+  bool IsServedAlone() const { return !options_.role.embedded && settings_.endpoints.size() <= 1; }
   /// The highest one that was given to a generation.
   uint64_t last_number() const { return generation_.number(); }
   JobView View(TimePoint now) const;

@@ -104,7 +104,8 @@ void JobMachine::Settle(TimePoint now) {
       from_file_ && quorum_.NothingLeft(generation_, departures_, now) && HasAuthority();
   if (nothing_left && !outcome_ && !generation_.running()) {
     Forget(&generation_, &roster_);
-    run_.Become(NewIncarnation(options_.seed, settings_.job_id));
+    // Elsewhere it may go on, or may have ended.
+    if (!IsServedAlone()) run_.Become(NewIncarnation(options_.seed, settings_.job_id));
   }
   if (!outcome_ && !generation_.running()) SettleForming(now);
   if (outcome_) return;

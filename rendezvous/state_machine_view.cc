@@ -62,7 +62,10 @@ std::vector<const Member*> JobMachine::AwaitedMembers() const {
 
 bool JobMachine::IsKnownToRun() const {
   const auto& last = generation_.last();
-  return last && RunBy(last->members.front().node_id) == last->generation;
+  // The first one, mostly.
+  return generation_.running() &&
+         std::any_of(last->members.begin(), last->members.end(),
+                     [&](const Member& member) { return RunBy(member.node_id) == last->generation; });
 }
 
 std::optional<TimePoint> JobMachine::NextDeadline() const {

@@ -191,7 +191,9 @@ void Registrar::WriteDown(const std::string& job_id, bool had) {
   const auto job = jobs_.jobs().find(job_id);
   if (job == jobs_.jobs().end()) {
     // Where others may have the job it may have gone there. Here nothing of it is left anywhere.
-    if (had && !options_.embedded) states_.Forget(job_id);
+    if (!had || options_.embedded) return;
+    if (const auto end = jobs_.LastEnd(job_id)) states_.End(*end);
+    states_.Forget(job_id);
     return;
   }
   // Of a list the others know of it, and it may end at any of them.

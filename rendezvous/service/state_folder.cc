@@ -111,7 +111,7 @@ absl::StatusOr<KeptEnd> ReadEnd(const std::string& path) {
   return kept;
 }
 
-std::string EncodeEnd(const RememberedEnd& end) {
+std::string EncodeEnd(const std::string& endpoint, const RememberedEnd& end) {
   const nlohmann::json json = {
       {"run", end.run.incarnation},
       {"generation", end.run.last_number},
@@ -119,7 +119,8 @@ std::string EncodeEnd(const RememberedEnd& end) {
       {"exit_code", end.outcome.exit_code},
       {"reason", end.outcome.root_cause ? Describe(end.outcome) : end.outcome.reason},
       {"stopped", end.outcome.stopped}};
-  return json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  return absl::StrCat(kEndHeading, "\n", endpoint, "\n", end.job_id, "\n",
+                      json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
 /// Job ids and endpoints may have any characters and any length.
@@ -205,8 +206,7 @@ std::vector<RememberedEnd> StateFolder::LoadEnds() {
 /// The end first: at no moment is there nothing of a run that somebody still has a generation of.
 void StateFolder::End(const RememberedEnd& end) {
   if (folder_.empty() || !kept_.contains(end.job_id)) return;
-  Put(PathOf(folder_, endpoint_, end.job_id, kEndEnding),
-      absl::StrCat(kEndHeading, "\n", endpoint_, "\n", end.job_id, "\n", EncodeEnd(end)));
+  Put(PathOf(folder_, endpoint_, end.job_id, kEndEnding), EncodeEnd(endpoint_, end));
   Forget(end.job_id);
 }
 
@@ -276,13 +276,16 @@ void StateFolder::Complain(const std::string& why) {
       "; should this process die, a service that starts in its place does not know whom to wait for");
 }
 
-void ForgetRun(const std::string& folder, const std::string& endpoint, const std::string& job_id,
-               uint64_t incarnation) {
+void NoteEnd(const std::string& folder, const std::string& endpoint, const RememberedEnd& end) {
   if (folder.empty()) return;
-  const std::string path = PathOf(folder, endpoint, job_id);
+  const std::string path = PathOf(folder, endpoint, end.job_id);
   const absl::StatusOr<Kept> kept = Read(path);
+  if (!kept.ok() || kept->job.generation.incarnation != end.run.incarnation) return;
+  const absl::Status written =
+      WriteFileAtomically(PathOf(folder, endpoint, end.job_id, kEndEnding), EncodeEnd(endpoint, end));
+  if (!written.ok()) log::Warning("how the job ended is not written down: ", written.message());
   std::error_code error;
-  if (kept.ok() && kept->job.generation.incarnation == incarnation) fs::remove(path, error);
+  fs::remove(path, error);
 }
 
 std::string StateFolderOf(const std::map<std::string, std::string>& environment) {

@@ -70,10 +70,10 @@ class StateFolder {
   std::thread thread_;
 };
 
-/// This run of the job has ended, at whichever service: what a service here wrote down of it goes, so that
-/// the next run of its id waits for none of its nodes. `endpoint`: see StateKey. Waits for the disk.
-void ForgetRun(const std::string& folder, const std::string& endpoint, const std::string& job_id,
-               uint64_t incarnation);
+/// This run has ended so, at whichever service: what a service here wrote down of it goes, so that the next
+/// run of its id waits for none of its nodes, and how it ended stays, for those that come late. Where nothing
+/// was written down nothing is. `endpoint`: see StateKey. Waits for the disk.
+void NoteEnd(const std::string& folder, const std::string& endpoint, const RememberedEnd& end);
 
 /// $XDG_STATE_HOME/mtrun, else ~/.local/state/mtrun; "" where neither is known.
 std::string StateFolderOf(const std::map<std::string, std::string>& environment);

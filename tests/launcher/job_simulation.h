@@ -3,10 +3,10 @@
 // seed makes fail. What must hold is checked after every event. One run is a few seconds of the job's time;
 // the same seed gives the same run.
 //
-//   job_simulation_world     time, phases, streams          job_simulation_agents    agents and their
-//   sessions job_simulation_faults    what goes wrong                job_simulation_workers   processes and
-//   what they do job_simulation_checks    what must hold                 job_simulation_services  services
-//   and their probes job_simulation_hosts    services that live in agents, and who takes over from them
+//   job_simulation_world     time, phases, streams       job_simulation_agents    agents and their sessions
+//   job_simulation_faults    what goes wrong             job_simulation_workers   processes, what they do
+//   job_simulation_checks    what must hold              job_simulation_services  services and their probes
+//   job_simulation_hosts     services that live in agents, and who takes over from them
 #pragma once
 
 #include <array>
@@ -56,10 +56,9 @@ class JobSimulation {
     bool hosted = false;
     bool majority = false;   // takeover=majority
     bool lose_file = false;  // nothing that was written down is there any more
-    // The job begins again although the first service is lost for good. A few schedules fail then: a service
-    // that has an older generation, and authority over it, keeps nodes that one with the newest lacks; and
-    // one with the newest, of which no node is left, sends newcomers to an earlier one that counts on from an
-    // older one.
+    // The job begins again although the first service is lost for good. A few schedules fail then: one that
+    // has authority over an older generation keeps nodes that one with the newest lacks; and one with the
+    // newest, of which no node is left, sends newcomers to one that counts on from an older one.
     bool begin_without_first = false;
     bool lose_services = true;    // of several, for good
     uint64_t drift_ppm = 10'000;  // of the nodes' clocks
@@ -74,7 +73,7 @@ class JobSimulation {
   };
   explicit JobSimulation(const Setup& setup);
 
-  /// Faults, then calm: everything is mended, and within a bound the job runs on all its nodes again; then it
+  /// Faults, then calm: all is mended, and within a bound the job runs on all its nodes again; then it
   /// finishes. What went wrong first, nothing when all was well.
   std::optional<std::string> Run();
   /// What happened, with `trace`.
@@ -84,7 +83,7 @@ class JobSimulation {
                                             "broken",        "agent told to go",      "link cut",
                                             "one way cut",   "worker frozen",         "guardian frozen",
                                             "power lost",    "service lost for good", "cut behind a hello"};
-  static constexpr char kEvicted[] = "evicted";  // no fault, but what an operator says after some
+  static constexpr char kEvicted[] = "evicted";  // what an operator says after some
   const std::map<std::string, int>& fired() const { return fired_; }
   size_t generations() const { return formed_.size(); }
 
@@ -257,6 +256,8 @@ class JobSimulation {
   void CheckEnded();
   bool EndWasForgotten(const Agent& agent) const;
   bool MayStay(const Agent& agent) const;
+  void CheckDone(const Formed& told);
+  void CheckRefused(const Agent& agent);
   void NoteEnded(const std::string& node_id, const rendezvous::JobEnded& event);
   bool MayCommit(const Agent& agent, const Worker& worker) const;
   bool Excused(const Formed& old, const Formed& young) const;
@@ -268,7 +269,6 @@ class JobSimulation {
   void NoteFormed(const Service& service, const rendezvous::Assignment& assignment);
   void NoteServicesDied();
   void NoteForgotten(const Service& former, uint64_t number);
-
   // Agents and their sessions, as rendezvous/session/session_client.cc.
   void Boot(size_t agent);
   /// `lingers`: its process stays for the service that lives in it.
@@ -287,7 +287,6 @@ class JobSimulation {
               uint64_t acknowledged);
   void Lost(size_t agent, uint64_t connection);
   void Perform(size_t agent, const Effect& effect);
-
   // Workers.
   void Start(size_t agent, const StartWorkers& effect);
   void StartOne(size_t agent, int local_rank);
@@ -340,6 +339,7 @@ class JobSimulation {
   void NoteKnown(size_t service);
   void ReadWrittenDown(Service& service);
   void WriteDown(size_t service, const std::string& job_id);
+  void NoteEndAtHost(const Agent& agent, const Exit& exit);
   void AskAs(size_t service, size_t other, const rendezvous::ProbeRequest& wanted);
   void MindHost(size_t agent);
   void TakeOver(size_t agent);
@@ -372,7 +372,9 @@ class JobSimulation {
   SimulatedNetwork network_;
   std::vector<Agent> agents_;
   std::vector<Service> services_;
-  rendezvous::JobTable::Remembered file_;  // of the service at the one endpoint
+  // Written down by the service at the one endpoint, by job id.
+  rendezvous::JobTable::Remembered file_;
+  std::map<std::string, rendezvous::RememberedEnd> ends_;
   int ports_ = 30000;
   std::map<uint64_t, Connection> connections_;
   std::map<uint64_t, TimePoint>
@@ -381,6 +383,7 @@ class JobSimulation {
   int finishing_ = 0;       // the run that has come to its end
   bool calm_ = false;       // nothing goes wrong any more, and no answer is late
   TimePoint service_died_;  // the last one
+  bool forgetful_ = false;  // one that knew nothing of a job any more has died
 
   std::map<std::string, int> fired_;
   std::map<rendezvous::Generation, Formed> formed_;
@@ -388,6 +391,7 @@ class JobSimulation {
   std::map<std::pair<size_t, int>, const Formed*> youngest_whole_;  // of a job's run
   std::map<size_t, std::map<uint64_t, TimePoint>> ended_;           // runs of a job, by incarnation, when
   std::set<std::tuple<std::string, int, rendezvous::Generation>> starts_;
+  std::map<rendezvous::Generation, std::set<std::pair<std::string, int>>> done_;  // workers, by node
   std::set<rendezvous::Generation> failed_in_;  // a worker was killed, or found dead, there
   std::optional<std::string> broken_;
   std::deque<std::string> trace_;

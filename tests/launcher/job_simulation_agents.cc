@@ -211,6 +211,7 @@ void JobSimulation::OnDown(size_t index, uint64_t id, uint64_t sequence,
   agent.over |= std::holds_alternative<rendezvous::JobEnded>(event) ||
                 std::holds_alternative<rendezvous::Refused>(event);
   if (setup_.trace) Note(agent.node_id, " hears ", rendezvous::Describe(event));
+  if (std::holds_alternative<rendezvous::Refused>(event)) CheckRefused(agent);
   if (const auto* elsewhere = std::get_if<rendezvous::Redirect>(&event)) {
     MoveTo(agent, elsewhere->endpoint);
     return End(id, By::kAgent);
@@ -254,6 +255,7 @@ void JobSimulation::Perform(size_t index, const Effect& effect) {
   } else if (const auto* exit = std::get_if<Exit>(&effect)) {
     Note(agent.node_id, " exits");
     Pump(index);
+    if (exit->job_ended) NoteEndAtHost(agent, *exit);
     Die(index, setup_.hosted && exit->job_ended);
     if (setup_.hosted && exit->job_ended) Linger(index, services_[index].id);
     if (finishing_ != agent.run || agent.run >= setup_.runs) return;

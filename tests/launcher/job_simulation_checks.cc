@@ -191,11 +191,15 @@ void JobSimulation::CheckRuns(const rendezvous::Assignment& assignment) {
   if (oldest < newest) Broken(absl::StrCat(channel::ToText(assignment.generation), " has nodes of two runs"));
 }
 
-/// The run that it was in has ended, and then a service died, which may be the one that knew.
+/// The run that it was in has ended, and then a service died, which may be the one that knew. What was
+/// written down is known as long as there is a service that reads it.
 bool JobSimulation::EndWasForgotten(const Agent& agent) const {
   const Formed* last = FindFormed(agent.last_run);
   const auto ended = ended_.find(agent.job);
   if (last == nullptr || ended == ended_.end()) return false;
+  const auto kept = ends_.find(settings_[agent.job].job_id);
+  const bool read = services_[0].id != 0 && !setup_.lose_file;
+  if (read && kept != ends_.end() && kept->second.run.incarnation == last->incarnation) return false;
   const auto end = ended->second.find(last->incarnation);
   return end != ended->second.end() && service_died_ > end->second;
 }
@@ -224,16 +228,39 @@ bool JobSimulation::CheckRun(const Agent& member, const Formed& formed) {
 void JobSimulation::NoteEnded(const std::string& node_id, const rendezvous::JobEnded& event) {
   for (const Agent& agent : agents_) {
     const Formed* last = agent.node_id == node_id ? FindFormed(agent.last_run) : nullptr;
-    if (event.outcome.success && last != nullptr) ended_[agent.job].try_emplace(last->incarnation, now_);
+    if (!event.outcome.success || last == nullptr) continue;
+    if (ended_[agent.job].try_emplace(last->incarnation, now_).second) CheckDone(*last);
   }
+}
+
+/// A run ends well when the workers of all members of one generation have done their work. Trainers say that
+/// they have when the result of all is safe.
+void JobSimulation::CheckDone(const Formed& told) {
+  std::string why;
+  for (const auto& [generation, formed] : formed_) {
+    if (formed.incarnation != told.incarnation) continue;
+    const auto done = done_.find(generation);
+    const size_t needed = setup_.cooperative ? 1 : formed.workers;
+    if (done != done_.end() && done->second.size() >= needed) return;
+    absl::StrAppend(&why, ", ", done == done_.end() ? 0 : done->second.size(), " of ", formed.workers, " in ",
+                    generation.number);
+  }
+  Broken(absl::StrCat("a run has ended well, and so many workers have done their work: ", why.substr(2)));
 }
 
 void JobSimulation::CheckEnded() {
   for (const Agent& agent : agents_) {
-    if (setup_.late_faults > 0 && MayStay(agent)) continue;
+    if ((setup_.late_faults > 0 || setup_.hosted) && MayStay(agent)) continue;
     if (agent.incarnation != 0 && agent.run <= finishing_ && !broken_)
       Broken(absl::StrCat(agent.node_id, " is still there after the end: ", agent.core->Describe()));
   }
+}
+
+/// Where one service has the job it knows each node of the run, also when none was left for a while.
+void JobSimulation::CheckRefused(const Agent& agent) {
+  const bool alone = setup_.services == 1 && !setup_.hosted;
+  if (alone && !forgetful_ && finishing_ < agent.run)
+    Broken(absl::StrCat(agent.node_id, " is turned away from its own run"));
 }
 
 std::string JobSimulation::CheckFormed(size_t job) const {

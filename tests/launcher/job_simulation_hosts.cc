@@ -91,7 +91,9 @@ void JobSimulation::NoteKnown(size_t index) {
 
 void JobSimulation::ReadWrittenDown(Service& service) {
   if (setup_.lose_file) return;
-  service.jobs->Remember(file_);
+  std::vector<rendezvous::RememberedEnd> ends;
+  for (const auto& [job_id, end] : ends_) ends.push_back(end);
+  service.jobs->Remember(file_, ends);
   for (const auto& [job_id, job] : file_)
     service.kept[job_id] = {job.generation.generation, job.verified.size()};
 }
@@ -102,14 +104,33 @@ void JobSimulation::WriteDown(size_t index, const std::string& job_id) {
   const auto job = service.jobs->jobs().find(job_id);
   if (index != 0 || setup_.services > 1) return;
   if (job == service.jobs->jobs().end()) {
-    if (!setup_.hosted && service.jobs->LastNumber(job_id) > 0) file_.erase(job_id);
-  } else if (job->second.outcome()) {
-    if (service.kept.erase(job_id) > 0) file_.erase(job_id);
+    if (setup_.hosted || service.kept.erase(job_id) == 0) return;
+    file_.erase(job_id);
+    if (const auto end = service.jobs->LastEnd(job_id)) ends_[job_id] = *end;
+    return;
+  }
+  if (const auto& outcome = job->second.outcome()) {
+    if (service.kept.erase(job_id) == 0) return;
+    file_.erase(job_id);
+    ends_[job_id] = {
+        job_id, {job->second.incarnation(), job->second.last_number(), outcome->success}, *outcome};
   } else if (job->second.IsKnownToRun()) {
     const rendezvous::RememberedJob last{*job->second.last_generation(), job->second.verified()};
     const auto wanted = std::make_pair(last.generation.generation, last.verified.size());
     if (std::exchange(service.kept[job_id], wanted) != wanted) file_[job_id] = last;
   }
+}
+
+/// As rendezvous::NoteEnd, where the service of a run that has ended was another one.
+void JobSimulation::NoteEndAtHost(const Agent& agent, const Exit& exit) {
+  const Formed* last = FindFormed(agent.last_run);
+  const auto known = file_.find(settings_[agent.job].job_id);
+  if (!setup_.hosted || agent.node != 0 || last == nullptr || known == file_.end()) return;
+  if (known->second.generation.incarnation != last->incarnation) return;
+  const rendezvous::JobOutcome outcome = exit.outcome.value_or(rendezvous::JobOutcome());
+  ends_[known->first] = {
+      known->first, {last->incarnation, last->generation.number, outcome.success}, outcome};
+  file_.erase(known);
 }
 
 /// A look at another service tells it who looks, where that one stands by.

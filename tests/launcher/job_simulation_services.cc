@@ -23,6 +23,8 @@ void JobSimulation::BootService(size_t index) {
 
 void JobSimulation::KillService(size_t index) {
   died_[absl::StrCat("service ", services_[index].id)] = now_;
+  for (const rendezvous::JobSettings& job : settings_)
+    forgetful_ |= services_[index].id != 0 && !services_[index].jobs->jobs().contains(job.job_id);
   services_[index] = Service();
   service_died_ = now_;
   NoteServicesDied();

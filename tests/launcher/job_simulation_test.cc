@@ -39,7 +39,9 @@ JobSimulation::Setup SetupOf(uint64_t seed, bool trace) {
   setup.forget_runs = setup.runs > 1 && random() % 2 == 0;
   // Where another run follows nobody can say of which one a node is that begins meanwhile.
   if (setup.runs == 1 && random() % 2 == 0) setup.late_faults = 1 + static_cast<int>(random() % 3);
-  setup.hosted = setup.services == 1 && setup.jobs == 1 && setup.runs == 1 && random() % 2 == 0;
+  setup.hosted = setup.services == 1 && setup.jobs == 1 && !setup.forget_runs && random() % 2 == 0;
+  // Late nodes of a run whose services have ended with it.
+  if (setup.hosted && seed % 8 == 0) setup.runs = 2, setup.late_faults = 0;
   setup.majority = setup.hosted && !setup.firewall && random() % 4 == 0;
   // The host of the endpoint that has lost its memory may begin another run, whose nodes are refused where
   // this one goes on (seed 6084).

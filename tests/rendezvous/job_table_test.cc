@@ -51,6 +51,14 @@ class JobTableTest : public ::testing::Test {
     EXPECT_NE(assigned, nullptr);
     return assigned != nullptr ? assigned->assignment() : Assignment{};
   }
+  /// Until no node is left.
+  void AwaitNobody() {
+    for (int second = 0; second < 60; ++second) {
+      now_ += std::chrono::seconds(1);
+      table_.Tick(now_);
+    }
+    EXPECT_TRUE(table_.jobs().empty());
+  }
   Generation Run(const std::string& job, const std::string& node) { return RunAll(job, node).generation; }
 
   TimePoint now_;
@@ -66,13 +74,21 @@ TEST_F(JobTableTest, JobsDoNotMeet) {
 
 TEST_F(JobTableTest, GenerationsOfAJobWhoseNodesAreAllGoneAreNotCountedAgain) {
   EXPECT_EQ(Run("a", "node1").number, 1u);
-  for (int second = 0; second < 60; ++second) {
-    now_ += std::chrono::seconds(1);
-    table_.Tick(now_);
-  }
-  EXPECT_TRUE(table_.jobs().empty());
+  AwaitNobody();
   EXPECT_EQ(Run("a", "node2").number, 2u);
   EXPECT_EQ(Run("b", "node2").number, 1u);
+}
+
+/// One was killed and started again, the other one's cable was out for a while.
+TEST_F(JobTableTest, ARunGoesOnWithNodesThatComeBackAfterAllWereGone) {
+  const Assignment first = RunAll("a", "node1");
+  AwaitNobody();
+  const Assignment second = RunAll("a", "node2");
+  EXPECT_EQ(second.incarnation, first.incarnation);
+  EXPECT_EQ(Find<Refused>(Open("a", "node1", first.incarnation)), nullptr);
+  // It ends, and what begins then is another one.
+  Say("a", "node2", WorkersFinished{second.generation, false});
+  EXPECT_NE(RunAll("a", "node3").incarnation, first.incarnation);
 }
 
 TEST_F(JobTableTest, AnEndedJobsIdStartsAfresh) {
@@ -371,7 +387,7 @@ TEST(JobTable, AStandAloneServiceBeginsAgainOnceTheLastNodesAreKnownToBeGone) {
   JobTable table = refused({"node1"});
   const JobMachine& begun = table.jobs().at("a");
   EXPECT_EQ(begun.last_number(), 6u);
-  EXPECT_NE(begun.incarnation(), 77u);
+  EXPECT_EQ(begun.incarnation(), 77u) << "the run goes on: spares that were cut off come back to it";
   EXPECT_TRUE(begun.IsKnownToRun());
   EXPECT_EQ(begun.last_generation()->generation.number, 6u);
   table.Step("a", Event{"node2", AgentSaid{WorkersFinished{begun.generation().id(), false}, {}}}, now);

@@ -1,6 +1,7 @@
 #include "tests/rendezvous/properties.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,7 @@ void PropertyChecker::BeforeEffects(const Event& event) {
     for (const std::string& node_id : looked->dead) {
       if (answered_.contains(node_id) || settings_.endpoints.size() > 1) dead_.insert(node_id);
     }
+    for (const PeerService& peer : looked->peers) ended_elsewhere_ |= !peer.ended.empty();
   }
   const auto* asked = std::get_if<ControlAsked>(&event.what);
   if (asked != nullptr && asked->call.call == ControlCall::kEvict) left_.insert(asked->node_id);
@@ -38,6 +40,10 @@ void PropertyChecker::BeforeEffects(const Event& event) {
   }
   const auto* said = std::get_if<AgentSaid>(&event.what);
   if (said == nullptr || !present_.contains(event.node_id)) return;
+  if (const auto* finished = std::get_if<WorkersFinished>(&said->event)) {
+    finished_[finished->generation].insert(event.node_id);
+    if (finished->final) safe_.insert(finished->generation);
+  }
   if (const auto* read = std::get_if<StoreRead>(&said->event)) waiting_.insert({event.node_id, read->id});
   if (const auto* offer = std::get_if<OfferSent>(&said->event); offer != nullptr && offer->offer.holds) {
     seen_ = std::max(seen_, offer->offer.holds->number);
@@ -95,7 +101,7 @@ void PropertyChecker::On(const Send& send) {
   std::visit(Overloaded{
                  [&](const Assigned& e) { OnAssigned(send.node_id, e.assignment()); },
                  [&](const GenerationDissolved& e) { OnDissolved(send.node_id, e); },
-                 [&](const JobEnded&) { OnEnded(send.node_id); },
+                 [&](const JobEnded& e) { OnEnded(send.node_id, e); },
                  [&](const StoreReply& e) { OnReply(send.node_id, e); },
                  [&](const Refused&) { left_.insert(send.node_id); },
                  [&](const Redirect&) {},
@@ -211,10 +217,21 @@ void PropertyChecker::OnBudget(const BudgetChanged& e) {
     Broken("restart budget");
 }
 
-void PropertyChecker::OnEnded(const std::string& node_id) {
-  ended_ = true;
+void PropertyChecker::OnEnded(const std::string& node_id, const JobEnded& ended) {
+  if (!std::exchange(ended_, true) && ended.outcome.success && !ended_elsewhere_) CheckDone();
   if (!ended_told_.insert(node_id).second) Broken(absl::StrCat(node_id, " is told twice that the job ended"));
   running_.erase(node_id);
+}
+
+/// A job ends well when all members have done their work, or one of them has said that its result is safe.
+void PropertyChecker::CheckDone() {
+  const std::optional<Assignment>& done = live_ ? live_ : last_;
+  if (!done) return Broken("a job ends well that never ran");
+  if (safe_.contains(done->generation)) return;
+  for (const Member& member : done->members) {
+    if (!finished_[done->generation].contains(member.node_id))
+      return Broken(absl::StrCat("the job ends well, ", member.node_id, " has not finished"));
+  }
 }
 
 void PropertyChecker::OnReply(const std::string& node_id, const StoreReply& reply) {

@@ -36,7 +36,8 @@ class PropertyChecker {
   void OnAssigned(const std::string& node_id, const Assignment& assignment);
   void OnDissolved(const std::string& node_id, const GenerationDissolved& dissolved);
   void OnBudget(const BudgetChanged& budget);
-  void OnEnded(const std::string& node_id);
+  void OnEnded(const std::string& node_id, const JobEnded& ended);
+  void CheckDone();
   void CheckMajority();
   void CheckOver();
   void BeginLast(const Assignment& last, TimePoint heard);
@@ -70,7 +71,10 @@ class PropertyChecker {
   std::set<std::string> answered_;          // nodes that once answered at their presence ports
   std::map<std::string, TimePoint> heard_;  // when its lease was renewed last
   TimePoint now_, began_;
-  Generation formed_;  // here, the last one
+  Generation formed_;                                     // here, the last one
+  std::map<Generation, std::set<std::string>> finished_;  // members that said that their workers have
+  std::set<Generation> safe_;                             // somebody said that its result is
+  bool ended_elsewhere_ = false;
   Duration excused_ = Duration::zero();
   int restarts_ = 0;
 };

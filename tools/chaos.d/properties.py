@@ -104,7 +104,17 @@ def alarms_have_causes(evidence, faults):
         anybody = any(text in event["reason"] for text in HEARSAY)
         if not any(fault["from"] - 0.1 <= event["t"] <= fault["to"] + BLAME_SECONDS
                    and (anybody or fault.get("anybody") or nodes & set(fault.get("nodes", [fault["node"]]))) for fault in faults):
-            yield f"generation {event['generation']} dissolved without a cause: {event['reason']}"
+            yield f"generation {event['generation']} dissolved without a cause: {event['reason']}{last_words(event['reason'])}"
+
+
+def last_words(reason, most=5):
+    """Of the worker whose log the reason names."""
+    named = re.search(r"\blog \w+:(\S+?)[;,]?(?:\s|$)", reason)
+    try:
+        with open(named.group(1), errors="replace") as log:
+            return "".join(f"\n    {line.rstrip()}" for line in log.readlines()[-most:])
+    except (AttributeError, OSError):
+        return ""
 
 
 def spares_used(evidence, faults):

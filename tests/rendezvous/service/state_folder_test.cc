@@ -22,6 +22,13 @@ using ::testing::UnorderedElementsAre;
 
 namespace fs = std::filesystem;
 
+RememberedEnd EndOf(const std::string& job_id, uint64_t run) {
+  RememberedEnd end{job_id, {run, 12, true}, {}};
+  end.outcome.success = true;
+  end.outcome.reason = "all workers have finished";
+  return end;
+}
+
 class StateFolderTest : public ::testing::Test {
  protected:
   std::map<std::string, RememberedJob> Load(const std::string& endpoint = "node1:29400") const {
@@ -105,18 +112,21 @@ TEST_F(StateFolderTest, AnEndThatCannotBeReadIsPassedOver) {
   }
 }
 
-TEST_F(StateFolderTest, AJobThatHasEndedElsewhereIsForgotten) {
+TEST_F(StateFolderTest, OfARunThatHasEndedElsewhereItsEndIsKept) {
   RememberedJob ended = one_;
   ended.generation.incarnation = 7;
   { StateFolder(path(), "node1:29400").Keep("job", ended.generation, ended.verified); }
-  ForgetRun(path(), "node2:29400", "job", 7);
-  ForgetRun(path(), "node1:29400", "other", 7);
-  ForgetRun(path(), "node1:29400", "job", 8);
-  ForgetRun("", "node1:29400", "job", 7);
+  const RememberedEnd end = EndOf("job", 7);
+  NoteEnd(path(), "node2:29400", end);
+  NoteEnd(path(), "node1:29400", EndOf("other", 7));
+  NoteEnd(path(), "node1:29400", EndOf("job", 8));
+  NoteEnd("", "node1:29400", end);
   EXPECT_THAT(Load(), ElementsAre(Pair("job", ended))) << "another run of it goes on";
-  ForgetRun(path(), "node1:29400", "job", 7);
-  ForgetRun(path(), "node1:29400", "job", 7);
+  EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), IsEmpty());
+  NoteEnd(path(), "node1:29400", end);
+  NoteEnd(path(), "node1:29400", end);
   EXPECT_THAT(Load(), IsEmpty());
+  EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), ElementsAre(end));
 }
 
 TEST_F(StateFolderTest, MachinesThatShareAHomeKeepTheirFilesApart) {
@@ -127,9 +137,9 @@ TEST_F(StateFolderTest, MachinesThatShareAHomeKeepTheirFilesApart) {
     job.generation.incarnation = 7;
     { StateFolder(path(), here).Keep("job", job.generation, job.verified); }
     EXPECT_THAT(Load(there), IsEmpty()) << endpoint;
-    ForgetRun(path(), there, "job", 7);
+    NoteEnd(path(), there, EndOf("job", 7));
     EXPECT_THAT(Load(here), ElementsAre(Pair("job", job))) << endpoint;
-    ForgetRun(path(), here, "job", 7);
+    NoteEnd(path(), here, EndOf("job", 7));
     EXPECT_THAT(Load(here), IsEmpty()) << endpoint;
     EXPECT_EQ(StateKey(endpoint, ""), endpoint) << "the folder is this machine's own";
   }
