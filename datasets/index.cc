@@ -82,15 +82,6 @@ absl::StatusOr<const json*> GetArray(const json& object, const char* key) {
   return &*found;
 }
 
-bool IsSplitName(const std::string& name) {
-  return !name.empty() &&
-         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
-}
-
-bool IsSha256(const std::string& text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
 absl::StatusOr<ShardEntry> ParseShard(const json& entry, const std::string& expected_file) {
   if (!entry.is_object()) return Damaged("a shard is not an object");
   ShardEntry shard;
@@ -177,6 +168,15 @@ int64_t Index::bytes() const {
 
 std::string ShardFile(const std::string& split, size_t number) {
   return absl::StrFormat("%s/shard_%05d.safetensors", split, number);
+}
+
+bool IsSplitName(std::string_view name) {
+  return !name.empty() &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
+}
+
+bool IsSha256(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 std::string CanonicalIndex(const Index& index) { return ToJson(index).dump(); }

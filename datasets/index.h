@@ -45,6 +45,10 @@ struct Index {
 constexpr char kIndexFile[] = "index.json";
 /// "train/shard_00002.safetensors", relative to the data set's folder.
 std::string ShardFile(const std::string& split, size_t number);
+/// Of [a-z0-9_].
+bool IsSplitName(std::string_view name);
+/// 64 hexadecimal digits, as digests and checksums have them.
+bool IsSha256(std::string_view text);
 
 /// The canonical text: JSON without white space, keys sorted, without "digest". Equal data sets have equal
 /// texts.
