@@ -189,6 +189,26 @@ TEST_F(DataArrivalTest, AStepWaitsForItsShardsWhichAreWantedInTheOrderOfNeed) {
   EXPECT_LT(Here(), 40) << "others' shards";
 }
 
+TEST_F(DataArrivalTest, WhatComesForLaterStepsIsNoReasonToAskAgain) {
+  ASSERT_TRUE(arrival_->Follow(0, 0, 2).ok());
+  std::set<std::string> needed, others;
+  for (const int64_t id : IdsOf(0))
+    needed.insert(datasets::ShardFile("train", static_cast<size_t>(train_->shard_of(id))));
+  for (const auto& [file, entry] : datasets::ShardsOf(client_.index())) others.insert(file);
+  for (const std::string& file : needed) others.erase(file);
+  fetcher_->Let({others.begin(), others.end()});
+  // Each has been heard of by then, whatever is heard at a time.
+  const size_t patience = 2 * others.size();
+  size_t looks = 0;
+  const absl::Status ended = arrival_->AwaitStep(0, 0, 2, [&] {
+    return ++looks < patience ? absl::OkStatus() : absl::UnavailableError("the group is no more");
+  });
+  EXPECT_TRUE(absl::IsUnavailable(ended)) << ended;
+  EXPECT_LE(fetcher_->wants().size(), 3u) << "at first, as what is needed next, and as what is waited for";
+  fetcher_->Let({needed.begin(), needed.end()});
+  EXPECT_TRUE(arrival_->AwaitStep(0, 0, 2, nullptr).ok());
+}
+
 TEST_F(DataArrivalTest, NoMoreIsWantedAheadThanTheBound) {
   Begin({.ahead = 5 * shard_bytes()});
   ASSERT_TRUE(arrival_->Follow(0, 0, 2).ok());
