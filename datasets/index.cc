@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -11,6 +14,7 @@
 #include "base/posix.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "datasets/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace mtrun::datasets {
@@ -168,6 +172,19 @@ int64_t Index::bytes() const {
 
 std::string ShardFile(const std::string& split, size_t number) {
   return absl::StrFormat("%s/shard_%05d.safetensors", split, number);
+}
+
+absl::Status CheckClassNames(const std::vector<std::string>& names) {
+  std::set<std::string_view> seen;
+  for (const std::string& name : names) {
+    if (name.empty()) return absl::InvalidArgumentError("the name of a class is empty");
+    if (!IsUtf8(name))
+      return absl::InvalidArgumentError(
+          absl::StrCat("the name of the class \"", absl::CHexEscape(name), "\" is not UTF-8"));
+    if (!seen.insert(name).second)
+      return absl::InvalidArgumentError(absl::StrCat("two classes are named \"", name, "\""));
+  }
+  return absl::OkStatus();
 }
 
 bool IsSplitName(std::string_view name) {
