@@ -1,5 +1,6 @@
 #include "datasets/archive_reader.h"
 
+#include <clocale>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -62,6 +63,24 @@ TEST(ArchiveReaderTest, AFileOverTheLimitIsRefused) {
   test::WriteTarGz(folder / "a.tar.gz", {{"a", std::string(1000, 'x')}});
   EXPECT_TRUE(absl::IsInvalidArgument(ReadAll(folder / "a.tar.gz", 999).status()));
   EXPECT_TRUE(ReadAll(folder / "a.tar.gz", 1000).ok());
+}
+
+/// As programs that write zip archives mark names that are UTF-8: bit 11 of each entry's flags.
+std::string WithUtf8Names(std::string zip) {
+  for (size_t at = 0; (at = zip.find("PK\3\4", at)) != std::string::npos; ++at) zip[at + 7] |= 8;
+  for (size_t at = 0; (at = zip.find("PK\1\2", at)) != std::string::npos; ++at) zip[at + 9] |= 8;
+  return zip;
+}
+
+TEST(ArchiveReaderTest, NamesInUtf8AreReadWhateverTheLocale) {
+  const test::TempFolder folder;
+  const std::string name = "caf\xc3\xa9/\xe7\x8c\xab.jpg";
+  test::WriteArchive(folder / "a.zip", {{name, "x"}});
+  test::Write(folder / "a.zip", WithUtf8Names(test::Read(folder / "a.zip")));
+  ASSERT_STREQ(setlocale(LC_CTYPE, nullptr), "C") << "a program's, unless it asks for another";
+  const auto files = ReadAll(folder / "a.zip");
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_THAT(*files, testing::ElementsAre(testing::Pair(name, "x")));
 }
 
 TEST(ArchiveReaderTest, KnowsArchiveNames) {
