@@ -190,7 +190,7 @@ absl::StatusOr<int64_t> ArchiveReader::ReadPieces(int64_t limit,
   for (;;) {
     const int result = archive_read_data_block(archive_.get(), &block, &size, &offset);
     if (result == ARCHIVE_EOF) return sum;
-    if (result != ARCHIVE_OK && result != ARCHIVE_WARN) return Failure();
+    if (result != ARCHIVE_OK) return Failure();  // of a zip entry's wrong checksum it only warns
     if (offset < sum || offset > limit || static_cast<int64_t>(size) > limit - offset) return TooLarge(limit);
     while (sum < offset) {
       const int64_t gap = std::min(offset - sum, static_cast<la_int64_t>(kZeros));

@@ -1,5 +1,7 @@
 #include "datasets/archive_reader.h"
 
+#include <zlib.h>
+
 #include <clocale>
 #include <vector>
 
@@ -81,6 +83,32 @@ TEST(ArchiveReaderTest, NamesInUtf8AreReadWhateverTheLocale) {
   const auto files = ReadAll(folder / "a.zip");
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_THAT(*files, testing::ElementsAre(testing::Pair(name, "x")));
+}
+
+/// A zip archive of one stored entry, whose checksum stands before it as most programs write it.
+std::string ZipOfOne(const std::string& name, const std::string& bytes, uint32_t checksum) {
+  const auto number = [](size_t value, int size) {
+    std::string text;
+    for (int i = 0; i < size; ++i) text.push_back(static_cast<char>(value >> (8 * i)));
+    return text;
+  };
+  const std::string about = number(20, 2) + number(0, 8) + number(checksum, 4) + number(bytes.size(), 4) +
+                            number(bytes.size(), 4) + number(name.size(), 2) + number(0, 2);
+  return "PK\3\4" + about + name + bytes + "PK\5\6" + number(0, 18);
+}
+
+TEST(ArchiveReaderTest, AZipEntryWithAnotherChecksumIsDataLoss) {
+  const test::TempFolder folder;
+  const std::string bytes(1000, 'y');
+  const auto checksum = static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), 1000));
+  test::Write(folder / "a.zip", ZipOfOne("d/a.jpg", bytes, checksum));
+  const auto whole = ReadAll(folder / "a.zip");
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_THAT(*whole, testing::ElementsAre(testing::Pair("d/a.jpg", bytes)));
+  test::Write(folder / "a.zip", ZipOfOne("d/a.jpg", bytes, checksum ^ 1));
+  const auto damaged = ReadAll(folder / "a.zip");
+  EXPECT_TRUE(absl::IsDataLoss(damaged.status())) << damaged.status();
+  EXPECT_THAT(std::string(damaged.status().message()), HasSubstr("d/a.jpg"));
 }
 
 TEST(ArchiveReaderTest, KnowsArchiveNames) {
