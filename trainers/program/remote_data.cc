@@ -38,7 +38,8 @@ absl::StatusOr<std::unique_ptr<RemoteData>> RemoteData::Open(const TrainOptions&
                         .plan = options.plan,
                         .window = options.shuffle_window,
                         .each_needs_all = options.sync_micro_batches > 0,
-                        .workers = workers};
+                        .workers = workers,
+                        .eval_images = options.eval_images};
   std::unique_ptr<RemoteData> data(new RemoteData(options.data, std::move(request), std::move(still_here)));
   MT_RETURN_IF_ERROR(data->OpenIndex(needs));
   return data;
