@@ -3,6 +3,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,28 @@ namespace {
 // Of an archive whose contents are stepped over little more than the headers is to be read.
 constexpr size_t kBlock = 1 << 14;
 constexpr size_t kZeros = 1 << 16;
+
+/// Names that an archive says to be UTF-8 (zip, pax) libarchive gives as the thread's locale has them, or not
+/// at all, and a program begins in one that has ASCII alone. While this lives, the thread's has UTF-8.
+class Utf8Locale {
+ public:
+  Utf8Locale() : before_(Made() == locale_t() ? locale_t() : uselocale(Made())) {}
+  ~Utf8Locale() {
+    if (before_ != locale_t()) uselocale(before_);
+  }
+  Utf8Locale(const Utf8Locale&) = delete;
+
+ private:
+  /// Of the environment where the system has no other; none where it has not even that.
+  static locale_t Made() {
+    static const locale_t made = [] {
+      const locale_t always = newlocale(LC_CTYPE_MASK, "C.UTF-8", locale_t());
+      return always != locale_t() ? always : newlocale(LC_CTYPE_MASK, "", locale_t());
+    }();
+    return made;
+  }
+  const locale_t before_;
+};
 
 }  // namespace
 
@@ -109,6 +132,13 @@ absl::Status ArchiveReader::Failure() const {
                                           why == nullptr ? "unknown error" : why));
 }
 
+absl::Status ArchiveReader::UnreadableName() const {
+  const char* why = archive_error_string(archive_.get());
+  return absl::DataLossError(absl::StrCat(noun_, " has an entry whose name cannot be read",
+                                          name_.empty() ? "" : ", after " + name_,
+                                          why == nullptr ? "" : absl::StrCat(": ", why)));
+}
+
 absl::Status ArchiveReader::TooLarge(int64_t limit) const {
   return absl::InvalidArgumentError(absl::StrCat(noun_, ": ", name_, " is larger than ", limit, " bytes"));
 }
@@ -130,6 +160,7 @@ absl::Status ArchiveReader::FindContents(bool sparse) {
 }
 
 absl::StatusOr<bool> ArchiveReader::Next() {
+  const Utf8Locale names;
   archive_entry* entry = nullptr;
   do {
     const int result = archive_read_next_header(archive_.get(), &entry);
@@ -137,8 +168,7 @@ absl::StatusOr<bool> ArchiveReader::Next() {
     if (result != ARCHIVE_OK && result != ARCHIVE_WARN) return Failure();
   } while (archive_entry_filetype(entry) == AE_IFDIR);
   const char* name = archive_entry_pathname(entry);
-  if (name == nullptr)
-    return absl::DataLossError(absl::StrCat(noun_, " has an entry whose name cannot be read, after ", name_));
+  if (name == nullptr) return UnreadableName();
   name_ = name;
   while (absl::StartsWith(name_, "./")) name_.erase(0, 2);
   is_file_ = archive_entry_filetype(entry) == AE_IFREG && archive_entry_hardlink(entry) == nullptr;
@@ -160,7 +190,7 @@ absl::StatusOr<int64_t> ArchiveReader::ReadPieces(int64_t limit,
   for (;;) {
     const int result = archive_read_data_block(archive_.get(), &block, &size, &offset);
     if (result == ARCHIVE_EOF) return sum;
-    if (result != ARCHIVE_OK && result != ARCHIVE_WARN) return Failure();
+    if (result != ARCHIVE_OK) return Failure();  // of a zip entry's wrong checksum it only warns
     if (offset < sum || offset > limit || static_cast<int64_t>(size) > limit - offset) return TooLarge(limit);
     while (sum < offset) {
       const int64_t gap = std::min(offset - sum, static_cast<la_int64_t>(kZeros));

@@ -42,7 +42,8 @@ class ArchiveReader {
   /// Goes to the next entry that is not a folder; false at the end. kDataLoss: truncated or damaged, with the
   /// archive's path.
   absl::StatusOr<bool> Next();
-  /// Of the current entry: its path without a leading "./", and whether it is a regular file.
+  /// Of the current entry: its path without a leading "./", in UTF-8 where the archive says what it is in,
+  /// and whether it is a regular file.
   const std::string& name() const { return name_; }
   bool is_file() const { return is_file_; }
   /// It cannot be read without a password.
@@ -73,6 +74,7 @@ class ArchiveReader {
   };
   ArchiveReader(std::string noun, std::unique_ptr<Input> input);
   absl::Status Failure() const;
+  absl::Status UnreadableName() const;
   absl::Status TooLarge(int64_t limit) const;
   absl::Status FindContents(bool sparse);
 

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/log.h"
 #include "base/posix.h"
@@ -26,6 +27,7 @@ constexpr int64_t kPlane = int64_t{kSide} * kSide;
 constexpr int64_t kPixels = 3 * kPlane;
 constexpr int64_t kMostCifarBytes = int64_t{1}
                                     << 30;  // of all files together; the published sets have 185 MB
+constexpr int kBatches = 5;                 // of CIFAR-10
 constexpr int64_t kCifarChunk = 1024;       // images that one thread converts at a time
 
 /// One of the two published sets.
@@ -152,6 +154,17 @@ std::vector<std::string> ClassNames(const Files& files, const Kind& kind) {
   return names;
 }
 
+/// Fewer are a set of their own, which a download or a copy that broke off makes, too.
+void WarnOfMissing(const std::string& source, const std::map<int, std::string>& batches) {
+  std::vector<std::string> missing;
+  for (int number = 1; number <= kBatches; ++number) {
+    if (batches.count(number) == 0) missing.push_back(absl::StrCat("no data_batch_", number, ".bin"));
+  }
+  if (!missing.empty())
+    log::Warning(source, " has ", absl::StrJoin(missing, " and "),
+                 ": the set is smaller than the published one");
+}
+
 class Cifar : public ImageSource {
  public:
   Cifar(std::vector<std::string> classes, std::map<std::string, std::vector<RecordFile>> splits)
@@ -239,6 +252,7 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenCifar(const std::string& source
     if (BatchNumber(name) >= 0) batches[BatchNumber(name)] = name;
   }
   const Kind& kind = batches.empty() ? kCifar100 : kCifar10;
+  if (!batches.empty()) WarnOfMissing(source, batches);
   if (batches.empty()) batches[0] = "train.bin";
   const std::string test_name = kind.classes == 10 ? "test_batch.bin" : "test.bin";
   for (const std::string& name : {batches.begin()->second, test_name}) {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -290,13 +291,8 @@ std::vector<BadFile> ListBad(const ImageFiles& files, const ShardMaker& maker) {
   return bad;
 }
 
-/// Adds one shard to the index; its file takes the next number, for those before it may have no images.
-absl::Status AddShard(const std::string& root, const ImageFiles& files, const ShardPlan& plan,
-                      const ShardState& state, Index& index) {
-  const std::string path = ShardPath(root, plan);
-  std::error_code error;
-  fs::remove(StatePath(path), error);
-  if (state.entry.images == 0) return absl::OkStatus();
+void AddShard(const ImageFiles& files, const ShardPlan& plan, const ShardState& state, Index& index) {
+  if (state.entry.images == 0) return;
   const bool first = index.splits.empty();
   index.height = std::max(index.height, state.largest.height);
   index.width = std::max(index.width, state.largest.width);
@@ -307,16 +303,31 @@ absl::Status AddShard(const std::string& root, const ImageFiles& files, const Sh
   for (size_t i = 0; i < plan.count; ++i) ++split.class_counts[files.listing.images[plan.first + i].label];
   for (const auto& [image, why] : state.bad)
     --split.class_counts[files.listing.images[plan.first + static_cast<size_t>(image)].label];
-  const std::string numbered = absl::StrCat(root, "/", ShardFile(plan.split, split.shards.size()));
   split.shards.push_back(state.entry);
-  if (numbered != path) fs::rename(path, numbered, error);
-  return error ? ErrnoStatus(error.value(), "rename " + path) : absl::OkStatus();
+}
+
+/// The file of each shard takes the next number of its split, for those before it may have no images. No
+/// attempt goes on from here: what was remembered of it is of another file from then on.
+absl::Status NumberShards(const std::string& root, const ShardMaker& maker) {
+  std::map<std::string, size_t> next;  // by split
+  for (size_t i = 0; i < maker.plans().size(); ++i) {
+    const ShardPlan& plan = maker.plans()[i];
+    const std::string path = ShardPath(root, plan);
+    std::error_code error;
+    fs::remove(StatePath(path), error);
+    if (maker.state(i).entry.images == 0) continue;
+    const std::string numbered = absl::StrCat(root, "/", ShardFile(plan.split, next[plan.split]++));
+    if (numbered != path) fs::rename(path, numbered, error);
+    if (error) return ErrnoStatus(error.value(), "rename " + path);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<ImportReport> ImportEncoded(const ImageFiles& files, const ImportOptions& options,
                                            const std::atomic<bool>& cancelled) {
+  MT_RETURN_IF_ERROR(CheckClassNames(files.listing.classes));
   const std::string key = ImportKey(files, options.rules, options.shard_bytes, ReadsFurtherFormats());
   MT_ASSIGN_OR_RETURN(AtomicFolder folder,
                       AtomicFolder::Resume(options.destination, options.replace, kIndexFile, key));
@@ -332,10 +343,11 @@ absl::StatusOr<ImportReport> ImportEncoded(const ImageFiles& files, const Import
   report.index.encoded = true;
   report.index.classes = files.listing.classes;
   for (size_t i = 0; i < maker.plans().size(); ++i)
-    MT_RETURN_IF_ERROR(AddShard(folder.path(), files, maker.plans()[i], maker.state(i), report.index));
+    AddShard(files, maker.plans()[i], maker.state(i), report.index);
   if (report.index.splits.count("train") == 0) return absl::InvalidArgumentError("no images to train on");
-  MT_RETURN_IF_ERROR(
-      WriteFileAtomically(absl::StrCat(folder.path(), "/", kIndexFile), EncodeIndex(report.index)));
+  const std::string index = EncodeIndex(report.index);
+  MT_RETURN_IF_ERROR(NumberShards(folder.path(), maker));
+  MT_RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(folder.path(), "/", kIndexFile), index));
   MT_RETURN_IF_ERROR(folder.Publish());
   return report;
 }

@@ -9,6 +9,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 
@@ -25,6 +27,22 @@ constexpr size_t kFilesToSay = 1 << 12;
 constexpr std::chrono::seconds kSayEvery{10};
 
 absl::string_view WithoutTar(absl::string_view name) { return name.substr(0, name.size() - 4); }
+
+/// Where all of the files lie in one split folder behind their prefix, all up to its end: "train/",
+/// "set/train/".
+absl::string_view SplitFolderOf(absl::Span<const SourceFile> files, size_t prefix_size) {
+  absl::string_view common;
+  for (const SourceFile& file : files) {
+    const absl::string_view path = file.path.substr(prefix_size);
+    if (!common.empty() && absl::StartsWith(path, common)) continue;
+    if (!common.empty()) return "";
+    const std::vector<absl::string_view> names = absl::StrSplit(path, '/');
+    const auto split = std::find_if(names.begin(), names.end() - 1, IsSplitFolder);
+    if (split == names.end() - 1) return "";
+    common = path.substr(0, static_cast<size_t>(split->data() - path.data()) + split->size() + 1);
+  }
+  return common;
+}
 
 }  // namespace
 
@@ -64,9 +82,11 @@ absl::Status FileTree::AddFolder(const std::string& folder, const std::string& p
     if (entry->is_directory(ignored) && IsSplitFolder(name)) tops.push_back(name);
   }
   if (error) return ErrnoStatus(error.value(), absl::StrCat("list ", folder));
+  const bool of_one = !prefix.empty() && tops.size() == 1;
   const auto root = static_cast<uint32_t>(roots_.size());
-  roots_.push_back(folder + "/");
+  roots_.push_back(of_one ? absl::StrCat(folder, "/", tops[0], "/") : folder + "/");
   prefix_size_.push_back(prefix.size());
+  if (of_one) return Collect(root, "", prefix, 2);
   if (tops.empty()) return Collect(root, "", prefix, 1);
   for (const std::string& top : tops) MT_RETURN_IF_ERROR(Collect(root, top + "/", prefix, 2));
   return absl::OkStatus();
@@ -154,6 +174,17 @@ absl::Status FileTree::ListNested(ArchiveReader& reader, const Level& level) {
   return ListEntries(nested, inner);
 }
 
+absl::Status FileTree::AddArchiveOfASplit(const std::string& path, const std::string& prefix) {
+  const size_t first = files_.size();
+  MT_RETURN_IF_ERROR(AddArchive(path, prefix));
+  const absl::Span<SourceFile> added = absl::MakeSpan(files_).subspan(first);
+  const absl::string_view folder = SplitFolderOf(added, prefix.size());
+  if (folder.empty()) return absl::OkStatus();
+  for (SourceFile& file : added)
+    file.path = Keep(absl::StrCat(prefix, file.path.substr(prefix.size() + folder.size())));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> FileTree::Read(size_t i) const {
   const SourceFile& file = files_[i];
   const Place& place = places_[i];
@@ -172,8 +203,10 @@ absl::StatusOr<std::shared_ptr<const FileTree>> OpenFileTree(const std::vector<T
   auto tree = std::make_shared<FileTree>(spool_folder);
   for (const TreeSource& source : sources) {
     std::error_code error;
-    MT_RETURN_IF_ERROR(fs::is_directory(source.path, error) ? tree->AddFolder(source.path, source.prefix)
-                                                            : tree->AddArchive(source.path, source.prefix));
+    const bool is_folder = fs::is_directory(source.path, error);
+    MT_RETURN_IF_ERROR(is_folder               ? tree->AddFolder(source.path, source.prefix)
+                       : source.prefix.empty() ? tree->AddArchive(source.path, "")
+                                               : tree->AddArchiveOfASplit(source.path, source.prefix));
   }
   return tree;
 }

@@ -35,13 +35,17 @@ class FileTree {
   FileTree(const FileTree&) = delete;
   FileTree& operator=(const FileTree&) = delete;
 
-  /// A folder: of one that has split folders only these are listed. A .tar in the place of a class folder is
-  /// listed as a folder of its name.
+  /// A folder: of one that has split folders only these are listed; where it has one and a prefix, what lies
+  /// in that is of the prefix's split. A .tar in the place of a class folder is listed as a folder of its
+  /// name.
   absl::Status AddFolder(const std::string& folder, const std::string& prefix);
   /// A tar archive, compressed or not, or a zip archive; a .tar in it is listed as a folder of its name,
   /// which is how ImageNet is distributed. What lies in an uncompressed tar or in a zip archive is read from
   /// there; of a compressed tar it is unpacked.
   absl::Status AddArchive(const std::string& path, const std::string& prefix);
+  /// The same of an archive that is all of the prefix's split, whatever split folder of its own its files may
+  /// all lie in.
+  absl::Status AddArchiveOfASplit(const std::string& path, const std::string& prefix);
 
   /// In no particular order.
   const std::vector<SourceFile>& files() const { return files_; }

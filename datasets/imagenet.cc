@@ -65,7 +65,10 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageNet(const std::string& sou
   if (found.class_list.empty()) found.class_list = FindIn(source, {"meta.txt"});
   if (!found.val_source.empty() && found.val_labels.empty() && !options.tree.unlabelled)
     return absl::InvalidArgumentError(absl::StrCat(source, ": ", kHowToLabel));
-  return OpenImageFolder(train.empty() ? source : train, found);
+  if (!train.empty()) return OpenImageFolder(train, found);
+  // Where val lies elsewhere the class archives in train/ are all of this source.
+  const bool apart = !found.val_source.empty() && fs::is_directory(source + "/train", error);
+  return OpenImageFolder(apart ? source + "/train" : source, found);
 }
 
 }  // namespace mtrun::datasets

@@ -16,10 +16,10 @@ bool LooksLikeImageNet(const std::string& folder);
 /// True once a name is that of a class archive.
 bool LooksLikeClassArchives(const std::vector<std::string>& names);
 
-/// `source`: ILSVRC2012_img_train.tar itself, or the folder. In a folder ILSVRC2012_img_val.tar, the ground
-/// truth (ILSVRC2012_validation_ground_truth.txt or LOC_val_solution.csv) and meta.txt are found by their
-/// names, there or in ILSVRC2012_devkit_t12/data/, unless the options name others. kInvalidArgument: images
-/// of val without their classes.
+/// `source`: ILSVRC2012_img_train.tar itself, or the folder that holds it, or its class archives in train/.
+/// In a folder ILSVRC2012_img_val.tar, the ground truth (ILSVRC2012_validation_ground_truth.txt or
+/// LOC_val_solution.csv) and meta.txt are found by their names, there or in ILSVRC2012_devkit_t12/data/,
+/// unless the options name others. kInvalidArgument: images of val without their classes.
 absl::StatusOr<std::unique_ptr<ImageSource>> OpenImageNet(const std::string& source,
                                                           const SourceOptions& options);
 

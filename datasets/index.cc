@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -11,6 +14,7 @@
 #include "base/posix.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "datasets/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace mtrun::datasets {
@@ -80,15 +84,6 @@ absl::StatusOr<const json*> GetArray(const json& object, const char* key) {
     return Damaged(absl::StrCat("\"", key, "\" is missing, empty or not a list"));
   }
   return &*found;
-}
-
-bool IsSplitName(const std::string& name) {
-  return !name.empty() &&
-         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
-}
-
-bool IsSha256(const std::string& text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 absl::StatusOr<ShardEntry> ParseShard(const json& entry, const std::string& expected_file) {
@@ -177,6 +172,28 @@ int64_t Index::bytes() const {
 
 std::string ShardFile(const std::string& split, size_t number) {
   return absl::StrFormat("%s/shard_%05d.safetensors", split, number);
+}
+
+absl::Status CheckClassNames(const std::vector<std::string>& names) {
+  std::set<std::string_view> seen;
+  for (const std::string& name : names) {
+    if (name.empty()) return absl::InvalidArgumentError("the name of a class is empty");
+    if (!IsUtf8(name))
+      return absl::InvalidArgumentError(
+          absl::StrCat("the name of the class \"", absl::CHexEscape(name), "\" is not UTF-8"));
+    if (!seen.insert(name).second)
+      return absl::InvalidArgumentError(absl::StrCat("two classes are named \"", name, "\""));
+  }
+  return absl::OkStatus();
+}
+
+bool IsSplitName(std::string_view name) {
+  return !name.empty() &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
+}
+
+bool IsSha256(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 std::string CanonicalIndex(const Index& index) { return ToJson(index).dump(); }

@@ -45,13 +45,19 @@ struct Index {
 constexpr char kIndexFile[] = "index.json";
 /// "train/shard_00002.safetensors", relative to the data set's folder.
 std::string ShardFile(const std::string& split, size_t number);
+/// kInvalidArgument names the class whose name is empty, not UTF-8 or there twice: no index holds it.
+absl::Status CheckClassNames(const std::vector<std::string>& names);
+/// Of [a-z0-9_].
+bool IsSplitName(std::string_view name);
+/// 64 hexadecimal digits, as digests and checksums have them.
+bool IsSha256(std::string_view text);
 
 /// The canonical text: JSON without white space, keys sorted, without "digest". Equal data sets have equal
 /// texts.
 std::string CanonicalIndex(const Index& index);
 /// SHA-256 of the canonical text.
 std::string IndexDigest(const Index& index);
-/// The text of index.json: indented, with the digest. REQUIRES: names of classes are UTF-8.
+/// The text of index.json: indented, with the digest. REQUIRES: CheckClassNames(index.classes) is OK.
 std::string EncodeIndex(const Index& index);
 /// kInvalidArgument: not an index, or another version; kDataLoss: contents do not add up or do not have the
 /// digest.

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +18,6 @@
 #include "datasets/atomic_folder.h"
 #include "datasets/mapped_file.h"
 #include "datasets/safetensors.h"
-#include "datasets/utf8.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -49,13 +47,7 @@ absl::Status CheckShape(const PackedShape& shape) {
   }
   if (shape.classes.empty() || shape.splits.empty())
     return absl::InvalidArgumentError("no classes or no images");
-  std::set<std::string> seen;
-  for (const std::string& name : shape.classes) {
-    if (name.empty() || !IsUtf8(name))
-      return absl::InvalidArgumentError("the name of a class is empty or not UTF-8");
-    if (!seen.insert(name).second)
-      return absl::InvalidArgumentError(absl::StrCat("two classes are named \"", name, "\""));
-  }
+  MT_RETURN_IF_ERROR(CheckClassNames(shape.classes));
   for (const auto& [name, images] : shape.splits) {
     if (images < 1) return absl::InvalidArgumentError(absl::StrCat("split \"", name, "\" has no images"));
   }

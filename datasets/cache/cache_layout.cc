@@ -11,7 +11,10 @@
 #include <filesystem>
 #include <tuple>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -30,6 +33,23 @@ bool Fits(const struct stat& info, const ShardEntry& entry) {
   const timespec stamp = StampOf(entry);
   return S_ISREG(info.st_mode) && info.st_size == entry.bytes && info.st_mtim.tv_sec == stamp.tv_sec &&
          info.st_mtim.tv_nsec == stamp.tv_nsec;
+}
+
+/// Of a shard, or of the beginning of one.
+bool IsShardName(const std::string& split, const std::string& name) {
+  const absl::string_view whole = absl::string_view(name).substr(0, name.find(".part."));
+  absl::string_view number = whole;
+  size_t value = 0;
+  return absl::ConsumePrefix(&number, "shard_") && absl::ConsumeSuffix(&number, ".safetensors") &&
+         absl::SimpleAtoi(number, &value) && ShardFile(split, value) == absl::StrCat(split, "/", whole);
+}
+
+/// Whether a path that is `depth` folders below the cache has a name that the fetcher gives there.
+bool IsOfASet(const fs::path& path, int depth) {
+  const std::string name = path.filename().string();
+  if (depth == 0) return IsSha256(name);
+  if (depth == 1) return IsSplitName(name);
+  return depth == 2 && IsShardName(path.parent_path().filename().string(), name);
 }
 
 }  // namespace
@@ -100,7 +120,9 @@ std::vector<CachedFile> CachedFiles(const std::string& cache) {
        it.increment(ignored)) {
     struct stat info {};
     const std::string path = it->path().string();
-    if (it.depth() < 2 || stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    const bool own = IsOfASet(it->path(), it.depth());
+    if (!own) it.disable_recursion_pending();  // a person's, who keeps them in the folder that --cache names
+    if (!own || it.depth() < 2 || stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     files.push_back({path, info.st_size, info.st_atim.tv_sec * 1'000'000'000 + info.st_atim.tv_nsec});
   }
   return files;

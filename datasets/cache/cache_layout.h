@@ -43,7 +43,8 @@ struct CachedFile {
   int64_t used_ns = 0;  // since 1970
   bool operator==(const CachedFile&) const = default;
 };
-/// All shards in the cache, of any set; unfinished ones too.
+/// All shards in the cache, of any set; unfinished ones too. The folder may hold other things, which are not
+/// among them.
 std::vector<CachedFile> CachedFiles(const std::string& cache);
 /// The longest unused ones first. Pure.
 std::vector<CachedFile> InOrderOfUse(std::vector<CachedFile> files);

@@ -12,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -169,10 +168,7 @@ absl::Status SetClient::Hear(Duration patience) {
 
 absl::Status SetClient::OnMessage(const fetch::Message& message) {
   if (const auto* trouble = std::get_if<fetch::Trouble>(&message)) trouble_ = trouble->text;
-  if (const auto* here = std::get_if<fetch::Here>(&message)) {
-    told_ = true;
-    here_.push_back(here->file);
-  }
+  if (const auto* here = std::get_if<fetch::Here>(&message)) here_.insert(here->file);
   if (const auto* failed = std::get_if<fetch::Failed>(&message))
     return absl::FailedPreconditionError(failed->text);
   if (const auto* opened = std::get_if<fetch::Opened>(&message)) return Adopt(opened->digest);
@@ -197,14 +193,18 @@ absl::Status SetClient::Adopt(const std::string& digest) {
 absl::Status SetClient::WaitUntil(const std::function<bool()>& done, const std::vector<std::string>& files,
                                   const Watch& watch) {
   const TimePoint began = MonotonicNow();
+  TimePoint asked{};
   while (!done()) {
+    // The fetcher has to look once more, but not all the time: it says again of each file that it is there.
+    if (const TimePoint now = MonotonicNow(); now - asked >= kLookEvery && TakeLost(files)) {
+      asked = now;
+      MT_RETURN_IF_ERROR(SendWants());
+    }
     if (!socket_.valid()) {
       MT_RETURN_IF_ERROR(Connect());
       if (!socket_.valid()) std::this_thread::sleep_for(kLookEvery);
     }
     if (socket_.valid()) MT_RETURN_IF_ERROR(Hear(kLookEvery));
-    // What was there and could not be held is damaged or gone again: the fetcher has to look once more.
-    if (std::exchange(told_, false) && !done()) MT_RETURN_IF_ERROR(SendWants());
     Wait wait{.waited = MonotonicNow() - began, .trouble = trouble_};
     wait.of = static_cast<int64_t>(files.size());
     for (const std::string& file : files) wait.files += held_.count(file) != 0 ? 1 : 0;
@@ -236,6 +236,13 @@ bool SetClient::HoldAll(const std::vector<std::string>& files) {
     }
   }
   return all;
+}
+
+/// Whether one of them was said to be there and could not be held: it is damaged or gone again.
+bool SetClient::TakeLost(const std::vector<std::string>& files) {
+  bool lost = false;
+  for (const std::string& file : files) lost |= held_.count(file) == 0 && here_.erase(file) != 0;
+  return lost;
 }
 
 absl::Status SetClient::Await(const std::vector<std::string>& files, const Watch& watch) {
@@ -272,7 +279,12 @@ std::vector<std::string> SetClient::Collect() {
   const std::set<std::string> wanted(wanted_.begin(), wanted_.end());
   std::vector<std::string> held;
   for (const std::string& file : std::exchange(here_, {})) {
-    if (held_.count(file) == 0 && wanted.count(file) != 0 && HoldAll({file})) held.push_back(file);
+    if (held_.count(file) != 0 || wanted.count(file) == 0) continue;
+    if (HoldAll({file})) {
+      held.push_back(file);
+    } else {
+      here_.insert(file);  // Await has the fetcher look once more
+    }
   }
   return held;
 }

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,7 @@ class SetClient {
   absl::Status OnMessage(const fetch::Message& message);
   absl::Status Adopt(const std::string& digest);
   bool HoldAll(const std::vector<std::string>& files);
+  bool TakeLost(const std::vector<std::string>& files);
   absl::Status WaitUntil(const std::function<bool()>& done, const std::vector<std::string>& files,
                          const Watch& watch);
 
@@ -80,9 +82,8 @@ class SetClient {
   std::string folder_;
   std::map<std::string, ShardEntry> entries_;
   std::vector<std::string> wanted_;
-  bool told_ = false;              // that a file is there
-  std::vector<std::string> here_;  // files that were said to be there, not looked at yet
-  bool collects_ = true;           // false: something is wrong that the next Await will say
+  std::set<std::string> here_;  // files that were said to be there, not looked at yet
+  bool collects_ = true;        // false: something is wrong that the next Await will say
   std::map<std::string, UniqueFd> held_;
 };
 

@@ -123,13 +123,6 @@ class Fetcher {
     plan_.Want(number, client.set, std::move(missing));
   }
 
-  void Tell(const FetchId& id, const fetch::Message& message) {
-    for (const auto& [number, client] : clients_) {
-      if (client.set == id.set || (client.set.empty() && client.source == id.set))
-        door_.Send(number, message);
-    }
-  }
-
   void SetTrouble(const std::string& key, const std::string& text) {
     Source& source = sources_.at(key);
     if (source.trouble == text) return;
@@ -298,7 +291,9 @@ class Fetcher {
     wrong_.erase(job.id);
     SetTrouble(job.source, "");
     plan_.Done(job.id);
-    Tell(job.id, fetch::Here{job.id.file});
+    for (const auto& [number, client] : clients_) {
+      if (client.set == job.id.set) door_.Send(number, fetch::Here{job.id.file});
+    }
   }
 
   /// Not the bytes that the index names.
@@ -344,10 +339,19 @@ class Fetcher {
     }
   }
 
-  /// Nobody waits for it any more.
+  /// An index is wanted by all who have none yet.
+  static bool Wants(const Client& client, const FetchId& id) {
+    if (client.set.empty()) return client.source == id.set;
+    return client.set == id.set &&
+           std::find(client.wanted.begin(), client.wanted.end(), id.file) != client.wanted.end();
+  }
+
+  /// Nobody waits for it any more. Whom it does not concern goes on.
   void Fail(const Job& job, const std::string& text) {
     log::Error(text);
-    Tell(job.id, fetch::Failed{text});
+    for (const auto& [number, client] : clients_) {
+      if (Wants(client, job.id)) door_.Send(number, fetch::Failed{text});
+    }
     wrong_.erase(job.id);
     sources_.at(job.source).trouble.clear();
     plan_.Done(job.id);

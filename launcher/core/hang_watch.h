@@ -30,8 +30,8 @@ class HangWatch {
 
   /// A fresh process.
   void Restart(int local_rank, TimePoint now);
-  /// It finished something, or said that it waits for others. How long it had been stalled when that was
-  /// reported.
+  /// It finished something, or said that it waits for others or its data. How long it had been stalled when
+  /// that was reported.
   std::optional<Duration> OnProgress(int local_rank, TimePoint now);
   void SetStep(int local_rank, int64_t step);
 

@@ -1,5 +1,8 @@
 #include "datasets/archive_reader.h"
 
+#include <zlib.h>
+
+#include <clocale>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -62,6 +65,50 @@ TEST(ArchiveReaderTest, AFileOverTheLimitIsRefused) {
   test::WriteTarGz(folder / "a.tar.gz", {{"a", std::string(1000, 'x')}});
   EXPECT_TRUE(absl::IsInvalidArgument(ReadAll(folder / "a.tar.gz", 999).status()));
   EXPECT_TRUE(ReadAll(folder / "a.tar.gz", 1000).ok());
+}
+
+/// As programs that write zip archives mark names that are UTF-8: bit 11 of each entry's flags.
+std::string WithUtf8Names(std::string zip) {
+  for (size_t at = 0; (at = zip.find("PK\3\4", at)) != std::string::npos; ++at) zip[at + 7] |= 8;
+  for (size_t at = 0; (at = zip.find("PK\1\2", at)) != std::string::npos; ++at) zip[at + 9] |= 8;
+  return zip;
+}
+
+TEST(ArchiveReaderTest, NamesInUtf8AreReadWhateverTheLocale) {
+  const test::TempFolder folder;
+  const std::string name = "caf\xc3\xa9/\xe7\x8c\xab.jpg";
+  test::WriteArchive(folder / "a.zip", {{name, "x"}});
+  test::Write(folder / "a.zip", WithUtf8Names(test::Read(folder / "a.zip")));
+  ASSERT_STREQ(setlocale(LC_CTYPE, nullptr), "C") << "a program's, unless it asks for another";
+  const auto files = ReadAll(folder / "a.zip");
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_THAT(*files, testing::ElementsAre(testing::Pair(name, "x")));
+}
+
+/// A zip archive of one stored entry, whose checksum stands before it as most programs write it.
+std::string ZipOfOne(const std::string& name, const std::string& bytes, uint32_t checksum) {
+  const auto number = [](size_t value, int size) {
+    std::string text;
+    for (int i = 0; i < size; ++i) text.push_back(static_cast<char>(value >> (8 * i)));
+    return text;
+  };
+  const std::string about = number(20, 2) + number(0, 8) + number(checksum, 4) + number(bytes.size(), 4) +
+                            number(bytes.size(), 4) + number(name.size(), 2) + number(0, 2);
+  return "PK\3\4" + about + name + bytes + "PK\5\6" + number(0, 18);
+}
+
+TEST(ArchiveReaderTest, AZipEntryWithAnotherChecksumIsDataLoss) {
+  const test::TempFolder folder;
+  const std::string bytes(1000, 'y');
+  const auto checksum = static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), 1000));
+  test::Write(folder / "a.zip", ZipOfOne("d/a.jpg", bytes, checksum));
+  const auto whole = ReadAll(folder / "a.zip");
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_THAT(*whole, testing::ElementsAre(testing::Pair("d/a.jpg", bytes)));
+  test::Write(folder / "a.zip", ZipOfOne("d/a.jpg", bytes, checksum ^ 1));
+  const auto damaged = ReadAll(folder / "a.zip");
+  EXPECT_TRUE(absl::IsDataLoss(damaged.status())) << damaged.status();
+  EXPECT_THAT(std::string(damaged.status().message()), HasSubstr("d/a.jpg"));
 }
 
 TEST(ArchiveReaderTest, KnowsArchiveNames) {

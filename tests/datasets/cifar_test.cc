@@ -91,6 +91,24 @@ TEST(CifarTest, Cifar100TakesFineLabelsAndItsNames) {
   EXPECT_EQ(train->class_names()[99], "name99");
 }
 
+TEST(CifarTest, BatchesThatAreMissingAreNamed) {
+  const test::TempFolder folder;
+  const auto warnings = [&] {
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(OpenCifar(folder.path()).ok());
+    return testing::internal::GetCapturedStderr();
+  };
+  test::Write(folder / "test_batch.bin", CifarRecord("\x09", 50));
+  for (const int batch : {1, 3, 4})
+    test::Write(folder / ("data_batch_" + std::to_string(batch) + ".bin"), CifarRecord("\1", batch));
+  EXPECT_THAT(warnings(),
+              HasSubstr("has no data_batch_2.bin and no data_batch_5.bin: the set is smaller than "
+                        "the published one"));
+  for (const int batch : {2, 5})
+    test::Write(folder / ("data_batch_" + std::to_string(batch) + ".bin"), CifarRecord("\1", batch));
+  EXPECT_THAT(warnings(), testing::Not(HasSubstr("has no")));
+}
+
 TEST(CifarTest, ErrorsNameTheFile) {
   const test::TempFolder folder;
   WriteCifar10(folder.path());

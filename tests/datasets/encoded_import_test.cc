@@ -130,6 +130,14 @@ TEST_F(EncodedImportTest, WhatIsFinishedStaysWhenItIsStopped) {
   EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "whole"));
 }
 
+TEST_F(EncodedImportTest, ClassNamesThatNoIndexHoldsAreRefusedBeforeAnythingIsMade) {
+  Put("train", "caf\xe9", 5);
+  const auto refused = Import(Options("out"), test::kGoOn);
+  ASSERT_TRUE(absl::IsInvalidArgument(refused.status())) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("\"caf\\xe9\" is not UTF-8"));
+  EXPECT_THAT(Partial(), ElementsAre());
+}
+
 TEST_F(EncodedImportTest, AFileThatCouldNotBeReadIsReadByTheNextAttempt) {
   test::Write(source_ + "/train/dog/105.jpg", "not an image");
   const auto files = FindImageFiles({.source = source_});

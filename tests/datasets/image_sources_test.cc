@@ -185,6 +185,43 @@ TEST_F(ImageSourcesTest, ExtractedImageNetWithAFlatVal) {
   EXPECT_EQ(test::ReadTree(folder_ / "out2"), test::ReadTree(folder_ / "expected"));
 }
 
+TEST_F(ImageSourcesTest, ClassArchivesInTrainBesideTheTarOfVal) {
+  WriteFolder(folder_ / "tree");
+  ASSERT_TRUE(Run({.source = folder_ / "tree"}, "expected").ok());
+  const std::string half = folder_ / "half";
+  WriteImageNet(half);
+  ASSERT_EQ(std::system(("cd " + half + " && mkdir train && tar -xf ILSVRC2012_img_train.tar -C train && " +
+                         "rm ILSVRC2012_img_train.tar")
+                            .c_str()),
+            0);
+  const auto report = Run({.source = half}, "out");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->format, "imagenet");
+  EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "expected"));
+}
+
+TEST_F(ImageSourcesTest, ASourceOfOneSplitMayHaveAFolderOfIt) {
+  WriteFolder(folder_ / "tree");
+  ASSERT_TRUE(Run({.source = folder_ / "tree"}, "expected").ok());
+  fs::create_directories(folder_ / "apart/others");
+  fs::rename(folder_ / "tree/train", folder_ / "apart/train");
+  fs::rename(folder_ / "tree/val", folder_ / "apart/others/validation");
+  Entries train, val;
+  for (const auto& [name, bytes] : Tree("set/"))
+    (name.rfind("set/train/", 0) == 0 ? train : val).emplace_back(name, bytes);
+  test::WriteArchive(folder_ / "train.zip", train);
+  test::WriteArchive(folder_ / "val.tar.gz", val);
+  for (const char* source : {"apart", "apart/train", "train.zip"}) {
+    for (const char* others : {"apart/others", "apart/others/validation", "val.tar.gz"}) {
+      const auto report =
+          Run({.source = folder_ / source, .format = "folder", .val_source = folder_ / others}, "out");
+      ASSERT_TRUE(report.ok()) << source << ", " << others << ": " << report.status();
+      EXPECT_EQ(test::ReadTree(folder_ / "out"), test::ReadTree(folder_ / "expected"));
+      fs::remove_all(folder_ / "out");
+    }
+  }
+}
+
 TEST_F(ImageSourcesTest, ImageNetWithoutLabelsSaysWhatToGive) {
   WriteImageNet(folder_ / "in");
   fs::remove_all(folder_ / "in/ILSVRC2012_devkit_t12");

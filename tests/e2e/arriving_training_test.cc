@@ -72,6 +72,18 @@ class ArrivingTrainingTest : public TrainingRuns {
     return Words(order_, {"--data", url, "--cache", folder_.File("cache")});
   }
 
+  /// A server that has no more than `files` for longer than a worker may hang costs waiting.
+  void WaitForFirstData(const std::set<std::string>& files, const std::vector<std::string>& more) {
+    GatedServer server(data_, files);
+    const auto training =
+        Train({"--standalone", "--nproc_per_node", "2", "--max_restarts", "0", "--hang_timeout", "10"}, "run",
+              1, Words(Arriving(server.url()), more));
+    ASSERT_TRUE(training->WaitForLine("the run waits for its data")) << training->Text();
+    EXPECT_FALSE(training->WaitForLine("(--hang_timeout)", Seconds(14))) << training->Text();
+    server.Open();
+    EXPECT_EQ(training->Wait(Seconds(120)), 0) << training->Text();
+  }
+
   const std::vector<int64_t> counts_ = std::vector<int64_t>(25, 4);  // images of each shard
   const std::vector<std::string> order_ = {"--image_size", "32", "--shuffle",        "streams",
                                            "--seed",       "0",  "--shuffle_window", absl::StrCat(kWindow)};
@@ -101,6 +113,16 @@ TEST_F(ArrivingTrainingTest, WorkersBeginWithTheFirstShardsAndWaitForTheOthers) 
   EXPECT_THAT(training->Text(), HasSubstr("HTTP 503"));
   EXPECT_THAT(support::ReadText(folder_.File("run") + "/metrics.jsonl"), HasSubstr("{\"data_wait\":"));
   ExpectUndisturbed("run", kEpochs, order_);
+}
+
+TEST_F(ArrivingTrainingTest, WhoWaitsForItsFirstShardsDoesNotHang) {
+  WaitForFirstData({datasets::kIndexFile}, {});
+}
+
+TEST_F(ArrivingTrainingTest, LongWhoWaitsForAServerDoesNotHang) { WaitForFirstData({}, {}); }
+
+TEST_F(ArrivingTrainingTest, LongWhoWaitsForAllShardsDoesNotHang) {
+  WaitForFirstData(FirstFiles(), {"--shuffle", "true"});
 }
 
 // Twenty shards of twenty-five and the test split: what six streams of two workers need at a time is

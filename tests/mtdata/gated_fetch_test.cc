@@ -1,7 +1,10 @@
 // The fetcher as a process of its own, between its clients and a server that has what the test wants it to.
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
 
+#include "datasets/cache/set_client.h"
 #include "datasets/index.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -89,6 +92,25 @@ TEST_F(GatedFetch, AFileThatIsMissingAgainAndAgainIsNamed) {
   EXPECT_EQ(fetch->Wait(), 1);
   EXPECT_THAT(fetch->Text(), HasSubstr(train_ + " is not there (HTTP 404)"));
   EXPECT_EQ(server.refused(), 3);
+}
+
+TEST_F(GatedFetch, AFileThatIsMissingIsNoneOfThoseWhoDoNotWantIt) {
+  GatedServer server(set_, {kIndexFile});
+  std::filesystem::remove(set_ + "/" + train_);
+  setenv(support::Mark::kVariable, mark_.value().c_str(), 1);  // for the fetcher that they start
+  const datasets::SetRequest request{.cache = cache_,
+                                     .open = {.url = server.url()},
+                                     .fetcher = {support::BinaryFolder() + "/mtdata", "fetch", "--node"}};
+  datasets::SetClient one(request), two(request);
+  ASSERT_TRUE(one.Open(nullptr).ok());
+  ASSERT_TRUE(two.Open(nullptr).ok());
+  ASSERT_TRUE(two.Want({test_}).ok());
+  const absl::Status missing = one.Await({train_}, nullptr);
+  EXPECT_TRUE(absl::IsFailedPrecondition(missing)) << missing;
+  server.Open();
+  const absl::Status came = two.Await({test_}, nullptr);
+  EXPECT_TRUE(came.ok()) << came;
+  unsetenv(support::Mark::kVariable);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "trainers/membership/job_membership.h"
 
-#include <unistd.h>
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -77,11 +76,12 @@ absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Joined(const Envir
   return membership;
 }
 
-absl::Status JobMembership::Join(const EnvironmentMap& environment) {
+absl::Status JobMembership::Join(const EnvironmentMap& environment, std::unique_ptr<AgentConnection> agent) {
   const Launch launch = LaunchOf(environment);
   if (launch == Launch::kAlone) return absl::OkStatus();
   MT_ASSIGN_OR_RETURN(const WorkerEnv worker, ParseWorkerEnv(environment));
   if (launch == Launch::kMtrun) {
+    connection_ = std::move(agent);
     MT_RETURN_IF_ERROR(ConnectAgent(worker));
     agent_->Send(channel::Ready{}).IgnoreError();  // a lost agent is noticed while waiting
     return Regroup(absl::OkStatus());
@@ -108,25 +108,14 @@ JobMembership::~JobMembership() {
 
 absl::Status JobMembership::ConnectAgent(const WorkerEnv& worker) {
   MT_ASSIGN_OR_RETURN(lease_, LeaseOf(worker));
-  agent_link_ = std::make_shared<AgentLink>();
-  WorkerClient::Handler handler;
-  handler.message = [agent_link = agent_link_](const channel::AgentMessage& message) {
-    agent_link->Hear(message);
-  };
-  handler.closed = [agent_link = agent_link_](absl::Status status) {
-    agent_link->Lose(absl::StrCat("the agent of this node is gone: ", status.message()));
-  };
-  channel::Hello hello;
-  hello.pid = getpid();
-  hello.local_rank = worker.local_rank;
-  hello.cooperative = true;
-  hello.reports = true;
-  auto agent = WorkerClient::Connect(worker.socket, hello, std::move(handler));
-  if (!agent.ok()) return Annotate(agent.status(), absl::StrCat("connect to mtrun at ", worker.socket));
-  agent_ = *std::move(agent);
+  if (!connection_) {
+    MT_ASSIGN_OR_RETURN(connection_, AgentConnection::Open(worker));
+  }
+  agent_link_ = connection_->link();
+  agent_ = &connection_->client();
   bootstrap_ = std::make_shared<collectives::AgentStore>(*agent_);
   waits_ = std::make_unique<WaitReporter>(
-      [agent = agent_.get()](const channel::Waiting& waiting) { agent->Send(waiting).IgnoreError(); },
+      [agent = agent_](const channel::Waiting& waiting) { agent->Send(waiting).IgnoreError(); },
       [this] { return lease_is_over(); });
   return absl::OkStatus();
 }

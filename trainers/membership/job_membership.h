@@ -16,6 +16,7 @@
 #include "base/worker_client.h"
 #include "base/worker_env.h"
 #include "trainers/collectives/device_group.h"
+#include "trainers/membership/agent_connection.h"
 #include "trainers/membership/drain_watch.h"
 #include "trainers/membership/membership.h"
 #include "trainers/membership/step_times_mean.h"
@@ -37,8 +38,8 @@ class JobMembership final : public Membership {
   static absl::StatusOr<std::unique_ptr<JobMembership>> Joined(const EnvironmentMap& environment,
                                                                at::Device device = at::Device(at::kCPU));
   /// Once: says that this worker is ready, connects to the agent and to the other workers and waits for all
-  /// of them. Until then `assignment` is what the environment says.
-  absl::Status Join(const EnvironmentMap& environment);
+  /// of them. Until then `assignment` is what the environment says. `agent`: connected already, or null.
+  absl::Status Join(const EnvironmentMap& environment, std::unique_ptr<AgentConnection> agent = nullptr);
   ~JobMembership() override;
 
   const Assignment& assignment() const override { return assignment_; }
@@ -84,8 +85,9 @@ class JobMembership final : public Membership {
   channel::Generation entered_;
   std::atomic<uint64_t> leased_ = 0;  // its id
   TimePoint assigned_at_, connected_at_;
-  std::shared_ptr<AgentLink> agent_link_;
-  std::unique_ptr<WorkerClient> agent_;
+  std::unique_ptr<AgentConnection> connection_;
+  std::shared_ptr<AgentLink> agent_link_;  // of the connection, null without one; so is the next
+  WorkerClient* agent_ = nullptr;
   std::shared_ptr<collectives::Bootstrap> bootstrap_;
   collectives::ProcessGroup group_;
   std::optional<TimePoint> told_progress_;

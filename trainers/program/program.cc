@@ -77,6 +77,28 @@ absl::Status SetUp(const Run& run, const TrainInputs& inputs, Membership& member
   return inputs.batch.device.is_cpu() ? absl::OkStatus() : loop->WarmUp();
 }
 
+/// The agent takes a worker that says nothing for one that hangs, and a server may be away for long. Without
+/// mtrun there is none; one that cannot be reached is named where this worker joins the others.
+std::unique_ptr<AgentConnection> ConnectEarly(const EnvironmentMap& environment) {
+  if (LaunchOf(environment) != Launch::kMtrun) return nullptr;
+  const absl::StatusOr<WorkerEnv> worker = ParseWorkerEnv(environment);
+  if (!worker.ok()) return nullptr;
+  absl::StatusOr<std::unique_ptr<AgentConnection>> agent = AgentConnection::Open(*worker);
+  return agent.ok() ? *std::move(agent) : nullptr;
+}
+
+void SayThatItWaits(const Run& run) {
+  if (run.agent) run.agent->SayWaiting();
+}
+
+/// What a server has of the run's data; null where the data lie here.
+absl::StatusOr<std::unique_ptr<RemoteData>> OpenRemote(Run& run) {
+  if (!datasets::IsDataUrl(run.options.data)) return nullptr;
+  run.agent = ConnectEarly(run.environment);
+  return RemoteData::Open(run.options, run.environment, run.assignment.local_world_size,
+                          [&run] { SayThatItWaits(run); });
+}
+
 /// Opens the run's data; where they lie on a server, and the order allows it, while they are still to come.
 absl::StatusOr<RunData> FindData(const Run& run, RemoteData* remote) {
   if (remote != nullptr && TrainsWhileDataComes(run.options)) {
@@ -90,14 +112,15 @@ absl::StatusOr<RunData> FindData(const Run& run, RemoteData* remote) {
 }
 
 /// Where the run is likely to begin, as the worker that this one is likely to be.
-absl::Status AwaitFirstSteps(const Run& run, const BatchOptions& batch, DataArrival& arrival) {
+absl::Status AwaitFirstSteps(const Run& run, const BatchOptions& batch, DataArrival& arrival,
+                             const DataArrival::Watch& still_here) {
   int64_t step = 0;
   if (run.options.resume) {
     const auto saved = checkpoints::CompleteSteps(checkpoints::RealFiles(), run.options.model_folder);
     if (saved.ok() && !saved->empty()) step = saved->back();
   }
   return arrival.AwaitFirst(step, run.assignment.rank, run.assignment.world_size, !batch.device.is_cpu(),
-                            nullptr);
+                            still_here);
 }
 
 /// Before this worker says that it is ready: what its first steps need of data that come while it trains.
@@ -106,7 +129,12 @@ absl::Status AwaitFirstData(Run& run, const BatchOptions& batch, RemoteData& rem
   run.data_wait = remote.waited();
   if (data.arrives) {
     DataArrival& arrival = remote.Begin(data.splits(), run.options);
-    MT_RETURN_IF_ERROR(batch.resident ? arrival.AwaitAll(nullptr) : AwaitFirstSteps(run, batch, arrival));
+    const auto still_here = [&run] {
+      SayThatItWaits(run);
+      return absl::OkStatus();
+    };
+    MT_RETURN_IF_ERROR(batch.resident ? arrival.AwaitAll(still_here)
+                                      : AwaitFirstSteps(run, batch, arrival, still_here));
     run.data_wait += arrival.TakeWaited();
     if (!batch.resident) run.arrival = &arrival;
   }
@@ -120,7 +148,7 @@ absl::StatusOr<int> TrainTogether(Run& run, const TrainInputs& inputs, JobMember
   ProgressLine progress(/*quiet=*/true, ScreenOf(run.environment, isatty(STDOUT_FILENO) == 1));
   std::optional<TrainLoop> loop;
   MT_RETURN_IF_ERROR(SetUp(run, inputs, membership, progress, loop));
-  const absl::Status joined = membership.Join(run.environment);
+  const absl::Status joined = membership.Join(run.environment, std::move(run.agent));
   if (absl::IsCancelled(joined)) {
     log::Info(std::string(joined.message()), ": this worker had not begun to train");
     return 128 + (DrainSignal() != 0 ? DrainSignal() : SIGTERM);
@@ -210,11 +238,8 @@ absl::StatusOr<int> Check(const Run& run, const RunData& data) {
 }
 
 absl::StatusOr<int> TrainAndReport(Run& run) {
-  std::unique_ptr<RemoteData> remote;  // holds what it has fetched
-  if (datasets::IsDataUrl(run.options.data)) {
-    MT_ASSIGN_OR_RETURN(remote,
-                        RemoteData::Open(run.options, run.environment, run.assignment.local_world_size));
-  }
+  // Holds what it has fetched.
+  MT_ASSIGN_OR_RETURN(const std::unique_ptr<RemoteData> remote, OpenRemote(run));
   MT_ASSIGN_OR_RETURN(RunData data, FindData(run, remote.get()));
   MT_RETURN_IF_ERROR(CheckOrder(run.options.shuffle, data.train));
   if (Asked(run.settings, "check")) return Check(run, data);

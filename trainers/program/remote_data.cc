@@ -28,7 +28,8 @@ absl::Status CheckFileLimit(const std::string& url, size_t shards) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RemoteData>> RemoteData::Open(const TrainOptions& options,
-                                                             const EnvironmentMap& environment, int workers) {
+                                                             const EnvironmentMap& environment, int workers,
+                                                             std::function<void()> still_here) {
   MT_ASSIGN_OR_RETURN(datasets::SetRequest request,
                       datasets::MakeSetRequest(options.data, options.remote, environment));
   const DataNeeds needs{.cache_bytes = request.open.cache_bytes,
@@ -37,15 +38,23 @@ absl::StatusOr<std::unique_ptr<RemoteData>> RemoteData::Open(const TrainOptions&
                         .plan = options.plan,
                         .window = options.shuffle_window,
                         .each_needs_all = options.sync_micro_batches > 0,
-                        .workers = workers};
-  std::unique_ptr<RemoteData> data(new RemoteData(options.data, std::move(request)));
+                        .workers = workers,
+                        .eval_images = options.eval_images};
+  std::unique_ptr<RemoteData> data(new RemoteData(options.data, std::move(request), std::move(still_here)));
   MT_RETURN_IF_ERROR(data->OpenIndex(needs));
   return data;
 }
 
+SetClient::Watch RemoteData::Watch() {
+  return [this](const SetClient::Wait& wait) {
+    still_here_();
+    return news_(wait);
+  };
+}
+
 absl::Status RemoteData::OpenIndex(const DataNeeds& needs) {
   const TimePoint began = MonotonicNow();
-  MT_RETURN_IF_ERROR(client_.Open([this](const SetClient::Wait& wait) { return news_(wait); }));
+  MT_RETURN_IF_ERROR(client_.Open(Watch()));
   MT_ASSIGN_OR_RETURN(bounds_, BoundsOf(url_, client_.index(), needs));
   RaiseFileLimit();
   MT_RETURN_IF_ERROR(CheckFileLimit(url_, datasets::ShardsOf(client_.index()).size()));
@@ -57,7 +66,7 @@ absl::Status RemoteData::AwaitAll() {
   const TimePoint began = MonotonicNow();
   std::vector<std::string> files;
   for (const auto& [file, entry] : datasets::ShardsOf(client_.index())) files.push_back(file);
-  MT_RETURN_IF_ERROR(client_.Await(files, [this](const SetClient::Wait& wait) { return news_(wait); }));
+  MT_RETURN_IF_ERROR(client_.Await(files, Watch()));
   waited_ += MonotonicNow() - began;
   news_.Over(waited_);
   return absl::OkStatus();

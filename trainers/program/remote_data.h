@@ -2,9 +2,11 @@
 // the streamed order, what the first steps need of it. Free of LibTorch. Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,9 +25,11 @@ class RemoteData {
  public:
   /// Waits for the index. Says once what it waits for, and when that is over. kInvalidArgument,
   /// kFailedPrecondition: no time mends it.
-  /// `workers`: of this node, which share what it fetches ahead and keeps.
+  /// `workers`: of this node, which share what it fetches ahead and keeps. `still_here` is called again and
+  /// again while Open and AwaitAll wait: who waits is not hung.
   static absl::StatusOr<std::unique_ptr<RemoteData>> Open(const TrainOptions& options,
-                                                          const EnvironmentMap& environment, int workers);
+                                                          const EnvironmentMap& environment, int workers,
+                                                          std::function<void()> still_here);
 
   /// What PackedSplit takes. Shards that were waited for are held, and stay, as long as this object lives.
   const std::string& folder() const { return client_.folder(); }
@@ -39,11 +43,13 @@ class RemoteData {
   Duration waited() const { return waited_; }
 
  private:
-  RemoteData(const std::string& url, datasets::SetRequest request)
-      : url_(url), client_(std::move(request)), news_(url) {}
+  RemoteData(const std::string& url, datasets::SetRequest request, std::function<void()> still_here)
+      : url_(url), still_here_(std::move(still_here)), client_(std::move(request)), news_(url) {}
   absl::Status OpenIndex(const DataNeeds& needs);
+  datasets::SetClient::Watch Watch();
 
   const std::string url_;
+  const std::function<void()> still_here_;
   datasets::SetClient client_;
   DataNews news_;
   DataBounds bounds_;

@@ -14,6 +14,7 @@
 #include "trainers/device/amp.h"
 #include "trainers/device/graph.h"
 #include "trainers/input/batch.h"
+#include "trainers/membership/agent_connection.h"
 #include "trainers/membership/assignment.h"
 #include "trainers/program/data.h"
 #include "trainers/program/description.h"
@@ -35,9 +36,10 @@ struct Run {
   Precision precision = Precision::kFp32;
   GraphFactory graphs = nullptr;  // --graph
   ResolvedRun resolved = {};
-  Duration data_wait = {};         // for a server's data
-  DataArrival* arrival = nullptr;  // of data that come while it trains
-  bool joined = false;             // what fails from now on may not fail again at a restart
+  Duration data_wait = {};                           // for a server's data
+  DataArrival* arrival = nullptr;                    // of data that come while it trains
+  std::unique_ptr<AgentConnection> agent = nullptr;  // where this worker waits before it is ready
+  bool joined = false;                               // what fails from now on may not fail again at a restart
 };
 
 ProgramRules RulesOf(const Program& program);

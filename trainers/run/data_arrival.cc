@@ -42,7 +42,7 @@ DataArrival::DataArrival(SetClient& client, const std::string& url, const std::v
       File& file = files_[name];
       file.shards.emplace_back(split, i);
       file.bytes = bytes.at(name);
-      file.is_training = split->name() == splits.front()->name();
+      file.is_training = split->name() == splits.front()->name() && i >= bounds.evaluated_shards;
       missing_.insert(name);
     }
   }
@@ -60,13 +60,16 @@ std::vector<NeededFile> DataArrival::InOrderOfNeed(int64_t step, int rank, int w
   const datasets::ShardsAhead ahead = order_.Ahead(step / each, step % each, own.begin, own.end);
   const std::string& train = splits_.front()->name();
   std::vector<NeededFile> files;
+  std::set<std::string> there;
   const auto add = [&](const std::string& split, int64_t number) {
     std::string name = datasets::ShardFile(split, static_cast<size_t>(number));
+    if (!there.insert(name).second) return;
     const File& file = files_.at(name);
     files.push_back({std::move(name), file.bytes, file.is_training});
   };
   for (const int64_t shard : ahead.this_epoch) add(train, shard);
   // An epoch ends with an evaluation.
+  for (size_t i = 0; i < bounds_.evaluated_shards; ++i) add(train, static_cast<int64_t>(i));
   for (const PackedSplit* split : splits_) {
     const auto shards = static_cast<int64_t>(split->shard_counts().size());
     for (int64_t i = 0; i < shards && split->name() != train; ++i) add(split->name(), i);

@@ -17,17 +17,33 @@ constexpr int64_t kWindowsAtATime = 3;
 
 /// What a set consists of, in bytes.
 struct Sizes {
-  int64_t train = 0, largest_shard = 0, others = 0;
+  int64_t train = 0, largest_shard = 0;
+  int64_t others = 0;  // that are kept all the time, as evaluations need them
   int64_t all() const { return train + others; }
 };
 
-Sizes SizesOf(const datasets::Index& index) {
+/// Training shards that evaluations read: of a set that has no other images for them.
+size_t EvaluatedShards(const datasets::Index& index, int64_t eval_images) {
+  const auto train = index.splits.find("train");
+  if (train == index.splits.end() || index.splits.count("test") + index.splits.count("val") > 0) return 0;
+  size_t shards = 0;
+  int64_t images = 0;
+  for (const datasets::ShardEntry& shard : train->second.shards) {
+    if (eval_images > 0 && images >= eval_images) break;
+    images += shard.images;
+    ++shards;
+  }
+  return shards;
+}
+
+Sizes SizesOf(const datasets::Index& index, size_t evaluated_shards) {
   Sizes sizes;
   for (const auto& [name, split] : index.splits) {
-    const bool trains = name == "train";
-    for (const datasets::ShardEntry& shard : split.shards) {
-      (trains ? sizes.train : sizes.others) += shard.bytes;
-      if (trains) sizes.largest_shard = std::max(sizes.largest_shard, shard.bytes);
+    for (size_t i = 0; i < split.shards.size(); ++i) {
+      const int64_t bytes = split.shards[i].bytes;
+      const bool trains = name == "train" && i >= evaluated_shards;
+      (trains ? sizes.train : sizes.others) += bytes;
+      if (trains) sizes.largest_shard = std::max(sizes.largest_shard, bytes);
     }
   }
   return sizes;
@@ -67,10 +83,12 @@ absl::Status CheckCache(const std::string& url, const Sizes& sizes, const DataNe
 
 absl::StatusOr<DataBounds> BoundsOf(const std::string& url, const datasets::Index& index,
                                     const DataNeeds& needs) {
-  const Sizes sizes = SizesOf(index);
+  const size_t evaluated = EvaluatedShards(index, needs.eval_images);
+  const Sizes sizes = SizesOf(index, evaluated);
   DataBounds bounds;
   if (needs.cache_bytes > 0 && needs.cache_bytes < sizes.all()) {
     MT_RETURN_IF_ERROR(CheckCache(url, sizes, needs));
+    bounds.evaluated_shards = evaluated;
     bounds.hold = (needs.cache_bytes - sizes.others) / PartsOf(needs);
   }
   if (needs.fetch_ahead_gib > 0)

@@ -19,6 +19,8 @@ struct DataBounds {
   static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   int64_t ahead = kAll;  // that are fetched before a step needs them
   int64_t hold = kAll;   // that are kept: a smaller cache has the next ones, and is filled again and again
+  size_t evaluated_shards =
+      0;  // the first so many are kept all the time, beside those: evaluations need them
   bool keeps_all() const { return hold == kAll; }
   bool operator==(const DataBounds&) const = default;
 };
@@ -32,6 +34,7 @@ struct DataNeeds {
   int64_t window = 1;           // shards that a stream mixes at a time
   bool each_needs_all = false;  // every worker reads what every micro-batch needs
   int64_t workers = 1;          // of this node
+  int64_t eval_images = 0;      // that an evaluation takes, 0: all of its split
 };
 
 /// The bounds of each worker of the node. kInvalidArgument: the cache can never hold what is needed at a
@@ -43,7 +46,7 @@ absl::StatusOr<DataBounds> BoundsOf(const std::string& url, const datasets::Inde
 struct NeededFile {
   std::string file;
   int64_t bytes = 0;
-  bool is_training = true;  // the other ones are kept, whatever the bounds
+  bool is_training = true;  // alone: those that an evaluation needs are kept, whatever the bounds
 };
 /// Which of them are to be here: `fetch` in their order, `keep` what may stay. `now`: what the next steps
 /// need is among both.

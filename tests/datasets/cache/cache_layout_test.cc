@@ -38,10 +38,14 @@ const ShardEntry kEntry{.images = 1, .bytes = 5, .sha256 = std::string(64, '7')}
 
 class CacheLayoutTest : public testing::Test {
  protected:
-  CacheLayoutTest() : path_(folder_.File("digest/train/shard_00000.safetensors")) {
-    std::filesystem::create_directories(folder_.File("digest/train"));
-    support::WriteText(path_, "12345");
+  CacheLayoutTest() : path_(folder_.File(kDigest + "/train/shard_00000.safetensors")) {
+    Put(kDigest + "/train/shard_00000.safetensors");
   }
+  void Put(const std::string& name) const {
+    std::filesystem::create_directories(std::filesystem::path(folder_.File(name)).parent_path());
+    support::WriteText(folder_.File(name), "12345");
+  }
+  const std::string kDigest = std::string(64, 'd');
   support::TemporaryFolder folder_;
   const std::string path_;
 };
@@ -83,11 +87,31 @@ TEST_F(CacheLayoutTest, AShardOnNfsIsEvictedToo) {
 }
 
 TEST_F(CacheLayoutTest, FilesOfSetsCountAndTheRestDoesNot) {
-  support::WriteText(folder_.File("digest/index.json"), "{}");
-  support::WriteText(folder_.File("fetcher.log"), "x");
+  for (const std::string& name : {kDigest + "/index.json", std::string("fetcher.log")})
+    support::WriteText(folder_.File(name), "x");
   ASSERT_EQ(CachedFiles(folder_.path()).size(), 1u);
   EXPECT_EQ(CachedFiles(folder_.path())[0].path, path_);
   EXPECT_EQ(CachedFiles(folder_.path())[0].bytes, 5);
+}
+
+TEST_F(CacheLayoutTest, OnlyShardsOfSetsAreTheCachesOwn) {
+  const std::vector<std::string> own = {"/train/shard_00000.safetensors.part.host-1",
+                                        "/a_b2/shard_100000.safetensors"};
+  for (const std::string& name : own) Put(kDigest + name);
+  for (const std::string name : {"photos/2019/a.jpg", "notes/x/y.txt", "photos/train/shard_00000.safetensors",
+                                 "old/set/train/shard_00000.safetensors", "shard_00000.safetensors",
+                                 "sources/0/shard_00000.safetensors"})
+    Put(name);
+  for (const char* name :
+       {"/train/notes.txt", "/train/shard_00000.safetensors.bak", "/train/shard_1.safetensors",
+        "/train/shard_0000x.safetensors", "/Train/shard_00000.safetensors",
+        "/train/more/shard_00000.safetensors", "/shard_00000.safetensors"})
+    Put(kDigest + name);
+  Put(std::string(64, 'x') + "/train/shard_00000.safetensors");
+  std::vector<std::string> found;
+  for (const CachedFile& file : CachedFiles(folder_.path())) found.push_back(file.path);
+  EXPECT_THAT(found, testing::UnorderedElementsAre(path_, folder_.File(kDigest + own[0]),
+                                                   folder_.File(kDigest + own[1])));
 }
 
 TEST(CacheOrder, TheLongestUnusedComesFirst) {

@@ -32,10 +32,26 @@ TEST(CachedSetTest, IsMadeFromItsIndexAndRemembered) {
   EXPECT_FALSE(CachedSet::Make(cache.path(), "{}").ok());
 }
 
+/// A shard's name in a cache.
+std::string InSet(size_t shard) { return std::string(64, '5') + "/" + ShardFile("train", shard); }
+
+TEST(MakeRoomTest, WhatIsNotTheCachesOwnNeitherCountsNorGoes) {
+  const test::TempFolder cache;
+  for (const char* name : {"photos/2019/a.jpg", "notes/x/y.txt", "photos/train/shard_00000.safetensors"})
+    test::Write(cache / name, std::string(100, 'x'));
+  const auto all = [](const std::string&) { return true; };
+  const auto others = test::ReadTree(cache.path());
+  EXPECT_TRUE(MakeRoom(cache.path(), 1, 1, false, all).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(MakeRoom(cache.path(), 1, 0, /*full=*/true, all)));
+  EXPECT_EQ(test::ReadTree(cache.path()), others);
+  test::Write(cache / InSet(0), std::string(100, 'x'));
+  EXPECT_TRUE(MakeRoom(cache.path(), 1, 0, /*full=*/true, all).ok());
+  EXPECT_EQ(test::ReadTree(cache.path()), others);
+}
+
 TEST(MakeRoomTest, TheLongestUnusedGoesAndWhatIsNeededStays) {
   const test::TempFolder cache;
-  for (const char* name : {"a", "b", "c"})
-    test::Write(cache / ("set/train/" + std::string(name)), std::string(100, 'x'));
+  for (size_t i = 0; i < 3; ++i) test::Write(cache / InSet(i), std::string(100, 'x'));
   const auto all = [](const std::string&) { return true; };
   EXPECT_TRUE(MakeRoom(cache.path(), 1000, 0, false, all).ok());  // no bound
   EXPECT_TRUE(MakeRoom(cache.path(), 100, 400, false, all).ok());

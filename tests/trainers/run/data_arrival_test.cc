@@ -44,6 +44,11 @@ class FakeFetcher {
     const MutexLock lock(mutex_);
     let_.insert(let_.end(), files.begin(), files.end());
   }
+  /// From now on the cache holds so many bytes: what is wanted comes where there is room for it.
+  void Bound(int64_t bytes) {
+    const MutexLock lock(mutex_);
+    bound_ = bytes;
+  }
   /// Whoever wants this file is told that it cannot be had.
   void Refuse(const std::string& file) {
     const MutexLock lock(mutex_);
@@ -65,6 +70,7 @@ class FakeFetcher {
       const MutexLock lock(mutex_);
       if (ends_) return door->Close();
       for (const std::string& file : std::exchange(let_, {})) Bring(*door, file);
+      if (bound_ > 0 && !wants_.empty()) BringWhatFits(*door, wants_.back());
     }
   }
   void Answer(datasets::FetcherDoor& door, const datasets::FetcherDoor::News& news) {
@@ -93,6 +99,19 @@ class FakeFetcher {
     door.Send(client_, fetch::Here{file});
   }
 
+  void BringWhatFits(datasets::FetcherDoor& door, const std::vector<std::string>& wanted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::set<std::string> keep;
+    for (const std::string& file : wanted) keep.insert(copy_->PathOf(file));
+    for (const std::string& file : wanted) {
+      if (copy_->Has(file)) continue;
+      const absl::Status room =
+          datasets::MakeRoom(cache_, copy_->Find(file)->bytes, bound_, /*full=*/false,
+                             [&](const std::string& path) { return keep.count(path) == 0; });
+      if (room.ok()) Bring(door, file);
+    }
+  }
+
   const std::string cache_, set_;
   int64_t client_ = 0;                       // of the thread alone, as the next one
   std::optional<datasets::CachedSet> copy_;  // the set as far as it is in the cache
@@ -100,6 +119,7 @@ class FakeFetcher {
   std::vector<std::string> let_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::vector<std::string>> wants_ ABSL_GUARDED_BY(mutex_);
   std::string refused_ ABSL_GUARDED_BY(mutex_);
+  int64_t bound_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ends_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
@@ -107,12 +127,11 @@ class FakeFetcher {
 /// 40 images in shards of two, 5 steps of 8 in micro-batches of 2; another split of one shard.
 class DataArrivalTest : public ::testing::Test {
  protected:
+  DataArrivalTest() { shape_.splits = {{"train", 40}, {"test", 1}}; }
   void SetUp() override {
-    datasets::PackedShape shape{.height = 1, .width = 1, .classes = {"a"}};
-    shape.splits = {{"train", 40}, {"test", 1}};
-    auto writer = datasets::PackedWriter::Create(set_, shape, {.shard_bytes = 2 * 11});
+    auto writer = datasets::PackedWriter::Create(set_, shape_, {.shard_bytes = 2 * 11});
     ASSERT_TRUE(writer.ok()) << writer.status();
-    for (const auto& [split, images] : shape.splits) {
+    for (const auto& [split, images] : shape_.splits) {
       const auto count = static_cast<size_t>(images);
       ASSERT_TRUE(
           (*writer)->Put(split, 0, std::vector<int64_t>(count, 0), std::vector<uint8_t>(3 * count, 7)).ok());
@@ -122,7 +141,7 @@ class DataArrivalTest : public ::testing::Test {
     const absl::Status opened = client_.Open(nullptr);
     ASSERT_TRUE(opened.ok()) << opened;
     auto train = PackedSplit::OpenIndex(client_.folder(), "train"),
-         test = PackedSplit::OpenIndex(client_.folder(), "test");
+         test = PackedSplit::OpenIndex(client_.folder(), shape_.splits.count("test") != 0 ? "test" : "train");
     ASSERT_TRUE(train.ok() && test.ok());
     train_.emplace(*std::move(train));
     test_.emplace(*std::move(test));
@@ -156,6 +175,7 @@ class DataArrivalTest : public ::testing::Test {
     return here;
   }
 
+  datasets::PackedShape shape_{.height = 1, .width = 1, .classes = {"a"}};
   const support::TemporaryFolder folder_;
   const std::string set_ = folder_.File("set"), cache_ = folder_.File("cache");
   const DataArrival::Order order_{.seed = 3, .plan = {.global_batch = 8, .micro_batch = 2}, .window = 1};
@@ -187,6 +207,26 @@ TEST_F(DataArrivalTest, AStepWaitsForItsShardsWhichAreWantedInTheOrderOfNeed) {
   for (int64_t step = 1; step < 5; ++step) ASSERT_TRUE(arrival_->AwaitStep(step, 0, 2, nullptr).ok());
   EXPECT_GE(Here(), 20);
   EXPECT_LT(Here(), 40) << "others' shards";
+}
+
+TEST_F(DataArrivalTest, WhatComesForLaterStepsIsNoReasonToAskAgain) {
+  ASSERT_TRUE(arrival_->Follow(0, 0, 2).ok());
+  std::set<std::string> needed, others;
+  for (const int64_t id : IdsOf(0))
+    needed.insert(datasets::ShardFile("train", static_cast<size_t>(train_->shard_of(id))));
+  for (const auto& [file, entry] : datasets::ShardsOf(client_.index())) others.insert(file);
+  for (const std::string& file : needed) others.erase(file);
+  fetcher_->Let({others.begin(), others.end()});
+  // Each has been heard of by then, whatever is heard at a time.
+  const size_t patience = 2 * others.size();
+  size_t looks = 0;
+  const absl::Status ended = arrival_->AwaitStep(0, 0, 2, [&] {
+    return ++looks < patience ? absl::OkStatus() : absl::UnavailableError("the group is no more");
+  });
+  EXPECT_TRUE(absl::IsUnavailable(ended)) << ended;
+  EXPECT_LE(fetcher_->wants().size(), 3u) << "at first, as what is needed next, and as what is waited for";
+  fetcher_->Let({needed.begin(), needed.end()});
+  EXPECT_TRUE(arrival_->AwaitStep(0, 0, 2, nullptr).ok());
 }
 
 TEST_F(DataArrivalTest, NoMoreIsWantedAheadThanTheBound) {
@@ -251,6 +291,38 @@ TEST_F(DataArrivalTest, WhatIsHeldByAReaderStaysUntilTheNextLook) {
   int64_t here = 0;
   for (const int64_t id : ids) here += train_->has(id) ? 1 : 0;
   EXPECT_LT(here, 4) << "but for what the last step of the other worker needs";
+}
+
+/// Without another split: evaluations take training images once more.
+class EvaluatedOnTrainingTest : public DataArrivalTest {
+ protected:
+  EvaluatedOnTrainingTest() { shape_.splits = {{"train", 40}}; }
+};
+
+TEST_F(EvaluatedOnTrainingTest, ASmallerCacheHasRoomForItsEvaluations) {
+  constexpr int64_t kEvaluated = 6;  // of three shards
+  const DataNeeds needs{.cache_bytes = 15 * shard_bytes(),
+                        .arrives = true,
+                        .plan = order_.plan,
+                        .window = order_.window,
+                        .eval_images = kEvaluated};
+  const auto bounds = BoundsOf("https://host/set", client_.index(), needs);
+  ASSERT_TRUE(bounds.ok()) << bounds.status();
+  Begin(*bounds);
+  fetcher_->Bound(needs.cache_bytes);
+  int looks = 0;
+  const auto patience = [&] {
+    return ++looks < 300 ? absl::OkStatus() : absl::UnavailableError("the group is no more");
+  };
+  for (int64_t step = 0; step < 15; ++step) {  // three epochs
+    ASSERT_TRUE(arrival_->Follow(step, 0, 1).ok());
+    const absl::Status came = arrival_->AwaitStep(step, 0, 1, patience);
+    ASSERT_TRUE(came.ok()) << step << ": " << came;
+    if (step % 5 != 4) continue;
+    const absl::Status evaluated = arrival_->AwaitImages(*test_, kEvaluated, patience);
+    ASSERT_TRUE(evaluated.ok()) << "after step " << step << ": " << evaluated;
+    for (int64_t i = 0; i < kEvaluated; ++i) EXPECT_TRUE(test_->has(i)) << i;
+  }
 }
 
 TEST_F(DataArrivalTest, WhatWasHereBeforeIsNotWaitedFor) {

@@ -68,6 +68,23 @@ TEST(DataBoundsTest, ACacheThatCannotHoldWhatIsNeededAtATimeIsRefusedWithTheWays
   EXPECT_THAT(RefusalOf(20, Needs(20)), HasSubstr("needs 20.7 GiB"));
 }
 
+TEST(DataBoundsTest, TrainingImagesThatAreEvaluatedAreNeededAllTheTime) {
+  datasets::Index alone = SetOf(100);
+  alone.splits.erase("test");
+  DataNeeds needs = Needs(39);
+  needs.eval_images = 3;
+  const auto bounds = BoundsOf("u", alone, needs);
+  ASSERT_TRUE(bounds.ok()) << bounds.status();
+  EXPECT_EQ(bounds->hold, 18 * kShard);
+  EXPECT_EQ(bounds->evaluated_shards, 3u);
+  needs.cache_bytes = 38 * kShard;  // 4 streams of 3 windows of 3 shards, and those
+  EXPECT_TRUE(absl::IsInvalidArgument(BoundsOf("u", alone, needs).status()));
+  needs.cache_bytes = 99 * kShard;
+  needs.eval_images = 0;  // all
+  EXPECT_TRUE(absl::IsInvalidArgument(BoundsOf("u", alone, needs).status()));
+  EXPECT_EQ(BoundsOf("u", SetOf(100), Needs(50))->evaluated_shards, 0u) << "it has others";
+}
+
 const std::vector<NeededFile> kOrder = {{"a", 10},           {"b", 10}, {"c", 10},
                                         {"test", 50, false}, {"d", 10}, {"e", 10}};
 
