@@ -88,6 +88,14 @@ class TrainTest(unittest.TestCase):
         self.assertEqual(train.ended_badly(fronts, {fronts[1], fronts[2]}), [])
 
 
+class LedgerTest(unittest.TestCase):
+    def test_whatever_verify_ledger_ends_with_is_a_problem(self):
+        self.assertEqual(runs.complaints(0, "every sample once\n", ""), [])
+        self.assertEqual(runs.complaints(1, "step 7 is missing\n1 problem\n", ""), ["step 7 is missing"])
+        self.assertEqual(runs.complaints(2, "", "Traceback\nKeyError: 'run'\n"), ["verify_ledger ended with 2: KeyError: 'run'"])
+        self.assertEqual(runs.complaints(1, "1 problem\n", ""), ["verify_ledger ended with 1: 1 problem"])
+
+
 class ScheduleTest(unittest.TestCase):
     def test_every_kind_of_a_setting_fires(self):
         for setting, never in (("one", {"gone"}), ("list", {"service", "away"}), ("hosted", {"service", "away", "gone"})):
@@ -128,6 +136,15 @@ class PropertiesTest(FolderTest):
         self.assertEqual(properties.spares_used(evidence, [died]), 1)
         self.assertEqual(properties.spares_used(evidence, [cut]), 0)
         self.assertEqual(properties.spares_used(evidence, [{**died, "from": 6.0}]), 0)
+
+    def test_of_a_worker_that_ended_without_a_cause_its_last_words_are_shown(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
+            print("Traceback", "KeyError: 3", sep="\n", file=log, flush=True)
+            reason = f"rank 4 (local 0, pid 7) on node3: exit code 1, log node3:{log.name}; restart 1 of 9"
+            evidence = self.evidence({"event": "generation_dissolved", "time": wall(10), "generation": 1, "reason": reason})
+            found = list(properties.alarms_have_causes(evidence, []))
+        self.assertTrue(found[0].endswith("\n    Traceback\n    KeyError: 3"), found)
+        self.assertEqual(properties.last_words("node3 is lost"), "")
 
     def test_an_alarm_has_a_cause(self):
         evidence = self.evidence({"event": "generation_dissolved", "time": wall(10), "generation": 1,

@@ -127,6 +127,20 @@ class SummarizeTest(unittest.TestCase):
         self.write("build-dev.failed", "no compiler")
         self.assertIn("no compiler", self.ends("2 passed, 1 failed, 0 skipped", 1))
 
+    def test_what_a_step_leaves_out_needs_a_line_in_the_list(self):
+        self.ctest(PASS)
+        self.write("package.ok", "")
+        self.write("package.skips", "a clean root: needs root\n")
+        self.assertIn("skipped  package: a clean root: needs root", self.ends("2 passed, 0 failed, 1 skipped", 0))
+        self.ends("2 passed, 1 failed, 0 skipped", 1, skips=self.write("allowed", "always: no GPU\n"))
+
+    def test_a_name_that_no_test_has_is_no_success(self):
+        self.ctest("")
+        self.write("check.ok", "")
+        self.ends("1 passed, 1 failed, 0 skipped", 1, some=True)
+        self.ctest(PASS)
+        self.ends("2 passed, 0 failed, 0 skipped", 0, some=True)
+
     def test_nothing_that_passed_is_no_success(self):
         self.ctest("")
         self.ends("0 passed, 0 failed, 0 skipped", 1)

@@ -119,6 +119,13 @@ class Redone:
             live, before = (live - back) | steps[generation], generation
 
 
+def complaints(status, stdout, stderr):
+    """What verify_ledger says is wrong."""
+    said = stdout.strip().splitlines()
+    last = (said + stderr.strip().splitlines() or [""])[-1]
+    return (said[:-1] or [f"verify_ledger ended with {status}: {last}"]) if status else []
+
+
 class Verdict:
     def __init__(self, row, problems):
         self.row, self.problems = row, problems
@@ -131,9 +138,8 @@ def verdict(watch, data, expected, evidence, faults, span):
         return Verdict(["-"] * 7, ["there is no ledger"])
     checked = subprocess.run([sys.executable, os.path.join(TOOLS, "verify_ledger"), "--data", data]
                              + [ledger.folder for ledger in found], capture_output=True, text=True)
-    said = checked.stdout.strip().splitlines() or [checked.stderr.strip()]
     redone = Redone(watch.folders, Story(evidence, faults, *span))
-    problems = watch.problems + redone.problems + (said[:-1] if checked.returncode else [])
+    problems = watch.problems + redone.problems + complaints(checked.returncode, checked.stdout, checked.stderr)
     problems += [f"{ledger.path}: {ledger.late} lines of a generation that was over" for ledger in found if ledger.late]
     worst = difference(losses(watch.folders), expected)
     if worst > 1e-9:
@@ -141,5 +147,5 @@ def verdict(watch, data, expected, evidence, faults, span):
     lines = [entry for ledger in found for entry in ledger.steps.values()]
     worlds = sorted({entry["world"] for entry in lines})
     row = [len({entry["generation"] for entry in lines}), " ".join(map(str, worlds)), redone.total, redone.judged, redone.again,
-           f"{worst:.1e}", said[-1]]
+           f"{worst:.1e}", (checked.stdout.strip().splitlines() or ["-"])[-1]]
     return Verdict(row, problems)
