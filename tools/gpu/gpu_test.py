@@ -27,19 +27,38 @@ bundle, day = load("bundle"), load("day")
 
 
 class BundleTest(unittest.TestCase):
-    def test_brings_all_but_glibc_and_libtorch(self):
+    def test_brings_all_but_what_every_linux_has_and_libtorch(self):
         listing = """\
 \tlinux-vdso.so.1 (0x00007ffc)
 \tlibtorch_cpu.so => /cache/libtorch/torch/lib/libtorch_cpu.so (0x00007f)
 \tlibcudart.so.13 => /cache/libtorch/torch/lib/../../nvidia/cu13/lib/libcudart.so.13 (0x00007f)
 \tlibfmt.so.9 => /lib/x86_64-linux-gnu/libfmt.so.9 (0x00007f)
 \tlibstdc++.so.6 => /lib/x86_64-linux-gnu/libstdc++.so.6 (0x00007f)
+\tlibgcc_s.so.1 => /lib/x86_64-linux-gnu/libgcc_s.so.1 (0x00007f)
 \tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f)
 \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)
 \t/lib64/ld-linux-x86-64.so.2 (0x00007f)
 """
-        self.assertEqual(bundle.libraries(listing),
-                         ["/lib/x86_64-linux-gnu/libfmt.so.9", "/lib/x86_64-linux-gnu/libstdc++.so.6"])
+        self.assertEqual(bundle.libraries(listing), ["/lib/x86_64-linux-gnu/libfmt.so.9"])
+
+    def test_brings_nothing_that_does_not_start_on_ubuntu_22_04(self):
+        listing = """\
+Version definitions:
+1 0x01 0x0865f4e6 libx.so.1
+2 0x00 0x0297f841 GLIBCXX_3.4.31
+
+Version References:
+  required from libc.so.6:
+    0x069691b4 0x00 34 GLIBC_2.34
+    0x06969185 0x00 05 GLIBC_2.9
+  required from libstdc++.so.6:
+    0x0297f840 0x00 42 GLIBCXX_3.4.30
+"""
+        bundle.check_age("libx.so.1", listing)
+        with self.assertRaisesRegex(SystemExit, "libx.so.1 needs GLIBC 2.36, and Ubuntu 22.04 has 2.35"):
+            bundle.check_age("libx.so.1", listing.replace("2.34", "2.36"))
+        with self.assertRaisesRegex(SystemExit, "libx.so.1 needs GLIBCXX 3.4.31, and Ubuntu 22.04 has 3.4.30"):
+            bundle.check_age("libx.so.1", listing.replace("3.4.30", "3.4.31"))
 
     def test_names_a_library_that_is_missing_here(self):
         with self.assertRaisesRegex(SystemExit, "libfmt.so.9 is not on this machine"):
