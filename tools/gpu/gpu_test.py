@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import io
 import os
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -75,6 +76,29 @@ Version References:
                 self.assertEqual(file.read(), bytes([0, 0, 8, 1, 0, 0, 0, 3, 0, 1, 2]))
 
 
+@contextlib.contextmanager
+def a_day(folder, mtrun):
+    """A day without a GPU whose mtrun is the script `mtrun`."""
+    program = os.path.join(folder, "bin", "mtrun")
+    os.makedirs(os.path.dirname(program))
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(mtrun)
+    os.chmod(program, 0o755)
+    os.environ["MTRUN_DAY"] = str(os.getpid())
+    made = day.Day(folder, {"folder": folder, "gpus": []}, 1, 1)
+    try:
+        yield made
+    finally:
+        day.kill_all()
+        del os.environ["MTRUN_DAY"]
+        shutil.rmtree(made.scratch)
+
+
+def play(made, *parts):
+    with contextlib.redirect_stdout(io.StringIO()):
+        return day.play(made, parts)
+
+
 class DayTest(unittest.TestCase):
     def test_another_pytorch_is_refused_in_one_sentence(self):
         day.check_version("2.11.0+cu130")
@@ -107,11 +131,28 @@ class DayTest(unittest.TestCase):
             yield "good", lambda: "fine"
             yield "bad", lambda: (_ for _ in ()).throw(day.Failure("status 3"))
             yield "absent", lambda: (_ for _ in ()).throw(day.Skip("no GPU"))
+            yield "worse", lambda: {}["what nobody thought of"]
         with contextlib.redirect_stdout(io.StringIO()) as said:
             rows = day.play(types.SimpleNamespace(), [part])
         self.assertEqual([(row["result"], row["note"]) for row in rows],
-                         [("passed", "fine"), ("FAILED", "status 3"), ("skipped", "no GPU")])
+                         [("passed", "fine"), ("FAILED", "status 3"), ("skipped", "no GPU"),
+                          ("FAILED", "KeyError: 'what nobody thought of'")])
         self.assertIn("part         bad                FAILED", said.getvalue())
+
+    def test_a_job_whose_workers_are_stopped_has_no_end_of_its_own_and_none_after_its_part(self):
+        def break_off(_day, job, _run):
+            jobs.append(job)
+            raise KeyError("what nobody thought of")
+        jobs, stop_workers = [], day.stop_workers
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "#!/bin/sh\nexec tail -f /dev/null\n") as made:
+            day.stop_workers = break_off
+            try:
+                rows = play(made, day.commit_rule)
+            finally:
+                day.stop_workers = stop_workers
+            self.assertEqual(rows[0]["result"], "FAILED")
+            self.assertEqual(jobs[0].wait(), -9)
+            self.assertIn("--epochs 1000000", " ".join(jobs[0].args))
 
     def test_every_part_says_what_it_is(self):
         for part in day.PARTS:
