@@ -34,8 +34,12 @@ class GpuTest : public ::testing::Test {
                    << " usable here (no driver, no GPU, or a CPU-only LibTorch)";
     }
   }
-  std::string Data() {
-    return WritePackedSet(folder_.path(), "data", {.train = 100, .test = 20}, LearnablePixel);
+  /// Made by the first call.
+  const std::string& Data() {
+    if (data_.empty()) {
+      data_ = WritePackedSet(folder_.path(), "data", {.train = 100, .test = 20}, LearnablePixel);
+    }
+    return data_;
   }
   /// Steps of a run of 13 steps in micro-batches of 8, two a step, the last one of an epoch short. Worker k
   /// of `world` takes GPU k.
@@ -66,6 +70,9 @@ class GpuTest : public ::testing::Test {
   }
 
   support::TemporaryFolder folder_;
+
+ private:
+  std::string data_;
 };
 
 TEST_F(GpuTest, TrainsAsTheCpuDoes) {
