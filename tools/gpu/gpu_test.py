@@ -5,19 +5,23 @@ import gzip
 import importlib.machinery
 import importlib.util
 import io
+import json
 import os
 import shutil
+import signal
 import sys
 import tarfile
 import tempfile
+import time
 import types
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def load(name):
-    loader = importlib.machinery.SourceFileLoader(name, os.path.join(HERE, name))
+def load(name, folder=HERE):
+    loader = importlib.machinery.SourceFileLoader(name, os.path.join(folder, name))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     loader.exec_module(module)
     return module
@@ -25,6 +29,10 @@ def load(name):
 
 sys.dont_write_bytecode = True
 bundle, day = load("bundle"), load("day")
+BENCH = os.path.join(HERE, "..", "bench")
+sys.path.insert(0, BENCH)
+step = load("step", BENCH)
+import paired  # noqa: E402  # the one that step uses
 
 
 class BundleTest(unittest.TestCase):
@@ -85,7 +93,9 @@ def a_day(folder, mtrun):
         file.write(mtrun)
     os.chmod(program, 0o755)
     os.environ["MTRUN_DAY"] = str(os.getpid())
-    made = day.Day(folder, {"folder": folder, "gpus": []}, 1, 1)
+    args = types.SimpleNamespace(steps=1, stops=1, rounds=1, seconds=60, out=os.path.join(folder, "out", "day.json"))
+    os.makedirs(os.path.dirname(args.out))
+    made = day.Day(folder, {"folder": folder, "gpus": []}, args)
     try:
         yield made
     finally:
@@ -94,9 +104,14 @@ def a_day(folder, mtrun):
         shutil.rmtree(made.scratch)
 
 
-def play(made, *parts):
-    with contextlib.redirect_stdout(io.StringIO()):
-        return day.play(made, parts)
+def play(made, part, row=""):
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        return day.play(made, [(part, row)]), said.getvalue()
+
+
+def kept(made):
+    with open(made.args.out, encoding="utf-8") as file:
+        return json.load(file)["rows"]
 
 
 class DayTest(unittest.TestCase):
@@ -132,12 +147,60 @@ class DayTest(unittest.TestCase):
             yield "bad", lambda: (_ for _ in ()).throw(day.Failure("status 3"))
             yield "absent", lambda: (_ for _ in ()).throw(day.Skip("no GPU"))
             yield "worse", lambda: {}["what nobody thought of"]
-        with contextlib.redirect_stdout(io.StringIO()) as said:
-            rows = day.play(types.SimpleNamespace(), [part])
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            rows, said = play(made, part)
         self.assertEqual([(row["result"], row["note"]) for row in rows],
                          [("passed", "fine"), ("FAILED", "status 3"), ("skipped", "no GPU"),
                           ("FAILED", "KeyError: 'what nobody thought of'")])
-        self.assertIn("part         bad                FAILED", said.getvalue())
+        self.assertIn("part         bad                FAILED", said)
+
+    def test_rows_are_kept_as_they_come(self):
+        def part(made):
+            """a part"""
+            yield "first", lambda: "done"
+            yield "second", lambda: [row["what"] for row in kept(made)]
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            rows, _ = play(made, part)
+            self.assertEqual(rows[1]["note"], ["first"])
+            self.assertEqual(kept(made), rows)
+
+    def test_a_row_can_be_asked_for_alone(self):
+        def part(_):
+            """a part"""
+            for name in ("vit", "vit --graph", "cnnA"):
+                yield name, lambda: "fine"
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            self.assertEqual([row["what"] for row in play(made, part, "vit")[0]], ["vit", "vit --graph"])
+            with self.assertRaisesRegex(SystemExit, "there is no row vti, there are: vit, cnnA"):
+                play(made, part, "vti")
+
+    def test_every_row_has_its_own_time_and_none_more_than_the_day(self):
+        def part(made):
+            """a part"""
+            yield "first", lambda: setattr(made, "deadline", 0)
+            yield "second", lambda: made.deadline
+            yield "third", lambda: setattr(made, "end", time.monotonic())
+            yield "fourth", lambda: "never run"
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            rows, _ = play(made, part)
+            self.assertGreater(rows[1]["note"], time.monotonic())
+            self.assertEqual((rows[3]["result"], rows[3]["note"]), ("skipped", "the day's --seconds are over"))
+
+    def test_what_is_not_done_in_time_ends_with_all_that_it_has_started(self):
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "#!/bin/sh\nsetsid tail -f /dev/null\n") as made:
+            made.deadline = time.monotonic()
+            with self.assertRaisesRegex(day.Failure, "not done after"):
+                made.run([os.path.join(folder, "bin", "mtrun")])
+            self.assertEqual(day.processes(b"MTRUN_DAY="), [])
+
+    def test_what_programs_say_is_kept(self):
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "#!/bin/sh\necho \"$@\"\nexit $1\n") as made:
+            program = os.path.join(folder, "bin", "mtrun")
+            self.assertEqual(made.run([program, "0", "first"])[0], "0 first\n")
+            with self.assertRaisesRegex(day.Failure, r"status 3 after \d+ s: 3 second"):
+                made.run([program, "3", "second"])
+            with open(os.path.join(folder, "out", "day.log"), encoding="utf-8") as file:
+                self.assertEqual(file.read(), f"== {program} 0 first\n0 first\n== {program} 3 second\n3 second\n")
 
     def test_a_job_whose_workers_are_stopped_has_no_end_of_its_own_and_none_after_its_part(self):
         def break_off(_day, job, _run):
@@ -147,16 +210,42 @@ class DayTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, a_day(folder, "#!/bin/sh\nexec tail -f /dev/null\n") as made:
             day.stop_workers = break_off
             try:
-                rows = play(made, day.commit_rule)
+                rows, _ = play(made, day.commit_rule)
             finally:
                 day.stop_workers = stop_workers
             self.assertEqual(rows[0]["result"], "FAILED")
-            self.assertEqual(jobs[0].wait(), -9)
+            self.assertEqual(jobs[0].returncode, -signal.SIGKILL)
             self.assertIn("--epochs 1000000", " ".join(jobs[0].args))
 
     def test_every_part_says_what_it_is(self):
         for part in day.PARTS:
             self.assertTrue(part.__doc__, part.__name__)
+
+
+class BenchmarkTest(unittest.TestCase):
+    def test_rounds_end_in_time_but_one_is_run(self):
+        self.assertEqual(paired.interleave({"a": lambda: 1, "b": lambda: 2}, 3, until=0), {"a": [1], "b": [2]})
+        self.assertEqual(paired.interleave({"a": lambda: 1}, 3), {"a": [1, 1, 1]})
+
+    def test_work_that_is_not_the_same_ends_before_the_rounds(self):
+        calls = []
+        with self.assertRaises(SystemExit):
+            paired.interleave({"a": lambda: calls.append(1)}, 3, warmed_up=sys.exit)
+        self.assertEqual(calls, [1])
+
+    def test_rows_that_are_done_stay_where_a_later_one_fails(self):
+        def compare(_args, _python, name, workers, _recipe):
+            if name == "vit":
+                raise SystemExit("vit: the losses differ")
+            return {"program": name, "workers": workers}
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(step, "compare", compare), \
+                mock.patch.object(paired, "peers_python", lambda: sys.executable):
+            out = os.path.join(folder, "out.json")
+            words = ["step", "--programs", "cnnB,vit", "--workers", "1", "--out", out]
+            with mock.patch.object(sys, "argv", words), self.assertRaisesRegex(SystemExit, "the losses differ"):
+                step.main()
+            with open(out, encoding="utf-8") as file:
+                self.assertEqual(json.load(file), [{"program": "cnnB", "workers": 1}])
 
 
 if __name__ == "__main__":
