@@ -28,7 +28,9 @@ def load(name, folder=HERE):
 
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, HERE)
 bundle, day = load("bundle"), load("day")
+import day_runs  # noqa: E402  # the one that day uses
 BENCH = os.path.join(HERE, "..", "bench")
 sys.path.insert(0, BENCH)
 step = load("step", BENCH)
@@ -73,6 +75,10 @@ Version References:
         with self.assertRaisesRegex(SystemExit, "libfmt.so.9 is not on this machine"):
             bundle.libraries("\tlibfmt.so.9 => not found\n")
 
+    def test_names_the_tests(self):
+        listing = "Running main() from gtest_main.cc\nGpuTest.\n  One\n  Two  # GetParam() = 2\nTwoGpusTest.\n  Three\n"
+        self.assertEqual(bundle.tests_of(listing), ["GpuTest.One", "GpuTest.Two", "TwoGpusTest.Three"])
+
     def test_cuts_data_to_their_beginning(self):
         with tempfile.TemporaryDirectory() as folder:
             with gzip.open(os.path.join(folder, "labels.gz"), "wb") as file:
@@ -99,7 +105,7 @@ def a_day(folder, mtrun):
     try:
         yield made
     finally:
-        day.kill_all()
+        day_runs.kill_all()
         del os.environ["MTRUN_DAY"]
         shutil.rmtree(made.scratch)
 
@@ -115,12 +121,19 @@ def kept(made):
 
 
 class DayTest(unittest.TestCase):
-    def test_another_pytorch_is_refused_in_one_sentence(self):
-        day.check_version("2.11.0+cu130")
+    def test_a_pytorch_that_does_not_fit_is_refused_in_one_sentence(self):
+        def check(version, cuda="13.0", gpus=(), why="", listed=""):
+            day_runs.check_torch({"version": version, "cuda": cuda, "gpus": gpus, "why": why}, listed)
+        check("2.11.0+cu130", gpus=["H100"], listed="H100")
+        check("2.11.0+cpu", cuda=None)
         with self.assertRaisesRegex(SystemExit, r"PyTorch 2\.12\.0 is here, and this bundle was built for 2\.11"):
-            day.check_version("2.12.0")
+            check("2.12.0")
         with self.assertRaisesRegex(SystemExit, "PyTorch 2.1.0 is here"):
-            day.check_version("2.1.0")
+            check("2.1.0")
+        with self.assertRaisesRegex(SystemExit, "is for CUDA 12.8, and this bundle was built for 13"):
+            check("2.11.0+cu128", cuda="12.8")
+        with self.assertRaisesRegex(SystemExit, r"nvidia-smi knows of H100, but PyTorch 2.11.0 of no GPU \(driver too old\)"):
+            check("2.11.0", why="driver too old", listed="H100")
 
     def test_a_machine_without_pytorch_is_told_what_to_do(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -191,7 +204,31 @@ class DayTest(unittest.TestCase):
             made.deadline = time.monotonic()
             with self.assertRaisesRegex(day.Failure, "not done after"):
                 made.run([os.path.join(folder, "bin", "mtrun")])
-            self.assertEqual(day.processes(b"MTRUN_DAY="), [])
+            self.assertEqual(day_runs.processes(b"MTRUN_DAY="), [])
+
+    def test_libraries_that_the_machine_finds_by_its_environment_are_found(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, LD_LIBRARY_PATH="/driver/lib64"), \
+                a_day(folder, "") as made:
+            self.assertEqual(made.environment["LD_LIBRARY_PATH"], f"{folder}/torch/lib:/driver/lib64")
+
+    def test_tests_have_rows_of_their_own(self):
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            with open(os.path.join(folder, "bundle.json"), "w", encoding="utf-8") as file:
+                json.dump({"gpu_tests": ["GpuTest.One", "GpuTest.Two"]}, file)
+            program = os.path.join(folder, "cuda", "gpu_test")
+            os.makedirs(os.path.dirname(program))
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("""#!/bin/sh
+case "$1" in
+  *One) echo "[       OK ] GpuTest.One (12 ms)" ;;
+  *) echo "needs 1 GPU, 0 usable here"; echo "[  SKIPPED ] GpuTest.Two (0 ms)" ;;
+esac
+""")
+            os.chmod(program, 0o755)
+            made.variant = "cuda"
+            rows, _ = play(made, day.gpu_test)
+        self.assertEqual([(row["what"], row["result"], row["note"]) for row in rows],
+                         [("GpuTest.One", "passed", "12 ms"), ("GpuTest.Two", "skipped", "needs 1 GPU, 0 usable here")])
 
     def test_what_programs_say_is_kept(self):
         with tempfile.TemporaryDirectory() as folder, a_day(folder, "#!/bin/sh\necho \"$@\"\nexit $1\n") as made:
