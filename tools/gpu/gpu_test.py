@@ -230,6 +230,20 @@ esac
         self.assertEqual([(row["what"], row["result"], row["note"]) for row in rows],
                          [("GpuTest.One", "passed", "12 ms"), ("GpuTest.Two", "skipped", "needs 1 GPU, 0 usable here")])
 
+    def test_errors_that_the_sanitizer_finds_fail(self):
+        found = """#!/bin/sh
+case "$*" in
+  *"--error-exitcode 1"*) echo "========= ERROR SUMMARY: 2 errors"; exit 1 ;;
+  *) echo "========= ERROR SUMMARY: 2 errors" ;;
+esac
+"""
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, found) as made:
+            made.device = "cuda"
+            with mock.patch.object(day.shutil, "which", lambda _: os.path.join(folder, "bin", "mtrun")):
+                rows, _ = play(made, day.sanitizer)
+        self.assertEqual(rows[0]["result"], "FAILED")
+        self.assertIn("ERROR SUMMARY: 2 errors", rows[0]["note"])
+
     def test_what_programs_say_is_kept(self):
         with tempfile.TemporaryDirectory() as folder, a_day(folder, "#!/bin/sh\necho \"$@\"\nexit $1\n") as made:
             program = os.path.join(folder, "bin", "mtrun")
