@@ -2,10 +2,8 @@
 
 #ifdef MT_CUDA
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <exception>
-#include <thread>
 #include <utility>
 
 #include <ATen/cuda/CUDAEvent.h>
@@ -22,9 +20,6 @@ namespace mtrun::collectives {
 
 #ifdef MT_CUDA
 namespace {
-
-/// NCCL has no event for this.
-constexpr std::chrono::milliseconds kLookForReady(1);
 
 /// As torchft does: aborting is our business, so NCCL's own watchdogs must neither end the process nor wait.
 /// Where a call of a communicator that is not ready yet waits for it, it holds the lock that abort() needs:
@@ -66,7 +61,9 @@ class NcclDevice : public DeviceGroup {
     return Try("connect", [&] {
       const c10::cuda::CUDAGuard guard(device_);
       nccl_->eagerConnectSingleDevice(device_);
-      while (!aborted_ && !nccl_->isInitialized()) std::this_thread::sleep_for(kLookForReady);
+      // Waits until the communicator of this thread's device is ready. isInitialized() would not tell: in
+      // non-blocking mode it says so only of one that has been asked for before.
+      TORCH_CHECK(nccl_->getCommPtr() != 0, "no communicator was made");
     });
   }
 
