@@ -23,12 +23,14 @@ namespace {
 
 /// As torchft does: aborting is our business, so NCCL's own watchdogs must neither end the process nor wait.
 /// Where a call of a communicator that is not ready yet waits for it, it holds the lock that abort() needs:
-/// that ends after a minute instead of half an hour, and nobody waits for it (DeviceWatch::Connect).
+/// that ends after a minute instead of half an hour, and nobody waits for it (DeviceWatch::Connect). Members
+/// meet while they connect, for else the first sum would be such a call.
 void QuietWatchdogs() {
-  constexpr const char* kOff[] = {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ENABLE_MONITORING",
-                                  "TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_NCCL_RETHROW_CUDA_ERRORS"};
-  for (const char* name : kOff) setenv(name, "0", /*overwrite=*/0);
-  setenv("TORCH_NCCL_NONBLOCKING_TIMEOUT", "60", /*overwrite=*/0);
+  constexpr std::pair<const char*, const char*> kUnlessSet[] = {
+      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}, {"TORCH_NCCL_ENABLE_MONITORING", "0"},
+      {"TORCH_NCCL_DUMP_ON_TIMEOUT", "0"},      {"TORCH_NCCL_RETHROW_CUDA_ERRORS", "0"},
+      {"TORCH_NCCL_NONBLOCKING_TIMEOUT", "60"}, {"NCCL_RUNTIME_CONNECT", "0"}};
+  for (const auto& [name, value] : kUnlessSet) setenv(name, value, /*overwrite=*/0);
 }
 
 const char* NcclName(c10d::ErrorType error) {
