@@ -94,8 +94,12 @@ class NcclDevice : public DeviceGroup {
       const MutexLock lock(mu_);
       mark = own_work_;
     }
+    if (mark == nullptr) return false;
     bool done = false;
-    const absl::Status asked = Try("ask for the own work", [&] { done = mark != nullptr && mark->query(); });
+    const absl::Status asked = Try("ask for the own work", [&] {
+      const c10::cuda::CUDAGuard guard(device_);  // the thread that watches would begin to use the first one
+      done = mark->query();
+    });
     return asked.ok() && done;
   }
 
