@@ -2,6 +2,7 @@
 
 #ifdef MT_CUDA
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <utility>
@@ -20,6 +21,10 @@ namespace mtrun::collectives {
 
 #ifdef MT_CUDA
 namespace {
+
+/// How long a sum may wait for members that are late: the CPU group notices who is gone, mtrun who hangs.
+/// Does not lengthen abort(), which in any case ends when the communicator is aborted.
+constexpr std::chrono::hours kWaits(24 * 365);
 
 /// As torchft does: aborting is our business, so NCCL's own watchdogs must neither end the process nor wait.
 /// Where a call of a communicator that is not ready yet waits for it, it holds the lock that abort() needs:
@@ -53,6 +58,7 @@ class NcclDevice : public DeviceGroup {
       : device_(device) {
     const auto options = c10d::ProcessGroupNCCL::Options::create();
     options->config.blocking = 0;  // so that abort() finds nobody inside of NCCL
+    options->timeout = kWaits;
     nccl_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
         c10::make_intrusive<BootstrapStore>(std::move(bootstrap),
                                             absl::StrCat(membership.generation, "/nccl/")),
