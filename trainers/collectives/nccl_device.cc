@@ -31,9 +31,13 @@ constexpr std::chrono::hours kWaits(24 * 365);
 /// that ends after a minute instead of half an hour, and nobody waits for it (DeviceWatch::Connect). Members
 /// meet while they connect, for else the first sum would be such a call.
 void QuietWatchdogs() {
+  // mtrun sets it to 1 for all programs, as torchrun does.
+  setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*overwrite=*/1);
+  // The watchdog that finds an error sleeps for four times TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC, with a lock
+  // that the next sum and the group's end wait for.
   constexpr std::pair<const char*, const char*> kUnlessSet[] = {
-      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"}, {"TORCH_NCCL_ENABLE_MONITORING", "0"},
-      {"TORCH_NCCL_DUMP_ON_TIMEOUT", "0"},      {"TORCH_NCCL_RETHROW_CUDA_ERRORS", "0"},
+      {"TORCH_NCCL_ENABLE_MONITORING", "0"},    {"TORCH_NCCL_DUMP_ON_TIMEOUT", "0"},
+      {"TORCH_NCCL_RETHROW_CUDA_ERRORS", "0"},  {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "0"},
       {"TORCH_NCCL_NONBLOCKING_TIMEOUT", "60"}, {"NCCL_RUNTIME_CONNECT", "0"}};
   for (const auto& [name, value] : kUnlessSet) setenv(name, value, /*overwrite=*/0);
 }

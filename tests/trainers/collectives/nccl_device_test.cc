@@ -17,6 +17,18 @@ std::string Variable(const char* name) {
 }
 
 /// What NCCL and its process group read from the environment when they are made.
+TEST(NcclDevices, ErrorsAreOursToHandleWhateverTheLauncherSays) {
+  setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1", 1);  // mtrun's, as torchrun's
+  ASSERT_TRUE(NcclDevices(kGpu).ok());
+  EXPECT_EQ(Variable("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "0");
+}
+
+TEST(NcclDevices, NothingWaitsForADumpThatNobodyMakes) {
+  ASSERT_TRUE(NcclDevices(kGpu).ok());
+  EXPECT_EQ(Variable("TORCH_NCCL_DUMP_ON_TIMEOUT"), "0");
+  EXPECT_EQ(Variable("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"), "0");
+}
+
 TEST(NcclDevices, MembersConnectBeforeTheirFirstSum) {
   ASSERT_TRUE(NcclDevices(kGpu).ok());
   EXPECT_EQ(Variable("NCCL_RUNTIME_CONNECT"), "0");
