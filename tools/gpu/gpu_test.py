@@ -268,6 +268,12 @@ esac
             self.assertEqual(jobs[0].returncode, -signal.SIGKILL)
             self.assertIn("--epochs 1000000", " ".join(jobs[0].args))
 
+    def test_a_job_that_takes_no_step_is_not_one_whose_workers_were_stopped(self):
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "#!/bin/sh\nexec tail -f /dev/null\n") as made:
+            made.end = time.monotonic() + day.AFTER_STOPS
+            rows, _ = play(made, day.commit_rule)
+        self.assertEqual((rows[0]["result"], rows[0]["note"]), ("FAILED", "nobody was stopped: the job took no step"))
+
     def test_every_part_says_what_it_is(self):
         for part in day.PARTS:
             self.assertTrue(part.__doc__, part.__name__)
