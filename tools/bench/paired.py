@@ -2,6 +2,7 @@
 import contextlib
 import fcntl
 import json
+import math
 import os
 import platform
 import random
@@ -73,14 +74,21 @@ def seconds_until(command, text):
     raise SystemExit(f"{command[0]} never said {text!r}:\n{''.join(seen)[-2000:]}{errors[-2000:]}")
 
 
-def interleave(contestants, rounds):
-    """contestants: {name: function() -> figure}. One warm-up of each, then `rounds` rounds. {name: [figure, ...]}"""
+def interleave(contestants, rounds, until=math.inf, warmed_up=lambda: None):
+    """contestants: {name: function() -> figure}. One warm-up of each and a call of `warmed_up`, then `rounds` rounds; fewer, but one
+    at least, where a further one that takes as long as the longest would end after `until` (time.monotonic()).
+    {name: [figure, ...]}"""
     for measure in contestants.values():
         measure()
-    figures = {name: [] for name in contestants}
-    for _ in range(rounds):
+    warmed_up()
+    figures, longest = {name: [] for name in contestants}, 0
+    for turn in range(rounds):
+        began = time.monotonic()
+        if turn > 0 and began + longest > until:
+            break
         for name, measure in contestants.items():
             figures[name].append(measure())
+        longest = max(longest, time.monotonic() - began)
     return figures
 
 

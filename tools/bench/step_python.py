@@ -53,9 +53,10 @@ optimizer = {"cnnA": lambda: torch.optim.SGD(trained, lr=1e-3, fused=True),
              "vit": lambda: torch.optim.AdamW(trained, lr=3e-4, weight_decay=1e-4, **adam),
              "diffusion": lambda: torch.optim.AdamW(trained, lr=2e-4, **adam),
              "resnet18": lambda: torch.optim.Adam(trained, lr=1e-3, **adam)}[name]()
-rows = steps * world * micro
 with safe_open(data + "/train/shard_00000.safetensors", "pt") as f:
-    images, labels = f.get_slice("images")[:rows], f.get_slice("labels")[:rows]
+    images, labels = f.get_slice("images"), f.get_slice("labels")
+    rows = min(steps * world * micro, images.get_shape()[0])  # again from the first one where there are fewer
+    images, labels = images[:rows], labels[:rows]
 pad = (32 - images.shape[1]) // 2
 if pad and name != "resnet18":
     images = F.pad(images, (0, 0, pad, pad, pad, pad))

@@ -86,8 +86,9 @@ class LedgerWatch:
 
 
 def ours(bin_folder, data, name, world, folder, recipe, more, device="cpu"):
-    """One run of our program in folder/run: {"step": seconds of a whole step, its ledger and metrics lines included; "cpu":
-    CPU seconds of the run; "losses": of each step; "mib": peak memory of a worker}."""
+    """One run of our program in folder/run, of recipe.steps steps however small the data set, without a checkpoint between them:
+    {"step": seconds of a whole step, its ledger and metrics lines included; "cpu": CPU seconds of the run; "losses": of each step;
+    "mib": peak memory of a worker}."""
     run = os.path.join(folder, "run")
     watch = LedgerWatch(os.path.join(run, "ledger.jsonl"))
     subprocess.run(["rm", "-rf", run], check=True)  # the ledger must be the new run's
@@ -98,8 +99,8 @@ def ours(bin_folder, data, name, world, folder, recipe, more, device="cpu"):
                peak]
     cpu = world.run(wrapper + [
         os.path.join(bin_folder, name), "--data", data, "--model_folder", run, "--shuffle=false", "--batch_size", str(recipe.micro),
-        "--max_steps", str(recipe.steps), "--threads", world.threads(), "--eval_images", "1", "--resume=false", "--device", device,
-        "--amp", recipe.amp] + FLAGS[name] + more, watch=watch.look)
+        "--max_steps", str(recipe.steps), "--epochs", "100000", "--checkpoint_epochs", "0", "--checkpoint_seconds", "0", "--threads",
+        world.threads(), "--eval_images", "1", "--resume=false", "--device", device, "--amp", recipe.amp] + FLAGS[name] + more, watch=watch.look)
     with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
         losses = [line["loss"] for line in map(json.loads, file) if "step" in line]
     with open(peak, encoding="ascii") as file:

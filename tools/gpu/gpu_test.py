@@ -5,45 +5,79 @@ import gzip
 import importlib.machinery
 import importlib.util
 import io
+import json
 import os
+import shutil
+import signal
 import sys
 import tarfile
 import tempfile
+import time
 import types
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def load(name):
-    loader = importlib.machinery.SourceFileLoader(name, os.path.join(HERE, name))
+def load(name, folder=HERE):
+    loader = importlib.machinery.SourceFileLoader(name, os.path.join(folder, name))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     loader.exec_module(module)
     return module
 
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, HERE)
 bundle, day = load("bundle"), load("day")
+import day_runs  # noqa: E402  # the one that day uses
+BENCH = os.path.join(HERE, "..", "bench")
+sys.path.insert(0, BENCH)
+step = load("step", BENCH)
+import paired  # noqa: E402  # the one that step uses
 
 
 class BundleTest(unittest.TestCase):
-    def test_brings_all_but_glibc_and_libtorch(self):
+    def test_brings_all_but_what_every_linux_has_and_libtorch(self):
         listing = """\
 \tlinux-vdso.so.1 (0x00007ffc)
 \tlibtorch_cpu.so => /cache/libtorch/torch/lib/libtorch_cpu.so (0x00007f)
 \tlibcudart.so.13 => /cache/libtorch/torch/lib/../../nvidia/cu13/lib/libcudart.so.13 (0x00007f)
 \tlibfmt.so.9 => /lib/x86_64-linux-gnu/libfmt.so.9 (0x00007f)
 \tlibstdc++.so.6 => /lib/x86_64-linux-gnu/libstdc++.so.6 (0x00007f)
+\tlibgcc_s.so.1 => /lib/x86_64-linux-gnu/libgcc_s.so.1 (0x00007f)
 \tlibm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f)
 \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)
 \t/lib64/ld-linux-x86-64.so.2 (0x00007f)
 """
-        self.assertEqual(bundle.libraries(listing),
-                         ["/lib/x86_64-linux-gnu/libfmt.so.9", "/lib/x86_64-linux-gnu/libstdc++.so.6"])
+        self.assertEqual(bundle.libraries(listing), ["/lib/x86_64-linux-gnu/libfmt.so.9"])
+
+    def test_brings_nothing_that_does_not_start_on_ubuntu_22_04(self):
+        listing = """\
+Version definitions:
+1 0x01 0x0865f4e6 libx.so.1
+2 0x00 0x0297f841 GLIBCXX_3.4.31
+
+Version References:
+  required from libc.so.6:
+    0x069691b4 0x00 34 GLIBC_2.34
+    0x06969185 0x00 05 GLIBC_2.9
+  required from libstdc++.so.6:
+    0x0297f840 0x00 42 GLIBCXX_3.4.30
+"""
+        bundle.check_age("libx.so.1", listing)
+        with self.assertRaisesRegex(SystemExit, "libx.so.1 needs GLIBC 2.36, and Ubuntu 22.04 has 2.35"):
+            bundle.check_age("libx.so.1", listing.replace("2.34", "2.36"))
+        with self.assertRaisesRegex(SystemExit, "libx.so.1 needs GLIBCXX 3.4.31, and Ubuntu 22.04 has 3.4.30"):
+            bundle.check_age("libx.so.1", listing.replace("3.4.30", "3.4.31"))
 
     def test_names_a_library_that_is_missing_here(self):
         with self.assertRaisesRegex(SystemExit, "libfmt.so.9 is not on this machine"):
             bundle.libraries("\tlibfmt.so.9 => not found\n")
+
+    def test_names_the_tests(self):
+        listing = "Running main() from gtest_main.cc\nGpuTest.\n  One\n  Two  # GetParam() = 2\nTwoGpusTest.\n  Three\n"
+        self.assertEqual(bundle.tests_of(listing), ["GpuTest.One", "GpuTest.Two", "TwoGpusTest.Three"])
 
     def test_cuts_data_to_their_beginning(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -56,13 +90,50 @@ class BundleTest(unittest.TestCase):
                 self.assertEqual(file.read(), bytes([0, 0, 8, 1, 0, 0, 0, 3, 0, 1, 2]))
 
 
+@contextlib.contextmanager
+def a_day(folder, mtrun):
+    """A day without a GPU whose mtrun is the script `mtrun`."""
+    program = os.path.join(folder, "bin", "mtrun")
+    os.makedirs(os.path.dirname(program))
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(mtrun)
+    os.chmod(program, 0o755)
+    os.environ["MTRUN_DAY"] = str(os.getpid())
+    args = types.SimpleNamespace(steps=1, stops=1, rounds=1, seconds=60, out=os.path.join(folder, "out", "day.json"))
+    os.makedirs(os.path.dirname(args.out))
+    made = day.Day(folder, {"folder": folder, "gpus": []}, args)
+    try:
+        yield made
+    finally:
+        day_runs.kill_all()
+        del os.environ["MTRUN_DAY"]
+        shutil.rmtree(made.scratch)
+
+
+def play(made, part, row=""):
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        return day.play(made, [(part, row)]), said.getvalue()
+
+
+def kept(made):
+    with open(made.args.out, encoding="utf-8") as file:
+        return json.load(file)["rows"]
+
+
 class DayTest(unittest.TestCase):
-    def test_another_pytorch_is_refused_in_one_sentence(self):
-        day.check_version("2.11.0+cu130")
+    def test_a_pytorch_that_does_not_fit_is_refused_in_one_sentence(self):
+        def check(version, cuda="13.0", gpus=(), why="", listed=""):
+            day_runs.check_torch({"version": version, "cuda": cuda, "gpus": gpus, "why": why}, listed)
+        check("2.11.0+cu130", gpus=["H100"], listed="H100")
+        check("2.11.0+cpu", cuda=None)
         with self.assertRaisesRegex(SystemExit, r"PyTorch 2\.12\.0 is here, and this bundle was built for 2\.11"):
-            day.check_version("2.12.0")
+            check("2.12.0")
         with self.assertRaisesRegex(SystemExit, "PyTorch 2.1.0 is here"):
-            day.check_version("2.1.0")
+            check("2.1.0")
+        with self.assertRaisesRegex(SystemExit, "is for CUDA 12.8, and this bundle was built for 13"):
+            check("2.11.0+cu128", cuda="12.8")
+        with self.assertRaisesRegex(SystemExit, r"nvidia-smi knows of H100, but PyTorch 2.11.0 of no GPU \(driver too old\)"):
+            check("2.11.0", why="driver too old", listed="H100")
 
     def test_a_machine_without_pytorch_is_told_what_to_do(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -88,15 +159,150 @@ class DayTest(unittest.TestCase):
             yield "good", lambda: "fine"
             yield "bad", lambda: (_ for _ in ()).throw(day.Failure("status 3"))
             yield "absent", lambda: (_ for _ in ()).throw(day.Skip("no GPU"))
-        with contextlib.redirect_stdout(io.StringIO()) as said:
-            rows = day.play(types.SimpleNamespace(), [part])
+            yield "worse", lambda: {}["what nobody thought of"]
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            rows, said = play(made, part)
         self.assertEqual([(row["result"], row["note"]) for row in rows],
-                         [("passed", "fine"), ("FAILED", "status 3"), ("skipped", "no GPU")])
-        self.assertIn("part         bad                FAILED", said.getvalue())
+                         [("passed", "fine"), ("FAILED", "status 3"), ("skipped", "no GPU"),
+                          ("FAILED", "KeyError: 'what nobody thought of'")])
+        self.assertIn("part         bad                FAILED", said)
+
+    def test_rows_are_kept_as_they_come(self):
+        def part(made):
+            """a part"""
+            yield "first", lambda: "done"
+            yield "second", lambda: [row["what"] for row in kept(made)]
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            rows, _ = play(made, part)
+            self.assertEqual(rows[1]["note"], ["first"])
+            self.assertEqual(kept(made), rows)
+
+    def test_a_row_can_be_asked_for_alone(self):
+        def part(_):
+            """a part"""
+            for name in ("vit", "vit --graph", "cnnA"):
+                yield name, lambda: "fine"
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            self.assertEqual([row["what"] for row in play(made, part, "vit")[0]], ["vit", "vit --graph"])
+            with self.assertRaisesRegex(SystemExit, "there is no row vti, there are: vit, cnnA"):
+                play(made, part, "vti")
+
+    def test_every_row_has_its_own_time_and_none_more_than_the_day(self):
+        def part(made):
+            """a part"""
+            yield "first", lambda: setattr(made, "deadline", 0)
+            yield "second", lambda: made.deadline
+            yield "third", lambda: setattr(made, "end", time.monotonic())
+            yield "fourth", lambda: "never run"
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            rows, _ = play(made, part)
+            self.assertGreater(rows[1]["note"], time.monotonic())
+            self.assertEqual((rows[3]["result"], rows[3]["note"]), ("skipped", "the day's --seconds are over"))
+
+    def test_what_is_not_done_in_time_ends_with_all_that_it_has_started(self):
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "#!/bin/sh\nsetsid tail -f /dev/null\n") as made:
+            made.deadline = time.monotonic()
+            with self.assertRaisesRegex(day.Failure, "not done after"):
+                made.run([os.path.join(folder, "bin", "mtrun")])
+            self.assertEqual(day_runs.processes(b"MTRUN_DAY="), [])
+
+    def test_libraries_that_the_machine_finds_by_its_environment_are_found(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, LD_LIBRARY_PATH="/driver/lib64"), \
+                a_day(folder, "") as made:
+            self.assertEqual(made.environment["LD_LIBRARY_PATH"], f"{folder}/torch/lib:/driver/lib64")
+
+    def test_tests_have_rows_of_their_own(self):
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            with open(os.path.join(folder, "bundle.json"), "w", encoding="utf-8") as file:
+                json.dump({"gpu_tests": ["GpuTest.One", "GpuTest.Two"]}, file)
+            program = os.path.join(folder, "cuda", "gpu_test")
+            os.makedirs(os.path.dirname(program))
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("""#!/bin/sh
+case "$1" in
+  *One) echo "[       OK ] GpuTest.One (12 ms)" ;;
+  *) echo "needs 1 GPU, 0 usable here"; echo "[  SKIPPED ] GpuTest.Two (0 ms)" ;;
+esac
+""")
+            os.chmod(program, 0o755)
+            made.variant = "cuda"
+            rows, _ = play(made, day.gpu_test)
+        self.assertEqual([(row["what"], row["result"], row["note"]) for row in rows],
+                         [("GpuTest.One", "passed", "12 ms"), ("GpuTest.Two", "skipped", "needs 1 GPU, 0 usable here")])
+
+    def test_errors_that_the_sanitizer_finds_fail(self):
+        found = """#!/bin/sh
+case "$*" in
+  *"--error-exitcode 1"*) echo "========= ERROR SUMMARY: 2 errors"; exit 1 ;;
+  *) echo "========= ERROR SUMMARY: 2 errors" ;;
+esac
+"""
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, found) as made:
+            made.device = "cuda"
+            with mock.patch.object(day.shutil, "which", lambda _: os.path.join(folder, "bin", "mtrun")):
+                rows, _ = play(made, day.sanitizer)
+        self.assertEqual(rows[0]["result"], "FAILED")
+        self.assertIn("ERROR SUMMARY: 2 errors", rows[0]["note"])
+
+    def test_what_programs_say_is_kept(self):
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "#!/bin/sh\necho \"$@\"\nexit $1\n") as made:
+            program = os.path.join(folder, "bin", "mtrun")
+            self.assertEqual(made.run([program, "0", "first"])[0], "0 first\n")
+            with self.assertRaisesRegex(day.Failure, r"status 3 after \d+ s: 3 second"):
+                made.run([program, "3", "second"])
+            with open(os.path.join(folder, "out", "day.log"), encoding="utf-8") as file:
+                self.assertEqual(file.read(), f"== {program} 0 first\n0 first\n== {program} 3 second\n3 second\n")
+
+    def test_a_job_whose_workers_are_stopped_has_no_end_of_its_own_and_none_after_its_part(self):
+        def break_off(_day, job, _run):
+            jobs.append(job)
+            raise KeyError("what nobody thought of")
+        jobs, stop_workers = [], day.stop_workers
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "#!/bin/sh\nexec tail -f /dev/null\n") as made:
+            day.stop_workers = break_off
+            try:
+                rows, _ = play(made, day.commit_rule)
+            finally:
+                day.stop_workers = stop_workers
+            self.assertEqual(rows[0]["result"], "FAILED")
+            self.assertEqual(jobs[0].returncode, -signal.SIGKILL)
+            self.assertIn("--epochs 1000000", " ".join(jobs[0].args))
+
+    def test_a_job_that_takes_no_step_is_not_one_whose_workers_were_stopped(self):
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "#!/bin/sh\nexec tail -f /dev/null\n") as made:
+            made.end = time.monotonic() + day.AFTER_STOPS
+            rows, _ = play(made, day.commit_rule)
+        self.assertEqual((rows[0]["result"], rows[0]["note"]), ("FAILED", "nobody was stopped: the job took no step"))
 
     def test_every_part_says_what_it_is(self):
         for part in day.PARTS:
             self.assertTrue(part.__doc__, part.__name__)
+
+
+class BenchmarkTest(unittest.TestCase):
+    def test_rounds_end_in_time_but_one_is_run(self):
+        self.assertEqual(paired.interleave({"a": lambda: 1, "b": lambda: 2}, 3, until=0), {"a": [1], "b": [2]})
+        self.assertEqual(paired.interleave({"a": lambda: 1}, 3), {"a": [1, 1, 1]})
+
+    def test_work_that_is_not_the_same_ends_before_the_rounds(self):
+        calls = []
+        with self.assertRaises(SystemExit):
+            paired.interleave({"a": lambda: calls.append(1)}, 3, warmed_up=sys.exit)
+        self.assertEqual(calls, [1])
+
+    def test_rows_that_are_done_stay_where_a_later_one_fails(self):
+        def compare(_args, _python, name, workers, _recipe):
+            if name == "vit":
+                raise SystemExit("vit: the losses differ")
+            return {"program": name, "workers": workers}
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(step, "compare", compare), \
+                mock.patch.object(paired, "peers_python", lambda: sys.executable):
+            out = os.path.join(folder, "out.json")
+            words = ["step", "--programs", "cnnB,vit", "--workers", "1", "--out", out]
+            with mock.patch.object(sys, "argv", words), self.assertRaisesRegex(SystemExit, "the losses differ"):
+                step.main()
+            with open(out, encoding="utf-8") as file:
+                self.assertEqual(json.load(file), [{"program": "cnnB", "workers": 1}])
 
 
 if __name__ == "__main__":

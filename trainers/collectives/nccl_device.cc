@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
-#include <thread>
 #include <utility>
 
 #include <ATen/cuda/CUDAEvent.h>
@@ -23,17 +22,24 @@ namespace mtrun::collectives {
 #ifdef MT_CUDA
 namespace {
 
-/// NCCL has no event for this.
-constexpr std::chrono::milliseconds kLookForReady(1);
+/// How long a sum may wait for members that are late: the CPU group notices who is gone, mtrun who hangs.
+/// Does not lengthen abort(), which in any case ends when the communicator is aborted.
+constexpr std::chrono::hours kWaits(24 * 365);
 
 /// As torchft does: aborting is our business, so NCCL's own watchdogs must neither end the process nor wait.
 /// Where a call of a communicator that is not ready yet waits for it, it holds the lock that abort() needs:
-/// that ends after a minute instead of half an hour, and nobody waits for it (DeviceWatch::Connect).
+/// that ends after a minute instead of half an hour, and nobody waits for it (DeviceWatch::Connect). Members
+/// meet while they connect, for else the first sum would be such a call.
 void QuietWatchdogs() {
-  constexpr const char* kOff[] = {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ENABLE_MONITORING",
-                                  "TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_NCCL_RETHROW_CUDA_ERRORS"};
-  for (const char* name : kOff) setenv(name, "0", /*overwrite=*/0);
-  setenv("TORCH_NCCL_NONBLOCKING_TIMEOUT", "60", /*overwrite=*/0);
+  // mtrun sets it to 1 for all programs, as torchrun does.
+  setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*overwrite=*/1);
+  // The watchdog that finds an error sleeps for four times TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC, with a lock
+  // that the next sum and the group's end wait for.
+  constexpr std::pair<const char*, const char*> kUnlessSet[] = {
+      {"TORCH_NCCL_ENABLE_MONITORING", "0"},    {"TORCH_NCCL_DUMP_ON_TIMEOUT", "0"},
+      {"TORCH_NCCL_RETHROW_CUDA_ERRORS", "0"},  {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "0"},
+      {"TORCH_NCCL_NONBLOCKING_TIMEOUT", "60"}, {"NCCL_RUNTIME_CONNECT", "0"}};
+  for (const auto& [name, value] : kUnlessSet) setenv(name, value, /*overwrite=*/0);
 }
 
 const char* NcclName(c10d::ErrorType error) {
@@ -56,6 +62,7 @@ class NcclDevice : public DeviceGroup {
       : device_(device) {
     const auto options = c10d::ProcessGroupNCCL::Options::create();
     options->config.blocking = 0;  // so that abort() finds nobody inside of NCCL
+    options->timeout = kWaits;
     nccl_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
         c10::make_intrusive<BootstrapStore>(std::move(bootstrap),
                                             absl::StrCat(membership.generation, "/nccl/")),
@@ -66,7 +73,9 @@ class NcclDevice : public DeviceGroup {
     return Try("connect", [&] {
       const c10::cuda::CUDAGuard guard(device_);
       nccl_->eagerConnectSingleDevice(device_);
-      while (!aborted_ && !nccl_->isInitialized()) std::this_thread::sleep_for(kLookForReady);
+      // Waits until the communicator of this thread's device is ready. isInitialized() would not tell: in
+      // non-blocking mode it says so only of one that has been asked for before.
+      TORCH_CHECK(nccl_->getCommPtr() != 0, "no communicator was made");
     });
   }
 
@@ -95,8 +104,12 @@ class NcclDevice : public DeviceGroup {
       const MutexLock lock(mu_);
       mark = own_work_;
     }
+    if (mark == nullptr) return false;
     bool done = false;
-    const absl::Status asked = Try("ask for the own work", [&] { done = mark != nullptr && mark->query(); });
+    const absl::Status asked = Try("ask for the own work", [&] {
+      const c10::cuda::CUDAGuard guard(device_);  // the thread that watches would begin to use the first one
+      done = mark->query();
+    });
     return asked.ok() && done;
   }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/Event.h>
 #include <torch/types.h>
 
@@ -48,9 +49,19 @@ void Fetch(const at::Tensor& tensor, const at::Tensor& host) {
 
 std::function<absl::Status()> Arrival(at::Device device) {
   if (device.is_cpu()) return nullptr;
-  const auto event = std::make_shared<c10::Event>(device.type());
+  // Whoever waits for an event or destroys it on a thread that has chosen no device begins to use the first
+  // one, hundreds of MiB of it.
+  const std::shared_ptr<c10::Event> event(new c10::Event(device.type()), [device](c10::Event* gone) {
+    const c10::DeviceGuard guard(device);
+    delete gone;
+  });
   event->record(c10::impl::getDeviceGuardImpl(device.type())->getStream(device));
-  return [event] { return TorchStatus("copying from the device", [&] { event->synchronize(); }); };
+  return [event, device] {
+    return TorchStatus("copying from the device", [&] {
+      const c10::DeviceGuard guard(device);
+      event->synchronize();
+    });
+  };
 }
 
 }  // namespace mtrun::trainers

@@ -1,5 +1,6 @@
 // What only a GPU can show; skipped, with the reason, where there is none.
 #include <cmath>
+#include <future>
 #include <memory>
 #include <utility>
 
@@ -11,7 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/support/port.h"
+#include "tests/trainers/support/rank_threads.h"
 #include "tests/trainers/support/trainer_program.h"
+#include "trainers/collectives/cpu_backend.h"
+#include "trainers/collectives/nccl_device.h"
 #include "trainers/input/resident_images.h"
 
 namespace mtrun::trainers {
@@ -34,8 +38,12 @@ class GpuTest : public ::testing::Test {
                    << " usable here (no driver, no GPU, or a CPU-only LibTorch)";
     }
   }
-  std::string Data() {
-    return WritePackedSet(folder_.path(), "data", {.train = 100, .test = 20}, LearnablePixel);
+  /// Made by the first call.
+  const std::string& Data() {
+    if (data_.empty()) {
+      data_ = WritePackedSet(folder_.path(), "data", {.train = 100, .test = 20}, LearnablePixel);
+    }
+    return data_;
   }
   /// Steps of a run of 13 steps in micro-batches of 8, two a step, the last one of an epoch short. Worker k
   /// of `world` takes GPU k.
@@ -66,6 +74,9 @@ class GpuTest : public ::testing::Test {
   }
 
   support::TemporaryFolder folder_;
+
+ private:
+  std::string data_;
 };
 
 TEST_F(GpuTest, TrainsAsTheCpuDoes) {
@@ -129,10 +140,50 @@ TEST_F(GpuTest, CapturedStepsAreTheSteps) {
   }
 }
 
+/// As far as one GPU goes.
+TEST_F(GpuTest, NcclConnectsSumsAndAborts) {
+  const at::Device gpu(at::kCUDA, 0);
+  const auto make = collectives::NcclDevices(gpu);
+  ASSERT_TRUE(make.ok()) << make.status();
+  const auto device = (*make)({}, testing::MakeThreadBootstrap());
+  ASSERT_EQ(device->Connect(), absl::OkStatus());
+  const at::Tensor numbers = at::arange(1000, gpu);
+  device->StartAllReduce(numbers, c10d::ReduceOp::SUM)->wait();
+  device->MarkOwnWork();
+  EXPECT_TRUE(numbers.cpu().equal(at::arange(1000)));
+  EXPECT_TRUE(device->OwnWorkIsDone());
+  EXPECT_EQ(device->Error(), absl::OkStatus());
+  device->Abort();
+  EXPECT_EQ(device->Error().code(), absl::StatusCode::kAborted);
+}
+
 class TwoGpusTest : public GpuTest {
  protected:
   void SetUp() override { Need(2); }
 };
+
+/// A generation's first sum, of which NCCL knows least.
+TEST_F(TwoGpusTest, ASumThatAMemberDoesNotEnterEndsWithTheGroup) {
+  const collectives::DeviceMaker devices = [](const collectives::GroupMember& member, auto bootstrap) {
+    return (*collectives::NcclDevices({at::kCUDA, static_cast<at::DeviceIndex>(member.rank)}))(member,
+                                                                                               bootstrap);
+  };
+  std::promise<void> waits;
+  testing::RunRanksWithDevices(2, devices, [&](int rank, const auto& group) {
+    ASSERT_TRUE(group.ok()) << group.status();
+    if (rank == 1) {
+      waits.get_future().wait();
+      collectives::CpuBackendOf(**group)->group().Abort("a fault");
+      return;
+    }
+    const at::Device gpu(at::kCUDA, 0);
+    const at::Tensor numbers = at::ones({1000}, gpu);
+    collectives::DeviceOf(*group)->StartAllReduce(numbers, c10d::ReduceOp::SUM)->wait();
+    waits.set_value();
+    numbers.cpu();
+    EXPECT_FALSE(collectives::GroupStatus(*group).ok());
+  });
+}
 
 TEST_F(TwoGpusTest, NcclGivesTheSameRunAsOneWorker) {
   const Args exact = {"--device", "cuda", "--precision", "float64"};

@@ -1,0 +1,184 @@
+"""What a day runs and where: the PyTorch that is here, and commands with a time, a log and an end for all that they start."""
+import contextlib
+import glob
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+TORCH = "2.11"
+MOST_SECONDS = 540  # of a row
+CUDA = "13"
+LOOK = """
+import json, os, torch
+why = ""
+try:
+    torch.cuda.init()
+except Exception as error:
+    why = str(error)
+print(json.dumps({"folder": os.path.dirname(os.path.dirname(torch.__file__)), "version": torch.__version__, "why": why,
+                  "cuda": torch.version.cuda, "gpus": [] if why else [torch.cuda.get_device_name(i)
+                                                                      for i in range(torch.cuda.device_count())]}))
+"""
+
+
+class Skip(Exception):
+    """Why something cannot be tried here."""
+
+
+class Failure(Exception):
+    """What went wrong."""
+
+
+def find_torch(site_packages):
+    """{"folder", "version", "cuda", "gpus"} of the PyTorch that is here. SystemExit with one sentence where none fits."""
+    environment = dict(os.environ)
+    if site_packages:
+        environment["PYTHONPATH"] = site_packages
+    said = subprocess.run([sys.executable, "-c", LOOK], env=environment, capture_output=True, text=True, check=False)
+    if said.returncode != 0:
+        reason = (said.stderr.strip().splitlines() or ["nothing"])[-1]
+        raise SystemExit(f"day: no PyTorch that works in {sys.executable} ({reason}): pip install torch=={TORCH}.0, or --torch "
+                         "SITE_PACKAGES")
+    found = json.loads(said.stdout.splitlines()[-1])
+    check_torch(found, listed_gpus())
+    return found
+
+
+def listed_gpus():
+    """Names of the GPUs that this process may use, of which nvidia-smi knows; "" without any."""
+    if shutil.which("nvidia-smi") is None or os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        return ""
+    said = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, check=False)
+    return ", ".join(said.stdout.splitlines()) if said.returncode == 0 else ""
+
+
+def check_torch(found, listed):
+    """SystemExit where the day would be spent on something else than this machine's GPUs."""
+    version, cuda = found["version"], found["cuda"]
+    if not version.startswith(TORCH + "."):
+        raise SystemExit(f"day: PyTorch {version} is here, and this bundle was built for {TORCH}: pip install torch=={TORCH}.0")
+    if cuda and cuda.split(".")[0] != CUDA:
+        raise SystemExit(f"day: PyTorch {version} is for CUDA {cuda}, and this bundle was built for {CUDA}: pip install torch=={TORCH}.0")
+    if listed and not found["gpus"]:
+        raise SystemExit(f"day: nvidia-smi knows of {listed}, but PyTorch {version} of no GPU ({found['why']}); "
+                         "CUDA_VISIBLE_DEVICES= tries the processors")
+
+
+class Day:
+    def __init__(self, folder, torch, args):
+        self.folder, self.torch, self.args = folder, torch, args
+        lib = os.path.join(torch["folder"], "torch", "lib")
+        self.variant = "cuda" if os.path.exists(os.path.join(lib, "libtorch_cuda.so")) else "cpu"
+        self.device = "cuda" if self.variant == "cuda" and torch["gpus"] else "cpu"
+        self.steps = args.steps or (200 if self.device == "cuda" else 5)
+        self.end = time.monotonic() + args.seconds
+        self.deadline = min(self.end, time.monotonic() + MOST_SECONDS)  # of the row that runs
+        self.scratch = tempfile.mkdtemp(prefix="mtrun_day_")
+        # What is there already may be the driver's folder.
+        folders = [lib, *glob.glob(os.path.join(torch["folder"], "nvidia", "*", "lib")), os.environ.get("LD_LIBRARY_PATH", "")]
+        self.environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, folders)),
+                            "MTRUN_TRAINER_PATH": os.path.join(folder, self.variant), "MT_BIN": os.path.join(folder, self.variant),
+                            "MT_SOURCE_DIR": folder, "XDG_STATE_HOME": self.scratch, "PYTHONPATH": torch["folder"],
+                            "MT_PEERS_PYTHON": sys.executable}
+
+    def beside(self, ending):
+        """A file beside the results."""
+        return os.path.splitext(os.path.abspath(self.args.out))[0] + ending
+
+    @contextlib.contextmanager
+    def start(self, command, more=None):
+        """The process, the file that gets what it says, and from where on; with it ends all that it has started."""
+        with open(self.beside(".log"), "a+b") as log:
+            log.write(f"== {shlex.join(command)}\n".encode())
+            log.flush()
+            said = log.tell()  # the child's position is this one too
+            child = subprocess.Popen(command, env={**self.environment, **(more or {})}, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            try:
+                yield child, log, said
+            finally:
+                kill_all()
+                child.wait()
+
+    def run(self, command, more=None):
+        """What it printed, and its seconds. It has what is left of the row's time."""
+        began = time.monotonic()
+        with self.start(command, more) as (child, log, said):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=max(1, self.deadline - began))
+            took, status = time.monotonic() - began, child.poll()
+            log.seek(said)
+            text = log.read().decode(errors="replace")
+        if status != 0:
+            raise Failure(f"{'not done after' if status is None else f'status {status} after'} {took:.0f} s: {tail(text)}")
+        return text, took
+
+    def flags(self, run, *more):
+        return ["--data", os.path.join(self.folder, "data"), "--model_folder", os.path.join(self.scratch, run), "--max_steps",
+                str(self.steps), "--device", self.device, "--eval_images", "100", *more]
+
+    def trainer(self, name, run, *more):
+        """Loss and seconds of its last step."""
+        self.run([os.path.join(self.folder, self.variant, name), *self.flags(run, *more)])
+        with open(os.path.join(self.scratch, run, "metrics.jsonl"), encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        last = [line for line in lines if "loss" in line and "step" in line][-1]
+        return f"step {last['step']}, loss {last['loss']:.4f}"
+
+    def launch(self, workers):
+        return [os.path.join(self.folder, "bin", "mtrun"), "--standalone", "--nproc_per_node", str(workers), "--max_restarts", "1000",
+                "--trainer", "cnnA"]
+
+    def workers(self):
+        """Of one node. Skip says why there is one only."""
+        if self.device == "cpu":
+            return 2
+        if len(self.torch["gpus"]) < 2:
+            raise Skip("two workers need two GPUs: NCCL refuses two ranks on one, and so does mtrun")
+        return len(self.torch["gpus"])
+
+    def need_modules(self):
+        """What the Python side of the benchmark imports. Skip says how to get it."""
+        try:
+            self.run([sys.executable, "-c", "import numpy, safetensors.torch"])
+        except Failure as why:
+            raise Skip(f"{sys.executable} -m pip install numpy safetensors, which the benchmark's Python side imports ({why})") from why
+
+    def verify(self, run):
+        text, _ = self.run([sys.executable, os.path.join(self.folder, "tools", "verify_ledger"), os.path.join(self.scratch, run),
+                            "--partial", "--data", os.path.join(self.folder, "data")])
+        return text.strip().splitlines()[-1]
+
+
+def tail(text):
+    return " | ".join(text.strip().splitlines()[-3:])[-300:]
+
+
+def processes(variable):
+    """Those that this day has started, and theirs, whose environment has `variable`."""
+    found = []
+    for entry in glob.glob("/proc/[0-9]*/environ"):
+        try:
+            with open(entry, "rb") as file:
+                variables = file.read()
+        except OSError:
+            continue
+        pid = int(entry.split("/")[2])
+        if pid != os.getpid() and f"MTRUN_DAY={os.getpid()}\0".encode() in variables and variable in variables:
+            found.append(pid)
+    return found
+
+
+def kill_all():
+    """Whatever this day has started: what goes on would hold the GPU's memory. It is not waited for longer than a minute."""
+    until = time.monotonic() + 60
+    while (left := processes(b"MTRUN_DAY=")) and time.monotonic() < until:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
