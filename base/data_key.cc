@@ -17,6 +17,10 @@ std::string BearerOf(std::string_view data_key, bool encrypted) {
       data_key, encrypted ? "mtrun data server: bearer" : "mtrun data server: bearer in the open"));
 }
 
+std::string MetricsBearerOf(std::string_view data_key, bool encrypted) {
+  return absl::BytesToHexString(HmacSha256(BearerOf(data_key, encrypted), "metrics"));
+}
+
 absl::StatusOr<std::string> FindDataKey(const EnvironmentMap& environment) {
   const auto given = environment.find(kDataKeyVariable);
   if (given != environment.end() && !given->second.empty()) return given->second;

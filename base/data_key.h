@@ -20,6 +20,9 @@ std::string DataKeyOf(std::string_view token);
 /// what may be read on the way there opens nothing elsewhere.
 std::string BearerOf(std::string_view data_key, bool encrypted);
 
+/// What shows "Authorization: Bearer ..." to read a data server's /metrics, and no data.
+std::string MetricsBearerOf(std::string_view data_key, bool encrypted);
+
 /// The variable, or what the cluster's token gives (LoadToken). kNotFound for none.
 absl::StatusOr<std::string> FindDataKey(const EnvironmentMap& environment);
 

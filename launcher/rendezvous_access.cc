@@ -40,9 +40,11 @@ absl::Status HostIfMine(const Options& options, const PresencePort& presence, st
   credentials.token = access->token;
   credentials.presence_port = presence.port();
   credentials.presence_id = presence.id();
-  credentials.strangers = [door = std::move(door)](UniqueFd connection) {
-    door->Enter(std::move(connection));
-  };
+  if (options.meets_at_master_port) {
+    credentials.strangers = [door = std::move(door)](UniqueFd connection) {
+      door->Enter(std::move(connection));
+    };
+  }
   credentials.state_folder = rendezvous::StateFolderOf(CurrentEnvironment());
   credentials.state_host = HostName();
   access->hosting = std::make_unique<Hosting>(options, std::move(credentials));

@@ -31,8 +31,8 @@ struct RendezvousAccess {
 
 /// Starts the service where it is this node's to host, and finds out this node's address: a name may appear
 /// in DNS only later, so that is tried until the job's join timeout. Nothing when a stop signal came first
-/// (`*signal`). `door`: for those who look for PyTorch's store at the endpoint. kFailedPrecondition where an
-/// etcd server answers.
+/// (`*signal`). `door`: for those who look for PyTorch's store at the endpoint of a static job.
+/// kFailedPrecondition where an etcd server answers.
 absl::StatusOr<std::optional<RendezvousAccess>> OpenRendezvous(const Options& options,
                                                                const PresencePort& presence, int* signal,
                                                                std::shared_ptr<StoreDoor> door);

@@ -105,16 +105,17 @@ absl::Status Supervisor::BeginGeneration(const rendezvous::Assignment& assignmen
   if (member != 0 || !options_.hold_port) held_port_.Release();
   if (!serve) ServeStore(nullptr);
   if (!serve) return absl::OkStatus();
+  const std::string& address = assignment.master_address;  // a name is not looked up: that may take a while
+  const bool here = address == "localhost" || (IsIpAddress(address) && IsLoopback(address));
+  const auto options = TcpStoreServer::OptionsFor(assignment.world_size, here);
   UniqueFd socket = held_port_.Take();
   if (!socket.valid() && torch_store_) {  // the service has moved on by itself: the port is the last one's
-    torch_store_->StartOver();
+    torch_store_->StartOver(options);
     return absl::OkStatus();
   }
   if (!socket.valid()) return absl::InternalError("MASTER_PORT is not held");
-  const std::string& address = assignment.master_address;  // a name is not looked up: that may take a while
-  const bool here = address == "localhost" || (IsIpAddress(address) && IsLoopback(address));
   MT_ASSIGN_OR_RETURN(std::unique_ptr<TcpStoreServer> store,
-                      TcpStoreServer::Start(std::move(socket), {.this_machine_only = here}));
+                      TcpStoreServer::Start(std::move(socket), options));
   ServeStore(std::move(store));
   return absl::OkStatus();
 }

@@ -1,11 +1,13 @@
 // mtdata: makes, inspects, serves and fetches packed data sets.
 #include "base/log.h"
 #include "datasets/commands.h"
+#include "mtdata/bearer_command.h"
 #include "mtdata/fetch_command.h"
 #include "mtdata/serve_command.h"
 
 int main(int argc, char** argv) {
   mtrun::log::SetUp("mtdata", mtrun::log::Level::kInfo);
-  return mtrun::datasets::RunCommand({argv + 1, argv + argc},
-                                     {mtrun::mtdata::ServeCommand(), mtrun::mtdata::FetchCommand()});
+  return mtrun::datasets::RunCommand(
+      {argv + 1, argv + argc},
+      {mtrun::mtdata::ServeCommand(), mtrun::mtdata::FetchCommand(), mtrun::mtdata::BearerCommand()});
 }

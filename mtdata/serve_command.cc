@@ -109,7 +109,8 @@ absl::StatusOr<SetServerOptions> OptionsOf(const Settings& settings, const std::
   MT_ASSIGN_OR_RETURN(const std::string token,
                       LoadToken({.file = settings.Text("token_file")}, MissingToken::kMake));
   const std::string key = DataKeyOf(token);
-  SetServerOptions options{.root = root, .bearer = BearerOf(key, !plain)};
+  SetServerOptions options{
+      .root = root, .bearer = BearerOf(key, !plain), .metrics_bearer = MetricsBearerOf(key, !plain)};
   options.threads = static_cast<int>(settings.Int("threads"));
   options.connections = static_cast<size_t>(settings.Int("connections"));
   options.access_log = settings.Bool("access_log");

@@ -28,6 +28,11 @@ std::string Printable(const std::string& text) {
   return printable;
 }
 
+bool Shows(const web::Request& request, const std::string& bearer) {
+  const auto shown = request.headers.find("authorization");
+  return shown != request.headers.end() && ConstantTimeEqual(shown->second, "Bearer " + bearer);
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<SetServer>> SetServer::Make(const SetServerOptions& options) {
@@ -51,19 +56,21 @@ web::Service SetServer::ServiceOf(const std::shared_ptr<SetServer>& server) {
   return service;
 }
 
-bool SetServer::MayRead(const web::Request& request) const {
-  const auto shown = request.headers.find("authorization");
-  return shown != request.headers.end() && ConstantTimeEqual(shown->second, "Bearer " + options_.bearer);
+bool SetServer::MayRead(const web::Request& request) const { return Shows(request, options_.bearer); }
+
+bool SetServer::MayReadMetrics(const web::Request& request) const {
+  return MayRead(request) || (!options_.metrics_bearer.empty() && Shows(request, options_.metrics_bearer));
 }
 
 web::Response SetServer::Answer(const web::Request& request) const {
   if (request.path == "/healthz") return {.body = "ok\n"};
-  if (!MayRead(request)) {
+  const bool metrics = request.path == "/metrics";
+  if (!(metrics ? MayReadMetrics(request) : MayRead(request))) {
     web::Response refused = web::StatusResponse(401);
     refused.headers.emplace_back("WWW-Authenticate", "Bearer");
     return refused;
   }
-  if (request.path == "/metrics") return {.content_type = kMetricsType, .body = Metrics()};
+  if (metrics) return {.content_type = kMetricsType, .body = Metrics()};
   if (request.path == "/")
     return {.content_type = "application/json", .body = JsonOf(FindSets(options_.root))};
   const auto names = web::SplitPath(request.path);

@@ -15,7 +15,8 @@ namespace mtrun::mtdata {
 
 struct SetServerOptions {
   std::string root;
-  std::string bearer;  // what clients must show
+  std::string bearer;               // what clients must show
+  std::string metrics_bearer = "";  // what suffices for /metrics, "" for nothing else
   std::shared_ptr<const web::TlsContext> tls = nullptr;
   int threads = 1;
   size_t connections = 4096;
@@ -40,6 +41,7 @@ class SetServer {
  private:
   SetServer(SetServerOptions options, UniqueFd root) : options_(std::move(options)), root_(std::move(root)) {}
   bool MayRead(const web::Request& request) const;
+  bool MayReadMetrics(const web::Request& request) const;
 
   const SetServerOptions options_;
   const UniqueFd root_;

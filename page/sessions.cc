@@ -24,13 +24,6 @@ bool Attempts::Take(const std::string& peer, TimePoint now) {
   return TakeFrom(Of(peer, now), kEach, kBackEach, now) && TakeFrom(all_, kAll, kBackAll, now);
 }
 
-void Attempts::GiveBack(const std::string& peer) {
-  const auto found = peers_.find(peer);
-  Bucket& bucket = found == peers_.end() ? others_ : found->second;
-  bucket.left = std::min<double>(kEach, bucket.left + 1);
-  all_.left = std::min<double>(kAll, all_.left + 1);
-}
-
 bool Attempts::TakeFrom(Bucket& bucket, int most, Duration back, TimePoint now) {
   bucket.left = std::min<double>(most, bucket.left + ToSeconds(now - bucket.at) / ToSeconds(back));
   bucket.at = now;

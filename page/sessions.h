@@ -31,16 +31,15 @@ class Sessions {
   std::map<std::string, Session> sessions_;  // by cookie
 };
 
-/// Each address has some attempts to give a password, which come back with time; so have all together.
+/// Each address has some attempts to give a wrong password, which come back with time; so have all together.
 class Attempts {
  public:
   static constexpr int kEach = 5, kAll = 100;
   static constexpr Duration kBackEach = std::chrono::seconds(12), kBackAll = std::chrono::milliseconds(100);
   static constexpr size_t kMostPeers = 1024;  // kept; beyond them all count as one
 
-  /// Whether it may try now; that takes one attempt, which a right password gives back.
+  /// Whether it had one left, which is gone now.
   bool Take(const std::string& peer, TimePoint now);
-  void GiveBack(const std::string& peer);
 
  private:
   struct Bucket {

@@ -347,10 +347,10 @@ void JobMachine::MoveTo(const PeerService& peer) {
     effects_.Reply(generation_.id(), store_.Close("the service has moved"));
     generation_.Stop();
   }
-  const bool ended = generation_.known() && peer.FindEnd(run_) != nullptr;
+  ended_elsewhere_ = generation_.known() && peer.FindEnd(run_) != nullptr;
   for (const auto& [node_id, node] : roster_.TakeAll()) {
     // Who was in no run of it has no end to hear of, and comes again.
-    if (!ended || node.run == run_.incarnation())
+    if (!ended_elsewhere_ || node.run == run_.incarnation())
       effects_.Send(node_id, Redirect{peer.endpoint, WhyThere(peer, generation_, run_)});
     effects_.Close(node_id);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace mtrun::datasets {
@@ -35,14 +36,14 @@ void Tries::Count(const TransferEnd& end) {
   missing = answered && SaysMissing(end) ? missing + 1 : 0;
 }
 
-Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int missing) {
+Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int missing, bool proven) {
   switch (end.link) {
     case TransferEnd::Link::kBroken:
       return {Kind::kAgain, absl::StrCat(url, ": ", end.error)};
     case TransferEnd::Link::kNotWritten:
       return {Kind::kAgain, end.error};
     case TransferEnd::Link::kUntrusted:
-      return {Kind::kNever,
+      return {proven ? Kind::kAgain : Kind::kNever,
               absl::StrCat(url, ": the server's certificate is not trusted: ", end.error,
                            ". mtrun's own server has another token than this machine, or another "
                            "server has a certificate that this system does not know; a clock "
@@ -54,7 +55,10 @@ Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int miss
   if (end.status == 416)
     return {Kind::kRestart, absl::StrCat(url, " is shorter than what has been kept of it")};
   if (IsRedirect(end)) return {Kind::kFollow, ""};
-  if (end.status == 401 || end.status == 403 || end.status == 407) return {Kind::kNever, Refused(end, url)};
+  if (end.status == 401 || end.status == 403 || end.status == 407) {
+    const bool may_be_another = proven && absl::StartsWith(url, "http:");
+    return {may_be_another ? Kind::kAgain : Kind::kNever, Refused(end, url)};
+  }
   const std::string answered = absl::StrCat(url, ": the server answers HTTP ", end.status);
   if (SaysMissing(end)) {
     if (missing < kMissingTries) return {Kind::kAgain, answered};

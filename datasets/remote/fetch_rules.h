@@ -49,8 +49,9 @@ struct Tries {
 };
 
 /// `url`: what was asked for, for the texts. `missing`: as in Tries, with this one. The first ones may be of
-/// a set that is being replaced, or of a server that has just come back.
-Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int missing);
+/// a set that is being replaced, or of a server that has just come back. `proven`: it has served this process
+/// before, and somebody else may answer in its place for a while.
+Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int missing, bool proven);
 
 /// Before the next try: twice as long each time, from a tenth of a second to 5 s, less up to a half of it
 /// (`random` in [0, 1)), so that many clients do not come together; longer where the server asks for it, but

@@ -225,7 +225,7 @@ class Fetcher {
     if (end.link == TransferEnd::Link::kNotWritten) return OnNotWritten(job);
     const bool came = end.link == TransferEnd::Link::kOk && end.status / 100 == 2;
     const Tries tries = came ? Tries() : plan_.CountTry(job.id, end);
-    const Judgement verdict = JudgeTransfer(end, url, tries.missing);
+    const Judgement verdict = JudgeTransfer(end, url, tries.missing, source.proven);
     switch (verdict.kind) {
       case Judgement::Kind::kDone:
         source.proven = true;

@@ -27,6 +27,8 @@ constexpr size_t kMostWaitingBytes = 64 << 20;  // for a worker that does not re
 constexpr int kReadsInARow = 16;                // then the others have their turn
 constexpr auto kPauseWithoutDescriptors = std::chrono::milliseconds(100);
 constexpr int kReadsAtTheEnd = 4096;  // of a worker that cannot add anything
+constexpr int kAcceptedATurn = 64;    // whoever is on this machine may connect; other users are closed
+constexpr int kTurnsAtTheEnd = SOMAXCONN / kAcceptedATurn + 1;  // all that the queue may have held
 
 /// One worker's connection; lives as long as an operation on it is under way.
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -150,7 +152,8 @@ class Server : public ChannelServer {
   }
 
   void ReadRest(int local_rank) override {
-    AcceptPending();
+    for (int turn = 0; turn < kTurnsAtTheEnd && AcceptSome() == Accepted::kMore; ++turn) {
+    }
     for (const auto& connection : Living()) {
       if (connection->local_rank == local_rank || connection->local_rank < 0)
         connection->ReadAvailable(kReadsAtTheEnd);
@@ -176,7 +179,7 @@ class Server : public ChannelServer {
   void Accept() {
     listener_.async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code error) {
       if (error) return;
-      if (AcceptPending()) return Accept();
+      if (AcceptSome() != Accepted::kNoDescriptors) return Accept();
       pause_.expires_after(
           kPauseWithoutDescriptors);  // it stays readable: without a pause the loop would spin
       pause_.async_wait([this](std::error_code stopped) {
@@ -185,18 +188,23 @@ class Server : public ChannelServer {
     });
   }
 
-  /// False where this process has no descriptor left.
-  bool AcceptPending() {
-    while (true) {
+  enum class Accepted {
+    kAll,
+    kMore,           // there may be
+    kNoDescriptors,  // this process has none left
+  };
+  Accepted AcceptSome() {
+    for (int i = 0; i < kAcceptedATurn; ++i) {
       const int fd = accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
       if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
-      if (fd < 0) return errno == EAGAIN;
+      if (fd < 0) return errno == EAGAIN ? Accepted::kAll : Accepted::kNoDescriptors;
       if (IsOfThisUser(fd)) {
         Serve(fd);
       } else {
         close(fd);
       }
     }
+    return Accepted::kMore;
   }
 
   /// Handlers may change `connections_`.

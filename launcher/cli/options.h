@@ -88,6 +88,7 @@ struct Options {
   int workers = 1;
   std::string endpoint;  // "host:port"; standalone: "127.0.0.1:0"
   bool standalone = false;
+  bool meets_at_master_port = false;  // a static job: a program may look for its store at the endpoint
   bool run_id_given = false;
   std::optional<bool> is_host;
   std::optional<int> node_rank;

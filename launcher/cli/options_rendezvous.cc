@@ -139,6 +139,7 @@ absl::Status ReadEndpoint(const Settings& settings, Options* options) {
   if (endpoint->port == 0 && !(alone && IsLoopback(endpoint->host)))
     return NotAllowed(settings, name, "a port from 1 to 65535 (port 0 only for one node on localhost)");
   options->endpoint = ToText(*endpoint);
+  options->meets_at_master_port = name != "rdzv_endpoint" || backend == "static";
   return absl::OkStatus();
 }
 

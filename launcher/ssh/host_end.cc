@@ -70,7 +70,7 @@ class OrderStream {
 int StatusOf(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status); }
 
 /// The life of the process that stays with the connection.
-[[noreturn]] void Attend(pid_t child, OrderStream& orders) {
+[[noreturn]] void Attend(pid_t child, const std::string& nonce, OrderStream& orders) {
   prctl(PR_SET_NAME, "mt-ssh");
   // What comes to all processes of this name comes to the child, too, whose end is to be told.
   for (const int ignored : {SIGPIPE, SIGTERM, SIGINT, SIGHUP}) signal(ignored, SIG_IGN);
@@ -84,7 +84,7 @@ int StatusOf(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : kSig
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  WriteAll(STDOUT_FILENO, EncodeEnd(StatusOf(status))).IgnoreError();
+  WriteAll(STDOUT_FILENO, EncodeEnd(StatusOf(status), nonce)).IgnoreError();
   _exit(StatusOf(status));
 }
 
@@ -119,7 +119,7 @@ absl::StatusOr<Order> BecomeHostEnd() {
   }
   const pid_t parent = getpid(), child = fork();
   if (child < 0) return ErrnoStatus(errno, "fork");
-  if (child > 0) Attend(child, orders);
+  if (child > 0) Attend(child, order->nonce, orders);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(kSignalled + SIGKILL);
   MT_RETURN_IF_ERROR(Follow(*order));

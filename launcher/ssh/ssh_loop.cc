@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/endpoint.h"
 #include "base/log.h"
+#include "base/posix.h"
 #include "base/signal_name.h"
 #include "launcher/workers/guardian.h"
 
@@ -88,6 +90,7 @@ void SshLoop::PerformOne(const RemoteEffect& effect) {
 
 void SshLoop::Connect(size_t host) {
   Remote& remote = remotes_[host] = Remote();
+  remote.output = HostOutput(absl::StrFormat("%016x%016x", RandomBits(), RandomBits()));
   remote.streams = std::make_unique<HostStreams>(PrefixOf(launch_, host), console_, FailureBoxes(boxes_));
   auto opened = Connection::Open(SshCommand(launch_.ssh, launch_.hosts[host], launch_.mtrun), environment_);
   if (!opened.ok()) return Perform(job_.OnLost(host, std::string(opened.status().message()), MonotonicNow()));
@@ -95,7 +98,8 @@ void SshLoop::Connect(size_t host) {
 }
 
 void SshLoop::Launch(size_t host, const std::string& endpoint) {
-  const Order order = OrderFor(launch_, host, endpoint);
+  Order order = OrderFor(launch_, host, endpoint);
+  order.nonce = remotes_[host].output.nonce();
   remotes_[host].connection->Send(Encode(order));
   if (std::exchange(said_endpoint_, true)) return;
   for (const DerivedSetting& setting : order.settings) {

@@ -16,7 +16,7 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr char kGreeting[] = "mtrun-over-ssh-1 ";
-constexpr std::string_view kEnd("\0mtrun ended ", 13);
+constexpr std::string_view kEnd("\0mtrun ended ", 13);  // the nonce and the status follow
 constexpr size_t kStatusDigits = 3, kLongestLine = 64, kLongestGreeting = 4096;
 
 absl::Status Malformed() { return absl::InvalidArgumentError("what came over ssh is no order of an mtrun"); }
@@ -68,12 +68,14 @@ class TextReader {
 std::string Word(const std::string& text) { return text.empty() ? "-" : text; }
 std::string FromWord(absl::string_view word) { return word == "-" ? "" : std::string(word); }
 
+std::string BeginOfEnd(std::string_view nonce) { return absl::StrCat(View(kEnd), View(nonce), " "); }
+
 enum class EndMark { kNone, kBegun, kWhole };
 
-/// Whether `text` begins with what EncodeEnd makes, or with a part of that.
-EndMark ReadEnd(std::string_view text, std::optional<int>* status) {
-  const std::string_view begun = text.substr(0, kEnd.size());
-  if (begun != kEnd.substr(0, begun.size())) return EndMark::kNone;
+/// Whether `text` begins with what EncodeEnd makes, or with a part of that. `mark`: BeginOfEnd.
+EndMark ReadEnd(std::string_view text, std::string_view mark, std::optional<int>* status) {
+  const std::string_view begun = text.substr(0, mark.size());
+  if (begun != mark.substr(0, begun.size())) return EndMark::kNone;
   const size_t end = std::min(text.find('\n'), text.size());
   const std::string_view digits = text.substr(begun.size(), end - begun.size());
   const auto is_digit = [](unsigned char c) { return absl::ascii_isdigit(c); };
@@ -98,6 +100,7 @@ std::string Encode(const Order& order) {
   std::string payload;
   const auto add_count = [&](size_t count) { AddText(absl::StrCat(count), &payload); };
   AddText(order.token, &payload);
+  AddText(order.nonce, &payload);
   AddText(order.folder, &payload);
   add_count(order.environment.size());
   for (const auto& [name, value] : order.environment) {
@@ -115,13 +118,16 @@ std::string Encode(const Order& order) {
 
 std::string EncodeSignal(int signal) { return absl::StrCat("signal ", signal, "\n"); }
 std::string EncodeBeat() { return "\n"; }
-std::string EncodeEnd(int status) { return absl::StrCat(View(kEnd), status, "\n"); }
+std::string EncodeEnd(int status, std::string_view nonce) {
+  return absl::StrCat(BeginOfEnd(nonce), status, "\n");
+}
 
 absl::StatusOr<Order> DecodeOrder(std::string_view payload) {
   MT_ASSIGN_OR_RETURN(std::vector<std::string> texts, SplitTexts(payload));
   TextReader reader(std::move(texts));
   Order order;
   order.token = reader.Text();
+  order.nonce = reader.Text();
   order.folder = reader.Text();
   for (size_t left = reader.Count(); left > 0; --left) {
     std::string name = reader.Text();
@@ -161,6 +167,8 @@ absl::StatusOr<std::optional<HostInput::Message>> HostInput::Next() {
   return Message(std::move(order));
 }
 
+HostOutput::HostOutput(std::string nonce) : nonce_(std::move(nonce)), end_(BeginOfEnd(nonce_)) {}
+
 std::optional<Greeting> HostOutput::TakeGreeting() {
   for (size_t end; (end = pending_.find('\n')) != std::string::npos;) {
     const std::string line = pending_.substr(0, end);
@@ -181,7 +189,7 @@ void HostOutput::TakeOutput(Piece* piece) {
     piece->output += pending_.substr(0, mark);
     pending_.erase(0, mark);
     if (pending_.empty()) return;
-    const EndMark found = ReadEnd(pending_, &piece->end_status);
+    const EndMark found = ReadEnd(pending_, end_, &piece->end_status);
     if (found == EndMark::kBegun) return;
     if (found == EndMark::kWhole) return pending_.clear();
     piece->output += '\0';

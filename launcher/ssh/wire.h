@@ -33,6 +33,7 @@ struct Greeting {
 /// What an mtrun on a host is to do. Any bytes but zeros in texts.
 struct Order {
   std::string token;   // "": none is needed
+  std::string nonce;   // random: stands in the end, so that no output is taken for it
   std::string folder;  // in which it runs
   EnvironmentMap environment;
   std::vector<std::string> args;         // as the user gave them to the mtrun that starts the others
@@ -44,8 +45,8 @@ std::string Encode(const Greeting& greeting);
 std::string Encode(const Order& order);
 std::string EncodeSignal(int signal);
 std::string EncodeBeat();
-/// Behind all output.
-std::string EncodeEnd(int status);
+/// Behind all output. `nonce`: the order's.
+std::string EncodeEnd(int status, std::string_view nonce);
 
 /// kInvalidArgument for what Encode has not made.
 absl::StatusOr<Order> DecodeOrder(std::string_view payload);
@@ -80,6 +81,9 @@ class HostOutput {
     std::optional<int> end_status;  // nothing comes behind it
     bool operator==(const Piece&) const = default;
   };
+  /// `nonce`: of the order that this host gets.
+  explicit HostOutput(std::string nonce = "");
+  const std::string& nonce() const { return nonce_; }
   Piece Feed(std::string_view bytes);
   /// What was held back when the stream ended.
   std::string Flush();
@@ -88,6 +92,8 @@ class HostOutput {
   std::optional<Greeting> TakeGreeting();
   void TakeOutput(Piece* piece);
 
+  std::string nonce_;
+  std::string end_;  // what EncodeEnd begins with
   bool greeted_ = false;
   std::string pending_;
 };

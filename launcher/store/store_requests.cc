@@ -72,6 +72,7 @@ absl::Status StoreParser::Begin(uint8_t command) {
 
 absl::Status StoreParser::Finish() {
   fields_ = nullptr;
+  request_bytes_ = 0;
   if (at_ == bytes_.size() || at_ > kMostValueBytes) bytes_.erase(0, std::exchange(at_, 0));
   if (request_.command != StoreCommand::kValidate) return absl::OkStatus();
   if (static_cast<uint32_t>(request_.number) != kMagic)

@@ -59,6 +59,11 @@ class StoreParser {
   /// The next whole request, nothing when more bytes are needed. kInvalidArgument for what no client says;
   /// the connection is of no more use then.
   absl::StatusOr<std::optional<StoreRequest>> Next();
+  /// How many bytes of what is not yet a whole request it holds, about.
+  size_t held() const {
+    return bytes_.size() - at_ + request_bytes_ +
+           sizeof(std::string) * (request_.keys.size() + request_.values.size());
+  }
   /// The client has begun as one does.
   bool validated() const { return validated_; }
 

@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<StoreAnswer>> StoreState::Apply(int64_t client, Store
       MT_RETURN_IF_ERROR(Push(request, &answers));
       break;
     case StoreCommand::kQueuePop:
-      Pop(client, request.keys[0], &answers);
+      MT_RETURN_IF_ERROR(Pop(client, request.keys[0], &answers));
       break;
     case StoreCommand::kBarrier:
       MT_RETURN_IF_ERROR(Meet(client, request, &answers));
@@ -75,7 +75,7 @@ absl::StatusOr<std::string> StoreState::Read(const StoreRequest& request) const 
   switch (request.command) {
     case StoreCommand::kGet: {
       const auto found = values_.find(request.keys[0]);
-      return Vector(found == values_.end() ? "" : found->second);
+      return Answered(found == values_.end() ? "" : found->second);
     }
     case StoreCommand::kMultiGet:
       return MultiGet(request);
@@ -170,15 +170,18 @@ absl::Status StoreState::CompareSet(int64_t client, StoreRequest& request, Answe
   std::string &expected = request.values[0], &wanted = request.values[1];
   const auto found = values_.find(key);
   if (found == values_.end() && !expected.empty()) {  // PyTorch answers what was expected
-    answers->push_back({client, Vector(expected)});
+    MT_ASSIGN_OR_RETURN(std::string answer, Answered(expected));
+    answers->push_back({client, std::move(answer)});
     return absl::OkStatus();
   }
   if (found != values_.end() && found->second != expected) {
-    answers->push_back({client, Vector(found->second)});
+    MT_ASSIGN_OR_RETURN(std::string answer, Answered(found->second));
+    answers->push_back({client, std::move(answer)});
     return absl::OkStatus();
   }
   MT_RETURN_IF_ERROR(Room(SizeOf(key, wanted)));
-  answers->push_back({client, Vector(wanted)});
+  MT_ASSIGN_OR_RETURN(std::string answer, Answered(wanted));
+  answers->push_back({client, std::move(answer)});
   Put(key, std::move(wanted), answers);
   return absl::OkStatus();
 }
@@ -202,6 +205,10 @@ absl::Status StoreState::Add(int64_t client, const StoreRequest& request, Answer
 absl::Status StoreState::AppendTo(const StoreRequest& request, Answers* answers) {
   const std::string &key = request.keys[0], &more = request.values[0];
   MT_RETURN_IF_ERROR(Room(SizeOf(key, more)));
+  const auto old = values_.find(key);
+  if (old != values_.end() && old->second.size() + more.size() > StoreParser::kMostValueBytes)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("append to a value that would have more than ", StoreParser::kMostValueBytes, " bytes"));
   const auto [found, fresh] = values_.try_emplace(key);
   bytes_ += fresh ? SizeOf(key, more) : more.size();
   found->second += more;
@@ -243,6 +250,11 @@ absl::StatusOr<std::string> StoreState::ListKeys() const {
   return list;
 }
 
+absl::StatusOr<std::string> StoreState::Answered(const std::string& value) const {
+  if (value.size() > limits_.most_answer_bytes) return TooLongAnAnswer();
+  return Vector(value);
+}
+
 absl::Status StoreState::TooLongAnAnswer() const {
   return absl::ResourceExhaustedError(
       absl::StrCat("one request asks for more than ", limits_.most_answer_bytes, " bytes"));
@@ -267,17 +279,19 @@ absl::Status StoreState::Push(StoreRequest& request, Answers* answers) {
   return absl::OkStatus();
 }
 
-void StoreState::Pop(int64_t client, const std::string& key, Answers* answers) {
+absl::Status StoreState::Pop(int64_t client, const std::string& key, Answers* answers) {
   const auto found = queues_.find(key);
   if (found == queues_.end()) {
     answers->push_back({client, Raw(int64_t{0})});
-    return;
+    return absl::OkStatus();
   }
   std::deque<std::string>& queue = found->second;
-  answers->push_back({client, Raw(static_cast<int64_t>(queue.size())) + Vector(queue.front())});
+  MT_ASSIGN_OR_RETURN(const std::string first, Answered(queue.front()));
+  answers->push_back({client, Raw(static_cast<int64_t>(queue.size())) + first});
   bytes_ -= SizeOf(key, queue.front());
   queue.pop_front();
   if (queue.empty()) queues_.erase(found);
+  return absl::OkStatus();
 }
 
 absl::Status StoreState::Meet(int64_t client, const StoreRequest& request, Answers* answers) {

@@ -71,10 +71,12 @@ class StoreState {
   absl::Status Wait(int64_t client, const StoreRequest& request, Answers* answers);
   absl::StatusOr<std::string> MultiGet(const StoreRequest& request) const;
   absl::StatusOr<std::string> ListKeys() const;
+  /// As an answer; an error where it is too long for one.
+  absl::StatusOr<std::string> Answered(const std::string& value) const;
   absl::Status TooLongAnAnswer() const;
   absl::Status MultiSet(StoreRequest& request, Answers* answers);
   absl::Status Push(StoreRequest& request, Answers* answers);
-  void Pop(int64_t client, const std::string& key, Answers* answers);
+  absl::Status Pop(int64_t client, const std::string& key, Answers* answers);
   absl::Status Meet(int64_t client, const StoreRequest& request, Answers* answers);
 
   Limits limits_;

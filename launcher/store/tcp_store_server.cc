@@ -1,10 +1,12 @@
 #include "launcher/store/tcp_store_server.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <asio.hpp>
 #include <cerrno>
@@ -13,7 +15,10 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "base/crowd.h"
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "launcher/store/store_state.h"
@@ -26,7 +31,11 @@ using asio::posix::stream_descriptor;
 constexpr int kAcceptedATurn = 64;
 constexpr int kReadsInARow = 8;  // then the others have their turn
 constexpr auto kPauseWithoutFiles = std::chrono::milliseconds(100);
+constexpr auto kComplaintPause = std::chrono::seconds(1);
 constexpr auto kGreetingPatience = std::chrono::seconds(10);
+// PyTorch clones a store for process groups of some kinds: a worker may have dozens of connections.
+constexpr size_t kClientsAWorker = 64, kClientsBesides = 64;
+constexpr size_t kHeldAWorker = 64 << 20, kHeldBesides = size_t{1} << 30;
 constexpr size_t kMostUnsent = 1 << 20;  // from a client that does not read its answers nothing more is read
 
 /// The 16 bytes of an IPv6 address; IPv4's are mapped.
@@ -36,6 +45,18 @@ in6_addr AddressOf(const sockaddr_storage& from) {
   mapped.s6_addr[10] = mapped.s6_addr[11] = 0xff;
   std::memcpy(&mapped.s6_addr[12], &reinterpret_cast<const sockaddr_in&>(from).sin_addr, 4);
   return mapped;
+}
+
+/// "" when it has gone.
+std::string PeerAddress(int socket) {
+  sockaddr_storage peer = {};
+  socklen_t size = sizeof peer;
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return "";
+  const in6_addr address = AddressOf(peer);
+  char text[INET6_ADDRSTRLEN] = "";
+  const bool mapped = IN6_IS_ADDR_V4MAPPED(&address);
+  inet_ntop(mapped ? AF_INET : AF_INET6, address.s6_addr + (mapped ? 12 : 0), text, sizeof text);
+  return text;
 }
 
 /// Over loopback, or from one of its addresses to the same.
@@ -56,8 +77,12 @@ class Server;
 /// One client; lives as long as an operation on it is under way.
 class Client : public std::enable_shared_from_this<Client> {
  public:
-  Client(asio::io_context& io, UniqueFd socket, int64_t id, Server& server)
-      : id_(id), socket_(io, socket.Release()), greeting_(io), server_(server) {}
+  Client(asio::io_context& io, UniqueFd socket, int64_t id, std::string address, Server& server)
+      : id_(id),
+        address_(std::move(address)),
+        socket_(io, socket.Release()),
+        greeting_(io),
+        server_(server) {}
 
   void Begin() {
     greeting_.expires_after(kGreetingPatience);
@@ -68,16 +93,24 @@ class Client : public std::enable_shared_from_this<Client> {
   }
   void Send(std::string bytes);
   void Close();
+  /// Bytes that it has begun to say, or that it does not read.
+  size_t held() const { return parser_.held() + unsent_.size() + sending_.size(); }
+  int64_t id() const { return id_; }
+  const std::string& address() const { return address_; }
+
+  size_t counted = 0;  // the server's: of what is held
 
  private:
   void Read();
   void ReadAvailable();
+  void EndTurn();
+  void CloseBecause(const absl::Status& status);
   /// Those that are here, as long as the client reads its answers.
   absl::Status TakeRequests();
-  void CloseBecause(const absl::Status& status);
   void Write();
 
   const int64_t id_;
+  const std::string address_;
   stream_descriptor socket_;
   asio::steady_timer greeting_;
   Server& server_;
@@ -104,8 +137,9 @@ class Server final : public TcpStoreServer {
     asio::post(io_, [this, fd = std::make_shared<UniqueFd>(std::move(connection))] { Add(std::move(*fd)); });
   }
 
-  void StartOver() override {
-    asio::post(io_, [this] {
+  void StartOver(Options options) override {
+    asio::post(io_, [this, options] {
+      options_ = options;
       while (!clients_.empty()) std::shared_ptr(clients_.begin()->second)->Close();
       state_ = StoreState();
     });
@@ -119,9 +153,18 @@ class Server final : public TcpStoreServer {
     }
     return absl::OkStatus();
   }
-  void OnClosed(int64_t client) {
-    state_.Forget(client);
-    clients_.erase(client);
+  /// The client has said something, or read.
+  void OnTurn(Client& client) {
+    crowd_.Renew(static_cast<uint64_t>(client.id()));
+    held_ += client.held() - client.counted;
+    client.counted = client.held();
+    if (held_ > options_.most_held) CloseGreediest();
+  }
+  void OnClosed(const Client& client) {
+    state_.Forget(client.id());
+    crowd_.Remove(static_cast<uint64_t>(client.id()));
+    held_ -= client.counted;
+    clients_.erase(client.id());
   }
 
  private:
@@ -152,15 +195,50 @@ class Server final : public TcpStoreServer {
     const int on = 1;
     setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     const int64_t id = ++last_id_;
-    const auto client = std::make_shared<Client>(io_, std::move(socket), id, *this);
+    const std::string address = PeerAddress(socket.get());
+    const auto client = std::make_shared<Client>(io_, std::move(socket), id, address, *this);
     clients_.emplace(id, client);
+    crowd_.Add(static_cast<uint64_t>(id), address);
     client->Begin();
+    if (clients_.size() > options_.most_clients) CloseQuietest();
   }
 
-  const Options options_;
+  void CloseQuietest() {
+    const std::shared_ptr<Client> client = clients_.at(static_cast<int64_t>(crowd_.First()));
+    Cut(*client, absl::StrCat("more than ", options_.most_clients, " connections, most from ",
+                              PlaceOfAddress(client->address()), "; the quietest one is closed"));
+  }
+
+  /// The one that holds most of the place that does: a few that are large are not to push out many.
+  void CloseGreediest() {
+    std::map<std::string, size_t> held;
+    for (const auto& [id, client] : clients_) held[PlaceOfAddress(client->address())] += client->counted;
+    const auto by_size = [](const auto& a, const auto& b) { return a.second < b.second; };
+    const std::string place = std::max_element(held.begin(), held.end(), by_size)->first;
+    std::shared_ptr<Client> greediest;
+    for (const auto& [id, client] : clients_) {
+      if (PlaceOfAddress(client->address()) != place) continue;
+      if (!greediest || client->counted > greediest->counted) greediest = client;
+    }
+    Cut(*greediest, absl::StrCat("more than ", options_.most_held, " bytes are begun or not read, most from ",
+                                 place, "; its largest connection is closed"));
+  }
+
+  void Cut(Client& client, const std::string& why) {
+    client.Close();
+    const TimePoint now = MonotonicNow();
+    if (now < next_complaint_) return;
+    next_complaint_ = now + kComplaintPause;
+    log::Warning("store on MASTER_PORT: ", why);
+  }
+
   std::thread thread_;  // the only one that touches what follows, once it runs
+  Options options_;
   StoreState state_;
   std::map<int64_t, std::shared_ptr<Client>> clients_;
+  Crowd crowd_;      // of clients_
+  size_t held_ = 0;  // by clients_
+  TimePoint next_complaint_;
   int64_t last_id_ = 0;
   asio::io_context io_{1};  // after what its handlers touch
   stream_descriptor listener_;
@@ -175,6 +253,7 @@ void Client::Read() {
     self->reading_ = false;
     if (error) return self->Close();
     self->ReadAvailable();
+    self->EndTurn();
     if (self->unsent_.size() < kMostUnsent) self->Read();
   });
 }
@@ -202,6 +281,10 @@ absl::Status Client::TakeRequests() {
   return absl::OkStatus();
 }
 
+void Client::EndTurn() {
+  if (open_) server_.OnTurn(*this);
+}
+
 void Client::Send(std::string bytes) {
   if (!open_) return;
   unsent_ += bytes;
@@ -216,11 +299,12 @@ void Client::Write() {
                     [self = shared_from_this()](std::error_code error, size_t) {
                       self->writing_ = false;
                       if (error) return self->Close();
-                      self->sending_.clear();
+                      std::string().swap(self->sending_);  // its memory goes, too
                       if (!self->open_) return;
                       if (!self->unsent_.empty()) self->Write();
                       const absl::Status status = self->TakeRequests();
                       if (!status.ok()) return self->CloseBecause(status);
+                      self->EndTurn();
                       if (self->unsent_.size() < kMostUnsent) self->Read();
                     });
 }
@@ -237,10 +321,18 @@ void Client::Close() {
   greeting_.cancel();
   std::error_code ignored;
   socket_.close(ignored);
-  server_.OnClosed(id_);
+  server_.OnClosed(*this);
 }
 
 }  // namespace
+
+TcpStoreServer::Options TcpStoreServer::OptionsFor(int workers, bool this_machine_only) {
+  const auto count = static_cast<size_t>(workers);
+  const size_t files = std::max(FileLimit() / 2, kClientsBesides);
+  return {.this_machine_only = this_machine_only,
+          .most_clients = std::min(kClientsBesides + count * kClientsAWorker, files),
+          .most_held = kHeldBesides + count * kHeldAWorker};
+}
 
 absl::StatusOr<std::unique_ptr<TcpStoreServer>> TcpStoreServer::Start(UniqueFd socket, Options options) {
   const int flags = fcntl(socket.get(), F_GETFL);

@@ -2,6 +2,7 @@
 // that thousands of workers that meet hold up no decision of the agent; it ends with this object.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -14,14 +15,20 @@ class TcpStoreServer {
  public:
   struct Options {
     bool this_machine_only = false;  // whoever comes from elsewhere is refused
+    // Beyond these the one goes that has been quiet for longest, of those who have most (base/crowd.h).
+    size_t most_clients = 64;
+    size_t most_held =
+        size_t{1} << 30;  // bytes of what clients have begun to say and have not read, all told
   };
+  /// For a job of so many workers: whoever reaches the port may open connections.
+  static Options OptionsFor(int workers, bool this_machine_only);
 
   /// `socket` is bound, and may listen already.
   static absl::StatusOr<std::unique_ptr<TcpStoreServer>> Start(UniqueFd socket, Options options);
   /// Closes every connection.
   virtual ~TcpStoreServer() = default;
   /// As a fresh one on the same port: closes every connection, forgets everything. Any thread.
-  virtual void StartOver() = 0;
+  virtual void StartOver(Options options) = 0;
   /// Serves this connection too, of which nothing has been read. Any thread.
   virtual void Adopt(UniqueFd connection) = 0;
 };

@@ -1,17 +1,22 @@
 #include "rendezvous/service/unknown_connections.h"
 
-#include <algorithm>
+#include "absl/strings/str_replace.h"
 
 namespace mtrun::rendezvous {
+namespace {
 
-std::string UnknownConnections::MachineOf(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
+std::string AddressOf(const std::string& peer) {
+  return absl::StrReplaceAll(peer.substr(0, peer.rfind(':')), {{"[", ""}, {"]", ""}});
+}
+
+}  // namespace
 
 std::optional<uint64_t> UnknownConnections::Add(uint64_t id, const std::string& peer, TimePoint now) {
   std::optional<uint64_t> goes;
-  if (connections_.size() >= limits_.most) goes = OldestOfMost();
+  if (connections_.size() >= limits_.most) goes = crowd_.First();
   connections_.emplace(id, Connection{peer, now});
   ids_[peer] = id;
-  of_machine_[MachineOf(peer)].insert(id);
+  crowd_.Add(id, AddressOf(peer));
   return goes;
 }
 
@@ -29,9 +34,7 @@ std::optional<std::string> UnknownConnections::Remove(uint64_t id) {
   std::string peer = std::move(found->second.peer);
   connections_.erase(found);
   if (const auto same = ids_.find(peer); same != ids_.end() && same->second == id) ids_.erase(same);
-  const auto machine = of_machine_.find(MachineOf(peer));
-  machine->second.erase(id);
-  if (machine->second.empty()) of_machine_.erase(machine);
+  crowd_.Remove(id);
   return peer;
 }
 
@@ -47,13 +50,6 @@ std::vector<uint64_t> UnknownConnections::Late(TimePoint now) const {
 std::optional<TimePoint> UnknownConnections::NextDeadline() const {
   if (connections_.empty()) return std::nullopt;
   return connections_.begin()->second.since + limits_.patience;
-}
-
-uint64_t UnknownConnections::OldestOfMost() const {
-  const auto most =
-      std::max_element(of_machine_.begin(), of_machine_.end(),
-                       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  return *most->second.begin();
 }
 
 }  // namespace mtrun::rendezvous

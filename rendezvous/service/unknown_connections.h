@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/crowd.h"
 
 namespace mtrun::rendezvous {
 
@@ -25,7 +25,7 @@ class UnknownConnections {
   explicit UnknownConnections(const Limits& limits) : limits_(limits) {}
 
   /// One more, from `peer` ("10.0.0.7:4242", another one each). The id of the one that has to go for it, if
-  /// one has: the oldest of the machine that has most, so that a stranger pushes himself out, not a node.
+  /// one has: who opens most loses his own (base/crowd.h), so that a stranger pushes himself out, not a node.
   std::optional<uint64_t> Add(uint64_t id, const std::string& peer, TimePoint now);
   /// It has made a call. Its id, nothing for one that is not among these.
   std::optional<uint64_t> Knows(const std::string& peer);
@@ -41,13 +41,10 @@ class UnknownConnections {
     std::string peer;
     TimePoint since;
   };
-  static std::string MachineOf(const std::string& peer);
-  uint64_t OldestOfMost() const;  // REQUIRES: there is one
-
   Limits limits_;
   std::map<uint64_t, Connection> connections_;  // ids grow, so the oldest comes first
   std::map<std::string, uint64_t> ids_;         // by peer
-  std::map<std::string, std::set<uint64_t>> of_machine_;
+  Crowd crowd_;
 };
 
 }  // namespace mtrun::rendezvous

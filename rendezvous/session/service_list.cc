@@ -32,6 +32,12 @@ void ServiceList::Add(const std::string& endpoint) {
   }
 }
 
+bool ServiceList::OnRefused(const std::string& endpoint) {
+  refusing_.insert(endpoint);
+  return std::all_of(endpoints_.begin(), endpoints_.end(),
+                     [this](const std::string& one) { return refusing_.contains(one); });
+}
+
 void ServiceList::KeepThis() {
   endpoints_ = {endpoints_[place_]};
   channels_ = {channels_[place_]};

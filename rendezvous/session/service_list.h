@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ class ServiceList {
   /// One more, at the end; nothing where it is in the list.
   void Add(const std::string& endpoint);
 
+  /// The one there will not have this node; true once all of the list have said so.
+  bool OnRefused(const std::string& endpoint);
+
   /// Nobody but the one that it is at: while that may be alive no other one may get its nodes.
   void KeepThis();
 
@@ -51,6 +55,7 @@ class ServiceList {
   const std::string token_;
   std::vector<std::shared_ptr<grpc::Channel>> channels_;  // as endpoints_, and so
   std::vector<std::unique_ptr<wire::Rendezvous::Stub>> stubs_;
+  std::set<std::string> refusing_;
   size_t place_ = 0;
 };
 

@@ -41,9 +41,9 @@ std::vector<SessionCore::Notice> SessionCore::RunOnce() {
   if (done_) JudgeEnd(now, notices);
   if (const std::string where = std::exchange(tls_doubt_, ""); !where.empty()) {
     mu_.Unlock();
-    absl::Status checked = CheckPlainText(where, kTlsProbePatience);
+    const absl::Status checked = CheckPlainText(where, kTlsProbePatience);
     mu_.Lock();
-    if (!checked.ok()) Fail(std::move(checked), notices);
+    JudgeRefused(where, checked, /*proven=*/false, notices);
   }
   if (stream_) RunConnected(now);
   if (!end_.welcomed() && !over_) RunDisconnected(now, notices);
@@ -125,9 +125,18 @@ void SessionCore::JudgeEnd(TimePoint now, std::vector<Notice>& notices) {
   retry_.AttemptFailed(now);
   // One that was there a moment ago may just be restarting; then its host answers.
   if (!was_welcomed || silent) services_.MoveOn();
-  absl::Status refusal = JudgeRefusal(where, status, options_.insecure);
-  if (!refusal.ok()) return Fail(std::move(refusal), notices);
+  const bool proven = !options_.insecure && JudgeCredentials(where, status, /*insecure=*/false).ok();
+  JudgeRefused(where, JudgeRefusal(where, status, options_.insecure), proven, notices);
   if (options_.insecure && !was_welcomed && MayExpectTls(status)) tls_doubt_ = where;
+}
+
+void SessionCore::JudgeRefused(const std::string& where, const absl::Status& refusal, bool proven,
+                               std::vector<Notice>& notices) {
+  if (refusal.ok()) return;
+  // Anybody may listen where a service was: his word ends no job that has been let in once.
+  const bool all_refuse = services_.OnRefused(where);
+  if (proven || (end_.welcomed_by() == 0 && all_refuse)) return Fail(refusal, notices);
+  last_error_ = std::string(refusal.message());
 }
 
 void SessionCore::TellDisconnected(std::string why, std::vector<Notice>& notices) {

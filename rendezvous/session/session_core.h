@@ -59,6 +59,9 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
   TimePoint NextDeadline(TimePoint now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OpenStream(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void JudgeEnd(TimePoint now, std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// `refusal` came from `where`, OK for none. `proven`: from a service that has shown the token.
+  void JudgeRefused(const std::string& where, const absl::Status& refusal, bool proven,
+                    std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(absl::Status status, std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellDisconnected(std::string why, std::vector<Notice>& notices);
   std::optional<ServiceEvent> TakeEvent(const wire::ServiceEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -14,6 +14,8 @@ TEST(DataKey, EachSecretIsAnother) {
   EXPECT_NE(key, DataKeyOf(kToken + "b"));
   EXPECT_NE(BearerOf(key, true), BearerOf(key, false));
   EXPECT_NE(BearerOf(key, true), key);
+  EXPECT_NE(MetricsBearerOf(key, true), MetricsBearerOf(key, false));
+  EXPECT_NE(MetricsBearerOf(key, true), BearerOf(key, true));
 }
 
 TEST(DataKey, TheVariableComesBeforeTheToken) {

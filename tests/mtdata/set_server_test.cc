@@ -28,7 +28,8 @@ class SetServerTest : public testing::Test {
     support::WriteText(folder_.File("shard_00000.safetensors"), "outside");
     fs::create_symlink("../../../shard_00000.safetensors",
                        folder_.File("root/small/train/shard_00009.safetensors"));
-    server_ = *SetServer::Make({.root = folder_.File("root"), .bearer = "key", .access_log = false});
+    server_ = *SetServer::Make(
+        {.root = folder_.File("root"), .bearer = "key", .metrics_bearer = "scraper's", .access_log = false});
   }
   web::Response Ask(const std::string& path, const std::string& bearer = "Bearer key") {
     return server_->Answer({.method = "GET", .path = path, .headers = {{"authorization", bearer}}});
@@ -73,6 +74,17 @@ TEST_F(SetServerTest, StrangersGetNothing) {
       EXPECT_EQ(Ask(path, bearer).status, 401) << path << bearer;
     EXPECT_EQ(Ask("/healthz", bearer).status, 200);
   }
+}
+
+TEST_F(SetServerTest, AScraperReadsNumbersAndNoData) {
+  EXPECT_EQ(Ask("/metrics", "Bearer scraper's").status, 200);
+  for (const char* path : {"/", "/small/index.json", "/none"})
+    EXPECT_EQ(Ask(path, "Bearer scraper's").status, 401) << path;
+  const auto without = SetServer::Make({.root = folder_.File("root"), .bearer = "key", .access_log = false});
+  EXPECT_EQ((*without)
+                ->Answer({.method = "GET", .path = "/metrics", .headers = {{"authorization", "Bearer "}}})
+                .status,
+            401);
 }
 
 TEST_F(SetServerTest, ListsItsSets) {

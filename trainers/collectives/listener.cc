@@ -94,6 +94,7 @@ absl::StatusOr<UniqueFd> DialUnix(const std::string& name) {
   if (!fd.valid()) return ErrnoStatus(errno, "make a Unix socket");
   MT_ASSIGN_OR_RETURN(const UnixAddress target, ParseUnixAddress("@" + name));
   if (connect(fd.get(), target.get(), target.size) != 0) {
+    if (errno == EAGAIN) return absl::AbortedError(absl::StrCat("the queue of ", name, " is full"));
     return ErrnoStatus(errno, absl::StrCat("connect to the abstract Unix socket ", name));
   }
   return fd;

@@ -18,6 +18,7 @@ absl::StatusOr<UniqueFd> ListenUnix(const std::string& name);
 absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, const PortRange& ports, int* port);
 
 /// Begins to connect; the sockets are non-blocking, and one may still fail. Host names are resolved here.
+/// kAborted: too many wait at the Unix socket to be accepted; try again.
 absl::StatusOr<UniqueFd> DialUnix(const std::string& name);
 absl::StatusOr<std::vector<UniqueFd>> DialTcp(const std::vector<std::string>& addresses, int port);
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <list>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,7 @@
 #include "base/mutex.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
+#include "base/unix_address.h"
 #include "trainers/collectives/link.h"
 #include "trainers/collectives/listener.h"
 #include "trainers/collectives/shutdown_notice.h"
@@ -28,8 +30,10 @@
 namespace mtrun::collectives {
 namespace {
 
-// Connections that have not yet said who they are, beyond those of ranks that are still expected.
+// Connections that have not yet said who they are, beyond those of ranks that are still expected; and as many
+// that have said so and not proved it.
 constexpr size_t kMostStrangers = 256;
+constexpr std::chrono::milliseconds kRedialPause{10};
 constexpr size_t kMostDialsAtOnce = 256;  // accepted in one turn
 
 /// Turns an abort of the bootstrap into a readable descriptor, through a wait for a key that only this object
@@ -142,10 +146,17 @@ class MeshBuilder {
   }
 
   absl::Status DialLowerRanks() {
-    for (int rank = 0; rank < membership_.rank; ++rank) {
-      Peer& peer = peers_[static_cast<size_t>(rank)];
+    for (int rank = 0; rank < membership_.rank; ++rank) undialed_.insert(rank);
+    return DialUndialed();
+  }
+
+  // A local rank whose queue is full is tried again: others of its machine may fill it.
+  absl::Status DialUndialed() {
+    for (auto rank = undialed_.begin(); rank != undialed_.end();) {
+      Peer& peer = peers_[static_cast<size_t>(*rank)];
       const absl::Status status = peer.local ? DialLocal(peer) : DialRemote(peer);
-      if (!status.ok()) return CannotReach(peer, status);
+      if (!status.ok() && !absl::IsAborted(status)) return CannotReach(peer, status);
+      rank = status.ok() ? undialed_.erase(rank) : std::next(rank);
     }
     return absl::OkStatus();
   }
@@ -192,13 +203,14 @@ class MeshBuilder {
       if (peer.control.valid()) events.push_back({peer.control.get(), POLLRDHUP, 0});
     }
     for (const Link& link : links_) events.push_back({link.fd(), link.WantedEvents(), 0});
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - MonotonicNow()).count();
-    if (left <= 0) return TimedOut();
-    if (poll(events.data(), events.size(), static_cast<int>(left) + 1) < 0 && errno != EINTR) {
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - MonotonicNow());
+    if (left.count() <= 0) return TimedOut();
+    if (!undialed_.empty()) left = std::min(left, kRedialPause);
+    if (poll(events.data(), events.size(), static_cast<int>(left.count()) + 1) < 0 && errno != EINTR) {
       return ErrnoStatus(errno, "wait for the group's connections");
     }
     MT_RETURN_IF_ERROR(watch.status());
+    MT_RETURN_IF_ERROR(DialUndialed());
     MT_RETURN_IF_ERROR(CheckConnected(events));
     AcceptSome();
     MT_RETURN_IF_ERROR(AdvanceLinks());
@@ -223,6 +235,7 @@ class MeshBuilder {
       for (size_t count = 0; count < kMostDialsAtOnce; ++count) {
         UniqueFd fd = AcceptOne(listener);
         if (!fd.valid()) break;
+        if (local && !IsOfThisUser(fd.get())) continue;
         if (!local) TuneTcp(fd.get());
         links_.push_back(Link::Accepted(std::move(fd), secret_, membership_.rank, local));
       }
@@ -240,29 +253,36 @@ class MeshBuilder {
     return expected;
   }
 
-  // Peers may be slow to greet: it is not simply the oldest that go (strangers.h).
+  // Peers may be slow to greet: it is not simply the oldest that go (strangers.h). To say that one is a peer
+  // is no proof: who does so is bounded as well, and pushes out nobody who is silent.
   void DropStrangers() {
-    std::vector<std::list<Link>::iterator> strangers;
-    for (auto link = links_.begin(); link != links_.end(); ++link) {
-      if (link->peer() < 0) strangers.push_back(link);
-    }
     const size_t most = kMostStrangers + CountExpected();
-    if (strangers.size() <= most) return;
-    std::vector<std::string> places;
-    for (const auto& link : strangers) places.push_back(PlaceOf(link->fd()));
-    for (const size_t dropped : ChooseDropped(places, strangers.size() - most))
-      links_.erase(strangers[dropped]);
+    for (const bool claims : {false, true}) {
+      std::vector<std::list<Link>::iterator> strangers;
+      for (auto link = links_.begin(); link != links_.end(); ++link) {
+        if (!link->dialed() && (link->peer() >= 0) == claims) strangers.push_back(link);
+      }
+      if (strangers.size() <= most) continue;
+      std::vector<std::string> places;
+      for (const auto& link : strangers) places.push_back(PlaceOf(link->fd()));
+      for (const size_t dropped : ChooseDropped(places, strangers.size() - most))
+        links_.erase(strangers[dropped]);
+    }
   }
 
   absl::Status AdvanceLinks() {
     for (auto link = links_.begin(); link != links_.end();) {
+      const bool claimed = link->peer() >= 0;
       absl::Status status = link->Advance(segment_fd_);
       if (status.ok() && !link->dialed() && link->peer() >= 0) status = CheckExpected(*link);
       if (status.ok() && link->state() == Link::State::kVerified) status = ConfirmFirst(*link);
       const bool done = status.ok() && link->state() == Link::State::kDone;
       if (done) Take(*link);
       if (status.ok() && !done) {
-        ++link;
+        const auto next = std::next(link);
+        // Among those that claim to be peers it counts from now.
+        if (!claimed && link->peer() >= 0) links_.splice(links_.end(), links_, link);
+        link = next;
         continue;
       }
       const Link ended = std::move(*link);
@@ -346,6 +366,7 @@ class MeshBuilder {
   TimePoint deadline_;
   std::vector<Peer> peers_;
   std::list<Link> links_;
+  std::set<int> undialed_;  // lower ranks
   std::map<std::pair<int, Purpose>, bool> confirmed_;
 };
 

@@ -10,7 +10,7 @@ using Kind = Judgement::Kind;
 using Link = TransferEnd::Link;
 using testing::HasSubstr;
 
-Kind Of(int status, int tries = 1) { return JudgeTransfer({.status = status}, "u", tries).kind; }
+Kind Of(int status, int tries = 1) { return JudgeTransfer({.status = status}, "u", tries, false).kind; }
 
 TEST(FetchRules, ByStatus) {
   for (const int status : {200, 206}) EXPECT_EQ(Of(status), Kind::kDone) << status;
@@ -20,12 +20,12 @@ TEST(FetchRules, ByStatus) {
   EXPECT_EQ(Of(416), Kind::kRestart);
   EXPECT_EQ(Of(404, 1), Kind::kAgain);  // a set that is being replaced
   EXPECT_EQ(Of(404, 3), Kind::kNever);
-  EXPECT_EQ(JudgeTransfer({.status = 302, .location = "https://h/x"}, "u", 1).kind, Kind::kFollow);
+  EXPECT_EQ(JudgeTransfer({.status = 302, .location = "https://h/x"}, "u", 1, false).kind, Kind::kFollow);
 }
 
 TEST(FetchRules, OnlyAnswersThatItIsMissingCountForMissing) {
   const auto final = [](const Tries& tries) {
-    return JudgeTransfer({.status = 404}, "u", tries.missing).kind == Kind::kNever;
+    return JudgeTransfer({.status = 404}, "u", tries.missing, false).kind == Kind::kNever;
   };
   Tries tries;
   for (int i = 0; i < 5; ++i) tries.Count({.status = 503});
@@ -44,13 +44,29 @@ TEST(FetchRules, OnlyAnswersThatItIsMissingCountForMissing) {
 }
 
 TEST(FetchRules, ANetworkIsWaitedForAndAStrangerIsNot) {
-  EXPECT_EQ(JudgeTransfer({.link = Link::kBroken, .error = "refused"}, "u", 1000),
+  EXPECT_EQ(JudgeTransfer({.link = Link::kBroken, .error = "refused"}, "u", 1000, true),
             (Judgement{Kind::kAgain, "u: refused"}));
-  EXPECT_EQ(JudgeTransfer({.link = Link::kNotWritten, .error = "disk full"}, "u", 1).kind, Kind::kAgain);
-  const Judgement untrusted = JudgeTransfer({.link = Link::kUntrusted, .error = "x"}, "u", 1);
+  EXPECT_EQ(JudgeTransfer({.link = Link::kNotWritten, .error = "disk full"}, "u", 1, false).kind,
+            Kind::kAgain);
+  const Judgement untrusted = JudgeTransfer({.link = Link::kUntrusted, .error = "x"}, "u", 1, false);
   EXPECT_EQ(untrusted.kind, Kind::kNever);
   EXPECT_THAT(untrusted.text, HasSubstr("token"));
-  EXPECT_THAT(JudgeTransfer({.status = 401}, "u", 1).text, HasSubstr("--data_bearer_file"));
+  EXPECT_THAT(JudgeTransfer({.status = 401}, "u", 1, false).text, HasSubstr("--data_bearer_file"));
+}
+
+/// Its port may be another program's for a while.
+TEST(FetchRules, WhoHasProvedHimselfIsWaitedForWhoeverAnswersInHisPlace) {
+  const Judgement untrusted = JudgeTransfer({.link = Link::kUntrusted, .error = "x"}, "https://h/s", 1, true);
+  EXPECT_EQ(untrusted.kind, Kind::kAgain);
+  EXPECT_THAT(untrusted.text, HasSubstr("not trusted"));
+  for (const int status : {401, 403, 407}) {
+    const Judgement plain = JudgeTransfer({.status = status}, "http://h/s", 1, true);
+    EXPECT_EQ(plain.kind, Kind::kAgain) << status;
+    EXPECT_THAT(plain.text, HasSubstr("is refused")) << status;
+    EXPECT_EQ(JudgeTransfer({.status = status}, "http://h/s", 1, false).kind, Kind::kNever) << status;
+    EXPECT_EQ(JudgeTransfer({.status = status}, "https://h/s", 1, true).kind, Kind::kNever)
+        << "its certificate is the right one";
+  }
 }
 
 TEST(FetchRules, ADamagedDiskIsNotTheServersFault) {

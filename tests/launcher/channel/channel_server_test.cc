@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <asio.hpp>
+#include <filesystem>
 #include <future>
 
 #include "base/posix.h"
@@ -79,6 +80,31 @@ TEST_F(ChannelServerTest, TheSocketIsThisUsersAlone) {
   EXPECT_TRUE(RunUntil([&] { return waitpid(stranger, &status, WNOHANG) == stranger; }));
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(heard_.empty());
+}
+
+/// Of this process, which has both ends.
+size_t CountDescriptors() {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                                           std::filesystem::directory_iterator()));
+}
+
+TEST_F(ChannelServerTest, ACrowdIsAcceptedInTurnsBetweenOtherWork) {
+  constexpr size_t kCrowd = 200;
+  std::vector<UniqueFd> crowd;
+  for (size_t i = 0; i < kCrowd; ++i) crowd.push_back(ConnectRaw());
+  const size_t before = CountDescriptors();
+  ASSERT_TRUE(RunUntil([&] { return CountDescriptors() > before; }));
+  EXPECT_LE(CountDescriptors() - before, 64u);
+  EXPECT_TRUE(RunUntil([&] { return CountDescriptors() == before + kCrowd; }));
+}
+
+TEST_F(ChannelServerTest, WhatAWorkerSaidBehindACrowdIsReadAtItsEnd) {
+  std::vector<UniqueFd> crowd;
+  for (size_t i = 0; i < 200; ++i) crowd.push_back(ConnectRaw());
+  const UniqueFd worker = ConnectRaw();
+  ASSERT_TRUE(WriteAll(worker.get(), channel::Encode(channel::Hello{})).ok());
+  server_->ReadRest(0);
+  EXPECT_EQ(heard_.size(), 1u);
 }
 
 TEST_F(ChannelServerTest, NothingIsLeftOfItsSocket) {

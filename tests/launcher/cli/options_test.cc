@@ -63,6 +63,10 @@ TEST(OptionsTest, EndpointComesFromTheEndpointOrTheMaster) {
   EXPECT_EQ(Parse("--nnodes 2 --rdzv_endpoint node0 x")->endpoint, "node0:29400");
   EXPECT_EQ(Parse("--nnodes 2 --master_addr node0 --master_port 77 x")->endpoint, "node0:77");
   EXPECT_EQ(Parse("--nnodes 2 --master_addr node0 x")->endpoint, "node0:29500");
+  EXPECT_TRUE(Parse("--nnodes 2 --master_addr node0 x")->meets_at_master_port);
+  EXPECT_TRUE(Parse("--nnodes 2 --rdzv_backend static --rdzv_endpoint node0:77 x")->meets_at_master_port);
+  EXPECT_TRUE(Parse("--nnodes 2 x")->meets_at_master_port);
+  EXPECT_FALSE(Parse("--nnodes 2 --rdzv_endpoint node0:77 x")->meets_at_master_port);
   EXPECT_EQ(Parse("--standalone --rdzv_endpoint node0:1 x")->endpoint, "127.0.0.1:0");
   // torchrun's static defaults.
   for (const char* line : {"--nnodes 2 x", "--nnodes 2 --rdzv_backend static x"}) {

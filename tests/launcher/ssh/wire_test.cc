@@ -12,6 +12,7 @@ namespace {
 
 Order SomeOrder() {
   return {.token = "secret",
+          .nonce = "0123",
           .folder = "/home/me/a folder",
           .environment = {{"A", "1"}, {"B", "two\nlines"}, {"C", ""}},
           .args = {"--nnodes", "2", "train.py", "it's", "\xff\xfe", ""},
@@ -60,9 +61,9 @@ TEST(WireTest, WhatNoMtrunSaysIsRefused) {
     EXPECT_FALSE(input.Next().ok()) << bad;
   }
   // A count that is too large, and texts beyond the last one.
-  EXPECT_FALSE(DecodeOrder("1:t1:f5:99999").ok());
-  EXPECT_FALSE(DecodeOrder("1:t1:f1:01:01:01:x").ok());
-  EXPECT_TRUE(DecodeOrder("1:t1:f1:01:01:0").ok());
+  EXPECT_FALSE(DecodeOrder("1:t1:n1:f5:99999").ok());
+  EXPECT_FALSE(DecodeOrder("1:t1:n1:f1:01:01:01:x").ok());
+  EXPECT_TRUE(DecodeOrder("1:t1:n1:f1:01:01:0").ok());
 }
 
 TEST(WireTest, TheGreetingStandsAmongWhatTheShellPrints) {
@@ -81,14 +82,15 @@ TEST(WireTest, TheGreetingStandsAmongWhatTheShellPrints) {
 TEST(WireTest, TheEndIsToldFromOutputThatLooksLikeIt) {
   const std::string zero(1, '\0');
   const std::string sent =
-      absl::StrCat("a", zero, "b", zero, "mtrun ended x\n", zero, "mtrun ended \n", zero,
-                   "mtrun ended 1234\n", zero, "mtrun ended  41\n", zero, "mtrun ended -41\n", zero);
+      absl::StrCat("a", zero, "b", zero, "mtrun ended x\n", zero, "mtrun ended N \n", zero,
+                   "mtrun ended N 1234\n", zero, "mtrun ended N  41\n", zero, "mtrun ended N -41\n", zero,
+                   "mtrun ended 0\n", zero, "mtrun ended M 0\n", EncodeEnd(0, ""), zero);
   for (const size_t cut : {size_t{1}, size_t{3}, size_t{7}, size_t{1000}}) {
-    HostOutput output;
+    HostOutput output("N");
     output.Feed(Encode(Greeting{"1", "h", ""}));
     std::string got;
     std::optional<int> status;
-    const std::string all = sent + EncodeEnd(137);
+    const std::string all = sent + EncodeEnd(137, "N");
     for (size_t at = 0; at < all.size(); at += cut) {
       const HostOutput::Piece piece = output.Feed(std::string_view(all).substr(at, cut));
       got += piece.output;
@@ -98,7 +100,7 @@ TEST(WireTest, TheEndIsToldFromOutputThatLooksLikeIt) {
     EXPECT_EQ(status, 137) << cut;
     EXPECT_EQ(output.Flush(), "");
   }
-  HostOutput output;
+  HostOutput output("N");
   output.Feed(Encode(Greeting{"1", "h", ""}));
   EXPECT_EQ(output.Feed(absl::StrCat("x", zero, "mtrun en")).output, "x");
   EXPECT_EQ(output.Flush(), absl::StrCat(zero, "mtrun en"));

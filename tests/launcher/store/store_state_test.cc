@@ -73,6 +73,28 @@ TEST_F(StoreStateTest, CompareSetAnswersAsPyTorchDoes) {
   EXPECT_EQ(Answer({kCompareSet, {"c"}, {"1", "2"}}), Text("2"));
 }
 
+/// A few bytes may ask for many.
+TEST_F(StoreStateTest, NoAnswerIsLongerThanItMayBe) {
+  const std::string text(300, 'x');
+  Ask(1, {kSet, {"big"}, {text}});
+  Ask(1, {kQueuePush, {"queue"}, {text}});
+  EXPECT_THAT(Refusal({kGet, {"big"}}), HasSubstr("more than 200 bytes"));
+  EXPECT_THAT(Refusal({kQueuePop, {"queue"}}), HasSubstr("more than 200 bytes"));
+  EXPECT_THAT(Refusal({kCompareSet, {"big"}, {"other", "1"}}), HasSubstr("more than 200 bytes"));
+  EXPECT_THAT(Refusal({kCompareSet, {"big"}, {text, text}}), HasSubstr("more than 200 bytes"));
+  EXPECT_THAT(Refusal({kCompareSet, {"absent"}, {text, "1"}}), HasSubstr("more than 200 bytes"));
+  EXPECT_EQ(Answer({kQueueLength, {"queue"}}), Int(1));
+}
+
+TEST(StoreState, AValueGrowsNoLargerThanOneMayBe) {
+  StoreState state;
+  ASSERT_TRUE(state.Apply(1, {kSet, {"k"}, {std::string(StoreParser::kMostValueBytes - 1, 'v')}}).ok());
+  ASSERT_TRUE(state.Apply(1, {kAppend, {"k"}, {"v"}}).ok());
+  const auto answers = state.Apply(1, {kAppend, {"k"}, {"v"}});
+  EXPECT_TRUE(absl::IsResourceExhausted(answers.status())) << answers.status();
+  state.CheckInvariants();
+}
+
 TEST_F(StoreStateTest, AWaitEndsWithTheLastOfItsKeys) {
   EXPECT_EQ(Answer({kCheck, {"a", "b"}}), "\1");
   EXPECT_THAT(Ask(1, {kWait, {"a", "b", "a"}}), IsEmpty());

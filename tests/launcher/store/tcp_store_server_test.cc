@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "base/file_limit.h"
 #include "gtest/gtest.h"
 #include "launcher/net/held_port.h"
 #include "launcher/store/store_requests.h"
@@ -21,9 +22,25 @@ class Connection {
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const timeval patience = {.tv_sec = 20, .tv_usec = 0};
+    setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     EXPECT_EQ(connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   }
   void Say(const std::string& bytes) { EXPECT_TRUE(WriteAll(socket_.get(), bytes).ok()); }
+  /// The server may hang up in between.
+  void TryToSay(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent < 0) return;
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    }
+  }
+  /// The server has closed it.
+  bool IsOver() {
+    char byte = 0;
+    const ssize_t got = recv(socket_.get(), &byte, 1, 0);
+    return got == 0 || (got < 0 && errno == ECONNRESET);
+  }
   /// `size` bytes, fewer when the server hangs up.
   std::string Hear(size_t size) {
     std::string bytes(size, '\0');
@@ -43,10 +60,13 @@ class TcpStoreServerTest : public testing::Test {
     auto held = HeldPort::Open();
     ASSERT_TRUE(held.ok() && held->Listen().ok());
     port_ = held->port();
-    auto server = TcpStoreServer::Start(held->Take(), {.this_machine_only = true});
+    auto server = TcpStoreServer::Start(held->Take(), kOptions);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
+
+  static constexpr TcpStoreServer::Options kOptions = {
+      .this_machine_only = true, .most_clients = 4, .most_held = 64 << 20};
 
   int port_ = 0;
   std::unique_ptr<TcpStoreServer> server_;
@@ -95,7 +115,7 @@ TEST_F(TcpStoreServerTest, StartingOverForgetsEverything) {
   Connection before(port_);
   before.Say(Encode(kHello) + Encode({kAdd, {"k"}, {}, 1}));
   EXPECT_EQ(before.Hear(8).size(), 8u);
-  server_->StartOver();
+  server_->StartOver(kOptions);
   EXPECT_EQ(before.Hear(1), "");
   Connection after(port_);
   after.Say(Encode(kHello) + Encode({kNumKeys}));
@@ -118,6 +138,69 @@ TEST_F(TcpStoreServerTest, AConnectionFromElsewhereIsAdopted) {
   server_->Adopt(UniqueFd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
   client.Say(Encode(kHello) + Encode({kCheck, {"a"}}));
   EXPECT_EQ(client.Hear(1), "\1");
+}
+
+TEST_F(TcpStoreServerTest, OfTooManyClientsTheQuietestGoesFirst) {
+  Connection waits(port_), speaks(port_);
+  waits.Say(Encode(kHello) + Encode({kCheck, {"a"}}) + Encode({kWait, {"a"}}));
+  EXPECT_EQ(waits.Hear(1), "\1");
+  speaks.Say(Encode(kHello) + Encode({kCheck, {"a"}}));
+  EXPECT_EQ(speaks.Hear(1), "\1");
+  std::vector<Connection> strangers;
+  for (int i = 0; i < 3; ++i) strangers.emplace_back(port_);
+  EXPECT_TRUE(waits.IsOver()) << "five, where four are served";
+  speaks.Say(Encode({kCheck, {"a"}}));
+  EXPECT_EQ(speaks.Hear(1), "\1");
+  strangers.emplace_back(port_);
+  EXPECT_TRUE(strangers.front().IsOver()) << "it has said nothing since the other one did";
+  speaks.Say(Encode({kCheck, {"a"}}));
+  EXPECT_EQ(speaks.Hear(1), "\1");
+}
+
+TEST_F(TcpStoreServerTest, AnAdoptedClientCountsToo) {
+  auto other = HeldPort::Open();
+  ASSERT_TRUE(other.ok() && other->Listen().ok());
+  const int port = other->port();
+  const UniqueFd listener = other->Take();
+  std::vector<Connection> clients;
+  for (int i = 0; i < 5; ++i) {
+    clients.emplace_back(port);
+    server_->Adopt(UniqueFd(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
+    clients.back().Say(Encode(kHello) + Encode({kCheck, {"a"}}));
+    EXPECT_EQ(clients.back().Hear(1), "\1");
+  }
+  EXPECT_TRUE(clients.front().IsOver());
+}
+
+/// Requests that never become whole.
+TEST_F(TcpStoreServerTest, WhoHoldsMostGoesWhenAllHoldTooMuch) {
+  const std::string begun =
+      Encode({kMultiSet, {"a", "b", "c", "d", "e"}, std::vector<std::string>(5, std::string(8 << 20, 'v'))});
+  Connection small(port_), big(port_);
+  small.Say(Encode(kHello) + begun.substr(0, 30 << 20));
+  big.TryToSay(Encode(kHello) + begun.substr(0, begun.size() - 1));
+  EXPECT_TRUE(big.IsOver());
+  small.Say(begun.substr(30 << 20) + Encode({kCheck, {"e"}}));
+  EXPECT_EQ(small.Hear(1), std::string(1, '\0'));
+}
+
+TEST_F(TcpStoreServerTest, AnswersThatNobodyReadsAreHeldToo) {
+  const std::string value(8 << 20, 'v');
+  Connection writer(port_);
+  writer.Say(Encode(kHello) + Encode({kSet, {"k"}, {value}}) + Encode({kCheck, {"k"}}));
+  EXPECT_EQ(writer.Hear(1), std::string(1, '\0'));
+  Connection reader(port_);
+  reader.Say(Encode(kHello) + Encode({kMultiGet, std::vector<std::string>(20, "k")}));
+  const size_t whole = 20 * (8 + value.size());
+  EXPECT_LT(reader.Hear(whole).size(), whole);
+}
+
+TEST(TcpStoreServerOptions, GrowWithTheJob) {
+  const auto one = TcpStoreServer::OptionsFor(1, false), two = TcpStoreServer::OptionsFor(2, true);
+  EXPECT_GE(one.most_clients, 64u);
+  EXPECT_GT(two.most_held, one.most_held);
+  EXPECT_TRUE(two.this_machine_only);
+  EXPECT_LE(TcpStoreServer::OptionsFor(1 << 20, false).most_clients, std::max<size_t>(FileLimit() / 2, 64));
 }
 
 }  // namespace

@@ -60,5 +60,32 @@ TEST(UnknownConnections, AStrangerPushesHimselfOut) {
   EXPECT_THAT(unknown.Knows("10.0.0.2:1"), Optional(2));
 }
 
+/// The address is not what decides among those who have equally many.
+TEST(UnknownConnections, WhoHasManyAddressesPushesHimselfOut) {
+  UnknownConnections unknown({.most = 10, .patience = seconds(10)});
+  for (uint64_t i = 0; i < 8; ++i) unknown.Add(i, absl::StrCat("10.0.7.", i, ":1"), TimePoint());
+  unknown.Add(8, "10.0.0.1:1", TimePoint());
+  for (uint64_t i = 9; i < 18; ++i) {
+    const auto goes = unknown.Add(i, absl::StrCat("10.0.8.", i, ":1"), TimePoint());
+    if (goes) unknown.Remove(*goes);
+  }
+  EXPECT_THAT(unknown.Knows("10.0.0.1:1"), Optional(8)) << "eight are older";
+}
+
+TEST(UnknownConnections, OneNetworkOfIPv6AndLoopbackAreOneMachine) {
+  for (const char* from : {"[2001:db8::", "127.0.0."}) {
+    UnknownConnections unknown({.most = 10, .patience = seconds(10)});
+    unknown.Add(0, "10.0.0.1:1", TimePoint());
+    unknown.Add(1, "10.0.0.1:2", TimePoint());
+    for (uint64_t i = 2; i < 200; ++i) {
+      const std::string peer = absl::StrCat(from, i, *from == '[' ? "]:1" : ":1");
+      const auto goes = unknown.Add(i, peer, TimePoint());
+      if (goes) unknown.Remove(*goes);
+    }
+    EXPECT_THAT(unknown.Knows("10.0.0.1:1"), Optional(0)) << from;
+    EXPECT_THAT(unknown.Knows("10.0.0.1:2"), Optional(1)) << from;
+  }
+}
+
 }  // namespace
 }  // namespace mtrun::rendezvous

@@ -15,11 +15,11 @@ namespace mtrun::rendezvous {
 
 class SessionTest : public ::testing::Test {
  protected:
-  void StartService(bool insecure = true) {
+  void StartService(bool insecure = true, const std::string& token = support::kToken) {
     ServiceOptions options;
     options.listen = endpoint();
     options.insecure = insecure;
-    options.token = support::kToken;
+    options.token = token;
     options.recovery_window = kTestPatience;  // a busy machine may take long to come back
     auto service = Service::Start(options);
     ASSERT_TRUE(service.ok()) << service.status();

@@ -3,12 +3,12 @@
 #include <sys/socket.h>
 
 #include <random>
-#include <thread>
 
 #include "base/posix.h"
 #include "gmock/gmock.h"
 #include "rendezvous/status_client.h"
 #include "tests/rendezvous/session/session_fixture.h"
+#include "tests/rendezvous/session/stranger.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -86,40 +86,55 @@ TEST_F(SessionTest, GarbageOnThePortDoesNoHarm) {
   }
 }
 
-/// A program that listens where people look for the service, and answers like a web server.
-class Stranger {
- public:
-  Stranger() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(listener_.get(), 8), 0);
-    EXPECT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-    port_ = ntohs(address.sin_port);
-    thread_ = std::thread([this] { Serve(); });
+TEST_F(SessionTest, AStrangerWhereTheServiceWasEndsNoJob) {
+  StartService(false);
+  SessionOptions options = Options(1, 1);
+  options.insecure = false;
+  options.token = support::kToken;
+  TestAgent a("node1", options);
+  a.Offer();
+  EXPECT_EQ(a.NextGeneration().number, 1u);
+  service_.reset();
+  {
+    Stranger stranger(port_);
+    EXPECT_TRUE(stranger.AwaitCalls(3));  // the first ones have been judged by then
   }
-  ~Stranger() {
-    shutdown(listener_.get(), SHUT_RDWR);  // ends accept()
-    thread_.join();
-  }
-  int port() const { return port_; }
+  EXPECT_FALSE(a.HasFailed());
+  StartService(false);
+  EXPECT_TRUE(a.AwaitConnections(2));
+  EXPECT_FALSE(a.HasFailed());
+}
 
- private:
-  void Serve() {
-    static constexpr std::string_view kAnswer = "HTTP/1.0 400 Bad Request\r\n\r\n";
-    while (true) {
-      const UniqueFd caller(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (caller.get() < 0) return;
-      (void)send(caller.get(), kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL);
-    }
-  }
+TEST_F(SessionTest, AnotherTokenWhereTheServiceWasEndsNoJob) {
+  StartService(false);
+  SessionOptions options = Options(1, 1);
+  options.insecure = false;
+  options.token = support::kToken;
+  options.connect_report_interval = std::chrono::milliseconds(100);
+  TestAgent a("node1", options);
+  a.Offer();
+  EXPECT_EQ(a.NextGeneration().number, 1u);
+  service_.reset();
+  StartService(false, support::kOtherToken);
+  EXPECT_TRUE(a.AwaitDisconnected("has another token"));
+  EXPECT_FALSE(a.HasFailed());
+  service_.reset();
+  StartService(false);
+  EXPECT_TRUE(a.AwaitConnections(2));
+}
 
-  const UniqueFd listener_;
-  int port_ = 0;
-  std::thread thread_;
-};
+TEST_F(SessionTest, AStrangerAtOneEndpointOfAListKeepsNobodyFromTheOthers) {
+  StartService(false);
+  Stranger stranger;
+  SessionOptions options = Options(1, 1);
+  options.insecure = false;
+  options.token = support::kToken;
+  options.endpoints = {absl::StrCat("127.0.0.1:", stranger.port()), endpoint()};
+  TestAgent a("node1", options);
+  a.Offer();
+  EXPECT_TRUE(a.AwaitConnections(1));
+  EXPECT_FALSE(a.HasFailed());
+}
 
 TEST(StatusTest, AnotherProgramAtThePortIsNamed) {
   const Stranger stranger;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -72,6 +73,19 @@ class TestAgent {
   }
   bool AwaitDisconnected() {
     return Await([&] { return !disconnected_.empty(); });
+  }
+  /// One of the reasons says so.
+  bool AwaitDisconnected(std::string_view part) {
+    return Await([&] {
+      for (const std::string& why : disconnected_) {
+        if (why.find(part) != std::string::npos) return true;
+      }
+      return false;
+    });
+  }
+  bool HasFailed() {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return failure_.has_value();
   }
   std::optional<absl::Status> AwaitFailure() {
     Await([&] { return failure_.has_value(); });

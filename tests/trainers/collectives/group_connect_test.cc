@@ -1,5 +1,7 @@
 // How the members of a group find each other, and what keeps them from it.
+#include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -96,6 +98,42 @@ TEST(GroupConnectTest, StrangersAreDroppedWithoutDisturbing) {
   ASSERT_TRUE(local.ok()) << local.status();
   ASSERT_TRUE(bootstrap.Set("strangers are there", "1").ok());
   ranks.ExpectAllWell();
+}
+
+/// Others of this machine may fill it.
+TEST(GroupConnectTest, AFullQueueOfANeighbourIsWaitedFor) {
+  Ranks ranks(1, [](const RankContext& context) { ConnectAs(context.folder, 2, 3, "1.a").IgnoreError(); });
+  FolderBootstrap bootstrap(ranks.folder());
+  const auto info = [](int rank) {
+    return PeerInfo{.pid = getpid(),
+                    .host = "here",
+                    .host_id = "host0",
+                    .unix_name = absl::StrCat("mtrun-test-", getpid(), "-", rank),
+                    .port = 1,
+                    .addresses = {}};
+  };
+  auto full = ListenUnix(info(0).unix_name), free = ListenUnix(info(1).unix_name);
+  ASSERT_TRUE(full.ok() && free.ok());
+  ASSERT_EQ(listen(full->get(), 0), 0);
+  std::vector<UniqueFd> crowd;
+  for (auto one = DialUnix(info(0).unix_name); one.ok(); one = DialUnix(info(0).unix_name))
+    crowd.push_back(*std::move(one));
+  ASSERT_FALSE(crowd.empty());
+  ASSERT_TRUE(bootstrap.Set("collectives/1.a/key/0", "key").ok());
+  for (int rank = 0; rank < 2; ++rank)
+    ASSERT_TRUE(bootstrap.Set(absl::StrCat("collectives/1.a/rank/", rank), Encode(info(rank))).ok());
+  const auto await = [](int fd) {
+    pollfd readable = {fd, POLLIN, 0};
+    return poll(&readable, 1, 20'000) == 1;
+  };
+  ASSERT_TRUE(await(free->get())) << "it has tried rank 0 before";
+  for (size_t i = 0; i < crowd.size(); ++i) EXPECT_TRUE(AcceptOne(full->get()).valid());
+  ASSERT_TRUE(await(full->get()));
+  const UniqueFd rank = AcceptOne(full->get());
+  ASSERT_TRUE(await(rank.get()));
+  char greeting[8] = {};
+  EXPECT_EQ(recv(rank.get(), greeting, sizeof greeting, 0), 8);
+  EXPECT_EQ(std::string(greeting, 8), "mtrcoll1");
 }
 
 /// Rank `context.rank`, on a host of its own.

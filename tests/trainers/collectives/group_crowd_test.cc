@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -40,7 +42,9 @@ class Crowd {
         bootstrap_(ranks_.folder()) {
     const auto values = bootstrap_.Wait({"collectives/1.a/rank/0", "collectives/1.a/key/0"});
     if (!values.ok()) return;
-    port_ = DecodePeerInfo(values->at("collectives/1.a/rank/0"))->port;
+    const auto info = DecodePeerInfo(values->at("collectives/1.a/rank/0"));
+    port_ = info->port;
+    unix_name_ = info->unix_name;
     secret_ = {.key = values->at("collectives/1.a/key/0"), .generation = "1.a"};
   }
 
@@ -56,7 +60,9 @@ class Crowd {
   void Greet() {
     for (Link& link : links_) EXPECT_TRUE(link.Advance(-1).ok());
   }
-  void Strangers(const char* from) {
+  /// `claimed`: the rank that they say they are; 0: they say nothing.
+  void Strangers(const char* from, int claimed = 0) {
+    static const Link::Secret kWrong = {.key = NewKey(), .generation = "1.a"};
     for (int i = 0; i < kCrowd; ++i) {
       UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
       sockaddr_in address = {};
@@ -66,6 +72,10 @@ class Crowd {
       inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
       address.sin_port = htons(static_cast<uint16_t>(port_));
       ASSERT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+      if (claimed > 0) {
+        claims_.push_back(Link::Dialed(UniqueFd(dup(fd.get())), kWrong, claimed, 0, Purpose::kData));
+        ASSERT_TRUE(claims_.back().Advance(-1).ok());
+      }
       strangers_.push_back(std::move(fd));
     }
   }
@@ -76,6 +86,8 @@ class Crowd {
       ASSERT_TRUE(bootstrap_.Set(absl::StrCat("collectives/1.a/rank/", rank), Encode(info)).ok());
     }
   }
+  /// Of rank 0, where its neighbours on this host connect.
+  const std::string& unix_name() const { return unix_name_; }
   /// Rank 0 has closed some strangers' connections.
   bool SomeStrangersAreGone() const {
     const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -108,9 +120,11 @@ class Crowd {
   Ranks ranks_;
   FolderBootstrap bootstrap_;
   int port_ = 0;
+  std::string unix_name_;
   Link::Secret secret_;
   std::deque<Link> links_;
   std::vector<UniqueFd> strangers_;
+  std::deque<Link> claims_;
 };
 
 TEST(GroupCrowdTest, APeerThatHasSaidNothingYetIsNotDroppedForStrangersFromElsewhere) {
@@ -130,6 +144,42 @@ TEST(GroupCrowdTest, APeerThatHasSaidWhoItIsIsNotDroppedForItsNeighbours) {
   crowd.Begin();
   ASSERT_TRUE(crowd.SomeStrangersAreGone());
   crowd.ExpectAllAreWelcome();
+}
+
+TEST(GroupCrowdTest, WhoOnlyClaimsToBeAPeerCountsAsAStranger) {
+  Crowd crowd(2);
+  crowd.Dial(1);
+  crowd.Greet();
+  crowd.Strangers("127.0.0.2", /*claimed=*/1);
+  crowd.Begin();
+  ASSERT_TRUE(crowd.SomeStrangersAreGone());
+  crowd.ExpectAllAreWelcome();
+}
+
+TEST(GroupCrowdTest, WhoClaimsToBeAPeerPushesOutNobodyWhoIsSilent) {
+  Crowd crowd(2);
+  crowd.Dial(1);
+  crowd.Strangers("127.0.0.1", /*claimed=*/1);
+  crowd.Begin();
+  ASSERT_TRUE(crowd.SomeStrangersAreGone());
+  crowd.ExpectAllAreWelcome();
+}
+
+TEST(GroupCrowdTest, TheUnixSocketIsThisUsersAlone) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root";
+  Crowd crowd(2);
+  crowd.Begin();
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    if (setuid(65534) != 0) _exit(2);
+    const auto dialed = DialUnix(crowd.unix_name());
+    if (!dialed.ok()) _exit(3);
+    pollfd closed = {dialed->get(), POLLIN, 0};
+    _exit(poll(&closed, 1, std::chrono::milliseconds(kPatience).count()) == 1 ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(stranger, &status, 0), stranger);
+  EXPECT_EQ(status, 0);
 }
 
 /// A rank dials all others before it greets the first, which takes as long as their names take to resolve.

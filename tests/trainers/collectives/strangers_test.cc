@@ -25,5 +25,14 @@ TEST(StrangersTest, FromOnePlaceTheOldestGo) {
   EXPECT_THAT(ChooseDropped({"a", "a", "a"}, 2), ElementsAre(0, 1));
 }
 
+TEST(StrangersTest, AmongEqualsTheOldestGoesWhateverItsPlace) {
+  EXPECT_THAT(ChooseDropped({"c", "a", "b"}, 2), ElementsAre(0, 1));
+}
+
+TEST(StrangersTest, OneNetworkOfIPv6AndLoopbackAreOnePlace) {
+  EXPECT_THAT(ChooseDropped({"peer", "peer", "fe80::1", "fe80::2", "fe80::3"}, 2), ElementsAre(2, 0));
+  EXPECT_THAT(ChooseDropped({"peer", "peer", "127.0.0.1", "127.0.0.2", "::1"}, 1), ElementsAre(2));
+}
+
 }  // namespace
 }  // namespace mtrun::collectives
