@@ -175,7 +175,8 @@ bool JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& 
   } else if (job.last_number() > 0) {
     // It goes on at another service: who comes to the endpoint next must not begin another run beside it.
     const bool at_endpoint = options_.role.embedded && !options_.role.standby;
-    if (at_endpoint && job.last_generation() && !job.ended_elsewhere()) remembered_[job_id] = {*job.last_generation(), {}};
+    if (at_endpoint && job.last_generation() && !job.ended_elsewhere())
+      remembered_[job_id] = {*job.last_generation(), {}};
     Forget(job_id, job.last_number(), job.IsServedAlone() ? job.incarnation() : 0);
   }
   effects.emplace_back(job_id, LogLine{"its last node is gone; the job is forgotten", false});

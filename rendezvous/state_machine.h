@@ -171,9 +171,9 @@ class JobMachine {
   TakeoverQuorum quorum_;
   WaitingNews news_;
   ControlNews control_;
-  KeyValueStore store_;                     // of the generation that runs
-  bool progressed_ = false;                 // a generation of this job has made a step
-  bool from_file_ = false;                  // the last generation is known from what was written down alone
+  KeyValueStore store_;      // of the generation that runs
+  bool progressed_ = false;  // a generation of this job has made a step
+  bool from_file_ = false;   // the last generation is known from what was written down alone
   bool ended_elsewhere_ = false;
   std::optional<RootCauseWindow> failing_;  // the job is as good as over
   std::optional<JobOutcome> outcome_;       // the job has ended

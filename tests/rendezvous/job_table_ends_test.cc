@@ -66,5 +66,32 @@ TEST_F(JobTableEndsTest, AMembershipOfARunThatIsOverIsNotWaitedFor) {
   EXPECT_NE(table_.jobs().at("a").incarnation(), 7u);
 }
 
+/// Newcomers that were sent away came back, and found the ended run remembered: again and again.
+TEST(JobTable, ARunThatHasEndedElsewhereIsRememberedForNobody) {
+  const TimePoint now;
+  const std::vector<std::string> list = {"node1:29400", "node2:29400"};
+  JobTable table({3, now, Duration::zero(), false, 0, {list[1], /*embedded=*/true, /*standby=*/false}});
+  Assignment before = MakeAssignment({5, 55}, {MakeOffer("node1")}, 0, 0);
+  before.incarnation = 77;
+  table.Remember({{"a", {before, {}}}});
+  StreamOpened opened;
+  opened.settings.job_id = "a";
+  opened.settings.endpoints = list;
+  table.Step("a", Event{"node3", opened}, now);
+  EXPECT_TRUE(table.jobs().at("a").last_generation().has_value());
+  ProbeResult looked;
+  looked.dead = {"node1"};
+  looked.peers.resize(2);
+  looked.peers[0].endpoint = list[0];
+  looked.peers[0].state = PeerService::State::kWithoutJob;
+  looked.peers[0].ended = {{77, 5, true}};
+  looked.peers[1].endpoint = list[1];
+  looked.peers[1].state = PeerService::State::kSelf;
+  table.Step("a", Event{"", looked}, now);
+  EXPECT_TRUE(table.jobs().empty()) << "who was in no run of it comes again";
+  table.Step("a", Event{"node3", opened}, now);
+  EXPECT_FALSE(table.jobs().at("a").last_generation().has_value());
+}
+
 }  // namespace
 }  // namespace mtrun::rendezvous
