@@ -102,8 +102,9 @@ class Day:
             try:
                 yield child, log, said
             finally:
-                kill_all()
+                child.kill()
                 child.wait()
+                kill_all()
 
     def run(self, command, more=None):
         """What it printed, and its seconds. It has what is left of the row's time."""
@@ -175,9 +176,12 @@ def processes(variable):
 
 
 def kill_all():
-    """Whatever this day has started: what goes on would hold the GPU's memory. It is not waited for longer than a minute."""
-    until = time.monotonic() + 60
-    while (left := processes(b"MTRUN_DAY=")) and time.monotonic() < until:
+    """Whatever this day has started: what goes on would hold the GPU's memory. It is not waited for longer than a minute.
+    A process has no environment while it begins another program: nothing is left only when several looks have found nothing."""
+    until, looks = time.monotonic() + 60, 0
+    while looks < 5 and time.monotonic() < until:
+        left = processes(b"MTRUN_DAY=")
+        looks = 0 if left else looks + 1
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
