@@ -171,7 +171,8 @@ std::vector<Option> FaultOptions() {
       {{.name = "hang_notice",
         .kind = Kind::kDouble,
         .default_text = "30",
-        .help = "Report a trainer's worker that makes no progress for so many seconds and waits neither for others nor "
+        .help = "Report a trainer's worker that makes no progress for so many seconds and waits neither for "
+                "others nor "
                 "for data; 0: never.",
         .group = kFaults,
         .min = 0},

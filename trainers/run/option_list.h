@@ -56,7 +56,8 @@ void ListModeOptions(Table& t) {
   t.template Add<std::string>(
       "weights_of", "", kFree,
       "with predict and export: the run, checkpoint or file of weights; default: model_folder");
-  t.template Add<std::string>("out", "", kFree, "with predict: the .csv or .jsonl file to write; with evaluate: a JSON file");
+  t.template Add<std::string>("out", "", kFree,
+                              "with predict: the .csv or .jsonl file to write; with evaluate: a JSON file");
   t.template Add<int64_t>("top_k", "5", kFree, "with predict: how many classes are named for an image")
       .Min(1);
 }
