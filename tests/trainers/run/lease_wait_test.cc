@@ -247,6 +247,23 @@ TEST_F(LeaseWaitTest, CheckpointsAndEvaluationsWaitToo) {
   }
 }
 
+/// Its files may take long to be written: the thread that writes them asks once more before it gives the
+/// checkpoint its name.
+TEST_F(LeaseWaitTest, ACheckpointThatIsWrittenWhenTheLeaseIsOverIsNotPublished) {
+  const at::Tensor reference = TrainAlone();
+  options_.checkpoint_steps = 4;
+  options_.keep_checkpoints = 10;
+  std::atomic<int> asked = 0;
+  const auto hook = [&](ThreadMembership& self, int64_t steps) {
+    if (steps == 4) self.LoseServiceElsewhere([&] { ++asked; });
+  };
+  const std::vector<MemberResult> results = TrainAll(1, "late", {{0, hook}});
+  ExpectComplete(results[0]);
+  ExpectSameRun("late", results[0].weight, reference);
+  EXPECT_GE(asked, 1);
+  for (int64_t step = 1; step <= 12; ++step) EXPECT_FALSE(Saved("late", step)) << step;
+}
+
 TEST_F(LeaseWaitTest, WhoIsToGoMeanwhileSavesNothingAndSaysSo) {
   const at::Tensor reference = TrainAlone();
   const auto look = [](ThreadMembership& self, int looks) {
