@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "base/mutex.h"
 #include "launcher/cli/options.h"
+#include "rendezvous/job_run.h"
 #include "rendezvous/service/host.h"
 
 namespace mtrun::launcher {
