@@ -259,13 +259,12 @@ class Fetcher {
 
   void Follow(Job job, const std::string& location) {
     const Source& source = sources_.at(job.source);
-    const fetch::Open& open = source.origin.open();
-    const Redirect redirect = JudgeRedirect(source.origin.url(), location, job.hops++, open.redirects);
-    if (!redirect.follow) {
+    absl::StatusOr<FetchRequest> request = source.origin.Redirected(location, source.trust, job.hops++);
+    if (!request.ok()) {
       return Fail(job, absl::StrCat(source.origin.UrlOf(job.id.file),
-                                    " redirects, and is not followed: ", redirect.why));
+                                    " redirects, and is not followed: ", request.status().message()));
     }
-    Start(std::move(job), source.origin.Redirected(location, source.trust, redirect.with_secrets));
+    Start(std::move(job), *std::move(request));
   }
 
   void OnNotWritten(const Job& job) {

@@ -5,6 +5,7 @@
 #include "base/endpoint.h"
 #include "base/status_macros.h"
 #include "datasets/remote/aws_signature.h"
+#include "datasets/remote/fetch_rules.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -76,10 +77,12 @@ FetchRequest Origin::RequestFor(const std::string& file, Trust trust, int64_t se
   return request;
 }
 
-FetchRequest Origin::Redirected(const std::string& location, Trust trust, bool with_secrets) const {
-  FetchRequest request{.url = location, .trust = with_secrets ? trust : Trust::kSystem};
-  request.direct = with_secrets && IsLoopback(url_.host);
-  if (with_secrets && url_.scheme != "s3") AddBearer(trust, request);
+absl::StatusOr<FetchRequest> Origin::Redirected(const std::string& location, Trust trust, int hops) const {
+  const Redirect redirect = JudgeRedirect(url_, location, hops, open_.redirects);
+  if (!redirect.follow) return absl::PermissionDeniedError(redirect.why);
+  FetchRequest request{.url = location, .trust = redirect.with_secrets ? trust : Trust::kSystem};
+  request.direct = redirect.with_secrets && IsLoopback(url_.host);
+  if (redirect.with_secrets && url_.scheme != "s3") AddBearer(trust, request);
   return request;
 }
 

@@ -39,8 +39,9 @@ class Origin {
   Trust first_trust() const;
   /// `file`: "train/shard_00000.safetensors". `seconds`: since 1970, for s3.
   FetchRequest RequestFor(const std::string& file, Trust trust, int64_t seconds) const;
-  /// After a redirect to `location`.
-  FetchRequest Redirected(const std::string& location, Trust trust, bool with_secrets) const;
+  /// After a redirect to `location`, `hops` redirects having come before it. kPermissionDenied with the
+  /// reason: it is not followed.
+  absl::StatusOr<FetchRequest> Redirected(const std::string& location, Trust trust, int hops) const;
   std::string UrlOf(const std::string& file) const;
   const DataUrl& url() const { return url_; }
   const fetch::Open& open() const { return open_; }

@@ -58,10 +58,15 @@ TEST_F(TorchrunWorkers, ARestartIsForkedFromTheWarmInterpreter) {
 
 TEST_F(TorchrunWorkers, AWarmInterpreterThatCannotImportIsSaidAndNotNeeded) {
   if (!HavePython()) GTEST_SKIP() << "there is no python3";
-  support::WriteText(folder_.File("train.py"), "print('trained')\n");
+  // It trains until the other interpreter has said it.
+  support::WriteText(folder_.File("train.py"),
+                     absl::StrCat("import os, time\nwhile not os.path.exists('", folder_.File("go"),
+                                  "'):\n  time.sleep(0.02)\nprint('trained')\n"));
   Program mtrun(
       Command({"--standalone", "--warm_python", "--preload=no_such_module", folder_.File("train.py")}),
       Environment());
+  EXPECT_TRUE(mtrun.WaitForLine("No module named 'no_such_module'")) << mtrun.Text();
+  support::WriteText(folder_.File("go"), "");
   EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
   EXPECT_THAT(mtrun.Text(), HasSubstr("trained"));
 }

@@ -69,9 +69,9 @@ absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Make(const Environ
       new JobMembership(assignment, device, std::move(devices), wire, elastic));
 }
 
-absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Joined(const EnvironmentMap& environment,
-                                                                     at::Device device) {
-  MT_ASSIGN_OR_RETURN(std::unique_ptr<JobMembership> membership, Make(environment, device));
+absl::StatusOr<std::unique_ptr<JobMembership>> JobMembership::Joined(const EnvironmentMap& environment) {
+  MT_ASSIGN_OR_RETURN(std::unique_ptr<JobMembership> membership,
+                      Make(environment, at::Device(at::kCPU), collectives::Protection::kTag));
   MT_RETURN_IF_ERROR(membership->Join(environment));
   return membership;
 }

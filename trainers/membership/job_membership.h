@@ -30,13 +30,12 @@ class JobMembership final : public Membership {
  public:
   /// Of nothing yet. With a CUDA `device` its groups sum that device's tensors too, with `devices` what those
   /// take. Its workers listen on the ports that MTRUN_PORT_RANGE names.
-  static absl::StatusOr<std::unique_ptr<JobMembership>> Make(
-      const EnvironmentMap& environment, at::Device device = at::Device(at::kCPU),
-      collectives::Protection protection = collectives::Protection::kTag,
-      collectives::DeviceMaker devices = nullptr);
-  /// Make, then Join.
-  static absl::StatusOr<std::unique_ptr<JobMembership>> Joined(const EnvironmentMap& environment,
-                                                               at::Device device = at::Device(at::kCPU));
+  static absl::StatusOr<std::unique_ptr<JobMembership>> Make(const EnvironmentMap& environment,
+                                                             at::Device device,
+                                                             collectives::Protection protection,
+                                                             collectives::DeviceMaker devices = nullptr);
+  /// On the CPU and without encryption: Make, then Join.
+  static absl::StatusOr<std::unique_ptr<JobMembership>> Joined(const EnvironmentMap& environment);
   /// Once: says that this worker is ready, connects to the agent and to the other workers and waits for all
   /// of them. Until then `assignment` is what the environment says. `agent`: connected already, or null.
   absl::Status Join(const EnvironmentMap& environment, std::unique_ptr<AgentConnection> agent = nullptr);

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/program.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -31,6 +32,30 @@ TEST(SetRequestTest, OfS3) {
   EXPECT_EQ(request->open.secrets, (fetch::Secrets{.access_key = "a", .secret_key = "s"}));
   EXPECT_EQ(request->open.s3_endpoint, "https://e");
   EXPECT_EQ(request->open.s3_region, "r");
+}
+
+TEST(SetRequestTest, RedirectsAreFollowedWhereTheUserAllowsIt) {
+  for (const bool allowed : {false, true}) {
+    const auto request = MakeSetRequest("https://h/x", {.redirects = allowed}, {{"MTRUN_DATA_KEY", "k"}});
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_EQ(request->open.redirects, allowed);
+  }
+}
+
+TEST(SetRequestTest, ABearerIsTheOneWordOfItsFile) {
+  const support::TemporaryFolder folder;
+  support::WriteText(folder.File("word"), " theirs\n");
+  const EnvironmentMap environment = {{"MTRUN_DATA_KEY", "k"}};
+  const auto request = MakeSetRequest("https://h/x", {.bearer_file = folder.File("word")}, environment);
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->open.secrets, (fetch::Secrets{.data_key = "k", .bearer = "theirs"}));
+  support::WriteText(folder.File("words"), "theirs and\nmore");
+  const auto ask = [&](const std::string& file) {
+    return std::string(
+        MakeSetRequest("https://h/x", {.bearer_file = folder.File(file)}, environment).status().message());
+  };
+  EXPECT_THAT(ask("words"), AllOf(HasSubstr("--data_bearer_file"), HasSubstr("more than one word")));
+  EXPECT_THAT(ask("nowhere"), HasSubstr("--data_bearer_file"));
 }
 
 TEST(SetRequestTest, ASetAboveTheBoundIsRefusedWithTheWaysOut) {

@@ -8,6 +8,7 @@ namespace mtrun::datasets {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 
@@ -30,8 +31,34 @@ TEST(OriginTest, TheDerivedBearerIsForWhoHasProvedToHoldTheKey) {
 TEST(OriginTest, AnotherServerGetsNothingOfOurs) {
   const Origin origin = OriginOf({.url = "https://h/x", .secrets = {.data_key = "k"}});
   EXPECT_THAT(origin.RequestFor("index.json", Trust::kSystem, 0).headers, IsEmpty());
-  EXPECT_THAT(origin.Redirected("https://o/x", Trust::kDataKey, false).headers, IsEmpty());
-  EXPECT_EQ(origin.Redirected("https://o/x", Trust::kDataKey, false).trust, Trust::kSystem);
+}
+
+TEST(OriginTest, ARedirectToAnotherHostIsFollowedWhereThatIsAllowedAndShowsNoSecret) {
+  fetch::Open open{.url = "https://h:1/x", .secrets = {.data_key = "k", .bearer = "theirs"}};
+  for (const Trust trust : {Trust::kDataKey, Trust::kSystem}) {
+    open.redirects = false;
+    const absl::Status refused = OriginOf(open).Redirected("https://o/f", trust, 0).status();
+    EXPECT_TRUE(absl::IsPermissionDenied(refused));
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("--data_redirects"));
+    open.redirects = true;
+    EXPECT_EQ(OriginOf(open).Redirected("https://o/f", trust, 0).value(),
+              (FetchRequest{.url = "https://o/f", .trust = Trust::kSystem}));
+    EXPECT_THAT(OriginOf(open).Redirected("https://h:2/f", trust, 0)->headers, IsEmpty()) << "another port";
+    EXPECT_FALSE(OriginOf(open).Redirected("http://h:1/f", trust, 0).ok());
+    EXPECT_FALSE(OriginOf(open).Redirected("https://o/f", trust, 5).ok()) << "a circle";
+  }
+}
+
+TEST(OriginTest, ARedirectWithinAHostShowsItWhatItWasShownBefore) {
+  for (const bool redirects : {false, true}) {
+    const Origin origin = OriginOf(
+        {.url = "https://h:1/x", .secrets = {.data_key = "k", .bearer = "theirs"}, .redirects = redirects});
+    for (const Trust trust : {Trust::kDataKey, Trust::kSystem}) {
+      FetchRequest same = origin.RequestFor("f", trust, 0);
+      same.url = "https://h:1/y?signed=1";
+      EXPECT_EQ(origin.Redirected(same.url, trust, 0).value(), same);
+    }
+  }
 }
 
 TEST(OriginTest, OnThisMachineThereIsNoProxyAndAnotherBearer) {

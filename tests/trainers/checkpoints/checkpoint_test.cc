@@ -231,6 +231,21 @@ TEST(CheckpointTest, WhatALaterGenerationHasContinuedFromBeforeIsReplaced) {
               ElementsAre(Position{8, 64, false}, Position{12, 73, false}, Position{12, 74, false}));
 }
 
+/// The lease may end while the step that is there is read.
+TEST(CheckpointTest, OneThatMayNotBeCommittedAnyMoreReplacesNothing) {
+  FakeDisk disk;
+  ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, 74), "8.1").ok());
+  Snapshot snapshot = SnapshotOfGeneration(12, 74);
+  int asked = 0;
+  snapshot.may_commit = [&asked] {
+    return ++asked == 1 ? absl::OkStatus() : absl::UnavailableError("the lease is over");
+  };
+  EXPECT_TRUE(absl::IsUnavailable(WriteCheckpoint(disk, kRun, snapshot, "12.1")));
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(FindNewest(disk, kRun)->newest->model.back(), 8);
+  EXPECT_THAT(*disk.List(kRun), ElementsAre("step_74"));
+}
+
 TEST(CheckpointTest, TheMachineMayStopWhileAStepIsReplaced) {
   for (int operation = 0;; ++operation) {
     FakeDisk disk;

@@ -12,8 +12,9 @@ using ::testing::HasSubstr;
 
 class MembersDiffer : public ::testing::Test {
  protected:
-  /// Two workers of one program, each with flags of its own; what rank 0 said when both were refused.
-  std::string Refusal(const std::string& program, const std::vector<Args>& own) {
+  /// Two workers of one program, each with flags of its own; what rank 0 said when both were refused and
+  /// ended with `status`.
+  std::string Refusal(const std::string& program, const std::vector<Args>& own, int status = 2) {
     const std::string data =
         testing::WritePackedSet(folder_.path(), "data", {.train = 8, .test = 4}, testing::LearnablePixel);
     const std::string port = std::to_string(support::FreePort());
@@ -29,7 +30,7 @@ class MembersDiffer : public ::testing::Test {
       overlay["MASTER_PORT"] = port;
       workers.push_back(testing::Start(program, args, overlay));
     }
-    for (const auto& worker : workers) EXPECT_EQ(worker->Wait(), 2) << worker->Text();
+    for (const auto& worker : workers) EXPECT_EQ(worker->Wait(), status) << worker->Text();
     return workers.front()->Text();
   }
   support::TemporaryFolder folder_;
@@ -61,6 +62,12 @@ TEST_F(MembersDiffer, InATextWithBlanks) {
   EXPECT_THAT(
       Refusal("diffusion", {{"--mults", "1, 2", "--channels", "4"}, {"--mults", "1, 1", "--channels", "4"}}),
       HasSubstr("the workers of this job differ in mults: 1, 1 (rank 1), 1, 2 (rank 0)"));
+}
+
+/// On one host too, where nothing is sent that could be encrypted.
+TEST_F(MembersDiffer, InWhetherTheyEncrypt) {
+  EXPECT_THAT(Refusal("cnnA", {{"--encrypt_gradients"}, {}}, /*status=*/1),
+              HasSubstr("does not encrypt what it sends, this rank does: give --encrypt_gradients to all"));
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tests/trainers/run/train_loop_fixture.h"
+#include "trainers/run/best_weights.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -247,6 +248,23 @@ TEST_F(LeaseWaitTest, CheckpointsAndEvaluationsWaitToo) {
   }
 }
 
+/// Its files may take long to be written: the thread that writes them asks once more before it gives the
+/// checkpoint its name.
+TEST_F(LeaseWaitTest, ACheckpointThatIsWrittenWhenTheLeaseIsOverIsNotPublished) {
+  const at::Tensor reference = TrainAlone();
+  options_.checkpoint_steps = 4;
+  options_.keep_checkpoints = 10;
+  std::atomic<int> asked = 0;
+  const auto hook = [&](ThreadMembership& self, int64_t steps) {
+    if (steps == 4) self.LoseServiceElsewhere([&] { ++asked; });
+  };
+  const std::vector<MemberResult> results = TrainAll(1, "late", {{0, hook}});
+  ExpectComplete(results[0]);
+  ExpectSameRun("late", results[0].weight, reference);
+  EXPECT_GE(asked, 1);
+  for (int64_t step = 1; step <= 12; ++step) EXPECT_FALSE(Saved("late", step)) << step;
+}
+
 TEST_F(LeaseWaitTest, WhoIsToGoMeanwhileSavesNothingAndSaysSo) {
   const at::Tensor reference = TrainAlone();
   const auto look = [](ThreadMembership& self, int looks) {
@@ -265,6 +283,19 @@ TEST_F(LeaseWaitTest, WhoIsToGoMeanwhileSavesNothingAndSaysSo) {
     ExpectComplete(result);
     ExpectSameRun("gone", result.weight, reference);
   }
+}
+
+/// Between an evaluation that the other has taken part in and its weights' file.
+TEST_F(LeaseWaitTest, BestWeightsThatAWriterHasNotWrittenBeforeItWentAreKept) {
+  options_.schedule.base = 0;  // no later epoch is better
+  const auto look = [](ThreadMembership& self, int looks) {
+    if (looks == kLooks) self.Drain();
+  };
+  const std::vector<MemberResult> results = TrainAll(2, "best", {{0, Member(0, 6, look)}});
+  ASSERT_TRUE(results[0].outcome.ok()) << results[0].outcome.status();
+  EXPECT_FALSE(results[0].outcome->complete);
+  ExpectComplete(results[1]);
+  EXPECT_TRUE(HoldsBest(folder_.File("best"), 6));
 }
 
 }  // namespace

@@ -102,6 +102,11 @@ bool FakeNetwork::IsBroken(int rank) const {
   return ranks_[static_cast<size_t>(rank)].broken || ranks_[static_cast<size_t>(rank)].aborted;
 }
 
+int FakeNetwork::garbage() const {
+  const MutexLock lock(mu_);
+  return garbage_;
+}
+
 Duration FakeNetwork::DelayOf(int rank) const {
   const MutexLock lock(mu_);
   return ranks_[static_cast<size_t>(rank)].delay;
@@ -118,12 +123,15 @@ std::optional<at::Tensor> FakeNetwork::Sum(int rank, size_t sum, const at::Tenso
   if (!ranks_[self].aborted) sums_[sum][self] = own.clone();
   changed_.NotifyAll();
   at::Tensor total = at::zeros_like(own);
+  bool whole = true;
   for (size_t other = 0; other < ranks_.size(); ++other) {
     while (!HasPosted(sum, other) && !ranks_[self].aborted && !gone) changed_.Wait(mu_);
     if (gone) return std::nullopt;
     const std::optional<at::Tensor>& posted = sums_[sum][other];
+    whole = whole && posted;
     total += posted && !ranks_[self].aborted ? *posted : at::full_like(own, kGarbage);
   }
+  garbage_ += whole || ranks_[self].aborted ? 0 : 1;
   return total;
 }
 

@@ -29,6 +29,8 @@ class FakeNetwork : public std::enable_shared_from_this<FakeNetwork> {
   void Delay(int rank, Duration delay);
   /// Its device reports an error, and goes on otherwise.
   void Break(int rank);
+  /// How often a sum has come to something else for a rank that had not aborted.
+  int garbage() const;
 
  private:
   friend class FakeDevice;
@@ -52,6 +54,7 @@ class FakeNetwork : public std::enable_shared_from_this<FakeNetwork> {
   Condition changed_;
   std::vector<Rank> ranks_ ABSL_GUARDED_BY(mu_);
   std::vector<Posted> sums_ ABSL_GUARDED_BY(mu_);
+  int garbage_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace mtrun::trainers::testing

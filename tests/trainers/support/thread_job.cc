@@ -99,13 +99,22 @@ absl::Status ThreadMembership::Regroup(const absl::Status& why) {
 
 void ThreadMembership::LoseService(std::function<void()> look) {
   look_ = std::move(look);
-  thread_ = std::this_thread::get_id();
   lease_.Set(generation_, BootNow());  // last: who saves checkpoints asks on a thread of its own
 }
 
+void ThreadMembership::LoseServiceElsewhere(std::function<void()> asked) {
+  asked_elsewhere_ = std::move(asked);
+  over_elsewhere_ = true;
+}
+
 bool ThreadMembership::lease_is_over() const {
+  const bool own = std::this_thread::get_id() == thread_;
+  if (!own && over_elsewhere_) {
+    asked_elsewhere_();
+    return true;
+  }
   const bool over = lease_.Over(0, BootNow());
-  if (over && std::this_thread::get_id() == thread_) look_();
+  if (over && own) look_();
   return over;
 }
 
@@ -117,7 +126,8 @@ void ThreadMembership::ReportProgress(int64_t epoch, int64_t step, int64_t sampl
 
 absl::Status ThreadMembership::ReportDone(int64_t step) {
   done_ = step;
-  return absl::OkStatus();
+  const auto answer = std::exchange(answer_done_, nullptr);
+  return answer ? answer() : absl::OkStatus();
 }
 
 }  // namespace mtrun::trainers::testing

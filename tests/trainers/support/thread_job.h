@@ -2,6 +2,7 @@
 // launcher, agents or processes. A generation begins when all members that there are wait for it.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -82,6 +83,10 @@ class ThreadMembership final : public Membership {
   /// Its lease is over until FindService; `look` is called each time that the member finds it so.
   void LoseService(std::function<void()> look);
   void FindService() { lease_.Set(generation_, std::nullopt); }
+  /// To other threads than the member's its lease is over from now on; each question of theirs calls `asked`.
+  void LoseServiceElsewhere(std::function<void()> asked);
+  /// `answer` is what its next ReportDone comes to.
+  void AnswerDone(std::function<absl::Status()> answer) { answer_done_ = std::move(answer); }
 
   const Assignment& assignment() const override { return assignment_; }
   uint64_t generation() const override { return generation_; }
@@ -112,10 +117,12 @@ class ThreadMembership final : public Membership {
   std::shared_ptr<FakeNetwork> network_;
   TimePoint entered_at_;
   bool over_ = false, drains_ = false;
-  std::function<void()> look_;
-  std::thread::id thread_;  // that lost the service: the member's
+  std::function<void()> look_, asked_elsewhere_;
+  std::atomic<bool> over_elsewhere_ = false;
+  const std::thread::id thread_ = std::this_thread::get_id();  // the member's
   LeasePage lease_ = *LeasePage::Make();
   std::optional<int64_t> done_;
+  std::function<absl::Status()> answer_done_;
 };
 
 }  // namespace mtrun::trainers::testing
