@@ -146,6 +146,13 @@ class PropertiesTest(FolderTest):
         self.assertTrue(found[0].endswith("\n    Traceback\n    KeyError: 3"), found)
         self.assertEqual(properties.last_words("node3 is lost"), "")
 
+    def test_who_ends_because_its_group_broke_is_hit_by_what_hit_others(self):
+        reason = "rank 3 (local 1, pid 7) on node2: exit code {}, log node2:/log; restart 1 of 9"
+        died = {"kind": "node", "node": 0, "from": 7.0, "to": 7.1}
+        for status, unexplained in ((1, 1), (75, 0)):
+            evidence = self.evidence({"event": "generation_dissolved", "time": wall(10), "generation": 1, "reason": reason.format(status)})
+            self.assertEqual(len(list(properties.alarms_have_causes(evidence, [died]))), unexplained)
+
     def test_an_alarm_has_a_cause(self):
         evidence = self.evidence({"event": "generation_dissolved", "time": wall(10), "generation": 1,
                                   "reason": "node2 is lost: no heartbeat for 1.5 s"})

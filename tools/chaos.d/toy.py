@@ -18,6 +18,7 @@ import time
 STEP_SECONDS = 0.1
 RETRY_SECONDS = 0.2
 BROKEN_SECONDS = 2.0  # a death is news from the agent; without any the group says that it is broken
+BROKEN_STATUS = 75    # of an ordinary worker that ends for that: somebody else's fault (properties.py)
 
 COOPERATIVE = sys.argv[1] == "cooperative"
 HOST = socket.gethostname()
@@ -152,7 +153,8 @@ class Group:
         if self.broken and now - self.broken > BROKEN_SECONDS:
             self.broken = now
             if not COOPERATIVE:
-                sys.exit("the group is broken")
+                print("the group is broken", file=sys.stderr)
+                sys.exit(BROKEN_STATUS)
             self.worker.say("broken", generation=self.given["generation"], why="a peer hung up")
         if self.rank:
             return self.answer()
