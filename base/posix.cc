@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -162,7 +163,8 @@ absl::Status WriteFront(int fd, std::string& bytes) {
 }
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents) {
-  const std::string beside = absl::StrCat(path, ".", getpid(), ".new");
+  static std::atomic<uint64_t> count = 0;  // threads may write one path at a time
+  const std::string beside = absl::StrCat(path, ".", getpid(), "-", count++, ".new");
   if (absl::Status written = WriteNewFile(beside, contents); !written.ok()) {
     unlink(beside.c_str());
     return written;

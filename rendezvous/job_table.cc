@@ -172,6 +172,9 @@ bool JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& 
   if (const auto& outcome = job.outcome()) {
     ended_.push_back(Ended{job_id, EndOf(job), *outcome});
     if (ended_.size() > kMaxRemembered) ended_.pop_front();
+    for (Forgotten& forgotten : forgotten_) {
+      if (forgotten.job_id == job_id && forgotten.run == job.incarnation()) forgotten.run = 0;
+    }
   } else if (job.last_number() > 0) {
     // It goes on at another service: who comes to the endpoint next must not begin another run beside it.
     const bool at_endpoint = options_.role.embedded && !options_.role.standby;

@@ -279,6 +279,9 @@ void JobMachine::Dissolve(const std::string& reason, bool graceful) {
 }
 
 void JobMachine::End(JobOutcome outcome, TimePoint now) {
+  // What ends here was in no generation: it is not the end of a run that is only known by name, whose nodes
+  // may be cut off.
+  if (!generation_.known()) run_.Become(NewIncarnation(options_.seed, settings_.job_id));
   failing_.reset();
   reason_ = WhyEnded(outcome);
   effects_.LogTold(absl::StrCat("job ended: ", rendezvous::Describe(outcome)));

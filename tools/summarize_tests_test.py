@@ -141,6 +141,13 @@ class SummarizeTest(unittest.TestCase):
         self.ctest(PASS)
         self.ends("2 passed, 0 failed, 0 skipped", 0, some=True)
 
+    def test_a_name_is_not_missed_where_nothing_was_to_run_or_to_be_built(self):
+        self.write("expected", "")
+        self.write("check.ok", "")
+        self.ends("1 passed, 0 failed, 0 skipped", 0, some=True)
+        self.write("build-release.failed", "no compiler")
+        self.ends("1 passed, 1 failed, 0 skipped", 1, some=True)
+
     def test_nothing_that_passed_is_no_success(self):
         self.ctest("")
         self.ends("0 passed, 0 failed, 0 skipped", 1)

@@ -15,7 +15,7 @@
 namespace mtrun::launcher {
 namespace {
 
-constexpr char kGreeting[] = "mtrun-over-ssh-1 ";
+constexpr char kGreeting[] = "mtrun-over-ssh-2 ", kAnyGreeting[] = "mtrun-over-ssh-";
 constexpr std::string_view kEnd("\0mtrun ended ", 13);  // the nonce and the status follow
 constexpr size_t kStatusDigits = 3, kLongestLine = 64, kLongestGreeting = 4096;
 
@@ -174,8 +174,11 @@ std::optional<Greeting> HostOutput::TakeGreeting() {
     const std::string line = pending_.substr(0, end);
     pending_.erase(0, end + 1);
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
-    if (!absl::StartsWith(line, kGreeting) || words.size() != 4) continue;
+    if (!absl::StartsWith(line, kAnyGreeting) || words.size() != 4) continue;
     greeted_ = true;
+    if (!absl::StartsWith(line, kGreeting))  // its orders are not these
+      return Greeting{absl::StrCat(FromWord(words[1]), " (an earlier or later one)"), FromWord(words[2]),
+                      FromWord(words[3])};
     return Greeting{FromWord(words[1]), FromWord(words[2]), FromWord(words[3])};
   }
   // Of a longer line an end is kept that cannot be taken for a beginning.

@@ -34,7 +34,7 @@ constexpr auto kPauseWithoutFiles = std::chrono::milliseconds(100);
 constexpr auto kComplaintPause = std::chrono::seconds(1);
 constexpr auto kGreetingPatience = std::chrono::seconds(10);
 // PyTorch clones a store for process groups of some kinds: a worker may have dozens of connections.
-constexpr size_t kClientsAWorker = 64, kClientsBesides = 64;
+constexpr size_t kClientsAWorker = 64, kClientsBesides = 64, kFilesBesides = 512;
 constexpr size_t kHeldAWorker = 64 << 20, kHeldBesides = size_t{1} << 30;
 constexpr size_t kMostUnsent = 1 << 20;  // from a client that does not read its answers nothing more is read
 
@@ -326,9 +326,11 @@ void Client::Close() {
 
 }  // namespace
 
-TcpStoreServer::Options TcpStoreServer::OptionsFor(int workers, bool this_machine_only) {
+TcpStoreServer::Options TcpStoreServer::OptionsFor(int workers, bool this_machine_only, size_t file_limit) {
   const auto count = static_cast<size_t>(workers);
-  const size_t files = std::max(FileLimit() / 2, kClientsBesides);
+  // Half of the files, and more where two connections a worker, which programs need, take more.
+  const size_t needed = kClientsBesides + 2 * count, spare = file_limit - std::min(file_limit, kFilesBesides);
+  const size_t files = std::max({file_limit / 2, kClientsBesides, std::min(needed, spare)});
   return {.this_machine_only = this_machine_only,
           .most_clients = std::min(kClientsBesides + count * kClientsAWorker, files),
           .most_held = kHeldBesides + count * kHeldAWorker};

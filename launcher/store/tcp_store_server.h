@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/file_limit.h"
 #include "base/posix.h"
 
 namespace mtrun::launcher {
@@ -21,7 +22,7 @@ class TcpStoreServer {
         size_t{1} << 30;  // bytes of what clients have begun to say and have not read, all told
   };
   /// For a job of so many workers: whoever reaches the port may open connections.
-  static Options OptionsFor(int workers, bool this_machine_only);
+  static Options OptionsFor(int workers, bool this_machine_only, size_t file_limit = FileLimit());
 
   /// `socket` is bound, and may listen already.
   static absl::StatusOr<std::unique_ptr<TcpStoreServer>> Start(UniqueFd socket, Options options);

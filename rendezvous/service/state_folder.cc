@@ -281,9 +281,13 @@ void NoteEnd(const std::string& folder, const std::string& endpoint, const Remem
   const std::string path = PathOf(folder, endpoint, end.job_id);
   const absl::StatusOr<Kept> kept = Read(path);
   if (!kept.ok() || kept->job.generation.incarnation != end.run.incarnation) return;
-  const absl::Status written =
-      WriteFileAtomically(PathOf(folder, endpoint, end.job_id, kEndEnding), EncodeEnd(endpoint, end));
-  if (!written.ok()) log::Warning("how the job ended is not written down: ", written.message());
+  // A service of this very process may be just about to do all of it.
+  const std::string beside = PathOf(folder, endpoint, end.job_id, kEndEnding);
+  const absl::StatusOr<KeptEnd> there = ReadEnd(beside);
+  if (!there.ok() || there->end.run.incarnation != end.run.incarnation) {
+    const absl::Status written = WriteFileAtomically(beside, EncodeEnd(endpoint, end));
+    if (!written.ok()) log::Warning("how the job ended is not written down: ", written.message());
+  }
   std::error_code error;
   fs::remove(path, error);
 }

@@ -125,7 +125,10 @@ void SessionCore::JudgeEnd(TimePoint now, std::vector<Notice>& notices) {
   retry_.AttemptFailed(now);
   // One that was there a moment ago may just be restarting; then its host answers.
   if (!was_welcomed || silent) services_.MoveOn();
-  const bool proven = !options_.insecure && JudgeCredentials(where, status, /*insecure=*/false).ok();
+  // Without a token there is nothing to prove: what a rendezvous service says counts.
+  const bool of_service = status.error_code() != grpc::StatusCode::UNIMPLEMENTED;
+  const bool proven =
+      JudgeCredentials(where, status, options_.insecure).ok() && (!options_.insecure || of_service);
   JudgeRefused(where, JudgeRefusal(where, status, options_.insecure), proven, notices);
   if (options_.insecure && !was_welcomed && MayExpectTls(status)) tls_doubt_ = where;
 }

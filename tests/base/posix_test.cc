@@ -69,6 +69,18 @@ TEST_F(PosixTest, AtomicWriteReplacesAndLeavesNothingBeside) {
   EXPECT_EQ(files, 1);
 }
 
+TEST_F(PosixTest, ThreadsMayWriteOnePathAtATime) {
+  const std::string path = folder_ + "/one";
+  const auto write = [&path](char what, size_t size) {
+    for (int i = 0; i < 200; ++i) EXPECT_TRUE(WriteFileAtomically(path, std::string(size, what)).ok());
+  };
+  std::thread other([&] { write('a', 7000); });
+  write('b', 100);
+  other.join();
+  const std::string text = *ReadFile(path);
+  EXPECT_TRUE(text == std::string(7000, 'a') || text == std::string(100, 'b')) << text.size();
+}
+
 TEST_F(PosixTest, FailedAtomicWriteKeepsTheOldFileAndNamesThePath) {
   const std::string path = folder_ + "/taken";
   ASSERT_TRUE(MakeFolders(path + "/inside").ok());  // a folder that is not empty cannot be replaced by a file

@@ -1,4 +1,5 @@
 // Runs that ended before the service began: what was written down of them.
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "rendezvous/job_table.h"
 #include "tests/rendezvous/job_values.h"
@@ -64,6 +65,49 @@ TEST_F(JobTableEndsTest, AMembershipOfARunThatIsOverIsNotWaitedFor) {
   table_.Remember({{"a", {over, {}}}}, {End(true)});
   EXPECT_TRUE(Runs("node5"));
   EXPECT_NE(table_.jobs().at("a").incarnation(), 7u);
+}
+
+/// The nodes of a run were all cut off; who comes meanwhile, and goes before there is a generation, ends
+/// nothing of it.
+TEST_F(JobTableEndsTest, WhoWasInNoGenerationDoesNotEndARun) {
+  ASSERT_TRUE(Runs("node1"));
+  const Assignment first = *table_.RunningIn("a");
+  TimePoint now;
+  for (int second = 0; second < 60; ++second) table_.Tick(now += std::chrono::seconds(1));
+  ASSERT_TRUE(table_.jobs().empty());
+  const auto say = [&](const AgentEvent& event) {
+    table_.Step("a", Event{"node2", AgentSaid{event, {}, {}}}, now);
+  };
+  Hears<Waiting>("node2", 0);
+  say(Leaving{"Ctrl-C"});
+  EXPECT_FALSE(Hears<JobEnded>("node1", first.incarnation, first.generation));
+  EXPECT_TRUE(table_.Has("a", "node1"));
+}
+
+/// However many other jobs have ended since.
+TEST_F(JobTableEndsTest, ARunThatWentOnAndEndedDoesNotGoOnAgain) {
+  ASSERT_TRUE(Runs("node1"));
+  const uint64_t run = table_.RunningIn("a")->incarnation;
+  TimePoint now;
+  for (int second = 0; second < 60; ++second) table_.Tick(now += std::chrono::seconds(1));
+  ASSERT_TRUE(Runs("node2"));
+  EXPECT_EQ(table_.RunningIn("a")->incarnation, run);
+  const auto end = [&](const std::string& job, const std::string& node) {
+    table_.Step(
+        job, Event{node, AgentSaid{WorkersFinished{table_.RunningIn(job)->generation, false}, {}, {}}}, now);
+    table_.Step(job, Event{node, AgentSaid{Leaving{"done"}, {}, {}}}, now);
+  };
+  end("a", "node2");
+  for (size_t i = 0; i < JobTable::kMaxRemembered; ++i) {
+    const std::string job = absl::StrCat("job", i);
+    StreamOpened opened;
+    opened.settings.job_id = job;
+    table_.Step(job, Event{"node1", opened}, now);
+    table_.Step(job, Event{"node1", AgentSaid{OfferSent{MakeOffer("node1")}, {}, {}}}, now);
+    end(job, "node1");
+  }
+  ASSERT_TRUE(Runs("node3"));
+  EXPECT_NE(table_.RunningIn("a")->incarnation, run);
 }
 
 /// Newcomers that were sent away came back, and found the ended run remembered: again and again.

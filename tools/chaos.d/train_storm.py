@@ -168,6 +168,8 @@ class TrainStorm(faults.Faults):
         problems = self.problems + [f"run {number}: {problem}" for number, each in enumerate(found) for problem in each.problems]
         if self.args.each > 1 and not sum(each.row[3] for each in found if each.row[3] != "-"):
             problems.append("of no change of generation it could be said how many steps were taken again")
+        for problem in problems[:20]:
+            print("  " + problem)
         wanted = list(self.counts()) + (["spare"] if self.args.spares and self.args.each > 1 else [])
         scarce = schedule.scarce(counts, wanted, self.args.each)
         if scarce:

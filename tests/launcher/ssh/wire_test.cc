@@ -74,6 +74,13 @@ TEST(WireTest, TheGreetingStandsAmongWhatTheShellPrints) {
   EXPECT_EQ(piece.greeting, greeting);
   EXPECT_EQ(piece.output, "rank 0\n");
   EXPECT_EQ(output.Feed("more").output, "more");
+  // One of another protocol reads no order of this one: it is not to be taken for an equal, whatever its
+  // version.
+  HostOutput other;
+  const auto named = other.Feed("mtrun-over-ssh-1 0.2.0 node1 10.0.0.1\n").greeting;
+  ASSERT_TRUE(named.has_value());
+  EXPECT_NE(named->version, greeting.version);
+  EXPECT_EQ(named->version.substr(0, 6), "0.2.0 ");
   const Greeting bare = {.version = "1", .host = "", .address = ""};
   EXPECT_EQ(HostOutput().Feed(Encode(bare)).greeting, bare);
   EXPECT_EQ(HostOutput().Feed(std::string(100'000, 'x') + Encode(bare)).greeting, bare);

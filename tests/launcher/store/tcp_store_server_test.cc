@@ -200,7 +200,13 @@ TEST(TcpStoreServerOptions, GrowWithTheJob) {
   EXPECT_GE(one.most_clients, 64u);
   EXPECT_GT(two.most_held, one.most_held);
   EXPECT_TRUE(two.this_machine_only);
-  EXPECT_LE(TcpStoreServer::OptionsFor(1 << 20, false).most_clients, std::max<size_t>(FileLimit() / 2, 64));
+  const auto most = [](int workers, size_t files) {
+    return TcpStoreServer::OptionsFor(workers, false, files).most_clients;
+  };
+  EXPECT_EQ(most(1, 1024), 128u);
+  EXPECT_EQ(most(64, 4096), 2048u) << "half of the files";
+  EXPECT_GE(most(2056, 4096), 2056u) << "each has one at least";
+  EXPECT_EQ(most(1 << 20, 20'000), 20'000u - 512);
 }
 
 }  // namespace

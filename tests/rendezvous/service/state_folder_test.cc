@@ -127,6 +127,13 @@ TEST_F(StateFolderTest, OfARunThatHasEndedElsewhereItsEndIsKept) {
   NoteEnd(path(), "node1:29400", end);
   EXPECT_THAT(Load(), IsEmpty());
   EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), ElementsAre(end));
+  // What a service has written down stays: it knows more of its generations.
+  { StateFolder(path(), "node1:29400").Keep("job", ended.generation, ended.verified); }
+  RememberedEnd lower = end;
+  lower.run.last_number = 3;
+  NoteEnd(path(), "node1:29400", lower);
+  EXPECT_THAT(Load(), IsEmpty());
+  EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), ElementsAre(end));
 }
 
 TEST_F(StateFolderTest, MachinesThatShareAHomeKeepTheirFilesApart) {
