@@ -28,7 +28,6 @@ namespace mtrun::e2e {
 class LivenessTest : public NetworkTest {
  protected:
   static constexpr int kPerNode = 2;  // workers
-  static constexpr double kRoom = 3;  // seconds that a loaded machine may take beyond a bound
 
   /// A line of a worker's record. Times are seconds of the monotonic clock.
   struct Record {

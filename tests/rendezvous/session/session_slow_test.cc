@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/rendezvous.grpc.pb.h"
 #include "tests/rendezvous/session/test_agent.h"
@@ -77,12 +78,23 @@ TEST(SessionSlow, WhereAllServicesOfAListAreSlowOneIsJoined) {
   EXPECT_TRUE(agent.AwaitConnections(1));
 }
 
+/// After 1.5 s it would be given up: where a loaded machine has made almost so much of the second, that says
+/// nothing, and there is another.
 TEST(SessionSlow, AStreamThatIsThereOutlivesASecondOfSilence) {
-  SlowService service(milliseconds(0));
-  TestAgent agent("node1", OptionsOf(service.endpoint(), Nowhere()));
-  ASSERT_TRUE(agent.AwaitConnections(1));
-  std::this_thread::sleep_for(milliseconds(1000));  // heartbeats are not answered
-  EXPECT_EQ(service.hellos(), 1);
+  Duration took = Duration::max();
+  for (int tries = 0; tries < 10 && took >= milliseconds(1400); ++tries) {
+    SlowService service(milliseconds(0));
+    const TimePoint begin = MonotonicNow();
+    TestAgent agent("node1", OptionsOf(service.endpoint(), Nowhere()));
+    ASSERT_TRUE(agent.AwaitConnections(1));
+    std::this_thread::sleep_for(milliseconds(1000));  // heartbeats are not answered
+    const int hellos = service.hellos();
+    took = MonotonicNow() - begin;
+    if (took < milliseconds(1400)) {
+      EXPECT_EQ(hellos, 1);
+    }
+  }
+  EXPECT_LT(took, milliseconds(1400)) << "ten seconds and none of them was one";
 }
 
 TEST(SessionSlow, AServiceOfAListThatFallsSilentIsLeftForTheNextOne) {
