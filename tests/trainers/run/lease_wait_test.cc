@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tests/trainers/run/train_loop_fixture.h"
+#include "trainers/run/best_weights.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -282,6 +283,19 @@ TEST_F(LeaseWaitTest, WhoIsToGoMeanwhileSavesNothingAndSaysSo) {
     ExpectComplete(result);
     ExpectSameRun("gone", result.weight, reference);
   }
+}
+
+/// Between an evaluation that the other has taken part in and its weights' file.
+TEST_F(LeaseWaitTest, BestWeightsThatAWriterHasNotWrittenBeforeItWentAreKept) {
+  options_.schedule.base = 0;  // no later epoch is better
+  const auto look = [](ThreadMembership& self, int looks) {
+    if (looks == kLooks) self.Drain();
+  };
+  const std::vector<MemberResult> results = TrainAll(2, "best", {{0, Member(0, 6, look)}});
+  ASSERT_TRUE(results[0].outcome.ok()) << results[0].outcome.status();
+  EXPECT_FALSE(results[0].outcome->complete);
+  ExpectComplete(results[1]);
+  EXPECT_TRUE(HoldsBest(folder_.File("best"), 6));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "tests/trainers/support/packed_set.h"
 #include "tests/trainers/support/trainer_program.h"
 #include "trainers/tasks/classifier.h"
@@ -72,13 +73,13 @@ MemberResult TrainLoopTest::Train(ThreadJob& job, int member, const std::string&
                                .not_of_run = {}},
                   .settings = "toy:\n",
                   .step_source = mutants_.count(member) != 0 ? mutants_.at(member) : nullptr,
-                  .finish =
-                      [this](const TrainState&, const RunReport& report) {
-                        const MutexLock lock(mu_);
-                        reports_.push_back(report);
-                        ++finished_;
-                        return absl::OkStatus();
-                      }},
+                  .finish = [this](const TrainState&, const RunReport& report) -> absl::Status {
+                    if (on_results_) MT_RETURN_IF_ERROR(on_results_());
+                    const MutexLock lock(mu_);
+                    reports_.push_back(report);
+                    ++finished_;
+                    return absl::OkStatus();
+                  }},
                  membership, progress, MonotonicNow());
   result.outcome = loop.Run();
   result.weight = net->weight.detach().clone();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <latch>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -118,6 +119,38 @@ TEST_F(TrainLoopTest, TheBestWeightsAreTestedWhoeverWritesInTheEnd) {
   ASSERT_EQ(reports_.size(), 1u);
   EXPECT_EQ(reports_[0].best_epoch, 1);
   EXPECT_EQ(reports_[0].tested_epoch, 1);
+}
+
+/// Who writes the run's files is away while the other one ends the run by itself, and back before the job has
+/// ended: with the same state, and without having heard that the results are there.
+TEST_F(TrainLoopTest, ResultsThatOneMemberKnowsToBeThereAreNotWrittenAgain) {
+  ThreadJob job({0, 1});
+  std::latch ended(1);
+  const ThreadMembership* writer = nullptr;
+  const auto leaves = [&writer](ThreadMembership& self, int64_t) { writer = &self; };
+  on_results_ = [&, gone = false]() mutable -> absl::Status {
+    if (std::exchange(gone, true)) return absl::OkStatus();
+    writer->BreakGroup();
+    job.Gone(0);
+    ended.wait();
+    return absl::UnavailableError("it was away");
+  };
+  const auto stays = [&](ThreadMembership& self, int64_t steps) {
+    if (steps != 12) return;
+    self.AnswerDone([&] {
+      job.Join(0);
+      ended.count_down();
+      return absl::UnavailableError("a member is back");
+    });
+  };
+  MemberResult second;
+  std::thread other([&] { second = Train(job, 1, "away", stays); });
+  const MemberResult first = Train(job, 0, "away", leaves);
+  other.join();
+  ExpectComplete(first);
+  ExpectComplete(second);
+  EXPECT_EQ(job.generation(), 3u);
+  EXPECT_EQ(finished_, 1);
 }
 
 TEST_F(TrainLoopTest, ANewcomerReceivesTheRun) {

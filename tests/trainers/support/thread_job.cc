@@ -126,7 +126,8 @@ void ThreadMembership::ReportProgress(int64_t epoch, int64_t step, int64_t sampl
 
 absl::Status ThreadMembership::ReportDone(int64_t step) {
   done_ = step;
-  return absl::OkStatus();
+  const auto answer = std::exchange(answer_done_, nullptr);
+  return answer ? answer() : absl::OkStatus();
 }
 
 }  // namespace mtrun::trainers::testing

@@ -85,6 +85,8 @@ class ThreadMembership final : public Membership {
   void FindService() { lease_.Set(generation_, std::nullopt); }
   /// To other threads than the member's its lease is over from now on; each question of theirs calls `asked`.
   void LoseServiceElsewhere(std::function<void()> asked);
+  /// `answer` is what its next ReportDone comes to.
+  void AnswerDone(std::function<absl::Status()> answer) { answer_done_ = std::move(answer); }
 
   const Assignment& assignment() const override { return assignment_; }
   uint64_t generation() const override { return generation_; }
@@ -120,6 +122,7 @@ class ThreadMembership final : public Membership {
   const std::thread::id thread_ = std::this_thread::get_id();  // the member's
   LeasePage lease_ = *LeasePage::Make();
   std::optional<int64_t> done_;
+  std::function<absl::Status()> answer_done_;
 };
 
 }  // namespace mtrun::trainers::testing
