@@ -173,6 +173,12 @@ class VerifyTest(unittest.TestCase):
         self.run_of(steps(range(10)) + late + steps(range(10, STEPS)))
         self.assertIn("2 lines of a generation behind a higher one's do not count", self.verify(0))
 
+    def test_a_late_writer_where_there_may_be_none(self):
+        self.run_of(steps())
+        self.verify(0, "--no_late")
+        self.run_of(steps(range(10)) + [step(7, generation=1, world=2, loss="9", late=True)] + steps(range(10, STEPS)))
+        self.rejected("generations fall: 1 lines", "--no_late")
+
     def test_a_writer_that_continues_after_a_late_line(self):
         late = [step(7, generation=1, world=2, loss="9")]
         self.run_of(steps(range(10)) + late + steps(range(10, STEPS), generation=3))

@@ -132,7 +132,7 @@ TEST_F(ElasticTrainingTest, SurvivorsKeepTheirProcessAndADrainSavesARunThatResum
   EXPECT_EQ(training->Wait(), 143) << training->Text();
   EXPECT_THAT(training->Text(),
               AllOf(HasSubstr("stopped at step "), HasSubstr("the same command continues from")));
-  ExpectExactlyOnce({"long"}, /*partial=*/true);
+  ExpectExactlyOnce({"long"}, {"--partial"});
 
   const auto losses = Losses("long");
   const int epochs = static_cast<int>(losses.size()) / kStepsPerEpoch + 2;
@@ -200,7 +200,7 @@ TEST_F(ElasticTrainingTest, NodesJoinAndLeaveWhileTheOthersTrain) {
   EXPECT_EQ(Workers(), before);
   first->Signal(SIGTERM);
   EXPECT_EQ(first->Wait(), 143) << first->Text();
-  ExpectExactlyOnce({"nodes"}, /*partial=*/true);
+  ExpectExactlyOnce({"nodes"}, {"--partial"});
 }
 
 /// 1 -> 4 -> 2 -> 3 nodes while a network trains that has more state than weights.
@@ -281,7 +281,7 @@ TEST_F(ElasticTrainingTest, ANodeWithOtherSettingsIsSentAwayAlone) {
   EXPECT_EQ(first->Wait(), 143) << first->Text();
   EXPECT_EQ(std::set<pid_t>(), Workers());
   EXPECT_EQ(before.size(), 1u);
-  ExpectExactlyOnce({"nodes"}, /*partial=*/true);
+  ExpectExactlyOnce({"nodes"}, {"--partial"});
 }
 
 /// Two workers hold, because the other node is gone; then the one with the lower local rank dies, and its

@@ -55,6 +55,7 @@ TEST_F(LeasedTrainingTest, AMemberThatIsCutOffAndTheSpareThatTakesOverNeverCommi
   EXPECT_EQ(spare->Wait(), 0) << spare->Text();
   EXPECT_EQ(member->Wait(), 0) << member->Text();
   ExpectUndisturbed("run", kEpochs);
+  ExpectExactlyOnce({"run"}, {"--no_late"});
 }
 
 TEST_F(LeasedTrainingTest, AServiceThatIsAwayForLongerThanALeasePausesTheRunAndNothingElse) {

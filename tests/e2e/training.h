@@ -77,11 +77,11 @@ class TrainingRuns : public LauncherTest {
     ExpectExactlyOnce({run});
   }
 
-  void ExpectExactlyOnce(const std::vector<std::string>& runs, bool partial = false) {
+  /// `flags`: of tools/verify_ledger.
+  void ExpectExactlyOnce(const std::vector<std::string>& runs, const std::vector<std::string>& flags = {}) {
     std::vector<std::string> command = {"python3", support::TestFile("../tools/verify_ledger")};
     for (const std::string& run : runs) command.push_back(folder_.File(run));
-    if (partial) command.push_back("--partial");
-    Program verify(command);
+    Program verify(Words(command, flags));
     EXPECT_EQ(verify.Wait(), 0) << verify.Text();
   }
 
