@@ -143,9 +143,8 @@ absl::Status FileTree::AddEntry(ArchiveReader& reader, const Level& level) {
     place.kind = Kind::kPart;
   } else if (reader.is_zip()) {
     place = {.offset = reader.header_at(), .holder = level.holder, .kind = Kind::kZipEntry};
-    if (bytes < 0) {
-      const auto drop = [](std::string_view) { return absl::OkStatus(); };
-      MT_ASSIGN_OR_RETURN(bytes, reader.ReadPieces(kMaxFile, drop));
+    if (bytes < 0) {  // one that is damaged is for Read to name, and no reason to refuse the others
+      MT_ASSIGN_OR_RETURN(bytes, reader.Measure(kMaxFile));
     }
   } else if (reader.contents_at() < 0) {
     MT_ASSIGN_OR_RETURN(const ByteRange range, contents_.Spool(reader, kMaxFile));
