@@ -209,6 +209,10 @@ TEST_F(ImageSourcesTest, ASourceOfOneSplitMayHaveAFolderOfIt) {
   Entries train, val;
   for (const auto& [name, bytes] : Tree("set/"))
     (name.rfind("set/train/", 0) == 0 ? train : val).emplace_back(name, bytes);
+  for (Entries* entries : {&train, &val}) {  // what listing passes over hides no split folder
+    entries->emplace_back("__MACOSX/val/c/._a.jpg", "x");
+    entries->emplace_back("README.txt", "x");
+  }
   test::WriteArchive(folder_ / "train.zip", train);
   test::WriteArchive(folder_ / "val.tar.gz", val);
   for (const char* source : {"apart", "apart/train", "train.zip"}) {
