@@ -179,8 +179,9 @@ absl::StatusOr<bool> ArchiveReader::Next() {
   return true;
 }
 
-absl::StatusOr<int64_t> ArchiveReader::ReadPieces(int64_t limit,
-                                                  const std::function<absl::Status(std::string_view)>& take) {
+/// Contents that do not fit their checksum end it with an error where they are `checked`.
+absl::StatusOr<int64_t> ArchiveReader::Walk(int64_t limit, bool checked,
+                                            const std::function<absl::Status(std::string_view)>& take) {
   static const std::string& zeros = *new std::string(kZeros, '\0');
   if (bytes_ > limit) return TooLarge(limit);
   int64_t sum = 0;
@@ -190,7 +191,8 @@ absl::StatusOr<int64_t> ArchiveReader::ReadPieces(int64_t limit,
   for (;;) {
     const int result = archive_read_data_block(archive_.get(), &block, &size, &offset);
     if (result == ARCHIVE_EOF) return sum;
-    if (result != ARCHIVE_OK) return Failure();  // of a zip entry's wrong checksum it only warns
+    // Of a zip entry's wrong checksum it only warns, with the last block.
+    if (result != ARCHIVE_OK && (checked || result != ARCHIVE_WARN)) return Failure();
     if (offset < sum || offset > limit || static_cast<int64_t>(size) > limit - offset) return TooLarge(limit);
     while (sum < offset) {
       const int64_t gap = std::min(offset - sum, static_cast<la_int64_t>(kZeros));
@@ -200,6 +202,15 @@ absl::StatusOr<int64_t> ArchiveReader::ReadPieces(int64_t limit,
     MT_RETURN_IF_ERROR(take({static_cast<const char*>(block), size}));
     sum += static_cast<int64_t>(size);
   }
+}
+
+absl::StatusOr<int64_t> ArchiveReader::ReadPieces(int64_t limit,
+                                                  const std::function<absl::Status(std::string_view)>& take) {
+  return Walk(limit, /*checked=*/true, take);
+}
+
+absl::StatusOr<int64_t> ArchiveReader::Measure(int64_t limit) {
+  return Walk(limit, /*checked=*/false, [](std::string_view) { return absl::OkStatus(); });
 }
 
 absl::StatusOr<std::string> ArchiveReader::Read(int64_t limit) {

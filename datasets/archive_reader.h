@@ -66,6 +66,9 @@ class ArchiveReader {
   /// The same in pieces, and their sum. A gap of a sparse file comes as zeros.
   absl::StatusOr<int64_t> ReadPieces(int64_t limit,
                                      const std::function<absl::Status(std::string_view)>& take);
+  /// The length of the current entry's contents where only reading them tells, also where they are not those
+  /// of their checksum, which Read finds. REQUIRES and limit as Read.
+  absl::StatusOr<int64_t> Measure(int64_t limit);
 
  private:
   struct Input;
@@ -77,6 +80,8 @@ class ArchiveReader {
   absl::Status UnreadableName() const;
   absl::Status TooLarge(int64_t limit) const;
   absl::Status FindContents(bool sparse);
+  absl::StatusOr<int64_t> Walk(int64_t limit, bool checked,
+                               const std::function<absl::Status(std::string_view)>& take);
 
   std::string noun_;
   std::unique_ptr<Input> input_;

@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "datasets/tree_listing.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -29,14 +30,15 @@ constexpr std::chrono::seconds kSayEvery{10};
 absl::string_view WithoutTar(absl::string_view name) { return name.substr(0, name.size() - 4); }
 
 /// Where all of the files lie in one split folder behind their prefix, all up to its end: "train/",
-/// "set/train/".
+/// "set/train/". What is no image wherever it lies may lie outside.
 absl::string_view SplitFolderOf(absl::Span<const SourceFile> files, size_t prefix_size) {
   absl::string_view common;
   for (const SourceFile& file : files) {
     const absl::string_view path = file.path.substr(prefix_size);
     if (!common.empty() && absl::StartsWith(path, common)) continue;
-    if (!common.empty()) return "";
     const std::vector<absl::string_view> names = absl::StrSplit(path, '/');
+    if (IsInHiddenFolder(names) || IsNoImageName(names.back())) continue;
+    if (!common.empty()) return "";
     const auto split = std::find_if(names.begin(), names.end() - 1, IsSplitFolder);
     if (split == names.end() - 1) return "";
     common = path.substr(0, static_cast<size_t>(split->data() - path.data()) + split->size() + 1);
@@ -143,9 +145,8 @@ absl::Status FileTree::AddEntry(ArchiveReader& reader, const Level& level) {
     place.kind = Kind::kPart;
   } else if (reader.is_zip()) {
     place = {.offset = reader.header_at(), .holder = level.holder, .kind = Kind::kZipEntry};
-    if (bytes < 0) {
-      const auto drop = [](std::string_view) { return absl::OkStatus(); };
-      MT_ASSIGN_OR_RETURN(bytes, reader.ReadPieces(kMaxFile, drop));
+    if (bytes < 0) {  // one that is damaged is for Read to name, and no reason to refuse the others
+      MT_ASSIGN_OR_RETURN(bytes, reader.Measure(kMaxFile));
     }
   } else if (reader.contents_at() < 0) {
     MT_ASSIGN_OR_RETURN(const ByteRange range, contents_.Spool(reader, kMaxFile));
@@ -180,8 +181,10 @@ absl::Status FileTree::AddArchiveOfASplit(const std::string& path, const std::st
   const absl::Span<SourceFile> added = absl::MakeSpan(files_).subspan(first);
   const absl::string_view folder = SplitFolderOf(added, prefix.size());
   if (folder.empty()) return absl::OkStatus();
-  for (SourceFile& file : added)
-    file.path = Keep(absl::StrCat(prefix, file.path.substr(prefix.size() + folder.size())));
+  for (SourceFile& file : added) {
+    const absl::string_view path = file.path.substr(prefix.size());
+    if (absl::StartsWith(path, folder)) file.path = Keep(absl::StrCat(prefix, path.substr(folder.size())));
+  }
   return absl::OkStatus();
 }
 

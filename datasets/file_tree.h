@@ -43,8 +43,8 @@ class FileTree {
   /// which is how ImageNet is distributed. What lies in an uncompressed tar or in a zip archive is read from
   /// there; of a compressed tar it is unpacked.
   absl::Status AddArchive(const std::string& path, const std::string& prefix);
-  /// The same of an archive that is all of the prefix's split, whatever split folder of its own its files may
-  /// all lie in.
+  /// The same of an archive that is all of the prefix's split, whatever split folder of its own its images
+  /// may all lie in.
   absl::Status AddArchiveOfASplit(const std::string& path, const std::string& prefix);
 
   /// In no particular order.

@@ -25,13 +25,6 @@ constexpr char kOneClass[] = "image";
 
 using PathNames = std::vector<absl::string_view>;
 
-/// Hidden folders, and what macOS puts beside the files of a zip archive.
-bool IsInHiddenFolder(const PathNames& names) {
-  return std::any_of(names.begin(), names.end() - 1, [](absl::string_view name) {
-    return absl::StartsWith(name, ".") || name == "__MACOSX";
-  });
-}
-
 bool HasSplit(const PathNames& names) {
   return std::any_of(names.begin(), names.end() - 1,
                      [](absl::string_view name) { return IsSplitFolder(name); });
@@ -176,6 +169,12 @@ absl::StatusOr<std::vector<Sorted>> Label(const std::vector<absl::string_view>& 
 }
 
 }  // namespace
+
+bool IsInHiddenFolder(const std::vector<absl::string_view>& names) {
+  return std::any_of(names.begin(), names.end() - 1, [](absl::string_view name) {
+    return absl::StartsWith(name, ".") || name == "__MACOSX";
+  });
+}
 
 bool IsNoImageName(absl::string_view file) {
   static const auto& kEnds = *new std::vector<std::string>{".txt",  ".csv",  ".tsv", ".json", ".md",  ".xml",

@@ -66,6 +66,9 @@ absl::StatusOr<TreeListing> ListTree(const std::vector<absl::string_view>& paths
 absl::StatusOr<TreeListing> ListNamed(const std::vector<absl::string_view>& paths,
                                       std::vector<NamedFile> files, const TreeOptions& options);
 
+/// True for what lies in hidden folders, or in what macOS puts beside the files of a zip archive: the names
+/// of a path, the last one the file's.
+bool IsInHiddenFolder(const std::vector<absl::string_view>& names);
 /// True for files that are no images by their names: *.txt, Thumbs.db, hidden ones.
 bool IsNoImageName(absl::string_view file);
 

@@ -35,6 +35,7 @@ struct Source {
   bool proven = false;    // a transfer has succeeded: trust falls no more
   std::string authority;  // that mtrun's own servers are trusted by
   std::string trouble = "";
+  std::string digest = "";  // of the set that it gave last
 };
 
 struct Client {
@@ -247,11 +248,13 @@ class Fetcher {
     SetTrouble(job.source, verdict.text);
     const double random = static_cast<double>(RandomBits() >> 11) * 0x1p-53;
     plan_.Pause(job.id, MonotonicNow() + PauseBefore(tries, random, end.wait_seconds));
-    // A run that begins again while the server is away needs no server for what is here.
-    if (job.part || end.link != TransferEnd::Link::kBroken) return;
-    absl::StatusOr<CachedSet> known =
-        CachedSet::Remembered(options_.cache, sources_.at(job.source).origin.open().url);
+    // A run that begins again while the server is away needs no server for what is here. Where something
+    // answers, which may be another program at the server's port, only for what this source gave before.
+    if (job.part) return;
+    const Source& source = sources_.at(job.source);
+    absl::StatusOr<CachedSet> known = CachedSet::Remembered(options_.cache, source.origin.open().url);
     if (!known.ok()) return;
+    if (end.link != TransferEnd::Link::kBroken && known->digest() != source.digest) return;
     log::Warning("the copy of ", known->digest().substr(0, 12), " in the cache stands for the server");
     Adopt(job.source, *std::move(known));
     plan_.Done(job.id);
@@ -321,6 +324,7 @@ class Fetcher {
       return plan_.Pause(job.id, MonotonicNow() + kFullPause);
     }
     log::Info(url, " is the set ", set->digest().substr(0, 12));
+    sources_.at(job.source).digest = set->digest();
     plan_.Done(job.id);
     Adopt(job.source, *std::move(set));
   }

@@ -209,6 +209,10 @@ TEST_F(ImageSourcesTest, ASourceOfOneSplitMayHaveAFolderOfIt) {
   Entries train, val;
   for (const auto& [name, bytes] : Tree("set/"))
     (name.rfind("set/train/", 0) == 0 ? train : val).emplace_back(name, bytes);
+  for (Entries* entries : {&train, &val}) {  // what listing passes over hides no split folder
+    entries->emplace_back("__MACOSX/val/c/._a.jpg", "x");
+    entries->emplace_back("README.txt", "x");
+  }
   test::WriteArchive(folder_ / "train.zip", train);
   test::WriteArchive(folder_ / "val.tar.gz", val);
   for (const char* source : {"apart", "apart/train", "train.zip"}) {
@@ -301,6 +305,30 @@ TEST_F(ImageSourcesTest, BadFilesInEveryKindOfArchive) {
               (LeftOut{.others = 2, .duplicates = 1, .untrained = 1, .untrained_classes = {"unicorn"}}));
     EXPECT_EQ(test::ReadTree(folder_ / (name + ".out")), test::ReadTree(folder_ / "bad.tar.out"));
   }
+}
+
+TEST_F(ImageSourcesTest, OneDamagedImageOfAZipThatWasWrittenToAPipeIsNamedAlone) {
+  for (int i = 0; i < 2; ++i)
+    test::Write(absl::StrCat(folder_ / "in/train/c/", i, ".png"),
+                test::Encode(".png", test::Picture(20, 20, i), 20, 20));
+  const std::string script =
+      "cd " + folder_ / "in" +
+      " && python3 -c \""
+      "import zipfile,sys\n"
+      "z = zipfile.ZipFile(sys.stdout.buffer, 'w', zipfile.ZIP_DEFLATED)\n"
+      "z.write('train/c/0.png'); z.write('train/c/1.png'); z.close()\" | cat > ../piped.zip";
+  ASSERT_EQ(std::system(script.c_str()), 0);
+  std::string bytes = test::Read(folder_ / "piped.zip");
+  const size_t behind_first = bytes.find("PK\7\10");  // where its checksum and lengths are
+  ASSERT_NE(behind_first, std::string::npos);
+  bytes[behind_first + 4] ^= 1;
+  test::Write(folder_ / "piped.zip", bytes);
+  EXPECT_THAT(Error({.source = folder_ / "piped.zip"}),
+              AllOf(HasSubstr("train/c/0.png"), HasSubstr("nothing was imported; --skip_bad")));
+  const auto report = Run({.source = folder_ / "piped.zip", .skip_bad = true}, "out");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->index.images(), 1);
+  EXPECT_EQ(report->left_out.size(), 1u);
 }
 
 TEST_F(ImageSourcesTest, AFullDiskEndsAnImportThatGoesOnAfterwards) {

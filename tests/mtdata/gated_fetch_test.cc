@@ -113,5 +113,27 @@ TEST_F(GatedFetch, AFileThatIsMissingIsNoneOfThoseWhoDoNotWantIt) {
   unsetenv(support::Mark::kVariable);
 }
 
+TEST_F(GatedFetch, WhatIsHereNeedsNoServerAlsoWhereAnotherAnswersAtItsPort) {
+  GatedServer server(set_, {kIndexFile, train_, test_});
+  setenv(support::Mark::kVariable, mark_.value().c_str(), 1);  // for the fetcher that they start
+  const datasets::SetRequest request{.cache = cache_,
+                                     .open = {.url = server.url()},
+                                     .fetcher = {support::BinaryFolder() + "/mtdata", "fetch", "--node"}};
+  datasets::SetClient one(request), two(request);
+  ASSERT_TRUE(one.Open(nullptr).ok());
+  ASSERT_TRUE(one.Await({train_, test_}, nullptr).ok());
+  server.CloseWith(401);
+  const auto for_a_while = [](const datasets::SetClient::Wait& wait) {
+    return wait.waited < std::chrono::seconds(20) ? absl::OkStatus()
+                                                  : absl::DeadlineExceededError(wait.trouble);
+  };
+  const absl::Status opened = two.Open(for_a_while);
+  ASSERT_TRUE(opened.ok()) << opened;
+  const absl::Status came = two.Await({train_, test_}, for_a_while);
+  EXPECT_TRUE(came.ok()) << came;
+  EXPECT_GT(server.refused(), 0);
+  unsetenv(support::Mark::kVariable);
+}
+
 }  // namespace
 }  // namespace mtrun::mtdata

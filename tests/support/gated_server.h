@@ -34,6 +34,11 @@ class GatedServer {
   std::string url() const { return absl::StrCat("http://127.0.0.1:", server_->port(), "/data"); }
   void Open() { open_ = true; }
   void RefuseWith(int status) { refusal_ = status; }
+  /// From now on it has nothing, as another program at its port would.
+  void CloseWith(int status) {
+    refusal_ = status;
+    closed_ = true;
+  }
   /// Files that were asked for in vain.
   int refused() const { return refused_; }
   int given() const { return given_; }
@@ -46,6 +51,7 @@ class GatedServer {
  private:
   web::Response Answer(const web::Request& request) {
     const std::string file = request.path.substr(std::string("/data/").size());
+    if (closed_) return Refuse();
     if (!std::filesystem::exists(folder_ + "/" + file)) return web::StatusResponse(404);
     if (open_ || files_.count(file) != 0) {
       ++given_;
@@ -53,13 +59,16 @@ class GatedServer {
       ++given_files_[file];
       return {.body = ReadText(folder_ + "/" + file)};
     }
+    return Refuse();
+  }
+  web::Response Refuse() {
     ++refused_;
     return web::StatusResponse(refusal_);
   }
 
   const std::string folder_;
   const std::set<std::string> files_;
-  std::atomic<bool> open_ = false;
+  std::atomic<bool> open_ = false, closed_ = false;
   std::atomic<int> refusal_, refused_ = 0, given_ = 0;
   mutable std::mutex mu_;
   std::map<std::string, int> given_files_;   // guarded by mu_
