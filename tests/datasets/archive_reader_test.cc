@@ -89,7 +89,7 @@ TEST(ArchiveReaderTest, NamesInUtf8AreReadWhateverTheLocale) {
 std::string ZipOfOne(const std::string& name, const std::string& bytes, uint32_t checksum) {
   const auto number = [](size_t value, int size) {
     std::string text;
-    for (int i = 0; i < size; ++i) text.push_back(static_cast<char>(value >> (8 * i)));
+    for (; size > 0; --size, value >>= 8) text.push_back(static_cast<char>(value));
     return text;
   };
   const std::string about = number(20, 2) + number(0, 8) + number(checksum, 4) + number(bytes.size(), 4) +
