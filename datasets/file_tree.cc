@@ -182,8 +182,9 @@ absl::Status FileTree::AddArchiveOfASplit(const std::string& path, const std::st
   const absl::string_view folder = SplitFolderOf(added, prefix.size());
   if (folder.empty()) return absl::OkStatus();
   for (SourceFile& file : added) {
-    const absl::string_view path = file.path.substr(prefix.size());
-    if (absl::StartsWith(path, folder)) file.path = Keep(absl::StrCat(prefix, path.substr(folder.size())));
+    const absl::string_view inside = file.path.substr(prefix.size());
+    if (absl::StartsWith(inside, folder))
+      file.path = Keep(absl::StrCat(prefix, inside.substr(folder.size())));
   }
   return absl::OkStatus();
 }
