@@ -36,6 +36,15 @@ class GatedFetch : public testing::Test {
         support::Joined({support::BinaryFolder() + "/mtdata", "fetch", url, "--cache", cache_}, more),
         environment);
   }
+  ~GatedFetch() override { unsetenv(support::Mark::kVariable); }
+
+  /// Of clients in this process.
+  datasets::SetRequest RequestOf(const GatedServer& server) const {
+    setenv(support::Mark::kVariable, mark_.value().c_str(), 1);  // for the fetcher that they start
+    return {.cache = cache_,
+            .open = {.url = server.url()},
+            .fetcher = {support::BinaryFolder() + "/mtdata", "fetch", "--node"}};
+  }
   void ExpectCopy(Program& fetch) {
     ASSERT_EQ(fetch.Wait(), 0) << fetch.Text();
     const std::string copy = fetch.OutLines().at(0);
@@ -97,10 +106,7 @@ TEST_F(GatedFetch, AFileThatIsMissingAgainAndAgainIsNamed) {
 TEST_F(GatedFetch, AFileThatIsMissingIsNoneOfThoseWhoDoNotWantIt) {
   GatedServer server(set_, {kIndexFile});
   std::filesystem::remove(set_ + "/" + train_);
-  setenv(support::Mark::kVariable, mark_.value().c_str(), 1);  // for the fetcher that they start
-  const datasets::SetRequest request{.cache = cache_,
-                                     .open = {.url = server.url()},
-                                     .fetcher = {support::BinaryFolder() + "/mtdata", "fetch", "--node"}};
+  const datasets::SetRequest request = RequestOf(server);
   datasets::SetClient one(request), two(request);
   ASSERT_TRUE(one.Open(nullptr).ok());
   ASSERT_TRUE(two.Open(nullptr).ok());
@@ -110,15 +116,11 @@ TEST_F(GatedFetch, AFileThatIsMissingIsNoneOfThoseWhoDoNotWantIt) {
   server.Open();
   const absl::Status came = two.Await({test_}, nullptr);
   EXPECT_TRUE(came.ok()) << came;
-  unsetenv(support::Mark::kVariable);
 }
 
 TEST_F(GatedFetch, WhatIsHereNeedsNoServerAlsoWhereAnotherAnswersAtItsPort) {
   GatedServer server(set_, {kIndexFile, train_, test_});
-  setenv(support::Mark::kVariable, mark_.value().c_str(), 1);  // for the fetcher that they start
-  const datasets::SetRequest request{.cache = cache_,
-                                     .open = {.url = server.url()},
-                                     .fetcher = {support::BinaryFolder() + "/mtdata", "fetch", "--node"}};
+  const datasets::SetRequest request = RequestOf(server);
   datasets::SetClient one(request), two(request);
   ASSERT_TRUE(one.Open(nullptr).ok());
   ASSERT_TRUE(one.Await({train_, test_}, nullptr).ok());
@@ -132,7 +134,6 @@ TEST_F(GatedFetch, WhatIsHereNeedsNoServerAlsoWhereAnotherAnswersAtItsPort) {
   const absl::Status came = two.Await({train_, test_}, for_a_while);
   EXPECT_TRUE(came.ok()) << came;
   EXPECT_GT(server.refused(), 0);
-  unsetenv(support::Mark::kVariable);
 }
 
 }  // namespace

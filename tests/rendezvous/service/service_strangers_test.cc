@@ -61,10 +61,7 @@ class ServiceStrangersTest : public SessionTest {
     return poll(&ends, 1, patience_ms) > 0;
   }
   void ExpectANodeIsServed() const {
-    SessionOptions options = Options(1, 1);
-    options.insecure = false;
-    options.token = support::kToken;
-    TestAgent node("node1", options);
+    TestAgent node("node1", SecureOptions());
     node.Offer();
     EXPECT_GE(node.NextGeneration().number, 1u);
   }

@@ -43,6 +43,13 @@ class SessionTest : public ::testing::Test {
         20;  // a busy machine must not lose nodes; silence is tested in the state machine
     return options;
   }
+  /// Of a node alone that shows its token.
+  SessionOptions SecureOptions(const std::string& token = support::kToken) const {
+    SessionOptions options = Options(1, 1);
+    options.insecure = false;
+    options.token = token;
+    return options;
+  }
   std::string endpoint() const { return absl::StrCat("127.0.0.1:", port_); }
 
   const int port_ = support::FreePort();  // a service that is gone is started there again

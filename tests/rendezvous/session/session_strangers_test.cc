@@ -17,20 +17,14 @@ using ::testing::HasSubstr;
 
 TEST_F(SessionTest, TlsWithOneTokenWorks) {
   StartService(false);
-  SessionOptions options = Options(1, 1);
-  options.insecure = false;
-  options.token = support::kToken;
-  TestAgent a("node1", options);
+  TestAgent a("node1", SecureOptions());
   a.Offer();
   EXPECT_EQ(a.NextGeneration().number, 1u);
 }
 
 TEST_F(SessionTest, AnotherTokenIsRefusedWithOneSentence) {
   StartService(false);
-  SessionOptions options = Options(1, 1);
-  options.insecure = false;
-  options.token = support::kOtherToken;
-  TestAgent a("node1", options);
+  TestAgent a("node1", SecureOptions(support::kOtherToken));
   const auto failure = a.AwaitFailure();
   ASSERT_TRUE(failure.has_value());
   EXPECT_TRUE(absl::IsUnauthenticated(*failure));
@@ -47,10 +41,7 @@ TEST_F(SessionTest, PlainTextAgainstTlsIsRefused) {
 
 TEST_F(SessionTest, TlsAgainstPlainTextIsRefused) {
   StartService(true);
-  SessionOptions options = Options(1, 1);
-  options.insecure = false;
-  options.token = support::kToken;
-  TestAgent a("node1", options);
+  TestAgent a("node1", SecureOptions());
   const auto failure = a.AwaitFailure();
   ASSERT_TRUE(failure.has_value());
   EXPECT_THAT(std::string(failure->message()), HasSubstr("without TLS"));
@@ -88,10 +79,7 @@ TEST_F(SessionTest, GarbageOnThePortDoesNoHarm) {
 
 TEST_F(SessionTest, AStrangerWhereTheServiceWasEndsNoJob) {
   StartService(false);
-  SessionOptions options = Options(1, 1);
-  options.insecure = false;
-  options.token = support::kToken;
-  TestAgent a("node1", options);
+  TestAgent a("node1", SecureOptions());
   a.Offer();
   EXPECT_EQ(a.NextGeneration().number, 1u);
   service_.reset();
@@ -107,9 +95,7 @@ TEST_F(SessionTest, AStrangerWhereTheServiceWasEndsNoJob) {
 
 TEST_F(SessionTest, AnotherTokenWhereTheServiceWasEndsNoJob) {
   StartService(false);
-  SessionOptions options = Options(1, 1);
-  options.insecure = false;
-  options.token = support::kToken;
+  SessionOptions options = SecureOptions();
   options.connect_report_interval = std::chrono::milliseconds(100);
   TestAgent a("node1", options);
   a.Offer();
@@ -126,9 +112,7 @@ TEST_F(SessionTest, AnotherTokenWhereTheServiceWasEndsNoJob) {
 TEST_F(SessionTest, AStrangerAtOneEndpointOfAListKeepsNobodyFromTheOthers) {
   StartService(false);
   Stranger stranger;
-  SessionOptions options = Options(1, 1);
-  options.insecure = false;
-  options.token = support::kToken;
+  SessionOptions options = SecureOptions();
   options.endpoints = {absl::StrCat("127.0.0.1:", stranger.port()), endpoint()};
   TestAgent a("node1", options);
   a.Offer();
