@@ -180,7 +180,7 @@ absl::Status CheckClassNames(const std::vector<std::string>& names) {
     if (name.empty()) return absl::InvalidArgumentError("the name of a class is empty");
     if (!IsUtf8(name))
       return absl::InvalidArgumentError(
-          absl::StrCat("the name of the class \"", absl::CHexEscape(name), "\" is not UTF-8"));
+          absl::StrCat("the name of the class \"", absl::CHexEscape(name), "\" is not UTF-8: rename it"));
     if (!seen.insert(name).second)
       return absl::InvalidArgumentError(absl::StrCat("two classes are named \"", name, "\""));
   }

@@ -87,9 +87,10 @@ absl::Status JudgeCredentials(const std::string& endpoint, const grpc::Status& s
   const std::string& text = status.error_message();
   if (!absl::StrContains(text, "SSL_ERROR_SSL")) return absl::OkStatus();
   if (absl::StrContains(text, "WRONG_VERSION_NUMBER") || absl::StrContains(text, "wrong version number")) {
-    return absl::FailedPreconditionError(absl::StrCat("the service at ", endpoint,
-                                                      " speaks without TLS: start it without --insecure, "
-                                                      "or give --insecure on every node"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the service at ", endpoint,
+        " speaks without TLS: start it without --insecure, or give --insecure on every node; another program "
+        "that listens there looks the same"));
   }
   return absl::UnauthenticatedError(absl::StrCat("the service at ", endpoint,
                                                  " has another token: give every node the same "

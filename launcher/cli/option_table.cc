@@ -172,8 +172,7 @@ std::vector<Option> FaultOptions() {
         .kind = Kind::kDouble,
         .default_text = "30",
         .help = "Report a trainer's worker that makes no progress for so many seconds and waits neither for "
-                "others nor "
-                "for data; 0: never.",
+                "others nor for data; 0: never.",
         .group = kFaults,
         .min = 0},
        ReadHangNotice},

@@ -176,10 +176,10 @@ std::optional<Greeting> HostOutput::TakeGreeting() {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
     if (!absl::StartsWith(line, kAnyGreeting) || words.size() != 4) continue;
     greeted_ = true;
+    Greeting greeting{FromWord(words[1]), FromWord(words[2]), FromWord(words[3])};
     if (!absl::StartsWith(line, kGreeting))  // its orders are not these
-      return Greeting{absl::StrCat(FromWord(words[1]), " (an earlier or later one)"), FromWord(words[2]),
-                      FromWord(words[3])};
-    return Greeting{FromWord(words[1]), FromWord(words[2]), FromWord(words[3])};
+      greeting.version += " (an earlier or later one)";
+    return greeting;
   }
   // Of a longer line an end is kept that cannot be taken for a beginning.
   if (pending_.size() > kLongestGreeting) pending_.replace(0, pending_.size() - kLongestGreeting, " ");
