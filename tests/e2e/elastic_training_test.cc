@@ -269,6 +269,9 @@ TEST_F(ElasticTrainingTest, ANodeWithOtherSettingsIsSentAwayAlone) {
   const auto other = TrainNode(1, "nodes", 100000, {"--learning_rate", "0.5"});
   EXPECT_NE(other->Wait(), 0);
   EXPECT_THAT(other->Text(), AllOf(HasSubstr("learning_rate"), HasSubstr("is evicted")));
+  const auto encrypts = TrainNode(1, "nodes", 100000, {"--encrypt_gradients"});
+  EXPECT_NE(encrypts->Wait(), 0);
+  EXPECT_THAT(encrypts->Text(), AllOf(HasSubstr("give --encrypt_gradients to all"), HasSubstr("is evicted")));
   const auto nonsense = TrainNode(1, "nodes", 100000, {"--nonsense"});
   EXPECT_EQ(nonsense->Wait(), 2);
   EXPECT_THAT(nonsense->Text(), HasSubstr("--nonsense"));

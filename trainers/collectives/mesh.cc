@@ -135,7 +135,7 @@ class MeshBuilder {
       peer.name = Describe(rank, info);
       peer.local = info.host_id == info_.host_id;
       if (info.encrypts != Encrypts()) {
-        return absl::InvalidArgumentError(
+        return absl::FailedPreconditionError(
             absl::StrCat(info.encrypts ? "this rank" : peer.name, " does not encrypt what it sends, ",
                          info.encrypts ? peer.name : "this rank",
                          " does: give --encrypt_gradients to all workers or to none"));

@@ -155,6 +155,9 @@ absl::Status JobMembership::Regroup(const absl::Status& why) {
   while (true) {
     MT_ASSIGN_OR_RETURN(const channel::Assignment assignment, NextAssignment(reason));
     reason = Enter(assignment);
+    // It is the newcomer that does not fit: it says so and goes, and the others continue without it.
+    const bool was_member = connected_at_ != TimePoint();
+    if (absl::IsFailedPrecondition(reason) && was_member) reason = absl::UnavailableError(reason.message());
     if (reason.ok() || !MeansRegroup(reason)) return reason;
     log::Info("generation ", assignment.generation.number,
               " broke while its workers connected: ", std::string(reason.message()));

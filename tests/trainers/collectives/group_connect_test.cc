@@ -170,7 +170,7 @@ TEST(GroupConnectTest, MembersOfWhichSomeEncryptAreRefusedByName) {
   Ranks ranks(2, [](const RankContext& context) {
     const Protection protection = context.rank == 0 ? Protection::kTag : Protection::kEncrypt;
     const absl::Status status = ConnectWith(context, {.protection = protection, .ports = {}}).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_TRUE(absl::StrContains(status.message(), "--encrypt_gradients")) << status;
     EXPECT_TRUE(absl::StrContains(status.message(), context.rank == 0 ? "rank 1 (pid" : "rank 0 (pid"))
         << status;

@@ -12,9 +12,8 @@ using ::testing::HasSubstr;
 
 class MembersDiffer : public ::testing::Test {
  protected:
-  /// Two workers of one program, each with flags of its own; what rank 0 said when both were refused and
-  /// ended with `status`.
-  std::string Refusal(const std::string& program, const std::vector<Args>& own, int status = 2) {
+  /// Two workers of one program, each with flags of its own; what rank 0 said when both were refused.
+  std::string Refusal(const std::string& program, const std::vector<Args>& own) {
     const std::string data =
         testing::WritePackedSet(folder_.path(), "data", {.train = 8, .test = 4}, testing::LearnablePixel);
     const std::string port = std::to_string(support::FreePort());
@@ -30,7 +29,7 @@ class MembersDiffer : public ::testing::Test {
       overlay["MASTER_PORT"] = port;
       workers.push_back(testing::Start(program, args, overlay));
     }
-    for (const auto& worker : workers) EXPECT_EQ(worker->Wait(), status) << worker->Text();
+    for (const auto& worker : workers) EXPECT_EQ(worker->Wait(), 2) << worker->Text();
     return workers.front()->Text();
   }
   support::TemporaryFolder folder_;
@@ -66,7 +65,7 @@ TEST_F(MembersDiffer, InATextWithBlanks) {
 
 /// On one host too, where nothing is sent that could be encrypted.
 TEST_F(MembersDiffer, InWhetherTheyEncrypt) {
-  EXPECT_THAT(Refusal("cnnA", {{"--encrypt_gradients"}, {}}, /*status=*/1),
+  EXPECT_THAT(Refusal("cnnA", {{"--encrypt_gradients"}, {}}),
               HasSubstr("does not encrypt what it sends, this rank does: give --encrypt_gradients to all"));
 }
 
