@@ -1,6 +1,8 @@
 # Shared by the scripts in tools/: places and messages. Sourced from the repository's root.
 cache_dir="${XDG_CACHE_HOME:-$HOME/.cache}/mtrun"
 torch_dir="${MT_TORCH_DIR:-$cache_dir/libtorch-2.11.0}"
+newest_torch=2.15  # of tools/wheels/newest.txt
+newest_torch_dir="$cache_dir/libtorch-newest"
 peers_dir="$cache_dir/peers"
 viewers_dir="$cache_dir/viewers"
 docs_dir="$cache_dir/docs"

@@ -1,4 +1,4 @@
-# LibTorch 2.11 as imported targets of our own. find_package(Torch) is not used: on a CUDA wheel it enables the
+# LibTorch as imported targets of our own. find_package(Torch) is not used: on a CUDA wheel it enables the
 # CUDA language and demands nvcc. MT_TORCH_DIR holds `torch/` and `nvidia/` side by side (a site-packages layout,
 # because libtorch finds its CUDA runtime through its own relative RPATH).
 set(default_torch_dir "$ENV{MT_TORCH_DIR}")
@@ -18,9 +18,11 @@ if(NOT EXISTS ${torch_lib}/libtorch_cpu.so)
   message(FATAL_ERROR "LibTorch is not at ${MT_TORCH_DIR} (no torch/lib/libtorch_cpu.so there).\n"
     "Run tools/setup, or give the site-packages folder of an installed PyTorch 2.11: MT_TORCH_DIR=... ")
 endif()
+set(MT_TORCH_VERSION 2.11 CACHE STRING "PyTorch's version at MT_TORCH_DIR: 2.11, or one to be tried")
 file(STRINGS ${torch_include}/torch/headeronly/version.h torch_version REGEX "define TORCH_VERSION_(MAJOR|MINOR) ")
-if(NOT torch_version MATCHES "MAJOR 2;.*MINOR 11$")
-  message(FATAL_ERROR "${MT_TORCH_DIR} holds another version than PyTorch 2.11: ${torch_version}")
+string(REGEX REPLACE ".*MAJOR ([0-9]+);.*MINOR ([0-9]+).*" "\\1.\\2" torch_version "${torch_version}")
+if(NOT torch_version STREQUAL MT_TORCH_VERSION)
+  message(FATAL_ERROR "${MT_TORCH_DIR} holds PyTorch ${torch_version}, not ${MT_TORCH_VERSION}")
 endif()
 
 # The full wheels bring NCCL and cuDNN beside the CUDA runtime; the CPU set-up has the runtime alone.
