@@ -145,8 +145,11 @@ function(mt_program name)
     set(arg_COMPONENT trainers)
   endif()
   add_executable(${name} ${arg_SOURCES})
-  if(MT_STATIC AND NOT arg_TORCH)
-    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections)  # LibTorch throws: trainers share its own
+  if(MT_STATIC)
+    target_link_options(${name} PRIVATE -Wl,--gc-sections)
+    if(NOT arg_TORCH)
+      target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)  # LibTorch throws: trainers share its own
+    endif()
   endif()
   if(arg_TORCH)
     target_link_libraries(${name} PRIVATE mt_torch)  # first: see LibTorch.cmake
