@@ -265,7 +265,7 @@ int RunCommand(const std::vector<std::string>& args, absl::Span<const Command> m
     return args.empty() ? kUsage : 0;
   }
   if (args[0] == "--version") {
-    std::cout << "mtdata " << Version() << "\n";
+    std::cout << VersionLine("mtdata") << "\n";
     return 0;
   }
   const std::vector<std::string> rest(args.begin() + 1, args.end());

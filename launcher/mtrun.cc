@@ -33,6 +33,7 @@
 #include "launcher/workers/lease_alarm.h"
 #include "page/passwords.h"
 #include "rendezvous/service/state_folder.h"
+#include "rendezvous/transport.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -83,7 +84,7 @@ int Answer(const Options& options, const std::vector<std::string>& args, const E
       std::cout << HelpText();
       return 0;
     case Options::Act::kVersion:
-      std::cout << "mtrun " << Version() << std::endl;
+      std::cout << VersionLine("mtrun", rendezvous::TransportName()) << std::endl;
       return 0;
     case Options::Act::kCompletion:
       std::cout << CompletionScript(options.completion_shell);

@@ -25,6 +25,7 @@
 #include "rendezvous/service/service.h"
 #include "rendezvous/service/state_folder.h"
 #include "rendezvous/status_client.h"
+#include "rendezvous/transport.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -231,7 +232,7 @@ absl::Status RunService(int argc, char** argv, const sigset_t& signals) {
     return absl::OkStatus();
   }
   if (settings.Bool("version")) {
-    std::cout << "mtrdzv " << Version() << "\n";
+    std::cout << VersionLine("mtrdzv", rendezvous::TransportName()) << "\n";
     return absl::OkStatus();
   }
   log::Level level = log::Level::kInfo;

@@ -45,6 +45,8 @@ absl::StatusOr<ChannelKey> CredentialsOf(const std::string& token) {
 
 }  // namespace
 
+std::string TransportName() { return "gRPC " + grpc::Version(); }
+
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(bool insecure,
                                                                                const std::string& token) {
   if (insecure) return grpc::InsecureServerCredentials();

@@ -11,6 +11,9 @@
 
 namespace mtrun::rendezvous {
 
+/// "gRPC 1.51.1", for --version.
+std::string TransportName();
+
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(bool insecure,
                                                                                const std::string& token);
 

@@ -137,7 +137,7 @@ int Run(const std::vector<std::string>& args) {
   }
   Settings settings("mtreport", Specs());
   if (args == std::vector<std::string>{"--version"}) {
-    std::cout << "mtreport " << Version() << "\n";
+    std::cout << VersionLine("mtreport") << "\n";
     return 0;
   }
   const auto runs = RunsOf(settings, args);

@@ -6,109 +6,35 @@
 import glob
 import os
 import re
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
-import time
 import unittest
+import zipfile
 
-TOP = os.path.realpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-RELEASE = os.path.join(TOP, "build", "release")
-FASHION = "/usr/share/datasets/fashion-mnist"
-CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "mtrun")
-TORCH = os.environ.get("MT_TORCH_DIR", os.path.join(CACHE, "libtorch-2.11.0"))
-PATIENCE = 300
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "package.d"))
+import trial
+from trial import CACHE, COMMIT, RELEASE, TOP, TORCH, environment, files_of, need_torch, package, run, text_of
 
-packages = os.path.join(TOP, "build", "packages")
-
-
-def package(pattern):
-    found = sorted(glob.glob(os.path.join(packages, pattern)))
-    if not found:
-        raise unittest.SkipTest(f"there is no {pattern} in {packages}: tools/package makes them")
-    return found[-1]
+CONFIGS = os.path.join(TOP, "configs")
+TEMPLATES = {os.path.join(kind, name) for kind in ("slurm", "kubernetes", "systemd") for name in os.listdir(os.path.join(CONFIGS, kind))}
 
 
-def environment(**more):
-    """Without what this machine's own build and torch would help with."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MT_", "MTRUN_", "PYTHON", "LD_"))}
-    return {**kept, **more}
+def templates_in(share):
+    """Those that lie in share/mtrun, beside configurations that are no templates."""
+    found = files_of(share)
+    return {name for name in found if name.split(os.sep)[0] not in ("configs", "tools", "python")}, {
+        os.path.basename(name) for name in found if name.startswith("configs" + os.sep)}
 
 
-def run(*command, expected=0, **more):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, **more)
-    if done.returncode != expected:
-        raise AssertionError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stdout + done.stderr
+class Venv(trial.Trying):
+    """A Python environment of this machine, with the wheel in it."""
 
-
-def text_of(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
-
-
-def files_of(folder):
-    return {os.path.relpath(os.path.join(parent, name), folder) for parent, _, names in os.walk(folder) for name in names
-            if not name.endswith(".pyc")}
-
-
-class Trying(unittest.TestCase):
-    """A folder for each test, and what every package has to do."""
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def train_and_kill(self, mtrun, mtdata, verify, env):
-        """Two workers on Fashion-MNIST, one of which is killed: the run ends well and its ledger is exact."""
-        data, model = os.path.join(self.folder, "data"), os.path.join(self.folder, "run")
-        run(mtdata, "import", FASHION, data, env=env)
-        command = [mtrun, "--standalone", "--nproc_per_node", "2", "--max_restarts", "3", "--trainer", "cnnA", "--data", data,
-                   "--model_folder", model, "--epochs", "2", "--batch_size", "32", "--global_batch", "128", "--threads", "1"]
-        log = os.path.join(self.folder, "log")
-        with open(log, "wb") as out:
-            running = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=env, cwd=self.folder)
-        try:
-            self.kill_a_worker(running, model)
-            self.assertEqual(running.wait(PATIENCE), 0, text_of(log))
-        finally:
-            if running.poll() is None:
-                running.kill()
-        self.assertIn("killed by SIGKILL", text_of(log))
-        self.assertIn("every sample exactly once", run(sys.executable, verify, model))
-
-    def kill_a_worker(self, running, model):
-        """Once steps are recorded."""
-        metrics, deadline = os.path.join(model, "metrics.jsonl"), time.monotonic() + PATIENCE
-        while not (os.path.exists(metrics) and os.path.getsize(metrics) > 2000):
-            self.assertIsNone(running.poll())
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
-        workers = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and self.is_worker(pid, model)]
-        self.assertEqual(len(workers), 2)
-        os.kill(max(workers), signal.SIGKILL)
-
-    @staticmethod
-    def is_worker(pid, model):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                words = file.read().decode().split("\0")
-        except OSError:
-            return False
-        return os.path.basename(words[0]) in ("cnnA", "trainer") and model in words
-
-
-class WheelTest(Trying):
     def setUp(self):
         super().setUp()
-        wheel = package("mtrun-*.whl")
+        self.wheel = package("mtrun-*.whl")
         self.venv = os.path.join(self.folder, "venv")
         run(sys.executable, "-m", "venv", self.venv)
         self.before = files_of(self.venv)
-        run(self.bin("pip"), "install", "-q", "--no-index", "--no-deps", wheel)
+        run(self.bin("pip"), "install", "-q", "--no-index", "--no-deps", self.wheel)
 
     def bin(self, name):
         return os.path.join(self.venv, "bin", name)
@@ -116,11 +42,18 @@ class WheelTest(Trying):
     def inside(self, *parts):
         return os.path.join(glob.glob(os.path.join(self.venv, "lib", "python3*", "site-packages", "mtrun"))[0], *parts)
 
+    def share(self, *parts):
+        return os.path.join(self.venv, "share", "mtrun", *parts)
+
+    def train(self, torch, **more):
+        self.train_and_kill(self.bin("mtrun"), self.bin("mtdata"), self.share("tools", "verify_ledger"),
+                            environment(MT_TORCH_DIR=torch, MTRUN_TOKEN="", XDG_STATE_HOME=self.folder, **more))
+
+
+class WheelTest(Venv):
     def test_trains_and_survives_a_kill(self):
-        if not os.path.exists(os.path.join(TORCH, "torch", "lib", "libtorch_cpu.so")):
-            self.skipTest("there is no LibTorch here: tools/setup")
-        self.train_and_kill(self.bin("mtrun"), self.bin("mtdata"), self.inside("share", "tools", "verify_ledger"),
-                            environment(MT_TORCH_DIR=TORCH, MTRUN_TOKEN="", XDG_STATE_HOME=self.folder))
+        need_torch()
+        self.train(TORCH)
 
     def test_torch_of_the_same_environment_is_found(self):
         os.symlink(os.path.join(TORCH, "torch"), os.path.join(os.path.dirname(self.inside()), "torch"))
@@ -158,6 +91,11 @@ class WheelTest(Trying):
     def test_the_package_is_imported(self):
         self.assertEqual(run(self.bin("python"), "-c", "import mtrun; print(mtrun.join({}).world_size)"), "1\n")
 
+    def test_templates_lie_where_the_documents_say(self):
+        templates, configs = templates_in(self.share())
+        self.assertEqual(templates, TEMPLATES)
+        self.assertEqual(configs, {name for name in os.listdir(CONFIGS) if name.endswith(".yaml")})
+
     def test_nothing_is_left_behind(self):
         run(self.bin("pip"), "uninstall", "-q", "-y", "mtrun")
         self.assertEqual(files_of(self.venv) - self.before, set())
@@ -166,31 +104,95 @@ class WheelTest(Trying):
         for name in ("mtrun", "mtdata"):
             self.assertNotIn("not found", run("ldd", self.bin(name)))
             self.assertNotRegex(run("ldd", self.bin(name)), r"libgrpc|libprotobuf|libssl|libstdc")
-        for name in ("mtrun", "mtrdzv", "mtdata"):  # mtrdzv is mtrun by another name
-            self.assertRegex(run(self.bin(name), "--version"), name + r" 0\.1\.0")
+        for name in ("mtrun", "mtrdzv", "mtdata", "mtreport"):  # mtrdzv is mtrun by another name
+            self.assertRegex(run(self.bin(name), "--version"), rf"^{name} 0\.1\.0 {COMMIT}(, gRPC [\d.]+)?\)\n$")
 
 
-class TarballTest(Trying):
+class CudaWheelTest(Venv):
+    """Trainers with CUDA beside those without: what loads is started. No GPU is used."""
+
+    def setUp(self):
+        super().setUp()
+        if "mtrun/libexec/mtrun/trainer-cuda" not in zipfile.ZipFile(self.wheel).namelist():
+            self.skipTest("no trainers with CUDA in the wheel: tools/check --cuda builds them")
+        full = glob.glob(os.path.join(CACHE, "peers", "lib", "python3*", "site-packages"))
+        if not full:
+            self.skipTest("no Python with PyTorch here: tools/setup --peers")
+        self.full = full[0]
+
+    def test_the_version_says_which_one_starts(self):
+        need_torch()
+        trainer = self.inside("libexec", "mtrun", "trainers", "cnnA")
+        for torch, with_cuda in ((self.full, " with CUDA"), (TORCH, "")):
+            self.assertRegex(run(trainer, "--version", env=environment(MT_TORCH_DIR=torch)),
+                             rf"^cnnA 0\.1\.0 {COMMIT}, LibTorch 2\.11\.\d+{with_cuda}\)\n$")
+
+    def test_it_trains_without_a_gpu(self):
+        self.train(self.full, CUDA_VISIBLE_DEVICES="")
+
+
+class ReadmeTest(trial.Trying):
+    """README's lines for pip, as they stand there; wheels of others are stubs here, tools/package_roots_test.py has the real ones."""
+
+    def stub(self, name, version):
+        info = f"{name.replace('-', '_')}-{version}.dist-info"
+        files = {"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", "RECORD": "",
+                 "WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+        with zipfile.ZipFile(os.path.join(self.folder, f"{name.replace('-', '_')}-{version}-py3-none-any.whl"), "w") as wheel:
+            for file, text in files.items():
+                wheel.writestr(f"{info}/{file}", text)
+
+    def installed_by(self, line):
+        """{name: version} in an environment of its own."""
+        venv = os.path.join(self.folder, "venv")
+        run(sys.executable, "-m", "venv", "--clear", venv)
+        env = environment(PATH=os.path.join(venv, "bin") + ":" + os.environ["PATH"], PIP_NO_INDEX="1", PIP_FIND_LINKS=self.folder,
+                          PIP_DISABLE_PIP_VERSION_CHECK="1")
+        run("sh", "-ec", line, cwd=self.folder, env=env)
+        found = dict(line.split("==") for line in run("pip", "list", "--format=freeze", env=env).splitlines())
+        return {name: version for name, version in found.items() if name not in ("pip", "setuptools")}
+
+    def test_each_line_installs_what_it_says(self):
+        wheel = package("mtrun-*.whl")
+        os.makedirs(os.path.join(self.folder, "build"))
+        os.symlink(os.path.dirname(wheel), os.path.join(self.folder, "build", "packages"))
+        cpu = {"nvidia-cuda-runtime": "13.0.96", "nvidia-cuda-cupti": "13.0.85"}
+        for name, version in [*cpu.items(), *(("torch", f"2.{minor}.0") for minor in (10, 11, 12))]:
+            self.stub(name, version)
+        alone, trainers, processors = trial.readme_commands()[1]
+        self.assertEqual(self.installed_by(alone), {"mtrun": "0.1.0"})
+        self.assertEqual(self.installed_by(trainers), {"mtrun": "0.1.0", "torch": "2.11.0"})
+        self.assertEqual(self.installed_by(processors), {"mtrun": "0.1.0", "torch": "2.11.0", **cpu})
+
+    def test_the_wheels_for_processors_are_those_that_are_built_with(self):
+        pins = re.findall(r"^([\w-]+==[\w.]+) ", text_of(os.path.join(TOP, "tools", "wheels", "cpu.txt")), re.M)
+        line = trial.readme_commands()[1][2]
+        self.assertIn("--no-deps", line)
+        self.assertEqual(sorted(re.findall(r"[\w-]+==[\w.]+", line)), sorted(pins))
+
+
+class TarballTest(trial.Trying):
     def test_unpacks_anywhere(self):
         run("tar", "xf", package("mtrun-*-x86_64.tar.xz"), "-C", self.folder)
         tree = glob.glob(os.path.join(self.folder, "mtrun-*"))[0]
-        if not os.path.exists(os.path.join(TORCH, "torch", "lib", "libtorch_cpu.so")):
-            self.skipTest("there is no LibTorch here: tools/setup")
+        share = os.path.join(tree, "share", "mtrun")
+        self.assertEqual(templates_in(share)[0], TEMPLATES)
+        need_torch()
         self.train_and_kill(os.path.join(tree, "bin", "mtrun"), os.path.join(tree, "bin", "mtdata"),
-                            os.path.join(TOP, "tools", "verify_ledger"),
-                            environment(MT_TORCH_DIR=TORCH, XDG_STATE_HOME=self.folder))
+                            os.path.join(share, "tools", "verify_ledger"), environment(MT_TORCH_DIR=TORCH, XDG_STATE_HOME=self.folder))
 
 
-class DebTest(Trying):
+class DebTest(trial.Trying):
     def test_each_installs_its_program(self):
         for name in ("mtrun", "mtrdzv", "mtdata"):
             found = package(f"{name}_*.deb")
             self.assertIn("libc6", run("dpkg-deb", "-f", found, "Depends"))
             run("dpkg-deb", "-x", found, self.folder)
             self.assertIn(name, run(os.path.join(self.folder, "usr", "bin", name), "--help"))
+        self.assertEqual(templates_in(os.path.join(self.folder, "usr", "share", "mtrun"))[0], TEMPLATES)
 
 
-class InstallTest(Trying):
+class InstallTest(trial.Trying):
     """cmake --install of the source build."""
 
     def test_the_prefix_can_be_moved_and_is_everybodys(self):
@@ -206,66 +208,8 @@ class InstallTest(Trying):
         self.assertIn("--learning_rate", said)
         needed = run("objdump", "-p", os.path.join(moved, "libexec", "mtrun", "trainer"))
         self.assertNotRegex(needed, r"R(UN)?PATH")
-
-
-class CleanRootTest(Trying):
-    """Debian as its installer leaves it, by debootstrap: the wheel and the .deb packages in it."""
-
-    def root(self, release):
-        if os.getuid() != 0:
-            self.skipTest("needs root")
-        if shutil.which("debootstrap") is None:
-            self.skipTest("debootstrap is not here: tools/setup --package-tools")
-        root = os.path.join(self.folder, release)
-        mirror = self.mirror()
-        run("debootstrap", "--variant=minbase", "--include=python3-venv", release, root, *([mirror] if mirror else []))
-        return root
-
-    @staticmethod
-    def mirror():
-        """The archive that this machine's apt uses."""
-        folder = "/etc/apt/sources.list.d/"
-        for path in glob.glob("/etc/apt/sources.list") + glob.glob(folder + "*.list") + glob.glob(folder + "*.sources"):
-            with open(path, encoding="utf-8") as file:
-                found = re.search(r"(?:^deb\s(?:\[[^]]*\]\s)?|^URIs:\s*)(\w+://\S+/debian/?)\s", file.read(), re.M)
-            if found:
-                return found.group(1)
-        return None
-
-    def try_in(self, release):
-        root = self.root(release)
-        wheel, debs = package("mtrun-*.whl"), [package(f"{name}_*.deb") for name in ("mtrun", "mtrdzv", "mtdata")]
-        for path in [wheel, *debs]:
-            shutil.copy(path, os.path.join(root, "tmp"))
-        shutil.copytree(FASHION, os.path.join(root, "tmp", "fashion"))
-        names = " ".join("/tmp/" + os.path.basename(path) for path in debs)
-        # In namespaces of its own: programs look into /proc, and nothing of it is left.
-        within = ["unshare", "--mount", "--pid", "--fork", f"--mount-proc={root}/proc", "chroot", root]
-        run(*within, "sh", "-ec", f"""
-python3 -m venv /opt/v
-/opt/v/bin/pip install -q --no-index --no-deps /tmp/{os.path.basename(wheel)}
-/opt/v/bin/mtrun --version
-/opt/v/bin/mtrdzv --version
-/opt/v/bin/mtdata import /tmp/fashion /tmp/data
-/opt/v/bin/mtrun --standalone --nproc_per_node 2 --no_python sh -c 'exit 0'
-/opt/v/bin/pip uninstall -q -y mtrun
-dpkg -i {names}
-/usr/bin/mtrun --standalone --nproc_per_node 2 --no_python sh -c 'exit 0'
-/usr/bin/mtrdzv --help >/dev/null
-dpkg -r mtrun mtrdzv mtdata
-test ! -e /usr/bin/mtrun""")
-
-    def test_debian_12(self):
-        self.try_in("bookworm")
-
-    def test_debian_13(self):
-        self.try_in("trixie")
+        self.assertEqual(templates_in(os.path.join(moved, "share", "mtrun"))[0], TEMPLATES)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]):
-        packages = os.path.realpath(sys.argv.pop(1))
-    program = unittest.main(exit=False)
-    for case, why in program.result.skipped:  # tools/test counts them
-        print(f"skip  {case.id()}: {why}")
-    sys.exit(0 if program.result.wasSuccessful() else 1)
+    trial.main()

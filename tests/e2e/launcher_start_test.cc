@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/posix.h"
+#include "base/version.h"
 #include "nlohmann/json.hpp"
 #include "tests/e2e/launcher.h"
 
@@ -15,6 +16,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
@@ -174,7 +176,9 @@ TEST_F(LauncherTest, HelpAndVersion) {
   EXPECT_THAT(help.Text(), AllOf(HasSubstr("usage: mtrun"), HasSubstr("--nproc_per_node")));
   Program version(Command({"--version"}), Environment());
   EXPECT_EQ(version.Wait(), 0);
-  EXPECT_THAT(version.OutLines(), ElementsAre(StartsWith("mtrun ")));
+  EXPECT_THAT(version.OutLines(),
+              ElementsAre(MatchesRegex("mtrun " + Version() +
+                                       " \\(commit ([0-9a-f]{8}|unknown), gRPC 1\\.[0-9.]+\\)")));
 }
 
 TEST_F(LauncherTest, APortInUseIsSaid) {
@@ -212,7 +216,7 @@ TEST_F(LauncherTest, MtrunIsTheServiceByThatName) {
   std::filesystem::create_symlink(support::BinaryFolder() + "/mtrun", link);
   Program version({link, "--version"}, Environment());
   EXPECT_EQ(version.Wait(), 0);
-  EXPECT_THAT(version.Text(), HasSubstr("mtrdzv "));
+  EXPECT_THAT(version.Text(), AllOf(StartsWith("mtrdzv " + Version() + " (commit "), HasSubstr(", gRPC ")));
   Program service({link, "--host", "127.0.0.1", "--port", "0"}, Environment());
   EXPECT_TRUE(service.WaitForLine("serving at 127.0.0.1:")) << service.Text();
   service.Signal(SIGTERM);

@@ -53,6 +53,14 @@ std::string DeviceName(const at::Device& device) {
 
 }  // namespace
 
+std::string LibTorchName() {
+#ifdef MT_CUDA
+  return "LibTorch " TORCH_VERSION " with CUDA";
+#else
+  return "LibTorch " TORCH_VERSION;
+#endif
+}
+
 std::string EnvironmentJson(const std::string& program, const at::Device& device) {
   const double memory =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));

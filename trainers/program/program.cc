@@ -282,7 +282,7 @@ Settings SettingsOf(const Program& program) {
 int PrintHelp(const Run& run) {
   const char* name = run.program.name.c_str();
   if (Asked(run.settings, "version")) {
-    std::printf("%s %s\n", name, Version().c_str());
+    std::printf("%s\n", VersionLine(name, LibTorchName()).c_str());
     return 0;
   }
   std::printf(

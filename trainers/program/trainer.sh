@@ -41,8 +41,17 @@ if [ -e "$torch/torch/version.py" ]; then
 fi
 
 program=$here/../trainer
-if [ -x "$here/../trainer-cuda" ] && [ -e "$torch/torch/lib/libtorch_cuda.so" ] && [ -e "$torch/nvidia/nccl" ]; then
-  program=$here/../trainer-cuda
+libraries=$torch/torch/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+# The one with CUDA where all that it links is there, which the system's loader says in milliseconds without starting it.
+if [ -x "$program-cuda" ]; then
+  with_cuda=$libraries
+  for folder in "$torch"/nvidia/*/lib; do
+    with_cuda=$with_cuda:$folder
+  done
+  case $(LD_LIBRARY_PATH=$with_cuda LD_TRACE_LOADED_OBJECTS=1 "$program-cuda" 2>&1) in
+    *"not found"*) ;;
+    *"libtorch_cuda.so => "*) program=$program-cuda libraries=$with_cuda ;;
+  esac
 fi
-export LD_LIBRARY_PATH="$torch/torch/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export LD_LIBRARY_PATH="$libraries"
 exec "$program" "$name" "$@"
