@@ -4,6 +4,7 @@ torch_dir="${MT_TORCH_DIR:-$cache_dir/libtorch-2.11.0}"
 peers_dir="$cache_dir/peers"
 viewers_dir="$cache_dir/viewers"
 docs_dir="$cache_dir/docs"
+manifests_dir="$cache_dir/manifests"
 log_dir="$PWD/build/logs"
 jobs=$(nproc)
 mkdir -p "$log_dir"
