@@ -24,6 +24,13 @@ constexpr size_t kDigits = 64;          // 256 bits
 constexpr size_t kWeakCharacters = 32;  // 128 bits, where they are random digits
 constexpr Duration kWriterPatience = std::chrono::seconds(2);
 
+/// A Secret in a pod's volume belongs to root and, where the pod has an fsGroup, to that group as well (mode
+/// 0440, whatever its manifest says): whoever may read it was named by root.
+bool OthersMayRead(const struct stat& status) {
+  const mode_t refused = status.st_uid == 0 ? 037 : 077;
+  return (status.st_mode & refused) != 0;
+}
+
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
@@ -31,7 +38,7 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
     const absl::Status why = ErrnoStatus(error, absl::StrCat("token file ", path));
     return error == ENOENT ? why : absl::UnavailableError(why.message());
   }
-  if ((status.st_mode & 077) != 0) {
+  if (OthersMayRead(status)) {
     return absl::PermissionDeniedError(
         absl::StrFormat("token file %s may be read by others (mode %03o): run `chmod 600 %s`", path,
                         status.st_mode & 0777, path));
@@ -93,10 +100,47 @@ absl::Status NoToken(const std::string& why) {
                    "(`mtrun --new_token` makes one)"));
 }
 
-absl::StatusOr<std::string> LoadDefault(const std::string& path, MissingToken missing) {
+bool IsSet(const EnvironmentMap& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found != environment.end() && !found->second.empty();
+}
+
+/// Kubernetes sets it in every container.
+bool IsInPod(const EnvironmentMap& environment) { return IsSet(environment, "KUBERNETES_SERVICE_HOST"); }
+
+/// Kubeflow's operator writes torchrun's settings into the containers of a PyTorchJob.
+bool IsKubeflows(const EnvironmentMap& environment) {
+  return IsSet(environment, "PET_NNODES") || IsSet(environment, "PET_MASTER_ADDR") ||
+         IsSet(environment, "PET_RDZV_ENDPOINT") || IsSet(environment, "MASTER_ADDR");
+}
+
+/// What a manifest lacks, to be copied as it stands.
+absl::Status NoTokenInPod(const std::string& path, const EnvironmentMap& environment) {
+  return absl::NotFoundError(absl::StrCat(
+      "no token: there is no ", path,
+      ", and a token that this pod made would be unknown to the others. Make a Secret in the job's "
+      "namespace, "
+      "once:\n"
+      "  kubectl create secret generic mtrun-token --from-literal=token=\"$(mtrun --new_token)\"\n"
+      "and add three lines to the manifest, ",
+      IsKubeflows(environment)
+          ? "in each of spec.pytorchReplicaSpecs (Master, Worker) to the container pytorch"
+          : "to the container of every pod of the job",
+      ":\n"
+      "  env:\n"
+      "  - name: ",
+      kTokenVariable,
+      "\n"
+      "    valueFrom: {secretKeyRef: {name: mtrun-token, key: token}}"));
+}
+
+absl::StatusOr<std::string> LoadDefault(const std::string& path, MissingToken missing,
+                                        const EnvironmentMap& environment) {
   absl::StatusOr<std::string> token = AwaitToken(path);
   if (absl::IsNotFound(token.status())) {
     if (missing == MissingToken::kRefuse) return NoToken(absl::StrCat("there is no ", path));
+    if (missing == MissingToken::kMakeForNodes && IsInPod(environment))
+      return NoTokenInPod(path, environment);
     token = MakeTokenFile(path);
   }
   const bool has_file =
@@ -142,7 +186,8 @@ absl::StatusOr<std::string> LoadToken(const TokenSource& source, MissingToken mi
     return token;
   }
   const std::string file = source.file.empty() ? DefaultTokenPath(environment) : source.file;
-  absl::StatusOr<std::string> token = source.file.empty() ? LoadDefault(file, missing) : ReadToken(file);
+  absl::StatusOr<std::string> token =
+      source.file.empty() ? LoadDefault(file, missing, environment) : ReadToken(file);
   MT_RETURN_IF_ERROR(token.status());
   MT_RETURN_IF_ERROR(Annotate(CheckToken(*token, source.weak), absl::StrCat("token file ", file)));
   return token;

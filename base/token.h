@@ -28,13 +28,14 @@ struct TokenSource {
   bool weak = false;      // see CheckToken
 };
 enum class MissingToken {
-  kMake,    // in ~/.mtrun/token, for its owner only
-  kRefuse,  // for who only asks: a fresh one would open nothing
+  kMake,          // in ~/.mtrun/token, for its owner only
+  kMakeForNodes,  // the same where others are to find it; in a pod, whose home no other pod has, as kRefuse
+  kRefuse,        // for who only asks: a fresh one would open nothing
 };
 
 /// The cluster's token; surrounding white space does not count. A file that was given must exist.
-/// kInvalidArgument as CheckToken, kPermissionDenied for a file that others may read, kNotFound for
-/// none: each says what to do.
+/// kInvalidArgument as CheckToken, kPermissionDenied for a file that others may read (one of root's may be
+/// read by its group), kNotFound for none: each says what to do, in a pod with the lines of the manifest.
 absl::StatusOr<std::string> LoadToken(const TokenSource& source, MissingToken missing,
                                       const EnvironmentMap& environment = CurrentEnvironment());
 

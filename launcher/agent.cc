@@ -94,7 +94,8 @@ class Agent {
   absl::Status Start() {
     MT_RETURN_IF_ERROR(WatchSignals());
     const EnvironmentMap environment = CurrentEnvironment();
-    MT_ASSIGN_OR_RETURN(watching_, StartWatching(io_, environment, options_.event_log, options_.job.job_id));
+    MT_ASSIGN_OR_RETURN(watching_, StartWatching(io_, environment, options_.event_log, options_.job.job_id,
+                                                 [this] { return core_.takes_part(); }));
     MT_RETURN_IF_ERROR(OpenLease());
     MT_RETURN_IF_ERROR(supervisor_.Start(watching_.timer_file(), {lease_ ? lease_->fd() : -1, presence_}));
     if (const auto found = environment.find("TORCHELASTIC_ERROR_FILE"); found != environment.end())
@@ -330,7 +331,6 @@ class Agent {
 
   void Perform(const SendToService& effect) { session_->Send(effect.event); }
   void Perform(const ShowNote& effect) { session_->SetNote(effect.text); }
-
   void Perform(const WriteLog& effect) { log::Write(effect.level, effect.text); }
 
   void Perform(const Exit& effect) {

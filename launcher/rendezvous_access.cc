@@ -72,8 +72,8 @@ absl::StatusOr<RendezvousAccess> FindRendezvous(const Options& options, const Pr
     log::Warning("--insecure: anyone who reaches ", options.endpoint, " may join this job",
                  IsOnLoopback(options) ? ", every user of this machine" : "");
   } else {
-    MT_ASSIGN_OR_RETURN(access.token,
-                        LoadToken({options.token_file, options.weak_token}, MissingToken::kMake));
+    const MissingToken missing = IsOnLoopback(options) ? MissingToken::kMake : MissingToken::kMakeForNodes;
+    MT_ASSIGN_OR_RETURN(access.token, LoadToken({options.token_file, options.weak_token}, missing));
   }
   MT_RETURN_IF_ERROR(HostIfMine(options, presence, std::move(door), &access));
   return access;

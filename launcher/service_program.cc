@@ -179,7 +179,9 @@ absl::Status Serve(const Settings& settings, const sigset_t& signals) {
   options.listen = ToText(endpoint);
   options.insecure = settings.Bool("insecure");
   if (!options.insecure) {
-    MT_ASSIGN_OR_RETURN(options.token, LoadToken(SourceOf(settings), MissingToken::kMake));
+    const MissingToken missing =
+        IsLoopback(endpoint.host) ? MissingToken::kMake : MissingToken::kMakeForNodes;
+    MT_ASSIGN_OR_RETURN(options.token, LoadToken(SourceOf(settings), missing));
   }
   options.recovery_window = FromSeconds(settings.Double("recovery_window"));
   // At a free port no other one follows.

@@ -6,6 +6,7 @@ newest_torch_dir="$cache_dir/libtorch-newest"
 peers_dir="$cache_dir/peers"
 viewers_dir="$cache_dir/viewers"
 docs_dir="$cache_dir/docs"
+manifests_dir="$cache_dir/manifests"
 log_dir="$PWD/build/logs"
 jobs=$(nproc)
 mkdir -p "$log_dir"

@@ -8,14 +8,21 @@ import textwrap
 import unittest
 
 MANIFEST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "configs", "kubernetes", "training-job.yaml")
-WAITS = "trap 'exit {status}' TERM\necho \"$@\"\nwhile :; do sleep 0.02; done\n"
+LEAVE = "/tmp/leave"
+# An mtrun that leaves when its --preempt_file is there.
+WAITS = """leave=${{1#--preempt_file=}}
+shift
+echo "$@"
+while [ ! -e "$leave" ]; do sleep 0.02; done
+exit {status}
+"""
 
 
 def command():
     """Of the container, in front of its args: Kubernetes hands it over as it stands."""
     with open(MANIFEST, encoding="utf-8") as file:
         text = file.read()
-    script = text.split("            - |\n")[1].split("            - mtrun\n")[0] if "            - |\n" in text else 'exec mtrun "$@"'
+    script = text.split("            - |\n")[1].split("            - mtrun\n")[0]
     return ["sh", "-c", textwrap.dedent(script), "mtrun"]
 
 
@@ -25,26 +32,43 @@ class ManifestTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
+    def leave(self):
+        """The pod's own file, which preStop makes."""
+        return os.path.join(self.folder, "leave")
+
     def start(self, mtrun, *arguments):
         path = os.path.join(self.folder, "mtrun")
         with open(path, "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\n" + mtrun)
         os.chmod(path, 0o755)
-        pod = subprocess.Popen(command() + list(arguments), stdout=subprocess.PIPE, text=True,
+        words = [word.replace(LEAVE, self.leave()) for word in command()]
+        pod = subprocess.Popen(words + list(arguments), stdout=subprocess.PIPE, text=True,
                                env={**os.environ, "PATH": self.folder + ":" + os.environ["PATH"]})
         self.addCleanup(pod.stdout.close)
         self.addCleanup(pod.kill)
         return pod
 
-    def told(self, status):
+    def told(self, status, how=lambda pod: pod.send_signal(signal.SIGTERM)):
         """The end of one whose mtrun ends with `status` when it is told to stop."""
         pod = self.start(WAITS.format(status=status), "--trainer", "two words")
         self.assertEqual(pod.stdout.readline(), "--trainer two words\n")
-        pod.send_signal(signal.SIGTERM)
+        how(pod)
         return pod.wait(20)
+
+    def touch(self, _pod):
+        with open(self.leave(), "w", encoding="utf-8"):
+            pass
 
     def test_one_that_was_told_to_go_has_not_succeeded(self):
         self.assertEqual(self.told(0), 143)  # 0: the others go on; the Job is to replace this one
+
+    def test_the_hook_is_enough_alone(self):
+        with open(MANIFEST, encoding="utf-8") as file:
+            self.assertIn(f"command: [touch, {LEAVE}]", file.read())
+        self.assertEqual(self.told(0, self.touch), 143)
+
+    def test_the_signal_behind_the_hook_changes_nothing(self):
+        self.assertEqual(self.told(0, lambda pod: (self.touch(pod), pod.send_signal(signal.SIGTERM))), 143)
 
     def test_what_failed_meanwhile_is_told(self):
         self.assertEqual(self.told(9), 9)

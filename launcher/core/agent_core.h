@@ -85,6 +85,10 @@ class AgentCore {
   }
   /// Ordinary ones run: they commit what they like.
   bool workers_die_with_lease() const;
+  /// A generation runs here, or its part here is done; whoever is about to leave takes part no more.
+  bool takes_part() const {
+    return (phase_ == Phase::kRunning || phase_ == Phase::kFinished) && !drain_.begun();
+  }
   /// A signal was received, and the workers may still leave by themselves.
   bool draining() const { return drain_.begun() && !stop_.exit; }
   void CheckInvariants() const;

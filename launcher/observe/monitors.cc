@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -32,13 +33,14 @@ void EndExpired(const FileTimers::Expired& expired) {
   kill(static_cast<pid_t>(expired.pid), expired.signal);
 }
 
-absl::StatusOr<std::unique_ptr<HealthServer>> StartHealth(asio::io_context& io, const std::string& text) {
+absl::StatusOr<std::unique_ptr<HealthServer>> StartHealth(asio::io_context& io, const std::string& text,
+                                                          std::function<bool()> takes_part) {
   int port = 0;
   if (!absl::SimpleAtoi(text, &port) || port < 0 || port > 65535) {
     return absl::InvalidArgumentError(absl::StrCat("TORCHELASTIC_HEALTH_CHECK_PORT: \"", text,
                                                    "\" is not allowed; it takes a port, 0 to 65535"));
   }
-  absl::StatusOr<std::unique_ptr<HealthServer>> health = HealthServer::Start(io, port);
+  absl::StatusOr<std::unique_ptr<HealthServer>> health = HealthServer::Start(io, port, std::move(takes_part));
   if (!health.ok()) {
     log::Warning(health.status().message(), "; this node runs without one");
     return std::unique_ptr<HealthServer>();
@@ -50,11 +52,12 @@ absl::StatusOr<std::unique_ptr<HealthServer>> StartHealth(asio::io_context& io, 
 }  // namespace
 
 absl::StatusOr<Watching> StartWatching(asio::io_context& io, const EnvironmentMap& environment,
-                                       const std::string& event_log, const std::string& run_id) {
+                                       const std::string& event_log, const std::string& run_id,
+                                       std::function<bool()> takes_part) {
   Watching watching;
   MT_ASSIGN_OR_RETURN(watching.events, EventLog::Open(event_log, HostName(), run_id));
   if (const std::string port = Variable(environment, "TORCHELASTIC_HEALTH_CHECK_PORT"); !port.empty()) {
-    MT_ASSIGN_OR_RETURN(watching.health, StartHealth(io, port));
+    MT_ASSIGN_OR_RETURN(watching.health, StartHealth(io, port, std::move(takes_part)));
   }
   if (Variable(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1") {
     MT_ASSIGN_OR_RETURN(

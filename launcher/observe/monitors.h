@@ -2,6 +2,7 @@
 // torchrun's environment variables ask for them. Lives on the io_context's thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,9 +23,10 @@ struct Watching {
   std::string timer_file() const { return timer ? timer->path() : ""; }
 };
 
-/// What `environment` asks for and `event_log` names. A port that is taken is warned of and left out;
-/// everything else that does not work is an error.
+/// What `environment` asks for and `event_log` names; `takes_part` is as HealthServer says. A port that is
+/// taken is warned of and left out; everything else that does not work is an error.
 absl::StatusOr<Watching> StartWatching(asio::io_context& io, const EnvironmentMap& environment,
-                                       const std::string& event_log, const std::string& run_id);
+                                       const std::string& event_log, const std::string& run_id,
+                                       std::function<bool()> takes_part);
 
 }  // namespace mtrun::launcher

@@ -27,6 +27,7 @@ namespace mtrun {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class TokenTest : public ::testing::Test {
@@ -112,6 +113,52 @@ TEST_F(TokenTest, AFileThatOthersMayReadIsRefused) {
   const auto token = Load(home_ + "/open");
   EXPECT_TRUE(absl::IsPermissionDenied(token.status()));
   EXPECT_THAT(std::string(token.status().message()), HasSubstr("chmod 600"));
+}
+
+/// As kubelet mounts a Secret for a user who is not root.
+TEST_F(TokenTest, RootMayLetAGroupReadIt) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root";
+  const std::string token = MakeToken();
+  for (const mode_t mode : {0400u, 0440u, 0640u}) {
+    Write("secret", token, mode);
+    EXPECT_EQ(Load(home_ + "/secret").value_or(""), token) << mode;
+  }
+  for (const mode_t mode : {0444u, 0460u, 0441u}) {
+    Write("secret", token, mode);
+    EXPECT_TRUE(absl::IsPermissionDenied(Load(home_ + "/secret").status())) << mode;
+  }
+  Write("secret", token, 0440);
+  ASSERT_EQ(chown((home_ + "/secret").c_str(), 65534, 65534), 0);
+  EXPECT_TRUE(absl::IsPermissionDenied(Load(home_ + "/secret").status())) << "another user's";
+}
+
+/// Lines that can be copied into the manifest.
+constexpr char kPatch[] =
+    "  env:\n"
+    "  - name: MTRUN_TOKEN\n"
+    "    valueFrom: {secretKeyRef: {name: mtrun-token, key: token}}";
+
+TEST_F(TokenTest, APodMakesNoneThatOthersDoNotHave) {
+  EnvironmentMap environment = {{"HOME", home_}, {"KUBERNETES_SERVICE_HOST", "10.96.0.1"}};
+  const auto refused = LoadToken({}, MissingToken::kMakeForNodes, environment);
+  EXPECT_TRUE(absl::IsNotFound(refused.status()));
+  EXPECT_THAT(std::string(refused.status().message()),
+              AllOf(HasSubstr("kubectl create secret generic mtrun-token "),
+                    HasSubstr("to the container of every pod"), EndsWith(kPatch)));
+  EXPECT_FALSE(std::filesystem::exists(home_ + "/.mtrun"));
+
+  environment["PET_MASTER_ADDR"] = "train-master-0";
+  EXPECT_THAT(std::string(LoadToken({}, MissingToken::kMakeForNodes, environment).status().message()),
+              AllOf(HasSubstr("in each of spec.pytorchReplicaSpecs (Master, Worker)"), EndsWith(kPatch)));
+
+  // One that is alone in its pod, or whose pods share a home, needs none.
+  const auto made = LoadToken({}, MissingToken::kMake, environment);
+  EXPECT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(LoadToken({}, MissingToken::kMakeForNodes, environment).value_or(""), *made);
+}
+
+TEST_F(TokenTest, OtherMachinesMakeOneForSeveralNodes) {
+  EXPECT_TRUE(LoadToken({}, MissingToken::kMakeForNodes, {{"HOME", home_}}).ok());
 }
 
 TEST_F(TokenTest, AGivenFileMustExist) {

@@ -340,5 +340,19 @@ TEST_F(NamespacesTest, AnotherSecretIsNotLetIn) {
   EXPECT_EQ(first->Wait(), 143) << first->Text();
 }
 
+TEST_F(NamespacesTest, APodWithoutTokenIsToldWhatItsManifestLacks) {
+  const support::Overlay overlay = {{kTokenVariable, std::nullopt},
+                                    {"HOME", folder_.path()},
+                                    {"KUBERNETES_SERVICE_HOST", "10.96.0.1"},
+                                    {"MASTER_ADDR", "train-master-0"}};
+  const auto pod = StartNode(0, {"true"}, overlay);
+  EXPECT_EQ(pod->Wait(), 1) << pod->Text();
+  EXPECT_THAT(pod->Text(),
+              AllOf(HasSubstr("to the container pytorch:\n  env:\n  - name: MTRUN_TOKEN\n"
+                              "    valueFrom: {secretKeyRef: {name: mtrun-token, key: token}}\n"),
+                    HasSubstr("kubectl create secret generic mtrun-token")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.File(".mtrun")));
+}
+
 }  // namespace
 }  // namespace mtrun::e2e

@@ -268,9 +268,11 @@ TEST_F(TorchrunLogs, Behaviour73TheHealthEndpointAnswersAlsoWhileOthersFinish) {
   const int port = std::stoi(line->substr(line->find("port ") + 5));
   EXPECT_THAT(support::Ask(port, "GET / HTTP/1.0\r\n\r\n"),
               StartsWith("HTTP/1.1 200 OK"));  // before the job has formed
+  EXPECT_THAT(support::Ask(port, "GET /readyz HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.1 503 "));
   const auto second = Agent("2", {"--node_rank=1", script});
   ASSERT_TRUE(first->WaitForLine("finished (1 of 2)", kSoon)) << first->Text();
   EXPECT_THAT(support::Ask(port, "GET / HTTP/1.0\r\n\r\n"), testing::EndsWith("alive\n"));
+  EXPECT_THAT(support::Ask(port, "GET /readyz HTTP/1.0\r\n\r\n"), testing::EndsWith("ready\n"));
   support::WriteText(folder_.File("go"), "");
   EXPECT_EQ(first->Wait(), 0) << first->Text();
   EXPECT_EQ(second->Wait(), 0) << second->Text();

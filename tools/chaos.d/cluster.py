@@ -122,7 +122,8 @@ class Cluster:
     def close(self):
         self.kill_all()
         for holder in self.holders:
-            holder.stdin.close()
+            for stream in (holder.stdin, holder.stdout, holder.stderr):
+                stream.close()
             holder.wait()
 
     def _hold(self, name):

@@ -1,6 +1,7 @@
 #include "launcher/observe/health.h"
 
 #include <asio.hpp>
+#include <atomic>
 #include <deque>
 #include <future>
 #include <thread>
@@ -20,8 +21,10 @@ using testing::StartsWith;
 constexpr char kProbe[] = "GET /healthz HTTP/1.1\r\nHost: node\r\n\r\n";
 constexpr support::Seconds kMoment{0.3};  // in which an answer that comes would be here
 
-std::unique_ptr<HealthServer> StartServer(asio::io_context& io) {
-  auto server = HealthServer::Start(io, 0);
+std::unique_ptr<HealthServer> StartServer(asio::io_context& io,
+                                          const std::atomic<bool>* takes_part = nullptr) {
+  auto server =
+      HealthServer::Start(io, 0, [takes_part] { return takes_part == nullptr || takes_part->load(); });
   EXPECT_TRUE(server.ok()) << server.status();
   return *std::move(server);
 }
@@ -35,7 +38,8 @@ class HealthTest : public testing::Test {
   }
 
   asio::io_context io_;
-  const std::unique_ptr<HealthServer> server_ = StartServer(io_);
+  std::atomic<bool> takes_part_ = false;
+  const std::unique_ptr<HealthServer> server_ = StartServer(io_, &takes_part_);
   std::thread loop_{[this] { io_.run(); }};
 };
 
@@ -45,6 +49,16 @@ TEST_F(HealthTest, AnswersThatTheAgentIsAlive) {
     EXPECT_THAT(reply, StartsWith("HTTP/1.1 200 OK\r\n"));
     EXPECT_THAT(reply, EndsWith("\r\n\r\nalive\n"));
   }
+}
+
+TEST_F(HealthTest, SaysWhetherTheNodeTakesPart) {
+  constexpr char kReadiness[] = "GET /readyz HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n";
+  EXPECT_THAT(Ask(server_->port(), kReadiness), StartsWith("HTTP/1.1 503 "));
+  takes_part_ = true;
+  EXPECT_THAT(Ask(server_->port(), kReadiness), EndsWith("\r\n\r\nready\n"));
+  takes_part_ = false;
+  EXPECT_THAT(Ask(server_->port(), kReadiness), EndsWith("\r\n\r\nnot in a generation\n"));
+  EXPECT_THAT(Ask(server_->port(), kProbe), EndsWith("\r\n\r\nalive\n"));
 }
 
 // Once 64 connections that said nothing kept every probe out, and a kubelet killed the node.
@@ -84,7 +98,7 @@ TEST(HealthLoopTest, OnlyWholeRequestsReachTheAgentsLoop) {
 TEST(HealthLoopTest, APortInUseIsNamed) {
   asio::io_context io;
   const auto first = StartServer(io);
-  const auto second = HealthServer::Start(io, first->port());
+  const auto second = HealthServer::Start(io, first->port(), [] { return true; });
   EXPECT_THAT(std::string(second.status().message()), testing::HasSubstr(std::to_string(first->port())));
 }
 
