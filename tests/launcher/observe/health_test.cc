@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/tcp_client.h"
@@ -44,6 +45,18 @@ TEST_F(HealthTest, AnswersThatTheAgentIsAlive) {
     const std::string reply = Ask(server_->port(), request);
     EXPECT_THAT(reply, StartsWith("HTTP/1.1 200 OK\r\n"));
     EXPECT_THAT(reply, EndsWith("\r\n\r\nalive\n"));
+  }
+}
+
+// It is in plain text and everybody reaches it: no answer may say more than another one.
+TEST_F(HealthTest, TellsNothingElseWhateverIsAsked) {
+  for (const char* target : {"/", "/status", "/metrics?job=1", "/../etc/passwd", "//host"}) {
+    const std::string request =
+        absl::StrCat("GET ", target, " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_EQ(Ask(server_->port(), request),
+              "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\nConnection: close\r\n\r\n"
+              "alive\n")
+        << target;
   }
 }
 
