@@ -360,7 +360,7 @@ class BuffersOfAnyKindTest(unittest.TestCase):
             self.cache += 1
 
     def run_step(self, workers):
-        """`workers`: what each one's passes are given. The state of each behind the step."""
+        """`workers`: what each one's passes are given. The state of each after the step."""
         each = [Buffers(self.Odd()) for _ in workers]
         for buffers, values in zip(each, workers):
             buffers.begin()
