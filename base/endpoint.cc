@@ -127,6 +127,10 @@ bool IsLoopback(std::string_view host, const Resolver& resolve) {
   return !addresses.empty() && std::all_of(addresses.begin(), addresses.end(), IsLoopbackAddress);
 }
 
+std::vector<std::string> NamesAsTheySay(const std::string& host) {
+  return IsNameOfLoopback(host) ? std::vector<std::string>{"127.0.0.1"} : std::vector<std::string>();
+}
+
 bool AreLoopback(const std::vector<Endpoint>& endpoints, const Resolver& resolve) {
   const auto is_loopback = [&](const Endpoint& endpoint) { return IsLoopback(endpoint.host, resolve); };
   return !endpoints.empty() && std::all_of(endpoints.begin(), endpoints.end(), is_loopback);

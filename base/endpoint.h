@@ -36,6 +36,9 @@ std::vector<std::string> ResolveHost(const std::string& host);
 /// is such a one. No other name is, whatever it resolves to here: hosts files often give a node's own name
 /// 127.0.1.1 on that node alone, and the ends of a job must judge alike.
 bool IsLoopback(std::string_view host, const Resolver& resolve = ResolveHost);
+/// A resolver for who cannot wait, or must judge today as tomorrow: asks nobody, and takes names of loopback
+/// for what they say.
+std::vector<std::string> NamesAsTheySay(const std::string& host);
 /// Whether every one of them is; an empty list is not.
 bool AreLoopback(const std::vector<Endpoint>& endpoints, const Resolver& resolve = ResolveHost);
 

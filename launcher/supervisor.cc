@@ -105,8 +105,8 @@ absl::Status Supervisor::BeginGeneration(const rendezvous::Assignment& assignmen
   if (member != 0 || !options_.hold_port) held_port_.Release();
   if (!serve) ServeStore(nullptr);
   if (!serve) return absl::OkStatus();
-  const std::string& address = assignment.master_address;  // a name is not looked up: that may take a while
-  const bool here = address == "localhost" || (IsIpAddress(address) && IsLoopback(address));
+  // Nothing is looked up: that may take a while.
+  const bool here = IsLoopback(assignment.master_address, NamesAsTheySay);
   const auto options = TcpStoreServer::OptionsFor(assignment.world_size, here);
   UniqueFd socket = held_port_.Take();
   if (!socket.valid() && torch_store_) {  // the service has moved on by itself: the port is the last one's

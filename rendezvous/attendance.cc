@@ -1,5 +1,8 @@
 #include "rendezvous/attendance.h"
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
 namespace mtrun::rendezvous {
 namespace {
 
@@ -37,6 +40,19 @@ void Attendance::Change(const std::string& node_id, const NodeFacets& before, co
   if (after.confirmed) ++confirmed_;
   if (before.greeted != after.greeted) Put(absent_, rank, !after.greeted);
   if (before.workers != after.workers) Put(grown_, rank, after.workers > workers);
+}
+
+std::string Attendance::Describe() const {
+  if (!generation_) return "no generation";
+  std::string text = absl::StrCat("generation ", generation_->number, ": ", confirmed_, " of ",
+                                  members_.size(), " confirmed");
+  const auto add = [&](const char* what, const auto& keys) {
+    if (!keys.empty()) absl::StrAppend(&text, ", ", what, " ", absl::StrJoin(keys, " "));
+  };
+  add("absent", absent_);
+  add("grown", grown_);
+  add("untold", untold_);
+  return text;
 }
 
 }  // namespace mtrun::rendezvous

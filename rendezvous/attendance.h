@@ -30,6 +30,8 @@ class Attendance {
   /// Nodes that are here, members or not, and were told of no such generation.
   const std::set<std::string>& untold() const { return untold_; }
 
+  /// "generation 2: 1 of 3 confirmed, absent 0 2, grown 1, untold node9"; "no generation".
+  std::string Describe() const;
   bool operator==(const Attendance&) const = default;
 
  private:

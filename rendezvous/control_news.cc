@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace mtrun::rendezvous {
 
@@ -32,6 +33,10 @@ void ControlNews::OnOpened(const std::string& node_id, EffectList* effects) {
 JobOutcome ControlNews::OutcomeOfLast(const std::string& what) const {
   if (all_leave_) return StoppedOutcome(*all_leave_);
   return FailedOutcome(absl::StrCat("every node has left, the last one: ", what));
+}
+
+std::string ControlNews::Describe() const {
+  return all_leave_ ? absl::StrCat("all are to leave; told: ", absl::StrJoin(told_, ", ")) : "";
 }
 
 }  // namespace mtrun::rendezvous

@@ -30,6 +30,9 @@ class ControlNews {
   /// How the job ends when its last node has left, which is `what`.
   JobOutcome OutcomeOfLast(const std::string& what) const;
 
+  /// "all are to leave; told: node1, node2", "" while they are not to.
+  std::string Describe() const;
+
   bool operator==(const ControlNews&) const = default;
 
  private:

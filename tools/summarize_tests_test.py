@@ -2,6 +2,7 @@
 """Tests of tools/summarize_tests: each way in which a run could look green although tests are missing. tools/check runs it."""
 import importlib.machinery
 import os
+import re
 import sys
 import tempfile
 import types
@@ -68,6 +69,29 @@ class SummarizeTest(unittest.TestCase):
         self.ctest(PASS)
         self.ends("1 passed, 0 failed, 0 skipped", 0, floor={"release": 1})
         self.assertIn("at least 2", self.ends("1 passed, 1 failed, 0 skipped", 1, floor={"release": 2}))
+
+    def test_a_step_that_did_less_than_the_floor_fails(self):
+        self.ctest(PASS)
+        self.write("fuzz.ok", "")
+        for count in (None, "", "23"):
+            if count is not None:
+                self.write("fuzz.count", count)
+            self.assertIn("FAILED   fuzz: all: ", self.ends("2 passed, 1 failed, 0 skipped", 1, floor={"fuzz": 24}))
+        self.write("fuzz.count", "24\n")
+        self.ends("2 passed, 0 failed, 0 skipped", 0, floor={"fuzz": 24})
+        self.ends("2 passed, 0 failed, 0 skipped", 0, floor={"cuda": 20})
+
+    def test_a_full_run_has_floors_of_its_own(self):
+        path = self.write("floor.json", '{"normal": {"dev": 1}, "full": {"dev": 2, "fuzz": 3}}')
+        self.assertEqual(module.read_floor(path, full=False), {"dev": 1})
+        self.assertEqual(module.read_floor(path, full=True), {"dev": 2, "fuzz": 3})
+
+    def test_each_part_of_a_run_has_a_floor(self):
+        path = os.path.join(os.path.dirname(SCRIPT), "test_floor.json")
+        with open(os.path.join(os.path.dirname(SCRIPT), "test"), encoding="utf-8") as file:
+            parts = dict(re.findall(r'^  (\w+)\) of_mode="(.*)" ;;$', file.read(), re.M))
+        for mode in ("normal", "full"):
+            self.assertEqual(set(module.read_floor(path, mode == "full")), set(parts[mode].split()), mode)
 
     def test_what_is_not_built_fails(self):
         self.ctest(PASS + '<testcase name="x_test_NOT_BUILT" status="notrun"><skipped message="Unable to find executable"/></testcase>')

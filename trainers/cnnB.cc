@@ -24,6 +24,7 @@ trainers::Program CnnBProgram() {
           .summary = "Trains CNN-B, ResNet-18 for small images, to classify images of 32x32.",
           .recipe = kRecipe,
           .images = {.size = models::kStem32.image_size},
+          .python = {"resnet", "cnnB"},
           .make_task = MakeTask};
 }
 

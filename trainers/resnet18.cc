@@ -147,6 +147,7 @@ trainers::Program ResNet18Program() {
       .aliases = {{"model_folder", "checkpoint"}},
       .images = {.size = models::kStem224.image_size, .adjustable = true, .enlarges = true, .any_size = true},
       .channels_last_on_cpu = true,
+      .python = {"resnet", "resnet18"},
       .make_task = MakeTask,
       .launch = Launch};
 }

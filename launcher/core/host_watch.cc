@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "rendezvous/until.h"
+
 namespace mtrun::launcher {
 
 void HostWatch::OnConnected(const rendezvous::ServiceHost& host, TimePoint now) {
@@ -47,6 +50,16 @@ std::optional<TimePoint> HostWatch::NextDeadline() const {
   if (Wanted()) next = next_look_;
   if (majority_ && away_since_ && !told_) next = Earlier(next, *away_since_ + silence_);
   return next;
+}
+
+std::string HostWatch::Describe(TimePoint now) const {
+  std::string text = host_.presence.endpoint.empty() ? "no host" : host_.presence.endpoint;
+  if (verified_) text += " has answered";
+  if (away_since_) absl::StrAppend(&text, " away since ", rendezvous::Until(away_since_, now));
+  if (dead_) text += ", dead";
+  if (told_) text += ", takeover told";
+  if (Wanted()) absl::StrAppend(&text, ", next look ", rendezvous::Until(next_look_, now));
+  return text;
 }
 
 }  // namespace mtrun::launcher

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "rendezvous/events.h"
@@ -34,6 +35,8 @@ class HostWatch {
   /// When either changes by time alone.
   std::optional<TimePoint> NextDeadline() const;
 
+  /// "node1:7000 has answered, next look +0.200 s", "node1:7000 away since -1.000 s, dead, takeover told".
+  std::string Describe(TimePoint now) const;
   bool operator==(const HostWatch&) const = default;
 
  private:

@@ -18,7 +18,8 @@ namespace mtrun::launcher {
 /// Lives on the io_context's thread; the io_context outlives it and has work as long as it lives.
 class HealthServer {
  public:
-  /// Listens on all addresses; port 0: any. `takes_part` is asked on the io_context's thread. kUnavailable
+  /// Listens on all addresses, in plain text whatever else is protected: a kubelet asks the pod's address. So
+  /// it tells nothing but that. `takes_part` is asked on the io_context's thread. Port 0: any. kUnavailable
   /// names the port.
   static absl::StatusOr<std::unique_ptr<HealthServer>> Start(asio::io_context& io, int port,
                                                              std::function<bool()> takes_part);

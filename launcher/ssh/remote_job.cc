@@ -15,13 +15,8 @@ namespace {
 
 constexpr int kSignalled = 128;
 
-bool IsLoopbackAddress(const std::string& address) {
-  return IsIpAddress(address) &&
-         IsLoopback(address, [](const std::string&) { return std::vector<std::string>(); });
-}
-
 /// localhost and its addresses mean another machine on each host.
-bool MeansItself(const std::string& name) { return name == "localhost" || IsLoopbackAddress(name); }
+bool MeansItself(const std::string& name) { return IsLoopback(name, NamesAsTheySay); }
 
 std::string Hosts(size_t count) { return absl::StrCat(count, count == 1 ? " host" : " hosts"); }
 
@@ -67,12 +62,12 @@ bool RemoteJob::ChooseEndpoint() {
   const auto first = std::find_if(hosts_.begin(), hosts_.end(), known);
   if (first == hosts_.end() || first->stage != Stage::kGreeted) return false;
   const auto apart = [](const State& host) {
-    return host.stage == Stage::kGreeted && !IsLoopbackAddress(host.greeting.address);
+    return host.stage == Stage::kGreeted && !MeansItself(host.greeting.address);
   };
   const Greeting& greeting = first->greeting;
   const std::string& name = config_.hosts[static_cast<size_t>(first - hosts_.begin())];
   endpoint_ = greeting.address;
-  if (endpoint_.empty() || (IsLoopbackAddress(endpoint_) && std::any_of(hosts_.begin(), hosts_.end(), apart)))
+  if (endpoint_.empty() || (MeansItself(endpoint_) && std::any_of(hosts_.begin(), hosts_.end(), apart)))
     endpoint_ = MeansItself(name) ? greeting.host : name;
   return true;
 }

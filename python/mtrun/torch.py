@@ -1,4 +1,4 @@
-"""torch.distributed in a job whose membership changes: process groups that are left and made anew in the same process."""
+"""torch.distributed in a job whose membership changes: process groups that are left and made again in the same process."""
 import contextlib
 
 import torch

@@ -110,7 +110,7 @@ def _listen(job, given):
 
 def _reach(job, address, port):
     """The store of rank 0, once it answers. TCPStore tries for minutes, and waits for an answer for ever: it does so on a
-    thread, which is left behind when the generation ends."""
+    thread, which is given up when the generation ends."""
     while True:
         try:
             socket.create_connection((address, port), TRY_SECONDS).close()  # TCPStore says much where nobody listens

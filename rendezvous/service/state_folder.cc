@@ -136,11 +136,10 @@ std::string PathOf(const std::string& folder, const std::string& endpoint, const
 std::string StateKey(const std::string& endpoint, const std::string& host) {
   const absl::StatusOr<Endpoint> parsed = ParseEndpoint(endpoint);
   if (host.empty() || !parsed.ok()) return endpoint;
-  // The same key each time, whatever a resolver says today.
-  const auto localhost = [](const std::string&) { return std::vector<std::string>{"127.0.0.1"}; };
   const bool every_interface = parsed->host == "::" || parsed->host == "0.0.0.0";
-  return every_interface || IsLoopback(parsed->host, localhost) ? absl::StrCat(endpoint, " on ", host)
-                                                                : endpoint;
+  // The same key each time, whatever a resolver says today.
+  const bool here = every_interface || IsLoopback(parsed->host, NamesAsTheySay);
+  return here ? absl::StrCat(endpoint, " on ", host) : endpoint;
 }
 
 StateFolder::StateFolder(std::string folder, std::string endpoint, Duration pause)

@@ -75,6 +75,13 @@ TEST(IsLoopbackTest, NoOtherNameIsWhateverItResolvesTo) {
     EXPECT_FALSE(IsLoopback(host, To({"127.0.1.1"}))) << host;
 }
 
+TEST(IsLoopbackTest, NamesAreTakenForWhatTheySayWhereNobodyIsAsked) {
+  for (const char* host : {"localhost", "LOCALHOST", "Localhost.", "node1.localhost", "127.8.0.1", "::1"})
+    EXPECT_TRUE(IsLoopback(host, NamesAsTheySay)) << host;
+  for (const char* host : {"127.example.org", "localhost.example.org", "node0", "10.0.0.1", "::", ""})
+    EXPECT_FALSE(IsLoopback(host, NamesAsTheySay)) << host;
+}
+
 TEST(IsLoopbackTest, AListIsOnlyWhenAllOfItIs) {
   const Resolver resolve = To({"127.0.0.1"});
   EXPECT_TRUE(AreLoopback({{"127.0.0.1", 1}, {"localhost", 2}}, resolve));

@@ -131,8 +131,10 @@ TEST_F(PythonPackage, AGroupThatDoesNotComeToBeIsLeftAtOnce) {
 
 // What a Replica keeps of what it has trained, whatever it is told and whenever.
 TEST_F(PythonPackage, AReplicaLosesNothing) {
-  Program test({PeersPython(), support::TestFile("python/replica_with_torch.py")}, PythonEnvironment());
-  EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
+  for (const char* file : {"python/replica_with_torch.py", "python/replica_sums_with_torch.py"}) {
+    Program test({PeersPython(), support::TestFile(file)}, PythonEnvironment());
+    EXPECT_EQ(test.Wait(3 * kSlow), 0) << test.Text();
+  }
 }
 
 TEST_F(PythonPackage, NodesJoinLeaveAndDie) {

@@ -46,6 +46,18 @@ TEST(Attendance, CountsMembersThatRunTheGenerationForCertain) {
   EXPECT_THAT(attendance.absent(), ElementsAre(1));
 }
 
+TEST(Attendance, SaysWhatItKnows) {
+  EXPECT_EQ(Attendance().Describe(), "no generation");
+  Attendance attendance = OfThree();
+  EXPECT_EQ(attendance.Describe(), "generation 2: 0 of 3 confirmed, absent 0 1 2");
+  NodeFacets grown = Greeted();
+  grown.confirmed = true;
+  grown.workers = 2;
+  attendance.Change("node2", NodeFacets(), grown);
+  attendance.Change("node9", NodeFacets(), Greeted());
+  EXPECT_EQ(attendance.Describe(), "generation 2: 1 of 3 confirmed, absent 0 2, grown 1, untold node2 node9");
+}
+
 TEST(Attendance, NamesMembersWithMoreWorkersThanRanks) {
   Attendance attendance = OfThree();
   NodeFacets grown = Greeted();

@@ -1,5 +1,5 @@
-"""torchrun's agents beside mtrun's, for tools/bench/rendezvous --torchrun N: the same five mishaps, each until every worker
-that should run has been started anew in one group. The worker is a Python program that notes its start and sleeps.
+"""torchrun's agents beside mtrun's, for tools/bench/rendezvous --torchrun N: the same five faults, each until every worker
+that should run has been started again in one group. The worker is a Python program that notes its start and sleeps.
 
 torchrun runs twice: as shipped, and with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1. As shipped an agent keeps the address of the first
 store that it met, so that after a change of membership the workers of old and new agents are sent to different ones: they have
@@ -16,7 +16,7 @@ import time
 
 PATIENCE = 90.0  # after that: "not in 90 s"
 SETTLED = 5.0  # workers of one world size at several addresses for so long will not meet any more
-ATTEMPTS = 3  # to form the group that the mishap befalls
+ATTEMPTS = 3  # to form the group that the fault befalls
 WORKER = r"""
 import os, sys, time
 with open(sys.argv[1], "a") as notes:
@@ -32,7 +32,7 @@ def peers_python():
 
 
 Launcher = collections.namedtuple("Launcher", "command environment")
-# seconds: from the mishap to the last worker's start, None where `why` tells what became of the job instead.
+# seconds: from the fault to the last worker's start, None where `why` tells what became of the job instead.
 Outcome = collections.namedtuple("Outcome", "seconds why")
 
 
@@ -174,22 +174,22 @@ def graceful_leave(job, n):
     return n - 1
 
 
-MISHAPS = {"worker killed": worker_killed, "node killed": node_killed, "node silent": node_silent, "scale-up": scale_up,
+FAULTS = {"worker killed": worker_killed, "node killed": node_killed, "node silent": node_silent, "scale-up": scale_up,
            "graceful leave": graceful_leave}
 
 
-def measure(launcher, mishap, n, ports):
+def measure(launcher, fault, n, ports):
     for _ in range(ATTEMPTS):
-        outcome = attempt(launcher, mishap, n, next(ports))
+        outcome = attempt(launcher, fault, n, next(ports))
         if outcome is not None:
             return outcome
     return Outcome(None, f"did not form in {ATTEMPTS} attempts")
 
 
-def attempt(launcher, mishap, n, port):
-    """None: the group that the mishap should befall did not form."""
+def attempt(launcher, fault, n, port):
+    """None: the group that the fault should befall did not form."""
     with tempfile.TemporaryDirectory(prefix="mtrun-bench-") as folder:
-        job = Job(launcher, 1, n + 1 if mishap is scale_up else n, folder, port)
+        job = Job(launcher, 1, n + 1 if fault is scale_up else n, folder, port)
         try:
             job.add()
             job.await_host()
@@ -199,7 +199,7 @@ def attempt(launcher, mishap, n, port):
                 return None
             time.sleep(1)
             happened = time.monotonic()
-            world = mishap(job, n)
+            world = fault(job, n)
             formed = job.await_group(happened, world)
             return formed if formed.seconds is None else Outcome(formed.seconds - happened, "")
         finally:
@@ -212,13 +212,13 @@ def compare(build, n, rounds):
     launchers = {"mtrun": Launcher([os.path.join(build, "bin", "mtrun")], {}), "torchrun": Launcher(torchrun, {}),
                  "torchrun, own stores": Launcher(torchrun, {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"})}
     ports, figures = iter(range(29650, 32000)), {}
-    print(f"{n} agents, a worker each: seconds from the mishap until all workers were started in one group, median (max) of {rounds}")
+    print(f"{n} agents, a worker each: seconds from the fault until all workers were started in one group, median (max) of {rounds}")
     print(f"{'':16}" + "".join(f"{who:>26}" for who in launchers), flush=True)
-    for name, mishap in MISHAPS.items():
+    for name, fault in FAULTS.items():
         outcomes = {who: [] for who in launchers}
         for _ in range(rounds):  # interleaved: what else the machine does befalls all alike
             for who, launcher in launchers.items():
-                outcomes[who].append(measure(launcher, mishap, n, ports))
+                outcomes[who].append(measure(launcher, fault, n, ports))
         figures.update({f"{name}, {who}": [outcome._asdict() for outcome in some] for who, some in outcomes.items()})
         print(f"{name:16}" + "".join(f"{text(some):>26}" for some in outcomes.values()), flush=True)
     return figures

@@ -126,7 +126,7 @@ def complaints(status, stdout, stderr):
     return (said[:-1] or [f"verify_ledger ended with {status}: {last}"]) if status else []
 
 
-class Verdict:
+class Judgement:
     def __init__(self, row, problems):
         self.row, self.problems = row, problems
 
@@ -135,7 +135,7 @@ def verdict(watch, data, expected, evidence, faults, span):
     """Of one run. `span`: from when to when it was the job of its id."""
     found = read(watch.folders)
     if not found:
-        return Verdict(["-"] * 7, ["there is no ledger"])
+        return Judgement(["-"] * 7, ["there is no ledger"])
     checked = subprocess.run([sys.executable, os.path.join(TOOLS, "verify_ledger"), "--data", data]
                              + [ledger.folder for ledger in found], capture_output=True, text=True)
     redone = Redone(watch.folders, Story(evidence, faults, *span))
@@ -148,4 +148,4 @@ def verdict(watch, data, expected, evidence, faults, span):
     worlds = sorted({entry["world"] for entry in lines})
     row = [len({entry["generation"] for entry in lines}), " ".join(map(str, worlds)), redone.total, redone.judged, redone.again,
            f"{worst:.1e}", (checked.stdout.strip().splitlines() or ["-"])[-1]]
-    return Verdict(row, problems)
+    return Judgement(row, problems)

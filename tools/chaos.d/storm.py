@@ -13,7 +13,7 @@ import properties
 import screen
 
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-TORN = re.compile(r"(\d\d):(\d\d):(\d\d\.\d+) \w+ I regrouping: step (\d+):")
+ABORTED = re.compile(r"(\d\d):(\d\d):(\d\d\.\d+) \w+ I regrouping: step (\d+):")
 
 
 # ---- looking at processes
@@ -101,18 +101,18 @@ def seconds_of_day(event):
     return moment.hour * 3600 + moment.minute * 60 + moment.second + moment.microsecond / 1e6
 
 
-def torn_steps(folder):
+def aborted_steps(folder):
     """Generations in which a step was begun and not finished: those that survivors spoke of."""
-    torn = set()
+    aborted = set()
     for path in glob.glob(os.path.join(folder, "events-*.jsonl")):
         over = [(seconds_of_day(event), event["generation_id"]) for event in properties.lines_of(path)
                 if event["event"] == "generation_dissolved"]
         with open(path.replace("events-", "node-").replace(".jsonl", ".log"), encoding="utf-8", errors="replace") as log:
-            told = [int(h) * 3600 + int(m) * 60 + float(s) for h, m, s, _ in TORN.findall(log.read())]
+            told = [int(h) * 3600 + int(m) * 60 + float(s) for h, m, s, _ in ABORTED.findall(log.read())]
         for when in told:
             if over:
-                torn.add(min(over, key=lambda each: abs((each[0] - when + 43200) % 86400 - 43200))[1])
-    return torn
+                aborted.add(min(over, key=lambda each: abs((each[0] - when + 43200) % 86400 - 43200))[1])
+    return aborted
 
 
 def lost_steps(folder, log):
@@ -151,8 +151,8 @@ def report(args, training, alone, left, bad_ends):
     executed = {(line["step"], line["generation"]) for line in properties.lines_of(os.path.join(run, "ledger.jsonl"))
                 if "step" in line}
     committed = len(losses(run))
-    torn = torn_steps(training.folder) | lost_steps(training.folder, training.log)
-    attempted = len(executed) + len(torn)
+    aborted = aborted_steps(training.folder) | lost_steps(training.folder, training.log)
+    attempted = len(executed) + len(aborted)
     wall = training.ended - training.began
     counts = {what: sum(entry[1] == what for entry in training.log) for what in
               ("worker", "agent", "node", "leave", "join", "service")}
@@ -173,7 +173,7 @@ def report(args, training, alone, left, bad_ends):
         ["committed / attempted steps", f"{committed} / {attempted} = {100 * committed / attempted:.1f} %",
          f"{'-' if args.regular else f'{97 * math.exp(-1 / ratio):.1f} %'} (r = {ratio:.2f})"],
         ["time goodput", f"{100 * committed * step / wall:.1f} %", "-"],
-        ["steps redone (superseded, aborted)", f"{len(executed) - committed}, {len(torn)}", "-"],
+        ["steps redone (superseded, aborted)", f"{len(executed) - committed}, {len(aborted)}", "-"],
         ["regrouping p50, p99 (s)", f"{screen.quantile(times, 0.5):.2f}, {screen.quantile(times, 0.99):.2f}", "-"],
         ["samples", verdict.stdout.strip().splitlines()[-1] if verdict.stdout else verdict.stderr.strip(), "exactly once"],
         ["largest relative difference of a loss", f"{worst:.2g}", "<= 1e-9"],

@@ -155,7 +155,7 @@ class Group:
             if not COOPERATIVE:
                 print("the group is broken", file=sys.stderr)
                 sys.exit(BROKEN_STATUS)
-            self.worker.say("broken", generation=self.given["generation"], why="a peer hung up")
+            self.worker.say("broken", generation=self.given["generation"], why="a peer closed the connection")
         if self.rank:
             return self.answer()
         if self.broken or len(self.members) < self.world - 1 or lease_is_over(self.given["generation"]):

@@ -1,4 +1,4 @@
-# Packages from Debian, as found by `tools/setup`. docs/design.md says why each one is here.
+# Packages from Debian, as found by `tools/setup`. docs/dependencies.md says why each one is here.
 find_package(Threads REQUIRED)
 option(MT_STATIC "Link all packages but LibTorch into the programs, for tools/package" OFF)
 if(MT_STATIC)

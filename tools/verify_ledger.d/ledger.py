@@ -30,7 +30,7 @@ class Ledger:
     def __init__(self, folder):
         self.folder, self.path = folder, os.path.join(folder, "ledger.jsonl")
         self.head, self.steps, self.began, self.saved = None, {}, {}, {}
-        self.superseded = self.rewinds = self.torn = self.late = 0
+        self.superseded = self.rewinds = self.unfinished = self.late = 0
         self.generation = (0, 0)  # the highest so far, after how often it began again
         self.sums = False         # whether a line has said what was gathered
         self.problems, self.counted = [], START
@@ -51,7 +51,7 @@ class Ledger:
         except ValueError:
             entry = None
         if not isinstance(entry, dict):
-            self.torn += 1  # what a dying writer left; the next line's digest covers it
+            self.unfinished += 1  # what a dying writer left; the next line's digest covers it
             return False
         if "ledger" not in entry and whole(entry, "generation", 1) and self.is_late(entry):
             self.late += 1
@@ -92,7 +92,7 @@ class Ledger:
         again, highest = self.generation
         if entry["generation"] >= highest:
             return False
-        # Earlier releases numbered generations anew when nobody was left who knew them, and took steps back then.
+        # Earlier releases numbered generations from 1 again when nobody was left who knew them, and took steps back then.
         if "rewind" in entry and self.head and self.head["ledger"] == 1:
             self.generation = (again + 1, entry["generation"])
             return False

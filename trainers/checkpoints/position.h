@@ -1,5 +1,5 @@
 // How far a run is, and whose state is the truth when members meet after a failure
-// (docs/design.md, "Position"). Pure functions.
+// (docs/design.md, "The life of a run"). Pure functions.
 #pragma once
 
 #include <compare>

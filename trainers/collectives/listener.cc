@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <memory>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/endpoint.h"
 #include "base/status_macros.h"
 #include "base/unix_address.h"
 
@@ -67,19 +67,17 @@ absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, const PortRange& 
       return BindTcp(reinterpret_cast<const sockaddr*>(&at), sizeof(at), port);
     });
   };
-  if (address == "localhost" || absl::StartsWith(address, "127.")) {
-    sockaddr_in loopback = {};
-    loopback.sin_family = AF_INET;
-    loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (address != "localhost") inet_pton(AF_INET, address.c_str(), &loopback.sin_addr);
-    auto fd = bind_within(loopback, &loopback.sin_port);
-    if (fd.ok() || address != "localhost") return fd;
-  }
-  if (address == "localhost" || address == "::1") {  // of machines that have IPv6 alone
-    sockaddr_in6 loopback = {};
-    loopback.sin6_family = AF_INET6;
-    loopback.sin6_addr = in6addr_loopback;
-    return bind_within(loopback, &loopback.sin6_port);
+  if (IsLoopback(address, NamesAsTheySay)) {
+    sockaddr_in four = {};
+    sockaddr_in6 six = {};
+    four.sin_family = AF_INET;
+    six.sin6_family = AF_INET6;
+    if (inet_pton(AF_INET, address.c_str(), &four.sin_addr) == 1) return bind_within(four, &four.sin_port);
+    if (inet_pton(AF_INET6, address.c_str(), &six.sin6_addr) == 1) return bind_within(six, &six.sin6_port);
+    four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (auto fd = bind_within(four, &four.sin_port); fd.ok()) return fd;
+    six.sin6_addr = in6addr_loopback;  // of machines that have IPv6 alone
+    return bind_within(six, &six.sin6_port);
   }
   sockaddr_in6 any6 = {};
   any6.sin6_family = AF_INET6;

@@ -13,8 +13,8 @@ namespace mtrun::collectives {
 
 /// Listens on an abstract Unix socket (it has no file and ends with its descriptor).
 absl::StatusOr<UniqueFd> ListenUnix(const std::string& name);
-/// Listens on a free port of `ports`: on loopback alone when `address` is a loopback address, else on all
-/// interfaces.
+/// Listens on a free port of `ports`: on loopback alone when `address` is a loopback address or one of its
+/// names (IsLoopback, nothing is looked up), else on all interfaces.
 absl::StatusOr<UniqueFd> ListenTcp(const std::string& address, const PortRange& ports, int* port);
 
 /// Begins to connect; the sockets are non-blocking, and one may still fail. Host names are resolved here.

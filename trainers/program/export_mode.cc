@@ -33,9 +33,12 @@ nlohmann::json Config(const TrainedNetwork& network) {
 }  // namespace
 
 absl::StatusOr<int> ExportMode(Run& run) {
+  const Program& program = run.program;
   const std::string folder = run.settings.Text("export"), named = run.settings.Text("weights_of");
   MT_ASSIGN_OR_RETURN(const TrainedNetwork network,
                       OpenTrained(run, named.empty() ? run.settings.Text("model_folder") : named));
+  MT_ASSIGN_OR_RETURN(const std::string python,
+                      PythonModel(program.name, program.python, network.task->classes() > 0));
   if (Asked(run.settings, "check") || run.assignment.rank != 0) return 0;
   MT_RETURN_IF_ERROR(CheckWritable(folder));
   MT_RETURN_IF_ERROR(SaveTensors(folder + "/model.safetensors", StateDict(network.task->module()),
@@ -43,8 +46,7 @@ absl::StatusOr<int> ExportMode(Run& run) {
   const nlohmann::json config = Config(network);
   MT_RETURN_IF_ERROR(WriteFileAtomically(
       folder + "/model.json", config.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"));
-  MT_RETURN_IF_ERROR(
-      WriteFileAtomically(folder + "/model.py", PythonModel(run.program.name, network.task->classes() > 0)));
+  MT_RETURN_IF_ERROR(WriteFileAtomically(folder + "/model.py", python));
   log::Info(network.source.what, " is exported to ", folder, ": model.safetensors, model.py, model.json");
   return 0;
 }

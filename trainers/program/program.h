@@ -42,6 +42,8 @@ struct Program {
   ImageRule images = {};
   bool channels_last_on_cpu = false;  // what --channels_last auto means on a CPU
   bool needs_test_images = true;      // false: a data set without them is evaluated on its training images
+  /// Which files of program/python make the model.py of --export, in order; {}: the one of its name.
+  std::vector<std::string> python = {};
   /// A pure function of the settings and their seed; may throw what LibTorch throws.
   std::function<absl::StatusOr<std::unique_ptr<Task>>(const TaskInputs&)> make_task = {};
 

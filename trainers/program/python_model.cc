@@ -3,27 +3,46 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
-#include "trainers/program/python_text.inc"  // made by CMake of python/*.py
 
 namespace mtrun::trainers {
 namespace {
 
-std::string NetworkOf(std::string_view program) {
-  if (program == "cnnA") return kPython_cnnA;
-  if (program == "cnnB") return absl::StrCat(kPython_resnet, kPython_cnnB);
-  if (program == "resnet18") return absl::StrCat(kPython_resnet, kPython_resnet18);
-  if (program == "vit") return kPython_vit;
-  if (program == "diffusion") return kPython_diffusion;
-  MT_CHECK(false) << "no Python for " << View(program);
-  return "";
+struct PythonFile {
+  std::string_view name;
+  std::string_view text;
+};
+
+constexpr PythonFile kPythonFiles[] = {
+#include "trainers/program/python_text.inc"  // made by CMake of python/*.py
+};
+
+absl::StatusOr<std::string> TextOf(std::string_view name) {
+  for (const PythonFile& file : kPythonFiles) {
+    if (file.name == name) return std::string(file.text);
+  }
+  return absl::NotFoundError(absl::StrCat("there is no ", View(name), ".py in trainers/program/python"));
 }
 
 }  // namespace
 
-std::string PythonModel(std::string_view program, bool classifies) {
-  return absl::StrCat("\"\"\"The network of mtrun's ", View(program),
-                      " in plain PyTorch: load() gives it with its weights.", "\"\"\"\n\n", kPython_head,
-                      NetworkOf(program), kPython_tail, classifies ? kPython_classify : "");
+absl::StatusOr<std::string> PythonModel(std::string_view program, const std::vector<std::string>& files,
+                                        bool classifies) {
+  std::vector<std::string> all = {"head"};
+  all.insert(all.end(), files.begin(), files.end());
+  if (files.empty()) all.emplace_back(program);
+  all.push_back("tail");
+  if (classifies) all.push_back("classify");
+  std::string text = absl::StrCat("\"\"\"The network of mtrun's ", View(program),
+                                  " in plain PyTorch: load() gives it with its weights.", "\"\"\"\n\n");
+  for (const std::string& name : all) {
+    const absl::StatusOr<std::string> part = TextOf(name);
+    if (!part.ok()) {
+      return Annotate(part.status(), absl::StrCat("--export needs the network of ", View(program),
+                                                  " in Python, which its author adds"));
+    }
+    text += *part;
+  }
+  return text;
 }
 
 }  // namespace mtrun::trainers

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_format.h"
+
 namespace mtrun::trainers {
 
 void EpochMeter::Restart(TimePoint now, int64_t samples) {
@@ -40,6 +42,11 @@ ProgressState EpochMeter::Show(int64_t steps, double loss, double learning_rate,
           .learning_rate = learning_rate,
           .images_per_second = speed,
           .seconds_left = static_cast<double>(length_.steps - steps) * samples_per_step / speed};
+}
+
+std::string EpochMeter::Describe(TimePoint now) const {
+  return absl::StrFormat("%d epochs of %d steps, since sample %d %.3f s ago, %.1f images/s", length_.epochs,
+                         length_.steps_per_epoch, samples_, ToSeconds(now - since_), speed_);
 }
 
 EvalRecord EpochMeter::EndEpoch(int64_t steps, double test_loss, const ConfusionMatrix& matrix,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "trainers/run/metrics_log.h"
@@ -33,6 +34,8 @@ class EpochMeter {
   EvalRecord EndEpoch(int64_t steps, double test_loss, const ConfusionMatrix& matrix, bool classified,
                       RunProgress& progress, std::optional<double> test_top5 = {}) const;
 
+  /// "3 epochs of 10 steps, since sample 40 2.000 s ago, 20.0 images/s".
+  std::string Describe(TimePoint now) const;
   bool operator==(const EpochMeter&) const = default;
 
  private:

@@ -59,6 +59,20 @@ TEST(HostWatch, ARefusalProvesADeath) {
   EXPECT_EQ(watch.Look(HostAt(6)), std::nullopt);
 }
 
+TEST(HostWatch, SaysWhatItKnows) {
+  HostWatch watch(false, milliseconds(1500));
+  EXPECT_EQ(watch.Describe(HostAt(0)), "no host");
+  watch.OnConnected(kHost, HostAt(0));
+  EXPECT_EQ(watch.Describe(HostAt(0)), "node1:7000, next look +0.000 s");
+  watch.OnLooked(kHost, {.alive = true}, HostAt(0.1));
+  EXPECT_EQ(watch.Describe(HostAt(1)), "node1:7000 has answered");
+  watch.OnDisconnected(HostAt(5));
+  EXPECT_EQ(watch.Describe(HostAt(6)), "node1:7000 has answered away since -1.000 s, next look -1.000 s");
+  watch.OnLooked(kHost, {.dead = true}, HostAt(6));
+  EXPECT_TRUE(watch.TakeOver(HostAt(6)));
+  EXPECT_EQ(watch.Describe(HostAt(6)), "node1:7000 has answered away since -1.000 s, dead, takeover told");
+}
+
 TEST(HostWatch, TheNextHostIsAnotherOne) {
   HostWatch watch = Verified();
   watch.OnDisconnected(HostAt(5));

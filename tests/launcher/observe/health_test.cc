@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/tcp_client.h"
@@ -59,6 +60,18 @@ TEST_F(HealthTest, SaysWhetherTheNodeTakesPart) {
   takes_part_ = false;
   EXPECT_THAT(Ask(server_->port(), kReadiness), EndsWith("\r\n\r\nnot in a generation\n"));
   EXPECT_THAT(Ask(server_->port(), kProbe), EndsWith("\r\n\r\nalive\n"));
+}
+
+// It is in plain text and everybody reaches it: no answer may say more than another one.
+TEST_F(HealthTest, TellsNothingElseWhateverIsAsked) {
+  for (const char* target : {"/", "/status", "/metrics?job=1", "/../etc/passwd", "//host"}) {
+    const std::string request =
+        absl::StrCat("GET ", target, " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    EXPECT_EQ(Ask(server_->port(), request),
+              "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\nConnection: close\r\n\r\n"
+              "alive\n")
+        << target;
+  }
 }
 
 // Once 64 connections that said nothing kept every probe out, and a kubelet killed the node.

@@ -4,6 +4,7 @@
 #include "rendezvous/service/service.h"
 #include "tests/rendezvous/service/talker.h"
 #include "tests/rendezvous/session/test_agent.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/no_threads.h"
 #include "tests/support/port.h"
 
@@ -70,10 +71,11 @@ TEST_F(ProbingTest, AServiceWithoutThreadsTriesAgain) {
   const auto agent = Join("a", "node1", 1);
   ASSERT_TRUE(agent->AwaitConnections(1));
   {
+    const support::LogLines log;
     const support::NoThreads none;
     OfferOf(*agent);
     EXPECT_TRUE(agent->session().Flush(kTestPatience));
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    EXPECT_TRUE(log.Await("no threads left to probe", kTestPatience));
   }
   EXPECT_TRUE(agent->Next<Assigned>().has_value());
 }

@@ -1,7 +1,6 @@
 #include "rendezvous/service/state_folder.h"
 
 #include <filesystem>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "base/posix.h"
@@ -9,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/codec.h"
 #include "tests/rendezvous/job_values.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/no_threads.h"
 #include "tests/support/program.h"
 
@@ -202,10 +202,11 @@ TEST_F(StateFolderTest, AFolderThatCannotBeMadeCostsNothingElse) {
 
 TEST_F(StateFolderTest, WhatCouldNotBeWrittenIsTriedAgain) {
   ASSERT_TRUE(WriteFileAtomically(path(), "in the way").ok());
+  const support::LogLines log;
   StateFolder states(path(), "node1:29400", /*pause=*/std::chrono::milliseconds(10));
   states.Keep("job", one_.generation, one_.verified);
   states.Keep("other", one_.generation, one_.verified);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  ASSERT_TRUE(log.Await("cannot be written down", std::chrono::seconds(30)));
   states.Keep("other", two_.generation, two_.verified);
   fs::remove(path());
   const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +19,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "tests/trainers/collectives/run_ranks.h"
 #include "trainers/collectives/link.h"
 #include "trainers/collectives/listener.h"
@@ -100,6 +103,15 @@ class Crowd {
     }
     return false;
   }
+  /// Waits until so many connections are there that rank 0 has not accepted.
+  bool AwaitWaiting(int count) const {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (Waiting() != count) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+  }
   /// Every connection that Dial() made proves itself, and so does rank 0.
   void ExpectAllAreWelcome() {
     const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -116,6 +128,22 @@ class Crowd {
   }
 
  private:
+  /// What the kernel's table says of rank 0's listener: a listener's rx_queue counts them. -1: it is not
+  /// there.
+  int Waiting() const {
+    for (const char* const path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+      std::ifstream table(path);
+      for (std::string line; std::getline(table, line);) {
+        std::istringstream words(line);
+        std::string slot, local, remote, state, queues;  // "00000000:00000005"
+        words >> slot >> local >> remote >> state >> queues;
+        if (state == "0A" && local.ends_with(absl::StrFormat(":%04X", port_)))
+          return std::stoi(queues.substr(queues.find(':') + 1), nullptr, 16);
+      }
+    }
+    return -1;
+  }
+
   const int world_;
   Ranks ranks_;
   FolderBootstrap bootstrap_;
@@ -187,8 +215,9 @@ TEST(GroupCrowdTest, ManyPeersThatHaveSaidNothingYetAllKeepTheirPlaces) {
   constexpr int kWorld = 141;  // two connections each
   Crowd crowd(kWorld);
   for (int rank = 1; rank < kWorld; ++rank) crowd.Dial(rank);
+  ASSERT_TRUE(crowd.AwaitWaiting(2 * (kWorld - 1)));
   crowd.Begin();
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // rank 0 sees all of them, silent
+  ASSERT_TRUE(crowd.AwaitWaiting(0)) << "rank 0 has all of them, silent";
   crowd.ExpectAllAreWelcome();
 }
 

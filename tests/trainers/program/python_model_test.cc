@@ -9,12 +9,37 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+struct Network {
+  const char* program;
+  std::vector<std::string> files;
+};
+
 TEST(PythonModel, EachProgramHasOne) {
-  for (const char* program : {"cnnA", "cnnB", "vit", "resnet18", "diffusion"}) {
-    EXPECT_THAT(PythonModel(program, true), AllOf(HasSubstr("class Model("), HasSubstr("def load("),
-                                                  HasSubstr("strict=True"), HasSubstr("def main(files)")));
+  const Network networks[] = {{"cnnA", {}},
+                              {"cnnB", {"resnet", "cnnB"}},
+                              {"vit", {}},
+                              {"resnet18", {"resnet", "resnet18"}},
+                              {"diffusion", {}}};
+  for (const auto& [program, files] : networks) {
+    const auto text = PythonModel(program, files, true);
+    ASSERT_TRUE(text.ok()) << text.status();
+    EXPECT_THAT(*text, AllOf(HasSubstr("class Model("), HasSubstr("def load("), HasSubstr("strict=True"),
+                             HasSubstr("def main(files)")));
   }
-  EXPECT_THAT(PythonModel("diffusion", false), Not(HasSubstr("def main(")));
+  EXPECT_THAT(*PythonModel("diffusion", {}, false), Not(HasSubstr("def main(")));
+}
+
+TEST(PythonModel, FilesStandInOrder) {
+  const std::string text = *PythonModel("cnnB", {"resnet", "cnnB"}, true);
+  EXPECT_LT(text.find("class ResNet18("), text.find("class Model(ResNet18)"));
+}
+
+TEST(PythonModel, ATrainerWithoutOneIsTold) {
+  EXPECT_THAT(std::string(PythonModel("mine", {}, true).status().message()),
+              AllOf(HasSubstr("--export needs the network of mine in Python"),
+                    HasSubstr("there is no mine.py in trainers/program/python")));
+  EXPECT_THAT(std::string(PythonModel("mine", {"resnet", "other"}, true).status().message()),
+              HasSubstr("there is no other.py"));
 }
 
 }  // namespace

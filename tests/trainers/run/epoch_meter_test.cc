@@ -67,6 +67,17 @@ TEST(EpochMeter, SpeedIsThatOfTheLastSeconds) {
   EXPECT_DOUBLE_EQ(meter.Show(12, 1.5, 0.1, progress, begin + seconds(101)).images_per_second, 4);
 }
 
+TEST(EpochMeter, SaysWhatItKnows) {
+  EpochMeter meter(kLength);
+  const TimePoint begin;
+  meter.Restart(begin, 0);
+  RunProgress progress;
+  progress.samples = 40;
+  meter.Show(10, 1.5, 0.1, progress, begin + seconds(2));
+  EXPECT_EQ(meter.Describe(begin + seconds(5)),
+            "3 epochs of 10 steps, since sample 40 3.000 s ago, 20.0 images/s");
+}
+
 TEST(RunLength, FollowsFromTheOptions) {
   TrainOptions options;
   options.epochs = 3;

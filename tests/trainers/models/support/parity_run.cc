@@ -4,8 +4,10 @@
 #include <cmath>
 #include <set>
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_format.h"
 #include "tests/trainers/support/parity.h"
 #include "tests/trainers/support/rank_threads.h"
 #include "trainers/parallel/data_parallel.h"
@@ -113,16 +115,64 @@ void ExpectClose(const at::Tensor& got, const json& want, double tolerance) {
   EXPECT_LE(error.max().item<double>(), tolerance * expected.abs().max().item<double>());
 }
 
+namespace {
+
+/// How far a float32 loss may be from `want`, a number of the file: grows with the step as float32's own
+/// error.
+class Float32Tolerance {
+ public:
+  explicit Float32Tolerance(const json& file)
+      : plain_(file["plain"]["losses"]), exact_(file["plain_losses_in_float64"]) {}
+  double Next(double want) {
+    noise_ = std::max(noise_, std::abs(plain_[step_].get<double>() - exact_[step_].get<double>()));
+    ++step_;
+    return 20 * noise_ + 1e-5 * std::abs(want);
+  }
+
+ private:
+  const json &plain_, &exact_;
+  size_t step_ = 0;
+  double noise_ = 0;
+};
+
+}  // namespace
+
 void ExpectLosses(const std::vector<double>& got, const json& want, const json& file) {
   ASSERT_LE(got.size(), want.size());
   ASSERT_FALSE(got.empty());
-  const json &plain = file["plain"]["losses"], &exact = file["plain_losses_in_float64"];
-  double noise = 0;
+  Float32Tolerance tolerance(file);
   for (size_t k = 0; k < got.size(); ++k) {
-    noise = std::max(noise, std::abs(plain[k].get<double>() - exact[k].get<double>()));
     const double w = want[k];
-    EXPECT_NEAR(got[k], w, 20 * noise + 1e-5 * std::abs(w)) << "step " << k;
+    EXPECT_NEAR(got[k], w, tolerance.Next(w)) << "step " << k;
   }
+}
+
+std::string WhyNotBfloat16(const std::vector<double>& got, const json& file) {
+  const auto plain = file["plain"]["losses"].get<std::vector<double>>();
+  const auto want = file["bfloat16_autocast_losses"].get<std::vector<double>>();
+  if (got.size() != want.size()) return absl::StrFormat("%d losses, not %d", got.size(), want.size());
+  double effect = 0;
+  for (size_t k = 0; k < want.size(); ++k) effect = std::max(effect, std::abs(want[k] - plain[k]));
+  const double near = 3 * effect, away = effect / 4;
+  double farthest = 0, moved = 0;
+  Float32Tolerance tolerance(file);
+  std::string numbers;
+  for (size_t k = 0; k < want.size(); ++k) {
+    farthest = std::max(farthest, std::abs(got[k] - want[k]));
+    // Later, where float32 itself may be off by so much, the distance to it says nothing.
+    const bool tells = tolerance.Next(plain[k]) < away;
+    if (tells) moved = std::max(moved, std::abs(got[k] - plain[k]));
+    absl::StrAppendFormat(
+        &numbers,
+        "\nstep %d: float32 %.6f, bfloat16 %.6f, ours %.6f: %.2f effects from bfloat16, %.2f "
+        "from float32%s",
+        k, plain[k], want[k], got[k], std::abs(got[k] - want[k]) / effect,
+        std::abs(got[k] - plain[k]) / effect, tells ? "" : " (not compared)");
+  }
+  // Not `farthest > near`: a loss that is NaN is none of bfloat16.
+  if (!(farthest <= near)) return absl::StrFormat("not within %.6f of bfloat16's losses:%s", near, numbers);
+  if (!(moved >= away)) return absl::StrFormat("never %.6f away from float32's losses:%s", away, numbers);
+  return "";
 }
 
 void ExpectRelative(const std::vector<double>& got, const json& want, double tolerance) {

@@ -50,6 +50,12 @@ void ExpectClose(const at::Tensor& got, const nlohmann::json& want, double toler
 /// float32 losses: `file` has plain and plain_losses_in_float64. Fewer than wanted: the first ones.
 void ExpectLosses(const std::vector<double>& got, const nlohmann::json& want, const nlohmann::json& file);
 void ExpectRelative(const std::vector<double>& got, const nlohmann::json& want, double tolerance);
+/// Why these are not the losses of a run in bfloat16, with all numbers; "" where they are: each is within
+/// three times the effect of bfloat16 (the most by which `file`'s bfloat16 losses differ from its float32
+/// ones) of `file`'s, and one is at least a quarter of it away from float32. Not closer: bfloat16 rounds so
+/// coarsely that each processor's order of additions gives losses of its own, PyTorch's own ones 0.9 of the
+/// effect apart.
+std::string WhyNotBfloat16(const std::vector<double>& got, const nlohmann::json& file);
 /// Norms of gradients and of the state after the run; parameters whose gradient is nothing but rounding are
 /// left out.
 void ExpectNorms(const Curve& got, const nlohmann::json& run, double gradient_tolerance,

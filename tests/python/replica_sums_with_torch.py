@@ -1,0 +1,111 @@
+"""A Replica's sums in this process alone: of buffers of any kind, and of gradients when one is aborted. It needs PyTorch, but not
+NumPy; tests/e2e/python_package_test.cc runs it."""
+import signal
+import sys
+import time
+import unittest
+import unittest.mock
+
+sys.modules["numpy"] = None  # PyTorch does without
+
+import support  # the package's path
+import torch
+import torch.distributed as dist
+from mtrun import ElasticSampler, join
+from mtrun.buffers import Buffers
+from mtrun.job import CAUGHT
+from mtrun.replica import Replica
+
+ALL_REDUCE = dist.all_reduce
+
+
+class BuffersOfAnyKindTest(unittest.TestCase):
+    class Odd(torch.nn.Module):
+        """Buffers of kinds of which a mean is no plain one, each moved by a pass."""
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("mask", torch.full((2, 2), float("-inf")))
+            self.register_buffer("begun", torch.tensor(False))
+            self.register_buffer("count", torch.tensor(7))
+            self.register_buffer("low", torch.ones(2, dtype=torch.float16))
+            self.register_buffer("turn", torch.ones(2, dtype=torch.complex64))
+            self.register_buffer("cache", torch.zeros(1), persistent=False)
+
+        def forward(self, value):
+            self.begun.fill_(True)
+            self.count += 1
+            self.low += value
+            self.turn = self.turn * 1j
+            self.cache += 1
+
+    def run_step(self, workers):
+        """`workers`: what each one's passes are given. The state of each after the step."""
+        each = [Buffers(self.Odd()) for _ in workers]
+        for buffers, values in zip(each, workers):
+            buffers.begin()
+            for value in values:
+                with buffers.micro_batch():
+                    buffers._model(value)
+        counts = sum(buffers.counts() for buffers in each)
+        sums = sum(buffers.sums(counts) for buffers in each)
+        for buffers in each:
+            buffers.apply(counts, sums)
+        return [buffers._model.state_dict() for buffers in each]
+
+    def test_they_become_the_mean_of_what_the_passes_left(self):
+        for workers in ([[1, 2, 3]], [[1], [2, 3]], [[1, 2, 3], []]):
+            for state in self.run_step(workers):
+                self.assertTrue(state["mask"].isneginf().all())
+                self.assertEqual((state["begun"].item(), state["count"].item(), state["low"].tolist()), (True, 8, [3, 3]))
+                self.assertEqual(state["turn"].tolist(), [1j, 1j])
+
+    def test_a_pass_that_fails_leaves_them_as_they_were(self):
+        model = self.Odd()
+        buffers = Buffers(model)
+        with self.assertRaises(KeyError), buffers.micro_batch():
+            model(1)
+            raise KeyError
+        self.assertEqual((model.count.item(), model.begun.item()), (7, False))
+
+
+class Sum:
+    """Of gradients, in the place of torch's Work."""
+    def __init__(self, wait):
+        self.wait = wait
+
+
+class AbortedSumTest(unittest.TestCase):
+    def break_late(self):
+        time.sleep(0.1)
+        raise RuntimeError("NCCL communicator was aborted")
+
+    def test_a_sum_that_fails_late(self):
+        self.expect_no_step(lambda job: Sum(self.break_late))
+
+    def test_a_sum_that_is_aborted_without_an_error(self):
+        self.expect_no_step(lambda job: Sum(lambda: setattr(job, "_stop", "the end")))
+
+    def test_a_sum_whose_backend_knows_of_an_error(self):
+        with unittest.mock.patch("mtrun.torch._error_of", lambda device: "COMM_ERROR", create=True):
+            self.expect_no_step(lambda job: Sum(lambda: None))
+
+    def expect_no_step(self, sum_of):
+        for number in CAUGHT:
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        model, sampler, began = torch.nn.Linear(2, 1), ElasticSampler(8, 4, 2), []
+        before = model.weight.detach().clone()
+
+        def all_reduce(tensor, **more):
+            began.append(tensor.dtype)
+            return sum_of(job) if tensor.dtype == torch.float32 else ALL_REDUCE(tensor, **more)
+
+        with join({}) as job, unittest.mock.patch("torch.distributed.all_reduce", all_reduce):
+            replica = Replica(job, model, torch.optim.SGD(model.parameters(), lr=0.1), sampler)
+            taken = list(replica.steps(lambda ids: model(torch.ones(len(ids), 2)).mean()))
+        self.assertEqual((taken, sampler.step), ([], 0))
+        self.assertTrue(torch.equal(model.weight, before))
+        self.assertEqual(began, [torch.float32], "who has no whole gradients must not send what others wait for")
+
+
+if __name__ == "__main__":
+    unittest.main()

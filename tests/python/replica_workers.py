@@ -1,0 +1,147 @@
+"""Workers that train a Replica in processes of their own, beside agents that the tests play. It needs PyTorch, but not NumPy."""
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import support
+from support import Agent, assignment
+
+SOON = 60.0  # seconds: a start of PyTorch on a loaded machine
+# A worker: with `norm` its network has buffers; rank 0 changes them outside of a step with `strays`. It says "wants N" before it
+# computes step N and goes on when it is told to, says "did N" after it.
+WORKER = """import os
+import sys
+sys.modules["numpy"] = None
+sys.path.insert(0, sys.argv[1])
+import torch
+import mtrun
+from mtrun.replica import Replica
+
+torch.manual_seed(0)
+model = torch.nn.Linear(2, 1)
+if sys.argv[3] != "plain":
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1))
+model = model.double()
+buffers = lambda: [float(x) for b in model.buffers() for x in b.reshape(-1)]
+sampler = mtrun.ElasticSampler(40, 4, 2, epochs=1)
+
+def loss_of(ids):
+    print("wants", sampler.step, flush=True)
+    print("before", sampler.step, *buffers(), flush=True)
+    sys.stdin.readline()
+    return model(torch.tensor([[float(i), 1.0 + i % 3] for i in ids], dtype=torch.float64)).pow(2).mean()
+
+with mtrun.join() as job:
+    replica = Replica(job, model, torch.optim.SGD(model.parameters(), lr=1e-4), sampler, folder=sys.argv[2])
+    for taken in replica.steps(loss_of):
+        print("loss", taken.step, taken.loss, flush=True)
+        print("did", taken.step, flush=True)
+        if sys.argv[3] == "strays" and job.rank == 0:
+            model(torch.ones(4, 2, dtype=torch.float64))
+print("ended", flush=True)
+"""
+
+
+class Worker:
+    """One process, and its agent. `values`: the key-value space, shared by all of a generation."""
+
+    def __init__(self, case, folder, values, model="plain", alone=False):
+        self.agent, self.values, self.heard, self.lines = Agent(), values, [], []
+        case.addCleanup(self.agent.close)
+        environment = {**os.environ, **({} if alone else self.agent.environment()), "PYTHONDONTWRITEBYTECODE": "1",
+                       "PYTHONWARNINGS": "ignore::UserWarning"}  # of PyTorch, that there is no NumPy
+        package = os.path.join(support.ROOT, "python")
+        self.process = subprocess.Popen([sys.executable, "-c", WORKER, package, folder, model],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        case.addCleanup(self.close)
+        self.threads = [threading.Thread(target=call, daemon=True) for call in ([] if alone else [self._serve]) + [self._read]]
+        for thread in self.threads:
+            thread.start()
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        for thread in self.threads:
+            thread.join()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def tell(self, micro_batches=1):
+        self.process.stdin.write(micro_batches * "\n")
+        self.process.stdin.flush()
+
+    def told(self, word, step):
+        """The numbers behind its last line of this kind."""
+        line = [line.split() for line in self.lines if line.startswith(f"{word} {step} ")][-1]
+        return [float(number) for number in line[2:]]
+
+    def await_line(self, line):
+        self._await(lambda: line in self.lines, f"'{line}'")
+
+    def await_message(self, kind, count=1):
+        self._await(lambda: sum(said["type"] == kind for said in self.heard) >= count, kind)
+
+    def _await(self, holds, what):
+        wait(lambda: holds() or self.process.poll() is not None, lambda: f"no {what} but {self.lines}, {self.heard}")
+        if not holds():
+            raise AssertionError(f"it has ended with {self.process.returncode} without {what}: {self.lines}")
+
+    def status(self):
+        return self.process.wait(SOON)
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.strip())
+
+    def _serve(self):
+        self.agent.accept(None)
+        while said := self.agent.heard():
+            if said["type"] == "store_set":
+                self.values[said["key"]] = said["value"]
+            elif said["type"] == "store_wait":
+                wait(lambda: all(key in self.values for key in said["keys"]), lambda: f"no {said['keys']}")
+                self.agent.say({"type": "store_values", "id": said["id"],
+                                "values": {key: self.values[key] for key in said["keys"]}})
+            self.heard.append(said)
+
+
+def wait(holds, why):
+    deadline = time.monotonic() + SOON
+    while not holds():
+        if time.monotonic() >= deadline:
+            raise TimeoutError(why())
+        time.sleep(0.005)
+
+
+DRAIN = {"type": "drain", "deadline_seconds": 30, "why": "asked"}
+
+
+class ReplicaCase(unittest.TestCase):
+    def start(self, model="plain"):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder, self.values = folder.name, {}
+        self.workers = [Worker(self, folder.name, self.values, model) for _ in range(2)]
+        for rank, worker in enumerate(self.workers):
+            worker.await_message("ready")
+            worker.agent.say(assignment(1, rank=rank))
+        for worker in self.workers:
+            worker.await_line("wants 0")
+
+    def step(self, number):
+        for worker in self.workers:
+            worker.tell()
+        for worker in self.workers:
+            worker.await_line(f"did {number}")
+
+    def checkpoints(self):
+        return sorted(name for name in os.listdir(self.folder) if name.endswith(".pt"))
+
+    def verify(self):
+        verify = [sys.executable, os.path.join(support.ROOT, "tools", "verify_ledger"), self.folder, "--partial"]
+        done = subprocess.run(verify, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
