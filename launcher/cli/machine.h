@@ -23,7 +23,8 @@ std::vector<std::string> GpuAddresses(const std::string& root);
 /// ...
 std::vector<std::string> VisibleGpus(int devices, const EnvironmentMap& environment);
 
-/// `environment` may hold CUDA_VISIBLE_DEVICES.
+/// `environment` may hold CUDA_VISIBLE_DEVICES, and SLURM_CPUS_ON_NODE: a Slurm that does not tie steps to
+/// their processors lets them see all of the machine's.
 MachineFacts LookAtMachine(const EnvironmentMap& environment, const std::string& root = "");
 
 }  // namespace mtrun::launcher

@@ -119,6 +119,7 @@ void AskService(const rendezvous::Credentials& credentials, EndpointFacts* facts
   service.tells_time = answer->wall_clock_ns != 0;
   service.clock_ahead = Duration((before + after) / 2 - answer->wall_clock_ns);
   service.clock_doubt = Duration((after - before) / 2);
+  service.throughput = rendezvous::MeasureThroughput(ToText(facts->endpoint), credentials.insecure, token);
 }
 
 }  // namespace mtrun::launcher

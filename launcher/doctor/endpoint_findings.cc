@@ -1,5 +1,7 @@
 #include "launcher/doctor/endpoint_findings.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -11,6 +13,7 @@ namespace {
 constexpr Duration kSlowName = std::chrono::seconds(1);
 constexpr Duration kSlowRoundTrip = std::chrono::milliseconds(100);
 constexpr Duration kClocksApart = std::chrono::seconds(1);
+constexpr double kSlowBitsPerSecond = 0.5e9;  // less than Gigabit Ethernet, with room for a busy one
 
 std::string Milliseconds(Duration duration) { return absl::StrFormat("%.3g ms", ToSeconds(duration) * 1000); }
 
@@ -102,6 +105,24 @@ Finding JudgeMtu(const EndpointFacts& facts) {
   return {Health::kOk, kSubject, found};
 }
 
+/// Of one connection: more of them may be faster.
+Finding JudgeBandwidth(const ServiceFacts& service) {
+  constexpr char kSubject[] = "bandwidth";
+  if (!service.throughput.ok()) {
+    const bool older = absl::IsUnimplemented(service.throughput.status());
+    return {older ? Health::kOk : Health::kWarn, kSubject,
+            absl::StrCat("not measured: ", service.throughput.status().message())};
+  }
+  const auto& [bytes, took] = *service.throughput;
+  const double bits_per_second = 8 * static_cast<double>(bytes) / std::max(ToSeconds(took), 1e-9);
+  const bool many = bits_per_second >= 1e9;
+  const std::string found = absl::StrFormat("at least %.3g %s to the service, by one connection",
+                                            bits_per_second / (many ? 1e9 : 1e6), many ? "Gbit/s" : "Mbit/s");
+  if (bits_per_second >= kSlowBitsPerSecond) return {Health::kOk, kSubject, found};
+  return {Health::kWarn, kSubject, found,
+          "look at the link's speed (ethtool), or name a faster interface (--local_addr)"};
+}
+
 }  // namespace
 
 Findings JudgeEndpoint(const EndpointFacts& facts) {
@@ -109,6 +130,7 @@ Findings JudgeEndpoint(const EndpointFacts& facts) {
   Findings findings = {JudgeReach(facts), JudgeService(facts)};
   if (facts.service && facts.service->status.ok()) findings.push_back(JudgeClocks(*facts.service));
   findings.push_back(JudgeMtu(facts));
+  if (facts.service && facts.service->status.ok()) findings.push_back(JudgeBandwidth(*facts.service));
   return findings;
 }
 

@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/endpoint.h"
 #include "launcher/doctor/finding.h"
 #include "launcher/doctor/path_mtu.h"
+#include "rendezvous/measure_client.h"
 
 namespace mtrun::launcher {
 
@@ -22,6 +23,7 @@ struct ServiceFacts {
   bool tells_time = false;
   Duration clock_ahead = Duration::zero();  // how much this machine's clock is ahead of its
   Duration clock_doubt = Duration::zero();  // half of what the question took
+  absl::StatusOr<rendezvous::Throughput> throughput = absl::UnknownError("it was not tried");
 };
 
 struct EndpointFacts {

@@ -7,6 +7,7 @@
 #include "base/data_key.h"
 #include "base/log.h"
 #include "base/posix.h"
+#include "base/processors.h"
 #include "base/terminal.h"
 #include "base/token.h"
 #include "launcher/cli/machine.h"
@@ -29,6 +30,8 @@ std::vector<std::string> VisibleAddresses(const EnvironmentMap& environment) {
 
 /// Of each stream, where nobody has asked for log files.
 constexpr size_t kMostKeptLogBytes = 16 << 20;
+
+constexpr char kOnAnyProcessor[] = "; the workers run on any processor";
 
 }  // namespace
 
@@ -63,17 +66,28 @@ LaunchPlan::LaunchPlan(const Options& options, const Program& program, LogFiles&
 void LaunchPlan::TieToProcessors() {
   const absl::StatusOr<Topology> topology =
       ReadTopology("", AllowedProcessors(), VisibleAddresses(node_.parent));
-  absl::StatusOr<std::vector<Binding>> bindings =
-      topology.ok() ? BindWorkers(*topology, options_.numa_binding, options_.workers) : topology.status();
+  if (!topology.ok()) {
+    log::Warning(topology.status().message(), kOnAnyProcessor);
+    return;
+  }
+  const std::optional<double> quota = ProcessorQuota();
+  const std::string mode = ModeUnder(quota, *topology, options_.numa_binding, options_.workers);
+  if (mode != options_.numa_binding) {
+    log::Warning("--numa_binding ", options_.numa_binding, ": the control group's quota is the time of ",
+                 *quota, " of ", topology->processors.size(), " processors, which are not this job's alone",
+                 mode.empty() ? kOnAnyProcessor : "; each worker gets all processors of a NUMA node");
+  }
+  if (mode.empty()) return;
+  absl::StatusOr<std::vector<Binding>> bindings = BindWorkers(*topology, mode, options_.workers);
   if (!bindings.ok()) {
-    log::Warning(bindings.status().message(), "; the workers run on any processor");
+    log::Warning(bindings.status().message(), kOnAnyProcessor);
     return;
   }
   bindings_ = *std::move(bindings);
   const auto format = [](std::string* out, const Binding& binding) {
     absl::StrAppend(out, RangesText(binding.cpus));
   };
-  log::Info("--numa_binding ", options_.numa_binding,
+  log::Info("--numa_binding ", mode,
             ": processors of the workers: ", absl::StrJoin(bindings_, " | ", format));
 }
 

@@ -170,6 +170,15 @@ absl::StatusOr<std::vector<Binding>> BindWorkers(const Topology& topology, std::
   return bindings;
 }
 
+std::string ModeUnder(std::optional<double> quota, const Topology& topology, std::string_view mode,
+                      int workers) {
+  if (!quota || *quota >= static_cast<double>(topology.processors.size())) return std::string(mode);
+  std::set<int> nodes;
+  for (const Processor& processor : topology.processors) nodes.insert(processor.node);
+  if (topology.gpu_nodes.empty() && static_cast<size_t>(workers) < nodes.size()) return "";
+  return mode == "socket" ? "socket" : "node";
+}
+
 std::vector<int> ParseRanges(std::string_view text) {
   std::vector<int> numbers;
   for (absl::string_view item : absl::StrSplit(View(text), ',')) {

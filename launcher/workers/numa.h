@@ -46,6 +46,18 @@ struct Binding {
 absl::StatusOr<std::vector<Binding>> BindWorkers(const Topology& topology, std::string_view mode,
                                                  int workers);
 
+/// What is left of `mode` under `quota`, the processors' worth of time that this machine's control groups
+/// leave to this process; "" where no worker is to be tied.
+///
+/// A quota says how much time there is, not on which processors. Whoever else has one here (the containers of
+/// a machine) finds the same processors free and would tie its workers to the same ones, the first of a node,
+/// while others idle. So with less time than processors nothing narrower than a node is promised: `exclusive`
+/// and `core-complex` become `node`, whose processors the kernel shares out. And without GPUs, which differ
+/// between those who share a machine, workers that do not fill all nodes are not tied: the first nodes would
+/// be everyone's.
+std::string ModeUnder(std::optional<double> quota, const Topology& topology, std::string_view mode,
+                      int workers);
+
 /// "0-2,5" as numbers; sysfs's form of sets.
 std::vector<int> ParseRanges(std::string_view text);
 /// The reverse.

@@ -16,6 +16,7 @@
 #include "rendezvous/rendezvous.grpc.pb.h"
 #include "rendezvous/service/acceptor.h"
 #include "rendezvous/service/listen_addresses.h"
+#include "rendezvous/service/measure_call.h"
 #include "rendezvous/service/registrar.h"
 #include "rendezvous/service/socket_peer.h"
 #include "rendezvous/transport.h"
@@ -24,12 +25,12 @@ namespace mtrun::rendezvous {
 namespace {
 
 /// Sessions carry bytes: many of them are sent the same (outgoing.h).
-using CallbackService =
-    wire::Rendezvous::WithRawCallbackMethod_Session<wire::Rendezvous::WithCallbackMethod_Status<
-        wire::Rendezvous::WithCallbackMethod_Identify<wire::Rendezvous::WithCallbackMethod_Evict<
-            wire::Rendezvous::WithCallbackMethod_Drain<wire::Rendezvous::WithCallbackMethod_Stop<
-                wire::Rendezvous::WithCallbackMethod_Stacks<wire::Rendezvous::WithCallbackMethod_Watch<
-                    wire::Rendezvous::WithCallbackMethod_Logs<wire::Rendezvous::Service>>>>>>>>>;
+using CallbackService = wire::Rendezvous::WithRawCallbackMethod_Session<
+    wire::Rendezvous::WithCallbackMethod_Status<wire::Rendezvous::WithCallbackMethod_Identify<
+        wire::Rendezvous::WithCallbackMethod_Evict<wire::Rendezvous::WithCallbackMethod_Drain<
+            wire::Rendezvous::WithCallbackMethod_Stop<wire::Rendezvous::WithCallbackMethod_Stacks<
+                wire::Rendezvous::WithCallbackMethod_Watch<wire::Rendezvous::WithCallbackMethod_Logs<
+                    wire::Rendezvous::WithCallbackMethod_Measure<wire::Rendezvous::Service>>>>>>>>>>;
 
 /// gRPC's face: posts to the loop and returns.
 class Rpc final : public CallbackService {
@@ -94,6 +95,11 @@ class Rpc final : public CallbackService {
     });
     return reactor;
   }
+  grpc::ServerReadReactor<wire::MeasurePart>* Measure(grpc::CallbackServerContext* context,
+                                                      wire::MeasureReply* reply) override {
+    acceptor_->OnCall(context->peer());
+    return MeasureCall::Make(measure_slot_, *reply);
+  }
   grpc::ServerUnaryReactor* Identify(grpc::CallbackServerContext* context, const wire::IdentifyRequest*,
                                      wire::IdentifyReply* reply) override {
     acceptor_->OnCall(context->peer());
@@ -118,6 +124,7 @@ class Rpc final : public CallbackService {
   asio::io_context &loop_, &calls_;
   Registrar& registrar_;
   const uint64_t id_;
+  MeasureSlot measure_slot_;
   Acceptor* acceptor_ = nullptr;
 };
 

@@ -59,6 +59,7 @@ TEST_F(DoctorTest, AServiceThatAnswers) {
               AllOf(HasSubstr("ok"), HasSubstr("TLS, and the token fits"), HasSubstr("0 jobs")));
   EXPECT_THAT(Line("its clock"), HasSubstr("ok"));
   EXPECT_THAT(Line("path MTU"), HasSubstr("packets of that size arrive"));
+  EXPECT_THAT(Line("bandwidth"), AllOf(HasSubstr("at least "), HasSubstr("bit/s to the service")));
 }
 
 TEST_F(DoctorTest, AServiceThatRefuses) {

@@ -8,6 +8,7 @@ namespace mtrun::e2e {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 using testing::UnorderedElementsAre;
@@ -37,6 +38,27 @@ TEST_F(SlurmTest, AFlagWins) {
   EXPECT_EQ(srun->Wait(), 0) << srun->Text();
   EXPECT_THAT(srun->Text(), AllOf(HasSubstr("run mine of 2"), Not(HasSubstr("--rdzv_id slurm")),
                                   Not(HasSubstr("--nnodes 2 (")), HasSubstr("--node_rank 1 (SLURM_PROCID)")));
+}
+
+/// This cluster has no GPUs to give away: the variables are as a step with some has them.
+TEST_F(SlurmTest, AStepsGpusAndProcessorsGiveTheWorkersOfANode) {
+  const std::string run = Script("run.sh", kSaysWhoItIs);
+  const auto gpus = Start({"srun", "-N2", "sh", "-c", "SLURM_GPUS_ON_NODE=2 exec mtrun \"$@\"", "sh", run});
+  EXPECT_EQ(gpus->Wait(), 0) << gpus->Text();
+  EXPECT_THAT(gpus->Text(),
+              AllOf(HasSubstr("--nproc_per_node 2 (SLURM_GPUS_ON_NODE)"), HasSubstr("rank 3 of 4 on node2")));
+  // Slurm's own share of a node (CPUs=2), and a smaller one, of whatever this machine has.
+  const std::string counts = Script("cpus.sh", "echo $WORLD_SIZE workers, $SLURM_CPUS_ON_NODE processors\n");
+  support::Overlay without_gpus = Submitter();
+  without_gpus["CUDA_VISIBLE_DEVICES"] = "";
+  const auto all = Start({"srun", "-N1", "mtrun", "--nproc_per_node", "auto", counts}, without_gpus);
+  EXPECT_EQ(all->Wait(), 0) << all->Text();
+  EXPECT_THAT(all->Text(), ContainsRegex("[12] workers, 2 processors"));
+  const auto one = Start({"srun", "-N1", "sh", "-c", "SLURM_CPUS_ON_NODE=1 exec mtrun \"$@\"", "sh",
+                          "--nproc_per_node", "auto", counts},
+                         without_gpus);
+  EXPECT_EQ(one->Wait(), 0) << one->Text();
+  EXPECT_THAT(one->Text(), HasSubstr("1 workers, 1 processors"));
 }
 
 /// Two steps of one allocation, at the same time.

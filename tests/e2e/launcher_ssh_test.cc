@@ -48,6 +48,36 @@ TEST_F(SshTest, TwoHostsRunOneJob) {
       << mtrun->Text();
 }
 
+TEST_F(SshTest, AHostfileNamesHostsAndTheirWorkers) {
+  const auto one = Sshd(1), two = Sshd(2);
+  support::WriteText(folder_.File("hosts"), "# who takes part\none slots=2\n\ntwo  # one worker\n");
+  const std::string script = Script("run.sh", "echo rank $RANK of $WORLD_SIZE on $(hostname)\n");
+  const auto mtrun = Start({"--hostfile", folder_.File("hosts"), script});
+  EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
+  EXPECT_THAT(From(mtrun->OutLines(), "rank "),
+              UnorderedElementsAre("rank 0 of 3 on node1", "rank 1 of 3 on node1", "rank 2 of 3 on node2"))
+      << mtrun->Text();
+  support::WriteText(folder_.File("hosts"), "one\ntwo slots=many\n");
+  const auto wrong = Start({"--hostfile", folder_.File("hosts"), script});
+  EXPECT_EQ(wrong->Wait(), 2) << wrong->Text();
+  EXPECT_THAT(wrong->Text(), AllOf(HasSubstr("--hostfile"), HasSubstr("2"), HasSubstr("slots=many")));
+}
+
+/// "two" lets only "one" in; the configuration says to go through it.
+TEST_F(SshTest, AHostBehindAJumpHostTakesPart) {
+  const auto one = Sshd(1), two = Sshd(2, absl::StrCat("AllowUsers root@", network_->Address(1)));
+  const std::string script = Script("run.sh", "echo rank $RANK of $WORLD_SIZE on $(hostname)\n");
+  const auto direct = Start({"--hosts", "two,one", script});
+  EXPECT_EQ(direct->Wait(), 1) << direct->Text();
+  EXPECT_THAT(direct->Text(), HasSubstr("two cannot be reached"));
+  const std::string client = support::ReadText(folder_.File("client"));
+  support::WriteText(folder_.File("client"), "Host two\n  ProxyJump one\n" + client);
+  const auto mtrun = Start({"--hosts", "two,one", script});
+  EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
+  EXPECT_THAT(mtrun->OutLines(),
+              UnorderedElementsAre("two: rank 0 of 2 on node2", "one: rank 1 of 2 on node1"));
+}
+
 /// Command lines and environments are seen by others, on either machine.
 TEST_F(SshTest, TheTokenIsOnNoCommandLine) {
   const auto one = Sshd(1), two = Sshd(2);
@@ -109,6 +139,19 @@ TEST_F(SshTest, ALostConnectionEndsItsHostAndAJobThatNeedsIt) {
   EXPECT_EQ(mtrun->Wait(), 1) << mtrun->Text();
   EXPECT_THAT(mtrun->Text(), HasSubstr("the connection to two is lost: ssh was ended by SIGKILL"));
   EXPECT_TRUE(mark_.WaitForNone(kSoon));
+}
+
+/// Neither end is told: ssh asks (ServerAliveInterval), and the host's mtrun misses what it hears every 5 s.
+TEST_F(SshTest, LongACutNetworkEndsItsHostAndAJobThatNeedsIt) {
+  const auto one = Sshd(1), two = Sshd(2);
+  const auto mtrun = Start({"--hosts", "one,two", Script("run.sh", "echo ready; sleep 1000\n")});
+  ASSERT_TRUE(mtrun->WaitForLines("ready", 2)) << mtrun->Text();
+  ASSERT_TRUE(network_->SetLink(2, false).ok());
+  EXPECT_EQ(mtrun->Wait(), 1) << mtrun->Text();
+  EXPECT_THAT(mtrun->Text(), AllOf(HasSubstr("the connection to two is lost"), HasSubstr("not responding")));
+  EXPECT_TRUE(mark_.WaitForNone(support::kPatience)) << "a host that nobody reaches stops by itself";
+  // Its sshd would go on sending for a quarter of an hour.
+  if (const pid_t session = ChildOf(two->pid()); session > 0) kill(session, SIGKILL);
 }
 
 TEST_F(SshTest, NothingOutlivesAKilledMtrun) {

@@ -13,6 +13,7 @@
 namespace mtrun::e2e {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 constexpr Seconds kSlow{120};  // a start of Python with PyTorch, on a loaded machine
@@ -145,6 +146,7 @@ TEST_F(PythonPackage, NodesJoinLeaveAndDie) {
   };
   const auto first = node(0);
   ASSERT_TRUE(first->WaitForLine("step 3 ", kSlow)) << first->Text();
+  const pid_t survivor = PidsIn(*first, 1, 1).at(0);
   auto second = node(1), third = node(2);
   ASSERT_TRUE(first->WaitForLine("with 3 workers", kSlow)) << first->Text();
   second->Signal(SIGTERM);  // leaves after its step
@@ -152,6 +154,10 @@ TEST_F(PythonPackage, NodesJoinLeaveAndDie) {
   ASSERT_TRUE(first->WaitForLine("with 2 workers", kSlow)) << first->Text();
   third.reset();  // killed
   EXPECT_EQ(first->Wait(kSlow), 0) << first->Text();
+  // Nodes came, left and died: the first one's worker is one process from the first step to the last.
+  const auto generations = From(first->OutLines(), "generation ");
+  EXPECT_GE(generations.size(), 4u) << first->Text();
+  for (const std::string& line : generations) EXPECT_THAT(line, EndsWith(absl::StrCat(" is pid ", survivor)));
   ExpectAsAlone(Losses(*first), 12);
   ExpectExactlyOnce("run");
 }

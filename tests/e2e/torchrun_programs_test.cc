@@ -2,7 +2,9 @@
 // test is right: tools/test --full. tools/setup --peers installs what they import.
 #include <signal.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include "nlohmann/json.hpp"
 #include "tests/e2e/either.h"
@@ -95,6 +97,42 @@ TEST_F(TorchrunPrograms, AFailureInTheMiddleIsRecoveredFrom) {
       Start({"--standalone", "--nproc_per_node=2", "--max_restarts=1", Toy("torch_ddp.py"), "restart"});
   EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
   EXPECT_THAT(From(mtrun->OutLines(), "TRAINED"), SizeIs(2));
+}
+
+TEST_F(TorchrunPrograms, ARestartUnderWarmPythonComesWithoutTheImportOfTorch) {
+  support::WriteText(
+      folder_.File("train.py"),
+      "import os, sys, time\n"
+      "began, warm = time.monotonic(), 'torch' in sys.modules\n"
+      "import torch\n"
+      "took = time.monotonic() - began\n"
+      "print('attempt', os.environ['TORCHELASTIC_RESTART_COUNT'], 'warm', warm, 'pid', os.getpid(),\n"
+      "      'import', round(took, 3), 'sum', torch.ones(3).sum().item(), flush=True)\n"
+      "time.sleep(1000)\n");
+  const auto mtrun = Start({"--standalone", "--max_restarts=20", "--warm_python", folder_.File("train.py")});
+  const auto word = [](const std::string& line, const std::string& name) {
+    return std::stod(line.substr(line.find(name) + name.size()));
+  };
+  double cold = 0;
+  for (int attempt = 0; attempt <= 20; ++attempt) {
+    const auto since = std::chrono::steady_clock::now();
+    const auto line = mtrun->WaitForLine(absl::StrCat("attempt ", attempt, " warm"));
+    const Seconds took = std::chrono::steady_clock::now() - since;
+    ASSERT_TRUE(line) << mtrun->Text();
+    EXPECT_THAT(*line, HasSubstr("sum 3.0"));
+    if (line->find("warm True") != std::string::npos) {
+      // From the kill to the line of its successor, which has torch: a fork, not the import.
+      EXPECT_LT(took.count(), cold / 2) << mtrun->Text();
+      EXPECT_LT(word(*line, " import "), cold / 10) << mtrun->Text();
+      break;
+    }
+    ASSERT_LT(attempt, 20) << "the interpreter never got warm\n" << mtrun->Text();
+    cold = word(*line, " import ");
+    std::this_thread::sleep_for(Seconds(cold));  // the other interpreter imports it meanwhile
+    kill(static_cast<pid_t>(word(*line, " pid ")), SIGKILL);
+  }
+  mtrun->Signal(SIGTERM);
+  EXPECT_EQ(mtrun->Wait(), 128 + SIGTERM) << mtrun->Text();
 }
 
 TEST_F(TorchrunPrograms, KubeflowsVariablesAreEnough) {

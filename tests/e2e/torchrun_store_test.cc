@@ -94,6 +94,16 @@ TEST_P(Torch, ClientsAreServedAfterRankZeroHasEnded) {
   EXPECT_THAT(run->Text(), AllOf(HasSubstr("TOTAL 3.0"), HasSubstr("LATE yes"), HasSubstr("CLIENT True")));
 }
 
+TEST_P(Torch, IsAnsweredWhateverItAsks) {
+  const std::string toy = support::TestFile("support/toys/store_commands.py");
+  const auto run = Start({"--standalone", "--nproc_per_node=2", toy}, {{"PYTHON_EXEC", PeersPython()}});
+  EXPECT_EQ(run->Wait(), 0) << run->Text();
+  EXPECT_THAT(From(run->OutLines(), "TOTAL 3.0"), SizeIs(2)) << run->Text();
+  const auto known = From(run->OutLines(), "COMMANDS");
+  ASSERT_THAT(known, SizeIs(2));
+  EXPECT_THAT(known[0], HasSubstr("set get compare_set add check wait num_keys delete_key append multi_set"));
+}
+
 TEST_P(Torch, MeetsByTcpAtTheMasterPort) {
   support::WriteText(folder_.File("late.py"), kTorchLate);
   const std::string port = absl::StrCat(support::FreePort());

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/measure_client.h"
 #include "rendezvous/rendezvous.grpc.pb.h"
 
 namespace mtrun::rendezvous {
@@ -62,6 +63,8 @@ TEST(ControlClient, AnOlderServiceIsCalledOne) {
   const auto asked = AskToControl({absl::StrCat("127.0.0.1:", port)}, {.insecure = true},
                                   {.call = ControlCall::kDrain, .node = "node2"});
   EXPECT_THAT(std::string(asked.status().message()), HasSubstr("is of an older mtrun"));
+  const auto measured = MeasureThroughput(absl::StrCat("127.0.0.1:", port), /*insecure=*/true, "");
+  EXPECT_TRUE(absl::IsUnimplemented(measured.status())) << measured.status();
 }
 
 }  // namespace

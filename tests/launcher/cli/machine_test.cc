@@ -41,6 +41,15 @@ TEST_F(MachineTest, AQuotaOfProcessorTimeBoundsTheProcessors) {
   EXPECT_EQ(LookAtMachine({}, root_.path()).cpus, 1);
 }
 
+TEST_F(MachineTest, SlurmsShareOfANodeBoundsTheProcessors) {
+  const auto cpus = [&](const char* slurms) {
+    return LookAtMachine({{"SLURM_CPUS_ON_NODE", slurms}}, root_.path()).cpus;
+  };
+  EXPECT_EQ(cpus("1"), 1);
+  for (const char* none : {"", "0", "-1", "many", "1000000"})
+    EXPECT_EQ(cpus(none), LookAtMachine({}, root_.path()).cpus) << none;
+}
+
 TEST_F(MachineTest, GpusAreCountedFromTheDriverOrTheDeviceFiles) {
   Gpu("0000:1B:00.0");
   Gpu("0000:0a:00.0");

@@ -19,6 +19,7 @@ EndpointFacts Answering() {
   facts.mtu = {1500, MtuProof::kArrives};
   facts.service =
       ServiceFacts{.uptime = seconds(130), .jobs = 1, .tells_time = true, .clock_doubt = milliseconds(3)};
+  facts.service->throughput = rendezvous::Throughput{64 << 20, milliseconds(100)};
   return facts;
 }
 
@@ -28,7 +29,8 @@ TEST(EndpointFindingsTest, AllIsWell) {
                        "node1:29400 answers at 10.0.0.1, round trip 0.21 ms, from 10.0.0.2 on eth0"},
                       {Health::kOk, "service", "TLS, and the token fits, up for 2 min 10 s, 1 job"},
                       {Health::kOk, "its clock", "agrees to 3 ms"},
-                      {Health::kOk, "path MTU", "1500 bytes, and packets of that size arrive"}}));
+                      {Health::kOk, "path MTU", "1500 bytes, and packets of that size arrive"},
+                      {Health::kOk, "bandwidth", "at least 5.37 Gbit/s to the service, by one connection"}}));
 }
 
 TEST(EndpointFindingsTest, OneLineWhereNobodyAnswers) {
@@ -103,6 +105,22 @@ TEST(EndpointFindingsTest, PathMtu) {
   EXPECT_EQ(judge({9000, MtuProof::kLost}, 9000).health, Health::kFail);
   EXPECT_THAT(judge({9000, MtuProof::kLost}, 9000).mend, HasSubstr("give eth0 a smaller MTU"));
   EXPECT_EQ(judge({}).found, "not known");
+}
+
+TEST(EndpointFindingsTest, Bandwidth) {
+  const auto judge = [](absl::StatusOr<rendezvous::Throughput> throughput) {
+    EndpointFacts facts = Answering();
+    facts.service->throughput = std::move(throughput);
+    return JudgeEndpoint(facts)[4];
+  };
+  const Finding slow = judge(rendezvous::Throughput{11'500'000, seconds(1)});
+  EXPECT_EQ(slow.health, Health::kWarn);
+  EXPECT_EQ(slow.found, "at least 92 Mbit/s to the service, by one connection");
+  EXPECT_THAT(slow.mend, HasSubstr("ethtool"));
+  EXPECT_EQ(judge(absl::UnimplementedError("the service is of an older mtrun")),
+            (Finding{Health::kOk, "bandwidth", "not measured: the service is of an older mtrun"}));
+  EXPECT_EQ(judge(absl::ResourceExhaustedError("somebody else measures")).health, Health::kWarn);
+  EXPECT_EQ(judge(rendezvous::Throughput{0, Duration::zero()}).health, Health::kWarn);
 }
 
 }  // namespace

@@ -91,6 +91,23 @@ TEST_F(NumaTest, SharesThatAreTooSmallAreRefused) {
   EXPECT_THAT(Bind("exclusive", 9), ElementsAre(HasSubstr("3 workers share NUMA node 0, which has only 2")));
 }
 
+TEST_F(NumaTest, UnderAQuotaNobodyIsTiedToProcessorsThatOthersAreTiedTo) {
+  const auto mode = [&](std::optional<double> quota, std::string_view wanted, int workers,
+                        const std::vector<std::string>& gpus) {
+    const auto topology = ReadTopology(root_.path(), ParseRanges("0-15"), gpus);
+    EXPECT_TRUE(topology.ok()) << topology.status();
+    return topology.ok() ? ModeUnder(quota, *topology, wanted, workers) : "no topology";
+  };
+  for (const char* wanted : {"node", "socket", "exclusive", "core-complex"}) {
+    EXPECT_EQ(mode(std::nullopt, wanted, 1, {}), wanted);
+    EXPECT_EQ(mode(16, wanted, 1, {}), wanted) << "as much time as there is";
+    EXPECT_EQ(mode(4, wanted, 3, {}), "") << "three workers would take the first of four nodes";
+    const char* left = std::string_view(wanted) == "socket" ? "socket" : "node";
+    EXPECT_EQ(mode(15.5, wanted, 4, {}), left);
+    EXPECT_EQ(mode(4, wanted, 1, gpus_), left) << "a worker stays near its GPU";
+  }
+}
+
 TEST_F(NumaTest, AMachineWithoutNodesIsSaid) {
   const support::TemporaryFolder empty;
   EXPECT_THAT(std::string(ReadTopology(empty.path(), {0}, {}).status().message()),

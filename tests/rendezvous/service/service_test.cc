@@ -2,13 +2,17 @@
 #include "rendezvous/service/service.h"
 
 #include <filesystem>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/control_client.h"
+#include "rendezvous/measure_client.h"
+#include "rendezvous/service/measure_call.h"
 #include "rendezvous/service/state_folder.h"
 #include "rendezvous/status_client.h"
+#include "rendezvous/transport.h"
 #include "tests/rendezvous/session/test_agent.h"
 #include "tests/support/program.h"
 #include "tests/support/token.h"
@@ -51,6 +55,57 @@ TEST(Service, OnlyWhoHasTheTokenEvictsANode) {
   };
   EXPECT_THAT(why_not(support::kOtherToken), HasSubstr("has another token"));
   EXPECT_THAT(why_not(support::kToken), HasSubstr("the service has no job"));
+}
+
+/// 4 MiB of noise `parts` times, in one call that waits for `go` before its end.
+grpc::Status Send(wire::Rendezvous::Stub& stub, int parts, const std::function<void()>& go) {
+  grpc::ClientContext context;
+  wire::MeasureReply reply;
+  const auto writer = stub.Measure(&context, &reply);
+  wire::MeasurePart part;
+  part.set_noise(std::string(4 << 20, 'x'));
+  for (int i = 0; i < parts && writer->Write(part); ++i) continue;
+  go();
+  writer->WritesDone();
+  return writer->Finish();
+}
+
+TEST(Service, TakesBytesOfOneWhoMeasuresTheWayUpToALimit) {
+  ServiceOptions options;
+  options.listen = "127.0.0.1:0";
+  options.token = support::kToken;
+  const auto service = Service::Start(options);
+  ASSERT_TRUE(service.ok()) << service.status();
+  const std::string endpoint = absl::StrCat("127.0.0.1:", (*service)->port());
+  const auto measure = [&] { return MeasureThroughput(endpoint, false, support::kToken); };
+  const auto measured = measure();
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_GT(measured->bytes, 0);
+  EXPECT_LE(measured->bytes, kMostMeasuredBytes);
+  EXPECT_GT(measured->took, Duration::zero());
+
+  const auto channel = MakeChannel(endpoint, false, support::kToken);
+  ASSERT_TRUE(channel.ok()) << channel.status();
+  const auto stub = wire::Rendezvous::NewStub(*channel);
+  absl::Status second;
+  EXPECT_TRUE(Send(*stub, 1, [&] { second = measure().status(); }).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(second)) << second;
+  EXPECT_TRUE(measure().ok());
+  EXPECT_EQ(Send(*stub, 17, [] {}).error_code(), grpc::StatusCode::OUT_OF_RANGE);
+}
+
+TEST(MeasureSlot, IsOnesUntilItIsGivenOrTooLongInUse) {
+  MeasureSlot slot;
+  const TimePoint first(std::chrono::seconds(1)), second = first + std::chrono::seconds(1),
+                                                  late = first + MeasureSlot::kLongest;
+  EXPECT_TRUE(slot.Take(first));
+  EXPECT_FALSE(slot.Take(second));
+  slot.Give(second);  // it is not its own
+  EXPECT_TRUE(slot.IsOf(first));
+  EXPECT_TRUE(slot.Take(late));
+  EXPECT_FALSE(slot.IsOf(first));
+  slot.Give(late);
+  EXPECT_TRUE(slot.Take(late));
 }
 
 TEST(Service, LocalhostIsServedOnEachOfItsAddresses) {

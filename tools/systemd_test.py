@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""What systemd makes of configs/systemd/mtrdzv.service: it knows every line, and rates what the service may do as docs/clusters.md
+says. Needs systemd-analyze; no systemd has to run."""
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+
+
+def read(*path):
+    with open(os.path.join(TOP, *path), encoding="utf-8") as file:
+        return file.read()
+
+
+class UnitTest(unittest.TestCase):
+    def analyze(self, verb, unit, *options):
+        """The status and output of systemd-analyze for that text as mtrdzv.service."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "mtrdzv.service")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(unit)
+            done = subprocess.run(["systemd-analyze", verb, *options, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  text=True, env={**os.environ, "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": ""})
+        return done.returncode, done.stdout
+
+    def setUp(self):
+        # It looks for the program, which is installed on no machine that builds it.
+        self.unit = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", read("configs", "systemd", "mtrdzv.service"), flags=re.M)
+
+    def test_every_line_is_known(self):
+        self.assertEqual(self.analyze("verify", self.unit, "--man=no"), (0, ""))
+
+    def test_a_line_that_is_not_is_seen(self):
+        self.assertIn("PrivateTpm", self.analyze("verify", self.unit.replace("PrivateTmp", "PrivateTpm"), "--man=no")[1])
+
+    def test_its_exposure_is_what_the_document_says(self):
+        said = float(re.search(r"rates its exposure (\d+\.\d) of 10", read("docs", "clusters.md"))[1])
+        status, output = self.analyze("security", self.unit, "--offline=true", f"--threshold={round(10 * said)}")
+        self.assertEqual(status, 0, output[-200:])
+
+    def test_what_opens_it_is_seen(self):
+        opened = re.sub(r"^(Protect\w+|Private\w+|SystemCallFilter)=.*\n", "", self.unit, flags=re.M)
+        self.assertNotEqual(self.analyze("security", opened, "--offline=true", "--threshold=20")[0], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
