@@ -68,11 +68,10 @@ void JobSimulation::Die(size_t index, bool lingers) {
 void JobSimulation::Awake(size_t index, uint64_t incarnation, std::function<void()> act) {
   Agent& agent = agents_[index];
   if (agent.incarnation != incarnation) return;
-  const auto guarded = [this, index, incarnation, act = std::move(act)] {
+  if (!agent.frozen) return act();
+  agent.backlog.push_back([this, index, incarnation, act = std::move(act)] {
     if (agents_[index].incarnation == incarnation) act();
-  };
-  if (!agent.frozen) return guarded();
-  agent.backlog.push_back(guarded);
+  });
 }
 
 void JobSimulation::Feed(size_t index, const Event& event) {

@@ -37,11 +37,13 @@ bool JobSimulation::IsFrozen(size_t index) const {
 }
 
 void JobSimulation::AsService(size_t index, uint64_t id, std::function<void()> act) {
-  const auto guarded = [this, index, id, act = std::move(act)] {
+  if (!IsFrozen(index)) {
     if (services_[index].id == id) act();
-  };
-  if (!IsFrozen(index)) return guarded();
-  agents_[index].backlog.push_back(guarded);
+    return;
+  }
+  agents_[index].backlog.push_back([this, index, id, act = std::move(act)] {
+    if (services_[index].id == id) act();
+  });
 }
 
 // ---- the services ----
@@ -115,9 +117,9 @@ void JobSimulation::WriteDown(size_t index, const std::string& job_id) {
     ends_[job_id] = {
         job_id, {job->second.incarnation(), job->second.last_number(), outcome->success}, *outcome};
   } else if (job->second.IsKnownToRun()) {
-    const rendezvous::RememberedJob last{*job->second.last_generation(), job->second.verified()};
-    const auto wanted = std::make_pair(last.generation.generation, last.verified.size());
-    if (std::exchange(service.kept[job_id], wanted) != wanted) file_[job_id] = last;
+    const rendezvous::Assignment& last = *job->second.last_generation();
+    const auto wanted = std::make_pair(last.generation, job->second.verified().size());
+    if (std::exchange(service.kept[job_id], wanted) != wanted) file_[job_id] = {last, job->second.verified()};
   }
 }
 
