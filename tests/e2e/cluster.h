@@ -19,8 +19,6 @@ namespace mtrun::e2e {
 
 class NetworkTest : public LauncherTest {
  protected:
-  static constexpr double kRoom = 3;  // seconds that a loaded machine may take beyond a bound
-
   explicit NetworkTest(int nodes = 3, support::Network::Family family = support::Network::Family::kFour)
       : nodes_(nodes), family_(family) {}
 
