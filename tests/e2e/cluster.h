@@ -56,6 +56,17 @@ class NetworkTest : public LauncherTest {
     return std::make_unique<Program>(network_->On(node, Command(args)), Environment());
   }
 
+  /// An ordinary program, whose workers say "with W workers". Told to stop, those of node 0 do, and the
+  /// others when LetThemStop is called.
+  void RunSlowToStop() {
+    const std::string script =
+        Script("slow.sh", absl::StrCat("trap 'while [ $GROUP_RANK != 0 ] && [ ! -e ", folder_.File("go"),
+                                       " ]; do sleep 0.05; done; exit 0' TERM\n",
+                                       "echo with $WORLD_SIZE workers\nwhile :; do sleep 0.1; done\n"));
+    toy_ = {"--no_python", script};
+  }
+  void LetThemStop() const { support::WriteText(folder_.File("go"), ""); }
+
   static testing::AssertionResult Met(Program& mtrun, int generation, int world) {
     const std::string text = absl::StrCat("in generation ", generation, ": rank");
     const auto line = mtrun.WaitForLine(text, kSoon);

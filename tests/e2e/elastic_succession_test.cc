@@ -69,6 +69,20 @@ TEST_F(SuccessionTest, OfTwoNodesTheOtherOneGoesOn) {
   Finish({b.get()}, 2);
 }
 
+TEST_F(SuccessionTest, AHostMayLeaveWhileTheOthersStopTheirWorkersSlowly) {
+  RunSlowToStop();
+  const auto a = Begin(0), b = Begin(1), c = Begin(2);
+  for (const auto& mtrun : {a.get(), b.get(), c.get()})
+    ASSERT_TRUE(mtrun->WaitForLine("with 3 workers", kSoon)) << mtrun->Text();
+  a->Signal(SIGTERM);
+  for (const auto& mtrun : {b.get(), c.get()})
+    ASSERT_TRUE(mtrun->WaitForLine("generation 1 ended", kSoon)) << mtrun->Text();
+  ASSERT_TRUE(a->Wait(kSoon).has_value()) << a->Text();
+  LetThemStop();
+  for (const auto& mtrun : {b.get(), c.get()})
+    EXPECT_TRUE(mtrun->WaitForLine("with 2 workers", kSoon)) << mtrun->Text();
+}
+
 TEST_F(SuccessionTest, AHostThatStartsAgainFindsWhereItsJobIs) {
   const auto a = Begin(0), b = Begin(1), c = Begin(2);
   ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
