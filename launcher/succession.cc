@@ -2,6 +2,10 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "launcher/core/host_eviction.h"
 #include "rendezvous/service/peer_prober.h"
 #include "rendezvous/service/presence_prober.h"
 
@@ -26,10 +30,17 @@ HostWatch::Found LookAt(const rendezvous::ServiceHost& host) {
 
 }  // namespace
 
-Succession::Succession(HostWatch watch, TakeOver take_over)
-    : take_over_(std::move(take_over)), watch_(watch), thread_([this] { Run(); }) {}
+Succession::Succession(HostWatch watch, Hosting& hosting, TakeOver take_over)
+    : hosting_(hosting),
+      take_over_(std::move(take_over)),
+      watch_(std::move(watch)),
+      thread_([this] { Run(); }) {
+  hosting_.SetEvictHost(
+      [this](const std::string& job_id, const std::string& node) { return Evict(job_id, node); });
+}
 
 Succession::~Succession() {
+  hosting_.SetEvictHost(nullptr);
   {
     const MutexLock lock(mu_);
     stopping_ = true;
@@ -52,8 +63,24 @@ void Succession::OnDisconnected() {
 
 void Succession::OnMembership(const rendezvous::Assignment& generation) {
   const MutexLock lock(mu_);
-  services_.clear();
-  rendezvous::AppendServices(generation, &services_);
+  last_ = generation;
+}
+
+absl::StatusOr<rendezvous::Eviction> Succession::Evict(const std::string& job_id, const std::string& node) {
+  const MutexLock lock(mu_);
+  if (!last_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this node has heard of no generation of ", rendezvous::QuotedJob(job_id)));
+  }
+  if (!watch_.away()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the service of ", rendezvous::QuotedJob(job_id), " answers this node: ask there, at ",
+                     watch_.host().service.empty() ? "the job's endpoint" : watch_.host().service));
+  }
+  MT_ASSIGN_OR_RETURN(const rendezvous::Eviction eviction, ChooseHost(*last_, watch_.host(), job_id, node));
+  watch_.OnEvicted();
+  changed_.NotifyAll();
+  return eviction;
 }
 
 void Succession::Run() {
@@ -66,12 +93,19 @@ void Succession::Run() {
       mu_.Lock();
       watch_.OnLooked(*host, found, MonotonicNow());
     } else if (watch_.TakeOver(now)) {
-      const std::vector<std::string> services = services_;
+      // One that refuses costs nothing, one that is silent would be waited for.
+      const bool evicted = watch_.evicted();
+      std::vector<std::string> services;
+      if (last_ && evicted) services = ServicesWithout(*last_, watch_.host());
+      if (last_ && !evicted) rendezvous::AppendServices(*last_, &services);
       mu_.Unlock();
       take_over_(services);
       mu_.Lock();
+    } else if (watch_.TellHeld(now)) {
+      if (last_) log::Warning(DescribeSilentHost(*last_, watch_.host()));
     } else {
-      changed_.WaitUntil(mu_, watch_.NextDeadline().value_or(now + kRest));
+      const auto next = Earlier(watch_.NextDeadline(), watch_.held_due());
+      changed_.WaitUntil(mu_, next.value_or(now + kRest));
     }
   }
   mu_.Unlock();

@@ -85,11 +85,16 @@ class NetworkTest : public LauncherTest {
 
   /// `mtrun --evict NAME` on that node, as an operator there says it: what it prints, and its exit status.
   std::pair<std::string, int> Evict(int on, const std::string& name) const {
-    Program mtrun(network_->On(on, {Mtrun(), "--evict", name, absl::StrJoin(endpoints_, ","), "--insecure"}),
-                  Environment());
+    return Evict(on, name, absl::StrJoin(endpoints_, ","));
+  }
+  std::pair<std::string, int> Evict(int on, const std::string& name, const std::string& where) const {
+    Program mtrun(network_->On(on, {Mtrun(), "--evict", name, where, "--insecure"}), Environment());
     const int status = mtrun.Wait().value_or(-1);
     return {mtrun.Text(), status};
   }
+
+  /// The endpoints that a line "... mtrun --evict NODE ENDPOINTS" of a node that holds names.
+  static std::string Advised(const std::string& line) { return line.substr(line.rfind(' ') + 1); }
 
   static pid_t AgentOf(const Program& mtrun) { return ChildOf(ChildOf(mtrun.pid())); }
 

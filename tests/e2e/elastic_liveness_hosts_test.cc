@@ -92,6 +92,25 @@ TEST_F(LivenessTest, HostingNodesPowerLostTakeoverByMajorityThreeNodes) {
   });
 }
 
+/// Nobody knows whether the host goes on. The others hold, and say where an operator can say that it does
+/// not.
+TEST_F(LivenessTest, HostingNodesPowerLostWithoutAListThreeNodes) {
+  Row([this] {
+    SetJob("1:3", 0);
+    HostAt({1});
+    Form({1, 2, 3});
+    LosePower(1);
+    const auto advice = mtrun_[2]->WaitForLine("mtrun --evict node1 ", kSoon);
+    ASSERT_TRUE(advice) << Texts();
+    for (const Record& step : Records("commit")) EXPECT_EQ(step.generation, 1) << "nobody holds";
+    const double said = Now();
+    const auto [text, status] = Evict(2, "node1", Advised(*advice));
+    EXPECT_EQ(status, 0) << text;
+    ExpectToGoOn("hosting node's power lost, without a list: after --evict, 3 nodes", said, kMajority, 2);
+    for (const int node : {2, 3}) ExpectSameWorkers(node, 1, 2);
+  });
+}
+
 TEST_F(LivenessTest, ColdRestartEmbedded) {
   Row([this] {
     SetJob("2:2", 0);

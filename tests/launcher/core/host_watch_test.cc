@@ -59,6 +59,36 @@ TEST(HostWatch, ARefusalProvesADeath) {
   EXPECT_EQ(watch.Look(HostAt(6)), std::nullopt);
 }
 
+TEST(HostWatch, AnOperatorsWordCountsUntilTheHostAnswers) {
+  HostWatch watch = Verified();
+  watch.OnDisconnected(HostAt(5));
+  EXPECT_FALSE(watch.TakeOver(HostAt(60)));
+  watch.OnEvicted();
+  EXPECT_TRUE(watch.TakeOver(HostAt(60)));
+  EXPECT_FALSE(watch.TakeOver(HostAt(61))) << "said once";
+  watch.OnConnected(kHost, HostAt(62));
+  watch.OnDisconnected(HostAt(63));
+  EXPECT_FALSE(watch.TakeOver(HostAt(70))) << "it lives after all";
+}
+
+TEST(HostWatch, PeopleHearOnceOfAHostThatIsSilent) {
+  HostWatch watch = Verified();
+  EXPECT_EQ(watch.held_due(), std::nullopt);
+  watch.OnDisconnected(HostAt(5));
+  EXPECT_EQ(watch.held_due(), HostAt(8));
+  EXPECT_FALSE(watch.TellHeld(HostAt(7.9)));
+  EXPECT_TRUE(watch.TellHeld(HostAt(8)));
+  EXPECT_FALSE(watch.TellHeld(HostAt(9)));
+  watch.OnConnected(kHost, HostAt(10));
+  watch.OnDisconnected(HostAt(20));
+  EXPECT_EQ(watch.held_due(), HostAt(23)) << "another time";
+  watch.OnLooked(kHost, {.dead = true}, HostAt(21));
+  EXPECT_EQ(watch.held_due(), std::nullopt) << "nobody holds";
+  HostWatch by_majority = Verified(/*majority=*/true);
+  by_majority.OnDisconnected(HostAt(5));
+  EXPECT_EQ(by_majority.held_due(), std::nullopt);
+}
+
 TEST(HostWatch, TheNextHostIsAnotherOne) {
   HostWatch watch = Verified();
   watch.OnDisconnected(HostAt(5));
