@@ -187,9 +187,9 @@ class Agent {
       if (succession_) succession_->OnConnected(host);
       asio::post(io_, [this] { OnConnected(); });
     };
-    handler.disconnected = [this, post](const std::string& why) {
+    handler.disconnected = [this, post](const std::string& why, Duration silent_for) {
       if (access_.hosting) access_.hosting->Seek();
-      if (succession_) succession_->OnDisconnected();
+      if (succession_) succession_->OnDisconnected(silent_for);
       post(SessionDisconnected{why});
     };
     // The workers see it at once, whatever this loop does.

@@ -55,9 +55,9 @@ void Succession::OnConnected(const rendezvous::ServiceHost& host) {
   changed_.NotifyAll();
 }
 
-void Succession::OnDisconnected() {
+void Succession::OnDisconnected(Duration silent_for) {
   const MutexLock lock(mu_);
-  watch_.OnDisconnected(MonotonicNow());
+  watch_.OnDisconnected(MonotonicNow(), silent_for);
   changed_.NotifyAll();
 }
 
@@ -87,20 +87,20 @@ void Succession::Run() {
   mu_.Lock();
   while (!stopping_) {
     const TimePoint now = MonotonicNow();
-    if (const auto host = watch_.Look(now)) {
+    if (watch_.TakeOver(now)) {
+      // One that refuses costs nothing, one that is silent would be waited for.
+      const bool refuses = watch_.proven_dead();
+      std::vector<std::string> services;
+      if (last_ && refuses) rendezvous::AppendServices(*last_, &services);
+      if (last_ && !refuses) services = ServicesWithout(*last_, watch_.host());
+      mu_.Unlock();
+      take_over_(services);
+      mu_.Lock();
+    } else if (const auto host = watch_.Look(now)) {
       mu_.Unlock();
       const HostWatch::Found found = LookAt(*host);
       mu_.Lock();
       watch_.OnLooked(*host, found, MonotonicNow());
-    } else if (watch_.TakeOver(now)) {
-      // One that refuses costs nothing, one that is silent would be waited for.
-      const bool evicted = watch_.evicted();
-      std::vector<std::string> services;
-      if (last_ && evicted) services = ServicesWithout(*last_, watch_.host());
-      if (last_ && !evicted) rendezvous::AppendServices(*last_, &services);
-      mu_.Unlock();
-      take_over_(services);
-      mu_.Lock();
     } else if (watch_.TellHeld(now)) {
       if (last_) log::Warning(DescribeSilentHost(*last_, watch_.host()));
     } else {

@@ -29,7 +29,7 @@ class Succession {
   Succession(const Succession&) = delete;
 
   void OnConnected(const rendezvous::ServiceHost& host);
-  void OnDisconnected();
+  void OnDisconnected(Duration silent_for);
   /// The newest generation that this node knows of.
   void OnMembership(const rendezvous::Assignment& generation);
 

@@ -13,9 +13,10 @@ void HostWatch::OnConnected(const rendezvous::ServiceHost& host, TimePoint now) 
   evicted_ = told_ = held_told_ = false;
 }
 
-void HostWatch::OnDisconnected(TimePoint now) {
+void HostWatch::OnDisconnected(TimePoint now, Duration silent_for) {
   if (away_since_) return;
-  away_since_ = next_look_ = now;
+  away_since_ = now - silent_for;
+  next_look_ = now;
 }
 
 void HostWatch::OnLooked(const rendezvous::ServiceHost& looked, const Found& found, TimePoint now) {

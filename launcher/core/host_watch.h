@@ -20,7 +20,8 @@ class HostWatch {
   HostWatch(bool majority, Duration silence) : majority_(majority), silence_(silence) {}
 
   void OnConnected(const rendezvous::ServiceHost& host, TimePoint now);
-  void OnDisconnected(TimePoint now);
+  /// It had said nothing for `silent_for`.
+  void OnDisconnected(TimePoint now, Duration silent_for = Duration::zero());
   /// An operator says that it never comes back: it counts as dead until it answers this node all the same.
   void OnEvicted() { evicted_ = true; }
   /// What a look at a host found.
@@ -42,7 +43,7 @@ class HostWatch {
   std::optional<TimePoint> held_due() const;
 
   bool away() const { return away_since_.has_value(); }
-  bool evicted() const { return evicted_; }
+  bool proven_dead() const { return dead_; }
   const rendezvous::ServiceHost& host() const { return host_; }
 
   bool operator==(const HostWatch&) const = default;
@@ -53,7 +54,7 @@ class HostWatch {
   bool majority_;     // constant after construction
   Duration silence_;  // constant after construction
   rendezvous::ServiceHost host_;
-  std::optional<TimePoint> away_since_;  // nothing while there is a service, and before the first
+  std::optional<TimePoint> away_since_;  // heard last then; nothing while there is a service
   TimePoint next_look_;
   int looks_ = 0;  // while it is there
   bool verified_ = false, dead_ = false, evicted_ = false, told_ = false;

@@ -167,6 +167,8 @@ void JobSimulation::MindHost(size_t index) {
   Agent& agent = agents_[index];
   if (!setup_.hosted || agent.incarnation == 0 || agent.looking) return;
   const TimePoint now = NowOn(agent.node);
+  if (agent.watch->TakeOver(now)) TakeOver(index);
+  if (agent.looking) return;  // since the end of a stream
   if (const auto host = agent.watch->Look(now)) {
     agent.looking = true;
     rendezvous::ProbeResult seen;
@@ -184,7 +186,6 @@ void JobSimulation::MindHost(size_t index) {
                 });
               });
   }
-  if (agent.watch->TakeOver(now)) TakeOver(index);
   const uint64_t timer = agent.watch_timer = ++ids_;
   const auto next = agent.watch->NextDeadline();
   if (!next) return;
@@ -201,9 +202,14 @@ void JobSimulation::TakeOver(size_t index) {
   if (agent.end.welcomed() || agent.over) return;
   Note(agent.node_id, " tries the services of other nodes");
   agent.end.OnHostDead(NowOn(index) - TimePoint());
+  std::vector<std::string> heirs = agent.heirs;
+  if (!agent.watch->proven_dead()) {
+    const size_t host = NodeAt(agent.watch->host().presence.endpoint);
+    std::erase_if(heirs, [&](const std::string& heir) { return NodeAt(heir) == host; });
+  }
   MoveTo(agent, kEndpoint);
-  for (const std::string& heir : agent.heirs) MoveTo(agent, heir);
-  if (!agent.heirs.empty()) MoveTo(agent, agent.heirs.front());
+  for (const std::string& heir : heirs) MoveTo(agent, heir);
+  if (!heirs.empty()) MoveTo(agent, heirs.front());
   if (agent.connection == 0) return;
   agent.redirected = true;
   End(agent.connection, By::kAgent);

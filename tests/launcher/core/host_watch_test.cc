@@ -59,6 +59,16 @@ TEST(HostWatch, ARefusalProvesADeath) {
   EXPECT_EQ(watch.Look(HostAt(6)), std::nullopt);
 }
 
+TEST(HostWatch, SilenceCountsFromWhenTheServiceWasHeardLast) {
+  HostWatch watch = Verified(/*majority=*/true);
+  watch.OnDisconnected(HostAt(5), milliseconds(1500));
+  EXPECT_TRUE(watch.TakeOver(HostAt(5))) << "it was lost because nothing came";
+  HostWatch broken = Verified(/*majority=*/true);
+  broken.OnDisconnected(HostAt(5), milliseconds(400));
+  EXPECT_FALSE(broken.TakeOver(HostAt(6)));
+  EXPECT_TRUE(broken.TakeOver(HostAt(6.1)));
+}
+
 TEST(HostWatch, AnOperatorsWordCountsUntilTheHostAnswers) {
   HostWatch watch = Verified();
   watch.OnDisconnected(HostAt(5));
