@@ -102,7 +102,10 @@ void Succession::Run() {
       mu_.Lock();
       watch_.OnLooked(*host, found, MonotonicNow());
     } else if (watch_.TellHeld(now)) {
-      if (last_) log::Warning(DescribeSilentHost(*last_, watch_.host()));
+      const std::string text = last_ ? DescribeSilentHost(*last_, watch_.host()) : "";
+      mu_.Unlock();
+      if (!text.empty()) log::Warning(text);
+      mu_.Lock();
     } else {
       const auto next = Earlier(watch_.NextDeadline(), watch_.held_due());
       changed_.WaitUntil(mu_, next.value_or(now + kRest));
