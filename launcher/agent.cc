@@ -188,9 +188,9 @@ class Agent {
       if (succession_) succession_->OnConnected(host);
       asio::post(io_, [this] { OnConnected(); });
     };
-    handler.disconnected = [this, post](const std::string& why) {
+    handler.disconnected = [this, post](const std::string& why, Duration silent_for) {
       if (access_.hosting) access_.hosting->Seek();
-      if (succession_) succession_->OnDisconnected();
+      if (succession_) succession_->OnDisconnected(silent_for);
       post(SessionDisconnected{why});
     };
     // The workers see it at once, whatever this loop does.
@@ -206,8 +206,8 @@ class Agent {
     handler.failed = [post](absl::Status status) { post(SessionFailed{std::string(status.message())}); };
     if (access_.hosting) access_.hosting->Seek();
     if (access_.hosting && options_.job.endpoints.size() < 2) {
-      const HostWatch watch(options_.job.takeover_majority, options_.job.LostAfter());
-      succession_.emplace(watch,
+      succession_.emplace(HostWatch(options_.job.takeover_majority, options_.job.LostAfter()),
+                          *access_.hosting,
                           [this](const std::vector<std::string>& services) { session_->TryToo(services); });
     }
     session_ = OpenSession(options_, access_, offer_.node_id, handler);

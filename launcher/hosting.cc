@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/endpoint.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -53,10 +54,26 @@ absl::Status Hosting::StandBy(const std::string& address) {
   rendezvous::HostOptions options = credentials_;
   options.endpoint = options_.endpoint;
   options.ports = options_.port_range;
+  options.evict_host = [this](const std::string& job_id, const std::string& node) {
+    return EvictHost(job_id, node);
+  };
   MT_ASSIGN_OR_RETURN(standby_, rendezvous::StartStandby(options, address));
   MT_ASSIGN_OR_RETURN(const Endpoint at, ParseEndpoint(standby_->endpoint()));
   service_port_ = at.port;
   return absl::OkStatus();
+}
+
+void Hosting::SetEvictHost(rendezvous::EvictHost evict_host) {
+  const MutexLock lock(evict_mu_);
+  evict_host_ = std::move(evict_host);
+}
+
+absl::StatusOr<rendezvous::Eviction> Hosting::EvictHost(const std::string& job_id, const std::string& node) {
+  const MutexLock lock(evict_mu_);
+  const std::string& own = options_.job.job_id;
+  if (!evict_host_ || (!job_id.empty() && job_id != own))
+    return absl::NotFoundError(absl::StrCat("this node does not take part in job \"", job_id, "\""));
+  return evict_host_(own, node);
 }
 
 void Hosting::Seek() {

@@ -33,6 +33,9 @@ class Hosting {
   /// Where no service here is at the endpoint: one that takes the job over when its host is dead, unless this
   /// node is not to host (is_host). `address`: where the other nodes reach this one.
   absl::Status StandBy(const std::string& address);
+  /// Who hears, from now on, what an operator says of the job's host to the service that stands by; nullptr:
+  /// nobody. Any thread; nobody hears anything any more when it has returned.
+  void SetEvictHost(rendezvous::EvictHost evict_host);
   /// No service answers: tries to host, on a thread of its own, until it does or Rest is called. Any thread.
   void Seek();
   /// A service answers. One that is not `embedded` in an mtrun is somebody's to start again: this node does
@@ -50,6 +53,7 @@ class Hosting {
 
  private:
   void Run();
+  absl::StatusOr<rendezvous::Eviction> EvictHost(const std::string& job_id, const std::string& node);
   /// Once around the endpoints; those that are not this machine's only with `elsewhere`.
   absl::StatusOr<std::unique_ptr<rendezvous::Host>> Try(bool elsewhere, bool begins) const;
   void Take(std::unique_ptr<rendezvous::Host> host);
@@ -57,6 +61,9 @@ class Hosting {
   const Options& options_;
   const rendezvous::HostOptions credentials_;
   const std::vector<std::string> endpoints_;
+
+  Mutex evict_mu_;
+  rendezvous::EvictHost evict_host_ ABSL_GUARDED_BY(evict_mu_);
 
   // Constant after StandBy.
   int service_port_ = 0;

@@ -2,6 +2,10 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "launcher/core/host_eviction.h"
 #include "rendezvous/service/peer_prober.h"
 #include "rendezvous/service/presence_prober.h"
 
@@ -26,10 +30,17 @@ HostWatch::Found LookAt(const rendezvous::ServiceHost& host) {
 
 }  // namespace
 
-Succession::Succession(HostWatch watch, TakeOver take_over)
-    : take_over_(std::move(take_over)), watch_(watch), thread_([this] { Run(); }) {}
+Succession::Succession(HostWatch watch, Hosting& hosting, TakeOver take_over)
+    : hosting_(hosting),
+      take_over_(std::move(take_over)),
+      watch_(std::move(watch)),
+      thread_([this] { Run(); }) {
+  hosting_.SetEvictHost(
+      [this](const std::string& job_id, const std::string& node) { return Evict(job_id, node); });
+}
 
 Succession::~Succession() {
+  hosting_.SetEvictHost(nullptr);
   {
     const MutexLock lock(mu_);
     stopping_ = true;
@@ -44,34 +55,60 @@ void Succession::OnConnected(const rendezvous::ServiceHost& host) {
   changed_.NotifyAll();
 }
 
-void Succession::OnDisconnected() {
+void Succession::OnDisconnected(Duration silent_for) {
   const MutexLock lock(mu_);
-  watch_.OnDisconnected(MonotonicNow());
+  watch_.OnDisconnected(MonotonicNow(), silent_for);
   changed_.NotifyAll();
 }
 
 void Succession::OnMembership(const rendezvous::Assignment& generation) {
   const MutexLock lock(mu_);
-  services_.clear();
-  rendezvous::AppendServices(generation, &services_);
+  last_ = generation;
+}
+
+absl::StatusOr<rendezvous::Eviction> Succession::Evict(const std::string& job_id, const std::string& node) {
+  const MutexLock lock(mu_);
+  if (!last_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this node has heard of no generation of ", rendezvous::QuotedJob(job_id)));
+  }
+  if (!watch_.away()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the service of ", rendezvous::QuotedJob(job_id), " answers this node: ask there, at ",
+                     watch_.host().service.empty() ? "the job's endpoint" : watch_.host().service));
+  }
+  MT_ASSIGN_OR_RETURN(const rendezvous::Eviction eviction, ChooseHost(*last_, watch_.host(), job_id, node));
+  watch_.OnEvicted();
+  changed_.NotifyAll();
+  return eviction;
 }
 
 void Succession::Run() {
   mu_.Lock();
   while (!stopping_) {
     const TimePoint now = MonotonicNow();
-    if (const auto host = watch_.Look(now)) {
+    if (watch_.TakeOver(now)) {
+      // One that refuses costs nothing, one that is silent would be waited for.
+      const bool refuses = watch_.proven_dead();
+      std::vector<std::string> services;
+      if (last_ && refuses) rendezvous::AppendServices(*last_, &services);
+      if (last_ && !refuses) services = ServicesWithout(*last_, watch_.host());
+      mu_.Unlock();
+      take_over_(services);
+      mu_.Lock();
+    } else if (const auto host = watch_.Look(now)) {
       mu_.Unlock();
       const HostWatch::Found found = LookAt(*host);
       mu_.Lock();
       watch_.OnLooked(*host, found, MonotonicNow());
-    } else if (watch_.TakeOver(now)) {
-      const std::vector<std::string> services = services_;
+    } else if (watch_.TellHeld(now)) {
+      const std::string text = last_ ? DescribeSilentHost(*last_, watch_.host()) : "";
       mu_.Unlock();
-      take_over_(services);
+      if (!text.empty()) log::Warning(text);
       mu_.Lock();
     } else {
-      changed_.WaitUntil(mu_, watch_.NextDeadline().value_or(now + kRest));
+      const auto next = Earlier(watch_.NextDeadline(), watch_.held_due());
+      changed_.WaitUntil(mu_, next.value_or(now + kRest));
     }
   }
   mu_.Unlock();

@@ -80,8 +80,9 @@ bool Roster::Consistent(const std::optional<Assignment>& generation) const {
   Attendance attendance;
   attendance.Follow(generation);
   for (const auto& [node_id, node] : nodes_) {
-    index.Change(node_id, NodeFacets(), FacetsOf(node));
-    attendance.Change(node_id, NodeFacets(), FacetsOf(node));
+    const NodeFacets facets = FacetsOf(node);
+    index.Change(node_id, NodeFacets(), facets);
+    attendance.Change(node_id, NodeFacets(), facets);
   }
   return index == index_ && attendance == attendance_;
 }

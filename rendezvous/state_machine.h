@@ -68,7 +68,8 @@ class JobMachine {
   /// Of a job with more nodes not all invariants are checked at each event, unless this is a debug build.
   static constexpr size_t kMostChecked = 64;
 
-  /// Takes one event and says what to do, in order. Invariants are checked before and after.
+  /// Takes one event and says what to do, in order. Invariants are checked after it, and before it those that
+  /// cost little (in debug builds all).
   std::vector<Effect> Step(const Event& event, TimePoint now);
   /// When a Tick is due, if time alone can change anything.
   std::optional<TimePoint> NextDeadline() const;
@@ -100,6 +101,8 @@ class JobMachine {
   const std::optional<JobOutcome>& outcome() const { return outcome_; }
   /// Tells this run of the job from another one under the same id. Not 0.
   uint64_t incarnation() const { return run_.incarnation(); }
+  /// Why it is certain of that; see JobRun.
+  RunProof Proof(TimePoint now) const { return run_.Proof(now); }
   /// The last one that was formed, adopted or heard of; nothing before the first.
   const std::optional<Assignment>& last_generation() const { return generation_.last(); }
   /// Its members, and those of earlier ones that the next one may wait for too.

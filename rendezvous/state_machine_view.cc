@@ -121,7 +121,7 @@ JobView JobMachine::View(TimePoint now) const {
   view.restart_count = budget_.used();
   view.authority = HasAuthority();
   view.incarnation = run_.incarnation();
-  view.proof = run_.Proof(now);
+  view.proof = Proof(now);
   view.phase_age = now - phase_since_.value_or(now);
   view.nodes = MakeNodeViews(roster_, generation_, outcome_.has_value(), now);
   return view;

@@ -13,12 +13,13 @@ void HostWatch::OnConnected(const rendezvous::ServiceHost& host, TimePoint now) 
   away_since_.reset();
   next_look_ = now;
   looks_ = 0;
-  told_ = false;
+  evicted_ = told_ = held_told_ = false;
 }
 
-void HostWatch::OnDisconnected(TimePoint now) {
+void HostWatch::OnDisconnected(TimePoint now, Duration silent_for) {
   if (away_since_) return;
-  away_since_ = next_look_ = now;
+  away_since_ = now - silent_for;
+  next_look_ = now;
 }
 
 void HostWatch::OnLooked(const rendezvous::ServiceHost& looked, const Found& found, TimePoint now) {
@@ -42,7 +43,17 @@ std::optional<rendezvous::ServiceHost> HostWatch::Look(TimePoint now) const {
 
 bool HostWatch::TakeOver(TimePoint now) {
   const bool silent = majority_ && away_since_ && now >= *away_since_ + silence_;
-  return away_since_ && (dead_ || silent) && !std::exchange(told_, true);
+  return away_since_ && (dead_ || evicted_ || silent) && !std::exchange(told_, true);
+}
+
+std::optional<TimePoint> HostWatch::held_due() const {
+  const bool may_be_held = away_since_ && host_.embedded && !dead_ && !evicted_ && !majority_;
+  return may_be_held && !held_told_ ? std::optional(*away_since_ + kHeldNotice) : std::nullopt;
+}
+
+bool HostWatch::TellHeld(TimePoint now) {
+  const std::optional<TimePoint> due = held_due();
+  return due && now >= *due && !std::exchange(held_told_, true);
 }
 
 std::optional<TimePoint> HostWatch::NextDeadline() const {

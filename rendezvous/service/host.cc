@@ -6,7 +6,6 @@
 #include "base/endpoint.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
-#include "rendezvous/service/service.h"
 #include "rendezvous/status_client.h"
 
 namespace mtrun::rendezvous {
@@ -43,6 +42,7 @@ ServiceOptions OptionsOf(const HostOptions& options) {
 absl::StatusOr<std::unique_ptr<Host>> StartStandby(const HostOptions& options, const std::string& address) {
   ServiceOptions service_options = OptionsOf(options);
   service_options.standby_address = address;
+  service_options.evict_host = options.evict_host;
   const auto start = [&](int port) {
     service_options.listen = ToText({IsLoopback(address) ? address : "::", port});
     return Service::Start(service_options);

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/port_range.h"
 #include "base/posix.h"
+#include "rendezvous/service/service.h"
 
 namespace mtrun::rendezvous {
 
@@ -25,6 +26,7 @@ struct HostOptions {
   uint64_t presence_id = 0;
   std::string state_folder = {}, state_host = {};  // see ServiceOptions
   std::function<void(UniqueFd)> strangers = {};
+  EvictHost evict_host = {};
 };
 
 class Host {

@@ -173,6 +173,7 @@ bool Registrar::Knows(const ServiceSession& session) const {
 void Registrar::Step(const std::string& job_id, const Event& event) {
   const Before before = LookBefore(job_id);
   Perform(jobs_.Step(job_id, event, MonotonicNow()));
+  SayWord(job_id);
   NoteEnd(job_id, before);
   WriteDown(job_id, before.had);
   ArmTimer(jobs_.NextDeadlineOf(job_id));

@@ -17,6 +17,8 @@
 #include "base/clock.h"
 #include "base/posix.h"
 #include "rendezvous/codec.h"
+#include "rendezvous/control_choice.h"
+#include "rendezvous/eviction.h"
 #include "rendezvous/job_table.h"
 #include "rendezvous/service/log_calls.h"
 #include "rendezvous/service/lookout.h"
@@ -99,6 +101,11 @@ class Registrar final : public ServerStream::Owner {
 
  private:
   using SessionKey = std::pair<std::string, std::string>;  // job id, node id
+  /// An operator's, that the host of a job never comes back: the job hears it when its members come here.
+  struct Word {
+    Eviction eviction;
+    Requester by;
+  };
 
   void OnHello(const StreamPtr& stream, const wire::Hello& message, uint64_t acknowledged);
   SessionPtr FindOrMakeSession(const HelloData& hello);
@@ -121,6 +128,8 @@ class Registrar final : public ServerStream::Owner {
   void Drop(const StreamPtr& stream, const std::string& why);  // it broke the protocol
   void DropOverflowed(const SessionPtr& session);
   void ArmHelloTimer();
+  void EvictHostOf(const ControlQuestion& question, wire::ControlReply& reply);
+  void SayWord(const std::string& job_id);
   void ConsiderProbing();
   void ArmProbeTimer(TimePoint due);
   void Probe(const std::vector<ProbeRequest>& wanted);
@@ -140,6 +149,7 @@ class Registrar final : public ServerStream::Owner {
   StateFolder states_;
   JobTable jobs_;
   std::map<SessionKey, SessionPtr> sessions_;
+  std::map<std::string, Word> words_;                                             // by job
   std::deque<std::pair<TimePoint, std::weak_ptr<ServerStream>>> awaiting_hello_;  // oldest first
   asio::steady_timer timer_, hello_timer_, probe_timer_;
   EventEncoder encoder_;

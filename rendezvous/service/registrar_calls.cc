@@ -91,12 +91,41 @@ void Registrar::Control(const std::string& call, const std::string& address,
   const absl::StatusOr<ControlQuestion> question = DecodeControl(call, request, address);
   if (!question.ok()) return reply.set_text(std::string(question.status().message()));
   const absl::StatusOr<ControlDecision> decision = DecideControl(*question, jobs_.jobs(), MonotonicNow());
+  const bool elsewhere = absl::IsNotFound(decision.status()) && question->call == ControlCall::kEvict;
+  if (elsewhere && options_.evict_host) return EvictHostOf(*question, reply);
   reply.set_has_job(!absl::IsNotFound(decision.status()));
   if (!decision.ok()) return reply.set_text(std::string(decision.status().message()));
   Step(decision->job_id, Event{"", decision->event});
   reply.set_done(true);
   reply.set_generation(decision->generation);
   reply.set_text(DescribeControl(*decision, jobs_.jobs(), MonotonicNow()));
+}
+
+/// The job is where its host is. The agent here turns to the services of the members, maybe to this one, and
+/// so do others that are told the same.
+void Registrar::EvictHostOf(const ControlQuestion& question, wire::ControlReply& reply) {
+  const absl::StatusOr<Eviction> eviction = options_.evict_host(question.job_id, question.node);
+  reply.set_has_job(!absl::IsNotFound(eviction.status()));
+  if (!eviction.ok()) return reply.set_text(std::string(eviction.status().message()));
+  words_.insert_or_assign(eviction->job_id, Word{*eviction, question.by});
+  reply.set_done(true);
+  reply.set_generation(eviction->generation.number);
+  reply.set_text(absl::StrCat(eviction->name, " is evicted from generation ", eviction->generation.number,
+                              " of ", QuotedJob(eviction->job_id),
+                              ": nodes that hear this go on without its service"));
+}
+
+void Registrar::SayWord(const std::string& job_id) {
+  const auto word = words_.find(job_id);
+  const auto job = jobs_.jobs().find(job_id);
+  if (word == words_.end() || job == jobs_.jobs().end()) return;
+  const Eviction& meant = word->second.eviction;
+  if (job->second.generation().id() != meant.generation) return;
+  const TimePoint now = MonotonicNow();
+  const absl::StatusOr<Eviction> eviction = ChooseMember(job->second, meant.node_id, now);
+  const Requester by = word->second.by;
+  words_.erase(word);
+  if (eviction.ok()) Perform(jobs_.Step(job_id, Event{"", EvictionEvent(*eviction, by)}, now));
 }
 
 void Registrar::Logs(const wire::LogsRequest& request, LogCalls::Done done) {

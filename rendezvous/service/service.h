@@ -11,8 +11,14 @@
 #include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "base/posix.h"
+#include "rendezvous/eviction.h"
 
 namespace mtrun::rendezvous {
+
+/// An operator says that a node never comes back, to a service that does not have the job ("": any). Where
+/// that node hosts it and is silent, the agent in which this service lives turns to the services of the
+/// members. An error says why the word does not count, kNotFound: there is no such job. Any thread.
+using EvictHost = std::function<absl::StatusOr<Eviction>(const std::string& job_id, const std::string& node)>;
 
 struct ServiceOptions {
   std::string listen;     // "127.0.0.1:0", "[::]:29400": an address to bind and a port, 0 for any free one
@@ -34,6 +40,7 @@ struct ServiceOptions {
   std::string state_folder = {};  // where it writes down who is in its jobs, for its successor; "": nowhere
   std::string state_host = {};    // this machine's name where others may use that folder too; see StateKey
   std::function<void(UniqueFd)> strangers = {};  // gets connections that begin with a zero byte; any thread
+  EvictHost evict_host = {};                     // of one that stands by, see there
   Duration flush_timeout = std::chrono::seconds(2);  // how long the end may wait for acknowledgements
 };
 

@@ -66,6 +66,7 @@ void SessionCore::RunConnected(TimePoint now) {
   if (now >= last_heard_ + Patience()) {
     last_error_ = absl::StrCat("it has said nothing for ", HumanDuration(Patience()));
     silent_ = true;
+    silent_for_ = now - last_heard_;
     last_heard_ = now;
     stream_->Cancel();
   }
@@ -82,7 +83,7 @@ void SessionCore::RunDisconnected(TimePoint now, std::vector<Notice>& notices) {
   if (retry_.TakeReport(now)) {
     TellDisconnected(absl::StrCat("still cannot reach the rendezvous service at ", services_.All(), " (",
                                   last_error_, "); trying again"),
-                     notices);
+                     Duration::zero(), notices);
   }
   if (!stream_ && retry_.AttemptDue(now)) OpenStream(now);
 }
@@ -105,7 +106,7 @@ void SessionCore::JudgeEnd(TimePoint now, std::vector<Notice>& notices) {
   if (over_) return;
   if (const std::string redirected = std::exchange(redirected_, ""); !redirected.empty()) {
     retry_.BeginAway(now);
-    return TellDisconnected(redirected, notices);
+    return TellDisconnected(redirected, Duration::zero(), notices);
   }
   const bool silent = std::exchange(silent_, false);
   if (silent) {
@@ -120,7 +121,7 @@ void SessionCore::JudgeEnd(TimePoint now, std::vector<Notice>& notices) {
     retry_.BeginAway(now);
     TellDisconnected(absl::StrCat("lost the rendezvous service at ", where, " (",
                                   status.ok() ? "it closed the stream" : last_error_, "); trying again"),
-                     notices);
+                     silent ? silent_for_ : now - last_heard_, notices);
   }
   retry_.AttemptFailed(now);
   // One that was there a moment ago may just be restarting; then its host answers.
@@ -142,8 +143,9 @@ void SessionCore::JudgeRefused(const std::string& where, const absl::Status& ref
   last_error_ = std::string(refusal.message());
 }
 
-void SessionCore::TellDisconnected(std::string why, std::vector<Notice>& notices) {
-  if (handler_.disconnected) notices.push_back([this, why = std::move(why)] { handler_.disconnected(why); });
+void SessionCore::TellDisconnected(std::string why, Duration silent_for, std::vector<Notice>& notices) {
+  if (!handler_.disconnected) return;
+  notices.push_back([this, why = std::move(why), silent_for] { handler_.disconnected(why, silent_for); });
 }
 
 void SessionCore::Fail(absl::Status status, std::vector<Notice>& notices) {

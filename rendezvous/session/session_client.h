@@ -34,8 +34,9 @@ class SessionClient {
     std::function<void(const ServiceEvent&)> event;
     /// Also after each reconnect: send what you hold again.
     std::function<void(const ServiceHost& host)> connected;
-    std::function<void(const std::string& why)> disconnected;  // retrying; the text is for the log
-    std::function<void(absl::Status)> failed;                  // final: timeout, or refused credentials
+    /// Retrying; the text is for the log. The service had said nothing for `silent_for` when it was lost.
+    std::function<void(const std::string& why, Duration silent_for)> disconnected;
+    std::function<void(absl::Status)> failed;  // final: timeout, or refused credentials
     /// The service has heard this node in `generation`, which runs here: its lease counts from then
     /// (BootNow()). On gRPC's threads, at once.
     std::function<void(const Generation& generation, Duration from)> leased;

@@ -63,7 +63,7 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
   void JudgeRefused(const std::string& where, const absl::Status& refusal, bool proven,
                     std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Fail(absl::Status status, std::vector<Notice>& notices) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TellDisconnected(std::string why, std::vector<Notice>& notices);
+  void TellDisconnected(std::string why, Duration silent_for, std::vector<Notice>& notices);
   std::optional<ServiceEvent> TakeEvent(const wire::ServiceEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Follow(const Redirect& redirect) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -71,8 +71,9 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
   Duration MainLoopAge() const;
   /// A service that says nothing for so long, not even to heartbeats, is tried again on a new stream.
   Duration Patience() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const Duration lease = options_.job.LostAfter();
-    return retry_.Patience(end_.welcomed(), services_.size(), lease);
+    // By majority others take over from a service that is only silent: there is where to go then.
+    const size_t others = end_.welcomed() && options_.job.takeover_majority ? 1 : 0;
+    return retry_.Patience(end_.welcomed(), services_.size() + others, options_.job.LostAfter());
   }
 
   // Constant after construction.
@@ -93,7 +94,8 @@ class SessionCore final : public ClientStream::Owner, public std::enable_shared_
   AgentEnd end_ ABSL_GUARDED_BY(mu_);
   std::string note_ ABSL_GUARDED_BY(mu_);
   bool hello_due_ ABSL_GUARDED_BY(mu_) = false, heartbeat_due_ ABSL_GUARDED_BY(mu_) = false;
-  bool silent_ ABSL_GUARDED_BY(mu_) = false;  // the stream is cancelled because nothing came
+  bool silent_ ABSL_GUARDED_BY(mu_) = false;                     // the stream is cancelled: nothing came
+  Duration silent_for_ ABSL_GUARDED_BY(mu_) = Duration::zero();  // then
   std::string tls_doubt_
       ABSL_GUARDED_BY(mu_);  // a service that may expect TLS; to be found out without the mutex
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

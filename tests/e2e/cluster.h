@@ -19,8 +19,6 @@ namespace mtrun::e2e {
 
 class NetworkTest : public LauncherTest {
  protected:
-  static constexpr double kRoom = 3;  // seconds that a loaded machine may take beyond a bound
-
   explicit NetworkTest(int nodes = 3, support::Network::Family family = support::Network::Family::kFour)
       : nodes_(nodes), family_(family) {}
 
@@ -58,6 +56,17 @@ class NetworkTest : public LauncherTest {
     return std::make_unique<Program>(network_->On(node, Command(args)), Environment());
   }
 
+  /// An ordinary program, whose workers say "with W workers". Told to stop, those of node 0 do, and the
+  /// others when LetThemStop is called.
+  void RunSlowToStop() {
+    const std::string script =
+        Script("slow.sh", absl::StrCat("trap 'while [ $GROUP_RANK != 0 ] && [ ! -e ", folder_.File("go"),
+                                       " ]; do sleep 0.05; done; exit 0' TERM\n",
+                                       "echo with $WORLD_SIZE workers\nwhile :; do sleep 0.1; done\n"));
+    toy_ = {"--no_python", script};
+  }
+  void LetThemStop() const { support::WriteText(folder_.File("go"), ""); }
+
   static testing::AssertionResult Met(Program& mtrun, int generation, int world) {
     const std::string text = absl::StrCat("in generation ", generation, ": rank");
     const auto line = mtrun.WaitForLine(text, kSoon);
@@ -76,11 +85,16 @@ class NetworkTest : public LauncherTest {
 
   /// `mtrun --evict NAME` on that node, as an operator there says it: what it prints, and its exit status.
   std::pair<std::string, int> Evict(int on, const std::string& name) const {
-    Program mtrun(network_->On(on, {Mtrun(), "--evict", name, absl::StrJoin(endpoints_, ","), "--insecure"}),
-                  Environment());
+    return Evict(on, name, absl::StrJoin(endpoints_, ","));
+  }
+  std::pair<std::string, int> Evict(int on, const std::string& name, const std::string& where) const {
+    Program mtrun(network_->On(on, {Mtrun(), "--evict", name, where, "--insecure"}), Environment());
     const int status = mtrun.Wait().value_or(-1);
     return {mtrun.Text(), status};
   }
+
+  /// The endpoints that a line "... mtrun --evict NODE ENDPOINTS" of a node that holds names.
+  static std::string Advised(const std::string& line) { return line.substr(line.rfind(' ') + 1); }
 
   static pid_t AgentOf(const Program& mtrun) { return ChildOf(ChildOf(mtrun.pid())); }
 

@@ -1,6 +1,6 @@
 // The liveness table: how soon a job goes on after what can happen to it, a row a test. Each one measures the
-// time from the fault to the first step of the next generation and shows which processes lived on. S is
-// fence_timeout; rows that do not wait for it leave it at 30 s.
+// time from the fault to the first step of the next generation and shows which processes lived on. Here the
+// service is a stand-alone one on node 0, members and spares are on the others.
 #include "tests/e2e/liveness.h"
 
 namespace mtrun::e2e {
@@ -9,265 +9,272 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Bounds in seconds.
-constexpr double kProven = 0.5;  // a member is proven dead, or has survivors
-constexpr double kSilent = 2;    // a silent member has survivors
-constexpr int kFence = 2;        // S, where a row waits for it
-constexpr double kFenced = kFence + 3;
-
-// ---- A service of its own on node 0; members and spares on the others.
-
 TEST_F(LivenessTest, WorkerKilledOneToOneWithASpare) {
-  SetJob("1:1", 0);
-  Serve();
-  Form({1}, {2});
-  const double fault = Now();
-  KillWorker(1);
-  ExpectToGoOn("worker killed, 1:1 with a spare", fault, kProven, 1);
-  EXPECT_EQ(WorkersOf(1, 2).size(), size_t{kPerNode}) << "a worker of it lives: the spare waits on";
+  Row([this] {
+    SetJob("1:1", 0);
+    Serve();
+    Form({1}, {2});
+    const double fault = Now();
+    KillWorker(1);
+    ExpectToGoOn("worker killed, 1:1 with a spare", fault, kProven, 1);
+    EXPECT_EQ(WorkersOf(1, 2).size(), size_t{kPerNode}) << "a worker of it lives: the spare waits on";
+  });
 }
 
 TEST_F(LivenessTest, WorkerKilledTwoToTwo) {
-  SetJob("2:2", 0);
-  Serve();
-  Form({1, 2});
-  const double fault = Now();
-  KillWorker(2);
-  ExpectToGoOn("worker killed, 2:2", fault, kProven, 2);
-  ExpectSameWorkers(1, 1, 2);
+  Row([this] {
+    SetJob("2:2", 0);
+    Serve();
+    Form({1, 2});
+    const double fault = Now();
+    KillWorker(2);
+    ExpectToGoOn("worker killed, 2:2", fault, kProven, 2);
+    ExpectSameWorkers(1, 1, 2);
+  });
 }
 
 TEST_F(LivenessTest, WorkerKilledTwoToTwoOrdinaryProgram) {
-  SetJob("2:2", 0, "ordinary");
-  Serve();
-  Form({1, 2});
-  const double fault = Now();
-  KillWorker(2);
-  ExpectToGoOn("worker killed, 2:2, ordinary program", fault, kProven, 2);
+  Row([this] {
+    SetJob("2:2", 0, "ordinary");
+    Serve();
+    Form({1, 2});
+    const double fault = Now();
+    KillWorker(2);
+    ExpectToGoOn("worker killed, 2:2, ordinary program", fault, kProven, 2);
+  });
 }
 
 TEST_F(LivenessTest, WorkerKilledOneToThree) {
-  SetJob("1:3", 0);
-  Serve();
-  Form({1, 2, 3});
-  const double fault = Now();
-  KillWorker(2);
-  ExpectToGoOn("worker killed, 1:3", fault, kProven, 3);
-  ExpectSameWorkers(1, 1, 2);
-  ExpectSameWorkers(3, 1, 2);
+  Row([this] {
+    SetJob("1:3", 0);
+    Serve();
+    Form({1, 2, 3});
+    const double fault = Now();
+    KillWorker(2);
+    ExpectToGoOn("worker killed, 1:3", fault, kProven, 3);
+    ExpectSameWorkers(1, 1, 2);
+    ExpectSameWorkers(3, 1, 2);
+  });
 }
 
 TEST_F(LivenessTest, AgentKilledOneToOneWithASpare) {
-  SetJob("1:1", 0);
-  Serve();
-  Form({1}, {2});
-  const double fault = Now();
-  KillAgent(1);
-  ExpectToGoOn("agent killed, 1:1 with a spare", fault, kProven, 1);
-  EXPECT_THAT(mtrun_[2]->Text(), HasSubstr("holding: generation 1 may still run on node1"));
+  Row([this] {
+    SetJob("1:1", 0);
+    Serve();
+    Form({1}, {2});
+    const double fault = Now();
+    KillAgent(1);
+    ExpectToGoOn("agent killed, 1:1 with a spare", fault, kProven, 1);
+    EXPECT_THAT(mtrun_[2]->Text(), HasSubstr("holding: generation 1 may still run on node1"));
+  });
 }
 
 TEST_F(LivenessTest, AgentKilledTwoToTwoWithASpare) {
-  SetJob("2:2", 0);
-  Serve();
-  Form({1, 2}, {3});
-  const double fault = Now();
-  KillAgent(2);
-  ExpectToGoOn("agent killed, 2:2 with a spare", fault, kProven, 2);
-  ExpectSameWorkers(1, 1, 2);
+  Row([this] {
+    SetJob("2:2", 0);
+    Serve();
+    Form({1, 2}, {3});
+    const double fault = Now();
+    KillAgent(2);
+    ExpectToGoOn("agent killed, 2:2 with a spare", fault, kProven, 2);
+    ExpectSameWorkers(1, 1, 2);
+  });
 }
 
 TEST_F(LivenessTest, AgentKilledOneToThree) {
-  SetJob("1:3", 0);
-  Serve();
-  Form({1, 2, 3});
-  const double fault = Now();
-  KillAgent(2);
-  ExpectToGoOn("agent killed, 1:3", fault, kProven, 2);
-  ExpectSameWorkers(1, 1, 2);
-  ExpectSameWorkers(3, 1, 2);
+  Row([this] {
+    SetJob("1:3", 0);
+    Serve();
+    Form({1, 2, 3});
+    const double fault = Now();
+    KillAgent(2);
+    ExpectToGoOn("agent killed, 1:3", fault, kProven, 2);
+    ExpectSameWorkers(1, 1, 2);
+    ExpectSameWorkers(3, 1, 2);
+  });
 }
 
 TEST_F(LivenessTest, HostLosesPowerOneToThree) {
-  SetJob("1:3", 0);
-  Serve();
-  Form({1, 2, 3});
-  const double fault = Now();
-  LosePower(2);
-  ExpectToGoOn("host loses power, 1:3", fault, kSilent, 2);
-  ExpectSameWorkers(1, 1, 2);
-  ExpectSameWorkers(3, 1, 2);
+  Row([this] {
+    SetJob("1:3", 0);
+    Serve();
+    Form({1, 2, 3});
+    const double fault = Now();
+    LosePower(2);
+    ExpectToGoOn("host loses power, 1:3", fault, kSilent, 2);
+    ExpectSameWorkers(1, 1, 2);
+    ExpectSameWorkers(3, 1, 2);
+  });
 }
 
 TEST_F(LivenessTest, HostLosesPowerTwoToTwoWithASpare) {
-  SetJob("2:2", 0);
-  Serve();
-  Form({1, 2}, {3});
-  const double fault = Now();
-  LosePower(2);
-  ExpectToGoOn("host loses power, 2:2 with a spare", fault, kSilent, 2);
-  ExpectSameWorkers(1, 1, 2);
+  Row([this] {
+    SetJob("2:2", 0);
+    Serve();
+    Form({1, 2}, {3});
+    const double fault = Now();
+    LosePower(2);
+    ExpectToGoOn("host loses power, 2:2 with a spare", fault, kSilent, 2);
+    ExpectSameWorkers(1, 1, 2);
+  });
 }
 
 TEST_F(LivenessTest, OnlyMembersHostLosesPowerASpareWaits) {
-  SetJob("1:1", kFence);
-  Serve();
-  Form({1}, {2});
-  const double fault = Now();
-  LosePower(1);
-  ExpectToGoOn("the only member's host loses power, a spare waits, S = 2 s", fault, kFenced, 1);
+  Row([this] {
+    SetJob("1:1", kFence);
+    Serve();
+    Form({1}, {2});
+    const double fault = Now();
+    LosePower(1);
+    ExpectToGoOn("the only member's host loses power, a spare waits, S = 2 s", fault, kFenced, 1);
+  });
 }
 
 TEST_F(LivenessTest, AllNodesReplacedAtOnce) {
-  SetJob("2:2", kFence);
-  Serve();
-  Form({1, 2});
-  const double fault = Now();
-  for (const int node : {1, 2}) LosePower(node);
-  for (const int node : {3, 4}) Run(node);
-  ExpectToGoOn("all nodes lose power and are replaced, S = 2 s", fault, kFenced, 2);
+  Row([this] {
+    SetJob("2:2", kFence);
+    Serve();
+    Form({1, 2});
+    const double fault = Now();
+    for (const int node : {1, 2}) LosePower(node);
+    for (const int node : {3, 4}) Run(node);
+    ExpectToGoOn("all nodes lose power and are replaced, S = 2 s", fault, kFenced, 2);
+  });
 }
 
 TEST_F(LivenessTest, AllNodesReplacedAtOnceWhoseHostsRefuse) {
-  SetJob("2:2", 0);
-  Serve();
-  Form({1, 2});
-  const double fault = Now();
-  for (const int node : {1, 2}) KillAgent(node);
-  for (const int node : {3, 4}) Run(node);
-  ExpectToGoOn("all nodes replaced, their hosts refuse", fault, 2 * kProven, 2);
+  Row([this] {
+    SetJob("2:2", 0);
+    Serve();
+    Form({1, 2});
+    const double fault = Now();
+    for (const int node : {1, 2}) KillAgent(node);
+    for (const int node : {3, 4}) Run(node);
+    ExpectToGoOn("all nodes replaced, their hosts refuse", fault, 2 * kProven, 2);
+  });
 }
 
 TEST_F(LivenessTest, NodeDrained) {
-  SetJob("1:3", 0);
-  Serve();
-  Form({1, 2, 3});
-  const double fault = Now();
-  mtrun_[2]->Signal(SIGTERM);
-  ExpectToGoOn("node drained, 1:3", fault, kProven, 2);
-  EXPECT_EQ(mtrun_[2]->Wait(), 0) << mtrun_[2]->Text();
-  ExpectSameWorkers(1, 1, 2);
-  ExpectSameWorkers(3, 1, 2);
+  Row([this] {
+    SetJob("1:3", 0);
+    Serve();
+    Form({1, 2, 3});
+    const double fault = Now();
+    mtrun_[2]->Signal(SIGTERM);
+    ExpectToGoOn("node drained, 1:3", fault, kProven, 2);
+    EXPECT_EQ(mtrun_[2]->Wait(), 0) << mtrun_[2]->Text();
+    ExpectSameWorkers(1, 1, 2);
+    ExpectSameWorkers(3, 1, 2);
+  });
 }
 
 TEST_F(LivenessTest, AllMembersUplinkCutSparesBeyondIt) {
-  SetJob("2:2", kFence);
-  Serve();
-  Form({1, 2}, {3, 4});
-  const double fault = Now();
-  ASSERT_TRUE(network_->SetUplink({1, 2}, false).ok());
-  ExpectToGoOn("all members' uplink cut, spares beyond it, S = 2 s", fault, kFenced, 2);
-  // The others see each other, and hold all the same; they take part again in the same processes.
-  for (const int node : {1, 2})
-    EXPECT_TRUE(mtrun_[node]->WaitForLine("the workers commit nothing until one does", kSoon)) << Texts();
-  ASSERT_TRUE(network_->SetUplink({1, 2}, true).ok());
-  for (const int node : {1, 2}) WaitToBeSpare(node);
-  for (const int node : {3, 4}) KillAgent(node);
-  const auto step = WaitForStep(Now(), 3);
-  ASSERT_TRUE(step) << Texts();
-  for (const int node : {1, 2}) ExpectSameWorkers(node, 1, step->generation);
+  Row([this] {
+    SetJob("2:2", kFence);
+    Serve();
+    Form({1, 2}, {3, 4});
+    const double fault = Now();
+    ASSERT_TRUE(network_->SetUplink({1, 2}, false).ok());
+    ExpectToGoOn("all members' uplink cut, spares beyond it, S = 2 s", fault, kFenced, 2);
+    // The others see each other, and hold all the same; they take part again in the same processes.
+    for (const int node : {1, 2})
+      EXPECT_TRUE(mtrun_[node]->WaitForLine("the workers commit nothing until one does", kSoon)) << Texts();
+    ASSERT_TRUE(network_->SetUplink({1, 2}, true).ok());
+    for (const int node : {1, 2}) WaitToBeSpare(node);
+    for (const int node : {3, 4}) KillAgent(node);
+    const auto step = WaitForStep(Now(), 3);
+    ASSERT_TRUE(step) << Texts();
+    for (const int node : {1, 2}) ExpectSameWorkers(node, 1, step->generation);
+  });
 }
 
 TEST_F(LivenessTest, ServiceDeadForAThirdOfS) {
-  SetJob("2:2", 3);
-  Serve();
-  Form({1, 2});
-  const double fault = Now();
-  KillService();
-  ASSERT_TRUE(WaitForStep(fault + 1, 1)) << Texts();
-  Serve();
-  ASSERT_TRUE(service_->WaitForLine("adopts generation 1", kSoon)) << service_->Text();
-  ASSERT_TRUE(WaitForStep(Now() + 0.3, 1)) << Texts();
-  Report("service dead for S/3: longest pause between steps, S = 3 s", LongestPause(fault), kProven);
-  ExpectToEnd({1, 2});
-  for (const int node : {1, 2}) EXPECT_THAT(mtrun_[node]->Text(), Not(HasSubstr("generation 1 ended")));
+  Row([this] {
+    SetJob("2:2", 3);
+    Serve();
+    Form({1, 2});
+    const double fault = Now();
+    KillService();
+    ASSERT_TRUE(WaitForStep(fault + 1, 1)) << Texts();
+    Serve();
+    ASSERT_TRUE(service_->WaitForLine("adopts generation 1", kSoon)) << service_->Text();
+    ASSERT_TRUE(WaitForStep(Now() + 0.3, 1)) << Texts();
+    Report("service dead for S/3: longest pause between steps, S = 3 s", LongestPause(fault), kProven);
+    ExpectToEnd({1, 2});
+    for (const int node : {1, 2}) EXPECT_THAT(mtrun_[node]->Text(), Not(HasSubstr("generation 1 ended")));
+  });
 }
 
 TEST_F(LivenessTest, ServiceDeadForTwiceS) {
-  SetJob("2:2", kFence);
-  Serve();
-  Form({1, 2});
-  const double fault = Now();
-  KillService();
-  for (const int node : {1, 2})
-    ASSERT_TRUE(mtrun_[node]->WaitForLine("the workers commit nothing until one does", kSoon)) << Texts();
-  std::this_thread::sleep_for(Seconds(fault + 2 * kFence - Now()));  // nothing happens for so long
-  double paused = fault;
-  for (const Record& step : Records("commit")) paused = std::max(paused, step.at);
-  Report("service dead for 2 S: the last step before the pause, S = 2 s", paused - fault, kFence);
-  EXPECT_GT(paused - fault, kFence / 4.0) << "a lease lasts since the last heartbeat";
-  EXPECT_LT(paused - fault, kFence + 1.0) << "nobody holds";
-  const double back = Now();
-  Serve();
-  const auto step = WaitForStep(back, 1);
-  ASSERT_TRUE(step) << Texts();
-  Report("service dead for 2 S: it is back", step->at - back, kSilent);
-  EXPECT_EQ(step->generation, 1);
-  ExpectToEnd({1, 2});
-  for (const int node : {1, 2}) {
-    EXPECT_THAT(mtrun_[node]->Text(), HasSubstr("the rendezvous service answers again: the workers go on"));
-    EXPECT_THAT(mtrun_[node]->Text(), Not(HasSubstr("generation 1 ended")));
-  }
+  Row([this] {
+    SetJob("2:2", kFence);
+    Serve();
+    Form({1, 2});
+    const double fault = Now();
+    KillService();
+    for (const int node : {1, 2})
+      ASSERT_TRUE(mtrun_[node]->WaitForLine("the workers commit nothing until one does", kSoon)) << Texts();
+    Rest(fault + 2 * kFence);
+    const double paused = LastStep(fault) - fault;
+    Report("service dead for 2 S: the last step before the pause, S = 2 s", paused, kFence);
+    EXPECT_GT(paused, kFence / 4.0) << "a lease lasts since the last heartbeat";
+    EXPECT_LT(paused, kFence + 1.0) << "nobody holds";
+    const double back = Now();
+    Serve();
+    const auto step = WaitForStep(back, 1);
+    ASSERT_TRUE(step) << Texts();
+    Report("service dead for 2 S: it is back", step->at - back, kSilent);
+    EXPECT_EQ(step->generation, 1);
+    ExpectToEnd({1, 2});
+    for (const int node : {1, 2}) {
+      EXPECT_THAT(mtrun_[node]->Text(), HasSubstr("the rendezvous service answers again: the workers go on"));
+      EXPECT_THAT(mtrun_[node]->Text(), Not(HasSubstr("generation 1 ended")));
+    }
+  });
 }
 
-// ---- The service goes with its host: with a list of endpoints.
+// ---- The same with the lease that jobs have by default, 30 s.
 
-TEST_F(LivenessTest, HostingAgentKilledWithAListTwoNodes) {
-  SetJob("1:2", 0);
-  HostAt({1, 2});
-  Form({1, 2});
-  const double fault = Now();
-  KillAgent(1);
-  ExpectToGoOn("hosting agent killed, with a list, 2 nodes", fault, kSilent, 1);
-  ExpectSameWorkers(2, 1, 2);
+TEST_F(LongLivenessTest, ServiceDeadForTenSeconds) {
+  Row([this] {
+    SetJob("2:2", 0);
+    Serve();
+    Form({1, 2});
+    const double fault = Now();
+    KillService();
+    Rest(fault + 10);
+    Serve();
+    ASSERT_TRUE(service_->WaitForLine("adopts generation 1", kSoon)) << service_->Text();
+    ASSERT_TRUE(WaitForStep(Now() + 0.3, 1)) << Texts();
+    Report("service dead for 10 s: longest pause between steps", LongestPause(fault), kProven);
+    ExpectToEnd({1, 2});
+    for (const int node : {1, 2}) EXPECT_THAT(mtrun_[node]->Text(), Not(HasSubstr("generation 1 ended")));
+  });
 }
 
-TEST_F(LivenessTest, HostingAgentKilledWithAListThreeNodes) {
-  SetJob("1:3", 0);
-  HostAt({1, 2});
-  Form({1, 2, 3});
-  const double fault = Now();
-  KillAgent(1);
-  ExpectToGoOn("hosting agent killed, with a list, 3 nodes", fault, kSilent, 2);
-  for (const int node : {2, 3}) ExpectSameWorkers(node, 1, 2);
-  EXPECT_THAT(mtrun_[2]->Text(), HasSubstr("node1 is dead: its host answers that there is no such process"));
-
-  // The first host comes back and finds the job where it went.
-  Run(1);
-  const auto step = WaitForStep(Now(), 3);
-  ASSERT_TRUE(step) << Texts();
-  EXPECT_EQ(step->world, 3 * kPerNode);
-  for (const int node : {2, 3}) ExpectSameWorkers(node, 1, 3);
-  ExpectToEnd({1, 2, 3});
-}
-
-TEST_F(LivenessTest, HostingNodesPowerLostWithAListThreeNodes) {
-  SetJob("1:3", 0);
-  HostAt({1, 2});
-  Form({1, 2, 3});
-  const double fault = Now();
-  LosePower(1);
-  ExpectToGoOn("hosting node's power lost, with a list, 3 nodes", fault, 3, 2);
-  for (const int node : {2, 3}) ExpectSameWorkers(node, 1, 2);
-}
-
-// ---- The service goes with its host: one endpoint.
-
-TEST_F(LivenessTest, ColdRestartEmbedded) {
-  SetJob("2:2", 0);
-  HostAt({1});
-  const double first = TimeToStart({1, 2});
-  KillAll();
-  Report("cold restart, embedded (the bound: the first start)", TimeToStart({1, 2}), first);
-}
-
-TEST_F(LivenessTest, ColdRestartStandAlone) {
-  SetJob("2:2", 0);
-  Serve();
-  const double first = TimeToStart({1, 2});
-  KillAll();
-  Serve();
-  Report("cold restart, stand-alone (the bound: the first start)", TimeToStart({1, 2}), first);
+TEST_F(LongLivenessTest, ServiceDeadForAMinute) {
+  Row([this] {
+    constexpr double kLease = 30;
+    SetJob("2:2", 0);
+    Serve();
+    Form({1, 2});
+    const double fault = Now();
+    KillService();
+    Rest(fault + 60);
+    const double paused = LastStep(fault) - fault;
+    Report("service dead for 60 s: the last step before the pause", paused, kLease);
+    EXPECT_GT(paused, kLease - 2) << "a lease lasts since the last heartbeat";
+    for (const int node : {1, 2})
+      EXPECT_THAT(mtrun_[node]->Text(), HasSubstr("the workers commit nothing until one does"));
+    const double back = Now();
+    Serve();
+    const auto step = WaitForStep(back, 1);
+    ASSERT_TRUE(step) << Texts();
+    Report("service dead for 60 s: it is back", step->at - back, kSilent);
+    EXPECT_EQ(step->generation, 1);
+    ExpectToEnd({1, 2});
+    for (const int node : {1, 2}) EXPECT_THAT(mtrun_[node]->Text(), Not(HasSubstr("generation 1 ended")));
+  });
 }
 
 }  // namespace

@@ -55,6 +55,20 @@ TEST_F(TakeoverTest, AServiceMayDieWhileItsNodesStopTheirWorkers) {
   EXPECT_TRUE(c->WaitForLine("attempt 1 with 2 workers", kSoon)) << c->Text();
 }
 
+TEST_F(TakeoverTest, AHostMayLeaveWhileTheOthersStopTheirWorkersSlowly) {
+  RunSlowToStop();
+  const auto a = Start(0, "1:3", "", "20"), b = Start(1, "1:3", "", "20"), c = Start(2, "1:3", "", "20");
+  for (const auto& mtrun : {a.get(), b.get(), c.get()})
+    ASSERT_TRUE(mtrun->WaitForLine("with 3 workers", kSoon)) << mtrun->Text();
+  a->Signal(SIGTERM);
+  for (const auto& mtrun : {b.get(), c.get()})
+    ASSERT_TRUE(mtrun->WaitForLine("generation 1 ended", kSoon)) << mtrun->Text();
+  ASSERT_TRUE(a->Wait(kSoon).has_value()) << a->Text();
+  LetThemStop();
+  for (const auto& mtrun : {b.get(), c.get()})
+    EXPECT_TRUE(mtrun->WaitForLine("with 2 workers", kSoon)) << mtrun->Text();
+}
+
 TEST_F(TakeoverTest, OfTwoNodesOneGoesOnOnlyWhenTheOtherIsKnownToBeDead) {
   const auto a = Start(0, "1:2"), b = Start(1, "1:2");
   ASSERT_TRUE(Met(*a, 1, 2) && Met(*b, 1, 2)) << a->Text() << b->Text();

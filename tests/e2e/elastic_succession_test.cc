@@ -69,6 +69,20 @@ TEST_F(SuccessionTest, OfTwoNodesTheOtherOneGoesOn) {
   Finish({b.get()}, 2);
 }
 
+TEST_F(SuccessionTest, AHostMayLeaveWhileTheOthersStopTheirWorkersSlowly) {
+  RunSlowToStop();
+  const auto a = Begin(0), b = Begin(1), c = Begin(2);
+  for (const auto& mtrun : {a.get(), b.get(), c.get()})
+    ASSERT_TRUE(mtrun->WaitForLine("with 3 workers", kSoon)) << mtrun->Text();
+  a->Signal(SIGTERM);
+  for (const auto& mtrun : {b.get(), c.get()})
+    ASSERT_TRUE(mtrun->WaitForLine("generation 1 ended", kSoon)) << mtrun->Text();
+  ASSERT_TRUE(a->Wait(kSoon).has_value()) << a->Text();
+  LetThemStop();
+  for (const auto& mtrun : {b.get(), c.get()})
+    EXPECT_TRUE(mtrun->WaitForLine("with 2 workers", kSoon)) << mtrun->Text();
+}
+
 TEST_F(SuccessionTest, AHostThatStartsAgainFindsWhereItsJobIs) {
   const auto a = Begin(0), b = Begin(1), c = Begin(2);
   ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
@@ -119,6 +133,31 @@ TEST_F(SuccessionTest, AHostThatIsOnlySilentKeepsTheJob) {
   const int last = Together({a.get(), b.get(), c.get()}, 3);
   ASSERT_GT(last, 2) << a->Text() << b->Text();
   EXPECT_EQ(PidIn(*b, last), PidIn(*b, 1));
+  Finish({a.get(), b.get(), c.get()}, last);
+}
+
+TEST_F(SuccessionTest, AnOperatorsWordEndsTheWaitForASilentHost) {
+  const auto a = Begin(0), b = Begin(1), c = Begin(2);
+  ASSERT_TRUE(Met(*a, 1, 3) && Met(*b, 1, 3) && Met(*c, 1, 3));
+  ASSERT_TRUE(network_->SetLink(0, false).ok());
+  const auto advice = b->WaitForLine("mtrun --evict node0 ", kSoon);
+  ASSERT_TRUE(advice) << b->Text();
+  const auto [other, other_status] = Evict(1, "node2", Advised(*advice));
+  EXPECT_EQ(other_status, 1);
+  EXPECT_THAT(other, HasSubstr("node2 does not host the rendezvous of job"));
+  EXPECT_THAT(b->Text() + c->Text(), Not(HasSubstr("in generation 2")));
+
+  const auto [done, status] = Evict(1, "node0", Advised(*advice));
+  EXPECT_EQ(status, 0) << done;
+  EXPECT_THAT(done, HasSubstr("node0 is evicted from generation 1 of job"));
+  ASSERT_TRUE(Met(*b, 2, 2) && Met(*c, 2, 2)) << b->Text() << c->Text();
+  EXPECT_EQ(PidIn(*b, 2), PidIn(*b, 1));
+  EXPECT_EQ(PidIn(*c, 2), PidIn(*c, 1));
+
+  // It was alive all the time, and has gone on alone, as the operator had ruled out: one of both goes on.
+  ASSERT_TRUE(network_->SetLink(0, true).ok());
+  const int last = Together({a.get(), b.get(), c.get()}, 3);
+  ASSERT_GT(last, 2) << a->Text() << b->Text();
   Finish({a.get(), b.get(), c.get()}, last);
 }
 

@@ -1,4 +1,4 @@
-// Training whose nodes lose their service: nothing is committed twice, nothing is lost.
+// Training whose nodes lose their services: nothing is committed twice, nothing is lost.
 #include <signal.h>
 
 #include "tests/e2e/training.h"
@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-/// Nodes in namespaces, which share one run folder, and a service of its own on node 0.
+/// Nodes in namespaces, which share one run folder.
 class LeasedTrainingTest : public TrainingRuns {
  protected:
   void SetUp() override {
@@ -28,11 +28,16 @@ class LeasedTrainingTest : public TrainingRuns {
     return On(0, {support::BinaryFolder() + "/mtrdzv", "--insecure", "--host", network_->Address(0), "--port",
                   "29400"});
   }
-  std::unique_ptr<Program> TrainOn(int node, int epochs) const {
+  std::unique_ptr<Program> TrainOn(int node, int epochs, const std::vector<std::string>& job) const {
     return On(node,
-              Command(Words({"--nnodes", "1:1", "--nproc_per_node", "2", "--rdzv_endpoint",
-                             network_->Address(0) + ":29400", "--insecure", "--rdzv_conf", "fence_timeout=3"},
+              Command(Words(Words({"--insecure"}, job),
                             Trainer("run", epochs, {"--checkpoint_steps", "10", "--log_every", "10"}))));
+  }
+  /// One at a time, at the service of its own on node 0.
+  std::unique_ptr<Program> TrainOn(int node, int epochs) const {
+    return TrainOn(node, epochs,
+                   {"--nnodes", "1:1", "--nproc_per_node", "2", "--rdzv_endpoint",
+                    network_->Address(0) + ":29400", "--rdzv_conf", "fence_timeout=3"});
   }
 
   std::unique_ptr<support::Network> network_;
@@ -73,6 +78,36 @@ TEST_F(LeasedTrainingTest, AServiceThatIsAwayForLongerThanALeasePausesTheRunAndN
   EXPECT_THAT(member->Text(), Not(HasSubstr("generation 2")));
   EXPECT_EQ(before.size(), 2u);
   ExpectUndisturbed("run", kEpochs);
+}
+
+/// Nodes 0 and 1 host the services of a list. What starts there afresh cannot know whether the third node has
+/// gone on with others, and begins nothing without it.
+TEST_F(LeasedTrainingTest, LongBothHostsOfAListStartAgainWhileTheThirdNodeIsCutOff) {
+  constexpr int kEpochs = 16;
+  const std::string list = network_->Address(0) + ":29400," + network_->Address(1) + ":29400";
+  const auto start = [&](int node) {
+    return TrainOn(node, kEpochs,
+                   {"--nnodes", "1:3", "--rdzv_endpoint", list, "--rdzv_conf",
+                    "fence_timeout=3,last_call_timeout=20", "--node_rank", absl::StrCat(node)});
+  };
+  auto a = start(0), b = start(1), c = start(2);
+  ASSERT_TRUE(a->WaitForLine("world size 3") && a->WaitForLine("epoch 2/")) << a->Text() << b->Text();
+  ASSERT_TRUE(network_->SetLink(2, false).ok());
+  for (const auto* host : {&a, &b}) (*host)->Signal(SIGKILL);
+  for (const auto* host : {&a, &b}) ASSERT_TRUE((*host)->Wait().has_value());
+  a = start(0), b = start(1);
+  ASSERT_TRUE(a->WaitForLine(" node2 is not here and may still run elsewhere")) << a->Text() << b->Text();
+  ASSERT_TRUE(c->WaitForLine("the workers commit nothing until one does")) << c->Text();
+  const std::string ledger = folder_.File("run") + "/ledger.jsonl", held = support::ReadText(ledger);
+  EXPECT_FALSE(a->WaitForLine(" formed: ", Seconds(2))) << a->Text();
+  EXPECT_EQ(support::ReadText(ledger), held) << "steps without the third node";
+
+  ASSERT_TRUE(network_->SetLink(2, true).ok());
+  for (const auto* node : {&a, &b, &c}) EXPECT_EQ((*node)->Wait(), 0) << (*node)->Text();
+  EXPECT_THAT(a->Text() + b->Text() + c->Text(), Not(HasSubstr("resumed from")))
+      << "the third node has the newest state";
+  ExpectUndisturbed("run", kEpochs);
+  ExpectExactlyOnce({"run"}, {"--no_late"});
 }
 
 }  // namespace

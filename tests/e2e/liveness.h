@@ -10,6 +10,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -29,6 +30,21 @@ class LivenessTest : public NetworkTest {
  protected:
   static constexpr int kPerNode = 2;  // workers
 
+  // Bounds in seconds. S is fence_timeout; rows that do not wait for it leave it at 30 s.
+  static constexpr double kProven = 0.5;  // a member is proven dead, or has survivors
+  static constexpr double kSilent = 2;    // a silent member has survivors
+  static constexpr double kMajority = 3;  // a silent host; most of the members have another service
+  static constexpr int kFence = 2;        // S, where a row waits for it
+  static constexpr double kFenced = kFence + 3;
+
+  static constexpr int kTries = 3;
+  static constexpr double kLatest = 3;  // beyond its bound: not even a loaded machine makes a row so late
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr double kRoom = kLatest;  // the programs are instrumented, too
+#else
+  static constexpr double kRoom = 0;
+#endif
+
   /// A line of a worker's record. Times are seconds of the monotonic clock.
   struct Record {
     double at = 0;
@@ -45,18 +61,34 @@ class LivenessTest : public NetworkTest {
     if (network_) std::filesystem::create_directory(folder_.File("records"));
   }
   void TearDown() override {
-    mtrun_.clear();
-    service_.reset();
-    if (network_) ExpectPropertiesHeld();
+    EndTry();
     NetworkTest::TearDown();
+  }
+
+  /// `once` brings a job up, does it harm and reports how soon it has gone on. A machine that has other
+  /// things to do may be late for once: the best of some tries counts, each in a cluster of its own.
+  void Row(const std::function<void()>& once) {
+    for (int tries = 1;; ++tries) {
+      late_.clear();
+      once();
+      if (late_.empty() || HasFailure() || tries == kTries) break;
+      std::cout << "[liveness] once more: " << late_ << std::endl;
+      EndTry();
+      EXPECT_TRUE(mark_.WaitForNone(kSoon)) << "processes remain";
+      for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+        std::filesystem::remove_all(entry.path());
+      SetUp();
+    }
+    EXPECT_EQ(late_, "") << "in each of " << kTries << " tries";
   }
 
   // ---- the job
 
   /// How all nodes are started. `fence`: fence_timeout in seconds, 0: its default, 30 s.
-  void SetJob(const std::string& nodes, int fence, const std::string& kind = "cooperative") {
+  void SetJob(const std::string& nodes, int fence, const std::string& kind = "cooperative",
+              const std::string& conf = "") {
     spec_ = nodes;
-    conf_ = fence > 0 ? absl::StrCat(",fence_timeout=", fence) : "";
+    conf_ = absl::StrCat(fence > 0 ? absl::StrCat(",fence_timeout=", fence) : "", conf);
     kind_ = kind;
   }
   /// A service of its own on node 0.
@@ -174,6 +206,13 @@ class LivenessTest : public NetworkTest {
     }
     return std::nullopt;
   }
+  /// Nothing happens until then.
+  static void Rest(double until) { std::this_thread::sleep_for(Seconds(until - Now())); }
+  /// When the last step was taken; `since` where there was none after it.
+  double LastStep(double since) const {
+    for (const Record& step : Records("commit")) since = std::max(since, step.at);
+    return since;
+  }
   /// The longest time between two steps since then.
   double LongestPause(double since) const {
     std::set<double> times = {since};
@@ -204,11 +243,14 @@ class LivenessTest : public NetworkTest {
 
   // ---- the row
 
-  /// Prints the time of a row and keeps it with the test's result; it must lie within its bound, in seconds.
-  static void Report(const std::string& row, double seconds, double bound) {
-    std::cout << absl::StrFormat("[liveness] %-62s %5.2f s (bound %.2g s)", row, seconds, bound) << std::endl;
+  /// Within Row: prints the time and keeps it with the test's result; it must lie within its bound, in
+  /// seconds.
+  void Report(const std::string& row, double seconds, double bound) {
+    const std::string text = absl::StrFormat("%-62s %5.2f s (bound %.2g s)", row, seconds, bound);
+    std::cout << "[liveness] " << text << std::endl;
     RecordProperty(row, absl::StrFormat("%.3f s", seconds));
-    EXPECT_LE(seconds, bound + kRoom) << row;
+    if (seconds > bound + kRoom) late_ = text;
+    EXPECT_LE(seconds, bound + kLatest) << row;
   }
   /// The time from `fault` to the first step of generation `next`, which so many nodes take.
   void ExpectToGoOn(const std::string& row, double fault, double bound, int nodes, int next = 2) {
@@ -223,6 +265,11 @@ class LivenessTest : public NetworkTest {
   std::unique_ptr<Program> service_;
 
  private:
+  void EndTry() {
+    mtrun_.clear();
+    service_.reset();
+    if (network_) ExpectPropertiesHeld();
+  }
   void ExpectPropertiesHeld() {
     // What ended a generation is the test's own subject.
     support::WriteText(folder_.File("faults.json"),
@@ -233,6 +280,10 @@ class LivenessTest : public NetworkTest {
   }
 
   std::string spec_, conf_, kind_;
+  std::string late_;  // what was not within its bound in this try
 };
+
+/// Rows that take up to a minute.
+class LongLivenessTest : public LivenessTest {};
 
 }  // namespace mtrun::e2e

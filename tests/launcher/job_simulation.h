@@ -16,7 +16,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <random>
 #include <set>
 #include <string>
@@ -202,7 +201,7 @@ class JobSimulation {
   struct Due {
     TimePoint when;
     uint64_t order = 0;
-    std::shared_ptr<std::function<void()>> act;
+    std::function<void()> act;
     bool operator<(const Due& other) const {
       return when != other.when ? when > other.when : order > other.order;
     }
@@ -251,6 +250,7 @@ class JobSimulation {
   // What must hold.
   void Broken(std::string what);
   void Check();
+  void CountTakingPart();
   std::string CheckFormed(size_t job) const;
   std::string CheckWarm(size_t job) const;
   void CheckEnded();
@@ -367,18 +367,17 @@ class JobSimulation {
   std::vector<rendezvous::JobSettings> settings_;  // a job each
   TimePoint now_;
   uint64_t order_ = 0, ids_ = 0;
-  std::priority_queue<Due> due_;
+  std::vector<Due> due_;  // a heap, the next one first
   SimulatedClocks clocks_;
   SimulatedNetwork network_;
   std::vector<Agent> agents_;
   std::vector<Service> services_;
-  // Written down by the service at the one endpoint, by job id.
-  rendezvous::JobTable::Remembered file_;
+  rendezvous::JobTable::Remembered file_;  // written down by the service at the one endpoint, by job id
   std::map<std::string, rendezvous::RememberedEnd> ends_;
   int ports_ = 30000;
   std::map<uint64_t, Connection> connections_;
-  std::map<uint64_t, TimePoint>
-      leftovers_;           // of dead agents, by incarnation, until when: their ports are silent
+  // Of dead agents, by incarnation, until when their ports are silent.
+  std::map<uint64_t, TimePoint> leftovers_;
   int run_ = 1;             // for which agents are started
   int finishing_ = 0;       // the run that has come to its end
   bool calm_ = false;       // nothing goes wrong any more, and no answer is late
@@ -392,7 +391,8 @@ class JobSimulation {
   std::map<size_t, std::map<uint64_t, TimePoint>> ended_;           // runs of a job, by incarnation, when
   std::set<std::tuple<std::string, int, rendezvous::Generation>> starts_;
   std::map<rendezvous::Generation, std::set<std::pair<std::string, int>>> done_;  // workers, by node
-  std::set<rendezvous::Generation> failed_in_;  // a worker was killed, or found dead, there
+  std::vector<std::pair<const Formed*, size_t>> taking_part_;  // workers of generations, youngest first
+  std::set<rendezvous::Generation> failed_in_;                 // a worker was killed, or found dead, there
   std::optional<std::string> broken_;
   std::deque<std::string> trace_;
 };

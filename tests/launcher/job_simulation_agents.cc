@@ -68,11 +68,10 @@ void JobSimulation::Die(size_t index, bool lingers) {
 void JobSimulation::Awake(size_t index, uint64_t incarnation, std::function<void()> act) {
   Agent& agent = agents_[index];
   if (agent.incarnation != incarnation) return;
-  const auto guarded = [this, index, incarnation, act = std::move(act)] {
+  if (!agent.frozen) return act();
+  agent.backlog.push_back([this, index, incarnation, act = std::move(act)] {
     if (agents_[index].incarnation == incarnation) act();
-  };
-  if (!agent.frozen) return guarded();
-  agent.backlog.push_back(guarded);
+  });
 }
 
 void JobSimulation::Feed(size_t index, const Event& event) {
@@ -144,8 +143,9 @@ void JobSimulation::Beat(size_t index, uint64_t id) {
   Agent& agent = agents_[index];
   if (agent.connection != id) return;
   const Duration lost_after = settings_[agent.job].LostAfter();
+  const size_t others = agent.end.welcomed() && setup_.majority ? 1 : 0;
   if (now_ - agent.heard >
-      agent.patience->Patience(agent.end.welcomed(), agent.endpoints.size(), lost_after)) {
+      agent.patience->Patience(agent.end.welcomed(), agent.endpoints.size() + others, lost_after)) {
     agent.silent = true;
     if (!agent.end.welcomed()) agent.patience->AttemptSilent();
     End(id, By::kAgent);
@@ -226,7 +226,7 @@ void JobSimulation::Lost(size_t index, uint64_t id) {
   const bool welcomed = agent.end.CloseStream();
   const bool elsewhere = agent.silent || !welcomed;
   if (elsewhere && !agent.redirected) MoveOn(agent);
-  if (agent.watch && welcomed) agent.watch->OnDisconnected(NowOn(agent.node));
+  if (agent.watch && welcomed) agent.watch->OnDisconnected(NowOn(agent.node), now_ - agent.heard);
   Feed(index, SessionDisconnected{"lost"});
   if (agents_[index].incarnation != 0 && !agents_[index].over) Retry(index, milliseconds(50));
   MindHost(index);

@@ -1,6 +1,5 @@
 // The simulated job: what must hold, always and in the end.
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -50,7 +49,7 @@ void JobSimulation::NoteServicesDied() {
   for (const Service& service : services_) {
     if (service.id == 0) continue;
     for (const auto& [job_id, job] : service.jobs->jobs()) {
-      if (job.View({}).generation.number > 0) return;
+      if (job.generation().id().number > 0) return;
     }
   }
   for (auto& [generation, formed] : formed_) formed.forgotten = true;
@@ -127,21 +126,31 @@ bool JobSimulation::NobodyCouldTell(const Formed& one, const Formed& other) cons
          });
 }
 
-/// Steps of a generation can be committed while all its workers take part in it and their leases last. Once a
-/// younger one has got so far an older one never does again.
-void JobSimulation::Check() {
-  std::map<size_t, std::pair<const Formed*, size_t>, std::greater<>> taking_part;  // youngest first
+/// Of few generations mostly, and behind every event: without an allocation.
+void JobSimulation::CountTakingPart() {
+  taking_part_.clear();
   for (const Agent& agent : agents_) {
     if (agent.incarnation == 0) continue;
     for (const Worker& worker : agent.workers) {
       if (!MayCommit(agent, worker)) continue;
-      auto& [formed, workers] = taking_part[worker.in->order];
-      formed = worker.in;
-      ++workers;
+      const auto counted = std::find_if(taking_part_.begin(), taking_part_.end(),
+                                        [&](const auto& entry) { return entry.first == worker.in; });
+      if (counted == taking_part_.end()) {
+        taking_part_.emplace_back(worker.in, 1);
+      } else {
+        ++counted->second;
+      }
     }
   }
-  for (const auto& [order, counted] : taking_part) {
-    const auto& [formed, workers] = counted;
+  std::sort(taking_part_.begin(), taking_part_.end(),
+            [](const auto& a, const auto& b) { return a.first->order > b.first->order; });
+}
+
+/// Steps of a generation can be committed while all its workers take part in it and their leases last. Once a
+/// younger one has got so far an older one never does again.
+void JobSimulation::Check() {
+  CountTakingPart();
+  for (const auto& [formed, workers] : taking_part_) {
     if (workers < formed->workers) continue;
     formed->whole_at = now_;
     const Formed*& young = youngest_whole_[{formed->job, formed->run}];

@@ -37,11 +37,13 @@ bool JobSimulation::IsFrozen(size_t index) const {
 }
 
 void JobSimulation::AsService(size_t index, uint64_t id, std::function<void()> act) {
-  const auto guarded = [this, index, id, act = std::move(act)] {
+  if (!IsFrozen(index)) {
     if (services_[index].id == id) act();
-  };
-  if (!IsFrozen(index)) return guarded();
-  agents_[index].backlog.push_back(guarded);
+    return;
+  }
+  agents_[index].backlog.push_back([this, index, id, act = std::move(act)] {
+    if (services_[index].id == id) act();
+  });
 }
 
 // ---- the services ----
@@ -115,9 +117,9 @@ void JobSimulation::WriteDown(size_t index, const std::string& job_id) {
     ends_[job_id] = {
         job_id, {job->second.incarnation(), job->second.last_number(), outcome->success}, *outcome};
   } else if (job->second.IsKnownToRun()) {
-    const rendezvous::RememberedJob last{*job->second.last_generation(), job->second.verified()};
-    const auto wanted = std::make_pair(last.generation.generation, last.verified.size());
-    if (std::exchange(service.kept[job_id], wanted) != wanted) file_[job_id] = last;
+    const rendezvous::Assignment& last = *job->second.last_generation();
+    const auto wanted = std::make_pair(last.generation, job->second.verified().size());
+    if (std::exchange(service.kept[job_id], wanted) != wanted) file_[job_id] = {last, job->second.verified()};
   }
 }
 
@@ -165,6 +167,8 @@ void JobSimulation::MindHost(size_t index) {
   Agent& agent = agents_[index];
   if (!setup_.hosted || agent.incarnation == 0 || agent.looking) return;
   const TimePoint now = NowOn(agent.node);
+  if (agent.watch->TakeOver(now)) TakeOver(index);
+  if (agent.looking) return;  // since the end of a stream
   if (const auto host = agent.watch->Look(now)) {
     agent.looking = true;
     rendezvous::ProbeResult seen;
@@ -182,7 +186,6 @@ void JobSimulation::MindHost(size_t index) {
                 });
               });
   }
-  if (agent.watch->TakeOver(now)) TakeOver(index);
   const uint64_t timer = agent.watch_timer = ++ids_;
   const auto next = agent.watch->NextDeadline();
   if (!next) return;
@@ -199,9 +202,14 @@ void JobSimulation::TakeOver(size_t index) {
   if (agent.end.welcomed() || agent.over) return;
   Note(agent.node_id, " tries the services of other nodes");
   agent.end.OnHostDead(NowOn(index) - TimePoint());
+  std::vector<std::string> heirs = agent.heirs;
+  if (!agent.watch->proven_dead()) {
+    const size_t host = NodeAt(agent.watch->host().presence.endpoint);
+    std::erase_if(heirs, [&](const std::string& heir) { return NodeAt(heir) == host; });
+  }
   MoveTo(agent, kEndpoint);
-  for (const std::string& heir : agent.heirs) MoveTo(agent, heir);
-  if (!agent.heirs.empty()) MoveTo(agent, agent.heirs.front());
+  for (const std::string& heir : heirs) MoveTo(agent, heir);
+  if (!heirs.empty()) MoveTo(agent, heirs.front());
   if (agent.connection == 0) return;
   agent.redirected = true;
   End(agent.connection, By::kAgent);

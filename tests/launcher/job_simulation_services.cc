@@ -193,11 +193,11 @@ void JobSimulation::Look(size_t index, const rendezvous::ProbeRequest& wanted) {
   const bool slow = OneIn(8) && !calm_;
   At(Delay(slow ? 4000 : 700), [this, index, id = services_[index].id, job_id = wanted.job_id,
                                 began = NowOn(index), looked = LookAround(index, wanted)]() mutable {
-    AsService(index, id, [this, index, job_id, began, looked]() mutable {
+    AsService(index, id, [this, index, job_id, began, looked = std::move(looked)]() mutable {
       looked.took = NowOn(index) - began;
       services_[index].looking = false;
       services_[index].last_look[job_id] = now_;
-      StepService(index, job_id, {"", looked});
+      StepService(index, job_id, {"", std::move(looked)});
     });
   });
 }
@@ -221,13 +221,12 @@ rendezvous::PeerService JobSimulation::LookAtService(size_t index, const std::st
     const auto& jobs = services_[other].jobs->jobs();
     const auto job = jobs.find(wanted.job_id);
     if (job == jobs.end()) return peer;
-    const rendezvous::JobView view = job->second.View(NowOn(other));
-    if (view.phase == "ended") return peer;
-    peer.incarnation = view.incarnation;
-    peer.proof = view.proof;
+    if (job->second.outcome()) return peer;
+    peer.incarnation = job->second.incarnation();
+    peer.proof = job->second.Proof(NowOn(other));
     peer.state = State::kWithJob;
-    peer.generation = view.generation;
-    peer.authority = view.authority;
+    peer.generation = job->second.generation().id();
+    peer.authority = job->second.HasAuthority();
   }
   return peer;
 }

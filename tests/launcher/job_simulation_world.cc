@@ -43,15 +43,17 @@ JobSimulation::JobSimulation(const Setup& setup)
 // ---- time ----
 
 void JobSimulation::At(Duration delay, std::function<void()> act) {
-  due_.push(Due{now_ + delay, ++order_, std::make_shared<std::function<void()>>(std::move(act))});
+  due_.push_back(Due{now_ + delay, ++order_, std::move(act)});
+  std::push_heap(due_.begin(), due_.end());
 }
 
 void JobSimulation::RunUntil(TimePoint end) {
-  while (!broken_ && !due_.empty() && due_.top().when <= end) {
-    const Due due = due_.top();
-    due_.pop();
+  while (!broken_ && !due_.empty() && due_.front().when <= end) {
+    std::pop_heap(due_.begin(), due_.end());
+    const Due due = std::move(due_.back());
+    due_.pop_back();
     now_ = due.when;
-    (*due.act)();
+    due.act();
     Check();
   }
   now_ = end;
@@ -133,9 +135,8 @@ bool JobSimulation::NextRunIsCertain(const Agent& agent) const {
     const auto job = service.jobs->jobs().find(settings_[agent.job].job_id);
     if (job == service.jobs->jobs().end()) return false;
     const auto place = static_cast<size_t>(&service - services_.data());
-    const rendezvous::JobView view = job->second.View(NowOn(place));
-    return view.proof != rendezvous::RunProof::kNone &&
-           (last == nullptr || view.incarnation != last->incarnation);
+    return job->second.Proof(NowOn(place)) != rendezvous::RunProof::kNone &&
+           (last == nullptr || job->second.incarnation() != last->incarnation);
   });
 }
 
@@ -200,7 +201,8 @@ JobSimulation::Way& JobSimulation::Pass(uint64_t id, To to) {
 void JobSimulation::Carry(uint64_t id, To to, std::function<void()> deliver) {
   Way& way = Pass(id, to);
   way.last = std::max({way.last, now_, way.resent}) + Delay(20);
-  At(way.last - now_, [this, id, to, deliver = std::move(deliver)] { Arrive(id, to, deliver); });
+  At(way.last - now_,
+     [this, id, to, deliver = std::move(deliver)]() mutable { Arrive(id, to, std::move(deliver)); });
 }
 
 void JobSimulation::Arrive(uint64_t id, To to, std::function<void()> deliver) {
@@ -208,11 +210,12 @@ void JobSimulation::Arrive(uint64_t id, To to, std::function<void()> deliver) {
   if (way.dead) return;
   if (way.resent > now_) {
     way.last = std::max(way.last, way.resent);
-    return At(way.resent - now_, [this, id, to, deliver = std::move(deliver)] { Arrive(id, to, deliver); });
+    return At(way.resent - now_,
+              [this, id, to, deliver = std::move(deliver)]() mutable { Arrive(id, to, std::move(deliver)); });
   }
   const Connection& c = connections_.at(id);
-  if (to == To::kAgent && c.open) return Awake(c.agent, c.incarnation, deliver);
-  if (to == To::kService && (c.open || c.given_up)) AsService(c.service, c.service_id, deliver);
+  if (to == To::kAgent && c.open) return Awake(c.agent, c.incarnation, std::move(deliver));
+  if (to == To::kService && (c.open || c.given_up)) AsService(c.service, c.service_id, std::move(deliver));
 }
 
 /// It is closed, by an end or by what lies between them; the other end hears of it where something can.

@@ -73,6 +73,46 @@ TEST(HostWatch, SaysWhatItKnows) {
   EXPECT_EQ(watch.Describe(HostAt(6)), "node1:7000 has answered away since -1.000 s, dead, takeover told");
 }
 
+TEST(HostWatch, SilenceCountsFromWhenTheServiceWasHeardLast) {
+  HostWatch watch = Verified(/*majority=*/true);
+  watch.OnDisconnected(HostAt(5), milliseconds(1500));
+  EXPECT_TRUE(watch.TakeOver(HostAt(5))) << "it was lost because nothing came";
+  HostWatch broken = Verified(/*majority=*/true);
+  broken.OnDisconnected(HostAt(5), milliseconds(400));
+  EXPECT_FALSE(broken.TakeOver(HostAt(6)));
+  EXPECT_TRUE(broken.TakeOver(HostAt(6.1)));
+}
+
+TEST(HostWatch, AnOperatorsWordCountsUntilTheHostAnswers) {
+  HostWatch watch = Verified();
+  watch.OnDisconnected(HostAt(5));
+  EXPECT_FALSE(watch.TakeOver(HostAt(60)));
+  watch.OnEvicted();
+  EXPECT_TRUE(watch.TakeOver(HostAt(60)));
+  EXPECT_FALSE(watch.TakeOver(HostAt(61))) << "said once";
+  watch.OnConnected(kHost, HostAt(62));
+  watch.OnDisconnected(HostAt(63));
+  EXPECT_FALSE(watch.TakeOver(HostAt(70))) << "it lives after all";
+}
+
+TEST(HostWatch, PeopleHearOnceOfAHostThatIsSilent) {
+  HostWatch watch = Verified();
+  EXPECT_EQ(watch.held_due(), std::nullopt);
+  watch.OnDisconnected(HostAt(5));
+  EXPECT_EQ(watch.held_due(), HostAt(8));
+  EXPECT_FALSE(watch.TellHeld(HostAt(7.9)));
+  EXPECT_TRUE(watch.TellHeld(HostAt(8)));
+  EXPECT_FALSE(watch.TellHeld(HostAt(9)));
+  watch.OnConnected(kHost, HostAt(10));
+  watch.OnDisconnected(HostAt(20));
+  EXPECT_EQ(watch.held_due(), HostAt(23)) << "another time";
+  watch.OnLooked(kHost, {.dead = true}, HostAt(21));
+  EXPECT_EQ(watch.held_due(), std::nullopt) << "nobody holds";
+  HostWatch by_majority = Verified(/*majority=*/true);
+  by_majority.OnDisconnected(HostAt(5));
+  EXPECT_EQ(by_majority.held_due(), std::nullopt);
+}
+
 TEST(HostWatch, TheNextHostIsAnotherOne) {
   HostWatch watch = Verified();
   watch.OnDisconnected(HostAt(5));

@@ -105,5 +105,19 @@ TEST(SessionSlow, AServiceOfAListThatFallsSilentIsLeftForTheNextOne) {
   EXPECT_EQ(next.hellos(), 1);
 }
 
+/// Others take over from it then. Without them there is nowhere to go, and it is left after 6 s.
+TEST(SessionSlow, WhereAMajorityTakesOverTheOnlyServiceIsLeftAsSoon) {
+  SlowService silent(milliseconds(0));
+  SessionOptions options;
+  options.endpoint = silent.endpoint();
+  options.insecure = true;
+  options.job.takeover_majority = true;
+  TestAgent agent("node1", options);
+  ASSERT_TRUE(agent.AwaitConnections(1));
+  const TimePoint begin = MonotonicNow();
+  ASSERT_TRUE(agent.AwaitDisconnected());
+  EXPECT_LT(MonotonicNow() - begin, milliseconds(4500));
+}
+
 }  // namespace
 }  // namespace mtrun::rendezvous

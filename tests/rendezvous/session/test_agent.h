@@ -28,7 +28,9 @@ class TestAgent {
     SessionClient::Handler handler;
     handler.event = [this](const ServiceEvent& event) { Push([&] { events_.push_back(event); }); };
     handler.connected = [this](const ServiceHost&) { Push([&] { ++connected_; }); };
-    handler.disconnected = [this](const std::string& why) { Push([&] { disconnected_.push_back(why); }); };
+    handler.disconnected = [this](const std::string& why, Duration) {
+      Push([&] { disconnected_.push_back(why); });
+    };
     handler.failed = [this](absl::Status status) { Push([&] { failure_ = std::move(status); }); };
     session_ = start(std::move(options), std::move(handler));
   }
