@@ -30,8 +30,8 @@ buffers = lambda: [float(x) for b in model.buffers() for x in b.reshape(-1)]
 sampler = mtrun.ElasticSampler(40, 4, 2, epochs=1)
 
 def loss_of(ids):
-    print("wants", sampler.step, flush=True)
     print("before", sampler.step, *buffers(), flush=True)
+    print("wants", sampler.step, flush=True)
     sys.stdin.readline()
     return model(torch.tensor([[float(i), 1.0 + i % 3] for i in ids], dtype=torch.float64)).pow(2).mean()
 

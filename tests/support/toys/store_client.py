@@ -8,6 +8,9 @@ import struct
 import sys
 import time
 
+# A line in one piece: `python -u` would write its parts one by one, and workers of torchrun share a pipe.
+sys.stdout.reconfigure(line_buffering=True, write_through=False)
+
 
 class Store:
     def __init__(self, host, port, patience=30):

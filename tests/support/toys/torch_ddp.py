@@ -8,6 +8,9 @@ import torch.distributed as dist
 from torch.distributed.elastic.multiprocessing.errors import record
 from torch.nn.parallel import DistributedDataParallel
 
+# A line in one piece: `python -u` would write its parts one by one, and workers of torchrun share a pipe.
+sys.stdout.reconfigure(line_buffering=True, write_through=False)
+
 
 @record
 def main():
