@@ -5,6 +5,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/string_view.h"
+#include "launcher/core/drain.h"
+#include "rendezvous/reasons.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -34,11 +36,21 @@ std::optional<std::pair<std::string, std::string>> Split(const std::string& text
 }
 
 std::string HowLost(const std::string& why) {
-  if (absl::StartsWith(why, "no heartbeat for ")) return absl::StrCat("silent for ", why.substr(17));
-  if (absl::StrContains(why, "connection") || absl::StrContains(why, "closed") ||
-      absl::StrContains(why, "reset"))
-    return "killed";
-  if (absl::StrContains(why, "evicted")) return "evicted";
+  if (const auto silent = Split(why, rendezvous::kSilentFor))
+    return absl::StrCat("silent for ", silent->second);
+  if (why == rendezvous::kAgentGone) return "killed";
+  if (why == rendezvous::kStreamEnded || why == rendezvous::kConnectionBroke) return "connection lost";
+  if (absl::StartsWith(why, rendezvous::kEvictedBy)) return "evicted";
+  if (why == rendezvous::kNotBack) return "did not come back";
+  return why;
+}
+
+/// Its agent's words, which name the node once more.
+std::string HowLeft(const std::string& why) {
+  if (const auto signal = Split(why, absl::StrCat(" ", Drain::kReceived)))
+    return signal->second == "SIGINT" ? "Ctrl-C" : signal->second;
+  if (const auto asked = Split(why, absl::StrCat(" ", Drain::kAskedBy)))
+    return absl::StrCat("asked by ", asked->second);
   return why;
 }
 
@@ -47,13 +59,10 @@ std::string HowLost(const std::string& why) {
 std::string ShortReason(std::string_view reason) {
   std::string text = Before(WithoutBrackets(reason), "; ");
   text = Before(text, ", log ");
-  if (const auto lost = Split(text, " is lost: ")) {
+  if (const auto lost = Split(text, rendezvous::kIsLost)) {
     text = absl::StrCat(lost->first, " lost (", HowLost(lost->second), ")");
-  } else if (const auto leaves = Split(text, " leaves: ")) {
-    text = absl::StrCat(leaves->first, " left (", leaves->second, ")");
-  } else if (const auto signal = Split(text, " received ")) {
-    text =
-        absl::StrCat(signal->first, " left (", signal->second == "SIGINT" ? "Ctrl-C" : signal->second, ")");
+  } else if (const auto leaves = Split(text, rendezvous::kLeaves)) {
+    text = absl::StrCat(leaves->first, " left (", HowLeft(leaves->second), ")");
   }
   if (text.size() <= kLongest) return text;
   return absl::StrCat(text.substr(0, kLongest - 3), "...");
