@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/device/memory.h"
+#include "trainers/device/pci_address.h"
 #include "trainers/membership/drain.h"
 #include "trainers/run/agreement.h"
 #include "trainers/run/flight_file.h"
@@ -51,7 +52,7 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
       files_(FilesOptions(
           inputs, membership, [this](int64_t step) { return source_.DigestOfStep(step); },
           [this] { StillHere(); })),
-      watch_(files_, state_, inputs.options.clip_norm > 0),
+      watch_(files_, state_, inputs.options.clip_norm > 0, PciAddress(inputs.batch.device)),
       meter_(length_),
       data_wait_(inputs.arrival, inputs.data_wait, membership, files_, [this] { StillHere(); }),
       report_(EmptyReport(inputs)),
