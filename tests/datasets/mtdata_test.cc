@@ -12,6 +12,7 @@
 #include <regex>
 
 #include "base/posix.h"
+#include "base/version.h"
 #include "datasets/images/png.h"
 #include "datasets/importers.h"
 #include "gmock/gmock.h"
@@ -84,6 +85,11 @@ TEST_F(MtdataTest, ImportsAndInspects) {
   EXPECT_THAT(out_, Not(HasSubstr("verified")));
   ASSERT_EQ(Run({"info", "--verify", folder_ / "out"}), 0) << err_;
   EXPECT_THAT(out_, AllOf(HasSubstr("digest"), HasSubstr("verified")));
+}
+
+TEST_F(MtdataTest, SaysItsVersion) {
+  ASSERT_EQ(Run({"--version"}), 0) << err_;
+  EXPECT_EQ(out_, "mtdata " + Version() + "\n");
 }
 
 TEST_F(MtdataTest, KeepsFilesAndVerifiesThem) {
