@@ -240,7 +240,11 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
   watch_.Look(step, now);
   replica_.FinishStep();
   membership_.ReportProgress(step.record.epoch, steps(), progress.samples);
-  membership_.ReportTimes(steps(), result.times.data, result.times.wait);
+  membership_.ReportTimes({.step = steps(),
+                           .data_seconds = result.times.data,
+                           .exchange_seconds = result.times.wait,
+                           .loss = result.loss,
+                           .learning_rate = learning_rate});
   const double smoothed = smoothed_.Add(result.loss);
   if (membership_.assignment().rank == 0 && pacer_.Due(steps(), now)) {
     ProgressState state = meter_.Show(steps(), smoothed, learning_rate, progress, now);
