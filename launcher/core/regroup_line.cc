@@ -11,7 +11,7 @@
 namespace mtrun::launcher {
 namespace {
 
-constexpr size_t kLongest = 48;
+constexpr size_t kLongest = 48;  // of what is not known here; names are not cut
 
 /// "rank 1 (local 0, pid 100) on node2: killed by SIGKILL, log ...": without what stands in brackets.
 std::string WithoutBrackets(std::string_view text) {
@@ -23,7 +23,12 @@ std::string WithoutBrackets(std::string_view text) {
     if (c == ')' && depth > 0) --depth;
   }
   for (size_t twice; (twice = plain.find("  ")) != std::string::npos;) plain.erase(twice, 1);
+  if (plain.ends_with(' ')) plain.pop_back();
   return plain;
+}
+
+std::string Cut(const std::string& text) {
+  return text.size() <= kLongest ? text : absl::StrCat(text.substr(0, kLongest - 3), "...");
 }
 
 std::string Before(const std::string& text, const char* mark) { return text.substr(0, text.find(mark)); }
@@ -42,7 +47,7 @@ std::string HowLost(const std::string& why) {
   if (why == rendezvous::kStreamEnded || why == rendezvous::kConnectionBroke) return "connection lost";
   if (absl::StartsWith(why, rendezvous::kEvictedBy)) return "evicted";
   if (why == rendezvous::kNotBack) return "did not come back";
-  return why;
+  return Cut(why);
 }
 
 /// Its agent's words, which name the node once more.
@@ -51,7 +56,7 @@ std::string HowLeft(const std::string& why) {
     return signal->second == "SIGINT" ? "Ctrl-C" : signal->second;
   if (const auto asked = Split(why, absl::StrCat(" ", Drain::kAskedBy)))
     return absl::StrCat("asked by ", asked->second);
-  return why;
+  return Cut(why);
 }
 
 }  // namespace
@@ -59,13 +64,11 @@ std::string HowLeft(const std::string& why) {
 std::string ShortReason(std::string_view reason) {
   std::string text = Before(WithoutBrackets(reason), "; ");
   text = Before(text, ", log ");
-  if (const auto lost = Split(text, rendezvous::kIsLost)) {
-    text = absl::StrCat(lost->first, " lost (", HowLost(lost->second), ")");
-  } else if (const auto leaves = Split(text, rendezvous::kLeaves)) {
-    text = absl::StrCat(leaves->first, " left (", HowLeft(leaves->second), ")");
-  }
-  if (text.size() <= kLongest) return text;
-  return absl::StrCat(text.substr(0, kLongest - 3), "...");
+  if (const auto lost = Split(text, rendezvous::kIsLost))
+    return absl::StrCat(lost->first, " lost (", HowLost(lost->second), ")");
+  if (const auto leaves = Split(text, rendezvous::kLeaves))
+    return absl::StrCat(leaves->first, " left (", HowLeft(leaves->second), ")");
+  return Cut(text);
 }
 
 void RegroupLine::Ended(std::string_view reason, int workers, TimePoint now) {

@@ -141,15 +141,17 @@ def nodes():
     endpoint = free_endpoint()
     # Time enough to see that a node is dead before it is lost, and less than after which its peers say that they broke.
     command = [f"{binaries}/mtrun", "--nnodes", "1:3", "--nproc_per_node", "1", "--rdzv_endpoint", endpoint, "--rdzv_id", "nodes",
-               "--rdzv_conf", "last_call_timeout=60,reconnect_grace=0.8", "--console_format", "prefix", "--trainer", "cnnA",
-               "--data", "data", "--model_folder", "nodes", "--epochs", "1000", "--batch_size", "4", "--global_batch", "24",
-               "--threads", "1", "--report=false", "--eval_images", "8", "--checkpoint_epochs", "0"]
+               "--rdzv_conf", "last_call_timeout=60,reconnect_grace=0.8", "--trainer", "cnnA", "--data", "data",
+               "--model_folder", "nodes", "--epochs", "1000", "--batch_size", "4", "--global_batch", "24", "--threads", "1",
+               "--report=false", "--eval_images", "8", "--checkpoint_epochs", "0"]
     mtruns = {}
     for window in ("one", "two", "three"):
         tmux("new-window", "-d", "-c", folder, "-n", window, f"{' '.join(command)}; echo exit $?; exec cat")
-        wait(f"{window} is here", window, r"^\d\d:\d\d:\d\d\.\d+ mtrun I ", history=True)
+        if window == "one":  # it hosts the job, and stays
+            wait("the job is hosted", window, r"hosting the rendezvous at", history=True, broken=True)
+    for window in ("one", "two", "three"):
+        wait(f"{window} is in", window, r"world size 3\b", history=True, broken=True)
         mtruns[window] = child_of(int(tmux("display-message", "-p", "-t", window, "#{pane_pid}")))
-    wait("the three are in", "one", r"world size 3\b", history=True, broken=True)
     wait("they train", "one", r"^\[cnnA0\]:ep(och)? [2-9]/")
     os.kill(child_of(child_of(mtruns["three"])), signal.SIGKILL)
     for window in ("one", "two"):

@@ -39,6 +39,8 @@ TEST(RegroupLine, ReasonsInAFewWords) {
                   "restart 1 of 3"),
       "rank 1 on node2: killed by SIGKILL");
   EXPECT_EQ(ShortReason(std::string(100, 'x')).size(), 48);
+  const std::string long_name(60, 'n');
+  EXPECT_EQ(ShortReason(Lost(long_name, rendezvous::kAgentGone)), long_name + " lost (killed)");
 }
 
 TEST(RegroupLine, WhoLeavesLeftForASignalOrAPerson) {
@@ -49,7 +51,7 @@ TEST(RegroupLine, WhoLeavesLeftForASignalOrAPerson) {
   drain.Hear(SIGTERM, kStart);
   EXPECT_EQ(ShortReason(Leaves("node2", drain)), "node2 left (SIGTERM)");
   drain = {};
-  drain.Ask("anna@login1", /*all_nodes=*/false);
+  drain.Ask("anna@login1 (pid 4711, from 10.0.0.7:4242)", /*all_nodes=*/false);
   EXPECT_EQ(ShortReason(Leaves("node2", drain)), "node2 left (asked by anna@login1)");
 }
 
