@@ -30,16 +30,6 @@ spdlog::level::level_enum ToSpdlog(Level level) {
   return spdlog::level::info;
 }
 
-constexpr size_t kIndent = 8;  // of a long line's second one
-
-/// A terminal would break a long line within a word. Whatever else reads it gets it whole.
-std::string ForPeople(std::string line) {
-  const int columns = TerminalSize::Of(STDERR_FILENO).columns;
-  if (columns < 40 || ColumnsOf(line) < static_cast<size_t>(columns)) return line;
-  if (line.back() == '\n') line.pop_back();
-  return WrapColumns(line, static_cast<size_t>(columns) - 1, kIndent) + "\n";
-}
-
 /// Standard error, or what SetSink says.
 class Door : public spdlog::sinks::base_sink<std::mutex> {
  public:
@@ -52,7 +42,9 @@ class Door : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    const std::string text = ForPeople({line.data(), line.size()});
+    std::string text(line.data(), line.size());
+    if (text.ends_with('\n')) text.pop_back();
+    text = BreakForPeople(text, TerminalSize::Of(STDERR_FILENO).columns) + "\n";
     if (place_) return place_(text);
     std::fwrite(text.data(), 1, text.size(), stderr);
   }

@@ -105,6 +105,13 @@ std::string WrapColumns(std::string_view line, size_t columns, size_t indent) {
   return wrapped;
 }
 
+std::string BreakForPeople(const std::string& line, int columns) {
+  constexpr int kNarrow = 40;
+  constexpr size_t kIndent = 8;
+  if (columns < kNarrow || ColumnsOf(line) < static_cast<size_t>(columns)) return line;
+  return WrapColumns(line, static_cast<size_t>(columns) - 1, kIndent);
+}
+
 std::string WithoutEscapes(std::string_view text) {
   std::string plain;
   Walk(

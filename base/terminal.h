@@ -32,6 +32,9 @@ std::string ClipColumns(std::string_view line, size_t columns);
 /// A line broken at blanks into lines of at most `columns`, all but the first begun with `indent` of them. A
 /// word that is longer stays whole: paths and commands can be copied.
 std::string WrapColumns(std::string_view line, size_t columns, size_t indent);
+/// The same for a terminal of so many columns, which would break it within a word. As it is for a very narrow
+/// one, and for 0: whatever is no terminal gets it whole.
+std::string BreakForPeople(const std::string& line, int columns);
 /// Without escape sequences, for a file.
 std::string WithoutEscapes(std::string_view text);
 

@@ -1,5 +1,6 @@
 #include "base/worker_channel.h"
 
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -47,6 +48,8 @@ void Visit(V& v, StepTimes& m) {
   v.Field("step", m.step);
   v.Field("data_seconds", m.data_seconds);
   v.Field("exchange_seconds", m.exchange_seconds);
+  v.Optional("loss", m.loss);
+  v.Optional("learning_rate", m.learning_rate);
 }
 template <typename V>
 void Visit(V& v, Watch& m) {
@@ -168,6 +171,10 @@ class Writer {
   void Optional(const char* name, bool value) {
     if (value) Field(name, value);
   }
+  /// JSON has no other numbers than finite ones.
+  void Optional(const char* name, const std::optional<double>& value) {
+    if (value && std::isfinite(*value)) Field(name, *value);
+  }
   void Bytes(const char* name, const std::string& value) { object_[name] = absl::Base64Escape(value); }
   void Bytes(const char* name, const ByteMap& values) {
     json object = json::object();
@@ -213,6 +220,9 @@ class Reader {
   }
   void Optional(const char* name, bool& value) {
     if (fields_.Has(name)) Field(name, value);
+  }
+  void Optional(const char* name, std::optional<double>& value) {
+    if (fields_.Has(name)) Field(name, value.emplace());
   }
   void Bytes(const char* name, std::string& value) {
     std::string encoded;

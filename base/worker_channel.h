@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -49,12 +50,15 @@ struct Progress {
   int64_t samples = 0;  // consumed samples in all
   bool operator==(const Progress&) const = default;
 };
-/// Where the time of a step goes, on average since it was said the last time: while somebody watches, every
-/// two seconds at most.
+/// Where the time of a step goes and what comes of it, on average since it was said the last time: while
+/// somebody watches, every two seconds at most.
 struct StepTimes {
   int64_t step = 0;
   double data_seconds = 0;      // of a step, waiting for input
   double exchange_seconds = 0;  // of a step, waiting for other workers
+  // Where it has them: its training's loss, likewise, and its learning rate now.
+  std::optional<double> loss = {};
+  std::optional<double> learning_rate = {};
   bool operator==(const StepTimes&) const = default;
 };
 /// Key-value space of a generation: the one named, or (number 0) whichever is current when the agent reads

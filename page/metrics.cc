@@ -31,6 +31,8 @@ constexpr Family kFamilies[] = {
     {"mtrun_job_step", "gauge", "Finished steps of the job."},
     {"mtrun_job_step_seconds", "gauge", "A step, lately: the median of the workers."},
     {"mtrun_job_samples_per_second", "gauge", "Samples that the job consumes a second."},
+    {"mtrun_job_loss", "gauge", "Loss of the training, a mean of the last steps."},
+    {"mtrun_job_learning_rate", "gauge", "Learning rate of the training."},
     {"mtrun_node_member", "gauge", "Whether the node is in the generation that runs."},
     {"mtrun_node_silent_seconds", "gauge", "Since the service heard the node."},
     {"mtrun_node_cpus_busy", "gauge", "Processors of the node that are busy, by whomever."},
@@ -119,6 +121,8 @@ void AddJob(const json& job, Samples* samples) {
   samples->Add("mtrun_job_step", labels, job["step"]);
   samples->Add("mtrun_job_step_seconds", labels, job["step_s"]);
   samples->Add("mtrun_job_samples_per_second", labels, job["samples_per_s"]);
+  samples->Add("mtrun_job_loss", labels, job["loss"]);
+  samples->Add("mtrun_job_learning_rate", labels, job["learning_rate"]);
   std::map<std::string, int> levels = {{"good", 0}, {"wait", 0}, {"bad", 0}};
   for (const json& node : job["nodes"]) {
     ++levels[TextOf(node["level"])];

@@ -48,7 +48,9 @@ json WorkerJson(const std::string& job, const std::string& node, const WorkerUse
                {"exchange_wait_s", KnownTime(worker.exchange_wait)},
                {"cpus_busy", OrNull(history.BusyOf(job, node, worker.pid))},
                {"cpu_s", ToSeconds(worker.cpu)},
-               {"memory_bytes", worker.memory}};
+               {"memory_bytes", worker.memory},
+               {"loss", OrNull(worker.loss)},
+               {"learning_rate", OrNull(worker.learning_rate)}};
   made["quiet_s"] = worker.step < 0 ? json(nullptr) : json(ToSeconds(worker.quiet));
   return made;
 }
@@ -118,8 +120,10 @@ json Stragglers(const std::vector<const WatchedNode*>& nodes) {
   return made;
 }
 
+/// Loss and learning rate are rank 0's: a step has one of each.
 void AddSteps(const std::vector<const WatchedNode*>& nodes, json* made) {
   std::optional<int64_t> step, samples;
+  std::optional<double> loss, learning_rate;
   std::vector<Duration> times;
   for (const WatchedNode* node : nodes) {
     for (const WorkerUse& worker : node->use.workers) {
@@ -127,11 +131,14 @@ void AddSteps(const std::vector<const WatchedNode*>& nodes, json* made) {
       if (worker.step >= 0) step = std::max(step.value_or(0), worker.step);
       if (worker.samples >= 0) samples = std::max(samples.value_or(0), worker.samples);
       if (worker.step_time > Duration::zero()) times.push_back(worker.step_time);
+      if (worker.rank == 0) loss = worker.loss, learning_rate = worker.learning_rate;
     }
   }
   std::sort(times.begin(), times.end());
   (*made)["step"] = step ? json(*step) : json(nullptr);
   (*made)["samples"] = samples ? json(*samples) : json(nullptr);
+  (*made)["loss"] = OrNull(loss);
+  (*made)["learning_rate"] = OrNull(learning_rate);
   (*made)["step_s"] = times.empty() ? json(nullptr) : json(ToSeconds(times[times.size() / 2]));
 }
 

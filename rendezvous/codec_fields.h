@@ -72,6 +72,8 @@ void Put(const T& value, Column column, const Size& size, Wire* out) {
     wire.SetInt64(out, column, value);
   } else if constexpr (std::is_same_v<T, uint64_t>) {
     wire.SetUInt64(out, column, value);
+  } else if constexpr (std::is_same_v<T, double>) {
+    wire.SetDouble(out, column, value);
   } else if constexpr (std::is_same_v<T, Duration>) {
     wire.SetInt64(out, column, value.count());
   } else if constexpr (std::is_same_v<T, std::string>) {
@@ -111,6 +113,8 @@ void Take(const Wire& in, Column column, T* value) {
     *value = wire.GetInt64(in, column);
   } else if constexpr (std::is_same_v<T, uint64_t>) {
     *value = wire.GetUInt64(in, column);
+  } else if constexpr (std::is_same_v<T, double>) {
+    *value = wire.GetDouble(in, column);
   } else if constexpr (std::is_same_v<T, Duration>) {
     *value = Duration(wire.GetInt64(in, column));
   } else if constexpr (std::is_same_v<T, std::string>) {

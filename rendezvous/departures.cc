@@ -137,10 +137,24 @@ std::optional<std::string> Departures::WhyNot(const GenerationRecord& generation
       "; ", kAdvice);
 }
 
+bool Departures::IsFallen(const std::string& node_id, const Roster& roster) const {
+  const RosterNode* node = roster.Find(node_id);
+  return node != nullptr && node->greeted && !node->connected && Verified(node_id) && !Gone(node_id);
+}
+
+std::vector<std::string> Departures::Fallen(const GenerationRecord& generation, const Roster& roster) const {
+  std::vector<std::string> fallen;
+  if (!generation.running()) return fallen;
+  for (const std::string& node_id : verified_) {
+    if (IsFallen(node_id, roster)) fallen.push_back(node_id);
+  }
+  return fallen;
+}
+
 std::map<std::string, PresenceProbe> Departures::Request(const GenerationRecord& generation,
                                                          const Roster& roster) const {
   std::map<std::string, PresenceProbe> wanted;
-  if (!generation.known() || (generation.running() && looks_ >= kMostLooks)) return wanted;
+  if (!generation.known()) return wanted;
   size_t looked = 0;
   for (const Member& member : generation.last()->members) {
     if (member.presence_port == 0) continue;
@@ -148,7 +162,8 @@ std::map<std::string, PresenceProbe> Departures::Request(const GenerationRecord&
     if (dead_.contains(member.node_id) || Evicted(member.node_id)) continue;
     const RosterNode* node = roster.Find(member.node_id);
     const bool here = node != nullptr && node->greeted && node->connected;
-    if (generation.running() ? Verified(member.node_id) : here) continue;
+    const bool unsure = Verified(member.node_id) ? IsFallen(member.node_id, roster) : looks_ < kMostLooks;
+    if (generation.running() ? !unsure : here) continue;
     wanted[member.node_id] = ProbeOf(member);
   }
   return wanted;

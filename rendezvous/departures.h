@@ -73,8 +73,10 @@ class Departures {
                                     TimePoint now) const;
   /// When it is over, as a lease of a member has ended; nothing when leases do not end.
   std::optional<TimePoint> FirstLeaseEnd(const GenerationRecord& generation, const Roster& roster) const;
-  /// Presence ports to look at: of members that may still show that they answer, and of those that are
-  /// missing.
+  /// Members of the generation that runs whose stream has ended a moment ago, and that can prove to be dead.
+  std::vector<std::string> Fallen(const GenerationRecord& generation, const Roster& roster) const;
+  /// Presence ports to look at: of members that may still show that they answer, of those whose stream has
+  /// ended, and of those that are missing.
   std::map<std::string, PresenceProbe> Request(const GenerationRecord& generation,
                                                const Roster& roster) const;
 
@@ -99,6 +101,7 @@ class Departures {
   /// The last one, or one before it, that is not over for certain; null for none.
   const Assignment* FindRunning(const GenerationRecord& generation, const Roster& roster,
                                 TimePoint now) const;
+  bool IsFallen(const std::string& node_id, const Roster& roster) const;
   TimePoint HeardOf(const Member& member, const Roster& roster) const;
   std::optional<TimePoint> LeaseEnd(const Assignment& generation, const Roster& roster) const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct WorkerUse {
   Duration quiet = Duration::zero();          // since it finished a step
   Duration cpu = Duration::zero();            // processor time of it and its children since it started
   int64_t memory = 0;                         // resident bytes, of all of them
+  std::optional<double> loss = {};            // of its training, lately, where it says so
+  std::optional<double> learning_rate = {};
   bool operator==(const WorkerUse&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -36,6 +39,8 @@ struct WorkerUse {
     field("quiet", self.quiet, Range{0, kMaxNanoseconds});
     field("cpu", self.cpu, Range{0, INT64_MAX});
     field("memory", self.memory, Range{0, INT64_MAX});
+    field("loss", self.loss);
+    field("learning_rate", self.learning_rate);
   }
 };
 

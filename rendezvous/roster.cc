@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/reasons.h"
 #include "rendezvous/until.h"
 
 namespace mtrun::rendezvous {
@@ -165,7 +166,7 @@ void Roster::Expect(const Member& member, TimePoint lost_at, TimePoint now) {
   node.expected = true;
   node.heard_at = now;
   node.lost_at = lost_at;
-  node.closed_why = "it did not come back to the new service";
+  node.closed_why = kNotBack;
   Reindex(member.node_id, NodeFacets(), FacetsOf(node));
 }
 
@@ -251,9 +252,8 @@ std::vector<Roster::Lost> Roster::Expired(bool all, TimePoint now) const {
   for (const auto& [lost_at, node_id] : index_.losses()) {
     if (lost_at > now && !all) break;
     const RosterNode& node = nodes_.at(node_id);
-    lost.push_back(Lost{node_id, node.connected
-                                     ? absl::StrCat("no heartbeat for ", HumanDuration(now - node.heard_at))
-                                     : node.closed_why});
+    lost.push_back(Lost{node_id, node.connected ? absl::StrCat(kSilentFor, HumanDuration(now - node.heard_at))
+                                                : node.closed_why});
   }
   std::sort(lost.begin(), lost.end(), [](const Lost& a, const Lost& b) { return a.node_id < b.node_id; });
   return lost;

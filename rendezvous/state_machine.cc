@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "rendezvous/overloaded.h"
+#include "rendezvous/reasons.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -157,6 +158,10 @@ void JobMachine::OnProbed(const ProbeResult& result, TimePoint now) {
     return;
   }
   departures_.OnProbed(result.alive);
+  for (const std::string& node_id : departures_.Fallen(generation_, roster_)) {
+    if (result.dead.contains(node_id))
+      roster_.Change(node_id, [](RosterNode& node) { node.closed_why = kAgentGone; });
+  }
   quorum_.OnProbed(result.peers, run_, now - result.took, now);
   for (const Member* member : quorum_.Unaccounted(generation_, roster_, departures_)) {
     // A refusal proves nothing where no answer ever came through: it may be a firewall's. One of several
@@ -165,8 +170,7 @@ void JobMachine::OnProbed(const ProbeResult& result, TimePoint now) {
     if (!proves || !result.dead.contains(member->node_id)) continue;
     departures_.OnDead(member->node_id);
     effects_.Log(absl::StrCat(member->host, " is dead: its host answers that there is no such process"));
-    if (Has(member->node_id))
-      Lose(member->node_id, "its agent is gone");  // the adopted generation expected it
+    if (Has(member->node_id)) Lose(member->node_id, kAgentGone);  // the adopted generation expected it
   }
   if (result.peers.empty()) return;
   if (const PeerService* other = quorum_.FindWhereOver(generation_, run_, HasAuthority(), now))
@@ -371,7 +375,7 @@ void JobMachine::OnFinished(const std::string& node_id, bool final) {
 
 void JobMachine::OnLeaving(const std::string& node_id, const Leaving& leaving, TimePoint now) {
   if (outcome_) return roster_.Erase(node_id);  // it has heard how the job ended
-  const std::string what = absl::StrCat(roster_.Name(node_id), " leaves: ", leaving.why);
+  const std::string what = absl::StrCat(roster_.Name(node_id), kLeaves, leaving.why);
   effects_.Log(what);
   backoff_.Clear();        // what broke the last generation may have been this
   if (leaving.stopping) {  // not out of its generation yet; nobody waits for its next offer

@@ -59,6 +59,7 @@ class JobMachine {
   /// So long an ended job waits for nodes that have not heard of it.
   static constexpr Duration kEndedLinger = std::chrono::seconds(10);
   static constexpr Duration kOftenProbe = std::chrono::milliseconds(300);
+  static constexpr Duration kQuickProbe = std::chrono::milliseconds(50);  // a stream has ended: is it dead?
   static constexpr Duration kRareProbe = std::chrono::seconds(5);  // with authority, and nobody is missing
   static constexpr size_t kMaxEarlyReports = 8192;                 // of one node
 
@@ -77,6 +78,8 @@ class JobMachine {
   /// known.
   std::optional<ProbeRequest> WantsProbe() const;
   Duration ProbeInterval() const {
+    if (!quorum_.Applies(generation_) && !departures_.Fallen(generation_, roster_).empty())
+      return kQuickProbe;
     const bool by_members = quorum_.listed() && !quorum_.DecidedByServices(generation_, departures_);
     const bool settled =
         by_members && HasAuthority() && quorum_.Missing(generation_, roster_, departures_).empty();

@@ -1,5 +1,6 @@
 // What is asked of a job from outside.
 #include "absl/strings/str_cat.h"
+#include "rendezvous/reasons.h"
 #include "rendezvous/state_machine.h"
 
 namespace mtrun::rendezvous {
@@ -17,7 +18,7 @@ void JobMachine::OnControl(const ControlAsked& asked, TimePoint now) {
   if (evict) {
     generation_.RuleOut();
     departures_.OnEvicted(asked.node_id);
-    if (node != nullptr) Lose(asked.node_id, absl::StrCat("evicted by ", rendezvous::Describe(call.by)));
+    if (node != nullptr) Lose(asked.node_id, absl::StrCat(kEvictedBy, rendezvous::Describe(call.by)));
   } else if (call.call == ControlCall::kStop && !call.checkpoint) {
     End(StoppedOutcome(call), now);
   }

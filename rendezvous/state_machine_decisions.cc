@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "rendezvous/reasons.h"
 #include "rendezvous/state_machine.h"
 
 namespace mtrun::rendezvous {
@@ -320,7 +321,7 @@ void JobMachine::Evict(const std::string& node_id, const WorkerFailure& failure)
 }
 
 void JobMachine::Lose(const std::string& node_id, const std::string& why) {
-  const std::string what = absl::StrCat(roster_.Name(node_id), " is lost: ", why);
+  const std::string what = absl::StrCat(roster_.Name(node_id), kIsLost, why);
   store_.DropNode(node_id);
   if (const RosterNode* node = roster_.Find(node_id); node != nullptr && node->greeted)
     departures_.OnLost(node_id, node->heard_at);

@@ -11,10 +11,11 @@
 #include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "trainers/models/resnet18.h"      // the network
-#include "trainers/program/program.h"      // settings, data, workers, steps, evaluation, report
-#include "trainers/tasks/classifier.h"     // cross-entropy, right predictions, confusion matrix
-#include "trainers/weights/safetensors.h"  // weights from files
+#include "trainers/models/resnet18.h"        // the network
+#include "trainers/program/normalization.h"  // what --normalize auto is
+#include "trainers/program/program.h"        // settings, data, workers, steps, evaluation, report
+#include "trainers/tasks/classifier.h"       // cross-entropy, right predictions, confusion matrix
+#include "trainers/weights/safetensors.h"    // weights from files
 
 namespace mtrun {
 namespace {
@@ -63,9 +64,11 @@ const std::vector<trainers::Option> kSettings = {
     OfRun("weights", "", "file with the weights to start from: torchvision's resnet18-*.pth, or safetensors"),
     OfRun("train", "auto", "what learns; auto: the last layer where there are --weights, else everything",
           {"auto", "last", "all"}),
-    OfRun("normalize", "half",
-          "pixels: half (x - 0.5) / 0.5, or imagenet by the mean and deviation of torchvision's weights",
-          {"half", "imagenet"}),
+    OfRun(
+        "normalize", "auto",
+        "pixels: half (x - 0.5) / 0.5, or imagenet by the mean and deviation of torchvision's weights; auto: "
+        "imagenet with --weights of ImageNet, else half",
+        {"auto", "half", "imagenet"}),
     OfScratch("label_smoothing", "0", "spread this part of a training label over all classes",
               SettingSpec::Kind::kDouble),
     OfScratch("zero_init", "false", "residual blocks begin as their shortcuts", SettingSpec::Kind::kBool),
@@ -149,6 +152,7 @@ trainers::Program ResNet18Program() {
       .channels_last_on_cpu = true,
       .python = {"resnet", "resnet18"},
       .make_task = MakeTask,
+      .resolve = trainers::ResolveNormalize,
       .launch = Launch};
 }
 

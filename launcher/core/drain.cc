@@ -26,8 +26,7 @@ bool Drain::Ask(const std::string& by, bool all_nodes) {
 }
 
 std::string Drain::why() const {
-  return asked_by_.empty() ? absl::StrCat("received ", SignalName(signal_))
-                           : absl::StrCat("was asked to leave by ", asked_by_);
+  return asked_by_.empty() ? absl::StrCat(kReceived, SignalName(signal_)) : absl::StrCat(kAskedBy, asked_by_);
 }
 
 bool Drain::AbortsStep(const WorkerExited& exited, const WorkerSlot& slot) const {

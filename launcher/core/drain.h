@@ -16,6 +16,8 @@ class Drain {
   /// The same signal again within this time is one signal: a terminal, `timeout` and schedulers send it
   /// several times over.
   static constexpr Duration kSignalEcho = std::chrono::milliseconds(500);
+  // What why() begins with.
+  static constexpr char kReceived[] = "received ", kAskedBy[] = "was asked to leave by ";
 
   enum class Heard {
     kFirst,

@@ -5,11 +5,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/string_view.h"
+#include "launcher/core/drain.h"
+#include "rendezvous/reasons.h"
 
 namespace mtrun::launcher {
 namespace {
 
-constexpr size_t kLongest = 48;
+constexpr size_t kLongest = 48;  // of what is not known here; names are not cut
 
 /// "rank 1 (local 0, pid 100) on node2: killed by SIGKILL, log ...": without what stands in brackets.
 std::string WithoutBrackets(std::string_view text) {
@@ -21,7 +23,12 @@ std::string WithoutBrackets(std::string_view text) {
     if (c == ')' && depth > 0) --depth;
   }
   for (size_t twice; (twice = plain.find("  ")) != std::string::npos;) plain.erase(twice, 1);
+  if (plain.ends_with(' ')) plain.pop_back();
   return plain;
+}
+
+std::string Cut(const std::string& text) {
+  return text.size() <= kLongest ? text : absl::StrCat(text.substr(0, kLongest - 3), "...");
 }
 
 std::string Before(const std::string& text, const char* mark) { return text.substr(0, text.find(mark)); }
@@ -34,12 +41,22 @@ std::optional<std::pair<std::string, std::string>> Split(const std::string& text
 }
 
 std::string HowLost(const std::string& why) {
-  if (absl::StartsWith(why, "no heartbeat for ")) return absl::StrCat("silent for ", why.substr(17));
-  if (absl::StrContains(why, "connection") || absl::StrContains(why, "closed") ||
-      absl::StrContains(why, "reset"))
-    return "killed";
-  if (absl::StrContains(why, "evicted")) return "evicted";
-  return why;
+  if (const auto silent = Split(why, rendezvous::kSilentFor))
+    return absl::StrCat("silent for ", silent->second);
+  if (why == rendezvous::kAgentGone) return "killed";
+  if (why == rendezvous::kStreamEnded || why == rendezvous::kConnectionBroke) return "connection lost";
+  if (absl::StartsWith(why, rendezvous::kEvictedBy)) return "evicted";
+  if (why == rendezvous::kNotBack) return "did not come back";
+  return Cut(why);
+}
+
+/// Its agent's words, which name the node once more.
+std::string HowLeft(const std::string& why) {
+  if (const auto signal = Split(why, absl::StrCat(" ", Drain::kReceived)))
+    return signal->second == "SIGINT" ? "Ctrl-C" : signal->second;
+  if (const auto asked = Split(why, absl::StrCat(" ", Drain::kAskedBy)))
+    return absl::StrCat("asked by ", asked->second);
+  return Cut(why);
 }
 
 }  // namespace
@@ -47,16 +64,11 @@ std::string HowLost(const std::string& why) {
 std::string ShortReason(std::string_view reason) {
   std::string text = Before(WithoutBrackets(reason), "; ");
   text = Before(text, ", log ");
-  if (const auto lost = Split(text, " is lost: ")) {
-    text = absl::StrCat(lost->first, " lost (", HowLost(lost->second), ")");
-  } else if (const auto leaves = Split(text, " leaves: ")) {
-    text = absl::StrCat(leaves->first, " left (", leaves->second, ")");
-  } else if (const auto signal = Split(text, " received ")) {
-    text =
-        absl::StrCat(signal->first, " left (", signal->second == "SIGINT" ? "Ctrl-C" : signal->second, ")");
-  }
-  if (text.size() <= kLongest) return text;
-  return absl::StrCat(text.substr(0, kLongest - 3), "...");
+  if (const auto lost = Split(text, rendezvous::kIsLost))
+    return absl::StrCat(lost->first, " lost (", HowLost(lost->second), ")");
+  if (const auto leaves = Split(text, rendezvous::kLeaves))
+    return absl::StrCat(leaves->first, " left (", HowLeft(leaves->second), ")");
+  return Cut(text);
 }
 
 void RegroupLine::Ended(std::string_view reason, int workers, TimePoint now) {

@@ -11,7 +11,8 @@
 
 namespace mtrun::launcher {
 
-/// What a generation ended for, in a few words: "node2 is lost: connection reset" is "node2 lost (killed)".
+/// What a generation ended for, in a few words: "node2 leaves: node2 received SIGINT" is "node2 left
+/// (Ctrl-C)".
 std::string ShortReason(std::string_view reason);
 
 class RegroupLine {

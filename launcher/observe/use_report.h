@@ -7,7 +7,7 @@
 #include <functional>
 #include <memory>
 
-#include "launcher/observe/gpus.h"
+#include "base/gpus.h"
 #include "launcher/observe/worker_steps.h"
 
 namespace mtrun::launcher {

@@ -33,6 +33,8 @@ void WorkerSteps::Fill(int local_rank, TimePoint now, rendezvous::WorkerUse* use
   if (last.step > first.step) use->step_time = (last.at - first.at) / (last.step - first.step);
   use->data_wait = FromSeconds(std::clamp(worker.times.data_seconds, 0.0, 1e6));
   use->exchange_wait = FromSeconds(std::clamp(worker.times.exchange_seconds, 0.0, 1e6));
+  use->loss = worker.times.loss;
+  use->learning_rate = worker.times.learning_rate;
 }
 
 }  // namespace mtrun::launcher

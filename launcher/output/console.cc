@@ -54,6 +54,7 @@ class Console::State {
   }
 
   bool IsTerminal(int which) const { return terminals_[which]; }
+  int Columns(int which) const { return TerminalSize::Of(fds_[which]).columns; }
 
   enum class Kind { kLines, kSaid, kBegun, kRaw };
   void Put(int which, std::string text, Kind kind, int64_t owner = 0, size_t shown = 0) {
@@ -312,6 +313,10 @@ void Console::Begin(int which, std::string text, int64_t owner, size_t shown) {
 void Console::Raw(int which, std::string bytes) { state_->Put(which, std::move(bytes), State::Kind::kRaw); }
 
 bool Console::IsTerminal(int which) const { return state_->IsTerminal(which); }
+
+std::string Console::Fit(int which, const std::string& line) const {
+  return BreakForPeople(line, state_->Columns(which));
+}
 
 void Console::Say(std::string text) { state_->Put(1, std::move(text), State::Kind::kSaid); }
 

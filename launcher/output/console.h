@@ -37,6 +37,8 @@ class Console {
   /// Any bytes, unchanged.
   void Raw(int which, std::string bytes);
   bool IsTerminal(int which) const;
+  /// A line for people, without its end: on a terminal it is broken between words where it is too long.
+  std::string Fit(int which, const std::string& line) const;
   /// As Lines to the error stream, but never waits: a full queue loses it.
   void Say(std::string text);
   /// The line that stays below all others until the next one takes its place, cut to the terminal's width;

@@ -50,6 +50,7 @@ struct Stream {
   bool thins_updates = false;
   bool raw = false;
   bool lives_on = false;
+  bool breaks_lines = false;
   bool terminal = false;  // what is written to a terminal may be read a moment later
   LineSplitter splitter = LineSplitter();
   size_t shown = 0;            // bytes of the line that has begun which the console shows already
@@ -287,8 +288,11 @@ class OutputMux::Impl {
         continue;
       }
       ShowUpdate(stream, "");  // its own line takes the update's place
-      if (stream.ShowsLines()) absl::StrAppend(&lines, stream.prefix, piece.text, "\n");
-      if (stream.Matches(piece.text)) absl::StrAppend(&filtered, stream.prefix, piece.text, "\n");
+      const std::string line = absl::StrCat(stream.prefix, piece.text);
+      const bool breaks = stream.breaks_lines && shown == 0;
+      if (stream.ShowsLines())
+        absl::StrAppend(&lines, breaks ? console_->Fit(stream.which, line) : line, "\n");
+      if (stream.Matches(piece.text)) absl::StrAppend(&filtered, line, "\n");
     }
     WriteToFile(stream.filtered, filtered);
     if (!lines.empty()) console_->Finish(stream.which, std::move(lines), stream.owner(), shown);
@@ -365,10 +369,10 @@ absl::Status OutputMux::Add(WorkerStreams streams) {
                       OpenLog(!streams.err_filters.empty(), streams.filtered_err_file));
   impl_->Add(Stream{0, streams.local_rank, 0, streams.prefix, std::move(streams.out), std::move(out_file),
                     std::move(filtered_out), streams.out_filters, streams.plan.out.console,
-                    streams.thins_updates, streams.raw, streams.lives_on});
+                    streams.thins_updates, streams.raw, streams.lives_on, streams.breaks_lines});
   impl_->Add(Stream{0, streams.local_rank, 1, streams.prefix, std::move(streams.err), std::move(err_file),
                     std::move(filtered_err), streams.err_filters, streams.plan.err.console,
-                    /*thins_updates=*/false, streams.raw, streams.lives_on});
+                    /*thins_updates=*/false, streams.raw, streams.lives_on, streams.breaks_lines});
   return absl::OkStatus();
 }
 

@@ -30,6 +30,7 @@ struct WorkerStreams {
   std::vector<std::string> out_filters, err_filters;
   std::string filtered_out_file, filtered_err_file;
   bool lives_on = false;       // its writer belongs to no generation: CloseAll leaves it open
+  bool breaks_lines = false;   // on a terminal, where they are too long for it; files get them whole
   bool thins_updates = false;  // of standard output: a file gets one of its updates every 5 s, as a line
 };
 

@@ -128,7 +128,8 @@ WorkerLaunch LaunchPlan::For(const rendezvous::Assignment& assignment, size_t me
   streams.filtered_out_file = launch.files.filtered_out;
   streams.filtered_err_file = launch.files.filtered_err;
   launch.spec.environment.erase(kColumnsVariable);  // of an mtrun that runs this one
-  if (!options_.entry.trainer.empty()) ShowProgress(launch);
+  streams.breaks_lines = !options_.entry.trainer.empty();
+  if (streams.breaks_lines) ShowProgress(launch);
   return launch;
 }
 

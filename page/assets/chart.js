@@ -10,7 +10,7 @@ class Chart {
     this.show = show;
     this.points = [];  // {t, v}; v null: unknown
     this.marks = [];   // times
-    const figure = document.createElement('figure');
+    this.figure = document.createElement('figure');
     const caption = document.createElement('figcaption');
     const name = document.createElement('span');
     name.textContent = title;
@@ -21,8 +21,8 @@ class Chart {
     this.svg.setAttribute('preserveAspectRatio', 'none');
     this.svg.setAttribute('role', 'img');
     this.title = title;
-    figure.append(caption, this.svg);
-    parent.append(figure);
+    this.figure.append(caption, this.svg);
+    parent.append(this.figure);
   }
 
   clear() {
@@ -33,6 +33,10 @@ class Chart {
   add(t, v) {
     this.points.push({t, v: Number.isFinite(v) ? v : null});
     while (this.points.length && this.points[0].t < t - CHART_SPAN_MS) this.points.shift();
+  }
+
+  known() {
+    return this.points.some((p) => p.v !== null);
   }
 
   mark(t) {

@@ -192,6 +192,7 @@ function showCharts(job) {
     const parent = byId('charts');
     charts = {
       step: new Chart(parent, 'Step time', seconds), rate: new Chart(parent, 'Samples/s', (v) => number(v, 1)),
+      loss: new Chart(parent, 'Loss', fourDigits), pace: new Chart(parent, 'Learning rate', fourDigits),
       cpus: new Chart(parent, 'Busy CPUs of all nodes', busy), world: new Chart(parent, 'Workers', (v) => number(v))};
   }
   const now = Date.now();
@@ -202,9 +203,13 @@ function showCharts(job) {
   const known = job.nodes.map((node) => node.cpus_busy).filter((value) => value !== null);
   charts.step.add(now, job.step_s ?? NaN);
   charts.rate.add(now, job.samples_per_s ?? NaN);
+  charts.loss.add(now, job.loss ?? NaN);
+  charts.pace.add(now, job.learning_rate ?? NaN);
   charts.cpus.add(now, known.length ? known.reduce((a, b) => a + b) : NaN);
   charts.world.add(now, job.world_size);
   Object.values(charts).forEach((chart) => chart.draw(now));
+  // Not every program tells them.
+  for (const chart of [charts.loss, charts.pace]) chart.figure.hidden = !chart.known();
 }
 
 function nodeButtons(cell, job, node) {

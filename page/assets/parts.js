@@ -24,6 +24,7 @@ function bytes(value) {
 
 const number = (value, digits = 0) => value === null || value === undefined ? '-' :
     value.toLocaleString('en', {maximumFractionDigits: digits});
+const fourDigits = (value) => String(Number(value.toPrecision(4)));
 const busy = (value) => value === null || value === undefined ? '-' : value.toFixed(2);
 
 function gpuText(gpus) {

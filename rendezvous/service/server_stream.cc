@@ -5,6 +5,8 @@
 #include <asio/post.hpp>
 #include <utility>
 
+#include "rendezvous/reasons.h"
+
 namespace mtrun::rendezvous {
 namespace {
 
@@ -66,7 +68,7 @@ void ServerStream::OnReadDone(bool ok) {
   auto message = std::make_unique<wire::AgentMessage>();
   const bool good = ok && Parse(&in_, message.get());
   asio::post(loop_, [self = shared_from_this(), good, message = std::move(message)] {
-    if (!good) return self->End("its stream ended");
+    if (!good) return self->End(kStreamEnded);
     if (!self->closing_) self->Hear(*message);
   });
 }
@@ -98,14 +100,14 @@ void ServerStream::OnWriteDone(bool ok) {
   asio::post(loop_, [self = shared_from_this(), ok] {
     self->writing_ = Writing::kIdle;
     self->out_.Clear();
-    if (!ok) self->End("its connection broke");
+    if (!ok) self->End(kConnectionBroke);
     if (self->closing_) return self->FinishIfClosing();
     self->owner_.OnWritable(self);
   });
 }
 
 void ServerStream::OnCancel() {
-  asio::post(loop_, [self = shared_from_this()] { self->End("its connection broke"); });
+  asio::post(loop_, [self = shared_from_this()] { self->End(kConnectionBroke); });
 }
 
 void ServerStream::OnDone() { self_.reset(); }

@@ -33,6 +33,15 @@ TEST(Terminal, ALineIsBrokenAtBlanks) {
   EXPECT_EQ(WrapColumns("", 4, 2), "");
 }
 
+TEST(Terminal, ALineIsBrokenForATerminalThatIsNeitherNoneNorVeryNarrow) {
+  const std::string line = "14:37:44.123 cnnA W the data server does not answer";
+  EXPECT_EQ(BreakForPeople(line, 48), "14:37:44.123 cnnA W the data server does not\n        answer");
+  EXPECT_EQ(BreakForPeople(line, 80), line);
+  EXPECT_EQ(BreakForPeople(line, 20), line);
+  EXPECT_EQ(BreakForPeople(line, 0), line);
+  EXPECT_EQ(BreakForPeople(std::string(48, 'x'), 48), std::string(48, 'x')) << "no blank";
+}
+
 TEST(Terminal, AFileGetsNoEscapes) {
   EXPECT_EQ(WithoutEscapes("\x1b[1mstep\x1b[0m 5\x1b[K"), "step 5");
   EXPECT_EQ(WithoutEscapes("cut off \x1b[1"), "cut off ");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <limits>
 #include <random>
 
 namespace mtrun::channel {
@@ -81,6 +82,17 @@ TEST(WorkerChannel, WrongTypeIsNamed) {
               HasSubstr("is not a generation"));
   EXPECT_THAT(std::string(DecodeWorkerMessage(R"({"type":"fly"})").status().message()),
               HasSubstr("unknown message type \"fly\""));
+}
+
+TEST(WorkerChannel, StepTimesMayTellALoss) {
+  const WorkerMessage told = StepTimes{3, 0.5, 0.25, 1.5, 0.01};
+  EXPECT_EQ(*DecodeWorkerMessage(WithoutNewline(Encode(told))), told);
+  EXPECT_EQ(
+      *DecodeWorkerMessage(R"({"type":"step_times","step":3,"data_seconds":0.5,"exchange_seconds":0.25})"),
+      WorkerMessage(StepTimes{3, 0.5, 0.25}));
+  const double no_number = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(*DecodeWorkerMessage(WithoutNewline(Encode(WorkerMessage(StepTimes{.loss = no_number})))),
+            WorkerMessage(StepTimes{}));
 }
 
 TEST(WorkerChannel, UnknownExtraFieldsAreIgnored) {

@@ -88,7 +88,7 @@ TEST_F(MtdataTest, ImportsAndInspects) {
 }
 
 TEST_F(MtdataTest, SaysItsVersion) {
-  EXPECT_EQ(Run({"--version"}), 0);
+  ASSERT_EQ(Run({"--version"}), 0) << err_;
   EXPECT_THAT(out_, HasSubstr("mtdata " + Version() + " (commit "));
 }
 

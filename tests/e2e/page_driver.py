@@ -157,6 +157,8 @@ def watched():
     first = tile("Step")
     wait("values move", lambda: tile("Step") != first)
     wait("samples a second are told", lambda: tile("Samples/s") not in ("", "-"))
+    wait("the loss is drawn", lambda: any(figure.is_displayed() and figure.text.startswith("Loss")
+                                          for figure in browser.find_elements(By.CSS_SELECTOR, "#charts figure")))
     wait("data waits are told", lambda: "4.00 ms" in text("#workers td"))
     wait("stragglers are ranked", lambda: text("#slow li")[0].startswith("rank 1 on node1"))
     check("values move, with steps, rates, waits and stragglers", True)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs a real job in a tmux of WIDTH columns, looks at the screen while it hangs, regroups, ends and is watched by --top, and
-checks that nothing wraps, that tables align and that the words are there. For terminal_test.cc; each check prints a line, a
+checks that nothing wraps, that tables align and that the words are there. Then one of three nodes, each on a terminal of its
+own, of which one is killed and one is told to go. For terminal_test.cc; each check prints a line, a
 failure ends it with the screen.
 
 usage: terminal_driver.py WIDTH BIN_FOLDER ARCHIVE FOLDER
@@ -38,11 +39,13 @@ def fail(what, lines):
     raise SystemExit(f"FAILED: {what}\n" + "\n".join(f"  |{line}" for line in lines if line))
 
 
-def wait(what, window, pattern, history=False):
-    """Until a line, joined with what was wrapped of it, matches; returns the match."""
+def wait(what, window, pattern, history=False, broken=False):
+    """Until a line, joined with what was wrapped of it, matches; returns the match. `broken`: the program may have broken it."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         lines = screen(window, history, joined=True)
+        if broken:
+            lines.append(" ".join(line.strip() for line in lines))
         if found := next(filter(None, (re.search(pattern, line) for line in lines)), None):
             return found
         if any(re.match(r"exit \d+$", line) for line in lines):
@@ -122,12 +125,53 @@ def ends():
     check("it names the classes", table[1].startswith("[cnnA0]: 0 airplane") and "10" not in table[1].split()[1], table)
 
 
+def child_of(pid):
+    """The first one: of mtrun the guardian, of that one the agent."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
+        return int(children.read().split()[0])
+
+
+def free_endpoint():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+def nodes():
+    """Three nodes of one worker: those that stay say on their terminals what became of the others."""
+    endpoint = free_endpoint()
+    # Time enough to see that a node is dead before it is lost, and less than after which its peers say that they broke.
+    command = [f"{binaries}/mtrun", "--nnodes", "1:3", "--nproc_per_node", "1", "--rdzv_endpoint", endpoint, "--rdzv_id", "nodes",
+               "--rdzv_conf", "last_call_timeout=60,reconnect_grace=0.8", "--trainer", "cnnA", "--data", "data",
+               "--model_folder", "nodes", "--epochs", "1000", "--batch_size", "4", "--global_batch", "24", "--threads", "1",
+               "--report=false", "--eval_images", "8", "--checkpoint_epochs", "0"]
+    mtruns = {}
+    for window in ("one", "two", "three"):
+        tmux("new-window", "-d", "-c", folder, "-n", window, f"{' '.join(command)}; echo exit $?; exec cat")
+        if window == "one":  # it hosts the job, and stays
+            wait("the job is hosted", window, r"hosting the rendezvous at", history=True, broken=True)
+    for window in ("one", "two", "three"):
+        wait(f"{window} is in", window, r"world size 3\b", history=True, broken=True)
+        mtruns[window] = child_of(int(tmux("display-message", "-p", "-t", window, "#{pane_pid}")))
+    wait("they train", "one", r"^\[cnnA0\]:ep(och)? [2-9]/")
+    os.kill(child_of(child_of(mtruns["three"])), signal.SIGKILL)
+    for window in ("one", "two"):
+        wait(f"{window} says who was killed", window, r"\S+ lost \(killed\): 3 -> 2 workers, step \d+ continues after [\d.]+ m?s",
+             history=True, broken=True)
+    os.kill(mtruns["two"], signal.SIGINT)
+    wait("one says who left", "one", r"\S+ left \(Ctrl-C\): 2 -> 1 worker, step \d+ continues after [\d.]+ m?s",
+         history=True, broken=True)
+    wait("the one that was told to go ends", "two", r"^exit 0$", history=True)
+    subprocess.run([f"{binaries}/mtrun", "--stop", endpoint], check=True, capture_output=True)
+    wait("the last one ends", "one", r"^exit 143$", history=True)
+    for window in ("one", "two"):
+        look(window, window, history=True)
+
+
 def main():
     data = subprocess.run([f"{binaries}/mtdata", "import", archive, os.path.join(folder, "data")], capture_output=True, text=True)
     if data.returncode != 0:
         raise SystemExit(data.stderr)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        endpoint = f"127.0.0.1:{free.getsockname()[1]}"
+    endpoint = free_endpoint()
     command = [f"{binaries}/mtrun", "--nnodes", "1:2", "--nproc_per_node", "3", "--rdzv_endpoint", endpoint, "--rdzv_id",
                "a-job-with-quite-a-long-name-for-a-line", "--rdzv_conf", "last_call_timeout=0.2", "--hang_notice", "3",
                "--log_dir", "logs", "--trainer", "cnnA", "--data", "data", "--model_folder", "run", "--epochs", "3",
@@ -141,6 +185,7 @@ def main():
         watched(endpoint)
         regroups(pid)
         ends()
+        nodes()
     finally:
         subprocess.run([*TMUX, "kill-server"], check=False, capture_output=True)
     print("all is well")

@@ -24,6 +24,9 @@ TEST(StateJsonTest, AJobIsToldWithItsNodesAndWorkers) {
   EXPECT_EQ(job["step"], 14);
   EXPECT_EQ(job["step_s"], 0.1);
   EXPECT_EQ(job["samples_per_s"], 64.0);
+  EXPECT_EQ(job["loss"], 2.5);
+  EXPECT_EQ(job["learning_rate"], 0.125);
+  EXPECT_EQ(job["nodes"][2]["ranks"][0]["loss"], 1.5);
   EXPECT_EQ(job["nodes"][2]["cpus_busy"], 2.0);
   EXPECT_EQ(job["nodes"][2]["level"], "good");
   EXPECT_EQ(job["nodes"][2]["ranks"][0]["rank"], 2);
@@ -68,6 +71,7 @@ TEST(StateJsonTest, WhatIsUnknownIsNull) {
   const json made = StateJson(state, history, kNow);
   const json& job = made["jobs"][0];
   EXPECT_TRUE(job["step"].is_null());
+  EXPECT_TRUE(job["loss"].is_null());
   EXPECT_TRUE(job["nodes"][0]["cpus_busy"].is_null());
   EXPECT_EQ(job["nodes"][0]["level"], "bad");
   EXPECT_EQ(job["stragglers"], json::array());

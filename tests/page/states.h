@@ -35,7 +35,9 @@ inline rendezvous::WatchedNode AUse(const std::string& name, int rank, int64_t a
                               .step_time = std::chrono::milliseconds(100),
                               .exchange_wait = std::chrono::milliseconds(rank == 1 ? 0 : 60),
                               .cpu = std::chrono::seconds(5 * asked),
-                              .memory = 1 << 20});
+                              .memory = 1 << 20,
+                              .loss = 2.5 - 0.5 * rank,
+                              .learning_rate = 0.125});
   return node;
 }
 

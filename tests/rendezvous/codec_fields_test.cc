@@ -39,6 +39,8 @@ class Filler {
       value = !value;
     } else if constexpr (std::is_integral_v<T>) {
       value = static_cast<T>(Number(bound));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      value = static_cast<T>(Number(bound)) / 2;
     } else if constexpr (std::is_same_v<T, Duration>) {
       value = Duration(Number(bound));
     } else if constexpr (std::is_same_v<T, std::string>) {

@@ -223,6 +223,22 @@ TEST_F(DeparturesTest, ARunningGenerationIsAskedWhoAnswersAFewTimes) {
   EXPECT_FALSE(departures_.Verified("node1")) << "no member any more";
 }
 
+/// A member's death can be told from a broken connection while it still has time to come back.
+TEST_F(DeparturesTest, WhoseStreamEndsWhileItRunsIsAskedWhetherItIsDead) {
+  const GenerationRecord running = Running(1, {"node1", "node2"});
+  Arrive("node1", 0), Arrive("node2", 0);
+  for (int i = 0; i < Departures::kMostLooks; ++i) departures_.OnProbed({"node1"});
+  EXPECT_THAT(departures_.Request(running, roster_), IsEmpty());
+  EXPECT_THAT(departures_.Fallen(running, roster_), IsEmpty());
+  roster_.Close("node1", "reset", DepartureAt(1));
+  roster_.Close("node2", "reset", DepartureAt(1));
+  EXPECT_THAT(departures_.Request(running, roster_), ElementsAre(Key("node1"))) << "node2 has never answered";
+  EXPECT_THAT(departures_.Fallen(running, roster_), ElementsAre("node1"));
+  EXPECT_THAT(departures_.Fallen(generation_, roster_), IsEmpty()) << "that one does not run";
+  departures_.OnDead("node1");
+  EXPECT_THAT(departures_.Fallen(running, roster_), IsEmpty()) << "nothing to find out";
+}
+
 TEST_F(DeparturesTest, WhoIsMissingIsAskedAsLongAsItTakes) {
   for (int i = 0; i < 100; ++i) departures_.OnProbed({"node1", "node2"});
   Arrive("node1", 0);

@@ -80,6 +80,17 @@ TEST(JobMachine, LooksOftenWhileAMemberIsAwayAlsoWithAuthority) {
   EXPECT_EQ(world.machine().ProbeInterval(), JobMachine::kRareProbe);
 }
 
+TEST(JobMachine, LooksQuicklyWhetherAMemberWhoseStreamHasEndedIsDead) {
+  ClusterSimulation world = RunningPair();
+  ProbeResult looked;
+  looked.alive = {"node2"};
+  world.Look(looked);
+  EXPECT_EQ(world.machine().ProbeInterval(), JobMachine::kOftenProbe);
+  world.Close("node2");
+  EXPECT_EQ(world.machine().ProbeInterval(), JobMachine::kQuickProbe);
+  EXPECT_LE(3 * JobMachine::kQuickProbe, JobSettings().reconnect_grace) << "a few times before it is lost";
+}
+
 /// Nodes of a service that has died may be on their way to another one of the list, however long that one is
 /// there already.
 TEST(JobMachine, AListsServiceDoesNotBeginRightAfterAnotherOneWasLost) {

@@ -252,12 +252,11 @@ void JobMembership::ReportProgress(int64_t epoch, int64_t step, int64_t samples)
   agent_->Send(channel::Progress{.epoch = epoch, .step = step, .samples = samples}).IgnoreError();
 }
 
-void JobMembership::ReportTimes(int64_t step, double data_seconds, double exchange_seconds) {
+void JobMembership::ReportTimes(const channel::StepTimes& times) {
   if (!agent_) return;
   const TimePoint now = MonotonicNow();
   const bool watched = now < agent_link_->watched_until();
-  if (const auto mean = times_.Add({step, data_seconds, exchange_seconds}, watched, now))
-    agent_->Send(*mean).IgnoreError();
+  if (const auto mean = times_.Add(times, watched, now)) agent_->Send(*mean).IgnoreError();
 }
 
 absl::Status JobMembership::ReportDone(int64_t step) {

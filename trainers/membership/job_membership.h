@@ -59,7 +59,7 @@ class JobMembership final : public Membership {
 
   /// Tell the agent. A lost agent is not these calls' business. No-ops without mtrun.
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples) override;
-  void ReportTimes(int64_t step, double data_seconds, double exchange_seconds) override;
+  void ReportTimes(const channel::StepTimes& times) override;
   void ReportLeaving(std::string_view why) override;
   absl::Status ReportDone(int64_t step) override;
 

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "base/worker_channel.h"
 #include "trainers/collectives/cpu_group.h"
 #include "trainers/membership/assignment.h"
 
@@ -48,9 +49,9 @@ class Membership {
 
   /// May be called as often as one likes: it is passed on now and then.
   virtual void ReportProgress(int64_t epoch, int64_t step, int64_t samples) = 0;
-  /// Of the step that is finished: seconds that this worker waited for input and for others. Likewise, while
-  /// somebody watches.
-  virtual void ReportTimes(int64_t step, double data_seconds, double exchange_seconds) = 0;
+  /// Of the step that is finished: how long this worker waited, and its loss. Likewise, while somebody
+  /// watches.
+  virtual void ReportTimes(const channel::StepTimes& times) = 0;
   virtual void ReportLeaving(std::string_view why) = 0;
   /// The run is complete. Stays until the job is over: a membership that begins at this moment counts on this
   /// worker and cannot begin without it. kUnavailable: so it is; Regroup and report again.

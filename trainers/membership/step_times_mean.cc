@@ -12,10 +12,13 @@ std::optional<channel::StepTimes> StepTimesMean::Add(const channel::StepTimes& s
   sum_.step = step.step;
   sum_.data_seconds += step.data_seconds;
   sum_.exchange_seconds += step.exchange_seconds;
+  if (step.loss) sum_.loss = sum_.loss.value_or(0) + *step.loss;  // every step has one, or none
+  sum_.learning_rate = step.learning_rate;
   if (told_ && now - *told_ < kEvery) return std::nullopt;
   channel::StepTimes mean = sum_;
   mean.data_seconds /= static_cast<double>(steps_);
   mean.exchange_seconds /= static_cast<double>(steps_);
+  if (mean.loss) *mean.loss /= static_cast<double>(steps_);
   *this = {};
   told_ = now;
   return mean;

@@ -1,4 +1,5 @@
-// Where the time of a worker's steps goes, for people who watch. A value; time is an argument.
+// Where the time of a worker's steps goes and what comes of them, for people who watch. A value; time is an
+// argument.
 #pragma once
 
 #include <optional>

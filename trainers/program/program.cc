@@ -243,6 +243,7 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
   MT_ASSIGN_OR_RETURN(RunData data, FindData(run, remote.get()));
   MT_RETURN_IF_ERROR(CheckOrder(run.options.shuffle, data.train));
   if (Asked(run.settings, "check")) return Check(run, data);
+  MT_RETURN_IF_ERROR(ResolveOwn(run, run.options.resume));
   MT_ASSIGN_OR_RETURN(BatchOptions batch, Resolve(run, data.shape()));
   if (run.options.preview > 0) {
     if (run.assignment.rank == 0) MT_RETURN_IF_ERROR(WritePreview(run.options, data.train, batch));

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "base/settings.h"
 #include "base/worker_env.h"
+#include "trainers/checkpoints/run_state.h"
 #include "trainers/collectives/device_group.h"
 #include "trainers/program/resolve_run.h"
 #include "trainers/run/options.h"
@@ -47,6 +48,10 @@ struct Program {
   /// A pure function of the settings and their seed; may throw what LibTorch throws.
   std::function<absl::StatusOr<std::unique_ptr<Task>>(const TaskInputs&)> make_task = {};
 
+  /// Optional. What its own settings leave open, decided and put into their table, by each worker alike.
+  /// `continued`: what the checkpoint was made with that the run goes on from; empty without one. `first`:
+  /// rank 0, the one that speaks.
+  std::function<absl::Status(const checkpoints::Identity& continued, bool first, Settings&)> resolve = {};
   /// Optional. Membership from settings of its own: adds a launcher's variables to the environment.
   std::function<absl::Status(const Settings&, EnvironmentMap&)> launch = {};
   /// Optional. Beside the CPU group of each generation, for gradients that lie in memory; null: nothing is.

@@ -1,5 +1,6 @@
 #include "trainers/program/run_setup.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -53,6 +54,14 @@ absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images) {
       .read_threads = resolved.read_threads,
       .read_ahead = run.options.read_ahead,
       .read_ahead_bytes = run.options.read_ahead_mib << 20};
+}
+
+absl::Status ResolveOwn(Run& run, bool continues) {
+  if (!run.program.resolve) return absl::OkStatus();
+  std::optional<checkpoints::Identity> newest;
+  if (continues) newest = IdentityOfNewest(run.options.model_folder);
+  return run.program.resolve(newest.value_or(checkpoints::Identity()), run.assignment.rank == 0,
+                             run.settings);
 }
 
 BatchOptions TestBatch(const Run& run, BatchOptions batch) {

@@ -52,6 +52,8 @@ absl::Status ReadRun(Run& run);
 
 /// What the settings leave open, decided and put into their table.
 absl::StatusOr<BatchOptions> Resolve(Run& run, const ImageShape& images);
+/// The same of the program's own settings. `continues`: a run, whose newest checkpoint says how it began.
+absl::Status ResolveOwn(Run& run, bool continues);
 
 /// Of test images, after Resolve: of another size, perhaps, and always of the same one.
 BatchOptions TestBatch(const Run& run, BatchOptions batch);

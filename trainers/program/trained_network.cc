@@ -48,6 +48,7 @@ absl::StatusOr<WeightsSource> OpenSource(Run& run, const std::string& path) {
 
 absl::StatusOr<TrainedNetwork> MakeTrained(Run& run, const WeightsSource& source, const ImageShape& shape,
                                            const std::vector<std::string>& classes) {
+  MT_RETURN_IF_ERROR(ResolveOwn(run, /*continues=*/false));
   MT_ASSIGN_OR_RETURN(const BatchOptions training, Resolve(run, shape));
   const BatchOptions batch = TestBatch(run, training);
   MT_ASSIGN_OR_RETURN(std::unique_ptr<Task> task,

@@ -38,6 +38,10 @@ void Board::Add(const FinishedStep& step, TimePoint now) {
   }
   if (step.gradient_norm) scalars.push_back({"optim/gradient_norm", *step.gradient_norm});
   if (step.loss_scale) scalars.push_back({"optim/loss_scale", *step.loss_scale});
+  if (step.gpu_busy_percent)
+    scalars.push_back({"gpu/utilization_percent", static_cast<double>(*step.gpu_busy_percent)});
+  if (step.gpu_memory)
+    scalars.push_back({"gpu/memory_mib", static_cast<double>(*step.gpu_memory) / (1 << 20)});
   file_.Add(WallClock(), record.step, scalars);
   ++sums_.steps;
   sums_.samples += record.samples;

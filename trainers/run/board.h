@@ -23,8 +23,8 @@ class Board {
   /// In `folder`/tb, from step `next` on. kResourceExhausted: the disk is full.
   static absl::StatusOr<Board> Open(const std::string& folder, int64_t next);
 
-  /// Loss, accuracy, rate and duration of every step; the rest once a second, or when the generation is
-  /// another one.
+  /// Loss, accuracy, rate and duration of every step; what is looked at now and then where it is filled in;
+  /// the rest once a second, or when the generation is another one.
   void Add(const FinishedStep& step, TimePoint now);
   void Add(const EvalRecord& record);
   void AddMatrix(int64_t steps, const ConfusionMatrix& matrix);

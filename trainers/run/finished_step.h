@@ -21,6 +21,8 @@ struct FinishedStep {
   StepTimes times = {};                      // this member's
   std::optional<double> gradient_norm = {};  // these two are looked at now and then
   std::optional<double> loss_scale = {};
+  std::optional<int> gpu_busy_percent = {};  // of this member's GPU; both now and then
+  std::optional<int64_t> gpu_memory = {};    // bytes in use there, by whomever
 };
 
 }  // namespace mtrun::trainers

@@ -76,7 +76,8 @@ class RunReplica {
   RunProgress progress_;
 };
 
-/// Batch plan of the newest checkpoint in `folder`; nothing where there is none. Reads its state alone.
+/// Of the newest checkpoint in `folder`; nothing where there is none. Both read its state alone.
+std::optional<checkpoints::Identity> IdentityOfNewest(const std::string& folder);
 std::optional<datasets::BatchPlan> BatchOfNewest(const std::string& folder);
 
 }  // namespace mtrun::trainers

@@ -27,7 +27,9 @@ void StepWatch::Enter(const Assignment& who, int64_t micro_batches, TimePoint no
 }
 
 void StepWatch::Look(FinishedStep& step, TimePoint now) {
-  if (!files_.draws() || now - looked_ < (clips_ ? kClippedNormEvery : kNormEvery)) return;
+  if (!files_.draws()) return;
+  gpu_.Look(step, now);
+  if (now - looked_ < (clips_ ? kClippedNormEvery : kNormEvery)) return;
   looked_ = now;
   step.gradient_norm = state_.GradientNorm();
   if (state_.scales_loss()) step.loss_scale = state_.LossScale();

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/device/memory.h"
+#include "trainers/device/pci_address.h"
 #include "trainers/membership/drain.h"
 #include "trainers/run/agreement.h"
 #include "trainers/run/flight_file.h"
@@ -51,7 +52,7 @@ TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine&
       files_(FilesOptions(
           inputs, membership, [this](int64_t step) { return source_.DigestOfStep(step); },
           [this] { StillHere(); })),
-      watch_(files_, state_, inputs.options.clip_norm > 0),
+      watch_(files_, state_, inputs.options.clip_norm > 0, PciAddress(inputs.batch.device)),
       meter_(length_),
       data_wait_(inputs.arrival, inputs.data_wait, membership, files_, [this] { StillHere(); }),
       report_(EmptyReport(inputs)),
@@ -239,7 +240,11 @@ absl::Status TrainLoop::Account(const StepResult& result, double learning_rate, 
   watch_.Look(step, now);
   replica_.FinishStep();
   membership_.ReportProgress(step.record.epoch, steps(), progress.samples);
-  membership_.ReportTimes(steps(), result.times.data, result.times.wait);
+  membership_.ReportTimes({.step = steps(),
+                           .data_seconds = result.times.data,
+                           .exchange_seconds = result.times.wait,
+                           .loss = result.loss,
+                           .learning_rate = learning_rate});
   const double smoothed = smoothed_.Add(result.loss);
   if (membership_.assignment().rank == 0 && pacer_.Due(steps(), now)) {
     ProgressState state = meter_.Show(steps(), smoothed, learning_rate, progress, now);

@@ -56,5 +56,14 @@ TEST(WorkerStepsTest, WaitsAreWhatTheWorkerSays) {
   EXPECT_EQ(UseOf(steps, At(0)).exchange_wait, Duration::zero());
 }
 
+TEST(WorkerStepsTest, SoAreLossAndLearningRate) {
+  WorkerSteps steps;
+  steps.OnProgress(0, {.step = 1}, At(0));
+  EXPECT_EQ(UseOf(steps, At(0)).loss, std::nullopt);
+  steps.OnTimes(0, {.step = 1, .loss = 2.5, .learning_rate = 0.1});
+  EXPECT_EQ(UseOf(steps, At(0)).loss, 2.5);
+  EXPECT_EQ(UseOf(steps, At(0)).learning_rate, 0.1);
+}
+
 }  // namespace
 }  // namespace mtrun::launcher

@@ -133,6 +133,29 @@ TEST_F(OutputMuxTest, UpdatesAreForTerminalsOnly) {
   EXPECT_EQ(screen.shown, "[w1]:10%\r\r\x1b[K[w1]:20%\r\r\x1b[K[w1]:done\n");
 }
 
+TEST_F(OutputMuxTest, LinesForPeopleAreBrokenOnATerminalAlone) {
+  const std::string first(60, 'a'), second(60, 'b'), line = first + " " + second + "\n";
+  const auto for_people = [](WorkerStreams& streams) { streams.breaks_lines = true; };
+  {
+    OutputMux mux(out_.get(), err_.get());
+    const FakeWorker worker = AddWorker(mux, 0, {}, for_people);
+    ASSERT_TRUE(WriteAll(worker.err.get(), line).ok());
+    mux.CloseAll(kPatience);
+    EXPECT_EQ(support::ReadText(console_err_), "[w0]:" + line) << "no terminal";
+  }
+  Screen screen;  // of 80 columns
+  OutputMux mux(screen.terminal.get(), screen.terminal.get());
+  const FakeWorker people = AddWorker(mux, 1, {}, for_people);
+  ASSERT_TRUE(WriteAll(people.err.get(), line + "end\n").ok());
+  screen.Await("end\n");
+  EXPECT_EQ(screen.shown, "[w1]:" + first + "\n        " + second + "\n[w1]:end\n");
+  mux.CloseAll(kPatience);
+  EXPECT_EQ(support::ReadText(folder_.File("err1")), line + "end\n") << "the log has it whole";
+  const FakeWorker program = AddWorker(mux, 2);
+  ASSERT_TRUE(WriteAll(program.err.get(), line).ok());
+  screen.Await("[w2]:" + line);
+}
+
 TEST_F(OutputMuxTest, ALineThatRewritesTheLastOneIsAnUpdateNoPrompt) {
   Screen screen;
   OutputMux mux(screen.terminal.get(), screen.terminal.get());

@@ -46,5 +46,6 @@ while not leaving:
     say("progress", epoch=0, step=step, samples=32 * step)
     if time.monotonic() < watched and time.monotonic() - told >= 2:
         told = time.monotonic()
-        say("step_times", step=step, data_seconds=0.004, exchange_seconds=0.0 if rank == 1 else 0.03)
+        say("step_times", step=step, data_seconds=0.004, exchange_seconds=0.0 if rank == 1 else 0.03,
+            loss=2.5 / (1 + step / 100), learning_rate=0.05)
 say("leaving", why=leaving[0])

@@ -23,5 +23,13 @@ TEST(StepTimesMean, TheMeanIsToldEveryTwoSeconds) {
   EXPECT_EQ(mean.Add({4, 3, 4}, true, kStart + StepTimesMean::kEvery), (StepTimes{4, 2, 3}));
 }
 
+TEST(StepTimesMean, TheLossIsAMeanTheLearningRateTheNewestOne) {
+  StepTimesMean mean;
+  mean.Add({.step = 1, .loss = 4}, true, kStart);
+  mean.Add({.step = 2, .loss = 3, .learning_rate = 0.5}, true, kStart);
+  EXPECT_EQ(mean.Add({.step = 3, .loss = 2, .learning_rate = 0.25}, true, kStart + StepTimesMean::kEvery),
+            (StepTimes{.step = 3, .loss = 2.5, .learning_rate = 0.25}));
+}
+
 }  // namespace
 }  // namespace mtrun::trainers

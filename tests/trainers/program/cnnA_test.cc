@@ -68,6 +68,24 @@ TEST_F(CnnATest, LearnsAndLeavesAReport) {
   EXPECT_EQ(Steps(run).size(), 200u);
 }
 
+TEST_F(CnnATest, ARunBeginsWithTheSettingsThatDiffer) {
+  const std::string data = Data();
+  const auto train = [&](const std::string& run, const Args& more) {
+    Args args = {"--data",      data, "--model_folder", folder_.File(run),
+                 "--max_steps", "1",  "--batch_size",   "8"};
+    args.insert(args.end(), more.begin(), more.end());
+    return testing::Run("cnnA", 1, args);
+  };
+  const std::string some = train("some", {});
+  EXPECT_THAT(some, HasSubstr("cnnA: settings that are not the defaults (all: --settings all)\n"));
+  EXPECT_THAT(some, ::testing::ContainsRegex("\n  batch_size +8 +flag\n"));
+  EXPECT_THAT(some, ::testing::Not(HasSubstr("warmup_steps")));
+  const std::string all = train("all", {"--settings", "all"});
+  EXPECT_THAT(all, HasSubstr("cnnA settings\n"));
+  EXPECT_THAT(all, ::testing::ContainsRegex("\n  batch_size +8 +flag\n"));
+  EXPECT_THAT(all, ::testing::ContainsRegex("\n  warmup_steps +0 +default\n"));
+}
+
 /// 50 samples, batch 12 in micro-batches of 4 (5 steps an epoch, the last one of 2 samples): with 3 workers
 /// some are idle there.
 TEST_F(CnnATest, LossesInFloat64DoNotDependOnTheNumberOfWorkers) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/support/port.h"
 #include "tests/trainers/support/trainer_program.h"
+#include "trainers/models/resnet18.h"
 #include "trainers/weights/safetensors.h"
 
 namespace mtrun::trainers {
@@ -210,6 +211,25 @@ TEST_F(ProgramsTest, WhatDoesNotFitIsSaid) {
   support::WriteText(folder_.File("cut.safetensors"), text.substr(0, text.size() / 2));
   EXPECT_THAT(Failure("cnnB", With(data, "r", {"--init_from", folder_.File("cut.safetensors")}), 2),
               HasSubstr("cut.safetensors"));
+}
+
+TEST_F(ProgramsTest, ResNet18TakesTheNormalisationOfItsWeights) {
+  const std::string data = Data(), weights = folder_.File("imagenet.safetensors");
+  const models::ResNet18 net(/*seed=*/1, models::kStem224, /*classes=*/1000);
+  ASSERT_TRUE(SaveTensors(weights, StateDict(net), {}).ok());
+  const auto train = [&](const std::string& run, const Args& more) {
+    Args args = With(data, run,
+                     {"--weights", weights, "--image_size", "64", "--batch_size", "2", "--global_batch", "2",
+                      "--eval_images", "2"});
+    args.insert(args.end(), more.begin(), more.end());
+    return testing::Run("resnet18", 1, args);
+  };
+  EXPECT_THAT(train("run", {"--max_steps", "1"}), HasSubstr("are normalised by --normalize imagenet"));
+  EXPECT_THAT(ReadText(folder_.File("run/config.yaml")), HasSubstr("normalize: imagenet"));
+  // As all runs began that said nothing of it, before there was auto.
+  EXPECT_THAT(train("half", {"--max_steps", "1", "--normalize", "half"}), HasSubstr("trained with imagenet"));
+  EXPECT_THAT(train("half", {"--max_steps", "2"}), HasSubstr("step_1"));
+  EXPECT_THAT(ReadText(folder_.File("half/config.yaml")), HasSubstr("normalize: half"));
 }
 
 /// A learning rate that no network survives: the run stops, and says where and what is left of it.

@@ -68,6 +68,19 @@ TEST_F(BoardTest, AStepAndItsGauges) {
   EXPECT_THAT(first.events.at(2).texts, ElementsAre(Pair("settings", HasSubstr("seed: 1"))));
 }
 
+TEST_F(BoardTest, WhatAGpuDoesWhereItIsLookedAt) {
+  RunFiles files(In());
+  ASSERT_TRUE(files.BecomeWriter(At(0, 1)).ok());
+  FinishedStep step = Step(0);
+  step.gpu_busy_percent = 87;
+  step.gpu_memory = 3 << 20;
+  ASSERT_TRUE(files.Record(step, MonotonicNow()).ok());
+  ASSERT_TRUE(files.Record(Step(1), MonotonicNow()).ok());
+  ASSERT_TRUE(files.Flush().ok());
+  EXPECT_EQ(Curve("gpu/utilization_percent"), (Points{{0, 87}}));
+  EXPECT_EQ(Curve("gpu/memory_mib"), (Points{{0, 3}}));
+}
+
 /// The whole job is killed after step 4 and continues from the checkpoint of 3 steps, twice.
 TEST_F(BoardTest, ARunThatIsKilledStaysOneCurve) {
   for (const double loss : {1, 2, 3}) {

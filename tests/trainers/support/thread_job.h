@@ -101,7 +101,7 @@ class ThreadMembership final : public Membership {
   bool wants_drain() const override { return drains_; }
   std::string drain_wish() const override { return drains_ ? "told to go" : ""; }
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples) override;
-  void ReportTimes(int64_t /*step*/, double /*data_seconds*/, double /*exchange_seconds*/) override {}
+  void ReportTimes(const channel::StepTimes& /*times*/) override {}
   void ReportLeaving(std::string_view why) override { static_cast<void>(why); }
   absl::Status ReportDone(int64_t step) override;
   /// Steps that ReportDone was told; nothing before.

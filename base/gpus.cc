@@ -1,11 +1,11 @@
-#include "launcher/observe/gpus.h"
+#include "base/gpus.h"
 
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
 
-namespace mtrun::launcher {
+namespace mtrun {
 namespace {
 
 // NVML API reference, "Device Queries": the few calls that are needed, by their stable names and layouts.
@@ -33,6 +33,7 @@ class Nvml final : public Gpus {
     Find("nvmlInit_v2", &init);
     Find("nvmlDeviceGetCount_v2", &count_);
     Find("nvmlDeviceGetHandleByIndex_v2", &handle_);
+    Find("nvmlDeviceGetHandleByPciBusId_v2", &handle_at_);
     Find("nvmlDeviceGetName", &name_);
     Find("nvmlDeviceGetUtilizationRates", &utilization_);
     Find("nvmlDeviceGetMemoryInfo", &memory_);
@@ -42,16 +43,24 @@ class Nvml final : public Gpus {
     return true;
   }
 
-  std::vector<rendezvous::GpuUse> Read() override {
+  std::vector<GpuReading> Read() override {
     unsigned count = 0;
-    std::vector<rendezvous::GpuUse> gpus;
+    std::vector<GpuReading> gpus;
     if (count_(&count) != kSuccess) return gpus;
     for (unsigned i = 0; i < std::min(count, kMostGpus); ++i) {
       Device device = nullptr;
-      rendezvous::GpuUse& gpu = gpus.emplace_back();
+      GpuReading& gpu = gpus.emplace_back();
       if (handle_(i, &device) == kSuccess) Fill(device, &gpu);
     }
     return gpus;
+  }
+
+  std::optional<GpuReading> ReadAt(const std::string& pci_address) override {
+    Device device = nullptr;
+    if (handle_at_ == nullptr || handle_at_(pci_address.c_str(), &device) != kSuccess) return std::nullopt;
+    GpuReading gpu;
+    Fill(device, &gpu);
+    return gpu;
   }
 
  private:
@@ -60,7 +69,7 @@ class Nvml final : public Gpus {
     *function = reinterpret_cast<Function>(dlsym(library_, name));
   }
 
-  void Fill(Device device, rendezvous::GpuUse* gpu) {
+  void Fill(Device device, GpuReading* gpu) {
     std::array<char, 96> name{};
     if (name_ != nullptr && name_(device, name.data(), name.size() - 1) == kSuccess) gpu->name = name.data();
     Utilization busy{};
@@ -80,6 +89,7 @@ class Nvml final : public Gpus {
   int (*shutdown_)() = nullptr;
   int (*count_)(unsigned*) = nullptr;
   int (*handle_)(unsigned, Device*) = nullptr;
+  int (*handle_at_)(const char*, Device*) = nullptr;
   int (*name_)(Device, char*, unsigned) = nullptr;
   int (*utilization_)(Device, Utilization*) = nullptr;
   int (*memory_)(Device, Memory*) = nullptr;
@@ -96,4 +106,4 @@ std::unique_ptr<Gpus> Gpus::Load(const std::string& library) {
   return nvml;
 }
 
-}  // namespace mtrun::launcher
+}  // namespace mtrun
