@@ -176,12 +176,10 @@ class JobSimulation {
     bool looking = false;
     std::map<std::string, TimePoint> last_look;  // by job; true time
     uint64_t look_timer = 0;
-
-    // Hosted.
-    std::string endpoint;  // where members reach it
-    uint64_t owner = 0;    // the agent that it lives in
-    // Written down, by job; how many are verified.
-    std::map<std::string, std::pair<rendezvous::Generation, size_t>> kept;
+    std::map<std::string, uint64_t> runs;  // that go on, by job: their incarnations
+    std::string endpoint;                  // of a hosted one: where members reach it
+    uint64_t owner = 0;                    // and the agent that it lives in
+    std::map<std::string, std::pair<rendezvous::Generation, size_t>> kept;  // by job; how many are verified
     std::map<std::string, rendezvous::Generation> known;  // before the step in progress, by job
   };
   /// One direction of a connection.
@@ -259,6 +257,7 @@ class JobSimulation {
   void CheckDone(const Formed& told);
   void CheckRefused(const Agent& agent);
   void NoteEnded(const std::string& node_id, const rendezvous::JobEnded& event);
+  void NoteRuns(Service& service);
   bool MayCommit(const Agent& agent, const Worker& worker) const;
   bool Excused(const Formed& old, const Formed& young) const;
   bool NobodyCouldTell(const Formed& one, const Formed& other) const;
@@ -389,6 +388,7 @@ class JobSimulation {
   std::map<std::string, TimePoint> died_;                           // nodes and services, by name
   std::map<std::pair<size_t, int>, const Formed*> youngest_whole_;  // of a job's run
   std::map<size_t, std::map<uint64_t, TimePoint>> ended_;           // runs of a job, by incarnation, when
+  std::map<uint64_t, uint64_t> adopted_;  // by incarnation: the run that its service went on with
   std::set<std::tuple<std::string, int, rendezvous::Generation>> starts_;
   std::map<rendezvous::Generation, std::set<std::pair<std::string, int>>> done_;  // workers, by node
   std::vector<std::pair<const Formed*, size_t>> taking_part_;  // workers of generations, youngest first

@@ -242,12 +242,30 @@ void JobSimulation::NoteEnded(const std::string& node_id, const rendezvous::JobE
   }
 }
 
+/// A run that a service has begun because nobody was left who knew of an older one is over when a member of
+/// that comes back: the service goes on with the older run.
+void JobSimulation::NoteRuns(Service& service) {
+  std::map<std::string, uint64_t> runs;
+  for (const auto& [job_id, job] : service.jobs->jobs()) {
+    if (job.outcome() || job.incarnation() == 0) continue;
+    runs[job_id] = job.incarnation();
+    const auto before = service.runs.find(job_id);
+    if (before != service.runs.end() && before->second != job.incarnation())
+      adopted_.try_emplace(before->second, job.incarnation());
+  }
+  service.runs = std::move(runs);
+}
+
 /// A run ends well when the workers of all members of one generation have done their work. Trainers say that
 /// they have when the result of all is safe.
 void JobSimulation::CheckDone(const Formed& told) {
   std::string why;
+  uint64_t run = told.incarnation;
+  for (size_t hops = 0; hops < adopted_.size(); ++hops) {
+    if (const auto next = adopted_.find(run); next != adopted_.end()) run = next->second;
+  }
   for (const auto& [generation, formed] : formed_) {
-    if (formed.incarnation != told.incarnation) continue;
+    if (formed.incarnation != run) continue;
     const auto done = done_.find(generation);
     const size_t needed = setup_.cooperative ? 1 : formed.workers;
     if (done != done_.end() && done->second.size() >= needed) return;

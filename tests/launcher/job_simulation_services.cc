@@ -116,6 +116,7 @@ void JobSimulation::StepService(size_t index, const std::string& job_id, const r
 void JobSimulation::PerformService(size_t index,
                                    const std::vector<rendezvous::JobTable::JobEffect>& effects) {
   Service& service = services_[index];
+  NoteRuns(service);
   for (const auto& [job_id, effect] : effects) {
     if (const auto* line = std::get_if<rendezvous::LogLine>(&effect)) {
       Note("service ", index, ": ", line->text);
