@@ -99,8 +99,11 @@ void History::OnJob(const rendezvous::JobView& view, const WatchedState& state, 
   }
   job.nodes = std::move(nodes);
   std::erase_if(job.gone, [&](const auto& entry) {
-    return now - entry.second.at > kGoneShown || job.nodes.contains(entry.first) || view.phase == "ended" ||
-           arrived.contains(entry.second.last.address);
+    const auto& [node_id, gone] = entry;
+    // A job waits for a lost member for as long as its generation may still run there.
+    const bool waited_for = view.phase == "forming" && !gone.left && gone.last.first_rank >= 0;
+    return (now - gone.at > kGoneShown && !waited_for) || job.nodes.contains(node_id) ||
+           view.phase == "ended" || arrived.contains(gone.last.address);
   });
 }
 

@@ -22,7 +22,8 @@ struct GoneNode {
 
 class History {
  public:
-  /// A node that is gone is shown for so long, or until its host is back.
+  /// A node that is gone is shown for so long, or until its host is back; a member that was lost also while
+  /// its job forms the next generation, for which it may have to be evicted.
   static constexpr Duration kGoneShown = std::chrono::minutes(2);
 
   void OnState(const rendezvous::WatchedState& state, TimePoint now);

@@ -45,7 +45,7 @@ std::string Base64(std::string_view bytes) { return absl::Base64Escape(View(byte
 
 std::string TableOf(const std::vector<Cell>& head, const std::vector<std::vector<Cell>>& rows) {
   if (rows.empty()) return "";
-  std::string out = "<div class=\"scroll\"><table><thead><tr>";
+  std::string out = "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>";
   for (const Cell& cell : head)
     absl::StrAppend(&out, cell.number ? "<th class=\"n\">" : "<th>", Escape(cell.text), "</th>");
   out += "</tr></thead><tbody>";

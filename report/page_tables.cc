@@ -82,9 +82,9 @@ std::string Matrix(const Result& result) {
     return "<p class=\"note\">Of more than 40 classes report.json has the matrix.</p>";
   const auto named = [&](size_t c) { return classes > 12 ? absl::StrCat(c) : result.classes[c].name; };
   std::string out =
-      "<p class=\"note\">Rows are actual classes, columns predicted ones; darker is a larger share of its "
-      "row.</p>"
-      "<div class=\"scroll fit\"><table class=\"matrix\"><thead><tr><th></th>";
+      "<p class=\"note\">Rows are actual classes, columns predicted ones; the stronger a colour the larger "
+      "is the share of its row.</p>"
+      "<div class=\"scroll fit\" tabindex=\"0\"><table class=\"matrix\"><thead><tr><td></td>";
   for (size_t c = 0; c < classes; ++c)
     absl::StrAppend(&out, "<th title=\"", Escape(result.classes[c].name), "\">", Escape(named(c)), "</th>");
   out += "</tr></thead><tbody>";
@@ -94,7 +94,7 @@ std::string Matrix(const Result& result) {
     for (const int64_t count : result.confusion[actual]) {
       const double share = static_cast<double>(count) /
                            static_cast<double>(std::max<int64_t>(1, result.classes[actual].images));
-      const char* const kind = count == 0 ? " class=\"zero\"" : share > 0.55 ? " class=\"dark\"" : "";
+      const char* const kind = count == 0 ? " class=\"zero\"" : "";
       absl::StrAppendFormat(&out, "<td%s style=\"--v:%.3f\">%d</td>", kind, share, count);
     }
     out += "</tr>";

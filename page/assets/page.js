@@ -97,8 +97,9 @@ function listen() {
   if (source) source.close();
   source = new EventSource('/api/live');
   source.addEventListener('state', (event) => {
+    const begun = performance.now();
     state = JSON.parse(event.data);
-    show();
+    show(begun);
   });
   source.onerror = () => {
     setText(byId('service'), 'the page does not answer; trying again');
@@ -127,8 +128,8 @@ byId('logout').addEventListener('click', async () => {
 
 // ---- what is shown
 
-function show() {
-  const begun = performance.now();
+// `begun`: when what is shown began to be made of a message.
+function show(begun = performance.now()) {
   setText(byId('service'), state.answers ? `service up for ${seconds(state.uptime_s)}` : state.why);
   if (!state.answers) return;
   const jobs = state.jobs;
@@ -138,8 +139,9 @@ function show() {
   byId('job').hidden = jobs.length === 0;
   const job = jobs.find((one) => one.job === chosen);
   if (job) showJob(job);
-  document.body.dataset.shown = String(Number(document.body.dataset.shown || 0) + 1);
+  document.body.getBoundingClientRect();  // the layout is part of it
   document.body.dataset.took = (performance.now() - begun).toFixed(1);
+  document.body.dataset.shown = String(Number(document.body.dataset.shown || 0) + 1);
 }
 
 function showJobs(jobs) {
@@ -213,8 +215,10 @@ function showCharts(job) {
 }
 
 function nodeButtons(cell, job, node) {
-  const wanted = session.role !== 'operator' || 'gone_for_s' in node || job.phase === 'ended' ? '' :
-      node.level === 'bad' ? 'evict' : 'drain';
+  // A job that waits for a lost node, on which its generation may still run, is who wants it evicted.
+  const waited = 'gone_for_s' in node ? node.level === 'bad' && job.phase === 'forming' : node.level === 'bad';
+  const wanted = session.role !== 'operator' || job.phase === 'ended' ? '' :
+      waited ? 'evict' : 'gone_for_s' in node ? '' : 'drain';
   if (cell.dataset.wanted === wanted) return;
   cell.dataset.wanted = wanted;
   const name = node.host;

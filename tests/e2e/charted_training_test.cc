@@ -1,11 +1,18 @@
 // What a run shows: one curve for TensorBoard whatever dies, a page, and a record of what the survivors did
 // last.
+#include <signal.h>
+#include <unistd.h>
+
 #include <filesystem>
 
+#include "absl/strings/match.h"
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 #include "tests/e2e/training.h"
+#include "tests/support/browser.h"
 #include "tests/tensorboard/read_events.h"
+#include "tests/tensorboard/read_package.h"
 
 namespace mtrun::e2e {
 namespace {
@@ -22,6 +29,31 @@ class ChartedTrainingTest : public TrainingRuns {
     ASSERT_EQ(losses.size(), steps);
     ASSERT_EQ(curve.size(), losses.size());
     for (const auto& [step, loss] : curve) EXPECT_EQ(loss, static_cast<float>(losses.at(step))) << step;
+  }
+  /// So does PyPI's tensorboard, whichever way it reads.
+  void ExpectOneCurveByPackage(const std::string& run) {
+    const auto losses = Losses(run);
+    for (const char* how : {"accumulator", "slow", "fast"}) {
+      const auto seen = tensorboard::ReadByPackage(how, folder_.File(run) + "/tb", "loss/train");
+      ASSERT_TRUE(seen.contains("points")) << how << ": " << seen;
+      EXPECT_EQ(seen["points"].size(), losses.size()) << how;
+      int64_t before = -1;
+      for (const auto& point : seen["points"]) {
+        const int64_t step = point[0];
+        EXPECT_GT(step, before) << how;
+        ASSERT_TRUE(losses.contains(step)) << how << ": " << step;
+        EXPECT_EQ(point[1].get<float>(), static_cast<float>(losses.at(step))) << how << ": " << step;
+        before = step;
+      }
+    }
+  }
+  /// Until that step is in metrics.jsonl.
+  testing::AssertionResult Reaches(const std::string& run, int64_t step) const {
+    for (const TimePoint end = MonotonicNow() + FromSeconds(kSoon.count()); MonotonicNow() < end;) {
+      if (Losses(run).contains(step)) return testing::AssertionSuccess();
+      usleep(10'000);  // another process's file is no event of ours
+    }
+    return testing::AssertionFailure() << "no step " << step;
   }
 };
 
@@ -56,6 +88,42 @@ TEST_F(ChartedTrainingTest, ARunThatStopsAndGoesOnIsOneCurve) {
   const auto second = TrainHere(2, "run", 3, {"--checkpoint_steps", "4", "--schedule_epochs", "3"});
   ASSERT_EQ(second->Wait(), 0) << second->Text();
   ExpectOneCurve("run", 3 * kStepsPerEpoch);
+}
+
+TEST_F(ChartedTrainingTest, LongARunThatIsKilledTwiceIsOneCurveInTensorBoard) {
+  if (tensorboard::PackagePython().empty()) GTEST_SKIP() << "no tensorboard here: tools/setup --test-tools";
+  const std::vector<std::string> two = {"--standalone", "--nproc_per_node", "2"},
+                                 saves = {"--checkpoint_steps", "4"};
+  // Some steps behind a checkpoint, which the next run takes again.
+  for (const int64_t step : {10, 18}) {
+    const auto killed = Train(two, "run", 3, saves, {{"MTRUN_PACE", "0.5"}});
+    ASSERT_TRUE(Reaches("run", step)) << killed->Text();
+    killed->Signal(SIGKILL);
+    ASSERT_TRUE(mark_.WaitForNone(kSoon));
+  }
+  const auto last = Train(two, "run", 3, saves);
+  ASSERT_EQ(last->Wait(), 0) << last->Text();
+  size_t taken_back = 0;
+  for (const absl::string_view line :
+       absl::StrSplit(support::ReadText(folder_.File("run") + "/metrics.jsonl"), '\n'))
+    taken_back += absl::StrContains(line, "\"rewind\"") ? 1 : 0;
+  EXPECT_GE(taken_back, 2u);
+  ExpectOneCurve("run", 3 * kStepsPerEpoch);
+  ExpectOneCurveByPackage("run");
+}
+
+TEST_F(ChartedTrainingTest, LongTheReportOfAStormIsDrawnByABrowser) {
+  const auto training = Train({"--standalone", "--nproc_per_node", "4"}, "run", 3, {},
+                              {{"MTRUN_FAULTS",
+                                "rank=0 step=5 at=backward do=kill; rank=1 step=12 at=backward do=kill; "
+                                "rank=2 step=19 at=backward do=kill"}});
+  ASSERT_EQ(training->Wait(), 0) << training->Text();
+  Program driver({support::BrowserPython(), support::TestFile("report/report_driver.py"),
+                  folder_.File("run") + "/report.html", "3", folder_.path()});
+  const auto status = driver.Wait(Seconds(300));
+  if (status == support::kNoBrowser) GTEST_SKIP() << support::WhyNoBrowser(driver.Text());
+  EXPECT_EQ(status, 0) << driver.Text();
+  support::KeepPictures(folder_.path());
 }
 
 TEST_F(ChartedTrainingTest, NothingWhereItIsNotWanted) {

@@ -8,6 +8,7 @@
 #include "base/posix.h"
 #include "page/passwords.h"
 #include "tests/e2e/cluster.h"
+#include "tests/support/browser.h"
 #include "tests/support/tcp_client.h"
 
 namespace mtrun::e2e {
@@ -18,8 +19,6 @@ using page::Role;
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
-
-constexpr int kSkipped = 77;  // page_driver.py
 
 std::vector<std::string> SteppingWorker() {
   return {"--no_python", "python3", support::TestFile("support/toys/stepping.py")};
@@ -135,45 +134,64 @@ TEST_F(PageTest, PasswordsAreShownByACommand) {
 
 class LongPageTest : public NetworkTest {
  protected:
-  LongPageTest() { toy_ = SteppingWorker(); }
+  /// Runs a driver on node 0, with the page's address and `args`.
+  std::unique_ptr<Program> Drive(const std::string& script, const std::vector<std::string>& args) const {
+    return std::make_unique<Program>(
+        network_->On(0, Words({support::BrowserPython(), support::TestFile("e2e/" + script),
+                               absl::StrCat("https://", Page(), "/")},
+                              args)),
+        Environment());
+  }
+  std::string Page() const { return network_->Address(0) + ":8443"; }
 };
 
 TEST_F(LongPageTest, ABrowserSeesAJobWhileItsNodesAreKilled) {
-  toy_ = Words({"--http", network_->Address(0) + ":8443"}, SteppingWorker());
+  const std::vector<std::string> worker = Words({"--max_restarts", "3"}, SteppingWorker());
+  toy_ = Words({"--http", Page()}, worker);
   auto first = Start(0, "1:3", "", "20");
   ASSERT_TRUE(first->WaitForLine("SHA-256 fingerprint of the page's certificate: ", kSoon)) << first->Text();
-  toy_ = SteppingWorker();
+  toy_ = worker;
   auto second = Start(1, "1:3", "", "20"), third = Start(2, "1:3", "", "20");
   ASSERT_TRUE(first->WaitForLine("rank 0 of 3", kSoon)) << first->Text();
-  const char* const python = getenv("MT_BROWSER_PYTHON");  // one with selenium
-  Program driver(
-      network_->On(0,
-                   {python == nullptr ? "/usr/bin/python3" : python, support::TestFile("e2e/page_driver.py"),
-                    absl::StrCat("https://", network_->Address(0), ":8443/"),
-                    PasswordOf(Role::kViewer, support::kToken), PasswordOf(Role::kOperator, support::kToken),
-                    absl::StrCat(AgentOf(*third)), folder_.path()}),
-      Environment());
-  const auto status = driver.Wait(Seconds(300));
-  const std::string text = driver.Text();
-  if (status != kSkipped) {
+  const auto driver = Drive("page_driver.py", {PasswordOf(Role::kViewer, support::kToken),
+                                               PasswordOf(Role::kOperator, support::kToken),
+                                               absl::StrCat(AgentOf(*third)), folder_.path()});
+  const auto status = driver->Wait(Seconds(300));
+  const std::string text = driver->Text();
+  if (status != support::kNoBrowser) {
     EXPECT_EQ(status, 0) << text << first->Text();
     EXPECT_TRUE(second->WaitForLine("leaves", Seconds(0)) || second->Wait().has_value()) << second->Text();
     EXPECT_TRUE(first->Wait(kSoon).has_value()) << first->Text();
   }
   for (auto* node : {first.get(), second.get(), third.get()}) kill(node->pid(), SIGTERM);
-  if (status == kSkipped) GTEST_SKIP() << text.substr(text.rfind("no "));
-  const std::string metrics = folder_.File("metrics.txt");
-  Program promtool(
-      {"sh", "-c", "command -v promtool >/dev/null || exit 77; promtool check metrics < " + metrics},
-      Environment());
-  const auto checked = promtool.Wait();
-  EXPECT_TRUE(checked == 0 || checked == kSkipped) << promtool.Text();
-  const char* const kept = getenv("MT_KEEP_PICTURES");
-  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
-    if (kept == nullptr || entry.path().extension() != ".png") continue;
-    std::filesystem::copy_file(entry.path(), kept / entry.path().filename(),
-                               std::filesystem::copy_options::overwrite_existing);
+  if (status == support::kNoBrowser) GTEST_SKIP() << support::WhyNoBrowser(text);
+  support::KeepPictures(folder_.path());
+}
+
+TEST_F(LongPageTest, AnOperatorEvictsANodeThatIsCutOffAndStopsTheJob) {
+  toy_ = SteppingWorker();
+  Program service(network_->On(0, {support::BinaryFolder() + "/mtrdzv", "--insecure", "--host",
+                                   network_->Address(0), "--port", "29400", "--http", Page()}),
+                  Environment());
+  ASSERT_TRUE(service.WaitForLine("SHA-256 fingerprint of the page's certificate: ", kSoon))
+      << service.Text();
+  const auto member = Start(1, "1:1", ",fence_timeout=never");
+  ASSERT_TRUE(member->WaitForLine("rank 0 of 1", kSoon)) << member->Text();
+  const auto spare = Start(2, "1:1", ",fence_timeout=never");
+  ASSERT_TRUE(spare->WaitForLine("spare: ", kSoon)) << spare->Text();
+  const auto driver = Drive("page_evict_driver.py", {PasswordOf(Role::kOperator, support::kToken)});
+  if (!driver->WaitForLine("one runs, one waits")) {
+    if (driver->Wait() == support::kNoBrowser) GTEST_SKIP() << support::WhyNoBrowser(driver->Text());
+    FAIL() << driver->Text();
   }
+
+  ASSERT_TRUE(network_->SetLink(1, false).ok());
+  EXPECT_TRUE(driver->WaitForLine("evicted by button")) << driver->Text() << spare->Text();
+  ASSERT_TRUE(network_->SetLink(1, true).ok());
+  EXPECT_EQ(driver->Wait(Seconds(120)), 0) << driver->Text();
+  for (const auto& node : {member.get(), spare.get()}) EXPECT_EQ(node->Wait(), 143) << node->Text();
+  service.Signal(SIGTERM);
+  EXPECT_EQ(service.Wait(), 0) << service.Text();
 }
 
 }  // namespace

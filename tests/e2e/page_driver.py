@@ -5,31 +5,21 @@ launcher_page_test.cc, which starts the job; each check prints a line, a failure
 usage: page_driver.py URL VIEWER OPERATOR KILLED_PID PICTURES_FOLDER
 Exit 77: what it needs is not here, and the last line says what."""
 import base64
-import glob
 import http.client
 import json
 import os
-import shutil
 import signal
 import ssl
 import sys
 import time
 import urllib.parse
 
-try:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.by import By
-except ImportError:
-    print("no selenium here")
-    sys.exit(77)
-if not shutil.which("chromium") or not shutil.which("chromedriver"):
-    print("no chromium and chromedriver here")
-    sys.exit(77)
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from browser import PATIENCE, Browser, check  # noqa: E402
 
 url, viewer, operator, killed, pictures = sys.argv[1:]
 where = urllib.parse.urlsplit(url)
-PATIENCE = 30
 
 
 def request(method, path, body=None, headers=None, host=None):
@@ -49,64 +39,22 @@ def request(method, path, body=None, headers=None, host=None):
     return answer.status, answer.headers, answer.read()
 
 
-def wait(what, condition, patience=PATIENCE):
-    begun = time.monotonic()
-    while not (found := condition()):
-        if time.monotonic() - begun > patience:
-            raise SystemExit(f"FAILED: {what} (not within {patience} s)\n{browser.page_source[:20000]}")
-        time.sleep(0.02)
-    return found
-
-
-def check(what, true):
-    if not true:
-        raise SystemExit(f"FAILED: {what}")
-    print("ok:", what, flush=True)
-
-
-def open_browser():
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                     "--ignore-certificate-errors", "--window-size=1280,1400"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    return webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-
-
-def text(selector):
-    return browser.execute_script(
-        "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)", selector)
-
-
 def tile(name):
-    return dict(zip(text("#tiles dt"), text("#tiles dd"))).get(name, "")
+    return dict(zip(browser.text("#tiles dt"), browser.text("#tiles dd"))).get(name, "")
 
 
 def log_in(password):
-    browser.find_element(By.ID, "password").send_keys(password)
-    browser.find_element(By.CSS_SELECTOR, "#login-form button").click()
+    browser.one("#password").send_keys(password)
+    browser.one("#login-form button").click()
+
+
+def confirm():
+    browser.wait("it asks first", lambda: browser.one("#confirm").is_displayed())
+    browser.one("#confirm-yes").click()
 
 
 def look(name, dark, width, height):
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-        "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-        "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500})
-    browser.execute_script("scrollTo(0, 0)")
-    time.sleep(0.3)  # a frame of the new layout
-    browser.save_screenshot(os.path.join(pictures, name))
-    check(f"nothing is wider than the page at {width} pixels",
-          browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"))
-    files = [file for folder in sys.path for file in
-             glob.glob(f"{folder}/axe_*/**/axe.min.js", recursive=True)]
-    if not files:
-        return
-    with open(files[0], encoding="utf-8") as file:
-        browser.execute_script(file.read())
-    wrong = browser.execute_async_script(
-        "const done = arguments[0]; axe.run(document, {rules: {dlitem: {enabled: false}}})"  # old axe: no div in dl
-        ".then(r => done(r.violations.map(v => [v.id, v.nodes[0].html])))")
-    check(f"axe has nothing to say ({name}): {wrong}", not wrong)
+    browser.look(os.path.join(pictures, name), dark, width, height)
 
 
 def refused_without_a_browser():
@@ -133,49 +81,72 @@ def refused_without_a_browser():
     basic = base64.b64encode(f"prometheus:{viewer}".encode()).decode()
     status, headers, body = request("GET", "/metrics", headers={"Authorization": f"Basic {basic}"})
     check("metrics are scraped by password", status == 200 and b"mtrun_job_world_size" in body)
-    with open(os.path.join(pictures, "metrics.txt"), "wb") as file:
-        file.write(body)
 
 
 def seen_by_a_viewer():
-    browser.get(url)
-    wait("the log-in is shown", lambda: browser.find_element(By.ID, "login").is_displayed())
+    browser.driver.get(url)
+    browser.wait("the log-in is shown", lambda: browser.one("#login").is_displayed())
+    browser.axe("the log-in")
     log_in("wrong")
-    wait("a wrong password is told", lambda: "wrong password" in text("#login-error"))
-    check("nothing is shown without the password", not browser.find_element(By.ID, "content").is_displayed())
+    browser.wait("a wrong password is told", lambda: "wrong password" in browser.text("#login-error"))
+    check("nothing is shown without the password", not browser.one("#content").is_displayed())
     log_in(viewer)
-    wait("the job is shown", lambda: tile("Phase") == "running")
-    check("a viewer has no buttons", not browser.find_element(By.ID, "job-buttons").is_displayed())
-    browser.find_element(By.ID, "logout").click()
-    wait("logged out", lambda: browser.find_element(By.ID, "login").is_displayed())
+    browser.wait("the job is shown", lambda: tile("Phase") == "running")
+    check("a viewer has no buttons", not browser.one("#job-buttons").is_displayed())
+    browser.one("#logout").click()
+    browser.wait("logged out", lambda: browser.one("#login").is_displayed())
+
+
+def moves():
+    browser.wait("steps are told", lambda: tile("Step") not in ("", "-"))
+    first = tile("Step")
+    browser.wait("values move", lambda: tile("Step") != first)
 
 
 def watched():
     log_in(operator)
-    wait("three nodes are members", lambda: text("#nodes .state") == ["member"] * 3)
-    wait("steps are told", lambda: tile("Step") not in ("", "-"))
-    first = tile("Step")
-    wait("values move", lambda: tile("Step") != first)
-    wait("samples a second are told", lambda: tile("Samples/s") not in ("", "-"))
-    wait("the loss is drawn", lambda: any(figure.is_displayed() and figure.text.startswith("Loss")
-                                          for figure in browser.find_elements(By.CSS_SELECTOR, "#charts figure")))
-    wait("data waits are told", lambda: "4.00 ms" in text("#workers td"))
-    wait("stragglers are ranked", lambda: text("#slow li")[0].startswith("rank 1 on node1"))
+    browser.wait("three nodes are members", lambda: browser.text("#nodes .state") == ["member"] * 3)
+    moves()
+    browser.wait("samples a second are told", lambda: tile("Samples/s") not in ("", "-"))
+    browser.wait("the loss is drawn", lambda: any(figure.is_displayed() and figure.text.startswith("Loss")
+                                                  for figure in browser.find("#charts figure")))
+    browser.wait("data waits are told", lambda: "4.00 ms" in browser.text("#workers td"))
+    browser.wait("stragglers are ranked", lambda: browser.text("#slow li")[0].startswith("rank 1 on node1"))
     check("values move, with steps, rates, waits and stragglers", True)
-    browser.execute_script("document.querySelector('#workers button').click()")
-    wait("the log's tail is shown", lambda: "<script>document.title='taken'</script>" in text("#log")[0])
-    check("a script in a log is text", "taken" not in browser.title and not browser.find_elements(
-        By.CSS_SELECTOR, "#log script"))
+    browser.run("document.querySelector('#workers button').click()")
+    browser.wait("the log's tail is shown", lambda: "<script>document.title='taken'</script>" in browser.text("#log")[0])
+    check("a script in a log is text", "taken" not in browser.driver.title and not browser.find("#log script"))
     look("desktop.png", False, 1280, 1400)
+
+
+def process_of(rank):
+    """As the page says."""
+    rows = browser.run("return [...document.querySelectorAll('#workers tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+    return next((int(row[9]) for row in rows if row[0] == str(rank)), None)
+
+
+def worker_killed():
+    """Its node lives on, and starts another one."""
+    before, generation = process_of(1), tile("Generation")
+    check("no restart is counted yet", tile("Restarts").startswith("0 of "))
+    os.kill(before, signal.SIGKILL)
+    browser.wait("the restart is counted", lambda: tile("Restarts").startswith("1 of "))
+    browser.wait("the next generation runs", lambda: tile("Generation") != generation and tile("Phase") == "running")
+    browser.wait("another worker has its rank", lambda: process_of(1) not in (before, None))
+    check("no node is lost", tile("Workers") == "3" and not browser.find("#nodes tr.bad"))
+    check("what has happened is told", any("killed" in event for event in browser.text("#events li")))
+    moves()
+    check("a killed worker is counted and replaced, and values move again", True)
 
 
 def lost():
     begun = time.monotonic()
     os.kill(int(killed), signal.SIGKILL)
-    wait("the lost node is red", lambda: browser.find_elements(By.CSS_SELECTOR, "#nodes tr.bad"))
+    browser.wait("the lost node is red", lambda: browser.find("#nodes tr.bad"))
     took = time.monotonic() - begun
     check(f"the lost node is red after {took:.2f} s", took < 2)
-    wait("the job goes on without it", lambda: tile("Workers") == "2")
+    browser.wait("the job goes on without it", lambda: tile("Workers") == "2")
+    moves()
     look("lost_dark.png", True, 1280, 1400)
     look("phone.png", False, 390, 1800)
     look("phone_dark.png", True, 390, 1800)
@@ -183,52 +154,38 @@ def lost():
 
 
 def drained():
-    rows = browser.find_elements(By.CSS_SELECTOR, "#nodes tbody tr.good")
+    rows = browser.find("#nodes tbody tr.good")
     check("two nodes are left", len(rows) == 2)
-    rows[1].find_element(By.CSS_SELECTOR, "button").click()
-    wait("it asks first", lambda: browser.find_element(By.ID, "confirm").is_displayed())
-    browser.find_element(By.ID, "confirm-no").click()
-    wait("no is no", lambda: not browser.find_element(By.ID, "confirm").is_displayed())
+    rows[1].find_element("css selector", "button").click()
+    browser.wait("it asks first", lambda: browser.one("#confirm").is_displayed())
+    browser.one("#confirm-no").click()
+    browser.wait("no is no", lambda: not browser.one("#confirm").is_displayed())
     check("nothing has happened", tile("Workers") == "2")
-    rows[1].find_element(By.CSS_SELECTOR, "button").click()
-    browser.find_element(By.ID, "confirm-yes").click()
-    wait("the drained node has left", lambda: tile("Workers") == "1")
-    check("drained by button", any("asked to leave" in event for event in text("#events li")))
+    rows[1].find_element("css selector", "button").click()
+    confirm()
+    browser.wait("the drained node has left", lambda: tile("Workers") == "1")
+    check("drained by button", any("asked to leave" in event for event in browser.text("#events li")))
 
 
 def stopped():
-    browser.find_element(By.ID, "stacks").click()
-    browser.find_element(By.ID, "confirm-yes").click()
-    wait("stacks are asked for", lambda: "stacks" in browser.find_element(By.ID, "said").text)
-    browser.find_element(By.ID, "stop-saved").click()
-    browser.find_element(By.ID, "confirm-yes").click()
-    wait("the stop is told", lambda: "leave after a step" in browser.find_element(By.ID, "said").text)
+    browser.one("#stacks").click()
+    confirm()
+    browser.wait("stacks are asked for", lambda: "stacks" in browser.one("#said").text)
+    browser.one("#stop-saved").click()
+    confirm()
+    browser.wait("the stop is told", lambda: "leave after a step" in browser.one("#said").text)
     check("stacks and stop by button", True)
 
 
-def nothing_elsewhere():
-    asked = set()
-    for entry in browser.get_log("performance"):
-        message = json.loads(entry["message"])["message"]
-        if message["method"] == "Network.requestWillBeSent":
-            asked.add(message["params"]["request"]["url"])
-    foreign = [one for one in asked if not one.startswith((url, "data:", "chrome"))]
-    check(f"no request to another origin: {foreign}", not foreign)
-    # The refused log-in is a line of the browser's own.
-    errors = [entry for entry in browser.get_log("browser")
-              if entry["level"] == "SEVERE" and "/login" not in entry["message"]]
-    check(f"no error in the console: {errors}", not errors)
-
-
-browser = open_browser()
-try:
+with Browser() as browser:
     refused_without_a_browser()
     seen_by_a_viewer()
     watched()
+    worker_killed()
     lost()
     drained()
-    nothing_elsewhere()
+    browser.asks_nobody_else(url)
+    wrong = browser.errors(known=["/login"])  # the refused log-in is a line of the browser's own
+    check(f"no error in the console: {wrong}", not wrong)
     stopped()
-finally:
-    browser.quit()
 print("all is well")

@@ -51,6 +51,20 @@ TEST(HistoryTest, ANodeThatIsGoneIsKeptForAWhileWithTheReason) {
   EXPECT_TRUE(history.GoneOf("job").empty());
 }
 
+/// Else nobody could evict it by button.
+TEST(HistoryTest, AMemberThatTheJobWaitsForIsKeptUntilItGoesOn) {
+  History history;
+  history.OnState(AState(2, 1), kHistoryNow);
+  auto state = AState(1, 2);
+  state.status.jobs[0].phase = "forming";
+  history.OnState(state, kHistoryNow);
+  history.OnState(state, kHistoryNow + 100 * History::kGoneShown);
+  EXPECT_EQ(history.GoneOf("job").size(), 1u);
+  state.status.jobs[0].phase = "running";
+  history.OnState(state, kHistoryNow + 100 * History::kGoneShown);
+  EXPECT_TRUE(history.GoneOf("job").empty());
+}
+
 TEST(HistoryTest, ANodeThatIsBackOrHasLeftIsNotLost) {
   History history;
   history.OnState(AState(2, 1), kHistoryNow);

@@ -2,33 +2,19 @@
 // tools/setup --test-tools has put it.
 #include <filesystem>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "tensorboard/event_file.h"
 #include "tests/support/program.h"
+#include "tests/tensorboard/read_package.h"
 
 namespace mtrun::tensorboard {
 namespace {
 
-using support::Program;
-
-/// As tools/common.sh has it.
-std::string Python() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::string root = cache != nullptr ? cache : absl::StrCat(home == nullptr ? "" : home, "/.cache");
-  return root + "/mtrun/viewers/bin/python";
-}
-
 class Package : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string python = Python();
-    if (!std::filesystem::exists(python)) GTEST_SKIP() << "no tensorboard here: tools/setup --test-tools";
-    Program probe({python, "-c", "import tensorboard"});
-    if (probe.Wait() != 0) GTEST_SKIP() << "no tensorboard here: tools/setup --test-tools";
+    if (PackagePython().empty()) GTEST_SKIP() << "no tensorboard here: tools/setup --test-tools";
   }
 
   void Write(int64_t from, int64_t to, double value) const {
@@ -42,13 +28,7 @@ class Package : public testing::Test {
       file->Add(1000.0 + static_cast<double>(step), step, std::vector<Scalar>{{"loss", value}, {"lr", 0.5}});
     ASSERT_TRUE(file->Flush().ok());
   }
-  /// What tests/tensorboard/read_package.py says of the folder. `how`: accumulator, or a whole TensorBoard
-  /// with one of its two loaders.
-  nlohmann::json Read(const std::string& how) const {
-    Program read({Python(), support::TestFile("tensorboard/read_package.py"), how, folder_.File("tb")});
-    EXPECT_EQ(read.Wait(), 0) << read.Text();
-    return nlohmann::json::parse(absl::StrJoin(read.OutLines(), "\n"), nullptr, false);
-  }
+  nlohmann::json Read(const std::string& how) const { return ReadByPackage(how, folder_.File("tb"), "loss"); }
 
   const support::TemporaryFolder folder_;
 };
@@ -61,7 +41,7 @@ TEST_F(Package, ShowsOneCurveOfARunThatWasKilledTwice) {
   Write(6, 7, 3);  // another worker goes on
   for (const char* how : {"accumulator", "slow", "fast"}) {
     const nlohmann::json seen = Read(how);
-    EXPECT_EQ(seen["loss"], kOneCurve) << how;
+    EXPECT_EQ(seen["points"], kOneCurve) << how << seen;
   }
   const nlohmann::json all = Read("accumulator");
   EXPECT_EQ(all["texts"], (nlohmann::json{{0, "lr: 0.1"}}));
@@ -78,7 +58,7 @@ TEST_F(Package, GoesOnBehindTailsThatAreCutOrDamaged) {
     newest = std::max(newest, entry.path().string());
   support::WriteText(newest, support::ReadText(newest) + std::string(40, 'x'));
   Write(6, 7, 3);
-  for (const char* how : {"accumulator", "slow", "fast"}) EXPECT_EQ(Read(how)["loss"], kOneCurve) << how;
+  for (const char* how : {"accumulator", "slow", "fast"}) EXPECT_EQ(Read(how)["points"], kOneCurve) << how;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@ CHANNELS, BLOCKS = int(CONFIG["channels"]), int(CONFIG["blocks"])
 MULTS = [int(number) for number in CONFIG["mults"].split(",")]
 ATTENTION = [int(number) for number in CONFIG["attention"].split(",")]
 CLASSES = len(CONFIG["classes"]) if CONFIG["conditional"] == "true" else 0
+INPUTS = ("images", "times", "labels") if CLASSES else ("images", "times")
 GROUPS, TIME = min(32, CHANNELS), 4 * CHANNELS
 
 

@@ -9,5 +9,6 @@ from torch.nn import functional as F
 
 HERE = Path(__file__).resolve().parent
 CONFIG = json.loads((HERE / "model.json").read_text(encoding="utf-8"))
+INPUTS = ("images",)  # of the network, by name
 
 

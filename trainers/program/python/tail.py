@@ -10,6 +10,17 @@ def load(folder=HERE):
     return model.eval()
 
 
+def example(n=1):
+    """Inputs for n images, all zeros, as exporters want to see some."""
+    images = torch.zeros(n, 3, CONFIG["input_size"], CONFIG["input_size"])
+    return images, *(torch.zeros(n, dtype=torch.int64) for _ in INPUTS[1:])
+
+
+# For torch.onnx.export: the names of inputs and outputs, and that n is any number.
+ONNX = {"input_names": list(INPUTS), "output_names": ["outputs"],
+        "dynamic_axes": {name: {0: "n"} for name in (*INPUTS, "outputs")}}
+
+
 def shown(width, height):
     """The part of an image that is shown, as of test images: left, top, right, bottom."""
     shape_height, shape_width = CONFIG["shape"]

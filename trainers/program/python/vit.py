@@ -24,7 +24,7 @@ class Attention(nn.Module):
 
     def forward(self, x):
         n, tokens, _ = x.shape
-        q, k, v = self.qkv(x).reshape(n, tokens, 3, HEADS, DIM // HEADS).permute(2, 0, 3, 1, 4)
+        q, k, v = self.qkv(x).reshape(n, tokens, 3, HEADS, DIM // HEADS).permute(2, 0, 3, 1, 4).unbind(0)
         y = F.scaled_dot_product_attention(q, k, v)
         return self.proj(y.transpose(1, 2).reshape(n, tokens, DIM))
 

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""An operator at the live page of a service whose job runs on a node that is cut off: the page's Evict, and then its Stop. For
+launcher_page_test.cc, which cuts the node off when it reads the first line here, and joins it again at the second; a failure
+ends it.
+
+usage: page_evict_driver.py URL OPERATOR
+Exit 77: what it needs is not here, and the last line says what."""
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from browser import Browser, check  # noqa: E402
+
+url, operator = sys.argv[1:]
+
+
+def nodes():
+    """State by host."""
+    return dict(zip(browser.text("#nodes td:nth-child(2)"), browser.text("#nodes .state")))
+
+
+def press(selector):
+    browser.run("document.querySelector(arguments[0]).click()", selector)
+    browser.wait("it asks first", lambda: browser.one("#confirm").is_displayed())
+    browser.one("#confirm-yes").click()
+
+
+def evicted():
+    button = "#nodes tr.bad button"
+    browser.wait("the node that is cut off is red, with a button", lambda: browser.text(button) == ["Evict"])
+    check("the job waits for it", nodes() == {"node1": "lost", "node2": "ready"} and "may still run on node1" in browser.text("#change")[0])
+    press(button)
+    browser.wait("the other node takes its place", lambda: nodes().get("node2") == "member")
+    browser.wait("the eviction is told", lambda: any("evicted" in event for event in browser.text("#events li")))
+
+
+with Browser() as browser:
+    browser.driver.get(url)
+    browser.wait("the log-in is shown", lambda: browser.one("#login").is_displayed())
+    browser.one("#password").send_keys(operator)
+    browser.one("#login-form button").click()
+    browser.wait("a member and a spare are shown", lambda: nodes() == {"node1": "member", "node2": "spare"})
+    check("one runs, one waits", True)
+    evicted()
+    check("evicted by button", True)
+    browser.wait("the evicted one waits now", lambda: nodes().get("node1") == "spare")
+    press("#stop")
+    browser.wait("the job has ended", lambda: "Ended" in browser.text("#change")[0])
+    check("stopped by button", True)
+    check(f"no error in the console: {browser.errors()}", not browser.errors())
+print("all is well")
