@@ -243,7 +243,7 @@ void JobSimulation::NoteEnded(const std::string& node_id, const rendezvous::JobE
 }
 
 /// A run that a service has begun because nobody was left who knew of an older one is over when a member of
-/// that comes back: the service goes on with the older run.
+/// that comes back: the service continues the older run.
 void JobSimulation::NoteRuns(Service& service) {
   std::map<std::string, uint64_t> runs;
   for (const auto& [job_id, job] : service.jobs->jobs()) {
