@@ -250,7 +250,10 @@ void JobSimulation::NoteRuns(Service& service) {
     if (job.outcome() || job.incarnation() == 0) continue;
     runs[job_id] = job.incarnation();
     const auto before = service.runs.find(job_id);
-    if (before != service.runs.end() && before->second != job.incarnation())
+    const bool known = std::any_of(formed_.begin(), formed_.end(), [&](const auto& formed) {
+      return formed.second.incarnation == job.incarnation();
+    });
+    if (known && before != service.runs.end() && before->second != job.incarnation())
       adopted_.try_emplace(before->second, job.incarnation());
   }
   service.runs = std::move(runs);
