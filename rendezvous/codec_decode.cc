@@ -171,6 +171,7 @@ PeerService DecodeAsking(const wire::StatusRequest& in) {
   peer.state = PeerService::State::kWithJob;
   peer.generation = Generation{in.generation().number(), in.generation().id()};
   peer.authority = in.authority();
+  peer.incarnation = in.incarnation();
   peer.last_number = peer.generation.number;
   return peer;
 }

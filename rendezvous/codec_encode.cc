@@ -95,6 +95,7 @@ wire::StatusRequest EncodeAsking(const std::string& job_id, const PeerService& a
   out.mutable_generation()->set_number(asks.generation.number);
   out.mutable_generation()->set_id(asks.generation.id);
   out.set_authority(asks.authority);
+  out.set_incarnation(asks.incarnation);
   return out;
 }
 

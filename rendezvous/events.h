@@ -140,6 +140,7 @@ struct ProbeRequest {
   std::string job_id;
   std::vector<std::string> endpoints;            // of the services, when there are several
   Generation generation = {};                    // the newest that is known here, for them to hear of
+  uint64_t incarnation = 0;                      // of its run
   bool authority = false;                        // this service may change the membership
   std::map<std::string, PresenceProbe> members;  // by node id
 };

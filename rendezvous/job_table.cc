@@ -13,13 +13,20 @@ EndedRun EndOf(const JobMachine& job) {
   return {job.incarnation(), job.last_number(), job.outcome()->success};
 }
 
+/// Of a run that has ended at another service, which alone knows why.
+JobOutcome OutcomeOf(const EndedRun& run) {
+  return {.success = run.success,
+          .exit_code = run.success ? 0 : 1,
+          .reason = run.success ? "its nodes finished, at another service" : "it failed, at another service",
+          .root_cause = {}};
+}
+
 }  // namespace
 
 void JobTable::Remember(Remembered remembered, const std::vector<RememberedEnd>& ends) {
   remembered_ = std::move(remembered);
   for (const RememberedEnd& end : ends) {
-    ended_.push_back({end.job_id, end.run, end.outcome});
-    if (ended_.size() > kMaxRemembered) ended_.pop_front();
+    RememberEnd({end.job_id, end.run, end.outcome});
     // The service died between the two: what is over is waited for no more.
     const auto known = remembered_.find(end.job_id);
     if (known != remembered_.end() && known->second.generation.incarnation == end.run.incarnation)
@@ -42,8 +49,23 @@ std::vector<JobTable::JobEffect> JobTable::Step(const std::string& job_id, const
   const bool heard = looked != nullptr && looked->heard && !looked->peers.empty();
   if (job == jobs_.end() && heard) Forget(job_id, looked->peers.front().generation.number);
   if (!effects.empty() || job == jobs_.end()) return effects;  // turned away, or unknown
-  if (StepOne(job_id, job->second, event, now, effects)) jobs_.erase(job);
+  std::optional<Event> known;
+  if (looked != nullptr && !looked->peers.empty())
+    known = Event{event.node_id, WithoutEnded(job_id, *looked)};
+  if (StepOne(job_id, job->second, known ? *known : event, now, effects)) jobs_.erase(job);
   return effects;
+}
+
+/// Who has yet to hear that the run is over does not have the job.
+ProbeResult JobTable::WithoutEnded(const std::string& job_id, ProbeResult looked) const {
+  for (PeerService& peer : looked.peers) {
+    const Ended* over = FindEnded(job_id, peer.incarnation);
+    const bool has_it = looked.heard || peer.state == PeerService::State::kWithJob;
+    if (!has_it || over == nullptr || peer.generation.number > over->run.last_number) continue;
+    peer.state = PeerService::State::kWithoutJob;
+    peer.authority = false;
+  }
+  return looked;
 }
 
 void JobTable::Admit(const std::string& job_id, const Event& event, const StreamOpened& opened,
@@ -170,20 +192,29 @@ bool JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& 
   for (Effect& effect : job.Step(event, now)) effects.emplace_back(job_id, std::move(effect));
   if (!job.Gone()) return false;
   if (const auto& outcome = job.outcome()) {
-    ended_.push_back(Ended{job_id, EndOf(job), *outcome});
-    if (ended_.size() > kMaxRemembered) ended_.pop_front();
+    RememberEnd(Ended{job_id, EndOf(job), *outcome});
     for (Forgotten& forgotten : forgotten_) {
       if (forgotten.job_id == job_id && forgotten.run == job.incarnation()) forgotten.run = 0;
     }
+    if (job.left_run() != 0) Forget(job_id, job.last_number(), job.left_run());
+  } else if (const auto& end = job.ended_elsewhere()) {
+    // Where that was its nodes hear more, but that service goes with its node.
+    RememberEnd(Ended{job_id, *end, OutcomeOf(*end)});
+    Forget(job_id, job.last_number());
   } else if (job.last_number() > 0) {
     // It goes on at another service: who comes to the endpoint next must not begin another run beside it.
     const bool at_endpoint = options_.role.embedded && !options_.role.standby;
-    if (at_endpoint && job.last_generation() && !job.ended_elsewhere())
-      remembered_[job_id] = {*job.last_generation(), {}};
+    if (at_endpoint && job.last_generation()) remembered_[job_id] = {*job.last_generation(), {}};
     Forget(job_id, job.last_number(), job.IsServedAlone() ? job.incarnation() : 0);
   }
   effects.emplace_back(job_id, LogLine{"its last node is gone; the job is forgotten", false});
   return true;
+}
+
+void JobTable::RememberEnd(Ended ended) {
+  if (FindEnded(ended.job_id, ended.run.incarnation) != nullptr) return;
+  ended_.push_back(std::move(ended));
+  if (ended_.size() > kMaxRemembered) ended_.pop_front();
 }
 
 void JobTable::Forget(const std::string& job_id, uint64_t last_number, uint64_t run) {

@@ -71,6 +71,8 @@ class JobTable {
     EndedRun run;
     JobOutcome outcome;
   };
+  void RememberEnd(Ended ended);
+  ProbeResult WithoutEnded(const std::string& job_id, ProbeResult looked) const;
   /// The job is not here, and has had so many generations. `run`: see Forgotten.
   void Forget(const std::string& job_id, uint64_t last_number, uint64_t run = 0);
   const Forgotten* FindForgotten(const std::string& job_id) const;

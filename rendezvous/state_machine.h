@@ -116,8 +116,10 @@ class JobMachine {
   const std::set<std::string>& verified() const { return departures_.verified(); }
   /// This service may change who is in the job.
   bool HasAuthority() const { return quorum_.Allows(generation_, roster_, departures_); }
-  /// Its run has ended at another service.
-  bool ended_elsewhere() const { return ended_elsewhere_; }
+  /// The run that it was to continue when it ended without a generation: that one has not. 0: none.
+  uint64_t left_run() const { return left_run_; }
+  /// How its run has ended, where that was at another service.
+  const std::optional<EndedRun>& ended_elsewhere() const { return ended_elsewhere_; }
   /// No other service can have the job.
   bool IsServedAlone() const { return !options_.role.embedded && settings_.endpoints.size() <= 1; }
   /// The highest one that was given to a generation.
@@ -180,7 +182,8 @@ class JobMachine {
   KeyValueStore store_;      // of the generation that runs
   bool progressed_ = false;  // a generation of this job has made a step
   bool from_file_ = false;   // the last generation is known from what was written down alone
-  bool ended_elsewhere_ = false;
+  uint64_t left_run_ = 0;
+  std::optional<EndedRun> ended_elsewhere_;
   std::optional<RootCauseWindow> failing_;  // the job is as good as over
   std::optional<JobOutcome> outcome_;       // the job has ended
   std::optional<TimePoint> linger_ends_;    // of an ended job

@@ -282,7 +282,10 @@ void JobMachine::Dissolve(const std::string& reason, bool graceful) {
 void JobMachine::End(JobOutcome outcome, TimePoint now) {
   // What ends here was in no generation: it is not the end of a run that is only known by name, whose nodes
   // may be cut off.
-  if (!generation_.known()) run_.Become(NewIncarnation(options_.seed, settings_.job_id));
+  if (!generation_.known()) {
+    if (IsServedAlone() && generation_.number() > 0) left_run_ = run_.incarnation();
+    run_.Become(NewIncarnation(options_.seed, settings_.job_id));
+  }
   failing_.reset();
   reason_ = WhyEnded(outcome);
   effects_.LogTold(absl::StrCat("job ended: ", rendezvous::Describe(outcome)));
@@ -351,7 +354,9 @@ void JobMachine::MoveTo(const PeerService& peer) {
     effects_.Reply(generation_.id(), store_.Close("the service has moved"));
     generation_.Stop();
   }
-  ended_elsewhere_ = generation_.known() && peer.FindEnd(run_) != nullptr;
+  ended_elsewhere_.reset();
+  if (const EndedRun* end = peer.FindEnd(run_); generation_.known() && end != nullptr)
+    ended_elsewhere_ = *end;
   for (const auto& [node_id, node] : roster_.TakeAll()) {
     // Who was in no run of it has no end to hear of, and comes again.
     if (!ended_elsewhere_ || node.run == run_.incarnation())

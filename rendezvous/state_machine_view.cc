@@ -27,6 +27,7 @@ std::optional<ProbeRequest> JobMachine::WantsProbe() const {
   const bool nobody = roster_.empty() && !generation_.known();
   if (nobody || (request.endpoints.empty() && request.members.empty())) return std::nullopt;
   request.generation = generation_.id();
+  request.incarnation = run_.incarnation();
   request.authority = HasAuthority();
   return request;
 }

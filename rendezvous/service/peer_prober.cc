@@ -49,6 +49,7 @@ PeerService ProbeService(const std::string& endpoint, const ProbeRequest& wanted
   self.endpoint = options.asks;
   self.generation = wanted.generation;
   self.authority = wanted.authority;
+  self.incarnation = wanted.incarnation;
   const auto status =
       ReadStatus(endpoint, options.insecure, options.token, options.patience, wanted.job_id, self);
   if (!status.ok()) return peer;

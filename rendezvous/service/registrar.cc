@@ -175,7 +175,7 @@ void Registrar::Step(const std::string& job_id, const Event& event) {
   Perform(jobs_.Step(job_id, event, MonotonicNow()));
   SayWord(job_id);
   NoteEnd(job_id, before);
-  WriteDown(job_id, before.had);
+  WriteDown(job_id, before);
   ArmTimer(jobs_.NextDeadlineOf(job_id));
   ConsiderProbing();
 }
@@ -187,14 +187,13 @@ void Registrar::OnHeartbeat(ServiceSession& session, const Heartbeat& heartbeat)
   ArmTimer(jobs_.NextDeadlineOf(session.job_id));
 }
 
-/// `had`: it was here before the step.
-void Registrar::WriteDown(const std::string& job_id, bool had) {
+void Registrar::WriteDown(const std::string& job_id, const Before& before) {
   const auto job = jobs_.jobs().find(job_id);
   if (job == jobs_.jobs().end()) {
-    // Where others may have the job it may have gone there. Here nothing of it is left anywhere.
-    if (!had || options_.embedded) return;
-    if (const auto end = jobs_.LastEnd(job_id)) states_.End(*end);
-    states_.Forget(job_id);
+    const auto end = before.had ? jobs_.LastEnd(job_id) : std::nullopt;
+    if (end && (!options_.embedded || end->run.incarnation == before.run)) states_.End(*end);
+    // Where others may have the job it may have gone there. Else nothing of it is left anywhere.
+    if (before.had && !options_.embedded) states_.Forget(job_id);
     return;
   }
   // Of a list the others know of it, and it may end at any of them.
@@ -320,7 +319,7 @@ void Registrar::OnTimer() {
   Perform(jobs_.Tick(MonotonicNow()));
   for (const auto& [job_id, was] : before) {
     NoteEnd(job_id, was);
-    WriteDown(job_id, /*had=*/true);
+    WriteDown(job_id, was);
   }
   ArmTimer(jobs_.NextDeadline());
   ConsiderProbing();

@@ -116,12 +116,13 @@ class Registrar final : public ServerStream::Owner {
   /// Of a job, before something happens to it.
   struct Before {
     bool had = false, had_ended = false;
+    uint64_t run = 0;  // its incarnation
     std::optional<JobView> last = {};  // of one whose last nodes may leave it
   };
   Before LookBefore(const std::string& job_id) const;
   /// For those who look later.
   void NoteEnd(const std::string& job_id, const Before& before);
-  void WriteDown(const std::string& job_id, bool had);
+  void WriteDown(const std::string& job_id, const Before& before);
   void Perform(const std::vector<JobTable::JobEffect>& effects);
   void Send(ServiceSession& session, const ServiceEvent& event);
   void Close(const SessionKey& key);

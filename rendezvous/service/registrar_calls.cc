@@ -50,7 +50,8 @@ void Registrar::FillStatus(wire::StatusReply& reply) const {
 Registrar::Before Registrar::LookBefore(const std::string& job_id) const {
   const auto job = jobs_.jobs().find(job_id);
   if (job == jobs_.jobs().end()) return {};
-  Before before{.had = true, .had_ended = job->second.outcome().has_value()};
+  Before before{
+      .had = true, .had_ended = job->second.outcome().has_value(), .run = job->second.incarnation()};
   // An embedded service ends with its mtrun: nobody looks at it later.
   if (!options_.embedded && job->second.roster().size() <= kFewNodes)
     before.last = job->second.View(MonotonicNow());

@@ -106,9 +106,13 @@ void JobSimulation::WriteDown(size_t index, const std::string& job_id) {
   const auto job = service.jobs->jobs().find(job_id);
   if (index != 0 || setup_.services > 1) return;
   if (job == service.jobs->jobs().end()) {
-    if (setup_.hosted || service.kept.erase(job_id) == 0) return;
+    const auto end = service.jobs->LastEnd(job_id);
+    const auto known = file_.find(job_id);
+    const bool of_it =
+        end && known != file_.end() && known->second.generation.incarnation == end->run.incarnation;
+    if ((setup_.hosted && !of_it) || service.kept.erase(job_id) == 0) return;
     file_.erase(job_id);
-    if (const auto end = service.jobs->LastEnd(job_id)) ends_[job_id] = *end;
+    if (end) ends_[job_id] = *end;
     return;
   }
   if (const auto& outcome = job->second.outcome()) {
@@ -142,7 +146,8 @@ void JobSimulation::AskAs(size_t index, size_t other, const rendezvous::ProbeReq
   heard.heard = true;
   heard.peers.push_back({.endpoint = services_[index].endpoint,
                          .generation = wanted.generation,
-                         .authority = wanted.authority});
+                         .authority = wanted.authority,
+                         .incarnation = wanted.incarnation});
   At(Delay(20), [this, other, id = services_[other].id, job_id = wanted.job_id, heard] {
     AsService(other, id, [this, other, job_id, heard] { StepService(other, job_id, {"", heard}); });
   });

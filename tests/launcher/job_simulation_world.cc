@@ -111,7 +111,8 @@ void JobSimulation::Finish() {
     Fault();
   }
   if (setup_.late_faults > 0) Mend();
-  RunUntil(now_ + (setup_.late_faults > 0 || setup_.forget_runs ? seconds(30) : seconds(12)));
+  // A worker that ignores signals may have to go after a node has been away.
+  RunUntil(now_ + (setup_.late_faults > 0 || setup_.runs > 1 ? seconds(30) : seconds(12)));
   CheckEnded();
 }
 

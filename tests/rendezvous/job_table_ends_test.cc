@@ -111,7 +111,7 @@ TEST_F(JobTableEndsTest, ARunThatWentOnAndEndedDoesNotGoOnAgain) {
 }
 
 /// Newcomers that were sent away came back, and found the ended run remembered: again and again.
-TEST(JobTable, ARunThatHasEndedElsewhereIsRememberedForNobody) {
+TEST(JobTable, ARunThatHasEndedElsewhereIsRememberedForItsNodesAlone) {
   const TimePoint now;
   const std::vector<std::string> list = {"node1:29400", "node2:29400"};
   JobTable table({3, now, Duration::zero(), false, 0, {list[1], /*embedded=*/true, /*standby=*/false}});
@@ -135,6 +135,16 @@ TEST(JobTable, ARunThatHasEndedElsewhereIsRememberedForNobody) {
   EXPECT_TRUE(table.jobs().empty()) << "who was in no run of it comes again";
   table.Step("a", Event{"node3", opened}, now);
   EXPECT_FALSE(table.jobs().at("a").last_generation().has_value());
+  // Its own nodes hear how it ended, also when the service that knew more is gone.
+  opened.incarnation = 77;
+  opened.seen = {5, 55};
+  const auto effects = table.Step("a", Event{"node2", opened}, now);
+  ASSERT_FALSE(effects.empty());
+  const auto* told = std::get_if<Send>(&effects.front().second);
+  ASSERT_NE(told, nullptr);
+  ASSERT_TRUE(std::holds_alternative<JobEnded>(told->event));
+  EXPECT_TRUE(std::get<JobEnded>(told->event).outcome.success);
+  EXPECT_EQ(table.LastEnd("a")->run.incarnation, 77u) << "for those who ask later";
 }
 
 }  // namespace
