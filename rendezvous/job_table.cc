@@ -61,7 +61,10 @@ ProbeResult JobTable::WithoutEnded(const std::string& job_id, ProbeResult looked
   for (PeerService& peer : looked.peers) {
     const Ended* over = FindEnded(job_id, peer.incarnation);
     const bool has_it = looked.heard || peer.state == PeerService::State::kWithJob;
-    if (!has_it || over == nullptr || peer.generation.number > over->run.last_number) continue;
+    if (!has_it || over == nullptr) continue;
+    // After a failure others may have gone on from the very generation that failed here.
+    const uint64_t last = over->run.last_number;
+    if (peer.generation.number > last || (peer.generation.number == last && !over->run.success)) continue;
     peer.state = PeerService::State::kWithoutJob;
     peer.authority = false;
   }

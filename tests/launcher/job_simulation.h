@@ -172,10 +172,10 @@ class JobSimulation {
     bool lost = false;  // for good
     std::unique_ptr<rendezvous::JobTable> jobs;
     std::map<std::string, Session> sessions;
-    uint64_t timer = 0;
+    TimePoint since;  // it is there; true time
     bool looking = false;
     std::map<std::string, TimePoint> last_look;  // by job; true time
-    uint64_t look_timer = 0;
+    uint64_t timer = 0, look_timer = 0;
     std::map<std::string, uint64_t> runs;  // that go on, by job: their incarnations
     std::string endpoint;                  // of a hosted one: where members reach it
     uint64_t owner = 0;                    // and the agent that it lives in
@@ -388,7 +388,7 @@ class JobSimulation {
   std::map<std::string, TimePoint> died_;                           // nodes and services, by name
   std::map<std::pair<size_t, int>, const Formed*> youngest_whole_;  // of a job's run
   std::map<size_t, std::map<uint64_t, TimePoint>> ended_;           // runs of a job, by incarnation, when
-  std::map<uint64_t, uint64_t> adopted_;  // by incarnation: the run that its service went on with
+  std::map<uint64_t, std::set<uint64_t>> continued_;                // as which runs, by incarnation
   std::set<std::tuple<std::string, int, rendezvous::Generation>> starts_;
   std::map<rendezvous::Generation, std::set<std::pair<std::string, int>>> done_;  // workers, by node
   std::vector<std::pair<const Formed*, size_t>> taking_part_;  // workers of generations, youngest first

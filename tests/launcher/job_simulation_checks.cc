@@ -207,7 +207,9 @@ bool JobSimulation::EndWasForgotten(const Agent& agent) const {
   const auto ended = ended_.find(agent.job);
   if (last == nullptr || ended == ended_.end()) return false;
   const auto kept = ends_.find(settings_[agent.job].job_id);
-  const bool read = services_[0].id != 0 && !setup_.lose_file;
+  // Others look a few times a second.
+  const bool read =
+      services_[0].id != 0 && now_ - services_[0].since > std::chrono::seconds(1) && !setup_.lose_file;
   if (read && kept != ends_.end() && kept->second.run.incarnation == last->incarnation) return false;
   const auto end = ended->second.find(last->incarnation);
   return end != ended->second.end() && service_died_ > end->second;
@@ -242,19 +244,16 @@ void JobSimulation::NoteEnded(const std::string& node_id, const rendezvous::JobE
   }
 }
 
-/// A run that a service has begun because nobody was left who knew of an older one is over when a member of
-/// that comes back: the service continues the older run.
+/// A service continues as another run where a member of an older one comes back, and where a run that may go
+/// on elsewhere has no node left here.
 void JobSimulation::NoteRuns(Service& service) {
   std::map<std::string, uint64_t> runs;
   for (const auto& [job_id, job] : service.jobs->jobs()) {
     if (job.outcome() || job.incarnation() == 0) continue;
     runs[job_id] = job.incarnation();
     const auto before = service.runs.find(job_id);
-    const bool known = std::any_of(formed_.begin(), formed_.end(), [&](const auto& formed) {
-      return formed.second.incarnation == job.incarnation();
-    });
-    if (known && before != service.runs.end() && before->second != job.incarnation())
-      adopted_.try_emplace(before->second, job.incarnation());
+    if (before != service.runs.end() && before->second != job.incarnation())
+      continued_[before->second].insert(job.incarnation());
   }
   service.runs = std::move(runs);
 }
@@ -262,13 +261,15 @@ void JobSimulation::NoteRuns(Service& service) {
 /// A run ends well when the workers of all members of one generation have done their work. Trainers say that
 /// they have when the result of all is safe.
 void JobSimulation::CheckDone(const Formed& told) {
-  std::string why;
-  uint64_t run = told.incarnation;
-  for (size_t hops = 0; hops < adopted_.size(); ++hops) {
-    if (const auto next = adopted_.find(run); next != adopted_.end()) run = next->second;
+  std::set<uint64_t> runs = {told.incarnation};
+  for (size_t before = 0; before < runs.size();) {
+    before = runs.size();
+    for (const uint64_t run : std::set<uint64_t>(runs))
+      runs.insert(continued_[run].begin(), continued_[run].end());
   }
+  std::string why;
   for (const auto& [generation, formed] : formed_) {
-    if (formed.incarnation != run) continue;
+    if (!runs.contains(formed.incarnation)) continue;
     const auto done = done_.find(generation);
     const size_t needed = setup_.cooperative ? 1 : formed.workers;
     if (done != done_.end() && done->second.size() >= needed) return;

@@ -53,6 +53,7 @@ int JobSimulation::BootHosted(size_t index) {
   const int port = at_endpoint ? kEndpointPort : ++ports_;
   Service& service = services_[index] = Service();
   service.id = ++ids_;
+  service.since = now_;
   service.owner = agents_[index].incarnation;
   service.endpoint = absl::StrCat("node", index, ":", port);
   const rendezvous::JobMachine::Options options{.seed = random_(),

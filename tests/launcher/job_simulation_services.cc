@@ -23,6 +23,7 @@ void JobSimulation::BootService(size_t index) {
   if (service.id != 0 || service.lost || setup_.hosted) return;
   service = Service();
   service.id = ++ids_;
+  service.since = now_;
   service.jobs = std::make_unique<rendezvous::JobTable>(
       rendezvous::JobMachine::Options{random_(), NowOn(index), seconds(3)});
   if (setup_.services == 1) ReadWrittenDown(service);
@@ -199,8 +200,9 @@ void JobSimulation::ConsiderLooking(size_t index) {
 
 void JobSimulation::Look(size_t index, const rendezvous::ProbeRequest& wanted) {
   services_[index].looking = true;
-  // What it sees is as old as the answers that it waits for, or older.
-  const bool slow = OneIn(8) && !calm_;
+  // What it sees is as old as the answers that it waits for, or older. Who looks slowly when a run ends may
+  // form a generation before it sees the end.
+  const bool slow = OneIn(8) && !calm_ && finishing_ < run_;
   At(Delay(slow ? 4000 : 700), [this, index, id = services_[index].id, job_id = wanted.job_id,
                                 began = NowOn(index), looked = LookAround(index, wanted)]() mutable {
     AsService(index, id, [this, index, job_id, began, looked = std::move(looked)]() mutable {
