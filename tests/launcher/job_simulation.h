@@ -381,7 +381,7 @@ class JobSimulation {
   int finishing_ = 0;       // the run that has come to its end
   bool calm_ = false;       // nothing goes wrong any more, and no answer is late
   TimePoint service_died_;  // the last one
-  bool forgetful_ = false;  // one that knew nothing of a job any more has died
+  bool forgetful_ = false;  // a service died, and what it knew of a job, if anything, is not written down
 
   std::map<std::string, int> fired_;
   std::map<rendezvous::Generation, Formed> formed_;

@@ -43,16 +43,17 @@ void JobSimulation::NoteFormed(const Service& service, const rendezvous::Assignm
   }
 }
 
-/// No service that lives knows of any generation: none can know of those that only nodes know.
+/// No service that lives knows of any generation of a job: none can know of those that only nodes know.
 void JobSimulation::NoteServicesDied() {
-  if (!setup_.lose_file && !file_.empty()) return;
-  for (const Service& service : services_) {
-    if (service.id == 0) continue;
-    for (const auto& [job_id, job] : service.jobs->jobs()) {
-      if (job.generation().id().number > 0) return;
-    }
+  for (auto& [generation, formed] : formed_) {
+    const std::string& job_id = settings_[formed.job].job_id;
+    const bool known = std::any_of(services_.begin(), services_.end(), [&](const Service& service) {
+      if (service.id == 0) return false;
+      const auto job = service.jobs->jobs().find(job_id);
+      return job != service.jobs->jobs().end() && job->second.generation().id().number > 0;
+    });
+    formed.forgotten |= !known && (setup_.lose_file || !file_.contains(job_id));
   }
-  for (auto& [generation, formed] : formed_) formed.forgotten = true;
 }
 
 /// Nobody who lives knows of it any more, as `former` gives out `number`.

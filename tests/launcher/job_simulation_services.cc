@@ -7,14 +7,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace mtrun::launcher {
-namespace {
-
-bool KnowsRun(const rendezvous::JobTable& jobs, const std::string& job_id) {
-  const auto job = jobs.jobs().find(job_id);
-  return job != jobs.jobs().end() && job->second.last_generation();
-}
-
-}  // namespace
 
 using std::chrono::seconds;
 
@@ -33,8 +25,7 @@ void JobSimulation::BootService(size_t index) {
 void JobSimulation::KillService(size_t index) {
   died_[absl::StrCat("service ", services_[index].id)] = now_;
   for (const rendezvous::JobSettings& job : settings_)
-    forgetful_ |=
-        services_[index].id != 0 && !formed_.empty() && !KnowsRun(*services_[index].jobs, job.job_id);
+    forgetful_ |= services_[index].id != 0 && !formed_.empty() && !file_.contains(job.job_id);
   services_[index] = Service();
   service_died_ = now_;
   NoteServicesDied();
