@@ -104,7 +104,7 @@ bool JobSimulation::Excused(const Formed& old, const Formed& young) const {
 
 /// Two generations followed the same one, and when the second of them was formed all its members were dead
 /// that knew of the first, and the service that had formed it: another member had been away since then, and
-/// cannot know that it was replaced.
+/// cannot know that it was replaced, or that it is in the first one itself.
 bool JobSimulation::NobodyCouldTell(const Formed& one, const Formed& other) const {
   const auto line = [this](const Formed* formed) {
     std::vector<const Formed*> ancestors;
@@ -121,9 +121,14 @@ bool JobSimulation::NobodyCouldTell(const Formed& one, const Formed& other) cons
     const auto died = died_.find(name);
     return died != died_.end() && died->second <= second.formed_at;
   };
+  const auto knew = [&](const std::string& member) {
+    return std::any_of(agents_.begin(), agents_.end(), [&](const Agent& agent) {
+      return agent.node_id == member && agent.incarnation != 0 && agent.knows.contains(first.generation);
+    });
+  };
   return dead(first.service) &&
          std::all_of(common->members.begin(), common->members.end(), [&](const std::string& member) {
-           return !first.members.contains(member) || dead(member);
+           return !first.members.contains(member) || dead(member) || !knew(member);
          });
 }
 
