@@ -142,7 +142,8 @@ void AgentCore::OnService(const rendezvous::ServiceEvent& event) {
 
 void AgentCore::OnAssigned(const rendezvous::Assignment& assignment) {
   if (assignment_ && assignment_->generation == assignment.generation) return;  // confirms what we hold
-  if (stop_.exit) return;
+  // Sent again by a service that had not heard that it came, after another one: this node has left it since.
+  if (stop_.exit || assignment.generation == entered_) return;
   const auto self = std::find_if(assignment.members.begin(), assignment.members.end(),
                                  [&](const auto& member) { return member.node_id == config_.offer.node_id; });
   if (self == assignment.members.end()) return;

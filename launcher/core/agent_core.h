@@ -149,6 +149,7 @@ class AgentCore {
   size_t member_ = 0;                           // this node's place in either
   RegroupLine regroup_;                         // what people are told of the last one
   GenerationReport report_;                     // of this (the last) generation
+  rendezvous::Generation entered_;              // the last one here
   uint64_t last_number_ = 0;                    // of the last generation here
   int restart_count_ = 0;                       // that this node has heard of
   WorkerSlots slots_;

@@ -41,6 +41,7 @@ void AgentCore::Enter(const rendezvous::Assignment& assignment, size_t member) {
       << Describe();
   assignment_ = assignment;
   restart_count_ = assignment.restart_count;
+  entered_ = assignment.generation;
   last_number_ = std::max(last_number_, assignment.generation.number);
   member_ = member;
   last_.reset();
