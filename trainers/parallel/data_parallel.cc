@@ -40,7 +40,8 @@ struct DataParallel::Hook {
   }
   ~Hook() { accumulator->del_post_hook(key); }
 
-  std::shared_ptr<torch::autograd::Node> accumulator;
+  // A shared_ptr to PyTorch 2.11, later an intrusive_ptr.
+  decltype(torch::autograd::impl::grad_accumulator(at::Tensor())) accumulator;
   uintptr_t key = 0;
 };
 
