@@ -116,7 +116,7 @@ class Registrar final : public ServerStream::Owner {
   /// Of a job, before something happens to it.
   struct Before {
     bool had = false, had_ended = false;
-    uint64_t run = 0;  // its incarnation
+    uint64_t run = 0;                  // its incarnation
     std::optional<JobView> last = {};  // of one whose last nodes may leave it
   };
   Before LookBefore(const std::string& job_id) const;
