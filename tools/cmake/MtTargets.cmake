@@ -146,7 +146,8 @@ function(mt_program name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   if(MT_STATIC)
-    target_link_options(${name} PRIVATE -Wl,--gc-sections)
+    # Relocations packed: a megabyte less of each program, and glibc 2.36, which packages need anyway.
+    target_link_options(${name} PRIVATE -Wl,--gc-sections -Wl,-z,pack-relative-relocs)
     if(NOT arg_TORCH)
       target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)  # LibTorch throws: trainers share its own
     endif()
