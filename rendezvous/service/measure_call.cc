@@ -32,20 +32,26 @@ MeasureCall::MeasureCall(MeasureSlot& slot, wire::MeasureReply& reply)
   }
 }
 
+/// Whoever has its answer may come again.
+void MeasureCall::End(const grpc::Status& status) {
+  slot_.Give(begun_);
+  Finish(status);
+}
+
 void MeasureCall::OnReadDone(bool ok) {
   if (!ok) {
     reply_.set_bytes(bytes_);
-    return Finish(grpc::Status::OK);
+    return End(grpc::Status::OK);
   }
   bytes_ += static_cast<int64_t>(part_.noise().size());
   if (bytes_ > kMostMeasuredBytes)
-    return Finish({grpc::StatusCode::OUT_OF_RANGE, "that is more than a measurement needs"});
-  if (!slot_.IsOf(begun_)) return Finish(Busy());
+    return End({grpc::StatusCode::OUT_OF_RANGE, "that is more than a measurement needs"});
+  if (!slot_.IsOf(begun_)) return End(Busy());
   StartRead(&part_);
 }
 
 void MeasureCall::OnDone() {
-  slot_.Give(begun_);
+  slot_.Give(begun_);  // of one that was cancelled
   delete this;
 }
 

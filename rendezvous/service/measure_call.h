@@ -39,6 +39,7 @@ class MeasureCall final : public grpc::ServerReadReactor<wire::MeasurePart> {
 
  private:
   MeasureCall(MeasureSlot& slot, wire::MeasureReply& reply);
+  void End(const grpc::Status& status);
 
   MeasureSlot& slot_;
   wire::MeasureReply& reply_;
