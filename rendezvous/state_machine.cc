@@ -159,8 +159,9 @@ void JobMachine::OnProbed(const ProbeResult& result, TimePoint now) {
   }
   departures_.OnProbed(result.alive);
   for (const std::string& node_id : departures_.Fallen(generation_, roster_)) {
-    if (result.dead.contains(node_id))
-      roster_.Change(node_id, [](RosterNode& node) { node.closed_why = kAgentGone; });
+    if (!result.dead.contains(node_id)) continue;
+    departures_.OnDead(node_id);  // known before it is given up
+    roster_.Change(node_id, [](RosterNode& node) { node.closed_why = kAgentGone; });
   }
   quorum_.OnProbed(result.peers, run_, now - result.took, now);
   for (const Member* member : quorum_.Unaccounted(generation_, roster_, departures_)) {

@@ -328,7 +328,6 @@ void JobMachine::Lose(const std::string& node_id, const std::string& why) {
   store_.DropNode(node_id);
   if (const RosterNode* node = roster_.Find(node_id); node != nullptr && node->greeted)
     departures_.OnLost(node_id, node->heard_at);
-  if (why == kAgentGone) departures_.OnDead(node_id);  // seen before it was given up
   roster_.Erase(node_id);
   control_.OnGone(node_id);
   effects_.Close(node_id);
