@@ -66,6 +66,17 @@ class NetworkTest : public LauncherTest {
     toy_ = {"--no_python", script};
   }
   void LetThemStop() const { support::WriteText(folder_.File("go"), ""); }
+  /// Of three nodes that run it: the `host` is told to go, and has gone before the others have stopped.
+  void ExpectOthersToGoOnWithout(Program& host, const std::vector<Program*>& others) const {
+    ASSERT_TRUE(host.WaitForLine("with 3 workers", kSoon)) << host.Text();
+    for (Program* mtrun : others) ASSERT_TRUE(mtrun->WaitForLine("with 3 workers", kSoon)) << mtrun->Text();
+    host.Signal(SIGTERM);
+    for (Program* mtrun : others)
+      ASSERT_TRUE(mtrun->WaitForLine("generation 1 ended", kSoon)) << mtrun->Text();
+    ASSERT_TRUE(host.Wait(kSoon).has_value()) << host.Text();
+    LetThemStop();
+    for (Program* mtrun : others) EXPECT_TRUE(mtrun->WaitForLine("with 2 workers", kSoon)) << mtrun->Text();
+  }
 
   static testing::AssertionResult Met(Program& mtrun, int generation, int world) {
     const std::string text = absl::StrCat("in generation ", generation, ": rank");

@@ -58,15 +58,7 @@ TEST_F(TakeoverTest, AServiceMayDieWhileItsNodesStopTheirWorkers) {
 TEST_F(TakeoverTest, AHostMayLeaveWhileTheOthersStopTheirWorkersSlowly) {
   RunSlowToStop();
   const auto a = Start(0, "1:3", "", "20"), b = Start(1, "1:3", "", "20"), c = Start(2, "1:3", "", "20");
-  for (const auto& mtrun : {a.get(), b.get(), c.get()})
-    ASSERT_TRUE(mtrun->WaitForLine("with 3 workers", kSoon)) << mtrun->Text();
-  a->Signal(SIGTERM);
-  for (const auto& mtrun : {b.get(), c.get()})
-    ASSERT_TRUE(mtrun->WaitForLine("generation 1 ended", kSoon)) << mtrun->Text();
-  ASSERT_TRUE(a->Wait(kSoon).has_value()) << a->Text();
-  LetThemStop();
-  for (const auto& mtrun : {b.get(), c.get()})
-    EXPECT_TRUE(mtrun->WaitForLine("with 2 workers", kSoon)) << mtrun->Text();
+  ExpectOthersToGoOnWithout(*a, {b.get(), c.get()});
 }
 
 TEST_F(TakeoverTest, OfTwoNodesOneGoesOnOnlyWhenTheOtherIsKnownToBeDead) {

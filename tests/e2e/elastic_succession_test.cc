@@ -72,15 +72,7 @@ TEST_F(SuccessionTest, OfTwoNodesTheOtherOneGoesOn) {
 TEST_F(SuccessionTest, AHostMayLeaveWhileTheOthersStopTheirWorkersSlowly) {
   RunSlowToStop();
   const auto a = Begin(0), b = Begin(1), c = Begin(2);
-  for (const auto& mtrun : {a.get(), b.get(), c.get()})
-    ASSERT_TRUE(mtrun->WaitForLine("with 3 workers", kSoon)) << mtrun->Text();
-  a->Signal(SIGTERM);
-  for (const auto& mtrun : {b.get(), c.get()})
-    ASSERT_TRUE(mtrun->WaitForLine("generation 1 ended", kSoon)) << mtrun->Text();
-  ASSERT_TRUE(a->Wait(kSoon).has_value()) << a->Text();
-  LetThemStop();
-  for (const auto& mtrun : {b.get(), c.get()})
-    EXPECT_TRUE(mtrun->WaitForLine("with 2 workers", kSoon)) << mtrun->Text();
+  ExpectOthersToGoOnWithout(*a, {b.get(), c.get()});
 }
 
 TEST_F(SuccessionTest, AHostThatStartsAgainFindsWhereItsJobIs) {
