@@ -43,7 +43,7 @@ std::vector<JobTable::JobEffect> JobTable::Step(const std::string& job_id, const
     if (StepOne(job_id, past->second, event, now, effects)) past_.erase(past);
     return effects;
   }
-  if (opened != nullptr) Admit(job_id, event, *opened, effects);
+  if (opened != nullptr) Admit(job_id, event, *opened, now, effects);
   const auto job = jobs_.find(job_id);
   const auto* looked = std::get_if<ProbeResult>(&event.what);
   const bool heard = looked != nullptr && looked->heard && !looked->peers.empty();
@@ -71,7 +71,7 @@ ProbeResult JobTable::WithoutEnded(const std::string& job_id, ProbeResult looked
   return looked;
 }
 
-void JobTable::Admit(const std::string& job_id, const Event& event, const StreamOpened& opened,
+void JobTable::Admit(const std::string& job_id, const Event& event, const StreamOpened& opened, TimePoint now,
                      std::vector<JobEffect>& effects) {
   const auto turn_away = [&](ServiceEvent why) {
     effects.emplace_back(job_id, Send{event.node_id, std::move(why)});
@@ -98,6 +98,8 @@ void JobTable::Admit(const std::string& job_id, const Event& event, const Stream
   options.host_begins = !own_job_.empty() && job_id == own_job_;
   options.last_number = LastNumber(job_id);
   options.run = RunToContinue(job_id);
+  const Forgotten* forgotten = FindForgotten(job_id);
+  if (forgotten != nullptr && forgotten->moved) options.returned = now;
   if (auto remembered = remembered_.extract(job_id)) options.remembered = std::move(remembered.mapped());
   jobs_.emplace(job_id, JobMachine(opened.settings, options));
 }
@@ -208,7 +210,7 @@ bool JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& 
     // It goes on at another service: who comes to the endpoint next must not begin another run beside it.
     const bool at_endpoint = options_.role.embedded && !options_.role.standby;
     if (at_endpoint && job.last_generation()) remembered_[job_id] = {*job.last_generation(), {}};
-    Forget(job_id, job.last_number(), job.IsServedAlone() ? job.incarnation() : 0);
+    Forget(job_id, job.last_number(), job.IsServedAlone() ? job.incarnation() : 0, job.moved());
   }
   effects.emplace_back(job_id, LogLine{"its last node is gone; the job is forgotten", false});
   return true;
@@ -220,10 +222,10 @@ void JobTable::RememberEnd(Ended ended) {
   if (ended_.size() > kMaxRemembered) ended_.pop_front();
 }
 
-void JobTable::Forget(const std::string& job_id, uint64_t last_number, uint64_t run) {
+void JobTable::Forget(const std::string& job_id, uint64_t last_number, uint64_t run, bool moved) {
   last_number = std::max(last_number, LastNumber(job_id));
   std::erase_if(forgotten_, [&](const Forgotten& forgotten) { return forgotten.job_id == job_id; });
-  forgotten_.push_back(Forgotten{job_id, last_number, run});
+  forgotten_.push_back(Forgotten{job_id, last_number, run, moved});
   if (forgotten_.size() > kMaxRemembered) forgotten_.pop_front();
 }
 

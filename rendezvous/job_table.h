@@ -56,6 +56,7 @@ class JobTable {
     std::string job_id;
     uint64_t last_number = 0;
     uint64_t run = 0;  // its incarnation, where it can have gone on nowhere else; 0: not known
+    bool moved = false;  // to another service
   };
   const std::deque<Forgotten>& forgotten() const { return forgotten_; }
   /// Runs that are over, by job, also those with nodes that have yet to hear how.
@@ -74,7 +75,7 @@ class JobTable {
   void RememberEnd(Ended ended);
   ProbeResult WithoutEnded(const std::string& job_id, ProbeResult looked) const;
   /// The job is not here, and has had so many generations. `run`: see Forgotten.
-  void Forget(const std::string& job_id, uint64_t last_number, uint64_t run = 0);
+  void Forget(const std::string& job_id, uint64_t last_number, uint64_t run = 0, bool moved = false);
   const Forgotten* FindForgotten(const std::string& job_id) const;
   /// The run that the next nodes of the job go on with: nobody has said that it is over. 0: a new one.
   uint64_t RunToContinue(const std::string& job_id) const;
@@ -86,7 +87,7 @@ class JobTable {
   bool StepOne(const std::string& job_id, JobMachine& job, const Event& event, TimePoint now,
                std::vector<JobEffect>& effects);
   /// The node has come to a job that has ended, or to none.
-  void Admit(const std::string& job_id, const Event& event, const StreamOpened& opened,
+  void Admit(const std::string& job_id, const Event& event, const StreamOpened& opened, TimePoint now,
              std::vector<JobEffect>& effects);
   /// `incarnation`: that the node knows, 0 for none.
   Past::iterator FindPast(const std::string& job_id, const std::string& node_id, uint64_t incarnation);

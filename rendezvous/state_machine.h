@@ -54,6 +54,9 @@ class JobMachine {
     std::optional<RememberedJob> remembered = {};
     /// The incarnation of the run that goes on, of which an earlier record knows nothing else; 0: a new one.
     uint64_t run = 0;
+    /// When a node came here although the job had moved to another service of the list: that one may have died
+    /// since, and others be on their way from there.
+    TimePoint returned = {};
     bool operator==(const Options&) const = default;
   };
   /// So long an ended job waits for nodes that have not heard of it.
@@ -118,6 +121,8 @@ class JobMachine {
   bool HasAuthority() const { return quorum_.Allows(generation_, roster_, departures_); }
   /// The run that it was to continue when it ended without a generation: that one has not. 0: none.
   uint64_t left_run() const { return left_run_; }
+  /// To another service.
+  bool moved() const { return quorum_.moved(); }
   /// How its run has ended, where that was at another service.
   const std::optional<EndedRun>& ended_elsewhere() const { return ended_elsewhere_; }
   /// No other service can have the job.

@@ -176,8 +176,10 @@ FormationDecision JobMachine::DecideNext(TimePoint now) {
   input.last_call_ends = timers_.last_call_ends();
   input.recovery_ends = options_.service_started;
   // Of several services any may have the job, or have had it just now.
-  if (quorum_.listed() && quorum_.changed_at())
-    input.recovery_ends = std::max(input.recovery_ends, *quorum_.changed_at());
+  if (quorum_.listed()) {
+    const TimePoint changed = quorum_.changed_at().value_or(options_.returned);
+    input.recovery_ends = std::max({input.recovery_ends, options_.returned, changed});
+  }
   if (!options_.host_begins || quorum_.listed()) input.recovery_ends += options_.recovery_window;
   FormationDecision decision = DecideFormation(input, now);
   if (!decision.form) return decision;
