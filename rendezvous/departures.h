@@ -57,8 +57,9 @@ class Departures {
   }
   /// All for which that holds, each once.
   std::set<std::string> AllGone() const;
-  /// It is gone, and is known to be in no generation after this one.
-  bool SentAway(const std::string& node_id) const { return left_.contains(node_id) || Evicted(node_id); }
+  /// It is gone, and is known to be in no generation after this one: others may be, before they die or an
+  /// operator gives them up.
+  bool Left(const std::string& node_id) const { return left_.contains(node_id); }
   bool Evicted(const std::string& node_id) const { return evicted_.contains(node_id); }
   bool AnyEvicted() const { return !evicted_.empty(); }
   bool Verified(const std::string& node_id) const { return verified_.contains(node_id); }

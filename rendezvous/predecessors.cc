@@ -12,7 +12,7 @@ namespace {
 void Note(const Departures& departures, Predecessors::Predecessor* predecessor) {
   for (const Member& member : predecessor->generation.members) {
     if (departures.Gone(member.node_id)) predecessor->gone.insert(member.node_id);
-    if (departures.SentAway(member.node_id)) predecessor->sent_away.insert(member.node_id);
+    if (departures.Left(member.node_id)) predecessor->left.insert(member.node_id);
   }
 }
 
@@ -25,20 +25,20 @@ bool IsSure(const Predecessors::Predecessor& predecessor) {
   const size_t members = predecessor.generation.members.size(), aware = predecessor.aware.size();
   // Of thousands all are looked at only when it may be.
   const bool may_be =
-      2 * aware + predecessor.sent_away.size() > members || aware + predecessor.gone.size() >= members;
+      2 * aware + predecessor.left.size() > members || aware + predecessor.gone.size() >= members;
   return may_be && AreMost(
                        predecessor.generation.members,
                        [&](const std::string& id) { return predecessor.aware.contains(id); },
-                       predecessor.gone, predecessor.sent_away);
+                       predecessor.gone, predecessor.left);
 }
 
 }  // namespace
 
 bool AreMost(const std::vector<Member>& members, const std::function<bool(const std::string&)>& present,
-             const std::set<std::string>& gone, const std::set<std::string>& sent_away) {
+             const std::set<std::string>& gone, const std::set<std::string>& left) {
   size_t here = 0, missing = 0, counted = 0;
   for (const Member& member : members) {
-    if (sent_away.contains(member.node_id)) continue;
+    if (left.contains(member.node_id)) continue;
     ++counted;
     if (gone.contains(member.node_id)) continue;
     ++(present(member.node_id) ? here : missing);

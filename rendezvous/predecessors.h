@@ -22,7 +22,7 @@ class Predecessors {
   struct Predecessor {
     Assignment generation;
     MemberIndex index;                      // of its members
-    std::set<std::string> gone, sent_away;  // members, as Departures knew them
+    std::set<std::string> gone, left;  // members, as Departures knew them
     std::set<std::string> aware;            // members that know of a later generation of this service
     bool operator==(const Predecessor&) const = default;
   };
@@ -54,8 +54,8 @@ class Predecessors {
 inline bool AreMost(size_t here, size_t missing, size_t counted) {
   return missing == 0 || 2 * here > counted;
 }
-/// The same of members by name: those that were `sent_away` do not count.
+/// The same of members by name: those that have `left` do not count.
 bool AreMost(const std::vector<Member>& members, const std::function<bool(const std::string&)>& present,
-             const std::set<std::string>& gone, const std::set<std::string>& sent_away);
+             const std::set<std::string>& gone, const std::set<std::string>& left);
 
 }  // namespace mtrun::rendezvous

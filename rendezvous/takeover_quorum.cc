@@ -233,7 +233,7 @@ bool TakeoverQuorum::AreEnough(const GenerationRecord& generation, const std::se
     if (member == nullptr) continue;
     missing -= absent.count(member->node_rank);
     --here;
-    if (departures.SentAway(node_id)) --counted;
+    if (departures.Left(node_id)) --counted;
   }
   here -= missing;
   if (AreMost(here, missing, counted)) return true;
@@ -241,7 +241,7 @@ bool TakeoverQuorum::AreEnough(const GenerationRecord& generation, const std::se
   // not count on that.
   if (listed_ || 2 * here != counted) return false;
   const auto lowest = std::find_if(members.begin(), members.end(),
-                                   [&](const Member& m) { return !departures.SentAway(m.node_id); });
+                                   [&](const Member& m) { return !departures.Left(m.node_id); });
   return !departures.Gone(lowest->node_id) && !absent.contains(lowest->node_rank);
 }
 

@@ -8,8 +8,8 @@
 // At most one service may, since each node is registered with one service at a time: it needs all those
 // members of the last generation that may still be alive, which are all but those that left, those whose host
 // answers that their agent is gone, and those that an operator has evicted. Where some are missing it needs
-// more than half of all but those that left or were evicted, for the dead may have gone on with the missing
-// before they died; of two halves the one with the lowest rank. A member that is registered and would not be
+// more than half of all but those that left, for the dead and the evicted may have gone on with the missing
+// before; of two halves the one with the lowest rank. A member that is registered and would not be
 // in the next generation counts as missing: it may turn to another service before it hears of that one.
 // Before the first generation, and where none of the members is left, it is the first service of the list
 // that is there, once every other one has answered that it does not have the job (or is gone).

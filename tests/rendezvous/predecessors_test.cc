@@ -40,6 +40,8 @@ TEST(Predecessors, TheDeadCountAgainstItUnlessNobodyElseIsLeft) {
   Departures left = kNobodyGone;
   left.OnLeft("node4");
   left.OnEvicted("node5");
+  EXPECT_FALSE(AfterTheFirst(five, {"node1", "node2"}, left).empty()) << "node5 may be in a later one";
+  left.OnLeft("node5");
   EXPECT_TRUE(AfterTheFirst(five, {"node1", "node2"}, left).empty()) << "they are in no later generation";
   EXPECT_TRUE(AfterTheFirst({"node1", "node2"}, {}, WithDead({"node1", "node2"})).empty());
 }
@@ -95,16 +97,16 @@ TEST(Predecessors, TwoPartsAreNeverBothMost) {
   const Assignment generation = MakeGeneration(1, {"node1", "node2", "node3", "node4", "node5"});
   const std::vector<Member>& members = generation.members;
   for (unsigned states = 0; states < 1024; ++states) {  // of each node: here, there, dead, sent away
-    std::set<std::string> here, there, gone, sent_away;
+    std::set<std::string> here, there, gone, left;
     for (size_t i = 0; i < members.size(); ++i) {
       const unsigned state = states >> (2 * i) & 3;
       const std::string& id = members[i].node_id;
       if (state >= 2) gone.insert(id);
-      (state == 0 ? here : state == 1 ? there : state == 2 ? gone : sent_away).insert(id);
+      (state == 0 ? here : state == 1 ? there : state == 2 ? gone : left).insert(id);
     }
     const auto most = [&](const std::set<std::string>& part) {
       return AreMost(
-          members, [&](const std::string& id) { return part.contains(id); }, gone, sent_away);
+          members, [&](const std::string& id) { return part.contains(id); }, gone, left);
     };
     const bool both = most(here) && most(there);
     EXPECT_EQ(both, here.empty() && there.empty()) << states;

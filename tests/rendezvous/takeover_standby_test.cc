@@ -61,6 +61,11 @@ TEST(TakeoverQuorum, AServiceThatStandsByServesOnlyWhomItCanTakeOver) {
   EXPECT_EQ(WhyNot(quorum, generation, Leased({"node2", "node3"}), dead), "");
   EXPECT_THAT(WhyNot(quorum, generation, Leased({"node2"}), dead), HasSubstr("node3 is not here"))
       << "node1 and node3 may have gone on together before node1 died";
+  // Simulation, seed 500208077.
+  Departures evicted = kNobodyGone;
+  evicted.OnEvicted("node1");
+  EXPECT_THAT(WhyNot(quorum, generation, Leased({"node2"}), evicted), HasSubstr("node3 is not here"))
+      << "nor does an operator know with whom node1 has gone on";
   dead.OnEvicted("node3");
   EXPECT_EQ(WhyNot(quorum, generation, Here({"node2"}), dead), "");
   quorum.OnGeneration(/*formed_here=*/true);
