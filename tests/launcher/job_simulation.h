@@ -50,8 +50,7 @@ class JobSimulation {
     bool warm_up = false;             // trainers: their workers start before they have a rank
     int faults = 8, late_faults = 0;  // late: while the last run finishes
     bool firewall = false;            // something between rejects calls to node 0's presence port
-    // Services live in agents and share their fates: node 0's is at the job's one endpoint, the others stand
-    // by.
+    // Services live in agents and share their fates: node 0's is at the one endpoint, the others stand by.
     bool hosted = false;
     bool majority = false;   // takeover=majority
     bool lose_file = false;  // nothing that was written down is there any more
@@ -62,12 +61,11 @@ class JobSimulation {
     bool lose_services = true;    // of several, for good
     uint64_t drift_ppm = 10'000;  // of the nodes' clocks
     Duration lease = std::chrono::seconds(2);
-    // Workers of an ordinary program that are being stopped count as gone once their node has said that it
-    // leaves.
-    bool trust_leavers = false;
+    bool trust_leavers = false;  // stopped workers of a program are gone once their node says that it leaves
     // A generation that no service knew any more may go on for the rest of its leases.
     bool excuse_forgotten = true;
     bool late_first_beat = false;  // an offer may be heard, and answered, before the first beat of a stream
+    bool lose_one = false;         // while the last run finishes a node is cut off for good
     bool trace = false;            // costs half of the time
   };
   explicit JobSimulation(const Setup& setup);
@@ -226,6 +224,7 @@ class JobSimulation {
   void FinishSome();
   void HoldBack(size_t agent);
   void ForgetRun();
+  void LoseOne();
   bool NextRunIsCertain(const Agent& agent) const;
 
   // Faults.
@@ -268,7 +267,7 @@ class JobSimulation {
   void NoteFormed(const Service& service, const rendezvous::Assignment& assignment);
   void NoteServicesDied();
   void NoteForgotten(const Service& former, uint64_t number);
-  // Agents and their sessions, as rendezvous/session/session_client.cc.
+  // Agents and their sessions, as session_client.cc.
   void Boot(size_t agent);
   /// `lingers`: its process stays for the service that lives in it.
   void Die(size_t agent, bool lingers = false);
@@ -377,10 +376,11 @@ class JobSimulation {
   std::map<uint64_t, Connection> connections_;
   // Of dead agents, by incarnation, until when their ports are silent.
   std::map<uint64_t, TimePoint> leftovers_;
-  int run_ = 1;             // for which agents are started
-  int finishing_ = 0;       // the run that has come to its end
-  bool calm_ = false;       // nothing goes wrong any more, and no answer is late
-  TimePoint service_died_;  // the last one
+  int run_ = 1;                  // for which agents are started
+  int finishing_ = 0;            // the run that has come to its end
+  std::optional<size_t> alone_;  // the node that is cut off for good
+  bool calm_ = false;            // nothing goes wrong any more, and no answer is late
+  TimePoint service_died_;       // the last one
   bool forgetful_ = false;  // a service died, and what it knew of a job, if anything, is not written down
 
   std::map<std::string, int> fired_;

@@ -287,6 +287,13 @@ void JobSimulation::CheckDone(const Formed& told) {
 
 void JobSimulation::CheckEnded() {
   for (const Agent& agent : agents_) {
+    if (alone_ == agent.node) {
+      if (agent.incarnation != 0 && agent.core->phase() == AgentCore::Phase::kFinished)
+        Broken(absl::StrCat(agent.node_id, " waits without a bound although its workers are done"));
+      continue;
+    }
+    // A service that has taken over may hold for the one that is cut off.
+    if (alone_ && setup_.hosted) continue;
     if ((setup_.late_faults > 0 || setup_.hosted) && MayStay(agent)) continue;
     if (agent.incarnation != 0 && agent.run <= finishing_ && !broken_)
       Broken(absl::StrCat(agent.node_id, " is still there after the end: ", agent.core->Describe()));

@@ -208,6 +208,7 @@ void JobSimulation::Fault() {
 void JobSimulation::Mend() {
   Note("MEND");
   network_.MendAll();
+  if (alone_) CutOff(*alone_, now_ + std::chrono::hours(1), /*for_good=*/true);
   for (size_t i = 0; i < services_.size(); ++i) BootService(i);
   for (size_t i = 0; i < agents_.size(); ++i) {
     agents_[i].frozen = agents_[i].cut_behind_hello = false;

@@ -43,6 +43,9 @@ JobSimulation::Setup SetupOf(uint64_t seed, bool trace) {
   // Late nodes of a run whose services have ended with it.
   if (setup.hosted && seed % 8 == 0) setup.runs = 2, setup.late_faults = 0;
   setup.majority = setup.hosted && !setup.firewall && random() % 4 == 0;
+  // The others of a list, or of a majority, may be too few.
+  const bool decides = setup.services == 1 && !setup.majority;
+  setup.lose_one = decides && setup.late_faults > 0 && seed % 4 == 1;
   // The host of the endpoint that has lost its memory may begin another run, whose nodes are refused where
   // this one goes on (seed 6084).
   const bool lose = std::getenv("MTRUN_LOST_FILES") != nullptr;

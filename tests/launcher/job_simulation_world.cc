@@ -110,10 +110,18 @@ void JobSimulation::Finish() {
     RunUntil(now_ + Delay(600));
     Fault();
   }
+  if (setup_.lose_one) LoseOne();
   if (setup_.late_faults > 0) Mend();
   // A worker that ignores signals may have to go after a node has been away.
   RunUntil(now_ + (setup_.late_faults > 0 || setup_.runs > 1 ? seconds(30) : seconds(12)));
   CheckEnded();
+}
+
+/// A node with no service of its own; the others have the job without it.
+void JobSimulation::LoseOne() {
+  const size_t last = static_cast<size_t>(setup_.nodes) - 1;
+  const bool served = last >= services_.size() || (setup_.hosted && last > 0);
+  if (served && setup_.nodes > setup_.min_nodes) alone_ = last;
 }
 
 /// From when its workers are done the node hears nothing until another run is certain to have begun: before,
