@@ -26,7 +26,8 @@ class CachedSet {
   const ShardEntry* Find(const std::string& file) const;
   std::string PathOf(const std::string& file) const { return folder_ + "/" + file; }
   bool Has(const std::string& file) const { return IsVerified(PathOf(file), *Find(file)); }
-  /// What was written to since it was verified becomes a part again, whose checksum is compared before use.
+  /// What was written to since it was verified becomes a part again, whose checksum is compared before use;
+  /// PartFile leaves it to those who hold it.
   void SetAside(const std::string& file) const;
 
  private:

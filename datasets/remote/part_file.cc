@@ -13,6 +13,32 @@
 #include "datasets/cache/cache_layout.h"
 
 namespace mtrun::datasets {
+namespace {
+
+bool IsFileAt(const std::string& path, int fd) {
+  struct stat named {
+  }, own{};
+  return lstat(path.c_str(), &named) == 0 && fstat(fd, &own) == 0 && named.st_dev == own.st_dev &&
+         named.st_ino == own.st_ino;
+}
+
+/// The file at `part`, made where there is none, locked by this process alone.
+absl::StatusOr<UniqueFd> OpenAlone(const std::string& part) {
+  for (const bool again : {false, true}) {
+    UniqueFd fd(open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", part));
+    if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+    // A writer's lock is exclusive. Others may be those of readers, who hold a shard for as long as they run:
+    // the file stays theirs, damaged as it is, and another one has its name.
+    const bool is_read = flock(fd.get(), LOCK_SH | LOCK_NB) == 0;
+    if (again || !is_read || !IsFileAt(part, fd.get())) break;
+    if (unlink(part.c_str()) != 0 && errno != ENOENT)
+      return ErrnoStatus(errno, absl::StrCat("remove ", part));
+  }
+  return absl::UnavailableError(absl::StrCat("another process writes ", part));
+}
+
+}  // namespace
 
 PartFile::PartFile(std::string path, const ShardEntry& entry, UniqueFd fd)
     : path_(std::move(path)),
@@ -23,10 +49,7 @@ PartFile::PartFile(std::string path, const ShardEntry& entry, UniqueFd fd)
 absl::StatusOr<PartFile> PartFile::Open(const std::string& path, const ShardEntry& entry) {
   MT_RETURN_IF_ERROR(MakeFolders(path.substr(0, path.rfind('/'))));
   const std::string part = absl::StrCat(path, ".part.", HostName());
-  UniqueFd fd(open(part.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", part));
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0)
-    return absl::UnavailableError(absl::StrCat("another process writes ", part));
+  MT_ASSIGN_OR_RETURN(UniqueFd fd, OpenAlone(part));
   PartFile file(path, entry, std::move(fd));
   MT_RETURN_IF_ERROR(file.ReadAgain());
   return file;

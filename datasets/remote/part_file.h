@@ -17,7 +17,9 @@ namespace mtrun::datasets {
 
 class PartFile {
  public:
-  /// Continues what an earlier try has left at `<path>.part.<host>`, which is read once for the checksum.
+  /// Continues what an earlier try has left at `<path>.part.<host>`, which is read once for the checksum;
+  /// from the first byte, in another file, where that is a damaged shard that somebody still holds
+  /// (HoldShard). kUnavailable: another process writes it.
   static absl::StatusOr<PartFile> Open(const std::string& path, const ShardEntry& entry);
 
   /// Bytes that are there: where the next piece belongs.

@@ -2,7 +2,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "datasets/cache/set_client.h"
 #include "datasets/index.h"
@@ -116,6 +119,33 @@ TEST_F(GatedFetch, AFileThatIsMissingIsNoneOfThoseWhoDoNotWantIt) {
   server.Open();
   const absl::Status came = two.Await({test_}, nullptr);
   EXPECT_TRUE(came.ok()) << came;
+}
+
+/// Another job of the node, or a worker that was started again, while a neighbour reads the shard.
+TEST_F(GatedFetch, AShardThatIsDamagedWhileItIsHeldIsFetchedAgainForOthers) {
+  GatedServer server(set_, {kIndexFile, train_, test_});
+  const datasets::SetRequest request = RequestOf(server);
+  datasets::SetClient holder(request);
+  ASSERT_TRUE(holder.Open(nullptr).ok());
+  ASSERT_TRUE(holder.Await({train_}, nullptr).ok());
+  const std::string copy = holder.folder() + "/" + train_;
+  std::vector<std::unique_ptr<datasets::SetClient>> others;  // who hold what they have got, too
+  for (const bool cut : {false, true}) {
+    if (cut) {
+      std::filesystem::resize_file(copy, 100);
+    } else {
+      std::fstream(copy).seekp(100).write("damage", 6);
+    }
+    others.push_back(std::make_unique<datasets::SetClient>(request));
+    ASSERT_TRUE(others.back()->Open(nullptr).ok());
+    const absl::Status came = others.back()->Await({train_}, [](const datasets::SetClient::Wait& wait) {
+      return wait.waited < std::chrono::seconds(20) ? absl::OkStatus()
+                                                    : absl::DeadlineExceededError(wait.trouble);
+    });
+    ASSERT_TRUE(came.ok()) << came;
+    EXPECT_EQ(support::ReadText(copy), support::ReadText(set_ + "/" + train_));
+  }
+  EXPECT_THAT(server.GivenFiles(), Contains(Pair(train_, 3)));
 }
 
 TEST_F(GatedFetch, WhatIsHereNeedsNoServerAlsoWhereAnotherAnswersAtItsPort) {

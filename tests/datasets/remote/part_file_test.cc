@@ -1,5 +1,7 @@
 #include "datasets/remote/part_file.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -107,6 +109,30 @@ TEST_F(PartFileTest, ADamagedFileMakesRoom) {
   EXPECT_EQ(test::Read(path_), kBytes);
   EXPECT_TRUE(IsVerified(path_, kEntry));
   EXPECT_EQ(test::Names(folder_ / "set/train").size(), 1u);
+}
+
+/// As CachedSet::SetAside leaves a shard that was damaged while a run read it.
+TEST_F(PartFileTest, ADamagedFileThatIsHeldIsLeftToItsReaders) {
+  test::Write(path_, kBytes);
+  ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
+  const auto held = HoldShard(path_, kEntry), other = HoldShard(path_, kEntry);
+  ASSERT_TRUE(held && other);
+  const std::string part = path_ + ".part." + HostName();
+  std::filesystem::rename(path_, part);
+  std::fstream(part).seekp(4).write("damage", 6);
+  const std::string damaged = test::Read(part);
+  PartFile fresh = Open();
+  EXPECT_EQ(fresh.size(), 0);
+  EXPECT_FALSE(fresh.resumed());
+  EXPECT_TRUE(absl::IsUnavailable(PartFile::Open(path_, kEntry).status())) << "it has a writer again";
+  ASSERT_TRUE(fresh.Append(kBytes).ok());
+  ASSERT_TRUE(fresh.Finish().ok());
+  EXPECT_EQ(test::Read(path_), kBytes);
+  EXPECT_TRUE(HoldShard(path_, kEntry));
+  EXPECT_EQ(test::Names(folder_ / "set/train").size(), 1u);
+  std::string seen(kBytes.size(), '\0');
+  ASSERT_EQ(pread(held->get(), seen.data(), seen.size(), 0), static_cast<ssize_t>(seen.size()));
+  EXPECT_EQ(seen, damaged) << "a file that is mapped is not cut";
 }
 
 TEST_F(PartFileTest, OneProcessWritesIt) {
