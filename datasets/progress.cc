@@ -26,19 +26,19 @@ std::string WithCommas(int64_t number) {
   return text;
 }
 
-std::string ProgressText(int64_t done, int64_t total, double seconds) {
-  const double left = done > 0 ? seconds * static_cast<double>(total - done) / static_cast<double>(done) : 0;
+std::string ProgressText(int64_t done, int64_t total, double seconds, int64_t before) {
+  const auto made = static_cast<double>(done - before);
+  const double left = made > 0 ? seconds * static_cast<double>(total - done) / made : 0;
   const std::string rest = left >= 120 ? absl::StrFormat("  %.0f min left", left / 60)
                            : left >= 1 ? absl::StrFormat("  %.0f s left", left)
                                        : "";
-  return absl::StrFormat(
-      "%s of %s images  %3d %%  %s images/s%s", WithCommas(done), WithCommas(total),
-      total > 0 ? done * 100 / total : 0,
-      WithCommas(seconds > 0 ? static_cast<int64_t>(static_cast<double>(done) / seconds) : 0), rest);
+  return absl::StrFormat("%s of %s images  %3d %%  %s images/s%s", WithCommas(done), WithCommas(total),
+                         total > 0 ? done * 100 / total : 0,
+                         WithCommas(seconds > 0 ? static_cast<int64_t>(made / seconds) : 0), rest);
 }
 
 Progress::Progress(int64_t total, const std::atomic<int64_t>& done)
-    : total_(total), done_(done), thread_([this] { Run(); }) {}
+    : total_(total), before_(done), done_(done), thread_([this] { Run(); }) {}
 
 Progress::~Progress() {
   {
@@ -52,7 +52,7 @@ Progress::~Progress() {
 void Progress::Run() {
   const bool terminal = isatty(STDERR_FILENO) == 1;
   const TimePoint start = MonotonicNow();
-  const auto text = [&] { return ProgressText(done_, total_, ToSeconds(MonotonicNow() - start)); };
+  const auto text = [&] { return ProgressText(done_, total_, ToSeconds(MonotonicNow() - start), before_); };
   const MutexLock lock(mutex_);
   TimePoint next = start;
   while (!stop_) {

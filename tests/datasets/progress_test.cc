@@ -13,6 +13,12 @@ TEST(ProgressTest, Text) {
   EXPECT_EQ(ProgressText(0, 0, 0), "0 of 0 images    0 %  0 images/s");
 }
 
+TEST(ProgressTest, RateAndTimeLeftAreOfWhatThisAttemptHasMade) {
+  EXPECT_EQ(ProgressText(51000, 60000, 0.5, 50000),
+            "51,000 of 60,000 images   85 %  2,000 images/s  4 s left");
+  EXPECT_EQ(ProgressText(50000, 60000, 0.5, 50000), "50,000 of 60,000 images   83 %  0 images/s");
+}
+
 TEST(ProgressTest, Commas) {
   EXPECT_EQ(WithCommas(0), "0");
   EXPECT_EQ(WithCommas(999), "999");
