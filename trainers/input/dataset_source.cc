@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <ATen/ops/empty.h>
+
 #include "trainers/input/image_augment.h"
 #include "trainers/random/draw.h"
 
@@ -20,6 +22,7 @@ DatasetSource::DatasetSource(const datasets::PackedSplit& data, const SourceOpti
                            {data.shard_counts(), options.shuffle_window})),
       batches_(MakeImageBatches(data, batch)),
       image_size_(batch.image_size),
+      dtype_(batch.dtype),
       format_(batch.format),
       device_(batch.device),
       reader_(ReadsAhead(data, options.reading, batch)
@@ -77,6 +80,13 @@ Batch DatasetSource::Warped(Batch batch, const at::Tensor& random) const {
 Batch DatasetSource::Make(int64_t step, int64_t micro_batch) {
   const BatchInputs inputs = Inputs(step, micro_batch);
   return WithGathered(Compose(inputs.tensors), inputs.gathered);
+}
+
+Batch DatasetSource::Empty(int64_t step) {
+  const int64_t size = SizeOf(step);
+  return {at::empty({0, datasets::PackedSplit::channels(), size, size},
+                    at::TensorOptions(dtype_).device(device_), format_),
+          at::empty({0}, at::TensorOptions(at::kLong).device(device_))};
 }
 
 BatchInputs DatasetSource::Inputs(int64_t step, int64_t micro_batch) {

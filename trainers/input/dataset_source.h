@@ -32,6 +32,7 @@ class DatasetSource : public MicroBatchSource {
   int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const override;
   bool Has(int64_t step, int64_t micro_batch) const override;
   Batch Make(int64_t step, int64_t micro_batch) override;
+  Batch Empty(int64_t step) override;
   BatchInputs Inputs(int64_t step, int64_t micro_batch) override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override;
   void Expect(int64_t step, int64_t begin, int64_t end) override {
@@ -51,6 +52,7 @@ class DatasetSource : public MicroBatchSource {
   const datasets::Sampler sampler_;
   const std::unique_ptr<ImageBatches> batches_;
   const int image_size_;  // at the end of a run whose images grow
+  const at::ScalarType dtype_;
   const at::MemoryFormat format_;
   const at::Device device_;
   const std::unique_ptr<ReadAhead> reader_;  // null: `batches_` finds the images by itself

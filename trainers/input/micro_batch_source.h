@@ -19,6 +19,11 @@ class MicroBatchSource {
   /// 0 for micro-batches beyond a short last step of an epoch; never for micro-batch 0.
   virtual int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const = 0;
   virtual Batch Make(int64_t step, int64_t micro_batch) = 0;
+  /// A batch like those of the step without a sample in it; needs none of its data.
+  virtual Batch Empty(int64_t step) {
+    const Batch like = Make(step, 0);
+    return {like.images.narrow(0, 0, 0), like.labels.narrow(0, 0, 0)};
+  }
   /// Make in two halves, as ImageBatches has them.
   virtual BatchInputs Inputs(int64_t step, int64_t micro_batch) {
     const Batch batch = Make(step, micro_batch);

@@ -31,6 +31,7 @@ class PrefetchedSource : public MicroBatchSource {
   }
   bool Has(int64_t step, int64_t micro_batch) const override { return source_.Has(step, micro_batch); }
   Batch Make(int64_t step, int64_t micro_batch) override;
+  Batch Empty(int64_t step) override { return source_.Empty(step); }
   /// Throws what the source's throws. What was made ahead for another call is dropped.
   BatchInputs Inputs(int64_t step, int64_t micro_batch) override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override { return source_.Compose(inputs); }

@@ -37,7 +37,6 @@ absl::StatusOr<std::unique_ptr<RemoteData>> RemoteData::Open(const TrainOptions&
                         .arrives = TrainsWhileDataComes(options),
                         .plan = options.plan,
                         .window = options.shuffle_window,
-                        .each_needs_all = options.sync_micro_batches > 0,
                         .workers = workers,
                         .eval_images = options.eval_images};
   std::unique_ptr<RemoteData> data(new RemoteData(options.data, std::move(request), std::move(still_here)));
@@ -74,8 +73,7 @@ absl::Status RemoteData::AwaitAll() {
 
 DataArrival& RemoteData::Begin(const std::vector<datasets::PackedSplit*>& splits,
                                const TrainOptions& options) {
-  const DataArrival::Order order{options.seed, options.plan, options.shuffle_window,
-                                 options.sync_micro_batches};
+  const DataArrival::Order order{options.seed, options.plan, options.shuffle_window};
   return arrival_.emplace(client_, url_, splits, order, bounds_);
 }
 

@@ -48,15 +48,14 @@ DataArrival::DataArrival(SetClient& client, const std::string& url, const std::v
   }
 }
 
-/// Groups of micro-batches that are normalised together are dealt out in another way.
-MicroBatchRange DataArrival::NeededBy(int rank, int world_size) const {
-  const int64_t all = settings_.plan.micro_batches();
-  return settings_.sync_micro_batches > 0 ? MicroBatchRange{0, all} : MicroBatchesOf(all, rank, world_size);
+/// What a step computes with --sync_bn, too: groups that are normalised together exchange sums, not images.
+MicroBatchRange DataArrival::OwnOf(int rank, int world_size) const {
+  return MicroBatchesOf(settings_.plan.micro_batches(), rank, world_size);
 }
 
 std::vector<NeededFile> DataArrival::InOrderOfNeed(int64_t step, int rank, int world_size) const {
   const int64_t each = sampler_.steps_per_epoch();
-  const MicroBatchRange own = NeededBy(rank, world_size);
+  const MicroBatchRange own = OwnOf(rank, world_size);
   const datasets::ShardsAhead ahead = order_.Ahead(step / each, step % each, own.begin, own.end);
   const std::string& train = splits_.front()->name();
   std::vector<NeededFile> files;
@@ -92,7 +91,7 @@ std::set<std::string> DataArrival::FilesOf(int64_t step, MicroBatchRange micro_b
 /// What is read before the next look.
 std::set<std::string> DataArrival::FirstFiles(int64_t step, int rank, int world_size) const {
   std::set<std::string> files;
-  for (int64_t i = step; i < step + kFirstSteps; ++i) files.merge(FilesOf(i, NeededBy(rank, world_size)));
+  for (int64_t i = step; i < step + kFirstSteps; ++i) files.merge(FilesOf(i, OwnOf(rank, world_size)));
   return files;
 }
 
@@ -119,7 +118,7 @@ absl::Status DataArrival::AwaitFirst(int64_t step, int rank, int world_size, boo
 absl::Status DataArrival::AwaitStep(int64_t step, int rank, int world_size, const Watch& watch) {
   if (missing_.empty() && bounds_.keeps_all()) return absl::OkStatus();
   MT_RETURN_IF_ERROR(Add(client_.Collect()));
-  const std::set<std::string> files = FilesOf(step, NeededBy(rank, world_size));
+  const std::set<std::string> files = FilesOf(step, OwnOf(rank, world_size));
   const auto is_missing = [this](const std::string& file) { return missing_.count(file) != 0; };
   const bool waits = std::any_of(files.begin(), files.end(), is_missing);
   if (waits || MonotonicNow() - looked_ >= kLookEvery) MT_RETURN_IF_ERROR(Follow(step, rank, world_size));

@@ -31,7 +31,6 @@ class DataArrival {
     uint64_t seed = 0;
     datasets::BatchPlan plan;
     int64_t window = datasets::kStreamWindow;
-    int64_t sync_micro_batches = 0;  // normalised together, 0: each alone
   };
 
   /// `splits`: opened by their index, those with training images first. All references must outlive this;
@@ -62,7 +61,7 @@ class DataArrival {
     int64_t bytes = 0;
     bool is_training = false;
   };
-  MicroBatchRange NeededBy(int rank, int world_size) const;
+  MicroBatchRange OwnOf(int rank, int world_size) const;
   std::set<std::string> FilesOf(int64_t step, MicroBatchRange micro_batches) const;
   std::set<std::string> FirstFiles(int64_t step, int rank, int world_size) const;
   std::vector<NeededFile> InOrderOfNeed(int64_t step, int rank, int world_size) const;

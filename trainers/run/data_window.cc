@@ -49,10 +49,8 @@ Sizes SizesOf(const datasets::Index& index, size_t evaluated_shards) {
   return sizes;
 }
 
-/// How many parts the node's share is cut into: its workers need different shards, or all the same ones.
-int64_t PartsOf(const DataNeeds& needs) {
-  return needs.each_needs_all ? 1 : std::max<int64_t>(1, needs.workers);
-}
+/// How many parts the node's share is cut into.
+int64_t PartsOf(const DataNeeds& needs) { return std::max<int64_t>(1, needs.workers); }
 
 /// What a cache must hold where the node has all micro-batches, as one that is alone has.
 int64_t LeastCache(const Sizes& sizes, const DataNeeds& needs) {

@@ -31,10 +31,9 @@ struct DataNeeds {
   double fetch_ahead_gib = 0;  // of the node, 0: no bound
   bool arrives = false;        // the run may train while its data comes (TrainsWhileDataComes)
   datasets::BatchPlan plan = {};
-  int64_t window = 1;           // shards that a stream mixes at a time
-  bool each_needs_all = false;  // every worker reads what every micro-batch needs
-  int64_t workers = 1;          // of this node
-  int64_t eval_images = 0;      // that an evaluation takes, 0: all of its split
+  int64_t window = 1;       // shards that a stream mixes at a time
+  int64_t workers = 1;      // of this node, which need different shards
+  int64_t eval_images = 0;  // that an evaluation takes, 0: all of its split
 };
 
 /// The bounds of each worker of the node. kInvalidArgument: the cache can never hold what is needed at a

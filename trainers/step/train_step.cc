@@ -63,10 +63,7 @@ std::vector<SyncRound> TrainStep::Passes(int64_t step, int rank, int world_size)
 
 Batch TrainStep::BatchOf(int64_t step, MicroBatchRange micro_batches) {
   if (micro_batches.size() == 1) return source_.Make(step, micro_batches.begin);
-  if (micro_batches.empty()) {
-    const Batch like = source_.Make(step, 0);
-    return {like.images.narrow(0, 0, 0), like.labels.narrow(0, 0, 0)};
-  }
+  if (micro_batches.empty()) return source_.Empty(step);
   std::vector<at::Tensor> images, labels;
   datasets::SampleSum gathered;
   for (int64_t micro_batch = micro_batches.begin; micro_batch < micro_batches.end; ++micro_batch) {

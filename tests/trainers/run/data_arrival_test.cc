@@ -335,6 +335,14 @@ TEST_F(DataArrivalTest, WhatWasHereBeforeIsNotWaitedFor) {
   EXPECT_TRUE(test_->has(0));
 }
 
+/// Nor with --sync_bn, where it has a part in the others' sums.
+TEST_F(DataArrivalTest, AWorkerWithoutMicroBatchesWaitsForNothing) {
+  const auto at_once = [] { return absl::UnavailableError("it waits"); };
+  EXPECT_TRUE(arrival_->AwaitFirst(0, 4, 5, /*warm_up=*/false, at_once).ok());
+  for (int64_t step = 0; step < 5; ++step) EXPECT_TRUE(arrival_->AwaitStep(step, 4, 5, at_once).ok()) << step;
+  EXPECT_EQ(Here(), 0);
+}
+
 TEST_F(DataArrivalTest, AWaitEndsWithTheErrorOfWhoLooks) {
   const absl::Status ended =
       arrival_->AwaitImages(*test_, 1, [] { return absl::UnavailableError("the group is no more"); });

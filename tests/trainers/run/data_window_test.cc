@@ -49,9 +49,6 @@ TEST(DataBoundsTest, WorkersOfANodeShareASmallerCache) {
   const int64_t each = (50 * kShard - kShard / 2) / 2;
   EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(50)), (DataBounds{.ahead = each, .hold = each}));
   EXPECT_EQ(*BoundsOf("u", SetOf(100), Needs(50, 4)), (DataBounds{.ahead = 2 * kShard, .hold = each}));
-  DataNeeds same = Needs(50, 4);
-  same.each_needs_all = true;
-  EXPECT_EQ(*BoundsOf("u", SetOf(100), same), (DataBounds{.ahead = 4 * kShard, .hold = 2 * each}));
 }
 
 TEST(DataBoundsTest, ACacheThatCannotHoldWhatIsNeededAtATimeIsRefusedWithTheWaysOut) {

@@ -1,6 +1,8 @@
 #include "trainers/step/train_step.h"
 
 #include <limits>
+#include <memory>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -76,6 +78,48 @@ TEST(Step, UpdatesByTheMeanOverAllSamplesAtAnyWorldSize) {
       EXPECT_FLOAT_EQ(second->loss, 3 * 0.7f);
       EXPECT_EQ(second->correct, 0) << "the second column is larger now";
     });
+  }
+}
+
+/// Remembers what was asked for.
+class AskedNumbers : public Numbers {
+ public:
+  Batch Make(int64_t step, int64_t micro_batch) override {
+    asked_.insert(micro_batch);
+    return Numbers::Make(step, micro_batch);
+  }
+  Batch Empty(int64_t) override { return {at::empty({0, 1}), at::empty({0}, at::kLong)}; }
+  const std::set<int64_t>& asked() const { return asked_; }
+
+ private:
+  std::set<int64_t> asked_;
+};
+
+/// Of data that come while it trains the others may not be there. Groups of one have rounds without samples
+/// for those who have fewer than others, or none.
+TEST(Step, InSynchronisedRoundsAWorkerTakesTheSamplesOfItsOwnMicroBatchesAlone) {
+  for (const int world : {1, 2, 3, 6}) {
+    for (const int64_t group_of : {1, 2, 4}) {
+      SCOPED_TRACE(absl::StrCat(world, " workers, groups of ", group_of));
+      RunRanks(world, [&](int rank, const collectives::ProcessGroup& group) {
+        const auto net = std::make_shared<Scale>();
+        ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
+        AskedNumbers source;
+        TrainState state(*net, {});
+        DataParallel dp(state.trained(), group);
+        TrainStep runner(task, source, dp, state, {.sync_micro_batches = group_of});
+        const auto result = runner.Run(0, rank, world, 0.1);
+        ASSERT_TRUE(result.ok()) << result.status();
+        EXPECT_FLOAT_EQ(result->loss, 3);
+        EXPECT_FLOAT_EQ(net->weight[0][0].item<float>(), 0.7f);
+        std::set<int64_t> own;
+        const MicroBatchRange range = MicroBatchesOf(source.micro_batches(), rank, world);
+        for (int64_t v = range.begin; v < range.end; ++v) {
+          if (source.SamplesInMicroBatch(0, v) > 0) own.insert(v);
+        }
+        EXPECT_EQ(source.asked(), own) << "rank " << rank;
+      });
+    }
   }
 }
 
