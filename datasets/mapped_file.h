@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
@@ -24,6 +25,9 @@ class MappedFile {
   ~MappedFile();
 
   absl::Span<const uint8_t> bytes() const { return bytes_; }
+  /// Maps the file at `path`, which holds the same bytes, to where this one is: whoever reads on any thread
+  /// reads that one from now on. kDataLoss: it has another size.
+  absl::Status Replace(const std::string& path) const;
   /// Asks the kernel to read a part of some mapping and does not wait for it; that it may not is no error.
   static void WillNeed(absl::Span<const uint8_t> part);
 

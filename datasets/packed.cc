@@ -114,6 +114,7 @@ struct PackedSplit::State {
     MT_CHECK(i >= 0 && i < size) << "image " << i << " of " << size;
     return static_cast<size_t>(std::upper_bound(firsts.begin(), firsts.end(), i) - firsts.begin()) - 1;
   }
+  std::string PathOf(size_t number) const { return absl::StrCat(root, "/", ShardFile(name, number)); }
   bool Has(size_t number) const { return here[number].load(std::memory_order_acquire) != nullptr; }
   const Shard& ShardAt(size_t number) const {
     const Shard* const shard = here[number].load(std::memory_order_acquire);
@@ -124,7 +125,7 @@ struct PackedSplit::State {
   absl::Status Add(size_t number, bool verify) {
     MT_CHECK(number < here.size()) << number << " of " << here.size();
     if (Has(number)) return absl::OkStatus();
-    const std::string path = absl::StrCat(root, "/", ShardFile(name, number));
+    const std::string path = PathOf(number);
     auto shard = OpenShard(path, index, index.splits.at(name).shards[number], verify);
     if (!shard.ok()) return Annotate(absl::DataLossError(shard.status().message()), path);
     const MutexLock lock(mutex);
@@ -132,6 +133,13 @@ struct PackedSplit::State {
     here[number].store(shards[number].get(), std::memory_order_release);
     --missing;
     return absl::OkStatus();
+  }
+
+  absl::Status Replace(size_t number) {
+    const MutexLock lock(mutex);
+    if (shards.at(number) == nullptr) return absl::OkStatus();
+    const absl::Status replaced = shards[number]->file.Replace(PathOf(number));
+    return replaced.ok() ? replaced : absl::DataLossError(replaced.message());
   }
 
   bool Drop(size_t number) {
@@ -199,6 +207,8 @@ absl::StatusOr<PackedSplit> PackedSplit::OpenIndex(const std::string& root, cons
 }
 
 absl::Status PackedSplit::Add(size_t number) { return state_->Add(number, /*verify=*/false); }
+
+absl::Status PackedSplit::Replace(size_t number) { return state_->Replace(number); }
 
 bool PackedSplit::Drop(size_t number) {
   MT_CHECK(state_->comes_and_goes) << name() << " was opened as a whole";

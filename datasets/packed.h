@@ -31,6 +31,9 @@ class PackedSplit {
   /// Unmaps shard `number`, which may be added again; false: somebody holds it, it stays. REQUIRES:
   /// OpenIndex; others look at its images only while they hold them. The thread of Add.
   bool Drop(size_t number);
+  /// Another copy of shard `number` is in its place, with the same bytes: it is read from now on, also by who
+  /// holds it; nothing where the shard was not added. kDataLoss as Open. The thread of Add.
+  absl::Status Replace(size_t number);
   /// Keeps shards from being dropped.
   using Held = std::vector<std::shared_ptr<const void>>;
   /// Of all these images; nothing where one is not there.

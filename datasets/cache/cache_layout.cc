@@ -105,6 +105,11 @@ std::optional<UniqueFd> HoldShard(const std::string& path, const ShardEntry& ent
   return fd;
 }
 
+bool IsUntouched(const UniqueFd& held, const ShardEntry& entry) {
+  struct stat info {};
+  return fstat(held.get(), &info) == 0 && Fits(info, entry);
+}
+
 bool EvictShard(const std::string& path) {
   // NFS locks alone only what may be written to.
   const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));

@@ -33,6 +33,8 @@ absl::Status MarkVerified(const std::string& path, const ShardEntry& entry);
 
 /// A shared lock on the verified shard, nothing when it is not there; it counts as used now.
 std::optional<UniqueFd> HoldShard(const std::string& path, const ShardEntry& entry);
+/// Whether what is held is as it was verified.
+bool IsUntouched(const UniqueFd& held, const ShardEntry& entry);
 /// Removes the file unless somebody holds it. True: it is gone.
 bool EvictShard(const std::string& path);
 

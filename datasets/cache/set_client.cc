@@ -289,8 +289,27 @@ std::vector<std::string> SetClient::Collect() {
   return held;
 }
 
+std::vector<std::string> SetClient::Damaged(const std::set<std::string>& files) {
+  std::vector<std::string> damaged;
+  for (const std::string& file : files) {
+    const auto held = held_.find(file);
+    if (held != held_.end() && !IsUntouched(held->second, entries_.at(file))) {
+      log::Warning(folder_, "/", file, " has been written to while it is in use: it is fetched again");
+      damaged_.try_emplace(file, std::move(held->second));  // what is mapped is the first one
+      held_.erase(held);
+    }
+    if (damaged_.count(file) != 0) damaged.push_back(file);
+  }
+  return damaged;
+}
+
+void SetClient::ForgetDamaged(const std::vector<std::string>& files) {
+  for (const std::string& file : files) damaged_.erase(file);
+}
+
 void SetClient::Release(const std::vector<std::string>& files) {
   for (const std::string& file : files) held_.erase(file);
+  ForgetDamaged(files);
 }
 
 }  // namespace mtrun::datasets

@@ -56,6 +56,11 @@ class SetClient {
   /// Of the files that were wanted those that have come since and are held from now on. Waits for nothing:
   /// what keeps the others is for Await to say.
   std::vector<std::string> Collect();
+  /// Of these files those that have been written to since they were held. Another copy of them is to be
+  /// waited for; the damaged one stays as it is, for who has it mapped, until ForgetDamaged. They are named
+  /// again until then.
+  std::vector<std::string> Damaged(const std::set<std::string>& files);
+  void ForgetDamaged(const std::vector<std::string>& files);
   /// Gives files back: they may be evicted.
   void Release(const std::vector<std::string>& files);
 
@@ -84,7 +89,7 @@ class SetClient {
   std::vector<std::string> wanted_;
   std::set<std::string> here_;  // files that were said to be there, not looked at yet
   bool collects_ = true;        // false: something is wrong that the next Await will say
-  std::map<std::string, UniqueFd> held_;
+  std::map<std::string, UniqueFd> held_, damaged_;
 };
 
 }  // namespace mtrun::datasets

@@ -20,6 +20,22 @@ TEST(MappedFileTest, MapsBytesThatSurviveMoves) {
   EXPECT_EQ(std::string(moved.bytes().begin(), moved.bytes().end()), "other");
 }
 
+TEST(MappedFileTest, AnotherFileTakesItsPlaceUnderWhoReads) {
+  const test::TempFolder folder;
+  test::Write(folder / "a", "hello");
+  test::Write(folder / "b", "other");
+  test::Write(folder / "longer", "longer");
+  const auto file = MappedFile::Open(folder / "a");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const absl::Span<const uint8_t> seen = file->bytes();
+  EXPECT_TRUE(absl::IsDataLoss(file->Replace(folder / "longer")));
+  EXPECT_TRUE(absl::IsNotFound(file->Replace(folder / "none")));
+  EXPECT_EQ(std::string(seen.begin(), seen.end()), "hello");
+  ASSERT_TRUE(file->Replace(folder / "b").ok());
+  EXPECT_EQ(std::string(seen.begin(), seen.end()), "other");
+  EXPECT_EQ(file->bytes().data(), seen.data());
+}
+
 TEST(MappedFileTest, AnEmptyFileHasNoBytes) {
   const test::TempFolder folder;
   test::Write(folder / "a", "");

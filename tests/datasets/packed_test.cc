@@ -137,6 +137,31 @@ TEST_F(PackedTest, AShardIsDroppedUnlessSomebodyHoldsIt) {
   EXPECT_TRUE(whole->Hold({0, 4}).has_value());
 }
 
+TEST_F(PackedTest, AnotherCopyOfAShardIsReadAlsoByWhoHoldsIt) {
+  auto split = PackedSplit::OpenIndex(root_, "train");
+  ASSERT_TRUE(split.ok()) << split.status();
+  ASSERT_TRUE(split->Add(1).ok());
+  const auto held = split->Hold({2});
+  const absl::Span<const uint8_t> seen = split->image(2);
+  const std::string bytes = test::Read(shard_);
+  const auto copy = [&](const std::string& of) {  // at the same place, another file
+    test::Write(folder_ / "copy", of);
+    fs::rename(folder_ / "copy", shard_);
+  };
+  copy(std::string(bytes.size(), 'x'));
+  ASSERT_TRUE(split->Replace(1).ok());
+  EXPECT_EQ(seen[0], 'x');
+  copy(bytes);
+  ASSERT_TRUE(split->Replace(1).ok());
+  EXPECT_THAT(seen, testing::Each(20));
+  copy(bytes + "more");
+  const absl::Status other = split->Replace(1);
+  EXPECT_TRUE(absl::IsDataLoss(other)) << other;
+  EXPECT_THAT(seen, testing::Each(20));
+  EXPECT_TRUE(split->Replace(0).ok()) << "it was not added";
+  EXPECT_FALSE(split->has(0));
+}
+
 TEST_F(PackedTest, AnImageThatIsNotHereEndsTheProgramAndNotSilently) {
   const auto split = PackedSplit::OpenIndex(root_, "train");
   ASSERT_TRUE(split.ok());

@@ -17,6 +17,8 @@ using datasets::SetClient;
 constexpr int64_t kFirstSteps = 2;
 // What is needed next changes with every step, by little.
 constexpr Duration kLookEvery = std::chrono::seconds(1);
+// Whether what a step reads is as it was verified. A stamp may lie on another machine.
+constexpr Duration kCheckEvery = std::chrono::seconds(1);
 
 datasets::StreamShards ShardsOf(const PackedSplit& train, const DataArrival::Order& order) {
   return {train.shard_counts(), order.window};
@@ -116,9 +118,16 @@ absl::Status DataArrival::AwaitFirst(int64_t step, int rank, int world_size, boo
 }
 
 absl::Status DataArrival::AwaitStep(int64_t step, int rank, int world_size, const Watch& watch) {
-  if (missing_.empty() && bounds_.keeps_all()) return absl::OkStatus();
-  MT_RETURN_IF_ERROR(Add(client_.Collect()));
+  const bool all_here = missing_.empty() && bounds_.keeps_all();
+  const bool checks = MonotonicNow() - checked_ >= kCheckEvery;
+  if (all_here && !checks) return absl::OkStatus();
   const std::set<std::string> files = FilesOf(step, OwnOf(rank, world_size));
+  if (checks) {
+    checked_ = MonotonicNow();
+    MT_RETURN_IF_ERROR(ReplaceDamaged(files, watch));
+  }
+  if (all_here) return absl::OkStatus();
+  MT_RETURN_IF_ERROR(Add(client_.Collect()));
   const auto is_missing = [this](const std::string& file) { return missing_.count(file) != 0; };
   const bool waits = std::any_of(files.begin(), files.end(), is_missing);
   if (waits || MonotonicNow() - looked_ >= kLookEvery) MT_RETURN_IF_ERROR(Follow(step, rank, world_size));
@@ -129,6 +138,7 @@ absl::Status DataArrival::AwaitImages(const PackedSplit& split, int64_t size, co
   std::set<std::string> files;
   for (size_t i = 0; size > 0 && i <= split.shard_of(size - 1); ++i)
     files.insert(datasets::ShardFile(split.name(), i));
+  MT_RETURN_IF_ERROR(ReplaceDamaged(files, watch));
   return Await(files, watch);
 }
 
@@ -142,8 +152,13 @@ absl::Status DataArrival::Await(const std::set<std::string>& files, const Watch&
     if (missing_.count(file) != 0) needed.push_back(file);
   }
   if (needed.empty()) return absl::OkStatus();
+  MT_RETURN_IF_ERROR(AwaitHeld(needed, watch));
+  return Add(needed);
+}
+
+absl::Status DataArrival::AwaitHeld(const std::vector<std::string>& files, const Watch& watch) {
   const TimePoint began = MonotonicNow();
-  const absl::Status came = client_.Await(needed, [&](const SetClient::Wait& wait) {
+  const absl::Status came = client_.Await(files, [&](const SetClient::Wait& wait) {
     MT_RETURN_IF_ERROR(news_(wait));
     return watch ? watch() : absl::OkStatus();
   });
@@ -151,7 +166,20 @@ absl::Status DataArrival::Await(const std::set<std::string>& files, const Watch&
   waited_ += waited;
   MT_RETURN_IF_ERROR(came);
   news_.Over(waited);
-  return Add(needed);
+  return absl::OkStatus();
+}
+
+/// Somebody writes to the cache, or its disk fails in a way that is seen: no step is made of that any longer
+/// than can be helped. What has been read ahead is not read again.
+absl::Status DataArrival::ReplaceDamaged(const std::set<std::string>& files, const Watch& watch) {
+  const std::vector<std::string> damaged = client_.Damaged(files);
+  if (damaged.empty()) return absl::OkStatus();
+  MT_RETURN_IF_ERROR(AwaitHeld(damaged, watch));
+  for (const std::string& file : damaged) {
+    for (const auto& [split, number] : files_.at(file).shards) MT_RETURN_IF_ERROR(split->Replace(number));
+  }
+  client_.ForgetDamaged(damaged);
+  return absl::OkStatus();
 }
 
 absl::Status DataArrival::Add(const std::vector<std::string>& files) {

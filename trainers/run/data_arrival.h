@@ -45,9 +45,10 @@ class DataArrival {
   /// Follow, and waits for what the first steps need. `warm_up`: so does one before them, on the first
   /// micro-batch of all.
   absl::Status AwaitFirst(int64_t step, int rank, int world_size, bool warm_up, const Watch& watch);
-  /// Until the images of this worker's part of a step are there; at once where they are.
+  /// Until the images of this worker's part of a step are there; at once where they are. Now and then whether
+  /// they still are as they came, too: what somebody has written to is fetched again.
   absl::Status AwaitStep(int64_t step, int rank, int world_size, const Watch& watch);
-  /// Until the first `size` images of one of the splits are.
+  /// Until the first `size` images of one of the splits are, as they came.
   absl::Status AwaitImages(const datasets::PackedSplit& split, int64_t size, const Watch& watch);
   /// Until all are. REQUIRES: the cache holds all of the set.
   absl::Status AwaitAll(const Watch& watch);
@@ -66,6 +67,8 @@ class DataArrival {
   std::set<std::string> FirstFiles(int64_t step, int rank, int world_size) const;
   std::vector<NeededFile> InOrderOfNeed(int64_t step, int rank, int world_size) const;
   absl::Status Await(const std::set<std::string>& files, const Watch& watch);
+  absl::Status AwaitHeld(const std::vector<std::string>& files, const Watch& watch);
+  absl::Status ReplaceDamaged(const std::set<std::string>& files, const Watch& watch);
   absl::Status Add(const std::vector<std::string>& files);
   void DropAllBut(const std::set<std::string>& keep);
 
@@ -77,7 +80,8 @@ class DataArrival {
   const datasets::StreamOrder order_;
   std::map<std::string, File> files_;
   std::set<std::string> missing_;
-  TimePoint looked_{};  // at what is needed next
+  TimePoint looked_{};   // at what is needed next
+  TimePoint checked_{};  // whether it is damaged
   DataNews news_;
   Duration waited_{};
 };

@@ -1,8 +1,6 @@
 #include "trainers/run/data_arrival.h"
 
-#include <poll.h>
-
-#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <set>
 #include <thread>
@@ -10,119 +8,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/strings/str_cat.h"
-#include "base/mutex.h"
-#include "base/posix.h"
+#include "base/clock.h"
 #include "datasets/cache/cache_layout.h"
 #include "datasets/packed_writer.h"
-#include "datasets/remote/cached_set.h"
-#include "datasets/remote/fetcher_door.h"
 #include "tests/support/program.h"
+#include "tests/trainers/support/fake_fetcher.h"
 
 namespace mtrun::trainers {
 namespace {
 
-namespace fs = std::filesystem;
-namespace fetch = datasets::fetch;
 using datasets::PackedSplit;
 using ::testing::ElementsAreArray;
-
-/// The fetcher of a cache, which brings what the test lets through. Its methods are for any thread.
-class FakeFetcher {
- public:
-  FakeFetcher(std::string cache, std::string set) : cache_(std::move(cache)), set_(std::move(set)) {
-    thread_ = std::thread([this] { Run(); });
-  }
-  ~FakeFetcher() {
-    {
-      const MutexLock lock(mutex_);
-      ends_ = true;
-    }
-    thread_.join();
-  }
-  void Let(const std::vector<std::string>& files) {
-    const MutexLock lock(mutex_);
-    let_.insert(let_.end(), files.begin(), files.end());
-  }
-  /// From now on the cache holds so many bytes: what is wanted comes where there is room for it.
-  void Bound(int64_t bytes) {
-    const MutexLock lock(mutex_);
-    bound_ = bytes;
-  }
-  /// Whoever wants this file is told that it cannot be had.
-  void Refuse(const std::string& file) {
-    const MutexLock lock(mutex_);
-    refused_ = file;
-  }
-  std::vector<std::vector<std::string>> wants() const {
-    const MutexLock lock(mutex_);
-    return wants_;
-  }
-
- private:
-  void Run() {
-    auto door = datasets::FetcherDoor::Open(cache_);
-    ASSERT_TRUE(door.ok()) << door.status();
-    while (true) {
-      std::vector<pollfd> waits = door->Waits();
-      poll(waits.data(), waits.size(), 5);
-      for (const auto& news : door->Hear()) Answer(*door, news);
-      const MutexLock lock(mutex_);
-      if (ends_) return door->Close();
-      for (const std::string& file : std::exchange(let_, {})) Bring(*door, file);
-      if (bound_ > 0 && !wants_.empty()) BringWhatFits(*door, wants_.back());
-    }
-  }
-  void Answer(datasets::FetcherDoor& door, const datasets::FetcherDoor::News& news) {
-    if (!news.message) return;
-    client_ = news.client;
-    if (std::holds_alternative<fetch::Open>(*news.message)) {
-      auto made = datasets::CachedSet::Make(cache_, support::ReadText(set_ + "/index.json"));
-      ASSERT_TRUE(made.ok()) << made.status();
-      copy_.emplace(*std::move(made));
-      door.Send(client_, fetch::Opened{copy_->digest()});
-    }
-    const auto* want = std::get_if<fetch::Want>(&*news.message);
-    if (want == nullptr) return;
-    const MutexLock lock(mutex_);
-    wants_.push_back(want->files);
-    for (const std::string& file : want->files) {
-      if (file == refused_) door.Send(client_, fetch::Failed{file + " is not there"});
-      if (copy_->Has(file)) door.Send(client_, fetch::Here{file});
-    }
-  }
-  void Bring(datasets::FetcherDoor& door, const std::string& file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const std::string to = copy_->PathOf(file);
-    fs::create_directories(fs::path(to).parent_path());
-    fs::copy_file(set_ + "/" + file, to, fs::copy_options::skip_existing);
-    EXPECT_TRUE(datasets::MarkVerified(to, *copy_->Find(file)).ok());
-    door.Send(client_, fetch::Here{file});
-  }
-
-  void BringWhatFits(datasets::FetcherDoor& door, const std::vector<std::string>& wanted)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    std::set<std::string> keep;
-    for (const std::string& file : wanted) keep.insert(copy_->PathOf(file));
-    for (const std::string& file : wanted) {
-      if (copy_->Has(file)) continue;
-      const absl::Status room =
-          datasets::MakeRoom(cache_, copy_->Find(file)->bytes, bound_, /*full=*/false,
-                             [&](const std::string& path) { return keep.count(path) == 0; });
-      if (room.ok()) Bring(door, file);
-    }
-  }
-
-  const std::string cache_, set_;
-  int64_t client_ = 0;                       // of the thread alone, as the next one
-  std::optional<datasets::CachedSet> copy_;  // the set as far as it is in the cache
-  mutable Mutex mutex_;
-  std::vector<std::string> let_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::vector<std::string>> wants_ ABSL_GUARDED_BY(mutex_);
-  std::string refused_ ABSL_GUARDED_BY(mutex_);
-  int64_t bound_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
-};
+using testing::FakeFetcher;
 
 /// 40 images in shards of two, 5 steps of 8 in micro-batches of 2; another split of one shard.
 class DataArrivalTest : public ::testing::Test {
@@ -333,6 +230,55 @@ TEST_F(DataArrivalTest, WhatWasHereBeforeIsNotWaitedFor) {
   ASSERT_TRUE(arrival_->AwaitAll(nullptr).ok());
   EXPECT_EQ(Here(), 40);
   EXPECT_TRUE(test_->has(0));
+}
+
+/// Images are three bytes of 7.
+class DamagedWhileHeldTest : public DataArrivalTest {
+ protected:
+  void SetUp() override {
+    DataArrivalTest::SetUp();
+    for (const auto& [file, entry] : datasets::ShardsOf(client_.index())) all_.push_back(file);
+    fetcher_->Let(all_);
+    ASSERT_TRUE(arrival_->AwaitAll(nullptr).ok());
+    arrival_->TakeWaited();
+  }
+  void Damage(int64_t id) {
+    const std::string path =
+        client_.folder() + "/" + datasets::ShardFile("train", static_cast<size_t>(train_->shard_of(id)));
+    const size_t images = support::ReadText(path).find(std::string(6, 7));
+    ASSERT_NE(images, std::string::npos);
+    std::fstream(path).seekp(static_cast<std::streamoff>(images)).write("damage", 6);
+    ASSERT_NE(train_->image(id)[0], 7) << "it is mapped";
+  }
+  std::vector<std::string> all_;
+};
+
+TEST_F(DamagedWhileHeldTest, AnEvaluationWaitsForAnotherCopy) {
+  const auto held = train_->Hold(std::vector<int64_t>{0});
+  const uint8_t* const seen = train_->image(0).data();
+  Damage(0);
+  const absl::Status ended =
+      arrival_->AwaitImages(*train_, 2, [] { return absl::UnavailableError("the group is no more"); });
+  EXPECT_TRUE(absl::IsUnavailable(ended)) << ended;
+  EXPECT_NE(*seen, 7);
+  const absl::Status came = arrival_->AwaitImages(*train_, 2, [&] {
+    fetcher_->Let({all_.front()});
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(came.ok()) << came;
+  EXPECT_EQ(*seen, 7) << "also for who reads it meanwhile";
+  EXPECT_EQ(train_->image(0).data(), seen);
+  EXPECT_GT(arrival_->TakeWaited(), Duration::zero());
+}
+
+TEST_F(DamagedWhileHeldTest, AStepSoonTakesAnotherCopy) {
+  const int64_t id = IdsOf(0).front();
+  Damage(id);
+  fetcher_->Let(all_);
+  const TimePoint patience = MonotonicNow() + std::chrono::seconds(20);
+  while (train_->image(id)[0] != 7 && MonotonicNow() < patience)
+    ASSERT_TRUE(arrival_->AwaitStep(0, 0, 2, nullptr).ok());
+  EXPECT_EQ(train_->image(id)[0], 7);
 }
 
 /// Nor with --sync_bn, where it has a part in the others' sums.
