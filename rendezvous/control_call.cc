@@ -32,6 +32,8 @@ std::string Describe(const Requester& by) {
 std::string Describe(const ControlCall& call) {
   const std::string by = absl::StrCat(" by ", Describe(call.by));
   if (call.call == ControlCall::kDrain) return absl::StrCat(call.node, " is asked to leave", by);
+  if (call.call == ControlCall::kEvict && call.age > Duration::zero())
+    return absl::StrCat(call.node, " was evicted ", HumanDuration(call.age), " ago", by);
   if (call.call == ControlCall::kEvict) return absl::StrCat(call.node, " is evicted", by);
   if (call.call == ControlCall::kStop)
     return absl::StrCat("the job is stopped", by,

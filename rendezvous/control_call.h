@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/clock.h"
 #include "rendezvous/fields.h"
 
 namespace mtrun::rendezvous {
@@ -34,6 +35,7 @@ struct ControlCall {
   bool checkpoint = false;  // stop: all nodes leave together, so that trainers save
   bool leave = false;       // the node that reads this leaves
   Requester by = {};
+  Duration age = Duration::zero();  // since it was asked, where the node was not there then
   bool operator==(const ControlCall&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -42,6 +44,7 @@ struct ControlCall {
     field("checkpoint", self.checkpoint);
     field("leave", self.leave);
     field("by", self.by);
+    field("age", self.age, Range{0, kMaxNanoseconds});
   }
 };
 
@@ -50,7 +53,8 @@ Requester Cleaned(const Requester& told, const std::string& address);
 
 /// "anna@login1 (pid 4711, from 10.0.0.7:4242)"; of who says nothing "an operator (from 10.0.0.7:4242)".
 std::string Describe(const Requester& by);
-/// "node3 is asked to leave by anna@login1 (pid 4711, from 10.0.0.7:4242)".
+/// "node3 is asked to leave by anna@login1 (pid 4711, from 10.0.0.7:4242)"; with an age "node3 was evicted
+/// 12 s ago by ...".
 std::string Describe(const ControlCall& call);
 
 }  // namespace mtrun::rendezvous

@@ -1,6 +1,9 @@
 #include "rendezvous/control_news.h"
 
+#include <algorithm>
 #include <csignal>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -26,7 +29,33 @@ void ControlNews::Tell(const ControlCall& call, const std::string& leaves, const
   }
 }
 
-void ControlNews::OnOpened(const std::string& node_id, EffectList* effects) {
+ControlCall ControlNews::NewsOf(const Evicted& evicted, TimePoint now) {
+  ControlCall news = evicted.call;
+  news.age = now - evicted.at;
+  return news;
+}
+
+void ControlNews::OnEvicted(const std::string& node_id, const ControlCall& call, TimePoint now) {
+  evicted_.insert_or_assign(node_id, Evicted{call, now});
+  if (evicted_.size() <= kMostEvicted) return;
+  evicted_.erase(std::min_element(evicted_.begin(), evicted_.end(),
+                                  [](const auto& a, const auto& b) { return a.second.at < b.second.at; }));
+}
+
+void ControlNews::OnGone(const std::string& node_id) {
+  told_.erase(node_id);
+  if (const auto evicted = evicted_.find(node_id); evicted != evicted_.end()) evicted->second.told = false;
+}
+
+std::string ControlNews::WhyOut(const std::string& node_id, TimePoint now) const {
+  const auto evicted = evicted_.find(node_id);
+  return evicted == evicted_.end() ? "" : rendezvous::Describe(NewsOf(evicted->second, now));
+}
+
+void ControlNews::OnOpened(const std::string& node_id, TimePoint now, EffectList* effects) {
+  const auto evicted = evicted_.find(node_id);
+  if (evicted != evicted_.end() && !std::exchange(evicted->second.told, true))
+    effects->Send(node_id, NewsOf(evicted->second, now));
   if (all_leave_ && told_.insert(node_id).second) effects->Send(node_id, *all_leave_);
 }
 
@@ -36,7 +65,11 @@ JobOutcome ControlNews::OutcomeOfLast(const std::string& what) const {
 }
 
 std::string ControlNews::Describe() const {
-  return all_leave_ ? absl::StrCat("all are to leave; told: ", absl::StrJoin(told_, ", ")) : "";
+  std::vector<std::string> parts;
+  if (all_leave_) parts.push_back(absl::StrCat("all are to leave; told: ", absl::StrJoin(told_, ", ")));
+  for (const auto& [node_id, evicted] : evicted_)
+    parts.push_back(absl::StrCat(evicted.call.node, " is evicted"));
+  return absl::StrJoin(parts, "; ");
 }
 
 }  // namespace mtrun::rendezvous

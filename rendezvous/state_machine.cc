@@ -103,7 +103,7 @@ void JobMachine::OnOpened(const std::string& node_id, const StreamOpened& event,
     if (event.last) node.knows = event.last->generation;
   });
   if (event.last) HearOf(*event.last, node_id, now);
-  control_.OnOpened(node_id, &effects_);
+  control_.OnOpened(node_id, now, &effects_);
   // What was sent to a node that had no session yet was lost.
   if (!roster_.Find(node_id)->expected) return;
   roster_.Change(node_id, [](RosterNode& node) { node.expected = false; });
@@ -220,6 +220,7 @@ void JobMachine::OnFreshOffer(const std::string& node_id, const Offer& offer, co
   const Member* member = generation_.FindLast(node_id);
   if (member != nullptr && roster_.Find(node_id)->confirmed && seen < generation_.id()) return;
   roster_.TakeOffer(node_id, offer);
+  control_.OnReady(node_id);
   roster_.Change(node_id, [&](RosterNode& node) {
     // Lost meanwhile, and here again: its workers may still end their step, and do before they enter the next
     // generation. So that one of a generation that ended gracefully is in the next one its members come
@@ -258,10 +259,8 @@ void JobMachine::OnHeldGeneration(const std::string& node_id, const Offer& offer
     // A survivor that came late: the next generation waits until it is ready too.
     if (!outcome_ && !generation_.running() && is_last && member != nullptr) node.place = member->node_rank;
   });
-  effects_.Send(
-      node_id,
-      GenerationDissolved{*offer.holds, absl::StrCat("the job has left ", rendezvous::Describe(*offer.holds)),
-                          budget_.count(), budget_.refunded()});
+  effects_.Send(node_id, GenerationDissolved{*offer.holds, WhyOver(node_id, *offer.holds, now),
+                                             budget_.count(), budget_.refunded()});
 }
 
 // ---- reports ----

@@ -152,7 +152,10 @@ class JobMachine {
   void OnSteps(int64_t step);
   void OnFinished(const std::string& node_id, bool final);
   void OnLeaving(const std::string& node_id, const Leaving& leaving, TimePoint now);
-  void OnControl(const ControlAsked& asked, TimePoint now);  // state_machine_control.cc
+
+  // What is asked from outside (state_machine_control.cc).
+  void OnControl(const ControlAsked& asked, TimePoint now);
+  std::string WhyOver(const std::string& node_id, const Generation& held, TimePoint now) const;
 
   // Decisions (state_machine_decisions.cc).
   void Settle(TimePoint now);

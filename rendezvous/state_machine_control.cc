@@ -18,10 +18,16 @@ void JobMachine::OnControl(const ControlAsked& asked, TimePoint now) {
   if (evict) {
     generation_.RuleOut();
     departures_.OnEvicted(asked.node_id);
+    control_.OnEvicted(asked.node_id, call, now);
     if (node != nullptr) Lose(asked.node_id, absl::StrCat(kEvictedBy, rendezvous::Describe(call.by)));
   } else if (call.call == ControlCall::kStop && !call.checkpoint) {
     End(StoppedOutcome(call), now);
   }
+}
+
+std::string JobMachine::WhyOver(const std::string& node_id, const Generation& held, TimePoint now) const {
+  const std::string evicted = control_.WhyOut(node_id, now);
+  return evicted.empty() ? absl::StrCat("the job has left ", rendezvous::Describe(held)) : evicted;
 }
 
 }  // namespace mtrun::rendezvous

@@ -67,6 +67,7 @@ Record Make(const rendezvous::ControlCall& e) {
       {"by", {{"user", e.by.user}, {"host", e.by.host}, {"pid", e.by.pid}, {"address", e.by.address}}}};
   if (!e.node.empty()) record["node"] = e.node;
   if (e.call == rendezvous::ControlCall::kStop) record["checkpoint"] = e.checkpoint;
+  if (e.age > Duration::zero()) record["age_s"] = ToSeconds(e.age);
   return record;
 }
 Record Make(const rendezvous::Refused& e) { return json{{"event", "refused"}, {"reason", e.reason}}; }

@@ -3,10 +3,12 @@
 #include <thread>
 
 #include "tests/e2e/cluster.h"
+#include "tests/e2e/event_log.h"
 
 namespace mtrun::e2e {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using Clock = std::chrono::steady_clock;
@@ -68,6 +70,8 @@ TEST_F(LeaseTest, ASilentMemberKeepsItsGenerationUntilItsLeaseEnds) {
 }
 
 TEST_F(LeaseTest, AnOperatorsWordEndsTheWaitForAMember) {
+  const std::string events = folder_.File("events");
+  toy_.insert(toy_.begin(), {"--event_log", events});
   StartBoth(",fence_timeout=never");
   const auto [connected, connected_status] = Evict(0, "node1");
   EXPECT_THAT(connected, HasSubstr("node1 is connected"));
@@ -87,10 +91,20 @@ TEST_F(LeaseTest, AnOperatorsWordEndsTheWaitForAMember) {
   ASSERT_TRUE(Runs(*spare_, 2));
   EXPECT_TRUE(service_->WaitForLine("node1 is evicted by ", kSoon)) << service_->Text();
 
-  // It was alive all the time: its generation is over, and it does no harm.
+  // It was alive all the time: it hears who has evicted it, its generation is over, and it does no harm.
   ASSERT_TRUE(network_->SetLink(1, true).ok());
-  EXPECT_TRUE(member_->WaitForLine("generation 1 ended: the job has left generation 1", kSoon))
-      << member_->Text();
+  const auto told = member_->WaitForLine("generation 1 ended: node1 was evicted ", kSoon);
+  ASSERT_TRUE(told.has_value()) << member_->Text();
+  EXPECT_THAT(*told, AllOf(HasSubstr(" ago by "), HasSubstr("@node0 (pid ")));
+  for (const std::string host : {"node1", "node2"}) {
+    const auto calls = CallsIn(events, host);
+    ASSERT_EQ(calls.size(), 1u) << host << "\n" << support::ReadText(events);
+    EXPECT_EQ(calls[0]["call"], "evict");
+    EXPECT_EQ(calls[0]["node"], "node1");
+    EXPECT_EQ(calls[0]["by"]["host"], "node0");
+    EXPECT_GT(calls[0]["by"]["pid"].get<int>(), 0);
+    EXPECT_EQ(calls[0].contains("age_s"), host == "node1") << "it was not there then";
+  }
   EXPECT_TRUE(member_->WaitForLine("spare: 1 of at most 1 node runs", kSoon)) << member_->Text();
   EXPECT_THAT(spare_->Text(), Not(HasSubstr("generation 2 ended")));
 }

@@ -111,7 +111,7 @@ TEST_F(TakeoverTest, TheServiceOfAnEvictedMemberIsNotWaitedFor) {
   ASSERT_TRUE(Met(*b, 2, 1)) << b->Text();
   // It went on alone, as the operator had ruled out; the newer generation stays.
   ASSERT_TRUE(network_->SetLink(0, true).ok());
-  EXPECT_TRUE(a->WaitForLine("the job has left generation 1", kSoon)) << a->Text();
+  EXPECT_TRUE(a->WaitForLine("generation 1 ended: node0 was evicted ", kSoon)) << a->Text();
   EXPECT_TRUE(a->WaitForLine("spare: 1 of at most 1 node runs", kSoon)) << a->Text();
 }
 

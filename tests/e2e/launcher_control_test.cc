@@ -1,9 +1,8 @@
 // Calls to a running job from outside: who asks, what the nodes do, and what is said of it.
 #include <signal.h>
 
-#include "absl/strings/str_split.h"
 #include "base/posix.h"
-#include "nlohmann/json.hpp"
+#include "tests/e2e/event_log.h"
 #include "tests/e2e/launcher.h"
 
 namespace mtrun::e2e {
@@ -44,13 +43,7 @@ class ControlTest : public LauncherTest {
   }
   /// The records of calls in the event log of that node.
   std::vector<nlohmann::json> CallsAt(int rank) const {
-    std::vector<nlohmann::json> calls;
-    const std::string text = support::ReadText(folder_.File(absl::StrCat("events", rank)));
-    for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n', absl::SkipEmpty()))) {
-      const auto record = nlohmann::json::parse(line);
-      if (record["event"] == "control_call") calls.push_back(record);
-    }
-    return calls;
+    return CallsIn(folder_.File(absl::StrCat("events", rank)));
   }
   /// "@host (pid 4711, from 127.0.0.1:": who asks in these tests.
   static std::string Me() { return absl::StrCat("@", HostName(), " (pid "); }
@@ -153,10 +146,18 @@ TEST_F(ControlTest, AStopWithACheckpointLetsAllWorkersLeaveByThemselves) {
   const auto [done, status] = Ask({"--stop", endpoint_, "--checkpoint"});
   EXPECT_EQ(status, 0) << done;
   EXPECT_THAT(done, HasSubstr("2 nodes leave after a step; trainers save"));
-  for (const auto& node : nodes_) {
-    EXPECT_EQ(node->Wait(), 143) << "the job is not complete\n" << node->Text();
-    EXPECT_THAT(node->Text(),
+  for (int rank = 0; rank < 2; ++rank) {
+    Program& node = *nodes_[static_cast<size_t>(rank)];
+    EXPECT_EQ(node.Wait(), 143) << "the job is not complete\n" << node.Text();
+    EXPECT_THAT(node.Text(),
                 AllOf(HasSubstr("trainers save"), HasSubstr("the workers finish their step and leave")));
+    const auto calls = CallsAt(rank);
+    ASSERT_EQ(calls.size(), 1u) << rank;
+    EXPECT_EQ(calls[0]["call"], "stop");
+    EXPECT_EQ(calls[0]["checkpoint"], true);
+    EXPECT_EQ(calls[0]["by"]["host"], HostName());
+    EXPECT_GT(calls[0]["by"]["pid"].get<int>(), 0);
+    EXPECT_FALSE(calls[0]["time"].get<std::string>().empty());
   }
 }
 

@@ -36,6 +36,13 @@ TEST(EventLogTest, ACallFromOutsideSaysWhoAsked) {
             R"("call":"drain","event":"control_call","node":"node2"})");
   const rendezvous::ControlCall stop{.call = rendezvous::ControlCall::kStop, .checkpoint = true};
   EXPECT_EQ((*RecordOf(Event(rendezvous::ServiceEvent(stop))))["checkpoint"], true);
+  const rendezvous::ControlCall evict{.call = rendezvous::ControlCall::kEvict,
+                                      .node = "node2",
+                                      .by = {"anna", "login1", 7, "10.0.0.7:4242"},
+                                      .age = std::chrono::seconds(12)};
+  EXPECT_EQ(RecordOf(Event(rendezvous::ServiceEvent(evict)))->dump(),
+            R"({"age_s":12.0,"by":{"address":"10.0.0.7:4242","host":"login1","pid":7,"user":"anna"},)"
+            R"("call":"evict","event":"control_call","node":"node2"})");
 }
 
 TEST(EventLogTest, GenerationsAreNamedAsTheWorkersKnowThem) {
