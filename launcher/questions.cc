@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <thread>
 
@@ -10,9 +11,12 @@
 #include "base/status_macros.h"
 #include "launcher/top.h"
 #include "rendezvous/control_client.h"
+#include "rendezvous/end_watch.h"
+#include "rendezvous/job_finder.h"
 #include "rendezvous/log_client.h"
 #include "rendezvous/status_client.h"
 #include "rendezvous/status_watch.h"
+#include "rendezvous/unary_call.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -22,9 +26,14 @@ rendezvous::Credentials CredentialsOf(const Options& options) {
   return {options.insecure, {options.token_file, /*weak=*/true}};
 }
 
+rendezvous::JobFinder FinderOf(const Options& options) {
+  return {options.asked, [credentials = CredentialsOf(options)](const std::string& endpoint) {
+            return rendezvous::AskForStatus(endpoint, credentials);
+          }};
+}
+
 absl::Status ShowStatus(const Options& options) {
-  MT_ASSIGN_OR_RETURN(const rendezvous::ServiceStatus status,
-                      rendezvous::AskForStatus(options.asked.front(), CredentialsOf(options)));
+  MT_ASSIGN_OR_RETURN(const rendezvous::ServiceStatus status, FinderOf(options).Find());
   std::cout << (options.json ? rendezvous::StatusJson(status) : rendezvous::StatusTable(status));
   return absl::OkStatus();
 }
@@ -38,40 +47,65 @@ int RowsOfTerminal() {
 
 /// Until the job ends; Ctrl-C ends this process.
 absl::Status WatchStatus(const Options& options) {
+  MT_ASSIGN_OR_RETURN(const std::string token, rendezvous::TokenOf(CredentialsOf(options)));
   rendezvous::StatusWatch watch(options.json, RowsOfTerminal());
-  while (!watch.over()) {
-    const auto status = rendezvous::AskForStatus(options.asked.front(), CredentialsOf(options));
+  rendezvous::JobFinder job = FinderOf(options);
+  rendezvous::EndWatch end(options.insecure, token);
+  while (true) {
+    auto status = job.Find();
+    const absl::Status silence = status.status();
+    if (const auto ended = end.Ended(); ended && !silence.ok()) status = *ended;
     if (status.ok()) {
       std::cout << watch.OnAnswer(*status, MonotonicNow()) << std::flush;
     } else {
-      MT_ASSIGN_OR_RETURN(const std::string end, watch.OnSilence(status.status(), MonotonicNow()));
-      if (!end.empty()) {
-        std::cerr << "mtrun: " << end << std::endl;
-        return absl::OkStatus();
-      }
+      MT_RETURN_IF_ERROR(watch.OnSilence(silence, MonotonicNow()));
     }
-    if (!watch.over()) std::this_thread::sleep_for(rendezvous::StatusWatch::kPause);
+    if (watch.over()) return absl::OkStatus();
+    if (silence.ok() && !job.where().empty()) end.Follow(job.where());
+    std::this_thread::sleep_for(rendezvous::StatusWatch::kPause);
   }
+}
+
+/// A log that is followed comes no more, which is `why`: OK where the job has ended.
+absl::Status EndOfLog(const rendezvous::LogFollower& log, const absl::Status& why,
+                      rendezvous::JobFinder& job) {
+  const absl::StatusOr<rendezvous::ServiceStatus> found = job.Find();
+  if (!found.ok())
+    return rendezvous::LostJobError(HumanDuration(log.silence(MonotonicNow())), found.status());
+  const bool ended = std::all_of(found->jobs.begin(), found->jobs.end(),
+                                 [](const rendezvous::JobView& view) { return view.phase == "ended"; });
+  if (!ended) return why;
+  std::cerr << "mtrun: " << why.message() << std::endl;
   return absl::OkStatus();
 }
 
 /// The worker's standard output to this one's, its standard error likewise.
 absl::Status ShowLogs(const Options& options) {
-  rendezvous::LogFollower log(options.asked_rank);
+  MT_ASSIGN_OR_RETURN(const std::string token, rendezvous::TokenOf(CredentialsOf(options)));
+  rendezvous::LogFollower log(options.asked_rank, rendezvous::ThisProcess());
+  rendezvous::JobFinder job = FinderOf(options);
+  rendezvous::EndWatch end(options.insecure, token);
   for (;;) {
-    const auto part =
-        rendezvous::ReadLog(options.asked, CredentialsOf(options), options.job.job_id, log.next());
+    std::string where;
+    const auto part = rendezvous::ReadLogWith(job.InOrder(), options.insecure, token, options.job.job_id,
+                                              log.next(), &where);
     if (part.ok()) {
       const std::string news = log.OnPart(*part, MonotonicNow());
       if (!news.empty()) std::cerr << "mtrun: " << news << std::endl;
       std::cout << part->out << std::flush;
       std::cerr << part->err << std::flush;
       if (!options.follow) return absl::OkStatus();
+      job.StayWith(where);
+      end.Follow(where);
       if (part->more) continue;
-    } else if (const absl::Status over = log.OnError(part.status(), MonotonicNow()); !over.ok()) {
-      if (!log.begun() || !options.follow) return over;
-      std::cerr << "mtrun: " << over.message() << std::endl;
+    } else if (!log.begun()) {
+      return part.status();
+    } else if (end.Ended()) {
+      const bool told = absl::IsFailedPrecondition(part.status());  // by the service, which is still there
+      std::cerr << "mtrun: " << (told ? part.status().message() : "the job has ended") << std::endl;
       return absl::OkStatus();
+    } else if (const absl::Status over = log.OnError(part.status(), MonotonicNow()); !over.ok()) {
+      return EndOfLog(log, over, job);
     }
     std::this_thread::sleep_for(rendezvous::LogFollower::kPause);
   }
@@ -94,7 +128,7 @@ absl::Status Control(const Options& options) {
 }  // namespace
 
 absl::Status AskServices(const Options& options) {
-  if (options.act == Options::Act::kTop) return RunTop(options.asked.front(), CredentialsOf(options));
+  if (options.act == Options::Act::kTop) return RunTop(options.asked, CredentialsOf(options));
   if (options.act == Options::Act::kLogs) return ShowLogs(options);
   if (options.act != Options::Act::kStatus) return Control(options);
   return options.watch ? WatchStatus(options) : ShowStatus(options);

@@ -11,11 +11,13 @@
 #include <future>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "base/worker_env.h"
 #include "launcher/top_screen.h"
+#include "rendezvous/job_finder.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -77,7 +79,7 @@ bool WaitForEnd(int signals) {
 
 }  // namespace
 
-absl::Status RunTop(const std::string& where, const rendezvous::Credentials& credentials) {
+absl::Status RunTop(const std::vector<std::string>& endpoints, const rendezvous::Credentials& credentials) {
   if (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1)
     return absl::FailedPreconditionError("--top needs a terminal; --status --watch prints elsewhere");
   sigset_t wanted;
@@ -86,9 +88,12 @@ absl::Status RunTop(const std::string& where, const rendezvous::Credentials& cre
   pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
   const UniqueFd signals(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals.valid()) return ErrnoStatus(errno, "watch signals");
-  auto status = rendezvous::AskForStatus(where, credentials);
+  rendezvous::JobFinder job(endpoints, [&](const std::string& endpoint) {
+    return rendezvous::AskForStatus(endpoint, credentials);
+  });
+  auto status = job.Find();
   MT_RETURN_IF_ERROR(status.status());
-  TopScreen screen(where, WantsColours(CurrentEnvironment()));
+  TopScreen screen(absl::StrJoin(endpoints, ","), WantsColours(CurrentEnvironment()));
   screen.OnAnswer(*status, TimeOfDay());
   const FullScreen terminal;
   // A service that hangs must not hold up the keys.
@@ -96,8 +101,7 @@ absl::Status RunTop(const std::string& where, const rendezvous::Credentials& cre
   while (true) {
     Show(screen);
     if (WaitForEnd(signals.get())) return absl::OkStatus();
-    if (!asked.valid())
-      asked = std::async(std::launch::async, [&] { return rendezvous::AskForStatus(where, credentials); });
+    if (!asked.valid()) asked = std::async(std::launch::async, [&] { return job.Find(); });
     if (asked.wait_for(std::chrono::milliseconds(200)) != std::future_status::ready) continue;
     status = asked.get();
     status.ok() ? screen.OnAnswer(*status, TimeOfDay()) : screen.OnSilence(status.status(), TimeOfDay());

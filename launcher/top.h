@@ -2,14 +2,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "rendezvous/credentials.h"
 
 namespace mtrun::launcher {
 
-/// kFailedPrecondition where standard input or output is no terminal; an error where the service at `where`
-/// does not answer the first question.
-absl::Status RunTop(const std::string& where, const rendezvous::Credentials& credentials);
+/// Of the service among `endpoints` that has the job. kFailedPrecondition where standard input or output is
+/// no terminal; an error where no service answers the first question.
+absl::Status RunTop(const std::vector<std::string>& endpoints, const rendezvous::Credentials& credentials);
 
 }  // namespace mtrun::launcher

@@ -34,6 +34,13 @@ std::string TextOr(const std::map<std::string, std::string>& form, const std::st
   return found == form.end() ? "" : found->second;
 }
 
+/// Who looks at a page is known by the password alone.
+rendezvous::Requester ByOf(const char* who) {
+  rendezvous::Requester by = rendezvous::ThisProcess();
+  by.user = absl::StrCat("the page's ", who, " as ", by.user);
+  return by;
+}
+
 }  // namespace
 
 web::Response JsonResponse(const nlohmann::json& json) {
@@ -43,7 +50,7 @@ web::Response JsonResponse(const nlohmann::json& json) {
 absl::StatusOr<LogQuestion> ReadLogQuestion(const std::string& query) {
   const auto form = ParseForm(query);
   if (!form) return absl::InvalidArgumentError("the query cannot be read");
-  LogQuestion question{TextOr(*form, "job"), {.attempt = TextOr(*form, "attempt")}};
+  LogQuestion question{TextOr(*form, "job"), {.attempt = TextOr(*form, "attempt"), .by = ByOf("viewer")}};
   int64_t rank = -1;
   constexpr int64_t kMostRank = int64_t{rendezvous::kMaxNodes} * rendezvous::kMaxWorkersPerNode;
   MT_RETURN_IF_ERROR(ReadNumber(*form, "rank", 0, kMostRank, &rank));
@@ -57,7 +64,7 @@ absl::StatusOr<LogQuestion> ReadLogQuestion(const std::string& query) {
 absl::StatusOr<rendezvous::ControlQuestion> ReadControlQuestion(const std::string& call,
                                                                 const std::string& body) {
   MT_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJsonObject(body, kMostBody));
-  rendezvous::ControlQuestion question{.call = call};
+  rendezvous::ControlQuestion question{.call = call, .by = ByOf("operator")};
   for (const auto& [name, value] : json.items()) {
     if (name == "job" && value.is_string()) {
       question.job_id = value;
@@ -72,8 +79,6 @@ absl::StatusOr<rendezvous::ControlQuestion> ReadControlQuestion(const std::strin
   }
   const bool wants_node = call == rendezvous::ControlCall::kDrain || call == rendezvous::ControlCall::kEvict;
   if (wants_node && question.node.empty()) return absl::InvalidArgumentError("node is missing");
-  question.by = rendezvous::ThisProcess();
-  question.by.user = absl::StrCat("the page's operator as ", question.by.user);
   return question;
 }
 

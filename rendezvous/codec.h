@@ -77,9 +77,9 @@ PeerService DecodeAsking(const wire::StatusRequest& request);
 wire::ControlRequest EncodeControl(const ControlQuestion& question);
 absl::StatusOr<ControlQuestion> DecodeControl(const std::string& call, const wire::ControlRequest& request,
                                               const std::string& address);
-/// A look at a worker's log, and the answer. kInvalidArgument: out of bounds.
+/// A look at a worker's log, which came over `address`, and the answer. kInvalidArgument: out of bounds.
 wire::LogsRequest EncodeLogsRequest(const std::string& job_id, const LogRequest& request);
-absl::StatusOr<LogRequest> DecodeLogsRequest(const wire::LogsRequest& request);
+absl::StatusOr<LogRequest> DecodeLogsRequest(const wire::LogsRequest& request, const std::string& address);
 wire::LogPart EncodeLogPart(const LogPart& part);
 absl::StatusOr<LogPart> DecodeLogPart(const wire::LogPart& part);
 /// What a service writes down for its successor.

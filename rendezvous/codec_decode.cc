@@ -188,9 +188,11 @@ Happening DecodeHappening(const wire::Happening& in) {
   return happening;
 }
 
-absl::StatusOr<LogRequest> DecodeLogsRequest(const wire::LogsRequest& in) {
+absl::StatusOr<LogRequest> DecodeLogsRequest(const wire::LogsRequest& in, const std::string& address) {
   MT_RETURN_IF_ERROR(validate::Check("job_id", in.job_id(), Size{0, kMaxName}));
-  return Checked<LogRequest>(in.read());
+  MT_ASSIGN_OR_RETURN(LogRequest request, Checked<LogRequest>(in.read()));
+  request.by = Cleaned(request.by, address);
+  return request;
 }
 
 absl::StatusOr<LogPart> DecodeLogPart(const wire::LogPart& in) { return Checked<LogPart>(in); }

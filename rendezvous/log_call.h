@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "rendezvous/control_call.h"
 #include "rendezvous/fields.h"
 
 namespace mtrun::rendezvous {
@@ -17,6 +18,7 @@ struct LogRequest {
   int rank = 0;
   std::string attempt = {};    // of the last answer, "" for the first question
   int64_t out = -1, err = -1;  // where to go on in that attempt's files; -1: their last lines
+  Requester by = {};
   bool operator==(const LogRequest&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -25,6 +27,7 @@ struct LogRequest {
     field("attempt", self.attempt, Size{0, kMaxText});
     field("out", self.out, Range{-1, INT64_MAX});
     field("err", self.err, Range{-1, INT64_MAX});
+    field("by", self.by);
   }
 };
 

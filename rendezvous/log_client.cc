@@ -36,12 +36,6 @@ absl::StatusOr<LogPart> ReadLogWith(const std::vector<std::string>& endpoints, b
   return why;
 }
 
-absl::StatusOr<LogPart> ReadLog(const std::vector<std::string>& endpoints, const Credentials& credentials,
-                                const std::string& job_id, const LogRequest& request) {
-  MT_ASSIGN_OR_RETURN(const std::string token, TokenOf(credentials));
-  return ReadLogWith(endpoints, credentials.insecure, token, job_id, request);
-}
-
 std::string LogFollower::OnPart(const LogPart& part, TimePoint now) {
   const bool again = begun() && part.attempt != next_.attempt;
   heard_ = now;

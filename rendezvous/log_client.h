@@ -7,27 +7,23 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "rendezvous/credentials.h"
 #include "rendezvous/log_call.h"
 
 namespace mtrun::rendezvous {
 
-/// ReadLog with the token itself. `answered`: the endpoint that had the job, unchanged without one.
+/// What the first of `endpoints` says that has the job. kFailedPrecondition: why there is nothing.
+/// `answered`: the endpoint that had the job, unchanged without one.
 absl::StatusOr<LogPart> ReadLogWith(const std::vector<std::string>& endpoints, bool insecure,
                                     const std::string& token, const std::string& job_id,
                                     const LogRequest& request, std::string* answered = nullptr);
-/// What the first of `endpoints` says that has the job. kFailedPrecondition: why there is nothing.
-absl::StatusOr<LogPart> ReadLog(const std::vector<std::string>& endpoints, const Credentials& credentials,
-                                const std::string& job_id, const LogRequest& request);
-
 /// A log that is read on and on: what to ask next, and when that is over. Time is an argument.
 class LogFollower {
  public:
   static constexpr Duration kPause = std::chrono::milliseconds(500);
   /// So long a rank may be without a worker, or the job without a service.
-  static constexpr Duration kPatience = std::chrono::seconds(5);
+  static constexpr Duration kPatience = std::chrono::seconds(10);
 
-  explicit LogFollower(int rank) { next_.rank = rank; }
+  LogFollower(int rank, const Requester& by) { next_.rank = rank, next_.by = by; }
 
   const LogRequest& next() const { return next_; }
   /// What to say of it, "" for nothing: the worker was started again.
@@ -36,6 +32,8 @@ class LogFollower {
   absl::Status OnError(const absl::Status& error, TimePoint now) const;
   /// It has been answered before: the end of the job is no error.
   bool begun() const { return heard_.has_value(); }
+  /// Since then.
+  Duration silence(TimePoint now) const { return heard_ ? now - *heard_ : Duration::zero(); }
 
  private:
   LogRequest next_;

@@ -136,13 +136,7 @@ absl::Status CheckPlainText(const std::string& endpoint, Duration patience) {
                                                  "plain text (--insecure): make both alike"));
 }
 
-absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insecure, const std::string& token,
-                                         Duration patience, const std::string& job_id,
-                                         const PeerService& asks) {
-  MT_ASSIGN_OR_RETURN(
-      const wire::StatusReply reply,
-      (Ask<wire::StatusRequest, wire::StatusReply>(
-          endpoint, insecure, token, patience, EncodeAsking(job_id, asks), &wire::Rendezvous::Stub::Status)));
+ServiceStatus DecodeStatus(const wire::StatusReply& reply) {
   ServiceStatus status;
   status.uptime = Duration(reply.uptime_ns());
   status.wall_clock_ns = reply.wall_clock_ns();
@@ -151,6 +145,16 @@ absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insec
   for (const wire::EndedRun& run : reply.ended())
     status.ended[run.job_id()].push_back({run.incarnation(), run.last_number(), run.success()});
   return status;
+}
+
+absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insecure, const std::string& token,
+                                         Duration patience, const std::string& job_id,
+                                         const PeerService& asks) {
+  MT_ASSIGN_OR_RETURN(
+      const wire::StatusReply reply,
+      (Ask<wire::StatusRequest, wire::StatusReply>(
+          endpoint, insecure, token, patience, EncodeAsking(job_id, asks), &wire::Rendezvous::Stub::Status)));
+  return DecodeStatus(reply);
 }
 
 absl::StatusOr<ServiceStatus> AskForStatus(const std::string& where, const Credentials& credentials) {

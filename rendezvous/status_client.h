@@ -13,6 +13,10 @@
 
 namespace mtrun::rendezvous {
 
+namespace wire {
+class StatusReply;
+}
+
 /// The id of the service behind the endpoint. kUnauthenticated for another token, kUnavailable when nobody
 /// answers in time.
 absl::StatusOr<uint64_t> ReadServiceId(const std::string& endpoint, bool insecure, const std::string& token,
@@ -29,6 +33,7 @@ struct ServiceStatus {
   std::map<std::string, uint64_t> forgotten;  // jobs whose nodes are all gone: the last generation's number
   std::map<std::string, std::vector<EndedRun>> ended;  // by job
 };
+ServiceStatus DecodeStatus(const wire::StatusReply& reply);
 /// `asks`: the service that asks, which has the job `job_id`; without an endpoint where somebody only looks.
 absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insecure, const std::string& token,
                                          Duration patience, const std::string& job_id = "",

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "rendezvous/job_finder.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -38,8 +39,12 @@ std::string StatusWatch::OnAnswer(const ServiceStatus& status, TimePoint now) {
   answered_ = now;
   const bool ended = std::all_of(status.jobs.begin(), status.jobs.end(),
                                  [](const JobView& job) { return job.phase == "ended"; });
-  had_job_ |= !status.jobs.empty();
-  over_ = had_job_ && ended;
+  for (const JobView& job : status.jobs) jobs_.insert(job.settings.job_id);
+  const bool told = std::any_of(jobs_.begin(), jobs_.end(),
+                                [&](const std::string& job) { return status.ended.contains(job); });
+  // A service that has just started may hear of its job yet.
+  const bool certain = !status.jobs.empty() || told || status.uptime >= kPatience;
+  over_ = !jobs_.empty() && ended && certain;
   const std::string text = json_ ? StatusLine(status) : StatusTable(status);
   if (rows_ > 0 && !json_) return Redrawn(text, rows_, first);
   std::string news = StatusLine(WithoutAges(status));
@@ -48,11 +53,13 @@ std::string StatusWatch::OnAnswer(const ServiceStatus& status, TimePoint now) {
   return json_ || first ? text : absl::StrCat("\n", text);
 }
 
-absl::StatusOr<std::string> StatusWatch::OnSilence(const absl::Status& why, TimePoint now) {
+absl::Status StatusWatch::OnSilence(const absl::Status& why, TimePoint now) const {
   if (!answered_) return why;
-  if (now - *answered_ < kPatience) return "";
-  return absl::StrCat("no service has answered for ", HumanDuration(now - *answered_),
-                      had_job_ ? ": the job has ended, or another node hosts it now" : "");
+  if (now - *answered_ < kPatience) return absl::OkStatus();
+  const std::string silence = HumanDuration(now - *answered_);
+  if (jobs_.empty())
+    return absl::UnavailableError(absl::StrCat("no answer for ", silence, ": ", why.message()));
+  return LostJobError(silence, why);
 }
 
 }  // namespace mtrun::rendezvous

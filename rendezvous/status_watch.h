@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -13,8 +14,9 @@ namespace mtrun::rendezvous {
 class StatusWatch {
  public:
   static constexpr Duration kPause = std::chrono::milliseconds(500);  // between two questions
-  /// So long a service that has answered before may be away: it is started again, or has ended with its job.
-  static constexpr Duration kPatience = std::chrono::seconds(3);
+  /// So long a service that has answered before may be away: it is started again, or another one takes over.
+  /// One that has been there for less may not have heard of its job yet.
+  static constexpr Duration kPatience = std::chrono::seconds(10);
 
   /// `json`: an object a line. `rows`: of the terminal, which shows the newest status in place, with its
   /// ages; 0 for none: a status is printed when more than ages has changed.
@@ -22,9 +24,9 @@ class StatusWatch {
 
   /// What to print, "" for nothing.
   std::string OnAnswer(const ServiceStatus& status, TimePoint now);
-  /// The service did not answer. The sentence that ends the watch, "" to go on; an error where it never has
-  /// answered.
-  absl::StatusOr<std::string> OnSilence(const absl::Status& why, TimePoint now);
+  /// No service that has the job answered. OK to go on; else why the watch is over, although nobody has said
+  /// that the job is.
+  absl::Status OnSilence(const absl::Status& why, TimePoint now) const;
   /// The jobs that were there have ended.
   bool over() const { return over_; }
 
@@ -34,8 +36,9 @@ class StatusWatch {
   int rows_;
 
   std::optional<TimePoint> answered_;
-  std::string printed_;  // without ages
-  bool had_job_ = false, over_ = false;
+  std::string printed_;         // without ages
+  std::set<std::string> jobs_;  // that were there
+  bool over_ = false;
 };
 
 /// `text` over what a terminal shows, at most `rows` lines of it. `first`: what was there before goes.

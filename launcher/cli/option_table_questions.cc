@@ -13,12 +13,12 @@ constexpr char kQuestions[] = "Questions to mtrun";
 std::vector<Option> StatusQuestions() {
   return {
       {{.name = "status",
-        .help = "HOST:PORT: prints which jobs and nodes are there, their generation and restarts.",
+        .help = "ENDPOINT: prints which jobs and nodes are there, their generation and restarts.",
         .group = kQuestions,
         .yields = true},
        Asks{Options::Act::kStatus}},
       {{.name = "top",
-        .help = "HOST:PORT: the same on the whole terminal, renewed each second; q ends it.",
+        .help = "ENDPOINT: the same on the whole terminal, renewed each second; q ends it.",
         .group = kQuestions,
         .yields = true},
        Asks{Options::Act::kTop}},

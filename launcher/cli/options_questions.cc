@@ -44,8 +44,6 @@ absl::Status ReadEndpoints(absl::string_view question, const std::string& text, 
     if (!endpoint.ok()) return Annotate(endpoint.status(), absl::StrCat("--", question));
     options->asked.push_back(ToText(*endpoint));
   }
-  if ((question == "status" || question == "top") && options->asked.size() > 1)
-    return absl::InvalidArgumentError(absl::StrCat("--", question, " asks one service: give one HOST:PORT"));
   return absl::OkStatus();
 }
 

@@ -60,14 +60,23 @@ Record Make(const rendezvous::GenerationDissolved& e) {
               {"restart_count", e.restart_count}};
 }
 Record Make(const rendezvous::Waiting& e) { return json{{"event", "waiting"}, {"text", e.text}}; }
+json CallRecord(const std::string& call, const rendezvous::Requester& by) {
+  return {{"event", "control_call"},
+          {"call", call},
+          {"by", {{"user", by.user}, {"host", by.host}, {"pid", by.pid}, {"address", by.address}}}};
+}
 Record Make(const rendezvous::ControlCall& e) {
-  json record = {
-      {"event", "control_call"},
-      {"call", e.call},
-      {"by", {{"user", e.by.user}, {"host", e.by.host}, {"pid", e.by.pid}, {"address", e.by.address}}}};
+  json record = CallRecord(e.call, e.by);
   if (!e.node.empty()) record["node"] = e.node;
   if (e.call == rendezvous::ControlCall::kStop) record["checkpoint"] = e.checkpoint;
   if (e.age > Duration::zero()) record["age_s"] = ToSeconds(e.age);
+  return record;
+}
+/// Who follows a log asks again and again: the first question says who it is.
+Record Make(const rendezvous::LogRequest& e) {
+  if (!e.attempt.empty()) return std::nullopt;
+  json record = CallRecord("logs", e.by);
+  record["rank"] = e.rank;
   return record;
 }
 Record Make(const rendezvous::Refused& e) { return json{{"event", "refused"}, {"reason", e.reason}}; }

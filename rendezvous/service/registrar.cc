@@ -176,6 +176,7 @@ void Registrar::Step(const std::string& job_id, const Event& event) {
   SayWord(job_id);
   NoteEnd(job_id, before);
   WriteDown(job_id, before);
+  CheckEnds();
   ArmTimer(jobs_.NextDeadlineOf(job_id));
   ConsiderProbing();
 }
@@ -321,6 +322,7 @@ void Registrar::OnTimer() {
     NoteEnd(job_id, was);
     WriteDown(job_id, was);
   }
+  CheckEnds();
   ArmTimer(jobs_.NextDeadline());
   ConsiderProbing();
 }

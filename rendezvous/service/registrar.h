@@ -20,6 +20,7 @@
 #include "rendezvous/control_choice.h"
 #include "rendezvous/eviction.h"
 #include "rendezvous/job_table.h"
+#include "rendezvous/service/end_calls.h"
 #include "rendezvous/service/log_calls.h"
 #include "rendezvous/service/lookout.h"
 #include "rendezvous/service/outgoing.h"
@@ -87,7 +88,9 @@ class Registrar final : public ServerStream::Owner {
   void Control(const std::string& call, const std::string& address, const wire::ControlRequest& request,
                wire::ControlReply& reply);
   /// Asks the agent that runs the rank for its log; `done` is called once, then or later.
-  void Logs(const wire::LogsRequest& request, LogCalls::Done done);
+  void Logs(const std::string& address, const wire::LogsRequest& request, LogCalls::Done done);
+  /// Answers it once all jobs here have ended.
+  void AwaitEnd(EndCalls::Call call);
   /// Somebody watches.
   void Watch(wire::WatchReply& reply);
   /// Ids of nodes that have not heard how their job ended, and may yet.
@@ -96,6 +99,7 @@ class Registrar final : public ServerStream::Owner {
   void WhenQuiet(std::function<void()> quiet) {
     quiet_ = std::move(quiet);
     logs_.Close();
+    ends_.Close();
     CheckQuiet();
   }
 
@@ -122,6 +126,8 @@ class Registrar final : public ServerStream::Owner {
   Before LookBefore(const std::string& job_id) const;
   /// For those who look later.
   void NoteEnd(const std::string& job_id, const Before& before);
+  bool AllEnded() const;
+  void CheckEnds();
   void WriteDown(const std::string& job_id, const Before& before);
   void Perform(const std::vector<JobTable::JobEffect>& effects);
   void Send(ServiceSession& session, const ServiceEvent& event);
@@ -155,6 +161,7 @@ class Registrar final : public ServerStream::Owner {
   asio::steady_timer timer_, hello_timer_, probe_timer_;
   EventEncoder encoder_;
   LogCalls logs_;
+  EndCalls ends_;
   Lookout lookout_;
   bool probing_ = false, complained_ = false;
   TimePoint last_probe_, considered_;

@@ -1,4 +1,5 @@
 // Calls of those who have no session: status, control, logs.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -69,6 +70,20 @@ void Registrar::NoteEnd(const std::string& job_id, const Before& before) {
   if (job->second.outcome() && !before.had_ended) lookout_.OnEnded(job->second.View(now), now);
 }
 
+bool Registrar::AllEnded() const {
+  return std::all_of(jobs_.jobs().begin(), jobs_.jobs().end(),
+                     [](const auto& job) { return job.second.outcome().has_value(); });
+}
+
+void Registrar::CheckEnds() {
+  if (!ends_.empty() && AllEnded()) ends_.OnEnded();
+}
+
+void Registrar::AwaitEnd(EndCalls::Call call) {
+  ends_.Add(std::move(call));
+  CheckEnds();
+}
+
 void Registrar::Watch(wire::WatchReply& reply) {
   const TimePoint now = MonotonicNow();
   if (const auto question = lookout_.OnWatched(now)) {
@@ -129,8 +144,8 @@ void Registrar::SayWord(const std::string& job_id) {
   if (eviction.ok()) Perform(jobs_.Step(job_id, Event{"", EvictionEvent(*eviction, by)}, now));
 }
 
-void Registrar::Logs(const wire::LogsRequest& request, LogCalls::Done done) {
-  absl::StatusOr<LogRequest> read = DecodeLogsRequest(request);
+void Registrar::Logs(const std::string& address, const wire::LogsRequest& request, LogCalls::Done done) {
+  absl::StatusOr<LogRequest> read = DecodeLogsRequest(request, address);
   if (!read.ok()) return done(LogPart{.error = std::string(read.status().message())});
   const absl::StatusOr<RankPlace> place = FindRank(jobs_.jobs(), request.job_id(), read->rank);
   if (!place.ok()) return done(LogPart{.error = std::string(place.status().message())});

@@ -50,6 +50,7 @@ class Rpc final : public CallbackService {
                                    wire::StatusReply* reply) override {
     acceptor_->OnCall(context->peer());
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    if (request->until_end()) return AwaitEnd(context, reactor, reply);
     asio::post(loop_, [this, reactor, reply, job_id = request->job_id(), asks = DecodeAsking(*request)] {
       registrar_.Hear(job_id, asks);
       registrar_.FillStatus(*reply);
@@ -87,8 +88,8 @@ class Rpc final : public CallbackService {
                                  wire::LogsReply* reply) override {
     acceptor_->OnCall(context->peer());
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    asio::post(loop_, [this, reactor, request, reply] {
-      registrar_.Logs(*request, [reactor, reply](const LogPart& part) {
+    asio::post(loop_, [this, reactor, request, reply, address = PlainPeer(context->peer())] {
+      registrar_.Logs(address, *request, [reactor, reply](const LogPart& part) {
         *reply->mutable_part() = EncodeLogPart(part);
         reactor->Finish(grpc::Status::OK);
       });
@@ -110,6 +111,19 @@ class Rpc final : public CallbackService {
   }
 
  private:
+  /// The context lives until the reactor has finished.
+  grpc::ServerUnaryReactor* AwaitEnd(grpc::CallbackServerContext* context, grpc::ServerUnaryReactor* reactor,
+                                     wire::StatusReply* reply) {
+    const auto done = [this, reactor, reply](bool ended) {
+      if (ended) registrar_.FillStatus(*reply);
+      reactor->Finish(ended ? grpc::Status::OK
+                            : grpc::Status(grpc::StatusCode::UNAVAILABLE, "the end is not awaited here"));
+    };
+    asio::post(loop_, [this, context, done] {
+      registrar_.AwaitEnd({[context] { return context->IsCancelled(); }, done});
+    });
+    return reactor;
+  }
   grpc::ServerUnaryReactor* Control(const char* call, grpc::CallbackServerContext* context,
                                     const wire::ControlRequest* request, wire::ControlReply* reply) {
     acceptor_->OnCall(context->peer());

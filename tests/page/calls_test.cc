@@ -21,7 +21,8 @@ TEST(CallsTest, ALogQuestionIsReadFromTheQuery) {
   const auto question = ReadLogQuestion("job=a%20b&rank=3&attempt=%2Fx&out=10&err=-1");
   ASSERT_TRUE(question.ok()) << question.status();
   EXPECT_EQ(question->job_id, "a b");
-  EXPECT_EQ(question->read, (rendezvous::LogRequest{0, 3, "/x", 10, -1}));
+  EXPECT_EQ(question->read, (rendezvous::LogRequest{0, 3, "/x", 10, -1, question->read.by}));
+  EXPECT_THAT(question->read.by.user, HasSubstr("the page's viewer as "));
   for (const char* bad : {"", "rank=", "rank=-1", "rank=x", "rank=1&out=-2", "rank=99999999999", "rank=%"})
     EXPECT_TRUE(absl::IsInvalidArgument(ReadLogQuestion(bad).status())) << bad;
 }

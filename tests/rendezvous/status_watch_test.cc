@@ -48,28 +48,51 @@ TEST(StatusWatchTest, ProgramsReadAnObjectALine) {
   EXPECT_EQ(line.find('\n'), line.size() - 1);
 }
 
+/// Of a service that has been up for so long and has no job.
+ServiceStatus NoJob(int up) {
+  ServiceStatus status;
+  status.uptime = std::chrono::seconds(up);
+  return status;
+}
+
 TEST(StatusWatchTest, TheEndOfTheJobEndsIt) {
   StatusWatch ended(false, 0), gone(false, 0), empty(false, 0);
   ended.OnAnswer(StatusOf("running"), AtMs(0));
   EXPECT_THAT(ended.OnAnswer(StatusOf("ended"), AtMs(500)), HasSubstr("ended"));
   EXPECT_TRUE(ended.over());
   gone.OnAnswer(StatusOf("running"), AtMs(0));
-  EXPECT_THAT(gone.OnAnswer({}, AtMs(500)), HasSubstr("no job")) << "a service that outlives its jobs";
+  EXPECT_THAT(gone.OnAnswer(NoJob(20), AtMs(500)), HasSubstr("no job")) << "a service that outlives its jobs";
   EXPECT_TRUE(gone.over());
-  empty.OnAnswer({}, AtMs(0));
+  empty.OnAnswer(NoJob(20), AtMs(0));
   EXPECT_FALSE(empty.over()) << "the job is still to come";
 }
 
-TEST(StatusWatchTest, AServiceMayBeAwayForAMoment) {
+TEST(StatusWatchTest, AServiceThatHasJustStartedMayHearOfItsJobYet) {
+  StatusWatch watch(false, 0);
+  watch.OnAnswer(StatusOf("running"), AtMs(0));
+  watch.OnAnswer(NoJob(1), AtMs(2000));
+  EXPECT_FALSE(watch.over());
+  watch.OnAnswer(StatusOf("running"), AtMs(3000));
+  EXPECT_FALSE(watch.over());
+  ServiceStatus told = NoJob(4);
+  told.ended["train"] = {{7, 1, true}};
+  watch.OnAnswer(told, AtMs(5000));
+  EXPECT_TRUE(watch.over()) << "it knows how the job ended";
+}
+
+TEST(StatusWatchTest, SilenceIsNotTheEndOfTheJob) {
   StatusWatch watch(false, 0);
   const absl::Status away = absl::UnavailableError("nobody");
-  EXPECT_EQ(watch.OnSilence(away, AtMs(0)).status(), away) << "it has never answered";
+  EXPECT_EQ(watch.OnSilence(away, AtMs(0)), away) << "it has never answered";
   watch.OnAnswer(StatusOf("running"), AtMs(0));
-  EXPECT_EQ(watch.OnSilence(away, AtMs(2900)).value(), "");
-  watch.OnAnswer(StatusOf("running"), AtMs(3000));
-  EXPECT_EQ(watch.OnSilence(away, AtMs(5900)).value(), "");
-  EXPECT_THAT(watch.OnSilence(away, AtMs(6000)).value(),
-              HasSubstr("the job has ended, or another node hosts it"));
+  EXPECT_TRUE(watch.OnSilence(away, AtMs(9900)).ok()) << "a service may be away for a moment";
+  watch.OnAnswer(StatusOf("running"), AtMs(10000));
+  EXPECT_TRUE(watch.OnSilence(away, AtMs(19900)).ok());
+  const absl::Status lost = watch.OnSilence(away, AtMs(20000));
+  EXPECT_TRUE(absl::IsUnavailable(lost));
+  EXPECT_THAT(
+      std::string(lost.message()),
+      HasSubstr("10.0 s, and the job was not seen to end; it may continue where another node hosts it"));
 }
 
 }  // namespace

@@ -83,7 +83,8 @@ TEST(QuestionsTest, ControlCallsNameTheirServices) {
   EXPECT_THAT(ErrorOf("--drain node3 node1 --stop node1"), HasSubstr("two questions"));
   EXPECT_THAT(ErrorOf("--watch prog"), HasSubstr("--watch goes with --status"));
   EXPECT_THAT(ErrorOf("--drain node3 node1 --checkpoint"), HasSubstr("--checkpoint goes with --stop"));
-  EXPECT_THAT(ErrorOf("--status node1,node2"), HasSubstr("asks one service"));
+  EXPECT_THAT(Parse("--status node1,node2:2")->asked, ElementsAre("node1:29400", "node2:2"));
+  EXPECT_THAT(Parse("--top node1,node2:2")->asked, ElementsAre("node1:29400", "node2:2"));
 }
 
 TEST(QuestionsTest, TheDoctorMayBeToldAnEndpointAndWhatWouldBeUsed) {

@@ -45,6 +45,15 @@ TEST(EventLogTest, ACallFromOutsideSaysWhoAsked) {
             R"("call":"evict","event":"control_call","node":"node2"})");
 }
 
+TEST(EventLogTest, ALogThatIsFollowedIsOneCall) {
+  rendezvous::LogRequest first{.id = 5, .rank = 3, .by = {"anna", "login1", 7, "10.0.0.7:4242"}};
+  EXPECT_EQ(RecordOf(Event(rendezvous::ServiceEvent(first)))->dump(),
+            R"({"by":{"address":"10.0.0.7:4242","host":"login1","pid":7,"user":"anna"},)"
+            R"("call":"logs","event":"control_call","rank":3})");
+  first.attempt = "/logs/0";
+  EXPECT_EQ(RecordOf(Event(rendezvous::ServiceEvent(first))), std::nullopt);
+}
+
 TEST(EventLogTest, GenerationsAreNamedAsTheWorkersKnowThem) {
   rendezvous::Assignment assignment;
   assignment.generation = {3, 0xab};

@@ -1,0 +1,87 @@
+#include "rendezvous/job_finder.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// The services a, b and c; those without a status do not answer.
+class JobFinderTest : public ::testing::Test {
+ protected:
+  static ServiceStatus With(const std::string& phase, bool authority = true) {
+    JobView job;
+    job.phase = phase;
+    job.authority = authority;
+    ServiceStatus status;
+    status.jobs.push_back(job);
+    return status;
+  }
+  /// Who is asked, in order, and the phase of the job that is found, "" for none, or why nothing is.
+  std::string Find() {
+    asked_.clear();
+    const auto found = finder_.Find();
+    if (!found.ok()) return std::string(found.status().message());
+    return found->jobs.empty() ? "" : found->jobs[0].phase;
+  }
+
+  std::map<std::string, ServiceStatus> services_;
+  std::vector<std::string> asked_;
+  JobFinder finder_{{"a", "b", "c"}, [this](const std::string& endpoint) -> absl::StatusOr<ServiceStatus> {
+                      asked_.push_back(endpoint);
+                      const auto service = services_.find(endpoint);
+                      if (service == services_.end())
+                        return absl::UnavailableError(absl::StrCat("nobody at ", endpoint));
+                      return service->second;
+                    }};
+};
+
+TEST_F(JobFinderTest, AsksInOrderAndStaysWithTheOneThatHasTheJob) {
+  services_ = {{"b", With("running")}, {"c", {}}};
+  EXPECT_EQ(Find(), "running");
+  EXPECT_THAT(asked_, ElementsAre("a", "b"));
+  EXPECT_EQ(finder_.where(), "b");
+  services_["a"] = {};
+  EXPECT_EQ(Find(), "running");
+  EXPECT_THAT(asked_, ElementsAre("b"));
+  services_ = {{"a", {}}, {"c", With("running")}};
+  EXPECT_EQ(Find(), "running") << "another one has taken it over";
+  EXPECT_THAT(asked_, ElementsAre("b", "a", "c"));
+  EXPECT_EQ(finder_.where(), "c");
+}
+
+TEST_F(JobFinderTest, TheOneThatMayChangeTheJobComesBeforeOneThatIsCutOff) {
+  services_ = {{"a", With("forming", /*authority=*/false)}, {"b", With("ended")}, {"c", With("running")}};
+  EXPECT_EQ(Find(), "running");
+  services_.erase("c");
+  EXPECT_EQ(Find(), "forming");
+  services_.erase("a");
+  EXPECT_EQ(Find(), "ended");
+}
+
+TEST_F(JobFinderTest, WhoNeverHadTheJobDoesNotSayThatItHasEnded) {
+  services_ = {{"a", With("running")}, {"b", {}}};
+  EXPECT_EQ(Find(), "running");
+  services_.erase("a");
+  EXPECT_THAT(Find(), HasSubstr("the service at a had the job and does not answer, and b does not have it"));
+  services_.erase("b");
+  EXPECT_EQ(Find(), "nobody at a");
+  services_["a"] = {};
+  EXPECT_EQ(Find(), "") << "it had the job, and nobody is left of it";
+}
+
+TEST_F(JobFinderTest, BeforeThereIsAJobAnyServiceIsAnAnswer) {
+  EXPECT_EQ(Find(), "nobody at a");
+  services_["c"] = {};
+  EXPECT_EQ(Find(), "");
+  EXPECT_EQ(finder_.where(), "");
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous
