@@ -46,6 +46,8 @@ void EndWatch::Follow(const std::string& endpoint) {
   if (channel.ok()) call_ = std::make_unique<Call>(endpoint, *channel);
 }
 
+bool EndWatch::waits() const { return call_ && call_->Waits(); }
+
 std::optional<ServiceStatus> EndWatch::Ended() const {
   if (!call_ || call_->Waits() || !call_->answered.get()) return std::nullopt;
   ServiceStatus status = DecodeStatus(call_->reply);

@@ -18,6 +18,8 @@ class EndWatch {
 
   /// The service at `endpoint` has a job that has not ended. Where it is waited for already nothing changes.
   void Follow(const std::string& endpoint);
+  /// It has not been told anything yet.
+  bool waits() const;
   /// The status at the end, once the service has told it.
   std::optional<ServiceStatus> Ended() const;
 

@@ -13,6 +13,7 @@ namespace mtrun::e2e {
 namespace {
 
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -173,6 +174,32 @@ TEST_F(ElasticTrainingTest, EveryNodeWithAFolderOfItsOwnKeepsCheckpoints) {
   ASSERT_EQ(resumed->Wait(), 0) << resumed->Text();
   EXPECT_THAT(resumed->Text(), HasSubstr("resumed from"));
   ExpectExactlyOnce({"lost", "kept"});
+}
+
+/// No other checkpoint is written that it could continue from.
+TEST_F(ElasticTrainingTest, AJobThatIsStoppedWithACheckpointContinuesAtThatVeryStep) {
+  const std::vector<std::string> none = {"--checkpoint_seconds", "0", "--checkpoint_epochs", "0"};
+  const auto first = TrainNode(0, "run", 100000, none, {}, "2");
+  ASSERT_TRUE(first->WaitForLine("hosting the rendezvous")) << first->Text();
+  const auto second = TrainNode(1, "run", 100000, none, {}, "2");
+  ASSERT_TRUE(first->WaitForLine("epoch 2/100000")) << first->Text() << second->Text();
+  ASSERT_EQ(Checkpoints("run"), 0);
+  Program stop(Command({"--stop", endpoint_, "--checkpoint"}), Environment());
+  EXPECT_EQ(stop.Wait(), 0) << stop.Text();
+  for (const auto* node : {&first, &second}) EXPECT_EQ((*node)->Wait(), 143) << (*node)->Text();
+  const auto stopped = first->WaitForLine("stopped at step ", Seconds(0));
+  ASSERT_TRUE(stopped.has_value()) << first->Text();
+  const int step = std::stoi(stopped->substr(stopped->find("at step ") + 8));
+  EXPECT_EQ(Checkpoints("run"), 1) << first->Text();
+  EXPECT_EQ(Losses("run").size(), static_cast<size_t>(step));
+
+  const int epochs = step / kStepsPerEpoch + 2;
+  const auto resumed = TrainHere(3, "run", epochs);
+  ASSERT_EQ(resumed->Wait(), 0) << resumed->Text();
+  const auto line = resumed->WaitForLine("resumed from ", Seconds(0));
+  ASSERT_TRUE(line.has_value()) << resumed->Text();
+  EXPECT_THAT(*line, EndsWith(absl::StrCat(" at step ", step)));
+  ExpectUndisturbed("run", epochs);
 }
 
 TEST_F(ElasticTrainingTest, NodesThatShareAFolderHaveOneWriter) {

@@ -124,6 +124,49 @@ TEST_F(ControlTest, AWatchedStatusIsPrintedAgainUntilTheJobEnds) {
   EXPECT_EQ(nodes_[0]->Wait(), 143) << "nobody is left to do the job\n" << nodes_[0]->Text();
 }
 
+/// A service of its own that ends under a job, which holds and may find another one.
+TEST_F(ControlTest, AServiceThatGoesIsNotTheEndOfItsJob) {
+  const std::string port = endpoint_.substr(endpoint_.find(':') + 1);
+  Program service({support::BinaryFolder() + "/mtrdzv", "--host", "127.0.0.1", "--port", port},
+                  Environment());
+  ASSERT_TRUE(service.WaitForLine("serving")) << service.Text();
+  const auto node = Agent("1", {support::BinaryFolder() + "/../tests/toy_worker", "cooperative"});
+  ASSERT_TRUE(node->WaitForLine("in generation 1: rank", kSoon)) << node->Text();
+  Program watch(Command({"--status", endpoint_, "--watch"}), Environment());
+  Program follow(Command({"--logs", "0", endpoint_, "--follow"}), Environment());
+  ASSERT_TRUE(watch.WaitForLine("generation 1 with 1 node", kSoon)) << watch.Text();
+  ASSERT_TRUE(follow.WaitForLine("in generation 1: rank", kSoon)) << follow.Text();
+  service.Signal(SIGTERM);
+  for (Program* asks : {&watch, &follow}) {
+    EXPECT_EQ(asks->Wait(), 1) << asks->Text();
+    EXPECT_THAT(asks->Text(), HasSubstr("the job was not seen to end; it may continue where another node"));
+  }
+  EXPECT_EQ(kill(node->pid(), 0), 0) << node->Text();
+  node->Signal(SIGTERM);
+  node->Wait();
+}
+
+TEST_F(ControlTest, TheServiceOfAListThatHasTheJobIsFoundAndWatched) {
+  const std::string list = absl::StrCat("127.0.0.1:", support::FreePort(), ",", endpoint_);
+  StartToys("1:2");
+  const auto [status, asked] = Ask({"--status", list});
+  EXPECT_EQ(asked, 0) << status;
+  EXPECT_THAT(status, HasSubstr("generation 1 with 2 nodes"));
+  Program watch(Command({"--status", list, "--watch"}), Environment());
+  Program follow(Command({"--logs", "0", list, "--follow"}), Environment());
+  ASSERT_TRUE(watch.WaitForLine("generation 1 with 2 nodes", kSoon)) << watch.Text();
+  ASSERT_TRUE(follow.WaitForLine("in generation 1: rank", kSoon)) << follow.Text();
+  const auto looks = CallsAt(0);
+  ASSERT_EQ(looks.size(), 1u) << "following asks again and again";
+  EXPECT_EQ(looks[0]["call"], "logs");
+  EXPECT_EQ(looks[0]["rank"], 0);
+  EXPECT_EQ(looks[0]["by"]["pid"], follow.pid());
+  Ask({"--stop", list});
+  for (Program* asks : {&watch, &follow}) EXPECT_EQ(asks->Wait(), 0) << asks->Text();
+  for (const auto& node : nodes_) EXPECT_EQ(node->Wait(), 143) << node->Text();
+  EXPECT_EQ(CallsAt(0).size(), 2u) << "the stop";
+}
+
 TEST_F(ControlTest, AStoppedJobEndsOnAllNodes) {
   StartBoth("2", {Script("run.sh", "echo ready; exec sleep 1000\n")});
   for (const auto& node : nodes_) ASSERT_TRUE(node->WaitForLine("ready")) << node->Text();

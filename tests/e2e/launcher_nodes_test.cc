@@ -11,6 +11,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::UnorderedElementsAre;
 
 class NodesTest : public LauncherTest {
@@ -144,6 +145,45 @@ TEST_F(NodesTest, AnotherProgramUnderTheDefaultIdIsRefusedByItsName) {
   EXPECT_EQ(same->Wait(), 128 + SIGTERM) << same->Text();
 }
 
+/// A token in the variable is for mtrun alone.
+TEST_F(NodesTest, WorkersDoNotSeeTheToken) {
+  const auto mtrun =
+      Agent("1", {Script("run.sh", "echo token ${MTRUN_TOKEN-none}, key of ${#MTRUN_DATA_KEY} digits\n")});
+  EXPECT_EQ(mtrun->Wait(), 0) << mtrun->Text();
+  EXPECT_THAT(mtrun->Text(), HasSubstr("token none, key of 64 digits"));
+  EXPECT_THAT(mtrun->Text(), Not(HasSubstr(support::kToken)));
+}
+
+/// Who is alone needs none, and one that is made to ask with opens nothing.
+TEST_F(NodesTest, OnlyAJobThatOthersMayJoinMakesAToken) {
+  const std::string home = folder_.File("home");
+  std::filesystem::create_directories(home);
+  const auto run = [&](const std::vector<std::string>& args) {
+    support::Overlay overlay = Environment();
+    overlay[kTokenVariable] = std::nullopt;
+    overlay["HOME"] = home;
+    Program mtrun(Command(args), overlay);
+    const int status = mtrun.Wait().value_or(-1);
+    return std::pair(status, mtrun.Text());
+  };
+  const auto [alone, alone_text] = run({"--standalone", "--no_python", "/bin/true"});
+  EXPECT_EQ(alone, 0) << alone_text;
+  EXPECT_FALSE(std::filesystem::exists(home + "/.mtrun"));
+  for (const std::vector<std::string>& question : {std::vector<std::string>{"--status", endpoint_},
+                                                   {"--status", endpoint_, "--watch"},
+                                                   {"--logs", "0", endpoint_},
+                                                   {"--stop", endpoint_}}) {
+    const auto [asked, text] = run(question);
+    EXPECT_EQ(asked, 1) << text;
+    EXPECT_THAT(text, HasSubstr("no token: there is no ")) << question[0];
+    EXPECT_FALSE(std::filesystem::exists(home + "/.mtrun")) << question[0];
+  }
+  const auto [job, job_text] =
+      run({"--nnodes", "1", "--rdzv_endpoint", endpoint_, "--no_python", "/bin/true"});
+  EXPECT_EQ(job, 0) << job_text;
+  EXPECT_TRUE(std::filesystem::exists(home + "/.mtrun/token")) << "it would be seen\n" << job_text;
+}
+
 /// Loopback is shared by all users of a machine; the token is its owner's.
 TEST_F(NodesTest, AnotherUserOfThisMachineIsNotLetIn) {
   if (getuid() != 0) GTEST_SKIP() << "needs root";
@@ -163,9 +203,8 @@ TEST_F(NodesTest, AnotherUserOfThisMachineIsNotLetIn) {
   };
   std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
   const std::vector<std::string> job = {"--nnodes", "1:2", "--rdzv_endpoint", endpoint_, "--rdzv_id", "job"};
-  const auto owner =
-      as("0", Command(Words(job, {Script("run.sh", "echo ready $MTRUN_TOKEN.\nsleep 1000\n")})));
-  ASSERT_TRUE(owner->WaitForLine("ready .")) << "its workers do not have the token: " << owner->Text();
+  const auto owner = as("0", Command(Words(job, {Script("run.sh", "echo ready\nsleep 1000\n")})));
+  ASSERT_TRUE(owner->WaitForLine("ready")) << owner->Text();
   const auto joins = as("65534", Command(Words(job, {"/bin/true"})));
   EXPECT_EQ(joins->Wait(), 1) << joins->Text();
   EXPECT_THAT(joins->Text(), HasSubstr("has another token"));

@@ -1,5 +1,7 @@
 #include "launcher/core/worker_environment.h"
 
+#include "base/data_key.h"
+#include "base/token.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -7,6 +9,8 @@ namespace mtrun::launcher {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
 
 /// Node 0 with two trainers, node 1 with one parameter server, node 2 with three trainers.
 rendezvous::Assignment ThreeNodes() {
@@ -74,6 +78,23 @@ TEST(WorkerEnvironmentTest, KeepsWhatTheUserSet) {
   const EnvironmentMap environment = MakeEnvironment(MakeWorkerEnv(ThreeNodes(), 0, 0, node, ""), node);
   EXPECT_EQ(environment.at("TORCH_NCCL_ASYNC_ERROR_HANDLING"), "3");
   EXPECT_EQ(environment.at("OMP_NUM_THREADS"), "8");
+}
+
+TEST(WorkerEnvironmentTest, WorkersGetWhatOpensDataServersAndNotTheToken) {
+  const std::string token = MakeToken();
+  NodeContext node;
+  node.parent = {{kTokenVariable, token + "\n"}};
+  const WorkerEnv worker = MakeWorkerEnv(ThreeNodes(), 0, 0, node, "");
+  const EnvironmentMap environment = MakeEnvironment(worker, node);
+  EXPECT_FALSE(environment.contains(kTokenVariable));
+  EXPECT_EQ(environment.at(kDataKeyVariable), DataKeyOf(token));
+  for (const auto& [name, value] : environment) EXPECT_THAT(value, Not(HasSubstr(token))) << name;
+
+  node.parent[kDataKeyVariable] = "of another cluster";
+  EXPECT_EQ(MakeEnvironment(worker, node).at(kDataKeyVariable), "of another cluster");
+  node.parent = {{kTokenVariable, ""}};
+  EXPECT_FALSE(MakeEnvironment(worker, node).contains(kTokenVariable));
+  EXPECT_FALSE(MakeEnvironment(worker, node).contains(kDataKeyVariable)) << "there is no token";
 }
 
 TEST(WorkerEnvironmentTest, SeveralWorkersGetOneThreadEach) {

@@ -130,5 +130,25 @@ TEST_F(ServiceStrangersTest, AnotherTokenIsNamedWithItsPeer) {
   EXPECT_THAT(Lines(), Contains(AllOf(HasSubstr("turned away 127.0.0.1:"), HasSubstr("token"))));
 }
 
+/// However many there are.
+TEST_F(ServiceStrangersTest, WhoIsTurnedAwayIsSaidOnceASecondAtMost) {
+  const TimePoint begin = MonotonicNow();
+  size_t strangers = 0;
+  for (; Lines().size() < 3; ++strangers) {
+    const UniqueFd garbage = Connect("GET / HTTP/1.1\r\n\r\n");
+    ASSERT_TRUE(IsCut(garbage, 60'000));
+  }
+  EXPECT_GE(MonotonicNow() - begin, std::chrono::seconds(2));
+  size_t told = 0;
+  for (const std::string& line : Lines()) {
+    EXPECT_THAT(line, AllOf(HasSubstr("turned away 127.0.0.1:"), HasSubstr("token")));
+    const size_t more = line.rfind(" (");  // "(7 since the last such line)"
+    const bool several = line.find(" since the last such line)") != std::string::npos;
+    told += several ? std::stoul(line.substr(more + 2)) : 1;
+  }
+  EXPECT_LE(told, strangers);
+  EXPECT_GT(told, Lines().size()) << "those of whom no line told are counted";
+}
+
 }  // namespace
 }  // namespace mtrun::rendezvous

@@ -3,17 +3,20 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/control_client.h"
+#include "rendezvous/end_watch.h"
 #include "rendezvous/measure_client.h"
 #include "rendezvous/service/measure_call.h"
 #include "rendezvous/service/state_folder.h"
 #include "rendezvous/status_client.h"
 #include "rendezvous/transport.h"
-#include "tests/rendezvous/session/test_agent.h"
+#include "tests/rendezvous/session/session_fixture.h"
 #include "tests/support/program.h"
 #include "tests/support/token.h"
 
@@ -146,6 +149,45 @@ TEST(Service, WritesItsJobsDownUnderTheNameOfItsMachine) {
   agent.session().Flush(kTestPatience);
   service->reset();
   EXPECT_TRUE(StateFolder(options.state_folder, "127.0.0.1:0 on login1").Load().contains("job"));
+}
+
+/// A service of one job, whose only node runs.
+class ServiceOfOneTest : public SessionTest {
+ protected:
+  ServiceOfOneTest() {
+    StartService();
+    agent_.emplace("node1", Options(1, 1));
+    agent_->Offer();
+    generation_ = agent_->NextGeneration();
+    end_.Follow(endpoint());
+  }
+  /// Who waits for the end is told something.
+  bool IsTold() const {
+    const TimePoint late = MonotonicNow() + kTestPatience;
+    while (end_.waits() && MonotonicNow() < late) std::this_thread::yield();
+    return !end_.waits();
+  }
+
+  Generation generation_;
+  EndWatch end_{/*insecure=*/true, ""};
+  std::optional<TestAgent> agent_;
+};
+
+TEST_F(ServiceOfOneTest, WhoWaitsForTheEndHearsOfIt) {
+  EXPECT_TRUE(end_.waits());
+  agent_->session().Send(WorkersFinished{generation_, true});
+  ASSERT_TRUE(agent_->Next<JobEnded>().has_value());
+  ASSERT_TRUE(IsTold());
+  EXPECT_TRUE(end_.Ended());
+  service_.reset();
+  EXPECT_TRUE(end_.Ended()) << "also when the service is gone";
+}
+
+TEST_F(ServiceOfOneTest, AServiceThatEndsBeforeItsJobDoesNotEndIt) {
+  agent_->Kill();
+  service_.reset();
+  ASSERT_TRUE(IsTold());
+  EXPECT_FALSE(end_.Ended());
 }
 
 }  // namespace
