@@ -47,9 +47,10 @@ void ControlNews::OnGone(const std::string& node_id) {
   if (const auto evicted = evicted_.find(node_id); evicted != evicted_.end()) evicted->second.told = false;
 }
 
-std::string ControlNews::WhyOut(const std::string& node_id, TimePoint now) const {
+std::string ControlNews::WhyOver(const std::string& node_id, const Generation& held, TimePoint now) const {
   const auto evicted = evicted_.find(node_id);
-  return evicted == evicted_.end() ? "" : rendezvous::Describe(NewsOf(evicted->second, now));
+  if (evicted != evicted_.end()) return rendezvous::Describe(NewsOf(evicted->second, now));
+  return absl::StrCat("the job has left ", rendezvous::Describe(held));
 }
 
 void ControlNews::OnOpened(const std::string& node_id, TimePoint now, EffectList* effects) {

@@ -33,9 +33,9 @@ class ControlNews {
   /// Its workers have left what it was evicted from.
   void OnReady(const std::string& node_id) { evicted_.erase(node_id); }
 
-  /// "node3 was evicted 12 s ago by anna@login1 (pid 4711)" for one that comes back with what it ran, "" for
-  /// others.
-  std::string WhyOut(const std::string& node_id, TimePoint now) const;
+  /// For a node that comes with a generation that the job has left: "node3 was evicted 12 s ago by
+  /// anna@login1 (pid 4711)" where that is why.
+  std::string WhyOver(const std::string& node_id, const Generation& held, TimePoint now) const;
 
   /// How the job ends when its last node has left, which is `what`.
   JobOutcome OutcomeOfLast(const std::string& what) const;

@@ -259,7 +259,7 @@ void JobMachine::OnHeldGeneration(const std::string& node_id, const Offer& offer
     // A survivor that came late: the next generation waits until it is ready too.
     if (!outcome_ && !generation_.running() && is_last && member != nullptr) node.place = member->node_rank;
   });
-  effects_.Send(node_id, GenerationDissolved{*offer.holds, WhyOver(node_id, *offer.holds, now),
+  effects_.Send(node_id, GenerationDissolved{*offer.holds, control_.WhyOver(node_id, *offer.holds, now),
                                              budget_.count(), budget_.refunded()});
 }
 

@@ -54,8 +54,8 @@ class JobMachine {
     std::optional<RememberedJob> remembered = {};
     /// The incarnation of the run that goes on, of which an earlier record knows nothing else; 0: a new one.
     uint64_t run = 0;
-    /// When a node came here although the job had moved to another service of the list: that one may have died
-    /// since, and others be on their way from there.
+    /// When a node came here although the job had moved to another service of the list: that one may have
+    /// died since, and others be on their way from there.
     TimePoint returned = {};
     bool operator==(const Options&) const = default;
   };
@@ -152,10 +152,7 @@ class JobMachine {
   void OnSteps(int64_t step);
   void OnFinished(const std::string& node_id, bool final);
   void OnLeaving(const std::string& node_id, const Leaving& leaving, TimePoint now);
-
-  // What is asked from outside (state_machine_control.cc).
-  void OnControl(const ControlAsked& asked, TimePoint now);
-  std::string WhyOver(const std::string& node_id, const Generation& held, TimePoint now) const;
+  void OnControl(const ControlAsked& asked, TimePoint now);  // state_machine_control.cc
 
   // Decisions (state_machine_decisions.cc).
   void Settle(TimePoint now);

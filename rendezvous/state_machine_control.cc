@@ -25,9 +25,4 @@ void JobMachine::OnControl(const ControlAsked& asked, TimePoint now) {
   }
 }
 
-std::string JobMachine::WhyOver(const std::string& node_id, const Generation& held, TimePoint now) const {
-  const std::string evicted = control_.WhyOut(node_id, now);
-  return evicted.empty() ? absl::StrCat("the job has left ", rendezvous::Describe(held)) : evicted;
-}
-
 }  // namespace mtrun::rendezvous

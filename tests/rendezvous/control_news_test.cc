@@ -25,6 +25,7 @@ std::vector<std::string> Told(EffectList& effects) {
 }
 
 const TimePoint kNow{std::chrono::hours(1)};
+const Generation kHeld{4, 7};
 const ControlCall kDrainNode2{.call = ControlCall::kDrain, .node = "node2"};
 const ControlCall kSaveAndStop{
     .call = ControlCall::kStop, .checkpoint = true, .by = {.user = "anna", .host = "login1"}};
@@ -78,9 +79,8 @@ TEST(ControlNews, TheLastNodeEndsTheJobAsWasAsked) {
 }
 
 TEST(ControlNews, AnEvictedNodeThatComesBackHearsWhoAskedForItAndWhen) {
-  const ControlCall evict{.call = ControlCall::kEvict,
-                          .node = "node2",
-                          .by = {.user = "anna", .host = "login1", .pid = 4711}};
+  const ControlCall evict{
+      .call = ControlCall::kEvict, .node = "node2", .by = {.user = "anna", .host = "login1", .pid = 4711}};
   ControlNews news;
   EffectList effects;
   news.OnEvicted("node2", evict, kNow);
@@ -88,13 +88,13 @@ TEST(ControlNews, AnEvictedNodeThatComesBackHearsWhoAskedForItAndWhen) {
   const TimePoint later = kNow + std::chrono::seconds(12);
   news.OnOpened("node1", later, &effects);
   EXPECT_THAT(Told(effects), IsEmpty()) << "the others have heard it";
-  EXPECT_EQ(news.WhyOut("node1", later), "");
+  EXPECT_EQ(news.WhyOver("node1", kHeld, later), "the job has left generation 4");
 
   news.OnOpened("node2", later, &effects);
   ControlCall told = evict;
   told.age = std::chrono::seconds(12);
   EXPECT_THAT(effects.Take(), ElementsAre(Effect(Send{"node2", told})));
-  EXPECT_EQ(news.WhyOut("node2", later),
+  EXPECT_EQ(news.WhyOver("node2", kHeld, later),
             absl::StrCat("node2 was evicted ", HumanDuration(told.age), " ago by anna@login1 (pid 4711)"));
   news.OnOpened("node2", later, &effects);
   EXPECT_THAT(Told(effects), IsEmpty()) << "once";
@@ -103,7 +103,7 @@ TEST(ControlNews, AnEvictedNodeThatComesBackHearsWhoAskedForItAndWhen) {
   EXPECT_THAT(Told(effects), ElementsAre("node2 hears")) << "its session may have lost the news";
 
   news.OnReady("node2");
-  EXPECT_EQ(news.WhyOut("node2", later), "");
+  EXPECT_EQ(news.WhyOver("node2", kHeld, later), "the job has left generation 4");
   EXPECT_EQ(news, ControlNews());
 }
 
@@ -114,9 +114,9 @@ TEST(ControlNews, OfManyThatNeverComeBackTheEarliestAreForgotten) {
     news.OnEvicted(evict.node, evict, kNow + std::chrono::seconds(i));
   }
   const TimePoint later = kNow + std::chrono::hours(1);
-  EXPECT_EQ(news.WhyOut("node0", later), "");
-  EXPECT_THAT(news.WhyOut("node1", later), HasSubstr("node1 was evicted"));
-  EXPECT_THAT(news.WhyOut("node256", later), HasSubstr("node256 was evicted"));
+  EXPECT_EQ(news.WhyOver("node0", kHeld, later), "the job has left generation 4");
+  EXPECT_THAT(news.WhyOver("node1", kHeld, later), HasSubstr("node1 was evicted"));
+  EXPECT_THAT(news.WhyOver("node256", kHeld, later), HasSubstr("node256 was evicted"));
 }
 
 }  // namespace
