@@ -85,6 +85,10 @@ class TestAgent {
       return false;
     });
   }
+  bool HasBeenDisconnected() {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return !disconnected_.empty();
+  }
   bool HasFailed() {
     const std::lock_guard<std::mutex> lock(mu_);
     return failure_.has_value();
