@@ -6,6 +6,14 @@
 #include "base/status_macros.h"
 
 namespace mtrun::support {
+
+std::vector<std::string> AsNobody(const std::vector<std::string>& argv) {
+  const std::string id = absl::StrCat(kNobody);
+  return Joined({"setpriv", "--reuid", id, "--regid", id, "--clear-groups", "--inh-caps=-all", "env",
+                 "PATH=/usr/local/bin:/usr/bin:/bin"},
+                argv);
+}
+
 absl::StatusOr<std::unique_ptr<Network>> Network::Make(int nodes, Family family) {
   std::unique_ptr<Network> network(new Network(geteuid() != 0, family));
   for (int node = 0; node <= nodes; ++node) {

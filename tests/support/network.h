@@ -13,6 +13,13 @@
 
 namespace mtrun::support {
 
+/// Who is no user of this machine, as far as files and processes are concerned.
+inline constexpr int kNobody = 65534;
+/// `argv` wrapped so that it runs as kNobody, with none of root's rights, and finds the system's programs
+/// alone: this user's may be closed to others. The process is the program's own. Only root can become
+/// somebody else, so tests skip ("needs root") where this is not root.
+std::vector<std::string> AsNobody(const std::vector<std::string>& argv);
+
 class Network {
  public:
   enum class Family { kFour, kSixAlone };
@@ -24,6 +31,10 @@ class Network {
   std::string Address(int node) const;
   /// `argv` wrapped so that it runs on that node; the process is the program's own.
   std::vector<std::string> On(int node, const std::vector<std::string>& argv) const;
+  /// The same as another user of that machine; see AsNobody.
+  std::vector<std::string> OnAsNobody(int node, const std::vector<std::string>& argv) const {
+    return On(node, AsNobody(argv));
+  }
   /// Takes the cable of the node out of the switch or puts it back.
   absl::Status SetLink(int node, bool up) const;
   /// Takes the uplink of these nodes away or puts it back: without it they see each other and nobody else.

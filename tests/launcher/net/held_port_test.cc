@@ -1,26 +1,53 @@
 #include "launcher/net/held_port.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
 
 #include "gtest/gtest.h"
+#include "tests/support/network.h"
 
 namespace mtrun::launcher {
 namespace {
 
-/// 0 or the errno of binding (and listening on) the port.
-int Listen(int port, bool reuse, UniqueFd* kept) {
+/// An IPv6 socket that takes IPv4 too.
+UniqueFd MakeSocket(bool reuse) {
   UniqueFd socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1, off = 0;
   if (reuse) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  return socket;
+}
+
+/// 0 or the errno of binding `socket` to the port, of all addresses or of loopback's 127.0.0.1.
+int Bind(const UniqueFd& socket, int port, bool loopback = false) {
   sockaddr_in6 address = {};
   address.sin6_family = AF_INET6;
   address.sin6_port = htons(static_cast<uint16_t>(port));
-  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return errno;
+  if (loopback) inet_pton(AF_INET6, "::ffff:127.0.0.1", &address.sin6_addr);
+  return bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+}
+
+/// 0 or the errno of binding (and listening on) the port.
+int Listen(int port, bool reuse, UniqueFd* kept) {
+  UniqueFd socket = MakeSocket(reuse);
+  if (const int error = Bind(socket, port); error != 0) return error;
   if (listen(socket.get(), 1) != 0) return errno;
   *kept = std::move(socket);
   return 0;
+}
+
+/// What `act` returns in a process of another user.
+int AsAnotherUser(const std::function<int()>& act) {
+  const pid_t other = fork();
+  if (other == 0) _exit(setuid(support::kNobody) == 0 ? act() : -1);
+  int status = -1;
+  waitpid(other, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 TEST(HeldPortTest, OnlyWhoReusesMayListenOnIt) {
@@ -30,6 +57,34 @@ TEST(HeldPortTest, OnlyWhoReusesMayListenOnIt) {
   UniqueFd listener;
   EXPECT_EQ(Listen(held->port(), false, &listener), EADDRINUSE);
   EXPECT_EQ(Listen(held->port(), true, &listener), 0);
+}
+
+/// Neither on all addresses nor on one, and not with a socket that was bound before either.
+TEST(HeldPortTest, OnceItListensNobodyElseMay) {
+  auto held = HeldPort::Open();
+  ASSERT_TRUE(held.ok()) << held.status();
+  const UniqueFd early = MakeSocket(/*reuse=*/true);
+  ASSERT_EQ(Bind(early, held->port()), 0);
+  ASSERT_TRUE(held->Listen().ok());
+  EXPECT_EQ(listen(early.get(), 1) == 0 ? 0 : errno, EADDRINUSE);
+  const UniqueFd every = MakeSocket(/*reuse=*/true), one = MakeSocket(/*reuse=*/true);
+  EXPECT_EQ(Bind(every, held->port()), EADDRINUSE);
+  EXPECT_EQ(Bind(one, held->port(), /*loopback=*/true), EADDRINUSE);
+}
+
+TEST(HeldPortTest, OnceItListensAnotherUserMayNotEither) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root";
+  auto held = HeldPort::Open();
+  ASSERT_TRUE(held.ok()) << held.status();
+  const auto take = [&] {
+    return AsAnotherUser([&] {
+      UniqueFd listener;
+      return Listen(held->port(), /*reuse=*/true, &listener);
+    });
+  };
+  EXPECT_EQ(take(), 0) << "this is what Listen is for";
+  ASSERT_TRUE(held->Listen().ok());
+  EXPECT_EQ(take(), EADDRINUSE);
 }
 
 TEST(HeldPortTest, EachIsAnother) {

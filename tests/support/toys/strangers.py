@@ -1,23 +1,28 @@
 #!/usr/bin/env python3
-"""Strangers without a token at one port: python3 strangers.py ADDRESS PORT
+"""Strangers without a token at one port: python3 strangers.py ADDRESS PORT AT_ONCE [CROWD=COUNT ...]
 
-2,000 connections that say nothing, 200 that stop half-way through their TLS greeting, 50 that greet and never read,
-50 that send too much, 50 that say again what another one has said. Each comes again as soon as it is cut. Says "2300 are
-here" once so many have connected, and goes on until it is killed.
+By default all crowds come: 2,000 connections that say nothing, 200 that stop half-way through their TLS greeting, 50 that
+greet whole and wait, 50 that show no certificate, 50 that send noise. Each comes again some time after it is cut. Whoever
+serves there lets AT_ONCE of them stay. Says "crowded: ..." once every one of them has been here, nearly AT_ONCE are here at
+one time, and of those that say nothing 1,000 (or half of them, where they are fewer) were cut within MOMENT_S, for others
+that came; goes on until it is killed.
 """
 import asyncio
 import os
 import resource
 import ssl
 import sys
+import time
 
-ADDRESS, PORT = sys.argv[1], int(sys.argv[2])
-PAUSE_S = 0.2  # before one that was cut comes again
-HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-SETTINGS = b"\0\0\0\4\0\0\0\0\0"
-ENDLESS_FRAME = b"\xff\xff\xff\0\0\0\0\0\1"  # 16 MiB of DATA, announced
+ADDRESS, PORT, AT_ONCE = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+PAUSE_S = 2  # before one that was cut comes again
+MOMENT_S = 5  # who says nothing may do so for 10 s
+SILENT = "silent"
 
-met = 0
+here = 0  # connections, now
+been = set()  # who has been here
+pushed_out = 0
+changed = asyncio.Event()
 
 
 def client_context():
@@ -39,69 +44,74 @@ def greeting():
     return outgoing.read()
 
 
-async def flood(writer, bytes_):
-    while bytes_ and not writer.is_closing():
-        writer.write(bytes_)
+async def says(bytes_, writer):
+    writer.write(bytes_)
+
+
+async def floods(writer):
+    noise = os.urandom(1 << 16)
+    while not writer.is_closing():
+        writer.write(noise)
         await writer.drain()
         await asyncio.sleep(0)  # drain alone lets nobody else run
 
 
-async def raw(says, more=b""):
-    reader, writer = await asyncio.open_connection(ADDRESS, PORT)
-    count()
+async def visit(who, talk, context):
+    global here, pushed_out
+    reader, writer = await asyncio.open_connection(ADDRESS, PORT, ssl=context)
+    began = time.monotonic()
+    here += 1
+    been.add(who)
+    changed.set()
     try:
-        writer.write(says)
-        await flood(writer, more)
-        await reader.read()
+        await talk(writer)
+        while await reader.read(1 << 16):
+            pass
     finally:
+        here -= 1
+        if who[0] == SILENT and time.monotonic() - began < MOMENT_S:
+            pushed_out += 1
+        changed.set()
         writer.close()
 
 
-async def behind_tls(says, more=b""):
-    """Reads nothing."""
-    reader, writer = await asyncio.open_connection(ADDRESS, PORT, ssl=client_context(), limit=1)
-    count()
-    try:
-        writer.write(says)
-        await flood(writer, more)
-        while not writer.is_closing():
-            await asyncio.sleep(PAUSE_S)
-    finally:
-        writer.close()
-
-
-def count():
-    global met
-    met += 1
-
-
-async def again(come):
+async def again(who, talk, context):
     while True:
         try:
-            await come()
+            await visit(who, talk, context)
         except (OSError, EOFError):
             pass
         await asyncio.sleep(PAUSE_S)
 
 
-async def main():
+def crowds():
+    """Of each its size, what they say, and whether behind TLS."""
     hello = greeting()
-    crowds = [
-        (2000, lambda: raw(b"")),
-        (200, lambda: raw(hello[: len(hello) // 2])),
-        (50, lambda: behind_tls(HTTP2 + SETTINGS)),
-        (25, lambda: raw(os.urandom(1 << 16), more=os.urandom(1 << 16))),
-        (25, lambda: behind_tls(HTTP2 + SETTINGS + ENDLESS_FRAME, more=bytes(1 << 16))),
-        (50, lambda: raw(hello)),
-    ]
+    half = hello[: len(hello) // 2]
+    return {
+        SILENT: (2000, lambda writer: says(b"", writer), None),
+        "half": (200, lambda writer: says(half, writer), None),
+        "greeting": (50, lambda writer: says(hello, writer), None),
+        "uncertified": (50, lambda writer: says(b"", writer), client_context()),
+        "noise": (50, floods, None),
+    }
+
+
+async def main():
+    wanted = dict(argument.split("=") for argument in sys.argv[4:])
+    come = {}
+    for name, (many, talk, context) in crowds().items():
+        for i in range(int(wanted.get(name, 0)) if wanted else many):
+            come[name, i] = (talk, context)
+    silent = sum(who[0] == SILENT for who in come)
     tasks = []
-    for many, come in crowds:
-        for _ in range(many):
-            tasks.append(asyncio.ensure_future(again(come)))
-            await asyncio.sleep(0)
-    while met < 2300:
-        await asyncio.sleep(0.05)
-    print(met, "are here", flush=True)
+    for who, (talk, context) in come.items():
+        tasks.append(asyncio.ensure_future(again(who, talk, context)))
+        await asyncio.sleep(0)
+    while len(been) < len(come) or here < AT_ONCE * 3 // 4 or pushed_out < min(1000, silent // 2):
+        changed.clear()
+        await changed.wait()
+    print(f"crowded: {len(been)} have come, {here} are here, {pushed_out} had to go", flush=True)
     await asyncio.gather(*tasks)
 
 
