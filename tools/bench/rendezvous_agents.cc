@@ -4,7 +4,8 @@
 // They connect to the first endpoint; with more than one the job has that list.
 // Commands come in as lines on standard input, answers go out as lines with times of CLOCK_MONOTONIC in
 // seconds:
-//   go            connect and offer          -> "formed T": all of these agents are in the first generation
+//   go            connect and offer          -> "formed T": all of these agents are in the first generation;
+//                 each connects at its time (retry_schedule.h)
 //   fail          the first one's worker fails  -> "happened T", then "told T" when the others know it
 //   lose          the first one is gone without a word -> the same
 //   finish        all finish              -> "happened T", then "told T" when all know that the job has ended
@@ -18,6 +19,7 @@
 #include <cstdlib>
 #include <deque>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,11 +29,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/clock.h"
+#include "base/mutex.h"
+#include "base/posix.h"
 #include "base/status_macros.h"
 #include "base/token.h"
 #include "rendezvous/codec.h"
 #include "rendezvous/job_settings.h"
 #include "rendezvous/rendezvous.grpc.pb.h"
+#include "rendezvous/session/retry_schedule.h"
 #include "rendezvous/transport.h"
 
 namespace mtrun::rendezvous {
@@ -58,24 +63,69 @@ class Gathering {
   std::atomic<int> left_{0};
 };
 
+class Agent;
+
+/// When which agent connects. Thread-safe.
+class Starts {
+ public:
+  void Add(TimePoint when, Agent* agent) {
+    const MutexLock lock(mu_);
+    due_.emplace(when, agent);
+    changed_.NotifyAll();
+  }
+  /// The next one, at its time.
+  Agent* Next() {
+    const MutexLock lock(mu_);
+    while (due_.empty() || due_.begin()->first > MonotonicNow()) {
+      if (due_.empty()) {
+        changed_.Wait(mu_);
+      } else {
+        changed_.WaitUntil(mu_, due_.begin()->first);
+      }
+    }
+    return due_.extract(due_.begin()).mapped();
+  }
+
+ private:
+  Mutex mu_;
+  Condition changed_;
+  std::multimap<TimePoint, Agent*> due_ ABSL_GUARDED_BY(mu_);
+};
+
 struct Shared {
   JobSettings settings;
   Totals totals;
   Gathering formed, told;
+  Starts starts;
 };
 
 class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::ServiceMessage> {
  public:
   Agent(Shared& shared, int number, std::shared_ptr<grpc::Channel> channel)
-      : shared_(shared), number_(number), stub_(wire::Rendezvous::NewStub(channel)) {}
+      : shared_(shared),
+        number_(number),
+        stub_(wire::Rendezvous::NewStub(channel)),
+        retry_(kNever, Duration::zero(), shared.settings.max_nodes) {}
 
+  /// Soon: it is spread as the first connects of a cluster are.
+  void Begin() {
+    retry_.Begin(MonotonicNow(), RandomBits());
+    shared_.starts.Add(retry_.NextDeadline(false), this);
+  }
   void Go() {
-    context_.set_wait_for_ready(true);  // a loaded machine may be slow to accept a thousand connections
-    stub_->async()->Session(&context_, this);
+    {
+      const std::lock_guard<std::mutex> lock(mu_);
+      queue_.clear();
+      writing_ = closing_ = false;
+      context_ = std::make_unique<grpc::ClientContext>();
+    }
+    context_->set_wait_for_ready(true);  // a loaded machine may be slow to accept a thousand connections
+    stub_->async()->Session(context_.get(), this);
     AddHold();
     HelloData hello;
     hello.node_id = Name();
     hello.session_id = static_cast<uint64_t>(number_) + 1;
+    hello.attempt = ++attempt_;
     hello.opened.settings = shared_.settings;
     wire::AgentMessage message;
     *message.mutable_hello() = EncodeHello(hello);
@@ -95,7 +145,7 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
   /// As a process that is killed.
   void Vanish() {
     gone_ = true;
-    context_.TryCancel();
+    context_->TryCancel();
   }
   void Beat() {
     const std::lock_guard<std::mutex> lock(mu_);
@@ -199,14 +249,27 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
     }
   }
   void OnDone(const grpc::Status& status) override {
-    if (!gone_)
-      std::fprintf(stderr, "%s lost its stream: %s\n", Name().c_str(), status.error_message().c_str());
+    if (gone_) return;
+    // Cut before its welcome: it was one too many that the service did not know yet.
+    if (!HasBeenWelcomed() && status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+      retry_.AttemptFailed(MonotonicNow());
+      return shared_.starts.Add(retry_.NextDeadline(false), this);
+    }
+    std::fprintf(stderr, "%s lost its stream: %s\n", Name().c_str(), status.error_message().c_str());
   }
 
+  bool HasBeenWelcomed() {
+    const std::lock_guard<std::mutex> lock(mu_);
+    return welcomed_;
+  }
+
+  static constexpr Duration kNever = std::chrono::hours(1000);
   Shared& shared_;
   const int number_;
   const std::unique_ptr<wire::Rendezvous::Stub> stub_;
-  grpc::ClientContext context_;
+  RetrySchedule retry_;  // of one thread after the other: who begins, who hears of the end
+  uint64_t attempt_ = 0;
+  std::unique_ptr<grpc::ClientContext> context_;
   wire::ServiceMessage in_;
   Generation generation_;  // gRPC's thread of this stream, and the main one between its events
   std::atomic<uint64_t> received_{0};
@@ -232,11 +295,14 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
 [[noreturn]] void Serve(Shared& shared, std::vector<std::unique_ptr<Agent>>& agents) {
   const int count = static_cast<int>(agents.size());
   int left = count;
+  std::thread starts([&] {
+    while (true) shared.starts.Next()->Go();
+  });
   std::thread beats([&] { BeatAll(shared.settings.heartbeat_interval, agents); });
   for (std::string command; std::getline(std::cin, command);) {
     if (command == "go") {
       shared.formed.Expect(count);
-      for (const auto& agent : agents) agent->Go();
+      for (const auto& agent : agents) agent->Begin();
     } else if (command == "watch") {  // another process's agent will fail or be lost
       shared.told.Expect(left);
       shared.formed.Expect(left);
