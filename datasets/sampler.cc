@@ -67,12 +67,20 @@ absl::StatusOr<Shuffle> ParseShuffle(std::string_view text) {
   if (text == "true") return Shuffle::kFull;
   if (text == "false") return Shuffle::kNone;
   if (text == "streams") return Shuffle::kStreams;
+  if (text == "fixed_streams") return Shuffle::kFixedStreams;
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown order \"", std::string(text), "\": true, false or streams"));
+      absl::StrCat("unknown order \"", std::string(text), "\": true, false, streams or fixed_streams"));
+}
+
+bool IsStreamed(Shuffle shuffle) { return shuffle == Shuffle::kStreams || shuffle == Shuffle::kFixedStreams; }
+
+StreamShards ShardsInOrder(Shuffle shuffle, StreamShards shards) {
+  shards.fixed = shuffle == Shuffle::kFixedStreams;
+  return shards;
 }
 
 Sampler MakeSampler(uint64_t seed, BatchPlan plan, Shuffle shuffle, const StreamShards& shards) {
-  if (shuffle == Shuffle::kStreams) return Sampler(seed, plan, shards);
+  if (IsStreamed(shuffle)) return Sampler(seed, plan, ShardsInOrder(shuffle, shards));
   const int64_t size = std::accumulate(shards.counts.begin(), shards.counts.end(), int64_t{0});
   return Sampler(seed, size, plan, shuffle == Shuffle::kFull);
 }

@@ -16,12 +16,15 @@ namespace mtrun::datasets {
 
 /// In which order an epoch consumes its samples. The numbers stand in checkpoints.
 enum class Shuffle {
-  kNone = 0,     // as they lie in the files
-  kFull = 1,     // one permutation of all
-  kStreams = 2,  // StreamOrder
+  kNone = 0,          // as they lie in the files
+  kFull = 1,          // one permutation of all
+  kStreams = 2,       // StreamOrder
+  kFixedStreams = 3,  // the same with fixed streams
 };
-/// "false", "true" or "streams".
+/// "false", "true", "streams" or "fixed_streams".
 absl::StatusOr<Shuffle> ParseShuffle(std::string_view text);
+/// Whether it is an order of StreamOrder.
+bool IsStreamed(Shuffle shuffle);
 
 /// Order of samples. Value; cheap to copy; const methods are thread-safe.
 class Sampler {
@@ -52,6 +55,8 @@ class Sampler {
   std::optional<StreamOrder> streams_;  // instead of one order of all samples
 };
 
+/// The shards with what the order says of their streams.
+StreamShards ShardsInOrder(Shuffle shuffle, StreamShards shards);
 /// Over all samples of the shards.
 Sampler MakeSampler(uint64_t seed, BatchPlan plan, Shuffle shuffle, const StreamShards& shards);
 

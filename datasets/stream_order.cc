@@ -63,7 +63,7 @@ int64_t StreamOrder::SamplesOf(int64_t stream) const { return Before(stream + 1)
 
 std::vector<ShardPart> StreamOrder::Parts(int64_t epoch, int64_t stream) const {
   const auto count = static_cast<int64_t>(shards_.counts.size());
-  const uint64_t key = NamedStream(seed_, "shards").At(static_cast<uint64_t>(epoch));
+  const uint64_t key = NamedStream(seed_, "shards").At(shards_.fixed ? 0 : static_cast<uint64_t>(epoch));
   std::vector<int64_t> first(shards_.counts.size());  // sample of each shard
   for (size_t i = 1; i < first.size(); ++i) first[i] = first[i - 1] + shards_.counts[i - 1];
   const int64_t begin = Before(stream), end = Before(stream + 1);
@@ -75,7 +75,18 @@ std::vector<ShardPart> StreamOrder::Parts(int64_t epoch, int64_t stream) const {
     if (from < to) parts.push_back({shard, first[shard] + from - at, to - from});
     at += samples;
   }
-  return parts;
+  return shards_.fixed ? Mixed(std::move(parts), epoch, stream) : parts;
+}
+
+/// Else the same parts would share a window in every epoch.
+std::vector<ShardPart> StreamOrder::Mixed(std::vector<ShardPart> parts, int64_t epoch, int64_t stream) const {
+  const uint64_t epoch_key = NamedStream(seed_, "parts").At(static_cast<uint64_t>(epoch));
+  const uint64_t key = SplitMix64(epoch_key + static_cast<uint64_t>(stream));
+  const auto count = static_cast<int64_t>(parts.size());
+  std::vector<ShardPart> mixed;
+  mixed.reserve(parts.size());
+  for (int64_t i = 0; i < count; ++i) mixed.push_back(parts[static_cast<size_t>(Permuted(key, count, i))]);
+  return mixed;
 }
 
 std::vector<int64_t> StreamOrder::Samples(int64_t epoch, int64_t stream, int64_t first, int64_t count) const {

@@ -17,6 +17,7 @@ inline constexpr int64_t kStreamWindow = 8;
 struct StreamShards {
   std::vector<int64_t> counts;  // samples of each shard, in the order of the files
   int64_t window = kStreamWindow;
+  bool fixed = false;  // a stream has the same shards in every epoch, in another order
   bool operator==(const StreamShards&) const = default;
 };
 
@@ -53,6 +54,7 @@ class StreamOrder {
 
  private:
   int64_t Before(int64_t stream) const;
+  std::vector<ShardPart> Mixed(std::vector<ShardPart> parts, int64_t epoch, int64_t stream) const;
   std::vector<int64_t> Needs(int64_t epoch, int64_t from_step, int64_t begin, int64_t end) const;
 
   uint64_t seed_;

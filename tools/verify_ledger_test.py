@@ -23,6 +23,7 @@ HEAD = {"ledger": 2, "run": "00000000000000ab", "seed": 3, "size": SIZE, "global
 
 
 STREAMS = {**HEAD, "shuffle": "streams", "window": 2, "shards": [5, 1, 0, 7, 3, 2]}
+FIXED = {**STREAMS, "shuffle": "fixed_streams"}
 
 
 def canonical(entry):
@@ -118,15 +119,16 @@ class VerifyTest(unittest.TestCase):
         self.run_of(steps())
         self.assertTrue(self.verify(0).endswith("\nevery sample exactly once\n"))
 
-    def streamed(self, run="run", **changes):
+    def streamed(self, run="run", order=STREAMS, **changes):
         """A run in streams; its head."""
         shards = [{"images": count} for count in STREAMS["shards"]]
         data = self.data("data", splits={"train": {"images": SIZE, "shards": shards}})
-        self.run_of([step(number, STREAMS) for number in range(STEPS)], run=run, head={**STREAMS, "data": data, **changes})
+        self.run_of([step(number, order) for number in range(STEPS)], run=run, head={**order, "data": data, **changes})
 
     def test_an_honest_run_in_streams(self):
-        self.streamed()
-        self.assertTrue(self.verify(0).endswith("\nevery sample exactly once\n"))
+        for order in (STREAMS, FIXED):
+            self.streamed(order=order)
+            self.assertTrue(self.verify(0).endswith("\nevery sample exactly once\n"))
 
     def test_a_run_that_keeps_images_back_for_validation(self):
         size = SIZE + 2
@@ -142,10 +144,11 @@ class VerifyTest(unittest.TestCase):
     def test_each_epoch_of_streams_is_a_permutation(self):
         for shards in ([SIZE], [1] * SIZE, [0, 9, 9], STREAMS["shards"]):
             for batch, micro, window in ((4, 2, 1), (5, 2, 2), (18, 18, 3), (30, 7, 1), (1, 1, 9)):
-                head = {**STREAMS, "shards": shards, "global_batch": batch, "micro_batch": micro, "window": window}
-                for epoch in (0, 3):
-                    order = samples.Order(head, epoch)
-                    self.assertEqual(sorted(order.sample(p) for p in range(SIZE)), list(range(SIZE)), head)
+                for kind in (STREAMS, FIXED):
+                    head = {**kind, "shards": shards, "global_batch": batch, "micro_batch": micro, "window": window}
+                    for epoch in (0, 3):
+                        order = samples.Order(head, epoch)
+                        self.assertEqual(sorted(order.sample(p) for p in range(SIZE)), list(range(SIZE)), head)
 
     def test_a_run_that_stops_early_is_complete(self):
         self.run_of(steps(range(2 * EACH)))
@@ -346,6 +349,8 @@ class VerifyTest(unittest.TestCase):
         self.streamed(window=1)
         self.rejected("steps consumed other samples than the order says")
         self.streamed(shuffle=True)
+        self.rejected("steps consumed other samples than the order says")
+        self.streamed(shuffle="fixed_streams")
         self.rejected("steps consumed other samples than the order says")
         self.streamed(shards=[5, 1, 7, 3, 2])
         self.rejected("the ledger's counts of shards are not those of")

@@ -23,7 +23,7 @@ using testing::ElementsAre;
 
 std::string Name(const BatchPlan& plan, const StreamShards& shards) {
   std::string text = "B " + std::to_string(plan.global_batch) + " b " + std::to_string(plan.micro_batch) +
-                     " window " + std::to_string(shards.window) + " shards";
+                     " window " + std::to_string(shards.window) + (shards.fixed ? " fixed" : "") + " shards";
   for (const int64_t count : shards.counts) text += " " + std::to_string(count);
   return text;
 }
@@ -90,14 +90,16 @@ TEST(StreamOrderTest, EverySmallWorldIsExact) {
     for (int64_t batch = 1; batch <= 5; ++batch) {
       for (int64_t micro = 1; micro <= batch; ++micro) {
         for (int64_t window = 1; window <= 2; ++window) {
-          const StreamShards shards{counts, window};
-          ASSERT_EQ(Violation(code, {batch, micro}, shards, 1), "") << Name({batch, micro}, shards);
-          ++worlds;
+          for (const bool fixed : {false, true}) {
+            const StreamShards shards{counts, window, fixed};
+            ASSERT_EQ(Violation(code, {batch, micro}, shards, 1), "") << Name({batch, micro}, shards);
+            ++worlds;
+          }
         }
       }
     }
   }
-  EXPECT_EQ(worlds, 63 * 15 * 2);
+  EXPECT_EQ(worlds, 63 * 15 * 2 * 2);
 }
 
 TEST(StreamOrderTest, RandomWorldsAreExact) {
@@ -105,7 +107,7 @@ TEST(StreamOrderTest, RandomWorldsAreExact) {
     const auto counts = *rc::gen::nonEmpty(rc::gen::container<std::vector<int64_t>>(rc::gen::inRange(0, 60)));
     RC_PRE(std::accumulate(counts.begin(), counts.end(), int64_t{0}) > 0);
     const BatchPlan plan{*rc::gen::inRange(1, 40), *rc::gen::inRange(1, 12)};
-    const StreamShards shards{counts, *rc::gen::inRange(1, 6)};
+    const StreamShards shards{counts, *rc::gen::inRange(1, 6), *rc::gen::arbitrary<bool>()};
     const std::string violation =
         Violation(*rc::gen::arbitrary<uint64_t>(), plan, shards, *rc::gen::inRange(0, 5));
     if (!violation.empty()) RC_FAIL(violation + ": " + Name(plan, shards));
@@ -118,6 +120,9 @@ TEST(StreamOrderTest, GoldenValues) {
   const Sampler sampler(7, {6, 2}, shards);
   EXPECT_THAT(sampler.Step(0, 0), ElementsAre(4, 12, 3, 7, 18, 15));
   EXPECT_THAT(sampler.Step(3, 3), ElementsAre(1, 7));
+  const Sampler fixed(7, {6, 2}, {shards.counts, shards.window, /*fixed=*/true});
+  EXPECT_THAT(fixed.Step(0, 0), ElementsAre(0, 6, 7, 8, 18, 15));
+  EXPECT_THAT(fixed.Step(3, 3), ElementsAre(6, 5));
 }
 
 TEST(StreamOrderTest, EpochsAndSeedsDiffer) {
@@ -138,6 +143,49 @@ TEST(StreamOrderTest, AWorkerReadsItsShareOfTheShards) {
   }
   EXPECT_GE(half.size(), 50U);
   EXPECT_LE(half.size(), 51U);  // the streams' ends may share one
+}
+
+std::set<int64_t> ShardsOfStreams(const StreamOrder& order, int64_t epoch, int64_t begin, int64_t end) {
+  std::set<int64_t> shards;
+  for (int64_t v = begin; v < end; ++v) {
+    for (const ShardPart& part : order.Parts(epoch, v)) shards.insert(part.shard);
+  }
+  return shards;
+}
+
+// What a node that keeps its micro-batches fetches: at most 1.3 times its share, and nothing in later epochs.
+TEST(StreamOrderTest, OfFixedStreamsANodeNeedsItsShareOnce) {
+  const BatchPlan plan{.global_batch = 120, .micro_batch = 10};
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const StreamOrder fixed(seed, plan, {std::vector<int64_t>(100, 30), 4, /*fixed=*/true}),
+        dealt(seed, plan, {std::vector<int64_t>(100, 30), 4});
+    for (int64_t node = 0; node < 3; ++node) {
+      const auto of = [&](const StreamOrder& order, int64_t epoch) {
+        return ShardsOfStreams(order, epoch, 4 * node, 4 * node + 4);
+      };
+      const std::set<int64_t> share = of(fixed, 0);
+      EXPECT_LE(share.size(), 43U) << "1.3 times a third";
+      for (int64_t epoch = 1; epoch < 4; ++epoch) EXPECT_EQ(of(fixed, epoch), share) << seed;
+      EXPECT_NE(of(dealt, 1), of(dealt, 0));
+      // What is fetched ahead in the last step is of others, after all that this node has.
+      const ShardsAhead ahead = fixed.Ahead(0, 24, 4 * node, 4 * node + 4);
+      const size_t own = share.size() - ahead.this_epoch.size();
+      EXPECT_TRUE(std::all_of(ahead.later.begin(), ahead.later.begin() + static_cast<int64_t>(own),
+                              [&](int64_t shard) { return share.count(shard) != 0; }));
+    }
+  }
+}
+
+TEST(StreamOrderTest, FixedStreamsMixOtherShardsInEachEpoch) {
+  const StreamOrder order(3, {64, 32}, {std::vector<int64_t>(40, 32), 4, /*fixed=*/true});
+  std::set<std::set<int64_t>> windows;  // the first of each epoch
+  for (int64_t epoch = 0; epoch < 8; ++epoch) {
+    std::set<int64_t> window;
+    const std::vector<ShardPart> parts = order.Parts(epoch, 1);
+    for (size_t i = 0; i < 4; ++i) window.insert(parts.at(i).shard);
+    windows.insert(window);
+  }
+  EXPECT_GE(windows.size(), 7U);
 }
 
 /// Mean number of different classes of a global batch, of `classes` that lie one behind the other.
@@ -176,17 +224,20 @@ TEST(StreamOrderTest, NeighboursAreApart) {
 
 TEST(StreamOrderTest, TheDocumentedPythonAgrees) {
   if (std::system("python3 -c '' 2>/dev/null") != 0) GTEST_SKIP() << "no python3 here";
-  const StreamShards shards{{40, 0, 7, 300, 1, 55, 90, 90, 12}, 3};
-  std::string expected;
-  for (const int64_t id : StreamEpoch(Sampler(2026, {50, 16}, shards), 5))
-    expected += (expected.empty() ? "" : ", ") + std::to_string(id);
-  const std::string script = "import re; tick = chr(96) * 3; text = open('" + std::string(MT_FORMATS_MD) +
-                             "').read(); "
-                             "[exec(b, globals()) for b in re.findall(tick + 'python(.*?)' + tick, text, "
-                             "re.S) if 'splitmix' in b or 'stream' in b]; "
-                             "assert [stream_id(2026, [40, 0, 7, 300, 1, 55, 90, 90, 12], 3, 50, 16, 5, p) "
-                             "for p in range(595)] == [" +
-                             expected + "]";
+  std::string expected;  // of both kinds, one behind the other
+  for (const bool fixed : {false, true}) {
+    const StreamShards shards{{40, 0, 7, 300, 1, 55, 90, 90, 12}, 3, fixed};
+    for (const int64_t id : StreamEpoch(Sampler(2026, {50, 16}, shards), 5))
+      expected += (expected.empty() ? "" : ", ") + std::to_string(id);
+  }
+  const std::string script =
+      "import re; tick = chr(96) * 3; text = open('" + std::string(MT_FORMATS_MD) +
+      "').read(); "
+      "[exec(b, globals()) for b in re.findall(tick + 'python(.*?)' + tick, text, "
+      "re.S) if 'splitmix' in b or 'stream' in b]; "
+      "assert [stream_id(2026, [40, 0, 7, 300, 1, 55, 90, 90, 12], 3, 50, 16, 5, p, f) "
+      "for f in (False, True) for p in range(595)] == [" +
+      expected + "]";
   EXPECT_EQ(std::system(("python3 -c \"" + script + "\"").c_str()), 0);
 }
 

@@ -20,7 +20,7 @@ def has_order(entry):
     shards = entry.get("shards")
     if entry.get("shuffle") in (True, False):
         return True
-    return (entry.get("shuffle") == "streams" and whole(entry, "window", 1) and isinstance(shards, list)
+    return (entry.get("shuffle") in ("streams", "fixed_streams") and whole(entry, "window", 1) and isinstance(shards, list)
             and all(type(count) is int and count >= 0 for count in shards) and sum(shards) == entry["size"])
 
 

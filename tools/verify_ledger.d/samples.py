@@ -47,12 +47,12 @@ class Streams:
     """The streamed order of one epoch: where position i of stream v lies."""
 
     def __init__(self, head, epoch):
-        seed, counts = head["seed"], head["shards"]
+        seed, counts, fixed = head["seed"], head["shards"], head["shuffle"] == "fixed_streams"
         self.batch, self.micro = head["global_batch"], head["micro_batch"]
         whole, rest = divmod(head["size"], self.batch)
         bounds = [whole * min(end, self.batch) + min(end, rest) for end in range(0, self.batch + self.micro, self.micro)]
         first = running(counts)
-        permuted = Permutation(stream_key(seed, "shards", epoch), len(counts))
+        permuted = Permutation(stream_key(seed, "shards", 0 if fixed else epoch), len(counts))
         line, at = [], 0  # the permuted shards one behind the other: (where it begins, its first sample, its samples)
         for shard in map(permuted, range(len(counts))):
             line.append((at, first[shard], counts[shard]))
@@ -61,6 +61,9 @@ class Streams:
         for stream, (begin, end) in enumerate(zip(bounds, bounds[1:])):
             parts = [(start + max(begin, at) - at, min(end, at + count) - max(begin, at)) for at, start, count in line]
             parts = [part for part in parts if part[1] > 0]
+            if fixed:
+                parts = list(map(parts.__getitem__, map(Permutation(splitmix(stream_key(seed, "parts", epoch) + stream & MASK),
+                                                                    len(parts)), range(len(parts)))))
             key = splitmix(stream_key(seed, "windows", epoch) + stream & MASK)
             windows = [parts[i:i + head["window"]] for i in range(0, len(parts), head["window"])]
             self.streams.append([(window, Permutation(splitmix(key + g & MASK), sum(count for _, count in window)))
@@ -93,7 +96,7 @@ class Order:
     """Which sample is at a position of an epoch."""
 
     def __init__(self, head, epoch):
-        if head["shuffle"] == "streams":
+        if head["shuffle"] in ("streams", "fixed_streams"):
             self.sample = Streams(head, epoch)
         elif head["shuffle"]:
             self.sample = Permutation(stream_key(head["seed"], "sampler", epoch), head["size"])

@@ -83,7 +83,6 @@ Tail TailOf(const JsonLinesEnd& end) {
 }  // namespace
 
 std::string ToLine(const LedgerHead& head, std::string_view previous) {
-  const bool streams = head.shuffle == datasets::Shuffle::kStreams;
   nlohmann::ordered_json line = {{"ledger", kLedgerVersion},
                                  {"run", RunText(head.run)},
                                  {"seed", head.seed},
@@ -92,8 +91,8 @@ std::string ToLine(const LedgerHead& head, std::string_view previous) {
                                  {"micro_batch", head.micro_batch},
                                  {"shuffle", head.shuffle != datasets::Shuffle::kNone},
                                  {"data", head.data}};
-  if (streams) {
-    line["shuffle"] = "streams";
+  if (IsStreamed(head.shuffle)) {
+    line["shuffle"] = head.shuffle == datasets::Shuffle::kFixedStreams ? "fixed_streams" : "streams";
     line["window"] = head.shards.window;
     line["shards"] = head.shards.counts;
   }

@@ -24,7 +24,7 @@ struct LedgerHead {
   int64_t size = 0;  // samples of an epoch
   int64_t global_batch = 1, micro_batch = 1;
   datasets::Shuffle shuffle = datasets::Shuffle::kFull;
-  datasets::StreamShards shards = {};  // named where the order is kStreams
+  datasets::StreamShards shards = {};  // named where the order is streamed
   std::string data;                    // digest of the data set
 };
 

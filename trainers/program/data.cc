@@ -125,7 +125,7 @@ absl::StatusOr<RunData> OpenArrivingData(const std::string& folder, bool needs_t
 absl::Status CheckOrder(datasets::Shuffle shuffle, const PackedSplit& train) {
   constexpr size_t kMostShards = 8192;  // 12 digits and a comma each fit a line of the ledger
   const size_t shards = train.shard_counts().size();
-  if (shuffle != datasets::Shuffle::kStreams || shards <= kMostShards) return absl::OkStatus();
+  if (!IsStreamed(shuffle) || shards <= kMostShards) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--shuffle streams: the training images lie in ", shards,
                                                  " shards, at most ", kMostShards,
                                                  " can be streamed; import them with a larger --shard_mib"));

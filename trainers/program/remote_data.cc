@@ -73,13 +73,13 @@ absl::Status RemoteData::AwaitAll() {
 
 DataArrival& RemoteData::Begin(const std::vector<datasets::PackedSplit*>& splits,
                                const TrainOptions& options) {
-  const DataArrival::Order order{options.seed, options.plan, options.shuffle_window};
+  const DataArrival::Order order{options.seed, options.plan, options.shuffle_window, options.shuffle};
   return arrival_.emplace(client_, url_, splits, order, bounds_);
 }
 
 bool TrainsWhileDataComes(const TrainOptions& options) {
   const bool all_at_once = options.validation_share > 0 || options.preview > 0;
-  return options.shuffle == datasets::Shuffle::kStreams && !all_at_once;
+  return IsStreamed(options.shuffle) && !all_at_once;
 }
 
 }  // namespace mtrun::trainers

@@ -21,7 +21,7 @@ constexpr Duration kLookEvery = std::chrono::seconds(1);
 constexpr Duration kCheckEvery = std::chrono::seconds(1);
 
 datasets::StreamShards ShardsOf(const PackedSplit& train, const DataArrival::Order& order) {
-  return {train.shard_counts(), order.window};
+  return datasets::ShardsInOrder(order.shuffle, {train.shard_counts(), order.window});
 }
 
 }  // namespace

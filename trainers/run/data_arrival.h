@@ -31,6 +31,7 @@ class DataArrival {
     uint64_t seed = 0;
     datasets::BatchPlan plan;
     int64_t window = datasets::kStreamWindow;
+    datasets::Shuffle shuffle = datasets::Shuffle::kStreams;
   };
 
   /// `splits`: opened by their index, those with training images first. All references must outlive this;

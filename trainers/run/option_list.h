@@ -89,9 +89,10 @@ void ListBatchOptions(Table& t) {
   t.AddParsed(
        "shuffle", "true", kRun,
        "another order of the images each epoch; streams: one for disks and networks, a few shards at a "
-       "time for each micro-batch of a step",
+       "time for each micro-batch of a step; fixed_streams: of the same shards in every epoch, so that a "
+       "node fetches its share once",
        datasets::ParseShuffle, &O::shuffle)
-      .FlagOr({"streams"});
+      .FlagOr({"streams", "fixed_streams"});
   t.Add("shuffle_window", absl::StrCat(datasets::kStreamWindow), kRun,
         "shards that each of the streams mixes at a time", &O::shuffle_window)
       .Min(1)

@@ -77,6 +77,9 @@ TEST_F(LedgerTest, TheHeadNamesTheOrder) {
   EXPECT_EQ(parsed(head)["shuffle"], "streams");
   EXPECT_EQ(parsed(head)["window"], 3);
   EXPECT_EQ(parsed(head)["shards"], nlohmann::json({60, 40}));
+  head.shuffle = datasets::Shuffle::kFixedStreams;
+  EXPECT_EQ(parsed(head)["shuffle"], "fixed_streams");
+  EXPECT_EQ(parsed(head)["shards"], nlohmann::json({60, 40}));
 }
 
 /// A line must not be longer than what a successor reads of it.

@@ -97,6 +97,7 @@ TEST(Identity, TheOrderHasTheNumbersThatCheckpointsHave) {
   EXPECT_EQ(IdentityOf({}).run.at("shuffle"), "1");
   EXPECT_EQ(IdentityOf({"--shuffle=false"}).run.at("shuffle"), "0");
   EXPECT_EQ(IdentityOf({"--shuffle", "streams"}).run.at("shuffle"), "2");
+  EXPECT_EQ(IdentityOf({"--shuffle", "fixed_streams"}).run.at("shuffle"), "3");
 }
 
 TEST(Identity, AValueIsTakenAsItIs) {

@@ -50,6 +50,7 @@ TEST_F(OptionsTest, TheOrderIsAFlagOrAName) {
   EXPECT_EQ(Parse({"--data", "d", "--shuffle", "streams"})->shuffle, Shuffle::kStreams);
   EXPECT_EQ(Parse({"--data", "d"}, 1, {{"MT_SHUFFLE", "streams"}})->shuffle, Shuffle::kStreams);
   EXPECT_THAT(settings_.Yaml("cnnA"), HasSubstr("shuffle: streams"));
+  EXPECT_EQ(Parse({"--data", "d", "--shuffle", "fixed_streams"})->shuffle, Shuffle::kFixedStreams);
   EXPECT_EQ(Parse({"--data", "d", "--shuffle", "streams", "--shuffle_window", "3"})->source().shuffle_window,
             3);
 }
