@@ -10,9 +10,7 @@ namespace mtrun::collectives {
 
 c10::intrusive_ptr<c10d::Work> StartAllReduce(const ProcessGroup& group, const at::Tensor& tensor,
                                               c10d::ReduceOp::RedOpType reduce) {
-  if (DeviceGroup* const device = DeviceOf(group); device != nullptr && device->Takes(tensor)) {
-    return device->StartAllReduce(tensor, reduce);
-  }
+  if (DeviceGroup* const device = DeviceFor(group, tensor)) return device->StartAllReduce(tensor, reduce);
   std::vector<at::Tensor> one{tensor};
   c10d::AllreduceOptions options;
   options.reduceOp = reduce;
@@ -34,7 +32,19 @@ std::vector<std::string> AllGather(const ProcessGroup& group, const std::string&
 }
 
 void AllReduce(const ProcessGroup& group, const at::Tensor& tensor, c10d::ReduceOp::RedOpType reduce) {
-  StartAllReduce(group, tensor, reduce)->wait();
+  const auto work = StartAllReduce(group, tensor, reduce);
+  Waiting(DeviceFor(group, tensor), [&] { work->wait(); });
+}
+
+void Broadcast(const ProcessGroup& group, const at::Tensor& tensor, int root) {
+  if (DeviceGroup* const device = DeviceFor(group, tensor)) {
+    const auto work = device->StartBroadcast(tensor, root);
+    return Waiting(device, [&] { work->wait(); });
+  }
+  std::vector<at::Tensor> one{tensor};
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  group->broadcast(one, options)->wait();
 }
 
 }  // namespace mtrun::collectives

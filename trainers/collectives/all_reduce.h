@@ -1,4 +1,4 @@
-// The all-reduce of one tensor, in place.
+// Collectives of one tensor, in place.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,11 @@ c10::intrusive_ptr<c10d::Work> StartAllReduce(const ProcessGroup& group, const a
 /// Everybody's note, by rank. Throws what the group throws.
 std::vector<std::string> AllGather(const ProcessGroup& group, const std::string& note);
 
-/// Starts it and waits.
+/// Starts it and waits, with a device's tensor on the device.
 void AllReduce(const ProcessGroup& group, const at::Tensor& tensor,
                c10d::ReduceOp::RedOpType reduce = c10d::ReduceOp::SUM);
+
+/// Rank `root`'s values for all. Of a device's tensor what comes later on the device finds them.
+void Broadcast(const ProcessGroup& group, const at::Tensor& tensor, int root);
 
 }  // namespace mtrun::collectives

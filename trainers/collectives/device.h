@@ -4,6 +4,8 @@
 // see to both.
 #pragma once
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 
 namespace mtrun::collectives {
@@ -20,10 +22,21 @@ class Device {
   virtual absl::Status Error() = 0;
   /// Every sum under way and to come ends, with whatever numbers. Any thread, as often as one likes.
   virtual void Abort() = 0;
-  /// Whatever this worker has begun so far, but for sums, is `own work` from here on. Training thread.
-  virtual void MarkOwnWork() = 0;
-  /// Whether the device has done it. Any thread.
-  virtual bool OwnWorkIsDone() = 0;
+  /// Around each wait for what others contribute, in the order of the device's work, which this thread may be
+  /// far ahead of (Waiting does it). What was begun before is own work. Training thread.
+  virtual void BeginWait() = 0;
+  virtual void EndWait() = 0;
+  /// The wait that the device has come to and is not past, by its number from 1. 0: none; it has own work, or
+  /// nothing to do. Any thread.
+  virtual uint64_t CurrentWait() = 0;
 };
+
+/// `body` makes the device wait. Null: there is none. An exception leaves the wait open: it ends the group.
+template <typename Body>
+void Waiting(Device* device, const Body& body) {
+  if (device != nullptr) device->BeginWait();
+  body();
+  if (device != nullptr) device->EndWait();
+}
 
 }  // namespace mtrun::collectives

@@ -87,6 +87,11 @@ DeviceWatch* WatchOf(const ProcessGroup& group) {
   return watched == nullptr ? nullptr : watched->watch.get();
 }
 
+DeviceGroup* DeviceFor(const ProcessGroup& group, const at::Tensor& tensor) {
+  DeviceGroup* const device = DeviceOf(group);
+  return device != nullptr && device->Takes(tensor) ? device : nullptr;
+}
+
 absl::Status GroupStatus(const ProcessGroup& group) {
   if (!group) return absl::OkStatus();
   if (const DeviceWatch* const watch = WatchOf(group)) return watch->status();

@@ -5,6 +5,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
@@ -25,6 +27,8 @@ class DeviceGroup : public Device {
   /// In place, in the order of the calls; the work's wait() makes the device wait, not this thread.
   virtual c10::intrusive_ptr<c10d::Work> StartAllReduce(const at::Tensor& tensor,
                                                         c10d::ReduceOp::RedOpType reduce) = 0;
+  /// Rank `root`'s values for all, in the same order as the sums.
+  virtual c10::intrusive_ptr<c10d::Work> StartBroadcast(const at::Tensor& tensor, int root) = 0;
   /// What c10d hands the device's tensors to, once connected; null: nothing.
   virtual c10::intrusive_ptr<c10d::Backend> backend() { return nullptr; }
 };
@@ -49,6 +53,8 @@ absl::StatusOr<ProcessGroup> ConnectGroup(const GroupMember& membership, std::sh
 /// Null where no device stands beside the CPU group, or there is no group.
 DeviceGroup* DeviceOf(const ProcessGroup& group);
 DeviceWatch* WatchOf(const ProcessGroup& group);
+/// The device that sums such tensors; null: the CPU group does.
+DeviceGroup* DeviceFor(const ProcessGroup& group, const at::Tensor& tensor);
 
 /// OK while the group works, and its device; null: OK. Any thread.
 absl::Status GroupStatus(const ProcessGroup& group);
@@ -58,8 +64,8 @@ absl::Status GroupStatus(const ProcessGroup& group);
 /// device was aborted. OK at once where there is no device.
 absl::Status Commit(const ProcessGroup& group);
 
-/// How long this member has waited for others so far: in a collective of the CPU group, or for a device's
-/// sums when its own part is done. Zero when it does not. Any thread.
+/// How long this member has waited for others so far: in a collective of the CPU group, or with its device,
+/// whose own part is done. Zero when it does not. Any thread.
 Duration WaitingFor(const ProcessGroup& group);
 
 }  // namespace mtrun::collectives

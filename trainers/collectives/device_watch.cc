@@ -51,11 +51,9 @@ struct Connecting {
   bool abandoned ABSL_GUARDED_BY(mu) = false;
 };
 
-/// Who leaves in order breaks the group by it only if somebody needs it.
-void BreakIfSomebodyLeft(Group& group, const char* what) {
-  if (const int left = group.first_left(); left >= 0) {
-    group.Abort(absl::StrCat("rank ", left, " left while rank ", group.rank(), what));
-  }
+/// Who leaves in order (`left`, -1: nobody) breaks the group by it only if somebody needs it.
+void BreakIfLeft(Group& group, int left, const char* what) {
+  if (left >= 0) group.Abort(absl::StrCat("rank ", left, " left while rank ", group.rank(), what));
 }
 
 /// Its status, or nothing if the group failed first: then nobody waits any more.
@@ -63,7 +61,7 @@ std::optional<absl::Status> Await(Connecting& connecting, Group& group) {
   pollfd watched[] = {{connecting.ended.get(), POLLIN, 0}, {group.failure_fd(), POLLIN, 0}};
   while (watched[0].revents == 0 && watched[1].revents == 0) {
     PollAny(watched, 2);
-    if (watched[0].revents == 0) BreakIfSomebodyLeft(group, " connects its device");
+    if (watched[0].revents == 0) BreakIfLeft(group, group.first_left(), " connects its device");
   }
   const MutexLock lock(connecting.mu);
   if (!connecting.status) connecting.abandoned = true;
@@ -105,7 +103,10 @@ void DeviceWatch::Run() {
   while (true) {
     PollAny(watched, 2);
     if ((watched[1].revents & POLLIN) != 0) return;
-    if ((watched[0].revents & POLLIN) != 0) return device_->Abort();
+    if ((watched[0].revents & POLLIN) != 0) {
+      NoteWait(0);  // nobody is waited for any more: who does not come out of it hangs
+      return device_->Abort();
+    }
     LookAtDevice();
   }
 }
@@ -115,25 +116,21 @@ void DeviceWatch::LookAtDevice() {
     group_.Abort(absl::StrCat("the device of rank ", group_.rank(), ": ", error.message()));
     return;  // the next look finds the group's failure
   }
-  {
-    const MutexLock lock(mu_);
-    if (!waits_) return;
-  }
-  BreakIfSomebodyLeft(group_, " waits for its sums");
-  const bool done = device_->OwnWorkIsDone();
-  const MutexLock lock(mu_);
-  if (waits_ && done && !waits_since_) waits_since_ = MonotonicNow();
+  const int left = group_.first_left();  // first: who leaves after it may have ended the wait before
+  const uint64_t wait = device_->CurrentWait();
+  if (wait != 0) BreakIfLeft(group_, left, " waits for its sums");
+  NoteWait(wait);
 }
 
-void DeviceWatch::SetWaits(bool waits) {
+void DeviceWatch::NoteWait(uint64_t wait) {
   const MutexLock lock(mu_);
-  waits_ = waits;
-  waits_since_.reset();
+  if (wait != wait_) waits_since_ = MonotonicNow();
+  wait_ = wait;
 }
 
 Duration DeviceWatch::waiting_for() const {
   const MutexLock lock(mu_);
-  return waits_since_ ? MonotonicNow() - *waits_since_ : Duration::zero();
+  return wait_ != 0 ? MonotonicNow() - waits_since_ : Duration::zero();
 }
 
 }  // namespace mtrun::collectives

@@ -2,8 +2,8 @@
 // members.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <thread>
 
 #include "absl/status/status.h"
@@ -28,23 +28,9 @@ class DeviceWatch {
   /// OK while group and device work: numbers that were summed before count. Any thread.
   absl::Status status() const;
 
-  /// Around a wait for sums, and nothing else; training thread. A member that leaves in order meanwhile
-  /// leaves sums that never end, so that breaks the group.
-  class Wait {
-   public:
-    explicit Wait(DeviceWatch* watch) : watch_(watch) {
-      if (watch_ != nullptr) watch_->SetWaits(true);
-    }
-    ~Wait() {
-      if (watch_ != nullptr) watch_->SetWaits(false);
-    }
-    Wait(const Wait&) = delete;
-
-   private:
-    DeviceWatch* const watch_;
-  };
-  /// How long the training thread has waited for others: it is in a Wait, and its own work is done. To about
-  /// kLookEvery; any thread.
+  /// How long the device has waited for others, its own work being done, wherever the training thread is. To
+  /// about kLookEvery; any thread. A member that leaves in order meanwhile leaves sums that never end, so
+  /// that breaks the group.
   Duration waiting_for() const;
 
   /// Between two looks at the device.
@@ -54,14 +40,14 @@ class DeviceWatch {
   DeviceWatch(std::shared_ptr<Device> device, Group& group);
   void Run();
   void LookAtDevice();
-  void SetWaits(bool waits);
+  void NoteWait(uint64_t wait);
 
   const std::shared_ptr<Device> device_;
   Group& group_;
   const UniqueFd stop_;
   mutable Mutex mu_;
-  bool waits_ ABSL_GUARDED_BY(mu_) = false;
-  std::optional<TimePoint> waits_since_ ABSL_GUARDED_BY(mu_);  // and own work is done
+  uint64_t wait_ ABSL_GUARDED_BY(mu_) = 0;  // that the device was in at the last look; 0: none
+  TimePoint waits_since_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;
 };
 

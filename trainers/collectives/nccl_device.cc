@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -15,6 +17,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "trainers/collectives/bootstrap_store.h"
+#include "trainers/collectives/wait_marks.h"
 #endif
 
 namespace mtrun::collectives {
@@ -91,26 +94,19 @@ class NcclDevice : public DeviceGroup {
     if (!done.ok()) log::Warning(std::string(done.message()));
   }
 
-  void MarkOwnWork() override {
-    auto mark = std::make_shared<at::cuda::CUDAEvent>();
-    mark->record();
+  void BeginWait() override {
+    Mark mark = RecordedMark();
     const MutexLock lock(mu_);
-    own_work_ = std::move(mark);
+    waits_.Begin(std::move(mark));
   }
-
-  bool OwnWorkIsDone() override {
-    std::shared_ptr<at::cuda::CUDAEvent> mark;
-    {
-      const MutexLock lock(mu_);
-      mark = own_work_;
-    }
-    if (mark == nullptr) return false;
-    bool done = false;
-    const absl::Status asked = Try("ask for the own work", [&] {
-      const c10::cuda::CUDAGuard guard(device_);  // the thread that watches would begin to use the first one
-      done = mark->query();
-    });
-    return asked.ok() && done;
+  void EndWait() override {
+    Mark mark = RecordedMark();
+    const MutexLock lock(mu_);
+    waits_.End(std::move(mark));
+  }
+  uint64_t CurrentWait() override {
+    const MutexLock lock(mu_);
+    return waits_.Current([this](const Mark& mark) { return IsPast(mark); });
   }
 
   bool Takes(const at::Tensor& tensor) const override { return tensor.is_cuda(); }
@@ -122,10 +118,33 @@ class NcclDevice : public DeviceGroup {
     options.reduceOp = reduce;
     return nccl_->allreduce(one, options);
   }
+  c10::intrusive_ptr<c10d::Work> StartBroadcast(const at::Tensor& tensor, int root) override {
+    std::vector<at::Tensor> one{tensor};
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    return nccl_->broadcast(one, options);
+  }
 
   c10::intrusive_ptr<c10d::Backend> backend() override { return nccl_; }
 
  private:
+  using Mark = std::unique_ptr<at::cuda::CUDAEvent>;
+
+  /// At what this thread's stream has been given last.
+  static Mark RecordedMark() {
+    auto mark = std::make_unique<at::cuda::CUDAEvent>();
+    mark->record();
+    return mark;
+  }
+  bool IsPast(const Mark& mark) const {
+    bool past = false;
+    const absl::Status asked = Try("say how far the device is", [&] {
+      const c10::cuda::CUDAGuard guard(device_);  // the thread that watches would begin to use the first one
+      past = mark->query();
+    });
+    return asked.ok() && past;
+  }
+
   template <typename Body>
   static absl::Status Try(const char* what, const Body& body) {
     try {
@@ -140,7 +159,7 @@ class NcclDevice : public DeviceGroup {
   c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl_;
   std::atomic<bool> aborted_ = false;
   Mutex mu_;
-  std::shared_ptr<at::cuda::CUDAEvent> own_work_ ABSL_GUARDED_BY(mu_);
+  WaitMarks<Mark> waits_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace

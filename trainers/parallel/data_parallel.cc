@@ -202,9 +202,10 @@ absl::Status DataParallel::FinishStep() {
     StartAlso();
     FillBuckets();
     while (started_ < buckets_.size()) StartBucket(started_++);
-    if (device_ != nullptr) device_->MarkOwnWork();
-    for (auto& work : also_works_) work->wait();
-    for (auto& work : works_) work->wait();
+    collectives::Waiting(device_, [&] {
+      for (auto& work : also_works_) work->wait();
+      for (auto& work : works_) work->wait();
+    });
   });
 }
 

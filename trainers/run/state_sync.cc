@@ -51,11 +51,9 @@ Claim FromWords(const int64_t* words) {
 
 void Broadcast(const collectives::ProcessGroup& group, int source, const at::Tensor& tensor) {
   if (tensor.numel() == 0) return;
-  std::vector<at::Tensor> one{tensor.detach().contiguous()};
-  c10d::BroadcastOptions options;
-  options.rootRank = source;
-  group->broadcast(one, options)->wait();
-  if (!one[0].is_alias_of(tensor)) tensor.detach().copy_(one[0]);
+  const at::Tensor whole = tensor.detach().contiguous();
+  collectives::Broadcast(group, whole, source);
+  if (!whole.is_alias_of(tensor)) tensor.detach().copy_(whole);
 }
 
 void BroadcastText(const collectives::ProcessGroup& group, int rank, int source, std::string& text) {
@@ -113,6 +111,8 @@ absl::Status TakeOver(const collectives::ProcessGroup& group, int rank, int sour
     for (const at::Tensor& tensor : tensors)
       Broadcast(group, source, reads ? tensor : at::empty_like(tensor.detach()));
     BroadcastText(group, rank, source, text);
+    // Here the thread may stand for long. The broadcasts have marks (collectives::Waiting), so that it is
+    // known to wait; what ends the group ends them.
     if (!tensors.empty() && tensors.front().is_cuda()) torch::cuda::synchronize();
   }));
   return collectives::Commit(group);  // broadcasts on a device do not say that they were aborted

@@ -175,15 +175,12 @@ absl::StatusOr<StepSums> TrainStep::SumRecords() {
         data_parallel_.GradientsAreFinite(gradient_sums) ? 0 : 1;  // alike everywhere, as the sums are
     return sum;
   }
-  const collectives::ProcessGroup& group = data_parallel_.group();
-  at::Tensor read;
-  {
-    const collectives::DeviceWatch::Wait wait(collectives::WatchOf(group));
-    read = at::cat({stats_.sums(), gradient_sums}).cpu();  // the one that the thread waits for the device in
-  }
+  // The one place of a step where the thread waits for the device.
+  const at::Tensor read = at::cat({stats_.sums(), gradient_sums}).cpu();
   StepSums own = stats_.Own(read);
   own.overflowed =
       data_parallel_.GradientsAreFinite(read.narrow(0, StepStats::kSums, gradient_sums.numel())) ? 0 : 1;
+  const collectives::ProcessGroup& group = data_parallel_.group();
   if (!group) return SumUp({Encode(own)});
   MT_RETURN_IF_ERROR(collectives::GroupStatus(group));
   return SumUp(collectives::AllGather(group, Encode(own)));
@@ -202,10 +199,7 @@ void TrainStep::CountTimes(TimePoint began, Duration waited) {
 
 absl::StatusOr<StepSums> TrainStep::FinishSums(int64_t step) {
   const std::string noun = absl::StrCat("step ", step);
-  {
-    const collectives::DeviceWatch::Wait wait(collectives::WatchOf(data_parallel_.group()));
-    MT_RETURN_IF_ERROR(Annotate(data_parallel_.FinishStep(), noun));
-  }
+  MT_RETURN_IF_ERROR(Annotate(data_parallel_.FinishStep(), noun));
   absl::StatusOr<StepSums> record = absl::UnknownError("no record");
   MT_RETURN_IF_ERROR(TorchStatus(noun, [&] { record = SumRecords(); }));
   return record;

@@ -34,10 +34,11 @@ class ScriptedDevice : public Device {
   void Abort() override {
     Change([this] { aborted_ = true; });
   }
-  void MarkOwnWork() override {}
-  bool OwnWorkIsDone() override {
+  void BeginWait() override {}
+  void EndWait() override {}
+  uint64_t CurrentWait() override {
     const MutexLock lock(mu_);
-    return own_work_is_done_;
+    return wait_;
   }
 
   void EndConnect(absl::Status status) {
@@ -46,8 +47,8 @@ class ScriptedDevice : public Device {
   void Break(absl::Status error) {
     Change([&] { error_ = std::move(error); });
   }
-  void FinishOwnWork() {
-    Change([this] { own_work_is_done_ = true; });
+  void ComeToWait(uint64_t number) {
+    Change([&] { wait_ = number; });
   }
   bool aborted() const {
     const MutexLock lock(mu_);
@@ -70,7 +71,8 @@ class ScriptedDevice : public Device {
   Condition changed_;
   std::optional<absl::Status> connected_;  // this and the following: guarded by mu_
   absl::Status error_;
-  bool aborted_ = false, own_work_is_done_ = false;
+  bool aborted_ = false;
+  uint64_t wait_ = 0;
 };
 
 std::shared_ptr<ScriptedDevice> ConnectedDevice() {
@@ -202,10 +204,11 @@ TEST(DeviceWatchTest, AMemberThatLeavesWhileOthersWaitForItsSumsBreaksTheGroup) 
     while ((*group)->first_left() < 0) std::this_thread::sleep_for(milliseconds(1));
     std::this_thread::sleep_for(2 * DeviceWatch::kLookEvery);
     EXPECT_TRUE((*watch)->status().ok()) << "nobody needs it any more";
-    const DeviceWatch::Wait wait(watch->get());
+    device->ComeToWait(1);
     device->AwaitAbort();
     EXPECT_THAT(std::string((*group)->status().message()),
                 HasSubstr("rank 1 left while rank 0 waits for its sums"));
+    EXPECT_EQ((*watch)->waiting_for(), Duration::zero()) << "it waits for nobody any more";
   });
 }
 
@@ -217,14 +220,31 @@ TEST(DeviceWatchTest, OnlyWhoHasDoneItsOwnWorkWaits) {
     const auto device = ConnectedDevice();
     const auto watch = DeviceWatch::Connect(device, **group);
     ASSERT_TRUE(watch.ok()) << watch.status();
-    {
-      const DeviceWatch::Wait wait(watch->get());
-      std::this_thread::sleep_for(3 * DeviceWatch::kLookEvery);
-      EXPECT_EQ((*watch)->waiting_for(), Duration::zero()) << "its device computes, or hangs";
-      device->FinishOwnWork();
-      while ((*watch)->waiting_for() == Duration::zero()) std::this_thread::sleep_for(milliseconds(1));
-    }
-    EXPECT_EQ((*watch)->waiting_for(), Duration::zero());
+    std::this_thread::sleep_for(3 * DeviceWatch::kLookEvery);
+    EXPECT_EQ((*watch)->waiting_for(), Duration::zero()) << "its device computes, or hangs";
+    device->ComeToWait(1);
+    while ((*watch)->waiting_for() == Duration::zero()) std::this_thread::sleep_for(milliseconds(1));
+    device->ComeToWait(0);
+    while ((*watch)->waiting_for() != Duration::zero()) std::this_thread::sleep_for(milliseconds(1));
+  });
+}
+
+/// A step with synchronised batch normalisation has many of them: none is long, and nothing hangs.
+TEST(DeviceWatchTest, EachWaitBeginsAnew) {
+  RunThreads(1, [](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    const auto device = ConnectedDevice();
+    const auto watch = DeviceWatch::Connect(device, **group);
+    ASSERT_TRUE(watch.ok()) << watch.status();
+    device->ComeToWait(1);
+    const Duration first = 5 * DeviceWatch::kLookEvery;
+    while ((*watch)->waiting_for() < first) std::this_thread::sleep_for(milliseconds(1));
+    device->ComeToWait(2);
+    const TimePoint began = MonotonicNow();
+    while ((*watch)->waiting_for() >= first && MonotonicNow() - began < seconds(30))
+      std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_LT((*watch)->waiting_for(), first);
   });
 }
 

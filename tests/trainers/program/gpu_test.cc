@@ -2,6 +2,7 @@
 #include <cmath>
 #include <future>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -14,7 +15,9 @@
 #include "tests/support/port.h"
 #include "tests/trainers/support/rank_threads.h"
 #include "tests/trainers/support/trainer_program.h"
+#include "trainers/collectives/all_reduce.h"
 #include "trainers/collectives/cpu_backend.h"
+#include "trainers/collectives/device_group.h"
 #include "trainers/collectives/nccl_device.h"
 #include "trainers/input/resident_images.h"
 
@@ -148,10 +151,10 @@ TEST_F(GpuTest, NcclConnectsSumsAndAborts) {
   const auto device = (*make)({}, testing::MakeThreadBootstrap());
   ASSERT_EQ(device->Connect(), absl::OkStatus());
   const at::Tensor numbers = at::arange(1000, gpu);
-  device->StartAllReduce(numbers, c10d::ReduceOp::SUM)->wait();
-  device->MarkOwnWork();
+  const auto sum = device->StartAllReduce(numbers, c10d::ReduceOp::SUM);
+  collectives::Waiting(device.get(), [&] { sum->wait(); });
   EXPECT_TRUE(numbers.cpu().equal(at::arange(1000)));
-  EXPECT_TRUE(device->OwnWorkIsDone());
+  EXPECT_EQ(device->CurrentWait(), 0u) << "it is past it";
   EXPECT_EQ(device->Error(), absl::OkStatus());
   device->Abort();
   EXPECT_EQ(device->Error().code(), absl::StatusCode::kAborted);
@@ -178,7 +181,8 @@ TEST_F(TwoGpusTest, ASumThatAMemberDoesNotEnterEndsWithTheGroup) {
     }
     const at::Device gpu(at::kCUDA, 0);
     const at::Tensor numbers = at::ones({1000}, gpu);
-    collectives::DeviceOf(*group)->StartAllReduce(numbers, c10d::ReduceOp::SUM)->wait();
+    collectives::AllReduce(*group, numbers);  // the device waits, this thread does not
+    while (collectives::WaitingFor(*group) == Duration::zero()) std::this_thread::yield();
     waits.set_value();
     numbers.cpu();
     EXPECT_FALSE(collectives::GroupStatus(*group).ok());

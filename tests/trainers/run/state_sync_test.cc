@@ -1,15 +1,22 @@
 #include "trainers/run/state_sync.h"
 
+#include <latch>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tests/trainers/support/fake_device.h"
 #include "tests/trainers/support/rank_threads.h"
 
 namespace mtrun::trainers {
 namespace {
 
+using testing::AwaitWaiting;
+using testing::FakeNetwork;
 using testing::RunRanks;
+using testing::RunRanksWithDevices;
 
 /// Tensors of every layout that a run holds: plain, with gradient, strided, empty.
 std::vector<at::Tensor> Tensors(double value) {
@@ -35,6 +42,75 @@ TEST(StateSync, WhoDoesNotReceiveKeepsItsOwn) {
     ASSERT_TRUE(TakeOver(group, rank, /*source=*/1, /*receives=*/rank == 0, tensors, text).ok());
     for (const at::Tensor& t : tensors)
       EXPECT_TRUE(t.detach().equal(at::full_like(t.detach(), rank == 2 ? 7 : 6))) << rank;
+  });
+}
+
+collectives::DeviceMaker DevicesOf(const std::shared_ptr<FakeNetwork>& network) {
+  return [network](const collectives::GroupMember& member, const std::shared_ptr<collectives::Bootstrap>&) {
+    return network->DeviceOf(member.rank);
+  };
+}
+
+TEST(StateSync, WithDevicesTheSourcesValuesGoToAll) {
+  RunRanksWithDevices(3, DevicesOf(FakeNetwork::Make(3)), [](int rank, const auto& group) {
+    ASSERT_TRUE(group.ok()) << group.status();
+    const std::vector<at::Tensor> tensors = Tensors(rank + 5);
+    std::string text = absl::StrCat("progress of ", rank);
+    EXPECT_EQ(TakeOver(*group, rank, /*source=*/1, /*receives=*/rank != 1, tensors, text), absl::OkStatus());
+    for (const at::Tensor& t : tensors) EXPECT_TRUE(t.detach().equal(at::full_like(t.detach(), 6)));
+    EXPECT_EQ(text, "progress of 1");
+  });
+}
+
+/// Its receivers have nothing to do but to wait for it: it is the one that hangs.
+TEST(StateSync, ReceiversWhoseSourceIsStoppedSayThatTheyWait) {
+  std::latch waiting(2);
+  RunRanksWithDevices(3, DevicesOf(FakeNetwork::Make(3)), [&](int rank, const auto& group) {
+    ASSERT_TRUE(group.ok()) << group.status();
+    const bool source = rank == 1;
+    std::thread receiver([&] {
+      if (source) return;
+      EXPECT_TRUE(AwaitWaiting(*group)) << "rank " << rank << " is taken for one that hangs";
+      waiting.count_down();
+    });
+    if (source) waiting.wait();
+    const std::vector<at::Tensor> tensors = Tensors(rank + 5);
+    std::string text;
+    EXPECT_EQ(TakeOver(*group, rank, /*source=*/1, /*receives=*/!source, tensors, text), absl::OkStatus());
+    receiver.join();
+  });
+}
+
+/// The source's device is aborted, and the receivers' broadcasts end as if nothing were wrong.
+TEST(StateSync, WhatAnAbortedSourceSendsIsTakenOverByNobody) {
+  const auto network = FakeNetwork::Make(3);
+  RunRanksWithDevices(3, DevicesOf(network), [](int rank, const auto& group) {
+    ASSERT_TRUE(group.ok()) << group.status();
+    if (!FirstMember(*group, false).ok()) return;  // all are connected
+    if (rank == 1) collectives::DeviceOf(*group)->Abort();
+    const std::vector<at::Tensor> tensors = Tensors(rank + 5);
+    std::string text;
+    EXPECT_FALSE(TakeOver(*group, rank, /*source=*/1, /*receives=*/rank != 1, tensors, text).ok()) << rank;
+  });
+}
+
+/// Nobody comes to it any more: the wait ends with the group.
+TEST(StateSync, AReceiversWaitEndsWithItsGroup) {
+  std::latch waiting(1);
+  RunRanksWithDevices(2, DevicesOf(FakeNetwork::Make(2)), [&](int rank, const auto& group) {
+    ASSERT_TRUE(group.ok()) << group.status();
+    if (rank == 1) {
+      waiting.wait();
+      return collectives::AbortGroup(*group, "the source is gone");
+    }
+    std::thread receiver([&] {
+      EXPECT_TRUE(AwaitWaiting(*group));
+      waiting.count_down();
+    });
+    const std::vector<at::Tensor> tensors = Tensors(5);
+    std::string text;
+    EXPECT_FALSE(TakeOver(*group, rank, /*source=*/1, /*receives=*/true, tensors, text).ok());
+    receiver.join();
   });
 }
 

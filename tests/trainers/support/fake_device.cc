@@ -1,10 +1,9 @@
 #include "tests/trainers/support/fake_device.h"
 
-#include <deque>
 #include <thread>
 #include <utility>
 
-#include "tests/trainers/support/stream_work.h"
+#include "tests/trainers/support/fake_stream.h"
 
 namespace mtrun::trainers::testing {
 namespace {
@@ -17,64 +16,44 @@ constexpr double kGarbage = 1e6;
 class FakeDevice : public collectives::DeviceGroup {
  public:
   FakeDevice(std::shared_ptr<FakeNetwork> network, int rank)
-      : network_(std::move(network)), rank_(rank), stream_([this] { RunStream(); }) {}
+      : network_(std::move(network)), rank_(rank), stream_([this](FakeStream::Operation& operation) {
+          std::this_thread::sleep_for(network_->DelayOf(rank_));
+          network_->Perform(rank_, operation, gone_);
+        }) {
+    network_->SetHang(rank_, stream_);
+  }
   ~FakeDevice() override {
-    {
-      const MutexLock lock(network_->mu_);
-      gone_ = true;
-      network_->changed_.NotifyAll();
-    }
-    stream_.join();
+    const MutexLock lock(network_->mu_);
+    gone_ = true;
+    network_->changed_.NotifyAll();
   }
 
   absl::Status Connect() override { return absl::OkStatus(); }
   absl::Status Error() override {
     return network_->IsBroken(rank_) ? absl::UnavailableError("the test broke it") : absl::OkStatus();
   }
-  void Abort() override { network_->Abort(rank_); }
-  void MarkOwnWork() override {}
-  bool OwnWorkIsDone() override { return true; }
+  void Abort() override {
+    network_->Abort(rank_);
+    stream_.Release();
+  }
+  void BeginWait() override { stream_.BeginWait(); }
+  void EndWait() override { stream_.EndWait(); }
+  uint64_t CurrentWait() override { return stream_.CurrentWait(); }
 
   bool Takes(const at::Tensor& tensor) const override { return tensor.is_floating_point(); }
   c10::intrusive_ptr<c10d::Work> StartAllReduce(const at::Tensor& tensor,
                                                 c10d::ReduceOp::RedOpType) override {
-    auto work = c10::make_intrusive<StreamWork>();
-    const MutexLock lock(network_->mu_);
-    queue_.push_back({tensor, work});
-    network_->changed_.NotifyAll();
-    return work;
+    return stream_.Start(tensor);
+  }
+  c10::intrusive_ptr<c10d::Work> StartBroadcast(const at::Tensor& tensor, int root) override {
+    return stream_.Start(tensor, root);
   }
 
  private:
-  struct Queued {
-    at::Tensor tensor;
-    c10::intrusive_ptr<StreamWork> work;
-  };
-
-  std::optional<Queued> Next() {
-    const MutexLock lock(network_->mu_);
-    while (queue_.empty() && !gone_) network_->changed_.Wait(network_->mu_);
-    if (gone_) return std::nullopt;
-    Queued next = std::move(queue_.front());
-    queue_.pop_front();
-    return next;
-  }
-
-  void RunStream() {
-    for (size_t sum = 0; auto next = Next(); ++sum) {
-      std::this_thread::sleep_for(network_->DelayOf(rank_));
-      const auto result = network_->Sum(rank_, sum, next->tensor, gone_);
-      if (result) next->tensor.copy_(*result);
-      next->work->Finish();
-      if (!result) return;
-    }
-  }
-
   const std::shared_ptr<FakeNetwork> network_;
   const int rank_;
-  std::deque<Queued> queue_;  // this and the following: guarded by network_->mu_
-  bool gone_ = false;
-  std::thread stream_;
+  bool gone_ = false;  // guarded by network_->mu_
+  FakeStream stream_;
 };
 
 std::shared_ptr<collectives::DeviceGroup> FakeNetwork::DeviceOf(int rank) {
@@ -91,6 +70,18 @@ void FakeNetwork::Break(int rank) {
   ranks_[static_cast<size_t>(rank)].broken = true;
 }
 
+void FakeNetwork::Vanish(int rank) {
+  const MutexLock lock(mu_);
+  ranks_[static_cast<size_t>(rank)].vanished = true;
+  changed_.NotifyAll();
+}
+
+void FakeNetwork::HangAt(int rank, int64_t sum, std::function<void()> reached) {
+  const MutexLock lock(mu_);
+  ranks_[static_cast<size_t>(rank)].hangs_at = sum;
+  ranks_[static_cast<size_t>(rank)].hang_reached = std::move(reached);
+}
+
 void FakeNetwork::Abort(int rank) {
   const MutexLock lock(mu_);
   ranks_[static_cast<size_t>(rank)].aborted = true;
@@ -100,6 +91,11 @@ void FakeNetwork::Abort(int rank) {
 bool FakeNetwork::IsBroken(int rank) const {
   const MutexLock lock(mu_);
   return ranks_[static_cast<size_t>(rank)].broken || ranks_[static_cast<size_t>(rank)].aborted;
+}
+
+bool FakeNetwork::vanished(int rank) const {
+  const MutexLock lock(mu_);
+  return ranks_[static_cast<size_t>(rank)].vanished;
 }
 
 int FakeNetwork::garbage() const {
@@ -112,27 +108,36 @@ Duration FakeNetwork::DelayOf(int rank) const {
   return ranks_[static_cast<size_t>(rank)].delay;
 }
 
-bool FakeNetwork::HasPosted(size_t sum, size_t rank) const {
-  return sums_[sum][rank].has_value() || ranks_[rank].aborted;
+void FakeNetwork::SetHang(int rank, FakeStream& stream) const {
+  const MutexLock lock(mu_);
+  const Rank& self = ranks_[static_cast<size_t>(rank)];
+  if (self.hangs_at) stream.HangAt(*self.hangs_at, self.hang_reached);
 }
 
-std::optional<at::Tensor> FakeNetwork::Sum(int rank, size_t sum, const at::Tensor& own, const bool& gone) {
+bool FakeNetwork::HasPosted(size_t operation, size_t rank) const {
+  return posted_[operation][rank].has_value() || (ranks_[rank].aborted && !ranks_[rank].vanished);
+}
+
+bool FakeNetwork::HasEnded(size_t rank) const { return ranks_[rank].aborted || ranks_[rank].vanished; }
+
+void FakeNetwork::Perform(int rank, FakeStream::Operation& operation, const bool& gone) {
   const MutexLock lock(mu_);
-  const auto self = static_cast<size_t>(rank);
-  if (sums_.size() <= sum) sums_.resize(sum + 1, Posted(ranks_.size()));
-  if (!ranks_[self].aborted) sums_[sum][self] = own.clone();
+  const auto self = static_cast<size_t>(rank), number = static_cast<size_t>(operation.number);
+  if (posted_.size() <= number) posted_.resize(number + 1, Posted(ranks_.size()));
+  if (!HasEnded(self)) posted_[number][self] = operation.tensor.clone();
   changed_.NotifyAll();
-  at::Tensor total = at::zeros_like(own);
+  at::Tensor total = at::zeros_like(operation.tensor);
   bool whole = true;
   for (size_t other = 0; other < ranks_.size(); ++other) {
-    while (!HasPosted(sum, other) && !ranks_[self].aborted && !gone) changed_.Wait(mu_);
-    if (gone) return std::nullopt;
-    const std::optional<at::Tensor>& posted = sums_[sum][other];
+    if (operation.root && static_cast<size_t>(*operation.root) != other) continue;
+    while (!HasPosted(number, other) && !HasEnded(self) && !gone) changed_.Wait(mu_);
+    if (gone) return;
+    const std::optional<at::Tensor>& posted = posted_[number][other];
     whole = whole && posted;
-    total += posted && !ranks_[self].aborted ? *posted : at::full_like(own, kGarbage);
+    total += posted && !HasEnded(self) ? *posted : at::full_like(total, kGarbage);
   }
-  garbage_ += whole || ranks_[self].aborted ? 0 : 1;
-  return total;
+  garbage_ += whole || HasEnded(self) ? 0 : 1;
+  operation.tensor.copy_(total);
 }
 
 }  // namespace mtrun::trainers::testing

@@ -1,9 +1,11 @@
 // A device group of memory, with what makes a real one dangerous: sums end by themselves in a stream of the
 // device's own, a member that dies is waited for, and one that aborts still posts, so that its neighbours'
-// sums end with garbage and nobody says so (ncclCommAbort, NCCL 2.28). It sums float32 and float64 tensors;
-// the CPU group does the others.
+// sums end with garbage and nobody says so (ncclCommAbort, NCCL 2.28). Whose sums wait for others, or for a
+// device that hangs, is told in the order of its work (fake_stream.h). It takes floating-point tensors; the
+// CPU group does the others.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "tests/trainers/support/fake_stream.h"
 #include "trainers/collectives/device_group.h"
 
 namespace mtrun::trainers::testing {
@@ -29,6 +32,13 @@ class FakeNetwork : public std::enable_shared_from_this<FakeNetwork> {
   void Delay(int rank, Duration delay);
   /// Its device reports an error, and goes on otherwise.
   void Break(int rank);
+  /// Its process is dead: it posts no more, and does not abort. Its own thread, which a test cannot end
+  /// there, gets garbage.
+  void Vanish(int rank);
+  bool vanished(int rank) const;
+  /// Before its sum number `sum` from 0 it has own work that never ends; `reached` is called there. Before
+  /// DeviceOf.
+  void HangAt(int rank, int64_t sum, std::function<void()> reached);
   /// How often a sum has come to something else for a rank that had not aborted.
   int garbage() const;
 
@@ -36,24 +46,27 @@ class FakeNetwork : public std::enable_shared_from_this<FakeNetwork> {
   friend class FakeDevice;
   explicit FakeNetwork(int world) : ranks_(static_cast<size_t>(world)) {}
   struct Rank {
-    bool aborted = false, broken = false;
+    bool aborted = false, broken = false, vanished = false;
+    std::optional<int64_t> hangs_at;
+    std::function<void()> hang_reached;
     Duration delay = {};
   };
-  /// Of each sum what the ranks have posted so far.
+  /// Of each sum or broadcast what the ranks have posted so far.
   using Posted = std::vector<std::optional<at::Tensor>>;
 
-  /// `rank` takes part in sum number `sum` with `own`; what it comes to, nothing if `gone` first. What was
-  /// aborted comes to something else.
-  std::optional<at::Tensor> Sum(int rank, size_t sum, const at::Tensor& own, const bool& gone);
-  bool HasPosted(size_t sum, size_t rank) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  /// `rank` takes part; what was aborted comes to something else. Ends early if `gone`.
+  void Perform(int rank, FakeStream::Operation& operation, const bool& gone);
+  bool HasPosted(size_t operation, size_t rank) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool HasEnded(size_t rank) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Abort(int rank);
   bool IsBroken(int rank) const;
   Duration DelayOf(int rank) const;
+  void SetHang(int rank, FakeStream& stream) const;
 
   mutable Mutex mu_;
   Condition changed_;
   std::vector<Rank> ranks_ ABSL_GUARDED_BY(mu_);
-  std::vector<Posted> sums_ ABSL_GUARDED_BY(mu_);
+  std::vector<Posted> posted_ ABSL_GUARDED_BY(mu_);
   int garbage_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

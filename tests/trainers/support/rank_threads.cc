@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "base/posix.h"
 
 namespace mtrun::trainers::testing {
@@ -68,6 +69,16 @@ void RunMembers(int world, const std::function<void(const collectives::GroupMemb
   for (auto& thread : threads) thread.join();
 }
 
+/// Within half a minute.
+bool AwaitTrue(const std::function<bool()>& condition) {
+  const TimePoint latest = MonotonicNow() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (MonotonicNow() > latest) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
 }  // namespace
 
 std::shared_ptr<collectives::Bootstrap> MakeThreadBootstrap() { return std::make_shared<MapBootstrap>(); }
@@ -96,6 +107,15 @@ void RunMixedRanks(const std::vector<collectives::DeviceMaker>& devices,
                body(member.rank, collectives::ConnectGroup(member, bootstrap, at::Device(at::kCPU),
                                                            devices[static_cast<size_t>(member.rank)]));
              });
+}
+
+bool AwaitWaiting(const collectives::ProcessGroup& group) {
+  return AwaitTrue(
+      [&] { return collectives::WaitingFor(group) >= 3 * collectives::DeviceWatch::kLookEvery; });
+}
+
+bool AwaitNoWaiting(const collectives::ProcessGroup& group) {
+  return AwaitTrue([&] { return collectives::WaitingFor(group) == Duration::zero(); });
 }
 
 }  // namespace mtrun::trainers::testing

@@ -27,4 +27,10 @@ void RunRanksWithDevices(
 void RunMixedRanks(const std::vector<collectives::DeviceMaker>& devices,
                    const std::function<void(int, const absl::StatusOr<collectives::ProcessGroup>&)>& body);
 
+/// Until this member says that it waits for others, and has said so for some looks at its device. False: it
+/// does not within half a minute.
+bool AwaitWaiting(const collectives::ProcessGroup& group);
+/// Until this member does not say so, at the latest from the next look on.
+bool AwaitNoWaiting(const collectives::ProcessGroup& group);
+
 }  // namespace mtrun::trainers::testing

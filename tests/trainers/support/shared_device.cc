@@ -1,13 +1,11 @@
 #include "tests/trainers/support/shared_device.h"
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
-#include <deque>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -17,7 +15,7 @@
 #include "absl/strings/strip.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
-#include "tests/trainers/support/stream_work.h"
+#include "tests/trainers/support/fake_stream.h"
 #include "trainers/collectives/all_reduce.h"
 
 namespace mtrun::trainers::testing {
@@ -62,108 +60,83 @@ class SharedDevice : public collectives::DeviceGroup {
  public:
   SharedDevice(GroupMember member, std::shared_ptr<collectives::Bootstrap> bootstrap,
                const DeviceFault& fault)
-      : member_(std::move(member)), bootstrap_(std::move(bootstrap)), fault_(fault) {
+      : member_(std::move(member)),
+        bootstrap_(std::move(bootstrap)),
+        fault_(fault),
+        stream_([this](FakeStream::Operation& operation) { Perform(operation); }) {
     member_.generation += ".device";
-    stream_ = std::thread([this] { RunStream(); });
+    if (fault_.kind == DeviceFault::Kind::kHang && fault_.rank == member_.rank) {
+      stream_.HangAt(fault_.sum, SayFired);
+    }
   }
-  ~SharedDevice() override {
-    Abort();
-    Change([this] { gone_ = true; });
-    stream_.join();
-  }
+  ~SharedDevice() override { Abort(); }
 
   absl::Status Connect() override {
     if (Fires(DeviceFault::Kind::kKill, 0)) raise(SIGKILL);
     MT_ASSIGN_OR_RETURN(auto group, collectives::ConnectCpuGroup(member_, bootstrap_));
-    Change([&] { group_ = std::move(group); });
+    const MutexLock lock(mu_);
+    group_ = std::move(group);
     return absl::OkStatus();
   }
   absl::Status Error() override {
-    const MutexLock lock(mu_);
     return failed_ ? absl::UnavailableError("the test broke it") : absl::OkStatus();
   }
   void Abort() override {
     collectives::ProcessGroup group;
-    Change([&] {
-      aborted_ = true;
+    {
+      const MutexLock lock(mu_);
       group = group_;
-    });
+    }
     if (group) collectives::AbortGroup(group, "the device was aborted");
+    stream_.Release();
   }
-  void MarkOwnWork() override {}
-  bool OwnWorkIsDone() override {
-    const MutexLock lock(mu_);
-    return !hangs_;
-  }
+  void BeginWait() override { stream_.BeginWait(); }
+  void EndWait() override { stream_.EndWait(); }
+  uint64_t CurrentWait() override { return stream_.CurrentWait(); }
 
   bool Takes(const at::Tensor& tensor) const override { return tensor.is_floating_point(); }
   c10::intrusive_ptr<c10d::Work> StartAllReduce(const at::Tensor& tensor,
                                                 c10d::ReduceOp::RedOpType) override {
-    auto work = c10::make_intrusive<StreamWork>();
-    Change([&] { queue_.push_back({tensor, work}); });
-    return work;
+    return stream_.Start(tensor);
+  }
+  c10::intrusive_ptr<c10d::Work> StartBroadcast(const at::Tensor& tensor, int root) override {
+    return stream_.Start(tensor, root);
   }
 
  private:
-  struct Queued {
-    at::Tensor tensor;
-    c10::intrusive_ptr<StreamWork> work;
-  };
-
-  template <typename Body>
-  void Change(const Body& body) {
-    const MutexLock lock(mu_);
-    body();
-    changed_.NotifyAll();
-  }
-  void AwaitAbort() {
-    const MutexLock lock(mu_);
-    while (!aborted_ && !gone_) changed_.Wait(mu_);
-  }
-
+  static void SayFired() { std::fputs("device fault fired\n", stderr); }
   bool Fires(DeviceFault::Kind kind, int64_t sum) const {
     if (fault_.kind != kind || fault_.sum != sum || fault_.rank != member_.rank) return false;
-    std::fputs("device fault fired\n", stderr);
+    SayFired();
     return true;
   }
 
-  std::optional<Queued> Next() {
-    const MutexLock lock(mu_);
-    while (queue_.empty() && !gone_) changed_.Wait(mu_);
-    if (queue_.empty()) return std::nullopt;
-    Queued next = std::move(queue_.front());
-    queue_.pop_front();
-    return next;
-  }
-
-  void RunStream() {
-    for (int64_t sum = 0; auto next = Next(); ++sum) {
-      if (sum > 0 && Fires(DeviceFault::Kind::kError, sum)) Change([this] { failed_ = true; });
-      if (sum > 0 && Fires(DeviceFault::Kind::kHang, sum)) {
-        Change([this] { hangs_ = true; });
-        AwaitAbort();
-      }
-      Sum(next->tensor);
-      next->work->Finish();
+  void Perform(FakeStream::Operation& operation) {
+    const bool is_sum = !operation.root.has_value();
+    if (is_sum && operation.of_its > 0 && Fires(DeviceFault::Kind::kError, operation.of_its)) failed_ = true;
+    collectives::ProcessGroup group;
+    {
+      const MutexLock lock(mu_);
+      group = group_;
     }
-  }
-  void Sum(at::Tensor& tensor) {
     try {
-      collectives::AllReduce(group_, tensor);
+      if (is_sum) {
+        collectives::AllReduce(group, operation.tensor);
+      } else {
+        collectives::Broadcast(group, operation.tensor, *operation.root);
+      }
     } catch (const std::exception&) {
-      tensor.fill_(kSharedGarbage);
+      operation.tensor.fill_(kSharedGarbage);
     }
   }
 
   GroupMember member_;
   const std::shared_ptr<collectives::Bootstrap> bootstrap_;
   const DeviceFault fault_;
+  std::atomic<bool> failed_ = false;
   Mutex mu_;
-  Condition changed_;
-  collectives::ProcessGroup group_;  // this and the following: guarded by mu_; constant once connected
-  std::deque<Queued> queue_;
-  bool aborted_ = false, failed_ = false, hangs_ = false, gone_ = false;
-  std::thread stream_;
+  collectives::ProcessGroup group_ ABSL_GUARDED_BY(mu_);
+  FakeStream stream_;
 };
 
 }  // namespace
