@@ -105,6 +105,11 @@ absl::Status Commit(const ProcessGroup& group) {
   return CpuBackendOf(*group)->group().Barrier()->Wait();
 }
 
+absl::StatusOr<std::vector<std::string>> CommitNotes(const ProcessGroup& group, const std::string& own) {
+  MT_RETURN_IF_ERROR(GroupStatus(group));
+  return AllGather(group, own);
+}
+
 Duration WaitingFor(const ProcessGroup& group) {
   if (!group) return Duration::zero();
   const DeviceWatch* const watch = WatchOf(group);

@@ -63,6 +63,9 @@ absl::Status GroupStatus(const ProcessGroup& group);
 /// member, so that all of them may build on them. A collective of the CPU group that nobody enters whose
 /// device was aborted. OK at once where there is no device.
 absl::Status Commit(const ProcessGroup& group);
+/// The same, and everybody hears everybody's note by it, by rank; also where there is no device. Throws what
+/// the group throws.
+absl::StatusOr<std::vector<std::string>> CommitNotes(const ProcessGroup& group, const std::string& own);
 
 /// How long this member has waited for others so far: in a collective of the CPU group, or with its device,
 /// whose own part is done. Zero when it does not. Any thread.

@@ -6,8 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "trainers/collectives/all_reduce.h"
-#include "trainers/collectives/device_group.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/step/random_inputs.h"
 
@@ -182,8 +180,8 @@ absl::StatusOr<StepSums> TrainStep::SumRecords() {
       data_parallel_.GradientsAreFinite(read.narrow(0, StepStats::kSums, gradient_sums.numel())) ? 0 : 1;
   const collectives::ProcessGroup& group = data_parallel_.group();
   if (!group) return SumUp({Encode(own)});
-  MT_RETURN_IF_ERROR(collectives::GroupStatus(group));
-  return SumUp(collectives::AllGather(group, Encode(own)));
+  MT_ASSIGN_OR_RETURN(const Records records, options_.exchange(group, Encode(own)));
+  return SumUp(records);
 }
 
 StepSums TrainStep::SumUp(const Records& records) {

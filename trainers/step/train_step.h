@@ -6,10 +6,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "trainers/collectives/device_group.h"
 #include "trainers/device/amp.h"
 #include "trainers/device/graph.h"
 #include "trainers/input/batch.h"
@@ -39,6 +41,11 @@ class TrainStep {
     /// Asked when the step's sums are whole, before anything is applied; may wait. An error aborts the step.
     /// Null: it may be applied.
     std::function<absl::Status()> may_commit = nullptr;
+    /// How the members' records come together where they do not ride with the sums: the commit rule. Tests
+    /// show what comes of others.
+    std::function<absl::StatusOr<std::vector<std::string>>(const collectives::ProcessGroup& group,
+                                                           const std::string& own)>
+        exchange = collectives::CommitNotes;
   };
 
   /// All references must outlive this; `data_parallel` was made for `state.trained()`, its
