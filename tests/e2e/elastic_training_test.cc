@@ -84,13 +84,15 @@ INSTANTIATE_TEST_SUITE_P(
         FaultCase{4, "rank=0 step=0 at=forward do=exit"}, FaultCase{2, "rank=1 step=10 at=backward do=leave"},
         FaultCase{3, "rank=0 step=11 at=forward do=leave"}, FaultCase{2, "rank=0 step=5 at=apply do=stop"},
         FaultCase{2, "rank=1 step=6 at=backward do=throw"}, FaultCase{2, "rank=0 step=9 at=apply do=throw"},
+        FaultCase{3, "rank=1 step=7 at=read do=throw"},
         FaultCase{4, "rank=0 step=5 at=backward do=kill; rank=3 step=5 at=forward do=kill", 2}));
 
 /// Every place x every way x 2, 3, 4 workers.
 std::vector<FaultCase> AllFaults() {
   std::vector<FaultCase> cases;
   const std::pair<const char*, int> places[] = {{"forward", 5}, {"backward", 10}, {"allreduce", 8},
-                                                {"apply", 13},  {"save", 12},     {"eval", 18}};
+                                                {"read", 9},    {"apply", 13},    {"save", 12},
+                                                {"eval", 18}};
   int rank = 0;
   for (const auto& [place, step] : places) {
     for (const char* way : {"kill", "stop", "leave", "exit", "throw"}) {

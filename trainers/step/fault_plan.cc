@@ -19,8 +19,8 @@ namespace {
 constexpr std::pair<std::string_view, Fault::At> kPlaces[] = {
     {"setup", Fault::At::kSetUp},       {"forward", Fault::At::kForward},
     {"backward", Fault::At::kBackward}, {"allreduce", Fault::At::kAllReduce},
-    {"apply", Fault::At::kApply},       {"save", Fault::At::kSave},
-    {"eval", Fault::At::kEvaluate}};
+    {"read", Fault::At::kRead},         {"apply", Fault::At::kApply},
+    {"save", Fault::At::kSave},         {"eval", Fault::At::kEvaluate}};
 constexpr std::pair<std::string_view, Fault::Action> kActions[] = {{"kill", Fault::Action::kKill},
                                                                    {"stop", Fault::Action::kStop},
                                                                    {"leave", Fault::Action::kLeave},
@@ -63,7 +63,7 @@ absl::Status SetField(Fault& fault, absl::string_view field) {
   if (good) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("MTRUN_FAULTS: \"", field,
-                   "\" is not rank=N, step=N, at=setup|forward|backward|allreduce|apply|save|eval or "
+                   "\" is not rank=N, step=N, at=setup|forward|backward|allreduce|read|apply|save|eval or "
                    "do=kill|stop|leave|exit|throw"));
 }
 

@@ -14,7 +14,16 @@
 namespace mtrun::trainers {
 
 struct Fault {
-  enum class At { kSetUp, kForward, kBackward, kAllReduce, kApply, kSave, kEvaluate };
+  enum class At {
+    kSetUp,
+    kForward,
+    kBackward,
+    kAllReduce,
+    kRead,  // the step's sums have been read; with a device the own record is not on its way yet
+    kApply,
+    kSave,
+    kEvaluate
+  };
   enum class Action {
     kKill,   // SIGKILL to itself
     kStop,   // SIGSTOP to itself

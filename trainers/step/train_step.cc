@@ -165,12 +165,13 @@ void TrainStep::Tell() {
 /// others' sums end with garbage, so each worker enters it behind its own sums, its device group found whole,
 /// and nobody applies anything unless everybody did. On the CPU a sum that has ended is whole, and its last
 /// phase has brought the records.
-absl::StatusOr<StepSums> TrainStep::SumRecords() {
+absl::StatusOr<StepSums> TrainStep::SumRecords(int64_t step) {
   const at::Tensor gradient_sums = data_parallel_.Sums();
   if (data_parallel_.notes_ride()) {
     StepSums sum = SumUp(data_parallel_.notes());
     sum.overflowed =
         data_parallel_.GradientsAreFinite(gradient_sums) ? 0 : 1;  // alike everywhere, as the sums are
+    Reach(Fault::At::kRead, step);
     return sum;
   }
   // The one place of a step where the thread waits for the device.
@@ -178,6 +179,7 @@ absl::StatusOr<StepSums> TrainStep::SumRecords() {
   StepSums own = stats_.Own(read);
   own.overflowed =
       data_parallel_.GradientsAreFinite(read.narrow(0, StepStats::kSums, gradient_sums.numel())) ? 0 : 1;
+  Reach(Fault::At::kRead, step);
   const collectives::ProcessGroup& group = data_parallel_.group();
   if (!group) return SumUp({Encode(own)});
   MT_ASSIGN_OR_RETURN(const Records records, options_.exchange(group, Encode(own)));
@@ -199,7 +201,7 @@ absl::StatusOr<StepSums> TrainStep::FinishSums(int64_t step) {
   const std::string noun = absl::StrCat("step ", step);
   MT_RETURN_IF_ERROR(Annotate(data_parallel_.FinishStep(), noun));
   absl::StatusOr<StepSums> record = absl::UnknownError("no record");
-  MT_RETURN_IF_ERROR(TorchStatus(noun, [&] { record = SumRecords(); }));
+  MT_RETURN_IF_ERROR(TorchStatus(noun, [&] { record = SumRecords(step); }));
   return record;
 }
 

@@ -76,7 +76,7 @@ class TrainStep {
   /// Of all members, by rank.
   using Records = std::vector<std::string>;
   absl::StatusOr<StepSums> FinishSums(int64_t step);
-  absl::StatusOr<StepSums> SumRecords();
+  absl::StatusOr<StepSums> SumRecords(int64_t step);
   StepSums SumUp(const Records& records);
   void CountTimes(TimePoint began, Duration waited);
   void Update(const std::function<void()>& update);

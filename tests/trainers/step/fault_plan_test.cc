@@ -19,7 +19,7 @@ TEST(FaultPlanTest, ParsesEveryPlaceAndAction) {
       ElementsAre(Fault{.rank = 1, .step = 20, .at = Fault::At::kBackward, .action = Fault::Action::kKill},
                   Fault{.rank = 0, .step = 31, .at = Fault::At::kSave, .action = Fault::Action::kStop}));
   EXPECT_TRUE(ParseFaults("")->empty());
-  for (const char* at : {"forward", "backward", "allreduce", "apply", "save", "eval"}) {
+  for (const char* at : {"forward", "backward", "allreduce", "read", "apply", "save", "eval"}) {
     EXPECT_TRUE(ParseFaults(std::string("rank=0 step=1 do=exit at=") + at).ok()) << at;
   }
 }

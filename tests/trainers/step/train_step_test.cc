@@ -3,11 +3,13 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <stdexcept>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "tests/trainers/support/fake_device.h"
 #include "tests/trainers/support/rank_threads.h"
 #include "trainers/tasks/classifier.h"
 
@@ -267,6 +269,44 @@ TEST(Step, EachBatchIsAnnouncedWhileTheOneBeforeComputes) {
   TrainStep runner(task, source, dp, state, {});
   ASSERT_TRUE(runner.Run(8, 0, 1, 0.1).ok());
   EXPECT_EQ(source.calls, " make 8.0 ahead 8.1 make 8.1 ahead 8.2 make 8.2 ahead 9.0");
+}
+
+/// Where an error of a device that nobody has waited for comes up.
+TEST(Step, AnExceptionWhereAStepIsReadIsAStatusWithTheStep) {
+  const auto net = std::make_shared<Scale>();
+  ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
+  Numbers source;
+  TrainState state(*net, {});
+  DataParallel dp(state.trained(), nullptr);
+  FaultPlan faults({{.rank = 0, .step = 3, .at = Fault::At::kRead, .action = Fault::Action::kThrow}}, 0);
+  TrainStep runner(task, source, dp, state, {.faults = &faults});
+  const absl::Status thrown = runner.Run(3, 0, 1, 0.1).status();
+  EXPECT_THAT(std::string(thrown.message()), HasSubstr("step 3: a fault that was ordered"));
+  EXPECT_TRUE(net->weight.detach().equal(at::ones({1, 2}))) << "it is not applied";
+}
+
+/// The same with devices: what takes the records to the others throws.
+TEST(Step, AnExceptionWhereRecordsComeTogetherIsAStatusWithTheStep) {
+  const auto network = testing::FakeNetwork::Make(2);
+  const auto devices = [&](const collectives::GroupMember& member,
+                           const std::shared_ptr<collectives::Bootstrap>&) {
+    return network->DeviceOf(member.rank);
+  };
+  testing::RunRanksWithDevices(2, devices, [&](int rank, const auto& group) {
+    ASSERT_TRUE(group.ok()) << group.status();
+    const auto net = std::make_shared<Scale>();
+    ClassifierTask task(AsModel(net), kMeanOfFirst, 2);
+    Numbers source;
+    TrainState state(*net, {});
+    DataParallel dp(state.trained(), *group);
+    const auto throws = [](const auto&, const auto&) -> absl::StatusOr<std::vector<std::string>> {
+      throw std::runtime_error("an asynchronous error");
+    };
+    TrainStep runner(task, source, dp, state, {.exchange = throws});
+    const absl::Status thrown = runner.Run(3, rank, 2, 0.1).status();
+    EXPECT_THAT(std::string(thrown.message()), HasSubstr("step 3: an asynchronous error"));
+    EXPECT_TRUE(net->weight.detach().equal(at::ones({1, 2}))) << "it is not applied";
+  });
 }
 
 TEST(Step, AnExceptionOfTheNetworkIsAStatusWithTheStep) {
