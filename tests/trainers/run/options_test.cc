@@ -192,6 +192,8 @@ TEST_F(OptionsTest, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(ErrorOf({"--data", "d", "--schedule", "one_cycle", "--warmup_steps", "5"}),
               HasSubstr("one_cycle"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--graph", "--sync_bn"}), HasSubstr("--graph and --sync_bn exclude"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--graph", "--image_size_from", "16", "--grown_after", "4"}),
+              HasSubstr("--graph and --image_size_from exclude each other"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--config", "/none.yaml"}), HasSubstr("/none.yaml"));
 }
 

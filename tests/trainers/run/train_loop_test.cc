@@ -191,6 +191,27 @@ TEST_F(TrainLoopTest, WhenAllLeaveTheRunStopsAndIsContinued) {
   }
 }
 
+/// The learning rate of a cosine would bend at the resume.
+TEST_F(TrainLoopTest, AResumedRunThatIsMadeLongerSaysWhatThatDoesToItsSchedule) {
+  options_.schedule.kind = LrSchedule::Kind::kCosine;
+  const auto train = [this](int64_t epochs, int64_t schedule_epochs) {
+    options_.epochs = epochs;
+    options_.schedule_epochs = schedule_epochs;
+    ::testing::internal::CaptureStderr();
+    for (const MemberResult& result : TrainAll(2, "run")) {
+      EXPECT_TRUE(result.outcome.ok()) << result.outcome.status();
+    }
+    return ::testing::internal::GetCapturedStderr();
+  };
+  constexpr char kBends[] = "this run was made for one that ends at step 6";
+  EXPECT_THAT(train(1, 0), Not(HasSubstr(kBends))) << "it begins";
+  EXPECT_THAT(train(2, 1), Not(HasSubstr(kBends))) << "it keeps its schedule";
+  const std::string longer = train(3, 0);
+  EXPECT_THAT(longer, HasSubstr(kBends));
+  EXPECT_THAT(longer, HasSubstr("--schedule_epochs 1 keeps it"));
+  EXPECT_EQ(longer.find(kBends), longer.rfind(kBends)) << "one worker says it:\n" << longer;
+}
+
 /// Draws a picture each 4 steps; the disk has no room for the first one.
 class PicturesOnAFullDisk final : public Task {
  public:
