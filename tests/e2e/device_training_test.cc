@@ -1,9 +1,12 @@
 // Training with a device beside the CPU group, between processes (tests/trainers/support/shared_device.h):
 // whatever goes wrong on one, the launcher goes on within its notice time, and the run is the undisturbed
 // one.
+#include <chrono>
 #include <filesystem>
+#include <functional>
 
 #include "absl/strings/match.h"
+#include "tests/e2e/timed_rows.h"
 #include "tests/e2e/training.h"
 
 namespace mtrun::e2e {
@@ -12,59 +15,72 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-class DeviceTrainingTest : public TrainingRuns {
+class DeviceTrainingTest : public TrainingRuns, public TimedRows {
  protected:
   static constexpr int kEpochs = 3;
-  /// From a fault to what comes of it: 2 s are meant, the rest is for a loaded machine.
-  static constexpr Seconds kAtOnce{10};
+  static constexpr double kAtOnce = 2;  // from a fault to what comes of it, in seconds
+  static constexpr int kNotice = 3;     // hang_notice
 
+  DeviceTrainingTest() : TimedRows("devices") {}
+
+  /// Workers with devices train under a fault; how soon a line that contains `text` comes of it must lie
+  /// within `bound`. `ended`: what there is to see of the training when it is complete. The run is the
+  /// undisturbed one.
+  void Row(const std::string& row, int workers, const std::string& fault, const std::string& text,
+           double bound, const std::vector<std::string>& args = {},
+           const std::function<void(const std::string& output)>& ended = nullptr) {
+    const auto once = [&] {
+      const auto training = TrainWithDevices(workers, fault, args);
+      ASSERT_TRUE(training->WaitForLine("device fault fired")) << training->Text();
+      const auto fired = std::chrono::steady_clock::now();
+      ASSERT_TRUE(training->WaitForLine(text)) << training->Text();
+      Report(row, Seconds(std::chrono::steady_clock::now() - fired).count(), bound);
+      ASSERT_EQ(training->Wait(), 0) << training->Text();
+      if (ended) ended(training->Text());
+    };
+    Tries(once, [this] { std::filesystem::remove_all(folder_.File("devices")); });
+    if (!HasFailure()) ExpectUndisturbed("devices", kEpochs);
+  }
+
+ private:
   std::unique_ptr<Program> TrainWithDevices(int workers, const std::string& fault,
-                                            const std::vector<std::string>& args = {}) {
-    std::filesystem::create_directory(folder_.File("trainers"));
-    std::filesystem::create_symlink(support::BinaryFolder() + "/../tests/device_trainer",
-                                    folder_.File("trainers") + "/cnnA");
+                                            const std::vector<std::string>& args) {
+    if (std::filesystem::create_directory(folder_.File("trainers"))) {
+      std::filesystem::create_symlink(support::BinaryFolder() + "/../tests/device_trainer",
+                                      folder_.File("trainers") + "/cnnA");
+    }
     return Train(Words({"--standalone", "--nproc_per_node", absl::StrCat(workers)}, args), "devices", kEpochs,
                  {}, {{"MTRUN_TRAINER_PATH", folder_.File("trainers")}, {"MTRUN_DEVICE_FAULT", fault}});
-  }
-  void ExpectFired(Program& training) {
-    ASSERT_TRUE(training.WaitForLine("device fault fired")) << training.Text();
   }
 };
 
 TEST_F(DeviceTrainingTest, AWorkerThatDiesWhileDevicesConnectHoldsUpNobody) {
-  const auto training = TrainWithDevices(2, "rank=1 sum=0 do=kill");
-  ExpectFired(*training);
-  EXPECT_TRUE(training->WaitForLine("broke while its workers connected", kAtOnce)) << training->Text();
-  ASSERT_EQ(training->Wait(), 0) << training->Text();
-  ExpectUndisturbed("devices", kEpochs);
+  Row("worker killed while devices connect, others out of it", 2, "rank=1 sum=0 do=kill",
+      "broke while its workers connected", kAtOnce);
 }
 
 /// Nobody has died, and none of the workers finds out by itself.
 TEST_F(DeviceTrainingTest, ADevicesErrorEndsTheGenerationAndNamesTheRank) {
-  const auto training = TrainWithDevices(3, "rank=2 sum=10 do=error");
-  ExpectFired(*training);
-  EXPECT_TRUE(training->WaitForLine("continuing with 3 workers", kAtOnce)) << training->Text();
-  ASSERT_EQ(training->Wait(), 0) << training->Text();
-  EXPECT_THAT(training->Text(), HasSubstr("the device of rank 2: the test broke it"));
-  ExpectUndisturbed("devices", kEpochs);
+  Row("a device reports an error, all continue", 3, "rank=2 sum=10 do=error", "continuing with 3 workers",
+      kAtOnce, {}, [](const std::string& output) {
+        EXPECT_THAT(output, HasSubstr("the device of rank 2: the test broke it"));
+      });
 }
 
 /// Who waits for its sums says so; the one whose device hangs waits too, and is the one that is meant.
 TEST_F(DeviceTrainingTest, ADeviceThatHangsIsToldFromThoseThatWaitForIt) {
-  const auto training =
-      TrainWithDevices(3, "rank=1 sum=10 do=hang", {"--hang_notice", "3", "--hang_timeout", "12"});
-  ExpectFired(*training);
-  EXPECT_TRUE(training->WaitForLine("rank 1 (local 1) on", Seconds(3) + kAtOnce)) << training->Text();
-  ASSERT_EQ(training->Wait(), 0) << training->Text();
-  EXPECT_THAT(training->Text(),
-              AllOf(HasSubstr("(--hang_timeout): killing it"), HasSubstr("continuing with 2 workers")));
-  for (const absl::string_view line : absl::StrSplit(training->Text(), '\n')) {
-    // Before their first generation workers have no rank, and may be slow.
-    const bool names =
-        absl::StrContains(line, ": no progress for ") && !absl::StrContains(line, "no rank yet");
-    EXPECT_TRUE(!names || absl::StrContains(line, "rank 1 (local 1) on")) << line;
-  }
-  ExpectUndisturbed("devices", kEpochs);
+  Row(absl::StrCat("a device hangs, its rank is named, --hang_notice ", kNotice), 3, "rank=1 sum=10 do=hang",
+      "rank 1 (local 1) on", kNotice + kAtOnce,
+      {"--hang_notice", absl::StrCat(kNotice), "--hang_timeout", "12"}, [](const std::string& output) {
+        EXPECT_THAT(output,
+                    AllOf(HasSubstr("(--hang_timeout): killing it"), HasSubstr("continuing with 2 workers")));
+        for (const absl::string_view line : absl::StrSplit(output, '\n')) {
+          // Before their first generation workers have no rank, and may be slow.
+          const bool names =
+              absl::StrContains(line, ": no progress for ") && !absl::StrContains(line, "no rank yet");
+          EXPECT_TRUE(!names || absl::StrContains(line, "rank 1 (local 1) on")) << line;
+        }
+      });
 }
 
 }  // namespace

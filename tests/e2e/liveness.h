@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,13 +19,13 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "tests/e2e/cluster.h"
+#include "tests/e2e/timed_rows.h"
 
 namespace mtrun::e2e {
 
-class LivenessTest : public NetworkTest {
+class LivenessTest : public NetworkTest, public TimedRows {
  protected:
   static constexpr int kPerNode = 2;  // workers
 
@@ -37,14 +36,6 @@ class LivenessTest : public NetworkTest {
   static constexpr int kFence = 2;        // S, where a row waits for it
   static constexpr double kFenced = kFence + 3;
 
-  static constexpr int kTries = 3;
-  static constexpr double kLatest = 3;  // beyond its bound: not even a loaded machine makes a row so late
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr double kRoom = kLatest;  // the programs are instrumented, too
-#else
-  static constexpr double kRoom = 0.5;  // for what else runs on the machine; silence alone would cost 1.5 s
-#endif
-
   /// A line of a worker's record. Times are seconds of the monotonic clock.
   struct Record {
     double at = 0;
@@ -54,7 +45,7 @@ class LivenessTest : public NetworkTest {
     int generation = 0, world = 0;
   };
 
-  LivenessTest() : NetworkTest(5) {}
+  LivenessTest() : NetworkTest(5), TimedRows("liveness") {}
 
   void SetUp() override {
     NetworkTest::SetUp();
@@ -65,21 +56,16 @@ class LivenessTest : public NetworkTest {
     NetworkTest::TearDown();
   }
 
-  /// `once` brings a job up, does it harm and reports how soon it has gone on. A machine that has other
-  /// things to do may be late for once: the best of some tries counts, each in a cluster of its own.
+  /// `once` brings a job up, does it harm and reports how soon it has gone on; each try in a cluster of its
+  /// own.
   void Row(const std::function<void()>& once) {
-    for (int tries = 1;; ++tries) {
-      late_.clear();
-      once();
-      if (late_.empty() || HasFailure() || tries == kTries) break;
-      std::cout << "[liveness] once more: " << late_ << std::endl;
+    Tries(once, [this] {
       EndTry();
       EXPECT_TRUE(mark_.WaitForNone(kSoon)) << "processes remain";
       for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
         std::filesystem::remove_all(entry.path());
       SetUp();
-    }
-    EXPECT_EQ(late_, "") << "in each of " << kTries << " tries";
+    });
   }
 
   // ---- the job
@@ -243,15 +229,6 @@ class LivenessTest : public NetworkTest {
 
   // ---- the row
 
-  /// Within Row: prints the time and keeps it with the test's result; it must lie within its bound, in
-  /// seconds.
-  void Report(const std::string& row, double seconds, double bound) {
-    const std::string text = absl::StrFormat("%-62s %5.2f s (bound %.2g s)", row, seconds, bound);
-    std::cout << "[liveness] " << text << std::endl;
-    RecordProperty(row, absl::StrFormat("%.3f s", seconds));
-    if (seconds > bound + kRoom) late_ = text;
-    EXPECT_LE(seconds, bound + kLatest) << row;
-  }
   /// The time from `fault` to the first step of generation `next`, which so many nodes take.
   void ExpectToGoOn(const std::string& row, double fault, double bound, int nodes, int next = 2) {
     const auto step = WaitForStep(fault, next);
@@ -280,7 +257,6 @@ class LivenessTest : public NetworkTest {
   }
 
   std::string spec_, conf_, kind_;
-  std::string late_;  // what was not within its bound in this try
 };
 
 /// Rows that take up to a minute.
