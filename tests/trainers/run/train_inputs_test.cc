@@ -35,7 +35,10 @@ TEST(TrainInputs, TheFirstLossScaleGrowsWithTheMicroBatchesOfAStep) {
                          .test = *test,
                          .task = *task,
                          .batch = {},
-                         .precision = precision})
+                         .precision = precision,
+                         .identity = {},
+                         .settings = "",
+                         .finish = nullptr})
         .loss_scaling;
   };
   using Plan = datasets::BatchPlan;
