@@ -81,7 +81,8 @@ class VerifyTest(unittest.TestCase):
         previous, text, before = "0" * 64, b"", None
         for entry in [{**entry} for entry in [head or self.head] + lines]:
             late = entry.pop("late", False)  # by a writer that knows nothing of the line before
-            line = json.dumps({**entry, "prev": before if late else previous}).encode()
+            behind = late or entry.pop("behind", False)  # by one that began before the line before was there
+            line = json.dumps({**entry, "prev": before if behind else previous}).encode()
             text += line + b"\n"
             if not late:
                 before, previous = previous, sha256(line)
@@ -186,6 +187,13 @@ class VerifyTest(unittest.TestCase):
         late = [step(7, generation=1, world=2, loss="9")]
         self.run_of(steps(range(10)) + late + steps(range(10, STEPS), generation=3))
         self.verify(0)
+
+    def test_a_late_line_between_a_writers_begin_and_its_first_line(self):
+        first = {**step(7), "behind": True}
+        self.run_of(steps(range(8), generation=1, world=2) + [first] + steps(range(8, STEPS)))
+        self.assertIn("superseded lines 1", self.verify(0))
+        self.run_of(steps(range(8)) + [{**step(8), "behind": True}] + steps(range(9, STEPS)))
+        self.rejected("the chain is broken")
 
     def test_a_step_that_its_generation_took_back_is_made_again(self):
         self.run_of(steps(range(9), generation=1, world=2) + [{"rewind": 7, "generation": 2}] + steps(range(7, STEPS)))

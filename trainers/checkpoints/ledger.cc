@@ -157,19 +157,34 @@ absl::StatusOr<Ledger> Ledger::Open(const std::string& path, const LedgerHead& h
   return ledger;
 }
 
+std::optional<LedgerEnd> Ledger::FollowOthers() {
+  if (!pending_.empty() || SizeOf(file_.get()) == end_ || !IsAt(path_, file_.get())) return std::nullopt;
+  const absl::StatusOr<JsonLinesEnd> end = ReadJsonLinesEnd(path_);
+  if (!end.ok()) return std::nullopt;  // the verifier says what is wrong with it
+  const Tail tail = TailOf(*end);
+  previous_ = tail.previous;
+  end_ = SizeOf(file_.get());
+  if (end->unfinished) pending_ = "\n";
+  return LedgerEnd{.generation = tail.generation, .next_step = tail.next_step};
+}
+
 absl::Status Ledger::Append(const LedgerStep& step) {
+  const std::optional<LedgerEnd> others = FollowOthers();
   generation_ = step.generation;
   next_step_ = step.step + 1;
+  if (others && others->generation == step.generation && others->next_step > step.step) return Flush();
   return Write(ToLine(step, previous_));
 }
 
 absl::Status Ledger::Rewind(int64_t step, uint64_t generation) {
+  FollowOthers();
   generation_ = generation;
   next_step_ = step;
   return Write(RewindLine(step, generation, previous_));
 }
 
 absl::Status Ledger::AppendCheckpoint(int64_t steps, std::string_view weights) {
+  FollowOthers();
   return Write(CheckpointLine(steps, generation_, weights, previous_));
 }
 

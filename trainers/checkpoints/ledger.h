@@ -71,7 +71,8 @@ class Ledger {
   static absl::StatusOr<Ledger> Open(const std::string& path, const LedgerHead& head);
   Ledger(Ledger&&) = default;
 
-  /// One write(2) with O_APPEND each. kResourceExhausted: the disk is full, and the line, which may be in the
+  /// One write(2) with O_APPEND each, none for a step that another writer has added in the same generation.
+  /// kResourceExhausted: the disk is full, and the line, which may be in the
   /// file in part, is written by the next Flush, Append or Rewind.
   absl::Status Append(const LedgerStep& step);
   absl::Status Rewind(int64_t step, uint64_t generation);
@@ -88,6 +89,9 @@ class Ledger {
  private:
   Ledger(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
   absl::Status Write(const std::string& line);
+  /// A writer of an earlier generation that did not know that it was over may have added lines since this one
+  /// looked: the chain goes over them. Where the file ends then; nothing where it has no more than is known.
+  std::optional<LedgerEnd> FollowOthers();
 
   std::string path_;
   UniqueFd file_;

@@ -129,6 +129,28 @@ TEST_F(LedgerTest, ALateWriterHarmsNothing) {
 }
 
 /// Earlier releases numbered generations from 1 again when nobody was left who knew them.
+/// A worker that stood still in the middle of its last step writes it once another one has looked where the
+/// ledger ends. (A storm on a shared folder found it.)
+TEST_F(LedgerTest, ALineThatComesBetweenTheLookAndTheFirstLineIsInTheChain) {
+  auto late = Ledger::Open(path_, head_);
+  ASSERT_TRUE(late.ok() && late->Append(StepAt(0)).ok());
+  auto next = Ledger::Open(path_, head_);
+  ASSERT_TRUE(next.ok() && late->Append(StepAt(1)).ok());
+  EXPECT_FALSE(next->IsLast());
+  ASSERT_TRUE(next->Append(StepAt(1)).ok()) << "what it remembers of the generation before stands there";
+  LedgerStep first = StepAt(1);
+  first.generation = 2;
+  ASSERT_TRUE(next->Append(first).ok());
+  EXPECT_EQ(Lines().size(), 4u);
+  ExpectChain();
+  EXPECT_TRUE(next->IsLast());
+  // What a full disk has kept of it is ended.
+  std::ofstream(path_, std::ios::app) << "{\"step\":1";
+  ASSERT_TRUE(next->Append(StepAt(2)).ok());
+  EXPECT_EQ(Lines().size(), 6u);
+  ExpectChain();
+}
+
 TEST_F(LedgerTest, AnEarlierReleasesGenerationsBeginAgainAtARewind) {
   std::ofstream(path_) << R"({"ledger":1,"run":"0000000000000007"})"
                        << "\n"
