@@ -55,7 +55,7 @@ class JobTable {
   struct Forgotten {
     std::string job_id;
     uint64_t last_number = 0;
-    uint64_t run = 0;  // its incarnation, where it can have gone on nowhere else; 0: not known
+    uint64_t run = 0;    // its incarnation, where it can have gone on nowhere else; 0: not known
     bool moved = false;  // to another service
   };
   const std::deque<Forgotten>& forgotten() const { return forgotten_; }

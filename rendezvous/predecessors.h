@@ -21,9 +21,9 @@ class Predecessors {
  public:
   struct Predecessor {
     Assignment generation;
-    MemberIndex index;                      // of its members
+    MemberIndex index;                 // of its members
     std::set<std::string> gone, left;  // members, as Departures knew them
-    std::set<std::string> aware;            // members that know of a later generation of this service
+    std::set<std::string> aware;       // members that know of a later generation of this service
     bool operator==(const Predecessor&) const = default;
   };
 

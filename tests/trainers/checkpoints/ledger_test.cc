@@ -129,7 +129,7 @@ TEST_F(LedgerTest, ALateWriterHarmsNothing) {
 }
 
 /// Earlier releases numbered generations from 1 again when nobody was left who knew them.
-/// A worker that stood still in the middle of its last step writes it once another one has looked where the
+/// A worker that was stopped in the middle of its last step writes it once another one has looked where the
 /// ledger ends. (A storm on a shared folder found it.)
 TEST_F(LedgerTest, ALineThatComesBetweenTheLookAndTheFirstLineIsInTheChain) {
   auto late = Ledger::Open(path_, head_);
