@@ -95,9 +95,10 @@ class VerifyTest(unittest.TestCase):
         made = max([line["step"] for line in lines if "step" in line], default=-1) + 1
         self.write(run, "report.json", json.dumps({"steps": made if report is None else report}))
 
-    def checkpoint(self, folder, number, weights=b"weights", run=HEAD["run"], **changes):
+    def checkpoint(self, folder, number, weights=b"weights", run=HEAD["run"], generation=None, **changes):
+        position = {"position": {"generation": generation, "steps": number}} if generation else {}
         identity = {"seed": "3", "batch_size": "2", "global_batch": str(BATCH), "data": self.head["data"], **changes}
-        files = {"model.safetensors": weights, "state.json": json.dumps({"run": run, "identity": identity}).encode()}
+        files = {"model.safetensors": weights, "state.json": json.dumps({"run": run, "identity": identity, **position}).encode()}
         for name, text in files.items():
             self.write(folder, f"step_{number}", name, text)
         done = {"files": {name: {"bytes": len(text), "sha256": sha256(text)} for name, text in files.items()}}
@@ -393,6 +394,19 @@ class VerifyTest(unittest.TestCase):
         self.run_of(steps(range(5), generation=1, world=2) + steps(range(5, STEPS), generation=2, world=1), run="kept")
         self.checkpoint("kept", 9, b"others")
         self.assertIn("checkpoints with the ledger's weights 0", self.verify(0, runs=("lost", "kept")))
+
+    def test_a_checkpoint_that_a_node_has_left_from_steps_that_were_taken_back(self):
+        def saved(generation, weights):
+            return {"checkpoint": 9, "generation": generation, "weights": sha256(weights)}
+        self.run_of(steps(range(9), generation=1, world=2) + [saved(1, b"left")], run="lost")
+        self.run_of(steps(range(5), generation=1, world=2) + steps(range(5, 9)) + [saved(2, b"weights")] + steps(range(9, STEPS)), run="kept")
+        self.checkpoint("lost", 9, b"left", generation=1)
+        self.checkpoint("kept", 9, generation=2)
+        self.assertIn("checkpoints with the ledger's weights 2", self.verify(0, runs=("lost", "kept")))
+        self.checkpoint("lost", 9, b"others", generation=1)
+        self.rejected("has other weights than the ledger says", runs=("lost", "kept"))
+        self.checkpoint("lost", 9, b"left", generation=2)
+        self.rejected("has other weights than the ledger says", runs=("lost", "kept"))
 
     def test_a_checkpoint_beyond_the_ledger(self):
         self.run_of(steps())

@@ -30,6 +30,7 @@ class Ledger:
     def __init__(self, folder):
         self.folder, self.path = folder, os.path.join(folder, "ledger.jsonl")
         self.head, self.steps, self.began, self.saved = None, {}, {}, {}
+        self.named = {}  # all weights that it has named: {(generation, steps): weights}
         self.superseded = self.rewinds = self.unfinished = self.late = 0
         self.generation = (0, 0)  # the highest so far, after how often it began again
         self.sums = False         # whether a line has said what was gathered
@@ -85,6 +86,7 @@ class Ledger:
             self.take_back(entry["rewind"])
         elif whole(entry, "checkpoint", 0):
             self.saved[entry["checkpoint"]] = (entry["of"], entry.get("weights"))
+            self.named[(entry["of"], entry["checkpoint"])] = entry.get("weights")
         elif "step" in entry:
             self.add(number, entry)
 
@@ -133,11 +135,20 @@ def content(entry):
     return {key: value for key, value in entry.items() if key not in ("prev", "of")}
 
 
-def saved_weights(ledgers, step):
-    """What the ledgers say of the checkpoint of so many finished steps, unless a higher generation took back one of them."""
+def saved_weights(ledgers, step, generation):
+    """What the ledgers say of the checkpoint of so many finished steps, unless a higher generation took back one of them. One that
+    a node which was away then still has, of the `generation` that made those (None: its checkpoint does not say), has the weights
+    that this one named."""
     began = [each for ledger in ledgers for each in ledger.began.items()]
+
+    def is_over(of):
+        return any(later > of and first < step for later, first in began)
+
+    left = (0, generation)
+    if generation is not None and is_over(left):
+        return {ledger.named[(left, step)] for ledger in ledgers if (left, step) in ledger.named}
     said = [ledger.saved[step] for ledger in ledgers if step in ledger.saved]
-    return {weights for of, weights in said if not any(generation > of and first < step for generation, first in began)}
+    return {weights for of, weights in said if not is_over(of)}
 
 
 def merge(ledgers):
