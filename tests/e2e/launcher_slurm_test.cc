@@ -95,14 +95,16 @@ TEST_F(SlurmTest, ScancelLeavesNoProcess) {
 }
 
 /// Of workers that are no cooperative ones mtrun's status is the signal's.
+/// Slurm signals all of a step, but a node may hear that another one leaves before its own signal: its
+/// workers get SIGTERM then.
 TEST_F(SlurmTest, BeforeItsTimeIsOverAJobIsStoppedAndQueuedAgainAndContinues) {
   const std::string saved = folder_.File("saved"),
-                    run =
-                        Script("run.sh",
-                               absl::StrCat("[ -e ", saved,
-                                            ".$RANK ] && echo continues $TORCHELASTIC_RUN_ID && exit 0\n",
-                                            "trap 'touch ", saved, ".$RANK; echo saved $RANK; exit 0' USR1\n",
-                                            "echo ready $RANK\nsleep 1000 & wait; wait\n"));
+                    run = Script(
+                        "run.sh",
+                        absl::StrCat("[ -e ", saved,
+                                     ".$RANK ] && echo continues $TORCHELASTIC_RUN_ID && exit 0\n",
+                                     "trap 'touch ", saved, ".$RANK; echo saved $RANK; exit 0' USR1 TERM\n",
+                                     "echo ready $RANK\nsleep 1000 & wait; wait\n"));
   const std::string job =
       Script("job.sh", absl::StrCat("srun --kill-on-bad-exit=0 mtrun ", run,
                                     "\nstatus=$?\necho status $status\n"
