@@ -3,7 +3,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <iostream>
 #include <thread>
 
@@ -72,9 +71,7 @@ absl::Status EndOfLog(const rendezvous::LogFollower& log, const absl::Status& wh
   const absl::StatusOr<rendezvous::ServiceStatus> found = job.Find();
   if (!found.ok())
     return rendezvous::LostJobError(HumanDuration(log.silence(MonotonicNow())), found.status());
-  const bool ended = std::all_of(found->jobs.begin(), found->jobs.end(),
-                                 [](const rendezvous::JobView& view) { return view.phase == "ended"; });
-  if (!ended) return why;
+  if (!rendezvous::AllEnded(*found)) return why;
   std::cerr << "mtrun: " << why.message() << std::endl;
   return absl::OkStatus();
 }

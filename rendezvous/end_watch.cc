@@ -2,7 +2,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <algorithm>
 #include <future>
 #include <memory>
 #include <utility>
@@ -52,9 +51,7 @@ std::optional<ServiceStatus> EndWatch::Ended() const {
   if (!call_ || call_->Waits() || !call_->answered.get()) return std::nullopt;
   ServiceStatus status = DecodeStatus(call_->reply);
   // An older service answers at once; one that has lost its job without an end does not know how it ended.
-  const bool over = std::all_of(status.jobs.begin(), status.jobs.end(),
-                                [](const JobView& job) { return job.phase == "ended"; });
-  if (!over || (status.jobs.empty() && status.ended.empty())) return std::nullopt;
+  if (!AllEnded(status) || (status.jobs.empty() && status.ended.empty())) return std::nullopt;
   return status;
 }
 

@@ -147,6 +147,11 @@ ServiceStatus DecodeStatus(const wire::StatusReply& reply) {
   return status;
 }
 
+bool AllEnded(const ServiceStatus& status) {
+  return std::all_of(status.jobs.begin(), status.jobs.end(),
+                     [](const JobView& job) { return job.phase == "ended"; });
+}
+
 absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insecure, const std::string& token,
                                          Duration patience, const std::string& job_id,
                                          const PeerService& asks) {

@@ -34,6 +34,8 @@ struct ServiceStatus {
   std::map<std::string, std::vector<EndedRun>> ended;  // by job
 };
 ServiceStatus DecodeStatus(const wire::StatusReply& reply);
+/// No job that the service has goes on; true where it has none.
+bool AllEnded(const ServiceStatus& status);
 /// `asks`: the service that asks, which has the job `job_id`; without an endpoint where somebody only looks.
 absl::StatusOr<ServiceStatus> ReadStatus(const std::string& endpoint, bool insecure, const std::string& token,
                                          Duration patience, const std::string& job_id = "",

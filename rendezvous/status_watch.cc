@@ -37,14 +37,12 @@ std::string Redrawn(const std::string& text, int rows, bool first) {
 std::string StatusWatch::OnAnswer(const ServiceStatus& status, TimePoint now) {
   const bool first = !answered_;
   answered_ = now;
-  const bool ended = std::all_of(status.jobs.begin(), status.jobs.end(),
-                                 [](const JobView& job) { return job.phase == "ended"; });
   for (const JobView& job : status.jobs) jobs_.insert(job.settings.job_id);
   const bool told = std::any_of(jobs_.begin(), jobs_.end(),
                                 [&](const std::string& job) { return status.ended.contains(job); });
   // A service that has just started may hear of its job yet.
   const bool certain = !status.jobs.empty() || told || status.uptime >= kPatience;
-  over_ = !jobs_.empty() && ended && certain;
+  over_ = !jobs_.empty() && AllEnded(status) && certain;
   const std::string text = json_ ? StatusLine(status) : StatusTable(status);
   if (rows_ > 0 && !json_) return Redrawn(text, rows_, first);
   std::string news = StatusLine(WithoutAges(status));
