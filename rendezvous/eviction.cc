@@ -12,7 +12,7 @@ absl::StatusOr<Eviction> ChooseMember(const JobMachine& job, const std::string& 
   const GenerationRecord& generation = job.generation();
   const std::string& job_id = job.settings().job_id;
   if (!generation.known()) {
-    return absl::FailedPreconditionError(absl::StrCat(
+    return absl::NotFoundError(absl::StrCat(
         QuotedJob(job_id), " has had no generation: it waits for no member (", job.View(now).reason, ")"));
   }
   std::vector<NodeName> members;

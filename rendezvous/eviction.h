@@ -18,11 +18,13 @@ struct Eviction {
 };
 
 /// The one of the job's members that may be waited for (JobMachine::AwaitedMembers) that `name` (a host or a
-/// node id) means. kFailedPrecondition says why there is none, or why it cannot be evicted: it is connected.
+/// node id) means. kNotFound: no generation of the job is known here (yet: an agent says which it is in
+/// behind its Hello). kFailedPrecondition says why there is no such member, or why it cannot be evicted: it
+/// is connected.
 absl::StatusOr<Eviction> ChooseMember(const JobMachine& job, const std::string& name, TimePoint now);
 
-/// The same among the jobs of a service. `job_id` "": the only one that has not ended. kNotFound: the service
-/// does not have the job.
+/// The same among the jobs of a service. `job_id` "": the only one that has not ended. kNotFound also: the
+/// service does not have the job.
 absl::StatusOr<Eviction> ChooseEviction(const Jobs& jobs, const std::string& job_id, const std::string& name,
                                         TimePoint now);
 

@@ -111,6 +111,10 @@ void Registrar::Control(const std::string& call, const std::string& address,
   if (elsewhere && options_.evict_host) return EvictHostOf(*question, reply);
   reply.set_has_job(!absl::IsNotFound(decision.status()));
   if (!decision.ok()) return reply.set_text(std::string(decision.status().message()));
+  // A member that was told a moment before may have brought its job here; the agent here still waits for the
+  // host, and hears from nobody else that it need not.
+  if (question->call == ControlCall::kEvict && options_.evict_host)
+    options_.evict_host(decision->job_id, question->node).IgnoreError();
   Step(decision->job_id, Event{"", decision->event});
   reply.set_done(true);
   reply.set_generation(decision->generation);

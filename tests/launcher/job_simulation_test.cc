@@ -94,7 +94,8 @@ void TryHalf(uint64_t half) {
   std::cout << "\n";
   if (schedules < 100) return;
   for (const char* fault : JobSimulation::kFaults) EXPECT_GE(fired[fault], 10) << fault;
-  EXPECT_GE(fired[JobSimulation::kEvicted], 10);
+  EXPECT_GE(fired[JobSimulation::kEvicted],
+            draw ? 1 : 10);  // about 12 in 1000, of any others fewer now and then
 }
 
 // Two tests, which run at the same time on two processors.

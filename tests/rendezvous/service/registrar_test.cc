@@ -3,7 +3,10 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -15,12 +18,16 @@
 namespace mtrun::rendezvous {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class RegistrarTest : public ::testing::Test {
  protected:
-  void Start(Duration hello_patience = std::chrono::seconds(10), size_t most_agents = 100) {
+  void Start(Duration hello_patience = std::chrono::seconds(10), size_t most_agents = 100,
+             EvictHost evict_host = {}) {
     ServiceOptions options;
+    options.evict_host = std::move(evict_host);
     options.listen = "127.0.0.1:0";
     options.insecure = true;
     options.hello_patience = hello_patience;
@@ -286,6 +293,36 @@ TEST_F(RegistrarTest, AnOperatorEvictsANodeThatIsNotConnected) {
   ASSERT_TRUE(evicted.ok()) << evicted.status();
   EXPECT_THAT(*evicted, HasSubstr("node1 is evicted from generation 1 of job \""));
   EXPECT_THAT(std::string(Evict("node1").status().message()), HasSubstr("the service has no job"));
+}
+
+// A member that was told a moment before may have brought its job here.
+TEST_F(RegistrarTest, TheAgentThatAServiceLivesInHearsOfAnEvictionFromAJobThatIsHere) {
+  std::vector<std::string> told;  // by the service's thread, each time before Evict returns
+  Start(std::chrono::seconds(10), 100, [&](const std::string&, const std::string& node) {
+    told.push_back(node);
+    return absl::FailedPreconditionError("it may as well be another host that this agent waits for");
+  });
+  RunGeneration();
+  EXPECT_FALSE(Evict("node1").ok());
+  EXPECT_THAT(told, IsEmpty()) << "node1 is connected";
+  context_.TryCancel();
+  const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
+  absl::StatusOr<std::string> evicted = Evict("node1");
+  while (!evicted.ok() && MonotonicNow() < give_up) evicted = Evict("node1");
+  ASSERT_TRUE(evicted.ok()) << evicted.status();
+  EXPECT_THAT(told, ElementsAre("node1"));
+}
+
+TEST_F(RegistrarTest, BetweenAnAgentsHelloAndItsGenerationAnEvictionIsForTheAgentThatTheServiceLivesIn) {
+  Start(std::chrono::seconds(10), 100, [&](const std::string&, const std::string&) {
+    return Eviction{"default", "node0-1-ab", "node0", {4, 77}};
+  });
+  SayHello();
+  wire::ServiceMessage welcome;
+  ASSERT_TRUE(stream_->Read(&welcome));
+  const absl::StatusOr<std::string> evicted = Evict("node0");
+  ASSERT_TRUE(evicted.ok()) << evicted.status();
+  EXPECT_THAT(*evicted, HasSubstr("node0 is evicted from generation 4 of job"));
 }
 
 }  // namespace
