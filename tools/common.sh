@@ -7,6 +7,7 @@ peers_dir="$cache_dir/peers"
 viewers_dir="$cache_dir/viewers"
 docs_dir="$cache_dir/docs"
 manifests_dir="$cache_dir/manifests"
+moto_dir="$cache_dir/moto"
 log_dir="$PWD/build/logs"
 jobs=$(nproc)
 mkdir -p "$log_dir"

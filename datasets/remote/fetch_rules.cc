@@ -16,10 +16,21 @@ constexpr Duration kFirstPause = std::chrono::milliseconds(100);
 constexpr Duration kLongestPause = std::chrono::seconds(5);
 constexpr int64_t kMostSeconds = 60;
 
+bool IsS3(const std::string& url) { return absl::StartsWith(url, "s3:"); }
+
 std::string Refused(const TransferEnd& end, const std::string& url) {
-  return absl::StrCat(url, " is refused (HTTP ", end.status,
-                      "): the server has another token than this machine, or asks for a bearer token "
-                      "(--data_bearer_file) or for s3's keys; a clock that is wrong does it too");
+  const char* why = IsS3(url)
+                        ? "the store does not know these keys or gives them nothing of this bucket: look at "
+                          "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION"
+                        : "the server has another token than this machine, or asks for a bearer token "
+                          "(--data_bearer_file)";
+  return absl::StrCat(url, " is refused (HTTP ", end.status, "): ", why,
+                      "; a clock that is wrong does it too");
+}
+
+/// A store in another region says it by 400, or 301 without a place to go.
+bool IsRefusal(int status, bool s3) {
+  return status == 401 || status == 403 || status == 407 || (s3 && (status == 400 || status == 301));
 }
 
 bool IsRedirect(const TransferEnd& end) {
@@ -55,7 +66,7 @@ Judgement JudgeTransfer(const TransferEnd& end, const std::string& url, int miss
   if (end.status == 416)
     return {Kind::kRestart, absl::StrCat(url, " is shorter than what has been kept of it")};
   if (IsRedirect(end)) return {Kind::kFollow, ""};
-  if (end.status == 401 || end.status == 403 || end.status == 407) {
+  if (IsRefusal(end.status, IsS3(url))) {
     const bool may_be_another = proven && absl::StartsWith(url, "http:");
     return {may_be_another ? Kind::kAgain : Kind::kNever, Refused(end, url)};
   }

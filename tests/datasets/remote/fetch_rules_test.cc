@@ -8,7 +8,9 @@ namespace {
 
 using Kind = Judgement::Kind;
 using Link = TransferEnd::Link;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 Kind Of(int status, int tries = 1) { return JudgeTransfer({.status = status}, "u", tries, false).kind; }
 
@@ -52,6 +54,17 @@ TEST(FetchRules, ANetworkIsWaitedForAndAStrangerIsNot) {
   EXPECT_EQ(untrusted.kind, Kind::kNever);
   EXPECT_THAT(untrusted.text, HasSubstr("token"));
   EXPECT_THAT(JudgeTransfer({.status = 401}, "u", 1, false).text, HasSubstr("--data_bearer_file"));
+}
+
+TEST(FetchRules, AStoreThatRefusesTheKeysIsSpokenOfByItsKeys) {
+  for (const int status : {400, 401, 403, 301}) {
+    const Judgement refused = JudgeTransfer({.status = status}, "s3://b/s", 1, true);
+    EXPECT_EQ(refused.kind, Kind::kNever) << status;
+    EXPECT_THAT(refused.text, AllOf(HasSubstr("AWS_SECRET_ACCESS_KEY"), HasSubstr("AWS_REGION"),
+                                    Not(HasSubstr("--data_bearer_file"))))
+        << status;
+  }
+  EXPECT_THAT(JudgeTransfer({.status = 403}, "https://h/s", 1, false).text, Not(HasSubstr("AWS_")));
 }
 
 /// Its port may be another program's for a while.

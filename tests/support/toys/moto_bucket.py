@@ -1,0 +1,28 @@
+"""Puts a folder into a bucket of a moto_server (PyPI's moto, which plays AWS), makes one user who may read it and one who may
+do nothing, and has the server ask for signatures from then on. Prints each one's access key and secret key.
+
+    python moto_bucket.py ENDPOINT BUCKET PREFIX FOLDER
+"""
+import json
+import os
+import sys
+import urllib.request
+
+import boto3
+
+endpoint, bucket, prefix, folder = sys.argv[1:]
+session = boto3.Session(aws_access_key_id="anybody", aws_secret_access_key="any", region_name="us-east-1")
+s3, iam = (session.client(service, endpoint_url=endpoint) for service in ("s3", "iam"))
+s3.create_bucket(Bucket=bucket)
+for here, _, names in os.walk(folder):
+    for name in names:
+        path = os.path.join(here, name)
+        s3.upload_file(path, bucket, f"{prefix}/{os.path.relpath(path, folder)}")
+for user in ("reader", "nobody"):
+    iam.create_user(UserName=user)
+    key = iam.create_access_key(UserName=user)["AccessKey"]
+    print(key["AccessKeyId"], key["SecretAccessKey"])
+policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{bucket}/*"}]}
+iam.put_user_policy(UserName="reader", PolicyName="read", PolicyDocument=json.dumps(policy))
+# What INITIAL_NO_AUTH_ACTION_COUNT=0 says when a server starts: from here on a user has to sign every request.
+urllib.request.urlopen(urllib.request.Request(f"{endpoint}/moto-api/reset-auth", data=b"0", headers={"Content-Type": "text/plain"})).close()
