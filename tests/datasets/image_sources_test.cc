@@ -2,12 +2,12 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "datasets/import.h"
 #include "datasets/packed.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
+#include "tests/datasets/source_forms.h"
 #include "tests/support/small_disk.h"
 
 namespace mtrun::datasets {
@@ -20,14 +20,9 @@ using testing::HasSubstr;
 
 // In the order of their ILSVRC2012_IDs, which is not that of their names.
 const std::vector<std::string> kClasses{"n00000003", "n00000001", "n00000002"};
-const std::vector<std::string> kSorted{"n00000001", "n00000002", "n00000003"};
 
-using Entries = std::vector<std::pair<std::string, std::string>>;
-
-struct Photo {
-  std::string split, name, bytes;  // "n00000003_0.jpg"
-  size_t label = 0;                // in kClasses
-};
+using test::Entries;
+using test::Photo;
 
 /// 36 JPEGs of 20 to 55 pixels, of which val has 9; in an order of their own.
 std::vector<Photo> MakePhotos() {
@@ -42,67 +37,9 @@ std::vector<Photo> MakePhotos() {
   return photos;
 }
 
-class ImageSourcesTest : public testing::Test {
+class ImageSourcesTest : public testing::Test, protected test::SourceForms {
  protected:
-  /// "<prefix><split>/<class>/<name>" of all.
-  Entries Tree(const std::string& prefix) const {
-    Entries entries;
-    for (const Photo& photo : photos_)
-      entries.emplace_back(absl::StrCat(prefix, photo.split, "/", kClasses[photo.label], "/", photo.name),
-                           photo.bytes);
-    return entries;
-  }
-  Entries Of(const std::string& split) const {
-    Entries entries;
-    for (const Photo& photo : photos_) {
-      if (photo.split == split) entries.emplace_back(photo.name, photo.bytes);
-    }
-    return entries;
-  }
-  void WriteFolder(const std::string& folder) const {
-    for (const auto& [name, bytes] : Tree(folder + "/")) test::Write(name, bytes);
-  }
-  void WriteImageNet(const std::string& folder) const {
-    fs::create_directories(folder + "/ILSVRC2012_devkit_t12/data");
-    Entries classes;
-    for (const std::string& name : kClasses) {
-      Entries images;
-      for (const auto& [file, bytes] : Of("train")) {
-        if (file.rfind(name, 0) == 0) images.emplace_back(file, bytes);
-      }
-      test::WriteArchive(folder + "/one.tar", images);
-      classes.emplace_back(name + ".tar", test::Read(folder + "/one.tar"));
-    }
-    fs::remove(folder + "/one.tar");
-    test::WriteArchive(folder + "/ILSVRC2012_img_train.tar", classes);
-    test::WriteArchive(folder + "/ILSVRC2012_img_val.tar", Of("val"));
-    std::string truth, meta;
-    for (auto photo = photos_.rbegin(); photo != photos_.rend(); ++photo) {
-      if (photo->split == "val") absl::StrAppend(&truth, photo->label + 1, "\n");
-    }
-    for (size_t i = 0; i < kClasses.size(); ++i) absl::StrAppend(&meta, i + 1, " ", kClasses[i], " words\n");
-    test::Write(folder + "/ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt", truth);
-    test::Write(folder + "/meta.txt", meta);
-  }
-  /// Two archives of train and one of val; .cls in the first, .json in the others.
-  void WriteWebDataset(const std::string& folder) const {
-    fs::create_directories(folder);
-    Entries train[2], val;
-    size_t number = 0;
-    for (const Photo& photo : photos_) {
-      Entries& shard = photo.split == "val" ? val : train[++number % 2];
-      const size_t label = std::find(kSorted.begin(), kSorted.end(), kClasses[photo.label]) - kSorted.begin();
-      const std::string key = photo.name.substr(0, photo.name.size() - 4);
-      if (&shard == &train[0]) shard.emplace_back(key + ".cls", absl::StrCat(label, "\n"));
-      shard.emplace_back(photo.name, photo.bytes);
-      if (&shard != &train[0]) shard.emplace_back(key + ".json", absl::StrCat("{\"label\": ", label, "}"));
-      shard.emplace_back(key + ".txt", "a caption");
-    }
-    test::WriteArchive(folder + "/train-000000.tar", train[0]);
-    test::WriteArchive(folder + "/train-000001.tar", train[1]);
-    test::WriteArchive(folder + "/val-000000.tar", val);
-    test::Write(folder + "/classes.txt", absl::StrJoin(kSorted, "\n"));
-  }
+  ImageSourcesTest() : SourceForms(MakePhotos(), kClasses) {}
 
   absl::StatusOr<ImportReport> Run(ImportOptions options, const std::string& name) const {
     options.destination = folder_ / name;
@@ -119,40 +56,23 @@ class ImageSourcesTest : public testing::Test {
   }
 
   const test::TempFolder folder_;
-  const std::vector<Photo> photos_ = MakePhotos();
 };
 
 TEST_F(ImageSourcesTest, EveryKindOfSourceGivesTheSameSet) {
-  WriteFolder(folder_ / "tree");
-  WriteImageNet(folder_ / "imagenet");
-  WriteWebDataset(folder_ / "wds");
-  for (const char* name : {"a.tar", "a.tar.gz", "a.zip"}) test::WriteArchive(folder_ / name, Tree("set/"));
-  const std::string wds = folder_ / "wds/", imagenet = folder_ / "imagenet/", list = wds + "classes.txt";
+  auto sources = WriteAll(folder_.path());
   const ImportOptions plain{.source = folder_ / "tree"};
   ASSERT_TRUE(Run(plain, "expected").ok());
   const auto expected = test::ReadTree(folder_ / "expected");
-  const std::vector<std::pair<std::string, ImportOptions>> sources{
-      {"folder", {.source = folder_ / "a.tar"}},
-      {"folder", {.source = folder_ / "a.tar.gz"}},
-      {"folder", {.source = folder_ / "a.zip"}},
-      {"imagenet", {.source = imagenet}},
-      {"imagenet",
-       {.source = imagenet + "ILSVRC2012_img_train.tar",
-        .val_source = imagenet + "ILSVRC2012_img_val.tar",
-        .val_labels = imagenet + "ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt",
-        .class_list = imagenet + "meta.txt"}},
-      {"webdataset", {.source = wds, .class_list = list}},
-      {"webdataset", {.source = wds + "{train,val}-{000000..000001}.tar", .class_list = list}},
+  const std::string wds = folder_ / "wds/";
+  sources.push_back(
       {"webdataset",
-       {.source = wds + "train-{000000..000001}.tar",
-        .val_source = wds + "val-000000.tar",
-        .class_list = list}}};
+       {.source = wds + "{train,val}-{000000..000001}.tar", .class_list = wds + "classes.txt"}});
   test::Write(wds + "val-000001.tar", std::string(1024, '\0'));
   for (const auto& [format, options] : sources) {
     const auto report = Run(options, "out");
     ASSERT_TRUE(report.ok()) << options.source << ": " << report.status();
     EXPECT_EQ(report->format, format) << options.source;
-    EXPECT_EQ(report->index.classes, kSorted);
+    EXPECT_EQ(report->index.classes, sorted_classes());
     EXPECT_EQ(test::ReadTree(folder_ / "out"), expected) << options.source;
     fs::remove_all(folder_ / "out");
   }
@@ -165,7 +85,7 @@ TEST_F(ImageSourcesTest, ExtractedImageNetWithAFlatVal) {
   fs::create_directories(folder_ / "flat/train");
   fs::copy(folder_ / "tree/train", folder_ / "flat/train", fs::copy_options::recursive);
   std::string lines;
-  for (const Photo& photo : photos_) {
+  for (const Photo& photo : photos()) {
     if (photo.split != "val") continue;
     test::Write(folder_ / "flat/val/" + photo.name, photo.bytes);
     absl::StrAppend(&lines, photo.name, " ", kClasses[photo.label], "\n");
@@ -237,7 +157,7 @@ TEST_F(ImageSourcesTest, ImageNetWithoutLabelsSaysWhatToGive) {
 }
 
 TEST_F(ImageSourcesTest, WebDatasetNumbersKeepTheirOrder) {
-  const std::string photo = photos_[0].bytes;
+  const std::string photo = photos()[0].bytes;
   test::WriteArchive(folder_ / "a.tar",
                      {{"x.jpg", photo}, {"x.cls", "10"}, {"y.jpg", photo}, {"y.cls", "9"}});
   const auto report = Run({.source = folder_ / "a.tar"}, "out");
@@ -249,7 +169,7 @@ TEST_F(ImageSourcesTest, WebDatasetNumbersKeepTheirOrder) {
 }
 
 TEST_F(ImageSourcesTest, WhatIsWrongWithWebDatasetsIsNamed) {
-  const std::string photo = photos_[0].bytes;
+  const std::string photo = photos()[0].bytes;
   const auto error = [&](const Entries& entries) {
     test::WriteArchive(folder_ / "a.tar", entries);
     return Error({.source = folder_ / "a.tar", .format = "webdataset"});

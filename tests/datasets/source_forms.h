@@ -1,0 +1,45 @@
+// The same images in every form that a source may have: folders, ImageNet's tar of tars, WebDataset,
+// archives.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "datasets/import.h"
+
+namespace mtrun::datasets::test {
+
+struct Photo {
+  std::string split, name, bytes;  // "train" or "val"; "n00000003_0.jpg"
+  size_t label = 0;                // in the classes
+};
+
+using Entries = std::vector<std::pair<std::string, std::string>>;
+
+class SourceForms {
+ public:
+  /// `classes`: WNIDs in the order of their ILSVRC2012_IDs. Training images are named <class>_<...>, those of
+  /// val in any way; names have endings of four characters.
+  SourceForms(std::vector<Photo> photos, std::vector<std::string> classes);
+
+  const std::vector<Photo>& photos() const { return photos_; }
+  const std::vector<std::string>& sorted_classes() const { return sorted_; }
+  /// "<prefix><split>/<class>/<name>" of all.
+  Entries Tree(const std::string& prefix) const;
+  /// Names without folders.
+  Entries Of(const std::string& split) const;
+  void WriteFolder(const std::string& folder) const;
+  /// As distributed, with ground truth and list of classes.
+  void WriteImageNet(const std::string& folder) const;
+  /// Two archives of train and one of val; .cls in the first, .json in the others; classes.txt beside them.
+  void WriteWebDataset(const std::string& folder) const;
+  /// All of them below `folder`, and the format that each is to be taken for.
+  std::vector<std::pair<std::string, ImportOptions>> WriteAll(const std::string& folder) const;
+
+ private:
+  std::vector<Photo> photos_;
+  std::vector<std::string> classes_, sorted_;
+};
+
+}  // namespace mtrun::datasets::test
