@@ -29,10 +29,11 @@ class PhotographsTrainingTest : public TrainingRuns {
     ASSERT_EQ(import.Wait(), 0) << import.Text();
   }
 
+  /// Of steps first to last, counted from 1.
   double MeanLoss(int64_t first, int64_t last) const {
     double sum = 0;
     const auto losses = Losses("run");
-    for (int64_t step = first; step <= last; ++step) sum += losses.at(step);
+    for (int64_t step = first; step <= last; ++step) sum += losses.at(step - 1);
     return sum / static_cast<double>(last - first + 1);
   }
 };
