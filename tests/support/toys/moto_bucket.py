@@ -1,5 +1,5 @@
-"""Puts a folder into a bucket of a moto_server (PyPI's moto, which plays AWS), makes one user who may read it and one who may
-do nothing, and has the server ask for signatures from then on. Prints each one's access key and secret key.
+"""Puts a folder into a bucket of a moto_server (PyPI's moto, which plays AWS), makes one user who may read it and one who
+may do nothing, and has the server ask for signatures from then on. Prints each one's access key and secret key.
 
     python moto_bucket.py ENDPOINT BUCKET PREFIX FOLDER
 """
@@ -22,7 +22,9 @@ for user in ("reader", "nobody"):
     iam.create_user(UserName=user)
     key = iam.create_access_key(UserName=user)["AccessKey"]
     print(key["AccessKeyId"], key["SecretAccessKey"])
-policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{bucket}/*"}]}
-iam.put_user_policy(UserName="reader", PolicyName="read", PolicyDocument=json.dumps(policy))
+may_read = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{bucket}/*"}
+iam.put_user_policy(UserName="reader", PolicyName="read",
+                    PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [may_read]}))
 # What INITIAL_NO_AUTH_ACTION_COUNT=0 says when a server starts: from here on a user has to sign every request.
-urllib.request.urlopen(urllib.request.Request(f"{endpoint}/moto-api/reset-auth", data=b"0", headers={"Content-Type": "text/plain"})).close()
+urllib.request.urlopen(urllib.request.Request(f"{endpoint}/moto-api/reset-auth", data=b"0",
+                                              headers={"Content-Type": "text/plain"})).close()
