@@ -31,7 +31,7 @@ class StatusRequest;
 class WatchedNode;
 }  // namespace wire
 
-inline constexpr int kProtocolVersion = 1;
+inline constexpr int kProtocolVersion = 2;
 inline constexpr int kMaxMessageBytes = 16 << 20;
 
 struct HelloData {
@@ -82,7 +82,7 @@ wire::LogsRequest EncodeLogsRequest(const std::string& job_id, const LogRequest&
 absl::StatusOr<LogRequest> DecodeLogsRequest(const wire::LogsRequest& request, const std::string& address);
 wire::LogPart EncodeLogPart(const LogPart& part);
 absl::StatusOr<LogPart> DecodeLogPart(const wire::LogPart& part);
-/// What a service writes down for its successor.
+/// What a service writes down for its successor, which may be an older one: the members are not packed.
 std::string EncodeMembership(const Assignment& generation);
 /// kInvalidArgument for anything else.
 absl::StatusOr<Assignment> DecodeMembership(const std::string& bytes);

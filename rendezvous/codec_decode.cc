@@ -7,6 +7,7 @@
 #include "rendezvous/codec.h"
 #include "rendezvous/codec_fields.h"
 #include "rendezvous/formation.h"
+#include "rendezvous/packed_members.h"
 #include "rendezvous/rendezvous.pb.h"
 #include "rendezvous/validate.h"
 
@@ -22,7 +23,8 @@ absl::StatusOr<Message> Checked(const codec::Wire& in) {
   return message;
 }
 
-absl::StatusOr<Assignment> CheckedAssignment(const wire::Assignment& in) {
+absl::StatusOr<Assignment> CheckedAssignment(wire::Assignment in) {
+  MT_RETURN_IF_ERROR(UnpackMembers(&in));
   MT_ASSIGN_OR_RETURN(Assignment assignment, Checked<Assignment>(in));
   MT_RETURN_IF_ERROR(ValidateAssignment(assignment));
   return assignment;
@@ -31,7 +33,7 @@ absl::StatusOr<Assignment> CheckedAssignment(const wire::Assignment& in) {
 absl::StatusOr<Assigned> DecodeAssigned(const std::string& bytes) {
   wire::Assignment message;
   if (!message.ParseFromString(bytes)) return absl::InvalidArgumentError("an assignment that cannot be read");
-  MT_ASSIGN_OR_RETURN(Assignment assignment, CheckedAssignment(message));
+  MT_ASSIGN_OR_RETURN(Assignment assignment, CheckedAssignment(std::move(message)));
   return Assigned(std::move(assignment));
 }
 
@@ -71,6 +73,11 @@ absl::StatusOr<HelloData> DecodeHello(const wire::Hello& in) {
     return absl::FailedPreconditionError(absl::StrCat("this agent speaks protocol ", in.protocol(),
                                                       ", the service protocol ", kProtocolVersion,
                                                       "; run the same version of mtrun on every node"));
+  }
+  if (in.last().has_packed()) {
+    wire::Hello plain = in;
+    MT_RETURN_IF_ERROR(UnpackMembers(plain.mutable_last()));
+    return DecodeHello(plain);
   }
   MT_ASSIGN_OR_RETURN(HelloData hello, Checked<HelloData>(in));
   if (hello.opened.last) MT_RETURN_IF_ERROR(ValidateAssignment(*hello.opened.last));

@@ -3,6 +3,7 @@
 #include "rendezvous/codec.h"
 #include "rendezvous/codec_fields.h"
 #include "rendezvous/overloaded.h"
+#include "rendezvous/packed_members.h"
 #include "rendezvous/rendezvous.pb.h"
 
 namespace mtrun::rendezvous {
@@ -15,6 +16,7 @@ wire::Hello EncodeHello(const HelloData& hello) {
   wire::Hello out;
   out.set_protocol(kProtocolVersion);
   Encode(hello, &out);
+  if (out.has_last()) PackMembers(out.mutable_last());
   return out;
 }
 
@@ -23,12 +25,16 @@ namespace {
 std::string Bytes(const Assigned& assigned) {
   wire::Assignment assignment;
   Encode(assigned.assignment(), &assignment);
+  PackMembers(&assignment);
   return assignment.SerializeAsString();
 }
 
 void EncodeOffer(const AgentSaid& said, wire::Offer* out) {
   Encode(std::get<OfferSent>(said.event).offer, out);
-  if (said.held) Encode(*said.held, out->mutable_held());
+  if (said.held) {
+    Encode(*said.held, out->mutable_held());
+    PackMembers(out->mutable_held());
+  }
   out->mutable_seen()->set_number(said.seen.number);
   out->mutable_seen()->set_id(said.seen.id);
 }
@@ -125,7 +131,11 @@ wire::ControlRequest EncodeControl(const ControlQuestion& question) {
   return out;
 }
 
-std::string EncodeMembership(const Assignment& generation) { return Bytes(Assigned(generation)); }
+std::string EncodeMembership(const Assignment& generation) {
+  wire::Assignment out;
+  Encode(generation, &out);
+  return out.SerializeAsString();
+}
 
 void EncodeJobView(const JobView& view, wire::JobStatus* status) {
   codec::Encode(view.settings, status->mutable_settings());

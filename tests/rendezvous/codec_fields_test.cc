@@ -103,7 +103,7 @@ TEST(CodecFields, EveryFieldOfEveryMessageTravels) {
   Travels<JobSettings, wire::JobSettings>();
   Travels<Offer, wire::Offer>({"held", "seen"});
   Travels<Member, wire::Member>();
-  Travels<Assignment, wire::Assignment>();
+  Travels<Assignment, wire::Assignment>({"packed"});
   Travels<WorkerFailure, wire::WorkerFailure>();
   Travels<JobOutcome, wire::JobOutcome>();
   Travels<WorkerFailed, wire::WorkerFailed>();

@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -35,6 +36,17 @@ WorkerFailure SomeFailure() {
 
 Assignment SomeAssignment() { return MakeAssignment(Generation{3, 0xFFFFFFFFFFFFFFFFull}, {SomeOffer()}, 2); }
 
+/// So many members that they are packed.
+Assignment LargeAssignment() {
+  std::vector<Offer> offers(40, SomeOffer());
+  for (size_t i = 0; i < offers.size(); ++i) {
+    offers[i].host = absl::StrCat("node", i);
+    offers[i].node_id = absl::StrCat(offers[i].host, "-12-ab");
+    offers[i].presence_id += i;
+  }
+  return MakeAssignment(Generation{4, 7}, offers, 2);
+}
+
 AgentSaid RoundTrip(const AgentSaid& said) {
   const auto decoded = DecodeAgentEvent(EncodeAgentEvent(7, said));
   EXPECT_TRUE(decoded.ok()) << decoded.status();
@@ -45,6 +57,7 @@ TEST(Codec, AgentEventsComeBackAsTheyWere) {
   const Generation generation{3, 1};
   const std::vector<AgentSaid> all = {
       {OfferSent{SomeOffer()}, SomeAssignment(), Generation{2, 5}},
+      {OfferSent{SomeOffer()}, LargeAssignment(), Generation{2, 5}},
       {WorkerFailed{generation, SomeFailure()}, {}, {}},
       {WorkersFinished{generation, true}, {}, {}},
       {Leaving{"SIGTERM"}, {}, {}},
@@ -76,6 +89,7 @@ TEST(Codec, AnOfferThatHoldsWhatRunsComesWithoutTheMembership) {
 TEST(Codec, ServiceEventsComeBackAsTheyWere) {
   const std::vector<ServiceEvent> all = {
       Assigned{SomeAssignment()},
+      Assigned{LargeAssignment()},
       GenerationDissolved{Generation{3, 1}, "node2 joins", 2, 1, /*graceful=*/true},
       JobEnded{JobOutcome{false, 137, "rank 5", SomeFailure()}},
       JobEnded{JobOutcome{true, 0, "fine", std::nullopt}},
@@ -84,6 +98,7 @@ TEST(Codec, ServiceEventsComeBackAsTheyWere) {
       Redirect{"node2:29400", "it has generation 4"},
       BudgetChanged{7, 4},
       Membership{Assigned{SomeAssignment()}},
+      Membership{Assigned{LargeAssignment()}},
       ControlCall{ControlCall::kDrain, "node2", true, true, {"anna", "login1", 4711, "10.0.0.7:4242"}},
       StoreReply{Generation{3, 1}, 8, {{"a", std::string("\0", 1)}}, "gone"},
   };
@@ -116,12 +131,30 @@ TEST(Codec, HelloComesBackAsItWas) {
   ASSERT_TRUE(hello.ok()) << hello.status();
   EXPECT_EQ(hello->node_id, "node1");
   EXPECT_EQ(hello->opened, SomeHello().opened);
+  HelloData of_many = SomeHello();
+  of_many.opened.last = LargeAssignment();
+  const auto decoded = DecodeHello(EncodeHello(of_many));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->opened, of_many.opened);
 }
 
 TEST(Codec, AHelloWithANonsensicalMembershipIsRefused) {
   HelloData hello = SomeHello();
   hello.opened.last->members[0].first_rank = 7;
   EXPECT_THAT(std::string(DecodeHello(EncodeHello(hello)).status().message()), HasSubstr("not contiguous"));
+  hello.opened.last = LargeAssignment();
+  hello.opened.last->members[1].node_id = hello.opened.last->members[0].node_id;
+  EXPECT_THAT(std::string(DecodeHello(EncodeHello(hello)).status().message()), HasSubstr("twice"));
+}
+
+TEST(Codec, WhatIsWrittenDownIsReadByAnOlderService) {
+  wire::Assignment written;
+  ASSERT_TRUE(written.ParseFromString(EncodeMembership(LargeAssignment())));
+  EXPECT_EQ(written.members_size(), 40);
+  EXPECT_FALSE(written.has_packed());
+  const auto read = DecodeMembership(EncodeMembership(LargeAssignment()));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, LargeAssignment());
 }
 
 TEST(Codec, AnotherProtocolIsToldSo) {

@@ -27,10 +27,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/posix.h"
+#include "base/splitmix.h"
 #include "base/status_macros.h"
 #include "base/token.h"
 #include "rendezvous/codec.h"
@@ -135,7 +137,7 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
   }
   void Fail() {
     WorkerFailure failure;
-    failure.host = Name();
+    failure.host = Host();
     failure.rank = number_;
     failure.pid = 1;
     failure.signal = 9;
@@ -158,13 +160,23 @@ class Agent final : public grpc::ClientBidiReactor<wire::AgentMessage, wire::Ser
   }
 
  private:
-  std::string Name() const { return absl::StrCat("node", number_); }
+  // What an mtrun says of itself (launcher/rendezvous_access.cc): how well a membership can be packed depends
+  // on it.
+  std::string Host() const { return absl::StrFormat("node%05d", number_); }
+  uint64_t Random() const { return SplitMix64(static_cast<uint64_t>(number_)); }
+  int Port() const { return 32768 + static_cast<int>(Random() % 28232); }
+  std::string Name() const {
+    return absl::StrFormat("%s-%d-%08x", Host(), 1000 + Random() % 60000, Random() >> 32);
+  }
 
   void SayOffer() {
     Offer offer;
-    offer.node_id = offer.host = Name();
-    offer.address = "127.0.0.1";
-    offer.master_port = 40000;
+    offer.node_id = Name();
+    offer.host = Host();
+    offer.address = absl::StrCat("10.0.", number_ / 256, ".", number_ % 256);
+    offer.master_port = offer.presence_port = Port();
+    offer.presence_id = SplitMix64(Random());
+    offer.service_port = Port() ^ 1;
     Say(OfferSent{offer});
   }
   void Say(AgentEvent event) {

@@ -108,7 +108,7 @@ TEST_F(RegistrarTest, AnotherProtocolVersionIsRefusedWithBothNumbers) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);  // final for an agent
   EXPECT_EQ(
       status.error_message(),
-      "this agent speaks protocol 2, the service protocol 1; run the same version of mtrun on every node");
+      "this agent speaks protocol 3, the service protocol 2; run the same version of mtrun on every node");
 }
 
 TEST_F(RegistrarTest, AnythingButHelloComesTooEarly) {
