@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/tls_identity.h"
@@ -59,7 +60,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(b
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& endpoint, bool insecure,
                                                            const std::string& token) {
-  QuietGrpcLog();
+  PrepareGrpc();
   ChannelKey credentials = grpc::InsecureChannelCredentials();
   if (!insecure) {
     MT_ASSIGN_OR_RETURN(credentials, CredentialsOf(token));
@@ -123,9 +124,12 @@ std::string WhyUnreachable(const grpc::Status& status) {
   return stranger ? "another program listens there, which is no rendezvous service" : text;
 }
 
-void QuietGrpcLog() {
+void PrepareGrpc() {
   static std::once_flag once;
-  std::call_once(once, [] { gpr_set_log_function(ToOurLog); });
+  std::call_once(once, [] {
+    gpr_set_log_function(ToOurLog);
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  });
 }
 
 }  // namespace mtrun::rendezvous

@@ -33,7 +33,9 @@ bool MayExpectTls(const grpc::Status& status);
 /// Why a call failed, for people: gRPC's words, or plainer ones where another program listens at the port.
 std::string WhyUnreachable(const grpc::Status& status);
 
-/// gRPC's own lines go to our log, at debug level. Call before the first use; any number of times.
-void QuietGrpcLog();
+/// gRPC's own lines go to our log, at debug level, and nobody looks for deadlocks among its mutexes: Abseil
+/// as Debian has it keeps a graph of all that are held, behind one lock, and ends the program where the order
+/// of two differs. Call before the first use; any number of times.
+void PrepareGrpc();
 
 }  // namespace mtrun::rendezvous

@@ -1,5 +1,7 @@
 #include "rendezvous/service/service.h"
 
+#include <sys/prctl.h>
+
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>
 #include <asio/post.hpp>
@@ -153,7 +155,7 @@ class GrpcService final : public Service {
         rpc_(loop_, calls_, registrar_, id_) {}
 
   absl::Status Listen() {
-    QuietGrpcLog();
+    PrepareGrpc();
     MT_ASSIGN_OR_RETURN(const auto credentials, MakeServerCredentials(options_.insecure, options_.token));
     MT_ASSIGN_OR_RETURN(const Endpoint listen, ParseEndpoint(options_.listen));
     MT_ASSIGN_OR_RETURN(const std::vector<Endpoint> addresses, ListenAddresses(listen, ResolveHost, IsOwn));
@@ -174,7 +176,10 @@ class GrpcService final : public Service {
     server_ = builder.BuildAndStart();
     MT_CHECK(server_ != nullptr);
     registrar_.Begin(port());
-    thread_ = std::thread([this] { loop_.run(); });
+    thread_ = std::thread([this] {
+      prctl(PR_SET_NAME, "mt-deciding");  // tools/bench/rendezvous looks for it
+      loop_.run();
+    });
     calls_thread_ = std::thread([this] { calls_.run(); });
     acceptor_->Begin(std::move(receiver), options_.strangers);
     return absl::OkStatus();

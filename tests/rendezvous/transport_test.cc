@@ -1,5 +1,6 @@
 #include "rendezvous/transport.h"
 
+#include "absl/synchronization/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,6 +28,20 @@ TEST(JudgeRefusal, AServicesOwnRefusalIsFinalToo) {
   EXPECT_TRUE(
       JudgeRefusal("e:1", grpc::Status(grpc::StatusCode::UNAVAILABLE, "Connection refused"), true).ok());
   EXPECT_TRUE(JudgeRefusal("e:1", grpc::Status(grpc::StatusCode::ABORTED, "replaced"), true).ok());
+}
+
+// It costs gRPC much of its time, and an order that it dislikes would end mtrun.
+TEST(PrepareGrpc, NobodyLooksForDeadlocksAmongItsMutexes) {
+  PrepareGrpc();
+  absl::Mutex first, second;
+  first.Lock();
+  second.Lock();
+  second.Unlock();
+  first.Unlock();
+  second.Lock();
+  first.Lock();
+  first.Unlock();
+  second.Unlock();
 }
 
 TEST(WhyUnreachable, NamesAStrangerAtThePort) {
