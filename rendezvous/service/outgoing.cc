@@ -46,8 +46,9 @@ grpc::ByteBuffer ToBytes(uint64_t acknowledged, uint64_t sequence, const Encoded
 }
 
 EncodedEvent EventEncoder::Encode(const ServiceEvent& event) {
-  const bool is_large = std::holds_alternative<Assigned>(event) || std::holds_alternative<Membership>(event);
-  if (!is_large) return EncodeAnew(event);
+  // What one node alone hears, and may be large.
+  const bool is_own = std::holds_alternative<StoreReply>(event) || std::holds_alternative<LogRequest>(event);
+  if (is_own) return EncodeAnew(event);
   if (!last_ || *last_ != event) {
     last_ = event;
     encoded_ = EncodeAnew(event);

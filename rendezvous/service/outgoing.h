@@ -25,13 +25,13 @@ grpc::ByteBuffer ToBytes(const wire::ServiceMessage& message);
 /// A message with this event: the number and the acknowledgement go ahead of the shared bytes.
 grpc::ByteBuffer ToBytes(uint64_t acknowledged, uint64_t sequence, const EncodedEvent& event);
 
-/// Encodes events; of the same membership, which thousands may be told in a row, only the first. A value.
+/// Encodes events; of the same one, which thousands may be told in a row, only the first. A value.
 class EventEncoder {
  public:
   EncodedEvent Encode(const ServiceEvent& event);
 
  private:
-  std::optional<ServiceEvent> last_;  // with a membership
+  std::optional<ServiceEvent> last_;  // that many may hear
   EncodedEvent encoded_;              // of last_
 };
 

@@ -25,6 +25,7 @@ Registrar::Registrar(asio::io_context& loop, uint64_t service_id, const ServiceO
       timer_(loop),
       hello_timer_(loop),
       probe_timer_(loop),
+      late_(loop),
       logs_(loop) {}
 
 void Registrar::Begin(int port) {
@@ -314,6 +315,7 @@ void Registrar::ArmTimer(std::optional<TimePoint> due) {
 }
 
 void Registrar::OnTimer() {
+  late_.Drain();
   armed_for_.reset();
   std::map<std::string, Before> before;
   for (const auto& [job_id, job] : jobs_.jobs()) before[job_id] = LookBefore(job_id);

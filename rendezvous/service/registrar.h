@@ -1,5 +1,5 @@
 // The deciding thread's part of the service: sessions of agents on one side, jobs on the other. Every method
-// runs on the loop's thread.
+// but Later runs on the loop's thread.
 #pragma once
 
 #include <asio/io_context.hpp>
@@ -21,6 +21,7 @@
 #include "rendezvous/eviction.h"
 #include "rendezvous/job_table.h"
 #include "rendezvous/service/end_calls.h"
+#include "rendezvous/service/late_inbox.h"
 #include "rendezvous/service/log_calls.h"
 #include "rendezvous/service/lookout.h"
 #include "rendezvous/service/outgoing.h"
@@ -77,6 +78,7 @@ class Registrar final : public ServerStream::Owner {
     if (stream->session) Pump(*stream->session);
   }
   void OnEnded(const StreamPtr& stream, const std::string& why) override;
+  void Later(std::function<void()> hear) override { late_.Add(std::move(hear)); }
 
   void FillStatus(wire::StatusReply& reply) const;
   /// Another service asked for the status: it has this job, and may be the one to go to.
@@ -159,6 +161,7 @@ class Registrar final : public ServerStream::Owner {
   std::map<std::string, Word> words_;                                             // by job
   std::deque<std::pair<TimePoint, std::weak_ptr<ServerStream>>> awaiting_hello_;  // oldest first
   asio::steady_timer timer_, hello_timer_, probe_timer_;
+  LateInbox late_;
   EventEncoder encoder_;
   LogCalls logs_;
   EndCalls ends_;

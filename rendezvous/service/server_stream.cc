@@ -65,12 +65,15 @@ void ServerStream::End(const std::string& why) {
 }
 
 void ServerStream::OnReadDone(bool ok) {
-  auto message = std::make_unique<wire::AgentMessage>();
+  const auto message = std::make_shared<wire::AgentMessage>();
   const bool good = ok && Parse(&in_, message.get());
-  asio::post(loop_, [self = shared_from_this(), good, message = std::move(message)] {
+  const auto hear = [self = shared_from_this(), good, message] {
     if (!good) return self->End(kStreamEnded);
     if (!self->closing_) self->Hear(*message);
-  });
+  };
+  // The next message is read behind this one: a stream's order stays.
+  if (good && message->has_heartbeat()) return owner_.Later(hear);
+  asio::post(loop_, hear);
 }
 
 void ServerStream::Hear(const wire::AgentMessage& message) {

@@ -11,6 +11,7 @@
 
 #include <asio/io_context.hpp>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,7 +24,7 @@ struct ServiceSession;
 class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                            public std::enable_shared_from_this<ServerStream> {
  public:
-  /// Who decides; called on its own thread.
+  /// Who decides; called on its own thread but where it says otherwise.
   class Owner {
    public:
     virtual ~Owner() = default;
@@ -33,6 +34,8 @@ class ServerStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc
     /// After `writable` said no, unless the stream has ended since.
     virtual void OnWritable(const std::shared_ptr<ServerStream>& stream) = 0;
     virtual void OnEnded(const std::shared_ptr<ServerStream>& stream, const std::string& why) = 0;  // once
+    /// Any thread: `hear` runs on the deciding one, which need not be woken for it at once. A heartbeat.
+    virtual void Later(std::function<void()> hear) = 0;
   };
 
   /// Starts reading. The returned pointer is gRPC's; it stays valid until OnDone.
