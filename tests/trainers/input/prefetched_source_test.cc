@@ -1,7 +1,15 @@
 #include "trainers/input/prefetched_source.h"
 
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -26,6 +34,7 @@ class NotedSource : public MicroBatchSource {
   bool Has(int64_t step, int64_t) const override { return step < 100; }
   Batch Make(int64_t step, int64_t micro_batch) override {
     if (step < 0) throw std::runtime_error("no such step");
+    if (on_make) on_make(step);
     const std::lock_guard lock(mutex_);
     made_.push_back({step, micro_batch, std::this_thread::get_id()});
     return {at::full({1}, step), at::full({1}, micro_batch), {static_cast<uint64_t>(step), 1}};
@@ -37,6 +46,14 @@ class NotedSource : public MicroBatchSource {
     for (const Made& made : made_) makers += made.by == std::this_thread::get_id() ? 'm' : 'a';
     return makers;
   }
+  /// Their steps and micro-batches, in the order in which they were made.
+  std::vector<std::pair<int64_t, int64_t>> InOrder() {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::pair<int64_t, int64_t>> all;
+    for (const Made& made : made_) all.emplace_back(made.step, made.micro_batch);
+    return all;
+  }
+  std::function<void(int64_t step)> on_make;  // on the thread that makes it, before it is made
 
  private:
   std::mutex mutex_;
@@ -87,10 +104,77 @@ TEST(PrefetchedSource, AnErrorComesWhereTheBatchIsAskedFor) {
   EXPECT_THAT(Name(prefetched.Make(1, 0)), ElementsAre(1, 0));
 }
 
+/// Step by step, with two micro-batches in each, as a worker alone asks: the next one is made while it
+/// computes, in the order of the run, each once, and none that the run does not have.
+TEST(PrefetchedSource, ARunsBatchesComeInOrderAndEnd) {
+  NotedSource source;
+  PrefetchedSource prefetched(source, at::Device(at::kCPU));
+  std::vector<std::pair<int64_t, int64_t>> asked;
+  for (int64_t step = 90; step < 100; ++step) {
+    for (const int64_t micro_batch : {0, 1}) {
+      EXPECT_THAT(Name(prefetched.Make(step, micro_batch)), ElementsAre(step, micro_batch));
+      prefetched.Ahead(micro_batch == 0 ? step : step + 1, 1 - micro_batch);
+      asked.emplace_back(step, micro_batch);
+    }
+  }
+  EXPECT_EQ(source.InOrder(), asked);
+  EXPECT_EQ(source.Makers(), "m" + std::string(19, 'a'));
+}
+
+/// Of a step that is aborted; the membership that follows asks for others.
+TEST(PrefetchedSource, AnErrorOfABatchThatNobodyAsksForIsNone) {
+  NotedSource source;
+  PrefetchedSource prefetched(source, at::Device(at::kCPU));
+  prefetched.Ahead(-1, 0);
+  prefetched.Ahead(5, 0);
+  EXPECT_THAT(Name(prefetched.Make(5, 0)), ElementsAre(5, 0));
+  prefetched.Ahead(-1, 1);
+  EXPECT_THAT(Name(prefetched.Make(6, 0)), ElementsAre(6, 0));
+  EXPECT_EQ(source.Makers(), "am");
+}
+
+/// Its source makes one batch at a time, whoever asks.
+TEST(PrefetchedSource, WhileABatchIsMadeNoOtherOneIs) {
+  NotedSource source;
+  std::atomic<int> making{0}, most{0};
+  source.on_make = [&](int64_t) {
+    most = std::max(most.load(), ++making);
+    std::this_thread::yield();
+    --making;
+  };
+  PrefetchedSource prefetched(source, at::Device(at::kCPU));
+  for (int64_t step = 0; step < 99; ++step) {
+    prefetched.Ahead(step, 0);
+    if (step % 3 != 0) prefetched.Make(step, step % 3 - 1);  // every third one is another than announced
+  }
+  EXPECT_EQ(most, 1);
+}
+
 TEST(PrefetchedSource, MayGoWithABatchUnderWay) {
   NotedSource source;
   PrefetchedSource prefetched(source, at::Device(at::kCPU));
   prefetched.Ahead(1, 0);
+}
+
+/// Its thread stands in the source, which waits for something: the source is left by it before the
+/// destructor has ended, so that it may go right after that.
+TEST(PrefetchedSource, WaitsForItsThreadWhenItGoesWhileASourceWaits) {
+  NotedSource source;
+  std::promise<void> entered, go_on;
+  std::atomic<bool> left{false};
+  source.on_make = [&](int64_t) {
+    entered.set_value();
+    go_on.get_future().wait();
+    left = true;
+  };
+  auto prefetched = std::make_unique<PrefetchedSource>(source, at::Device(at::kCPU));
+  prefetched->Ahead(1, 0);
+  entered.get_future().wait();
+  std::thread other([&] { go_on.set_value(); });
+  prefetched.reset();
+  EXPECT_TRUE(left);
+  other.join();
+  EXPECT_EQ(source.Makers(), "a");
 }
 
 }  // namespace
