@@ -6,7 +6,7 @@ namespace mtrun::trainers {
 
 GenerationState::GenerationState(const TrainInputs& in, MicroBatchSource& source, TrainState& state,
                                  const collectives::ProcessGroup& group,
-                                 std::function<absl::Status()> may_commit)
+                                 std::function<absl::Status()> may_commit, RefusedSums& refused)
     : data_parallel(state.trained(), group, DataParallel::kDefaultBucketBytes,
                     in.graphs ? DataParallel::Gradients::kFixed : DataParallel::Gradients::kFree),
       runner(in.task, source, data_parallel, state,
@@ -15,6 +15,7 @@ GenerationState::GenerationState(const TrainInputs& in, MicroBatchSource& source
               .sync_micro_batches = in.options.sync_micro_batches,
               .faults = in.faults,
               .graphs = in.graphs,
-              .may_commit = std::move(may_commit)}) {}
+              .may_commit = std::move(may_commit),
+              .refused = &refused}) {}
 
 }  // namespace mtrun::trainers

@@ -17,7 +17,8 @@ namespace mtrun::trainers {
 struct GenerationState {
   /// All references must outlive this; `group` is null in a world of one, `may_commit` is TrainStep's.
   GenerationState(const TrainInputs& in, MicroBatchSource& source, TrainState& state,
-                  const collectives::ProcessGroup& group, std::function<absl::Status()> may_commit);
+                  const collectives::ProcessGroup& group, std::function<absl::Status()> may_commit,
+                  RefusedSums& refused);
 
   DataParallel data_parallel;
   TrainStep runner;

@@ -138,8 +138,9 @@ absl::Status TrainLoop::Enter() {
   if (begun.received || !begun.resumed.empty()) AdoptProgress(begun);
   report_.world_size = who.world_size;
   report_.nodes = who.nodes;
-  generation_.emplace(in_, step_source_ ? *step_source_ : source_, state_, membership_.group(),
-                      [this] { return lease_.Await(absl::StrCat("step ", steps())); });
+  generation_.emplace(
+      in_, step_source_ ? *step_source_ : source_, state_, membership_.group(),
+      [this] { return lease_.Await(absl::StrCat("step ", steps())); }, refused_);
   in_.task.module().train();
   writer_ = begun.writer;
   MT_RETURN_IF_ERROR(EnterFiles(begun));

@@ -110,6 +110,7 @@ class TrainLoop {
   EpochMeter meter_;
   DataWait data_wait_;
   SmoothedLoss smoothed_;
+  RefusedSums refused_;  // of the last generation
   std::optional<GenerationState> generation_;
   int writer_ = 0;                  // rank that writes the run's files
   RunReport report_;                // of the replica's progress

@@ -1,10 +1,12 @@
 #include "trainers/step/train_step.h"
 
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/step/random_inputs.h"
@@ -177,13 +179,28 @@ absl::StatusOr<StepSums> TrainStep::SumRecords(int64_t step) {
   // The one place of a step where the thread waits for the device.
   const at::Tensor read = at::cat({stats_.sums(), gradient_sums}).cpu();
   StepSums own = stats_.Own(read);
-  own.overflowed =
-      data_parallel_.GradientsAreFinite(read.narrow(0, StepStats::kSums, gradient_sums.numel())) ? 0 : 1;
+  const at::Tensor read_sums = read.narrow(0, StepStats::kSums, gradient_sums.numel());
+  own.overflowed = data_parallel_.GradientsAreFinite(read_sums) ? 0 : 1;
   Reach(Fault::At::kRead, step);
-  const collectives::ProcessGroup& group = data_parallel_.group();
-  if (!group) return SumUp({Encode(own)});
-  MT_ASSIGN_OR_RETURN(const Records records, options_.exchange(group, Encode(own)));
+  MT_ASSIGN_OR_RETURN(const Records records, Exchange(step, own, read_sums));
   return SumUp(records);
+}
+
+/// `gradient_sums`: as they have been read.
+absl::StatusOr<TrainStep::Records> TrainStep::Exchange(int64_t step, const StepSums& own,
+                                                       const at::Tensor& gradient_sums) {
+  const collectives::ProcessGroup& group = data_parallel_.group();
+  absl::StatusOr<Records> records =
+      group ? options_.exchange(group, Encode(own)) : absl::StatusOr<Records>(Records{Encode(own)});
+  if (options_.refused == nullptr) return records;
+  const double* const sums = gradient_sums.const_data_ptr<double>();
+  const double total = std::accumulate(sums, sums + gradient_sums.numel(), 0.0);
+  if (!records.ok()) {
+    options_.refused->Refuse(step, total);
+  } else if (const std::string other = options_.refused->Settle(step, total); !other.empty()) {
+    log::Info(other);
+  }
+  return records;
 }
 
 StepSums TrainStep::SumUp(const Records& records) {

@@ -21,6 +21,7 @@
 #include "trainers/parallel/sync_batch_norm.h"
 #include "trainers/step/captured_step.h"
 #include "trainers/step/fault_plan.h"
+#include "trainers/step/refused_sums.h"
 #include "trainers/step/step_result.h"
 #include "trainers/step/step_stats.h"
 #include "trainers/step/step_sums.h"
@@ -46,6 +47,7 @@ class TrainStep {
     std::function<absl::StatusOr<std::vector<std::string>>(const collectives::ProcessGroup& group,
                                                            const std::string& own)>
         exchange = collectives::CommitNotes;
+    RefusedSums* refused = nullptr;  // that outlive the generation; null: nobody asks what was in them
   };
 
   /// All references must outlive this; `data_parallel` was made for `state.trained()`, its
@@ -77,6 +79,7 @@ class TrainStep {
   using Records = std::vector<std::string>;
   absl::StatusOr<StepSums> FinishSums(int64_t step);
   absl::StatusOr<StepSums> SumRecords(int64_t step);
+  absl::StatusOr<Records> Exchange(int64_t step, const StepSums& own, const at::Tensor& gradient_sums);
   StepSums SumUp(const Records& records);
   void CountTimes(TimePoint began, Duration waited);
   void Update(const std::function<void()>& update);
