@@ -4,6 +4,9 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "tests/e2e/timed_rows.h"
@@ -13,6 +16,7 @@ namespace mtrun::e2e {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 class DeviceTrainingTest : public TrainingRuns, public TimedRows {
@@ -42,15 +46,17 @@ class DeviceTrainingTest : public TrainingRuns, public TimedRows {
     if (!HasFailure()) ExpectUndisturbed("devices", kEpochs);
   }
 
- private:
   std::unique_ptr<Program> TrainWithDevices(int workers, const std::string& fault,
-                                            const std::vector<std::string>& args) {
+                                            const std::vector<std::string>& args,
+                                            support::Overlay environment = {}) {
     if (std::filesystem::create_directory(folder_.File("trainers"))) {
       std::filesystem::create_symlink(support::BinaryFolder() + "/../tests/device_trainer",
                                       folder_.File("trainers") + "/cnnA");
     }
+    environment["MTRUN_TRAINER_PATH"] = folder_.File("trainers");
+    environment["MTRUN_DEVICE_FAULT"] = fault;
     return Train(Words({"--standalone", "--nproc_per_node", absl::StrCat(workers)}, args), "devices", kEpochs,
-                 {}, {{"MTRUN_TRAINER_PATH", folder_.File("trainers")}, {"MTRUN_DEVICE_FAULT", fault}});
+                 {}, environment);
   }
 };
 
@@ -81,6 +87,25 @@ TEST_F(DeviceTrainingTest, ADeviceThatHangsIsToldFromThoseThatWaitForIt) {
           EXPECT_TRUE(!names || absl::StrContains(line, "rank 1 (local 1) on")) << line;
         }
       });
+}
+
+/// The others wait for who is in: what takes its time, to the update of a first step, comes before. Of each
+/// worker, by its own lines.
+TEST_F(DeviceTrainingTest, AWorkerHasTakenAFirstStepBeforeItsDeviceMeetsTheOthers) {
+  const auto training = TrainWithDevices(2, "", {}, {{"MTRUN_SAY_ORDER", "1"}});
+  ASSERT_EQ(training->Wait(), 0) << training->Text();
+  std::map<std::string, std::vector<std::string>> order;
+  for (const absl::string_view line : absl::StrSplit(training->Text(), '\n')) {
+    for (const std::string what : {" updates weights", " connects a device"}) {
+      const size_t begin = line.find("pid "), end = line.find(what);
+      if (begin != line.npos && end != line.npos)
+        order[std::string(line.substr(begin, end - begin))].push_back(what);
+    }
+  }
+  EXPECT_EQ(order.size(), 2u) << training->Text();
+  for (const auto& [worker, events] : order)
+    EXPECT_THAT(events, ElementsAre(" updates weights", " connects a device")) << worker;
+  ExpectUndisturbed("devices", kEpochs);
 }
 
 }  // namespace

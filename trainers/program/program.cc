@@ -67,14 +67,15 @@ absl::StatusOr<bool> KeepResident(Run& run, const RunData& data, const BatchOpti
 }
 
 /// Everything that takes its time before this worker says that it is ready: the others wait for it behind
-/// that. Images may go to the device here.
+/// that. Images may go to the device here, and a captured step is captured.
 absl::Status SetUp(const Run& run, const TrainInputs& inputs, Membership& membership, ProgressLine& progress,
                    std::optional<TrainLoop>& loop) {
   MT_RETURN_IF_ERROR(TorchStatus("setting up the training", [&] {
     inputs.faults->Reach(Fault::At::kSetUp, 0);
     loop.emplace(inputs, membership, progress, run.start);
   }));
-  return inputs.batch.device.is_cpu() ? absl::OkStatus() : loop->WarmUp();
+  const bool on_device = !inputs.batch.device.is_cpu() || run.program.devices;
+  return on_device ? loop->WarmUp() : absl::OkStatus();
 }
 
 /// The agent takes a worker that says nothing for one that hangs, and a server may be away for long. Without

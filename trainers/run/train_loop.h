@@ -25,7 +25,6 @@
 #include "trainers/run/train_inputs.h"
 #include "trainers/step/evaluate.h"
 #include "trainers/step/train_state.h"
-#include "trainers/step/warm_up.h"
 
 namespace mtrun::trainers {
 
@@ -43,8 +42,9 @@ class TrainLoop {
   /// All references must outlive this. `start`: when the program began.
   TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine& progress, TimePoint start);
 
-  /// Before `membership` has others: see WarmUp.
-  absl::Status WarmUp() { return trainers::WarmUp(in_.task, source_, in_.options.seed, in_.precision); }
+  /// Before `membership` has others: a first step (see WarmUp), and an evaluation's first batch where test
+  /// images are not still to come.
+  absl::Status WarmUp();
   /// Trains to the end, over any number of memberships.
   absl::StatusOr<Outcome> Run();
 

@@ -1,4 +1,4 @@
-// Evaluations of a run: after each epoch, and the test of the best weights at its end.
+// Evaluations of a run: before it, to warm up, after each epoch, and the test of the best weights at its end.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "trainers/run/best_weights.h"
 #include "trainers/run/train_loop.h"
+#include "trainers/step/warm_up.h"
 
 namespace mtrun::trainers {
 
@@ -24,6 +25,17 @@ absl::StatusOr<Evaluation> TrainLoop::EvaluateOn(const ImageBatches& batches,
                             .precision = in_.precision,
                             .image_size = in_.options.test_image_size()};
   return Evaluate(in_.task, batches, part, membership_.group(), [this] { StillHere(); });
+}
+
+absl::Status TrainLoop::WarmUp() {
+  MT_RETURN_IF_ERROR(
+      trainers::WarmUp(in_.task, step_source_ ? *step_source_ : source_, state_,
+                       {.seed = in_.options.seed, .precision = in_.precision, .graphs = in_.graphs}));
+  if (in_.arrival != nullptr) return absl::OkStatus();
+  const int image_size = in_.options.test_image_size();
+  const int64_t one_batch = std::min(in_.test.size(), EvaluationBatch(image_size, in_.batch.device.is_cpu()));
+  const EvaluationPart part{.size = one_batch, .precision = in_.precision, .image_size = image_size};
+  return Evaluate(in_.task, *test_batches_, part, nullptr).status();
 }
 
 /// Slow, but not hung.

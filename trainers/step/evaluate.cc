@@ -35,7 +35,7 @@ MicroBatchRange RangeOf(const EvaluationPart& part, int64_t at_once) {
 absl::Status AddSamples(Task& task, const ImageBatches& batches, const EvaluationPart& part, Task::Sums& sums,
                         const std::function<void()>& each_batch) {
   const at::Device device = sums.loss.device();
-  const int64_t at_once = EvaluationBatch(part.image_size);
+  const int64_t at_once = EvaluationBatch(part.image_size, device.is_cpu());
   const MicroBatchRange range = RangeOf(part, at_once);
   std::function<absl::Status()> computed;
   for (int64_t begin = range.begin; begin < range.end; begin += at_once) {
@@ -74,10 +74,10 @@ void SumOverWorkers(const collectives::ProcessGroup& group, double& loss, const 
 
 }  // namespace
 
-int64_t EvaluationBatch(int image_size) {
+int64_t EvaluationBatch(int image_size, bool on_cpu) {
   constexpr int64_t kPixels = kEvaluationBatch * 224 * 224;
   const int64_t pixels = std::max(int64_t{1}, int64_t{image_size} * image_size);
-  return std::clamp(kPixels / pixels, int64_t{1}, kEvaluationBatch);
+  return std::clamp(kPixels / pixels, int64_t{1}, on_cpu ? kEvaluationBatch : kEvaluationBatchOnDevice);
 }
 
 absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, const EvaluationPart& part,

@@ -21,11 +21,11 @@ struct Evaluation {
   std::optional<double> top5 = {};  // part of the samples whose class is among the first five guesses
 };
 
-/// Images computed at once, at most.
-inline constexpr int64_t kEvaluationBatch = 250;
-/// Of so many pixels a side: as many as fit into the memory of kEvaluationBatch of 224 x 224. No more than
-/// that of smaller ones, so that these are computed as they always were.
-int64_t EvaluationBatch(int image_size);
+/// Images computed at once, at most; on a device, which has less to do with one of them, more.
+inline constexpr int64_t kEvaluationBatch = 250, kEvaluationBatchOnDevice = 1000;
+/// Of so many pixels a side: as many as fit into the memory of kEvaluationBatch of 224 x 224. Whoever takes
+/// part computes the same batches, so a run's counts do not depend on its workers.
+int64_t EvaluationBatch(int image_size, bool on_cpu);
 
 /// Who evaluates what: samples [0, size), of which worker `rank` takes contiguous batches.
 struct EvaluationPart {

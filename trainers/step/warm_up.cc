@@ -1,30 +1,67 @@
 #include "trainers/step/warm_up.h"
 
-#include <torch/csrc/autograd/autograd.h>
+#include <utility>
+#include <vector>
+
 #include <torch/types.h>
 
+#include "base/status_macros.h"
+#include "trainers/device/capture_plan.h"
 #include "trainers/device/torch_status.h"
-#include "trainers/step/random_inputs.h"
+#include "trainers/parallel/data_parallel.h"
 
 namespace mtrun::trainers {
+namespace {
 
-absl::Status WarmUp(Task& task, MicroBatchSource& source, uint64_t seed, Precision precision) {
-  return TorchStatus("a first pass to warm up", [&] {
-    const Batch batch = source.Make(0, 0);
-    const at::Device device = batch.images.device();
-    const RandomInputs random = DrawInputs(task, {seed, 0, 0}, batch.labels.size(0), device);
+/// What a step changes, copied to the host: the device has to hold nothing twice.
+class KeptState {
+ public:
+  explicit KeptState(const TrainState& state) {
+    for (const auto& tensors : {state.Weights(), state.Rest()}) {
+      for (const auto& [name, tensor] : tensors)
+        kept_.emplace_back(tensor, tensor.detach().to(at::TensorOptions(at::kCPU), /*non_blocking=*/false,
+                                                      /*copy=*/true));
+    }
+  }
+  void Restore() {
+    torch::NoGradGuard no_grad;
+    for (auto& [tensor, copy] : kept_) tensor.copy_(copy);
+  }
+
+ private:
+  std::vector<std::pair<at::Tensor, at::Tensor>> kept_;
+};
+
+/// Of as many workers as there are micro-batches, the first one.
+absl::Status TakeSteps(Task& task, MicroBatchSource& source, TrainState& state,
+                       const TrainStep::Options& options) {
+  DataParallel alone(state.trained(), nullptr, DataParallel::kDefaultBucketBytes,
+                     options.graphs ? DataParallel::Gradients::kFixed : DataParallel::Gradients::kFree);
+  TrainStep step(task, source, alone, state, options);
+  const int world = static_cast<int>(source.micro_batches());
+  for (int left = options.graphs ? CapturePlan::kWarmUp + 1 : 1; left > 0; --left) {
+    const absl::Status taken = step.Run(0, 0, world, /*learning_rate=*/0).status();
+    // The run's own steps say what is wrong with the numbers, if anything is.
+    if (!absl::IsOutOfRange(taken)) MT_RETURN_IF_ERROR(taken);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WarmUp(Task& task, MicroBatchSource& source, TrainState& state,
+                    const TrainStep::Options& options) {
+  absl::Status warm;
+  MT_RETURN_IF_ERROR(TorchStatus("a first step to warm up", [&] {
+    KeptState kept(state);
     const bool training = task.module().is_training();
     task.module().train();
-    Task::Output output;
-    {
-      const Autocast autocast(device.type(), precision);
-      output = task.Train(batch, random);
-    }
-    torch::autograd::backward({output.loss}, {});
-    static_cast<void>(output.loss.item<double>());
+    warm = Annotate(TakeSteps(task, source, state, options), "a first step to warm up");
+    kept.Restore();
     for (at::Tensor& parameter : task.module().parameters()) parameter.mutable_grad().reset();
     task.module().train(training);
-  });
+  }));
+  return warm;
 }
 
 }  // namespace mtrun::trainers

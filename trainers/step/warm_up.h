@@ -1,20 +1,22 @@
-// The first passes of a process take longer than all that follow: libraries load their kernels, choose among
-// them, and allocate. A worker that has passed once before it says that it is ready costs the others, who
-// wait for its first step, none of that.
+// The first steps of a process take longer than all that follow: libraries load their kernels, choose among
+// them, and allocate; with --graph a step is captured. A worker that has done so before it says that it is
+// ready costs the others, who wait for its first step, none of that.
 #pragma once
 
-#include <cstdint>
-
 #include "absl/status/status.h"
-#include "trainers/device/amp.h"
 #include "trainers/input/micro_batch_source.h"
 #include "trainers/step/task.h"
+#include "trainers/step/train_state.h"
+#include "trainers/step/train_step.h"
 
 namespace mtrun::trainers {
 
-/// A forward and a backward pass of the first micro-batch, without other workers, and waits for the device.
-/// Weights, running statistics and everything that a run's result depends on stay as they are; parameters
-/// have no gradient afterwards. What LibTorch throws becomes a status.
-absl::Status WarmUp(Task& task, MicroBatchSource& source, uint64_t seed, Precision precision);
+/// Step 0 of the run's first micro-batch, without other workers: forward, backward, update; with
+/// options.graphs as often as it takes until passes and update have been captured and replayed. Waits for the
+/// device. Afterwards weights, statistics, the optimizer's state and everything else that a run's result
+/// depends on are as they were, and parameters have no gradient. `options`: of seed, precision and graphs.
+/// What LibTorch throws becomes a status.
+absl::Status WarmUp(Task& task, MicroBatchSource& source, TrainState& state,
+                    const TrainStep::Options& options);
 
 }  // namespace mtrun::trainers

@@ -81,6 +81,8 @@ MemberResult TrainLoopTest::Train(ThreadJob& job, int member, const std::string&
                     return absl::OkStatus();
                   }},
                  membership, progress, MonotonicNow());
+  const absl::Status warm = warm_up_ ? loop.WarmUp() : absl::OkStatus();
+  EXPECT_TRUE(warm.ok()) << warm;
   result.outcome = loop.Run();
   result.weight = net->weight.detach().clone();
   result.done = membership.done();

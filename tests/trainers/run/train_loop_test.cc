@@ -17,6 +17,7 @@
 #include "tests/trainers/run/train_loop_fixture.h"
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/input/batch.h"
+#include "trainers/input/prefetched_source.h"
 #include "trainers/run/state_sync.h"
 
 namespace mtrun::trainers {
@@ -77,6 +78,50 @@ TEST_F(TrainLoopTest, ACollectiveBreaksAndTheStepIsDoneAgain) {
   }
   EXPECT_TRUE(*broken);
   EXPECT_EQ(generations_, 2u);
+}
+
+/// What was made ahead for a membership that breaks is not what the next one computes with, where it shares
+/// the step in another way; the ledger says which images were taken.
+TEST_F(TrainLoopTest, BatchesThatWereMadeAheadOutliveNoMembership) {
+  const at::Tensor reference = TrainAlone();
+  for (int member = 0; member < 3; ++member) {
+    mutants_[member] = [](MicroBatchSource& source) {
+      return std::make_unique<PrefetchedSource>(source, at::Device(at::kCPU));
+    };
+  }
+  const auto leave = [](ThreadMembership& self, int64_t steps) {
+    if (steps == 3) self.Drain();
+  };
+  auto broken = std::make_shared<std::atomic<bool>>(false);
+  const auto once = [broken](ThreadMembership& self, int64_t steps) {
+    if (steps == 6 && !broken->exchange(true)) self.BreakGroup();
+  };
+  const std::vector<MemberResult> results = TrainAll(3, "ahead", {{0, leave}, {1, once}});
+  for (const int stays : {1, 2}) {
+    ExpectComplete(results[static_cast<size_t>(stays)]);
+    ExpectSameRun("ahead", results[static_cast<size_t>(stays)].weight, reference);
+  }
+  EXPECT_TRUE(*broken);
+  EXPECT_EQ(generations_, 3u);
+  const auto [status, text] = Verify("ahead");
+  EXPECT_EQ(status, 0) << text;
+}
+
+/// To the last bit, and with what was prefetched to warm up.
+TEST_F(TrainLoopTest, AWorkerThatHasWarmedUpTrainsAsOneThatHasNot) {
+  options_.optimizer.kind = OptimizerOptions::Kind::kAdamW;
+  options_.ema_decay = 0.9;
+  const at::Tensor reference = TrainAlone();
+  warm_up_ = true;
+  mutants_[0] = [](MicroBatchSource& source) {
+    return std::make_unique<PrefetchedSource>(source, at::Device(at::kCPU));
+  };
+  const MemberResult warm = TrainAll(1, "warm")[0];
+  ExpectComplete(warm);
+  EXPECT_TRUE(warm.weight.equal(reference));
+  EXPECT_EQ(Losses("warm"), Losses("alone"));
+  const auto [status, text] = Verify("warm");
+  EXPECT_EQ(status, 0) << text;
 }
 
 TEST_F(TrainLoopTest, MembersWithDifferentStatesOfOneStepStopTheRunAndAreNamed) {

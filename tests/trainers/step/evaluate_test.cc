@@ -1,6 +1,7 @@
 #include "trainers/step/evaluate.h"
 
 #include <mutex>
+#include <numeric>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -10,6 +11,8 @@
 #include "tests/trainers/support/questions.h"
 #include "tests/trainers/support/rank_threads.h"
 #include "trainers/models/cnn_a.h"
+#include "trainers/models/resnet18.h"
+#include "trainers/models/vit.h"
 #include "trainers/tasks/classifier.h"
 
 namespace mtrun::trainers {
@@ -140,7 +143,42 @@ TEST(Evaluate, ComputesFewerLargeImagesAtOnce) {
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(seen, largest) << image_size;
   }
-  for (const int image_size : {0, 28, 32, 224}) EXPECT_EQ(EvaluationBatch(image_size), kEvaluationBatch);
+  for (const int image_size : {0, 28, 32, 224})
+    EXPECT_EQ(EvaluationBatch(image_size, /*on_cpu=*/true), kEvaluationBatch);
+}
+
+/// Not of large ones: those fill it.
+TEST(Evaluate, ADeviceComputesMoreSmallImagesAtOnce) {
+  for (const auto& [image_size, batch] : {std::pair{0, 1000}, {32, 1000}, {112, 1000}, {224, 250}, {448, 62}})
+    EXPECT_EQ(EvaluationBatch(image_size, /*on_cpu=*/false), batch) << image_size;
+}
+
+/// So a larger batch counts what smaller ones do.
+TEST(Evaluate, CountsAreThoseOfAnyBatch) {
+  constexpr int64_t kImages = 60;
+  const TestImages set(kImages);
+  const BatchMaker batches(set.split(), {.image_size = 32});
+  torch::NoGradGuard no_grad;
+  std::vector<std::unique_ptr<Task>> tasks;
+  tasks.push_back(Classify(AsModel(std::make_shared<models::CnnA>(7)), 10));
+  tasks.push_back(Classify(AsModel(std::make_shared<models::ResNet18>(7, models::kStem32)), 10));
+  tasks.push_back(Classify(AsModel(std::make_shared<models::VisionTransformer>(7)), 10));
+  for (const auto& task : tasks) {
+    task->module().eval();
+    const auto sums_in = [&](int64_t at_once) {
+      Task::Sums sums{at::zeros({1}, at::kDouble), at::zeros({100}, at::kLong), at::zeros({0}, at::kLong)};
+      for (int64_t first = 0; first < kImages; first += at_once) {
+        std::vector<int64_t> ids(static_cast<size_t>(at_once));
+        std::iota(ids.begin(), ids.end(), first);
+        task->Evaluate(batches.Make(ids, {}), first, sums);
+      }
+      return sums;
+    };
+    const Task::Sums large = sums_in(kImages), small = sums_in(15);
+    EXPECT_TRUE(large.confusion.equal(small.confusion));
+    EXPECT_EQ(large.confusion.sum().item<int64_t>(), kImages);
+    EXPECT_NEAR(large.loss.item<double>(), small.loss.item<double>(), 1e-4 * kImages);
+  }
 }
 
 /// Over three batches: on a device each such question would wait for it.

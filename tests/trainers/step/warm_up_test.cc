@@ -1,13 +1,18 @@
 #include "trainers/step/warm_up.h"
 
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include <ATen/record_function.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "base/posix.h"
 #include "tests/trainers/support/packed_set.h"
-#include "tests/trainers/support/questions.h"
 #include "trainers/input/dataset_source.h"
 #include "trainers/models/resnet18.h"
 #include "trainers/models/unet.h"
@@ -18,6 +23,46 @@
 
 namespace mtrun::trainers {
 namespace {
+
+/// What happened, in its order.
+using Events = std::vector<std::string>;
+
+/// Updates of the weights as this thread makes them: the fused optimizers'.
+class UpdatesAsEvents {
+ public:
+  explicit UpdatesAsEvents(Events& events)
+      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(Begin))) {
+    to_ = &events;
+  }
+  ~UpdatesAsEvents() { at::removeCallback(handle_); }
+  UpdatesAsEvents(const UpdatesAsEvents&) = delete;
+
+ private:
+  static std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
+    if (absl::StartsWith(function.name(), "aten::_fused_")) to_->push_back("update");
+    return nullptr;
+  }
+  static inline Events* to_ = nullptr;
+  const at::CallbackHandle handle_;
+};
+
+/// A capture that any device can replay, as in captured_step_test.cc.
+class GraphAsEvents : public Graph {
+ public:
+  explicit GraphAsEvents(Events& events) : events_(events) {}
+  void Capture(const std::function<void()>& work) override {
+    work_ = work;
+    events_.emplace_back("capture");
+  }
+  void Replay() override {
+    events_.emplace_back("replay");
+    work_();
+  }
+
+ private:
+  Events& events_;
+  std::function<void()> work_;
+};
 
 class WarmUpTest : public ::testing::Test {
  protected:
@@ -33,23 +78,26 @@ class WarmUpTest : public ::testing::Test {
   }
   ~WarmUpTest() override { std::filesystem::remove_all(folder_); }
 
-  void ExpectToChangeNothing(Task& task) {
-    TrainState state(task.module(), {});
+  /// `learning`: how it is trained. What happened meanwhile.
+  Events ExpectToChangeNothing(Task& task, const TrainState::Options& learning = {}, bool graph = false) {
+    TrainState state(task.module(), learning);
+    Events events;
+    const UpdatesAsEvents updates(events);
+    TrainStep::Options options{.seed = 1};
+    if (graph) options.graphs = [&events] { return std::make_unique<GraphAsEvents>(events); };
     std::vector<std::pair<std::string, at::Tensor>> before;
     for (const auto& tensors : {state.Weights(), state.Rest()}) {
       for (const auto& [name, tensor] : tensors) before.emplace_back(name, tensor.detach().clone());
     }
-    const testing::Questions questions;
-    const absl::Status warm = WarmUp(task, *source_, 1, Precision::kFp32);
-    ASSERT_TRUE(warm.ok()) << warm;
-    EXPECT_EQ(questions.asked(), 1)
-        << "a pass does not wait for the device; its loss at the end is waited for";
+    const absl::Status warm = WarmUp(task, *source_, state, options);
+    EXPECT_TRUE(warm.ok()) << warm;
     size_t i = 0;
     for (const auto& tensors : {state.Weights(), state.Rest()}) {
       for (const auto& [name, tensor] : tensors) EXPECT_TRUE(tensor.equal(before[i++].second)) << name;
     }
     for (const at::Tensor& parameter : task.module().parameters()) EXPECT_FALSE(parameter.grad().defined());
     EXPECT_TRUE(task.module().is_training());
+    return events;
   }
 
   const std::string folder_;
@@ -59,7 +107,23 @@ class WarmUpTest : public ::testing::Test {
 
 TEST_F(WarmUpTest, LeavesWeightsAndStatisticsAsTheyAre) {
   const auto task = Classify(AsModel(std::make_shared<models::ResNet18>(1, models::kStem32)), 10);
-  ExpectToChangeNothing(*task);
+  EXPECT_EQ(ExpectToChangeNothing(*task), Events{"update"});
+}
+
+/// Momentum, moments, average and loss scale are the run's own too.
+TEST_F(WarmUpTest, LeavesWhatTrainsTheNetworkAsItIs) {
+  const auto task = Classify(AsModel(std::make_shared<models::ResNet18>(1, models::kStem32)), 10);
+  ExpectToChangeNothing(*task, {.optimizer = {.momentum = 0.9}, .clip_norm = 1});
+  ExpectToChangeNothing(*task, {.optimizer = {.kind = OptimizerOptions::Kind::kAdamW, .weight_decay = 0.1},
+                                .ema_decay = 0.9,
+                                .loss_scaling = GradScaler::Options{.growth_interval = 1}});
+}
+
+/// As a run would in its first steps: the passes, the sums that nobody adds to, the update.
+TEST_F(WarmUpTest, CapturesPassesAndUpdateAndReplaysThem) {
+  const auto task = Classify(AsModel(std::make_shared<models::ResNet18>(1, models::kStem32)), 10);
+  EXPECT_EQ(ExpectToChangeNothing(*task, {.clip_norm = 1, .ema_decay = 0.9}, /*graph=*/true),
+            (Events{"update", "update", "update", "capture", "replay", "capture", "replay", "update"}));
 }
 
 TEST_F(WarmUpTest, ANetworkThatDropsHasAStreamToDrawFrom) {
@@ -89,8 +153,9 @@ TEST_F(WarmUpTest, SaysWhatWentWrong) {
   Model model = AsModel(std::make_shared<models::ResNet18>(1, models::kStem32));
   model.forward = [](const at::Tensor& images) { return images.view({1, 1}); };
   const auto task = Classify(model, 10);
-  EXPECT_THAT(std::string(WarmUp(*task, *source_, 1, Precision::kFp32).message()),
-              ::testing::HasSubstr("a first pass to warm up: "));
+  TrainState state(task->module(), {});
+  EXPECT_THAT(std::string(WarmUp(*task, *source_, state, {.seed = 1}).message()),
+              ::testing::HasSubstr("a first step to warm up: "));
 }
 
 }  // namespace

@@ -1,15 +1,42 @@
 // cnnA with a device of memory beside the CPU group of each generation (shared_device.h): what the launcher,
-// the real loop and the real membership make of a device's faults.
+// the real loop and the real membership make of a device's faults. With MTRUN_SAY_ORDER it says when it
+// updates weights for the first time, and when its first device connects, which it does once it is let in.
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
+#include <memory>
+#include <utility>
 
+#include <unistd.h>
+
+#include <ATen/record_function.h>
+
+#include "absl/strings/match.h"
 #include "tests/trainers/support/shared_device.h"
 #include "trainers/program/program.h"
 
 namespace mtrun {
 trainers::Program CnnAProgram();
+
+namespace {
+
+void Say(const char* what) { std::fprintf(stderr, "pid %d %s\n", static_cast<int>(getpid()), what); }
+
+std::unique_ptr<at::ObserverContext> SayFirstUpdate(const at::RecordFunction& function) {
+  static std::atomic<bool> said = false;
+  if (absl::StartsWith(function.name(), "aten::_fused_") && !said.exchange(true)) Say("updates weights");
+  return nullptr;
 }
+
+collectives::DeviceMaker Saying(collectives::DeviceMaker devices) {
+  return [devices = std::move(devices)](const auto& member, auto bootstrap) {
+    Say("connects a device");
+    return devices(member, std::move(bootstrap));
+  };
+}
+
+}  // namespace
+}  // namespace mtrun
 
 int main(int argc, char** argv) {
   const auto devices = mtrun::trainers::testing::SharedDevices(std::getenv("MTRUN_DEVICE_FAULT"));
@@ -19,5 +46,9 @@ int main(int argc, char** argv) {
   }
   mtrun::trainers::Program program = mtrun::CnnAProgram();
   program.devices = *devices;
+  if (std::getenv("MTRUN_SAY_ORDER") != nullptr) {
+    at::addGlobalCallback(at::RecordFunctionCallback(mtrun::SayFirstUpdate));
+    program.devices = mtrun::Saying(*devices);
+  }
   return mtrun::trainers::RunProgram(argc, argv, program);
 }
