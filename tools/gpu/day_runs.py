@@ -70,22 +70,36 @@ def check_torch(found, listed):
                          "CUDA_VISIBLE_DEVICES= tries the processors")
 
 
+def links_cuda(program, libraries):
+    """Whether `program` would start with CUDA, as trainers/program/trainer.sh asks."""
+    if not os.path.exists(program):
+        return False
+    said = subprocess.run([program], env={**os.environ, **libraries, "LD_TRACE_LOADED_OBJECTS": "1"}, capture_output=True, text=True,
+                          check=False).stdout
+    return "libtorch_cuda.so => " in said and "not found" not in said
+
+
 class Day:
     def __init__(self, folder, torch, args):
         self.folder, self.torch, self.args = folder, torch, args
         lib = os.path.join(torch["folder"], "torch", "lib")
-        self.variant = "cuda" if os.path.exists(os.path.join(lib, "libtorch_cuda.so")) else "cpu"
+        # What is there already may be the driver's folder.
+        folders = [lib, *glob.glob(os.path.join(torch["folder"], "nvidia", "*", "lib")), os.environ.get("LD_LIBRARY_PATH", "")]
+        # Of the tests alone: the trainers find LibTorch by MT_TORCH_DIR.
+        self.libraries = {"LD_LIBRARY_PATH": ":".join(filter(None, folders))}
+        self.variant = "cuda" if links_cuda(self.path("libexec", "mtrun", "trainer-cuda"), self.libraries) else "cpu"
         self.device = "cuda" if self.variant == "cuda" and torch["gpus"] else "cpu"
         self.steps = args.steps or (200 if self.device == "cuda" else 5)
         self.end = time.monotonic() + args.seconds
         self.deadline = min(self.end, time.monotonic() + MOST_SECONDS)  # of the row that runs
         self.scratch = tempfile.mkdtemp(prefix="mtrun_day_")
-        # What is there already may be the driver's folder.
-        folders = [lib, *glob.glob(os.path.join(torch["folder"], "nvidia", "*", "lib")), os.environ.get("LD_LIBRARY_PATH", "")]
-        self.environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, folders)),
-                            "MTRUN_TRAINER_PATH": os.path.join(folder, self.variant), "MT_BIN": os.path.join(folder, self.variant),
+        self.environment = {**os.environ, "MT_TORCH_DIR": torch["folder"], "MT_BIN": self.path("libexec", "mtrun", "trainers"),
                             "MT_SOURCE_DIR": folder, "XDG_STATE_HOME": self.scratch, "PYTHONPATH": torch["folder"],
                             "MT_PEERS_PYTHON": sys.executable}
+
+    def path(self, *parts):
+        """Of the bundle."""
+        return os.path.join(self.folder, *parts)
 
     def beside(self, ending):
         """A file beside the results."""
@@ -119,21 +133,29 @@ class Day:
             raise Failure(f"{'not done after' if status is None else f'status {status} after'} {took:.0f} s: {tail(text)}")
         return text, took
 
-    def flags(self, run, *more):
-        return ["--data", os.path.join(self.folder, "data"), "--model_folder", os.path.join(self.scratch, run), "--max_steps",
-                str(self.steps), "--device", self.device, "--eval_images", "100", *more]
+    def flags(self, run, *more, device=""):
+        return ["--data", self.path("data"), "--model_folder", os.path.join(self.scratch, run), "--max_steps",
+                str(self.steps), "--device", device or self.device, "--eval_images", "100", *more]
 
-    def trainer(self, name, run, *more):
-        """Loss and seconds of its last step."""
-        self.run([os.path.join(self.folder, self.variant, name), *self.flags(run, *more)])
+    def losses(self, run):
+        """{step: loss}; of one that was done again the last."""
+        found = {}
         with open(os.path.join(self.scratch, run, "metrics.jsonl"), encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file]
-        last = [line for line in lines if "loss" in line and "step" in line][-1]
-        return f"step {last['step']}, loss {last['loss']:.4f}"
+            for line in map(json.loads, file):
+                if "rewind" in line:
+                    found = {step: loss for step, loss in found.items() if step < line["rewind"]}
+                if "loss" in line and "step" in line:
+                    found[line["step"]] = line["loss"]
+        return found
 
-    def launch(self, workers):
-        return [os.path.join(self.folder, "bin", "mtrun"), "--standalone", "--nproc_per_node", str(workers), "--max_restarts", "1000",
-                "--trainer", "cnnA"]
+    def trainer(self, name, run, *more, device=""):
+        """Loss and number of its last step."""
+        self.run([self.path("libexec", "mtrun", "trainers", name), *self.flags(run, *more, device=device)])
+        losses = self.losses(run)
+        return f"step {max(losses)}, loss {losses[max(losses)]:.4f}"
+
+    def launch(self, workers, name="cnnA"):
+        return [self.path("bin", "mtrun"), "--standalone", "--nproc_per_node", str(workers), "--max_restarts", "1000", "--trainer", name]
 
     def workers(self):
         """Of one node. Skip says why there is one only."""
@@ -154,6 +176,17 @@ class Day:
         text, _ = self.run([sys.executable, os.path.join(self.folder, "tools", "verify_ledger"), os.path.join(self.scratch, run),
                             "--partial", "--data", os.path.join(self.folder, "data")])
         return text.strip().splitlines()[-1]
+
+
+def apart(got, want, most):
+    """By how much two runs' losses differ, in words. Failure where it is more than `most` of one, or steps are missing."""
+    if not want or got.keys() != want.keys():
+        raise Failure(f"{len(got)} steps instead of {len(want)}")
+    step = max(want, key=lambda step: abs(got[step] - want[step]) / abs(want[step]))
+    furthest = abs(got[step] - want[step]) / abs(want[step])
+    if not furthest <= most:
+        raise Failure(f"step {step}: loss {got[step]:.9g} instead of {want[step]:.9g}, {most:g} of it is allowed")
+    return f"{len(want)} steps, losses within {furthest:.1g}"
 
 
 def tail(text):

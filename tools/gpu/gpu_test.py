@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import io
 import json
+import math
 import os
 import shutil
 import signal
@@ -110,6 +111,12 @@ def a_day(folder, mtrun):
         shutil.rmtree(made.scratch)
 
 
+def write_metrics(made, run, lines):
+    os.makedirs(os.path.join(made.scratch, run))
+    with open(os.path.join(made.scratch, run, "metrics.jsonl"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+
+
 def play(made, part, row=""):
     with contextlib.redirect_stdout(io.StringIO()) as said:
         return day.play(made, [(part, row)]), said.getvalue()
@@ -209,13 +216,31 @@ class DayTest(unittest.TestCase):
     def test_libraries_that_the_machine_finds_by_its_environment_are_found(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, LD_LIBRARY_PATH="/driver/lib64"), \
                 a_day(folder, "") as made:
-            self.assertEqual(made.environment["LD_LIBRARY_PATH"], f"{folder}/torch/lib:/driver/lib64")
+            self.assertEqual(made.libraries["LD_LIBRARY_PATH"], f"{folder}/torch/lib:/driver/lib64")
+            self.assertEqual(made.environment["MT_TORCH_DIR"], folder)
+
+    def test_runs_that_are_not_the_same_are_told_apart(self):
+        want = {1: 2.0, 2: 1.5}
+        self.assertEqual(day.apart({1: 2.0, 2: 1.5 * (1 + 1e-9)}, want, 1e-7), "2 steps, losses within 1e-09")
+        for got, why in (({1: 2.0}, "1 steps instead of 2"), ({1: 2.0, 3: 1.5}, "2 steps instead of 2"),
+                         ({1: 2.0, 2: 1.6}, "step 2: loss 1.6 instead of 1.5, 1e-07 of it is allowed"),
+                         ({1: math.nan, 2: 1.5}, "step 1: loss nan instead of 2")):
+            with self.assertRaisesRegex(day.Failure, why):
+                day.apart(got, want, 1e-7)
+        with self.assertRaisesRegex(day.Failure, "0 steps"):
+            day.apart({}, {}, 1)
+
+    def test_of_a_step_that_was_done_again_the_last_loss_counts(self):
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            write_metrics(made, "run", ['{"step": 1, "loss": 3}', '{"step": 2, "loss": 9}', '{"step": 3, "loss": 9}', '{"rewind": 2}',
+                                        '{"step": 2, "loss": 2}'])
+            self.assertEqual(made.losses("run"), {1: 3, 2: 2})
 
     def test_tests_have_rows_of_their_own(self):
         with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
             with open(os.path.join(folder, "bundle.json"), "w", encoding="utf-8") as file:
                 json.dump({"gpu_tests": ["GpuTest.One", "GpuTest.Two"]}, file)
-            program = os.path.join(folder, "cuda", "gpu_test")
+            program = os.path.join(folder, "tests", "gpu_test")
             os.makedirs(os.path.dirname(program))
             with open(program, "w", encoding="utf-8") as file:
                 file.write("""#!/bin/sh
@@ -273,6 +298,31 @@ esac
             made.end = time.monotonic() + day.AFTER_STOPS
             rows, _ = play(made, day.commit_rule)
         self.assertEqual((rows[0]["result"], rows[0]["note"]), ("FAILED", "nobody was stopped: the job took no step"))
+
+    def commit_rule_row(self, said, after):
+        """Of a job that has said so, and whose second step's loss was 1.5 in the end, while that of a worker alone is `after`."""
+        mtrun = f"#!/bin/sh\necho '{said}'\nexec tail -f /dev/null\n"
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, mtrun) as made, \
+                mock.patch.object(day, "stop_workers", lambda *_: (100, 10)), \
+                mock.patch.object(made, "verify", lambda _: "exact"), \
+                mock.patch.object(made, "trainer", lambda name, run, *_: write_metrics(
+                    made, run, ['{"step": 1, "loss": 2}', f'{{"step": 2, "loss": {after}}}'])):
+            write_metrics(made, "stops", ['{"step": 1, "loss": 2}', '{"step": 2, "loss": 1.5}'])
+            rows, _ = play(made, day.commit_rule)
+        return rows[0]["result"], rows[0]["note"]
+
+    def test_the_commit_rule_is_shown_by_garbage_that_was_seen_and_not_applied(self):
+        seen = "step 2: a device that was aborted had left 1e+06 instead of 3 in its sums; they were not applied"
+        with open(os.path.join(HERE, "..", "..", "trainers", "step", "refused_sums.cc"), encoding="utf-8") as file:
+            self.assertIn(day.REFUSED, file.read())
+        self.assertEqual(self.commit_rule_row(seen, 1.5), (
+            "passed", "100 stops, 10 kills; other sums than the step's seen 1 times, applied never: 2 steps, losses within 0; exact"))
+        result, note = self.commit_rule_row(seen, 1.6)
+        self.assertEqual(result, "FAILED")
+        self.assertIn("step 2: loss 1.5 instead of 1.6", note)
+        result, note = self.commit_rule_row("nothing", 1.5)
+        self.assertEqual(result, "FAILED")
+        self.assertIn("so this has shown nothing", note)
 
     def test_every_part_says_what_it_is(self):
         for part in day.PARTS:
