@@ -272,8 +272,10 @@ class Fetcher {
 
   void OnNotWritten(const Job& job) {
     const bool full = absl::IsResourceExhausted(job.refused);
-    const absl::Status room =
-        full ? Room(job, sets_.at(job.id.set).Find(job.id.file)->bytes, /*full=*/true) : job.refused;
+    // What nobody waits for any more pushes nothing out: not what has come of the next file either.
+    const absl::Status room = full && plan_.IsWanted(job.id)
+                                  ? Room(job, sets_.at(job.id.set).Find(job.id.file)->bytes, /*full=*/true)
+                                  : job.refused;
     const char* then = full ? "; nothing is lost, it goes on once there is room" : "; it is tried again";
     SetTrouble(job.source, room.ok() ? "" : absl::StrCat(job.refused.message(), then));
     plan_.Pause(job.id, MonotonicNow() + (room.ok() ? Duration::zero() : kFullPause));

@@ -35,6 +35,13 @@ void SmallDisk::Fill() const {
   MT_CHECK(errno == ENOSPC) << errno;
 }
 
+void SmallDisk::Leave(int64_t bytes) const {
+  const absl::StatusOr<int64_t> free = FreeDiskBytes(path_);
+  MT_CHECK(free.ok() && *free > bytes) << path_;
+  const UniqueFd file(open((path_ + "/filler").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  MT_CHECK(posix_fallocate(file.get(), 0, *free - bytes) == 0) << path_;
+}
+
 void SmallDisk::Free() const { unlink((path_ + "/filler").c_str()); }
 
 }  // namespace mtrun::support

@@ -18,7 +18,9 @@ class SmallDisk {
 
   /// Not a byte of it is left.
   void Fill() const;
-  /// Takes away what Fill put there.
+  /// So many bytes of it are left.
+  void Leave(int64_t bytes) const;
+  /// Takes away what Fill or Leave put there.
   void Free() const;
 
  private:

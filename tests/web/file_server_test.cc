@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/program.h"
 #include "tests/support/tcp_client.h"
+#include "tests/support/tls_client.h"
 #include "web/file_answer.h"
 #include "web/http_server.h"
 
@@ -54,6 +55,23 @@ class FileServer : public testing::Test {
     server_ = *std::move(server);
   }
   int port() const { return server_->port(); }
+  static std::shared_ptr<const TlsContext> Tls() {
+    const auto identity = DeriveIdentity("a token for this test alone, long enough");
+    EXPECT_TRUE(identity.ok()) << identity.status();
+    auto tls = TlsContext::Make(identity->certificate, identity->private_key);
+    EXPECT_TRUE(tls.ok()) << tls.status();
+    return *std::move(tls);
+  }
+  void ExpectCutOff() {
+    while (true) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      const std::lock_guard lock(mu_);
+      if (exchanges_.empty()) continue;
+      EXPECT_FALSE(exchanges_[0].complete);
+      EXPECT_LT(exchanges_[0].bytes, kSize);
+      break;
+    }
+  }
 
   const std::string contents_ = Contents();
   support::TemporaryFolder folder_;
@@ -100,14 +118,14 @@ TEST_F(FileServer, ASlowReaderIsCutOffAndToldOf) {
   Start({.send_patience = std::chrono::milliseconds(100)});
   const TcpClient slow(port());
   slow.Send("GET /file HTTP/1.1\r\n\r\n");
-  std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  while (true) {
-    const std::lock_guard lock(mu_);
-    if (exchanges_.empty()) continue;
-    EXPECT_FALSE(exchanges_[0].complete);
-    EXPECT_LT(exchanges_[0].bytes, kSize);
-    break;
-  }
+  ExpectCutOff();
+}
+
+TEST_F(FileServer, ASlowReaderIsCutOffOverTlsToo) {
+  Start({.send_patience = std::chrono::milliseconds(100)}, 1, Tls());
+  const support::TlsClient slow(port());
+  ASSERT_TRUE(slow.Send("GET /file HTTP/1.1\r\n\r\n"));
+  ExpectCutOff();
 }
 
 TEST_F(FileServer, AThousandIdleConnectionsKeepNobodyOut) {
@@ -139,11 +157,7 @@ TEST_F(FileServer, ItFinishesWhatIsUnderWay) {
 }
 
 TEST_F(FileServer, WhatSpeaksNoTlsIsClosed) {
-  const auto identity = DeriveIdentity("a token for this test alone, long enough");
-  ASSERT_TRUE(identity.ok());
-  const auto tls = TlsContext::Make(identity->certificate, identity->private_key);
-  ASSERT_TRUE(tls.ok()) << tls.status();
-  Start(kKeeps, 1, *tls);
+  Start(kKeeps, 1, Tls());
   EXPECT_THAT(Ask(port(), "GET /file HTTP/1.1\r\n\r\n"), testing::Not(HasSubstr("HTTP/1.1 2")));
 }
 

@@ -1,17 +1,13 @@
 // What a server with a certificate tells, and to whom.
 #include "web/tls_context.h"
 
-#include <openssl/bio.h>
 #include <openssl/ssl.h>
 
-#include <array>
-
-#include "absl/strings/str_cat.h"
-#include "base/openssl_owned.h"
 #include "base/tls_identity.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/tcp_client.h"
+#include "tests/support/tls_client.h"
 #include "tests/support/token.h"
 #include "web/http_server.h"
 
@@ -42,35 +38,19 @@ std::unique_ptr<HttpServer> Serve(web::Handler handler) {
   return *std::move(server);
 }
 
-/// What the server answers over TLS of at most `version`, "" where it does not agree.
-std::string AskEncrypted(int port, int version = TLS1_3_VERSION) {
-  const Owned<SSL_CTX, SSL_CTX_free> context(SSL_CTX_new(TLS_client_method()));
-  SSL_CTX_set_security_level(context.get(), 0);
-  SSL_CTX_set_min_proto_version(context.get(), TLS1_VERSION);
-  SSL_CTX_set_max_proto_version(context.get(), version);
-  const Owned<BIO, BIO_free_all> bio(BIO_new_ssl_connect(context.get()));
-  BIO_set_conn_hostname(bio.get(), absl::StrCat("127.0.0.1:", port).c_str());
-  std::string answer;
-  if (BIO_do_connect(bio.get()) != 1) return answer;
-  BIO_write(bio.get(), kGetBare, sizeof kGetBare - 1);
-  std::array<char, 4096> bytes;
-  for (int size = 0; (size = BIO_read(bio.get(), bytes.data(), bytes.size())) > 0;)
-    answer.append(bytes.data(), static_cast<size_t>(size));
-  return answer;
-}
-
 void SaySecret(const Request&, const Reply& reply) { reply({.body = std::string(100000, 'x') + "secret"}); }
 
 TEST(TlsContextTest, AnswersAreEncrypted) {
   const auto server = Serve(SaySecret);
-  EXPECT_THAT(AskEncrypted(server->port()), AllOf(HasSubstr("HTTP/1.1 200 OK\r\n"), EndsWith("xsecret")));
+  EXPECT_THAT(support::AskEncrypted(server->port(), kGetBare),
+              AllOf(HasSubstr("HTTP/1.1 200 OK\r\n"), EndsWith("xsecret")));
   EXPECT_THAT(support::Ask(server->port(), kGetBare), Not(HasSubstr("secret")));
 }
 
 TEST(TlsContextTest, OldVersionsAreRefused) {
   const auto server = Serve(SaySecret);
-  EXPECT_EQ(AskEncrypted(server->port(), TLS1_1_VERSION), "");
-  EXPECT_THAT(AskEncrypted(server->port(), TLS1_2_VERSION), EndsWith("xsecret"));
+  EXPECT_EQ(support::AskEncrypted(server->port(), kGetBare, TLS1_1_VERSION), "");
+  EXPECT_THAT(support::AskEncrypted(server->port(), kGetBare, TLS1_2_VERSION), EndsWith("xsecret"));
 }
 
 TEST(TlsContextTest, ALiveBodyIsEncryptedToo) {
@@ -80,7 +60,8 @@ TEST(TlsContextTest, ALiveBodyIsEncryptedToo) {
     body->Set(std::string(1 << 20, 'x') + "last");
     body->End();
   });
-  EXPECT_THAT(AskEncrypted(server->port()), AllOf(HasSubstr("HTTP/1.1 200 OK\r\n"), EndsWith("xlast")));
+  EXPECT_THAT(support::AskEncrypted(server->port(), kGetBare),
+              AllOf(HasSubstr("HTTP/1.1 200 OK\r\n"), EndsWith("xlast")));
 }
 
 TEST(TlsContextTest, KeysThatAreNoneAreRefused) {

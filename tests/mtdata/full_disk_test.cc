@@ -1,0 +1,81 @@
+// A cache whose disk is full: said, waited for, continued where it was, and nothing is there by half.
+#include <signal.h>
+
+#include "datasets/index.h"
+#include "tests/mtdata/serve_fetch.h"
+#include "tests/support/small_disk.h"
+
+namespace mtrun::mtdata {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr int64_t kDisk = 4 << 20;
+
+class FullDisk : public ServeFetch {
+ protected:
+  void SetUp() override {
+    auto disk = support::SmallDisk::Make(folder_.File("cache"), kDisk);
+    if (!disk.ok()) GTEST_SKIP() << disk.status().message();
+    disk_ = *std::move(disk);
+  }
+  /// Of the files under the names of shards each is whole.
+  void ExpectNothingByHalf() const {
+    const auto index = datasets::ReadIndex(folder_.File("root/set"));
+    ASSERT_TRUE(index.ok()) << index.status();
+    for (const auto& [file, entry] : datasets::ShardsOf(*index)) {
+      const std::string path = absl::StrCat(folder_.File("cache/"), datasets::IndexDigest(*index), "/", file);
+      if (!fs::exists(path)) continue;
+      EXPECT_EQ(support::ReadText(path), support::ReadText(folder_.File("root/set/") + file)) << file;
+    }
+  }
+
+  std::unique_ptr<support::SmallDisk> disk_;
+};
+
+TEST_F(FullDisk, BeforeAnythingHasComeIsWaitedFor) {
+  const auto server = Serve();
+  disk_->Fill();
+  const auto fetch = Fetch();
+  const auto said = fetch->WaitForLine("waiting: ");
+  EXPECT_THAT(said.value_or(fetch->Text()), HasSubstr("No space left on device"));
+  ExpectNothingByHalf();
+  disk_->Free();
+  ExpectCopy(*fetch);
+}
+
+TEST_F(FullDisk, InTheMiddleOfAShardIsContinuedThere) {
+  const auto server = Serve();
+  disk_->Leave(600 << 10);  // of 1.2 MB
+  const auto fetch = Fetch();
+  const auto said = fetch->WaitForLine("waiting: ");
+  EXPECT_THAT(said.value_or(fetch->Text()),
+              AllOf(HasSubstr("/shard_00000.safetensors.part."), HasSubstr("No space left on device"),
+                    HasSubstr("nothing is lost, it goes on once there is room")));
+  ExpectNothingByHalf();
+  ASSERT_THAT(CachedShard(), HasSubstr(".part."));
+  EXPECT_GT(fs::file_size(CachedShard()), 0u) << "what fits is kept";
+  // Who fetched may go meanwhile.
+  fetch->Signal(SIGTERM);
+  EXPECT_EQ(fetch->Wait(), 128 + SIGTERM) << fetch->Text();
+  disk_->Free();
+  ExpectCopy(*Fetch());
+  EXPECT_GE(CountOf(*server, "train/shard_00000.safetensors 206 "), 1u)
+      << server->Text() << support::ReadText(folder_.File("cache/" + datasets::FetcherFile("log")));
+}
+
+/// What nobody uses any more makes room.
+TEST_F(FullDisk, WhatNobodyUsesGoesFirst) {
+  const auto server = Serve();
+  ExpectCopy(*Fetch());
+  trainers::testing::WritePackedSet(folder_.File("root"), "other", {.train = 300, .test = 50},
+                                    trainers::testing::VariedPixel);
+  disk_->Leave(100 << 10);
+  const auto fetch = Fetch("other");
+  ASSERT_EQ(fetch->Wait(), 0) << fetch->Text();
+  EXPECT_EQ(CachedShard().find(fetch->OutLines().at(0)), 0u) << "the first set's is gone";
+}
+
+}  // namespace
+}  // namespace mtrun::mtdata
