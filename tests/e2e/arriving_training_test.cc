@@ -4,27 +4,24 @@
 
 #include <set>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_format.h"
-#include "datasets/index.h"
+#include "datasets/cache/cache_layout.h"
 #include "datasets/sampler.h"
-#include "tests/e2e/training.h"
+#include "tests/e2e/arriving_training.h"
 #include "tests/support/gated_server.h"
-#include "tests/trainers/support/encoded_set.h"
+#include "tests/support/small_disk.h"
 
 namespace mtrun::e2e {
 namespace {
 
 using support::GatedServer;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-class ArrivingTrainingTest : public TrainingRuns {
+class ArrivingTrainingTest : public ArrivingRuns {
  protected:
   static constexpr int kEpochs = 2;
-  static constexpr int64_t kWindow = 1;
 
-  void SetUp() override { data_ = trainers::testing::WriteEncodedSet(folder_.path(), "data", counts_, 40); }
   /// What the first two steps need, and the index.
   std::set<std::string> FirstFiles() const {
     std::set<std::string> files = {datasets::kIndexFile};
@@ -34,39 +31,6 @@ class ArrivingTrainingTest : public TrainingRuns {
         files.insert(datasets::ShardFile("train", static_cast<size_t>(id / counts_[0])));
     }
     return files;
-  }
-  /// Its ledger has a line for each as soon as it is done.
-  int StepsOf(const std::string& run) const {
-    int steps = 0;
-    for (const absl::string_view line :
-         absl::StrSplit(support::ReadText(folder_.File(run) + "/ledger.jsonl"), '\n'))
-      steps += absl::StartsWith(line, "{\"step\":") ? 1 : 0;
-    return steps;
-  }
-  /// That holds the test split and so many of the largest training shards.
-  int64_t BytesOfCache(int64_t shards) const {
-    const auto index = datasets::ReadIndex(data_);
-    EXPECT_TRUE(index.ok()) << index.status();
-    int64_t largest = 0, bytes = 0;
-    for (const auto& shard : index->splits.at("train").shards) largest = std::max(largest, shard.bytes);
-    for (const auto& shard : index->splits.at("test").shards) bytes += shard.bytes;
-    return bytes + shards * largest;
-  }
-  /// Of the shards there, unfinished ones too.
-  static int64_t BytesIn(const std::string& cache) {
-    std::map<std::string, int64_t> sizes;  // a file may be renamed while this looks
-    std::error_code gone;                  // or go
-    for (auto it = std::filesystem::recursive_directory_iterator(cache, gone);
-         !gone && it != std::filesystem::recursive_directory_iterator(); it.increment(gone)) {
-      const std::string path = it->path().string();
-      std::error_code error;
-      const auto size = absl::StrContains(path, "/shard_") ? it->file_size(error) : 0;
-      int64_t& known = sizes[path.substr(0, path.find(".part."))];
-      if (!error) known = std::max(known, static_cast<int64_t>(size));
-    }
-    int64_t bytes = 0;
-    for (const auto& [path, size] : sizes) bytes += size;
-    return bytes;
   }
   std::vector<std::string> Arriving(const std::string& url) const {
     return Words(order_, {"--data", url, "--cache", folder_.File("cache")});
@@ -83,10 +47,6 @@ class ArrivingTrainingTest : public TrainingRuns {
     server.Open();
     EXPECT_EQ(training->Wait(Seconds(120)), 0) << training->Text();
   }
-
-  const std::vector<int64_t> counts_ = std::vector<int64_t>(25, 4);  // images of each shard
-  const std::vector<std::string> order_ = {"--image_size", "32", "--shuffle",        "streams",
-                                           "--seed",       "0",  "--shuffle_window", absl::StrCat(kWindow)};
 };
 
 TEST_F(ArrivingTrainingTest, WorkersBeginWithTheFirstShardsAndWaitForTheOthers) {
@@ -132,10 +92,7 @@ TEST_F(ArrivingTrainingTest, ACacheThatIsSmallerThanTheSetIsFilledAgainAndAgain)
   const int64_t bound = BytesOfCache(20);
   GatedServer server(data_, {});
   server.Open();
-  const std::vector<std::string> flags =
-      Words(Arriving(server.url()),
-            {"--cache_gib", absl::StrFormat("%.15f", static_cast<double>(bound) / (int64_t{1} << 30)),
-             "--fetch_ahead_gib", "0.00005", "--resident", "off"});
+  const std::vector<std::string> flags = Words(Arriving(server.url()), SmallCache(folder_.File("cache"), 20));
   const auto training =
       Train({"--standalone", "--nproc_per_node", "2", "--max_restarts", "3"}, "run", kMoreEpochs, flags);
   int64_t most = 0;
@@ -156,6 +113,34 @@ TEST_F(ArrivingTrainingTest, ACacheThatIsSmallerThanTheSetIsFilledAgainAndAgain)
   EXPECT_LE(most, bound);
   EXPECT_GT(server.given(), static_cast<int>(counts_.size()) + 2) << "some came more than once";
   ExpectUndisturbed("run", kMoreEpochs, order_);
+}
+
+TEST_F(ArrivingTrainingTest, ACacheWhoseDiskIsFullIsWaitedForAndNothingIsThereByHalf) {
+  const auto disk = support::SmallDisk::Make(folder_.File("cache"), 4 << 20);
+  if (!disk.ok()) GTEST_SKIP() << disk.status().message();
+  (*disk)->Leave(16 * (LargestShard() + 4096));  // more than the first steps need, less than the first epoch
+  GatedServer server(data_, {});
+  server.Open();
+  const auto training =
+      Train({"--standalone", "--nproc_per_node", "2"}, "run", kEpochs, Arriving(server.url()));
+  const auto said = training->WaitForLine("No space left on device");
+  EXPECT_THAT(said.value_or(training->Text()),
+              AllOf(HasSubstr("the run waits for its data, nothing is lost: "),
+                    HasSubstr("nothing is lost, it goes on once there is room")));
+  size_t whole = 0;
+  for (const datasets::CachedFile& file : datasets::CachedFiles(folder_.File("cache"))) {
+    if (absl::StrContains(file.path, ".part.")) continue;
+    const auto name = std::filesystem::path(file.path).lexically_relative(folder_.File("cache"));
+    const std::string in_set = data_ + "/" + name.lexically_relative(*name.begin()).string();
+    EXPECT_EQ(support::ReadText(file.path), support::ReadText(in_set)) << in_set;
+    ++whole;
+  }
+  EXPECT_GE(whole, FirstFiles().size() - 1);
+  EXPECT_LT(whole, counts_.size());
+  EXPECT_LT(StepsOf("run"), kStepsPerEpoch);
+  (*disk)->Free();
+  ASSERT_EQ(training->Wait(Seconds(120)), 0) << training->Text();
+  ExpectUndisturbed("run", kEpochs, order_);
 }
 
 TEST_F(ArrivingTrainingTest, LongACacheThatIsTooSmallIsRefusedWithTheWaysOut) {
