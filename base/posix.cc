@@ -153,6 +153,12 @@ absl::StatusOr<UniqueFd> TryLockFolder(const std::string& path) {
   return LockFileOf(path, LOCK_EX | LOCK_NB);
 }
 
+bool IsFileAt(const std::string& path, int fd) {
+  struct stat of_path = {}, of_fd = {};
+  return stat(path.c_str(), &of_path) == 0 && fstat(fd, &of_fd) == 0 && of_path.st_dev == of_fd.st_dev &&
+         of_path.st_ino == of_fd.st_ino;
+}
+
 absl::Status WriteAll(int fd, std::string_view bytes) { return WriteRest(fd, &bytes); }
 
 absl::Status WriteFront(int fd, std::string& bytes) {

@@ -51,6 +51,8 @@ inline constexpr const char* kFolderLockFile = ".lock";
 absl::StatusOr<UniqueFd> LockFolder(const std::string& path);
 /// The same, but kUnavailable where somebody holds it.
 absl::StatusOr<UniqueFd> TryLockFolder(const std::string& path);
+/// The open file is the one at `path` still: nobody has removed it, or put another one in its place.
+bool IsFileAt(const std::string& path, int fd);
 /// Writes all bytes to a descriptor, going on after short writes and EINTR.
 absl::Status WriteAll(int fd, std::string_view bytes);
 /// The same; what could be written is taken off the front of `bytes`, so that the rest can follow later.

@@ -92,9 +92,7 @@ absl::StatusOr<AtomicFolder> AtomicFolder::Resume(const std::string& destination
     if (absl::IsNotFound(lock.status())) continue;
     MT_RETURN_IF_ERROR(lock.status());
     // The one that held it may have published it meanwhile: then this is no longer the folder of that name.
-    const std::string file = absl::StrCat(path, "/", kFolderLockFile);
-    struct stat held = {}, named = {};
-    if (fstat(lock->get(), &held) == 0 && stat(file.c_str(), &named) == 0 && held.st_ino == named.st_ino)
+    if (IsFileAt(absl::StrCat(path, "/", kFolderLockFile), lock->get()))
       return AtomicFolder(target, path, replace, *std::move(lock));
   }
 }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,13 +13,6 @@
 
 namespace mtrun::datasets {
 namespace {
-
-bool IsFileAt(const std::string& path, int fd) {
-  struct stat named {
-  }, own{};
-  return lstat(path.c_str(), &named) == 0 && fstat(fd, &own) == 0 && named.st_dev == own.st_dev &&
-         named.st_ino == own.st_ino;
-}
 
 /// The file at `part`, made where there is none, locked by this process alone.
 absl::StatusOr<UniqueFd> OpenAlone(const std::string& part) {

@@ -59,6 +59,21 @@ TEST_F(PosixTest, OnlyOrdinaryFilesHaveAStart) {
   }
 }
 
+TEST_F(PosixTest, AnOpenFileIsAtItsPathUntilItIsReplacedOrRemoved) {
+  const std::string path = folder_ + "/file", link = folder_ + "/link";
+  ASSERT_TRUE(WriteFileAtomically(path, "x").ok());
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_TRUE(IsFileAt(path, fd.get()));
+  ASSERT_EQ(symlink(path.c_str(), link.c_str()), 0);
+  EXPECT_TRUE(IsFileAt(link, fd.get()));
+  ASSERT_EQ(rename(path.c_str(), (folder_ + "/moved").c_str()), 0);
+  EXPECT_FALSE(IsFileAt(path, fd.get()));
+  EXPECT_TRUE(IsFileAt(folder_ + "/moved", fd.get()));
+  ASSERT_TRUE(WriteFileAtomically(path, "x").ok());
+  EXPECT_FALSE(IsFileAt(path, fd.get()));
+  EXPECT_FALSE(IsFileAt(path, -1));
+}
+
 TEST_F(PosixTest, AtomicWriteReplacesAndLeavesNothingBeside) {
   const std::string path = folder_ + "/settings.yaml";
   ASSERT_TRUE(WriteFileAtomically(path, "old").ok());

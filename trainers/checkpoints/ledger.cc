@@ -32,12 +32,6 @@ int64_t SizeOf(int fd) {
   return fstat(fd, &status) == 0 ? static_cast<int64_t>(status.st_size) : -1;
 }
 
-bool IsAt(const std::string& path, int fd) {
-  struct stat of_path = {}, of_fd = {};
-  return stat(path.c_str(), &of_path) == 0 && fstat(fd, &of_fd) == 0 && of_path.st_dev == of_fd.st_dev &&
-         of_path.st_ino == of_fd.st_ino;
-}
-
 std::string RunText(uint64_t run) { return absl::StrFormat("%016x", run); }
 
 /// What a file says so far.
@@ -158,7 +152,7 @@ absl::StatusOr<Ledger> Ledger::Open(const std::string& path, const LedgerHead& h
 }
 
 std::optional<LedgerEnd> Ledger::FollowOthers() {
-  if (!pending_.empty() || SizeOf(file_.get()) == end_ || !IsAt(path_, file_.get())) return std::nullopt;
+  if (!pending_.empty() || SizeOf(file_.get()) == end_ || !IsFileAt(path_, file_.get())) return std::nullopt;
   const absl::StatusOr<JsonLinesEnd> end = ReadJsonLinesEnd(path_);
   if (!end.ok()) return std::nullopt;  // the verifier says what is wrong with it
   const Tail tail = TailOf(*end);
@@ -201,6 +195,6 @@ absl::Status Ledger::Flush() {
   return Annotate(written, path_);
 }
 
-bool Ledger::IsLast() const { return SizeOf(file_.get()) == end_ && IsAt(path_, file_.get()); }
+bool Ledger::IsLast() const { return SizeOf(file_.get()) == end_ && IsFileAt(path_, file_.get()); }
 
 }  // namespace mtrun::checkpoints
