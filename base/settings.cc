@@ -52,6 +52,11 @@ std::string WithoutMiddle(const std::string& text, size_t room) {
   return absl::StrCat(text.substr(0, kBeginning), "...", text.substr(text.size() - (room - kBeginning - 3)));
 }
 
+absl::Status NotAllowed(const SettingSpec& spec, std::string_view where, std::string_view text) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(View(where), ": \"", View(text), "\" is not allowed; it takes ", Allowed(spec)));
+}
+
 std::string YamlQuoted(const std::string& text) {
   YAML::Emitter emitter;
   emitter << text;
@@ -126,9 +131,8 @@ absl::Status Settings::Assign(Entry& entry, std::string_view text, SettingSource
   if (!Fits(entry.spec, text)) {
     // A flag's name says it all; a line of a file does not.
     const bool flag = source == SettingSource::kFlag;
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag ? FlagOf(entry.spec) : absl::StrCat(where, " (", entry.spec.name, ")"), ": \"",
-                     View(text), "\" is not allowed; it takes ", Allowed(entry.spec)));
+    return NotAllowed(entry.spec, flag ? FlagOf(entry.spec) : absl::StrCat(where, " (", entry.spec.name, ")"),
+                      text);
   }
   // A source of lower rank never overrides one of higher rank, in whichever order they are applied.
   if (entry.value.set && source < entry.value.source) return absl::OkStatus();
@@ -170,6 +174,7 @@ absl::StatusOr<size_t> Settings::ParseOne(const std::vector<std::string>& args, 
     const bool follows =
         !negated && !entry->spec.choices.empty() && i + 1 < args.size() && Fits(entry->spec, args[i + 1]);
     used = follows ? 2 : 1;
+    if (!follows && !negated && !entry->spec.choices.empty()) open_ = entry->spec.name;
     value = follows ? args[i + 1] : negated ? "false" : "true";
   }
   if (!value) {
@@ -186,22 +191,28 @@ absl::StatusOr<size_t> Settings::ParseOne(const std::vector<std::string>& args, 
 absl::StatusOr<std::vector<std::string>> Settings::ParseFlags(const std::vector<std::string>& args,
                                                               bool positionals_allowed) {
   size_t i = 0;
+  open_.clear();
   while (i < args.size()) {
     const std::string& arg = args[i];
     if (arg == "--") {
+      open_.clear();
       ++i;
       break;
     }
     if (arg.size() < 2 || arg[0] != '-') break;
+    open_.clear();
     MT_ASSIGN_OR_RETURN(const size_t used, ParseOne(args, i));
     i += used;
   }
   std::vector<std::string> rest(args.begin() + static_cast<std::ptrdiff_t>(i), args.end());
-  if (!rest.empty() && !positionals_allowed) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", rest.front(), "\" is not a flag; ", program_, " takes flags only (see --help)"));
-  }
+  if (!rest.empty() && !positionals_allowed) return NotAFlag(rest);
   return rest;
+}
+
+absl::Status Settings::NotAFlag(const std::vector<std::string>& rest) const {
+  if (!open_.empty()) return NotAllowed(Get(open_).spec, FlagOf(Get(open_).spec), rest.front());
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", rest.front(), "\" is not a flag; ", program_, " takes flags only (see --help)"));
 }
 
 absl::Status Settings::ApplyEnvironment(const EnvironmentMap& environment, std::string_view prefix) {

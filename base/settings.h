@@ -34,6 +34,9 @@ class Settings {
   /// counts.
   absl::StatusOr<std::vector<std::string>> ParseFlags(const std::vector<std::string>& args,
                                                       bool positionals_allowed);
+  /// What is wrong with `rest`, which ParseFlags left where no positional is allowed: a value that the flag
+  /// before it does not take, or no flag at all.
+  absl::Status NotAFlag(const std::vector<std::string>& rest) const;
   /// Reads `<prefix><NAME>` for every spec: ApplyEnvironment(env, "PET_") reads PET_NNODES. Set but empty
   /// counts as not set.
   absl::Status ApplyEnvironment(const EnvironmentMap& environment, std::string_view prefix);
@@ -85,6 +88,7 @@ class Settings {
 
   std::string program_;
   std::vector<Entry> entries_;
+  std::string open_;  // the last flag of all, where it has choices and was given none; by name
 };
 
 }  // namespace mtrun

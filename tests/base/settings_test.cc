@@ -127,6 +127,15 @@ TEST_F(SettingsTest, AFlagWithChoicesMayHaveAValueBehindIt) {
   Settings settings("cnnA", specs);
   EXPECT_THAT(std::string(settings.ParseFlags({"--shuffle=rivers"}, false).status().message()),
               HasSubstr("\"rivers\" is not allowed; it takes true, false or streams"));
+  const auto complaint = [&](std::vector<std::string> args) {
+    return std::string(settings.ParseFlags(args, false).status().message());
+  };
+  EXPECT_THAT(complaint({"--shuffle", "rivers"}),
+              HasSubstr("--shuffle: \"rivers\" is not allowed; it takes true, false or streams"));
+  EXPECT_THAT(complaint({"--shuffle", "--next", "x", "rivers"}), HasSubstr("\"rivers\" is not a flag"));
+  EXPECT_THAT(complaint({"--shuffle", "streams", "rivers"}), HasSubstr("\"rivers\" is not a flag"));
+  EXPECT_THAT(complaint({"--no_shuffle", "rivers"}), HasSubstr("\"rivers\" is not a flag"));
+  EXPECT_THAT(complaint({"--shuffle", "--", "rivers"}), HasSubstr("\"rivers\" is not a flag"));
   EXPECT_THAT(settings.Help(), HasSubstr("--shuffle[=true|false|streams]"));
 }
 

@@ -83,13 +83,9 @@ absl::StatusOr<TrainOptions> ToOptions(const Settings& settings) {
 }
 
 /// With --predict files follow, and flags may stand between and behind them; nothing does otherwise.
-absl::Status TakeFiles(const std::string& program, std::vector<std::string> rest, Settings& settings,
-                       std::vector<std::string>* more) {
+absl::Status TakeFiles(std::vector<std::string> rest, Settings& settings, std::vector<std::string>* more) {
   while (!rest.empty()) {
-    if (!settings.IsSet("predict")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"", rest.front(), "\" is not a flag; ", program, " takes flags only (see --help)"));
-    }
+    if (!settings.IsSet("predict")) return settings.NotAFlag(rest);
     more->push_back(rest.front());
     rest.erase(rest.begin());
     MT_ASSIGN_OR_RETURN(rest, settings.ParseFlags(rest, /*positionals_allowed=*/true));
@@ -131,7 +127,7 @@ absl::StatusOr<bool> ReadSettings(const std::string& program, const std::vector<
   for (const char* asked : {"help", "version"}) {
     if (settings.IsSet(asked) && settings.Bool(asked)) return false;
   }
-  MT_RETURN_IF_ERROR(TakeFiles(program, std::move(rest), settings, more));
+  MT_RETURN_IF_ERROR(TakeFiles(std::move(rest), settings, more));
   MT_RETURN_IF_ERROR(settings.ApplyEnvironment(environment, kEnvironmentPrefix));
   if (const std::string file = settings.Text("config"); !file.empty()) {
     const bool known = environment.contains(kCheckedVariable);

@@ -55,6 +55,13 @@ TEST_F(OptionsTest, TheOrderIsAFlagOrAName) {
             3);
 }
 
+TEST_F(OptionsTest, AnOrderThatThereIsNotIsNoLostFile) {
+  EXPECT_THAT(ErrorOf({"--data", "d", "--shuffle", "fixed_stream"}),
+              HasSubstr("--shuffle: \"fixed_stream\" is not allowed; it takes true, false or streams or "
+                        "fixed_streams"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "picture.png"}), HasSubstr("\"picture.png\" is not a flag"));
+}
+
 TEST_F(OptionsTest, WithoutAugmentImagesAreReadAlike) {
   const Args args = {"--data",          "d",   "--random_resized_crop", "--color_jitter", "0.4",
                      "--crop_min_area", "0.25"};
