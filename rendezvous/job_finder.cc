@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace mtrun::rendezvous {
 namespace {
@@ -27,12 +28,12 @@ std::vector<std::string> JobFinder::InOrder() const {
 
 absl::StatusOr<ServiceStatus> JobFinder::Find() {
   absl::StatusOr<ServiceStatus> best = absl::UnavailableError("no service is named");
-  absl::Status silence;  // why the first one does not answer
+  std::vector<absl::Status> silent;
   std::string best_at;
   for (const std::string& endpoint : InOrder()) {
     absl::StatusOr<ServiceStatus> status = ask_(endpoint);
     if (!status.ok()) {
-      if (silence.ok()) silence = status.status();
+      silent.push_back(status.status());
       continue;
     }
     if (best.ok() && RankOf(*best) >= RankOf(*status)) continue;
@@ -40,13 +41,22 @@ absl::StatusOr<ServiceStatus> JobFinder::Find() {
     best_at = endpoint;
     if (RankOf(*best) == kHasIt) break;
   }
-  if (!best.ok()) return silence.ok() ? best : silence;
+  if (!best.ok()) return silent.empty() ? best : AllErrors(silent);
   if (RankOf(*best) == kNoJob && !where_.empty() && best_at != where_) {
     return absl::UnavailableError(absl::StrCat(
         "the service at ", where_, " had the job and does not answer, and ", best_at, " does not have it"));
   }
   if (RankOf(*best) != kNoJob) where_ = best_at;
   return best;
+}
+
+absl::Status AllErrors(const std::vector<absl::Status>& errors) {
+  std::vector<absl::string_view> texts;
+  for (const absl::Status& error : errors) {
+    if (std::find(texts.begin(), texts.end(), error.message()) == texts.end())
+      texts.push_back(error.message());
+  }
+  return errors.empty() ? absl::OkStatus() : absl::Status(errors.front().code(), absl::StrJoin(texts, "; "));
 }
 
 absl::Status LostJobError(const std::string& silence, const absl::Status& why) {

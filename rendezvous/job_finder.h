@@ -36,6 +36,9 @@ class JobFinder {
   std::string where_;
 };
 
+/// Why nobody of several answers: what each says, once, in one line. OK where there are none.
+absl::Status AllErrors(const std::vector<absl::Status>& errors);
+
 /// For who has waited for the job for so long ("12.0 s") and was not told that it has ended.
 absl::Status LostJobError(const std::string& silence, const absl::Status& why);
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/codec.h"
+#include "rendezvous/job_finder.h"
 #include "rendezvous/unary_call.h"
 
 namespace mtrun::rendezvous {
@@ -25,15 +26,15 @@ absl::StatusOr<LogPart> ReadLogWith(const std::vector<std::string>& endpoints, b
                                     const std::string& token, const std::string& job_id,
                                     const LogRequest& request, std::string* answered) {
   const wire::LogsRequest question = EncodeLogsRequest(job_id, request);
-  absl::Status why;
+  std::vector<absl::Status> silent, refused;
   for (const std::string& where : endpoints) {
     const absl::StatusOr<LogPart> part = ReadAt(where, insecure, token, question);
     if (part.ok() && answered != nullptr) *answered = where;
     if (part.ok()) return part;
-    // A service that answers knows more than one that is away.
-    if (why.ok() || absl::IsFailedPrecondition(part.status())) why = part.status();
+    (absl::IsFailedPrecondition(part.status()) ? refused : silent).push_back(part.status());
   }
-  return why;
+  // A service that answers knows more than one that is away.
+  return AllErrors(refused.empty() ? silent : refused);
 }
 
 std::string LogFollower::OnPart(const LogPart& part, TimePoint now) {

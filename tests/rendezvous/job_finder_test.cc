@@ -71,16 +71,23 @@ TEST_F(JobFinderTest, WhoNeverHadTheJobDoesNotSayThatItHasEnded) {
   services_.erase("a");
   EXPECT_THAT(Find(), HasSubstr("the service at a had the job and does not answer, and b does not have it"));
   services_.erase("b");
-  EXPECT_EQ(Find(), "nobody at a");
+  EXPECT_EQ(Find(), "nobody at a; nobody at b; nobody at c");
   services_["a"] = {};
   EXPECT_EQ(Find(), "") << "it had the job, and nobody is left of it";
 }
 
 TEST_F(JobFinderTest, BeforeThereIsAJobAnyServiceIsAnAnswer) {
-  EXPECT_EQ(Find(), "nobody at a");
+  EXPECT_EQ(Find(), "nobody at a; nobody at b; nobody at c");
   services_["c"] = {};
   EXPECT_EQ(Find(), "");
   EXPECT_EQ(finder_.where(), "");
+}
+
+TEST(AllErrors, WhatSeveralSayStandsOnce) {
+  const auto error = absl::FailedPreconditionError("there is no token");
+  EXPECT_EQ(AllErrors({error, error, absl::UnavailableError("nobody at b")}),
+            absl::FailedPreconditionError("there is no token; nobody at b"));
+  EXPECT_EQ(AllErrors({}), absl::OkStatus());
 }
 
 }  // namespace
