@@ -19,10 +19,11 @@ class ServiceEnd {
   /// `id` goes with each Welcome: an agent that was welcomed with it counts on from there.
   explicit ServiceEnd(uint64_t id = 0) : id_(id) {}
 
-  /// Whether `attempt` is the newest that the agent has made: the stream counts, and it alone. Another one
-  /// was given up since, and its Hello was under way for longer, behind a cable that was out for example.
+  /// Whether `attempt` is newer than any that the agent has made: the stream counts, and it alone. Another
+  /// one was given up since, and its Hello was under way for longer, behind a cable that was out for example;
+  /// and none is made twice: the same Hello again is not the agent's. 0: it does not count them.
   bool Takes(uint64_t attempt) {
-    if (attempt < newest_) return false;
+    if (attempt < newest_ || (attempt == newest_ && attempt > 0)) return false;
     newest_ = attempt;
     return true;
   }

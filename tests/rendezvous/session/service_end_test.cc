@@ -65,6 +65,7 @@ TEST(ServiceEnd, AHelloThatWasOvertakenDoesNotCount) {
   End end(kId);
   EXPECT_TRUE(end.Takes(2));
   EXPECT_FALSE(end.Takes(1));
+  EXPECT_FALSE(end.Takes(2)) << "none is made twice";
   EXPECT_TRUE(end.Takes(5));  // those between went to other services
   EXPECT_FALSE(end.Takes(4));
 }
