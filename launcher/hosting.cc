@@ -105,6 +105,11 @@ std::vector<std::string> Hosting::Untold() const {
   return untold;
 }
 
+void Hosting::OnMembership(const rendezvous::Assignment& last) const {
+  const MutexLock lock(mu_);
+  if (host_) host_->Learn(options_.job.job_id, last);
+}
+
 void Hosting::NoteEnd(rendezvous::EndedRun run, const rendezvous::JobOutcome& outcome) const {
   run.success = outcome.success;
   const rendezvous::RememberedEnd end{options_.job.job_id, run, outcome};

@@ -46,6 +46,9 @@ class Hosting {
   std::string endpoint() const;
   /// Of the service here that members may turn to; 0: none.
   int service_port() const { return service_port_; }
+  /// This is the last generation of the job, which has one endpoint, at whichever service this node heard of
+  /// it. One at the endpoint here does not let another run begin beside it.
+  void OnMembership(const rendezvous::Assignment& last) const;
   /// This run of the job has ended so, wherever its service was then. See rendezvous::NoteEnd.
   void NoteEnd(rendezvous::EndedRun run, const rendezvous::JobOutcome& outcome) const;
   /// Ids of nodes that have not heard how their job ended, see Service; none where this node does not host.

@@ -62,6 +62,7 @@ void Succession::OnDisconnected(Duration silent_for) {
 }
 
 void Succession::OnMembership(const rendezvous::Assignment& generation) {
+  hosting_.OnMembership(generation);
   const MutexLock lock(mu_);
   last_ = generation;
 }

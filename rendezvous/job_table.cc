@@ -56,6 +56,21 @@ std::vector<JobTable::JobEffect> JobTable::Step(const std::string& job_id, const
   return effects;
 }
 
+bool JobTable::Learn(const std::string& job_id, const Assignment& last) {
+  const auto job = jobs_.find(job_id);
+  const bool here = job != jobs_.end() && !job->second.moved();
+  if (here || FindEnded(job_id, last.incarnation) != nullptr) return false;
+  return RememberLast(job_id, last);
+}
+
+bool JobTable::RememberLast(const std::string& job_id, const Assignment& last) {
+  const auto known = remembered_.find(job_id);
+  const bool newer = known == remembered_.end() || known->second.generation.incarnation != last.incarnation ||
+                     last.generation > known->second.generation.generation;
+  if (newer) remembered_[job_id] = {last, {}};
+  return newer;
+}
+
 /// Who has yet to hear that the run is over does not have the job.
 ProbeResult JobTable::WithoutEnded(const std::string& job_id, ProbeResult looked) const {
   for (PeerService& peer : looked.peers) {
@@ -209,7 +224,7 @@ bool JobTable::StepOne(const std::string& job_id, JobMachine& job, const Event& 
   } else if (job.last_number() > 0) {
     // It goes on at another service: who comes to the endpoint next must not begin another run beside it.
     const bool at_endpoint = options_.role.embedded && !options_.role.standby;
-    if (at_endpoint && job.last_generation()) remembered_[job_id] = {*job.last_generation(), {}};
+    if (at_endpoint && job.last_generation()) RememberLast(job_id, *job.last_generation());
     Forget(job_id, job.last_number(), job.IsServedAlone() ? job.incarnation() : 0, job.moved());
   }
   effects.emplace_back(job_id, LogLine{"its last node is gone; the job is forgotten", false});

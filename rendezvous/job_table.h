@@ -34,6 +34,9 @@ class JobTable {
   /// Only StreamOpened makes a job; other events of an unknown one change nothing, but what another service
   /// says of it is kept for the others.
   std::vector<JobEffect> Step(const std::string& job_id, const Event& event, TimePoint now);
+  /// The mtrun that this service lives in has heard at another one that this is the job's last generation:
+  /// who comes here next must not begin another run beside it. False where that is no news.
+  bool Learn(const std::string& job_id, const Assignment& last);
   /// Steps every job whose deadline has come.
   std::vector<JobEffect> Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
@@ -76,6 +79,8 @@ class JobTable {
   ProbeResult WithoutEnded(const std::string& job_id, ProbeResult looked) const;
   /// The job is not here, and has had so many generations. `run`: see Forgotten.
   void Forget(const std::string& job_id, uint64_t last_number, uint64_t run = 0, bool moved = false);
+  /// For the next one of the job, unless a later generation of the same run is remembered; then false.
+  bool RememberLast(const std::string& job_id, const Assignment& last);
   const Forgotten* FindForgotten(const std::string& job_id) const;
   /// The run that the next nodes of the job go on with: nobody has said that it is over. 0: a new one.
   uint64_t RunToContinue(const std::string& job_id) const;

@@ -209,7 +209,9 @@ bool TakeoverQuorum::DecidedByMembers(const GenerationRecord& generation,
 bool TakeoverQuorum::HostMayHaveGoneOn(const GenerationRecord& generation, const Roster& roster,
                                        const Departures& departures) const {
   // Elsewhere each of several services needs the members; and an operator's word is the last one.
-  if (!role_.standby || listed_ || takeover_majority_ || departures.AnyEvicted()) return false;
+  if (!role_.standby || listed_ || departures.AnyEvicted()) return false;
+  if (takeover_majority_ && AreMajority(CountOf(generation, roster.attendance().absent(), departures)))
+    return false;
   const std::vector<Member>& members = generation.last()->members;
   return std::none_of(members.begin(), members.end(), [&](const Member& member) {
     const RosterNode* node = roster.Find(member.node_id);
@@ -223,8 +225,8 @@ bool TakeoverQuorum::HasEnough(const GenerationRecord& generation, const Roster&
          AreEnough(generation, roster.attendance().absent(), departures);
 }
 
-bool TakeoverQuorum::AreEnough(const GenerationRecord& generation, const std::set<int>& absent,
-                               const Departures& departures) const {
+TakeoverQuorum::Count TakeoverQuorum::CountOf(const GenerationRecord& generation, const std::set<int>& absent,
+                                              const Departures& departures) {
   const std::vector<Member>& members = generation.last()->members;
   // Counted from those that are gone: there are few, and members may be thousands.
   size_t missing = absent.size(), here = members.size(), counted = members.size();
@@ -235,14 +237,23 @@ bool TakeoverQuorum::AreEnough(const GenerationRecord& generation, const std::se
     --here;
     if (departures.Left(node_id)) --counted;
   }
-  here -= missing;
-  if (AreMost(here, missing, counted)) return true;
-  // Of two halves one alone has the lowest rank. Services of a list may know different generations, and may
-  // not count on that.
-  if (listed_ || 2 * here != counted) return false;
   const auto lowest = std::find_if(members.begin(), members.end(),
                                    [&](const Member& m) { return !departures.Left(m.node_id); });
-  return !departures.Gone(lowest->node_id) && !absent.contains(lowest->node_rank);
+  const bool lowest_here =
+      lowest != members.end() && !departures.Gone(lowest->node_id) && !absent.contains(lowest->node_rank);
+  return {here - missing, missing, counted, lowest_here};
+}
+
+bool TakeoverQuorum::AreMajority(const Count& count) const {
+  // Of two halves one alone has the lowest rank. Services of a list may know different generations, and may
+  // not count on that.
+  return 2 * count.here > count.counted || (!listed_ && 2 * count.here == count.counted && count.lowest_here);
+}
+
+bool TakeoverQuorum::AreEnough(const GenerationRecord& generation, const std::set<int>& absent,
+                               const Departures& departures) const {
+  const Count count = CountOf(generation, absent, departures);
+  return count.missing == 0 || AreMajority(count);
 }
 
 std::optional<std::string> TakeoverQuorum::WhyNot(const GenerationRecord& generation, const Roster& roster,

@@ -16,7 +16,8 @@
 //
 // A host that decided alone may have gone on without those members whom it had lost, with nodes that nobody
 // else knows of. So a member's service takes over from it only where it had heard a member until it died, or
-// so shortly before that it had not lost that one yet (JobSettings::LostAfter).
+// so shortly before that it had not lost that one yet (JobSettings::LostAfter). With takeover=majority the
+// host needed the members too: there that holds where those that are here are no majority without the dead.
 #pragma once
 
 #include <map>
@@ -140,7 +141,17 @@ class TakeoverQuorum {
   /// Enough of them are here.
   bool HasEnough(const GenerationRecord& generation, const Roster& roster,
                  const Departures& departures) const;
-  /// The same without these ranks, which may be of members that are gone.
+  /// Of a generation's members, without those that left.
+  struct Count {
+    size_t here, missing, counted;
+    bool lowest_here;  // the one with the lowest rank
+  };
+  /// `absent`: ranks of those that are not here, which may be of members that are gone.
+  static Count CountOf(const GenerationRecord& generation, const std::set<int>& absent,
+                       const Departures& departures);
+  /// Nobody else is, whether or not those that are missing live.
+  bool AreMajority(const Count& count) const;
+  /// Enough of them would be here without these.
   bool AreEnough(const GenerationRecord& generation, const std::set<int>& absent,
                  const Departures& departures) const;
   std::optional<std::string> WhyNotBegin() const;

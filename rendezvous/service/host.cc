@@ -20,6 +20,7 @@ class RunningHost final : public Host {
   std::string endpoint() const override { return endpoint_; }
   std::string reason() const override { return reason_; }
   std::vector<std::string> Untold() override { return service_->Untold(); }
+  void Learn(const std::string& job_id, const Assignment& last) override { service_->Learn(job_id, last); }
 
  private:
   const std::unique_ptr<Service> service_;

@@ -38,6 +38,7 @@ class Host {
   virtual std::string reason() const = 0;
   /// See Service.
   virtual std::vector<std::string> Untold() = 0;
+  virtual void Learn(const std::string& job_id, const Assignment& last) = 0;
 };
 
 /// The running service when this node hosts; nullptr when another one does. Errors only when `is_host` is

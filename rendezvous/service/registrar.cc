@@ -189,6 +189,10 @@ void Registrar::OnHeartbeat(ServiceSession& session, const Heartbeat& heartbeat)
   ArmTimer(jobs_.NextDeadlineOf(session.job_id));
 }
 
+void Registrar::Learn(const std::string& job_id, const Assignment& last) {
+  if (jobs_.Learn(job_id, last)) states_.Keep(job_id, last, {});
+}
+
 void Registrar::WriteDown(const std::string& job_id, const Before& before) {
   const auto job = jobs_.jobs().find(job_id);
   if (job == jobs_.jobs().end()) {

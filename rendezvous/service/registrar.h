@@ -83,6 +83,8 @@ class Registrar final : public ServerStream::Owner {
   void FillStatus(wire::StatusReply& reply) const;
   /// Another service asked for the status: it has this job, and may be the one to go to.
   void Hear(const std::string& job_id, PeerService peer);
+  /// See Service.
+  void Learn(const std::string& job_id, const Assignment& last);
   /// It listens at `port`, and has the endpoint for itself: what an earlier service wrote down counts. Before
   /// the loop runs.
   void Begin(int port);

@@ -206,6 +206,9 @@ class GrpcService final : public Service {
     asio::post(loop_, [this, untold] { untold->set_value(registrar_.Untold()); });
     return untold->get_future().get();
   }
+  void Learn(const std::string& job_id, const Assignment& last) override {
+    asio::post(loop_, [this, job_id, last] { registrar_.Learn(job_id, last); });
+  }
 
  private:
   void AwaitQuiet() {

@@ -56,6 +56,8 @@ class Service {
   virtual uint64_t id() const = 0;
   /// Ids of nodes that have not heard how their job ended; after JobMachine::kEndedLinger none.
   virtual std::vector<std::string> Untold() = 0;
+  /// The mtrun that it lives in has heard that this is the job's last generation; see JobTable. Any thread.
+  virtual void Learn(const std::string& job_id, const Assignment& last) = 0;
 };
 
 }  // namespace mtrun::rendezvous

@@ -62,8 +62,8 @@ class JobSimulation {
     uint64_t drift_ppm = 10'000;  // of the nodes' clocks
     Duration lease = std::chrono::seconds(2);
     bool trust_leavers = false;  // stopped workers of a program are gone once their node says that it leaves
-    // A generation that no service knew any more may go on for the rest of its leases.
-    bool excuse_forgotten = true;
+    bool excuse_forgotten = true;  // what no service knew any more may go on for the rest of its leases
+    bool excuse_untold = true;  // two parts of a run that cannot know of each other; always after an eviction
     bool late_first_beat = false;  // an offer may be heard, and answered, before the first beat of a stream
     bool lose_one = false;         // while the last run finishes a node is cut off for good
     bool trace = false;            // costs half of the time
@@ -343,7 +343,7 @@ class JobSimulation {
   void TakeOver(size_t agent);
   static void MoveOn(Agent& agent);
   static void MoveTo(Agent& agent, const std::string& endpoint);
-  static void OnMembership(Agent& agent, const rendezvous::Assignment& generation);
+  void OnMembership(Agent& agent, const rendezvous::Assignment& generation);
 
   // Streams.
   enum class To { kService, kAgent };

@@ -104,8 +104,10 @@ bool JobSimulation::Excused(const Formed& old, const Formed& young) const {
 
 /// Two generations followed the same one, and when the second of them was formed all its members were dead
 /// that knew of the first, and the service that had formed it: another member had been away since then, and
-/// cannot know that it was replaced, or that it is in the first one itself.
+/// cannot know that it was replaced, or that it is in the first one itself. An operator may have said that
+/// the first one's members never come back.
 bool JobSimulation::NobodyCouldTell(const Formed& one, const Formed& other) const {
+  if (!setup_.excuse_untold && !fired_.contains(kEvicted)) return false;
   const auto line = [this](const Formed* formed) {
     std::vector<const Formed*> ancestors;
     for (; formed != nullptr; formed = FindFormed(formed->base)) ancestors.push_back(formed);

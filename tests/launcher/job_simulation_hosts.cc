@@ -167,6 +167,13 @@ void JobSimulation::MoveTo(Agent& agent, const std::string& endpoint) {
 void JobSimulation::OnMembership(Agent& agent, const rendezvous::Assignment& generation) {
   agent.heirs.clear();
   rendezvous::AppendServices(generation, &agent.heirs);
+  // As Hosting does.
+  Service& own = services_[agent.node];
+  if (!setup_.hosted || agent.node != 0 || own.owner != agent.incarnation) return;
+  const std::string& job_id = settings_[agent.job].job_id;
+  if (!own.jobs->Learn(job_id, generation)) return;
+  file_[job_id] = {generation, {}};
+  own.kept[job_id] = {generation.generation, 0};
 }
 
 void JobSimulation::MindHost(size_t index) {

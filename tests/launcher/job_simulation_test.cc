@@ -1,6 +1,7 @@
 // Many short lives of a job with faults (job_simulation.h). MTRUN_SEED replays one of them with its trace, or
 // MTRUN_SCHEDULES from it on; MTRUN_NEW_SEEDS=1 (tools/test --full) draws others than the usual ones, which
-// are the same each time, so that a failure is the fault of a change.
+// are the same each time, so that a failure is the fault of a change. MTRUN_LOST_FILES=1: hosts may lose what
+// they wrote down; MTRUN_NO_EXCUSES=1: what docs/protocol.md does not exclude is a failure too.
 #include "tests/launcher/job_simulation.h"
 
 #include <cstdlib>
@@ -50,6 +51,9 @@ JobSimulation::Setup SetupOf(uint64_t seed, bool trace) {
   // this one goes on (seed 6084).
   const bool lose = std::getenv("MTRUN_LOST_FILES") != nullptr;
   setup.lose_file = setup.hosted && random() % 4 == 0 && lose;
+  // What is not excluded (docs/protocol.md), and where nothing that was written down is left.
+  setup.excuse_untold = setup.services > 1 || setup.majority || setup.lose_file;
+  setup.excuse_forgotten = std::getenv("MTRUN_NO_EXCUSES") == nullptr;
   return setup;
 }
 

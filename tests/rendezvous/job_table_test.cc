@@ -5,65 +5,11 @@
 #include "gtest/gtest.h"
 #include "rendezvous/formation.h"
 #include "rendezvous/job_settings.h"
+#include "tests/rendezvous/job_table_fixture.h"
 #include "tests/rendezvous/job_values.h"
 
 namespace mtrun::rendezvous {
 namespace {
-
-JobSettings TableSettings(const std::string& job_id) {
-  JobSettings settings;
-  settings.job_id = job_id;
-  return settings;
-}
-
-template <typename T>
-const T* Find(const std::vector<JobTable::JobEffect>& effects) {
-  for (const auto& [job_id, effect] : effects) {
-    const auto* send = std::get_if<Send>(&effect);
-    if (send == nullptr) continue;
-    if (const T* event = std::get_if<T>(&send->event)) return event;
-  }
-  return nullptr;
-}
-
-class JobTableTest : public ::testing::Test {
- protected:
-  explicit JobTableTest(const TakeoverQuorum::Role& role = {}, JobTable::Remembered remembered = {},
-                        Duration recovery_window = Duration::zero())
-      : table_({3, TimePoint(), recovery_window, /*host_begins=*/false, 0, role}) {
-    table_.Remember(std::move(remembered));
-  }
-  std::vector<JobTable::JobEffect> Open(const std::string& job, const std::string& node,
-                                        uint64_t incarnation = 0) {
-    StreamOpened opened{TableSettings(job), {}, 0};
-    opened.incarnation = incarnation;
-    return table_.Step(job, Event{node, opened}, now_);
-  }
-  std::vector<JobTable::JobEffect> Say(const std::string& job, const std::string& node, AgentEvent event) {
-    return table_.Step(job, Event{node, AgentSaid{std::move(event), {}}}, now_);
-  }
-  Assignment RunAll(const std::string& job, const std::string& node) {
-    Open(job, node);
-    Offer offer;
-    offer.node_id = offer.host = node;
-    const auto effects = Say(job, node, OfferSent{offer});
-    const Assigned* assigned = Find<Assigned>(effects);
-    EXPECT_NE(assigned, nullptr);
-    return assigned != nullptr ? assigned->assignment() : Assignment{};
-  }
-  /// Until no node is left.
-  void AwaitNobody() {
-    for (int second = 0; second < 60; ++second) {
-      now_ += std::chrono::seconds(1);
-      table_.Tick(now_);
-    }
-    EXPECT_TRUE(table_.jobs().empty());
-  }
-  Generation Run(const std::string& job, const std::string& node) { return RunAll(job, node).generation; }
-
-  TimePoint now_;
-  JobTable table_;
-};
 
 TEST_F(JobTableTest, JobsDoNotMeet) {
   const Generation a = Run("a", "node1"), b = Run("b", "node1");
@@ -238,85 +184,6 @@ TEST_F(JobTableTest, AJobIsRememberedWhileALostNodeMayStillRun) {
   EXPECT_GE(now_ - TimePoint(), JobSettings().fence_timeout);
   table_.Tick(now_);
   EXPECT_TRUE(table_.jobs().empty());
-}
-
-/// At the endpoint of a job, in an mtrun.
-class HostedJobTableTest : public JobTableTest {
- protected:
-  explicit HostedJobTableTest(JobTable::Remembered remembered = {})
-      : JobTableTest({"node1:29400", /*embedded=*/true, /*standby=*/false}, std::move(remembered)) {}
-  /// Another service says how far the job is there.
-  std::vector<JobTable::JobEffect> Hear(const std::string& job, uint64_t generation) {
-    ProbeResult heard;
-    heard.heard = true;
-    PeerService& peer = heard.peers.emplace_back();
-    peer.endpoint = "node2:30001";
-    peer.generation = {generation, 7};
-    peer.authority = true;
-    return table_.Step(job, Event{"", heard}, now_);
-  }
-  const Assigned* Join(const std::string& job, const std::string& node) {
-    Open(job, node);
-    Offer offer;
-    offer.node_id = offer.host = offer.address = node;
-    offer.service_port = 30001;
-    offered_ = Say(job, node, OfferSent{offer});
-    return Find<Assigned>(offered_);
-  }
-  std::vector<JobTable::JobEffect> offered_;
-};
-
-TEST_F(HostedJobTableTest, WhoComesAfterTheJobHasMovedDoesNotBeginAnew) {
-  ASSERT_NE(Join("a", "node1"), nullptr);
-  EXPECT_NE(Find<Redirect>(Hear("a", 5)), nullptr);
-  EXPECT_TRUE(table_.jobs().empty());
-  EXPECT_EQ(Join("a", "node3"), nullptr) << "node1 may run it elsewhere";
-  EXPECT_EQ(table_.jobs().at("a").View(now_).generation.number, 1u);
-  EXPECT_EQ(table_.LastNumber("a"), 5u);
-}
-
-TEST_F(HostedJobTableTest, HowFarAJobIsElsewhereIsKeptForTheOtherServices) {
-  EXPECT_EQ(Find<Redirect>(Hear("a", 5)), nullptr);
-  EXPECT_EQ(table_.LastNumber("a"), 5u);
-  Hear("a", 4);
-  EXPECT_EQ(table_.LastNumber("a"), 5u);
-}
-
-/// It was cut off while others went on from its generation.
-TEST_F(HostedJobTableTest, AServiceWithLowerNumbersIsBehind) {
-  ASSERT_NE(Join("a", "node1"), nullptr);
-  Hear("a", 5);
-  EXPECT_EQ(Join("a", "node3"), nullptr);
-  EXPECT_EQ(Find<Redirect>(Hear("a", 4)), nullptr);
-  EXPECT_EQ(Find<Redirect>(Hear("a", 1)), nullptr) << "nor one with the members that are known here";
-  EXPECT_NE(Find<Redirect>(Hear("a", 5)), nullptr);
-}
-
-class ColdRestartTest : public HostedJobTableTest {
- protected:
-  static constexpr uint64_t kBefore = 77;
-  static Assignment WrittenDown() {
-    Offer offer;
-    offer.node_id = offer.host = offer.address = "node1";
-    offer.service_port = 30001;
-    Assignment generation = MakeAssignment({5, 55}, {offer}, 0, 0);
-    generation.incarnation = kBefore;
-    return generation;
-  }
-  ColdRestartTest() : HostedJobTableTest({{"a", {WrittenDown(), {}}}}) {}
-};
-
-TEST_F(ColdRestartTest, ItIsAnotherRun) {
-  EXPECT_EQ(Join("a", "node2"), nullptr) << "node1 may still run";
-  ProbeResult looked;
-  looked.peers.emplace_back().endpoint = "node1:29400";
-  looked.peers.back().state = PeerService::State::kSelf;
-  looked.dead = {"node1"};
-  const auto effects = table_.Step("a", Event{"", looked}, now_);
-  const Assigned* after = Find<Assigned>(effects);
-  ASSERT_NE(after, nullptr);
-  EXPECT_EQ(after->assignment().generation.number, 6u);
-  EXPECT_NE(after->assignment().incarnation, kBefore) << "the end of the one before is not its end";
 }
 
 /// No member is left, so the services of the list decide, and each only looks now and then.

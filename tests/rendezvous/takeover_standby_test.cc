@@ -137,6 +137,23 @@ TEST(TakeoverQuorum, MembersThatHadLostTheirHostDoNotTakeOverFromIt) {
       << "the host needed the members too";
 }
 
+/// Simulation, seed 8642: the host had the lowest rank, went on without the member that was cut off, and
+/// died.
+TEST(TakeoverQuorum, AMinorityThatHadLostAHostWithAMajorityDoesNotTakeOverFromIt) {
+  JobSettings settings;
+  settings.takeover_majority = true;
+  const TakeoverQuorum quorum(settings, {"node1:29400", /*embedded=*/true, /*standby=*/true});
+  const GenerationRecord generation = WithServicesOfMembers();
+  Departures dead = kNobodyGone;
+  dead.OnDead("node1");
+  dead.OnDead("node2");
+  EXPECT_THAT(WhyNot(quorum, generation, Here({"node3"}), dead), HasSubstr("had lost their host"));
+  EXPECT_EQ(WhyNot(quorum, generation, Leased({"node3"}), dead), "") << "the host had not gone on without it";
+  EXPECT_EQ(WhyNot(quorum, generation, Here({"node1", "node3"})), "") << "most of them, whoever died";
+  dead.OnEvicted("node1");
+  EXPECT_EQ(WhyNot(quorum, generation, Here({"node3"}), dead), "") << "an operator's word";
+}
+
 TEST(TakeoverQuorum, MembersThatHadLostTheirHostGoToTheServiceThatStartsAfreshAtTheEndpoint) {
   const GenerationRecord generation = WithServicesOfMembers();
   const auto successor = [&](const Roster& roster, State state) -> std::string {

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "rendezvous/control_client.h"
 #include "rendezvous/end_watch.h"
+#include "rendezvous/formation.h"
 #include "rendezvous/measure_client.h"
 #include "rendezvous/service/measure_call.h"
 #include "rendezvous/service/state_folder.h"
@@ -149,6 +150,23 @@ TEST(Service, WritesItsJobsDownUnderTheNameOfItsMachine) {
   agent.session().Flush(kTestPatience);
   service->reset();
   EXPECT_TRUE(StateFolder(options.state_folder, "127.0.0.1:0 on login1").Load().contains("job"));
+}
+
+TEST(Service, WritesDownWhatItsMtrunHearsOfTheJobElsewhere) {
+  const support::TemporaryFolder folder;
+  ServiceOptions options;
+  options.listen = options.endpoint = "127.0.0.1:0";
+  options.insecure = options.embedded = true;
+  options.state_folder = folder.File("state");
+  auto service = Service::Start(options);
+  ASSERT_TRUE(service.ok()) << service.status();
+  Offer offer;
+  offer.node_id = offer.host = offer.address = "node2";
+  (*service)->Learn("job", MakeAssignment({6, 66}, {offer}, 0, 0));
+  service->reset();
+  const auto kept = StateFolder(options.state_folder, options.endpoint).Load();
+  ASSERT_TRUE(kept.contains("job"));
+  EXPECT_EQ(kept.at("job").generation.generation, (Generation{6, 66}));
 }
 
 /// A service of one job, whose only node runs.

@@ -1,0 +1,130 @@
+// Jobs of a service that lives in an mtrun, at their endpoint: where they have moved to, and who comes then.
+#include "gtest/gtest.h"
+#include "rendezvous/formation.h"
+#include "rendezvous/job_table.h"
+#include "tests/rendezvous/job_table_fixture.h"
+
+namespace mtrun::rendezvous {
+namespace {
+
+/// At the endpoint of a job, in an mtrun.
+class HostedJobTableTest : public JobTableTest {
+ protected:
+  explicit HostedJobTableTest(JobTable::Remembered remembered = {})
+      : JobTableTest({"node1:29400", /*embedded=*/true, /*standby=*/false}, std::move(remembered)) {}
+  /// Another service says how far the job is there.
+  std::vector<JobTable::JobEffect> Hear(const std::string& job, uint64_t generation) {
+    ProbeResult heard;
+    heard.heard = true;
+    PeerService& peer = heard.peers.emplace_back();
+    peer.endpoint = "node2:30001";
+    peer.generation = {generation, 7};
+    peer.authority = true;
+    return table_.Step(job, Event{"", heard}, now_);
+  }
+  const Assigned* Join(const std::string& job, const std::string& node) {
+    Open(job, node);
+    Offer offer;
+    offer.node_id = offer.host = offer.address = node;
+    offer.service_port = 30001;
+    offered_ = Say(job, node, OfferSent{offer});
+    return Find<Assigned>(offered_);
+  }
+  std::vector<JobTable::JobEffect> offered_;
+};
+
+TEST_F(HostedJobTableTest, WhoComesAfterTheJobHasMovedDoesNotBeginAnew) {
+  ASSERT_NE(Join("a", "node1"), nullptr);
+  EXPECT_NE(Find<Redirect>(Hear("a", 5)), nullptr);
+  EXPECT_TRUE(table_.jobs().empty());
+  EXPECT_EQ(Join("a", "node3"), nullptr) << "node1 may run it elsewhere";
+  EXPECT_EQ(table_.jobs().at("a").View(now_).generation.number, 1u);
+  EXPECT_EQ(table_.LastNumber("a"), 5u);
+}
+
+TEST_F(HostedJobTableTest, HowFarAJobIsElsewhereIsKeptForTheOtherServices) {
+  EXPECT_EQ(Find<Redirect>(Hear("a", 5)), nullptr);
+  EXPECT_EQ(table_.LastNumber("a"), 5u);
+  Hear("a", 4);
+  EXPECT_EQ(table_.LastNumber("a"), 5u);
+}
+
+/// It was cut off while others went on from its generation.
+TEST_F(HostedJobTableTest, AServiceWithLowerNumbersIsBehind) {
+  ASSERT_NE(Join("a", "node1"), nullptr);
+  Hear("a", 5);
+  EXPECT_EQ(Join("a", "node3"), nullptr);
+  EXPECT_EQ(Find<Redirect>(Hear("a", 4)), nullptr);
+  EXPECT_EQ(Find<Redirect>(Hear("a", 1)), nullptr) << "nor one with the members that are known here";
+  EXPECT_NE(Find<Redirect>(Hear("a", 5)), nullptr);
+}
+
+class ColdRestartTest : public HostedJobTableTest {
+ protected:
+  static constexpr uint64_t kBefore = 77;
+  static Assignment WrittenDown() {
+    Offer offer;
+    offer.node_id = offer.host = offer.address = "node1";
+    offer.service_port = 30001;
+    Assignment generation = MakeAssignment({5, 55}, {offer}, 0, 0);
+    generation.incarnation = kBefore;
+    return generation;
+  }
+  ColdRestartTest() : HostedJobTableTest({{"a", {WrittenDown(), {}}}}) {}
+};
+
+TEST_F(ColdRestartTest, ItIsAnotherRun) {
+  EXPECT_EQ(Join("a", "node2"), nullptr) << "node1 may still run";
+  ProbeResult looked;
+  looked.peers.emplace_back().endpoint = "node1:29400";
+  looked.peers.back().state = PeerService::State::kSelf;
+  looked.dead = {"node1"};
+  const auto effects = table_.Step("a", Event{"", looked}, now_);
+  const Assigned* after = Find<Assigned>(effects);
+  ASSERT_NE(after, nullptr);
+  EXPECT_EQ(after->assignment().generation.number, 6u);
+  EXPECT_NE(after->assignment().incarnation, kBefore) << "the end of the one before is not its end";
+}
+
+Assignment OfNode(const std::string& node, uint64_t number, uint64_t incarnation) {
+  Offer offer;
+  offer.node_id = offer.host = offer.address = node;
+  offer.service_port = 30001;
+  Assignment generation = MakeAssignment({number, 10 * number}, {offer}, 0, 0);
+  generation.incarnation = incarnation;
+  return generation;
+}
+
+/// Simulation, seed 10889: all that this service remembered was dead, and the job went on elsewhere.
+TEST_F(HostedJobTableTest, WhatItsMtrunHearsElsewhereIsWhatAFirstNodeMustWaitFor) {
+  ASSERT_NE(Join("a", "node1"), nullptr);
+  const uint64_t run = table_.jobs().at("a").incarnation();
+  EXPECT_FALSE(table_.Learn("a", OfNode("node2", 2, run))) << "the job is here";
+  Hear("a", 5);
+  ASSERT_TRUE(table_.jobs().empty());
+  EXPECT_TRUE(table_.Learn("a", OfNode("node2", 6, run)));
+  EXPECT_FALSE(table_.Learn("a", OfNode("node2", 6, run))) << "the same again";
+  EXPECT_FALSE(table_.Learn("a", OfNode("node3", 5, run))) << "an older one";
+  EXPECT_EQ(Join("a", "node4"), nullptr);
+  EXPECT_EQ(table_.jobs().at("a").View(now_).generation.number, 6u);
+  ProbeResult looked;
+  looked.peers.emplace_back().endpoint = "node1:29400";
+  looked.peers.back().state = PeerService::State::kSelf;
+  looked.dead = {"node1"};
+  EXPECT_EQ(Find<Assigned>(table_.Step("a", Event{"", looked}, now_)), nullptr) << "node2 may run it";
+  looked.dead = {"node2"};
+  const auto effects = table_.Step("a", Event{"", looked}, now_);
+  const Assigned* after = Find<Assigned>(effects);
+  ASSERT_NE(after, nullptr);
+  EXPECT_EQ(after->assignment().generation.number, 7u);
+}
+
+TEST_F(HostedJobTableTest, WhatItsMtrunHearsOfAnotherRunTakesTheOldOnesPlace) {
+  EXPECT_TRUE(table_.Learn("a", OfNode("node2", 6, 71)));
+  EXPECT_TRUE(table_.Learn("a", OfNode("node3", 2, 72)));
+  EXPECT_EQ(Join("a", "node4"), nullptr);
+  EXPECT_EQ(table_.jobs().at("a").View(now_).generation.number, 2u);
+}
+
+}  // namespace
+}  // namespace mtrun::rendezvous
