@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rendezvous/control_client.h"
@@ -300,20 +301,26 @@ TEST_F(RegistrarTest, AnOperatorEvictsANodeThatIsNotConnected) {
 
 // A member that was told a moment before may have brought its job here.
 TEST_F(RegistrarTest, TheAgentThatAServiceLivesInHearsOfAnEvictionFromAJobThatIsHere) {
-  std::vector<std::string> told;  // by the service's thread, each time before Evict returns
+  Mutex mu;  // of the service's thread, which says it before Evict returns
+  std::vector<std::string> heard;
+  const auto told = [&] {
+    const MutexLock lock(mu);
+    return heard;
+  };
   Start(std::chrono::seconds(10), 100, [&](const std::string&, const std::string& node) {
-    told.push_back(node);
+    const MutexLock lock(mu);
+    heard.push_back(node);
     return absl::FailedPreconditionError("it may as well be another host that this agent waits for");
   });
   RunGeneration();
   EXPECT_FALSE(Evict("node1").ok());
-  EXPECT_THAT(told, IsEmpty()) << "node1 is connected";
+  EXPECT_THAT(told(), IsEmpty()) << "node1 is connected";
   context_.TryCancel();
   const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
   absl::StatusOr<std::string> evicted = Evict("node1");
   while (!evicted.ok() && MonotonicNow() < give_up) evicted = Evict("node1");
   ASSERT_TRUE(evicted.ok()) << evicted.status();
-  EXPECT_THAT(told, ElementsAre("node1"));
+  EXPECT_THAT(told(), ElementsAre("node1"));
 }
 
 TEST_F(RegistrarTest, BetweenAnAgentsHelloAndItsGenerationAnEvictionIsForTheAgentThatTheServiceLivesIn) {
