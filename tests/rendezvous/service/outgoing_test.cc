@@ -9,7 +9,7 @@
 namespace mtrun::rendezvous {
 namespace {
 
-JobEnded EndOf(const std::string& reason) { return JobEnded{FailedOutcome(reason)}; }
+JobEnded FailedWith(const std::string& reason) { return JobEnded{FailedOutcome(reason)}; }
 
 ServiceEvent Decoded(const EncodedEvent& encoded) {
   wire::ServiceEvent event;
@@ -22,9 +22,10 @@ ServiceEvent Decoded(const EncodedEvent& encoded) {
 TEST(EventEncoder, AllThatAreToldTheSameShareItsBytes) {
   const std::string message(60000, 'x');
   EventEncoder encoder;
-  const EncodedEvent first = encoder.Encode(EndOf(message)), second = encoder.Encode(EndOf(message));
+  const EncodedEvent first = encoder.Encode(FailedWith(message)),
+                     second = encoder.Encode(FailedWith(message));
   EXPECT_TRUE(first.begin() == second.begin());
-  EXPECT_EQ(Decoded(second), ServiceEvent(EndOf(message)));
+  EXPECT_EQ(Decoded(second), ServiceEvent(FailedWith(message)));
   const GenerationDissolved over{Generation{3, 1}, message, 2, 1, false};
   const EncodedEvent third = encoder.Encode(over), fourth = encoder.Encode(over);
   EXPECT_TRUE(third.begin() == fourth.begin());
@@ -33,11 +34,11 @@ TEST(EventEncoder, AllThatAreToldTheSameShareItsBytes) {
 TEST(EventEncoder, OthersAreToldWhatConcernsThem) {
   EventEncoder encoder;
   const std::string message(60000, 'x');
-  encoder.Encode(EndOf(message));
-  EXPECT_EQ(Decoded(encoder.Encode(EndOf("other"))), ServiceEvent(EndOf("other")));
+  encoder.Encode(FailedWith(message));
+  EXPECT_EQ(Decoded(encoder.Encode(FailedWith("other"))), ServiceEvent(FailedWith("other")));
   const StoreReply reply{Generation{3, 1}, 8, {{"a", message}}, ""};
   EXPECT_EQ(Decoded(encoder.Encode(reply)), ServiceEvent(reply));
-  EXPECT_EQ(Decoded(encoder.Encode(EndOf("other"))), ServiceEvent(EndOf("other")));
+  EXPECT_EQ(Decoded(encoder.Encode(FailedWith("other"))), ServiceEvent(FailedWith("other")));
 }
 
 }  // namespace
