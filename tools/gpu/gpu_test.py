@@ -301,9 +301,19 @@ esac
 
     def commit_rule_row(self, said, after):
         """Of a job that has said so, and whose second step's loss was 1.5 in the end, while that of a worker alone is `after`."""
-        mtrun = f"#!/bin/sh\necho '{said}'\nexec tail -f /dev/null\n"
-        with tempfile.TemporaryDirectory() as folder, a_day(folder, mtrun) as made, \
-                mock.patch.object(day, "stop_workers", lambda *_: (100, 10)), \
+        def stop_workers(*_):
+            while not os.path.exists(has_said):
+                time.sleep(0.01)
+            return 100, 10
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as beside:
+            has_said = os.path.join(beside, "has_said")
+            mtrun = f"#!/bin/sh\necho '{said}'\n: >'{has_said}'\nexec tail -f /dev/null\n"
+            return self.commit_rule_row_of(mtrun, stop_workers, folder, after)
+
+    @staticmethod
+    def commit_rule_row_of(mtrun, stop_workers, folder, after):
+        with a_day(folder, mtrun) as made, \
+                mock.patch.object(day, "stop_workers", stop_workers), \
                 mock.patch.object(made, "verify", lambda _: "exact"), \
                 mock.patch.object(made, "trainer", lambda name, run, *_: write_metrics(
                     made, run, ['{"step": 1, "loss": 2}', f'{{"step": 2, "loss": {after}}}'])):
