@@ -32,6 +32,11 @@ TEST(RefusedSums, TheSameOnesAndThoseOfAnotherStepAreNot) {
   RefusedSums sums;
   sums.Refuse(7, 3.0000001);
   EXPECT_EQ(sums.Settle(7, 3), "");
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  sums.Refuse(7, kInfinite);
+  EXPECT_EQ(sums.Settle(7, std::numeric_limits<double>::quiet_NaN()), "") << "half precision overflows again";
+  sums.Refuse(7, 3);
+  EXPECT_NE(sums.Settle(7, kInfinite), "");
   sums.Refuse(7, 1e6);
   EXPECT_EQ(sums.Settle(8, 3), "") << "the others had committed it, and this one received it";
 }
