@@ -1,6 +1,5 @@
 #include "tests/support/faulty_link.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -11,6 +10,7 @@
 
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "tests/support/tcp_client.h"
 
 namespace mtrun::support {
 namespace {
@@ -19,14 +19,6 @@ namespace {
 constexpr std::chrono::milliseconds kTick(5);
 constexpr size_t kPiece = 2048;
 constexpr std::chrono::milliseconds kMoment(50);
-
-sockaddr_in AddressOf(const std::string& host, int port) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  MT_CHECK(inet_pton(AF_INET, host.c_str(), &address.sin_addr) == 1) << host;
-  return address;
-}
 
 UniqueFd Connect(int port) {
   UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -45,16 +37,6 @@ void Reset(UniqueFd& fd) {
 bool HasGone(int fd) {
   pollfd look = {fd, POLLRDHUP, 0};
   return poll(&look, 1, 0) == 1;
-}
-
-bool SendAll(int fd, const char* bytes, size_t size) {
-  while (size > 0) {
-    const ssize_t sent = send(fd, bytes, size, MSG_NOSIGNAL);
-    if (sent < 0) return false;
-    bytes += sent;
-    size -= static_cast<size_t>(sent);
-  }
-  return true;
 }
 
 }  // namespace
@@ -129,7 +111,7 @@ bool FaultyLink::CarryUp(const Connection& connection) {
   std::array<char, 16 << 10> bytes;
   const ssize_t size = recv(connection.client.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (size < 0) return errno == EAGAIN;
-  return size > 0 && SendAll(connection.server.get(), bytes.data(), static_cast<size_t>(size));
+  return size > 0 && SendAll(connection.server.get(), {bytes.data(), static_cast<size_t>(size)});
 }
 
 bool FaultyLink::CarryDown(Connection& connection) {
@@ -143,7 +125,7 @@ bool FaultyLink::CarryDown(Connection& connection) {
   }
   connection.carried = Clock::now();
   carried_ += size;
-  return SendAll(connection.client.get(), bytes.data(), static_cast<size_t>(size));
+  return SendAll(connection.client.get(), {bytes.data(), static_cast<size_t>(size)});
 }
 
 }  // namespace mtrun::support

@@ -10,9 +10,8 @@
 #include "base/status_macros.h"
 
 namespace mtrun::support {
-namespace {
 
-sockaddr_in Address(const std::string& host, int port) {
+sockaddr_in AddressOf(const std::string& host, int port) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
@@ -20,7 +19,14 @@ sockaddr_in Address(const std::string& host, int port) {
   return address;
 }
 
-}  // namespace
+bool SendAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(sent));
+  }
+  return true;
+}
 
 TcpClient::TcpClient() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   MT_CHECK(socket_.valid()) << errno;
@@ -29,18 +35,9 @@ TcpClient::TcpClient() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0
 TcpClient::TcpClient(int port, const std::string& from) : TcpClient() { Connect(port, from); }
 
 void TcpClient::Connect(int port, const std::string& from) const {
-  const sockaddr_in here = Address(from, 0), there = Address("127.0.0.1", port);
+  const sockaddr_in here = AddressOf(from, 0), there = AddressOf("127.0.0.1", port);
   MT_CHECK(bind(fd(), reinterpret_cast<const sockaddr*>(&here), sizeof here) == 0) << from << errno;
   MT_CHECK(connect(fd(), reinterpret_cast<const sockaddr*>(&there), sizeof there) == 0) << port << errno;
-}
-
-bool TcpClient::Send(std::string_view bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t sent = send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent < 0) return false;
-    bytes.remove_prefix(static_cast<size_t>(sent));
-  }
-  return true;
 }
 
 void TcpClient::EndSending() const { shutdown(fd(), SHUT_WR); }

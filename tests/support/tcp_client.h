@@ -1,6 +1,8 @@
 // A client of a port of this machine that says what it likes and reads until the other end closes.
 #pragma once
 
+#include <netinet/in.h>
+
 #include <string>
 #include <string_view>
 
@@ -8,6 +10,11 @@
 #include "tests/support/program.h"
 
 namespace mtrun::support {
+
+/// `host` in numbers; ends the process for anything else.
+sockaddr_in AddressOf(const std::string& host, int port);
+/// False when the other end of the socket no longer takes it.
+bool SendAll(int fd, std::string_view bytes);
 
 /// Not thread-safe.
 class TcpClient {
@@ -20,8 +27,8 @@ class TcpClient {
   void Connect(int port, const std::string& from = "127.0.0.1") const;
 
   int fd() const { return socket_.get(); }
-  /// False when the other end no longer takes it.
-  bool Send(std::string_view bytes) const;
+  /// See SendAll.
+  bool Send(std::string_view bytes) const { return SendAll(fd(), bytes); }
   /// No more will be sent.
   void EndSending() const;
   /// All that comes until the other end closes or resets the connection; ends the process when it has not
