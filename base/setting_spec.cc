@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -26,9 +28,13 @@ std::string FlagOf(const SettingSpec& spec) { return absl::StrCat("--", spec.nam
 
 std::string Allowed(const SettingSpec& spec) {
   using Kind = SettingSpec::Kind;
-  if (spec.kind == Kind::kBool)
-    return absl::StrCat("true", spec.choices.empty() ? " or " : ", ",
-                        spec.choices.empty() ? "false" : "false or ", absl::StrJoin(spec.choices, " or "));
+  if (spec.kind == Kind::kBool) {
+    std::vector<std::string> values = {"true", "false"};
+    values.insert(values.end(), spec.choices.begin(), spec.choices.end());
+    const std::string last = values.back();
+    values.pop_back();
+    return absl::StrCat(absl::StrJoin(values, ", "), " or ", last);
+  }
   if (!spec.choices.empty()) return absl::StrCat("one of ", absl::StrJoin(spec.choices, ", "));
   if (spec.kind == Kind::kString) return "text";
   std::string text = spec.kind == Kind::kInt ? "a whole number" : "a number";

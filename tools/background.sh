@@ -21,11 +21,13 @@ begin() {  # begin NAME now|ahead COMMAND ...; ahead: with what others leave of 
 
 has_begun() { [ -n "${begun[$1]:-}" ]; }
 
-# Bash forgets, now and then, with which status a child has ended long ago: the file does not.
+# Bash forgets, now and then, with which status a child has ended long ago, and says so: the file does not.
 finish() {  # finish NAME: waits for it; its status, 1 where it was killed
   local group="${begun[$1]}" file="$begun_dir/$1.ended" status=1
-  wait "$group" 2>/dev/null
-  until [ -e "$file" ] || ! kill -0 "$group" 2>/dev/null; do sleep 0.1; done
+  {
+    wait "$group"
+    until [ -e "$file" ] || ! kill -0 "$group"; do sleep 0.1; done
+  } 2>/dev/null
   unset "begun[$1]"
   [ ! -e "$file" ] || read -r status <"$file"
   return "$status"

@@ -44,8 +44,11 @@ absl::StatusOr<CachedSet> CachedSet::Remembered(const std::string& cache, const 
 }
 
 absl::Status CachedSet::Remember(const std::string& cache, const std::string& url) const {
+  const std::string path = SourceFile(cache, url), line = digest_ + "\n";
+  // What is known needs no room: a full disk holds up nobody whose set is here.
+  if (const auto known = ReadFile(path); known.ok() && *known == line) return absl::OkStatus();
   MT_RETURN_IF_ERROR(MakeFolders(absl::StrCat(cache, "/sources")));
-  return WriteFileAtomically(SourceFile(cache, url), digest_ + "\n");
+  return WriteFileAtomically(path, line);
 }
 
 const ShardEntry* CachedSet::Find(const std::string& file) const {

@@ -46,6 +46,13 @@ struct Client {
 
 using Job = FetchJob;
 
+/// Of what could not be written down here.
+std::string NotWritten(const absl::Status& why) {
+  return absl::StrCat(why.message(), absl::IsResourceExhausted(why)
+                                         ? "; nothing is lost, it goes on once there is room"
+                                         : "; it is tried again");
+}
+
 class Fetcher {
  public:
   Fetcher(const FetcherOptions& options, FetcherDoor door)
@@ -153,7 +160,7 @@ class Fetcher {
       if (Comes(id)) return plan_.Pause(id, now + kFullPause);
       const absl::Status begun = BeginPart(job);
       if (!begun.ok()) {
-        SetTrouble(job.source, std::string(begun.message()));
+        SetTrouble(job.source, NotWritten(begun));
         return plan_.Pause(id, now + kFullPause);
       }
       if (job.part->size() == sets_.at(id.set).Find(id.file)->bytes) return OnWhole(job);
@@ -273,11 +280,10 @@ class Fetcher {
   void OnNotWritten(const Job& job) {
     const bool full = absl::IsResourceExhausted(job.refused);
     // What nobody waits for any more pushes nothing out: not what has come of the next file either.
-    const absl::Status room = full && plan_.IsWanted(job.id)
-                                  ? Room(job, sets_.at(job.id.set).Find(job.id.file)->bytes, /*full=*/true)
-                                  : job.refused;
-    const char* then = full ? "; nothing is lost, it goes on once there is room" : "; it is tried again";
-    SetTrouble(job.source, room.ok() ? "" : absl::StrCat(job.refused.message(), then));
+    const int64_t need =
+        job.part ? sets_.at(job.id.set).Find(job.id.file)->bytes : static_cast<int64_t>(job.text.size());
+    const absl::Status room = full && plan_.IsWanted(job.id) ? Room(job, need, /*full=*/true) : job.refused;
+    SetTrouble(job.source, room.ok() ? "" : NotWritten(job.refused));
     plan_.Pause(job.id, MonotonicNow() + (room.ok() ? Duration::zero() : kFullPause));
   }
 
@@ -319,12 +325,9 @@ class Fetcher {
     absl::StatusOr<CachedSet> set = CachedSet::Make(options_.cache, job.text);
     if (absl::IsInvalidArgument(set.status()) || absl::IsDataLoss(set.status()))
       return Fail(job, absl::StrCat(url, "/", kIndexFile, ": ", set.status().message()));
-    absl::Status kept = set.status();
-    if (kept.ok()) kept = set->Remember(options_.cache, url);
-    if (!kept.ok()) {  // the disk
-      SetTrouble(job.source, std::string(kept.message()));
-      return plan_.Pause(job.id, MonotonicNow() + kFullPause);
-    }
+    job.refused = set.status();
+    if (job.refused.ok()) job.refused = set->Remember(options_.cache, url);
+    if (!job.refused.ok()) return OnNotWritten(job);
     log::Info(url, " is the set ", set->digest().substr(0, 12));
     sources_.at(job.source).digest = set->digest();
     plan_.Done(job.id);

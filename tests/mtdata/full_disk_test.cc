@@ -39,10 +39,30 @@ TEST_F(FullDisk, BeforeAnythingHasComeIsWaitedFor) {
   disk_->Fill();
   const auto fetch = Fetch();
   const auto said = fetch->WaitForLine("waiting: ");
-  EXPECT_THAT(said.value_or(fetch->Text()), HasSubstr("No space left on device"));
+  EXPECT_THAT(said.value_or(fetch->Text()),
+              AllOf(HasSubstr("No space left on device"),
+                    HasSubstr("nothing is lost, it goes on once there is room")));
   ExpectNothingByHalf();
   disk_->Free();
   ExpectCopy(*fetch);
+}
+
+TEST_F(FullDisk, WhoseSetIsThereAlreadyIsNotWaitedFor) {
+  const auto server = Serve();
+  ExpectCopy(*Fetch());
+  disk_->Fill();
+  ExpectCopy(*Fetch());
+}
+
+/// The index of another set finds its room as a shard does.
+TEST_F(FullDisk, BeforeAnotherIndexWhatNobodyUsesGoesFirst) {
+  const auto server = Serve();
+  ExpectCopy(*Fetch());
+  trainers::testing::WritePackedSet(folder_.File("root"), "other", {.train = 300, .test = 50},
+                                    trainers::testing::VariedPixel);
+  disk_->Fill();
+  const auto fetch = Fetch("other");
+  ASSERT_EQ(fetch->Wait(), 0) << fetch->Text();
 }
 
 TEST_F(FullDisk, InTheMiddleOfAShardIsContinuedThere) {

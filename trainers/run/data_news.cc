@@ -1,5 +1,9 @@
 #include "trainers/run/data_news.h"
 
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
 
 namespace mtrun::trainers {
@@ -9,23 +13,41 @@ namespace {
 constexpr Duration kWorthSaying = std::chrono::seconds(2);
 constexpr Duration kSayAgain = std::chrono::minutes(1);
 
+/// Troubles that differ by numbers alone (a shard's, a try's, milliseconds) are of one kind.
+std::string KindOf(std::string trouble) {
+  trouble.erase(std::remove_if(trouble.begin(), trouble.end(), absl::ascii_isdigit), trouble.end());
+  return trouble;
+}
+
 }  // namespace
 
 absl::Status DataNews::operator()(const datasets::SetClient::Wait& wait) {
-  const TimePoint now = MonotonicNow();
-  const bool troubled = !wait.trouble.empty();
-  const bool due = troubled ? !troubled_at_ || now - *troubled_at_ >= kSayAgain
-                            : wait.waited > kWorthSaying && (!told_ || wait.waited - said_ >= kSayAgain);
-  if (!due) return absl::OkStatus();
-  if (troubled) {
-    log::Warning("the run waits for its data, nothing is lost: ", wait.trouble);
-    troubled_at_ = now;
+  const std::string line = Line(wait, MonotonicNow());
+  if (line.empty()) return absl::OkStatus();
+  if (wait.trouble.empty()) {
+    log::Info(line);
   } else {
-    log::Info("waiting for data from ", url_, ": ", wait.files, " of ", wait.of, " shards here");
+    log::Warning(line);
   }
+  return absl::OkStatus();
+}
+
+std::string DataNews::Line(const datasets::SetClient::Wait& wait, TimePoint now) {
+  const bool troubled = !wait.trouble.empty();
+  const bool due = troubled ? IsNew(wait.trouble, now)
+                            : wait.waited > kWorthSaying && (!told_ || wait.waited - said_ >= kSayAgain);
+  if (!due) return "";
   told_ = true;
   said_ = wait.waited;
-  return absl::OkStatus();
+  if (troubled) return absl::StrCat("the run waits for its data, nothing is lost: ", wait.trouble);
+  return absl::StrCat("waiting for data from ", url_, ": ", wait.files, " of ", wait.of, " shards here");
+}
+
+bool DataNews::IsNew(const std::string& trouble, TimePoint now) {
+  for (auto told = troubles_.begin(); told != troubles_.end();) {
+    told = now - told->second >= kSayAgain ? troubles_.erase(told) : std::next(told);
+  }
+  return troubles_.emplace(KindOf(trouble), now).second;
 }
 
 void DataNews::Over(Duration waited) {

@@ -2,7 +2,7 @@
 // and neither again within a minute, for each of many files may have a trouble of its own. Not thread-safe.
 #pragma once
 
-#include <optional>
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -20,10 +20,15 @@ class DataNews {
   /// The wait is over; the next one is another.
   void Over(Duration waited);
 
+  /// The line that is to be said of `wait` at `now`, and counts as said; empty: none.
+  std::string Line(const datasets::SetClient::Wait& wait, TimePoint now);
+
  private:
+  bool IsNew(const std::string& trouble, TimePoint now);
+
   const std::string url_;
-  std::optional<TimePoint> troubled_at_;  // a trouble was said last
-  bool told_ = false;                     // of this wait
+  std::map<std::string, TimePoint> troubles_;  // the last minute's, by kind: when one of it was said
+  bool told_ = false;                          // of this wait
   Duration said_{};
 };
 

@@ -1,7 +1,10 @@
 #include "datasets/remote/cached_set.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 
+#include "base/sha256.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/datasets/files.h"
@@ -30,6 +33,27 @@ TEST(CachedSetTest, IsMadeFromItsIndexAndRemembered) {
   ASSERT_TRUE(set->Remember(cache.path(), "u").ok());
   EXPECT_EQ(CachedSet::Remembered(cache.path(), "u")->digest(), set->digest());
   EXPECT_FALSE(CachedSet::Make(cache.path(), "{}").ok());
+}
+
+TEST(CachedSetTest, WhatIsKnownIsNotWrittenAgain) {
+  const test::TempFolder cache;
+  const auto set = CachedSet::Make(cache.path(), EncodeIndex(SmallIndex()));
+  ASSERT_TRUE(set.ok()) << set.status();
+  ASSERT_TRUE(set->Remember(cache.path(), "u").ok());
+  const auto written = [&] {
+    struct stat info {};
+    EXPECT_EQ(stat((cache / ("sources/" + Sha256Hex("u"))).c_str(), &info), 0);
+    return info.st_ino;
+  };
+  const ino_t first = written();
+  ASSERT_TRUE(set->Remember(cache.path(), "u").ok());
+  EXPECT_EQ(written(), first) << "a full disk would refuse it";
+  Index other = SmallIndex();
+  other.classes = {"b"};
+  const auto next = CachedSet::Make(cache.path(), EncodeIndex(other));
+  ASSERT_TRUE(next.ok()) << next.status();
+  ASSERT_TRUE(next->Remember(cache.path(), "u").ok());
+  EXPECT_EQ(CachedSet::Remembered(cache.path(), "u")->digest(), next->digest());
 }
 
 /// A shard's name in a cache.

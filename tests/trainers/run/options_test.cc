@@ -57,7 +57,7 @@ TEST_F(OptionsTest, TheOrderIsAFlagOrAName) {
 
 TEST_F(OptionsTest, AnOrderThatThereIsNotIsNoLostFile) {
   EXPECT_THAT(ErrorOf({"--data", "d", "--shuffle", "fixed_stream"}),
-              HasSubstr("--shuffle: \"fixed_stream\" is not allowed; it takes true, false or streams or "
+              HasSubstr("--shuffle: \"fixed_stream\" is not allowed; it takes true, false, streams or "
                         "fixed_streams"));
   EXPECT_THAT(ErrorOf({"--data", "d", "picture.png"}), HasSubstr("\"picture.png\" is not a flag"));
 }
