@@ -2,6 +2,7 @@
 # begun_dir, calls end_all when it exits, and exits on the signals that are to end it.
 declare -A begun=()  # process groups
 last_begun=""        # the newest of them
+begun_by=$BASHPID    # the shell whose they are
 
 begin() {  # begin NAME now|ahead COMMAND ...; ahead: with what others leave of the processors
   local name="$1" when="$2"
@@ -33,7 +34,10 @@ finish() {  # finish NAME: waits for it; its status, 1 where it was killed
   return "$status"
 }
 
+# A child that the caller has just forked, and that is killed before it has put its traps off, runs the caller's: what it did not
+# begin is not its to end.
 end_all() {
+  [ "$BASHPID" = "$begun_by" ] || return 0
   local name
   for name in "${!begun[@]}"; do
     # The number of one that has ended may be another's by now.
