@@ -13,6 +13,9 @@ std::optional<std::string> PropertyChecker::Observe(const Event& event, const st
                                                     const JobMachine& machine, TimePoint now) {
   now_ = now;
   BeforeEffects(event);
+  const bool answered =
+      std::holds_alternative<StreamOpened>(event.what) || std::holds_alternative<Heartbeat>(event.what);
+  if (answered && present_.contains(event.node_id)) answered_at_[event.node_id] = now;
   for (const Effect& effect : effects) std::visit([&](const auto& e) { On(e); }, effect);
   AfterEffects(machine, now);
   if (std::holds_alternative<Heartbeat>(event.what)) OnHeartbeat(event.node_id, machine);
@@ -189,7 +192,7 @@ void PropertyChecker::CheckOver() {
     const std::string& id = member.node_id;
     if (left_.contains(id) || dead_.contains(id) || out_.contains(id)) return;
     const auto heard = heard_.find(id);
-    const TimePoint since = heard == heard_.end() ? began_ : std::max(began_, heard->second);
+    const TimePoint since = heard == heard_.end() ? began_ : heard->second;
     if (settings_.fence_timeout > Duration::zero() && now_ - since > settings_.fence_timeout) return;
   }
   Broken(absl::StrCat("a generation forms while ", channel::ToText(last_->generation), " may run"));
@@ -198,6 +201,13 @@ void PropertyChecker::CheckOver() {
 void PropertyChecker::BeginLast(const Assignment& last, TimePoint heard) {
   last_ = last;
   began_ = heard;
+  // A generation's first lease counts from when the node was answered last, whenever it forms
+  // (AgentEnd::FirstLease).
+  heard_.clear();
+  for (const Member& member : last.members) {
+    const auto answered = answered_at_.find(member.node_id);
+    if (heard > TimePoint() && answered != answered_at_.end()) heard_.insert(*answered);
+  }
   left_.clear();
   dead_.clear();
   out_.clear();

@@ -68,8 +68,9 @@ class PropertyChecker {
   std::set<std::string> dead_;      // nodes whose agents were found gone since it began
   std::set<std::string>
       out_;  // nodes that offered again, or of which a worker failed or broke, since it began
-  std::set<std::string> answered_;          // nodes that once answered at their presence ports
-  std::map<std::string, TimePoint> heard_;  // when its lease was renewed last
+  std::set<std::string> answered_;                // nodes that once answered at their presence ports
+  std::map<std::string, TimePoint> heard_;        // when its lease was renewed last
+  std::map<std::string, TimePoint> answered_at_;  // of its last Hello or heartbeat
   TimePoint now_, began_;
   Generation formed_;                                     // here, the last one
   std::map<Generation, std::set<std::string>> finished_;  // members that said that their workers have
