@@ -2,7 +2,6 @@
 # begun_dir, calls end_all when it exits, and exits on the signals that are to end it.
 declare -A begun=()  # process groups
 last_begun=""        # the newest of them
-begun_by=$BASHPID    # the shell whose they are
 
 begin() {  # begin NAME now|ahead COMMAND ...; ahead: with what others leave of the processors
   local name="$1" when="$2"
@@ -22,22 +21,17 @@ begin() {  # begin NAME now|ahead COMMAND ...; ahead: with what others leave of 
 
 has_begun() { [ -n "${begun[$1]:-}" ]; }
 
-# Bash forgets, now and then, with which status a child has ended long ago, and says so: the file does not.
+# Bash forgets, now and then, with which status a child has ended long ago: the file does not.
 finish() {  # finish NAME: waits for it; its status, 1 where it was killed
   local group="${begun[$1]}" file="$begun_dir/$1.ended" status=1
-  {
-    wait "$group"
-    until [ -e "$file" ] || ! kill -0 "$group"; do sleep 0.1; done
-  } 2>/dev/null
+  wait "$group" 2>/dev/null
+  until [ -e "$file" ] || ! kill -0 "$group" 2>/dev/null; do sleep 0.1; done
   unset "begun[$1]"
   [ ! -e "$file" ] || read -r status <"$file"
   return "$status"
 }
 
-# A child that the caller has just forked, and that is killed before it has put its traps off, runs the caller's: what it did not
-# begin is not its to end.
 end_all() {
-  [ "$BASHPID" = "$begun_by" ] || return 0
   local name
   for name in "${!begun[@]}"; do
     # The number of one that has ended may be another's by now.

@@ -43,6 +43,14 @@ class BackgroundTest(unittest.TestCase):
             finish first; echo $?
             has_begun first || echo none"""), ["4", "0", "3", "none"])
 
+    def test_what_shows_the_progress_of_a_build_that_had_ended_ends_nothing(self):
+        """It is killed right behind its fork, while it may have the script's traps."""
+        self.assertEqual(self.said(f"""
+            cd {os.path.dirname(SCRIPT)}/.. && source tools/common.sh
+            begin it now sleep 60
+            for round in {{1..300}}; do watched /dev/null true; done
+            pgrep -g "${{begun[it]}}" -x sleep >/dev/null && echo lives"""), ["lives"])
+
     def test_a_function_that_exits_ends_itself_alone(self):
         self.assertEqual(self.said("""
             fails() { exit 5; }

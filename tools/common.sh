@@ -42,7 +42,8 @@ watched() {
   show_progress "$1" &
   local watcher=$! status=0
   "${@:2}" || status=$?
-  kill -KILL "$watcher" 2>/dev/null  # TERM, right behind the fork, would run the traps of this shell
+  # TERM, right behind the fork, would run the traps of this shell, be lost, or end the process group that was begun last.
+  kill -KILL "$watcher" 2>/dev/null
   wait "$watcher" 2>/dev/null || true
   if [ -t 1 ]; then printf '\r\033[K'; fi
   return $status
