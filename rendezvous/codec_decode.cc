@@ -37,8 +37,10 @@ absl::StatusOr<Assigned> DecodeAssigned(const std::string& bytes) {
   return Assigned(std::move(assignment));
 }
 
-bool IsSame(const wire::Assignment& held, const Assignment& runs) {
-  return held.generation().number() == runs.generation.number &&
+/// It is the one that runs here, and its members have heard no more of it than what is known here.
+bool TellsNothing(const wire::Assignment& held, const Assignment& runs) {
+  const bool settled = held.earlier().empty() && !runs.earlier.empty();
+  return !settled && held.generation().number() == runs.generation.number &&
          held.generation().id() == runs.generation.id && held.incarnation() == runs.incarnation;
 }
 
@@ -47,7 +49,7 @@ absl::StatusOr<AgentSaid> DecodeOffer(const wire::Offer& in, const Assignment* r
   MT_ASSIGN_OR_RETURN(Offer offer, Checked<Offer>(in));
   said.seen = {in.seen().number(), in.seen().id()};
   MT_RETURN_IF_ERROR(validate::Check("seen", said.seen, Unbound{}));
-  if (offer.holds && in.has_held() && !(runs != nullptr && IsSame(in.held(), *runs))) {
+  if (offer.holds && in.has_held() && !(runs != nullptr && TellsNothing(in.held(), *runs))) {
     MT_ASSIGN_OR_RETURN(said.held, CheckedAssignment(in.held()));
   }
   said.event = OfferSent{std::move(offer)};

@@ -7,6 +7,7 @@
 // step the old one is remembered, for the next one may end before they came. Pure; a value, not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -55,7 +56,11 @@ class Departures {
   bool Gone(const std::string& node_id) const {
     return left_.contains(node_id) || dead_.contains(node_id) || evicted_.contains(node_id);
   }
-  /// All for which that holds, each once.
+  /// It holds for all of these.
+  bool AreGone(const std::vector<Member>& members) const {
+    return std::all_of(members.begin(), members.end(), [&](const Member& m) { return Gone(m.node_id); });
+  }
+  /// All for which it holds, each once.
   std::set<std::string> AllGone() const;
   /// It is gone, and is known to be in no generation after this one: others may be, before they die or an
   /// operator gives them up.

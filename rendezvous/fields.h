@@ -14,6 +14,7 @@ inline constexpr size_t kMaxText = 64 << 10;  // reasons, error messages
 inline constexpr int kMaxNodes = 10000;
 inline constexpr int kMaxWorkersPerNode = 4096;
 inline constexpr int kMaxEndpoints = 16;
+inline constexpr int kMaxEarlier = 64;  // generations before one that others may still follow
 inline constexpr int kMaxRestarts = 1000000000;
 inline constexpr int kMaxPort = 65535;
 inline constexpr uint64_t kMaxGenerationNumber = uint64_t{1} << 53;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/counted.h"
+#include "base/status_macros.h"
 #include "rendezvous/natural_order.h"
 
 namespace mtrun::rendezvous {
@@ -131,6 +132,26 @@ Assignment MakeAssignment(const Generation& generation, const std::vector<Offer>
   return assignment;
 }
 
+namespace {
+
+absl::Status ValidateEarlier(const EarlierGeneration& earlier, const std::set<std::string>& members) {
+  std::set<std::string> others;
+  for (const Member& other : earlier.others) {
+    if (members.contains(other.node_id) || !others.insert(other.node_id).second) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          Describe(earlier.generation), ", an earlier one, names node \"", other.node_id, "\" twice"));
+    }
+  }
+  const auto outside = [&](const std::vector<std::string>& ids, const std::set<std::string>& of) {
+    return std::any_of(ids.begin(), ids.end(), [&](const std::string& id) { return !of.contains(id); });
+  };
+  if (!outside(earlier.newcomers, members) && !outside(earlier.gone, others)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(Describe(earlier.generation), ", an earlier one, names nodes that are not in it"));
+}
+
+}  // namespace
+
 absl::Status ValidateAssignment(const Assignment& assignment) {
   std::set<std::string> ids;
   int next_rank = 0;
@@ -149,6 +170,8 @@ absl::Status ValidateAssignment(const Assignment& assignment) {
     return absl::InvalidArgumentError(
         absl::StrCat("assignment has ", next_rank, " workers, its world size is ", assignment.world_size));
   }
+  for (const EarlierGeneration& earlier : assignment.earlier)
+    MT_RETURN_IF_ERROR(ValidateEarlier(earlier, ids));
   return absl::OkStatus();
 }
 

@@ -56,7 +56,8 @@ std::vector<std::string> OrderNodes(std::vector<Candidate> nodes);
 Assignment MakeAssignment(const Generation& generation, const std::vector<Offer>& offers, int restart_count,
                           int refunded = 0);
 
-/// kInvalidArgument unless members are distinct, in order, and their ranks contiguous from 0 to world_size-1.
+/// kInvalidArgument unless members are distinct, in order, and their ranks contiguous from 0 to world_size-1;
+/// and earlier generations have distinct members too.
 absl::Status ValidateAssignment(const Assignment& assignment);
 
 }  // namespace mtrun::rendezvous

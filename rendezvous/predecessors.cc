@@ -52,6 +52,51 @@ void Predecessors::OnFollowed(const Assignment& last, const Departures& departur
   std::erase_if(predecessors_, IsSure);
 }
 
+void Predecessors::OnLearned(const Assignment& last) {
+  predecessors_.clear();
+  for (const EarlierGeneration& earlier : last.earlier) {
+    Predecessor learned;
+    learned.generation.generation = earlier.generation;
+    const std::set<std::string> newcomers(earlier.newcomers.begin(), earlier.newcomers.end());
+    std::vector<Member>& members = learned.generation.members;
+    for (const Member& member : last.members) {
+      if (!newcomers.contains(member.node_id)) members.push_back(member);
+    }
+    members.insert(members.end(), earlier.others.begin(), earlier.others.end());
+    learned.index = MemberIndex(members);
+    learned.gone.insert(earlier.gone.begin(), earlier.gone.end());
+    predecessors_.push_back(std::move(learned));
+  }
+  std::erase_if(predecessors_, IsSure);
+}
+
+std::vector<EarlierGeneration> Predecessors::Before(const Assignment& next) const {
+  const MemberIndex in_next(next.members);
+  std::vector<EarlierGeneration> all;
+  const size_t most = size_t{kMaxEarlier};
+  for (size_t i = predecessors_.size() - std::min(predecessors_.size(), most); i < predecessors_.size();
+       ++i) {
+    const Predecessor& each = predecessors_[i];
+    EarlierGeneration earlier;
+    earlier.generation = each.generation.generation;
+    for (const Member& member : next.members) {
+      if (FindIn(each, member.node_id) == nullptr) earlier.newcomers.push_back(member.node_id);
+    }
+    for (const Member& member : each.generation.members) {
+      if (in_next.Find(next.members, member.node_id) != nullptr || each.left.contains(member.node_id))
+        continue;
+      earlier.others.push_back(member);
+      if (each.gone.contains(member.node_id)) earlier.gone.push_back(member.node_id);
+    }
+    all.push_back(std::move(earlier));
+  }
+  return all;
+}
+
+void Predecessors::AppendServices(std::vector<std::string>* endpoints) const {
+  for (const Predecessor& each : predecessors_) rendezvous::AppendServices(each.generation, endpoints);
+}
+
 void Predecessors::OnKnown(const std::string& node_id, const Generation& generation, const Generation& last) {
   if (predecessors_.empty()) return;
   bool later = generation == last, news = false;

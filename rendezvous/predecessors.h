@@ -1,8 +1,7 @@
-// Generations before the last one that was formed here, whose members may take them for the last one still.
-// Of several services another one may have enough of such a generation's members, and follow it with a
-// generation of its own. So a service goes on from its last generation only with nodes that would do for each
-// of these as well, until enough members know that theirs was followed (TakeoverQuorum). Pure; a value; not
-// thread-safe.
+// Generations before the last one, whose members may take them for the last one still. Of several services
+// another one may have enough of such a generation's members, and follow it with a generation of its own. So
+// a service goes on from its last generation only with nodes that would do for each of these as well, until
+// enough members know that theirs was followed (TakeoverQuorum). Pure; a value; not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +28,15 @@ class Predecessors {
 
   /// `last` is about to be followed by one that is formed here.
   void OnFollowed(const Assignment& last, const Departures& departures);
+  /// `last` was formed elsewhere, and is known from others.
+  void OnLearned(const Assignment& last);
+  /// What goes with `next`, which is formed here, for a service that learns of it from its members: at most
+  /// kMaxEarlier, the newest.
+  std::vector<EarlierGeneration> Before(const Assignment& next) const;
   /// The node knows of `generation`; that of this service is the `last` one.
   void OnKnown(const std::string& node_id, const Generation& generation, const Generation& last);
-  /// The last generation has made a step, so that all of its members know of it; or it was formed elsewhere.
+  /// The last generation has made a step, so that all of its members know of it; or another service has found
+  /// out that enough do.
   void Clear() { predecessors_.clear(); }
 
   /// One for which these nodes and those that know are not enough, as of now; null for none.
@@ -41,6 +46,8 @@ class Predecessors {
   const Member* Find(const std::string& node_id) const;
 
   bool empty() const { return predecessors_.empty(); }
+  /// The services of their members.
+  void AppendServices(std::vector<std::string>* endpoints) const;
   std::string Describe() const;
   bool operator==(const Predecessors&) const = default;
 

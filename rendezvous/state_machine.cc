@@ -357,7 +357,7 @@ void JobMachine::OnSteps(int64_t step) {
   progressed_ = true;
   backoff_.OnStep();
   departures_.OnStep();
-  quorum_.OnStep();
+  quorum_.OnSettled();
   const std::vector<std::string> refunds = budget_.OnSteps(step);
   for (const std::string& text : refunds) effects_.Log(text);
   if (refunds.empty()) return;

@@ -129,6 +129,8 @@ void JobMachine::Settle(TimePoint now) {
 /// restart.
 void JobMachine::HearOf(const Assignment& last, const std::string& from, TimePoint now) {
   if (outcome_ || failing_ || run_.Excludes(last.incarnation, now)) return;
+  // Another service has told that node that nobody can follow an earlier one.
+  if (last.generation == generation_.id() && last.earlier.empty()) quorum_.OnSettled();
   if (!generation_.MayBeLast(last, settings_)) return;
   // An older one, which a node that was cut off still held.
   if (generation_.running())
@@ -136,7 +138,7 @@ void JobMachine::HearOf(const Assignment& last, const std::string& from, TimePoi
         absl::StrCat(roster_.Name(from), " knows of the higher ", rendezvous::Describe(last.generation)));
   effects_.Log(absl::StrCat("hears of ", rendezvous::Describe(last), " (from ", roster_.Name(from), ")"));
   generation_.HearOf(last);
-  quorum_.OnGeneration(/*formed_here=*/false);
+  quorum_.OnLearned(last);
   from_file_ = false;
   run_.Become(last.incarnation);
   budget_.Raise(last.restart_count, last.refunded);
@@ -215,10 +217,9 @@ void JobMachine::Form(const FormationDecision& decision, TimePoint now) {
   formed.incarnation = run_.incarnation();
   run_.Prove(RunProof::kFormed);
   departures_.OnFormed(generation_, roster_, now);
-  quorum_.OnFollowed(generation_, departures_);
+  formed.earlier = quorum_.OnFollowed(generation_, departures_, formed);
   const Assigned assigned(std::move(formed));
   Begin(assigned.assignment(), now);
-  quorum_.OnGeneration(/*formed_here=*/true);
   effects_.LogTold(
       absl::StrCat("forms ", rendezvous::Describe(assigned.assignment()), " (", decision.reason, ")"));
   for (const Member& member : assigned.assignment().members) {
@@ -241,7 +242,7 @@ void JobMachine::Adopt(const std::string& reporter, const Assignment& held, Time
   effects_.Log(
       absl::StrCat("adopts ", rendezvous::Describe(held), " (reported by ", roster_.Name(reporter), ")"));
   Begin(held, now);
-  quorum_.OnGeneration(/*formed_here=*/false);
+  quorum_.OnLearned(held);
   run_.Become(held.incarnation);
   departures_.OnGeneration(held, options_.service_started);
   budget_.Raise(held.restart_count, held.refunded);

@@ -48,7 +48,8 @@ Generation JobMachine::RunBy(const std::string& node_id) const {
 
 Lease JobMachine::LeaseFor(const std::string& node_id, Duration sent) const {
   const bool authority = HasAuthority();
-  return {sent, authority ? RunBy(node_id) : Generation{}, authority};
+  if (!authority) return Lease{.sent = sent};
+  return {sent, RunBy(node_id), authority, quorum_.Settled() ? generation_.id() : Generation{}};
 }
 
 std::vector<const Member*> JobMachine::AwaitedMembers() const {

@@ -64,18 +64,22 @@ class TakeoverQuorum {
   /// As the others answered at `seen`. Another run does not count there that has less proof than this one.
   void OnProbed(std::vector<PeerService> peers, const JobRun& run, TimePoint seen, TimePoint now);
   void OnMoved() { moved_ = true; }
-  /// The last generation was formed here, or elsewhere and is known from others.
-  void OnGeneration(bool formed_here) {
-    formed_here_ = formed_here;
-    if (!formed_here) predecessors_.Clear();
+  /// The last generation was formed elsewhere, and is known from others.
+  void OnLearned(const Assignment& last) {
+    formed_here_ = false;
+    predecessors_.OnLearned(last);
   }
-  /// The last generation is about to be followed by one that is formed here.
-  void OnFollowed(const GenerationRecord& generation, const Departures& departures);
-  /// The node knows of this one; and the last one has made a step.
+  /// The last generation is about to be followed by `next`, which is formed here. What goes with that one.
+  std::vector<EarlierGeneration> OnFollowed(const GenerationRecord& generation, const Departures& departures,
+                                            const Assignment& next);
+  /// The node knows of this one.
   void OnKnown(const std::string& node_id, const Generation& known, const Generation& last) {
     predecessors_.OnKnown(node_id, known, last);
   }
-  void OnStep() { predecessors_.Clear(); }
+  /// All members know of the last one, or enough as another service has found out.
+  void OnSettled() { predecessors_.Clear(); }
+  /// Nobody can follow a generation before the last one any more.
+  bool Settled() const { return predecessors_.empty(); }
 
   /// No member can decide where the job is, the other services do: there has been no generation, or nobody of
   /// the last one is left.

@@ -86,6 +86,24 @@ struct Member {
   }
 };
 
+/// A generation before an assignment's whose members may not all know yet that it was followed: another one
+/// of several services could follow it too (Predecessors). Its members are those of the assignment without
+/// the newcomers, and the others.
+struct EarlierGeneration {
+  Generation generation;
+  std::vector<std::string> newcomers;  // node ids: members of the assignment that were not in it
+  std::vector<Member> others;          // those of it that are not in the assignment, but for those that left
+  std::vector<std::string> gone;       // node ids, of the others: dead or evicted
+  bool operator==(const EarlierGeneration&) const = default;
+  template <typename Self, typename Field>
+  static void Fields(Self& self, Field&& field) {
+    field("generation", self.generation);
+    field("newcomers", self.newcomers, List{{0, kMaxNodes}, {1, kMaxName}});
+    field("others", self.others, List{{0, kMaxNodes}, {}});
+    field("gone", self.gone, List{{0, kMaxNodes}, {1, kMaxName}});
+  }
+};
+
 /// The membership of one generation, the same for all its members.
 struct Assignment {
   Generation generation;
@@ -96,6 +114,9 @@ struct Assignment {
   int restart_count = 0;     // failures used from the job-wide budget
   int refunded = 0;          // of those, given back since
   uint64_t incarnation = 0;  // of the job: another run under the same id has another one; random, not 0
+  // The oldest first. None once its members have heard that nobody can follow an earlier one any more
+  // (Lease).
+  std::vector<EarlierGeneration> earlier;
   bool operator==(const Assignment&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -107,6 +128,7 @@ struct Assignment {
     field("restart_count", self.restart_count, Range{0, kMaxRestarts});
     field("refunded", self.refunded, Range{0, self.restart_count});
     field("incarnation", self.incarnation);
+    field("earlier", self.earlier, List{{0, kMaxEarlier}, {}});
   }
 };
 
@@ -334,12 +356,14 @@ struct Lease {
   Duration sent = Duration::zero();  // the heartbeat, by the node's own clock (BootNow())
   Generation generation = {};        // that the node is in, {0, 0} for none or where the job may be elsewhere
   bool authority = false;            // the service has the job
+  Generation settled = {};           // the newest one, if nobody can follow an earlier one any more
   bool operator==(const Lease&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
     field("sent", self.sent);
     field("generation", self.generation);
     field("authority", self.authority);
+    field("settled", self.settled);
   }
 };
 std::string Describe(const Generation& generation);

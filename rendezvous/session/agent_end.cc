@@ -26,6 +26,7 @@ void AgentEnd::OnWelcome(uint64_t id, bool resumed, uint64_t acknowledged) {
 std::optional<Duration> AgentEnd::TakeLease(const Lease& lease) {
   heard_ = std::max(heard_, lease.sent);
   if (lease.authority) HeardByTheJob(lease.sent);
+  outbox.OnSettled(lease.settled);
   const bool runs = lease.generation.number > 0 && lease.generation == outbox.current();
   return runs && heard_ > Duration::zero() ? std::optional(heard_) : std::nullopt;
 }

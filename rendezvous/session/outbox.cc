@@ -65,6 +65,12 @@ void Outbox::Observe(const ServiceEvent& event) {
              event);
 }
 
+void Outbox::OnSettled(const Generation& generation) {
+  for (std::optional<Assignment>* known : {&assignment_, &last_}) {
+    if (*known && (*known)->generation == generation) (*known)->earlier.clear();
+  }
+}
+
 StreamOpened Outbox::Opening(const JobSettings& settings) const {
   StreamOpened opened{settings, seen_, seen_restarts_, seen_refunds_};
   // What it runs it reports with an offer; the rest may be all that a new service hears of a generation that

@@ -28,6 +28,9 @@ class Outbox {
   /// Follows what the service says: assignments, their end, answers.
   void Observe(const ServiceEvent& event);
 
+  /// Nobody can follow a generation before this one any more.
+  void OnSettled(const Generation& generation);
+
   /// A new stream of the session that the service still knows.
   void Resume() { sender_.Resume(); }
   /// A service that knows nothing: everything that still counts goes out again, numbered from 1.

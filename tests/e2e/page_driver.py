@@ -49,7 +49,7 @@ def log_in(password):
 
 
 def confirm():
-    browser.wait("it asks first", lambda: browser.one("#confirm").is_displayed())
+    browser.wait("it asks first", lambda: browser.shows("#confirm"))
     browser.one("#confirm-yes").click()
 
 
@@ -85,16 +85,16 @@ def refused_without_a_browser():
 
 def seen_by_a_viewer():
     browser.driver.get(url)
-    browser.wait("the log-in is shown", lambda: browser.one("#login").is_displayed())
+    browser.wait("the log-in is shown", lambda: browser.shows("#login"))
     browser.axe("the log-in")
     log_in("wrong")
     browser.wait("a wrong password is told", lambda: "wrong password" in browser.text("#login-error"))
-    check("nothing is shown without the password", not browser.one("#content").is_displayed())
+    check("nothing is shown without the password", not browser.shows("#content"))
     log_in(viewer)
     browser.wait("the job is shown", lambda: tile("Phase") == "running")
-    check("a viewer has no buttons", not browser.one("#job-buttons").is_displayed())
+    check("a viewer has no buttons", not browser.shows("#job-buttons"))
     browser.one("#logout").click()
-    browser.wait("logged out", lambda: browser.one("#login").is_displayed())
+    browser.wait("logged out", lambda: browser.shows("#login"))
 
 
 def moves():
@@ -157,9 +157,9 @@ def drained():
     rows = browser.find("#nodes tbody tr.good")
     check("two nodes are left", len(rows) == 2)
     rows[1].find_element("css selector", "button").click()
-    browser.wait("it asks first", lambda: browser.one("#confirm").is_displayed())
+    browser.wait("it asks first", lambda: browser.shows("#confirm"))
     browser.one("#confirm-no").click()
-    browser.wait("no is no", lambda: not browser.one("#confirm").is_displayed())
+    browser.wait("no is no", lambda: not browser.shows("#confirm"))
     check("nothing has happened", tile("Workers") == "2")
     rows[1].find_element("css selector", "button").click()
     confirm()

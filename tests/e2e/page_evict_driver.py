@@ -22,7 +22,7 @@ def nodes():
 
 def press(selector):
     browser.run("document.querySelector(arguments[0]).click()", selector)
-    browser.wait("it asks first", lambda: browser.one("#confirm").is_displayed())
+    browser.wait("it asks first", lambda: browser.shows("#confirm"))
     browser.one("#confirm-yes").click()
 
 
@@ -37,7 +37,7 @@ def evicted():
 
 with Browser() as browser:
     browser.driver.get(url)
-    browser.wait("the log-in is shown", lambda: browser.one("#login").is_displayed())
+    browser.wait("the log-in is shown", lambda: browser.shows("#login"))
     browser.one("#password").send_keys(operator)
     browser.one("#login-form button").click()
     browser.wait("a member and a spare are shown", lambda: nodes() == {"node1": "member", "node2": "spare"})

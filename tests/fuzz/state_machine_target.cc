@@ -1,3 +1,4 @@
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -67,6 +68,28 @@ ProbeResult TakeProbe(const JobSettings& settings, Decisions& decide) {
   return result;
 }
 
+// A decision for each argument, in this order: compilers take the arguments of one call in orders of their
+// own, and an input is to mean the same schedule everywhere.
+void OfferOf(ClusterSimulation& world, const std::string& node, Decisions& decide) {
+  const int workers = decide.Take(3);
+  const bool ranked = decide.Take(4) == 0;
+  const std::optional<int> rank = ranked ? std::optional(decide.Take(4)) : std::nullopt;
+  const bool ends_step = decide.Take(4) == 0;
+  world.OfferFrom(node, workers, rank, ends_step);
+}
+
+void FailOf(ClusterSimulation& world, const std::string& node, Decisions& decide) {
+  const int exit_code = decide.Take(4), signal = decide.Take(3) == 0 ? 9 : 0;
+  const bool early = decide.Take(2) == 0;
+  world.Fail(node, exit_code, signal, early, decide.Take(8));
+}
+
+void OpenOf(ClusterSimulation& world, const std::string& node, Decisions& decide) {
+  const auto seen = static_cast<uint64_t>(decide.Take(6));
+  const int restarts = decide.Take(4), refunded = decide.Take(2);
+  world.Open(node, Generation{seen, 1}, restarts, refunded);
+}
+
 void Act(ClusterSimulation& world, const JobSettings& settings, const std::string& node, Decisions& decide) {
   switch (decide.Take(22)) {
     case 0:
@@ -74,9 +97,7 @@ void Act(ClusterSimulation& world, const JobSettings& settings, const std::strin
       break;
     case 1:
     case 2:
-      world.OfferFrom(node, decide.Take(3),
-                      decide.Take(4) == 0 ? std::optional<int>(decide.Take(4)) : std::nullopt,
-                      /*ends_step=*/decide.Take(4) == 0);
+      OfferOf(world, node, decide);
       break;
     case 3:
       world.StaleOfferFrom(node);
@@ -85,7 +106,7 @@ void Act(ClusterSimulation& world, const JobSettings& settings, const std::strin
       world.Close(node);
       break;
     case 5:
-      world.Fail(node, decide.Take(4), decide.Take(3) == 0 ? 9 : 0, decide.Take(2) == 0, decide.Take(8));
+      FailOf(world, node, decide);
       break;
     case 6:
       world.Break(node);
@@ -124,7 +145,7 @@ void Act(ClusterSimulation& world, const JobSettings& settings, const std::strin
       world.Say(node, Leaving{decide.Take(3) == 0 ? "SIGTERM" : "a person stopped it"});
       break;
     case 18:
-      world.Open(node, Generation{static_cast<uint64_t>(decide.Take(6)), 1}, decide.Take(4), decide.Take(2));
+      OpenOf(world, node, decide);
       break;
     case 19:
       if (!settings.endpoints.empty()) {

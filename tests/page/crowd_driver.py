@@ -146,7 +146,7 @@ def tables(browser):
     check("the node that is away comes first", browser.text("#nodes tbody tr:first-child td")[1] == f"node{BAD:04}")
     draws(browser, f"{NODES} nodes, of which {MOST_ROWS} are shown,")
     browser.one("#more-nodes").click()
-    check("all nodes are shown", rows("nodes") == NODES and not browser.one("#more-nodes").is_displayed())
+    check("all nodes are shown", rows("nodes") == NODES and not browser.shows("#more-nodes"))
     check("in their order", browser.text("#nodes tbody tr:last-child td")[1] == f"node{NODES - 1:04}")
     draws(browser, f"{NODES} rows of nodes")
     check("the other table is cut as before", rows("workers") == MOST_ROWS)
@@ -157,10 +157,10 @@ def tables(browser):
 def buttons(browser):
     def press(selector, **sent):
         browser.run("document.querySelector(arguments[0]).click()", selector)
-        browser.wait("it asks first", lambda: browser.one("#confirm").is_displayed())
+        browser.wait("it asks first", lambda: browser.shows("#confirm"))
         check(f"{selector}: nothing is sent before the answer", not Stub.sent)
         browser.one("#confirm-yes").click()
-        browser.wait("what was done is told", lambda: browser.one("#said").is_displayed())
+        browser.wait("what was done is told", lambda: browser.shows("#said"))
         path, body, csrf = browser.wait("it is sent", lambda: Stub.sent and Stub.sent.pop())
         check(f"{selector} sends {path} {body}", (path, body, csrf) == (sent["path"], sent["body"], "mark"))
 
@@ -188,7 +188,7 @@ def main(pictures):
                                   ("crowd_phone_dark.png", True, 390)):
             browser.look(os.path.join(pictures, name), dark, width)
         browser.run("document.querySelector('#stop').click()")
-        browser.wait("the question is shown", lambda: browser.one("#confirm").is_displayed())
+        browser.wait("the question is shown", lambda: browser.shows("#confirm"))
         browser.axe("a question")
         check(f"no error in the console: {browser.errors()}", not browser.errors())
     print("all is well")

@@ -84,6 +84,10 @@ TEST(Codec, AnOfferThatHoldsWhatRunsComesWithoutTheMembership) {
   runs = SomeAssignment();
   ++runs.generation.number;
   EXPECT_EQ(DecodeAgentEvent(event, &runs).value_or(AgentSaid{}), said) << "another generation";
+  runs = SomeAssignment();
+  runs.earlier = {{Generation{1, 4}, {}, {}, {}}};
+  EXPECT_EQ(DecodeAgentEvent(event, &runs).value_or(AgentSaid{}), said)
+      << "it has heard that none can be followed";
 }
 
 TEST(Codec, ServiceEventsComeBackAsTheyWere) {

@@ -112,5 +112,27 @@ TEST(ValidateAssignment, RefusesGapsAndTwins) {
   EXPECT_FALSE(ValidateAssignment(Assignment{}).ok());
 }
 
+TEST(ValidateAssignment, RefusesEarlierGenerationsThatCannotBe) {
+  Offer a, b;
+  a.node_id = "a";
+  b.node_id = "b";
+  const auto error = [&](EarlierGeneration earlier) {
+    Assignment assignment = MakeAssignment(Generation{2, 2}, {a, b}, 0);
+    earlier.generation = {1, 1};
+    assignment.earlier = {std::move(earlier)};
+    return std::string(ValidateAssignment(assignment).message());
+  };
+  Member c, d;
+  c.node_id = "c";
+  d.node_id = "d";
+  EXPECT_EQ(error({{}, {"b"}, {c, d}, {"d"}}), "");
+  EXPECT_EQ(error({{}, {}, {c, c}, {}}), "generation 1, an earlier one, names node \"c\" twice");
+  Member twin = c;
+  twin.node_id = "a";
+  EXPECT_EQ(error({{}, {}, {twin}, {}}), "generation 1, an earlier one, names node \"a\" twice");
+  EXPECT_EQ(error({{}, {"c"}, {c}, {}}), "generation 1, an earlier one, names nodes that are not in it");
+  EXPECT_EQ(error({{}, {}, {c}, {"d"}}), "generation 1, an earlier one, names nodes that are not in it");
+}
+
 }  // namespace
 }  // namespace mtrun::rendezvous

@@ -91,6 +91,55 @@ TEST(Predecessors, ItsMembersAreThoseThatAreNotGone) {
   EXPECT_EQ(predecessors.FindUnsure({}, kNobodyGone), nullptr);
 }
 
+/// A service that knows a generation from its members alone waits for the same ones.
+TEST(Predecessors, WhoLearnsOfAGenerationLearnsWhichOnesMayStillBeFollowed) {
+  Predecessors predecessors =
+      AfterTheFirst({"node1", "node2", "node3", "node4", "node5"}, {}, WithDead({"node5"}));
+  Assignment second = MakeGeneration(2, {"node1", "node2", "node6"});
+  second.earlier = predecessors.Before(second);
+  ASSERT_EQ(second.earlier.size(), 1u);
+  EXPECT_THAT(second.earlier[0].newcomers, ::testing::ElementsAre("node6"));
+  EXPECT_THAT(second.earlier[0].gone, ::testing::ElementsAre("node5"));
+  EXPECT_TRUE(ValidateAssignment(second).ok());
+
+  Predecessors learned;
+  learned.OnLearned(second);
+  for (Predecessors* each : {&predecessors, &learned}) {
+    EXPECT_EQ(each->Find("node6"), nullptr) << "it was in none";
+    EXPECT_NE(each->Find("node4"), nullptr);
+    ASSERT_NE(each->FindUnsure({"node1", "node2"}, kNobodyGone), nullptr) << "two of five";
+    EXPECT_EQ(each->FindUnsure({"node1", "node2", "node3"}, kNobodyGone), nullptr);
+    EXPECT_EQ(each->FindUnsure({"node1", "node2"}, WithDead({"node3", "node4"})), nullptr);
+    for (const char* node : {"node1", "node2", "node6"}) each->OnKnown(node, kSecond, kSecond);
+    EXPECT_FALSE(each->empty());
+    each->OnKnown("node3", kSecond, kSecond);
+    EXPECT_TRUE(each->empty());
+  }
+  second.earlier.clear();
+  learned.OnLearned(second);
+  EXPECT_TRUE(learned.empty()) << "its members have heard that enough know";
+}
+
+TEST(Predecessors, OfManyGenerationsTheNewestAreTold) {
+  Predecessors predecessors;
+  for (uint64_t number = 1; number <= kMaxEarlier + 2; ++number)
+    predecessors.OnFollowed(MakeGeneration(number, {"node1", "node2", "node3"}), kNobodyGone);
+  const auto told = predecessors.Before(MakeGeneration(kMaxEarlier + 3, {"node1", "node2", "node3"}));
+  ASSERT_EQ(told.size(), size_t{kMaxEarlier});
+  EXPECT_EQ(told.front().generation.number, 3u);
+  EXPECT_THAT(told.front().others, ::testing::IsEmpty());
+}
+
+TEST(Predecessors, WhoLeftIsNotTold) {
+  Departures left = kNobodyGone;
+  left.OnLeft("node3");
+  const Predecessors predecessors = AfterTheFirst({"node1", "node2", "node3", "node4"}, {}, left);
+  const auto told = predecessors.Before(MakeGeneration(2, {"node1"}));
+  std::vector<std::string> ids;
+  for (const Member& other : told.at(0).others) ids.push_back(other.node_id);
+  EXPECT_THAT(ids, ::testing::ElementsAre("node2", "node4"));
+}
+
 /// Of two disjoint parts of any members, of which each takes the other's for silent, one at most are most of
 /// them.
 TEST(Predecessors, TwoPartsAreNeverBothMost) {

@@ -80,6 +80,32 @@ TEST(JobMachine, LooksOftenWhileAMemberIsAwayAlsoWithAuthority) {
   EXPECT_EQ(world.machine().ProbeInterval(), JobMachine::kRareProbe);
 }
 
+TEST(JobMachine, AMemberTellsANewServiceThatNobodyCanFollowAnEarlierGeneration) {
+  JobSettings settings = Settings(1, 5);
+  settings.endpoints = {"service1", "service2"};
+  Assignment settled = MakeGeneration(2, {"node1", "node2", "node3"});
+  settled.incarnation = 1;
+  Assignment held = settled;
+  held.earlier = {{Generation{1, 11}, {}, MakeGeneration(1, {"node4", "node5"}).members, {}}};
+  ClusterSimulation world(settings, std::chrono::seconds(3));
+  const auto settled_at = [&](const std::string& node, const Assignment& assignment) {
+    world.Remember(node, assignment);
+    world.Open(node, held.generation);
+    Offer offer = MakeOffer(node);
+    offer.holds = held.generation;
+    world.Say(node, OfferSent{offer}, assignment);
+    return world.machine().LeaseFor(node, Duration::zero()).settled;
+  };
+  EXPECT_EQ(settled_at("node1", held), Generation{});
+  ClusterSimulation told = world;
+  EXPECT_EQ(settled_at("node2", held), Generation{}) << "two of five know of it";
+  EXPECT_EQ(settled_at("node3", held), Generation{}) << "node1 has not said so yet, only that it runs it";
+  world.Beat("node1");
+  EXPECT_EQ(world.machine().LeaseFor("node1", Duration::zero()).settled, held.generation);
+  world = told;
+  EXPECT_EQ(settled_at("node2", settled), held.generation);
+}
+
 TEST(JobMachine, LooksQuicklyWhetherAMemberWhoseStreamHasEndedIsDead) {
   ClusterSimulation world = RunningPair();
   ProbeResult looked;

@@ -30,7 +30,7 @@ GenerationRecord WithServicesOfMembers() {
 TEST(TakeoverQuorum, AServiceThatFormedTheGenerationKeepsIt) {
   const GenerationRecord generation = WithServicesOfMembers();
   TakeoverQuorum quorum(JobSettings(), {"node1:29400", /*embedded=*/true, /*standby=*/false});
-  quorum.OnGeneration(/*formed_here=*/true);
+  quorum.OnFollowed(kNone, kNobodyGone, *generation.last());
   EXPECT_FALSE(quorum.Applies(generation));
   EXPECT_EQ(WhyNot(quorum, generation, Here({})), "");
   EXPECT_THAT(quorum.Endpoints(generation), ::testing::IsEmpty());
@@ -40,7 +40,7 @@ TEST(TakeoverQuorum, AServiceThatFormedTheGenerationKeepsIt) {
 TEST(TakeoverQuorum, AFreshOneAtTheEndpointIsOneOfTheMembers) {
   const GenerationRecord generation = WithServicesOfMembers();
   TakeoverQuorum quorum(JobSettings(), {"node1:29400", true, false});
-  quorum.OnGeneration(false);
+  quorum.OnLearned(*generation.last());
   EXPECT_TRUE(quorum.Applies(generation));
   EXPECT_THAT(quorum.Endpoints(generation),
               ::testing::ElementsAre("node1:29400", "10.0.0.1:4000", "10.0.0.1:4001", "10.0.0.1:4002"));
@@ -68,7 +68,7 @@ TEST(TakeoverQuorum, AServiceThatStandsByServesOnlyWhomItCanTakeOver) {
       << "nor does an operator know with whom node1 has gone on";
   dead.OnEvicted("node3");
   EXPECT_EQ(WhyNot(quorum, generation, Here({"node2"}), dead), "");
-  quorum.OnGeneration(/*formed_here=*/true);
+  quorum.OnFollowed(kNone, kNobodyGone, *generation.last());
   EXPECT_FALSE(quorum.Applies(generation));
   EXPECT_THAT(quorum.Endpoints(generation), ::testing::ElementsAre("node1:29400"))
       << "who starts afresh there is to hear of it";
@@ -103,8 +103,8 @@ TEST(TakeoverQuorum, AMajorityMayBeAskedForEverywhere) {
   JobSettings settings;
   settings.takeover_majority = true;
   TakeoverQuorum quorum(settings, {"node1:29400", true, false});
-  quorum.OnGeneration(/*formed_here=*/true);
   const GenerationRecord generation = WithServicesOfMembers();
+  quorum.OnFollowed(kNone, kNobodyGone, *generation.last());
   EXPECT_THAT(WhyNot(quorum, generation, Here({"node1"})), HasSubstr("node2, node3 are not here"));
   EXPECT_EQ(WhyNot(quorum, generation, Here({"node1", "node2"})), "");
   Departures left = kNobodyGone;

@@ -76,6 +76,10 @@ class Browser:
     def one(self, selector):
         return self.driver.find_element("css selector", selector)
 
+    def shows(self, selector):
+        """One that a person sees; a page that is still to come has none."""
+        return any(element.is_displayed() for element in self.find(selector))
+
     def text(self, selector):
         return self.run("return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)", selector)
 

@@ -129,6 +129,14 @@ TEST(AgentEnd, ALeaseIsOfTheGenerationThatRunsHereAlone) {
   end.outbox.Observe(GenerationDissolved{{1, 16}, "lost", 0});
   EXPECT_EQ(end.TakeLease({seconds(9), {1, 16}}), std::nullopt);
   EXPECT_EQ(end.FirstLease(), seconds(9));
+  assignment.generation = {2, 32};
+  assignment.earlier = {{Generation{1, 16}, {}, {}, {}}};
+  end.outbox.Observe(Membership{Assigned{assignment}});
+  end.TakeLease({.sent = seconds(10)});
+  EXPECT_EQ(end.outbox.Opening(JobSettings()).last, assignment);
+  end.TakeLease({.sent = seconds(11), .settled = {2, 32}});
+  assignment.earlier.clear();
+  EXPECT_EQ(end.outbox.Opening(JobSettings()).last, assignment) << "nobody can follow an earlier one";
 }
 
 TEST(AgentEnd, SilenceCountsFromTheLastTimeThatAServiceWithTheJobHeardIt) {

@@ -144,6 +144,27 @@ TEST(Outbox, AnOfferThatHoldsAGenerationCarriesItsMembership) {
   EXPECT_EQ(next->message->seen, (Generation{4, 4}));
 }
 
+TEST(Outbox, AGenerationThatIsSettledHasNoEarlierOnesAnyMore) {
+  Assignment assignment = AssignedTo(4).assignment();
+  assignment.earlier = {{Generation{3, 3}, {}, {}, {}}};
+  Outbox box;
+  box.Observe(Assigned(assignment));
+  OfferSent offer;
+  offer.offer.holds = assignment.generation;
+  const auto earlier = [&] {
+    box.Add(offer);
+    return box.Next()->message->held->earlier.size();
+  };
+  EXPECT_EQ(earlier(), 1u);
+  box.OnSettled({});
+  box.OnSettled({3, 3});
+  EXPECT_EQ(earlier(), 1u) << "another one";
+  box.OnSettled({4, 4});
+  EXPECT_EQ(earlier(), 0u);
+  box.Observe(GenerationDissolved{{4, 4}, "lost", 0});
+  EXPECT_TRUE(box.Opening(JobSettings()).last->earlier.empty());
+}
+
 TEST(Outbox, IsAValueThatDescribesItself) {
   Outbox box;
   box.Observe(AssignedTo(3, 2));
