@@ -52,13 +52,16 @@ std::string SpareText(const GenerationRecord& generation, int max_nodes) {
 }
 
 /// A service that knows nothing may hear first, or only, of nodes outside of the generation that runs. Those
-/// of another run do not become this one's: whose run it is that goes on may not be decided yet.
-void TellMembership(const GenerationRecord& generation, const JobRun& run, Roster* roster,
-                    EffectList* effects) {
+/// of another run do not become this one's; nor do those of none as long as it is not certain whose run it is
+/// that goes on, unless they are in an earlier generation, and nobody has told them.
+void TellMembership(const GenerationRecord& generation, const JobRun& run, const TakeoverQuorum& quorum,
+                    Roster* roster, EffectList* effects) {
   if (!generation.known()) return;
   std::optional<Membership> news;
   for (const std::string& node_id : RosterIndex::Ids(roster->attendance().untold())) {
-    if (run.IsOther(roster->Find(node_id)->run)) continue;
+    const uint64_t of = roster->Find(node_id)->run;
+    const bool joins = of == 0 && (run.proven() || quorum.FindEarlier(node_id) != nullptr);
+    if (of != run.incarnation() && !joins) continue;
     roster->Change(node_id, [&](RosterNode& node) { node.knows = generation.id(); });
     if (generation.FindLast(node_id) != nullptr) continue;
     if (!news) news = Membership{Assigned(*generation.last())};
@@ -118,7 +121,7 @@ void JobMachine::Settle(TimePoint now) {
     }
   }
   // Who has heard that it is a spare knows for whom.
-  if (run_.proven()) TellMembership(generation_, run_, &roster_, &effects_);
+  TellMembership(generation_, run_, quorum_, &roster_, &effects_);
   UpdateWaiting(now);
   // Nobody is left, neither here nor elsewhere.
   const bool here = generation_.running() || !roster_.empty();
