@@ -5,11 +5,13 @@
 
 #include <filesystem>
 #include <iostream>
+#include <thread>
 
 #include "absl/strings/str_format.h"
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "base/posix.h"
+#include "base/start_thread.h"
 #include "base/token.h"
 #include "base/version.h"
 #include "launcher/agent.h"
@@ -158,7 +160,12 @@ int Main(std::vector<std::string> args) {
   signal(SIGPIPE, SIG_IGN);
   SetSignals(options->signals);
   BecomeGuarded(*presence, *alarm);
-  return RunAgent(*options, *program, *log_files, *presence, *alarm);
+  std::thread cleaner;
+  // Where the system has no thread left the next run does it.
+  const bool cleans = StartThread(&cleaner, [files = *log_files] { files.RemoveOldRuns(); });
+  const int status = RunAgent(*options, *program, *log_files, *presence, *alarm);
+  if (cleans) cleaner.join();
+  return status;
 }
 
 }  // namespace

@@ -55,18 +55,6 @@ void RemoveRun(const std::string& folder) {
   if (error) std::filesystem::remove_all(folder, error);  // NFS keeps a file that is open under another name
 }
 
-/// Several mtruns may do so at once.
-void RemoveOldRuns(const std::string& state_folder) {
-  std::vector<std::pair<std::string, std::string>> runs;  // date, folder
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(state_folder, error)) {
-    const std::string date = DateOf(entry.path().filename());
-    if (!date.empty() && entry.is_directory(error)) runs.emplace_back(date, entry.path());
-  }
-  std::sort(runs.rbegin(), runs.rend());
-  for (size_t i = LogFiles::kMostRuns; i < runs.size(); ++i) RemoveRun(runs[i].second);
-}
-
 }  // namespace
 
 absl::StatusOr<LogFiles> LogFiles::Make(const std::string& log_dir, const std::string& run_id,
@@ -77,7 +65,7 @@ absl::StatusOr<LogFiles> LogFiles::Make(const std::string& log_dir, const std::s
     files.folder_ = RunFolder(state_folder, AsFileName(run_id));
     if (mkdir(files.folder_.c_str(), 0700) == 0) {
       files.lock_ = std::make_shared<UniqueFd>(TryLockFolder(files.folder_).value_or(UniqueFd()));
-      RemoveOldRuns(state_folder);
+      files.runs_ = state_folder;
       return files;
     }
   }
@@ -91,6 +79,19 @@ absl::StatusOr<LogFiles> LogFiles::Make(const std::string& log_dir, const std::s
   // There may be room later, and a node that begins meanwhile is worth more than its logs.
   if (!status.ok()) log::Warning(status.message(), ": what has no room is lost");
   return files;
+}
+
+/// Several mtruns may do so at once.
+void LogFiles::RemoveOldRuns() const {
+  if (runs_.empty()) return;
+  std::vector<std::pair<std::string, std::string>> runs;  // date, folder
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(runs_, error)) {
+    const std::string date = DateOf(entry.path().filename());
+    if (!date.empty() && entry.is_directory(error)) runs.emplace_back(date, entry.path());
+  }
+  std::sort(runs.rbegin(), runs.rend());
+  for (size_t i = kMostRuns; i < runs.size(); ++i) RemoveRun(runs[i].second);
 }
 
 std::string LogFiles::AttemptFolder(int restart_count, int64_t generation) {

@@ -24,11 +24,14 @@ class LogFiles {
   static constexpr size_t kMostRuns = 20;
 
   /// Proves that the folder can be written, before anything starts; a full disk is no more than a warning.
-  /// `log_dir` "/dev/null" means no files at all. "" makes <state folder>/<run id>-<date>-<random>, and of
-  /// such folders keeps the newest kMostRuns and those of runs that go on; or a temporary one where the state
-  /// folder is "" or cannot be written.
+  /// `log_dir` "/dev/null" means no files at all. "" makes <state folder>/<run id>-<date>-<random>; or a
+  /// temporary one where the state folder is "" or cannot be written.
   static absl::StatusOr<LogFiles> Make(const std::string& log_dir, const std::string& run_id,
                                        const std::string& state_folder = "");
+
+  /// Of the folders that "" has made it keeps the newest kMostRuns and those of runs that go on. It may take
+  /// as long as their files are many: for a thread of its own, so that no start waits for it.
+  void RemoveOldRuns() const;
 
   /// The run's own folder, "" for none.
   const std::string& folder() const { return folder_; }
@@ -40,6 +43,7 @@ class LogFiles {
   std::string AttemptFolder(int restart_count, int64_t generation);
 
   std::string folder_;
+  std::string runs_;                         // where ours are, if this one is there
   std::shared_ptr<UniqueFd> lock_;           // of a folder of ours, for as long as the run goes on
   std::map<int, int64_t> first_generation_;  // of each attempt
 };

@@ -44,6 +44,8 @@ TEST(LogFilesTest, WithoutAFolderTheNewestRunsOfTheUserAreKept) {
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_THAT(files->folder(), testing::MatchesRegex(state.path() + "/job-[0-9]{8}-[0-9]{6}-[0-9a-f]{8}"));
   EXPECT_EQ(std::filesystem::status(files->folder()).permissions(), std::filesystem::perms::owner_all);
+  EXPECT_TRUE(std::filesystem::exists(old(0))) << "no start waits for that";
+  files->RemoveOldRuns();
   for (int i = 0; i < 30; ++i) EXPECT_EQ(std::filesystem::exists(old(i)), i == 3 || i > 10) << i;
   EXPECT_TRUE(std::filesystem::exists(state.File("job.membership")));
   EXPECT_TRUE(std::filesystem::exists(state.File("mine-20200101")));
