@@ -21,7 +21,7 @@ struct Listener {
 absl::StatusOr<Listener> Listen(const std::string& address, int port);
 
 struct Accepted {
-  UniqueFd socket;   // non-blocking, close-on-exec
+  UniqueFd socket;   // non-blocking, close-on-exec, sends at once
   std::string peer;  // the client's address in a form for comparisons only
 };
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -51,6 +52,16 @@ TEST(ListenerTest, NoDescriptorPassesToAnotherProgram) {
   EXPECT_TRUE(ClosesOnExec(listener.socket));
   const TcpClient client(listener.port);
   EXPECT_TRUE(ClosesOnExec(AcceptOne(listener).socket));
+}
+
+TEST(ListenerTest, TheEndOfAnAnswerDoesNotWaitForTheClientsAcknowledgement) {
+  const Listener listener = Open("");
+  const TcpClient client(listener.port);
+  const Accepted accepted = AcceptOne(listener);
+  int at_once = 0;
+  socklen_t size = sizeof at_once;
+  ASSERT_EQ(getsockopt(accepted.socket.get(), IPPROTO_TCP, TCP_NODELAY, &at_once, &size), 0);
+  EXPECT_NE(at_once, 0);
 }
 
 TEST(ListenerTest, AllAddressesAreOfBothKinds) {
