@@ -71,6 +71,7 @@ void Predecessors::OnLearned(const Assignment& last) {
 }
 
 std::vector<EarlierGeneration> Predecessors::Before(const Assignment& next) const {
+  if (predecessors_.empty()) return {};  // mostly, and members may be thousands
   const MemberIndex in_next(next.members);
   std::vector<EarlierGeneration> all;
   const size_t most = size_t{kMaxEarlier};
