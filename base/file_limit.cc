@@ -1,5 +1,12 @@
 #include "base/file_limit.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/posix.h"
+
 namespace mtrun {
 namespace {
 
@@ -20,6 +27,11 @@ void RaiseFileLimit() {
 const rlimit& InheritedFileLimit() {
   static const rlimit inherited = Ask();
   return inherited;
+}
+
+void MakeRoomForFiles(size_t count) {
+  const auto last = static_cast<int>(std::min(count, FileLimit())) - 1;
+  const UniqueFd grows(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, last));
 }
 
 size_t FileLimit() { return Ask().rlim_cur; }

@@ -41,6 +41,8 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr int kFailed = 1, kUsageError = 2;
+// Pipes, log files, connections of a worker and what it is watched by; those of a node to a service here.
+constexpr size_t kFilesBesides = 256, kFilesAWorker = 16, kFilesANode = 2;
 
 int Complain(const absl::Status& status, int exit_status = kUsageError) {
   std::cerr << "mtrun: " << status.message() << std::endl;
@@ -160,6 +162,8 @@ int Main(std::vector<std::string> args) {
   signal(SIGPIPE, SIG_IGN);
   SetSignals(options->signals);
   BecomeGuarded(*presence, *alarm);
+  MakeRoomForFiles(kFilesBesides + kFilesAWorker * static_cast<size_t>(options->workers) +
+                   kFilesANode * static_cast<size_t>(options->job.max_nodes));
   std::thread cleaner;
   // Where the system has no thread left the next run does it.
   const bool cleans = StartThread(&cleaner, [files = *log_files] { files.RemoveOldRuns(); });

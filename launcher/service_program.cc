@@ -30,6 +30,9 @@
 namespace mtrun::launcher {
 namespace {
 
+// Of the largest job; a table of so many takes 128 KiB.
+constexpr size_t kFiles = 16384;
+
 constexpr char kUsage[] =
     "mtrdzv: the rendezvous service of mtrun, stand-alone\n"
     "\n"
@@ -173,6 +176,7 @@ class QueuedLog {
 
 absl::Status Serve(const Settings& settings, const sigset_t& signals) {
   RaiseFileLimit();
+  MakeRoomForFiles(kFiles);
   const QueuedLog queued;
   MT_ASSIGN_OR_RETURN(Endpoint endpoint, WhereToListen(settings));
   rendezvous::ServiceOptions options;

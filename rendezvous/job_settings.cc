@@ -1,5 +1,8 @@
 #include "rendezvous/job_settings.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -37,6 +40,12 @@ std::vector<Shown> ShowFields(const JobSettings& settings) {
 }
 
 }  // namespace
+
+Duration HeartbeatInterval(int max_nodes) {
+  constexpr Duration kOften = std::chrono::milliseconds(500);
+  constexpr int64_t kHeardPerSecond = 8000;
+  return std::max(kOften, Duration(std::chrono::seconds(max_nodes)) / kHeardPerSecond);
+}
 
 std::vector<std::string> DifferingSettings(const JobSettings& job, const JobSettings& here) {
   const std::vector<Shown> in_job = ShowFields(job), in_agent = ShowFields(here);

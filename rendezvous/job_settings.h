@@ -12,6 +12,12 @@
 
 namespace mtrun::rendezvous {
 
+/// How often each node of a job of at most so many says that it lives, unless the job says otherwise: every
+/// 0.5 s, and rarer where a service would hear more than 8000 heartbeats a second. More of them take two
+/// processors whole, and what has happened is told late (docs/figures.md); a loss mostly shows in a
+/// connection that ends, which is told at once.
+Duration HeartbeatInterval(int max_nodes);
+
 /// What every agent of a job must say alike; the first one to join sets it, a later one that differs is
 /// refused.
 struct JobSettings {
@@ -22,7 +28,7 @@ struct JobSettings {
   int max_restarts = 0;                          // job-wide budget of worker failures
   int refund_steps = 0;                          // so many steps give one of them back, 0: never
   Duration last_call = std::chrono::seconds(1);  // wait for more than min_nodes at the first formation
-  Duration heartbeat_interval = std::chrono::milliseconds(500);
+  Duration heartbeat_interval = HeartbeatInterval(1);
   int heartbeats_missed = 3;  // a node is lost after interval x missed
   Duration reconnect_grace = std::chrono::milliseconds(200);
   Duration join_timeout = std::chrono::seconds(600);  // how long the first formation may take

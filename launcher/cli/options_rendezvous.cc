@@ -180,6 +180,7 @@ bool IsOnLoopback(const Options& options, const Resolver& resolve) {
 absl::Status ReadRendezvous(const OptionContext& context, Options* options) {
   const Settings& settings = context.settings;
   MT_RETURN_IF_ERROR(ReadBackend(settings, options));
+  options->job.heartbeat_interval = rendezvous::HeartbeatInterval(options->job.max_nodes);
   MT_RETURN_IF_ERROR(ReadEndpoint(settings, options));
   MT_RETURN_IF_ERROR(ReadConf(settings, options));
   // An empty one, of a variable that is not set, is none.

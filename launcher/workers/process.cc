@@ -66,7 +66,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& words) {
   return pointers;
 }
 
-/// What the child needs; all memory is there before the fork.
+/// What the child needs; all memory is there before it.
 struct Launch {
   const char* file;
   char* const* argv;
@@ -89,7 +89,8 @@ cpu_set_t SetOf(const std::vector<int>& cpus) {
   return set;
 }
 
-/// Only async-signal-safe calls: other threads may have held any lock at the fork.
+/// Only async-signal-safe calls, and nothing is written but the stack: the memory is the parent's, whose other
+/// threads go on.
 [[noreturn]] void RunChild(const Launch& launch) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -114,6 +115,21 @@ cpu_set_t SetOf(const std::vector<int>& cpus) {
   const int reason = errno;
   [[maybe_unused]] const ssize_t written = write(launch.report, &reason, sizeof reason);
   _exit(127);
+}
+
+/// A process that executes `launch` or ends: its number, -1 with errno. It has this one's memory until then
+/// (vfork: nothing is copied, however large mtrun is), so that no handler of a signal may run in it. Handlers
+/// of pthread_atfork do not run either: libraries' threads are no business of a child that execs at once.
+pid_t ForkAndExecute(const Launch& launch) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t child = vfork();
+  if (child == 0) RunChild(launch);
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return child;
 }
 
 absl::Status CannotExecute(int error, const std::string& file) {
@@ -149,9 +165,7 @@ absl::StatusOr<Process> Process::Start(const ProcessSpec& spec) {
                          .kept_end = spec.kept.data() + spec.kept.size(),
                          .files = InheritedFileLimit()};
   Process process;
-  // Without the handlers of pthread_atfork: libraries' threads are no business of a child that execs at once.
-  process.pid_ = _Fork();
-  if (process.pid_ == 0) RunChild(launch);
+  process.pid_ = ForkAndExecute(launch);
   if (process.pid_ < 0) return ErrnoStatus(errno, absl::StrCat("fork a worker for ", spec.file));
   process.pidfd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, process.pid_, 0)));
   if (!process.pidfd_.valid()) return ErrnoStatus(errno, "watch a worker (pidfd_open needs Linux 5.3)");

@@ -365,6 +365,7 @@ int Run(const std::vector<std::string>& args) {
   shared.settings.job_id = "bench";
   shared.settings.min_nodes = std::stoi(args[4]);
   shared.settings.max_nodes = std::stoi(args[5]);
+  shared.settings.heartbeat_interval = HeartbeatInterval(shared.settings.max_nodes);
   shared.settings.max_restarts = 1000;
   shared.settings.heartbeats_missed = 200;  // many agents share few cores here, and none of them comes back
   shared.settings.reconnect_grace = FromSeconds(std::stod(args[6]));

@@ -115,6 +115,18 @@ TEST(OptionsTest, BackEndsOfTorchrunAreMtrunsOwnService) {
               ElementsAre(HasSubstr("unknown key \"protocol\"")));
 }
 
+TEST(OptionsTest, AServiceHears8000HeartbeatsASecondAtMost) {
+  using std::chrono::milliseconds;
+  const auto interval = [](const std::string& line) {
+    return Parse("--rdzv_endpoint a " + line + " x")->job.heartbeat_interval;
+  };
+  EXPECT_EQ(interval("--nnodes 1:4000"), milliseconds(500));
+  EXPECT_EQ(interval("--nnodes 1:10000"), milliseconds(1250));
+  EXPECT_EQ(interval("--nnodes 10000 --rdzv_conf keep_alive_interval=0.5"), milliseconds(500));
+  EXPECT_EQ(Parse("--rdzv_endpoint a --nnodes 10000 --rdzv_conf keep_alive_max_attempt=20 x")->job.fence_timeout,
+            std::chrono::seconds(50));
+}
+
 TEST(OptionsTest, ALeaseIsLongerThanTheSilenceThatLosesANode) {
   using std::chrono::seconds;
   EXPECT_EQ(Parse("--rdzv_endpoint a x")->job.fence_timeout, seconds(30));

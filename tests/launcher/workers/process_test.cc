@@ -132,6 +132,25 @@ TEST(ProcessTest, TheLimitOfOpenFilesIsTheOneThatMtrunBeganWith) {
   setrlimit(RLIMIT_NOFILE, &before);
 }
 
+TEST(ProcessTest, AStartLeavesTheSignalsOfThisProcessAsTheyWereAndTheProgramsAreAtTheirDefaults) {
+  sigset_t blocked, after;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGUSR1);
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, &blocked, nullptr), 0);
+  const auto before = signal(SIGUSR2, SIG_IGN);
+  auto process = Process::Start(Shell("grep -E 'Sig(Blk|Ign)' /proc/self/status"));
+  ASSERT_TRUE(process.ok());
+  EXPECT_FALSE(Process::Start({.file = "/no/such/program", .argv = {"x"}, .environment = {}}).ok());
+  EXPECT_EQ(signal(SIGUSR2, before), SIG_IGN);
+  ASSERT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &after), 0);
+  for (int number = 1; number < SIGRTMIN; ++number)
+    EXPECT_EQ(sigismember(&after, number), number == SIGUSR1) << number;
+  sigdelset(&blocked, SIGUSR1);
+  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+  const std::string none(16, '0');
+  EXPECT_EQ(ReadAll(process->TakeOutput()), "SigBlk:\t" + none + "\nSigIgn:\t" + none + "\n");
+}
+
 TEST(ProcessTest, ATerminalPassesEveryByte) {
   ProcessSpec spec = Shell("[ -t 1 ] && printf 'a terminal\\n\\001'; [ -t 2 ] || printf ', one'");
   spec.out_terminal = true;
