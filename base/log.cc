@@ -83,6 +83,7 @@ bool ParseLevel(std::string_view text, Level* level) {
   if (lower == "info") return *level = Level::kInfo, true;
   if (lower == "warning" || lower == "warn") return *level = Level::kWarning, true;
   if (lower == "error") return *level = Level::kError, true;
+  if (lower == "critical" || lower == "fatal") return *level = Level::kError, true;  // Python's
   return false;
 }
 

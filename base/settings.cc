@@ -241,9 +241,11 @@ Settings::Entry* Settings::Named(const std::string& name) {
 }
 
 absl::Status Settings::ApplyYaml(const std::string& path, std::string_view section, MissingSection missing) {
-  std::string warning;
-  MT_ASSIGN_OR_RETURN(const std::vector<FileSetting> found, ReadSettingsFile(path, section, warning));
-  if (!warning.empty() && missing == MissingSection::kWarn) log::Warning(warning);
+  MissingSectionNote note;
+  MT_ASSIGN_OR_RETURN(const std::vector<FileSetting> found, ReadSettingsFile(path, section, note));
+  const bool matters =
+      missing == MissingSection::kWarn || (missing == MissingSection::kFineUnlessMisspelt && note.misspelt);
+  if (!note.text.empty() && matters) log::Warning(note.text);
   std::vector<std::string> names;
   for (const Entry& entry : entries_) names.push_back(entry.spec.name);
   for (const FileSetting& setting : found) {

@@ -20,7 +20,7 @@
 namespace mtrun {
 
 /// What a settings file without the section that is looked for means.
-enum class MissingSection { kWarn, kFine };
+enum class MissingSection { kWarn, kFineUnlessMisspelt, kFine };
 
 enum class SettingSource { kDefault, kFile, kEnvironment, kFlag };
 

@@ -66,7 +66,7 @@ absl::Status NoSection(const std::string& where, const std::string& key, std::st
 }  // namespace
 
 absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& path, std::string_view section,
-                                                          std::string& warning) {
+                                                          MissingSectionNote& note) {
   MT_ASSIGN_OR_RETURN(const YAML::Node root, LoadYaml(path));
   std::string near;  // where a section stands whose name is almost this one's
   std::vector<std::string> others;
@@ -86,11 +86,12 @@ absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& pat
     }
   }
   if (found) return settings;
-  warning = !near.empty()
-                ? near
-                : absl::StrCat(path, ": there is no section \"", View(section), "\", and ",
-                               others.empty() ? "no other one"
-                                              : "others are not read: " + absl::StrJoin(others, ", "));
+  note.misspelt = !near.empty();
+  note.text = note.misspelt
+                  ? near
+                  : absl::StrCat(path, ": there is no section \"", View(section), "\", and ",
+                                 others.empty() ? "no other one"
+                                                : "others are not read: " + absl::StrJoin(others, ", "));
   return settings;
 }
 

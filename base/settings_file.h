@@ -16,10 +16,16 @@ struct FileSetting {
   bool operator==(const FileSetting&) const = default;
 };
 
-/// What the section holds, in its order; nothing where it is missing, with a `warning` that says so. Other
+/// "" where the section is there.
+struct MissingSectionNote {
+  std::string text;
+  bool misspelt = false;  // one stands there whose name is almost the same
+};
+
+/// What the section holds, in its order; nothing where it is missing, with a `note` that says so. Other
 /// sections belong to other programs. Errors of the file, and kInvalidArgument with the line for values that
 /// stand in no section or are neither single nor a list.
 absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& path, std::string_view section,
-                                                          std::string& warning);
+                                                          MissingSectionNote& note);
 
 }  // namespace mtrun

@@ -142,6 +142,8 @@ absl::StatusOr<std::string> LoadDefault(const std::string& path, MissingToken mi
     if (missing == MissingToken::kMakeForNodes && IsInPod(environment))
       return NoTokenInPod(path, environment);
     token = MakeTokenFile(path);
+    // A home that cannot be written, as containers have them for users who are not root.
+    if (!token.ok()) return NoToken(std::string(token.status().message()));
   }
   const bool has_file =
       token.ok() || absl::IsPermissionDenied(token.status()) || absl::IsInvalidArgument(token.status());

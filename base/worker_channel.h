@@ -138,6 +138,7 @@ struct Drain {
 };
 struct Stop {
   std::string why;
+  bool complete = false;  // the job has ended, and its work is done: nobody needs what a worker still holds
   bool operator==(const Stop&) const = default;
 };
 struct StoreValues {

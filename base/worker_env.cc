@@ -46,6 +46,7 @@ class EnvironmentReader {
 };
 
 constexpr int kMany = 1 << 24;  // more workers than any machine room holds, more descriptors than a process
+constexpr int kManyRestarts = 1'000'000'000;  // as many as a job may be allowed
 
 }  // namespace
 
@@ -92,8 +93,8 @@ absl::StatusOr<WorkerEnv> ParseWorkerEnv(const EnvironmentMap& environment) {
   reader.Number("ROLE_WORLD_SIZE", 1, kMany, false, &w.role_world_size);
   reader.Number("ROLE_RANK", 0, kMany, false, &w.role_rank);
   reader.Number("MASTER_PORT", 0, 65535, w.world_size > 1, &w.master_port);
-  reader.Number("TORCHELASTIC_RESTART_COUNT", 0, kMany, false, &w.restart_count);
-  reader.Number("TORCHELASTIC_MAX_RESTARTS", 0, kMany, false, &w.max_restarts);
+  reader.Number("TORCHELASTIC_RESTART_COUNT", 0, kManyRestarts, false, &w.restart_count);
+  reader.Number("TORCHELASTIC_MAX_RESTARTS", 0, kManyRestarts, false, &w.max_restarts);
   reader.Text("ROLE_NAME", &w.role_name);
   reader.Text("MASTER_ADDR", &w.master_addr);
   reader.Text("TORCHELASTIC_RUN_ID", &w.run_id);

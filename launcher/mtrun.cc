@@ -59,9 +59,12 @@ void OpenStandardDescriptors() {
 
 void SetUpLog(const EnvironmentMap& environment) {
   log::Level level = log::Level::kInfo;
-  if (const auto found = environment.find("LOGLEVEL"); found != environment.end())
-    log::ParseLevel(found->second, &level);
+  const auto found = environment.find("LOGLEVEL");
+  const bool given = found != environment.end() && !found->second.empty();
+  const bool known = !given || log::ParseLevel(found->second, &level);
   log::SetUp("mtrun", level);
+  if (!known)
+    log::Warning("LOGLEVEL: \"", found->second, "\" is not allowed; it takes debug, info, warning or error");
 }
 
 /// None for a node alone: nobody asks about it.

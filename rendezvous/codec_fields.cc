@@ -1,6 +1,9 @@
 #include "rendezvous/codec_fields.h"
 
+#include <algorithm>
+
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "rendezvous/rendezvous.pb.h"
 
 namespace mtrun::rendezvous::codec {
@@ -12,8 +15,14 @@ Column ColumnOf(const google::protobuf::Descriptor& wire, const std::string& nam
 }
 
 std::string Utf8(const std::string& text) {
-  std::string clean = text.substr(0, kMaxName);
-  for (char& c : clean) c = static_cast<unsigned char>(c) < 0x80 ? c : '?';
+  std::string clean;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = mtrun::CharacterLength(text, at);
+    const size_t taken = std::max<size_t>(length, 1);
+    if (clean.size() + taken > kMaxName) break;
+    clean += length == 0 ? "?" : text.substr(at, length);
+    at += taken;
+  }
   return clean;
 }
 

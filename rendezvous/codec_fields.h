@@ -37,7 +37,8 @@ const std::vector<Column>& ColumnsOf(const Wire& wire) {
   return *columns;
 }
 
-/// protobuf refuses to send a `string` that is not UTF-8; names come from flags and the kernel.
+/// protobuf refuses to send a `string` that is not UTF-8; names come from flags and the kernel. What is not
+/// is a ? each byte; at most kMaxName bytes, of whole characters.
 std::string Utf8(const std::string& text);
 /// At most kMaxText bytes of a text for people.
 std::string Bounded(const std::string& text);

@@ -209,7 +209,9 @@ class RunsTest(FolderTest):
 
     def test_who_ends_without_a_cause_is_no_excuse(self):
         for faults, code, problems in (([], 1, 1), ([], 0, 0), ([{"kind": "cut", "node": 0, "from": 3.0}], 1, 1),
-                                       ([{"kind": "worker", "node": 0, "from": 2.9}], 1, 0)):
+                                       ([{"kind": "worker", "node": 0, "from": 2.9}], 1, 0),
+                                       ([{"kind": "reuse", "node": 0, "from": 0.5, "to": 2.9}], 1, 0),
+                                       ([{"kind": "reuse", "node": 1, "from": 0.5, "to": 2.9}], 1, 1)):
             with self.subTest(faults=faults, code=code), tempfile.TemporaryDirectory() as self.folder:
                 self.write("events-0.jsonl", [{"event": "worker_exited", "time": wall(3), "host": "node0", "exit_code": code}])
                 redone = self.redone(faults, (1, 0), (1, 1), (1, 2), (2, 1))

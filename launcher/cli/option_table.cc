@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "launcher/cli/options_reading.h"
 #include "launcher/cli/rdzv_conf.h"
+#include "rendezvous/fields.h"
 
 namespace mtrun::launcher {
 namespace {
@@ -39,6 +40,7 @@ std::vector<Option> NodeOptions() {
         .help = "This node's place in the order of nodes.",
         .group = kNodes,
         .min = 0,
+        .max = rendezvous::kMaxNodes - 1,
         .hints = {"rank", "machine_rank", "group_rank"}},
        &Options::node_rank},
       {{.name = "role",
@@ -159,6 +161,7 @@ std::vector<Option> FaultOptions() {
                 "100 steps give one back).",
         .group = kFaults,
         .min = 0,
+        .max = rendezvous::kMaxRestarts,
         .hints = {"retries", "max_retries", "attempts"}},
        ReadRestarts},
       {{.name = "shutdown_timeout",

@@ -41,6 +41,7 @@ std::vector<Option> StatusQuestions() {
         .help = "RANK ENDPOINT: prints the last lines of that rank's output, from the node that runs it.",
         .group = kQuestions,
         .min = 0,
+        .max = 1 << 30,
         .yields = true},
        Asks{Options::Act::kLogs}},
       {{.name = "follow",

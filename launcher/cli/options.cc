@@ -113,9 +113,10 @@ absl::Status WithAdvice(const absl::Status& status) {
       status.message(), " (flags of your own program go after its name; --help lists those of mtrun)"));
 }
 
-/// With a trainer the file may be meant for that alone.
+/// With a trainer the file may be meant for that alone; no trainer's name is almost mtrun's.
 absl::Status ReadConfig(Settings& settings) {
-  const MissingSection missing = RunsTrainer(settings) ? MissingSection::kFine : MissingSection::kWarn;
+  const MissingSection missing =
+      RunsTrainer(settings) ? MissingSection::kFineUnlessMisspelt : MissingSection::kWarn;
   return Annotate(settings.ApplyYaml(settings.Text("config"), "mtrun", missing), "--config");
 }
 

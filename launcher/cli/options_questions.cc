@@ -142,6 +142,7 @@ absl::Status ReadAskers(const Settings& settings, Options* options) {
     MT_RETURN_IF_ERROR(
         Annotate(ReadConfPair("weak_token", parts.second, /*fixed=*/false, options), "--rdzv_conf"));
   }
+  MT_RETURN_IF_ERROR(CheckRunId(settings));
   options->job.job_id = settings.Text("rdzv_id");
   options->log_dir = settings.Text("log_dir");
   options->local_addr = settings.Text("local_addr");

@@ -34,6 +34,8 @@ absl::Status ReadQuestion(const std::vector<std::string>& rest, Settings* settin
 /// As whom a question is asked, and what the doctor looks at: from flags, environment and --config as ever.
 absl::Status ReadAskers(const Settings& settings, Options* options);
 
+/// Whether the job's id can be sent and shown.
+absl::Status CheckRunId(const Settings& settings);
 /// Back-end, endpoint, --rdzv_conf, --rdzv_id; after the nodes.
 absl::Status ReadRendezvous(const OptionContext& context, Options* options);
 absl::Status ReadStore(const OptionContext& context, Options* options);

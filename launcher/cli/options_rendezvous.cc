@@ -3,10 +3,12 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/endpoint.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "launcher/cli/options_reading.h"
 #include "launcher/cli/rdzv_conf.h"
 #include "rendezvous/job_settings.h"
@@ -187,7 +189,16 @@ absl::Status ReadRendezvous(const OptionContext& context, Options* options) {
   const std::string run_id = settings.Text("rdzv_id");
   options->run_id_given = !run_id.empty() && settings.SourceOf("rdzv_id") != SettingSource::kDefault;
   if (!run_id.empty()) options->job.job_id = run_id;
-  return absl::OkStatus();
+  return CheckRunId(settings);
+}
+
+absl::Status CheckRunId(const Settings& settings) {
+  const std::string run_id = settings.Text("rdzv_id");
+  if (run_id.size() <= rendezvous::kMaxName && IsPlainText(run_id)) return absl::OkStatus();
+  // Shown as it is it would do to the terminal whatever its control characters say.
+  return absl::InvalidArgumentError(absl::StrCat(Named(settings, "rdzv_id"), ": \"", absl::CHexEscape(run_id),
+                                                 "\" is not allowed; it takes up to ", rendezvous::kMaxName,
+                                                 " bytes of UTF-8 without control characters"));
 }
 
 absl::Status ReadStore(const OptionContext& context, Options* options) {

@@ -193,7 +193,7 @@ void AgentCore::OnJobEnded(const rendezvous::JobOutcome& outcome) {
   if (outcome.success) {
     out_.Log(Level::kInfo, absl::StrCat("the job has ended: ", WhyEnded(outcome)));
     for (const int local_rank : slots_.Idle()) out_.Add(SignalWorker{local_rank, SIGKILL});
-    out_.Tell(slots_.Listening(), channel::Stop{"the job has ended"});
+    out_.Tell(slots_.Listening(), channel::Stop{"the job has ended", /*complete=*/true});
     // Workers that are done but still closing down get the usual grace.
     return BeginStop(phase_ == Phase::kFinished ? 0 : SIGTERM, Next::kExit);
   }

@@ -137,13 +137,14 @@ std::vector<std::string> StackCommand(const StackTools& tools, const std::string
 std::string KernelStacks(const std::string& root, int64_t pid) {
   std::string text;
   std::error_code error;
-  for (const auto& thread :
-       std::filesystem::directory_iterator(absl::StrCat(root, "/proc/", pid, "/task"), error)) {
-    const std::string folder = thread.path();
+  // A range-for would throw where the process ends meanwhile.
+  std::filesystem::directory_iterator thread(absl::StrCat(root, "/proc/", pid, "/task"), error), end;
+  for (; !error && thread != end; thread.increment(error)) {
+    const std::string folder = thread->path();
     const std::string stat = ContentOf(folder + "/stat");
     const size_t name_end = stat.rfind(')');
     const std::string state = name_end + 2 < stat.size() ? stat.substr(name_end + 2, 1) : "?";
-    absl::StrAppend(&text, "thread ", thread.path().filename().string(), " \"", ContentOf(folder + "/comm"),
+    absl::StrAppend(&text, "thread ", thread->path().filename().string(), " \"", ContentOf(folder + "/comm"),
                     "\": state ", state);
     const std::string waits = ContentOf(folder + "/wchan");
     if (!waits.empty() && waits != "0") absl::StrAppend(&text, ", waits in ", waits);

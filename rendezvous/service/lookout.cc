@@ -14,7 +14,8 @@ void Lookout::OnUse(const NodeKey& node, NodeUse use, TimePoint now) { uses_[nod
 
 void Lookout::OnLine(const std::string& job_id, int64_t wall_ns, const std::string& text) {
   std::deque<Happening>& lines = happenings_[job_id];
-  if (lines.empty()) told_of_.push_back(job_id);
+  std::erase(told_of_, job_id);
+  told_of_.push_back(job_id);
   lines.push_back({job_id, ++happened_, wall_ns, text.substr(0, kMaxName * 4)});
   if (lines.size() > kMostHappenings) lines.pop_front();
   if (told_of_.size() <= kMostEnded) return;

@@ -53,7 +53,7 @@ class Lookout {
   std::map<NodeKey, std::pair<NodeUse, TimePoint>> uses_;
   std::map<std::string, std::deque<Happening>> happenings_;  // by job
   std::map<std::string, Ended> ended_;                       // by job
-  std::deque<std::string> told_of_;                          // jobs with happenings, oldest first
+  std::deque<std::string> told_of_;                          // jobs, by the time of their newest happening
 };
 
 }  // namespace mtrun::rendezvous

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <future>
+#include <optional>
 #include <utility>
 
 #include "base/endpoint.h"
@@ -16,10 +17,14 @@
 namespace mtrun::rendezvous {
 namespace {
 
-Presence TryConnectTo(const addrinfo& address, Duration patience) {
+/// Of an address that this machine has no way to ask: nothing.
+std::optional<Presence> TryConnectTo(const addrinfo& address, Duration patience) {
   const UniqueFd fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid() && errno == EAFNOSUPPORT) return std::nullopt;
   if (!fd.valid()) return Presence::kSilent;
   int error = connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
+  // Said by this machine itself, which has no address or no route of that family. A router's is later.
+  if (error == ENETUNREACH || error == EADDRNOTAVAIL) return std::nullopt;
   if (error == EINPROGRESS) {
     pollfd wait = {fd.get(), POLLOUT, 0};
     const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();
@@ -75,13 +80,15 @@ PeerService ProbeService(const std::string& endpoint, const ProbeRequest& wanted
 Presence TryConnect(const std::string& text, Duration patience) {
   const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(text);
   if (!endpoint.ok()) return Presence::kSilent;
-  const AddressList addresses = Resolve(*endpoint);
+  return TryConnect(Resolve(*endpoint).get(), patience);
+}
+
+Presence TryConnect(const addrinfo* addresses, Duration patience) {
   bool refused = false;
-  for (const addrinfo* address = addresses.get(); address != nullptr; address = address->ai_next) {
-    const Presence presence = TryConnectTo(*address, patience);
-    if (presence == Presence::kOpen) return presence;
+  for (const addrinfo* address = addresses; address != nullptr; address = address->ai_next) {
+    const std::optional<Presence> presence = TryConnectTo(*address, patience);
+    if (presence == Presence::kOpen || presence == Presence::kSilent) return *presence;
     refused = refused || presence == Presence::kRefused;
-    if (presence == Presence::kSilent) return presence;
   }
   return refused ? Presence::kRefused : Presence::kSilent;
 }

@@ -2,6 +2,8 @@
 // are gone for certain (presence_prober.h). Blocking; the caller gives it a thread. Any thread.
 #pragma once
 
+#include <netdb.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,6 +24,9 @@ struct ProbeOptions {
 /// kSilent when no answer comes in time.
 enum class Presence { kOpen, kRefused, kSilent };
 Presence TryConnect(const std::string& endpoint, Duration patience);
+/// The same of a list of addresses. Those that this machine cannot use (an IPv6 address where it has IPv4
+/// alone) do not count.
+Presence TryConnect(const addrinfo* addresses, Duration patience);
 
 ProbeResult ProbePeers(const ProbeRequest& wanted, const ProbeOptions& options);
 

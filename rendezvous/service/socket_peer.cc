@@ -34,7 +34,11 @@ bool HasSaidSomething(int socket) {
 
 std::string PlainPeer(std::string_view peer) {
   const auto scheme = peer.find(':');
-  return absl::StrReplaceAll(View(peer).substr(scheme + 1), {{"%5B", "["}, {"%5D", "]"}});
+  std::string plain = absl::StrReplaceAll(View(peer).substr(scheme + 1), {{"%5B", "["}, {"%5D", "]"}});
+  // The interface of a link-local address, after a % that is encoded once or twice: PeerOf says none.
+  const size_t scope = plain.find('%'), end = plain.rfind(']');
+  if (scope != std::string::npos && end != std::string::npos && scope < end) plain.erase(scope, end - scope);
+  return plain;
 }
 
 }  // namespace mtrun::rendezvous

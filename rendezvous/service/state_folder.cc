@@ -1,9 +1,11 @@
 #include "rendezvous/service/state_folder.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -32,6 +34,7 @@ constexpr char kEnding[] = ".membership";
 constexpr char kEndHeading[] = "mtrun end 1", kEndEnding[] = ".end";
 constexpr auto kEndsStay = std::chrono::hours(24);
 constexpr size_t kMostBytes = size_t{16} << 20;
+constexpr size_t kHashDigits = 16;
 
 struct Kept {
   std::string endpoint, job_id;
@@ -68,19 +71,31 @@ struct KeptEnd {
   RememberedEnd end;
 };
 
+/// Ours of that kind: see PathOf. The folder may be one that others keep files in. What was read before the
+/// folder could be read no further is all there is: a range-for would throw there.
+std::vector<fs::path> FilesOf(const std::string& folder, const char* ending) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const bool ours = name.size() == kHashDigits + std::strlen(ending) && absl::EndsWith(name, ending) &&
+                      std::all_of(name.begin(), name.begin() + kHashDigits, absl::ascii_isxdigit);
+    if (ours) files.push_back(it->path());
+  }
+  return files;
+}
+
 /// Of the last day, by the time of their writing; older ones go.
 std::vector<std::string> EndsIn(const std::string& folder) {
   std::vector<std::pair<fs::file_time_type, std::string>> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (!absl::EndsWith(entry.path().string(), kEndEnding)) continue;
+  for (const fs::path& path : FilesOf(folder, kEndEnding)) {
     std::error_code gone;
-    const fs::file_time_type at = fs::last_write_time(entry.path(), gone);
+    const fs::file_time_type at = fs::last_write_time(path, gone);
     if (gone) continue;
     if (fs::file_time_type::clock::now() - at > kEndsStay) {
-      fs::remove(entry.path(), gone);
+      fs::remove(path, gone);
     } else {
-      found.emplace_back(at, entry.path().string());
+      found.emplace_back(at, path.string());
     }
   }
   std::sort(found.begin(), found.end());
@@ -160,14 +175,11 @@ StateFolder::~StateFolder() {
 
 std::map<std::string, RememberedJob> StateFolder::Load() {
   std::map<std::string, RememberedJob> found;
-  std::error_code error;
   if (folder_.empty()) return found;
-  for (const auto& entry : fs::directory_iterator(folder_, error)) {
-    const std::string path = entry.path().string();
-    if (!absl::EndsWith(path, kEnding)) continue;
+  for (const fs::path& path : FilesOf(folder_, kEnding)) {
     absl::StatusOr<Kept> kept = Read(path);
     if (!kept.ok()) {
-      log::Warning(path, " is passed over: ", kept.status().message());
+      log::Warning(path.string(), " is passed over: ", kept.status().message());
     } else if (kept->endpoint == endpoint_) {
       kept_[kept->job_id] = {kept->job.generation.generation, kept->job.verified.size()};
       found[kept->job_id] = std::move(kept->job);
@@ -185,7 +197,8 @@ void StateFolder::Keep(const std::string& job_id, const Assignment& generation,
   const std::string ids =
       nlohmann::json(verified).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   Put(PathOf(folder_, endpoint_, job_id),
-      absl::StrCat(kHeading, "\n", endpoint_, "\n", job_id, "\n", ids, "\n", EncodeMembership(generation)));
+      {absl::StrCat(kHeading, "\n", endpoint_, "\n", job_id, "\n", ids, "\n", EncodeMembership(generation)),
+       ""});
 }
 
 std::vector<RememberedEnd> StateFolder::LoadEnds() {
@@ -202,23 +215,34 @@ std::vector<RememberedEnd> StateFolder::LoadEnds() {
   return found;
 }
 
-/// The end first: at no moment is there nothing of a run that somebody still has a generation of.
+/// The end first: at no moment is there nothing of a run that somebody still has a generation of, also where
+/// the end cannot be written.
 void StateFolder::End(const RememberedEnd& end) {
-  if (folder_.empty() || !kept_.contains(end.job_id)) return;
-  Put(PathOf(folder_, endpoint_, end.job_id, kEndEnding), EncodeEnd(endpoint_, end));
-  Forget(end.job_id);
+  if (folder_.empty() || kept_.erase(end.job_id) == 0) return;
+  Put(PathOf(folder_, endpoint_, end.job_id, kEndEnding),
+      {EncodeEnd(endpoint_, end), PathOf(folder_, endpoint_, end.job_id)});
 }
 
 void StateFolder::Forget(const std::string& job_id) {
   if (folder_.empty() || kept_.erase(job_id) == 0) return;
-  Put(PathOf(folder_, endpoint_, job_id), "");
+  Put(PathOf(folder_, endpoint_, job_id), {});
 }
 
-void StateFolder::Put(const std::string& path, std::string contents) {
+void StateFolder::Put(const std::string& path, Change change) {
   {
     const MutexLock lock(mu_);
     failed_.erase(path);
-    due_[path] = std::move(contents);
+    // What was to go behind an end that is not written yet is what a new run of the job has now.
+    for (std::map<std::string, Change>* changes : {&due_, &failed_}) {
+      for (auto& [other, before] : *changes) {
+        if (before.replaces == path) before.replaces.clear();
+      }
+    }
+    if (!change.replaces.empty()) {
+      due_.erase(change.replaces);
+      failed_.erase(change.replaces);
+    }
+    due_[path] = std::move(change);
     changed_.NotifyAll();
   }
   StartWriter();
@@ -248,23 +272,31 @@ void StateFolder::Run() {
       mu_.Lock();
       if (written || stopping_) continue;
       if (failed_.empty()) retry_at_ = MonotonicNow() + pause_;
-      if (!due_.contains(next.key())) failed_.insert(std::move(next));
+      if (!IsOutdated(next.key())) failed_.insert(std::move(next));
     }
   }
   mu_.Unlock();
 }
 
+/// Something newer is to be written there, or in place of it.
+bool StateFolder::IsOutdated(const std::string& path) const {
+  const auto replaces = [&](const auto& change) { return change.second.replaces == path; };
+  return due_.contains(path) || std::any_of(due_.begin(), due_.end(), replaces);
+}
+
 /// False when it failed.
-bool StateFolder::Write(const std::string& path, const std::string& contents) {
+bool StateFolder::Write(const std::string& path, const Change& change) {
   std::error_code error;
-  if (contents.empty()) {
+  if (change.contents.empty()) {
     fs::remove(path, error);
     return !error;
   }
   fs::create_directories(folder_, error);
   if (absl::EndsWith(path, kEndEnding)) EndsIn(folder_);  // a service may run for months
-  const absl::Status written = WriteFileAtomically(path, contents);
+  const absl::Status written = WriteFileAtomically(path, change.contents);
   if (!written.ok()) Complain(std::string(written.message()));
+  // What is left of a failure here costs the next run a wait, as after a crash.
+  if (written.ok() && !change.replaces.empty()) fs::remove(change.replaces, error);
   return written.ok();
 }
 

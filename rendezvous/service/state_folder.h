@@ -48,10 +48,15 @@ class StateFolder {
   void Forget(const std::string& job_id);
 
  private:
-  void Put(const std::string& path, std::string contents);
+  /// Of a file; without contents: there is no file any more. `replaces` goes once it is written, "": none.
+  struct Change {
+    std::string contents, replaces;
+  };
+  void Put(const std::string& path, Change change);
   void StartWriter();
   void Run();
-  bool Write(const std::string& path, const std::string& contents);
+  bool IsOutdated(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Write(const std::string& path, const Change& change);
   void Complain(const std::string& why);
 
   const std::string folder_, endpoint_;
@@ -60,8 +65,8 @@ class StateFolder {
 
   Mutex mu_;
   Condition changed_;
-  // Contents by path, "": no file any more. What has failed is due again at retry_at_.
-  std::map<std::string, std::string> due_ ABSL_GUARDED_BY(mu_), failed_ ABSL_GUARDED_BY(mu_);
+  // By path. What has failed is due again at retry_at_.
+  std::map<std::string, Change> due_ ABSL_GUARDED_BY(mu_), failed_ ABSL_GUARDED_BY(mu_);
   TimePoint retry_at_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool complained_ = false;  // the thread's, where there is one

@@ -11,6 +11,9 @@ TEST(Log, ParsesLevelsInAnyCase) {
   EXPECT_EQ(level, Level::kDebug);
   EXPECT_TRUE(ParseLevel("warn", &level));
   EXPECT_EQ(level, Level::kWarning);
+  EXPECT_TRUE(ParseLevel("CRITICAL", &level));
+  EXPECT_EQ(level, Level::kError);
+  EXPECT_TRUE(ParseLevel("warning", &level));
   EXPECT_FALSE(ParseLevel("loud", &level));
   EXPECT_EQ(level, Level::kWarning);
 }

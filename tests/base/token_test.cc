@@ -106,6 +106,10 @@ TEST_F(TokenTest, AHomeThatCannotBeWrittenSaysWhatElseThereIs) {
   const auto token = LoadToken({}, MissingToken::kMake, {{"HOME", home_ + "/file"}});
   EXPECT_THAT(std::string(token.status().message()),
               AllOf(HasSubstr("MTRUN_TOKEN"), HasSubstr("--token_file")));
+  // Nobody makes a folder there, not even root.
+  const auto forbidden = LoadToken({}, MissingToken::kMake, {{"HOME", "/sys"}});
+  EXPECT_THAT(std::string(forbidden.status().message()),
+              AllOf(HasSubstr("/sys/.mtrun"), HasSubstr("MTRUN_TOKEN"), HasSubstr("--new_token")));
 }
 
 TEST_F(TokenTest, AFileThatOthersMayReadIsRefused) {

@@ -36,7 +36,7 @@ std::vector<AgentMessage> AgentMessages() {
           Dissolved{kGeneration, "node2 lost"},
           Dissolved{kGeneration, "node3 joins", true},
           Drain{12.5, "SIGTERM"},
-          Stop{"job over"},
+          Stop{"job over", true},
           StoreValues{2, {{"a", std::string("\x01\x00", 2)}, {"b", ""}}, ""}};
 }
 

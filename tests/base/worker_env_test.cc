@@ -44,6 +44,12 @@ TEST(WorkerEnv, RoundTrip) {
   EXPECT_EQ(*ParseWorkerEnv(ToEnvironment(WorkerEnv{})), WorkerEnv{});
 }
 
+TEST(WorkerEnv, AsManyRestartsAsAJobMayHave) {
+  WorkerEnv w = Sample();
+  w.restart_count = w.max_restarts = 1'000'000'000;
+  EXPECT_EQ(*ParseWorkerEnv(ToEnvironment(w)), w);
+}
+
 TEST(WorkerEnv, ALeaseIsOptional) {
   EXPECT_FALSE(ToEnvironment(WorkerEnv{}).contains("MTRUN_LEASE"));
   EnvironmentMap environment = ToEnvironment(Sample());

@@ -49,7 +49,7 @@ TEST_F(SharedEndpointTest, TheOtherJobHostsWhenTheFirstOneHasEnded) {
 /// to read.
 TEST_F(SharedEndpointTest, WhoHostsReadsOnceWhatWasWrittenDown) {
   std::filesystem::create_directories(folder_.File("mtrun"));
-  support::WriteText(folder_.File("mtrun") + "/0.membership", "damaged");
+  support::WriteText(folder_.File("mtrun") + "/0000000000000000.membership", "damaged");
   const auto first = StartJob("first", "go1", 0);
   ASSERT_TRUE(first->WaitForLines("ready", 2)) << first->Text();
   const auto second = StartJob("second", "go2", 0);

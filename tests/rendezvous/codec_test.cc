@@ -214,6 +214,17 @@ TEST(Codec, NamesThatAreNotUtf8CanBeSent) {
   EXPECT_EQ(std::get<OfferSent>(said.event).offer.host, "n?de");
 }
 
+TEST(Codec, NamesOfAllLanguagesStayWhatTheyAre) {
+  Offer offer = SomeOffer();
+  offer.host = "t\xC3\xA4st \xE5\xAE\x9E\xE9\xAA\x8C";
+  const AgentSaid said = RoundTrip(AgentSaid{OfferSent{offer}, {}, {}});
+  EXPECT_EQ(std::get<OfferSent>(said.event).offer.host, offer.host);
+  // Cut between two characters: 85 of three bytes each are 255.
+  for (int i = 0; i < 100; ++i) offer.role += "\xE5\xAE\x9E";
+  const AgentSaid cut = RoundTrip(AgentSaid{OfferSent{offer}, {}, {}});
+  EXPECT_EQ(std::get<OfferSent>(cut.event).offer.role, offer.role.substr(0, 255));
+}
+
 TEST(Codec, GarbageGivesAnErrorOrAValueButNeverACrash) {
   const char* given = std::getenv("MTRUN_SEED");
   const uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : RandomBits();

@@ -32,6 +32,11 @@ class LogLines {
     }
     return true;
   }
+  /// All so far.
+  std::string Text() const {
+    const MutexLock lock(mu_);
+    return said_;
+  }
 
  private:
   mutable Mutex mu_;

@@ -73,9 +73,10 @@ class Story:
         return since, until, old & new
 
     def hit(self, since, until):
-        """Nodes to which something was done that ends processes."""
+        """Nodes to which something was done that ends processes. One that is late ends those of the last run when it hears."""
         return {f"node{fault['node']}" for fault in self.faults
-                if fault["kind"] in ENDS_PROCESSES and since <= fault["from"] <= until}
+                if (fault["kind"] in ENDS_PROCESSES and since <= fault["from"] <= until)
+                or (fault["kind"] == "reuse" and fault["from"] <= until and since <= fault["to"])}
 
     def ended(self, since, until, badly=False):
         """Nodes of which a worker has ended. `badly`: with success it has been one of the last run, which was over."""

@@ -33,6 +33,7 @@ void AgentLink::Hear(const channel::AgentMessage& message) {
     }
   } else if (const auto* stop = std::get_if<channel::Stop>(&message)) {
     stop_ = stop->why.empty() ? "the agent says stop" : stop->why;
+    complete_ = stop->complete;
     Break(stop_);
   } else if (const auto* drain = std::get_if<channel::Drain>(&message)) {
     drain_ = drain->why.empty() ? "the agent asks for it" : drain->why;

@@ -43,6 +43,8 @@ class AgentLink {
   bool wants_regroup() const { return graceful_.load(std::memory_order_relaxed); }
   bool drains() const { return drains_.load(std::memory_order_relaxed); }
   std::string drain_wish() const;
+  /// The agent has said that the job is complete.
+  bool work_is_done() const { return complete_.load(std::memory_order_relaxed); }
   /// Somebody watches until then: where the time of steps goes is to be told.
   TimePoint watched_until() const { return watched_until_.load(std::memory_order_relaxed); }
 
@@ -50,7 +52,7 @@ class AgentLink {
   void Break(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsOverLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::atomic<bool> drains_{false}, graceful_{false};  // read once a step
+  std::atomic<bool> drains_{false}, graceful_{false}, complete_{false};  // read once a step
   std::atomic<TimePoint> watched_until_{TimePoint::min()};
   mutable Mutex mutex_;
   Condition changed_;

@@ -237,6 +237,8 @@ std::string JobMembership::drain_wish() const {
   return agent_link_ ? agent_link_->drain_wish() : "";
 }
 
+bool JobMembership::work_is_done() const { return agent_link_ && agent_link_->work_is_done(); }
+
 bool JobMembership::wants_regroup() const { return agent_link_ && agent_link_->wants_regroup(); }
 
 bool JobMembership::generation_is_over() const { return agent_link_ && agent_link_->IsOver(); }

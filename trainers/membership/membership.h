@@ -46,6 +46,8 @@ class Membership {
   /// A signal or the agent wants this worker to finish its step and go; why. Any thread.
   virtual bool wants_drain() const = 0;
   virtual std::string drain_wish() const = 0;
+  /// The job has ended with success: what this worker still holds is older than its result. Any thread.
+  virtual bool work_is_done() const = 0;
 
   /// May be called as often as one likes: it is passed on now and then.
   virtual void ReportProgress(int64_t epoch, int64_t step, int64_t samples) = 0;

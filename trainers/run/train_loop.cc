@@ -340,6 +340,13 @@ void TrainLoop::StopRun(const std::string& why, const absl::Status& saved) {
 
 /// This worker is to go while it waits for others: what it holds may be the newest there is.
 absl::Status TrainLoop::StopWhileWaiting(const std::string& why) {
+  if (membership_.work_is_done()) {  // by the others: this one is a spare, whose lease nobody renews
+    outcome_.complete = false;
+    outcome_.signal = DrainSignal() != 0 ? DrainSignal() : SIGTERM;
+    outcome_.stopped = why;
+    membership_.ReportLeaving(why);
+    return absl::OkStatus();
+  }
   absl::Status lease;
   if (replica_.exists()) {
     lease = lease_.AwaitOutside("the last checkpoint");

@@ -61,6 +61,17 @@ TEST(LookoutTest, OfManyJobsTheOldestAreForgotten) {
   EXPECT_EQ(lookout.EndedJobs(kNow).size(), Lookout::kMostEnded);
 }
 
+TEST(LookoutTest, AJobThatStillSpeaksIsNotTheOldest) {
+  Lookout lookout;
+  for (size_t i = 0; i < Lookout::kMostEnded; ++i) lookout.OnLine(absl::StrCat("job", i), 0, "begun");
+  lookout.OnLine("job0", 0, "a worker failed");
+  lookout.OnLine("another", 0, "begun");
+  const auto all = lookout.Happenings();
+  ASSERT_EQ(all.size(), Lookout::kMostEnded + 1);
+  EXPECT_EQ(all.front().job_id, "job0");
+  EXPECT_EQ(all[1].job_id, "job2");
+}
+
 TEST(LookoutTest, AnEndedJobIsShownForTenMinutesOrUntilItIsBack) {
   Lookout lookout;
   lookout.OnEnded(AJob("a"), kNow);

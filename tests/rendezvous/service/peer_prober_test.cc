@@ -1,9 +1,11 @@
 #include "rendezvous/service/peer_prober.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/endpoint.h"
 #include "base/presence_greeting.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rendezvous/service/address_list.h"
 #include "rendezvous/service/service.h"
 #include "rendezvous/status_client.h"
 #include "tests/rendezvous/service/talker.h"
@@ -35,6 +37,27 @@ TEST(PeerProber, TellsAListenerFromARefusal) {
   service.reset();
   EXPECT_EQ(TryConnect(endpoint, kPeerPatience), Presence::kRefused);
   EXPECT_EQ(TryConnect("no endpoint:", kPeerPatience), Presence::kSilent);
+}
+
+TEST(PeerProber, AnAddressThatThisMachineCannotUseDoesNotCount) {
+  auto service = StartOnLoopback();
+  const AddressList here = Resolve(*ParseEndpoint(EndpointOf(*service)));
+  addrinfo unusable = {.ai_family = AF_MAX, .ai_addr = here->ai_addr};
+  unusable.ai_addrlen = here->ai_addrlen;
+  const auto both = [&] {
+    unusable.ai_next = nullptr;
+    here->ai_next = &unusable;
+    const Presence last = TryConnect(here.get(), kPeerPatience);
+    here->ai_next = nullptr;
+    unusable.ai_next = here.get();
+    EXPECT_EQ(TryConnect(&unusable, kPeerPatience), last);
+    return last;
+  };
+  EXPECT_EQ(both(), Presence::kOpen);
+  service.reset();
+  EXPECT_EQ(both(), Presence::kRefused);
+  unusable.ai_next = nullptr;
+  EXPECT_EQ(TryConnect(&unusable, kPeerPatience), Presence::kSilent) << "nobody has been asked";
 }
 
 TEST(PeerProber, KnowsItselfAServiceWithoutTheJobAndOneThatIsGone) {

@@ -30,6 +30,10 @@ TEST(SocketPeer, IsNamedAsGrpcNamesIt) {
   EXPECT_EQ(PlainPeer("ipv4:10.0.0.7:4242"), "10.0.0.7:4242");
   EXPECT_EQ(PlainPeer("ipv6:%5Bfe80::1%5D:4242"), "[fe80::1]:4242");
   EXPECT_EQ(PlainPeer("ipv6:[fe80::1]:4242"), "[fe80::1]:4242");
+  EXPECT_EQ(PlainPeer("ipv6:%5Bfe80::1%25252%5D:4242"), "[fe80::1]:4242");
+  EXPECT_EQ(PlainPeer("ipv6:[fe80::1%252]:4242"), "[fe80::1]:4242");
+  EXPECT_EQ(PlainPeer("ipv6:[fe80::1%eth0]:4242"), "[fe80::1]:4242");
+  EXPECT_EQ(PlainPeer("%:]"), "]");
   EXPECT_EQ(PlainPeer(""), "");
 }
 

@@ -101,6 +101,73 @@ TEST_F(StateFolderTest, HowTheLastRunOfAJobEndedIsKeptForADay) {
   EXPECT_EQ(Files().size(), 1u) << "the membership";
 }
 
+TEST_F(StateFolderTest, FilesOfOthersInTheFolderStay) {
+  for (const char* name :
+       {"notes.end", "0123456789abcdeg.end", "0123456789abcdef0.end", "notes.membership"}) {
+    const std::string file = absl::StrCat(path(), "/", name);
+    fs::create_directories(path());
+    support::WriteText(file, "mine");
+    fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  }
+  {
+    StateFolder states(path(), "node1:29400");
+    const support::LogLines log;
+    EXPECT_THAT(states.LoadEnds(), IsEmpty());
+    EXPECT_THAT(states.Load(), IsEmpty());
+    EXPECT_EQ(log.Text(), "");
+    states.Keep("job", one_.generation, one_.verified);
+    states.End(EndOf("job", 7));  // looks for old ones too
+  }
+  EXPECT_EQ(Files().size(), 5u);
+}
+
+TEST_F(StateFolderTest, AnEndThatCannotBeWrittenLeavesTheMembership) {
+  const RememberedEnd end = EndOf("job", 7);
+  {
+    StateFolder states(path(), "node1:29400");
+    states.Keep("job", one_.generation, one_.verified);
+    states.End(end);
+  }
+  ASSERT_EQ(Files().size(), 1u);
+  const std::string file = Files().front();
+  ASSERT_TRUE(file.ends_with(".end"));
+  fs::remove(file);
+  support::WriteText((fs::create_directories(file), file + "/in the way"), "");
+  {
+    StateFolder states(path(), "node1:29400", /*pause=*/std::chrono::milliseconds(1));
+    states.Keep("job", one_.generation, one_.verified);
+    states.End(end);
+  }
+  EXPECT_THAT(Load(), ElementsAre(Pair("job", one_)));
+  fs::remove_all(file);
+  {
+    StateFolder states(path(), "node1:29400");
+    states.Load();
+    states.End(end);
+  }
+  EXPECT_THAT(Load(), IsEmpty());
+  EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), ElementsAre(end));
+}
+
+TEST_F(StateFolderTest, AnEndThatIsWrittenLateLeavesTheNextRun) {
+  const RememberedEnd end = EndOf("job", 7);
+  StateFolder states(path(), "node1:29400", /*pause=*/std::chrono::milliseconds(10));
+  ASSERT_TRUE(WriteFileAtomically(path(), "in the way").ok());
+  const support::LogLines log;
+  states.Keep("job", one_.generation, one_.verified);
+  states.End(end);
+  ASSERT_TRUE(log.Await("cannot be written down", std::chrono::seconds(30)));
+  states.Keep("job", two_.generation, two_.verified);
+  fs::remove(path());
+  const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
+  while (StateFolder(path(), "node1:29400").LoadEnds().empty() && MonotonicNow() < give_up) {
+  }
+  while (Load().empty() && MonotonicNow() < give_up) {
+  }
+  EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), ElementsAre(end));
+  EXPECT_THAT(Load(), ElementsAre(Pair("job", two_)));
+}
+
 TEST_F(StateFolderTest, AnEndThatCannotBeReadIsPassedOver) {
   StateFolder(path(), "node1:29400").Keep("job", one_.generation, one_.verified);
   for (const char* text : {"", "mtrun end 1\nnode1:29400\njob\n", "mtrun end 1\nnode1:29400\njob\n{}",
@@ -166,7 +233,7 @@ TEST_F(StateFolderTest, WhatCannotBeReadIsPassedOver) {
   ASSERT_TRUE(WriteFileAtomically(Files().front(), "something else\n\n\n").ok());
   EXPECT_THAT(Load(), IsEmpty());
   fs::remove(Files().front());
-  fs::create_directories(path() + "/folder.membership");
+  fs::create_directories(path() + "/0123456789abcdef.membership");
   EXPECT_THAT(Load(), IsEmpty());
 }
 

@@ -118,9 +118,11 @@ TEST_F(AgentLinkTest, WhoIsDoneHearsWhatBecomesOfItsGeneration) {
   EXPECT_TRUE(absl::IsUnavailable(agent_link_.WaitForEnd(Soon())));
   ASSERT_EQ(agent_link_.Next(Soon())->generation.number, 2u);
   EXPECT_TRUE(absl::IsDeadlineExceeded(agent_link_.WaitForEnd(Now())));
-  std::thread stopper([&] { agent_link_.Hear(channel::Stop{"the job has ended"}); });
+  EXPECT_FALSE(agent_link_.work_is_done());
+  std::thread stopper([&] { agent_link_.Hear(channel::Stop{"the job has ended", /*complete=*/true}); });
   EXPECT_TRUE(agent_link_.WaitForEnd(Soon()).ok());
   stopper.join();
+  EXPECT_TRUE(agent_link_.work_is_done());
   AgentLink other;
   other.Lose("the agent is gone");
   EXPECT_TRUE(other.WaitForEnd(Soon()).ok());

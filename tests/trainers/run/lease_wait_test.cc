@@ -196,6 +196,22 @@ TEST_F(LeaseWaitTest, AStepIsGivenUpForTheGenerationThatFollows) {
   EXPECT_EQ(job.generation(), 2u);
 }
 
+/// Its lease is not renewed, and what it holds nobody needs.
+TEST_F(LeaseWaitTest, ASpareOfAJobThatIsDoneSavesNothingAndWaitsForNoService) {
+  int looks = 0;
+  const auto hook = [&](ThreadMembership& self, int64_t steps) {
+    if (steps != 3) return;
+    self.LoseService([&] { ++looks; });
+    self.EndWithSuccess();
+  };
+  const std::vector<MemberResult> results = TrainAll(1, "spare", {{0, hook}});
+  ASSERT_TRUE(results[0].outcome.ok()) << results[0].outcome.status();
+  EXPECT_FALSE(results[0].outcome->complete);
+  EXPECT_EQ(results[0].outcome->stopped, "the job has ended");
+  EXPECT_LT(looks, kLooks);
+  EXPECT_FALSE(Saved("spare", 3));
+}
+
 /// A service that answers with the end of the generation: the lease is valid again, the step is not
 /// committed.
 TEST_F(LeaseWaitTest, AnAnswerThatEndsTheGenerationDoesNotCommitTheStep) {

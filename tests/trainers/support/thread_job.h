@@ -78,6 +78,8 @@ class ThreadMembership final : public Membership {
   void DelayDevice(Duration delay) const { network_->Delay(assignment_.rank, delay); }
   /// It hears that its generation is over, while its group still works.
   void EndGeneration() { over_ = true; }
+  /// The others have finished the job's work while it was not among them.
+  void EndWithSuccess() { over_ = work_is_done_ = true; }
   /// It wants to finish its step and go.
   void Drain() { drains_ = true; }
   /// Its lease is over until FindService; `look` is called each time that the member finds it so.
@@ -100,6 +102,7 @@ class ThreadMembership final : public Membership {
   bool lease_is_over() const override;
   bool wants_drain() const override { return drains_; }
   std::string drain_wish() const override { return drains_ ? "told to go" : ""; }
+  bool work_is_done() const override { return work_is_done_; }
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples) override;
   void ReportTimes(const channel::StepTimes& /*times*/) override {}
   void ReportLeaving(std::string_view why) override { static_cast<void>(why); }
@@ -116,7 +119,7 @@ class ThreadMembership final : public Membership {
   collectives::ProcessGroup group_;
   std::shared_ptr<FakeNetwork> network_;
   TimePoint entered_at_;
-  bool over_ = false, drains_ = false;
+  bool over_ = false, drains_ = false, work_is_done_ = false;
   std::function<void()> look_, asked_elsewhere_;
   std::atomic<bool> over_elsewhere_ = false;
   const std::thread::id thread_ = std::this_thread::get_id();  // the member's

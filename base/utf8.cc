@@ -1,0 +1,50 @@
+#include "base/utf8.h"
+
+#include <cstdint>
+
+namespace mtrun {
+namespace {
+
+/// What the first byte says; 0 for one that begins no character.
+size_t LengthSaid(uint8_t first) {
+  if (first < 0x80) return 1;
+  if (first < 0xC2) return 0;  // a further byte, or a longer form of what takes one
+  if (first < 0xE0) return 2;
+  if (first < 0xF0) return 3;
+  return first < 0xF5 ? 4 : 0;
+}
+
+/// Longer forms than needed, surrogates and what is beyond U+10FFFF show in the second byte.
+bool SecondFits(uint8_t first, uint8_t second) {
+  const uint8_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  const uint8_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  return second >= low && second <= high;
+}
+
+}  // namespace
+
+size_t CharacterLength(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[at + i]); };
+  if (at >= text.size()) return 0;
+  const size_t length = LengthSaid(byte(0));
+  if (length == 0 || length > text.size() - at) return 0;
+  if (length > 1 && !SecondFits(byte(0), byte(1))) return 0;
+  for (size_t i = 2; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  return length;
+}
+
+bool IsPlainText(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const auto first = static_cast<uint8_t>(text[at]);
+    const size_t length = CharacterLength(text, at);
+    if (length == 0 || first < 0x20 || first == 0x7F) return false;
+    // U+0080 to U+009F are controls of terminals too.
+    if (first == 0xC2 && static_cast<uint8_t>(text[at + 1]) < 0xA0) return false;
+    at += length;
+  }
+  return true;
+}
+
+}  // namespace mtrun
