@@ -286,11 +286,12 @@ TEST_F(SettingsTest, AFileWithoutTheSectionIsWarnedAbout) {
       HasSubstr("config.yaml: there is no section \"cnnA\", and others are not read: vit, diffusion"));
   ::testing::internal::CaptureStderr();
   EXPECT_TRUE(settings_.ApplyYaml(File("cnnB:\n  a: 1\n"), "cnnA", MissingSection::kFine).ok());
-  const std::string other = File("vit:\n  a: 1\n"), misspelt = File("mtrum:\n  a: 1\nvit:\n  a: 1\n");
-  EXPECT_TRUE(settings_.ApplyYaml(other, "mtrun", MissingSection::kFineUnlessMisspelt).ok());
+  const auto unless_misspelt = MissingSection::kFineUnlessMisspelt;
+  EXPECT_TRUE(settings_.ApplyYaml(File("vit:\n  a: 1\n"), "mtrun", unless_misspelt).ok());
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   ::testing::internal::CaptureStderr();
-  EXPECT_TRUE(settings_.ApplyYaml(misspelt, "mtrun", MissingSection::kFineUnlessMisspelt).ok());
+  const std::string misspelt = File("mtrum:\n  a: 1\nvit:\n  a: 1\n");
+  EXPECT_TRUE(settings_.ApplyYaml(misspelt, "mtrun", unless_misspelt).ok());
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("did you mean \"mtrun\"?"));
 }
 

@@ -24,7 +24,7 @@ TEST(Utf8Test, EveryCharacterHasItsLengthAndSurrogatesAreNone) {
     const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
     ASSERT_EQ(CharacterLength(text, 0), surrogate ? 0 : text.size()) << point;
     ASSERT_EQ(CharacterLength("x" + text + "y", 1), surrogate ? 0 : text.size()) << point;
-    if (text.size() > 1) ASSERT_EQ(CharacterLength(text.substr(0, text.size() - 1), 0), 0u) << point;
+    ASSERT_EQ(CharacterLength(text.substr(0, text.size() - 1), 0), 0u) << point << " cut short";
   }
   EXPECT_EQ(CharacterLength("x", 1), 0u);
 }

@@ -42,8 +42,8 @@ TEST(PeerProber, TellsAListenerFromARefusal) {
 TEST(PeerProber, AnAddressThatThisMachineCannotUseDoesNotCount) {
   auto service = StartOnLoopback();
   const AddressList here = Resolve(*ParseEndpoint(EndpointOf(*service)));
-  addrinfo unusable = {.ai_family = AF_MAX, .ai_addr = here->ai_addr};
-  unusable.ai_addrlen = here->ai_addrlen;
+  addrinfo unusable = *here;
+  unusable.ai_family = AF_MAX;
   const auto both = [&] {
     unusable.ai_next = nullptr;
     here->ai_next = &unusable;
