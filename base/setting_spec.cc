@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ bool IsChoice(const SettingSpec& spec, std::string_view text) {
   return std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end();
 }
 
+/// 1000000000 and not 1e+09.
+std::string Bound(const SettingSpec& spec, double bound) {
+  return spec.kind == SettingSpec::Kind::kInt ? absl::StrCat(static_cast<int64_t>(bound))
+                                              : absl::StrCat(bound);
+}
+
 }  // namespace
 
 std::string FlagOf(const SettingSpec& spec) { return absl::StrCat("--", spec.name); }
@@ -38,9 +45,10 @@ std::string Allowed(const SettingSpec& spec) {
   if (!spec.choices.empty()) return absl::StrCat("one of ", absl::StrJoin(spec.choices, ", "));
   if (spec.kind == Kind::kString) return "text";
   std::string text = spec.kind == Kind::kInt ? "a whole number" : "a number";
-  if (spec.min && spec.max) return absl::StrCat(text, " from ", *spec.min, " to ", *spec.max);
-  if (spec.min) return absl::StrCat(text, ", ", *spec.min, " or more");
-  if (spec.max) return absl::StrCat(text, ", at most ", *spec.max);
+  if (spec.min && spec.max)
+    return absl::StrCat(text, " from ", Bound(spec, *spec.min), " to ", Bound(spec, *spec.max));
+  if (spec.min) return absl::StrCat(text, ", ", Bound(spec, *spec.min), " or more");
+  if (spec.max) return absl::StrCat(text, ", at most ", Bound(spec, *spec.max));
   return text;
 }
 

@@ -61,7 +61,8 @@ TEST(OptionsTest, WorkersCanBeCounted) {
 
 TEST(OptionsTest, NumbersThatNobodyCanKeepAreRefused) {
   EXPECT_EQ(Parse("--max_restarts 1000000000 x")->job.max_restarts, 1000000000);
-  EXPECT_THAT(ErrorOf("--max_restarts 1000000001 x"), HasSubstr("--max_restarts"));
+  EXPECT_THAT(ErrorOf("--max_restarts 1000000001 x"),
+              AllOf(HasSubstr("--max_restarts"), HasSubstr("from 0 to 1000000000")));
   EXPECT_THAT(ErrorOf("--max_restarts 4294967296 x"), HasSubstr("--max_restarts"));
   EXPECT_THAT(ErrorOf("--node_rank 4294967296 x"), HasSubstr("--node_rank"));
 }
