@@ -6,10 +6,12 @@ import fcntl
 import hashlib
 import io
 import os
+import pickle
 import secrets
 import socket
 import sys
 import time
+import zipfile
 from dataclasses import dataclass
 
 import torch
@@ -207,12 +209,16 @@ class Replica:
                 "recent": self._recent, "more": {name: each.state_dict() for name, each in self._more.items()}}
 
     def _restore(self, state):
-        self.sampler.load_state_dict(state["sampler"])
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        for name, each in self._more.items():
-            each.load_state_dict(state["more"][name])
-        self._run, self._generation, self._recent = state["run"], state["generation"], state["recent"]
+        """_Unfit where it is not this program's: some of it may be in place then, and nothing can go on with that."""
+        try:
+            self.model.load_state_dict(state["model"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            for name, each in self._more.items():
+                each.load_state_dict(state["more"][name])
+            self._run, self._generation, self._recent = state["run"], state["generation"], state["recent"]
+            self.sampler.load_state_dict(state["sampler"])  # last: it says how far all the rest has come
+        except Exception as error:  # those of the program's own objects among them
+            raise _Unfit(error) from error
 
     def _give(self, ranks):
         if not ranks:
@@ -229,7 +235,10 @@ class Replica:
         dist.recv(size, source)
         data = bytearray(int(size))
         dist.recv(torch.frombuffer(data, dtype=torch.uint8), source)
-        self._restore(torch.load(io.BytesIO(data), weights_only=True, map_location="cpu"))
+        try:
+            self._restore(torch.load(io.BytesIO(data), weights_only=True, map_location="cpu"))
+        except _Unfit as error:
+            raise ValueError(f"what rank {source} gives is of another model or program ({error})") from error
         self._knows = True
 
     # ---- checkpoints
@@ -315,14 +324,46 @@ class Replica:
 
     def _load_newest(self):
         for step in reversed(self._checkpoints()):
+            path = self._path(step)
             try:
-                self._restore(torch.load(self._path(step), weights_only=True, map_location="cpu"))
-                self._knows = True
-                return
-            except (OSError, RuntimeError, KeyError, EOFError) as error:
-                print(f"mtrun: {self._path(step)} cannot be read, the one before it is taken: {error}", file=sys.stderr)
+                state = _load(path)
+                if state is None:
+                    continue
+                self._restore(state)
+            except _Unfit as error:
+                raise ValueError(f"{path} is a checkpoint of another model or program ({error}): take another folder, or move "
+                                 "it away") from error
+            self._knows = True
+            return
         if run := self._ledger.run():
             self._run, self._begins_again = run, True
+
+
+class _Unfit(Exception):
+    """A whole state that is not this program's. Not one of RuntimeError: those may be of collectives."""
+
+    def __init__(self, error):
+        super().__init__(f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split()))
+
+
+def _load(path):
+    """The state in it; None, and a word on why, where it is damaged: torch.load raises anything then."""
+    try:
+        return torch.load(path, weights_only=True, map_location="cpu")
+    except Exception as error:
+        if isinstance(error, pickle.UnpicklingError) and _is_whole(path):
+            raise _Unfit(error) from error  # objects in it are none that weights_only takes
+        print(f"mtrun: {path} cannot be read, the one before it is taken: {str(error) or type(error).__name__}", file=sys.stderr)
+        return None
+
+
+def _is_whole(path):
+    """Every byte is the one that was saved."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return file.testzip() is None
+    except Exception:  # of one that is damaged: of many kinds
+        return False
 
 
 def _digest(tensors):

@@ -1,11 +1,15 @@
 """What a Replica keeps, whatever its workers are told and whenever. It needs PyTorch, but not NumPy;
 tests/e2e/python_package_test.cc runs it."""
+import enum
+import io
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 sys.modules["numpy"] = None  # PyTorch does without
 
@@ -14,9 +18,9 @@ import torch
 from mtrun import ElasticSampler, join
 from mtrun.job import CAUGHT
 from mtrun.ledger import Ledger
-from mtrun.replica import Replica
+from mtrun.replica import EXIT_DIFFERS, Replica
 from mtrun.torch import leave_group
-from replica_workers import DRAIN, ReplicaCase, Worker, wait
+from replica_workers import DRAIN, SOON, WORKER, ReplicaCase, Worker, wait
 from support import assignment
 
 
@@ -160,6 +164,100 @@ class RestartTest(ReplicaCase):
                         self.assertEqual(schedule.last_epoch, taken.step + 1)
                     leave_group(job)
             self.assertEqual(taken.step, 3)
+
+
+class Counter:
+    """Something of the program's in `more`."""
+    def __init__(self, value=0):
+        self.value = value
+
+    def state_dict(self):
+        return {"value": self.value}
+
+    def load_state_dict(self, state):
+        self.value = state["value"]
+
+
+class Colour(enum.Enum):
+    """What torch.load does not take with weights_only."""
+    RED = 1
+
+
+class CheckpointTest(ReplicaCase):
+    """Files of which a run cannot continue, in this process alone."""
+    def setUp(self):
+        for number in CAUGHT:
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def replica(self, job, width=1, size=8, folder=None, **more):
+        self.model = torch.nn.Linear(2, width)
+        self.sampler = ElasticSampler(size, 4, 4, 1)
+        return Replica(job, self.model, torch.optim.SGD(self.model.parameters(), lr=0.1), self.sampler,
+                       folder=folder or self.folder, checkpoint_steps=1, more=more)
+
+    def train(self, **program):
+        """The numbers of the steps that this start made."""
+        with join({}) as job:
+            taken = [taken.step for taken in self.replica(job, **program).steps(
+                lambda ids: self.model(torch.ones(len(ids), 2)).mean())]
+            leave_group(job)
+        return taken
+
+    def path(self, step):
+        return os.path.join(self.folder, f"replica_{step}.pt")
+
+    def test_one_that_does_not_fit_ends_the_start(self):
+        self.assertEqual(self.train(counter=Counter()), [0, 1])
+        for program, why in (({"width": 3}, "size mismatch"), ({"schedule": Counter()}, "no 'schedule'"),
+                             ({"size": 40}, "another order of samples")):
+            with self.subTest(why=why), join({}) as job, self.assertRaisesRegex(
+                    ValueError, f"^{self.path(2)} is a checkpoint of another model or program .*{why}.*: take another folder"):
+                self.replica(job, **program)
+            self.assertEqual(self.sampler.step, 0)
+        self.assertEqual(self.checkpoints(), ["replica_1.pt", "replica_2.pt"])
+
+    def test_its_process_fails_and_has_trained_nothing(self):
+        program = [sys.executable, "-c", WORKER, os.path.join(support.ROOT, "python"), self.folder]
+        norm = subprocess.run([*program, "norm"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=SOON)
+        self.assertEqual(norm.returncode, 0)
+        wide = subprocess.run([*program, "wide"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SOON)
+        self.assertNotIn(wide.returncode, (0, EXIT_DIFFERS))
+        self.assertIn(f"{self.path(10)} is a checkpoint of another model or program", wide.stderr)
+        self.assertEqual(wide.stdout, "")
+
+    def test_of_damaged_ones_the_one_before_them_is_taken(self):
+        self.train(size=36)
+        os.remove(self.path(9))
+        with open(self.path(8), "rb") as file:
+            whole = file.read()
+        for damaged in (bytes(100), b"", b"abc", whole[:-100], whole[:500], whole.replace(b"collections", bytes(11))):
+            with self.subTest(damaged=damaged[:10]), join({}) as job:
+                with open(self.path(9), "wb") as file:
+                    file.write(damaged)
+                with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
+                    self.replica(job, size=36)
+                self.assertEqual(self.sampler.step, 8)
+                self.assertIn(f"{self.path(9)} cannot be read", said.getvalue())
+
+    def test_a_whole_one_that_is_not_loaded_is_none_that_is_damaged(self):
+        self.train(counter=Counter(Colour.RED))
+        with join({}) as job, self.assertRaisesRegex(ValueError, f"^{self.path(2)} is a checkpoint .*Colour"):
+            self.replica(job, counter=Counter())
+
+    def test_what_another_member_gives_has_to_fit(self):
+        self.train()
+        with join({}) as job:
+            state = io.BytesIO()
+            torch.save(self.replica(job)._state(), state)
+            sends = [torch.tensor([state.tell()]), torch.frombuffer(state.getbuffer(), dtype=torch.uint8)]
+            newcomer = self.replica(job, width=3, folder=os.path.join(self.folder, "another"))
+            with unittest.mock.patch("torch.distributed.recv", lambda tensor, source: tensor.copy_(sends.pop(0))):
+                with self.assertRaisesRegex(ValueError, "^what rank 4 gives is of another model or program .*size mismatch"):
+                    newcomer._take(4)
+        self.assertEqual((self.sampler.step, newcomer._knows), (0, False))
 
 
 class BuffersTest(ReplicaCase):

@@ -11,8 +11,8 @@ import support
 from support import Agent, assignment
 
 SOON = 60.0  # seconds: a start of PyTorch on a loaded machine
-# A worker: with `norm` its network has buffers; rank 0 changes them outside of a step with `strays`. It says "wants N" before it
-# computes step N and goes on when it is told to, says "did N" after it.
+# A worker: with `norm` its network has buffers, with `wide` larger ones; rank 0 changes them outside of a step with `strays`. It
+# says "wants N" before it computes step N and goes on when it is told to, says "did N" after it.
 WORKER = """import os
 import sys
 sys.modules["numpy"] = None
@@ -24,7 +24,8 @@ from mtrun.replica import Replica
 torch.manual_seed(0)
 model = torch.nn.Linear(2, 1)
 if sys.argv[3] != "plain":
-    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1))
+    width = 4 if sys.argv[3] == "wide" else 3
+    model = torch.nn.Sequential(torch.nn.Linear(2, width), torch.nn.BatchNorm1d(width), torch.nn.Linear(width, 1))
 model = model.double()
 buffers = lambda: [float(x) for b in model.buffers() for x in b.reshape(-1)]
 sampler = mtrun.ElasticSampler(40, 4, 2, epochs=1)
