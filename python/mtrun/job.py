@@ -16,7 +16,7 @@ SIGNAL_ECHO_SECONDS = 1.0
 CAUGHT = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 PROGRESS_SECONDS = 0.5  # between two reports of it
 HOLD_SECONDS = 0.005  # between two looks at a lease that is over: its page tells nobody when it changes
-LOOK_SECONDS = 0.1  # while waiting for an assignment: those wake who waits, signals do not
+LOOK_SECONDS = 0.1  # while waiting for an assignment or the end: those wake who waits, signals do not
 FOLLOWS_SECONDS = 1.0  # so long a worker that is asked to go still follows the others into a generation that is near
 
 
@@ -266,13 +266,16 @@ class Job:
                 self._say("waiting", generation=self.generation, seconds=seconds)
 
     def done(self, step):
-        """The whole run is complete and on the disk, by all. True when the job has ended; False when another generation
-        begins first: take part in it and say so again."""
+        """The whole run is complete and on the disk, by all. True when the job has ended, or this worker is asked to go: nobody
+        needs it any more. False when another generation begins first: take part in it and say so again."""
         if not self.elastic:
             return True
         self._say("done", step=step, generation=self.generation)
         with self._changed:
-            self._changed.wait_for(lambda: self._over() or self._graceful)
+            while not (self.leaves or self._over() or self._graceful):
+                self._changed.wait(LOOK_SECONDS)
+            if self.leaves:
+                return True
             if self._lost:
                 raise AgentLost(self._lost)
             return self._stop is not None
@@ -284,8 +287,8 @@ class Job:
     # ---- the lease
     def hold(self, outside=False):
         """Before anything is committed: returns when this node's lease is valid, at once or after a while. Interrupted when
-        the generation ends meanwhile, or this worker is asked to go and has held for half of its grace. `outside`: the
-        generation may be over, what is committed is what this worker goes with."""
+        the generation ends meanwhile, gracefully as well, or this worker is asked to go and has held for half of its grace.
+        `outside`: the generation may be over, what is committed is what this worker goes with."""
         told, gives_up = time.monotonic(), None
         while self._lease and self._lease.over(self.generation):
             now = time.monotonic()
@@ -296,6 +299,8 @@ class Job:
                 gives_up = gives_up or now + self._grace / 2
             if (self.over() and not outside) or (gives_up and now >= gives_up):
                 raise Interrupted("no rendezvous service has answered within fence_timeout")
+            if self._graceful and not outside:  # this lease is not renewed any more, and the others wait for this worker
+                raise Interrupted("the next generation has formed")
             time.sleep(HOLD_SECONDS)
         if self.over() and not outside:
             raise Interrupted(self._why_ended or "the generation is over")

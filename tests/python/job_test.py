@@ -145,6 +145,20 @@ class JobTest(AgentCase):
         self.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": True}, assignment(2))
         self.assertFalse(ending.result())
 
+    def test_who_is_asked_to_go_does_not_wait_for_the_end_of_the_job(self):
+        drain = {"type": "drain", "deadline_seconds": 5, "why": "asked"}
+        for by, ask in (("drain", lambda: self.agent.say(drain)), ("signal", lambda: os.kill(os.getpid(), signal.SIGUSR1))):
+            with self.subTest(by=by):
+                self.agent = Agent()
+                self.addCleanup(self.agent.close)
+                job = self.joined()
+                job._catch_signals()  # `joined` joins on another thread
+                ending = in_thread(lambda: job.done(7))
+                self.assertEqual(self.agent.heard()["type"], "done")
+                ask()
+                self.assertTrue(ending.result())
+                self.assertTrue(job.leaves)
+
     def test_a_drain_and_a_signal_are_wishes_to_leave(self):
         job = self.joined()
         self.agent.say({"type": "drain", "deadline_seconds": 5, "why": "asked"})
@@ -292,6 +306,25 @@ class LeaseTest(AgentCase):
         self.agent.say({"type": "dissolved", "generation": "1.1", "why": "over", "graceful": False})
         with self.assertRaises(Interrupted):
             holding.result()
+
+    def test_a_graceful_end_leaves_a_valid_lease_its_step(self):
+        fd = self.page((1, 2**62))
+        job = self.joined(MTRUN_LEASE=str(fd))
+        self.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": True}, assignment(2))
+        self.wait(lambda: job.wants_regroup)
+        job.hold()
+        os.pwrite(fd, struct.pack("<q", 1), 32)
+        with self.assertRaisesRegex(Interrupted, "the next generation has formed"):
+            in_thread(job.hold).result()
+
+    def test_a_graceful_end_ends_a_hold(self):
+        job = self.joined(MTRUN_LEASE=str(self.page((1, 1))))
+        holding = in_thread(job.hold)
+        self.assertEqual(self.agent.heard()["type"], "waiting")
+        self.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": True}, assignment(2))
+        with self.assertRaisesRegex(Interrupted, "the next generation has formed"):
+            holding.result()
+        self.assertEqual(job.next().number, 2)
 
     def test_who_is_told_to_go_holds_for_half_of_its_grace(self):
         job = self.joined(MTRUN_LEASE=str(self.page((9, 2**62))), MTRUN_SHUTDOWN_TIMEOUT="0.1")
