@@ -1,5 +1,6 @@
 """The ledger of a run (docs/formats.md, "The ledger"): which samples each step had, so that `tools/verify_ledger` can prove
 that each was taken exactly once. One worker of a generation writes it."""
+import contextlib
 import hashlib
 import json
 import os
@@ -7,6 +8,8 @@ import os
 from mtrun.sampler import digest, hash_of
 
 START = "0" * 64
+# What is read of a long ledger's end: some 3,000 lines, more than a writer adds that does not know that its generation is over.
+END_BYTES = 1 << 20
 
 
 class Ledger:
@@ -16,7 +19,7 @@ class Ledger:
         """`data`: a digest or name of the data set, recorded."""
         self.folder, self.path = folder, os.path.join(folder, "ledger.jsonl")
         self._sampler, self._data, self._file = sampler, data, None
-        self._previous, self._last = START, {}
+        self._previous = START
 
     def head(self, run):
         s = self._sampler
@@ -24,13 +27,13 @@ class Ledger:
                 "micro_batch": s.micro_batch, "shuffle": s.shuffle, "data": self._data}
 
     def highest_generation(self):
-        """That any line names, 0 without one: a run that continues takes a higher one."""
-        return max((entry.get("generation", 0) for entry in self._lines()), default=0)
+        """That any of the last lines names, 0 without one: a run that continues takes a higher one."""
+        return max((entry.get("generation", 0) for entry in self._last_entries()), default=0)
 
     def end(self):
-        """The highest generation that any line names, and the step that follows its last line; (0, 0) without one."""
+        """The highest generation that any of the last lines names, and the step that follows its last one; (0, 0) without one."""
         generation = next_step = 0
-        for entry in self._lines():
+        for entry in self._last_entries():
             if entry.get("generation", -1) >= generation and ("step" in entry or "rewind" in entry):
                 generation = entry["generation"]
                 next_step = entry["step"] + 1 if "step" in entry else entry["rewind"]
@@ -38,7 +41,8 @@ class Ledger:
 
     def run(self):
         """Of the first line; None without one."""
-        return next((entry["run"] for entry in self._lines() if "ledger" in entry), None)
+        head = self._head()
+        return head["run"] if head else None
 
     def begin(self, run, recent=()):
         """This worker writes from here on, after what a predecessor left. `recent`: lines of steps that a predecessor may
@@ -46,22 +50,25 @@ class Ledger:
         os.makedirs(self.folder, exist_ok=True)
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._end_torn_line()
-        entries, self._last = list(self._lines()), {}
-        wanted = self.head(run)
-        for entry in entries:
+        if head := self._head():
+            self._check_head(head, run)
+        highest, last = 0, {}  # last: {step: generation of its last line}
+        for entry in self._last_entries():
+            highest = max(highest, entry.get("generation", 0))
             if "ledger" in entry:
-                other = sorted(key for key, value in wanted.items() if key != "ledger" and entry.get(key) != value)
-                if other:
-                    raise ValueError(f"{self.path} is another run's ({', '.join(other)} differ): take another folder, or move "
-                                     "it away")
+                self._check_head(entry, run)
             elif "step" in entry:
-                self._last[entry["step"]] = entry["generation"]
-        if not entries:
-            self._write(wanted)
-        highest = max((entry.get("generation", 0) for entry in entries), default=0)
+                last[entry["step"]] = entry["generation"]
+        if next(self._entries(), None) is None:
+            self._write(self.head(run))
         for line in recent:
-            if self._last.get(line["step"]) != line["generation"] and line["generation"] >= highest:
+            if last.get(line["step"]) != line["generation"] and line["generation"] >= highest:
                 self._write(line)
+
+    def _check_head(self, head, run):
+        other = sorted(key for key, value in self.head(run).items() if key != "ledger" and head.get(key) != value)
+        if other:
+            raise ValueError(f"{self.path} is another run's ({', '.join(other)} differ): take another folder, or move it away")
 
     @staticmethod
     def step_line(step, epoch, generation, world, ids, samples, hash, loss):
@@ -99,25 +106,55 @@ class Ledger:
         self._previous = hashlib.sha256(line).hexdigest()
 
     def _end_torn_line(self):
-        with open(self.path, "rb") as file:
-            lines = file.read().split(b"\n")
-        if lines[-1]:
+        line, last = b"\n", b""
+        for line in end_of(self.path):
+            last = line.rstrip(b"\n") or last
+        if not line.endswith(b"\n"):
             os.write(self._file, b"\n")  # what a killed writer left of its last line
-        last = next((line for line in reversed(lines) if line), None)
         self._previous = hashlib.sha256(last).hexdigest() if last else START
 
-    def _lines(self):
+    def _head(self):
+        """The first line that says whose ledger it is; None without one."""
+        return next((entry for entry in self._entries() if "ledger" in entry), None)
+
+    def _entries(self):
         try:
             with open(self.path, "rb") as file:
-                for line in file:
-                    try:
-                        entry = json.loads(line)
-                    except ValueError:
-                        continue
-                    if isinstance(entry, dict):
-                        yield entry
+                yield from _parsed(file)
         except FileNotFoundError:
             return
+
+    def _last_entries(self):
+        return _parsed(end_of(self.path))
+
+
+def end_of(path, wanted=END_BYTES):
+    """The last lines of a file, so many bytes, or more where these are the end of one line; all lines of a short file, none of
+    one that is not there. The last one may be unfinished."""
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        while wanted < size:
+            file.seek(size - wanted)
+            file.readline()  # the rest of some line
+            start = file.tell()
+            if file.readline().endswith(b"\n"):
+                break
+            wanted *= 2
+        else:
+            start = 0
+        file.seek(start)
+        yield from file
+
+
+def _parsed(lines):
+    """Those that are whole: a killed writer may have left others."""
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict):
+            yield entry
 
 
 def gathered(ids):

@@ -1,16 +1,20 @@
 """tools/verify_ledger accepts what the package's ledger says of a run with deaths, and rejects what does not add up."""
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 import unittest
+import unittest.mock
 
 import support
-from mtrun.ledger import Ledger, gathered
+from mtrun.ledger import Ledger, end_of, gathered
 from mtrun.sampler import ElasticSampler
 
 RUN = "0123456789abcdef"
+LONG = 100_000  # steps
 
 
 class LedgerTest(unittest.TestCase):
@@ -86,6 +90,70 @@ class LedgerTest(unittest.TestCase):
         self.step(3, self.writer())
         self.step(1, first)  # a writer that does not know that its generation is over
         self.assertEqual(ledger.end(), (3, 2))
+
+    def long(self):
+        """A ledger of many steps, of generation 2 but for the first, and the line of a writer that does not know that."""
+        first = self.writer()
+        self.step(1, first)
+        with open(first.path, "ab") as file:
+            for step in range(1, LONG):
+                line = {**self.recent[0], "step": step, "generation": 2, "prev": 64 * "0"}
+                file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+            file.write(b'{"step":77,"generation":1}\nno JSON\n[1]\n\n{"step":')
+        return first.path
+
+    def test_of_a_long_one_the_end_is_read(self):
+        path, parsed, loads = self.long(), [0], json.loads
+
+        def counting(line):
+            parsed[0] += 1
+            return loads(line)
+
+        ledger, size = Ledger(self.folder, self.sampler), os.path.getsize(path)
+        recent = [{**self.recent[0], "step": step, "generation": 2} for step in (LONG - 2, LONG - 1, LONG)]
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        with unittest.mock.patch("json.loads", counting):
+            self.assertEqual((ledger.highest_generation(), ledger.end(), ledger.run()), (2, (2, LONG), RUN))
+            ledger.begin(RUN, recent)
+        self.assertLess(tracemalloc.get_traced_memory()[1], 2 << 20)
+        self.assertLess(parsed[0], LONG / 2)
+        with open(path, "rb") as file:
+            file.seek(size)
+            newline, line, rest = file.read().split(b"\n")
+        self.assertEqual((newline, rest), (b"", b""))
+        self.assertEqual(loads(line), {**recent[2], "prev": hashlib.sha256(b'{"step":').hexdigest()})
+        for other in (Ledger(self.folder, ElasticSampler(20, 8, 4, seed=9)), Ledger(self.folder, self.sampler, data="d")):
+            with self.assertRaisesRegex(ValueError, "another run's"):
+                other.begin(RUN)
+
+    def test_the_end_of_a_file_is_whole_lines_however_little_of_it_is_wanted(self):
+        path = self.folder + ".jsonl"
+        self.assertEqual(list(end_of(path)), [])
+        for text in (b"", b"a\n", b"a", b"ab\ncde\n\nf\n", b"ab\ncde\nfgh", b"ab\n" + 50 * b"x"):
+            with open(path, "wb") as file:
+                file.write(text)
+            self.assertEqual(b"".join(end_of(path)), text)
+            for wanted in range(1, len(text) + 2):
+                with self.subTest(text=text, wanted=wanted):
+                    lines = list(end_of(path, wanted))
+                    end = b"".join(lines)
+                    self.assertTrue(text.endswith(end))
+                    self.assertTrue(end == text or text[:-len(end)].endswith(b"\n"), lines)
+                    self.assertTrue(end == text or lines[0].endswith(b"\n"), "a line that is complete")
+
+    def test_a_first_line_that_its_writer_did_not_end_is_followed_by_another(self):
+        os.makedirs(self.folder)
+        with open(os.path.join(self.folder, "ledger.jsonl"), "wb") as file:
+            file.write(b'{"ledger":2,"ru')
+        ledger = self.writer()
+        self.assertEqual(ledger.run(), RUN)
+        self.step(1, ledger)
+        status, said = self.verify("--partial")
+        self.assertEqual(status, 0, said)
+        self.writer()  # which finds it
+        with open(ledger.path, encoding="utf-8") as file:
+            self.assertEqual(file.read().count('{"ledger":2,"run"'), 1)
 
     def test_other_samples_than_the_order_says_are_found(self):
         ledger = self.writer()
