@@ -89,8 +89,8 @@ cpu_set_t SetOf(const std::vector<int>& cpus) {
   return set;
 }
 
-/// Only async-signal-safe calls, and nothing is written but the stack: the memory is the parent's, whose other
-/// threads go on.
+/// Only async-signal-safe calls, and nothing is written but the stack: the memory is the parent's, whose
+/// other threads go on.
 [[noreturn]] void RunChild(const Launch& launch) {
   setsid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
