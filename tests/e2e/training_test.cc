@@ -47,6 +47,32 @@ TEST_F(TrainingTest, ARefusedResumeIsBlamedOnTheWorkerThatRefused) {
   EXPECT_THAT(box, AllOf(HasSubstr("rank 0"), Not(HasSubstr("rank 1")), Not(HasSubstr("rank 2"))));
 }
 
+/// Those that are started in the place of all that died have the same flags.
+TEST_F(TrainingTest, AJobThatStartsOverDoesSoOnceHoweverOftenItsWorkersDie) {
+  const std::vector<std::string> anew = {"--resume=false", "--checkpoint_steps", "5"};
+  for (const int count : {1, 2}) {
+    const std::string run = absl::StrCat("run", count), ledger = folder_.File(run) + "/ledger.jsonl";
+    const auto training = TrainHere(count, run, 100000, anew);
+    ASSERT_TRUE(training->WaitForLine("[cnnA0]:epoch 3/100000")) << training->Text();
+    while (Checkpoints(run) == 0) ASSERT_FALSE(training->Wait(Seconds(0.02))) << training->Text();
+    const std::set<pid_t> workers = Workers();
+    ASSERT_EQ(workers.size(), static_cast<size_t>(count));
+    for (const pid_t pid : workers) kill(pid, SIGKILL);
+    ASSERT_TRUE(training->WaitForLine("resumed from ")) << training->Text();
+    training->Signal(SIGTERM);
+    ASSERT_EQ(training->Wait(), 143) << training->Text();
+    EXPECT_FALSE(std::filesystem::exists(folder_.File(run) + "/previous_1")) << training->Text();
+    EXPECT_EQ(From(absl::StrSplit(support::ReadText(ledger), '\n'), "{\"ledger\":").size(), 1u);
+    ExpectExactlyOnce({run}, {"--partial"});
+    // The next job starts over.
+    const auto next = TrainHere(count, run, 1, anew);
+    ASSERT_EQ(next->Wait(), 0) << next->Text();
+    EXPECT_THAT(next->Text(), AllOf(HasSubstr("previous_1"), Not(HasSubstr("resumed from"))));
+    EXPECT_TRUE(std::filesystem::exists(folder_.File(run) + "/previous_1/ledger.jsonl"));
+    ExpectExactlyOnce({run});
+  }
+}
+
 /// Neither the writer nor the successor of a worker that died meanwhile gives up.
 TEST_F(TrainingTest, AFullDiskIsWaitedForAndNothingIsLost) {
   const auto disk = support::SmallDisk::Make(folder_.File("disk"), 4 << 20);

@@ -34,6 +34,7 @@
 #include "trainers/program/run_environment.h"
 #include "trainers/program/run_setup.h"
 #include "trainers/program/trainers.h"
+#include "trainers/run/fresh_start.h"
 #include "trainers/run/state_sync.h"
 #include "trainers/run/train_loop.h"
 #include "trainers/step/fault_plan.h"
@@ -116,7 +117,7 @@ absl::StatusOr<RunData> FindData(const Run& run, RemoteData* remote) {
 absl::Status AwaitFirstSteps(const Run& run, const BatchOptions& batch, DataArrival& arrival,
                              const DataArrival::Watch& still_here) {
   int64_t step = 0;
-  if (run.options.resume) {
+  if (run.continues) {
     const auto saved = checkpoints::CompleteSteps(checkpoints::RealFiles(), run.options.model_folder);
     if (saved.ok() && !saved->empty()) step = saved->back();
   }
@@ -202,6 +203,7 @@ TrainInputs InputsOf(const Run& run, const RunData& data, const BatchOptions& ba
                                    run.program.settings, task.draws() || DrawsInputs(run.options)),
           .settings = run.settings.Yaml(run.program.name),
           .environment = EnvironmentJson(run.program.name, batch.device),
+          .agent = AgentOf(run.environment),
           .greeting = [&run](int columns) { return Greeting(run, columns); },
           .faults = &faults,
           .preview = preview,
@@ -244,7 +246,7 @@ absl::StatusOr<int> TrainAndReport(Run& run) {
   MT_ASSIGN_OR_RETURN(RunData data, FindData(run, remote.get()));
   MT_RETURN_IF_ERROR(CheckOrder(run.options.shuffle, data.train));
   if (Asked(run.settings, "check")) return Check(run, data);
-  MT_RETURN_IF_ERROR(ResolveOwn(run, run.options.resume));
+  MT_RETURN_IF_ERROR(ResolveOwn(run, run.continues));
   MT_ASSIGN_OR_RETURN(BatchOptions batch, Resolve(run, data.shape()));
   if (run.options.preview > 0) {
     if (run.assignment.rank == 0) MT_RETURN_IF_ERROR(WritePreview(run.options, data.train, batch));

@@ -8,6 +8,7 @@
 #include "trainers/membership/slurm.h"
 #include "trainers/program/machine.h"
 #include "trainers/program/make_task.h"
+#include "trainers/run/fresh_start.h"
 #include "trainers/run/run_replica.h"
 
 namespace mtrun::trainers {
@@ -24,7 +25,9 @@ absl::Status ReadRun(Run& run) {
   if (run.program.launch) MT_RETURN_IF_ERROR(run.program.launch(run.settings, run.environment));
   MT_ASSIGN_OR_RETURN(run.assignment, ReadAssignment(run.environment));
   MT_ASSIGN_OR_RETURN(const int64_t configured, ConfiguredWorld(run.environment));
-  if (const std::string folder = run.settings.Text("model_folder"); run.settings.Bool("resume")) {
+  const std::string folder = run.settings.Text("model_folder");
+  run.continues = run.settings.Bool("resume") || IsBegunBy(folder, AgentOf(run.environment));
+  if (run.continues) {
     if (const auto batch = BatchOfNewest(folder)) AdoptBatch(*batch, run.settings);
   }
   MT_ASSIGN_OR_RETURN(run.options, MakeOptions(configured, run.settings));

@@ -39,6 +39,7 @@ struct Run {
   Duration data_wait = {};                           // for a server's data
   DataArrival* arrival = nullptr;                    // of data that come while it trains
   std::unique_ptr<AgentConnection> agent = nullptr;  // where this worker waits before it is ready
+  bool continues = true;                             // from a checkpoint in the model_folder, if there is one
   bool joined = false;                               // what fails from now on may not fail again at a restart
 };
 

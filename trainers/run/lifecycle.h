@@ -117,7 +117,7 @@ enum class Origin {
   kCheckpoint,  // nobody does: the newest checkpoint is looked for, then the claims are compared again
   kFresh,       // nobody does, and there is none or it is not wanted: the run begins
 };
-/// `looked`: checkpoints were looked for already.
+/// `resume`: checkpoints count; `looked`: they were looked for already.
 Origin OriginOf(const checkpoints::StatePlan& plan, bool resume, bool looked);
 /// The plan of a run that begins: rank 0's weights count, everybody else receives them.
 checkpoints::StatePlan FreshPlan(checkpoints::StatePlan plan, int world_size);

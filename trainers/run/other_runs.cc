@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 constexpr char kAside[] = "previous_";
 
 bool IsOfARun(const std::string& name) {
-  static constexpr const char* kNames[] = {checkpoints::kLedgerFile, "metrics.jsonl", "config.yaml",
-                                           "report.txt", "report.json"};
+  static constexpr const char* kNames[] = {
+      checkpoints::kLedgerFile, "metrics.jsonl", "config.yaml", "report.txt", "report.json", kBegunFolder};
   for (const char* known : kNames) {
     if (name == known) return true;
   }
@@ -69,14 +69,13 @@ std::optional<uint64_t> RunOfNewestCheckpoint(const std::string& path) {
   return state.ok() ? std::optional(state->run) : std::nullopt;
 }
 
-/// By its ledger, or by the checkpoints of a folder that has only those.
+}  // namespace
+
 absl::StatusOr<std::optional<uint64_t>> RunIn(const std::string& path) {
   MT_ASSIGN_OR_RETURN(const std::optional<uint64_t> run,
                       checkpoints::RunOfLedger(absl::StrCat(path, "/", checkpoints::kLedgerFile)));
   return run ? run : RunOfNewestCheckpoint(path);
 }
-
-}  // namespace
 
 absl::Status MoveAside(const std::string& path) {
   const std::vector<std::string> names = NamesIn(path, IsOfARun);

@@ -3,12 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace mtrun::trainers {
 
+/// What fresh_start.h leaves in a run folder: it is of the run, and moves with it.
+inline constexpr char kBegunFolder[] = ".begun";
+
+/// The run that lies in `path`: by its ledger, or by the checkpoints of a folder that has only those; nothing
+/// where there is none.
+absl::StatusOr<std::optional<uint64_t>> RunIn(const std::string& path);
 /// Moves whatever is of a run (metrics, ledger, checkpoints, report, weights) into `previous_N`, and says so.
 absl::Status MoveAside(const std::string& path);
 /// What is of another run moves aside, what is aside of `run` comes back: members that were cut off while

@@ -14,6 +14,7 @@
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/checkpoints/manifest.h"
 #include "trainers/device/torch_status.h"
+#include "trainers/run/fresh_start.h"
 #include "trainers/run/lifecycle.h"
 #include "trainers/run/state_sync.h"
 
@@ -82,7 +83,7 @@ absl::Status RunReplica::AdoptState(std::string_view text) {
 }
 
 absl::StatusOr<RunReplica::Begun> RunReplica::Enter(Membership& membership, const std::string& folder,
-                                                    bool resume) {
+                                                    bool resume, const std::string& agent) {
   const Assignment& who = membership.assignment();
   const bool alone = who.world_size == 1;
   // A ledger that cannot be read is told where it is opened for writing.
@@ -95,11 +96,17 @@ absl::StatusOr<RunReplica::Begun> RunReplica::Enter(Membership& membership, cons
   };
   Begun begun;
   MT_ASSIGN_OR_RETURN(StatePlan plan, agree());
-  Origin origin = OriginOf(plan, resume, /*looked=*/false);
+  bool wanted = resume, anywhere = resume;
+  if (plan.source < 0 && !resume) {
+    wanted = who.first_on_node && IsBegunBy(folder, agent);
+    MT_ASSIGN_OR_RETURN(const std::optional<int> first, FirstMember(membership.group(), wanted));
+    anywhere = first.has_value();
+  }
+  Origin origin = OriginOf(plan, anywhere, /*looked=*/false);
   if (origin == Origin::kCheckpoint) {
-    MT_ASSIGN_OR_RETURN(begun.resumed, LoadNewestOfNode(membership, folder));
+    MT_ASSIGN_OR_RETURN(begun.resumed, LoadNewestOfNode(membership, folder, wanted));
     MT_ASSIGN_OR_RETURN(plan, agree());
-    origin = OriginOf(plan, resume, /*looked=*/true);
+    origin = OriginOf(plan, anywhere, /*looked=*/true);
   }
   begun.fresh = origin == Origin::kFresh;
   if (begun.fresh) {
@@ -118,9 +125,10 @@ absl::StatusOr<RunReplica::Begun> RunReplica::Enter(Membership& membership, cons
   return begun;
 }
 
-absl::StatusOr<std::string> RunReplica::LoadNewestOfNode(Membership& membership, const std::string& folder) {
+absl::StatusOr<std::string> RunReplica::LoadNewestOfNode(Membership& membership, const std::string& folder,
+                                                         bool wanted) {
   absl::StatusOr<std::string> loaded = std::string();
-  if (membership.assignment().first_on_node) loaded = LoadNewest(folder);
+  if (wanted && membership.assignment().first_on_node) loaded = LoadNewest(folder);
   // A failure of one must not keep the others waiting.
   MT_ASSIGN_OR_RETURN(const std::optional<int> failed, FirstMember(membership.group(), !loaded.ok()));
   MT_RETURN_IF_ERROR(loaded.status());

@@ -45,11 +45,13 @@ class RunReplica {
     std::string resumed;    // the checkpoint that it continues from, "" where a member held the state
   };
   /// Collective, first thing in a generation: the member that is furthest gives its state to those behind.
-  /// Where nobody holds the run, the newest checkpoint in `folder` (`resume`) on any node is the source,
-  /// else it begins. kFailedPrecondition: the checkpoint is of another run, the message lists what differs.
+  /// Where nobody holds the run, the newest checkpoint in `folder` on any node is the source, else it begins.
+  /// Without `resume` such a checkpoint counts only where the folder's run is of the job of `agent`
+  /// (fresh_start.h). kFailedPrecondition: the checkpoint is of another run, the message lists what differs.
   /// kUnavailable: the group broke; who was about to receive holds what it held before. IsRivalry(): two
   /// members hold different states of the highest position.
-  absl::StatusOr<Begun> Enter(Membership& membership, const std::string& folder, bool resume);
+  absl::StatusOr<Begun> Enter(Membership& membership, const std::string& folder, bool resume,
+                              const std::string& agent = "");
 
   /// A copy of everything, for a checkpoint.
   absl::StatusOr<checkpoints::Snapshot> TakeSnapshot();
@@ -60,8 +62,9 @@ class RunReplica {
   std::string EncodeState() const;
   absl::Status AdoptState(std::string_view text);
   absl::Status Receive(Membership& membership, const checkpoints::StatePlan& plan, bool receives);
-  /// One reader a node takes over that node's newest checkpoint.
-  absl::StatusOr<std::string> LoadNewestOfNode(Membership& membership, const std::string& folder);
+  /// One reader a node takes over that node's newest checkpoint, where it is `wanted` there.
+  absl::StatusOr<std::string> LoadNewestOfNode(Membership& membership, const std::string& folder,
+                                               bool wanted);
   /// Takes over the newest intact checkpoint; its path, "" where there is none.
   absl::StatusOr<std::string> LoadNewest(const std::string& folder);
 

@@ -44,6 +44,7 @@ struct TrainInputs {
   RunIdentity identity;                              // what members and restarts must agree on
   std::string settings;                              // config.yaml
   std::string environment = {};                      // environment.json, "": none
+  std::string agent = {};                            // whose worker this is (fresh_start.h), "": nobody's
   /// For people, where the run begins or continues from a checkpoint; `columns`: of their screen, 0: there is
   /// none. Null: nothing.
   std::function<std::string(int columns)> greeting = nullptr;

@@ -134,7 +134,7 @@ absl::Status TrainLoop::Enter() {
   MT_RETURN_IF_ERROR(CheckMembersAgree());
   replica_.progress().seconds = SecondsOfRun();  // whoever takes the run over counts on from here
   MT_ASSIGN_OR_RETURN(const RunReplica::Begun begun,
-                      replica_.Enter(membership_, in_.options.model_folder, in_.options.resume));
+                      replica_.Enter(membership_, in_.options.model_folder, in_.options.resume, in_.agent));
   if (begun.received || !begun.resumed.empty()) AdoptProgress(begun);
   report_.world_size = who.world_size;
   report_.nodes = who.nodes;

@@ -6,9 +6,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/log.h"
 #include "base/status_macros.h"
+#include "trainers/run/fresh_start.h"
 
 namespace mtrun::trainers {
+namespace {
+
+/// Once the folder is this run's: workers that follow when all of these have died do not start over again.
+absl::Status RememberStart(const TrainInputs& in, uint64_t run, RunFiles& files) {
+  const absl::Status marked =
+      files.WithRoom([&] { return MarkBegun(in.options.model_folder, in.agent, run); });
+  if (marked.ok() || absl::IsUnavailable(marked)) return marked;
+  log::Warning("should all workers die, the run starts over, for --resume=false: ",
+               std::string(marked.message()));
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::Status TrainLoop::EnterFiles(const RunReplica::Begun& begun) {
   const Assignment& who = membership_.assignment();
@@ -19,6 +34,8 @@ absl::Status TrainLoop::EnterFiles(const RunReplica::Begun& begun) {
                                    .world = who.world_size,
                                    .members = who.members},
                                   FilesStart(begun.fresh, begun.resumed), [this] { return Barrier(); }));
+  if (!in_.options.resume && who.first_on_node)
+    MT_RETURN_IF_ERROR(RememberStart(in_, replica_.run(), files_));
   if (!begun.fresh || !files_.writes() || !in_.preview) return absl::OkStatus();
   return files_.WithRoom([this]() -> absl::Status {
     MT_ASSIGN_OR_RETURN(const std::string path, in_.preview());
