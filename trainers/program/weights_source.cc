@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -102,31 +103,65 @@ absl::StatusOr<WeightsSource> FromStep(const std::string& folder) {
   return FromCheckpoint(checkpoint, real.parent_path().string());
 }
 
-/// The file that the report's figures of the test images are of; "": there is no report.
-absl::StatusOr<std::string> ReportedFile(const std::string& folder) {
-  const std::string report = folder + "/report.json";
-  if (!Exists(report)) return std::string();
-  MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(report));
-  const auto object = ParseJsonObject(text, kMostReport);
-  if (!object.ok()) return Annotate(object.status(), report);
-  const auto tested = object->find("tested_epoch");
-  const bool best = tested != object->end() && tested->is_number_integer();
-  if (best && Exists(absl::StrCat(folder, "/", kBestFile))) return absl::StrCat(folder, "/", kBestFile);
+/// "" where there are none.
+std::string FinalFile(const std::string& folder) {
   for (const char* name : {"/model_ema.safetensors", "/model.safetensors"}) {
     if (Exists(folder + name)) return folder + name;
   }
-  return std::string();
+  return "";
+}
+
+/// The best weights may be those of an epoch that was taken back, or another node's.
+bool IsOfEpoch(const std::string& file, int64_t epoch) {
+  const auto metadata = ReadMetadata(file);
+  if (!metadata.ok()) return false;
+  const auto found = metadata->find("epoch");
+  return found != metadata->end() && found->second == absl::StrCat(epoch);
+}
+
+/// The checkpoint after `epoch`, "" where there is none.
+std::string CheckpointOf(const std::string& folder, const nlohmann::json& report, int64_t epoch) {
+  for (const auto& line : report.value("history", nlohmann::json::array())) {
+    if (!line.is_object() || line.value("eval", nlohmann::json()) != epoch) continue;
+    const auto steps = WholeNumber<int64_t>(line.value("steps", nlohmann::json()));
+    if (!steps) continue;
+    const std::string path = absl::StrCat(folder, "/", checkpoints::StepFolder(*steps));
+    if (Exists(absl::StrCat(path, "/", checkpoints::kDoneFile))) return path;
+  }
+  return "";
+}
+
+absl::StatusOr<WeightsSource> FromTestedEpoch(const std::string& folder, const nlohmann::json& report,
+                                              int64_t epoch) {
+  const std::string best = absl::StrCat(folder, "/", kBestFile);
+  if (IsOfEpoch(best, epoch)) return FromFile(best);
+  if (const std::string step = CheckpointOf(folder, report, epoch); !step.empty()) return FromStep(step);
+  return absl::NotFoundError(absl::StrCat(
+      folder, ": the report is of the weights of epoch ", epoch, ", which neither ", kBestFile,
+      " nor a checkpoint there holds: name other weights, such as ", folder, "/model.safetensors"));
+}
+
+/// What the report's figures of the test images are of; nothing without a report and its weights.
+absl::StatusOr<std::optional<WeightsSource>> FromReport(const std::string& folder) {
+  const std::string path = folder + "/report.json";
+  if (!Exists(path)) return std::nullopt;
+  MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  const auto report = ParseJsonObject(text, kMostReport);
+  if (!report.ok()) return Annotate(report.status(), path);
+  if (const auto tested = WholeNumber<int64_t>(report->value("tested_epoch", nlohmann::json())))
+    return FromTestedEpoch(folder, *report, *tested);
+  const std::string file = FinalFile(folder);
+  if (file.empty()) return std::nullopt;
+  return FromFile(file);
 }
 
 absl::StatusOr<WeightsSource> FromRun(const std::string& folder) {
-  MT_ASSIGN_OR_RETURN(const std::string file, ReportedFile(folder));
-  if (!file.empty()) return FromFile(file);
+  MT_ASSIGN_OR_RETURN(std::optional<WeightsSource> reported, FromReport(folder));
+  if (reported) return *std::move(reported);
   MT_ASSIGN_OR_RETURN(const checkpoints::Search search,
                       checkpoints::FindNewest(checkpoints::RealFiles(), folder));
   if (search.newest) return FromCheckpoint(*search.newest, folder);
-  for (const char* name : {"/model_ema.safetensors", "/model.safetensors"}) {
-    if (Exists(folder + name)) return FromFile(folder + name);
-  }
+  if (const std::string file = FinalFile(folder); !file.empty()) return FromFile(file);
   return absl::NotFoundError(absl::StrCat(
       folder, " holds no weights: it is neither a run's folder nor a checkpoint (step_N) in one"));
 }

@@ -11,6 +11,19 @@
 #include "trainers/step/warm_up.h"
 
 namespace mtrun::trainers {
+namespace {
+
+/// The report is of them, and whoever evaluates the run later takes them from its folder: another node may
+/// have written that epoch's, or nobody since it was taken back.
+absl::Status KeepTested(const BorrowedWeights& weights, const TrainInputs& in, const RunReport& report,
+                        RunFiles& files) {
+  const std::string& folder = in.options.model_folder;
+  const std::optional<int64_t> steps = report.BestSteps();
+  if (!files.writes() || !steps || HoldsBest(folder, *steps)) return absl::OkStatus();
+  return files.WithRoom([&] { return weights.Save(folder, *steps, report.best_epoch, in.metadata); });
+}
+
+}  // namespace
 
 absl::StatusOr<Evaluation> TrainLoop::EvaluateOn(const ImageBatches& batches,
                                                  const datasets::PackedSplit& split) {
@@ -96,7 +109,11 @@ absl::Status TrainLoop::TestBest() {
     found = weights.Load(in_.options.model_folder, report_.BestSteps(), report_.best_epoch);
   MT_RETURN_IF_ERROR(weights.Share(membership_.group(), membership_.assignment().rank, writer_, found));
   std::optional<TrainState::Averaged> averaged;
-  if (found.empty()) averaged.emplace(state_);
+  if (found.empty()) {
+    averaged.emplace(state_);
+  } else {
+    MT_RETURN_IF_ERROR(KeepTested(weights, in_, report_, files_));
+  }
   MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateOn(*final_batches_, *in_.final_test));
   averaged.reset();
   report_.matrix = evaluation.matrix;
