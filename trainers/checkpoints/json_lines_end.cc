@@ -29,7 +29,9 @@ absl::StatusOr<JsonLinesEnd> ReadJsonLinesEnd(const std::string& path) {
   JsonLinesEnd end;
   std::error_code error;
   const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
-  if (error == std::errc::no_such_file_or_directory || size == 0) return end;
+  if (error == std::errc::no_such_file_or_directory) return end;
+  if (error) return absl::DataLossError(absl::StrCat("cannot read ", path, ": ", error.message()));
+  if (size == 0) return end;
   std::ifstream file(path, std::ios::binary);
   std::string start(static_cast<size_t>(std::min<int64_t>(size, kMostLineBytes)), '\0');
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
@@ -44,7 +46,7 @@ absl::StatusOr<JsonLinesEnd> ReadJsonLinesEnd(const std::string& path) {
   }
   std::stringstream rest;
   rest << file.rdbuf();
-  if (error || !file) return absl::DataLossError(absl::StrCat("cannot read ", path));
+  if (!file) return absl::DataLossError(absl::StrCat("cannot read ", path));
   const std::string text = rest.str();
   size_t at = 0;
   for (size_t newline; (newline = text.find('\n', at)) != std::string::npos; at = newline + 1) {

@@ -69,8 +69,9 @@ Tail TailOf(const JsonLinesEnd& end) {
   Tail tail;
   if (!end.first_line.empty()) ReadLine(end.first_line, tail);
   for (const std::string& line : end.last_lines) ReadLine(line, tail);
-  // Once it gets its newline it is a line like any other: the chain goes over it.
-  if (end.unfinished) tail.previous = Sha256Hex(end.unfinished_line);
+  // Once it gets its newline it is a line like any other: the chain goes over it, and where that was all it
+  // lacked it counts.
+  if (end.unfinished) ReadLine(end.unfinished_line, tail);
   return tail;
 }
 

@@ -96,16 +96,21 @@ absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, int64_t
   if (!file.valid()) return ErrnoStatus(errno, absl::StrCat("open ", path));
   MT_ASSIGN_OR_RETURN(const JsonLinesEnd end, ReadJsonLinesEnd(path));
   MetricsLog log(path, std::move(file));
-  if (end.unfinished) log.pending_.push_back('\n');  // a writer died in the middle of its last line
-  for (const std::string& line : end.last_lines) {
-    const auto entry = ParseJsonObject(line, checkpoints::kMostLineBytes);
-    if (entry.ok()) log.next_step_ = checkpoints::StepAfter(*entry).value_or(log.next_step_);
+  for (const std::string& line : end.last_lines) log.Follow(line);
+  if (end.unfinished) {  // a writer died in the middle of its last line, or before it ended a whole one
+    log.Follow(end.unfinished_line);
+    log.pending_.push_back('\n');
   }
   if (log.next_step_ > step) {
     absl::StrAppend(&log.pending_, "{\"rewind\":", step, "}\n");
     log.next_step_ = step;
   }
   return log;
+}
+
+void MetricsLog::Follow(const std::string& line) {
+  const auto entry = ParseJsonObject(line, checkpoints::kMostLineBytes);
+  if (entry.ok()) next_step_ = checkpoints::StepAfter(*entry).value_or(next_step_);
 }
 
 MetricsLog::~MetricsLog() {

@@ -118,6 +118,8 @@ class MetricsLog {
 
  private:
   MetricsLog(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
+  /// A line that stands in the file.
+  void Follow(const std::string& line);
 
   std::string path_;
   UniqueFd file_;

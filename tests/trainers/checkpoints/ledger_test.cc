@@ -195,6 +195,29 @@ TEST_F(LedgerTest, AHalfWrittenLastLineIsEndedAndKept) {
   ExpectChain();
 }
 
+/// The power went, or the disk was full, right before it. The verifier counts the line too.
+TEST_F(LedgerTest, AWholeLastLineThatLacksItsNewlineCounts) {
+  {
+    auto ledger = Ledger::Open(path_, head_);
+    ASSERT_TRUE(ledger.ok() && ledger->Append(StepAt(0)).ok() && ledger->Append(StepAt(1)).ok());
+  }
+  std::filesystem::resize_file(path_, std::filesystem::file_size(path_) - 1);
+  EXPECT_EQ(*EndOfLedger(path_), (LedgerEnd{.generation = 1, .next_step = 2}));
+  auto ledger = Ledger::Open(path_, head_);
+  ASSERT_TRUE(ledger.ok());
+  EXPECT_EQ(ledger->next_step(), 2);
+  ASSERT_TRUE(ledger->Append(StepAt(2)).ok());
+  EXPECT_EQ(Lines().size(), 4u);
+  ExpectChain();
+}
+
+TEST_F(LedgerTest, WhatIsNoFileCannotBeReadAndIsNamed) {
+  std::filesystem::create_directory(path_);
+  const absl::Status status = RunOfLedger(path_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("cannot read " + path_ + ": "));
+}
+
 TEST_F(LedgerTest, AnotherRunsLedgerIsRefused) {
   ASSERT_TRUE(Ledger::Open(path_, head_).ok());
   LedgerHead other = head_;

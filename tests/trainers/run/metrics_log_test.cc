@@ -109,6 +109,17 @@ TEST_F(MetricsLogTest, AnUnfinishedLastLineIsEnded) {
   EXPECT_EQ(Contents(), ToLine(StepRecord{.step = 0}) + "{\"step\":1,\"ep\n" + ToLine(StepRecord{.step = 1}));
 }
 
+TEST_F(MetricsLogTest, AWholeLastLineThatLacksItsNewlineCounts) {
+  const std::string two = ToLine(StepRecord{.step = 0}) + ToLine(StepRecord{.step = 1});
+  std::ofstream(path_) << two.substr(0, two.size() - 1);
+  {
+    auto log = MetricsLog::Continue(path_, 2);
+    ASSERT_TRUE(log.ok());
+    EXPECT_EQ(log->next_step(), 2);
+  }
+  EXPECT_EQ(Contents(), two);
+}
+
 TEST_F(MetricsLogTest, EvaluationsAndTheEndFlush) {
   {
     auto log = MetricsLog::Continue(path_, 0);

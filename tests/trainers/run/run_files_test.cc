@@ -113,6 +113,26 @@ TEST_F(RunFilesTest, ANewWriterRecordsWhatItsPredecessorCouldNot) {
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1", "2"));
 }
 
+/// The power went between a line and its newline.
+TEST_F(RunFilesTest, ALineThatLacksOnlyItsNewlineIsNotWrittenAgain) {
+  RunFiles second(In(folder_.path()));
+  {
+    RunFiles first(In(folder_.path()));
+    ASSERT_TRUE(first.BecomeWriter(RunAt(0)).ok());
+    for (const int64_t step : {0, 1}) ASSERT_TRUE(first.Record(FileStep(step), MonotonicNow()).ok());
+  }
+  for (const int64_t step : {0, 1}) ASSERT_TRUE(second.Record(FileStep(step), MonotonicNow()).ok());
+  for (const char* name : {"/ledger.jsonl", "/metrics.jsonl"}) {
+    const std::string path = folder_.path() + name;
+    fs::resize_file(path, fs::file_size(path) - 1);
+  }
+  ASSERT_TRUE(second.BecomeWriter(RunAt(2, 2)).ok());
+  ASSERT_TRUE(second.Flush().ok());
+  EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1"));
+  const std::string metrics = ReadFile(folder_.path() + "/metrics.jsonl").value_or("");
+  EXPECT_EQ(metrics.find("{\"step\":1,"), metrics.rfind("{\"step\":1,")) << metrics;
+}
+
 /// Behind a cut uplink it kept its files open while spares went on from a checkpoint, and died.
 TEST_F(RunFilesTest, AWriterThatWasAwayContinuesBehindWhatOthersWrote) {
   RunFiles first(In(folder_.path())), spare(In(folder_.path()));
