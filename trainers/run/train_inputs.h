@@ -8,7 +8,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/posix.h"
 #include "datasets/packed.h"
 #include "trainers/device/amp.h"
 #include "trainers/device/graph.h"
@@ -54,6 +56,9 @@ struct TrainInputs {
   std::function<std::unique_ptr<MicroBatchSource>(MicroBatchSource& source)> step_source = nullptr;
   /// Makes `preview.png` in the model_folder for the curves and the report; its path. Null: none.
   std::function<absl::StatusOr<std::string>()> preview = nullptr;
+  /// How whoever saves the last state before it goes waits for its turn. For tests of file systems without
+  /// locks.
+  std::function<absl::StatusOr<UniqueFd>(const std::string& folder)> lock_folder = LockFolder;
   Duration grace = {};             // from a polite signal to SIGKILL, zero: unknown
   Duration pace = {};              // a step lasts at least so long: tests that need long steps
   Duration data_wait = {};         // that this worker has waited for its data before the run

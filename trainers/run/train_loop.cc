@@ -9,9 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
-#include "base/posix.h"
 #include "base/status_macros.h"
-#include "trainers/checkpoints/ledger.h"
 #include "trainers/device/memory.h"
 #include "trainers/device/pci_address.h"
 #include "trainers/membership/drain.h"
@@ -318,6 +316,8 @@ absl::Status TrainLoop::Leave(Decision::Cause cause) {
     outcome_.complete = false;
     outcome_.stopped =
         absl::StrCat(why, ": ", Describe({Action::kLeave, cause}, lifecycle_, replica_.position()));
+    // The next writer may open the files before this one's last checkpoint is on the disk.
+    files_.Flush().IgnoreError();
     membership_.ReportLeaving(why);
     return absl::OkStatus();
   }
@@ -354,33 +354,6 @@ absl::Status TrainLoop::StopWhileWaiting(const std::string& why) {
   }
   StopRun(why, lease);
   return absl::OkStatus();
-}
-
-/// Others who hold the state, here or on other nodes, may be told to go at the same time or have died before:
-/// the first to come saves it for all.
-absl::Status TrainLoop::SaveUnlessSaved() {
-  const std::string& path = in_.options.model_folder;
-  MT_RETURN_IF_ERROR(CheckRunFolder(path));
-  MT_ASSIGN_OR_RETURN(const UniqueFd turn, LockFolder(path));
-  MT_ASSIGN_OR_RETURN(const std::optional<uint64_t> run,
-                      checkpoints::RunOfLedger(absl::StrCat(path, "/", checkpoints::kLedgerFile)));
-  if (run && *run != replica_.run()) return absl::OkStatus();  // another one has the folder now
-  MT_ASSIGN_OR_RETURN(const auto saved, checkpoints::CompletePositions(checkpoints::RealFiles(), path));
-  const checkpoints::LedgerEnd ledger =
-      checkpoints::EndOfLedger(absl::StrCat(path, "/", checkpoints::kLedgerFile))
-          .value_or(checkpoints::LedgerEnd{});
-  switch (LastSaveOf(replica_.exists(), replica_.position(), replica_.generation(), saved, ledger)) {
-    case LastSave::kNone:
-      return absl::OkStatus();
-    case LastSave::kWriter:
-      MT_RETURN_IF_ERROR(files_.BecomeWriter(FilesStart(/*fresh=*/false)));
-      break;
-    case LastSave::kBeside:
-      files_.SaveBeside(FilesStart(/*fresh=*/false));
-      break;
-  }
-  MT_RETURN_IF_ERROR(Save());
-  return files_.Wait();
 }
 
 void TrainLoop::Reach(Fault::At at) {

@@ -1,17 +1,30 @@
-// TrainLoop's part in the run's files: who this member is for them, and what it draws.
+// TrainLoop's part in the run's files: who this member is for them, what it draws, and what it saves before
+// it goes.
 #include "trainers/run/train_loop.h"
 
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/log.h"
+#include "base/posix.h"
 #include "base/status_macros.h"
+#include "trainers/checkpoints/checkpoint.h"
+#include "trainers/checkpoints/ledger.h"
 #include "trainers/run/fresh_start.h"
 
 namespace mtrun::trainers {
 namespace {
+
+/// Some file systems have no locks (ENOLCK, ENOSYS, EOPNOTSUPP, of which ErrnoStatus makes kInternal). Two
+/// that save at the same time do less harm than a state that nobody saves.
+absl::StatusOr<UniqueFd> AwaitTurn(absl::StatusOr<UniqueFd> lock) {
+  if (!absl::IsInternal(lock.status())) return lock;
+  log::Warning("the last state is saved without a lock: ", std::string(lock.status().message()));
+  return UniqueFd();
+}
 
 /// Once the folder is this run's: workers that follow when all of these have died do not start over again.
 absl::Status RememberStart(const TrainInputs& in, uint64_t run, RunFiles& files) {
@@ -79,6 +92,33 @@ absl::Status TrainLoop::DrawPicture() {
   }
   files_.AddPicture("samples", steps(), path);
   return absl::OkStatus();
+}
+
+/// Others who hold the state, here or on other nodes, may be told to go at the same time or have died before:
+/// the first to come saves it for all.
+absl::Status TrainLoop::SaveUnlessSaved() {
+  const std::string& path = in_.options.model_folder;
+  MT_RETURN_IF_ERROR(CheckRunFolder(path));
+  MT_ASSIGN_OR_RETURN(const UniqueFd turn, AwaitTurn(in_.lock_folder(path)));
+  MT_ASSIGN_OR_RETURN(const std::optional<uint64_t> run,
+                      checkpoints::RunOfLedger(absl::StrCat(path, "/", checkpoints::kLedgerFile)));
+  if (run && *run != replica_.run()) return absl::OkStatus();  // another one has the folder now
+  MT_ASSIGN_OR_RETURN(const auto saved, checkpoints::CompletePositions(checkpoints::RealFiles(), path));
+  const checkpoints::LedgerEnd ledger =
+      checkpoints::EndOfLedger(absl::StrCat(path, "/", checkpoints::kLedgerFile))
+          .value_or(checkpoints::LedgerEnd{});
+  switch (LastSaveOf(replica_.exists(), replica_.position(), replica_.generation(), saved, ledger)) {
+    case LastSave::kNone:
+      return absl::OkStatus();
+    case LastSave::kWriter:
+      MT_RETURN_IF_ERROR(files_.BecomeWriter(FilesStart(/*fresh=*/false)));
+      break;
+    case LastSave::kBeside:
+      files_.SaveBeside(FilesStart(/*fresh=*/false));
+      break;
+  }
+  MT_RETURN_IF_ERROR(Save());
+  return files_.Wait();
 }
 
 }  // namespace mtrun::trainers

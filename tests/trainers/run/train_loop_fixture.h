@@ -63,8 +63,9 @@ class TrainLoopTest : public ::testing::Test {
   std::function<absl::Status()> on_results_;  // as a member writes them, on its thread; null: OK
   bool devices_ = false;                      // members of TrainAll have one
   bool warm_up_ = false;                      // members warm up before they train
-  bool nodes_ = false;      // members of TrainAll are nodes with folders of their own, <run><member>
+  bool nodes_ = false;  // members of TrainAll are nodes with folders of their own, <run><member>
   std::map<int, std::string> agents_;  // by member, "": none
+  std::function<absl::StatusOr<UniqueFd>(const std::string& folder)> lock_folder_ = LockFolder;
   bool validates_ = false;  // the images that epochs are evaluated on are not the test's
   std::vector<RunReport> reports_ ABSL_GUARDED_BY(mu_);  // of those that wrote the results
 };

@@ -125,6 +125,11 @@ void ThreadMembership::ReportProgress(int64_t epoch, int64_t step, int64_t sampl
   if (hook_) hook_(*this, step);
 }
 
+void ThreadMembership::ReportLeaving(std::string_view why) {
+  static_cast<void>(why);
+  if (on_leaving_) on_leaving_();
+}
+
 absl::Status ThreadMembership::ReportDone(int64_t step) {
   done_ = step;
   const auto answer = std::exchange(answer_done_, nullptr);

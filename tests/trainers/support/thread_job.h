@@ -87,6 +87,8 @@ class ThreadMembership final : public Membership {
   void FindService() { lease_.Set(generation_, std::nullopt); }
   /// To other threads than the member's its lease is over from now on; each question of theirs calls `asked`.
   void LoseServiceElsewhere(std::function<void()> asked);
+  /// `look` is called as it says that it leaves.
+  void OnLeaving(std::function<void()> look) { on_leaving_ = std::move(look); }
   /// `answer` is what its next ReportDone comes to.
   void AnswerDone(std::function<absl::Status()> answer) { answer_done_ = std::move(answer); }
 
@@ -105,7 +107,7 @@ class ThreadMembership final : public Membership {
   bool work_is_done() const override { return work_is_done_; }
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples) override;
   void ReportTimes(const channel::StepTimes& /*times*/) override {}
-  void ReportLeaving(std::string_view why) override { static_cast<void>(why); }
+  void ReportLeaving(std::string_view why) override;
   absl::Status ReportDone(int64_t step) override;
   /// Steps that ReportDone was told; nothing before.
   std::optional<int64_t> done() const { return done_; }
@@ -120,7 +122,7 @@ class ThreadMembership final : public Membership {
   std::shared_ptr<FakeNetwork> network_;
   TimePoint entered_at_;
   bool over_ = false, drains_ = false, work_is_done_ = false;
-  std::function<void()> look_, asked_elsewhere_;
+  std::function<void()> look_, asked_elsewhere_, on_leaving_;
   std::atomic<bool> over_elsewhere_ = false;
   const std::thread::id thread_ = std::this_thread::get_id();  // the member's
   LeasePage lease_ = *LeasePage::Make();

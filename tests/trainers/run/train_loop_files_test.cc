@@ -1,0 +1,57 @@
+// What the loop leaves on the disk when a worker goes: the real loop with threads as workers.
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/posix.h"
+#include "tests/trainers/run/train_loop_fixture.h"
+
+namespace mtrun::trainers {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::MemberResult;
+using testing::ThreadMembership;
+
+class TrainLoopFilesTest : public testing::TrainLoopTest {};
+
+/// The next writer may open the files before this one's last checkpoint is on the disk.
+TEST_F(TrainLoopFilesTest, WhoLeavesHasWrittenDownItsSteps) {
+  std::string metrics;
+  const auto leave = [&](ThreadMembership& self, int64_t steps) {
+    if (steps != 3) return;
+    self.OnLeaving([&] { metrics = support::ReadText(folder_.File("run") + "/metrics.jsonl"); });
+    self.Drain();
+  };
+  const std::vector<MemberResult> results = TrainAll(2, "run", {{0, leave}});
+  ExpectComplete(results[1]);
+  EXPECT_THAT(metrics, HasSubstr("{\"step\":3,"));
+}
+
+TEST_F(TrainLoopFilesTest, WhereFoldersCannotBeLockedTheLastStateIsSavedAllTheSame) {
+  const auto goes_while_it_waits = [](ThreadMembership& self, int64_t steps) {
+    if (steps != 3) return;
+    self.EndGeneration();
+    self.Drain();
+  };
+  for (const int reason : {ENOLCK, ENOSYS, EOPNOTSUPP}) {
+    const std::string run = absl::StrCat("run", reason);
+    SCOPED_TRACE(run);
+    lock_folder_ = [reason](const std::string& path) { return ErrnoStatus(reason, "lock " + path); };
+    ::testing::internal::CaptureStderr();
+    const MemberResult result = TrainAll(1, run, {{0, goes_while_it_waits}})[0];
+    const std::string said = ::testing::internal::GetCapturedStderr();
+    ASSERT_TRUE(result.outcome.ok()) << result.outcome.status();
+    EXPECT_EQ(result.outcome->signal, SIGTERM);
+    EXPECT_THAT(result.outcome->stopped, HasSubstr("stopped at step 3 of 12; the same command continues"));
+    EXPECT_TRUE(std::filesystem::exists(folder_.File(run) + "/step_3/DONE"));
+    EXPECT_THAT(said, HasSubstr("the last state is saved without a lock"));
+  }
+}
+
+}  // namespace
+}  // namespace mtrun::trainers
