@@ -12,7 +12,8 @@
 namespace mtrun::checkpoints {
 namespace {
 
-constexpr int64_t kEndBytes = kMostLineBytes / 2;
+/// The longest line alone would hide all before it.
+constexpr int64_t kEndBytes = kMostLineBytes + (64 << 10);
 
 }  // namespace
 

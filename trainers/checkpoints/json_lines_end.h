@@ -17,8 +17,8 @@ inline constexpr int64_t kMostLineBytes = 128 << 10;
 
 struct JsonLinesEnd {
   std::string first_line;               // "" in an empty file
-  std::vector<std::string> last_lines;  // complete ones of about the last 64 KiB, oldest first; the first
-                                        // line is among them in a short file
+  std::vector<std::string> last_lines;  // complete ones of the last 64 KiB at least, oldest first; the
+                                        // first line is among them in a short file
   std::string unfinished_line;          // what follows the last newline
   bool unfinished = false;
 };

@@ -110,7 +110,11 @@ absl::StatusOr<MetricsLog> MetricsLog::Continue(const std::string& path, int64_t
 
 void MetricsLog::Follow(const std::string& line) {
   const auto entry = ParseJsonObject(line, checkpoints::kMostLineBytes);
-  if (entry.ok()) next_step_ = checkpoints::StepAfter(*entry).value_or(next_step_);
+  if (!entry.ok()) return;
+  if (const auto next = checkpoints::StepAfter(*entry)) next_step_ = *next;
+  // In a job of many nodes these lines are long, and may be all that the end of the file has.
+  if (entry->contains("generation"))
+    next_step_ = WholeNumber<int64_t>(entry->value("steps", nlohmann::json())).value_or(next_step_);
 }
 
 MetricsLog::~MetricsLog() {

@@ -120,6 +120,30 @@ TEST_F(MetricsLogTest, AWholeLastLineThatLacksItsNewlineCounts) {
   EXPECT_EQ(Contents(), two);
 }
 
+/// In jobs of a thousand nodes the last lines may all be those of generations that came to nothing.
+TEST_F(MetricsLogTest, LongLinesOfGenerationsDoNotHideHowFarItIs) {
+  GenerationRecord generation{.generation = 1, .steps = 10, .world = 1000, .members = {}, .why = ""};
+  for (int node = 0; node < 1000; ++node) generation.members.push_back({std::string(40, 'n'), 1});
+  {
+    auto log = MetricsLog::Continue(path_, 0);
+    ASSERT_TRUE(log.ok());
+    for (int64_t step = 0; step < 10; ++step)
+      ASSERT_TRUE(log->Write(StepRecord{.step = step}, TimePoint{std::chrono::hours(1)}).ok());
+    for (int i = 0; i < 8; ++i) ASSERT_TRUE(log->Write(generation).ok());
+  }
+  EXPECT_EQ(MetricsLog::Continue(path_, 10)->next_step(), 10);
+  const auto log = MetricsLog::Continue(path_, 5);
+  ASSERT_TRUE(log.ok());
+  EXPECT_EQ(log->next_step(), 5);
+}
+
+/// Where there is none of them in reach, and no line of a generation that fits.
+TEST_F(MetricsLogTest, ALineOfAnyLengthLeavesOthersInReach) {
+  std::ofstream(path_) << ToLine(StepRecord{.step = 0}) << std::string(300 << 10, 'x') << "\n"
+                       << ToLine(StepRecord{.step = 1}) << std::string(127 << 10, 'x') << "\n";
+  EXPECT_EQ(MetricsLog::Continue(path_, 2)->next_step(), 2);
+}
+
 TEST_F(MetricsLogTest, EvaluationsAndTheEndFlush) {
   {
     auto log = MetricsLog::Continue(path_, 0);
