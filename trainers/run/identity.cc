@@ -103,14 +103,18 @@ std::string DescribeDifferences(const std::vector<std::string>& claims) {
     for (const auto& item : items.back()) names.insert(item.first);
   }
   std::vector<std::string> differences;
+  bool batch = false;
   for (const std::string& name : names) {
     RanksByText ranks;
     for (size_t rank = 0; rank < items.size(); ++rank) ranks[items[rank][name]].push_back(rank);
     if (ranks.size() == 1) continue;
     if (name == kVersionKey) return absl::StrCat("the version of mtrun: ", DifferenceText(ranks));
     differences.push_back(absl::StrCat(name, ": ", DifferenceText(ranks)));
+    batch = batch || name == "global_batch" || name == "batch_size";
   }
-  return absl::StrJoin(differences, "; ");
+  // Who has a checkpoint takes its batch, who has none derives one.
+  return absl::StrCat(absl::StrJoin(differences, "; "),
+                      batch ? ": give --global_batch and --batch_size, the same everywhere" : "");
 }
 
 }  // namespace mtrun::trainers

@@ -9,6 +9,7 @@ namespace mtrun::trainers {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using Args = std::vector<std::string>;
 using SettingKind = SettingSpec::Kind;
@@ -160,6 +161,15 @@ TEST(Identity, DifferencesAreNamedWithWhoHasWhat) {
   EXPECT_EQ(DescribeDifferences({bf16, bf16}), "");
   EXPECT_EQ(DescribeDifferences({bf16, off, bf16}),
             "amp: bf16 (ranks 0, 2), off (rank 1); words: a b (rank 1), x (ranks 0, 2)");
+}
+
+/// Who has a checkpoint takes its batch, who has none derives one.
+TEST(Identity, WhereBatchesDifferItIsSaidHowTheyDoNot) {
+  const std::string few = EncodeClaim(IdentityOf({"--global_batch", "8"}), "0.1.0");
+  const std::string many = EncodeClaim(IdentityOf({"--global_batch", "12"}), "0.1.0");
+  EXPECT_THAT(DescribeDifferences({few, many}),
+              AllOf(HasSubstr("global_batch: 12 (rank 1), 8 (rank 0)"),
+                    EndsWith(": give --global_batch and --batch_size, the same everywhere")));
 }
 
 TEST(Identity, VersionsThatDifferAreAllThatIsSaid) {
