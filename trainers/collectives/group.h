@@ -61,7 +61,8 @@ class Group {
   std::shared_ptr<Work> Barrier(OnDone on_done = nullptr, Start start = Start::kNow);
 
   /// Zeroed memory inside this rank's segment, page-aligned, alive as long as the pointer: operations on it
-  /// copy less. Ranks need not agree on its use. kFailedPrecondition without peers on this host.
+  /// copy less. Ranks need not agree on its use. After an operation on it has failed a peer may still read
+  /// it, so nothing more is written there. kFailedPrecondition without peers on this host.
   absl::StatusOr<std::shared_ptr<char>> Allocate(size_t bytes);
 
   /// Ends every blocked and later call, here and on the peers, with kAborted and `why`.

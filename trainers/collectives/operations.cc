@@ -53,7 +53,7 @@ class AllReducer {
     const size_t slot = transport_.segment().slot_bytes();
     if (bytes * Index(world_) <= kMostOneShotBytes && bytes + phase_.call.note <= slot) return OneShot(bytes);
     area_ = transport_.segment().Find(data_, bytes);
-    phase_.area = area_.get();
+    phase_.area = area_;
     const size_t block = slot / element_;
     for (size_t done = 0; done < phase_.call.count; done += block) {
       const size_t count = std::min(block, phase_.call.count - done);

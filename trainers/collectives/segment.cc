@@ -70,7 +70,8 @@ uint64_t GenerationHash(std::string_view generation) {
 Mapping::~Mapping() { munmap(data_, bytes_); }
 
 Area::~Area() {
-  if (memory == nullptr) return;
+  // A peer that was stopped would read zeros and could take them for a sum.
+  if (memory == nullptr || exposed) return;
   fallocate(file->get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
             static_cast<off_t>(memory->bytes()));
 }

@@ -62,11 +62,13 @@ class Mapping {
   const size_t bytes_;
 };
 
-/// A zeroed stretch of the segment for one tensor; given back to the system on destruction.
+/// A zeroed stretch of the segment for one tensor. On destruction its memory is given back to the system, but
+/// not while it is exposed: then it goes with the last mapping and descriptor of the segment, a peer's too.
 struct Area {
   std::shared_ptr<UniqueFd> file;
   uint64_t offset = 0;
   std::shared_ptr<Mapping> memory;
+  bool exposed = false;  // peers may be reading it, however dead this group is; the exchanging thread's
   ~Area();
 };
 
@@ -82,7 +84,8 @@ class OwnSegment {
 
   /// A descriptor through which peers can read but not write.
   absl::StatusOr<UniqueFd> ReadOnly() const;
-  /// New zeroed memory inside the segment; lives as long as the pointer, also after the segment.
+  /// New zeroed memory inside the segment, never a stretch that was used before; lives as long as the
+  /// pointer, also after the segment.
   absl::StatusOr<std::shared_ptr<Area>> Allocate(size_t bytes);
   /// The area that holds all of [data, data + bytes), or null. The caller keeps that memory alive.
   std::shared_ptr<Area> Find(const void* data, size_t bytes);

@@ -81,6 +81,9 @@ absl::Status Transport::Exchange(const Phase& phase) {
   for (const Peer& peer : peers_) {
     if (peer.rank >= 0 && peer.local) MT_RETURN_IF_ERROR(AwaitLocal(peer.rank));
   }
+  // All have read what the phase before this one exposed.
+  if (exposed_ != nullptr && exposed_ != phase.area) exposed_->exposed = false;
+  exposed_ = phase.area;
   return absl::OkStatus();
 }
 
@@ -96,6 +99,7 @@ void Transport::Announce(const Phase& phase) {
   Notice& notice = header.notices[phase_ % 2];
   notice = Notice{.generation = generation_, .phase = phase_, .call = phase.call};
   if (phase.area != nullptr) {
+    phase.area->exposed = true;
     notice.area_offset = phase.area->offset;
     notice.area_bytes = phase.area->memory->bytes();
     notice.begin =

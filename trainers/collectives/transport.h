@@ -6,8 +6,10 @@
 //  1. Every rank goes through the same phases, numbered from 1, one after the other.
 //  2. What a rank exposes in phase p is written before it enters p, and read by its peers after their p and
 //  before their p+1.
-//  3. Hence, once Exchange(p) returned, everything exposed before p may be overwritten: the slots p % 2
+//  3. Hence, once Exchange(p) returned OK, everything exposed before p may be overwritten: the slots p % 2
 //  suffice.
+//  4. Once it has failed, nothing exposed in p-1 or p may be overwritten or given back any more. A peer that
+//  was stopped in p-1 may read it later, find everybody in p and, if p ends its operation, use what it read.
 //
 // Entering a phase is a store to the `phase` word of the own segment. Who waits spins for some microseconds,
 // then sleeps on the peer's word (futex) after setting its own `sleeping` word, which tells publishers that a
@@ -31,7 +33,7 @@ namespace mtrun::collectives {
 /// What one rank does in one phase.
 struct Phase {
   Call call;
-  const Area* area = nullptr;         // what local peers see: memory of this area, or null for the slot
+  std::shared_ptr<Area> area;         // what local peers see: memory of this area, or null for the slot
   const void* exposed = nullptr;      // where in the area it begins
   std::vector<ConstBytes> send;       // [world], used for remote peers only; may be empty when there are none
   std::vector<MutableBytes> receive;  // [world], as above; sizes must match what the peer sends
@@ -101,6 +103,7 @@ class Transport {
   // The exchanging thread only.
   uint32_t phase_ = 0;
   Call call_;
+  std::shared_ptr<Area> exposed_;  // by the last phase that ended well
 
   // Any thread.
   std::atomic<int> sleeping_on_ = -1;
