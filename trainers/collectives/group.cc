@@ -42,6 +42,8 @@ Group::~Group() {
 std::shared_ptr<Work> Group::Submit(WorkQueue::Operation operation, OnDone on_done, Start start) {
   return queue_->Submit(
       [this, operation = std::move(operation)] {
+        // It would write into a slot that a peer which was stopped may still read (transport.h).
+        if (failure_.failed()) return failure_.status();
         absl::Status status = operation();
         if (status.ok()) return status;
         // One rank that does not take part any more ends the group for all. The first failure may be another

@@ -152,5 +152,20 @@ TEST_F(StoppedPeerTest, AResultThatAllHaveReadIsGivenBack) {
   EXPECT_LE(stopped_->BytesOfPeer(), before - kElements * sizeof(float));
 }
 
+// Operations may wait in line behind the one that fails.
+TEST_F(StoppedPeerTest, NoOperationAfterAFailureWritesIntoASlot) {
+  std::vector<float> first(kFewElements, 1), second(kFewElements, 5), third(kFewElements, 6);
+  const std::shared_ptr<Work> sum = Sum(first.data(), kFewElements);
+  ASSERT_TRUE(stopped_->Enter(kFewElements, 2).ok());
+  ASSERT_TRUE(sum->Wait().ok());
+  const std::shared_ptr<Work> fails = Sum(second.data(), kFewElements),
+                              waits = Sum(third.data(), kFewElements);
+  stopped_->Await(2);
+  group_->Abort("a third rank died");
+  EXPECT_TRUE(absl::IsAborted(fails->Wait()));
+  EXPECT_TRUE(absl::IsAborted(waits->Wait()));
+  EXPECT_EQ(stopped_->See(kFewElements), std::vector<float>(kFewElements, 1));
+}
+
 }  // namespace
 }  // namespace mtrun::collectives
