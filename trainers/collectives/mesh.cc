@@ -287,7 +287,9 @@ class MeshBuilder {
       }
       const Link ended = std::move(*link);
       link = links_.erase(link);
-      if (!status.ok() && ended.dialed()) MT_RETURN_IF_ERROR(CheckStillPossible(ended, status));
+      if (status.ok() || !ended.dialed()) continue;
+      Unconfirm(ended);
+      MT_RETURN_IF_ERROR(CheckStillPossible(ended, status));
     }
     return absl::OkStatus();
   }
@@ -307,10 +309,16 @@ class MeshBuilder {
   }
 
   absl::Status ConfirmFirst(Link& link) {
-    if (!confirmed_.emplace(std::pair(link.peer(), link.purpose()), true).second) {
+    if (!confirmed_.emplace(std::pair(link.peer(), link.purpose()), link.fd()).second) {
       return absl::AlreadyExistsError("another address was faster");
     }
     return link.Confirm(link.local() ? segment_fd_ : -1);
+  }
+
+  // Where a connection was the fastest and has ended all the same, another address may take its place.
+  void Unconfirm(const Link& ended) {
+    const auto found = confirmed_.find({ended.peer(), ended.purpose()});
+    if (found != confirmed_.end() && found->second == ended.fd()) confirmed_.erase(found);
   }
 
   void Take(Link& link) {
@@ -366,8 +374,8 @@ class MeshBuilder {
   TimePoint deadline_;
   std::vector<Peer> peers_;
   std::list<Link> links_;
-  std::set<int> undialed_;  // lower ranks
-  std::map<std::pair<int, Purpose>, bool> confirmed_;
+  std::set<int> undialed_;                            // lower ranks
+  std::map<std::pair<int, Purpose>, int> confirmed_;  // the socket over which this rank has proved itself
 };
 
 }  // namespace
