@@ -1,14 +1,17 @@
 #include "report/read_run.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <string_view>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/json_lines.h"
 #include "base/posix.h"
 #include "base/string_view.h"
 #include "report/run_reader.h"
@@ -21,15 +24,30 @@ namespace fs = std::filesystem;
 /// Of sample pictures the last ones are shown.
 constexpr size_t kMostPictures = 4, kMostPictureBytes = 8 << 20;
 
-/// Lines of a file that may be very long; what is too long for a line ends the reading.
+/// Of a line that is too long for the reader one byte more than it takes: it counts that line as unread.
+void Lengthen(std::string& line, std::string_view more) {
+  line.append(more.substr(0, RunReader::kMostLineBytes + 1 - line.size()));
+}
+
+/// Lines of an ordinary file that may be very long; one without its end is still being written.
 void EachLine(const std::string& path, const std::function<void(std::string_view)>& take) {
-  std::ifstream file(path, std::ios::binary);
-  LineBuffer lines(RunReader::kMostLineBytes);
-  std::string block(1 << 20, '\0');
-  while (file) {
-    file.read(block.data(), static_cast<std::streamsize>(block.size()));
-    if (!lines.Append(std::string_view(block).substr(0, static_cast<size_t>(file.gcount()))).ok()) return;
-    while (const auto line = lines.Next()) take(*line);
+  // Without waiting for who writes into a pipe.
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat about = {};
+  if (fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return;
+  std::string block(1 << 20, '\0'), line;
+  while (true) {
+    const ssize_t count = read(file.get(), block.data(), block.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return;
+    std::string_view rest = std::string_view(block).substr(0, static_cast<size_t>(count));
+    for (size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+      Lengthen(line, rest.substr(0, end));
+      take(line);
+      line.clear();
+      rest.remove_prefix(end + 1);
+    }
+    Lengthen(line, rest);
   }
 }
 

@@ -12,7 +12,7 @@ namespace mtrun::report {
 
 class RunReader {
  public:
-  /// Longer lines are passed over.
+  /// Longer lines are passed over; those of metrics.jsonl count as unread.
   static constexpr size_t kMostLineBytes = 256 << 10;
   static constexpr size_t kMostFileBytes = 64 << 20;  // of a report
   static constexpr size_t kMostGenerations = 10'000, kMostWorkerPoints = 100'000;

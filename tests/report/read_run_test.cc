@@ -1,5 +1,10 @@
 #include "report/read_run.h"
 
+#include <sys/stat.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/program.h"
@@ -49,6 +54,44 @@ TEST(ReadRun, ThePicturesOfTheLastSteps) {
   for (const Picture& picture : run->pictures) names.push_back(picture.name);
   EXPECT_THAT(
       names, ElementsAre("preview.png", "samples_0000002.png", "samples_0000003.png", "samples_0000004.png"));
+}
+
+TEST(ReadRun, ALineThatIsTooLongIsPassedOverAndCounted) {
+  const support::TemporaryFolder folder;
+  const auto step = [](int number) {
+    return absl::StrCat(R"({"step":)", number, R"(,"loss":1,"lr":0.1,"seconds":1,"samples":8})", "\n");
+  };
+  // The second one is longer than a block that is read at once.
+  for (const size_t bytes : {300'000, 3'000'000}) {
+    support::WriteText(folder.File("metrics.jsonl"),
+                       absl::StrCat(step(0), std::string(bytes, 'x'), "\n", step(1)));
+    const auto run = ReadRun(folder.path());
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_EQ(run->steps.size(), 2u);
+    EXPECT_EQ(run->unread_lines, 1);
+  }
+}
+
+TEST(ReadRun, ALineWithoutItsEndIsStillBeingWritten) {
+  const support::TemporaryFolder folder;
+  support::WriteText(folder.File("metrics.jsonl"), R"({"step":0,"loss":1})"
+                                                   "\n"
+                                                   R"({"step":1,"lo)");
+  const auto run = ReadRun(folder.path());
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->steps.size(), 1u);
+  EXPECT_EQ(run->unread_lines, 0);
+}
+
+/// This would wait for who writes into it.
+TEST(ReadRun, PipesAreNotRead) {
+  const support::TemporaryFolder folder;
+  for (const char* name : {"metrics.jsonl", "ledger.jsonl", "config.yaml", "environment.json", "report.json"})
+    ASSERT_EQ(mkfifo(folder.File(name).c_str(), 0600), 0);
+  const auto run = ReadRun(folder.path());
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_TRUE(run->steps.empty());
+  EXPECT_EQ(run->unread_lines, 0);
 }
 
 TEST(ReadRun, AnotherFolderIsNone) {
