@@ -23,6 +23,9 @@ std::string Vector(const std::string& value) { return Raw(uint64_t{value.size()}
 /// With what an entry costs beside its texts: empty ones are no gift.
 size_t SizeOf(const std::string& key, const std::string& value) { return 64 + key.size() + value.size(); }
 
+/// Of a key that somebody waits for: its text stands twice, with what the lists and the map around it cost.
+size_t SizeOfWait(const std::string& key) { return 256 + 2 * key.size(); }
+
 }  // namespace
 
 absl::StatusOr<std::vector<StoreAnswer>> StoreState::Apply(int64_t client, StoreRequest request) {
@@ -120,28 +123,29 @@ void StoreState::Put(const std::string& key, std::string value, Answers* answers
 void StoreState::Wake(const std::string& key, bool one, Answers* answers) {
   const auto found = waiters_.find(key);
   if (found == waiters_.end()) return;
-  std::deque<int64_t>& waiters = found->second;
-  while (!waiters.empty()) {
-    const int64_t client = waiters.front();
-    waiters.pop_front();
-    std::set<std::string>& missing = missing_.at(client);
-    missing.erase(key);
-    if (!missing.empty()) continue;
-    missing_.erase(client);
+  std::vector<int64_t>& waiters = found->second;
+  auto next = waiters.begin();
+  while (next != waiters.end()) {
+    const int64_t client = *next++;
+    const auto waits = wanted_.find(client);
+    if (--waits->second.missing > 0) continue;
+    wanted_.erase(waits);
     answers->push_back({client, std::string(1, kStopWaiting)});
     if (one) break;
   }
+  waiters.erase(waiters.begin(), next);
   if (waiters.empty()) waiters_.erase(found);
 }
 
 void StoreState::StopWaiting(int64_t client) {
-  if (const auto found = missing_.find(client); found != missing_.end()) {
-    for (const std::string& key : found->second) {
+  if (const auto found = wanted_.find(client); found != wanted_.end()) {
+    for (const std::string& key : found->second.keys) {
       const auto waiters = waiters_.find(key);
+      if (waiters == waiters_.end()) continue;  // it has come
       std::erase(waiters->second, client);
       if (waiters->second.empty()) waiters_.erase(waiters);
     }
-    missing_.erase(found);
+    wanted_.erase(found);
   }
   if (const auto found = at_barrier_.find(client); found != at_barrier_.end()) {
     const auto barrier = barriers_.find(found->second);
@@ -216,19 +220,30 @@ absl::Status StoreState::AppendTo(const StoreRequest& request, Answers* answers)
   return absl::OkStatus();
 }
 
-absl::Status StoreState::Wait(int64_t client, const StoreRequest& request, Answers* answers) {
-  if (missing_.contains(client) || at_barrier_.contains(client))
+absl::Status StoreState::Wait(int64_t client, StoreRequest& request, Answers* answers) {
+  if (wanted_.contains(client) || at_barrier_.contains(client))
     return absl::InvalidArgumentError("a client that waits cannot wait again");
-  std::set<std::string> missing;
-  for (const std::string& key : request.keys)
-    if (!Has(key)) missing.insert(key);
-  if (missing.empty()) {
+  Wanted wanted{.keys = std::move(request.keys)};
+  std::erase_if(wanted.keys, [&](const std::string& key) { return Has(key); });
+  std::sort(wanted.keys.begin(), wanted.keys.end());
+  wanted.keys.erase(std::unique(wanted.keys.begin(), wanted.keys.end()), wanted.keys.end());
+  if (wanted.keys.empty()) {
     answers->push_back({client, std::string(1, kStopWaiting)});
     return absl::OkStatus();
   }
-  for (const std::string& key : missing) waiters_[key].push_back(client);
-  missing_.emplace(client, std::move(missing));
+  for (const std::string& key : wanted.keys) {
+    waiters_[key].push_back(client);
+    wanted.bytes += SizeOfWait(key);
+  }
+  wanted.missing = wanted.keys.size();
+  wanted_.emplace(client, std::move(wanted));
   return absl::OkStatus();
+}
+
+size_t StoreState::bytes_waiting(int64_t client) const {
+  if (const auto found = wanted_.find(client); found != wanted_.end()) return found->second.bytes;
+  const auto found = at_barrier_.find(client);
+  return found == at_barrier_.end() ? 0 : SizeOfWait(found->second);
 }
 
 absl::StatusOr<std::string> StoreState::MultiGet(const StoreRequest& request) const {
@@ -295,7 +310,7 @@ absl::Status StoreState::Pop(int64_t client, const std::string& key, Answers* an
 }
 
 absl::Status StoreState::Meet(int64_t client, const StoreRequest& request, Answers* answers) {
-  if (missing_.contains(client) || at_barrier_.contains(client))
+  if (wanted_.contains(client) || at_barrier_.contains(client))
     return absl::InvalidArgumentError("a client that waits cannot wait again");
   const std::string& key = request.keys[0];
   Barrier& barrier = barriers_[key];
@@ -319,16 +334,24 @@ void StoreState::CheckInvariants() const {
     for (const std::string& value : queue) bytes += SizeOf(key, value);
   }
   MT_CHECK(bytes == bytes_ && bytes <= limits_.most_bytes) << bytes << " bytes, counted " << bytes_;
-  for (const auto& [client, keys] : missing_) {
-    MT_CHECK(!keys.empty()) << client << " waits for nothing";
-    for (const std::string& key : keys) {
-      const std::deque<int64_t>& list = waiters_.at(key);
-      MT_CHECK(std::count(list.begin(), list.end(), client) == 1) << client << " is not listed once";
-      MT_CHECK(!values_.contains(key)) << client << " waits for what is there";
+  for (const auto& [client, wanted] : wanted_) {
+    size_t missing = 0, size = 0;
+    for (const std::string& key : wanted.keys) {
+      size += SizeOfWait(key);
+      const auto list = waiters_.find(key);
+      if (list == waiters_.end()) continue;
+      const auto listed = std::count(list->second.begin(), list->second.end(), client);
+      MT_CHECK(listed <= 1) << client << " is listed more than once";
+      missing += static_cast<size_t>(listed);
     }
-    waits += keys.size();
+    MT_CHECK(missing > 0 && missing == wanted.missing) << missing << " missing, counted " << wanted.missing;
+    MT_CHECK(size == wanted.bytes) << size << " bytes waited with, counted " << wanted.bytes;
+    waits += missing;
   }
-  for (const auto& [key, list] : waiters_) waiters += list.size();
+  for (const auto& [key, list] : waiters_) {
+    MT_CHECK(!list.empty() && !values_.contains(key)) << "nobody waits, or for what is there";
+    waiters += list.size();
+  }
   MT_CHECK(waits == waiters) << waits << " waits, " << waiters << " waiters";
   for (const auto& [key, barrier] : barriers_) met += barrier.clients.size();
   MT_CHECK(met == at_barrier_.size()) << met << " at barriers, listed " << at_barrier_.size();

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -40,7 +39,9 @@ class StoreState {
   void Forget(int64_t client);
 
   size_t bytes() const { return bytes_; }
-  size_t waiting() const { return missing_.size() + at_barrier_.size(); }
+  /// What the waiting of that client takes, about. No limit is here for it: it is the client's share.
+  size_t bytes_waiting(int64_t client) const;
+  size_t waiting() const { return wanted_.size() + at_barrier_.size(); }
   /// Ends the process when what is counted or listed twice differs.
   void CheckInvariants() const;
   bool operator==(const StoreState&) const = default;
@@ -51,6 +52,12 @@ class StoreState {
     int64_t members = 0;
     std::vector<int64_t> clients;
     bool operator==(const Barrier&) const = default;
+  };
+  struct Wanted {
+    std::vector<std::string> keys;  // sorted; those that have come meanwhile stay
+    size_t missing = 0;             // of them; never 0
+    size_t bytes = 0;               // for these keys, here and in waiters_
+    bool operator==(const Wanted&) const = default;
   };
 
   /// Whether `more` bytes fit.
@@ -68,7 +75,7 @@ class StoreState {
   absl::Status CompareSet(int64_t client, StoreRequest& request, Answers* answers);
   absl::Status Add(int64_t client, const StoreRequest& request, Answers* answers);
   absl::Status AppendTo(const StoreRequest& request, Answers* answers);
-  absl::Status Wait(int64_t client, const StoreRequest& request, Answers* answers);
+  absl::Status Wait(int64_t client, StoreRequest& request, Answers* answers);
   absl::StatusOr<std::string> MultiGet(const StoreRequest& request) const;
   absl::StatusOr<std::string> ListKeys() const;
   /// As an answer; an error where it is too long for one.
@@ -83,9 +90,9 @@ class StoreState {
   std::unordered_map<std::string, std::string> values_;
   std::unordered_map<std::string, std::deque<std::string>> queues_;  // none empty
   size_t bytes_ = 0;
-  std::map<int64_t, std::set<std::string>> missing_;  // of each client that waits; never empty
-  std::unordered_map<std::string, std::deque<int64_t>>
-      waiters_;  // the same the other way, in order of arrival
+  std::map<int64_t, Wanted> wanted_;  // by each client that waits
+  // Who waits for a key that is missing, in order of arrival.
+  std::unordered_map<std::string, std::vector<int64_t>> waiters_;
   std::unordered_map<std::string, Barrier> barriers_;
   std::map<int64_t, std::string> at_barrier_;
 };

@@ -93,8 +93,8 @@ class Client : public std::enable_shared_from_this<Client> {
   }
   void Send(std::string bytes);
   void Close();
-  /// Bytes that it has begun to say, or that it does not read.
-  size_t held() const { return parser_.held() + unsent_.size() + sending_.size(); }
+  /// Bytes that it has begun to say, waits with, or does not read.
+  size_t held() const;
   int64_t id() const { return id_; }
   const std::string& address() const { return address_; }
 
@@ -153,7 +153,8 @@ class Server final : public TcpStoreServer {
     }
     return absl::OkStatus();
   }
-  /// The client has said something, or read.
+  size_t bytes_waiting(const Client& client) const { return state_.bytes_waiting(client.id()); }
+  /// The client has said something, or read: also what ends its waiting.
   void OnTurn(Client& client) {
     crowd_.Renew(static_cast<uint64_t>(client.id()));
     held_ += client.held() - client.counted;
@@ -220,8 +221,9 @@ class Server final : public TcpStoreServer {
       if (PlaceOfAddress(client->address()) != place) continue;
       if (!greediest || client->counted > greediest->counted) greediest = client;
     }
-    Cut(*greediest, absl::StrCat("more than ", options_.most_held, " bytes are begun or not read, most from ",
-                                 place, "; its largest connection is closed"));
+    Cut(*greediest,
+        absl::StrCat("more than ", options_.most_held, " bytes are begun, waited with or not read, ",
+                     "most from ", place, "; its largest connection is closed"));
   }
 
   void Cut(Client& client, const std::string& why) {
@@ -245,6 +247,10 @@ class Server final : public TcpStoreServer {
   asio::steady_timer pause_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
 };
+
+size_t Client::held() const {
+  return parser_.held() + server_.bytes_waiting(*this) + unsent_.size() + sending_.size();
+}
 
 void Client::Read() {
   if (reading_ || !open_) return;

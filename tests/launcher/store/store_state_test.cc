@@ -116,6 +116,22 @@ TEST_F(StoreStateTest, WhoGivesUpOrGoesIsNotWoken) {
   EXPECT_THAT(Ask(3, {kSet, {"a"}, {"1"}}), IsEmpty());
 }
 
+TEST_F(StoreStateTest, WhatAWaitTakesIsTheWaitingClients) {
+  EXPECT_EQ(state_.bytes_waiting(1), 0u);
+  Ask(1, {kWait, {std::string(100, 'a')}});
+  EXPECT_GE(state_.bytes_waiting(1), 200u) << "a key is kept twice";
+  Ask(2, {kWait, {"b", "b", "c"}});
+  EXPECT_GT(state_.bytes_waiting(2), 0u);
+  Ask(3, {kBarrier, {"b"}, {}, 2});
+  EXPECT_GT(state_.bytes_waiting(3), 0u);
+  EXPECT_EQ(state_.bytes(), 0u) << "it fills the store for nobody";
+  Ask(4, {kMultiSet, {"b", "c"}, {"", ""}});
+  state_.Forget(1);
+  state_.Forget(3);
+  state_.CheckInvariants();
+  for (const int64_t client : {1, 2, 3}) EXPECT_EQ(state_.bytes_waiting(client), 0u) << client;
+}
+
 TEST_F(StoreStateTest, AQueuesEntryWakesOneWaiter) {
   EXPECT_EQ(Answer({kQueuePop, {"q"}}), Int(0));
   Ask(1, {kWait, {"q"}});

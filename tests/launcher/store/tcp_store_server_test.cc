@@ -195,6 +195,28 @@ TEST_F(TcpStoreServerTest, AnswersThatNobodyReadsAreHeldToo) {
   EXPECT_LT(reader.Hear(whole).size(), whole);
 }
 
+/// For `count` keys that nobody sets.
+StoreRequest LongWait(size_t count) {
+  StoreRequest wait = {.command = kWait};
+  for (size_t i = 0; i < count; ++i) wait.keys.push_back(std::string(100, 'k') + std::to_string(i));
+  return wait;
+}
+
+/// What has come whole is not forgotten while it is waited with.
+TEST_F(TcpStoreServerTest, KeysThatAreWaitedForAreHeldToo) {
+  Connection patient(port_), greedy(port_), greedier(port_);
+  patient.Say(Encode(kHello) + Encode({kCheck, {"k"}}) + Encode({kWait, {"k"}}));
+  EXPECT_EQ(patient.Hear(1), "\1");
+  greedy.Say(Encode(kHello) + Encode(LongWait(StoreParser::kMostKeys / 2)));
+  greedier.TryToSay(Encode(kHello) + Encode(LongWait(StoreParser::kMostKeys)));
+  EXPECT_TRUE(greedier.IsOver());
+  greedy.Say(Encode({kCancelWait}));
+  EXPECT_EQ(greedy.Hear(1), "\1");
+  Connection writer(port_);
+  writer.Say(Encode(kHello) + Encode({kSet, {"k"}, {"v"}}));
+  EXPECT_EQ(patient.Hear(1), std::string(1, '\0'));
+}
+
 TEST(TcpStoreServerOptions, GrowWithTheJob) {
   const auto one = TcpStoreServer::OptionsFor(1, false), two = TcpStoreServer::OptionsFor(2, true);
   EXPECT_GE(one.most_clients, 64u);
