@@ -178,17 +178,29 @@ class Group : public WorkerGroup {
     return place < workers_.size() && workers_[place]->serial == serial;
   }
 
+  /// With a descriptor of its own: asio closes it.
+  absl::Status Watch(Worker& worker) {
+    UniqueFd pidfd(fcntl(worker.process->pidfd(), F_DUPFD_CLOEXEC, 0));
+    if (!pidfd.valid()) return ErrnoStatus(errno, "watch a worker");
+    std::error_code error;
+    worker.watch.emplace(io_).assign(pidfd.get(), error);
+    if (error) return ErrnoStatus(error.value(), "watch a worker");
+    pidfd.Release();
+    return absl::OkStatus();
+  }
+
   absl::Status StartOne(Worker& worker, WorkerLaunch& launch) {
     MT_ASSIGN_OR_RETURN(Process process, handler_.start(launch.spec));
     launch.streams.out = process.TakeOutput();
     launch.streams.err = process.TakeError();
     worker.process.emplace(std::move(process));
-    absl::Status added = output_.Add(std::move(launch.streams));
-    if (!added.ok()) {
+    absl::Status ready = Watch(worker);
+    if (ready.ok()) ready = output_.Add(std::move(launch.streams));
+    if (!ready.ok()) {
+      worker.watch.reset();
       worker.process.reset();
-      return added;
+      return ready;
     }
-    worker.watch.emplace(io_, fcntl(worker.process->pidfd(), F_DUPFD_CLOEXEC, 0));
     worker.watch->async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code error) {
       if (!error) LookForExits();
     });
@@ -293,7 +305,7 @@ class Group : public WorkerGroup {
       if (error) return;
       holding_ = false;
       waited_ = true;
-      ReportFailures();
+      LookForExits();  // also for groups that are gone: no other event may follow
     });
   }
 

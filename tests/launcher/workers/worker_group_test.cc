@@ -189,6 +189,7 @@ TEST_F(WorkerGroupTest, ATracebackOfOneThatLivesOnHoldsUpForAMomentOnly) {
   ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
   EXPECT_EQ(exited_[0].exit_code, 4);
   EXPECT_GT(group_->PidOf(1), 0) << "it is not told to end";
+  EXPECT_TRUE(RunUntil([&] { return gone_.size() == 1; })) << "no other event follows";
 }
 
 TEST_F(WorkerGroupTest, WhoRecordsAndStaysIsToldToEnd) {
@@ -243,6 +244,40 @@ TEST_F(WorkerGroupTest, WithoutDescriptorsAStartIsNoWordAboutTheProgram) {
   ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
   EXPECT_EQ(exited_[0].exit_code, 1);
   EXPECT_THAT(exited_[0].message, HasSubstr("Too many open files"));
+}
+
+/// Whichever of a worker's descriptors is the one too many.
+TEST_F(WorkerGroupTest, AtEachLimitOfOpenFilesAStartIsRefusedInOrder) {
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int lowest_free = dup(STDERR_FILENO);
+  ASSERT_EQ(close(lowest_free), 0);
+  size_t refused = 0;
+  // From three on, as above; with its four files a worker needs eight.
+  for (rlim_t spare = 3; spare < 20; ++spare) {
+    std::vector<WorkerLaunch> launches;
+    launches.push_back(LaunchOf("exec sleep 1000", 0));
+    WorkerStreams& streams = launches[0].streams;
+    streams.plan = {{.file = true}, {.file = true}};
+    streams.out_filters = streams.err_filters = {"text"};
+    streams.out_file = folder_.File("out");
+    streams.err_file = folder_.File("err");
+    streams.filtered_out_file = folder_.File("filtered_out");
+    streams.filtered_err_file = folder_.File("filtered_err");
+    const rlimit few = {static_cast<rlim_t>(lowest_free) + spare, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    group_->Start(std::move(launches));
+    setrlimit(RLIMIT_NOFILE, &before);
+    if (group_->PidOf(0) > 0) break;
+    ++refused;
+    ASSERT_TRUE(RunUntil([&] { return exited_.size() == refused && gone_.size() == refused; }));
+    EXPECT_EQ(exited_.back().exit_code, 1);
+    EXPECT_THAT(exited_.back().message, HasSubstr("Too many open files"));
+    group_->Clear();
+    EXPECT_TRUE(mark_.Alive().empty()) << "with " << spare << " descriptors";
+  }
+  EXPECT_GE(refused, 5u);
+  EXPECT_GT(group_->PidOf(0), 0);
 }
 
 TEST_F(WorkerGroupTest, AWorkerIsGoneWhenItsGroupIs) {
