@@ -92,27 +92,6 @@ TEST(OptionsTest, BadEnvironmentIsNamed) {
   EXPECT_THAT(ErrorOf("x", {{"PET_MAX_RESTARTS", "many"}}), HasSubstr("PET_MAX_RESTARTS"));
 }
 
-TEST(OptionsTest, ShutdownTimeoutHasTorchrunsVariable) {
-  const EnvironmentMap environment = {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "5"}};
-  EXPECT_EQ(Parse("x", environment)->shutdown_timeout, std::chrono::seconds(5));
-  EXPECT_EQ(Parse("--shutdown_timeout 0.5 x", environment)->shutdown_timeout, std::chrono::milliseconds(500));
-  EXPECT_EQ(Parse("--shutdown_timeout 0 x", environment)->shutdown_timeout, Duration::zero());
-  EXPECT_THAT(ErrorOf("--shutdown_timeout -1 x"), HasSubstr("shutdown_timeout"));
-  EXPECT_THAT(ErrorOf("x", {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "-1"}}),
-              HasSubstr("TORCH_ELASTIC_SHUTDOWN_TIMEOUT: \"-1\""));
-}
-
-TEST(OptionsTest, SignalsAreHandledOrForwarded) {
-  EXPECT_EQ(Parse("x")->signals, DefaultSignals());
-  const auto some = Parse("--signals-to-handle=SIGTERM,SIGUSR2 --signals_to_forward=usr1 x");
-  ASSERT_TRUE(some.ok()) << some.status();
-  EXPECT_THAT(some->signals.stop, ElementsAre(SIGUSR2, SIGTERM));
-  EXPECT_THAT(some->signals.forward, ElementsAre(SIGUSR1));
-  const auto defaults = Parse("--signals_to_forward SIGUSR1,SIGUSR2 x");
-  EXPECT_THAT(defaults->signals.stop, ElementsAre(SIGHUP, SIGINT, SIGQUIT, SIGTERM));
-  EXPECT_THAT(Parse("--signals_to_handle SIGTERM,SIGNONE x")->notes, ElementsAre(HasSubstr("\"SIGNONE\"")));
-}
-
 TEST(OptionsTest, WhatMeansNothingHereIsNotedOnce) {
   EXPECT_TRUE(Parse("x")->notes.empty());
   const auto options = Parse("--monitor-interval 5 --start_method=fork --event_log_handler null x",
