@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <iostream>
+#include <stop_token>
 #include <thread>
 
 #include "absl/strings/str_format.h"
@@ -114,6 +115,24 @@ int Answer(const Options& options, const std::vector<std::string>& args, const E
   return asked.ok() ? 0 : Complain(asked, kFailed);
 }
 
+/// Removes the logs of old runs while this one goes on. What it does not come to is left to the next run, and
+/// all of it where the system has no thread left.
+class LogCleaner {
+ public:
+  explicit LogCleaner(const LogFiles& files)
+      : runs_(StartThread(&thread_, [files, over = over_.get_token()] { files.RemoveOldRuns(over); })) {}
+  ~LogCleaner() {
+    over_.request_stop();
+    if (runs_) thread_.join();
+  }
+  LogCleaner(const LogCleaner&) = delete;
+
+ private:
+  std::stop_source over_;
+  std::thread thread_;
+  const bool runs_;
+};
+
 int Main(std::vector<std::string> args) {
   OpenStandardDescriptors();
   RaiseFileLimit();
@@ -167,12 +186,8 @@ int Main(std::vector<std::string> args) {
   BecomeGuarded(*presence, *alarm);
   MakeRoomForFiles(kFilesBesides + kFilesAWorker * static_cast<size_t>(options->workers) +
                    kFilesANode * static_cast<size_t>(options->job.max_nodes));
-  std::thread cleaner;
-  // Where the system has no thread left the next run does it.
-  const bool cleans = StartThread(&cleaner, [files = *log_files] { files.RemoveOldRuns(); });
-  const int status = RunAgent(*options, *program, *log_files, *presence, *alarm);
-  if (cleans) cleaner.join();
-  return status;
+  const LogCleaner cleaner(*log_files);
+  return RunAgent(*options, *program, *log_files, *presence, *alarm);
 }
 
 }  // namespace

@@ -209,8 +209,8 @@ std::vector<Option> FaultOptions() {
 std::vector<Option> OutputOptions() {
   return {
       {{.name = "log_dir",
-        .help = "Folder for the workers' output; /dev/null for no files [one of the newest 20 in "
-                "~/.local/state/mtrun].",
+        .help = "Folder for the workers' output; /dev/null for no files [one in ~/.local/state/mtrun, which "
+                "keeps the newest 20 runs].",
         .group = kOutput,
         .hints = {"output", "output_dir"}},
        &Options::log_dir,

@@ -8,6 +8,8 @@
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <regex>
 #include <utility>
 #include <vector>
@@ -34,25 +36,94 @@ std::string AsFileName(std::string name) {
 std::string RandomName() { return absl::StrFormat("%08x", RandomBits() & 0xFFFFFFFF); }
 
 std::string RunFolder(const std::string& state_folder, const std::string& run_id) {
-  const std::string date = absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone());
+  const std::string date = absl::FormatTime("%E4Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone());
   return absl::StrCat(state_folder, "/", run_id, "-", date, "-", RandomName());
 }
 
-/// "20261124-101500" of a folder that RunFolder has named, "" for another one.
-std::string DateOf(const std::string& name) {
-  static const std::regex named(".+-(\\d{8}-\\d{6})-[0-9a-f]{8}");
+/// One node's part of a run.
+struct OldFolder {
+  absl::Time begun;
+  std::string run_id, path;
+};
+
+/// Nothing for a name that RunFolder has not made.
+std::optional<OldFolder> ReadName(const std::filesystem::path& path) {
+  static const std::regex named("(.+)-(\\d{8}-\\d{6})-[0-9a-f]{8}");
+  const std::string name = path.filename();
   std::smatch found;
-  return std::regex_match(name, found, named) ? found[1].str() : "";
+  OldFolder folder{.begun = {}, .run_id = {}, .path = path};
+  if (!std::regex_match(name, found, named)) return std::nullopt;
+  if (!absl::ParseTime("%E4Y%m%d-%H%M%S", found[2].str(), absl::LocalTimeZone(), &folder.begun, nullptr))
+    return std::nullopt;
+  folder.run_id = found[1];
+  return folder;
 }
 
-/// Unless a run that goes on holds it.
-void RemoveRun(const std::string& folder) {
-  std::error_code error;
-  absl::StatusOr<UniqueFd> lock = TryLockFolder(folder);
+/// The newest first.
+std::vector<OldFolder> ListFolders(const std::string& runs) {
+  std::vector<OldFolder> folders;
+  std::error_code error, none;
+  std::filesystem::directory_iterator entry(runs, error);
+  // The range-based loop would throw where going on fails.
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    std::optional<OldFolder> folder = ReadName(entry->path());
+    if (folder && entry->is_directory(none)) folders.push_back(*std::move(folder));
+  }
+  std::sort(folders.begin(), folders.end(),
+            [](const OldFolder& a, const OldFolder& b) { return a.begun > b.begun; });
+  return folders;
+}
+
+/// Calls `see` with each file below the folder until it says false. False: the folder cannot be read.
+bool SeeFiles(const std::string& folder,
+              const std::function<bool(const std::filesystem::directory_entry&)>& see) {
+  std::error_code error, none;
+  std::filesystem::recursive_directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
+    const bool is_folder = std::filesystem::is_directory(entry->symlink_status(none));
+    if (!is_folder && !see(*entry)) return true;
+  }
+  return !error;
+}
+
+/// Or perhaps it was. The lock's file is also made by whoever only looks whether it is locked.
+bool WrittenSince(const std::string& folder, absl::Time since, const std::stop_token& stop) {
+  bool written = false;
+  const bool seen = SeeFiles(folder, [&](const std::filesystem::directory_entry& file) {
+    struct stat status = {};
+    if (file.path().filename() != kFolderLockFile)
+      written = lstat(file.path().c_str(), &status) != 0 || absl::TimeFromTimespec(status.st_mtim) > since;
+    return !written && !stop.stop_requested();
+  });
+  return written || !seen;
+}
+
+/// Unless it may be somebody's.
+void RemoveFolder(const OldFolder& folder, const std::stop_token& stop) {
+  const absl::Time since = absl::Now() - LogFiles::kInUse;
+  if (folder.begun > since || WrittenSince(folder.path, since, stop)) return;
+  absl::StatusOr<UniqueFd> lock = TryLockFolder(folder.path);
   if (!lock.ok()) return;
-  std::filesystem::remove_all(folder, error);
+  std::error_code error;
+  // One by one, for there may be very many.
+  SeeFiles(folder.path, [&](const std::filesystem::directory_entry& file) {
+    if (!stop.stop_requested()) std::filesystem::remove(file.path(), error);
+    return !stop.stop_requested();
+  });
+  if (stop.stop_requested()) return;
+  std::filesystem::remove_all(folder.path, error);
   lock->Reset();
-  if (error) std::filesystem::remove_all(folder, error);  // NFS keeps a file that is open under another name
+  // NFS keeps a file that is open under another name.
+  if (error) std::filesystem::remove_all(folder.path, error);
+}
+
+/// Another machine may not see it.
+UniqueFd LockOwn(const std::string& folder) {
+  absl::StatusOr<UniqueFd> lock = TryLockFolder(folder);
+  if (lock.ok()) return *std::move(lock);
+  log::Warning(lock.status().message(), ": other runs of yours may remove its logs when nothing has been ",
+               "written to them for ", absl::FormatDuration(LogFiles::kInUse));
+  return UniqueFd();
 }
 
 }  // namespace
@@ -64,7 +135,7 @@ absl::StatusOr<LogFiles> LogFiles::Make(const std::string& log_dir, const std::s
   if (log_dir.empty() && !state_folder.empty() && MakeFolders(state_folder).ok()) {
     files.folder_ = RunFolder(state_folder, AsFileName(run_id));
     if (mkdir(files.folder_.c_str(), 0700) == 0) {
-      files.lock_ = std::make_shared<UniqueFd>(TryLockFolder(files.folder_).value_or(UniqueFd()));
+      files.lock_ = std::make_shared<UniqueFd>(LockOwn(files.folder_));
       files.runs_ = state_folder;
       return files;
     }
@@ -82,16 +153,19 @@ absl::StatusOr<LogFiles> LogFiles::Make(const std::string& log_dir, const std::s
 }
 
 /// Several mtruns may do so at once.
-void LogFiles::RemoveOldRuns() const {
+void LogFiles::RemoveOldRuns(const std::stop_token& stop) const {
   if (runs_.empty()) return;
-  std::vector<std::pair<std::string, std::string>> runs;  // date, folder
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(runs_, error)) {
-    const std::string date = DateOf(entry.path().filename());
-    if (!date.empty() && entry.is_directory(error)) runs.emplace_back(date, entry.path());
+  size_t count = 0;
+  std::map<std::string, absl::Time> last;  // of each run id: when the run that is counted last began
+  for (const OldFolder& folder : ListFolders(runs_)) {
+    const auto [run, first] = last.try_emplace(folder.run_id, folder.begun);
+    if (first || run->second - folder.begun > kOneRun) {
+      ++count;
+      run->second = folder.begun;
+    }
+    if (stop.stop_requested()) return;
+    if (count > kMostRuns) RemoveFolder(folder, stop);
   }
-  std::sort(runs.rbegin(), runs.rend());
-  for (size_t i = kMostRuns; i < runs.size(); ++i) RemoveRun(runs[i].second);
 }
 
 std::string LogFiles::AttemptFolder(int restart_count, int64_t generation) {

@@ -3,8 +3,12 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
+#include <chrono>
 #include <filesystem>
+#include <stop_token>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/posix.h"
 #include "gmock/gmock.h"
@@ -29,26 +33,95 @@ TEST(LogFilesTest, LiesWhereTorchrunPutsThem) {
   EXPECT_EQ(worker->error, files->folder() + "/attempt_2/5/error.json");
 }
 
-TEST(LogFilesTest, WithoutAFolderTheNewestRunsOfTheUserAreKept) {
-  const support::TemporaryFolder state;
-  support::WriteText(state.File("job.membership"), "another's");
-  std::filesystem::create_directory(state.File("mine-20200101"));
-  const auto old = [&](int i) {
-    return state.File(absl::StrFormat("job-20260101-0000%02d-0000000%x", i, i % 16));
-  };
-  for (int i = 0; i < 30; ++i) std::filesystem::create_directories(old(i) + "/attempt_0/0");
+/// Log folders of other nodes and other runs.
+class OldRunsTest : public testing::Test {
+ protected:
+  /// One of a node whose run began at that date; `wrote`: how long ago it wrote its log last.
+  std::string Folder(const std::string& run_id, const std::string& date,
+                     std::chrono::hours wrote = std::chrono::hours(1000)) {
+    const std::string folder = state_.File(absl::StrFormat("%s-%s-%08x", run_id, date, ++count_));
+    std::filesystem::create_directories(folder + "/attempt_0/0");
+    const std::filesystem::path log = folder + "/attempt_0/0/stderr.log";
+    support::WriteText(log, "text");
+    std::filesystem::last_write_time(log, std::filesystem::file_time_type::clock::now() - wrote);
+    return folder;
+  }
+  /// As many runs as are kept, all newer than anything that has begun by now.
+  void NewerRuns() {
+    for (size_t i = 0; i < LogFiles::kMostRuns; ++i) Folder(absl::StrCat("newer", i), "29991231-000000");
+  }
+  void RemoveOldRuns(const std::stop_token& stop = {}) {
+    const auto files = LogFiles::Make("", "mine", state_.path());
+    ASSERT_TRUE(files.ok()) << files.status();
+    files->RemoveOldRuns(stop);
+  }
+  static bool Exists(const std::string& path) { return std::filesystem::exists(path); }
+
+  const support::TemporaryFolder state_;
+  unsigned count_ = 0;
+};
+
+TEST_F(OldRunsTest, TheNewestRunsOfTheUserAreKept) {
+  support::WriteText(state_.File("job.membership"), "another's");
+  std::filesystem::create_directory(state_.File("mine-20200101"));
+  std::vector<std::string> old;
+  for (int i = 0; i < 30; ++i) old.push_back(Folder("job", absl::StrFormat("202001%02d-000000", 1 + i)));
   // A file's lock: NFS keeps that of a folder on the machine that took it.
-  const UniqueFd goes_on(open((old(3) + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const UniqueFd goes_on(open((old[3] + "/.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_EQ(flock(goes_on.get(), LOCK_EX), 0);
-  const auto files = LogFiles::Make("", "job", state.path());
+  const auto files = LogFiles::Make("", "job", state_.path());
   ASSERT_TRUE(files.ok()) << files.status();
-  EXPECT_THAT(files->folder(), testing::MatchesRegex(state.path() + "/job-[0-9]{8}-[0-9]{6}-[0-9a-f]{8}"));
+  EXPECT_THAT(files->folder(), testing::MatchesRegex(state_.path() + "/job-[0-9]{8}-[0-9]{6}-[0-9a-f]{8}"));
   EXPECT_EQ(std::filesystem::status(files->folder()).permissions(), std::filesystem::perms::owner_all);
-  EXPECT_TRUE(std::filesystem::exists(old(0))) << "no start waits for that";
+  EXPECT_TRUE(Exists(old[0])) << "no start waits for that";
   files->RemoveOldRuns();
-  for (int i = 0; i < 30; ++i) EXPECT_EQ(std::filesystem::exists(old(i)), i == 3 || i > 10) << i;
-  EXPECT_TRUE(std::filesystem::exists(state.File("job.membership")));
-  EXPECT_TRUE(std::filesystem::exists(state.File("mine-20200101")));
+  for (size_t i = 0; i < old.size(); ++i) EXPECT_EQ(Exists(old[i]), i == 3 || i > 10) << i;
+  EXPECT_TRUE(Exists(state_.File("job.membership")));
+  EXPECT_TRUE(Exists(state_.File("mine-20200101")));
+}
+
+TEST_F(OldRunsTest, AllNodesOfARunAreOne) {
+  std::vector<std::string> nodes;
+  for (int i = 0; i < 50; ++i) nodes.push_back(Folder("job", absl::StrFormat("20200102-0000%02d", i)));
+  const std::string before = Folder("job", "20200101-120000");
+  for (size_t i = 0; i < LogFiles::kMostRuns - 2; ++i) Folder(absl::StrCat("newer", i), "20200201-000000");
+  RemoveOldRuns();
+  for (const std::string& node : nodes) EXPECT_TRUE(Exists(node)) << node;
+  EXPECT_FALSE(Exists(before)) << "another one of that id";
+}
+
+/// Where locks hold on one machine only, and before a node has taken its own.
+TEST_F(OldRunsTest, WhatANodeHasJustBegunIsKeptWithoutItsLock) {
+  std::string fresh;
+  {
+    const auto files = LogFiles::Make("", "job", state_.path());
+    ASSERT_TRUE(files.ok()) << files.status();
+    fresh = files->folder();
+  }
+  NewerRuns();
+  RemoveOldRuns();
+  EXPECT_TRUE(Exists(fresh));
+}
+
+TEST_F(OldRunsTest, WhatIsStillWrittenToIsKeptWithoutItsLock) {
+  const std::string writes = Folder("long", "20200101-000000", std::chrono::hours(1)),
+                    silent = Folder("silent", "20200101-000000", std::chrono::hours(100));
+  support::WriteText(silent + "/.lock", "");  // whoever looks for the lock makes it
+  NewerRuns();
+  RemoveOldRuns();
+  EXPECT_TRUE(Exists(writes));
+  EXPECT_FALSE(Exists(silent));
+}
+
+TEST_F(OldRunsTest, WhoIsToldToStopRemovesNothingMore) {
+  const std::string old = Folder("old", "20200101-000000");
+  NewerRuns();
+  std::stop_source over;
+  over.request_stop();
+  RemoveOldRuns(over.get_token());
+  EXPECT_TRUE(Exists(old + "/attempt_0/0/stderr.log"));
+  RemoveOldRuns();
+  EXPECT_FALSE(Exists(old));
 }
 
 TEST(LogFilesTest, WhereTheStateFolderCannotBeWrittenThereIsATemporaryOne) {
