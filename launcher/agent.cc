@@ -320,10 +320,10 @@ class Agent {
   }
 
   void Perform(const SendOffer& effect) {
-    if (effect.fresh) {
-      const absl::Status held = supervisor_.HoldFreshPort();
-      if (!held.ok()) return Feed(SessionFailed{std::string(held.message())});
-    }
+    const absl::Status held = effect.fresh ? supervisor_.HoldFreshPort() : absl::OkStatus();
+    // After the other effects: what they start is to be stopped, too.
+    if (!held.ok())
+      return asio::post(io_, [this, why = std::string(held.message())] { Feed(SessionFailed{why}); });
     rendezvous::Offer offer = effect.offer;
     offer.master_port = supervisor_.held_port();
     session_->Send(rendezvous::OfferSent{offer});

@@ -198,6 +198,27 @@ TEST_F(LauncherTest, APortInUseIsSaid) {
   EXPECT_EQ(holder.Wait(), 143);
 }
 
+/// Two jobs of one machine with the same one. The workers of trainers start before there is a generation, and
+/// must hear of it: nobody waits for the time that they have to end.
+TEST_F(LauncherTest, AMasterPortInUseEndsTrainersToo) {
+  std::filesystem::create_directory(folder_.File("trainers"));
+  Script("trainers/toy", "exec sleep 1000\n");
+  support::Overlay overlay = Environment();
+  overlay["MTRUN_TRAINER_PATH"] = folder_.File("trainers");
+  const std::string port = std::to_string(support::FreePort());
+  Program holder(
+      Command({"--standalone", "--master_port", port, Script("run.sh", "echo ready; sleep 1000\n")}),
+      Environment());
+  ASSERT_TRUE(holder.WaitForLine("ready")) << holder.Text();
+  Program mtrun(Command({"--standalone", "--master_port", port, "--shutdown_timeout", "1000",
+                         "--nproc_per_node", "2", "--trainer", "toy"}),
+                overlay);
+  EXPECT_EQ(mtrun.Wait(), 1) << mtrun.Text();
+  EXPECT_THAT(mtrun.Text(), HasSubstr("bind port " + port + " for MASTER_PORT"));
+  holder.Signal(SIGTERM);
+  EXPECT_EQ(holder.Wait(), 143);
+}
+
 TEST_F(LauncherTest, AnUnreachableEndpointIsSaidWhileItRetries) {
   const std::string endpoint = "127.0.0.1:" + std::to_string(support::FreePort());
   Program mtrun(Command({"--nnodes", "2", "--rdzv_endpoint", endpoint, "--rdzv_conf",
