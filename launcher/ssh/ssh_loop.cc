@@ -18,6 +18,7 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr size_t kChunk = 64 << 10, kMostSaid = 16 << 10;
+constexpr int kLastChunks = 64;  // of an ssh that has ended: more than its pipes may hold
 // Its last lines may be on their way when a host has said how its mtrun ended; a process that it has left
 // running holds the streams open.
 constexpr Duration kLastLines = std::chrono::seconds(1);
@@ -136,7 +137,7 @@ void SshLoop::Poll() {
     if (of_host[0].revents != 0) remote.connection->SendMore();
     const bool late = remote.end_status && MonotonicNow() >= remote.cut_at;
     if (late || of_host[1].revents != 0 || of_host[2].revents != 0 || of_host[3].revents != 0)
-      OnConnection(hosts[i], late || of_host[3].revents != 0);
+      OnConnection(hosts[i], late, of_host[3].revents != 0);
   }
   if (MonotonicNow() >= next_beat_) Beat();
   Perform(job_.OnTime(MonotonicNow()));
@@ -150,15 +151,15 @@ void SshLoop::OnSignals() {
   }
 }
 
-void SshLoop::OnConnection(size_t host, bool process_ended) {
-  // Of a host that runs, a part at a time, so that none keeps the others waiting.
-  bool more = ReadOutput(host);
-  more = ReadError(host) || more;
-  while (process_ended && more && remotes_[host].connection) {
-    more = ReadOutput(host);
-    more = ReadError(host) || more;
+void SshLoop::OnConnection(size_t host, bool late, bool process_ended) {
+  // Of a host that runs, a part at a time, so that none keeps the others waiting. Processes that are left
+  // there may write for ever.
+  const int most = process_ended ? kLastChunks : 1;
+  for (int i = 0; i < most; ++i) {
+    const bool output = ReadOutput(host), error = ReadError(host);
+    if (!output && !error) break;
   }
-  if (process_ended && remotes_[host].connection) Close(host);
+  if ((late || process_ended) && remotes_[host].connection) Close(host);
 }
 
 bool SshLoop::ReadOutput(size_t host) {

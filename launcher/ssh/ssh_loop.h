@@ -45,7 +45,8 @@ class SshLoop {
   int PatienceMs() const;
   void Poll();
   void OnSignals();
-  void OnConnection(size_t host, bool process_ended);
+  /// `late`: it has had its time since it said how its mtrun ended. `process_ended`: of the ssh.
+  void OnConnection(size_t host, bool late, bool process_ended);
   bool ReadOutput(size_t host);
   bool ReadError(size_t host);
   void Close(size_t host);
