@@ -203,6 +203,25 @@ TEST_F(SshTest, StandardInputIsNotPassedOn) {
   EXPECT_THAT(mtrun.OutLines(), UnorderedElementsAre("one: end", "two: end"));
 }
 
+/// As a process does that a job has left on its host; here without an sshd, so that it is on this one. The
+/// console takes less than is written, from the job's own output on, so that there is always something to
+/// read; the more where the pipe is a large one.
+TEST_F(LauncherTest, WhoWritesOnAfterTheEndOfAJobOverSshHoldsUpNobody) {
+  const std::string slowly =
+      "{ \"$@\"; echo it ended with $? >&2; } | "
+      "while [ $(head -c 65536 | wc -c) -gt 0 ]; do sleep 0.01; done";
+  const std::string large = "python3 -c 'import fcntl; fcntl.fcntl(1, 1031, 1 << 20)'\n";  // F_SETPIPE_SZ
+  const std::string job = Script("run.sh", "yes | head -c 6000000\nexit 7\n");
+  for (const std::string after : {"exec yes", "setsid yes & yes | head -c 1000000; exit 0"}) {
+    const std::string ssh =
+        Script(absl::StrCat("ssh", after.size()),
+               absl::StrCat(large, "for command; do :; done\nsh -c \"$command\"\n", after, "\n"));
+    Program mtrun({"sh", "-c", slowly, "sh", Mtrun(), "--ssh", ssh, "--hosts", "one", job}, Environment(),
+                  folder_.path());
+    EXPECT_TRUE(mtrun.WaitForLine("it ended with 7")) << after << ": " << mtrun.Text();
+  }
+}
+
 /// A lone host's output is what the program wrote.
 TEST_F(SshTest, ALoneHostsOutputPassesUnchanged) {
   const auto one = Sshd(1);
