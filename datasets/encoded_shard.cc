@@ -34,25 +34,29 @@ absl::StatusOr<const TensorInfo*> Find(const SafetensorsHeader& header, const ch
                                           absl::StrJoin(shape, ", "), "], as the index says"));
 }
 
-absl::Status CheckOffsets(const EncodedShard& shard, int64_t bytes) {
+absl::Status CheckOffsets(const EncodedShard& shard) {
   int64_t before = At<int64_t>(shard.offsets, 0);
   if (before != 0) return absl::DataLossError("the offsets do not begin at 0");
   for (int64_t i = 1; i <= shard.images; ++i) {
     const auto offset = At<int64_t>(shard.offsets, i);
-    if (offset <= before || offset > bytes)
+    if (offset <= before || offset > shard.length)
       return absl::DataLossError(
           absl::StrCat("image ", i - 1, " ends at byte ", offset, ", which cannot be"));
     before = offset;
   }
-  return before == bytes ? absl::OkStatus() : absl::DataLossError("bytes follow the last image");
+  return before == shard.length ? absl::OkStatus() : absl::DataLossError("bytes follow the last image");
 }
 
-absl::Status CheckSizes(const EncodedShard& shard) {
+/// `sizes`: int32 [images, 2], height and width.
+absl::Status ReadSizes(const uint8_t* sizes, EncodedShard& shard) {
+  static_assert(kMaxImageSide <= UINT16_MAX);
+  shard.sizes.reserve(static_cast<size_t>(shard.images));
   for (int64_t i = 0; i < shard.images; ++i) {
-    const ImageSize size = shard.size(i);
+    const ImageSize size{At<int32_t>(sizes, 2 * i), At<int32_t>(sizes, 2 * i + 1)};
     const bool fits =
         size.height >= 1 && size.width >= 1 && size.height <= kMaxImageSide && size.width <= kMaxImageSide;
     if (!fits) return absl::DataLossError(absl::StrCat("image ", i, " is said to be ", SizeText(size)));
+    shard.sizes.push_back({static_cast<uint16_t>(size.height), static_cast<uint16_t>(size.width)});
   }
   return absl::OkStatus();
 }
@@ -87,11 +91,13 @@ std::string EncodeShardHead(absl::Span<const int64_t> labels, const std::vector<
 int64_t EncodedShard::label(int64_t i) const { return At<int64_t>(labels, i); }
 
 ImageSize EncodedShard::size(int64_t i) const {
-  return {At<int32_t>(sizes, 2 * i), At<int32_t>(sizes, 2 * i + 1)};
+  const Sides& sides = sizes.at(static_cast<size_t>(i));
+  return {sides.height, sides.width};
 }
 
 std::string_view EncodedShard::record(int64_t i) const {
   const auto begin = At<int64_t>(offsets, i), end = At<int64_t>(offsets, i + 1);
+  if (begin < 0 || end <= begin || end > length) return {};
   return {reinterpret_cast<const char*>(bytes + begin), static_cast<size_t>(end - begin)};
 }
 
@@ -106,10 +112,11 @@ absl::StatusOr<EncodedShard> ParseEncodedShard(absl::Span<const uint8_t> file, i
   EncodedShard shard{.images = images,
                      .labels = TensorBytes(file, header, *labels).data(),
                      .offsets = TensorBytes(file, header, *offsets).data(),
-                     .sizes = TensorBytes(file, header, *sizes).data(),
-                     .bytes = TensorBytes(file, header, *bytes).data()};
-  MT_RETURN_IF_ERROR(CheckOffsets(shard, bytes->bytes()));
-  MT_RETURN_IF_ERROR(CheckSizes(shard));
+                     .bytes = TensorBytes(file, header, *bytes).data(),
+                     .length = bytes->bytes(),
+                     .sizes = {}};
+  MT_RETURN_IF_ERROR(CheckOffsets(shard));
+  MT_RETURN_IF_ERROR(ReadSizes(TensorBytes(file, header, *sizes).data(), shard));
   return shard;
 }
 

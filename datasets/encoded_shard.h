@@ -24,17 +24,22 @@ struct Record {
 /// the images one after the other. REQUIRES: as many labels as records, at least one.
 std::string EncodeShardHead(absl::Span<const int64_t> labels, const std::vector<Record>& records);
 
-/// Where things lie in a shard's bytes. Any alignment.
+/// Where things lie in a shard's bytes. Any alignment. The bytes may be a file that somebody writes to after
+/// they were checked: what is read of them later is looked at again, or was copied.
 struct EncodedShard {
+  struct Sides {
+    uint16_t height = 0, width = 0;
+  };
   int64_t images = 0;
   const uint8_t* labels = nullptr;   // int64 [images]
   const uint8_t* offsets = nullptr;  // int64 [images + 1], from `bytes` on
-  const uint8_t* sizes = nullptr;    // int32 [images, 2]: height, width
   const uint8_t* bytes = nullptr;
+  int64_t length = 0;        // of `bytes`
+  std::vector<Sides> sizes;  // as they were checked
 
   int64_t label(int64_t i) const;
   ImageSize size(int64_t i) const;
-  /// The file of image i.
+  /// The file of image i; nothing where its offsets have been written to and lead elsewhere.
   std::string_view record(int64_t i) const;
 };
 

@@ -23,15 +23,9 @@ namespace {
 struct Shard {
   MappedFile file;
   const uint8_t* images = nullptr;
-  const uint8_t* labels = nullptr;
-  EncodedShard encoded = {};  // of an encoded set, which has no `images`
+  std::vector<int32_t> labels = {};  // as they were checked: somebody may write to the file
+  EncodedShard encoded = {};         // of an encoded set, which has no `images`
 };
-
-int64_t LabelAt(const Shard& shard, int64_t i) {
-  int64_t label = 0;
-  std::memcpy(&label, shard.labels + i * 8, 8);  // a foreign writer need not have aligned it
-  return label;
-}
 
 absl::StatusOr<const TensorInfo*> FindTensor(const SafetensorsHeader& header, const char* name, DType dtype,
                                              const std::vector<int64_t>& shape) {
@@ -41,16 +35,22 @@ absl::StatusOr<const TensorInfo*> FindTensor(const SafetensorsHeader& header, co
                                           absl::StrJoin(shape, ", "), "], as the index says"));
 }
 
-absl::Status CheckLabels(const Shard& shard, const ShardEntry& entry, int64_t classes) {
+/// `labels`: int64 [images].
+absl::Status ReadLabels(const uint8_t* labels, const ShardEntry& entry, int64_t classes, Shard& shard) {
+  shard.labels.reserve(static_cast<size_t>(entry.images));
   for (int64_t i = 0; i < entry.images; ++i) {
-    const int64_t label = LabelAt(shard, i);
+    int64_t label = 0;
+    std::memcpy(&label, labels + i * 8, 8);  // a foreign writer need not have aligned it
     if (label < 0 || label >= classes) {
       return absl::DataLossError(
           absl::StrCat("label ", label, " of image ", i, " is not below the ", classes, " classes"));
     }
+    shard.labels.push_back(static_cast<int32_t>(label));
   }
   return absl::OkStatus();
 }
+
+int64_t ClassesOf(const Index& index) { return static_cast<int64_t>(index.classes.size()); }
 
 absl::Status FindPixels(Shard& shard, const Index& index, const ShardEntry& entry) {
   const absl::Span<const uint8_t> bytes = shard.file.bytes();
@@ -59,13 +59,11 @@ absl::Status FindPixels(Shard& shard, const Index& index, const ShardEntry& entr
                       FindTensor(header, "images", DType::kU8, {entry.images, index.height, index.width, 3}));
   MT_ASSIGN_OR_RETURN(const TensorInfo* labels, FindTensor(header, "labels", DType::kI64, {entry.images}));
   shard.images = TensorBytes(bytes, header, *images).data();
-  shard.labels = TensorBytes(bytes, header, *labels).data();
-  return absl::OkStatus();
+  return ReadLabels(TensorBytes(bytes, header, *labels).data(), entry, ClassesOf(index), shard);
 }
 
 absl::Status FindRecords(Shard& shard, const Index& index, const ShardEntry& entry) {
   MT_ASSIGN_OR_RETURN(shard.encoded, ParseEncodedShard(shard.file.bytes(), entry.images));
-  shard.labels = shard.encoded.labels;
   for (int64_t i = 0; i < entry.images; ++i) {
     const ImageSize size = shard.encoded.size(i);
     const bool fits = size.height >= index.min_height && size.height <= index.height &&
@@ -74,7 +72,7 @@ absl::Status FindRecords(Shard& shard, const Index& index, const ShardEntry& ent
       return absl::DataLossError(
           absl::StrCat("image ", i, " is ", SizeText(size), ", which is outside of the index's sizes"));
   }
-  return absl::OkStatus();
+  return ReadLabels(shard.encoded.labels, entry, ClassesOf(index), shard);
 }
 
 absl::StatusOr<Shard> OpenShard(const std::string& path, const Index& index, const ShardEntry& entry,
@@ -89,7 +87,6 @@ absl::StatusOr<Shard> OpenShard(const std::string& path, const Index& index, con
     return absl::DataLossError("its SHA-256 is not the one in the index");
   }
   MT_RETURN_IF_ERROR(index.encoded ? FindRecords(shard, index, entry) : FindPixels(shard, index, entry));
-  MT_RETURN_IF_ERROR(CheckLabels(shard, entry, static_cast<int64_t>(index.classes.size())));
   return shard;
 }
 
@@ -102,6 +99,8 @@ struct PackedSplit::State {
   std::vector<int64_t> firsts;                  // number of each shard's first image in the split
   std::vector<std::atomic<const Shard*>> here;  // what others may look at, null: it is not there
   std::atomic<size_t> missing = 0;
+  std::atomic<int64_t> replaced = 0;
+  Mender mender = nullptr;
   bool comes_and_goes = false;
   int64_t size = 0;  // of all shards
   size_t image_bytes = 0;
@@ -138,8 +137,11 @@ struct PackedSplit::State {
   absl::Status Replace(size_t number) {
     const MutexLock lock(mutex);
     if (shards.at(number) == nullptr) return absl::OkStatus();
-    const absl::Status replaced = shards[number]->file.Replace(PathOf(number));
-    return replaced.ok() ? replaced : absl::DataLossError(replaced.message());
+    const absl::Status done = shards[number]->file.Replace(PathOf(number));
+    if (!done.ok()) return absl::DataLossError(done.message());
+    replaced.fetch_add(1,
+                       std::memory_order_release);  // behind it: who reads it from now on reads the new one
+    return absl::OkStatus();
   }
 
   bool Drop(size_t number) {
@@ -209,6 +211,14 @@ absl::StatusOr<PackedSplit> PackedSplit::OpenIndex(const std::string& root, cons
 absl::Status PackedSplit::Add(size_t number) { return state_->Add(number, /*verify=*/false); }
 
 absl::Status PackedSplit::Replace(size_t number) { return state_->Replace(number); }
+
+int64_t PackedSplit::replaced() const { return state_->replaced.load(std::memory_order_acquire); }
+
+void PackedSplit::set_mender(Mender mender) { state_->mender = std::move(mender); }
+
+absl::StatusOr<bool> PackedSplit::Mend(absl::Span<const int64_t> ids) const {
+  return state_->mender ? state_->mender(ids) : absl::StatusOr<bool>(false);
+}
 
 bool PackedSplit::Drop(size_t number) {
   MT_CHECK(state_->comes_and_goes) << name() << " was opened as a whole";
@@ -301,7 +311,7 @@ absl::Span<const uint8_t> PackedSplit::image(int64_t i) const {
 int64_t PackedSplit::label(int64_t i) const {
   i = state_->Find(i);
   const size_t number = state_->NumberOf(i);
-  return LabelAt(state_->ShardAt(number), i - state_->firsts[number]);
+  return state_->ShardAt(number).labels[static_cast<size_t>(i - state_->firsts[number])];
 }
 
 }  // namespace mtrun::datasets

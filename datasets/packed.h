@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +35,16 @@ class PackedSplit {
   /// Another copy of shard `number` is in its place, with the same bytes: it is read from now on, also by who
   /// holds it; nothing where the shard was not added. kDataLoss as Open. The thread of Add.
   absl::Status Replace(size_t number);
+  /// How many times that has been done. What was read before it was done the last time may be of a copy that
+  /// somebody had written to.
+  int64_t replaced() const;
+  /// Told of images that cannot be read: true, another copy of a shard of theirs is in its place now; false,
+  /// there is nothing wrong with the files, or nothing to be done on this thread.
+  using Mender = std::function<absl::StatusOr<bool>(absl::Span<const int64_t> ids)>;
+  /// Before others read.
+  void set_mender(Mender mender);
+  /// False also where there is no mender.
+  absl::StatusOr<bool> Mend(absl::Span<const int64_t> ids) const;
   /// Keeps shards from being dropped.
   using Held = std::vector<std::shared_ptr<const void>>;
   /// Of all these images; nothing where one is not there.
@@ -65,7 +76,8 @@ class PackedSplit {
   const std::vector<std::string>& class_names() const;
   /// uint8 [H, W, 3], row-major, in the mapped file. REQUIRES: !encoded().
   absl::Span<const uint8_t> image(int64_t i) const;
-  /// The bytes of a JPEG or PNG file, in the mapped file. REQUIRES: encoded().
+  /// The bytes of a JPEG or PNG file, in the mapped file; none where somebody has written to that and they
+  /// cannot be found. REQUIRES: encoded().
   std::string_view record(int64_t i) const;
   ImageSize image_size(int64_t i) const;
   /// Asks the kernel to read image i from the disk, if it is not in memory, and does not wait for it.

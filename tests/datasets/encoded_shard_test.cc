@@ -47,6 +47,29 @@ TEST(EncodedShardTest, WhatDoesNotAddUpIsRefused) {
   EXPECT_THAT(broken(data + 56, 0), HasSubstr("0x3"));
 }
 
+/// The file is mapped, and somebody writes to it.
+TEST(EncodedShardTest, WhatIsWrittenToItAfterItWasCheckedLeadsNowhereElse) {
+  const std::string original = Shard();
+  const size_t data = original.size() - 9 - 24 - 32 - 24;
+  for (const char value : {'\xff', '\x7f', '\x10', '\0'}) {
+    std::string bytes = original;
+    const auto shard = ParseEncodedShard(Span(bytes), 3);
+    ASSERT_TRUE(shard.ok()) << shard.status();
+    for (size_t at = data + 24; at < data + 24 + 32 + 24; ++at) {
+      bytes[at] = value;
+      for (int64_t i = 0; i < 3; ++i) {
+        const std::string_view record = shard->record(i);
+        const bool inside = record.empty() || (record.data() >= bytes.data() + data + 80 &&
+                                               record.data() + record.size() <= bytes.data() + bytes.size());
+        ASSERT_TRUE(inside) << i << " with byte " << at << " written";
+      }
+    }
+    EXPECT_EQ(shard->record(1), "");
+    EXPECT_EQ(shard->size(0), (ImageSize{2, 3}));
+    EXPECT_EQ(shard->size(2), (ImageSize{1, 65535}));
+  }
+}
+
 TEST(EncodedShardTest, RandomDamageNeverCrashes) {
   std::mt19937_64 random(test::Seed());
   const std::string original = Shard();

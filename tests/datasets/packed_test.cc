@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
 
@@ -66,6 +67,17 @@ TEST_F(PackedTest, ReadsBack) {
   const auto test = PackedSplit::Open(root_, "test");
   ASSERT_TRUE(test.ok());
   EXPECT_EQ(test->digest(), IndexDigest(*ReadIndex(root_)));
+}
+
+TEST_F(PackedTest, LabelsStayAsTheyWereCheckedWhateverIsWrittenToTheFile) {
+  const auto split = PackedSplit::Open(root_, "train");
+  ASSERT_TRUE(split.ok()) << split.status();
+  // Two images of 18 bytes stand before the labels or behind them: all behind the header is written to.
+  const auto end = static_cast<std::streamoff>(fs::file_size(shard_));
+  std::fstream(shard_).seekp(end - 2 * 26).write(std::string(2 * 26, '\xff').data(), 2 * 26);
+  EXPECT_EQ(split->image(2)[0], 255) << "it is mapped";
+  EXPECT_EQ(split->label(2), 2);
+  EXPECT_EQ(split->label(3), 0);
 }
 
 TEST_F(PackedTest, ARestrictedOneCountsWhatIsLeftOfEachShard) {
