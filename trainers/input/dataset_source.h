@@ -31,6 +31,7 @@ class DatasetSource : public MicroBatchSource {
   int64_t SamplesInStep(int64_t step) const override;
   int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const override;
   bool Has(int64_t step, int64_t micro_batch) const override;
+  int64_t Replaced() const override { return data_.replaced(); }
   Batch Make(int64_t step, int64_t micro_batch) override;
   Batch Empty(int64_t step) override;
   BatchInputs Inputs(int64_t step, int64_t micro_batch) override;

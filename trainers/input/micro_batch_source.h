@@ -37,6 +37,9 @@ class MicroBatchSource {
     static_cast<void>(micro_batch);
     return true;
   }
+  /// Another number when data that may have been read before are others now: what was made of them before is
+  /// made again. Any thread.
+  virtual int64_t Replaced() const { return 0; }
   /// A hint: the next call of Make or Inputs is likely to be this one, which is allowed.
   virtual void Ahead(int64_t step, int64_t micro_batch) {
     static_cast<void>(step);

@@ -1,5 +1,6 @@
 #include "trainers/input/prefetched_source.h"
 
+#include <exception>
 #include <utility>
 
 #include <c10/core/StreamGuard.h>
@@ -33,11 +34,25 @@ Batch PrefetchedSource::Make(int64_t step, int64_t micro_batch) {
 }
 
 BatchInputs PrefetchedSource::Inputs(int64_t step, int64_t micro_batch) {
-  std::optional<Promised> promised = std::exchange(promised_, std::nullopt);
-  if (promised && promised->step == step && promised->micro_batch == micro_batch)
-    return Take(promised->sent.get());
-  if (promised) promised->sent.wait();
+  if (std::optional<Promised> promised = std::exchange(promised_, std::nullopt)) {
+    promised->sent.wait();  // the source serves one thread at a time
+    if (std::optional<Sent> made = Made(*std::move(promised), step, micro_batch))
+      return Take(*std::move(made));
+  }
   return source_.Inputs(step, micro_batch);
+}
+
+/// What was promised where it is that and can be used; of an error this thread's own try will tell.
+std::optional<PrefetchedSource::Sent> PrefetchedSource::Made(Promised promised, int64_t step,
+                                                             int64_t micro_batch) const {
+  const bool is_it =
+      promised.step == step && promised.micro_batch == micro_batch && promised.replaced == source_.Replaced();
+  if (!is_it) return std::nullopt;
+  try {
+    return promised.sent.get();
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
 }
 
 void PrefetchedSource::Ahead(int64_t step, int64_t micro_batch) {
@@ -45,7 +60,7 @@ void PrefetchedSource::Ahead(int64_t step, int64_t micro_batch) {
   promised_.reset();
   if (!source_.Has(step, micro_batch)) return;
   std::packaged_task<Sent()> task([this, step, micro_batch] { return MakeAhead(step, micro_batch); });
-  promised_ = Promised{step, micro_batch, task.get_future()};
+  promised_ = Promised{step, micro_batch, source_.Replaced(), task.get_future()};
   {
     const MutexLock lock(mutex_);
     task_ = std::move(task);

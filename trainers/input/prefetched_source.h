@@ -30,9 +30,11 @@ class PrefetchedSource : public MicroBatchSource {
     return source_.SamplesInMicroBatch(step, micro_batch);
   }
   bool Has(int64_t step, int64_t micro_batch) const override { return source_.Has(step, micro_batch); }
+  int64_t Replaced() const override { return source_.Replaced(); }
   Batch Make(int64_t step, int64_t micro_batch) override;
   Batch Empty(int64_t step) override { return source_.Empty(step); }
-  /// Throws what the source's throws. What was made ahead for another call is dropped.
+  /// Throws what the source's throws here: what failed when it was made ahead is tried once more, and so is
+  /// what was made of data that have been replaced since. What was made ahead for another call is dropped.
   BatchInputs Inputs(int64_t step, int64_t micro_batch) override;
   Batch Compose(const std::vector<at::Tensor>& inputs) const override { return source_.Compose(inputs); }
   void Ahead(int64_t step, int64_t micro_batch) override;
@@ -45,9 +47,11 @@ class PrefetchedSource : public MicroBatchSource {
   };
   struct Promised {
     int64_t step, micro_batch;
+    int64_t replaced;  // of the source, before it was made
     std::future<Sent> sent;
   };
   Sent MakeAhead(int64_t step, int64_t micro_batch);
+  std::optional<Sent> Made(Promised promised, int64_t step, int64_t micro_batch) const;
   BatchInputs Take(Sent sent) const;
   void Run();
 

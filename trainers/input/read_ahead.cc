@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include <c10/util/Exception.h>
 #include <torch/types.h>
 
 #include "trainers/device/transfer.h"
@@ -17,6 +18,7 @@ ReadAhead::ReadAhead(const datasets::PackedSplit& data, const Options& options, 
 
 ReadAhead::Reads ReadAhead::Begin(const Request& request, const Key& key, datasets::PackedSplit::Held held,
                                   bool first) {
+  const int64_t replaced = data_.replaced();
   const datasets::ImageSize size = ReadSize(data_, options_.reading, request.size);
   const auto n = static_cast<int64_t>(request.ids.size());
   auto bytes = std::make_shared<ImageBytes>();
@@ -43,7 +45,7 @@ ReadAhead::Reads ReadAhead::Begin(const Request& request, const Key& key, datase
     bytes->labels[i] = data_.label(id);
     return ReadImage(data_, options_.reading, id, size, stream, i, pixels + i * bytes->bytes_per_image());
   };
-  return {pool_.Add(std::move(job), first), bytes};
+  return {pool_.Add(std::move(job), first), bytes, replaced};
 }
 
 ReadAhead::Key ReadAhead::After(const Key& key) const {
@@ -98,8 +100,19 @@ void ReadAhead::Fill() {
   }
 }
 
+/// What may have been read of a copy that somebody had written to: another one is in its place now.
+void ReadAhead::DropOutdated() {
+  const int64_t replaced = data_.replaced();
+  std::erase_if(ring_, [&](const auto& entry) {
+    if (entry.second.replaced == replaced) return false;
+    pool_.Drop(entry.second.ticket);
+    return true;
+  });
+}
+
 void ReadAhead::Expect(int64_t step, int64_t begin, int64_t end) {
   const MutexLock lock(mutex_);
+  DropOutdated();
   const bool goes_on =
       begin == begin_ && end == end_ && next_ >= Key(step, begin) && next_ <= Key(step + 1, begin);
   begin_ = begin;
@@ -108,27 +121,44 @@ void ReadAhead::Expect(int64_t step, int64_t begin, int64_t end) {
   Fill();
 }
 
+ReadAhead::Reads ReadAhead::TakeReads(const Key& key) {
+  const auto& [step, micro_batch] = key;
+  const MutexLock lock(mutex_);
+  DropOutdated();
+  Reads reads;
+  const auto found = ring_.find(key);
+  if (found != ring_.end()) {
+    reads = found->second;
+    ring_.erase(found);
+  } else {
+    const Request request = request_of_(step, micro_batch);
+    std::optional<datasets::PackedSplit::Held> held = data_.Hold(request.ids);
+    TORCH_CHECK(held, "images of the data set that are not here");
+    reads = Begin(request, key, *std::move(held), /*first=*/true);
+  }
+  if (micro_batch >= begin_ && micro_batch < end_) {
+    next_ = After(key);
+    Fill();
+  }
+  return reads;
+}
+
+/// Whether its images, of which one could not be read, lie in another copy of a shard now.
+bool ReadAhead::Mended(const Key& key) const {
+  const absl::StatusOr<bool> mended = data_.Mend(request_of_(key.first, key.second).ids);
+  if (absl::IsUnavailable(mended.status()))
+    C10_THROW_ERROR(DistBackendError, std::string(mended.status().message()));
+  return mended.ok() && *mended;
+}
+
 ImageBytes ReadAhead::Take(int64_t step, int64_t micro_batch) {
   const Key key(step, micro_batch);
-  Reads reads;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = ring_.find(key);
-    if (found != ring_.end()) {
-      reads = found->second;
-      ring_.erase(found);
-    } else {
-      const Request request = request_of_(step, micro_batch);
-      std::optional<datasets::PackedSplit::Held> held = data_.Hold(request.ids);
-      TORCH_CHECK(held, "images of the data set that are not here");
-      reads = Begin(request, key, *std::move(held), /*first=*/true);
-    }
-    if (micro_batch >= begin_ && micro_batch < end_) {
-      next_ = After(key);
-      Fill();
-    }
+  Reads reads = TakeReads(key);
+  absl::Status status = pool_.Wait(reads.ticket);
+  if (!status.ok() && Mended(key)) {
+    reads = TakeReads(key);
+    status = pool_.Wait(reads.ticket);
   }
-  const absl::Status status = pool_.Wait(reads.ticket);
   TORCH_CHECK(status.ok(), std::string(status.message()));
   return *reads.bytes;
 }

@@ -45,8 +45,9 @@ class ReadAhead {
   /// From now on micro-batches begin .. end - 1 of `step` and of the steps after it will be taken, one after
   /// the other; some of `step` may have been taken already. What was read for others is dropped.
   void Expect(int64_t step, int64_t begin, int64_t end);
-  /// The images of a micro-batch: those that were expected are there or under way. Throws c10::Error when
-  /// one cannot be read.
+  /// The images of a micro-batch: those that were expected are there or under way. What was read before a
+  /// shard was replaced is read again, and so is what cannot be read where the data's mender has mended it.
+  /// Throws c10::Error when an image cannot be read, c10::DistBackendError where the mender could not go on.
   ImageBytes Take(int64_t step, int64_t micro_batch);
   /// Micro-batches that are there or under way, not taken yet.
   int64_t held() const {
@@ -59,9 +60,13 @@ class ReadAhead {
   struct Reads {
     ReadPool::TicketPtr ticket;
     std::shared_ptr<ImageBytes> bytes;
+    int64_t replaced = 0;  // shards of the data, when it began
   };
   Reads Begin(const Request& request, const Key& key, datasets::PackedSplit::Held held, bool first);
   Reads* Find(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Reads TakeReads(const Key& key);
+  void DropOutdated() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Mended(const Key& key) const;
   std::set<Key> BeginNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fill() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Key After(const Key& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

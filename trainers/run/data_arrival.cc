@@ -17,7 +17,7 @@ using datasets::SetClient;
 constexpr int64_t kFirstSteps = 2;
 // What is needed next changes with every step, by little.
 constexpr Duration kLookEvery = std::chrono::seconds(1);
-// Whether what a step reads is as it was verified. A stamp may lie on another machine.
+// Whether a file that a step reads is as it was verified. A stamp may lie on another machine.
 constexpr Duration kCheckEvery = std::chrono::seconds(1);
 
 datasets::StreamShards ShardsOf(const PackedSplit& train, const DataArrival::Order& order) {
@@ -47,6 +47,7 @@ DataArrival::DataArrival(SetClient& client, const std::string& url, const std::v
       file.is_training = split->name() == splits.front()->name() && i >= bounds.evaluated_shards;
       missing_.insert(name);
     }
+    split->set_mender([this, split](absl::Span<const int64_t> ids) { return Mend(*split, ids); });
   }
 }
 
@@ -82,11 +83,13 @@ std::vector<NeededFile> DataArrival::InOrderOfNeed(int64_t step, int rank, int w
 std::set<std::string> DataArrival::FilesOf(int64_t step, MicroBatchRange micro_batches) const {
   const int64_t each = sampler_.steps_per_epoch();
   const PackedSplit& train = *splits_.front();
-  std::set<std::string> files;
+  std::set<size_t> shards;  // fewer than images
   for (int64_t v = micro_batches.begin; v < micro_batches.end; ++v) {
     for (const int64_t id : sampler_.MicroBatch(step / each, step % each, v))
-      files.insert(datasets::ShardFile(train.name(), train.shard_of(id)));
+      shards.insert(train.shard_of(id));
   }
+  std::set<std::string> files;
+  for (const size_t shard : shards) files.insert(datasets::ShardFile(train.name(), shard));
   return files;
 }
 
@@ -118,15 +121,10 @@ absl::Status DataArrival::AwaitFirst(int64_t step, int rank, int world_size, boo
 }
 
 absl::Status DataArrival::AwaitStep(int64_t step, int rank, int world_size, const Watch& watch) {
-  const bool all_here = missing_.empty() && bounds_.keeps_all();
-  const bool checks = MonotonicNow() - checked_ >= kCheckEvery;
-  if (all_here && !checks) return absl::OkStatus();
+  watch_ = watch;
   const std::set<std::string> files = FilesOf(step, OwnOf(rank, world_size));
-  if (checks) {
-    checked_ = MonotonicNow();
-    MT_RETURN_IF_ERROR(ReplaceDamaged(files, watch));
-  }
-  if (all_here) return absl::OkStatus();
+  MT_RETURN_IF_ERROR(CheckNowAndThen(files, watch));
+  if (missing_.empty() && bounds_.keeps_all()) return absl::OkStatus();
   MT_RETURN_IF_ERROR(Add(client_.Collect()));
   const auto is_missing = [this](const std::string& file) { return missing_.count(file) != 0; };
   const bool waits = std::any_of(files.begin(), files.end(), is_missing);
@@ -138,7 +136,7 @@ absl::Status DataArrival::AwaitImages(const PackedSplit& split, int64_t size, co
   std::set<std::string> files;
   for (size_t i = 0; size > 0 && i <= split.shard_of(size - 1); ++i)
     files.insert(datasets::ShardFile(split.name(), i));
-  MT_RETURN_IF_ERROR(ReplaceDamaged(files, watch));
+  MT_RETURN_IF_ERROR(ReplaceDamaged(files, watch).status());
   return Await(files, watch);
 }
 
@@ -169,17 +167,39 @@ absl::Status DataArrival::AwaitHeld(const std::vector<std::string>& files, const
   return absl::OkStatus();
 }
 
+/// Each file has its own second: one that no step has read for long is looked at before the next one does.
+absl::Status DataArrival::CheckNowAndThen(const std::set<std::string>& files, const Watch& watch) {
+  const TimePoint now = MonotonicNow();
+  std::set<std::string> due;
+  for (const std::string& file : files) {
+    const auto checked = checked_.find(file);
+    if (checked == checked_.end() || now - checked->second >= kCheckEvery) due.insert(file);
+  }
+  MT_RETURN_IF_ERROR(ReplaceDamaged(due, watch).status());
+  for (const std::string& file : due) checked_[file] = now;  // a wait that was ended is gone on with
+  return absl::OkStatus();
+}
+
 /// Somebody writes to the cache, or its disk fails in a way that is seen: no step is made of that any longer
-/// than can be helped. What has been read ahead is not read again.
-absl::Status DataArrival::ReplaceDamaged(const std::set<std::string>& files, const Watch& watch) {
+/// than can be helped. True: there was such a file, and another copy is in its place; what has been read
+/// ahead is read again (PackedSplit::replaced).
+absl::StatusOr<bool> DataArrival::ReplaceDamaged(const std::set<std::string>& files, const Watch& watch) {
   const std::vector<std::string> damaged = client_.Damaged(files);
-  if (damaged.empty()) return absl::OkStatus();
+  if (damaged.empty()) return false;
   MT_RETURN_IF_ERROR(AwaitHeld(damaged, watch));
   for (const std::string& file : damaged) {
     for (const auto& [split, number] : files_.at(file).shards) MT_RETURN_IF_ERROR(split->Replace(number));
   }
   client_.ForgetDamaged(damaged);
-  return absl::OkStatus();
+  return true;
+}
+
+/// Images of a step that cannot be read. Other threads that read ahead are told so where it is taken.
+absl::StatusOr<bool> DataArrival::Mend(const PackedSplit& split, absl::Span<const int64_t> ids) {
+  if (std::this_thread::get_id() != thread_) return false;
+  std::set<std::string> files;
+  for (const int64_t id : ids) files.insert(datasets::ShardFile(split.name(), split.shard_of(id)));
+  return ReplaceDamaged(files, watch_);
 }
 
 absl::Status DataArrival::Add(const std::vector<std::string>& files) {

@@ -1,6 +1,6 @@
 // Data that a server sends while a run trains on it, in the streamed order: fetched as this worker's steps
 // need it, waited for before them, and given back where the cache is smaller than the set. Free of LibTorch.
-// Training thread only.
+// Training thread only: the one that makes it.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,13 @@
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "base/clock.h"
 #include "datasets/cache/set_client.h"
 #include "datasets/packed.h"
@@ -46,8 +49,9 @@ class DataArrival {
   /// Follow, and waits for what the first steps need. `warm_up`: so does one before them, on the first
   /// micro-batch of all.
   absl::Status AwaitFirst(int64_t step, int rank, int world_size, bool warm_up, const Watch& watch);
-  /// Until the images of this worker's part of a step are there; at once where they are. Now and then whether
-  /// they still are as they came, too: what somebody has written to is fetched again.
+  /// Until the images of this worker's part of a step are there; at once where they are. Whether they still
+  /// are as they came, too, where that was not looked at within the last second: what somebody has written to
+  /// is fetched again, here and where an image of the step cannot be read.
   absl::Status AwaitStep(int64_t step, int rank, int world_size, const Watch& watch);
   /// Until the first `size` images of one of the splits are, as they came.
   absl::Status AwaitImages(const datasets::PackedSplit& split, int64_t size, const Watch& watch);
@@ -69,7 +73,9 @@ class DataArrival {
   std::vector<NeededFile> InOrderOfNeed(int64_t step, int rank, int world_size) const;
   absl::Status Await(const std::set<std::string>& files, const Watch& watch);
   absl::Status AwaitHeld(const std::vector<std::string>& files, const Watch& watch);
-  absl::Status ReplaceDamaged(const std::set<std::string>& files, const Watch& watch);
+  absl::StatusOr<bool> ReplaceDamaged(const std::set<std::string>& files, const Watch& watch);
+  absl::Status CheckNowAndThen(const std::set<std::string>& files, const Watch& watch);
+  absl::StatusOr<bool> Mend(const datasets::PackedSplit& split, absl::Span<const int64_t> ids);
   absl::Status Add(const std::vector<std::string>& files);
   void DropAllBut(const std::set<std::string>& keep);
 
@@ -81,8 +87,10 @@ class DataArrival {
   const datasets::StreamOrder order_;
   std::map<std::string, File> files_;
   std::set<std::string> missing_;
-  TimePoint looked_{};   // at what is needed next
-  TimePoint checked_{};  // whether it is damaged
+  TimePoint looked_{};                        // at what is needed next
+  std::map<std::string, TimePoint> checked_;  // when a file was looked at for damage
+  Watch watch_;                               // of the step
+  const std::thread::id thread_ = std::this_thread::get_id();
   DataNews news_;
   Duration waited_{};
 };

@@ -32,8 +32,10 @@ class NotedSource : public MicroBatchSource {
   int64_t SamplesInStep(int64_t) const override { return 2; }
   int64_t SamplesInMicroBatch(int64_t, int64_t) const override { return 1; }
   bool Has(int64_t step, int64_t) const override { return step < 100; }
+  int64_t Replaced() const override { return replaced; }
   Batch Make(int64_t step, int64_t micro_batch) override {
     if (step < 0) throw std::runtime_error("no such step");
+    if (fails.exchange(false)) throw std::runtime_error("a damaged image");
     if (on_make) on_make(step);
     const std::lock_guard lock(mutex_);
     made_.push_back({step, micro_batch, std::this_thread::get_id()});
@@ -53,6 +55,8 @@ class NotedSource : public MicroBatchSource {
     for (const Made& made : made_) all.emplace_back(made.step, made.micro_batch);
     return all;
   }
+  std::atomic<int64_t> replaced = 0;          // shards of its data
+  std::atomic<bool> fails = false;            // once, whatever is made next
   std::function<void(int64_t step)> on_make;  // on the thread that makes it, before it is made
 
  private:
@@ -102,6 +106,27 @@ TEST(PrefetchedSource, AnErrorComesWhereTheBatchIsAskedFor) {
   prefetched.Ahead(-1, 0);
   EXPECT_THROW(prefetched.Make(-1, 0), std::runtime_error);
   EXPECT_THAT(Name(prefetched.Make(1, 0)), ElementsAre(1, 0));
+}
+
+TEST(PrefetchedSource, WhatWasMadeOfDataThatAreOthersNowIsMadeAgain) {
+  NotedSource source;
+  PrefetchedSource prefetched(source, at::Device(at::kCPU));
+  prefetched.Ahead(1, 0);
+  source.replaced = 1;
+  EXPECT_THAT(Name(prefetched.Make(1, 0)), ElementsAre(1, 0));
+  prefetched.Ahead(2, 0);
+  EXPECT_THAT(Name(prefetched.Make(2, 0)), ElementsAre(2, 0));
+  EXPECT_EQ(source.Makers(), "ama");
+  EXPECT_EQ(prefetched.Replaced(), 1);
+}
+
+TEST(PrefetchedSource, WhatFailedAheadIsTriedWhereItIsAskedFor) {
+  NotedSource source;
+  PrefetchedSource prefetched(source, at::Device(at::kCPU));
+  source.fails = true;
+  prefetched.Ahead(1, 0);
+  EXPECT_THAT(Name(prefetched.Make(1, 0)), ElementsAre(1, 0));
+  EXPECT_EQ(source.Makers(), "m");
 }
 
 /// Step by step, with two micro-batches in each, as a worker alone asks: the next one is made while it

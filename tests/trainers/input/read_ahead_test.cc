@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <set>
 
@@ -258,6 +259,78 @@ TEST_F(ReadAheadTest, ADamagedImageIsNamedWhereItIsTaken) {
   } catch (const c10::Error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("image 1 of the data set: "));
   }
+}
+
+/// A shard that somebody writes to while it is read.
+class DamagedShardTest : public ReadAheadTest {
+ protected:
+  DamagedShardTest() : shard_(folder_ + "/" + datasets::ShardFile("train", 0)), whole_(*ReadFile(shard_)) {
+    Write(/*damaged=*/-1);  // another file than data_ has mapped
+    auto arriving = datasets::PackedSplit::OpenIndex(folder_, "train");
+    EXPECT_TRUE(arriving.ok() && arriving->Add(0).ok());
+    arriving_.emplace(*std::move(arriving));
+  }
+  /// No image can be decoded any more, or others are seen.
+  void Damage(bool undecodable) {
+    for (int64_t i = 0; i < kImages; ++i) {
+      const std::string_view record = arriving_->record(i);
+      const size_t begin = whole_.find(record);
+      ASSERT_NE(begin, std::string::npos) << i;
+      const std::string bytes = undecodable ? "no image" : std::string(record.size() / 4, '\x55');
+      std::fstream(shard_).seekp(static_cast<std::streamoff>(undecodable ? begin : begin + record.size() / 2))
+          << bytes;
+    }
+  }
+  /// Another file with the right bytes is in its place.
+  void Mend() {
+    EXPECT_TRUE(WriteFileAtomically(shard_, whole_).ok());
+    EXPECT_TRUE(arriving_->Replace(0).ok());
+  }
+  void ExpectWhole(ReadAhead& reader, int64_t step, int64_t micro_batch) {
+    ReadAhead whole(*data_, Cropped(1, 0), RequestOf);
+    const auto expected = BytesOf(whole.Take(step, micro_batch));
+    EXPECT_EQ(BytesOf(reader.Take(step, micro_batch)), expected) << step << " " << micro_batch;
+  }
+  const std::string shard_, whole_;
+  std::optional<datasets::PackedSplit> arriving_;
+};
+
+TEST_F(DamagedShardTest, WhatWasReadAheadOfItIsReadAgainOnceItIsReplaced) {
+  for (const bool undecodable : {false, true}) {
+    ReadAhead reader(*arriving_, Cropped(1, 3), RequestOf);
+    reader.Expect(0, 0, 2);
+    ExpectWhole(reader, 0, 0);
+    Damage(undecodable);
+    reader.Expect(7, 0, 2);
+    EXPECT_EQ(reader.held(), 3);
+    Mend();
+    for (const int64_t micro_batch : {0, 1}) ExpectWhole(reader, 7, micro_batch);
+    reader.Expect(8, 0, 2);
+    ExpectWhole(reader, 8, 0);
+  }
+}
+
+TEST_F(DamagedShardTest, AnImageThatCannotBeReadIsReadOnceMoreWhereTheShardIsMended) {
+  ReadAhead reader(*arriving_, Cropped(1, 3), RequestOf);
+  std::vector<std::vector<int64_t>> asked;
+  bool mends = false;
+  arriving_->set_mender([&](absl::Span<const int64_t> ids) -> absl::StatusOr<bool> {
+    asked.emplace_back(ids.begin(), ids.end());
+    if (mends) Mend();
+    return mends;
+  });
+  ReadAhead whole(*data_, Cropped(1, 0), RequestOf);
+  const auto expected = BytesOf(whole.Take(0, 1));
+  Damage(/*undecodable=*/true);
+  reader.Expect(0, 0, 2);
+  EXPECT_THROW(reader.Take(0, 0), c10::Error) << "nobody can do anything about it";
+  mends = true;
+  EXPECT_EQ(BytesOf(reader.Take(0, 1)), expected);
+  EXPECT_THAT(asked, ::testing::ElementsAre(RequestOf(0, 0).ids, RequestOf(0, 1).ids));
+  arriving_->set_mender([](auto) { return absl::UnavailableError("the group is no more"); });
+  Damage(/*undecodable=*/true);
+  reader.Expect(7, 0, 2);
+  EXPECT_THROW(reader.Take(7, 0), c10::DistBackendError);
 }
 
 TEST_F(ReadAheadTest, ASourceGrowsItsImages) {

@@ -1,5 +1,6 @@
 #include "trainers/run/data_arrival.h"
 
+#include <algorithm>
 #include <fstream>
 #include <optional>
 #include <set>
@@ -278,6 +279,47 @@ TEST_F(DamagedWhileHeldTest, AStepSoonTakesAnotherCopy) {
   const TimePoint patience = MonotonicNow() + std::chrono::seconds(20);
   while (train_->image(id)[0] != 7 && MonotonicNow() < patience)
     ASSERT_TRUE(arrival_->AwaitStep(0, 0, 2, nullptr).ok());
+  EXPECT_EQ(train_->image(id)[0], 7);
+}
+
+/// The step before has looked at the files that it reads itself, a moment ago.
+TEST_F(DamagedWhileHeldTest, AStepsOwnFilesAreLookedAtBeforeItReadsThem) {
+  ASSERT_TRUE(arrival_->AwaitStep(0, 0, 2, nullptr).ok());
+  const std::vector<int64_t> before = IdsOf(0), ids = IdsOf(4);
+  std::set<size_t> seen;
+  for (const int64_t id : before) seen.insert(train_->shard_of(id));
+  const auto unseen =
+      std::find_if(ids.begin(), ids.end(), [&](int64_t id) { return seen.count(train_->shard_of(id)) == 0; });
+  ASSERT_NE(unseen, ids.end());
+  Damage(*unseen);
+  const absl::Status ended =
+      arrival_->AwaitStep(4, 0, 2, [] { return absl::UnavailableError("the group is no more"); });
+  EXPECT_TRUE(absl::IsUnavailable(ended)) << ended;
+  fetcher_->Let(all_);
+  const int64_t replaced = train_->replaced();
+  ASSERT_TRUE(arrival_->AwaitStep(4, 0, 2, nullptr).ok());
+  EXPECT_EQ(train_->image(*unseen)[0], 7);
+  EXPECT_EQ(train_->replaced(), replaced + 1) << "what was read ahead is to be read again";
+}
+
+TEST_F(DamagedWhileHeldTest, AStepThatCannotReadAnImageTakesAnotherCopy) {
+  const int64_t id = IdsOf(0).front();
+  bool goes_on = false;
+  const auto watch = [&] { return goes_on ? absl::OkStatus() : absl::UnavailableError("no more"); };
+  ASSERT_TRUE(arrival_->AwaitStep(0, 0, 2, watch).ok());
+  const auto mend = [&] {
+    const auto mended = train_->Mend({id});
+    return mended.ok() ? (*mended ? "mended" : "as it came") : std::string(mended.status().message());
+  };
+  EXPECT_EQ(mend(), "as it came");
+  Damage(id);
+  std::string of_another_thread;
+  std::thread([&] { of_another_thread = mend(); }).join();
+  EXPECT_EQ(of_another_thread, "as it came") << "it cannot tell there";
+  EXPECT_EQ(mend(), "no more") << "as who looks after the step says";
+  fetcher_->Let(all_);
+  goes_on = true;
+  EXPECT_EQ(mend(), "mended");
   EXPECT_EQ(train_->image(id)[0], 7);
 }
 
