@@ -354,14 +354,14 @@ class Fetcher {
            std::find(client.wanted.begin(), client.wanted.end(), id.file) != client.wanted.end();
   }
 
-  /// Nobody waits for it any more. Whom it does not concern goes on.
+  /// Nobody waits for it any more. Whom it does not concern goes on, without its trouble.
   void Fail(const Job& job, const std::string& text) {
     log::Error(text);
+    SetTrouble(job.source, "");
     for (const auto& [number, client] : clients_) {
       if (Wants(client, job.id)) door_.Send(number, fetch::Failed{text});
     }
     wrong_.erase(job.id);
-    sources_.at(job.source).trouble.clear();
     plan_.Done(job.id);
   }
 

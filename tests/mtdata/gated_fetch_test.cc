@@ -121,6 +121,31 @@ TEST_F(GatedFetch, AFileThatIsMissingIsNoneOfThoseWhoDoNotWantIt) {
   EXPECT_TRUE(came.ok()) << came;
 }
 
+TEST_F(GatedFetch, TheTroubleOfAFileThatFailedIsOver) {
+  GatedServer server(set_, {kIndexFile});
+  std::filesystem::remove(set_ + "/" + train_);
+  const datasets::SetRequest request = RequestOf(server);
+  datasets::SetClient one(request), two(request);
+  ASSERT_TRUE(one.Open(nullptr).ok());
+  ASSERT_TRUE(two.Open(nullptr).ok());
+  std::string trouble;
+  const auto until_there_is_some = [&](const datasets::SetClient::Wait& wait) {
+    trouble = wait.trouble;
+    return trouble.empty() ? absl::OkStatus() : absl::CancelledError("seen");
+  };
+  const absl::Status seen = two.Await({test_}, until_there_is_some);
+  EXPECT_TRUE(absl::IsCancelled(seen)) << seen;
+  const absl::Status missing = one.Await({train_}, nullptr);
+  EXPECT_TRUE(absl::IsFailedPrecondition(missing)) << missing;
+  server.Open();
+  const absl::Status came = two.Await({test_}, [&](const datasets::SetClient::Wait& wait) {
+    trouble = wait.trouble;
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(came.ok()) << came;
+  EXPECT_EQ(trouble, "");
+}
+
 /// Another job of the node, or a worker that was started again, while a neighbour reads the shard.
 TEST_F(GatedFetch, AShardThatIsDamagedWhileItIsHeldIsFetchedAgainForOthers) {
   GatedServer server(set_, {kIndexFile, train_, test_});
