@@ -28,6 +28,7 @@ namespace {
 using datasets::SetClient;
 
 constexpr off_t kLargestLog = 1 << 20;
+constexpr size_t kOtherFiles = 16;  // that are open besides the shards
 constexpr Duration kSayEvery = std::chrono::seconds(1);
 
 std::atomic<int> stop_signal = 0;
@@ -129,6 +130,7 @@ absl::Status FetchAll(const std::string& url, const datasets::RemoteOptions& opt
   MT_RETURN_IF_ERROR(datasets::CheckFits(url, client.index().bytes(), request.open.cache_bytes));
   std::vector<std::string> files;
   for (const auto& [file, entry] : datasets::ShardsOf(client.index())) files.push_back(file);
+  MT_RETURN_IF_ERROR(datasets::CheckFileLimit(url, files.size(), kOtherFiles));
   MT_RETURN_IF_ERROR(client.Await(files, watch));
   std::cout << client.folder() << "\n";
   log::Info(datasets::WithCommas(client.index().images()), " images, ",

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/file_limit.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -92,17 +93,31 @@ absl::Status MarkVerified(const std::string& path, const ShardEntry& entry) {
   return absl::OkStatus();
 }
 
-std::optional<UniqueFd> HoldShard(const std::string& path, const ShardEntry& entry) {
+absl::StatusOr<std::optional<UniqueFd>> HoldShard(const std::string& path, const ShardEntry& entry) {
+  // Evicted, replaced on another machine, or held by who evicts it.
+  const auto is_gone = [](int error) { return error == ENOENT || error == ESTALE || error == EWOULDBLOCK; };
+  const auto failed = [&](const char* verb) -> absl::StatusOr<std::optional<UniqueFd>> {
+    const int error = errno;
+    if (is_gone(error)) return std::nullopt;
+    return ErrnoStatus(error, absl::StrCat(verb, " ", path));
+  };
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return failed("open");
+  if (flock(fd.get(), LOCK_SH | LOCK_NB) != 0) return failed("lock");
   struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return failed("stat");
   // Evicted between being opened and being locked: it has no name any more.
-  if (!fd.valid() || flock(fd.get(), LOCK_SH | LOCK_NB) != 0 || fstat(fd.get(), &info) != 0 ||
-      info.st_nlink == 0 || !Fits(info, entry)) {
-    return std::nullopt;
-  }
+  if (info.st_nlink == 0 || !Fits(info, entry)) return std::nullopt;
   const timespec times[2] = {{.tv_sec = 0, .tv_nsec = UTIME_NOW}, {.tv_sec = 0, .tv_nsec = UTIME_OMIT}};
   futimens(fd.get(), times);  // only the order of eviction suffers where it is not allowed
   return fd;
+}
+
+absl::Status CheckFileLimit(const std::string& url, size_t shards, size_t others) {
+  if (FileLimit() >= shards + others) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(url, " has ", shards, " shards, and a process here may have ", FileLimit(),
+                   " files open: raise the hard limit (ulimit -Hn), or import with a larger --shard_mib"));
 }
 
 bool IsUntouched(const UniqueFd& held, const ShardEntry& entry) {

@@ -31,8 +31,12 @@ bool IsVerified(const std::string& path, const ShardEntry& entry);
 /// Marks it so.
 absl::Status MarkVerified(const std::string& path, const ShardEntry& entry);
 
-/// A shared lock on the verified shard, nothing when it is not there; it counts as used now.
-std::optional<UniqueFd> HoldShard(const std::string& path, const ShardEntry& entry);
+/// A shared lock on the verified shard, nothing when it is not there; it counts as used now. An error: it may
+/// be there, and why this process cannot have it.
+absl::StatusOr<std::optional<UniqueFd>> HoldShard(const std::string& path, const ShardEntry& entry);
+/// Whoever holds all shards of a set at a time has as many files open, and `others`. kFailedPrecondition: the
+/// process may not, with what can be done.
+absl::Status CheckFileLimit(const std::string& url, size_t shards, size_t others);
 /// Whether what is held is as it was verified.
 bool IsUntouched(const UniqueFd& held, const ShardEntry& entry);
 /// Removes the file unless somebody holds it. True: it is gone.

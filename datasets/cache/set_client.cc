@@ -98,7 +98,8 @@ void SetClient::StartFetcher() {
   int status = 0;
   while (error == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }  // it forks, and is done once clients find the other one
-  cannot_start_ = cannot_start_ || error != 0 || status != 0;
+  unreached_ = error == 0 && status == 0;
+  cannot_start_ = cannot_start_ || !unreached_;
   if (error != 0) {
     trouble_ =
         absl::StrCat("start ", words[0], ", which fetches data: ", ErrnoStatus(error, "run it").message());
@@ -107,15 +108,28 @@ void SetClient::StartFetcher() {
   }
 }
 
+/// It holds the lock, so that no other one starts, and nobody finds its socket.
+void SetClient::NameUnreachable(const absl::Status& why) {
+  cannot_start_ = true;
+  trouble_ = absl::StrCat(
+      "a fetcher for this cache runs (it holds ", request_.cache, "/", FetcherFile("lock"),
+      ") and cannot be reached at ", FetcherFile("sock"), " beside it (", why.message(),
+      "): end that process where this file was removed, and where another machine of the same name uses the "
+      "folder give this one a folder of its own (--cache)");
+}
+
 absl::Status SetClient::Connect() {
   MT_RETURN_IF_ERROR(MakeFolders(request_.cache));
   absl::StatusOr<UniqueFd> connected = ConnectIn(request_.cache);
   if (absl::IsPermissionDenied(connected.status())) return connected.status();
   if (!connected.ok()) {
-    if (MonotonicNow() - started_ > kStartPatience) StartFetcher();
+    if (MonotonicNow() - started_ <= kStartPatience) return absl::OkStatus();
+    if (unreached_) NameUnreachable(connected.status());
+    StartFetcher();
     return absl::OkStatus();
   }
   socket_ = *std::move(connected);
+  unreached_ = false;
   if (std::exchange(cannot_start_, false)) trouble_.clear();
   lines_.emplace();
   MT_RETURN_IF_ERROR(Send(request_.open));
@@ -205,7 +219,7 @@ absl::Status SetClient::WaitUntil(const std::function<bool()>& done, const std::
       if (!socket_.valid()) std::this_thread::sleep_for(kLookEvery);
     }
     if (socket_.valid()) MT_RETURN_IF_ERROR(Hear(kLookEvery));
-    Wait wait{.waited = MonotonicNow() - began, .trouble = trouble_};
+    Wait wait{.waited = MonotonicNow() - began, .trouble = cannot_hold_.empty() ? trouble_ : cannot_hold_};
     wait.of = static_cast<int64_t>(files.size());
     for (const std::string& file : files) wait.files += held_.count(file) != 0 ? 1 : 0;
     if (watch) MT_RETURN_IF_ERROR(watch(wait));
@@ -226,11 +240,14 @@ absl::Status SetClient::Want(std::vector<std::string> files) {
 
 bool SetClient::HoldAll(const std::vector<std::string>& files) {
   bool all = true;
+  cannot_hold_.clear();
   for (const std::string& file : files) {
     if (held_.count(file) != 0) continue;
-    std::optional<UniqueFd> held = HoldShard(absl::StrCat(folder_, "/", file), entries_.at(file));
-    if (held) {
-      held_[file] = *std::move(held);
+    absl::StatusOr<std::optional<UniqueFd>> held =
+        HoldShard(absl::StrCat(folder_, "/", file), entries_.at(file));
+    if (!held.ok()) cannot_hold_ = std::string(held.status().message());
+    if (held.ok() && *held) {
+      held_[file] = **std::move(held);
     } else {
       all = false;
     }

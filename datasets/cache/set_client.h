@@ -72,6 +72,7 @@ class SetClient {
   absl::Status Hear(Duration patience);
   absl::Status OnMessage(const fetch::Message& message);
   absl::Status Adopt(const std::string& digest);
+  void NameUnreachable(const absl::Status& why);
   bool HoldAll(const std::vector<std::string>& files);
   bool TakeLost(const std::vector<std::string>& files);
   absl::Status WaitUntil(const std::function<bool()>& done, const std::vector<std::string>& files,
@@ -82,7 +83,9 @@ class SetClient {
   std::optional<LineBuffer> lines_;
   TimePoint started_{};        // the last fetcher
   bool cannot_start_ = false;  // since there was a fetcher; the trouble is why
+  bool unreached_ = false;     // one was said to be there, and has not been reached since
   std::string trouble_;
+  std::string cannot_hold_;  // why, of the last shard that could not be held
   std::optional<Index> index_;
   std::string folder_;
   std::map<std::string, ShardEntry> entries_;

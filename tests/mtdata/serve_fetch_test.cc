@@ -1,6 +1,7 @@
 // The server, the fetcher and the cache as real processes: what one of them loses, the others get again.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "base/posix.h"
 #include "datasets/cache/set_client.h"
 #include "datasets/index.h"
+#include "datasets/packed_writer.h"
 #include "tests/mtdata/serve_fetch.h"
 
 namespace mtrun::mtdata {
@@ -117,6 +119,47 @@ TEST_F(ServeFetch, AnMtdataThatCannotFetchIsNamed) {
   });
   EXPECT_TRUE(absl::IsCancelled(opened)) << opened;
   EXPECT_THAT(trouble, HasSubstr("the fetcher ends at once: unknown command ("));
+}
+
+/// Here the test holds its lock; a machine of the same name may, or one whose socket a cleaner has removed.
+TEST_F(ServeFetch, AFetcherThatCannotBeReachedIsNamed) {
+  fs::create_directories(folder_.File("cache"));
+  const std::string lock = folder_.File("cache/" + datasets::FetcherFile("lock"));
+  const UniqueFd held(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(flock(held.get(), LOCK_EX | LOCK_NB), 0);
+  datasets::SetClient client({.cache = folder_.File("cache"),
+                              .open = {.url = "https://127.0.0.1/set"},
+                              .fetcher = {support::BinaryFolder() + "/mtdata", "fetch", "--node"}});
+  std::string trouble;
+  const absl::Status opened = client.Open([&](const datasets::SetClient::Wait& wait) {
+    trouble = wait.trouble;
+    return trouble.empty() && wait.waited < support::kPatience ? absl::OkStatus()
+                                                               : absl::CancelledError("seen");
+  });
+  EXPECT_TRUE(absl::IsCancelled(opened)) << opened;
+  EXPECT_THAT(trouble,
+              AllOf(HasSubstr(lock), HasSubstr(datasets::FetcherFile("sock")), HasSubstr("--cache")));
+}
+
+TEST_F(ServeFetch, ASetOfMoreShardsThanFilesMayBeOpenIsRefused) {
+  constexpr int kImages = 60;
+  const auto writer = datasets::PackedWriter::Create(
+      folder_.File("root/many"), {.height = 1, .width = 1, .classes = {"a"}, .splits = {{"train", kImages}}},
+      {.shard_bytes = 11});
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  ASSERT_TRUE((*writer)
+                  ->Put("train", 0, std::vector<int64_t>(kImages, 0), std::vector<uint8_t>(3 * kImages, 7))
+                  .ok());
+  ASSERT_TRUE((*writer)->Finish().ok());
+  const auto server = Serve();
+  const auto fetch = std::make_unique<Program>(
+      std::vector<std::string>{
+          "sh", "-c", "ulimit -n 40 && exec \"$@\"", "sh", support::BinaryFolder() + "/mtdata", "fetch",
+          absl::StrCat("https://127.0.0.1:", port_, "/many"), "--cache", folder_.File("cache")},
+      Environment());
+  EXPECT_EQ(fetch->Wait(), 1);
+  EXPECT_THAT(fetch->Text(), AllOf(HasSubstr("/many has 60 shards"), HasSubstr("raise the hard limit")));
+  EXPECT_EQ(Fetch("many")->Wait(), 0);
 }
 
 TEST_F(ServeFetch, AShardThatIsDamagedOnTheServerIsNamed) {

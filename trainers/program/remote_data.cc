@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -16,14 +15,6 @@ namespace {
 using datasets::SetClient;
 
 constexpr size_t kOtherFiles = 256;  // that a worker has open besides
-
-/// Each shard that is held is an open file.
-absl::Status CheckFileLimit(const std::string& url, size_t shards) {
-  if (FileLimit() >= shards + kOtherFiles) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(url, " has ", shards, " shards, and a process here may have ", FileLimit(),
-                   " files open: raise the hard limit (ulimit -Hn), or import with a larger --shard_mib"));
-}
 
 }  // namespace
 
@@ -56,7 +47,7 @@ absl::Status RemoteData::OpenIndex(const DataNeeds& needs) {
   MT_RETURN_IF_ERROR(client_.Open(Watch()));
   MT_ASSIGN_OR_RETURN(bounds_, BoundsOf(url_, client_.index(), needs));
   RaiseFileLimit();
-  MT_RETURN_IF_ERROR(CheckFileLimit(url_, datasets::ShardsOf(client_.index()).size()));
+  MT_RETURN_IF_ERROR(datasets::CheckFileLimit(url_, datasets::ShardsOf(client_.index()).size(), kOtherFiles));
   waited_ = MonotonicNow() - began;
   return absl::OkStatus();
 }

@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 
+#include "base/file_limit.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/program.h"
@@ -45,6 +48,11 @@ class CacheLayoutTest : public testing::Test {
     std::filesystem::create_directories(std::filesystem::path(folder_.File(name)).parent_path());
     support::WriteText(folder_.File(name), "12345");
   }
+  std::optional<UniqueFd> Hold() const {
+    absl::StatusOr<std::optional<UniqueFd>> held = HoldShard(path_, kEntry);
+    EXPECT_TRUE(held.ok()) << held.status();
+    return held.ok() ? *std::move(held) : std::nullopt;
+  }
   const std::string kDigest = std::string(64, 'd');
   support::TemporaryFolder folder_;
   const std::string path_;
@@ -62,23 +70,44 @@ TEST_F(CacheLayoutTest, AWriteTakesTheMarkAway) {
 }
 
 TEST_F(CacheLayoutTest, WhatIsHeldIsNotEvicted) {
-  EXPECT_FALSE(HoldShard(path_, kEntry));  // not verified
+  EXPECT_FALSE(Hold());  // not verified
   ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
   {
-    const auto one = HoldShard(path_, kEntry), two = HoldShard(path_, kEntry);
+    const auto one = Hold(), two = Hold();
     EXPECT_TRUE(one && two);
     EXPECT_TRUE(IsVerified(path_, kEntry));  // use does not touch the mark
     EXPECT_FALSE(EvictShard(path_));
   }
   EXPECT_TRUE(EvictShard(path_));
   EXPECT_TRUE(EvictShard(path_));  // it is gone
-  EXPECT_FALSE(HoldShard(path_, kEntry));
+  EXPECT_FALSE(Hold());
+}
+
+TEST_F(CacheLayoutTest, WhyAShardThatIsThereCannotBeHeldIsSaid) {
+  ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::StatusOr<std::optional<UniqueFd>> held = HoldShard(path_, kEntry);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_THAT(std::string(held.status().message()),
+              testing::AllOf(testing::HasSubstr(path_), testing::HasSubstr("Too many open files")));
+  EXPECT_TRUE(Hold());
+}
+
+TEST_F(CacheLayoutTest, NobodyHoldsMoreShardsThanHeMayHaveFilesOpen) {
+  const size_t may = FileLimit();
+  EXPECT_TRUE(CheckFileLimit("https://host/set", may - 16, 16).ok());
+  const absl::Status refused = CheckFileLimit("https://host/set", may - 15, 16);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("raise the hard limit (ulimit -Hn)"));
 }
 
 TEST_F(CacheLayoutTest, AShardOnNfsIsEvictedToo) {
   ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
   as_over_nfs = true;
-  auto held = HoldShard(path_, kEntry);
+  auto held = Hold();
   EXPECT_TRUE(held);
   EXPECT_FALSE(EvictShard(path_));
   held.reset();

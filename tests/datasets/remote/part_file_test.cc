@@ -95,7 +95,7 @@ TEST_F(PartFileTest, AVerifiedFileStaysInItsPlace) {
   test::Write(path_, kBytes);  // by the fetcher of another machine, meanwhile
   ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
   const auto held = HoldShard(path_, kEntry);
-  ASSERT_TRUE(held);
+  ASSERT_TRUE(held.ok() && *held);
   ASSERT_TRUE(part.Finish().ok());
   EXPECT_FALSE(EvictShard(path_)) << "it is another file than the one that is held";
   EXPECT_EQ(test::Names(folder_ / "set/train").size(), 1u);
@@ -116,7 +116,7 @@ TEST_F(PartFileTest, ADamagedFileThatIsHeldIsLeftToItsReaders) {
   test::Write(path_, kBytes);
   ASSERT_TRUE(MarkVerified(path_, kEntry).ok());
   const auto held = HoldShard(path_, kEntry), other = HoldShard(path_, kEntry);
-  ASSERT_TRUE(held && other);
+  ASSERT_TRUE(held.ok() && *held && other.ok() && *other);
   const std::string part = path_ + ".part." + HostName();
   std::filesystem::rename(path_, part);
   std::fstream(part).seekp(4).write("damage", 6);
@@ -128,10 +128,10 @@ TEST_F(PartFileTest, ADamagedFileThatIsHeldIsLeftToItsReaders) {
   ASSERT_TRUE(fresh.Append(kBytes).ok());
   ASSERT_TRUE(fresh.Finish().ok());
   EXPECT_EQ(test::Read(path_), kBytes);
-  EXPECT_TRUE(HoldShard(path_, kEntry));
+  EXPECT_TRUE(HoldShard(path_, kEntry)->has_value());
   EXPECT_EQ(test::Names(folder_ / "set/train").size(), 1u);
   std::string seen(kBytes.size(), '\0');
-  ASSERT_EQ(pread(held->get(), seen.data(), seen.size(), 0), static_cast<ssize_t>(seen.size()));
+  ASSERT_EQ(pread((*held)->get(), seen.data(), seen.size(), 0), static_cast<ssize_t>(seen.size()));
   EXPECT_EQ(seen, damaged) << "a file that is mapped is not cut";
 }
 
