@@ -115,13 +115,7 @@ class LivePage final : public Page {
                 [](const auto&, const auto&, const Reply& reply) { reply({.body = "ok\n"}); })},
         {"GET", "/readyz",
          Behind(Need::kNothing,
-                [this](const auto&, const auto&, const Reply& reply) {
-                  watcher_.Look([reply](const nlohmann::json& state) {
-                    const bool answers = state["answers"];
-                    reply({.status = answers ? 200 : 503,
-                           .body = answers ? "ok\n" : "no rendezvous service answers\n"});
-                  });
-                })},
+                [this](const auto&, const auto&, const Reply& reply) { AnswerProbe(reply); })},
         {"POST", "/login",
          [this](const Request& request, const Reply& reply) {
            reply(Guarded(gate_.LogIn(request, MonotonicNow())));
@@ -132,6 +126,14 @@ class LivePage final : public Page {
     AddViews(&routes);
     AddCalls(&routes);
     return routes;
+  }
+
+  /// Anybody may ask: who does so all the time holds no more than a few connections.
+  void AnswerProbe(const Reply& reply) {
+    const bool taken = watcher_.Probe([reply](bool answers) {
+      reply({.status = answers ? 200 : 503, .body = answers ? "ok\n" : "no rendezvous service answers\n"});
+    });
+    if (!taken) reply({.status = 503, .body = "too many ask at a time\n", .headers = {{"Retry-After", "1"}}});
   }
 
   void AddViews(std::vector<web::Route>* routes) {

@@ -8,8 +8,8 @@
 
 namespace mtrun::page {
 
-Watcher::Watcher(Ask ask, std::vector<std::string> endpoints)
-    : ask_(std::move(ask)), endpoints_(std::move(endpoints)), thread_([this] { Run(); }) {}
+Watcher::Watcher(Ask ask, std::vector<std::string> endpoints, Duration fresh)
+    : ask_(std::move(ask)), fresh_(fresh), endpoints_(std::move(endpoints)), thread_([this] { Run(); }) {}
 
 Watcher::~Watcher() {
   {
@@ -43,6 +43,29 @@ void Watcher::Look(Told told) {
   changed_.NotifyAll();
 }
 
+bool Watcher::Probe(Probed told) {
+  bool answers = false;
+  {
+    const MutexLock lock(mu_);
+    if (MonotonicNow() >= fresh_until_) {
+      if (waiting_ >= kMostProbes) return false;
+      ++waiting_;
+      probing_.push_back(std::move(told));
+      changed_.NotifyAll();
+      return true;
+    }
+    answers = answers_;
+  }
+  told(answers);
+  return true;
+}
+
+void Watcher::Remember(bool answers, TimePoint now) {
+  const MutexLock lock(mu_);
+  answers_ = answers;
+  fresh_until_ = now + fresh_;
+}
+
 void Watcher::DropGone() {
   std::erase_if(listeners_, [](const auto& listener) { return listener->gone(); });
 }
@@ -56,16 +79,20 @@ void Watcher::Run() {
       continue;
     }
     const std::vector<std::string> endpoints = endpoints_;
-    std::vector<Told> looking = std::exchange(looking_, {});
+    const std::vector<Told> looking = std::exchange(looking_, {});
+    const std::vector<Probed> probing = std::exchange(probing_, {});
     mu_.Unlock();
     const absl::StatusOr<rendezvous::WatchedState> state = ask_(endpoints);
     const TimePoint now = MonotonicNow();
+    Remember(state.ok(), now);
     if (state.ok()) history_.OnState(*state, now);
     const nlohmann::json json =
         state.ok() ? StateJson(*state, history_, now) : SilenceJson(std::string(state.status().message()));
     const std::string event = absl::StrCat("event: state\ndata: ", Line(json), "\n");
     for (const Told& told : looking) told(json);
+    for (const Probed& told : probing) told(state.ok());
     mu_.Lock();
+    waiting_ -= probing.size();
     for (const auto& listener : listeners_) listener->Set(event);
     // A pause between two questions also where many look one after the other.
     const TimePoint next = now + kPause;

@@ -23,9 +23,12 @@ class Watcher {
   using Ask =
       std::function<absl::StatusOr<rendezvous::WatchedState>(const std::vector<std::string>& endpoints)>;
   using Told = std::function<void(const nlohmann::json& state)>;
+  using Probed = std::function<void(bool answers)>;
+  static constexpr Duration kFresh = std::chrono::seconds(2);
+  static constexpr size_t kMostProbes = 8;  // that wait at a time
 
-  /// `ask` is called on the watcher's thread alone.
-  Watcher(Ask ask, std::vector<std::string> endpoints);
+  /// `ask` is called on the watcher's thread alone; what it says serves probes for `fresh`.
+  Watcher(Ask ask, std::vector<std::string> endpoints, Duration fresh = kFresh);
   ~Watcher();
   Watcher(const Watcher&) = delete;
 
@@ -36,14 +39,21 @@ class Watcher {
   void AddListener(std::shared_ptr<web::LiveBody> listener);
   /// Calls `told` once, on the watcher's thread.
   void Look(Told told);
+  /// Whether a service answers, for whoever asks: calls `told` once, here where that was asked a moment ago,
+  /// else as Look. False, and no call: too many wait for that already.
+  bool Probe(Probed told);
 
  private:
   void Run();
-  bool Wanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return !listeners_.empty() || !looking_.empty(); }
+  void Remember(bool answers, TimePoint now);
+  bool Wanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return !listeners_.empty() || !looking_.empty() || !probing_.empty();
+  }
   void DropGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Watcher's thread alone.
   const Ask ask_;
+  const Duration fresh_;
   History history_;
 
   mutable Mutex mu_;
@@ -51,6 +61,10 @@ class Watcher {
   std::vector<std::string> endpoints_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<web::LiveBody>> listeners_ ABSL_GUARDED_BY(mu_);
   std::vector<Told> looking_ ABSL_GUARDED_BY(mu_);
+  std::vector<Probed> probing_ ABSL_GUARDED_BY(mu_);
+  size_t waiting_ ABSL_GUARDED_BY(mu_) = 0;  // probes, those of the round under way too
+  bool answers_ ABSL_GUARDED_BY(mu_) = false;
+  TimePoint fresh_until_ ABSL_GUARDED_BY(mu_){};
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
 
   std::thread thread_;

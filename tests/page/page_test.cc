@@ -1,5 +1,12 @@
 #include "page/page.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <memory>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -12,6 +19,7 @@ namespace mtrun::page {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -36,6 +44,13 @@ class PageTest : public testing::Test {
                                      "Content-Length: ",
                                      body.size(), "\r\n\r\n", body));
   }
+  /// Headers of who has logged in.
+  std::string Cookie(Role role) const {
+    const std::string answer = LogIn(role);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 204 "));
+    const size_t at = answer.find("Set-Cookie: ") + 12;
+    return absl::StrCat("Host: localhost\r\nCookie: ", answer.substr(at, answer.find(';', at) - at), "\r\n");
+  }
 
   std::unique_ptr<Page> page_;
 };
@@ -50,11 +65,7 @@ TEST_F(PageTest, ValuesWantALogIn) {
   for (const char* path : {"/api/state", "/api/live", "/api/log?rank=0", "/metrics"})
     EXPECT_THAT(Get(path), StartsWith("HTTP/1.1 401 ")) << path;
   EXPECT_THAT(Get("/api/session"), HasSubstr("{\"role\":null}"));
-  const std::string answer = LogIn(Role::kViewer);
-  EXPECT_THAT(answer, StartsWith("HTTP/1.1 204 "));
-  const size_t at = answer.find("Set-Cookie: ") + 12;
-  const std::string cookie = answer.substr(at, answer.find(';', at) - at);
-  const std::string headers = absl::StrCat("Host: localhost\r\nCookie: ", cookie, "\r\n");
+  const std::string headers = Cookie(Role::kViewer);
   EXPECT_THAT(Get("/api/session", headers), HasSubstr("\"role\":\"viewer\""));
   EXPECT_THAT(Get("/api/state", headers), HasSubstr("\"answers\":false"));
   EXPECT_THAT(Get("/metrics", headers), HasSubstr("mtrun_up 0\n"));
@@ -63,6 +74,40 @@ TEST_F(PageTest, ValuesWantALogIn) {
 TEST_F(PageTest, ProbesTellOnlyWhetherItIsThere) {
   EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(Get("/readyz"), StartsWith("HTTP/1.1 503 "));
+}
+
+/// A service that takes connections and says nothing: each look at it takes seconds.
+class SilentPageTest : public PageTest {
+ protected:
+  SilentPageTest() : silent_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = support::AddressOf("127.0.0.1", 0);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(silent_.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(silent_.get(), 100), 0);
+    EXPECT_EQ(getsockname(silent_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    page_->SetEndpoints({absl::StrCat("127.0.0.1:", ntohs(address.sin_port))});
+  }
+  static bool IsOpen(const support::TcpClient& client) {
+    char bytes[4096];
+    ssize_t size = 1;
+    while (size > 0) size = recv(client.fd(), bytes, sizeof bytes, MSG_DONTWAIT);
+    return size < 0 && errno == EAGAIN;
+  }
+  const UniqueFd silent_;
+};
+
+TEST_F(SilentPageTest, AStrangersProbesKeepNobodyOut) {
+  const support::TcpClient live(page_->port());
+  live.Send(absl::StrCat("GET /api/live HTTP/1.1\r\n", Cookie(Role::kViewer), "\r\n"));
+  ASSERT_TRUE(live.Hears(support::kPatience));
+  std::vector<std::unique_ptr<support::TcpClient>> probes;
+  for (int i = 0; i < 200; ++i) {
+    probes.push_back(std::make_unique<support::TcpClient>(page_->port(), "127.0.0.2"));
+    probes.back()->Send("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  }
+  EXPECT_THAT(Get("/"), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_TRUE(IsOpen(live)) << "it was thrown out";
+  for (const auto& probe : probes) EXPECT_THAT(probe->ReadAll(), AnyOf("", StartsWith("HTTP/1.1 503 ")));
 }
 
 TEST(PageStartTest, WhereItCannotBeIsSaid) {

@@ -27,6 +27,33 @@ TEST(WatcherTest, NobodyIsAskedWhileNobodyLooks) {
   EXPECT_EQ(asked, 1);
 }
 
+TEST(WatcherTest, FewProbesWaitAndWhatWasHeardServesTheNext) {
+  std::atomic<int> asked = 0;
+  std::promise<void> answered;
+  const std::shared_future<void> answer(answered.get_future());
+  Watcher watcher(
+      [&](const auto&) {
+        ++asked;
+        answer.wait();
+        return AState(1, 1);
+      },
+      {"a:1"}, /*fresh=*/std::chrono::hours(1));
+  std::atomic<size_t> told = 0;
+  std::promise<void> all;
+  const auto count = [&](bool answers) {
+    EXPECT_TRUE(answers);
+    if (++told == Watcher::kMostProbes) all.set_value();
+  };
+  for (size_t i = 0; i < Watcher::kMostProbes; ++i) EXPECT_TRUE(watcher.Probe(count)) << i;
+  EXPECT_FALSE(watcher.Probe(count)) << "one more would wait";
+  answered.set_value();
+  all.get_future().wait();
+  const int before = asked;
+  EXPECT_TRUE(watcher.Probe(count));
+  EXPECT_EQ(told, Watcher::kMostProbes + 1) << "told at once";
+  EXPECT_EQ(asked, before);
+}
+
 TEST(WatcherTest, AListenerHearsAgainAndAgainUntilItGoes) {
   std::promise<std::vector<std::string>> second;
   std::atomic<int> asked = 0;
