@@ -95,7 +95,7 @@ ArchiveReader& ArchiveReader::operator=(ArchiveReader&&) noexcept = default;
 ArchiveReader::~ArchiveReader() = default;
 
 absl::StatusOr<ArchiveReader> ArchiveReader::Open(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // a pipe would wait for who writes
   if (!fd.valid()) return ErrnoStatus(errno, "open " + path);
   struct stat about = {};
   if (fstat(fd.get(), &about) != 0) return ErrnoStatus(errno, "look at " + path);

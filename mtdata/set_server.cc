@@ -110,8 +110,9 @@ std::string SetServer::Metrics() const {
   add("mtdata_broken_answers_total", "counter", "Answers whose client went away or was too slow.",
       static_cast<double>(broken_));
   add("mtdata_refused_total", "counter", "Requests without the key.", static_cast<double>(strangers_));
+  const web::HttpServer* const http = http_;
   add("mtdata_connections", "gauge", "Open connections.",
-      static_cast<double>(connections_ ? connections_() : 0));
+      static_cast<double>(http != nullptr ? http->connections() : 0));
   add("mtdata_uptime_seconds", "gauge", "Since the start.", ToSeconds(MonotonicNow() - started_));
   return text;
 }

@@ -36,7 +36,8 @@ class SetServer {
   void Count(const web::Exchange& exchange);
   /// In Prometheus' text format.
   std::string Metrics() const;
-  void set_connections(std::function<int64_t()> connections) { connections_ = std::move(connections); }
+  /// Whose connections the metrics tell; any thread, also while it serves.
+  void set_http(const web::HttpServer* http) { http_ = http; }
 
  private:
   SetServer(SetServerOptions options, UniqueFd root) : options_(std::move(options)), root_(std::move(root)) {}
@@ -46,7 +47,7 @@ class SetServer {
   const SetServerOptions options_;
   const UniqueFd root_;
   const TimePoint started_ = MonotonicNow();
-  std::function<int64_t()> connections_;
+  std::atomic<const web::HttpServer*> http_ = nullptr;
   std::atomic<int64_t> by_class_[6] = {};  // requests by the first digit of their status
   std::atomic<int64_t> bytes_ = 0, broken_ = 0, strangers_ = 0;
 };

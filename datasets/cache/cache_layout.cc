@@ -36,9 +36,12 @@ bool Fits(const struct stat& info, const ShardEntry& entry) {
          info.st_mtim.tv_nsec == stamp.tv_nsec;
 }
 
+/// In names of unfinished files, behind that of the whole one.
+constexpr char kPart[] = ".part.";
+
 /// Of a shard, or of the beginning of one.
 bool IsShardName(const std::string& split, const std::string& name) {
-  const absl::string_view whole = absl::string_view(name).substr(0, name.find(".part."));
+  const absl::string_view whole = absl::string_view(name).substr(0, name.find(kPart));
   absl::string_view number = whole;
   size_t value = 0;
   return absl::ConsumePrefix(&number, "shard_") && absl::ConsumeSuffix(&number, ".safetensors") &&
@@ -135,9 +138,11 @@ bool EvictShard(const std::string& path) {
 
 std::vector<CachedFile> CachedFiles(const std::string& cache) {
   std::vector<CachedFile> files;
-  std::error_code ignored;
-  for (auto it = fs::recursive_directory_iterator(cache, ignored); it != fs::recursive_directory_iterator();
-       it.increment(ignored)) {
+  std::error_code error;
+  // A folder that may not be read has nothing that this process could evict.
+  const auto options = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator it(cache, options, error), end; !error && it != end;
+       it.increment(error)) {
     struct stat info {};
     const std::string path = it->path().string();
     const bool own = IsOfASet(it->path(), it.depth());
@@ -147,6 +152,8 @@ std::vector<CachedFile> CachedFiles(const std::string& cache) {
   }
   return files;
 }
+
+std::string WholeOf(const std::string& path) { return path.substr(0, path.find(kPart, path.rfind('/') + 1)); }
 
 std::vector<CachedFile> InOrderOfUse(std::vector<CachedFile> files) {
   std::sort(files.begin(), files.end(), [](const CachedFile& a, const CachedFile& b) {

@@ -52,6 +52,8 @@ struct CachedFile {
 /// All shards in the cache, of any set; unfinished ones too. The folder may hold other things, which are not
 /// among them.
 std::vector<CachedFile> CachedFiles(const std::string& cache);
+/// The path that a file of the cache has, or will have once it is finished. Pure.
+std::string WholeOf(const std::string& path);
 /// The longest unused ones first. Pure.
 std::vector<CachedFile> InOrderOfUse(std::vector<CachedFile> files);
 

@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/tls_identity.h"
+#include "datasets/cache/cache_layout.h"
 #include "datasets/remote/cached_set.h"
 #include "datasets/remote/fetch_job.h"
 #include "datasets/remote/fetch_plan.h"
@@ -204,9 +205,8 @@ class Fetcher {
       if (client.set.empty()) continue;
       for (const std::string& file : client.wanted) keep.insert(sets_.at(client.set).PathOf(file));
     }
-    return MakeRoom(
-        options_.cache, need, sources_.at(job.source).origin.open().cache_bytes, full,
-        [&](const std::string& path) { return keep.count(path.substr(0, path.find(".part."))) == 0; });
+    const auto may_go = [&](const std::string& path) { return keep.count(WholeOf(path)) == 0; };
+    return MakeRoom(options_.cache, need, sources_.at(job.source).origin.open().cache_bytes, full, may_go);
   }
 
   void Start(Job made, FetchRequest request) {

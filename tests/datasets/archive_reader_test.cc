@@ -1,5 +1,6 @@
 #include "datasets/archive_reader.h"
 
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <clocale>
@@ -55,6 +56,9 @@ TEST(ArchiveReaderTest, EveryTruncationIsDataLossOrNoArchive) {
 
 TEST(ArchiveReaderTest, OtherFilesAreRefused) {
   const test::TempFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe.tar").c_str(), 0600), 0);  // nobody writes to it
+  EXPECT_THAT(std::string(ReadAll(folder / "pipe.tar").status().message()),
+              HasSubstr("is not an ordinary file"));
   test::Write(folder / "a.tar", std::string(5000, 'x'));
   EXPECT_THAT(std::string(ReadAll(folder / "a.tar").status().message()), HasSubstr("a.tar"));
   EXPECT_TRUE(absl::IsNotFound(ReadAll(folder / "none.tar").status()));

@@ -143,6 +143,36 @@ TEST_F(CacheLayoutTest, OnlyShardsOfSetsAreTheCachesOwn) {
                                                    folder_.File(kDigest + own[1])));
 }
 
+/// In a process that may not read them all, as another user's is.
+TEST_F(CacheLayoutTest, AFolderThatMayNotBeReadHidesNoOther) {
+  std::vector<std::string> folders;
+  for (const char digit : {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}) {
+    Put(std::string(64, digit) + "/train/shard_00000.safetensors");
+    const bool hidden = (digit - '0') % 3 == 0;
+    std::filesystem::permissions(folder_.File(std::string(64, digit)),
+                                 std::filesystem::perms(hidden ? 0 : 0755));
+  }
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (geteuid() == 0 && setuid(65534) != 0) _exit(100);
+    _exit(static_cast<int>(CachedFiles(folder_.path()).size()));
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  for (const char digit : {'0', '3', '6', '9'})
+    std::filesystem::permissions(folder_.File(std::string(64, digit)), std::filesystem::perms(0755));
+  EXPECT_EQ(WEXITSTATUS(status), 7) << "six of these, and the first one";
+}
+
+TEST(CacheOrder, AnUnfinishedFileIsOfTheWholeOne) {
+  EXPECT_EQ(WholeOf("/a.part.b/train/shard_00000.safetensors"), "/a.part.b/train/shard_00000.safetensors");
+  EXPECT_EQ(WholeOf("/a.part.b/train/shard_00000.safetensors.part.host-1"),
+            "/a.part.b/train/shard_00000.safetensors");
+  EXPECT_EQ(WholeOf("shard_00000.safetensors.part.host"), "shard_00000.safetensors");
+}
+
 TEST(CacheOrder, TheLongestUnusedComesFirst) {
   const std::vector<CachedFile> files = InOrderOfUse({{"b", 1, 20}, {"c", 1, 10}, {"a", 1, 20}});
   EXPECT_THAT(files, ElementsAre(CachedFile{"c", 1, 10}, CachedFile{"a", 1, 20}, CachedFile{"b", 1, 20}));
