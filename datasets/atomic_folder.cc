@@ -51,9 +51,9 @@ absl::Status CheckReplaceable(const std::string& destination, bool replace, cons
 
 void MentionLeftOvers(const fs::path& parent, const std::string& prefix, const std::string& own = "") {
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
-    if (!absl::StartsWith(entry.path().filename().string(), prefix) || entry.path() == own) continue;
-    log::Warning("left by an import that is running or was killed: ", entry.path().string());
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
+    if (!absl::StartsWith(entry->path().filename().string(), prefix) || entry->path() == own) continue;
+    log::Warning("left by an import that is running or was killed: ", entry->path().string());
   }
 }
 

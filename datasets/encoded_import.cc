@@ -273,8 +273,13 @@ absl::Status CheckRoom(const std::string& folder, const ImageFiles& files, const
   int64_t needed = kRoomToLeave;
   for (size_t i = 0; i < files.listing.images.size(); ++i) needed += files.file(i).bytes + 24;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, error))
-    needed -= entry.is_regular_file(error) ? static_cast<int64_t>(entry.file_size(error)) : 0;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code is_gone;
+    const uintmax_t bytes = entry->is_regular_file(is_gone) ? entry->file_size(is_gone) : 0;
+    needed -= is_gone ? 0 : static_cast<int64_t>(bytes);
+  }
+  if (error) return ErrnoStatus(error.value(), "list " + folder);
   MT_ASSIGN_OR_RETURN(const int64_t there, FreeDiskBytes(folder));
   if (there >= needed) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("the data set needs ", needed >> 20, " MiB, the disk of ",

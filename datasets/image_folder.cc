@@ -128,15 +128,16 @@ class ImageFolder : public ImageSource {
 bool LooksLikeImageFolder(const std::string& folder) {
   std::error_code error;
   std::vector<fs::path> folders;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (!entry.is_directory(error) || name[0] == '.') continue;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code is_none;
+    if (!entry->is_directory(is_none) || name[0] == '.') continue;
     if (IsSplitFolder(name)) return true;
-    folders.push_back(entry.path());
+    folders.push_back(entry->path());
   }
   for (const fs::path& one : folders) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(one, error)) {
-      if (HasImageName(entry.path().filename().string())) return true;
+    for (fs::directory_iterator entry(one, error), end; !error && entry != end; entry.increment(error)) {
+      if (HasImageName(entry->path().filename().string())) return true;
     }
   }
   return false;

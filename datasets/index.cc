@@ -249,10 +249,10 @@ std::string HowToImport(const std::string& root) {
   if (fs::is_directory(source, error) && fs::is_empty(source, error))
     return absl::StrCat("it is empty; make one with: mtdata import SOURCE ", source);
   bool has_folders = false, has_test = false;
-  for (const fs::directory_entry& entry : fs::directory_iterator(source, error)) {
+  for (fs::directory_iterator entry(source, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
-    if (!entry.is_directory(ignored)) continue;
-    const std::string name = entry.path().filename().string();
+    if (!entry->is_directory(ignored)) continue;
+    const std::string name = entry->path().filename().string();
     has_folders = true;
     has_test |= name == "test" || name == "val" || name == "valid" || name == "validation";
   }

@@ -29,9 +29,10 @@ void Look(const std::string& root, const std::string& name, int depth, std::vect
     return;
   }
   if (depth == kDepth) return;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string leaf = entry.path().filename().string();
-    if (leaf.front() == '.' || !entry.is_directory(error)) continue;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string leaf = entry->path().filename().string();
+    std::error_code is_none;
+    if (leaf.front() == '.' || !entry->is_directory(is_none)) continue;
     Look(root, name.empty() ? leaf : absl::StrCat(name, "/", leaf), depth + 1, sets);
   }
 }

@@ -86,11 +86,12 @@ absl::StatusOr<RunRecord> ReadRun(const std::string& folder) {
   reader.AddEnvironment(TextOf(folder + "/environment.json"));
   reader.AddResult(TextOf(folder + "/report.json"));
   std::vector<std::string> pictures;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename();
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    std::error_code is_none;
     if (IsPicture(name)) pictures.push_back(name);
-    if (const auto steps = StepsOf(name); steps && fs::exists(entry.path() / "DONE", error))
-      reader.AddCheckpoint(*steps, TextOf(entry.path() / "DONE"));
+    if (const auto steps = StepsOf(name); steps && fs::exists(entry->path() / "DONE", is_none))
+      reader.AddCheckpoint(*steps, TextOf(entry->path() / "DONE"));
   }
   RunRecord run = reader.Take();
   run.name = fs::absolute(folder).lexically_normal().filename();

@@ -36,10 +36,12 @@ std::optional<int64_t> SecondsOf(std::string_view name) {
   return seconds;
 }
 
-std::vector<std::string> NamesIn(const std::string& folder) {
+absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) names.push_back(entry.path().filename());
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    names.push_back(entry->path().filename());
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("list ", folder));
   return names;
 }
 
@@ -61,7 +63,7 @@ absl::StatusOr<EventFile> EventFile::Create(const std::string& folder, int64_t s
   std::string path;
   bool continues = false;
   for (int tries = 0; !file.valid(); ++tries) {
-    const std::vector<std::string> names = NamesIn(folder);
+    MT_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(folder));
     continues =
         std::any_of(names.begin(), names.end(), [](const auto& name) { return SecondsOf(name).has_value(); });
     path =
