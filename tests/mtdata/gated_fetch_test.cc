@@ -1,4 +1,6 @@
 // The fetcher as a process of its own, between its clients and a server that has what the test wants it to.
+#include <sys/resource.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -144,6 +146,31 @@ TEST_F(GatedFetch, TheTroubleOfAFileThatFailedIsOver) {
   });
   EXPECT_TRUE(came.ok()) << came;
   EXPECT_EQ(trouble, "");
+}
+
+/// Here it may open no more files for a while.
+TEST_F(GatedFetch, WhatKeepsAClientFromAFileThatIsThereIsTold) {
+  GatedServer server(set_, {kIndexFile, train_});
+  const datasets::SetRequest request = RequestOf(server);
+  datasets::SetClient one(request), two(request);
+  ASSERT_TRUE(one.Open(nullptr).ok());
+  ASSERT_TRUE(one.Await({train_}, nullptr).ok());
+  ASSERT_TRUE(two.Open(nullptr).ok());
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{.rlim_cur = 3, .rlim_max = limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::string trouble;
+  const absl::Status came = two.Await({train_}, [&](const datasets::SetClient::Wait& wait) {
+    if (trouble.empty() && !wait.trouble.empty()) {
+      trouble = wait.trouble;
+      setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    return wait.waited < support::kPatience ? absl::OkStatus() : absl::DeadlineExceededError("nothing said");
+  });
+  setrlimit(RLIMIT_NOFILE, &limit);
+  EXPECT_TRUE(came.ok()) << came;
+  EXPECT_THAT(trouble, testing::AllOf(HasSubstr(train_), HasSubstr("Too many open files")));
 }
 
 /// Another job of the node, or a worker that was started again, while a neighbour reads the shard.
