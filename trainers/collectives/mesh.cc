@@ -135,6 +135,7 @@ class MeshBuilder {
       peer.name = Describe(rank, info);
       peer.local = info.host_id == info_.host_id;
       if (info.encrypts != Encrypts()) {
+        AwaitThatAllHaveSeen();
         return absl::FailedPreconditionError(
             absl::StrCat(info.encrypts ? "this rank" : peer.name, " does not encrypt what it sends, ",
                          info.encrypts ? peer.name : "this rank",
@@ -143,6 +144,15 @@ class MeshBuilder {
       infos_[rank] = std::move(info);
     }
     return absl::OkStatus();
+  }
+
+  // Each rank sees that they differ. Without mtrun the store ends with rank 0: who still reads it then would
+  // hear of a broken connection and not of the difference.
+  void AwaitThatAllHaveSeen() {
+    bootstrap_.Set(Key("seen", membership_.rank), "yes").IgnoreError();
+    std::vector<std::string> keys;
+    for (int rank = 0; rank < membership_.world_size; ++rank) keys.push_back(Key("seen", rank));
+    if (membership_.rank == 0) bootstrap_.Wait(keys).IgnoreError();
   }
 
   absl::Status DialLowerRanks() {
