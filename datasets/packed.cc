@@ -139,8 +139,8 @@ struct PackedSplit::State {
     if (shards.at(number) == nullptr) return absl::OkStatus();
     const absl::Status done = shards[number]->file.Replace(PathOf(number));
     if (!done.ok()) return absl::DataLossError(done.message());
-    replaced.fetch_add(1,
-                       std::memory_order_release);  // behind it: who reads it from now on reads the new one
+    // After it: whoever sees the new count reads the new copy.
+    replaced.fetch_add(1, std::memory_order_release);
     return absl::OkStatus();
   }
 

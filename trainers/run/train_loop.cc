@@ -333,22 +333,19 @@ void TrainLoop::StopRun(const std::string& why, const absl::Status& saved) {
   outcome_.complete = false;
   outcome_.signal = DrainSignal() != 0 ? DrainSignal() : SIGTERM;
   const std::string unsaved = saved.ok() ? "" : absl::StrCat(", not saved: ", saved.message());
-  outcome_.stopped = absl::StrCat(why, ": stopped at step ", steps(), " of ", length_.steps, unsaved,
-                                  "; the same command continues from ", in_.options.model_folder);
+  outcome_.stopped = why;
+  if (!membership_.work_is_done()) {
+    absl::StrAppend(&outcome_.stopped, ": stopped at step ", steps(), " of ", length_.steps, unsaved,
+                    "; the same command continues from ", in_.options.model_folder);
+  }
   membership_.ReportLeaving(why);
 }
 
 /// This worker is to go while it waits for others: what it holds may be the newest there is.
 absl::Status TrainLoop::StopWhileWaiting(const std::string& why) {
-  if (membership_.work_is_done()) {  // by the others: this one is a spare, whose lease nobody renews
-    outcome_.complete = false;
-    outcome_.signal = DrainSignal() != 0 ? DrainSignal() : SIGTERM;
-    outcome_.stopped = why;
-    membership_.ReportLeaving(why);
-    return absl::OkStatus();
-  }
   absl::Status lease;
-  if (replica_.exists()) {
+  // A spare of a job that is done holds what nobody needs, and nobody renews its lease.
+  if (replica_.exists() && !membership_.work_is_done()) {
     lease = lease_.AwaitOutside("the last checkpoint");
     if (lease.ok()) MT_RETURN_IF_ERROR(SaveUnlessSaved());
   }
