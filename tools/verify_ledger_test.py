@@ -132,16 +132,42 @@ class VerifyTest(unittest.TestCase):
             self.streamed(order=order)
             self.assertTrue(self.verify(0).endswith("\nevery sample exactly once\n"))
 
-    def test_a_run_that_keeps_images_back_for_validation(self):
-        size = SIZE + 2
-        shards = [{"images": count} for count in [STREAMS["shards"][0] + 2] + STREAMS["shards"][1:]]
-        for head in (HEAD, STREAMS):
-            data = self.data("data", splits={"train": {"images": size, "shards": shards}})
-            self.run_of([step(number, head) for number in range(STEPS)], head={**head, "data": data})
-            self.rejected("the run had other data than")
+    def keeps_back(self, share, counts, head=HEAD, shards=None):
+        """A run that keeps `share` of the training images back, of classes of so many; the data set has `shards`."""
+        train = {"images": sum(counts), "class_counts": counts, "shards": [{"images": count} for count in shards or [sum(counts)]]}
+        data = self.data("data", splits={"train": train})
+        self.run_of([step(number, head) for number in range(STEPS)], head={**head, "data": data})
+        if share:
             with open(os.path.join(self.folder, "run", "config.yaml"), "a", encoding="utf-8") as file:
-                file.write("  validation_share: 0.1\n")
+                file.write(f"  validation_share: {share}\n")
+
+    def test_a_run_that_keeps_images_back_for_validation(self):
+        shards = [STREAMS["shards"][0] + 2] + STREAMS["shards"][1:]
+        for head in (HEAD, STREAMS):
+            self.keeps_back(None, [SIZE + 2], head, shards)
+            self.rejected("the run had other data than")
+            self.keeps_back("0", [SIZE + 2], head, shards)
+            self.rejected("the run had other data than")
+            self.keeps_back("0.1", [SIZE + 2], head, shards)
             self.verify(0)
+        self.keeps_back("0.1", [SIZE + 2], STREAMS, [STREAMS["shards"][0] - 1] + STREAMS["shards"][1:5] + [5])
+        self.rejected("the ledger's counts of shards are not those of")
+
+    def test_of_each_class_as_many_are_kept_back_as_the_trainer_keeps(self):
+        for share, counts in (("0.1", [10, 9, 1]), ("0.05", [2, 18]), ("0.5", [2, 2, 32]), ("0.4", [25, 5]), ("0.9", [1, 180]),
+                              ("0.9", [2, 170]), ("0.125", [20, 1]), ("1e-3", [19, 0]), ("0.000", [SIZE])):
+            with self.subTest(share=share, counts=counts):
+                self.keeps_back(share, counts)
+                self.verify(0)
+
+    def test_another_number_of_images_than_a_share_leaves(self):
+        for share, counts in (("0.1", [10, 10, 2]), ("0.1", [20]), ("0.125", [21]), ("0.1", [1000]), ("much", [20]), ("nan", [20]), ("1", [20])):
+            with self.subTest(share=share, counts=counts):
+                self.keeps_back(share, counts + [1])
+                self.rejected("the run had other data than")
+        self.keeps_back("0.1", [20])
+        self.data("other", splits={"train": {"images": 20, "shards": [{"images": 20}]}})
+        self.rejected("the run had other data than", "--data", "other")
 
     def test_each_epoch_of_streams_is_a_permutation(self):
         for shards in ([SIZE], [1] * SIZE, [0, 9, 9], STREAMS["shards"]):
