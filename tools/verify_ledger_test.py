@@ -98,11 +98,14 @@ class VerifyTest(unittest.TestCase):
     def checkpoint(self, folder, number, weights=b"weights", run=HEAD["run"], generation=None, **changes):
         position = {"position": {"generation": generation, "steps": number}} if generation else {}
         identity = {"seed": "3", "batch_size": "2", "global_batch": str(BATCH), "data": self.head["data"], **changes}
-        files = {"model.safetensors": weights, "state.json": json.dumps({"run": run, "identity": identity, **position}).encode()}
+        files = {"model.safetensors": weights, "optimizer.safetensors": b"moments",
+                 "state.json": json.dumps({"run": run, "identity": identity, **position}).encode()}
         for name, text in files.items():
             self.write(folder, f"step_{number}", name, text)
-        done = {"files": {name: {"bytes": len(text), "sha256": sha256(text)} for name, text in files.items()}}
+        records = {name: {"bytes": len(text), "sha256": sha256(text)} for name, text in files.items()}
+        done = {"format": "mtrun-checkpoint", "version": 1, "files": records}
         self.write(folder, f"step_{number}", "DONE", json.dumps(done))
+        return done
 
     def verify(self, status, *more, runs=("run",)):
         paths = [os.path.join(self.folder, run) for run in runs]
@@ -433,6 +436,32 @@ class VerifyTest(unittest.TestCase):
         self.rejected("has other weights than the ledger says", runs=("lost", "kept"))
         self.checkpoint("lost", 9, b"left", generation=2)
         self.rejected("has other weights than the ledger says", runs=("lost", "kept"))
+
+    def test_a_checkpoint_that_no_trainer_would_continue(self):
+        self.run_of(steps())
+        done = self.checkpoint("run", 10)
+        self.verify(0)
+        less = {name: {key: record for key, record in done["files"].items() if key != name} for name in done["files"]}
+        weights = done["files"]["model.safetensors"]
+        for wrong in ("", "{", "[]", "{}", {**done, "format": "x"}, {**done, "version": 2}, {**done, "files": []}, {**done, "files": {}},
+                      *({**done, "files": files} for files in less.values()),
+                      *({**done, "files": {**done["files"], "model.safetensors": record}} for record in ("x", {}, {**weights, "sha256": []}))):
+            with self.subTest(done=wrong):
+                self.write("run", "step_10", "DONE", wrong if isinstance(wrong, str) else json.dumps(wrong))
+                self.rejected("run/step_10/DONE does not name what a trainer continues from")
+        self.write("run", "step_10", "DONE", json.dumps({**done, "files": {**done["files"], "model.safetensors": {**weights, "bytes": 6}}}))
+        self.rejected("model.safetensors is not what was saved")
+
+    def test_a_checkpoint_beside_a_ledger_that_names_no_data(self):
+        self.run_of(steps(), head=HEAD)
+        self.checkpoint("run", 10)
+        self.rejected("step_10 has another data than the ledger")
+        self.write("run", "step_10", "state.json", json.dumps({"run": HEAD["run"], "identity": []}))
+        self.rejected("state.json is not what was saved")
+
+    def test_a_loss_that_is_no_number_of_a_computer(self):
+        self.run_of(steps(loss=10**400))
+        self.rejected("15 applied steps have a loss that is not finite, the first is 0")
 
     def test_a_checkpoint_beyond_the_ledger(self):
         self.run_of(steps())
