@@ -155,6 +155,14 @@ class PropertiesTest(FolderTest):
         self.assertEqual(len(found), 1, found)
         self.assertIn("exit code 1,", found[0])
 
+    def test_a_node_that_never_comes_back_is_to_blame_for_a_while(self):
+        gone = {"kind": "gone", "node": 2, "from": 9.0, "to": 1e9, "anybody": True}
+        lost = {"event": "generation_dissolved", "generation": 1, "reason": "node2 is lost: no heartbeat for 1.5 s"}
+        evidence = self.evidence({**lost, "time": wall(10)}, {**lost, "time": wall(59), "generation": 2},
+                                 {**lost, "time": wall(59), "generation": 3, "reason": "node1 cannot go on with the others"})
+        found = list(properties.alarms_have_causes(evidence, [gone]))
+        self.assertEqual([text.split(" dissolved")[0] for text in found], ["generation 2", "generation 3"])
+
     def test_an_alarm_has_a_cause(self):
         evidence = self.evidence({"event": "generation_dissolved", "time": wall(10), "generation": 1,
                                   "reason": "node2 is lost: no heartbeat for 1.5 s"})

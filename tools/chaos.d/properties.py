@@ -97,12 +97,17 @@ def starts_belong(evidence):
             yield f"an agent ordered {count} workers as (host, generation, local rank) {key}"
 
 
+def blamed_until(fault):
+    """A node that never comes back is in the news when it goes."""
+    return (fault["from"] if fault.get("kind") == "gone" else fault["to"]) + BLAME_SECONDS
+
+
 def alarms_have_causes(evidence, faults):
     """A generation dissolves for something that was done to a node that its reason names, or to a service's host, soon before."""
     for event in evidence.events_of("generation_dissolved"):
         nodes = {int(number) for number in re.findall(r"\bnode(\d+)\b", event["reason"])}
         anybody = any(text in event["reason"] for text in HEARSAY)
-        if not any(fault["from"] - 0.1 <= event["t"] <= fault["to"] + BLAME_SECONDS
+        if not any(fault["from"] - 0.1 <= event["t"] <= blamed_until(fault)
                    and (anybody or fault.get("anybody") or nodes & set(fault.get("nodes", [fault["node"]]))) for fault in faults):
             yield f"generation {event['generation']} dissolved without a cause: {event['reason']}{last_words(event['reason'])}"
 
