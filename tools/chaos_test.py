@@ -3,19 +3,26 @@
 
 The storms themselves run in tests/e2e/elastic_chaos_test.cc."""
 import collections
+import itertools
 import json
 import os
 import sys
 import tempfile
+import types
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "chaos.d"))
 
+import cluster
+import faults
 import hearing
+import node
 import properties
 import runs
 import schedule
+import storm
 import train
 
 
@@ -50,11 +57,13 @@ class Mtrun:
     """Of a node, as a storm sees it. `status` is None while it runs."""
 
     def __init__(self, number, status, started=0.0):
-        self.number, self.status, self.started, self.returncode = number, status, started, status
+        self.number, self.status, self.started, self.returncode, self.pid = number, status, started, status, 6
         self.front = self
 
     def poll(self):
         return self.status
+
+    wait = poll
 
 
 class HearingTest(FolderTest):
@@ -81,11 +90,138 @@ class HearingTest(FolderTest):
         self.assertFalse(told.knows_job(Mtrun(1, None)) or told.knows_job(Mtrun(4, None, started=4.5)))
 
 
+class Machine:
+    """A node of a storm on which nothing runs. `status`: what its mtrun ends with."""
+
+    def __init__(self, number=0, status=0):
+        self.number, self.state, self.changes, self.starts = number, node.WHOLE, False, 0
+        self.front = types.SimpleNamespace(pid=6, poll=lambda: None, wait=lambda: status)
+
+    def agent(self):
+        return 7
+
+    def workers(self):
+        return [8]
+
+    def runs(self):
+        return self.state == node.WHOLE
+
+    def last_words(self):
+        return ""
+
+    def start(self):
+        self.starts += 1
+
+
+class Storm(faults.Faults):
+    """One whose faults hit such nodes."""
+
+    def __init__(self, *nodes, hosts=()):
+        self.args = types.SimpleNamespace(host_dies=False)
+        self.services = types.SimpleNamespace(hosts=list(hosts))
+        self.cluster = types.SimpleNamespace(processes=lambda node: [], set_link=lambda node, up: None)
+        self.hearing = types.SimpleNamespace(members=set)
+        self.nodes, self.todo, self.order, self.fired, self.problems = list(nodes), [], itertools.count(), [], []
+        self.ending, self.over, self.wants_calm, self.late = None, {}, False, []
+
+
+class FaultsTest(unittest.TestCase):
+    def test_a_fault_is_one_where_its_signal_has_reached_a_process(self):
+        for kind in ("worker", "agent", "leave"):
+            for reached in (True, False):
+                with self.subTest(kind=kind), mock.patch.object(cluster, "send", lambda pid, number, reached=reached: reached), \
+                        mock.patch.object(cluster, "child", lambda pid: 5):
+                    storms = Storm(Machine())
+                    self.assertEqual(getattr(storms, "do_" + kind)(schedule.Fault(0.0, kind, 0, 1.0, 0.5)), reached)
+                    self.assertEqual([fault["kind"] for fault in storms.fired], [kind] if reached else [])
+                    self.assertEqual(storms.nodes[0].state, node.DOWN if reached and kind != "worker" else node.WHOLE)
+
+    def test_of_an_mtrun_that_was_told_to_go_the_status_counts(self):
+        for kind, status, hosts, over, problems in (("leave", 0, (), 0, 0), ("leave", 143, (), 0, 0), ("leave", -11, (), 0, 1),
+                                                    ("leave", 1, (), 9, 1), ("leave", 1, (0,), 9, 0), ("leave", 1, (0,), 2, 1),
+                                                    ("leave", -9, (0,), 9, 1), ("agent", -9, (), 0, 0)):
+            with self.subTest(kind=kind, status=status, hosts=hosts):
+                storms = Storm(Machine(status=status), hosts=hosts)
+                storms.over = {0: over}
+                storms.join(storms.nodes[0], {"kind": kind, "node": 0, "from": 5.0, "to": 6.0})
+                self.assertEqual(len(storms.problems), problems, storms.problems)
+                self.assertEqual(storms.nodes[0].starts, 1)
+        storms = Storm(Machine(status=1))
+        storms.join(storms.nodes[0], {"to": 6.0})  # one that had ended by itself
+        self.assertEqual(storms.problems, [])
+
+
+class Train(train.Training):
+    """Of nodes on which nothing runs. `front`: the first one's mtrun."""
+
+    def __init__(self, front=None, args=()):
+        self.args = train.parse(list(args))
+        self.choose, self.fronts, self.back, self.log, self.done = train.random.Random(3), [front, Mtrun(1, None)], {}, [], True
+        self.hit, self.told, self.bad_ends, self.service, self.service_back = set(), set(), [], None, None
+        self.cluster = types.SimpleNamespace(processes=lambda node: [], set_link=lambda node, up: None, kill_all=lambda node: [])
+
+    def members(self):
+        return [(0, 7, 8)]
+
+
 class TrainTest(unittest.TestCase):
     def test_each_mtrun_ends_well_unless_something_was_done_to_it(self):
         fronts = [Mtrun(0, 0), Mtrun(1, 1), Mtrun(2, -9), None]
         self.assertEqual(train.ended_badly(fronts, {fronts[2]}), ["mtrun of node 1 ended with 1"])
         self.assertEqual(train.ended_badly(fronts, {fronts[1], fronts[2]}), [])
+
+    def test_one_that_was_told_to_go_has_a_status_too(self):
+        for status, told, bad in ((0, True, 0), (143, True, 0), (-11, True, 1), (1, True, 1), (-9, False, 0)):
+            training = Train(Mtrun(0, status))
+            training.back = {0: 0.0}
+            training.told = {training.fronts[0]} if told else set()
+            training.mend()
+            self.assertEqual((training.back, len(training.bad_ends)), ({}, bad), status)
+
+    def test_a_failure_is_one_where_its_signal_has_reached_a_process(self):
+        for victims in ("worker:1", "agent:1"):
+            for reached in (True, False):
+                training = Train(Mtrun(0, None), ["--victims", victims])
+                with mock.patch.object(cluster, "send", lambda pid, number, reached=reached: reached):
+                    self.assertEqual(training.fail(), reached)
+                self.assertEqual(([entry[1] for entry in training.log], bool(training.back)),
+                                 ([victims[:-2]] if reached else [], reached and victims == "agent:1"))
+
+    def test_a_node_is_told_to_go_once_its_mtrun_can_hear_it(self):
+        for agent, reached in ((None, True), (5, False), (5, True)):
+            training = Train(Mtrun(0, None))
+            with mock.patch.object(cluster, "send", lambda pid, number, reached=reached: reached), \
+                    mock.patch.object(cluster, "child", lambda pid, agent=agent: agent):
+                told = bool(agent) and reached
+                self.assertEqual(training.leave(), told)
+            self.assertEqual(([entry[1] for entry in training.log], len(training.told), len(training.back)),
+                             (["leave"], 1, 1) if told else ([], 0, 0))
+
+    def test_a_service_that_has_ended_by_itself_was_not_killed(self):
+        training = Train()
+        training.service = Mtrun(0, 1)
+        with self.assertRaisesRegex(RuntimeError, "mtrdzv ended by itself with 1"):
+            training.kill_service()
+        self.assertEqual(training.log, [])
+
+    def test_a_run_that_nothing_was_done_to_was_not_disturbed(self):
+        args = train.parse(["--interval", "4", "--leaves", "5", "--service_interval", "6"])
+        none = dict.fromkeys(("worker", "agent", "node", "leave", "join", "service"), 0)
+        self.assertEqual(len(list(storm.never_done(args, none, 18.1))), 3)
+        self.assertEqual([text.split(" in ")[0] for text in storm.never_done(args, none, 15.1)], ["no failure", "no leave"])
+        self.assertEqual(list(storm.never_done(args, none, 12.0)), [])
+        self.assertEqual(list(storm.never_done(args, {**none, "node": 1, "leave": 1, "service": 1}, 100.0)), [])
+        args = train.parse(["--service_interval", "0"])
+        self.assertEqual(len(list(storm.never_done(args, none, 1000.0))), 1)
+
+    def test_the_first_of_each_kind_is_due_while_there_is_time_for_it(self):
+        for seed in range(100):
+            training = Train(args=["--leaves", "5", "--service_interval", "0"])
+            training.choose.seed(seed)
+            due = training.begin_plan(100.0)
+            self.assertEqual(set(due), {"fail", "leave"})
+            self.assertLessEqual(due["fail"], 100.0 + 2 * 11)
+            self.assertLessEqual(due["leave"], 100.0 + 2 * 5)
 
 
 class LedgerTest(unittest.TestCase):

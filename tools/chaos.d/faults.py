@@ -7,7 +7,7 @@ import time
 
 import cluster
 import hearing
-from node import CUT, DOWN, FROZEN, GONE, WHOLE, Late, Node
+from node import CUT, DOWN, FROZEN, GONE, LEFT_WELL, WHOLE, Late, Node
 
 END_SECONDS = 20.0    # bound on ending once the work is done, of an mtrun that can hear of it
 FORM_SECONDS = 30.0   # bound on forming, at the start, after the last fault and after a job has ended
@@ -83,11 +83,11 @@ class Faults:
 
     def do_worker(self, fault):
         node = self.victim(fault, lambda node: node.workers())
-        workers = node.workers() if node else []
-        if not workers:
+        workers, began = node.workers() if node else [], time.monotonic()
+        if not workers or not cluster.send(workers[int(fault.choice * len(workers))], signal.SIGKILL):
             return False
-        self.record("worker", 0.0, node=node.number)
-        return cluster.send(workers[int(fault.choice * len(workers))], signal.SIGKILL)
+        self.record("worker", 0.0, node=node.number)["from"] = began
+        return True
 
     def loser(self, fault):
         """Of what dies, a member if there is one: a spare is to take its place."""
@@ -97,10 +97,12 @@ class Faults:
     def do_agent(self, fault):
         if not (node := self.loser(fault)):
             return False
-        front = node.front.pid
+        front, began = node.front.pid, time.monotonic()
         victims = [front, cluster.child(front), node.agent()]
+        if not cluster.send(victims[int(fault.choice * 3)], signal.SIGKILL):
+            return False
         record = self.record("agent", fault.lasts, node=node.number)
-        cluster.send(victims[int(fault.choice * 3)], signal.SIGKILL)
+        record["from"] = began
         return self.bring_back(node, fault, record)
 
     def do_node(self, fault):
@@ -112,10 +114,11 @@ class Faults:
         return self.bring_back(node, fault, record)
 
     def do_leave(self, fault):
-        if not (node := self.victim(fault)):
+        node, began = self.victim(fault), time.monotonic()
+        if node is None or not cluster.send(node.front.pid, signal.SIGTERM):
             return False
         record = self.record("leave", fault.lasts, node=node.number)
-        cluster.send(node.front.pid, signal.SIGTERM)
+        record["from"] = began
         return self.bring_back(node, fault, record)
 
     def do_gone(self, fault):
@@ -138,10 +141,17 @@ class Faults:
         record["to"] = time.monotonic()
         if (self.ending and self.whole()) or self.cluster.processes(node.number):
             return self.later(0.1, lambda: self.join(node, record))
-        node.front.wait()
+        status = node.front.wait()
+        if record.get("kind") == "leave" and status not in self.may_leave_with(record):
+            self.problems.append(f"node{node.number}: mtrun was told to go and ended with {status}{node.last_words()}")
         self.cluster.set_link(node.number, True)
         node.start()
         self.record("join", 0.0, node=node.number)
+
+    def may_leave_with(self, record):
+        """Where no service outlives the job, one whose end a node does not hear of is that of an mtrun without a service."""
+        is_over = self.ending or any(when >= record["from"] for when in self.over.values())
+        return LEFT_WELL + ((1,) if self.services.hosts and is_over else ())
 
     # ---- what passes
 

@@ -1,5 +1,6 @@
 """One machine of a storm and the mtrun on it."""
 import os
+import signal
 import time
 
 import cluster
@@ -7,6 +8,8 @@ import storm
 
 # What stands between a fault and its mending. A node that changes is between two jobs.
 DOWN, WHOLE, FROZEN, CUT, GONE = "down", "whole", "frozen", "cut", "gone"
+# Exit statuses of an mtrun that was told to go: others go on with the job, or the workers had to be stopped or were the last.
+LEFT_WELL = (0, 128 + signal.SIGTERM)
 
 
 class Node:

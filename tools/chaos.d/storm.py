@@ -13,6 +13,8 @@ import properties
 import screen
 
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+# Within so many mean intervals the first fault of a kind is due; one that has not come within so many was not possible.
+FIRST_INTERVALS, MOST_INTERVALS = 2, 3
 ABORTED = re.compile(r"(\d\d):(\d\d):(\d\d\.\d+) \w+ I regrouping: step (\d+):")
 
 
@@ -145,6 +147,15 @@ def compare(run, alone):
     return worst, [] if worst <= 1e-9 else [f"losses differ by {worst:.3g}"]
 
 
+def never_done(args, counts, wall):
+    """Yields what was asked for and never came although there was time."""
+    failures = counts["worker"] + counts["agent"] + counts["node"]
+    for what, mean, count in (("failure", args.interval, failures), ("leave", args.leaves, counts["leave"]),
+                              ("kill of the service", args.service_interval, counts["service"])):
+        if mean and not count and wall > MOST_INTERVALS * mean:
+            yield f"no {what} in {wall:.0f} s: one every {mean:g} s was asked for"
+
+
 def report(args, training, alone, left, bad_ends):
     """Prints the table; whether all is well. `left`: processes, `bad_ends`: of mtruns, in words."""
     run = os.path.join(training.folder, "run")
@@ -163,7 +174,7 @@ def report(args, training, alone, left, bad_ends):
     worst, problems = compare(run, alone)
     if left:
         problems.append(f"{len(left)} processes are left: {left}")
-    problems += bad_ends
+    problems += bad_ends + list(never_done(args, counts, wall))
     times = regroups(run)
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {wall:.0f} s; seed {args.seed}")
     screen.table(["figure", "value", "target"], [

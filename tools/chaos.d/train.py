@@ -10,6 +10,7 @@ import tempfile
 import time
 
 import cluster
+import node as nodes
 import packed
 import screen
 import services
@@ -72,6 +73,11 @@ def parse(argv):
     return args
 
 
+def agent_of(front):
+    """mtrun's grandchild; before it is there a signal may come too early for mtrun to hear it."""
+    return cluster.child(cluster.child(front.pid) or 0)
+
+
 def ended_badly(fronts, hit):
     """The mtruns to which nothing was done, and which did not end with 0: one a node, None where there never was one."""
     return [f"mtrun of node {node} ended with {front.returncode}" for node, front in enumerate(fronts)
@@ -91,7 +97,8 @@ class Training:
         self.service, self.service_back = None, None
         self.log = []           # (wall time, what, node)
         self.at_last_step = set()  # pids of the workers when the ledger's newest step was seen
-        self.hit = set()        # mtruns that were killed or told to go
+        self.hit, self.told = set(), set()  # mtruns that were killed or told to go; the latter
+        self.bad_ends = []      # of these, in words
         self.done = False
 
     # ---- what runs
@@ -123,7 +130,7 @@ class Training:
         for node, front in enumerate(self.fronts):
             if front is None or node in self.back:
                 continue
-            agent = cluster.child(cluster.child(front.pid) or 0)
+            agent = agent_of(front)
             for worker in storm.children(agent):
                 found.append((node, agent, worker))
         return found
@@ -144,15 +151,13 @@ class Training:
         node, agent, worker = self.choose.choice(members)
         names, weights = zip(*((name, float(weight)) for name, weight in
                                (item.split(":") for item in self.args.victims.split(","))))
-        what = self.choose.choices(names, weights)[0]
-        self.log.append((time.time(), what, node))
-        if what == "worker":
-            cluster.send(worker, signal.SIGKILL)
-        elif what == "agent":
-            cluster.send(agent, signal.SIGKILL)
-        else:
+        what, when = self.choose.choices(names, weights)[0], time.time()
+        if what == "node":
             self.cluster.set_link(node, False)
             self.cluster.kill_all(node)
+        elif not cluster.send(worker if what == "worker" else agent, signal.SIGKILL):
+            return False
+        self.log.append((when, what, node))
         if what != "worker":
             self.hit.add(self.fronts[node])
             self.leave_for(node)
@@ -160,14 +165,17 @@ class Training:
 
     def leave(self):
         """A node that is told to go; one always stays."""
-        here = [node for node, front in enumerate(self.fronts) if node not in self.back and front.poll() is None]
+        here = [node for node, front in enumerate(self.fronts)
+                if node not in self.back and front.poll() is None and agent_of(front)]
         if len(here) < 2:
             return False
-        node = self.choose.choice(here)
-        cluster.send(self.fronts[node].pid, signal.SIGTERM)
+        node, when = self.choose.choice(here), time.time()
+        if not cluster.send(self.fronts[node].pid, signal.SIGTERM):
+            return False
         self.hit.add(self.fronts[node])
+        self.told.add(self.fronts[node])
         self.leave_for(node)
-        self.log.append((time.time(), "leave", node))
+        self.log.append((when, "leave", node))
         return True
 
     def leave_for(self, node):
@@ -176,6 +184,8 @@ class Training:
     def kill_service(self):
         if self.service is None:
             return False
+        if self.service.poll() is not None:
+            raise RuntimeError(f"mtrdzv ended by itself with {self.service.returncode}")
         self.service.kill()
         self.service.wait()
         self.service, self.service_back = None, time.monotonic() + self.choose.uniform(0.1, 2.0)
@@ -190,7 +200,9 @@ class Training:
         for node, when in list(self.back.items()):
             if now < when or self.cluster.processes(node):
                 continue
-            self.fronts[node].wait()
+            status = self.fronts[node].wait()
+            if self.fronts[node] in self.told and status not in nodes.LEFT_WELL:
+                self.bad_ends.append(f"mtrun of node {node}, which was told to go, ended with {status}")
             self.cluster.set_link(node, True)
             del self.back[node]
             if not self.done:
@@ -203,6 +215,15 @@ class Training:
         """Seconds until the next one."""
         return mean if what == "fail" and self.args.regular else self.choose.expovariate(1 / mean)
 
+    def intervals(self):
+        """Of what is asked for."""
+        every = {"fail": self.args.interval, "leave": self.args.leaves, "kill_service": self.args.service_interval}
+        return {what: mean for what, mean in every.items() if mean}
+
+    def begin_plan(self, now):
+        """When the first of each is due: soon enough for storm.never_done."""
+        return {what: now + min(self.pause(what, mean), storm.FIRST_INTERVALS * mean) for what, mean in self.intervals().items()}
+
     def run(self):
         self.start_service()
         for node in range(self.args.nodes):
@@ -210,7 +231,7 @@ class Training:
         progress, ledger = screen.Progress("chaos"), storm.Tail(os.path.join(self.folder, "run", "ledger.jsonl"))
         began = None
         last, steps, due = time.monotonic(), 0, {}
-        every = {"fail": self.args.interval, "leave": self.args.leaves, "kill_service": self.args.service_interval}
+        every = self.intervals()
         while True:
             now = time.monotonic()
             for line in ledger.new():
@@ -219,7 +240,7 @@ class Training:
                     self.at_last_step = {worker for _, _, worker in self.workers()}
                     began = began or now
             if began and not due:
-                due = {what: now + self.pause(what, mean) for what, mean in every.items() if mean}
+                due = self.begin_plan(now)
             for what, when in due.items():
                 if now >= when and not self.done and getattr(self, what)():
                     due[what] = max(now, when) + self.pause(what, every[what])
@@ -266,7 +287,7 @@ def main(argv):
     try:
         training.run()
         left = training.cluster.processes()
-        bad_ends = ended_badly(training.fronts, training.hit)
+        bad_ends = training.bad_ends + ended_badly(training.fronts, training.hit)
         good = storm.report(args, training, training.undisturbed(), left, bad_ends)
     except RuntimeError as error:
         print(f"chaos: {error}")
