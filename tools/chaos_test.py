@@ -16,10 +16,12 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "chaos.d"))
 
 import cluster
+import disk
 import faults
 import hearing
 import node
 import properties
+import rendezvous
 import runs
 import schedule
 import storm
@@ -117,7 +119,7 @@ class Storm(faults.Faults):
     """One whose faults hit such nodes."""
 
     def __init__(self, *nodes, hosts=()):
-        self.args = types.SimpleNamespace(host_dies=False)
+        self.args = types.SimpleNamespace(host_dies=False, nodes=2, per_node=1)
         self.services = types.SimpleNamespace(hosts=list(hosts))
         self.cluster = types.SimpleNamespace(processes=lambda node: [], set_link=lambda node, up: None)
         self.hearing = types.SimpleNamespace(members=set)
@@ -149,6 +151,78 @@ class FaultsTest(unittest.TestCase):
         storms = Storm(Machine(status=1))
         storms.join(storms.nodes[0], {"to": 6.0})  # one that had ended by itself
         self.assertEqual(storms.problems, [])
+
+
+class FullDisk:
+    """`refusing`: whether there is no room on it."""
+
+    def __init__(self, refusing=True):
+        self.full, self.fills, self.refusing = False, 0, refusing
+
+    def is_full(self):
+        return self.full
+
+    def fill(self):
+        self.full, self.fills = True, self.fills + 1
+
+    def empty(self):
+        self.full = False
+
+    def refuses(self):
+        return self.refusing
+
+
+class DiskTest(FolderTest):
+    def storm(self, kind=Storm, *, refusing=True):
+        """One whose disk has been filled, and is to be emptied now."""
+        storms = kind(Machine(0), Machine(1))
+        storms.disks = [FullDisk(refusing)]
+        self.assertTrue(storms.do_disk(schedule.Fault(0.0, "disk", 0, 0.0, 0.5)))
+        return storms
+
+    def turn(self, storms):
+        """What was to be done later; whether the disk is still full."""
+        todo, storms.todo = storms.todo, []
+        for _when, _number, what in todo:
+            what()
+        return storms.disks[0].full
+
+    def test_a_disk_stays_full_until_it_has_refused_something(self):
+        self.assertFalse(self.turn(self.storm()))
+        storms = self.storm(refusing=False)
+        self.assertTrue(self.turn(storms))
+        self.assertEqual(storms.disks[0].fills, 2)
+        storms.disks[0].refusing = True
+        self.assertFalse(self.turn(storms))
+        self.assertFalse(storms.todo)
+
+    def test_that_of_the_logs_does_where_a_worker_has_printed_a_line(self):
+        class Toys(rendezvous.Chaos, Storm):
+            __init__ = Storm.__init__
+
+        def spoke(host, after):
+            self.write("all.jsonl", [{"kind": "spoke", "host": host, "t": storms.fired[0]["from"] + after}])
+
+        with mock.patch.object(rendezvous, "HEARD_SECONDS", -60.0):  # nobody has to wait here
+            storms = self.storm(Toys)
+            storms.records, storms.spoke = storm.Tails(os.path.join(self.folder, "*.jsonl")), {}
+            storms.job, storms.steps, storms.commits = 0, collections.Counter(), []
+            self.assertTrue(self.turn(storms))
+            spoke("node0", -1.0)  # before the disk was full
+            self.assertTrue(self.turn(storms))
+            storms.nodes[1].state = node.FROZEN
+            spoke("node1", 1.0)  # what it says is read later
+            self.assertTrue(self.turn(storms))
+            spoke("node0", 1.0)
+            self.assertFalse(self.turn(storms))
+
+    def test_a_disk_without_room_refuses_more_than_a_block(self):
+        found = disk.Disk.__new__(disk.Disk)
+        found.folder = self.folder
+        self.assertFalse(found.refuses())
+        os.symlink("/dev/full", os.path.join(self.folder, ".probe"))
+        self.assertTrue(found.refuses())
+        self.assertEqual(os.listdir(self.folder), [])
 
 
 class Train(train.Training):
@@ -260,6 +334,14 @@ class ScheduleTest(unittest.TestCase):
 
 
 class PropertiesTest(FolderTest):
+    def test_of_long_last_words_the_beginning_is_shown(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
+            print("step 3 " + 5000 * ".", file=log, flush=True)
+            self.assertLess(len(properties.last_words(f"rank 4 on node3: exit code 1, log node3:{log.name}")), 300)
+            machine = node.Node(types.SimpleNamespace(), 0)
+            with mock.patch.object(node.Node, "log", lambda _self: log.name):
+                self.assertLess(len(machine.last_words()), 300)
+
     def test_an_ended_job_takes_no_step(self):
         commit = {"kind": "commit", "generation": "1.a", "step": 3, "host": "node0", "pid": 1, "world": 2}
         evidence = self.evidence(records=[{**commit, "t": 1.0, "job": 0}, {**commit, "t": 3.0, "job": 1}])

@@ -1,9 +1,12 @@
 """A small disk of a storm's own that a file fills."""
+import contextlib
 import errno
 import os
 import shutil
 
 import mounts
+
+BLOCK_BYTES = 4096  # of a file's last one what is left takes a little more
 
 
 class Disk:
@@ -26,6 +29,20 @@ class Disk:
                     raise
                 size //= 2
         os.close(descriptor)
+
+    def refuses(self):
+        """Whether it has no room for more than a block."""
+        path = os.path.join(self.folder, ".probe")
+        try:
+            with open(path, "wb", buffering=0) as file:
+                return file.write(bytes(BLOCK_BYTES + 1)) <= BLOCK_BYTES
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            return True
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(path)
 
     def is_full(self):
         return os.path.exists(self.filler)

@@ -229,13 +229,22 @@ class Faults:
             return False
         record = self.record("disk", fault.lasts)
         disk.fill()
+        since = time.monotonic()
 
         def mend():
+            if not self.has_refused(disk, since):
+                record["to"] = time.monotonic() + 0.1
+                disk.fill()  # what was removed has made room
+                return self.later(0.1, mend)
             disk.empty()
             record["to"] = time.monotonic()
 
         self.later(fault.lasts, mend)
         return True
+
+    def has_refused(self, disk, _since):
+        """Whether the disk, full since then, has been so for those who write to it."""
+        return disk.refuses()
 
     # ---- the service
 

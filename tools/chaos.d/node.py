@@ -4,6 +4,7 @@ import signal
 import time
 
 import cluster
+import properties
 import storm
 
 # What stands between a fault and its mending. A node that changes is between two jobs.
@@ -38,7 +39,7 @@ class Node:
     def last_words(self, lines=8):
         """The end of its log, below a problem."""
         with open(self.log(), encoding="utf-8", errors="replace") as file:
-            return "".join(f"\n      {line.rstrip()}" for line in file.readlines()[-lines:])
+            return "".join(f"\n      {line.rstrip()[:properties.MOST_COLUMNS]}" for line in file.readlines()[-lines:])
 
     def agent(self):
         """mtrun's grandchild (launcher/workers/guardian.h)."""

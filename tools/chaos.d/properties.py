@@ -7,6 +7,7 @@ import math
 import os
 import re
 
+MOST_COLUMNS = 200    # of a log's line that is shown
 BLAME_SECONDS = 15.0  # after a fault is mended its node may still be in the news
 # Reasons that do not name whom it happened to: a group that broke; what was missed while the node or the service was away.
 HEARSAY = ("cannot go on with the others", "broke the collectives", "the job has left", "reports the higher",
@@ -117,7 +118,7 @@ def last_words(reason, most=5):
     named = re.search(r"\blog \w+:(\S+?)[;,]?(?:\s|$)", reason)
     try:
         with open(named.group(1), errors="replace") as log:
-            return "".join(f"\n    {line.rstrip()}" for line in log.readlines()[-most:])
+            return "".join(f"\n    {line.rstrip()[:MOST_COLUMNS]}" for line in log.readlines()[-most:])
     except (AttributeError, OSError):
         return ""
 

@@ -16,6 +16,7 @@ import schedule
 import screen
 import services
 import storm
+from node import WHOLE
 
 USAGE = """tools/chaos rendezvous --minutes N --seed S
 
@@ -28,8 +29,9 @@ host one each, one of them dies for good; hosted: the mtrun of node 0 hosts the 
 A seed replays the same schedule (a fault meets the next node that is whole).
 Exit status 0: all held; 1: not; 77: no namespaces here."""
 CALM_SECONDS = 3.0    # at the start: nothing may dissolve
-DISK_MIB = 2
+DISK_MIB = 32         # hours of the toys' logs
 FEW_STEPS = 20        # of a job before it ends
+HEARD_SECONDS = 0.2   # within which an mtrun has tried to write down what its worker has printed
 MEND_SECONDS = 120.0  # bound on the mending of all faults, after the last one was due
 
 
@@ -51,6 +53,7 @@ class Chaos(faults.Faults):
         self.burners = []
         self.records = storm.Tails(os.path.join(self.folder, "records", "*.jsonl"))
         self.commits, self.steps = [], collections.Counter()  # steps of all workers; steps of each job
+        self.spoke = {}  # host -> when a worker of it printed its newest line
         self.progress = screen.Progress(f"chaos ({setting})")
         self.formed_again = float("nan")
 
@@ -68,6 +71,8 @@ class Chaos(faults.Faults):
         """The moment of the first step behind `since` that all workers committed, or None."""
         world = self.args.nodes * self.args.per_node
         for record in self.records.new():
+            if record["kind"] == "spoke":
+                self.spoke[record["host"]] = record["t"]
             if record["kind"] == "commit":
                 self.steps[record["job"]] += 1
                 self.commits += [record["t"]] if (record["world"], record["job"]) == (world, self.job) else []
@@ -81,6 +86,13 @@ class Chaos(faults.Faults):
         """Whether the job that runs now has taken some steps."""
         self.commits_of_all(0.0)
         return self.steps[self.job] >= FEW_STEPS
+
+    def has_refused(self, disk, since):
+        """Toys print a line now and then."""
+        self.commits_of_all(0.0)
+        heard = {f"node{node.number}" for node in self.nodes if node.state == WHOLE}
+        return super().has_refused(disk, since) and any(since < when < time.monotonic() - HEARD_SECONDS
+                                                        for host, when in self.spoke.items() if host in heard)
 
     def finish_work(self):
         """A file tells the toys."""

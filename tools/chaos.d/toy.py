@@ -3,8 +3,11 @@
 A step is a real one: rank 0 sends a number to everybody over TCP and commits it when all have answered, so a generation
 commits only while all of its members run it; none of them takes part while the lease of its node is over.
 argv[1]: "cooperative" (outlives its generation) or "ordinary".
+Rank 0 prints a line every so many steps, longer than a block of the disk that the logs lie on: what is left of the last block
+of a file has no room for it where the disk is full.
 SIGTERM: a cooperative worker leaves. The work of job N is done when there is a file done-N beside the records."""
 import base64
+import contextlib
 import json
 import mmap
 import os
@@ -18,6 +21,7 @@ import time
 STEP_SECONDS = 0.1
 RETRY_SECONDS = 0.2
 BROKEN_SECONDS = 2.0  # a death is news from the agent; without any the group says that it is broken
+LINE_STEPS, LINE_BYTES = 10, 4200
 BROKEN_STATUS = 75    # of an ordinary worker that ends for that: somebody else's fault (properties.py)
 
 COOPERATIVE = sys.argv[1] == "cooperative"
@@ -32,6 +36,12 @@ RECORDS = os.open(os.path.join(os.environ["MTRUN_CHAOS_RECORDS"], f"{HOST}-{os.g
 def record(kind, **fields):
     line = {"t": time.monotonic(), "kind": kind, "host": HOST, "pid": os.getpid(), "job": JOB, **fields}
     os.write(RECORDS, (json.dumps(line) + "\n").encode())
+
+
+def speak(step):
+    with contextlib.suppress(OSError):  # the agent is gone
+        os.write(1, f"step {step} ".encode().ljust(LINE_BYTES, b".") + b"\n")
+        record("spoke")
 
 
 def lease_is_over(generation):
@@ -163,6 +173,8 @@ class Group:
         if self.asked and all(answer == self.step for answer in self.members.values()):
             record("commit", generation=self.given["generation"], step=self.step, world=self.world)
             self.step, self.asked = self.step + 1, None
+            if self.step % LINE_STEPS == 0:
+                speak(self.step)
             if COOPERATIVE:
                 self.worker.say("progress", epoch=0, step=self.step, samples=self.step)
             self.next = now + STEP_SECONDS
