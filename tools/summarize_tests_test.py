@@ -3,6 +3,7 @@
 import importlib.machinery
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import types
@@ -18,11 +19,17 @@ SKIP = ('<testcase name="A.C" status="notrun"><skipped message="SKIP_REGULAR_EXP
         "<system-out>x.cc:1: Skipped\nneeds 1 GPU\n\n[  SKIPPED ] A.C</system-out></testcase>")
 
 
+def tools_test():
+    with open(os.path.join(os.path.dirname(SCRIPT), "test"), encoding="utf-8") as file:
+        return file.read()
+
+
 class SummarizeTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.write("expected", "release\n")
+        self.write("parts", "release\n")
 
     def write(self, name, text):
         path = os.path.join(self.folder.name, name)
@@ -76,22 +83,89 @@ class SummarizeTest(unittest.TestCase):
         for count in (None, "", "23"):
             if count is not None:
                 self.write("fuzz.count", count)
-            self.assertIn("FAILED   fuzz: all: ", self.ends("2 passed, 1 failed, 0 skipped", 1, floor={"fuzz": 24}))
+            self.assertIn("FAILED   fuzz: all: ", self.ends("2 passed, 1 failed, 0 skipped", 1, floor={"release": 1, "fuzz": 24}))
         self.write("fuzz.count", "24\n")
-        self.ends("2 passed, 0 failed, 0 skipped", 0, floor={"fuzz": 24})
-        self.ends("2 passed, 0 failed, 0 skipped", 0, floor={"cuda": 20})
+        self.ends("2 passed, 0 failed, 0 skipped", 0, floor={"release": 1, "fuzz": 24})
+        self.ends("2 passed, 0 failed, 0 skipped", 0, floor={"release": 1, "cuda": 20})
 
-    def test_a_full_run_has_floors_of_its_own(self):
-        path = self.write("floor.json", '{"normal": {"dev": 1}, "full": {"dev": 2, "fuzz": 3}}')
-        self.assertEqual(module.read_floor(path, full=False), {"dev": 1})
-        self.assertEqual(module.read_floor(path, full=True), {"dev": 2, "fuzz": 3})
+    def test_each_kind_of_run_has_floors_of_its_own(self):
+        path = self.write("floor.json", '{"normal": {"dev": 1}, "full": {"dev": 2, "fuzz": 3}, "quick": {"check": 4}}')
+        self.assertEqual(module.read_floor(path, "normal"), {"dev": 1})
+        self.assertEqual(module.read_floor(path, "full"), {"dev": 2, "fuzz": 3})
+        self.assertEqual(module.read_floor(path, "quick"), {"check": 4})
 
     def test_each_part_of_a_run_has_a_floor(self):
         path = os.path.join(os.path.dirname(SCRIPT), "test_floor.json")
-        with open(os.path.join(os.path.dirname(SCRIPT), "test"), encoding="utf-8") as file:
-            parts = dict(re.findall(r'^  (\w+)\) of_mode="(.*)" ;;$', file.read(), re.M))
-        for mode in ("normal", "full"):
-            self.assertEqual(set(module.read_floor(path, mode == "full")), set(parts[mode].split()), mode)
+        parts = dict(re.findall(r'^  (\w+)\) of_mode="(.*)" ;;$', tools_test(), re.M))
+        self.assertEqual(set(parts), {"quick", "normal", "full"})
+        for mode, names in parts.items():
+            self.assertEqual(set(module.read_floor(path, mode)), set(names.split()), mode)
+
+    def test_a_part_that_was_to_run_and_left_nothing_fails(self):
+        self.ctest(PASS)
+        self.write("parts", "check\nrelease\ndev\nfuzz\n")
+        self.write("check.ok", "")
+        self.write("check.count", "1")
+        floor = {"check": 1, "release": 1, "dev": 1, "fuzz": 1}
+        said = self.ends("2 passed, 2 failed, 0 skipped", 1, floor=floor)
+        self.assertIn("FAILED   dev: all: left no results", said)
+        self.assertIn("FAILED   fuzz: all: left no results", said)
+        self.ends("2 passed, 0 failed, 0 skipped", 0)
+        self.write("fuzz.failed", "no compiler")  # said as such, and so is a build
+        self.write("build-dev.failed", "no compiler")
+        self.write("expected", "release\ndev\n")
+        self.ends("2 passed, 2 failed, 0 skipped", 1, floor=floor)
+
+    def test_a_part_without_a_floor_fails(self):
+        self.ctest(PASS)
+        self.assertIn("FAILED   release: all: has no floor", self.ends("1 passed, 1 failed, 0 skipped", 1, floor={"dev": 1}))
+
+    def test_without_a_list_of_parts_nobody_knows_what_is_missing(self):
+        self.ctest(PASS)
+        os.remove(os.path.join(self.folder.name, "parts"))
+        self.assertIn("no list of parts", self.ends("1 passed, 1 failed, 0 skipped", 1, floor={"release": 1}))
+        self.ends("1 passed, 0 failed, 0 skipped", 0)
+
+    def step(self, *ctests, count="5"):
+        """A step that has run ctest, once or more often, in a build of its own."""
+        self.ctest(PASS)
+        self.write("cuda.ok", "")
+        self.write("cuda.count", count)
+        for number, cases in enumerate(ctests, 1):
+            self.write(f"cuda-{number}.xml", f"<testsuite>{cases}</testsuite>")
+
+    def test_what_a_step_has_skipped_counts_for_no_floor(self):
+        self.step(SKIP + PASS, PASS)
+        skips = self.write("skips", "always: needs \\d+ GPU  # most have none\n")
+        said = self.ends("4 passed, 0 failed, 1 skipped", 0, skips=skips, floor={"release": 1, "cuda": 7})
+        self.assertIn("skipped  cuda: A.C: needs 1 GPU", said)
+        self.assertIn("ran      cuda: 3 cases", said)
+        self.assertIn("FAILED   cuda: all: 7 cases, at least 8", self.ends("4 passed, 1 failed, 1 skipped", 1, floor={"release": 1, "cuda": 8}))
+
+    def test_what_a_step_has_skipped_needs_a_line_in_the_list(self):
+        self.step(SKIP)
+        self.ends("2 passed, 0 failed, 1 skipped", 0)
+        self.assertIn("cuda: A.C: skipped, and tools/test_skips does not allow it",
+                      self.ends("2 passed, 1 failed, 0 skipped", 1, skips=self.write("none", "# nothing\n")))
+
+    def test_cases_of_a_step_s_unit_binary_are_counted(self):
+        self.step('<testcase name="x_test" status="run"/>')
+        self.write("cuda.d/x_test.xml", '<testsuites><testcase classname="X" name="A" status="run"/>'
+                   '<testcase classname="X" name="C" status="run"><skipped message="x.cc:1&#x0A;no GPU"/></testcase></testsuites>')
+        self.assertIn("cuda: X.C: no GPU", self.ends("3 passed, 0 failed, 1 skipped", 0, floor={"release": 1, "cuda": 6}))
+
+    def test_a_step_whose_ctest_left_half_a_file_fails(self):
+        self.step(PASS)
+        self.write("cuda-2.xml", "<testsuite><testcase name=")
+        self.assertIn("FAILED   cuda: all: ctest left no results", self.ends("3 passed, 1 failed, 0 skipped", 1))
+
+    def test_the_parts_of_a_step_are_counted_without_those_that_were_skipped(self):
+        function = re.search(r"^count_parts\(\) \{.*?^\}", tools_test(), re.M | re.S).group(0)
+        log = self.write("log", "ok    one\nok    two\nokay\nskip  three: needs root\nRan 15 tests in 75.1s\n\nOK\nRan 1 test in 2s\n\n"
+                         "OK (skipped=1)\nRan 9 tests in 2s\n\nOK (expected failures=1, skipped=2)\n"
+                         "100% tests passed, 0 tests failed out of 24\n")  # ctest's are in its own file
+        done = subprocess.run(["bash", "-c", f"{function}\ncount_parts {log}"], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout, "24\n")
 
     def test_what_is_not_built_fails(self):
         self.ctest(PASS + '<testcase name="x_test_NOT_BUILT" status="notrun"><skipped message="Unable to find executable"/></testcase>')
