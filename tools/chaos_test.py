@@ -5,6 +5,7 @@ The storms themselves run in tests/e2e/elastic_chaos_test.cc."""
 import collections
 import itertools
 import json
+import math
 import os
 import sys
 import tempfile
@@ -446,7 +447,21 @@ class RunsTest(FolderTest):
     def test_losses_that_differ_are_seen(self):
         self.assertEqual(runs.difference({0: 1.0}, {0: 1.0}), 0.0)
         self.assertGreater(runs.difference({0: 1.0}, {0: 1.1}), 0.05)
-        self.assertEqual(runs.difference({0: 1.0}, {0: 1.0, 1: 1.0}), float("inf"))
+        self.assertEqual(runs.difference({0: 1.0}, {0: 1.0, 1: 1.0}), math.inf)
+        self.assertEqual(runs.difference({}, {}), math.inf)
+        for seen, expected in (({0: 1.0, 1: math.nan}, {0: 1.0, 1: 1.0}), ({0: 1.0, 1: 1.0}, {0: 1.0, 1: math.nan}),
+                               ({0: math.nan, 1: 1.0}, {0: 1.0, 1: 1.0}), ({0: math.inf}, {0: math.inf})):
+            self.assertEqual(runs.difference(seen, expected), math.inf, seen)
+
+    def test_losses_of_two_folders_that_differ_are_seen(self):
+        for name, losses in (("run", [2.0, 1.0]), ("same", [2.0, 1.0]), ("other", [2.0, 1.1]), ("none", [2.0, math.nan]), ("null", [2.0, None]), ("short", [2.0])):
+            self.write(f"{name}/metrics.jsonl", [{"step": step, "loss": loss, "seconds": 0.1} for step, loss in enumerate(losses)])
+
+        def compare(seen):
+            return storm.compare(os.path.join(self.folder, seen), os.path.join(self.folder, "run"))
+        self.assertEqual(compare("same"), (0.0, []))
+        for seen in ("other", "none", "null", "short"):
+            self.assertEqual(len(compare(seen)[1]), 1, seen)
 
 
 if __name__ == "__main__":

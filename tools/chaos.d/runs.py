@@ -1,11 +1,11 @@
 """What must hold of a training run that was disturbed, read from its ledgers and its agents' event logs."""
-import math
 import os
 import subprocess
 import sys
 
 import properties
 import storm
+from storm import difference
 
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 sys.path.insert(0, os.path.join(TOOLS, "verify_ledger.d"))
@@ -45,13 +45,6 @@ def read(folders):
 def losses(folders):
     """Step -> loss of the line that counts."""
     return {step: float(entry["loss"]) for step, entry in ledgers.merge(read(folders))[0].items()}
-
-
-def difference(seen, expected):
-    """The largest relative one of two runs' losses."""
-    if seen.keys() != expected.keys():
-        return math.inf
-    return max(abs(seen[step] - loss) / abs(loss) for step, loss in expected.items())
 
 
 class Story:

@@ -93,7 +93,7 @@ def losses(run):
         if "rewind" in line:
             found = {step: value for step, value in found.items() if step < line["rewind"]}
         elif "step" in line:
-            found[line["step"]] = (line["loss"], line["seconds"])
+            found[line["step"]] = (math.nan if line["loss"] is None else line["loss"], line["seconds"])
     return found
 
 
@@ -138,12 +138,20 @@ def regroups(run):
             for line in properties.lines_of(os.path.join(run, "metrics.jsonl")) if "regroup" in line]
 
 
+def difference(seen, expected):
+    """The largest relative one of two runs' losses by step; infinite where steps are missing or a loss is none."""
+    if not expected or seen.keys() != expected.keys():
+        return math.inf
+    apart = [abs(seen[step] - loss) / abs(loss) for step, loss in expected.items()]
+    return max(apart) if all(map(math.isfinite, apart)) else math.inf
+
+
 def compare(run, alone):
     """The largest relative difference of two runs' losses, and what is wrong."""
     seen, expected = losses(run), losses(alone)
     if seen.keys() != expected.keys():
         return math.inf, [f"{len(seen)} steps recorded, the undisturbed run has {len(expected)}"]
-    worst = max(abs(seen[step][0] - loss) / abs(loss) for step, (loss, _) in expected.items())
+    worst = difference(*({step: loss for step, (loss, _) in each.items()} for each in (seen, expected)))
     return worst, [] if worst <= 1e-9 else [f"losses differ by {worst:.3g}"]
 
 

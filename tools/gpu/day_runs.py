@@ -2,6 +2,7 @@
 import contextlib
 import glob
 import json
+import math
 import os
 import shlex
 import shutil
@@ -182,8 +183,9 @@ def apart(got, want, most):
     """By how much two runs' losses differ, in words. Failure where it is more than `most` of one, or steps are missing."""
     if not want or got.keys() != want.keys():
         raise Failure(f"{len(got)} steps instead of {len(want)}")
-    step = max(want, key=lambda step: abs(got[step] - want[step]) / abs(want[step]))
-    furthest = abs(got[step] - want[step]) / abs(want[step])
+    by_step = {step: abs(got[step] - loss) / abs(loss) for step, loss in want.items()}
+    step = next((step for step, found in by_step.items() if math.isnan(found)), max(by_step, key=by_step.get))
+    furthest = by_step[step]
     if not furthest <= most:
         raise Failure(f"step {step}: loss {got[step]:.9g} instead of {want[step]:.9g}, {most:g} of it is allowed")
     return f"{len(want)} steps, losses within {furthest:.1g}"

@@ -34,7 +34,7 @@ bundle, day = load("bundle"), load("day")
 import day_runs  # noqa: E402  # the one that day uses
 BENCH = os.path.join(HERE, "..", "bench")
 sys.path.insert(0, BENCH)
-step = load("step", BENCH)
+step, accuracy = load("step", BENCH), load("accuracy", BENCH)
 import paired  # noqa: E402  # the one that step uses
 
 
@@ -224,7 +224,8 @@ class DayTest(unittest.TestCase):
         self.assertEqual(day.apart({1: 2.0, 2: 1.5 * (1 + 1e-9)}, want, 1e-7), "2 steps, losses within 1e-09")
         for got, why in (({1: 2.0}, "1 steps instead of 2"), ({1: 2.0, 3: 1.5}, "2 steps instead of 2"),
                          ({1: 2.0, 2: 1.6}, "step 2: loss 1.6 instead of 1.5, 1e-07 of it is allowed"),
-                         ({1: math.nan, 2: 1.5}, "step 1: loss nan instead of 2")):
+                         ({1: math.nan, 2: 1.5}, "step 1: loss nan instead of 2"),
+                         ({1: 2.0, 2: math.nan}, "step 2: loss nan instead of 1.5")):
             with self.assertRaisesRegex(day.Failure, why):
                 day.apart(got, want, 1e-7)
         with self.assertRaisesRegex(day.Failure, "0 steps"):
@@ -349,6 +350,33 @@ class BenchmarkTest(unittest.TestCase):
         with self.assertRaises(SystemExit):
             paired.interleave({"a": lambda: calls.append(1)}, 3, warmed_up=sys.exit)
         self.assertEqual(calls, [1])
+
+    def test_losses_that_are_none_are_not_those_of_the_same_work(self):
+        def check(python, ours):
+            step.check_same_work("cnnA", {"Python": [{"losses": python}], "cnnA": [{"losses": ours}]}, exact=True)
+        check([2.0, 1.5], [2.0, 1.5001])
+        check([2.0, 1.5, 1.4], [2.0])
+        for python, ours, side in (([2.0, 1.5], [2.0, 1.6], "cnnA"), ([2.0, 1.5], [math.nan, 1.5], "cnnA"), ([2.0, 1.5], [2.0, math.nan], "cnnA"),
+                                   ([2.0], [], "cnnA"), ([], [2.0], "Python"), ([math.nan], [math.nan], "Python")):
+            with self.subTest(python=python, ours=ours), self.assertRaisesRegex(SystemExit, f"the losses of {side} differ"):
+                check(python, ours)
+
+    def test_a_report_is_that_of_one_commit(self):
+        def program(name, version):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(f"#!/bin/sh\necho '{version}'\n")
+            os.chmod(os.path.join(folder, name), 0o755)
+
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "index.json"), "w", encoding="utf-8") as file:
+                json.dump({"digest": "d"}, file)
+            args, made = types.SimpleNamespace(data=folder, bin=folder, program="cnnB"), []
+            for mtrun, trainer in (("a1", "a1"), ("a1", "a1"), ("b2", "a1"), ("b2", "b2")):
+                program("mtrun", f"mtrun 0.1.0 (commit {mtrun})")
+                program("cnnB", f"cnnB 0.1.0 (commit {trainer}, LibTorch 2.11.0)")
+                made.append(accuracy.made_by(args, [os.path.join(folder, "mtrun"), "--standalone"]))
+        self.assertEqual(made[0], made[1])
+        self.assertEqual(len({json.dumps(each) for each in made}), 3)
 
     def test_rows_that_are_done_stay_where_a_later_one_fails(self):
         def compare(_args, _python, name, workers, _recipe):
