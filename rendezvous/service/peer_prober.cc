@@ -17,14 +17,12 @@
 namespace mtrun::rendezvous {
 namespace {
 
-/// Of an address that this machine has no way to ask: nothing.
+/// Of an address that cannot be asked: nothing.
 std::optional<Presence> TryConnectTo(const addrinfo& address, Duration patience) {
   const UniqueFd fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid() && errno == EAFNOSUPPORT) return std::nullopt;
-  if (!fd.valid()) return Presence::kSilent;
-  int error = connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
-  // Said by this machine itself, which has no address or no route of that family. A router's is later.
-  if (error == ENETUNREACH || error == EADDRNOTAVAIL) return std::nullopt;
+  int error = 0;
+  if (!fd.valid() || connect(fd.get(), address.ai_addr, address.ai_addrlen) != 0) error = errno;
+  if (CannotBeAsked(address, error)) return std::nullopt;
   if (error == EINPROGRESS) {
     pollfd wait = {fd.get(), POLLOUT, 0};
     const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(patience).count();

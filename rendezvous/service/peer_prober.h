@@ -24,8 +24,7 @@ struct ProbeOptions {
 /// kSilent when no answer comes in time.
 enum class Presence { kOpen, kRefused, kSilent };
 Presence TryConnect(const std::string& endpoint, Duration patience);
-/// The same of a list of addresses. Those that this machine cannot use (an IPv6 address where it has IPv4
-/// alone) do not count.
+/// The same of a list of addresses. Those that cannot be asked (address_list.h) do not count.
 Presence TryConnect(const addrinfo* addresses, Duration patience);
 
 ProbeResult ProbePeers(const ProbeRequest& wanted, const ProbeOptions& options);

@@ -24,11 +24,14 @@ PresenceCall::PresenceCall(std::string node_id, uint64_t id, AddressList address
 
 void PresenceCall::Connect() {
   const addrinfo* const address = std::exchange(next_, next_ == nullptr ? nullptr : next_->ai_next);
-  if (address == nullptr) return End(State::kDead);
+  if (address == nullptr) return End(asked_ ? State::kDead : State::kUnknown);
   heard_.clear();
   socket_ = UniqueFd(socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket_.valid()) return End(State::kUnknown);
-  if (connect(socket_.get(), address->ai_addr, address->ai_addrlen) != 0 && errno != EINPROGRESS) Fail(errno);
+  int error = 0;
+  if (!socket_.valid() || connect(socket_.get(), address->ai_addr, address->ai_addrlen) != 0) error = errno;
+  if (CannotBeAsked(*address, error)) return Connect();
+  asked_ = true;
+  if (error != 0 && error != EINPROGRESS) Fail(error);
 }
 
 void PresenceCall::OnReady() {

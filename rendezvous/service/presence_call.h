@@ -20,7 +20,8 @@ class PresenceCall {
     kUnknown,  // silent, reset, closed too early, no way there: that proves nothing
   };
 
-  /// Connects to the first of `addresses`, and to the next one where a host refuses or is another.
+  /// Connects to the first of `addresses`, and to the next one where a host refuses or is another, or where
+  /// an address cannot be asked (address_list.h).
   PresenceCall(std::string node_id, uint64_t id, AddressList addresses, TimePoint deadline);
 
   const std::string& node_id() const { return node_id_; }
@@ -41,6 +42,7 @@ class PresenceCall {
   std::string node_id_, greeting_, heard_;
   AddressList addresses_;
   const addrinfo* next_;  // of addresses_
+  bool asked_ = false;    // one of those before it
   TimePoint deadline_;
   UniqueFd socket_;
   State state_ = State::kOpen;
