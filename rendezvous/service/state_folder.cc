@@ -272,6 +272,8 @@ void StateFolder::Run() {
       mu_.Lock();
       if (written || stopping_) continue;
       if (failed_.empty()) retry_at_ = MonotonicNow() + pause_;
+      // Put has not seen this one, which was being written when the next run began.
+      if (due_.contains(next.mapped().replaces)) next.mapped().replaces.clear();
       if (!IsOutdated(next.key())) failed_.insert(std::move(next));
     }
   }
@@ -317,7 +319,7 @@ void NoteEnd(const std::string& folder, const std::string& endpoint, const Remem
   const absl::StatusOr<KeptEnd> there = ReadEnd(beside);
   if (!there.ok() || there->end.run.incarnation != end.run.incarnation) {
     const absl::Status written = WriteFileAtomically(beside, EncodeEnd(endpoint, end));
-    if (!written.ok()) log::Warning("how the job ended is not written down: ", written.message());
+    if (!written.ok()) return log::Warning("how the job ended is not written down: ", written.message());
   }
   std::error_code error;
   fs::remove(path, error);

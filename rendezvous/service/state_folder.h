@@ -77,7 +77,8 @@ class StateFolder {
 
 /// This run has ended so, at whichever service: what a service here wrote down of it goes, so that the next
 /// run of its id waits for none of its nodes, and how it ended stays, for those that come late. Where nothing
-/// was written down nothing is. `endpoint`: see StateKey. Waits for the disk.
+/// was written down nothing is, and where the end cannot be what was written down stays. `endpoint`: see
+/// StateKey. Waits for the disk.
 void NoteEnd(const std::string& folder, const std::string& endpoint, const RememberedEnd& end);
 
 /// $XDG_STATE_HOME/mtrun, else ~/.local/state/mtrun; "" where neither is known.

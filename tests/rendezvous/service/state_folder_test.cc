@@ -2,7 +2,9 @@
 
 #include <filesystem>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,6 +18,7 @@ namespace mtrun::rendezvous {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
@@ -39,6 +42,21 @@ class StateFolderTest : public ::testing::Test {
     std::vector<std::string> files;
     for (const auto& entry : fs::directory_iterator(path())) files.push_back(entry.path());
     return files;
+  }
+  /// A folder is where the end is to be written, until it is removed. Its path.
+  std::string BlockEnd(const RememberedEnd& end) const {
+    {
+      StateFolder states(path(), "node1:29400");
+      states.Keep(end.job_id, one_.generation, one_.verified);
+      states.End(end);
+    }
+    const std::vector<std::string> files = Files();
+    EXPECT_EQ(files.size(), 1u);
+    EXPECT_TRUE(files.at(0).ends_with(".end"));
+    fs::remove(files.at(0));
+    fs::create_directories(files.at(0));
+    support::WriteText(files.at(0) + "/in the way", "");
+    return files.at(0);
   }
 
   support::TemporaryFolder folder_;
@@ -123,17 +141,7 @@ TEST_F(StateFolderTest, FilesOfOthersInTheFolderStay) {
 
 TEST_F(StateFolderTest, AnEndThatCannotBeWrittenLeavesTheMembership) {
   const RememberedEnd end = EndOf("job", 7);
-  {
-    StateFolder states(path(), "node1:29400");
-    states.Keep("job", one_.generation, one_.verified);
-    states.End(end);
-  }
-  ASSERT_EQ(Files().size(), 1u);
-  const std::string file = Files().front();
-  ASSERT_TRUE(file.ends_with(".end"));
-  fs::remove(file);
-  fs::create_directories(file);
-  support::WriteText(file + "/in the way", "");
+  const std::string file = BlockEnd(end);
   {
     StateFolder states(path(), "node1:29400", /*pause=*/std::chrono::milliseconds(1));
     states.Keep("job", one_.generation, one_.verified);
@@ -151,6 +159,48 @@ TEST_F(StateFolderTest, AnEndThatCannotBeWrittenLeavesTheMembership) {
   }
   EXPECT_THAT(Load(), IsEmpty());
   EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), ElementsAre(end));
+}
+
+TEST_F(StateFolderTest, AnEndElsewhereThatCannotBeWrittenLeavesTheMembership) {
+  const RememberedEnd end = EndOf("job", 7);
+  const std::string file = BlockEnd(end);
+  RememberedJob ended = one_;
+  ended.generation.incarnation = 7;
+  { StateFolder(path(), "node1:29400").Keep("job", ended.generation, ended.verified); }
+  {
+    const support::LogLines log;
+    NoteEnd(path(), "node1:29400", end);
+    EXPECT_THAT(log.Text(), HasSubstr("how the job ended is not written down"));
+  }
+  EXPECT_THAT(Load(), ElementsAre(Pair("job", ended)));
+  fs::remove_all(file);
+  NoteEnd(path(), "node1:29400", end);
+  EXPECT_THAT(Load(), IsEmpty());
+  EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), ElementsAre(end));
+}
+
+TEST_F(StateFolderTest, AnEndThatFailsWhileTheNextRunBeginsLeavesThatOne) {
+  const RememberedEnd end = EndOf("job", 7);
+  const std::string file = BlockEnd(end);
+  const TimePoint give_up = MonotonicNow() + std::chrono::seconds(30);
+  {
+    StateFolder states(path(), "node1:29400", /*pause=*/std::chrono::milliseconds(10));
+    // Said by the thread that writes: the end has failed, and is not put back yet.
+    log::SetSink([&](const std::string& line) {
+      if (absl::StrContains(line, "cannot be written down"))
+        states.Keep("job", two_.generation, two_.verified);
+    });
+    states.Keep("job", one_.generation, one_.verified);
+    states.End(end);
+    while (Load() != std::map<std::string, RememberedJob>{{"job", two_}} && MonotonicNow() < give_up) {
+    }
+    log::SetSink({});
+    fs::remove_all(file);
+    while (StateFolder(path(), "node1:29400").LoadEnds().empty() && MonotonicNow() < give_up) {
+    }
+  }
+  EXPECT_THAT(StateFolder(path(), "node1:29400").LoadEnds(), ElementsAre(end));
+  EXPECT_THAT(Load(), ElementsAre(Pair("job", two_)));
 }
 
 TEST_F(StateFolderTest, AnEndThatIsWrittenLateLeavesTheNextRun) {
