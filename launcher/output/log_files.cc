@@ -59,7 +59,7 @@ std::optional<OldFolder> ReadName(const std::filesystem::path& path) {
   return folder;
 }
 
-/// The newest first.
+/// The newest first. A link is not ours: whoever keeps logs elsewhere has put it there.
 std::vector<OldFolder> ListFolders(const std::string& runs) {
   std::vector<OldFolder> folders;
   std::error_code error, none;
@@ -67,7 +67,8 @@ std::vector<OldFolder> ListFolders(const std::string& runs) {
   // The range-based loop would throw where going on fails.
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     std::optional<OldFolder> folder = ReadName(entry->path());
-    if (folder && entry->is_directory(none)) folders.push_back(*std::move(folder));
+    const bool is_folder = std::filesystem::is_directory(entry->symlink_status(none));
+    if (folder && is_folder) folders.push_back(*std::move(folder));
   }
   std::sort(folders.begin(), folders.end(),
             [](const OldFolder& a, const OldFolder& b) { return a.begun > b.begun; });
@@ -155,16 +156,17 @@ absl::StatusOr<LogFiles> LogFiles::Make(const std::string& log_dir, const std::s
 /// Several mtruns may do so at once.
 void LogFiles::RemoveOldRuns(const std::stop_token& stop) const {
   if (runs_.empty()) return;
+  struct Run {
+    absl::Time begun;
+    size_t number = 0;  // 1: the newest one
+  };
   size_t count = 0;
-  std::map<std::string, absl::Time> last;  // of each run id: when the run that is counted last began
+  std::map<std::string, Run> runs;  // by run id: the one that is counted last
   for (const OldFolder& folder : ListFolders(runs_)) {
-    const auto [run, first] = last.try_emplace(folder.run_id, folder.begun);
-    if (first || run->second - folder.begun > kOneRun) {
-      ++count;
-      run->second = folder.begun;
-    }
+    Run& run = runs[folder.run_id];
+    if (run.number == 0 || run.begun - folder.begun > kOneRun) run = {folder.begun, ++count};
     if (stop.stop_requested()) return;
-    if (count > kMostRuns) RemoveFolder(folder, stop);
+    if (run.number > kMostRuns) RemoveFolder(folder, stop);
   }
 }
 

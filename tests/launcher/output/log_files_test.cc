@@ -90,6 +90,27 @@ TEST_F(OldRunsTest, AllNodesOfARunAreOne) {
   EXPECT_FALSE(Exists(before)) << "another one of that id";
 }
 
+TEST_F(OldRunsTest, OfTheLastRunThatIsKeptAllNodesStay) {
+  for (size_t i = 0; i < LogFiles::kMostRuns - 2; ++i) Folder(absl::StrCat("newer", i), "20200201-000000");
+  const std::string first = Folder("last", "20200102-000000"), other = Folder("other", "20200102-000002"),
+                    second = Folder("last", "20200102-000005");
+  RemoveOldRuns();
+  EXPECT_TRUE(Exists(second));
+  EXPECT_FALSE(Exists(other)) << "one run more than are kept";
+  EXPECT_TRUE(Exists(first)) << "a node of the same run as the second one";
+}
+
+TEST_F(OldRunsTest, WhatALinkLeadsToIsNobodysToRemove) {
+  const support::TemporaryFolder elsewhere;
+  const std::string kept = Folder("kept", "20200101-000000"), moved = elsewhere.File("kept");
+  std::filesystem::rename(kept, moved);
+  std::filesystem::create_directory_symlink(moved, kept);
+  NewerRuns();
+  RemoveOldRuns();
+  EXPECT_TRUE(Exists(moved + "/attempt_0/0/stderr.log"));
+  EXPECT_TRUE(std::filesystem::is_symlink(kept));
+}
+
 /// Where locks hold on one machine only, and before a node has taken its own.
 TEST_F(OldRunsTest, WhatANodeHasJustBegunIsKeptWithoutItsLock) {
   std::string fresh;
