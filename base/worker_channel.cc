@@ -135,7 +135,7 @@ template <typename V>
 void Visit(V& v, Stop& m) {
   v.Type("stop");
   v.Field("why", m.why);
-  v.Field("complete", m.complete);
+  v.Optional("complete", m.complete);
 }
 template <typename V>
 void Visit(V& v, StoreValues& m) {

@@ -37,6 +37,7 @@ std::vector<AgentMessage> AgentMessages() {
           Dissolved{kGeneration, "node3 joins", true},
           Drain{12.5, "SIGTERM"},
           Stop{"job over", true},
+          Stop{"job failed"},
           StoreValues{2, {{"a", std::string("\x01\x00", 2)}, {"b", ""}}, ""}};
 }
 
@@ -93,6 +94,11 @@ TEST(WorkerChannel, StepTimesMayTellALoss) {
   const double no_number = std::numeric_limits<double>::quiet_NaN();
   EXPECT_EQ(*DecodeWorkerMessage(WithoutNewline(Encode(WorkerMessage(StepTimes{.loss = no_number})))),
             WorkerMessage(StepTimes{}));
+}
+
+/// An agent of before says no more.
+TEST(WorkerChannel, AStopMaySayNothingOfTheWork) {
+  EXPECT_EQ(*DecodeAgentMessage(R"({"type":"stop","why":"x"})"), AgentMessage(Stop{"x", false}));
 }
 
 TEST(WorkerChannel, UnknownExtraFieldsAreIgnored) {
