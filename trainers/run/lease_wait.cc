@@ -48,6 +48,8 @@ LeaseHold::Look LeaseWait::LookAround(bool outside) const {
   // Its lease is not renewed any more, and the next generation waits for this worker.
   if (!outside && look.over && look.membership.ok() && membership_.wants_regroup())
     look.membership = absl::UnavailableError("the next generation has formed");
+  // The signal to go may be here before this word, after which nobody renews the lease.
+  if (outside && membership_.work_is_done()) look.membership = absl::UnavailableError("the job is done");
   return look;
 }
 

@@ -22,7 +22,8 @@ class LeaseWait {
   /// OK: `what` ("step 7") may be committed. Else it is aborted: the membership's error, or kUnavailable
   /// where this worker is to go and no service answers.
   absl::Status Await(std::string_view what);
-  /// The same of a worker that has no membership any more and is to go.
+  /// The same of a worker that has no membership any more and is to go. kUnavailable, too, once the job's
+  /// work is done.
   absl::Status AwaitOutside(std::string_view what);
   /// At once: kUnavailable while the lease is over. Any thread.
   absl::Status MayCommit() const;

@@ -212,6 +212,25 @@ TEST_F(LeaseWaitTest, ASpareOfAJobThatIsDoneSavesNothingAndWaitsForNoService) {
   EXPECT_FALSE(Saved("spare", 3));
 }
 
+/// The signal to go was quicker than the word that the job is done.
+TEST_F(LeaseWaitTest, ASpareThatWaitsAlreadyHearsThatTheJobIsDone) {
+  grace_ = std::chrono::seconds(10);
+  int looks = 0;
+  const auto hook = [&](ThreadMembership& self, int64_t steps) {
+    if (steps != 3) return;
+    self.LoseService([&] {
+      if (++looks == 3) self.EndWithSuccess();
+    });
+    self.EndGeneration();
+    self.Drain();
+  };
+  const std::vector<MemberResult> results = TrainAll(1, "waits", {{0, hook}});
+  ASSERT_TRUE(results[0].outcome.ok()) << results[0].outcome.status();
+  EXPECT_EQ(results[0].outcome->stopped, "told to go");
+  EXPECT_EQ(looks, 3);
+  EXPECT_FALSE(Saved("waits", 3));
+}
+
 /// A service that answers with the end of the generation: the lease is valid again, the step is not
 /// committed.
 TEST_F(LeaseWaitTest, AnAnswerThatEndsTheGenerationDoesNotCommitTheStep) {

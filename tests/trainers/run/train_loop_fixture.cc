@@ -75,6 +75,7 @@ MemberResult TrainLoopTest::Train(ThreadJob& job, int member, const std::string&
                   .agent = agents_.count(member) != 0 ? agents_.at(member) : "",
                   .step_source = mutants_.count(member) != 0 ? mutants_.at(member) : nullptr,
                   .lock_folder = lock_folder_,
+                  .grace = grace_,
                   .finish = [this](const TrainState&, const RunReport& report) -> absl::Status {
                     if (on_results_) MT_RETURN_IF_ERROR(on_results_());
                     const MutexLock lock(mu_);
