@@ -300,6 +300,23 @@ esac
             rows, _ = play(made, day.commit_rule)
         self.assertEqual((rows[0]["result"], rows[0]["note"]), ("FAILED", "nobody was stopped: the job took no step"))
 
+    def test_a_stopped_worker_goes_on_where_the_one_to_be_killed_has_ended(self):
+        sent = []
+
+        def kill(pid, number):
+            sent.append((pid, number))
+            if number == signal.SIGKILL:
+                raise ProcessLookupError
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            with open(os.path.join(folder, "ledger.jsonl"), "w", encoding="utf-8"), \
+                    mock.patch.object(day, "trainers", lambda: [1, 2]), \
+                    mock.patch.object(made, "deadline", time.monotonic() + day.AFTER_STOPS + 60), \
+                    mock.patch.object(day.os, "kill", kill):
+                counts = day.stop_workers(made, types.SimpleNamespace(poll=mock.Mock(side_effect=[None])), folder)
+        worker = sent[0][0]
+        self.assertEqual(sent, [(worker, signal.SIGSTOP), (3 - worker, signal.SIGKILL), (worker, signal.SIGCONT)])
+        self.assertEqual(counts, (1, 0))
+
     def commit_rule_row(self, said, after):
         """Of a job that has said so, and whose second step's loss was 1.5 in the end, while that of a worker alone is `after`."""
         def stop_workers(*_):
