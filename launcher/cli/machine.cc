@@ -1,14 +1,19 @@
 #include "launcher/cli/machine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/posix.h"
 #include "base/processors.h"
 
 namespace mtrun::launcher {
@@ -16,15 +21,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// nvidia0, nvidia1, ..., not nvidiactl.
-int CountDeviceFiles(const std::string& root) {
-  int count = 0;
-  for (const std::string& name : NamesIn(root + "/dev")) {
-    if (!name.starts_with("nvidia") || name.size() == 6) continue;
-    const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
-    count += std::all_of(name.begin() + 6, name.end(), digit) ? 1 : 0;
+constexpr char kGpuFolder[] = "/proc/driver/nvidia/gpus";
+
+/// All of `text` as a number without a sign; -1 for none.
+int WholeNumber(absl::string_view text) {
+  int number = -1;
+  const bool digits = text.find_first_not_of("0123456789") == absl::string_view::npos;
+  return digits && absl::SimpleAtoi(text, &number) ? number : -1;
+}
+
+/// Which device file is the listed GPU's; -1 where the driver does not say.
+int DeviceMinor(const std::string& folder) {
+  const std::string information = ReadFile(folder + "/information").value_or("");
+  for (absl::string_view line : absl::StrSplit(information, '\n')) {
+    if (absl::ConsumePrefix(&line, "Device Minor:")) return WholeNumber(absl::StripAsciiWhitespace(line));
   }
-  return count;
+  return -1;
 }
 
 /// The whole number that `entry` begins with, as CUDA reads it; -1 for none.
@@ -46,15 +58,43 @@ std::vector<std::string> NamesIn(const std::string& folder) {
   return names;
 }
 
-std::vector<std::string> GpuAddresses(const std::string& root) {
-  std::vector<std::string> addresses = NamesIn(root + "/proc/driver/nvidia/gpus");
+GpuFiles FindGpuFiles(const std::string& root) {
+  GpuFiles files;
+  for (const std::string& name : NamesIn(root + "/dev")) {
+    const int number = absl::StartsWith(name, "nvidia") ? WholeNumber(absl::StripPrefix(name, "nvidia")) : -1;
+    if (number < 0) continue;
+    files.present.push_back(number);
+    // This asks the control group of devices, too. An open would make an idle driver start the GPU.
+    if (access(absl::StrCat(root, "/dev/", name).c_str(), R_OK | W_OK) == 0) files.usable.push_back(number);
+  }
+  return files;
+}
+
+std::vector<std::string> ListedGpus(const std::string& root) {
+  std::vector<std::string> addresses = NamesIn(root + kGpuFolder);
   for (std::string& address : addresses) absl::AsciiStrToLower(&address);
   return addresses;
 }
 
+std::vector<std::string> GpuAddresses(const std::string& root) {
+  const GpuFiles files = FindGpuFiles(root);
+  if (files.present.empty()) return ListedGpus(root);
+  std::vector<std::string> addresses;
+  for (std::string name : NamesIn(root + kGpuFolder)) {
+    const int minor = DeviceMinor(absl::StrCat(root, kGpuFolder, "/", name));
+    if (minor >= 0 && std::find(files.usable.begin(), files.usable.end(), minor) == files.usable.end())
+      continue;
+    absl::AsciiStrToLower(&name);
+    addresses.push_back(std::move(name));
+  }
+  // Of a driver that does not say which: no more than there are.
+  addresses.resize(std::min(addresses.size(), files.usable.size()));
+  return addresses;
+}
+
 int CountGpus(const std::string& root) {
-  const int listed = static_cast<int>(GpuAddresses(root).size()), files = CountDeviceFiles(root);
-  return listed == 0 || files == 0 ? std::max(listed, files) : std::min(listed, files);
+  return static_cast<int>(ListedGpus(root).empty() ? FindGpuFiles(root).usable.size()
+                                                   : GpuAddresses(root).size());
 }
 
 std::vector<std::string> VisibleGpus(int devices, const EnvironmentMap& environment) {

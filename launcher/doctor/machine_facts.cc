@@ -132,13 +132,11 @@ std::vector<FolderFacts> LookAtFolders(const std::string& log_dir, const Environ
 
 GpuFacts LookAtGpus(const EnvironmentMap& environment, const std::string& root) {
   GpuFacts facts;
-  facts.listed = static_cast<int>(GpuAddresses(root).size());
+  facts.listed = static_cast<int>(ListedGpus(root).size());
+  const GpuFiles files = FindGpuFiles(root);
+  facts.present = static_cast<int>(files.present.size());
+  facts.usable = static_cast<int>(files.usable.size());
   const auto opens = [](const std::string& path) { return access(path.c_str(), R_OK | W_OK) == 0; };
-  for (const std::string& name : NamesIn(root + "/dev")) {
-    if (!absl::StartsWith(name, "nvidia") || !IsNumber(absl::StripPrefix(name, "nvidia"))) continue;
-    ++facts.present;
-    if (opens(absl::StrCat(root, "/dev/", name))) ++facts.usable;
-  }
   if (facts.present > 0) {
     for (const char* beside : {"/dev/nvidiactl", "/dev/nvidia-uvm"})
       if (facts.closed.empty() && !opens(root + beside)) facts.closed = beside;

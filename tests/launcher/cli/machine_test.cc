@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/program.h"
@@ -15,8 +16,14 @@ using testing::IsEmpty;
 /// A machine of files: proc/driver/nvidia/gpus and dev.
 class MachineTest : public testing::Test {
  protected:
-  void Gpu(const std::string& address) {
-    std::filesystem::create_directories(root_.path() + "/proc/driver/nvidia/gpus/" + address);
+  /// `minor`: of its device file; -1: the driver does not say.
+  void Gpu(const std::string& address, int minor = -1) {
+    const std::string folder = root_.path() + "/proc/driver/nvidia/gpus/" + address;
+    std::filesystem::create_directories(folder);
+    if (minor < 0) return;
+    support::WriteText(folder + "/information",
+                       absl::StrCat("Model: \t\t NVIDIA H100 PCIe\nIRQ:   \t\t 11\nDevice Minor: \t ", minor,
+                                    "\nGPU Excluded:\t No\n"));
   }
   void Device(const std::string& name) {
     std::filesystem::create_directories(root_.path() + "/dev");
@@ -58,6 +65,32 @@ TEST_F(MachineTest, GpusAreCountedFromTheDriverOrTheDeviceFiles) {
   // A container that may use one of them.
   for (const char* name : {"nvidiactl", "nvidia-uvm", "nvidia1", "null"}) Device(name);
   EXPECT_EQ(Gpus(), 1);
+}
+
+/// CUDA numbers only what it can open: its 0 is the one that is left.
+TEST_F(MachineTest, AGpuWithoutADeviceFileHasNoNumber) {
+  Gpu("0000:0A:00.0", 0);
+  Gpu("0000:1B:00.0", 1);
+  EXPECT_EQ(Gpus(), 2) << "the driver's tools make the files when they are needed";
+  Device("nvidiactl");
+  Device("nvidia1");
+  EXPECT_THAT(GpuAddresses(root_.path()), ElementsAre("0000:1b:00.0"));
+  EXPECT_THAT(ListedGpus(root_.path()), ElementsAre("0000:0a:00.0", "0000:1b:00.0"));
+  EXPECT_EQ(Gpus(), 1);
+}
+
+TEST_F(MachineTest, AGpuWhoseDeviceFileCannotBeOpenedHasNoNumber) {
+  Gpu("0000:0a:00.0", 12);
+  Gpu("0000:1b:00.0", 0);
+  Device("nvidia12");
+  std::filesystem::create_symlink("nothing", root_.path() + "/dev/nvidia0");
+  EXPECT_THAT(GpuAddresses(root_.path()), ElementsAre("0000:0a:00.0"));
+  EXPECT_EQ(Gpus(), 1);
+  EXPECT_THAT(FindGpuFiles(root_.path()).present, ElementsAre(0, 12));
+  EXPECT_THAT(FindGpuFiles(root_.path()).usable, ElementsAre(12));
+  std::filesystem::remove(root_.path() + "/dev/nvidia12");
+  EXPECT_EQ(Gpus(), 0);
+  EXPECT_EQ(Gpus({{"CUDA_VISIBLE_DEVICES", "0"}}), 0);
 }
 
 TEST_F(MachineTest, DeviceFilesAlone) {

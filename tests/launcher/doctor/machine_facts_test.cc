@@ -52,6 +52,18 @@ TEST_F(MachineFactsTest, GpusAreSeenWithoutAnyLibrary) {
   EXPECT_EQ(gpus.closed, "/dev/nvidia-uvm");
 }
 
+TEST_F(MachineFactsTest, OnlyGpusThatCanBeOpenedAreVisible) {
+  Put("proc/driver/nvidia/gpus/0000:1b:00.0/information", "Device Minor: \t 0\n");
+  Put("proc/driver/nvidia/gpus/0000:2b:00.0/information", "Device Minor: \t 1\n");
+  Put("dev/nvidia1", "");
+  std::filesystem::create_symlink("nothing", root_.File("dev/nvidia0"));
+  const GpuFacts gpus = LookAtHost("", {}, root_.path()).gpus;
+  EXPECT_EQ(gpus.listed, 2);
+  EXPECT_EQ(gpus.present, 2);
+  EXPECT_EQ(gpus.usable, 1);
+  EXPECT_EQ(gpus.visible, 1);
+}
+
 TEST_F(MachineFactsTest, FoldersAreTriedAndLeftAsTheyWere) {
   const std::string state = root_.File("state");
   const EnvironmentMap environment = {{"XDG_STATE_HOME", state}};
