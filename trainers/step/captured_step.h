@@ -27,6 +27,8 @@ class CapturedStep {
 
   /// Of the next step.
   CapturePlan::Action Next(const WorkShape& shape) { return plan_.Next(shape); }
+  /// Whether there is something to replay.
+  bool captured() const { return graph_ != nullptr; }
   /// After kCapture or kReplay. `inputs`: of the shape that was announced. `work` is captured if that is due
   /// (and copied, with all that it refers to living as long as this): it computes from the inputs that it is
   /// given and may read other tensors, but leaves results in tensors alone. Throws what it throws.

@@ -61,6 +61,8 @@ class TrainStep {
   /// the step is aborted.
   absl::StatusOr<StepResult> Run(int64_t step, int rank, int world_size, double learning_rate,
                                  StepVotes votes = {});
+  /// With graphs: whether both passes and update have been captured.
+  bool captured() const { return captured_passes_->captured() && captured_update_->captured(); }
 
  private:
   /// Own forward passes, one after the other: single micro-batches, or with --sync_bn parts of groups.

@@ -32,6 +32,10 @@ class KeptState {
   std::vector<std::pair<at::Tensor, at::Tensor>> kept_;
 };
 
+/// While the loss scale is too high for the first batch, updates are skipped: each step halves it, and from
+/// 65536 this many come to 2^-48.
+constexpr int kMostSteps = 64;
+
 /// Of as many workers as there are micro-batches, the first one.
 absl::Status TakeSteps(Task& task, MicroBatchSource& source, TrainState& state,
                        const TrainStep::Options& options) {
@@ -39,10 +43,16 @@ absl::Status TakeSteps(Task& task, MicroBatchSource& source, TrainState& state,
                      options.graphs ? DataParallel::Gradients::kFixed : DataParallel::Gradients::kFree);
   TrainStep step(task, source, alone, state, options);
   const int world = static_cast<int>(source.micro_batches());
-  for (int left = options.graphs ? CapturePlan::kWarmUp + 1 : 1; left > 0; --left) {
-    const absl::Status taken = step.Run(0, 0, world, /*learning_rate=*/0).status();
-    // The run's own steps say what is wrong with the numbers, if anything is.
-    if (!absl::IsOutOfRange(taken)) MT_RETURN_IF_ERROR(taken);
+  const int fewest = options.graphs ? CapturePlan::kWarmUp + 1 : 1;
+  for (int taken = 1; taken <= kMostSteps; ++taken) {
+    const absl::StatusOr<StepResult> result = step.Run(0, 0, world, /*learning_rate=*/0);
+    if (absl::IsOutOfRange(result.status())) {
+      // The run's own steps say what is wrong with the numbers, if anything is; another try has the same.
+      if (taken >= fewest) break;
+      continue;
+    }
+    MT_RETURN_IF_ERROR(result.status());
+    if (!result->skipped && (!options.graphs || step.captured())) break;
   }
   return absl::OkStatus();
 }

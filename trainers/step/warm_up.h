@@ -11,11 +11,11 @@
 
 namespace mtrun::trainers {
 
-/// Step 0 of the run's first micro-batch, without other workers: forward, backward, update; with
-/// options.graphs as often as it takes until passes and update have been captured and replayed. Waits for the
-/// device. Afterwards weights, statistics, the optimizer's state and everything else that a run's result
-/// depends on are as they were, and parameters have no gradient. `options`: of seed, precision and graphs.
-/// What LibTorch throws becomes a status.
+/// Step 0 of the run's first micro-batch, without other workers: forward, backward, update; as often as it
+/// takes until there was an update (a loss scale may be too high at first), with options.graphs until passes
+/// and update have been captured and replayed. Waits for the device. Afterwards weights, statistics, the
+/// optimizer's state and everything else that a run's result depends on are as they were, and parameters have
+/// no gradient. `options`: of seed, precision and graphs. What LibTorch throws becomes a status.
 absl::Status WarmUp(Task& task, MicroBatchSource& source, TrainState& state,
                     const TrainStep::Options& options);
 

@@ -1,5 +1,6 @@
 #include "trainers/step/warm_up.h"
 
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -124,6 +125,38 @@ TEST_F(WarmUpTest, CapturesPassesAndUpdateAndReplaysThem) {
   const auto task = Classify(AsModel(std::make_shared<models::ResNet18>(1, models::kStem32)), 10);
   EXPECT_EQ(ExpectToChangeNothing(*task, {.clip_norm = 1, .ema_decay = 0.9}, /*graph=*/true),
             (Events{"update", "update", "update", "capture", "replay", "capture", "replay", "update"}));
+}
+
+/// Until the loss scale suits the first batch, updates are skipped.
+TEST_F(WarmUpTest, StepsThatAreSkippedPutNoCaptureOff) {
+  int passes = 0;
+  Model model = AsModel(std::make_shared<models::ResNet18>(1, models::kStem32));
+  model.forward = [&passes, forward = model.forward](const at::Tensor& images) {
+    const at::Tensor scores = forward(images);
+    return ++passes == 1 ? scores * HUGE_VAL : scores;
+  };
+  const auto task = Classify(model, 10);
+  const TrainState::Options learning{.loss_scaling = GradScaler::Options{}};
+  EXPECT_EQ(
+      ExpectToChangeNothing(*task, learning, /*graph=*/true),
+      (Events{"update", "update", "capture", "replay", "update", "replay", "capture", "replay", "update"}));
+  passes = 0;
+  EXPECT_EQ(ExpectToChangeNothing(*task, learning), Events{"update"}) << "of the second step";
+}
+
+/// The run's own steps will say so.
+TEST_F(WarmUpTest, NumbersThatAreNeverFiniteAreNotTriedForEver) {
+  int passes = 0;
+  Model model = AsModel(std::make_shared<models::ResNet18>(1, models::kStem32));
+  model.forward = [&passes, forward = model.forward](const at::Tensor& images) {
+    ++passes;
+    return forward(images) * HUGE_VAL;
+  };
+  const auto task = Classify(model, 10);
+  EXPECT_EQ(ExpectToChangeNothing(*task), Events{});
+  EXPECT_EQ(passes, 1);
+  EXPECT_EQ(ExpectToChangeNothing(*task, {.loss_scaling = GradScaler::Options{}}), Events{});
+  EXPECT_EQ(passes, 1 + 64);
 }
 
 TEST_F(WarmUpTest, ANetworkThatDropsHasAStreamToDrawFrom) {
