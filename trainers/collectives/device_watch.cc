@@ -4,7 +4,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,6 +28,9 @@ void Raise(int fd) {
   const uint64_t one = 1;
   MT_CHECK(write(fd, &one, sizeof(one)) == sizeof(one)) << "eventfd";
 }
+
+/// In this process; it stays, for the thread's very end is not seen.
+std::atomic<bool> any_connect_given_up = false;
 
 /// A connect under way; outlives who waits for it. The device it keeps only while nobody else does, or it
 /// would destroy it when what the device needs has long gone.
@@ -64,7 +70,10 @@ std::optional<absl::Status> Await(Connecting& connecting, Group& group) {
     if (watched[0].revents == 0) BreakIfLeft(group, group.first_left(), " connects its device");
   }
   const MutexLock lock(connecting.mu);
-  if (!connecting.status) connecting.abandoned = true;
+  if (!connecting.status) {
+    connecting.abandoned = true;
+    any_connect_given_up = true;
+  }
   return connecting.status;
 }
 
@@ -131,6 +140,12 @@ void DeviceWatch::NoteWait(uint64_t wait) {
 Duration DeviceWatch::waiting_for() const {
   const MutexLock lock(mu_);
   return wait_ != 0 ? MonotonicNow() - waits_since_ : Duration::zero();
+}
+
+void ExitBesideConnects(int status) {
+  if (!any_connect_given_up) return;
+  std::fflush(nullptr);
+  std::_Exit(status);
 }
 
 }  // namespace mtrun::collectives

@@ -51,4 +51,9 @@ class DeviceWatch {
   std::thread thread_;
 };
 
+/// The last thing before main() returns `status`. Where a connect was given up its thread may still be inside
+/// of NCCL. What exit() destroys would go from under it, and the process would end by a signal instead: so
+/// the process ends here then, with all that it has printed.
+void ExitBesideConnects(int status);
+
 }  // namespace mtrun::collectives

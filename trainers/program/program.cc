@@ -17,6 +17,7 @@
 #include "base/version.h"
 #include "datasets/cache/data_url.h"
 #include "trainers/checkpoints/checkpoint.h"
+#include "trainers/collectives/device_watch.h"
 #include "trainers/device/amp.h"
 #include "trainers/device/torch_status.h"
 #include "trainers/membership/drain.h"
@@ -309,9 +310,7 @@ int RunModeIfAsked(Run& run) {
   return done->ok() ? **done : Fail(run, done->status(), run.joined ? 1 : 2);
 }
 
-}  // namespace
-
-int RunProgram(int argc, char** argv, const Program& program) {
+int RunToItsEnd(int argc, char** argv, const Program& program) {
   const TimePoint start = MonotonicNow();
   KeepFreedMemory();
   KeepAddressesNumeric();
@@ -341,6 +340,14 @@ int RunProgram(int argc, char** argv, const Program& program) {
   // 2: another try fails in the same way, unlike what ends a run that others have joined.
   const bool hopeless = !run.joined || absl::IsFailedPrecondition(exit_status.status());
   return Fail(run, exit_status.status(), hopeless ? 2 : 1);
+}
+
+}  // namespace
+
+int RunProgram(int argc, char** argv, const Program& program) {
+  const int status = RunToItsEnd(argc, argv, program);
+  collectives::ExitBesideConnects(status);
+  return status;
 }
 
 int RunTrainer(int argc, char** argv, absl::Span<const Trainer> trainers) {

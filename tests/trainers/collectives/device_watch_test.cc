@@ -2,6 +2,8 @@
 #include "trainers/collectives/device_watch.h"
 
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -132,6 +134,29 @@ TEST(DeviceWatchTest, AMemberThatIsKilledEndsTheWaitOfWhoConnects) {
   ranks.Signal(1, SIGKILL);
   EXPECT_EQ(ranks.Join(0), 0);
   EXPECT_EQ(ranks.Join(1), -SIGKILL);
+}
+
+/// A process of its own, in which a static destructor would be seen.
+void EndAfterAConnect(bool given_up) {
+  std::atexit([] { std::_Exit(99); });
+  RunThreads(1, [given_up](const RankContext& context) {
+    auto group = context.Connect("1.a");
+    ASSERT_TRUE(group.ok()) << group.status();
+    if (given_up) (*group)->Abort("a fault");
+    const auto device = given_up ? std::make_shared<ScriptedDevice>() : ConnectedDevice();
+    EXPECT_EQ(DeviceWatch::Connect(device, **group).ok(), !given_up);
+  });
+  static char buffer[100];
+  std::setvbuf(stderr, buffer, _IOFBF, sizeof(buffer));
+  std::fputs("what it has printed", stderr);
+  ExitBesideConnects(3);
+  std::exit(3);  // NOLINT(concurrency-mt-unsafe): what main() does
+}
+
+TEST(DeviceWatchDeathTest, NothingIsDestroyedUnderAThreadThatStillConnects) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(EndAfterAConnect(true), ::testing::ExitedWithCode(3), "what it has printed");
+  EXPECT_EXIT(EndAfterAConnect(false), ::testing::ExitedWithCode(99), "");  // as this test needs
 }
 
 TEST(DeviceWatchTest, ADeviceThatCannotConnectEndsTheGroupForAllAndIsNamed) {
