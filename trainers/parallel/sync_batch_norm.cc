@@ -49,6 +49,11 @@ at::Tensor Wide(const at::Tensor& x) {
   return x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf ? x.to(at::kFloat) : x;
 }
 
+/// What a GPU's kernels take such values' statistics and sums in: all members exchange these.
+at::ScalarType WideType(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
 /// What normalising needs of the group.
 struct Moments {
   at::Tensor mean, second;  // [C]; second: the biased variance on the CPU, 1/sqrt(variance + eps) on CUDA
@@ -83,7 +88,7 @@ Moments MomentsOnCpu(const Round& round, const at::Tensor& x) {
 /// As torch.nn.SyncBatchNorm, but without its wait for the device: the plan says which rows have samples.
 Moments MomentsOnCuda(const Round& round, const at::Tensor& x, double eps) {
   const int64_t channels = x.size(1);
-  const at::TensorOptions wide = x.options().dtype(at::kFloat);
+  const at::TensorOptions wide = x.options().dtype(WideType(x));
   at::Tensor row = at::zeros({1 + 2 * channels}, wide);
   if (x.numel() > 0) {
     const auto [mean, inverse] = at::batch_norm_stats(x, eps);
@@ -179,7 +184,7 @@ struct SyncFunction : torch::autograd::Function<SyncFunction> {
     const int64_t channels = x.size(1);
     if (x.numel() == 0) {
       const at::Tensor zero = at::zeros_like(weight);
-      round.Exchange(at::zeros({2 * channels}, x.options().dtype(at::kFloat)));
+      round.Exchange(at::zeros({2 * channels}, x.options().dtype(WideType(x))));
       return {at::zeros_like(x), zero, zero};
     }
     const at::Tensor dy = gradient.contiguous(x.suggest_memory_format());

@@ -92,6 +92,14 @@ TEST_F(GpuTest, TrainsAsTheCpuDoes) {
   }
 }
 
+TEST_F(GpuTest, SynchronisedBatchNormTrainsAsOnTheCpu) {
+  const Args exact = {"--precision", "float64", "--sync_bn"};
+  Args on_cpu = exact, on_gpu = exact;
+  on_cpu.insert(on_cpu.end(), {"--device", "cpu"});
+  on_gpu.insert(on_gpu.end(), {"--device", "cuda"});
+  ExpectNear(Train("cnnB", "sync_gpu", 1, on_gpu), Train("cnnB", "sync_cpu", 1, on_cpu), 1e-6);
+}
+
 /// Copies beside the computation and their buffers: what arrives too late or too early changes a loss.
 TEST_F(GpuTest, ResidentImagesAndCopiedOnesGiveTheSameRun) {
   const Args exact = {"--device", "cuda", "--precision", "float64", "--augment", "--crop_padding", "2"};
@@ -193,6 +201,9 @@ TEST_F(TwoGpusTest, NcclGivesTheSameRunAsOneWorker) {
   const Args exact = {"--device", "cuda", "--precision", "float64"};
   const auto one = Train("cnnB", "one", 1, exact);
   ExpectNear(Train("cnnB", "two", 2, exact), one, 1e-9);
+  Args sync = exact;  // in an epoch's short last step one worker has no samples
+  sync.push_back("--sync_bn");
+  ExpectNear(Train("cnnB", "two_sync", 2, sync), Train("cnnB", "one_sync", 1, sync), 1e-9);
   Args graph = exact;
   graph.push_back("--graph");
   // The kernels take the learning rate in float32.
