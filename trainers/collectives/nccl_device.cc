@@ -59,11 +59,13 @@ const char* NcclName(c10d::ErrorType error) {
   return "NCCL failed";
 }
 
-class NcclDevice : public DeviceGroup {
+class NcclDevice final : public DeviceGroup {
  public:
   NcclDevice(const GroupMember& membership, std::shared_ptr<Bootstrap> bootstrap, at::Device device)
       : device_(device) {
-    const auto options = c10d::ProcessGroupNCCL::Options::create();
+    // --graph computes in a stream of the low priority's pool, which hands its 32 streams out in turn: after
+    // as many generations NCCL's would be that one, and a wait for others could not be told from own work.
+    const auto options = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
     options->config.blocking = 0;  // so that abort() finds nobody inside of NCCL
     options->timeout = kWaits;
     nccl_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(
@@ -71,6 +73,9 @@ class NcclDevice : public DeviceGroup {
                                             absl::StrCat(membership.generation, "/nccl/")),
         membership.rank, membership.world_size, options);
   }
+  /// In order, too: by itself the process group would warn of one that was not ended, abort as well, and end
+  /// the process where that fails.
+  ~NcclDevice() override { Abort(); }
 
   absl::Status Connect() override {
     return Try("connect", [&] {

@@ -9,6 +9,9 @@
 #include <gtest/gtest.h>
 #include <torch/cuda.h>
 #include <torch/types.h>
+#ifdef MT_CUDA
+#include <c10/cuda/CUDAStream.h>
+#endif
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -167,6 +170,37 @@ TEST_F(GpuTest, NcclConnectsSumsAndAborts) {
   device->Abort();
   EXPECT_EQ(device->Error().code(), absl::StatusCode::kAborted);
 }
+
+/// The process group's own end warns that nobody ended it.
+TEST_F(GpuTest, NcclEndsInOrderWithoutAWord) {
+  const auto make = collectives::NcclDevices({at::kCUDA, 0});
+  ASSERT_TRUE(make.ok()) << make.status();
+  auto device = (*make)({}, testing::MakeThreadBootstrap());
+  ASSERT_EQ(device->Connect(), absl::OkStatus());
+  ::testing::internal::CaptureStderr();
+  device.reset();
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
+#ifdef MT_CUDA
+/// A pool hands out its streams in turn, so in time NCCL would get the one that --graph computes in.
+TEST_F(GpuTest, NcclTakesNoStreamOfThePoolThatStepsComputeIn) {
+  const at::Device gpu(at::kCUDA, 0);
+  const auto take = [&] { return c10::cuda::getStreamFromPool(/*isHighPriority=*/false, gpu.index()); };
+  std::vector<c10::cuda::CUDAStream> pool{take()};
+  while (true) {
+    const c10::cuda::CUDAStream next = take();
+    if (next == pool.front()) break;
+    pool.push_back(next);
+  }
+  ASSERT_GT(pool.size(), 1u);
+  const auto make = collectives::NcclDevices(gpu);
+  ASSERT_TRUE(make.ok()) << make.status();
+  const auto device = (*make)({}, testing::MakeThreadBootstrap());
+  ASSERT_EQ(device->Connect(), absl::OkStatus());
+  EXPECT_EQ(take(), pool[1]) << "the next one in turn";
+}
+#endif
 
 class TwoGpusTest : public GpuTest {
  protected:
