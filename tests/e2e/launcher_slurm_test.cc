@@ -96,7 +96,8 @@ TEST_F(SlurmTest, ScancelLeavesNoProcess) {
 
 /// Of workers that are no cooperative ones mtrun's status is the signal's.
 /// Slurm signals all of a step, but a node may hear that another one leaves before its own signal: its
-/// workers get SIGTERM then.
+/// workers get SIGTERM then. It signals the workers' children, too, one process after the other: a worker
+/// goes on where its sleep has ended before its own turn.
 TEST_F(SlurmTest, BeforeItsTimeIsOverAJobIsStoppedAndQueuedAgainAndContinues) {
   const std::string saved = folder_.File("saved"),
                     run = Script(
@@ -104,7 +105,7 @@ TEST_F(SlurmTest, BeforeItsTimeIsOverAJobIsStoppedAndQueuedAgainAndContinues) {
                         absl::StrCat("[ -e ", saved,
                                      ".$RANK ] && echo continues $TORCHELASTIC_RUN_ID && exit 0\n",
                                      "trap 'touch ", saved, ".$RANK; echo saved $RANK; exit 0' USR1 TERM\n",
-                                     "echo ready $RANK\nsleep 1000 & wait; wait\n"));
+                                     "echo ready $RANK\nwhile :; do sleep 1000 & wait; done\n"));
   const std::string job =
       Script("job.sh", absl::StrCat("srun --kill-on-bad-exit=0 mtrun ", run,
                                     "\nstatus=$?\necho status $status\n"
