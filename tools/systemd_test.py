@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What systemd makes of configs/systemd/mtrdzv.service: it knows every line, and rates what the service may do as docs/clusters.md
-says. Needs systemd-analyze; no systemd has to run."""
+says; and what a shell makes of the commands in its head. Needs systemd-analyze; no systemd has to run."""
 import os
 import re
 import subprocess
@@ -44,6 +44,31 @@ class UnitTest(unittest.TestCase):
     def test_what_opens_it_is_seen(self):
         opened = re.sub(r"^(Protect\w+|Private\w+|SystemCallFilter)=.*\n", "", self.unit, flags=re.M)
         self.assertNotEqual(self.analyze("security", opened, "--offline=true", "--threshold=20")[0], 0)
+
+
+class HeadTest(unittest.TestCase):
+    def told(self, shell, token):
+        """What the command in the unit's head makes of what is typed, on a machine without mtrun: text and mode, None where there
+        is no file."""
+        command = re.search(r"^# +(\(umask .*?\))( +#.*)?$", read("configs", "systemd", "mtrdzv.service"), flags=re.M)[1]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "mtrdzv.env")
+            self.assertIn("/etc/mtrun/mtrdzv.env", command)
+            subprocess.run([shell, "-c", command.replace("/etc/mtrun/mtrdzv.env", path)], input=token, text=True,
+                           stderr=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin"})
+            if not os.path.exists(path):
+                return None
+            with open(path, encoding="utf-8") as file:
+                return file.read(), os.stat(path).st_mode & 0o777
+
+    def test_the_token_that_is_typed_is_for_root_alone(self):
+        for shell in ("sh", "bash"):
+            self.assertEqual(self.told(shell, "mtrun1-abc\n"), ("MTRUN_TOKEN=mtrun1-abc\n", 0o600))
+
+    def test_no_empty_token_is_written(self):
+        for shell in ("sh", "bash"):
+            for typed in ("", "\n", " \n"):
+                self.assertIsNone(self.told(shell, typed))
 
 
 if __name__ == "__main__":
