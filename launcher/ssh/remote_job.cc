@@ -52,6 +52,16 @@ void RemoteJob::Connect(TimePoint now) {
   }
 }
 
+/// Whether an address of loopback may not lead to us from there. Of a host that has not said where ssh
+/// reached it, which may come later, its name tells.
+bool RemoteJob::MayBeApart(size_t host) const {
+  const State& state = hosts_[host];
+  if (state.stage == Stage::kEnded) return false;
+  const std::string& address = state.greeting.address;
+  const bool known = state.stage == Stage::kGreeted && !address.empty();
+  return !MeansItself(known ? address : config_.hosts[host]);
+}
+
 /// The first host that is there, once it is known of those before it that they are not. The others reach it
 /// where ssh did; where that was within its own machine, under its name.
 bool RemoteJob::ChooseEndpoint() {
@@ -61,13 +71,12 @@ bool RemoteJob::ChooseEndpoint() {
   };
   const auto first = std::find_if(hosts_.begin(), hosts_.end(), known);
   if (first == hosts_.end() || first->stage != Stage::kGreeted) return false;
-  const auto apart = [](const State& host) {
-    return host.stage == Stage::kGreeted && !MeansItself(host.greeting.address);
-  };
   const Greeting& greeting = first->greeting;
   const std::string& name = config_.hosts[static_cast<size_t>(first - hosts_.begin())];
+  bool apart = false;
+  for (size_t i = 0; i < hosts_.size(); ++i) apart = apart || MayBeApart(i);
   endpoint_ = greeting.address;
-  if (endpoint_.empty() || (MeansItself(endpoint_) && std::any_of(hosts_.begin(), hosts_.end(), apart)))
+  if (endpoint_.empty() || (MeansItself(endpoint_) && apart))
     endpoint_ = MeansItself(name) ? greeting.host : name;
   return true;
 }

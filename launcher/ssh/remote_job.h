@@ -84,6 +84,7 @@ class RemoteJob {
   void Do(RemoteEffect::Kind kind, size_t host, int number = 0, std::string text = {});
   void Connect(TimePoint now);
   void Launch();
+  bool MayBeApart(size_t host) const;
   bool ChooseEndpoint();
   void Leave(size_t host, const std::string& why, TimePoint now);
   void Stop(int signal, TimePoint now);
