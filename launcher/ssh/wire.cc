@@ -170,34 +170,40 @@ absl::StatusOr<std::optional<HostInput::Message>> HostInput::Next() {
 HostOutput::HostOutput(std::string nonce) : nonce_(std::move(nonce)), end_(BeginOfEnd(nonce_)) {}
 
 std::optional<Greeting> HostOutput::TakeGreeting() {
-  for (size_t end; (end = pending_.find('\n')) != std::string::npos;) {
-    const std::string line = pending_.substr(0, end);
-    pending_.erase(0, end + 1);
+  size_t at = 0;
+  for (size_t end; (end = pending_.find('\n', at)) != std::string::npos;) {
+    const std::string line = pending_.substr(at, end - at);
+    at = end + 1;
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
     if (!absl::StartsWith(line, kAnyGreeting) || words.size() != 4) continue;
     greeted_ = true;
     Greeting greeting{FromWord(words[1]), FromWord(words[2]), FromWord(words[3])};
     if (!absl::StartsWith(line, kGreeting))  // its orders are not these
       greeting.version += " (an earlier or later one)";
+    pending_.erase(0, at);
     return greeting;
   }
+  pending_.erase(0, at);
   // Of a longer line an end is kept that cannot be taken for a beginning.
   if (pending_.size() > kLongestGreeting) pending_.replace(0, pending_.size() - kLongestGreeting, " ");
   return std::nullopt;
 }
 
 void HostOutput::TakeOutput(Piece* piece) {
-  while (!pending_.empty()) {
-    const size_t mark = std::min(pending_.find('\0'), pending_.size());
-    piece->output += pending_.substr(0, mark);
-    pending_.erase(0, mark);
-    if (pending_.empty()) return;
-    const EndMark found = ReadEnd(pending_, end_, &piece->end_status);
-    if (found == EndMark::kBegun) return;
-    if (found == EndMark::kWhole) return pending_.clear();
+  // What is left moves to the front once, not at each zero.
+  size_t at = 0;
+  while (at < pending_.size()) {
+    const size_t mark = std::min(pending_.find('\0', at), pending_.size());
+    piece->output.append(pending_, at, mark - at);
+    at = mark;
+    if (at == pending_.size()) break;
+    const EndMark found = ReadEnd(std::string_view(pending_).substr(at), end_, &piece->end_status);
+    if (found == EndMark::kWhole) at = pending_.size();
+    if (found != EndMark::kNone) break;
     piece->output += '\0';
-    pending_.erase(0, 1);
+    ++at;
   }
+  pending_.erase(0, at);
 }
 
 HostOutput::Piece HostOutput::Feed(std::string_view bytes) {

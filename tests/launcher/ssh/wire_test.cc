@@ -113,5 +113,37 @@ TEST(WireTest, TheEndIsToldFromOutputThatLooksLikeIt) {
   EXPECT_EQ(output.Flush(), absl::StrCat(zero, "mtrun en"));
 }
 
+TEST(WireTest, ZerosAreOutputLikeAnyOther) {
+  std::string sent(300, '\0');
+  for (const size_t at : {size_t{40}, size_t{41}, size_t{150}, sent.size() - 1}) sent[at] = '\n';
+  sent.replace(200, 6, "mtrun ");
+  for (const size_t cut : {size_t{1}, size_t{2}, size_t{3}, size_t{7}, size_t{64}, size_t{1000}}) {
+    HostOutput output("N");
+    output.Feed(Encode(Greeting{"1", "h", ""}));
+    const std::string all = sent + EncodeEnd(3, "N");
+    std::string got;
+    std::optional<int> status;
+    for (size_t at = 0; at < all.size(); at += cut) {
+      const HostOutput::Piece piece = output.Feed(std::string_view(all).substr(at, cut));
+      got += piece.output;
+      if (piece.end_status) status = piece.end_status;
+    }
+    EXPECT_TRUE(got == sent) << cut;
+    EXPECT_EQ(status, 3) << cut;
+  }
+}
+
+/// What is taken byte by byte must not be moved for each of them: that would take an hour.
+TEST(WireTest, ManyZerosAndManyLinesBeforeTheGreetingAreTakenInOneGo) {
+  const std::string lines(16 << 20, '\n'), zeros(16 << 20, '\0');
+  const Greeting greeting = {"1", "h", ""};
+  HostOutput output("N");
+  const HostOutput::Piece piece =
+      output.Feed(absl::StrCat(lines, Encode(greeting), zeros, EncodeEnd(0, "N")));
+  EXPECT_EQ(piece.greeting, greeting);
+  EXPECT_TRUE(piece.output == zeros) << piece.output.size();
+  EXPECT_EQ(piece.end_status, 0);
+}
+
 }  // namespace
 }  // namespace mtrun::launcher
