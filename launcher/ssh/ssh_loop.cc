@@ -18,10 +18,12 @@ namespace mtrun::launcher {
 namespace {
 
 constexpr size_t kChunk = 64 << 10, kMostSaid = 16 << 10;
-constexpr int kLastChunks = 64;  // of an ssh that has ended: more than its pipes may hold
+constexpr int kLastChunks = 64;  // of an ssh that ends: more than its pipes may hold
 // Its last lines may be on their way when a host has said how its mtrun ended; a process that it has left
 // running holds the streams open.
 constexpr Duration kLastLines = std::chrono::seconds(1);
+// What an ssh still holds then fills its pipes; it is 2 MiB at most.
+constexpr size_t kBacklog = kChunk / 2, kMostLast = kLastChunks * kChunk;
 
 std::string PrefixOf(const SshLaunch& launch, size_t host) {
   return launch.hosts.size() == 1 ? "" : absl::StrCat(launch.hosts[host].name, ": ");
@@ -152,20 +154,34 @@ void SshLoop::OnSignals() {
 }
 
 void SshLoop::OnConnection(size_t host, bool late, bool process_ended) {
+  Remote& remote = remotes_[host];
+  const size_t before = remote.last_bytes;
   // Of a host that runs, a part at a time, so that none keeps the others waiting. Processes that are left
   // there may write for ever.
-  const int most = process_ended ? kLastChunks : 1;
-  for (int i = 0; i < most; ++i) {
+  const int most = late || process_ended ? kLastChunks : 1;
+  bool more = true;
+  for (int i = 0; i < most && more; ++i) {
     const bool output = ReadOutput(host), error = ReadError(host);
-    if (!output && !error) break;
+    more = output || error;
+    if (!late || process_ended || remote.last_bytes - before < kBacklog || remote.last_bytes >= kMostLast)
+      continue;
+    // The time has gone by in a slow console, and its ssh still holds what came before the end.
+    remote.cut_at = MonotonicNow() + kLastLines;
+    return;
   }
-  if ((late || process_ended) && remotes_[host].connection) Close(host);
+  if ((late || process_ended) && remote.connection) Close(host, more);
+}
+
+std::string SshLoop::Take(Remote& remote, int which) {
+  std::string bytes = remote.connection->Take(which, kChunk);
+  if (remote.end_status) remote.last_bytes += bytes.size();
+  return bytes;
 }
 
 bool SshLoop::ReadOutput(size_t host) {
   Remote& remote = remotes_[host];
   if (!remote.connection) return false;
-  const std::string bytes = remote.connection->Take(0, kChunk);
+  const std::string bytes = Take(remote, 0);
   const HostOutput::Piece piece = remote.output.Feed(bytes);
   remote.streams->Show(0, piece.output);
   if (piece.end_status) {
@@ -182,7 +198,7 @@ bool SshLoop::ReadOutput(size_t host) {
 bool SshLoop::ReadError(size_t host) {
   Remote& remote = remotes_[host];
   if (!remote.connection) return false;
-  const std::string bytes = remote.connection->Take(1, kChunk);
+  const std::string bytes = Take(remote, 1);
   if (remote.greeted) {
     remote.streams->Show(1, bytes);
   } else {
@@ -192,10 +208,15 @@ bool SshLoop::ReadError(size_t host) {
   return !bytes.empty();
 }
 
-void SshLoop::Close(size_t host) {
+void SshLoop::Close(size_t host, bool cut) {
   Remote remote = std::exchange(remotes_[host], Remote());
   remote.streams->Show(0, remote.output.Flush());
   remote.streams->Finish();
+  if (cut) {
+    console_->Lines(1, absl::StrCat("mtrun: the rest of the output of ", launch_.hosts[host].name,
+                                    " is missing here: its ", remote.end_status ? "mtrun" : "ssh",
+                                    " has ended, and something writes on\n"));
+  }
   const ExitStatus status = remote.connection->ended().value_or(ExitStatus());
   const TimePoint now = MonotonicNow();
   if (remote.end_status) return Perform(job_.OnEnded(host, *remote.end_status, now));

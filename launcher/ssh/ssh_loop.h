@@ -35,7 +35,9 @@ class SshLoop {
     bool greeted = false;
     std::string said;  // on standard error, before the greeting
     std::optional<int> end_status;
-    TimePoint cut_at;  // once it has an end_status
+    // Once it has an end_status:
+    TimePoint cut_at;
+    size_t last_bytes = 0;  // that have come since
   };
 
   void Perform(RemoteJob::Effects effects);
@@ -47,9 +49,11 @@ class SshLoop {
   void OnSignals();
   /// `late`: it has had its time since it said how its mtrun ended. `process_ended`: of the ssh.
   void OnConnection(size_t host, bool late, bool process_ended);
+  std::string Take(Remote& remote, int which);
   bool ReadOutput(size_t host);
   bool ReadError(size_t host);
-  void Close(size_t host);
+  /// `cut`: it still says something.
+  void Close(size_t host, bool cut);
   void Beat();
 
   const SshLaunch launch_;

@@ -219,7 +219,32 @@ TEST_F(LauncherTest, WhoWritesOnAfterTheEndOfAJobOverSshHoldsUpNobody) {
     Program mtrun({"sh", "-c", slowly, "sh", Mtrun(), "--ssh", ssh, "--hosts", "one", job}, Environment(),
                   folder_.path());
     EXPECT_TRUE(mtrun.WaitForLine("it ended with 7")) << after << ": " << mtrun.Text();
+    EXPECT_TRUE(mtrun.WaitForLine("the rest of the output of one is missing here", Seconds(0)))
+        << after << ": " << mtrun.Text();
   }
+}
+
+/// As an ssh does that passes the end on while its standard error is still full: no console is too slow for
+/// what comes behind the end.
+TEST_F(LauncherTest, WhatAnSshHoldsBehindTheEndOfItsJobComesToASlowConsole) {
+  const std::string slow = folder_.File("slow.py");
+  support::WriteText(slow,
+                     "import os, time\n"
+                     "said = b''\n"
+                     "while piece := os.read(0, 1 << 16):\n"
+                     "    said += piece\n"
+                     "    time.sleep(0.04)\n"
+                     "os.write(1, said[-16384:])\n");
+  const std::string job = Script(
+      "run.sh", "yes | head -c 6000000\nseq -f 'line %.0f of many' 150000 >&2\necho LAST >&2\nexit 7\n");
+  const std::string ssh =
+      Script("ssh", absl::StrCat("for command; do :; done\nsh -c \"$command\" 2>", folder_.File("held"),
+                                 "\ncat ", folder_.File("held"), " >&2\n"));
+  Program mtrun({"sh", "-c", "{ \"$@\"; echo it ended with $?; } 2>&1 | python3 " + slow, "sh", Mtrun(),
+                 "--ssh", ssh, "--hosts", "one", job},
+                Environment(), folder_.path());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+  EXPECT_THAT(mtrun.Text(), AllOf(HasSubstr("LAST"), HasSubstr("it ended with 7")));
 }
 
 /// A lone host's output is what the program wrote.
