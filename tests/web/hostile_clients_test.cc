@@ -1,11 +1,15 @@
 // Clients that are slow, too many, too large or talk nonsense must not keep others from being served.
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <ctime>
 #include <deque>
+#include <future>
 #include <iostream>
 #include <random>
 #include <thread>
@@ -154,6 +158,97 @@ TEST_F(HostileClients, WhoeverHasAskedIsNotEvicted) {
     replies[i]({.body = "served"});
     EXPECT_THAT(asked[i].ReadAll(), EndsWith(kServed));
   }
+}
+
+/// Has its answer, and sends on without a pause until it is refused or goes.
+class LoudClient {
+ public:
+  explicit LoudClient(int port) : client_(port) {
+    client_.Send(kGet);
+    EXPECT_THAT(client_.ReadAll(), EndsWith(kServed));
+    for (std::thread& thread : threads_) thread = std::thread([this] { Shout(); });
+    while (sent_ < kMoreThanTheKernelHolds && !refused_) std::this_thread::yield();
+  }
+  ~LoudClient() {
+    over_ = true;
+    shutdown(client_.fd(), SHUT_RDWR);
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  static constexpr size_t kBlock = 64 << 10, kMoreThanTheKernelHolds = 32 << 20;
+
+  void Shout() {
+    const std::string block(kBlock, 'x');
+    while (!over_ && client_.Send(block)) sent_ += kBlock;
+    refused_ = true;
+  }
+
+  const TcpClient client_;
+  std::atomic<size_t> sent_ = 0;
+  std::atomic<bool> over_ = false, refused_ = false;
+  std::thread threads_[2];
+};
+
+TEST_F(HostileClients, OneThatSendsOnAfterItsAnswerKeepsNeitherOthersNorTheServer) {
+  Start(kForever);
+  bool heard = false;
+  const TcpClient other;
+  std::future<void> gone;
+  {
+    const LoudClient loud(port());
+    other.Connect(port());
+    other.Send(kGet);
+    heard = other.Hears(support::kPatience);
+  }
+  EXPECT_TRUE(heard);
+  EXPECT_THAT(other.ReadAll(), EndsWith(kServed));
+  {
+    const LoudClient loud(port());
+    gone = std::async(std::launch::async, [this] { server_.reset(); });
+    EXPECT_EQ(gone.wait_for(support::kPatience), std::future_status::ready);
+  }
+  gone.get();
+}
+
+/// Bytes that a client has sent and the other end has not taken.
+int Untaken(const TcpClient& client) {
+  int bytes = 0;
+  EXPECT_EQ(ioctl(client.fd(), SIOCOUTQ, &bytes), 0);
+  return bytes;
+}
+
+/// While the server's thread is held one comes with more than the kernel keeps, and then another one asks.
+TEST_F(HostileClients, WhatOneSendsAfterItsAnswerIsNotAllReadBeforeTheNextIsServed) {
+  std::promise<void> held, both_have_sent;
+  std::future<void> goes_on = both_have_sent.get_future();
+  const TcpClient loud, next, holds;
+  int untaken = 0;
+  const Handler serve = [](const Request&, const Reply& reply) { reply({.body = "served"}); };
+  const Handler hold = [&](const Request& request, const Reply& reply) {
+    held.set_value();
+    goes_on.wait();
+    serve(request, reply);
+  };
+  const Handler look = [&](const Request& request, const Reply& reply) {
+    untaken = Untaken(loud);
+    serve(request, reply);
+  };
+  auto server = HttpServer::Start(
+      "", 0, {{"GET", "/", serve}, {"GET", "/hold", hold}, {"GET", "/look", look}}, kForever);
+  ASSERT_TRUE(server.ok()) << server.status();
+  for (const TcpClient* client : {&loud, &next, &holds}) client->Connect((*server)->port());
+  loud.Send(kGet);
+  EXPECT_THAT(loud.ReadAll(), EndsWith(kServed));
+  holds.Send(kHold);
+  held.get_future().wait();
+  const std::string block(64 << 10, 'x');
+  while (send(loud.fd(), block.data(), block.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) continue;
+  const int sent = Untaken(loud);
+  next.Send("GET /look HTTP/1.1\r\n\r\n");
+  both_have_sent.set_value();
+  EXPECT_THAT(next.ReadAll(), EndsWith(kServed));
+  EXPECT_GT(untaken, sent / 2);
 }
 
 double ProcessorSeconds() {
