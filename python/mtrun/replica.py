@@ -164,7 +164,7 @@ class Replica:
         self.sampler.advance()
         if self._ledger and self._writes:
             self._ledger.write(line)
-        self.job.progress(taken.epoch, self.sampler.step, self.sampler.step * self.sampler.global_batch)
+        self.job.progress(taken.epoch, self.sampler.step, self.sampler.samples)
         return taken
 
     # ---- a generation

@@ -79,6 +79,12 @@ class ElasticSampler:
         return self.step // self.steps_per_epoch
 
     @property
+    def samples(self):
+        """Of the finished steps, all workers' together: the last step of an epoch may be a short one."""
+        epochs, steps = divmod(self.step, self.steps_per_epoch)
+        return epochs * self.size + steps * self.global_batch
+
+    @property
     def finished(self):
         return self.step >= self.steps
 

@@ -166,6 +166,20 @@ class RestartTest(ReplicaCase):
             self.assertEqual(taken.step, 3)
 
 
+class ProgressTest(ReplicaCase):
+    def test_it_counts_the_samples_that_there_are(self):
+        for number in CAUGHT:
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        model = torch.nn.Linear(1, 1)
+        with join({}) as job, unittest.mock.patch.object(job, "progress") as told:
+            replica = Replica(job, model, torch.optim.SGD(model.parameters(), lr=0.1), ElasticSampler(10, 4, 4, 2))
+            for _ in replica.steps(lambda ids: model(torch.ones(len(ids), 1)).mean()):
+                pass
+            leave_group(job)
+        self.assertEqual([call.args for call in told.call_args_list],
+                         [(0, 1, 4), (0, 2, 8), (0, 3, 10), (1, 4, 14), (1, 5, 18), (1, 6, 20)])
+
+
 class Counter:
     """Something of the program's in `more`."""
     def __init__(self, value=0):

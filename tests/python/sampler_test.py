@@ -23,6 +23,7 @@ class SamplerTest(unittest.TestCase):
                         self.assertEqual(step, sampler.ids())
                         taken += step
                         sampler.advance()
+                        self.assertEqual(sampler.samples, len(taken))
                     self.assertEqual(sorted(taken), sorted(2 * list(range(size))))
 
     def test_micro_batches_do_not_depend_on_the_world_size(self):
