@@ -61,18 +61,15 @@ absl::StatusOr<EventFile> EventFile::Create(const std::string& folder, int64_t s
   MT_RETURN_IF_ERROR(MakeFolders(folder));
   UniqueFd file;
   std::string path;
-  bool continues = false;
   for (int tries = 0; !file.valid(); ++tries) {
     MT_ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesIn(folder));
-    continues =
-        std::any_of(names.begin(), names.end(), [](const auto& name) { return SecondsOf(name).has_value(); });
     path =
         absl::StrCat(folder, "/", NextFileName(WallClockNs() / 1'000'000'000, HostName(), getpid(), names));
     file = UniqueFd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
     if (!file.valid() && (errno != EEXIST || tries == kMostTries))
       return ErrnoStatus(errno, absl::StrCat("create ", path));
   }
-  EventFile events(path, std::move(file), continues);
+  EventFile events(path, std::move(file));
   events.Add(WallClock(), 0, FileVersion{});
   // In the first file too: of a run's starts TensorBoard takes all but the first one for restarts.
   events.Add(WallClock(), step, Start{});

@@ -34,16 +34,12 @@ class EventFile {
   /// kResourceExhausted: the disk is full, and what it has no room for is written by the next Flush.
   absl::Status Flush();
   const std::string& path() const { return path_; }
-  /// Event files were there before.
-  bool continues() const { return continues_; }
 
  private:
-  EventFile(std::string path, UniqueFd file, bool continues)
-      : path_(std::move(path)), file_(std::move(file)), continues_(continues) {}
+  EventFile(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
 
   std::string path_;
   UniqueFd file_;
-  bool continues_;
   std::string pending_;
 };
 

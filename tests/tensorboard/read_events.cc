@@ -146,4 +146,15 @@ std::vector<std::pair<int64_t, double>> CurveOf(const std::vector<SeenFile>& fil
   return curve;
 }
 
+std::vector<int64_t> StepsOf(const std::vector<SeenFile>& files, const std::string& tag) {
+  std::vector<int64_t> steps;
+  for (const SeenFile& file : files) {
+    for (const SeenEvent& event : file.events) {
+      if (event.start) std::erase_if(steps, [&](int64_t step) { return step >= event.step; });
+      if (event.images.contains(tag) || event.texts.contains(tag)) steps.push_back(event.step);
+    }
+  }
+  return steps;
+}
+
 }  // namespace mtrun::tensorboard

@@ -37,4 +37,7 @@ std::vector<SeenFile> ReadEventFolder(const std::string& folder);
 /// on.
 std::vector<std::pair<int64_t, double>> CurveOf(const std::vector<SeenFile>& files, const std::string& tag);
 
+/// The steps at which TensorBoard comes to show a picture or a text of that tag.
+std::vector<int64_t> StepsOf(const std::vector<SeenFile>& files, const std::string& tag);
+
 }  // namespace mtrun::tensorboard

@@ -85,10 +85,10 @@ void Board::AddMatrix(int64_t steps, const ConfusionMatrix& matrix) {
   AddPicture("confusion", steps, datasets::EncodePng(DrawMatrix(matrix)));
 }
 
-void Board::AddPicture(std::string_view tag, int64_t steps, std::string_view png) {
+void Board::AddPicture(std::string_view tag, int64_t step, std::string_view png) {
   const auto size = datasets::PngSize(png);
   if (!size.ok()) return;
-  file_.Add(WallClock(), steps, tensorboard::Picture{tag, size->height, size->width, png});
+  file_.Add(WallClock(), step, tensorboard::Picture{tag, size->height, size->width, png});
 }
 
 void Board::AddSettings(int64_t step, const std::string& yaml) {

@@ -29,11 +29,9 @@ class Board {
   void Add(const EvalRecord& record);
   void AddMatrix(int64_t steps, const ConfusionMatrix& matrix);
   /// A PNG file, of RGB; others are left out.
-  void AddPicture(std::string_view tag, int64_t steps, std::string_view png);
+  void AddPicture(std::string_view tag, int64_t step, std::string_view png);
   /// `config.yaml`, as it is shown.
   void AddSettings(int64_t step, const std::string& yaml);
-  /// Nothing of this run, or of another one in the same folder, stood there before.
-  bool fresh() const { return !file_.continues(); }
   /// kResourceExhausted: the disk is full, and what it has no room for is written by the next Flush.
   absl::Status Flush() { return file_.Flush(); }
 

@@ -1,5 +1,6 @@
 #include "trainers/run/run_files.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -174,7 +175,9 @@ absl::Status RunFiles::Record(const WorkersRecord& record) {
 void RunFiles::AddPicture(std::string_view tag, int64_t steps, const std::string& path) {
   constexpr size_t kMostBytes = 16 << 20;
   if (!folder_ || !options_.tensorboard) return;
-  if (const auto png = ReadFileStart(path, kMostBytes); png.ok()) folder_->AddPicture(tag, steps, *png);
+  // At the last of these steps, by its number: a writer that goes on from here takes back what follows it.
+  const int64_t step = std::max<int64_t>(steps - 1, 0);
+  if (const auto png = ReadFileStart(path, kMostBytes); png.ok()) folder_->AddPicture(tag, step, *png);
 }
 
 absl::Status RunFiles::Record(const RegroupRecord& record) {

@@ -80,7 +80,8 @@ class RunFiles {
   absl::Status Record(const RegroupRecord& record);
   absl::Status Record(const DataWaitRecord& record);
   absl::Status Record(const WorkersRecord& record);
-  /// For the curves alone: what a PNG file shows. One that cannot be read is left out.
+  /// For the curves alone: what a PNG file shows of the state after `steps`. One that cannot be read is left
+  /// out.
   void AddPicture(std::string_view tag, int64_t steps, const std::string& path);
   /// What is still in memory goes to the file: another member may be the writer next.
   absl::Status Flush();

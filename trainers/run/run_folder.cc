@@ -40,7 +40,6 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& option
   const std::string& path = checkpoints.path;
   MT_RETURN_IF_ERROR(CheckRunFolder(path));
   const std::string config = path + "/config.yaml";
-  const bool other_settings = ReadFile(config).value_or("") != options.settings;
   MT_RETURN_IF_ERROR(WriteFileAtomically(config, options.settings));
   if (!options.environment.empty())
     MT_RETURN_IF_ERROR(WriteFileAtomically(path + "/environment.json", options.environment));
@@ -51,13 +50,13 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::Open(const Options& option
   RemoveAbortedSaves(path);
   checkpoints.first = [path] { return SyncRecords(path); };
   std::unique_ptr<RunFolder> folder(new RunFolder(checkpoints, std::move(metrics), std::move(ledger)));
-  if (options.tensorboard) MT_RETURN_IF_ERROR(folder->OpenBoard(options, other_settings));
+  if (options.tensorboard) MT_RETURN_IF_ERROR(folder->OpenBoard(options));
   return folder;
 }
 
 /// Curves are for looking at: what keeps them from being written stops no run, but for a full disk, which is
 /// waited for.
-absl::Status RunFolder::OpenBoard(const Options& options, bool other_settings) {
+absl::Status RunFolder::OpenBoard(const Options& options) {
   absl::StatusOr<Board> board = Board::Open(options.checkpoints.path, metrics_.next_step());
   if (absl::IsResourceExhausted(board.status())) return board.status();
   if (!board.ok()) {
@@ -65,7 +64,7 @@ absl::Status RunFolder::OpenBoard(const Options& options, bool other_settings) {
     return absl::OkStatus();
   }
   board_.emplace(*std::move(board));
-  if (board_->fresh() || other_settings) board_->AddSettings(metrics_.next_step(), options.settings);
+  board_->AddSettings(metrics_.next_step(), options.settings);  // those at this step are taken back, too
   for (const EvalRecord& record : options.evaluations) {
     if (record.steps < metrics_.next_step()) continue;
     board_->Add(record);
@@ -130,8 +129,8 @@ absl::Status RunFolder::Record(const GenerationRecord& record) {
 
 absl::Status RunFolder::Record(const WorkersRecord& record) { return metrics_.Write(record); }
 
-void RunFolder::AddPicture(std::string_view tag, int64_t steps, std::string_view png) {
-  if (board_) board_->AddPicture(tag, steps, png);
+void RunFolder::AddPicture(std::string_view tag, int64_t step, std::string_view png) {
+  if (board_) board_->AddPicture(tag, step, png);
 }
 
 absl::Status RunFolder::Record(const RegroupRecord& record) {

@@ -49,7 +49,7 @@ class RunFolder {
   absl::Status Record(const GenerationRecord& record);
   absl::Status Record(const WorkersRecord& record);
   /// For the curves alone: a PNG file.
-  void AddPicture(std::string_view tag, int64_t steps, std::string_view png);
+  void AddPicture(std::string_view tag, int64_t step, std::string_view png);
   /// The ledger learns what weights the checkpoints have that were saved meanwhile; with each step, too.
   absl::Status RecordSaved();
   /// What is still in memory goes to the file: another member may be the writer next.
@@ -60,7 +60,7 @@ class RunFolder {
 
  private:
   RunFolder(const CheckpointWriter::Options& checkpoints, MetricsLog metrics, checkpoints::Ledger ledger);
-  absl::Status OpenBoard(const Options& options, bool other_settings);
+  absl::Status OpenBoard(const Options& options);
   absl::Status FlushBoard();
 
   std::optional<Board> board_;

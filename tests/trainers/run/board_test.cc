@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "datasets/images/png.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/program.h"
@@ -48,6 +49,7 @@ class BoardTest : public testing::Test {
     for (const int64_t step : steps) ASSERT_TRUE(files.Record(Step(step, loss), MonotonicNow()).ok());
   }
   std::vector<tensorboard::SeenFile> Seen() const { return tensorboard::ReadEventFolder(folder_.File("tb")); }
+  std::vector<int64_t> Shown(const std::string& tag) const { return tensorboard::StepsOf(Seen(), tag); }
   Points Curve(const std::string& tag) const { return tensorboard::CurveOf(Seen(), tag); }
 
   const support::TemporaryFolder folder_;
@@ -142,6 +144,48 @@ TEST_F(BoardTest, AnEvaluationWhereTheRunGoesOnStays) {
   EXPECT_EQ(Curve("loss/train"), (Points{{0, 1}, {1, 1}, {2, 3}}));
   const auto newest = Seen().back();
   EXPECT_EQ(newest.events.at(newest.events.size() - 3).images.at("confusion").colorspace, 3);
+}
+
+TEST_F(BoardTest, APictureWhereTheRunGoesOnStays) {
+  const std::string path = folder_.File("samples.png");
+  support::WriteText(path, datasets::EncodePng(datasets::MakeImage({1, 1})));
+  {
+    RunFiles files(In());
+    ASSERT_TRUE(files.BecomeWriter(At(0, 1)).ok());
+    files.AddPicture("preview", 0, path);
+    for (const int64_t step : {0, 1, 2, 3}) {
+      Record(files, {step}, 1);
+      if (step % 2 == 1) files.AddPicture("samples", step + 1, path);
+    }
+    ASSERT_TRUE(files.Flush().ok());
+  }
+  EXPECT_EQ(Shown("samples").size(), 2u);
+  for (const int64_t steps : {4, 3, 2}) {
+    RunFiles files(In());
+    ASSERT_TRUE(files.BecomeWriter(At(steps, 2)).ok());
+    EXPECT_EQ(Shown("samples").size(), steps == 4 ? 2u : 1u) << steps;
+  }
+  EXPECT_THAT(Shown("preview"), ElementsAre(0));
+}
+
+/// Those that are new, too.
+TEST_F(BoardTest, SettingsOfAWriterThatHasTakenNoStepAreShownOfTheNextOne) {
+  RunFiles::Options options = In();
+  std::vector<int64_t> shown;
+  uint64_t generation = 0;
+  for (const int64_t steps : {0, 2}) {
+    shown.push_back(steps);
+    for (const bool takes_steps : {false, true}) {
+      RunFiles::Start start = At(steps, ++generation);
+      start.fresh = generation == 1;
+      RunFiles files(options);
+      ASSERT_TRUE(files.BecomeWriter(start).ok());
+      if (takes_steps) Record(files, {steps, steps + 1}, 1);
+      ASSERT_TRUE(files.Flush().ok());
+      EXPECT_EQ(Shown("settings"), shown) << generation;
+    }
+    options.settings = "cnnA:\n  seed: 2\n";
+  }
 }
 
 TEST_F(BoardTest, NoFolderWithoutIt) {
