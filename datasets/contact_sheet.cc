@@ -21,9 +21,8 @@ absl::StatusOr<RgbImage> FittedImage(const PackedSplit& split, int64_t i) {
     const absl::Span<const uint8_t> pixels = split.image(i);
     return ResizeImage({size, {pixels.begin(), pixels.end()}}, target);
   }
-  // Its import has kept the user's limit of pixels, so that none is needed here.
   auto image = DecodeBox(split.record(i), {0, 0, size.height, size.width}, target, DecodeMode::kFast,
-                         {.max_pixels = INT64_MAX});
+                         split.decode_limits(i));
   if (!image.ok()) return Annotate(absl::DataLossError(image.status().message()), absl::StrCat("image ", i));
   return image;
 }

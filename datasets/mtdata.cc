@@ -206,7 +206,7 @@ int RunShow(const std::vector<std::string>& args) {
 absl::Status VerifySplit(const std::string& path, const std::string& name) {
   MT_ASSIGN_OR_RETURN(const PackedSplit split, PackedSplit::Open(path, name, /*verify=*/true));
   for (int64_t i = 0; split.encoded() && i < split.size(); ++i) {
-    const auto image = DecodeImage(split.record(i), {.max_pixels = INT64_MAX});
+    const auto image = DecodeImage(split.record(i), split.decode_limits(i));
     const std::string noun = absl::StrCat(path, ": image ", i, " of ", name);
     if (!image.ok()) return Annotate(image.status(), noun);
     if (image->size != split.image_size(i))

@@ -299,6 +299,10 @@ ImageSize PackedSplit::image_size(int64_t i) const {
   return state_->ShardAt(number).encoded.size(i - state_->firsts[number]);
 }
 
+DecodeLimits PackedSplit::decode_limits(int64_t i) const {
+  return {.max_pixels = image_size(i).pixels(), .source = "its size in the shard"};
+}
+
 absl::Span<const uint8_t> PackedSplit::image(int64_t i) const {
   MT_CHECK(!encoded());
   i = state_->Find(i);

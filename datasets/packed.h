@@ -80,6 +80,9 @@ class PackedSplit {
   /// cannot be found. REQUIRES: encoded().
   std::string_view record(int64_t i) const;
   ImageSize image_size(int64_t i) const;
+  /// What decoding record(i) may spend: a damaged record that claims more pixels than its shard says is
+  /// refused before memory is asked for them.
+  DecodeLimits decode_limits(int64_t i) const;
   /// Asks the kernel to read image i from the disk, if it is not in memory, and does not wait for it.
   void WillNeed(int64_t i) const;
   int64_t label(int64_t i) const;

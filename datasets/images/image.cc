@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "base/string_view.h"
 
 namespace mtrun::datasets {
 
@@ -64,7 +65,7 @@ absl::Status CheckLimits(int64_t height, int64_t width, const DecodeLimits& limi
     return absl::InvalidArgumentError(absl::StrCat("a side is longer than ", kMaxImageSide));
   if (height * width <= limits.max_pixels) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(height, "x", width, " are more than the limit of ",
-                                                 limits.max_pixels, " pixels (--max_pixels)"));
+                                                 limits.max_pixels, " pixels (", View(limits.source), ")"));
 }
 
 }  // namespace mtrun::datasets

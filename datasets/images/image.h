@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -50,6 +51,8 @@ RgbImage Crop(const RgbImage& image, const ImageBox& box);
 struct DecodeLimits {
   /// A file of few bytes may claim any size ("decompression bomb"): larger ones are refused before decoding.
   int64_t max_pixels = 100'000'000;
+  /// Where the limit is from, for the sentence that refuses an image.
+  std::string_view source = "--max_pixels";
 };
 /// kInvalidArgument names size and limit; kDataLoss for an image without pixels.
 absl::Status CheckLimits(int64_t height, int64_t width, const DecodeLimits& limits);

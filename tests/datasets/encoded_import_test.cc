@@ -1,5 +1,7 @@
 #include "datasets/encoded_import.h"
 
+#include <zlib.h>
+
 #include <cstdlib>
 #include <filesystem>
 
@@ -101,6 +103,36 @@ TEST_F(EncodedImportTest, LargerImagesAreMadeSmallerAndKeepTheirShape) {
     EXPECT_EQ(image->size, train->image_size(i));
     EXPECT_LE(std::min(image->size.height, image->size.width), 22);
   }
+}
+
+/// The bytes of a PNG whose header, with a right checksum, claims `side` x `side` pixels.
+std::string Claiming(std::string png, uint32_t side) {
+  constexpr size_t kType = 12, kSize = 16, kChecksum = 29;  // of the header, the first chunk of each PNG
+  const auto put = [&](size_t at, uint32_t value) {
+    for (int i = 0; i < 4; ++i) png[at + i] = static_cast<char>(value >> (24 - 8 * i));
+  };
+  put(kSize, side);
+  put(kSize + 4, side);
+  const auto* type = reinterpret_cast<const Bytef*>(png.data() + kType);
+  put(kChecksum, static_cast<uint32_t>(crc32(0, type, kChecksum - kType)));
+  return png;
+}
+
+TEST_F(EncodedImportTest, ADamagedRecordThatClaimsMorePixelsThanItsShardIsNotDecoded) {
+  ASSERT_TRUE(Import(Options("out"), test::kGoOn).ok());
+  const std::string png = test::Read(source_ + "/train/cat/100.png");
+  for (const auto& [name, bytes] : test::ReadTree(folder_ / "out")) {
+    const size_t at = bytes.find(png);
+    if (at == std::string::npos) continue;
+    test::Write(folder_ / ("out/" + name),
+                bytes.substr(0, at) + Claiming(png, 60'000) + bytes.substr(at + png.size()));
+  }
+  const auto train = PackedSplit::Open(folder_ / "out", "train");
+  ASSERT_TRUE(train.ok()) << train.status();
+  EXPECT_EQ(train->image_size(0), (ImageSize{20, 60}));
+  const auto image = DecodeImage(train->record(0), train->decode_limits(0));
+  EXPECT_EQ(image.status().message(),
+            "60000x60000 are more than the limit of 1200 pixels (its size in the shard)");
 }
 
 TEST_F(EncodedImportTest, WhatIsFinishedStaysWhenItIsStopped) {

@@ -45,8 +45,8 @@ ImageBytes Resize(const ImageBytes& source, int size) {
 
 datasets::RgbImage DecodeSquare(const datasets::PackedSplit& data, int64_t id, const datasets::ImageBox& box,
                                 const datasets::ImageSize& target) {
-  auto image = datasets::DecodeBox(data.record(id), box, target, datasets::DecodeMode::kExact,
-                                   {.max_pixels = INT64_MAX});
+  auto image =
+      datasets::DecodeBox(data.record(id), box, target, datasets::DecodeMode::kExact, data.decode_limits(id));
   TORCH_CHECK(image.ok(), "image ", id, " of the data set: ", std::string(image.status().message()),
               " (mtdata verify finds damaged images)");
   return *std::move(image);

@@ -44,7 +44,7 @@ RgbImage CutPixels(const PackedSplit& data, int64_t id, const ImageBox& box, con
 absl::StatusOr<RgbImage> Cut(const PackedSplit& data, const Reading& reading, int64_t id, const ImageBox& box,
                              const ImageSize& target) {
   if (!data.encoded()) return CutPixels(data, id, box, target);
-  auto image = datasets::DecodeBox(data.record(id), box, target, reading.decode, {.max_pixels = INT64_MAX});
+  auto image = datasets::DecodeBox(data.record(id), box, target, reading.decode, data.decode_limits(id));
   if (image.ok()) return image;
   return absl::DataLossError(absl::StrCat("image ", id,
                                           " of the data set: ", std::string(image.status().message()),
