@@ -68,6 +68,7 @@ class Job:
         self._why_ended = self._stop = self._lost = None
         self._abort, self._questions, self._answers = None, 0, {}
         self._signal, self._channel, self._lease = 0, None, None
+        self._told_to_go = None  # since when holds know of it
         self._signalled = {}  # when each signal came first
         self._reporter = self._waits_since = None
         self._times, self._watched_until, self._told_progress = StepTimes(), 0.0, None
@@ -287,17 +288,20 @@ class Job:
     # ---- the lease
     def hold(self, outside=False):
         """Before anything is committed: returns when this node's lease is valid, at once or after a while. Interrupted when
-        the generation ends meanwhile, gracefully as well, or this worker is asked to go and has held for half of its grace.
+        the generation ends meanwhile, gracefully as well, or this worker is asked to go and half of its grace is over since.
         `outside`: the generation may be over, what is committed is what this worker goes with."""
-        told, gives_up = time.monotonic(), None
-        while self._lease and self._lease.over(self.generation):
+        said = time.monotonic()
+        while True:
             now = time.monotonic()
-            if now - told >= 1:
-                told = now
+            if self._told_to_go is None and (self.leaves or outside):
+                self._told_to_go = now
+            if not (self._lease and self._lease.over(self.generation)):
+                break
+            if now - said >= 1:
+                said = now
                 self._say("waiting", generation=self.generation, seconds=1.0)
-            if self.leaves or outside:
-                gives_up = gives_up or now + self._grace / 2
-            if (self.over() and not outside) or (gives_up and now >= gives_up):
+            gives_up = self._told_to_go is not None and now - self._told_to_go >= self._grace / 2
+            if (self.over() and not outside) or gives_up:
                 raise Interrupted("no rendezvous service has answered within fence_timeout")
             if self._graceful and not outside:  # this lease is not renewed any more, and the others wait for this worker
                 raise Interrupted("the next generation has formed")

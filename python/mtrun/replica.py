@@ -281,6 +281,7 @@ class Replica:
     def _save_unless_saved(self):
         """Others who hold the state may be asked to go at the same time: the first to come saves it for all. Nothing is saved
         where others have gone on without this worker, or have saved as much."""
+        self.job.hold(outside=True)  # first: who waits for its lease keeps nobody from the folder
         with self._alone_in_folder():
             step, (generation, next_step) = self.sampler.step, self._ledger.end()
             if self._generation < generation or max(self._checkpoints(), default=-1) >= step:

@@ -1,7 +1,6 @@
 """A worker's end of the channel, against an agent that the tests play."""
 import os
 import signal
-import struct
 import threading
 import time
 import unittest
@@ -10,7 +9,7 @@ import unittest.mock
 import support
 from mtrun import AgentLost, Interrupted, Stopped, join
 from mtrun.job import CAUGHT
-from support import Agent, assignment, in_thread
+from support import Agent, assignment, in_thread, lease_page, renew_lease
 
 
 class AgentCase(unittest.TestCase):
@@ -278,47 +277,38 @@ class JobTest(AgentCase):
 
 
 class LeaseTest(AgentCase):
-    def page(self, *leases):
-        """A page as base/lease_page.cc makes it: pairs of a generation's id and when its lease ends."""
-        fd = os.memfd_create("lease")
-        self.addCleanup(os.close, fd)
-        os.ftruncate(fd, 4096)
-        leases = [*leases, *[(0, 0)] * (8 - len(leases))]
-        os.pwrite(fd, struct.pack("<QQQ", 0x657361656C746D00, 2, 0) + b"".join(struct.pack("<Qq", *l) for l in leases), 0)
-        return fd
-
     def test_a_valid_lease_holds_nobody(self):
-        job = self.joined(MTRUN_LEASE=str(self.page((1, 2**62))))
+        job = self.joined(MTRUN_LEASE=str(lease_page(self, (1, 2**62))))
         job.hold()
 
     def test_a_lease_that_is_over_holds_until_it_is_renewed(self):
-        fd = self.page((1, 1))
+        fd = lease_page(self, (1, 1))
         job = self.joined(MTRUN_LEASE=str(fd))
         holding = in_thread(job.hold)
         self.assertEqual(self.agent.heard(), {"type": "waiting", "generation": "1.1", "seconds": 1.0})
         self.assertTrue(holding.is_alive())
-        os.pwrite(fd, struct.pack("<q", 2**62), 32)
+        renew_lease(fd, 2**62)
         holding.result()
 
     def test_the_end_of_the_generation_ends_a_hold(self):
-        job = self.joined(MTRUN_LEASE=str(self.page((9, 2**62))))
+        job = self.joined(MTRUN_LEASE=str(lease_page(self, (9, 2**62))))
         holding = in_thread(job.hold)
         self.agent.say({"type": "dissolved", "generation": "1.1", "why": "over", "graceful": False})
         with self.assertRaises(Interrupted):
             holding.result()
 
     def test_a_graceful_end_leaves_a_valid_lease_its_step(self):
-        fd = self.page((1, 2**62))
+        fd = lease_page(self, (1, 2**62))
         job = self.joined(MTRUN_LEASE=str(fd))
         self.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": True}, assignment(2))
         self.wait(lambda: job.wants_regroup)
         job.hold()
-        os.pwrite(fd, struct.pack("<q", 1), 32)
+        renew_lease(fd, 1)
         with self.assertRaisesRegex(Interrupted, "the next generation has formed"):
             in_thread(job.hold).result()
 
     def test_a_graceful_end_ends_a_hold(self):
-        job = self.joined(MTRUN_LEASE=str(self.page((1, 1))))
+        job = self.joined(MTRUN_LEASE=str(lease_page(self, (1, 1))))
         holding = in_thread(job.hold)
         self.assertEqual(self.agent.heard()["type"], "waiting")
         self.agent.say({"type": "dissolved", "generation": "1.1", "why": "a node joins", "graceful": True}, assignment(2))
@@ -327,10 +317,19 @@ class LeaseTest(AgentCase):
         self.assertEqual(job.next().number, 2)
 
     def test_who_is_told_to_go_holds_for_half_of_its_grace(self):
-        job = self.joined(MTRUN_LEASE=str(self.page((9, 2**62))), MTRUN_SHUTDOWN_TIMEOUT="0.1")
+        job = self.joined(MTRUN_LEASE=str(lease_page(self, (9, 2**62))), MTRUN_SHUTDOWN_TIMEOUT="0.1")
         self.agent.say({"type": "drain", "deadline_seconds": 0.1, "why": "asked"})
         with self.assertRaises(Interrupted):
             in_thread(job.hold).result()
+
+    def test_who_is_told_to_go_holds_for_no_more_than_that_in_all(self):
+        job = self.joined(MTRUN_LEASE=str(lease_page(self, (9, 2**62))), MTRUN_SHUTDOWN_TIMEOUT="0.1")
+        self.agent.say({"type": "drain", "deadline_seconds": 0.1, "why": "asked"})
+        with self.assertRaises(Interrupted):
+            in_thread(job.hold).result()
+        with unittest.mock.patch("mtrun.job.time.sleep", side_effect=AssertionError("it holds once more")):
+            with self.assertRaises(Interrupted):
+                job.hold(outside=True)
 
     def test_another_descriptor_is_named(self):
         fd = os.memfd_create("other")

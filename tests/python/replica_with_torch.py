@@ -15,7 +15,7 @@ sys.modules["numpy"] = None  # PyTorch does without
 
 import support  # the package's path
 import torch
-from mtrun import ElasticSampler, join
+from mtrun import ElasticSampler, Interrupted, join
 from mtrun.job import CAUGHT
 from mtrun.ledger import Ledger
 from mtrun.replica import EXIT_DIFFERS, Replica
@@ -260,6 +260,14 @@ class CheckpointTest(ReplicaCase):
         self.train(counter=Counter(Colour.RED))
         with join({}) as job, self.assertRaisesRegex(ValueError, f"^{self.path(2)} is a checkpoint .*Colour"):
             self.replica(job, counter=Counter())
+
+    def test_who_holds_keeps_nobody_from_the_folder(self):
+        with join({}) as job:
+            replica = self.replica(job)
+            with unittest.mock.patch.object(job, "hold", side_effect=Interrupted("no service")):
+                with self.assertRaises(Interrupted):
+                    replica._save_unless_saved()
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_what_another_member_gives_has_to_fit(self):
         self.train()

@@ -2,6 +2,7 @@
 import json
 import os
 import socket
+import struct
 import sys
 import threading
 
@@ -15,6 +16,21 @@ NODE = {"host": "here", "address": "127.0.0.1", "first_rank": 0, "workers": 2}
 def assignment(number, rank=0, world_size=2, **more):
     return {"type": "assignment", "generation": f"{number}.{number:x}", "rank": rank, "local_rank": rank,
             "world_size": world_size, "local_world_size": 2, "node_rank": 0, "peers": [NODE], **more}
+
+
+def lease_page(case, *leases):
+    """The descriptor of a page as base/lease_page.cc makes it: pairs of a generation's id and when its lease ends."""
+    fd = os.memfd_create("lease")
+    case.addCleanup(os.close, fd)
+    os.ftruncate(fd, 4096)
+    leases = [*leases, *[(0, 0)] * (8 - len(leases))]
+    os.pwrite(fd, struct.pack("<QQQ", 0x657361656C746D00, 2, 0) + b"".join(struct.pack("<Qq", *l) for l in leases), 0)
+    return fd
+
+
+def renew_lease(fd, ends):
+    """Of the page's first generation."""
+    os.pwrite(fd, struct.pack("<q", ends), 32)
 
 
 class Agent:
