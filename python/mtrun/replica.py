@@ -2,6 +2,7 @@
 handed the state, each sample is taken exactly once."""
 import contextlib
 import ctypes
+import errno
 import fcntl
 import hashlib
 import io
@@ -25,6 +26,7 @@ from mtrun.torch import finish, interruptible, leave_group, regroup
 RECENT = 16       # lines of the ledger that each worker remembers for a writer that died before it wrote them
 EXIT_DIFFERS = 3  # two workers hold different states of one step: nobody can say whose counts
 MASK63 = (1 << 63) - 1
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # what a file system without them says
 
 
 @dataclass(frozen=True)
@@ -295,9 +297,10 @@ class Replica:
     def _alone_in_folder(self):
         os.makedirs(self._folder, exist_ok=True)
         # Over NFS the lock of a folder would hold on one machine alone.
-        lock = os.open(os.path.join(self._folder, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        path = os.path.join(self._folder, ".lock")
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            _await_turn(lock, path)
             yield
         finally:
             os.close(lock)
@@ -345,6 +348,16 @@ class _Unfit(Exception):
 
     def __init__(self, error):
         super().__init__(f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split()))
+
+
+def _await_turn(lock, path):
+    """Two that save at the same time do less harm than a state that nobody saves."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        print(f"mtrun: the last state is saved without a lock: lock {path}: {os.strerror(error.errno)}", file=sys.stderr)
 
 
 def _load(path):

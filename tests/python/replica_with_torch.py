@@ -60,19 +60,6 @@ class StopTest(ReplicaCase):
         self.assertEqual(self.checkpoints(), ["replica_1.pt"])
         self.verify()
 
-    def test_who_waits_behind_an_aborted_step_saves_what_it_holds(self):
-        for worker in self.workers:
-            worker.tell()
-        for worker in self.workers:
-            worker.await_line("wants 1")
-        first, second = self.workers
-        first.process.kill()
-        second.tell()
-        second.agent.say({"type": "dissolved", "generation": "1.1", "why": "rank 0 was killed", "graceful": False}, DRAIN)
-        self.assertEqual(second.status(), 143)
-        self.assertEqual(self.checkpoints(), ["replica_1.pt"])
-        self.verify()
-
     def test_what_others_went_on_with_is_not_saved_over(self):
         for worker in self.workers:
             worker.tell()
@@ -91,6 +78,37 @@ class StopTest(ReplicaCase):
         self.assertEqual(second.status(), 143)
         self.assertEqual(self.checkpoints(), [])
         first.process.kill()
+        self.verify()
+
+
+class WaitTest(ReplicaCase):
+    """A worker waits for the next generation behind a step that was aborted."""
+
+    def lose_the_first(self, *then):
+        """In step 1, which is given up; the other one hears of it, and of `then`."""
+        for worker in self.workers:
+            worker.await_line("wants 1")
+        first, second = self.workers
+        first.process.kill()
+        second.tell()
+        second.agent.say({"type": "dissolved", "generation": "1.1", "why": "rank 0 was killed", "graceful": False}, *then)
+        return second
+
+    def test_it_saves_what_it_holds(self):
+        self.start()
+        self.step(0)
+        self.assertEqual(self.lose_the_first(DRAIN).status(), 143)
+        self.assertEqual(self.checkpoints(), ["replica_1.pt"])
+        self.verify()
+
+    def test_where_the_file_system_has_no_locks_as_well(self):
+        self.start("unlocked")
+        self.step(0)
+        second = self.lose_the_first(DRAIN)
+        self.assertEqual(second.status(), 143)
+        self.assertEqual(self.checkpoints(), ["replica_1.pt"])
+        said = f"mtrun: the last state is saved without a lock: lock {self.folder}/.lock: No locks available"
+        self.assertEqual(second.lines.count(said), 1, second.lines)
         self.verify()
 
 

@@ -11,9 +11,12 @@ import support
 from support import Agent, assignment
 
 SOON = 60.0  # seconds: a start of PyTorch on a loaded machine
-# A worker: with `norm` its network has buffers, with `wide` larger ones; rank 0 changes them outside of a step with `strays`. It
-# says "wants N" before it computes step N and goes on when it is told to, says "did N" after it.
-WORKER = """import os
+# A worker: with `norm` its network has buffers, with `wide` larger ones; rank 0 changes them outside of a step with `strays`.
+# With `unlocked` its file system has no locks. It says "wants N" before it computes step N and goes on when it is told to, says
+# "did N" after it.
+WORKER = """import errno
+import fcntl
+import os
 import sys
 sys.modules["numpy"] = None
 sys.path.insert(0, sys.argv[1])
@@ -21,9 +24,14 @@ import torch
 import mtrun
 from mtrun.replica import Replica
 
+def unlocked(*_):
+    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+if sys.argv[3] == "unlocked":
+    fcntl.flock = unlocked
 torch.manual_seed(0)
 model = torch.nn.Linear(2, 1)
-if sys.argv[3] != "plain":
+if sys.argv[3] in ("norm", "wide", "strays"):
     width = 4 if sys.argv[3] == "wide" else 3
     model = torch.nn.Sequential(torch.nn.Linear(2, width), torch.nn.BatchNorm1d(width), torch.nn.Linear(width, 1))
 model = model.double()
@@ -48,18 +56,22 @@ print("ended", flush=True)
 
 
 class Worker:
-    """One process, and its agent. `values`: the key-value space, shared by all of a generation."""
+    """One process, and its agent. `values`: the key-value space, shared by all of a generation. `lease`: of the node."""
 
-    def __init__(self, case, folder, values, model="plain", alone=False):
+    def __init__(self, case, folder, values, model="plain", alone=False, lease=None):
         self.agent, self.values, self.heard, self.lines = Agent(), values, [], []
         case.addCleanup(self.agent.close)
         environment = {**os.environ, **({} if alone else self.agent.environment()), "PYTHONDONTWRITEBYTECODE": "1",
                        "PYTHONWARNINGS": "ignore::UserWarning"}  # of PyTorch, that there is no NumPy
+        if lease is not None:
+            environment["MTRUN_LEASE"] = str(lease)
         package = os.path.join(support.ROOT, "python")
-        self.process = subprocess.Popen([sys.executable, "-c", WORKER, package, folder, model],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        self.process = subprocess.Popen([sys.executable, "-c", WORKER, package, folder, model], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
+                                        pass_fds=[] if lease is None else [lease])
         case.addCleanup(self.close)
-        self.threads = [threading.Thread(target=call, daemon=True) for call in ([] if alone else [self._serve]) + [self._read]]
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.threads = [self.reader] + ([] if alone else [threading.Thread(target=self._serve, daemon=True)])
         for thread in self.threads:
             thread.start()
 
@@ -92,7 +104,10 @@ class Worker:
             raise AssertionError(f"it has ended with {self.process.returncode} without {what}: {self.lines}")
 
     def status(self):
-        return self.process.wait(SOON)
+        """When it has ended, and all that it has said is in `lines`."""
+        status = self.process.wait(SOON)
+        self.reader.join(SOON)
+        return status
 
     def _read(self):
         for line in self.process.stdout:
@@ -122,11 +137,11 @@ DRAIN = {"type": "drain", "deadline_seconds": 30, "why": "asked"}
 
 
 class ReplicaCase(unittest.TestCase):
-    def start(self, model="plain"):
+    def start(self, model="plain", lease=None):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder, self.values = folder.name, {}
-        self.workers = [Worker(self, folder.name, self.values, model) for _ in range(2)]
+        self.workers = [Worker(self, folder.name, self.values, model, lease=lease) for _ in range(2)]
         for rank, worker in enumerate(self.workers):
             worker.await_message("ready")
             worker.agent.say(assignment(1, rank=rank))
