@@ -66,6 +66,7 @@ class Job:
         self._newest, self._entered, self._ended = None, None, None
         self._graceful = self._drained = self._connects = False
         self._why_ended = self._stop = self._lost = None
+        self._work_is_done = False
         self._abort, self._questions, self._answers = None, 0, {}
         self._signal, self._channel, self._lease = 0, None, None
         self._told_to_go = None  # since when holds know of it
@@ -143,6 +144,11 @@ class Job:
     def leaves(self):
         """This worker was asked to go (a signal, `mtrun --drain`)."""
         return self._drained or self._signal != 0
+
+    @property
+    def work_is_done(self):
+        """The job has ended because its work is done: nobody needs what this worker still holds."""
+        return self._work_is_done
 
     @property
     def exit_status(self):
@@ -357,6 +363,7 @@ class Job:
                 self._drained = True
             elif kind == "stop":
                 self._stop = str(message.get("why", "")) or "the job has ended"
+                self._work_is_done = message.get("complete") is True
                 self._break(self._stop)
             elif kind == "watch":
                 self._watched_until = time.monotonic() + watch_seconds(message)

@@ -96,8 +96,9 @@ class Replica:
                 return
 
     def _stop_while_waiting(self):
-        """No generation follows for this worker: what it holds may be the newest that there is."""
-        if self._folder and self._knows:
+        """No generation follows for this worker: what it holds may be the newest that there is. A spare of a job that is done
+        holds what nobody needs, and nobody renews its lease."""
+        if self._folder and self._knows and not self.job.work_is_done:
             try:
                 self._save_unless_saved()
             except Interrupted as error:

@@ -21,7 +21,7 @@ from mtrun.ledger import Ledger
 from mtrun.replica import EXIT_DIFFERS, Replica
 from mtrun.torch import leave_group
 from replica_workers import DRAIN, SOON, WORKER, ReplicaCase, Worker, wait
-from support import assignment
+from support import assignment, lease_page, renew_lease
 
 
 class StopTest(ReplicaCase):
@@ -110,6 +110,18 @@ class WaitTest(ReplicaCase):
         said = f"mtrun: the last state is saved without a lock: lock {self.folder}/.lock: No locks available"
         self.assertEqual(second.lines.count(said), 1, second.lines)
         self.verify()
+
+    def test_of_a_job_that_is_done_it_saves_nothing_and_waits_for_no_service(self):
+        lease = lease_page(self, (1, 2**62))
+        self.start(lease=lease)
+        self.step(0)
+        for worker in self.workers:
+            worker.await_line("wants 1")
+        renew_lease(lease, 1)
+        second = self.lose_the_first({"type": "stop", "why": "success", "complete": True})
+        self.assertEqual(second.status(), 0)
+        self.assertEqual(self.checkpoints(), [])
+        self.assertEqual([line for line in second.lines if "not saved" in line], [])
 
 
 class RestartTest(ReplicaCase):
