@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -20,11 +21,16 @@
 namespace mtrun::datasets {
 namespace {
 
+/// What lies where in a shard's file, as it was checked: somebody may write to the file.
+struct Layout {
+  const uint8_t* images = nullptr;
+  std::vector<int32_t> labels = {};
+  EncodedShard encoded = {};  // of an encoded set, which has no `images`
+};
+
 struct Shard {
   MappedFile file;
-  const uint8_t* images = nullptr;
-  std::vector<int32_t> labels = {};  // as they were checked: somebody may write to the file
-  EncodedShard encoded = {};         // of an encoded set, which has no `images`
+  std::vector<std::unique_ptr<const Layout>> layouts = {};  // the last one counts, others may still be read
 };
 
 absl::StatusOr<const TensorInfo*> FindTensor(const SafetensorsHeader& header, const char* name, DType dtype,
@@ -36,8 +42,10 @@ absl::StatusOr<const TensorInfo*> FindTensor(const SafetensorsHeader& header, co
 }
 
 /// `labels`: int64 [images].
-absl::Status ReadLabels(const uint8_t* labels, const ShardEntry& entry, int64_t classes, Shard& shard) {
-  shard.labels.reserve(static_cast<size_t>(entry.images));
+absl::StatusOr<std::vector<int32_t>> ReadLabels(const uint8_t* labels, const ShardEntry& entry,
+                                                int64_t classes) {
+  std::vector<int32_t> read;
+  read.reserve(static_cast<size_t>(entry.images));
   for (int64_t i = 0; i < entry.images; ++i) {
     int64_t label = 0;
     std::memcpy(&label, labels + i * 8, 8);  // a foreign writer need not have aligned it
@@ -45,34 +53,49 @@ absl::Status ReadLabels(const uint8_t* labels, const ShardEntry& entry, int64_t 
       return absl::DataLossError(
           absl::StrCat("label ", label, " of image ", i, " is not below the ", classes, " classes"));
     }
-    shard.labels.push_back(static_cast<int32_t>(label));
+    read.push_back(static_cast<int32_t>(label));
   }
-  return absl::OkStatus();
+  return read;
 }
 
 int64_t ClassesOf(const Index& index) { return static_cast<int64_t>(index.classes.size()); }
 
-absl::Status FindPixels(Shard& shard, const Index& index, const ShardEntry& entry) {
-  const absl::Span<const uint8_t> bytes = shard.file.bytes();
+absl::StatusOr<Layout> FindPixels(absl::Span<const uint8_t> bytes, const Index& index,
+                                  const ShardEntry& entry) {
   MT_ASSIGN_OR_RETURN(const SafetensorsHeader header, ParseSafetensorsHeader(bytes));
   MT_ASSIGN_OR_RETURN(const TensorInfo* images,
                       FindTensor(header, "images", DType::kU8, {entry.images, index.height, index.width, 3}));
   MT_ASSIGN_OR_RETURN(const TensorInfo* labels, FindTensor(header, "labels", DType::kI64, {entry.images}));
-  shard.images = TensorBytes(bytes, header, *images).data();
-  return ReadLabels(TensorBytes(bytes, header, *labels).data(), entry, ClassesOf(index), shard);
+  Layout layout{.images = TensorBytes(bytes, header, *images).data()};
+  MT_ASSIGN_OR_RETURN(layout.labels,
+                      ReadLabels(TensorBytes(bytes, header, *labels).data(), entry, ClassesOf(index)));
+  return layout;
 }
 
-absl::Status FindRecords(Shard& shard, const Index& index, const ShardEntry& entry) {
-  MT_ASSIGN_OR_RETURN(shard.encoded, ParseEncodedShard(shard.file.bytes(), entry.images));
+absl::StatusOr<Layout> FindRecords(absl::Span<const uint8_t> bytes, const Index& index,
+                                   const ShardEntry& entry) {
+  Layout layout;
+  MT_ASSIGN_OR_RETURN(layout.encoded, ParseEncodedShard(bytes, entry.images));
   for (int64_t i = 0; i < entry.images; ++i) {
-    const ImageSize size = shard.encoded.size(i);
+    const ImageSize size = layout.encoded.size(i);
     const bool fits = size.height >= index.min_height && size.height <= index.height &&
                       size.width >= index.min_width && size.width <= index.width;
     if (!fits)
       return absl::DataLossError(
           absl::StrCat("image ", i, " is ", SizeText(size), ", which is outside of the index's sizes"));
   }
-  return ReadLabels(shard.encoded.labels, entry, ClassesOf(index), shard);
+  MT_ASSIGN_OR_RETURN(layout.labels, ReadLabels(layout.encoded.labels, entry, ClassesOf(index)));
+  return layout;
+}
+
+/// Of the file that is mapped now.
+absl::Status AddLayout(Shard& shard, const Index& index, const ShardEntry& entry) {
+  const absl::Span<const uint8_t> bytes = shard.file.bytes();
+  absl::StatusOr<Layout> found =
+      index.encoded ? FindRecords(bytes, index, entry) : FindPixels(bytes, index, entry);
+  MT_RETURN_IF_ERROR(found.status());
+  shard.layouts.push_back(std::make_unique<const Layout>(*std::move(found)));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Shard> OpenShard(const std::string& path, const Index& index, const ShardEntry& entry,
@@ -86,7 +109,7 @@ absl::StatusOr<Shard> OpenShard(const std::string& path, const Index& index, con
   if (verify && Sha256Hex({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) != entry.sha256) {
     return absl::DataLossError("its SHA-256 is not the one in the index");
   }
-  MT_RETURN_IF_ERROR(index.encoded ? FindRecords(shard, index, entry) : FindPixels(shard, index, entry));
+  MT_RETURN_IF_ERROR(AddLayout(shard, index, entry));
   return shard;
 }
 
@@ -96,8 +119,8 @@ struct PackedSplit::State {
   std::string root, name;
   Index index;
   std::string digest;
-  std::vector<int64_t> firsts;                  // number of each shard's first image in the split
-  std::vector<std::atomic<const Shard*>> here;  // what others may look at, null: it is not there
+  std::vector<int64_t> firsts;                   // number of each shard's first image in the split
+  std::vector<std::atomic<const Layout*>> here;  // what others may look at, null: it is not there
   std::atomic<size_t> missing = 0;
   std::atomic<int64_t> replaced = 0;
   Mender mender = nullptr;
@@ -106,7 +129,7 @@ struct PackedSplit::State {
   size_t image_bytes = 0;
   std::optional<std::vector<int64_t>> ids = {};  // what is left of them; nothing: all
   mutable Mutex mutex;
-  std::vector<std::shared_ptr<const Shard>> shards ABSL_GUARDED_BY(mutex);
+  std::vector<std::shared_ptr<Shard>> shards ABSL_GUARDED_BY(mutex);
 
   int64_t Find(int64_t i) const { return ids ? ids->at(static_cast<size_t>(i)) : i; }
   size_t NumberOf(int64_t i) const {
@@ -114,22 +137,26 @@ struct PackedSplit::State {
     return static_cast<size_t>(std::upper_bound(firsts.begin(), firsts.end(), i) - firsts.begin()) - 1;
   }
   std::string PathOf(size_t number) const { return absl::StrCat(root, "/", ShardFile(name, number)); }
+  const ShardEntry& EntryOf(size_t number) const { return index.splits.at(name).shards.at(number); }
   bool Has(size_t number) const { return here[number].load(std::memory_order_acquire) != nullptr; }
-  const Shard& ShardAt(size_t number) const {
-    const Shard* const shard = here[number].load(std::memory_order_acquire);
+  const Layout& ShardAt(size_t number) const {
+    const Layout* const shard = here[number].load(std::memory_order_acquire);
     MT_CHECK(shard != nullptr) << "shard " << number << " of " << name << " is not here";
     return *shard;
+  }
+  void Publish(size_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    here[number].store(shards[number]->layouts.back().get(), std::memory_order_release);
   }
 
   absl::Status Add(size_t number, bool verify) {
     MT_CHECK(number < here.size()) << number << " of " << here.size();
     if (Has(number)) return absl::OkStatus();
     const std::string path = PathOf(number);
-    auto shard = OpenShard(path, index, index.splits.at(name).shards[number], verify);
+    auto shard = OpenShard(path, index, EntryOf(number), verify);
     if (!shard.ok()) return Annotate(absl::DataLossError(shard.status().message()), path);
     const MutexLock lock(mutex);
-    shards[number] = std::make_shared<const Shard>(*std::move(shard));
-    here[number].store(shards[number].get(), std::memory_order_release);
+    shards[number] = std::make_shared<Shard>(*std::move(shard));
+    Publish(number);
     --missing;
     return absl::OkStatus();
   }
@@ -137,8 +164,12 @@ struct PackedSplit::State {
   absl::Status Replace(size_t number) {
     const MutexLock lock(mutex);
     if (shards.at(number) == nullptr) return absl::OkStatus();
-    const absl::Status done = shards[number]->file.Replace(PathOf(number));
+    const std::string path = PathOf(number);
+    absl::Status done = shards[number]->file.Replace(path);
+    // What was copied from the file before may be of what somebody had written to it.
+    if (done.ok()) done = Annotate(AddLayout(*shards[number], index, EntryOf(number)), path);
     if (!done.ok()) return absl::DataLossError(done.message());
+    Publish(number);
     // After it: whoever sees the new count reads the new copy.
     replaced.fetch_add(1, std::memory_order_release);
     return absl::OkStatus();
@@ -146,7 +177,7 @@ struct PackedSplit::State {
 
   bool Drop(size_t number) {
     const MutexLock lock(mutex);
-    std::shared_ptr<const Shard>& shard = shards.at(number);
+    std::shared_ptr<Shard>& shard = shards.at(number);
     if (shard == nullptr) return true;
     if (shard.use_count() > 1) return false;
     here[number].store(nullptr, std::memory_order_release);
@@ -187,7 +218,7 @@ absl::StatusOr<std::unique_ptr<PackedSplit::State>> PackedSplit::ReadState(const
     state->size += entry.images;
   }
   const size_t shards = state->firsts.size();
-  state->here = std::vector<std::atomic<const Shard*>>(shards);
+  state->here = std::vector<std::atomic<const Layout*>>(shards);
   state->missing = shards;
   const MutexLock lock(state->mutex);
   state->shards.resize(shards);

@@ -32,8 +32,8 @@ class PackedSplit {
   /// Unmaps shard `number`, which may be added again; false: somebody holds it, it stays. REQUIRES:
   /// OpenIndex; others look at its images only while they hold them. The thread of Add.
   bool Drop(size_t number);
-  /// Another copy of shard `number` is in its place, with the same bytes: it is read from now on, also by who
-  /// holds it; nothing where the shard was not added. kDataLoss as Open. The thread of Add.
+  /// Another copy of shard `number` is in its place: its images, labels and sizes are read from now on, also
+  /// by who holds the shard; nothing where that was not added. kDataLoss as Open. The thread of Add.
   absl::Status Replace(size_t number);
   /// How many times that has been done. What was read before it was done the last time may be of a copy that
   /// somebody had written to.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 
+#include "datasets/encoded_shard.h"
 #include "datasets/index.h"
 #include "datasets/packed_writer.h"
 #include "gmock/gmock.h"
@@ -36,6 +37,11 @@ class PackedTest : public testing::Test {
     EXPECT_TRUE((*writer)->Finish().ok());
   }
 
+  /// A copy with these bytes is in the shard's place, another file.
+  void Copy(const std::string& bytes) const {
+    test::Write(folder_ / "copy", bytes);
+    fs::rename(folder_ / "copy", shard_);
+  }
   std::string OpenError(bool verify = false) {
     const auto split = PackedSplit::Open(root_, "train", verify);
     EXPECT_FALSE(split.ok());
@@ -156,22 +162,69 @@ TEST_F(PackedTest, AnotherCopyOfAShardIsReadAlsoByWhoHoldsIt) {
   const auto held = split->Hold({2});
   const absl::Span<const uint8_t> seen = split->image(2);
   const std::string bytes = test::Read(shard_);
-  const auto copy = [&](const std::string& of) {  // at the same place, another file
-    test::Write(folder_ / "copy", of);
-    fs::rename(folder_ / "copy", shard_);
-  };
-  copy(std::string(bytes.size(), 'x'));
+  constexpr size_t kPixels = 2 * 18;  // the end of the file
+  Copy(bytes.substr(0, bytes.size() - kPixels) + std::string(kPixels, 'x'));
   ASSERT_TRUE(split->Replace(1).ok());
   EXPECT_EQ(seen[0], 'x');
-  copy(bytes);
+  Copy(bytes);
   ASSERT_TRUE(split->Replace(1).ok());
   EXPECT_THAT(seen, testing::Each(20));
-  copy(bytes + "more");
+  Copy(bytes + "more");
   const absl::Status other = split->Replace(1);
   EXPECT_TRUE(absl::IsDataLoss(other)) << other;
   EXPECT_THAT(seen, testing::Each(20));
+  Copy(std::string(bytes.size(), 'x'));
+  const absl::Status none = split->Replace(1);
+  EXPECT_TRUE(absl::IsDataLoss(none)) << none;
+  EXPECT_THAT(std::string(none.message()), HasSubstr("shard_00001"));
   EXPECT_TRUE(split->Replace(0).ok()) << "it was not added";
   EXPECT_FALSE(split->has(0));
+}
+
+TEST_F(PackedTest, LabelsOfAShardThatWasDamagedWhenItCameAreThoseOfTheOtherCopy) {
+  const std::string bytes = test::Read(shard_);
+  std::string damaged = bytes;
+  damaged[damaged.size() - 2 * 18 - 16] = 1;  // first label of the shard: wrong, but one that there is
+  test::Write(shard_, damaged);
+  auto split = PackedSplit::OpenIndex(root_, "train");
+  ASSERT_TRUE(split.ok()) << split.status();
+  ASSERT_TRUE(split->Add(1).ok());
+  EXPECT_EQ(split->label(2), 1);
+  {
+    const auto held = split->Hold({2});
+    Copy(bytes);
+    ASSERT_TRUE(split->Replace(1).ok());
+    EXPECT_EQ(split->label(2), 2);
+    EXPECT_EQ(split->label(3), 0);
+    EXPECT_FALSE(split->Drop(1)) << "who holds the shard reads the other copy";
+  }
+  EXPECT_TRUE(split->Drop(1));
+}
+
+TEST_F(PackedTest, SoAreSizesAndPlacesOfEncodedImages) {
+  const auto shard = [](const Record& first, const Record& second) {
+    return EncodeShardHead({0, 1}, {first, second}) + first.bytes + second.bytes;
+  };
+  const std::string bytes = shard({"one", {20, 30}}, {"other", {30, 20}});
+  Index index{
+      .height = 30, .width = 30, .encoded = true, .min_height = 20, .min_width = 20, .classes = {"a", "b"}};
+  index.splits["train"] = {
+      .class_counts = {1, 1},
+      .shards = {{.images = 2, .bytes = static_cast<int64_t>(bytes.size()), .sha256 = std::string(64, '0')}}};
+  const std::string root = folder_ / "encoded", path = root + "/" + ShardFile("train", 0);
+  test::Write(root + "/index.json", EncodeIndex(index));
+  test::Write(path, shard({"oneo", {30, 20}}, {"ther", {20, 30}}));
+  auto split = PackedSplit::OpenIndex(root, "train");
+  ASSERT_TRUE(split.ok()) << split.status();
+  ASSERT_TRUE(split->Add(0).ok());
+  EXPECT_EQ(split->image_size(0), (ImageSize{30, 20}));
+  EXPECT_EQ(split->record(0), "oneo");
+  test::Write(folder_ / "copy", bytes);
+  fs::rename(folder_ / "copy", path);
+  ASSERT_TRUE(split->Replace(0).ok());
+  EXPECT_EQ(split->image_size(0), (ImageSize{20, 30}));
+  EXPECT_EQ(split->record(0), "one");
+  EXPECT_EQ(split->record(1), "other");
 }
 
 TEST_F(PackedTest, AnImageThatIsNotHereEndsTheProgramAndNotSilently) {
