@@ -28,8 +28,9 @@ absl::StatusOr<UniqueFd> AwaitTurn(absl::StatusOr<UniqueFd> lock) {
 
 /// Once the folder is this run's: workers that follow when all of these have died do not start over again.
 absl::Status RememberStart(const TrainInputs& in, uint64_t run, RunFiles& files) {
-  const absl::Status marked =
-      files.WithRoom([&] { return MarkBegun(in.options.model_folder, in.agent, run); });
+  const auto mark = [&] { return MarkBegun(in.options.model_folder, in.agent, run); };
+  // For room on the writer's disk all have to wait, for room on another one nobody.
+  const absl::Status marked = files.writes() ? files.WithRoom(mark) : mark();
   if (marked.ok() || absl::IsUnavailable(marked)) return marked;
   log::Warning("should all workers die, the run starts over, for --resume=false: ",
                std::string(marked.message()));

@@ -1,13 +1,16 @@
 // Jobs that start over (--resume=false) and whose workers all go then: the real loop with threads as workers.
 #include "trainers/run/fresh_start.h"
 
+#include <chrono>
 #include <filesystem>
+#include <future>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/small_disk.h"
 #include "tests/trainers/run/train_loop_fixture.h"
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/run/other_runs.h"
@@ -80,6 +83,31 @@ TEST_F(FreshStartTest, AnEarlierRunOfANodeThatComesLaterDoesNotCount) {
   }
   EXPECT_FALSE(Exists("run1/previous_1"));
   EXPECT_TRUE(Exists("run0/previous_1/step_12/DONE"));
+}
+
+TEST_F(FreshStartTest, AFullDiskOfANodeThatOnlyFollowsHoldsUpNobody) {
+  const auto disk = support::SmallDisk::Make(folder_.File("run1"), 64 << 10);
+  if (!disk.ok()) GTEST_SKIP() << disk.status().message();
+  (*disk)->Fill();
+  agents_ = {{0, "job"}, {1, "job's second"}};
+  nodes_ = true;
+  std::promise<void> done;
+  std::thread patience([&, ends = done.get_future()] {
+    if (ends.wait_for(std::chrono::minutes(1)) == std::future_status::ready) return;
+    ADD_FAILURE() << "it waits for room";
+    (*disk)->Free();
+  });
+  ::testing::internal::CaptureStderr();
+  const std::vector<MemberResult> results = TrainAll(2, "run");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  done.set_value();
+  patience.join();
+  for (const MemberResult& result : results) {
+    ExpectComplete(result);
+    ExpectSameRun("run0", result.weight, reference_);
+  }
+  EXPECT_THAT(said, ::testing::HasSubstr("should all workers die, the run starts over"));
+  EXPECT_TRUE(Exists("run0/.begun"));
 }
 
 TEST_F(FreshStartTest, AMarkIsOfOneRunAndOneAgent) {
