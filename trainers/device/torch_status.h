@@ -2,28 +2,44 @@
 #pragma once
 
 #include <exception>
-#include <string_view>
+#include <string>
+#include <utility>
 
 #include <c10/util/Exception.h>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/status_macros.h"
 
 namespace mtrun::trainers {
 
+/// A status on its way through functions that throw, to the next TorchStatus. REQUIRES: it is an error.
+class StatusError : public c10::Error {
+ public:
+  explicit StatusError(absl::Status status)
+      : c10::Error(std::string(status.message())), status_(std::move(status)) {}
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const absl::Status status_;
+};
+
 /// Runs `body`; an exception becomes kInternal "<noun>: <message>" (without LibTorch's C++ backtrace), or
-/// kUnavailable when it says that the process group is broken.
+/// kUnavailable when it says that the process group is broken. The status of a StatusError keeps its code,
+/// and kCancelled its message as well, which says who asked for the end: nothing has failed.
 template <typename Body>
 absl::Status TorchStatus(absl::string_view noun, Body&& body) {
   try {
     body();
     return absl::OkStatus();
+  } catch (const StatusError& error) {
+    return absl::IsCancelled(error.status()) ? error.status() : Annotate(error.status(), noun);
   } catch (const c10::DistBackendError& error) {
-    return absl::UnavailableError(absl::StrCat(noun, ": ", error.what_without_backtrace()));
+    return Annotate(absl::UnavailableError(error.what_without_backtrace()), noun);
   } catch (const c10::Error& error) {
-    return absl::InternalError(absl::StrCat(noun, ": ", error.what_without_backtrace()));
+    return Annotate(absl::InternalError(error.what_without_backtrace()), noun);
   } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat(noun, ": ", error.what()));
+    return Annotate(absl::InternalError(error.what()), noun);
   }
 }
 

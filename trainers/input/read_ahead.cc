@@ -8,6 +8,8 @@
 #include <c10/util/Exception.h>
 #include <torch/types.h>
 
+#include "absl/strings/str_cat.h"
+#include "trainers/device/torch_status.h"
 #include "trainers/device/transfer.h"
 #include "trainers/random/random_stream.h"
 
@@ -143,19 +145,22 @@ ReadAhead::Reads ReadAhead::TakeReads(const Key& key) {
   return reads;
 }
 
-/// Whether its images, of which one could not be read, lie in another copy of a shard now.
-bool ReadAhead::Mended(const Key& key) const {
+/// Whether its images, of which one could not be read for this reason, lie in another copy of a shard now.
+bool ReadAhead::Mended(const Key& key, const absl::Status& unread) const {
   const absl::StatusOr<bool> mended = data_.Mend(request_of_(key.first, key.second).ids);
-  if (absl::IsUnavailable(mended.status()))
-    C10_THROW_ERROR(DistBackendError, std::string(mended.status().message()));
-  return mended.ok() && *mended;
+  if (mended.ok()) return *mended;
+  const absl::Status& why = mended.status();
+  // It was not to wait any longer: the image is none of the reasons.
+  if (absl::IsUnavailable(why) || absl::IsCancelled(why)) throw StatusError(why);
+  throw StatusError(absl::Status(
+      why.code(), absl::StrCat(unread.message(), "; there will be no other copy of it: ", why.message())));
 }
 
 ImageBytes ReadAhead::Take(int64_t step, int64_t micro_batch) {
   const Key key(step, micro_batch);
   Reads reads = TakeReads(key);
   absl::Status status = pool_.Wait(reads.ticket);
-  if (!status.ok() && Mended(key)) {
+  if (!status.ok() && Mended(key, status)) {
     reads = TakeReads(key);
     status = pool_.Wait(reads.ticket);
   }

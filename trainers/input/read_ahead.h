@@ -13,6 +13,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "absl/status/status.h"
 #include "base/mutex.h"
 #include "datasets/packed.h"
 #include "trainers/input/image_bytes.h"
@@ -47,7 +48,7 @@ class ReadAhead {
   void Expect(int64_t step, int64_t begin, int64_t end);
   /// The images of a micro-batch: those that were expected are there or under way. What was read before a
   /// shard was replaced is read again, and so is what cannot be read where the data's mender has mended it.
-  /// Throws c10::Error when an image cannot be read, c10::DistBackendError where the mender could not go on.
+  /// Throws c10::Error when an image cannot be read, and StatusError with the mender's where that has failed.
   ImageBytes Take(int64_t step, int64_t micro_batch);
   /// Micro-batches that are there or under way, not taken yet.
   int64_t held() const {
@@ -66,7 +67,7 @@ class ReadAhead {
   Reads* Find(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Reads TakeReads(const Key& key);
   void DropOutdated() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool Mended(const Key& key) const;
+  bool Mended(const Key& key, const absl::Status& unread) const;
   std::set<Key> BeginNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fill() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Key After(const Key& key) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

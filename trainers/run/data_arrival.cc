@@ -114,6 +114,7 @@ absl::Status DataArrival::Follow(int64_t step, int rank, int world_size) {
 
 absl::Status DataArrival::AwaitFirst(int64_t step, int rank, int world_size, bool warm_up,
                                      const Watch& watch) {
+  watch_ = watch;
   MT_RETURN_IF_ERROR(Follow(step, rank, world_size));
   std::set<std::string> files = FirstFiles(step, rank, world_size);
   if (warm_up) files.merge(FilesOf(0, {0, 1}));

@@ -47,7 +47,7 @@ class DataArrival {
   /// after it needs is fetched next, in this order. What it needs last goes where not all may stay.
   absl::Status Follow(int64_t step, int rank, int world_size);
   /// Follow, and waits for what the first steps need. `warm_up`: so does one before them, on the first
-  /// micro-batch of all.
+  /// micro-batch of all. `watch` is kept until the next step's, for images of theirs that cannot be read.
   absl::Status AwaitFirst(int64_t step, int rank, int world_size, bool warm_up, const Watch& watch);
   /// Until the images of this worker's part of a step are there; at once where they are. Whether they still
   /// are as they came, too, where that was not looked at within the last second: what somebody has written to
@@ -89,7 +89,7 @@ class DataArrival {
   std::set<std::string> missing_;
   TimePoint looked_{};                        // at what is needed next
   std::map<std::string, TimePoint> checked_;  // when a file was looked at for damage
-  Watch watch_;                               // of the step
+  Watch watch_;                               // of the step, or of those before the first one
   const std::thread::id thread_ = std::this_thread::get_id();
   DataNews news_;
   Duration waited_{};

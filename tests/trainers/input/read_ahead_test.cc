@@ -16,6 +16,7 @@
 #include "datasets/images/png.h"
 #include "datasets/images/resample.h"
 #include "datasets/index.h"
+#include "trainers/device/torch_status.h"
 #include "trainers/input/dataset_source.h"
 
 namespace mtrun::trainers {
@@ -327,10 +328,25 @@ TEST_F(DamagedShardTest, AnImageThatCannotBeReadIsReadOnceMoreWhereTheShardIsMen
   mends = true;
   EXPECT_EQ(BytesOf(reader.Take(0, 1)), expected);
   EXPECT_THAT(asked, ::testing::ElementsAre(RequestOf(0, 0).ids, RequestOf(0, 1).ids));
-  arriving_->set_mender([](auto) { return absl::UnavailableError("the group is no more"); });
+}
+
+TEST_F(DamagedShardTest, WhyItCannotBeMendedIsWhatEndsTheStep) {
+  ReadAhead reader(*arriving_, Cropped(1, 3), RequestOf);
   Damage(/*undecodable=*/true);
-  reader.Expect(7, 0, 2);
-  EXPECT_THROW(reader.Take(7, 0), c10::DistBackendError);
+  absl::Status why;
+  arriving_->set_mender([&](auto) { return why; });
+  const auto taken = [&] { return TorchStatus("step 7", [&] { reader.Take(7, 0); }); };
+  why = absl::UnavailableError("the group is no more");
+  EXPECT_EQ(taken(), absl::UnavailableError("step 7: the group is no more"));
+  why = absl::CancelledError("asked to go by SIGTERM");
+  EXPECT_EQ(taken(), why) << "nothing has failed";
+  why = absl::FailedPreconditionError("the server has another set");
+  const absl::Status refused = taken();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(
+      std::string(refused.message()),
+      ::testing::MatchesRegex("step 7: image .* of the data set: .*; there will be no other copy of it: "
+                              "the server has another set"));
 }
 
 TEST_F(ReadAheadTest, ASourceGrowsItsImages) {

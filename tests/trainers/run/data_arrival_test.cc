@@ -1,7 +1,9 @@
 #include "trainers/run/data_arrival.h"
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
+#include <future>
 #include <optional>
 #include <set>
 #include <thread>
@@ -321,6 +323,23 @@ TEST_F(DamagedWhileHeldTest, AStepThatCannotReadAnImageTakesAnotherCopy) {
   goes_on = true;
   EXPECT_EQ(mend(), "mended");
   EXPECT_EQ(train_->image(id)[0], 7);
+}
+
+TEST_F(DamagedWhileHeldTest, SoDoesAStepBeforeTheFirstOne) {
+  const int64_t id = IdsOf(0).front();
+  const auto ends = [] { return absl::UnavailableError("no more"); };
+  ASSERT_TRUE(arrival_->AwaitFirst(0, 0, 2, /*warm_up=*/true, ends).ok());
+  Damage(id);
+  std::promise<void> done;
+  std::thread patience([&, over = done.get_future()] {
+    if (over.wait_for(std::chrono::minutes(1)) == std::future_status::ready) return;
+    ADD_FAILURE() << "nobody is asked how long to wait";
+    fetcher_->Let(all_);
+  });
+  const absl::StatusOr<bool> mended = train_->Mend({id});
+  done.set_value();
+  patience.join();
+  EXPECT_EQ(mended.status().message(), "no more");
 }
 
 /// Nor with --sync_bn, where it has a part in the others' sums.

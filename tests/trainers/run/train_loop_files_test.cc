@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,12 +10,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "tests/trainers/run/train_loop_fixture.h"
+#include "trainers/device/torch_status.h"
 
 namespace mtrun::trainers {
 namespace {
 
 using ::testing::HasSubstr;
 using testing::MemberResult;
+using ::testing::StartsWith;
 using testing::ThreadMembership;
 
 class TrainLoopFilesTest : public testing::TrainLoopTest {};
@@ -30,6 +33,42 @@ TEST_F(TrainLoopFilesTest, WhoLeavesHasWrittenDownItsSteps) {
   const std::vector<MemberResult> results = TrainAll(2, "run", {{0, leave}});
   ExpectComplete(results[1]);
   EXPECT_THAT(metrics, HasSubstr("{\"step\":3,"));
+}
+
+/// Of a worker that is to go while it waits for another copy of images of a step.
+class EndsInAStep : public MicroBatchSource {
+ public:
+  EndsInAStep(MicroBatchSource& source, int64_t step) : source_(source), step_(step) {}
+  int64_t micro_batches() const override { return source_.micro_batches(); }
+  int64_t SamplesInStep(int64_t step) const override { return source_.SamplesInStep(step); }
+  int64_t SamplesInMicroBatch(int64_t step, int64_t micro_batch) const override {
+    return source_.SamplesInMicroBatch(step, micro_batch);
+  }
+  Batch Make(int64_t step, int64_t micro_batch) override {
+    // The first part of the step is computed by then.
+    if (step == step_ && micro_batch == 1) throw StatusError(absl::CancelledError("told to go"));
+    return source_.Make(step, micro_batch);
+  }
+
+ private:
+  MicroBatchSource& source_;
+  const int64_t step_;
+};
+
+TEST_F(TrainLoopFilesTest, WhoIsToGoWithinAStepSavesTheStateBeforeIt) {
+  const at::Tensor reference = TrainAlone();
+  mutants_[0] = [](MicroBatchSource& source) { return std::make_unique<EndsInAStep>(source, 3); };
+  const MemberResult result = TrainAll(1, "run")[0];
+  ASSERT_TRUE(result.outcome.ok()) << result.outcome.status();
+  EXPECT_EQ(result.outcome->signal, SIGTERM);
+  EXPECT_THAT(result.outcome->stopped,
+              StartsWith("told to go: stopped at step 3 of 12; the same command continues"));
+  mutants_.clear();
+  const MemberResult again = TrainAll(1, "run")[0];
+  ExpectComplete(again);
+  ExpectSameRun("run", again.weight, reference);
+  const auto [status, text] = Verify("run");
+  EXPECT_EQ(status, 0) << text;
 }
 
 TEST_F(TrainLoopFilesTest, WhereFoldersCannotBeLockedTheLastStateIsSavedAllTheSame) {
