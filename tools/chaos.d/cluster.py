@@ -54,6 +54,11 @@ def child(pid):
     return int(children[0]) if children else None
 
 
+def agent(front):
+    """mtrun's grandchild (launcher/workers/guardian.h), or None."""
+    return child(child(front) or 0)
+
+
 def send(pid, number):
     """A signal to a process that may be gone."""
     try:

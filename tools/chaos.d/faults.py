@@ -41,9 +41,10 @@ class Faults:
         for fault in faults:
             self.later(after + fault.at, lambda fault=fault: self.fire(fault))
 
-    def record(self, kind, lasts, **where):
+    def record(self, kind, lasts, began=None, **where):
+        """`began`: of what is recorded only once it was done; else it begins now."""
         now = time.monotonic()
-        fault = {"kind": kind, "node": None, "from": now, "to": now + lasts, **where}
+        fault = {"kind": kind, "node": None, "from": began or now, "to": now + lasts, **where}
         fault["anybody"] = bool(set(fault.get("nodes", [fault["node"]])) & set(self.services.hosts))
         self.fired.append(fault)
         return fault
@@ -86,7 +87,7 @@ class Faults:
         workers, began = node.workers() if node else [], time.monotonic()
         if not workers or not cluster.send(workers[int(fault.choice * len(workers))], signal.SIGKILL):
             return False
-        self.record("worker", 0.0, node=node.number)["from"] = began
+        self.record("worker", 0.0, began, node=node.number)
         return True
 
     def loser(self, fault):
@@ -101,8 +102,7 @@ class Faults:
         victims = [front, cluster.child(front), node.agent()]
         if not cluster.send(victims[int(fault.choice * 3)], signal.SIGKILL):
             return False
-        record = self.record("agent", fault.lasts, node=node.number)
-        record["from"] = began
+        record = self.record("agent", fault.lasts, began, node=node.number)
         return self.bring_back(node, fault, record)
 
     def do_node(self, fault):
@@ -117,8 +117,7 @@ class Faults:
         node, began = self.victim(fault), time.monotonic()
         if node is None or not cluster.send(node.front.pid, signal.SIGTERM):
             return False
-        record = self.record("leave", fault.lasts, node=node.number)
-        record["from"] = began
+        record = self.record("leave", fault.lasts, began, node=node.number)
         return self.bring_back(node, fault, record)
 
     def do_gone(self, fault):

@@ -42,8 +42,7 @@ class Node:
             return "".join(f"\n      {line.rstrip()[:properties.MOST_COLUMNS]}" for line in file.readlines()[-lines:])
 
     def agent(self):
-        """mtrun's grandchild (launcher/workers/guardian.h)."""
-        return cluster.child(cluster.child(self.front.pid) or 0) if self.front else None
+        return cluster.agent(self.front.pid) if self.front else None
 
     def workers(self):
         return storm.children(self.agent())

@@ -73,11 +73,6 @@ def parse(argv):
     return args
 
 
-def agent_of(front):
-    """mtrun's grandchild; before it is there a signal may come too early for mtrun to hear it."""
-    return cluster.child(cluster.child(front.pid) or 0)
-
-
 def ended_badly(fronts, hit):
     """The mtruns to which nothing was done, and which did not end with 0: one a node, None where there never was one."""
     return [f"mtrun of node {node} ended with {front.returncode}" for node, front in enumerate(fronts)
@@ -130,7 +125,7 @@ class Training:
         for node, front in enumerate(self.fronts):
             if front is None or node in self.back:
                 continue
-            agent = agent_of(front)
+            agent = cluster.agent(front.pid)
             for worker in storm.children(agent):
                 found.append((node, agent, worker))
         return found
@@ -164,9 +159,9 @@ class Training:
         return True
 
     def leave(self):
-        """A node that is told to go; one always stays."""
+        """A node that is told to go; one always stays. Before its agent is there mtrun may not hear a signal yet."""
         here = [node for node, front in enumerate(self.fronts)
-                if node not in self.back and front.poll() is None and agent_of(front)]
+                if node not in self.back and front.poll() is None and cluster.agent(front.pid)]
         if len(here) < 2:
             return False
         node, when = self.choose.choice(here), time.time()
