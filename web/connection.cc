@@ -20,8 +20,9 @@ using Next = Transport::Next;
 // A client that still sends when its connection is closed gets a reset, which may overtake the answer: so
 // what it sends is read for this long.
 constexpr auto kDrainPatience = std::chrono::seconds(1);
-// Sent in one turn, so that the others on this thread have theirs.
+// Sent and received in one turn, so that the others on this thread have theirs.
 constexpr int64_t kTurn = 1 << 20;
+constexpr size_t kReceivedTurn = 256 << 10;
 
 template <typename Text>
 std::string ToString(const Text& text) {
@@ -77,30 +78,40 @@ void Connection::BeginRequest() {
   parser_->eager(true);
 }
 
-/// What is there, until a request is whole.
+/// What is there, until a request is whole; a turn at most: what surrounds the parts of a body is in no limit
+/// but the patience.
 void Connection::Read() {
   if (!socket_.is_open()) return;
+  size_t turn = 0;
   while (Parse()) {
-    if (!Receive()) return;
+    if (turn >= kReceivedTurn) return ReadInAnotherTurn();
+    const size_t received = Receive();
+    if (received == 0) return;
+    turn += received;
   }
 }
 
-/// False when nothing can be read now.
-bool Connection::Receive() {
+/// Not when the socket has more: what it had may lie here already.
+void Connection::ReadInAnotherTurn() {
+  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->Read(); });
+}
+
+/// 0 when nothing can be read now.
+size_t Connection::Receive() {
   const size_t room = std::min(limits_.header_bytes, received_.max_size() - received_.size());
   const auto into = received_.prepare(room);
   const Transport::Result result = transport_->Read(static_cast<char*>(into.data()), room);
   if (result.next == Next::kClosed) {
     parser_->got_some() ? Refuse(400) : Close();  // it may still listen
-    return false;
+    return 0;
   }
   if (result.next != Next::kDone) {
     AwaitSocket(result.next, &Connection::Read);
-    return false;
+    return 0;
   }
   received_.commit(result.bytes);
   if (std::exchange(idle_, false)) Wait(Waits::kRequest, limits_.request_patience);
-  return true;
+  return result.bytes;
 }
 
 /// Takes what has been received. True: more is needed.
@@ -249,8 +260,7 @@ void Connection::Sent() {
   BeginRequest();
   idle_ = received_.size() == 0;
   Wait(Waits::kRequest, idle_ ? limits_.idle_patience : limits_.request_patience);
-  // Requests that came together are answered one a turn, whoever sent them.
-  asio::post(socket_.get_executor(), [self = shared_from_this()] { self->Read(); });
+  ReadInAnotherTurn();  // requests that came together are answered one a turn, whoever sent them
 }
 
 void Connection::Tell(bool complete) {

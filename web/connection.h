@@ -58,7 +58,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void BeginRequest();
   void Read();
-  bool Receive();
+  void ReadInAnotherTurn();
+  size_t Receive();
   bool Parse();
   void OnMessage();
   void Refuse(int status);

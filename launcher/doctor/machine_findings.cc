@@ -110,7 +110,7 @@ Finding JudgeGpus(const GpuFacts& gpus) {
             "load the driver's module (nvidia-smi says what is wrong), or give the container its devices"};
   }
   const std::string all = Counted(std::max(gpus.listed, gpus.present), "GPU");
-  if (gpus.usable < gpus.present || gpus.present == 0 || !gpus.closed.empty()) {
+  if (gpus.usable == 0 || !gpus.closed.empty()) {
     return {
         Health::kWarn, kSubject,
         absl::StrCat(all, ", but ", gpus.closed.empty() ? "/dev/nvidia*" : gpus.closed, " cannot be opened"),
@@ -127,7 +127,9 @@ Finding JudgeGpus(const GpuFacts& gpus) {
             "unset it, or name others"};
   }
   std::string found = all;
-  if (gpus.present < gpus.listed)
+  if (gpus.usable < gpus.present)  // a batch system's control group
+    found = absl::StrCat(gpus.usable, " of ", all, " may be opened here");
+  else if (gpus.present < gpus.listed)
     found = absl::StrCat(gpus.present, " of ", all, " are given to this container");
   if (gpus.chosen) absl::StrAppend(&found, ", CUDA_VISIBLE_DEVICES leaves ", gpus.visible);
   if (!gpus.driver.empty()) absl::StrAppend(&found, ", driver ", gpus.driver);

@@ -1,24 +1,18 @@
 """A training run over torch.distributed that its workers hold together: whoever is left goes on in place, newcomers are
 handed the state, each sample is taken exactly once."""
-import contextlib
 import ctypes
-import errno
-import fcntl
 import hashlib
 import io
 import os
-import pickle
 import secrets
-import socket
 import sys
-import time
-import zipfile
 from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
 
 from mtrun.buffers import Buffers
+from mtrun.checkpoints import Checkpoints, Unfit
 from mtrun.job import Interrupted, Stopped
 from mtrun.ledger import Ledger, gathered
 from mtrun.torch import finish, interruptible, leave_group, regroup
@@ -26,7 +20,6 @@ from mtrun.torch import finish, interruptible, leave_group, regroup
 RECENT = 16       # lines of the ledger that each worker remembers for a writer that died before it wrote them
 EXIT_DIFFERS = 3  # two workers hold different states of one step: nobody can say whose counts
 MASK63 = (1 << 63) - 1
-NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # what a file system without them says
 
 
 @dataclass(frozen=True)
@@ -50,10 +43,11 @@ class Replica:
 
     def __init__(self, job, model, optimizer, sampler, folder=None, data="", backend=None, checkpoint_steps=0, more=None):
         self.job, self.model, self.optimizer, self.sampler = job, model, optimizer, sampler
-        self._backend, self._folder, self._checkpoint_steps = backend, folder, checkpoint_steps
+        self._backend, self._checkpoint_steps = backend, checkpoint_steps
         self._more = more or {}
         self._buffers = Buffers(model)
         self._ledger = Ledger(folder, sampler, data) if folder else None
+        self._checkpoints = Checkpoints(folder) if folder else None
         self._run, self._generation = secrets.token_hex(8), 0
         self._begins_again = False  # a run of which the ledger is left, but no checkpoint
         self._knows = False  # holds a state that counts: of a checkpoint, or of a generation that it was in
@@ -98,7 +92,7 @@ class Replica:
     def _stop_while_waiting(self):
         """No generation follows for this worker: what it holds may be the newest that there is. A spare of a job that is done
         holds what nobody needs, and nobody renews its lease."""
-        if self._folder and self._knows and not self.job.work_is_done:
+        if self._checkpoints and self._knows and not self.job.work_is_done:
             try:
                 self._save_unless_saved()
             except Interrupted as error:
@@ -110,7 +104,7 @@ class Replica:
 
     def _finish(self):
         """True when the job has ended; False when another generation begins first, which is to be taken part in."""
-        if self._folder and self._writes and not self.saved():
+        if self._checkpoints and self._writes and not self.saved():
             self.save()
         with interruptible(self.job):
             dist.barrier()  # all is on the disk before anybody says so
@@ -212,7 +206,7 @@ class Replica:
                 "recent": self._recent, "more": {name: each.state_dict() for name, each in self._more.items()}}
 
     def _restore(self, state):
-        """_Unfit where it is not this program's: some of it may be in place then, and nothing can go on with that."""
+        """Unfit where it is not this program's: some of it may be in place then, and nothing can go on with that."""
         try:
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
@@ -221,7 +215,7 @@ class Replica:
             self._run, self._generation, self._recent = state["run"], state["generation"], state["recent"]
             self.sampler.load_state_dict(state["sampler"])  # last: it says how far all the rest has come
         except Exception as error:  # those of the program's own objects among them
-            raise _Unfit(error) from error
+            raise Unfit(error) from error
 
     def _give(self, ranks):
         if not ranks:
@@ -240,75 +234,40 @@ class Replica:
         dist.recv(torch.frombuffer(data, dtype=torch.uint8), source)
         try:
             self._restore(torch.load(io.BytesIO(data), weights_only=True, map_location="cpu"))
-        except _Unfit as error:
+        except Unfit as error:
             raise ValueError(f"what rank {source} gives is of another model or program ({error})") from error
         self._knows = True
 
     # ---- checkpoints
     def saved(self):
         """Whether the checkpoint of this very step is there."""
-        return os.path.exists(self._path(self.sampler.step))
+        return os.path.exists(self._checkpoints.path(self.sampler.step))
 
     def save(self, outside=False):
-        """Whole or not at all: written beside, synced, renamed; the last two stay. `outside`: of a generation."""
+        """`outside`: of a generation."""
         self.job.hold(outside)
-        os.makedirs(self._folder, exist_ok=True)
-        path = self._path(self.sampler.step)
-        self._remove_aborted()
-        partial = f"{path}.{socket.gethostname()}.{os.getpid()}.partial"
-        with open(partial, "wb") as file:
-            torch.save(self._state(), file)
-            file.flush()
-            os.fsync(file.fileno())
-        self.job.hold(outside)
-        os.replace(partial, path)
-        steps = self._checkpoints()
-        # What lies further on an earlier generation has left: this one has continued from before it.
-        superseded = [] if outside else [step for step in steps if step > self.sampler.step]
-        for step in superseded + [step for step in steps if step not in superseded][:-2]:
-            os.remove(self._path(step))
-
-    def _remove_aborted(self):
-        """Saves that were killed: nobody writes to them any more."""
-        for name in os.listdir(self._folder):
-            path = os.path.join(self._folder, name)
-            if name.startswith("replica_") and name.endswith(".partial"):
-                with contextlib.suppress(FileNotFoundError):
-                    if time.time() - os.stat(path).st_mtime > 600:
-                        os.remove(path)
+        self._checkpoints.save(self.sampler.step, self._state(), lambda: self.job.hold(outside), supersedes=not outside)
 
     def _save_if_due(self):
-        if self._writes and self._folder and self._checkpoint_steps and self.sampler.step % self._checkpoint_steps == 0:
+        if self._writes and self._checkpoints and self._checkpoint_steps and self.sampler.step % self._checkpoint_steps == 0:
             self.save()
 
     def _save_unless_saved(self):
         """Others who hold the state may be asked to go at the same time: the first to come saves it for all. Nothing is saved
         where others have gone on without this worker, or have saved as much."""
         self.job.hold(outside=True)  # first: who waits for its lease keeps nobody from the folder
-        with self._alone_in_folder():
+        with self._checkpoints.alone():
             step, (generation, next_step) = self.sampler.step, self._ledger.end()
-            if self._generation < generation or max(self._checkpoints(), default=-1) >= step:
+            if self._generation < generation or max(self._checkpoints.steps(), default=-1) >= step:
                 return
             # A member may have recorded a step that was aborted here: its line stays until the step is done again.
             if self._generation > generation or next_step <= step:
                 self._ledger.begin(self._run, self._recent)
             self.save(outside=True)
 
-    @contextlib.contextmanager
-    def _alone_in_folder(self):
-        os.makedirs(self._folder, exist_ok=True)
-        # Over NFS the lock of a folder would hold on one machine alone.
-        path = os.path.join(self._folder, ".lock")
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            _await_turn(lock, path)
-            yield
-        finally:
-            os.close(lock)
-
     def _save_for_all(self):
         """The whole job was asked to go."""
-        if self._folder and self._writes:
+        if self._checkpoints and self._writes:
             self.save()
         with interruptible(self.job):
             dist.barrier()
@@ -316,69 +275,10 @@ class Replica:
         leave_group(self.job)
         sys.exit(self.job.exit_status)
 
-    def _path(self, step):
-        return os.path.join(self._folder, f"replica_{step}.pt")
-
-    def _checkpoints(self):
-        try:
-            names = os.listdir(self._folder)
-        except FileNotFoundError:
-            return []
-        return sorted(int(name[8:-3]) for name in names
-                      if name.startswith("replica_") and name.endswith(".pt") and name[8:-3].isdigit())
-
     def _load_newest(self):
-        for step in reversed(self._checkpoints()):
-            path = self._path(step)
-            try:
-                state = _load(path)
-                if state is None:
-                    continue
-                self._restore(state)
-            except _Unfit as error:
-                raise ValueError(f"{path} is a checkpoint of another model or program ({error}): take another folder, or move "
-                                 "it away") from error
-            self._knows = True
-            return
-        if run := self._ledger.run():
+        self._knows = self._checkpoints.load_newest(self._restore)
+        if not self._knows and (run := self._ledger.run()):
             self._run, self._begins_again = run, True
-
-
-class _Unfit(Exception):
-    """A whole state that is not this program's. Not one of RuntimeError: those may be of collectives."""
-
-    def __init__(self, error):
-        super().__init__(f"no {error}" if isinstance(error, KeyError) else " ".join(str(error).split()))
-
-
-def _await_turn(lock, path):
-    """Two that save at the same time do less harm than a state that nobody saves."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    except OSError as error:
-        if error.errno not in NO_LOCKS:
-            raise
-        print(f"mtrun: the last state is saved without a lock: lock {path}: {os.strerror(error.errno)}", file=sys.stderr)
-
-
-def _load(path):
-    """The state in it; None, and a word on why, where it is damaged: torch.load raises anything then."""
-    try:
-        return torch.load(path, weights_only=True, map_location="cpu")
-    except Exception as error:
-        if isinstance(error, pickle.UnpicklingError) and _is_whole(path):
-            raise _Unfit(error) from error  # objects in it are none that weights_only takes
-        print(f"mtrun: {path} cannot be read, the one before it is taken: {str(error) or type(error).__name__}", file=sys.stderr)
-        return None
-
-
-def _is_whole(path):
-    """Every byte is the one that was saved."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            return file.testzip() is None
-    except Exception:  # of one that is damaged: of many kinds
-        return False
 
 
 def _digest(tensors):

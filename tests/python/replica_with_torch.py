@@ -286,6 +286,19 @@ class CheckpointTest(ReplicaCase):
                 self.assertEqual(self.sampler.step, 8)
                 self.assertIn(f"{self.path(9)} cannot be read", said.getvalue())
 
+    def test_where_none_can_be_read_the_run_begins_again_and_none_is_lost(self):
+        self.assertEqual(self.train(), [0, 1])
+        for step in (1, 2):
+            with open(self.path(step), "w", encoding="ascii") as file:
+                file.write(f"was {step}")
+        with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
+            self.assertEqual(self.train(), [0, 1])
+        self.assertIn(f"no checkpoint in {self.folder} can be read: the run begins again", said.getvalue())
+        for step in (1, 2):
+            with open(self.path(step) + ".unreadable", encoding="ascii") as file:
+                self.assertEqual(file.read(), f"was {step}")
+        self.assertEqual(self.train(), [])
+
     def test_a_whole_one_that_is_not_loaded_is_none_that_is_damaged(self):
         self.train(counter=Counter(Colour.RED))
         with join({}) as job, self.assertRaisesRegex(ValueError, f"^{self.path(2)} is a checkpoint .*Colour"):

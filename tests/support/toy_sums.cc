@@ -19,8 +19,8 @@ absl::Status Run() {
   channel::Hello hello;
   hello.pid = getpid();
   hello.local_rank = worker.local_rank;
-  MT_ASSIGN_OR_RETURN(const auto agent, WorkerClient::Connect(worker.socket, hello, {}));
-  collectives::AgentStore store(*agent);
+  MT_ASSIGN_OR_RETURN(auto agent, WorkerClient::Connect(worker.socket, hello, {}));
+  collectives::AgentStore store(std::move(agent));
   const collectives::GroupMember member = {worker.rank, worker.world_size, worker.generation, ""};
   MT_ASSIGN_OR_RETURN(const auto group, collectives::Group::Connect(member, &store));
   MT_RETURN_IF_ERROR(group->Barrier()->Wait());

@@ -155,12 +155,19 @@ class Faults:
     # ---- what passes
 
     def do_freeze(self, fault):
-        node = self.victim(fault)
-        return self.freeze(node, self.record("freeze", fault.lasts, node=node.number)) if node else False
+        node, began = self.victim(fault), time.monotonic()
+        if node is None or not (agent := self.stopped(node)):
+            return False
+        return self.thaw_later(node, agent, self.record("freeze", fault.lasts, began, node=node.number))
 
-    def freeze(self, node, record):
-        agent, front = node.agent(), node.front
-        cluster.send(agent, signal.SIGSTOP)
+    @staticmethod
+    def stopped(node):
+        """Its agent, which stands still now; None where there was none."""
+        agent = node.agent()
+        return agent if cluster.send(agent, signal.SIGSTOP) else None
+
+    def thaw_later(self, node, agent, record):
+        front = node.front
         node.state = FROZEN
 
         def mend():
@@ -267,8 +274,11 @@ class Faults:
         self.wants_calm = not self.calm_for(CALM_SECONDS if self.services.hosts else BACK_SECONDS)
         if node is None or self.wants_calm or not self.has_run() or not self.all_have_heard():
             return False
-        self.late_record = self.record("reuse", fault.lasts, node=node.number, job=self.job)
-        (self.freeze if fault.choice < 0.5 else self.cut)(node, self.late_record)
+        began, agent = time.monotonic(), None
+        if fault.choice < 0.5 and not (agent := self.stopped(node)):
+            return False
+        self.late_record = self.record("reuse", fault.lasts, began, node=node.number, job=self.job)
+        self.thaw_later(node, agent, self.late_record) if agent else self.cut(node, self.late_record)
         self.ending = time.monotonic()
         self.finish_work()
         return True

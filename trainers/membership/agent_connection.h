@@ -25,13 +25,13 @@ class AgentConnection {
   void SayWaiting();
 
   const std::shared_ptr<AgentLink>& link() const { return link_; }
-  WorkerClient& client() const { return *client_; }
+  const std::shared_ptr<WorkerClient>& client() const { return client_; }
 
  private:
   AgentConnection();
 
   const std::shared_ptr<AgentLink> link_;  // which the client's thread keeps, too
-  std::unique_ptr<WorkerClient> client_;
+  std::shared_ptr<WorkerClient> client_;
   std::optional<TimePoint> waits_since_;
   TimePoint said_{};
 };

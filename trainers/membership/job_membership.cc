@@ -112,8 +112,8 @@ absl::Status JobMembership::ConnectAgent(const WorkerEnv& worker) {
     MT_ASSIGN_OR_RETURN(connection_, AgentConnection::Open(worker));
   }
   agent_link_ = connection_->link();
-  agent_ = &connection_->client();
-  bootstrap_ = std::make_shared<collectives::AgentStore>(*agent_);
+  agent_ = connection_->client().get();
+  bootstrap_ = std::make_shared<collectives::AgentStore>(connection_->client());
   waits_ = std::make_unique<WaitReporter>(
       [agent = agent_](const channel::Waiting& waiting) { agent->Send(waiting).IgnoreError(); },
       [this] { return lease_is_over(); });

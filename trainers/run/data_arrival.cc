@@ -142,6 +142,7 @@ absl::Status DataArrival::AwaitImages(const PackedSplit& split, int64_t size, co
 }
 
 absl::Status DataArrival::AwaitAll(const Watch& watch) {
+  watch_ = watch;
   return Await(std::set<std::string>(missing_), watch);
 }
 

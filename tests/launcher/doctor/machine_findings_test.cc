@@ -83,11 +83,13 @@ TEST(MachineFindingsTest, Gpus) {
   EXPECT_EQ(JudgeGpus(gpus).found, "CUDA_VISIBLE_DEVICES=9 leaves none of 8 GPUs");
   gpus.has_library = false;
   EXPECT_THAT(JudgeGpus(gpus).found, HasSubstr("libcuda.so.1 cannot be loaded"));
-  gpus.usable = 7;
+  gpus.usable = 0;
   EXPECT_EQ(JudgeGpus(gpus).found, "8 GPUs, but /dev/nvidia* cannot be opened");
   EXPECT_EQ(JudgeGpus(gpus).health, Health::kWarn);
   gpus = {.listed = 8, .present = 2, .usable = 2, .visible = 2, .has_library = true};
   EXPECT_EQ(JudgeGpus(gpus), (Finding{Health::kOk, "GPUs", "2 of 8 GPUs are given to this container"}));
+  gpus.present = 8;
+  EXPECT_EQ(JudgeGpus(gpus), (Finding{Health::kOk, "GPUs", "2 of 8 GPUs may be opened here"}));
   gpus.closed = "/dev/nvidia-uvm";
   EXPECT_EQ(JudgeGpus(gpus).found, "8 GPUs, but /dev/nvidia-uvm cannot be opened");
   EXPECT_EQ(JudgeGpus({.listed = 8, .has_library = true}).health, Health::kWarn);

@@ -74,7 +74,7 @@ TEST(AgentStoreTest, SetsWaitsAndAborts) {
   ToyAgent agent;
   auto client = WorkerClient::Connect(agent.path(), channel::Hello{}, WorkerClient::Handler());
   ASSERT_TRUE(client.ok()) << client.status();
-  AgentStore store(**client);
+  AgentStore store(*std::move(client));
   const std::string binary("\0\xff key\n", 7);  // keys of a mesh are random bytes
   ASSERT_TRUE(store.Set("a", binary).ok());
   std::thread other([&] { EXPECT_TRUE(store.Set("b", "2").ok()); });
