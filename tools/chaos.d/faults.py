@@ -162,7 +162,7 @@ class Faults:
 
     @staticmethod
     def stopped(node):
-        """Its agent, which stands still now; None where there was none."""
+        """Its agent, stopped; None where there was none."""
         agent = node.agent()
         return agent if cluster.send(agent, signal.SIGSTOP) else None
 
