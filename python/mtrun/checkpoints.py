@@ -26,13 +26,16 @@ class Unfit(Exception):
 class Checkpoints:
     def __init__(self, folder):
         self._folder = folder
-        self._unreadable = set()  # their steps
+        self._unreadable = {}  # by step, which file that was
 
     def path(self, step):
         return os.path.join(self._folder, f"replica_{step}.pt")
 
-    def steps(self):
-        """In ascending order."""
+    def readable(self):
+        """Their steps, in ascending order; without those that were found damaged."""
+        return [step for step in self._steps() if not self._is_damaged(step)]
+
+    def _steps(self):
         try:
             names = os.listdir(self._folder)
         except FileNotFoundError:
@@ -43,7 +46,7 @@ class Checkpoints:
     def load_newest(self, restore):
         """restore(state) with the newest that can be read, which raises Unfit where it is another program's; whether there is
         one. ValueError: it is unfit."""
-        for step in reversed(self.steps()):
+        for step in reversed(self._steps()):
             try:
                 state = self._load(step)
                 if state is None:
@@ -53,10 +56,13 @@ class Checkpoints:
             except Unfit as error:
                 raise ValueError(f"{self.path(step)} is a checkpoint of another model or program ({error}): take another folder, "
                                  "or move it away") from error
+        return False
+
+    def say_that_none_is_left(self):
+        """The run begins again."""
         if self._unreadable:
             print(f"mtrun: no checkpoint in {self._folder} can be read: the run begins again, and they stay as *.unreadable",
                   file=sys.stderr)
-        return False
 
     def save(self, step, state, confirm, supersedes):
         """Whole or not at all: written beside, synced, renamed once `confirm` returns; the last two stay. `supersedes`: what
@@ -69,10 +75,10 @@ class Checkpoints:
             file.flush()
             os.fsync(file.fileno())
         confirm()
-        if step in self._unreadable:
+        if self._is_damaged(step):
             self._remove(step)
         os.replace(partial, self.path(step))
-        steps = self.steps()
+        steps = self._steps()
         superseded = [other for other in steps if other > step] if supersedes else []
         for other in superseded + [other for other in steps if other not in superseded][:-KEPT]:
             self._remove(other)
@@ -92,23 +98,37 @@ class Checkpoints:
 
     def _load(self, step):
         """None, and a word on why, where it is damaged: torch.load raises anything then."""
-        path = self.path(step)
+        path, read = self.path(step), self._identity(step)
         try:
             return torch.load(path, weights_only=True, map_location="cpu")
+        except FileNotFoundError:
+            return None  # whoever writes has removed it meanwhile
         except Exception as error:
             if isinstance(error, pickle.UnpicklingError) and _is_whole(path):
                 raise Unfit(error) from error  # objects in it are none that weights_only takes
             print(f"mtrun: {path} cannot be read, the one before it is taken: {str(error) or type(error).__name__}", file=sys.stderr)
-            self._unreadable.add(step)
+            self._unreadable[step] = read
             return None
 
+    def _identity(self, step):
+        """Of the file that is there now; None where there is none."""
+        try:
+            status = os.stat(self.path(step))
+        except FileNotFoundError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def _is_damaged(self, step):
+        """Another worker may have saved a whole one in its place since."""
+        return step in self._unreadable and self._unreadable[step] == self._identity(step)
+
     def _remove(self, step):
-        """Of one that could not be read somebody may still save something."""
-        if step in self._unreadable:
-            self._unreadable.remove(step)
-            os.replace(self.path(step), f"{self.path(step)}.unreadable")
-        else:
-            os.remove(self.path(step))
+        """Of one that could not be read somebody may still save something. Others may remove it at the same time."""
+        with contextlib.suppress(FileNotFoundError):
+            if self._is_damaged(step):
+                os.replace(self.path(step), f"{self.path(step)}.unreadable")
+            else:
+                os.remove(self.path(step))
 
     def _remove_aborted(self):
         for name in os.listdir(self._folder):

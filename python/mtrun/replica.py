@@ -194,6 +194,8 @@ class Replica:
         needy = [rank for rank, step in enumerate(steps)
                  if rank != source and (step < highest or step < 0 or buffers[rank] != buffers[source])]
         if self.job.rank == source:
+            if highest < 0 and self._checkpoints:
+                self._checkpoints.say_that_none_is_left()
             self._give(needy)
         elif self.job.rank in needy:
             self._take(source)
@@ -241,7 +243,7 @@ class Replica:
     # ---- checkpoints
     def saved(self):
         """Whether the checkpoint of this very step is there."""
-        return os.path.exists(self._checkpoints.path(self.sampler.step))
+        return self.sampler.step in self._checkpoints.readable()
 
     def save(self, outside=False):
         """`outside`: of a generation."""
@@ -258,7 +260,7 @@ class Replica:
         self.job.hold(outside=True)  # first: who waits for its lease keeps nobody from the folder
         with self._checkpoints.alone():
             step, (generation, next_step) = self.sampler.step, self._ledger.end()
-            if self._generation < generation or max(self._checkpoints.steps(), default=-1) >= step:
+            if self._generation < generation or max(self._checkpoints.readable(), default=-1) >= step:
                 return
             # A member may have recorded a step that was aborted here: its line stays until the step is done again.
             if self._generation > generation or next_step <= step:

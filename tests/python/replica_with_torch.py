@@ -16,6 +16,7 @@ sys.modules["numpy"] = None  # PyTorch does without
 import support  # the package's path
 import torch
 from mtrun import ElasticSampler, Interrupted, join
+from mtrun.checkpoints import Checkpoints
 from mtrun.job import CAUGHT
 from mtrun.ledger import Ledger
 from mtrun.replica import EXIT_DIFFERS, Replica
@@ -234,13 +235,13 @@ class CheckpointTest(ReplicaCase):
             self.addCleanup(signal.signal, number, signal.getsignal(number))
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        self.folder, self.checkpoint_steps = folder.name, 1
 
     def replica(self, job, width=1, size=8, folder=None, **more):
         self.model = torch.nn.Linear(2, width)
         self.sampler = ElasticSampler(size, 4, 4, 1)
         return Replica(job, self.model, torch.optim.SGD(self.model.parameters(), lr=0.1), self.sampler,
-                       folder=folder or self.folder, checkpoint_steps=1, more=more)
+                       folder=folder or self.folder, checkpoint_steps=self.checkpoint_steps, more=more)
 
     def train(self, **program):
         """The numbers of the steps that this start made."""
@@ -286,18 +287,57 @@ class CheckpointTest(ReplicaCase):
                 self.assertEqual(self.sampler.step, 8)
                 self.assertIn(f"{self.path(9)} cannot be read", said.getvalue())
 
-    def test_where_none_can_be_read_the_run_begins_again_and_none_is_lost(self):
-        self.assertEqual(self.train(), [0, 1])
-        for step in (1, 2):
+    def damage(self, *steps):
+        for step in steps:
             with open(self.path(step), "w", encoding="ascii") as file:
                 file.write(f"was {step}")
-        with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
-            self.assertEqual(self.train(), [0, 1])
-        self.assertIn(f"no checkpoint in {self.folder} can be read: the run begins again", said.getvalue())
-        for step in (1, 2):
+
+    def assert_kept(self, *steps):
+        for step in steps:
             with open(self.path(step) + ".unreadable", encoding="ascii") as file:
                 self.assertEqual(file.read(), f"was {step}")
-        self.assertEqual(self.train(), [])
+
+    def test_where_none_can_be_read_the_run_begins_again_and_none_is_lost(self):
+        for checkpoint_steps in (1, 0):
+            with self.subTest(checkpoint_steps=checkpoint_steps), tempfile.TemporaryDirectory() as self.folder:
+                self.checkpoint_steps = checkpoint_steps
+                self.assertEqual(self.train(), [0, 1])
+                damaged = (1, 2) if checkpoint_steps else (2,)
+                self.damage(*damaged)
+                with unittest.mock.patch("sys.stderr", io.StringIO()) as said:
+                    self.assertEqual(self.train(), [0, 1])
+                self.assertIn(f"no checkpoint in {self.folder} can be read: the run begins again", said.getvalue())
+                self.assert_kept(*damaged)
+                self.assertEqual(self.train(), [])
+
+    def test_who_goes_saves_its_state_also_where_a_damaged_one_stands_for_it(self):
+        self.train(size=36)
+        self.damage(9)
+        with join({}) as job, unittest.mock.patch("sys.stderr", io.StringIO()):
+            replica = self.replica(job, size=36)
+            self.sampler.advance()
+            replica._save_unless_saved()
+        self.assert_kept(9)
+        self.assertEqual(self.train(size=36), [])
+
+    def test_the_next_writer_keeps_what_the_one_before_has_kept_and_saved(self):
+        self.damage(1, 2)
+        with unittest.mock.patch("sys.stderr", io.StringIO()):
+            first, second = Checkpoints(self.folder), Checkpoints(self.folder)
+            for checkpoints in (first, second):
+                self.assertFalse(checkpoints.load_newest(None))
+        for step in (1, 2, 3):
+            first.save(step, {}, lambda: None, supersedes=True)
+        second.save(2, {}, lambda: None, supersedes=True)
+        second.save(4, {}, lambda: None, supersedes=True)
+        self.assert_kept(1, 2)
+        self.assertEqual(second.readable(), [2, 4])
+
+    def test_one_that_its_writer_removes_is_none_that_is_damaged(self):
+        with unittest.mock.patch("os.listdir", return_value=["replica_7.pt"]), \
+                unittest.mock.patch("sys.stderr", io.StringIO()) as said:
+            self.assertFalse(Checkpoints(self.folder).load_newest(None))
+        self.assertEqual(said.getvalue(), "")
 
     def test_a_whole_one_that_is_not_loaded_is_none_that_is_damaged(self):
         self.train(counter=Counter(Colour.RED))
