@@ -33,6 +33,8 @@ class EventFile {
   void Add(double wall_time, int64_t step, const Content& content);
   /// kResourceExhausted: the disk is full, and what it has no room for is written by the next Flush.
   absl::Status Flush();
+  /// What has not been written never is.
+  void Drop() { pending_.clear(); }
   const std::string& path() const { return path_; }
 
  private:

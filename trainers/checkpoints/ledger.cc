@@ -198,4 +198,10 @@ absl::Status Ledger::Flush() {
 
 bool Ledger::IsLast() const { return SizeOf(file_.get()) == end_ && IsFileAt(path_, file_.get()); }
 
+bool Ledger::IsSuperseded() const {
+  if (IsLast()) return false;
+  const absl::StatusOr<LedgerEnd> end = EndOfLedger(path_);
+  return !IsFileAt(path_, file_.get()) || (end.ok() && end->generation > generation_);
+}
+
 }  // namespace mtrun::checkpoints

@@ -83,6 +83,8 @@ class Ledger {
   /// Whether the file is in its place and ends with what has been written here: another writer of a later
   /// generation may have continued it, and the chain goes over its lines, or another run moved it aside.
   bool IsLast() const;
+  /// Whether a later generation than this writer's has continued it, or another run moved it aside.
+  bool IsSuperseded() const;
   /// Steps that the file accounts for: one more than the last applied line's step, after rewinds.
   int64_t next_step() const { return next_step_; }
 

@@ -34,6 +34,8 @@ class Board {
   void AddSettings(int64_t step, const std::string& yaml);
   /// kResourceExhausted: the disk is full, and what it has no room for is written by the next Flush.
   absl::Status Flush() { return file_.Flush(); }
+  /// What has not been written never is.
+  void Drop() { file_.Drop(); }
 
  private:
   explicit Board(tensorboard::EventFile file) : file_(std::move(file)) {}

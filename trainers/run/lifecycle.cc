@@ -44,7 +44,7 @@ Decision Lifecycle::Next(const Position& at, bool generation_over, TimePoint now
   if (const auto save = SaveIsDue(at, now)) return *save;
   if (votes_.regrouping > 0) return {Action::kRegroup, Cause::kWorkersChange};
   const bool evaluate = EvaluationIsDue(at);
-  if (!evaluate && at.steps >= rules_.steps) {
+  if (!evaluate && at.steps >= end_) {
     if (!finished_ && NeedsSave(at)) return {Action::kSave, Cause::kBeforeEnd};
     return {Action::kFinish, Cause::kNext};
   }
@@ -96,7 +96,7 @@ void Lifecycle::Saved(const Position& at, TimePoint now) {
 
 bool Lifecycle::EvaluationIsDue(const Position& at) const {
   if (at.steps == 0 || at.evaluated) return false;
-  return at.steps % rules_.steps_per_epoch == 0 || at.steps >= rules_.steps;
+  return at.steps % rules_.steps_per_epoch == 0 || at.steps >= end_;
 }
 
 std::string Lifecycle::Describe() const {

@@ -65,7 +65,7 @@ struct Decision {
 /// What one member knows beside its position.
 class Lifecycle {
  public:
-  Lifecycle(const RunRules& rules, TimePoint now) : rules_(rules), saved_at_(now) {}
+  Lifecycle(const RunRules& rules, TimePoint now) : rules_(rules), saved_at_(now), end_(rules.steps) {}
 
   /// A generation begins. `saves`: this member writes checkpoints, for all or for its node. `finished`: the
   /// results are on the disk.
@@ -77,8 +77,9 @@ class Lifecycle {
   /// A step was applied. `wanted_to_leave`: this member's own vote in it.
   void Stepped(VoteCount votes, bool wanted_to_leave);
   void Evaluated();
-  /// The run ends at `at`, before its length is reached: an evaluation has said so, to all members alike.
-  void EndAt(const checkpoints::Position& at) { rules_.steps = at.steps; }
+  /// The run ends at `at`, before its length is reached: an evaluation has said so, to all members alike. For
+  /// this generation; the next one may continue from before it.
+  void EndAt(const checkpoints::Position& at) { end_ = at.steps; }
   /// The checkpoint of `at` was handed over.
   void Saved(const checkpoints::Position& at, TimePoint now);
 
@@ -97,6 +98,7 @@ class Lifecycle {
   TimePoint saved_at_;  // when the last checkpoint was handed over, or this process began
 
   // Of the running generation.
+  int64_t end_;  // steps
   int world_size_ = 1;
   bool saves_ = false;
   bool finished_ = false;

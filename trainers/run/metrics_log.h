@@ -111,6 +111,8 @@ class MetricsLog {
   absl::Status Write(const GenerationRecord& record);
   absl::Status Write(const WorkersRecord& record);
   absl::Status Flush();
+  /// What has not been written never is.
+  void Drop() { pending_.clear(); }
   /// The next step's line goes to the file at once, with all before it.
   bool WillFlush(TimePoint now) const;
   /// One more than the last step in the file when it was opened, after rewinds; 0 for an empty file.

@@ -98,6 +98,11 @@ absl::Status RunFolder::Record(const FinishedStep& step, const checkpoints::Ledg
 
 absl::Status RunFolder::Flush() {
   absl::Status written = ledger_.Flush();
+  if (ledger_.IsSuperseded()) {  // behind the next writer's lines they would take back what counts
+    metrics_.Drop();
+    if (board_) board_->Drop();
+    return written;
+  }
   written.Update(FlushBoard());
   written.Update(metrics_.Flush());
   return written;

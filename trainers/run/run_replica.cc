@@ -113,15 +113,15 @@ absl::StatusOr<RunReplica::Begun> RunReplica::Enter(Membership& membership, cons
     plan = FreshPlan(std::move(plan), who.world_size);
     if (who.rank == plan.source) run_ = RandomBits() | 1;
   }
+  known_generation_ = plan.generation;  // another member may have begun where this one fails
   begun.received = Receives(plan, who.rank);
   MT_RETURN_IF_ERROR(Receive(membership, plan, begun.received));
   generation_ = plan.generation;
   begun.writer = plan.writer;
+  if (!begun.received && begun.resumed.empty()) begun.resumed = resumed_;
+  resumed_.clear();
   // The source's average goes with its weights; a run that begins has weights alone.
-  if (begun.fresh) {
-    state_.RestartAverage();
-    known_generation_ = 0;  // an earlier run's
-  }
+  if (begun.fresh) state_.RestartAverage();
   return begun;
 }
 
@@ -177,7 +177,8 @@ absl::StatusOr<std::string> RunReplica::LoadNewest(const std::string& folder) {
   if (!restored.ok()) return Annotate(restored, search.newest->path);
   MT_RETURN_IF_ERROR(AdoptState(search.newest->state));
   progress_.finished = false;  // this command may ask for more epochs
-  return search.newest->path;
+  resumed_ = search.newest->path;
+  return resumed_;
 }
 
 absl::StatusOr<checkpoints::Snapshot> RunReplica::TakeSnapshot() {

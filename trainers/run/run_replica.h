@@ -74,9 +74,10 @@ class RunReplica {
 
   uint64_t run_ = 0;
   uint64_t generation_ = 1;
-  std::optional<uint64_t> known_generation_;  // by the ledger that lies in the run folder when this begins
+  std::optional<uint64_t> known_generation_;  // the highest: of a membership, or of the ledger of this folder
   checkpoints::Position position_;
   RunProgress progress_;
+  std::string resumed_;  // the checkpoint that it was read from in a generation that broke before it began
 };
 
 /// Of the newest checkpoint in `folder`; nothing where there is none. Both read its state alone.

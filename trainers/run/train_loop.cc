@@ -130,10 +130,11 @@ absl::Status TrainLoop::Enter() {
   const Assignment& who = membership_.assignment();
   MT_RETURN_IF_ERROR(files_.Flush());
   MT_RETURN_IF_ERROR(CheckMembersAgree());
-  replica_.progress().seconds = SecondsOfRun();  // whoever takes the run over counts on from here
+  if (knows_run_) replica_.progress().seconds = SecondsOfRun();  // whoever takes it over counts on from here
   MT_ASSIGN_OR_RETURN(const RunReplica::Begun begun,
                       replica_.Enter(membership_, in_.options.model_folder, in_.options.resume, in_.agent));
   if (begun.received || !begun.resumed.empty()) AdoptProgress(begun);
+  knows_run_ = true;
   report_.world_size = who.world_size;
   report_.nodes = who.nodes;
   generation_.emplace(

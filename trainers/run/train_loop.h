@@ -114,6 +114,7 @@ class TrainLoop {
   std::optional<GenerationState> generation_;
   int writer_ = 0;                  // rank that writes the run's files
   RunReport report_;                // of the replica's progress
+  bool knows_run_ = false;          // this and the next are of that run
   TimePoint run_began_;             // as if the whole run were this process's
   std::optional<TimePoint> broke_;  // when the last membership did; until the first step of the next one
   std::string why_;                 // it did

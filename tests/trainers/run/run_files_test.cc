@@ -142,9 +142,15 @@ TEST_F(RunFilesTest, AWriterThatWasAwayContinuesBehindWhatOthersWrote) {
   FinishedStep step = FileStep(2);
   step.generation = 2;
   ASSERT_TRUE(spare.Record(step, MonotonicNow()).ok());
+  ASSERT_TRUE(first.Flush().ok());  // its second step is not in the file yet
   ASSERT_TRUE(first.BecomeWriter(RunAt(2, 3)).ok());
   step.generation = 3;
   ASSERT_TRUE(first.Record(step, MonotonicNow()).ok());
+  ASSERT_TRUE(first.Flush().ok());
+  const std::string metrics = ReadFile(folder_.path() + "/metrics.jsonl").value_or("");
+  EXPECT_THAT((std::vector<std::string>(absl::StrSplit(metrics, '\n', absl::SkipEmpty()))),
+              ElementsAre(HasSubstr("\"step\":0,"), HasSubstr("\"step\":2,"), "{\"rewind\":2}",
+                          HasSubstr("\"step\":2,")));
   EXPECT_THAT(Ledger(folder_.path()), ElementsAre("0", "1", "2", "2"));
   const std::string ledger = ReadFile(folder_.path() + "/ledger.jsonl").value_or("");
   std::string previous = checkpoints::kLedgerStart;

@@ -8,6 +8,8 @@
 
 #include "tests/support/program.h"
 #include "tests/trainers/support/thread_job.h"
+#include "trainers/checkpoints/checkpoint.h"
+#include "trainers/checkpoints/ledger.h"
 #include "trainers/run/state_sync.h"
 
 namespace mtrun::trainers {
@@ -81,6 +83,32 @@ TEST_F(RunReplicaTest, WhoIsBehindKeepsItsStateWhereTheHandOverBreaks) {
   EXPECT_TRUE(network_->weight.detach().equal(before)) << network_->weight;
   EXPECT_EQ(replica_.run(), run);
   EXPECT_EQ(replica_.position().steps, 4);
+}
+
+/// Also those of a run that continues, in which nobody has made a step yet: by the ledger there were more.
+TEST_F(RunReplicaTest, EachMembershipIsAGenerationOfItsOwn) {
+  ThreadJob first({0}), second({0});
+  ThreadMembership before(first, 0), membership(second, 0);
+  ASSERT_TRUE(before.Enter().ok());
+  ASSERT_TRUE(replica_.Enter(before, folder_.path(), /*resume=*/true).ok());
+  replica_.FinishStep();
+  const auto snapshot = replica_.TakeSnapshot();
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  ASSERT_TRUE(checkpoints::WriteCheckpoint(checkpoints::RealFiles(), folder_.path(), *snapshot, "1.1").ok());
+  {
+    auto ledger =
+        checkpoints::Ledger::Open(folder_.path() + "/ledger.jsonl", {.run = replica_.run(), .data = ""});
+    ASSERT_TRUE(ledger.ok()) << ledger.status();
+    ASSERT_TRUE(ledger->Append({.step = 0, .epoch = 1, .generation = 7, .ids = ""}).ok());
+  }
+  RunReplica again{RunIdentity(), state_};
+  ASSERT_TRUE(membership.Enter().ok());
+  for (const uint64_t generation : {8, 9, 10}) {
+    ASSERT_TRUE(again.Enter(membership, folder_.path(), /*resume=*/true).ok());
+    EXPECT_EQ(again.position().steps, 1);
+    EXPECT_EQ(again.generation(), generation);
+    ASSERT_TRUE(membership.Regroup(absl::OkStatus()).ok());
+  }
 }
 
 }  // namespace
