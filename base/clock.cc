@@ -1,6 +1,7 @@
 #include "base/clock.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 
 #include "absl/strings/str_format.h"
@@ -20,7 +21,13 @@ std::optional<TimePoint> Earlier(std::optional<TimePoint> a, std::optional<TimeP
   return std::min(*a, *b);
 }
 
+/// What a Duration cannot hold, 292 years either way, is its most; what is no number is none.
 Duration FromSeconds(double seconds) {
+  constexpr double kBeyond = 0x1p63;  // the first number of nanoseconds that does not fit
+  const double nanoseconds = seconds * 1e9;
+  if (std::isnan(nanoseconds)) return Duration::zero();
+  if (nanoseconds >= kBeyond) return Duration::max();
+  if (nanoseconds <= -kBeyond) return Duration::min();
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 

@@ -24,9 +24,10 @@ bool IsChoice(const SettingSpec& spec, std::string_view text) {
 }
 
 /// 1000000000 and not 1e+09.
-std::string Bound(const SettingSpec& spec, double bound) {
-  return spec.kind == SettingSpec::Kind::kInt ? absl::StrCat(static_cast<int64_t>(bound))
-                                              : absl::StrCat(bound);
+std::string Bound(double bound) {
+  constexpr double kMostExact = 0x1p53;
+  const bool whole = std::fabs(bound) <= kMostExact && bound == std::floor(bound);
+  return whole ? absl::StrCat(static_cast<int64_t>(bound)) : absl::StrCat(bound);
 }
 
 }  // namespace
@@ -45,10 +46,9 @@ std::string Allowed(const SettingSpec& spec) {
   if (!spec.choices.empty()) return absl::StrCat("one of ", absl::StrJoin(spec.choices, ", "));
   if (spec.kind == Kind::kString) return "text";
   std::string text = spec.kind == Kind::kInt ? "a whole number" : "a number";
-  if (spec.min && spec.max)
-    return absl::StrCat(text, " from ", Bound(spec, *spec.min), " to ", Bound(spec, *spec.max));
-  if (spec.min) return absl::StrCat(text, ", ", Bound(spec, *spec.min), " or more");
-  if (spec.max) return absl::StrCat(text, ", at most ", Bound(spec, *spec.max));
+  if (spec.min && spec.max) return absl::StrCat(text, " from ", Bound(*spec.min), " to ", Bound(*spec.max));
+  if (spec.min) return absl::StrCat(text, ", ", Bound(*spec.min), " or more");
+  if (spec.max) return absl::StrCat(text, ", at most ", Bound(*spec.max));
   return text;
 }
 

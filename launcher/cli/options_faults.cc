@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "launcher/cli/options_reading.h"
 
 namespace mtrun::launcher {
@@ -36,9 +37,10 @@ absl::Status ReadShutdownTimeout(const OptionContext& context, Options* options)
   const auto grace = context.environment.find(kGraceVariable);
   if (grace == context.environment.end() || grace->second.empty()) return absl::OkStatus();
   double seconds = 0;
-  if (!absl::SimpleAtod(grace->second, &seconds) || !(seconds >= 0 && seconds < 1e9)) {
-    return absl::InvalidArgumentError(absl::StrCat(kGraceVariable, ": \"", grace->second,
-                                                   "\" is not allowed; it takes seconds, 0 or more"));
+  if (!absl::SimpleAtod(grace->second, &seconds) || !(seconds >= 0 && seconds <= kMostSeconds)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s: \"%s\" is not allowed; it takes seconds from 0 to %.0f", kGraceVariable,
+                        grace->second, kMostSeconds));
   }
   options->shutdown_timeout = FromSeconds(seconds);
   return absl::OkStatus();

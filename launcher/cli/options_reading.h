@@ -9,6 +9,9 @@
 
 namespace mtrun::launcher {
 
+/// Of what people give in seconds: three years, and a point of time so far ahead can still be counted.
+inline constexpr double kMostSeconds = 1e8;
+
 /// The setting as its user gave it: "--nnodes", "PET_NNODES" or "nnodes in the --config file".
 std::string Named(const Settings& settings, const std::string& name);
 /// "--nnodes: "3:1" is not allowed; it takes N or MIN:MAX".

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
+#include "launcher/cli/options_reading.h"
 #include "rendezvous/job_settings.h"
 
 namespace mtrun::launcher {
@@ -137,7 +138,7 @@ class ConfReader {
  private:
   absl::Status Seconds(Duration* seconds, const char* allowed = nullptr) const {
     double number = 0;
-    if (!absl::SimpleAtod(value_, &number) || !(number >= 0 && number < 1e8) ||
+    if (!absl::SimpleAtod(value_, &number) || !(number >= 0 && number <= kMostSeconds) ||
         (number == 0 && !key_.zero_is_fine))
       return Wrong(key_.name, value_,
                    allowed != nullptr  ? allowed

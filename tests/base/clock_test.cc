@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
+#include <limits>
 #include <string>
 
 namespace mtrun {
@@ -14,6 +15,15 @@ using std::chrono::seconds;
 TEST(Clock, SecondsRoundTripWithFractions) {
   EXPECT_EQ(FromSeconds(0.25), milliseconds(250));
   EXPECT_DOUBLE_EQ(ToSeconds(milliseconds(1500)), 1.5);
+}
+
+TEST(Clock, SecondsBeyondWhatADurationHoldsAreItsMost) {
+  EXPECT_EQ(FromSeconds(1e8), seconds(100'000'000));
+  EXPECT_EQ(FromSeconds(std::numeric_limits<double>::quiet_NaN()), Duration::zero());
+  for (const double much : {9.3e9, 1e10, 1e300, std::numeric_limits<double>::infinity()}) {
+    EXPECT_EQ(FromSeconds(much), Duration::max()) << much;
+    EXPECT_EQ(FromSeconds(-much), Duration::min()) << much;
+  }
 }
 
 TEST(Clock, MonotonicNeverGoesBack) {

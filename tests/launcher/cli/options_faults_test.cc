@@ -10,6 +10,7 @@
 namespace mtrun::launcher {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -21,6 +22,19 @@ TEST(OptionsFaultsTest, ShutdownTimeoutHasTorchrunsVariable) {
   EXPECT_THAT(ErrorOf("--shutdown_timeout -1 x"), HasSubstr("shutdown_timeout"));
   EXPECT_THAT(ErrorOf("x", {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "-1"}}),
               HasSubstr("TORCH_ELASTIC_SHUTDOWN_TIMEOUT: \"-1\""));
+}
+
+TEST(OptionsFaultsTest, TimesThatNoClockHoldsAreRefused) {
+  const std::chrono::seconds most(100'000'000);
+  EXPECT_EQ(Parse("--shutdown_timeout 1e8 x")->shutdown_timeout, most);
+  EXPECT_EQ(Parse("--hang_timeout 1e8 --hang_notice 1e8 x")->hang_timeout, most);
+  EXPECT_EQ(Parse("x", {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "1e8"}})->shutdown_timeout, most);
+  for (const char* name : {"shutdown_timeout", "hang_notice", "hang_timeout"}) {
+    EXPECT_THAT(ErrorOf(std::string("--") + name + " 1e10 x"),
+                AllOf(HasSubstr(name), HasSubstr("from 0 to 100000000")));
+  }
+  EXPECT_THAT(ErrorOf("x", {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "1e10"}}),
+              HasSubstr("TORCH_ELASTIC_SHUTDOWN_TIMEOUT: \"1e10\""));
 }
 
 TEST(OptionsFaultsTest, SignalsAreHandledOrForwarded) {
