@@ -51,6 +51,7 @@ std::vector<SettingSpec> FetchSpecs() {
       .help = "What the whole cache may hold in GiB, 0: as much as the disk; the longest unused goes.",
       .group = group};
   bound.min = 0;
+  bound.max = 1e9;  // in bytes it still is a number of 64 bits
   return {
       {.name = "cache", .help = "Folder of the cache (default: ~/.cache/mtrun/data).", .group = group},
       bound,

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -148,6 +150,9 @@ class OptionTable {
     } else if constexpr (std::is_arithmetic_v<Value>) {
       spec.kind = std::integral<Value> ? SettingSpec::Kind::kInt : SettingSpec::Kind::kDouble;
       spec.min = 0;
+      // A larger one would be cut to the member.
+      if constexpr (std::integral<Value> && sizeof(Value) < sizeof(int64_t))
+        spec.max = static_cast<double>(std::numeric_limits<Value>::max());
     }
     return options_.emplace_back(Option{.spec = std::move(spec), .scope = scope});
   }

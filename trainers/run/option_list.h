@@ -2,14 +2,23 @@
 // OptionTable; as templates they are compiled where they are used, in options.cc. Free of LibTorch.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "datasets/images/image.h"
 #include "trainers/run/options.h"
 
 namespace mtrun::trainers {
+
+/// Of one step, and of all that makes it up.
+inline constexpr int64_t kMostImages = 1 << 30;
+/// Times the steps of an epoch it still is a number of steps.
+inline constexpr double kMostEpochs = 1e9;
+/// In bytes it still is a number of 64 bits.
+inline constexpr double kMostGib = 1e9;
 
 /// "float64": true.
 absl::StatusOr<bool> ParseFloat64(std::string_view precision);
@@ -67,18 +76,21 @@ void ListBatchOptions(Table& t) {
   using O = TrainOptions;
   using enum Scope;
   t.Group("Length and batch");
-  t.Add("epochs", "10", kGeneration, "passes over the training images", &O::epochs).Min(1);
+  t.Add("epochs", "10", kGeneration, "passes over the training images", &O::epochs).Min(1).Max(kMostEpochs);
   t.Add("max_steps", "0", kGeneration, "stop after this many steps, 0 = no limit", &O::max_steps);
   t.Add("batch_size", "16", kRun, "images a worker computes at once (micro-batch)", &O::plan,
         &datasets::BatchPlan::micro_batch)
-      .Min(1);
+      .Min(1)
+      .Max(kMostImages);
   t.template Add<int64_t>("accumulation_steps", "1", kRun, "micro-batches a worker computes for one step")
       .Min(1)
+      .Max(kMostImages)
       .Through("global_batch");
   t.Add("global_batch", "", kRun,
         "images of one step over all workers; default batch_size x accumulation_steps x workers", &O::plan,
         &datasets::BatchPlan::global_batch)
-      .Min(1);
+      .Min(1)
+      .Max(kMostImages);
   t.Add("validation_share", "0", kFree,
         "part of the training images, of each class, that is kept back to choose the best epoch by; 0 = the "
         "data's own val split, where it has one",
@@ -120,10 +132,13 @@ void ListOptimizerOptions(Table& t) {
               &LrSchedule::kind)
       .Choices({"constant", "cosine", "one_cycle", "linear"});
   t.Add("schedule_epochs", "0", kGeneration, "epochs that the schedule is made for, 0 = those of the run",
-        &O::schedule_epochs);
+        &O::schedule_epochs)
+      .Max(kMostEpochs);
   t.Add("warmup_steps", "0", kRun, "steps of linear warm-up from a tenth of the learning rate", &O::schedule,
         &LrSchedule::warmup_steps);
-  t.Add("warmup_epochs", "0", kRun, "epochs of it instead, 0 = warmup_steps", &O::warmup_epochs).Since("0");
+  t.Add("warmup_epochs", "0", kRun, "epochs of it instead, 0 = warmup_steps", &O::warmup_epochs)
+      .Max(kMostEpochs)
+      .Since("0");
   t.Add("clip_norm", "0", kRun, "scale gradients down to this L2 norm, 0 = off", &O::clip_norm);
   t.Add("ema_decay", "0", kRun, "keep, evaluate and save a moving average of the weights, 0 = off",
         &O::ema_decay)
@@ -199,10 +214,12 @@ void ListImageOptions(Table& t) {
   t.Group("Images");
   t.Add("image_size", "", kRun,
         "pixels a side that the network is given; larger images are resized when it is set", &O::image_size)
-      .Min(1);
+      .Min(1)
+      .Max(datasets::kMaxImageSide);
   t.Add("image_size_from", "0", kRun,
         "pixels a side of the first epochs' training images, which grow to image_size; 0 = no growth",
         &O::reading, &Reading::growth, &ImageGrowth::from)
+      .Max(datasets::kMaxImageSide)
       .Since("0");
   t.Add("grow_after", "0", kRun, "epochs of that first size", &O::reading, &Reading::growth,
         &ImageGrowth::first)
@@ -211,6 +228,7 @@ void ListImageOptions(Table& t) {
         &ImageGrowth::end)
       .Since("0");
   t.Add("eval_image_size", "0", kRun, "pixels a side of test images, 0 = image_size", &O::eval_image_size)
+      .Max(datasets::kMaxImageSide)
       .Since("0");
   t.Add("eval_part", "1", kRun,
         "cut encoded test images to a square of this part of their shorter side, as 224 of 256: 0.875",
@@ -246,7 +264,8 @@ void ListCheckpointOptions(Table& t) {
       .Choices({"same", "new"});
   t.Add("checkpoint_steps", "0", kFree, "save every so many steps, 0 = never", &O::checkpoint_steps);
   t.Add("checkpoint_seconds", "60", kFree, "save when the last checkpoint is so old, 0 = never",
-        &O::checkpoint_seconds);
+        &O::checkpoint_seconds)
+      .Max(1e9);
   t.Add("checkpoint_epochs", "1", kFree, "save every so many epochs, 0 = never", &O::checkpoint_epochs);
   t.Add("keep_checkpoints", "3", kFree, "the newest so many stay, and the best one", &O::keep_checkpoints)
       .Min(1);
@@ -299,11 +318,11 @@ void ListRemoteOptions(Table& t) {
   t.Add("cache_gib", "0", kFree,
         "what the whole cache may hold, the longest unused goes; 0 = as much as the disk", &O::remote,
         &R::cache_gib)
-      .Min(0);
+      .Max(kMostGib);
   t.Add("fetch_ahead_gib", "4", kFree,
         "what a node fetches before its steps need it (--shuffle streams); 0 = all", &O::remote,
         &R::fetch_ahead_gib)
-      .Min(0);
+      .Max(kMostGib);
   t.Add("data_bearer_file", "", kFree, "file with the token that a server of others wants to be shown",
         &O::remote, &R::bearer_file);
   t.Add("data_redirects", "false", kFree, "follow redirects to other hosts, without showing them any token",

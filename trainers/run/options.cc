@@ -45,22 +45,33 @@ absl::Status CheckTogether(const TrainOptions& o) {
 
 std::string Workers(int64_t workers) { return absl::StrCat(workers, workers == 1 ? " worker" : " workers"); }
 
+/// a x b of numbers from 1, which may not fit into 64 bits: more than kMostImages is one more.
+int64_t Images(int64_t a, int64_t b) { return a > kMostImages / b ? kMostImages + 1 : a * b; }
+
 /// B from b where only b is given, b from B where only B is given; b never above B.
-void DeriveBatch(Settings& settings, int64_t configured_world) {
-  const int64_t parts = settings.Int("accumulation_steps") * configured_world;
+absl::Status DeriveBatch(Settings& settings, int64_t configured_world) {
+  const int64_t batch = settings.Int("batch_size"), accumulation = settings.Int("accumulation_steps");
+  const int64_t parts = Images(accumulation, configured_world);
   if (!settings.IsSet("global_batch")) {
-    settings.Derive("global_batch", absl::StrCat(settings.Int("batch_size") * parts),
+    const int64_t all = Images(batch, parts);
+    if (all > kMostImages) {
+      return absl::InvalidArgumentError(absl::StrCat("--batch_size ", batch, " x --accumulation_steps ",
+                                                     accumulation, " x ", Workers(configured_world),
+                                                     " is more than ", kMostImages, " images a step"));
+    }
+    settings.Derive("global_batch", absl::StrCat(all),
                     absl::StrCat("batch_size x accumulation_steps x ", Workers(configured_world)));
-    return;
+    return absl::OkStatus();
   }
   const int64_t global_batch = settings.Int("global_batch");
-  if (settings.IsDerived("batch_size")) return;  // AdoptBatch
+  if (settings.IsDerived("batch_size")) return absl::OkStatus();  // AdoptBatch
   if (settings.SourceOf("batch_size") == SettingSource::kDefault) {
     settings.Derive("batch_size", absl::StrCat((global_batch + parts - 1) / parts),
                     absl::StrCat("global_batch / (accumulation_steps x ", Workers(configured_world), ")"));
-  } else if (settings.Int("batch_size") > global_batch) {
+  } else if (batch > global_batch) {
     settings.Derive("batch_size", absl::StrCat(global_batch), "not more than global_batch");
   }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TrainOptions> ToOptions(const Settings& settings) {
@@ -158,7 +169,7 @@ absl::StatusOr<TrainOptions> MakeOptions(int64_t configured_world, Settings& set
     return absl::InvalidArgumentError(
         "--data is missing: give a packed data set (mtdata import SOURCE DEST makes one)");
   }
-  DeriveBatch(settings, configured_world);
+  MT_RETURN_IF_ERROR(DeriveBatch(settings, configured_world));
   MT_ASSIGN_OR_RETURN(const TrainOptions options, ToOptions(settings));
   MT_RETURN_IF_ERROR(CheckTogether(options));
   return options;

@@ -1,16 +1,20 @@
 #include "trainers/run/options.h"
 
 #include <filesystem>
+#include <limits>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "trainers/run/identity.h"
 
 namespace mtrun::trainers {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Args = std::vector<std::string>;
 
@@ -123,6 +127,42 @@ TEST_F(OptionsTest, AMicroBatchIsNeverMoreThanTheGlobalOne) {
             (datasets::BatchPlan{10, 10}));
 }
 
+TEST_F(OptionsTest, NumbersThatNobodyCanKeepAreRefused) {
+  const std::pair<const char*, const char*> wrong[] = {{"batch_size", "4611686018427387904"},
+                                                       {"accumulation_steps", "4611686018427387904"},
+                                                       {"global_batch", "9223372036854775807"},
+                                                       {"threads", "4294967297"},
+                                                       {"keep_checkpoints", "4294967296"},
+                                                       {"image_size", "65536"},
+                                                       {"eval_image_size", "65536"},
+                                                       {"image_size_from", "4294967328"},
+                                                       {"epochs", "9223372036854775807"},
+                                                       {"schedule_epochs", "9223372036854775807"},
+                                                       {"warmup_epochs", "9223372036854775807"},
+                                                       {"cache_gib", "1e10"},
+                                                       {"fetch_ahead_gib", "1e10"},
+                                                       {"checkpoint_seconds", "1e10"}};
+  for (const auto& [name, value] : wrong) {
+    EXPECT_THAT(ErrorOf({"--data", "d", absl::StrCat("--", name), value}),
+                AllOf(HasSubstr(absl::StrCat("--", name)), HasSubstr(value), HasSubstr(" to ")));
+  }
+}
+
+TEST_F(OptionsTest, AStepOfTooManyImagesIsRefused) {
+  const std::string most = "1073741824";
+  const Args halves = {"--data", "d", "--batch_size", "536870912"};
+  EXPECT_EQ(Parse(halves, 2)->plan, (datasets::BatchPlan{1 << 30, 1 << 29}));
+  const std::string sentence =
+      "--batch_size 536870912 x --accumulation_steps 1 x 3 workers is more than " + most;
+  EXPECT_THAT(ErrorOf(halves, 3), HasSubstr(sentence));
+  const Args all = {"--data", "d", "--batch_size", most, "--accumulation_steps", most};
+  EXPECT_THAT(ErrorOf(all), HasSubstr("--batch_size"));
+  EXPECT_THAT(ErrorOf({"--data", "d"}, std::numeric_limits<int64_t>::max()), HasSubstr("--batch_size"));
+  // Of a given global batch each has a share, however many they are.
+  EXPECT_EQ(Parse({"--data", "d", "--global_batch", "16", "--accumulation_steps", most}, 1 << 30)->plan,
+            (datasets::BatchPlan{16, 1}));
+}
+
 TEST_F(OptionsTest, FlagOverEnvironmentOverFileOverRecipe) {
   const std::string folder = *MakeTemporaryFolder("mtrun_options_");
   const std::string file = folder + "/c.yaml";
@@ -193,7 +233,7 @@ TEST_F(OptionsTest, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(ErrorOf({}), HasSubstr("--data is missing"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--epoch_count", "2"}), HasSubstr("unknown flag --epoch_count"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--batchsize", "2"}), HasSubstr("--batch_size"));
-  EXPECT_THAT(ErrorOf({"--data", "d", "--epochs", "0"}), HasSubstr("1 or more"));
+  EXPECT_THAT(ErrorOf({"--data", "d", "--epochs", "0"}), HasSubstr("from 1 to 1000000000"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--optimizer", "rmsprop"}), HasSubstr("sgd, adam, adamw"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--nesterov"}), HasSubstr("momentum"));
   EXPECT_THAT(ErrorOf({"--data", "d", "--schedule", "one_cycle", "--warmup_steps", "5"}),
