@@ -7,23 +7,31 @@
 #include "absl/strings/str_split.h"
 #include "launcher/cli/options_reading.h"
 #include "launcher/core/worker_environment.h"
+#include "rendezvous/fields.h"
 #include "rendezvous/job_settings.h"
 
 namespace mtrun::launcher {
 
 absl::Status ReadNodes(const OptionContext& context, Options* options) {
-  const absl::Status wrong = NotAllowed(context.settings, "nnodes", "N or MIN:MAX with 1 <= MIN <= MAX");
+  const absl::Status wrong =
+      NotAllowed(context.settings, "nnodes",
+                 absl::StrCat("N or MIN:MAX with 1 <= MIN <= MAX <= ", rendezvous::kMaxNodes));
   const std::vector<std::string> parts = absl::StrSplit(context.settings.Text("nnodes"), ':');
   if (parts.size() > 2) return wrong;
   rendezvous::JobSettings& job = options->job;
   if (!absl::SimpleAtoi(parts.front(), &job.min_nodes) || !absl::SimpleAtoi(parts.back(), &job.max_nodes))
     return wrong;
-  return job.min_nodes >= 1 && job.min_nodes <= job.max_nodes ? absl::OkStatus() : wrong;
+  const bool right =
+      job.min_nodes >= 1 && job.min_nodes <= job.max_nodes && job.max_nodes <= rendezvous::kMaxNodes;
+  return right ? absl::OkStatus() : wrong;
 }
 
 absl::Status ReadWorkers(const OptionContext& context, Options* options) {
   const auto& [name, settings, environment, machine, rest] = context;
   const std::string text = settings.Text(name);
+  const absl::Status wrong =
+      NotAllowed(settings, name,
+                 absl::StrCat("a number from 1 to ", rendezvous::kMaxWorkersPerNode, ", auto, cpu or gpu"));
   if (text == "cpu" || (text == "auto" && machine.gpus == 0)) {
     options->workers = machine.cpus;
   } else if (text == "gpu" || text == "auto") {
@@ -38,9 +46,9 @@ absl::Status ReadWorkers(const OptionContext& context, Options* options) {
         settings, name,
         "a number, auto, cpu or gpu (only PyTorch itself can count such devices: give their number)");
   } else if (!absl::SimpleAtoi(text, &options->workers) || options->workers < 1) {
-    return NotAllowed(settings, name, "a number from 1, auto, cpu or gpu");
+    return wrong;
   }
-  return absl::OkStatus();
+  return options->workers <= rendezvous::kMaxWorkersPerNode ? absl::OkStatus() : wrong;
 }
 
 /// A trainer's workers are named after it.

@@ -44,6 +44,11 @@ TEST(OptionsTest, NodesAreANumberOrARange) {
     EXPECT_THAT(ErrorOf(std::string("--nnodes ") + bad + " x"),
                 AllOf(HasSubstr("--nnodes"), HasSubstr(bad), HasSubstr("MIN:MAX")));
   }
+  EXPECT_EQ(Parse("--nnodes 1:10000 --rdzv_endpoint a x")->job.max_nodes, 10000);
+  for (const char* many : {"1:10001", "10001", "1:100000", "2147483647", "1:4294967297"}) {
+    EXPECT_THAT(ErrorOf(std::string("--nnodes ") + many + " --rdzv_endpoint a x"),
+                AllOf(HasSubstr("--nnodes"), HasSubstr(many), HasSubstr("10000")));
+  }
 }
 
 TEST(OptionsTest, WorkersCanBeCounted) {
@@ -56,6 +61,12 @@ TEST(OptionsTest, WorkersCanBeCounted) {
   EXPECT_THAT(ErrorOf("--nproc_per_node unknown x"),
               AllOf(HasSubstr("\"unknown\""), HasSubstr("auto, cpu or gpu")));
   EXPECT_THAT(ErrorOf("--nproc_per_node 0 x"), HasSubstr("--nproc_per_node"));
+  EXPECT_EQ(Parse("--nproc_per_node 4096 x")->workers, 4096);
+  for (const char* many : {"4097", "2147483647", "4294967297"}) {
+    EXPECT_THAT(ErrorOf(std::string("--nproc_per_node ") + many + " x"),
+                AllOf(HasSubstr("--nproc_per_node"), HasSubstr(many), HasSubstr("1 to 4096")));
+  }
+  EXPECT_THAT(Parse("--nproc_per_node cpu x", {}, {5000, 0}).status().message(), HasSubstr("1 to 4096"));
   EXPECT_THAT(ErrorOf("--nproc_per_node xpu x"), HasSubstr("give their number"));
 }
 
