@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -55,6 +56,13 @@ std::string WithoutMiddle(const std::string& text, size_t room) {
 absl::Status NotAllowed(const SettingSpec& spec, std::string_view where, std::string_view text) {
   return absl::InvalidArgumentError(
       absl::StrCat(View(where), ": \"", View(text), "\" is not allowed; it takes ", Allowed(spec)));
+}
+
+/// In one section: a file that says two things means neither.
+absl::Status SetTwice(const FileSetting& second, const FileSetting& first) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(second.where, ": \"", second.key, "\" is set on line ", first.line, " too",
+                   first.key == second.key ? "" : absl::StrCat(", as \"", first.key, "\"")));
 }
 
 std::string YamlQuoted(const std::string& text) {
@@ -248,6 +256,7 @@ absl::Status Settings::ApplyYaml(const std::string& path, std::string_view secti
   if (!note.text.empty() && matters) log::Warning(note.text);
   std::vector<std::string> names;
   for (const Entry& entry : entries_) names.push_back(entry.spec.name);
+  std::map<const Entry*, const FileSetting*> seen;
   for (const FileSetting& setting : found) {
     const std::string name = Canonical(setting.key);
     Entry* const entry = Named(name);
@@ -255,6 +264,8 @@ absl::Status Settings::ApplyYaml(const std::string& path, std::string_view secti
       return absl::InvalidArgumentError(
           absl::StrCat(setting.where, ": unknown key \"", name, "\"", Suggestion(name, names, "")));
     }
+    if (const auto [first, is_new] = seen.emplace(entry, &setting); !is_new)
+      return SetTwice(setting, *first->second);
     if (!setting.text.empty())
       MT_RETURN_IF_ERROR(Assign(*entry, setting.text, SettingSource::kFile, setting.where));
   }

@@ -1,5 +1,7 @@
 #include "base/settings_file.h"
 
+#include <map>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
@@ -27,10 +29,21 @@ absl::StatusOr<std::string> ScalarText(const YAML::Node& node, const std::string
       absl::StrCat(where, ": a single value or a list of values is needed here"));
 }
 
+/// "path:line" of a node.
+std::string LineOf(const std::string& path, const YAML::Node& node) {
+  return absl::StrCat(path, ":", node.Mark().line + 1);
+}
+
 absl::StatusOr<YAML::Node> LoadYaml(const std::string& path) {
   MT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   try {
-    YAML::Node root = YAML::Load(text);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(LineOf(path, documents[1]),
+                       ": a second document (behind \"---\"): all sections must stand in one"));
+    }
+    const YAML::Node root = documents.empty() ? YAML::Node() : documents.front();
     if (!root.IsMap() && !root.IsNull()) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": the file must hold sections (\"name:\" and indented keys)"));
@@ -41,17 +54,12 @@ absl::StatusOr<YAML::Node> LoadYaml(const std::string& path) {
   }
 }
 
-/// "path:line" of a node.
-std::string LineOf(const std::string& path, const YAML::Node& node) {
-  return absl::StrCat(path, ":", node.Mark().line + 1);
-}
-
 absl::StatusOr<std::vector<FileSetting>> ReadKeys(const YAML::Node& section, const std::string& path) {
   std::vector<FileSetting> settings;
   for (const auto& item : section) {
     const std::string where = LineOf(path, item.first);
     MT_ASSIGN_OR_RETURN(const std::string text, ScalarText(item.second, where));
-    settings.push_back({item.first.Scalar(), text, where});
+    settings.push_back({item.first.Scalar(), text, where, item.first.Mark().line + 1});
   }
   return settings;
 }
@@ -70,12 +78,17 @@ absl::StatusOr<std::vector<FileSetting>> ReadSettingsFile(const std::string& pat
   MT_ASSIGN_OR_RETURN(const YAML::Node root, LoadYaml(path));
   std::string near;  // where a section stands whose name is almost this one's
   std::vector<std::string> others;
+  std::map<std::string, int> lines;  // of the sections that have been seen
   std::vector<FileSetting> settings;
   bool found = false;
   for (const auto& item : root) {
     const std::string key = item.first.Scalar();
     const std::string where = LineOf(path, item.first);
     others.push_back(key);
+    if (const auto [first, is_new] = lines.emplace(key, item.first.Mark().line + 1); !is_new) {
+      return absl::InvalidArgumentError(absl::StrCat(where, ": section \"", key, "\" stands on line ",
+                                                     first->second, " too; make them one"));
+    }
     if (!item.second.IsMap() && !item.second.IsNull()) return NoSection(where, key, section);
     if (key == section) {
       found = true;

@@ -11,6 +11,7 @@
 namespace mtrun {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -61,6 +62,11 @@ class SettingsTest : public testing::Test {
   }
   absl::StatusOr<std::vector<std::string>> Parse(const std::vector<std::string>& args) {
     return settings_.ParseFlags(args, /*positionals_allowed=*/true);
+  }
+  std::string Refusal(std::string_view file) {
+    const absl::Status status = settings_.ApplyYaml(File(file), "cnnA");
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << file;
+    return std::string(status.message());
   }
   std::string Complaint(const std::vector<std::string>& args) {
     const auto parsed = Parse(args);
@@ -248,6 +254,29 @@ TEST_F(SettingsTest, YamlOfEveryShape) {
   EXPECT_THAT(std::string(settings_.ApplyYaml(File("cnnA: 3\n"), "cnnA").message()),
               HasSubstr("holds no keys"));
   EXPECT_EQ(settings_.ApplyYaml(folder_ + "/none.yaml", "cnnA").code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(SettingsTest, OnlyOneDocumentMayStandInAFile) {
+  EXPECT_THAT(Refusal("cnnA:\n  batch_size: 1\n---\ncnnA:\n  batch_size: 2\n"),
+              AllOf(HasSubstr("config.yaml:4: "), HasSubstr("second document")));
+  EXPECT_THAT(Refusal("vit:\n  a: 1\n---\n- 1\n"), HasSubstr("config.yaml:4: "));
+  ASSERT_TRUE(settings_.ApplyYaml(File("%YAML 1.2\n---\ncnnA:\n  batch_size: 3\n...\n"), "cnnA").ok());
+  EXPECT_EQ(settings_.Int("batch_size"), 3);
+}
+
+TEST_F(SettingsTest, WhatStandsTwiceInAFileIsAnErrorWithBothLines) {
+  EXPECT_THAT(Refusal("cnnA:\n  batch_size: 1\nvit:\ncnnA:\n  batch_size: 2\n"),
+              HasSubstr("config.yaml:4: section \"cnnA\" stands on line 1 too"));
+  EXPECT_THAT(Refusal("vit:\ncnnA:\nvit:\n"),
+              HasSubstr("config.yaml:3: section \"vit\" stands on line 1 too"));
+  EXPECT_THAT(Refusal("cnnA:\n  batch_size: 1\n  data: x\n  batch_size: 1\n"),
+              HasSubstr("config.yaml:4: \"batch_size\" is set on line 2 too"));
+  EXPECT_THAT(Refusal("cnnA:\n  batch_size: 1\n  batch-size:\n"),
+              HasSubstr("config.yaml:3: \"batch-size\" is set on line 2 too"));
+  Settings settings("cnnA", {{.name = "groups", .aliases = {"old_groups"}}});
+  EXPECT_THAT(
+      std::string(settings.ApplyYaml(File("cnnA:\n  old_groups: a\n  groups: b\n"), "cnnA").message()),
+      HasSubstr("config.yaml:3: \"groups\" is set on line 2 too, as \"old_groups\""));
 }
 
 TEST_F(SettingsTest, ResolvedYamlReadsBackAlike) {
