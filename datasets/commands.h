@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +19,8 @@ absl::StatusOr<std::vector<std::string>> WordsOf(Settings& settings, std::vector
 inline constexpr int kFailure = 1, kUsage = 2;
 /// Says on standard error why a command fails; `code`.
 int Complain(int code, const absl::Status& status);
+/// Puts what a command answers on standard output; its exit status.
+int Answer(std::string_view text);
 
 struct Command {
   std::string name;

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/settings.h"
+#include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "datasets/commands.h"
@@ -170,7 +171,7 @@ int RunInfo(const std::vector<std::string>& args) {
   const std::string path = positionals->front();
   const auto index = ReadIndex(path);
   if (!index.ok()) return Fail(kFailure, index.status());
-  std::cout << InfoText(path, *index);
+  if (const int status = Answer(InfoText(path, *index)); status != 0) return status;
   for (const auto& [name, split] : index->splits) {
     const auto opened = PackedSplit::Open(path, name, settings.Bool("verify"));
     if (!opened.ok()) return Fail(kFailure, opened.status());
@@ -178,10 +179,9 @@ int RunInfo(const std::vector<std::string>& args) {
   if (index->encoded) {
     const auto census = TakeCensus(path, *index);
     if (!census.ok()) return Fail(kFailure, census.status());
-    std::cout << "\n" << CensusText(*census);
+    if (const int status = Answer("\n" + CensusText(*census)); status != 0) return status;
   }
-  if (settings.Bool("verify")) std::cout << "\nverified: every shard has its SHA-256\n";
-  return 0;
+  return settings.Bool("verify") ? Answer("\nverified: every shard has its SHA-256\n") : 0;
 }
 
 int RunShow(const std::vector<std::string>& args) {
@@ -196,10 +196,9 @@ int RunShow(const std::vector<std::string>& args) {
   if (!sheet.ok()) return Fail(kFailure, Annotate(sheet.status(), absl::StrCat(path, ": split ", name)));
   const absl::Status written = WriteFileAtomically(png, EncodePng(sheet->picture));
   if (!written.ok()) return Fail(kFailure, Annotate(written, "--png"));
-  std::cout << CellTable(*sheet, *split)
-            << absl::StrFormat("\n%s: %d of the %s images of %s, %d in a row\n", png, sheet->images.size(),
-                               WithCommas(split->size()), name, sheet->columns);
-  return 0;
+  return Answer(CellTable(*sheet, *split) + absl::StrFormat("\n%s: %d of the %s images of %s, %d in a row\n",
+                                                            png, sheet->images.size(),
+                                                            WithCommas(split->size()), name, sheet->columns));
 }
 
 /// Every byte against the checksums, and every encoded image decoded.
@@ -226,18 +225,17 @@ int RunVerify(const std::vector<std::string>& args) {
   for (const auto& [name, split] : index->splits) {
     if (const absl::Status status = VerifySplit(path, name); !status.ok()) return Fail(kFailure, status);
   }
-  std::cout << "verified: every shard has its SHA-256" << (index->encoded ? ", every image decodes" : "")
-            << "\n";
-  return 0;
+  return Answer(absl::StrCat("verified: every shard has its SHA-256",
+                             index->encoded ? ", every image decodes" : "", "\n"));
 }
 
-void PrintHelp(absl::Span<const Command> more) {
-  std::cout << kHelp;
-  for (const Command& command : more) std::cout << command.usage;
-  std::cout << kAboutSource << FormatLines() << kAboutDest << Settings("mtdata", ImportSpecs()).Help()
-            << Settings("mtdata", InfoSpecs()).Help() << Settings("mtdata", ShowSpecs()).Help();
-  for (const Command& command : more) std::cout << command.flags();
-  std::cout << kExamples;
+std::string HelpText(absl::Span<const Command> more) {
+  std::string text = kHelp;
+  for (const Command& command : more) text += command.usage;
+  absl::StrAppend(&text, kAboutSource, FormatLines(), kAboutDest, Settings("mtdata", ImportSpecs()).Help());
+  absl::StrAppend(&text, Settings("mtdata", InfoSpecs()).Help(), Settings("mtdata", ShowSpecs()).Help());
+  for (const Command& command : more) text += command.flags();
+  return text + kExamples;
 }
 
 }  // namespace
@@ -258,16 +256,18 @@ int Complain(int code, const absl::Status& status) {
   return code;
 }
 
+int Answer(std::string_view text) {
+  const absl::Status told = PrintOut(text);
+  return told.ok() ? 0 : Complain(kFailure, told);
+}
+
 int RunCommand(const std::vector<std::string>& args, absl::Span<const Command> more) {
   const auto asks_help = [](const std::string& arg) { return arg == "--help" || arg == "-h"; };
   if (args.empty() || args[0] == "help" || std::any_of(args.begin(), args.end(), asks_help)) {
-    PrintHelp(more);
-    return args.empty() ? kUsage : 0;
+    const int status = Answer(HelpText(more));
+    return args.empty() ? kUsage : status;
   }
-  if (args[0] == "--version") {
-    std::cout << VersionLine("mtdata") << "\n";
-    return 0;
-  }
+  if (args[0] == "--version") return Answer(VersionLine("mtdata") + "\n");
   const std::vector<std::string> rest(args.begin() + 1, args.end());
   if (args[0] == "import") return RunImport(rest);
   if (args[0] == "info") return RunInfo(rest);

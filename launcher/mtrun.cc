@@ -12,6 +12,7 @@
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "base/posix.h"
+#include "base/standard_output.h"
 #include "base/start_thread.h"
 #include "base/token.h"
 #include "base/version.h"
@@ -50,6 +51,12 @@ int Complain(const absl::Status& status, int exit_status = kUsageError) {
   return exit_status;
 }
 
+/// What was asked for, on standard output; the exit status.
+int Say(const std::string& text) {
+  const absl::Status told = PrintOut(text);
+  return told.ok() ? 0 : Complain(told, kFailed);
+}
+
 /// A process that starts with one of the first three descriptors closed would hand its pipes to the workers
 /// under their numbers.
 void OpenStandardDescriptors() {
@@ -81,25 +88,20 @@ int SayPasswords(const Options& options) {
   const absl::StatusOr<std::string> token =
       LoadToken({options.token_file, options.weak_token}, MissingToken::kMake);
   if (!token.ok()) return Complain(token.status());
-  std::cout << page::PasswordTable(*token) << std::flush;
-  return 0;
+  return Say(page::PasswordTable(*token));
 }
 
 /// What needs no program of this node: its exit status.
 int Answer(const Options& options, const std::vector<std::string>& args, const EnvironmentMap& environment) {
   switch (options.act) {
     case Options::Act::kHelp:
-      std::cout << HelpText();
-      return 0;
+      return Say(HelpText());
     case Options::Act::kVersion:
-      std::cout << VersionLine("mtrun", rendezvous::TransportName()) << std::endl;
-      return 0;
+      return Say(VersionLine("mtrun", rendezvous::TransportName()) + "\n");
     case Options::Act::kCompletion:
-      std::cout << CompletionScript(options.completion_shell);
-      return 0;
+      return Say(CompletionScript(options.completion_shell));
     case Options::Act::kNewToken:
-      std::cout << MakeToken() << std::endl;
-      return 0;
+      return Say(MakeToken() + "\n");
     case Options::Act::kPasswords:
       return SayPasswords(options);
     case Options::Act::kDoctor:
@@ -150,10 +152,7 @@ int Main(std::vector<std::string> args) {
   absl::StatusOr<Options> options = ParseOptions(args, environment, LookAtMachine(environment), derived);
   if (!options.ok()) return Complain(options.status());
   if (options->act != Options::Act::kRun) return Answer(*options, args, environment);
-  if (options->entry.trainer == "list") {
-    std::cout << ListTrainers(environment, *folder);
-    return 0;
-  }
+  if (options->entry.trainer == "list") return Say(ListTrainers(environment, *folder));
   if (const absl::Status settled = SettleLocalAddress(&*options); !settled.ok()) return Complain(settled);
   const absl::StatusOr<Program> program = ResolveProgram(options->entry, environment, *folder);
   if (!program.ok()) return Complain(program.status());

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "launcher/top.h"
 #include "rendezvous/control_client.h"
@@ -33,8 +34,7 @@ rendezvous::JobFinder FinderOf(const Options& options) {
 
 absl::Status ShowStatus(const Options& options) {
   MT_ASSIGN_OR_RETURN(const rendezvous::ServiceStatus status, FinderOf(options).Find());
-  std::cout << (options.json ? rendezvous::StatusJson(status) : rendezvous::StatusTable(status));
-  return absl::OkStatus();
+  return PrintOut(options.json ? rendezvous::StatusJson(status) : rendezvous::StatusTable(status));
 }
 
 /// Of the terminal that standard output is, 0 for none.
@@ -55,7 +55,7 @@ absl::Status WatchStatus(const Options& options) {
     const absl::Status silence = status.status();
     if (const auto ended = end.Ended(); ended && !silence.ok()) status = *ended;
     if (status.ok()) {
-      std::cout << watch.OnAnswer(*status, MonotonicNow()) << std::flush;
+      MT_RETURN_IF_ERROR(PrintOut(watch.OnAnswer(*status, MonotonicNow())));
     } else {
       MT_RETURN_IF_ERROR(watch.OnSilence(silence, MonotonicNow()));
     }
@@ -89,7 +89,7 @@ absl::Status ShowLogs(const Options& options) {
     if (part.ok()) {
       const std::string news = log.OnPart(*part, MonotonicNow());
       if (!news.empty()) std::cerr << "mtrun: " << news << std::endl;
-      std::cout << part->out << std::flush;
+      MT_RETURN_IF_ERROR(PrintOut(part->out));
       std::cerr << part->err << std::flush;
       if (!options.follow) return absl::OkStatus();
       job.StayWith(where);
@@ -118,8 +118,7 @@ absl::Status Control(const Options& options) {
   if (options.act == Options::Act::kEvict) question.call = rendezvous::ControlCall::kEvict;
   MT_ASSIGN_OR_RETURN(const std::string done,
                       rendezvous::AskToControl(options.asked, CredentialsOf(options), question));
-  std::cout << done << std::endl;
-  return absl::OkStatus();
+  return PrintOut(done + "\n");
 }
 
 }  // namespace

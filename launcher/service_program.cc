@@ -15,6 +15,7 @@
 #include "base/file_limit.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "base/token.h"
 #include "base/version.h"
@@ -154,8 +155,7 @@ absl::StatusOr<std::unique_ptr<page::Page>> ServePage(const Settings& settings, 
 
 absl::Status ShowPasswords(const Settings& settings) {
   MT_ASSIGN_OR_RETURN(const std::string token, LoadToken(SourceOf(settings), MissingToken::kMake));
-  std::cout << page::PasswordTable(token);
-  return absl::OkStatus();
+  return PrintOut(page::PasswordTable(token));
 }
 
 /// While it lives the log's lines queue up for standard error: a reader that hangs, or is gone, holds up
@@ -215,8 +215,7 @@ absl::Status ShowStatus(const Settings& settings, const std::vector<std::string>
                                                {settings.Text("token_file"), /*weak=*/true}};
   MT_ASSIGN_OR_RETURN(const rendezvous::ServiceStatus status,
                       rendezvous::AskForStatus(words[1], credentials));
-  std::cout << (settings.Bool("json") ? rendezvous::StatusJson(status) : rendezvous::StatusTable(status));
-  return absl::OkStatus();
+  return PrintOut(settings.Bool("json") ? rendezvous::StatusJson(status) : rendezvous::StatusTable(status));
 }
 
 /// Flags may stand before and after `status ENDPOINT`.
@@ -233,14 +232,8 @@ absl::StatusOr<std::vector<std::string>> ParseAll(Settings& settings, std::vecto
 absl::Status RunService(int argc, char** argv, const sigset_t& signals) {
   Settings settings("mtrdzv", Specs());
   MT_ASSIGN_OR_RETURN(const auto words, ParseAll(settings, std::vector<std::string>(argv + 1, argv + argc)));
-  if (settings.Bool("help")) {
-    std::cout << kUsage << settings.Help();
-    return absl::OkStatus();
-  }
-  if (settings.Bool("version")) {
-    std::cout << VersionLine("mtrdzv", rendezvous::TransportName()) << "\n";
-    return absl::OkStatus();
-  }
+  if (settings.Bool("help")) return PrintOut(kUsage + settings.Help());
+  if (settings.Bool("version")) return PrintOut(VersionLine("mtrdzv", rendezvous::TransportName()) + "\n");
   log::Level level = log::Level::kInfo;
   log::ParseLevel(settings.Text("log_level"), &level);
   log::SetUp("mtrdzv", level);

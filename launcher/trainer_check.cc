@@ -65,15 +65,14 @@ std::string Summary(const std::string& file) {
   posix_spawn_file_actions_destroy(&actions);
   write_end.Reset();
   if (!started) return "";
-  std::string text(kSummaryBytes, '\0');
-  size_t size = 0;
-  for (ssize_t got = 0; size < text.size(); size += static_cast<size_t>(got)) {
-    got = read(read_end.get(), text.data() + size, text.size() - size);
-    if (got <= 0) break;
+  std::string text;
+  char piece[kSummaryBytes];
+  // To the end: the trainer would complain of a reader that goes before.
+  for (ssize_t got = 0; (got = read(read_end.get(), piece, sizeof piece)) > 0;) {
+    if (text.size() < kSummaryBytes) text.append(piece, static_cast<size_t>(got));
   }
   read_end.Reset();
   waitpid(pid, nullptr, 0);
-  text.resize(size);
   return text.substr(0, text.find('\n'));
 }
 

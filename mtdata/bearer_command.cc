@@ -1,7 +1,5 @@
 #include "mtdata/bearer_command.h"
 
-#include <iostream>
-
 #include "base/data_key.h"
 #include "base/settings.h"
 #include "base/token.h"
@@ -31,8 +29,7 @@ int RunBearer(const std::vector<std::string>& args) {
   const absl::StatusOr<std::string> token =
       LoadToken({.file = settings.Text("token_file")}, MissingToken::kRefuse);
   if (!token.ok()) return datasets::Complain(datasets::kFailure, token.status());
-  std::cout << MetricsBearerOf(DataKeyOf(*token), !settings.Bool("plain")) << "\n";
-  return 0;
+  return datasets::Answer(MetricsBearerOf(DataKeyOf(*token), !settings.Bool("plain")) + "\n");
 }
 
 }  // namespace

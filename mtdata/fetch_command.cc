@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <iostream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -15,6 +14,7 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/settings.h"
+#include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "datasets/cache/cache_layout.h"
 #include "datasets/cache/set_client.h"
@@ -133,7 +133,7 @@ absl::Status FetchAll(const std::string& url, const datasets::RemoteOptions& opt
   for (const auto& [file, entry] : datasets::ShardsOf(client.index())) files.push_back(file);
   MT_RETURN_IF_ERROR(datasets::CheckFileLimit(url, files.size(), kOtherFiles));
   MT_RETURN_IF_ERROR(client.Await(files, watch));
-  std::cout << client.folder() << "\n";
+  MT_RETURN_IF_ERROR(PrintOut(client.folder() + "\n"));
   log::Info(datasets::WithCommas(client.index().images()), " images, ",
             absl::StrFormat("%.1f MiB", static_cast<double>(client.index().bytes()) / (1 << 20)),
             ", every shard with its SHA-256; any command and trainer takes the folder above");

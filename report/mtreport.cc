@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/settings.h"
+#include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "report/assets.h"
@@ -66,6 +67,12 @@ std::vector<SettingSpec> Specs() {
 int Fail(int status, const std::string& text) {
   std::cerr << "mtreport: " << text << "\n";
   return status;
+}
+
+/// What was asked for, on standard output; the exit status.
+int Say(const std::string& text) {
+  const absl::Status told = PrintOut(text);
+  return told.ok() ? 0 : Fail(kFailure, std::string(told.message()));
 }
 
 /// Flags may stand before, between and behind the runs.
@@ -132,14 +139,10 @@ absl::Status Report(const Settings& settings, const std::vector<std::string>& fo
 int Run(const std::vector<std::string>& args) {
   for (const std::string& arg : args) {
     if (arg != "--help" && arg != "-h") continue;
-    std::cout << kHelp << Settings("mtreport", Specs()).Help() << kExamples;
-    return 0;
+    return Say(absl::StrCat(kHelp, Settings("mtreport", Specs()).Help(), kExamples));
   }
   Settings settings("mtreport", Specs());
-  if (args == std::vector<std::string>{"--version"}) {
-    std::cout << VersionLine("mtreport") << "\n";
-    return 0;
-  }
+  if (args == std::vector<std::string>{"--version"}) return Say(VersionLine("mtreport") + "\n");
   const auto runs = RunsOf(settings, args);
   if (!runs.ok()) return Fail(kUsage, std::string(runs.status().message()));
   const absl::Status done = Report(settings, *runs);

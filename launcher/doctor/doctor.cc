@@ -6,6 +6,7 @@
 #include <iostream>
 #include <vector>
 
+#include "base/standard_output.h"
 #include "base/terminal.h"
 #include "launcher/doctor/endpoint_facts.h"
 #include "launcher/doctor/machine_facts.h"
@@ -48,7 +49,11 @@ int RunDoctor(const Options& options, const EnvironmentMap& environment) {
   const auto add = [&](const Findings& more) { findings.insert(findings.end(), more.begin(), more.end()); };
   add(JudgeHost(host));
   for (const EndpointFacts& facts : endpoints) add(JudgeEndpoint(facts));
-  std::cout << Render(findings, isatty(STDOUT_FILENO) == 1 && WantsColours(environment)) << std::flush;
+  const bool colours = isatty(STDOUT_FILENO) == 1 && WantsColours(environment);
+  if (const absl::Status told = PrintOut(Render(findings, colours)); !told.ok()) {
+    std::cerr << "mtrun: " << told.message() << std::endl;
+    return 1;
+  }
   return ExitStatusOf(findings);
 }
 

@@ -12,6 +12,7 @@
 #include <regex>
 
 #include "base/posix.h"
+#include "base/token.h"
 #include "base/version.h"
 #include "datasets/images/png.h"
 #include "datasets/importers.h"
@@ -38,15 +39,15 @@ std::string Mtdata() {
 
 class MtdataTest : public testing::Test {
  protected:
-  pid_t Start(std::vector<std::string> args) {
+  pid_t Start(std::vector<std::string> args) { return Start(std::move(args), folder_ / "stdout"); }
+  pid_t Start(std::vector<std::string> args, const std::string& out) {
     args.insert(args.begin(), Mtdata());
     std::vector<char*> argv;
     for (std::string& arg : args) argv.push_back(arg.data());
     argv.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 1, (folder_ / "stdout").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                     0644);
+    posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     posix_spawn_file_actions_addopen(&actions, 2, (folder_ / "stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
                                      0644);
     pid_t pid = 0;
@@ -90,6 +91,25 @@ TEST_F(MtdataTest, ImportsAndInspects) {
 TEST_F(MtdataTest, SaysItsVersion) {
   ASSERT_EQ(Run({"--version"}), 0) << err_;
   EXPECT_THAT(out_, HasSubstr("mtdata " + Version() + " (commit "));
+}
+
+TEST_F(MtdataTest, AnAnswerThatIsNotAllThereIsNoSuccess) {
+  WriteImages(folder_ / "in");
+  test::Write(folder_ / "token", MakeToken());
+  fs::permissions(folder_ / "token", fs::perms::owner_read);
+  ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "out", "--store", "encoded"}), 0) << err_;
+  const std::vector<std::vector<std::string>> questions = {
+      {"--help"},
+      {"--version"},
+      {"info", folder_ / "out"},
+      {"info", "--verify", folder_ / "out"},
+      {"verify", folder_ / "out"},
+      {"show", folder_ / "out", "--png", folder_ / "a.png"},
+      {"bearer", "--token_file", folder_ / "token"}};
+  for (const auto& question : questions) {
+    EXPECT_EQ(Wait(Start(question, "/dev/full")), 1) << question[0];
+    EXPECT_EQ(err_, "mtdata: write to standard output: No space left on device\n") << question[0];
+  }
 }
 
 TEST_F(MtdataTest, KeepsFilesAndVerifiesThem) {

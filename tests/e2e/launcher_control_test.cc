@@ -51,6 +51,41 @@ class ControlTest : public LauncherTest {
   std::vector<std::unique_ptr<Program>> nodes_;
 };
 
+TEST_F(ControlTest, AnAnswerThatIsNotAllThereIsNoSuccess) {
+  StartToys("2");
+  for (const std::vector<std::string>& question : {std::vector<std::string>{"--help"},
+                                                   {"--version"},
+                                                   {"--new_token"},
+                                                   {"--print_completion", "bash"},
+                                                   {"--trainer", "list"},
+                                                   {"--doctor"},
+                                                   {"--status", endpoint_},
+                                                   {"--status", endpoint_, "--json"},
+                                                   {"--status", endpoint_, "--watch"},
+                                                   {"--logs", "0", endpoint_}}) {
+    Program mtrun(Words({"/bin/sh", "-c", "exec \"$@\" > /dev/full", "sh"}, Command(question)),
+                  Environment());
+    EXPECT_EQ(mtrun.Wait(), 1) << question[0];
+    EXPECT_THAT(mtrun.Text(), HasSubstr("mtrun: write to standard output: No space left on device"))
+        << question[0];
+  }
+  for (const char* asked : {"--help", "--version"}) {
+    Program service(
+        {"/bin/sh", "-c", "exec \"$@\" > /dev/full", "sh", support::BinaryFolder() + "/mtrdzv", asked});
+    EXPECT_EQ(service.Wait(), 1) << asked;
+    EXPECT_THAT(service.Text(), HasSubstr("mtrdzv: write to standard output: No space left on device"));
+  }
+  EXPECT_EQ(Ask({"--stop", endpoint_}).second, 0);
+}
+
+/// A console that takes nothing ends no job.
+TEST_F(ControlTest, AJobGoesOnWhereItsConsoleIsFull) {
+  Program mtrun(Words({"/bin/sh", "-c", "exec \"$@\" > /dev/full", "sh"},
+                      Command({"--standalone", "--no_python", "/bin/sh", "-c", "echo said; exit 0"})),
+                Environment());
+  EXPECT_EQ(mtrun.Wait(), 0) << mtrun.Text();
+}
+
 TEST_F(ControlTest, ADrainedNodeLeavesAndTheOthersGoOn) {
   StartToys("1:2");
   const auto [unknown, unknown_status] = Ask({"--drain", "node9", endpoint_});

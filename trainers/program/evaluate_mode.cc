@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/log.h"
 #include "base/posix.h"
+#include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "trainers/membership/assignment.h"
@@ -78,11 +78,9 @@ absl::Status Tell(const Run& run, const TrainedNetwork& network, const Evaluatio
   const std::string top5 =
       report.test_top5 ? absl::StrFormat(", among five %.2f %%", 100 * *report.test_top5) : "";
   const ProgressLine line(/*quiet=*/false, ScreenOf(run.environment, isatty(STDOUT_FILENO) == 1));
-  std::printf("%s: %s\n%d images of %s: loss %.6f%s%s\n%s", run.program.name.c_str(),
-              network.source.what.c_str(), static_cast<int>(images), run.options.data.c_str(),
-              report.test_loss, accuracy.c_str(), top5.c_str(),
-              ClassesText(report, line.columns().value_or(0)).c_str());
-  std::fflush(stdout);
+  MT_RETURN_IF_ERROR(PrintOut(absl::StrFormat(
+      "%s: %s\n%d images of %s: loss %.6f%s%s\n%s", run.program.name, network.source.what, images,
+      run.options.data, report.test_loss, accuracy, top5, ClassesText(report, line.columns().value_or(0)))));
   const std::string out = run.settings.Text("out");
   return out.empty() ? absl::OkStatus()
                      : WriteFileAtomically(out, EvaluationJson(run, network, report, images).dump(1) + "\n");

@@ -1,6 +1,5 @@
 // --predict: image files of any size to the most probable classes.
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/posix.h"
+#include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "base/string_view.h"
 #include "datasets/images/exif.h"
@@ -149,7 +149,10 @@ absl::StatusOr<int> PredictMode(Run& run) {
     }
   }
   if (out.empty()) {
-    std::fputs(text.c_str(), stdout);
+    if (const absl::Status told = PrintOut(text); !told.ok()) {
+      log::Error(std::string(told.message()));
+      return 1;  // unlike what is wrong with the question
+    }
   } else {
     MT_RETURN_IF_ERROR(WriteFileAtomically(out, text));
     log::Info(files.size() - failed, " of ", files.size(), " images are classified in ", out, " by ",

@@ -9,10 +9,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/clock.h"
 #include "base/error_file.h"
 #include "base/log.h"
 #include "base/posix.h"
+#include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "datasets/cache/data_url.h"
@@ -284,21 +286,22 @@ Settings SettingsOf(const Program& program) {
   return MakeSettings(program.name, program.recipe, program.settings, program.aliases);
 }
 
-int PrintHelp(const Run& run) {
-  const char* name = run.program.name.c_str();
-  if (Asked(run.settings, "version")) {
-    std::printf("%s\n", VersionLine(name, LibTorchName()).c_str());
-    return 0;
-  }
-  std::printf(
+std::string HelpText(const Run& run) {
+  const std::string& name = run.program.name;
+  if (Asked(run.settings, "version")) return VersionLine(name, LibTorchName()) + "\n";
+  return absl::StrFormat(
       "%s\n"
       "usage: mtrun --nproc_per_node N --trainer %s --data FOLDER [flags]\n"
       "       %s --data FOLDER [flags]                            one worker\n"
       "       %s --evaluate RUN|CHECKPOINT --data FOLDER\n"
       "       %s --predict FILE|FOLDER... --out predictions.csv\n"
       "       %s --export FOLDER\n%s",
-      run.program.summary.c_str(), name, name, name, name, name, run.settings.Help().c_str());
-  return 0;
+      run.program.summary, name, name, name, name, name, run.settings.Help());
+}
+
+int PrintHelp(const Run& run) {
+  const absl::Status told = PrintOut(HelpText(run));
+  return told.ok() ? 0 : Fail(run, told, 1);
 }
 
 /// Its exit status; -1: it is to train.

@@ -212,6 +212,19 @@ TEST_F(TrainedTest, PredictReadsImagesOfAnySize) {
   EXPECT_EQ(lines[41]["top"].size(), 10u);
 }
 
+TEST_F(TrainedTest, AnAnswerThatIsNotAllThereIsNoSuccess) {
+  const std::string data = Data({.train = 30, .test = 9}), run = folder_.File("run");
+  testing::Run("cnnA", 1, Train(data, "run", {"--epochs", "1"}), kSlow);
+  for (const Args& question : {Args{"--predict", WriteImages(data, 1)[0], "--weights_of", run},
+                               Args{"--evaluate", run, "--data", data}, Args{"--help"}, Args{"--version"}}) {
+    Args words = {"/bin/sh", "-c", "exec \"$@\" > /dev/full", "sh", support::BinaryFolder() + "/cnnA"};
+    words.insert(words.end(), question.begin(), question.end());
+    support::Program cnn_a(words, testing::NoLauncher());
+    EXPECT_EQ(cnn_a.Wait(kSlow), 1) << question[0];
+    EXPECT_THAT(cnn_a.Text(), HasSubstr("write to standard output: No space left on device"));
+  }
+}
+
 /// Larger images that are kept as pixels are resized whole, whatever their shape; their files are too.
 TEST_F(TrainedTest, PredictStretchesPixelsAsTrainingDid) {
   const std::string data = Data({.height = 48, .width = 64, .train = 300, .test = 60}),
