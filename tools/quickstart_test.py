@@ -61,11 +61,12 @@ class QuickstartTest(unittest.TestCase):
         except FileNotFoundError:
             return []
 
-    def run_on(self, source, die=""):
+    def run_on(self, source, die="", cwd=None):
         """Status and the source of what was trained on."""
         self.write("die", die)
         self.write("trained", "")
-        done = subprocess.run([os.path.join(self.folder, "tools", "quickstart"), "--data", source], capture_output=True, text=True)
+        done = subprocess.run([os.path.join(self.folder, "tools", "quickstart"), "--data", source], capture_output=True, text=True,
+                              cwd=cwd)
         return done.returncode, "".join(self.read("trained"))
 
     def test_each_source_is_imported_once(self):
@@ -89,6 +90,12 @@ class QuickstartTest(unittest.TestCase):
         self.write("data/pictures/index.json", "somebody's")
         self.assertEqual(self.run_on(here), (0, here))
         self.assertEqual(self.read("data/pictures/index.json"), ["somebody's"])
+
+    def test_a_relative_path_begins_where_the_user_stands(self):
+        here, _ = self.sources
+        os.makedirs(os.path.join(self.folder, "pictures"))  # of the same name, in the clone
+        self.assertEqual(self.run_on("pictures", cwd=os.path.dirname(here)), (0, here))
+        self.assertEqual(self.run_on("../there/pictures", cwd=os.path.dirname(here)), (0, self.sources[1]))
 
 
 if __name__ == "__main__":
