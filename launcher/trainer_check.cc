@@ -1,7 +1,8 @@
 #include "launcher/trainer_check.h"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kSummaryBytes = 4096;
+constexpr int kNotStarted = 127;
 
 std::vector<char*> Pointers(std::vector<std::string>& argv) {
   std::vector<char*> pointers;
@@ -41,10 +43,22 @@ bool ComesWithMtrun(const Program& program) {
   return fs::canonical(program.file, none).filename() == "trainer";
 }
 
+/// A child that dies with this process, which nobody guards yet; -1: there is none. It prints into `output`,
+/// where that is a descriptor.
+pid_t StartChild(const std::string& file, std::vector<std::string> argv, int output = -1) {
+  const std::vector<char*> words = Pointers(argv);
+  const pid_t parent = getpid(), child = fork();
+  if (child != 0) return child;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const bool heard = output < 0 || dup2(output, STDOUT_FILENO) >= 0;
+  if (heard && getppid() == parent) execv(file.c_str(), words.data());
+  _exit(kNotStarted);
+}
+
 /// Its exit status, -1 where it did not end by itself.
-int Run(const std::string& file, std::vector<std::string> argv, const posix_spawn_file_actions_t* actions) {
-  pid_t pid = 0;
-  if (posix_spawn(&pid, file.c_str(), actions, nullptr, Pointers(argv).data(), environ) != 0) return -1;
+int Run(const std::string& file, const std::vector<std::string>& argv) {
+  const pid_t pid = StartChild(file, argv);
+  if (pid < 0) return -1;
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -55,16 +69,9 @@ std::string Summary(const std::string& file) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return "";
   UniqueFd read_end(ends[0]), write_end(ends[1]);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, write_end.get(), STDOUT_FILENO);
-  std::vector<std::string> argv = {file, "--help"};
-  pid_t pid = 0;
-  const bool started =
-      posix_spawn(&pid, file.c_str(), &actions, nullptr, Pointers(argv).data(), environ) == 0;
-  posix_spawn_file_actions_destroy(&actions);
+  const pid_t pid = StartChild(file, {file, "--help"}, write_end.get());
   write_end.Reset();
-  if (!started) return "";
+  if (pid < 0) return "";
   std::string text;
   char piece[kSummaryBytes];
   // To the end: the trainer would complain of a reader that goes before.
@@ -107,7 +114,7 @@ int CheckTrainer(const Options& options, const Program& program) {
   std::vector<std::string> argv = program.argv;
   argv.insert(argv.begin() + 1, alone ? "--check" : "--check_settings");
   setenv("MTRUN_CONFIGURED_WORLD", absl::StrCat(options.job.max_nodes * options.workers).c_str(), 1);
-  const int status = Run(program.file, argv, nullptr);
+  const int status = Run(program.file, argv);
   // Anything else comes again in the workers, where it is supervised.
   if (status != rendezvous::kWrongSettingsStatus) {
     setenv("MTRUN_CHECKED", "1", 1);

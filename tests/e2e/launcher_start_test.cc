@@ -219,6 +219,23 @@ TEST_F(LauncherTest, AMasterPortInUseEndsTrainersToo) {
   EXPECT_EQ(holder.Wait(), 143);
 }
 
+/// Nobody guards mtrun yet while a trainer that comes with it looks at its settings, on a disk that does not
+/// answer for example.
+TEST_F(LauncherTest, ACheckOfSettingsDiesWithMtrun) {
+  std::filesystem::create_directory(folder_.File("trainers"));
+  Script("trainers/trainer", "echo $1; exec sleep 1000\n");
+  std::filesystem::create_symlink("trainer", folder_.File("trainers/toy"));
+  support::Overlay overlay = Environment();
+  overlay["MTRUN_TRAINER_PATH"] = folder_.File("trainers");
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    Program mtrun(Command({"--standalone", "--trainer", "toy"}), overlay);
+    ASSERT_TRUE(mtrun.WaitForLine("--check")) << mtrun.Text();
+    mtrun.Signal(signal);
+    EXPECT_EQ(mtrun.Wait(), 128 + signal);
+    EXPECT_TRUE(mark_.WaitForNone(kSoon)) << "the check goes on";
+  }
+}
+
 TEST_F(LauncherTest, AnUnreachableEndpointIsSaidWhileItRetries) {
   const std::string endpoint = "127.0.0.1:" + std::to_string(support::FreePort());
   Program mtrun(Command({"--nnodes", "2", "--rdzv_endpoint", endpoint, "--rdzv_conf",

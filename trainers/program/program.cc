@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/data_key.h"
 #include "base/error_file.h"
 #include "base/log.h"
 #include "base/posix.h"
@@ -18,6 +19,7 @@
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "datasets/cache/data_url.h"
+#include "datasets/cache/set_request.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/collectives/device_watch.h"
 #include "trainers/device/amp.h"
@@ -233,9 +235,9 @@ absl::Status CheckFolder(const Run& run) {
 }
 
 /// --check: what a person may have mistyped, without a network or a device.
-absl::StatusOr<int> Check(const Run& run, const RunData& data) {
+absl::StatusOr<int> Check(const Run& run, const ImageShape& images) {
   MT_RETURN_IF_ERROR(ResolveRun(RulesOf(run.program), run.options,
-                                FindMachine(run.options, run.environment, run.assignment, data.shape()))
+                                FindMachine(run.options, run.environment, run.assignment, images))
                          .status());
   if (const std::string& file = run.options.init_from; !file.empty() && access(file.c_str(), R_OK) != 0)
     return ErrnoStatus(errno, absl::StrCat("--init_from ", file));
@@ -243,12 +245,24 @@ absl::StatusOr<int> Check(const Run& run, const RunData& data) {
   return 0;
 }
 
+/// The same without data that lie on a server: to fetch them takes long and may wait for ever, which workers
+/// do, whom mtrun guards. They get their key from it, so that this one needs none.
+absl::StatusOr<int> CheckWithoutData(const Run& run) {
+  EnvironmentMap environment = run.environment;
+  environment[kDataKeyVariable] = "of a worker";
+  MT_RETURN_IF_ERROR(datasets::MakeSetRequest(run.options.data, run.options.remote, environment).status());
+  const int side = FittingSide(run.program.images, run.options);
+  return Check(run, {.height = side, .width = side});
+}
+
 absl::StatusOr<int> TrainAndReport(Run& run) {
+  const bool checks = Asked(run.settings, "check");
+  if (checks && datasets::IsDataUrl(run.options.data)) return CheckWithoutData(run);
   // Holds what it has fetched.
   MT_ASSIGN_OR_RETURN(const std::unique_ptr<RemoteData> remote, OpenRemote(run));
   MT_ASSIGN_OR_RETURN(RunData data, FindData(run, remote.get()));
   MT_RETURN_IF_ERROR(CheckOrder(run.options.shuffle, data.train));
-  if (Asked(run.settings, "check")) return Check(run, data);
+  if (checks) return Check(run, data.shape());
   MT_RETURN_IF_ERROR(ResolveOwn(run, run.continues));
   MT_ASSIGN_OR_RETURN(BatchOptions batch, Resolve(run, data.shape()));
   if (run.options.preview > 0) {

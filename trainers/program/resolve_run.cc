@@ -123,6 +123,11 @@ std::string ResolvedRun::Describe() const {
                       channels_last ? ", channels last" : "");
 }
 
+int FittingSide(const ImageRule& rule, const TrainOptions& options) {
+  if (options.image_size != 0) return options.image_size;
+  return rule.size != 0 ? rule.size : options.reading.growth.from;
+}
+
 absl::StatusOr<ResolvedRun> ResolveRun(const ProgramRules& program, const TrainOptions& options,
                                        const MachineFacts& machine) {
   ResolvedRun run;

@@ -61,6 +61,10 @@ struct ResolvedRun {
   std::string Describe() const;
 };
 
+/// The side, in pixels, of images that go with the size settings: in place of those of data that nobody has
+/// looked at.
+int FittingSide(const ImageRule& rule, const TrainOptions& options);
+
 /// kInvalidArgument names the setting that cannot be, and what to give instead.
 absl::StatusOr<ResolvedRun> ResolveRun(const ProgramRules& program, const TrainOptions& options,
                                        const MachineFacts& machine);

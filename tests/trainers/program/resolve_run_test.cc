@@ -57,6 +57,29 @@ TEST(ResolveRun, ImagesAreTakenPaddedResizedOrEnlarged) {
   }
 }
 
+/// What data hold is not known yet; what settings make wrong alone is wrong then too.
+TEST(ResolveRun, ImagesOfAFittingSideGoWithAllSettingsThatGoTogether) {
+  TrainOptions options = Auto();
+  for (const ProgramRules* program : {&kSmall, &kAny, &kLarge}) {
+    const int side = FittingSide(program->images, options);
+    EXPECT_EQ(side, program->images.size);
+    EXPECT_TRUE(ResolveRun(*program, options, Cpu(side)).ok()) << program->name;
+  }
+  options.image_size = 64;
+  EXPECT_TRUE(ResolveRun(kAny, options, Cpu(FittingSide(kAny.images, options))).ok());
+  EXPECT_TRUE(ResolveRun(kLarge, options, Cpu(FittingSide(kLarge.images, options))).ok());
+  EXPECT_THAT(Refusal(kSmall, options, Cpu(FittingSide(kSmall.images, options))),
+              HasSubstr("--image_size 64: small takes images of 32x32 only"));
+
+  options.reading.growth = {.from = 96, .first = 1, .end = 2};
+  EXPECT_THAT(Refusal(kLarge, options, Cpu(FittingSide(kLarge.images, options))),
+              HasSubstr("images grow to --image_size 64, which is less"));
+  options.image_size = 0;
+  ProgramRules any = kAny;
+  any.images.any_size = true;
+  EXPECT_TRUE(ResolveRun(any, options, Cpu(FittingSide(any.images, options))).ok());
+}
+
 TEST(ResolveRun, ImagesThatDoNotFitAreRefusedWithWhatToGive) {
   EXPECT_THAT(Refusal(kSmall, Auto(), Cpu(64)),
               HasSubstr("/data: the images are 64x64 and small takes 32x32: give --image_size 32"));
