@@ -158,7 +158,7 @@ int Main(std::vector<std::string> args) {
   if (!program.ok()) return Complain(program.status());
   if (!options->entry.trainer.empty()) {
     if (AsksTrainer(options->entry.words)) BecomeTrainer(*program);
-    if (const int wrong = CheckTrainer(*options, *program); wrong != 0) return wrong;
+    if (const int wrong = CheckTrainer(*options, *program, *folder); wrong != 0) return wrong;
   }
   if (!options->run_id_given) options->job.program = ProgramIdentity(*program, options->entry);
   if ((options->standalone || options->endpoint == "127.0.0.1:0") && !options->run_id_given)

@@ -29,18 +29,13 @@ namespace fs = std::filesystem;
 
 constexpr size_t kSummaryBytes = 4096;
 constexpr int kNotStarted = 127;
+constexpr char kExecutable[] = "trainer";  // of all that come with mtrun
 
 std::vector<char*> Pointers(std::vector<std::string>& argv) {
   std::vector<char*> pointers;
   for (std::string& word : argv) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   return pointers;
-}
-
-/// All that come with mtrun are links to one executable, which understands --check.
-bool ComesWithMtrun(const Program& program) {
-  std::error_code none;
-  return fs::canonical(program.file, none).filename() == "trainer";
 }
 
 /// A child that dies with this process, which nobody guards yet; -1: there is none. It prints into `output`,
@@ -83,7 +78,27 @@ std::string Summary(const std::string& file) {
   return text.substr(0, text.find('\n'));
 }
 
+/// Of one that cannot say it, too (without LibTorch, for example), where it is.
+std::string WhatItDoes(const Program& program, const std::string& executable_folder) {
+  const bool ours = ComesWithMtrun(program.file, executable_folder);
+  const std::string summary = ours ? Summary(program.file) : "";
+  return summary.empty() ? program.file : summary;
+}
+
 }  // namespace
+
+bool ComesWithMtrun(const std::string& file, const std::string& executable_folder) {
+  std::error_code none;
+  const fs::path real = fs::canonical(file, none);
+  if (none) return false;
+  if (real.filename() == kExecutable) return true;
+  const fs::path folder = real.parent_path(), started = folder.parent_path() / kExecutable;
+  for (const std::string& own : OwnTrainerFolders(executable_folder)) {
+    if (fs::canonical(own, none) != folder) continue;
+    return fs::is_regular_file(started, none) && access(started.c_str(), X_OK) == 0;
+  }
+  return false;
+}
 
 std::vector<std::string> MisplacedFlags(const std::vector<std::string>& words) {
   const std::set<std::string> of_both = {"config", "help", "version"};
@@ -108,8 +123,8 @@ void BecomeTrainer(const Program& program) {
   execv(program.file.c_str(), Pointers(argv).data());
 }
 
-int CheckTrainer(const Options& options, const Program& program) {
-  if (!ComesWithMtrun(program)) return 0;
+int CheckTrainer(const Options& options, const Program& program, const std::string& executable_folder) {
+  if (!ComesWithMtrun(program.file, executable_folder)) return 0;
   const bool alone = options.job.max_nodes == 1;
   std::vector<std::string> argv = program.argv;
   argv.insert(argv.begin() + 1, alone ? "--check" : "--check_settings");
@@ -134,11 +149,8 @@ std::string ListTrainers(const EnvironmentMap& environment, const std::string& e
   std::string text;
   for (const std::string& name : FindTrainers(environment, executable_folder)) {
     const absl::StatusOr<Program> program = ResolveProgram({.trainer = name}, environment, executable_folder);
-    const bool ours = program.ok() && ComesWithMtrun(*program);
     absl::StrAppendFormat(&text, "%-10s  %s\n", name,
-                          ours           ? Summary(program->file)
-                          : program.ok() ? program->file
-                                         : "");
+                          program.ok() ? WhatItDoes(*program, executable_folder) : "");
   }
   return text.empty() ? "there are no trainers\n" : text;
 }

@@ -55,6 +55,10 @@ class WheelTest(Venv):
         need_torch()
         self.train(TORCH)
 
+    def test_trainers_are_asked_before_any_worker_starts(self):
+        need_torch()
+        self.ask_trainers(self.bin("mtrun"), env=environment(MT_TORCH_DIR=TORCH, XDG_STATE_HOME=self.folder))
+
     def test_torch_of_the_same_environment_is_found(self):
         os.symlink(os.path.join(TORCH, "torch"), os.path.join(os.path.dirname(self.inside()), "torch"))
         for name in ("nvidia", "functorch"):
@@ -75,7 +79,11 @@ class WheelTest(Venv):
         said = run(trainer, "--help", expected=2, env=environment(MT_TORCH_DIR=os.path.dirname(other)))
         self.assertRegex(said, r"^cnnA: the training programs need PyTorch 2\.11, \S+ has 2\.9\.1\+cpu: pip install [^\n]*\n$")
         said = run(trainer, "--help", expected=2, env=environment(MT_TORCH_DIR=empty))
-        self.assertRegex(said, r"^cnnA: there is no torch/lib/libtorch_cpu\.so in \S+ \(MT_TORCH_DIR\)[^\n]*\n$")
+        sentence = r"^cnnA: there is no torch/lib/libtorch_cpu\.so in \S+ \(MT_TORCH_DIR\)[^\n]*\n$"
+        self.assertRegex(said, sentence)
+        said = run(self.bin("mtrun"), "--standalone", "--nproc_per_node", "2", "--trainer", "cnnA", expected=2,
+                   env=environment(MT_TORCH_DIR=empty, XDG_STATE_HOME=self.folder))
+        self.assertRegex(said, sentence)
 
     def test_packs_the_same_bytes_as_the_source_build(self):
         built = os.path.join(RELEASE, "bin", "mtdata")
@@ -178,8 +186,9 @@ class TarballTest(trial.Trying):
         share = os.path.join(tree, "share", "mtrun")
         self.assertEqual(templates_in(share)[0], TEMPLATES)
         need_torch()
-        self.train_and_kill(os.path.join(tree, "bin", "mtrun"), os.path.join(tree, "bin", "mtdata"),
-                            os.path.join(share, "tools", "verify_ledger"), environment(MT_TORCH_DIR=TORCH, XDG_STATE_HOME=self.folder))
+        mtrun, env = os.path.join(tree, "bin", "mtrun"), environment(MT_TORCH_DIR=TORCH, XDG_STATE_HOME=self.folder)
+        self.ask_trainers(mtrun, env=env)
+        self.train_and_kill(mtrun, os.path.join(tree, "bin", "mtdata"), os.path.join(share, "tools", "verify_ledger"), env)
 
 
 class DebTest(trial.Trying):
@@ -203,9 +212,10 @@ class InstallTest(trial.Trying):
         os.rename(first, moved)
         os.chmod(self.folder, 0o755)
         as_other = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
-        said = run(os.path.join(moved, "bin", "mtrun"), "--standalone", "--trainer", "cnnA", "--help", cwd="/", **as_other,
-                   env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "TMPDIR": "/tmp"})
-        self.assertIn("--learning_rate", said)
+        mtrun = os.path.join(moved, "bin", "mtrun")
+        elsewhere = {"cwd": "/", "env": {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "TMPDIR": "/tmp"}, **as_other}
+        self.assertIn("--learning_rate", run(mtrun, "--standalone", "--trainer", "cnnA", "--help", **elsewhere))
+        self.ask_trainers(mtrun, **elsewhere)
         needed = run("objdump", "-p", os.path.join(moved, "libexec", "mtrun", "trainer"))
         self.assertNotRegex(needed, r"R(UN)?PATH")
         self.assertEqual(templates_in(os.path.join(moved, "share", "mtrun"))[0], TEMPLATES)

@@ -80,6 +80,13 @@ class TrainerScriptTest(unittest.TestCase):
         self.copy(self.at("libtorch_cuda.so"), "torch", "lib", "libtorch_cuda.so")
         self.assertEqual(self.started(), ("trainer", ["torch/lib"]))
 
+    def test_what_is_missing_is_told_but_not_where_several_nodes_must_hear_of_it(self):
+        os.remove(os.path.join(self.folder, "torch", "lib", "libtorch_cpu.so"))
+        env = {**os.environ, "MT_TORCH_DIR": self.folder}
+        for words, status, lines in (((), 2, 1), (("--check", "--epochs", "1"), 2, 1), (("--check_settings", "--epochs", "1"), 127, 0)):
+            done = subprocess.run([self.script, *words], check=False, capture_output=True, text=True, env=env)
+            self.assertEqual((done.returncode, done.stderr.count("there is no torch/lib/libtorch_cpu.so"), done.stdout), (status, lines, ""))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -172,20 +172,26 @@ std::vector<std::string> ArgumentsFor(const Program& program, int local_rank) {
   return argv;
 }
 
-std::vector<std::string> TrainerFolders(const EnvironmentMap& environment,
-                                        const std::string& executable_folder) {
-  std::vector<std::string> folders =
-      absl::StrSplit(Variable(environment, "MTRUN_TRAINER_PATH"), ':', absl::SkipEmpty());
+std::vector<std::string> OwnTrainerFolders(const std::string& executable_folder) {
   const fs::path prefix = fs::path(executable_folder).parent_path();
   std::vector<fs::path> installed = InPythonPackages(prefix);
   installed.insert(installed.begin(), prefix);
-  const size_t given = folders.size();
+  std::vector<std::string> folders;
   std::error_code ignored;
   for (const fs::path& top : installed) {
     const fs::path folder = top / "libexec/mtrun/trainers";
     if (fs::is_directory(folder, ignored)) folders.push_back(folder);
   }
-  if (folders.size() == given) folders.push_back(executable_folder);
+  return folders;
+}
+
+std::vector<std::string> TrainerFolders(const EnvironmentMap& environment,
+                                        const std::string& executable_folder) {
+  std::vector<std::string> folders =
+      absl::StrSplit(Variable(environment, "MTRUN_TRAINER_PATH"), ':', absl::SkipEmpty());
+  std::vector<std::string> own = OwnTrainerFolders(executable_folder);
+  if (own.empty()) own.push_back(executable_folder);
+  folders.insert(folders.end(), own.begin(), own.end());
   return folders;
 }
 

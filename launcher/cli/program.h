@@ -36,8 +36,10 @@ std::string ProgramIdentity(const Program& program, const EntryPoint& entry);
 /// Replaces ${local_rank} and $local_rank in every argument.
 std::vector<std::string> ArgumentsFor(const Program& program, int local_rank);
 
-/// Folders that may hold trainers, in order: MTRUN_TRAINER_PATH, ../libexec/mtrun/trainers beside the
-/// executable, that of the package where pip has installed both, or (a build tree, which has neither) the
+/// Where trainers were installed with mtrun: ../libexec/mtrun/trainers beside the executable, that of the
+/// package where pip has installed both. None in a build tree.
+std::vector<std::string> OwnTrainerFolders(const std::string& executable_folder);
+/// Folders that may hold trainers, in order: MTRUN_TRAINER_PATH, then OwnTrainerFolders or, without any, the
 /// executable's own folder.
 std::vector<std::string> TrainerFolders(const EnvironmentMap& environment,
                                         const std::string& executable_folder);

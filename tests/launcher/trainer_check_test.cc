@@ -2,11 +2,44 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
+#include "tests/support/program.h"
+
 namespace mtrun::launcher {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+
+/// What trainer.sh starts lies beside the folder that it lies in.
+TEST(TrainerCheck, ThoseThatWereInstalledWithMtrunAreKnown) {
+  const support::TemporaryFolder top;
+  const std::string bin = top.File("bin");
+  const auto make = [&](const std::string& name, bool executable = true) {
+    std::filesystem::create_directories(std::filesystem::path(top.File(name)).parent_path());
+    support::WriteText(top.File(name), "#!/bin/sh\n", executable);
+    return top.File(name);
+  };
+  for (const std::string prefix : {"", "lib/python3.11/site-packages/mtrun/"}) {
+    const std::string trainer = make(prefix + "libexec/mtrun/trainers/cnnA");
+    EXPECT_FALSE(ComesWithMtrun(trainer, bin)) << "there is nothing that it could start";
+    const std::string started = make(prefix + "libexec/mtrun/trainer", false);
+    EXPECT_FALSE(ComesWithMtrun(trainer, bin)) << "nor can this be started";
+    std::filesystem::permissions(started, std::filesystem::perms::owner_all);
+    EXPECT_TRUE(ComesWithMtrun(trainer, bin));
+    EXPECT_FALSE(ComesWithMtrun(trainer + "A", bin)) << "there is none of this name";
+    EXPECT_FALSE(ComesWithMtrun(trainer, top.File("other/bin"))) << "it came with another mtrun";
+  }
+  EXPECT_FALSE(ComesWithMtrun(make("mine/cnnA"), bin));
+}
+
+TEST(TrainerCheck, LinksOfABuildTreeAreKnown) {
+  const support::TemporaryFolder top;
+  support::WriteText(top.File("trainer"), "#!/bin/sh\n", true);
+  std::filesystem::create_symlink("trainer", top.File("cnnA"));
+  EXPECT_TRUE(ComesWithMtrun(top.File("cnnA"), top.path()));
+}
 
 TEST(TrainerCheck, FlagsOfMtrunBehindTheTrainersNameAreKnown) {
   EXPECT_THAT(MisplacedFlags({"--data", "d", "--nproc-per-node=4", "--nnodes", "2", "--batch_size", "8"}),

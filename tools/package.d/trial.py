@@ -104,6 +104,13 @@ class Trying(unittest.TestCase):
         self.assertIn("every sample exactly once", run(*within, "python3", verify, model, env=env))
         return trained
 
+    def ask_trainers(self, mtrun, **more):
+        """mtrun knows those that were installed with it: it lists what they do, and a typo is told once, before any worker starts."""
+        self.assertRegex(run(mtrun, "--trainer", "list", **more), r"(?m)^cnnA +Trains CNN-A")
+        said = run(mtrun, "--standalone", "--nproc_per_node", "2", "--trainer", "cnnA", "--data", "d", "--lerning_rate", "1", expected=2, **more)
+        self.assertEqual(said.count("unknown flag"), 1, said)
+        self.assertNotIn("FAILED", said)
+
     def kill_a_worker(self, running, model, metrics, log):
         """Once steps are recorded; when that was."""
         deadline = time.monotonic() + PATIENCE

@@ -4,7 +4,11 @@
 name=${0##*/}
 here=$(dirname "$(readlink -f "$0")")  # <...>/libexec/mtrun/trainers
 
+asked=$1
+
 complain() {
+  # An mtrun among several asks for the settings alone, which may be right: its worker then says this, and the others hear of it.
+  [ "$asked" != --check_settings ] || exit 127
   echo "$name: $*" >&2
   exit 2
 }
