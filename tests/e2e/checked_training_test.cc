@@ -1,15 +1,12 @@
 // What mtrun asks a trainer first, of data on a server that takes connections and never answers.
-#include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
 
 #include <chrono>
 #include <filesystem>
 
 #include "base/posix.h"
 #include "tests/e2e/launcher.h"
-#include "tests/support/tcp_client.h"
+#include "tests/support/silent_server.h"
 
 namespace mtrun::e2e {
 namespace {
@@ -18,27 +15,13 @@ using testing::HasSubstr;
 
 class CheckedTrainingTest : public LauncherTest {
  protected:
-  CheckedTrainingTest() : silent_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = support::AddressOf("127.0.0.1", 0);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(bind(silent_.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(silent_.get(), 16), 0);
-    EXPECT_EQ(getsockname(silent_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-    url_ = absl::StrCat("http://127.0.0.1:", ntohs(address.sin_port), "/x");
-  }
-  /// Whether somebody comes to the server within `patience`.
-  bool IsAsked(Seconds patience) const {
-    pollfd caller = {silent_.get(), POLLIN, 0};
-    const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(patience);
-    return poll(&caller, 1, static_cast<int>(time.count())) == 1;
-  }
   std::vector<std::string> Trainer() const {
     return {"--data", url_, "--cache", cache_, "--model_folder", folder_.File("run")};
   }
 
   const std::string cache_ = folder_.File("cache");
-  std::string url_;
-  const UniqueFd silent_;
+  const support::SilentServer silent_;
+  const std::string url_ = absl::StrCat("http://", silent_.endpoint(), "/x");
 };
 
 TEST_F(CheckedTrainingTest, ARunOnAServersDataIsGuardedAndToldOfBeforeTheyCome) {
@@ -49,7 +32,7 @@ TEST_F(CheckedTrainingTest, ARunOnAServersDataIsGuardedAndToldOfBeforeTheyCome) 
   while (support::ReadText(events).empty() && std::chrono::steady_clock::now() < give_up)
     ASSERT_FALSE(training.Wait(Seconds(0.02))) << training.Text();
   EXPECT_THAT(support::ReadText(events), HasSubstr("\"event\"")) << training.Text();
-  EXPECT_TRUE(IsAsked(support::kPatience)) << training.Text();
+  EXPECT_TRUE(silent_.IsAsked(support::kPatience)) << training.Text();
   training.Signal(SIGTERM);
   EXPECT_EQ(training.Wait(), 143) << training.Text();
   EXPECT_TRUE(mark_.WaitForNone(kSoon)) << "the trainer or the fetcher goes on";
@@ -76,7 +59,7 @@ TEST_F(CheckedTrainingTest, ACheckLooksAtAllButTheServersData) {
     EXPECT_EQ(check.Wait(), c.status) << c.said << "\n" << check.Text();
     EXPECT_THAT(check.Text(), HasSubstr(c.said));
   }
-  EXPECT_FALSE(IsAsked(Seconds(0)));
+  EXPECT_FALSE(silent_.IsAsked(Seconds(0)));
   EXPECT_FALSE(std::filesystem::exists(cache_));
 }
 

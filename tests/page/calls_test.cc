@@ -1,16 +1,11 @@
 #include "page/calls.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <atomic>
 #include <future>
 
-#include "absl/strings/str_cat.h"
-#include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/silent_server.h"
 
 namespace mtrun::page {
 namespace {
@@ -39,29 +34,8 @@ TEST(CallsTest, AControlQuestionIsReadFromTheBody) {
   EXPECT_FALSE(ReadControlQuestion("stop", std::string(5000, ' ') + "{}").ok());
 }
 
-/// Accepts and says nothing.
-class SilentService {
- public:
-  SilentService() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    auto* const any = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(bind(socket_.get(), any, size), 0);
-    EXPECT_EQ(listen(socket_.get(), 64), 0);
-    EXPECT_EQ(getsockname(socket_.get(), any, &size), 0);
-    endpoint_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
-  }
-  const std::string& endpoint() const { return endpoint_; }
-
- private:
-  const UniqueFd socket_;
-  std::string endpoint_;
-};
-
 TEST(CallsTest, WhatWaitsForLogsHoldsUpNoControlCall) {
-  const SilentService silent;
+  const support::SilentServer silent;
   Calls calls({.insecure = true});
   std::atomic<int> read = 0;
   const auto count = [&read](const web::Response&) { ++read; };

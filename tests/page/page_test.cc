@@ -1,6 +1,5 @@
 #include "page/page.h"
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "page/passwords.h"
 #include "tests/support/port.h"
+#include "tests/support/silent_server.h"
 #include "tests/support/tcp_client.h"
 #include "tests/support/token.h"
 
@@ -79,21 +79,14 @@ TEST_F(PageTest, ProbesTellOnlyWhetherItIsThere) {
 /// A service that takes connections and says nothing: each look at it takes seconds.
 class SilentPageTest : public PageTest {
  protected:
-  SilentPageTest() : silent_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = support::AddressOf("127.0.0.1", 0);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(bind(silent_.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(silent_.get(), 100), 0);
-    EXPECT_EQ(getsockname(silent_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-    page_->SetEndpoints({absl::StrCat("127.0.0.1:", ntohs(address.sin_port))});
-  }
+  SilentPageTest() { page_->SetEndpoints({silent_.endpoint()}); }
   static bool IsOpen(const support::TcpClient& client) {
     char bytes[4096];
     ssize_t size = 1;
     while (size > 0) size = recv(client.fd(), bytes, sizeof bytes, MSG_DONTWAIT);
     return size < 0 && errno == EAGAIN;
   }
-  const UniqueFd silent_;
+  const support::SilentServer silent_;
 };
 
 TEST_F(SilentPageTest, AStrangersProbesKeepNobodyOut) {
