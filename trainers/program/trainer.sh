@@ -3,7 +3,6 @@
 # the Python environment that it is in, or python3's.
 name=${0##*/}
 here=$(dirname "$(readlink -f "$0")")  # <...>/libexec/mtrun/trainers
-
 asked=$1
 
 complain() {
