@@ -156,15 +156,19 @@ class Day:
         return f"step {max(losses)}, loss {losses[max(losses)]:.4f}"
 
     def launch(self, workers, name="cnnA"):
-        return [self.path("bin", "mtrun"), "--standalone", "--nproc_per_node", str(workers), "--max_restarts", "1000", "--trainer", name]
+        """Of one node; where each worker is to have a GPU and there is one only, of as many nodes as workers that share it."""
+        mtrun, trainer = self.path("bin", "mtrun"), ["--max_restarts", "1000", "--trainer", name]
+        if self.device == "cpu" or workers <= len(self.torch["gpus"]):
+            return [mtrun, "--standalone", "--nproc_per_node", str(workers), *trainer]
+        return [sys.executable, self.path("nodes.py"), str(workers), mtrun, "--nnodes", str(workers), *trainer]
 
     def workers(self):
-        """Of one node. Skip says why there is one only."""
-        if self.device == "cpu":
-            return 2
-        if len(self.torch["gpus"]) < 2:
-            raise Skip("two workers need two GPUs: NCCL refuses two ranks on one, and so does mtrun")
-        return len(self.torch["gpus"])
+        return max(2, len(self.torch["gpus"])) if self.device == "cuda" else 2
+
+    def need_gpus(self, count):
+        """Skip says that there are fewer."""
+        if len(self.torch["gpus"]) < count:
+            raise Skip(f"needs {count} GPUs: workers that share one wait for each other's turn")
 
     def need_modules(self):
         """What the Python side of the benchmark imports. Skip says how to get it."""

@@ -10,6 +10,7 @@ import math
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -219,6 +220,19 @@ class DayTest(unittest.TestCase):
             self.assertEqual(made.libraries["LD_LIBRARY_PATH"], f"{folder}/torch/lib:/driver/lib64")
             self.assertEqual(made.environment["MT_TORCH_DIR"], folder)
 
+    def test_workers_that_share_a_gpu_are_nodes_of_their_own(self):
+        with tempfile.TemporaryDirectory() as folder, a_day(folder, "") as made:
+            self.assertEqual(made.launch(2)[1:4], ["--standalone", "--nproc_per_node", "2"])
+            made.device, made.torch["gpus"] = "cuda", ["H100"]
+            self.assertEqual(made.workers(), 2)
+            shared = made.launch(made.workers())
+            self.assertEqual(shared[1:6], [os.path.join(folder, "nodes.py"), "2", made.path("bin", "mtrun"), "--nnodes", "2"])
+            with self.assertRaisesRegex(day.Skip, "needs 2 GPUs"):
+                made.need_gpus(2)
+            made.torch["gpus"] = ["H100", "H100", "H100"]
+            self.assertEqual(made.launch(made.workers())[1:4], ["--standalone", "--nproc_per_node", "3"])
+            made.need_gpus(2)
+
     def test_runs_that_are_not_the_same_are_told_apart(self):
         want = {1: 2.0, 2: 1.5}
         self.assertEqual(day.apart({1: 2.0, 2: 1.5 * (1 + 1e-9)}, want, 1e-7), "2 steps, losses within 1e-09")
@@ -355,6 +369,38 @@ esac
     def test_every_part_says_what_it_is(self):
         for part in day.PARTS:
             self.assertTrue(part.__doc__, part.__name__)
+
+
+class NodesTest(unittest.TestCase):
+    def start(self, folder, script, count=2):
+        program = os.path.join(folder, "mtrun")
+        with open(program, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + script)
+        os.chmod(program, 0o755)
+        return subprocess.Popen([sys.executable, os.path.join(HERE, "nodes.py"), str(count), program, "--trainer", "cnnA"],
+                                stdout=subprocess.PIPE, text=True)
+
+    def test_nodes_meet_at_one_endpoint_and_are_hosts_of_their_own(self):
+        with tempfile.TemporaryDirectory() as folder:
+            nodes = self.start(folder, 'echo "$NCCL_HOSTID $*"\n')
+            said = sorted(nodes.communicate()[0].splitlines())
+        self.assertEqual(nodes.returncode, 0)
+        self.assertRegex(said[0], r"^node0 --rdzv_endpoint 127\.0\.0\.1:\d+ --trainer cnnA$")
+        self.assertEqual(said[1], said[0].replace("node0", "node1"))
+
+    def test_one_that_fails_is_the_status_of_all(self):
+        with tempfile.TemporaryDirectory() as folder:
+            nodes = self.start(folder, '[ "$NCCL_HOSTID" = node0 ] || exit 3\n')
+            nodes.communicate()
+        self.assertEqual(nodes.returncode, 3)
+
+    def test_all_are_told_to_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            nodes = self.start(folder, "trap 'echo told; exit 0' TERM\necho here\nwhile :; do sleep 0.01; done\n")
+            self.assertEqual([nodes.stdout.readline() for _ in range(2)], ["here\n"] * 2)
+            nodes.terminate()
+            self.assertEqual(nodes.communicate()[0], "told\n" * 2)
+        self.assertEqual(nodes.returncode, 0)
 
 
 class BenchmarkTest(unittest.TestCase):
