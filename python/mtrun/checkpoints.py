@@ -13,6 +13,7 @@ import torch
 
 KEPT = 2
 ABORTED_SECONDS = 600  # nobody has written to it for so long: its writer was killed
+OF_THE_FILE = (None, errno.EINVAL, errno.EISDIR)  # of an error: the disk has let it be read
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # what a file system without them says
 
 
@@ -27,6 +28,7 @@ class Checkpoints:
     def __init__(self, folder):
         self._folder = folder
         self._unreadable = {}  # by step, which file that was
+        self._refused = None  # why the disk did not let one be read
 
     def path(self, step):
         return os.path.join(self._folder, f"replica_{step}.pt")
@@ -45,7 +47,8 @@ class Checkpoints:
 
     def load_newest(self, restore):
         """restore(state) with the newest that can be read, which raises Unfit where it is another program's; whether there is
-        one. ValueError: it is unfit."""
+        one. ValueError: it is unfit. OSError: none can be, and the disk refused to read one, which may be whole."""
+        self._refused = None
         for step in reversed(self._steps()):
             try:
                 state = self._load(step)
@@ -56,6 +59,8 @@ class Checkpoints:
             except Unfit as error:
                 raise ValueError(f"{self.path(step)} is a checkpoint of another model or program ({error}): take another folder, "
                                  "or move it away") from error
+        if self._refused is not None:
+            raise self._refused  # who began again would move it away
         return False
 
     def say_that_none_is_left(self):
@@ -106,6 +111,8 @@ class Checkpoints:
         except Exception as error:
             if isinstance(error, pickle.UnpicklingError) and _is_whole(path):
                 raise Unfit(error) from error  # objects in it are none that weights_only takes
+            if isinstance(error, OSError) and error.errno not in OF_THE_FILE:
+                self._refused = error
             print(f"mtrun: {path} cannot be read, the one before it is taken: {str(error) or type(error).__name__}", file=sys.stderr)
             self._unreadable[step] = read
             return None

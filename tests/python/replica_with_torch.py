@@ -1,6 +1,7 @@
 """What a Replica keeps, whatever its workers are told and whenever. It needs PyTorch, but not NumPy;
 tests/e2e/python_package_test.cc runs it."""
 import enum
+import errno
 import io
 import os
 import signal
@@ -309,6 +310,17 @@ class CheckpointTest(ReplicaCase):
                 self.assertIn(f"no checkpoint in {self.folder} can be read: the run begins again", said.getvalue())
                 self.assert_kept(*damaged)
                 self.assertEqual(self.train(), [])
+
+    def test_where_the_disk_refuses_to_read_the_only_ones_the_run_does_not_begin_again(self):
+        self.assertEqual(self.train(), [0, 1])
+        before = self.checkpoints()
+        with join({}) as job, unittest.mock.patch("sys.stderr", io.StringIO()) as said, \
+                unittest.mock.patch("torch.load", side_effect=OSError(errno.EIO, os.strerror(errno.EIO), self.path(2))), \
+                self.assertRaisesRegex(OSError, "Input/output error"):
+            self.replica(job)
+        self.assertIn(f"{self.path(2)} cannot be read", said.getvalue())
+        self.assertEqual(self.checkpoints(), before)
+        self.assertEqual(self.train(), [])
 
     def test_who_goes_saves_its_state_also_where_a_damaged_one_stands_for_it(self):
         self.train(size=36)

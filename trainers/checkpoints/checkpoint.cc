@@ -89,6 +89,11 @@ bool Supersedes(const Snapshot& snapshot, const Checkpoint& other) {
   return ours && theirs && ours->generation > theirs->generation;
 }
 
+/// Its bytes are not those that were saved, or not all there. What the disk refuses to read may be whole.
+bool IsDamage(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsInvalidArgument(status);
+}
+
 /// True when this step is there whole. What is damaged goes out of the way, under a name that no search takes
 /// for a checkpoint.
 absl::StatusOr<bool> HasIntact(Files& files, const std::string& root, const Snapshot& snapshot,
@@ -96,7 +101,9 @@ absl::StatusOr<bool> HasIntact(Files& files, const std::string& root, const Snap
   const int64_t step = snapshot.step;
   const std::string path = absl::StrCat(root, "/", StepFolder(step));
   if (!files.Exists(path)) return false;
-  if (const auto there = ReadCheckpoint(files, path, step); there.ok()) return !Supersedes(snapshot, *there);
+  const auto there = ReadCheckpoint(files, path, step);
+  if (there.ok()) return !Supersedes(snapshot, *there);
+  if (!IsDamage(there.status())) return Annotate(there.status(), path);
   const std::string aside = absl::StrCat(root, "/.", StepFolder(step), ".damaged-", View(unique));
   MT_RETURN_IF_ERROR(files.Rename(path, aside));
   return false;
@@ -111,19 +118,30 @@ absl::StatusOr<std::string> SetAside(Files& files, const std::string& root, int6
   return aside;
 }
 
-/// In place of one that it supersedes, which is there until the new one is.
-absl::Status Replace(Files& files, const std::string& root, const Snapshot& snapshot,
-                     const std::string& partial) {
-  // Reading what was there may have taken long.
-  if (snapshot.may_commit) MT_RETURN_IF_ERROR(snapshot.may_commit());
-  MT_ASSIGN_OR_RETURN(const std::string aside, SetAside(files, root, snapshot.step));
-  const std::string path = absl::StrCat(root, "/", StepFolder(snapshot.step));
+/// Where the file system cannot exchange names: for a moment neither has the step's, and a run that begins
+/// then goes on from the step before.
+absl::Status ReplaceInTurn(Files& files, const std::string& root, int64_t step, const std::string& partial) {
+  MT_ASSIGN_OR_RETURN(const std::string aside, SetAside(files, root, step));
+  const std::string path = absl::StrCat(root, "/", StepFolder(step));
   if (const absl::Status renamed = files.Rename(partial, path); !renamed.ok()) {
     files.Rename(aside, path).IgnoreError();
     return renamed;
   }
   MT_RETURN_IF_ERROR(files.SyncFolder(root));
   files.Remove(aside).IgnoreError();  // room is all that it costs
+  return absl::OkStatus();
+}
+
+/// In place of one that it supersedes.
+absl::Status Replace(Files& files, const std::string& root, const Snapshot& snapshot,
+                     const std::string& partial) {
+  // Reading what was there may have taken long.
+  if (snapshot.may_commit) MT_RETURN_IF_ERROR(snapshot.may_commit());
+  const absl::Status exchanged = files.Exchange(partial, absl::StrCat(root, "/", StepFolder(snapshot.step)));
+  if (absl::IsUnimplemented(exchanged)) return ReplaceInTurn(files, root, snapshot.step, partial);
+  MT_RETURN_IF_ERROR(exchanged);
+  MT_RETURN_IF_ERROR(files.SyncFolder(root));
+  files.Remove(partial).IgnoreError();  // it is the superseded one now
   return absl::OkStatus();
 }
 
@@ -152,7 +170,8 @@ absl::StatusOr<std::string> ReadVerified(Files& files, const std::string& folder
   const auto record = manifest.find(name);
   if (record == manifest.end()) return absl::DataLossError(absl::StrCat(name, " is not in DONE"));
   auto text = files.Read(folder + "/" + name);
-  if (!text.ok()) return absl::DataLossError(text.status().message());
+  if (absl::IsNotFound(text.status())) return absl::DataLossError(text.status().message());
+  MT_RETURN_IF_ERROR(text.status());
   if (static_cast<int64_t>(text->size()) != record->second.bytes) {
     return absl::DataLossError(
         absl::StrCat(name, " has ", text->size(), " bytes instead of ", record->second.bytes));
@@ -192,7 +211,8 @@ absl::StatusOr<std::string> DigestOfWeights(Files& files, const std::string& roo
 
 absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& path, int64_t step) {
   auto done = files.Read(absl::StrCat(path, "/", kDoneFile));
-  if (!done.ok()) return absl::NotFoundError("no DONE: its save did not end");
+  if (absl::IsNotFound(done.status())) return absl::NotFoundError("no DONE: its save did not end");
+  MT_RETURN_IF_ERROR(done.status());
   MT_ASSIGN_OR_RETURN(const Manifest manifest, DecodeManifest(*done));
   Checkpoint checkpoint{.step = step, .path = path, .model = {}, .optimizer = {}, .state = {}};
   MT_ASSIGN_OR_RETURN(checkpoint.state, ReadVerified(files, path, manifest, kStateFile));
@@ -243,6 +263,7 @@ absl::StatusOr<Search> FindNewest(Files& files, const std::string& root) {
   }
   std::sort(found.rbegin(), found.rend());
   Search search;
+  absl::Status refused;
   for (const auto& [unknown, position, step] : found) {
     const std::string name = StepFolder(step);
     auto checkpoint = ReadCheckpoint(files, absl::StrCat(root, "/", name), step);
@@ -251,8 +272,10 @@ absl::StatusOr<Search> FindNewest(Files& files, const std::string& root) {
       break;
     }
     search.passed_over.push_back(absl::StrCat(name, ": ", checkpoint.status().message()));
+    if (refused.ok() && !IsDamage(checkpoint.status())) refused = checkpoint.status();
   }
-  return search;
+  if (search.newest || refused.ok()) return search;
+  return Annotate(refused, absl::StrCat(root, " has a checkpoint that cannot be read"));
 }
 
 absl::Status RemovePartialFolders(Files& files, const std::string& root,

@@ -47,7 +47,8 @@ struct Snapshot {
 
 /// Writes `root`/step_N. `unique` makes the partial name nobody else's. A complete and intact step_N that is
 /// there already is left as it is (OK), unless an earlier generation made it: then a later one has continued
-/// from before it, and it is replaced. A damaged one is moved aside to .step_N.damaged-<unique>. On an error
+/// from before it, and it is replaced, at once where the file system can. A damaged one is moved aside to
+/// .step_N.damaged-<unique>. On an error
 /// the partial folder is removed as far as the disk allows. kResourceExhausted: not enough room, found before
 /// the first byte.
 absl::Status WriteCheckpoint(Files& files, const std::string& root, const Snapshot& snapshot,
@@ -62,7 +63,7 @@ struct Checkpoint {
   std::string path;
   std::string model, optimizer, state;  // the files
 };
-/// kDataLoss (damaged), kNotFound (no DONE) or another reason in words.
+/// kDataLoss and kInvalidArgument (damaged), kNotFound (no DONE), or why the disk refuses to read it.
 absl::StatusOr<Checkpoint> ReadCheckpoint(Files& files, const std::string& path, int64_t step);
 
 /// Complete (with DONE, digests not looked at) steps in `root`, ascending.
@@ -81,7 +82,8 @@ struct Search {
   std::vector<std::string> passed_over;  // "step_80: damaged: model.safetensors ..."; newer than `newest`
 };
 /// Reads from the highest position down until one is intact; those whose position cannot be read are tried
-/// first. Errors only when `root` cannot be listed.
+/// first. Errors when `root` cannot be listed, or none is intact and one of them may be: the disk refuses to
+/// read it, and who began again would move it away.
 absl::StatusOr<Search> FindNewest(Files& files, const std::string& root);
 
 /// Removes what killed saves left, and the steps that the rules do not keep. Failures are returned, and

@@ -62,6 +62,14 @@ class OperatingSystem : public Files {
     return ErrnoStatus(error, absl::StrCat("rename ", from, " to ", to));
   }
 
+  absl::Status Exchange(const std::string& one, const std::string& other) override {
+    if (renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0)
+      return absl::OkStatus();
+    const std::string what = absl::StrCat("exchange ", one, " and ", other);
+    if (errno == EINVAL || errno == ENOSYS) return absl::UnimplementedError(what);  // NFS
+    return ErrnoStatus(errno, what);
+  }
+
   absl::Status Remove(const std::string& path) override {
     std::error_code error;
     fs::remove_all(path, error);

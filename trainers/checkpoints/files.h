@@ -37,6 +37,8 @@ class Files {
   virtual absl::Status SyncFolder(const std::string& path) = 0;
   /// kAlreadyExists when `to` exists: nothing is ever replaced.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  /// Gives each of two the other's name, at once. kUnimplemented where the file system cannot.
+  virtual absl::Status Exchange(const std::string& one, const std::string& other) = 0;
   /// A file or a whole folder; fine when it is not there.
   virtual absl::Status Remove(const std::string& path) = 0;
 

@@ -27,7 +27,7 @@ struct Claim {
   uint64_t run = 0;  // lineage, 0 = none: a new or restarted process only receives
   Position position = {};
   uint64_t digest = 0;  // of its weights and optimizer state
-  uint64_t known = 0;   // the highest generation that it was in, or that its folder's ledger has a line of
+  uint64_t known = 0;   // the highest generation that it was in, or that its folder has a line or a save of
   bool operator==(const Claim&) const = default;
 };
 

@@ -183,6 +183,12 @@ std::vector<std::string> FlagsOf(const WeightsSource& source, const Program& pro
   return flags;
 }
 
+/// fp16 needs a GPU: without one the figures are those of float32.
+std::string AdoptedText(const Settings& run, const std::string& name) {
+  const std::string text = run.Text(name);
+  return name == "amp" && text == "fp16" ? "auto" : text;
+}
+
 }  // namespace
 
 absl::StatusOr<WeightsSource> FindWeights(const std::string& path) {
@@ -211,9 +217,10 @@ absl::Status AdoptRunSettings(const WeightsSource& source, const Program& progra
   }
   for (const Option& option : AllOptions(program.name, program.settings)) {
     const std::string& name = option.spec.name;
-    const bool wanted = option.scope == Scope::kRun || name == "data";
+    // Evaluations compute in the precision of the steps.
+    const bool wanted = option.scope == Scope::kRun || name == "data" || name == "amp";
     if (!wanted || settings.SourceOf(name) != SettingSource::kDefault) continue;
-    if (run.SourceOf(name) != SettingSource::kDefault) settings.Derive(name, run.Text(name), where);
+    if (run.SourceOf(name) != SettingSource::kDefault) settings.Derive(name, AdoptedText(run, name), where);
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,8 @@
 #include "trainers/run/best_weights.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/posix.h"
@@ -40,6 +43,13 @@ absl::Status LoadOfCheckpoint(const std::string& folder, int64_t steps, const Na
   return CopyTensors(WithAverages(loaded, rest), weights);
 }
 
+/// Of the best weights' file, else of the checkpoint: why neither.
+absl::Status LoadEither(const std::string& folder, int64_t steps, const NamedTensors& weights) {
+  const absl::Status loaded = LoadOf(absl::StrCat(folder, "/", kBestFile), steps, weights);
+  if (loaded.ok() || LoadOfCheckpoint(folder, steps, weights).ok()) return absl::OkStatus();
+  return loaded;
+}
+
 }  // namespace
 
 std::map<std::string, std::string> WeightsMetadata(std::map<std::string, std::string> metadata, int64_t steps,
@@ -69,6 +79,24 @@ bool HoldsBest(const std::string& folder, int64_t steps) {
   return CheckSteps(absl::StrCat(folder, "/", kBestFile), steps).ok();
 }
 
+absl::Status KeepBestOf(const TrainState& state, const std::string& folder, int64_t steps, int64_t epoch,
+                        const std::map<std::string, std::string>& metadata) {
+  if (HoldsBest(folder, steps)) return absl::OkStatus();
+  NamedTensors weights;  // copies: the network stays as it is
+  for (const auto& [name, tensor] : state.Weights()) weights.emplace_back(name, tensor.clone());
+  const absl::Status loaded = LoadOfCheckpoint(folder, steps, weights);
+  const std::string path = absl::StrCat(folder, "/", kBestFile);
+  if (loaded.ok()) return SaveTensors(path, weights, WeightsMetadata(metadata, steps, epoch));
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return absl::OkStatus();
+  const std::string aside = path + ".of_another_epoch";
+  std::filesystem::rename(path, aside, error);
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("rename ", path, " to ", aside));
+  log::Warning(path, " was not of epoch ", epoch, ", the best one, and is ", aside,
+               " now: ", std::string(loaded.message()));
+  return absl::OkStatus();
+}
+
 BorrowedWeights::BorrowedWeights(const TrainState& state) : weights_(state.Weights()) {
   for (const auto& [name, tensor] : weights_) own_.emplace_back(name, tensor.clone());
 }
@@ -79,10 +107,8 @@ BorrowedWeights::~BorrowedWeights() {
 }
 
 std::string BorrowedWeights::Load(const std::string& folder, std::optional<int64_t> steps, int64_t epoch) {
-  const std::string path = absl::StrCat(folder, "/", kBestFile);
-  absl::Status loaded =
-      steps ? LoadOf(path, *steps, weights_) : absl::NotFoundError("no epoch was evaluated");
-  if (steps && !loaded.ok() && LoadOfCheckpoint(folder, *steps, weights_).ok()) loaded = absl::OkStatus();
+  const absl::Status loaded =
+      steps ? LoadEither(folder, *steps, weights_) : absl::NotFoundError("no epoch was evaluated");
   if (loaded.ok()) return absl::StrCat("epoch ", epoch);
   log::Warning("the final weights are tested, not those of epoch ", epoch, ": ",
                std::string(loaded.message()));

@@ -28,6 +28,12 @@ NamedTensors WithAverages(NamedTensors weights, const NamedTensors& rest);
 /// Whether `folder`'s file is of `steps` finished steps.
 bool HoldsBest(const std::string& folder, int64_t steps);
 
+/// What `folder` holds at the end is the best epoch's file, or none: it may be another epoch's where the node
+/// that wrote the best one's is gone, or where that epoch was taken back. Written again from the checkpoint
+/// of `steps`; where that is not there either the other epoch's goes aside, with a warning.
+absl::Status KeepBestOf(const TrainState& state, const std::string& folder, int64_t steps, int64_t epoch,
+                        const std::map<std::string, std::string>& metadata);
+
 /// While it lives the network may compute with other weights; then it has its own again, to the last bit.
 class BorrowedWeights {
  public:

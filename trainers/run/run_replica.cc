@@ -30,6 +30,18 @@ std::vector<at::Tensor> Values(const NamedTensors& tensors) {
   return values;
 }
 
+/// The highest generation that the run in `folder` has a step or a checkpoint of. Others may have gone on
+/// while this member was away, and have ended, and the service that counted with them: what they did tells. A
+/// ledger that cannot be read is told where it is opened for writing.
+uint64_t HighestIn(const std::string& folder) {
+  const std::string ledger = absl::StrCat(folder, "/", checkpoints::kLedgerFile);
+  uint64_t highest = checkpoints::HighestGeneration(ledger).value_or(0);
+  const auto saved = checkpoints::CompletePositions(checkpoints::RealFiles(), folder);
+  if (!saved.ok()) return highest;
+  for (const checkpoints::Position& position : *saved) highest = std::max(highest, position.generation);
+  return highest;
+}
+
 /// What tensors hold while another member's values are on their way into them: a hand-over that breaks must
 /// leave neither a half of another state nor less than there was.
 class OwnValues {
@@ -62,12 +74,12 @@ NamedTensors RunReplica::Tensors() const {
 }
 
 Claim RunReplica::MyClaim(bool alone) const {
-  if (!exists()) return {.known = known_generation_.value_or(0)};
+  if (!exists()) return {.known = known_generation_};
   // Nobody compares a member's digest when there is no other.
   return {.run = run_,
           .position = position_,
           .digest = alone ? 0 : DigestOf(Values(Tensors())),
-          .known = known_generation_.value_or(0)};
+          .known = known_generation_};
 }
 
 std::string RunReplica::EncodeState() const {
@@ -86,10 +98,7 @@ absl::StatusOr<RunReplica::Begun> RunReplica::Enter(Membership& membership, cons
                                                     bool resume, const std::string& agent) {
   const Assignment& who = membership.assignment();
   const bool alone = who.world_size == 1;
-  // A ledger that cannot be read is told where it is opened for writing.
-  if (!known_generation_) {
-    known_generation_ = checkpoints::HighestGeneration(folder + "/" + checkpoints::kLedgerFile).value_or(0);
-  }
+  known_generation_ = std::max(known_generation_, HighestIn(folder));
   const auto agree = [&] {
     return AgreeOnState(membership.group(), who.rank, who.world_size, MyClaim(alone),
                         membership.generation());

@@ -74,7 +74,7 @@ class RunReplica {
 
   uint64_t run_ = 0;
   uint64_t generation_ = 1;
-  std::optional<uint64_t> known_generation_;  // the highest: of a membership, or of the ledger of this folder
+  uint64_t known_generation_ = 0;  // the highest: of a membership, or that the folder tells of
   checkpoints::Position position_;
   RunProgress progress_;
   std::string resumed_;  // the checkpoint that it was read from in a generation that broke before it began

@@ -14,6 +14,7 @@
 #include "trainers/device/pci_address.h"
 #include "trainers/membership/drain.h"
 #include "trainers/run/agreement.h"
+#include "trainers/run/best_weights.h"
 #include "trainers/run/flight_file.h"
 #include "trainers/run/state_sync.h"
 #include "trainers/run/summary.h"
@@ -308,6 +309,11 @@ absl::Status TrainLoop::WriteResults() {
     files_.Wait().IgnoreError();
   }
   if (!files_.writes()) return absl::OkStatus();
+  if (const auto best = report_.BestSteps(); best && !final_batches_) {
+    MT_RETURN_IF_ERROR(files_.WithRoom([&] {
+      return KeepBestOf(state_, in_.options.model_folder, *best, report_.best_epoch, in_.metadata);
+    }));
+  }
   return files_.WithRoom([this] { return in_.finish(state_, report_); });
 }
 

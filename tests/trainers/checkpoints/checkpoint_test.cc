@@ -246,21 +246,47 @@ TEST(CheckpointTest, OneThatMayNotBeCommittedAnyMoreReplacesNothing) {
   EXPECT_THAT(*disk.List(kRun), ElementsAre("step_74"));
 }
 
+/// Where names are exchanged one of both is there at every moment; else the step before.
 TEST(CheckpointTest, TheMachineMayStopWhileAStepIsReplaced) {
-  for (int operation = 0;; ++operation) {
-    FakeDisk disk;
-    ASSERT_TRUE(disk.MakeFolder(kRun).ok() && disk.SyncFolder("").ok());
-    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, 73), "8.1").ok());
-    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, 74), "8.1").ok());
-    disk.Plan(Fault::kStop, operation);
-    const absl::Status status = WriteCheckpoint(disk, kRun, SnapshotOfGeneration(12, 74), "12.1");
-    for (const Survives survives : kOutcomes) {
-      FakeDisk later = disk.AfterStop(survives);
-      const auto newest = FindNewest(later, kRun)->newest;
-      ASSERT_TRUE(newest) << operation;
-      EXPECT_TRUE(disk.fired() || newest->model.back() == 12);
+  for (const bool exchanges : {true, false}) {
+    for (int operation = 0;; ++operation) {
+      FakeDisk disk;
+      disk.exchanges = exchanges;
+      ASSERT_TRUE(disk.MakeFolder(kRun).ok() && disk.SyncFolder("").ok());
+      ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, 73), "8.1").ok());
+      ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOfGeneration(8, 74), "8.1").ok());
+      disk.Plan(Fault::kStop, operation);
+      const absl::Status status = WriteCheckpoint(disk, kRun, SnapshotOfGeneration(12, 74), "12.1");
+      for (const Survives survives : kOutcomes) {
+        FakeDisk later = disk.AfterStop(survives);
+        const auto newest = FindNewest(later, kRun)->newest;
+        ASSERT_TRUE(newest) << operation;
+        EXPECT_TRUE(!exchanges || newest->step == 74) << operation;
+        EXPECT_TRUE(disk.fired() || newest->model.back() == 12);
+      }
+      if (disk.fired()) continue;
+      EXPECT_TRUE(status.ok()) << status;
+      EXPECT_THAT(*disk.List(kRun), ElementsAre("step_73", "step_74"));
+      break;
     }
-    if (!disk.fired()) break;
+  }
+}
+
+/// It may be whole: a run that began again would move it away, and a save would call it damaged.
+TEST(CheckpointTest, WhatTheDiskRefusesToReadIsNotDamaged) {
+  for (const char* name : {kModelFile, kOptimizerFile, kStateFile, kDoneFile}) {
+    FakeDisk disk = DiskWithStep10();
+    disk.refused[absl::StrCat("/run/step_10/", name)] =
+        absl::PermissionDeniedError("open: Permission denied");
+    const absl::Status alone = FindNewest(disk, kRun).status();
+    EXPECT_TRUE(absl::IsPermissionDenied(alone)) << alone;
+    EXPECT_THAT(std::string(alone.message()), HasSubstr("/run has a checkpoint that cannot be read"));
+    EXPECT_TRUE(absl::IsPermissionDenied(WriteCheckpoint(disk, kRun, SnapshotOf(10), "2.7"))) << name;
+    EXPECT_THAT(*disk.List(kRun), ElementsAre("step_10"));
+    ASSERT_TRUE(WriteCheckpoint(disk, kRun, SnapshotOf(5), "1.7").ok());
+    EXPECT_THAT(FindNewest(disk, kRun)->passed_over, ElementsAre(HasSubstr("Permission denied")))
+        << "an earlier one that is whole serves";
+    EXPECT_EQ(NewestStep(disk), 5);
   }
 }
 

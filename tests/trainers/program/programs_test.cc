@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
 #include "tests/support/port.h"
 #include "tests/trainers/support/trainer_program.h"
 #include "trainers/models/resnet18.h"
@@ -230,6 +231,19 @@ TEST_F(ProgramsTest, ResNet18TakesTheNormalisationOfItsWeights) {
   EXPECT_THAT(train("half", {"--max_steps", "1", "--normalize", "half"}), HasSubstr("trained with imagenet"));
   EXPECT_THAT(train("half", {"--max_steps", "2"}), HasSubstr("step_1"));
   EXPECT_THAT(ReadText(folder_.File("half/config.yaml")), HasSubstr("normalize: half"));
+}
+
+TEST_F(ProgramsTest, EvaluateComputesInThePrecisionOfTheRun) {
+  const std::string data = Data({.train = 300, .test = 620}), run = folder_.File("run");
+  testing::Run("cnnA", 1, With(data, "run", {"--learning_rate", "0.05", "--epochs", "1", "--amp", "bf16"}));
+  const auto evaluated = [&](const Args& more) {
+    Args args = {"--evaluate", run, "--data", data, "--out", folder_.File("evaluation.json")};
+    args.insert(args.end(), more.begin(), more.end());
+    testing::Run("cnnA", 1, args);
+    return nlohmann::json::parse(ReadText(folder_.File("evaluation.json")))["loss"];
+  };
+  EXPECT_EQ(evaluated({}), Report(run)["test_loss"]);
+  EXPECT_NE(evaluated({"--amp", "off"}), Report(run)["test_loss"]) << "as one asks";
 }
 
 /// A learning rate that no network survives: the run stops, and says where and what is left of it.

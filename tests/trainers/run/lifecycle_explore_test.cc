@@ -1,6 +1,6 @@
 // Every course of small runs: all orders in which members decide, all votes, deaths at every moment (also in
-// the middle of a collective and of a handover), checkpoints that reach the disk early, late or never,
-// newcomers.
+// the middle of a collective and of a handover), members that are away for a time, checkpoints that reach the
+// disk early, late or never, newcomers.
 #include <algorithm>
 #include <set>
 
@@ -16,13 +16,13 @@ namespace {
 using Phase = SimulatedMember::Phase;
 
 struct Limits {
-  int members = 2, deaths = 1, joins = 1;
+  int members = 2, deaths = 1, joins = 1, absences = 0;
   bool votes = true;  // to leave, and for newcomers
 };
 
 struct World {
   RunSimulation run;
-  int deaths = 0, joins = 0;  // that may still happen
+  int deaths = 0, joins = 0, absences = 0;  // that may still happen
   auto operator<=>(const World&) const = default;
 };
 
@@ -50,7 +50,8 @@ class Explorer {
  public:
   Explorer(const RunRules& rules, const Limits& limits, bool own_folders)
       : limits_(limits),
-        begin_{RunSimulation(rules, limits.members, own_folders), limits.deaths, limits.joins} {}
+        begin_{RunSimulation(rules, limits.members, own_folders), limits.deaths, limits.joins,
+               limits.absences} {}
 
   void Run() {
     open_.push_back({begin_, {}});
@@ -103,9 +104,21 @@ class Explorer {
         });
       }
     }
+    ExpandAbsences(world, path);
     if (world.run.CanComplete()) ExpandTogether(world, path);
     for (int joins = 0; joins <= world.joins; ++joins) {
       if (world.run.CanForm(joins)) ExpandForm(world, path, joins);
+    }
+  }
+
+  void ExpandAbsences(const World& world, Path path) {
+    for (int i = 0; i < world.run.size(); ++i) {
+      if (world.run.CanComeBack(i)) Try(world, path, true, [i](World& w) { return w.run.ComeBack(i); });
+      if (world.absences == 0 || !world.run.CanGoAway(i)) continue;
+      Try(world, path, false, [i](World& w) {
+        --w.absences;
+        return w.run.GoAway(i);
+      });
     }
   }
 
@@ -116,8 +129,10 @@ class Explorer {
       for (const bool regroup : step ? std::vector<bool>{false, true} : std::vector<bool>{false}) {
         const RunSimulation::Votes votes{leave, regroup};
         Try(world, path, true, [&](World& w) { return w.run.Complete(votes); });
-        if (world.deaths == 0) continue;
-        for (const int dies : members) ExpandBroken(world, path, members, dies, votes);
+        for (const int goes : members) {
+          if (world.deaths > 0) ExpandBroken(world, path, members, goes, votes);
+          if (world.absences > 0) ExpandParted(world, path, members, goes, votes);
+        }
       }
     }
   }
@@ -129,6 +144,16 @@ class Explorer {
       Try(world, path, false, [&](World& w) {
         --w.deaths;
         return w.run.CompleteBroken(dies, done, votes);
+      });
+    }
+  }
+
+  void ExpandParted(const World& world, Path path, const std::vector<int>& members, int goes,
+                    const RunSimulation::Votes& votes) {
+    for (const std::set<int>& done : SubsetsOf(members)) {
+      Try(world, path, false, [&](World& w) {
+        --w.absences;
+        return w.run.CompleteParted(goes, done, votes);
       });
     }
   }
@@ -202,6 +227,19 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"two_that_die", kShort, {.members = 2, .deaths = 3, .joins = 1, .votes = false}},
         Case{"three", kShort, {.members = 3, .deaths = 1, .joins = 0}},
         Case{"three_that_die", kShort, {.members = 3, .deaths = 2, .joins = 0, .votes = false}},
+        Case{"two_that_go_away",
+             kShort,
+             {.members = 2, .deaths = 1, .joins = 0, .absences = 2, .votes = false}},
+        Case{"three_that_go_away",
+             kShort,
+             {.members = 3, .deaths = 1, .joins = 0, .absences = 1, .votes = false}},
+        Case{"two_unsaved_that_go_away",
+             kUnsaved,
+             {.members = 2, .deaths = 2, .joins = 1, .absences = 1, .votes = false}},
+        Case{"two_folders_that_go_away",
+             kShort,
+             {.members = 2, .deaths = 1, .joins = 0, .absences = 1, .votes = false},
+             true},
         Case{"two_folders", kShort, {.members = 2, .deaths = 1, .joins = 0}, true},
         Case{"three_folders", kShort, {.members = 3, .deaths = 1, .joins = 0, .votes = false}, true}),
     [](const auto& param) { return std::string(param.param.name); });

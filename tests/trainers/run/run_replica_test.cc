@@ -111,5 +111,35 @@ TEST_F(RunReplicaTest, EachMembershipIsAGenerationOfItsOwn) {
   }
 }
 
+/// Who was away while others went on, and comes back when they and their service have ended.
+TEST_F(RunReplicaTest, WhatOthersHaveDoneInTheFolderMeanwhileCounts) {
+  ThreadJob job({0});
+  ThreadMembership membership(job, 0);
+  ASSERT_TRUE(membership.Enter().ok());
+  ASSERT_TRUE(replica_.Enter(membership, folder_.path(), /*resume=*/true).ok());
+  EXPECT_EQ(replica_.generation(), 1u);
+  {
+    auto ledger =
+        checkpoints::Ledger::Open(folder_.path() + "/ledger.jsonl", {.run = replica_.run(), .data = ""});
+    ASSERT_TRUE(ledger.ok()) << ledger.status();
+    ASSERT_TRUE(ledger->Append({.step = 0, .epoch = 1, .generation = 20, .ids = ""}).ok());
+  }
+  ASSERT_TRUE(membership.Regroup(absl::OkStatus()).ok());
+  ASSERT_TRUE(replica_.Enter(membership, folder_.path(), /*resume=*/true).ok());
+  EXPECT_EQ(replica_.generation(), 21u);
+  auto snapshot = replica_.TakeSnapshot();
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  snapshot->step = 3;
+  snapshot->state = checkpoints::EncodeRunState({.run = replica_.run(),
+                                                 .position = {30, 3, false},
+                                                 .identity = {},
+                                                 .progress = nlohmann::json::object()});
+  ASSERT_TRUE(checkpoints::WriteCheckpoint(checkpoints::RealFiles(), folder_.path(), *snapshot, "1.1").ok());
+  ASSERT_TRUE(membership.Regroup(absl::OkStatus()).ok());
+  ASSERT_TRUE(replica_.Enter(membership, folder_.path(), /*resume=*/true).ok());
+  EXPECT_EQ(replica_.generation(), 31u);
+  EXPECT_EQ(replica_.position().steps, 0) << "what it holds counts, not the checkpoint";
+}
+
 }  // namespace
 }  // namespace mtrun::trainers

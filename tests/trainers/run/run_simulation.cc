@@ -7,17 +7,9 @@
 namespace mtrun::trainers {
 namespace {
 
-using checkpoints::Claim;
 using checkpoints::Position;
-using checkpoints::StatePlan;
 using Lines = RunSimulation::Lines;
 using Phase = SimulatedMember::Phase;
-
-std::string Name(int member) { return std::string(1, static_cast<char>('a' + member)); }
-
-std::string ToText(const SimulatedState& state) {
-  return absl::StrCat(checkpoints::ToText(state.position), state.position.evaluated ? " evaluated" : "");
-}
 
 const char* NameOf(Phase phase) {
   switch (phase) {
@@ -29,6 +21,8 @@ const char* NameOf(Phase phase) {
       return "waits for the others";
     case Phase::kDone:
       return "done";
+    case Phase::kAway:
+      return "away";
     case Phase::kLeft:
       return "left";
     case Phase::kDead:
@@ -39,8 +33,14 @@ const char* NameOf(Phase phase) {
 
 }  // namespace
 
+std::string Name(int member) { return std::string(1, static_cast<char>('a' + member)); }
+
+std::string ToText(const SimulatedState& state) {
+  return absl::StrCat(checkpoints::ToText(state.position), state.position.evaluated ? " evaluated" : "");
+}
+
 RunSimulation::RunSimulation(const RunRules& rules, int members, bool own_folders)
-    : rules_(rules), own_folders_(own_folders), disks_(own_folders ? 0 : 1) {
+    : rules_(rules), own_folders_(own_folders), disks_(own_folders ? 0 : 1), ledgers_(disks_.size()) {
   Gather(members);
 }
 
@@ -52,7 +52,9 @@ void RunSimulation::Gather(int joins) {
   }
   for (int i = 0; i < joins; ++i) {
     members_.emplace_back(rules_);
-    if (own_folders_) disks_.emplace_back();
+    if (!own_folders_) continue;
+    disks_.emplace_back();
+    ledgers_.emplace_back();
   }
 }
 
@@ -66,6 +68,12 @@ const std::set<SimulatedState>& RunSimulation::DiskOf(int member) const {
 bool RunSimulation::IsOnDisk(int i, int64_t steps) const {
   return std::any_of(DiskOf(i).begin(), DiskOf(i).end(),
                      [steps](const SimulatedState& state) { return state.position.steps == steps; });
+}
+
+/// A step's line, which the writer appends.
+void RunSimulation::Record(int i) {
+  const auto [line, added] = LedgerOf(i).try_emplace(generation_, memberships_);
+  Expect(line->second == memberships_, "a generation's lines come from one membership");
 }
 
 Lines RunSimulation::Decide(int i, bool knows) {
@@ -114,6 +122,7 @@ Lines RunSimulation::Finish(int i, const Votes& votes) {
           ranks_.begin(), ranks_.end(), [&](int other) { return votes.leave.contains(other); }));
       m.state.lineage.emplace_back(m.state.position.steps, generation_);
       m.state.position = {generation_, m.state.position.steps + 1, false};
+      if (i == writer_) Record(i);
       m.wants_to_leave = votes.leave.contains(i);
       m.life.Stepped({leaving, votes.regroup ? 1 : 0}, m.wants_to_leave);
       m.phase = Phase::kRunning;
@@ -166,6 +175,31 @@ Lines RunSimulation::CompleteBroken(int dies, const std::set<int>& done, const V
   return lines;
 }
 
+Lines RunSimulation::CompleteParted(int goes, const std::set<int>& done, const Votes& votes) {
+  Lines lines;
+  for (const int i : done) {
+    for (const std::string& line : Finish(i, votes)) lines.push_back(line);
+  }
+  broken_ = true;
+  if (CanGoAway(goes)) {  // else its part has ended
+    for (const std::string& line : GoAway(goes)) lines.push_back(line);
+  }
+  CheckStates();
+  return lines;
+}
+
+Lines RunSimulation::GoAway(int i) {
+  SimulatedMember& m = member(i);
+  if (std::count(ranks_.begin(), ranks_.end(), i) != 0 && m.phase != Phase::kWaiting) broken_ = true;
+  m.phase = Phase::kAway;
+  return {absl::StrCat(Name(i), " is away")};
+}
+
+Lines RunSimulation::ComeBack(int i) {
+  member(i).phase = Phase::kWaiting;
+  return {absl::StrCat(Name(i), " comes back")};
+}
+
 Lines RunSimulation::Break(int i) {
   member(i).phase = Phase::kWaiting;
   return {absl::StrCat(Name(i), ": its collective breaks")};
@@ -184,120 +218,6 @@ Lines RunSimulation::Write(int i) {
   m.writing.reset();
   CheckStates();
   return lines;
-}
-
-bool RunSimulation::CanForm(int joins) const {
-  bool somebody_waits = joins > 0;
-  for (const SimulatedMember& m : members_) {
-    if (m.phase == Phase::kRunning || m.phase == Phase::kTogether) return false;
-    somebody_waits = somebody_waits || m.phase == Phase::kWaiting;
-  }
-  return somebody_waits;
-}
-
-StatePlan RunSimulation::Compare() const {
-  std::vector<Claim> claims;
-  for (const int i : ranks_) {
-    const SimulatedMember& m = at(i);
-    const auto run = static_cast<uint64_t>(m.state.run);
-    claims.push_back(m.carries ? Claim{.run = run, .position = m.state.position, .digest = 1} : Claim{});
-  }
-  return checkpoints::DecideSource(claims, /*service_generation=*/1);
-}
-
-/// One reader a node: with a shared disk the first member.
-void RunSimulation::LoadNewest() {
-  for (const int i : ranks_) {
-    if ((!own_folders_ && i != ranks_.front()) || DiskOf(i).empty()) continue;
-    const auto newest =
-        std::max_element(DiskOf(i).begin(), DiskOf(i).end(),
-                         [](const auto& a, const auto& b) { return a.position < b.position; });
-    member(i).state = *newest;
-    member(i).carries = true;
-  }
-}
-
-StatePlan RunSimulation::Meet(Lines& lines) {
-  ranks_.clear();
-  for (int i = 0; i < size(); ++i) {
-    if (at(i).phase == Phase::kWaiting || at(i).phase == Phase::kDone) ranks_.push_back(i);
-  }
-  broken_ = false;
-  Position newest;
-  for (const int i : ranks_) newest = std::max(newest, at(i).carries ? at(i).state.position : Position());
-  StatePlan plan = Compare();
-  Origin origin = OriginOf(plan, /*resume=*/true, /*looked=*/false);
-  if (origin == Origin::kCheckpoint) {
-    LoadNewest();
-    plan = Compare();
-    origin = OriginOf(plan, /*resume=*/true, /*looked=*/true);
-    if (origin == Origin::kMembers) lines.push_back("the state is a checkpoint's");
-  }
-  if (origin == Origin::kFresh) {
-    plan = FreshPlan(plan, static_cast<int>(ranks_.size()));
-    member(ranks_.front()).state = {.run = ++runs_, .position = {}, .lineage = {}};
-    for (const int i : ranks_) DiskOf(i).clear();  // what another run left moves aside
-    lines.push_back("the run begins");
-  }
-  Expect(plan.generation > newest.generation, "generations only grow");
-  Expect(at(ranks_[static_cast<size_t>(plan.source)]).state.position >= newest, "positions never go back");
-  return plan;
-}
-
-Lines RunSimulation::Form(int joins) {
-  Gather(joins);
-  Lines lines;
-  const StatePlan plan = Meet(lines);
-  generation_ = plan.generation;
-  const int source = ranks_[static_cast<size_t>(plan.source)];
-  for (const int rank : plan.receive) {
-    SimulatedMember& m = member(ranks_[static_cast<size_t>(rank)]);
-    m.state = at(source).state;
-    m.finished = at(source).finished;
-  }
-  for (const int i : ranks_) {
-    member(i).carries = true;
-    member(i).phase = Phase::kRunning;
-    member(i).wants_to_leave = false;
-  }
-  lines.push_back(absl::StrCat("generation ", generation_, ": ", ranks_.size(), " from ", Name(source),
-                               " at ", ToText(at(source).state)));
-  TakeRoles(plan, lines);
-  CheckStates();
-  return lines;
-}
-
-Lines RunSimulation::FormBroken(int joins, int dies) {
-  Gather(joins);
-  Lines lines;
-  const StatePlan plan = Meet(lines);
-  for (const int i : ranks_) member(i).phase = Phase::kWaiting;
-  member(ranks_[static_cast<size_t>(plan.source)]).carries = true;
-  ranks_.clear();
-  lines.push_back("the states are not handed over");
-  for (const std::string& line : Die(dies)) lines.push_back(line);
-  return lines;
-}
-
-void RunSimulation::TakeRoles(const StatePlan& plan, Lines& lines) {
-  int writers = 0;
-  std::set<int> saving_disks;
-  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
-    const int i = ranks_[rank];
-    const bool first_on_node = own_folders_ || rank == 0;
-    const FileRole role =
-        RoleOf(static_cast<int>(rank), plan.writer, first_on_node, /*sees_mark=*/!own_folders_);
-    if (role == FileRole::kWriter) {
-      ++writers;
-      writer_ = i;
-      lines.push_back(absl::StrCat(Name(i), " writes the run's files"));
-    }
-    if (role == FileRole::kCopies) lines.push_back(absl::StrCat(Name(i), " saves copies"));
-    if (role != FileRole::kNone) saving_disks.insert(own_folders_ ? i : 0);
-    member(i).life.Enter(static_cast<int>(ranks_.size()), role != FileRole::kNone, at(i).finished);
-  }
-  Expect(writers == 1, "one writer a generation");
-  Expect(saving_disks.size() == (own_folders_ ? ranks_.size() : 1), "checkpoints on every disk");
 }
 
 bool RunSimulation::Over() const {

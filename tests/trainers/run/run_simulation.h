@@ -1,11 +1,12 @@
 // A run of a few members without time, threads, tensors or files: they decide through Lifecycle and
 // DecideSource as the real ones do, and the caller chooses what happens: votes, deaths at any moment, joins,
-// slow disks. A value, so that explorers can keep it and go on from it. Methods that tell return what
-// happened, a line each.
+// members that are away for a time, slow disks. A value, so that explorers can keep it and go on from it.
+// Methods that tell return what happened, a line each.
 #pragma once
 
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,6 +19,9 @@ namespace mtrun::trainers {
 
 /// Which step was applied in which generation: a member's weights, as far as a run is concerned.
 using Lineage = std::vector<std::pair<int64_t, uint64_t>>;
+
+/// Whose lines a folder's ledger has: generation -> the number of its membership.
+using SimulatedLedger = std::map<uint64_t, int>;
 
 struct SimulatedState {
   int run = 0;  // which one: a run that cannot be continued is followed by another
@@ -32,6 +36,7 @@ struct SimulatedMember {
     kRunning,   // about to decide
     kTogether,  // waits for the others at `decision`
     kDone,      // said so, and stays until the job ends
+    kAway,      // frozen or cut off, with its state: others go on without it
     kLeft,
     kDead,
   };
@@ -41,12 +46,18 @@ struct SimulatedMember {
   bool carries = false;  // a state
   bool finished = false;
   SimulatedState state;
+  uint64_t known = 0;  // the highest generation that it was in, or that its folder tells of
   Lifecycle life;
   Decision decision;
   bool wants_to_leave = false;
   std::optional<SimulatedState> writing;  // handed to the thread that writes, not on the disk yet
   auto operator<=>(const SimulatedMember&) const = default;
 };
+
+/// "a", "b" ...
+std::string Name(int member);
+/// "step 2 (generation 1) evaluated".
+std::string ToText(const SimulatedState& state);
 
 class RunSimulation {
  public:
@@ -72,11 +83,22 @@ class RunSimulation {
   Lines Die(int member);
   /// A member dies in the middle of what CanComplete: those in `done` have its result, the others do not.
   Lines CompleteBroken(int dies, const std::set<int>& done, const Votes& votes);
+  /// The same, but nobody dies: one is away from then on, with its result or without.
+  Lines CompleteParted(int goes, const std::set<int>& done, const Votes& votes);
+  bool CanGoAway(int member) const {
+    const Phase phase = at(member).phase;
+    return phase == Phase::kWaiting || phase == Phase::kRunning || phase == Phase::kTogether;
+  }
+  Lines GoAway(int member);
+  bool CanComeBack(int member) const { return at(member).phase == Phase::kAway; }
+  Lines ComeBack(int member);
   /// The collective of a broken generation fails.
   bool CanBreak(int member) const { return broken_ && at(member).phase == Phase::kTogether; }
   Lines Break(int member);
+  /// Not of one that is away: its lease has ended before others have formed a generation.
   bool CanWrite(int member) const {
-    return at(member).phase != Phase::kDead && at(member).writing.has_value();
+    return at(member).phase != Phase::kDead && at(member).phase != Phase::kAway &&
+           at(member).writing.has_value();
   }
   Lines Write(int member);
   /// A generation of everybody who waits, of who is done, and of `joins` new members.
@@ -94,8 +116,9 @@ class RunSimulation {
   const std::vector<std::set<SimulatedState>>& disks() const { return disks_; }
 
   /// "" while all properties hold: the same position means the same lineage, steps are applied once and in
-  /// order, one writer a generation, all members decide alike after a step, positions never go back, and
-  /// nobody is done before results and last checkpoint are on a disk.
+  /// order, one writer a generation, in no ledger lines of two memberships under one generation, all members
+  /// decide alike after a step, positions never go back, and nobody is done before results and last
+  /// checkpoint are on a disk.
   const std::string& offence() const { return offence_; }
   auto operator<=>(const RunSimulation&) const = default;
   Lines Describe() const;
@@ -105,6 +128,9 @@ class RunSimulation {
   std::set<SimulatedState>& DiskOf(int member);
   const std::set<SimulatedState>& DiskOf(int member) const;
   bool IsOnDisk(int member, int64_t steps) const;
+  SimulatedLedger& LedgerOf(int member) { return ledgers_[own_folders_ ? static_cast<size_t>(member) : 0]; }
+  uint64_t HighestIn(int member);
+  void Record(int member);
   Lines Finish(int member, const Votes& votes);
   checkpoints::StatePlan Meet(Lines& lines);
   checkpoints::StatePlan Compare() const;
@@ -119,8 +145,10 @@ class RunSimulation {
   bool own_folders_ = false;
   std::vector<SimulatedMember> members_;
   std::vector<std::set<SimulatedState>> disks_;
-  std::vector<int> ranks_;  // members of the running generation
+  std::vector<SimulatedLedger> ledgers_;  // one a disk
+  std::vector<int> ranks_;                // members of the running generation
   uint64_t generation_ = 0;
+  int memberships_ = 0;  // that were formed
   int writer_ = -1;      // member
   bool broken_ = false;  // a member of the generation is gone
   int results_ = 0;      // times that they were written

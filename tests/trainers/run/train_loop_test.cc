@@ -18,7 +18,6 @@
 #include "trainers/checkpoints/ledger.h"
 #include "trainers/input/batch.h"
 #include "trainers/input/prefetched_source.h"
-#include "trainers/run/best_weights.h"
 #include "trainers/run/state_sync.h"
 
 namespace mtrun::trainers {
@@ -149,22 +148,6 @@ TEST_F(TrainLoopTest, MembersWithDifferentStatesOfOneStepStopTheRunAndAreNamed) 
                 HasSubstr("rank 0 and rank 1 both stand at step"));
   }
   EXPECT_EQ(finished_, 0);
-}
-
-/// The best epoch was another node's to write; in the end this folder has its weights too.
-TEST_F(TrainLoopTest, TheBestWeightsAreTestedWhoeverWritesInTheEnd) {
-  nodes_ = validates_ = true;
-  options_.schedule.base = 0;  // no later epoch is better
-  const auto leave = [](ThreadMembership& self, int64_t steps) {
-    if (steps == 8) self.Drain();
-  };
-  const std::vector<MemberResult> results = TrainAll(2, "nodes", {{0, leave}});
-  ExpectComplete(results[1]);
-  EXPECT_TRUE(HoldsBest(folder_.path() + "/nodes1", 6));
-  const MutexLock lock(mu_);
-  ASSERT_EQ(reports_.size(), 1u);
-  EXPECT_EQ(reports_[0].best_epoch, 1);
-  EXPECT_EQ(reports_[0].tested_epoch, 1);
 }
 
 /// Who writes the run's files is away while the other one ends the run by itself, and back before the job has

@@ -37,7 +37,11 @@ class FakeDisk::File : public NewFile {
 
 FakeDisk::FakeDisk() : root_(std::make_shared<Node>()) { root_->folder = true; }
 FakeDisk::FakeDisk(const FakeDisk& other)
-    : Files(other), free_bytes(other.free_bytes), root_(Clone(*other.root_)) {}
+    : Files(other),
+      free_bytes(other.free_bytes),
+      exchanges(other.exchanges),
+      refused(other.refused),
+      root_(Clone(*other.root_)) {}
 
 std::shared_ptr<FakeDisk::Node> FakeDisk::Clone(const Node& node) {
   auto copy = std::make_shared<Node>(node);
@@ -150,6 +154,14 @@ absl::Status FakeDisk::Rename(const std::string& from, const std::string& to) {
   return absl::OkStatus();
 }
 
+absl::Status FakeDisk::Exchange(const std::string& one, const std::string& other) {
+  if (!exchanges) return absl::UnimplementedError("exchange");
+  if (const absl::Status status = Begin("exchange"); !status.ok()) return status;
+  if (!Find(one) || !Find(other)) return absl::NotFoundError(Find(one) ? other : one);
+  std::swap(ParentOf(one)->now[Name(one)], ParentOf(other)->now[Name(other)]);
+  return absl::OkStatus();
+}
+
 absl::Status FakeDisk::Remove(const std::string& path) {
   if (const absl::Status status = Begin("remove"); !status.ok()) return status;
   if (Find(path)) ParentOf(path)->now.erase(Name(path));
@@ -157,6 +169,7 @@ absl::Status FakeDisk::Remove(const std::string& path) {
 }
 
 absl::StatusOr<std::string> FakeDisk::Read(const std::string& path) {
+  if (const auto why = refused.find(path); why != refused.end()) return why->second;
   const auto node = Find(path);
   if (!node || node->folder) return absl::NotFoundError(path);
   return node->bytes;

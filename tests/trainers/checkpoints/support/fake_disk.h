@@ -39,6 +39,7 @@ class FakeDisk : public Files {
   absl::StatusOr<std::unique_ptr<NewFile>> Create(const std::string& path) override;
   absl::Status SyncFolder(const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Exchange(const std::string& one, const std::string& other) override;
   absl::Status Remove(const std::string& path) override;
   absl::StatusOr<std::string> Read(const std::string& path) override;
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override;
@@ -46,6 +47,8 @@ class FakeDisk : public Files {
   absl::StatusOr<int64_t> FreeBytes(const std::string& folder) override;
 
   int64_t free_bytes = int64_t{1} << 40;
+  bool exchanges = true;                        // names, as local file systems do and NFS does not
+  std::map<std::string, absl::Status> refused;  // reading a path fails so
 
  private:
   struct Node {
