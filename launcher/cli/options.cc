@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -86,6 +87,13 @@ void NoteIgnored(const Settings& settings, Options* options) {
   if (!said.empty()) options->notes.push_back(absl::StrCat("without effect: ", absl::StrJoin(said, ", ")));
 }
 
+/// By its user, and not only until others come.
+bool IsGivenOneNode(const Settings& settings) {
+  const std::vector<std::string> parts = absl::StrSplit(settings.Text("nnodes"), ':');
+  int most = 0;
+  return IsGiven(settings, "nnodes") && absl::SimpleAtoi(parts.back(), &most) && most == 1;
+}
+
 /// Within a Slurm step whose user has not said where the other nodes are, what Slurm says of them.
 absl::Status DeriveFromSlurm(const EnvironmentMap& environment, Settings* settings, Options* options) {
   if (!IsInSlurmStep(environment)) return absl::OkStatus();
@@ -94,13 +102,16 @@ absl::Status DeriveFromSlurm(const EnvironmentMap& environment, Settings* settin
   }
   MT_ASSIGN_OR_RETURN(const std::vector<DerivedSetting> derived, SettingsOfSlurmStep(environment));
   std::vector<std::string> said;
+  // As with torchrun one that is told to be one node is a job of its own, whatever else the step starts.
+  const bool own_job = IsGivenOneNode(*settings);
   const bool alone = derived.front().value == "1" && !IsGiven(*settings, "nnodes");
   for (const DerivedSetting& each : derived) {
     if (IsGiven(*settings, each.name) || (alone && each.name == "rdzv_endpoint")) continue;
+    if (own_job && each.name != "nproc_per_node") continue;
     settings->Derive(each.name, each.value, each.source);
     said.push_back(absl::StrCat("--", each.name, " ", each.value, " (", each.source, ")"));
   }
-  options->derived = absl::StrCat("from Slurm: ", absl::StrJoin(said, ", "));
+  if (!said.empty()) options->derived = absl::StrCat("from Slurm: ", absl::StrJoin(said, ", "));
   return absl::OkStatus();
 }
 

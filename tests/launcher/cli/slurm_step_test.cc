@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/launcher/cli/parse_line.h"
 
 namespace mtrun::launcher {
@@ -117,6 +118,25 @@ TEST(SlurmStep, OneNodeStandsAlone) {
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->job.max_nodes, 1);
   EXPECT_TRUE(options->standalone);
+}
+
+TEST(SlurmStep, WhoIsToBeOneNodeIsAJobOfItsOwn) {
+  for (const char* nodes : {"--nnodes 1", "--nnodes 1:1"}) {
+    const auto options = Parse(absl::StrCat(nodes, " train.py"), Step());
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_TRUE(options->standalone) << nodes;
+    EXPECT_FALSE(options->node_rank.has_value());
+    EXPECT_FALSE(options->run_id_given);
+    EXPECT_THAT(options->job.job_id, testing::Not(HasSubstr("slurm")));
+    EXPECT_THAT(options->derived, IsEmpty());
+  }
+  const auto named = Parse("train.py", With(Step(), "PET_NNODES", "1"));
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_TRUE(named->standalone);
+  const auto gpus = Parse("--nnodes 1 train.py", With(Step(), "SLURM_GPUS_ON_NODE", "4"));
+  ASSERT_TRUE(gpus.ok()) << gpus.status();
+  EXPECT_EQ(gpus->workers, 4);
+  EXPECT_EQ(gpus->derived, "from Slurm: --nproc_per_node 4 (SLURM_GPUS_ON_NODE)");
 }
 
 }  // namespace
