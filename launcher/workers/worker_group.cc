@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,12 +11,11 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "base/error_file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "launcher/output/failure_message.h"
 #include "launcher/workers/process_tree.h"
 #include "launcher/workers/record_ladder.h"
+#include "launcher/workers/worker_record.h"
 #include "rendezvous/types.h"
 
 namespace mtrun::launcher {
@@ -30,7 +28,9 @@ constexpr int kGroupKillRounds = 20;
 constexpr int kPythonFailedStatus = 1;  // Python's, of an exception that nobody caught
 /// Of one that has just printed a traceback and still runs: it is on its way out, or it has caught it.
 constexpr Duration kTracebackPatience = std::chrono::seconds(1);
-constexpr int64_t kFreshTracebackNs = 5'000'000'000;
+// What is older than the first end was handled: its worker lived on. Programs log errors that they have
+// caught as Python prints its last one. A record is rarer, and who wrote one may join threads and free GPUs.
+constexpr int64_t kFreshTracebackNs = 3'000'000'000, kFreshRecordNs = 30'000'000'000;
 
 /// The exit status of a worker that was not started: shells' for what another try does not mend, else 1 (no
 /// descriptor, process or memory was left).
@@ -38,24 +38,6 @@ int StatusOfNotStarted(const absl::Status& why) {
   if (absl::IsNotFound(why)) return rendezvous::kNoSuchProgramStatus;
   const bool never = absl::IsPermissionDenied(why) || absl::IsFailedPrecondition(why);
   return never ? rendezvous::kNotExecutableStatus : 1;
-}
-
-/// What the worker said about its end: its error file, else the last lines of its standard error.
-std::string FailureMessage(const WorkerFiles& files, const std::string& tail) {
-  std::string lines = tail.empty() ? "" : absl::StrCat(kTailHeading, "\n", tail);
-  if (files.error.empty()) return lines;
-  const absl::StatusOr<ErrorRecord> record = ReadErrorFile(files.error);
-  if (absl::IsNotFound(record.status())) return lines;
-  if (!record.ok()) return absl::StrCat(lines, "\n(", record.status().message(), ")");
-  return record->callstack.empty() ? record->message : absl::StrCat(record->message, "\n", record->callstack);
-}
-
-/// When the worker wrote its error file, in nanoseconds since 1970; nothing without one. The file's own
-/// timestamp is in whole seconds, too coarse to tell cause from consequence.
-std::optional<int64_t> RecordedAt(const WorkerFiles& files) {
-  struct stat info;
-  if (files.error.empty() || stat(files.error.c_str(), &info) != 0 || info.st_size == 0) return std::nullopt;
-  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
 }
 
 class Group : public WorkerGroup {
@@ -130,8 +112,9 @@ class Group : public WorkerGroup {
   struct Failed {
     int local_rank = 0;
     ExitStatus status;
-    std::optional<int64_t> error_at;
     int64_t ended_at = 0;
+    bool recorded = false;
+    std::optional<int64_t> error_at = {};
     /// One without a known error ended of something that no Python could catch, which comes before what
     /// others recorded meanwhile; or it just exited, which says least.
     int64_t since() const {
@@ -227,9 +210,9 @@ class Group : public WorkerGroup {
       worker.life = Life::kEnded;
       const int local_rank = static_cast<int>(i);
       if (status->code == 0 && status->signal == 0) {
-        ReportExit(local_rank, *status, WallClockNs());
+        ReportExit({local_rank, *status, WallClockNs()});
       } else {
-        failed_.push_back({local_rank, *status, ErrorAt(local_rank, *status), WallClockNs()});
+        failed_.push_back(FailureOf(local_rank, *status));
       }
     }
     ReportFailures();
@@ -247,8 +230,7 @@ class Group : public WorkerGroup {
     hold_.cancel();
     holding_ = waited_ = false;
     ladder_ = RecordLadder(handler_.record_patience);
-    for (const Failed& failed : std::exchange(failed_, {}))
-      ReportExit(failed.local_rank, failed.status, failed.error_at.value_or(failed.ended_at));
+    for (const Failed& failed : std::exchange(failed_, {})) ReportExit(failed);
   }
 
   /// Of those who still run and have recorded one: RecordLadder says for how long.
@@ -275,24 +257,36 @@ class Group : public WorkerGroup {
     return true;
   }
 
-  /// When its error happened: when it recorded it, else when it printed the traceback that Python ends with.
-  /// Peers that fail because its connections close are later than both, but may end sooner.
-  std::optional<int64_t> ErrorAt(int local_rank, const ExitStatus& status) {
-    const std::optional<int64_t> recorded = RecordedAt(workers_[static_cast<size_t>(local_rank)]->files);
-    if (recorded || status.signal != 0 || status.code != kPythonFailedStatus) return recorded;
-    return output_.TracebackAt(local_rank, kOutputPatience);
+  /// With when its error happened: when it recorded it, else when it printed the traceback that Python ends
+  /// with. Peers that fail because its connections close are later than both, but may end sooner.
+  Failed FailureOf(int local_rank, const ExitStatus& status) {
+    Failed failed{local_rank, status, WallClockNs()};
+    failed.error_at = IfFresh(RecordedAt(workers_[static_cast<size_t>(local_rank)]->files), kFreshRecordNs);
+    failed.recorded = failed.error_at.has_value();
+    if (!failed.recorded && status.signal == 0 && status.code == kPythonFailedStatus)
+      failed.error_at = IfFresh(output_.TracebackAt(local_rank, kOutputPatience), kFreshTracebackNs);
+    return failed;
+  }
+
+  /// `at`, unless it is so much older than the first of the ends that are not reported yet, which stays the
+  /// first while others are waited for.
+  std::optional<int64_t> IfFresh(std::optional<int64_t> at, int64_t fresh_ns) const {
+    int64_t first_end = WallClockNs();
+    for (const Failed& failed : failed_) first_end = std::min(first_end, failed.ended_at);
+    return at && *at > first_end - fresh_ns ? at : std::nullopt;
   }
 
   /// Whether a worker that still runs has just printed a traceback, before the first one that has ended badly
   /// did.
   bool PrintedEarlierError() {
-    const int64_t first = failed_.front().since(), fresh = WallClockNs() - kFreshTracebackNs;
+    const int64_t first = failed_.front().since();
     Duration patience = kOutputPatience;  // once: what all had written by now has come then
     for (size_t i = 0; i < workers_.size(); ++i) {
       if (workers_[i]->life != Life::kRunning) continue;
       const auto printed =
-          output_.TracebackAt(static_cast<int>(i), std::exchange(patience, Duration::zero()));
-      if (printed.has_value() && fresh < *printed && *printed < first) return true;
+          IfFresh(output_.TracebackAt(static_cast<int>(i), std::exchange(patience, Duration::zero())),
+                  kFreshTracebackNs);
+      if (printed.has_value() && *printed < first) return true;
     }
     return false;
   }
@@ -314,26 +308,28 @@ class Group : public WorkerGroup {
     std::vector<Worker*> found;
     for (const auto& worker : workers_) {
       if (failed_.empty() || worker->life != Life::kRunning || worker->given_up) continue;
-      const std::optional<int64_t> recorded_at = RecordedAt(worker->files);
+      const std::optional<int64_t> recorded_at = IfFresh(RecordedAt(worker->files), kFreshRecordNs);
       if (recorded_at && *recorded_at < failed_.front().since()) found.push_back(worker.get());
     }
     return found;
   }
 
-  void ReportExit(int local_rank, const ExitStatus& status, int64_t at) {
-    Worker& worker = *workers_[static_cast<size_t>(local_rank)];
+  void ReportExit(const Failed& ended) {
+    Worker& worker = *workers_[static_cast<size_t>(ended.local_rank)];
     worker.life = Life::kExited;
     WorkerExited event;
-    event.local_rank = local_rank;
+    event.local_rank = ended.local_rank;
     event.pid = worker.process->pid();
-    event.exit_code = status.code;
-    event.signal = status.signal;
+    event.exit_code = ended.status.code;
+    event.signal = ended.status.signal;
     event.log_file = worker.files.err;
-    event.failed_at_ns = at;
-    event.wall_time = WallClockText(at);
-    event.recorded = RecordedAt(worker.files).has_value();
-    if (status.code != 0 || status.signal != 0) {
-      event.message = FailureMessage(worker.files, output_.TailOfError(local_rank, kOutputPatience));
+    event.failed_at_ns = ended.error_at.value_or(ended.ended_at);
+    event.wall_time = WallClockText(event.failed_at_ns);
+    event.recorded = ended.recorded;
+    if (event.exit_code != 0 || event.signal != 0) {
+      const bool handled = !ended.recorded && RecordedAt(worker.files).has_value();
+      event.message =
+          FailureMessage(worker.files, output_.TailOfError(ended.local_rank, kOutputPatience), handled);
     }
     Post(event, false);
   }

@@ -201,6 +201,55 @@ TEST_F(WorkerGroupTest, WhoRecordsAndStaysIsToldToEnd) {
   EXPECT_EQ(exited_[0].signal, SIGTERM);
 }
 
+/// A shell command that writes an error file so many seconds ago.
+std::string RecordedBefore(int seconds) {
+  return absl::StrCat("echo '{\"message\":\"handled\"}' > $TORCHELASTIC_ERROR_FILE; touch -d '", seconds,
+                      " seconds ago' $TORCHELASTIC_ERROR_FILE; ");
+}
+
+/// What an mtrun in it recorded, perhaps: the worker has lived on since.
+TEST_F(WorkerGroupTest, AnOldRecordIsNobodysEnd) {
+  const std::string ready = folder_.File("ready");
+  Start({absl::StrCat("while [ ! -e ", ready, " ]; do sleep 0.01; done; exit 7"),
+         absl::StrCat(RecordedBefore(60), "touch ", ready, "; exec sleep 1000"),
+         absl::StrCat(RecordedBefore(60), "while [ ! -e ", folder_.File("end"),
+                      " ]; do sleep 0.01; done; echo the reason >&2; exit 8"),
+         absl::StrCat(RecordedBefore(60), "while [ ! -e ", folder_.File("end"),
+                      " ]; do sleep 0.01; done; exit 9")});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 1; }));
+  EXPECT_EQ(exited_[0].exit_code, 7);
+  EXPECT_GT(group_->PidOf(1), 0) << "it is not told to end";
+  const int64_t before = WallClockNs();
+  support::WriteText(folder_.File("end"), "");
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 3; }));
+  for (const WorkerExited& exited : {exited_[1], exited_[2]}) {
+    EXPECT_GE(exited.failed_at_ns, before);
+    EXPECT_FALSE(exited.recorded);
+    EXPECT_THAT(exited.message, EndsWith(exited.exit_code == 8 ? "\nthe reason" : "handled"));
+  }
+}
+
+TEST_F(WorkerGroupTest, ARecordCountsForHoweverLongItsWorkerThenTakesToEnd) {
+  const std::string ready = folder_.File("ready");
+  Start({absl::StrCat("while [ ! -e ", ready, " ]; do sleep 0.01; done; exit 7"),
+         absl::StrCat("trap 'sleep 2; exit 3' TERM; ", RecordedBefore(26), "touch ", ready,
+                      "; while :; do sleep 0.1; done")});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 2; }));
+  EXPECT_EQ(exited_[0].exit_code, 3);
+  EXPECT_TRUE(exited_[0].recorded);
+  EXPECT_EQ(exited_[0].message, "handled");
+}
+
+TEST_F(WorkerGroupTest, ATracebackThatWasLoggedBeforeIsNoCause) {
+  const std::string failed = folder_.File("failed"),
+                    raise = "echo 'Traceback (most recent call last):' >&2; ";
+  Start({absl::StrCat("sleep 4; ", raise, "echo 'ValueError: the cause' >&2; touch ", failed, "; exit 1"),
+         absl::StrCat(raise, "while [ ! -e ", failed, " ]; do sleep 0.01; done; sleep 0.15; exit 1")});
+  ASSERT_TRUE(RunUntil([&] { return exited_.size() == 2; }));
+  EXPECT_EQ(exited_[0].local_rank, 0);
+  EXPECT_THAT(exited_[0].message, EndsWith("ValueError: the cause"));
+}
+
 TEST_F(WorkerGroupTest, LeaveLeavesWhatTheWorkersStarted) {
   Start({"sleep 1000 & setsid sleep 1000 & exit 0"});
   // While a process begins its program its environment, and with it the mark, cannot be read.
