@@ -62,7 +62,7 @@ class Agent {
         signals_(io_),
         deadline_(io_),
         stamp_(io_),
-        preemption_(io_, options_.preempt_file, [this] { Feed(SignalReceived{SIGTERM}); }),
+        preemption_(io_, options_.preempt_file, [this] { Feed(PreemptFileAppeared{}); }),
         supervisor_(io_, options, program, log_files, std::move(door),
                     {[this](const Event& event) { OnWorkers(event); },
                      [this](const rendezvous::AgentEvent& event) { session_->Send(event); },
@@ -271,7 +271,7 @@ class Agent {
   }
 
   void Feed(const Event& event) {
-    if (std::holds_alternative<SignalReceived>(event)) supervisor_.OnStopSignal();
+    supervisor_.NoteStop(event);
     watching_.events.Write(event);
     const Effects effects = core_.Step(event, MonotonicNow());
     BeginGeneration();

@@ -68,8 +68,11 @@ class Supervisor {
   /// Of this node's workers of the newest generation, in order of their ends.
   std::vector<OtherFailure> OtherFailures(const rendezvous::WorkerFailure& cause) const;
 
-  /// Somebody wants this mtrun to go: its end waits for no slow console then.
-  void OnStopSignal() { stopping_ = true; }
+  /// Where somebody wants this mtrun to go its end waits for no slow console.
+  void NoteStop(const Event& event) {
+    stopping_ |= std::holds_alternative<SignalReceived>(event);
+    stopping_ |= std::holds_alternative<PreemptFileAppeared>(event);
+  }
   void OnChildSignal() { workers_->OnChildSignal(); }
   void KillAll() { workers_->Clear(); }
 

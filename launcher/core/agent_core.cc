@@ -66,37 +66,41 @@ std::optional<TimePoint> AgentCore::NextDeadline() const {
 // ---- events ----
 
 void AgentCore::OnEvent(const Event& event) {
-  std::visit(
-      Overloaded{[this](const rendezvous::ServiceEvent& e) { OnService(e); },
-                 [this](const SessionConnected&) { OnConnected(); },
-                 [this](const SessionDisconnected& e) {
-                   out_.Log(Level::kWarning, e.why);
-                   link_.Disconnected(now_);
-                 },
-                 [this](const LeaseRenewed& e) {
-                   if (link_.Leased(e.ends) && slots_.Cooperative())
-                     out_.Log(Level::kInfo, "the rendezvous service answers again: the workers go on");
-                 },
-                 [this](const SessionFailed& e) { GiveUp(e.why); },
-                 [this](const WorkerExited& e) {
-                   if (slots_.Find(e.local_rank) != nullptr) OnExited(e);
-                 },
-                 [this](const WorkerGone& e) {
-                   WorkerSlot* const slot = slots_.Find(e.local_rank);
-                   if (slot == nullptr) return;
-                   MT_CHECK(slot->life == WorkerSlot::Life::kExited)
-                       << "gone before its exit; " << Describe();
-                   slot->life = WorkerSlot::Life::kGone;
-                   // Its generation is over: nobody waits for its report.
-                   if (phase_ == Phase::kRegrouping) slot->rank = -1;
-                 },
-                 [this](const WorkerSaid& e) {
-                   const WorkerSlot* const slot = slots_.Find(e.local_rank);
-                   // What it had said was read before its end; this comes from something that it left.
-                   if (slot != nullptr && slot->running()) OnSaid(e.local_rank, e.message);
-                 },
-                 [this](const SignalReceived& e) { OnSignal(e.signal); }, [this](const Tick&) { OnTick(); }},
-      event);
+  std::visit(Overloaded{[this](const rendezvous::ServiceEvent& e) { OnService(e); },
+                        [this](const SessionConnected&) { OnConnected(); },
+                        [this](const SessionDisconnected& e) {
+                          out_.Log(Level::kWarning, e.why);
+                          link_.Disconnected(now_);
+                        },
+                        [this](const LeaseRenewed& e) {
+                          if (link_.Leased(e.ends) && slots_.Cooperative())
+                            out_.Log(Level::kInfo, "the rendezvous service answers again: the workers go on");
+                        },
+                        [this](const SessionFailed& e) { GiveUp(e.why); },
+                        [this](const WorkerExited& e) {
+                          if (slots_.Find(e.local_rank) != nullptr) OnExited(e);
+                        },
+                        [this](const WorkerGone& e) {
+                          WorkerSlot* const slot = slots_.Find(e.local_rank);
+                          if (slot == nullptr) return;
+                          MT_CHECK(slot->life == WorkerSlot::Life::kExited)
+                              << "gone before its exit; " << Describe();
+                          slot->life = WorkerSlot::Life::kGone;
+                          // Its generation is over: nobody waits for its report.
+                          if (phase_ == Phase::kRegrouping) slot->rank = -1;
+                        },
+                        [this](const WorkerSaid& e) {
+                          const WorkerSlot* const slot = slots_.Find(e.local_rank);
+                          // What it had said was read before its end; this comes from something that it left.
+                          if (slot != nullptr && slot->running()) OnSaid(e.local_rank, e.message);
+                        },
+                        [this](const SignalReceived& e) { OnSignal(e.signal); },
+                        [this](const PreemptFileAppeared&) {
+                          if (!stop_.exit && drain_.Ask("--preempt_file", /*all_nodes=*/false))
+                            OnSignal(SIGTERM);
+                        },
+                        [this](const Tick&) { OnTick(); }},
+             event);
 }
 
 void AgentCore::OnConnected() {

@@ -46,6 +46,7 @@ std::string Describe(const Event& event) {
                           return absl::StrCat("worker ", e.local_rank, " said ", line);
                         },
                         [](const SignalReceived& e) { return absl::StrCat("signal ", SignalName(e.signal)); },
+                        [](const PreemptFileAppeared&) { return std::string("preempt file appeared"); },
                         [](const Tick&) { return std::string("tick"); },
                     },
                     event);

@@ -58,12 +58,17 @@ struct SignalReceived {
   int signal = 0;
   bool operator==(const SignalReceived&) const = default;
 };
+/// --preempt_file: this node is to go.
+struct PreemptFileAppeared {
+  bool operator==(const PreemptFileAppeared&) const = default;
+};
 /// Nothing happened; a deadline may have passed.
 struct Tick {
   bool operator==(const Tick&) const = default;
 };
-using Event = std::variant<rendezvous::ServiceEvent, SessionConnected, SessionDisconnected, LeaseRenewed,
-                           SessionFailed, WorkerExited, WorkerGone, WorkerSaid, SignalReceived, Tick>;
+using Event =
+    std::variant<rendezvous::ServiceEvent, SessionConnected, SessionDisconnected, LeaseRenewed, SessionFailed,
+                 WorkerExited, WorkerGone, WorkerSaid, SignalReceived, PreemptFileAppeared, Tick>;
 
 // ---- effects, to be performed in order
 // --------------------------------------------------------------------------

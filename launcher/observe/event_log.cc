@@ -26,6 +26,7 @@ Record Make(const SessionFailed& e) { return json{{"event", "rendezvous_failed"}
 Record Make(const SignalReceived& e) {
   return json{{"event", "signal_received"}, {"signal", SignalName(e.signal)}};
 }
+Record Make(const PreemptFileAppeared&) { return json{{"event", "preempt_file_appeared"}}; }
 
 Record Make(const WorkerExited& e) {
   json record = {{"event", "worker_exited"}, {"local_rank", e.local_rank}, {"pid", e.pid}};

@@ -41,6 +41,7 @@ class Command {
       return LeaseRenewed{TimePoint() + std::chrono::seconds(Number(1))};  // UNTIL SECONDS
     if (verb == "session-failed") return SessionFailed{Rest(1)};
     if (verb == "signal") return SignalReceived{SignalOf(words_[1])};
+    if (verb == "preempt-file") return PreemptFileAppeared{};
     if (verb == "tick") return Tick{};
     if (const auto event = OfService(verb)) return *event;
     if (const auto message = OfWorker(verb)) return WorkerSaid{Number(1), *message};

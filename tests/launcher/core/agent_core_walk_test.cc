@@ -80,6 +80,7 @@ class World {
               .call = rendezvous::ControlCall::kDrain, .node = "node1", .leave = random_() % 4 == 0});
         }
         if (random_() % 20 != 0) return Tick{};
+        if (random_() % 3 == 0) return PreemptFileAppeared{};
         return SignalReceived{random_() % 2 == 0 ? SIGTERM : SIGINT};
       case 6: {
         channel::Hello hello;

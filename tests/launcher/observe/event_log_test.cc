@@ -16,6 +16,7 @@ TEST(EventLogTest, RecordsSayWhatHappened) {
   EXPECT_EQ(RecordOf(Event(killed))->dump(),
             R"({"event":"worker_exited","local_rank":2,"pid":77,"signal":"SIGKILL"})");
   EXPECT_EQ(RecordOf(Event(SignalReceived{15}))->dump(), R"({"event":"signal_received","signal":"SIGTERM"})");
+  EXPECT_EQ(RecordOf(Event(PreemptFileAppeared{}))->dump(), R"({"event":"preempt_file_appeared"})");
   EXPECT_FALSE(RecordOf(Event(Tick{})));
   rendezvous::JobEnded ended;
   ended.outcome.exit_code = 3;
