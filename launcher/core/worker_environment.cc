@@ -64,6 +64,9 @@ EnvironmentMap CommonEnvironment(const NodeContext& node) {
     environment.try_emplace(kDataKeyVariable,
                             DataKeyOf(std::string(absl::StripAsciiWhitespace(token->second))));
   environment.erase(kTokenVariable);
+  // Of the job around, where mtrun itself is in a worker: without them a worker has no lease and any port.
+  environment.erase("MTRUN_LEASE");
+  environment.erase(kPortRangeVariable);
   if (node.set_omp) environment.insert_or_assign("OMP_NUM_THREADS", std::string("1"));
   return environment;
 }

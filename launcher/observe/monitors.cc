@@ -60,9 +60,10 @@ absl::StatusOr<Watching> StartWatching(asio::io_context& io, const EnvironmentMa
     MT_ASSIGN_OR_RETURN(watching.health, StartHealth(io, port, std::move(takes_part)));
   }
   if (Variable(environment, "TORCHELASTIC_ENABLE_FILE_TIMER") == "1") {
-    MT_ASSIGN_OR_RETURN(
-        watching.timer,
-        FileTimerServer::Start(io, Variable(environment, "TORCHELASTIC_TIMER_FILE"), EndExpired));
+    // In a worker it is the pipe of the mtrun around, which listens there.
+    const bool in_a_worker = !Variable(environment, "MTRUN_SOCKET").empty();
+    const std::string path = in_a_worker ? "" : Variable(environment, "TORCHELASTIC_TIMER_FILE");
+    MT_ASSIGN_OR_RETURN(watching.timer, FileTimerServer::Start(io, path, EndExpired));
   }
   return watching;
 }

@@ -97,6 +97,20 @@ TEST(WorkerEnvironmentTest, WorkersGetWhatOpensDataServersAndNotTheToken) {
   EXPECT_FALSE(MakeEnvironment(worker, node).contains(kDataKeyVariable)) << "there is no token";
 }
 
+/// Of an mtrun in a worker: its workers are of its own job.
+TEST(WorkerEnvironmentTest, NothingOfTheJobAroundReachesTheWorkers) {
+  NodeContext outer{.socket = "/outer", .lease = 23, .port_range = {4000, 4100}};
+  NodeContext node{.socket = "/s"};
+  node.parent = MakeEnvironment(MakeWorkerEnv(ThreeNodes(), 0, 0, outer, "/e.json"), outer);
+  ASSERT_EQ(node.parent.at("MTRUN_LEASE"), "23");
+  ASSERT_EQ(node.parent.at(kPortRangeVariable), "4000-4100");
+  const EnvironmentMap inner = MakeEnvironment(MakeWorkerEnv(ThreeNodes(), 0, 0, node, ""), node);
+  EXPECT_EQ(inner.at("MTRUN_SOCKET"), "/s");
+  for (const char* name : {"MTRUN_LEASE", kPortRangeVariable}) EXPECT_FALSE(inner.contains(name)) << name;
+  node.lease = 5;
+  EXPECT_EQ(MakeEnvironment(MakeWorkerEnv(ThreeNodes(), 0, 0, node, ""), node).at("MTRUN_LEASE"), "5");
+}
+
 TEST(WorkerEnvironmentTest, SeveralWorkersGetOneThreadEach) {
   EXPECT_TRUE(NeedsOmpThreads({}, 2));
   EXPECT_FALSE(NeedsOmpThreads({}, 1));

@@ -9,6 +9,7 @@
 #include "base/posix.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launcher/observe/monitors.h"
 #include "tests/support/program.h"
 
 namespace mtrun::launcher {
@@ -76,6 +77,25 @@ TEST(FileTimerServerTest, TellsWhenATimerRunsOut) {
   EXPECT_THAT(seen, ElementsAre(FileTimers::Expired{7, 9, "a"}));
   server->reset();
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+/// Whose workers' timers they are: an mtrun in one of its workers would take the pipe away.
+TEST(FileTimerServerTest, ThePipeOfTheJobAroundIsLeftAlone) {
+  asio::io_context io;
+  auto outer = FileTimerServer::Start(io, "", {});
+  ASSERT_TRUE(outer.ok()) << outer.status();
+  const std::string path = (*outer)->path();
+  EnvironmentMap environment = {
+      {"TORCHELASTIC_ENABLE_FILE_TIMER", "1"}, {"TORCHELASTIC_TIMER_FILE", path}, {"MTRUN_SOCKET", "@outer"}};
+  {
+    const auto inner = StartWatching(io, environment, "", "none", {});
+    ASSERT_TRUE(inner.ok()) << inner.status();
+    EXPECT_NE(inner->timer_file(), "");
+    EXPECT_NE(inner->timer_file(), path);
+  }
+  EXPECT_TRUE(std::filesystem::exists(path));
+  environment.erase("MTRUN_SOCKET");
+  EXPECT_EQ(StartWatching(io, environment, "", "none", {})->timer_file(), path) << "its user names it";
 }
 
 TEST(FileTimerServerTest, AFileInTheWayIsAnError) {
