@@ -90,15 +90,21 @@ def become(agent, texts, fds):
         sys.modules["numpy"].random.seed()  # as if it had been imported here
     return [os.fsdecode(word) for word in words]
 
+class AsGiven(list):
+    "A list of words that runpy leaves alone: a program's own name is the word that it was started by."
+    def __setitem__(self, place, word):
+        sys.argv = list(self)
+
 def run(words):
     module = words[0] == "-m"
-    sys.argv = words[1:] if module else words
+    sys.argv = words[1:] if module else AsGiven(words)
     if module:
         sys.path[0] = os.getcwd()
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
     else:
         sys.path[0] = os.path.dirname(os.path.realpath(words[0]))
-        runpy.run_path(words[0], run_name="__main__")
+        # Whole, as Python itself has it: programs find their files by __file__ from wherever they went.
+        runpy.run_path(os.path.abspath(words[0]), run_name="__main__")
 
 channel = socket.socket(fileno=int(sys.argv[1]))
 for name in sys.argv[2:]:

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -86,6 +87,25 @@ TEST_F(WarmPythonTest, AWorkerHasWhatAnExecutedOneHas) {
             "__main__ ['--x', 'two words'] b'this\\xff' False True\nTrue True\n/dev/null\n");
   EXPECT_EQ(ReadStream(worker->TakeError()), "to error\n");
   EXPECT_EQ(WaitFor(*worker).code, 7);
+}
+
+TEST_F(WarmPythonTest, AProgramKnowsItsFileWhereverItGoes) {
+  Start();
+  ASSERT_TRUE(warm_->IsReady());
+  ProcessSpec spec = SpecOf("import os, sys\nos.chdir('/')\nprint(__file__, sys.argv, type(sys.argv))\n");
+  const std::string whole = spec.argv.back(), relative = std::filesystem::relative(whole);
+  const std::string app = folder_.File("app");
+  std::filesystem::create_directory(app);
+  std::filesystem::copy_file(whole, app + "/__main__.py");
+  const auto said = [&](const std::string& word) {
+    spec.argv = {"/usr/bin/python3", "-u", word, "--x"};
+    auto worker = warm_->Fork(spec);
+    return worker.ok() ? ReadStream(worker->TakeOutput()) : worker.status().ToString();
+  };
+  const std::string arguments = ", '--x'] <class 'list'>\n";
+  EXPECT_EQ(said(relative), absl::StrCat(whole, " ['", relative, "'", arguments));
+  const std::string folder = std::filesystem::relative(app);
+  EXPECT_EQ(said(folder), absl::StrCat(app, "/__main__.py ['", folder, "'", arguments));
 }
 
 TEST_F(WarmPythonTest, SeveralWorkersAreItsCallersChildren) {
