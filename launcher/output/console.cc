@@ -62,6 +62,8 @@ class Console::State {
     if (kind != Kind::kSaid) WaitForRoom(text.size());
     if (bytes_ > 0 && bytes_ + text.size() > kQueueBytes) {
       lost_ += std::count(text.begin(), text.end(), '\n');
+      unsaid_bytes_ += text.size();
+      lost_bytes_ += text.size();
       return;
     }
     // The line that stays makes room for what comes, and stands below it again.
@@ -120,7 +122,7 @@ class Console::State {
     {
       const MutexLock lock(mu_);
       if (std::exchange(given_up_, true)) return;
-      dropped = bytes_;
+      dropped = bytes_ + lost_bytes_;
       for (const Chunk& chunk : std::exchange(queue_, {})) bytes_ -= chunk.text.size();
     }
     if (dropped == 0) return;
@@ -145,6 +147,7 @@ class Console::State {
       const MutexLock lock(mu_);
       writing_ = false;
       bytes_ -= chunk->text.size();
+      lost_bytes_ -= chunk->lost_bytes;
       changed_.NotifyAll();
     }
   }
@@ -153,6 +156,7 @@ class Console::State {
   struct Chunk {
     int which = 0;
     std::string text;
+    size_t lost_bytes = 0;  // of which it says that they are missing
   };
 
   /// On a terminal an unfinished line, of either stream, must end before another one begins.
@@ -217,6 +221,7 @@ class Console::State {
     if (lost_ == 0) return;
     Append(1, absl::StrCat(StandsInALine(1) ? "\n" : "", "mtrun: ", std::exchange(lost_, 0),
                            " lines are missing here: the console was blocked\n"));
+    queue_.back().lost_bytes += std::exchange(unsaid_bytes_, 0);
     EndLines(1);
   }
 
@@ -284,6 +289,8 @@ class Console::State {
   uint64_t progress_ ABSL_GUARDED_BY(mu_) = 1;                // successful writes
   uint64_t stuck_at_ ABSL_GUARDED_BY(mu_) = 0;                // value of progress_ at which it was blocked
   int64_t lost_ ABSL_GUARDED_BY(mu_) = 0;                     // lines, since the last notice
+  size_t unsaid_bytes_ ABSL_GUARDED_BY(mu_) = 0;              // of these lines
+  size_t lost_bytes_ ABSL_GUARDED_BY(mu_) = 0;                // and of those whose notice is not written yet
   size_t refused_[2] ABSL_GUARDED_BY(mu_) = {0, 0};           // bytes that a full disk did not take
   bool warned_[2] ABSL_GUARDED_BY(mu_) = {false, false};      // of the first of them
 };

@@ -1,6 +1,7 @@
 #include "launcher/output/console.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <thread>
 
@@ -212,6 +214,53 @@ TEST(ConsoleTest, WhatTheEndDropsIsSaidWhereSomethingIsTaken) {
   { Console(out.write.get(), err.get()).Lines(0, std::string(100'000, 'x') + "\n"); }
   EXPECT_EQ(support::ReadText(folder.File("err")),
             "mtrun: about 100001 bytes of output are missing here: the console did not take them\n");
+}
+
+TEST(ConsoleTest, WhatTheEndDropsIsSaidWithWhatWasLostBefore) {
+  signal(SIGPIPE, SIG_IGN);
+  const support::TemporaryFolder folder;
+  const UniqueFd err(open(folder.File("err").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  Pipe out;  // nobody reads it
+  constexpr size_t kBlock = 1 << 20, kBlocks = 8;
+  {
+    Console console(out.write.get(), err.get(), [] { return true; });
+    for (size_t i = 0; i < kBlocks; ++i) {
+      console.Lines(0, std::string(kBlock - 1, 'x') + "\n");
+      if (i == 5) console.FlushAll();  // says what is lost by then, behind what nobody reads
+    }
+  }
+  const std::string said = support::ReadText(folder.File("err")), about = "mtrun: about ";
+  ASSERT_THAT(said, testing::StartsWith(about));
+  const size_t bytes = std::stoul(said.substr(about.size()));
+  EXPECT_GE(bytes, kBlocks * kBlock);
+  EXPECT_LT(bytes, kBlocks * kBlock + 200) << "the notices that stand for them";
+}
+
+TEST(ConsoleTest, WhatWasSaidToBeLostIsNotSaidAgain) {
+  signal(SIGPIPE, SIG_IGN);
+  const support::TemporaryFolder folder;
+  const UniqueFd err(open(folder.File("err").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  Pipe out;
+  constexpr size_t kBlock = 1 << 20;
+  std::thread reader;
+  {
+    Console console(out.write.get(), err.get());
+    for (int i = 0; i < 6; ++i) console.Lines(0, std::string(kBlock - 1, 'x') + "\n");
+    std::atomic<bool> done = false;
+    reader = std::thread([&] {
+      for (char bytes[64 << 10]; !done;) {
+        pollfd ready = {out.read.get(), POLLIN, 0};
+        if (poll(&ready, 1, 10) == 1 && read(out.read.get(), bytes, sizeof bytes) <= 0) return;
+      }
+    });
+    EXPECT_TRUE(console.Flush(kPatience));
+    done = true;
+    reader.join();
+    console.Lines(0, std::string(100'000, 'x') + "\n");
+  }
+  EXPECT_THAT(support::ReadText(folder.File("err")),
+              testing::MatchesRegex("mtrun: [0-9]+ lines are missing here[^\n]*\n"
+                                    "mtrun: about 100001 bytes of output are missing here[^\n]*\n"));
 }
 
 TEST(ConsoleTest, AHurryEndsTheWait) {
