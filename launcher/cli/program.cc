@@ -135,7 +135,10 @@ absl::StatusOr<Program> ResolveProgram(const EntryPoint& entry, const Environmen
   const std::string& name = entry.words.front();
   if (!entry.no_python && (IsPythonFolder(name) || IsPythonProgram(name)))
     return WithPython(entry.words, false, environment);
-  const bool python_script = entry.run_path || (absl::EndsWith(name, ".py") && !entry.no_python);
+  // As torchrun takes every file; one that is executable may also be on PATH under its name.
+  const bool plain_file = IsFile(name) && !IsExecutable(name);
+  const bool python_script =
+      entry.run_path || (!entry.no_python && (absl::EndsWith(name, ".py") || plain_file));
   std::string file = python_script ? "" : FindOnPath(name, environment);
   if (file.empty() && !python_script && IsExecutable(name)) file = absl::StrCat("./", name);
   if (file.empty() && IsFile(name) && !entry.no_python) return WithPython(entry.words, false, environment);

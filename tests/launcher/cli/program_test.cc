@@ -86,6 +86,19 @@ TEST_F(ProgramTest, ExecutablesAreFoundOnPath) {
   EXPECT_EQ(Resolve({.words = {here}})->file, here);
 }
 
+TEST_F(ProgramTest, AFileHereThatIsNotExecutableIsPythonWhateverIsOnPath) {
+  const std::string python = Make("path/python3", true), tool = Make("path/tool", true);
+  Make("tool", false);
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_);
+  const auto script = Resolve({.words = {"tool", "a"}}),
+             program = Resolve({.words = {"tool"}, .no_python = true});
+  std::filesystem::current_path(before);
+  ASSERT_TRUE(script.ok() && program.ok()) << script.status() << program.status();
+  EXPECT_THAT(script->argv, ElementsAre(python, "-u", "tool", "a"));
+  EXPECT_EQ(program->file, tool);
+}
+
 TEST_F(ProgramTest, MissingProgramsAreNamed) {
   for (const char* name : {"nowhere", "nowhere.py", "/no/such/program"}) {
     const auto program = Resolve({.words = {name}});
