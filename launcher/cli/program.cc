@@ -159,7 +159,8 @@ std::string ProgramIdentity(const Program& program, const EntryPoint& entry) {
       "ELF";  // builds may differ from node to node
   constexpr size_t kLargestScript = 1 << 20, kDigits = 12;
   if (!entry.trainer.empty() || entry.module) return program.name;
-  const std::string& script = IsFile(entry.words.front()) ? entry.words.front() : program.file;
+  const bool by_python = program.python && IsFile(entry.words.front());
+  const std::string& script = by_python ? entry.words.front() : program.file;
   std::error_code unknown;
   if (fs::file_size(script, unknown) > kLargestScript || unknown) return program.name;
   const absl::StatusOr<std::string> text = ReadFile(script);

@@ -122,6 +122,13 @@ TEST_F(ProgramTest, ScriptsAreToldApartByWhatIsInThem) {
                                             "ELF and so on";
   EXPECT_EQ(identity({.words = {folder_ + "/a/program"}}), "program") << "builds may differ";
   EXPECT_EQ(identity({.words = {"package.module"}, .module = true}), "package.module");
+  std::ofstream(Make("path/tool", true)) << "#!/bin/sh\necho of PATH\n";
+  const std::string tool = identity({.words = {"tool"}});
+  Make("tool", true);
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_);
+  EXPECT_EQ(identity({.words = {"tool"}}), tool) << "another file of the name is not what runs";
+  std::filesystem::current_path(before);
 }
 
 TEST_F(ProgramTest, LocalRankIsPutIntoArguments) {
