@@ -3,6 +3,7 @@
 // the agent's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -68,6 +69,8 @@ struct StoreSet {
   Generation generation = {};
   bool operator==(const StoreSet&) const = default;
 };
+/// The space has at most so many keys, and a question may name so many: whoever has more asks several times.
+inline constexpr size_t kMaxStoreEntries = 4096, kMaxStoreKeys = 1024;
 /// Answered by StoreValues with the same id at once (missing keys, or a generation that is over, give an
 /// error) ...
 struct StoreGet {

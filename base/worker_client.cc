@@ -3,8 +3,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -75,29 +77,23 @@ class WorkerClient::Impl {
   }
 
   absl::StatusOr<std::map<std::string, std::string>> Wait(const std::vector<std::string>& keys) {
-    int64_t id = 0, aborts = 0;
+    int64_t aborts = 0;
     channel::Generation generation;
     {
       const MutexLock lock(mu_);
-      MT_RETURN_IF_ERROR(stopped_);
       aborts = aborts_;
-      id = ++last_id_;
-      replies_[id] = std::nullopt;
       generation = generation_;
     }
-    absl::Status sent = Send(channel::StoreWait{id, keys, generation});
-    const MutexLock lock(mu_);
-    if (!sent.ok()) {
-      replies_.erase(id);
-      return sent;
-    }
-    while (!replies_[id].has_value() && !closed_ && aborts_ == aborts) changed_.Wait(mu_);
-    std::optional<channel::StoreValues> reply = std::move(replies_[id]);
-    replies_.erase(id);
-    // ResetAbort may have come before this thread woke up: the abort that ended this wait still counts.
-    if (!reply.has_value()) return stopped_.ok() ? last_abort_ : stopped_;
-    if (!reply->error.empty()) return absl::AbortedError(reply->error);
-    return std::move(reply->values);
+    std::map<std::string, std::string> values;
+    size_t asked = 0;
+    do {
+      const auto first = keys.begin() + static_cast<ptrdiff_t>(asked);
+      asked += std::min(keys.size() - asked, channel::kMaxStoreKeys);
+      const std::vector<std::string> piece(first, keys.begin() + static_cast<ptrdiff_t>(asked));
+      MT_ASSIGN_OR_RETURN(auto some, WaitForSome(piece, generation, aborts));
+      values.merge(some);
+    } while (asked < keys.size());
+    return values;
   }
 
   void Stop(absl::Status why) {
@@ -114,6 +110,33 @@ class WorkerClient::Impl {
   }
 
  private:
+  /// One question. `aborts`: those before the wait that it is part of.
+  absl::StatusOr<std::map<std::string, std::string>> WaitForSome(const std::vector<std::string>& keys,
+                                                                 const channel::Generation& generation,
+                                                                 int64_t aborts) {
+    int64_t id = 0;
+    {
+      const MutexLock lock(mu_);
+      MT_RETURN_IF_ERROR(stopped_);
+      if (aborts_ != aborts) return last_abort_;
+      id = ++last_id_;
+      replies_[id] = std::nullopt;
+    }
+    absl::Status sent = Send(channel::StoreWait{id, keys, generation});
+    const MutexLock lock(mu_);
+    if (!sent.ok()) {
+      replies_.erase(id);
+      return sent;
+    }
+    while (!replies_[id].has_value() && !closed_ && aborts_ == aborts) changed_.Wait(mu_);
+    std::optional<channel::StoreValues> reply = std::move(replies_[id]);
+    replies_.erase(id);
+    // ResetAbort may have come before this thread woke up: the abort that ended this wait still counts.
+    if (!reply.has_value()) return stopped_.ok() ? last_abort_ : stopped_;
+    if (!reply->error.empty()) return absl::AbortedError(reply->error);
+    return std::move(reply->values);
+  }
+
   void ReadLoop() {
     const absl::Status why = ReadUntilClosed();
     {

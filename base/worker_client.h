@@ -35,8 +35,8 @@ class WorkerClient {
   /// one. Before the first call: whichever is current at the agent.
   void Enter(const channel::Generation& generation);
   absl::Status Set(std::string_view key, std::string_view value);
-  /// Waits until all keys are there; kAborted after Abort() or when the generation is over, kUnavailable when
-  /// the agent goes away.
+  /// Waits until all keys, however many, are there; kAborted after Abort() or when the generation is over,
+  /// kUnavailable when the agent goes away.
   absl::StatusOr<std::map<std::string, std::string>> Wait(const std::vector<std::string>& keys);
   /// Ends every blocked Wait, from any thread. Waits that begin later work again after ResetAbort().
   void Abort(std::string_view why);

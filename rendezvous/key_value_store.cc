@@ -34,7 +34,9 @@ std::string KeyValueStore::RefusalOf(const std::string& key, const std::string& 
 }
 
 std::vector<KeyValueStore::Answer> KeyValueStore::Set(const std::string& key, const std::string& value) {
-  if (std::string refusal = RefusalOf(key, value); !refusal.empty()) {
+  std::string refusal = RefusalOf(key, value);
+  const bool refused = !refusal.empty();
+  if (refused) {
     if (key.size() <= kMaxKeyBytes && refused_.size() < kMaxEntries) {
       refused_.insert_or_assign(key, std::move(refusal));
     } else if (full_.empty()) {
@@ -47,8 +49,12 @@ std::vector<KeyValueStore::Answer> KeyValueStore::Set(const std::string& key, co
     values_.insert_or_assign(key, value);
     refused_.erase(key);
   }
+  for (Waiter& waiter : waiters_) {
+    while (waiter.found < waiter.keys.size() && values_.contains(waiter.keys[waiter.found])) ++waiter.found;
+  }
   std::vector<Answer> answers;
   std::erase_if(waiters_, [&](const Waiter& waiter) {
+    if (!refused && waiter.found < waiter.keys.size()) return false;
     Answer answer;
     if (!Complete(waiter, answer)) return false;
     answers.push_back(std::move(answer));

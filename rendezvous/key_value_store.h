@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/worker_channel.h"
+
 namespace mtrun::rendezvous {
 
 class KeyValueStore {
@@ -15,8 +17,8 @@ class KeyValueStore {
   static constexpr size_t kMaxKeyBytes = 1024;
   static constexpr size_t kMaxValueBytes = 1 << 20;
   static constexpr size_t kMaxTotalBytes = 8 << 20;  // keys and values; also bounds any one answer
-  static constexpr size_t kMaxEntries = 4096;
-  static constexpr size_t kMaxKeysPerRead = 1024;
+  static constexpr size_t kMaxEntries = channel::kMaxStoreEntries;
+  static constexpr size_t kMaxKeysPerRead = channel::kMaxStoreKeys;
   static constexpr size_t kMaxWaiters = 16384;
 
   struct Answer {
@@ -30,6 +32,8 @@ class KeyValueStore {
     std::string node_id;
     int64_t id = 0;
     std::vector<std::string> keys;
+    size_t found =
+        0;  // so many of the first ones are there: of a thousand waiters none looks at all each time
     bool operator==(const Waiter&) const = default;
   };
 

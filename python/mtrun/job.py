@@ -17,6 +17,7 @@ CAUGHT = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 PROGRESS_SECONDS = 0.5  # between two reports of it
 HOLD_SECONDS = 0.005  # between two looks at a lease that is over: its page tells nobody when it changes
 LOOK_SECONDS = 0.1  # while waiting for an assignment or the end: those wake who waits, signals do not
+MOST_KEYS = 1024  # of one question to the store
 FOLLOWS_SECONDS = 1.0  # so long a worker that is asked to go still follows the others into a generation that is near
 
 
@@ -50,7 +51,10 @@ class Store:
 
     def wait(self, *keys):
         """The values of all keys, in their order, once all are there. Interrupted when the generation ends first."""
-        return self._job._ask("store_wait", keys)
+        values = []
+        for first in range(0, len(keys), MOST_KEYS):
+            values += self._job._ask("store_wait", keys[first:first + MOST_KEYS])
+        return values
 
 
 class Job:

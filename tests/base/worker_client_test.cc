@@ -9,7 +9,9 @@
 #include <cstring>
 #include <filesystem>
 #include <future>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/json_lines.h"
 #include "base/posix.h"
@@ -88,6 +90,45 @@ TEST_F(WorkerClientTest, SetAndWaitReachTheAgent) {
     agent_->Send(channel::StoreValues{ask.id, {{"k", "v"}}, ""});
   });
   EXPECT_EQ(client_->Wait({"k"})->at("k"), "v");
+  agent.join();
+}
+
+/// The rendezvous refuses a longer question.
+TEST_F(WorkerClientTest, MoreKeysThanAQuestionMayHaveAreAskedForInPieces) {
+  constexpr size_t kKeys = 2 * channel::kMaxStoreKeys + 1;
+  client_->Enter({3, 0xab});
+  std::vector<std::string> keys;
+  for (size_t key = 0; key < kKeys; ++key) keys.push_back(std::to_string(key));
+  std::vector<size_t> pieces;
+  std::thread agent([&] {
+    for (size_t answered = 0; answered < kKeys;) {
+      const auto ask = std::get<channel::StoreWait>(agent_->Receive());
+      EXPECT_EQ(ask.generation, (channel::Generation{3, 0xab}));
+      channel::StoreValues reply{ask.id, {}, ""};
+      for (const std::string& key : ask.keys) reply.values[key] = "value " + key;
+      answered += ask.keys.size();
+      pieces.push_back(ask.keys.size());
+      agent_->Send(reply);
+    }
+  });
+  const auto values = client_->Wait(keys);
+  agent.join();
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->size(), kKeys);
+  for (const std::string& key : keys) EXPECT_EQ(values->at(key), "value " + key);
+  EXPECT_EQ(pieces, (std::vector<size_t>{channel::kMaxStoreKeys, channel::kMaxStoreKeys, 1}));
+}
+
+/// The generation of the first piece ends before its values are here, and the next one has begun.
+TEST_F(WorkerClientTest, AnAbortBetweenTwoPiecesEndsTheWaitForAll) {
+  const std::vector<std::string> keys(channel::kMaxStoreKeys + 1, "k");
+  std::thread agent([&] {
+    const auto ask = std::get<channel::StoreWait>(agent_->Receive());
+    client_->Abort("regrouping");
+    client_->ResetAbort();
+    agent_->Send(channel::StoreValues{ask.id, {{"k", "v"}}, ""});
+  });
+  EXPECT_EQ(client_->Wait(keys).status(), absl::AbortedError("regrouping"));
   agent.join();
 }
 

@@ -1,4 +1,5 @@
 """A worker's end of the channel, against an agent that the tests play."""
+import base64
 import os
 import signal
 import threading
@@ -119,6 +120,19 @@ class JobTest(AgentCase):
         self.assertEqual((asked["type"], asked["keys"], asked["generation"]), ("store_wait", ["key", "other"], "1.1"))
         self.agent.say({"type": "store_values", "id": asked["id"], "values": {"other": "Qg==", "key": "QQ=="}, "error": ""})
         self.assertEqual(waiting.result(), [b"A", b"B"])
+
+    def test_the_store_is_asked_for_many_keys_in_pieces(self):
+        job = self.joined()
+        keys = [str(number) for number in range(1025)]
+        waiting = in_thread(lambda: job.store.wait(*keys))
+        pieces = []
+        while sum(pieces) < len(keys):
+            asked = self.agent.heard()
+            pieces.append(len(asked["keys"]))
+            values = {key: base64.b64encode(key.encode()).decode() for key in asked["keys"]}
+            self.agent.say({"type": "store_values", "id": asked["id"], "values": values, "error": ""})
+        self.assertEqual(waiting.result(), [key.encode() for key in keys])
+        self.assertEqual(pieces, [1024, 1])
 
     def test_a_wait_for_a_value_ends_with_the_generation(self):
         job = self.joined()

@@ -1,6 +1,7 @@
 #include "rendezvous/key_value_store.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -81,6 +82,23 @@ TEST(KeyValueStore, RefusesEmptyAndLongKeys) {
   EXPECT_TRUE(store.values().empty());
   EXPECT_THAT(store.Read("n", 1, std::vector<std::string>(KeyValueStore::kMaxKeysPerRead + 1, "k"), true),
               SizeIs(1));
+}
+
+/// All workers of a large job wait for all: to look at every key of every waiter at each set takes minutes.
+TEST(KeyValueStore, AThousandWaitersForAThousandKeysAreAnsweredSoon) {
+  constexpr int kWorkers = static_cast<int>(KeyValueStore::kMaxKeysPerRead);
+  std::vector<std::string> keys;
+  for (int worker = 0; worker < kWorkers; ++worker) keys.push_back(absl::StrCat("rank/", worker));
+  KeyValueStore store;
+  const TimePoint began = MonotonicNow();
+  for (int worker = 0; worker < kWorkers; ++worker)
+    EXPECT_THAT(store.Read("n", worker, keys, true), IsEmpty());
+  for (int worker = kWorkers - 1; worker > 0; --worker)
+    EXPECT_THAT(store.Set(keys[static_cast<size_t>(worker)], "1"), IsEmpty());
+  EXPECT_LT(MonotonicNow() - began, std::chrono::seconds(20));
+  const auto answers = store.Set(keys[0], "1");
+  ASSERT_THAT(answers, SizeIs(kWorkers));
+  for (const auto& answer : answers) EXPECT_THAT(answer.values, SizeIs(kWorkers));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/worker_channel.h"
 
 namespace mtrun::trainers {
 namespace {
@@ -15,6 +16,14 @@ bool Has(const EnvironmentMap& environment, const std::string& name) {
 }
 
 }  // namespace
+
+absl::Status CheckFits(int world_size) {
+  static_assert(2 * kMostWorkersOfMtrun + 1 < static_cast<int>(channel::kMaxStoreEntries));
+  if (world_size <= kMostWorkersOfMtrun) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a job of trainers has at most ", kMostWorkersOfMtrun,
+                                                 " workers, this one has ", world_size,
+                                                 ": give --nnodes or --nproc_per_node less"));
+}
 
 bool MeansRegroup(const absl::Status& status) {
   return status.code() == absl::StatusCode::kUnavailable || status.code() == absl::StatusCode::kAborted;

@@ -41,6 +41,12 @@ absl::StatusOr<Assignment> ReadAssignment(const EnvironmentMap& environment);
 /// Workers that the job is configured for: MTRUN_CONFIGURED_WORLD, else WORLD_SIZE, else 1.
 absl::StatusOr<int64_t> ConfiguredWorld(const EnvironmentMap& environment);
 
+/// Each worker of mtrun's puts two keys into the key-value space of its generation, which takes
+/// channel::kMaxStoreEntries; that of a TCP store takes any number.
+inline constexpr int kMostWorkersOfMtrun = 2000;
+/// kInvalidArgument where there are more.
+absl::Status CheckFits(int world_size);
+
 /// True for the errors of a broken group or an ended generation (kUnavailable, kAborted): the step is
 /// aborted, the run is not.
 bool MeansRegroup(const absl::Status& status);

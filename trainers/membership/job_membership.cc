@@ -186,6 +186,7 @@ absl::StatusOr<channel::Assignment> JobMembership::NextAssignment(const absl::St
 }
 
 absl::Status JobMembership::Enter(const channel::Assignment& given) {
+  MT_RETURN_IF_ERROR(CheckFits(given.world_size));
   // From here on a break ends the bootstrap's waits; the old group goes before its successor needs memory.
   agent_->Enter(given.generation);
   agent_->ResetAbort();

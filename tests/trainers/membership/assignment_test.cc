@@ -52,5 +52,12 @@ TEST(Assignment, ABrokenGroupMeansAnotherGeneration) {
   EXPECT_FALSE(MeansRegroup(absl::FailedPreconditionError("another run")));
 }
 
+TEST(Assignment, AJobOfMoreWorkersThanItsKeyValueSpaceTakesIsRefused) {
+  EXPECT_TRUE(CheckFits(kMostWorkersOfMtrun).ok());
+  const absl::Status refused = CheckFits(kMostWorkersOfMtrun + 1);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("at most 2000 workers, this one has 2001"));
+}
+
 }  // namespace
 }  // namespace mtrun::trainers
