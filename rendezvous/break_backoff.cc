@@ -28,8 +28,8 @@ void BreakBackoff::OnStep() {
   stepped_ = true;
 }
 
-void BreakBackoff::OnBreak(TimePoint now) {
-  if (stepped_ || now - began_ >= kLongRun) breaks_ = 0;
+void BreakBackoff::OnBreak(TimePoint now, bool connected) {
+  if (stepped_ || (connected && now - began_ >= kLongRun)) breaks_ = 0;
   ++breaks_;
   pause_ends_ = now + PauseAfter(breaks_);
 }

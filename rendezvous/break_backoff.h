@@ -14,11 +14,14 @@ class BreakBackoff {
   static constexpr int kMaxBreaks = 10;
   static constexpr Duration kFirstPause = std::chrono::milliseconds(200);
   static constexpr Duration kLongestPause = std::chrono::seconds(10);
-  static constexpr Duration kLongRun = std::chrono::seconds(60);  // as good as a step, for who reports none
+  // As good as a step, for who reports none; longer than trainers try to connect (mesh.h): where some of them
+  // are connected, those may be the first to say that others are not.
+  static constexpr Duration kLongRun = std::chrono::seconds(120);
 
   void OnGeneration(TimePoint now);
   void OnStep();
-  void OnBreak(TimePoint now);
+  /// `connected`: the worker that says so had a group. Without one it has only tried, however long.
+  void OnBreak(TimePoint now, bool connected);
   /// Something else explains the breaks: a node or a worker is gone.
   void Clear();
 

@@ -345,7 +345,7 @@ void JobMachine::OnBroken(const std::string& node_id, const CollectivesBroken& b
   if (failing_) return;
   Dissolve(what);
   generation_.Break();
-  backoff_.OnBreak(now);
+  backoff_.OnBreak(now, !broken.unconnected);
   if (!backoff_.exhausted()) return;
   End(FailedOutcome(absl::StrCat(backoff_.breaks(),
                                  " generations in a row broke without a step and without a failed process: ",

@@ -116,8 +116,8 @@ std::string Describe(const AgentEvent& event) {
                                 Describe(e.generation));
           },
           [](const CollectivesBroken& e) {
-            return absl::StrCat("collectives broken in ", Describe(e.generation), " at rank ", e.rank, ": ",
-                                e.why);
+            return absl::StrCat("collectives broken in ", Describe(e.generation), " at rank ", e.rank,
+                                e.unconnected ? ", never connected: " : ": ", e.why);
           },
           [](const LogPart& e) {
             return absl::StrCat("log ", e.id, ": ", e.out.size() + e.err.size(), " bytes");

@@ -246,12 +246,14 @@ struct CollectivesBroken {  // a cooperative worker cannot go on, although no pr
   Generation generation;
   int rank = 0;
   std::string why;
+  bool unconnected = false;  // the worker's group of that generation had never come about
   bool operator==(const CollectivesBroken&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
     field("generation", self.generation);
     field("rank", self.rank, Range{0, int64_t{kMaxNodes} * kMaxWorkersPerNode});
     field("why", self.why, Size{0, kMaxText});
+    field("unconnected", self.unconnected);
   }
 };
 struct StepsCommitted {  // how far the job is, now and then, from the agent of rank 0

@@ -320,6 +320,7 @@ void AgentCore::OnSaid(int local_rank, const channel::WorkerMessage& message) {
                      slot.warm = true;
                    } else {
                      slot.said_ready = true;
+                     slot.connected |= current(ready.generation);
                      pool_.OnReady(local_rank);
                    }
                  },
@@ -332,6 +333,7 @@ void AgentCore::OnProgress(int local_rank, int64_t step) {
   WorkerSlot& slot = slots_[local_rank];
   Moved(local_rank);
   slot.said_ready = true;
+  slot.connected |= assignment_.has_value();
   watch_.SetStep(local_rank, step);
   if (assignment_ && slot.member()) {
     if (const auto line = regroup_.OnSteps(step, now_)) out_.Log(Level::kInfo, *line);

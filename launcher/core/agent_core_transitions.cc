@@ -115,8 +115,9 @@ int AgentCore::WorkersToOffer() const {
 }
 
 void AgentCore::ReportBroken(int local_rank, const std::string& why) {
-  if (assignment_ && report_.AddBreak())
-    out_.Send(rendezvous::CollectivesBroken{assignment_->generation, slots_[local_rank].rank, why});
+  if (!assignment_ || !report_.AddBreak()) return;
+  const WorkerSlot& slot = slots_[local_rank];
+  out_.Send(rendezvous::CollectivesBroken{assignment_->generation, slot.rank, why, !slot.connected});
 }
 
 void AgentCore::FinishIfAllDone() {

@@ -45,7 +45,7 @@ void WorkerSlots::AssignRanks(int count, int first_rank) {
 void WorkerSlots::EndGeneration() {
   ForgetLeftovers();
   for (WorkerSlot& slot : slots_) {
-    slot.said_done = slot.exited_well = slot.due = false;
+    slot.said_done = slot.exited_well = slot.due = slot.connected = false;
     if (!slot.running()) slot.rank = -1;
   }
 }

@@ -23,6 +23,7 @@ struct WorkerSlot {
   bool warm = false;          // has prepared everything, before its first assignment
   bool given_up = false;      // no other process is tried here
   bool said_ready = false;    // takes part in a generation
+  bool connected = false;     // has a group of the generation that runs
   bool said_done = false;     // and is cooperative: its result is safe, its exit does not matter
   bool said_leaving = false;  // and is cooperative
   bool exited_well = false;   // as a member of the generation that runs

@@ -11,7 +11,7 @@ using std::chrono::seconds;
 /// Until when the next generation waits after one that began and broke at `now`.
 Duration PauseAfterBreak(BreakBackoff& backoff, TimePoint now) {
   backoff.OnGeneration(now);
-  backoff.OnBreak(now);
+  backoff.OnBreak(now, /*connected=*/true);
   const auto ends = backoff.PauseEnds(now);
   return ends ? *ends - now : Duration::zero();
 }
@@ -47,15 +47,28 @@ TEST(BreakBackoff, AStepALongRunOrADeathEndTheRow) {
   }
   stepped.OnStep();
   EXPECT_TRUE(stepped.stepped());
-  stepped.OnBreak(TimePoint());
+  stepped.OnBreak(TimePoint(), /*connected=*/true);
   EXPECT_EQ(stepped.breaks(), 1);
-  long_run.OnBreak(TimePoint() + BreakBackoff::kLongRun);
+  long_run.OnBreak(TimePoint() + BreakBackoff::kLongRun, /*connected=*/true);
   EXPECT_EQ(long_run.breaks(), 1);
-  death.OnBreak(TimePoint());
+  death.OnBreak(TimePoint(), /*connected=*/true);
   EXPECT_EQ(death.breaks(), 6);
   death.Clear();
   EXPECT_EQ(death.breaks(), 0);
   EXPECT_FALSE(death.PauseEnds(TimePoint()));
+}
+
+/// Workers that a firewall keeps apart try for as long as their time-outs let them: ten minutes in Python.
+TEST(BreakBackoff, WhoHasNeverConnectedHasNotRunHoweverLongItTried) {
+  BreakBackoff backoff;
+  TimePoint now;
+  for (int i = 1; i <= BreakBackoff::kMaxBreaks; ++i) {
+    backoff.OnGeneration(now);
+    now += seconds(601);
+    backoff.OnBreak(now, /*connected=*/false);
+    EXPECT_EQ(backoff.breaks(), i);
+  }
+  EXPECT_TRUE(backoff.exhausted());
 }
 
 TEST(BreakBackoff, IsAValue) {

@@ -103,10 +103,10 @@ std::vector<std::string> ClusterSimulation::Fail(const std::string& node, int ex
   return Say(node, WorkerFailed{generation(), failure});
 }
 
-std::vector<std::string> ClusterSimulation::Break(const std::string& node) {
+std::vector<std::string> ClusterSimulation::Break(const std::string& node, bool unconnected) {
   const auto assigned = assignments_.find(node);
   if (assigned == assignments_.end()) return {};
-  return Say(node, CollectivesBroken{assigned->second.generation, 0, "reset by peer"});
+  return Say(node, CollectivesBroken{assigned->second.generation, 0, "reset by peer", unconnected});
 }
 
 std::vector<std::string> ClusterSimulation::Control(ControlQuestion question) {

@@ -37,7 +37,7 @@ class ClusterSimulation {
   std::vector<std::string> Fail(const std::string& node, int exit_code = 1, int signal = 0,
                                 bool early = false, int64_t failed_at_ns = 0);
   /// One of the node's workers reports broken collectives of the newest generation it was assigned.
-  std::vector<std::string> Break(const std::string& node);
+  std::vector<std::string> Break(const std::string& node, bool unconnected = false);
   /// The node holds this from an earlier service.
   void Remember(const std::string& node, const Assignment& held) { assignments_[node] = held; }
   /// What a look at the job's other services found.

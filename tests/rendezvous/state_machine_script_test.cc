@@ -133,7 +133,7 @@ class Interpreter {
     }
     if (c.name == "hold") return Hold(node, c.Int("workers", 1));
     if (c.name == "fail") return Fail(c, node);
-    if (c.name == "break") return w.Break(node);
+    if (c.name == "break") return w.Break(node, c.Has("unconnected"));
     if (c.name == "steps") return w.Say(node, StepsCommitted{w.generation(), c.Int("at", 0)});
     if (c.name == "finish") return w.Finish(node, c.Has("final"));
     if (c.name == "leave") return w.Leave(node);

@@ -95,7 +95,8 @@ class Command {
     if (verb == "done")  // LOCAL_RANK [GENERATION]
       return channel::Done{42, words_.size() > 2 ? GenerationAt(2) : rendezvous::Generation{}};
     if (verb == "warm") return channel::Ready{};
-    if (verb == "waits")  // LOCAL_RANK GENERATION SECONDS
+    if (verb == "ready") return channel::Ready{GenerationAt(2)};  // LOCAL_RANK GENERATION
+    if (verb == "waits")                                          // LOCAL_RANK GENERATION SECONDS
       return channel::Waiting{GenerationAt(2), static_cast<double>(Number(3))};
     if (verb == "progress") return channel::Progress{0, Number(2), 0};
     if (verb == "leaving") return channel::Leaving{Rest(2)};

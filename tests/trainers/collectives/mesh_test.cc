@@ -18,6 +18,7 @@
 #include "base/posix.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "rendezvous/break_backoff.h"
 #include "tests/trainers/collectives/run_ranks.h"
 #include "trainers/collectives/link.h"
 #include "trainers/collectives/listener.h"
@@ -114,6 +115,11 @@ TEST(MeshTest, AnotherAddressTakesThePlaceOfOneThatBreaksAfterTheProof) {
   rank_1.join();
   EXPECT_TRUE(connected.ok()) << connected;
   std::filesystem::remove_all(*folder);
+}
+
+/// Those who are not connected give up, and say so, before the others could be taken for having run long.
+TEST(MeshTest, TriesForLessThanALongRun) {
+  EXPECT_GT(rendezvous::BreakBackoff::kLongRun, MeshOptions().timeout + std::chrono::seconds(30));
 }
 
 }  // namespace
