@@ -32,8 +32,7 @@ class KeyValueStore {
     std::string node_id;
     int64_t id = 0;
     std::vector<std::string> keys;
-    size_t found =
-        0;  // so many of the first ones are there: of a thousand waiters none looks at all each time
+    size_t found = 0;  // so many of the first keys are there: of a thousand waiters none looks at all again
     bool operator==(const Waiter&) const = default;
   };
 
