@@ -95,6 +95,7 @@ void AgentCore::StartMissingWorkers() {
 void AgentCore::Regroup(bool graceful) {
   ends_step_ = graceful;
   last_ = std::exchange(assignment_, std::nullopt);
+  link_.ForgetLease();
   phase_ = Phase::kRegrouping;
   slots_.EndGeneration();
 }
@@ -228,6 +229,7 @@ void AgentCore::FinishStop() {
     case Next::kRejoin:
       phase_ = Phase::kJoining;
       assignment_.reset();
+      link_.ForgetLease();
       last_.reset();
       ends_step_ = false;
       report_ = {};

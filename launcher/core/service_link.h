@@ -36,6 +36,9 @@ class ServiceLink {
   /// The lease has ended. Said once.
   bool TakeLeaseEnd(TimePoint now);
 
+  /// It was that of a generation which has ended, and is nobody's any more.
+  void ForgetLease() { lease_ends_.reset(); }
+
   std::string Describe() const;
   bool operator==(const ServiceLink&) const = default;
 

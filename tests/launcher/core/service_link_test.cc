@@ -56,5 +56,14 @@ TEST(ServiceLinkTest, ALeaseEndsOnceUnlessItIsRenewed) {
   EXPECT_FALSE(link.Leased(LinkAt(81)));
 }
 
+TEST(ServiceLinkTest, AForgottenLeaseDoesNotEnd) {
+  ServiceLink link(LinkAt(5), std::chrono::seconds(10));
+  link.Leased(LinkAt(30));
+  link.ForgetLease();
+  EXPECT_EQ(link.lease_ends(), std::nullopt);
+  EXPECT_FALSE(link.TakeLeaseEnd(LinkAt(31)));
+  EXPECT_FALSE(link.Leased(LinkAt(50))) << "no service was away";
+}
+
 }  // namespace
 }  // namespace mtrun::launcher
