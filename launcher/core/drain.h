@@ -26,8 +26,8 @@ class Drain {
     kAgain,
   };
   Heard Hear(int signal, TimePoint now);
-  /// An operator or a file asks: as SIGTERM, which the caller has to feed it next. False where this node leaves
-  /// already. `all_nodes`: the whole job stops, and no other node continues it.
+  /// An operator or a file asks: as SIGTERM, which the caller has to feed it next. False where this node
+  /// leaves already. `all_nodes`: the whole job stops, and no other node continues it.
   bool Ask(const std::string& by, bool all_nodes);
   /// The first one; 0 before any.
   int signal() const { return signal_; }

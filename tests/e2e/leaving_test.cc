@@ -2,6 +2,10 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "tests/e2e/training.h"
 
@@ -15,8 +19,9 @@ using testing::Not;
 class LeavingTest : public TrainingRuns {
  protected:
   /// The trainer as a command of its own.
-  std::vector<std::string> ByHand(const std::string& run) const {
-    std::vector<std::string> words = Trainer(run, 1);
+  std::vector<std::string> ByHand(const std::string& run, int epochs = 1,
+                                  const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = Trainer(run, epochs, more);
     words.erase(words.begin());  // --trainer
     words[0] = absl::StrCat(support::BinaryFolder(), "/", words[0]);
     return words;
@@ -85,6 +90,42 @@ TEST_F(LeavingTest, WhoWaitsForWorkersThatNobodyStartsCanLeave) {
   alone.Signal(SIGTERM);
   EXPECT_EQ(alone.Wait(), 143) << alone.Text();
   EXPECT_THAT(alone.Text(), HasSubstr("received SIGTERM: this worker had not begun to train"));
+}
+
+/// Signals reach them one after the other: in some step only one of them votes to leave, or only one of them
+/// is told at all.
+TEST_F(LeavingTest, WorkersOfAnotherLauncherStopTogetherAndSaveWhicheverIsToldFirst) {
+  const std::string first = "rank=0 step=12 at=allreduce do=leave",
+                    second = "rank=1 step=12 at=allreduce do=leave",
+                    first_later = "rank=0 step=13 at=allreduce do=leave";
+  struct Case {
+    std::string signals;
+    std::vector<bool> told;  // by rank
+  };
+  for (const Case& c : {Case{first, {true, false}}, Case{second, {false, true}},
+                        Case{absl::StrCat(second, ";", first_later), {true, true}}}) {
+    SCOPED_TRACE(c.signals);
+    const std::string run = absl::StrCat("run", c.told[0], c.told[1]);
+    support::Overlay environment = Environment();
+    environment["WORLD_SIZE"] = "2";
+    environment["MASTER_ADDR"] = "127.0.0.1";
+    environment["MASTER_PORT"] = absl::StrCat(support::FreePort());
+    environment["MTRUN_FAULTS"] = c.signals;
+    std::vector<std::unique_ptr<Program>> workers;
+    for (const char* rank : {"0", "1"}) {
+      environment["RANK"] = rank;
+      workers.push_back(
+          std::make_unique<Program>(ByHand(run, 100000, {"--checkpoint_epochs", "0"}), environment));
+    }
+    for (size_t rank = 0; rank < workers.size(); ++rank) {
+      const char* const why = c.told[rank] ? "received SIGTERM" : "another worker was told to go";
+      EXPECT_EQ(workers[rank]->Wait(), 143) << workers[rank]->Text();
+      EXPECT_THAT(workers[rank]->Text(),
+                  HasSubstr(absl::StrCat(why, ": stopped at step 14 of 900000; the same command continues")));
+    }
+    EXPECT_EQ(Losses(run).size(), 14u);
+    EXPECT_TRUE(std::filesystem::exists(folder_.File(run) + "/step_14/DONE"));
+  }
 }
 
 TEST_F(LeavingTest, APreemptFileLetsTheNodeGo) {

@@ -31,9 +31,10 @@ const char* NameOf(Action action) {
 
 }  // namespace
 
-void Lifecycle::Enter(int world_size, bool saves, bool finished) {
+void Lifecycle::Enter(int world_size, bool elastic, bool saves, bool finished) {
   Lifecycle entered(rules_, saved_at_);
   entered.world_size_ = world_size;
+  entered.elastic_ = elastic;
   entered.saves_ = saves;
   entered.finished_ = finished;
   *this = entered;
@@ -55,7 +56,8 @@ Decision Lifecycle::Next(const Position& at, bool generation_over, TimePoint now
 
 std::optional<Decision> Lifecycle::AfterVotes(const Position& at) const {
   if (votes_.leaving == 0) return std::nullopt;
-  if (votes_.leaving >= world_size_) {
+  // Where no generation follows nobody could continue: the run stops for all, whoever is told to go first.
+  if (votes_.leaving >= world_size_ || !elastic_) {
     if (NeedsSave(at)) return Decision{Action::kSave, Cause::kBeforeEnd};
     return Decision{Action::kLeave, Cause::kAllLeave};
   }
@@ -100,8 +102,9 @@ bool Lifecycle::EvaluationIsDue(const Position& at) const {
 }
 
 std::string Lifecycle::Describe() const {
-  std::string text = absl::StrCat("world ", world_size_, saves_ ? ", saves" : "",
-                                  finished_ ? ", finished" : "", moved_ ? ", moved" : "");
+  std::string text =
+      absl::StrCat("world ", world_size_, elastic_ ? "" : ", for life", saves_ ? ", saves" : "",
+                   finished_ ? ", finished" : "", moved_ ? ", moved" : "");
   if (votes_.leaving > 0)
     absl::StrAppend(&text, ", ", votes_.leaving, " leaving", wanted_to_leave_ ? " with this one" : "");
   if (votes_.regrouping > 0) absl::StrAppend(&text, ", ", votes_.regrouping, " know of a new generation");

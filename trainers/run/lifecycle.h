@@ -67,9 +67,10 @@ class Lifecycle {
  public:
   Lifecycle(const RunRules& rules, TimePoint now) : rules_(rules), saved_at_(now), end_(rules.steps) {}
 
-  /// A generation begins. `saves`: this member writes checkpoints, for all or for its node. `finished`: the
-  /// results are on the disk.
-  void Enter(int world_size, bool saves, bool finished);
+  /// A generation begins. `elastic`: another one can follow it, so that some may leave while others continue.
+  /// `saves`: this member writes checkpoints, for all or for its node. `finished`: the results are on the
+  /// disk.
+  void Enter(int world_size, bool elastic, bool saves, bool finished);
 
   /// The next thing to do at `at`. `generation_over`: this member has heard that the generation ended.
   Decision Next(const checkpoints::Position& at, bool generation_over, TimePoint now) const;
@@ -100,6 +101,7 @@ class Lifecycle {
   // Of the running generation.
   int64_t end_;  // steps
   int world_size_ = 1;
+  bool elastic_ = true;
   bool saves_ = false;
   bool finished_ = false;
   bool moved_ = false;  // a step or an evaluation was done

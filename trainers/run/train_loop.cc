@@ -145,7 +145,7 @@ absl::Status TrainLoop::Enter() {
   writer_ = begun.writer;
   MT_RETURN_IF_ERROR(EnterFiles(begun));
   MT_RETURN_IF_ERROR(data_wait_.Enter(steps()));
-  lifecycle_.Enter(who.world_size, files_.saves(), replica_.progress().finished);
+  lifecycle_.Enter(who.world_size, membership_.elastic(), files_.saves(), replica_.progress().finished);
   if (!begun.fresh && begun.resumed.empty()) MT_RETURN_IF_ERROR(KeepBest(/*of_others=*/true));
   StopIfStale();
   Announce(begun);
@@ -318,7 +318,9 @@ absl::Status TrainLoop::WriteResults() {
 }
 
 absl::Status TrainLoop::Leave(Decision::Cause cause) {
-  const std::string why = membership_.drain_wish();
+  // Where no generation follows it may be another one's.
+  const std::string why =
+      membership_.wants_drain() ? membership_.drain_wish() : "another worker was told to go";
   if (cause == Decision::Cause::kVotedToLeave) {
     outcome_.complete = false;
     outcome_.stopped =

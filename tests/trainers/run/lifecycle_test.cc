@@ -20,9 +20,9 @@ Position After(int64_t steps, bool evaluated = false) { return {1, steps, evalua
 
 /// A member of `world` that has just done what led to a position.
 Lifecycle Member(bool saves, int world = 2, const RunRules& rules = kRules, VoteCount votes = {},
-                 bool wanted_to_leave = false) {
+                 bool wanted_to_leave = false, bool elastic = true) {
   Lifecycle life(rules, TimePoint());
-  life.Enter(world, saves, /*finished=*/false);
+  life.Enter(world, elastic, saves, /*finished=*/false);
   life.Stepped(votes, wanted_to_leave);
   return life;
 }
@@ -53,7 +53,7 @@ TEST(Lifecycle, EndsEarlyWhereAnEvaluationSaysSo) {
   EXPECT_EQ(Next(unsaved, After(8, true)), Action::kSave) << "before the end";
   EXPECT_EQ(Why(unsaved, After(8, true)), Cause::kBeforeEnd);
   // The next generation may continue from an earlier step, and its evaluations say something else.
-  unsaved.Enter(3, /*saves=*/false, false);
+  unsaved.Enter(3, true, /*saves=*/false, false);
   EXPECT_EQ(Next(unsaved, After(9)), Action::kStep);
   unsaved.EndAt(After(8, true));
   EXPECT_EQ(Next(unsaved, After(8, true)), Action::kFinish);
@@ -91,17 +91,17 @@ TEST(Lifecycle, SavesByTheClock) {
   EXPECT_EQ(life.Next(After(4), false, begin + seconds(60)).action, Action::kEvaluate);
   life.Saved(After(1), begin + seconds(60));
   EXPECT_EQ(life.Next(After(2), false, begin + seconds(119)).action, Action::kStep);
-  life.Enter(3, true, false);
+  life.Enter(3, true, true, false);
   life.Stepped({}, false);
   EXPECT_EQ(life.Next(After(2), false, begin + seconds(120)).action, Action::kSave) << "over generations too";
 }
 
 TEST(Lifecycle, WhatANewGenerationFindsIsNotSavedAgain) {
   Lifecycle life(kRules, TimePoint());
-  life.Enter(2, /*saves=*/true, /*finished=*/false);
+  life.Enter(2, true, /*saves=*/true, /*finished=*/false);
   EXPECT_EQ(Next(life, After(3)), Action::kStep);
   EXPECT_EQ(Why(life, After(10, true)), Cause::kBeforeEnd) << "but for the end, which a dead writer may owe";
-  life.Enter(2, /*saves=*/true, /*finished=*/true);
+  life.Enter(2, true, /*saves=*/true, /*finished=*/true);
   EXPECT_EQ(Next(life, After(10, true)), Action::kFinish);
 }
 
@@ -124,6 +124,24 @@ TEST(Lifecycle, WhenAllLeaveTheRunIsSavedFirst) {
   EXPECT_EQ(Next(Member(false, 2, kRules, {.leaving = 2}, true), After(5)), Action::kLeave);
 }
 
+TEST(Lifecycle, WhereNoGenerationFollowsAllStopTogetherWhenOneIsToGo) {
+  for (const bool wanted : {true, false}) {
+    SCOPED_TRACE(wanted);
+    Lifecycle life = Member(true, 3, kRules, {.leaving = 1}, wanted, /*elastic=*/false);
+    EXPECT_EQ(life.Next(After(5), false, TimePoint()), (Decision{Action::kSave, Cause::kBeforeEnd}));
+    life.Saved(After(5), TimePoint());
+    EXPECT_EQ(life.Next(After(5), false, TimePoint()), (Decision{Action::kLeave, Cause::kAllLeave}));
+    const Lifecycle saves_nothing = Member(false, 3, kRules, {.leaving = 1}, wanted, /*elastic=*/false);
+    EXPECT_EQ(saves_nothing.Next(After(5), false, TimePoint()), (Decision{Action::kLeave, Cause::kAllLeave}));
+    // The evaluation of an epoch's last step is for whoever continues the run.
+    EXPECT_EQ(Next(saves_nothing, After(4)), Action::kLeave);
+  }
+  EXPECT_EQ(Next(Member(true, 3, kRules, {}, false, /*elastic=*/false), After(5)), Action::kStep);
+  EXPECT_EQ(Describe({Action::kLeave, Cause::kAllLeave}, Lifecycle(kRules, TimePoint()), After(6)),
+            "all workers leave after step 5");
+  EXPECT_EQ(Member(false, 2, kRules, {}, false, /*elastic=*/false).Describe(), "world 2, for life, moved");
+}
+
 TEST(Lifecycle, NewcomersAreLetInAfterTheStepAndItsSave) {
   Lifecycle life = Member(true, 2, kRules, {.regrouping = 1});
   EXPECT_EQ(Next(life, After(3)), Action::kSave);
@@ -131,7 +149,7 @@ TEST(Lifecycle, NewcomersAreLetInAfterTheStepAndItsSave) {
   EXPECT_EQ(Why(life, After(3)), Cause::kWorkersChange);
   EXPECT_EQ(Describe({Action::kRegroup, Cause::kWorkersChange}, life, After(431)),
             "workers changed after step 430");
-  life.Enter(3, true, false);
+  life.Enter(3, true, true, false);
   EXPECT_EQ(Next(life, After(3)), Action::kStep) << "the votes were the last generation's";
 }
 

@@ -142,7 +142,8 @@ void RunSimulation::TakeRoles(const StatePlan& plan, Lines& lines) {
     }
     if (role == FileRole::kCopies) lines.push_back(absl::StrCat(Name(i), " saves copies"));
     if (role != FileRole::kNone) saving_disks.insert(own_folders_ ? i : 0);
-    member(i).life.Enter(static_cast<int>(ranks_.size()), role != FileRole::kNone, at(i).finished);
+    member(i).life.Enter(static_cast<int>(ranks_.size()), /*elastic=*/true, role != FileRole::kNone,
+                         at(i).finished);
   }
   Expect(writers == 1, "one writer a generation");
   Expect(saving_disks.size() == (own_folders_ ? ranks_.size() : 1), "checkpoints on every disk");
