@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
 #include "tests/e2e/training.h"
 
 namespace mtrun::e2e {
@@ -140,6 +143,73 @@ TEST_F(LeavingTest, APreemptFileLetsTheNodeGo) {
   const auto again = Train({"--standalone", "--preempt_file", file}, "run", 100000);
   EXPECT_EQ(again->Wait(), 1);
   EXPECT_THAT(again->Text(), HasSubstr("is there already: this node is to go. Remove it"));
+}
+
+/// An epoch has two steps, and its evaluation takes longer than workers have to leave.
+class LeavingAnEvaluationTest : public LeavingTest {
+ protected:
+  static inline const std::vector<std::string> kGrace = {"--shutdown_timeout", "12"};
+  static inline const support::Overlay kSlow = {{"MTRUN_PACE", "1"}};  // seconds a step, and a batch of 250
+
+  void SetUp() override {
+    data_ = trainers::testing::WritePackedSet(folder_.path(), "data", {.train = 24, .test = 40 * 250},
+                                              trainers::testing::LearnablePixel);
+    precision_.clear();
+  }
+  std::unique_ptr<Program> TwoEpochs(const std::vector<std::string>& args, const std::string& run,
+                                     const support::Overlay& overlay = {}) {
+    return Train(args, run, 2, {"--log_every", "1"}, overlay);
+  }
+  /// From then on the first epoch is evaluated; a vote to leave would come with the next step.
+  static bool WaitUntilItEvaluates(Program& node) { return node.WaitForLine("step 2/4").has_value(); }
+
+  /// By the steps behind which they are.
+  std::map<int64_t, double> TestLosses(const std::string& run) const {
+    std::map<int64_t, double> losses;
+    for (const absl::string_view line :
+         absl::StrSplit(support::ReadText(folder_.File(run) + "/metrics.jsonl"), '\n', absl::SkipEmpty())) {
+      const auto json = nlohmann::json::parse(std::string(line));
+      if (json.contains("eval")) losses[json["steps"]] = json["test_loss"];
+    }
+    return losses;
+  }
+};
+
+TEST_F(LeavingAnEvaluationTest, ItIsGivenUpAndTheResumedRunEvaluatesFirst) {
+  const std::vector<std::string> two = {"--standalone", "--nproc_per_node", "2"};
+  const auto stopped = TwoEpochs(Words(two, kGrace), "run", kSlow);
+  ASSERT_TRUE(WaitUntilItEvaluates(*stopped)) << stopped->Text();
+  stopped->Signal(SIGTERM);
+  EXPECT_EQ(stopped->Wait(), 143) << stopped->Text();
+  EXPECT_THAT(stopped->Text(),
+              AllOf(HasSubstr("the evaluation of step 2 is given up"), HasSubstr("stopped at step 2 of 4"),
+                    Not(HasSubstr("have not left within"))));
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("run") + "/step_2/DONE"));
+  EXPECT_TRUE(TestLosses("run").empty());
+
+  const auto resumed = TwoEpochs(two, "run"), undisturbed = TwoEpochs(two, "undisturbed");
+  EXPECT_EQ(resumed->Wait(), 0) << resumed->Text();
+  EXPECT_EQ(undisturbed->Wait(), 0) << undisturbed->Text();
+  EXPECT_EQ(Losses("run"), Losses("undisturbed"));
+  EXPECT_EQ(TestLosses("run"), TestLosses("undisturbed"));
+  EXPECT_EQ(TestLosses("run").size(), 2u);
+  ExpectExactlyOnce({"run"});
+}
+
+TEST_F(LeavingAnEvaluationTest, WhoStaysRegroupsAndEvaluatesAgain) {
+  const std::vector<std::string> meeting = {"--nnodes", "1:2",         "--rdzv_endpoint",
+                                            endpoint_,  "--rdzv_conf", "last_call_timeout=60"};
+  const auto stays = TwoEpochs(Words(meeting, {"--node_rank", "0"}), "run");
+  const auto goes = TwoEpochs(Words(Words(meeting, kGrace), {"--node_rank", "1"}), "run", kSlow);
+  ASSERT_TRUE(WaitUntilItEvaluates(*stays)) << stays->Text() << goes->Text();
+  goes->Signal(SIGTERM);
+  EXPECT_TRUE(goes->Wait()) << goes->Text();
+  EXPECT_THAT(goes->Text(), AllOf(HasSubstr("the evaluation of step 2 is given up"),
+                                  Not(HasSubstr("have not left within"))));
+  EXPECT_EQ(stays->Wait(), 0) << stays->Text();
+  EXPECT_THAT(stays->Text(), HasSubstr("continuing with 1 worker at step 2"));
+  EXPECT_EQ(TestLosses("run").size(), 2u);
+  ExpectExactlyOnce({"run"});
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ void AgentLink::Hear(const channel::AgentMessage& message) {
     Break(stop_);
   } else if (const auto* drain = std::get_if<channel::Drain>(&message)) {
     drain_ = drain->why.empty() ? "the agent asks for it" : drain->why;
+    if (!drains_since_) drains_since_ = MonotonicNow();
     drains_ = true;
   }
   changed_.NotifyAll();
@@ -110,6 +111,11 @@ void AgentLink::OnBreak(std::function<void(const std::string&)> abort) {
 std::string AgentLink::drain_wish() const {
   const MutexLock lock(mutex_);
   return drain_;
+}
+
+std::optional<TimePoint> AgentLink::drains_since() const {
+  const MutexLock lock(mutex_);
+  return drains_since_;
 }
 
 }  // namespace mtrun::trainers

@@ -43,6 +43,8 @@ class AgentLink {
   bool wants_regroup() const { return graceful_.load(std::memory_order_relaxed); }
   bool drains() const { return drains_.load(std::memory_order_relaxed); }
   std::string drain_wish() const;
+  /// When the agent asked first, nothing while it has not.
+  std::optional<TimePoint> drains_since() const;
   /// The agent has said that the job is complete.
   bool work_is_done() const { return complete_.load(std::memory_order_relaxed); }
   /// Somebody watches until then: where the time of steps goes is to be told.
@@ -63,6 +65,7 @@ class AgentLink {
   std::string lost_ ABSL_GUARDED_BY(mutex_);
   std::string stop_ ABSL_GUARDED_BY(mutex_);
   std::string drain_ ABSL_GUARDED_BY(mutex_);
+  std::optional<TimePoint> drains_since_ ABSL_GUARDED_BY(mutex_);
   std::function<void(const std::string&)> abort_ ABSL_GUARDED_BY(mutex_);
 };
 

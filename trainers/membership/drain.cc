@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 namespace mtrun::trainers {
@@ -45,5 +46,14 @@ void CatchDrainSignals() {
 }
 
 int DrainSignal() { return drain_signal.load(std::memory_order_relaxed); }
+
+std::optional<TimePoint> DrainSignalAt() {
+  std::optional<TimePoint> first;
+  for (const std::atomic<int64_t>& each : first_ms) {
+    if (const int64_t ms = each.load(std::memory_order_relaxed); ms != 0)
+      first = Earlier(first, TimePoint(std::chrono::milliseconds(ms)));
+  }
+  return first;
+}
 
 }  // namespace mtrun::trainers

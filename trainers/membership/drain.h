@@ -4,6 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
 
 namespace mtrun::trainers {
 
@@ -13,5 +16,7 @@ inline constexpr int64_t kSignalEchoMs = 1000;
 void CatchDrainSignals();
 /// The signal that came last, 0 while none did. Any thread.
 int DrainSignal();
+/// When the first one came, nothing while none did. Any thread.
+std::optional<TimePoint> DrainSignalAt();
 
 }  // namespace mtrun::trainers

@@ -238,6 +238,10 @@ std::string JobMembership::drain_wish() const {
   return agent_link_ ? agent_link_->drain_wish() : "";
 }
 
+std::optional<TimePoint> JobMembership::told_to_go_at() const {
+  return Earlier(DrainSignalAt(), agent_link_ ? agent_link_->drains_since() : std::nullopt);
+}
+
 bool JobMembership::work_is_done() const { return agent_link_ && agent_link_->work_is_done(); }
 
 bool JobMembership::wants_regroup() const { return agent_link_ && agent_link_->wants_regroup(); }

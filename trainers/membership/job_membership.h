@@ -56,6 +56,7 @@ class JobMembership final : public Membership {
   bool lease_is_over() const override;
   bool wants_drain() const override;
   std::string drain_wish() const override;
+  std::optional<TimePoint> told_to_go_at() const override;
   bool work_is_done() const override;
 
   /// Tell the agent. A lost agent is not these calls' business. No-ops without mtrun.

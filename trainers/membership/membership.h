@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -46,6 +47,8 @@ class Membership {
   /// A signal or the agent wants this worker to finish its step and go; why. Any thread.
   virtual bool wants_drain() const = 0;
   virtual std::string drain_wish() const = 0;
+  /// When it was told so first, nothing while it was not. Any thread.
+  virtual std::optional<TimePoint> told_to_go_at() const = 0;
   /// The job has ended with success: what this worker still holds is older than its result. Any thread.
   virtual bool work_is_done() const = 0;
 
@@ -59,5 +62,11 @@ class Membership {
   /// worker and cannot begin without it. kUnavailable: so it is; Regroup and report again.
   virtual absl::Status ReportDone(int64_t step) = 0;
 };
+
+/// What a wait or an evaluation of a worker that is to go ends with: kUnavailable where a launcher is there
+/// to say what follows, else kCancelled.
+inline absl::Status EndForLeaving(const Membership& membership, const std::string& why) {
+  return membership.elastic() ? absl::UnavailableError(why) : absl::CancelledError(why);
+}
 
 }  // namespace mtrun::trainers

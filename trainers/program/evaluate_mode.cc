@@ -101,8 +101,11 @@ absl::Status EvaluateTogether(const Run& run, const TrainedNetwork& network, con
                               .world_size = who.world_size,
                               .precision = run.precision,
                               .image_size = run.options.test_image_size()};
-    absl::StatusOr<Evaluation> result = Evaluate(*network.task, *batches, part, membership.group(),
-                                                 [&] { membership.ReportProgress(0, 0, 0); });
+    absl::StatusOr<Evaluation> result =
+        Evaluate(*network.task, *batches, part, membership.group(), [&membership] {
+          membership.ReportProgress(0, 0, 0);
+          return absl::OkStatus();
+        });
     absl::Status status = result.status();
     if (status.ok() && who.rank == 0 && !std::exchange(told, true))
       MT_RETURN_IF_ERROR(Tell(run, network, *result, size));

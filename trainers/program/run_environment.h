@@ -13,7 +13,7 @@ namespace mtrun::trainers {
 
 struct RunEnvironment {
   std::vector<Fault> faults;  // MTRUN_FAULTS, for the processes that a job begins with
-  Duration pace = {};         // MTRUN_PACE, seconds: a step lasts at least so long; zero: as long as it takes
+  Duration pace = {};         // MTRUN_PACE, seconds (TrainInputs has what that means); zero: none
   Duration grace = {};        // MTRUN_SHUTDOWN_TIMEOUT, seconds from SIGTERM to SIGKILL; zero: unknown
 };
 

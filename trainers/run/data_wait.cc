@@ -37,9 +37,7 @@ absl::Status DataWait::Look() const {
   still_here_();
   MT_RETURN_IF_ERROR(collectives::GroupStatus(membership_.group()));
   if (membership_.generation_is_over()) return absl::UnavailableError("this generation is over");
-  if (!membership_.wants_drain()) return absl::OkStatus();
-  const std::string why = membership_.drain_wish();
-  return membership_.elastic() ? absl::UnavailableError(why) : absl::CancelledError(why);
+  return membership_.wants_drain() ? EndForLeaving(membership_, membership_.drain_wish()) : absl::OkStatus();
 }
 
 absl::StatusOr<Duration> DataWait::Count(int64_t steps) {

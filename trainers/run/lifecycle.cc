@@ -141,6 +141,10 @@ std::string Describe(const Decision& decision, const Lifecycle& lifecycle, const
   return "";
 }
 
+bool GivesEvaluationUp(std::optional<TimePoint> told, Duration grace, TimePoint now) {
+  return told && grace > Duration::zero() && now - *told >= grace / 4;
+}
+
 Origin OriginOf(const checkpoints::StatePlan& plan, bool resume, bool looked) {
   if (plan.source >= 0) return Origin::kMembers;
   return resume && !looked ? Origin::kCheckpoint : Origin::kFresh;

@@ -113,6 +113,15 @@ class Lifecycle {
 /// "save after step 200: every 100 steps". Steps are named by their number, from 0.
 std::string Describe(const Decision& decision, const Lifecycle& lifecycle, const checkpoints::Position& at);
 
+// ---- within an evaluation
+
+/// Whether a member that was told to go at `told` (nothing: it was not) gives up the evaluation that it takes
+/// part in: whoever continues the run does it again. `grace`: from then to SIGKILL; zero: unknown, and
+/// nothing is given up. A quarter of it is spent here: what is nearly done ends in order and costs the others
+/// nothing, and three quarters are left for the batch under way, a second to see whether another generation
+/// forms, and the checkpoint.
+bool GivesEvaluationUp(std::optional<TimePoint> told, Duration grace, TimePoint now);
+
 // ---- the beginning of a generation
 
 /// Where the state of the run comes from.

@@ -60,7 +60,7 @@ struct TrainInputs {
   /// locks.
   std::function<absl::StatusOr<UniqueFd>(const std::string& folder)> lock_folder = LockFolder;
   Duration grace = {};             // from a polite signal to SIGKILL, zero: unknown
-  Duration pace = {};              // a step lasts at least so long: tests that need long steps
+  Duration pace = {};              // a step, or a batch of an evaluation, lasts at least so long: for tests
   Duration data_wait = {};         // that this worker has waited for its data before the run
   DataArrival* arrival = nullptr;  // of what is still to come; null: all images are there
   /// On the writer of the run's files, when the run is complete and before anybody is done: weights and

@@ -1,9 +1,7 @@
 #include "trainers/run/train_loop.h"
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,19 +14,11 @@
 #include "trainers/run/agreement.h"
 #include "trainers/run/best_weights.h"
 #include "trainers/run/flight_file.h"
+#include "trainers/run/pace.h"
 #include "trainers/run/state_sync.h"
 #include "trainers/run/summary.h"
 
 namespace mtrun::trainers {
-namespace {
-
-/// Without keeping a processor busy; a step that is aborted is not waited for.
-void Pace(const Membership& membership, TimePoint until) {
-  while (MonotonicNow() < until && !membership.generation_is_over())
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-}
-
-}  // namespace
 
 TrainLoop::TrainLoop(const Inputs& inputs, Membership& membership, ProgressLine& progress, TimePoint start)
     : in_(inputs),

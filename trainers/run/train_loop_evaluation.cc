@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainers/run/best_weights.h"
+#include "trainers/run/pace.h"
 #include "trainers/run/train_loop.h"
 #include "trainers/step/warm_up.h"
 
@@ -37,7 +38,16 @@ absl::StatusOr<Evaluation> TrainLoop::EvaluateOn(const ImageBatches& batches,
                             .world_size = who.world_size,
                             .precision = in_.precision,
                             .image_size = in_.options.test_image_size()};
-  return Evaluate(in_.task, batches, part, membership_.group(), [this] { StillHere(); });
+  TimePoint began = MonotonicNow();
+  return Evaluate(in_.task, batches, part, membership_.group(), [this, &began]() -> absl::Status {
+    Pace(membership_, began + in_.pace);
+    StillHere();
+    began = MonotonicNow();
+    if (!GivesEvaluationUp(membership_.told_to_go_at(), in_.grace, began)) return absl::OkStatus();
+    in_order_ = true;
+    return EndForLeaving(membership_, absl::StrCat(membership_.drain_wish(), ": the evaluation of step ",
+                                                   steps(), " is given up"));
+  });
 }
 
 absl::Status TrainLoop::WarmUp() {

@@ -33,13 +33,13 @@ MicroBatchRange RangeOf(const EvaluationPart& part, int64_t at_once) {
 
 /// The device has two batches at most before it: each one's images take memory until it has been computed.
 absl::Status AddSamples(Task& task, const ImageBatches& batches, const EvaluationPart& part, Task::Sums& sums,
-                        const std::function<void()>& each_batch) {
+                        const std::function<absl::Status()>& each_batch) {
   const at::Device device = sums.loss.device();
   const int64_t at_once = EvaluationBatch(part.image_size, device.is_cpu());
   const MicroBatchRange range = RangeOf(part, at_once);
   std::function<absl::Status()> computed;
   for (int64_t begin = range.begin; begin < range.end; begin += at_once) {
-    each_batch();
+    MT_RETURN_IF_ERROR(each_batch());
     std::vector<int64_t> ids(std::min(at_once, range.end - begin));
     std::iota(ids.begin(), ids.end(), begin);
     {
@@ -82,7 +82,7 @@ int64_t EvaluationBatch(int image_size, bool on_cpu) {
 
 absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, const EvaluationPart& part,
                                     const collectives::ProcessGroup& group,
-                                    const std::function<void()>& each_batch) {
+                                    const std::function<absl::Status()>& each_batch) {
   double loss = 0;
   at::Tensor counts;  // the confusion matrix, then the right ones among the first five guesses
   absl::Status computed;
@@ -91,12 +91,12 @@ absl::StatusOr<Evaluation> Evaluate(Task& task, const ImageBatches& batches, con
     task.module().eval();
     Task::Sums sums = NoSums(task);
     computed = AddSamples(task, batches, part, sums, each_batch);
+    task.module().train();
     if (!computed.ok()) return;
     const at::Tensor read = Read(sums);
     loss = read[0].item<double>();
     counts = read.narrow(0, 1, read.numel() - 1).to(at::kLong);
     SumOverWorkers(group, loss, counts);
-    task.module().train();
   }));
   MT_RETURN_IF_ERROR(computed);
   Evaluation result{ConfusionMatrix(0), loss / static_cast<double>(part.size)};

@@ -36,11 +36,13 @@ struct EvaluationPart {
 };
 
 /// Every member calls it (`group` null: alone) and gets the same result. A pure function of the weights;
-/// leaves the network in training mode. `each_batch` is called before every one of this worker's. The device
-/// counts and is read once, at the end.
+/// leaves the network in training mode. `each_batch` is called before every one of this worker's; its error
+/// ends the evaluation and is what this returns, while the others wait for this worker's counts until its
+/// group ends. The device counts and is read once, at the end.
 absl::StatusOr<Evaluation> Evaluate(
     Task& task, const ImageBatches& batches, const EvaluationPart& part,
-    const collectives::ProcessGroup& group, const std::function<void()>& each_batch = [] {});
+    const collectives::ProcessGroup& group,
+    const std::function<absl::Status()>& each_batch = [] { return absl::OkStatus(); });
 
 /// The task's picture of how the network does, a PNG at `path`; leaves the network in training mode.
 absl::Status DrawPicture(Task& task, const std::string& path);

@@ -133,8 +133,15 @@ TEST_F(AgentLinkTest, ADrainIsAWishAndBreaksNothing) {
   ASSERT_TRUE(agent_link_.Next(Soon()).ok());
   agent_link_.OnBreak(Note());
   EXPECT_FALSE(agent_link_.drains());
+  EXPECT_FALSE(agent_link_.drains_since());
+  const TimePoint before = MonotonicNow();
   agent_link_.Hear(channel::Drain{30, "received SIGTERM"});
   EXPECT_TRUE(agent_link_.drains());
+  const std::optional<TimePoint> since = agent_link_.drains_since();
+  ASSERT_TRUE(since);
+  EXPECT_GE(*since, before);
+  agent_link_.Hear(channel::Drain{20, "received SIGTERM"});
+  EXPECT_EQ(agent_link_.drains_since(), since) << "the first time counts";
   EXPECT_EQ(agent_link_.drain_wish(), "received SIGTERM");
   EXPECT_THAT(breaks_, IsEmpty());
 }

@@ -3,7 +3,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <optional>
+#include <utility>
 
 #include "gtest/gtest.h"
 
@@ -21,6 +24,25 @@ TEST(DrainSignalsDeathTest, OneThatComesTwiceAtOnceIsOne) {
   EXPECT_EXIT(_exit(HeardOf({})), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(_exit(HeardOf({SIGUSR1, SIGUSR1, SIGUSR1})), testing::ExitedWithCode(SIGUSR1), "");
   EXPECT_EXIT(_exit(HeardOf({SIGUSR1, SIGTERM, SIGTERM})), testing::ExitedWithCode(SIGTERM), "");
+}
+
+TEST(DrainSignalsDeathTest, TheFirstOneSaysSinceWhen) {
+  const auto since = [] {
+    CatchDrainSignals();
+    if (DrainSignalAt()) _exit(1);
+    const auto told = [](int signal) {
+      const TimePoint before = MonotonicNow();
+      raise(signal);
+      return std::pair(before, DrainSignalAt());
+    };
+    const auto [before, first] = told(SIGUSR1);
+    const Duration off = first ? *first - before : Duration::max();
+    if (off < -std::chrono::milliseconds(1) || off > std::chrono::seconds(60)) _exit(2);
+    const timespec a_while = {0, 20'000'000};
+    nanosleep(&a_while, nullptr);
+    _exit(told(SIGTERM).second == first ? 0 : 3);
+  };
+  EXPECT_EXIT(since(), testing::ExitedWithCode(0), "");
 }
 
 TEST(DrainSignalsDeathTest, OneThatComesAgainKills) {

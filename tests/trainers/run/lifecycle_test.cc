@@ -1,6 +1,7 @@
 #include "trainers/run/lifecycle.h"
 
 #include <chrono>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@ namespace {
 using checkpoints::Position;
 using checkpoints::StatePlan;
 using Cause = Decision::Cause;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 
@@ -169,6 +171,17 @@ TEST(Lifecycle, IsAValueThatSaysWhatItKnows) {
   EXPECT_EQ(life.Describe(),
             "world 3, saves, moved, 1 leaving with this one, 2 know of a new generation, "
             "saved step 4 (generation 1) evaluated");
+}
+
+TEST(Lifecycle, AnEvaluationIsGivenUpAQuarterOfTheGraceAfterTheWordToGo) {
+  const TimePoint told = TimePoint() + seconds(100);
+  const Duration grace = seconds(30), quarter = milliseconds(7500);
+  EXPECT_FALSE(GivesEvaluationUp(told, grace, told));
+  EXPECT_FALSE(GivesEvaluationUp(told, grace, told + quarter - Duration(1)));
+  EXPECT_TRUE(GivesEvaluationUp(told, grace, told + quarter));
+  EXPECT_TRUE(GivesEvaluationUp(told, grace, told + seconds(1000)));
+  EXPECT_FALSE(GivesEvaluationUp(std::nullopt, grace, told + seconds(1000))) << "nobody has told it";
+  EXPECT_FALSE(GivesEvaluationUp(told, Duration::zero(), told + seconds(1000))) << "SIGKILL may never come";
 }
 
 TEST(Lifecycle, AStateComesFromMembersThenFromACheckpointThenItBegins) {

@@ -67,6 +67,20 @@ TEST(Evaluate, IsTheSameAndExactAtAnyWorldSize) {
   }
 }
 
+TEST(Evaluate, EndsBeforeTheBatchThatIsNotWanted) {
+  const TestImages set(3 * kEvaluationBatch);
+  const BatchMaker batches(set.split(), {.image_size = 32});
+  const auto net = std::make_shared<models::CnnA>(7);
+  const auto task = Classify(AsModel(net), 10);
+  int asked = 0;
+  const auto result = Evaluate(*task, batches, {.size = set.split().size()}, nullptr, [&asked] {
+    return ++asked < 2 ? absl::OkStatus() : absl::CancelledError("told to go");
+  });
+  EXPECT_EQ(result.status(), absl::CancelledError("told to go"));
+  EXPECT_EQ(asked, 2);
+  EXPECT_TRUE(net->is_training());
+}
+
 /// The rank of the label among the logits is known: label + image number modulo the classes.
 TEST(Evaluate, CountsTheFirstFiveGuessesOfManyClasses) {
   constexpr int kClasses = kManyClasses;

@@ -93,7 +93,7 @@ void ThreadMembership::BreakGroup() const {
 
 absl::Status ThreadMembership::Regroup(const absl::Status& why) {
   static_cast<void>(why);
-  if (drains_) return absl::CancelledError(drain_wish());
+  if (told_to_go_at_) return absl::CancelledError(drain_wish());
   if (work_is_done_) return absl::CancelledError("the job has ended");
   return Enter();
 }

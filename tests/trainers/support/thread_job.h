@@ -81,7 +81,9 @@ class ThreadMembership final : public Membership {
   /// The others have finished the job's work while it was not among them.
   void EndWithSuccess() { over_ = work_is_done_ = true; }
   /// It wants to finish its step and go.
-  void Drain() { drains_ = true; }
+  void Drain() {
+    if (!told_to_go_at_) told_to_go_at_ = MonotonicNow();
+  }
   /// Its lease is over until FindService; `look` is called each time that the member finds it so.
   void LoseService(std::function<void()> look);
   void FindService() { lease_.Set(generation_, std::nullopt); }
@@ -102,8 +104,9 @@ class ThreadMembership final : public Membership {
   bool wants_regroup() const override { return job_.wants_regroup(generation_); }
   bool generation_is_over() const override { return over_; }
   bool lease_is_over() const override;
-  bool wants_drain() const override { return drains_; }
-  std::string drain_wish() const override { return drains_ ? "told to go" : ""; }
+  bool wants_drain() const override { return told_to_go_at_.has_value(); }
+  std::string drain_wish() const override { return told_to_go_at_ ? "told to go" : ""; }
+  std::optional<TimePoint> told_to_go_at() const override { return told_to_go_at_; }
   bool work_is_done() const override { return work_is_done_; }
   void ReportProgress(int64_t epoch, int64_t step, int64_t samples) override;
   void ReportTimes(const channel::StepTimes& /*times*/) override {}
@@ -121,7 +124,8 @@ class ThreadMembership final : public Membership {
   collectives::ProcessGroup group_;
   std::shared_ptr<FakeNetwork> network_;
   TimePoint entered_at_;
-  bool over_ = false, drains_ = false, work_is_done_ = false;
+  bool over_ = false, work_is_done_ = false;
+  std::optional<TimePoint> told_to_go_at_;
   std::function<void()> look_, asked_elsewhere_, on_leaving_;
   std::atomic<bool> over_elsewhere_ = false;
   const std::thread::id thread_ = std::this_thread::get_id();  // the member's
