@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "datasets/set_files.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -33,7 +34,7 @@ absl::StatusOr<std::string> Normalised(const std::string& path) {
   return text;
 }
 
-absl::Status CheckReplaceable(const std::string& destination, bool replace, const std::string& marker) {
+absl::Status CheckReplaceable(const std::string& destination, bool replace) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(destination, error);
   if (status.type() == fs::file_type::not_found) return absl::OkStatus();
@@ -41,12 +42,10 @@ absl::Status CheckReplaceable(const std::string& destination, bool replace, cons
     return absl::AlreadyExistsError(
         absl::StrCat(destination, " exists; choose another place, or replace it with --force"));
   }
-  const bool ours = fs::is_directory(status) &&
-                    (fs::exists(fs::path(destination) / marker, error) || fs::is_empty(destination, error));
-  if (ours) return absl::OkStatus();
-  return absl::AlreadyExistsError(
-      absl::StrCat(destination, " exists and is not a packed data set (no ", marker,
-                   " in it): --force does not replace it; move it away yourself"));
+  if (!fs::is_directory(status))
+    return absl::AlreadyExistsError(
+        absl::StrCat(destination, " is no folder: --force does not replace it; move it away yourself"));
+  return fs::is_empty(destination, error) ? absl::OkStatus() : CheckHoldsASetAlone(destination);
 }
 
 void MentionLeftOvers(const fs::path& parent, const std::string& prefix, const std::string& own = "") {
@@ -59,10 +58,9 @@ void MentionLeftOvers(const fs::path& parent, const std::string& prefix, const s
 
 }  // namespace
 
-absl::StatusOr<AtomicFolder> AtomicFolder::Create(const std::string& destination, bool replace,
-                                                  const std::string& marker) {
+absl::StatusOr<AtomicFolder> AtomicFolder::Create(const std::string& destination, bool replace) {
   MT_ASSIGN_OR_RETURN(const std::string target, Normalised(destination));
-  MT_RETURN_IF_ERROR(CheckReplaceable(target, replace, marker));
+  MT_RETURN_IF_ERROR(CheckReplaceable(target, replace));
   const fs::path parent = fs::path(target).parent_path();
   MT_RETURN_IF_ERROR(MakeFolders(parent.string()));
   const std::string prefix = absl::StrCat(".", fs::path(target).filename().string(), ".partial-");
@@ -78,9 +76,9 @@ absl::StatusOr<AtomicFolder> AtomicFolder::Create(const std::string& destination
 }
 
 absl::StatusOr<AtomicFolder> AtomicFolder::Resume(const std::string& destination, bool replace,
-                                                  const std::string& marker, const std::string& key) {
+                                                  const std::string& key) {
   MT_ASSIGN_OR_RETURN(const std::string target, Normalised(destination));
-  MT_RETURN_IF_ERROR(CheckReplaceable(target, replace, marker));
+  MT_RETURN_IF_ERROR(CheckReplaceable(target, replace));
   const fs::path parent = fs::path(target).parent_path();
   const std::string prefix = absl::StrCat(".", fs::path(target).filename().string(), ".partial-");
   const std::string path = (parent / absl::StrCat(prefix, key)).string();
@@ -120,6 +118,7 @@ absl::Status AtomicFolder::Publish() {
   if (renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, destination_.c_str(), RENAME_NOREPLACE) == 0) {
     path_.clear();
   } else if (errno == EINVAL || (errno == EEXIST && replace_)) {
+    MT_RETURN_IF_ERROR(CheckReplaceable(destination_, replace_));  // again: it may hold more by now
     MT_RETURN_IF_ERROR(Replace());
   } else {
     return ErrnoStatus(errno, "rename to " + destination_);

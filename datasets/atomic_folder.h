@@ -15,14 +15,13 @@ namespace mtrun::datasets {
 class AtomicFolder {
  public:
   /// Makes `.<name>.partial-XXXXXX` beside `destination` (parents are made too). An existing destination is
-  /// refused (kAlreadyExists), unless `replace` is given and it holds `marker` (a file of ours) or nothing:
-  /// what is not ours is never removed.
-  static absl::StatusOr<AtomicFolder> Create(const std::string& destination, bool replace,
-                                             const std::string& marker);
+  /// refused (kAlreadyExists), unless `replace` is given and it holds a packed set and nothing else
+  /// (set_files.h), or nothing: what is not ours is never removed.
+  static absl::StatusOr<AtomicFolder> Create(const std::string& destination, bool replace);
   /// As Create, but the folder is `.<name>.partial-<key>`, and what an earlier attempt left there is still in
   /// it; the destructor keeps it. A second process with the same key waits until the first one has ended.
   static absl::StatusOr<AtomicFolder> Resume(const std::string& destination, bool replace,
-                                             const std::string& marker, const std::string& key);
+                                             const std::string& key);
   AtomicFolder(AtomicFolder&& other) noexcept;
   AtomicFolder& operator=(AtomicFolder&&) = delete;
   ~AtomicFolder();
@@ -31,7 +30,7 @@ class AtomicFolder {
   const std::string& path() const { return path_; }
   /// Fsyncs every folder inside (files are their writers' task) and renames it to the destination; a folder
   /// that is replaced is exchanged in one step where the file system can, so that some complete folder is
-  /// there at every moment.
+  /// there at every moment. kAlreadyExists: the destination came to be meanwhile, or what is not ours in it.
   absl::Status Publish();
 
  private:

@@ -334,8 +334,7 @@ absl::StatusOr<ImportReport> ImportEncoded(const ImageFiles& files, const Import
                                            const std::atomic<bool>& cancelled) {
   MT_RETURN_IF_ERROR(CheckClassNames(files.listing.classes));
   const std::string key = ImportKey(files, options.rules, options.shard_bytes, ReadsFurtherFormats());
-  MT_ASSIGN_OR_RETURN(AtomicFolder folder,
-                      AtomicFolder::Resume(options.destination, options.replace, kIndexFile, key));
+  MT_ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Resume(options.destination, options.replace, key));
   MT_RETURN_IF_ERROR(CheckRoom(folder.path(), files, options.rules));
   std::vector<ShardPlan> plans = PlanShards(files, options.shard_bytes);
   for (const ShardPlan& plan : plans)

@@ -1,5 +1,6 @@
 #include "datasets/import.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "datasets/archive_reader.h"
+#include "datasets/brace_list.h"
 #include "datasets/cifar.h"
 #include "datasets/encoded_import.h"
 #include "datasets/further_formats.h"
@@ -119,6 +121,27 @@ absl::StatusOr<ImportReport> ImportPixels(ImageSource& source, const ImportOptio
   return report;
 }
 
+/// Where a source is the destination or lies in it, replacing that would remove the source.
+absl::Status CheckApart(const ImportOptions& options) {
+  std::error_code error;
+  if (!fs::exists(options.destination, error)) return absl::OkStatus();
+  const fs::path to = fs::weakly_canonical(options.destination, error);
+  for (const std::string* source : {&options.source, &options.val_source, &options.test_source}) {
+    if (source->empty()) continue;
+    std::vector<std::string> paths{*source};
+    if (!fs::exists(*source, error)) {
+      if (auto expanded = ExpandBraces(*source); expanded.ok()) paths = *std::move(expanded);
+    }
+    for (const std::string& path : paths) {
+      const fs::path from = fs::weakly_canonical(path, error);
+      if (std::mismatch(to.begin(), to.end(), from.begin(), from.end()).first != to.end()) continue;
+      return absl::InvalidArgumentError(absl::StrCat(*source, " is the destination ", options.destination,
+                                                     " or lies in it; give another destination"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 /// The folder that will hold the destination.
 std::string ParentOf(const std::string& destination) {
   std::error_code error;
@@ -168,6 +191,7 @@ absl::Status CheckSourceFlags(const ImportOptions& options, const std::string& f
 absl::StatusOr<ImportReport> Import(const ImportOptions& options, const std::atomic<bool>& cancelled) {
   const TimePoint start = MonotonicNow();
   MT_RETURN_IF_ERROR(CheckRules(options.rules));
+  MT_RETURN_IF_ERROR(CheckApart(options));
   std::string format = options.format;
   if (format == "auto") {
     MT_ASSIGN_OR_RETURN(format, DetectFormat(options.source, options.tree.unlabelled));

@@ -52,7 +52,8 @@ absl::Status BadFilesError(const std::string& source, const std::vector<BadFile>
 /// Imports. The result depends on the source's contents and the size asked for only, not on threads. On any
 /// error, and once `cancelled` is true (kCancelled), the destination is as it was before; finished shards of
 /// encoded images are kept beside it for the next attempt. Without skip_bad a
-/// bad image file is an error that lists all of them (the first 20 by name).
+/// bad image file is an error that lists all of them (the first 20 by name). kInvalidArgument where a source
+/// lies in the destination, kAlreadyExists as AtomicFolder.
 absl::StatusOr<ImportReport> Import(const ImportOptions& options, const std::atomic<bool>& cancelled);
 
 }  // namespace mtrun::datasets

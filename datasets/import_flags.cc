@@ -36,7 +36,7 @@ std::vector<SettingSpec> MainSpecs() {
   specs[4] = {.name = "force",
               .kind = Kind::kBool,
               .default_text = "false",
-              .help = "Replace DEST when it is a packed data set already.",
+              .help = "Replace DEST when it is a packed data set with nothing else in it.",
               .group = group};
   specs[5] = {.name = "shard_mib",
               .kind = Kind::kInt,

@@ -120,9 +120,13 @@ absl::StatusOr<SplitEntry> ParseSplit(const std::string& name, const json& entry
   return split;
 }
 
+bool SaysItsFormat(const json& object) {
+  return object.is_object() && object.value("format", json()) == kFormat;
+}
+
 /// The format version.
 absl::StatusOr<int64_t> CheckKind(const json& object) {
-  if (!object.is_object() || object.value("format", json()) != kFormat) {
+  if (!SaysItsFormat(object)) {
     return absl::InvalidArgumentError("not the index of a packed data set (no \"format\": \"mtrun-packed\")");
   }
   MT_ASSIGN_OR_RETURN(const int64_t version, GetInt(object, "version", 0, INT64_MAX));
@@ -263,6 +267,12 @@ std::string HowToImport(const std::string& root) {
 }
 
 }  // namespace
+
+bool HasIndex(const std::string& root) {
+  const auto text = ReadFileStart(absl::StrCat(root, "/", kIndexFile), kMostBytes + 1);
+  const auto parsed = text.ok() ? ParseJson(*text, kMostBytes) : absl::StatusOr<json>(text.status());
+  return parsed.ok() && SaysItsFormat(*parsed);
+}
 
 absl::StatusOr<Index> ReadIndex(const std::string& root) {
   const std::string path = absl::StrCat(root, "/", kIndexFile);

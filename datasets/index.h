@@ -63,6 +63,9 @@ std::string EncodeIndex(const Index& index);
 /// digest.
 absl::StatusOr<Index> DecodeIndex(std::string_view text);
 
+/// Whether `<root>/index.json` says that it is the index of a packed set; a damaged one may, or one of
+/// another version.
+bool HasIndex(const std::string& root);
 /// Reads `<root>/index.json`; kNotFound says how to make a data set.
 absl::StatusOr<Index> ReadIndex(const std::string& root);
 

@@ -264,7 +264,7 @@ absl::StatusOr<std::unique_ptr<PackedWriter>> PackedWriter::Create(const std::st
                                                                    const PackedShape& shape,
                                                                    const Options& options) {
   MT_RETURN_IF_ERROR(CheckShape(shape));
-  MT_ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(destination, options.replace, kIndexFile));
+  MT_ASSIGN_OR_RETURN(AtomicFolder folder, AtomicFolder::Create(destination, options.replace));
   MT_RETURN_IF_ERROR(CheckDiskRoom(folder.path(), shape));
   auto impl = std::make_unique<Impl>(std::move(folder), shape, options.shard_bytes);
   MT_RETURN_IF_ERROR(impl->MakeShards());

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "datasets/progress.h"
+#include "datasets/set_files.h"
 #include "nlohmann/json.hpp"
 
 namespace mtrun::mtdata {
@@ -77,11 +76,7 @@ bool IsFileOfSet(const std::vector<std::string>& names) {
   if (names.empty()) return false;
   const std::string& leaf = names.back();
   if (leaf == datasets::kIndexFile) return true;
-  const absl::string_view prefix = "shard_", suffix = ".safetensors";
-  if (names.size() < 2 || !absl::StartsWith(leaf, prefix) || !absl::EndsWith(leaf, suffix)) return false;
-  const std::string digits = leaf.substr(prefix.size(), leaf.size() - prefix.size() - suffix.size());
-  const auto is_digit = [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); };
-  return digits.size() >= 5 && std::all_of(digits.begin(), digits.end(), is_digit);
+  return names.size() >= 2 && datasets::IsShardName(leaf);
 }
 
 }  // namespace mtrun::mtdata

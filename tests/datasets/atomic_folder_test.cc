@@ -18,9 +18,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+constexpr char kOld[] = R"({"format": "mtrun-packed"})";
+
 TEST(AtomicFolderTest, AppearsOnlyWhenPublished) {
   const test::TempFolder folder;
-  auto made = AtomicFolder::Create(folder / "a/b", false, "index.json");
+  auto made = AtomicFolder::Create(folder / "a/b", false);
   ASSERT_TRUE(made.ok()) << made.status();
   test::Write(made->path() + "/sub/file", "x");
   EXPECT_FALSE(fs::exists(folder / "a/b"));
@@ -32,7 +34,7 @@ TEST(AtomicFolderTest, AppearsOnlyWhenPublished) {
 TEST(AtomicFolderTest, VanishesUnlessPublished) {
   const test::TempFolder folder;
   {
-    auto made = AtomicFolder::Create(folder / "b/", false, "index.json");
+    auto made = AtomicFolder::Create(folder / "b/", false);
     ASSERT_TRUE(made.ok());
     test::Write(made->path() + "/file", "x");
   }
@@ -42,19 +44,19 @@ TEST(AtomicFolderTest, VanishesUnlessPublished) {
 TEST(AtomicFolderTest, AnExistingFolderIsRefused) {
   const test::TempFolder folder;
   test::Write(folder / "b/index.json", "old");
-  const auto made = AtomicFolder::Create(folder / "b", false, "index.json");
+  const auto made = AtomicFolder::Create(folder / "b", false);
   EXPECT_TRUE(absl::IsAlreadyExists(made.status()));
   EXPECT_THAT(std::string(made.status().message()), HasSubstr("--force"));
 }
 
 TEST(AtomicFolderTest, ReplacesOurOwn) {
   const test::TempFolder folder;
-  test::Write(folder / "b/index.json", "old");
-  test::Write(folder / "b/left", "old");
-  auto made = AtomicFolder::Create(folder / "b", true, "index.json");
+  test::Write(folder / "b/index.json", kOld);
+  test::Write(folder / "b/train/shard_00000.safetensors", "old");
+  auto made = AtomicFolder::Create(folder / "b", true);
   ASSERT_TRUE(made.ok()) << made.status();
   test::Write(made->path() + "/index.json", "new");
-  EXPECT_EQ(test::Read(folder / "b/index.json"), "old");
+  EXPECT_EQ(test::Read(folder / "b/index.json"), kOld);
   ASSERT_TRUE(made->Publish().ok());
   { const AtomicFolder gone = *std::move(made); }
   EXPECT_EQ(test::Read(folder / "b/index.json"), "new");
@@ -66,16 +68,28 @@ TEST(AtomicFolderTest, NeverReplacesWhatIsNotOurs) {
   const test::TempFolder folder;
   test::Write(folder / "home/thesis.tex", "years");
   test::Write(folder / "file", "x");
-  EXPECT_TRUE(absl::IsAlreadyExists(AtomicFolder::Create(folder / "home", true, "index.json").status()));
-  EXPECT_TRUE(absl::IsAlreadyExists(AtomicFolder::Create(folder / "file", true, "index.json").status()));
-  EXPECT_FALSE(AtomicFolder::Create("", true, "index.json").ok());
-  EXPECT_FALSE(AtomicFolder::Create("/", true, "index.json").ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(AtomicFolder::Create(folder / "home", true).status()));
+  EXPECT_TRUE(absl::IsAlreadyExists(AtomicFolder::Create(folder / "file", true).status()));
+  EXPECT_FALSE(AtomicFolder::Create("", true).ok());
+  EXPECT_FALSE(AtomicFolder::Create("/", true).ok());
   EXPECT_EQ(test::Read(folder / "home/thesis.tex"), "years");
+}
+
+TEST(AtomicFolderTest, WhatCameIntoOurOwnMeanwhileIsKept) {
+  const test::TempFolder folder;
+  for (const char* name : {"b", "none"}) {
+    if (name == std::string("b")) test::Write(folder / "b/index.json", kOld);
+    auto made = AtomicFolder::Create(folder / name, true);
+    ASSERT_TRUE(made.ok()) << made.status();
+    test::Write(folder / name + "/thesis.tex", "years");
+    EXPECT_TRUE(absl::IsAlreadyExists(made->Publish()));
+    EXPECT_EQ(test::Read(folder / name + "/thesis.tex"), "years");
+  }
 }
 
 TEST(AtomicFolderTest, ADestinationThatAppearsMeanwhileIsKept) {
   const test::TempFolder folder;
-  auto made = AtomicFolder::Create(folder / "b", false, "index.json");
+  auto made = AtomicFolder::Create(folder / "b", false);
   ASSERT_TRUE(made.ok());
   test::Write(folder / "b/index.json", "faster");
   EXPECT_TRUE(absl::IsAlreadyExists(made->Publish()));
@@ -84,11 +98,11 @@ TEST(AtomicFolderTest, ADestinationThatAppearsMeanwhileIsKept) {
 
 TEST(AtomicFolderTest, TwoOfOneKeyDoNotShareAFolder) {
   const test::TempFolder folder;
-  auto first = AtomicFolder::Resume(folder / "b", false, "index.json", "key");
+  auto first = AtomicFolder::Resume(folder / "b", false, "key");
   ASSERT_TRUE(first.ok()) << first.status();
   test::Write(first->path() + "/index.json", "x");
   std::thread other([&] {
-    auto second = AtomicFolder::Resume(folder / "b", false, "index.json", "key");
+    auto second = AtomicFolder::Resume(folder / "b", false, "key");
     if (absl::IsAlreadyExists(second.status())) return;  // it came late
     ASSERT_TRUE(second.ok()) << second.status();
     EXPECT_FALSE(fs::exists(second->path() + "/index.json"));
@@ -103,14 +117,14 @@ TEST(AtomicFolderTest, TwoOfOneKeyDoNotShareAFolder) {
 TEST(AtomicFolderTest, AParentThatIsAFileIsAnError) {
   const test::TempFolder folder;
   test::Write(folder / "file", "x");
-  EXPECT_FALSE(AtomicFolder::Create(folder / "file/b", false, "index.json").ok());
+  EXPECT_FALSE(AtomicFolder::Create(folder / "file/b", false).ok());
 }
 
 TEST(AtomicFolderTest, AnUnwritableParentIsAnError) {
   if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere; mtdata_test tries /proc instead";
   const test::TempFolder folder;
   fs::permissions(folder.path(), fs::perms::owner_read | fs::perms::owner_exec);
-  EXPECT_TRUE(absl::IsPermissionDenied(AtomicFolder::Create(folder / "b", false, "index.json").status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(AtomicFolder::Create(folder / "b", false).status()));
   fs::permissions(folder.path(), fs::perms::owner_all);
 }
 

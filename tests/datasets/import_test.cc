@@ -171,6 +171,59 @@ TEST_F(ImportTest, AnExistingDestinationIsKeptUnlessReplaced) {
   EXPECT_THAT(test::Names(folder_.path()), ElementsAre("out", "photos"));
 }
 
+TEST_F(ImportTest, ReplacingTakesNothingThatIsNotOfASet) {
+  ImportOptions options = Options("out");
+  options.replace = true;
+  test::Write(folder_ / "out/index.json", "{\"pages\": []}");
+  test::Write(folder_ / "out/train/cat/1.jpg", "years of work");
+  EXPECT_THAT(ErrorOf(options), HasSubstr("not a packed data set"));
+  fs::remove_all(folder_ / "out");
+  ASSERT_TRUE(Import(options, test::kGoOn).ok());
+  for (const std::string name :
+       {"docs/thesis.txt", "Docs", "notes.txt", "train/cat.jpg", "train/shard_1.safetensors", ".hidden",
+        "train/shard_00000.safetensors.old", "index.json.mine.new"}) {
+    test::Write(folder_ / "out/" + name, "years of work");
+    EXPECT_THAT(ErrorOf(options), HasSubstr("would remove " + (folder_ / "out/" + name) + " with it"));
+    EXPECT_EQ(test::Read(folder_ / "out/" + name), "years of work");
+    fs::remove(folder_ / "out/" + name);
+  }
+  fs::create_directories(folder_ / "out/train/shard_00009.safetensors");
+  EXPECT_THAT(ErrorOf(options), HasSubstr("shard_00009.safetensors with it"));
+  fs::remove(folder_ / "out/train/shard_00009.safetensors");
+  std::string index = test::Read(folder_ / "out/index.json");
+  index.replace(index.find("\"cat\""), 5, "\"cow\"");  // damaged, and still ours
+  test::Write(folder_ / "out/index.json", index);
+  for (const char* left : {".lock", "index.json.77-0.new", "train/shard_00007.safetensors.part",
+                           "test/shard_00007.safetensors.state.77-1.new"})  // by imports that were killed
+    test::Write(folder_ / "out/" + left, "");
+  EXPECT_TRUE(Import(options, test::kGoOn).ok());
+}
+
+TEST_F(ImportTest, ASourceInTheDestinationIsRefused) {
+  ASSERT_TRUE(Import(Options("out"), test::kGoOn).ok());
+  fs::create_directories(folder_ / "out/src");
+  fs::copy(source_, folder_ / "out/src", fs::copy_options::recursive);
+  fs::create_directory_symlink(folder_ / "out", folder_ / "link");
+  test::Write(folder_ / "out/a-0.tar", "x");
+  const auto before = test::ReadTree(folder_ / "out");
+  for (const std::string source :
+       {"out/src", "out", "out/src/../src/train/..", "link/src", "out/a-{0..1}.tar"}) {
+    for (const bool replace : {true, false}) {
+      for (std::string ImportOptions::*place :
+           {&ImportOptions::source, &ImportOptions::val_source, &ImportOptions::test_source}) {
+        ImportOptions options = Options("out");
+        options.replace = replace;
+        options.*place = folder_ / source;
+        EXPECT_THAT(ErrorOf(options), HasSubstr(folder_ / source + " is the destination ")) << source;
+      }
+    }
+  }
+  EXPECT_EQ(test::ReadTree(folder_ / "out"), before);
+  ImportOptions beside = Options("out-packed");  // the beginning of a name is no folder
+  beside.source = folder_ / "out/src";
+  EXPECT_TRUE(Import(beside, test::kGoOn).ok());
+}
+
 TEST_F(ImportTest, CancellingLeavesNothing) {
   const std::atomic<bool> cancelled = true;
   EXPECT_TRUE(absl::IsCancelled(Import(Options("out"), cancelled).status()));
