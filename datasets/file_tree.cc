@@ -13,7 +13,6 @@
 #include "absl/types/span.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "datasets/tree_listing.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -77,13 +76,16 @@ void FileTree::Add(absl::string_view path, int64_t bytes, int64_t modified, cons
 
 absl::Status FileTree::AddFolder(const std::string& folder, const std::string& prefix) {
   std::error_code error;
-  std::vector<std::string> tops;
+  std::vector<std::string> tops, others;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
     const std::string name = entry->path().filename().string();
-    if (entry->is_directory(ignored) && IsSplitFolder(name)) tops.push_back(name);
+    (entry->is_directory(ignored) && IsSplitFolder(name) ? tops : others).push_back(name);
   }
   if (error) return ErrnoStatus(error.value(), absl::StrCat("list ", folder));
+  for (const std::string& other : others) {
+    if (!tops.empty()) CountBeside(absl::StrCat(folder, "/", other), other);
+  }
   const bool of_one = !prefix.empty() && tops.size() == 1;
   const auto root = static_cast<uint32_t>(roots_.size());
   roots_.push_back(of_one ? absl::StrCat(folder, "/", tops[0], "/") : folder + "/");
@@ -92,6 +94,25 @@ absl::Status FileTree::AddFolder(const std::string& folder, const std::string& p
   if (tops.empty()) return Collect(root, "", prefix, 1);
   for (const std::string& top : tops) MT_RETURN_IF_ERROR(Collect(root, top + "/", prefix, 2));
   return absl::OkStatus();
+}
+
+/// Counts what lies at `path` beside the split folders, where it is called `name`, by its names alone. What
+/// cannot be listed counts for nothing.
+void FileTree::CountBeside(const std::string& path, const std::string& name) {
+  const auto is_hidden = [](const std::string& folder) { return IsInHiddenFolder({folder, ""}); };
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return passed_over_.AddOutside(name);
+  if (is_hidden(name)) return;
+  constexpr auto kOptions = fs::directory_options::skip_permission_denied;
+  for (fs::recursive_directory_iterator entry(path, kOptions, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_directory(ignored)) {
+      passed_over_.AddOutside(absl::StrCat(name, entry->path().string().substr(path.size())));
+    } else if (is_hidden(entry->path().filename().string())) {
+      entry.disable_recursion_pending();
+    }
+  }
 }
 
 /// Lists what lies in `folder` ("" or "a/b/") of a root, whose entries are `depth` names deep; a folder below

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "base/clock.h"
 #include "datasets/contents.h"
+#include "datasets/tree_listing.h"
 
 namespace mtrun::datasets {
 
@@ -35,9 +36,9 @@ class FileTree {
   FileTree(const FileTree&) = delete;
   FileTree& operator=(const FileTree&) = delete;
 
-  /// A folder: of one that has split folders only these are listed; where it has one and a prefix, what lies
-  /// in that is of the prefix's split. A .tar in the place of a class folder is listed as a folder of its
-  /// name.
+  /// A folder: of one that has split folders only these are listed, and all else is counted; where it has one
+  /// and a prefix, what lies in that is of the prefix's split. A .tar in the place of a class folder is
+  /// listed as a folder of its name.
   absl::Status AddFolder(const std::string& folder, const std::string& prefix);
   /// A tar archive, compressed or not, or a zip archive; a .tar in it is listed as a folder of its name,
   /// which is how ImageNet is distributed. What lies in an uncompressed tar or in a zip archive is read from
@@ -47,6 +48,8 @@ class FileTree {
   /// may all lie in.
   absl::Status AddArchiveOfASplit(const std::string& path, const std::string& prefix);
 
+  /// What lies in the folders and is not listed.
+  const LeftOut& passed_over() const { return passed_over_; }
   /// In no particular order.
   const std::vector<SourceFile>& files() const { return files_; }
   /// The contents of files()[i]. kDataLoss: it is damaged or no longer as it was listed; kInvalidArgument: a
@@ -57,6 +60,7 @@ class FileTree {
   struct Level;  // of an archive in an archive
   absl::string_view Keep(absl::string_view text);
   void Add(absl::string_view path, int64_t bytes, int64_t modified, const Place& place);
+  void CountBeside(const std::string& path, const std::string& name);
   absl::Status Collect(uint32_t root, const std::string& folder, const std::string& prefix, int depth);
   absl::Status ListEntries(ArchiveReader& reader, const Level& level);
   absl::Status AddEntry(ArchiveReader& reader, const Level& level);
@@ -68,7 +72,8 @@ class FileTree {
   std::vector<Place> places_;        // of files_
   std::vector<std::string> roots_;   // of folders: what stands before a file's path without its prefix
   std::vector<size_t> prefix_size_;  // of roots_
-  std::deque<std::string> texts_;    // what paths point into, for a text of its own takes twice the memory
+  LeftOut passed_over_;
+  std::deque<std::string> texts_;  // what paths point into, for a text of its own takes twice the memory
 };
 
 /// The names of folders that are splits: train, val, valid, validation, test.

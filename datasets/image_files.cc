@@ -85,6 +85,7 @@ absl::StatusOr<ImageFiles> FindImageFiles(const FileSources& sources) {
   auto listing = ListTree(paths, sources.tree);
   if (!listing.ok()) return Annotate(listing.status(), sources.source);
   found.listing = *std::move(listing);
+  found.listing.left_out.AddPassedOver(found.tree->passed_over());
   return found;
 }
 

@@ -106,12 +106,12 @@ std::string InfoText(const std::string& path, const Index& index) {
 }
 
 std::string LeftOutText(int64_t bad, const LeftOut& counts) {
-  constexpr int kReasonWidth = 24;
+  const int reason_width = counts.outside > 0 ? 37 : 24;  // of the longest there may be
   constexpr size_t kNamed = 5;
   std::string text;
   const auto row = [&](const char* reason, int64_t files, const std::string& note) {
     if (files == 0) return;
-    std::string line = InfoLine(reason, kReasonWidth, {WithCommas(files)});
+    std::string line = InfoLine(reason, reason_width, {WithCommas(files)});
     line.pop_back();
     absl::StrAppend(&text, line, note.empty() ? "" : "  ", note, "\n");
   };
@@ -124,7 +124,8 @@ std::string LeftOutText(int64_t bad, const LeftOut& counts) {
   row("name that is there twice", counts.duplicates, "the last one counts");
   row("no class given", counts.unlabelled, "");
   row("class that train lacks", counts.untrained, classes);
-  return text.empty() ? "" : absl::StrCat("\n", InfoLine("left out", kReasonWidth, {"files"}), text);
+  row("outside of the split or class folders", counts.outside, counts.outside_folder);
+  return text.empty() ? "" : absl::StrCat("\n", InfoLine("left out", reason_width, {"files"}), text);
 }
 
 }  // namespace mtrun::datasets

@@ -155,12 +155,13 @@ int RunImport(const std::vector<std::string>& args) {
                 "stopped; nothing was imported (finished shards of encoded images are kept for "
                 "the same command)");
   if (!report.ok()) return Fail(kFailure, report.status());
+  const auto bad_files = static_cast<int64_t>(report->left_out.size());
   for (const BadFile& bad : report->left_out) log::Warning("left out ", bad.path, ": ", bad.why);
   std::cout << InfoText(options->destination, report->index)
             << absl::StrFormat("\nimported %s images (%s) in %.1f s, %s left out\n",
                                WithCommas(report->index.images()), report->format, report->seconds,
-                               WithCommas(static_cast<int64_t>(report->left_out.size())))
-            << LeftOutText(static_cast<int64_t>(report->left_out.size()), report->counts);
+                               WithCommas(bad_files + report->counts.files()))
+            << LeftOutText(bad_files, report->counts);
   return 0;
 }
 

@@ -170,6 +170,25 @@ absl::StatusOr<std::vector<Sorted>> Label(const std::vector<absl::string_view>& 
 
 }  // namespace
 
+void LeftOut::AddOutside(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  const bool in_source = slash == absl::string_view::npos;
+  if (IsNoImageName(in_source ? path : path.substr(slash + 1))) {
+    ++others;
+  } else {
+    AddPassedOver({.outside = 1, .outside_folder = std::string(in_source ? "." : path.substr(0, slash))});
+  }
+}
+
+void LeftOut::AddPassedOver(const LeftOut& more) {
+  others += more.others;
+  outside += more.outside;
+  // One that somebody may have taken for a split's says more than a file beside them all.
+  const auto place = [](const LeftOut& of) { return std::pair(of.outside_folder == ".", of.outside_folder); };
+  if (outside_folder.empty() || (more.outside > 0 && place(more) < place(*this)))
+    outside_folder = more.outside_folder;
+}
+
 bool IsInHiddenFolder(const std::vector<absl::string_view>& names) {
   return std::any_of(names.begin(), names.end() - 1, [](absl::string_view name) {
     return absl::StartsWith(name, ".") || name == "__MACOSX";
@@ -222,22 +241,25 @@ absl::StatusOr<TreeListing> ListTree(const std::vector<absl::string_view>& paths
   });
   std::vector<NamedFile> files;
   files.reserve(paths.size());
-  int64_t others = 0;
+  LeftOut passed_over;
   for (size_t i = 0; i < paths.size(); ++i) {
     const PathNames names = names_of(paths[i]);
     if (IsInHiddenFolder(names)) continue;
     MT_ASSIGN_OR_RETURN(auto file, TakeApart(paths[i], names, has_splits, options.unlabelled));
-    if (!file) continue;
+    if (!file) {
+      passed_over.AddOutside(paths[i]);
+      continue;
+    }
     file->path = i;
     if (IsNoImageName(file->file)) {
-      ++others;
+      ++passed_over.others;
     } else {
       files.push_back(*file);
     }
   }
   if (!options.unlabelled) MT_RETURN_IF_ERROR(CheckPrefixes(paths, files));
   MT_ASSIGN_OR_RETURN(TreeListing listing, ListNamed(paths, std::move(files), options));
-  listing.left_out.others = others;
+  listing.left_out.AddPassedOver(passed_over);
   return listing;
 }
 

@@ -25,6 +25,14 @@ struct LeftOut {
   int64_t unlabelled = 0;  // in WebDataset archives: nothing tells their class
   int64_t untrained = 0;   // of classes that train lacks
   std::vector<std::string> untrained_classes = {};  // sorted
+  int64_t outside = 0;                              // of the split folders, or of the class folders
+  std::string outside_folder = {};  // the first of their folders by name; ".": all lie in the source itself
+
+  int64_t files() const { return others + duplicates + unlabelled + untrained + outside; }
+  /// One that lies outside, which is no image by its name or may be one.
+  void AddOutside(absl::string_view path);
+  /// What AddOutside has counted elsewhere.
+  void AddPassedOver(const LeftOut& more);
   bool operator==(const LeftOut&) const = default;
 };
 
@@ -53,9 +61,9 @@ struct NamedFile {
 
 /// Finds the images among the paths of a tree: [prefix/](train|val|valid|validation|test)/<class>/<file>, or
 /// without any split folder [prefix/]<class>/<file>, which are all of train; one prefix for all. Hidden names
-/// (".x") count as no images, what lies in hidden folders and outside the split folders is passed over.
-/// kInvalidArgument names the path that does not fit: a file in no class folder, a folder in a class folder,
-/// two prefixes, and what ListNamed refuses.
+/// (".x") count as no images, what lies in hidden folders is passed over, and so is what lies outside the
+/// split or class folders, which is counted. kInvalidArgument names the path that does not fit: a file in no
+/// class folder, a folder in a class folder, two prefixes, and what ListNamed refuses.
 absl::StatusOr<TreeListing> ListTree(const std::vector<absl::string_view>& paths,
                                      const TreeOptions& options = {});
 

@@ -87,6 +87,25 @@ absl::StatusOr<std::vector<TreeSource>> FindShards(const std::string& source, ab
   return shards;
 }
 
+/// The archives of a folder that no split takes: beside the split folders, or in folders of other names.
+LeftOut FindOthers(const std::string& source, const std::vector<TreeSource>& shards) {
+  LeftOut others;
+  std::set<std::string> taken;
+  for (const TreeSource& shard : shards) taken.insert(shard.path);
+  const auto count = [&](const std::string& folder, const std::string& name) {
+    for (const std::string& path : ShardsIn(folder)) {
+      if (taken.count(path) == 0) others.AddOutside(name + fs::path(path).filename().string());
+    }
+  };
+  count(source, "");
+  std::error_code error;
+  for (fs::directory_iterator entry(source, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name[0] != '.') count(absl::StrCat(source, "/", name), name + "/");
+  }
+  return others;
+}
+
 /// What is known of one sample while its files go by.
 struct Sample {
   absl::string_view key;
@@ -267,6 +286,8 @@ absl::StatusOr<std::unique_ptr<ImageSource>> OpenWebDataset(const std::string& s
   auto listing = samples.List(files.Paths());
   if (!listing.ok()) return Annotate(listing.status(), source);
   files.listing = *std::move(listing);
+  for (const std::string* place : {&source, &options.val_source, &options.test_source})
+    files.listing.left_out.AddPassedOver(FindOthers(*place, shards));
   return MakeImageSource(std::move(files), source, options.rules);
 }
 

@@ -189,6 +189,21 @@ TEST_F(ImageSourcesTest, WhatIsWrongWithWebDatasetsIsNamed) {
   EXPECT_EQ(report->counts, (LeftOut{.duplicates = 1, .unlabelled = 1}));
 }
 
+TEST_F(ImageSourcesTest, WebDatasetsThatNoSplitTakesAreCounted) {
+  const Entries sample{{"x.jpg", photos()[0].bytes}, {"x.cls", "1"}};
+  for (const char* name : {"train/a.tar", "train/b.tar", "val/a.tar", "Test/a.tar", "Test/b.tar", "c.tar"}) {
+    fs::create_directories(fs::path(folder_ / "wds/" + name).parent_path());
+    test::WriteArchive(folder_ / "wds/" + name, sample);
+  }
+  const auto all = Run({.source = folder_ / "wds/"}, "all");
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->format, "webdataset");
+  EXPECT_EQ(all->counts, (LeftOut{.outside = 3, .outside_folder = "Test"}));
+  const auto apart = Run({.source = folder_ / "wds/train", .val_source = folder_ / "wds"}, "apart");
+  ASSERT_TRUE(apart.ok()) << apart.status();
+  EXPECT_EQ(apart->counts, (LeftOut{.outside = 3, .outside_folder = "Test"}));
+}
+
 TEST_F(ImageSourcesTest, ArchivesWithoutClassesForDiffusion) {
   for (const std::string name : {"flat.tar", "flat.zip"}) {
     test::WriteArchive(folder_ / name, Of("train"));

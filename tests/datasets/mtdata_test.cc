@@ -178,6 +178,38 @@ TEST_F(MtdataTest, WhatIsLeftOutIsCountedByItsReason) {
   }
 }
 
+TEST_F(MtdataTest, WhatLiesOutsideOfTheFoldersIsCounted) {
+  WriteImages(folder_ / "in");
+  const std::string image = test::Encode(".png", test::Picture(4, 4, 1), 4, 4);
+  for (const char* name : {"Test/b/1.png", "Test/a/2.png", "Test/a/deep/er/3.png", "z.png", ".git/x/4.png"})
+    test::Write(folder_ / "in/" + name, image);
+  test::Write(folder_ / "in/README.md", "x");
+  test::Write(folder_ / "in/raw/notes.txt", "x");
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const auto& [name, bytes] : test::ReadTree(folder_ / "in")) entries.emplace_back(name, bytes);
+  test::WriteArchive(folder_ / "in.tar", entries);
+  test::WriteArchive(folder_ / "in.zip", entries);
+  for (const char* source : {"in", "in.tar", "in.zip"}) {
+    ASSERT_EQ(Run({"import", folder_ / source, folder_ / source + std::string(".out")}), 0) << err_;
+    EXPECT_THAT(out_, AllOf(HasSubstr("imported 7 images"), HasSubstr(", 6 left out\n"),
+                            HasSubstr("\nno image by its name                                2\n"),
+                            HasSubstr("\noutside of the split or class folders               4  Test/a\n")))
+        << source;
+  }
+  ASSERT_EQ(Run({"import", folder_ / "in/train", folder_ / "out", "--val_source", folder_ / "in"}), 1);
+  fs::remove_all(folder_ / "in/val");
+  ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "apart", "--test_source", folder_ / "in/train"}), 0)
+      << err_;
+  EXPECT_THAT(out_, HasSubstr("\noutside of the split or class folders               4  Test/a\n"));
+}
+
+TEST_F(MtdataTest, LooseImagesBesideClassFoldersAreCounted) {
+  const std::string image = test::Encode(".png", test::Picture(4, 4, 1), 4, 4);
+  test::WriteArchive(folder_ / "in.tar", {{"a/1.png", image}, {"b/2.png", image}, {"loose.png", image}});
+  ASSERT_EQ(Run({"import", folder_ / "in.tar", folder_ / "out"}), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("\noutside of the split or class folders               1  .\n"));
+}
+
 TEST_F(MtdataTest, InfoCountsSizesAndFormatsOfFiles) {
   WriteImages(folder_ / "in");
   ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "out", "--store=encoded"}), 0) << err_;

@@ -45,6 +45,15 @@ TEST(ListTreeTest, AllSplitsAreKept) {
   }
 }
 
+TEST(ListTreeTest, WhatLiesOutsideOfTheFoldersIsCounted) {
+  EXPECT_EQ(
+      ListTree({"set/train/a/1", "set/README.md", "z/x", "z/y", "set/Test/b/1", "1.jpg", ".git/x"})->left_out,
+      (LeftOut{.others = 1, .outside = 4, .outside_folder = "set/Test/b"}));
+  EXPECT_EQ(ListTree({"a/1", "b/1", "2", "README.txt"})->left_out,
+            (LeftOut{.others = 1, .outside = 1, .outside_folder = "."}));
+  EXPECT_EQ(ListTree({"a/1", "2"}, {.unlabelled = true})->left_out, LeftOut());
+}
+
 TEST(ListTreeTest, FoldersWithoutSplitsAreClassesOfTrain) {
   EXPECT_THAT(Lines({"photos/dog/1.jpg", "photos/cat/2.jpg", "photos/notes.txt"}),
               ElementsAre("train 0 photos/cat/2.jpg", "train 1 photos/dog/1.jpg"));
