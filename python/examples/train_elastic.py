@@ -5,8 +5,9 @@ workers and nodes in place.
   python train_elastic.py                                                        # alone
   mtrun --nnodes 1:3 --nproc_per_node 2 --max_restarts 10 --rdzv_endpoint HOST:29400 train_elastic.py --folder runs/elastic
 
-Kill what you like; what is left goes on after the step. `tools/verify_ledger runs/elastic` then proves that each sample was
-taken exactly once an epoch. The loss of a step is the same with any number of workers.
+Kill what you like; what is left goes on after the step. When it is done `tools/verify_ledger runs/elastic` proves that each
+sample was taken exactly once an epoch (--partial: a run that has not ended). The loss of a step is the same with any number
+of workers.
 """
 import argparse
 import os
@@ -17,6 +18,7 @@ import torch
 from mtrun.replica import Replica
 
 CLASSES, SIDE = 10, 8
+DATA = "made-up"
 
 
 def made_up_data(size):
@@ -62,7 +64,7 @@ def main():
                 inputs, wanted = images[ids], labels[ids]
             return torch.nn.functional.cross_entropy(model(inputs), wanted)
 
-        replica = Replica(job, model, optimizer, sampler, folder=args.folder, data="made-up", checkpoint_steps=50)
+        replica = Replica(job, model, optimizer, sampler, folder=args.folder, data=DATA, checkpoint_steps=50)
         generation = 0
         for taken in replica.steps(loss_of):
             if taken.generation != generation:
@@ -76,6 +78,8 @@ def main():
             with torch.no_grad():
                 right = (model(images).argmax(1) == labels).double().mean().item()
             print(f"done: {100 * right:.1f} % of the images are right", flush=True)
+            if args.folder:  # says how long the run was to be and that it ended, without which no whole run is proven
+                mtrun.Ledger(args.folder, sampler, DATA).finish("train_elastic", {}, {"accuracy": right})
 
 
 if __name__ == "__main__":
