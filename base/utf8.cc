@@ -1,6 +1,9 @@
 #include "base/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
+
+#include "absl/strings/escaping.h"
 
 namespace mtrun {
 namespace {
@@ -21,6 +24,14 @@ bool SecondFits(uint8_t first, uint8_t second) {
   return second >= low && second <= high;
 }
 
+/// Bytes of the character that begins there; 0 where none does, or a control character.
+size_t PlainLength(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[at + i]); };
+  const size_t length = CharacterLength(text, at);
+  if (length == 0 || byte(0) < 0x20 || byte(0) == 0x7F) return 0;
+  return byte(0) == 0xC2 && byte(1) < 0xA0 ? 0 : length;  // U+0080 to U+009F are controls of terminals too
+}
+
 }  // namespace
 
 size_t CharacterLength(std::string_view text, size_t at) {
@@ -37,14 +48,25 @@ size_t CharacterLength(std::string_view text, size_t at) {
 
 bool IsPlainText(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
-    const auto first = static_cast<uint8_t>(text[at]);
-    const size_t length = CharacterLength(text, at);
-    if (length == 0 || first < 0x20 || first == 0x7F) return false;
-    // U+0080 to U+009F are controls of terminals too.
-    if (first == 0xC2 && static_cast<uint8_t>(text[at + 1]) < 0xA0) return false;
+    const size_t length = PlainLength(text, at);
+    if (length == 0) return false;
     at += length;
   }
   return true;
+}
+
+std::string AsPlainText(std::string_view text) {
+  std::string plain;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = PlainLength(text, at);
+    if (length == 0) {
+      plain += absl::CHexEscape({text.data() + at, 1});
+    } else {
+      plain += text.substr(at, length);
+    }
+    at += std::max<size_t>(1, length);
+  }
+  return plain;
 }
 
 }  // namespace mtrun

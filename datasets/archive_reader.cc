@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -128,19 +129,20 @@ absl::StatusOr<ArchiveReader> ArchiveReader::OpenRange(const ByteRange& range, c
 absl::Status ArchiveReader::Failure() const {
   const char* why = archive_error_string(archive_.get());
   return absl::DataLossError(absl::StrCat(noun_, " is truncated or damaged",
-                                          name_.empty() ? "" : " at or after " + name_, ": ",
+                                          name_.empty() ? "" : " at or after " + AsPlainText(name_), ": ",
                                           why == nullptr ? "unknown error" : why));
 }
 
 absl::Status ArchiveReader::UnreadableName() const {
   const char* why = archive_error_string(archive_.get());
   return absl::DataLossError(absl::StrCat(noun_, " has an entry whose name cannot be read",
-                                          name_.empty() ? "" : ", after " + name_,
+                                          name_.empty() ? "" : ", after " + AsPlainText(name_),
                                           why == nullptr ? "" : absl::StrCat(": ", why)));
 }
 
 absl::Status ArchiveReader::TooLarge(int64_t limit) const {
-  return absl::InvalidArgumentError(absl::StrCat(noun_, ": ", name_, " is larger than ", limit, " bytes"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(noun_, ": ", AsPlainText(name_), " is larger than ", limit, " bytes"));
 }
 
 bool ArchiveReader::is_zip() const {
@@ -156,7 +158,7 @@ absl::Status ArchiveReader::FindContents(bool sparse) {
   contents_at_ = plain ? input_->range.begin + archive_filter_bytes(archive_.get(), 0) : -1;
   const int64_t end = input_->range.begin + input_->range.size;
   if (!plain || !is_file_ || bytes_ <= end - contents_at_) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(noun_, " is truncated in ", name_));
+  return absl::DataLossError(absl::StrCat(noun_, " is truncated in ", AsPlainText(name_)));
 }
 
 absl::StatusOr<bool> ArchiveReader::Next() {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
-#include "datasets/utf8.h"
+#include "base/utf8.h"
 
 namespace mtrun::datasets {
 
@@ -21,10 +21,8 @@ int64_t SmallNumber(std::string_view text) {
 }
 
 absl::Status CheckClassName(std::string_view name) {
-  const bool clean = std::all_of(name.begin(), name.end(), [](char c) {
-    return c != '/' && !absl::ascii_iscntrl(static_cast<unsigned char>(c));
-  });
-  if (!name.empty() && name[0] != '.' && clean && name.size() <= 256 && IsUtf8(name)) return absl::OkStatus();
+  const bool clean = name.find('/') == std::string_view::npos && IsPlainText(name);
+  if (!name.empty() && name[0] != '.' && clean && name.size() <= 256) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("\"", absl::CHexEscape(absl::string_view(name.data(), std::min<size_t>(name.size(), 60))),
                    "\" cannot be the name of a class"));

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -66,7 +67,7 @@ absl::StatusOr<ByteRange> Contents::Spool(ArchiveReader& reader, int64_t limit) 
   auto bytes = reader.ReadPieces(limit, take);
   if (absl::IsResourceExhausted(bytes.status()))
     return Annotate(bytes.status(),
-                    absl::StrCat("unpack ", reader.name(), " to ", spool_folder_,
+                    absl::StrCat("unpack ", AsPlainText(reader.name()), " to ", spool_folder_,
                                  " (free some of that disk, or give the archive uncompressed)"));
   // What a failed entry left is written over by the next one.
   if (!bytes.ok()) {

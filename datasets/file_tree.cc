@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -184,7 +185,7 @@ absl::Status FileTree::AddEntry(ArchiveReader& reader, const Level& level) {
 absl::Status FileTree::ListNested(ArchiveReader& reader, const Level& level) {
   Level inner = level;
   ++inner.nesting;
-  inner.noun = absl::StrCat(level.noun, ": ", reader.name());
+  inner.noun = absl::StrCat(level.noun, ": ", AsPlainText(reader.name()));
   inner.prefix = absl::StrCat(level.prefix, WithoutTar(reader.name()), "/");
   if (reader.contents_at() < 0) {
     MT_ASSIGN_OR_RETURN(const ByteRange range, contents_.Spool(reader, INT64_MAX));

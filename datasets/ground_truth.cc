@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 
 namespace mtrun::datasets {
 namespace {
@@ -110,12 +111,16 @@ absl::StatusOr<std::vector<std::string>> FindClasses(std::string_view text,
   std::map<absl::string_view, size_t> by_file;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (!by_file.emplace(lines[i].file, i).second)
-      return LineError(lines[i].number, absl::StrCat(lines[i].file, " is there twice"));
+      return LineError(
+          lines[i].number,
+          absl::StrCat(AsPlainText({lines[i].file.data(), lines[i].file.size()}), " is there twice"));
   }
   std::vector<std::string> found;
   for (const absl::string_view file : files) {
     const auto at = by_file.find(Stem(file));
-    if (at == by_file.end()) return absl::InvalidArgumentError(absl::StrCat("it has no line for ", file));
+    if (at == by_file.end())
+      return absl::InvalidArgumentError(
+          absl::StrCat("it has no line for ", AsPlainText({file.data(), file.size()})));
     found.push_back(names[at->second]);
   }
   return found;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "datasets/parallel.h"
 
 namespace mtrun::datasets {
@@ -51,9 +52,9 @@ class ImageFolder : public ImageSource {
       }
       bad.push_back({std::string(files_.file(i).path), std::string(image.status().message())});
     }
-    return absl::InvalidArgumentError(absl::StrCat("not one of the ", bad.size(),
-                                                   " files is an image that can be read; the first: ",
-                                                   bad.empty() ? "none" : bad[0].path + ": " + bad[0].why));
+    return absl::InvalidArgumentError(
+        absl::StrCat("not one of the ", bad.size(), " files is an image that can be read; the first: ",
+                     bad.empty() ? "none" : AsPlainText(bad[0].path + ": " + bad[0].why)));
   }
 
   PackedShape shape() const override {
@@ -93,9 +94,9 @@ class ImageFolder : public ImageSource {
   }
 
   absl::Status MixedSizes(const std::string& path, const ImageSize& size) const {
-    return absl::InvalidArgumentError(absl::StrCat("images differ in size: ", size_from_, " is ",
-                                                   SizeText(size_), ", ", path, " is ", SizeText(size),
-                                                   "; give --resize HEIGHTxWIDTH, or --store encoded"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "images differ in size: ", AsPlainText(size_from_), " is ", SizeText(size_), ", ", AsPlainText(path),
+        " is ", SizeText(size), "; give --resize HEIGHTxWIDTH, or --store encoded"));
   }
 
   std::vector<BadFile> LeaveOut(const std::map<size_t, std::string>& bad) {

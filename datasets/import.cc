@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "datasets/archive_reader.h"
 #include "datasets/brace_list.h"
 #include "datasets/cifar.h"
@@ -156,7 +157,7 @@ absl::Status BadFilesError(const std::string& source, const std::vector<BadFile>
   std::string text = absl::StrCat(source, ": ", bad.size(), " bad image file", bad.size() == 1 ? "" : "s",
                                   " (nothing was imported; --skip_bad leaves them out):");
   for (size_t i = 0; i < bad.size() && i < kListedBadFiles; ++i)
-    absl::StrAppend(&text, "\n  ", bad[i].path, ": ", bad[i].why);
+    absl::StrAppend(&text, "\n  ", AsPlainText(bad[i].path), ": ", AsPlainText(bad[i].why));
   if (bad.size() > kListedBadFiles) absl::StrAppend(&text, "\n  and ", bad.size() - kListedBadFiles, " more");
   return absl::DataLossError(text);
 }

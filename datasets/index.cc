@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -14,7 +13,7 @@
 #include "base/posix.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
-#include "datasets/utf8.h"
+#include "base/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace mtrun::datasets {
@@ -91,7 +90,8 @@ absl::StatusOr<ShardEntry> ParseShard(const json& entry, const std::string& expe
   ShardEntry shard;
   MT_ASSIGN_OR_RETURN(const std::string file, GetText(entry, "file"));
   if (file != expected_file)
-    return Damaged(absl::StrCat("a shard is named \"", file, "\" instead of \"", expected_file, "\""));
+    return Damaged(
+        absl::StrCat("a shard is named \"", AsPlainText(file), "\" instead of \"", expected_file, "\""));
   MT_ASSIGN_OR_RETURN(shard.images, GetInt(entry, "images", 1, kMaxCount));
   MT_ASSIGN_OR_RETURN(shard.bytes, GetInt(entry, "bytes", 1, kMaxCount));
   MT_ASSIGN_OR_RETURN(shard.sha256, GetText(entry, "sha256"));
@@ -100,7 +100,8 @@ absl::StatusOr<ShardEntry> ParseShard(const json& entry, const std::string& expe
 }
 
 absl::StatusOr<SplitEntry> ParseSplit(const std::string& name, const json& entry, size_t classes) {
-  if (!IsSplitName(name) || !entry.is_object()) return Damaged(absl::StrCat("bad split \"", name, "\""));
+  if (!IsSplitName(name) || !entry.is_object())
+    return Damaged(absl::StrCat("bad split \"", AsPlainText(name), "\""));
   SplitEntry split;
   MT_ASSIGN_OR_RETURN(const json* shards, GetArray(entry, "shards"));
   for (const json& shard : *shards) {
@@ -142,10 +143,16 @@ absl::Status ParseSizes(const json& object, Index& index) {
   MT_RETURN_IF_ERROR(GetInt(object, "channels", 3, 3));
   if (!index.encoded) return absl::OkStatus();
   MT_ASSIGN_OR_RETURN(const std::string store, GetText(object, "store"));
-  if (store != "encoded") return Damaged(absl::StrCat("\"store\" is \"", store, "\""));
+  if (store != "encoded") return Damaged(absl::StrCat("\"store\" is \"", AsPlainText(store), "\""));
   MT_ASSIGN_OR_RETURN(index.min_height, GetInt(object, "min_height", 1, index.height));
   MT_ASSIGN_OR_RETURN(index.min_width, GetInt(object, "min_width", 1, index.width));
   return absl::OkStatus();
+}
+
+absl::Status CheckPlain(const std::string& name, const char* what_to_do) {
+  if (IsPlainText(name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the name of the class \"", AsPlainText(name),
+                                                 "\" is not UTF-8 or has control characters: ", what_to_do));
 }
 
 }  // namespace
@@ -182,9 +189,7 @@ absl::Status CheckClassNames(const std::vector<std::string>& names) {
   std::set<std::string_view> seen;
   for (const std::string& name : names) {
     if (name.empty()) return absl::InvalidArgumentError("the name of a class is empty");
-    if (!IsUtf8(name))
-      return absl::InvalidArgumentError(
-          absl::StrCat("the name of the class \"", absl::CHexEscape(name), "\" is not UTF-8: rename it"));
+    MT_RETURN_IF_ERROR(CheckPlain(name, "rename it"));
     if (!seen.insert(name).second)
       return absl::InvalidArgumentError(absl::StrCat("two classes are named \"", name, "\""));
   }
@@ -221,7 +226,8 @@ absl::StatusOr<Index> DecodeIndex(std::string_view text) {
   MT_ASSIGN_OR_RETURN(const json* classes, GetArray(object, "classes"));
   for (const json& name : *classes) {
     if (!name.is_string()) return Damaged("the name of a class is not a text");
-    index.classes.push_back(name.get<std::string>());
+    MT_RETURN_IF_ERROR(CheckPlain(index.classes.emplace_back(name.get<std::string>()),
+                                  "where the images came from, rename that class and import again"));
   }
   const auto splits = object.find("splits");
   if (splits == object.end() || !splits->is_object() || splits->empty()) return Damaged("no splits");

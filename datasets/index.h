@@ -45,7 +45,8 @@ struct Index {
 constexpr char kIndexFile[] = "index.json";
 /// "train/shard_00002.safetensors", relative to the data set's folder.
 std::string ShardFile(const std::string& split, size_t number);
-/// kInvalidArgument names the class whose name is empty, not UTF-8 or there twice: no index holds it.
+/// kInvalidArgument names the class whose name is empty, not plain text (utf8.h) or there twice: no index
+/// holds it.
 absl::Status CheckClassNames(const std::vector<std::string>& names);
 /// Of [a-z0-9_].
 bool IsSplitName(std::string_view name);
@@ -59,8 +60,8 @@ std::string CanonicalIndex(const Index& index);
 std::string IndexDigest(const Index& index);
 /// The text of index.json: indented, with the digest. REQUIRES: CheckClassNames(index.classes) is OK.
 std::string EncodeIndex(const Index& index);
-/// kInvalidArgument: not an index, or another version; kDataLoss: contents do not add up or do not have the
-/// digest.
+/// kInvalidArgument: not an index, another version, or a class name that is not plain text; kDataLoss:
+/// contents do not add up or do not have the digest.
 absl::StatusOr<Index> DecodeIndex(std::string_view text);
 
 /// Whether `<root>/index.json` says that it is the index of a packed set; a damaged one may, or one of

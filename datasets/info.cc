@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/utf8.h"
 #include "datasets/progress.h"
 
 namespace mtrun::datasets {
@@ -117,14 +118,14 @@ std::string LeftOutText(int64_t bad, const LeftOut& counts) {
   };
   std::string classes;
   for (size_t i = 0; i < counts.untrained_classes.size() && i < kNamed; ++i)
-    absl::StrAppend(&classes, i > 0 ? ", " : "", counts.untrained_classes[i]);
+    absl::StrAppend(&classes, i > 0 ? ", " : "", AsPlainText(counts.untrained_classes[i]));
   if (counts.untrained_classes.size() > kNamed) classes += ", ...";
   row("bad image", bad, "");
   row("no image by its name", counts.others, "");
   row("name that is there twice", counts.duplicates, "the last one counts");
   row("no class given", counts.unlabelled, "");
   row("class that train lacks", counts.untrained, classes);
-  row("outside of the split or class folders", counts.outside, counts.outside_folder);
+  row("outside of the split or class folders", counts.outside, AsPlainText(counts.outside_folder));
   return text.empty() ? "" : absl::StrCat("\n", InfoLine("left out", reason_width, {"files"}), text);
 }
 

@@ -17,6 +17,7 @@
 #include "base/settings.h"
 #include "base/standard_output.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "base/version.h"
 #include "datasets/commands.h"
 #include "datasets/contact_sheet.h"
@@ -156,7 +157,8 @@ int RunImport(const std::vector<std::string>& args) {
                 "the same command)");
   if (!report.ok()) return Fail(kFailure, report.status());
   const auto bad_files = static_cast<int64_t>(report->left_out.size());
-  for (const BadFile& bad : report->left_out) log::Warning("left out ", bad.path, ": ", bad.why);
+  for (const BadFile& bad : report->left_out)
+    log::Warning("left out ", AsPlainText(bad.path), ": ", AsPlainText(bad.why));
   std::cout << InfoText(options->destination, report->index)
             << absl::StrFormat("\nimported %s images (%s) in %.1f s, %s left out\n",
                                WithCommas(report->index.images()), report->format, report->seconds,

@@ -34,8 +34,8 @@ class PackedWriter {
     bool replace = false;            // an existing data set at the destination
   };
 
-  /// kInvalidArgument: the shape is empty or a class name is empty, double or not UTF-8; kAlreadyExists: see
-  /// AtomicFolder; kResourceExhausted: the disk has too little room.
+  /// kInvalidArgument: the shape is empty or a class name is empty, double or not plain text; kAlreadyExists:
+  /// see AtomicFolder; kResourceExhausted: the disk has too little room.
   static absl::StatusOr<std::unique_ptr<PackedWriter>> Create(const std::string& destination,
                                                               const PackedShape& shape,
                                                               const Options& options);

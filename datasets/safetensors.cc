@@ -9,6 +9,7 @@
 #include "base/json_text.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace mtrun::datasets {
@@ -38,7 +39,7 @@ const DTypeRow& Row(DType dtype) {
 }
 
 absl::Status Malformed(const std::string& what) {
-  return absl::InvalidArgumentError(absl::StrCat("malformed safetensors header: ", what));
+  return absl::InvalidArgumentError(absl::StrCat("malformed safetensors header: ", AsPlainText(what)));
 }
 
 /// Bytes of a tensor, or an error for a negative or overflowing size.
@@ -101,8 +102,9 @@ absl::Status CheckCoverage(const SafetensorsHeader& header) {
   int64_t at = 0;
   for (const TensorInfo& tensor : header.tensors) {
     if (tensor.end > header.data_bytes) {
-      return absl::DataLossError(absl::StrCat("truncated: tensor \"", tensor.name, "\" ends at byte ",
-                                              tensor.end, " of the data, the file has ", header.data_bytes));
+      return absl::DataLossError(absl::StrCat("truncated: tensor \"", AsPlainText(tensor.name),
+                                              "\" ends at byte ", tensor.end, " of the data, the file has ",
+                                              header.data_bytes));
     }
     if (tensor.begin != at)
       return Malformed(absl::StrCat("a gap or an overlap before tensor \"", tensor.name, "\""));

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "datasets/file_tree.h"
 
 namespace mtrun::datasets {
@@ -22,6 +23,9 @@ namespace {
 constexpr char kExpected[] =
     "expected train/<class>/<image> with val/<class>/<image> and test/<class>/<image>, or <class>/<image>";
 constexpr char kOneClass[] = "image";
+
+/// Of what an archive calls its files.
+std::string Plain(absl::string_view name) { return AsPlainText({name.data(), name.size()}); }
 
 using PathNames = std::vector<absl::string_view>;
 
@@ -58,9 +62,10 @@ absl::StatusOr<std::optional<NamedFile>> TakeApart(absl::string_view path, const
     return file;
   }
   if (below == 1)
-    return absl::InvalidArgumentError(absl::StrCat(path, " lies in no class folder; ", kExpected));
+    return absl::InvalidArgumentError(absl::StrCat(Plain(path), " lies in no class folder; ", kExpected));
   if (below > 2)
-    return absl::InvalidArgumentError(absl::StrCat(path, " lies deeper than split/class/image; ", kExpected));
+    return absl::InvalidArgumentError(
+        absl::StrCat(Plain(path), " lies deeper than split/class/image; ", kExpected));
   file.class_name = *(split + 1);
   return file;
 }
@@ -68,7 +73,8 @@ absl::StatusOr<std::optional<NamedFile>> TakeApart(absl::string_view path, const
 absl::Status CheckPrefixes(const std::vector<absl::string_view>& paths, const std::vector<NamedFile>& files) {
   for (const NamedFile& file : files) {
     if (file.prefix != files[0].prefix)
-      return absl::InvalidArgumentError(absl::StrCat(paths[files[0].path], " and ", paths[file.path],
+      return absl::InvalidArgumentError(absl::StrCat(Plain(paths[files[0].path]), " and ",
+                                                     Plain(paths[file.path]),
                                                      " belong to two trees; import one of them"));
   }
   return absl::OkStatus();
@@ -158,8 +164,8 @@ absl::StatusOr<std::vector<Sorted>> Label(const std::vector<absl::string_view>& 
       continue;
     }
     if (!skip_bad)
-      return absl::InvalidArgumentError(absl::StrCat(paths[file.path], ": train/ has no class \"",
-                                                     file.class_name,
+      return absl::InvalidArgumentError(absl::StrCat(Plain(paths[file.path]), ": train/ has no class \"",
+                                                     Plain(file.class_name),
                                                      "\"; --skip_bad leaves such images out"));
     ++left_out.untrained;
     untrained.insert(file.class_name);
@@ -223,7 +229,7 @@ absl::StatusOr<TreeListing> ListNamed(const std::vector<absl::string_view>& path
     if (i + 1 < sorted.size() && key(sorted[i]) == key(sorted[i + 1])) {
       if (!options.skip_bad)
         return absl::InvalidArgumentError(
-            absl::StrCat(paths[path], " is there twice; --skip_bad takes the last one"));
+            absl::StrCat(Plain(paths[path]), " is there twice; --skip_bad takes the last one"));
       ++listing.left_out.duplicates;
       continue;
     }

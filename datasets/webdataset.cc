@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/posix.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "datasets/archive_reader.h"
 #include "datasets/brace_list.h"
 #include "datasets/class_list.h"
@@ -162,10 +163,10 @@ class Samples {
   }
 
  private:
-  /// Without the split in front.
-  absl::string_view Path(size_t file) const {
-    const absl::string_view path = tree_.files()[file].path;
-    return path.substr(path.find('/') + 1);
+  /// Without the split in front, for messages.
+  std::string Path(size_t file) const {
+    const absl::string_view path = tree_.files()[file].path, below = path.substr(path.find('/') + 1);
+    return AsPlainText({below.data(), below.size()});
   }
 
   absl::StatusOr<std::string> ReadLabel(const Sample& sample) const {

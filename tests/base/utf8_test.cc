@@ -51,5 +51,12 @@ TEST(Utf8Test, PlainTextHasNoControlCharacters) {
     EXPECT_FALSE(IsPlainText(text)) << text;
 }
 
+TEST(Utf8Test, AsPlainTextOnlyWhatIsNotPlainIsEscaped) {
+  const std::string plain = "t\xC3\xA4st \xE5\xAE\x9E-7\\";
+  EXPECT_EQ(AsPlainText(plain), plain);
+  EXPECT_EQ(AsPlainText("a\nb\x1B[2J\x7F"), "a\\nb\\x1b[2J\\x7f");
+  EXPECT_EQ(AsPlainText("\xC2\x9B\xC3"), "\\xc2\\x9b\\xc3");
+}
+
 }  // namespace
 }  // namespace mtrun

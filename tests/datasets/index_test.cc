@@ -12,7 +12,9 @@ namespace mtrun::datasets {
 namespace {
 
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 Index Sample() {
   Index index{.height = 2, .width = 3, .classes = {"cat", "d\"og \xC3\xA9"}};
@@ -113,6 +115,24 @@ TEST(IndexTest, DamagedFieldsAreRefused) {
   json renamed = json::parse(EncodeIndex(Sample()));
   renamed["splits"]["../x"] = renamed["splits"]["test"];
   EXPECT_TRUE(absl::IsDataLoss(DecodeIndex(renamed.dump()).status()));
+}
+
+TEST(IndexTest, NamesThatATerminalWouldObeyAreRefused) {
+  for (const std::string name : {"a\nb", "\x1B[2J", "\x7F", "\xC2\x9B"}) {
+    Index index = Sample();
+    index.classes[1] = name;
+    EXPECT_FALSE(CheckClassNames(index.classes).ok());
+    const absl::Status status = DecodeIndex(EncodeIndex(index)).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(Message(status),
+                AllOf(HasSubstr("rename that class and import again"), Not(HasSubstr(name))));
+  }
+  json edited = json::parse(EncodeIndex(Sample()));
+  edited["splits"]["\x1B[2J"] = edited["splits"]["test"];
+  EXPECT_THAT(Message(DecodeIndex(edited.dump()).status()), Not(HasSubstr("\x1B")));
+  edited = json::parse(EncodeIndex(Sample()));
+  edited["splits"]["test"]["shards"][0]["file"] = "\x1B[2J";
+  EXPECT_THAT(Message(DecodeIndex(edited.dump()).status()), Not(HasSubstr("\x1B")));
 }
 
 TEST(IndexTest, RandomMutationsAreRefused) {

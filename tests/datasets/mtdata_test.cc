@@ -210,6 +210,35 @@ TEST_F(MtdataTest, LooseImagesBesideClassFoldersAreCounted) {
   EXPECT_THAT(out_, HasSubstr("\noutside of the split or class folders               1  .\n"));
 }
 
+TEST_F(MtdataTest, WhatAnArchiveCallsItsFilesIsShownWithoutControlCharacters) {
+  const std::string image = test::Encode(".png", test::Picture(4, 4, 1), 4, 4);
+  const std::string bad = "\x1B[2Jx\nall is well", shown = "\\x1b[2Jx\\nall is well";
+  const auto import = [&](const std::vector<std::pair<std::string, std::string>>& entries,
+                          std::vector<std::string> more = {}) {
+    for (const std::string name : {"in.tar", "in.zip"}) {
+      test::WriteArchive(folder_ / name, entries);
+      std::vector<std::string> args{"import", folder_ / name, folder_ / name + ".out", "--force"};
+      args.insert(args.end(), more.begin(), more.end());
+      Run(args);
+      EXPECT_THAT(err_ + out_, AllOf(HasSubstr(shown), Not(HasSubstr("\x1B")), Not(HasSubstr("\nall"))));
+    }
+  };
+  import({{ "train/" + bad + "/1.png", image }});                                 // a class
+  import({{"train/a/1.png", image}, { "train/a/" + bad, "x" }});                  // a bad file
+  import({{"train/a/1.png", image}, { "train/a/" + bad, "x" }}, {"--skip_bad"});  // left out
+  import({{ "train/" + bad, image }});                                            // in no class folder
+  import({{ "train/a/b/" + bad, image }});                                        // deeper
+  import({{"train/a/1.png", image}, {"train/a/" + bad, image}, { "train/a/" + bad, image }});  // twice
+  import({{"train/a/1.png", image}, { "val/" + bad + "/1.png", image }});                      // untrained
+  import({{"train/a/1.png", image}, { "val/" + bad + "/1.png", image }}, {"--skip_bad"});
+  import({{"train/a/1.png", image}, { bad + "/train/a/1.png", image }});  // two trees
+  import({{"train/a/1.png", image}, { bad + "/1.png", image }});          // outside
+  const std::string large = test::Encode(".png", test::Picture(5, 5, 1), 5, 5);
+  import({{"train/a/1.png", image}, { "train/a/" + bad, large }}, {"--store=pixels"});  // another size
+  import({{bad + ".jpg", image}, {"x.jpg", image}, { "x.cls", "1" }}, {"--format=webdataset"});
+  import({{bad + ".tar", "no archive"}, { "train/a/1.png", image }});
+}
+
 TEST_F(MtdataTest, InfoCountsSizesAndFormatsOfFiles) {
   WriteImages(folder_ / "in");
   ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "out", "--store=encoded"}), 0) << err_;
