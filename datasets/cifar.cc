@@ -85,9 +85,15 @@ std::vector<std::string> NamesIn(const std::string& folder) {
 
 absl::StatusOr<Files> ReadFromFolder(const std::string& folder) {
   Files files;
+  int64_t left = kMostCifarBytes;
   for (const std::string& name : NamesIn(folder)) {
     if (!IsCifarFile(name)) continue;
-    MT_ASSIGN_OR_RETURN(files[name], ReadFile(absl::StrCat(folder, "/", name)));
+    MT_ASSIGN_OR_RETURN(files[name],
+                        ReadFileStart(absl::StrCat(folder, "/", name), static_cast<size_t>(left) + 1));
+    left -= static_cast<int64_t>(files[name].size());
+    if (left < 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat(folder, ": the files of CIFAR are larger than ", kMostCifarBytes, " bytes"));
   }
   return files;
 }

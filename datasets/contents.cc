@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
@@ -42,6 +44,22 @@ absl::StatusOr<std::string> ReadRange(const ByteRange& range) {
   return bytes;
 }
 
+/// What a size says is of a file alone: a pipe has none.
+absl::StatusOr<std::string> ReadAtMost(const std::string& path, size_t most) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus(errno, "open " + path);
+  std::string bytes;
+  std::array<char, 1 << 16> piece;
+  while (bytes.size() < most) {
+    const ssize_t n = read(fd.get(), piece.data(), std::min(piece.size(), most - bytes.size()));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, "read " + path);
+    if (n == 0) break;
+    bytes.append(piece.data(), static_cast<size_t>(n));
+  }
+  return bytes;
+}
+
 absl::StatusOr<std::string> ReadZipEntry(const ByteRange& range, const std::string& noun, int64_t bytes) {
   MT_ASSIGN_OR_RETURN(ArchiveReader reader, ArchiveReader::OpenRange(range, noun));
   MT_ASSIGN_OR_RETURN(const bool there, reader.Next());
@@ -50,6 +68,8 @@ absl::StatusOr<std::string> ReadZipEntry(const ByteRange& range, const std::stri
 }
 
 }  // namespace
+
+absl::Status TooLargeFile() { return absl::InvalidArgumentError("larger than 256 MiB"); }
 
 absl::StatusOr<uint32_t> Contents::AddHolder(const std::string& path) {
   struct stat about = {};
@@ -91,8 +111,12 @@ absl::StatusOr<UniqueFd> Contents::OpenUnchanged(const Holder& holder) const {
 
 absl::StatusOr<std::string> Contents::ReadWhole(const std::string& path, int64_t bytes, int64_t modified) {
   struct stat about = {};
-  const bool ordinary = stat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode);  // a pipe has no size
-  auto read = ReadFile(path);
+  const bool there = stat(path.c_str(), &about) == 0;
+  if (there && (S_ISCHR(about.st_mode) || S_ISBLK(about.st_mode)))
+    return absl::InvalidArgumentError("a device, no file");
+  const bool ordinary = there && S_ISREG(about.st_mode);  // a pipe has no size
+  auto read = ReadAtMost(path, static_cast<size_t>(kMostFileBytes) + 1);
+  if (read.ok() && static_cast<int64_t>(read->size()) > kMostFileBytes) return TooLargeFile();
   if (read.ok() && ordinary && (static_cast<int64_t>(read->size()) != bytes || ModifiedOf(about) != modified))
     return absl::DataLossError("changed while it was imported");
   return read;

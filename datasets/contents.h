@@ -21,6 +21,10 @@ struct Place {
   Kind kind = Kind::kWhole;
 };
 
+/// Of one file of a source.
+constexpr int64_t kMostFileBytes = int64_t{256} << 20;
+absl::Status TooLargeFile();
+
 class Contents {
  public:
   /// What has to be unpacked goes to a file without a name in `spool_folder` (made where it is missing),
@@ -34,7 +38,7 @@ class Contents {
   absl::StatusOr<ByteRange> Spool(ArchiveReader& reader, int64_t limit);
 
   /// A file of its own, whose size and time of change were found when it was listed. kDataLoss: it has others
-  /// now.
+  /// now; kInvalidArgument: a device, or more than kMostFileBytes, which is found before all of it is read.
   static absl::StatusOr<std::string> ReadWhole(const std::string& path, int64_t bytes, int64_t modified);
   /// `bytes` bytes from `place` on. Thread-safe after the last Spool. kAborted: the archive was changed since
   /// it was added, so nothing that was listed can be relied on; kInvalidArgument: a link, or encrypted.

@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxFile = int64_t{256} << 20;
 constexpr int kMaxDepth = 3;  // <split>/<class>/<image>
 constexpr size_t kTextBytes = 1 << 20;
 constexpr int kMaxNesting = 1;
@@ -163,15 +162,15 @@ absl::Status FileTree::AddEntry(ArchiveReader& reader, const Level& level) {
     place.kind = Kind::kLink;
   } else if (reader.is_encrypted()) {
     place.kind = Kind::kEncrypted;
-  } else if (bytes > kMaxFile) {  // Read says so
+  } else if (bytes > kMostFileBytes) {  // Read says so
     place.kind = Kind::kPart;
   } else if (reader.is_zip()) {
     place = {.offset = reader.header_at(), .holder = level.holder, .kind = Kind::kZipEntry};
     if (bytes < 0) {  // one that is damaged is for Read to name, and no reason to refuse the others
-      MT_ASSIGN_OR_RETURN(bytes, reader.Measure(kMaxFile));
+      MT_ASSIGN_OR_RETURN(bytes, reader.Measure(kMostFileBytes));
     }
   } else if (reader.contents_at() < 0) {
-    MT_ASSIGN_OR_RETURN(const ByteRange range, contents_.Spool(reader, kMaxFile));
+    MT_ASSIGN_OR_RETURN(const ByteRange range, contents_.Spool(reader, kMostFileBytes));
     place = {.offset = range.begin, .holder = level.holder, .kind = Kind::kSpooled};
     bytes = range.size;
   } else if (level.spooled) {
@@ -214,7 +213,7 @@ absl::Status FileTree::AddArchiveOfASplit(const std::string& path, const std::st
 absl::StatusOr<std::string> FileTree::Read(size_t i) const {
   const SourceFile& file = files_[i];
   const Place& place = places_[i];
-  if (file.bytes > kMaxFile) return absl::InvalidArgumentError("larger than 256 MiB");
+  if (file.bytes > kMostFileBytes) return TooLargeFile();
   if (place.kind != Place::Kind::kWhole) return contents_.Read(place, file.bytes);
   const absl::string_view below = file.path.substr(prefix_size_[place.holder]);
   return Contents::ReadWhole(absl::StrCat(roots_[place.holder], below), file.bytes, file.modified);

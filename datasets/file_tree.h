@@ -53,7 +53,7 @@ class FileTree {
   /// In no particular order.
   const std::vector<SourceFile>& files() const { return files_; }
   /// The contents of files()[i]. kDataLoss: it is damaged or no longer as it was listed; kInvalidArgument: a
-  /// link in an archive, encrypted, or more than 256 MiB; kAborted: the archive was changed.
+  /// link in an archive, a device, encrypted, or more than 256 MiB; kAborted: the archive was changed.
   absl::StatusOr<std::string> Read(size_t i) const;
 
  private:

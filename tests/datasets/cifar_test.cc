@@ -1,5 +1,7 @@
 #include "datasets/cifar.h"
 
+#include <filesystem>
+
 #include "datasets/import.h"
 #include "datasets/packed.h"
 #include "gmock/gmock.h"
@@ -131,6 +133,14 @@ TEST(CifarTest, KnowsItsNames) {
   EXPECT_FALSE(LooksLikeCifar({"train.bin"}));
   EXPECT_FALSE(LooksLikeCifar({"data_batch_1", "test_batch"}));
   EXPECT_TRUE(LooksLikePythonCifar({"cifar-10-batches-py/data_batch_1"}));
+}
+
+TEST(CifarTest, ADeviceIsNotRead) {
+  const test::TempFolder folder;
+  WriteCifar10(folder / "in");
+  std::filesystem::remove(folder / "in/data_batch_2.bin");
+  std::filesystem::create_symlink("/dev/null", folder / "in/data_batch_2.bin");
+  EXPECT_THAT(OpenError(folder / "in"), HasSubstr("data_batch_2.bin is not an ordinary file"));
 }
 
 }  // namespace

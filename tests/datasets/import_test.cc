@@ -1,7 +1,13 @@
 #include "datasets/import.h"
 
-#include <filesystem>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
 
+#include <filesystem>
+#include <thread>
+
+#include "base/posix.h"
 #include "datasets/images/resample.h"
 #include "datasets/packed.h"
 #include "gmock/gmock.h"
@@ -105,6 +111,28 @@ TEST_F(ImportTest, BadFilesAreListedAndNothingIsImported) {
   EXPECT_THAT(error, HasSubstr("test/dog/1.jpg: truncated JPEG"));
   EXPECT_THAT(error, HasSubstr("--skip_bad"));
   EXPECT_THAT(test::Names(folder_.path()), ElementsAre("photos"));
+}
+
+TEST_F(ImportTest, ADeviceIsNotRead) {
+  fs::remove(source_ + "/train/cat/3.jpg");
+  fs::create_symlink("/dev/null", source_ + "/train/cat/3.jpg");
+  EXPECT_THAT(ErrorOf(Options("out")), HasSubstr("train/cat/3.jpg: a device, no file"));
+}
+
+TEST_F(ImportTest, OfAPipeNoMoreIsReadThanOfAFile) {
+  const std::string path = source_ + "/train/cat/3.jpg";
+  fs::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const auto before = signal(SIGPIPE, SIG_IGN);
+  std::thread writer([&] {
+    const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    const std::string piece(1 << 20, 'x');
+    for (int i = 0; i < 257 && WriteAll(fd.get(), piece).ok(); ++i) {
+    }
+  });
+  EXPECT_THAT(ErrorOf(Options("out")), HasSubstr("train/cat/3.jpg: larger than 256 MiB"));
+  writer.join();
+  signal(SIGPIPE, before);
 }
 
 TEST_F(ImportTest, TheListOfBadFilesIsCapped) {
