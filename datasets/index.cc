@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
+#include "datasets/data_url.h"
 #include "nlohmann/json.hpp"
 
 namespace mtrun::datasets {
@@ -255,9 +256,9 @@ std::string HowToImport(const std::string& root) {
   std::string source = root.empty() ? "." : root;
   while (source.size() > 1 && source.back() == '/') source.pop_back();
   if (source.back() == '.') source = fs::weakly_canonical(source, error).string();  // "." has no sibling
-  if (!fs::exists(source, error)) return absl::StrCat("make one with: mtdata import SOURCE ", source);
+  if (!fs::exists(source, error)) return absl::StrCat("make one with: mtdata import SOURCE ", Quoted(source));
   if (fs::is_directory(source, error) && fs::is_empty(source, error))
-    return absl::StrCat("it is empty; make one with: mtdata import SOURCE ", source);
+    return absl::StrCat("it is empty; make one with: mtdata import SOURCE ", Quoted(source));
   bool has_folders = false, has_test = false;
   for (fs::directory_iterator entry(source, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
@@ -284,6 +285,10 @@ absl::StatusOr<Index> ReadIndex(const std::string& root) {
   const std::string path = absl::StrCat(root, "/", kIndexFile);
   const auto text = ReadFileStart(path, kMostBytes + 1);
   std::error_code error;
+  if (absl::IsNotFound(text.status()) && IsDataUrl(root)) {
+    return absl::NotFoundError(absl::StrCat(root, " is on a server, where a folder is wanted: `mtdata fetch ",
+                                            Quoted(root), "` brings it here and prints the folder to give"));
+  }
   if (absl::IsNotFound(text.status()) || fs::is_regular_file(root, error)) {
     return absl::NotFoundError(
         absl::StrCat(root, " is not a packed data set (it has no ", kIndexFile, "); ", HowToImport(root)));

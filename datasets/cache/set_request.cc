@@ -9,7 +9,7 @@
 #include "base/posix.h"
 #include "base/status_macros.h"
 #include "datasets/cache/cache_layout.h"
-#include "datasets/cache/data_url.h"
+#include "datasets/data_url.h"
 
 namespace mtrun::datasets {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "datasets/cache/data_url.h"
+#include "datasets/data_url.h"
 
 namespace mtrun::datasets {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "datasets/cache/data_url.h"
 #include "datasets/cache/fetch_messages.h"
+#include "datasets/data_url.h"
 
 namespace mtrun::datasets {
 

@@ -239,6 +239,17 @@ TEST_F(MtdataTest, WhatAnArchiveCallsItsFilesIsShownWithoutControlCharacters) {
   import({{bad + ".tar", "no archive"}, { "train/a/1.png", image }});
 }
 
+TEST_F(MtdataTest, WhereAFolderIsWantedAUrlIsAnsweredWithWhatWorks) {
+  EXPECT_EQ(Run({"info", "https://host:8443/photos"}), 1);
+  EXPECT_THAT(err_, AllOf(HasSubstr("https://host:8443/photos is on a server"),
+                          HasSubstr("mtdata fetch https://host:8443/photos"), Not(HasSubstr("import"))));
+  EXPECT_EQ(Run({"info", folder_ / "no such folder"}), 1);
+  EXPECT_THAT(err_, HasSubstr("mtdata import SOURCE '" + (folder_ / "no such folder") + "'\n"));
+  fs::create_directory(folder_ / "an empty one");
+  EXPECT_EQ(Run({"info", folder_ / "an empty one"}), 1);
+  EXPECT_THAT(err_, HasSubstr("mtdata import SOURCE '" + (folder_ / "an empty one") + "'\n"));
+}
+
 TEST_F(MtdataTest, InfoCountsSizesAndFormatsOfFiles) {
   WriteImages(folder_ / "in");
   ASSERT_EQ(Run({"import", folder_ / "in", folder_ / "out", "--store=encoded"}), 0) << err_;

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "base/status_macros.h"
-#include "datasets/cache/data_url.h"
 #include "datasets/cache/fetch_messages.h"
+#include "datasets/data_url.h"
 #include "datasets/remote/fetch_rules.h"
 #include "mtdata/set_table.h"
 #include "tests/fuzz/fuzz_targets.h"

@@ -18,7 +18,7 @@
 #include "base/standard_output.h"
 #include "base/status_macros.h"
 #include "base/version.h"
-#include "datasets/cache/data_url.h"
+#include "datasets/data_url.h"
 #include "datasets/cache/set_request.h"
 #include "trainers/checkpoints/checkpoint.h"
 #include "trainers/collectives/device_watch.h"

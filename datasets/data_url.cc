@@ -1,4 +1,4 @@
-#include "datasets/cache/data_url.h"
+#include "datasets/data_url.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"

@@ -1,4 +1,4 @@
-#include "datasets/cache/data_url.h"
+#include "datasets/data_url.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
