@@ -3,6 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/endpoint.h"
 #include "base/status_macros.h"
@@ -96,6 +97,18 @@ std::string ToText(const DataUrl& url) {
   std::string text = absl::StrCat(url.scheme, kMark.data(), v6 ? "[" : "", url.host, v6 ? "]" : "");
   if (url.port != DefaultPort(url.scheme)) absl::StrAppend(&text, ":", url.port);
   return text + url.path;
+}
+
+std::string PathInUrl(std::string_view path) {
+  std::string text;
+  for (const char c : path) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+        std::string_view("/-._~").find(c) != std::string_view::npos)
+      text += c;
+    else
+      absl::StrAppendFormat(&text, "%%%02X", static_cast<unsigned char>(c));
+  }
+  return text;
 }
 
 }  // namespace mtrun::datasets

@@ -24,5 +24,7 @@ bool IsDataUrl(std::string_view text);
 absl::StatusOr<DataUrl> ParseDataUrl(std::string_view text);
 /// "https://host:port/photos"; the port is left out where it is the scheme's own.
 std::string ToText(const DataUrl& url);
+/// What a folder's path is in a URL: "my set/50%" is "my%20set/50%25".
+std::string PathInUrl(std::string_view path);
 
 }  // namespace mtrun::datasets

@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "base/tls_identity.h"
 #include "base/token.h"
+#include "datasets/data_url.h"
 #include "mtdata/set_server.h"
 #include "mtdata/set_table.h"
 
@@ -85,7 +86,7 @@ absl::Status Announce(const Place& place, int port, const std::string& root, boo
     std::cout << "there is no packed set in it yet: `mtdata import SOURCE " << root << "/NAME` makes one\n";
   } else {
     std::cout << TableOf(sets) << "\nuse one with: --data " << url
-              << (sets[0].name.empty() ? "" : "/" + sets[0].name) << "\n";
+              << (sets[0].name.empty() ? "" : "/" + datasets::PathInUrl(sets[0].name)) << "\n";
   }
   std::cout << std::flush;
   return absl::OkStatus();

@@ -40,5 +40,13 @@ TEST(DataUrlTest, WhatIsRefused) {
   }
 }
 
+TEST(DataUrlTest, APathOfAnyNamesHasAUrl) {
+  EXPECT_EQ(PathInUrl("a/my set/50% #1?"), "a/my%20set/50%25%20%231%3F");
+  EXPECT_EQ(PathInUrl("\xC3\xA9-1._~"), "%C3%A9-1._~");
+  std::string every;
+  for (int c = 1; c < 256; ++c) every += static_cast<char>(c);
+  EXPECT_TRUE(ParseDataUrl("https://host/" + PathInUrl(every) + "/x").ok());
+}
+
 }  // namespace
 }  // namespace mtrun::datasets

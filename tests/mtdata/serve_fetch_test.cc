@@ -61,6 +61,20 @@ TEST_F(ServeFetch, TheRightServerIsTrustedAlsoAfterAnotherOneWasThere) {
   ExpectCopy(*Fetch());
 }
 
+TEST_F(ServeFetch, TheUrlThatTheServerNamesIsTakenWhateverTheFolderIsCalled) {
+  const std::string name = "50% of my set? #1";
+  fs::create_directories(folder_.File("root/a b"));
+  fs::rename(folder_.File("root/set"), folder_.File("root/a b/" + name));
+  const auto server = Serve();
+  const std::string before = "use one with: --data https://127.0.0.1:" + absl::StrCat(port_, "/");
+  ASSERT_TRUE(server->WaitForLine(before)) << server->Text();
+  std::string line;
+  for (const std::string& one : server->OutLines()) line = one.starts_with(before) ? one : line;
+  const auto fetch = Fetch(line.substr(before.size()));
+  ASSERT_EQ(fetch->Wait(), 0) << line << "\n" << fetch->Text();
+  EXPECT_TRUE(fs::exists(fetch->OutLines().at(0) + "/train/shard_00000.safetensors"));
+}
+
 TEST_F(ServeFetch, WhatIsNotThereIsNamed) {
   const auto server = Serve();
   const auto fetch = Fetch("nothing");
