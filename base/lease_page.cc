@@ -48,10 +48,23 @@ struct LeasePage::Page {
   struct Lease {
     std::atomic<uint64_t> generation{0};
     std::atomic<int64_t> deadline{kNever};  // nanoseconds since boot
+
+    void Become(uint64_t next, int64_t ends) {
+      if (generation != next) deadline = 0;  // over while it is neither the old one nor the new one
+      generation = next;
+      deadline = ends;
+    }
+    bool Holds(uint64_t of, Duration now) const {
+      if (generation != of) return false;
+      const int64_t ends = deadline;
+      // Again: another generation may have taken its place meanwhile.
+      return generation == of && now.count() < ends;
+    }
   };
   uint64_t magic = kMagic, version = kVersion;
   std::atomic<uint64_t> newest{0};  // place of the newest lease
   std::array<Lease, kLeases> leases;
+  Lease outside{.deadline{0}};  // readers that know version 2 without it are as safe
 };
 
 void LeasePage::Unmap::operator()(Page* page) const { munmap(page, kBytes); }
@@ -95,13 +108,14 @@ void LeasePage::Set(uint64_t generation, std::optional<Duration> deadline) {
     page_->leases[place].deadline = ends;
     return;
   }
-  // Over while it is neither the old one nor the new one.
   const uint64_t next = (place + 1) % kLeases;
-  Page::Lease& oldest = page_->leases[next];
-  oldest.deadline = 0;
-  oldest.generation = generation;
-  oldest.deadline = ends;
+  page_->leases[next].Become(generation, ends);
   page_->newest = next;
+}
+
+void LeasePage::SetOutside(uint64_t left, Duration deadline) {
+  MT_CHECK(fd_.valid()) << "a lease that was mapped is its agent's to set";
+  page_->outside.Become(left, deadline.count());
 }
 
 std::optional<Duration> LeasePage::deadline() const {
@@ -111,12 +125,12 @@ std::optional<Duration> LeasePage::deadline() const {
 
 bool LeasePage::Over(uint64_t generation, Duration now) const {
   if (generation == 0) return now.count() >= page_->leases[page_->newest % kLeases].deadline;
-  return std::none_of(page_->leases.begin(), page_->leases.end(), [&](const Page::Lease& lease) {
-    if (lease.generation != generation) return false;
-    const int64_t ends = lease.deadline;
-    // Again: another generation may have taken its place meanwhile.
-    return lease.generation == generation && now.count() < ends;
-  });
+  return std::none_of(page_->leases.begin(), page_->leases.end(),
+                      [&](const Page::Lease& lease) { return lease.Holds(generation, now); });
+}
+
+bool LeasePage::OverOutside(uint64_t left, Duration now) const {
+  return Over(left, now) && (left == 0 || !page_->outside.Holds(left, now));
 }
 
 }  // namespace mtrun

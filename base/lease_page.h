@@ -28,10 +28,16 @@ class LeasePage {
   /// always valid. Those of the seven generations before stay as they are, older ones are over.
   /// REQUIRES: made here, not mapped.
   void Set(uint64_t generation, std::optional<Duration> deadline);
+  /// The lease of workers that have left that generation, and in which no other one has followed it. It
+  /// leaves that generation's own as it is: who still ends a step there has until that one's end.
+  /// REQUIRES: made here, not mapped.
+  void SetOutside(uint64_t left, Duration deadline);
   /// Of the newest generation.
   std::optional<Duration> deadline() const;
   /// `now`: time since boot. The lease of a worker that is in no generation (0) is the newest one's.
   bool Over(uint64_t generation, Duration now) const;
+  /// Both the generation's and that of workers that have left it.
+  bool OverOutside(uint64_t left, Duration now) const;
   /// The descriptor to inherit; -1 of a page that was mapped.
   int fd() const { return fd_.get(); }
 

@@ -130,10 +130,9 @@ class Agent {
 
   /// A node alone is the whole job: nobody forms a generation without it.
   absl::Status OpenLease() {
-    const Duration lease = options_.job.fence_timeout;
-    if (options_.standalone || lease == Duration::zero()) return absl::OkStatus();
+    if (options_.standalone || options_.job.fence_timeout == Duration::zero()) return absl::OkStatus();
     MT_ASSIGN_OR_RETURN(lease_, LeasePage::Make());
-    lease_->Set(/*generation=*/0, BootNow() + lease);
+    lease_->Set(/*generation=*/0, BootNow() + options_.job.fence_timeout);
     return absl::OkStatus();
   }
 
@@ -180,9 +179,7 @@ class Agent {
       asio::post(io_, [this, event = std::move(event)] { Feed(event); });
     };
     rendezvous::SessionClient::Handler handler;
-    handler.event = [this](const rendezvous::ServiceEvent& event) {
-      asio::post(io_, [this, event] { OnServiceEvent(event); });
-    };
+    handler.event = [this](const auto& event) { asio::post(io_, [this, event] { OnServiceEvent(event); }); };
     handler.connected = [this](const rendezvous::ServiceHost& host) {
       if (access_.hosting) access_.hosting->Rest(host.embedded);
       if (succession_) succession_->OnConnected(host);
@@ -202,6 +199,9 @@ class Agent {
       lease_->Set(generation.id, ends);
       const MutexLock lock(alarm_mutex_);
       if (alarmed_) alarm_.Set(ends);
+    };
+    handler.leased_outside = [this](const rendezvous::Generation& left, Duration from) {
+      if (lease_) lease_->SetOutside(left.id, from + options_.job.fence_timeout);
     };
     handler.failed = [post](absl::Status status) { post(SessionFailed{std::string(status.message())}); };
     if (access_.hosting) access_.hosting->Seek();

@@ -151,9 +151,10 @@ std::optional<TimePoint> JobTable::NextDeadlineOf(const std::string& job_id) con
   return next;
 }
 
-Lease JobTable::LeaseFor(const std::string& job_id, const std::string& node_id, Duration sent) const {
+Lease JobTable::LeaseFor(const std::string& job_id, const std::string& node_id, Duration sent,
+                         TimePoint now) const {
   const auto job = jobs_.find(job_id);
-  return job == jobs_.end() ? Lease{.sent = sent} : job->second.LeaseFor(node_id, sent);
+  return job == jobs_.end() ? Lease{.sent = sent} : job->second.LeaseFor(node_id, sent, now);
 }
 
 const Assignment* JobTable::RunningIn(const std::string& job_id) const {

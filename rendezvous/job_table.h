@@ -43,7 +43,7 @@ class JobTable {
   /// The same of this job, also of earlier ones under its id: no step of it changes another one's.
   std::optional<TimePoint> NextDeadlineOf(const std::string& job_id) const;
   /// See JobMachine.
-  Lease LeaseFor(const std::string& job_id, const std::string& node_id, Duration sent) const;
+  Lease LeaseFor(const std::string& job_id, const std::string& node_id, Duration sent, TimePoint now) const;
   /// Ids of nodes that have not heard how their job ended.
   std::vector<std::string> InEnded() const;
   /// The generation of the job that runs, nullptr for none. Valid until the next step.

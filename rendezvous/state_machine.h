@@ -97,7 +97,9 @@ class JobMachine {
   Generation RunBy(const std::string& node_id) const;
   /// The answer to a heartbeat that the node sent then. It has a lease for the generation that it is known to
   /// run, and none from a service that does not have the job: a generation that it does not know may follow.
-  Lease LeaseFor(const std::string& node_id, Duration sent) const;
+  Lease LeaseFor(const std::string& node_id, Duration sent, TimePoint now) const;
+  /// Until then nodes with a newer generation than this service knows of may be on their way to it.
+  TimePoint RecoveryEnds() const;
   /// All of them, or what costs the same whatever the number of nodes.
   void CheckInvariants(bool all = true) const;
 

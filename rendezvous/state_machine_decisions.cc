@@ -179,13 +179,8 @@ FormationDecision JobMachine::DecideNext(TimePoint now) {
   input.max_nodes = settings_.max_nodes;
   input.first = !generation_.known();
   input.last_call_ends = timers_.last_call_ends();
-  input.recovery_ends = options_.service_started;
-  // Of several services any may have the job, or have had it just now.
-  if (quorum_.listed()) {
-    const TimePoint changed = quorum_.changed_at().value_or(options_.returned);
-    input.recovery_ends = std::max({input.recovery_ends, options_.returned, changed});
-  }
-  if (!options_.host_begins || quorum_.listed()) input.recovery_ends += options_.recovery_window;
+  const bool begins = options_.host_begins && !quorum_.listed();
+  input.recovery_ends = begins ? options_.service_started : RecoveryEnds();
   FormationDecision decision = DecideFormation(input, now);
   if (!decision.form) return decision;
   // Even with everybody here: whoever runs an older generation shows up at one of the services first.

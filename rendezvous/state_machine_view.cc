@@ -46,10 +46,23 @@ Generation JobMachine::RunBy(const std::string& node_id) const {
   return runs ? generation_.id() : Generation{};
 }
 
-Lease JobMachine::LeaseFor(const std::string& node_id, Duration sent) const {
-  const bool authority = HasAuthority();
-  if (!authority) return Lease{.sent = sent};
-  return {sent, RunBy(node_id), authority, quorum_.Settled() ? generation_.id() : Generation{}};
+Lease JobMachine::LeaseFor(const std::string& node_id, Duration sent, TimePoint now) const {
+  if (!HasAuthority()) return Lease{.sent = sent};
+  const Generation runs = RunBy(node_id);
+  const bool waits = runs.number == 0 && !outcome_ && now >= RecoveryEnds();
+  return {.sent = sent,
+          .generation = runs,
+          .authority = true,
+          .settled = quorum_.Settled() ? generation_.id() : Generation{},
+          .newest = waits ? generation_.id() : Generation{}};
+}
+
+TimePoint JobMachine::RecoveryEnds() const {
+  TimePoint since = options_.service_started;
+  // Of several services any may have the job, or have had it just now.
+  if (quorum_.listed())
+    since = std::max({since, options_.returned, quorum_.changed_at().value_or(options_.returned)});
+  return since + options_.recovery_window;
 }
 
 std::vector<const Member*> JobMachine::AwaitedMembers() const {

@@ -359,6 +359,7 @@ struct Lease {
   Generation generation = {};        // that the node is in, {0, 0} for none or where the job may be elsewhere
   bool authority = false;            // the service has the job
   Generation settled = {};           // the newest one, if nobody can follow an earlier one any more
+  Generation newest = {};  // to a node that is in none: from which nobody has gone on to another one
   bool operator==(const Lease&) const = default;
   template <typename Self, typename Field>
   static void Fields(Self& self, Field&& field) {
@@ -366,6 +367,7 @@ struct Lease {
     field("generation", self.generation);
     field("authority", self.authority);
     field("settled", self.settled);
+    field("newest", self.newest);
   }
 };
 std::string Describe(const Generation& generation);

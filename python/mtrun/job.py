@@ -305,7 +305,7 @@ class Job:
             now = time.monotonic()
             if self._told_to_go is None and (self.leaves or outside):
                 self._told_to_go = now
-            if not (self._lease and self._lease.over(self.generation)):
+            if not (self._lease and self._lease.over(self.generation, outside=outside)):
                 break
             if now - said >= 1:
                 said = now

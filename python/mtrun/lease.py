@@ -18,9 +18,10 @@ class LeasePage:
         if struct.unpack_from("<QQ", self._page) != (MAGIC, VERSION):
             raise ValueError(f"MTRUN_LEASE={descriptor} is no page of a lease of version {VERSION}")
 
-    def over(self, generation, now=None):
-        """Of the generation "number.id"; `now`: nanoseconds since boot."""
+    def over(self, generation, now=None, outside=False):
+        """Of the generation "number.id"; `now`: nanoseconds since boot. `outside`: of a worker that has left it and is in no
+        other one."""
         now = time.clock_gettime_ns(time.CLOCK_BOOTTIME) if now is None else now
         wanted = int(generation.split(".")[1], 16)
-        leases = struct.unpack_from("<" + LEASES * "Qq", self._page, 24)
+        leases = struct.unpack_from("<" + (LEASES + outside) * "Qq", self._page, 24)
         return not any(which == wanted and now < ends for which, ends in zip(leases[::2], leases[1::2]))

@@ -299,7 +299,8 @@ void Registrar::WriteNext(ServiceSession& session) {
     return stream->Close(grpc::Status::OK);
   } else if (session.heartbeat > Duration::zero()) {
     const Duration sent = std::exchange(session.heartbeat, Duration::zero());
-    *message.mutable_lease() = EncodeLease(jobs_.LeaseFor(session.job_id, session.node_id, sent));
+    *message.mutable_lease() =
+        EncodeLease(jobs_.LeaseFor(session.job_id, session.node_id, sent, MonotonicNow()));
   }
   message.set_ack(session.end.receiver.Acknowledge());
   stream->Write(ToBytes(message));

@@ -31,6 +31,12 @@ std::optional<Duration> AgentEnd::TakeLease(const Lease& lease) {
   return runs && heard_ > Duration::zero() ? std::optional(heard_) : std::nullopt;
 }
 
+std::optional<Duration> AgentEnd::OutsideLease(const Lease& lease) const {
+  const Generation left = outbox.seen();
+  const bool waits = left.number > 0 && outbox.current().number == 0 && outbox.known() == left;
+  return waits && lease.authority && lease.newest == left ? std::optional(lease.sent) : std::nullopt;
+}
+
 std::optional<Duration> AgentEnd::FirstLease() {
   if (heard_ == Duration::zero()) return std::nullopt;
   HeardByTheJob(heard_);

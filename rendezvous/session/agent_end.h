@@ -30,7 +30,11 @@ class AgentEnd {
   /// The answer to a heartbeat. From when the lease of the generation that runs here counts; nothing where
   /// the service gives none for it: it may have gone on to another one, or know of none yet.
   std::optional<Duration> TakeLease(const Lease& lease);
-  /// The same when a generation begins here.
+  /// From when the lease counts of a worker that has left the last generation here and is in none: nothing
+  /// unless a service that has the job knows of none after that one. It has one of its own: whoever still
+  /// ends a step of that generation relies on its lease's end.
+  std::optional<Duration> OutsideLease(const Lease& lease) const;
+  /// The same as TakeLease when a generation begins here.
   std::optional<Duration> FirstLease();
   /// The host of the service that had the job is found dead.
   void OnHostDead(Duration now);

@@ -40,6 +40,9 @@ class SessionClient {
     /// The service has heard this node in `generation`, which runs here: its lease counts from then
     /// (BootNow()). On gRPC's threads, at once.
     std::function<void(const Generation& generation, Duration from)> leased;
+    /// The same where this node waits outside of a generation and nobody has gone on without it since it was
+    /// in `left`.
+    std::function<void(const Generation& left, Duration from)> leased_outside;
   };
   static std::unique_ptr<SessionClient> Start(SessionOptions options, Handler handler);
   virtual ~SessionClient() = default;  // closes the stream; no handler runs after it returns

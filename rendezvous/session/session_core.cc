@@ -62,8 +62,8 @@ void SessionCore::Stop() {
 void SessionCore::OnMessage(ClientStream* stream, const wire::ServiceMessage& message) {
   std::string where;
   std::optional<ServiceEvent> event;
-  std::optional<Duration> leased_from;
-  Generation leased;
+  std::optional<Duration> leased_from, leased_outside;
+  Generation leased, left;
   {
     const MutexLock lock(mu_);
     if (stopping_ || stream != stream_.get()) return;
@@ -75,7 +75,12 @@ void SessionCore::OnMessage(ClientStream* stream, const wire::ServiceMessage& me
       end_.OnWelcome(message.welcome().service_id(), message.welcome().resumed(), message.ack());
     } else if (end_.welcomed()) {
       end_.outbox.Acknowledge(message.ack());
-      if (message.has_lease()) leased_from = end_.TakeLease(DecodeLease(message.lease()));
+      if (message.has_lease()) {
+        const Lease lease = DecodeLease(message.lease());
+        leased_from = end_.TakeLease(lease);
+        leased_outside = end_.OutsideLease(lease);
+        left = end_.outbox.seen();
+      }
       if (message.has_event()) event = TakeEvent(message.event());
       if (event && std::holds_alternative<Assigned>(*event)) leased_from = end_.FirstLease();
       leased = end_.outbox.current();
@@ -88,6 +93,7 @@ void SessionCore::OnMessage(ClientStream* stream, const wire::ServiceMessage& me
     changed_.NotifyAll();
   }
   if (leased_from && handler_.leased) handler_.leased(leased, *leased_from);
+  if (leased_outside && handler_.leased_outside) handler_.leased_outside(left, *leased_outside);
   if (message.has_welcome() && handler_.connected)
     handler_.connected(HostOf(message.welcome(), where, options_.endpoint));
   if (event && handler_.event) handler_.event(*event);

@@ -66,6 +66,35 @@ TEST(LeasePage, EachGenerationHasItsOwn) {
   EXPECT_FALSE(page->Over(15, seconds(399)));
 }
 
+/// Who waits for the next generation may commit what it holds, while who ends a step in the last one may not.
+TEST(LeasePage, WhoHasLeftAGenerationHasALeaseOfItsOwn) {
+  auto page = LeasePage::Make();
+  ASSERT_TRUE(page.ok()) << page.status();
+  page->Set(7, seconds(100));
+  EXPECT_FALSE(page->OverOutside(7, seconds(99))) << "the generation's is still valid";
+  EXPECT_TRUE(page->OverOutside(7, seconds(100)));
+  page->SetOutside(7, seconds(200));
+  EXPECT_FALSE(page->OverOutside(7, seconds(199)));
+  EXPECT_TRUE(page->OverOutside(7, seconds(200)));
+  EXPECT_TRUE(page->Over(7, seconds(100))) << "whoever is still in it has no other lease than before";
+  EXPECT_TRUE(page->OverOutside(8, seconds(1))) << "a worker that was in another one";
+  EXPECT_EQ(page->deadline(), seconds(100));
+  page->SetOutside(8, seconds(300));
+  EXPECT_TRUE(page->OverOutside(7, seconds(150)));
+  const auto mapped = LeasePage::Map(page->fd());
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  EXPECT_FALSE(mapped->OverOutside(8, seconds(299)));
+}
+
+TEST(LeasePage, WhoWasInNoGenerationHasTheNewestLeaseAlone) {
+  auto page = LeasePage::Make();
+  ASSERT_TRUE(page.ok()) << page.status();
+  page->Set(0, seconds(100));
+  page->SetOutside(0, seconds(200));
+  EXPECT_FALSE(page->OverOutside(0, seconds(99)));
+  EXPECT_TRUE(page->OverOutside(0, seconds(100)));
+}
+
 /// No worker ever sees the lease of one generation under the name of another one.
 TEST(LeasePage, LeasesThatChangeAreNotMistaken) {
   auto page = LeasePage::Make();

@@ -102,7 +102,8 @@ void JobSimulation::OnBeat(size_t index, uint64_t id, const std::string& node_id
   const size_t agent = connections_.at(id).agent;
   const std::string& job_id = settings_[agents_[agent].job].job_id;
   StepService(index, job_id, {node_id, rendezvous::Heartbeat{.knows = knows}});
-  Down(id, [this, agent, lease = service.jobs->LeaseFor(job_id, node_id, sent)] { OnLease(agent, lease); });
+  Down(id,
+       [this, agent, lease = service.jobs->LeaseFor(job_id, node_id, sent, now_)] { OnLease(agent, lease); });
 }
 
 void JobSimulation::StepService(size_t index, const std::string& job_id, const rendezvous::Event& event) {

@@ -330,6 +330,25 @@ class LeaseTest(AgentCase):
             holding.result()
         self.assertEqual(job.next().number, 2)
 
+    def test_who_waits_outside_has_the_lease_of_those_who_have_left_its_generation(self):
+        ended, elsewhere = (1, 1), (9, 1)
+        for outside, waits in (((1, 2**62), False), ((9, 2**62), True), ((1, 1), True)):
+            with self.subTest(outside=outside):
+                page = lease_page(self, ended, elsewhere, outside=outside)
+                job = self.joined(MTRUN_LEASE=str(page), MTRUN_SHUTDOWN_TIMEOUT="0.1")
+                self.agent.say({"type": "dissolved", "generation": "1.1", "why": "lost", "graceful": False})
+                self.wait(job.over)
+                if waits:
+                    with self.assertRaisesRegex(Interrupted, "no rendezvous service has answered"):
+                        in_thread(lambda: job.hold(outside=True)).result()
+                else:
+                    job.hold(outside=True)
+                with self.assertRaises(Interrupted):
+                    in_thread(job.hold).result()
+                self.agent.close()
+                self.agent = Agent()
+                self.addCleanup(self.agent.close)
+
     def test_who_is_told_to_go_holds_for_half_of_its_grace(self):
         job = self.joined(MTRUN_LEASE=str(lease_page(self, (9, 2**62))), MTRUN_SHUTDOWN_TIMEOUT="0.1")
         self.agent.say({"type": "drain", "deadline_seconds": 0.1, "why": "asked"})

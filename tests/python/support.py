@@ -18,12 +18,13 @@ def assignment(number, rank=0, world_size=2, **more):
             "world_size": world_size, "local_world_size": 2, "node_rank": 0, "peers": [NODE], **more}
 
 
-def lease_page(case, *leases):
-    """The descriptor of a page as base/lease_page.cc makes it: pairs of a generation's id and when its lease ends."""
+def lease_page(case, *leases, outside=(0, 0)):
+    """The descriptor of a page as base/lease_page.cc makes it: pairs of a generation's id and when its lease ends; `outside`:
+    the one of workers that have left that generation."""
     fd = os.memfd_create("lease")
     case.addCleanup(os.close, fd)
     os.ftruncate(fd, 4096)
-    leases = [*leases, *[(0, 0)] * (8 - len(leases))]
+    leases = [*leases, *[(0, 0)] * (8 - len(leases)), outside]
     os.pwrite(fd, struct.pack("<QQQ", 0x657361656C746D00, 2, 0) + b"".join(struct.pack("<Qq", *l) for l in leases), 0)
     return fd
 

@@ -78,11 +78,11 @@ TEST_F(JobTableTest, AnIdCanBeUsedAgainBeforeTheNodesOfTheEndedJobAreGone) {
   ASSERT_NE(Find<JobEnded>(Say("a", "node1", WorkersFinished{first.generation, false})), nullptr);
   const Assignment second = RunAll("a", "node2");
   EXPECT_NE(second.incarnation, first.incarnation);
-  EXPECT_EQ(table_.LeaseFor("a", "node2", {}).generation, second.generation);
+  EXPECT_EQ(table_.LeaseFor("a", "node2", {}, {}).generation, second.generation);
   EXPECT_TRUE(table_.Has("a", "node1") && table_.Has("a", "node2"));
   Say("a", "node1", Leaving{"done"});
   EXPECT_FALSE(table_.Has("a", "node1"));
-  EXPECT_EQ(table_.LeaseFor("a", "node2", {}).generation, second.generation)
+  EXPECT_EQ(table_.LeaseFor("a", "node2", {}, {}).generation, second.generation)
       << "the end of the first is not its end";
   // One of the first that was away hears how its own job ended.
   EXPECT_NE(Find<JobEnded>(Open("a", "node3", first.incarnation)), nullptr);
@@ -97,7 +97,7 @@ TEST_F(JobTableTest, ALateNodeOfAnEndedJobThatNobodyRemembersDoesNotDisturbTheNe
   ASSERT_NE(Find<Refused>(effects), nullptr);
   EXPECT_NE(Find<Refused>(effects)->reason.find("another run"), std::string::npos);
   EXPECT_FALSE(table_.Has("a", "node2"));
-  EXPECT_EQ(table_.LeaseFor("a", "node1", {}).generation, second.generation);
+  EXPECT_EQ(table_.LeaseFor("a", "node1", {}, {}).generation, second.generation);
   EXPECT_EQ(Find<Refused>(Open("a", "node3", second.incarnation)), nullptr) << "a node of this run";
   EXPECT_EQ(Find<Refused>(Open("a", "node4")), nullptr) << "a new one";
 }
@@ -120,7 +120,7 @@ TEST_F(StartingJobTableTest, ANodeOfAnotherRunGoesOnceItIsKnownWhichOneGoesOn) {
   Open("a", "node1", held.incarnation);
   offer.holds = held.generation;
   table_.Step("a", Event{"node1", AgentSaid{OfferSent{offer}, held}}, now_);
-  EXPECT_EQ(table_.LeaseFor("a", "node1", {}).generation, held.generation);
+  EXPECT_EQ(table_.LeaseFor("a", "node1", {}, {}).generation, held.generation);
   EXPECT_TRUE(table_.Has("a", "late")) << "its own run may be the one that goes on";
   for (int look = 0; table_.Has("a", "late"); ++look) {
     ASSERT_TRUE(table_.NextDeadline().has_value());
@@ -131,7 +131,7 @@ TEST_F(StartingJobTableTest, ANodeOfAnotherRunGoesOnceItIsKnownWhichOneGoesOn) {
     EXPECT_EQ(Find<Membership>(effects), nullptr) << "it would be taken for one of this run";
     EXPECT_EQ(Find<Refused>(effects) != nullptr, !table_.Has("a", "late"));
   }
-  EXPECT_EQ(table_.LeaseFor("a", "node1", {}).generation, held.generation);
+  EXPECT_EQ(table_.LeaseFor("a", "node1", {}, {}).generation, held.generation);
 }
 
 TEST_F(JobTableTest, NodesOfAnEndedJobWhoseIdIsUsedAgainDoNotStayForEver) {
@@ -144,7 +144,7 @@ TEST_F(JobTableTest, NodesOfAnEndedJobWhoseIdIsUsedAgainDoNotStayForEver) {
     table_.Step("a", Event{"node2", Heartbeat{}}, now_);
     table_.Tick(now_);
   }
-  EXPECT_EQ(table_.LeaseFor("a", "node2", {}).generation, second.generation);
+  EXPECT_EQ(table_.LeaseFor("a", "node2", {}, {}).generation, second.generation);
 }
 
 TEST_F(JobTableTest, ALateNodeOfTheEndedJobHearsTheOutcomeWhileOthersAreStillThere) {
@@ -173,12 +173,12 @@ TEST_F(JobTableTest, TicksReachTheJobsThatAreDue) {
 TEST_F(JobTableTest, AJobIsRememberedWhileALostNodeMayStillRun) {
   const Generation run = Run("a", "node1");
   table_.Step("a", Event{"node1", Heartbeat{}}, now_);
-  EXPECT_EQ(table_.LeaseFor("a", "node1", {}).generation, run);
-  EXPECT_EQ(table_.LeaseFor("a", "node2", {}).generation, Generation{});
-  EXPECT_EQ(table_.LeaseFor("b", "node1", {}).generation, Generation{});
+  EXPECT_EQ(table_.LeaseFor("a", "node1", {}, {}).generation, run);
+  EXPECT_EQ(table_.LeaseFor("a", "node2", {}, {}).generation, Generation{});
+  EXPECT_EQ(table_.LeaseFor("b", "node1", {}, {}).generation, Generation{});
   now_ = *table_.NextDeadline();
   table_.Tick(now_);
-  EXPECT_EQ(table_.LeaseFor("a", "node1", {}).generation, Generation{});
+  EXPECT_EQ(table_.LeaseFor("a", "node1", {}, {}).generation, Generation{});
   ASSERT_TRUE(table_.NextDeadline().has_value());
   now_ = *table_.NextDeadline();
   EXPECT_GE(now_ - TimePoint(), JobSettings().fence_timeout);
@@ -224,7 +224,7 @@ TEST(JobTable, AServiceThatStandsByGivesALeaseToAMemberThatItsHostHadNotLost) {
     offer.holds = held.generation;
     table.Step("a", Event{"node2", AgentSaid{OfferSent{offer}, held}}, now);
     EXPECT_EQ(table.jobs().at("a").RunBy("node2"), held.generation);
-    return table.LeaseFor("a", "node2", std::chrono::seconds(9));
+    return table.LeaseFor("a", "node2", std::chrono::seconds(9), {});
   };
   const Duration lost = TableSettings("a").LostAfter();
   const Lease given = lease(lost - Duration(1)), none = lease(lost);

@@ -75,7 +75,7 @@ void PropertyChecker::BeforeEffects(const Event& event) {
 
 /// Its answer renews the lease of the generation that it names, and of no other.
 void PropertyChecker::OnHeartbeat(const std::string& node_id, const JobMachine& machine) {
-  const Generation leased = machine.LeaseFor(node_id, Duration::zero()).generation;
+  const Generation leased = machine.LeaseFor(node_id, Duration::zero(), now_).generation;
   const bool runs = live_ && leased == live_->generation, ran = last_ && leased == last_->generation;
   if (runs || ran) heard_[node_id] = now_;
 }

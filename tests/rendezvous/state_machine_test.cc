@@ -94,16 +94,55 @@ TEST(JobMachine, AMemberTellsANewServiceThatNobodyCanFollowAnEarlierGeneration) 
     Offer offer = MakeOffer(node);
     offer.holds = held.generation;
     world.Say(node, OfferSent{offer}, assignment);
-    return world.machine().LeaseFor(node, Duration::zero()).settled;
+    return world.machine().LeaseFor(node, Duration::zero(), TimePoint()).settled;
   };
   EXPECT_EQ(settled_at("node1", held), Generation{});
   ClusterSimulation told = world;
   EXPECT_EQ(settled_at("node2", held), Generation{}) << "two of five know of it";
   EXPECT_EQ(settled_at("node3", held), Generation{}) << "node1 has not said so yet, only that it runs it";
   world.Beat("node1");
-  EXPECT_EQ(world.machine().LeaseFor("node1", Duration::zero()).settled, held.generation);
+  EXPECT_EQ(world.machine().LeaseFor("node1", Duration::zero(), TimePoint()).settled, held.generation);
   world = told;
   EXPECT_EQ(settled_at("node2", settled), held.generation);
+}
+
+TEST(JobMachine, TellsWhoWaitsThatNobodyHasGoneOnWithoutIt) {
+  ClusterSimulation world(Settings(2, 2), std::chrono::seconds(3));
+  const auto newest_for = [&](const std::string& node) {
+    return world.machine().LeaseFor(node, Duration::zero(), world.now()).newest;
+  };
+  for (const std::string node : {"node1", "node2"}) {
+    world.Open(node);
+    world.OfferFrom(node, 1);
+  }
+  world.Advance(std::chrono::seconds(4));
+  const Generation first = world.generation();
+  ASSERT_EQ(first.number, 1u);
+  EXPECT_EQ(newest_for("node1"), Generation{}) << "it runs it";
+  world.Leave("node2");
+  world.OfferFrom("node1", 1);
+  EXPECT_EQ(newest_for("node1"), first);
+  for (const std::string node : {"node3", "node4"}) world.Open(node);
+  EXPECT_EQ(newest_for("node3"), first) << "which it has never been in";
+  world.OfferFrom("node3", 1);
+  EXPECT_EQ(world.generation().number, 2u);
+  EXPECT_EQ(newest_for("node4"), world.generation());
+  EXPECT_EQ(newest_for("node1"), Generation{});
+}
+
+/// Nodes that have gone on may be on their way to a service that knows only of what they went on from.
+TEST(JobMachine, AServiceThatHasJustStartedTellsNobodyThatOthersHaveNotGoneOn) {
+  ClusterSimulation world(Settings(1, 2), std::chrono::seconds(3));
+  Assignment left = MakeGeneration(5, {"node1", "node2"});
+  left.incarnation = 1;
+  world.Open("node1", left.generation, 0, 0, left);
+  const auto newest = [&] { return world.machine().LeaseFor("node1", Duration::zero(), world.now()).newest; };
+  ASSERT_EQ(world.machine().generation().id(), left.generation);
+  EXPECT_EQ(newest(), Generation{});
+  world.Advance(std::chrono::milliseconds(2900));
+  EXPECT_EQ(newest(), Generation{});
+  world.Advance(std::chrono::milliseconds(200));
+  EXPECT_EQ(newest(), left.generation);
 }
 
 TEST(JobMachine, LooksQuicklyWhetherAMemberWhoseStreamHasEndedIsDead) {

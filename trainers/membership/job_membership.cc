@@ -250,6 +250,10 @@ bool JobMembership::generation_is_over() const { return agent_link_ && agent_lin
 
 bool JobMembership::lease_is_over() const { return lease_ && lease_->Over(leased_, BootNow()); }
 
+bool JobMembership::outside_lease_is_over() const {
+  return lease_ && lease_->OverOutside(leased_, BootNow());
+}
+
 void JobMembership::ReportProgress(int64_t epoch, int64_t step, int64_t samples) {
   if (!agent_) return;
   const TimePoint now = MonotonicNow();

@@ -54,6 +54,7 @@ class JobMembership final : public Membership {
   bool generation_is_over() const override;
   /// Never without a lease (MTRUN_LEASE).
   bool lease_is_over() const override;
+  bool outside_lease_is_over() const override;
   bool wants_drain() const override;
   std::string drain_wish() const override;
   std::optional<TimePoint> told_to_go_at() const override;

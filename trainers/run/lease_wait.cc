@@ -23,17 +23,22 @@ absl::Status EndOf(const Membership& membership) {
 
 }  // namespace
 
-absl::Status LeaseWait::Await(std::string_view what) { return Hold(what, /*outside=*/false); }
-
-absl::Status LeaseWait::AwaitOutside(std::string_view what) { return Hold(what, /*outside=*/true); }
-
-absl::Status LeaseWait::MayCommit() const {
-  return membership_.lease_is_over() ? absl::UnavailableError(View(kNoServiceAnswers)) : absl::OkStatus();
+absl::Status LeaseWait::AwaitOutside(std::string_view what) {
+  outside_ = true;
+  return Await(what);
 }
 
-absl::Status LeaseWait::Hold(std::string_view what, bool outside) {
+bool LeaseWait::LeaseIsOver() const {
+  return outside_ ? membership_.outside_lease_is_over() : membership_.lease_is_over();
+}
+
+absl::Status LeaseWait::MayCommit() const {
+  return LeaseIsOver() ? absl::UnavailableError(View(kNoServiceAnswers)) : absl::OkStatus();
+}
+
+absl::Status LeaseWait::Await(std::string_view what) {
   while (true) {
-    const LeaseHold::Decision decision = hold_.Next(what, LookAround(outside), MonotonicNow());
+    const LeaseHold::Decision decision = hold_.Next(what, LookAround(), MonotonicNow());
     if (!decision.news.empty()) Say(what, decision);
     if (decision.action == LeaseHold::Action::kCommit) return absl::OkStatus();
     if (decision.action == LeaseHold::Action::kGiveUp) return decision.why;
@@ -41,9 +46,10 @@ absl::Status LeaseWait::Hold(std::string_view what, bool outside) {
   }
 }
 
-LeaseHold::Look LeaseWait::LookAround(bool outside) const {
+LeaseHold::Look LeaseWait::LookAround() const {
   // The lease first: agents pass on that a generation has ended before they move its deadline on.
-  LeaseHold::Look look{.over = membership_.lease_is_over(), .leaves = outside || membership_.wants_drain()};
+  const bool outside = outside_;
+  LeaseHold::Look look{.over = LeaseIsOver(), .leaves = outside || membership_.wants_drain()};
   if (!outside && (look.over || hold_.holds())) look.membership = EndOf(membership_);
   // Its lease is not renewed any more, and the next generation waits for this worker.
   if (!outside && look.over && look.membership.ok() && membership_.wants_regroup())

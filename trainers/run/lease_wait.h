@@ -3,6 +3,7 @@
 // says otherwise.
 #pragma once
 
+#include <atomic>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -22,20 +23,22 @@ class LeaseWait {
   /// OK: `what` ("step 7") may be committed. Else it is aborted: the membership's error, or kUnavailable
   /// where this worker is to go and no service answers.
   absl::Status Await(std::string_view what);
-  /// The same of a worker that has no membership any more and is to go. kUnavailable, too, once the job's
-  /// work is done.
+  /// The same of a worker that has no membership any more and is to go; so it is from then on. A service that
+  /// has answered since it left its generation, and knows of none that followed, is as good as one that
+  /// renewed its lease. kUnavailable, too, once the job's work is done.
   absl::Status AwaitOutside(std::string_view what);
   /// At once: kUnavailable while the lease is over. Any thread.
   absl::Status MayCommit() const;
 
  private:
-  absl::Status Hold(std::string_view what, bool outside);
-  LeaseHold::Look LookAround(bool outside) const;
+  bool LeaseIsOver() const;
+  LeaseHold::Look LookAround() const;
   void Say(std::string_view what, const LeaseHold::Decision& decision);
 
   const Membership& membership_;
   ProgressLine& progress_;
   LeaseHold hold_;
+  std::atomic<bool> outside_ = false;  // for good
 };
 
 }  // namespace mtrun::trainers

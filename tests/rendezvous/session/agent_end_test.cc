@@ -139,6 +139,27 @@ TEST(AgentEnd, ALeaseIsOfTheGenerationThatRunsHereAlone) {
   EXPECT_EQ(end.outbox.Opening(JobSettings()).last, assignment) << "nobody can follow an earlier one";
 }
 
+TEST(AgentEnd, WhoWaitsHasALeaseWhileNobodyHasGoneOn) {
+  using std::chrono::seconds;
+  AgentEnd end;
+  const Lease first{.sent = seconds(5), .authority = true, .newest = {1, 16}};
+  EXPECT_EQ(end.OutsideLease({.sent = seconds(4), .authority = true}), std::nullopt) << "it was in none";
+  EXPECT_EQ(end.OutsideLease(first), std::nullopt) << "others were in that one";
+  Assignment assignment;
+  assignment.generation = {1, 16};
+  end.outbox.Observe(Assigned{assignment});
+  EXPECT_EQ(end.OutsideLease(first), std::nullopt) << "it runs here";
+  end.outbox.Observe(GenerationDissolved{{1, 16}, "lost", 0});
+  EXPECT_EQ(end.OutsideLease(first), seconds(5));
+  EXPECT_EQ(end.TakeLease(first), std::nullopt) << "it renews no generation's";
+  EXPECT_EQ(end.OutsideLease({.sent = seconds(6), .newest = {1, 16}}), std::nullopt) << "without authority";
+  EXPECT_EQ(end.OutsideLease({.sent = seconds(6), .authority = true}), std::nullopt) << "an earlier release";
+  EXPECT_EQ(end.OutsideLease({.sent = seconds(6), .authority = true, .newest = {2, 32}}), std::nullopt);
+  assignment.generation = {2, 32};
+  end.outbox.Observe(Membership{Assigned{assignment}});
+  EXPECT_EQ(end.OutsideLease(first), std::nullopt) << "others have gone on, as another service knows";
+}
+
 TEST(AgentEnd, SilenceCountsFromTheLastTimeThatAServiceWithTheJobHeardIt) {
   using std::chrono::seconds;
   AgentEnd end;

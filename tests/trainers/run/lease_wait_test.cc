@@ -320,6 +320,33 @@ TEST_F(LeaseWaitTest, WhoIsToGoMeanwhileSavesNothingAndSaysSo) {
   }
 }
 
+/// It waited for another node for longer than its generation's lease, at a service that answered all the
+/// while.
+TEST_F(LeaseWaitTest, WhoIsToGoWhileItWaitsForOthersSavesWhatItHolds) {
+  const at::Tensor reference = TrainAlone();
+  for (const bool answers : {true, false}) {
+    const std::string run = answers ? "answers" : "away";
+    SCOPED_TRACE(run);
+    grace_ = std::chrono::milliseconds(100);
+    const auto hook = [&](ThreadMembership& self, int64_t steps) {
+      if (steps != 4) return;
+      self.LoseService([] {});
+      if (answers) self.FindServiceOutside();
+      self.EndGeneration();
+      self.Drain();
+    };
+    const std::vector<MemberResult> results = TrainAll(1, run, {{0, hook}});
+    ASSERT_TRUE(results[0].outcome.ok()) << results[0].outcome.status();
+    EXPECT_EQ(results[0].outcome->signal, SIGTERM);
+    EXPECT_EQ(Saved(run, 4), answers);
+    EXPECT_EQ(results[0].outcome->stopped.find("not saved") == std::string::npos, answers)
+        << results[0].outcome->stopped;
+    const std::vector<MemberResult> next = TrainAll(1, run);
+    ExpectComplete(next[0]);
+    ExpectSameRun(run, next[0].weight, reference);
+  }
+}
+
 /// Between an evaluation that the other has taken part in and its weights' file.
 TEST_F(LeaseWaitTest, BestWeightsThatAWriterHasNotWrittenBeforeItWentAreKept) {
   options_.schedule.base = 0;  // no later epoch is better

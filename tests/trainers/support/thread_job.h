@@ -87,6 +87,8 @@ class ThreadMembership final : public Membership {
   /// Its lease is over until FindService; `look` is called each time that the member finds it so.
   void LoseService(std::function<void()> look);
   void FindService() { lease_.Set(generation_, std::nullopt); }
+  /// Outside of its generation the service has answered all the while.
+  void FindServiceOutside() { answers_outside_ = true; }
   /// To other threads than the member's its lease is over from now on; each question of theirs calls `asked`.
   void LoseServiceElsewhere(std::function<void()> asked);
   /// `look` is called as it says that it leaves.
@@ -104,6 +106,7 @@ class ThreadMembership final : public Membership {
   bool wants_regroup() const override { return job_.wants_regroup(generation_); }
   bool generation_is_over() const override { return over_; }
   bool lease_is_over() const override;
+  bool outside_lease_is_over() const override { return !answers_outside_ && lease_is_over(); }
   bool wants_drain() const override { return told_to_go_at_.has_value(); }
   std::string drain_wish() const override { return told_to_go_at_ ? "told to go" : ""; }
   std::optional<TimePoint> told_to_go_at() const override { return told_to_go_at_; }
@@ -127,7 +130,7 @@ class ThreadMembership final : public Membership {
   bool over_ = false, work_is_done_ = false;
   std::optional<TimePoint> told_to_go_at_;
   std::function<void()> look_, asked_elsewhere_, on_leaving_;
-  std::atomic<bool> over_elsewhere_ = false;
+  std::atomic<bool> over_elsewhere_ = false, answers_outside_ = false;
   const std::thread::id thread_ = std::this_thread::get_id();  // the member's
   LeasePage lease_ = *LeasePage::Make();
   std::optional<int64_t> done_;
