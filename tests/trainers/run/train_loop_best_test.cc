@@ -1,5 +1,6 @@
 // Where the best epoch's weights are when another member writes the run's files in the end.
 #include <filesystem>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -54,6 +55,7 @@ TEST_F(TrainLoopBestTest, TheBestWeightsOfAnotherEpochGoAsideWhereTheBestEpochsA
   const std::string folder = folder_.path() + "/nodes1";
   const auto leave = [&](ThreadMembership& self, int64_t steps) {
     if (steps != 8) return;
+    while (!fs::exists(folder + "/step_6")) std::this_thread::yield();  // its thread may write it still
     support::WriteText(absl::StrCat(folder, "/", kBestFile), "another epoch's");
     fs::remove_all(folder + "/step_6");
     self.Drain();
