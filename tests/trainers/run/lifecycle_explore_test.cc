@@ -216,6 +216,7 @@ TEST_P(LifecycleExplore, AllPropertiesHoldInEveryCourse) {
 constexpr RunRules kShort{.steps = 2, .steps_per_epoch = 2, .save_steps = 1, .save_epochs = 1};
 constexpr RunRules kLonger{.steps = 3, .steps_per_epoch = 2, .save_steps = 2, .save_epochs = 1};
 constexpr RunRules kUnsaved{.steps = 3, .steps_per_epoch = 3};
+constexpr RunRules kUnsavedShort{.steps = 2, .steps_per_epoch = 2};
 
 INSTANTIATE_TEST_SUITE_P(
     Runs, LifecycleExplore,
@@ -234,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(
              kShort,
              {.members = 3, .deaths = 1, .joins = 0, .absences = 1, .votes = false}},
         Case{"two_unsaved_that_go_away",
-             kUnsaved,
+             kUnsavedShort,
              {.members = 2, .deaths = 2, .joins = 1, .absences = 1, .votes = false}},
         Case{"two_folders_that_go_away",
              kShort,
