@@ -53,19 +53,6 @@ absl::Status WriteNewFile(const std::string& path, std::string_view contents) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadUpTo(int fd, const std::string& path, size_t most) {
-  std::string contents;
-  std::array<char, 1 << 16> piece;
-  while (contents.size() < most) {
-    const ssize_t n = read(fd, piece.data(), std::min(piece.size(), most - contents.size()));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus(errno, absl::StrCat("read ", path));
-    if (n == 0) break;
-    contents.append(piece.data(), static_cast<size_t>(n));
-  }
-  return contents;
-}
-
 absl::StatusOr<UniqueFd> LockFileOf(const std::string& folder, int how) {
   const std::string path = absl::StrCat(folder, "/", kFolderLockFile);
   // NFS locks only what may be written.
@@ -125,6 +112,19 @@ UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
 
 void UniqueFd::Reset() {
   if (fd_ >= 0) close(Release());
+}
+
+absl::StatusOr<std::string> ReadUpTo(int fd, const std::string& path, size_t most) {
+  std::string contents;
+  std::array<char, 1 << 16> piece;
+  while (contents.size() < most) {
+    const ssize_t n = read(fd, piece.data(), std::min(piece.size(), most - contents.size()));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoStatus(errno, absl::StrCat("read ", path));
+    if (n == 0) break;
+    contents.append(piece.data(), static_cast<size_t>(n));
+  }
+  return contents;
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {

@@ -32,6 +32,8 @@ class UniqueFd {
   int fd_ = -1;
 };
 
+/// What comes from `fd`, until it ends or `most` bytes are there. Errors name `path`.
+absl::StatusOr<std::string> ReadUpTo(int fd, const std::string& path, size_t most);
 /// Reads a whole file. Errors name the path.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 /// The first `most` bytes of a file that others write, or all of a shorter one. kInvalidArgument for what is

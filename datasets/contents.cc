@@ -4,8 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
@@ -40,22 +38,6 @@ absl::StatusOr<std::string> ReadRange(const ByteRange& range) {
     if (n < 0) return ErrnoStatus(errno, "read");
     if (n == 0) return absl::DataLossError("it has become shorter while it was imported");
     done += static_cast<size_t>(n);
-  }
-  return bytes;
-}
-
-/// What a size says is of a file alone: a pipe has none.
-absl::StatusOr<std::string> ReadAtMost(const std::string& path, size_t most) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoStatus(errno, "open " + path);
-  std::string bytes;
-  std::array<char, 1 << 16> piece;
-  while (bytes.size() < most) {
-    const ssize_t n = read(fd.get(), piece.data(), std::min(piece.size(), most - bytes.size()));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoStatus(errno, "read " + path);
-    if (n == 0) break;
-    bytes.append(piece.data(), static_cast<size_t>(n));
   }
   return bytes;
 }
@@ -115,7 +97,9 @@ absl::StatusOr<std::string> Contents::ReadWhole(const std::string& path, int64_t
   if (there && (S_ISCHR(about.st_mode) || S_ISBLK(about.st_mode)))
     return absl::InvalidArgumentError("a device, no file");
   const bool ordinary = there && S_ISREG(about.st_mode);  // a pipe has no size
-  auto read = ReadAtMost(path, static_cast<size_t>(kMostFileBytes) + 1);
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoStatus(errno, "open " + path);
+  auto read = ReadUpTo(fd.get(), path, static_cast<size_t>(kMostFileBytes) + 1);
   if (read.ok() && static_cast<int64_t>(read->size()) > kMostFileBytes) return TooLargeFile();
   if (read.ok() && ordinary && (static_cast<int64_t>(read->size()) != bytes || ModifiedOf(about) != modified))
     return absl::DataLossError("changed while it was imported");

@@ -115,11 +115,6 @@ std::string BorrowedWeights::Load(const std::string& folder, std::optional<int64
   return "";
 }
 
-absl::Status BorrowedWeights::Save(const std::string& folder, int64_t steps, int64_t epoch,
-                                   const std::map<std::string, std::string>& metadata) const {
-  return SaveTensors(absl::StrCat(folder, "/", kBestFile), weights_, WeightsMetadata(metadata, steps, epoch));
-}
-
 absl::Status BorrowedWeights::Share(const collectives::ProcessGroup& group, int rank, int source,
                                     std::string& loaded) {
   std::vector<at::Tensor> tensors;

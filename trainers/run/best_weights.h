@@ -42,12 +42,8 @@ class BorrowedWeights {
   BorrowedWeights(const BorrowedWeights&) = delete;
 
   /// Takes those of `folder` that are of `steps` finished steps, else its checkpoint's of them: what they
-  /// are,
-  /// "" and a warning where there are none.
+  /// are, "" and a warning where there are none.
   std::string Load(const std::string& folder, std::optional<int64_t> steps, int64_t epoch);
-  /// Writes them as the best ones of `folder`.
-  absl::Status Save(const std::string& folder, int64_t steps, int64_t epoch,
-                    const std::map<std::string, std::string>& metadata) const;
   /// Everybody takes those of rank `source`, which has `loaded` them; "" where it has not. Collective.
   absl::Status Share(const collectives::ProcessGroup& group, int rank, int source, std::string& loaded);
 

@@ -299,7 +299,7 @@ absl::Status TrainLoop::WriteResults() {
     files_.Wait().IgnoreError();
   }
   if (!files_.writes()) return absl::OkStatus();
-  if (const auto best = report_.BestSteps(); best && !final_batches_) {
+  if (const auto best = report_.BestSteps()) {
     MT_RETURN_IF_ERROR(files_.WithRoom([&] {
       return KeepBestOf(state_, in_.options.model_folder, *best, report_.best_epoch, in_.metadata);
     }));

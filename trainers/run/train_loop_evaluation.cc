@@ -1,10 +1,8 @@
 // Evaluations of a run: before it, to warm up, after each epoch, and the test of the best weights at its end.
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/log.h"
 #include "base/status_macros.h"
 #include "trainers/run/best_weights.h"
 #include "trainers/run/pace.h"
@@ -12,19 +10,6 @@
 #include "trainers/step/warm_up.h"
 
 namespace mtrun::trainers {
-namespace {
-
-/// The report is of them, and whoever evaluates the run later takes them from its folder: another node may
-/// have written that epoch's, or nobody since it was taken back.
-absl::Status KeepTested(const BorrowedWeights& weights, const TrainInputs& in, const RunReport& report,
-                        RunFiles& files) {
-  const std::string& folder = in.options.model_folder;
-  const std::optional<int64_t> steps = report.BestSteps();
-  if (!files.writes() || !steps || HoldsBest(folder, *steps)) return absl::OkStatus();
-  return files.WithRoom([&] { return weights.Save(folder, *steps, report.best_epoch, in.metadata); });
-}
-
-}  // namespace
 
 absl::StatusOr<Evaluation> TrainLoop::EvaluateOn(const ImageBatches& batches,
                                                  const datasets::PackedSplit& split) {
@@ -119,11 +104,7 @@ absl::Status TrainLoop::TestBest() {
     found = weights.Load(in_.options.model_folder, report_.BestSteps(), report_.best_epoch);
   MT_RETURN_IF_ERROR(weights.Share(membership_.group(), membership_.assignment().rank, writer_, found));
   std::optional<TrainState::Averaged> averaged;
-  if (found.empty()) {
-    averaged.emplace(state_);
-  } else {
-    MT_RETURN_IF_ERROR(KeepTested(weights, in_, report_, files_));
-  }
+  if (found.empty()) averaged.emplace(state_);
   MT_ASSIGN_OR_RETURN(const Evaluation evaluation, EvaluateOn(*final_batches_, *in_.final_test));
   averaged.reset();
   report_.matrix = evaluation.matrix;
